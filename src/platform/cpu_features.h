@@ -1,0 +1,18 @@
+// What this processor can do, asked once. A kernel row names the bits it needs.
+#pragma once
+#include <cstdint>
+
+namespace greta {
+
+enum CpuFeature : uint32_t {
+  kCpuAvx2 = 1,        // with FMA and F16C, and the system saves ymm registers
+  kCpuAvx512Vnni = 2,  // AVX-512 F BW VL DQ and VNNI, and the system saves zmm registers
+};
+
+uint32_t cpu_features();
+const char* cpu_name();     // the brand string, or "CPU"
+uint32_t cpu_count();       // processors this process may use (affinity and cgroup quota), at least 1
+uint64_t memory_total_bytes();
+uint64_t memory_available_bytes();  // what may be allocated now: free memory, within the cgroup's limit
+
+}  // namespace greta

@@ -1,0 +1,35 @@
+// A read-only file: read at an offset, or mapped.
+#pragma once
+#include <cstdint>
+
+#include "platform/status.h"
+
+namespace greta {
+
+class File {
+ public:
+  File() = default;
+  ~File();
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+
+  // Code::File with the reason (no such file, a directory, no permission) in words.
+  Status open(const char* path);
+  uint64_t size() const { return size_; }
+  bool is_open() const { return descriptor_ >= 0; }
+
+  // Exactly `bytes` bytes from `offset`; a short read is an error that names both.
+  Status read_at(uint64_t offset, void* to, uint64_t bytes) const;
+
+  // The whole file as read-only pages that stay valid while this object lives. Mapped once.
+  Status map(const uint8_t** out_pages);
+
+ private:
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
+  uint8_t* pages_ = nullptr;
+};
+
+}  // namespace greta

@@ -1,0 +1,18 @@
+#include "platform/log.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace greta {
+
+void Log::operator()(LogLevel level, const char* format, ...) const {
+  if (!write) return;
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  write(user, uint32_t(level), text);
+}
+
+}  // namespace greta

@@ -1,0 +1,40 @@
+#include "platform/status.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+namespace greta {
+
+static thread_local char error_buffer[kErrorTextBytes];
+
+Status fail(Code code, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error_buffer, sizeof error_buffer, format, arguments);
+  va_end(arguments);
+  return {code};
+}
+
+Status within(Status status, const char* format, ...) {
+  if (status.ok()) return status;
+  char before[kErrorTextBytes];
+  memcpy(before, error_buffer, sizeof before);
+  va_list arguments;
+  va_start(arguments, format);
+  const int used = vsnprintf(error_buffer, sizeof error_buffer, format, arguments);
+  va_end(arguments);
+  const size_t at = used < 0 ? 0 : used >= int(kErrorTextBytes) ? kErrorTextBytes - 1 : size_t(used);
+  const size_t room = kErrorTextBytes - at;
+  if (room > 3) {
+    memcpy(error_buffer + at, ": ", 2);
+    strncpy(error_buffer + at + 2, before, room - 3);
+    error_buffer[kErrorTextBytes - 1] = 0;
+  }
+  return status;
+}
+
+const char* error_text() { return error_buffer; }
+void clear_error_text() { error_buffer[0] = 0; }
+
+}  // namespace greta

@@ -1,0 +1,45 @@
+// What can go wrong, said once: a code, and a sentence kept for the thread that failed.
+//
+// A Status is one word, so it is free to return. The sentence lives in a fixed buffer of the
+// thread (nothing is allocated on a failure path) and stays until the next failure there.
+#pragma once
+#include <cstdint>
+
+namespace greta {
+
+enum class Code : uint32_t {
+  Ok = 0,
+  Argument = 1,     // the caller broke a rule
+  File = 2,         // missing, truncated or malformed file
+  Unsupported = 3,  // valid, but not something this build or device can do
+  Memory = 4,       // host or device memory ran out; nothing was changed
+  Device = 5,       // the driver failed; the device must be reopened
+  Full = 6,         // the context window or the page pool has no room left
+  Cancelled = 7,    // a callback or another thread asked to stop
+};
+
+struct [[nodiscard]] Status {
+  Code code = Code::Ok;
+  bool ok() const { return code == Code::Ok; }
+};
+
+constexpr uint32_t kErrorTextBytes = 1024;
+
+// A failure with its sentence: what is wrong, where, and what was expected, with the numbers.
+// Text that does not fit is cut.
+Status fail(Code code, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+// Puts "WHERE: " in front of the sentence of a failure; an Ok status passes untouched.
+Status within(Status status, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+const char* error_text();  // of the last failure on this thread, "" if none
+void clear_error_text();
+
+// The only control-flow macro: returns from the caller on a failure.
+#define GRETA_TRY(expression)                          \
+  do {                                                 \
+    const ::greta::Status greta_status_ = (expression); \
+    if (!greta_status_.ok()) return greta_status_;      \
+  } while (0)
+
+}  // namespace greta
