@@ -1,0 +1,171 @@
+// Argument blocks of all ops. Activations are float32, row-major; t is a token row, n an output
+// row, k depth, h a head. `step` gives the live row counts; surplus groups return at once.
+// An address of 0 means that the optional part is absent.
+#ifndef GRETA_ABI_OPS_H
+#define GRETA_ABI_OPS_H
+#include "kernels/abi/step_state.h"
+
+// Which rows an op runs over (field `rows_of`).
+#define kRowsTokens 0    // x row t -> y row t, t < token_count
+#define kRowsGather 1    // x row output_row[i] -> y row i, i < output_count
+#define kRowsOutputs 2   // x row i -> y row i, i < output_count
+
+// y[t] = scale * weight[token of t]; also logs the token into its page, where sample looks back.
+struct EmbedBlock {
+  ADDRESS(byte) weight;    // [vocab][width], layout and type of the kernel row
+  ADDRESS(float) y;        // [tokens][width]
+  ADDRESS(byte) step;      // StepState
+  ADDRESS(uint) token_log; // [pages][kPageTokens]
+  uint width, vocab;
+  float scale;
+};
+
+// y[t][h] = x[t][h] / rms(x[t][h]) * gain, over heads of `width` values.
+struct NormBlock {
+  ADDRESS(float) x;     // [rows][heads][width]
+  ADDRESS(float) gain;  // [width]
+  ADDRESS(float) y;     // [rows][heads][width]; may be x
+  ADDRESS(byte) step;
+  uint width, heads;
+  float epsilon;
+  uint rows_of;
+};
+
+// y[t][n] = sum over k of weight[n][k] * x[t][k], with optional parts fused around it.
+// Group g makes rows g * tile .. of y for every live t. A kernel row's op sequence says which parts
+// may be present:
+//   norm      x is normalised first (gain, epsilon)
+//   rope      rotates y by position; tile is then the head width
+//   kv_write  y goes to the page pool instead of y; tile is then the head width
+//   add       residual[t][n] is added
+//   matmul matmul gate   y = activation(weight . x) * (weight2 . x)
+struct MatmulBlock {
+  ADDRESS(byte) weight;    // [n][depth] in the kernel row's type and layout
+  ADDRESS(byte) weight2;   // [n][depth], the `up` of gate, or 0
+  ADDRESS(byte) x;         // [tokens][depth] float32, or the q8 form of kernels/abi/q8.h
+  ADDRESS(float) y;        // [tokens][n]
+  ADDRESS(byte) step;
+  ADDRESS(float) gain;     // [depth] or 0
+  ADDRESS(float) residual; // [tokens][n] or 0; may be y
+  ADDRESS(float) rope;     // [context][rope_width / 2][cos, sin] or 0
+  ADDRESS(byte) pool;      // page pool of this layer, as in KvWriteBlock, or 0
+  uint n, depth, tile;
+  uint rows_of;
+  float epsilon;
+  uint rope_width;   // rotated values at the start of each head
+  uint rope_halves;  // 0: pairs (2i, 2i+1); 1: pairs (i, i + rope_width / 2)
+  uint head_width;
+  uint cache_type;   // index in kernels/abi/cache_types.def
+  uint page_bytes;   // stride of a page in the pool
+  uint activation;
+};
+
+// Rotates x in place by the position of its token.
+struct RopeBlock {
+  ADDRESS(float) x;      // [tokens][heads][head_width]
+  ADDRESS(byte) step;
+  ADDRESS(float) table;  // [context][rope_width / 2][cos, sin]
+  uint heads, head_width, rope_width, rope_halves;
+};
+
+// Writes keys or values of the step's tokens into their pages.
+// A page is [heads][kPageTokens][head_width] of the cache type.
+struct KvWriteBlock {
+  ADDRESS(float) x;     // [tokens][heads][head_width]
+  ADDRESS(byte) pool;   // [pages] x page_bytes, of one layer, keys or values
+  ADDRESS(byte) step;
+  uint heads, head_width, page_bytes, cache_type;
+};
+
+// y[t][h] = softmax over s <= position(t) of (scale * q[t][h] . k[s]) times v[s]; query head h reads
+// KV head h / (heads / kv_heads). Positions are taken in order, so the bits do not depend on the bucket.
+struct AttentionBlock {
+  ADDRESS(float) q;       // [tokens][heads][key_width]
+  ADDRESS(float) y;       // [tokens][heads][value_width]
+  ADDRESS(byte) keys;     // page pool of this layer
+  ADDRESS(byte) values;
+  ADDRESS(byte) step;
+  ADDRESS(float) sinks;   // [heads] extra logits without a value, or 0
+  uint heads, kv_heads, key_width, value_width;
+  uint key_page_bytes, value_page_bytes, key_type, value_type;
+  float scale, softcap;   // softcap 0: none
+  uint window;            // positions seen, counting the token's own; 0: all
+};
+
+#define kActivationSilu 0
+#define kActivationGelu 1   // the tanh approximation
+
+struct GateBlock {  // y = activation(gate) * up
+  ADDRESS(float) gate;  // [tokens][width]
+  ADDRESS(float) up;
+  ADDRESS(float) y;     // may be gate or up
+  ADDRESS(byte) step;
+  uint width, activation;
+};
+
+struct AddBlock {  // y = a + scale * b
+  ADDRESS(float) a;  // [tokens][width]
+  ADDRESS(float) b;
+  ADDRESS(float) y;  // may be a or b
+  ADDRESS(byte) step;
+  uint width;
+  float scale;
+};
+
+// Chooses `used` experts of each token: softmax over all logits, the largest first (ties: the lower
+// index); `normalise` divides the chosen weights by their sum.
+struct RouteBlock {
+  ADDRESS(float) logits;   // [tokens][experts]
+  ADDRESS(uint) ids;       // [tokens][used]
+  ADDRESS(float) weights;  // [tokens][used]
+  ADDRESS(byte) step;
+  uint experts, used, normalise;
+};
+
+// y[t][j][n] = sum over k of weight[ids[t][j]][n][k] * x[t][j or 0][k]
+struct MatmulExpertBlock {
+  ADDRESS(byte) weight;  // [experts][n][depth]
+  ADDRESS(float) x;      // [tokens][x_slots][depth], x_slots 1 or used
+  ADDRESS(uint) ids;     // [tokens][used]
+  ADDRESS(float) y;      // [tokens][used][n]
+  ADDRESS(byte) step;
+  uint n, depth, experts, used, x_slots, tile;
+};
+
+struct CombineBlock {  // y[t] = sum over j of weights[t][j] * x[t][j], in order of j
+  ADDRESS(float) x;        // [tokens][used][width]
+  ADDRESS(float) weights;  // [tokens][used]
+  ADDRESS(float) y;        // [tokens][width]
+  ADDRESS(byte) step;
+  uint width, used;
+};
+
+// Changes the form of data, value for value. Activations: float32 rows to the q8 form that a matmul
+// row wants (step given). Weights: GGUF order to the kernel row's packed layout (step 0, `rows` given).
+struct ConvertBlock {
+  ADDRESS(byte) x;
+  ADDRESS(byte) y;
+  ADDRESS(byte) step;
+  uint rows, depth, rows_of;
+};
+
+struct SoftcapBlock {  // y = cap * tanh(x / cap)
+  ADDRESS(float) x;    // [rows][width]
+  ADDRESS(float) y;    // may be x
+  ADDRESS(byte) step;
+  uint width;
+  float cap;
+  uint rows_of;
+};
+
+// Draws the next token of each output row into last_token of its sequence: penalties, top-k, top-p,
+// min-p, temperature, then one Philox4x32-10 draw keyed by (seed, position).
+struct SampleBlock {
+  ADDRESS(float) logits;    // [outputs][vocab]
+  ADDRESS(byte) step;
+  ADDRESS(uint) token_log;  // [pages][kPageTokens], for penalties
+  ADDRESS(byte) scratch;    // [outputs][vocab] of {float, uint}
+  uint vocab;
+};
+
+#endif

@@ -1,0 +1,15 @@
+// The q8 form of activations: int8 with one scale for 32 values, planes one after the other in each
+// row, every plane a multiple of 16 bytes. depth is a multiple of 32 (of 256 for K types).
+//   int8  q[depth]            round(x / d), d = max |x| / 127 over 32 values
+//   float d[depth / 32]
+//   int16 sum[depth / 16]     sum of q over 16 values: what a type with minima multiplies them by
+// Row stride: q8_row_bytes(depth).
+#ifndef GRETA_ABI_Q8_H
+#define GRETA_ABI_Q8_H
+#include "kernels/abi/abi.h"
+
+#define q8_scales_at(depth) (depth)
+#define q8_sums_at(depth) ((depth) + ((depth) / 32 * 4 + 15) / 16 * 16)
+#define q8_row_bytes(depth) ((q8_sums_at(depth) + ((depth) / 16 * 2 + 15) / 16 * 16 + 63) / 64 * 64)
+
+#endif

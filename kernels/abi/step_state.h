@@ -1,0 +1,44 @@
+// StepState: all that changes from one forward step to the next, in device memory. Captured plans
+// carry only its address. One buffer: this header, then
+//   uint   page_table[sequence_capacity][page_capacity]   pool page of each 64 positions of a sequence
+// Ownership: `last_token` is written only by the sample kernel; the rest only by copies that the
+// host records on the same stream.
+#ifndef GRETA_ABI_STEP_STATE_H
+#define GRETA_ABI_STEP_STATE_H
+#include "kernels/abi/abi.h"
+
+#define kMaxStepTokens 512      // rows of the largest bucket
+#define kMaxStepSequences 64    // sequences of an executor
+#define kTokenFromSample 0xffffffffu  // StepRow.token: take last_token[sequence]
+#define kNoOutput 0xffffffffu
+
+struct StepRow {
+  uint token;     // id, or kTokenFromSample
+  uint position;  // in its sequence, from 0
+  uint sequence;  // row of page_table
+  uint output;    // row of the logits, or kNoOutput
+};
+
+// Sampling of one sequence. Zero of a field switches that step off; temperature 0 is greedy.
+struct SampleParams {
+  float temperature;
+  float top_p;            // keep the smallest set with this probability; 0 or 1: all
+  float min_p;            // keep tokens at least this likely relative to the best
+  float repeat_penalty;   // divides positive and multiplies negative logits of recent tokens; 0 or 1: off
+  uint top_k;             // keep the k most likely; 0: all
+  uint repeat_last_n;     // recent tokens that are penalised, at most 256
+  uint seed_low, seed_high;
+};
+
+struct StepState {
+  uint token_count;        // live rows, <= the plan's bucket
+  uint output_count;       // live rows of the logits
+  uint sequence_capacity;
+  uint page_capacity;      // pages of one sequence
+  StepRow row[kMaxStepTokens];
+  uint output_row[kMaxStepTokens];  // row whose logits are output i
+  SampleParams sample[kMaxStepSequences];
+  uint last_token[kMaxStepSequences];  // device-owned
+};
+
+#endif

@@ -1,0 +1,58 @@
+// The kernel table: one row for each compiled kernel, written by the CMake line that compiles it.
+#pragma once
+#include "compute/launch.h"
+
+namespace greta {
+
+struct KernelRow {
+  const char* name;          // "matmul_plain_q8_0": op, variant, type
+  const char* backend;       // column of DeviceInfo::backend
+  uint32_t needs;            // feature bits that the device must have
+  Op ops[kMaxFused];         // the sequence it covers
+  uint32_t op_count;
+  QuantType type;            // of the weight; f32 where the op has none
+  Layout layout;
+  Form form;                 // of x (matmul) or of y (convert)
+  uint32_t tokens_min, tokens_max;          // buckets it serves
+  uint32_t n_multiple, depth_multiple;      // what the weight's shape must divide by
+  uint32_t tile;             // rows of y that a group makes, unless the sequence fixes it
+  uint32_t rank;             // preferred when higher; 0 is the plain kernel, the definition of right
+  KernelCode code;
+};
+
+std::span<const KernelRow> kernel_table();
+
+// What rows may be used: the device's backend and features, or only the plain rows (rank 0).
+struct RowFilter {
+  const DeviceInfo* device = nullptr;
+  bool exact = false;
+};
+
+// What an op's file provides. `calls` is the sequence that `row` covers, in the row's order; the op
+// that leads it (matmul where there is one, else the first) packs for all.
+struct OpInfo {
+  // Shapes and types against each other and the row: a failure names the numbers.
+  Status (*check)(std::span<const Call> calls, const KernelRow& row);
+  // The grid for a plan of `bucket` token rows.
+  void (*groups)(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]);
+  // Block and accesses. Addresses are taken from the calls' slices as they are now.
+  void (*pack)(std::span<const Call> calls, const KernelRow& row, Launch* out);
+  // What `rows` live rows (tokens or outputs) at `depth` cached positions must move and compute.
+  Cost (*cost)(std::span<const Call> calls, uint32_t rows, uint32_t depth);
+};
+
+const OpInfo& op_info(Op op);
+const OpInfo& lead_of(std::span<const Call> calls);
+
+// Appends to `out` each row that covers exactly these calls in a plan of `bucket` rows: sequence,
+// backend, features, type, layout, token range, multiples, then check(). Returns how many.
+uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
+                   std::span<const KernelRow*> out);
+
+// The whole of a launch but the loaded kernel.
+void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out);
+
+// The layout in which weights of `type` are stored for this device: that of the highest-ranked matmul row.
+Layout preferred_layout(QuantType type, const RowFilter& filter);
+
+}  // namespace greta

@@ -1,0 +1,30 @@
+// One kernel launch, complete: what GretaCompute makes and GretaGraph keeps.
+#pragma once
+#include "compute/op.h"
+
+namespace greta {
+
+constexpr uint32_t kMaxAccesses = 16;
+constexpr uint32_t kMaxFused = 6;  // ops that one kernel row may cover
+
+struct Launch {
+  const Kernel* kernel = nullptr;
+  uint32_t groups[3] = {1, 1, 1};
+  alignas(8) uint8_t block[kMaxBlockBytes] = {};
+  uint32_t block_bytes = 0, access_count = 0;
+  Access accesses[kMaxAccesses];
+
+  void read(const Slice& slice, bool sparse = false) { note(slice, Access::kRead, sparse); }
+  void write(const Slice& slice, bool sparse = false) { note(slice, Access::kWrite, sparse); }
+  void note(const Slice& slice, Access::Mode mode, bool sparse) {
+    if (slice.buffer && access_count < kMaxAccesses) accesses[access_count++] = {slice, mode, sparse};
+  }
+  template <class Block>
+  void set_block(const Block& from) {
+    static_assert(sizeof(Block) <= kMaxBlockBytes, "an argument block is at most 128 bytes");
+    __builtin_memcpy(block, &from, sizeof from);
+    block_bytes = sizeof from;
+  }
+};
+
+}  // namespace greta

@@ -1,0 +1,81 @@
+// An op with its operands, before a kernel has been chosen for it.
+//
+// Calls are plain data: a forward step is a list of them, the planner fuses neighbours for which the
+// kernel table has one row, and each op's file (ops/<op>.cpp) says how a call becomes a launch. What
+// each operand means for an op stands in kernels/abi/ops.h, at the block with the same field names.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "compute/quant_type.h"
+#include "kernels/abi/ops.h"
+#include "runtime/runtime.h"
+
+namespace greta {
+
+enum class Op : uint8_t {
+#define OP(name, Name) Name,
+#include "compute/ops.def"
+#undef OP
+  count
+};
+
+const char* op_name(Op op);  // "kv_write"
+
+// How a weight's bytes lie in device memory. Two must suffice for each type.
+enum class Layout : uint8_t {
+  Gguf,    // as in the file: [n][depth / block] blocks
+  Packed,  // tiles of kPackRows rows, interleaved for one vector load; the type's packed decode header says how
+};
+constexpr uint32_t kPackRows = 16;
+
+// What form of x a matmul row reads.
+enum class Form : uint8_t { F32, Q8 };
+
+struct Tensor {
+  QuantType type = QuantType::f32;
+  Layout layout = Layout::Gguf;
+  uint32_t n = 0, depth = 0;  // rows and columns; a vector has n = 1
+  uint32_t count = 1;         // matrices one after the other (experts)
+  Slice slice;
+};
+
+// Bytes of `count` matrices [n][depth]; packed rows pad n to kPackRows.
+uint64_t tensor_bytes(QuantType type, Layout layout, uint64_t n, uint64_t depth, uint64_t count);
+
+enum Slot : uint8_t {
+  kX,        // main input
+  kX2,       // second input: up of gate, b of add, weights of combine, ids of matmul_expert
+  kY,        // output
+  kY2,       // second output: weights of route
+  kStep,     // StepState
+  kPool,     // keys of attention, the pool of kv_write
+  kPool2,    // values of attention
+  kTable,    // rope table, sinks
+  kLog,      // token log
+  kScratch,  // working memory of sample
+  kSlotCount
+};
+
+struct Call {
+  Op op = Op::Embed;
+  Form form = Form::F32;          // matmul: of x; convert: of y
+  uint8_t rows_of = kRowsTokens;
+  Tensor weight;                  // also norm's gain: f32, n = 1
+  Slice slot[kSlotCount];
+  uint32_t heads = 0, kv_heads = 0;            // norm: groups in a row
+  uint32_t width = 0, value_width = 0;         // of a head, or of a row for row-wise ops
+  uint32_t rope_width = 0, rope_halves = 0;
+  uint32_t page_bytes = 0, value_page_bytes = 0, cache_type = 0, value_cache_type = 0;
+  uint32_t window = 0, activation = 0;
+  uint32_t experts = 0, used = 0, x_slots = 1, normalise = 0;
+  uint32_t vocab = 0;
+  float epsilon = 0, scale = 1, softcap = 0;
+};
+
+struct Cost {
+  uint64_t bytes = 0;  // that must move once: weights, cache, activations
+  uint64_t flops = 0;
+};
+
+}  // namespace greta

@@ -1,0 +1,45 @@
+// Device memory in large pieces: a Pool hands out aligned slices of buffers of at most 1 GiB.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "runtime/device.h"
+
+namespace greta {
+
+// An owned device buffer.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  ~DeviceMemory() { reset(); }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  Status allocate(Device& device, uint64_t bytes, Memory memory);
+  Status import_host(Device& device, const void* pages, uint64_t bytes);
+  void reset();
+  const Buffer& buffer() const { return buffer_; }
+  Slice slice(uint64_t offset, uint64_t bytes) const { return {&buffer_, offset, bytes}; }
+  Slice all() const { return {&buffer_, 0, buffer_.bytes}; }
+
+ private:
+  Device* device_ = nullptr;
+  Buffer buffer_;
+};
+
+class Pool {
+ public:
+  // `chunk_bytes`: size of each buffer; a larger request gets a buffer of its own.
+  Pool(Device& device, uint64_t chunk_bytes) : device_(device), chunk_bytes_(chunk_bytes) {}
+
+  // A slice aligned to 256 bytes that lives until the pool dies.
+  Status take(uint64_t bytes, Slice* out);
+  uint64_t allocated_bytes() const { return allocated_bytes_; }
+
+ private:
+  Device& device_;
+  uint64_t chunk_bytes_, used_ = 0, allocated_bytes_ = 0;
+  std::vector<std::unique_ptr<DeviceMemory>> chunks_;
+};
+
+}  // namespace greta

@@ -1,0 +1,12 @@
+// Autotuning: which of the rows that can run a sequence should. Until a device has a tuned table,
+// the row's rank decides.
+#pragma once
+#include "compute/compute.h"
+
+namespace greta {
+
+// Unsupported, naming the ops, type and shape, when no row fits.
+Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
+                  const KernelRow** out);
+
+}  // namespace greta
