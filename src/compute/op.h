@@ -38,6 +38,7 @@ struct Tensor {
   uint32_t n = 0, depth = 0;  // rows and columns; a vector has n = 1
   uint32_t count = 1;         // matrices one after the other (experts)
   Slice slice;
+  bool operator==(const Tensor&) const = default;
 };
 
 // Bytes of `count` matrices [n][depth]; packed rows pad n to kPackRows.
@@ -71,6 +72,7 @@ struct Call {
   uint32_t experts = 0, used = 0, x_slots = 1, normalise = 0;
   uint32_t vocab = 0;
   float epsilon = 0, scale = 1, softcap = 0;
+  bool operator==(const Call&) const = default;
 };
 
 struct Cost {

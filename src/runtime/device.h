@@ -46,6 +46,7 @@ struct Slice {
   const Buffer* buffer = nullptr;
   uint64_t offset = 0, bytes = 0;
   uint64_t address() const { return buffer ? buffer->address + offset : 0; }
+  bool operator==(const Slice&) const = default;
 };
 
 // What a launch may touch. Plans derive their barriers from it; the checked device verifies it.

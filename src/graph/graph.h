@@ -1,0 +1,93 @@
+// GretaGraph: a forward step as a static list of launches, planned once and replayed.
+//
+// Nothing in a plan changes from step to step. What does change - tokens, positions, page tables -
+// lives in a StepState in device memory that the kernels read. So a captured plan is never patched.
+//
+// Planning: add() takes sequences of calls and gives them to the kernel rows that cover most of them;
+// finish() derives barriers from what the launches read and write and packs the temporaries into one
+// arena by their lifetimes; bind() fixes addresses; run() replays.
+#pragma once
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "tune/tune.h"
+
+namespace greta {
+
+// Loaded kernels of one device, by row. Not thread-safe: one for each executor.
+class KernelSet {
+ public:
+  explicit KernelSet(Device& device) : device_(device) {}
+  ~KernelSet();
+  KernelSet(const KernelSet&) = delete;
+  KernelSet& operator=(const KernelSet&) = delete;
+  Status load(const KernelRow& row, const Kernel** out);  // loaded once
+  Device& device() { return device_; }
+
+ private:
+  struct Entry { const KernelRow* row; Kernel kernel; };
+  Device& device_;
+  std::deque<Entry> entries_;  // addresses of kernels stay
+};
+
+class GretaGraph {
+ public:
+  explicit GretaGraph(const RowFilter& filter) : filter_(filter) {}
+  ~GretaGraph();
+  GretaGraph(const GretaGraph&) = delete;
+  GretaGraph& operator=(const GretaGraph&) = delete;
+
+  // Memory that lives from its first to its last use in this plan.
+  Slice temporary(uint64_t bytes);
+
+  // A sequence of calls over `bucket` rows that one kernel row may cover. Where none does, the longest
+  // covered beginning is split off, and so on. Results between the calls need not be kept.
+  Status add(std::span<const Call> calls, uint32_t bucket);
+  Status copy(const Slice& to, const Slice& from);
+
+  Status finish();
+  uint64_t arena_bytes() const { return arena_bytes_; }
+
+  // `arena` has at least arena_bytes(); all other buffers of the calls have their addresses.
+  Status bind(KernelSet& kernels, const Slice& arena);
+  Status capture(Stream& stream, Device& device);
+  Status run(Stream& stream) const;  // replays if captured, else records each launch
+
+  struct Step {
+    std::vector<Call> calls;         // empty: a copy
+    const KernelRow* row = nullptr;
+    uint32_t bucket = 0;
+    Slice to, from;                  // of a copy
+    Launch launch;
+    bool barrier_before = false;
+    uint32_t stage = 0;              // steps of one stage may overlap
+  };
+  std::span<const Step> steps() const { return steps_; }
+  uint32_t barriers() const;
+  void remove_barrier(uint32_t index);  // tests: the plan must then be reported by the checked device
+
+ private:
+  struct Temporary {
+    uint64_t bytes, place, offset;       // place: unique while planning; offset: in the arena
+    uint32_t first_stage, last_stage;
+  };
+  Status add_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket);
+  Status convert_input(Call& call, uint32_t bucket);
+  bool already_there(std::span<const Call> calls) const;
+  Temporary* temporary_of(const Slice& slice);
+  void note_lifetimes();
+  void place_temporaries();
+  Slice bound(const Slice& slice, const Slice& arena);
+  Status record(Stream& stream) const;
+
+  RowFilter filter_;
+  Buffer planning_;                      // stands for the arena until bind()
+  std::vector<Temporary> temporaries_;   // by place
+  std::vector<Step> steps_;
+  uint64_t next_place_ = 0, arena_bytes_ = 0;
+  Graph captured_;
+  Device* captured_on_ = nullptr;
+};
+
+}  // namespace greta

@@ -1,0 +1,176 @@
+// Planning a step: which kernel row for which calls, where barriers stand, where temporaries lie.
+#include <algorithm>
+
+#include "graph/graph.h"
+
+namespace greta {
+
+constexpr uint64_t kAlignment = 256;
+
+static bool overlaps(const Slice& a, const Slice& b) {
+  return a.buffer && a.buffer == b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+static bool conflicts(const Access& a, const Access& b) {
+  return ((a.mode | b.mode) & Access::kWrite) && overlaps(a.slice, b.slice);
+}
+
+Slice GretaGraph::temporary(uint64_t bytes) {
+  const uint64_t size = round_up(bytes, kAlignment);
+  temporaries_.push_back({size, next_place_, 0, ~0u, 0});
+  const Slice slice{&planning_, next_place_, bytes};
+  next_place_ += size;
+  planning_.bytes = next_place_;
+  return slice;
+}
+
+GretaGraph::Temporary* GretaGraph::temporary_of(const Slice& slice) {
+  if (slice.buffer != &planning_) return nullptr;
+  auto after = std::upper_bound(temporaries_.begin(), temporaries_.end(), slice.offset,
+                                [](uint64_t offset, const Temporary& t) { return offset < t.place; });
+  return &*(after - 1);
+}
+
+Status GretaGraph::add(std::span<const Call> calls, uint32_t bucket) {
+  while (!calls.empty()) {
+    // The longest beginning that one row covers; a single call must have a row.
+    size_t taken = std::min<size_t>(calls.size(), kMaxFused);
+    const KernelRow* row = nullptr;
+    for (; taken > 1 && !row; taken -= row ? 0 : 1)
+      if (!choose_row(calls.first(taken), bucket, filter_, &row).ok()) row = nullptr;
+    if (!row) GRETA_TRY(choose_row(calls.first(1), bucket, filter_, &row));
+    GRETA_TRY(add_launch(calls.first(taken), *row, bucket));
+    calls = calls.subspan(taken);
+  }
+  return {};
+}
+
+// The row wants x in the q8 form: a convert launch makes it, once for all that read the same x.
+Status GretaGraph::convert_input(Call& call, uint32_t bucket) {
+  Call convert;
+  convert.op = Op::Convert;
+  convert.form = Form::Q8;
+  convert.rows_of = call.rows_of;
+  convert.width = call.weight.depth;
+  convert.slot[kX] = call.slot[kX];
+  convert.slot[kStep] = call.slot[kStep];
+  for (const Step& step : steps_) {
+    if (step.calls.size() != 1 || step.calls[0].op != Op::Convert) continue;
+    convert.slot[kY] = step.calls[0].slot[kY];
+    if (!(convert == step.calls[0]) || !already_there({&convert, 1})) continue;
+    call.slot[kX] = convert.slot[kY];
+    return {};
+  }
+  const uint64_t row_bytes = q8_row_bytes(uint64_t(call.weight.depth));
+  convert.slot[kY] = temporary(row_bytes * bucket);
+  GRETA_TRY(add({&convert, 1}, bucket));
+  call.slot[kX] = convert.slot[kY];
+  if (call.rows_of == kRowsGather) call.rows_of = kRowsOutputs;  // the convert has gathered
+  return {};
+}
+
+// An equal launch ran before, and nothing has written what it read or made since.
+bool GretaGraph::already_there(std::span<const Call> calls) const {
+  if (calls.size() != 1 || (calls[0].op != Op::Norm && calls[0].op != Op::Convert)) return false;
+  for (size_t i = steps_.size(); i-- > 0;) {
+    const Step& step = steps_[i];
+    if (step.calls.size() == 1 && step.calls[0] == calls[0]) return true;
+    for (uint32_t a = 0; a < step.launch.access_count; ++a) {
+      const Access& access = step.launch.accesses[a];
+      if ((access.mode & Access::kWrite) &&
+          (overlaps(access.slice, calls[0].slot[kX]) || overlaps(access.slice, calls[0].slot[kY])))
+        return false;
+    }
+  }
+  return false;
+}
+
+Status GretaGraph::add_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket) {
+  if (already_there(calls)) return {};
+  Step step;
+  step.calls.assign(calls.begin(), calls.end());
+  step.row = &row;
+  step.bucket = bucket;
+  const bool matmul = calls[0].op == Op::Matmul || calls[0].op == Op::MatmulExpert;
+  if (row.form == Form::Q8 && matmul) {
+    GRETA_TRY(convert_input(step.calls[0], bucket));
+    for (Call& call : step.calls) {  // gate and up of one sequence read the same x
+      call.form = Form::Q8;
+      if (call.op == Op::Matmul) call.slot[kX] = step.calls[0].slot[kX];
+    }
+  }
+  make_launch(step.calls, row, bucket, &step.launch);
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+Status GretaGraph::copy(const Slice& to, const Slice& from) {
+  if (to.bytes != from.bytes) return fail(Code::Argument, "copy of %llu bytes to %llu",
+                                          (unsigned long long)from.bytes, (unsigned long long)to.bytes);
+  Step step;
+  step.to = to;
+  step.from = from;
+  step.launch.read(from);
+  step.launch.write(to);
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+// A barrier stands before a step that touches what a step since the last barrier touches, where one
+// of the two writes. The first step always has one: a plan follows copies into its StepState.
+Status GretaGraph::finish() {
+  size_t since = 0;
+  uint32_t stage = 0;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    Step& step = steps_[i];
+    bool hazard = i == 0;
+    for (size_t j = since; j < i && !hazard; ++j)
+      for (uint32_t a = 0; a < step.launch.access_count && !hazard; ++a)
+        for (uint32_t b = 0; b < steps_[j].launch.access_count && !hazard; ++b)
+          hazard = conflicts(step.launch.accesses[a], steps_[j].launch.accesses[b]);
+    if (hazard) {
+      since = i;
+      stage += i > 0;
+    }
+    step.barrier_before = hazard;
+    step.stage = stage;
+  }
+  note_lifetimes();
+  place_temporaries();
+  return {};
+}
+
+void GretaGraph::note_lifetimes() {
+  for (const Step& step : steps_)
+    for (uint32_t a = 0; a < step.launch.access_count; ++a)
+      if (Temporary* t = temporary_of(step.launch.accesses[a].slice)) {
+        t->first_stage = std::min(t->first_stage, step.stage);
+        t->last_stage = std::max(t->last_stage, step.stage);
+      }
+}
+
+// Largest first, each at the lowest place that is free over its stages. Reuse happens only in a later
+// stage, so the barrier between the stages orders it.
+void GretaGraph::place_temporaries() {
+  std::vector<Temporary*> order;
+  for (Temporary& t : temporaries_)
+    if (t.first_stage <= t.last_stage) order.push_back(&t);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Temporary* a, const Temporary* b) { return a->bytes > b->bytes; });
+  std::vector<Temporary*> placed;  // by offset
+  for (Temporary* t : order) {
+    uint64_t offset = 0;
+    for (const Temporary* other : placed) {
+      if (other->last_stage < t->first_stage || t->last_stage < other->first_stage) continue;
+      if (offset + t->bytes <= other->offset) break;
+      offset = std::max(offset, other->offset + other->bytes);
+    }
+    t->offset = offset;
+    arena_bytes_ = std::max(arena_bytes_, offset + t->bytes);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), t,
+                                   [](const Temporary* a, const Temporary* b) { return a->offset < b->offset; }),
+                  t);
+  }
+}
+
+}  // namespace greta
