@@ -9,6 +9,7 @@
 
 #include "compute/quant_type.h"
 #include "kernels/abi/ops.h"
+#include "kernels/abi/q8.h"
 #include "runtime/runtime.h"
 
 namespace greta {
