@@ -1,0 +1,34 @@
+// A transformer's forward step as calls: the recipe of a plan.
+#pragma once
+#include "engine/tensor_store.h"
+
+namespace greta {
+
+// What a plan is made for. Steps with the same key replay the same plan.
+struct StepKey {
+  uint32_t tokens = 1;   // bucket: 1, 2, 4, 8, 16, 32, 128, 512
+  uint32_t outputs = 1;  // bucket of logits rows: 0, 1, 8 or `tokens`
+  bool sample = false;   // draw the next token of each output row on the device
+  bool operator==(const StepKey&) const = default;
+};
+
+constexpr uint32_t kTokenBuckets[] = {1, 2, 4, 8, 16, 32, 128, 512};
+uint32_t token_bucket(uint32_t tokens);                    // smallest that holds them
+uint32_t output_bucket(uint32_t outputs, uint32_t tokens); // 0, 1, 8 or the token bucket
+
+// Device memory that a step reads and writes beside weights and temporaries.
+struct StepBuffers {
+  Slice step;        // StepState with its page tables
+  Slice rope;        // [context][rope_width / 2][2]
+  Slice token_log;   // [pages][kPageTokens]
+  Slice readback;    // logits [outputs][vocab] for the host; empty: they stay on the device
+  struct Cache { Slice keys, values; };
+  std::vector<Cache> cache;            // by layer: [pages] x page bytes
+  uint32_t key_type = 0, value_type = 0;            // kernels/abi/cache_types.def
+  uint32_t key_page_bytes = 0, value_page_bytes = 0;
+};
+
+Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, const StepBuffers& buffers,
+                  const StepKey& key, GretaGraph* graph);
+
+}  // namespace greta
