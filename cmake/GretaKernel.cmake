@@ -1,5 +1,9 @@
 # greta_kernel(OPS VARIANT ...) compiles one kernel source for a backend, once for each type, and
-# writes its rows of the kernel table. The backend is the folder that calls it (kernels/<backend>).
+# writes its rows of the kernel table. The backend is the folder that calls it (kernels/<backend>):
+#   cpu     one row; the code is a function of <source>.cpp
+#   vulkan  one row; SPIR-V of <source>.comp, embedded           (GretaVulkanKernel.cmake)
+#   hip     one row for each gfx target; a code object of <source>.hip, embedded  (GretaHipKernel.cmake)
+# The same line serves all three: greta_kernel(norm row GROUP 256 CONSTANTS width heads).
 #
 #   OPS       "matmul", or a fused sequence "norm+matmul+rope"
 #   VARIANT   the source is <last word of SOURCE or OPS>_<VARIANT>, so matmul plain = matmul_plain.cpp
@@ -13,7 +17,18 @@
 #   N, DEPTH  what the weight's rows and columns must divide by (default 1 1)
 #   TILE      output rows of a group (default 1)
 #   RANK      preferred when higher (default 0, the plain kernel)
+#   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
+#   CONSTANTS fields of the source's block (<Source>Block) that are fixed for a model: in Vulkan they
+#             are the specialization constants 1, 2, ..; CPU and HIP read them from the block
+#   TARGETS   hip: only these gfx targets (default: all of GRETA_HIP_TARGETS)
+#   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc
+#
+# The source is included by a generated one that defines KERNEL_NAME, GROUP and, for a type, WEIGHT
+# and includes quant/<type>.h. What is compiled gathers in one object library for each backend, named
+# in the global properties GRETA_KERNEL_LIBRARIES and GRETA_TEST_KERNEL_LIBRARIES.
 include_guard(GLOBAL)
+include(GretaVulkanKernel)
+include(GretaHipKernel)
 
 set(GRETA_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(GRETA_ISA_NEEDS_avx2 kCpuAvx2)
@@ -48,12 +63,32 @@ function(greta_op_enum op out)
   set(${out} ${name} PARENT_SCOPE)
 endfunction()
 
+# Defines `library` in the caller: the object library of this backend, made for its first kernel.
+function(greta_kernel_library out)
+  if(K_TEST)
+    set(library greta_test_kernels_${backend})
+  else()
+    set(library greta_kernels_${backend})
+  endif()
+  if(NOT TARGET ${library})
+    add_library(${library} OBJECT)
+    target_include_directories(${library} PRIVATE "${PROJECT_SOURCE_DIR}")
+    target_compile_options(${library} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>")
+  endif()
+  get_property(listed GLOBAL PROPERTY GRETA_${table}_LIBRARIES)
+  if(NOT library IN_LIST listed)
+    set_property(GLOBAL APPEND PROPERTY GRETA_${table}_LIBRARIES ${library})
+  endif()
+  set(${out} ${library} PARENT_SCOPE)
+endfunction()
+
 function(greta_kernel ops variant)
-  cmake_parse_arguments(K "" "SOURCE;LAYOUT;FORM;ISA;TILE;RANK;N;DEPTH" "QUANTS;TOKENS;ALSO" ${ARGN})
+  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;TILE;RANK;N;DEPTH;GROUP"
+    "QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${ops} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
-  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 TILE=1 RANK=0 N=1 DEPTH=1)
+  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 TILE=1 RANK=0 N=1 DEPTH=1 GROUP=1)
     string(REGEX MATCH "^([A-Z]+)=(.*)$" _ ${pair})
     if(NOT DEFINED K_${CMAKE_MATCH_1})
       set(K_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
@@ -67,36 +102,17 @@ function(greta_kernel ops variant)
   elseif(NOT K_QUANTS)
     set(K_QUANTS none)
   endif()
+  set(table KERNEL)
+  if(K_TEST)
+    if(NOT GRETA_TESTS)
+      return()
+    endif()
+    set(table TEST_KERNEL)
+  endif()
   get_filename_component(backend ${CMAKE_CURRENT_SOURCE_DIR} NAME)
-  cmake_language(CALL greta_${backend}_kernel)
-endfunction()
-
-# Adds a row for each sequence that the code covers. Reads K_*, backend, variant, ops, quant of its caller.
-macro(greta_add_rows row_name needs type code)
-  list(GET K_TOKENS 0 tokens_min)
-  list(GET K_TOKENS 1 tokens_max)
-  string(SUBSTRING ${K_LAYOUT} 0 1 layout)
-  string(TOUPPER ${layout} layout)
-  string(SUBSTRING ${K_LAYOUT} 1 -1 layout_rest)
-  string(TOUPPER ${K_FORM} form)
-  foreach(sequence ${ops} ${K_ALSO})
-    string(REPLACE "+" ";" sequence_ops ${sequence})
-    set(enums "")
-    foreach(op ${sequence_ops})
-      greta_op_enum(${op} op_enum)
-      list(APPEND enums "Op::${op_enum}")
-    endforeach()
-    list(LENGTH enums op_count)
-    list(JOIN enums ", " enums)
-    set_property(GLOBAL APPEND_STRING PROPERTY GRETA_KERNEL_ROWS
-      "{\"${row_name}\", \"${backend}\", ${needs}, {${enums}}, ${op_count}, QuantType::${type}, Layout::${layout}${layout_rest}, Form::${form}, ${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${K_TILE}, ${K_RANK}, ${code}},\n")
-  endforeach()
-endmacro()
-
-# CPU: a small generated source names the kernel and its type, then includes the kernel's file.
-macro(greta_cpu_kernel)
   foreach(quant ${K_QUANTS})
     set(row_name "${K_SOURCE}_${variant}")
+    set(defines "#define GROUP ${K_GROUP}\n")
     set(weight "")
     set(type f32)
     if(NOT quant STREQUAL "none")
@@ -106,29 +122,94 @@ macro(greta_cpu_kernel)
         set(header ${quant}_packed)
       endif()
       string(APPEND row_name "_${header}")
-      set(weight "#define WEIGHT ${header}\n#include \"kernels/cpu/quant/${header}.h\"\n")
+      string(APPEND defines "#define WEIGHT ${header}\n")
+      set(weight "#include \"kernels/${backend}/quant/${header}.h\"\n")
     endif()
-    set(needs 0)
-    set(flags ${GRETA_KERNEL_FLAGS})
-    if(K_ISA)
-      set(needs ${GRETA_ISA_NEEDS_${K_ISA}})
-      list(APPEND flags ${GRETA_ISA_FLAGS_${K_ISA}})
+    set(source "kernels/${backend}/${K_SOURCE}_${variant}")
+    cmake_language(CALL greta_${backend}_kernel)
+  endforeach()
+endfunction()
+
+# Adds a row for each sequence that the code covers. Reads what greta_kernel has set.
+function(greta_add_rows target needs code)
+  list(GET K_TOKENS 0 tokens_min)
+  list(GET K_TOKENS 1 tokens_max)
+  string(SUBSTRING ${K_LAYOUT} 0 1 layout)
+  string(TOUPPER ${layout} layout)
+  string(SUBSTRING ${K_LAYOUT} 1 -1 layout_rest)
+  string(TOUPPER ${K_FORM} form)
+  greta_op_enum(${K_SOURCE} source_enum)
+  set(constants "")
+  foreach(field ${K_CONSTANTS})
+    list(APPEND constants "offsetof(${source_enum}Block, ${field})")
+  endforeach()
+  list(LENGTH constants constant_count)
+  list(JOIN constants ", " constants)
+  foreach(sequence ${ops} ${K_ALSO})
+    string(REPLACE "+" ";" sequence_ops ${sequence})
+    set(enums "")
+    if(NOT K_TEST)
+      foreach(op ${sequence_ops})
+        greta_op_enum(${op} op_enum)
+        list(APPEND enums "Op::${op_enum}")
+      endforeach()
     endif()
+    list(LENGTH enums op_count)
+    list(JOIN enums ", " enums)
+    set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
+      "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, {${enums}}, ${op_count}, QuantType::${type}, Layout::${layout}${layout_rest}, Form::${form}, ${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${K_TILE}, ${K_RANK}, {${constants}}, ${constant_count}, ${code}},\n")
+  endforeach()
+endfunction()
+
+# CPU: a small generated source names the kernel and its type, then includes the kernel's file.
+macro(greta_cpu_kernel)
+  set(needs 0)
+  set(flags ${GRETA_KERNEL_FLAGS})
+  if(K_ISA)
+    set(needs ${GRETA_ISA_NEEDS_${K_ISA}})
+    list(APPEND flags ${GRETA_ISA_FLAGS_${K_ISA}})
+  endif()
+  if(NOT K_ISA OR CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    greta_kernel_library(library)
     set(stub "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.cpp")
     file(CONFIGURE OUTPUT "${stub}" CONTENT
-      "#define KERNEL_NAME kernel_cpu_${row_name}\n${weight}#include \"kernels/cpu/${K_SOURCE}_${variant}.cpp\"\n" @ONLY)
-    if(NOT K_ISA OR CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-      target_sources(greta_kernels_${backend} PRIVATE "${stub}")
-      set_source_files_properties("${stub}" PROPERTIES COMPILE_OPTIONS "${flags}")
-      set_property(GLOBAL APPEND_STRING PROPERTY GRETA_KERNEL_CODE "HOST_KERNEL(kernel_cpu_${row_name})\n")
-      greta_add_rows(${row_name} ${needs} ${type} "{.name = \"${row_name}\", .function = kernel_cpu_${row_name}}")
-    endif()
-  endforeach()
+      "#define KERNEL_NAME kernel_cpu_${row_name}\n${defines}${weight}#include \"${source}.cpp\"\n" @ONLY)
+    target_sources(${library} PRIVATE "${stub}")
+    set_source_files_properties("${stub}" PROPERTIES COMPILE_OPTIONS "${flags}")
+    set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_CODE "HOST_KERNEL(kernel_cpu_${row_name})\n")
+    greta_add_rows("" ${needs}
+      "{.name = \"${row_name}\", .function = kernel_cpu_${row_name}, .group_size = {${K_GROUP}, 1, 1}}")
+  endif()
 endmacro()
 
+# GPU: adds `file`, which a custom command of this folder makes, to the object library as bytes
+# between the symbols NAME and NAME_end, and a row that carries them.
+function(greta_embed_kernel name file target)
+  greta_kernel_library(library)
+  set(assembly "${CMAKE_CURRENT_BINARY_DIR}/${name}.S")
+  file(CONFIGURE OUTPUT "${assembly}" CONTENT "        .section .rodata
+        .global ${name}, ${name}_end
+        .hidden ${name}, ${name}_end
+        .balign 64
+${name}:
+        .incbin \"${file}\"
+${name}_end:
+        .byte 0
+        .section .note.GNU-stack,\"\",%progbits
+" @ONLY)
+  target_sources(${library} PRIVATE "${assembly}")
+  set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${file}")
+  set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_CODE "EMBEDDED_KERNEL(${name})\n")
+  greta_add_rows("${target}" 0
+    "{.name = \"${row_name}\", .code = {${name}, ${name}_end}, .group_size = {${K_GROUP}, 1, 1}}")
+endfunction()
+
 function(greta_write_kernel_table)
-  get_property(code GLOBAL PROPERTY GRETA_KERNEL_CODE)
-  get_property(rows GLOBAL PROPERTY GRETA_KERNEL_ROWS)
-  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/kernel_code.inc" CONTENT "${code}" @ONLY)
-  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/kernel_rows.inc" CONTENT "${rows}" @ONLY)
+  foreach(table KERNEL TEST_KERNEL)
+    get_property(code GLOBAL PROPERTY GRETA_${table}_CODE)
+    get_property(rows GLOBAL PROPERTY GRETA_${table}_ROWS)
+    string(TOLOWER ${table} file)
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/${file}_code.inc" CONTENT "${code}" @ONLY)
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/${file}_rows.inc" CONTENT "${rows}" @ONLY)
+  endforeach()
 endfunction()

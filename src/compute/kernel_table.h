@@ -4,9 +4,12 @@
 
 namespace greta {
 
+constexpr uint32_t kMaxConstants = 8;
+
 struct KernelRow {
   const char* name;          // "matmul_plain_q8_0": op, variant, type
   const char* backend;       // column of DeviceInfo::backend
+  const char* target;        // DeviceInfo::arch that the code is for ("gfx942"), or "" for any
   uint32_t needs;            // feature bits that the device must have
   Op ops[kMaxFused];         // the sequence it covers
   uint32_t op_count;
@@ -17,8 +20,16 @@ struct KernelRow {
   uint32_t n_multiple, depth_multiple;      // what the weight's shape must divide by
   uint32_t tile;             // rows of y that a group makes, unless the sequence fixes it
   uint32_t rank;             // preferred when higher; 0 is the plain kernel, the definition of right
+  uint16_t constant_fields[kMaxConstants];  // where in the block constants 1, 2, .. stand
+  uint32_t constant_count;
   KernelCode code;
 };
+
+// The specialization constants that `row` takes with this block, in order of their ids: the threads
+// of a group, then the block's fields. Returns how many. They are KernelCode::constants on load; a
+// backend that has none ignores them, since its kernels read the block.
+uint32_t kernel_constants(const KernelRow& row, std::span<const uint8_t> block,
+                          uint32_t (&out)[kMaxConstants + 1]);
 
 std::span<const KernelRow> kernel_table();
 

@@ -1,0 +1,74 @@
+# Vulkan kernels for greta_kernel: <source>.comp to SPIR-V by glslc, embedded as one row.
+#
+#   greta_kernel(norm row GROUP 256 CONSTANTS width)
+# compiles norm_row.comp and writes the row
+#   {"norm_row", "vulkan", "", .., {offsetof(NormBlock, width)}, 1, {.code = {begin, end}, .group_size = {256, 1, 1}}}
+# The backend passes the threads of a group as constant 0 and the listed fields as constants 1, 2, ..
+#
+# Without glslc there are no Vulkan rows. A shader whose `#extension NAME : require` lines name an
+# extension that this glslc does not know is left out; any other mistake in a shader fails the build.
+include_guard(GLOBAL)
+
+set(GRETA_GLSLC_FLAGS --target-env=vulkan1.3 -O -I "${PROJECT_SOURCE_DIR}")
+
+if(GRETA_VULKAN)
+  find_program(GRETA_GLSLC glslc HINTS "$ENV{VULKAN_SDK}/bin" DOC "Compiler of the Vulkan kernels")
+  if(NOT GRETA_GLSLC)
+    message(STATUS "Vulkan kernels: left out, there is no glslc")
+  endif()
+endif()
+
+# Appends to `out` the extensions that a shader requires, its kernels/ includes with it.
+function(greta_shader_extensions path out)
+  file(STRINGS "${path}" lines REGEX "^#(extension|include)")
+  set(found ${${out}})
+  foreach(line ${lines})
+    if(line MATCHES "^#extension +([A-Za-z0-9_]+) *: *require")
+      list(APPEND found ${CMAKE_MATCH_1})
+    elseif(line MATCHES "^#include \"(kernels/.*)\"")
+      greta_shader_extensions("${PROJECT_SOURCE_DIR}/${CMAKE_MATCH_1}" found)
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES found)
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# Whether glslc knows an extension; asked once for each and kept in the cache.
+function(greta_glslc_knows extension out)
+  string(MAKE_C_IDENTIFIER "GRETA_GLSLC_KNOWS_${GRETA_GLSLC}_${extension}" answer)
+  if(NOT DEFINED ${answer})
+    set(probe "${PROJECT_BINARY_DIR}/CMakeFiles/greta_extension.comp")
+    file(WRITE "${probe}" "#version 460\n#extension ${extension} : require\nvoid main() {}\n")
+    execute_process(COMMAND "${GRETA_GLSLC}" --target-env=vulkan1.3 "${probe}" -o "${probe}.spv"
+      RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+    string(COMPARE EQUAL "${result}" 0 known)
+    set(${answer} ${known} CACHE INTERNAL "")
+  endif()
+  set(${out} ${${answer}} PARENT_SCOPE)
+endfunction()
+
+macro(greta_vulkan_kernel)
+  if(GRETA_VULKAN AND GRETA_GLSLC)
+    set(stub "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.comp")
+    file(CONFIGURE OUTPUT "${stub}" CONTENT
+      "#version 460\n#extension GL_GOOGLE_include_directive : require\n${defines}${weight}#include \"${source}.comp\"\n" @ONLY)
+    set(extensions "")
+    greta_shader_extensions("${stub}" extensions)
+    set(missing "")
+    foreach(extension ${extensions})
+      greta_glslc_knows(${extension} known)
+      if(NOT known)
+        list(APPEND missing ${extension})
+      endif()
+    endforeach()
+    if(missing)
+      message(STATUS "Vulkan kernels: ${row_name} left out, ${GRETA_GLSLC} does not know ${missing}")
+    else()
+      set(spirv "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.spv")
+      add_custom_command(OUTPUT "${spirv}"
+        COMMAND "${GRETA_GLSLC}" ${GRETA_GLSLC_FLAGS} -MD -MF "${spirv}.d" -MT "${spirv}" "${stub}" -o "${spirv}"
+        DEPENDS "${stub}" DEPFILE "${spirv}.d" VERBATIM COMMENT "Compiling Vulkan kernel ${row_name}")
+      greta_embed_kernel(kernel_vulkan_${row_name} "${spirv}" "")
+    endif()
+  endif()
+endmacro()
