@@ -1,0 +1,40 @@
+# What `cmake --install` puts where, find_package and pkg-config files, and what CPack makes of it.
+include(CMakePackageConfigHelpers)
+set(GRETA_MODELS_DIR "${CMAKE_INSTALL_DATADIR}/greta/models")
+set(cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/greta")
+
+install(TARGETS greta EXPORT gretaTargets)
+install(FILES greta.h TYPE INCLUDE)
+if(GRETA_CLI)
+  install(TARGETS greta-cli)
+endif()
+file(GLOB models CONFIGURE_DEPENDS models/*.gguf models/*.txt models/*.md)
+install(FILES ${models} DESTINATION "${GRETA_MODELS_DIR}")
+install(FILES README.md LICENSE TYPE DOC)
+install(DIRECTORY docs/ TYPE DOC FILES_MATCHING PATTERN "*.md")
+
+install(EXPORT gretaTargets NAMESPACE greta:: DESTINATION "${cmake_dir}")
+configure_package_config_file(cmake/gretaConfig.cmake.in gretaConfig.cmake
+  INSTALL_DESTINATION "${cmake_dir}" PATH_VARS GRETA_MODELS_DIR)
+write_basic_package_version_file(gretaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/gretaConfig.cmake"
+  "${CMAKE_CURRENT_BINARY_DIR}/gretaConfigVersion.cmake" DESTINATION "${cmake_dir}")
+
+file(RELATIVE_PATH GRETA_PC_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+configure_file(cmake/greta.pc.in greta.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/greta.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+if(GRETA_TOP_LEVEL)
+  set(CPACK_GENERATOR TGZ DEB)
+  set(CPACK_PACKAGE_NAME greta)
+  set(CPACK_PACKAGE_VENDOR "The GRETA authors")
+  set(CPACK_PACKAGE_CONTACT "The GRETA authors <greta@localhost>")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+  set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+  set(CPACK_STRIP_FILES OFF)  # it would strip libgreta.a too; the program is stripped where it is linked
+  set(CPACK_PACKAGING_INSTALL_PREFIX "/usr")
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_PACKAGE_SECTION science)
+  include(CPack)
+endif()

@@ -1,0 +1,54 @@
+# greta_single_object_library(NAME OBJECT_LIBRARY...) makes lib<NAME>.a out of one relocatable object in
+# which every symbol but greta_* is local. Inline functions and templates, which compilers put into groups
+# that the final link shares by name, become ordinary local code too: otherwise another library's copy of
+# std::vector<float>::push_back could be taken in place of ours, or ours dropped for one built with
+# different flags.
+#
+# With sanitizers or the fuzzer the objects are archived as they are: their tables do not survive the joining.
+include_guard(GLOBAL)
+
+find_program(GRETA_LD NAMES ld.bfd ld REQUIRED)
+
+# Makes `out`, the path of the joined object, from the objects of libraries.
+function(greta_join_objects name out)
+  set(objects "")
+  foreach(library ${ARGN})
+    list(APPEND objects "$<TARGET_OBJECTS:${library}>")
+  endforeach()
+  set(list_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_objects.txt")
+  file(GENERATE OUTPUT "${list_file}" CONTENT "\"$<JOIN:${objects},\"\n\">\"\n")
+  set(joined "${CMAKE_CURRENT_BINARY_DIR}/${name}_joined.o")
+  set(object "${CMAKE_CURRENT_BINARY_DIR}/${name}.o")
+  # .llvm_addrsig (clang) lists symbols by an index that joining invalidates.
+  add_custom_command(OUTPUT "${object}"
+    COMMAND ${GRETA_LD} -r --force-group-allocation -o "${joined}" "@${list_file}"
+    COMMAND ${CMAKE_OBJCOPY} --wildcard "--keep-global-symbol=${name}_*" --remove-section=.llvm_addrsig
+      "${joined}" "${object}"
+    COMMAND ${CMAKE_COMMAND} -E rm "${joined}"
+    DEPENDS ${objects} "${list_file}"
+    COMMENT "Joining the objects of lib${name}.a" VERBATIM COMMAND_EXPAND_LISTS)
+  set(${out} "${object}" PARENT_SCOPE)
+endfunction()
+
+function(greta_single_object_library name)
+  add_library(${name} STATIC)
+  add_library(${name}::${name} ALIAS ${name})
+  if(GRETA_SANITIZE OR GRETA_FUZZ)
+    foreach(library ${ARGN})
+      target_sources(${name} PRIVATE "$<TARGET_OBJECTS:${library}>")
+    endforeach()
+    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+  else()
+    greta_join_objects(${name} object ${ARGN})
+    target_sources(${name} PRIVATE "${object}")
+    # A C program is linked by its C compiler, so the C++ runtime is named for it.
+    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C)
+    target_link_libraries(${name} INTERFACE
+      $<$<NOT:$<LINK_LANGUAGE:CXX>>:stdc++> $<$<NOT:$<LINK_LANGUAGE:CXX>>:m>)
+  endif()
+  target_link_libraries(${name} INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+  # Only the header, not the folder that it lies in.
+  configure_file("${CMAKE_CURRENT_SOURCE_DIR}/${name}.h" "${CMAKE_CURRENT_BINARY_DIR}/include/${name}.h" COPYONLY)
+  target_include_directories(${name} INTERFACE
+    "$<BUILD_INTERFACE:${CMAKE_CURRENT_BINARY_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+endfunction()

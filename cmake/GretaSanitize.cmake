@@ -1,0 +1,13 @@
+# GRETA_SANITIZE and GRETA_FUZZ put their flags on everything that is compiled and linked from here on.
+if(GRETA_SANITIZE OR GRETA_FUZZ)
+  set(sanitizers ${GRETA_SANITIZE})
+  if(GRETA_FUZZ)
+    if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+      message(FATAL_ERROR "GRETA_FUZZ needs clang, this is ${CMAKE_CXX_COMPILER_ID}")
+    endif()
+    list(APPEND sanitizers fuzzer-no-link)
+  endif()
+  list(JOIN sanitizers "," sanitizers)
+  add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${sanitizers})
+endif()
