@@ -5,7 +5,7 @@ set(cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/greta")
 
 install(TARGETS greta EXPORT gretaTargets)
 install(FILES greta.h TYPE INCLUDE)
-if(GRETA_CLI)
+if(TARGET greta-cli)
   install(TARGETS greta-cli)
 endif()
 file(GLOB models CONFIGURE_DEPENDS models/*.gguf models/*.txt models/*.md)
