@@ -1,0 +1,61 @@
+// The header of one GGUF file, parsed and checked: the reader behind class Gguf.
+#pragma once
+#include "engine/gguf.h"
+
+namespace greta {
+
+// The bytes of a part from its start, as far as they are needed: mapped, or read bit by bit onto
+// the heap so that a false length costs no more memory than the source has bytes to give.
+class HeaderBytes {
+ public:
+  Status open(Source& source, uint32_t part);
+  Status ensure(uint64_t end);  // makes [0, end) readable; end <= size()
+  const uint8_t* data() const { return mapped_ ? mapped_ : held_.data(); }
+  uint64_t size() const { return size_; }  // of the part
+  void trim() { held_.shrink_to_fit(); }
+
+ private:
+  Source* source_ = nullptr;
+  uint32_t part_ = 0;
+  uint64_t size_ = 0;
+  const uint8_t* mapped_ = nullptr;
+  std::vector<uint8_t> held_;
+};
+
+// An integer of a file, of whatever type: its 64 bits, and whether they mean a negative number.
+struct GgufInteger {
+  bool negative = false;
+  uint64_t bits = 0;
+};
+bool gguf_integer(ValueType type, const uint8_t* data, GgufInteger* out);  // false if not an integer type
+
+struct GgufHeader {
+  HeaderBytes bytes;
+  uint32_t version = 0;
+  std::vector<GgufValue> values;
+  std::vector<uint32_t> value_order;  // indices of values by key
+  std::vector<GgufTensor> tensors;    // their offsets are absolute
+  uint64_t alignment = 32;
+  uint64_t data_start = 0;
+
+  // Parses part `part`. The sentences of failures do not name the file; the caller does.
+  Status parse(Source& source, uint32_t part);
+
+  const GgufValue* find(std::string_view key) const;
+
+  // An integer from low to high; `*out` is untouched and `*found` false if the key is absent.
+  Status get_integer(std::string_view key, int64_t low, uint64_t high, GgufInteger* out, bool* found) const;
+
+ private:
+  struct Cursor;
+  Status parse_start(Cursor& cursor, uint64_t* out_tensors, uint64_t* out_values);
+  Status parse_value(Cursor& cursor);
+  Status parse_tensor(Cursor& cursor);
+  void bind(const Cursor& cursor);  // turns offsets into views, once the bytes stand still
+  Status index_values();
+  Status place_tensors();
+};
+
+Status gguf_wrong_type(const GgufValue& value, const char* expected);
+
+}  // namespace greta

@@ -1,0 +1,50 @@
+// Where a model's bytes come from: a file, the parts of a split model, memory, or the caller's
+// callback. A part is one GGUF file; everything but a split model has one.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "platform/platform.h"
+
+namespace greta {
+
+constexpr uint32_t kMaxParts = 1024;
+
+class Source {
+ public:
+  // Copies `bytes` bytes from `offset` to `to` and returns 0; anything else is a failure. May be
+  // called from several threads at once. Never asked for bytes beyond the size given.
+  using ReadAt = int (*)(void* user, uint64_t offset, void* to, uint64_t bytes);
+
+  // Exactly one of these, once. If `path` ends in -0000K-of-0000N.gguf all N parts are opened, in
+  // order, whichever of them it names.
+  Status open_file(const char* path);
+  Status open_memory(const void* bytes, uint64_t size);  // borrowed for the life of this object
+  Status open_callback(ReadAt read_at, void* user, uint64_t size);
+
+  uint32_t parts() const { return uint32_t(parts_.size()); }
+  uint64_t size(uint32_t part) const { return parts_[part].size; }
+  const char* name(uint32_t part) const { return parts_[part].name.c_str(); }  // the path, for messages
+
+  // Exactly `bytes` bytes; thread-safe. The sentence of a failure starts with the part's name.
+  Status read_at(uint32_t part, uint64_t offset, void* to, uint64_t bytes) const;
+
+  // All of a part as read-only bytes that live as long as this object; Unsupported for callbacks.
+  Status map(uint32_t part, const uint8_t** out_bytes);
+
+ private:
+  struct Part {
+    std::string name;
+    uint64_t size = 0;
+    File file;
+    const uint8_t* memory = nullptr;  // [size], when the part is the caller's memory
+  };
+  Status add_file(const std::string& path);
+
+  std::vector<Part> parts_;
+  ReadAt callback_ = nullptr;
+  void* user_ = nullptr;
+};
+
+}  // namespace greta

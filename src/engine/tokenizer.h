@@ -1,0 +1,94 @@
+// Text to token ids and back: SentencePiece-style vocabularies ("llama") and byte-level BPE ("gpt2").
+//
+// Rules that hold for both:
+//   text      invalid UTF-8 is read as U+FFFD. Time is linear in the text but for a logarithm.
+//   special   user-defined tokens are always taken out of the text first; control tokens and the
+//             unknown token only with parse_special. At each place the longest one wins.
+//   missing   a character without a token becomes its bytes' tokens, then the unknown token; if the
+//             vocabulary has neither, encode fails and names the byte.
+//   twins     of tokens with the same text the lowest id is used.
+// A Tokenizer is immutable once open; encode and decode may run on several threads.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/tokenizer_vocab.h"
+#include "engine/unicode.h"
+
+namespace greta {
+
+constexpr uint64_t kMaxTextBytes = 1ull << 30;
+
+struct EncodeOptions {
+  bool add_special = true;     // the BOS and EOS tokens that the vocabulary asks for
+  bool parse_special = false;  // read control tokens out of the text
+};
+
+// One way to cut a stretch of ordinary text. Appends ids; fails only for a byte without a token.
+class TextEncoder {
+ public:
+  virtual ~TextEncoder() = default;
+  virtual Status encode(std::string_view text, std::vector<int32_t>* out) const = 0;
+};
+
+class Tokenizer {
+ public:
+  Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  // Reads the vocabulary of `gguf`, which outlives this object.
+  Status open(const Gguf& gguf, const Log& log);
+
+  uint32_t size() const { return vocab_.size(); }
+  const Vocab& vocab() const { return vocab_; }
+  bool is_spm() const { return spm_; }
+
+  // Appends the ids of `text`.
+  Status encode(std::string_view text, EncodeOptions options, std::vector<int32_t>* out) const;
+
+  // Appends the bytes that an id stands for. Control tokens and the unknown token stand for nothing
+  // unless `special` asks for their text. A piece may end within a character: see Utf8Stream.
+  void append_piece(int32_t id, bool special, std::string* out) const;
+  std::string piece(int32_t id, bool special = false) const;
+
+  // The text of ids, made valid UTF-8. An SPM vocabulary's one space before the text is dropped.
+  std::string decode(const int32_t* ids, size_t count, bool special = false) const;
+
+  int32_t find(std::string_view text) const { return vocab_.find(text); }  // the token of this text
+  int32_t bos() const { return bos_; }  // kNoToken if there is none; so are the following
+  int32_t eos() const { return eos_; }
+  int32_t eot() const { return eot_; }
+  int32_t eom() const { return eom_; }
+  int32_t unknown() const { return unknown_; }
+  int32_t padding() const { return padding_; }
+  bool adds_bos() const { return add_bos_ && bos_ != kNoToken; }
+  bool adds_eos() const { return add_eos_ && eos_ != kNoToken; }
+  bool adds_space_prefix() const { return add_space_prefix_; }
+
+  // Tokens that end generation: eos, eot, eom, and those that are known by their text.
+  bool is_end(int32_t id) const;
+  const std::vector<int32_t>& ends() const { return ends_; }  // ascending
+
+ private:
+  Status read_special_id(const Gguf& gguf, const char* name, int32_t* out) const;
+  Status read_special_ids(const Gguf& gguf);
+  void find_ends();
+  void index_specials();
+  uint32_t match_special(std::string_view text, bool parse_special, int32_t* out_id) const;
+
+  Vocab vocab_;
+  bool spm_ = false;
+  bool add_bos_ = false, add_eos_ = false, add_space_prefix_ = false;
+  bool strip_after_special_ = false;  // Phi-3's vocabularies eat white space after a special token
+  int32_t bos_ = kNoToken, eos_ = kNoToken, eot_ = kNoToken, eom_ = kNoToken;
+  int32_t unknown_ = kNoToken, padding_ = kNoToken;
+  std::vector<int32_t> ends_;
+  std::vector<uint32_t> specials_;  // ids of tokens that are cut out of the text, by their text
+  bool special_first_[256] = {};    // bytes that one of them starts with
+  std::unique_ptr<TextEncoder> encoder_;
+};
+
+}  // namespace greta

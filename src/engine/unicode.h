@@ -1,0 +1,56 @@
+// Text as UTF-8: decoding that survives anything, classes of code points for the pre-tokenizers,
+// and a stream that only lets whole characters out.
+//
+// Invalid UTF-8 becomes U+FFFD, one for each maximal part of a sequence that broke off, as the
+// Unicode standard recommends and Python's "replace" does.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace greta {
+
+constexpr uint32_t kReplacement = 0xFFFD;
+
+// General categories as the pre-tokenizers see them.
+enum class CharClass : uint8_t { Other, Upper, Lower, Title, Modifier, OtherLetter, Mark, Number, Punctuation, Symbol };
+
+CharClass char_class(uint32_t code);
+bool is_space(uint32_t code);  // White_Space
+inline bool is_letter(CharClass c) { return c >= CharClass::Upper && c <= CharClass::OtherLetter; }
+
+struct CodePoint {
+  uint32_t code;
+  uint32_t bytes;  // consumed, at least 1
+};
+
+// The code point at text[at]; at < text.size().
+CodePoint decode_utf8(std::string_view text, size_t at);
+
+// Bytes written to `to`, 1 to 4. A code that is no code point is written as U+FFFD.
+uint32_t encode_utf8(uint32_t code, char* to);
+void append_utf8(uint32_t code, std::string* to);
+
+bool is_valid_utf8(std::string_view text);
+std::string valid_utf8(std::string_view text);  // with U+FFFD where it is not
+
+// Bytes of tokens in, text out: bytes that may yet become a character are held back.
+class Utf8Stream {
+ public:
+  void push(std::string_view bytes, std::string* out);  // appends what is complete to out
+  void flush(std::string* out);                         // what is held back ends as U+FFFD
+
+ private:
+  std::string held_;  // a sequence that has begun well, at most 3 bytes
+};
+
+// A name from a file, in quotes and safe to print: other bytes as \xNN, cut if long.
+struct Quoted {
+  explicit Quoted(std::string_view name);
+  const char* c_str() const { return text_; }
+
+ private:
+  char text_[120];
+};
+
+}  // namespace greta
