@@ -10,6 +10,8 @@
 #define kRowsGather 1    // x row output_row[i] -> y row i, i < output_count
 #define kRowsOutputs 2   // x row i -> y row i, i < output_count
 
+#define kMaxHeadWidth 1024  // values of a head that attention and the fused matmul rows hold at once
+
 // y[t] = scale * weight[token of t]; also logs the token into its page, where sample looks back.
 struct EmbedBlock {
   ADDRESS(byte) weight;    // [vocab][width], layout and type of the kernel row

@@ -1,20 +1,71 @@
 #include "compute/kernel_table.h"
 
-#include <cstddef>
+#include <cstring>
 
 namespace greta {
 
 #define HOST_KERNEL(function) \
   extern "C" void function(const void* block, uint32_t first_group, uint32_t group_count, Scratch* scratch);
-#define EMBEDDED_KERNEL(name) extern "C" const uint8_t name[], name##_end[];
 #include "kernel_code.inc"
 #undef HOST_KERNEL
-#undef EMBEDDED_KERNEL
 
 static const KernelRow kRows[] = {
 #include "kernel_rows.inc"
 };
 
 std::span<const KernelRow> kernel_table() { return kRows; }
+
+static const Call& lead_call(std::span<const Call> calls) {
+  for (const Call& call : calls)
+    if (call.op == Op::Matmul) return call;
+  return calls[0];
+}
+
+const OpInfo& lead_of(std::span<const Call> calls) { return op_info(lead_call(calls).op); }
+
+static bool usable(const KernelRow& row, const RowFilter& filter) {
+  if (filter.exact && row.rank) return false;
+  if (!filter.device) return true;
+  return !strcmp(row.backend, filter.device->backend) && (row.needs & ~filter.device->features) == 0;
+}
+
+static bool covers(const KernelRow& row, std::span<const Call> calls) {
+  if (row.op_count != calls.size()) return false;
+  for (uint32_t i = 0; i < row.op_count; ++i)
+    if (row.ops[i] != calls[i].op) return false;
+  return true;
+}
+
+uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
+                   std::span<const KernelRow*> out) {
+  if (calls.empty()) return 0;
+  const Tensor& weight = lead_call(calls).weight;
+  uint32_t count = 0;
+  for (const KernelRow& row : kRows) {
+    if (count == out.size()) break;
+    if (!usable(row, filter) || !covers(row, calls)) continue;
+    if (row.type != weight.type || row.layout != weight.layout) continue;
+    if (bucket < row.tokens_min || bucket > row.tokens_max) continue;
+    if (weight.n % row.n_multiple || weight.depth % row.depth_multiple) continue;
+    if (lead_of(calls).check(calls, row).ok()) out[count++] = &row;
+  }
+  return count;
+}
+
+void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out) {
+  *out = {};
+  lead_of(calls).groups(calls, row, bucket, out->groups);
+  lead_of(calls).pack(calls, row, out);
+}
+
+Layout preferred_layout(QuantType type, const RowFilter& filter) {
+  const KernelRow* best = nullptr;
+  for (const KernelRow& row : kRows) {
+    if (row.type != type || row.op_count != 1 || row.ops[0] != Op::Matmul || !usable(row, filter)) continue;
+    const bool better = !best || row.rank > best->rank || (row.rank == best->rank && row.layout == Layout::Gguf);
+    if (better) best = &row;
+  }
+  return best ? best->layout : Layout::Gguf;
+}
 
 }  // namespace greta

@@ -1,0 +1,34 @@
+// add: y = a + scale * b. Group = a token.
+#include "compute/ops/parts.h"
+
+namespace greta {
+
+static Status check(std::span<const Call> calls, const KernelRow&) {
+  GRETA_TRY(check_single(calls));
+  return check_size("add", "width", calls[0].width);
+}
+
+static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
+  const Call& call = calls[0];
+  AddBlock block = {};
+  block.a = call.slot[kX].address();
+  block.b = call.slot[kX2].address();
+  block.y = call.slot[kY].address();
+  block.step = call.slot[kStep].address();
+  block.width = call.width;
+  block.scale = call.scale;
+  out->set_block(block);
+  out->read(call.slot[kX]);
+  out->read(call.slot[kX2]);
+  out->write(call.slot[kY]);
+  read_step(call, out);
+}
+
+static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
+  const uint64_t values = uint64_t(rows) * calls[0].width;
+  return {3 * values * kFloatBytes, 2 * values};
+}
+
+extern const OpInfo op_add = {check, groups_rows, pack, cost};
+
+}  // namespace greta

@@ -1,0 +1,68 @@
+// attention over the paged cache. Group = a token and a KV head, with the query heads that share it.
+#include "compute/ops/parts.h"
+
+namespace greta {
+
+static Status check(std::span<const Call> calls, const KernelRow&) {
+  GRETA_TRY(check_single(calls));
+  const Call& call = calls[0];
+  if (!call.kv_heads || !call.heads || call.heads % call.kv_heads)
+    return fail(Code::Argument, "attention: %u heads share %u KV heads", call.heads, call.kv_heads);
+  GRETA_TRY(check_size("attention", "key width", call.width));
+  GRETA_TRY(check_size("attention", "value width", call.value_width));
+  if (call.width > kMaxHeadWidth || call.value_width > kMaxHeadWidth)
+    return fail(Code::Unsupported, "attention: heads of %u keys and %u values; at most %u fit", call.width,
+                call.value_width, kMaxHeadWidth);
+  GRETA_TRY(check_page("attention keys", call.kv_heads, call.width, call.page_bytes, call.cache_type));
+  return check_page("attention values", call.kv_heads, call.value_width, call.value_page_bytes, call.value_cache_type);
+}
+
+static void groups(std::span<const Call> calls, const KernelRow&, uint32_t bucket, uint32_t (&out)[3]) {
+  out[0] = bucket * calls[0].kv_heads;
+  out[1] = out[2] = 1;
+}
+
+static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
+  const Call& call = calls[0];
+  AttentionBlock block = {};
+  block.q = call.slot[kX].address();
+  block.y = call.slot[kY].address();
+  block.keys = call.slot[kPool].address();
+  block.values = call.slot[kPool2].address();
+  block.step = call.slot[kStep].address();
+  block.sinks = call.slot[kTable].address();
+  block.heads = call.heads;
+  block.kv_heads = call.kv_heads;
+  block.key_width = call.width;
+  block.value_width = call.value_width;
+  block.key_page_bytes = call.page_bytes;
+  block.value_page_bytes = call.value_page_bytes;
+  block.key_type = call.cache_type;
+  block.value_type = call.value_cache_type;
+  block.scale = call.scale;
+  block.softcap = call.softcap;
+  block.window = call.window;
+  out->set_block(block);
+  out->read(call.slot[kX]);
+  out->write(call.slot[kY]);
+  out->read(call.slot[kPool], true);
+  out->read(call.slot[kPool2], true);
+  read_step(call, out);
+  out->read(call.slot[kTable]);
+}
+
+// Rows of one sequence read its cache together.
+static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t depth) {
+  const Call& call = calls[0];
+  QuantType keys = QuantType::f32, values = QuantType::f32;
+  if (!cache_quant(call.cache_type, &keys) || !cache_quant(call.value_cache_type, &values)) return {};
+  const uint64_t seen = call.window && call.window < depth ? call.window : depth;
+  const uint64_t widths = uint64_t(call.width) + call.value_width;
+  const uint64_t cache = quant_bytes(keys, call.width) + quant_bytes(values, call.value_width);
+  return {seen * call.kv_heads * cache + rows * call.heads * widths * kFloatBytes,
+          2 * rows * call.heads * seen * widths};
+}
+
+extern const OpInfo op_attention = {check, groups, pack, cost};
+
+}  // namespace greta

@@ -1,0 +1,36 @@
+// combine: the weighted sum of a token's experts. Group = a token.
+#include "compute/ops/parts.h"
+
+namespace greta {
+
+static Status check(std::span<const Call> calls, const KernelRow&) {
+  GRETA_TRY(check_single(calls));
+  GRETA_TRY(check_size("combine", "width", calls[0].width));
+  return check_size("combine", "count of experts", calls[0].used);
+}
+
+static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
+  const Call& call = calls[0];
+  CombineBlock block = {};
+  block.x = call.slot[kX].address();
+  block.weights = call.slot[kX2].address();
+  block.y = call.slot[kY].address();
+  block.step = call.slot[kStep].address();
+  block.width = call.width;
+  block.used = call.used;
+  out->set_block(block);
+  out->read(call.slot[kX]);
+  out->read(call.slot[kX2]);
+  out->write(call.slot[kY]);
+  read_step(call, out);
+}
+
+static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
+  const Call& call = calls[0];
+  return {rows * (uint64_t(call.used) * call.width + call.used + call.width) * kFloatBytes,
+          2ull * rows * call.used * call.width};
+}
+
+extern const OpInfo op_combine = {check, groups_rows, pack, cost};
+
+}  // namespace greta

@@ -1,0 +1,36 @@
+// gate: y = activation(gate) * up. Group = a token.
+#include "compute/ops/parts.h"
+
+namespace greta {
+
+static Status check(std::span<const Call> calls, const KernelRow&) {
+  GRETA_TRY(check_single(calls));
+  if (calls[0].activation > kActivationGelu)
+    return fail(Code::Argument, "gate: no activation %u", calls[0].activation);
+  return check_size("gate", "width", calls[0].width);
+}
+
+static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
+  const Call& call = calls[0];
+  GateBlock block = {};
+  block.gate = call.slot[kX].address();
+  block.up = call.slot[kX2].address();
+  block.y = call.slot[kY].address();
+  block.step = call.slot[kStep].address();
+  block.width = call.width;
+  block.activation = call.activation;
+  out->set_block(block);
+  out->read(call.slot[kX]);
+  out->read(call.slot[kX2]);
+  out->write(call.slot[kY]);
+  read_step(call, out);
+}
+
+static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
+  const uint64_t values = uint64_t(rows) * calls[0].width;
+  return {3 * values * kFloatBytes, 8 * values};
+}
+
+extern const OpInfo op_gate = {check, groups_rows, pack, cost};
+
+}  // namespace greta

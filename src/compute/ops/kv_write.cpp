@@ -1,0 +1,39 @@
+// kv_write: keys or values of the step's tokens into their pages. Group = a token.
+#include "compute/ops/parts.h"
+
+namespace greta {
+
+static Status check(std::span<const Call> calls, const KernelRow&) {
+  GRETA_TRY(check_single(calls));
+  const Call& call = calls[0];
+  GRETA_TRY(check_size("kv_write", "heads", call.heads));
+  GRETA_TRY(check_size("kv_write", "width", call.width));
+  return check_page("kv_write", call.heads, call.width, call.page_bytes, call.cache_type);
+}
+
+static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
+  const Call& call = calls[0];
+  KvWriteBlock block = {};
+  block.x = call.slot[kX].address();
+  block.pool = call.slot[kPool].address();
+  block.step = call.slot[kStep].address();
+  block.heads = call.heads;
+  block.head_width = call.width;
+  block.page_bytes = call.page_bytes;
+  block.cache_type = call.cache_type;
+  out->set_block(block);
+  out->read(call.slot[kX]);
+  out->write(call.slot[kPool], true);
+  read_step(call, out);
+}
+
+static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
+  const uint64_t values = uint64_t(rows) * calls[0].heads * calls[0].width;
+  QuantType type = QuantType::f32;
+  if (!cache_quant(calls[0].cache_type, &type)) return {};
+  return {values * kFloatBytes + quant_bytes(type, values), 0};
+}
+
+extern const OpInfo op_kv_write = {check, groups_rows, pack, cost};
+
+}  // namespace greta

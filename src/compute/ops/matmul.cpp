@@ -1,0 +1,184 @@
+// matmul, alone or with what a kernel row fuses around it: a norm before, then rotation and the write
+// into the page pool, or a residual, or a second matmul and its gate. Group = a tile of output rows,
+// one head where heads are rotated or written.
+#include <utility>
+
+#include "compute/ops/parts.h"
+
+namespace greta {
+namespace {
+
+// The calls of a sequence by what they do; null where absent.
+struct Parts {
+  const Call* norm = nullptr;
+  const Call* matmul = nullptr;
+  const Call* up = nullptr;    // the second matmul of a gate
+  const Call* rope = nullptr;
+  const Call* kv_write = nullptr;
+  const Call* add = nullptr;
+  const Call* gate = nullptr;
+  const Call* unknown = nullptr;
+
+  explicit Parts(std::span<const Call> calls) {
+    for (const Call& call : calls) {
+      switch (call.op) {
+        case Op::Norm: norm = &call; break;
+        case Op::Matmul: (matmul ? up : matmul) = &call; break;
+        case Op::Rope: rope = &call; break;
+        case Op::KvWrite: kv_write = &call; break;
+        case Op::Add: add = &call; break;
+        case Op::Gate: gate = &call; break;
+        default: unknown = &call;
+      }
+    }
+    // The activation goes over the matmul that the gate reads first.
+    if (gate && up && same_place(gate->slot[kX], up->slot[kY]) && !same_place(gate->slot[kX2], up->slot[kY]))
+      std::swap(matmul, up);
+  }
+
+  const Call* head() const { return kv_write ? kv_write : rope; }
+};
+
+// Which rows the whole sequence runs over: the norm may gather for the matmul.
+bool rows_of(const Parts& parts, uint32_t* out) {
+  const uint32_t rows = parts.matmul->rows_of;
+  *out = rows;
+  if (!parts.norm || (parts.norm->rows_of == rows && rows != kRowsGather)) return true;
+  *out = kRowsGather;
+  return (parts.norm->rows_of == kRowsGather && rows == kRowsOutputs) ||
+         (parts.norm->rows_of == kRowsTokens && rows == kRowsGather);
+}
+
+Status check_heads(const Parts& parts, uint32_t n) {
+  const Call& head = *parts.head();
+  if (!head.width || uint64_t(head.heads) * head.width != n)
+    return fail(Code::Argument, "matmul: %u heads of %u values in %u rows", head.heads, head.width, n);
+  if (head.width > kMaxHeadWidth)
+    return fail(Code::Unsupported, "matmul: a fused head of %u values; at most %u fit", head.width, kMaxHeadWidth);
+  if (const Call* rope = parts.rope) {
+    if (rope->width != head.width || !rope->rope_width || rope->rope_width % 2 || rope->rope_width > rope->width)
+      return fail(Code::Argument, "matmul: %u rotated values in heads of %u, written as heads of %u",
+                  rope->rope_width, rope->width, head.width);
+  }
+  if (const Call* kv = parts.kv_write)
+    return check_page("matmul", kv->heads, kv->width, kv->page_bytes, kv->cache_type);
+  return {};
+}
+
+Status check_gate(const Parts& parts) {
+  const Tensor& a = parts.matmul->weight;
+  const Tensor& b = parts.up->weight;
+  GRETA_TRY(check_weight("matmul", b));
+  if (a.type != b.type || a.layout != b.layout || a.n != b.n || a.depth != b.depth)
+    return fail(Code::Unsupported, "matmul: gate [%u][%u] %s and up [%u][%u] %s differ", a.n, a.depth,
+                quant_info(a.type).name, b.n, b.depth, quant_info(b.type).name);
+  if (parts.gate->width != a.n || parts.gate->activation > kActivationGelu)
+    return fail(Code::Argument, "matmul: gate of %u values, activation %u, over %u rows", parts.gate->width,
+                parts.gate->activation, a.n);
+  return {};
+}
+
+Status check(std::span<const Call> calls, const KernelRow& row) {
+  const Parts parts(calls);
+  const Tensor& weight = parts.matmul->weight;
+  GRETA_TRY(check_weight("matmul", weight));
+  if (parts.unknown || !parts.up != !parts.gate)
+    return fail(Code::Unsupported, "matmul: does not fuse with this sequence of %zu ops", calls.size());
+  if (weight.count != 1) return fail(Code::Argument, "matmul: %u matrices", weight.count);
+  if (parts.matmul->form == Form::Q8 && row.form != Form::Q8)
+    return fail(Code::Unsupported, "matmul: %s does not read the q8 form", row.name);
+  uint32_t rows;
+  if (!rows_of(parts, &rows)) return fail(Code::Unsupported, "matmul: norm and matmul run over other rows");
+  if (parts.norm && (heads_of(*parts.norm) != 1 || parts.norm->width != weight.depth))
+    return fail(Code::Unsupported, "matmul: a norm over %u heads of %u before rows of %u", heads_of(*parts.norm),
+                parts.norm->width, weight.depth);
+  if (parts.head()) {
+    if (rows != kRowsTokens) return fail(Code::Argument, "matmul: rotates or stores rows that are no tokens");
+    GRETA_TRY(check_heads(parts, weight.n));
+  }
+  if (parts.add && (parts.add->width != weight.n || parts.add->scale != 1))
+    return fail(Code::Unsupported, "matmul: adds %g times %u values to %u", double(parts.add->scale),
+                parts.add->width, weight.n);
+  return parts.up ? check_gate(parts) : Status{};
+}
+
+uint32_t tile_of(const Parts& parts, const KernelRow& row) { return parts.head() ? parts.head()->width : row.tile; }
+
+void groups(std::span<const Call> calls, const KernelRow& row, uint32_t, uint32_t (&out)[3]) {
+  const Parts parts(calls);
+  out[0] = uint32_t(divide_up(parts.matmul->weight.n, tile_of(parts, row)));
+  out[1] = out[2] = 1;
+}
+
+void pack_heads(const Parts& parts, MatmulBlock* block, Launch* out) {
+  block->head_width = parts.head()->width;
+  if (const Call* rope = parts.rope) {
+    block->rope = rope->slot[kTable].address();
+    block->rope_width = rope->rope_width;
+    block->rope_halves = rope->rope_halves;
+    out->read(rope->slot[kTable]);
+  }
+  if (const Call* kv = parts.kv_write) {
+    block->pool = kv->slot[kPool].address();
+    block->page_bytes = kv->page_bytes;
+    block->cache_type = kv->cache_type;
+    out->write(kv->slot[kPool], true);
+  }
+}
+
+void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
+  const Parts parts(calls);
+  const Call& first = parts.norm ? *parts.norm : *parts.matmul;
+  const Tensor& weight = parts.matmul->weight;
+  MatmulBlock block = {};
+  block.weight = weight.slice.address();
+  block.x = first.slot[kX].address();
+  block.step = first.slot[kStep].address();
+  block.n = weight.n;
+  block.depth = weight.depth;
+  block.tile = tile_of(parts, row);
+  uint32_t rows = kRowsTokens;
+  rows_of(parts, &rows);
+  block.rows_of = rows;
+  out->read(weight.slice);
+  out->read(first.slot[kX]);
+  read_step(first, out);
+  if (parts.norm) {
+    block.gain = parts.norm->weight.slice.address();
+    block.epsilon = parts.norm->epsilon;
+    out->read(parts.norm->weight.slice);
+  }
+  if (parts.head()) pack_heads(parts, &block, out);
+  if (parts.up) {
+    block.weight2 = parts.up->weight.slice.address();
+    block.activation = parts.gate->activation;
+    out->read(parts.up->weight.slice);
+  }
+  if (parts.add) {
+    const bool first_is_ours = same_place(parts.add->slot[kX], parts.matmul->slot[kY]);
+    const Slice& residual = parts.add->slot[first_is_ours ? kX2 : kX];
+    block.residual = residual.address();
+    out->read(residual);
+  }
+  if (!parts.kv_write) {  // rope works in place, the others write their y
+    const Slice& y = calls.back().slot[calls.back().op == Op::Rope ? kX : kY];
+    block.y = y.address();
+    out->write(y);
+  }
+  out->set_block(block);
+}
+
+Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
+  const Parts parts(calls);
+  const Tensor& weight = parts.matmul->weight;
+  const uint64_t matrices = parts.up ? 2 : 1;
+  const uint64_t moved = uint64_t(rows) * (weight.depth + weight.n * (parts.add ? 2ull : 1ull)) * kFloatBytes;
+  return {matrices * tensor_bytes(weight.type, weight.layout, weight.n, weight.depth, 1) + moved,
+          2 * matrices * rows * weight.n * weight.depth};
+}
+
+}  // namespace
+
+extern const OpInfo op_matmul = {check, groups, pack, cost};
+
+}  // namespace greta

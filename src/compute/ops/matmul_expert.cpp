@@ -1,0 +1,62 @@
+// matmul_expert: each token's slots times the experts chosen for them. Group = a token's slot and a
+// tile of output rows.
+#include <algorithm>
+
+#include "compute/ops/parts.h"
+
+namespace greta {
+
+static Status check(std::span<const Call> calls, const KernelRow&) {
+  GRETA_TRY(check_single(calls));
+  const Call& call = calls[0];
+  GRETA_TRY(check_weight("matmul_expert", call.weight));
+  if (call.weight.count != call.experts)
+    return fail(Code::Argument, "matmul_expert: weights of %u experts for %u", call.weight.count, call.experts);
+  if (!call.used || call.used > call.experts)
+    return fail(Code::Argument, "matmul_expert: %u of %u experts", call.used, call.experts);
+  if (call.x_slots != 1 && call.x_slots != call.used)
+    return fail(Code::Argument, "matmul_expert: %u inputs for %u experts", call.x_slots, call.used);
+  return {};
+}
+
+static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+  out[0] = bucket * calls[0].used * uint32_t(divide_up(calls[0].weight.n, row.tile));
+  out[1] = out[2] = 1;
+}
+
+static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
+  const Call& call = calls[0];
+  MatmulExpertBlock block = {};
+  block.weight = call.weight.slice.address();
+  block.x = call.slot[kX].address();
+  block.ids = call.slot[kX2].address();
+  block.y = call.slot[kY].address();
+  block.step = call.slot[kStep].address();
+  block.n = call.weight.n;
+  block.depth = call.weight.depth;
+  block.experts = call.experts;
+  block.used = call.used;
+  block.x_slots = call.x_slots;
+  block.tile = row.tile;
+  out->set_block(block);
+  out->read(call.weight.slice);
+  out->read(call.slot[kX]);
+  out->read(call.slot[kX2]);
+  out->write(call.slot[kY]);
+  read_step(call, out);
+}
+
+// Rows may choose the same experts; at most every expert is read once.
+static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
+  const Call& call = calls[0];
+  const Tensor& weight = call.weight;
+  const uint64_t slots = uint64_t(rows) * call.used;
+  const uint64_t read = tensor_bytes(weight.type, weight.layout, weight.n, weight.depth,
+                                     std::min<uint64_t>(slots, call.experts));
+  return {read + (uint64_t(rows) * call.x_slots * weight.depth + slots * weight.n) * kFloatBytes,
+          2 * slots * weight.n * weight.depth};
+}
+
+extern const OpInfo op_matmul_expert = {check, groups, pack, cost};
+
+}  // namespace greta

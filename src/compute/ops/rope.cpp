@@ -1,0 +1,38 @@
+// rope: rotates heads in place (slot kX) by position. Group = a token.
+#include "compute/ops/parts.h"
+
+namespace greta {
+
+static Status check(std::span<const Call> calls, const KernelRow&) {
+  GRETA_TRY(check_single(calls));
+  const Call& call = calls[0];
+  GRETA_TRY(check_size("rope", "heads", call.heads));
+  if (!call.rope_width || call.rope_width % 2 || call.rope_width > call.width)
+    return fail(Code::Argument, "rope: %u rotated values in heads of %u", call.rope_width, call.width);
+  return {};
+}
+
+static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
+  const Call& call = calls[0];
+  RopeBlock block = {};
+  block.x = call.slot[kX].address();
+  block.step = call.slot[kStep].address();
+  block.table = call.slot[kTable].address();
+  block.heads = call.heads;
+  block.head_width = call.width;
+  block.rope_width = call.rope_width;
+  block.rope_halves = call.rope_halves;
+  out->set_block(block);
+  out->note(call.slot[kX], Access::kReadWrite, false);
+  out->read(call.slot[kTable]);
+  read_step(call, out);
+}
+
+static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
+  const uint64_t values = uint64_t(rows) * calls[0].heads * calls[0].rope_width;
+  return {2 * values * kFloatBytes, 3 * values};
+}
+
+extern const OpInfo op_rope = {check, groups_rows, pack, cost};
+
+}  // namespace greta

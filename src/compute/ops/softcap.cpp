@@ -1,0 +1,34 @@
+// softcap: y = cap * tanh(x / cap). Group = a row.
+#include "compute/ops/parts.h"
+
+namespace greta {
+
+static Status check(std::span<const Call> calls, const KernelRow&) {
+  GRETA_TRY(check_single(calls));
+  if (!(calls[0].softcap > 0)) return fail(Code::Argument, "softcap: a cap of %g", double(calls[0].softcap));
+  return check_size("softcap", "width", calls[0].width);
+}
+
+static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
+  const Call& call = calls[0];
+  SoftcapBlock block = {};
+  block.x = call.slot[kX].address();
+  block.y = call.slot[kY].address();
+  block.step = call.slot[kStep].address();
+  block.width = call.width;
+  block.cap = call.softcap;
+  block.rows_of = call.rows_of;
+  out->set_block(block);
+  out->read(call.slot[kX]);
+  out->write(call.slot[kY]);
+  read_step(call, out);
+}
+
+static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
+  const uint64_t values = uint64_t(rows) * calls[0].width;
+  return {2 * values * kFloatBytes, 16 * values};
+}
+
+extern const OpInfo op_softcap = {check, groups_rows, pack, cost};
+
+}  // namespace greta

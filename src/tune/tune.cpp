@@ -1,0 +1,45 @@
+#include "tune/tune.h"
+
+#include <cstdio>
+
+namespace greta {
+
+constexpr uint32_t kMaxCandidates = 64;
+
+// "norm+matmul [4096][2048] q4_k" for the message that nothing fits.
+static void describe(std::span<const Call> calls, char* text, size_t bytes) {
+  size_t used = 0;
+  const Tensor* weight = nullptr;
+  for (const Call& call : calls) {
+    const int wrote = snprintf(text + used, bytes - used, "%s%s", used ? "+" : "", op_name(call.op));
+    if (wrote < 0 || size_t(wrote) >= bytes - used) return;
+    used += size_t(wrote);
+    if (call.weight.n && (!weight || call.op == Op::Matmul)) weight = &call.weight;
+  }
+  if (weight)
+    snprintf(text + used, bytes - used, " [%u][%u] %s%s", weight->n, weight->depth, quant_info(weight->type).name,
+             weight->layout == Layout::Packed ? " packed" : "");
+}
+
+Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter, const KernelRow** out) {
+  clear_error_text();
+  const KernelRow* rows[kMaxCandidates];
+  const uint32_t count = find_rows(calls, bucket, filter, rows);
+  const KernelRow* best = nullptr;
+  for (uint32_t i = 0; i < count; ++i)
+    if (!best || rows[i]->rank > best->rank) best = rows[i];
+  if (best) {
+    clear_error_text();  // what rows that do not fit have said
+    *out = best;
+    return {};
+  }
+  char what[256] = "";
+  describe(calls, what, sizeof what);
+  char reason[kErrorTextBytes / 2];
+  snprintf(reason, sizeof reason, "%s", error_text());
+  return fail(Code::Unsupported, "%s for %u rows: no kernel of %s%s%s%s", what, bucket,
+              filter.device ? filter.device->backend : "any backend", filter.exact ? ", exact," : "",
+              reason[0] ? " fits: " : " covers it", reason);
+}
+
+}  // namespace greta
