@@ -3,7 +3,7 @@
 namespace greta {
 
 PagePool::PagePool(uint32_t pages, uint32_t sequences, uint32_t pages_per_sequence)
-    : users_(pages, 0), tables_(sequences) {
+    : pages_per_sequence_(pages_per_sequence), users_(pages, 0), tables_(sequences) {
   free_.reserve(pages);
   for (uint32_t page = pages; page-- > 0;) free_.push_back(page);
   for (auto& table : tables_) table.reserve(pages_per_sequence);
@@ -21,9 +21,9 @@ uint32_t PagePool::needed(const Want& want) const {
 Status PagePool::reserve(std::span<const Want> wants, std::vector<Copy>* copies) {
   uint64_t count = 0;
   for (const Want& want : wants) {
-    if (divide_up(want.end, kPageTokens) > tables_[want.sequence].capacity())
+    if (divide_up(want.end, kPageTokens) > pages_per_sequence_)
       return fail(Code::Full, "position %u is past the context window of %u tokens", want.end - 1,
-                  uint32_t(tables_[want.sequence].capacity() * kPageTokens));
+                  pages_per_sequence_ * kPageTokens);
     count += needed(want);
   }
   if (count > free_.size())

@@ -30,6 +30,7 @@ class PagePool {
  private:
   uint32_t needed(const Want& want) const;
 
+  uint32_t pages_per_sequence_;
   std::vector<uint32_t> users_;                // of each page
   std::vector<uint32_t> free_;                 // a stack; capacity for all
   std::vector<std::vector<uint32_t>> tables_;  // by sequence; capacity for all its pages

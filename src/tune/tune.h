@@ -9,4 +9,7 @@ namespace greta {
 Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
                   const KernelRow** out);
 
+// Read bandwidth over 256 MiB, the best of a few rounds; takes about a tenth of a second.
+Status measure_bandwidth(Device& device, uint64_t* out_bytes_per_second);
+
 }  // namespace greta

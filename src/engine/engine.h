@@ -1,0 +1,9 @@
+// The engine: from a model's file and tokens to logits and text.
+#pragma once
+#include "engine/chat_format.h"
+#include "engine/executor.h"
+#include "engine/gguf.h"
+#include "engine/model.h"
+#include "engine/session.h"
+#include "engine/source.h"
+#include "engine/tokenizer.h"

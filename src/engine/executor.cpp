@@ -1,0 +1,136 @@
+#include "engine/executor.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+namespace greta {
+
+Status Executor::acquire_sequence(uint32_t* out) {
+  for (uint32_t i = 0; i < options_.sequences; ++i)
+    if (!sequence_used_[i]) {
+      sequence_used_[i] = true;
+      *out = i;
+      return {};
+    }
+  return fail(Code::Full, "all %u sequences of the executor are in use", options_.sequences);
+}
+
+void Executor::release_sequence(uint32_t sequence) {
+  pages_.truncate(sequence, 0);
+  sequence_used_[sequence] = false;
+}
+
+void Executor::set_sampling(uint32_t sequence, const SampleParams& params) {
+  host_state().sample[sequence] = params;
+  sampling_changed_[sequence] = true;
+}
+
+uint32_t Executor::max_outputs(uint32_t tokens) const {
+  return std::min(tokens, options_.output_rows);
+}
+
+const float* Executor::logits() const { return static_cast<const float*>(readback_.buffer().mapped); }
+
+uint32_t Executor::last_token(uint32_t sequence) const {
+  return static_cast<const uint32_t*>(sampled_.buffer().mapped)[sequence];
+}
+
+Status Executor::upload(uint64_t offset, uint64_t bytes) {
+  return stream_->copy(step_.slice(offset, bytes), host_step_.slice(offset, bytes));
+}
+
+Status Executor::plan_for(const StepKey& key, GretaGraph** out) {
+  for (Planned& planned : plans_)
+    if (planned.key == key) return *out = planned.graph.get(), Status{};
+  auto graph = std::make_unique<GretaGraph>(model_.filter);
+  GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), buffers_, key, graph.get()));
+  GRETA_TRY(graph->bind(*kernels_, arena_.all()));
+  GRETA_TRY(graph->capture(*stream_, *model_.device));
+  plans_.push_back({key, std::move(graph)});
+  *out = plans_.back().graph.get();
+  return {};
+}
+
+// A page that was shared gets its own copy in every layer before the step writes into it.
+Status Executor::copy_pages(std::span<const PagePool::Copy> copies) {
+  const auto page = [](const Slice& pool, uint64_t index, uint64_t bytes) {
+    return Slice{pool.buffer, pool.offset + index * bytes, bytes};
+  };
+  for (const PagePool::Copy& copy : copies) {
+    for (const StepBuffers::Cache& layer : buffers_.cache) {
+      GRETA_TRY(stream_->copy(page(layer.keys, copy.to, buffers_.key_page_bytes),
+                              page(layer.keys, copy.from, buffers_.key_page_bytes)));
+      GRETA_TRY(stream_->copy(page(layer.values, copy.to, buffers_.value_page_bytes),
+                              page(layer.values, copy.from, buffers_.value_page_bytes)));
+    }
+    const uint64_t log_bytes = kPageTokens * sizeof(uint32_t);
+    GRETA_TRY(stream_->copy(page(token_log_.all(), copy.to, log_bytes), page(token_log_.all(), copy.from, log_bytes)));
+  }
+  return {};
+}
+
+// Writes the host's StepState for these rows and records the copies of what changed.
+Status Executor::upload_step(std::span<const Row> rows) {
+  StepState& state = host_state();
+  uint32_t outputs = 0;
+  for (uint32_t t = 0; t < rows.size(); ++t) {
+    state.row[t] = {rows[t].token, rows[t].position, rows[t].sequence, rows[t].output ? outputs : kNoOutput};
+    if (rows[t].output) state.output_row[outputs++] = t;
+  }
+  state.token_count = uint32_t(rows.size());
+  state.output_count = outputs;
+  GRETA_TRY(upload(0, offsetof(StepState, row) + rows.size() * sizeof(StepRow)));
+  if (outputs) GRETA_TRY(upload(offsetof(StepState, output_row), outputs * sizeof(uint32_t)));
+  uint32_t* tables = reinterpret_cast<uint32_t*>(&state + 1);
+  for (const PagePool::Want& want : wants_) {
+    const std::span<const uint32_t> table = pages_.table(want.sequence);
+    uint32_t* row = tables + uint64_t(want.sequence) * plan_.pages_per_sequence;
+    if (!table.empty() && memcmp(row, table.data(), table.size_bytes()) != 0) {
+      memcpy(row, table.data(), table.size_bytes());
+      GRETA_TRY(upload(uint64_t(reinterpret_cast<uint8_t*>(row) - reinterpret_cast<uint8_t*>(&state)),
+                       table.size_bytes()));
+    }
+    if (sampling_changed_[want.sequence]) {
+      GRETA_TRY(upload(offsetof(StepState, sample) + want.sequence * sizeof(SampleParams), sizeof(SampleParams)));
+      sampling_changed_[want.sequence] = false;
+    }
+  }
+  return {};
+}
+
+Status Executor::reserve(uint32_t sequence, uint32_t begin, uint32_t end) {
+  const PagePool::Want want{sequence, begin, end};
+  GRETA_TRY(pages_.reserve({&want, 1}, &copies_));
+  GRETA_TRY(copy_pages(copies_));
+  return copies_.empty() ? Status{} : stream_->wait();
+}
+
+Status Executor::step(std::span<const Row> rows, bool sample) {
+  const uint32_t tokens = token_bucket(uint32_t(rows.size()));
+  if (rows.empty() || tokens > plan_.step_tokens)
+    return fail(Code::Argument, "a step of %u tokens, expected 1 to %u", uint32_t(rows.size()), plan_.step_tokens);
+  uint32_t outputs = 0;
+  wants_.clear();
+  for (const Row& row : rows) {
+    outputs += row.output;
+    if (wants_.empty() || wants_.back().sequence != row.sequence) wants_.push_back({row.sequence, row.position, 0});
+    wants_.back().end = row.position + 1;
+  }
+  if (!sample && outputs > max_outputs(tokens))
+    return fail(Code::Argument, "a step with %u rows of logits, at most %u", outputs, max_outputs(tokens));
+  GretaGraph* graph = nullptr;
+  GRETA_TRY(plan_for({tokens, output_bucket(outputs, tokens), sample && outputs > 0}, &graph));
+  GRETA_TRY(pages_.reserve(wants_, &copies_));
+  GRETA_TRY(copy_pages(copies_));
+  GRETA_TRY(upload_step(rows));
+  GRETA_TRY(graph->run(*stream_));
+  if (sample && outputs) {
+    const uint64_t bytes = options_.sequences * sizeof(uint32_t);
+    GRETA_TRY(stream_->barrier());
+    GRETA_TRY(stream_->copy(sampled_.slice(0, bytes), step_.slice(offsetof(StepState, last_token), bytes)));
+  }
+  return stream_->wait();
+}
+
+}  // namespace greta

@@ -1,0 +1,95 @@
+// An executor runs forward steps of one model for the sequences that it holds: it owns a stream, one
+// arena, the StepState, the page pool with its bookkeeping, and the captured plans.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "engine/model.h"
+#include "engine/page_pool.h"
+#include "engine/transformer.h"
+
+namespace greta {
+
+struct ExecutorOptions {
+  uint32_t context = 0;       // tokens of one sequence; 0: the smaller of the model's and 8192 that fits
+  uint32_t sequences = 4;
+  uint32_t key_type = 1, value_type = 1;  // kernels/abi/cache_types.def: f16
+  uint32_t cache_tokens = 0;  // of the pool; 0: context
+  uint32_t output_rows = 8;   // rows of logits of one step: 1, 8 or 512
+  uint32_t step_tokens = 0;   // tokens of one step; 0: as many as take about a second
+};
+
+// What an executor allocates, to the byte.
+struct ExecutorPlan {
+  uint32_t context = 0, pages = 0, pages_per_sequence = 0, step_tokens = 0;
+  uint64_t cache_bytes = 0;   // keys, values and the token log
+  uint64_t arena_bytes = 0;
+  uint64_t tables_bytes = 0;  // rope table, StepState and its host copy, readback
+  uint64_t total() const { return cache_bytes + arena_bytes + tables_bytes; }
+};
+
+class Executor {
+ public:
+  // Pure arithmetic on a described model. free_bytes, what is free beside the weights, bounds the
+  // default context.
+  static Status plan(const Model& model, ExecutorOptions* options, uint64_t free_bytes, ExecutorPlan* out);
+
+  static Status open(Model& model, const ExecutorOptions& options, uint64_t free_bytes,
+                     std::unique_ptr<Executor>* out);
+  ~Executor();
+
+  struct Row {
+    uint32_t token;     // id or kTokenFromSample
+    uint32_t position, sequence;
+    bool output;
+  };
+  // Runs one step of at most plan().step_tokens rows and waits for it. `rows` is in order of position
+  // for each sequence; their pages are reserved first, and a failure before submission leaves the
+  // sequences as they were. With `sample`, each output row draws a token into last_token; else logits()
+  // are those of the output rows, in order.
+  Status step(std::span<const Row> rows, bool sample);
+  const float* logits() const;             // [outputs of the last step][vocab]
+  uint32_t last_token(uint32_t sequence) const;
+
+  // Sequences: indices below options.sequences.
+  Status acquire_sequence(uint32_t* out);  // Full when all are in use
+  void release_sequence(uint32_t sequence);
+  // Gives positions [begin, end) of a sequence pages of its own, all or nothing; steps then find them there.
+  Status reserve(uint32_t sequence, uint32_t begin, uint32_t end);
+  void fork_sequence(uint32_t from, uint32_t to, uint32_t position) { pages_.fork(from, to, position); }
+  void truncate(uint32_t sequence, uint32_t position) { pages_.truncate(sequence, position); }
+  void set_sampling(uint32_t sequence, const SampleParams& params);
+
+  const Model& model() const { return model_; }
+  const ExecutorPlan& plan() const { return plan_; }
+  const ExecutorOptions& options() const { return options_; }
+  uint32_t max_outputs(uint32_t tokens) const;  // rows of logits that a step of so many tokens may have
+
+ private:
+  struct Planned { StepKey key; std::unique_ptr<GretaGraph> graph; };
+  Executor(Model& model, const ExecutorOptions& options, const ExecutorPlan& plan);
+  Status allocate();
+  Status plan_for(const StepKey& key, GretaGraph** out);
+  Status copy_pages(std::span<const PagePool::Copy> copies);
+  Status upload_step(std::span<const Row> rows);
+  Status upload(uint64_t offset, uint64_t bytes);  // of the host's StepState to the device's
+  StepState& host_state() { return *static_cast<StepState*>(host_step_.buffer().mapped); }
+
+  Model& model_;
+  ExecutorOptions options_;
+  ExecutorPlan plan_;
+  PagePool pages_;
+  std::vector<bool> sequence_used_;
+  std::vector<bool> sampling_changed_;
+  std::vector<PagePool::Want> wants_;
+  std::vector<PagePool::Copy> copies_;
+
+  DeviceMemory arena_, step_, host_step_, rope_, token_log_, readback_, sampled_;
+  std::unique_ptr<Pool> cache_;
+  StepBuffers buffers_;
+  std::unique_ptr<KernelSet> kernels_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<Planned> plans_;            // destroyed before the stream and the kernels
+};
+
+}  // namespace greta

@@ -1,0 +1,194 @@
+// How much an executor needs, worked out on plans whose buffers have sizes but no memory.
+#include <algorithm>
+
+#include "engine/executor.h"
+#include "engine/rope.h"
+
+namespace greta {
+
+constexpr uint32_t kDefaultContext = 8192;
+// A step of the CPU should end within about a second, so that a request to stop is heard. Two cores
+// reach 2e11 multiply-adds a second with the vector kernels.
+constexpr uint64_t kStepOperations = 200'000'000'000;
+
+static uint64_t cache_type_bytes(uint32_t type) {
+  static constexpr const char* kNames[] = {
+#define CACHE_TYPE(name) #name,
+#include "kernels/abi/cache_types.def"
+#undef CACHE_TYPE
+  };
+  QuantType quant = QuantType::f32;
+  quant_from_name(kNames[type], &quant);
+  return quant_bytes(quant, 1);
+}
+
+static uint64_t step_state_bytes(uint32_t sequences, uint32_t pages_per_sequence) {
+  return round_up(sizeof(StepState) + uint64_t(sequences) * pages_per_sequence * sizeof(uint32_t), 256);
+}
+
+static void describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b) {
+  const Shape& s = model.shape;
+  b->key_type = o.key_type;
+  b->value_type = o.value_type;
+  b->key_page_bytes = uint32_t(s.kv_heads * kPageTokens * s.key_width * cache_type_bytes(o.key_type));
+  b->value_page_bytes = uint32_t(s.kv_heads * kPageTokens * s.value_width * cache_type_bytes(o.value_type));
+}
+
+// The arena that the largest of the possible plans needs.
+static Status plan_arena(const Model& model, const ExecutorOptions& o, const ExecutorPlan& plan, uint64_t* out) {
+  Buffer memory;  // stands for every buffer that is not the arena
+  memory.bytes = ~uint64_t(0) >> 1;
+  uint64_t next = 0;
+  const auto piece = [&](uint64_t bytes) {
+    const Slice slice{&memory, next, bytes};
+    next += bytes;
+    return slice;
+  };
+  StepBuffers b;
+  describe_cache(model, o, &b);
+  b.step = piece(step_state_bytes(o.sequences, plan.pages_per_sequence));
+  b.rope = piece(rope_table_bytes(model.shape, plan.context));
+  b.token_log = piece(uint64_t(plan.pages) * kPageTokens * sizeof(uint32_t));
+  b.readback = piece(uint64_t(kMaxStepTokens) * model.shape.vocab * sizeof(float));
+  for (uint32_t l = 0; l < model.shape.layers; ++l)
+    b.cache.push_back({piece(uint64_t(plan.pages) * b.key_page_bytes), piece(uint64_t(plan.pages) * b.value_page_bytes)});
+  *out = 0;
+  for (uint32_t tokens : kTokenBuckets) {
+    if (tokens > plan.step_tokens) break;
+    for (const bool sample : {false, true}) {
+      const uint32_t rows = sample ? o.sequences : o.output_rows;
+      GretaGraph graph(model.filter);
+      GRETA_TRY(build_step(*model.arch, model.shape, model.weights(), b,
+                           {tokens, output_bucket(std::min(rows, tokens), tokens), sample}, &graph));
+      *out = std::max(*out, graph.arena_bytes());
+    }
+  }
+  *out = round_up(*out, 256);
+  return {};
+}
+
+static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t context, ExecutorPlan* p) {
+  const Shape& s = model.shape;
+  StepBuffers b;
+  describe_cache(model, o, &b);
+  p->context = context;
+  p->pages_per_sequence = uint32_t(divide_up(context, kPageTokens));
+  p->pages = uint32_t(divide_up(o.cache_tokens ? o.cache_tokens : context, kPageTokens));
+  const uint64_t page = uint64_t(b.key_page_bytes) + b.value_page_bytes;
+  uint64_t keys_and_values = 0;
+  if (!checked_multiply(page * s.layers, p->pages, &keys_and_values))
+    return fail(Code::Argument, "a cache of %u pages in %u layers does not fit 64 bits", p->pages, s.layers);
+  p->cache_bytes = keys_and_values + round_up(uint64_t(p->pages) * kPageTokens * sizeof(uint32_t), 256);
+  const uint64_t state = step_state_bytes(o.sequences, p->pages_per_sequence);
+  const uint64_t rows = std::min(o.output_rows, p->step_tokens);
+  p->tables_bytes = 2 * state + rope_table_bytes(s, context) + rows * s.vocab * sizeof(float) +
+                    kMaxStepSequences * sizeof(uint32_t);
+  return plan_arena(model, o, *p, &p->arena_bytes);
+}
+
+Status Executor::plan(const Model& model, ExecutorOptions* options, uint64_t free_bytes, ExecutorPlan* out) {
+  ExecutorOptions& o = *options;
+  if (o.sequences == 0) o.sequences = 4;
+  if (o.sequences > kMaxStepSequences)
+    return fail(Code::Argument, "%u sequences, at most %u", o.sequences, kMaxStepSequences);
+  if (o.output_rows == 0) o.output_rows = 8;
+  if (o.output_rows != 1 && o.output_rows != 8 && o.output_rows != kMaxStepTokens)
+    return fail(Code::Argument, "output_rows is %u, expected 1, 8 or %u", o.output_rows, kMaxStepTokens);
+  if (o.context > kMaxContext) return fail(Code::Argument, "a context of %u tokens, at most %u", o.context, kMaxContext);
+  if (o.step_tokens > kMaxStepTokens)
+    return fail(Code::Argument, "step_tokens is %u, at most %u", o.step_tokens, kMaxStepTokens);
+
+  ExecutorPlan p;
+  const uint64_t wanted = o.step_tokens ? o.step_tokens : kStepOperations / std::max<uint64_t>(1, model.store.parameters());
+  const bool chosen = o.step_tokens || !model.device->info().cpu_type;
+  const uint32_t limit = chosen ? (o.step_tokens ? o.step_tokens : kMaxStepTokens) : uint32_t(std::clamp<uint64_t>(wanted, 32, 512));
+  p.step_tokens = 1;
+  for (uint32_t bucket : kTokenBuckets)
+    if (bucket <= limit) p.step_tokens = bucket;
+
+  const uint32_t first = o.context ? o.context : std::min(model.shape.context, kDefaultContext);
+  GRETA_TRY(plan_at(model, o, first, &p));
+  // The default context shrinks until the cache fits; one that was asked for is taken at its word.
+  while (!o.context && p.context > 256 && p.total() > free_bytes)
+    GRETA_TRY(plan_at(model, o, p.context / 2, &p));
+  *out = p;
+  return {};
+}
+
+Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorPlan& plan)
+    : model_(model), options_(options), plan_(plan), pages_(plan.pages, options.sequences, plan.pages_per_sequence),
+      sequence_used_(options.sequences), sampling_changed_(options.sequences, true) {}
+
+Executor::~Executor() {
+  plans_.clear();
+  stream_.reset();
+}
+
+Status Executor::open(Model& model, const ExecutorOptions& asked, uint64_t free_bytes,
+                      std::unique_ptr<Executor>* out) {
+  ExecutorOptions options = asked;
+  ExecutorPlan plan;
+  GRETA_TRY(Executor::plan(model, &options, free_bytes, &plan));
+  if (plan.total() > free_bytes)
+    return fail(Code::Memory,
+                "a context of %u tokens needs %llu bytes beside the weights (cache %llu, working memory %llu, "
+                "tables %llu), %llu are free: ask for a smaller context",
+                plan.context, (unsigned long long)plan.total(), (unsigned long long)plan.cache_bytes,
+                (unsigned long long)plan.arena_bytes, (unsigned long long)plan.tables_bytes,
+                (unsigned long long)free_bytes);
+  std::unique_ptr<Executor> executor(new Executor(model, options, plan));
+  GRETA_TRY(executor->allocate());
+  *out = std::move(executor);
+  return {};
+}
+
+Status Executor::allocate() {
+  Device& device = *model_.device;
+  const Shape& s = model_.shape;
+  Stream* stream = nullptr;
+  GRETA_TRY(device.create_stream(&stream));
+  stream_.reset(stream);
+  kernels_ = std::make_unique<KernelSet>(device);
+
+  const uint64_t state = step_state_bytes(options_.sequences, plan_.pages_per_sequence);
+  GRETA_TRY(step_.allocate(device, state, Memory::Device));
+  GRETA_TRY(host_step_.allocate(device, state, Memory::Upload));
+  GRETA_TRY(rope_.allocate(device, rope_table_bytes(s, plan_.context), Memory::Device));
+  GRETA_TRY(token_log_.allocate(device, round_up(uint64_t(plan_.pages) * kPageTokens * sizeof(uint32_t), 256), Memory::Device));
+  GRETA_TRY(readback_.allocate(device, uint64_t(std::min(options_.output_rows, plan_.step_tokens)) * s.vocab * sizeof(float), Memory::Readback));
+  GRETA_TRY(sampled_.allocate(device, kMaxStepSequences * sizeof(uint32_t), Memory::Readback));
+  GRETA_TRY(arena_.allocate(device, plan_.arena_bytes, Memory::Device));
+
+  describe_cache(model_, options_, &buffers_);
+  buffers_.step = step_.all();
+  buffers_.rope = rope_.all();
+  buffers_.token_log = token_log_.all();
+  buffers_.readback = readback_.all();
+  const uint64_t keys = uint64_t(plan_.pages) * buffers_.key_page_bytes;
+  const uint64_t values = uint64_t(plan_.pages) * buffers_.value_page_bytes;
+  cache_ = std::make_unique<Pool>(device, std::min(kMaxArenaBytes, s.layers * (round_up(keys, 256) + round_up(values, 256))));
+  buffers_.cache.resize(s.layers);
+  for (StepBuffers::Cache& layer : buffers_.cache) {
+    GRETA_TRY(cache_->take(keys, &layer.keys));
+    GRETA_TRY(cache_->take(values, &layer.values));
+  }
+
+  // The rope table goes up through a host copy; the state starts as zeros.
+  std::vector<float> table(uint64_t(plan_.context) * s.rope_width);
+  fill_rope_table(s, model_.weights().rope_factors, plan_.context, table.data());
+  Staging staging;
+  GRETA_TRY(staging.open(device, 1 << 20));
+  GRETA_TRY(staging.upload(rope_.all(), [](void* context, uint64_t offset, void* host, uint64_t bytes) {
+    __builtin_memcpy(host, static_cast<const uint8_t*>(context) + offset, bytes);
+    return Status{};
+  }, table.data()));
+  GRETA_TRY(staging.finish());
+  __builtin_memset(host_step_.buffer().mapped, 0, state);
+  host_state().sequence_capacity = options_.sequences;
+  host_state().page_capacity = plan_.pages_per_sequence;
+  GRETA_TRY(upload(0, state));
+  GRETA_TRY(stream_->fill(token_log_.all(), 0));
+  return stream_->wait();
+}
+
+}  // namespace greta

@@ -1,0 +1,48 @@
+#include "engine/model.h"
+
+namespace greta {
+
+Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out) {
+  Model& m = *out;
+  m.device = &device;
+  m.filter = {&device.info(), exact};
+  GRETA_TRY(m.gguf.open(std::move(source)));
+  std::string_view name;
+  GRETA_TRY(m.gguf.require("general.architecture"));
+  GRETA_TRY(m.gguf.get_string("general.architecture", &name));
+  GRETA_TRY(within(find_arch(name, &m.arch), "%s", m.gguf.name()));
+  GRETA_TRY(read_shape(m.gguf, *m.arch, &m.shape));
+  GRETA_TRY(m.store.describe(m.gguf, *m.arch, m.shape, m.filter));
+  m.tokenizer = std::make_unique<Tokenizer>();
+  GRETA_TRY(m.tokenizer->open(m.gguf, log));
+  if (m.tokenizer->size() > m.shape.vocab)
+    return fail(Code::File, "%s: a vocabulary of %u tokens, but %s has %u rows", m.gguf.name(), m.tokenizer->size(),
+                m.arch->tensors.token_embedding, m.shape.vocab);
+  return {};
+}
+
+Status load_model(Model* model, const LoadProgress& progress) {
+  return model->store.load(model->gguf, *model->device, model->filter, progress);
+}
+
+static const char* most_weights(const Gguf& gguf) {
+  uint64_t count[uint32_t(QuantType::count)] = {};
+  for (const GgufTensor& tensor : gguf.tensors()) count[uint32_t(tensor.type)] += tensor.bytes;
+  uint32_t best = 0;
+  for (uint32_t i = 1; i < uint32_t(QuantType::count); ++i)
+    if (count[i] > count[best]) best = i;
+  return quant_info(QuantType(best)).name;
+}
+
+const char* file_type_name(const Gguf& gguf) {
+  uint32_t id = ~0u;
+  if (!gguf.get_u32("general.file_type", &id).ok()) return most_weights(gguf);
+  switch (id) {
+#define FILE_TYPE(number, name) case number: return #name;
+#include "engine/file_types.def"
+#undef FILE_TYPE
+    default: return most_weights(gguf);
+  }
+}
+
+}  // namespace greta

@@ -1,0 +1,29 @@
+// A model: its file's header, sizes, tokenizer and weights. Immutable once loaded, shared by executors.
+#pragma once
+#include <memory>
+
+#include "engine/tensor_store.h"
+#include "engine/tokenizer.h"
+
+namespace greta {
+
+struct Model {
+  Gguf gguf;
+  const Arch* arch = nullptr;
+  Shape shape;
+  TensorStore store;
+  std::unique_ptr<Tokenizer> tokenizer;
+  Device* device = nullptr;
+  RowFilter filter;
+
+  const Weights& weights() const { return store.weights(); }
+};
+
+// Reads and checks all but the weights; they are loaded by load_model, or never for a memory plan.
+Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out);
+Status load_model(Model* model, const LoadProgress& progress);
+
+// What the file calls its mix of types: "Q4_K_M", "F16", or the type of most weights.
+const char* file_type_name(const Gguf& gguf);
+
+}  // namespace greta

@@ -1,0 +1,150 @@
+#include "engine/session.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace greta {
+
+Session::Session(std::shared_ptr<Executor> executor, uint32_t sequence)
+    : executor_(std::move(executor)), sequence_(sequence) {
+  rows_.reserve(kMaxStepTokens);
+}
+
+Status Session::open(std::shared_ptr<Executor> executor, std::unique_ptr<Session>* out) {
+  uint32_t sequence = 0;
+  GRETA_TRY(executor->acquire_sequence(&sequence));
+  out->reset(new Session(std::move(executor), sequence));
+  (*out)->set_sampling({});
+  return {};
+}
+
+Session::~Session() { executor_->release_sequence(sequence_); }
+
+Status Session::fork(std::unique_ptr<Session>* out) {
+  std::unique_ptr<Session> child;
+  GRETA_TRY(open(executor_, &child));
+  executor_->fork_sequence(sequence_, child->sequence_, position_);
+  child->position_ = position_;
+  child->set_sampling(sampling_);
+  *out = std::move(child);
+  return {};
+}
+
+Status Session::truncate(uint32_t position) {
+  if (position > position_)
+    return fail(Code::Argument, "cannot truncate to %u, the session holds %u tokens", position, position_);
+  executor_->truncate(sequence_, position);
+  position_ = position;
+  return {};
+}
+
+void Session::set_sampling(const SampleParams& params) {
+  sampling_ = params;
+  executor_->set_sampling(sequence_, params);
+}
+
+Status Session::check(std::span<const int32_t> tokens) const {
+  if (tokens.empty()) return fail(Code::Argument, "no tokens to feed");
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i] < 0 || uint32_t(tokens[i]) >= executor_->model().shape.vocab)
+      return fail(Code::Argument, "token %zu is %d, expected 0 to %u", i, tokens[i],
+                  executor_->model().shape.vocab - 1);
+  if (tokens.size() > context() - position_)
+    return fail(Code::Full, "%zu tokens after %u do not fit the context of %u: shorten the prompt or ask for more",
+                tokens.size(), position_, context());
+  return {};
+}
+
+Status Session::take_back(Status status, uint32_t position) {
+  executor_->truncate(sequence_, position);
+  position_ = position;
+  return status;
+}
+
+Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits) {
+  GRETA_TRY(check(tokens));
+  take_cancel();
+  Executor& executor = *executor_;
+  const uint32_t vocab = executor.model().shape.vocab;
+  const uint32_t begin = position_;
+  if (rows == OutputRows::All) all_logits_.resize(tokens.size() * vocab);
+  const Status reserved = executor.reserve(sequence_, begin, begin + uint32_t(tokens.size()));
+  if (!reserved.ok()) return take_back(reserved, begin);
+  uint32_t most = executor.plan().step_tokens;
+  if (rows == OutputRows::All) most = std::min(most, token_bucket(executor.options().output_rows));
+  for (size_t done = 0; done < tokens.size();) {
+    if (done && take_cancel())
+      return take_back(fail(Code::Cancelled, "stopped after %zu of %zu tokens", done, tokens.size()), position_);
+    const size_t count = std::min<size_t>(most, tokens.size() - done);
+    rows_.clear();
+    for (size_t i = 0; i < count; ++i) {
+      const bool output = rows == OutputRows::All || (rows == OutputRows::Last && done + i + 1 == tokens.size());
+      rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_, output});
+    }
+    const Status status = executor.step(rows_, false);
+    if (!status.ok()) return take_back(status, begin);
+    if (rows == OutputRows::All)
+      memcpy(all_logits_.data() + done * vocab, executor.logits(), count * vocab * sizeof(float));
+    done += count;
+    position_ += uint32_t(count);
+  }
+  if (logits) *logits = rows == OutputRows::All ? all_logits_.data() : rows == OutputRows::Last ? executor.logits() : nullptr;
+  return {};
+}
+
+// Rows of all items in order of their tokens, cut into steps; every item's last row has logits.
+Status Session::eval_batch(std::span<Item> items) {
+  if (items.empty()) return fail(Code::Argument, "an empty batch");
+  Executor& executor = items[0].session->executor();
+  const uint32_t vocab = executor.model().shape.vocab;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (&items[i].session->executor() != &executor)
+      return fail(Code::Argument, "item %zu belongs to another executor", i);
+    for (size_t j = 0; j < i; ++j)
+      if (items[j].session == items[i].session) return fail(Code::Argument, "items %zu and %zu are one session", j, i);
+    GRETA_TRY(items[i].session->check(items[i].tokens));
+  }
+  Session& first = *items[0].session;
+  first.all_logits_.resize(items.size() * vocab);
+  std::vector<Executor::Row> rows;
+  rows.reserve(kMaxStepTokens);
+  std::vector<uint32_t> begins;
+  for (const Item& item : items) begins.push_back(item.session->position_);
+  const auto undo = [&](Status status) {
+    for (size_t i = 0; i < items.size(); ++i) status = items[i].session->take_back(status, begins[i]);
+    return status;
+  };
+  for (const Item& item : items) {
+    const uint32_t begin = item.session->position_;
+    const Status status = executor.reserve(item.session->sequence_, begin, begin + uint32_t(item.tokens.size()));
+    if (!status.ok()) return undo(status);
+  }
+  std::vector<size_t> outputs;  // items whose logits the step in hand makes
+  const auto run = [&]() -> Status {
+    GRETA_TRY(executor.step(rows, false));
+    for (size_t i = 0; i < outputs.size(); ++i)
+      memcpy(first.all_logits_.data() + outputs[i] * vocab, executor.logits() + i * vocab, vocab * sizeof(float));
+    rows.clear();
+    outputs.clear();
+    return {};
+  };
+  for (size_t i = 0; i < items.size(); ++i) {
+    Session& session = *items[i].session;
+    for (size_t t = 0; t < items[i].tokens.size(); ++t) {
+      const bool last = t + 1 == items[i].tokens.size();
+      rows.push_back({uint32_t(items[i].tokens[t]), session.position_++, session.sequence_, last});
+      if (last) outputs.push_back(i);
+      if (rows.size() < executor.plan().step_tokens && outputs.size() < executor.options().output_rows) continue;
+      const Status status = run();
+      if (!status.ok()) return undo(status);
+    }
+  }
+  if (!rows.empty()) {
+    const Status status = run();
+    if (!status.ok()) return undo(status);
+  }
+  for (size_t i = 0; i < items.size(); ++i) items[i].logits = first.all_logits_.data() + i * vocab;
+  return {};
+}
+
+}  // namespace greta

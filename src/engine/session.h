@@ -1,0 +1,66 @@
+// A session: one sequence of an executor, with its position and its way of choosing tokens.
+#pragma once
+#include <atomic>
+#include <functional>
+
+#include "engine/executor.h"
+
+namespace greta {
+
+enum class OutputRows : uint32_t { None = 0, Last = 1, All = 2 };
+enum class StopReason : uint32_t { Length = 0, End = 1, Context = 2, Cancelled = 3 };
+
+struct GenerateOptions {
+  uint32_t max_tokens = 0;   // 0: until the context is full
+  bool ignore_end = false;
+  int (*on_token)(void* user, int32_t token, const char* text, size_t bytes) = nullptr;  // non-zero stops
+  int (*on_prompt)(void* user, uint32_t done, uint32_t total) = nullptr;                 // non-zero stops
+  void* user = nullptr;
+};
+
+struct GenerateResult {
+  StopReason reason = StopReason::Length;
+  uint32_t prompt_tokens = 0, generated_tokens = 0;
+  uint64_t prompt_ns = 0, generate_ns = 0;
+};
+
+class Session {
+ public:
+  static Status open(std::shared_ptr<Executor> executor, std::unique_ptr<Session>* out);
+  ~Session();
+
+  Status fork(std::unique_ptr<Session>* out);
+  Status truncate(uint32_t position);
+  uint32_t position() const { return position_; }
+  uint32_t context() const { return executor_->plan().context; }
+  Executor& executor() { return *executor_; }
+
+  // `logits`: [0, 1 or tokens][vocab], valid until the next call on the executor.
+  Status eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits);
+  Status generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result);
+
+  void set_sampling(const SampleParams& params);
+  const SampleParams& sampling() const { return sampling_; }
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+
+  // Several sessions of one executor in shared steps; logits[i] follows the last token of session i.
+  struct Item { Session* session; std::span<const int32_t> tokens; const float* logits; };
+  static Status eval_batch(std::span<Item> items);
+
+ private:
+  struct TokenStream;
+  explicit Session(std::shared_ptr<Executor> executor, uint32_t sequence);
+  Status check(std::span<const int32_t> tokens) const;
+  Status feed(std::span<const int32_t> tokens, bool sample, const GenerateOptions& options);
+  Status take_back(Status status, uint32_t position);  // after a failure: forget what was reserved past it
+  bool take_cancel() { return cancelled_.exchange(false, std::memory_order_relaxed); }
+
+  std::shared_ptr<Executor> executor_;
+  uint32_t sequence_, position_ = 0;
+  SampleParams sampling_ = {};
+  std::atomic<bool> cancelled_ = false;
+  std::vector<float> all_logits_;
+  std::vector<Executor::Row> rows_;
+};
+
+}  // namespace greta

@@ -1,0 +1,59 @@
+// How fast this device reads memory, the way mat-vec kernels do: every worker streams its own range.
+#include <algorithm>
+#include <memory>
+
+#include "tune/tune.h"
+
+namespace greta {
+
+namespace {
+
+constexpr uint64_t kProbeBytes = 256u << 20;  // beyond every cache
+constexpr uint64_t kGroupBytes = 1u << 20;
+constexpr uint32_t kRounds = 4;
+
+struct ProbeBlock { uint64_t from, to; };
+
+void read_range(const void* block, uint32_t first_group, uint32_t group_count, Scratch*) {
+  const ProbeBlock& p = *static_cast<const ProbeBlock*>(block);
+  for (uint32_t group = first_group; group < first_group + group_count; ++group) {
+    const uint64_t* at = reinterpret_cast<const uint64_t*>(p.from + group * kGroupBytes);
+    uint64_t sums[8] = {};
+    for (uint64_t i = 0; i < kGroupBytes / 8; i += 8)
+      for (uint32_t j = 0; j < 8; ++j) sums[j] += at[i + j];
+    uint64_t total = 0;
+    for (uint64_t sum : sums) total += sum;
+    reinterpret_cast<uint64_t*>(p.to)[group] = total;  // so that the reads are not removed
+  }
+}
+
+}  // namespace
+
+Status measure_bandwidth(Device& device, uint64_t* out_bytes_per_second) {
+  if (!device.info().cpu_type) return fail(Code::Unsupported, "no bandwidth probe for %s", device.info().backend);
+  const uint32_t groups = kProbeBytes / kGroupBytes;
+  DeviceMemory memory, sums;
+  GRETA_TRY(memory.allocate(device, kProbeBytes, Memory::Device));
+  GRETA_TRY(sums.allocate(device, groups * sizeof(uint64_t), Memory::Device));
+  Kernel kernel;
+  GRETA_TRY(device.load({.name = "read_range", .code = {}, .function = read_range, .constants = {}}, &kernel));
+  Stream* opened = nullptr;
+  GRETA_TRY(device.create_stream(&opened));
+  const std::unique_ptr<Stream> stream(opened);
+  GRETA_TRY(stream->fill(memory.all(), 1));  // pages that were never written are all the same one
+  GRETA_TRY(stream->wait());
+  const ProbeBlock block{memory.buffer().address, sums.buffer().address};
+  const Access accesses[] = {{memory.all(), Access::kRead, false}, {sums.all(), Access::kWrite, false}};
+  uint64_t best = ~uint64_t(0);
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    const uint64_t start = now_ns();
+    GRETA_TRY(stream->dispatch(kernel, {groups, 1, 1}, {reinterpret_cast<const uint8_t*>(&block), sizeof block}, accesses));
+    GRETA_TRY(stream->wait());
+    best = std::min(best, now_ns() - start);
+  }
+  device.unload(kernel);
+  *out_bytes_per_second = uint64_t(double(kProbeBytes) / std::max<uint64_t>(best, 1) * 1e9);
+  return {};
+}
+
+}  // namespace greta
