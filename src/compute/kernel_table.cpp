@@ -1,13 +1,16 @@
 #include "compute/kernel_table.h"
 
+#include <cstddef>
 #include <cstring>
 
 namespace greta {
 
 #define HOST_KERNEL(function) \
   extern "C" void function(const void* block, uint32_t first_group, uint32_t group_count, Scratch* scratch);
+#define EMBEDDED_KERNEL(name) extern "C" const uint8_t name[], name##_end[];
 #include "kernel_code.inc"
 #undef HOST_KERNEL
+#undef EMBEDDED_KERNEL
 
 static const KernelRow kRows[] = {
 #include "kernel_rows.inc"
@@ -26,7 +29,9 @@ const OpInfo& lead_of(std::span<const Call> calls) { return op_info(lead_call(ca
 static bool usable(const KernelRow& row, const RowFilter& filter) {
   if (filter.exact && row.rank) return false;
   if (!filter.device) return true;
-  return !strcmp(row.backend, filter.device->backend) && (row.needs & ~filter.device->features) == 0;
+  const DeviceInfo& device = *filter.device;
+  return !strcmp(row.backend, device.backend) && (!row.target[0] || !strcmp(row.target, device.arch)) &&
+         (row.needs & ~device.features) == 0;
 }
 
 static bool covers(const KernelRow& row, std::span<const Call> calls) {

@@ -68,9 +68,9 @@ struct Graph { void* handle = nullptr; };
 // Machine code for one kernel: a code object (hip), SPIR-V (vulkan) or a function (cpu).
 struct KernelCode {
   const char* name = "";                // of the row; on hip also the entry point
-  std::span<const uint8_t> code;        // hip, vulkan
+  std::span<const uint8_t> code = {};   // hip, vulkan
   HostFunction function = nullptr;      // cpu
-  std::span<const uint32_t> constants;  // specialization constants, in order of their ids
+  std::span<const uint32_t> constants = {};  // specialization constants, in order of their ids
   uint32_t group_size[3] = {1, 1, 1};
 };
 

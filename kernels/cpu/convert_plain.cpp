@@ -1,0 +1,14 @@
+// convert_plain: float32 rows to the q8 form. One group is one row.
+#include "kernels/cpu/q8_form.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/step.h"
+
+extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t group_count, Scratch*) {
+  const ConvertBlock& b = *(const ConvertBlock*)block;
+  const StepState* step = step_of(b.step);
+  const uint32_t live = live_rows(step, b.rows_of);
+  for (uint32_t i = first_group; i < first_group + group_count && i < live; ++i) {
+    const float* x = (const float*)b.x + uint64_t(source_row(step, b.rows_of, i)) * b.depth;
+    q8_row(x, b.depth, (uint8_t*)b.y + uint64_t(i) * q8_row_bytes(b.depth));
+  }
+}

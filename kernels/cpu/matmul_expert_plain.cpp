@@ -1,0 +1,41 @@
+// matmul_expert_plain: one group is one slot of a token and one tile of its expert's rows. Sums run in
+// matmul's order.
+#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/step.h"
+
+namespace {
+
+using Weight = WEIGHT;
+constexpr uint32_t kColumns = 256;  // decoded at once
+
+float row_dot(const uint8_t* weight, uint32_t n, uint32_t depth, const float* x) {
+  float w[kColumns];
+  Lanes sum = {};
+  for (uint32_t k = 0; k < depth; k += kColumns) {
+    const uint32_t count = depth - k < kColumns ? depth - k : kColumns;
+    for (uint32_t i = 0; i < count; i += Weight::kBlock)
+      Weight::decode(weight, n, depth, (k + i) / Weight::kBlock, w + i);
+    accumulate(w, x + k, count, &sum);
+  }
+  return sum_of(sum);
+}
+
+}  // namespace
+
+extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t group_count, Scratch*) {
+  const MatmulExpertBlock& b = *(const MatmulExpertBlock*)block;
+  const uint32_t tiles = (b.n + b.tile - 1) / b.tile;
+  const uint32_t slots = live_rows(step_of(b.step), kRowsTokens) * b.used;
+  for (uint32_t group = first_group; group < first_group + group_count; ++group) {
+    const uint32_t slot = group / tiles, n = group % tiles * b.tile;
+    if (slot >= slots) return;
+    const uint32_t expert = ((const uint32_t*)b.ids)[slot];
+    if (expert >= b.experts) continue;
+    const uint8_t* weight = (const uint8_t*)b.weight + expert * Weight::matrix_bytes(b.n, b.depth);
+    const uint32_t x_row = b.x_slots == 1 ? slot / b.used : slot;
+    const float* x = (const float*)b.x + uint64_t(x_row) * b.depth;
+    float* y = (float*)b.y + uint64_t(slot) * b.n;
+    for (uint32_t r = n; r < n + b.tile && r < b.n; ++r) y[r] = row_dot(weight, r, b.depth, x);
+  }
+}

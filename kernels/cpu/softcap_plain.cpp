@@ -1,0 +1,15 @@
+// softcap_plain: one group is one row.
+#include "kernels/cpu/math.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/step.h"
+
+extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t group_count, Scratch*) {
+  const SoftcapBlock& b = *(const SoftcapBlock*)block;
+  const StepState* step = step_of(b.step);
+  const uint32_t live = live_rows(step, b.rows_of);
+  for (uint32_t i = first_group; i < first_group + group_count && i < live; ++i) {
+    const float* x = (const float*)b.x + uint64_t(source_row(step, b.rows_of, i)) * b.width;
+    float* y = (float*)b.y + uint64_t(i) * b.width;
+    for (uint32_t k = 0; k < b.width; ++k) y[k] = softcap_f32(b.cap, x[k]);
+  }
+}
