@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "compute/quant_type.h"
 #include "engine/gguf_array.h"
 #include "engine/source.h"
+#include "graph/graph.h"
 
 namespace greta {
 
