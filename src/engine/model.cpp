@@ -11,6 +11,9 @@ Status describe_model(Source&& source, Device& device, bool exact, const Log& lo
   GRETA_TRY(m.gguf.require("general.architecture"));
   GRETA_TRY(m.gguf.get_string("general.architecture", &name));
   GRETA_TRY(within(find_arch(name, &m.arch), "%s", m.gguf.name()));
+  std::string_view title;
+  GRETA_TRY(m.gguf.get_string("general.name", &title));
+  m.name = title;
   GRETA_TRY(read_shape(m.gguf, *m.arch, &m.shape));
   GRETA_TRY(m.store.describe(m.gguf, *m.arch, m.shape, m.filter));
   m.tokenizer = std::make_unique<Tokenizer>();

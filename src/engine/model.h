@@ -9,6 +9,7 @@ namespace greta {
 
 struct Model {
   Gguf gguf;
+  std::string name;  // general.name
   const Arch* arch = nullptr;
   Shape shape;
   TensorStore store;

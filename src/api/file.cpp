@@ -1,0 +1,164 @@
+// greta.h: files and tokenizers.
+#include <cstdio>
+
+#include "api/handles.h"
+
+using namespace greta;
+
+Status StoredSource::store(const greta_source* source) {
+  GRETA_TRY(need(source, "source"));
+  GRETA_TRY(read_options(source, &given));
+  const int ways = (given.path != nullptr) + (given.memory != nullptr) + (given.read_at != nullptr);
+  if (ways != 1) return fail(Code::Argument, "a source is one of path, memory and read_at, %d are given", ways);
+  if (given.path) path = given.path;
+  return {};
+}
+
+Status StoredSource::open(Source* out) const {
+  if (given.path) return out->open_file(path.c_str());
+  if (given.memory) return out->open_memory(given.memory, given.memory_bytes);
+  return out->open_callback(given.read_at, given.user, given.size_bytes);
+}
+
+greta_status greta_file_open(const greta_source* source, greta_file** out_file) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(out_file, "out_file"));
+    auto file = std::make_unique<greta_file>();
+    GRETA_TRY(file->source.store(source));
+    Source opened;
+    GRETA_TRY(file->source.open(&opened));
+    GRETA_TRY(file->gguf.open(std::move(opened)));
+    for (const GgufTensor& tensor : file->gguf.tensors()) file->tensor_names.emplace_back(tensor.name);
+    for (const GgufValue& pair : file->gguf.values()) {
+      const bool array = pair.type == ValueType::Array;
+      file->keys.emplace_back(pair.key);
+      file->types.push_back(array ? std::string("array of ") + value_type_name(pair.element) : value_type_name(pair.type));
+    }
+    *out_file = file.release();
+    return {};
+  });
+}
+
+void greta_file_close(greta_file* file) { delete file; }
+
+uint32_t greta_file_version(const greta_file* file) { return file ? file->gguf.version() : 0; }
+
+uint64_t greta_file_size_bytes(const greta_file* file) {
+  uint64_t bytes = 0;
+  for (uint32_t part = 0; file && part < file->gguf.source().parts(); ++part) bytes += file->gguf.source().size(part);
+  return bytes;
+}
+
+uint64_t greta_file_tensor_count(const greta_file* file) { return file ? file->gguf.tensors().size() : 0; }
+uint64_t greta_file_metadata_count(const greta_file* file) { return file ? file->gguf.values().size() : 0; }
+
+greta_status greta_file_tensor(const greta_file* file, uint64_t index, greta_tensor_info* out_tensor) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(file, "file"));
+    if (index >= file->gguf.tensors().size())
+      return fail(Code::Argument, "tensor %llu of %zu", (unsigned long long)index, file->gguf.tensors().size());
+    const GgufTensor& tensor = file->gguf.tensors()[index];
+    greta_tensor_info info = {};
+    info.dimensions = tensor.dims;
+    info.name = file->tensor_names[index].c_str();
+    info.type = quant_info(tensor.type).name;
+    std::copy(tensor.ne, tensor.ne + kMaxDims, info.shape);
+    info.offset_bytes = tensor.offset;
+    info.size_bytes = tensor.bytes;
+    info.part = tensor.part;
+    return write_result(info, out_tensor);
+  });
+}
+
+greta_status greta_file_metadata(const greta_file* file, uint64_t index, const char** out_key, const char** out_type,
+                                 char* value, size_t capacity) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(file, "file"));
+    if (index >= file->gguf.values().size())
+      return fail(Code::Argument, "metadata %llu of %zu", (unsigned long long)index, file->gguf.values().size());
+    const GgufValue& pair = file->gguf.values()[index];
+    if (value && capacity)
+      snprintf(value, capacity, "%s", gguf_text(pair, uint32_t(std::min<size_t>(capacity, 1 << 20))).c_str());
+    if (out_key) *out_key = file->keys[index].c_str();
+    if (out_type) *out_type = file->types[index].c_str();
+    return {};
+  });
+}
+
+greta_status greta_tokenizer_open(const greta_file* file, greta_tokenizer** out_tokenizer) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(file, "file"));
+    GRETA_TRY(need(out_tokenizer, "out_tokenizer"));
+    auto tokenizer = std::make_unique<greta_tokenizer>();
+    tokenizer->owned = std::make_unique<Tokenizer>();
+    GRETA_TRY(tokenizer->owned->open(file->gguf, Log{}));
+    tokenizer->tokenizer = tokenizer->owned.get();
+    tokenizer->gguf = &file->gguf;
+    *out_tokenizer = tokenizer.release();
+    return {};
+  });
+}
+
+void greta_tokenizer_close(greta_tokenizer* tokenizer) { delete tokenizer; }
+
+greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, const char* text, size_t bytes, uint32_t flags,
+                                    int32_t* tokens, size_t capacity, size_t* out_count) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(tokenizer, "tokenizer"));
+    GRETA_TRY(need(out_count, "out_count"));
+    if (bytes) GRETA_TRY(need(text, "text"));
+    if (capacity) GRETA_TRY(need(tokens, "tokens"));
+    std::vector<int32_t> ids;
+    const EncodeOptions options{(flags & GRETA_ENCODE_BOS) != 0, (flags & GRETA_ENCODE_SPECIAL) != 0};
+    GRETA_TRY(tokenizer->tokenizer->encode({text, bytes}, options, &ids));
+    std::copy_n(ids.begin(), std::min(capacity, ids.size()), tokens);
+    *out_count = ids.size();
+    return {};
+  });
+}
+
+static Status give_text(const std::string& from, char* text, size_t capacity, size_t* out_bytes) {
+  GRETA_TRY(need(out_bytes, "out_bytes"));
+  if (capacity) GRETA_TRY(need(text, "text"));
+  std::copy_n(from.data(), std::min(capacity, from.size()), text);
+  if (capacity > from.size()) text[from.size()] = 0;
+  *out_bytes = from.size();
+  return {};
+}
+
+greta_status greta_tokenizer_decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size_t count, char* text,
+                                    size_t capacity, size_t* out_bytes) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(tokenizer, "tokenizer"));
+    if (count) GRETA_TRY(need(tokens, "tokens"));
+    std::string bytes;
+    for (size_t i = 0; i < count; ++i) {
+      if (tokens[i] < 0 || uint32_t(tokens[i]) >= tokenizer->tokenizer->size())
+        return fail(Code::Argument, "token %zu is %d, expected 0 to %u", i, tokens[i], tokenizer->tokenizer->size() - 1);
+      tokenizer->tokenizer->append_piece(tokens[i], false, &bytes);
+    }
+    return give_text(bytes, text, capacity, out_bytes);
+  });
+}
+
+uint32_t greta_tokenizer_size(const greta_tokenizer* t) { return t ? t->tokenizer->size() : 0; }
+int32_t greta_tokenizer_bos(const greta_tokenizer* t) { return t ? t->tokenizer->bos() : -1; }
+int32_t greta_tokenizer_eos(const greta_tokenizer* t) { return t ? t->tokenizer->eos() : -1; }
+int greta_tokenizer_is_end(const greta_tokenizer* t, int32_t token) { return t && t->tokenizer->is_end(token); }
+
+greta_status greta_tokenizer_chat(const greta_tokenizer* tokenizer, const greta_message* messages, size_t count,
+                                  int add_answer, char* text, size_t capacity, size_t* out_bytes) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(tokenizer, "tokenizer"));
+    GRETA_TRY(need(messages, "messages"));
+    std::vector<ChatMessage> list;
+    for (size_t i = 0; i < count; ++i) {
+      GRETA_TRY(need(messages[i].role, "a message's role"));
+      GRETA_TRY(need(messages[i].content, "a message's content"));
+      list.push_back({messages[i].role, messages[i].content});
+    }
+    std::string prompt;
+    GRETA_TRY(render_chat(*tokenizer->gguf, list, add_answer != 0, &prompt));
+    return give_text(prompt, text, capacity, out_bytes);
+  });
+}

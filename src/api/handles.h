@@ -1,0 +1,110 @@
+// The objects behind greta.h's opaque handles, and the fence that no exception passes.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "api/options.h"
+#include "engine/engine.h"
+#include "greta.h"
+
+struct greta_runtime {
+  greta::Log log;
+  bool exact = false;
+  uint64_t memory_limit_bytes = 0;
+  std::atomic<uint64_t> used_bytes = 0;       // by models and executors
+  std::unique_ptr<greta::Device> device;
+
+  uint64_t free_bytes() const {
+    const uint64_t free = device->memory_free(), used = used_bytes;
+    if (!memory_limit_bytes) return free;
+    return std::min(free, memory_limit_bytes > used ? memory_limit_bytes - used : 0);
+  }
+};
+
+// A greta_source whose strings and callbacks are ours to keep.
+struct StoredSource {
+  greta_source given = {};
+  std::string path;
+  greta::Status store(const greta_source* source);
+  greta::Status open(greta::Source* out) const;
+};
+
+struct greta_tokenizer {
+  const greta::Tokenizer* tokenizer = nullptr;
+  const greta::Gguf* gguf = nullptr;
+  std::unique_ptr<greta::Tokenizer> owned;  // empty for a model's
+};
+
+struct greta_file {
+  StoredSource source;
+  greta::Gguf gguf;
+  std::vector<std::string> tensor_names, keys, types;  // terminated, as C wants them
+};
+
+// Memory that a runtime counts as used while this lives.
+struct Counted {
+  greta_runtime* runtime = nullptr;
+  uint64_t bytes = 0;
+  Counted() = default;
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  void count(greta_runtime* by, uint64_t amount) {
+    runtime = by;
+    bytes = amount;
+    by->used_bytes += amount;
+  }
+  ~Counted() {
+    if (runtime) runtime->used_bytes -= bytes;
+  }
+};
+
+struct greta_model {
+  greta_runtime* runtime = nullptr;
+  StoredSource source;
+  Counted counted;
+  greta::Model model;
+  greta_tokenizer tokenizer;
+};
+
+struct CountedExecutor {
+  Counted counted;
+  std::unique_ptr<greta::Executor> executor;
+};
+
+struct greta_executor {
+  greta_model* model = nullptr;
+  std::shared_ptr<CountedExecutor> shared;
+};
+
+struct greta_session {
+  std::shared_ptr<CountedExecutor> executor;  // outlives the session
+  std::unique_ptr<greta::Session> session;
+};
+
+namespace greta {
+
+greta_status to_c(Status status);
+Status open_executor(greta_model& model, const greta_executor_options* given, std::shared_ptr<CountedExecutor>* out);
+Status read_executor_options(const greta_executor_options* given, ExecutorOptions* out);
+
+// Runs body() -> Status. Exceptions (out of memory in a container) become statuses; nothing leaves.
+template <class Body>
+greta_status fenced(Body&& body) noexcept {
+  try {
+    return to_c(body());
+  } catch (const std::bad_alloc&) {
+    return to_c(fail(Code::Memory, "out of host memory"));
+  } catch (const std::exception& e) {
+    return to_c(fail(Code::Device, "internal error: %s", e.what()));
+  } catch (...) {
+    return to_c(fail(Code::Device, "internal error"));
+  }
+}
+
+inline Status need(const void* pointer, const char* what) {
+  return pointer ? Status{} : fail(Code::Argument, "%s is NULL", what);
+}
+
+}  // namespace greta

@@ -1,0 +1,138 @@
+// greta.h: memory plans, models, executors.
+#include <cstdio>
+
+#include "api/handles.h"
+
+using namespace greta;
+
+// About what the host keeps beside device memory: the vocabulary's tables, and plans.
+constexpr uint64_t kHostBytes = 16u << 20;
+
+Status greta::read_executor_options(const greta_executor_options* given, ExecutorOptions* out) {
+  greta_executor_options o;
+  GRETA_TRY(read_options(given, &o));
+  const auto cache_type = [](greta_cache_type type, uint32_t* to) -> Status {
+    switch (type) {
+      case GRETA_CACHE_F32: return *to = 0, Status{};
+      case GRETA_CACHE_DEFAULT:
+      case GRETA_CACHE_F16: return *to = 1, Status{};
+      default: return fail(Code::Argument, "cache type %d is not one of greta_cache_type", int(type));
+    }
+  };
+  GRETA_TRY(cache_type(o.key_type, &out->key_type));
+  GRETA_TRY(cache_type(o.value_type, &out->value_type));
+  out->context = o.context;
+  out->sequences = o.sequences;
+  out->cache_tokens = o.cache_tokens;
+  out->output_rows = o.output_rows;
+  out->step_tokens = o.step_tokens;
+  return {};
+}
+
+greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* file,
+                                    const greta_executor_options* given, greta_memory_plan* out_plan) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(runtime, "runtime"));
+    GRETA_TRY(need(file, "file"));
+    ExecutorOptions options;
+    GRETA_TRY(read_executor_options(given, &options));
+    Source source;
+    GRETA_TRY(file->source.open(&source));
+    Model model;
+    GRETA_TRY(describe_model(std::move(source), *runtime->device, runtime->exact, Log{}, &model));
+    greta_memory_plan plan = {};
+    plan.free_bytes = runtime->free_bytes();
+    plan.weights_bytes = model.store.device_bytes();
+    plan.mapped_bytes = model.store.mapped_bytes();
+    ExecutorPlan executor;
+    const uint64_t beside = plan.free_bytes > plan.weights_bytes ? plan.free_bytes - plan.weights_bytes : 0;
+    GRETA_TRY(Executor::plan(model, &options, beside, &executor));
+    plan.context = executor.context;
+    plan.step_tokens = executor.step_tokens;
+    plan.cache_bytes = executor.cache_bytes;
+    plan.arena_bytes = executor.arena_bytes;
+    plan.tables_bytes = executor.tables_bytes;
+    plan.host_bytes = kHostBytes;
+    plan.total_bytes = plan.weights_bytes + executor.total();
+    plan.fits = plan.total_bytes <= plan.free_bytes;
+    snprintf(plan.device, sizeof plan.device, "%s", runtime->device->info().backend);
+    return write_result(plan, out_plan);
+  });
+}
+
+greta_status greta_model_open(greta_runtime* runtime, const greta_model_options* given, greta_model** out_model) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(runtime, "runtime"));
+    GRETA_TRY(need(given, "options"));
+    GRETA_TRY(need(out_model, "out_model"));
+    greta_model_options o;
+    GRETA_TRY(read_options(given, &o));
+    auto model = std::make_unique<greta_model>();
+    model->runtime = runtime;
+    GRETA_TRY(model->source.store(o.source));
+    Source source;
+    GRETA_TRY(model->source.open(&source));
+    GRETA_TRY(describe_model(std::move(source), *runtime->device, runtime->exact, runtime->log, &model->model));
+    const uint64_t bytes = model->model.store.device_bytes(), free = runtime->free_bytes();
+    if (bytes > free)
+      return fail(Code::Memory, "the weights need %llu bytes, %llu are free on %s", (unsigned long long)bytes,
+                  (unsigned long long)free, runtime->device->info().name);
+    model->counted.count(runtime, bytes);
+    GRETA_TRY(load_model(&model->model, {o.progress, o.progress_user}));
+    model->tokenizer.tokenizer = model->model.tokenizer.get();
+    model->tokenizer.gguf = &model->model.gguf;
+    *out_model = model.release();
+    return {};
+  });
+}
+
+void greta_model_close(greta_model* model) { delete model; }
+
+const greta_tokenizer* greta_model_tokenizer(const greta_model* model) { return model ? &model->tokenizer : nullptr; }
+
+greta_status greta_model_describe(const greta_model* model, greta_model_info* out_info) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(model, "model"));
+    const Model& m = model->model;
+    greta_model_info info = {};
+    info.vocab_size = m.shape.vocab;
+    info.architecture = m.arch->name;
+    info.name = m.name.c_str();
+    snprintf(info.type, sizeof info.type, "%s", file_type_name(m.gguf));
+    info.context = m.shape.context;
+    info.layers = m.shape.layers;
+    info.width = m.shape.width;
+    info.heads = m.shape.heads;
+    info.kv_heads = m.shape.kv_heads;
+    info.parameters = m.store.parameters();
+    info.weights_bytes = m.store.file_bytes();
+    info.token_bytes = m.store.token_bytes();
+    return write_result(info, out_info);
+  });
+}
+
+Status greta::open_executor(greta_model& model, const greta_executor_options* given,
+                            std::shared_ptr<CountedExecutor>* out) {
+  ExecutorOptions options;
+  GRETA_TRY(read_executor_options(given, &options));
+  auto shared = std::make_shared<CountedExecutor>();
+  GRETA_TRY(Executor::open(model.model, options, model.runtime->free_bytes(), &shared->executor));
+  shared->counted.count(model.runtime, shared->executor->plan().total());
+  *out = std::move(shared);
+  return {};
+}
+
+greta_status greta_executor_open(greta_model* model, const greta_executor_options* options,
+                                 greta_executor** out_executor) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(model, "model"));
+    GRETA_TRY(need(out_executor, "out_executor"));
+    auto executor = std::make_unique<greta_executor>();
+    executor->model = model;
+    GRETA_TRY(open_executor(*model, options, &executor->shared));
+    *out_executor = executor.release();
+    return {};
+  });
+}
+
+void greta_executor_close(greta_executor* executor) { delete executor; }

@@ -1,0 +1,110 @@
+// greta.h: version, errors, devices, runtimes.
+#include <cstdio>
+
+#include "api/handles.h"
+
+using namespace greta;
+
+static_assert(uint32_t(Code::Cancelled) == GRETA_ERROR_CANCELLED && uint32_t(Code::Argument) == GRETA_ERROR_ARGUMENT);
+static_assert(uint32_t(LogLevel::Error) == GRETA_LOG_ERROR);
+
+greta_status greta::to_c(Status status) { return greta_status(status.code); }
+
+uint32_t greta_version(void) { return GRETA_VERSION; }
+const char* greta_error_text(void) { return error_text(); }
+
+static void copy_text(char* to, size_t capacity, const char* from) { snprintf(to, capacity, "%s", from); }
+
+static void describe(const DeviceInfo& info, greta_device_info* out) {
+  copy_text(out->name, sizeof out->name, info.name);
+  copy_text(out->driver, sizeof out->driver, info.driver);
+  copy_text(out->arch, sizeof out->arch, info.arch);
+  out->usable = 1;
+  out->memory_bytes = info.memory_bytes;
+  out->unit_count = info.unit_count;
+  out->unified_memory = info.unified_memory;
+}
+
+// Backends without a device count as one entry that says why.
+static uint32_t entries(const Backend& backend) { return std::max(1u, backend.count()); }
+
+greta_status greta_device_count(uint32_t* out_count) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(out_count, "out_count"));
+    uint32_t count = 0;
+    for (const Backend* backend : backends()) count += entries(*backend);
+    *out_count = count;
+    return {};
+  });
+}
+
+greta_status greta_device_describe(uint32_t index, greta_device_info* out_info) {
+  return fenced([&]() -> Status {
+    uint32_t first = 0;
+    for (const Backend* backend : backends()) {
+      const uint32_t count = entries(*backend);
+      if (index >= first + count) {
+        first += count;
+        continue;
+      }
+      greta_device_info info = {};
+      if (backend->count() == 1 && !strcmp(backend->name, "cpu"))
+        copy_text(info.id, sizeof info.id, "cpu");
+      else
+        snprintf(info.id, sizeof info.id, "%.11s%u", backend->name, index - first);
+      DeviceInfo device;
+      if (backend->describe(index - first, &device).ok()) {
+        describe(device, &info);
+        info.memory_free_bytes = device.cpu_type ? memory_available_bytes() : device.memory_bytes;
+      } else {
+        copy_text(info.reason, sizeof info.reason, error_text());
+      }
+      return write_result(info, out_info);
+    }
+    return fail(Code::Argument, "device %u of %u", index, first);
+  });
+}
+
+greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtime** out_runtime) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(out_runtime, "out_runtime"));
+    greta_runtime_options o;
+    GRETA_TRY(read_options(given, &o));
+    if (!o.allocate != !o.release) return fail(Code::Argument, "allocate and release go together");
+    auto runtime = std::make_unique<greta_runtime>();
+    runtime->log = {reinterpret_cast<void (*)(void*, uint32_t, const char*)>(o.log), o.log_user};
+    runtime->exact = o.exact != 0;
+    runtime->memory_limit_bytes = o.memory_limit_bytes;
+    DeviceOptions device;
+    device.threads = o.threads;
+    device.allocator = {o.allocate, o.release, o.allocator_user};
+    device.log = runtime->log;
+    Device* opened = nullptr;
+    GRETA_TRY(open_device(o.device ? o.device : "auto", device, &opened));
+    runtime->device.reset(opened);
+    *out_runtime = runtime.release();
+    return {};
+  });
+}
+
+void greta_runtime_close(greta_runtime* runtime) { delete runtime; }
+
+greta_status greta_runtime_describe(const greta_runtime* runtime, greta_device_info* out_info) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(runtime, "runtime"));
+    const DeviceInfo& device = runtime->device->info();
+    greta_device_info info = {};
+    describe(device, &info);
+    copy_text(info.id, sizeof info.id, device.backend);
+    info.memory_free_bytes = runtime->free_bytes();
+    return write_result(info, out_info);
+  });
+}
+
+greta_status greta_runtime_measure_bandwidth(greta_runtime* runtime, uint64_t* out_bytes_per_second) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(runtime, "runtime"));
+    GRETA_TRY(need(out_bytes_per_second, "out_bytes_per_second"));
+    return measure_bandwidth(*runtime->device, out_bytes_per_second);
+  });
+}

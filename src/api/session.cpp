@@ -1,0 +1,147 @@
+// greta.h: sessions, sampling, generation.
+#include <cmath>
+
+#include "api/handles.h"
+
+using namespace greta;
+
+static_assert(uint32_t(OutputRows::All) == GRETA_ROWS_ALL && uint32_t(StopReason::Cancelled) == GRETA_STOP_CANCELLED);
+
+// The engine's session keeps a pointer to its executor; the counted executor keeps both alive.
+static Status open_on(std::shared_ptr<CountedExecutor> executor, greta_session** out) {
+  auto session = std::make_unique<greta_session>();
+  std::shared_ptr<Executor> engine(executor, executor->executor.get());
+  session->executor = std::move(executor);
+  GRETA_TRY(Session::open(std::move(engine), &session->session));
+  *out = session.release();
+  return {};
+}
+
+greta_status greta_session_open(greta_model* model, const greta_session_options* given, greta_session** out_session) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(model, "model"));
+    GRETA_TRY(need(out_session, "out_session"));
+    greta_session_options o;
+    GRETA_TRY(read_options(given, &o));
+    if (o.executor && o.private_executor)
+      return fail(Code::Argument, "executor and private_executor exclude each other");
+    if (o.executor && o.executor->model != model) return fail(Code::Argument, "the executor belongs to another model");
+    std::shared_ptr<CountedExecutor> executor = o.executor ? o.executor->shared : nullptr;
+    if (!executor) GRETA_TRY(open_executor(*model, o.private_executor, &executor));
+    return open_on(std::move(executor), out_session);
+  });
+}
+
+void greta_session_close(greta_session* session) { delete session; }
+
+greta_status greta_session_fork(greta_session* session, greta_session** out_session) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(session, "session"));
+    GRETA_TRY(need(out_session, "out_session"));
+    auto child = std::make_unique<greta_session>();
+    child->executor = session->executor;
+    GRETA_TRY(session->session->fork(&child->session));
+    *out_session = child.release();
+    return {};
+  });
+}
+
+uint32_t greta_session_position(const greta_session* s) { return s ? s->session->position() : 0; }
+uint32_t greta_session_context(const greta_session* s) { return s ? s->session->context() : 0; }
+
+greta_status greta_session_truncate(greta_session* session, uint32_t position) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(session, "session"));
+    return session->session->truncate(position);
+  });
+}
+
+greta_status greta_session_eval(greta_session* session, const int32_t* tokens, size_t count, greta_rows rows,
+                                const float** out_logits) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(session, "session"));
+    GRETA_TRY(need(tokens, "tokens"));
+    if (uint32_t(rows) > GRETA_ROWS_ALL) return fail(Code::Argument, "rows is %d, expected one of greta_rows", int(rows));
+    if (rows != GRETA_ROWS_NONE) GRETA_TRY(need(out_logits, "out_logits"));
+    return session->session->eval({tokens, count}, OutputRows(rows), out_logits);
+  });
+}
+
+greta_status greta_batch_eval(greta_batch_item* items, size_t count) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(items, "items"));
+    std::vector<Session::Item> list;
+    for (size_t i = 0; i < count; ++i) {
+      GRETA_TRY(need(items[i].session, "an item's session"));
+      GRETA_TRY(need(items[i].tokens, "an item's tokens"));
+      list.push_back({items[i].session->session.get(), {items[i].tokens, items[i].count}, nullptr});
+    }
+    GRETA_TRY(Session::eval_batch(list));
+    for (size_t i = 0; i < count; ++i) items[i].logits = list[i].logits;
+    return {};
+  });
+}
+
+// Changes one session's sampling parameters, if the value is within its range.
+template <class Change>
+static greta_status change_sampling(greta_session* session, bool valid, const char* what, Change change) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(session, "session"));
+    if (!valid) return fail(Code::Argument, "%s", what);
+    SampleParams params = session->session->sampling();
+    change(params);
+    session->session->set_sampling(params);
+    return {};
+  });
+}
+
+greta_status greta_session_sampling_clear(greta_session* session) {
+  return change_sampling(session, true, "", [](SampleParams& p) { p = {}; });
+}
+greta_status greta_session_temperature(greta_session* session, float temperature) {
+  return change_sampling(session, temperature >= 0 && std::isfinite(temperature), "temperature must be 0 or more",
+                         [=](SampleParams& p) { p.temperature = temperature; });
+}
+greta_status greta_session_top_k(greta_session* session, uint32_t k) {
+  return change_sampling(session, true, "", [=](SampleParams& p) { p.top_k = k; });
+}
+greta_status greta_session_top_p(greta_session* session, float top_p) {
+  return change_sampling(session, top_p > 0 && top_p <= 1, "top_p must be above 0 and at most 1",
+                         [=](SampleParams& p) { p.top_p = top_p; });
+}
+greta_status greta_session_min_p(greta_session* session, float min_p) {
+  return change_sampling(session, min_p >= 0 && min_p <= 1, "min_p must be 0 to 1",
+                         [=](SampleParams& p) { p.min_p = min_p; });
+}
+greta_status greta_session_repeat_penalty(greta_session* session, float penalty, uint32_t last_n) {
+  const bool valid = penalty > 0 && std::isfinite(penalty) && last_n <= 256;
+  return change_sampling(session, valid, "the penalty must be above 0, over at most 256 tokens",
+                         [=](SampleParams& p) { p.repeat_penalty = penalty, p.repeat_last_n = last_n; });
+}
+greta_status greta_session_seed(greta_session* session, uint64_t seed) {
+  return change_sampling(session, true, "", [=](SampleParams& p) {
+    p.seed_low = uint32_t(seed);
+    p.seed_high = uint32_t(seed >> 32);
+  });
+}
+
+greta_status greta_session_generate(greta_session* session, const int32_t* tokens, size_t count,
+                                    const greta_generate_options* given, greta_generate_result* out_result) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(session, "session"));
+    GRETA_TRY(need(tokens, "tokens"));
+    greta_generate_options o;
+    GRETA_TRY(read_options(given, &o));
+    GenerateOptions options{o.max_tokens, o.ignore_end != 0, o.on_token, o.on_prompt, o.user};
+    GenerateResult r;
+    GRETA_TRY(session->session->generate({tokens, count}, options, &r));
+    if (!out_result) return {};
+    const greta_generate_result result{0, greta_stop_reason(r.reason), r.prompt_tokens, r.generated_tokens,
+                                       r.prompt_ns, r.generate_ns};
+    return write_result(result, out_result);
+  });
+}
+
+void greta_session_cancel(greta_session* session) {
+  if (session) session->session->cancel();
+}
