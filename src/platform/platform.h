@@ -6,5 +6,6 @@
 #include "platform/dynamic_library.h"
 #include "platform/file.h"
 #include "platform/log.h"
+#include "platform/pages.h"
 #include "platform/status.h"
 #include "platform/thread_pool.h"

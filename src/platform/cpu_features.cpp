@@ -1,0 +1,99 @@
+// Asked of the processor itself (cpuid) and of the system: a feature counts only if the system saves
+// the registers it uses.
+#include "platform/cpu_features.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "platform/cgroup.h"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace greta {
+
+namespace {
+
+struct Cpu {
+  uint32_t features = 0;
+  char name[64] = "CPU";
+  Cpu();
+};
+
+#if defined(__x86_64__)
+bool has(uint32_t value, std::initializer_list<uint32_t> bits) {
+  return std::all_of(bits.begin(), bits.end(), [&](uint32_t bit) { return value >> bit & 1; });
+}
+
+// Register sets that the system saves: 0x6 xmm and ymm, 0xe0 the three of AVX-512.
+uint32_t saved_registers() {
+  uint32_t low, high;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+void read_brand(char (&name)[64]) {
+  uint32_t words[13] = {};
+  for (uint32_t part = 0; part < 3; ++part) {
+    uint32_t* w = words + 4 * part;
+    if (!__get_cpuid(0x80000002 + part, w, w + 1, w + 2, w + 3)) return;
+  }
+  const char* text = reinterpret_cast<const char*>(words);
+  text += strspn(text, " ");
+  size_t length = strnlen(text, 48);
+  while (length && text[length - 1] == ' ') --length;
+  if (!length) return;
+  memcpy(name, text, length);
+  name[length] = 0;
+}
+
+Cpu::Cpu() {
+  read_brand(name);
+  uint32_t a, b, c, d, b7, c7;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return;
+  const bool avx = has(c, {12, 27, 28, 29});  // FMA, OSXSAVE, AVX, F16C
+  if (!avx || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d)) return;
+  const uint32_t saved = saved_registers();
+  if ((saved & 0x6) != 0x6 || !has(b7, {5})) return;  // AVX2
+  features |= kCpuAvx2;
+  // F, DQ, BW, VL; VNNI
+  if ((saved & 0xe0) == 0xe0 && has(b7, {16, 17, 30, 31}) && has(c7, {11})) features |= kCpuAvx512Vnni;
+}
+#else
+Cpu::Cpu() = default;
+#endif
+
+const Cpu& cpu() {
+  static const Cpu cpu;
+  return cpu;
+}
+
+uint32_t affinity_count() {
+  for (int processors = 1024; processors <= 1 << 20; processors *= 4) {
+    cpu_set_t* set = CPU_ALLOC(processors);
+    if (!set) return 1;
+    const size_t bytes = CPU_ALLOC_SIZE(processors);
+    const bool known = sched_getaffinity(0, bytes, set) == 0;  // fails when the machine has more
+    const int count = known ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (known) return uint32_t(std::max(count, 1));
+  }
+  return 1;
+}
+
+}  // namespace
+
+uint32_t cpu_features() { return cpu().features; }
+const char* cpu_name() { return cpu().name; }
+uint32_t cpu_count() { return std::min(affinity_count(), read_cgroup_limits("").cpu_count); }
+
+uint64_t memory_total_bytes() {
+  return std::min(read_meminfo("", "MemTotal:"), read_cgroup_limits("").memory_bytes);
+}
+uint64_t memory_available_bytes() {
+  return std::min(read_meminfo("", "MemAvailable:"), read_cgroup_limits("").memory_available_bytes);
+}
+
+}  // namespace greta

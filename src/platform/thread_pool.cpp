@@ -1,0 +1,153 @@
+#include "platform/thread_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "platform/cpu_features.h"
+
+namespace greta {
+
+// A pause is 40 to 140 cycles, so a worker looks for the next job for some 50 us before it sleeps:
+// longer than the gap between two steps, short enough not to burn a quota.
+constexpr uint32_t kIdleSpins = 2000;
+constexpr uint32_t kMeetSpins = 4000;
+
+static void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// Spins at most `spins` times, then gives the processor away between looks, until done().
+template <class Done>
+static void spin_then_yield(uint32_t spins, Done done) {
+  for (uint32_t i = 0; i < spins; ++i) {
+    if (done()) return;
+    pause_briefly();
+  }
+  while (!done()) std::this_thread::yield();
+}
+
+struct ThreadPool::State {
+  std::mutex turn;  // held by the caller of run()
+
+  // The job. Written by the caller before `generation` grows, read by workers after.
+  void (*job)(void* context, uint32_t worker) noexcept = nullptr;
+  void* context = nullptr;
+  bool stop = false;
+
+  uint32_t workers = 1, idle_spins = 0, meet_spins = 0;
+  std::vector<std::thread> threads;
+
+  // Each on a line of its own: they are hammered by different workers.
+  alignas(64) std::atomic<uint32_t> generation{0};
+  alignas(64) std::atomic<uint32_t> running{0};
+  alignas(64) std::atomic<uint32_t> arrived{0};
+  alignas(64) std::atomic<uint32_t> phase{0};
+
+  alignas(64) std::atomic<uint32_t> sleepers{0};
+  std::mutex sleep;
+  std::condition_variable wake;
+
+  void start_job();
+  void await_job(uint32_t seen);
+  void work(uint32_t worker) noexcept;
+};
+
+// A worker counts itself a sleeper before it looks at `generation` for the last time, and the caller
+// grows `generation` before it looks for sleepers (both sequentially consistent): one sees the other.
+void ThreadPool::State::start_job() {
+  running.store(workers - 1, std::memory_order_relaxed);
+  generation.fetch_add(1);
+  if (!sleepers.load()) return;
+  { const std::lock_guard<std::mutex> lock(sleep); }
+  wake.notify_all();
+}
+
+void ThreadPool::State::await_job(uint32_t seen) {
+  for (uint32_t i = 0; i < idle_spins; ++i) {
+    if (generation.load(std::memory_order_acquire) != seen) return;
+    pause_briefly();
+  }
+  std::unique_lock<std::mutex> lock(sleep);
+  sleepers.fetch_add(1);
+  wake.wait(lock, [&] { return generation.load() != seen; });
+  sleepers.fetch_sub(1);
+}
+
+void ThreadPool::State::work(uint32_t worker) noexcept {
+  for (uint32_t seen = 0;; ++seen) {
+    await_job(seen);
+    if (stop) return;
+    job(context, worker);
+    running.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+ThreadPool::ThreadPool(uint32_t workers) : workers_(1), state_(std::make_unique<State>()) {
+  workers = std::max(workers, 1u);
+  State& state = *state_;
+  // With more workers than processors, a spinning worker only keeps the one it waits for from running.
+  const bool crowded = workers > cpu_count();
+  state.idle_spins = crowded ? 1 : kIdleSpins;
+  state.meet_spins = crowded ? 1 : kMeetSpins;
+  state.threads.reserve(workers - 1);
+
+  // Signals are for the threads of the host program, but for those that a thread brings on itself.
+  sigset_t hidden, before;
+  sigfillset(&hidden);
+  for (int own : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) sigdelset(&hidden, own);
+  pthread_sigmask(SIG_SETMASK, &hidden, &before);
+  while (workers_ < workers) {
+    // A system that refuses another thread leaves the pool with fewer workers; workers() tells.
+    try {
+      state.threads.emplace_back([&state, worker = workers_] { state.work(worker); });
+    } catch (const std::system_error&) {
+      break;
+    }
+    pthread_setname_np(state.threads.back().native_handle(), "greta");
+    ++workers_;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  state.workers = workers_;
+}
+
+ThreadPool::~ThreadPool() {
+  state_->stop = true;
+  state_->start_job();
+  for (std::thread& thread : state_->threads) thread.join();
+}
+
+void ThreadPool::run(void (*job)(void* context, uint32_t worker) noexcept, void* context) {
+  State& state = *state_;
+  const std::lock_guard<std::mutex> turn(state.turn);
+  if (workers_ == 1) return job(context, 0);
+  state.job = job;
+  state.context = context;
+  state.start_job();
+  job(context, 0);
+  spin_then_yield(state.meet_spins, [&] { return state.running.load(std::memory_order_acquire) == 0; });
+}
+
+void ThreadPool::meet() {
+  if (workers_ == 1) return;
+  State& state = *state_;
+  const uint32_t phase = state.phase.load(std::memory_order_acquire);
+  if (state.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == workers_) {
+    state.arrived.store(0, std::memory_order_relaxed);
+    state.phase.store(phase + 1, std::memory_order_release);
+    return;
+  }
+  spin_then_yield(state.meet_spins, [&] { return state.phase.load(std::memory_order_acquire) != phase; });
+}
+
+}  // namespace greta
