@@ -1,0 +1,170 @@
+# Shared by story.sh and test.sh: installs packages that are missing and builds. POSIX sh, Debian 12 and
+# Ubuntu 24.04. To be sourced with the repository as working directory.
+
+say() { printf '\n== %s\n' "$*"; }
+note() { printf '   %s\n' "$*"; }
+die() {
+  printf '\nFAILED: %s\n' "$*" >&2
+  exit 1
+}
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null 2>&1; then
+    sudo "$@"
+  else
+    die "needs root: run this as root, or install sudo"
+  fi
+}
+
+apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"; }
+
+# Whether a package is there, in a version that will do.
+installed() {
+  version=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "$1" 2>/dev/null) || return 1
+  case "$1 $version" in
+    catch2\ installed\ [012].*) return 1 ;;
+    *\ installed\ *) return 0 ;;
+  esac
+  return 1
+}
+
+# The version that apt would install, empty if it knows none.
+candidate() { LC_ALL=C apt-cache policy "$1" | sed -n 's/^  Candidate: //p' | grep -v '^(none)$' || true; }
+
+lists_are_fresh=no
+update_lists() {
+  if [ "$lists_are_fresh" = no ]; then
+    note "apt-get update"
+    apt_get update || die "apt-get update"
+    lists_are_fresh=yes
+  fi
+}
+
+# need PACKAGE[/SUITE]...: installs those that are missing.
+need() {
+  missing=""
+  for package in "$@"; do
+    installed "${package%/*}" || missing="$missing $package"
+  done
+  if [ -z "$missing" ]; then
+    note "already there: $*"
+    return 0
+  fi
+  command -v apt-get >/dev/null 2>&1 || die "this script installs with apt only; install by hand:$missing"
+  update_lists
+  for package in $missing; do
+    [ -n "$(candidate "${package%/*}")" ] || die "apt knows no package $package (Ubuntu: is universe enabled?)"
+  done
+  note "installing:$missing"
+  # shellcheck disable=SC2086
+  apt_get install -y --no-install-recommends $missing || die "apt-get install$missing"
+}
+
+# want REASON PACKAGE...: the same for packages that something optional needs; left out where apt has none.
+want() {
+  reason=$1
+  shift
+  all="yes"
+  for package in "$@"; do
+    installed "${package%/*}" && continue
+    update_lists
+    [ -n "$(candidate "${package%/*}")" ] && continue
+    note "apt has no $package here: left out is $reason"
+    all="no"
+  done
+  [ "$all" = no ] || need "$@"
+}
+
+# The first line of apt's sources for a suite, as a one-line entry for another suite: its options and mirror.
+entry_like() {
+  suite=$1 new_suite=$2
+  {
+    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
+      awk -v suite="$suite" -v new="$new_suite" '
+        $1 == "deb" { i = 2; options = ""
+          if ($2 ~ /^\[/) { do { options = options $i " " } while ($(i++) !~ /\]$/) }
+          if ($(i + 1) == suite) { print "deb " options $i " " new " main"; exit } }'
+    for file in /etc/apt/sources.list.d/*.sources; do
+      [ -f "$file" ] || continue
+      awk -v suite="$suite" -v new="$new_suite" '
+        function entry(  n, names, k) {
+          n = split(suites, names, " ")
+          for (k = 1; k <= n; ++k)
+            if (names[k] == suite && types ~ /(^| )deb( |$)/ && enabled != "no" && !found) {
+              sub(/ .*/, "", uris)
+              print "deb " (key ~ /^\// ? "[signed-by=" key "] " : "") uris " " new " main"
+              found = 1
+            }
+          types = suites = uris = key = enabled = "" }
+        { line = $0; sub(/\r$/, "", line); value = line; sub(/^[^:]*:[ \t]*/, "", value); name = tolower(line); sub(/:.*/, "", name) }
+        line ~ /^#/ { next }
+        line ~ /^[ \t]*$/ { entry(); next }
+        name == "types" { types = value } name == "suites" { suites = value } name == "uris" { uris = value }
+        name == "signed-by" { key = value } name == "enabled" { enabled = tolower(value) }
+        END { entry() }' "$file"
+    done
+  } | head -n 1
+}
+
+# add_backports PACKAGE...: Debian 12 has Catch2 2 and an old Mesa; takes these packages from its backports.
+add_backports() {
+  suite=bookworm
+  backports="$suite-backports"
+  if LC_ALL=C apt-cache policy | grep -q "n=$backports"; then
+    note "apt already has $backports"
+    return 0
+  fi
+  entry=$(entry_like "$suite" "$backports")
+  [ -n "$entry" ] || die "found no entry for $suite in /etc/apt to make one for $backports from"
+  note "adding $backports, from the mirror that this machine uses:"
+  note "  /etc/apt/sources.list.d/greta-backports.list: $entry"
+  note "  /etc/apt/preferences.d/greta-backports: only $*"
+  note "  (to undo, remove these two files)"
+  echo "$entry" | as_root tee /etc/apt/sources.list.d/greta-backports.list >/dev/null
+  as_root tee /etc/apt/preferences.d/greta-backports >/dev/null <<PIN
+Package: *
+Pin: release n=$backports
+Pin-Priority: -1
+
+Package: $*
+Pin: release n=$backports
+Pin-Priority: 500
+PIN
+  lists_are_fresh=no
+}
+
+tools_to_build() {
+  say "Packages to build GRETA"
+  need g++ cmake ninja-build libcli11-dev nlohmann-json3-dev
+}
+
+tools_to_test() {
+  say "Packages to test GRETA"
+  from=""
+  if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release && ! { installed catch2 && installed mesa-vulkan-drivers; }; then
+    add_backports catch2 libcatch2-dev mesa-vulkan-drivers libdrm2 libdrm-common libdrm-amdgpu1
+    from=/bookworm-backports
+  fi
+  need "catch2$from" pkg-config python3
+  want "what runs Vulkan kernels" glslc libvulkan-dev "mesa-vulkan-drivers$from"
+  want "what compiles HIP kernels" clang-19 lld-19 llvm-19
+}
+
+# Compilers at once: one for each processor, but 1.5 GB of memory for each.
+job_count() {
+  processors=$(nproc)
+  by_memory=$(awk '/^MemAvailable:/ { print int($2 / 1500000) }' /proc/meminfo 2>/dev/null || echo 1)
+  [ "${by_memory:-0}" -ge 1 ] || by_memory=1
+  if [ "$by_memory" -lt "$processors" ]; then echo "$by_memory"; else echo "$processors"; fi
+}
+
+# build PRESET [CMAKE OPTION...]
+build() {
+  preset=$1
+  shift
+  say "Building in build/$preset, $(job_count) at once"
+  cmake --preset "$preset" "$@" || die "cmake --preset $preset"
+  cmake --build "build/$preset" -j "$(job_count)" || die "cmake --build build/$preset"
+}
