@@ -1,0 +1,165 @@
+// greta-cli bench: reads prompts and generates tokens, timed, in llama-bench's columns and keys, and
+// what part of the memory's bandwidth decoding uses.
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <random>
+
+#include "bench_report.h"
+#include "commands.h"
+#include "console.h"
+#include "model.h"
+
+namespace greta::cli {
+namespace {
+
+struct BenchOptions {
+  VerbosityOptions verbosity;
+  ModelOptions model;
+  DeviceOptions device;
+  ContextOptions context;
+  std::string prompt = "512", generate = "128", depth = "0", threads = "0", output = "md";
+  uint32_t repetitions = 5;
+};
+
+struct Test {
+  uint32_t prompt, generate, depth;  // one of the first two is 0
+};
+
+std::vector<Test> make_tests(const BenchOptions& options) {
+  std::vector<Test> tests;
+  const auto prompts = parse_list("-p", options.prompt, 0);
+  const auto lengths = parse_list("-n", options.generate, 0);
+  for (uint32_t depth : parse_list("-d", options.depth, 0)) {
+    for (uint32_t prompt : prompts) {
+      if (prompt > 0) tests.push_back({prompt, 0, depth});
+    }
+    for (uint32_t length : lengths) {
+      if (length > 0) tests.push_back({0, length, depth});
+    }
+  }
+  if (tests.empty()) throw Misused("nothing to measure: -p and -n are both 0");
+  return tests;
+}
+
+std::string time_text() {
+  const std::time_t now = std::time(nullptr);
+  char text[32] = "";
+  std::tm parts{};
+  if (gmtime_r(&now, &parts)) std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+// Any ids: what they are does not matter for speed, but the same ones each time.
+std::vector<int32_t> some_tokens(uint32_t vocab_size, size_t count) {
+  std::mt19937 random(1);
+  std::vector<int32_t> tokens(count);
+  for (int32_t& token : tokens) token = static_cast<int32_t>(random() % vocab_size);
+  return tokens;
+}
+
+void feed(greta_session* session, const std::vector<int32_t>& tokens) {
+  const float* row = nullptr;
+  check(greta_session_eval(session, tokens.data(), tokens.size(), GRETA_ROWS_LAST, &row));
+}
+
+// `count` steps of one token each: one is given, the others are drawn.
+void generate(greta_session* session, int32_t first, uint32_t count) {
+  auto options = sized<greta_generate_options>();
+  options.max_tokens = count;
+  options.ignore_end = 1;
+  auto result = sized<greta_generate_result>();
+  check(greta_session_generate(session, &first, 1, &options, &result));
+  if (result.generated_tokens != count) throw Failed("the context is too small for this test");
+}
+
+std::vector<uint64_t> measure(greta_model* model, const greta_model_info& info, const BenchOptions& options,
+                              const Test& test, Progress& progress) {
+  ContextOptions context = options.context;
+  context.context = int64_t{test.depth} + test.prompt + test.generate;
+  const Session session = open_session(model, executor_options(context, info.context, 1));
+  const std::vector<int32_t> past = some_tokens(info.vocab_size, test.depth);
+  const std::vector<int32_t> prompt = some_tokens(info.vocab_size, std::max(test.prompt, 1u));
+  if (test.depth > 0) feed(session.get(), past);
+
+  std::vector<uint64_t> samples_ns;
+  for (uint32_t r = 0; r <= options.repetitions; ++r) {  // the first is to warm up, and not counted
+    progress.show(format("%s, %u of %u", test_name(test.prompt, test.generate, test.depth).c_str(), r,
+                         options.repetitions));
+    check(greta_session_truncate(session.get(), test.depth));
+    const auto start = std::chrono::steady_clock::now();
+    if (test.prompt > 0) {
+      feed(session.get(), prompt);
+    } else {
+      generate(session.get(), prompt[0], test.generate);
+    }
+    const auto time = std::chrono::steady_clock::now() - start;
+    if (r > 0) samples_ns.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+  }
+  return samples_ns;
+}
+
+int bench(const BenchOptions& options) {
+  options.verbosity.apply();
+  const std::vector<Test> tests = make_tests(options);
+  const std::vector<uint32_t> threads = parse_list("-t", options.threads, 0);
+  const std::string path = model_path(options.model);
+  BenchReport report(options.output);
+  Progress progress("bench");
+  for (uint32_t thread_count : threads) {
+    DeviceOptions device = options.device;
+    device.threads = thread_count;
+    const Runtime runtime = open_runtime(device);
+    const Model model = open_model(runtime.get(), path);
+    BenchRow row;
+    row.path = path;
+    row.model = describe(model.get());
+    row.device = describe(runtime.get());
+    row.threads = thread_count > 0 ? thread_count : row.device.unit_count;
+    row.key_type = options.context.key_type;
+    row.value_type = options.context.value_type;
+    progress.show("memory bandwidth");
+    check(greta_runtime_measure_bandwidth(runtime.get(), &row.bandwidth));
+    for (const Test& test : tests) {
+      row.prompt = test.prompt;
+      row.generate = test.generate;
+      row.depth = test.depth;
+      row.time = time_text();
+      row.samples_ns = measure(model.get(), row.model, options, test, progress);
+      progress.clear();
+      put(report.add(row));
+    }
+  }
+  put(report.finish());
+  return kExitOk;
+}
+
+}  // namespace
+
+Action bench_command(CLI::App& app) {
+  auto options = std::make_shared<BenchOptions>();
+  add_options(app, options->model);
+  const auto list = [&](const char* name, std::string& value, const char* about) {
+    app.add_option(name, value, about)->type_name("N[,N]")->capture_default_str();
+  };
+  list("-p,--n-prompt", options->prompt, "prompt lengths; 0: none");
+  list("-n,--n-gen", options->generate, "how many tokens to generate; 0: none");
+  list("-d,--n-depth", options->depth, "tokens that are in the context already");
+  list("-t,--threads", options->threads, "threads of the CPU; 0: one for each processor");
+  app.add_option("-r,--repetitions", options->repetitions, "measurements of each")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("-o,--output", options->output, "form of the result")
+      ->type_name("FORM")
+      ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))
+      ->capture_default_str();
+  add_device(app, options->device);
+  add_cache_types(app, options->context);
+  add_batch_size(app, options->context);
+  add_options(app, options->verbosity);
+  return [options] { return bench(*options); };
+}
+
+}  // namespace greta::cli

@@ -1,0 +1,132 @@
+// Statistics over the samples of a measurement, and the forms they are printed in.
+#include "bench_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "console.h"
+
+namespace greta::cli {
+namespace {
+
+struct Spread {
+  double mean, deviation, median;
+};
+
+Spread spread(std::vector<double> values) {
+  const double n = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double squares = 0;
+  for (double value : values) squares += (value - mean) * (value - mean);
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  const double median = values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+  return {mean, values.size() > 1 ? std::sqrt(squares / (n - 1)) : 0, median};
+}
+
+struct Numbers {
+  Spread ns, speed;  // of the whole test; tokens per second
+  std::vector<double> speeds;
+};
+
+Numbers numbers_of(const BenchRow& row) {
+  std::vector<double> ns(row.samples_ns.begin(), row.samples_ns.end()), speeds;
+  for (double time : ns) speeds.push_back(1e9 * (row.prompt + row.generate) / time);
+  return {spread(ns), spread(speeds), speeds};
+}
+
+// Weights that decoding reads each second. A prompt is bound by arithmetic: there it says nothing.
+double weight_bytes_per_second(const BenchRow& row, const Numbers& numbers) {
+  return numbers.speed.mean * static_cast<double>(row.model.token_bytes);
+}
+
+Json json_of(const BenchRow& row) {
+  const Numbers numbers = numbers_of(row);
+  const double read = weight_bytes_per_second(row, numbers);
+  const auto whole = [](double value) { return static_cast<uint64_t>(value + 0.5); };
+  const bool decode = row.generate > 0;
+  return {{"greta_version", greta_version()},
+          {"backends", std::string(row.device.id)},
+          {"device", row.device.name},
+          {"driver", row.device.driver},
+          {"arch", row.device.arch},
+          {"model_filename", row.path},
+          {"model_type", std::string(row.model.architecture) + " " + row.model.type},
+          {"model_size", row.model.weights_bytes},
+          {"model_n_params", row.model.parameters},
+          {"n_threads", row.threads},
+          {"type_k", row.key_type},
+          {"type_v", row.value_type},
+          {"n_prompt", row.prompt},
+          {"n_gen", row.generate},
+          {"n_depth", row.depth},
+          {"test_time", row.time},
+          {"avg_ns", whole(numbers.ns.mean)},
+          {"stddev_ns", whole(numbers.ns.deviation)},
+          {"median_ns", whole(numbers.ns.median)},
+          {"avg_ts", numbers.speed.mean},
+          {"stddev_ts", numbers.speed.deviation},
+          {"median_ts", numbers.speed.median},
+          {"gb_s", decode ? Json(read / 1e9) : Json(nullptr)},
+          {"bandwidth_percent", decode ? Json(100 * read / static_cast<double>(row.bandwidth)) : Json(nullptr)},
+          {"bandwidth_gb_s", static_cast<double>(row.bandwidth) / 1e9},
+          {"samples_ns", row.samples_ns},
+          {"samples_ts", numbers.speeds}};
+}
+
+// The header line too, before the first row.
+std::string csv_of(const Json& json, bool first) {
+  std::string names, values;
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_array()) continue;
+    std::string text = value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
+    for (size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, 1, '"');
+    names += (names.empty() ? "" : ",") + name;
+    values += (values.empty() ? "\"" : ",\"") + text + "\"";
+  }
+  return (first ? names + "\n" : "") + values + "\n";
+}
+
+std::string markdown_of(const BenchRow& row, bool first) {
+  constexpr char kHead[] =
+      "| model                |       size |     params | backend  | threads | cache   |            test |"
+      "                  t/s |     GB/s | % of bandwidth |\n"
+      "| -------------------- | ---------: | ---------: | -------- | ------: | ------- | --------------: |"
+      " -------------------: | -------: | -------------: |\n";
+  const Numbers numbers = numbers_of(row);
+  const double read = weight_bytes_per_second(row, numbers);
+  const double millions = static_cast<double>(row.model.parameters) / 1e6;
+  const std::string cache =
+      row.key_type == row.value_type ? row.key_type : row.key_type + "/" + row.value_type;
+  const std::string speed = format("%.2f ± %.2f", numbers.speed.mean, numbers.speed.deviation);
+  std::string text = first ? kHead : "";
+  text += format("| %-20s | %10s | %8.2f %s | %-8s | %7u | %-7s | %15s | %21s |",
+                 (std::string(row.model.architecture) + " " + row.model.type).c_str(),
+                 size_text(row.model.weights_bytes).c_str(), millions < 1000 ? millions : millions / 1000,
+                 millions < 1000 ? "M" : "B", row.device.id, row.threads, cache.c_str(),
+                 test_name(row.prompt, row.generate, row.depth).c_str(), speed.c_str());
+  text += row.generate > 0 ? format(" %8.2f | %14.1f |\n", read / 1e9, 100 * read / static_cast<double>(row.bandwidth))
+                           : format(" %8s | %14s |\n", "", "");
+  return text;
+}
+
+}  // namespace
+
+std::string test_name(uint32_t prompt, uint32_t generate, uint32_t depth) {
+  const std::string name = prompt > 0 ? format("pp%u", prompt) : format("tg%u", generate);
+  return depth > 0 ? name + format(" @ d%u", depth) : name;
+}
+
+std::string BenchReport::add(const BenchRow& row) {
+  const bool first = rows_++ == 0;
+  if (form_ == "md") return markdown_of(row, first);
+  if (form_ == "csv") return csv_of(json_of(row), first);
+  if (form_ == "jsonl") return json_text(json_of(row), -1);
+  list_.push_back(json_of(row));
+  return "";
+}
+
+std::string BenchReport::finish() { return form_ == "json" ? json_text(list_) : ""; }
+
+}  // namespace greta::cli

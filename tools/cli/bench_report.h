@@ -1,0 +1,35 @@
+// Results of `greta-cli bench` as a table for people, or as CSV and JSON with llama-bench's keys.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "greta.h"
+#include "json.h"
+
+namespace greta::cli {
+
+struct BenchRow {
+  std::string path, time, key_type, value_type;
+  greta_model_info model;
+  greta_device_info device;
+  uint32_t threads, prompt, generate, depth;
+  uint64_t bandwidth;                // bytes per second that the device can read
+  std::vector<uint64_t> samples_ns;  // one for each repetition
+};
+
+std::string test_name(uint32_t prompt, uint32_t generate, uint32_t depth);  // "pp512 @ d4096"
+
+class BenchReport {
+ public:
+  explicit BenchReport(std::string form) : form_(std::move(form)) {}
+  std::string add(const BenchRow& row);  // what to print now
+  std::string finish();
+
+ private:
+  std::string form_;
+  size_t rows_ = 0;
+  Json list_ = Json::array();
+};
+
+}  // namespace greta::cli

@@ -1,0 +1,20 @@
+// One function for each command: it declares the command's options on `app` and gives back what to do
+// once they are parsed. What it does returns an exit code or throws (console.h).
+#pragma once
+#include <CLI/App.hpp>
+#include <functional>
+
+namespace greta::cli {
+
+using Action = std::function<int()>;
+
+Action run_command(CLI::App& app);
+Action chat_command(CLI::App& app);
+Action info_command(CLI::App& app);
+Action devices_command(CLI::App& app);
+Action bench_command(CLI::App& app);
+Action tokenize_command(CLI::App& app);
+Action logits_command(CLI::App& app);
+Action ppl_command(CLI::App& app);
+
+}  // namespace greta::cli

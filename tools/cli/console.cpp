@@ -1,0 +1,189 @@
+// Terminal, Ctrl-C, and the two output streams.
+#include "console.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "greta.h"
+
+namespace greta::cli {
+namespace {
+
+std::atomic<int> interrupts{0};
+std::atomic<OnInterrupt> interrupt_answer{OnInterrupt::kStop};
+std::atomic<greta_session*> session_in_use{nullptr};
+static_assert(std::atomic<greta_session*>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+int output_error = 0;  // errno of the first write to stdout that failed
+Verbosity level = Verbosity::kNormal;
+
+void handle_interrupt(int) {
+  const int saved = errno;
+  if (interrupt_answer.load() == OnInterrupt::kLeave || interrupts.fetch_add(1) > 0) {
+    // The cursor stands behind ^C.
+    if (write(STDERR_FILENO, "\n", 1) < 0) errno = saved;
+    _exit(kExitInterrupted);
+  }
+  if (greta_session* session = session_in_use.load()) greta_session_cancel(session);
+  errno = saved;
+}
+
+// All of it, or errno.
+int write_all(int fd, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t n = write(fd, text.data(), text.size());
+    if (n > 0) {
+      text.remove_prefix(static_cast<size_t>(n));
+    } else if (errno == EAGAIN) {  // a terminal that someone else has made non-blocking
+      pollfd wait{fd, POLLOUT, 0};
+      poll(&wait, 1, 100);
+      if (interrupted()) return EINTR;
+    } else if (errno != EINTR || interrupted()) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void start_console() {
+  // A file that we open must not become fd 0, 1 or 2.
+  for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) < 0) _exit(kExitFailed);
+  }
+  signal(SIGPIPE, SIG_IGN);
+  struct sigaction action = {};
+  action.sa_handler = handle_interrupt;  // no SA_RESTART: a blocked read or write comes back
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+void on_interrupt(OnInterrupt what) { interrupt_answer.store(what); }
+bool interrupted() noexcept { return interrupts.load() > 0; }
+void forget_interrupt() { interrupts.store(0); }
+void set_active_session(greta_session* session) { session_in_use.store(session); }
+const greta_session* active_session() { return session_in_use.load(); }
+
+bool write_output(std::string_view text) noexcept {
+  if (output_error == 0) output_error = write_all(STDOUT_FILENO, text);
+  return output_error == 0;
+}
+
+void check_output() {
+  if (output_error == 0) return;
+  if (output_error == EPIPE) throw OutputClosed{};
+  if (interrupted()) throw Interrupted{};
+  throw Failed(format("stdout: %s", std::strerror(output_error)));
+}
+
+void put(std::string_view text) {
+  write_output(text);
+  check_output();
+}
+
+void set_verbosity(Verbosity to) { level = to; }
+Verbosity verbosity() { return level; }
+bool stdin_is_terminal() { return isatty(STDIN_FILENO) != 0; }
+bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
+
+void write_error(std::string_view text) { write_all(STDERR_FILENO, text); }
+void say(std::string_view text) { write_error("greta-cli: " + printable(text) + "\n"); }
+void note(std::string_view text) {
+  if (level != Verbosity::kQuiet) say(text);
+}
+void detail(std::string_view text) {
+  if (level == Verbosity::kVerbose) say(text);
+}
+
+void show_prompt() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const bool colour = stderr_is_terminal() && (!no_color || !*no_color);
+  write_error(colour ? "\x1b[1;32m>\x1b[0m " : "> ");
+}
+
+void Progress::show(std::string_view state) {
+  if (!stderr_is_terminal() || level == Verbosity::kQuiet) return;
+  write_error("\r\x1b[K" + label_ + " " + printable(state));
+  shown_ = true;
+}
+
+void Progress::show_fraction(uint64_t done, uint64_t total) {
+  const int percent = total == 0 ? 100 : static_cast<int>(100.0 * static_cast<double>(done) / total);
+  if (percent == percent_) return;
+  percent_ = percent;
+  show(format("%d %%", percent));
+}
+
+void Progress::clear() {
+  if (shown_) write_error("\r\x1b[K");
+  shown_ = false;
+}
+
+std::string format(const char* form, ...) {
+  va_list args, again;
+  va_start(args, form);
+  va_copy(again, args);
+  const int length = vsnprintf(nullptr, 0, form, args);
+  va_end(args);
+  std::string text(length < 0 ? 0 : static_cast<size_t>(length), '\0');
+  vsnprintf(text.data(), text.size() + 1, form, again);
+  va_end(again);
+  return text;
+}
+
+std::string size_text(uint64_t bytes) {
+  const char* const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(units); ++unit) value /= 1024;
+  return format(unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
+}
+
+namespace {
+
+// Length of the UTF-8 character that `text` begins with, 0 if it begins with none.
+size_t character_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  if (length == 0 || first > 0xf4 || length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+  const bool no_scalar = (first == 0xed && byte(1) > 0x9f) || (first == 0xf4 && byte(1) > 0x8f);
+  return overlong || no_scalar ? 0 : length;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const auto first = static_cast<unsigned char>(text[0]);
+    const size_t length = character_length(text);
+    const bool control = first < 0x20 || first == 0x7f ||
+                         (length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
+    if (length != 0 && !control) {
+      out += text.substr(0, length);
+      text.remove_prefix(length);
+      continue;
+    }
+    out += first == '\n' ? "\\n" : first == '\t' ? "\\t" : first == '\r' ? "\\r" : format("\\x%02x", first);
+    text.remove_prefix(1);
+  }
+  return out;
+}
+
+}  // namespace greta::cli

@@ -1,0 +1,66 @@
+// greta-cli devices: every device that was looked for, and why some cannot be used.
+#include <memory>
+
+#include "commands.h"
+#include "console.h"
+#include "json.h"
+#include "model.h"
+
+namespace greta::cli {
+namespace {
+
+Json to_json(const greta_device_info& device) {
+  return {{"id", device.id},
+          {"usable", device.usable != 0},
+          {"reason", device.reason},
+          {"name", device.name},
+          {"driver", device.driver},
+          {"arch", device.arch},
+          {"memory_bytes", device.memory_bytes},
+          {"memory_free_bytes", device.memory_free_bytes},
+          {"unit_count", device.unit_count},
+          {"unified_memory", device.unified_memory != 0}};
+}
+
+std::string to_text(const greta_device_info& device) {
+  if (!device.usable) {
+    const std::string name = *device.name ? std::string(device.name) + ": " : "";
+    return format("%-9s not usable: %s\n", device.id, printable(name + device.reason).c_str());
+  }
+  return format("%-9s %s (%s, %u units, %s, %s free)\n", device.id, printable(device.name).c_str(), device.arch,
+                device.unit_count, size_text(device.memory_bytes).c_str(),
+                size_text(device.memory_free_bytes).c_str());
+}
+
+int devices(bool as_json) {
+  uint32_t count = 0;
+  check(greta_device_count(&count));
+  Json list = Json::array();
+  std::string text;
+  for (uint32_t i = 0; i < count; ++i) {
+    auto device = sized<greta_device_info>();
+    check(greta_device_describe(i, &device));
+    list.push_back(to_json(device));
+    text += to_text(device);
+  }
+  put(as_json ? json_text(list) : text);
+  return kExitOk;
+}
+
+}  // namespace
+
+Action devices_command(CLI::App& app) {
+  struct Options {
+    VerbosityOptions verbosity;
+    bool json = false;
+  };
+  auto options = std::make_shared<Options>();
+  app.add_flag("--json", options->json, "as JSON");
+  add_options(app, options->verbosity);
+  return [options] {
+    options->verbosity.apply();
+    return devices(options->json);
+  };
+}
+
+}  // namespace greta::cli

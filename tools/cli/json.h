@@ -1,0 +1,15 @@
+// JSON as the commands print it.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace greta::cli {
+
+using Json = nlohmann::ordered_json;  // keys stay in the order they were given
+
+// Text out of a file may be any bytes: what is not UTF-8 becomes U+FFFD. indent -1: one line.
+inline std::string json_text(const Json& json, int indent = 2) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace greta::cli

@@ -1,0 +1,81 @@
+// greta-cli logits: feeds given tokens and writes the logits after each as float32 [tokens][vocab].
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include "commands.h"
+#include "console.h"
+#include "model.h"
+#include "npy.h"
+
+namespace greta::cli {
+namespace {
+
+constexpr uint32_t kRows = 512;  // logits held at a time
+
+struct LogitsOptions {
+  EngineOptions engine;
+  std::string ids, output;
+};
+
+std::vector<int32_t> parse_ids(const std::string& text) {
+  std::vector<int32_t> ids;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (;;) {
+    at = std::find_if_not(at, end, [](char c) { return c == ' ' || c == ',' || c == '\n' || c == '\t'; });
+    if (at == end) break;
+    int32_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    if (error != std::errc()) throw Misused("--ids: \"" + std::string(at, end) + "\" does not begin with a number");
+    ids.push_back(id);
+    at = next;
+  }
+  if (ids.empty()) throw Misused("--ids: at least one");
+  return ids;
+}
+
+int logits(const LogitsOptions& options) {
+  options.engine.verbosity.apply();
+  const std::vector<int32_t> ids = parse_ids(options.ids);
+  ContextOptions context = options.engine.context;
+  if (context.context < 0) context.context = static_cast<int64_t>(ids.size());
+
+  const std::string path = model_path(options.engine.model);
+  const Runtime runtime = open_runtime(options.engine.device);
+  const Model model = open_model(runtime.get(), path);
+  const greta_model_info info = describe(model.get());
+  for (int32_t id : ids) {
+    if (id < 0 || static_cast<uint32_t>(id) >= info.vocab_size) {
+      throw Failed(format("--ids: %d is not a token, the vocabulary has %u", id, info.vocab_size));
+    }
+  }
+  const Session session = open_session(model.get(), executor_options(context, info.context, kRows));
+  NpyWriter out(options.output, ids.size(), info.vocab_size);
+  for (size_t done = 0; done < ids.size();) {
+    const size_t count = std::min<size_t>(kRows, ids.size() - done);
+    const float* rows = nullptr;
+    check(greta_session_eval(session.get(), ids.data() + done, count, GRETA_ROWS_ALL, &rows));
+    out.write(rows, count);
+    done += count;
+  }
+  out.finish();
+  return kExitOk;
+}
+
+}  // namespace
+
+Action logits_command(CLI::App& app) {
+  auto options = std::make_shared<LogitsOptions>();
+  app.add_option("--ids", options->ids, "tokens, with spaces or commas between them; no BOS is added")
+      ->type_name("IDS")
+      ->required();
+  app.add_option("-o,--output", options->output, "float32 array [tokens][vocabulary]")
+      ->type_name("OUT.npy")
+      ->required();
+  add_options(app, options->engine);
+  app.get_option("--ctx-size")->description("context in tokens; 0: the model's; default: as many as there are ids");
+  return [options] { return logits(*options); };
+}
+
+}  // namespace greta::cli

@@ -1,0 +1,125 @@
+// greta-cli: finds the command, runs it, and turns what happens into one line and an exit code.
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <new>
+
+#include "commands.h"
+#include "console.h"
+#include "greta.h"
+#include "options.h"
+
+namespace greta::cli {
+namespace {
+
+struct Command {
+  const char* name;
+  const char* about;
+  Action (*declare)(CLI::App& app);
+};
+constexpr Command kCommands[] = {
+    {"run", "continue a text", run_command},
+    {"chat", "talk with a model that has a chat template", chat_command},
+    {"info", "what is in a GGUF, and the memory it would take", info_command},
+    {"devices", "what models can run on", devices_command},
+    {"bench", "measure speed as llama-bench does", bench_command},
+    {"tokenize", "a text as tokens", tokenize_command},
+    {"logits", "logits of given tokens into a .npy file", logits_command},
+    {"ppl", "perplexity of a text as llama-perplexity counts it", ppl_command},
+};
+
+constexpr char kWelcome[] =
+    "GRETA runs GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.\n"
+    "Try the bundled model: greta-cli chat -p \"Tell me a story about a beaver.\"   Yours: greta-cli -m FILE chat\n"
+    "Help: greta-cli -h, and greta-cli COMMAND -h\n";
+
+// The kinds of device that the library looked for are those it was built with.
+std::string version_text() {
+  const uint32_t version = greta_version();
+  std::string text =
+      format("greta-cli %u.%u.%u, backends:", version / 10000, version / 100 % 100, version % 100);
+  uint32_t count = 0;
+  greta_device_count(&count);
+  std::string last;
+  for (uint32_t i = 0; i < count; ++i) {
+    greta_device_info device{};
+    device.struct_size = sizeof device;
+    if (greta_device_describe(i, &device) != GRETA_OK) continue;
+    std::string kind = device.id;
+    kind.erase(std::find_if(kind.begin(), kind.end(), [](char c) { return c >= '0' && c <= '9'; }), kind.end());
+    if (kind != last) text += " " + kind;
+    last = kind;
+  }
+  return text + "\n";
+}
+
+std::vector<std::string> reversed(std::vector<std::string> words) {
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
+int dispatch(int argc, char** argv) {
+  CLI::App app("GRETA runs GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.", "greta-cli");
+  app.set_help_flag("-h,--help", "this text; after a command, that command's");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.require_subcommand(0, 1);
+  app.footer(
+      "Options may stand before the command or after it. Results go to stdout, all else to stderr.\n"
+      "Exit code: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C.");
+  bool version = false;
+  app.add_flag("--version", version, "version, and the backends that are compiled in");
+
+  std::vector<std::pair<CLI::App*, Action>> actions;
+  for (const Command& command : kCommands) {
+    CLI::App* declared = app.add_subcommand(command.name, command.about);
+    declared->fallthrough();
+    actions.emplace_back(declared, command.declare(*declared));
+  }
+
+  try {
+    app.parse(reversed(normal_order(app, argc, argv)));
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    put((chosen.empty() ? &app : chosen[0])->help());
+    return kExitOk;
+  } catch (const CLI::ParseError& error) {
+    const auto chosen = app.get_subcommands();
+    throw Misused(std::string(error.what()) + " (see greta-cli" +
+                  (chosen.empty() ? "" : " " + chosen[0]->get_name()) + " -h)");
+  }
+  if (version) {
+    put(version_text());
+    return kExitOk;
+  }
+  for (const auto& [declared, act] : actions) {
+    if (declared->parsed()) return act();
+  }
+  if (argc > 1) throw Misused("which command? (see greta-cli -h)");
+  put(kWelcome);
+  return kExitOk;
+}
+
+int run_program(int argc, char** argv) {
+  start_console();
+  try {
+    return dispatch(argc, argv);
+  } catch (const OutputClosed&) {
+    return kExitOk;
+  } catch (const Interrupted&) {
+    return kExitInterrupted;
+  } catch (const Misused& error) {
+    say(error.what());
+    return kExitUsage;
+  } catch (const std::bad_alloc&) {
+    say("out of memory");
+  } catch (const std::exception& error) {
+    say(error.what());
+  }
+  return kExitFailed;
+}
+
+}  // namespace
+}  // namespace greta::cli
+
+int main(int argc, char** argv) { return greta::cli::run_program(argc, argv); }

@@ -1,0 +1,182 @@
+// From options to open handles, with the library's errors as exceptions.
+#include "model.h"
+
+#include <random>
+
+#include "bundled.h"
+#include "console.h"
+
+namespace greta::cli {
+
+void CloseHandle::operator()(greta_session* session) const {
+  if (active_session() == session) set_active_session(nullptr);
+  greta_session_close(session);
+}
+
+void check(greta_status status) {
+  if (interrupted()) throw Interrupted{};
+  if (status != GRETA_OK) throw Failed(greta_error_text());
+}
+
+std::string model_path(const ModelOptions& options) {
+  if (!options.path.empty()) return options.path;
+  std::string path = bundled_model_path();
+  if (path.empty()) throw Misused("no -m FILE, and the bundled model is not installed");
+  note(std::string("no -m, so the bundled model runs: ") + kBundledModel);
+  return path;
+}
+
+namespace {
+
+// Owns first, then checks: an object that was opened as Ctrl-C came is closed all the same.
+template <class Owner>
+Owner own(greta_status status, typename Owner::pointer& opened) {
+  Owner owner(opened);
+  check(status);
+  return owner;
+}
+
+void log_line(void*, greta_log_level level, const char* text) {
+  const Verbosity wanted = level >= GRETA_LOG_ERROR     ? Verbosity::kQuiet
+                           : level >= GRETA_LOG_WARNING ? Verbosity::kNormal
+                                                        : Verbosity::kVerbose;
+  if (verbosity() >= wanted && level >= GRETA_LOG_INFO) say(text);
+}
+
+int load_progress(void* user, uint64_t done, uint64_t total) {
+  static_cast<Progress*>(user)->show_fraction(done, total);
+  return interrupted() ? 1 : 0;
+}
+
+}  // namespace
+
+Runtime open_runtime(const DeviceOptions& options) {
+  auto open = sized<greta_runtime_options>();
+  open.threads = options.threads;
+  open.device = options.device.c_str();
+  open.exact = options.exact ? 1 : 0;
+  open.log = log_line;
+  greta_runtime* runtime = nullptr;
+  return own<Runtime>(greta_runtime_open(&open, &runtime), runtime);
+}
+
+File open_file(const std::string& path) {
+  auto source = sized<greta_source>();
+  source.path = path.c_str();
+  greta_file* file = nullptr;
+  return own<File>(greta_file_open(&source, &file), file);
+}
+
+Tokenizer open_tokenizer(const greta_file* file) {
+  greta_tokenizer* tokenizer = nullptr;
+  return own<Tokenizer>(greta_tokenizer_open(file, &tokenizer), tokenizer);
+}
+
+Model open_model(greta_runtime* runtime, const std::string& path) {
+  auto source = sized<greta_source>();
+  source.path = path.c_str();
+  Progress progress("loading");
+  auto open = sized<greta_model_options>();
+  open.source = &source;
+  open.progress = load_progress;
+  open.progress_user = &progress;
+  greta_model* model = nullptr;
+  return own<Model>(greta_model_open(runtime, &open, &model), model);
+}
+
+greta_model_info describe(const greta_model* model) {
+  auto info = sized<greta_model_info>();
+  check(greta_model_describe(model, &info));
+  return info;
+}
+
+greta_device_info describe(const greta_runtime* runtime) {
+  auto info = sized<greta_device_info>();
+  check(greta_runtime_describe(runtime, &info));
+  return info;
+}
+
+greta_executor_options executor_options(const ContextOptions& options, uint32_t model_context,
+                                        uint32_t output_rows) {
+  auto executor = sized<greta_executor_options>();
+  executor.context = options.context < 0    ? 0
+                     : options.context == 0 ? model_context
+                                            : static_cast<uint32_t>(options.context);
+  executor.sequences = 1;
+  executor.key_type = cache_type(options.key_type);
+  executor.value_type = cache_type(options.value_type);
+  executor.output_rows = output_rows;
+  executor.step_tokens = options.step_tokens;
+  return executor;
+}
+
+Session open_session(greta_model* model, const greta_executor_options& executor) {
+  auto open = sized<greta_session_options>();
+  open.private_executor = &executor;
+  greta_session* session = nullptr;
+  Session owner = own<Session>(greta_session_open(model, &open, &session), session);
+  set_active_session(session);
+  return owner;
+}
+
+Engine open_engine(const EngineOptions& options) {
+  Engine engine;
+  const std::string path = model_path(options.model);
+  engine.runtime = open_runtime(options.device);
+  engine.model = open_model(engine.runtime.get(), path);
+  engine.info = describe(engine.model.get());
+  const greta_model_info& info = engine.info;
+  engine.session = open_session(engine.model.get(), executor_options(options.context, info.context, 1));
+  if (options.context.context < 0) {
+    note(format("context of %u tokens (the model's is %u); -c sets another",
+                greta_session_context(engine.session.get()), info.context));
+  }
+  const greta_device_info device = describe(engine.runtime.get());
+  detail(format("%s %s, %s of weights, on %s: %s (%s)", info.architecture, info.type,
+                size_text(info.weights_bytes).c_str(), device.id, device.name, device.arch));
+  return engine;
+}
+
+std::vector<int32_t> encode(const greta_tokenizer* tokenizer, std::string_view text, uint32_t flags) {
+  std::vector<int32_t> tokens(text.size() + 2);  // few texts have more tokens than bytes
+  size_t count = 0;
+  check(greta_tokenizer_encode(tokenizer, text.data(), text.size(), flags, tokens.data(), tokens.size(), &count));
+  if (count > tokens.size()) {
+    tokens.resize(count);
+    check(greta_tokenizer_encode(tokenizer, text.data(), text.size(), flags, tokens.data(), count, &count));
+  }
+  tokens.resize(count);
+  return tokens;
+}
+
+std::string decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size_t count) {
+  std::string text(count * 16 + 16, '\0');
+  size_t bytes = 0;
+  check(greta_tokenizer_decode(tokenizer, tokens, count, text.data(), text.size(), &bytes));
+  if (bytes > text.size()) {
+    text.resize(bytes);
+    check(greta_tokenizer_decode(tokenizer, tokens, count, text.data(), text.size(), &bytes));
+  }
+  text.resize(bytes);
+  return text;
+}
+
+bool adds_bos(const greta_tokenizer* tokenizer) { return !encode(tokenizer, "", GRETA_ENCODE_BOS).empty(); }
+
+void set_sampling(greta_session* session, const SamplingOptions& options) {
+  check(greta_session_sampling_clear(session));
+  if (options.repeat_penalty != 1 && options.repeat_last_n > 0) {
+    check(greta_session_repeat_penalty(session, options.repeat_penalty, options.repeat_last_n));
+  }
+  if (options.temperature <= 0) return;  // an empty chain takes the most likely token
+  check(greta_session_top_k(session, options.top_k));
+  check(greta_session_top_p(session, options.top_p));
+  check(greta_session_min_p(session, options.min_p));
+  check(greta_session_temperature(session, options.temperature));
+  std::random_device random;
+  const uint64_t seed = options.seed < 0 ? random() : static_cast<uint64_t>(options.seed);
+  check(greta_session_seed(session, seed));
+  detail(format("seed %llu", static_cast<unsigned long long>(seed)));
+}
+
+}  // namespace greta::cli

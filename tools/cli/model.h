@@ -1,0 +1,71 @@
+// Owners for the handles of greta.h, and the steps from options to an open session.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "options.h"
+
+namespace greta::cli {
+
+struct CloseHandle {
+  void operator()(greta_runtime* p) const { greta_runtime_close(p); }
+  void operator()(greta_file* p) const { greta_file_close(p); }
+  void operator()(greta_model* p) const { greta_model_close(p); }
+  void operator()(greta_tokenizer* p) const { greta_tokenizer_close(p); }
+  void operator()(greta_session* p) const;  // Ctrl-C no longer reaches it
+};
+using Runtime = std::unique_ptr<greta_runtime, CloseHandle>;
+using File = std::unique_ptr<greta_file, CloseHandle>;
+using Model = std::unique_ptr<greta_model, CloseHandle>;
+using Tokenizer = std::unique_ptr<greta_tokenizer, CloseHandle>;
+using Session = std::unique_ptr<greta_session, CloseHandle>;
+
+// An options or result struct with its size filled in.
+template <class T>
+T sized() {
+  T value{};
+  value.struct_size = sizeof(T);
+  return value;
+}
+
+// Throws Failed with the library's words, or Interrupted after a Ctrl-C.
+void check(greta_status status);
+
+// -m, or the bundled model, and then says so.
+std::string model_path(const ModelOptions& options);
+
+Runtime open_runtime(const DeviceOptions& options);
+File open_file(const std::string& path);
+Tokenizer open_tokenizer(const greta_file* file);
+Model open_model(greta_runtime* runtime, const std::string& path);  // with progress on a terminal
+greta_model_info describe(const greta_model* model);
+greta_device_info describe(const greta_runtime* runtime);
+
+// One sequence, as every command here has it. model_context serves -c 0.
+greta_executor_options executor_options(const ContextOptions& options, uint32_t model_context,
+                                        uint32_t output_rows);
+Session open_session(greta_model* model, const greta_executor_options& executor);
+
+// In this order, so that children are closed first.
+struct Engine {
+  Runtime runtime;
+  Model model;
+  Session session;
+  greta_model_info info;
+  const greta_tokenizer* tokenizer() const { return greta_model_tokenizer(model.get()); }
+};
+// For text: one row of logits; says which context was chosen where -c did not.
+Engine open_engine(const EngineOptions& options);
+
+std::vector<int32_t> encode(const greta_tokenizer* tokenizer, std::string_view text, uint32_t flags);
+std::string decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size_t count);
+// Whether GRETA_ENCODE_BOS adds anything for this model.
+bool adds_bos(const greta_tokenizer* tokenizer);
+
+// Builds the chain; a seed of -1 is drawn here, and told with -v.
+void set_sampling(greta_session* session, const SamplingOptions& options);
+
+}  // namespace greta::cli

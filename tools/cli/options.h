@@ -1,0 +1,81 @@
+// The options that commands share, under the names that users of llama.cpp know.
+#pragma once
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "greta.h"
+
+namespace greta::cli {
+
+struct VerbosityOptions {
+  bool verbose = false, quiet = false;
+  void apply() const;
+};
+
+struct ModelOptions {
+  std::string path;  // "": the bundled model
+};
+
+struct DeviceOptions {
+  std::string device = "auto";
+  uint32_t threads = 0;  // 0: one for each processor
+  bool exact = false;
+};
+
+struct ContextOptions {
+  int64_t context = -1;  // -1: the library's default, 0: the model's
+  std::string key_type = "f16", value_type = "f16";
+  uint32_t step_tokens = 0;  // 0: the library's choice
+};
+
+struct SamplingOptions {
+  float temperature = 0.8f, top_p = 0.95f, min_p = 0.05f, repeat_penalty = 1.0f;
+  uint32_t top_k = 40, repeat_last_n = 64;
+  int64_t seed = -1;  // -1: another one each time
+};
+
+struct TextOptions {
+  std::string text, file;
+  const CLI::Option* text_option = nullptr;
+  const CLI::Option* file_option = nullptr;
+  bool escape = false;
+};
+
+// Everything that a command which runs a model takes.
+struct EngineOptions {
+  VerbosityOptions verbosity;
+  ModelOptions model;
+  DeviceOptions device;
+  ContextOptions context;
+};
+
+void add_options(CLI::App& app, VerbosityOptions& options);
+void add_options(CLI::App& app, ModelOptions& options);
+void add_options(CLI::App& app, DeviceOptions& options);
+void add_options(CLI::App& app, ContextOptions& options);
+void add_options(CLI::App& app, SamplingOptions& options);
+void add_options(CLI::App& app, TextOptions& options);
+void add_options(CLI::App& app, EngineOptions& options);
+// Of those above, for commands that take only some of them.
+void add_device(CLI::App& app, DeviceOptions& options);
+void add_cache_types(CLI::App& app, ContextOptions& options);
+void add_batch_size(CLI::App& app, ContextOptions& options);
+
+greta_cache_type cache_type(const std::string& name);
+
+// The prompt: -p, -f, or standard input if that is not a terminal; nothing if there is none of them.
+// A prompt out of a file or a pipe loses its last line end if `trim`.
+std::optional<std::string> read_text(const TextOptions& options, bool trim);
+std::string read_file(const std::string& path);
+
+// "512,1024" -> {512, 1024}. Throws Misused, with the name of the option.
+std::vector<uint32_t> parse_list(const std::string& option, const std::string& text, uint32_t smallest);
+
+// argv[1..) as CLI11 wants it: the command first, however many options stand before it, and llama.cpp's
+// single-dash words (-ctk) by their long names.
+std::vector<std::string> normal_order(const CLI::App& app, int argc, char** argv);
+
+}  // namespace greta::cli

@@ -1,0 +1,96 @@
+// greta-cli run: a text goes in as it is, and the model continues it.
+#include <CLI/Config.hpp>
+#include <memory>
+
+#include "commands.h"
+#include "console.h"
+#include "model.h"
+
+namespace greta::cli {
+namespace {
+
+struct RunOptions {
+  EngineOptions engine;
+  TextOptions text;
+  SamplingOptions sampling;
+  int64_t predict = -1;
+  bool ignore_end = false, no_display_prompt = false;
+};
+
+int write_token(void*, int32_t, const char* text, size_t bytes) {
+  return write_output({text, bytes}) && !interrupted() ? 0 : 1;
+}
+
+int show_prompt_progress(void* user, uint32_t done, uint32_t total) {
+  if (done < total) {
+    static_cast<Progress*>(user)->show_fraction(done, total);
+  } else {
+    static_cast<Progress*>(user)->clear();
+  }
+  return interrupted() ? 1 : 0;
+}
+
+void report(const greta_generate_result& result, uint32_t context) {
+  const auto speed = [](uint32_t tokens, uint64_t ns) {
+    return ns == 0 ? 0.0 : 1e9 * tokens / static_cast<double>(ns);
+  };
+  if (result.reason == GRETA_STOP_CONTEXT) note(format("the context of %u tokens is full", context));
+  detail(format("prompt %u tokens, %.2f t/s; generated %u tokens, %.2f t/s", result.prompt_tokens,
+                speed(result.prompt_tokens, result.prompt_ns), result.generated_tokens,
+                speed(result.generated_tokens, result.generate_ns)));
+}
+
+int run(const RunOptions& options) {
+  options.engine.verbosity.apply();
+  const std::optional<std::string> prompt = read_text(options.text, true);
+  if (!prompt) throw Misused("nothing to continue: give -p TEXT, -f FILE, or pipe a text in");
+  const Engine engine = open_engine(options.engine);
+  greta_session* const session = engine.session.get();
+  set_sampling(session, options.sampling);
+  const auto tokens = encode(engine.tokenizer(), *prompt, GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL);
+  if (tokens.empty()) throw Failed("the prompt is empty, and this model has no token to begin with");
+
+  if (!options.no_display_prompt) put(*prompt);
+  auto result = sized<greta_generate_result>();
+  if (options.predict == 0) {
+    check(greta_session_eval(session, tokens.data(), tokens.size(), GRETA_ROWS_NONE, nullptr));
+  } else {
+    Progress progress("prompt");
+    auto generate = sized<greta_generate_options>();
+    generate.max_tokens = options.predict < 0 ? 0 : static_cast<uint32_t>(options.predict);
+    generate.ignore_end = options.ignore_end ? 1 : 0;
+    generate.on_token = write_token;
+    generate.on_prompt = show_prompt_progress;
+    generate.user = &progress;
+    const greta_status status =
+        greta_session_generate(session, tokens.data(), tokens.size(), &generate, &result);
+    check_output();
+    if (interrupted()) {
+      put("\n");
+      throw Interrupted{};
+    }
+    check(status);
+  }
+  put("\n");
+  report(result, greta_session_context(session));
+  return kExitOk;
+}
+
+}  // namespace
+
+Action run_command(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  add_options(app, options->text);
+  app.add_option("-n,--predict", options->predict, "most tokens to generate; -1: until the end or a full context")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
+      ->capture_default_str();
+  app.add_flag("--ignore-eos", options->ignore_end, "go on after the model has ended its text");
+  app.add_flag("--no-display-prompt", options->no_display_prompt, "only the generated text on stdout");
+  add_options(app, options->sampling);
+  add_options(app, options->engine);
+  app.footer("Ctrl-C stops the text, a second one the program.");
+  return [options] { return run(*options); };
+}
+
+}  // namespace greta::cli
