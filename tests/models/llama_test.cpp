@@ -1,0 +1,174 @@
+// The llama architecture against the float64 oracle, however its tokens are cut into steps.
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstring>
+
+#include "reference/transformer.h"
+
+using namespace greta;
+using namespace greta::test;
+
+namespace {
+
+std::vector<int32_t> some_tokens(uint32_t count, uint32_t vocab, uint32_t seed = 7) {
+  std::vector<int32_t> tokens(count);
+  for (int32_t& token : tokens) token = int32_t((seed = seed * 1664525u + 1013904223u) >> 8) % int32_t(vocab);
+  for (int32_t& token : tokens) token = std::abs(token);
+  return tokens;
+}
+
+std::unique_ptr<Session> open_session(Engine& engine) {
+  std::unique_ptr<Session> session;
+  REQUIRE(Session::open(std::shared_ptr<Executor>(engine.executor.get(), [](Executor*) {}), &session).ok());
+  return session;
+}
+
+// Logits of all tokens, fed in pieces of `piece` tokens.
+std::vector<float> all_logits(Engine& engine, const std::vector<int32_t>& tokens, size_t piece) {
+  const auto session = open_session(engine);
+  const uint32_t vocab = engine.model->shape.vocab;
+  std::vector<float> all;
+  for (size_t at = 0; at < tokens.size(); at += piece) {
+    const size_t count = std::min(piece, tokens.size() - at);
+    const float* logits = nullptr;
+    INFO(error_text());
+    REQUIRE(session->eval({tokens.data() + at, count}, OutputRows::All, &logits).ok());
+    all.insert(all.end(), logits, logits + count * vocab);
+  }
+  return all;
+}
+
+void check_against_reference(const TinyShape& shape, double limit, EngineOptions options = {}) {
+  const TinyModel tiny = make_tiny(shape);
+  const auto tokens = some_tokens(150, shape.vocab);  // three pages
+  const auto want = reference_forward(tiny, tokens);
+  Engine engine;
+  open_engine(tiny.file, options, &engine);
+  const auto got = all_logits(engine, tokens, 150);
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    INFO("token " << t);
+    REQUIRE(nmse(got.data() + t * shape.vocab, want[t]) < limit);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("llama: logits equal the float64 oracle's", "[models]") {
+  SECTION("grouped queries, tied") { check_against_reference({}, 1e-11); }
+  SECTION("one key-value head for each query head, untied") {
+    check_against_reference({.heads = 4, .kv_heads = 4, .tied = false}, 1e-11);
+  }
+  SECTION("one key-value head, odd sizes") {
+    check_against_reference({.layers = 3, .width = 50, .heads = 5, .kv_heads = 1, .ffn = 33, .vocab = 41}, 1e-11);
+  }
+  SECTION("a head width that is not width / heads, rotated in part") {
+    check_against_reference({.head_width = 20, .rope_width = 8}, 1e-11);
+  }
+  SECTION("linear rope scaling") { check_against_reference({.rope_base = 5000, .rope_scale = 4}, 1e-11); }
+  SECTION("rope factors, as Llama 3.1 has") { check_against_reference({.rope_base = 500000, .rope_factors = true}, 1e-11); }
+  SECTION("an f16 cache") {
+    EngineOptions options;
+    options.executor.key_type = options.executor.value_type = 1;
+    check_against_reference({}, 1e-6, options);
+  }
+  SECTION("the fastest kernels") {
+    EngineOptions options;
+    options.exact = false;
+    check_against_reference({.width = 64, .ffn = 96}, 1e-9, options);  // f32 weights: nothing is quantised
+  }
+}
+
+TEST_CASE("llama: plain kernels give the same bits however the prompt is cut", "[models]") {
+  const TinyModel tiny = make_tiny({});
+  const auto tokens = some_tokens(150, tiny.shape.vocab);
+  std::vector<float> first;
+  for (const uint32_t threads : {1u, 2u, 3u}) {
+    EngineOptions options;
+    options.threads = threads;
+    Engine engine;
+    open_engine(tiny.file, options, &engine);
+    for (const size_t piece : {150, 1, 2, 7, 16, 33, 64, 128}) {
+      const auto logits = all_logits(engine, tokens, piece);
+      if (first.empty()) first = logits;
+      INFO(threads << " threads, pieces of " << piece);
+      REQUIRE(memcmp(first.data(), logits.data(), first.size() * sizeof(float)) == 0);
+    }
+  }
+}
+
+TEST_CASE("llama: the same bits over 100 runs", "[models]") {
+  const TinyModel tiny = make_tiny({.width = 64, .ffn = 96});
+  const auto tokens = some_tokens(20, tiny.shape.vocab);
+  EngineOptions options;
+  options.exact = false;
+  Engine engine;
+  open_engine(tiny.file, options, &engine);
+  const auto first = all_logits(engine, tokens, 13);
+  for (int run = 0; run < 100; ++run) REQUIRE(all_logits(engine, tokens, 13) == first);
+}
+
+TEST_CASE("llama: sequences in one step are as if alone", "[models]") {
+  const TinyModel tiny = make_tiny({});
+  const uint32_t vocab = tiny.shape.vocab;
+  Engine engine;
+  open_engine(tiny.file, {}, &engine);
+  const auto a = some_tokens(70, vocab, 1), b = some_tokens(9, vocab, 2);
+  const auto alone_a = all_logits(engine, a, 70), alone_b = all_logits(engine, b, 9);
+  const auto session_a = open_session(engine), session_b = open_session(engine);
+  Session::Item items[] = {{session_a.get(), a, nullptr}, {session_b.get(), b, nullptr}};
+  REQUIRE(Session::eval_batch(items).ok());
+  CHECK(memcmp(items[0].logits, alone_a.data() + 69 * vocab, vocab * sizeof(float)) == 0);
+  CHECK(memcmp(items[1].logits, alone_b.data() + 8 * vocab, vocab * sizeof(float)) == 0);
+}
+
+TEST_CASE("sessions: a fork goes its own way, truncation forgets", "[models]") {
+  const TinyModel tiny = make_tiny({});
+  const uint32_t vocab = tiny.shape.vocab;
+  EngineOptions options;
+  options.executor.cache_tokens = 512;
+  Engine engine;
+  open_engine(tiny.file, options, &engine);
+  auto common = some_tokens(70, vocab, 1);  // ends within a page, which the fork shares
+  const auto left = some_tokens(30, vocab, 2), right = some_tokens(30, vocab, 3);
+  const auto joined = [&](const std::vector<int32_t>& tail) {
+    std::vector<int32_t> all = common;
+    all.insert(all.end(), tail.begin(), tail.end());
+    return all_logits(engine, all, 100);
+  };
+  const auto want_left = joined(left), want_right = joined(right);
+  const auto last = [&](const std::vector<float>& logits) { return logits.data() + 99 * vocab; };
+
+  const auto session = open_session(engine);
+  const float* logits = nullptr;
+  REQUIRE(session->eval(common, OutputRows::None, nullptr).ok());
+  std::unique_ptr<Session> child;
+  REQUIRE(session->fork(&child).ok());
+  REQUIRE(session->eval(left, OutputRows::Last, &logits).ok());
+  CHECK(memcmp(logits, last(want_left), vocab * sizeof(float)) == 0);
+  REQUIRE(child->eval(right, OutputRows::Last, &logits).ok());
+  CHECK(memcmp(logits, last(want_right), vocab * sizeof(float)) == 0);
+  REQUIRE(session->truncate(70).ok());
+  REQUIRE(session->eval(right, OutputRows::Last, &logits).ok());
+  CHECK(memcmp(logits, last(want_right), vocab * sizeof(float)) == 0);
+  CHECK(session->position() == 100);
+  CHECK(session->truncate(101).code == Code::Argument);
+}
+
+TEST_CASE("sessions: what does not fit is refused and nothing is lost", "[models]") {
+  const TinyModel tiny = make_tiny({});
+  EngineOptions options;
+  options.executor.context = 64;
+  Engine engine;
+  open_engine(tiny.file, options, &engine);
+  const auto session = open_session(engine);
+  const auto tokens = some_tokens(60, tiny.shape.vocab);
+  REQUIRE(session->eval(tokens, OutputRows::None, nullptr).ok());
+  const float* logits = nullptr;
+  CHECK(session->eval({tokens.data(), 5}, OutputRows::Last, &logits).code == Code::Full);
+  CHECK(session->position() == 60);
+  CHECK(session->eval({tokens.data(), 4}, OutputRows::Last, &logits).ok());
+  const auto other = open_session(engine);  // the pool's one page is taken
+  CHECK(other->eval({tokens.data(), 1}, OutputRows::Last, &logits).code == Code::Full);
+  const int32_t wrong = int32_t(tiny.shape.vocab);
+  CHECK(other->eval({&wrong, 1}, OutputRows::Last, &logits).code == Code::Argument);
+}

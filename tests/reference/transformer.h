@@ -1,0 +1,13 @@
+// The definition of right for whole models: a llama's forward pass in float64, written to be read.
+#pragma once
+#include "support/tiny_model.h"
+
+namespace greta::test {
+
+// Logits after each token: [tokens][vocab].
+std::vector<std::vector<double>> reference_forward(const TinyModel& model, const std::vector<int32_t>& tokens);
+
+// sum((y - ref)^2) / sum(ref^2)
+double nmse(const float* y, const std::vector<double>& reference);
+
+}  // namespace greta::test

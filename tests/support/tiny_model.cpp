@@ -1,0 +1,91 @@
+#include "support/tiny_model.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <random>
+
+#include "support/gguf_writer.h"
+
+namespace greta::test {
+
+TinyModel make_tiny(const TinyShape& s) {
+  TinyModel m;
+  m.shape = s;
+  std::mt19937 random(s.seed);
+  std::normal_distribution<float> normal;
+  std::vector<std::string> pieces = {"<unk>", "<s>", "</s>"};
+  while (pieces.size() < s.vocab) pieces.push_back("t" + std::to_string(pieces.size()));
+  GgufWriter w = spm_vocabulary(pieces, std::vector<float>(s.vocab, 0.0f));
+  w.value("general.architecture", "llama").value("general.name", "tiny");
+  w.value("llama.block_count", s.layers).value("llama.embedding_length", s.width);
+  w.value("llama.feed_forward_length", s.ffn).value("llama.context_length", s.context);
+  w.value("llama.attention.head_count", s.heads).value("llama.attention.head_count_kv", s.kv_heads);
+  w.value("llama.attention.layer_norm_rms_epsilon", s.epsilon).value("llama.rope.freq_base", s.rope_base);
+  if (s.head_width)
+    w.value("llama.attention.key_length", s.head_width).value("llama.attention.value_length", s.head_width);
+  if (s.rope_width) w.value("llama.rope.dimension_count", s.rope_width);
+  if (s.rope_scale != 1.0f) w.value("llama.rope.scaling.type", "linear").value("llama.rope.scaling.factor", s.rope_scale);
+
+  const auto tensor = [&](const std::string& name, uint64_t depth, uint64_t n, float around, float spread) {
+    std::vector<float> values(depth * std::max<uint64_t>(n, 1));
+    for (float& v : values) v = around + spread * normal(random);
+    std::vector<uint64_t> ne = {depth};
+    if (n) ne.push_back(n);
+    w.tensor(name, 0, ne, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+    return values;
+  };
+  const float spread = 1.0f / std::sqrt(float(s.width));
+  const uint32_t q = s.heads * s.head(), kv = s.kv_heads * s.head();
+  m.embedding = tensor("token_embd.weight", s.width, s.vocab, 0, 1);
+  m.output_norm = tensor("output_norm.weight", s.width, 0, 1, 0.2f);
+  m.output = s.tied ? m.embedding : tensor("output.weight", s.width, s.vocab, 0, spread);
+  if (s.rope_factors) {
+    m.rope_factors = tensor("rope_freqs.weight", (s.rope_width ? s.rope_width : s.head()) / 2, 0, 3, 0.5f);
+    w.value("llama.rope.scaling.type", "llama3");
+  }
+  for (uint32_t l = 0; l < s.layers; ++l) {
+    const std::string at = "blk." + std::to_string(l) + ".";
+    TinyLayer t;
+    t.attention_norm = tensor(at + "attn_norm.weight", s.width, 0, 1, 0.2f);
+    t.query = tensor(at + "attn_q.weight", s.width, q, 0, 2 * spread);
+    t.key = tensor(at + "attn_k.weight", s.width, kv, 0, 2 * spread);
+    t.value = tensor(at + "attn_v.weight", s.width, kv, 0, spread);
+    t.output = tensor(at + "attn_output.weight", q, s.width, 0, spread);
+    t.ffn_norm = tensor(at + "ffn_norm.weight", s.width, 0, 1, 0.2f);
+    t.gate = tensor(at + "ffn_gate.weight", s.width, s.ffn, 0, spread);
+    t.up = tensor(at + "ffn_up.weight", s.width, s.ffn, 0, spread);
+    t.down = tensor(at + "ffn_down.weight", s.ffn, s.width, 0, spread);
+    m.layers.push_back(std::move(t));
+  }
+  m.file = w.file();
+  return m;
+}
+
+Engine::~Engine() {
+  executor.reset();
+  model.reset();
+  device.reset();
+}
+
+void open_engine(const std::string& file, const EngineOptions& options, Engine* out) {
+  const auto require = [](Status status) {
+    INFO(error_text());
+    REQUIRE(status.ok());
+  };
+  DeviceOptions device_options;
+  device_options.threads = options.threads;
+  Device* device = nullptr;
+  require(open_device("cpu", device_options, &device));
+  (options.checked ? out->inner : out->device).reset(device);
+  if (options.checked) {
+    require(open_checked_device(out->inner.get(), &device));
+    out->device.reset(device);
+  }
+  Source source;
+  require(source.open_memory(file.data(), file.size()));
+  out->model = std::make_unique<Model>();
+  require(describe_model(std::move(source), *out->device, options.exact, Log{}, out->model.get()));
+  require(load_model(out->model.get(), {}));
+  require(Executor::open(*out->model, options.executor, uint64_t(1) << 32, &out->executor));
+}
+
+}  // namespace greta::test

@@ -1,0 +1,51 @@
+// A llama of random float32 weights, small enough to reason about: as a GGUF file in memory, and as
+// plain vectors for the float64 oracle.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace greta::test {
+
+struct TinyShape {
+  uint32_t layers = 2, width = 48, heads = 4, kv_heads = 2, ffn = 80, vocab = 67, context = 512;
+  uint32_t head_width = 0;        // 0: width / heads
+  uint32_t rope_width = 0;        // 0: the head's
+  float rope_base = 10000.0f, rope_scale = 1.0f, epsilon = 1e-5f;
+  bool tied = true, rope_factors = false;
+  uint32_t seed = 1;
+
+  uint32_t head() const { return head_width ? head_width : width / heads; }
+};
+
+struct TinyLayer {
+  std::vector<float> attention_norm, query, key, value, output, ffn_norm, gate, up, down;
+};
+
+struct TinyModel {
+  TinyShape shape;
+  std::vector<float> embedding, output_norm, output, rope_factors;
+  std::vector<TinyLayer> layers;
+  std::string file;  // GGUF
+};
+
+TinyModel make_tiny(const TinyShape& shape);
+
+// An opened device, model and executor; fails the running test with the error's text.
+struct Engine {
+  std::unique_ptr<Device> inner, device;   // device wraps inner when checked
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Executor> executor;
+  Engine() = default;
+  ~Engine();
+};
+struct EngineOptions {
+  uint32_t threads = 2;
+  bool exact = true, checked = false;
+  ExecutorOptions executor{.context = 256, .key_type = 0, .value_type = 0};  // f32 cache
+};
+void open_engine(const std::string& file, const EngineOptions& options, Engine* out);
+
+}  // namespace greta::test
