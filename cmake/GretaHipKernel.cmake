@@ -3,13 +3,15 @@
 #
 #   greta_kernel(norm row GROUP 256 CONSTANTS width)
 # compiles norm_row.hip and writes for gfx942 (and likewise for the others)
-#   {"norm_row", "hip", "gfx942", .., {.name = "norm_row", .code = {begin, end}, .group_size = {256, 1, 1}}}
+#   {"norm_row", "hip", "gfx942", .., {offsetof(NormBlock, width)}, 1,
+#    {.name = "norm_row", .code = {begin, end}, .group_size = {256, 1, 1}}}
 # The entry point has the row's name and takes the block by value; CONSTANTS are read from the block.
 #
 # Without a clang for amdgcn there are no HIP rows; targets that it does not know are left out.
 include_guard(GLOBAL)
 
-set(GRETA_HIP_TARGETS gfx90a gfx942 gfx1030 gfx1100 gfx1151 gfx1201 CACHE STRING "gfx targets of the HIP kernels")
+set(GRETA_HIP_TARGETS gfx90a gfx942 gfx1030 gfx1100 gfx1151 gfx1201
+  CACHE STRING "gfx targets of the HIP kernels")
 # No HIP headers and no device library; no fused multiply-add that the source does not write; no hash
 # of the build path in the object (-fuse-cuid).
 set(GRETA_HIP_FLAGS -x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -O3 -std=c++20
@@ -21,7 +23,8 @@ function(greta_clang_makes clang target out)
   if(NOT DEFINED ${answer})
     set(probe "${PROJECT_BINARY_DIR}/CMakeFiles/greta_target.hip")
     file(WRITE "${probe}" "extern \"C\" __attribute__((global)) void nothing() {}\n")
-    execute_process(COMMAND "${clang}" ${GRETA_HIP_FLAGS} --offload-arch=${target} "${probe}" -o "${probe}.hsaco"
+    execute_process(
+      COMMAND "${clang}" ${GRETA_HIP_FLAGS} --offload-arch=${target} "${probe}" -o "${probe}.hsaco"
       RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
     string(COMPARE EQUAL "${result}" 0 makes)
     set(${answer} ${makes} CACHE INTERNAL "")
@@ -59,7 +62,8 @@ function(greta_find_hip_clang)
   set(unknown ${GRETA_HIP_TARGETS})
   list(REMOVE_ITEM unknown "" ${usable})
   if(NOT usable)
-    message(STATUS "HIP kernels: left out, there is no clang (19 or newer, with lld) for ${GRETA_HIP_TARGETS}")
+    message(STATUS
+      "HIP kernels: left out, there is no clang (19 or newer, with lld) for ${GRETA_HIP_TARGETS}")
   elseif(unknown)
     message(STATUS "HIP kernels: ${GRETA_HIP_CLANG} does not know ${unknown}; these targets are left out")
   endif()
@@ -79,10 +83,12 @@ macro(greta_hip_kernel)
       add_custom_command(OUTPUT "${object}"
         COMMAND "${GRETA_HIP_CLANG}" ${GRETA_HIP_FLAGS} --offload-arch=${target}
           -MD -MF "${object}.d" -MT "${object}" "${stub}" -o "${object}"
-        DEPENDS "${stub}" DEPFILE "${object}.d" VERBATIM COMMENT "Compiling HIP kernel ${row_name} for ${target}")
+        DEPENDS "${stub}" DEPFILE "${object}.d" VERBATIM
+        COMMENT "Compiling HIP kernel ${row_name} for ${target}")
       greta_embed_kernel(kernel_hip_${row_name}_${target} "${object}" ${target})
       # What tests/mock_hip and the instruction gate need to know of each code object.
-      set_property(GLOBAL APPEND PROPERTY GRETA_HIP_BUILDS "${row_name}|${target}|${K_GROUP}|${stub}|${object}")
+      set_property(GLOBAL APPEND PROPERTY GRETA_HIP_BUILDS
+        "${row_name}|${target}|${K_GROUP}|${stub}|${object}")
     endif()
   endforeach()
 endmacro()

@@ -138,6 +138,7 @@ function(greta_add_rows target needs code)
   string(TOUPPER ${layout} layout)
   string(SUBSTRING ${K_LAYOUT} 1 -1 layout_rest)
   string(TOUPPER ${K_FORM} form)
+  set(weight_form "QuantType::${type}, Layout::${layout}${layout_rest}, Form::${form}")
   greta_op_enum(${K_SOURCE} source_enum)
   set(constants "")
   foreach(field ${K_CONSTANTS})
@@ -157,7 +158,11 @@ function(greta_add_rows target needs code)
     list(LENGTH enums op_count)
     list(JOIN enums ", " enums)
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
-      "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, {${enums}}, ${op_count}, QuantType::${type}, Layout::${layout}${layout_rest}, Form::${form}, ${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${K_TILE}, ${K_RANK}, {${constants}}, ${constant_count}, ${code}},\n")
+      "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, {${enums}}, ${op_count}, ${weight_form}, ")
+    set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
+      "${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${K_TILE}, ${K_RANK}, ")
+    set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
+      "{${constants}}, ${constant_count}, ${code}},\n")
   endforeach()
 endfunction()
 

@@ -2,7 +2,8 @@
 #
 #   greta_kernel(norm row GROUP 256 CONSTANTS width)
 # compiles norm_row.comp and writes the row
-#   {"norm_row", "vulkan", "", .., {offsetof(NormBlock, width)}, 1, {.code = {begin, end}, .group_size = {256, 1, 1}}}
+#   {"norm_row", "vulkan", "", .., {offsetof(NormBlock, width)}, 1,
+#    {.name = "norm_row", .code = {begin, end}, .group_size = {256, 1, 1}}}
 # The backend passes the threads of a group as constant 0 and the listed fields as constants 1, 2, ..
 #
 # Without glslc there are no Vulkan rows. A shader whose `#extension NAME : require` lines name an
@@ -50,8 +51,10 @@ endfunction()
 macro(greta_vulkan_kernel)
   if(GRETA_VULKAN AND GRETA_GLSLC)
     set(stub "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.comp")
-    file(CONFIGURE OUTPUT "${stub}" CONTENT
-      "#version 460\n#extension GL_GOOGLE_include_directive : require\n${defines}${weight}#include \"${source}.comp\"\n" @ONLY)
+    file(CONFIGURE OUTPUT "${stub}" CONTENT "#version 460
+#extension GL_GOOGLE_include_directive : require
+${defines}${weight}#include \"${source}.comp\"
+" @ONLY)
     set(extensions "")
     greta_shader_extensions("${stub}" extensions)
     set(missing "")
@@ -66,7 +69,8 @@ macro(greta_vulkan_kernel)
     else()
       set(spirv "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.spv")
       add_custom_command(OUTPUT "${spirv}"
-        COMMAND "${GRETA_GLSLC}" ${GRETA_GLSLC_FLAGS} -MD -MF "${spirv}.d" -MT "${spirv}" "${stub}" -o "${spirv}"
+        COMMAND "${GRETA_GLSLC}" ${GRETA_GLSLC_FLAGS} -MD -MF "${spirv}.d" -MT "${spirv}"
+          "${stub}" -o "${spirv}"
         DEPENDS "${stub}" DEPFILE "${spirv}.d" VERBATIM COMMENT "Compiling Vulkan kernel ${row_name}")
       greta_embed_kernel(kernel_vulkan_${row_name} "${spirv}" "")
     endif()

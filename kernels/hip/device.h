@@ -37,5 +37,6 @@ DEVICE void group_barrier() {
 
 // value as lane `from` of the wave holds it; every lane of the wave takes part.
 DEVICE float shuffle(float value, unsigned from) {
-  return __builtin_bit_cast(float, __builtin_amdgcn_ds_bpermute(int(from * 4), __builtin_bit_cast(int, value)));
+  const int bits = __builtin_amdgcn_ds_bpermute(int(from * 4), __builtin_bit_cast(int, value));
+  return __builtin_bit_cast(float, bits);
 }

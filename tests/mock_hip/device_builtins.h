@@ -1,0 +1,15 @@
+// Included in front of a kernel's own source when clang compiles it for the host: gives the AMD
+// builtins that kernels/hip/device.h uses a body in the lane emulator, and makes the kernel known to
+// the mock runtime. The build defines the target's macros (__gfx942__, __GFX9__).
+#pragma once
+#include "tests/mock_hip/kernel_registry.h"
+#include "tests/mock_hip/lane_emulator.h"
+
+#define GRETA_EMULATED
+#define __builtin_amdgcn_workitem_id_x() (mock_hip::thread_in_group())
+#define __builtin_amdgcn_workgroup_id_x() (mock_hip::group_index(0))
+#define __builtin_amdgcn_workgroup_id_y() (mock_hip::group_index(1))
+#define __builtin_amdgcn_workgroup_id_z() (mock_hip::group_index(2))
+#define __builtin_amdgcn_s_barrier() mock_hip::meet_group()
+#define __builtin_amdgcn_fence(...) ((void)0)
+#define __builtin_amdgcn_ds_bpermute(byte_address, value) mock_hip::shuffle_from(byte_address, value)

@@ -1,0 +1,74 @@
+// The lane emulator itself: what meets, meets; what a kernel may not do is reported.
+#include "tests/mock_hip/lane_emulator.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace mock_hip;
+
+static std::string run(const LaunchShape& shape, void (*body)(void*), void* argument = nullptr) {
+  const char* fault = run_grid(shape, body, argument);
+  return fault ? fault : "";
+}
+
+// Sums 1 .. threads: shuffles within a wave, then through shared memory across waves.
+struct Sum {
+  unsigned wave, shared[kMaxThreads], result[8];
+};
+
+static void sum_group(void* argument) {
+  Sum& sum = *static_cast<Sum*>(argument);
+  const unsigned thread = thread_in_group(), lane = thread % sum.wave;
+  int value = int(thread + 1);
+  for (unsigned step = sum.wave / 2; step; step /= 2) value += shuffle_from(int((lane ^ step) * 4), value);
+  if (lane == 0) sum.shared[thread / sum.wave] = unsigned(value);
+  meet_group();
+  if (thread) return;
+  for (unsigned w = 0; w < 256 / sum.wave; ++w) sum.result[group_index(0)] += sum.shared[w];
+}
+
+TEST_CASE("shuffles and barriers meet, whatever the order of lanes", "[spike]") {
+  for (unsigned wave : {32u, 64u})
+    for (unsigned seed = 0; seed < 4; ++seed) {
+      Sum sum = {wave, {}, {}};
+      REQUIRE(run({{3, 1, 1}, 256, wave, seed}, sum_group, &sum) == "");
+      for (unsigned g = 0; g < 3; ++g) CHECK(sum.result[g] == 256 * 257 / 2);
+      CHECK(sum.result[3] == 0);
+    }
+}
+
+// Each thread gives its number to its neighbour in the next wave, without a barrier between.
+static void forget_barrier(void* argument) {
+  auto* values = static_cast<std::vector<unsigned>*>(argument);
+  const unsigned thread = thread_in_group();
+  (*values)[thread] = thread;
+  (*values)[128 + thread] = (*values)[(thread + 64) % 128];
+}
+
+TEST_CASE("a forgotten barrier shows as a wrong result", "[spike]") {
+  std::vector<unsigned> values(256, 999);
+  REQUIRE(run({{1, 1, 1}, 128, 64, 0}, forget_barrier, &values) == "");
+  bool wrong = false;
+  for (unsigned i = 0; i < 128; ++i) wrong |= values[128 + i] != (i + 64) % 128;
+  CHECK(wrong);
+}
+
+TEST_CASE("divergent barriers and wave operations are faults", "[spike]") {
+  const LaunchShape shape = {{1, 1, 1}, 64, 32, 0};
+  CHECK(run(shape, [](void*) {
+          if (thread_in_group() < 5) meet_group();
+        }) == "some threads of a group ended while others wait at a barrier");
+  CHECK(run(shape, [](void*) {
+          if (thread_in_group() % 2) meet_group();
+          else shuffle_from(0, 1);
+        }) == "lanes of one wave are at a barrier and at a wave operation");
+  CHECK(run(shape, [](void*) {
+          int in = 0, out = 0;
+          if (thread_in_group() % 2) shuffle_from(0, 1);
+          else meet_wave([](const Wave&) {}, &in, &out);
+        }) == "lanes of one wave are at different wave operations");
+  CHECK(run({{1, 1, 1}, 2048, 32, 0}, [](void*) {}) == "a group has 1 to 1024 threads");
+  CHECK(run(shape, [](void*) { meet_group(); }) == "");  // and it still works
+}
