@@ -380,7 +380,8 @@ typedef struct greta_generate_options {
   uint32_t ignore_end;    /* 1: end-of-answer tokens are tokens like others */
   uint32_t reserved;
   /* Each token as it comes, its text always valid UTF-8: bytes of an unfinished character are held back
-   * (then bytes is 0). text is terminated too. Non-zero stops. The end token itself gives no call. */
+   * (then bytes is 0), and what never became one comes last as U+FFFD with token -1. text is terminated
+   * too. Non-zero stops. The end token itself gives no call. */
   int (*on_token)(void* user, int32_t token, const char* text, size_t bytes);
   void* user;
   /* Tokens of the prompt that are done; non-zero stops. May be NULL. */
