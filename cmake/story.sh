@@ -8,5 +8,5 @@ cd "$(dirname "$0")/.."
 tools_to_build
 if [ -f build/release/CMakeCache.txt ]; then build release; else build release -DGRETA_TESTS=OFF; fi
 say "A story"
-build/release/bin/greta-cli run -p "Tell me a story about a beaver." -n 200 || die "greta-cli run"
+build/release/bin/greta-cli chat -p "Tell me a story about a beaver." || die "greta-cli chat"
 say "Done. The program is build/release/bin/greta-cli; it says what it can do with -h."

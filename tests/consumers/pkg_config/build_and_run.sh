@@ -9,8 +9,20 @@ if [ ! -x "$pkg_config" ]; then
 fi
 mkdir -p "$build"
 export PKG_CONFIG_PATH="$path"
-# The words are flags, to be split.
+# build SOURCE PROGRAM; the words of pkg-config are flags, to be split.
 # shellcheck disable=SC2046
-"$cc" -std=c99 -Wall -Wextra -pedantic -Werror $("$pkg_config" --cflags greta) "$here/main.c" -o "$build/consumer" \
-  $("$pkg_config" --static --libs greta)
-"$build/consumer" "$("$pkg_config" --variable=modelsdir greta)/$(basename "$model")"
+build() {
+  "$cc" -std=c99 -Wall -Wextra -pedantic -Werror $("$pkg_config" --cflags greta) "$1" -o "$2" \
+    $("$pkg_config" --static --libs greta)
+}
+model="$("$pkg_config" --variable=modelsdir greta)/$(basename "$model")"
+
+build "$here/main.c" "$build/consumer"
+"$build/consumer" "$model"
+
+# The example in README.md.
+sed -n '/^```c$/,/^```$/p' "$here/../../../README.md" | sed '1d;$d' >"$build/example.c"
+build "$build/example.c" "$build/example"
+words=$("$build/example" "$model" | wc -w)
+echo "the example wrote $words words"
+[ "$words" -gt 20 ]
