@@ -18,8 +18,9 @@ EXACT_F32 = ["--exact", "-ctk", "f32", "-ctv", "f32"]
 EXACT_F16 = ["--exact"]
 FAST = []
 # (arguments, limit of NMSE): plain kernels with an f32 cache, with an f16 cache, whatever kernels are
-# fastest here (int8 activations).
-MODES = [("exact, f32 cache", EXACT_F32, 1e-9), ("exact, f16 cache", EXACT_F16, 1e-6), ("fast", FAST, 1e-3)]
+# fastest here (int8 activations). Keys and values rounded to f16 cost a model of this size up to 2e-6.
+MODES = [("exact, f32 cache", EXACT_F32, 1e-9), ("exact, f16 cache", EXACT_F16, 4e-6), ("fast", FAST, 1e-3)]
+TIGHTER = {("stories260K-f32", "exact, f16 cache"): 1e-6}
 MODELS = """stories260K-f32 stories260K-f16 stories260K-bf16 stories260K-q8_0 stories260K-q4_0
 babyllama-tok361-f32 babyllama-tok361-f16 babyllama-tok361-q8_0 babyllama-tok361-q4_0
 llama-2-tiny-random tales-llama-7m-f16 tales-llama-7m-q8_0 tales-llama-7m-q4_k_m tales-llama-7m-q2_k""".split()
@@ -62,13 +63,14 @@ def nmse(got, want):
     return error / sum(w * w for w in want)
 
 
-def mean_nll(row_of, ids):
-    total = 0.0
+def nlls(row_of, ids):
+    """Negative log-likelihood of each token after the first."""
+    result = []
     for position, following in enumerate(ids[1:]):
         row = row_of(position)
         top = max(row)
-        total += math.log(sum(math.exp(x - top) for x in row)) + top - row[following]
-    return total / (len(ids) - 1)
+        result.append(math.log(sum(math.exp(x - top) for x in row)) + top - row[following])
+    return result
 
 
 def check_logits(cli, model, golden, arrays):
@@ -77,6 +79,7 @@ def check_logits(cli, model, golden, arrays):
         positions = case.get("logits_positions", range(len(case["prompt_ids"])))
         (_, vocab), want = arrays[f"logits_{number}.npy"]
         for name, mode, limit in MODES:
+            limit = TIGHTER.get((golden["model"].removesuffix(".gguf"), name), limit)
             row_of = cli.logits(model, case["prompt_ids"], mode)
             for i, position in enumerate(positions):
                 error = nmse(row_of(position), want[i * vocab:(i + 1) * vocab])
@@ -89,9 +92,13 @@ def check_nll(cli, model, golden):
     nll = golden.get("nll")
     if not nll:
         return "no text"
-    got, want = mean_nll(cli.logits(model, nll["ids"], EXACT_F32), nll["ids"]), nll["mean_nll"]
-    assert abs(got - want) <= 1e-4, f"nll {got}, golden {want}"
-    return f"nll off by {abs(got - want):.1e}"
+    got = nlls(cli.logits(model, nll["ids"], EXACT_F32), nll["ids"])
+    if "mean_nll" in nll:
+        error = abs(sum(got) / len(got) - nll["mean_nll"])
+    else:
+        error = max(abs(g - w) for g, w in zip(got, nll["nll"], strict=True))
+    assert error <= 1e-4, f"nll off by {error}"
+    return f"nll off by {error:.1e}"
 
 
 def check_greedy(cli, model, golden):
