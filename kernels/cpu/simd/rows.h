@@ -1,0 +1,125 @@
+// The frame of the decode kernels (matmul_rows): few tokens, weights read once in the order they lie.
+// A worker normalises and quantises x into its scratch once, then makes its groups of output rows.
+//
+// `Rows` is how a type multiplies:
+//   token_bytes(depth)                     scratch for the form that x gets
+//   prepare(x, depth, slot)                x in that form
+//   multiply<T>(weight, n, first, count, depth, slots, out, stride)
+//                                          out[t * stride + i] = W[first + i] . x[t], for T tokens
+// Every output is summed by itself in one order, so the bits do not depend on T, tiles or threads.
+#pragma once
+#include "kernels/cpu/math.h"
+#include "kernels/cpu/row_math.h"
+#include "kernels/cpu/scratch.h"
+
+namespace {
+
+constexpr uint32_t kBatch = 8;       // tokens whose form is held at once
+constexpr uint32_t kRowTokens = 4;   // tokens that share an unpacked weight
+constexpr uint32_t kRowTile = 32;    // output rows held at once, where no head asks for more
+
+// Tokens first .. first + count - 1 of the step, each in the form of Rows.
+struct Batch {
+  uint32_t first, count;
+  const uint8_t* slot[kBatch];
+};
+
+template <class Rows>
+void prepare_batch(const MatmulBlock& b, const StepState* step, uint64_t slot_bytes, float* normed, uint8_t* slots,
+                   Batch* batch) {
+  for (uint32_t t = 0; t < batch->count; ++t) {
+    const float* x = (const float*)b.x + uint64_t(source_row(step, b.rows_of, batch->first + t)) * b.depth;
+    if (b.gain) {
+      norm_apply(x, (const float*)b.gain, norm_factor(x, b.depth, b.epsilon), b.depth, normed);
+      x = normed;
+    }
+    uint8_t* slot = slots + t * slot_bytes;
+    Rows::prepare(x, b.depth, slot);
+    batch->slot[t] = slot;
+  }
+}
+
+// Rows first .. first + count - 1 of one matrix for `tokens` tokens, at most kRowTokens.
+template <class Rows>
+inline void multiply(const MatmulBlock& b, uint64_t weight, uint32_t first, uint32_t count, const uint8_t* const* slots,
+                     uint32_t tokens, float* out, uint32_t stride) {
+  const uint8_t* w = (const uint8_t*)weight;
+  static_assert(kRowTokens == 4, "one case for each count");
+  switch (tokens) {
+    case 1: return Rows::template multiply<1>(w, b.n, first, count, b.depth, slots, out, stride);
+    case 2: return Rows::template multiply<2>(w, b.n, first, count, b.depth, slots, out, stride);
+    case 3: return Rows::template multiply<3>(w, b.n, first, count, b.depth, slots, out, stride);
+    default: return Rows::template multiply<4>(w, b.n, first, count, b.depth, slots, out, stride);
+  }
+}
+
+// Rows first .. first + count - 1 of y for `tokens` tokens from `t`.
+template <class Rows>
+void finish_rows(const MatmulBlock& b, const Batch& batch, uint32_t t, uint32_t tokens, uint32_t first, uint32_t count) {
+  alignas(64) float out[kRowTokens][kRowTile], up[kRowTokens][kRowTile];
+  multiply<Rows>(b, b.weight, first, count, batch.slot + t, tokens, out[0], kRowTile);
+  if (b.weight2) multiply<Rows>(b, b.weight2, first, count, batch.slot + t, tokens, up[0], kRowTile);
+  for (uint32_t i = 0; i < tokens; ++i) {
+    const uint64_t at = uint64_t(batch.first + t + i) * b.n + first;
+    float* y = (float*)b.y + at;
+    if (b.weight2)
+      for (uint32_t r = 0; r < count; ++r) out[i][r] = activate(b.activation, out[i][r]) * up[i][r];
+    if (b.residual) {
+      const float* residual = (const float*)b.residual + at;
+      for (uint32_t r = 0; r < count; ++r) y[r] = residual[r] + out[i][r];
+    } else {
+      __builtin_memcpy(y, out[i], count * sizeof(float));
+    }
+  }
+}
+
+// One head of y for `tokens` tokens: rotated, then to y or into the tokens' pages.
+template <class Rows>
+void finish_head(const MatmulBlock& b, const StepState* step, const Batch& batch, uint32_t t, uint32_t tokens,
+                 uint32_t head) {
+  alignas(64) float out[kRowTokens][kMaxHeadWidth];
+  multiply<Rows>(b, b.weight, head * b.tile, b.tile, batch.slot + t, tokens, out[0], kMaxHeadWidth);
+  for (uint32_t i = 0; i < tokens; ++i) {
+    const uint32_t token = batch.first + t + i;
+    const StepRow& row = step->row[token];
+    if (b.rope) rope_head(rope_row(b.rope, row.position, b.rope_width), b.rope_width, b.rope_halves, out[i]);
+    if (b.pool)
+      write_head(step, row, b.pool, b.page_bytes, b.cache_type, head, out[i], b.tile);
+    else
+      __builtin_memcpy((float*)b.y + uint64_t(token) * b.n + uint64_t(head) * b.tile, out[i], b.tile * sizeof(float));
+  }
+}
+
+template <class Rows>
+void finish_group(const MatmulBlock& b, const StepState* step, const Batch& batch, uint32_t group) {
+  for (uint32_t t = 0; t < batch.count; t += kRowTokens) {
+    const uint32_t tokens = batch.count - t < kRowTokens ? batch.count - t : kRowTokens;
+    if (b.rope || b.pool) {
+      finish_head<Rows>(b, step, batch, t, tokens, group);
+      continue;
+    }
+    const uint32_t end = b.n - group * b.tile < b.tile ? b.n : (group + 1) * b.tile;
+    for (uint32_t n = group * b.tile; n < end; n += kRowTile)
+      finish_rows<Rows>(b, batch, t, tokens, n, end - n < kRowTile ? end - n : kRowTile);
+  }
+}
+
+template <class Rows>
+void matmul_rows(const MatmulBlock& b, uint32_t first_group, uint32_t group_count, Scratch* scratch) {
+  const StepState* step = step_of(b.step);
+  const uint32_t live = live_rows(step, b.rows_of);
+  const uint64_t normed_bytes = (uint64_t(b.depth) * sizeof(float) + 63) / 64 * 64;
+  const uint64_t slot_bytes = (Rows::token_bytes(b.depth) + 63) / 64 * 64;
+  if (scratch->bytes < normed_bytes + slot_bytes) return;
+  const uint64_t held = (scratch->bytes - normed_bytes) / slot_bytes;
+  const uint32_t most = held < kBatch ? uint32_t(held) : kBatch;
+  for (uint32_t first = 0; first < live; first += most) {
+    Batch batch;
+    batch.first = first;
+    batch.count = live - first < most ? live - first : most;
+    prepare_batch<Rows>(b, step, slot_bytes, (float*)scratch->data, scratch->data + normed_bytes, &batch);
+    for (uint32_t g = first_group; g < first_group + group_count; ++g) finish_group<Rows>(b, step, batch, g);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,76 @@
+// The frame of the prefill kernels (matmul_tiles): many tokens. A worker unpacks kPanelRows rows of W
+// into a panel in its scratch, then takes a block of tokens through it, a tile at a time. The block's
+// x, for the columns of a panel, stays in a second-level cache of 1 MB beside the panel: 2048 x 2048
+// Q4_K with 512 tokens at once ran at 290 Gop/s, in blocks of 192 at 680 (VNNI peak 1085).
+//
+// `Tiles` is how a type multiplies:
+//   kPanelDepth                            columns of a panel, a multiple of the type's block
+//   panel_bytes(columns)                   scratch for a panel of that many columns
+//   unpack(b, first, k, columns, panel)    rows first .. first + kPanelRows - 1; those past n may hold anything
+//   multiply(b, panel, at, x, tokens)      y += panel . x for up to kTileTokens tokens
+// Every output is summed by itself in one order, so the bits do not depend on tiles or threads.
+#pragma once
+#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/step.h"
+
+namespace {
+
+constexpr uint32_t kTileTokens = 6;
+constexpr uint32_t kBlockTokens = 192;
+constexpr uint32_t kPanelRows = 32;
+
+// Part of y: rows `first` .. of W, `rows` of them, and columns k .. k + columns - 1.
+struct Part {
+  uint32_t first, rows, k, columns;
+};
+
+// Tokens first .. of the step; rows of x in the form that the kernel row asks for.
+struct TokenTile {
+  uint32_t first, count;
+  const uint8_t* x[kTileTokens];
+  const uint8_t* next[kTileTokens];  // of the tile that follows, to prefetch
+};
+
+template <class Tiles>
+inline void find_tokens(const MatmulBlock& b, const StepState* step, uint32_t live, uint32_t first, const uint8_t** x) {
+  for (uint32_t t = 0; t < kTileTokens; ++t) {  // the last token stands in for those that are not there
+    const uint32_t token = source_row(step, b.rows_of, first + t < live ? first + t : live - 1);
+    x[t] = (const uint8_t*)b.x + token * Tiles::x_bytes(b.depth);
+  }
+}
+
+template <class Tiles>
+void multiply_panel(const MatmulBlock& b, const StepState* step, uint32_t begin, uint32_t end, const Part& part,
+                    const uint8_t* panel) {
+  for (uint32_t first = begin; first < end; first += kTileTokens) {
+    TokenTile tile;
+    tile.first = first;
+    tile.count = end - first < kTileTokens ? end - first : kTileTokens;
+    find_tokens<Tiles>(b, step, end, first, tile.x);
+    find_tokens<Tiles>(b, step, end, first + kTileTokens, tile.next);
+    Tiles::multiply(b, part, panel, tile);
+  }
+}
+
+template <class Tiles>
+void matmul_tiles(const MatmulBlock& b, uint32_t first_group, uint32_t group_count, Scratch* scratch) {
+  const StepState* step = step_of(b.step);
+  const uint32_t live = live_rows(step, b.rows_of);
+  uint32_t columns = Tiles::kPanelDepth;
+  while (columns > Tiles::kUnit && Tiles::panel_bytes(columns) > scratch->bytes) columns -= Tiles::kUnit;
+  if (Tiles::panel_bytes(columns) > scratch->bytes) return;
+  const uint64_t all = uint64_t(first_group + group_count) * b.tile;
+  const uint32_t end = all < b.n ? uint32_t(all) : b.n;
+  for (uint32_t t = 0; t < live; t += kBlockTokens) {
+    const uint32_t t_end = live - t < kBlockTokens ? live : t + kBlockTokens;
+    for (uint32_t k = 0; k < b.depth; k += columns)
+      for (uint32_t first = first_group * b.tile; first < end; first += kPanelRows) {
+        const Part part = {first, end - first < kPanelRows ? end - first : kPanelRows, k,
+                           b.depth - k < columns ? b.depth - k : columns};
+        Tiles::unpack(b, part, scratch->data);
+        multiply_panel<Tiles>(b, step, t, t_end, part, scratch->data);
+      }
+  }
+}
+
+}  // namespace
