@@ -134,4 +134,11 @@ struct Backend {
   Status (*open)(uint32_t index, const DeviceOptions& options, Device** out);
 };
 
+// What every device refuses with Code::Argument before it records anything: empty buffers, ranges
+// outside them, unequal or overlapping copies, blocks over kMaxBlockBytes, grids of no or too many groups.
+Status check_slice(const Slice& slice, const char* role);
+Status check_dispatch(const Kernel& kernel, const uint32_t (&groups)[3], std::span<const uint8_t> block);
+Status check_copy(const Slice& to, const Slice& from);
+Status check_fill(const Slice& to);
+
 }  // namespace greta

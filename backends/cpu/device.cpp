@@ -1,0 +1,170 @@
+// The CPU device: its description, memory, events, and its row among the backends.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "backends/cpu/cpu.h"
+
+namespace greta {
+
+constexpr uint64_t kHookBytes = 64 << 10;  // smaller blocks do not go through the host's allocator
+
+void describe_cpu(const DeviceOptions& options, uint32_t threads, DeviceInfo* out) {
+  *out = {};
+  const uint32_t features = cpu_features() & options.features_mask;
+  const char* isa = features & kCpuAvx512Vnni ? "avx512vnni" : features & kCpuAvx2 ? "avx2" : "baseline";
+  snprintf(out->name, sizeof out->name, "%s", cpu_name());
+  snprintf(out->backend, sizeof out->backend, "cpu");
+  snprintf(out->arch, sizeof out->arch, "cpu:%s", isa);
+  snprintf(out->driver, sizeof out->driver, "greta");
+  out->memory_bytes = memory_total_bytes();
+  out->max_allocation_bytes = out->memory_bytes;
+  out->features = features;
+  out->unit_count = threads;
+  out->shared_bytes = kCpuScratchBytes;
+  out->unified_memory = true;
+  out->cpu_type = true;
+}
+
+CpuDevice::CpuDevice(const DeviceOptions& options, uint32_t threads)
+    : allocator_(options.allocator), pool_(threads) {
+  if (pool_.workers() < threads)
+    options.log(LogLevel::Warning, "the system refused threads: %u of %u run", pool_.workers(), threads);
+  describe_cpu(options, pool_.workers(), &info_);
+}
+
+CpuDevice::~CpuDevice() { unmap_pages(scratch_, uint64_t(pool_.workers()) * kCpuScratchBytes); }
+
+Status CpuDevice::start() {
+  const uint64_t bytes = uint64_t(pool_.workers()) * kCpuScratchBytes;
+  scratch_ = static_cast<uint8_t*>(map_pages(bytes));
+  if (!scratch_)
+    return fail(Code::Memory, "cannot allocate %llu bytes of working memory for %u threads",
+                (unsigned long long)bytes, pool_.workers());
+  return {};
+}
+
+static Status no_memory(uint64_t bytes, uint64_t available) {
+  constexpr double kGiB = 1 << 30;
+  return fail(Code::Memory,
+              "cannot allocate %llu bytes (%.2f GiB) of host memory: %llu (%.2f GiB) are available",
+              (unsigned long long)bytes, double(bytes) / kGiB, (unsigned long long)available,
+              double(available) / kGiB);
+}
+
+Status CpuDevice::allocate(uint64_t bytes, Memory, Buffer* out) {
+  if (!bytes) return fail(Code::Argument, "allocate: a buffer of 0 bytes");
+  const bool large = bytes >= kHookBytes;
+  // Asked first: the system would promise pages that it does not have, and kill the process later.
+  if (large && bytes > memory_available_bytes()) return no_memory(bytes, memory_available_bytes());
+
+  auto allocation = std::make_unique<CpuAllocation>();
+  allocation->bytes = round_up(bytes, page_bytes());
+  void* pages;
+  if (large && allocator_.allocate) {
+    allocation->origin = CpuAllocation::Hook;
+    pages = allocator_.allocate(allocator_.user, allocation->bytes, page_bytes());
+    if (pages && reinterpret_cast<uint64_t>(pages) % page_bytes()) {
+      allocator_.release(allocator_.user, pages, allocation->bytes);
+      return fail(Code::Argument, "the host's allocator gave a block at %p, not at a multiple of %llu", pages,
+                  (unsigned long long)page_bytes());
+    }
+    if (pages) memset(pages, 0, allocation->bytes);
+  } else {
+    pages = map_pages(allocation->bytes);
+  }
+  if (!pages) return no_memory(bytes, memory_available_bytes());
+  *out = {allocation.release(), reinterpret_cast<uint64_t>(pages), pages, bytes};
+  return {};
+}
+
+Status CpuDevice::import_host(const void* pages, uint64_t bytes, Buffer* out) {
+  if (!pages || !bytes) return fail(Code::Argument, "import_host: no pages");
+  auto allocation = std::make_unique<CpuAllocation>();
+  allocation->origin = CpuAllocation::Imported;
+  *out = {allocation.release(), reinterpret_cast<uint64_t>(pages), const_cast<void*>(pages), bytes};
+  return {};
+}
+
+void CpuDevice::release(Buffer& buffer) {
+  auto* allocation = static_cast<CpuAllocation*>(buffer.handle);
+  if (!allocation) return;
+  if (allocation->origin == CpuAllocation::Mapped) unmap_pages(buffer.mapped, allocation->bytes);
+  if (allocation->origin == CpuAllocation::Hook)
+    allocator_.release(allocator_.user, buffer.mapped, allocation->bytes);
+  delete allocation;
+  buffer = {};
+}
+
+Status CpuDevice::load(const KernelCode& code, Kernel* out) {
+  if (!code.function) return fail(Code::Unsupported, "%s: the kernel has no code for the CPU", code.name);
+  *out = {};
+  out->handle = reinterpret_cast<void*>(code.function);
+  for (int i = 0; i < 3; ++i) out->group_size[i] = code.group_size[i];
+  out->name = code.name;
+  return {};
+}
+
+Status CpuDevice::create_stream(Stream** out) {
+  *out = new CpuStream(*this);
+  return {};
+}
+
+Status CpuDevice::create_event(Event* out) {
+  out->handle = new CpuEvent;
+  return {};
+}
+
+Status CpuDevice::elapsed_ns(const Event& from, const Event& to, uint64_t* out) {
+  const auto* first = static_cast<const CpuEvent*>(from.handle);
+  const auto* last = static_cast<const CpuEvent*>(to.handle);
+  if (!first || !last) return fail(Code::Argument, "elapsed_ns: an event was not created");
+  const std::lock_guard<std::mutex> lock(order);
+  for (const CpuEvent* event : {first, last})
+    if (!event->recorded || event->signalled < event->recorded)
+      return fail(Code::Argument, "elapsed_ns: the %s event was not signalled and waited for",
+                  event == first ? "first" : "second");
+  *out = last->time_ns > first->time_ns ? last->time_ns - first->time_ns : 0;
+  return {};
+}
+
+void CpuDevice::destroy(Event& event) {
+  delete static_cast<CpuEvent*>(event.handle);
+  event = {};
+}
+
+void CpuDevice::destroy(Graph& graph) {
+  delete static_cast<CpuGraph*>(graph.handle);
+  graph = {};
+}
+
+static Status threads_of(uint32_t index, const DeviceOptions& options, uint32_t* out) {
+  if (index) return fail(Code::Unsupported, "cpu%u: there is one CPU device, cpu0", index);
+  if (options.threads > kCpuMaxThreads)
+    return fail(Code::Argument, "%u threads asked, at most %u are possible", options.threads, kCpuMaxThreads);
+  *out = options.threads ? options.threads : std::min(cpu_count(), kCpuMaxThreads);
+  return {};
+}
+
+static uint32_t count() { return 1; }
+
+static Status describe(uint32_t index, DeviceInfo* out) {
+  uint32_t threads = 0;
+  GRETA_TRY(threads_of(index, {}, &threads));
+  describe_cpu({}, threads, out);
+  return {};
+}
+
+static Status open(uint32_t index, const DeviceOptions& options, Device** out) {
+  uint32_t threads = 0;
+  GRETA_TRY(threads_of(index, options, &threads));
+  auto device = std::make_unique<CpuDevice>(options, threads);
+  GRETA_TRY(device->start());
+  *out = device.release();
+  return {};
+}
+
+extern const Backend backend_cpu;
+const Backend backend_cpu = {"cpu", count, describe, open};
+
+}  // namespace greta

@@ -1,0 +1,153 @@
+// Running: how the workers walk a list of commands, and how one stream's list waits for another's.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "backends/cpu/cpu.h"
+
+namespace greta {
+
+constexpr uint64_t kPatienceNs = 60'000'000'000;  // for a signal that nobody submits
+constexpr uint64_t kCopyUnit = 4096;              // bytes of a copy or fill that stay with one worker
+
+namespace {
+
+struct Range { uint64_t first, last; };
+
+// The part of n items that a worker does. Depends on nothing but these three.
+Range share(uint64_t n, uint32_t worker, uint32_t workers) {
+  return {n * worker / workers, n * (worker + 1) / workers};
+}
+
+Range byte_share(uint64_t bytes, uint32_t worker, uint32_t workers) {
+  const Range units = share(divide_up(bytes, kCopyUnit), worker, workers);
+  return {units.first * kCopyUnit, std::min(bytes, units.last * kCopyUnit)};
+}
+
+void fill_words(uint8_t* to, uint32_t word, uint64_t bytes) {
+  auto* words = reinterpret_cast<uint32_t*>(to);
+  std::fill(words, words + bytes / sizeof word, word);
+}
+
+}  // namespace
+
+void CpuDevice::run(std::span<const CpuCommand> commands) {
+  struct Walk {
+    CpuDevice* device;
+    std::span<const CpuCommand> commands;
+    static void job(void* context, uint32_t worker) noexcept {
+      const Walk& walk = *static_cast<const Walk*>(context);
+      walk.device->walk(walk.commands, worker);
+    }
+  } walk{this, commands};
+  pool_.run(Walk::job, &walk);
+}
+
+void CpuDevice::walk(std::span<const CpuCommand> commands, uint32_t worker) noexcept {
+  const uint32_t workers = pool_.workers();
+  Scratch scratch{scratch_ + uint64_t(worker) * kCpuScratchBytes, kCpuScratchBytes};
+  for (const CpuCommand& command : commands) {
+    switch (command.kind) {
+      case CpuCommand::Dispatch: {
+        const Range groups = share(command.groups, worker, workers);
+        const uint32_t count = uint32_t(groups.last - groups.first);
+        if (count) command.function(command.block, uint32_t(groups.first), count, &scratch);
+        break;
+      }
+      case CpuCommand::Copy: {
+        const Range part = byte_share(command.bytes, worker, workers);
+        if (part.first < part.last)
+          memcpy(command.to + part.first, command.from + part.first, part.last - part.first);
+        break;
+      }
+      case CpuCommand::Fill: {
+        const Range part = byte_share(command.bytes, worker, workers);
+        if (part.first < part.last) fill_words(command.to + part.first, command.word, part.last - part.first);
+        break;
+      }
+      case CpuCommand::Barrier:
+        pool_.meet();
+        break;
+      case CpuCommand::Signal:
+        pool_.meet();
+        if (worker == 0) reach(command);
+        break;
+      case CpuCommand::Replay:
+        walk(command.graph->commands, worker);
+        break;
+      case CpuCommand::WaitFor:  // handled between two runs
+        break;
+    }
+  }
+}
+
+void CpuDevice::reach(const CpuCommand& signal) noexcept {
+  const uint64_t now = now_ns();
+  {
+    const std::lock_guard<std::mutex> lock(order);
+    signal.event->time_ns = now;
+    signal.event->signalled = std::max(signal.event->signalled, signal.ticket);
+  }
+  changed.notify_all();
+}
+
+Status CpuQueue::run(std::unique_lock<std::mutex>& lock) {
+  device.changed.wait(lock, [&] { return !busy; });
+  busy = true;
+  runner = std::this_thread::get_id();
+  Status status;
+  while (status.ok()) {
+    if (next == running.size()) {
+      running.clear();
+      next = 0;
+      running.swap(submitted);
+      if (running.empty()) break;
+    }
+    if (running[next].kind == CpuCommand::WaitFor) {
+      status = await(running[next], lock);
+      if (status.ok()) ++next;
+      continue;
+    }
+    // Up to the next wait for another stream: that must not keep the workers from running the other.
+    const auto from = running.begin() + next;
+    const auto end = std::find_if(from, running.end(),
+                                  [](const CpuCommand& c) { return c.kind == CpuCommand::WaitFor; });
+    on_pool = true;
+    lock.unlock();
+    device.run({from, end});
+    lock.lock();
+    on_pool = false;
+    next = size_t(end - running.begin());
+  }
+  busy = false;
+  device.changed.notify_all();
+  return status;
+}
+
+// The signal lies in another stream's queue. If that is idle, this thread runs it; if another thread
+// runs it, or has still to submit it, this one sleeps. What can never come is an error.
+Status CpuQueue::await(const CpuCommand& command, std::unique_lock<std::mutex>& lock) {
+  const CpuEvent& event = *command.event;
+  const std::thread::id self = std::this_thread::get_id();
+  uint64_t deadline = now_ns() + kPatienceNs;
+  while (event.signalled < command.ticket) {
+    const std::shared_ptr<CpuQueue> other = event.queue.lock();
+    if (!other) return {};  // its stream was closed, and what had been submitted there was run
+    if (!other->busy && other->has_work()) {
+      GRETA_TRY(other->run(lock));
+      continue;
+    }
+    if (other->busy && other->runner == self)
+      return fail(Code::Argument, "wait: streams wait for each other's events in a circle");
+    if (!other->busy && event.recorder == self)
+      return fail(Code::Argument, "wait: for an event whose signal this thread recorded but did not submit");
+    device.changed.wait_for(lock, std::chrono::milliseconds(100));
+    if (other->on_pool) deadline = now_ns() + kPatienceNs;
+    if (now_ns() > deadline)
+      return fail(Code::Device, "wait: no event of another stream came for %llu s",
+                  (unsigned long long)(kPatienceNs / 1'000'000'000));
+  }
+  return {};
+}
+
+}  // namespace greta

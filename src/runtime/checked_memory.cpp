@@ -1,0 +1,83 @@
+#include "runtime/checked_memory.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace greta {
+
+using Number = unsigned long long;  // for %llu
+
+void WrittenBytes::add(uint64_t first, uint64_t last) {
+  if (first >= last) return;
+  auto next = end_of_.upper_bound(first);
+  if (next != end_of_.begin() && std::prev(next)->second >= first) --next;
+  while (next != end_of_.end() && next->first <= last) {
+    first = std::min(first, next->first);
+    last = std::max(last, next->second);
+    next = end_of_.erase(next);
+  }
+  end_of_.emplace(first, last);
+}
+
+uint64_t WrittenBytes::missing(uint64_t first, uint64_t last) const {
+  const auto next = end_of_.upper_bound(first);
+  if (next == end_of_.begin()) return first;
+  return std::clamp(std::prev(next)->second, first, last);
+}
+
+WorkText describe(const Work& work) {
+  WorkText out;
+  snprintf(out.text, sizeof out.text, "%.100s (%s %llu)", work.name,
+           work.captured ? "launch of a captured plan, number" : "command", Number(work.number));
+  return out;
+}
+
+Status check_lifetime(const Work& work, const Use& use) {
+  const TrackedBuffer& buffer = *use.buffer;
+  if (!buffer.alive)
+    return fail(Code::Device, "%s %s buffer %llu, which was released", describe(work).text,
+                use.writes() ? "writes" : "reads", Number(buffer.number));
+  uint64_t end;
+  if (!checked_add(use.offset, use.bytes, &end) || end > buffer.inner.bytes)
+    return fail(Code::Device, "%s %s bytes %llu + %llu of buffer %llu, which has %llu: out of bounds",
+                describe(work).text, use.writes() ? "writes" : "reads", Number(use.offset), Number(use.bytes),
+                Number(buffer.number), Number(buffer.inner.bytes));
+  if (use.writes() && buffer.imported)
+    return fail(Code::Device, "%s writes buffer %llu, which is imported and read-only", describe(work).text,
+                Number(buffer.number));
+  return {};
+}
+
+// The host fills upload memory through its mapping, which nobody sees here.
+Status check_written(const Work& work, const Use& use) {
+  const TrackedBuffer& buffer = *use.buffer;
+  if (!use.reads() || use.sparse || buffer.imported || buffer.memory == Memory::Upload) return {};
+  const uint64_t end = use.offset + use.bytes;
+  const uint64_t missing = buffer.written.missing(use.offset, end);
+  if (missing == end) return {};
+  return fail(Code::Device, "%s reads bytes [%llu, %llu) of buffer %llu, where byte %llu was never written",
+              describe(work).text, Number(use.offset), Number(end), Number(buffer.number), Number(missing));
+}
+
+PageGuard::PageGuard(std::span<const std::unique_ptr<TrackedBuffer>> buffers, std::span<const Use> uses)
+    : buffers_(buffers) {
+  for (const auto& buffer : buffers_)
+    if (buffer->guarded && buffer->alive)
+      protect_pages(buffer->inner.mapped, buffer->inner.bytes, Protection::None);
+  // Pages that are both read and written end up writable.
+  for (const bool writes : {false, true}) {
+    for (const Use& use : uses) {
+      if (!use.buffer->guarded || !use.bytes || use.writes() != writes) continue;
+      protect_pages(static_cast<uint8_t*>(use.buffer->inner.mapped) + use.offset, use.bytes,
+                    writes ? Protection::ReadWrite : Protection::Read);
+    }
+  }
+}
+
+PageGuard::~PageGuard() {
+  for (const auto& buffer : buffers_)
+    if (buffer->guarded && buffer->alive)
+      protect_pages(buffer->inner.mapped, buffer->inner.bytes, Protection::ReadWrite);
+}
+
+}  // namespace greta

@@ -1,0 +1,49 @@
+// What every device refuses before it records anything, in the same words.
+#include "runtime/device.h"
+
+namespace greta {
+
+Status check_slice(const Slice& slice, const char* role) {
+  if (!slice.buffer || !slice.buffer->handle)
+    return fail(Code::Argument, "%s: the buffer is empty or was released", role);
+  uint64_t end;
+  if (!checked_add(slice.offset, slice.bytes, &end) || end > slice.buffer->bytes)
+    return fail(Code::Argument, "%s: bytes %llu + %llu are outside the buffer of %llu bytes", role,
+                (unsigned long long)slice.offset, (unsigned long long)slice.bytes,
+                (unsigned long long)slice.buffer->bytes);
+  return {};
+}
+
+Status check_dispatch(const Kernel& kernel, const uint32_t (&groups)[3], std::span<const uint8_t> block) {
+  if (!kernel.handle) return fail(Code::Argument, "dispatch: the kernel was not loaded");
+  if (block.size() > kMaxBlockBytes)
+    return fail(Code::Argument, "%s: the argument block has %zu bytes, at most %u are allowed", kernel.name,
+                block.size(), kMaxBlockBytes);
+  uint64_t total;
+  if (!checked_multiply(uint64_t(groups[0]) * groups[1], groups[2], &total) || !total || total > ~0u)
+    return fail(Code::Argument, "%s: a grid of %u x %u x %u groups, 1 to 4294967295 are allowed", kernel.name,
+                groups[0], groups[1], groups[2]);
+  return {};
+}
+
+Status check_copy(const Slice& to, const Slice& from) {
+  GRETA_TRY(check_slice(to, "copy to"));
+  GRETA_TRY(check_slice(from, "copy from"));
+  if (to.bytes != from.bytes)
+    return fail(Code::Argument, "copy: %llu bytes to %llu bytes, the sizes must be equal",
+                (unsigned long long)from.bytes, (unsigned long long)to.bytes);
+  if (to.address() < from.address() + from.bytes && from.address() < to.address() + to.bytes)
+    return fail(Code::Argument, "copy: the ranges at %llu and %llu of one buffer overlap",
+                (unsigned long long)from.offset, (unsigned long long)to.offset);
+  return {};
+}
+
+Status check_fill(const Slice& to) {
+  GRETA_TRY(check_slice(to, "fill"));
+  if (to.offset % 4 || to.bytes % 4)
+    return fail(Code::Argument, "fill: offset %llu and size %llu must be multiples of 4",
+                (unsigned long long)to.offset, (unsigned long long)to.bytes);
+  return {};
+}
+
+}  // namespace greta

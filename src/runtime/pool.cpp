@@ -1,0 +1,60 @@
+#include "runtime/pool.h"
+
+#include <algorithm>
+
+namespace greta {
+
+Status DeviceMemory::allocate(Device& device, uint64_t bytes, Memory memory) {
+  Buffer buffer;
+  GRETA_TRY(device.allocate(bytes, memory, &buffer));
+  reset();
+  device_ = &device;
+  buffer_ = buffer;
+  return {};
+}
+
+Status DeviceMemory::import_host(Device& device, const void* pages, uint64_t bytes) {
+  Buffer buffer;
+  GRETA_TRY(device.import_host(pages, bytes, &buffer));
+  reset();
+  device_ = &device;
+  buffer_ = buffer;
+  return {};
+}
+
+void DeviceMemory::reset() {
+  if (device_) device_->release(buffer_);
+  device_ = nullptr;
+  buffer_ = {};
+}
+
+constexpr uint64_t kAlignment = 256;  // of every slice: the strictest that a device asks for storage
+
+// The last chunk is the one that is being filled; a request too large for a chunk goes before it.
+Status Pool::take(uint64_t bytes, Slice* out) {
+  if (!bytes || bytes > uint64_t(1) << 62)
+    return fail(Code::Argument, "pool: a slice of %llu bytes", (unsigned long long)bytes);
+  const uint64_t padded = round_up(bytes, kAlignment);
+  const bool own = padded > chunk_bytes_;
+  const bool fits = !chunks_.empty() && padded <= chunks_.back()->buffer().bytes - used_;
+  if (!own && fits) {
+    *out = chunks_.back()->slice(used_, bytes);
+    used_ += padded;
+    return {};
+  }
+  auto chunk = std::make_unique<DeviceMemory>();
+  chunks_.reserve(chunks_.size() + 1);
+  const uint64_t chunk_bytes = std::max(padded, chunk_bytes_);
+  GRETA_TRY(chunk->allocate(device_, chunk_bytes, Memory::Device));
+  allocated_bytes_ += chunk_bytes;
+  *out = chunk->slice(0, bytes);
+  if (own && !chunks_.empty()) {
+    chunks_.insert(chunks_.end() - 1, std::move(chunk));
+  } else {
+    chunks_.push_back(std::move(chunk));
+    used_ = padded;
+  }
+  return {};
+}
+
+}  // namespace greta

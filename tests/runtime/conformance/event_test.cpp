@@ -1,0 +1,98 @@
+#include <atomic>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <thread>
+
+#include "support/device_kernels.h"
+
+using namespace greta;
+using Catch::Matchers::ContainsSubstring;
+
+TEST_CASE("events time what lies between them", "[runtime]") {
+  FOR_EACH_DEVICE(which);
+  const OpenDevice device = which.open();
+  const TestKernels kernels(*device);
+  const auto stream = new_stream(*device);
+  OwnedEvent before(*device), between(*device), after(*device);
+  Words a(*device, 100000);
+  uint64_t first = 0, second = 0, both = 0;
+  CHECK(device->elapsed_ns(before.event, after.event, &both).code == Code::Argument);
+  CHECK(device->elapsed_ns(Event{}, after.event, &both).code == Code::Argument);
+  for (uint32_t round = 0; round < 2; ++round) {
+    REQUIRE(stream->signal(before.event).ok());
+    REQUIRE(kernels.write_index(*stream, a.all(), 1).ok());
+    REQUIRE(stream->signal(between.event).ok());
+    REQUIRE(stream->barrier().ok());
+    REQUIRE(kernels.write_index(*stream, a.all(), 2).ok());
+    REQUIRE(stream->signal(after.event).ok());
+    REQUIRE(stream->wait().ok());
+    REQUIRE(device->elapsed_ns(before.event, between.event, &first).ok());
+    REQUIRE(device->elapsed_ns(between.event, after.event, &second).ok());
+    REQUIRE(device->elapsed_ns(before.event, after.event, &both).ok());
+    CHECK(first + second == both);
+    if (which.computes) CHECK(first > 0);
+  }
+}
+
+TEST_CASE("an event that was never signalled holds nobody up", "[runtime]") {
+  FOR_EACH_DEVICE(which);
+  const OpenDevice device = which.open();
+  const auto stream = new_stream(*device);
+  OwnedEvent event(*device);
+  REQUIRE(stream->wait_for(event.event).ok());
+  REQUIRE(stream->wait().ok());
+  CHECK(stream->wait_for(Event{}).code == Code::Argument);
+  Event none;
+  CHECK(stream->signal(none).code == Code::Argument);
+}
+
+TEST_CASE("a stream waits for another on the same thread", "[runtime]") {
+  FOR_EACH_DEVICE(which);
+  const OpenDevice device = which.open();
+  const TestKernels kernels(*device);
+  const auto upload = new_stream(*device), compute = new_stream(*device);
+  OwnedEvent ready(*device);
+  Words a(*device, 500), b(*device, 500);
+  for (uint32_t round = 1; round <= 5; ++round) {
+    REQUIRE(upload->barrier().ok());
+    REQUIRE(upload->fill(a.all(), round).ok());
+    REQUIRE(upload->signal(ready.event).ok());
+    REQUIRE(upload->submit().ok());
+    REQUIRE(compute->wait_for(ready.event).ok());
+    REQUIRE(compute->barrier().ok());
+    REQUIRE(kernels.add_words(*compute, a.all(), a.all(), b.all()).ok());
+    REQUIRE(compute->wait().ok());  // nobody waits for `upload`
+    if (which.computes) CHECK(read_words(*device, b.all())[499] == 2 * round);
+  }
+}
+
+TEST_CASE("streams of two threads hand work to each other", "[runtime]") {
+  FOR_EACH_DEVICE(which);
+  const OpenDevice device = which.open();
+  const TestKernels kernels(*device);
+  constexpr uint32_t kRounds = 20;
+  Words a(*device, 100), b(*device, 100);
+  OwnedEvent made(*device);
+  std::atomic<uint32_t> recorded{0}, taken{0}, wrong{0};
+  std::thread maker([&] {
+    Stream* raw = nullptr;
+    if (!device->create_stream(&raw).ok()) return void(++wrong);
+    const std::unique_ptr<Stream> stream(raw);
+    for (uint32_t round = 1; round <= kRounds; ++round) {
+      wrong += !(stream->barrier().ok() && stream->fill(a.all(), round).ok() && stream->signal(made.event).ok());
+      recorded = round;  // not yet submitted: the other must wait
+      std::this_thread::yield();
+      wrong += !stream->wait().ok();
+      while (taken < round) std::this_thread::yield();
+    }
+  });
+  const auto stream = new_stream(*device);
+  for (uint32_t round = 1; round <= kRounds; ++round) {
+    while (recorded < round) std::this_thread::yield();
+    wrong += !(stream->wait_for(made.event).ok() && stream->barrier().ok() &&
+               kernels.add_words(*stream, a.all(), a.all(), b.all()).ok() && stream->wait().ok());
+    if (which.computes) wrong += read_words(*device, b.all())[50] != 2 * round;
+    taken = round;
+  }
+  maker.join();
+  CHECK(wrong == 0);
+}

@@ -1,0 +1,33 @@
+// Small kernels for tests of devices: 64 words are a group.
+#pragma once
+#include "support/devices.h"
+
+constexpr uint32_t kGroupWords = 64;
+
+struct IndexBlock {  // y[i] = i * scale + base
+  uint64_t y;
+  uint32_t count, scale, base;
+};
+struct AddBlock {  // y[i] = a[i] + b[i]
+  uint64_t a, b, y;
+  uint32_t count;
+};
+
+// The code of a kernel for this device: "index" or "add".
+greta::KernelCode test_kernel_code(const greta::Device& device, const char* name);
+
+struct TestKernels {
+  greta::Device& device;
+  greta::Kernel index, add;
+  explicit TestKernels(greta::Device& owner) : device(owner) {
+    REQUIRE(device.load(test_kernel_code(device, "index"), &index).ok());
+    REQUIRE(device.load(test_kernel_code(device, "add"), &add).ok());
+  }
+  ~TestKernels() {
+    device.unload(index);
+    device.unload(add);
+  }
+  greta::Status write_index(greta::Stream& stream, const greta::Slice& y, uint32_t scale, uint32_t base = 0) const;
+  greta::Status add_words(greta::Stream& stream, const greta::Slice& a, const greta::Slice& b,
+                          const greta::Slice& y) const;
+};
