@@ -1,0 +1,338 @@
+// matmul and the sequences around it: every row of the kernel table against float64, over odd shapes.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstring>
+
+#include "support/op_rig.h"
+
+namespace greta::test {
+namespace {
+
+struct Shape {
+  uint32_t n, depth, bucket, live;
+  bool outliers;
+  Scales scales;
+};
+
+// Heads of a sequence that rotates or stores: width, and how much of it is rotated.
+constexpr uint32_t kHeadWidth = 16, kRopeWidth = 12;
+constexpr float kEpsilon = 1e-5f;
+
+// One set of operands for all sequences, and what each should give.
+class MatmulCase {
+ public:
+  MatmulCase(OpRig& rig, const Stored& stored, const Shape& shape, Random& random, uint32_t cache_type = 0)
+      : rig_(rig), shape_(shape), cache_type_(cache_type) {
+    steps_.add_tokens(shape.live);
+    const size_t values = size_t(shape.live) * shape.depth;
+    x_values_ = shape.outliers ? with_outliers(values, random) : gaussians(values, random);
+    gain_values_ = gaussians(shape.depth, random);
+    residual_values_ = gaussians(size_t(shape.live) * shape.n, random, 3);
+    gate_matrix_ = random_matrix(stored.type, shape.n, shape.depth, 1, shape.scales, random);
+    up_matrix_ = random_matrix(stored.type, shape.n, shape.depth, 1, shape.scales, random);
+    std::vector<float> table;
+    for (uint32_t i = 0; i < shape.bucket * kRopeWidth / 2; ++i) {
+      table.push_back(float(std::cos(i * 0.37)));
+      table.push_back(float(std::sin(i * 0.37)));
+    }
+    table_values_ = to_values(table);
+    step_ = steps_.put(rig);
+    x_ = padded(x_values_, shape.depth);
+    residual_ = padded(residual_values_, shape.n);
+    gain_ = put_vector(rig, gain_values_);
+    weight_ = put_matrix(rig, gate_matrix_, stored.layout);
+    weight2_ = put_matrix(rig, up_matrix_, stored.layout);
+    table_ = rig.put(table);
+    page_bytes_ = uint32_t(shape.n * kPageTokens * (cache_type ? 2 : 4));
+    pool_ = rig.room(uint64_t(page_bytes_) * steps_.pool_pages());
+    for (Slice* slice : {&normed_, &y_, &y2_, &out_}) *slice = rig.room(size_t(shape.bucket) * std::max(shape.n, shape.depth) * 4);
+  }
+
+  // The calls of a sequence like "norm+matmul+rope"; intermediate results go through normed, y and y2.
+  std::vector<Call> calls(const std::string& sequence) {
+    std::vector<Call> list;
+    const bool norms = sequence.starts_with("norm");
+    if (norms) list.push_back(norm());
+    list.push_back(matmul(weight_, norms ? normed_ : x_, y_));
+    if (sequence.find("matmul+matmul") != std::string::npos) {
+      list.push_back(matmul(weight2_, norms ? normed_ : x_, y2_));
+      list.push_back(gate());
+    }
+    if (sequence.find("rope") != std::string::npos) list.push_back(rope());
+    if (sequence.find("kv_write") != std::string::npos) list.push_back(kv_write());
+    if (sequence.ends_with("add")) list.push_back(add());
+    return list;
+  }
+
+  // Where the sequence leaves its result, poisoned before a run.
+  Slice& result(const std::string& sequence) {
+    if (sequence.ends_with("add") || sequence.ends_with("gate")) return out_;
+    return sequence.ends_with("kv_write") ? pool_ : y_;
+  }
+
+  Values expected(const std::string& sequence, const Values& x) const {
+    Values h = sequence.starts_with("norm") ? reference::norm(x, to_values(gain_values_), kEpsilon) : x;
+    Values y = reference::matmul(gate_matrix_.values, h, shape_.depth);
+    if (sequence.ends_with("gate"))
+      y = reference::gate(y, reference::matmul(up_matrix_.values, h, shape_.depth), reference::Activation::Silu);
+    if (sequence.ends_with("add")) y = reference::add(to_values(residual_values_), y, 1);
+    if (sequence.find("rope") != std::string::npos) {
+      Ids positions;
+      for (const StepRow& row : steps_.rows) positions.push_back(row.position);
+      y = reference::rope(y, positions, table_values_, {shape_.n / kHeadWidth, kHeadWidth, kRopeWidth, true});
+    }
+    return y;
+  }
+
+  Values x() const { return to_values(x_values_); }
+
+  // The q8 form of x on the device, and the values that it stands for.
+  Slice q8(Values* values) {
+    std::vector<uint8_t> all(size_t(shape_.bucket) * q8_row_bytes(shape_.depth), 0xff);
+    values->clear();
+    for (uint32_t t = 0; t < shape_.live; ++t) {
+      const auto* from = &x_values_[size_t(t) * shape_.depth];
+      const std::vector<uint8_t> row = reference::convert_q8({from, from + shape_.depth});
+      std::copy(row.begin(), row.end(), all.begin() + ptrdiff_t(t * row.size()));
+      const Values decoded = reference::decode_q8(row, shape_.depth);
+      values->insert(values->end(), decoded.begin(), decoded.end());
+    }
+    return rig_.put(all);
+  }
+
+  // The result as [t][n] floats followed by poison, out of its pages if it went there.
+  std::vector<float> output(const std::string& sequence) {
+    const Slice& slice = result(sequence);
+    if (!sequence.ends_with("kv_write")) {
+      std::vector<float> y = rig_.get<float>(slice);
+      y.resize(size_t(shape_.bucket) * shape_.n);
+      return y;
+    }
+    const std::vector<uint8_t> pool = rig_.get<uint8_t>(slice);
+    const uint32_t bytes = cache_type_ ? 2 : 4;
+    std::vector<float> y;
+    StepRows pages = steps_;
+    for (const StepRow& row : steps_.rows)
+      for (uint32_t n = 0; n < shape_.n; ++n) {
+        const uint64_t head = uint64_t(n / kHeadWidth) * kPageTokens + row.position % kPageTokens;
+        const uint64_t at = uint64_t(pages.page(row.sequence, row.position)) * page_bytes_ +
+                            (head * kHeadWidth + n % kHeadWidth) * bytes;
+        float value;
+        memcpy(&value, &pool[at], 4 * (bytes == 4));
+        y.push_back(bytes == 4 ? value : reference::half_at(&pool[at]));
+      }
+    return y;
+  }
+
+ private:
+  Slice padded(const std::vector<float>& values, uint32_t width) {
+    const Slice slice = rig_.room(size_t(shape_.bucket) * width * 4);
+    std::vector<float> all = rig_.get<float>(slice);  // poison
+    std::copy(values.begin(), values.end(), all.begin());
+    return rig_.put(all);
+  }
+  Call call(Op op, const Slice& x, const Slice& y) const {
+    Call c;
+    c.op = op;
+    c.slot[kX] = x;
+    c.slot[kY] = y;
+    c.slot[kStep] = step_;
+    return c;
+  }
+  Call norm() const {
+    Call c = call(Op::Norm, x_, normed_);
+    c.weight = gain_;
+    c.width = shape_.depth;
+    c.heads = 1;
+    c.epsilon = kEpsilon;
+    return c;
+  }
+  Call matmul(const Tensor& weight, const Slice& x, const Slice& y) const {
+    Call c = call(Op::Matmul, x, y);
+    c.weight = weight;
+    return c;
+  }
+  Call gate() const {
+    Call c = call(Op::Gate, y_, out_);
+    c.slot[kX2] = y2_;
+    c.width = shape_.n;
+    return c;
+  }
+  Call add() const {
+    Call c = call(Op::Add, residual_, out_);
+    c.slot[kX2] = y_;
+    c.width = shape_.n;
+    return c;
+  }
+  Call rope() const {
+    Call c = call(Op::Rope, y_, y_);
+    c.slot[kTable] = table_;
+    c.heads = shape_.n / kHeadWidth;
+    c.width = kHeadWidth;
+    c.rope_width = kRopeWidth;
+    c.rope_halves = 1;
+    return c;
+  }
+  Call kv_write() const {
+    Call c = call(Op::KvWrite, y_, {});
+    c.slot[kPool] = pool_;
+    c.heads = shape_.n / kHeadWidth;
+    c.width = kHeadWidth;
+    c.page_bytes = page_bytes_;
+    c.cache_type = cache_type_;
+    return c;
+  }
+
+  OpRig& rig_;
+  Shape shape_;
+  uint32_t cache_type_, page_bytes_;
+  StepRows steps_;
+  std::vector<float> x_values_, gain_values_, residual_values_;
+  Matrix gate_matrix_, up_matrix_;
+  Values table_values_;
+  Slice step_, x_, residual_, table_, pool_, normed_, y_, y2_, out_;
+  Tensor gain_, weight_, weight2_;
+};
+
+const char* const kSequences[] = {"matmul", "norm+matmul", "matmul+add", "norm+matmul+rope",
+                                  "norm+matmul+kv_write", "norm+matmul+rope+kv_write",
+                                  "norm+matmul+matmul+gate"};
+
+// Outliers and extreme scales leave the rounding of q8 activations without a useful bound, and a
+// norm inside the row hides the form it rounds to: then only Gaussian data is held to limit B.
+void check_row(OpRig& rig, MatmulCase& c, const std::string& sequence, const KernelRow& row, const Shape& shape,
+               uint32_t cache_type) {
+  std::vector<Call> calls = c.calls(sequence);
+  Values x = c.x();
+  const bool q8 = row.form == Form::Q8, given_q8 = q8 && calls[0].op == Op::Matmul;
+  const bool tame = !shape.outliers && shape.scales == Scales::Plain;
+  if (given_q8)
+    for (Call& call : calls) {
+      if (call.op != Op::Matmul) continue;
+      call.slot[kX] = c.q8(&x);
+      call.form = Form::Q8;
+    }
+  rig.poison(c.result(sequence));
+  rig.run(calls, row, shape.bucket);
+  if (q8 && !given_q8 && !tame) return;
+  double limit = matmul_limit(row, given_q8);
+  if (shape.n * shape.live < 8) limit *= 10;  // one sum that cancels is not averaged out
+  if (cache_type) limit = std::max(limit, 1e-6);  // f16 keeps 11 bits: (2^-12)^2 / 3 is 2e-8
+  const std::string what = std::string(row.name) + " " + sequence + " n " + std::to_string(shape.n) + " depth " +
+                           std::to_string(shape.depth) + " bucket " + std::to_string(shape.bucket);
+  require_close(c.output(sequence), c.expected(sequence, x), limit, what);
+  if (given_q8 && tame) require_close(c.output(sequence), c.expected(sequence, c.x()), 5e-5, what + " (B)");
+}
+
+void check_shape(OpRig& rig, const Stored& stored, const Shape& shape, Random& random, uint32_t cache_type = 0) {
+  if (shape.depth % quant_info(stored.type).block) return;
+  MatmulCase c(rig, stored, shape, random, cache_type);
+  for (const char* sequence : kSequences) {
+    const bool heads = strstr(sequence, "rope") || strstr(sequence, "kv_write");
+    if (heads && shape.n % kHeadWidth) continue;
+    if (cache_type && !strstr(sequence, "kv_write")) continue;
+    const std::vector<Call> calls = c.calls(sequence);
+    for (const KernelRow* row : rig.rows(calls, shape.bucket)) check_row(rig, c, sequence, *row, shape, cache_type);
+  }
+  rig.reset();
+}
+
+constexpr Scales kPlain = Scales::Plain, kExtreme = Scales::Extreme;
+
+}  // namespace
+
+TEST_CASE("matmul: every row agrees with float64", "[ops]") {
+  OpRig rig;
+  Random random(1);
+  const Shape shapes[] = {
+      {1, 256, 1, 1, false, kPlain},    {3, 512, 2, 1, false, kPlain},    {31, 256, 4, 3, true, kPlain},
+      {96, 768, 8, 7, false, kPlain},   {64, 256, 1, 1, true, kExtreme},  {33, 96, 16, 13, true, kPlain},
+      {5, 7, 8, 8, false, kPlain},      {17, 100, 4, 4, true, kPlain},    {48, 256, 32, 31, false, kExtreme},
+      {80, 512, 128, 77, false, kPlain}, {16, 256, 512, 300, false, kPlain}, {32, 1024, 1, 1, false, kPlain},
+  };
+  for (const Stored& stored : stored_types(rig, Op::Matmul))
+    for (const Shape& shape : shapes) check_shape(rig, stored, shape, random);
+  rig.require_all_run(Op::Matmul);
+}
+
+TEST_CASE("matmul: deep rows and a cache of halves", "[ops]") {
+  OpRig rig;
+  Random random(2);
+  for (const Stored& stored : stored_types(rig, Op::Matmul)) {
+    check_shape(rig, stored, {31, 11008, 1, 1, false, kPlain}, random);
+    check_shape(rig, stored, {32, 256, 4, 3, false, kPlain}, random, 1);
+  }
+}
+
+TEST_CASE("matmul: plain rows give the same bits fused and unfused", "[ops]") {
+  OpRig rig;
+  Random random(3);
+  for (const Stored& stored : stored_types(rig, Op::Matmul)) {
+    const Shape shape{48, 512, 8, 7, true, kPlain};
+    MatmulCase c(rig, stored, shape, random);
+    for (const char* sequence : kSequences) {
+      const std::vector<Call> calls = c.calls(sequence);
+      const KernelRow* row = rig.plain_row(calls, shape.bucket);
+      INFO(sequence);
+      REQUIRE(row);
+      rig.poison(c.result(sequence));
+      rig.run(calls, *row, shape.bucket);
+      const auto fused = rig.get<uint32_t>(c.result(sequence));
+      rig.poison(c.result(sequence));
+      for (const Call& call : calls) rig.run_plain(call, shape.bucket);
+      REQUIRE(fused == rig.get<uint32_t>(c.result(sequence)));
+    }
+    rig.reset();
+  }
+}
+
+TEST_CASE("matmul: the same bits every time, whatever the threads and the bucket", "[ops]") {
+  Random random(4);
+  for (const char* sequence : {"matmul", "norm+matmul", "norm+matmul+matmul+gate"}) {
+    std::vector<std::vector<uint32_t>> first;  // by row
+    for (const uint32_t threads : {1u, 2u, 3u}) {
+      OpRig rig("cpu", ~0u, threads);
+      Random same(5);
+      size_t index = 0;
+      for (const Stored& stored : stored_types(rig, Op::Matmul)) {
+        const Shape shape{96, 256, 8, 5, false, kPlain};
+        MatmulCase c(rig, stored, shape, same);
+        for (const KernelRow* row : rig.rows(c.calls(sequence), shape.bucket)) {
+          std::vector<Call> calls = c.calls(sequence);
+          Values unused;
+          if (row->form == Form::Q8 && calls[0].op == Op::Matmul) {
+            calls[0].slot[kX] = c.q8(&unused);
+            calls[0].form = Form::Q8;
+          }
+          for (int repeat = 0; repeat < (threads == 2 ? 100 : 1); ++repeat) {
+            rig.run(calls, *row, shape.bucket);
+            const auto bits = rig.get<uint32_t>(c.result(sequence));
+            if (first.size() <= index) first.push_back(bits);
+            REQUIRE(bits == first[index]);
+          }
+          ++index;
+        }
+        rig.reset();
+      }
+    }
+  }
+}
+
+TEST_CASE("matmul: says what does not fit", "[ops]") {
+  OpRig rig;
+  Call call;
+  call.op = Op::Matmul;
+  call.weight.type = QuantType::q4_k;
+  call.weight.n = 4;
+  call.weight.depth = 100;
+  const RowFilter filter{&rig.info(), false};
+  const KernelRow* rows[8];
+  REQUIRE(find_rows({&call, 1}, 1, filter, rows) == 0);
+  REQUIRE(strstr(error_text(), "rows of 100 weights are not whole q4_k blocks of 256"));
+  call.weight.depth = 256;
+  REQUIRE(find_rows({&call, 1}, 1, filter, rows) > 0);
+  REQUIRE(find_rows({&call, 1}, 1024, filter, rows) == 0);  // no such bucket
+}
+
+}  // namespace greta::test

@@ -1,0 +1,20 @@
+#include <cmath>
+
+#include "reference/reference.h"
+
+namespace greta::reference {
+
+Values gate(const Values& gate, const Values& up, Activation activation) {
+  Values y;
+  for (size_t i = 0; i < gate.size(); ++i) {
+    const double x = gate[i];
+    const double silu = x / (1 + std::exp(-x));
+    const double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+    // 0.5 x (1 + tanh(inner)) without the cancellation that tanh near -1 would bring
+    const double gelu = x / (1 + std::exp(-2 * inner));
+    y.push_back((activation == Activation::Silu ? silu : gelu) * up[i]);
+  }
+  return y;
+}
+
+}  // namespace greta::reference

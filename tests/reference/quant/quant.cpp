@@ -1,0 +1,47 @@
+#include "reference/quant/quant.h"
+
+#include <cmath>
+
+namespace greta::reference {
+
+static std::vector<Quant>& registered() {
+  static std::vector<Quant> all;
+  return all;
+}
+
+Register::Register(const Quant& quant) { registered().push_back(quant); }
+
+const std::vector<Quant>& quants() { return registered(); }
+
+const Quant* find_quant(const char* name) {
+  for (const Quant& quant : registered())
+    if (!strcmp(quant.name, name)) return &quant;
+  return nullptr;
+}
+
+double half_value(uint16_t bits) {
+  const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
+  const double sign = bits >> 15 ? -1 : 1;
+  if (exponent == 31) return mantissa ? double(NAN) : sign * double(INFINITY);
+  return exponent ? sign * std::ldexp(1024 + mantissa, exponent - 25) : sign * std::ldexp(mantissa, -24);
+}
+
+// By search: positive halves are ordered as their bits.
+uint16_t half_bits(double value) {
+  const double magnitude = std::fabs(value);
+  uint16_t low = 0, high = 0x7bff;
+  while (low < high) {
+    const uint16_t middle = uint16_t((low + high + 1) / 2);
+    if (half_value(middle) <= magnitude) low = middle;
+    else high = uint16_t(middle - 1);
+  }
+  const bool up = low < 0x7bff && half_value(uint16_t(low + 1)) - magnitude < magnitude - half_value(low);
+  return uint16_t((std::signbit(value) ? 0x8000 : 0) | (low + up));
+}
+
+double gaussian(Random& random) {
+  std::normal_distribution<double> normal;
+  return normal(random);
+}
+
+}  // namespace greta::reference

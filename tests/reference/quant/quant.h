@@ -1,0 +1,48 @@
+// Tensor types, read one weight at a time from what the GGUF specification says of their blocks.
+// Values are float32, rounded where the format rounds, so that decoders can be held to the bit.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace greta::reference {
+
+using Random = std::mt19937_64;
+
+struct Quant {
+  const char* name;       // as in quant_types.def
+  uint32_t block, bytes;
+  float (*weight)(const uint8_t* block, uint32_t i);
+  // The block holds random bytes: sets its floating-point fields so that weights are about `size`.
+  void (*resize)(uint8_t* block, double size, Random& random);
+};
+
+const std::vector<Quant>& quants();
+const Quant* find_quant(const char* name);
+
+// Each type's file makes one of these.
+struct Register {
+  explicit Register(const Quant& quant);
+};
+
+double half_value(uint16_t bits);
+uint16_t half_bits(double value);  // nearest
+double gaussian(Random& random);
+
+inline float half_at(const uint8_t* at) {
+  uint16_t bits;
+  memcpy(&bits, at, 2);
+  return float(half_value(bits));
+}
+inline void put_half(uint8_t* at, double value) {
+  const uint16_t bits = half_bits(value);
+  memcpy(at, &bits, 2);
+}
+
+// `count` bits of a block, from bit `first` of byte `byte` on.
+inline uint32_t bits_at(const uint8_t* block, uint32_t byte, uint32_t first, uint32_t count) {
+  return (block[byte] >> first) & ((1u << count) - 1);
+}
+
+}  // namespace greta::reference

@@ -1,0 +1,77 @@
+// The definition of right: each op in float64, naive, one after the other, from what its block in
+// kernels/abi/ops.h says. Nothing here shares code with a kernel. Arrays are row-major.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace greta::reference {
+
+using Values = std::vector<double>;
+using Ids = std::vector<uint32_t>;
+
+Values embed(const Values& weight, uint32_t width, const Ids& tokens, double scale);
+
+// Rows of `width` values.
+Values norm(const Values& x, const Values& gain, double epsilon);
+
+// weight [n][depth], x [t][depth] -> [t][n]
+Values matmul(const Values& weight, const Values& x, uint32_t depth);
+
+struct Rope {
+  uint32_t heads, head_width, rope_width;
+  bool halves;
+};
+// x [t][heads][head_width]; table [context][rope_width / 2][cos, sin]
+Values rope(const Values& x, const Ids& positions, const Values& table, const Rope& shape);
+
+struct Attention {
+  uint32_t heads, kv_heads, key_width, value_width;
+  double scale, softcap;
+  uint32_t window;
+};
+// One token at `position`: q [heads][key_width], keys [position + 1][kv_heads][key_width], values
+// likewise, sinks [heads] or empty -> [heads][value_width]
+Values attention(const Values& q, const Values& keys, const Values& values, const Values& sinks,
+                 const Attention& shape);
+
+enum class Activation { Silu, Gelu };
+Values gate(const Values& gate, const Values& up, Activation activation);
+Values add(const Values& a, const Values& b, double scale);
+Values softcap(const Values& x, double cap);
+
+struct Routing {
+  Ids ids;         // [t][used]
+  Values weights;  // [t][used]
+};
+Routing route(const Values& logits, uint32_t experts, uint32_t used, bool normalise);
+
+struct Experts {
+  uint32_t n, depth, used, x_slots;
+};
+// weight [experts][n][depth], x [t][x_slots][depth], ids [t][used] -> [t][used][n]
+Values matmul_expert(const Values& weight, const Values& x, const Ids& ids, const Experts& shape);
+
+// x [t][used][width], weights [t][used] -> [t][width]
+Values combine(const Values& x, const Values& weights, uint32_t width, uint32_t used);
+
+// One row in the q8 form of kernels/abi/q8.h, byte for byte, and its values.
+std::vector<uint8_t> convert_q8(const std::vector<float>& x);
+Values decode_q8(const std::vector<uint8_t>& row, uint32_t depth);
+
+// What a value becomes in a cache of this type ("f32", "f16").
+double cached(double value, const char* type);
+
+struct Sampling {
+  double temperature, top_p, min_p, repeat_penalty;
+  uint32_t top_k, repeat_last_n;
+  uint64_t seed;
+};
+struct Draw {
+  uint32_t id;
+  double margin;  // distance of the draw, or of a filter, from where the answer would turn
+};
+// `recent`: the sequence's tokens up to the current one.
+Draw sample(const std::vector<float>& logits, const Ids& recent, uint32_t position, const Sampling& params);
+
+}  // namespace greta::reference

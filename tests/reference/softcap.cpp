@@ -1,0 +1,13 @@
+#include <cmath>
+
+#include "reference/reference.h"
+
+namespace greta::reference {
+
+Values softcap(const Values& x, double cap) {
+  Values y;
+  for (const double value : x) y.push_back(cap * std::tanh(value / cap));
+  return y;
+}
+
+}  // namespace greta::reference

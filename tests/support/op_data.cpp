@@ -1,0 +1,115 @@
+// Data for the op tests, and how results are judged.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstring>
+
+#include "support/op_rig.h"
+
+namespace greta::test {
+
+Values to_values(const std::vector<float>& x) { return Values(x.begin(), x.end()); }
+
+std::vector<float> gaussians(size_t count, Random& random, double size) {
+  std::vector<float> x(count);
+  for (float& value : x) value = float(size * reference::gaussian(random));
+  return x;
+}
+
+std::vector<float> with_outliers(size_t count, Random& random) {
+  std::vector<float> x = gaussians(count, random);
+  for (size_t i = 0; i < count; i += 256)
+    x[i + random() % std::min<size_t>(256, count - i)] = random() % 2 ? 1e3f : -1e3f;
+  return x;
+}
+
+double nmse(const std::vector<float>& y, const Values& reference) {
+  double error = 0, size = 0;
+  for (size_t i = 0; i < reference.size(); ++i) {
+    error += (y[i] - reference[i]) * (y[i] - reference[i]);
+    size += reference[i] * reference[i];
+  }
+  return size > 0 ? error / size : error;
+}
+
+void require_close(const std::vector<float>& y, const Values& reference, double limit, const std::string& what) {
+  INFO(what << ": NMSE " << nmse(y, reference) << " of at most " << limit);
+  REQUIRE(y.size() >= reference.size());
+  REQUIRE(nmse(y, reference) <= limit);  // a NaN fails too
+  for (size_t i = reference.size(); i < y.size(); ++i) {
+    uint32_t bits;
+    memcpy(&bits, &y[i], 4);
+    INFO("value " << i << ", past the live rows, was written");
+    REQUIRE(bits == ~0u);
+  }
+}
+
+static double block_size(Scales scales, size_t block, Random& random) {
+  if (scales == Scales::Plain) return random() % 2 ? 1 : 0.5;
+  switch (block % 5) {
+    case 0: return 0;
+    case 1: return 4e6;    // d at the largest half
+    case 2: return 1e-5;   // d a denormal half
+    case 3: return -1;     // d and dmin negative
+    default: return 1;
+  }
+}
+
+Matrix random_matrix(QuantType type, uint32_t n, uint32_t depth, uint32_t count, Scales scales, Random& random) {
+  const reference::Quant& quant = *reference::find_quant(quant_info(type).name);
+  const size_t blocks = size_t(n) * depth * count / quant.block;
+  Matrix matrix{type, n, depth, count, std::vector<uint8_t>(blocks * quant.bytes), Values(blocks * quant.block)};
+  for (uint8_t& byte : matrix.bytes) byte = uint8_t(random());
+  for (size_t b = 0; b < blocks; ++b) {
+    uint8_t* block = &matrix.bytes[b * quant.bytes];
+    quant.resize(block, block_size(scales, b / (quant.block == 1 ? 32 : 1), random), random);
+    for (uint32_t i = 0; i < quant.block; ++i) matrix.values[b * quant.block + i] = quant.weight(block, i);
+  }
+  return matrix;
+}
+
+Tensor put_vector(OpRig& rig, const std::vector<float>& values) {
+  Tensor tensor;
+  tensor.n = 1;
+  tensor.depth = uint32_t(values.size());
+  tensor.slice = rig.put(values);
+  return tensor;
+}
+
+Tensor put_matrix(OpRig& rig, const Matrix& matrix, Layout layout) {
+  Tensor tensor{matrix.type, layout, matrix.n, matrix.depth, matrix.count, rig.put(matrix.bytes)};
+  if (layout == Layout::Gguf) return tensor;
+  const Slice source = tensor.slice;
+  tensor.slice = rig.room(tensor_bytes(matrix.type, layout, matrix.n, matrix.depth, matrix.count));
+  for (uint32_t i = 0; i < matrix.count; ++i) {  // one matrix at a time
+    Call call;
+    call.op = Op::Convert;
+    call.weight = tensor;
+    call.weight.count = 1;
+    const uint64_t bytes = tensor_bytes(matrix.type, layout, matrix.n, matrix.depth, 1);
+    call.weight.slice = {tensor.slice.buffer, tensor.slice.offset + i * bytes, bytes};
+    call.slot[kX] = {source.buffer, source.offset + i * (source.bytes / matrix.count), source.bytes / matrix.count};
+    call.slot[kY] = call.weight.slice;
+    rig.run_plain(call, 1);
+  }
+  return tensor;
+}
+
+std::vector<Stored> stored_types(const OpRig& rig, Op op) {
+  std::vector<Stored> found;
+  for (const KernelRow& row : kernel_table()) {
+    if (row.op_count != 1 || row.ops[0] != op || strcmp(row.backend, rig.info().backend)) continue;
+    const bool known = std::any_of(found.begin(), found.end(), [&](const Stored& stored) {
+      return stored.type == row.type && stored.layout == row.layout;
+    });
+    if (!known) found.push_back({row.type, row.layout});
+  }
+  return found;
+}
+
+double matmul_limit(const KernelRow& row, bool q8_reference) {
+  if (row.form == Form::F32) return 1e-11;
+  return q8_reference ? 1e-10 : 5e-5;
+}
+
+}  // namespace greta::test
