@@ -7,7 +7,7 @@
 #ifdef GRETA_EMULATED
 #define KERNEL(threads) static
 #define DEVICE static inline
-#define SHARED static
+#define SHARED static thread_local
 #else
 // launch_bounds is ignored by clang for amdgcn; this attribute is not.
 #define KERNEL(threads) extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads)))
