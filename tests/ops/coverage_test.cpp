@@ -1,0 +1,69 @@
+// No gaps in the kernel table: whatever a model's weights are stored as, every bucket has a row.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+
+#include "support/op_rig.h"
+
+namespace greta::test {
+
+TEST_CASE("kernel table: every bucket has a row for each type in its preferred layout", "[ops]") {
+  OpRig rig;
+  const std::vector<Stored> stored = stored_types(rig, Op::Matmul);
+  std::vector<QuantType> types;
+  for (const Stored& s : stored)
+    if (std::find(types.begin(), types.end(), s.type) == types.end()) types.push_back(s.type);
+  REQUIRE(types.size() >= 10);
+  // Instruction sets that a processor may have; the order of the bits in CpuFeature.
+  for (const uint32_t features : {0u, uint32_t(kCpuAvx2), uint32_t(kCpuAvx2 | kCpuAvx512Vnni)})
+    for (const bool exact : {false, true})
+      for (const QuantType type : types)
+        for (const uint32_t bucket : {1u, 2u, 4u, 8u, 16u, 32u, 128u, 512u})
+          for (const Op op : {Op::Matmul, Op::Embed, Op::MatmulExpert}) {
+            DeviceInfo info = rig.info();
+            info.features = features;
+            const RowFilter filter{&info, exact};
+            Call call;
+            call.op = op;
+            call.weight.type = type;
+            call.weight.layout = preferred_layout(type, filter);
+            call.weight.n = 33;  // fits no tile
+            call.weight.depth = quant_info(type).block == 1 ? 33 : quant_info(type).block;
+            call.weight.count = op == Op::MatmulExpert ? 4 : 1;
+            call.experts = 4;
+            call.used = 2;
+            const KernelRow* rows[16];
+            INFO(op_name(op) << " " << quant_info(type).name << " bucket " << bucket << " features " << features
+                             << (exact ? " exact" : "") << ": " << error_text());
+            const uint32_t count = find_rows({&call, 1}, bucket, filter, rows);
+            CHECK(count > 0);
+            for (uint32_t i = 0; exact && i < count; ++i) CHECK(rows[i]->rank == 0);
+          }
+}
+
+TEST_CASE("kernel table: plain rows cover every op, and names say what a row is", "[ops]") {
+  for (uint32_t op = 0; op < uint32_t(Op::count); ++op) {
+    const auto rows = kernel_table();
+    INFO(op_name(Op(op)));
+    CHECK(std::any_of(rows.begin(), rows.end(), [&](const KernelRow& row) {
+      return row.op_count == 1 && row.ops[0] == Op(op) && row.rank == 0 && !row.needs && !strcmp(row.backend, "cpu");
+    }));
+  }
+  for (const KernelRow& row : kernel_table()) {
+    INFO(row.name);
+    CHECK(row.tokens_min >= 1);
+    CHECK(row.tokens_max <= kMaxStepTokens);
+    CHECK((row.rank > 0 || row.form == Form::F32 || row.ops[0] == Op::Convert));
+  }
+}
+
+TEST_CASE("kernel table: a layout's bytes are those of GGUF order but for the tile's tail", "[ops]") {
+  for (uint32_t t = 0; t < uint32_t(QuantType::count); ++t) {
+    const QuantType type = QuantType(t);
+    const uint64_t depth = quant_info(type).block * 4;
+    CHECK(tensor_bytes(type, Layout::Packed, 48, depth, 3) == tensor_bytes(type, Layout::Gguf, 48, depth, 3));
+    CHECK(tensor_bytes(type, Layout::Packed, 33, depth, 1) == tensor_bytes(type, Layout::Gguf, 48, depth, 1));
+  }
+}
+
+}  // namespace greta::test

@@ -1,0 +1,184 @@
+// sample: every row against the float64 sampler, the generator against its published vectors, and the
+// distribution of many draws.
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+
+#include "kernels/cpu/philox.h"
+#include "support/row_ops.h"
+
+namespace greta::test {
+namespace {
+
+SampleParams device_params(const reference::Sampling& p) {
+  SampleParams out = {};
+  out.temperature = float(p.temperature);
+  out.top_p = float(p.top_p);
+  out.min_p = float(p.min_p);
+  out.repeat_penalty = float(p.repeat_penalty);
+  out.top_k = p.top_k;
+  out.repeat_last_n = p.repeat_last_n;
+  out.seed_low = uint32_t(p.seed);
+  out.seed_high = uint32_t(p.seed >> 32);
+  return out;
+}
+
+// A row of the logits for each of `positions` of sequence 0, 1, .. in turn, with its own history.
+struct SampleCase {
+  OpRig& rig;
+  uint32_t vocab;
+  StepRows steps;
+  std::vector<Ids> history;
+  Call call;
+
+  SampleCase(OpRig& rig, const std::vector<float>& logits, uint32_t vocab, const reference::Sampling& params,
+             const Ids& positions, Random& random)
+      : rig(rig), vocab(vocab), history(positions.size()) {
+    Ids log(size_t(steps.pool_pages()) * kPageTokens, ~0u);
+    for (uint32_t s = 0; s < positions.size(); ++s) {
+      for (uint32_t p = 0; p <= positions[s]; ++p) {
+        history[s].push_back(uint32_t(random() % vocab));
+        log[steps.page(s, p) * kPageTokens + p % kPageTokens] = history[s].back();
+      }
+      steps.add(history[s].back(), s, positions[s], true);
+      steps.params[s] = device_params(params);
+    }
+    call = row_call(Op::Sample, rig.put(logits), {}, steps.put(rig));
+    call.slot[kLog] = rig.put(log);
+    call.slot[kScratch] = rig.room(logits.size() * 8);
+    call.vocab = vocab;
+  }
+
+  Ids run(const KernelRow& row, uint32_t bucket) {
+    rig.run({&call, 1}, row, bucket);
+    const auto bytes = rig.get<uint8_t>(call.slot[kStep]);
+    StepState state;
+    memcpy(&state, bytes.data(), sizeof state);
+    return Ids(state.last_token, state.last_token + kMaxStepSequences);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("sample: Philox gives the published vectors", "[ops]") {
+  // Random123, kat_vectors: philox4x32 10
+  const Philox zero = philox4x32({{0, 0, 0, 0}}, 0, 0);
+  const uint32_t expected_zero[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+  const Philox ones = philox4x32({{~0u, ~0u, ~0u, ~0u}}, ~0u, ~0u);
+  const uint32_t expected_ones[] = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
+  const Philox pi = philox4x32({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0xa4093822, 0x299f31d0);
+  const uint32_t expected_pi[] = {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1};
+  for (int i = 0; i < 4; ++i) {
+    REQUIRE(zero.word[i] == expected_zero[i]);
+    REQUIRE(ones.word[i] == expected_ones[i]);
+    REQUIRE(pi.word[i] == expected_pi[i]);
+  }
+}
+
+TEST_CASE("sample: every row draws what float64 draws", "[ops]") {
+  OpRig rig;
+  Random random(1);
+  const reference::Sampling all[] = {
+      {0, 0, 0, 0, 0, 0, 0},               {1, 0, 0, 0, 0, 0, 1},          {0.7, 0, 0, 0, 40, 0, 2},
+      {1.3, 0.9, 0, 0, 0, 0, 3},           {1, 0, 0.05, 0, 0, 0, 4},       {0.8, 0.95, 0.02, 1.3, 40, 64, 5},
+      {0, 0, 0, 1.5, 0, 256, 6},           {1, 0.5, 0, 1.1, 3, 1000, 7},   {1, 1, 0, 1, 1, 8, 0x123456789abcdef0},
+      {2, 0.999, 0.5, 0, 100000, 0, 9},    {0.01, 0, 0, 0, 2, 0, 10},
+  };
+  uint32_t draws = 0, near = 0;
+  for (const reference::Sampling& params : all)
+    for (const uint32_t vocab : {1u, 3u, 512u, 5000u})
+      for (uint32_t repeat = 0; repeat < 4; ++repeat) {
+        const Ids positions = {uint32_t(random() % 300), 0, uint32_t(random() % 60)};
+        const auto logits = gaussians(positions.size() * vocab, random, 3);
+        SampleCase c(rig, logits, vocab, params, positions, random);
+        for (const KernelRow* row : rig.rows({&c.call, 1}, 8)) {
+          const Ids chosen = c.run(*row, 8);
+          for (uint32_t s = 0; s < positions.size(); ++s, ++draws) {
+            const auto* from = &logits[size_t(s) * vocab];
+            const auto expected = reference::sample({from, from + vocab}, c.history[s], positions[s], params);
+            INFO(row->name << " vocab " << vocab << " temperature " << params.temperature << " top_k " << params.top_k
+                           << " top_p " << params.top_p << " min_p " << params.min_p << " margin " << expected.margin);
+            if (expected.margin > 1e-6) CHECK(chosen[s] == expected.id);
+            else ++near;
+          }
+          for (size_t s = positions.size(); s < kMaxStepSequences; ++s) REQUIRE(chosen[s] == ~0u);
+        }
+        rig.reset();
+      }
+  REQUIRE(near * 50 < draws);
+  rig.require_all_run(Op::Sample);
+}
+
+TEST_CASE("sample: equal logits give the lowest id, NaN and infinity give some id", "[ops]") {
+  OpRig rig;
+  Random random(2);
+  const reference::Sampling greedy{0, 0, 0, 0, 0, 0, 0}, filtered{1, 0.9, 0.1, 1.2, 5, 64, 1}, free{1, 0, 0, 0, 0, 0, 1};
+  const float inf = INFINITY;
+  const std::vector<float> rows[] = {{1, 3, 3, 3, 2, 0}, {NAN, NAN, NAN, NAN, NAN, NAN}, {-inf, -inf, -inf, -inf, -inf, -inf},
+                                     {NAN, 1, inf, inf, -inf, 0}, {-inf, -inf, -inf, -inf, 2, -inf}};
+  for (const auto& logits : rows)
+    for (const auto& params : {greedy, filtered, free}) {
+      SampleCase c(rig, logits, 6, params, {70}, random);
+      for (const KernelRow* row : rig.rows({&c.call, 1}, 1)) {
+        const uint32_t id = c.run(*row, 1)[0];
+        REQUIRE(id < 6);
+        if (&logits == &rows[0] && params.temperature == 0) REQUIRE(id == 1);
+        if (&logits == &rows[3] && params.temperature == 0) REQUIRE(id == 2);
+        if (&logits == &rows[4] && params.repeat_penalty == 0) REQUIRE(id == 4);  // masked tokens are never drawn
+      }
+    }
+}
+
+TEST_CASE("sample: the last output of a sequence decides", "[ops]") {
+  OpRig rig;
+  StepRows steps;
+  for (uint32_t t = 0; t < 3; ++t) steps.add(0, 5 % steps.sequences, t, true);
+  steps.params[1] = {};
+  Call call = row_call(Op::Sample, rig.put(std::vector<float>{9, 0, 0, 0, 9, 0, 0, 0, 9}), {}, steps.put(rig));
+  call.slot[kScratch] = rig.room(9 * 8);
+  call.vocab = 3;
+  for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
+    rig.run({&call, 1}, *row, 8);
+    const auto bytes = rig.get<uint8_t>(call.slot[kStep]);
+    StepState state;
+    memcpy(&state, bytes.data(), sizeof state);
+    REQUIRE(state.last_token[1] == 2);
+  }
+}
+
+TEST_CASE("sample: many draws follow the distribution", "[ops]") {
+  OpRig rig;
+  const std::vector<float> logits = {0, 1, 2, -1, 0.5f, 1.5f, -2, 0.25f};
+  const uint32_t vocab = 8, draws = 20000;
+  double total = 0, chi_square = 0;
+  for (const float logit : logits) total += std::exp(logit);
+  StepRows steps(1, 8);
+  const Slice device_logits = rig.put(logits), scratch = rig.room(vocab * 8);
+  std::vector<uint32_t> counts(vocab);
+  steps.add(0, 0, 0, true);
+  steps.params[0].temperature = 1;
+  Call call = row_call(Op::Sample, device_logits, {}, steps.put(rig));
+  call.slot[kScratch] = scratch;
+  call.vocab = vocab;
+  auto bytes = rig.get<uint8_t>(call.slot[kStep]);
+  const KernelRow* row = rig.plain_row({&call, 1}, 1);
+  for (uint32_t i = 0; i < draws; ++i) {
+    memcpy(&bytes[offsetof(StepState, row) + offsetof(StepRow, position)], &i, 4);
+    rig.reset();
+    call.slot[kX] = rig.put(logits);
+    call.slot[kScratch] = rig.room(vocab * 8);
+    call.slot[kStep] = rig.put(bytes);
+    rig.run({&call, 1}, *row, 1);
+    uint32_t id;
+    const auto after = rig.get<uint8_t>(call.slot[kStep]);
+    memcpy(&id, &after[offsetof(StepState, last_token)], 4);
+    REQUIRE(id < vocab);
+    ++counts[id];
+  }
+  for (uint32_t i = 0; i < vocab; ++i) {
+    const double expected = draws * std::exp(logits[i]) / total;
+    chi_square += (counts[i] - expected) * (counts[i] - expected) / expected;
+  }
+  REQUIRE(chi_square < 24.3);  // 7 degrees of freedom, one in a thousand
+}
+
+}  // namespace greta::test

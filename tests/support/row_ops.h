@@ -1,0 +1,52 @@
+// Calls and live rows for the tests of ops that work row by row.
+#pragma once
+#include "support/op_rig.h"
+
+namespace greta::test {
+
+// A bucket and the rows of it that live.
+struct Live {
+  uint32_t bucket, tokens;
+};
+constexpr Live kLive[] = {{1, 1}, {2, 1}, {8, 7}, {32, 32}, {128, 77}};
+
+inline Call row_call(Op op, const Slice& x, const Slice& y, const Slice& step) {
+  Call call;
+  call.op = op;
+  call.slot[kX] = x;
+  call.slot[kY] = y;
+  call.slot[kStep] = step;
+  return call;
+}
+
+// `values` in a buffer for `bucket` rows of `width`: the rows past the live ones are NaN.
+inline Slice put_rows(OpRig& rig, const std::vector<float>& values, uint32_t bucket, uint32_t width) {
+  const Slice slice = rig.room(uint64_t(bucket) * width * 4);
+  std::vector<float> all = rig.get<float>(slice);
+  std::copy(values.begin(), values.end(), all.begin());
+  return rig.put(all);
+}
+
+// Runs every row that covers the call and holds each to the reference.
+inline void check_rows(OpRig& rig, const Call& call, uint32_t bucket, const Values& expected, double limit) {
+  const std::vector<const KernelRow*> rows = rig.rows({&call, 1}, bucket);
+  for (const KernelRow* row : rows) {
+    rig.poison(call.slot[kY]);
+    rig.run({&call, 1}, *row, bucket);
+    require_close(rig.get<float>(call.slot[kY]), expected, limit, row->name);
+  }
+}
+
+// The same bits over 100 repeats, for a call that does not change its input.
+inline void check_repeats(OpRig& rig, const Call& call, uint32_t bucket) {
+  for (const KernelRow* row : rig.rows({&call, 1}, bucket)) {
+    rig.run({&call, 1}, *row, bucket);
+    const auto first = rig.get<uint32_t>(call.slot[kY]);
+    for (int i = 0; i < 100; ++i) {
+      rig.run({&call, 1}, *row, bucket);
+      if (rig.get<uint32_t>(call.slot[kY]) != first) FAIL(row->name << ": other bits in repeat " << i);
+    }
+  }
+}
+
+}  // namespace greta::test
