@@ -54,22 +54,22 @@ void check_against_reference(const TinyShape& shape, double limit, EngineOptions
 }  // namespace
 
 TEST_CASE("llama: logits equal the float64 oracle's", "[models]") {
-  SECTION("grouped queries, tied") { check_against_reference({}, 1e-11); }
+  SECTION("grouped queries, tied") { check_against_reference({}, 1e-10); }
   SECTION("one key-value head for each query head, untied") {
-    check_against_reference({.heads = 4, .kv_heads = 4, .tied = false}, 1e-11);
+    check_against_reference({.heads = 4, .kv_heads = 4, .tied = false}, 1e-10);
   }
   SECTION("one key-value head, odd sizes") {
-    check_against_reference({.layers = 3, .width = 50, .heads = 5, .kv_heads = 1, .ffn = 33, .vocab = 41}, 1e-11);
+    check_against_reference({.layers = 3, .width = 50, .heads = 5, .kv_heads = 1, .ffn = 33, .vocab = 41}, 1e-10);
   }
   SECTION("a head width that is not width / heads, rotated in part") {
-    check_against_reference({.head_width = 20, .rope_width = 8}, 1e-11);
+    check_against_reference({.head_width = 20, .rope_width = 8}, 1e-10);
   }
-  SECTION("linear rope scaling") { check_against_reference({.rope_base = 5000, .rope_scale = 4}, 1e-11); }
-  SECTION("rope factors, as Llama 3.1 has") { check_against_reference({.rope_base = 500000, .rope_factors = true}, 1e-11); }
+  SECTION("linear rope scaling") { check_against_reference({.rope_base = 5000, .rope_scale = 4}, 1e-10); }
+  SECTION("rope factors, as Llama 3.1 has") { check_against_reference({.rope_base = 500000, .rope_factors = true}, 1e-10); }
   SECTION("an f16 cache") {
     EngineOptions options;
     options.executor.key_type = options.executor.value_type = 1;
-    check_against_reference({}, 1e-6, options);
+    check_against_reference({}, 1e-5, options);  // keys and values are rounded to 11 bits
   }
   SECTION("the fastest kernels") {
     EngineOptions options;

@@ -14,8 +14,11 @@ TinyModel make_tiny(const TinyShape& s) {
   std::normal_distribution<float> normal;
   std::vector<std::string> pieces = {"<unk>", "<s>", "</s>"};
   while (pieces.size() < s.vocab) pieces.push_back("t" + std::to_string(pieces.size()));
-  GgufWriter w = spm_vocabulary(pieces, std::vector<float>(s.vocab, 0.0f));
+  GgufWriter w;
   w.value("general.architecture", "llama").value("general.name", "tiny");
+  w.value("tokenizer.ggml.model", "llama").value("tokenizer.ggml.tokens", pieces);
+  w.value("tokenizer.ggml.scores", std::vector<float>(s.vocab, 0.0f));
+  w.value("tokenizer.ggml.bos_token_id", 1u).value("tokenizer.ggml.eos_token_id", 2u);
   w.value("llama.block_count", s.layers).value("llama.embedding_length", s.width);
   w.value("llama.feed_forward_length", s.ffn).value("llama.context_length", s.context);
   w.value("llama.attention.head_count", s.heads).value("llama.attention.head_count_kv", s.kv_heads);
