@@ -4,7 +4,8 @@
 // Q4_K with 512 tokens at once ran at 290 Gop/s, in blocks of 192 at 680 (VNNI peak 1085).
 //
 // `Tiles` is how a type multiplies:
-//   kPanelDepth                            columns of a panel, a multiple of the type's block
+//   kBlockTokens                           tokens of a block
+//   kPanelDepth, kUnit                     columns of a panel, and what they are a multiple of
 //   panel_bytes(columns)                   scratch for a panel of that many columns
 //   unpack(b, first, k, columns, panel)    rows first .. first + kPanelRows - 1; those past n may hold anything
 //   multiply(b, panel, at, x, tokens)      y += panel . x for up to kTileTokens tokens
@@ -16,7 +17,6 @@
 namespace {
 
 constexpr uint32_t kTileTokens = 6;
-constexpr uint32_t kBlockTokens = 192;
 constexpr uint32_t kPanelRows = 32;
 
 // Part of y: rows `first` .. of W, `rows` of them, and columns k .. k + columns - 1.
@@ -61,8 +61,8 @@ void matmul_tiles(const MatmulBlock& b, uint32_t first_group, uint32_t group_cou
   if (Tiles::panel_bytes(columns) > scratch->bytes) return;
   const uint64_t all = uint64_t(first_group + group_count) * b.tile;
   const uint32_t end = all < b.n ? uint32_t(all) : b.n;
-  for (uint32_t t = 0; t < live; t += kBlockTokens) {
-    const uint32_t t_end = live - t < kBlockTokens ? live : t + kBlockTokens;
+  for (uint32_t t = 0; t < live; t += Tiles::kBlockTokens) {
+    const uint32_t t_end = live - t < Tiles::kBlockTokens ? live : t + Tiles::kBlockTokens;
     for (uint32_t k = 0; k < b.depth; k += columns)
       for (uint32_t first = first_group * b.tile; first < end; first += kPanelRows) {
         const Part part = {first, end - first < kPanelRows ? end - first : kPanelRows, k,

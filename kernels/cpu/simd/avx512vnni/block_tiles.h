@@ -11,6 +11,7 @@ template <class Quants>
 struct BlockTiles {
   static constexpr uint32_t kUnit = 256;
   static constexpr uint32_t kPanelDepth = 2048;
+  static constexpr uint32_t kBlockTokens = 192;
   using Form = Panel<Quants::kGroup, Quants::kHasMin, Quants::kZero, kPanelDepth>;
 
   static uint64_t x_bytes(uint64_t depth) { return q8_row_bytes(depth); }

@@ -1,0 +1,21 @@
+// F16 in AVX-512: weights become float32, products and sums are float32 FMAs.
+#pragma once
+#include "kernels/cpu/simd/avx512vnni/float_rows.h"
+#include "kernels/cpu/simd/avx512vnni/float_tiles.h"
+
+namespace {
+
+struct Floats {
+  static constexpr uint32_t kBytes = 2;
+  static inline __m512 load(const uint8_t* from) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)from));
+  }
+  static inline __m512 load(const uint8_t* from, __mmask16 live) {
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(live, from));
+  }
+};
+
+using Rows = FloatRows<Floats>;
+using Tiles = FloatTiles<Floats>;
+
+}  // namespace
