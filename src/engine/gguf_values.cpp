@@ -115,7 +115,9 @@ Status Gguf::get_i32(std::string_view key, int32_t* out) const {
 
 Status Gguf::get_f32(std::string_view key, float* out) const {
   const GgufValue* value = find(key);
-  return value ? within(to_f32(*value, value->data, out), "%s", name()) : Status{};
+  if (!value) return {};
+  if (value->type == ValueType::Array) return within(gguf_wrong_type(*value, "a number"), "%s", name());
+  return within(to_f32(*value, value->data, out), "%s", name());
 }
 
 Status Gguf::get_bool(std::string_view key, bool* out) const {

@@ -1,22 +1,16 @@
 // Tokenizers against published vectors and goldens; needs the test data (GRETA_TEST_DATA).
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "engine/tokenizer.h"
+#include "support/test_data.h"
 
 using namespace greta;
 
 namespace {
-
-std::string data_folder() {
-  const char* folder = std::getenv("GRETA_TEST_DATA");
-  if (!folder || !*folder) SKIP("GRETA_TEST_DATA is not set");
-  return folder;
-}
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -136,7 +130,7 @@ std::string sha256(const std::vector<int32_t>& ids) {
 }  // namespace
 
 TEST_CASE("published vectors of each vocabulary", "[engine][tokenizer][data]") {
-  const std::string folder = data_folder() + "/vocab/";
+  const std::string folder = test::test_data().string() + "/vocab/";
   for (const char* name : {"vocab-llama-spm", "vocab-phi-3", "vocab-llama3", "vocab-qwen2", "vocab-gpt-2"}) {
     const Loaded model(folder + name + ".gguf");
     const std::vector<std::string> texts = cases(read_file(folder + name + ".inp"));
@@ -154,7 +148,7 @@ TEST_CASE("published vectors of each vocabulary", "[engine][tokenizer][data]") {
 }
 
 TEST_CASE("a book of text in each vocabulary", "[engine][tokenizer][data]") {
-  const std::string folder = data_folder();
+  const std::string folder = test::test_data().string();
   const std::string text = read_file(folder + "/text/wiki.test.raw");
   const std::string golden = read_file(folder + "/golden/tokenizer/wiki_test_raw.json");
   for (const char* name : {"vocab-llama-spm", "vocab-phi-3", "vocab-llama3", "vocab-qwen2", "vocab-gpt-2"}) {
@@ -172,7 +166,7 @@ TEST_CASE("a book of text in each vocabulary", "[engine][tokenizer][data]") {
 }
 
 TEST_CASE("prompts and texts of the goldens", "[engine][tokenizer][data]") {
-  const std::string folder = data_folder();
+  const std::string folder = test::test_data().string();
   for (const char* name : {"stories260K-f32", "babyllama-tok361-f16", "llama-2-tiny-random", "tales-llama-7m-f16",
                            "tales-llama-7m-q4_k_m", "tales-qwen3-6m-f16"}) {
     INFO(name);

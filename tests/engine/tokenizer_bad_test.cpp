@@ -1,0 +1,172 @@
+// Tokenizer: vocabularies that are broken or hostile give a clear error or follow a stated rule.
+#include <catch2/catch_test_macros.hpp>
+
+#include "engine/tokenizer.h"
+#include "support/gguf_writer.h"
+
+using namespace greta;
+using test::bpe_vocabulary;
+using test::GgufWriter;
+using test::spm_vocabulary;
+
+namespace {
+
+using Ids = std::vector<int32_t>;
+using Texts = std::vector<std::string>;
+
+struct Opened {
+  std::string file;
+  Gguf gguf;
+  Tokenizer tokenizer;
+  Status status;
+  explicit Opened(const GgufWriter& writer) : file(writer.file()) {
+    Source source;
+    status = source.open_memory(file.data(), file.size());
+    if (status.ok()) status = gguf.open(std::move(source));
+    if (status.ok()) status = tokenizer.open(gguf, Log{});
+  }
+  Ids encode(std::string_view text) const {
+    Ids ids;
+    const Status result = tokenizer.encode(text, {false, true}, &ids);
+    INFO(error_text());
+    REQUIRE(result.ok());
+    return ids;
+  }
+};
+
+GgufWriter spm(const Texts& tokens, const std::vector<float>& scores, const std::vector<int32_t>& kinds) {
+  GgufWriter writer;
+  writer.value("tokenizer.ggml.model", "llama").value("tokenizer.ggml.tokens", tokens);
+  if (!scores.empty()) writer.value("tokenizer.ggml.scores", scores);
+  if (!kinds.empty()) writer.value("tokenizer.ggml.token_type", kinds);
+  return writer;
+}
+
+}  // namespace
+
+TEST_CASE("broken vocabularies are refused in words", "[engine][tokenizer]") {
+  const struct {
+    const char* what;
+    GgufWriter writer;
+    Code code;
+    const char* expected;
+  } rows[] = {
+      {"none", GgufWriter(), Code::File, "\"tokenizer.ggml.model\" is missing"},
+      {"another kind", GgufWriter().value("tokenizer.ggml.model", "bert"), Code::Unsupported, "tokenizer \"bert\""},
+      {"a number as kind", GgufWriter().value("tokenizer.ggml.model", 1u), Code::File, "expected a string"},
+      {"no tokens", GgufWriter().value("tokenizer.ggml.model", "llama"), Code::File,
+       "\"tokenizer.ggml.tokens\" is missing"},
+      {"zero tokens", spm({}, {}, {}), Code::File, "0 tokens"},
+      {"tokens of numbers",
+       GgufWriter().value("tokenizer.ggml.model", "llama").value("tokenizer.ggml.tokens", std::vector<float>{1}),
+       Code::File, "expected an array of string"},
+      {"no scores", spm({"a"}, {}, {}), Code::File, "\"tokenizer.ggml.scores\" is missing"},
+      {"scores of another length", spm({"a", "b"}, {1}, {}), Code::File, "1 values, expected 2, one for each token"},
+      {"kinds of another length", spm({"a", "b"}, {1, 2}, {1}), Code::File, "token_type has 1 values, expected 2"},
+      {"a kind that is none", spm({"a"}, {1}, {7}), Code::File, "token 0 is 7, expected 0 to 6"},
+      {"a kind below zero", spm({"a"}, {1}, {-1}), Code::File, "token 0 is -1"},
+      {"a byte <0x-1>", spm({"<0x-1>"}, {1}, {6}), Code::File, "\"<0x-1>\", expected <0x00> to <0xFF>"},
+      {"a byte of three digits", spm({"<0x100>"}, {1}, {6}), Code::File, "expected <0x00>"},
+      {"an empty byte", spm({""}, {1}, {6}), Code::File, "expected <0x00>"},
+      {"a token too long", spm({std::string(20000, 'x')}, {1}, {}), Code::File, "20000 bytes, expected at most 16384"},
+      {"an id beyond the end", spm({"a"}, {1}, {}).value("tokenizer.ggml.bos_token_id", 1u), Code::File,
+       "bos_token_id is 1, expected an id below the 1"},
+      {"an id below zero", spm({"a"}, {1}, {}).scalar("tokenizer.ggml.eos_token_id", 5, int32_t(-2)), Code::File,
+       "-2, expected 0"},
+      {"an id as text", spm({"a"}, {1}, {}).value("tokenizer.ggml.eos_token_id", "a"), Code::File, "an integer"},
+      {"a flag as number", spm({"a"}, {1}, {}).value("tokenizer.ggml.add_bos_token", 1u), Code::File, "a bool"},
+      {"no merges",
+       GgufWriter().value("tokenizer.ggml.model", "gpt2").value("tokenizer.ggml.tokens", Texts{"a"}), Code::File,
+       "\"tokenizer.ggml.merges\" is missing"},
+  };
+  for (const auto& row : rows) {
+    INFO(row.what);
+    const Opened opened(row.writer);
+    const std::string text = error_text();
+    INFO(text);
+    CHECK(opened.status.code == row.code);
+    CHECK(text.substr(0, 8) == "memory: ");
+    CHECK(text.find(row.expected) != text.npos);
+  }
+}
+
+TEST_CASE("more tokens than the limit are refused", "[engine][tokenizer]") {
+  test::Bytes payload;
+  payload.u32(8).u64(kMaxTokens + 1).data.append((kMaxTokens + 1) * 8, 0);
+  GgufWriter writer;
+  writer.value("tokenizer.ggml.model", "llama").raw_value("tokenizer.ggml.tokens", 9, payload.data);
+  CHECK(Opened(writer).status.code == Code::File);
+  CHECK(std::string(error_text()).find("1048577 tokens, expected 1 to 1048576") != std::string::npos);
+}
+
+TEST_CASE("holes and twins follow the stated rules", "[engine][tokenizer]") {
+  const std::string mark = "\xE2\x96\x81";
+  const Opened twins(spm({"<unk>", mark, "a", "", "a", "", "ab", "b", "ab"}, {0, 0, 0, 0, 9, 0, -1, 0, 5},
+                         {2, 1, 1, 1, 1, 1, 1, 1, 1}));
+  REQUIRE(twins.status.ok());
+  CHECK(twins.encode("a") == Ids{1, 2});
+  CHECK(twins.encode("ab") == Ids{1, 6});
+  CHECK(twins.tokenizer.piece(3).empty());
+  CHECK(twins.tokenizer.piece(-1).empty());
+  CHECK(twins.tokenizer.piece(9).empty());
+  CHECK(twins.tokenizer.piece(INT32_MAX).empty());
+  CHECK(twins.tokenizer.find("") == kNoToken);
+
+  // Text never turns into a control token, even where one has the text that a merge would make.
+  const Opened control(spm({"<unk>", mark, "<", "s", ">", "<s", "<s>"}, std::vector<float>(7, 0),
+                           {2, 1, 1, 1, 1, 1, 3}));
+  REQUIRE(control.status.ok());
+  Ids ids;
+  REQUIRE(control.tokenizer.encode("<s>", {false, false}, &ids).ok());
+  CHECK(ids == Ids{1, 5, 4});
+  CHECK(control.encode("<s>") == Ids{6});
+
+  // Nor does the twin of a control token hide the plain one.
+  const Opened hidden(spm({"a", mark, "a"}, {0, 0, 0}, {3, 1, 1}));
+  REQUIRE(hidden.status.ok());
+  ids.clear();
+  REQUIRE(hidden.tokenizer.encode("a", {false, false}, &ids).ok());
+  CHECK(ids == Ids{1, 2});
+}
+
+TEST_CASE("merges that cannot be are skipped", "[engine][tokenizer]") {
+  const Texts merges = {"", " ", "a", "a ", " a", "x yz", "a b", "a b", "ab c", "b  c", "a b c"};
+  const Opened opened(bpe_vocabulary({"ab", "<|c|>"}, merges, "llama-bpe"));
+  REQUIRE(opened.status.ok());
+  CHECK(opened.encode("abc") == Ids{256, 'c'});
+}
+
+TEST_CASE("a byte without a token is an error that names it", "[engine][tokenizer]") {
+  GgufWriter writer;
+  writer.value("tokenizer.ggml.model", "gpt2").value("tokenizer.ggml.pre", "llama-bpe");
+  writer.value("tokenizer.ggml.tokens", Texts{"a", "c", "<unk>"}).value("tokenizer.ggml.merges", Texts{});
+  Ids ids;
+  const Opened holes(writer);
+  REQUIRE(holes.status.ok());
+  CHECK(holes.tokenizer.encode("abc", {}, &ids).code == Code::Unsupported);
+  CHECK(std::string(error_text()).find("byte 0x62 of \"abc\"") != std::string::npos);
+  writer.value("tokenizer.ggml.unknown_token_id", 2u);
+  const Opened unknown(writer);
+  REQUIRE(unknown.status.ok());
+  CHECK(unknown.encode("abc") == Ids{0, 2, 1});
+}
+
+TEST_CASE("a text too long is refused before it is read", "[engine][tokenizer]") {
+  const Opened opened(spm({"a"}, {0}, {}));
+  REQUIRE(opened.status.ok());
+  Ids ids;
+  CHECK(opened.tokenizer.encode({"a", kMaxTextBytes + 1}, {}, &ids).code == Code::Argument);
+  CHECK(ids.empty());
+}
+
+TEST_CASE("a hash table refuses entries that crowd one place", "[engine][tokenizer]") {
+  SlotTable table;
+  table.reserve(100000);
+  uint32_t inserted = 0;
+  while (table.insert(7, inserted)) ++inserted;
+  CHECK(inserted == SlotTable::kMaxProbes + 1);
+  CHECK(table.find(7, [](uint32_t i) { return i == SlotTable::kMaxProbes; }) == int32_t(SlotTable::kMaxProbes));
+  CHECK(table.find(7, [](uint32_t) { return false; }) == kNoToken);
+  table.replace(7, 99999, [](uint32_t i) { return i == 3; });
+  CHECK(table.find(7, [](uint32_t i) { return i == 99999; }) == 99999);
+}

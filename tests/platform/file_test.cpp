@@ -1,0 +1,57 @@
+// File: every way of opening something that is not a readable file is refused in words.
+#include "platform/file.h"
+
+#include <sys/stat.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <string>
+
+#include "support/gguf_writer.h"
+
+using namespace greta;
+
+static bool says(const char* part) { return std::string(error_text()).find(part) != std::string::npos; }
+
+TEST_CASE("a file is read at offsets and mapped", "[platform][file]") {
+  const test::TemporaryFolder folder;
+  File file;
+  REQUIRE(file.open(folder.write("a", "hello world").c_str()).ok());
+  CHECK(file.size() == 11);
+  char text[6] = {};
+  REQUIRE(file.read_at(6, text, 5).ok());
+  CHECK(std::string(text) == "world");
+  CHECK(file.read_at(11, text, 0).ok());
+
+  const uint8_t *pages = nullptr, *again = nullptr;
+  REQUIRE(file.map(&pages).ok());
+  CHECK(memcmp(pages, "hello world", 11) == 0);
+  File moved(std::move(file));
+  REQUIRE(moved.map(&again).ok());
+  CHECK(again == pages);
+  CHECK_FALSE(file.is_open());
+  CHECK(moved.read_at(0, text, 5).ok());
+
+  CHECK(moved.read_at(7, text, 5).code == Code::File);
+  CHECK(says("5 bytes at offset 7"));
+  CHECK(moved.read_at(UINT64_MAX, text, 5).code == Code::File);
+}
+
+TEST_CASE("what is no regular file is not opened", "[platform][file]") {
+  const test::TemporaryFolder folder;
+  File file;
+  CHECK(file.open((folder.path() + "/none").c_str()).code == Code::File);
+  CHECK(says("No such file"));
+  CHECK(file.open(folder.path().c_str()).code == Code::File);
+  CHECK(says("directory"));
+  const std::string pipe = folder.path() + "/pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(file.open(pipe.c_str()).code == Code::File);
+  CHECK(says("pipe"));
+  CHECK_FALSE(file.is_open());
+
+  REQUIRE(file.open(folder.write("empty", "").c_str()).ok());
+  const uint8_t* pages;
+  CHECK(file.map(&pages).code == Code::File);
+  CHECK(file.open(folder.path().c_str()).code == Code::Argument);
+}
