@@ -13,8 +13,8 @@ constexpr float kNone = -__builtin_inff();
 struct Head {
   const float* q;
   float* y;
-  float max, sum;                // of the positions so far; y is sum of exp(score - max) * value
-  float weight[kPageTokens];     // scores of one page, then their exponentials
+  float max, sum;             // of the positions so far; y is sum of exp(score - max) * value
+  float weight[kPageTokens];  // scores of one page, then their exponentials
 };
 
 struct Page {

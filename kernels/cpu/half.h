@@ -27,8 +27,8 @@ inline float f16_to_f32(uint16_t half) {
   const uint32_t sign = (half & 0x8000u) << 16;
   const uint32_t exponent = half & 0x7c00u;
   const uint32_t shifted = (half & 0x7fffu) << 13;
-  const uint32_t normal = shifted + (112u << 23);       // the two biases differ by 112
-  const uint32_t special = shifted + (224u << 23);      // infinity and NaN
+  const uint32_t normal = shifted + (112u << 23);   // the two biases differ by 112
+  const uint32_t special = shifted + (224u << 23);  // infinity and NaN
   // A denormal is its mantissa in units of 2^-24: set below 2^-14, then take 2^-14 away.
   const uint32_t denormal = bits_of(float_of(shifted + (113u << 23)) - float_of(113u << 23));
   const uint32_t magnitude = exponent == 0 ? denormal : exponent == 0x7c00u ? special : normal;

@@ -9,6 +9,7 @@ extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t gr
   for (uint32_t t = first_group; t < first_group + group_count && t < live; ++t) {
     const float* x = (const float*)b.x + uint64_t(t) * b.heads * b.head_width;
     for (uint32_t h = 0; h < b.heads; ++h)
-      write_head(step, step->row[t], b.pool, b.page_bytes, b.cache_type, h, x + h * b.head_width, b.head_width);
+      write_head(step, step->row[t], b.pool, b.page_bytes, b.cache_type, h, x + h * b.head_width,
+                 b.head_width);
   }
 }

@@ -33,7 +33,8 @@ struct Target {
   uint64_t stride;
 };
 
-void load_tokens(const MatmulBlock& b, const StepState* step, uint32_t first, uint32_t count, Tokens* tokens) {
+void load_tokens(const MatmulBlock& b, const StepState* step, uint32_t first, uint32_t count,
+                 Tokens* tokens) {
   tokens->first = first;
   tokens->count = count;
   for (uint32_t t = 0; t < count; ++t) {

@@ -13,7 +13,8 @@ inline Philox philox4x32(Philox counter, uint32_t key0, uint32_t key1) {
   Philox c = counter;
   for (uint32_t round = 0; round < 10; ++round) {
     const uint64_t a = uint64_t(0xd2511f53u) * c.word[0], b = uint64_t(0xcd9e8d57u) * c.word[2];
-    c = {{uint32_t(b >> 32) ^ c.word[1] ^ key0, uint32_t(b), uint32_t(a >> 32) ^ c.word[3] ^ key1, uint32_t(a)}};
+    c = {{uint32_t(b >> 32) ^ c.word[1] ^ key0, uint32_t(b), uint32_t(a >> 32) ^ c.word[3] ^ key1,
+          uint32_t(a)}};
     key0 += 0x9e3779b9u;
     key1 += 0xbb67ae85u;
   }

@@ -53,7 +53,8 @@ enum CacheType : uint32_t {
 inline uint32_t cache_head_bytes(uint32_t type, uint32_t width) {
   switch (type) {
 #define CACHE_TYPE(name) \
-  case kCache_##name: return width / name::kBlock * name::kBlockBytes;
+  case kCache_##name:    \
+    return width / name::kBlock * name::kBlockBytes;
 #include "kernels/abi/cache_types.def"
 #undef CACHE_TYPE
   }
@@ -63,7 +64,8 @@ inline uint32_t cache_head_bytes(uint32_t type, uint32_t width) {
 inline void cache_store(uint32_t type, const float* x, uint32_t width, uint8_t* to) {
   switch (type) {
 #define CACHE_TYPE(name) \
-  case kCache_##name: return cache_store<name>(x, width, to);
+  case kCache_##name:    \
+    return cache_store<name>(x, width, to);
 #include "kernels/abi/cache_types.def"
 #undef CACHE_TYPE
   }
@@ -72,15 +74,16 @@ inline void cache_store(uint32_t type, const float* x, uint32_t width, uint8_t* 
 inline void cache_load(uint32_t type, const uint8_t* from, uint32_t width, float* x) {
   switch (type) {
 #define CACHE_TYPE(name) \
-  case kCache_##name: return cache_load<name>(from, width, x);
+  case kCache_##name:    \
+    return cache_load<name>(from, width, x);
 #include "kernels/abi/cache_types.def"
 #undef CACHE_TYPE
   }
 }
 
 // Writes head `h` of the token in `row` into its page.
-inline void write_head(const StepState* step, const StepRow& row, uint64_t pool, uint32_t page_bytes, uint32_t type,
-                       uint32_t h, const float* x, uint32_t width) {
+inline void write_head(const StepState* step, const StepRow& row, uint64_t pool, uint32_t page_bytes,
+                       uint32_t type, uint32_t h, const float* x, uint32_t width) {
   const uint64_t page = page_of(step, row.sequence, row.position);
   const uint64_t slot = uint64_t(h) * kPageTokens + row.position % kPageTokens;
   cache_store(type, x, width, (uint8_t*)pool + page * page_bytes + slot * cache_head_bytes(type, width));

@@ -4,6 +4,6 @@
 #include <stdint.h>
 
 struct Scratch {
-  uint8_t* data;   // 64-byte aligned
+  uint8_t* data;  // 64-byte aligned
   uint64_t bytes;
 };

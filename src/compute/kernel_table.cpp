@@ -67,7 +67,8 @@ Layout preferred_layout(QuantType type, const RowFilter& filter) {
   const KernelRow* best = nullptr;
   for (const KernelRow& row : kRows) {
     if (row.type != type || row.op_count != 1 || row.ops[0] != Op::Matmul || !usable(row, filter)) continue;
-    const bool better = !best || row.rank > best->rank || (row.rank == best->rank && row.layout == Layout::Gguf);
+    const bool better =
+        !best || row.rank > best->rank || (row.rank == best->rank && row.layout == Layout::Gguf);
     if (better) best = &row;
   }
   return best ? best->layout : Layout::Gguf;

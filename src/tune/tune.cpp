@@ -17,11 +17,12 @@ static void describe(std::span<const Call> calls, char* text, size_t bytes) {
     if (call.weight.n && (!weight || call.op == Op::Matmul)) weight = &call.weight;
   }
   if (weight)
-    snprintf(text + used, bytes - used, " [%u][%u] %s%s", weight->n, weight->depth, quant_info(weight->type).name,
-             weight->layout == Layout::Packed ? " packed" : "");
+    snprintf(text + used, bytes - used, " [%u][%u] %s%s", weight->n, weight->depth,
+             quant_info(weight->type).name, weight->layout == Layout::Packed ? " packed" : "");
 }
 
-Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter, const KernelRow** out) {
+Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
+                  const KernelRow** out) {
   clear_error_text();
   const KernelRow* rows[kMaxCandidates];
   const uint32_t count = find_rows(calls, bucket, filter, rows);

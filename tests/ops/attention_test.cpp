@@ -95,13 +95,14 @@ void check_shape(OpRig& rig, const Shape& shape, const Live& live, Random& rando
   call.window = shape.window;
 
   const reference::Attention oracle{shape.heads, shape.kv_heads, shape.key_width, shape.value_width,
-                                    call.scale, shape.softcap, shape.window};
+                                    call.scale,  shape.softcap,  shape.window};
   Values expected;
   for (uint32_t t = 0; t < live.tokens; ++t) {
     const StepRow& row = steps.rows[t];
     const auto upto = [&](const Cache& cache) {
       const Values& all = cache.by_sequence[row.sequence];
-      return Values(all.begin(), all.begin() + ptrdiff_t(size_t(row.position + 1) * cache.heads * cache.width));
+      return Values(all.begin(),
+                    all.begin() + ptrdiff_t(size_t(row.position + 1) * cache.heads * cache.width));
     };
     const auto* from = &q[size_t(t) * q_width];
     const Values y = reference::attention(to_values({from, from + q_width}), upto(keys), upto(values),
@@ -120,9 +121,9 @@ TEST_CASE("attention: every row agrees with float64", "[ops]") {
   Random random(1);
   for (uint32_t type = 0; type < kCacheTypeCount; ++type) {
     const Shape shapes[] = {
-        {1, 1, 8, 8, 0, 0, false, type, type},      {8, 4, 64, 64, 0, 0, false, type, type},
-        {4, 4, 7, 33, 0, 30, true, type, 0},        {34, 2, 20, 16, 40, 0, false, 0, type},
-        {6, 3, 128, 96, 64, 20, true, type, type},  {2, 1, 576, 512, 1, 0, false, type, type},
+        {1, 1, 8, 8, 0, 0, false, type, type},     {8, 4, 64, 64, 0, 0, false, type, type},
+        {4, 4, 7, 33, 0, 30, true, type, 0},       {34, 2, 20, 16, 40, 0, false, 0, type},
+        {6, 3, 128, 96, 64, 20, true, type, type}, {2, 1, 576, 512, 1, 0, false, type, type},
     };
     for (const Shape& shape : shapes)
       for (const Live& live : {kLive[0], kLive[1], kLive[2], kLive[3]}) check_shape(rig, shape, live, random);
@@ -134,8 +135,9 @@ TEST_CASE("attention: every row agrees with float64", "[ops]") {
 TEST_CASE("kv_write: the cache holds the nearest values of its type", "[ops]") {
   OpRig rig;
   // Ties to even, the largest halves and beyond, denormals, zeros of both signs.
-  const std::vector<float> x = {0.f,      -0.f,     1.f,      1.00048828125f, 1.00146484375f, 65504.f, 65519.f, 65520.f,
-                                -1e30f,   1e-30f,   6e-8f,    2.9802322e-8f,  8.9406967e-8f,  6.1e-5f, 0.1f,    -3.3f};
+  const std::vector<float> x = {0.f,           -0.f,    1.f,    1.00048828125f, 1.00146484375f, 65504.f,
+                                65519.f,       65520.f, -1e30f, 1e-30f,         6e-8f,          2.9802322e-8f,
+                                8.9406967e-8f, 6.1e-5f, 0.1f,   -3.3f};
   for (uint32_t type = 0; type < kCacheTypeCount; ++type) {
     StepRows steps;
     steps.add(0, 0, 77);
@@ -156,7 +158,8 @@ TEST_CASE("kv_write: the cache holds the nearest values of its type", "[ops]") {
         uint8_t* at = &expected[uint64_t(steps.page(0, 77)) * call.page_bytes + (slot * 8 + i % 8) * bytes];
         const double value = reference::cached(x[i], kCacheTypes[type]);
         const float exact = float(value);
-        const uint16_t half = std::isinf(value) ? uint16_t(value < 0 ? 0xfc00 : 0x7c00) : reference::half_bits(value);
+        const uint16_t half =
+            std::isinf(value) ? uint16_t(value < 0 ? 0xfc00 : 0x7c00) : reference::half_bits(value);
         memcpy(at, bytes == 4 ? (const void*)&exact : (const void*)&half, bytes);
       }
       REQUIRE(pool == expected);

@@ -18,8 +18,8 @@ TEST_CASE("convert: every row gives the q8 form byte for byte", "[ops]") {
         if (depth > 32)
           for (uint32_t i = 0; i < 32; ++i) x[32 + i] *= 1e-36f;  // a scale near the smallest
         const uint64_t row_bytes = q8_row_bytes(uint64_t(depth));
-        Call call = row_call(Op::Convert, put_rows(rig, x, live.bucket, depth), rig.room(live.bucket * row_bytes),
-                             steps.put(rig));
+        Call call = row_call(Op::Convert, put_rows(rig, x, live.bucket, depth),
+                             rig.room(live.bucket * row_bytes), steps.put(rig));
         call.form = Form::Q8;
         call.width = depth;
         if (gather) call.rows_of = kRowsGather;
@@ -28,7 +28,8 @@ TEST_CASE("convert: every row gives the q8 form byte for byte", "[ops]") {
           rig.run({&call, 1}, *row, live.bucket);
           const auto y = rig.get<uint8_t>(call.slot[kY]);
           for (uint32_t t = 0, at = 0; t < live.tokens; t += gather ? 2 : 1, at += uint32_t(row_bytes)) {
-            const auto expected = reference::convert_q8({&x[size_t(t) * depth], &x[size_t(t) * depth] + depth});
+            const auto expected =
+                reference::convert_q8({&x[size_t(t) * depth], &x[size_t(t) * depth] + depth});
             // The planes; what lies between them is nobody's.
             const uint32_t scales = depth / 32 * 4, sums = depth / 16 * 2;
             const auto same = [&](uint32_t from, uint32_t count) {
@@ -80,7 +81,8 @@ TEST_CASE("convert: packed weights hold the same values, in pieces or at once", 
         const uint64_t to = tensor_bytes(stored.type, Layout::Packed, first, width, 1);
         pack.weight.slice = {tensor.slice.buffer, tensor.slice.offset + to,
                              tensor_bytes(stored.type, Layout::Packed, rows, width, 1)};
-        pack.slot[kX] = {source.buffer, source.offset + from, quant_bytes(stored.type, uint64_t(rows) * width)};
+        pack.slot[kX] = {source.buffer, source.offset + from,
+                         quant_bytes(stored.type, uint64_t(rows) * width)};
         pack.slot[kY] = pack.weight.slice;
         rig.run_plain(pack, 1);
       }

@@ -33,8 +33,8 @@ TEST_CASE("kernel table: every bucket has a row for each type in its preferred l
             call.experts = 4;
             call.used = 2;
             const KernelRow* rows[16];
-            INFO(op_name(op) << " " << quant_info(type).name << " bucket " << bucket << " features " << features
-                             << (exact ? " exact" : "") << ": " << error_text());
+            INFO(op_name(op) << " " << quant_info(type).name << " bucket " << bucket << " features "
+                             << features << (exact ? " exact" : "") << ": " << error_text());
             const uint32_t count = find_rows({&call, 1}, bucket, filter, rows);
             CHECK(count > 0);
             for (uint32_t i = 0; exact && i < count; ++i) CHECK(rows[i]->rank == 0);
@@ -46,7 +46,8 @@ TEST_CASE("kernel table: plain rows cover every op, and names say what a row is"
     const auto rows = kernel_table();
     INFO(op_name(Op(op)));
     CHECK(std::any_of(rows.begin(), rows.end(), [&](const KernelRow& row) {
-      return row.op_count == 1 && row.ops[0] == Op(op) && row.rank == 0 && !row.needs && !strcmp(row.backend, "cpu");
+      return row.op_count == 1 && row.ops[0] == Op(op) && row.rank == 0 && !row.needs &&
+             !strcmp(row.backend, "cpu");
     }));
   }
   for (const KernelRow& row : kernel_table()) {

@@ -30,7 +30,8 @@ TEST_CASE("embed: every row gives the decoded values exactly", "[ops]") {
       REQUIRE(written == live.tokens);
       for (size_t t = 0; t < tokens.size(); ++t) {
         const StepRow& row = steps.rows[t];
-        REQUIRE(logged[steps.page(row.sequence, row.position) * kPageTokens + row.position % kPageTokens] == tokens[t]);
+        REQUIRE(logged[steps.page(row.sequence, row.position) * kPageTokens + row.position % kPageTokens] ==
+                tokens[t]);
       }
       rig.reset();
     }

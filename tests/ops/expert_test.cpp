@@ -9,7 +9,9 @@ namespace greta::test {
 TEST_CASE("route: every row chooses the experts of float64", "[ops]") {
   OpRig rig;
   Random random(1);
-  struct Shape { uint32_t experts, used; };
+  struct Shape {
+    uint32_t experts, used;
+  };
   for (const Live& live : kLive)
     for (const Shape& shape : {Shape{1, 1}, Shape{8, 2}, Shape{60, 60}, Shape{512, 10}})
       for (const uint32_t normalise : {0u, 1u}) {
@@ -42,8 +44,8 @@ TEST_CASE("route: NaN among the logits still gives experts that exist", "[ops]")
   OpRig rig;
   StepRows steps;
   steps.add_tokens(2);
-  Call call = row_call(Op::Route, rig.put(std::vector<float>{NAN, 1, NAN, 0, NAN, NAN, NAN, NAN}), rig.room(2 * 3 * 4),
-                       steps.put(rig));
+  Call call = row_call(Op::Route, rig.put(std::vector<float>{NAN, 1, NAN, 0, NAN, NAN, NAN, NAN}),
+                       rig.room(2 * 3 * 4), steps.put(rig));
   call.slot[kY2] = rig.room(2 * 3 * 4);
   call.experts = 4;
   call.used = 3;

@@ -46,7 +46,8 @@ class MatmulCase {
     table_ = rig.put(table);
     page_bytes_ = uint32_t(shape.n * kPageTokens * (cache_type ? 2 : 4));
     pool_ = rig.room(uint64_t(page_bytes_) * steps_.pool_pages());
-    for (Slice* slice : {&normed_, &y_, &y2_, &out_}) *slice = rig.room(size_t(shape.bucket) * std::max(shape.n, shape.depth) * 4);
+    for (Slice* slice : {&normed_, &y_, &y2_, &out_})
+      *slice = rig.room(size_t(shape.bucket) * std::max(shape.n, shape.depth) * 4);
   }
 
   // The calls of a sequence like "norm+matmul+rope"; intermediate results go through normed, y and y2.
@@ -75,7 +76,8 @@ class MatmulCase {
     Values h = sequence.starts_with("norm") ? reference::norm(x, to_values(gain_values_), kEpsilon) : x;
     Values y = reference::matmul(gate_matrix_.values, h, shape_.depth);
     if (sequence.ends_with("gate"))
-      y = reference::gate(y, reference::matmul(up_matrix_.values, h, shape_.depth), reference::Activation::Silu);
+      y = reference::gate(y, reference::matmul(up_matrix_.values, h, shape_.depth),
+                          reference::Activation::Silu);
     if (sequence.ends_with("add")) y = reference::add(to_values(residual_values_), y, 1);
     if (sequence.find("rope") != std::string::npos) {
       Ids positions;
@@ -195,14 +197,18 @@ class MatmulCase {
   Tensor gain_, weight_, weight2_;
 };
 
-const char* const kSequences[] = {"matmul", "norm+matmul", "matmul+add", "norm+matmul+rope",
-                                  "norm+matmul+kv_write", "norm+matmul+rope+kv_write",
+const char* const kSequences[] = {"matmul",
+                                  "norm+matmul",
+                                  "matmul+add",
+                                  "norm+matmul+rope",
+                                  "norm+matmul+kv_write",
+                                  "norm+matmul+rope+kv_write",
                                   "norm+matmul+matmul+gate"};
 
 // Outliers and extreme scales leave the rounding of q8 activations without a useful bound, and a
 // norm inside the row hides the form it rounds to: then only Gaussian data is held to limit B.
-void check_row(OpRig& rig, MatmulCase& c, const std::string& sequence, const KernelRow& row, const Shape& shape,
-               uint32_t cache_type) {
+void check_row(OpRig& rig, MatmulCase& c, const std::string& sequence, const KernelRow& row,
+               const Shape& shape, uint32_t cache_type) {
   std::vector<Call> calls = c.calls(sequence);
   Values x = c.x();
   const bool q8 = row.form == Form::Q8, given_q8 = q8 && calls[0].op == Op::Matmul;
@@ -217,15 +223,17 @@ void check_row(OpRig& rig, MatmulCase& c, const std::string& sequence, const Ker
   rig.run(calls, row, shape.bucket);
   if (q8 && !given_q8 && !tame) return;
   double limit = matmul_limit(row, given_q8);
-  if (shape.n * shape.live < 8) limit *= 10;  // one sum that cancels is not averaged out
+  if (shape.n * shape.live < 8) limit *= 10;      // one sum that cancels is not averaged out
   if (cache_type) limit = std::max(limit, 1e-6);  // f16 keeps 11 bits: (2^-12)^2 / 3 is 2e-8
-  const std::string what = std::string(row.name) + " " + sequence + " n " + std::to_string(shape.n) + " depth " +
-                           std::to_string(shape.depth) + " bucket " + std::to_string(shape.bucket);
+  const std::string what = std::string(row.name) + " " + sequence + " n " + std::to_string(shape.n) +
+                           " depth " + std::to_string(shape.depth) + " bucket " +
+                           std::to_string(shape.bucket);
   require_close(c.output(sequence), c.expected(sequence, x), limit, what);
   if (given_q8 && tame) require_close(c.output(sequence), c.expected(sequence, c.x()), 5e-5, what + " (B)");
 }
 
-void check_shape(OpRig& rig, const Stored& stored, const Shape& shape, Random& random, uint32_t cache_type = 0) {
+void check_shape(OpRig& rig, const Stored& stored, const Shape& shape, Random& random,
+                 uint32_t cache_type = 0) {
   if (shape.depth % quant_info(stored.type).block) return;
   MatmulCase c(rig, stored, shape, random, cache_type);
   for (const char* sequence : kSequences) {
@@ -233,7 +241,8 @@ void check_shape(OpRig& rig, const Stored& stored, const Shape& shape, Random& r
     if (heads && shape.n % kHeadWidth) continue;
     if (cache_type && !strstr(sequence, "kv_write")) continue;
     const std::vector<Call> calls = c.calls(sequence);
-    for (const KernelRow* row : rig.rows(calls, shape.bucket)) check_row(rig, c, sequence, *row, shape, cache_type);
+    for (const KernelRow* row : rig.rows(calls, shape.bucket))
+      check_row(rig, c, sequence, *row, shape, cache_type);
   }
   rig.reset();
 }
@@ -246,10 +255,12 @@ TEST_CASE("matmul: every row agrees with float64", "[ops]") {
   OpRig rig;
   Random random(1);
   const Shape shapes[] = {
-      {1, 256, 1, 1, false, kPlain},    {3, 512, 2, 1, false, kPlain},    {31, 256, 4, 3, true, kPlain},
-      {96, 768, 8, 7, false, kPlain},   {64, 256, 1, 1, true, kExtreme},  {33, 96, 16, 13, true, kPlain},
-      {5, 7, 8, 8, false, kPlain},      {17, 100, 4, 4, true, kPlain},    {48, 256, 32, 31, false, kExtreme},
-      {80, 512, 128, 77, false, kPlain}, {16, 256, 512, 300, false, kPlain}, {32, 1024, 1, 1, false, kPlain},
+      {1, 256, 1, 1, false, kPlain},      {3, 512, 2, 1, false, kPlain},
+      {31, 256, 4, 3, true, kPlain},      {96, 768, 8, 7, false, kPlain},
+      {64, 256, 1, 1, true, kExtreme},    {33, 96, 16, 13, true, kPlain},
+      {5, 7, 8, 8, false, kPlain},        {17, 100, 4, 4, true, kPlain},
+      {48, 256, 32, 31, false, kExtreme}, {80, 512, 128, 77, false, kPlain},
+      {16, 256, 512, 300, false, kPlain}, {32, 1024, 1, 1, false, kPlain},
   };
   for (const Stored& stored : stored_types(rig, Op::Matmul))
     for (const Shape& shape : shapes) check_shape(rig, stored, shape, random);

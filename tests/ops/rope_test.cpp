@@ -8,7 +8,9 @@ namespace greta::test {
 TEST_CASE("rope: every row agrees with float64", "[ops]") {
   OpRig rig;
   Random random(1);
-  struct Shape { uint32_t heads, head_width, rope_width; };
+  struct Shape {
+    uint32_t heads, head_width, rope_width;
+  };
   for (const Live& live : kLive)
     for (const Shape& shape : {Shape{1, 2, 2}, Shape{3, 64, 64}, Shape{4, 48, 20}})
       for (const uint32_t halves : {0u, 1u}) {
@@ -32,8 +34,9 @@ TEST_CASE("rope: every row agrees with float64", "[ops]") {
         call.width = shape.head_width;
         call.rope_width = shape.rope_width;
         call.rope_halves = halves;
-        const Values expected = reference::rope(to_values(x), positions, to_values(table),
-                                                {shape.heads, shape.head_width, shape.rope_width, halves == 1});
+        const Values expected =
+            reference::rope(to_values(x), positions, to_values(table),
+                            {shape.heads, shape.head_width, shape.rope_width, halves == 1});
         for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
           call.slot[kX] = call.slot[kY] = put_rows(rig, x, live.bucket, width);
           rig.run({&call, 1}, *row, live.bucket);

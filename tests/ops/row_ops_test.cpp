@@ -1,8 +1,8 @@
 // The ops that work value by value or row by row: norm, gate, add, softcap, combine.
+#include "support/row_ops.h"
+
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
-
-#include "support/row_ops.h"
 
 namespace greta::test {
 
@@ -22,7 +22,8 @@ TEST_CASE("norm: every row agrees with float64", "[ops]") {
         call.width = width;
         call.heads = heads;
         call.epsilon = 1e-5f;
-        check_rows(rig, call, live.bucket, reference::norm(to_values(x), to_values(gain), call.epsilon), 1e-12);
+        check_rows(rig, call, live.bucket, reference::norm(to_values(x), to_values(gain), call.epsilon),
+                   1e-12);
         if (live.bucket == 8) check_repeats(rig, call, live.bucket);
         rig.reset();
       }
@@ -51,7 +52,8 @@ TEST_CASE("norm: gathers the rows that have outputs, takes rows of zeros, works 
   call.slot[kX] = call.slot[kY] = put_rows(rig, {x.begin(), x.begin() + 2 * width}, 8, width);
   rig.run_plain(call, 8);
   const Values two = to_values({x.begin(), x.begin() + 2 * width});
-  require_close(rig.get<float>(call.slot[kY]), reference::norm(two, to_values(gain), call.epsilon), 1e-12, "in place");
+  require_close(rig.get<float>(call.slot[kY]), reference::norm(two, to_values(gain), call.epsilon), 1e-12,
+                "in place");
 }
 
 TEST_CASE("gate: every row agrees with float64", "[ops]") {
@@ -161,7 +163,8 @@ TEST_CASE("combine: every row agrees with float64", "[ops]") {
         call.slot[kX2] = put_rows(rig, weights, live.bucket, used);
         call.width = width;
         call.used = used;
-        check_rows(rig, call, live.bucket, reference::combine(to_values(x), to_values(weights), width, used), 1e-11);
+        check_rows(rig, call, live.bucket, reference::combine(to_values(x), to_values(weights), width, used),
+                   1e-11);
         if (live.bucket == 8) check_repeats(rig, call, live.bucket);
         rig.reset();
       }

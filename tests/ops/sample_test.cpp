@@ -78,10 +78,17 @@ TEST_CASE("sample: every row draws what float64 draws", "[ops]") {
   OpRig rig;
   Random random(1);
   const reference::Sampling all[] = {
-      {0, 0, 0, 0, 0, 0, 0},               {1, 0, 0, 0, 0, 0, 1},          {0.7, 0, 0, 0, 40, 0, 2},
-      {1.3, 0.9, 0, 0, 0, 0, 3},           {1, 0, 0.05, 0, 0, 0, 4},       {0.8, 0.95, 0.02, 1.3, 40, 64, 5},
-      {0, 0, 0, 1.5, 0, 256, 6},           {1, 0.5, 0, 1.1, 3, 1000, 7},   {1, 1, 0, 1, 1, 8, 0x123456789abcdef0},
-      {2, 0.999, 0.5, 0, 100000, 0, 9},    {0.01, 0, 0, 0, 2, 0, 10},
+      {0, 0, 0, 0, 0, 0, 0},
+      {1, 0, 0, 0, 0, 0, 1},
+      {0.7, 0, 0, 0, 40, 0, 2},
+      {1.3, 0.9, 0, 0, 0, 0, 3},
+      {1, 0, 0.05, 0, 0, 0, 4},
+      {0.8, 0.95, 0.02, 1.3, 40, 64, 5},
+      {0, 0, 0, 1.5, 0, 256, 6},
+      {1, 0.5, 0, 1.1, 3, 1000, 7},
+      {1, 1, 0, 1, 1, 8, 0x123456789abcdef0},
+      {2, 0.999, 0.5, 0, 100000, 0, 9},
+      {0.01, 0, 0, 0, 2, 0, 10},
   };
   uint32_t draws = 0, near = 0;
   for (const reference::Sampling& params : all)
@@ -95,10 +102,13 @@ TEST_CASE("sample: every row draws what float64 draws", "[ops]") {
           for (uint32_t s = 0; s < positions.size(); ++s, ++draws) {
             const auto* from = &logits[size_t(s) * vocab];
             const auto expected = reference::sample({from, from + vocab}, c.history[s], positions[s], params);
-            INFO(row->name << " vocab " << vocab << " temperature " << params.temperature << " top_k " << params.top_k
-                           << " top_p " << params.top_p << " min_p " << params.min_p << " margin " << expected.margin);
-            if (expected.margin > 1e-6) CHECK(chosen[s] == expected.id);
-            else ++near;
+            INFO(row->name << " vocab " << vocab << " temperature " << params.temperature << " top_k "
+                           << params.top_k << " top_p " << params.top_p << " min_p " << params.min_p
+                           << " margin " << expected.margin);
+            if (expected.margin > 1e-6)
+              CHECK(chosen[s] == expected.id);
+            else
+              ++near;
           }
           for (size_t s = positions.size(); s < kMaxStepSequences; ++s) REQUIRE(chosen[s] == ~0u);
         }
@@ -111,10 +121,14 @@ TEST_CASE("sample: every row draws what float64 draws", "[ops]") {
 TEST_CASE("sample: equal logits give the lowest id, NaN and infinity give some id", "[ops]") {
   OpRig rig;
   Random random(2);
-  const reference::Sampling greedy{0, 0, 0, 0, 0, 0, 0}, filtered{1, 0.9, 0.1, 1.2, 5, 64, 1}, free{1, 0, 0, 0, 0, 0, 1};
+  const reference::Sampling greedy{0, 0, 0, 0, 0, 0, 0}, filtered{1, 0.9, 0.1, 1.2, 5, 64, 1},
+      free{1, 0, 0, 0, 0, 0, 1};
   const float inf = INFINITY;
-  const std::vector<float> rows[] = {{1, 3, 3, 3, 2, 0}, {NAN, NAN, NAN, NAN, NAN, NAN}, {-inf, -inf, -inf, -inf, -inf, -inf},
-                                     {NAN, 1, inf, inf, -inf, 0}, {-inf, -inf, -inf, -inf, 2, -inf}};
+  const std::vector<float> rows[] = {{1, 3, 3, 3, 2, 0},
+                                     {NAN, NAN, NAN, NAN, NAN, NAN},
+                                     {-inf, -inf, -inf, -inf, -inf, -inf},
+                                     {NAN, 1, inf, inf, -inf, 0},
+                                     {-inf, -inf, -inf, -inf, 2, -inf}};
   for (const auto& logits : rows)
     for (const auto& params : {greedy, filtered, free}) {
       SampleCase c(rig, logits, 6, params, {70}, random);
@@ -123,7 +137,8 @@ TEST_CASE("sample: equal logits give the lowest id, NaN and infinity give some i
         REQUIRE(id < 6);
         if (&logits == &rows[0] && params.temperature == 0) REQUIRE(id == 1);
         if (&logits == &rows[3] && params.temperature == 0) REQUIRE(id == 2);
-        if (&logits == &rows[4] && params.repeat_penalty == 0) REQUIRE(id == 4);  // masked tokens are never drawn
+        if (&logits == &rows[4] && params.repeat_penalty == 0)
+          REQUIRE(id == 4);  // masked tokens are never drawn
       }
     }
 }
@@ -133,7 +148,8 @@ TEST_CASE("sample: the last output of a sequence decides", "[ops]") {
   StepRows steps;
   for (uint32_t t = 0; t < 3; ++t) steps.add(0, 5 % steps.sequences, t, true);
   steps.params[1] = {};
-  Call call = row_call(Op::Sample, rig.put(std::vector<float>{9, 0, 0, 0, 9, 0, 0, 0, 9}), {}, steps.put(rig));
+  Call call =
+      row_call(Op::Sample, rig.put(std::vector<float>{9, 0, 0, 0, 9, 0, 0, 0, 9}), {}, steps.put(rig));
   call.slot[kScratch] = rig.room(9 * 8);
   call.vocab = 3;
   for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
@@ -148,34 +164,30 @@ TEST_CASE("sample: the last output of a sequence decides", "[ops]") {
 TEST_CASE("sample: many draws follow the distribution", "[ops]") {
   OpRig rig;
   const std::vector<float> logits = {0, 1, 2, -1, 0.5f, 1.5f, -2, 0.25f};
-  const uint32_t vocab = 8, draws = 20000;
+  const uint32_t vocab = 8, together = kMaxStepSequences, launches = 400;
   double total = 0, chi_square = 0;
   for (const float logit : logits) total += std::exp(logit);
-  StepRows steps(1, 8);
-  const Slice device_logits = rig.put(logits), scratch = rig.room(vocab * 8);
+  std::vector<float> all;
+  for (uint32_t s = 0; s < together; ++s) all.insert(all.end(), logits.begin(), logits.end());
   std::vector<uint32_t> counts(vocab);
-  steps.add(0, 0, 0, true);
-  steps.params[0].temperature = 1;
-  Call call = row_call(Op::Sample, device_logits, {}, steps.put(rig));
-  call.slot[kScratch] = scratch;
-  call.vocab = vocab;
-  auto bytes = rig.get<uint8_t>(call.slot[kStep]);
-  const KernelRow* row = rig.plain_row({&call, 1}, 1);
-  for (uint32_t i = 0; i < draws; ++i) {
-    memcpy(&bytes[offsetof(StepState, row) + offsetof(StepRow, position)], &i, 4);
+  for (uint32_t launch = 0; launch < launches; ++launch) {
+    StepRows steps(together, 8);
+    for (uint32_t s = 0; s < together; ++s) {
+      steps.add(0, s, launch, true);
+      steps.params[s].temperature = 1;
+      steps.params[s].seed_low = s;
+    }
+    Call call = row_call(Op::Sample, rig.put(all), {}, steps.put(rig));
+    call.slot[kScratch] = rig.room(all.size() * 8);
+    call.vocab = vocab;
+    rig.run_plain(call, together);
+    StepState state;
+    memcpy(&state, rig.get<uint8_t>(call.slot[kStep]).data(), sizeof state);
+    for (uint32_t s = 0; s < together; ++s) ++counts.at(state.last_token[s]);
     rig.reset();
-    call.slot[kX] = rig.put(logits);
-    call.slot[kScratch] = rig.room(vocab * 8);
-    call.slot[kStep] = rig.put(bytes);
-    rig.run({&call, 1}, *row, 1);
-    uint32_t id;
-    const auto after = rig.get<uint8_t>(call.slot[kStep]);
-    memcpy(&id, &after[offsetof(StepState, last_token)], 4);
-    REQUIRE(id < vocab);
-    ++counts[id];
   }
   for (uint32_t i = 0; i < vocab; ++i) {
-    const double expected = draws * std::exp(logits[i]) / total;
+    const double expected = together * launches * std::exp(logits[i]) / total;
     chi_square += (counts[i] - expected) * (counts[i] - expected) / expected;
   }
   REQUIRE(chi_square < 24.3);  // 7 degrees of freedom, one in a thousand

@@ -8,7 +8,8 @@ Values matmul_expert(const Values& weight, const Values& x, const Ids& ids, cons
     const size_t x_row = shape.x_slots == 1 ? slot / shape.used : slot;
     for (size_t n = 0; n < shape.n; ++n)
       for (size_t k = 0; k < shape.depth; ++k)
-        y[slot * shape.n + n] += weight[(size_t(ids[slot]) * shape.n + n) * shape.depth + k] * x[x_row * shape.depth + k];
+        y[slot * shape.n + n] +=
+            weight[(size_t(ids[slot]) * shape.n + n) * shape.depth + k] * x[x_row * shape.depth + k];
   }
   return y;
 }

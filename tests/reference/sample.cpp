@@ -18,8 +18,8 @@ double uniform(uint64_t seed, uint32_t position) {
   uint32_t c[4] = {position, 0, 0, 0}, key[2] = {uint32_t(seed), uint32_t(seed >> 32)};
   for (int round = 0; round < 10; ++round) {
     const uint64_t a = c[0] * uint64_t(0xD2511F53), b = c[2] * uint64_t(0xCD9E8D57);
-    const uint32_t next[4] = {uint32_t(b >> 32) ^ c[1] ^ key[0], uint32_t(b), uint32_t(a >> 32) ^ c[3] ^ key[1],
-                              uint32_t(a)};
+    const uint32_t next[4] = {uint32_t(b >> 32) ^ c[1] ^ key[0], uint32_t(b),
+                              uint32_t(a >> 32) ^ c[3] ^ key[1], uint32_t(a)};
     std::copy(next, next + 4, c);
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
@@ -27,7 +27,8 @@ double uniform(uint64_t seed, uint32_t position) {
   return (c[0] >> 8) / 16777216.0;
 }
 
-std::vector<Candidate> penalised(const std::vector<float>& logits, const Ids& recent, const Sampling& params) {
+std::vector<Candidate> penalised(const std::vector<float>& logits, const Ids& recent,
+                                 const Sampling& params) {
   std::vector<Candidate> all;
   for (size_t i = 0; i < logits.size(); ++i) all.push_back({double(logits[i]), uint32_t(i)});
   if (params.repeat_penalty <= 0) return all;

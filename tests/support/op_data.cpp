@@ -32,7 +32,8 @@ double nmse(const std::vector<float>& y, const Values& reference) {
   return size > 0 ? error / size : error;
 }
 
-void require_close(const std::vector<float>& y, const Values& reference, double limit, const std::string& what) {
+void require_close(const std::vector<float>& y, const Values& reference, double limit,
+                   const std::string& what) {
   INFO(what << ": NMSE " << nmse(y, reference) << " of at most " << limit);
   REQUIRE(y.size() >= reference.size());
   REQUIRE(nmse(y, reference) <= limit);  // a NaN fails too
@@ -47,18 +48,25 @@ void require_close(const std::vector<float>& y, const Values& reference, double 
 static double block_size(Scales scales, size_t block, Random& random) {
   if (scales == Scales::Plain) return random() % 2 ? 1 : 0.5;
   switch (block % 5) {
-    case 0: return 0;
-    case 1: return 4e6;    // d at the largest half
-    case 2: return 1e-5;   // d a denormal half
-    case 3: return -1;     // d and dmin negative
-    default: return 1;
+    case 0:
+      return 0;
+    case 1:
+      return 4e6;  // d at the largest half
+    case 2:
+      return 1e-5;  // d a denormal half
+    case 3:
+      return -1;  // d and dmin negative
+    default:
+      return 1;
   }
 }
 
-Matrix random_matrix(QuantType type, uint32_t n, uint32_t depth, uint32_t count, Scales scales, Random& random) {
+Matrix random_matrix(QuantType type, uint32_t n, uint32_t depth, uint32_t count, Scales scales,
+                     Random& random) {
   const reference::Quant& quant = *reference::find_quant(quant_info(type).name);
   const size_t blocks = size_t(n) * depth * count / quant.block;
-  Matrix matrix{type, n, depth, count, std::vector<uint8_t>(blocks * quant.bytes), Values(blocks * quant.block)};
+  Matrix matrix{
+      type, n, depth, count, std::vector<uint8_t>(blocks * quant.bytes), Values(blocks * quant.block)};
   for (uint8_t& byte : matrix.bytes) byte = uint8_t(random());
   for (size_t b = 0; b < blocks; ++b) {
     uint8_t* block = &matrix.bytes[b * quant.bytes];
@@ -88,7 +96,8 @@ Tensor put_matrix(OpRig& rig, const Matrix& matrix, Layout layout) {
     call.weight.count = 1;
     const uint64_t bytes = tensor_bytes(matrix.type, layout, matrix.n, matrix.depth, 1);
     call.weight.slice = {tensor.slice.buffer, tensor.slice.offset + i * bytes, bytes};
-    call.slot[kX] = {source.buffer, source.offset + i * (source.bytes / matrix.count), source.bytes / matrix.count};
+    call.slot[kX] = {source.buffer, source.offset + i * (source.bytes / matrix.count),
+                     source.bytes / matrix.count};
     call.slot[kY] = call.weight.slice;
     rig.run_plain(call, 1);
   }

@@ -9,11 +9,11 @@ namespace greta::test {
 constexpr uint64_t kCanaryBytes = 256;
 constexpr uint8_t kCanary = 0xcb;
 
-#define RIG_REQUIRE(expression)                      \
-  do {                                               \
-    const Status rig_status = (expression);          \
-    INFO(error_text());                              \
-    REQUIRE(rig_status.ok());                        \
+#define RIG_REQUIRE(expression)             \
+  do {                                      \
+    const Status rig_status = (expression); \
+    INFO(error_text());                     \
+    REQUIRE(rig_status.ok());               \
   } while (0)
 
 struct OpRig::Room {
@@ -162,7 +162,10 @@ void OpRig::require_all_run(Op op) const {
 }
 
 StepRows::StepRows(uint32_t sequences, uint32_t pages)
-    : sequences(sequences), pages(pages), table(size_t(sequences) * pages, ~0u), params(kMaxStepSequences),
+    : sequences(sequences),
+      pages(pages),
+      table(size_t(sequences) * pages, ~0u),
+      params(kMaxStepSequences),
       last_token(kMaxStepSequences, ~0u) {}
 
 uint32_t StepRows::page(uint32_t sequence, uint32_t position) {

@@ -24,8 +24,8 @@ class OpRig {
 
   const DeviceInfo& info() const;
 
-  Slice room(uint64_t bytes);                    // all bytes 0xff: NaN, an id that is too large
-  Slice put(const void* from, uint64_t bytes);   // a buffer with these bytes
+  Slice room(uint64_t bytes);                   // all bytes 0xff: NaN, an id that is too large
+  Slice put(const void* from, uint64_t bytes);  // a buffer with these bytes
   template <class T>
   Slice put(const std::vector<T>& values) {
     return put(values.data(), values.size() * sizeof(T));
@@ -68,7 +68,7 @@ struct StepRows {
   explicit StepRows(uint32_t sequences = 4, uint32_t pages = 8);
   // Appends a live row and gives its position a page; `output`: also a row of the logits.
   void add(uint32_t token, uint32_t sequence, uint32_t position, bool output = false);
-  void add_tokens(uint32_t count);  // rows at positions 0 .. count - 1 of sequence 0
+  void add_tokens(uint32_t count);                      // rows at positions 0 .. count - 1 of sequence 0
   uint32_t page(uint32_t sequence, uint32_t position);  // pool page, given out in a scattered order
   uint32_t pool_pages() const { return sequences * pages; }
   Slice put(OpRig& rig) const;
@@ -87,7 +87,8 @@ std::vector<float> with_outliers(size_t count, Random& random);
 
 double nmse(const std::vector<float>& y, const Values& reference);
 // The first reference.size() values of y within `limit`; those after it untouched poison.
-void require_close(const std::vector<float>& y, const Values& reference, double limit, const std::string& what);
+void require_close(const std::vector<float>& y, const Values& reference, double limit,
+                   const std::string& what);
 
 // A random weight matrix in GGUF order, and its values.
 struct Matrix {
@@ -97,7 +98,8 @@ struct Matrix {
   Values values;
 };
 enum class Scales { Plain, Extreme };  // Extreme: zero blocks, largest scales, denormal and negative ones
-Matrix random_matrix(QuantType type, uint32_t n, uint32_t depth, uint32_t count, Scales scales, Random& random);
+Matrix random_matrix(QuantType type, uint32_t n, uint32_t depth, uint32_t count, Scales scales,
+                     Random& random);
 // On the device in `layout`.
 Tensor put_matrix(OpRig& rig, const Matrix& matrix, Layout layout);
 Tensor put_vector(OpRig& rig, const std::vector<float>& values);

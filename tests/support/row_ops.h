@@ -1,5 +1,8 @@
 // Calls and live rows for the tests of ops that work row by row.
 #pragma once
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+
 #include "support/op_rig.h"
 
 namespace greta::test {

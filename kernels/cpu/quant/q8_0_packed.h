@@ -27,8 +27,8 @@ struct q8_0_packed {
     }
   }
   // Packs block `block` of the kRows rows from `first_row`, of which those below `rows` exist.
-  static inline void pack(const uint8_t* gguf, uint32_t first_row, uint32_t rows, uint32_t depth, uint32_t block,
-                          uint8_t* weight) {
+  static inline void pack(const uint8_t* gguf, uint32_t first_row, uint32_t rows, uint32_t depth,
+                          uint32_t block, uint8_t* weight) {
     uint8_t* to = weight + (tile(weight, first_row, depth, block) - weight);
     for (uint32_t row = 0; row < kRows; ++row) {
       uint8_t from[34] = {};

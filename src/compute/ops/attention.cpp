@@ -14,7 +14,8 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
     return fail(Code::Unsupported, "attention: heads of %u keys and %u values; at most %u fit", call.width,
                 call.value_width, kMaxHeadWidth);
   GRETA_TRY(check_page("attention keys", call.kv_heads, call.width, call.page_bytes, call.cache_type));
-  return check_page("attention values", call.kv_heads, call.value_width, call.value_page_bytes, call.value_cache_type);
+  return check_page("attention values", call.kv_heads, call.value_width, call.value_page_bytes,
+                    call.value_cache_type);
 }
 
 static void groups(std::span<const Call> calls, const KernelRow&, uint32_t bucket, uint32_t (&out)[3]) {

@@ -27,7 +27,8 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
 
 static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   const Tensor& weight = calls[0].weight;
-  return {rows * (quant_bytes(weight.type, weight.depth) + weight.depth * kFloatBytes), uint64_t(rows) * weight.depth};
+  return {rows * (quant_bytes(weight.type, weight.depth) + weight.depth * kFloatBytes),
+          uint64_t(rows) * weight.depth};
 }
 
 extern const OpInfo op_embed = {check, groups_rows, pack, cost};

@@ -12,7 +12,7 @@ namespace {
 struct Parts {
   const Call* norm = nullptr;
   const Call* matmul = nullptr;
-  const Call* up = nullptr;    // the second matmul of a gate
+  const Call* up = nullptr;  // the second matmul of a gate
   const Call* rope = nullptr;
   const Call* kv_write = nullptr;
   const Call* add = nullptr;
@@ -22,13 +22,26 @@ struct Parts {
   explicit Parts(std::span<const Call> calls) {
     for (const Call& call : calls) {
       switch (call.op) {
-        case Op::Norm: norm = &call; break;
-        case Op::Matmul: (matmul ? up : matmul) = &call; break;
-        case Op::Rope: rope = &call; break;
-        case Op::KvWrite: kv_write = &call; break;
-        case Op::Add: add = &call; break;
-        case Op::Gate: gate = &call; break;
-        default: unknown = &call;
+        case Op::Norm:
+          norm = &call;
+          break;
+        case Op::Matmul:
+          (matmul ? up : matmul) = &call;
+          break;
+        case Op::Rope:
+          rope = &call;
+          break;
+        case Op::KvWrite:
+          kv_write = &call;
+          break;
+        case Op::Add:
+          add = &call;
+          break;
+        case Op::Gate:
+          gate = &call;
+          break;
+        default:
+          unknown = &call;
       }
     }
     // The activation goes over the matmul that the gate reads first.
@@ -54,9 +67,11 @@ Status check_heads(const Parts& parts, uint32_t n) {
   if (!head.width || uint64_t(head.heads) * head.width != n)
     return fail(Code::Argument, "matmul: %u heads of %u values in %u rows", head.heads, head.width, n);
   if (head.width > kMaxHeadWidth)
-    return fail(Code::Unsupported, "matmul: a fused head of %u values; at most %u fit", head.width, kMaxHeadWidth);
+    return fail(Code::Unsupported, "matmul: a fused head of %u values; at most %u fit", head.width,
+                kMaxHeadWidth);
   if (const Call* rope = parts.rope) {
-    if (rope->width != head.width || !rope->rope_width || rope->rope_width % 2 || rope->rope_width > rope->width)
+    if (rope->width != head.width || !rope->rope_width || rope->rope_width % 2 ||
+        rope->rope_width > rope->width)
       return fail(Code::Argument, "matmul: %u rotated values in heads of %u, written as heads of %u",
                   rope->rope_width, rope->width, head.width);
   }
@@ -90,8 +105,8 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
   uint32_t rows;
   if (!rows_of(parts, &rows)) return fail(Code::Unsupported, "matmul: norm and matmul run over other rows");
   if (parts.norm && (heads_of(*parts.norm) != 1 || parts.norm->width != weight.depth))
-    return fail(Code::Unsupported, "matmul: a norm over %u heads of %u before rows of %u", heads_of(*parts.norm),
-                parts.norm->width, weight.depth);
+    return fail(Code::Unsupported, "matmul: a norm over %u heads of %u before rows of %u",
+                heads_of(*parts.norm), parts.norm->width, weight.depth);
   if (parts.head()) {
     if (rows != kRowsTokens) return fail(Code::Argument, "matmul: rotates or stores rows that are no tokens");
     GRETA_TRY(check_heads(parts, weight.n));
@@ -102,7 +117,9 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
   return parts.up ? check_gate(parts) : Status{};
 }
 
-uint32_t tile_of(const Parts& parts, const KernelRow& row) { return parts.head() ? parts.head()->width : row.tile; }
+uint32_t tile_of(const Parts& parts, const KernelRow& row) {
+  return parts.head() ? parts.head()->width : row.tile;
+}
 
 void groups(std::span<const Call> calls, const KernelRow& row, uint32_t, uint32_t (&out)[3]) {
   const Parts parts(calls);

@@ -11,7 +11,8 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
   const Call& call = calls[0];
   GRETA_TRY(check_weight("matmul_expert", call.weight));
   if (call.weight.count != call.experts)
-    return fail(Code::Argument, "matmul_expert: weights of %u experts for %u", call.weight.count, call.experts);
+    return fail(Code::Argument, "matmul_expert: weights of %u experts for %u", call.weight.count,
+                call.experts);
   if (!call.used || call.used > call.experts)
     return fail(Code::Argument, "matmul_expert: %u of %u experts", call.used, call.experts);
   if (call.x_slots != 1 && call.x_slots != call.used)

@@ -8,8 +8,8 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
   const Call& call = calls[0];
   GRETA_TRY(check_size("norm", "width", call.width));
   if (call.weight.depth != call.width || call.weight.n != 1)
-    return fail(Code::Argument, "norm: a gain [%u][%u] for rows of %u values", call.weight.n, call.weight.depth,
-                call.width);
+    return fail(Code::Argument, "norm: a gain [%u][%u] for rows of %u values", call.weight.n,
+                call.weight.depth, call.width);
   return check_weight("norm", call.weight);
 }
 

@@ -21,7 +21,8 @@ inline bool cache_quant(uint32_t cache_type, QuantType* out) {
 }
 
 // Heads of `width` fit pages of `page_bytes` in this cache type.
-inline Status check_page(const char* op, uint32_t heads, uint32_t width, uint32_t page_bytes, uint32_t cache_type) {
+inline Status check_page(const char* op, uint32_t heads, uint32_t width, uint32_t page_bytes,
+                         uint32_t cache_type) {
   QuantType type;
   if (!cache_quant(cache_type, &type)) return fail(Code::Argument, "%s: no cache type %u", op, cache_type);
   if (width % quant_info(type).block)
@@ -29,8 +30,8 @@ inline Status check_page(const char* op, uint32_t heads, uint32_t width, uint32_
                 quant_info(type).name, quant_info(type).block);
   const uint64_t needed = quant_bytes(type, uint64_t(heads) * kPageTokens * width);
   if (needed > page_bytes)
-    return fail(Code::Argument, "%s: a page of %u bytes for %u heads of %u values, which need %llu", op, page_bytes,
-                heads, width, (unsigned long long)needed);
+    return fail(Code::Argument, "%s: a page of %u bytes for %u heads of %u values, which need %llu", op,
+                page_bytes, heads, width, (unsigned long long)needed);
   return {};
 }
 
@@ -48,14 +49,15 @@ inline Status check_size(const char* op, const char* what, uint64_t size) {
 inline Status check_weight(const char* op, const Tensor& weight) {
   const QuantInfo& info = quant_info(weight.type);
   if (!weight.n || !weight.depth || !weight.count)
-    return fail(Code::Argument, "%s: weight [%u][%u] x %u is empty", op, weight.n, weight.depth, weight.count);
+    return fail(Code::Argument, "%s: weight [%u][%u] x %u is empty", op, weight.n, weight.depth,
+                weight.count);
   if (weight.depth % info.block)
     return fail(Code::Unsupported, "%s: rows of %u weights are not whole %s blocks of %u", op, weight.depth,
                 info.name, info.block);
   const uint64_t needed = tensor_bytes(weight.type, weight.layout, weight.n, weight.depth, weight.count);
   if (weight.slice.buffer && weight.slice.bytes < needed)
-    return fail(Code::Argument, "%s: weight [%u][%u] x %u of type %s needs %llu bytes, its slice has %llu", op,
-                weight.n, weight.depth, weight.count, info.name, (unsigned long long)needed,
+    return fail(Code::Argument, "%s: weight [%u][%u] x %u of type %s needs %llu bytes, its slice has %llu",
+                op, weight.n, weight.depth, weight.count, info.name, (unsigned long long)needed,
                 (unsigned long long)weight.slice.bytes);
   return {};
 }
@@ -63,7 +65,9 @@ inline Status check_weight(const char* op, const Tensor& weight) {
 // Only some of its rows are filled, so initialisation is not checked.
 inline void read_step(const Call& call, Launch* out) { out->read(call.slot[kStep], true); }
 
-inline bool same_place(const Slice& a, const Slice& b) { return a.buffer == b.buffer && a.offset == b.offset; }
+inline bool same_place(const Slice& a, const Slice& b) {
+  return a.buffer == b.buffer && a.offset == b.offset;
+}
 
 // One group for each row of the plan.
 inline void groups_rows(std::span<const Call>, const KernelRow&, uint32_t bucket, uint32_t (&out)[3]) {

@@ -30,7 +30,8 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
 
 static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   const Call& call = calls[0];
-  return {rows * (call.experts + 2ull * call.used) * kFloatBytes, uint64_t(rows) * call.experts * (4 + call.used)};
+  return {rows * (call.experts + 2ull * call.used) * kFloatBytes,
+          uint64_t(rows) * call.experts * (4 + call.used)};
 }
 
 extern const OpInfo op_route = {check, groups_rows, pack, cost};

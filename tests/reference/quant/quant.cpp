@@ -32,8 +32,10 @@ uint16_t half_bits(double value) {
   uint16_t low = 0, high = 0x7bff;
   while (low < high) {
     const uint16_t middle = uint16_t((low + high + 1) / 2);
-    if (half_value(middle) <= magnitude) low = middle;
-    else high = uint16_t(middle - 1);
+    if (half_value(middle) <= magnitude)
+      low = middle;
+    else
+      high = uint16_t(middle - 1);
   }
   const bool up = low < 0x7bff && half_value(uint16_t(low + 1)) - magnitude < magnitude - half_value(low);
   return uint16_t((std::signbit(value) ? 0x8000 : 0) | (low + up));

@@ -11,7 +11,7 @@ namespace greta::reference {
 using Random = std::mt19937_64;
 
 struct Quant {
-  const char* name;       // as in quant_types.def
+  const char* name;  // as in quant_types.def
   uint32_t block, bytes;
   float (*weight)(const uint8_t* block, uint32_t i);
   // The block holds random bytes: sets its floating-point fields so that weights are about `size`.
