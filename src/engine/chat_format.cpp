@@ -57,8 +57,9 @@ void add(std::string* out, std::initializer_list<std::string_view> pieces) {
 }
 
 Status more_than(const char* family, const char* what) {
-  return fail(Code::Unsupported, "the model's chat template is of the %s family but %s, which is not supported yet",
-              family, what);
+  return fail(Code::Unsupported,
+              "the model's chat template is of the %s family but %s, which is not supported yet", family,
+              what);
 }
 
 // ---- ChatML -----------------------------------------------------------------------------------
@@ -78,15 +79,18 @@ std::string_view default_system(std::string_view text) {
   return {};
 }
 
-Status render_chatml(const Template& form, std::span<const ChatMessage> messages, bool prompt, std::string* out) {
+Status render_chatml(const Template& form, std::span<const ChatMessage> messages, bool prompt,
+                     std::string* out) {
   if (form.has("<|im_sep|>")) return more_than("ChatML", "separates roles with <|im_sep|>");
   if (form.has("<tools>") && !form.has("{%-iftools") && !form.has("{%iftools"))
     return more_than("ChatML", "always offers tools");
   if (form.has("<think>")) {
     // Qwen 3 edits reasoning out of earlier answers; without any, and before a new answer, it is plain.
-    const bool qwen3 = form.has("enable_thinkingisdefinedandenable_thinkingisfalse") && !form.has("'<think>\n'}}");
+    const bool qwen3 =
+        form.has("enable_thinkingisdefinedandenable_thinkingisfalse") && !form.has("'<think>\n'}}");
     bool simple = prompt && !messages.empty() && messages.back().role == "user";
-    for (const ChatMessage& message : messages) simple &= message.content.find("</think>") == message.content.npos;
+    for (const ChatMessage& message : messages)
+      simple &= message.content.find("</think>") == message.content.npos;
     if (!qwen3 || !simple) return more_than("ChatML", "treats reasoning in its own way");
   }
   const std::string_view system = default_system(form.text);
@@ -100,7 +104,8 @@ Status render_chatml(const Template& form, std::span<const ChatMessage> messages
 
 // ---- Llama 3 ----------------------------------------------------------------------------------
 
-Status render_llama3(const Template& form, std::span<const ChatMessage> messages, bool prompt, std::string* out) {
+Status render_llama3(const Template& form, std::span<const ChatMessage> messages, bool prompt,
+                     std::string* out) {
   const auto turn = [&](std::string_view role, std::string_view before, std::string_view content) {
     add(out, {"<|start_header_id|>", role, "<|end_header_id|>\n\n", before, trim(content), "<|eot_id|>"});
   };
@@ -123,7 +128,8 @@ Status render_llama3(const Template& form, std::span<const ChatMessage> messages
 
 // ---- Phi-3 ------------------------------------------------------------------------------------
 
-Status render_phi3(const Template& form, std::span<const ChatMessage> messages, bool prompt, std::string* out) {
+Status render_phi3(const Template& form, std::span<const ChatMessage> messages, bool prompt,
+                   std::string* out) {
   const bool any_role = form.has("'<|'+message['role']+'|>\n'+message['content']+'<|end|>\n'");
   const bool eager = form.has("<|end|>\n<|assistant|>\n'");  // the first release: asks after each user
   if (!any_role && !form.has("<|user|>\n'+message['content']+'<|end|>\n"))
@@ -152,11 +158,13 @@ Status render_chat(std::string_view chat_template, std::span<const ChatMessage> 
     return render_llama3(form, messages, add_generation_prompt, out);
   if (form.has("<|im_start|>") && form.has("<|im_end|>"))
     return render_chatml(form, messages, add_generation_prompt, out);
-  if (form.has("<|end|>") && (form.has("<|user|>") || form.has("'<|'+message['role']")) && form.has("<|assistant|>"))
+  if (form.has("<|end|>") && (form.has("<|user|>") || form.has("'<|'+message['role']")) &&
+      form.has("<|assistant|>"))
     return render_phi3(form, messages, add_generation_prompt, out);
-  return fail(Code::Unsupported,
-              "the model's chat template is none of the forms that are known (ChatML, Llama 3, Phi-3); it starts %s",
-              Quoted(chat_template).c_str());
+  return fail(
+      Code::Unsupported,
+      "the model's chat template is none of the forms that are known (ChatML, Llama 3, Phi-3); it starts %s",
+      Quoted(chat_template).c_str());
 }
 
 Status render_chat(const Gguf& gguf, std::span<const ChatMessage> messages, bool add_generation_prompt,

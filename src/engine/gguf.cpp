@@ -71,8 +71,8 @@ Status Gguf::check_split() const {
 
 Status Gguf::index_tensors() {
   if (tensors_.size() > kMaxTensors)
-    return fail(Code::File, "%llu tensors in all parts, expected at most %llu", (unsigned long long)tensors_.size(),
-                (unsigned long long)kMaxTensors);
+    return fail(Code::File, "%llu tensors in all parts, expected at most %llu",
+                (unsigned long long)tensors_.size(), (unsigned long long)kMaxTensors);
   tensor_order_.resize(tensors_.size());
   std::iota(tensor_order_.begin(), tensor_order_.end(), 0u);
   std::sort(tensor_order_.begin(), tensor_order_.end(), [&](uint32_t a, uint32_t b) {

@@ -66,9 +66,9 @@ class Gguf {
   const Source& source() const { return source_; }
 
   // ---- metadata: that of part 0 ----
-  const std::vector<GgufValue>& values() const;           // in file order, known and unknown
-  const GgufValue* find(std::string_view key) const;      // null if absent
-  Status require(std::string_view key) const;             // fails if absent
+  const std::vector<GgufValue>& values() const;       // in file order, known and unknown
+  const GgufValue* find(std::string_view key) const;  // null if absent
+  Status require(std::string_view key) const;         // fails if absent
 
   // These leave `*out` as it is (the default) when the key is absent, and fail in words when the
   // value has another type or does not fit. Any integer type serves for an integer; any number that
@@ -100,7 +100,7 @@ class Gguf {
   Status get_array(std::string_view key, ValueType element, ValueType other, const GgufValue** out) const;
 
   Source source_;
-  std::vector<GgufHeader> headers_;     // one for each part
+  std::vector<GgufHeader> headers_;  // one for each part
   std::vector<GgufTensor> tensors_;
   std::vector<uint32_t> tensor_order_;  // indices of tensors_ by name
 };

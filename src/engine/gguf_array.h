@@ -9,7 +9,7 @@ namespace greta {
 enum class ValueType : uint32_t { U8, I8, U16, I16, U32, I32, F32, Bool, String, Array, U64, I64, F64 };
 constexpr uint32_t kValueTypes = 13;
 
-uint32_t value_bytes(ValueType type);     // of one scalar; 0 for strings and arrays
+uint32_t value_bytes(ValueType type);  // of one scalar; 0 for strings and arrays
 const char* value_type_name(ValueType type);
 
 // A number at `from`, at any alignment.

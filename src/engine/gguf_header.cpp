@@ -92,7 +92,8 @@ struct GgufHeader::Cursor {
 Status GgufHeader::parse_start(Cursor& cursor, uint64_t* out_tensors, uint64_t* out_values) {
   GRETA_TRY(cursor.need(4, "the magic"));
   const std::string_view magic = cursor.view(0, 4);
-  if (magic == "FUGG") return fail(Code::Unsupported, "a byte-swapped GGUF file, expected a little-endian one");
+  if (magic == "FUGG")
+    return fail(Code::Unsupported, "a byte-swapped GGUF file, expected a little-endian one");
   if (magic != "GGUF")
     return fail(Code::File, "not a GGUF file: it starts with %s, expected \"GGUF\"", Quoted(magic).c_str());
   cursor.at = 4;
@@ -102,12 +103,14 @@ Status GgufHeader::parse_start(Cursor& cursor, uint64_t* out_tensors, uint64_t* 
                 __builtin_bswap32(version));
   if (version == 1)
     return fail(Code::Unsupported, "GGUF version 1 is obsolete, expected 2 or 3: convert the model again");
-  if (version != 2 && version != 3) return fail(Code::Unsupported, "GGUF version %u, expected 2 or 3", version);
+  if (version != 2 && version != 3)
+    return fail(Code::Unsupported, "GGUF version %u, expected 2 or 3", version);
   GRETA_TRY(cursor.read(out_tensors, "the number of tensors"));
   GRETA_TRY(cursor.read(out_values, "the number of metadata entries"));
   // An entry takes at least 14 bytes (a key of 1, a value of 1), a tensor at least 33.
   if (*out_values > kMaxPairs || *out_values > cursor.remaining() / 14)
-    return fail(Code::File, "the header counts %llu metadata entries, expected at most %llu in a file of %llu bytes",
+    return fail(Code::File,
+                "the header counts %llu metadata entries, expected at most %llu in a file of %llu bytes",
                 Number(*out_values), Number(std::min(kMaxPairs, cursor.remaining() / 14)),
                 Number(cursor.bytes.size()));
   if (*out_tensors > kMaxTensors || *out_tensors > cursor.remaining() / 33)
@@ -123,86 +126,89 @@ static Status check_type(uint32_t type, const char* what, uint64_t offset) {
               kValueTypes - 1);
 }
 
+Status GgufHeader::parse_type(Cursor& cursor, GgufValue* value) {
+  uint32_t type;
+  GRETA_TRY(cursor.read(&type, "the type of the value"));
+  GRETA_TRY(check_type(type, "the type of the value", cursor.at - 4));
+  value->type = value->element = ValueType(type);
+  if (value->type != ValueType::Array) return {};
+  GRETA_TRY(cursor.read(&type, "the type of the elements"));
+  GRETA_TRY(check_type(type, "the type of the elements", cursor.at - 4));
+  value->element = ValueType(type);
+  if (value->element == ValueType::Array)
+    return fail(Code::Unsupported, "an array of arrays at offset %llu, expected numbers or strings",
+                Number(cursor.at - 4));
+  return cursor.read(&value->count, "the length of the array");
+}
+
+Status GgufHeader::parse_payload(Cursor& cursor, GgufValue* value) {
+  GRETA_TRY(parse_type(cursor, value));
+  const bool text = value->element == ValueType::String;
+  const uint64_t least = text ? 8 : value_bytes(value->element);
+  if (value->count > cursor.remaining() / least)
+    return fail(Code::File,
+                "truncated: %llu values of %llu bytes or more at offset %llu, the file has %llu bytes left",
+                Number(value->count), Number(least), Number(cursor.at), Number(cursor.remaining()));
+  value->offset = cursor.at;
+  if (!text) {
+    value->bytes = value->count * least;
+    GRETA_TRY(cursor.need(value->bytes, "the value"));
+    cursor.at += value->bytes;
+    const uint8_t first = value->bytes ? cursor.bytes.data()[value->offset] : 0;
+    if (value->type != ValueType::Bool || first <= 1) return {};
+    return fail(Code::File, "a bool at offset %llu is %u, expected 0 or 1", Number(value->offset), first);
+  }
+  for (uint64_t i = 0; i < value->count; ++i) {
+    uint64_t bytes;
+    GRETA_TRY(cursor.read(&bytes, "the length of a string"));
+    GRETA_TRY(cursor.need(bytes, "a string"));
+    cursor.at += bytes;
+  }
+  if (value->type == ValueType::String) value->offset += 8;
+  value->bytes = cursor.at - value->offset;
+  return {};
+}
+
 Status GgufHeader::parse_value(Cursor& cursor) {
   GgufValue value;
   GRETA_TRY(cursor.name(kMaxKeyBytes, "a key", &value.key));
-  const uint64_t key_at = cursor.names.back();
-  const uint64_t key_bytes = value.key.size();
-  const auto rest = [&]() -> Status {
-    uint32_t type;
-    GRETA_TRY(cursor.read(&type, "the type of the value"));
-    GRETA_TRY(check_type(type, "the type of the value", cursor.at - 4));
-    value.type = value.element = ValueType(type);
-    if (value.type == ValueType::Array) {
-      GRETA_TRY(cursor.read(&type, "the type of the elements"));
-      GRETA_TRY(check_type(type, "the type of the elements", cursor.at - 4));
-      value.element = ValueType(type);
-      if (value.element == ValueType::Array)
-        return fail(Code::Unsupported, "an array of arrays at offset %llu, expected numbers or strings",
-                    Number(cursor.at - 4));
-      GRETA_TRY(cursor.read(&value.count, "the length of the array"));
-    }
-    const bool text = value.element == ValueType::String;
-    const uint64_t least = text ? 8 : value_bytes(value.element);
-    if (value.count > cursor.remaining() / least)
-      return fail(Code::File, "truncated: %llu values of %llu bytes or more at offset %llu, the file has %llu bytes left",
-                  Number(value.count), Number(least), Number(cursor.at), Number(cursor.remaining()));
-    value.offset = cursor.at;
-    if (!text) {
-      value.bytes = value.count * least;
-      GRETA_TRY(cursor.need(value.bytes, "the value"));
-      cursor.at += value.bytes;
-      if (value.type == ValueType::Bool && cursor.bytes.data()[value.offset] > 1)
-        return fail(Code::File, "a bool at offset %llu is %u, expected 0 or 1", Number(value.offset),
-                    cursor.bytes.data()[value.offset]);
-      return {};
-    }
-    for (uint64_t i = 0; i < value.count; ++i) {
-      uint64_t bytes;
-      GRETA_TRY(cursor.read(&bytes, "the length of a string"));
-      GRETA_TRY(cursor.need(bytes, "a string"));
-      cursor.at += bytes;
-    }
-    if (value.type == ValueType::String) value.offset += 8;
-    value.bytes = cursor.at - value.offset;
-    return {};
-  };
-  const Status status = rest();
+  const uint64_t key_at = cursor.names.back(), key_bytes = value.key.size();
+  const Status status = parse_payload(cursor, &value);
   if (!status.ok()) return within(status, "key %s", Quoted(cursor.view(key_at, key_bytes)).c_str());
   values.push_back(value);  // its views are set by bind()
   return {};
 }
 
+Status GgufHeader::parse_shape(Cursor& cursor, GgufTensor* tensor) {
+  GRETA_TRY(cursor.read(&tensor->dims, "the number of dimensions"));
+  if (tensor->dims < 1 || tensor->dims > kMaxDims)
+    return fail(Code::File, "%u dimensions at offset %llu, expected 1 to %u", tensor->dims,
+                Number(cursor.at - 4), kMaxDims);
+  uint64_t weights = 1;
+  for (uint32_t i = 0; i < tensor->dims; ++i) {
+    GRETA_TRY(cursor.read(&tensor->ne[i], "a dimension"));
+    if (tensor->ne[i] == 0 || !checked_multiply(weights, tensor->ne[i], &weights) || weights >> 60)
+      return fail(Code::File, "dimension %u is %llu, expected at least 1 and fewer than 2^60 weights in all",
+                  i, Number(tensor->ne[i]));
+  }
+  uint32_t type;
+  GRETA_TRY(cursor.read(&type, "the tensor's type"));
+  const QuantInfo* info = quant_from_gguf(type, &tensor->type);
+  if (!info)
+    return fail(Code::Unsupported, "tensor type %u at offset %llu is not one that this reader knows", type,
+                Number(cursor.at - 4));
+  if (tensor->ne[0] % info->block != 0)
+    return fail(Code::File, "rows of %llu weights of type %s, expected a multiple of %u",
+                Number(tensor->ne[0]), info->name, info->block);
+  tensor->bytes = quant_bytes(tensor->type, weights);  // below 2^63: at most 8 bytes for a weight
+  return cursor.read(&tensor->offset, "the tensor's offset");
+}
+
 Status GgufHeader::parse_tensor(Cursor& cursor) {
   GgufTensor tensor;
   GRETA_TRY(cursor.name(kMaxTensorNameBytes, "a tensor's name", &tensor.name));
-  const uint64_t name_at = cursor.names.back();
-  const uint64_t name_bytes = tensor.name.size();
-  const auto rest = [&]() -> Status {
-    GRETA_TRY(cursor.read(&tensor.dims, "the number of dimensions"));
-    if (tensor.dims < 1 || tensor.dims > kMaxDims)
-      return fail(Code::File, "%u dimensions at offset %llu, expected 1 to %u", tensor.dims,
-                  Number(cursor.at - 4), kMaxDims);
-    uint64_t weights = 1;
-    for (uint32_t i = 0; i < tensor.dims; ++i) {
-      GRETA_TRY(cursor.read(&tensor.ne[i], "a dimension"));
-      if (tensor.ne[i] == 0 || !checked_multiply(weights, tensor.ne[i], &weights) || weights >> 60)
-        return fail(Code::File, "dimension %u is %llu, expected at least 1 and fewer than 2^60 weights in all", i,
-                    Number(tensor.ne[i]));
-    }
-    uint32_t type;
-    GRETA_TRY(cursor.read(&type, "the tensor's type"));
-    const QuantInfo* info = quant_from_gguf(type, &tensor.type);
-    if (!info)
-      return fail(Code::Unsupported, "tensor type %u at offset %llu is not one that this reader knows", type,
-                  Number(cursor.at - 4));
-    if (tensor.ne[0] % info->block != 0)
-      return fail(Code::File, "rows of %llu weights of type %s, expected a multiple of %u", Number(tensor.ne[0]),
-                  info->name, info->block);
-    tensor.bytes = quant_bytes(tensor.type, weights);  // no type takes more than 8 bytes a weight: below 2^63
-    return cursor.read(&tensor.offset, "the tensor's offset");
-  };
-  const Status status = rest();
+  const uint64_t name_at = cursor.names.back(), name_bytes = tensor.name.size();
+  const Status status = parse_shape(cursor, &tensor);
   if (!status.ok()) return within(status, "tensor %s", Quoted(cursor.view(name_at, name_bytes)).c_str());
   tensor.part = cursor.part;
   tensors.push_back(tensor);
@@ -217,7 +223,8 @@ void GgufHeader::bind(const Cursor& cursor) {
   // A name's length lies in the 8 bytes before it.
   const auto name = [&](size_t i) {
     const uint64_t at = cursor.names[i];
-    return std::string_view(reinterpret_cast<const char*>(base + at), load_unaligned<uint64_t>(base + at - 8));
+    return std::string_view(reinterpret_cast<const char*>(base + at),
+                            load_unaligned<uint64_t>(base + at - 8));
   };
   for (size_t i = 0; i < values.size(); ++i) {
     values[i].key = name(i);
@@ -234,7 +241,8 @@ Status GgufHeader::index_values() {
   });
   for (size_t i = 1; i < value_order.size(); ++i)
     if (values[value_order[i]].key == values[value_order[i - 1]].key)
-      return fail(Code::File, "key %s: there are two entries of this name, with values at offsets %llu and %llu",
+      return fail(Code::File,
+                  "key %s: there are two entries of this name, with values at offsets %llu and %llu",
                   Quoted(values[value_order[i]].key).c_str(), Number(values[value_order[i - 1]].offset),
                   Number(values[value_order[i]].offset));
   return {};
@@ -252,7 +260,8 @@ Status GgufHeader::place_tensors() {
       return fail(Code::File,
                   "tensor %s: %llu bytes from offset %llu lie beyond the end of the file of %llu bytes: "
                   "truncated, or its dimensions are wrong",
-                  Quoted(tensor.name).c_str(), Number(tensor.bytes), Number(tensor.offset), Number(bytes.size()));
+                  Quoted(tensor.name).c_str(), Number(tensor.bytes), Number(tensor.offset),
+                  Number(bytes.size()));
   }
   std::vector<uint32_t> order(tensors.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -286,8 +295,8 @@ Status GgufHeader::parse(Source& source, uint32_t part) {
   GRETA_TRY(get_integer("general.alignment", 0, UINT64_MAX, &wanted, &found));
   if (found) alignment = wanted.bits;
   if (alignment < 8 || alignment > kMaxAlignment || (alignment & (alignment - 1)) != 0)
-    return fail(Code::File, "general.alignment is %llu, expected a power of two from 8 to %llu", Number(alignment),
-                Number(kMaxAlignment));
+    return fail(Code::File, "general.alignment is %llu, expected a power of two from 8 to %llu",
+                Number(alignment), Number(kMaxAlignment));
   data_start = round_up(cursor.at, alignment);
   return place_tensors();
 }

@@ -49,6 +49,9 @@ struct GgufHeader {
  private:
   struct Cursor;
   Status parse_start(Cursor& cursor, uint64_t* out_tensors, uint64_t* out_values);
+  static Status parse_type(Cursor& cursor, GgufValue* value);
+  static Status parse_payload(Cursor& cursor, GgufValue* value);
+  static Status parse_shape(Cursor& cursor, GgufTensor* tensor);
   Status parse_value(Cursor& cursor);
   Status parse_tensor(Cursor& cursor);
   void bind(const Cursor& cursor);  // turns offsets into views, once the bytes stand still

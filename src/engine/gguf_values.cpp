@@ -12,9 +12,9 @@ struct TypeInfo {
   const char* name;
   uint32_t bytes;
 };
-constexpr TypeInfo kTypes[kValueTypes] = {{"u8", 1},  {"i8", 1},     {"u16", 2},   {"i16", 2}, {"u32", 4},
-                                          {"i32", 4}, {"f32", 4},    {"bool", 1},  {"string", 0},
-                                          {"array", 0}, {"u64", 8}, {"i64", 8},   {"f64", 8}};
+constexpr TypeInfo kTypes[kValueTypes] = {{"u8", 1},  {"i8", 1},  {"u16", 2},  {"i16", 2},    {"u32", 4},
+                                          {"i32", 4}, {"f32", 4}, {"bool", 1}, {"string", 0}, {"array", 0},
+                                          {"u64", 8}, {"i64", 8}, {"f64", 8}};
 
 GgufInteger from_signed(int64_t value) { return {value < 0, uint64_t(value)}; }
 
@@ -29,16 +29,20 @@ std::string integer_text(const GgufInteger& value) {
 
 bool real(ValueType type, const uint8_t* data, double* out) {
   GgufInteger integer;
-  if (type == ValueType::F32) *out = load_unaligned<float>(data);
-  else if (type == ValueType::F64) *out = load_unaligned<double>(data);
+  if (type == ValueType::F32)
+    *out = load_unaligned<float>(data);
+  else if (type == ValueType::F64)
+    *out = load_unaligned<double>(data);
   else if (gguf_integer(type, data, &integer))
     *out = integer.negative ? double(int64_t(integer.bits)) : double(integer.bits);
-  else return false;
+  else
+    return false;
   return true;
 }
 
 Status check_range(const GgufValue& value, const GgufInteger& integer, int64_t low, uint64_t high) {
-  const bool fits = integer.negative ? int64_t(integer.bits) >= low : low <= 0 || integer.bits >= uint64_t(low);
+  const bool fits =
+      integer.negative ? int64_t(integer.bits) >= low : low <= 0 || integer.bits >= uint64_t(low);
   if (fits && (integer.negative || integer.bits <= high)) return {};
   return fail(Code::File, "key %s: %s, expected %lld to %llu", Quoted(value.key).c_str(),
               integer_text(integer).c_str(), (long long)low, (unsigned long long)high);
@@ -60,15 +64,24 @@ const char* value_type_name(ValueType type) { return kTypes[uint32_t(type)].name
 
 bool gguf_integer(ValueType type, const uint8_t* data, GgufInteger* out) {
   switch (type) {
-    case ValueType::U8: return *out = {false, *data}, true;
-    case ValueType::U16: return *out = {false, load_unaligned<uint16_t>(data)}, true;
-    case ValueType::U32: return *out = {false, load_unaligned<uint32_t>(data)}, true;
-    case ValueType::U64: return *out = {false, load_unaligned<uint64_t>(data)}, true;
-    case ValueType::I8: return *out = from_signed(int8_t(*data)), true;
-    case ValueType::I16: return *out = from_signed(load_unaligned<int16_t>(data)), true;
-    case ValueType::I32: return *out = from_signed(load_unaligned<int32_t>(data)), true;
-    case ValueType::I64: return *out = from_signed(load_unaligned<int64_t>(data)), true;
-    default: return false;
+    case ValueType::U8:
+      return *out = {false, *data}, true;
+    case ValueType::U16:
+      return *out = {false, load_unaligned<uint16_t>(data)}, true;
+    case ValueType::U32:
+      return *out = {false, load_unaligned<uint32_t>(data)}, true;
+    case ValueType::U64:
+      return *out = {false, load_unaligned<uint64_t>(data)}, true;
+    case ValueType::I8:
+      return *out = from_signed(int8_t(*data)), true;
+    case ValueType::I16:
+      return *out = from_signed(load_unaligned<int16_t>(data)), true;
+    case ValueType::I32:
+      return *out = from_signed(load_unaligned<int32_t>(data)), true;
+    case ValueType::I64:
+      return *out = from_signed(load_unaligned<int64_t>(data)), true;
+    default:
+      return false;
   }
 }
 
@@ -174,7 +187,8 @@ Status Gguf::get_layers_f32(std::string_view key, uint32_t count, float* out) co
   return {};
 }
 
-Status Gguf::get_array(std::string_view key, ValueType element, ValueType other, const GgufValue** out) const {
+Status Gguf::get_array(std::string_view key, ValueType element, ValueType other,
+                       const GgufValue** out) const {
   *out = find(key);
   if (!*out) return {};
   const GgufValue& value = **out;
@@ -222,9 +236,12 @@ std::string gguf_text(const GgufValue& value, uint32_t max_bytes) {
     std::string out = "\"";
     const std::string valid = valid_utf8(text.substr(0, max_bytes));
     for (const char c : valid) {
-      if (c == '\n') out += "\\n";
-      else if (c == '"' || c == '\\') (out += '\\') += c;
-      else out += uint8_t(c) < 0x20 || c == 0x7f ? ' ' : c;
+      if (c == '\n')
+        out += "\\n";
+      else if (c == '"' || c == '\\')
+        (out += '\\') += c;
+      else
+        out += uint8_t(c) < 0x20 || c == 0x7f ? ' ' : c;
     }
     return out + (text.size() > max_bytes ? "\"..." : "\"");
   };

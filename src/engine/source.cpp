@@ -90,8 +90,8 @@ Status Source::read_at(uint32_t part_index, uint64_t offset, void* to, uint64_t 
   if (!callback_) return within(part.file.read_at(offset, to, bytes), "%s", part.name.c_str());
   const int result = callback_(user_, offset, to, bytes);
   if (result != 0)
-    return fail(Code::File, "%s: it returned %d when asked for %llu bytes at offset %llu", part.name.c_str(), result,
-                (unsigned long long)bytes, (unsigned long long)offset);
+    return fail(Code::File, "%s: it returned %d when asked for %llu bytes at offset %llu", part.name.c_str(),
+                result, (unsigned long long)bytes, (unsigned long long)offset);
   return {};
 }
 

@@ -11,10 +11,24 @@ namespace {
 
 // Tokens that end a turn in the models that have them.
 constexpr std::string_view kEndTexts[] = {
-    "<|eot_id|>", "<|im_end|>",        "<|end|>",  "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>",
-    "<turn|>",    "<|endoftext|>",     "<|eom_id|>", "<EOT>",    "_<EOT>",   "<|end_of_text|>",
-    "<end_of_utterance>", "<eos>",
-    "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<|endoftext|>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<\xEF\xBD\x9C"
+    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
 };
 
 bool contains_phi3(std::string_view name) {
@@ -146,8 +160,8 @@ uint32_t Tokenizer::match_special(std::string_view text, bool parse_special, int
 
 Status Tokenizer::encode(std::string_view text, EncodeOptions options, std::vector<int32_t>* out) const {
   if (text.size() > kMaxTextBytes)
-    return fail(Code::Argument, "a text of %llu bytes, expected at most %llu", (unsigned long long)text.size(),
-                (unsigned long long)kMaxTextBytes);
+    return fail(Code::Argument, "a text of %llu bytes, expected at most %llu",
+                (unsigned long long)text.size(), (unsigned long long)kMaxTextBytes);
   std::string repaired;
   if (!is_valid_utf8(text)) {
     repaired = valid_utf8(text);
@@ -192,8 +206,10 @@ void Tokenizer::append_piece(int32_t id, bool special, std::string* out) const {
     return;
   }
   if (!spm_) {
-    if (kind == TokenKind::UserDefined) out->append(text);  // written as it reads
-    else append_bpe_bytes(text, out);
+    if (kind == TokenKind::UserDefined)
+      out->append(text);  // written as it reads
+    else
+      append_bpe_bytes(text, out);
     return;
   }
   const int byte = kind == TokenKind::Byte || !vocab_.has_kinds() ? byte_piece(text) : -1;

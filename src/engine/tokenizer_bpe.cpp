@@ -91,7 +91,8 @@ Status BpeEncoder::open(const Gguf& gguf, const Log& log) {
   std::string joined;
   for (const std::string_view text : texts) GRETA_TRY(read_merge(text, &skipped, &joined));
   if (skipped)
-    log(LogLevel::Warning, "%s: %u of %llu merges name pieces that are no tokens, or repeat an earlier one; skipped",
+    log(LogLevel::Warning,
+        "%s: %u of %llu merges name pieces that are no tokens, or repeat an earlier one; skipped",
         gguf.name(), skipped, (unsigned long long)texts.count);
   return {};
 }
@@ -107,11 +108,13 @@ Status BpeEncoder::read_merge(std::string_view text, uint32_t* skipped, std::str
   if (both < 0) return ++*skipped, Status{};
   const Merge merge{uint32_t(left), uint32_t(right), uint32_t(both)};
   const uint64_t hash = hash_pair(merge.left, merge.right);
-  const auto same = [&](uint32_t i) { return merges_[i].left == merge.left && merges_[i].right == merge.right; };
+  const auto same = [&](uint32_t i) {
+    return merges_[i].left == merge.left && merges_[i].right == merge.right;
+  };
   if (ranks_.find(hash, same) >= 0) return ++*skipped, Status{};
   if (!ranks_.insert(hash, uint32_t(merges_.size())))
-    return fail(Code::File, "merge %s: more than %u merges share its place in a hash table", Quoted(text).c_str(),
-                SlotTable::kMaxProbes);
+    return fail(Code::File, "merge %s: more than %u merges share its place in a hash table",
+                Quoted(text).c_str(), SlotTable::kMaxProbes);
   merges_.push_back(merge);
   return {};
 }
@@ -167,8 +170,9 @@ Status BpeEncoder::encode_word(std::string_view word, Scratch& scratch, std::vec
     int32_t id = scratch.symbols[i].id;
     if (id == kNoToken) id = unknown_;
     if (id == kNoToken)
-      return fail(Code::Unsupported, "the vocabulary has no token for byte 0x%02X of %s, and no unknown token",
-                  uint8_t(word[i]), Quoted(word).c_str());
+      return fail(Code::Unsupported,
+                  "the vocabulary has no token for byte 0x%02X of %s, and no unknown token", uint8_t(word[i]),
+                  Quoted(word).c_str());
     out->push_back(id);
   }
   return {};
@@ -192,20 +196,23 @@ void append_bpe_bytes(std::string_view text, std::string* out) {
   for (size_t at = 0; at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
     const int byte = point.code < kCodes ? kCodeToByte[point.code] : -1;
-    if (byte >= 0) out->push_back(char(byte));
-    else out->append(text, at, point.bytes);  // outside the alphabet: stands for itself
+    if (byte >= 0)
+      out->push_back(char(byte));
+    else
+      out->append(text, at, point.bytes);  // outside the alphabet: stands for itself
     at += point.bytes;
   }
 }
 
-Status make_bpe_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, const Log& log, bool* out_add_bos,
-                        std::unique_ptr<TextEncoder>* out) {
+Status make_bpe_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, const Log& log,
+                        bool* out_add_bos, std::unique_ptr<TextEncoder>* out) {
   std::string_view name;
   GRETA_TRY(gguf.get_string("tokenizer.ggml.pre", &name));
   const SplitRule* rule = find_split_rule(name);
   if (!rule) {
     rule = &default_split_rule();
-    log(LogLevel::Warning, "%s: pre-tokenizer %s is not known; text is cut as \"%s\" does, and the model may do badly",
+    log(LogLevel::Warning,
+        "%s: pre-tokenizer %s is not known; text is cut as \"%s\" does, and the model may do badly",
         gguf.name(), Quoted(name).c_str(), rule->name);
   }
   *out_add_bos = rule->add_bos;

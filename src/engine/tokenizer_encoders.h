@@ -5,9 +5,10 @@
 namespace greta {
 
 // `unknown` is the token for what has none, or kNoToken. The vocabulary outlives the encoder.
-Status make_spm_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, std::unique_ptr<TextEncoder>* out);
-Status make_bpe_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, const Log& log, bool* out_add_bos,
+Status make_spm_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown,
                         std::unique_ptr<TextEncoder>* out);
+Status make_bpe_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, const Log& log,
+                        bool* out_add_bos, std::unique_ptr<TextEncoder>* out);
 
 // The value of a byte piece, "<0x00>" to "<0xFF>" (upper case); -1 for any other text.
 int byte_piece(std::string_view text);

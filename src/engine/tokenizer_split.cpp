@@ -110,7 +110,7 @@ void split_by(std::string_view text, std::vector<uint32_t>* ends) {
 }
 
 constexpr SplitRule kRules[] = {
-    {"gpt-2", split_by<gpt2_word>, false, false},
+    {"gpt-2", split_by<gpt2_word>, false, false},  // the default
     {"llama-bpe", split_by<llama3_word<3>>, true, true},
     {"llama3", split_by<llama3_word<3>>, true, true},
     {"llama-v3", split_by<llama3_word<3>>, true, true},

@@ -15,7 +15,7 @@ constexpr uint32_t kSpaceMark = 0x2581;  // stands for a space in the texts of t
 constexpr uint32_t kNone = UINT32_MAX;
 
 struct Symbol {
-  uint32_t start, bytes;  // in the chunk; 0 bytes: merged into its left neighbour
+  uint32_t start, bytes;   // in the chunk; 0 bytes: merged into its left neighbour
   uint32_t before, after;  // indices of neighbours, kNone at the ends
   int32_t id;
 };
@@ -133,14 +133,17 @@ Status SpmEncoder::encode_chunk(Scratch& scratch, std::vector<int32_t>* out) con
 Status SpmEncoder::emit(const Scratch& scratch, const Symbol& symbol, std::vector<int32_t>* out) const {
   if (symbol.id != kNoToken) return out->push_back(symbol.id), Status{};
   const std::string_view text = std::string_view(scratch.chunk).substr(symbol.start, symbol.bytes);
-  const auto missing = std::find_if(text.begin(), text.end(), [&](char c) { return bytes_[uint8_t(c)] == kNoToken; });
+  const auto missing =
+      std::find_if(text.begin(), text.end(), [&](char c) { return bytes_[uint8_t(c)] == kNoToken; });
   if (missing == text.end()) {
     for (const char c : text) out->push_back(bytes_[uint8_t(c)]);
     return {};
   }
   if (unknown_ == kNoToken)
-    return fail(Code::Unsupported, "the vocabulary has no token for %s: none of its text, none for byte 0x%02X, "
-                "no unknown token", Quoted(text).c_str(), uint8_t(*missing));
+    return fail(Code::Unsupported,
+                "the vocabulary has no token for %s: none of its text, none for byte 0x%02X, "
+                "no unknown token",
+                Quoted(text).c_str(), uint8_t(*missing));
   out->push_back(unknown_);
   return {};
 }
@@ -168,14 +171,18 @@ int byte_piece(std::string_view text) {
   if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return -1;
   int value = 0;
   for (const char c : text.substr(3, 2)) {
-    if (c >= '0' && c <= '9') value = value * 16 + (c - '0');
-    else if (c >= 'A' && c <= 'F') value = value * 16 + (c - 'A' + 10);
-    else return -1;
+    if (c >= '0' && c <= '9')
+      value = value * 16 + (c - '0');
+    else if (c >= 'A' && c <= 'F')
+      value = value * 16 + (c - 'A' + 10);
+    else
+      return -1;
   }
   return value;
 }
 
-Status make_spm_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, std::unique_ptr<TextEncoder>* out) {
+Status make_spm_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown,
+                        std::unique_ptr<TextEncoder>* out) {
   auto encoder = std::make_unique<SpmEncoder>(vocab, unknown);
   GRETA_TRY(encoder->open(gguf));
   *out = std::move(encoder);

@@ -64,8 +64,8 @@ CharClass char_class(uint32_t code) {
 
 bool is_space(uint32_t code) {
   if (code < 0x80) return code == ' ' || (code >= 9 && code <= 13);
-  return code == 0x85 || code == 0xA0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 ||
-         code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
+  return code == 0x85 || code == 0xA0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200A) ||
+         code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
 CodePoint decode_utf8(std::string_view text, size_t at) {
@@ -145,8 +145,10 @@ Quoted::Quoted(std::string_view name) {
     const bool plain = point.code >= 0x20 && point.code != 0x7f && point.code != '"' && point.code != '\\' &&
                        (point.code < 0x80 || point.bytes > 1) && !(point.code >= 0x80 && point.code < 0xA0);
     for (uint32_t i = 0; i < point.bytes; ++i, ++at) {
-      if (plain && point.code != kReplacement) text_[used++] = name[at];
-      else used += size_t(snprintf(text_ + used, 5, "\\x%02X", uint8_t(name[at])));
+      if (plain && point.code != kReplacement)
+        text_[used++] = name[at];
+      else
+        used += size_t(snprintf(text_ + used, 5, "\\x%02X", uint8_t(name[at])));
     }
   }
   text_[used++] = '"';

@@ -13,7 +13,18 @@ namespace greta {
 constexpr uint32_t kReplacement = 0xFFFD;
 
 // General categories as the pre-tokenizers see them.
-enum class CharClass : uint8_t { Other, Upper, Lower, Title, Modifier, OtherLetter, Mark, Number, Punctuation, Symbol };
+enum class CharClass : uint8_t {
+  Other,
+  Upper,
+  Lower,
+  Title,
+  Modifier,
+  OtherLetter,
+  Mark,
+  Number,
+  Punctuation,
+  Symbol
+};
 
 CharClass char_class(uint32_t code);
 bool is_space(uint32_t code);  // White_Space

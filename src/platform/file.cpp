@@ -82,7 +82,8 @@ Status File::map(const uint8_t** out_pages) {
     if (!is_open() || size_ == 0) return fail(Code::File, "cannot map a file of 0 bytes");
     void* pages = mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor_, 0);
     if (pages == MAP_FAILED)
-      return fail(Code::Memory, "cannot map %llu bytes: %s", (unsigned long long)size_, reason(errno).c_str());
+      return fail(Code::Memory, "cannot map %llu bytes: %s", (unsigned long long)size_,
+                  reason(errno).c_str());
     pages_ = static_cast<uint8_t*>(pages);
   }
   *out_pages = pages_;

@@ -34,12 +34,15 @@ const char* kTales =
     "{{ bos_token }}{% for message in messages %}{{ '<|' + message['role'] + '|>\\n' + message['content'] + "
     "'<|end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}";
 const char* kEager =
-    "{% for message in messages %}{% if (message['role'] == 'user') %}{{'<|user|>' + '\n' + message['content'] + "
-    "'<|end|>' + '\n' + '<|assistant|>' + '\n'}}{% else %}{{message['content'] + '<|end|>' + '\n'}}{% endif %}"
+    "{% for message in messages %}{% if (message['role'] == 'user') %}{{'<|user|>' + '\n' + "
+    "message['content'] + "
+    "'<|end|>' + '\n' + '<|assistant|>' + '\n'}}{% else %}{{message['content'] + '<|end|>' + '\n'}}{% endif "
+    "%}"
     "{% endfor %}";
 const char* kChatMl =
     "{% for message in messages %}{{ \"<|im_start|>\" + message.role + \"\\n\" + message.content + "
-    "\"<|im_end|>\\n\" }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+    "\"<|im_end|>\\n\" }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif "
+    "%}";
 const char* kLlama3 =
     "{% for message in messages %}{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' + "
     "message['content'] | trim + '<|eot_id|>' }}{% endfor %}";
@@ -48,7 +51,8 @@ const char* kLlama3 =
 
 TEST_CASE("Phi-3's form", "[engine][chat]") {
   CHECK(render(kTales, kTalk) ==
-        "<|system|>\nBe brief.<|end|>\n<|user|>\n Hi <|end|>\n<|assistant|>\nHello<|end|>\n<|user|>\nBye\n<|end|>\n"
+        "<|system|>\nBe brief.<|end|>\n<|user|>\n Hi "
+        "<|end|>\n<|assistant|>\nHello<|end|>\n<|user|>\nBye\n<|end|>\n"
         "<|assistant|>\n");
   CHECK(render(kTales, {}, true) == "<|assistant|>\n");
   CHECK(render(kTales, {}, false).empty());
@@ -62,8 +66,10 @@ TEST_CASE("ChatML", "[engine][chat]") {
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n Hi <|im_end|>\n"
         "<|im_start|>assistant\nHello<|im_end|>\n<|im_start|>user\nBye\n<|im_end|>\n<|im_start|>assistant\n");
   const std::string with_default =
-      std::string("{% if messages[0]['role'] != 'system' %}{{ '<|im_start|>system\\nYou help.<|im_end|>\\n' }}"
-                  "{% endif %}") + kChatMl;
+      std::string(
+          "{% if messages[0]['role'] != 'system' %}{{ '<|im_start|>system\\nYou help.<|im_end|>\\n' }}"
+          "{% endif %}") +
+      kChatMl;
   const std::vector<ChatMessage> only_user = {{"user", "x"}};
   CHECK(render(with_default, only_user, false) ==
         "<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>user\nx<|im_end|>\n");
@@ -77,8 +83,10 @@ TEST_CASE("Llama 3", "[engine][chat]") {
         "<|start_header_id|>assistant<|end_header_id|>\n\nHello<|eot_id|>"
         "<|start_header_id|>user<|end_header_id|>\n\nBye<|eot_id|>"
         "<|start_header_id|>assistant<|end_header_id|>\n\n");
-  const std::string dated = std::string("{{- \"Cutting Knowledge Date: December 2023\\n\" }}"
-                                        "{{- \"Today Date: \" + date_string + \"\\n\\n\" }}") + kLlama3;
+  const std::string dated = std::string(
+                                "{{- \"Cutting Knowledge Date: December 2023\\n\" }}"
+                                "{{- \"Today Date: \" + date_string + \"\\n\\n\" }}") +
+                            kLlama3;
   const std::vector<ChatMessage> only_user = {{"user", "\xC2\xA0x "}};
   CHECK(render(dated, only_user, false) ==
         "<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"

@@ -32,10 +32,16 @@ Status open_callback(const std::string& file, Gguf* out) {
 GgufWriter one_of_each() {
   GgufWriter writer;
   writer.scalar("u8", 0, uint8_t(200)).scalar("i8", 1, int8_t(-3)).scalar("u16", 2, uint16_t(60000));
-  writer.scalar("i16", 3, int16_t(-300)).scalar("u32", 4, uint32_t(4000000000)).scalar("i32", 5, int32_t(-70000));
-  writer.scalar("f32", 6, 1.5f).value("bool", true).value("string", "caf\xC3\xA9").scalar("u64", 10, uint64_t(1) << 40);
+  writer.scalar("i16", 3, int16_t(-300))
+      .scalar("u32", 4, uint32_t(4000000000))
+      .scalar("i32", 5, int32_t(-70000));
+  writer.scalar("f32", 6, 1.5f)
+      .value("bool", true)
+      .value("string", "caf\xC3\xA9")
+      .scalar("u64", 10, uint64_t(1) << 40);
   writer.scalar("i64", 11, -(int64_t(1) << 40)).scalar("f64", 12, 0.25);
-  writer.value("strings", std::vector<std::string>{"a", "", "bcd"}).value("floats", std::vector<float>{1, 2, 3});
+  writer.value("strings", std::vector<std::string>{"a", "", "bcd"})
+      .value("floats", std::vector<float>{1, 2, 3});
   writer.value("ints", std::vector<int32_t>{-1, 2}).array("bools", 7, std::vector<uint8_t>{1, 0, 1});
   writer.array("nothing", 8, std::vector<uint8_t>{});
   return writer;
@@ -172,7 +178,8 @@ TEST_CASE("tensors of every type with their places", "[engine][gguf]") {
   for (uint32_t t = 0; t < uint32_t(QuantType::count); ++t) {
     const QuantInfo& info = quant_info(QuantType(t));
     bytes[t] = 6ull * info.block_bytes;
-    writer.tensor(std::string("t.") + info.name, info.gguf_id, {info.block * 2ull, 3}, std::string(bytes[t], char(t)));
+    writer.tensor(std::string("t.") + info.name, info.gguf_id, {info.block * 2ull, 3},
+                  std::string(bytes[t], char(t)));
   }
   const std::string file = writer.file();
   Gguf gguf;
@@ -198,7 +205,9 @@ TEST_CASE("split models", "[engine][gguf]") {
   const test::TemporaryFolder folder;
   const auto part = [](uint16_t number, uint16_t count, int32_t tensors, const char* name) {
     GgufWriter writer;
-    writer.scalar("split.no", 2, number).scalar("split.count", 2, count).scalar("split.tensors.count", 5, tensors);
+    writer.scalar("split.no", 2, number)
+        .scalar("split.count", 2, count)
+        .scalar("split.tensors.count", 5, tensors);
     if (number == 0) writer.value("general.name", "whole");
     return writer.tensor(name, 0, {8}, std::string(32, char('0' + number))).file();
   };

@@ -52,32 +52,40 @@ TEST_CASE("broken vocabularies are refused in words", "[engine][tokenizer]") {
     const char* expected;
   } rows[] = {
       {"none", GgufWriter(), Code::File, "\"tokenizer.ggml.model\" is missing"},
-      {"another kind", GgufWriter().value("tokenizer.ggml.model", "bert"), Code::Unsupported, "tokenizer \"bert\""},
+      {"another kind", GgufWriter().value("tokenizer.ggml.model", "bert"), Code::Unsupported,
+       "tokenizer \"bert\""},
       {"a number as kind", GgufWriter().value("tokenizer.ggml.model", 1u), Code::File, "expected a string"},
       {"no tokens", GgufWriter().value("tokenizer.ggml.model", "llama"), Code::File,
        "\"tokenizer.ggml.tokens\" is missing"},
       {"zero tokens", spm({}, {}, {}), Code::File, "0 tokens"},
       {"tokens of numbers",
-       GgufWriter().value("tokenizer.ggml.model", "llama").value("tokenizer.ggml.tokens", std::vector<float>{1}),
+       GgufWriter()
+           .value("tokenizer.ggml.model", "llama")
+           .value("tokenizer.ggml.tokens", std::vector<float>{1}),
        Code::File, "expected an array of string"},
       {"no scores", spm({"a"}, {}, {}), Code::File, "\"tokenizer.ggml.scores\" is missing"},
-      {"scores of another length", spm({"a", "b"}, {1}, {}), Code::File, "1 values, expected 2, one for each token"},
-      {"kinds of another length", spm({"a", "b"}, {1, 2}, {1}), Code::File, "token_type has 1 values, expected 2"},
+      {"scores of another length", spm({"a", "b"}, {1}, {}), Code::File,
+       "1 values, expected 2, one for each token"},
+      {"kinds of another length", spm({"a", "b"}, {1, 2}, {1}), Code::File,
+       "token_type has 1 values, expected 2"},
       {"a kind that is none", spm({"a"}, {1}, {7}), Code::File, "token 0 is 7, expected 0 to 6"},
       {"a kind below zero", spm({"a"}, {1}, {-1}), Code::File, "token 0 is -1"},
       {"a byte <0x-1>", spm({"<0x-1>"}, {1}, {6}), Code::File, "\"<0x-1>\", expected <0x00> to <0xFF>"},
       {"a byte of three digits", spm({"<0x100>"}, {1}, {6}), Code::File, "expected <0x00>"},
       {"an empty byte", spm({""}, {1}, {6}), Code::File, "expected <0x00>"},
-      {"a token too long", spm({std::string(20000, 'x')}, {1}, {}), Code::File, "20000 bytes, expected at most 16384"},
+      {"a token too long", spm({std::string(20000, 'x')}, {1}, {}), Code::File,
+       "20000 bytes, expected at most 16384"},
       {"an id beyond the end", spm({"a"}, {1}, {}).value("tokenizer.ggml.bos_token_id", 1u), Code::File,
        "bos_token_id is 1, expected an id below the 1"},
-      {"an id below zero", spm({"a"}, {1}, {}).scalar("tokenizer.ggml.eos_token_id", 5, int32_t(-2)), Code::File,
-       "-2, expected 0"},
-      {"an id as text", spm({"a"}, {1}, {}).value("tokenizer.ggml.eos_token_id", "a"), Code::File, "an integer"},
-      {"a flag as number", spm({"a"}, {1}, {}).value("tokenizer.ggml.add_bos_token", 1u), Code::File, "a bool"},
+      {"an id below zero", spm({"a"}, {1}, {}).scalar("tokenizer.ggml.eos_token_id", 5, int32_t(-2)),
+       Code::File, "-2, expected 0"},
+      {"an id as text", spm({"a"}, {1}, {}).value("tokenizer.ggml.eos_token_id", "a"), Code::File,
+       "an integer"},
+      {"a flag as number", spm({"a"}, {1}, {}).value("tokenizer.ggml.add_bos_token", 1u), Code::File,
+       "a bool"},
       {"no merges",
-       GgufWriter().value("tokenizer.ggml.model", "gpt2").value("tokenizer.ggml.tokens", Texts{"a"}), Code::File,
-       "\"tokenizer.ggml.merges\" is missing"},
+       GgufWriter().value("tokenizer.ggml.model", "gpt2").value("tokenizer.ggml.tokens", Texts{"a"}),
+       Code::File, "\"tokenizer.ggml.merges\" is missing"},
   };
   for (const auto& row : rows) {
     INFO(row.what);
@@ -113,8 +121,8 @@ TEST_CASE("holes and twins follow the stated rules", "[engine][tokenizer]") {
   CHECK(twins.tokenizer.find("") == kNoToken);
 
   // Text never turns into a control token, even where one has the text that a merge would make.
-  const Opened control(spm({"<unk>", mark, "<", "s", ">", "<s", "<s>"}, std::vector<float>(7, 0),
-                           {2, 1, 1, 1, 1, 1, 3}));
+  const Opened control(
+      spm({"<unk>", mark, "<", "s", ">", "<s", "<s>"}, std::vector<float>(7, 0), {2, 1, 1, 1, 1, 1, 3}));
   REQUIRE(control.status.ok());
   Ids ids;
   REQUIRE(control.tokenizer.encode("<s>", {false, false}, &ids).ok());
@@ -165,7 +173,8 @@ TEST_CASE("a hash table refuses entries that crowd one place", "[engine][tokeniz
   uint32_t inserted = 0;
   while (table.insert(7, inserted)) ++inserted;
   CHECK(inserted == SlotTable::kMaxProbes + 1);
-  CHECK(table.find(7, [](uint32_t i) { return i == SlotTable::kMaxProbes; }) == int32_t(SlotTable::kMaxProbes));
+  CHECK(table.find(7, [](uint32_t i) { return i == SlotTable::kMaxProbes; }) ==
+        int32_t(SlotTable::kMaxProbes));
   CHECK(table.find(7, [](uint32_t) { return false; }) == kNoToken);
   table.replace(7, 99999, [](uint32_t i) { return i == 3; });
   CHECK(table.find(7, [](uint32_t i) { return i == 99999; }) == 99999);

@@ -24,7 +24,9 @@ struct Model {
     Source source;
     Status status = source.open_memory(file.data(), file.size());
     if (status.ok()) status = gguf.open(std::move(source));
-    const auto write = [](void* user, uint32_t, const char* text) { *static_cast<std::string*>(user) += text; };
+    const auto write = [](void* user, uint32_t, const char* text) {
+      *static_cast<std::string*>(user) += text;
+    };
     if (status.ok()) status = tokenizer.open(gguf, Log{write, &log});
     INFO(error_text());
     REQUIRE(status.ok());
@@ -45,7 +47,8 @@ GgufWriter letters() {
   return spm_vocabulary({kMark, "a", "b", "c", "ab", "bc", kMark + "a", kMark + "ab", "abc"},
                         {-9, -9, -9, -9, -3, -2, -4, -5, -8});
 }
-constexpr int32_t kSpace = 259, kA = 260, kB = 261, kC = 262, kAb = 263, kBc = 264, kSpaceA = 265, kSpaceAb = 266;
+constexpr int32_t kSpace = 259, kA = 260, kB = 261, kC = 262, kAb = 263, kBc = 264, kSpaceA = 265,
+                  kSpaceAb = 266;
 
 int32_t byte_id(uint8_t byte) { return 3 + byte; }
 
@@ -57,11 +60,12 @@ TEST_CASE("SPM merges the best score first, the leftmost on a tie", "[engine][to
   CHECK(model.plain("") == Ids{});
   CHECK(model.encode("a") == Ids{1, kSpaceA});
   CHECK(model.plain("bc") == Ids{kSpace, kBc});
-  CHECK(model.plain("abc") == Ids{kSpaceA, kBc});       // bc at -2, then _a at -4
-  CHECK(model.plain("ab") == Ids{kSpaceAb});            // ab at -3, then _ab at -5
+  CHECK(model.plain("abc") == Ids{kSpaceA, kBc});  // bc at -2, then _a at -4
+  CHECK(model.plain("ab") == Ids{kSpaceAb});       // ab at -3, then _ab at -5
   CHECK(model.plain("ab ab") == Ids{kSpaceAb, kSpaceAb});
   CHECK(model.plain("cabab") == Ids{kSpace, kC, kAb, kAb});
-  CHECK(model.plain("\xE2\x96\x81" "a") == Ids{kSpace, kSpaceA});  // the mark itself reads as a space
+  CHECK(model.plain("\xE2\x96\x81"
+                    "a") == Ids{kSpace, kSpaceA});  // the mark itself reads as a space
   CHECK(model.decode(model.plain("ab ab")) == "ab ab");
   CHECK(model.decode(model.plain("  ab")) == "  ab");
 }
@@ -98,7 +102,8 @@ TEST_CASE("SPM cut at words gives what uncut text gives", "[engine][tokenizer]")
   uint32_t state = 1;
   for (int round = 0; round < 300; ++round) {
     std::string text;
-    for (int i = 0; i < 40; ++i) text += "abc  "[(state = state * 1664525 + 1013904223) >> 16 & 3 ? (state >> 20) % 5 : 3];
+    for (int i = 0; i < 40; ++i)
+      text += "abc  "[(state = state * 1664525 + 1013904223) >> 16 & 3 ? (state >> 20) % 5 : 3];
     CHECK(cut.plain(text) == whole.plain(text));
     CHECK(cut.decode(cut.plain(text)) == text);
   }
@@ -138,7 +143,8 @@ TEST_CASE("BOS, EOS and the space prefix follow the file", "[engine][tokenizer]"
 TEST_CASE("BPE merges in the order of the list", "[engine][tokenizer]") {
   const std::string space = "\xC4\xA0";  // the alphabet's letter for a space
   const Model model(bpe_vocabulary({"he", "ll", "hell", "hello", space + "h", "lo", "\xC3\x83\xC2\xA9"},
-                                   {"l l", "h e", "he ll", "hell o", space + " h", "\xC3\x83 \xC2\xA9"}, "llama-bpe"));
+                                   {"l l", "h e", "he ll", "hell o", space + " h", "\xC3\x83 \xC2\xA9"},
+                                   "llama-bpe"));
   CHECK(model.plain("hello") == Ids{259});
   CHECK(model.plain("hell") == Ids{258});
   CHECK(model.plain("llo") == Ids{257, 'o'});
@@ -155,7 +161,8 @@ TEST_CASE("BPE merges in the order of the list", "[engine][tokenizer]") {
 }
 
 TEST_CASE("special tokens are taken out of the text, the longest first", "[engine][tokenizer]") {
-  GgufWriter writer = bpe_vocabulary({"<|eot|>", "<tool>", "<tool>x", "<|eot|><|eot|>", "<|bos|>"}, {}, "gpt-2");
+  GgufWriter writer =
+      bpe_vocabulary({"<|eot|>", "<tool>", "<tool>x", "<|eot|><|eot|>", "<|bos|>"}, {}, "gpt-2");
   writer.value("tokenizer.ggml.bos_token_id", 260u).value("tokenizer.ggml.add_bos_token", true);
   const Model model(writer);
   const int32_t eot = 256, tool = 257, two = 259, bos = 260;
@@ -186,7 +193,8 @@ TEST_CASE("after a special token SPM text gets its space again", "[engine][token
     snprintf(text, sizeof text, "<0x%02X>", byte);
     tokens.push_back(text);
   }
-  for (const std::string& text : {kMark, std::string("a"), kMark + "a", std::string("<sep>")}) tokens.push_back(text);
+  for (const std::string& text : {kMark, std::string("a"), kMark + "a", std::string("<sep>")})
+    tokens.push_back(text);
   typed.value("tokenizer.ggml.tokens", tokens).value("tokenizer.ggml.token_type", kinds);
   typed.value("tokenizer.ggml.scores", std::vector<float>(263, -1.0f));
   const Model phi3(typed);
@@ -200,7 +208,8 @@ TEST_CASE("tokens that end generation are known by their text too", "[engine][to
   const Model model(bpe_vocabulary({"<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|other|>"}, {}, "qwen2"));
   CHECK(model.tokenizer.ends() == Ids{256, 257, 258});
   // Where a turn ends in <|return|> or <|call|>, <|end|> ends only a message.
-  CHECK(Model(bpe_vocabulary({"<|end|>", "<|return|>", "<|call|>"}, {}, "gpt-2")).tokenizer.ends() == Ids{257, 258});
+  CHECK(Model(bpe_vocabulary({"<|end|>", "<|return|>", "<|call|>"}, {}, "gpt-2")).tokenizer.ends() ==
+        Ids{257, 258});
   CHECK(Model(bpe_vocabulary({"<|end|>", "<|return|>"}, {}, "gpt-2")).tokenizer.ends() == Ids{256, 257});
 }
 

@@ -61,14 +61,29 @@ TEST_CASE("classes of code points", "[engine][unicode]") {
   const struct {
     uint32_t code;
     CharClass expected;
-  } rows[] = {{'a', CharClass::Lower},      {'Z', CharClass::Upper},        {'7', CharClass::Number},
-              {'_', CharClass::Punctuation}, {'+', CharClass::Symbol},      {' ', CharClass::Other},
-              {0, CharClass::Other},        {0xE9, CharClass::Lower},       {0x1C5, CharClass::Title},
-              {0x2B0, CharClass::Modifier}, {0x4F60, CharClass::OtherLetter}, {0x301, CharClass::Mark},
-              {0xBD, CharClass::Number},    {0x2167, CharClass::Number},    {0x1F642, CharClass::Symbol},
-              {0x3002, CharClass::Punctuation}, {0xD800, CharClass::Other}, {0x10FFFF, CharClass::Other},
-              {0x110000, CharClass::Other}, {UINT32_MAX, CharClass::Other}, {0xAC00, CharClass::OtherLetter},
-              {0xD7A3, CharClass::OtherLetter}, {0xD7A4, CharClass::Other}};
+  } rows[] = {{'a', CharClass::Lower},
+              {'Z', CharClass::Upper},
+              {'7', CharClass::Number},
+              {'_', CharClass::Punctuation},
+              {'+', CharClass::Symbol},
+              {' ', CharClass::Other},
+              {0, CharClass::Other},
+              {0xE9, CharClass::Lower},
+              {0x1C5, CharClass::Title},
+              {0x2B0, CharClass::Modifier},
+              {0x4F60, CharClass::OtherLetter},
+              {0x301, CharClass::Mark},
+              {0xBD, CharClass::Number},
+              {0x2167, CharClass::Number},
+              {0x1F642, CharClass::Symbol},
+              {0x3002, CharClass::Punctuation},
+              {0xD800, CharClass::Other},
+              {0x10FFFF, CharClass::Other},
+              {0x110000, CharClass::Other},
+              {UINT32_MAX, CharClass::Other},
+              {0xAC00, CharClass::OtherLetter},
+              {0xD7A3, CharClass::OtherLetter},
+              {0xD7A4, CharClass::Other}};
   for (const auto& row : rows) {
     INFO(std::hex << row.code);
     CHECK(char_class(row.code) == row.expected);

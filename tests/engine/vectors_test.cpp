@@ -74,10 +74,14 @@ std::string json_string(const std::string& json, const std::string& key, size_t 
   const size_t open = json.find('"', json.find("\"" + key + "\":", at) + key.size() + 3) + 1;
   std::string out;
   for (size_t i = open; json[i] != '"'; ++i) {
-    if (json[i] != '\\') out += json[i];
-    else if (json[++i] == 'n') out += '\n';
-    else if (json[i] == 'u') append_utf8(uint32_t(std::stoul(json.substr(i + 1, 4), nullptr, 16)), &out), i += 4;
-    else out += json[i];
+    if (json[i] != '\\')
+      out += json[i];
+    else if (json[++i] == 'n')
+      out += '\n';
+    else if (json[i] == 'u')
+      append_utf8(uint32_t(std::stoul(json.substr(i + 1, 4), nullptr, 16)), &out), i += 4;
+    else
+      out += json[i];
   }
   return out;
 }
@@ -114,8 +118,8 @@ std::string sha256(const std::vector<int32_t>& ids) {
     for (int i = 0; i < 64; ++i) {
       const uint32_t one = v[7] + (turn(v[4], 6) ^ turn(v[4], 11) ^ turn(v[4], 25)) +
                            ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
-      const uint32_t two = (turn(v[0], 2) ^ turn(v[0], 13) ^ turn(v[0], 22)) +
-                           ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
+      const uint32_t two =
+          (turn(v[0], 2) ^ turn(v[0], 13) ^ turn(v[0], 22)) + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
       for (int j = 7; j > 0; --j) v[j] = v[j - 1];
       v[4] += one;
       v[0] = one + two;
@@ -167,13 +171,14 @@ TEST_CASE("a book of text in each vocabulary", "[engine][tokenizer][data]") {
 
 TEST_CASE("prompts and texts of the goldens", "[engine][tokenizer][data]") {
   const std::string folder = test::test_data().string();
-  for (const char* name : {"stories260K-f32", "babyllama-tok361-f16", "llama-2-tiny-random", "tales-llama-7m-f16",
-                           "tales-llama-7m-q4_k_m", "tales-qwen3-6m-f16"}) {
+  for (const char* name : {"stories260K-f32", "babyllama-tok361-f16", "llama-2-tiny-random",
+                           "tales-llama-7m-f16", "tales-llama-7m-q4_k_m", "tales-qwen3-6m-f16"}) {
     INFO(name);
     const Loaded model(folder + "/models/" + name + ".gguf");
     const std::string golden = read_file(folder + "/golden/" + name + ".json");
     size_t prompts = 0;
-    for (size_t at = golden.find("\"prompt\":"); at != golden.npos; at = golden.find("\"prompt\":", at + 1), ++prompts) {
+    for (size_t at = golden.find("\"prompt\":"); at != golden.npos;
+         at = golden.find("\"prompt\":", at + 1), ++prompts) {
       const std::string prompt = json_string(golden, "prompt", at);
       INFO(prompt);
       CHECK(model.encode(prompt, true, true) == json_list(golden, "prompt_ids", at));
@@ -182,7 +187,8 @@ TEST_CASE("prompts and texts of the goldens", "[engine][tokenizer][data]") {
     const size_t nll = golden.find("\"nll\":");
     if (nll == golden.npos) continue;
     const std::string file = json_string(golden, "text", nll);
-    const std::string text = read_file(folder + "/text/" + (file == "story.txt" ? "story.txt" : "tales-valid.txt"));
+    const std::string text =
+        read_file(folder + "/text/" + (file == "story.txt" ? "story.txt" : "tales-valid.txt"));
     const std::vector<int32_t> expected = json_list(golden, "ids", nll);
     std::vector<int32_t> ids = model.encode(text, true);
     REQUIRE(ids.size() >= expected.size());

@@ -30,7 +30,8 @@ void read_all(const Gguf& gguf) {
     if (gguf.get_string(value.key, &text).ok())
       for (const char c : text) sum += uint8_t(c);
     if (gguf.get_strings(value.key, &texts).ok())
-      for (const std::string_view each : texts) sum += each.size() + (each.empty() ? 0 : uint8_t(each.back()));
+      for (const std::string_view each : texts)
+        sum += each.size() + (each.empty() ? 0 : uint8_t(each.back()));
     if (gguf.get_f32_array(value.key, &floats).ok())
       for (uint64_t i = 0; i < floats.count; ++i) sum += floats[i] > 0;
   }
@@ -57,8 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   bool opened[2];
   for (const bool callback : {false, true}) {
     Source source;
-    const Status status =
-        callback ? source.open_callback(read, &input, size) : source.open_memory(size ? data : &nothing, size);
+    const Status status = callback ? source.open_callback(read, &input, size)
+                                   : source.open_memory(size ? data : &nothing, size);
     Gguf gguf;
     opened[callback] = status.ok() && gguf.open(std::move(source)).ok();
     if (opened[callback]) read_all(gguf);

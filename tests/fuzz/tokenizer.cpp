@@ -83,11 +83,14 @@ void add_sound(bool spm, Words* words) {
   for (uint32_t byte = 0; byte < 256; ++byte) {
     char text[8];
     const bool visible = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
-    if (spm) snprintf(text, sizeof text, "<0x%02X>", byte);
-    else text[encode_utf8(visible ? byte : next++, text)] = 0;
+    if (spm)
+      snprintf(text, sizeof text, "<0x%02X>", byte);
+    else
+      text[encode_utf8(visible ? byte : next++, text)] = 0;
     words->add(text, 0, spm ? 6 : 1);
   }
-  for (const char* text : {"th", "the", "in", "ing", "\xE2\x96\x81", "\xE2\x96\x81the"}) words->add(text, -1, 1);
+  for (const char* text : {"th", "the", "in", "ing", "\xE2\x96\x81", "\xE2\x96\x81the"})
+    words->add(text, -1, 1);
   words->merges = {"t h", "i n", "th e", "in g"};
 }
 
@@ -125,7 +128,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Source source;
   Gguf gguf;
   Tokenizer tokenizer;
-  if (!source.open_memory(bytes.data(), bytes.size()).ok() || !gguf.open(std::move(source)).ok()) __builtin_trap();
+  if (!source.open_memory(bytes.data(), bytes.size()).ok() || !gguf.open(std::move(source)).ok())
+    __builtin_trap();
   if (!tokenizer.open(gguf, Log{}).ok()) return 0;
   std::vector<int32_t> ids;
   const Status status = tokenizer.encode(text, {(flags & 32) != 0, (flags & 64) != 0}, &ids);
@@ -141,6 +145,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string decoded = tokenizer.decode(ids.data(), ids.size());
   if (count == 0 && !status.ok()) __builtin_trap();
   // The space mark itself reads as a space in SPM.
-  if (count == 0 && !(spm && text.find("\xE2\x96\x81") != text.npos) && decoded != valid_utf8(text)) __builtin_trap();
+  if (count == 0 && !(spm && text.find("\xE2\x96\x81") != text.npos) && decoded != valid_utf8(text))
+    __builtin_trap();
   return 0;
 }

@@ -96,7 +96,8 @@ GgufWriter bpe_vocabulary(const std::vector<std::string>& tokens, const std::vec
   std::vector<int32_t> kinds(256, 1);
   for (const std::string& token : tokens) {
     all.push_back(token);
-    kinds.push_back(token.size() > 2 && token[0] == '<' && token.back() == '>' ? (token[1] == '|' ? 3 : 4) : 1);
+    kinds.push_back(token.size() > 2 && token[0] == '<' && token.back() == '>' ? (token[1] == '|' ? 3 : 4)
+                                                                               : 1);
   }
   GgufWriter out;
   return out.value("general.architecture", "llama")
@@ -120,7 +121,8 @@ std::vector<std::string> byte_alphabet() {
 
 TemporaryFolder::TemporaryFolder() {
   std::random_device random;
-  path_ = (std::filesystem::temp_directory_path() / ("greta-test-" + std::to_string(random()) + std::to_string(random())))
+  path_ = (std::filesystem::temp_directory_path() /
+           ("greta-test-" + std::to_string(random()) + std::to_string(random())))
               .string();
   std::filesystem::create_directories(path_);
 }

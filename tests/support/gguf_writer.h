@@ -40,8 +40,12 @@ class GgufWriter {
   GgufWriter& value(std::string_view key, bool truth) { return scalar(key, 7, uint8_t(truth)); }
   GgufWriter& value(std::string_view key, const char* text);
   GgufWriter& value(std::string_view key, const std::vector<std::string>& texts);
-  GgufWriter& value(std::string_view key, const std::vector<float>& numbers) { return array(key, 6, numbers); }
-  GgufWriter& value(std::string_view key, const std::vector<int32_t>& numbers) { return array(key, 5, numbers); }
+  GgufWriter& value(std::string_view key, const std::vector<float>& numbers) {
+    return array(key, 6, numbers);
+  }
+  GgufWriter& value(std::string_view key, const std::vector<int32_t>& numbers) {
+    return array(key, 5, numbers);
+  }
 
   template <class T>
   GgufWriter& scalar(std::string_view key, uint32_t type, T number) {
@@ -56,7 +60,8 @@ class GgufWriter {
   }
 
   // A tensor whose data follows that of the last one, aligned.
-  GgufWriter& tensor(std::string_view name, uint32_t type, const std::vector<uint64_t>& ne, std::string_view data);
+  GgufWriter& tensor(std::string_view name, uint32_t type, const std::vector<uint64_t>& ne,
+                     std::string_view data);
   // A directory entry alone, offset as given.
   GgufWriter& raw_tensor(std::string_view name, uint32_t dims, const std::vector<uint64_t>& ne, uint32_t type,
                          uint64_t offset);
