@@ -7,6 +7,7 @@
 namespace greta {
 
 constexpr uint32_t kDefaultContext = 8192;
+constexpr uint64_t kMaxPageBytes = uint64_t(1) << 30;
 // A step of the CPU should end within about a second, so that a request to stop is heard. Two cores
 // reach 2e11 multiply-adds a second with the vector kernels.
 constexpr uint64_t kStepOperations = 200'000'000'000;
@@ -26,12 +27,19 @@ static uint64_t step_state_bytes(uint32_t sequences, uint32_t pages_per_sequence
   return round_up(sizeof(StepState) + uint64_t(sequences) * pages_per_sequence * sizeof(uint32_t), 256);
 }
 
-static void describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b) {
+static Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b) {
   const Shape& s = model.shape;
+  const uint64_t heads = uint64_t(s.kv_heads) * kPageTokens;
+  const uint64_t keys = heads * s.key_width * cache_type_bytes(o.key_type);
+  const uint64_t values = heads * s.value_width * cache_type_bytes(o.value_type);
+  if (std::max(keys, values) > kMaxPageBytes)
+    return fail(Code::Unsupported, "a page of the cache would have %llu bytes, at most %llu",
+                (unsigned long long)std::max(keys, values), (unsigned long long)kMaxPageBytes);
   b->key_type = o.key_type;
   b->value_type = o.value_type;
-  b->key_page_bytes = uint32_t(s.kv_heads * kPageTokens * s.key_width * cache_type_bytes(o.key_type));
-  b->value_page_bytes = uint32_t(s.kv_heads * kPageTokens * s.value_width * cache_type_bytes(o.value_type));
+  b->key_page_bytes = uint32_t(keys);
+  b->value_page_bytes = uint32_t(values);
+  return {};
 }
 
 // The arena that the largest of the possible plans needs.
@@ -45,7 +53,7 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
     return slice;
   };
   StepBuffers b;
-  describe_cache(model, o, &b);
+  GRETA_TRY(describe_cache(model, o, &b));
   b.step = piece(step_state_bytes(o.sequences, plan.pages_per_sequence));
   b.rope = piece(rope_table_bytes(model.shape, plan.context));
   b.token_log = piece(uint64_t(plan.pages) * kPageTokens * sizeof(uint32_t));
@@ -70,7 +78,7 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
 static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t context, ExecutorPlan* p) {
   const Shape& s = model.shape;
   StepBuffers b;
-  describe_cache(model, o, &b);
+  GRETA_TRY(describe_cache(model, o, &b));
   p->context = context;
   p->pages_per_sequence = uint32_t(divide_up(context, kPageTokens));
   p->pages = uint32_t(divide_up(o.cache_tokens ? o.cache_tokens : context, kPageTokens));
@@ -159,7 +167,7 @@ Status Executor::allocate() {
   GRETA_TRY(sampled_.allocate(device, kMaxStepSequences * sizeof(uint32_t), Memory::Readback));
   GRETA_TRY(arena_.allocate(device, plan_.arena_bytes, Memory::Device));
 
-  describe_cache(model_, options_, &buffers_);
+  GRETA_TRY(describe_cache(model_, options_, &buffers_));
   buffers_.step = step_.all();
   buffers_.rope = rope_.all();
   buffers_.token_log = token_log_.all();

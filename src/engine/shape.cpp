@@ -104,6 +104,15 @@ Status refuse_unknown_features(const Gguf& gguf, const std::string& prefix) {
 
 Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out) {
   Shape s;
+  const GgufTensor* embedding = gguf.find_tensor(arch.tensors.token_embedding);
+  if (!embedding)
+    return fail(Code::File, "%s: no tensor %s: a vocabulary without weights, or a part of a model?", gguf.name(),
+                arch.tensors.token_embedding);
+  if (embedding->ne[1] < 1 || embedding->ne[1] > kMaxVocab)
+    return fail(Code::File, "%s: %s has %llu rows, expected 1 to %u", gguf.name(), arch.tensors.token_embedding,
+                (unsigned long long)embedding->ne[1], kMaxVocab);
+  s.vocab = uint32_t(embedding->ne[1]);
+
   Reader r{gguf, std::string(arch.name) + "."};
   r.u32("block_count", 1, kMaxLayers, &s.layers, true);
   r.u32("embedding_length", 1, kMaxWidth, &s.width, true);
@@ -133,14 +142,6 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out) {
   GRETA_TRY(read_rope_scaling(gguf, arch, r, &s));
   GRETA_TRY(refuse_unknown_features(gguf, r.prefix));
 
-  const GgufTensor* embedding = gguf.find_tensor(arch.tensors.token_embedding);
-  if (!embedding)
-    return fail(Code::File, "%s: no tensor %s: a vocabulary without weights?", gguf.name(),
-                arch.tensors.token_embedding);
-  if (embedding->ne[1] < 1 || embedding->ne[1] > kMaxVocab)
-    return fail(Code::File, "%s: %s has %llu rows, expected 1 to %u", gguf.name(), arch.tensors.token_embedding,
-                (unsigned long long)embedding->ne[1], kMaxVocab);
-  s.vocab = uint32_t(embedding->ne[1]);
   *out = s;
   return {};
 }

@@ -19,6 +19,9 @@ Status TensorStore::find(const Gguf& gguf, const char* name, Tensor* out, uint64
                 (unsigned long long)source->ne[0], (unsigned long long)source->ne[1],
                 (unsigned long long)source->ne[2], (unsigned long long)source->ne[3], (unsigned long long)depth,
                 (unsigned long long)rows);
+  if (rows > UINT32_MAX || depth > UINT32_MAX)
+    return fail(Code::Unsupported, "%s: %s has %llu rows, at most %u", gguf.name(), name, (unsigned long long)rows,
+                UINT32_MAX);
   if (n == 0 && source->type != QuantType::f32)
     return fail(Code::Unsupported, "%s: %s has type %s, expected f32", gguf.name(), name,
                 quant_info(source->type).name);
@@ -214,7 +217,7 @@ Status TensorStore::pack(Device& device, const RowFilter& filter, const Tensor& 
   Launch launch;
   make_launch({&call, 1}, *row, 1, &launch);
   KernelSet kernels(device);
-  GRETA_TRY(kernels.load(*row, &launch.kernel));
+  GRETA_TRY(kernels.load(*row, {launch.block, launch.block_bytes}, &launch.kernel));
   Stream* opened = nullptr;
   GRETA_TRY(device.create_stream(&opened));
   const std::unique_ptr<Stream> stream(opened);

@@ -15,18 +15,23 @@
 
 namespace greta {
 
-// Loaded kernels of one device, by row. Not thread-safe: one for each executor.
+// Loaded kernels of one device, by code and constants. Not thread-safe: one for each executor.
 class KernelSet {
  public:
   explicit KernelSet(Device& device) : device_(device) {}
   ~KernelSet();
   KernelSet(const KernelSet&) = delete;
   KernelSet& operator=(const KernelSet&) = delete;
-  Status load(const KernelRow& row, const Kernel** out);  // loaded once
+  // Loaded once for each set of specialization constants, which are fields of the launch's block.
+  Status load(const KernelRow& row, std::span<const uint8_t> block, const Kernel** out);
   Device& device() { return device_; }
 
  private:
-  struct Entry { const KernelRow* row; Kernel kernel; };
+  struct Entry {
+    const char* code;  // its name: rows of one code share a kernel
+    std::vector<uint32_t> constants;
+    Kernel kernel;
+  };
   Device& device_;
   std::deque<Entry> entries_;  // addresses of kernels stay
 };
