@@ -1,15 +1,11 @@
 // What the AVX-512 kernels share: the q8 form, sums over lanes, a transpose.
 #pragma once
-#include "kernels/cpu/simd/intrinsics.h"
-
 #include "kernels/abi/q8.h"
 #include "kernels/cpu/half.h"
+#include "kernels/cpu/simd/intrinsics.h"
+#include "kernels/cpu/simd/prefetch.h"
 
 namespace {
-
-// How far ahead a stream of rows is prefetched: whole steps of `step_bytes`, so that every line comes
-// equally early. One thread read Q4_K rows at 15 GB/s without, 27 with 4 kB, 33 with 8 kB (probe 35).
-inline uint64_t prefetch_distance(uint64_t step_bytes) { return (8192 + step_bytes - 1) / step_bytes * step_bytes; }
 
 // 16 int32 that hold int8 values, from 16 floats: q8_form.h's round_even.
 inline __m512i q8_round(__m512 x, __m512 inverse) {

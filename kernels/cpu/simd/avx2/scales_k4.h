@@ -1,0 +1,23 @@
+// The scales and minima of Q4_K and Q5_K (kernels/cpu/scales_k4.h) in AVX2: 18 instructions for the
+// 8 + 8 of a block.
+#pragma once
+#include "kernels/cpu/simd/avx2/block.h"
+
+namespace {
+
+inline Scales<32> scales_k4(const uint8_t* block) {
+  const __m128i raw = _mm_loadu_si128((const __m128i*)(block + 4));  // bytes 0-3, 4-7, 8-11; the rest is quants
+  const __m128i first = _mm_and_si128(raw, _mm_set1_epi8(63));       // scales 0-3, minima 0-3
+  const __m128i low = _mm_and_si128(_mm_srlv_epi32(_mm_shuffle_epi32(raw, 0xaa), _mm_setr_epi32(0, 4, 0, 0)),
+                                    _mm_set1_epi8(15));
+  const __m128i high = _mm_and_si128(_mm_srli_epi32(raw, 2), _mm_set1_epi8(48));
+  const __m128i both = _mm_unpacklo_epi32(first, _mm_or_si128(low, high));  // scales 0-7, minima 0-7
+  const __m128 d = _mm_cvtph_ps(_mm_loadu_si32(block));                     // d, dmin
+  Scales<32> out;
+  out.scale[0] = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(both)), _mm256_broadcastss_ps(d));
+  out.min[0] = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_bsrli_si128(both, 8))),
+                             _mm256_broadcastss_ps(_mm_movehdup_ps(d)));
+  return out;
+}
+
+}  // namespace
