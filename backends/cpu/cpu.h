@@ -38,8 +38,7 @@ struct CpuEvent {
   uint64_t recorded = 0;   // signals recorded so far; the n-th has ticket n
   uint64_t signalled = 0;  // highest ticket that was reached
   uint64_t time_ns = 0;
-  std::weak_ptr<CpuQueue> queue;  // where the last signal was recorded, and by whom
-  std::thread::id recorder;
+  std::weak_ptr<CpuQueue> queue;  // where the last signal was recorded
 };
 
 struct CpuGraph;
@@ -56,7 +55,10 @@ struct CpuCommand {
   uint32_t word = 0;
   CpuEvent* event = nullptr;          // Signal, WaitFor
   uint64_t ticket = 0;
+  std::weak_ptr<CpuQueue> queue;      // WaitFor: where the signal with that ticket is
   const CpuGraph* graph = nullptr;    // Replay
+
+  bool over() const { return event->signalled >= ticket; }  // of a WaitFor
 };
 
 // Behind Graph::handle.
@@ -73,13 +75,14 @@ struct CpuQueue {
   std::vector<CpuCommand> submitted, running;
   size_t next = 0;
   bool busy = false, on_pool = false;
-  std::thread::id runner;
+  std::thread::id recorder;  // the thread whose stream this is
 
   bool has_work() const { return !submitted.empty() || next < running.size(); }
 
-  // Returns when all that was submitted is done. A wait that cannot end is an error that leaves the
-  // queue where it stands. Called and left with `lock` (on CpuDevice::order) held.
-  Status run(std::unique_lock<std::mutex>& lock);
+  // Returns when all that was submitted is done, or the signal that `until` waits for has come. A wait
+  // that cannot end is an error that leaves the queue where it stands. Called and left with `lock` (on
+  // CpuDevice::order) held.
+  Status run(std::unique_lock<std::mutex>& lock, const CpuCommand* until = nullptr);
 
  private:
   Status await(const CpuCommand& command, std::unique_lock<std::mutex>& lock);

@@ -91,12 +91,11 @@ void CpuDevice::reach(const CpuCommand& signal) noexcept {
   changed.notify_all();
 }
 
-Status CpuQueue::run(std::unique_lock<std::mutex>& lock) {
+Status CpuQueue::run(std::unique_lock<std::mutex>& lock, const CpuCommand* until) {
   device.changed.wait(lock, [&] { return !busy; });
   busy = true;
-  runner = std::this_thread::get_id();
   Status status;
-  while (status.ok()) {
+  while (status.ok() && !(until && until->over())) {
     if (next == running.size()) {
       running.clear();
       next = 0;
@@ -124,22 +123,20 @@ Status CpuQueue::run(std::unique_lock<std::mutex>& lock) {
   return status;
 }
 
-// The signal lies in another stream's queue. If that is idle, this thread runs it; if another thread
-// runs it, or has still to submit it, this one sleeps. What can never come is an error.
+// The signal lies in another stream's queue. If that is idle, this thread runs it up to the signal; if
+// another thread runs it, or has still to submit it, this one sleeps. What can never come is an error.
+// There are no circles: a wait is for a signal that was recorded before it.
 Status CpuQueue::await(const CpuCommand& command, std::unique_lock<std::mutex>& lock) {
-  const CpuEvent& event = *command.event;
   const std::thread::id self = std::this_thread::get_id();
   uint64_t deadline = now_ns() + kPatienceNs;
-  while (event.signalled < command.ticket) {
-    const std::shared_ptr<CpuQueue> other = event.queue.lock();
+  while (!command.over()) {
+    const std::shared_ptr<CpuQueue> other = command.queue.lock();
     if (!other) return {};  // its stream was closed, and what had been submitted there was run
     if (!other->busy && other->has_work()) {
-      GRETA_TRY(other->run(lock));
+      GRETA_TRY(other->run(lock, &command));
       continue;
     }
-    if (other->busy && other->runner == self)
-      return fail(Code::Argument, "wait: streams wait for each other's events in a circle");
-    if (!other->busy && event.recorder == self)
+    if (!other->busy && other->recorder == self)
       return fail(Code::Argument, "wait: for an event whose signal this thread recorded but did not submit");
     device.changed.wait_for(lock, std::chrono::milliseconds(100));
     if (other->on_pool) deadline = now_ns() + kPatienceNs;

@@ -74,7 +74,7 @@ Status CpuStream::signal(Event& event) {
   command.event = state;
   command.ticket = ++state->recorded;
   state->queue = queue_;
-  state->recorder = std::this_thread::get_id();
+  queue_->recorder = std::this_thread::get_id();
   return {};
 }
 
@@ -86,6 +86,7 @@ Status CpuStream::wait_for(const Event& event) {
   const std::lock_guard<std::mutex> lock(device_.order);
   command.event = state;
   command.ticket = state->recorded;
+  command.queue = state->queue;
   return {};
 }
 

@@ -27,9 +27,10 @@ Status within(Status status, const char* format, ...) {
   const size_t at = used < 0 ? 0 : used >= int(kErrorTextBytes) ? kErrorTextBytes - 1 : size_t(used);
   const size_t room = kErrorTextBytes - at;
   if (room > 3) {
+    const size_t kept = strnlen(before, room - 3);
     memcpy(error_buffer + at, ": ", 2);
-    strncpy(error_buffer + at + 2, before, room - 3);
-    error_buffer[kErrorTextBytes - 1] = 0;
+    memcpy(error_buffer + at + 2, before, kept);
+    error_buffer[at + 2 + kept] = 0;
   }
   return status;
 }

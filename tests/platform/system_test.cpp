@@ -88,7 +88,7 @@ TEST_CASE("cgroup v2: the tightest level counts, the quota rounds up, file pages
   root.write("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
   root.write("/sys/fs/cgroup/a/memory.max", "1000000\n");
   root.write("/sys/fs/cgroup/a/memory.current", "700000\n");
-  root.write("/sys/fs/cgroup/a/memory.stat", "anon 5\nfile 300000\ninactive_file 200000\nactive_file 50000\n");
+  root.write("/sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 200000\nactive_file 50000\n");
   root.write("/sys/fs/cgroup/a/cpu.max", "250000 100000\n");
   const CgroupLimits limits = read_cgroup_limits(root.path.c_str());
   CHECK(limits.memory_bytes == 1000000);

@@ -31,7 +31,9 @@ struct Rounds {
   }
 };
 
-void count_job(void* context, uint32_t) noexcept { static_cast<std::atomic<uint32_t>*>(context)->fetch_add(1); }
+void count_job(void* context, uint32_t) noexcept {
+  static_cast<std::atomic<uint32_t>*>(context)->fetch_add(1);
+}
 
 }  // namespace
 

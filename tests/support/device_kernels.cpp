@@ -1,5 +1,6 @@
 #include "support/device_kernels.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace greta;
@@ -25,7 +26,8 @@ void write_words(Device& device, const Slice& to, const std::vector<uint32_t>& w
 static void index_cpu(const void* block, uint32_t first_group, uint32_t group_count, Scratch*) {
   const auto& p = *static_cast<const IndexBlock*>(block);
   auto* y = reinterpret_cast<uint32_t*>(p.y);
-  for (uint32_t i = first_group * kGroupWords; i < (first_group + group_count) * kGroupWords && i < p.count; ++i)
+  const uint32_t last = std::min((first_group + group_count) * kGroupWords, p.count);
+  for (uint32_t i = first_group * kGroupWords; i < last; ++i)
     y[i] = i * p.scale + p.base;
 }
 
@@ -34,7 +36,8 @@ static void add_cpu(const void* block, uint32_t first_group, uint32_t group_coun
   const auto* a = reinterpret_cast<const uint32_t*>(p.a);
   const auto* b = reinterpret_cast<const uint32_t*>(p.b);
   auto* y = reinterpret_cast<uint32_t*>(p.y);
-  for (uint32_t i = first_group * kGroupWords; i < (first_group + group_count) * kGroupWords && i < p.count; ++i)
+  const uint32_t last = std::min((first_group + group_count) * kGroupWords, p.count);
+  for (uint32_t i = first_group * kGroupWords; i < last; ++i)
     y[i] = a[i] + b[i];
 }
 

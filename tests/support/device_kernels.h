@@ -27,7 +27,8 @@ struct TestKernels {
     device.unload(index);
     device.unload(add);
   }
-  greta::Status write_index(greta::Stream& stream, const greta::Slice& y, uint32_t scale, uint32_t base = 0) const;
+  greta::Status write_index(greta::Stream& stream, const greta::Slice& y, uint32_t scale,
+                            uint32_t base = 0) const;
   greta::Status add_words(greta::Stream& stream, const greta::Slice& a, const greta::Slice& b,
                           const greta::Slice& y) const;
 };

@@ -167,8 +167,8 @@ TEST_CASE("streams on several threads do their own work", "[runtime]") {
       for (uint32_t round = 0; round < 25; ++round) {
         const bool ok = stream->barrier().ok() && kernels.write_index(*stream, a.all(), thread, round).ok() &&
                         stream->fill(b.all(), thread).ok() && stream->barrier().ok() &&
-                        kernels.add_words(*stream, a.all(), b.all(), b.all()).ok() && stream->barrier().ok() &&
-                        stream->copy(host.all(), b.all()).ok() && stream->wait().ok();
+                        kernels.add_words(*stream, a.all(), b.all(), b.all()).ok() &&
+                        stream->barrier().ok() && stream->copy(host.all(), b.all()).ok() && stream->wait().ok();
         wrong += !ok;
         if (!which.computes) continue;
         const auto* words = static_cast<const uint32_t*>(host.buffer().mapped);
