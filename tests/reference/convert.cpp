@@ -29,13 +29,14 @@ std::vector<uint8_t> convert_q8(const std::vector<float>& x) {
   return row;
 }
 
-Values decode_q8(const std::vector<uint8_t>& row, uint32_t depth) {
-  Values x(depth);
-  for (uint32_t k = 0; k < depth; ++k) {
-    float d;
-    memcpy(&d, &row[q8_scales_at(depth) + k / 32 * 4], 4);
-    x[k] = double(d) * int8_t(row[k]);
-  }
+Values decode_q8(const std::vector<uint8_t>& rows, uint32_t depth) {
+  Values x;
+  for (size_t row = 0; row < rows.size(); row += q8_row_bytes(depth))
+    for (uint32_t k = 0; k < depth; ++k) {
+      float d;
+      memcpy(&d, &rows[row + q8_scales_at(depth) + k / 32 * 4], 4);
+      x.push_back(double(d) * int8_t(rows[row + k]));
+    }
   return x;
 }
 

@@ -55,9 +55,9 @@ Values matmul_expert(const Values& weight, const Values& x, const Ids& ids, cons
 // x [t][used][width], weights [t][used] -> [t][width]
 Values combine(const Values& x, const Values& weights, uint32_t width, uint32_t used);
 
-// One row in the q8 form of kernels/abi/q8.h, byte for byte, and its values.
+// One row in the q8 form of kernels/abi/q8.h, byte for byte, and the values of rows.
 std::vector<uint8_t> convert_q8(const std::vector<float>& x);
-Values decode_q8(const std::vector<uint8_t>& row, uint32_t depth);
+Values decode_q8(const std::vector<uint8_t>& rows, uint32_t depth);
 
 // What a value becomes in a cache of this type ("f32", "f16").
 double cached(double value, const char* type);

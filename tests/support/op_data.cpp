@@ -116,9 +116,4 @@ std::vector<Stored> stored_types(const OpRig& rig, Op op) {
   return found;
 }
 
-double matmul_limit(const KernelRow& row, bool q8_reference) {
-  if (row.form == Form::F32) return 1e-11;
-  return q8_reference ? 1e-10 : 5e-5;
-}
-
 }  // namespace greta::test

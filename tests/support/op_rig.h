@@ -111,10 +111,4 @@ struct Stored {
 };
 std::vector<Stored> stored_types(const OpRig& rig, Op op);
 
-// The NMSE that a row may have against float64. `q8_reference`: the reference has taken the row's own
-// rounded activations. In float32 a lane adds depth / 16 products and rounds with a variance of
-// 2^-48 / 3 of its sum each time: depth / 32 * 1.2e-15 in all, 4e-13 at depth 11008; a norm and a
-// gate around it, and weights whose sums cancel, take some times that.
-double matmul_limit(const KernelRow& row, bool q8_reference);
-
 }  // namespace greta::test

@@ -14,7 +14,7 @@ static float weight(const uint8_t* block, uint32_t i) {
 
 static void resize(uint8_t* block, double size, Random&) {
   put_half(block + 80, size / 8);
-  put_half(block + 82, size / 8);
+  put_half(block + 82, 1.5 * size / 8);  // the mean of q: weights have none
 }
 
 static const Register q2_k({"q2_k", 256, 84, weight, resize});
