@@ -12,7 +12,7 @@ Status DynamicLibrary::open(const char* name) {
   void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* reason = dlerror();
-    return fail(Code::Unsupported, "cannot open the library %s: %s", name, reason ? reason : "no reason given");
+    return fail(Code::Unsupported, "cannot open the library %s: %s", name, reason ? reason : "no reason");
   }
   if (handle_) dlclose(handle_);
   handle_ = handle;
