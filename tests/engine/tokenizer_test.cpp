@@ -70,6 +70,13 @@ TEST_CASE("SPM merges the best score first, the leftmost on a tie", "[engine][to
   CHECK(model.decode(model.plain("  ab")) == "  ab");
 }
 
+TEST_CASE("of equal pairs the leftmost is merged", "[engine][tokenizer]") {
+  const Model spm(spm_vocabulary({kMark, "a", "aa"}, {0, 0, 0}));
+  CHECK(spm.plain("aaaaa") == Ids{kSpace, 261, 261, kA});
+  const Model bpe(bpe_vocabulary({"aa"}, {"a a"}, "gpt-2"));
+  CHECK(bpe.plain("aaaaa") == Ids{256, 256, 'a'});
+}
+
 TEST_CASE("SPM writes what has no piece as bytes, then as the unknown token", "[engine][tokenizer]") {
   const Model model(letters());
   CHECK(model.plain("\xC3\xA9") == Ids{kSpace, byte_id(0xC3), byte_id(0xA9)});
