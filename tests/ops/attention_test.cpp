@@ -1,11 +1,15 @@
 // kv_write and attention through one paged cache: what one writes the other reads.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 #include <cstring>
 
 #include "support/row_ops.h"
 
 namespace greta::test {
+
+using Catch::Generators::from_range;
 namespace {
 
 constexpr const char* kCacheTypes[] = {
@@ -117,7 +121,7 @@ void check_shape(OpRig& rig, const Shape& shape, const Live& live, Random& rando
 }  // namespace
 
 TEST_CASE("attention: every row agrees with float64", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(1);
   for (uint32_t type = 0; type < kCacheTypeCount; ++type) {
     const Shape shapes[] = {
@@ -126,7 +130,7 @@ TEST_CASE("attention: every row agrees with float64", "[ops]") {
         {6, 3, 128, 96, 64, 20, true, type, type}, {2, 1, 576, 512, 1, 0, false, type, type},
     };
     for (const Shape& shape : shapes)
-      for (const Live& live : {kLive[0], kLive[1], kLive[2], kLive[3]}) check_shape(rig, shape, live, random);
+      for (const Live& live : live_rows(rig, 4)) check_shape(rig, shape, live, random);
   }
   rig.require_all_run(Op::Attention);
   rig.require_all_run(Op::KvWrite);

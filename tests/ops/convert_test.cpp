@@ -1,14 +1,18 @@
 // convert: activations to the q8 form byte for byte, and packed weights that decode to the same values.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 
 #include "support/row_ops.h"
 
 namespace greta::test {
 
+using Catch::Generators::from_range;
+
 TEST_CASE("convert: every row gives the q8 form byte for byte", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(1);
-  for (const Live& live : kLive)
+  for (const Live& live : live_rows(rig))
     for (const uint32_t depth : {32u, 96u, 256u, 4096u})
       for (const bool gather : {false, true}) {
         StepRows steps;

@@ -1,15 +1,19 @@
 // embed: rows of the table for every type, bit for bit, and what it writes into the token log.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 
 #include "support/row_ops.h"
 
 namespace greta::test {
 
+using Catch::Generators::from_range;
+
 TEST_CASE("embed: every row gives the decoded values exactly", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(1);
   for (const Stored& stored : stored_types(rig, Op::Embed))
-    for (const Live& live : kLive) {
+    for (const Live& live : live_rows(rig)) {
       const uint32_t vocab = 37, width = quant_info(stored.type).block == 1 ? 51 : 512;
       const Matrix matrix = random_matrix(stored.type, vocab, width, 1, Scales::Extreme, random);
       StepRows steps;

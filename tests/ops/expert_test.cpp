@@ -1,18 +1,22 @@
 // route and matmul_expert.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 
 #include "support/row_ops.h"
 
 namespace greta::test {
 
+using Catch::Generators::from_range;
+
 TEST_CASE("route: every row chooses the experts of float64", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(1);
   struct Shape {
     uint32_t experts, used;
   };
-  for (const Live& live : kLive)
+  for (const Live& live : live_rows(rig))
     for (const Shape& shape : {Shape{1, 1}, Shape{8, 2}, Shape{60, 60}, Shape{512, 10}})
       for (const uint32_t normalise : {0u, 1u}) {
         StepRows steps;
@@ -56,10 +60,10 @@ TEST_CASE("route: NaN among the logits still gives experts that exist", "[ops]")
 }
 
 TEST_CASE("matmul_expert: every row agrees with float64", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(2);
   for (const Stored& stored : stored_types(rig, Op::MatmulExpert))
-    for (const Live& live : {kLive[0], kLive[1], kLive[2], kLive[3]})
+    for (const Live& live : live_rows(rig, 4))
       for (const uint32_t n : {1u, 31u, 64u})
         for (const bool shared_x : {true, false}) {
           const uint32_t experts = 5, used = 3, depth = quant_info(stored.type).block == 1 ? 70 : 256;

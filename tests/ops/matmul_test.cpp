@@ -1,12 +1,16 @@
 // matmul and the sequences around it: every row of the kernel table against float64, over odd shapes.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 #include <cstring>
 
 #include "support/op_rig.h"
 
 namespace greta::test {
+
+using Catch::Generators::from_range;
 namespace {
 
 struct Shape {
@@ -273,7 +277,7 @@ constexpr Scales kPlain = Scales::Plain, kExtreme = Scales::Extreme;
 }  // namespace
 
 TEST_CASE("matmul: every row agrees with float64", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(1);
   const Shape shapes[] = {
       {1, 256, 1, 1, false, kPlain},      {3, 512, 2, 1, false, kPlain},
@@ -284,7 +288,8 @@ TEST_CASE("matmul: every row agrees with float64", "[ops]") {
       {16, 256, 512, 300, false, kPlain}, {32, 1024, 1, 1, false, kPlain},
   };
   for (const Stored& stored : stored_types(rig, Op::Matmul))
-    for (const Shape& shape : shapes) check_shape(rig, stored, shape, random);
+    for (const Shape& shape : shapes)
+      if (!rig.checked() || shape.bucket == 8 || shape.bucket == 32) check_shape(rig, stored, shape, random);
   rig.require_all_run(Op::Matmul);
 }
 

@@ -1,17 +1,21 @@
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 
 #include "support/row_ops.h"
 
 namespace greta::test {
 
+using Catch::Generators::from_range;
+
 TEST_CASE("rope: every row agrees with float64", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(1);
   struct Shape {
     uint32_t heads, head_width, rope_width;
   };
-  for (const Live& live : kLive)
+  for (const Live& live : live_rows(rig))
     for (const Shape& shape : {Shape{1, 2, 2}, Shape{3, 64, 64}, Shape{4, 48, 20}})
       for (const uint32_t halves : {0u, 1u}) {
         const uint32_t width = shape.heads * shape.head_width, context = 300;

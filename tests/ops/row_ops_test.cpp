@@ -2,14 +2,18 @@
 #include "support/row_ops.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 
 namespace greta::test {
 
+using Catch::Generators::from_range;
+
 TEST_CASE("norm: every row agrees with float64", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(1);
-  for (const Live& live : kLive)
+  for (const Live& live : live_rows(rig))
     for (const uint32_t width : {1u, 7u, 64u, 288u, 4097u})
       for (const uint32_t heads : {1u, 3u}) {
         StepRows steps;
@@ -57,9 +61,9 @@ TEST_CASE("norm: gathers the rows that have outputs, takes rows of zeros, works 
 }
 
 TEST_CASE("gate: every row agrees with float64", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(3);
-  for (const Live& live : kLive)
+  for (const Live& live : live_rows(rig))
     for (const uint32_t width : {1u, 33u, 768u})
       for (const uint32_t activation : {uint32_t(kActivationSilu), uint32_t(kActivationGelu)}) {
         StepRows steps;
@@ -107,9 +111,9 @@ TEST_CASE("gate: small values keep their relative precision", "[ops]") {
 }
 
 TEST_CASE("add: every row agrees with float64", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(4);
-  for (const Live& live : kLive)
+  for (const Live& live : live_rows(rig))
     for (const uint32_t width : {1u, 33u, 768u})
       for (const float scale : {1.f, -0.37f}) {
         StepRows steps;
@@ -128,9 +132,9 @@ TEST_CASE("add: every row agrees with float64", "[ops]") {
 }
 
 TEST_CASE("softcap: every row agrees with float64", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(5);
-  for (const Live& live : kLive)
+  for (const Live& live : live_rows(rig))
     for (const uint32_t width : {1u, 33u, 4096u}) {
       StepRows steps;
       for (uint32_t t = 0; t < live.tokens; ++t) steps.add(t, 0, t, true);
@@ -149,9 +153,9 @@ TEST_CASE("softcap: every row agrees with float64", "[ops]") {
 }
 
 TEST_CASE("combine: every row agrees with float64", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(6);
-  for (const Live& live : kLive)
+  for (const Live& live : live_rows(rig))
     for (const uint32_t width : {1u, 33u, 768u})
       for (const uint32_t used : {1u, 2u, 8u}) {
         StepRows steps;

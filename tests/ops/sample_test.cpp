@@ -1,12 +1,16 @@
 // sample: every row against the float64 sampler, the generator against its published vectors, and the
 // distribution of many draws.
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 
 #include "kernels/cpu/philox.h"
 #include "support/row_ops.h"
 
 namespace greta::test {
+
+using Catch::Generators::from_range;
 namespace {
 
 SampleParams device_params(const reference::Sampling& p) {
@@ -75,7 +79,7 @@ TEST_CASE("sample: Philox gives the published vectors", "[ops]") {
 }
 
 TEST_CASE("sample: every row draws what float64 draws", "[ops]") {
-  OpRig rig;
+  OpRig rig(GENERATE(from_range(kRigDevices)));
   Random random(1);
   const reference::Sampling all[] = {
       {0, 0, 0, 0, 0, 0, 0},

@@ -25,7 +25,12 @@ OpRig::OpRig(const char* device, uint32_t features_mask, uint32_t threads) : ran
   DeviceOptions options;
   options.features_mask = features_mask;
   options.threads = threads;
-  RIG_REQUIRE(open_device(device, options, &device_));
+  const bool checked = !strncmp(device, "checked ", 8);
+  RIG_REQUIRE(open_device(checked ? device + 8 : device, options, &device_));
+  if (checked) {
+    inner_ = device_;
+    RIG_REQUIRE(open_checked_device(inner_, &device_));
+  }
   RIG_REQUIRE(device_->create_stream(&stream_));
 }
 
@@ -33,6 +38,7 @@ OpRig::~OpRig() {
   reset();
   delete stream_;
   delete device_;
+  delete inner_;
 }
 
 const DeviceInfo& OpRig::info() const { return device_->info(); }
@@ -67,7 +73,7 @@ void OpRig::poison(const Slice& slice) {
 
 void OpRig::write(const Slice& slice, const void* from) {
   if (!slice.bytes) return;
-  if (slice.buffer->mapped) {
+  if (slice.buffer->mapped && !checked()) {
     memcpy(static_cast<uint8_t*>(slice.buffer->mapped) + slice.offset, from, slice.bytes);
     return;
   }
@@ -82,7 +88,7 @@ void OpRig::write(const Slice& slice, const void* from) {
 
 void OpRig::read(const Slice& slice, void* to) {
   if (!slice.bytes) return;
-  if (slice.buffer->mapped) {
+  if (slice.buffer->mapped && !checked()) {
     memcpy(to, static_cast<const uint8_t*>(slice.buffer->mapped) + slice.offset, slice.bytes);
     return;
   }

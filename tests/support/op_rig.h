@@ -15,6 +15,9 @@ using reference::Ids;
 using reference::Random;
 using reference::Values;
 
+// The devices that each op is tested on: "checked cpu" verifies what the launches declare.
+constexpr const char* kRigDevices[] = {"cpu", "checked cpu"};
+
 class OpRig {
  public:
   explicit OpRig(const char* device = "cpu", uint32_t features_mask = ~0u, uint32_t threads = 0);
@@ -23,6 +26,7 @@ class OpRig {
   OpRig& operator=(const OpRig&) = delete;
 
   const DeviceInfo& info() const;
+  bool checked() const { return inner_ != nullptr; }  // slow: fewer shapes will do
 
   Slice room(uint64_t bytes);                   // all bytes 0xff: NaN, an id that is too large
   Slice put(const void* from, uint64_t bytes);  // a buffer with these bytes
@@ -56,6 +60,7 @@ class OpRig {
   void write(const Slice& slice, const void* from);
   void check_canaries();
 
+  Device* inner_ = nullptr;  // of a checked device
   Device* device_ = nullptr;
   Stream* stream_ = nullptr;
   std::vector<std::unique_ptr<Room>> rooms_;
