@@ -1,0 +1,149 @@
+"""Reads every #include line and refuses those that go against the layers.
+
+    layers_test.py ROOT
+
+A file under src/<layer> includes its own layer, the umbrella header of the layer directly below, and
+platform/platform.h. Backends include runtime/device.h and platform, kernels only kernels, models only
+engine/arch.h, tools and bindings only greta.h. Headers in <> are those of the system and the language,
+except in kernels, which are freestanding.
+"""
+import os
+import re
+import sys
+
+LAYERS = ["api", "engine", "graph", "tune", "compute", "runtime"]  # from top to bottom
+FOLDERS = ["src", "backends", "kernels", "models", "tools", "bindings"]
+SOURCES = (".h", ".hpp", ".c", ".cpp", ".def", ".inc", ".hip", ".comp", ".glsl")
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w.*))')
+
+# What one layer may include beside the rule, with the reason.
+ALSO = {
+    "api": {"greta.h": "it implements the public header"},
+    "compute": {
+        "kernel_code.inc": "written by the CMake lines that compile the kernels",
+        "kernel_rows.inc": "written by the CMake lines that compile the kernels",
+    },
+    "engine": {"arch_list.inc": "written by CMake from the files in models/"},
+}
+# Kernels are freestanding. What hosted C they may see, by folder.
+KERNEL_SYSTEM = {"cpu": {"stdint.h", "immintrin.h"}, "hip": {"stdint.h"}, "abi": {"stdint.h"}, "vulkan": set()}
+
+
+def refuse_src(parts, name):
+    layer = parts[1]
+    if name in ALSO.get(layer, {}):
+        return None
+    if name.startswith(layer + "/"):
+        return None
+    if layer == "platform":
+        return "platform includes only platform"
+    if layer not in LAYERS:
+        return f"src/{layer} is no layer"
+    if name == "platform/platform.h":
+        return None
+    if layer == "compute" and name.startswith("kernels/abi/"):
+        return None  # the argument blocks that both sides share
+    below = LAYERS[LAYERS.index(layer) + 1] if layer != LAYERS[-1] else None
+    if below and name == f"{below}/{below}.h":
+        return None
+    allowed = f"{layer}/*, " + (f"{below}/{below}.h, " if below else "") + "platform/platform.h"
+    return f"src/{layer} may include {allowed}"
+
+
+def refuse(path, name, system, root):
+    """Why the file at `path` may not include `name`, or None. `path` is relative to ROOT."""
+    parts = path.split("/")
+    if parts[0] == "kernels":
+        if system:
+            allowed = KERNEL_SYSTEM.get(parts[1], set())
+            return None if name in allowed else f"kernels are freestanding: <> is for {sorted(allowed)}"
+        own = os.path.normpath(os.path.join(os.path.dirname(path), name))
+        if name.startswith("kernels/") or own.startswith("kernels/") and os.path.isfile(os.path.join(root, own)):
+            return None
+        return "kernels include only kernels"
+    if system:
+        return None
+    if parts[0] == "src":
+        return refuse_src(parts, name)
+    if parts[0] == "backends":
+        own = name.startswith(f"backends/{parts[1]}/") or beside(path, name, root)
+        if own or name in ("runtime/device.h", "platform/platform.h"):
+            return None
+        return "a backend includes runtime/device.h, platform/platform.h and its own folder"
+    if parts[0] == "models":
+        return None if name == "engine/arch.h" else "a model includes engine/arch.h"
+    if name == "greta.h" or beside(path, name, root):  # tools, bindings
+        return None
+    return f"{parts[0]} include greta.h and their own folder"
+
+
+def beside(path, name, root):
+    """`name` is a file of the including file's own folder tree."""
+    folder = "/".join(path.split("/")[:2])
+    target = os.path.normpath(os.path.join(os.path.dirname(path), name))
+    return target.startswith(folder + "/") and os.path.isfile(os.path.join(root, target))
+
+
+def violations(root):
+    for top in FOLDERS:
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            for file in sorted(names):
+                if not file.endswith(SOURCES):
+                    continue
+                full = os.path.join(folder, file)
+                path = os.path.relpath(full, root).replace(os.sep, "/")
+                for number, line in enumerate(open(full, encoding="utf-8"), 1):
+                    match = INCLUDE.match(line)
+                    if not match:
+                        continue
+                    quoted, system, macro = match.groups()
+                    if macro:  # a header named by the build: decode headers of kernels
+                        reason = None if top == "kernels" else "only kernels include a header by a macro"
+                    else:
+                        reason = refuse(path, quoted or system, bool(system), root)
+                    if reason:
+                        yield f"{path}:{number}: {line.strip()}\n    {reason}"
+
+
+# Planted once and for all: each must be refused, or this test is blind.
+PLANTED = [
+    ("src/platform/x.cpp", "runtime/device.h", False),
+    ("src/runtime/x.cpp", "compute/compute.h", False),
+    ("src/runtime/x.cpp", "platform/thread_pool.h", False),
+    ("src/compute/x.cpp", "runtime/device.h", False),
+    ("src/compute/x.cpp", "kernels/cpu/scratch.h", False),
+    ("src/tune/x.cpp", "graph/graph.h", False),
+    ("src/graph/x.cpp", "compute/compute.h", False),
+    ("src/engine/x.cpp", "tune/tune.h", False),
+    ("src/engine/x.cpp", "greta.h", False),
+    ("src/engine/x.cpp", "kernels/abi/ops.h", False),
+    ("src/api/x.cpp", "graph/graph.h", False),
+    ("src/api/x.cpp", "engine/session.h", False),
+    ("src/misc/x.cpp", "platform/platform.h", False),
+    ("backends/cpu/x.cpp", "kernels/cpu/scratch.h", False),
+    ("backends/cpu/x.cpp", "runtime/runtime.h", False),
+    ("backends/cpu/x.cpp", "backends/vulkan/x.h", False),
+    ("kernels/cpu/x.cpp", "runtime/device.h", False),
+    ("kernels/cpu/x.cpp", "../../src/compute/op.h", False),
+    ("kernels/cpu/x.cpp", "math.h", True),
+    ("kernels/hip/x.hip", "hip/hip_runtime.h", True),
+    ("models/x.cpp", "engine/engine.h", False),
+    ("tools/cli/x.cpp", "engine/engine.h", False),
+    ("tools/cli/x.cpp", "../../src/engine/engine.h", False),
+]
+
+
+def main():
+    root = sys.argv[1]
+    blind = [planted for planted in PLANTED if not refuse(*planted, root)]
+    for path, name, _ in blind:
+        print(f"the test does not see {path} including {name}")
+    found = list(violations(root))
+    for violation in found:
+        print(violation)
+    if blind or found:
+        sys.exit(1)
+    print("every include follows the layers")
+
+
+main()

@@ -1,0 +1,101 @@
+"""What the library calls and what it shows, read from its symbols.
+
+    symbols_test.py NM FILE...     libgreta.a, or its objects where they are not joined (sanitizers)
+
+The library never ends the process, prints, or reads the environment, so no object may refer to a
+function that does. In an archive, every global symbol that is defined starts with greta_.
+"""
+import re
+import subprocess
+import sys
+
+ENDS = "abort exit _exit _Exit quick_exit at_quick_exit raise kill pthread_exit pthread_kill __assert_fail __assert"
+PRINTS = "printf vprintf fprintf vfprintf dprintf vdprintf puts putchar fputs fputc putc fwrite perror psignal " \
+         "__printf_chk __vprintf_chk __fprintf_chk __vfprintf_chk __dprintf_chk __vdprintf_chk stdout stderr syslog"
+READS = "getenv secure_getenv setenv putenv unsetenv environ setlocale"
+RUNS = "system popen fork vfork execve execv execvp posix_spawn posix_spawnp"
+FORBIDDEN = {name: why for names, why in ((ENDS, "ends the process"), (PRINTS, "prints"),
+                                          (READS, "touches what belongs to the whole process"),
+                                          (RUNS, "starts a process")) for name in names.split()}
+# Of the C++ library: std::cout and its like, iostreams' initialiser, std::terminate and friends.
+FORBIDDEN_CXX = [
+    (re.compile(r"^_ZSt4(cout|cerr|clog)$|^_ZSt5wcout$|^_ZNSt8ios_base4InitC1Ev$"), "prints"),
+    (re.compile(r"^_ZSt9terminatev$|^_ZSt10unexpectedv$|^_ZSt21__glibcxx_assert_fail"), "ends the process"),
+]
+
+# What is referred to all the same, with the reason.
+ALLOWED = {
+    "_ZSt9terminatev": "compilers put it where an exception would leave a noexcept function, and where a "
+                       "joinable std::thread is destroyed; neither happens: workers throw nothing and are joined",
+}
+
+
+def forbidden(symbol):
+    """Why no object may refer to `symbol`, or None."""
+    name = symbol.split("@")[0]
+    if name in ALLOWED:
+        return None
+    if name in FORBIDDEN:
+        return FORBIDDEN[name]
+    return next((why for pattern, why in FORBIDDEN_CXX if pattern.search(name)), None)
+
+
+def parse(text, where=""):
+    """(undefined, defined) of nm's output: sets of (object, symbol). nm does not name a file that is alone."""
+    undefined, defined = set(), set()
+    for line in text.splitlines():
+        if line.endswith(":"):
+            where = line[:-1]
+            continue
+        fields = line.split()
+        if len(fields) == 2 and fields[0] in ("U", "w", "v"):
+            undefined.add((where, fields[1]))
+        elif len(fields) == 3:
+            defined.add((where, fields[2]))
+    return undefined, defined
+
+
+def violations(undefined, defined, is_archive):
+    for where, symbol in sorted(undefined):
+        why = forbidden(symbol)
+        if why:
+            yield f"{where}: refers to {symbol}, which {why}"
+    if is_archive:
+        for where, symbol in sorted(defined):
+            if not symbol.startswith("greta_"):
+                yield f"{where}: shows {symbol}, which does not start with greta_"
+
+
+PLANTED = """
+greta.o:
+                 U abort
+                 U puts
+                 U __printf_chk@GLIBC_2.3.4
+                 U _ZSt4cout
+                 w getenv
+                 U snprintf
+                 U _ZSt9terminatev
+0000000000000000 T greta_version
+0000000000000010 W _ZNSt6vectorIiE9push_backEi
+"""
+
+
+def main():
+    planted = parse(PLANTED)
+    if len(list(violations(*planted, True))) != 6 or len(list(violations(*planted, False))) != 5:
+        sys.exit("the test does not see what was planted")
+    nm, files = sys.argv[1], sys.argv[2:]
+    archive = len(files) == 1 and files[0].endswith(".a")
+    text = subprocess.run([nm, "--extern-only", *files], check=True, capture_output=True, text=True).stdout
+    undefined, defined = parse(text, files[0])
+    found = list(violations(undefined, defined, archive))
+    for violation in found:
+        print(violation)
+    if not undefined or (archive and not defined):
+        sys.exit("no symbols were read")
+    if found:
+        sys.exit(1)
+    print(f"{len(undefined)} references and {len(defined)} symbols are as they should be")
+
+
+main()
