@@ -24,4 +24,15 @@ const QuantInfo* quant_from_name(const char* name, QuantType* out) {
   return nullptr;
 }
 
+bool cache_quant(uint32_t cache_type, QuantType* out) {
+  static constexpr QuantType kTypes[] = {
+#define CACHE_TYPE(name) QuantType::name,
+#include "kernels/abi/cache_types.def"
+#undef CACHE_TYPE
+  };
+  if (cache_type >= sizeof kTypes / sizeof kTypes[0]) return false;
+  *out = kTypes[cache_type];
+  return true;
+}
+
 }  // namespace greta

@@ -22,6 +22,9 @@ const QuantInfo& quant_info(QuantType type);
 const QuantInfo* quant_from_gguf(uint32_t gguf_id, QuantType* out);  // null for an id not in the table
 const QuantInfo* quant_from_name(const char* name, QuantType* out);  // "q8_0", "f16"; null if unknown
 
+// The type of `cache_type`, an index of kernels/abi/cache_types.def; false if there is none.
+bool cache_quant(uint32_t cache_type, QuantType* out);
+
 // Bytes of `count` weights in GGUF order; count is a multiple of the block.
 inline uint64_t quant_bytes(QuantType type, uint64_t count) {
   return count / quant_info(type).block * quant_info(type).block_bytes;

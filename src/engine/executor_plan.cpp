@@ -13,13 +13,8 @@ constexpr uint64_t kMaxPageBytes = uint64_t(1) << 30;
 constexpr uint64_t kStepOperations = 200'000'000'000;
 
 static uint64_t cache_type_bytes(uint32_t type) {
-  static constexpr const char* kNames[] = {
-#define CACHE_TYPE(name) #name,
-#include "kernels/abi/cache_types.def"
-#undef CACHE_TYPE
-  };
   QuantType quant = QuantType::f32;
-  quant_from_name(kNames[type], &quant);
+  cache_quant(type, &quant);
   return quant_bytes(quant, 1);
 }
 

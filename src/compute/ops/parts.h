@@ -8,18 +8,6 @@ namespace greta {
 
 constexpr uint64_t kFloatBytes = sizeof(float);
 
-// The type of `cache_type`, an index of kernels/abi/cache_types.def; false if there is none.
-inline bool cache_quant(uint32_t cache_type, QuantType* out) {
-  static constexpr QuantType kTypes[] = {
-#define CACHE_TYPE(name) QuantType::name,
-#include "kernels/abi/cache_types.def"
-#undef CACHE_TYPE
-  };
-  if (cache_type >= sizeof kTypes / sizeof kTypes[0]) return false;
-  *out = kTypes[cache_type];
-  return true;
-}
-
 // Heads of `width` fit pages of `page_bytes` in this cache type.
 inline Status check_page(const char* op, uint32_t heads, uint32_t width, uint32_t page_bytes,
                          uint32_t cache_type) {
