@@ -54,7 +54,7 @@ void fill(OpRig& rig, StepRows& steps, Cache& cache, uint32_t sequence, uint32_t
     for (uint32_t t = 0; t < count; ++t) some.add(0, sequence, first + t);
     steps.table = some.table;
     const auto x = gaussians(size_t(count) * cache.heads * cache.width, random);
-    Call call = row_call(Op::KvWrite, put_rows(rig, x, 32, cache.heads * cache.width), {}, some.put(rig));
+    Call call = row_call(Op::KvWrite, rig.put_padded(x, 32 * cache.heads * cache.width), {}, some.put(rig));
     call.slot[kPool] = cache.pool;
     call.heads = cache.heads;
     call.width = cache.width;
@@ -81,7 +81,7 @@ void check_shape(OpRig& rig, const Shape& shape, const Live& live, Random& rando
   }
   const uint32_t q_width = shape.heads * shape.key_width, y_width = shape.heads * shape.value_width;
   const auto q = gaussians(size_t(live.tokens) * q_width, random, 2), sinks = gaussians(shape.heads, random);
-  Call call = row_call(Op::Attention, put_rows(rig, q, live.bucket, q_width),
+  Call call = row_call(Op::Attention, rig.put_padded(q, live.bucket * q_width),
                        rig.room(uint64_t(live.bucket) * y_width * 4), steps.put(rig));
   call.slot[kPool] = keys.pool;
   call.slot[kPool2] = values.pool;

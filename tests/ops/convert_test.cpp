@@ -22,7 +22,7 @@ TEST_CASE("convert: every row gives the q8 form byte for byte", "[ops]") {
         if (depth > 32)
           for (uint32_t i = 0; i < 32; ++i) x[32 + i] *= 1e-36f;  // a scale near the smallest
         const uint64_t row_bytes = q8_row_bytes(uint64_t(depth));
-        Call call = row_call(Op::Convert, put_rows(rig, x, live.bucket, depth),
+        Call call = row_call(Op::Convert, rig.put_padded(x, live.bucket * depth),
                              rig.room(live.bucket * row_bytes), steps.put(rig));
         call.form = Form::Q8;
         call.width = depth;

@@ -23,7 +23,7 @@ TEST_CASE("route: every row chooses the experts of float64", "[ops]") {
         steps.add_tokens(live.tokens);
         auto logits = gaussians(size_t(live.tokens) * shape.experts, random, 3);
         if (shape.experts > 4) logits[4] = logits[1];  // a tie: the lower index first
-        Call call = row_call(Op::Route, put_rows(rig, logits, live.bucket, shape.experts),
+        Call call = row_call(Op::Route, rig.put_padded(logits, live.bucket * shape.experts),
                              rig.room(uint64_t(live.bucket) * shape.used * 4), steps.put(rig));
         call.slot[kY2] = rig.room(uint64_t(live.bucket) * shape.used * 4);
         call.experts = shape.experts;
@@ -76,7 +76,7 @@ TEST_CASE("matmul_expert: every row agrees with float64", "[ops]") {
           for (uint32_t i = 0; i < live.tokens * used; ++i) ids.push_back(uint32_t(random() % experts));
           const Values expected =
               reference::matmul_expert(matrix.values, to_values(x), ids, {n, depth, used, x_slots});
-          Call call = row_call(Op::MatmulExpert, put_rows(rig, x, live.bucket, x_slots * depth),
+          Call call = row_call(Op::MatmulExpert, rig.put_padded(x, live.bucket * x_slots * depth),
                                rig.room(uint64_t(live.bucket) * used * n * 4), steps.put(rig));
           ids.resize(size_t(live.bucket) * used, ~0u);
           call.slot[kX2] = rig.put(ids);

@@ -52,8 +52,8 @@ class MatmulCase {
     }
     table_values_ = to_values(table);
     step_ = steps_.put(rig);
-    x_ = padded(x_values_, shape.depth);
-    residual_ = padded(residual_values_, shape.n);
+    x_ = rig.put_padded(x_values_, size_t(shape.bucket) * shape.depth);
+    residual_ = rig.put_padded(residual_values_, size_t(shape.bucket) * shape.n);
     gain_ = put_vector(rig, gain_values_);
     weight_ = put_matrix(rig, gate_matrix_, stored.layout);
     weight2_ = put_matrix(rig, up_matrix_, stored.layout);
@@ -149,12 +149,6 @@ class MatmulCase {
       all.insert(all.end(), row.begin(), row.end());
     }
     return all;
-  }
-  Slice padded(const std::vector<float>& values, uint32_t width) {
-    const Slice slice = rig_.room(size_t(shape_.bucket) * width * 4);
-    std::vector<float> all = rig_.get<float>(slice);  // poison
-    std::copy(values.begin(), values.end(), all.begin());
-    return rig_.put(all);
   }
   Call call(Op op, const Slice& x, const Slice& y) const {
     Call c;

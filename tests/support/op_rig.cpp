@@ -66,6 +66,14 @@ Slice OpRig::put(const void* from, uint64_t bytes) {
   return slice;
 }
 
+Slice OpRig::put_padded(std::vector<float> values, uint64_t count) {
+  const uint32_t bits = 0x7fc12345;
+  float nan;
+  memcpy(&nan, &bits, sizeof nan);
+  values.resize(count, nan);
+  return put(values);
+}
+
 void OpRig::poison(const Slice& slice) {
   const std::vector<uint8_t> ones(slice.bytes, 0xff);
   write(slice, ones.data());

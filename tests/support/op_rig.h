@@ -34,6 +34,9 @@ class OpRig {
   Slice put(const std::vector<T>& values) {
     return put(values.data(), values.size() * sizeof(T));
   }
+  // Values for `count` floats: those past them are NaN of another kind than a poisoned result's, so that
+  // one that spreads to a row that is not live is seen there.
+  Slice put_padded(std::vector<float> values, uint64_t count);
   void poison(const Slice& slice);
   template <class T>
   std::vector<T> get(const Slice& slice) {

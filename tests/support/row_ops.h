@@ -27,14 +27,6 @@ inline Call row_call(Op op, const Slice& x, const Slice& y, const Slice& step) {
   return call;
 }
 
-// `values` in a buffer for `bucket` rows of `width`: the rows past the live ones are NaN.
-inline Slice put_rows(OpRig& rig, const std::vector<float>& values, uint32_t bucket, uint32_t width) {
-  const Slice slice = rig.room(uint64_t(bucket) * width * 4);
-  std::vector<float> all = rig.get<float>(slice);
-  std::copy(values.begin(), values.end(), all.begin());
-  return rig.put(all);
-}
-
 // Runs every row that covers the call and holds each to the reference.
 inline void check_rows(OpRig& rig, const Call& call, uint32_t bucket, const Values& expected, double limit) {
   const std::vector<const KernelRow*> rows = rig.rows({&call, 1}, bucket);
