@@ -318,6 +318,40 @@ TEST_CASE("matmul: plain rows give the same bits fused and unfused", "[ops]") {
   }
 }
 
+TEST_CASE("matmul: plain rows give the same bits in pieces of any size", "[ops]") {
+  OpRig rig;
+  Random random(6);
+  const uint32_t n = 20, tokens = 70;
+  for (const Stored& stored : stored_types(rig, Op::Matmul)) {
+    const uint32_t depth = quant_info(stored.type).block == 1 ? 300 : 512;
+    const Matrix matrix = random_matrix(stored.type, n, depth, 1, kPlain, random);
+    const std::vector<float> x = with_outliers(size_t(tokens) * depth, random);
+    const Tensor weight = put_matrix(rig, matrix, stored.layout);
+    std::vector<uint32_t> first;
+    for (const uint32_t bucket : {512u, 128u, 32u, 8u, 1u}) {
+      std::vector<uint32_t> all;
+      for (uint32_t t = 0; t < tokens; t += bucket) {
+        const uint32_t live = std::min(bucket, tokens - t);
+        StepRows steps;
+        for (uint32_t i = 0; i < live; ++i) steps.add(0, 0, t + i);
+        Call call;
+        call.op = Op::Matmul;
+        call.weight = weight;
+        const auto from = x.begin() + ptrdiff_t(size_t(t) * depth);
+        call.slot[kX] = rig.put(std::vector<float>(from, from + ptrdiff_t(size_t(live) * depth)));
+        call.slot[kY] = rig.room(size_t(live) * n * 4);
+        call.slot[kStep] = steps.put(rig);
+        rig.run_plain(call, bucket);
+        const auto y = rig.get<uint32_t>(call.slot[kY]);
+        all.insert(all.end(), y.begin(), y.end());
+      }
+      if (first.empty()) first = all;
+      REQUIRE(all == first);
+    }
+    rig.reset();
+  }
+}
+
 TEST_CASE("matmul: the same bits every time, whatever the threads and the bucket", "[ops]") {
   Random random(4);
   for (const char* sequence : {"matmul", "norm+matmul", "norm+matmul+matmul+gate"}) {

@@ -1,0 +1,193 @@
+// What an op's file promises beside a launch: costs, declared accesses, refusals with their numbers, and
+// which row is chosen.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <string>
+
+#include "tune/tune.h"
+
+namespace greta::test {
+namespace {
+
+DeviceInfo cpu_device(uint32_t features) {
+  DeviceInfo info;
+  strcpy(info.backend, "cpu");
+  info.features = features;
+  return info;
+}
+
+Call matmul(QuantType type, uint32_t n, uint32_t depth) {
+  Call call;
+  call.op = Op::Matmul;
+  call.weight.type = type;
+  call.weight.n = n;
+  call.weight.depth = depth;
+  return call;
+}
+
+// A buffer for each operand, so that each access can be told.
+struct Operands {
+  Buffer x, y, weight, gain, step, residual, pool, table;
+  Operands() {
+    uint64_t address = 0x10000;
+    for (Buffer* buffer : {&x, &y, &weight, &gain, &step, &residual, &pool, &table}) {
+      buffer->address = address;
+      buffer->bytes = 0x1000;
+      address += 0x10000;
+    }
+  }
+  static Slice all(const Buffer& buffer) { return {&buffer, 0, buffer.bytes}; }
+};
+
+bool declares(const Launch& launch, const Buffer& buffer, Access::Mode mode) {
+  return std::any_of(launch.accesses, launch.accesses + launch.access_count, [&](const Access& access) {
+    return access.slice.buffer == &buffer && access.mode == mode;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("ops: matmul costs its weights once and two operations for each", "[compute]") {
+  const Call call = matmul(QuantType::q4_k, 4096, 2048);
+  const Cost cost = lead_of({&call, 1}).cost({&call, 1}, 8, 0);
+  CHECK(cost.bytes == 4096ull * 2048 / 256 * 144 + 8 * (2048 + 4096) * 4);
+  CHECK(cost.flops == 2ull * 8 * 4096 * 2048);
+}
+
+TEST_CASE("ops: attention costs the cache that it sees", "[compute]") {
+  Call call;
+  call.op = Op::Attention;
+  call.heads = 8;
+  call.kv_heads = 2;
+  call.width = call.value_width = 64;
+  call.cache_type = call.value_cache_type = 1;  // f16
+  const Cost all = op_info(Op::Attention).cost({&call, 1}, 1, 1000);
+  CHECK(all.bytes == 1000ull * 2 * (64 + 64) * 2 + 8 * 128 * 4);
+  CHECK(all.flops == 2ull * 8 * 1000 * 128);
+  call.window = 100;
+  CHECK(op_info(Op::Attention).cost({&call, 1}, 1, 1000).flops == 2ull * 8 * 100 * 128);
+}
+
+TEST_CASE("ops: a fused launch declares its operands and not what it keeps to itself", "[compute]") {
+  const Operands o;
+  const DeviceInfo device = cpu_device(0);
+  Buffer normed, q;  // between the calls
+  Call norm, rope, write;
+  norm.op = Op::Norm;
+  norm.weight.n = 1;
+  norm.weight.depth = norm.width = 64;
+  norm.weight.slice = Operands::all(o.gain);
+  norm.slot[kX] = Operands::all(o.x);
+  norm.slot[kY] = {&normed, 0, 16};
+  Call product = matmul(QuantType::f32, 32, 64);
+  product.weight.slice = {&o.weight, 0, 32 * 64 * 4};
+  product.slot[kX] = norm.slot[kY];
+  product.slot[kY] = {&q, 0, 16};
+  rope.op = Op::Rope;
+  rope.heads = 2;
+  rope.width = rope.rope_width = 16;
+  rope.slot[kX] = rope.slot[kY] = product.slot[kY];
+  rope.slot[kTable] = Operands::all(o.table);
+  write.op = Op::KvWrite;
+  write.heads = 2;
+  write.width = 16;
+  write.page_bytes = 2 * 16 * kPageTokens * 4;
+  write.slot[kX] = product.slot[kY];
+  write.slot[kPool] = Operands::all(o.pool);
+  Call calls[] = {norm, product, rope, write};
+  for (Call& call : calls) call.slot[kStep] = Operands::all(o.step);
+  calls[1].weight.slice.bytes = 8;
+  const KernelRow* row = nullptr;
+  const RowFilter filter{&device, true};
+  REQUIRE(!choose_row(calls, 1, filter, &row).ok());
+  CHECK(strstr(error_text(), "needs 8192 bytes, its slice has 8"));
+  calls[1].weight.slice.bytes = 8192;
+  REQUIRE(choose_row(calls, 1, filter, &row).ok());
+  Launch launch;
+  make_launch(calls, *row, 1, &launch);
+  CHECK(launch.groups[0] == 2);  // a head each
+  for (const Buffer* buffer : {&o.x, &o.gain, &o.weight, &o.table, &o.step})
+    CHECK(declares(launch, *buffer, Access::kRead));
+  CHECK(declares(launch, o.pool, Access::kWrite));
+  for (uint32_t i = 0; i < launch.access_count; ++i) {
+    CHECK(launch.accesses[i].slice.buffer != &normed);
+    CHECK(launch.accesses[i].slice.buffer != &q);
+  }
+}
+
+TEST_CASE("ops: the residual is whichever operand of add the matmul has not made", "[compute]") {
+  const Operands o;
+  const DeviceInfo device = cpu_device(0);
+  for (const bool swapped : {false, true}) {
+    Call product = matmul(QuantType::f32, 32, 64), add;
+    product.slot[kX] = Operands::all(o.x);
+    product.slot[kY] = Operands::all(o.y);
+    add.op = Op::Add;
+    add.width = 32;
+    add.slot[swapped ? kX2 : kX] = Operands::all(o.residual);
+    add.slot[swapped ? kX : kX2] = Operands::all(o.y);
+    add.slot[kY] = Operands::all(o.residual);
+    const Call calls[] = {product, add};
+    const KernelRow* row = nullptr;
+    REQUIRE(choose_row(calls, 4, {&device, true}, &row).ok());
+    Launch launch;
+    make_launch(calls, *row, 4, &launch);
+    MatmulBlock block;
+    memcpy(&block, launch.block, sizeof block);
+    CHECK(block.residual == o.residual.address);
+    CHECK(block.y == o.residual.address);
+  }
+}
+
+TEST_CASE("ops: what does not fit is refused with its numbers", "[compute]") {
+  const DeviceInfo device = cpu_device(0);
+  const RowFilter filter{&device, false};
+  const auto refused = [&](const Call& call, const char* text) {
+    const KernelRow* row = nullptr;
+    CHECK(choose_row({&call, 1}, 1, filter, &row).code == Code::Unsupported);
+    INFO(error_text());
+    CHECK(strstr(error_text(), text));
+  };
+  refused(matmul(QuantType::q6_k, 8, 320), "rows of 320 weights are not whole q6_k blocks of 256");
+  refused(matmul(QuantType::iq2_xxs, 8, 256), "matmul [8][256] iq2_xxs for 1 rows: no kernel of cpu");
+  Call attention;
+  attention.op = Op::Attention;
+  attention.heads = 7;
+  attention.kv_heads = 2;
+  refused(attention, "7 heads share 2 KV heads");
+  attention.heads = 8;
+  attention.width = attention.value_width = 64;
+  attention.page_bytes = 100;
+  refused(attention, "a page of 100 bytes for 2 heads of 64 values, which need 32768");
+  attention.cache_type = 9;
+  refused(attention, "no cache type 9");
+  Call rope;
+  rope.op = Op::Rope;
+  rope.heads = 1;
+  rope.width = 64;
+  rope.rope_width = 65;
+  refused(rope, "65 rotated values in heads of 64");
+  Call route;
+  route.op = Op::Route;
+  route.experts = 4;
+  route.used = 5;
+  refused(route, "5 of 4 experts");
+}
+
+TEST_CASE("ops: the highest rank is chosen, exact takes plain rows", "[compute]") {
+  const DeviceInfo plain = cpu_device(0), vector = cpu_device(kCpuAvx2 | kCpuAvx512Vnni);
+  const Call call = matmul(QuantType::q4_k, 64, 256);
+  const KernelRow* row = nullptr;
+  REQUIRE(choose_row({&call, 1}, 1, {&plain, false}, &row).ok());
+  CHECK(row->needs == 0);
+  REQUIRE(choose_row({&call, 1}, 1, {&vector, true}, &row).ok());
+  CHECK(row->rank == 0);
+  const KernelRow* rows[32];
+  const uint32_t count = find_rows({&call, 1}, 1, {&vector, false}, rows);
+  REQUIRE(choose_row({&call, 1}, 1, {&vector, false}, &row).ok());
+  for (uint32_t i = 0; i < count; ++i) CHECK(rows[i]->rank <= row->rank);
+  CHECK(!error_text()[0]);  // refused rows leave no text behind a success
+}
+
+}  // namespace greta::test
