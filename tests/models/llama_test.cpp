@@ -2,6 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "reference/transformer.h"
 
@@ -119,6 +120,32 @@ TEST_CASE("llama: sequences in one step are as if alone", "[models]") {
   REQUIRE(Session::eval_batch(items).ok());
   CHECK(memcmp(items[0].logits, alone_a.data() + 69 * vocab, vocab * sizeof(float)) == 0);
   CHECK(memcmp(items[1].logits, alone_b.data() + 8 * vocab, vocab * sizeof(float)) == 0);
+}
+
+TEST_CASE("executors of one model run on their own threads", "[models]") {
+  const TinyModel tiny = make_tiny({});
+  const uint32_t vocab = tiny.shape.vocab;
+  Engine engine;
+  open_engine(tiny.file, {}, &engine);
+  const auto a = some_tokens(70, vocab, 1), b = some_tokens(70, vocab, 2);
+  const auto want_a = all_logits(engine, a, 70), want_b = all_logits(engine, b, 70);
+  std::atomic<int> wrong = 0;
+  const auto work = [&](const std::vector<int32_t>& tokens, const std::vector<float>& want) {
+    std::unique_ptr<Executor> executor;
+    std::unique_ptr<Session> session;
+    if (!Executor::open(*engine.model, EngineOptions{}.executor, uint64_t(1) << 32, &executor).ok()) ++wrong;
+    if (!Session::open(std::shared_ptr<Executor>(std::move(executor)), &session).ok()) ++wrong;
+    for (int run = 0; run < 20; ++run) {
+      const float* logits = nullptr;
+      if (!session->truncate(0).ok() || !session->eval(tokens, OutputRows::All, &logits).ok() ||
+          memcmp(logits, want.data(), want.size() * sizeof(float)) != 0)
+        ++wrong;
+    }
+  };
+  std::thread first(work, a, want_a), second(work, b, want_b);
+  first.join();
+  second.join();
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("sessions: a fork goes its own way, truncation forgets", "[models]") {
