@@ -164,7 +164,7 @@ static Status layer_data(const GgufValue& value, uint32_t count, uint32_t* out_s
 Status Gguf::get_layers_u32(std::string_view key, uint32_t count, uint32_t* out) const {
   const GgufValue* value = find(key);
   if (!value) return {};
-  uint32_t step;
+  uint32_t step = 0;
   GRETA_TRY(within(layer_data(*value, count, &step), "%s", name()));
   for (uint32_t i = 0; i < count; ++i) {
     const uint8_t* data = value->data + uint64_t(i) * step;
@@ -180,7 +180,7 @@ Status Gguf::get_layers_u32(std::string_view key, uint32_t count, uint32_t* out)
 Status Gguf::get_layers_f32(std::string_view key, uint32_t count, float* out) const {
   const GgufValue* value = find(key);
   if (!value) return {};
-  uint32_t step;
+  uint32_t step = 0;
   GRETA_TRY(within(layer_data(*value, count, &step), "%s", name()));
   for (uint32_t i = 0; i < count; ++i)
     GRETA_TRY(within(to_f32(*value, value->data + uint64_t(i) * step, out + i), "%s", name()));

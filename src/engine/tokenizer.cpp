@@ -172,7 +172,8 @@ Status Tokenizer::encode(std::string_view text, EncodeOptions options, std::vect
   const auto plain = [&](std::string_view stretch) -> Status {
     if (stretch.empty()) return {};
     if (!spm_ || !add_space_prefix_) return encoder_->encode(stretch, out);
-    prefixed.assign(" ").append(stretch);  // at the start, and after each special token
+    prefixed = ' ';  // at the start, and after each special token
+    prefixed += stretch;
     return encoder_->encode(prefixed, out);
   };
   size_t start = 0;

@@ -13,7 +13,7 @@ TinyModel make_tiny(const TinyShape& s) {
   std::mt19937 random(s.seed);
   std::normal_distribution<float> normal;
   std::vector<std::string> pieces = {"<unk>", "<s>", "</s>"};
-  while (pieces.size() < s.vocab) pieces.push_back("t" + std::to_string(pieces.size()));
+  while (pieces.size() < s.vocab) pieces.push_back(std::to_string(pieces.size()) + "t");
   GgufWriter w;
   w.value("general.architecture", "llama").value("general.name", "tiny");
   w.value("tokenizer.ggml.model", "llama").value("tokenizer.ggml.tokens", pieces);
