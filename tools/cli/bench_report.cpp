@@ -44,6 +44,7 @@ double weight_bytes_per_second(const BenchRow& row, const Numbers& numbers) {
 Json json_of(const BenchRow& row) {
   const Numbers numbers = numbers_of(row);
   const double read = weight_bytes_per_second(row, numbers);
+  const double percent = 100 * read / static_cast<double>(row.bandwidth);
   const auto whole = [](double value) { return static_cast<uint64_t>(value + 0.5); };
   const bool decode = row.generate > 0;
   return {{"greta_version", greta_version()},
@@ -69,7 +70,7 @@ Json json_of(const BenchRow& row) {
           {"stddev_ts", numbers.speed.deviation},
           {"median_ts", numbers.speed.median},
           {"gb_s", decode ? Json(read / 1e9) : Json(nullptr)},
-          {"bandwidth_percent", decode ? Json(100 * read / static_cast<double>(row.bandwidth)) : Json(nullptr)},
+          {"bandwidth_percent", decode ? Json(percent) : Json(nullptr)},
           {"bandwidth_gb_s", static_cast<double>(row.bandwidth) / 1e9},
           {"samples_ns", row.samples_ns},
           {"samples_ts", numbers.speeds}};
@@ -96,6 +97,7 @@ std::string markdown_of(const BenchRow& row, bool first) {
       " -------------------: | -------: | -------------: |\n";
   const Numbers numbers = numbers_of(row);
   const double read = weight_bytes_per_second(row, numbers);
+  const double percent = 100 * read / static_cast<double>(row.bandwidth);
   const double millions = static_cast<double>(row.model.parameters) / 1e6;
   const std::string cache =
       row.key_type == row.value_type ? row.key_type : row.key_type + "/" + row.value_type;
@@ -106,7 +108,7 @@ std::string markdown_of(const BenchRow& row, bool first) {
                  size_text(row.model.weights_bytes).c_str(), millions < 1000 ? millions : millions / 1000,
                  millions < 1000 ? "M" : "B", row.device.id, row.threads, cache.c_str(),
                  test_name(row.prompt, row.generate, row.depth).c_str(), speed.c_str());
-  text += row.generate > 0 ? format(" %8.2f | %14.1f |\n", read / 1e9, 100 * read / static_cast<double>(row.bandwidth))
+  text += row.generate > 0 ? format(" %8.2f | %14.1f |\n", read / 1e9, percent)
                            : format(" %8s | %14s |\n", "", "");
   return text;
 }

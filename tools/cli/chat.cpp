@@ -58,10 +58,12 @@ std::string Conversation::render(bool add_answer) const {
   std::vector<greta_message> messages;
   for (const Message& m : messages_) messages.push_back({m.role.c_str(), m.content.c_str()});
   size_t bytes = 0;
-  check(greta_tokenizer_chat(tokenizer_, messages.data(), messages.size(), add_answer, nullptr, 0, &bytes));
+  const auto write = [&](char* to, size_t capacity) {
+    check(greta_tokenizer_chat(tokenizer_, messages.data(), messages.size(), add_answer, to, capacity, &bytes));
+  };
+  write(nullptr, 0);
   std::string text(bytes + 1, '\0');
-  check(greta_tokenizer_chat(tokenizer_, messages.data(), messages.size(), add_answer, text.data(), text.size(),
-                             &bytes));
+  write(text.data(), text.size());
   text.resize(bytes);
   return text;
 }
@@ -121,8 +123,8 @@ bool Conversation::answer(const std::string& text) {
 
 // A line from the terminal without its end; nothing at Ctrl-D.
 std::optional<std::string> read_line() {
-  show_prompt();
   on_interrupt(OnInterrupt::kLeave);
+  show_prompt();
   char* line = nullptr;
   size_t capacity = 0;
   const ssize_t length = getline(&line, &capacity, stdin);
@@ -167,7 +169,7 @@ int chat(const ChatOptions& options) {
 
 Action chat_command(CLI::App& app) {
   auto options = std::make_shared<ChatOptions>();
-  app.add_option("--system-prompt", options->system, "-sys: what the model is told first")->type_name("TEXT");
+  app.add_option("--system-prompt", options->system, "what the model is told first")->type_name("TEXT");
   add_options(app, options->text);
   app.add_option("-n,--predict", options->predict, "most tokens of an answer; -1: as long as the model wants")
       ->type_name("N")

@@ -27,8 +27,8 @@ std::string to_text(const greta_device_info& device) {
     const std::string name = *device.name ? std::string(device.name) + ": " : "";
     return format("%-9s not usable: %s\n", device.id, printable(name + device.reason).c_str());
   }
-  return format("%-9s %s (%s, %u units, %s, %s free)\n", device.id, printable(device.name).c_str(), device.arch,
-                device.unit_count, size_text(device.memory_bytes).c_str(),
+  return format("%-9s %s (%s, %u units, %s, %s free)\n", device.id, printable(device.name).c_str(),
+                device.arch, device.unit_count, size_text(device.memory_bytes).c_str(),
                 size_text(device.memory_free_bytes).c_str());
 }
 

@@ -22,12 +22,32 @@ struct Metadata {
   std::string value;
 };
 
+// What stands in quotes, where the library put quotes around a text.
+std::string unquoted(const std::string& text) {
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') return text;
+  std::string out;
+  for (size_t i = 1; i + 1 < text.size(); ++i) {
+    if (text[i] == '\\' && i + 2 < text.size()) {
+      ++i;
+      out += text[i] == 'n' ? '\n' : text[i];
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+// Texts whole, up to a megabyte (a chat template); of arrays their beginning.
 std::vector<Metadata> read_metadata(const greta_file* file) {
   std::vector<Metadata> all(greta_file_metadata_count(file));
   std::vector<char> value(1 << 20);
   for (size_t i = 0; i < all.size(); ++i) {
-    check(greta_file_metadata(file, i, &all[i].key, &all[i].type, value.data(), value.size()));
-    all[i].value = value.data();
+    Metadata& entry = all[i];
+    check(greta_file_metadata(file, i, &entry.key, &entry.type, value.data(), 256));
+    if (std::string_view(entry.type) == "string") {
+      check(greta_file_metadata(file, i, &entry.key, &entry.type, value.data(), value.size()));
+    }
+    entry.value = unquoted(value.data());
   }
   return all;
 }
@@ -93,8 +113,8 @@ constexpr Line kPlanLines[] = {
 std::string plan_text(const Plan& made) {
   if (!made.problem.empty()) return "\nmemory plan    none: " + printable(made.problem) + "\n";
   const greta_memory_plan& plan = made.plan;
-  std::string text = format("\nmemory plan    %s, context %u tokens, steps of %u: %s\n", plan.device, plan.context,
-                            plan.step_tokens, plan.fits ? "fits" : "does not fit");
+  std::string text = format("\nmemory plan    %s, context %u tokens, steps of %u: %s\n", plan.device,
+                            plan.context, plan.step_tokens, plan.fits ? "fits" : "does not fit");
   for (const Line& line : kPlanLines) {
     const uint64_t bytes = plan.*line.bytes;
     text += format("  %-8s %16llu bytes %12s   %s", line.name, static_cast<unsigned long long>(bytes),
@@ -125,10 +145,10 @@ std::string shortened(const std::string& value) {
 std::string as_text(const std::string& path, const greta_file* file, const std::vector<Metadata>& metadata,
                     const std::vector<greta_tensor_info>& tensors, uint32_t parts, const Plan& plan) {
   const uint64_t size = greta_file_size_bytes(file);
-  std::string text = format("file           %s\nversion        %u\nsize           %llu bytes, %s, in %u part%s\n",
-                            printable(path).c_str(), greta_file_version(file),
-                            static_cast<unsigned long long>(size), size_text(size).c_str(), parts,
-                            parts == 1 ? "" : "s");
+  std::string text = format("file           %s\n", printable(path).c_str());
+  text += format("version        %u\n", greta_file_version(file));
+  text += format("size           %llu bytes, %s, in %u part%s\n", static_cast<unsigned long long>(size),
+                 size_text(size).c_str(), parts, parts == 1 ? "" : "s");
   text += format("\nmetadata       %zu\n", metadata.size());
   for (const Metadata& entry : metadata) {
     text += format("  %-42s %-16s %s\n", printable(entry.key).c_str(), entry.type,
@@ -166,9 +186,10 @@ Json as_json(const std::string& path, const greta_file* file, const std::vector<
     json["metadata"][entry.key] = {{"type", entry.type}, {"value", entry.value}};
   }
   for (const greta_tensor_info& tensor : tensors) {
+    const std::vector<uint64_t> shape(tensor.shape, tensor.shape + tensor.dimensions);
     json["tensors"].push_back({{"name", tensor.name},
                                {"type", tensor.type},
-                               {"shape", std::vector<uint64_t>(tensor.shape, tensor.shape + tensor.dimensions)},
+                               {"shape", shape},
                                {"size_bytes", tensor.size_bytes},
                                {"offset_bytes", tensor.offset_bytes},
                                {"part", tensor.part}});
@@ -194,7 +215,7 @@ int info(const InfoOptions& options) {
 
 Action info_command(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
-  app.add_flag("--json", options->json, "as JSON, with metadata in full");
+  app.add_flag("--json", options->json, "as JSON, with texts in full");
   add_options(app, options->engine);
   options->device = app.get_option("--device");
   app.footer("The memory plan is that of `greta-cli run` with the same options.");

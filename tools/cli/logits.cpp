@@ -27,7 +27,7 @@ std::vector<int32_t> parse_ids(const std::string& text) {
     if (at == end) break;
     int32_t id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc()) throw Misused("--ids: \"" + std::string(at, end) + "\" does not begin with a number");
+    if (error != std::errc()) throw Misused("--ids: \"" + std::string(at, end) + "\" is no number");
     ids.push_back(id);
     at = next;
   }
@@ -74,7 +74,7 @@ Action logits_command(CLI::App& app) {
       ->type_name("OUT.npy")
       ->required();
   add_options(app, options->engine);
-  app.get_option("--ctx-size")->description("context in tokens; 0: the model's; default: as many as there are ids");
+  app.get_option("--ctx-size")->description("context in tokens; 0: the model's [as many as ids]");
   return [options] { return logits(*options); };
 }
 

@@ -1,13 +1,12 @@
 // greta-cli: finds the command, runs it, and turns what happens into one line and an exit code.
 #include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <new>
 
 #include "commands.h"
 #include "console.h"
 #include "greta.h"
+#include "help.h"
 #include "options.h"
 
 namespace greta::cli {
@@ -31,7 +30,7 @@ constexpr Command kCommands[] = {
 
 constexpr char kWelcome[] =
     "GRETA runs GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.\n"
-    "Try the bundled model: greta-cli chat -p \"Tell me a story about a beaver.\"   Yours: greta-cli -m FILE chat\n"
+    "Try the bundled model: greta-cli chat -p \"Tell me a story about a beaver.\"; yours: greta-cli -m FILE chat\n"
     "Help: greta-cli -h, and greta-cli COMMAND -h\n";
 
 // The kinds of device that the library looked for are those it was built with.
@@ -47,7 +46,7 @@ std::string version_text() {
     device.struct_size = sizeof device;
     if (greta_device_describe(i, &device) != GRETA_OK) continue;
     std::string kind = device.id;
-    kind.erase(std::find_if(kind.begin(), kind.end(), [](char c) { return c >= '0' && c <= '9'; }), kind.end());
+    kind.resize(kind.find_last_not_of("0123456789") + 1);
     if (kind != last) text += " " + kind;
     last = kind;
   }
@@ -62,8 +61,8 @@ std::vector<std::string> reversed(std::vector<std::string> words) {
 int dispatch(int argc, char** argv) {
   CLI::App app("GRETA runs GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.", "greta-cli");
   app.set_help_flag("-h,--help", "this text; after a command, that command's");
+  app.formatter(std::make_shared<Help>());
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.require_subcommand(0, 1);
   app.footer(
       "Options may stand before the command or after it. Results go to stdout, all else to stderr.\n"
       "Exit code: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C.");
@@ -81,7 +80,7 @@ int dispatch(int argc, char** argv) {
     app.parse(reversed(normal_order(app, argc, argv)));
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
-    put((chosen.empty() ? &app : chosen[0])->help());
+    put(chosen.empty() ? app.help() : chosen[0]->help("greta-cli"));
     return kExitOk;
   } catch (const CLI::ParseError& error) {
     const auto chosen = app.get_subcommands();

@@ -128,8 +128,9 @@ Engine open_engine(const EngineOptions& options) {
   const greta_model_info& info = engine.info;
   engine.session = open_session(engine.model.get(), executor_options(options.context, info.context, 1));
   if (options.context.context < 0) {
-    note(format("context of %u tokens (the model's is %u); -c sets another",
-                greta_session_context(engine.session.get()), info.context));
+    const uint32_t chosen = greta_session_context(engine.session.get());
+    const std::string whole = format(", of the model's %u", info.context);
+    note(format("context of %u tokens%s; -c sets another", chosen, chosen < info.context ? whole.c_str() : ""));
   }
   const greta_device_info device = describe(engine.runtime.get());
   detail(format("%s %s, %s of weights, on %s: %s (%s)", info.architecture, info.type,
@@ -140,10 +141,14 @@ Engine open_engine(const EngineOptions& options) {
 std::vector<int32_t> encode(const greta_tokenizer* tokenizer, std::string_view text, uint32_t flags) {
   std::vector<int32_t> tokens(text.size() + 2);  // few texts have more tokens than bytes
   size_t count = 0;
-  check(greta_tokenizer_encode(tokenizer, text.data(), text.size(), flags, tokens.data(), tokens.size(), &count));
+  const auto write = [&] {
+    check(greta_tokenizer_encode(tokenizer, text.data(), text.size(), flags, tokens.data(), tokens.size(),
+                                 &count));
+  };
+  write();
   if (count > tokens.size()) {
     tokens.resize(count);
-    check(greta_tokenizer_encode(tokenizer, text.data(), text.size(), flags, tokens.data(), count, &count));
+    write();
   }
   tokens.resize(count);
   return tokens;

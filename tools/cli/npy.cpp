@@ -16,8 +16,8 @@ static_assert(std::endian::native == std::endian::little, "'<f4' is written as i
 NpyWriter::NpyWriter(std::string path, uint64_t rows, uint64_t columns)
     : path_(std::move(path)), columns_(columns), file_(std::fopen(path_.c_str(), "wb")) {
   if (!file_) throw Failed(path_ + ": " + std::strerror(errno));
-  std::string header = format("{'descr': '<f4', 'fortran_order': False, 'shape': (%llu, %llu), }",
-                              static_cast<unsigned long long>(rows), static_cast<unsigned long long>(columns));
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + std::to_string(rows) + ", " +
+                       std::to_string(columns) + "), }";
   constexpr size_t kPrefix = 10;  // magic, version, two bytes of length
   header.append(63 - (kPrefix + header.size()) % 64, ' ');
   header += '\n';

@@ -25,15 +25,15 @@ void add_options(CLI::App& app, VerbosityOptions& options) {
 }
 
 void add_options(CLI::App& app, ModelOptions& options) {
-  app.add_option("-m,--model", options.path, "GGUF file, any part of a split one; without it the bundled model")
+  app.add_option("-m,--model", options.path, "GGUF file; without it the bundled model")
       ->type_name("FILE");
 }
 
 void add_device(CLI::App& app, DeviceOptions& options) {
-  app.add_option("--device", options.device, "-dev: auto, or one that `greta-cli devices` lists")
+  app.add_option("--device", options.device, "auto, or one that `greta-cli devices` lists")
       ->type_name("D")
       ->capture_default_str();
-  app.add_flag("--exact", options.exact, "only plain kernels: slower, the bits do not depend on step sizes");
+  app.add_flag("--exact", options.exact, "only plain kernels: slow, the bits depend on no step size");
 }
 
 void add_options(CLI::App& app, DeviceOptions& options) {
@@ -51,13 +51,13 @@ void add_cache_types(CLI::App& app, ContextOptions& options) {
         ->check(CLI::IsMember({"f32", "f16"}))
         ->capture_default_str();
   };
-  add("--cache-type-k", options.key_type, "-ctk: type of the cache's keys");
-  add("--cache-type-v", options.value_type, "-ctv: type of the cache's values");
+  add("--cache-type-k", options.key_type, "type of the cache's keys");
+  add("--cache-type-v", options.value_type, "type of the cache's values");
 }
 
 void add_options(CLI::App& app, ContextOptions& options) {
   app.add_option("-c,--ctx-size", options.context,
-                 "context in tokens; 0: the model's; default: the smaller of the model's and 8192 that fits")
+                 "context in tokens; 0: the model's [8192 or less, as fits]")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{INT32_MAX}));
   add_cache_types(app, options);
@@ -65,7 +65,7 @@ void add_options(CLI::App& app, ContextOptions& options) {
 }
 
 void add_batch_size(CLI::App& app, ContextOptions& options) {
-  app.add_option("-b,--batch-size", options.step_tokens, "most prompt tokens of one step, up to 512; 0: by speed")
+  app.add_option("-b,--batch-size", options.step_tokens, "most tokens of a step, up to 512; 0: by speed")
       ->type_name("N")
       ->check(CLI::Range(0, 512))
       ->capture_default_str();
@@ -80,8 +80,8 @@ void add_options(CLI::App& app, SamplingOptions& options) {
   };
   add("--temp", options.temperature, "temperature; 0: always the most likely token", 0.0, 1e6);
   add("--top-k", options.top_k, "of the K most likely tokens; 0: all", 0, INT32_MAX);
-  add("--top-p", options.top_p, "of the most likely that together reach this probability; 1: all", 0.0, 1.0);
-  add("--min-p", options.min_p, "of those with this part of the best one's probability; 0: all", 0.0, 1.0);
+  add("--top-p", options.top_p, "of the best that reach this probability; 1: all", 0.0, 1.0);
+  add("--min-p", options.min_p, "of those this near to the best, as a part; 0: all", 0.0, 1.0);
   add("--repeat-penalty", options.repeat_penalty, "against tokens that were there lately; 1: off", 1e-3, 1e3);
   add("--repeat-last-n", options.repeat_last_n, "how many tokens are lately", 0, 256);
   app.add_option("-s,--seed", options.seed, "seed of the draws; -1: another one each time")
@@ -94,7 +94,7 @@ void add_options(CLI::App& app, TextOptions& options) {
   CLI::Option* text = app.add_option("-p,--prompt", options.text, "the text")->type_name("TEXT");
   CLI::Option* file = app.add_option("-f,--file", options.file, "file with the text; else standard input");
   file->type_name("FILE")->excludes(text);
-  app.add_flag("-e,--escape", options.escape, R"(read \n, \t, \\ and \x41 in the text as what they stand for)");
+  app.add_flag("-e,--escape", options.escape, R"(read \n, \t, \\ and \x41 in it as what they stand for)");
   options.text_option = text;
   options.file_option = file;
 }
@@ -144,7 +144,8 @@ std::string unescape(const std::string& text) {
     const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
     const char* const digits = text.data() + i + 2;
     unsigned value = 0;
-    if (next == 'x' && i + 3 < text.size() && std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2) {
+    if (next == 'x' && i + 3 < text.size() &&
+        std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2) {
       out += static_cast<char>(value);
       i += 3;
     } else if (const char meant = escaped(next)) {
@@ -190,8 +191,8 @@ std::vector<uint32_t> parse_list(const std::string& option, const std::string& t
     uint32_t value = 0;
     const auto [next, error] = std::from_chars(at, end, value);
     if (error != std::errc() || value < smallest || value > INT32_MAX || (next != end && *next != ',')) {
-      throw Misused(format("%s: numbers from %u with commas between them, not \"%s\"", option.c_str(), smallest,
-                           text.c_str()));
+      throw Misused(format("%s: numbers from %u with commas between them, not \"%s\"", option.c_str(),
+                           smallest, text.c_str()));
     }
     values.push_back(value);
     if (next == end) return values;
@@ -206,9 +207,10 @@ struct Spelling {
   const char* meant;
 };
 constexpr Spelling kSpellings[] = {
-    {"-ctk", "--cache-type-k"}, {"-ctv", "--cache-type-v"},   {"-dev", "--device"},
-    {"-sys", "--system-prompt"}, {"-ub", "--batch-size"},      {"--ubatch-size", "--batch-size"},
-    {"--n-predict", "--predict"}, {"--repeat_penalty", "--repeat-penalty"}, {"--output-file", "--output"},
+    {"-ctk", "--cache-type-k"},       {"-ctv", "--cache-type-v"},
+    {"-dev", "--device"},             {"-sys", "--system-prompt"},
+    {"-ub", "--batch-size"},          {"--ubatch-size", "--batch-size"},
+    {"--n-predict", "--predict"},
 };
 
 std::string usual_spelling(const std::string& word) {
@@ -228,6 +230,14 @@ bool takes_value(const CLI::App& app, const std::string& word) {
 }
 
 }  // namespace
+
+std::vector<std::string> single_dash_words(const std::string& long_name) {
+  std::vector<std::string> words;
+  for (const Spelling& spelling : kSpellings) {
+    if (long_name == spelling.meant && spelling.given[1] != '-') words.emplace_back(spelling.given);
+  }
+  return words;
+}
 
 std::vector<std::string> normal_order(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> words;

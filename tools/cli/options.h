@@ -78,4 +78,7 @@ std::vector<uint32_t> parse_list(const std::string& option, const std::string& t
 // single-dash words (-ctk) by their long names.
 std::vector<std::string> normal_order(const CLI::App& app, int argc, char** argv);
 
+// The single-dash words that mean an option: "--device" -> {"-dev"}.
+std::vector<std::string> single_dash_words(const std::string& long_name);
+
 }  // namespace greta::cli

@@ -55,7 +55,9 @@ void measure_window(greta_session* session, const int32_t* tokens, uint32_t size
     const uint32_t count = std::min(kRows, size - 1 - done);
     const float* rows = nullptr;
     check(greta_session_eval(session, tokens + done, count, GRETA_ROWS_ALL, &rows));
-    for (uint32_t t = 0; t < count; ++t) surprise.add(rows + t * vocab_size, vocab_size, tokens[done + t + 1]);
+    for (uint32_t t = 0; t < count; ++t) {
+      surprise.add(rows + t * vocab_size, vocab_size, tokens[done + t + 1]);
+    }
     done += count;
   }
 }
@@ -127,7 +129,9 @@ Action ppl_command(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--json", options->json, "the result as JSON");
   add_options(app, options->engine);
-  app.get_option("--ctx-size")->description("tokens of a chunk; 0: the model's context")->capture_default_str();
+  app.get_option("--ctx-size")
+      ->description("tokens of a chunk; 0: the model's context")
+      ->capture_default_str();
   return [options] { return ppl(*options); };
 }
 

@@ -81,7 +81,7 @@ int run(const RunOptions& options) {
 Action run_command(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   add_options(app, options->text);
-  app.add_option("-n,--predict", options->predict, "most tokens to generate; -1: until the end or a full context")
+  app.add_option("-n,--predict", options->predict, "most tokens to generate; -1: to the end")
       ->type_name("N")
       ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
       ->capture_default_str();

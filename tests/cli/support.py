@@ -1,0 +1,147 @@
+"""What the tests of greta-cli share: running it, small GGUF files, and reading what it writes."""
+import array
+import ast
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODEL = ROOT / "models" / "tales-llama-7m-q4_k_m.gguf"
+PROGRAM = os.environ.get("GRETA_CLI", "")
+LIMIT = 120  # seconds, for a sanitized build on a busy machine
+
+
+def start(*args, **kwargs):
+    """The program with pipes; standard input is empty unless said."""
+    kwargs.setdefault("stdin", subprocess.DEVNULL)
+    pipe = subprocess.PIPE
+    return subprocess.Popen([PROGRAM, *map(str, args)], stdout=pipe, stderr=pipe, **kwargs)
+
+
+class Terminal:
+    """The program with a terminal for all three of its streams."""
+
+    def __init__(self, *args):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(PROGRAM, [PROGRAM, *map(str, args)], {**os.environ, "NO_COLOR": "1"})
+        self.seen = ""
+
+    def wait_for(self, pattern):
+        """Reads until `pattern` has come, and returns what came up to its end."""
+        deadline = time.monotonic() + LIMIT
+        while not (found := re.search(pattern, self.seen)):
+            if time.monotonic() > deadline or not self.read():
+                raise AssertionError(f"waited for {pattern!r}, got {self.seen!r}")
+        text, self.seen = self.seen[: found.end()], self.seen[found.end():]
+        return text
+
+    def read(self):
+        ready, _, _ = select.select([self.fd], [], [], 1)
+        try:
+            data = os.read(self.fd, 65536) if ready else b""
+        except OSError:  # the program has left
+            return False
+        self.seen += data.decode("utf-8", "replace")
+        return bool(data) or not ready
+
+    def kill(self):
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass  # it has ended by itself
+
+    def send(self, data):
+        os.write(self.fd, data)
+
+    def exit_code(self):
+        deadline = time.monotonic() + LIMIT
+        while self.read():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"did not end, got {self.seen!r}")
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+class CliTest(unittest.TestCase):
+    maxDiff = 2000
+
+    def terminal(self, *args):
+        terminal = Terminal(*args)
+        self.addCleanup(terminal.kill)
+        return terminal
+
+    def run_cli(self, *args, code=0, stdin=None, **kwargs):
+        """Runs it to its end and returns (stdout, stderr) as text."""
+        feed = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
+        done = subprocess.run([PROGRAM, *args], capture_output=True, timeout=LIMIT, **feed, **kwargs)
+        out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+        self.assertEqual(done.returncode, code, f"{args}: {err}")
+        return out, err
+
+    def out(self, *args, **kwargs):
+        return self.run_cli(*map(str, args), **kwargs)[0]
+
+    def error(self, code, *args, **kwargs):
+        """The one line that a failure says, on stderr alone."""
+        out, err = self.run_cli(*map(str, args), code=code, **kwargs)
+        lines = [line for line in err.splitlines() if "bundled model" not in line]
+        self.assertEqual(out, "")
+        self.assertEqual(len(lines), 1, err)
+        self.assertRegex(lines[0], r"^greta-cli: \S")
+        return lines[0]
+
+
+def read_npy(path):
+    """(shape, values) of a float32 array."""
+    data = pathlib.Path(path).read_bytes()
+    assert data[:8] == b"\x93NUMPY\x01\x00", data[:8]
+    (length,) = struct.unpack_from("<H", data, 8)
+    assert (10 + length) % 64 == 0 and data[9 + length] == 0x0A
+    header = ast.literal_eval(data[10: 10 + length].decode())
+    assert header["descr"] == "<f4" and not header["fortran_order"], header
+    values = array.array("f")
+    values.frombytes(data[10 + length:])
+    return header["shape"], values
+
+
+def vocabulary_gguf(pieces, architecture="llama"):
+    """A GGUF with an SPM vocabulary and no tensors: <unk> <s> </s>, then 256 bytes, then `pieces`."""
+    special = [("<unk>", 2), ("<s>", 3), ("</s>", 3)]
+    tokens = special + [(f"<0x{b:02X}>", 6) for b in range(256)] + [(piece, 1) for piece in pieces]
+
+    def text(value):
+        raw = value.encode()
+        return struct.pack("<Q", len(raw)) + raw
+
+    def entry(key, kind, payload):
+        return text(key) + struct.pack("<I", kind) + payload
+
+    def many(kind, items):
+        return struct.pack("<IQ", kind, len(items)) + b"".join(items)
+
+    entries = [
+        entry("general.architecture", 8, text(architecture)),
+        entry("tokenizer.ggml.model", 8, text("llama")),
+        entry("tokenizer.ggml.tokens", 9, many(8, [text(token) for token, _ in tokens])),
+        entry("tokenizer.ggml.scores", 9, many(6, [struct.pack("<f", -i) for i in range(len(tokens))])),
+        entry("tokenizer.ggml.token_type", 9, many(5, [struct.pack("<i", kind) for _, kind in tokens])),
+        entry("tokenizer.ggml.bos_token_id", 4, struct.pack("<I", 1)),
+        entry("tokenizer.ggml.eos_token_id", 4, struct.pack("<I", 2)),
+    ]
+    return struct.pack("<4sIQQ", b"GGUF", 3, 0, len(entries)) + b"".join(entries)
+
+
+def main():
+    if not PROGRAM:
+        sys.exit("GRETA_CLI names the program to test")
+    unittest.main(verbosity=2)
