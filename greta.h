@@ -126,7 +126,9 @@ typedef struct greta_file greta_file;
 typedef struct greta_source {
   uint32_t struct_size;
   uint32_t reserved;
-  const char* path;        /* a file; any part of a split set (-00001-of-00003.gguf) opens all of it */
+  /* A file; any part of a split set (-00001-of-00003.gguf) opens all of it. The CPU uses weights in place, from
+   * the mapped file: it may be deleted while it is open, but must not be cut short or written to. */
+  const char* path;
   const void* memory;      /* or: the bytes of a file, which must outlive what is opened from it */
   uint64_t memory_bytes;
   /* or: reads exactly `bytes` bytes at `offset`, 0 on success. May be called from the calling thread only. */
@@ -238,8 +240,10 @@ GRETA_API greta_status greta_model_describe(const greta_model* model, greta_mode
 
 typedef struct greta_tokenizer greta_tokenizer;
 
-/* From any GGUF with a vocabulary, weights or not. The file must outlive it. */
-GRETA_API greta_status greta_tokenizer_open(const greta_file* file, greta_tokenizer** out_tokenizer);
+/* From any GGUF with a vocabulary, weights or not. The file must outlive it. `log` (may be NULL) is told
+ * during the call what had to be assumed, such as how a text is cut where the file's way is not known. */
+GRETA_API greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log, void* log_user,
+                                            greta_tokenizer** out_tokenizer);
 GRETA_API void greta_tokenizer_close(greta_tokenizer* tokenizer);
 /* The model's own; not to be closed. */
 GRETA_API const greta_tokenizer* greta_model_tokenizer(const greta_model* model);

@@ -85,13 +85,14 @@ greta_status greta_file_metadata(const greta_file* file, uint64_t index, const c
   });
 }
 
-greta_status greta_tokenizer_open(const greta_file* file, greta_tokenizer** out_tokenizer) {
+greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log, void* log_user,
+                                  greta_tokenizer** out_tokenizer) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(file, "file"));
     GRETA_TRY(need(out_tokenizer, "out_tokenizer"));
     auto tokenizer = std::make_unique<greta_tokenizer>();
     tokenizer->owned = std::make_unique<Tokenizer>();
-    GRETA_TRY(tokenizer->owned->open(file->gguf, Log{}));
+    GRETA_TRY(tokenizer->owned->open(file->gguf, to_log(log, log_user)));
     tokenizer->tokenizer = tokenizer->owned.get();
     tokenizer->gguf = &file->gguf;
     *out_tokenizer = tokenizer.release();

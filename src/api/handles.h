@@ -86,6 +86,7 @@ struct greta_session {
 namespace greta {
 
 greta_status to_c(Status status);
+Log to_log(greta_log_callback log, void* user);
 Status open_executor(greta_model& model, const greta_executor_options* given, std::shared_ptr<CountedExecutor>* out);
 Status read_executor_options(const greta_executor_options* given, ExecutorOptions* out);
 

@@ -70,7 +70,7 @@ TEST_CASE("api: NULL is an argument error everywhere, or does nothing", "[api]")
   CHECK(greta_model_open(nullptr, nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_model_describe(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_model_tokenizer(nullptr) == nullptr);
-  CHECK(greta_tokenizer_open(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_tokenizer_open(nullptr, nullptr, nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   size_t size = 0;
   CHECK(greta_tokenizer_encode(nullptr, "a", 1, 0, nullptr, 0, &size) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_tokenizer_decode(nullptr, nullptr, 0, nullptr, 0, &size) == GRETA_ERROR_ARGUMENT);

@@ -69,7 +69,7 @@ File open_file(const std::string& path) {
 
 Tokenizer open_tokenizer(const greta_file* file) {
   greta_tokenizer* tokenizer = nullptr;
-  return own<Tokenizer>(greta_tokenizer_open(file, &tokenizer), tokenizer);
+  return own<Tokenizer>(greta_tokenizer_open(file, log_line, nullptr, &tokenizer), tokenizer);
 }
 
 Model open_model(greta_runtime* runtime, const std::string& path) {
@@ -129,8 +129,8 @@ Engine open_engine(const EngineOptions& options) {
   engine.session = open_session(engine.model.get(), executor_options(options.context, info.context, 1));
   if (options.context.context < 0) {
     const uint32_t chosen = greta_session_context(engine.session.get());
-    const std::string whole = format(", of the model's %u", info.context);
-    note(format("context of %u tokens%s; -c sets another", chosen, chosen < info.context ? whole.c_str() : ""));
+    const std::string of = chosen < info.context ? format(", of the model's %u", info.context) : "";
+    note(format("context of %u tokens%s; -c sets another", chosen, of.c_str()));
   }
   const greta_device_info device = describe(engine.runtime.get());
   detail(format("%s %s, %s of weights, on %s: %s (%s)", info.architecture, info.type,
