@@ -60,12 +60,13 @@ class Forms(CliTest):
             self.assertEqual(out, text + "\n")
 
     def test_wrong_usage(self):
-        for args in (["fly"], ["-m", MODEL], ["run", "--fly"], ["run", "-p"], ["run", "-p", "x", "extra"], ["ppl"],
-                     ["run", "-p", "x", "-n", "many"], ["run", "-p", "x", "-t", "-1"], ["run", "-p", "x", "-f", "y"],
-                     ["run", "-p", "x", "-ctk", "q9"], ["run", "-p", "x", "--top-p", "2"], ["logits", "--ids", "1"],
-                     ["logits", "--ids", "one", "-o", "x"], ["logits", "--ids", "", "-o", "x"],
-                     ["bench", "-p", "0", "-n", "0"], ["bench", "-p", "5,"], ["bench", "-o", "xml"],
-                     ["ppl", "-f", "x", "--chunks", "0"], ["chat", "-p", ""]):
+        run = ["run", "-p", "x"]
+        for args in (["fly"], ["-m", MODEL], ["run", "--fly"], ["run", "-p"], [*run, "extra"], ["ppl"],
+                     [*run, "-n", "many"], [*run, "-t", "-1"], [*run, "-f", "y"], [*run, "-ctk", "q9"],
+                     [*run, "--top-p", "2"], ["logits", "--ids", "1"], ["logits", "--ids", "one", "-o", "x"],
+                     ["logits", "--ids", "", "-o", "x"], ["bench", "-p", "0", "-n", "0"],
+                     ["bench", "-p", "5,"], ["bench", "-o", "xml"], ["ppl", "-f", "x", "--chunks", "0"],
+                     ["chat", "-p", ""]):
             with self.subTest(args=args):
                 self.error(2, *args)
 

@@ -59,7 +59,8 @@ std::string Conversation::render(bool add_answer) const {
   for (const Message& m : messages_) messages.push_back({m.role.c_str(), m.content.c_str()});
   size_t bytes = 0;
   const auto write = [&](char* to, size_t capacity) {
-    check(greta_tokenizer_chat(tokenizer_, messages.data(), messages.size(), add_answer, to, capacity, &bytes));
+    check(greta_tokenizer_chat(tokenizer_, messages.data(), messages.size(), add_answer, to, capacity,
+                               &bytes));
   };
   write(nullptr, 0);
   std::string text(bytes + 1, '\0');

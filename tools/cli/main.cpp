@@ -30,8 +30,8 @@ constexpr Command kCommands[] = {
 
 constexpr char kWelcome[] =
     "GRETA runs GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.\n"
-    "Try the bundled model: greta-cli chat -p \"Tell me a story about a beaver.\"; yours: greta-cli -m FILE chat\n"
-    "Help: greta-cli -h, and greta-cli COMMAND -h\n";
+    "Try the bundled model: greta-cli chat -p \"Tell me a story about a beaver.\"\n"
+    "Your own: greta-cli -m FILE.gguf chat. Help: greta-cli -h, greta-cli COMMAND -h\n";
 
 // The kinds of device that the library looked for are those it was built with.
 std::string version_text() {
