@@ -92,7 +92,8 @@ greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log
     GRETA_TRY(need(out_tokenizer, "out_tokenizer"));
     auto tokenizer = std::make_unique<greta_tokenizer>();
     tokenizer->owned = std::make_unique<Tokenizer>();
-    GRETA_TRY(tokenizer->owned->open(file->gguf, to_log(log, log_user)));
+    CLog c_log{log, log_user};
+    GRETA_TRY(tokenizer->owned->open(file->gguf, c_log.log()));
     tokenizer->tokenizer = tokenizer->owned.get();
     tokenizer->gguf = &file->gguf;
     *out_tokenizer = tokenizer.release();

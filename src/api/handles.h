@@ -9,8 +9,22 @@
 #include "engine/engine.h"
 #include "greta.h"
 
+// A C caller's log callback behind the library's own.
+struct CLog {
+  greta_log_callback call = nullptr;
+  void* user = nullptr;
+  greta::Log log() {
+    return {[](void* self, uint32_t level, const char* text) {
+              const CLog& to = *static_cast<CLog*>(self);
+              if (to.call) to.call(to.user, greta_log_level(level), text);
+            },
+            this};
+  }
+};
+
 struct greta_runtime {
-  greta::Log log;
+  CLog c_log;
+  greta::Log log;  // to c_log
   bool exact = false;
   uint64_t memory_limit_bytes = 0;
   std::atomic<uint64_t> used_bytes = 0;       // by models and executors
@@ -86,7 +100,6 @@ struct greta_session {
 namespace greta {
 
 greta_status to_c(Status status);
-Log to_log(greta_log_callback log, void* user);
 Status open_executor(greta_model& model, const greta_executor_options* given, std::shared_ptr<CountedExecutor>* out);
 Status read_executor_options(const greta_executor_options* given, ExecutorOptions* out);
 

@@ -10,10 +10,6 @@ static_assert(uint32_t(LogLevel::Error) == GRETA_LOG_ERROR);
 
 greta_status greta::to_c(Status status) { return greta_status(status.code); }
 
-Log greta::to_log(greta_log_callback log, void* user) {
-  return {reinterpret_cast<void (*)(void*, uint32_t, const char*)>(log), user};  // enums are 32 bits
-}
-
 uint32_t greta_version(void) { return GRETA_VERSION; }
 const char* greta_error_text(void) { return error_text(); }
 
@@ -76,7 +72,8 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
     GRETA_TRY(read_options(given, &o));
     if (!o.allocate != !o.release) return fail(Code::Argument, "allocate and release go together");
     auto runtime = std::make_unique<greta_runtime>();
-    runtime->log = to_log(o.log, o.log_user);
+    runtime->c_log = {o.log, o.log_user};
+    runtime->log = runtime->c_log.log();
     runtime->exact = o.exact != 0;
     runtime->memory_limit_bytes = o.memory_limit_bytes;
     DeviceOptions device;
