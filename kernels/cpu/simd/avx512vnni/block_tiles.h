@@ -32,10 +32,13 @@ struct BlockTiles {
     for (int i = 0; i < 16; i += step) _mm512_store_si512(to + i / step * 64, v[i]);
   }
 
-  __attribute__((noinline)) static void unpack_block(const uint8_t* const (&block)[16], uint8_t* quants,
-                                                     uint8_t* scale, uint8_t* min) {
+  // `next_bytes` on lies the block of the next panel; it comes while this panel is multiplied.
+  __attribute__((noinline)) static void unpack_block(const uint8_t* const (&block)[16], uint64_t next_bytes,
+                                                     uint8_t* quants, uint8_t* scale, uint8_t* min) {
     __m512i scales[16], minima[16];
     for (int r = 0; r < 16; ++r) {
+      for (uint32_t line = 0; line < Quants::kBlockBytes; line += 64)
+        _mm_prefetch((const char*)block[r] + next_bytes + line, _MM_HINT_T1);
       const Scales s = Quants::scales(block[r]);
       scales[r] = _mm512_castps_si512(s.scale);
       minima[r] = _mm512_castps_si512(s.min);
@@ -58,7 +61,7 @@ struct BlockTiles {
           const uint32_t row = part.first + (first + r < part.rows ? first + r : part.rows - 1);
           block[r] = (const uint8_t*)b.weight + row * row_bytes + (part.k + k) / 256 * Quants::kBlockBytes;
         }
-        unpack_block(block, half + k * 16, half + Form::scale_at(part.columns) + k / Quants::kGroup * 64,
+        unpack_block(block, kPanelRows * row_bytes, half + k * 16, half + Form::scale_at(part.columns) + k / Quants::kGroup * 64,
                      half + Form::min_at(part.columns) + k / Quants::kGroup * 64);
       }
     }

@@ -1,0 +1,6 @@
+// attention_avx2: one group is one token and one KV head.
+#include "kernels/cpu/simd/avx2/attention.h"
+
+extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t group_count, Scratch* scratch) {
+  attention_groups<Vec>(*(const AttentionBlock*)block, first_group, group_count, scratch);
+}
