@@ -87,6 +87,11 @@ class Tokenize(Folder):
         self.assertEqual(len(parsed), 1)
         self.assertGreater(len(plain), 1)
 
+    def test_pieces_are_printable(self):
+        out = self.out("tokenize", "-p", "a\x1b[31m\x7f\u009b\n\u00e9")
+        self.assertNotRegex(out, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+        self.assertIn("\\x1b", out)
+
     def test_a_file_is_not_trimmed(self):
         self.assertEqual(self.ids("-f", self.file("t", "a\n")), self.ids("-e", "-p", r"a\n"))
 
