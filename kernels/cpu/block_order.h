@@ -18,4 +18,17 @@ struct GgufOrder {
   }
 };
 
+// Columns k .. k + count - 1 of row `n`, whole blocks. Types without blocks say how to read many values
+// at once, which is what lets their loops be vectorised.
+template <class Weight>
+inline void decode_columns(const uint8_t* weight, uint32_t n, uint32_t depth, uint32_t k, uint32_t count,
+                           float* out) {
+  if constexpr (Weight::kBlock == 1) {
+    Weight::values(Weight::at(weight, n, depth, k), count, out);
+  } else {
+    for (uint32_t i = 0; i < count; i += Weight::kBlock)
+      Weight::decode(weight, n, depth, (k + i) / Weight::kBlock, out + i);
+  }
+}
+
 }  // namespace

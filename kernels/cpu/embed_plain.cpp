@@ -1,4 +1,5 @@
 // embed_plain: one group is one token.
+#include "kernels/cpu/block_order.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/step.h"
 
@@ -11,8 +12,7 @@ void embed(const EmbedBlock& b, const StepState* step, uint32_t t) {
   uint32_t token = row.token == kTokenFromSample ? step->last_token[row.sequence] : row.token;
   if (token >= b.vocab) token = 0;  // never read past the table
   float* y = (float*)b.y + uint64_t(t) * b.width;
-  for (uint32_t k = 0; k < b.width; k += Weight::kBlock)
-    Weight::decode((const uint8_t*)b.weight, token, b.width, k / Weight::kBlock, y + k);
+  decode_columns<Weight>((const uint8_t*)b.weight, token, b.width, 0, b.width, y);
   for (uint32_t k = 0; k < b.width; ++k) y[k] *= b.scale;
   if (!b.token_log) return;
   const uint64_t page = page_of(step, row.sequence, row.position);

@@ -5,17 +5,9 @@
 
 namespace {
 
-inline uint32_t bits_of(float value) {
-  uint32_t bits;
-  __builtin_memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
+inline uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
 
-inline float float_of(uint32_t bits) {
-  float value;
-  __builtin_memcpy(&value, &bits, sizeof value);
-  return value;
-}
+inline float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
 inline uint16_t load_u16(const void* at) {
   uint16_t value;
@@ -31,8 +23,10 @@ inline float f16_to_f32(uint16_t half) {
   const uint32_t special = shifted + (224u << 23);  // infinity and NaN
   // A denormal is its mantissa in units of 2^-24: set below 2^-14, then take 2^-14 away.
   const uint32_t denormal = bits_of(float_of(shifted + (113u << 23)) - float_of(113u << 23));
-  const uint32_t magnitude = exponent == 0 ? denormal : exponent == 0x7c00u ? special : normal;
-  return float_of(sign | magnitude);
+  // Chosen by masks: a loop of this is vectorised, one with branches is not.
+  const uint32_t is_denormal = 0u - uint32_t(exponent == 0), is_special = 0u - uint32_t(exponent == 0x7c00u);
+  const uint32_t finite = (denormal & is_denormal) | (normal & ~is_denormal);
+  return float_of(sign | (special & is_special) | (finite & ~is_special));
 }
 
 inline uint16_t f32_to_f16(float value) {

@@ -1,5 +1,6 @@
 // matmul_expert_plain: one group is one slot of a token and one tile of its expert's rows. Sums run in
 // matmul's order.
+#include "kernels/cpu/block_order.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/step.h"
@@ -14,8 +15,7 @@ float row_dot(const uint8_t* weight, uint32_t n, uint32_t depth, const float* x)
   Lanes sum = {};
   for (uint32_t k = 0; k < depth; k += kColumns) {
     const uint32_t count = depth - k < kColumns ? depth - k : kColumns;
-    for (uint32_t i = 0; i < count; i += Weight::kBlock)
-      Weight::decode(weight, n, depth, (k + i) / Weight::kBlock, w + i);
+    decode_columns<Weight>(weight, n, depth, k, count, w);
     accumulate(w, x + k, count, &sum);
   }
   return sum_of(sum);

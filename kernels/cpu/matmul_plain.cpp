@@ -2,6 +2,7 @@
 // the sequences around it: a norm of x before; rotation, the write into the page pool, a residual or
 // a gate after. Weights are decoded 256 columns at a time, for all tokens of a tile together. Sums
 // run in one order (lanes.h), so tiles, buckets, threads and fusion leave the bits alone.
+#include "kernels/cpu/block_order.h"
 #include "kernels/cpu/math.h"
 #include "kernels/cpu/row_math.h"
 #include "kernels/cpu/scratch.h"
@@ -53,8 +54,7 @@ void multiply(const MatmulBlock& b, uint64_t weight, uint32_t n, uint32_t rows, 
   for (uint32_t k = 0; k < b.depth; k += kColumns) {
     const uint32_t count = b.depth - k < kColumns ? b.depth - k : kColumns;
     for (uint32_t r = 0; r < rows; ++r)
-      for (uint32_t i = 0; i < count; i += Weight::kBlock)
-        Weight::decode((const uint8_t*)weight, n + r, b.depth, (k + i) / Weight::kBlock, columns.w[r] + i);
+      decode_columns<Weight>((const uint8_t*)weight, n + r, b.depth, k, count, columns.w[r]);
     for (uint32_t t = 0; t < tokens.count; ++t) {
       const float* x = tokens.x[t] + k;
       if (b.gain) {

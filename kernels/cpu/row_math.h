@@ -38,11 +38,6 @@ inline void cache_store(const float* x, uint32_t width, uint8_t* to) {
   for (uint32_t i = 0; i < width; ++i) Type::encode(x[i], to + i * Type::kBlockBytes);
 }
 
-template <class Type>
-inline void cache_load(const uint8_t* from, uint32_t width, float* x) {
-  for (uint32_t i = 0; i < width; ++i) Type::decode(from, 0, width, i, x + i);
-}
-
 enum CacheType : uint32_t {
 #define CACHE_TYPE(name) kCache_##name,
 #include "kernels/abi/cache_types.def"
@@ -75,7 +70,7 @@ inline void cache_load(uint32_t type, const uint8_t* from, uint32_t width, float
   switch (type) {
 #define CACHE_TYPE(name) \
   case kCache_##name:    \
-    return cache_load<name>(from, width, x);
+    return name::values(from, width, x);
 #include "kernels/abi/cache_types.def"
 #undef CACHE_TYPE
   }

@@ -6,8 +6,12 @@
 namespace {
 
 struct bf16 : GgufOrder<1, 2> {
+  // `count` values that lie one after the other.
+  static inline void values(const uint8_t* __restrict from, uint32_t count, float* __restrict out) {
+    for (uint64_t i = 0; i < count; ++i) out[i] = load_bf16(from + 2 * i);
+  }
   static inline void decode(const uint8_t* weight, uint32_t n, uint32_t depth, uint32_t block, float* out) {
-    *out = load_bf16(at(weight, n, depth, block));
+    values(at(weight, n, depth, block), 1, out);
   }
 };
 
