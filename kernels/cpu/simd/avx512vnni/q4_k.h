@@ -17,9 +17,8 @@ struct Quants {
   // Weights 64 C .. 64 C + 63: group 2 C are the low halves of 32 bytes, group 2 C + 1 the high ones.
   template <int C>
   static inline __m512i quants(const uint8_t* block) {
-    const __m256i bytes = _mm256_loadu_si256((const __m256i*)(block + 16 + C * 32));
-    const __m512i shifts = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4);
-    return _mm512_and_si512(_mm512_srlv_epi32(_mm512_broadcast_i64x4(bytes), shifts), _mm512_set1_epi8(15));
+    const __m512i moved = _mm512_srlv_epi32(twice(block + 16 + C * 32), halves(0, 4));
+    return _mm512_and_si512(moved, _mm512_set1_epi8(15));
   }
 };
 

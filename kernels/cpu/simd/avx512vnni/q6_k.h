@@ -23,12 +23,9 @@ struct Quants {
   static inline __m512i quants(const uint8_t* block) {
     const __m512i bytes = _mm512_loadu_si512(block + C / 2 * 64);
     const __m512i low = C % 2 ? _mm512_srli_epi32(bytes, 4) : bytes;
-    const __m512i more = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i*)(block + 128 + C / 2 * 32)));
-    const int a = C % 2 ? 0 : 4, b = C % 2 ? 30 : 2;  // left rotations that bring the two bits to 4-5
-    const __m512i high = _mm512_rolv_epi32(more, _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b));
-    // Bits of the mask choose low, the others high.
-    const __m512i both = _mm512_ternarylogic_epi32(_mm512_set1_epi8(15), low, high, 0xca);
-    return _mm512_and_si512(both, _mm512_set1_epi8(63));
+    const __m512i more = twice(block + 128 + C / 2 * 32);
+    const __m512i high = _mm512_rolv_epi32(more, C % 2 ? halves(0, 30) : halves(4, 2));  // to bits 4-5
+    return _mm512_and_si512(choose(15, low, high), _mm512_set1_epi8(63));
   }
 };
 

@@ -1,0 +1,19 @@
+// BF16 in AVX2: weights become float32, products and sums are float32 FMAs.
+#pragma once
+#include "kernels/cpu/simd/avx2/float_rows.h"
+#include "kernels/cpu/simd/avx2/float_tiles.h"
+
+namespace {
+
+struct Floats {
+  static constexpr uint32_t kBytes = 2;
+  static inline __m256 load(const uint8_t* from) {
+    const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)from));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
+  }
+};
+
+using Rows = FloatRows<Floats>;
+using Tiles = FloatTiles<Floats>;
+
+}  // namespace
