@@ -247,7 +247,8 @@ void check_row(OpRig& rig, MatmulCase& c, const std::string& sequence, const Ker
   if (!rounds) return check("", c.expected(sequence, false), kFloatLimit);
   const double limit = !norms ? kRoundedLimit : tame ? kFlipLimit : kOutlierFlipLimit;
   check(" (A)", c.expected(sequence, true), limit);
-  if (tame && !few)
+  // Rows of one token share its rounding: where weights have a mean, as in Q2_K, they are one sample.
+  if (tame && !few && shape.live > 1)
     check(" (B)", c.expected(sequence, false), sequence.ends_with("gate") ? kGateMethodLimit : kMethodLimit);
 }
 
