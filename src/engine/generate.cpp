@@ -26,8 +26,7 @@ struct Session::TokenStream {
 
 Status Session::feed(std::span<const int32_t> tokens, bool sample, const GenerateOptions& options) {
   const uint32_t begin = position_;
-  const Status reserved = executor_->reserve(sequence_, begin, begin + uint32_t(tokens.size()));
-  if (!reserved.ok()) return take_back(reserved, begin);
+  GRETA_TRY(executor_->reserve(sequence_, begin, begin + uint32_t(tokens.size())));
   for (size_t done = 0; done < tokens.size();) {
     const size_t count = std::min<size_t>(executor_->plan().step_tokens, tokens.size() - done);
     rows_.clear();

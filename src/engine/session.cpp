@@ -68,8 +68,7 @@ Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const flo
   const uint32_t vocab = executor.model().shape.vocab;
   const uint32_t begin = position_;
   if (rows == OutputRows::All) all_logits_.resize(tokens.size() * vocab);
-  const Status reserved = executor.reserve(sequence_, begin, begin + uint32_t(tokens.size()));
-  if (!reserved.ok()) return take_back(reserved, begin);
+  GRETA_TRY(executor.reserve(sequence_, begin, begin + uint32_t(tokens.size())));
   uint32_t most = executor.plan().step_tokens;
   if (rows == OutputRows::All) most = std::min(most, token_bucket(executor.options().output_rows));
   for (size_t done = 0; done < tokens.size();) {
