@@ -155,8 +155,9 @@ void GretaGraph::place_temporaries() {
   std::vector<Temporary*> order;
   for (Temporary& t : temporaries_)
     if (t.first_stage <= t.last_stage) order.push_back(&t);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Temporary* a, const Temporary* b) { return a->bytes > b->bytes; });
+  std::sort(order.begin(), order.end(), [](const Temporary* a, const Temporary* b) {
+    return a->bytes != b->bytes ? a->bytes > b->bytes : a->place < b->place;
+  });
   std::vector<Temporary*> placed;  // by offset
   for (Temporary* t : order) {
     uint64_t offset = 0;

@@ -11,8 +11,10 @@ Routing route(const Values& logits, uint32_t experts, uint32_t used, bool normal
   for (size_t row = 0; row < logits.size(); row += experts) {
     Ids order(experts);
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return logits[row + a] > logits[row + b]; });
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      const double of_a = logits[row + a], of_b = logits[row + b];
+      return of_a != of_b ? of_a > of_b : a < b;
+    });
     const double max = logits[row + order[0]];
     double sum = 0, chosen = 0;
     for (uint32_t e = 0; e < experts; ++e) sum += std::exp(logits[row + e] - max);

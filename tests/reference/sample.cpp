@@ -63,8 +63,9 @@ Draw sample(const std::vector<float>& logits, const Ids& recent, uint32_t positi
   std::vector<Candidate> kept = penalised(logits, recent, params);
   const bool filtered = params.top_k || (params.top_p > 0 && params.top_p < 1) || params.min_p > 0;
   if (filtered || params.temperature <= 0)
-    std::stable_sort(kept.begin(), kept.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.logit > b.logit; });
+    std::sort(kept.begin(), kept.end(), [](const Candidate& a, const Candidate& b) {
+      return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+    });
   if (params.temperature <= 0) return {kept[0].id, 1};
   Draw out = {0, 1};
   if (params.top_k && params.top_k < kept.size()) kept.resize(params.top_k);
