@@ -47,7 +47,8 @@ class Bench {
     bandwidth_ = double(bandwidth);
     printf("%s, %u workers, plain read %.1f GB/s\n", device_->info().name, device_->info().unit_count,
            bandwidth_ * 1e-9);
-    printf("%-34s %6s %6s %6s %10s %8s %8s %6s\n", "row", "n", "depth", "tokens", "us", "GB/s", "Gop/s", "read");
+    printf("%-34s %6s %6s %6s %10s %8s %8s %6s\n", "row", "n", "depth", "tokens", "us", "GB/s", "Gop/s",
+           "read");
     return {};
   }
 
@@ -68,7 +69,8 @@ class Bench {
     const uint64_t copies = shape.tokens > 8 ? 1 : std::max<uint64_t>(1, kColdBytes / weight_bytes);
     Buffer weights, x, y;
     GRETA_TRY(device_->allocate(weight_bytes * copies, Memory::Device, &weights));
-    GRETA_TRY(device_->allocate(uint64_t(shape.tokens) * q8_row_bytes(uint64_t(shape.depth)) * 4, Memory::Device, &x));
+    GRETA_TRY(device_->allocate(uint64_t(shape.tokens) * q8_row_bytes(uint64_t(shape.depth)) * 4,
+                                Memory::Device, &x));
     GRETA_TRY(device_->allocate(uint64_t(shape.tokens) * shape.n * 4, Memory::Device, &y));
     for (Buffer* buffer : {&weights, &x}) memset(buffer->mapped, 0x11, buffer->bytes);  // no zero, no NaN
     static_cast<StepState*>(step_.mapped)->token_count = shape.tokens;
@@ -81,8 +83,8 @@ class Bench {
   }
 
  private:
-  Status time_launches(const KernelRow& row, Call call, uint32_t tokens, const Buffer& weights, uint64_t weight_bytes,
-                       uint64_t copies) {
+  Status time_launches(const KernelRow& row, Call call, uint32_t tokens, const Buffer& weights,
+                       uint64_t weight_bytes, uint64_t copies) {
     Kernel kernel;
     GRETA_TRY(device_->load(row.code, &kernel));
     double best = 1e30;
@@ -100,9 +102,10 @@ class Bench {
       best = std::min(best, double(now_ns() - start) * 1e-9 / double(copies));
     }
     device_->unload(kernel);
-    const double bytes = double(weight_bytes) / best, ops = 2.0 * call.weight.n * call.weight.depth * tokens / best;
-    printf("%-34s %6u %6u %6u %10.1f %8.1f %8.0f %5.0f%%\n", row.name, call.weight.n, call.weight.depth, tokens,
-           best * 1e6, bytes * 1e-9, ops * 1e-9, 100 * bytes / bandwidth_);
+    const double bytes = double(weight_bytes) / best,
+                 ops = 2.0 * call.weight.n * call.weight.depth * tokens / best;
+    printf("%-34s %6u %6u %6u %10.1f %8.1f %8.0f %5.0f%%\n", row.name, call.weight.n, call.weight.depth,
+           tokens, best * 1e6, bytes * 1e-9, ops * 1e-9, 100 * bytes / bandwidth_);
     return {};
   }
 
@@ -162,7 +165,8 @@ bool read_options(int count, char** words, Options* out) {
 int main(int count, char** words) {
   greta::Options options;
   if (!greta::read_options(count, words, &options)) {
-    fprintf(stderr, "greta-bench-ops [-t THREADS] [-r REPEATS] [ROW] [N DEPTH TOKENS]; DEPTH in multiples of 256\n");
+    fprintf(stderr,
+            "greta-bench-ops [-t THREADS] [-r REPEATS] [ROW] [N DEPTH TOKENS]; DEPTH in multiples of 256\n");
     return 2;
   }
   if (greta::run(options).ok()) return 0;

@@ -12,12 +12,12 @@
 
 namespace {
 
-constexpr uint32_t kQueries = 64;       // of a run: tokens x heads that share a KV head
-constexpr uint32_t kBlockVectors = 4;   // vectors of positions or values that are summed at once
+constexpr uint32_t kQueries = 64;      // of a run: tokens x heads that share a KV head
+constexpr uint32_t kBlockVectors = 4;  // vectors of positions or values that are summed at once
 
 struct Query {
   const float* q;
-  float* y;         // sum of exp(score - max) * value over the positions so far
+  float* y;  // sum of exp(score - max) * value over the positions so far
   float max, sum;
   uint32_t begin, end;  // positions that it sees
   float weight[kPageTokens];
@@ -101,7 +101,8 @@ inline void take_scores(const AttentionBlock& b, const Seen& seen, Query* query)
   for (uint32_t s = 0; s < seen.begin; ++s) weight[s] = kNone;
   for (uint32_t s = seen.end; s < kPageTokens; ++s) weight[s] = kNone;
   typename Vec::Type most = Vec::load(weight);
-  for (uint32_t s = Vec::kLanes; s < kPageTokens; s += Vec::kLanes) most = Vec::max(most, Vec::load(weight + s));
+  for (uint32_t s = Vec::kLanes; s < kPageTokens; s += Vec::kLanes)
+    most = Vec::max(most, Vec::load(weight + s));
   float max = Vec::lane_max(most);
   max = query->max > max ? query->max : max;
   const float rescale = query->max == kNone ? 0.f : exp_f32(query->max - max);
@@ -191,15 +192,17 @@ void attend(const AttentionBlock& b, const StepState* step, uint32_t t, uint32_t
 
 // Tokens first .. last - 1 with one KV head, in runs of one sequence.
 template <class Vec>
-void attend_tokens(const AttentionBlock& b, const StepState* step, uint32_t first, uint32_t last, uint32_t kv_head,
-                   float* scratch) {
+void attend_tokens(const AttentionBlock& b, const StepState* step, uint32_t first, uint32_t last,
+                   uint32_t kv_head, float* scratch) {
   const uint32_t shared = b.heads / b.kv_heads;
   const uint32_t heads = shared < kQueries ? shared : kQueries, most = kQueries / heads;
   for (uint32_t t = first; t < last;) {
     uint32_t tokens = 1;
-    while (tokens < most && t + tokens < last && step->row[t + tokens].sequence == step->row[t].sequence) ++tokens;
+    while (tokens < most && t + tokens < last && step->row[t + tokens].sequence == step->row[t].sequence)
+      ++tokens;
     for (uint32_t h = 0; h < shared; h += heads)
-      attend<Vec>(b, step, t, tokens, kv_head, kv_head * shared + h, shared - h < heads ? shared - h : heads, scratch);
+      attend<Vec>(b, step, t, tokens, kv_head, kv_head * shared + h, shared - h < heads ? shared - h : heads,
+                  scratch);
     t += tokens;
   }
 }

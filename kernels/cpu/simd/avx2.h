@@ -22,8 +22,8 @@ inline float lane_max(__m256 v) {
 // The low byte of 8 int32 that hold q8_form.h's round_even.
 inline __m256i q8_round(__m256 x, __m256 inverse) {
   const __m256 shift = _mm256_set1_ps(12582912.f);
-  const __m256i rounded = _mm256_sub_epi32(_mm256_castps_si256(_mm256_add_ps(_mm256_mul_ps(x, inverse), shift)),
-                                           _mm256_castps_si256(shift));
+  const __m256i rounded = _mm256_sub_epi32(
+      _mm256_castps_si256(_mm256_add_ps(_mm256_mul_ps(x, inverse), shift)), _mm256_castps_si256(shift));
   return _mm256_and_si256(rounded, _mm256_set1_epi32(255));
 }
 
@@ -43,7 +43,8 @@ inline void q8_block(const float* x, int8_t* q, float* scale, int16_t* sums) {
   const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order);
   _mm256_storeu_si256((__m256i*)q, bytes);
   // Bytes to 0..255, summed in eights against zero, brought back.
-  const __m256i eights = _mm256_sad_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(char(0x80))), _mm256_setzero_si256());
+  const __m256i eights =
+      _mm256_sad_epu8(_mm256_xor_si256(bytes, _mm256_set1_epi8(char(0x80))), _mm256_setzero_si256());
   const __m256i sixteens = _mm256_add_epi64(eights, _mm256_bsrli_epi128(eights, 8));
   sums[0] = int16_t(_mm256_extract_epi16(sixteens, 0) - 16 * 128);
   sums[1] = int16_t(_mm256_extract_epi16(sixteens, 8) - 16 * 128);

@@ -22,7 +22,8 @@ inline void q8_block(const float* x, int8_t* q, float* scale, int16_t* sums) {
   const float d = _mm512_reduce_max_ps(max) / 127.f;
   const __m512 inverse = _mm512_set1_ps(d > 0 ? 1.f / d : 0.f);
   *scale = d;
-  const __m128i qa = _mm512_cvtepi32_epi8(q8_round(a, inverse)), qb = _mm512_cvtepi32_epi8(q8_round(b, inverse));
+  const __m128i qa = _mm512_cvtepi32_epi8(q8_round(a, inverse)),
+                qb = _mm512_cvtepi32_epi8(q8_round(b, inverse));
   _mm_storeu_si128((__m128i*)q, qa);
   _mm_storeu_si128((__m128i*)(q + 16), qb);
   // Bytes to 0..255, summed in eights against zero, brought back.

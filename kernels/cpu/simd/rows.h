@@ -14,9 +14,9 @@
 
 namespace {
 
-constexpr uint32_t kBatch = 8;       // tokens whose form is held at once
-constexpr uint32_t kRowTokens = 4;   // tokens that share an unpacked weight
-constexpr uint32_t kRowTile = 32;    // output rows held at once, where no head asks for more
+constexpr uint32_t kBatch = 8;      // tokens whose form is held at once
+constexpr uint32_t kRowTokens = 4;  // tokens that share an unpacked weight
+constexpr uint32_t kRowTile = 32;   // output rows held at once, where no head asks for more
 
 // Tokens first .. first + count - 1 of the step, each in the form of Rows.
 struct Batch {
@@ -25,8 +25,8 @@ struct Batch {
 };
 
 template <class Rows>
-void prepare_batch(const MatmulBlock& b, const StepState* step, uint64_t slot_bytes, float* normed, uint8_t* slots,
-                   Batch* batch) {
+void prepare_batch(const MatmulBlock& b, const StepState* step, uint64_t slot_bytes, float* normed,
+                   uint8_t* slots, Batch* batch) {
   for (uint32_t t = 0; t < batch->count; ++t) {
     const float* x = (const float*)b.x + uint64_t(source_row(step, b.rows_of, batch->first + t)) * b.depth;
     if (b.gain) {
@@ -41,21 +41,26 @@ void prepare_batch(const MatmulBlock& b, const StepState* step, uint64_t slot_by
 
 // Rows first .. first + count - 1 of one matrix for `tokens` tokens, at most kRowTokens.
 template <class Rows>
-inline void multiply(const MatmulBlock& b, uint64_t weight, uint32_t first, uint32_t count, const uint8_t* const* slots,
-                     uint32_t tokens, float* out, uint32_t stride) {
+inline void multiply(const MatmulBlock& b, uint64_t weight, uint32_t first, uint32_t count,
+                     const uint8_t* const* slots, uint32_t tokens, float* out, uint32_t stride) {
   const uint8_t* w = (const uint8_t*)weight;
   static_assert(kRowTokens == 4, "one case for each count");
   switch (tokens) {
-    case 1: return Rows::template multiply<1>(w, b.n, first, count, b.depth, slots, out, stride);
-    case 2: return Rows::template multiply<2>(w, b.n, first, count, b.depth, slots, out, stride);
-    case 3: return Rows::template multiply<3>(w, b.n, first, count, b.depth, slots, out, stride);
-    default: return Rows::template multiply<4>(w, b.n, first, count, b.depth, slots, out, stride);
+    case 1:
+      return Rows::template multiply<1>(w, b.n, first, count, b.depth, slots, out, stride);
+    case 2:
+      return Rows::template multiply<2>(w, b.n, first, count, b.depth, slots, out, stride);
+    case 3:
+      return Rows::template multiply<3>(w, b.n, first, count, b.depth, slots, out, stride);
+    default:
+      return Rows::template multiply<4>(w, b.n, first, count, b.depth, slots, out, stride);
   }
 }
 
 // Rows first .. first + count - 1 of y for `tokens` tokens from `t`.
 template <class Rows>
-void finish_rows(const MatmulBlock& b, const Batch& batch, uint32_t t, uint32_t tokens, uint32_t first, uint32_t count) {
+void finish_rows(const MatmulBlock& b, const Batch& batch, uint32_t t, uint32_t tokens, uint32_t first,
+                 uint32_t count) {
   alignas(64) float out[kRowTokens][kRowTile], up[kRowTokens][kRowTile];
   multiply<Rows>(b, b.weight, first, count, batch.slot + t, tokens, out[0], kRowTile);
   if (b.weight2) multiply<Rows>(b, b.weight2, first, count, batch.slot + t, tokens, up[0], kRowTile);
@@ -86,7 +91,8 @@ void finish_head(const MatmulBlock& b, const StepState* step, const Batch& batch
     if (b.pool)
       write_head(step, row, b.pool, b.page_bytes, b.cache_type, head, out[i], b.tile);
     else
-      __builtin_memcpy((float*)b.y + uint64_t(token) * b.n + uint64_t(head) * b.tile, out[i], b.tile * sizeof(float));
+      __builtin_memcpy((float*)b.y + uint64_t(token) * b.n + uint64_t(head) * b.tile, out[i],
+                       b.tile * sizeof(float));
   }
 }
 

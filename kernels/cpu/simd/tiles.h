@@ -7,8 +7,8 @@
 //   kBlockTokens                           tokens of a block
 //   kPanelDepth, kUnit                     columns of a panel, and what they are a multiple of
 //   panel_bytes(columns)                   scratch for a panel of that many columns
-//   unpack(b, first, k, columns, panel)    rows first .. first + kPanelRows - 1; those past n may hold anything
-//   multiply(b, panel, at, x, tokens)      y += panel . x for up to kTileTokens tokens
+//   unpack(b, first, k, columns, panel)    rows first .. first + kPanelRows - 1; those past n may hold
+//   anything multiply(b, panel, at, x, tokens)      y += panel . x for up to kTileTokens tokens
 // Every output is summed by itself in one order, so the bits do not depend on tiles or threads.
 #pragma once
 #include "kernels/cpu/scratch.h"
@@ -32,7 +32,8 @@ struct TokenTile {
 };
 
 template <class Tiles>
-inline void find_tokens(const MatmulBlock& b, const StepState* step, uint32_t live, uint32_t first, const uint8_t** x) {
+inline void find_tokens(const MatmulBlock& b, const StepState* step, uint32_t live, uint32_t first,
+                        const uint8_t** x) {
   for (uint32_t t = 0; t < kTileTokens; ++t) {  // the last token stands in for those that are not there
     const uint32_t token = source_row(step, b.rows_of, first + t < live ? first + t : live - 1);
     x[t] = (const uint8_t*)b.x + token * Tiles::x_bytes(b.depth);
@@ -40,8 +41,8 @@ inline void find_tokens(const MatmulBlock& b, const StepState* step, uint32_t li
 }
 
 template <class Tiles>
-void multiply_panel(const MatmulBlock& b, const StepState* step, uint32_t begin, uint32_t end, const Part& part,
-                    const uint8_t* panel) {
+void multiply_panel(const MatmulBlock& b, const StepState* step, uint32_t begin, uint32_t end,
+                    const Part& part, const uint8_t* panel) {
   for (uint32_t first = begin; first < end; first += kTileTokens) {
     TokenTile tile;
     tile.first = first;

@@ -37,7 +37,8 @@ struct Vec {
   // steps, so that results run into 0 without leaving the float range on the way.
   static inline Type exp(Type x) {
     const Type low = _mm256_max_ps(set1(-110.f), x);
-    const Type n = _mm256_round_ps(mul(low, set1(1.44269504088896341f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const Type n =
+        _mm256_round_ps(mul(low, set1(1.44269504088896341f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     Type r = _mm256_fnmadd_ps(n, set1(0.693359375f), low);
     r = fma(n, set1(2.12194440e-4f), r);
     Type p = fma(set1(1.9875691500e-4f), r, set1(1.3981999507e-3f));
@@ -51,20 +52,23 @@ struct Vec {
     const Type first = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23));
     const __m256i rest = _mm256_sub_epi32(exponent, half);
     const Type second = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23));
-    return _mm256_and_ps(mul(mul(p, first), second), _mm256_cmp_ps(x, set1(-104.f), _CMP_NLT_UQ));  // NaN stays
+    return _mm256_and_ps(mul(mul(p, first), second),
+                         _mm256_cmp_ps(x, set1(-104.f), _CMP_NLT_UQ));  // NaN stays
   }
 
   // Values at .. at + 7 of a row of the cache, zeros past its width.
   static inline Type floats(uint32_t type, const uint8_t* row, uint32_t width, uint32_t at) {
     if (type == kCache_f32) return load_some((const float*)row + at, width, at);
-    if (type == kCache_f16 && width >= at + 8) return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(row + at * 2)));
+    if (type == kCache_f16 && width >= at + 8)
+      return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(row + at * 2)));
     if (at >= width) return set1(0.f);
     float all[kMaxHeadWidth];
     cache_load(type, row, width, all);
     return load_some(all + at, width, at);
   }
 
-  static void load_keys(const AttentionBlock& b, const uint8_t* pool_page, uint32_t kv_head, const FloatPage& page) {
+  static void load_keys(const AttentionBlock& b, const uint8_t* pool_page, uint32_t kv_head,
+                        const FloatPage& page) {
     const uint32_t bytes = cache_head_bytes(b.key_type, b.key_width);
     const uint8_t* rows = pool_page + uint64_t(kv_head) * kPageTokens * bytes;
     for (uint32_t s = page.begin / 8 * 8; s < page.end; s += 8)
@@ -73,16 +77,19 @@ struct Vec {
         for (uint32_t r = 0; r < 8; ++r)
           v[r] = _mm256_castps_si256(floats(b.key_type, rows + (s + r) * bytes, b.key_width, i));
         transpose(v);
-        for (uint32_t r = 0; r < 8; ++r) _mm256_storeu_si256((__m256i*)(page.keys + (i + r) * kPageTokens + s), v[r]);
+        for (uint32_t r = 0; r < 8; ++r)
+          _mm256_storeu_si256((__m256i*)(page.keys + (i + r) * kPageTokens + s), v[r]);
       }
   }
 
-  static void load_values(const AttentionBlock& b, const uint8_t* pool_page, uint32_t kv_head, const FloatPage& page) {
+  static void load_values(const AttentionBlock& b, const uint8_t* pool_page, uint32_t kv_head,
+                          const FloatPage& page) {
     const uint32_t bytes = cache_head_bytes(b.value_type, b.value_width);
     const uint8_t* rows = pool_page + uint64_t(kv_head) * kPageTokens * bytes;
     for (uint32_t s = page.begin; s < page.end; ++s)
       for (uint32_t i = 0; i < page.value_stride; i += 8)
-        store(page.values + s * page.value_stride + i, floats(b.value_type, rows + s * bytes, b.value_width, i));
+        store(page.values + s * page.value_stride + i,
+              floats(b.value_type, rows + s * bytes, b.value_width, i));
   }
 };
 

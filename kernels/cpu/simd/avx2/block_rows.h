@@ -46,7 +46,8 @@ struct BlockRows {
   static inline __m256 lanes(const __m256 (&scale)[kVectors]) {
     if constexpr (kGroup == 32) return _mm256_permutevar8x32_ps(scale[0], _mm256_set1_epi32(C));
     constexpr int c = 2 * C % 8;
-    return _mm256_permutevar8x32_ps(scale[C / 4 % kVectors], _mm256_setr_epi32(c, c, c, c, c + 1, c + 1, c + 1, c + 1));
+    return _mm256_permutevar8x32_ps(scale[C / 4 % kVectors],
+                                    _mm256_setr_epi32(c, c, c, c, c + 1, c + 1, c + 1, c + 1));
   }
 
   template <int C, int R, int T>

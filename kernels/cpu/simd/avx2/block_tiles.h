@@ -14,7 +14,9 @@ struct BlockTiles {
   using Form = Panel<Quants::kGroup, Quants::kHasMin, Quants::kZero, Quants::kMost, kPanelDepth>;
 
   static uint64_t x_bytes(uint64_t depth) { return q8_row_bytes(depth); }
-  static uint64_t panel_bytes(uint32_t columns) { return uint64_t(Form::kEights) * Form::eight_bytes(columns); }
+  static uint64_t panel_bytes(uint32_t columns) {
+    return uint64_t(Form::kEights) * Form::eight_bytes(columns);
+  }
 
   template <int C>
   static inline void chunk(const uint8_t* const (&block)[8], uint8_t* quants) {

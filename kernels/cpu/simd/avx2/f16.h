@@ -7,7 +7,9 @@ namespace {
 
 struct Floats {
   static constexpr uint32_t kBytes = 2;
-  static inline __m256 load(const uint8_t* from) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)from)); }
+  static inline __m256 load(const uint8_t* from) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)from));
+  }
 };
 
 using Rows = FloatRows<Floats>;

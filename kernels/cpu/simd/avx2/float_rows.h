@@ -30,8 +30,8 @@ struct FloatRows {
   }
 
   template <int T>
-  __attribute__((noinline)) static void row(const uint8_t* weight, uint32_t depth, const uint8_t* const* slots,
-                                            float* out, uint32_t stride) {
+  __attribute__((noinline)) static void row(const uint8_t* weight, uint32_t depth,
+                                            const uint8_t* const* slots, float* out, uint32_t stride) {
     __m256 sum[kSums][T];
     for (int i = 0; i < kSums; ++i)
       for (int t = 0; t < T; ++t) sum[i][t] = _mm256_setzero_ps();

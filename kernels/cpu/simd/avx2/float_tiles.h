@@ -22,7 +22,8 @@ struct FloatTiles {
   __attribute__((noinline)) static void rows(const MatmulBlock& b, const Part& part, uint32_t row,
                                              const TokenTile& tile, uint32_t token) {
     const uint64_t row_bytes = uint64_t(b.depth) * Floats::kBytes;
-    const uint8_t* w = (const uint8_t*)b.weight + (part.first + row) * row_bytes + uint64_t(part.k) * Floats::kBytes;
+    const uint8_t* w =
+        (const uint8_t*)b.weight + (part.first + row) * row_bytes + uint64_t(part.k) * Floats::kBytes;
     const float* x[T];
     for (int t = 0; t < T; ++t) x[t] = (const float*)tile.x[token + t] + part.k;
     __m256 sum[R][T];

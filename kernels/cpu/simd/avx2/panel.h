@@ -84,7 +84,8 @@ struct Panel {
   // T tokens from `token` of the tile, R eights of rows from `first`.
   template <int R, int T>
   __attribute__((noinline)) static void rows(const MatmulBlock& b, const Part& part, const uint8_t* panel,
-                                             const TokenTile& tile, const Sums& sums, uint32_t token, uint32_t first) {
+                                             const TokenTile& tile, const Sums& sums, uint32_t token,
+                                             uint32_t first) {
     const uint8_t *eight[R], *x[T];
     for (int r = 0; r < R; ++r) eight[r] = panel + (first / 8 + r) * eight_bytes(part.columns);
     for (int t = 0; t < T; ++t) x[t] = tile.x[token + t] + part.k;
@@ -95,7 +96,8 @@ struct Panel {
       __m256i dot[R][T];
       for (int t = 0; t < T; ++t)
         for (int r = 0; r < R; ++r)
-          dot[r][t] = kZeroPoint && !kMinima ? _mm256_set1_epi32(sums.start[token + t][g]) : _mm256_setzero_si256();
+          dot[r][t] =
+              kZeroPoint && !kMinima ? _mm256_set1_epi32(sums.start[token + t][g]) : _mm256_setzero_si256();
       dots<R, T>(eight, g, x, dot);
       for (int t = 0; t < T; ++t) {
         const float* scales = (const float*)(tile.x[token + t] + q8_scales_at(b.depth));
@@ -132,7 +134,8 @@ struct Panel {
     take_sums(tile, b.depth, part, &sums);
     for (uint32_t row = 0; row < part.rows; row += 16) {
       uint32_t t = 0;
-      for (; t + kTogether <= tile.count; t += kTogether) rows<2, kTogether>(b, part, panel, tile, sums, t, row);
+      for (; t + kTogether <= tile.count; t += kTogether)
+        rows<2, kTogether>(b, part, panel, tile, sums, t, row);
       for (; t < tile.count; ++t) rows<2, 1>(b, part, panel, tile, sums, t, row);
     }
   }

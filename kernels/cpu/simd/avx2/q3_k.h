@@ -13,10 +13,11 @@ struct Quants {
 
   // 8 bytes of low halves for the first and the second 8, 4 bytes of two bits for each four.
   static inline Scales<16> scales(const uint8_t* block) {
-    const __m128i raw = _mm_loadu_si128((const __m128i*)(block + 94));  // ends with the block; scales from byte 2
+    const __m128i raw =
+        _mm_loadu_si128((const __m128i*)(block + 94));  // ends with the block; scales from byte 2
     const __m128i lows = _mm_shuffle_epi8(raw, _mm_setr_epi8(2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5, 6, 7, 8, 9));
-    const __m128i tops = _mm_shuffle_epi8(
-        raw, _mm_setr_epi8(10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13));
+    const __m128i tops =
+        _mm_shuffle_epi8(raw, _mm_setr_epi8(10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13));
     const __m128i low = _mm_and_si128(_mm_srlv_epi64(lows, _mm_set_epi64x(4, 0)), _mm_set1_epi8(15));
     const __m128i top = _mm_and_si128(_mm_srlv_epi32(tops, _mm_setr_epi32(0, 2, 4, 6)), _mm_set1_epi8(3));
     const __m128i scale = _mm_sub_epi8(_mm_or_si128(low, _mm_slli_epi16(top, 4)), _mm_set1_epi8(32));

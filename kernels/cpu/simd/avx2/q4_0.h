@@ -11,7 +11,9 @@ struct Quants {
   static constexpr bool kHasMin = false;
   static constexpr int32_t kZero = 8, kMost = 15;
 
-  static inline short half(const uint8_t* block, int i) { return short(load_u16(block + i * q4_0::kBlockBytes)); }
+  static inline short half(const uint8_t* block, int i) {
+    return short(load_u16(block + i * q4_0::kBlockBytes));
+  }
 
   static inline Scales<32> scales(const uint8_t* block) {
     const __m128i eight = _mm_setr_epi16(half(block, 0), half(block, 1), half(block, 2), half(block, 3),

@@ -63,8 +63,10 @@ struct Rows {
       const uint8_t* at = Type::tile(weight, first + r, depth, 0);
       float tile[T][16];
       for (int t = 0; t < T; t += kTogether)
-        T - t > 1 ? rows<2>(at, depth / 32, tokens + t, tile + t) : rows<1>(at, depth / 32, tokens + t, tile + t);
-      for (int t = 0; t < T; ++t) __builtin_memcpy(out + t * stride + r, tile[t] + from, some * sizeof(float));
+        T - t > 1 ? rows<2>(at, depth / 32, tokens + t, tile + t)
+                  : rows<1>(at, depth / 32, tokens + t, tile + t);
+      for (int t = 0; t < T; ++t)
+        __builtin_memcpy(out + t * stride + r, tile[t] + from, some * sizeof(float));
       r += some;
     }
   }
@@ -79,14 +81,17 @@ struct Tiles {
   using Form = Panel<32, false, 0, 0, kPanelDepth>;
 
   static uint64_t x_bytes(uint64_t depth) { return q8_row_bytes(depth); }
-  static uint64_t panel_bytes(uint32_t columns) { return uint64_t(Form::kEights) * Form::eight_bytes(columns); }
+  static uint64_t panel_bytes(uint32_t columns) {
+    return uint64_t(Form::kEights) * Form::eight_bytes(columns);
+  }
 
   static void unpack(const MatmulBlock& b, const Part& part, uint8_t* panel) {
     for (uint32_t first = 0; first < part.rows; first += 8) {
       uint8_t* eight = panel + first / 8 * Form::eight_bytes(part.columns);
       const uint32_t h = first / 8 % 2;
       for (uint32_t i = 0; i < part.columns / 32; ++i) {
-        const uint8_t* from = Type::tile((const uint8_t*)b.weight, part.first + first, b.depth, part.k / 32 + i);
+        const uint8_t* from =
+            Type::tile((const uint8_t*)b.weight, part.first + first, b.depth, part.k / 32 + i);
         for (uint32_t k = 0; k < 8; ++k)
           __builtin_memcpy(eight + (i * 8 + k) * 32, from + 32 + k * 64 + h * 32, 32);
         const __m256 d = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(from + h * 16)));

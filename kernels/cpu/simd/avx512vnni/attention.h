@@ -23,7 +23,9 @@ struct Vec {
 
   // Those of 16 values from `at` that lie below `count`.
   static inline __mmask16 mask(uint32_t count, uint32_t at) {
-    return count >= at + 16 ? __mmask16(0xffff) : count <= at ? __mmask16(0) : __mmask16((1u << (count - at)) - 1);
+    return count >= at + 16 ? __mmask16(0xffff)
+           : count <= at    ? __mmask16(0)
+                            : __mmask16((1u << (count - at)) - 1);
   }
   static inline Type load_some(const float* from, uint32_t count, uint32_t at) {
     return _mm512_maskz_loadu_ps(mask(count, at), from);
@@ -57,7 +59,8 @@ struct Vec {
     return _mm512_maskz_loadu_ps(live, all + at);
   }
 
-  static void load_keys(const AttentionBlock& b, const uint8_t* pool_page, uint32_t kv_head, const FloatPage& page) {
+  static void load_keys(const AttentionBlock& b, const uint8_t* pool_page, uint32_t kv_head,
+                        const FloatPage& page) {
     const uint32_t bytes = cache_head_bytes(b.key_type, b.key_width);
     const uint8_t* rows = pool_page + uint64_t(kv_head) * kPageTokens * bytes;
     for (uint32_t s = page.begin / 16 * 16; s < page.end; s += 16)
@@ -70,12 +73,14 @@ struct Vec {
       }
   }
 
-  static void load_values(const AttentionBlock& b, const uint8_t* pool_page, uint32_t kv_head, const FloatPage& page) {
+  static void load_values(const AttentionBlock& b, const uint8_t* pool_page, uint32_t kv_head,
+                          const FloatPage& page) {
     const uint32_t bytes = cache_head_bytes(b.value_type, b.value_width);
     const uint8_t* rows = pool_page + uint64_t(kv_head) * kPageTokens * bytes;
     for (uint32_t s = page.begin; s < page.end; ++s)
       for (uint32_t i = 0; i < page.value_stride; i += 16)
-        store(page.values + s * page.value_stride + i, floats(b.value_type, rows + s * bytes, b.value_width, i));
+        store(page.values + s * page.value_stride + i,
+              floats(b.value_type, rows + s * bytes, b.value_width, i));
   }
 };
 

@@ -14,10 +14,14 @@ struct Scales {
 };
 
 // 32 bytes in both halves.
-inline __m512i twice(const uint8_t* from) { return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i*)from)); }
+inline __m512i twice(const uint8_t* from) {
+  return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i*)from));
+}
 
 // a in the words of the first half, b in those of the second.
-inline __m512i halves(int a, int b) { return _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b); }
+inline __m512i halves(int a, int b) {
+  return _mm512_setr_epi32(a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b);
+}
 
 // Of each byte the bits of `mask` from a, the others from b.
 inline __m512i choose(char mask, __m512i a, __m512i b) {

@@ -43,8 +43,8 @@ struct BlockRows {
   template <int C>
   static inline __m512i lanes() {
     const int c = C * 4;
-    return _mm512_setr_epi32(c, c, c, c, c + 1, c + 1, c + 1, c + 1, c + 2, c + 2, c + 2, c + 2, c + 3, c + 3, c + 3,
-                             c + 3);
+    return _mm512_setr_epi32(c, c, c, c, c + 1, c + 1, c + 1, c + 1, c + 2, c + 2, c + 2, c + 2, c + 3, c + 3,
+                             c + 3, c + 3);
   }
 
   template <int C, int R, int T>

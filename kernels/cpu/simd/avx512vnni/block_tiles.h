@@ -61,7 +61,8 @@ struct BlockTiles {
           const uint32_t row = part.first + (first + r < part.rows ? first + r : part.rows - 1);
           block[r] = (const uint8_t*)b.weight + row * row_bytes + (part.k + k) / 256 * Quants::kBlockBytes;
         }
-        unpack_block(block, kPanelRows * row_bytes, half + k * 16, half + Form::scale_at(part.columns) + k / Quants::kGroup * 64,
+        unpack_block(block, kPanelRows * row_bytes, half + k * 16,
+                     half + Form::scale_at(part.columns) + k / Quants::kGroup * 64,
                      half + Form::min_at(part.columns) + k / Quants::kGroup * 64);
       }
     }

@@ -7,12 +7,8 @@ namespace {
 
 struct Floats {
   static constexpr uint32_t kBytes = 4;
-  static inline __m512 load(const uint8_t* from) {
-    return _mm512_loadu_ps(from);
-  }
-  static inline __m512 load(const uint8_t* from, __mmask16 live) {
-    return _mm512_maskz_loadu_ps(live, from);
-  }
+  static inline __m512 load(const uint8_t* from) { return _mm512_loadu_ps(from); }
+  static inline __m512 load(const uint8_t* from, __mmask16 live) { return _mm512_maskz_loadu_ps(live, from); }
 };
 
 using Rows = FloatRows<Floats>;

@@ -13,8 +13,8 @@ struct FloatRows {
   }
 
   template <int T>
-  __attribute__((noinline)) static void row(const uint8_t* weight, uint32_t depth, const uint8_t* const* slots,
-                                            float* out, uint32_t stride) {
+  __attribute__((noinline)) static void row(const uint8_t* weight, uint32_t depth,
+                                            const uint8_t* const* slots, float* out, uint32_t stride) {
     constexpr int kSums = 4;
     __m512 sum[kSums][T];
     for (int i = 0; i < kSums; ++i)
@@ -47,7 +47,8 @@ struct FloatRows {
   static void multiply(const uint8_t* weight, uint32_t, uint32_t first, uint32_t count, uint32_t depth,
                        const uint8_t* const* slots, float* out, uint32_t stride) {
     const uint64_t row_bytes = uint64_t(depth) * Floats::kBytes;
-    for (uint32_t r = 0; r < count; ++r) row<T>(weight + (first + r) * row_bytes, depth, slots, out + r, stride);
+    for (uint32_t r = 0; r < count; ++r)
+      row<T>(weight + (first + r) * row_bytes, depth, slots, out + r, stride);
   }
 };
 

@@ -36,7 +36,8 @@ struct FloatTiles {
   __attribute__((noinline)) static void rows(const MatmulBlock& b, const Part& part, uint32_t row,
                                              const TokenTile& tile) {
     const uint64_t row_bytes = uint64_t(b.depth) * Floats::kBytes;
-    const uint8_t* w = (const uint8_t*)b.weight + (part.first + row) * row_bytes + uint64_t(part.k) * Floats::kBytes;
+    const uint8_t* w =
+        (const uint8_t*)b.weight + (part.first + row) * row_bytes + uint64_t(part.k) * Floats::kBytes;
     __m512 sum[T][R];
     for (int t = 0; t < T; ++t)
       for (int r = 0; r < R; ++r) sum[t][r] = _mm512_setzero_ps();
@@ -57,7 +58,8 @@ struct FloatTiles {
       for (int r = 0; r < R; ++r) {
         const __m512 v = Floats::load(w + r * row_bytes + k * Floats::kBytes, live);
         for (int t = 0; t < T; ++t)
-          sum[t][r] = _mm512_fmadd_ps(v, _mm512_maskz_loadu_ps(live, (const float*)tile.x[t] + part.k + k), sum[t][r]);
+          sum[t][r] = _mm512_fmadd_ps(v, _mm512_maskz_loadu_ps(live, (const float*)tile.x[t] + part.k + k),
+                                      sum[t][r]);
       }
     }
     const float* before = part.k ? (const float*)b.y : (const float*)b.residual;  // may be y

@@ -33,8 +33,8 @@ struct Panel {
     };
   };
 
-  static inline void take_sums(const TokenTile& tile, uint32_t tokens, uint32_t depth, uint32_t k, uint32_t columns,
-                               Sums* out) {
+  static inline void take_sums(const TokenTile& tile, uint32_t tokens, uint32_t depth, uint32_t k,
+                               uint32_t columns, Sums* out) {
     if constexpr (!kMinima && kZeroPoint == 0) return;
     for (uint32_t t = 0; t < tokens; ++t) {
       const int16_t* sums = (const int16_t*)(tile.x[t] + q8_sums_at(depth)) + k / 16;
@@ -50,8 +50,8 @@ struct Panel {
 
   // Sums over one group, then scaled into `sum`.
   template <int R, int T>
-  static inline void group(const uint8_t* const (&half)[R], uint32_t columns, uint32_t g, uint32_t k, uint32_t depth,
-                           const TokenTile& tile, const Sums& sums, __m512 (&sum)[R][T]) {
+  static inline void group(const uint8_t* const (&half)[R], uint32_t columns, uint32_t g, uint32_t k,
+                           uint32_t depth, const TokenTile& tile, const Sums& sums, __m512 (&sum)[R][T]) {
     __m512i dot[R][T];
     for (int t = 0; t < T; ++t)
       for (int r = 0; r < R; ++r)
@@ -75,7 +75,8 @@ struct Panel {
       if constexpr (kMinima) min[r] = _mm512_load_ps(half[r] + min_at(columns) + g * 64);
     }
     for (int t = 0; t < T; ++t) {
-      const __m512 d = _mm512_set1_ps(((const float*)(tile.x[t] + q8_scales_at(depth)))[(k + g * kGroup) / 32]);
+      const __m512 d =
+          _mm512_set1_ps(((const float*)(tile.x[t] + q8_scales_at(depth)))[(k + g * kGroup) / 32]);
       for (int r = 0; r < R; ++r) {
         __m512 part = _mm512_mul_ps(_mm512_cvtepi32_ps(dot[r][t]), scale[r]);
         if constexpr (kMinima) part = _mm512_fnmadd_ps(min[r], _mm512_set1_ps(sums.sum[t][g]), part);
@@ -120,7 +121,8 @@ struct Panel {
   }
 
   template <int T>
-  static inline void tokens(const MatmulBlock& b, const Part& part, const uint8_t* panel, const TokenTile& tile) {
+  static inline void tokens(const MatmulBlock& b, const Part& part, const uint8_t* panel,
+                            const TokenTile& tile) {
     part.rows > 16 ? rows<2, T>(b, part, panel, tile) : rows<1, T>(b, part, panel, tile);
   }
 

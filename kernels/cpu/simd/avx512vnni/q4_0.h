@@ -11,12 +11,15 @@ struct Quants {
   static constexpr bool kHasMin = false;
   static constexpr int32_t kZero = 8;
 
-  static inline short half(const uint8_t* block, int i) { return short(load_u16(block + i * q4_0::kBlockBytes)); }
+  static inline short half(const uint8_t* block, int i) {
+    return short(load_u16(block + i * q4_0::kBlockBytes));
+  }
 
   static inline Scales scales(const uint8_t* block) {
     const __m128i eight = _mm_setr_epi16(half(block, 0), half(block, 1), half(block, 2), half(block, 3),
                                          half(block, 4), half(block, 5), half(block, 6), half(block, 7));
-    const __m512 s = _mm512_cvtph_ps(_mm256_set_m128i(_mm_unpackhi_epi16(eight, eight), _mm_unpacklo_epi16(eight, eight)));
+    const __m512 s =
+        _mm512_cvtph_ps(_mm256_set_m128i(_mm_unpackhi_epi16(eight, eight), _mm_unpacklo_epi16(eight, eight)));
     return {s, s};
   }
 

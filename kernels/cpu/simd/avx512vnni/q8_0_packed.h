@@ -19,7 +19,8 @@ struct Rows {
 
     Token() = default;
     Token(const uint8_t* slot, uint32_t depth)
-        : q(slot), scale((const float*)(slot + q8_scales_at(depth))),
+        : q(slot),
+          scale((const float*)(slot + q8_scales_at(depth))),
           start((const int32_t*)(slot + q8_row_bytes(depth))) {}
   };
 
@@ -46,7 +47,8 @@ struct Rows {
       for (int t = 0; t < T; ++t) dot[t] = _mm512_set1_epi32(tokens[t].start[i]);
 #pragma GCC unroll 8
       for (uint32_t k = 0; k < 8; ++k) {
-        const __m512i w = _mm512_xor_si512(_mm512_loadu_si512(weight + 32 + k * 64), _mm512_set1_epi8(char(0x80)));
+        const __m512i w =
+            _mm512_xor_si512(_mm512_loadu_si512(weight + 32 + k * 64), _mm512_set1_epi8(char(0x80)));
         for (int t = 0; t < T; ++t) {
           int32_t four;
           __builtin_memcpy(&four, tokens[t].q + i * 32 + k * 4, 4);
@@ -71,7 +73,8 @@ struct Rows {
       const uint32_t from = (first + r) % 16, some = 16 - from < count - r ? 16 - from : count - r;
       float tile[T][16];
       rows<T>(Type::tile(weight, first + r, depth, 0), depth / 32, tokens, tile);
-      for (int t = 0; t < T; ++t) __builtin_memcpy(out + t * stride + r, tile[t] + from, some * sizeof(float));
+      for (int t = 0; t < T; ++t)
+        __builtin_memcpy(out + t * stride + r, tile[t] + from, some * sizeof(float));
       r += some;
     }
   }
@@ -92,7 +95,8 @@ struct Tiles {
     for (uint32_t first = 0; first < part.rows; first += 16) {
       uint8_t* half = panel + first / 16 * Form::half_bytes(part.columns);
       for (uint32_t i = 0; i < part.columns / 32; ++i) {
-        const uint8_t* from = Type::tile((const uint8_t*)b.weight, part.first + first, b.depth, part.k / 32 + i);
+        const uint8_t* from =
+            Type::tile((const uint8_t*)b.weight, part.first + first, b.depth, part.k / 32 + i);
         for (uint32_t k = 0; k < 8; ++k) {
           const __m512i w = _mm512_loadu_si512(from + 32 + k * 64);
           _mm512_store_si512(half + (i * 8 + k) * 64, _mm512_xor_si512(w, _mm512_set1_epi8(char(0x80))));

@@ -6,8 +6,9 @@
 namespace {
 
 inline Scales scales_k4(const uint8_t* block) {
-  const __m128i raw = _mm_loadu_si128((const __m128i*)(block + 4));  // bytes 0-3, 4-7, 8-11; the rest is quants
-  const __m128i first = _mm_and_si128(raw, _mm_set1_epi8(63));       // scales 0-3, minima 0-3
+  const __m128i raw =
+      _mm_loadu_si128((const __m128i*)(block + 4));             // bytes 0-3, 4-7, 8-11; the rest is quants
+  const __m128i first = _mm_and_si128(raw, _mm_set1_epi8(63));  // scales 0-3, minima 0-3
   const __m128i low = _mm_and_si128(_mm_srlv_epi32(_mm_shuffle_epi32(raw, 0xaa), _mm_setr_epi32(0, 4, 0, 0)),
                                     _mm_set1_epi8(15));
   const __m128i high = _mm_and_si128(_mm_srli_epi32(raw, 2), _mm_set1_epi8(48));
