@@ -36,10 +36,11 @@ class Fiber {
 #else
   ucontext_t context_, outer_context_;
 #endif
-  void* sanitizer_state_ = nullptr;
-  void* outer_sanitizer_state_ = nullptr;
-  const void* outer_stack_ = nullptr;
-  size_t outer_stack_bytes_ = 0;
+  // For AddressSanitizer, which wants to know of each switch.
+  [[maybe_unused]] void* sanitizer_state_ = nullptr;
+  [[maybe_unused]] void* outer_sanitizer_state_ = nullptr;
+  [[maybe_unused]] const void* outer_stack_ = nullptr;
+  [[maybe_unused]] size_t outer_stack_bytes_ = 0;
 };
 
 }  // namespace mock_hip
