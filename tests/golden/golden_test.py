@@ -133,6 +133,9 @@ def main():
         if only not in name:
             continue
         model = os.path.join(data, "models", name + ".gguf")
+        if log := os.environ.get("GRETA_TEST_DATA_LOG"):
+            with open(log, "a", encoding="utf-8") as file:
+                file.write(f"golden {name}\n")
         with open(os.path.join(data, "golden", name + ".json"), encoding="utf-8") as file:
             golden = json.load(file)
         with zipfile.ZipFile(os.path.join(data, "golden", name + ".npz")) as archive:
