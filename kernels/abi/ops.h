@@ -11,6 +11,8 @@
 #define kRowsOutputs 2   // x row i -> y row i, i < output_count
 
 #define kMaxHeadWidth 1024  // values of a head that attention and the fused matmul rows hold at once
+// Rows of a weight longer than this go to the plain kernels: a worker's memory holds x in two forms.
+#define kMaxRankedDepth 98304
 
 // y[t] = scale * weight[token of t]; also logs the token into its page, where sample looks back.
 struct EmbedBlock {

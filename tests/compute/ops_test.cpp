@@ -190,4 +190,18 @@ TEST_CASE("ops: the highest rank is chosen, exact takes plain rows", "[compute]"
   CHECK(!error_text()[0]);  // refused rows leave no text behind a success
 }
 
+TEST_CASE("ops: rows too long for a worker's memory go to a plain kernel", "[compute]") {
+  const DeviceInfo vector = cpu_device(kCpuAvx2 | kCpuAvx512Vnni);
+  for (const QuantType type : {QuantType::q4_k, QuantType::q8_0, QuantType::f16, QuantType::f32}) {
+    Call call = matmul(type, 16, kMaxRankedDepth);
+    call.weight.layout = preferred_layout(type, {&vector, false});
+    const KernelRow* row = nullptr;
+    REQUIRE(choose_row({&call, 1}, 1, {&vector, false}, &row).ok());
+    CHECK(row->rank > 0);
+    call.weight.depth += 256;
+    REQUIRE(choose_row({&call, 1}, 1, {&vector, false}, &row).ok());
+    CHECK(row->rank == 0);
+  }
+}
+
 }  // namespace greta::test

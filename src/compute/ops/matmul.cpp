@@ -102,6 +102,8 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
   if (weight.count != 1) return fail(Code::Argument, "matmul: %u matrices", weight.count);
   if (parts.matmul->form == Form::Q8 && row.form != Form::Q8)
     return fail(Code::Unsupported, "matmul: %s does not read the q8 form", row.name);
+  if (row.rank && weight.depth > kMaxRankedDepth)
+    return fail(Code::Unsupported, "matmul: rows of %u weights, %s holds %u", weight.depth, row.name, kMaxRankedDepth);
   uint32_t rows;
   if (!rows_of(parts, &rows)) return fail(Code::Unsupported, "matmul: norm and matmul run over other rows");
   if (parts.norm && (heads_of(*parts.norm) != 1 || parts.norm->width != weight.depth))
