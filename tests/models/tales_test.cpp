@@ -10,13 +10,14 @@ using namespace greta::test;
 
 namespace {
 
-void open_tales(bool exact, uint32_t threads, Engine* out) {
+void open_tales(bool exact, uint32_t threads, Engine* out, uint32_t features = ~0u) {
   const auto require = [](Status status) {
     INFO(error_text());
     REQUIRE(status.ok());
   };
   DeviceOptions options;
   options.threads = threads;
+  options.features_mask = features;
   Device* device = nullptr;
   require(open_device("cpu", options, &device));
   out->device.reset(device);
@@ -80,6 +81,21 @@ TEST_CASE("tales: pieces of a prompt give close logits, with plain kernels the s
       INFO("pieces of " << piece << ", exact " << exact);
       if (exact) CHECK(logits == whole);
       CHECK(nmse(logits.data(), reference) < 1e-3);
+    }
+  }
+}
+
+TEST_CASE("tales: every instruction set gives close logits", "[models]") {
+  Engine plain;
+  open_tales(true, 2, &plain);
+  const auto want = last_logits(plain, 512);
+  const std::vector<double> reference(want.begin(), want.end());
+  for (const uint32_t features : {0u, uint32_t(kCpuAvx2), uint32_t(kCpuAvx2 | kCpuAvx512Vnni)}) {
+    Engine engine;
+    open_tales(false, 2, &engine, features);
+    for (const size_t piece : {1, 3, 512}) {
+      INFO("features " << features << ", pieces of " << piece);
+      CHECK(nmse(last_logits(engine, piece).data(), reference) < 1e-3);
     }
   }
 }
