@@ -1,11 +1,13 @@
 #include "engine/tensor_store.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
 namespace greta {
 
 constexpr uint64_t kStagingBytes = 4 << 20;
+constexpr uint64_t kReadBytes = 16 << 20;  // between two calls of progress
 
 static bool is_cpu_with_maps(const DeviceInfo& info) { return info.cpu_type && info.unified_memory; }
 
@@ -125,6 +127,34 @@ uint64_t TensorStore::parameters() const {
   return count;
 }
 
+namespace {
+
+// Bytes of tensors that are done; asks the caller after each advance whether to go on.
+struct LoadMeter {
+  const LoadProgress& progress;
+  uint64_t total, done;
+
+  Status advance(uint64_t bytes) {
+    done += bytes;
+    if (!progress.call || progress.call(progress.user, done, total) == 0) return {};
+    return fail(Code::Cancelled, "loading was cancelled after %llu of %llu bytes", (unsigned long long)done,
+                (unsigned long long)total);
+  }
+};
+
+// Reads mapped weights from disk here, where there is progress and cancel, and not in the first step.
+Status read_in_place(const Slice& slice, LoadMeter* meter) {
+  const uint8_t* pages = static_cast<const uint8_t*>(slice.buffer->mapped) + slice.offset;
+  for (uint64_t at = 0; at < slice.bytes; at += kReadBytes) {
+    const uint64_t bytes = std::min(kReadBytes, slice.bytes - at);
+    populate_pages(pages + at, bytes);
+    GRETA_TRY(meter->advance(bytes));
+  }
+  return {};
+}
+
+}  // namespace
+
 Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, const LoadProgress& progress) {
   Source& source = gguf.source();
   if (maps_) {
@@ -138,21 +168,19 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
   }
   // One chunk of what is needed, so that the memory plan holds to the byte; more above the arena's limit.
   pool_ = std::make_unique<Pool>(device, std::min(device_bytes(), kMaxArenaBytes));
-  const uint64_t total = file_bytes();
-  uint64_t done = 0;
+  LoadMeter meter{progress, file_bytes(), 0};
+  const bool read_now = mapped_bytes() <= memory_available_bytes();
   for (const Placed& placed : placed_) {
-    if (progress.call && progress.call(progress.user, done, total) != 0)
-      return fail(Code::Cancelled, "loading was cancelled after %llu of %llu bytes", (unsigned long long)done,
-                  (unsigned long long)total);
-    if (placed.in_place)
-      placed.tensor->slice = mapped_[placed.source->part]->slice(placed.source->offset, placed.source->bytes);
-    else
-      GRETA_TRY(within(load_copied(gguf, device, filter, placed), "%.*s", int(placed.source->name.size()),
-                       placed.source->name.data()));
-    done += placed.source->bytes;
+    const GgufTensor& from = *placed.source;
+    if (placed.in_place) {
+      placed.tensor->slice = mapped_[from.part]->slice(from.offset, from.bytes);
+      if (read_now) GRETA_TRY(read_in_place(placed.tensor->slice, &meter));
+    } else {
+      GRETA_TRY(within(load_copied(gguf, device, filter, placed), "%.*s", int(from.name.size()), from.name.data()));
+    }
+    if (!placed.in_place || !read_now) GRETA_TRY(meter.advance(from.bytes));
   }
   if (weights_.tied) weights_.output = weights_.token_embedding;
-  if (progress.call) progress.call(progress.user, total, total);
   return {};
 }
 

@@ -25,6 +25,17 @@ void unmap_pages(void* pages, uint64_t bytes) {
   if (pages) munmap(pages, round_up(bytes, page_bytes()));
 }
 
+void populate_pages(const void* pages, uint64_t bytes) {
+#ifdef MADV_POPULATE_READ
+  const uint64_t page = page_bytes();
+  const uint64_t first = reinterpret_cast<uint64_t>(pages) / page * page;
+  const uint64_t last = round_up(reinterpret_cast<uint64_t>(pages) + bytes, page);
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_POPULATE_READ);
+#else
+  (void)pages, (void)bytes;
+#endif
+}
+
 bool protect_pages(void* pages, uint64_t bytes, Protection protection) {
   const uint64_t page = page_bytes();
   const uint64_t first = reinterpret_cast<uint64_t>(pages) / page * page;
