@@ -1,6 +1,7 @@
 // Runs single launches on a device for the op tests: every buffer stands between canaries and is
 // poisoned with NaN where nothing was put, and it is known which rows of the kernel table have run.
 #pragma once
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +17,7 @@ using reference::Random;
 using reference::Values;
 
 // The devices that each op is tested on: "checked cpu" verifies what the launches declare.
-constexpr const char* kRigDevices[] = {"cpu", "checked cpu"};
+constexpr std::array<const char*, 2> kRigDevices = {"cpu", "checked cpu"};
 
 class OpRig {
  public:

@@ -18,6 +18,7 @@ struct ChatOptions {
   SamplingOptions sampling;
   std::string system;
   int64_t predict = -1;
+  bool ignore_end = false;
 };
 
 class Conversation {
@@ -101,6 +102,7 @@ bool Conversation::answer(const std::string& text) {
 
   auto generate = sized<greta_generate_options>();
   generate.max_tokens = options_.predict < 0 ? 0 : static_cast<uint32_t>(options_.predict);
+  generate.ignore_end = options_.ignore_end ? 1 : 0;
   generate.on_token = take_token;
   generate.on_prompt = watch_prompt;
   generate.user = this;
@@ -176,6 +178,7 @@ Action chat_command(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
       ->capture_default_str();
+  app.add_flag("--ignore-eos", options->ignore_end, "go on after the model has ended its answer");
   add_options(app, options->sampling);
   add_options(app, options->engine);
   app.footer(
