@@ -47,7 +47,7 @@ int write_all(int fd, std::string_view text) noexcept {
       pollfd wait{fd, POLLOUT, 0};
       poll(&wait, 1, 100);
       if (interrupted()) return EINTR;
-    } else if (errno != EINTR || interrupted()) {
+    } else if (errno != EINTR) {  // the first Ctrl-C lets what was said be written; a second leaves at once
       return errno;
     }
   }
