@@ -1,14 +1,13 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "platform/cgroup.h"
 #include "platform/platform.h"
+#include "support/gguf_writer.h"
 
 using namespace greta;
 using Catch::Matchers::ContainsSubstring;
@@ -17,16 +16,11 @@ namespace {
 
 // A folder that stands for "/", removed at the end.
 struct FakeRoot {
-  std::string path;
-  FakeRoot() {
-    char name[] = "/tmp/greta-root-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~FakeRoot() { std::filesystem::remove_all(path); }
+  test::TemporaryFolder folder;
+  const std::string& path = folder.path();
   void write(const std::string& file, const std::string& text) {
-    const std::filesystem::path full = path + file;
-    std::filesystem::create_directories(full.parent_path());
-    std::ofstream(full) << text;
+    std::filesystem::create_directories(std::filesystem::path(path + file).parent_path());
+    folder.write(file, text);
   }
 };
 
