@@ -28,7 +28,6 @@ struct DeviceInfo {
   uint32_t wave_min = 1, wave_max = 1;  // lanes that run in lockstep
   uint32_t unit_count = 1;            // compute units, or CPU workers
   uint32_t shared_bytes = 0;          // LDS of a workgroup, or private memory of a CPU worker
-  uint32_t steps_in_flight = 1;       // forward steps worth queueing before the host waits
   bool unified_memory = false;        // device memory is host memory
   bool cpu_type = false;              // runs on the host's processor
 };
