@@ -4,7 +4,7 @@
 #include <cstring>
 #include <thread>
 
-#include "reference/transformer.h"
+#include "models/reference_transformer.h"
 
 using namespace greta;
 using namespace greta::test;

@@ -3,7 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 
-#include "reference/transformer.h"
+#include "models/reference_transformer.h"
 
 using namespace greta;
 using namespace greta::test;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "compute/compute.h"
-#include "reference/quant/quant.h"
-#include "reference/reference.h"
+#include "selftest/quant/quant.h"
+#include "selftest/reference.h"
 
 namespace greta::test {
 

@@ -1,4 +1,4 @@
-#include "reference/quant/quant.h"
+#include "selftest/quant/quant.h"
 
 namespace greta::reference {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "kernels/abi/q8.h"
-#include "reference/reference.h"
+#include "selftest/reference.h"
 
 namespace greta::reference {
 

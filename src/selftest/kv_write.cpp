@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "reference/reference.h"
+#include "selftest/reference.h"
 
 namespace greta::reference {
 

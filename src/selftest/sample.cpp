@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "reference/reference.h"
+#include "selftest/reference.h"
 
 namespace greta::reference {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/quant/k4.h"
+#include "selftest/quant/k4.h"
 
 namespace greta::reference {
 

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "reference/reference.h"
+#include "selftest/reference.h"
 
 namespace greta::reference {
 

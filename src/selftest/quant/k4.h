@@ -1,6 +1,6 @@
 // Scale and minimum of a group of Q4_K and Q5_K: 6 bits each, from 12 bytes at byte 4 of the block.
 #pragma once
-#include "reference/quant/quant.h"
+#include "selftest/quant/quant.h"
 
 namespace greta::reference {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/reference.h"
+#include "selftest/reference.h"
 
 namespace greta::reference {
 

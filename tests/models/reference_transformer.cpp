@@ -1,4 +1,4 @@
-#include "reference/transformer.h"
+#include "models/reference_transformer.h"
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "reference/reference.h"
+#include "selftest/reference.h"
 
 namespace greta::reference {
 

@@ -1,4 +1,4 @@
-#include "reference/reference.h"
+#include "selftest/reference.h"
 
 namespace greta::reference {
 
