@@ -26,18 +26,19 @@ struct EmbedBlock {
 
 // y[t][h] = x[t][h] / rms(x[t][h]) * gain, over heads of `width` values.
 struct NormBlock {
-  ADDRESS(float) x;     // [rows][heads][width]
+  ADDRESS(float) x;     // [rows] of x_stride values, [heads][width] at the start of each
   ADDRESS(float) gain;  // [width]
-  ADDRESS(float) y;     // [rows][heads][width]; may be x
+  ADDRESS(float) y;     // [rows] of y_stride values, likewise; may be x
   ADDRESS(byte) step;
   uint width, heads;
+  uint x_stride, y_stride;
   float epsilon;
   uint rows_of;
 };
 
 // y[t][n] = sum over k of weight[n][k] * x[t][k], with optional parts fused around it.
 // Group g makes rows g * tile .. of y for every live t. A kernel row's op sequence says which parts
-// may be present:
+// may be present. `bias` goes to the sum at once, before all else; a gate has none.
 //   norm      x is normalised first (gain, epsilon)
 //   rope      rotates y by position; tile is then the head width
 //   kv_write  y goes to the page pool instead of y; tile is then the head width
@@ -53,6 +54,7 @@ struct MatmulBlock {
   ADDRESS(float) residual; // [tokens][n] or 0; may be y
   ADDRESS(float) rope;     // [context][rope_width / 2][cos, sin] or 0
   ADDRESS(byte) pool;      // page pool of this layer, as in KvWriteBlock, or 0
+  ADDRESS(float) bias;     // [n] or 0
   uint n, depth, tile;
   uint rows_of;
   float epsilon;
@@ -64,12 +66,15 @@ struct MatmulBlock {
   uint activation;
 };
 
-// Rotates x in place by the position of its token.
+// The first rope_width values of each head, rotated by the position of the token; nothing else of y is
+// written. Heads begin x_stride and y_stride values apart.
 struct RopeBlock {
-  ADDRESS(float) x;      // [tokens][heads][head_width]
+  ADDRESS(float) x;      // [tokens][heads] of x_stride values
+  ADDRESS(float) y;      // [tokens][heads] of y_stride values; may be x
   ADDRESS(byte) step;
   ADDRESS(float) table;  // [context][rope_width / 2][cos, sin]
-  uint heads, head_width, rope_width, rope_halves;
+  uint heads, rope_width, rope_halves;
+  uint x_stride, y_stride;
 };
 
 // Writes keys or values of the step's tokens into their pages.
@@ -94,10 +99,14 @@ struct AttentionBlock {
   uint key_page_bytes, value_page_bytes, key_type, value_type;
   float scale, softcap;   // softcap 0: none
   uint window;            // positions seen, counting the token's own; 0: all
+  uint value_stride;      // values from one position to the next in a page of values, at least value_width:
+                          // more where the values are the beginning of the keys
 };
 
 #define kActivationSilu 0
 #define kActivationGelu 1   // the tanh approximation
+// g sigmoid(1.702 g) (u + 1), with g at most 7 and u within -7 .. 7: gpt-oss
+#define kActivationClamped 2
 
 struct GateBlock {  // y = activation(gate) * up
   ADDRESS(float) gate;  // [tokens][width]
@@ -116,24 +125,38 @@ struct AddBlock {  // y = a + scale * b
   float scale;
 };
 
-// Chooses `used` experts of each token: softmax over all logits, the largest first (ties: the lower
-// index); `normalise` divides the chosen weights by their sum.
+#define kGatingSoftmax 0  // over all logits
+#define kGatingSigmoid 1  // each logit by itself
+
+// Chooses `used` experts of each token, the best first (ties: the lower index). An expert's weight is
+// its probability by `gating`; it is chosen by probability + bias. With groups, only experts of the
+// `groups_used` best groups are chosen from: a group is `experts` / `groups` neighbours and as good as its
+// best expert, or with a bias as the sum of its two best. `normalise` divides the chosen weights by
+// their sum; then all are multiplied by `scale`.
 struct RouteBlock {
   ADDRESS(float) logits;   // [tokens][experts]
   ADDRESS(uint) ids;       // [tokens][used]
   ADDRESS(float) weights;  // [tokens][used]
   ADDRESS(byte) step;
-  uint experts, used, normalise;
+  ADDRESS(float) bias;     // [experts] or 0
+  uint experts, used, normalise, gating;
+  uint groups, groups_used;  // groups at most kMaxExpertGroups; 1: no groups
+  float scale;
 };
 
-// y[t][j][n] = sum over k of weight[ids[t][j]][n][k] * x[t][j or 0][k]
+#define kMaxExpertGroups 64
+
+// y[t][j][n] = bias[e][n] + sum over k of weight[e][n][k] * x[t][j or 0][k], e = ids[t][j]; without ids
+// e = j, which multiplies each head by its own matrix.
 struct MatmulExpertBlock {
   ADDRESS(byte) weight;  // [experts][n][depth]
-  ADDRESS(float) x;      // [tokens][x_slots][depth], x_slots 1 or used
-  ADDRESS(uint) ids;     // [tokens][used]
-  ADDRESS(float) y;      // [tokens][used][n]
+  ADDRESS(float) x;      // [tokens][x_slots] of x_stride values, x_slots 1 or used
+  ADDRESS(uint) ids;     // [tokens][used] or 0
+  ADDRESS(float) y;      // [tokens][used] of y_stride values
   ADDRESS(byte) step;
+  ADDRESS(float) bias;   // [experts][n] or 0
   uint n, depth, experts, used, x_slots, tile;
+  uint x_stride, y_stride;
 };
 
 struct CombineBlock {  // y[t] = sum over j of weights[t][j] * x[t][j], in order of j
@@ -153,12 +176,12 @@ struct ConvertBlock {
   uint rows, depth, rows_of;
 };
 
-struct SoftcapBlock {  // y = cap * tanh(x / cap)
+struct SoftcapBlock {  // y = cap * tanh(scale * x / cap); cap 0: y = scale * x
   ADDRESS(float) x;    // [rows][width]
   ADDRESS(float) y;    // may be x
   ADDRESS(byte) step;
   uint width;
-  float cap;
+  float cap, scale;
   uint rows_of;
 };
 

@@ -48,7 +48,7 @@ void take_scores(const AttentionBlock& b, const Page& page, Head* head) {
 void take_page(const AttentionBlock& b, const Page& page, Head* heads, uint32_t count) {
   float row[kMaxHeadWidth];
   const uint32_t key_bytes = cache_head_bytes(b.key_type, b.key_width);
-  const uint32_t value_bytes = cache_head_bytes(b.value_type, b.value_width);
+  const uint32_t value_bytes = cache_head_bytes(b.value_type, b.value_stride);
   for (uint32_t s = page.begin; s < page.end; ++s) {
     cache_load(b.key_type, page.keys + uint64_t(s) * key_bytes, b.key_width, row);
     for (uint32_t h = 0; h < count; ++h) {
@@ -75,7 +75,7 @@ void attend(const AttentionBlock& b, const StepState* step, uint32_t t, uint32_t
   const uint32_t end = row.position + 1;
   const uint32_t begin = b.window && b.window < end ? end - b.window : 0;
   const uint64_t key_at = uint64_t(kv_head) * kPageTokens * cache_head_bytes(b.key_type, b.key_width);
-  const uint64_t value_at = uint64_t(kv_head) * kPageTokens * cache_head_bytes(b.value_type, b.value_width);
+  const uint64_t value_at = uint64_t(kv_head) * kPageTokens * cache_head_bytes(b.value_type, b.value_stride);
   for (uint32_t s = begin / kPageTokens * kPageTokens; s < end; s += kPageTokens) {
     const uint64_t pool_page = page_of(step, row.sequence, s);
     Page page;

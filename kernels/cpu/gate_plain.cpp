@@ -11,6 +11,6 @@ extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t gr
     const float* gate = (const float*)b.gate + at;
     const float* up = (const float*)b.up + at;
     float* y = (float*)b.y + at;
-    for (uint32_t i = 0; i < b.width; ++i) y[i] = activate(b.activation, gate[i]) * up[i];
+    for (uint32_t i = 0; i < b.width; ++i) y[i] = gated(b.activation, gate[i], up[i]);
   }
 }

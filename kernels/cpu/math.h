@@ -48,8 +48,15 @@ inline float gelu_f32(float x) {
   return x / (1.f + exp_f32(-2.f * u));
 }
 
-inline float activate(uint32_t activation, float x) {
-  return activation == kActivationGelu ? gelu_f32(x) : silu_f32(x);
+inline float clamped_swiglu_f32(float gate, float up) {
+  const float g = gate > 7.f ? 7.f : gate;
+  const float u = up > 7.f ? 7.f : up < -7.f ? -7.f : up;
+  return g / (1.f + exp_f32(-1.702f * g)) * (u + 1.f);
+}
+
+inline float gated(uint32_t activation, float gate, float up) {
+  if (activation == kActivationClamped) return clamped_swiglu_f32(gate, up);
+  return (activation == kActivationGelu ? gelu_f32(gate) : silu_f32(gate)) * up;
 }
 
 inline float softcap_f32(float cap, float x) { return cap * tanh_f32(x / cap); }

@@ -65,7 +65,8 @@ void multiply(const MatmulBlock& b, uint64_t weight, uint32_t n, uint32_t rows, 
     }
   }
   for (uint32_t t = 0; t < tokens.count; ++t)
-    for (uint32_t r = 0; r < rows; ++r) out.at[t * out.stride + r] = sum_of(sums[t][r]);
+    for (uint32_t r = 0; r < rows; ++r)
+      out.at[t * out.stride + r] = sum_of(sums[t][r]) + (b.bias ? ((const float*)b.bias)[n + r] : 0.f);
 }
 
 // The same for any count of rows, with gate or residual.
@@ -82,7 +83,7 @@ void multiply_rows(const MatmulBlock& b, uint32_t n, uint32_t rows, const Tokens
     for (uint32_t t = 0; t < tokens.count; ++t)
       for (uint32_t i = 0; i < some; ++i) {
         float* y = out.at + t * out.stride + r + i;
-        if (b.weight2) *y = activate(b.activation, *y) * up[t][i];
+        if (b.weight2) *y = gated(b.activation, *y, up[t][i]);
         if (b.residual) *y = residual[t][i] + *y;
       }
   }
@@ -94,7 +95,8 @@ void multiply_head(const MatmulBlock& b, const StepState* step, uint32_t head, c
   multiply_rows(b, head * b.tile, b.tile, tokens, {out[0], kMaxHeadWidth});
   for (uint32_t t = 0; t < tokens.count; ++t) {
     const StepRow& row = step->row[tokens.first + t];
-    if (b.rope) rope_head(rope_row(b.rope, row.position, b.rope_width), b.rope_width, b.rope_halves, out[t]);
+    if (b.rope) rope_head(rope_row(b.rope, row.position, b.rope_width), b.rope_width, b.rope_halves, out[t],
+                          out[t]);
     if (b.pool)
       write_head(step, row, b.pool, b.page_bytes, b.cache_type, head, out[t], b.tile);
     else

@@ -7,8 +7,8 @@ extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t gr
   const StepState* step = step_of(b.step);
   const uint32_t live = live_rows(step, b.rows_of);
   for (uint32_t i = first_group; i < first_group + group_count && i < live; ++i) {
-    const uint64_t from = uint64_t(source_row(step, b.rows_of, i)) * b.heads * b.width;
-    const uint64_t to = uint64_t(i) * b.heads * b.width;
+    const uint64_t from = uint64_t(source_row(step, b.rows_of, i)) * b.x_stride;
+    const uint64_t to = uint64_t(i) * b.y_stride;
     for (uint32_t h = 0; h < b.heads; ++h) {
       const float* x = (const float*)b.x + from + uint64_t(h) * b.width;
       float* y = (float*)b.y + to + uint64_t(h) * b.width;

@@ -8,8 +8,8 @@ extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t gr
   const uint32_t live = live_rows(step, kRowsTokens);
   for (uint32_t t = first_group; t < first_group + group_count && t < live; ++t) {
     const float* table = rope_row(b.table, step->row[t].position, b.rope_width);
-    float* x = (float*)b.x + uint64_t(t) * b.heads * b.head_width;
-    for (uint32_t h = 0; h < b.heads; ++h)
-      rope_head(table, b.rope_width, b.rope_halves, x + h * b.head_width);
+    for (uint64_t head = uint64_t(t) * b.heads; head < (uint64_t(t) + 1) * b.heads; ++head)
+      rope_head(table, b.rope_width, b.rope_halves, (const float*)b.x + head * b.x_stride,
+                (float*)b.y + head * b.y_stride);
   }
 }

@@ -17,15 +17,15 @@ inline void norm_apply(const float* x, const float* gain, float factor, uint32_t
   for (uint32_t i = 0; i < width; ++i) y[i] = x[i] * factor * gain[i];
 }
 
-// Rotates a head in place by one row of the table, [rope_width / 2][cos, sin].
-inline void rope_head(const float* table, uint32_t rope_width, uint32_t halves, float* x) {
+// Rotates a head by one row of the table, [rope_width / 2][cos, sin]. y may be x.
+inline void rope_head(const float* table, uint32_t rope_width, uint32_t halves, const float* x, float* y) {
   const uint32_t pairs = rope_width / 2;
   for (uint32_t i = 0; i < pairs; ++i) {
     const uint32_t a = halves ? i : 2 * i, b = halves ? i + pairs : 2 * i + 1;
     const float c = table[2 * i], s = table[2 * i + 1];
     const float xa = x[a], xb = x[b];
-    x[a] = xa * c - xb * s;
-    x[b] = xa * s + xb * c;
+    y[a] = xa * c - xb * s;
+    y[b] = xa * s + xb * c;
   }
 }
 

@@ -47,13 +47,14 @@ uint64_t tensor_bytes(QuantType type, Layout layout, uint64_t n, uint64_t depth,
 
 enum Slot : uint8_t {
   kX,        // main input
-  kX2,       // second input: up of gate, b of add, weights of combine, ids of matmul_expert
+  kX2,       // second input: up of gate, b of add, weights of combine, ids of matmul_expert (may be absent)
   kY,        // output
   kY2,       // second output: weights of route
   kStep,     // StepState
   kPool,     // keys of attention, the pool of kv_write
   kPool2,    // values of attention
   kTable,    // rope table, sinks
+  kBias,     // of matmul, matmul_expert and the choice of route
   kLog,      // token log
   kScratch,  // working memory of sample
   kSlotCount
@@ -67,10 +68,13 @@ struct Call {
   Slice slot[kSlotCount];
   uint32_t heads = 0, kv_heads = 0;            // norm: groups in a row
   uint32_t width = 0, value_width = 0;         // of a head, or of a row for row-wise ops
+  // Values between rows (norm), heads (rope), slots (matmul_expert), positions of a page's values
+  // (attention: y_stride); 0: they follow each other without gaps.
+  uint32_t x_stride = 0, y_stride = 0;
   uint32_t rope_width = 0, rope_halves = 0;
   uint32_t page_bytes = 0, value_page_bytes = 0, cache_type = 0, value_cache_type = 0;
   uint32_t window = 0, activation = 0;
-  uint32_t experts = 0, used = 0, x_slots = 1, normalise = 0;
+  uint32_t experts = 0, used = 0, x_slots = 1, normalise = 0, gating = 0, groups = 1, groups_used = 1;
   uint32_t vocab = 0;
   float epsilon = 0, scale = 1, softcap = 0;
   bool operator==(const Call&) const = default;

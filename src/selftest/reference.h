@@ -35,22 +35,28 @@ struct Attention {
 Values attention(const Values& q, const Values& keys, const Values& values, const Values& sinks,
                  const Attention& shape);
 
-enum class Activation { Silu, Gelu };
+enum class Activation { Silu, Gelu, Clamped };
 Values gate(const Values& gate, const Values& up, Activation activation);
 Values add(const Values& a, const Values& b, double scale);
-Values softcap(const Values& x, double cap);
+Values softcap(const Values& x, double cap, double scale);  // cap 0: only the scale
 
 struct Routing {
   Ids ids;         // [t][used]
   Values weights;  // [t][used]
 };
-Routing route(const Values& logits, uint32_t experts, uint32_t used, bool normalise);
+struct Router {
+  uint32_t experts, used, groups, groups_used;
+  bool normalise, sigmoid;
+  double scale;
+};
+Routing route(const Values& logits, const Values& bias, const Router& router);  // bias [experts] or empty
 
 struct Experts {
   uint32_t n, depth, used, x_slots;
 };
-// weight [experts][n][depth], x [t][x_slots][depth], ids [t][used] -> [t][used][n]
-Values matmul_expert(const Values& weight, const Values& x, const Ids& ids, const Experts& shape);
+// weight [experts][n][depth], bias [experts][n] or empty, x [t][x_slots][depth], ids [t][used] -> [t][used][n]
+Values matmul_expert(const Values& weight, const Values& bias, const Values& x, const Ids& ids,
+                     const Experts& shape);
 
 // x [t][used][width], weights [t][used] -> [t][width]
 Values combine(const Values& x, const Values& weights, uint32_t width, uint32_t used);

@@ -6,22 +6,53 @@
 
 namespace greta::reference {
 
-Routing route(const Values& logits, uint32_t experts, uint32_t used, bool normalise) {
+namespace {
+
+// Indices of scores, the best first, ties by index.
+Ids ranking(const Values& scores) {
+  Ids order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return scores[a] > scores[b]; });
+  return order;
+}
+
+Values probabilities(const double* logits, const Router& router) {
+  Values p(router.experts);
+  const double max = *std::max_element(logits, logits + router.experts);
+  double sum = 0;
+  for (uint32_t e = 0; e < router.experts; ++e) {
+    p[e] = router.sigmoid ? 1 / (1 + std::exp(-logits[e])) : std::exp(logits[e] - max);
+    sum += p[e];
+  }
+  if (!router.sigmoid)
+    for (double& value : p) value /= sum;
+  return p;
+}
+
+}  // namespace
+
+Routing route(const Values& logits, const Values& bias, const Router& router) {
   Routing out;
-  for (size_t row = 0; row < logits.size(); row += experts) {
-    Ids order(experts);
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      const double of_a = logits[row + a], of_b = logits[row + b];
-      return of_a != of_b ? of_a > of_b : a < b;
-    });
-    const double max = logits[row + order[0]];
-    double sum = 0, chosen = 0;
-    for (uint32_t e = 0; e < experts; ++e) sum += std::exp(logits[row + e] - max);
-    for (uint32_t j = 0; j < used; ++j) chosen += std::exp(logits[row + order[j]] - max) / sum;
-    for (uint32_t j = 0; j < used; ++j) {
+  const uint32_t size = router.experts / router.groups;
+  for (size_t row = 0; row < logits.size(); row += router.experts) {
+    const Values p = probabilities(&logits[row], router);
+    Values scores = p;
+    for (uint32_t e = 0; e < router.experts && !bias.empty(); ++e) scores[e] += bias[e];
+    Values group_scores;
+    for (uint32_t g = 0; g < router.groups; ++g) {
+      Values members(scores.begin() + g * size, scores.begin() + (g + 1) * size);
+      std::sort(members.rbegin(), members.rend());
+      group_scores.push_back(members[0] + (bias.empty() || size < 2 ? 0 : members[1]));
+    }
+    const Ids groups = ranking(group_scores);
+    for (uint32_t i = router.groups_used; i < router.groups; ++i)
+      for (uint32_t e = groups[i] * size; e < (groups[i] + 1) * size; ++e) scores[e] = -INFINITY;
+    const Ids order = ranking(scores);
+    double chosen = 0;
+    for (uint32_t j = 0; j < router.used; ++j) chosen += p[order[j]];
+    for (uint32_t j = 0; j < router.used; ++j) {
       out.ids.push_back(order[j]);
-      out.weights.push_back(std::exp(logits[row + order[j]] - max) / sum / (normalise ? chosen : 1));
+      out.weights.push_back(p[order[j]] / (router.normalise ? chosen : 1) * router.scale);
     }
   }
   return out;

@@ -4,9 +4,9 @@
 
 namespace greta::reference {
 
-Values softcap(const Values& x, double cap) {
+Values softcap(const Values& x, double cap, double scale) {
   Values y;
-  for (const double value : x) y.push_back(cap * std::tanh(value / cap));
+  for (const double value : x) y.push_back(cap > 0 ? cap * std::tanh(scale * value / cap) : scale * value);
   return y;
 }
 

@@ -30,6 +30,7 @@ struct Shape {
   float softcap;
   bool sinks;
   uint32_t key_type, value_type;
+  bool latent = false;  // the values are the beginning of the keys
 };
 
 // Keys or values of every sequence by position, as they come out of the cache.
@@ -66,6 +67,14 @@ void fill(OpRig& rig, StepRows& steps, Cache& cache, uint32_t sequence, uint32_t
   }
 }
 
+// The first `kept` of every `width` values.
+Values beginnings(const Values& x, uint32_t width, uint32_t kept) {
+  Values out;
+  for (size_t i = 0; i < x.size(); ++i)
+    if (i % width < kept) out.push_back(x[i]);
+  return out;
+}
+
 // Queries at the given positions of two sequences of 150 and 64 tokens.
 void check_shape(OpRig& rig, const Shape& shape, const Live& live, Random& random) {
   StepRows steps;
@@ -73,7 +82,8 @@ void check_shape(OpRig& rig, const Shape& shape, const Live& live, Random& rando
   Cache values = make_cache(rig, steps, shape.kv_heads, shape.value_width, shape.value_type);
   const uint32_t lengths[] = {150, 64};
   for (uint32_t sequence = 0; sequence < 2; ++sequence)
-    for (Cache* cache : {&keys, &values}) fill(rig, steps, *cache, sequence, lengths[sequence], random);
+    for (Cache* cache : {&keys, &values})
+      if (!shape.latent || cache == &keys) fill(rig, steps, *cache, sequence, lengths[sequence], random);
   const uint32_t positions[] = {149, 0, 63, 64, 127, 128, 1, 100};
   for (uint32_t t = 0; t < live.tokens; ++t) {
     const uint32_t sequence = t % 3 == 1, position = positions[(t * 3 + t / 8) % 8];
@@ -84,14 +94,15 @@ void check_shape(OpRig& rig, const Shape& shape, const Live& live, Random& rando
   Call call = row_call(Op::Attention, rig.put_padded(q, live.bucket * q_width),
                        rig.room(uint64_t(live.bucket) * y_width * 4), steps.put(rig));
   call.slot[kPool] = keys.pool;
-  call.slot[kPool2] = values.pool;
+  call.slot[kPool2] = shape.latent ? keys.pool : values.pool;
   if (shape.sinks) call.slot[kTable] = rig.put(sinks);
   call.heads = shape.heads;
   call.kv_heads = shape.kv_heads;
   call.width = shape.key_width;
   call.value_width = shape.value_width;
   call.page_bytes = keys.bytes;
-  call.value_page_bytes = values.bytes;
+  call.value_page_bytes = shape.latent ? keys.bytes : values.bytes;
+  call.y_stride = shape.latent ? shape.key_width : 0;
   call.cache_type = shape.key_type;
   call.value_cache_type = shape.value_type;
   call.scale = 1 / std::sqrt(float(shape.key_width));
@@ -109,7 +120,8 @@ void check_shape(OpRig& rig, const Shape& shape, const Live& live, Random& rando
                     all.begin() + ptrdiff_t(size_t(row.position + 1) * cache.heads * cache.width));
     };
     const auto* from = &q[size_t(t) * q_width];
-    const Values y = reference::attention(to_values({from, from + q_width}), upto(keys), upto(values),
+    const Values seen = shape.latent ? beginnings(upto(keys), shape.key_width, shape.value_width) : upto(values);
+    const Values y = reference::attention(to_values({from, from + q_width}), upto(keys), seen,
                                           shape.sinks ? to_values(sinks) : Values{}, oracle);
     expected.insert(expected.end(), y.begin(), y.end());
   }
@@ -128,6 +140,7 @@ TEST_CASE("attention: every row agrees with float64", "[ops]") {
         {1, 1, 8, 8, 0, 0, false, type, type},     {8, 4, 64, 64, 0, 0, false, type, type},
         {4, 4, 7, 33, 0, 30, true, type, 0},       {34, 2, 20, 16, 40, 0, false, 0, type},
         {6, 3, 128, 96, 64, 20, true, type, type}, {2, 1, 576, 512, 1, 0, false, type, type},
+        {5, 1, 96, 64, 0, 0, false, type, type, true}, {4, 2, 40, 7, 70, 0, false, type, type, true},
     };
     for (const Shape& shape : shapes)
       for (const Live& live : live_rows(rig, 4)) check_shape(rig, shape, live, random);

@@ -32,7 +32,7 @@ constexpr float kEpsilon = 1e-5f;
 constexpr double kFloatLimit = 1e-11, kRoundedLimit = 1e-10, kFlipLimit = 5e-6, kOutlierFlipLimit = 2e-4;
 constexpr double kMethodLimit = 5e-5, kGateMethodLimit = 2e-4;
 
-// One set of operands for all sequences, and what each should give.
+// One set of operands for all sequences, and what each should give. Half of the shapes have a bias.
 class MatmulCase {
  public:
   MatmulCase(OpRig& rig, const Stored& stored, const Shape& shape, Random& random, uint32_t cache_type = 0)
@@ -45,6 +45,7 @@ class MatmulCase {
     residual_values_ = gaussians(size_t(shape.live) * shape.n, random, 3);
     gate_matrix_ = random_matrix(stored.type, shape.n, shape.depth, 1, shape.scales, random);
     up_matrix_ = random_matrix(stored.type, shape.n, shape.depth, 1, shape.scales, random);
+    if (shape.depth % 512) bias_values_ = gaussians(shape.n, random, 2);
     std::vector<float> table;
     for (uint32_t i = 0; i < shape.bucket * kRopeWidth / 2; ++i) {
       table.push_back(float(std::cos(i * 0.37)));
@@ -55,6 +56,7 @@ class MatmulCase {
     x_ = rig.put_padded(x_values_, size_t(shape.bucket) * shape.depth);
     residual_ = rig.put_padded(residual_values_, size_t(shape.bucket) * shape.n);
     gain_ = put_vector(rig, gain_values_);
+    if (!bias_values_.empty()) bias_ = rig.put(bias_values_);
     weight_ = put_matrix(rig, gate_matrix_, stored.layout);
     weight2_ = put_matrix(rig, up_matrix_, stored.layout);
     table_ = rig.put(table);
@@ -70,6 +72,7 @@ class MatmulCase {
     const bool norms = sequence.starts_with("norm");
     if (norms) list.push_back(norm());
     list.push_back(matmul(weight_, norms ? normed_ : x_, y_));
+    if (!sequence.ends_with("gate")) list.back().slot[kBias] = bias_;
     if (sequence.find("matmul+matmul") != std::string::npos) {
       list.push_back(matmul(weight2_, norms ? normed_ : x_, y2_));
       list.push_back(gate());
@@ -92,6 +95,8 @@ class MatmulCase {
     if (sequence.starts_with("norm")) h = reference::norm(h, to_values(gain_values_), kEpsilon);
     if (rounded) h = reference::decode_q8(q8_rows(h), shape_.depth);
     Values y = reference::matmul(gate_matrix_.values, h, shape_.depth);
+    if (!sequence.ends_with("gate") && !bias_values_.empty())
+      for (size_t i = 0; i < y.size(); ++i) y[i] += double(bias_values_[i % shape_.n]);
     if (sequence.ends_with("gate"))
       y = reference::gate(y, reference::matmul(up_matrix_.values, h, shape_.depth),
                           reference::Activation::Silu);
@@ -206,10 +211,10 @@ class MatmulCase {
   Shape shape_;
   uint32_t cache_type_, page_bytes_;
   StepRows steps_;
-  std::vector<float> x_values_, gain_values_, residual_values_;
+  std::vector<float> x_values_, gain_values_, residual_values_, bias_values_;
   Matrix gate_matrix_, up_matrix_;
   Values table_values_;
-  Slice step_, x_, residual_, table_, pool_, normed_, y_, y2_, out_;
+  Slice step_, x_, residual_, bias_, table_, pool_, normed_, y_, y2_, out_;
   Tensor gain_, weight_, weight2_;
 };
 

@@ -57,4 +57,37 @@ TEST_CASE("rope: every row agrees with float64", "[ops]") {
   rig.require_all_run(Op::Rope);
 }
 
+TEST_CASE("rope: turns a part of each head into a part of wider heads", "[ops]") {
+  OpRig rig(GENERATE(from_range(kRigDevices)));
+  Random random(2);
+  const uint32_t heads = 3, rope_width = 8, x_stride = 24, y_stride = 40, tokens = 7;
+  StepRows steps;
+  Ids positions;
+  for (uint32_t t = 0; t < tokens; ++t) positions.push_back(t * 5), steps.add(t, 0, t * 5);
+  std::vector<float> table;
+  for (uint32_t i = 0; i < 64 * rope_width / 2; ++i) {
+    table.push_back(float(std::cos(i * 0.7)));
+    table.push_back(float(std::sin(i * 0.7)));
+  }
+  const auto x = gaussians(size_t(tokens) * heads * x_stride, random);
+  const Values turned = reference::rope(to_values(x), positions, to_values(table), {heads, x_stride, rope_width, false});
+  Values expected(size_t(tokens) * heads * y_stride, 7);
+  for (size_t head = 0; head < size_t(tokens) * heads; ++head)
+    for (uint32_t i = 0; i < rope_width; ++i) expected[head * y_stride + i] = turned[head * x_stride + i];
+  Call call = row_call(Op::Rope, rig.put_padded(x, 8 * heads * x_stride), {}, steps.put(rig));
+  call.slot[kTable] = rig.put(table);
+  call.heads = heads;
+  call.width = x_stride;
+  call.rope_width = rope_width;
+  call.x_stride = x_stride;
+  call.y_stride = y_stride;
+  for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
+    call.slot[kY] = rig.put(std::vector<float>(size_t(8) * heads * y_stride, 7.f));
+    rig.run({&call, 1}, *row, 8);
+    auto y = rig.get<float>(call.slot[kY]);
+    y.resize(expected.size());
+    require_close(y, expected, 1e-13, row->name);
+  }
+}
+
 }  // namespace greta::test

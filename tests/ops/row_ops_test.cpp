@@ -34,6 +34,34 @@ TEST_CASE("norm: every row agrees with float64", "[ops]") {
   rig.require_all_run(Op::Norm);
 }
 
+TEST_CASE("norm: takes the beginning of wider rows and leaves the rest", "[ops]") {
+  OpRig rig(GENERATE(from_range(kRigDevices)));
+  Random random(7);
+  const uint32_t width = 40, stride = 56, tokens = 7;
+  StepRows steps;
+  steps.add_tokens(tokens);
+  auto x = gaussians(size_t(tokens) * stride, random);
+  const auto gain = gaussians(width, random);
+  Call call = row_call(Op::Norm, {}, {}, steps.put(rig));
+  call.weight = put_vector(rig, gain);
+  call.width = width;
+  call.x_stride = call.y_stride = stride;
+  call.epsilon = 1e-5f;
+  Values expected = to_values(x);
+  for (uint32_t t = 0; t < tokens; ++t) {
+    const auto row = expected.begin() + t * stride;
+    const Values y = reference::norm({row, row + width}, to_values(gain), call.epsilon);
+    std::copy(y.begin(), y.end(), row);
+  }
+  for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
+    call.slot[kX] = call.slot[kY] = rig.put_padded(x, 8 * stride);
+    rig.run({&call, 1}, *row, 8);
+    auto y = rig.get<float>(call.slot[kY]);
+    y.resize(x.size());
+    require_close(y, expected, 1e-12, row->name);
+  }
+}
+
 TEST_CASE("norm: gathers the rows that have outputs, takes rows of zeros, works in place", "[ops]") {
   OpRig rig;
   Random random(2);
@@ -66,20 +94,20 @@ TEST_CASE("gate: every row agrees with float64", "[ops]") {
   Random random(3);
   for (const Live& live : live_rows(rig))
     for (const uint32_t width : {1u, 33u, 768u})
-      for (const uint32_t activation : {uint32_t(kActivationSilu), uint32_t(kActivationGelu)}) {
+      for (const uint32_t activation : {uint32_t(kActivationSilu), uint32_t(kActivationGelu), uint32_t(kActivationClamped)}) {
         StepRows steps;
         steps.add_tokens(live.tokens);
         const size_t count = size_t(live.tokens) * width;
         auto gate = gaussians(count, random, 4);
         gate[0] = 80;  // where exponentials end
         if (count > 2) gate[1] = -200, gate[2] = 0;
-        const auto up = gaussians(count, random);
+        const auto up = gaussians(count, random, 5);
         Call call = row_call(Op::Gate, rig.put_padded(gate, live.bucket * width),
                              rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
         call.slot[kX2] = rig.put_padded(up, live.bucket * width);
         call.width = width;
         call.activation = activation;
-        const auto kind = activation ? reference::Activation::Gelu : reference::Activation::Silu;
+        const auto kind = reference::Activation(activation);
         check_rows(rig, call, live.bucket, reference::gate(to_values(gate), to_values(up), kind), 1e-12);
         if (live.bucket == 8) check_repeats(rig, call, live.bucket);
         rig.reset();
@@ -144,9 +172,11 @@ TEST_CASE("softcap: every row agrees with float64", "[ops]") {
       Call call = row_call(Op::Softcap, rig.put_padded(x, live.bucket * width),
                            rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
       call.width = width;
-      call.softcap = 30;
+      call.softcap = width == 33 ? 0.f : 30.f;
+      call.scale = width == 1 ? 1.f : 0.125f;
       call.rows_of = kRowsOutputs;
-      check_rows(rig, call, live.bucket, reference::softcap(to_values(x), 30), 1e-12);
+      check_rows(rig, call, live.bucket, reference::softcap(to_values(x), double(call.softcap), double(call.scale)),
+                 1e-12);
       if (live.bucket == 8) check_repeats(rig, call, live.bucket);
       rig.reset();
     }

@@ -15,10 +15,10 @@ inline void gate_row(const float* gate, const float* up, uint32_t width, float* 
   float out[kGateChunk];
   uint32_t i = 0;
   for (; i + kGateChunk <= width; i += kGateChunk) {
-    for (uint32_t j = 0; j < kGateChunk; ++j) out[j] = activate(kActivation, gate[i + j]) * up[i + j];
+    for (uint32_t j = 0; j < kGateChunk; ++j) out[j] = gated(kActivation, gate[i + j], up[i + j]);
     __builtin_memcpy(y + i, out, sizeof out);
   }
-  for (; i < width; ++i) y[i] = activate(kActivation, gate[i]) * up[i];
+  for (; i < width; ++i) y[i] = gated(kActivation, gate[i], up[i]);
 }
 
 inline void gate_rows(const GateBlock& b, uint32_t first_group, uint32_t group_count) {
@@ -27,8 +27,11 @@ inline void gate_rows(const GateBlock& b, uint32_t first_group, uint32_t group_c
     const uint64_t at = uint64_t(t) * b.width;
     const float *gate = (const float*)b.gate + at, *up = (const float*)b.up + at;
     float* y = (float*)b.y + at;
-    b.activation == kActivationGelu ? gate_row<kActivationGelu>(gate, up, b.width, y)
-                                    : gate_row<kActivationSilu>(gate, up, b.width, y);
+    switch (b.activation) {
+      case kActivationGelu: gate_row<kActivationGelu>(gate, up, b.width, y); break;
+      case kActivationClamped: gate_row<kActivationClamped>(gate, up, b.width, y); break;
+      default: gate_row<kActivationSilu>(gate, up, b.width, y);
+    }
   }
 }
 

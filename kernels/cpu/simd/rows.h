@@ -39,6 +39,14 @@ void prepare_batch(const MatmulBlock& b, const StepState* step, uint64_t slot_by
   }
 }
 
+inline void add_bias(const MatmulBlock& b, uint32_t first, uint32_t count, uint32_t tokens, float* out,
+                     uint32_t stride) {
+  if (!b.bias) return;
+  const float* bias = (const float*)b.bias + first;
+  for (uint32_t t = 0; t < tokens; ++t)
+    for (uint32_t r = 0; r < count; ++r) out[t * stride + r] += bias[r];
+}
+
 // Rows first .. first + count - 1 of one matrix for `tokens` tokens, at most kRowTokens.
 template <class Rows>
 inline void multiply(const MatmulBlock& b, uint64_t weight, uint32_t first, uint32_t count,
@@ -63,12 +71,13 @@ void finish_rows(const MatmulBlock& b, const Batch& batch, uint32_t t, uint32_t 
                  uint32_t count) {
   alignas(64) float out[kRowTokens][kRowTile], up[kRowTokens][kRowTile];
   multiply<Rows>(b, b.weight, first, count, batch.slot + t, tokens, out[0], kRowTile);
+  add_bias(b, first, count, tokens, out[0], kRowTile);
   if (b.weight2) multiply<Rows>(b, b.weight2, first, count, batch.slot + t, tokens, up[0], kRowTile);
   for (uint32_t i = 0; i < tokens; ++i) {
     const uint64_t at = uint64_t(batch.first + t + i) * b.n + first;
     float* y = (float*)b.y + at;
     if (b.weight2)
-      for (uint32_t r = 0; r < count; ++r) out[i][r] = activate(b.activation, out[i][r]) * up[i][r];
+      for (uint32_t r = 0; r < count; ++r) out[i][r] = gated(b.activation, out[i][r], up[i][r]);
     if (b.residual) {
       const float* residual = (const float*)b.residual + at;
       for (uint32_t r = 0; r < count; ++r) y[r] = residual[r] + out[i][r];
@@ -84,10 +93,12 @@ void finish_head(const MatmulBlock& b, const StepState* step, const Batch& batch
                  uint32_t head) {
   alignas(64) float out[kRowTokens][kMaxHeadWidth];
   multiply<Rows>(b, b.weight, head * b.tile, b.tile, batch.slot + t, tokens, out[0], kMaxHeadWidth);
+  add_bias(b, head * b.tile, b.tile, tokens, out[0], kMaxHeadWidth);
   for (uint32_t i = 0; i < tokens; ++i) {
     const uint32_t token = batch.first + t + i;
     const StepRow& row = step->row[token];
-    if (b.rope) rope_head(rope_row(b.rope, row.position, b.rope_width), b.rope_width, b.rope_halves, out[i]);
+    if (b.rope) rope_head(rope_row(b.rope, row.position, b.rope_width), b.rope_width, b.rope_halves, out[i],
+                          out[i]);
     if (b.pool)
       write_head(step, row, b.pool, b.page_bytes, b.cache_type, head, out[i], b.tile);
     else

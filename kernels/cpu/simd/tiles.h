@@ -53,6 +53,16 @@ void multiply_panel(const MatmulBlock& b, const StepState* step, uint32_t begin,
   }
 }
 
+// To rows first .. end - 1 of y for tokens t .. t_end - 1, whose sums are complete.
+inline void add_bias(const MatmulBlock& b, uint32_t first, uint32_t end, uint32_t t, uint32_t t_end) {
+  if (!b.bias) return;
+  const float* bias = (const float*)b.bias;
+  for (; t < t_end; ++t) {
+    float* y = (float*)b.y + uint64_t(t) * b.n;
+    for (uint32_t n = first; n < end; ++n) y[n] += bias[n];
+  }
+}
+
 template <class Tiles>
 void matmul_tiles(const MatmulBlock& b, uint32_t first_group, uint32_t group_count, Scratch* scratch) {
   const StepState* step = step_of(b.step);
@@ -71,6 +81,7 @@ void matmul_tiles(const MatmulBlock& b, uint32_t first_group, uint32_t group_cou
         Tiles::unpack(b, part, scratch->data);
         multiply_panel<Tiles>(b, step, t, t_end, part, scratch->data);
       }
+    add_bias(b, first_group * b.tile, end, t, t_end);
   }
 }
 

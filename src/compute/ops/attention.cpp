@@ -14,8 +14,11 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
     return fail(Code::Unsupported, "attention: heads of %u keys and %u values; at most %u fit", call.width,
                 call.value_width, kMaxHeadWidth);
   GRETA_TRY(check_page("attention keys", call.kv_heads, call.width, call.page_bytes, call.cache_type));
-  return check_page("attention values", call.kv_heads, call.value_width, call.value_page_bytes,
-                    call.value_cache_type);
+  GRETA_TRY(check_stride("attention", call.y_stride, call.value_width));
+  GRETA_TRY(check_page("attention values", call.kv_heads, call.value_width, call.value_page_bytes,
+                       call.value_cache_type));
+  return check_page("attention values", call.kv_heads, stride_or(call.y_stride, call.value_width),
+                    call.value_page_bytes, call.value_cache_type);
 }
 
 static void groups(std::span<const Call> calls, const KernelRow&, uint32_t bucket, uint32_t (&out)[3]) {
@@ -43,6 +46,7 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.scale = call.scale;
   block.softcap = call.softcap;
   block.window = call.window;
+  block.value_stride = stride_or(call.y_stride, call.value_width);
   out->set_block(block);
   out->read(call.slot[kX]);
   out->write(call.slot[kY]);

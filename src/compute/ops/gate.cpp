@@ -5,7 +5,7 @@ namespace greta {
 
 static Status check(std::span<const Call> calls, const KernelRow&) {
   GRETA_TRY(check_single(calls));
-  if (calls[0].activation > kActivationGelu)
+  if (calls[0].activation > kActivationClamped)
     return fail(Code::Argument, "gate: no activation %u", calls[0].activation);
   return check_size("gate", "width", calls[0].width);
 }

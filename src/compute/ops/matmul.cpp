@@ -62,6 +62,24 @@ bool rows_of(const Parts& parts, uint32_t* out) {
          (parts.norm->rows_of == kRowsTokens && rows == kRowsGather);
 }
 
+// Each op of the sequence works on what the one before made, without gaps, and nothing else reads it.
+bool connected(const Parts& parts) {
+  const Slice& y = parts.matmul->slot[kY];
+  if (parts.norm && (!same_place(parts.norm->slot[kY], parts.matmul->slot[kX]) || parts.norm->x_stride || parts.norm->y_stride))
+    return false;
+  if (parts.up && !same_place(parts.up->slot[kX], parts.matmul->slot[kX])) return false;
+  const Call* rope = parts.rope;
+  if (rope && (!same_place(rope->slot[kX], y) || !same_place(rope->slot[kY], y) || rope->x_stride || rope->y_stride))
+    return false;
+  if (parts.kv_write && !same_place(parts.kv_write->slot[kX], y)) return false;
+  const auto reads_both = [](const Call& call, const Slice& a, const Slice& b) {
+    return (same_place(call.slot[kX], a) && same_place(call.slot[kX2], b)) ||
+           (same_place(call.slot[kX], b) && same_place(call.slot[kX2], a));
+  };
+  if (parts.gate && parts.up && !reads_both(*parts.gate, y, parts.up->slot[kY])) return false;
+  return !parts.add || same_place(parts.add->slot[kX], y) || same_place(parts.add->slot[kX2], y);
+}
+
 Status check_heads(const Parts& parts, uint32_t n) {
   const Call& head = *parts.head();
   if (!head.width || uint64_t(head.heads) * head.width != n)
@@ -84,10 +102,12 @@ Status check_gate(const Parts& parts) {
   const Tensor& a = parts.matmul->weight;
   const Tensor& b = parts.up->weight;
   GRETA_TRY(check_weight("matmul", b));
+  if (parts.matmul->slot[kBias].bytes || parts.up->slot[kBias].bytes)
+    return fail(Code::Unsupported, "matmul: a gate over sums with a bias");
   if (a.type != b.type || a.layout != b.layout || a.n != b.n || a.depth != b.depth)
     return fail(Code::Unsupported, "matmul: gate [%u][%u] %s and up [%u][%u] %s differ", a.n, a.depth,
                 quant_info(a.type).name, b.n, b.depth, quant_info(b.type).name);
-  if (parts.gate->width != a.n || parts.gate->activation > kActivationGelu)
+  if (parts.gate->width != a.n || parts.gate->activation > kActivationClamped)
     return fail(Code::Argument, "matmul: gate of %u values, activation %u, over %u rows", parts.gate->width,
                 parts.gate->activation, a.n);
   return {};
@@ -99,6 +119,7 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
   GRETA_TRY(check_weight("matmul", weight));
   if (parts.unknown || !parts.up != !parts.gate)
     return fail(Code::Unsupported, "matmul: does not fuse with this sequence of %zu ops", calls.size());
+  if (!connected(parts)) return fail(Code::Unsupported, "matmul: the ops around it work on other data");
   if (weight.count != 1) return fail(Code::Argument, "matmul: %u matrices", weight.count);
   if (parts.matmul->form == Form::Q8 && row.form != Form::Q8)
     return fail(Code::Unsupported, "matmul: %s does not read the q8 form", row.name);
@@ -159,8 +180,10 @@ void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   uint32_t rows = kRowsTokens;
   rows_of(parts, &rows);
   block.rows_of = rows;
+  block.bias = parts.matmul->slot[kBias].address();
   out->read(weight.slice);
   out->read(first.slot[kX]);
+  out->read(parts.matmul->slot[kBias]);
   read_step(first, out);
   if (parts.norm) {
     block.gain = parts.norm->weight.slice.address();

@@ -17,7 +17,8 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
     return fail(Code::Argument, "matmul_expert: %u of %u experts", call.used, call.experts);
   if (call.x_slots != 1 && call.x_slots != call.used)
     return fail(Code::Argument, "matmul_expert: %u inputs for %u experts", call.x_slots, call.used);
-  return {};
+  GRETA_TRY(check_stride("matmul_expert", call.x_stride, call.weight.depth));
+  return check_stride("matmul_expert", call.y_stride, call.weight.n);
 }
 
 static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
@@ -39,10 +40,14 @@ static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out)
   block.used = call.used;
   block.x_slots = call.x_slots;
   block.tile = row.tile;
+  block.bias = call.slot[kBias].address();
+  block.x_stride = stride_or(call.x_stride, call.weight.depth);
+  block.y_stride = stride_or(call.y_stride, call.weight.n);
   out->set_block(block);
   out->read(call.weight.slice);
   out->read(call.slot[kX]);
   out->read(call.slot[kX2]);
+  out->read(call.slot[kBias]);
   out->write(call.slot[kY]);
   read_step(call, out);
 }

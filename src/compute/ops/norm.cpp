@@ -10,6 +10,8 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
   if (call.weight.depth != call.width || call.weight.n != 1)
     return fail(Code::Argument, "norm: a gain [%u][%u] for rows of %u values", call.weight.n,
                 call.weight.depth, call.width);
+  GRETA_TRY(check_stride("norm", call.x_stride, heads_of(call) * call.width));
+  GRETA_TRY(check_stride("norm", call.y_stride, heads_of(call) * call.width));
   return check_weight("norm", call.weight);
 }
 
@@ -22,6 +24,8 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.step = call.slot[kStep].address();
   block.width = call.width;
   block.heads = heads_of(call);
+  block.x_stride = stride_or(call.x_stride, block.heads * call.width);
+  block.y_stride = stride_or(call.y_stride, block.heads * call.width);
   block.epsilon = call.epsilon;
   block.rows_of = call.rows_of;
   out->set_block(block);

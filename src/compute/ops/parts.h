@@ -63,6 +63,13 @@ inline void groups_rows(std::span<const Call>, const KernelRow&, uint32_t bucket
   out[1] = out[2] = 1;
 }
 
+inline uint32_t stride_or(uint32_t stride, uint32_t dense) { return stride ? stride : dense; }
+
+inline Status check_stride(const char* op, uint32_t stride, uint32_t width) {
+  if (!stride || stride >= width) return {};
+  return fail(Code::Argument, "%s: %u values every %u", op, width, stride);
+}
+
 inline uint32_t heads_of(const Call& call) { return call.heads ? call.heads : 1; }
 
 }  // namespace greta

@@ -1,4 +1,4 @@
-// rope: rotates heads in place (slot kX) by position. Group = a token.
+// rope: rotates heads by position, in place if kY is kX. Group = a token.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -9,21 +9,25 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
   GRETA_TRY(check_size("rope", "heads", call.heads));
   if (!call.rope_width || call.rope_width % 2 || call.rope_width > call.width)
     return fail(Code::Argument, "rope: %u rotated values in heads of %u", call.rope_width, call.width);
-  return {};
+  GRETA_TRY(check_stride("rope", call.x_stride, call.rope_width));
+  return check_stride("rope", call.y_stride, call.rope_width);
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   const Call& call = calls[0];
   RopeBlock block = {};
   block.x = call.slot[kX].address();
+  block.y = call.slot[kY].address();
   block.step = call.slot[kStep].address();
   block.table = call.slot[kTable].address();
   block.heads = call.heads;
-  block.head_width = call.width;
   block.rope_width = call.rope_width;
   block.rope_halves = call.rope_halves;
+  block.x_stride = stride_or(call.x_stride, call.width);
+  block.y_stride = stride_or(call.y_stride, call.width);
   out->set_block(block);
-  out->note(call.slot[kX], Access::kReadWrite, false);
+  out->read(call.slot[kX]);
+  out->write(call.slot[kY]);
   out->read(call.slot[kTable]);
   read_step(call, out);
 }

@@ -8,6 +8,11 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
   const Call& call = calls[0];
   if (!call.used || call.used > call.experts)
     return fail(Code::Argument, "route: %u of %u experts", call.used, call.experts);
+  if (call.gating > kGatingSigmoid) return fail(Code::Argument, "route: no gating %u", call.gating);
+  if (!call.groups || call.groups > kMaxExpertGroups || call.experts % call.groups || !call.groups_used ||
+      call.groups_used > call.groups || call.experts / call.groups * call.groups_used < call.used)
+    return fail(Code::Argument, "route: %u experts out of %u of %u groups of %u experts", call.used,
+                call.groups_used, call.groups, call.experts);
   return {};
 }
 
@@ -21,8 +26,14 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.experts = call.experts;
   block.used = call.used;
   block.normalise = call.normalise;
+  block.bias = call.slot[kBias].address();
+  block.gating = call.gating;
+  block.groups = call.groups;
+  block.groups_used = call.groups_used;
+  block.scale = call.scale;
   out->set_block(block);
   out->read(call.slot[kX]);
+  out->read(call.slot[kBias]);
   out->write(call.slot[kY]);
   out->write(call.slot[kY2]);
   read_step(call, out);

@@ -1,11 +1,11 @@
-// softcap: y = cap * tanh(x / cap). Group = a row.
+// softcap: y = cap * tanh(scale * x / cap), or without a cap y = scale * x. Group = a row.
 #include "compute/ops/parts.h"
 
 namespace greta {
 
 static Status check(std::span<const Call> calls, const KernelRow&) {
   GRETA_TRY(check_single(calls));
-  if (!(calls[0].softcap > 0)) return fail(Code::Argument, "softcap: a cap of %g", double(calls[0].softcap));
+  if (!(calls[0].softcap >= 0)) return fail(Code::Argument, "softcap: a cap of %g", double(calls[0].softcap));
   return check_size("softcap", "width", calls[0].width);
 }
 
@@ -17,6 +17,7 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.step = call.slot[kStep].address();
   block.width = call.width;
   block.cap = call.softcap;
+  block.scale = call.scale;
   block.rows_of = call.rows_of;
   out->set_block(block);
   out->read(call.slot[kX]);

@@ -75,7 +75,7 @@ struct Vec {
 
   static void load_values(const AttentionBlock& b, const uint8_t* pool_page, uint32_t kv_head,
                           const FloatPage& page) {
-    const uint32_t bytes = cache_head_bytes(b.value_type, b.value_width);
+    const uint32_t bytes = cache_head_bytes(b.value_type, b.value_stride);
     const uint8_t* rows = pool_page + uint64_t(kv_head) * kPageTokens * bytes;
     for (uint32_t s = page.begin; s < page.end; ++s)
       for (uint32_t i = 0; i < page.value_stride; i += 16)
