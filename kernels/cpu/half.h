@@ -15,6 +15,12 @@ inline uint16_t load_u16(const void* at) {
   return value;
 }
 
+inline uint32_t load_u32(const void* at) {
+  uint32_t value;
+  __builtin_memcpy(&value, at, sizeof value);
+  return value;
+}
+
 inline float f16_to_f32(uint16_t half) {
   const uint32_t sign = (half & 0x8000u) << 16;
   const uint32_t exponent = half & 0x7c00u;

@@ -38,8 +38,10 @@ def refuse_src(parts, name):
     if layer == "platform":
         return "platform includes only platform"
     if layer == "selftest":  # beside the layers: single ops against their oracles
-        own = name in ("graph/graph.h", "platform/platform.h") or name.startswith("kernels/abi/")
-        return None if own else "src/selftest may include selftest/*, graph/graph.h, kernels/abi/* and platform"
+        own = name in ("graph/graph.h", "platform/platform.h", "compute/quant_types.def")
+        if own or name.startswith(("kernels/abi/", "kernels/tables/")):
+            return None
+        return "src/selftest may include selftest/*, graph/graph.h, quant_types.def, kernels/{abi,tables}/* and platform"
     if layer not in LAYERS:
         return f"src/{layer} is no layer"
     if name == "platform/platform.h":

@@ -15,6 +15,6 @@ static void resize(uint8_t* block, double size, Random& random) {
   memcpy(block, reinterpret_cast<const uint8_t*>(&value) + 2, 2);
 }
 
-static const Register bf16({"bf16", 1, 2, weight, resize});
+extern const Quant quant_bf16 = {"bf16", 1, 2, weight, resize};
 
 }  // namespace greta::reference

@@ -6,6 +6,6 @@ static float weight(const uint8_t* block, uint32_t) { return half_at(block); }
 
 static void resize(uint8_t* block, double size, Random& random) { put_half(block, size * gaussian(random)); }
 
-static const Register f16({"f16", 1, 2, weight, resize});
+extern const Quant quant_f16 = {"f16", 1, 2, weight, resize};
 
 }  // namespace greta::reference

@@ -13,6 +13,6 @@ static void resize(uint8_t* block, double size, Random& random) {
   memcpy(block, &value, 4);
 }
 
-static const Register f32({"f32", 1, 4, weight, resize});
+extern const Quant quant_f32 = {"f32", 1, 4, weight, resize};
 
 }  // namespace greta::reference

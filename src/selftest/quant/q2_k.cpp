@@ -17,6 +17,6 @@ static void resize(uint8_t* block, double size, Random&) {
   put_half(block + 82, 1.5 * size / 8);  // the mean of q: weights have none
 }
 
-static const Register q2_k({"q2_k", 256, 84, weight, resize});
+extern const Quant quant_q2_k = {"q2_k", 256, 84, weight, resize};
 
 }  // namespace greta::reference

@@ -16,6 +16,6 @@ static float weight(const uint8_t* block, uint32_t i) {
 
 static void resize(uint8_t* block, double size, Random&) { put_half(block + 108, size / 42); }
 
-static const Register q3_k({"q3_k", 256, 110, weight, resize});
+extern const Quant quant_q3_k = {"q3_k", 256, 110, weight, resize};
 
 }  // namespace greta::reference

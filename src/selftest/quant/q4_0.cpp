@@ -9,6 +9,6 @@ static float weight(const uint8_t* block, uint32_t i) {
 
 static void resize(uint8_t* block, double size, Random&) { put_half(block, size / 4.6); }
 
-static const Register q4_0({"q4_0", 32, 18, weight, resize});
+extern const Quant quant_q4_0 = {"q4_0", 32, 18, weight, resize};
 
 }  // namespace greta::reference

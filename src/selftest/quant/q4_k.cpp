@@ -11,6 +11,6 @@ static void resize(uint8_t* block, double size, Random&) {
   put_half(block + 2, 7.5 * size / 200);  // the mean of q: weights have none
 }
 
-static const Register q4_k({"q4_k", 256, 144, weight, resize});
+extern const Quant quant_q4_k = {"q4_k", 256, 144, weight, resize};
 
 }  // namespace greta::reference

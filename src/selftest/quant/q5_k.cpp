@@ -13,6 +13,6 @@ static void resize(uint8_t* block, double size, Random&) {
   put_half(block + 2, 15.5 * size / 400);  // the mean of q: weights have none
 }
 
-static const Register q5_k({"q5_k", 256, 176, weight, resize});
+extern const Quant quant_q5_k = {"q5_k", 256, 176, weight, resize};
 
 }  // namespace greta::reference

@@ -13,6 +13,6 @@ static float weight(const uint8_t* block, uint32_t i) {
 
 static void resize(uint8_t* block, double size, Random&) { put_half(block + 208, size / 1300); }
 
-static const Register q6_k({"q6_k", 256, 210, weight, resize});
+extern const Quant quant_q6_k = {"q6_k", 256, 210, weight, resize};
 
 }  // namespace greta::reference

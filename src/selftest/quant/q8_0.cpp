@@ -6,6 +6,6 @@ static float weight(const uint8_t* block, uint32_t i) { return half_at(block) * 
 
 static void resize(uint8_t* block, double size, Random&) { put_half(block, size / 74); }
 
-static const Register q8_0({"q8_0", 32, 34, weight, resize});
+extern const Quant quant_q8_0 = {"q8_0", 32, 34, weight, resize};
 
 }  // namespace greta::reference

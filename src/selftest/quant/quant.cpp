@@ -4,18 +4,23 @@
 
 namespace greta::reference {
 
-static std::vector<Quant>& registered() {
-  static std::vector<Quant> all;
-  return all;
-}
+#define LISTED_TYPE(name, id, block, bytes)
+#define QUANT_TYPE(name, id, block, bytes) extern const Quant quant_##name;
+#include "compute/quant_types.def"
+#undef QUANT_TYPE
 
-Register::Register(const Quant& quant) { registered().push_back(quant); }
+static constexpr const Quant* kQuants[] = {
+#define LISTED_TYPE(name, id, block, bytes)
+#define QUANT_TYPE(name, id, block, bytes) &quant_##name,
+#include "compute/quant_types.def"
+#undef QUANT_TYPE
+};
 
-const std::vector<Quant>& quants() { return registered(); }
+std::span<const Quant* const> quants() { return kQuants; }
 
 const Quant* find_quant(const char* name) {
-  for (const Quant& quant : registered())
-    if (!strcmp(quant.name, name)) return &quant;
+  for (const Quant* quant : kQuants)
+    if (!strcmp(quant->name, name)) return quant;
   return nullptr;
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
-#include <vector>
+#include <span>
 
 namespace greta::reference {
 
@@ -18,13 +18,9 @@ struct Quant {
   void (*resize)(uint8_t* block, double size, Random& random);
 };
 
-const std::vector<Quant>& quants();
+// Those of every QUANT_TYPE in quant_types.def; each type's file defines its own, quant_<name>.
+std::span<const Quant* const> quants();
 const Quant* find_quant(const char* name);
-
-// Each type's file makes one of these.
-struct Register {
-  explicit Register(const Quant& quant);
-};
 
 double half_value(uint16_t bits);
 uint16_t half_bits(double value);  // nearest
@@ -43,6 +39,10 @@ inline void put_half(uint8_t* at, double value) {
 // `count` bits of a block, from bit `first` of byte `byte` on.
 inline uint32_t bits_at(const uint8_t* block, uint32_t byte, uint32_t first, uint32_t count) {
   return (block[byte] >> first) & ((1u << count) - 1);
+}
+
+inline uint32_t word_at(const uint8_t* at) {
+  return at[0] | at[1] << 8 | at[2] << 16 | uint32_t(at[3]) << 24;
 }
 
 }  // namespace greta::reference
