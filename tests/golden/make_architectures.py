@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""make_architectures.py [NAME ...]: small random models of each architecture, with their logits.
+
+For each case: a model of transformers with random weights, run in float32 on random tokens; its weights,
+in the names and order of llama.cpp's converter, together with the tokens and logits, become one GGUF file in
+tests/golden/architectures/. Prints the error of that float32 run against float64. See README.md.
+"""
+import contextlib
+import os
+import sys
+import zlib
+
+import gguf
+import numpy as np
+import torch
+import transformers
+
+from architecture_cases import CASES
+from architecture_cases.case import VOCAB, common_keys
+from architecture_cases.changes import as_it_is
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "architectures")
+# Far below what tests/models/architectures_test.cpp allows.
+F32_LIMIT = 1e-10
+
+
+def spread_of(name, tensor, case):
+    """(mean, standard deviation) of a parameter: every part of the graph must matter in the logits."""
+    fan_in = tensor.shape[-2] if "experts" in name and "GptOss" == case.model else tensor.shape[-1]
+    for part, factor in case.spread.items():
+        if part in name and "bias" not in name:
+            return 0, factor if part in ("embed_tokens", "sinks") else factor / fan_in ** 0.5
+    if "norm" in name and name.endswith("weight"):
+        return (0 if case.model.startswith("Gemma") else 1), 0.3
+    if tensor.dim() == 1:  # biases, and the bias of a router's choice
+        return 0, 0.05 if "correction" in name else 0.4
+    if "embed_tokens" in name:
+        return 0, 1
+    if any(part in name for part in ("q_proj", "k_proj", "qkv_proj", "q_b_proj", "mlp.gate.", "router")):
+        return 0, 2 / fan_in ** 0.5
+    return 0, 1.2 / fan_in ** 0.5
+
+
+def fill(model, case, random):
+    with torch.no_grad():
+        for name, tensor in model.state_dict(keep_vars=True).items():
+            mean, deviation = spread_of(name, tensor, case)
+            tensor.copy_(mean + deviation * torch.randn(tensor.shape, generator=random, dtype=torch.float32))
+        if case.mxfp4:
+            round_to_mxfp4(model, case)
+
+
+def build(case):
+    kind = {"Gemma3": "Gemma3Text"}.get(case.model, case.model)
+    config = getattr(transformers, kind + "Config")(**case.config)
+    config._attn_implementation = config._experts_implementation = "eager"
+    return getattr(transformers, case.model + "ForCausalLM")(config).eval()
+
+
+def logits_of(model, tokens):
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0]
+
+
+@contextlib.contextmanager
+def double_everywhere():
+    """Models ask for float32 inside (norms, softmax, rope): here they get float64 too."""
+    saved = torch.float32, torch.float, torch.Tensor.float
+    torch.set_default_dtype(torch.float64)
+    torch.float32 = torch.float = torch.float64
+    torch.Tensor.float = torch.Tensor.double
+    try:
+        yield
+    finally:
+        torch.float32, torch.float, torch.Tensor.float = saved
+        torch.set_default_dtype(torch.float32)
+
+
+def double_logits(case, weights, tokens):
+    with double_everywhere():
+        model = build(case).double()
+        for name, tensor in model.state_dict(keep_vars=True).items():
+            tensor.data = weights[name].double()
+        return logits_of(model, tokens)
+
+
+def mapped(model, case):
+    """{name in the file: array}, everything that the model holds."""
+    weights = {name: tensor.detach() for name, tensor in model.state_dict().items()}
+    if model.config.tie_word_embeddings:
+        weights.pop("lm_head.weight", None)
+    unused, tensors = set(weights), {}
+    for row in case.table:
+        change = row[2] if len(row) > 2 else as_it_is
+        layers = range(model.config.num_hidden_layers) if "{}" in row[0] else [0]
+        for layer in layers:
+            theirs = row[1].format(layer)
+            if theirs in weights:
+                unused.discard(theirs)
+                tensors[row[0].format(layer)] = change(weights[theirs], model.config).contiguous().numpy()
+    assert not unused, f"{case.name}: no row for {sorted(unused)}"
+    return tensors
+
+
+def rope_factors(case, config):
+    """The tensors that carry llama3's and longrope's factors: a frequency is divided by its factor."""
+    parameters = config.rope_parameters
+    if case.factors == "longrope":
+        return {f"rope_factors_{x}.weight": np.array(parameters[f"{x}_factor"], np.float32) for x in ("short", "long")}
+    if case.factors != "llama3":
+        return {}
+    head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    plain = parameters["rope_theta"] ** -(torch.arange(0, head, 2, dtype=torch.float64) / head)
+    with double_everywhere():
+        scaled, _ = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["llama3"](config)
+    factors = (plain / scaled).numpy().astype(np.float32)
+    assert factors.min() == 1 and len(set(factors)) > 3, f"{case.name}: factors {factors}"
+    return {"rope_freqs.weight": factors}
+
+
+def round_to_mxfp4(model, case):
+    """Weights that the file will hold as MXFP4 take the values that MXFP4 has."""
+    kind = gguf.GGMLQuantizationType.MXFP4
+    state = model.state_dict(keep_vars=True)
+    for row in case.table:
+        if case.mxfp4 in row[0] and "down" in row[0]:
+            for layer in range(model.config.num_hidden_layers):
+                for name in ("down_proj", "gate_up_proj"):  # blocks run along the inputs, dimension 1 here
+                    tensor = state[row[1].format(layer).replace("down_proj", name)]
+                    rows = tensor.transpose(1, 2).contiguous().numpy()
+                    rounded = gguf.quants.dequantize(gguf.quants.quantize(rows, kind), kind)
+                    tensor.copy_(torch.from_numpy(rounded).transpose(1, 2))
+
+
+def write(case, config, tensors, tokens, logits):
+    path = os.path.join(FOLDER, case.name + ".gguf")
+    writer = gguf.GGUFWriter(path, case.arch)
+    writer.add_name(f"random weights, {case.name}")
+    writer.add_license("MIT")
+    for key, value in common_keys(case, config).items():
+        add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string,
+               list: writer.add_array}[type(value)]
+        add(f"{case.arch}.{key}", value)
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(["<unk>", "<s>", "</s>"] + [f"\u2581{i}" for i in range(3, VOCAB)])
+    writer.add_token_scores([0.0] * 3 + [-float(i) for i in range(3, VOCAB)])
+    writer.add_token_types([gguf.TokenType.UNKNOWN] + [gguf.TokenType.CONTROL] * 2 + [gguf.TokenType.NORMAL] * (VOCAB - 3))
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_array("golden.tokens", tokens)
+    writer.add_uint32("golden.context", case.context)
+    for name, data in tensors.items():
+        if case.mxfp4 and case.mxfp4 in name:
+            kind = gguf.GGMLQuantizationType.MXFP4
+            packed = gguf.quants.quantize(data, kind)
+            assert np.array_equal(gguf.quants.dequantize(packed, kind), data), f"{case.name}: {name} is not what MXFP4 holds"
+            writer.add_tensor(name, packed, raw_dtype=kind)
+        else:
+            writer.add_tensor(name, data.astype(np.float32))
+    writer.add_tensor("golden.logits", logits.numpy().astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return os.path.getsize(path)
+
+
+def make(case):
+    random = torch.Generator().manual_seed(case.seed or zlib.crc32(case.name.encode()))
+    model = build(case)
+    fill(model, case, random)
+    tokens = torch.randint(3, VOCAB, (case.tokens,), generator=random).tolist()
+    logits = logits_of(model, tokens)
+    weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+    exact = double_logits(case, weights, tokens)
+    assert exact.dtype == torch.float64
+    error = float(((logits.double() - exact) ** 2).sum() / (exact ** 2).sum())
+    top = exact.topk(2, dim=-1).values
+    size = write(case, model.config, {**mapped(model, case), **rope_factors(case, model.config)}, tokens, logits)
+    print(f"{case.name:28} {size:7} bytes  NMSE of float32 {error:.1e}  logits' deviation {float(exact.std()):5.2f}  "
+          f"least top-2 gap {float((top[:, 0] - top[:, 1]).min()):.4f}")
+    assert error < F32_LIMIT, f"{case.name}: an expert's choice is too close: take another seed"
+    return size
+
+
+def main():
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()  # token ids of real vocabularies, factors that are ours
+    os.makedirs(FOLDER, exist_ok=True)
+    names = sys.argv[1:]
+    total = sum(make(case) for case in CASES if not names or case.name in names or case.arch in names)
+    print(f"{total} bytes")
+
+
+if __name__ == "__main__":
+    main()
