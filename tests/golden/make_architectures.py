@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import transformers
 
+sys.dont_write_bytecode = True
 from architecture_cases import CASES
 from architecture_cases.case import VOCAB, common_keys
 from architecture_cases.changes import as_it_is
@@ -132,7 +133,27 @@ def round_to_mxfp4(model, case):
                     tensor.copy_(torch.from_numpy(rounded).transpose(1, 2))
 
 
+def known_keys(arch, group=gguf.Keys):
+    """What gguf-py knows as keys of an architecture."""
+    return {text.format(arch=arch) if "{arch}" in text else text
+            for name, value in vars(group).items() if not name.startswith("_")
+            for text in ([value] if isinstance(value, str) else known_keys(arch, value))
+            if "{" not in text.replace("{arch}", "")}
+
+
+def check_names(case, keys, tensors):
+    """Every key and tensor is one that gguf-py, which llama.cpp's converter writes with, has."""
+    kinds = {gguf.TENSOR_NAMES[kind] for kind in
+             gguf.MODEL_TENSORS[{name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}[case.arch]]}
+    for name in tensors:
+        kind = ".".join("{bid}" if part.isdigit() else part for part in name.split(".")[:-1])
+        assert kind in kinds, f"{case.name}: {case.arch} has no tensor {name}"
+    for key in keys:
+        assert f"{case.arch}.{key}" in known_keys(case.arch), f"{case.name}: no key {key}"
+
+
 def write(case, config, tensors, tokens, logits):
+    check_names(case, common_keys(case, config), tensors)
     path = os.path.join(FOLDER, case.name + ".gguf")
     writer = gguf.GGUFWriter(path, case.arch)
     writer.add_name(f"random weights, {case.name}")

@@ -36,7 +36,7 @@ LLAMA = [
     Case("llama-rope-yarn", "Llama", tables.LLAMA,
          shape(32, 2, 2, 24, head_dim=24, rope_parameters=yarn(10000.0, 4.0, 64)), {**rotated(24), **yarn_keys(4, 64)}),
     Case("llama-biases", "Llama", tables.LLAMA,
-         shape(32, 4, 2, 24, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, rope_parameters=rope()),
+         shape(32, 4, 2, 24, attention_bias=True, tie_word_embeddings=True, rope_parameters=rope()),
          rotated(8)),
     # Mistral: every layer sees the last ten positions.
     Case("llama-window", "Mistral", tables.LLAMA,

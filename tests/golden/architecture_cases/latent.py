@@ -16,14 +16,6 @@ def latent(rank, nope, rotary, value, query_rank=None):
                 q_lora_rank=query_rank), keys
 
 
-def whole(rank, nope, rotary, value):
-    """The keys of files from before attn_kv_b was split."""
-    config, keys = latent(rank, nope, rotary, value)
-    keys = {**keys, "attention.key_length": nope + rotary, "attention.value_length": value}
-    del keys["attention.key_length_mla"], keys["attention.value_length_mla"], keys["attention.head_count_kv"]
-    return config, keys
-
-
 def experts(count, used, width, shared, dense, scale, groups=1, groups_used=1, normalised=False, gating=SOFTMAX):
     config = dict(n_routed_experts=count, num_experts_per_tok=used, moe_intermediate_size=width, n_shared_experts=shared,
                   first_k_dense_replace=dense, routed_scaling_factor=scale, n_group=groups, topk_group=groups_used,
@@ -36,14 +28,13 @@ def experts(count, used, width, shared, dense, scale, groups=1, groups_used=1, n
     return config, keys
 
 
-def case(name, model, width, heads, parts, table=tables.DEEPSEEK2, rope_parameters=None, **more):
-    config = shape(width, heads, heads, 24, layers=more.pop("layers", 2), rms_norm_eps=1e-6,
-                   rope_parameters=rope_parameters or rope(), **more)
+def case(name, model, width, heads, parts):
+    config = shape(width, heads, heads, 24, rms_norm_eps=1e-6, rope_parameters=rope())
     keys = {}
     for part_config, part_keys in parts:
         config.update(part_config)
         keys.update(part_keys)
-    return Case(name, model, table, config, keys)
+    return Case(name, model, tables.DEEPSEEK2, config, keys)
 
 
 def deep_yarn(factor, original, all_dim):
@@ -59,8 +50,6 @@ LATENT = [
     case("deepseek2-lite", "DeepseekV2", 32, 2, [latent(16, 12, 8, 10), experts(6, 2, 12, 1, 1, 1.0), LITE]),
     case("deepseek2-lite-yarn", "DeepseekV2", 24, 3,
          [latent(20, 8, 12, 8), experts(5, 2, 12, 2, 1, 1.0), LITE, deep_yarn(40.0, 64, 0.707)]),
-    case("deepseek2-lite-whole", "DeepseekV2", 32, 2, [whole(16, 12, 8, 10), experts(6, 2, 12, 1, 1, 1.0), LITE, deep_yarn(8.0, 32, 0.707)],
-         table=tables.DEEPSEEK2_WHOLE),
     case("deepseek2-v2-groups", "DeepseekV2", 32, 2,
          [latent(16, 10, 8, 12, query_rank=20), experts(8, 3, 8, 1, 1, 2.5, groups=4, groups_used=2), GROUPED,
           deep_yarn(4.0, 64, 1.0)]),

@@ -110,6 +110,3 @@ DEEPSEEK2 = ENDS + NORMS + FFN + ROUTER + EXPERTS + shared("shared_experts") + [
     ("blk.{}.attn_output.weight", ATTN + "o_proj.weight"),
     ("blk.{}.exp_probs_b.bias", MLP + "gate.e_score_correction_bias"),
 ]
-# The form before the split: one tensor for keys and values, used without the latent trick.
-DEEPSEEK2_WHOLE = [row for row in DEEPSEEK2 if "_k_b." not in row[0] and "_v_b." not in row[0]] + [
-    ("blk.{}.attn_kv_b.weight", ATTN + "kv_b_proj.weight")]
