@@ -61,6 +61,7 @@ Status Executor::copy_pages(std::span<const PagePool::Copy> copies) {
     for (const StepBuffers::Cache& layer : buffers_.cache) {
       GRETA_TRY(stream_->copy(page(layer.keys, copy.to, buffers_.key_page_bytes),
                               page(layer.keys, copy.from, buffers_.key_page_bytes)));
+      if (layer.values == layer.keys) continue;
       GRETA_TRY(stream_->copy(page(layer.values, copy.to, buffers_.value_page_bytes),
                               page(layer.values, copy.from, buffers_.value_page_bytes)));
     }

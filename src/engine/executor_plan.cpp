@@ -26,15 +26,21 @@ static Status describe_cache(const Model& model, const ExecutorOptions& o, StepB
   const Shape& s = model.shape;
   const uint64_t heads = uint64_t(s.kv_heads) * kPageTokens;
   const uint64_t keys = heads * s.key_width * cache_type_bytes(o.key_type);
-  const uint64_t values = heads * s.value_width * cache_type_bytes(o.value_type);
+  const bool latent = model.arch->latent;  // values are the beginning of the keys
+  const uint64_t values = latent ? keys : heads * s.value_width * cache_type_bytes(o.value_type);
   if (std::max(keys, values) > kMaxPageBytes)
     return fail(Code::Unsupported, "a page of the cache would have %llu bytes, at most %llu",
                 (unsigned long long)std::max(keys, values), (unsigned long long)kMaxPageBytes);
   b->key_type = o.key_type;
-  b->value_type = o.value_type;
+  b->value_type = latent ? o.key_type : o.value_type;
   b->key_page_bytes = uint32_t(keys);
   b->value_page_bytes = uint32_t(values);
   return {};
+}
+
+// Bytes of a page in one layer.
+static uint64_t layer_page_bytes(const Model& model, const StepBuffers& b) {
+  return b.key_page_bytes + (model.arch->latent ? 0 : uint64_t(b.value_page_bytes));
 }
 
 // The arena that the largest of the possible plans needs.
@@ -50,11 +56,13 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
   StepBuffers b;
   GRETA_TRY(describe_cache(model, o, &b));
   b.step = piece(step_state_bytes(o.sequences, plan.pages_per_sequence));
-  b.rope = piece(rope_table_bytes(model.shape, plan.context));
+  for (uint32_t i = 0; i < model.shape.rope_tables; ++i) b.rope[i] = piece(rope_table_bytes(model.shape, plan.context));
   b.token_log = piece(uint64_t(plan.pages) * kPageTokens * sizeof(uint32_t));
   b.readback = piece(uint64_t(kMaxStepTokens) * model.shape.vocab * sizeof(float));
-  for (uint32_t l = 0; l < model.shape.layers; ++l)
-    b.cache.push_back({piece(uint64_t(plan.pages) * b.key_page_bytes), piece(uint64_t(plan.pages) * b.value_page_bytes)});
+  for (uint32_t l = 0; l < model.shape.layers; ++l) {
+    const Slice keys = piece(uint64_t(plan.pages) * b.key_page_bytes);
+    b.cache.push_back({keys, model.arch->latent ? keys : piece(uint64_t(plan.pages) * b.value_page_bytes)});
+  }
   *out = 0;
   for (uint32_t tokens : kTokenBuckets) {
     if (tokens > plan.step_tokens) break;
@@ -77,14 +85,14 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
   p->context = context;
   p->pages_per_sequence = uint32_t(divide_up(context, kPageTokens));
   p->pages = uint32_t(divide_up(o.cache_tokens ? o.cache_tokens : context, kPageTokens));
-  const uint64_t page = uint64_t(b.key_page_bytes) + b.value_page_bytes;
+  const uint64_t page = layer_page_bytes(model, b);
   uint64_t keys_and_values = 0;
   if (!checked_multiply(page * s.layers, p->pages, &keys_and_values))
     return fail(Code::Argument, "a cache of %u pages in %u layers does not fit 64 bits", p->pages, s.layers);
   p->cache_bytes = keys_and_values + round_up(uint64_t(p->pages) * kPageTokens * sizeof(uint32_t), 256);
   const uint64_t state = step_state_bytes(o.sequences, p->pages_per_sequence);
   const uint64_t rows = std::min(o.output_rows, p->step_tokens);
-  p->tables_bytes = 2 * state + rope_table_bytes(s, context) + rows * s.vocab * sizeof(float) +
+  p->tables_bytes = 2 * state + s.rope_tables * rope_table_bytes(s, context) + rows * s.vocab * sizeof(float) +
                     kMaxStepSequences * sizeof(uint32_t);
   return plan_arena(model, o, *p, &p->arena_bytes);
 }
@@ -102,7 +110,7 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, uint64_t fre
     return fail(Code::Argument, "step_tokens is %u, at most %u", o.step_tokens, kMaxStepTokens);
 
   ExecutorPlan p;
-  const uint64_t wanted = o.step_tokens ? o.step_tokens : kStepOperations / std::max<uint64_t>(1, model.store.parameters());
+  const uint64_t wanted = o.step_tokens ? o.step_tokens : kStepOperations / std::max<uint64_t>(1, model.store.token_parameters());
   const bool chosen = o.step_tokens || !model.device->info().cpu_type;
   const uint32_t limit = chosen ? (o.step_tokens ? o.step_tokens : kMaxStepTokens) : uint32_t(std::clamp<uint64_t>(wanted, 32, 512));
   p.step_tokens = 1;
@@ -156,7 +164,8 @@ Status Executor::allocate() {
   const uint64_t state = step_state_bytes(options_.sequences, plan_.pages_per_sequence);
   GRETA_TRY(step_.allocate(device, state, Memory::Device));
   GRETA_TRY(host_step_.allocate(device, state, Memory::Upload));
-  GRETA_TRY(rope_.allocate(device, rope_table_bytes(s, plan_.context), Memory::Device));
+  const uint64_t rope_bytes = rope_table_bytes(s, plan_.context);
+  GRETA_TRY(rope_.allocate(device, s.rope_tables * rope_bytes, Memory::Device));
   GRETA_TRY(token_log_.allocate(device, round_up(uint64_t(plan_.pages) * kPageTokens * sizeof(uint32_t), 256), Memory::Device));
   GRETA_TRY(readback_.allocate(device, uint64_t(std::min(options_.output_rows, plan_.step_tokens)) * s.vocab * sizeof(float), Memory::Readback));
   GRETA_TRY(sampled_.allocate(device, kMaxStepSequences * sizeof(uint32_t), Memory::Readback));
@@ -164,21 +173,25 @@ Status Executor::allocate() {
 
   GRETA_TRY(describe_cache(model_, options_, &buffers_));
   buffers_.step = step_.all();
-  buffers_.rope = rope_.all();
+  for (uint32_t i = 0; i < s.rope_tables; ++i) buffers_.rope[i] = rope_.slice(i * rope_bytes, rope_bytes);
   buffers_.token_log = token_log_.all();
   buffers_.readback = readback_.all();
   const uint64_t keys = uint64_t(plan_.pages) * buffers_.key_page_bytes;
   const uint64_t values = uint64_t(plan_.pages) * buffers_.value_page_bytes;
-  cache_ = std::make_unique<Pool>(device, std::min(kMaxArenaBytes, s.layers * (round_up(keys, 256) + round_up(values, 256))));
+  const bool latent = model_.arch->latent;
+  const uint64_t layer_bytes = round_up(keys, 256) + (latent ? 0 : round_up(values, 256));
+  cache_ = std::make_unique<Pool>(device, std::min(kMaxArenaBytes, s.layers * layer_bytes));
   buffers_.cache.resize(s.layers);
   for (StepBuffers::Cache& layer : buffers_.cache) {
     GRETA_TRY(cache_->take(keys, &layer.keys));
-    GRETA_TRY(cache_->take(values, &layer.values));
+    if (latent) layer.values = layer.keys;
+    else GRETA_TRY(cache_->take(values, &layer.values));
   }
 
-  // The rope table goes up through a host copy; the state starts as zeros.
-  std::vector<float> table(uint64_t(plan_.context) * s.rope_width);
-  fill_rope_table(s, model_.weights().rope_factors, plan_.context, table.data());
+  // The rope tables go up through a host copy; the state starts as zeros.
+  std::vector<float> table(uint64_t(plan_.context) * s.rope_width * s.rope_tables);
+  for (uint32_t i = 0; i < s.rope_tables; ++i)
+    fill_rope_table(s, model_.weights(), i, plan_.context, table.data() + i * rope_bytes / sizeof(float));
   Staging staging;
   GRETA_TRY(staging.open(device, 1 << 20));
   GRETA_TRY(staging.upload(rope_.all(), [](void* context, uint64_t offset, void* host, uint64_t bytes) {

@@ -20,7 +20,7 @@ Status describe_model(Source&& source, Device& device, bool exact, const Log& lo
   GRETA_TRY(m.tokenizer->open(m.gguf, log));
   if (m.tokenizer->size() > m.shape.vocab)
     return fail(Code::File, "%s: a vocabulary of %u tokens, but %s has %u rows", m.gguf.name(), m.tokenizer->size(),
-                m.arch->tensors.token_embedding, m.shape.vocab);
+                m.arch->tensors.token_embedding.text, m.shape.vocab);
   return {};
 }
 

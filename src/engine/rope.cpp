@@ -1,21 +1,57 @@
 #include "engine/rope.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace greta {
 
-void fill_rope_table(const Shape& shape, const std::vector<float>& factors, uint32_t context, float* table) {
-  const uint32_t pairs = shape.rope_width / 2;
+namespace {
+
+using Kind = RopeScaling::Kind;
+
+// The pair that turns `turns` times within the original context.
+double pair_of_turns(const RopeTable& rope, uint32_t width, double turns) {
+  const double length = rope.scaling.original_context / (turns * 2 * M_PI);
+  return width * std::log(length) / (2 * std::log(double(rope.base)));
+}
+
+// Between the plain frequency, for pairs that turn often within the original context, and the slowed one.
+double yarn_frequency(const RopeTable& rope, uint32_t width, uint32_t pair, double plain) {
+  const RopeScaling& scaling = rope.scaling;
+  double low = pair_of_turns(rope, width, scaling.beta_fast), high = pair_of_turns(rope, width, scaling.beta_slow);
+  if (scaling.whole_range) low = std::floor(low), high = std::ceil(high);
+  low = std::max(low, 0.0);
+  high = std::min(high, width - 1.0);
+  const double ramp = std::clamp((pair - low) / std::max(0.001, high - low), 0.0, 1.0);
+  const double kept = (1 - ramp) * double(scaling.extrapolation);
+  return plain / double(scaling.factor) * (1 - kept) + plain * kept;
+}
+
+const std::vector<float>& factors_of(const Shape& shape, const Weights& weights, uint32_t context) {
+  const RopeScaling& scaling = shape.rope[0].scaling;
+  if (scaling.kind != Kind::Long) return weights.rope_factors;
+  return context > scaling.original_context ? weights.long_factors : weights.short_factors;
+}
+
+}  // namespace
+
+void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index, uint32_t context, float* table) {
+  const RopeTable& rope = shape.rope[index];
+  const uint32_t width = shape.rope_width, pairs = width / 2;
+  const std::vector<float>& factors = factors_of(shape, weights, context);
   std::vector<double> frequency(pairs);
   for (uint32_t i = 0; i < pairs; ++i) {
-    frequency[i] = std::pow(double(shape.rope_base), -2.0 * i / shape.rope_width) / double(shape.rope_scale);
-    if (!factors.empty()) frequency[i] /= double(factors[i]);
+    frequency[i] = std::pow(double(rope.base), -2.0 * i / width);
+    if (rope.scaling.kind == Kind::Linear) frequency[i] /= double(rope.scaling.factor);
+    if (rope.scaling.kind == Kind::Yarn) frequency[i] = yarn_frequency(rope, width, i, frequency[i]);
+    if (rope.factors && !factors.empty()) frequency[i] /= double(factors[i]);
   }
+  const double size = double(rope.scaling.attention_factor);
   for (uint32_t position = 0; position < context; ++position)
     for (uint32_t i = 0; i < pairs; ++i) {
       const double angle = position * frequency[i];
-      *table++ = float(std::cos(angle));
-      *table++ = float(std::sin(angle));
+      *table++ = float(std::cos(angle) * size);
+      *table++ = float(std::sin(angle) * size);
     }
 }
 

@@ -11,119 +11,152 @@ constexpr uint64_t kReadBytes = 16 << 20;  // between two calls of progress
 
 static bool is_cpu_with_maps(const DeviceInfo& info) { return info.cpu_type && info.unified_memory; }
 
-Status TensorStore::find(const Gguf& gguf, const char* name, Tensor* out, uint64_t depth, uint64_t n,
-                         bool multiplied, const RowFilter& filter) {
+// The file's tensor has the shape that is wanted of it, and is placed.
+Status TensorStore::find(const Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter) {
   const GgufTensor* source = gguf.find_tensor(name);
-  if (!source) return fail(Code::File, "%s: no tensor %s", gguf.name(), name);
-  const uint64_t rows = n ? n : 1;
-  if (source->ne[0] != depth || source->ne[1] != rows || source->ne[2] != 1 || source->ne[3] != 1)
-    return fail(Code::File, "%s: %s has shape [%llu, %llu, %llu, %llu], expected [%llu, %llu]", gguf.name(), name,
+  if (!source) return wanted.name.optional ? Status{} : fail(Code::File, "%s: no tensor %s", gguf.name(), name);
+  const uint64_t rows = wanted.rows ? wanted.rows : wanted.n;
+  if (source->ne[0] != wanted.depth || source->ne[1] != rows || source->ne[2] != wanted.count || source->ne[3] != 1)
+    return fail(Code::File, "%s: %s has shape [%llu, %llu, %llu, %llu], expected [%llu, %llu, %llu]", gguf.name(), name,
                 (unsigned long long)source->ne[0], (unsigned long long)source->ne[1],
-                (unsigned long long)source->ne[2], (unsigned long long)source->ne[3], (unsigned long long)depth,
-                (unsigned long long)rows);
-  if (rows > UINT32_MAX || depth > UINT32_MAX)
-    return fail(Code::Unsupported, "%s: %s has %llu rows, at most %u", gguf.name(), name, (unsigned long long)rows,
-                UINT32_MAX);
-  if (n == 0 && source->type != QuantType::f32)
+                (unsigned long long)source->ne[2], (unsigned long long)source->ne[3], (unsigned long long)wanted.depth,
+                (unsigned long long)rows, (unsigned long long)wanted.count);
+  if (rows > UINT32_MAX || wanted.depth > UINT32_MAX || rows * wanted.count > UINT32_MAX)
+    return fail(Code::Unsupported, "%s: %s has %llu rows, at most %u", gguf.name(), name,
+                (unsigned long long)(rows * wanted.count), UINT32_MAX);
+  if (wanted.use == Use::Vector && source->type != QuantType::f32)
     return fail(Code::Unsupported, "%s: %s has type %s, expected f32", gguf.name(), name,
                 quant_info(source->type).name);
   if (source->offset % 4)
     return fail(Code::Unsupported, "%s: %s starts at byte %llu, expected a multiple of 4", gguf.name(), name,
                 (unsigned long long)source->offset);
+  const bool multiplied = wanted.use != Use::Embedding && wanted.use != Use::Vector;
+  Tensor* out = wanted.tensor;
   out->type = source->type;
   out->layout = multiplied ? preferred_layout(source->type, filter) : Layout::Gguf;
-  out->n = uint32_t(rows);
-  out->depth = uint32_t(depth);
-  placed_.push_back({source, out, maps_ && out->layout == Layout::Gguf});
-  if (n == 0) return {};
+  out->n = uint32_t(wanted.n);
+  out->depth = uint32_t(wanted.depth);
+  out->count = uint32_t(wanted.count);
+  const uint64_t row_bytes = quant_bytes(source->type, wanted.depth);
+  placed_.push_back({source, out, wanted.first_row * row_bytes, wanted.n * wanted.count * row_bytes,
+                     maps_ && out->layout == Layout::Gguf, wanted.use == Use::Experts});
+  if (wanted.use == Use::Vector) return {};
 
   // A type without kernels on this device is said now, with the tensor's name, not in mid-generation.
   Call call;
-  call.op = multiplied ? Op::Matmul : Op::Embed;
+  call.op = wanted.use == Use::Embedding ? Op::Embed : wanted.use == Use::Matrix ? Op::Matmul : Op::MatmulExpert;
   call.weight = *out;
-  call.width = call.vocab = uint32_t(depth);
-  call.vocab = uint32_t(rows);
+  call.width = uint32_t(wanted.depth);
+  call.vocab = uint32_t(wanted.n);
+  call.experts = call.used = uint32_t(wanted.count);
   const KernelRow* row = nullptr;
   return within(choose_row({&call, 1}, 1, filter, &row), "%s: %s", gguf.name(), name);
 }
 
-Status TensorStore::find_layer(const Gguf& gguf, const TensorNames& names, const Shape& s, uint32_t index,
+static void layer_name(TensorName name, uint32_t index, char (&out)[kMaxTensorNameBytes + 1]) {
+  snprintf(out, sizeof out, name.text, index);
+}
+
+Status TensorStore::find_layer(const Gguf& gguf, const Arch& arch, const Shape& s, uint32_t index,
                                const RowFilter& filter) {
-  const uint64_t q = uint64_t(s.heads) * s.key_width, k = uint64_t(s.kv_heads) * s.key_width;
-  const uint64_t v = uint64_t(s.kv_heads) * s.value_width, o = uint64_t(s.heads) * s.value_width;
-  Layer& layer = weights_.layers[index];
-  struct Wanted { const char* name; Tensor* tensor; uint64_t depth, n; };
-  const Wanted wanted[] = {
-      {names.attention_norm, &layer.attention_norm, s.width, 0}, {names.query, &layer.query, s.width, q},
-      {names.key, &layer.key, s.width, k},                       {names.value, &layer.value, s.width, v},
-      {names.attention_output, &layer.attention_output, o, s.width},
-      {names.ffn_norm, &layer.ffn_norm, s.width, 0},             {names.gate, &layer.gate, s.width, s.ffn_width},
-      {names.up, &layer.up, s.width, s.ffn_width},               {names.down, &layer.down, s.ffn_width, s.width},
-  };
-  for (const Wanted& w : wanted) {
-    char name[kMaxTensorNameBytes + 1];
-    snprintf(name, sizeof name, w.name, index);
-    GRETA_TRY(find(gguf, name, w.tensor, w.depth, w.n, true, filter));
+  char name[kMaxTensorNameBytes + 1];
+  layer_name(arch.tensors.query_key_value, index, name);
+  const bool fused = gguf.find_tensor(name) != nullptr;
+  for (const WantedTensor& wanted : layer_tensors(arch, s, index, fused, &weights_.layers[index])) {
+    if (!wanted.name.text) continue;
+    layer_name(wanted.name, index, name);
+    GRETA_TRY(find(gguf, name, wanted, filter));
   }
+  return {};
+}
+
+// Factors of the rotary frequencies, read at once: they go into a table that the host makes.
+Status TensorStore::find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out) {
+  const GgufTensor* factors = name.text ? gguf.find_tensor(name.text) : nullptr;
+  if (!factors) return {};
+  if (factors->type != QuantType::f32 || factors->ne[0] != pairs || factors->dims != 1)
+    return fail(Code::File, "%s: %s is %s[%llu], expected f32[%u]", gguf.name(), name.text,
+                quant_info(factors->type).name, (unsigned long long)factors->ne[0], pairs);
+  out->resize(pairs);
+  GRETA_TRY(gguf.source().read_at(factors->part, factors->offset, out->data(), factors->bytes));
+  for (float factor : *out)
+    if (!(factor > 0))
+      return fail(Code::File, "%s: %s holds %g, expected positive numbers", gguf.name(), name.text, double(factor));
   return {};
 }
 
 Status TensorStore::describe(const Gguf& gguf, const Arch& arch, const Shape& shape, const RowFilter& filter) {
   const TensorNames& names = arch.tensors;
+  Weights& w = weights_;
   const uint8_t* pages = nullptr;
   maps_ = is_cpu_with_maps(*filter.device) && const_cast<Source&>(gguf.source()).map(0, &pages).ok();
-  weights_.layers.resize(shape.layers);
-  weights_.tied = gguf.find_tensor(names.output) == nullptr;
-  GRETA_TRY(find(gguf, names.token_embedding, &weights_.token_embedding, shape.width, shape.vocab, weights_.tied,
-                 filter));
-  GRETA_TRY(find(gguf, names.output_norm, &weights_.output_norm, shape.width, 0, false, filter));
-  if (!weights_.tied) GRETA_TRY(find(gguf, names.output, &weights_.output, shape.width, shape.vocab, true, filter));
-  for (uint32_t l = 0; l < shape.layers; ++l) GRETA_TRY(find_layer(gguf, names, shape, l, filter));
+  experts_used_ = std::max(1u, shape.experts.used);
+  w.layers.resize(shape.layers);
+  w.tied = gguf.find_tensor(names.output.text) == nullptr;
+  if (w.tied && !names.output.optional) return fail(Code::File, "%s: no tensor %s", gguf.name(), names.output.text);
+  const WantedTensor whole[] = {
+      {names.token_embedding, &w.token_embedding, w.tied ? Use::Matrix : Use::Embedding, shape.width, shape.vocab},
+      {names.output_norm, &w.output_norm, Use::Vector, shape.width, 1},
+      {names.output, &w.output, Use::Matrix, shape.width, shape.vocab},
+  };
+  for (const WantedTensor& wanted : whole) GRETA_TRY(find(gguf, wanted.name.text, wanted, filter));
+  for (uint32_t l = 0; l < shape.layers; ++l) GRETA_TRY(find_layer(gguf, arch, shape, l, filter));
 
-  if (const GgufTensor* factors = gguf.find_tensor(names.rope_factors)) {
-    const uint64_t pairs = shape.rope_width / 2;
-    if (factors->type != QuantType::f32 || factors->ne[0] != pairs || factors->dims != 1)
-      return fail(Code::File, "%s: %s is %s[%llu], expected f32[%llu]", gguf.name(), names.rope_factors,
-                  quant_info(factors->type).name, (unsigned long long)factors->ne[0], (unsigned long long)pairs);
-    weights_.rope_factors.resize(pairs);
-    GRETA_TRY(gguf.source().read_at(factors->part, factors->offset, weights_.rope_factors.data(), factors->bytes));
-    for (float factor : weights_.rope_factors)
-      if (!(factor > 0))
-        return fail(Code::File, "%s: %s holds %g, expected positive numbers", gguf.name(), names.rope_factors,
-                    double(factor));
-  }
+  const uint32_t pairs = shape.rope_width / 2;
+  GRETA_TRY(find_factors(gguf, names.rope_factors, pairs, &w.rope_factors));
+  GRETA_TRY(find_factors(gguf, names.long_factors, pairs, &w.long_factors));
+  GRETA_TRY(find_factors(gguf, names.short_factors, pairs, &w.short_factors));
+  if (shape.rope[0].scaling.kind == RopeScaling::Kind::Long && (w.long_factors.empty() || w.short_factors.empty()))
+    return fail(Code::File, "%s: rope.scaling.type is \"longrope\", but %s or %s is missing", gguf.name(),
+                names.long_factors.text, names.short_factors.text);
   return {};
 }
+
+static uint64_t device_tensor_bytes(const Tensor& t) { return tensor_bytes(t.type, t.layout, t.n, t.depth, t.count); }
 
 uint64_t TensorStore::device_bytes() const {
   uint64_t bytes = 0;
   for (const Placed& p : placed_)
-    if (!p.in_place)
-      bytes += round_up(tensor_bytes(p.tensor->type, p.tensor->layout, p.tensor->n, p.tensor->depth, 1), 256);
+    if (!p.in_place) bytes += round_up(device_tensor_bytes(*p.tensor), 256);
   return bytes;
 }
 
 uint64_t TensorStore::mapped_bytes() const {
   uint64_t bytes = 0;
-  for (const Placed& p : placed_) bytes += p.in_place ? p.source->bytes : 0;
+  for (const Placed& p : placed_) bytes += p.in_place ? p.bytes : 0;
   return bytes;
 }
 
 uint64_t TensorStore::file_bytes() const {
   uint64_t bytes = 0;
-  for (const Placed& p : placed_) bytes += p.source->bytes;
+  for (const Placed& p : placed_) bytes += p.bytes;
   return bytes;
 }
 
+template <class Amount>
+uint64_t TensorStore::token_share(Amount amount) const {
+  uint64_t sum = 0;
+  for (const Placed& p : placed_) {
+    const bool gathered = p.tensor == &weights_.token_embedding && !weights_.tied;  // one row of it
+    const uint64_t all = amount(p);
+    sum += gathered ? all / p.tensor->n : p.routed ? all / p.tensor->count * experts_used_ : all;
+  }
+  return sum;
+}
+
 uint64_t TensorStore::token_bytes() const {
-  const Tensor& embedding = weights_.token_embedding;
-  const uint64_t all = quant_bytes(embedding.type, uint64_t(embedding.n) * embedding.depth);
-  return weights_.tied ? file_bytes() : file_bytes() - all + all / embedding.n;  // untied: one row is gathered
+  return token_share([](const Placed& p) { return p.bytes; });
+}
+
+static uint64_t values_of(const Tensor& tensor) { return uint64_t(tensor.n) * tensor.depth * tensor.count; }
+
+uint64_t TensorStore::token_parameters() const {
+  return token_share([](const Placed& p) { return values_of(*p.tensor); });
 }
 
 uint64_t TensorStore::parameters() const {
   uint64_t count = 0;
-  for (const Placed& p : placed_) count += uint64_t(p.tensor->n) * p.tensor->depth;
+  for (const Placed& p : placed_) count += values_of(*p.tensor);
   return count;
 }
 
@@ -173,12 +206,12 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
   for (const Placed& placed : placed_) {
     const GgufTensor& from = *placed.source;
     if (placed.in_place) {
-      placed.tensor->slice = mapped_[from.part]->slice(from.offset, from.bytes);
+      placed.tensor->slice = mapped_[from.part]->slice(from.offset + placed.offset, placed.bytes);
       if (read_now) GRETA_TRY(read_in_place(placed.tensor->slice, &meter));
     } else {
       GRETA_TRY(within(load_copied(gguf, device, filter, placed), "%.*s", int(from.name.size()), from.name.data()));
     }
-    if (!placed.in_place || !read_now) GRETA_TRY(meter.advance(from.bytes));
+    if (!placed.in_place || !read_now) GRETA_TRY(meter.advance(placed.bytes));
   }
   if (weights_.tied) weights_.output = weights_.token_embedding;
   return {};
@@ -192,39 +225,52 @@ Status fill_from_file(void* context, uint64_t offset, void* host, uint64_t bytes
 }
 }  // namespace
 
-// Uploads a tensor, by whole row groups where it is repacked on the way.
+// Uploads a tensor, by whole row groups of each of its matrices where it is repacked on the way.
 Status TensorStore::load_copied(Gguf& gguf, Device& device, const RowFilter& filter, const Placed& placed) {
   Tensor& tensor = *placed.tensor;
-  const uint64_t bytes = tensor_bytes(tensor.type, tensor.layout, tensor.n, tensor.depth, 1);
-  GRETA_TRY(pool_->take(bytes, &tensor.slice));
-  Tensor from = tensor;
-  from.layout = Layout::Gguf;
-  if (maps_) {
-    from.slice = mapped_[placed.source->part]->slice(placed.source->offset, placed.source->bytes);
-    return pack(device, filter, from, tensor);
+  GRETA_TRY(pool_->take(device_tensor_bytes(tensor), &tensor.slice));
+  if (tensor.layout != Layout::Gguf) {
+    for (uint32_t matrix = 0; matrix < tensor.count; ++matrix)
+      GRETA_TRY(load_packed(gguf, device, filter, placed, matrix));
+    return {};
   }
   Staging staging;
   GRETA_TRY(staging.open(device, kStagingBytes));
-  FileRange range{&gguf.source(), placed.source->part, placed.source->offset};
-  if (tensor.layout == Layout::Gguf) {
-    GRETA_TRY(staging.upload(tensor.slice, fill_from_file, &range));
-    return staging.finish();
-  }
+  FileRange range{&gguf.source(), placed.source->part, placed.source->offset + placed.offset};
+  GRETA_TRY(staging.upload(tensor.slice, fill_from_file, &range));
+  return staging.finish();
+}
+
+Status TensorStore::load_packed(Gguf& gguf, Device& device, const RowFilter& filter, const Placed& placed,
+                                uint32_t matrix) {
+  const Tensor& tensor = *placed.tensor;
   const uint64_t row_bytes = quant_bytes(tensor.type, tensor.depth);
+  const uint64_t file_at = placed.source->offset + placed.offset + matrix * tensor.n * row_bytes;
+  const uint64_t packed_at = tensor.slice.offset + tensor_bytes(tensor.type, tensor.layout, tensor.n, tensor.depth, matrix);
+  Tensor from = tensor, to = tensor;
+  from.layout = Layout::Gguf;
+  from.count = to.count = 1;
+  const auto part = [&](uint32_t first, uint32_t rows) {  // of the packed matrix
+    return Slice{tensor.slice.buffer, packed_at + tensor_bytes(tensor.type, tensor.layout, first, tensor.depth, 1),
+                 tensor_bytes(tensor.type, tensor.layout, rows, tensor.depth, 1)};
+  };
+  if (maps_) {
+    from.slice = mapped_[placed.source->part]->slice(file_at, tensor.n * row_bytes);
+    to.slice = part(0, tensor.n);
+    return pack(device, filter, from, to);
+  }
+  Staging staging;
+  GRETA_TRY(staging.open(device, kStagingBytes));
+  FileRange range{&gguf.source(), placed.source->part, file_at};
   const uint64_t group_bytes = kPackRows * row_bytes;
   const uint32_t groups = uint32_t(std::max<uint64_t>(1, kStagingBytes / group_bytes));
   DeviceMemory raw;
-  GRETA_TRY(raw.allocate(device, std::min<uint64_t>(groups * group_bytes, placed.source->bytes), Memory::Device));
+  GRETA_TRY(raw.allocate(device, std::min<uint64_t>(groups * group_bytes, tensor.n * row_bytes), Memory::Device));
   for (uint32_t n = 0; n < tensor.n; n += groups * kPackRows) {
-    const uint32_t rows = std::min(groups * kPackRows, tensor.n - n);
-    const uint64_t packed_at = tensor_bytes(tensor.type, tensor.layout, n, tensor.depth, 1);
-    range.offset = placed.source->offset + n * row_bytes;
-    from.n = rows;
-    from.slice = raw.slice(0, rows * row_bytes);
-    Tensor to = tensor;
-    to.n = rows;
-    to.slice = {tensor.slice.buffer, tensor.slice.offset + packed_at,
-                tensor_bytes(tensor.type, tensor.layout, rows, tensor.depth, 1)};
+    from.n = to.n = std::min(groups * kPackRows, tensor.n - n);
+    from.slice = raw.slice(0, from.n * row_bytes);
+    to.slice = part(n, to.n);
+    range.offset = file_at + n * row_bytes;
     GRETA_TRY(staging.upload(from.slice, fill_from_file, &range));
     GRETA_TRY(staging.finish());
     GRETA_TRY(pack(device, filter, from, to));

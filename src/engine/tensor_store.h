@@ -6,20 +6,9 @@
 #pragma once
 #include <memory>
 
-#include "engine/shape.h"
+#include "engine/weights.h"
 
 namespace greta {
-
-struct Layer {
-  Tensor attention_norm, query, key, value, attention_output, ffn_norm, gate, up, down;
-};
-
-struct Weights {
-  Tensor token_embedding, output_norm, output;
-  bool tied = false;           // output is token_embedding
-  std::vector<Layer> layers;
-  std::vector<float> rope_factors;  // [rope_width / 2] or empty
-};
 
 struct LoadProgress {
   int (*call)(void* user, uint64_t done_bytes, uint64_t total_bytes) = nullptr;  // non-zero cancels
@@ -38,22 +27,28 @@ class TensorStore {
   uint64_t file_bytes() const;               // of all tensors used
   uint64_t token_bytes() const;              // that one decoded token reads
   uint64_t parameters() const;
+  uint64_t token_parameters() const;         // that one token is multiplied with: of the experts, those used
 
  private:
   struct Placed {                            // the placement table: one row for each tensor in use
     const GgufTensor* source;
     Tensor* tensor;                          // in weights_
+    uint64_t offset, bytes;                  // in the tensor's data: a part of its rows, or all
     bool in_place;                           // mapped pages serve
+    bool routed;                             // of its matrices a token is multiplied with few
   };
-  Status find(const Gguf& gguf, const char* name, Tensor* out, uint64_t depth, uint64_t n, bool multiplied,
-              const RowFilter& filter);
-  Status find_layer(const Gguf& gguf, const TensorNames& names, const Shape& shape, uint32_t index,
-                    const RowFilter& filter);
+  Status find(const Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter);
+  Status find_layer(const Gguf& gguf, const Arch& arch, const Shape& shape, uint32_t index, const RowFilter& filter);
+  Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);
+  template <class Amount>
+  uint64_t token_share(Amount amount) const;  // sum over tensors, of experts only those used
   Status load_copied(Gguf& gguf, Device& device, const RowFilter& filter, const Placed& placed);
+  Status load_packed(Gguf& gguf, Device& device, const RowFilter& filter, const Placed& placed, uint32_t matrix);
   Status pack(Device& device, const RowFilter& filter, const Tensor& from, const Tensor& to);
 
   Weights weights_;
   std::vector<Placed> placed_;
+  uint32_t experts_used_ = 1;
   bool maps_ = false;                        // the device reads mapped pages
   std::vector<std::unique_ptr<DeviceMemory>> mapped_;  // one for each part of the file
   std::unique_ptr<Pool> pool_;

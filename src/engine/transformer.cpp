@@ -19,6 +19,25 @@ uint32_t output_bucket(uint32_t outputs, uint32_t tokens) {
 
 namespace {
 
+// Calls one after the other, so that neighbours may be fused.
+class Calls {
+ public:
+  static constexpr uint32_t kMost = 8;
+  Calls() = default;
+  Calls(std::initializer_list<Call> calls) {
+    for (const Call& call : calls) *this += call;
+  }
+  Calls& operator+=(const Call& call) {
+    calls_[count_++] = call;
+    return *this;
+  }
+  std::span<const Call> all() const { return {calls_, count_}; }
+
+ private:
+  Call calls_[kMost];
+  uint32_t count_ = 0;
+};
+
 // Makes calls with the operands that all of a step's calls share.
 struct Builder {
   const Arch& arch;
@@ -38,22 +57,23 @@ struct Builder {
     c.slot[kStep] = b.step;
     return c;
   }
-  Call norm(const Tensor& gain, const Slice& x, const Slice& y) const {
+  Call norm(const Tensor& gain, const Slice& x, const Slice& y, uint32_t heads = 1) const {
     Call c = call(Op::Norm, x, y);
     c.weight = gain;
-    c.width = s.width;
-    c.heads = 1;
+    c.width = gain.depth;
+    c.heads = heads;
     c.epsilon = s.epsilon;
     return c;
   }
-  Call matmul(const Tensor& weight, const Slice& x, const Slice& y) const {
+  Call matmul(const Tensor& weight, const Slice& x, const Slice& y, const Tensor& bias = {}) const {
     Call c = call(Op::Matmul, x, y);
     c.weight = weight;
+    c.slot[kBias] = bias.slice;
     return c;
   }
-  Call rope(const Slice& x, uint32_t heads) const {
+  Call rope(const LayerShape& layer, const Slice& x, uint32_t heads) const {
     Call c = call(Op::Rope, x, x);
-    c.slot[kTable] = b.rope;
+    c.slot[kTable] = b.rope[layer.rope_table];
     c.heads = heads;
     c.width = s.key_width;
     c.rope_width = s.rope_width;
@@ -69,71 +89,206 @@ struct Builder {
     c.cache_type = type;
     return c;
   }
-  Call attention(const Slice& q, const Slice& y, const StepBuffers::Cache& cache) const {
+  Call attention(const LayerShape& shape, const Layer& layer, const Slice& q, const Slice& y,
+                 const StepBuffers::Cache& cache) const {
     Call c = call(Op::Attention, q, y);
     c.slot[kPool] = cache.keys;
     c.slot[kPool2] = cache.values;
+    c.slot[kTable] = layer.sinks.slice;
     c.heads = s.heads;
     c.kv_heads = s.kv_heads;
     c.width = s.key_width;
     c.value_width = s.value_width;
+    c.y_stride = arch.latent ? s.key_width : 0;
     c.page_bytes = b.key_page_bytes;
     c.value_page_bytes = b.value_page_bytes;
     c.cache_type = b.key_type;
     c.value_cache_type = b.value_type;
-    c.scale = 1.0f / std::sqrt(float(s.key_width));
+    c.scale = s.attention_scale;
+    c.softcap = s.attention_softcap;
+    c.window = shape.window;
     return c;
   }
-  Call gate(const Slice& gate, const Slice& up) const {
+  Call gate(const Slice& gate, const Slice& up, uint32_t width) const {
     Call c = call(Op::Gate, gate, gate);
     c.slot[kX2] = up;
-    c.width = s.ffn_width;
+    c.width = width;
     c.activation = uint32_t(arch.activation);
     return c;
   }
-  Call add(const Slice& residual, const Slice& x) const {
-    Call c = call(Op::Add, residual, residual);
+  Call add(const Slice& to, const Slice& x, float scale) const {
+    Call c = call(Op::Add, to, to);
     c.slot[kX2] = x;
     c.width = s.width;
+    c.scale = scale;
     return c;
   }
-  Status emit(std::initializer_list<Call> calls) {
-    return graph.add({calls.begin(), calls.size()}, key.tokens);
+  // Slot j of x, or x itself, times the matrix of expert ids[j], or without ids of head j.
+  Call matmul_each(const Tensor& weight, const Slice& x, const Slice& ids, const Slice& y, uint32_t slots,
+                   uint32_t x_slots) const {
+    Call c = call(Op::MatmulExpert, x, y);
+    c.weight = weight;
+    c.slot[kX2] = ids;
+    c.experts = weight.count;
+    c.used = slots;
+    c.x_slots = x_slots;
+    return c;
+  }
+  Status emit(const Calls& calls) { return graph.add(calls.all(), key.tokens); }
+
+  // h += scale * norm(x), where x is what `last` makes of the block; no norm where there is none.
+  Status leave(Calls last, const Tensor& post_norm, const Slice& x, const Slice& h) {
+    if (there(post_norm)) {
+      GRETA_TRY(emit(last));
+      last = {norm(post_norm, x, x)};
+    }
+    return emit(last += add(h, x, s.residual_scale));
+  }
+  // The norm before a block, and where its result lies: h itself without one.
+  Calls enter(const Tensor& gain, const Slice& h, Slice* x) {
+    *x = h;
+    if (!there(gain)) return {};
+    *x = rows(s.width);
+    return {norm(gain, h, *x)};
   }
 
-  // h += attention(norm(h)): two barriers and one for the residual in decode.
-  Status attention_block(const Layer& layer, const StepBuffers::Cache& cache, const Slice& h) {
-    const Slice normed = rows(s.width);
+  Status attention_block(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache, const Slice& h) {
+    Slice x;
+    const Calls before = enter(layer.attention_norm, h, &x);
     const Slice q = rows(uint64_t(s.heads) * s.key_width), k = rows(uint64_t(s.kv_heads) * s.key_width);
     const Slice v = rows(uint64_t(s.kv_heads) * s.value_width);
     const Slice attended = rows(uint64_t(s.heads) * s.value_width), projected = rows(s.width);
-    const Call n = norm(layer.attention_norm, h, normed);
-    GRETA_TRY(emit({n, matmul(layer.query, normed, q), rope(q, s.heads)}));
-    GRETA_TRY(emit({n, matmul(layer.key, normed, k), rope(k, s.kv_heads),
-                    kv_write(k, cache.keys, s.key_width, b.key_page_bytes, b.key_type)}));
-    GRETA_TRY(emit({n, matmul(layer.value, normed, v),
-                    kv_write(v, cache.values, s.value_width, b.value_page_bytes, b.value_type)}));
-    GRETA_TRY(emit({attention(q, attended, cache)}));
-    return emit({matmul(layer.attention_output, attended, projected), add(h, projected)});
+    const uint32_t normed_heads = arch.norm_all_heads ? 1 : s.heads, normed_kv_heads = arch.norm_all_heads ? 1 : s.kv_heads;
+
+    Calls queries = before, keys = before, values = before;
+    queries += matmul(layer.query, x, q, layer.query_bias);
+    keys += matmul(layer.key, x, k, layer.key_bias);
+    values += matmul(layer.value, x, v, layer.value_bias);
+    if (there(layer.query_norm)) queries += norm(layer.query_norm, q, q, normed_heads);
+    if (there(layer.key_norm)) keys += norm(layer.key_norm, k, k, normed_kv_heads);
+    if (shape.rope_table != kNoRope) {
+      queries += rope(shape, q, s.heads);
+      keys += rope(shape, k, s.kv_heads);
+    }
+    keys += kv_write(k, cache.keys, s.key_width, b.key_page_bytes, b.key_type);
+    values += kv_write(v, cache.values, s.value_width, b.value_page_bytes, b.value_type);
+    for (const Calls& calls : {queries, keys, values}) GRETA_TRY(emit(calls));
+    GRETA_TRY(emit({attention(shape, layer, q, attended, cache)}));
+    return leave({matmul(layer.attention_output, attended, projected, layer.attention_output_bias)},
+                 layer.post_attention_norm, projected, h);
   }
 
-  // h += down(activation(gate(norm(h))) * up(norm(h)))
+  // DeepSeek-V2, arXiv 2405.04434, with the matrices that would make a head's key and value from the latent
+  // moved to the query and the result: one cached head [latent | rotated] serves all.
+  Status latent_block(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache, const Slice& h) {
+    const uint32_t head = s.latent.plain + s.rope_width;
+    const auto from = [](const Slice& slice, uint64_t values) {
+      return Slice{slice.buffer, slice.offset + values * sizeof(float), slice.bytes - values * sizeof(float)};
+    };
+    const Slice x = rows(s.width), q = rows(uint64_t(s.heads) * head), query = rows(uint64_t(s.heads) * s.key_width);
+    const Slice k = rows(s.key_width), attended = rows(uint64_t(s.heads) * s.value_width);
+    const Slice y = rows(uint64_t(s.heads) * s.latent.value), projected = rows(s.width);
+    GRETA_TRY(emit({norm(layer.attention_norm, h, x)}));
+    if (there(layer.query_down)) {
+      const Slice low = rows(s.latent.query_width);
+      GRETA_TRY(emit({matmul(layer.query_down, x, low)}));
+      GRETA_TRY(emit({norm(layer.query_down_norm, low, low), matmul(layer.query_up, low, q)}));
+    } else {
+      GRETA_TRY(emit({matmul(layer.query, x, q)}));
+    }
+    Call absorbed = matmul_each(layer.key_up, q, {}, query, s.heads, s.heads);
+    absorbed.x_stride = head;
+    absorbed.y_stride = s.key_width;
+    Call turned = rope(shape, from(q, s.latent.plain), s.heads);
+    turned.slot[kY] = from(query, s.latent.width);
+    turned.x_stride = head;
+    turned.y_stride = s.key_width;
+    Call normed = norm(layer.latent_norm, k, k);
+    normed.x_stride = normed.y_stride = s.key_width;
+    Call turned_key = rope(shape, from(k, s.latent.width), 1);
+    GRETA_TRY(emit({absorbed, turned}));
+    GRETA_TRY(emit({matmul(layer.latent, x, k)}));
+    GRETA_TRY(emit({normed, turned_key, kv_write(k, cache.keys, s.key_width, b.key_page_bytes, b.key_type)}));
+    GRETA_TRY(emit({attention(shape, layer, query, attended, cache)}));
+    GRETA_TRY(emit({matmul_each(layer.value_up, attended, {}, y, s.heads, s.heads)}));
+    return leave({matmul(layer.attention_output, y, projected)}, layer.post_attention_norm, projected, h);
+  }
+
+  // y = down(activation(gate(x)) * up(x)), of `width` hidden values; all but the last call are emitted.
+  Status dense(Calls before, const Tensor& gate_w, const Tensor& up_w, const Tensor& down_w, const Slice& x,
+               const Slice& y, Call* last) {
+    const Slice g = rows(gate_w.n), u = rows(gate_w.n);
+    before += matmul(gate_w, x, g);
+    before += matmul(up_w, x, u);
+    GRETA_TRY(emit(before += gate(g, u, gate_w.n)));
+    *last = matmul(down_w, g, y);
+    return {};
+  }
+
   Status ffn_block(const Layer& layer, const Slice& h) {
-    const Slice normed = rows(s.width), g = rows(s.ffn_width), u = rows(s.ffn_width), d = rows(s.width);
-    GRETA_TRY(emit({norm(layer.ffn_norm, h, normed), matmul(layer.gate, normed, g), matmul(layer.up, normed, u),
-                    gate(g, u)}));
-    return emit({matmul(layer.down, g, d), add(h, d)});
+    Slice x;
+    const Calls before = enter(layer.ffn_norm, h, &x);
+    const Slice y = rows(s.width);
+    Call last;
+    GRETA_TRY(dense(before, layer.gate, layer.up, layer.down, x, y, &last));
+    return leave({last}, layer.post_ffn_norm, y, h);
+  }
+
+  Status expert_block(const Layer& layer, const Slice& h) {
+    const Experts& e = s.experts;
+    Slice x;
+    GRETA_TRY(emit(enter(layer.ffn_norm, h, &x)));
+    const uint64_t slots = uint64_t(e.used) * e.width;
+    const Slice logits = rows(e.count), ids = rows(e.used), weights = rows(e.used), g = rows(slots), u = rows(slots);
+    const Slice d = rows(uint64_t(e.used) * s.width), y = rows(s.width);
+    Call route = call(Op::Route, logits, ids);
+    route.slot[kY2] = weights;
+    route.slot[kBias] = layer.choice_bias.slice;
+    route.experts = e.count;
+    route.used = e.used;
+    route.normalise = e.normalise;
+    route.gating = e.gating;
+    route.groups = e.groups;
+    route.groups_used = e.groups_used;
+    route.scale = e.scale;
+    Call gate_each = matmul_each(layer.expert_gate, x, ids, g, e.used, 1);
+    gate_each.slot[kBias] = layer.expert_gate_bias.slice;
+    Call up_each = matmul_each(layer.expert_up, x, ids, u, e.used, 1);
+    up_each.slot[kBias] = layer.expert_up_bias.slice;
+    Call down_each = matmul_each(layer.expert_down, g, ids, d, e.used, e.used);
+    down_each.slot[kBias] = layer.expert_down_bias.slice;
+    Call combine = call(Op::Combine, d, y);
+    combine.slot[kX2] = weights;
+    combine.width = s.width;
+    combine.used = e.used;
+    GRETA_TRY(emit({matmul(layer.router, x, logits, layer.router_bias), route}));
+    GRETA_TRY(emit({gate_each, up_each, gate(g, u, uint32_t(slots)), down_each, combine}));
+    if (!there(layer.shared_gate)) return leave({}, layer.post_ffn_norm, y, h);
+    const Slice shared = rows(s.width);
+    Call last;
+    GRETA_TRY(dense({}, layer.shared_gate, layer.shared_up, layer.shared_down, x, shared, &last));
+    return leave({last, add(y, shared, 1)}, layer.post_ffn_norm, y, h);
   }
 
   // Logits of the output rows only: nobody asked for the others.
   Status head(const Weights& weights, const Slice& h) {
     const Slice normed = rows(s.width, key.outputs), logits = rows(s.vocab, key.outputs);
-    Call n = norm(weights.output_norm, h, normed);
-    n.rows_of = kRowsGather;
-    Call m = matmul(weights.tied ? weights.token_embedding : weights.output, normed, logits);
-    m.rows_of = kRowsOutputs;
-    const Call both[] = {n, m};
-    GRETA_TRY(graph.add(both, key.outputs));
+    Calls calls = {norm(weights.output_norm, h, normed),
+                   matmul(weights.tied ? weights.token_embedding : weights.output, normed, logits)};
+    Calls gathered;
+    for (Call c : calls.all()) {
+      c.rows_of = c.op == Op::Norm ? kRowsGather : kRowsOutputs;
+      gathered += c;
+    }
+    GRETA_TRY(graph.add(gathered.all(), key.outputs));
+    if (s.final_softcap > 0 || s.logit_scale != 1) {
+      Call c = call(Op::Softcap, logits, logits);
+      c.width = s.vocab;
+      c.softcap = s.final_softcap;
+      c.scale = s.logit_scale;
+      c.rows_of = kRowsOutputs;
+      GRETA_TRY(graph.add({&c, 1}, key.outputs));
+    }
     if (key.sample) {
       Call c = call(Op::Sample, logits, {});
       c.slot[kLog] = b.token_log;
@@ -156,10 +311,14 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
   embed.slot[kLog] = buffers.token_log;
   embed.width = shape.width;
   embed.vocab = shape.vocab;
+  embed.scale = shape.embedding_scale;
   GRETA_TRY(builder.emit({embed}));
   for (uint32_t l = 0; l < shape.layers; ++l) {
-    GRETA_TRY(builder.attention_block(weights.layers[l], buffers.cache[l], h));
-    GRETA_TRY(builder.ffn_block(weights.layers[l], h));
+    const LayerShape& each = shape.each[l];
+    const Layer& layer = weights.layers[l];
+    GRETA_TRY(arch.latent ? builder.latent_block(each, layer, buffers.cache[l], h)
+                          : builder.attention_block(each, layer, buffers.cache[l], h));
+    GRETA_TRY(each.experts ? builder.expert_block(layer, h) : builder.ffn_block(layer, h));
   }
   if (key.outputs) GRETA_TRY(builder.head(weights, h));
   return graph->finish();

@@ -1,0 +1,19 @@
+// gpt-oss: experts with clamped gates, biases everywhere, an attention sink for each head, every second layer
+// sees a window, YaRN whose range is not rounded. OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", arXiv 2508.10925.
+#include "engine/arch.h"
+
+namespace greta {
+extern const Arch arch_gpt_oss;
+const Arch arch_gpt_oss = {
+    .name = "gpt-oss",
+    .rope = Rope::Halves,
+    .activation = Activation::Clamped,
+    .tensors = {.output = "output.weight",
+                .sinks = "blk.%u.attn_sinks.weight",
+                .ffn_norm = "blk.%u.post_attention_norm.weight"},
+    .window_period = 2,
+    .whole_yarn_range = false,
+    .needs_experts = true,
+    .normalise_experts = true,
+};
+}  // namespace greta

@@ -1,0 +1,109 @@
+#include "engine/weights.h"
+
+namespace greta {
+
+namespace {
+
+using List = std::vector<WantedTensor>;
+
+void add_vector(List* list, TensorName name, Tensor* tensor, uint64_t width, uint64_t rows = 1) {
+  list->push_back({name, tensor, Use::Vector, width, rows});
+}
+void add_matrix(List* list, TensorName name, Tensor* tensor, uint64_t depth, uint64_t n) {
+  list->push_back({name, tensor, Use::Matrix, depth, n});
+}
+void add_heads(List* list, TensorName name, Tensor* tensor, uint64_t depth, uint64_t n, uint64_t count) {
+  list->push_back({name, tensor, Use::Heads, depth, n, count});
+}
+void add_experts(List* list, TensorName name, Tensor* tensor, uint64_t depth, uint64_t n, uint64_t count) {
+  list->push_back({name, tensor, Use::Experts, depth, n, count});
+}
+
+void add_attention(const Arch& arch, const Shape& s, bool fused, Layer* l, List* list) {
+  const TensorNames& names = arch.tensors;
+  const uint64_t q = uint64_t(s.heads) * s.key_width, k = uint64_t(s.kv_heads) * s.key_width;
+  const uint64_t v = uint64_t(s.kv_heads) * s.value_width;
+  if (fused) {
+    list->push_back({names.query_key_value.text, &l->query, Use::Matrix, s.width, q, 1, 0, q + k + v});
+    list->push_back({names.query_key_value.text, &l->key, Use::Matrix, s.width, k, 1, q, q + k + v});
+    list->push_back({names.query_key_value.text, &l->value, Use::Matrix, s.width, v, 1, q + k, q + k + v});
+  } else {
+    add_matrix(list, names.query, &l->query, s.width, q);
+    add_matrix(list, names.key, &l->key, s.width, k);
+    add_matrix(list, names.value, &l->value, s.width, v);
+  }
+  add_vector(list, names.query_bias, &l->query_bias, q);
+  add_vector(list, names.key_bias, &l->key_bias, k);
+  add_vector(list, names.value_bias, &l->value_bias, v);
+  add_vector(list, names.query_norm, &l->query_norm, arch.norm_all_heads ? q : s.key_width);
+  add_vector(list, names.key_norm, &l->key_norm, arch.norm_all_heads ? k : s.key_width);
+  add_vector(list, names.sinks, &l->sinks, s.heads);
+  add_matrix(list, names.attention_output, &l->attention_output, uint64_t(s.heads) * s.value_width, s.width);
+}
+
+void add_latent(const Arch& arch, const Shape& s, Layer* l, List* list) {
+  const TensorNames& names = arch.tensors;
+  const Latent& latent = s.latent;
+  const uint64_t q = uint64_t(s.heads) * (latent.plain + s.rope_width);
+  if (latent.query_width) {
+    add_matrix(list, names.query_down.text, &l->query_down, s.width, latent.query_width);
+    add_vector(list, names.query_down_norm, &l->query_down_norm, latent.query_width);
+    add_matrix(list, names.query_up, &l->query_up, latent.query_width, q);
+  } else {
+    add_matrix(list, names.query, &l->query, s.width, q);
+  }
+  add_matrix(list, names.latent, &l->latent, s.width, s.key_width);
+  add_vector(list, names.latent_norm, &l->latent_norm, latent.width);
+  add_heads(list, names.key_up, &l->key_up, latent.plain, latent.width, s.heads);
+  add_heads(list, names.value_up, &l->value_up, latent.width, latent.value, s.heads);
+  add_matrix(list, names.attention_output, &l->attention_output, uint64_t(s.heads) * latent.value, s.width);
+}
+
+void add_ffn(const Arch& arch, const Shape& s, Layer* l, List* list) {
+  const TensorNames& names = arch.tensors;
+  if (names.gate_up.text) {
+    const uint64_t both = 2ull * s.ffn_width;
+    list->push_back({names.gate_up, &l->gate, Use::Matrix, s.width, s.ffn_width, 1, 0, both});
+    list->push_back({names.gate_up, &l->up, Use::Matrix, s.width, s.ffn_width, 1, s.ffn_width, both});
+  } else {
+    add_matrix(list, names.gate, &l->gate, s.width, s.ffn_width);
+    add_matrix(list, names.up, &l->up, s.width, s.ffn_width);
+  }
+  add_matrix(list, names.down, &l->down, s.ffn_width, s.width);
+}
+
+void add_expert_layer(const Arch& arch, const Shape& s, Layer* l, List* list) {
+  const TensorNames& names = arch.tensors;
+  const Experts& e = s.experts;
+  add_matrix(list, names.router, &l->router, s.width, e.count);
+  add_vector(list, names.router_bias, &l->router_bias, e.count);
+  add_vector(list, names.choice_bias, &l->choice_bias, e.count);
+  add_experts(list, names.expert_gate, &l->expert_gate, s.width, e.width, e.count);
+  add_experts(list, names.expert_up, &l->expert_up, s.width, e.width, e.count);
+  add_experts(list, names.expert_down, &l->expert_down, e.width, s.width, e.count);
+  add_vector(list, names.expert_gate_bias, &l->expert_gate_bias, e.width, e.count);
+  add_vector(list, names.expert_up_bias, &l->expert_up_bias, e.width, e.count);
+  add_vector(list, names.expert_down_bias, &l->expert_down_bias, s.width, e.count);
+  if (!e.shared_width) return;
+  add_matrix(list, names.shared_gate.text, &l->shared_gate, s.width, e.shared_width);
+  add_matrix(list, names.shared_up.text, &l->shared_up, s.width, e.shared_width);
+  add_matrix(list, names.shared_down.text, &l->shared_down, e.shared_width, s.width);
+}
+
+}  // namespace
+
+std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, uint32_t index, bool fused_query,
+                                        Layer* layer) {
+  const TensorNames& names = arch.tensors;
+  List list;
+  add_vector(&list, names.attention_norm, &layer->attention_norm, shape.width);
+  arch.latent ? add_latent(arch, shape, layer, &list) : add_attention(arch, shape, fused_query, layer, &list);
+  add_vector(&list, names.attention_output_bias, &layer->attention_output_bias, shape.width);
+  add_vector(&list, names.post_attention_norm, &layer->post_attention_norm, shape.width);
+  add_vector(&list, names.ffn_norm, &layer->ffn_norm, shape.width);
+  shape.each[index].experts ? add_expert_layer(arch, shape, layer, &list) : add_ffn(arch, shape, layer, &list);
+  add_vector(&list, names.post_ffn_norm, &layer->post_ffn_norm, shape.width);
+  return list;
+}
+
+}  // namespace greta

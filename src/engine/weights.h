@@ -1,0 +1,41 @@
+// The tensors of a model by what they do, and the list of those that the file must have.
+#pragma once
+#include "engine/shape.h"
+
+namespace greta {
+
+// A tensor with n = 0 is not there: the architecture has no such part, or the file leaves it out.
+inline bool there(const Tensor& tensor) { return tensor.n != 0; }
+
+struct Layer {
+  Tensor attention_norm, query, key, value, query_bias, key_bias, value_bias, query_norm, key_norm, sinks;
+  Tensor attention_output, attention_output_bias, post_attention_norm;
+  Tensor query_down, query_down_norm, query_up, latent, latent_norm, key_up, value_up;
+  Tensor ffn_norm, gate, up, down, post_ffn_norm;
+  Tensor router, router_bias, choice_bias, expert_gate, expert_up, expert_down;
+  Tensor expert_gate_bias, expert_up_bias, expert_down_bias, shared_gate, shared_up, shared_down;
+};
+
+struct Weights {
+  Tensor token_embedding, output_norm, output;
+  bool tied = false;           // output is token_embedding
+  std::vector<Layer> layers;
+  std::vector<float> rope_factors, long_factors, short_factors;  // [rope_width / 2] or empty
+};
+
+enum class Use : uint8_t { Embedding, Matrix, Heads, Experts, Vector };  // Heads: a matrix for each head
+
+// A tensor that a step wants: rows first_row .. first_row + n - 1 of the file's tensor of this name, which
+// has `rows` of them in each of `count` matrices. A vector has rows of `depth` too, as many as experts or one.
+struct WantedTensor {
+  TensorName name;
+  Tensor* tensor;
+  Use use;
+  uint64_t depth, n, count = 1, first_row = 0, rows = 0;  // rows 0: n
+};
+
+// What layer `index` wants. fused_query: the file has query, key and value as one tensor.
+std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, uint32_t index, bool fused_query,
+                                        Layer* layer);
+
+}  // namespace greta
