@@ -1,31 +1,70 @@
 #!/usr/bin/env python3
-"""Writes unicode_tables.inc, the classes of all code points for unicode.cpp.
+"""Writes unicode_tables.inc, what unicode.cpp knows of all code points.
 
   make_unicode_tables.py > unicode_tables.inc
 
-Uses nothing but Python's own unicodedata; the file says which Unicode version that was.
-Each entry is first_code << 4 | class and holds up to the next entry's code.
+All of it is of one version of Unicode, 17.0.0: categories, White_Space, decompositions and lower case from
+the module unicodedata2 17.0.0, the script Han from the module regex (pip install unicodedata2==17.0.0 regex).
 """
-import unicodedata
+import sys
 
-CLASSES = {"Lu": 1, "Ll": 2, "Lt": 3, "Lm": 4, "Lo": 5, "M": 6, "N": 7, "P": 8, "S": 9}
+import regex
+import unicodedata2 as unicodedata
+
+UNICODE = "17.0.0"
+# enum CharClass of unicode.h; White_Space is a class of its own, whatever the category.
+CLASSES = {"C": 1, "Lu": 3, "Ll": 4, "Lt": 5, "Lm": 6, "Lo": 7, "M": 8, "Mn": 9, "Nd": 10, "Nl": 11, "N": 12,
+           "Pc": 13, "P": 14, "S": 15, "Cn": 0}
+SPACE = 2
+SURROGATES = range(0xD800, 0xE000)
+HANGUL = range(0xAC00, 0xD7A4)  # their decomposition is computed
 
 
 def char_class(code):
+    if code not in SURROGATES and regex.match(r"\p{White_Space}", chr(code)):
+        return SPACE
     category = unicodedata.category(chr(code))
-    return CLASSES.get(category, CLASSES.get(category[0], 0))
+    return CLASSES.get(category, CLASSES.get(category[0]))
 
 
-def main():
-    entries, last = [], None
+def runs(values):
+    """(code, value) wherever the value changes."""
+    last = None
+    for code, value in values:
+        if value != last:
+            yield code, value
+            last = value
+
+
+def decomposed():
+    """(code, base): the code points of the canonical decomposition but nonspacing marks, in order."""
     for code in range(0x110000):
-        here = char_class(code)
-        if here != last:
-            entries.append(code << 4 | here)
-            last = here
-    print(f"// Written by make_unicode_tables.py from Unicode {unicodedata.unidata_version}: "
-          "first code << 4 | class, sorted.")
-    print(f"constexpr uint32_t kClassStarts[{len(entries)}] = {{")
+        if code in SURROGATES or code in HANGUL:
+            continue
+        text = unicodedata.normalize("NFD", chr(code))
+        if text != chr(code):
+            bases = [each for each in text if unicodedata.category(each) != "Mn"]
+            yield from ((code, ord(base)) for base in bases)
+
+
+def lower():
+    """(code, lower case) of one code point each: U+0130, the only one with two, gets the first. Python's own
+    str.lower may be of an older Unicode; what it leaves, regex pairs."""
+    small = "".join(chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) == "Ll")
+    for code in range(0x110000):
+        category = unicodedata.category(chr(code))
+        if category in ("Cs", "Cn"):
+            continue
+        to = chr(code).lower()[0]
+        if category == "Lu" and to == chr(code):
+            to = (regex.findall(to, small, regex.IGNORECASE) or [to])[0]
+        if to != chr(code):
+            yield code, ord(to)
+
+
+def write(name, what, entries):
+    print(f"\n// {what}")
+    print(f"constexpr uint32_t {name}[{len(entries)}] = {{")
     line = "   "
     for entry in entries:
         text = f" {entry:#x},"
@@ -35,6 +74,22 @@ def main():
         line += text
     print(line)
     print("};")
+
+
+def main():
+    if unicodedata.unidata_version != UNICODE:
+        sys.exit(f"unicodedata2 is of Unicode {unicodedata.unidata_version}, expected {UNICODE}")
+    print(f"// Written by make_unicode_tables.py from Unicode {UNICODE}. All sorted.")
+    classes = runs((code, char_class(code)) for code in range(0x110000))
+    write("kClassStarts", "First code << 4 | class.", [code << 4 | value for code, value in classes])
+    han = runs((code, code not in SURROGATES and bool(regex.match(r"\p{Han}", chr(code))))
+               for code in range(0x110000))
+    write("kHanEdges", "Codes where the script Han begins and ends, in turn.", [code for code, _ in han][1:])
+    for name, what, pairs in (
+            ("Decomposed", "without nonspacing marks, one row for each that is left", list(decomposed())),
+            ("Lower", "of one code point", list(lower()))):
+        write(f"k{name}Codes", f"What has a {name.lower()} form ({what})", [code for code, _ in pairs])
+        write(f"k{name}Forms", "and the form.", [form for _, form in pairs])
 
 
 if __name__ == "__main__":

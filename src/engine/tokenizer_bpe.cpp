@@ -154,7 +154,7 @@ void BpeEncoder::merge_all(Scratch& scratch) const {
 }
 
 Status BpeEncoder::encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>* out) const {
-  if (rule_.whole_words && word.size() <= vocab_.longest_bytes()) {
+  if (rule_.has(kWholeWords) && word.size() <= vocab_.longest_bytes()) {
     scratch.mapped.clear();
     for (const char c : word) append_utf8(kByteToCode[uint8_t(c)], &scratch.mapped);
     const int32_t id = vocab_.find_plain(scratch.mapped);
@@ -180,7 +180,7 @@ Status BpeEncoder::encode_word(std::string_view word, Scratch& scratch, std::vec
 
 Status BpeEncoder::encode(std::string_view text, std::vector<int32_t>* out) const {
   std::vector<uint32_t> ends;
-  rule_.split(text, &ends);
+  split_words(rule_, text, &ends);
   Scratch scratch;
   uint32_t start = 0;
   for (const uint32_t end : ends) {
@@ -215,7 +215,7 @@ Status make_bpe_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, c
         "%s: pre-tokenizer %s is not known; text is cut as \"%s\" does, and the model may do badly",
         gguf.name(), Quoted(name).c_str(), rule->name);
   }
-  *out_add_bos = rule->add_bos;
+  *out_add_bos = rule->has(kAddBos);
   auto encoder = std::make_unique<BpeEncoder>(vocab, unknown, *rule);
   GRETA_TRY(encoder->open(gguf, log));
   *out = std::move(encoder);

@@ -1,120 +1,119 @@
-// Hand-written scanners for the published regular expressions of the pre-tokenizers.
-//
-// Each looks at most two code points ahead or walks runs that it then consumes, so they are linear.
+// The pre-tokenizers by name. Names, cuts and flags are those of the models' own tokenizer.json, and of
+// llama.cpp's converter, which gave them their names.
 #include "engine/tokenizer_split.h"
 
-#include "engine/unicode.h"
+#include <algorithm>
 
 namespace greta {
 namespace {
 
-// A place in the text and what stands there. Beyond the end nothing matches.
-struct Scan {
-  std::string_view text;
-  size_t at = 0;
-  uint32_t code = 0, bytes = 0;
-  CharClass kind = CharClass::Other;
-
-  Scan(std::string_view all, size_t from) : text(all) { go(from); }
-  void go(size_t to) {
-    at = to;
-    const CodePoint point = at < text.size() ? decode_utf8(text, at) : CodePoint{0, 0};
-    code = point.code;
-    bytes = point.bytes;
-    kind = bytes ? char_class(code) : CharClass::Other;
-  }
-  void next() { go(at + bytes); }
-  bool end() const { return bytes == 0; }
-  bool letter() const { return is_letter(kind); }
-  bool number() const { return kind == CharClass::Number; }
-  bool space() const { return bytes && is_space(code); }
-  bool newline() const { return bytes && (code == '\r' || code == '\n'); }
-  bool other() const { return bytes && !letter() && !number() && !is_space(code); }  // [^\s\p{L}\p{N}]
-};
-
-// The letter of an English contraction in lower case; with `fold` also from upper case, and the
-// long s, which (?i:s) matches too.
-uint32_t contraction_letter(uint32_t code, bool fold) {
-  if (fold && code >= 'A' && code <= 'Z') return code + 32;
-  return fold && code == 0x17F ? 's' : code;
-}
-
-// 's|'t|'re|'ve|'m|'ll|'d at `from`: its end, or `from`.
-size_t contraction(std::string_view text, size_t from, bool fold) {
-  Scan scan(text, from);
-  if (scan.code != '\'') return from;
-  scan.next();
-  if (scan.end()) return from;
-  const uint32_t first = contraction_letter(scan.code, fold);
-  scan.next();
-  if (first == 's' || first == 't' || first == 'm' || first == 'd') return scan.at;
-  if (scan.end()) return from;
-  const uint32_t second = contraction_letter(scan.code, fold);
-  scan.next();
-  const bool pair = (second == 'e' && (first == 'r' || first == 'v')) || (first == 'l' && second == 'l');
-  return pair ? scan.at : from;
-}
-
-// The last three alternatives at a run of white space:
-//   \s*[\r\n]+ | \s+(?!\S) | \s+     (the first of them only with `newlines`)
-size_t white_space(std::string_view text, size_t from, bool newlines) {
-  size_t after_newline = from, last = from;
-  Scan scan(text, from);
-  for (; scan.space(); scan.next()) {
-    last = scan.at;
-    if (scan.newline()) after_newline = scan.at + scan.bytes;
-  }
-  if (newlines && after_newline > from) return after_newline;
-  return scan.end() || last == from ? scan.at : last;  // leaves one for the word that follows
-}
-
-// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,D}| ?[^\s\p{L}\p{N}]+[\r\n]*|
-// \s*[\r\n]+|\s+(?!\S)|\s+
-template <uint32_t kDigits>
-size_t llama3_word(std::string_view text, size_t from) {
-  const size_t contracted = contraction(text, from, true);
-  if (contracted > from) return contracted;
-  Scan scan(text, from);
-  if (scan.number()) {
-    for (uint32_t i = 0; i < kDigits && scan.number(); ++i) scan.next();
-    return scan.at;
-  }
-  Scan second(text, from + scan.bytes);
-  if (scan.letter() || (!scan.newline() && second.letter())) {
-    for (scan = second; scan.letter();) scan.next();
-    return scan.at;
-  }
-  if (scan.other() || (scan.code == ' ' && second.other())) {
-    for (scan = second; scan.other();) scan.next();
-    while (scan.newline()) scan.next();
-    return scan.at;
-  }
-  return white_space(text, from, true);
-}
-
-// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-size_t gpt2_word(std::string_view text, size_t from) {
-  const size_t contracted = contraction(text, from, false);
-  if (contracted > from) return contracted;
-  Scan scan(text, from);
-  if (scan.code == ' ') scan.next();
-  const bool letter = scan.letter(), number = scan.number();
-  if (!letter && !number && !scan.other()) return white_space(text, from, false);
-  while (!scan.end() && scan.letter() == letter && scan.number() == number && !scan.space()) scan.next();
-  return scan.at;
-}
-
-template <size_t (*kWord)(std::string_view, size_t)>
-void split_by(std::string_view text, std::vector<uint32_t>* ends) {
-  for (size_t at = 0; at < text.size();) ends->push_back(uint32_t(at = kWord(text, at)));
-}
+constexpr uint32_t kLlama3 = kWholeWords | kAddBos;
+constexpr uint32_t kGemma4 = kCharacters | kNewlineRuns | kAddBos;
 
 constexpr SplitRule kRules[] = {
-    {"gpt-2", split_by<gpt2_word>, false, false},  // the default
-    {"llama-bpe", split_by<llama3_word<3>>, true, true},
-    {"llama3", split_by<llama3_word<3>>, true, true},
-    {"llama-v3", split_by<llama3_word<3>>, true, true},
-    {"qwen2", split_by<llama3_word<1>>, false, false},
+    // What llama.cpp does when a file names no pre-tokenizer.
+    {"default", {cut_default_punctuation, cut_gpt2, cut_numbers, cut_three_digits}, 0},
+
+    {"gpt-2", {cut_gpt2}, 0},
+    {"phi-2", {cut_gpt2}, 0},
+    {"mpt", {cut_gpt2}, 0},
+    {"olmo", {cut_gpt2}, 0},
+    {"jais", {cut_gpt2}, 0},
+    {"trillion", {cut_gpt2}, 0},
+    {"granite-docling", {cut_gpt2}, 0},
+    {"exaone4", {cut_gpt2}, 0},
+    {"gigachat", {cut_gpt2}, 0},
+    {"a.x-4.0", {cut_gpt2}, 0},
+    {"mellum", {cut_gpt2}, 0},
+    {"modern-bert", {cut_gpt2}, 0},
+    {"roberta-bpe", {cut_gpt2}, 0},
+    {"jina-es", {cut_gpt2}, 0},
+    {"jina-de", {cut_gpt2}, 0},
+    {"jina-v1-en", {cut_gpt2}, 0},
+    {"jina-v2-es", {cut_gpt2}, 0},
+    {"jina-v2-de", {cut_gpt2}, 0},
+    {"jina-v2-code", {cut_gpt2}, 0},
+
+    {"starcoder", {cut_digits, cut_gpt2}, 0},
+    {"refact", {cut_digits, cut_gpt2}, 0},
+    {"command-r", {cut_digits, cut_gpt2}, 0},
+    {"smollm", {cut_digits, cut_gpt2}, 0},
+    {"codeshell", {cut_digits, cut_gpt2}, 0},
+    {"exaone", {cut_digits, cut_gpt2}, 0},
+    {"minerva-7b", {cut_digits, cut_gpt2}, 0},
+    {"mellum2", {cut_digits, cut_gpt2}, 0},
+
+    {"llama-bpe", {cut_llama3}, kLlama3},
+    {"llama3", {cut_llama3}, kLlama3},
+    {"llama-v3", {cut_llama3}, kLlama3},
+    {"falcon3", {cut_llama3}, kLlama3},
+    {"falcon-h1", {cut_llama3}, kLlama3},
+    {"pixtral", {cut_llama3}, kLlama3},
+    {"midm-2.0", {cut_llama3}, kLlama3},
+    {"lfm2", {cut_llama3}, kLlama3},
+    {"jina-v5-nano", {cut_llama3}, kLlama3},
+    {"dbrx", {cut_llama3}, 0},
+    {"smaug-bpe", {cut_llama3}, 0},
+    {"glm4", {cut_llama3}, 0},
+    {"chatglm-bpe", {cut_llama3}, 0},
+    {"jais-2", {cut_jais2}, 0},
+    {"minicpm5", {cut_up_to_three, cut_minicpm5}, kWholeWords},
+
+    {"qwen2", {cut_qwen2}, 0},
+    {"deepseek-r1-qwen", {cut_qwen2}, 0},
+    {"stablelm2", {cut_qwen2}, 0},
+    {"hunyuan", {cut_qwen2}, 0},
+    {"megrez", {cut_qwen2}, 0},
+    {"kormo", {cut_qwen2}, 0},
+    {"f2llmv2", {cut_qwen2}, 0},
+    {"grok-2", {cut_qwen2}, 0},
+    {"solar-open", {cut_qwen2}, 0},
+    {"bailingmoe", {cut_qwen2}, 0},
+    {"bailingmoe2", {cut_qwen2}, 0},
+    {"llada-moe", {cut_qwen2}, 0},
+    {"laguna", {cut_lines, cut_qwen2}, 0},
+    {"qwen35", {cut_qwen35}, 0},
+    {"seed-coder", {cut_seed_coder}, 0},
+    {"ufakzeka", {cut_ufakzeka}, 0},
+    {"exaone-moe", {cut_exaone_moe}, 0},
+
+    {"gpt-4o", {cut_gpt4o}, 0},
+    {"llama4", {cut_gpt4o}, 0},
+    {"kanana2", {cut_gpt4o}, 0},
+    {"talkie", {cut_gpt4o}, 0},
+    {"minimax-m2", {cut_gpt4o}, 0},
+    {"granite-embed-multi-97m", {cut_gpt4o}, kWholeWords},
+    {"tiny_aya", {cut_thousands_before_words, cut_gpt4o}, 0},
+    {"cohere2moe", {cut_thousands_before_words, cut_gpt4o}, 0},
+    {"tekken", {cut_tekken}, kLlama3},
+    {"kimi-k2", {cut_kimi}, 0},
+    {"youtu", {cut_youtu_han, cut_youtu}, kWholeWords},
+
+    {"deepseek-llm",
+     {cut_newlines, cut_deepseek_letters, cut_deepseek_marks, cut_trailing_space, cut_deepseek_han,
+      cut_digits},
+     0},
+    {"deepseek-coder",
+     {cut_newlines, cut_coder_letters, cut_coder_punctuation, cut_deepseek_han, cut_digits},
+     0},
+    {"deepseek-v3", {cut_up_to_three, cut_deepseek3_han, cut_deepseek3}, 0},
+    {"hunyuan-dense", {cut_up_to_three, cut_deepseek3_han, cut_deepseek3}, 0},
+    {"joyai-llm", {cut_up_to_three, cut_deepseek3_han, cut_deepseek3}, 0},
+    {"hy_v4", {cut_up_to_three, cut_deepseek3_han, cut_deepseek3}, 0},
+    {"spark2_5", {cut_up_to_three, cut_deepseek3_han, cut_spark, cut_digits}, 0},
+    {"afmoe", {cut_thousands, cut_afmoe_scripts, cut_deepseek3}, 0},
+
+    {"falcon", {cut_punctuation, cut_gpt2, cut_numbers, cut_three_digits}, 0},
+    {"bloom", {cut_bloom}, 0},
+    {"poro-chat", {cut_bloom}, 0},
+    {"gpt3-finnish", {cut_bloom}, 0},
+    {"viking", {cut_bloom, cut_digits}, 0},
+    {"superbpe", {cut_numbers, cut_before_thousands}, 0},
+    {"chameleon", {cut_sentinels, cut_images, cut_tabs, cut_digits, cut_each_punctuation, cut_gpt2}, kAddBos},
+
+    {"gemma4", {cut_lines}, kGemma4},
+    {"granite-embed-multi-311m", {cut_lines}, kGemma4},
+    {"sarvam-moe", {cut_lines}, kCharacters},
 };
 
 }  // namespace
@@ -126,5 +125,20 @@ const SplitRule* find_split_rule(std::string_view name) {
 }
 
 const SplitRule& default_split_rule() { return kRules[0]; }
+
+void split_words(const SplitRule& rule, std::string_view text, std::vector<uint32_t>* ends) {
+  if (text.empty()) return;
+  rule.cuts[0](text, {ends, 0});
+  std::vector<uint32_t> before;
+  for (uint32_t i = 1; i < kMaxCuts && rule.cuts[i]; ++i) {
+    before.swap(*ends);
+    ends->clear();
+    uint32_t start = 0;
+    for (const uint32_t end : before) {
+      rule.cuts[i](text.substr(start, end - start), {ends, start});
+      start = end;
+    }
+  }
+}
 
 }  // namespace greta

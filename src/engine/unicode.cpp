@@ -1,4 +1,4 @@
-// UTF-8 and code point classes. The classes come from a sorted table of 3,300 boundaries (13 kB).
+// UTF-8 and what the tables of Unicode say: sorted lists of boundaries or codes, 48 kB in all.
 #include "engine/unicode.h"
 
 #include <algorithm>
@@ -12,10 +12,24 @@ namespace {
 
 #include "engine/unicode_tables.inc"
 
+// For each 256 code points, the place in kClassStarts of the entry that their first one lies in.
+constexpr uint32_t kPages = 0x110000 >> 8;
+constexpr auto kClassPages = [] {
+  std::array<uint16_t, kPages + 1> pages{};
+  uint32_t entry = 0;
+  for (uint32_t page = 0; page < kPages; ++page) {
+    while (entry + 1 < std::size(kClassStarts) && kClassStarts[entry + 1] >> 4 <= page << 8) ++entry;
+    pages[page] = uint16_t(entry);
+  }
+  pages[kPages] = uint16_t(std::size(kClassStarts) - 1);
+  return pages;
+}();
+
 constexpr CharClass look_up(uint32_t code) {
-  // The last boundary at or below the code: all classes of lower codes compare below (code + 1) << 4.
-  const uint32_t* after = std::lower_bound(std::begin(kClassStarts), std::end(kClassStarts), (code + 1) << 4);
-  return CharClass(after[-1] & 15);
+  // The last entry at or below the code; entries of lower codes compare below (code + 1) << 4.
+  const uint32_t* first = kClassStarts + kClassPages[code >> 8];
+  const uint32_t* last = kClassStarts + kClassPages[(code >> 8) + 1] + 1;
+  return CharClass(std::lower_bound(first, last, (code + 1) << 4)[-1] & 15);
 }
 
 constexpr auto kAsciiClasses = [] {
@@ -59,13 +73,35 @@ uint32_t well_formed(std::string_view text, size_t at, uint32_t* length) {
 
 CharClass char_class(uint32_t code) {
   if (code < 128) return kAsciiClasses[code];
-  return code > 0x10FFFF ? CharClass::Other : look_up(code);
+  return code > 0x10FFFF ? CharClass::Unassigned : look_up(code);
 }
 
-bool is_space(uint32_t code) {
-  if (code < 0x80) return code == ' ' || (code >= 9 && code <= 13);
-  return code == 0x85 || code == 0xA0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200A) ||
-         code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
+bool is_han(uint32_t code) {
+  return (std::upper_bound(std::begin(kHanEdges), std::end(kHanEdges), code) - kHanEdges) % 2 == 1;
+}
+
+uint32_t lower_case(uint32_t code) {
+  if (code < 128) return code >= 'A' && code <= 'Z' ? code + 32 : code;
+  const uint32_t* at = std::lower_bound(std::begin(kLowerCodes), std::end(kLowerCodes), code);
+  return at != std::end(kLowerCodes) && *at == code ? kLowerForms[at - kLowerCodes] : code;
+}
+
+uint32_t decompose(uint32_t code, uint32_t* to) {
+  if (code < 0xC0) return to[0] = code, 1;
+  // Hangul syllables are computed (the standard's section 3.12): leading consonant, vowel, trailing one.
+  if (code >= 0xAC00 && code < 0xD7A4) {
+    const uint32_t syllable = code - 0xAC00;
+    to[0] = 0x1100 + syllable / (21 * 28);
+    to[1] = 0x1161 + syllable / 28 % 21;
+    to[2] = 0x11A7 + syllable % 28;
+    return to[2] == 0x11A7 ? 2 : 3;
+  }
+  const uint32_t* at = std::lower_bound(std::begin(kDecomposedCodes), std::end(kDecomposedCodes), code);
+  uint32_t count = 0;
+  for (; at != std::end(kDecomposedCodes) && *at == code && count < kMaxDecomposed; ++at)
+    to[count++] = kDecomposedForms[at - kDecomposedCodes];
+  if (count == 0 && char_class(code) != CharClass::NonspacingMark) to[count++] = code;
+  return count;
 }
 
 CodePoint decode_utf8(std::string_view text, size_t at) {

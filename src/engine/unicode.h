@@ -12,23 +12,40 @@ namespace greta {
 
 constexpr uint32_t kReplacement = 0xFFFD;
 
-// General categories as the pre-tokenizers see them.
+// General categories as the pre-tokenizers see them; white space (the property White_Space) is a class
+// of its own. Of the Unicode version that unicode_tables.inc names.
 enum class CharClass : uint8_t {
-  Other,
+  Unassigned,
+  Control,  // and format, surrogate, private use: \p{C}
+  Space,
   Upper,
   Lower,
   Title,
   Modifier,
   OtherLetter,
-  Mark,
-  Number,
+  Mark,  // spacing and enclosing
+  NonspacingMark,
+  Decimal,       // \p{Nd}
+  LetterNumber,  // \p{Nl}
+  OtherNumber,
+  Connector,  // \p{Pc}
   Punctuation,
   Symbol
 };
 
 CharClass char_class(uint32_t code);
-bool is_space(uint32_t code);  // White_Space
+inline bool is_space(uint32_t code) { return char_class(code) == CharClass::Space; }
 inline bool is_letter(CharClass c) { return c >= CharClass::Upper && c <= CharClass::OtherLetter; }
+inline bool is_mark(CharClass c) { return c == CharClass::Mark || c == CharClass::NonspacingMark; }
+inline bool is_number(CharClass c) { return c >= CharClass::Decimal && c <= CharClass::OtherNumber; }
+inline bool is_punctuation(CharClass c) { return c == CharClass::Connector || c == CharClass::Punctuation; }
+bool is_han(uint32_t code);  // the script
+
+uint32_t lower_case(uint32_t code);
+
+// The canonical decomposition without nonspacing marks: writes 0 to kMaxDecomposed code points.
+constexpr uint32_t kMaxDecomposed = 4;
+uint32_t decompose(uint32_t code, uint32_t* to);
 
 struct CodePoint {
   uint32_t code;

@@ -3,7 +3,6 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "engine/tokenizer_split.h"
 #include "support/gguf_writer.h"
 
 using namespace greta;
@@ -218,51 +217,6 @@ TEST_CASE("tokens that end generation are known by their text too", "[engine][to
   CHECK(Model(bpe_vocabulary({"<|end|>", "<|return|>", "<|call|>"}, {}, "gpt-2")).tokenizer.ends() ==
         Ids{257, 258});
   CHECK(Model(bpe_vocabulary({"<|end|>", "<|return|>"}, {}, "gpt-2")).tokenizer.ends() == Ids{256, 257});
-}
-
-TEST_CASE("words of the Llama 3 pre-tokenizer", "[engine][tokenizer]") {
-  const struct {
-    const char* text;
-    std::vector<std::string> words;
-  } rows[] = {
-      {"Hello world", {"Hello", " world"}},
-      {"I'll say 'Hi' they'RE", {"I", "'ll", " say", " '", "Hi", "'", " they", "'RE"}},
-      {"'LL's'x", {"'LL", "'s", "'x"}},
-      {"12345 6", {"123", "45", " ", "6"}},
-      {"a  b", {"a", " ", " b"}},
-      {"a   ", {"a", "   "}},
-      {"a \n\n  b", {"a", " \n\n", " ", " b"}},
-      {"x!?\r\ny", {"x", "!?\r\n", "y"}},
-      {" ...\n a", {" ...\n", " a"}},
-      {"\tif(x)", {"\tif", "(x", ")"}},
-      {"\nfoo", {"\n", "foo"}},
-      {"\xC3\xA9t\xC3\xA9\xC2\xA0x", {"\xC3\xA9t\xC3\xA9", "\xC2\xA0x"}},
-      {"a\xCC\x81 b", {"a", "\xCC\x81", " b"}},  // a mark is neither letter nor number
-      {"'\xC5\xBF'", {"'\xC5\xBF", "'"}},        // (?i:'s) matches the long s
-      {" 7", {" ", "7"}},
-      {"'", {"'"}},
-      {" ", {" "}},
-      {"", {}},
-  };
-  for (const auto& row : rows) {
-    INFO(row.text);
-    std::vector<uint32_t> ends;
-    find_split_rule("llama-bpe")->split(row.text, &ends);
-    std::vector<std::string> words;
-    uint32_t start = 0;
-    for (const uint32_t end : ends) {
-      words.push_back(std::string(row.text).substr(start, end - start));
-      start = end;
-    }
-    CHECK(words == row.words);
-  }
-  std::vector<uint32_t> ends;
-  find_split_rule("qwen2")->split("12 3", &ends);
-  CHECK(ends == std::vector<uint32_t>{1, 2, 3, 4});
-  ends.clear();
-  default_split_rule().split("don't 123 a  \n b", &ends);
-  CHECK(ends == std::vector<uint32_t>{3, 5, 9, 11, 14, 16});
-  CHECK_FALSE(find_split_rule("no such"));
 }
 
 TEST_CASE("an unknown pre-tokenizer is said and replaced", "[engine][tokenizer]") {

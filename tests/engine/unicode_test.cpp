@@ -2,6 +2,7 @@
 #include "engine/unicode.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <vector>
 
 using namespace greta;
 
@@ -63,27 +64,35 @@ TEST_CASE("classes of code points", "[engine][unicode]") {
     CharClass expected;
   } rows[] = {{'a', CharClass::Lower},
               {'Z', CharClass::Upper},
-              {'7', CharClass::Number},
-              {'_', CharClass::Punctuation},
+              {'7', CharClass::Decimal},
+              {'_', CharClass::Connector},
+              {'!', CharClass::Punctuation},
               {'+', CharClass::Symbol},
-              {' ', CharClass::Other},
-              {0, CharClass::Other},
+              {' ', CharClass::Space},
+              {'\n', CharClass::Space},
+              {0, CharClass::Control},
+              {0x85, CharClass::Space},
               {0xE9, CharClass::Lower},
               {0x1C5, CharClass::Title},
               {0x2B0, CharClass::Modifier},
               {0x4F60, CharClass::OtherLetter},
-              {0x301, CharClass::Mark},
-              {0xBD, CharClass::Number},
-              {0x2167, CharClass::Number},
+              {0x301, CharClass::NonspacingMark},
+              {0x903, CharClass::Mark},
+              {0x20DD, CharClass::Mark},
+              {0xBD, CharClass::OtherNumber},
+              {0x2167, CharClass::LetterNumber},
               {0x1F642, CharClass::Symbol},
               {0x3002, CharClass::Punctuation},
-              {0xD800, CharClass::Other},
-              {0x10FFFF, CharClass::Other},
-              {0x110000, CharClass::Other},
-              {UINT32_MAX, CharClass::Other},
+              {0x378, CharClass::Unassigned},
+              {0xD800, CharClass::Control},
+              {0xE000, CharClass::Control},
+              {0x10FFFF, CharClass::Unassigned},
+              {0x110000, CharClass::Unassigned},
+              {UINT32_MAX, CharClass::Unassigned},
               {0xAC00, CharClass::OtherLetter},
               {0xD7A3, CharClass::OtherLetter},
-              {0xD7A4, CharClass::Other}};
+              {0xD7A4, CharClass::Unassigned},
+              {0x20C1, CharClass::Symbol}};  // of Unicode 17
   for (const auto& row : rows) {
     INFO(std::hex << row.code);
     CHECK(char_class(row.code) == row.expected);
@@ -93,6 +102,43 @@ TEST_CASE("classes of code points", "[engine][unicode]") {
   CHECK(spaces == 25);  // White_Space has had 25 members since Unicode 6.3
   CHECK_FALSE(is_space(0x200B));
   CHECK_FALSE(is_space(0x1C));
+}
+
+TEST_CASE("lower case, decomposition, Han", "[engine][unicode]") {
+  CHECK(lower_case('Q') == 'q');
+  CHECK(lower_case('q') == 'q');
+  CHECK(lower_case(0xC9) == 0xE9);
+  CHECK(lower_case(0x3A3) == 0x3C3);
+  CHECK(lower_case(0x130) == 'i');
+  CHECK(lower_case(0x4F60) == 0x4F60);
+  CHECK(lower_case(UINT32_MAX) == UINT32_MAX);
+  const struct {
+    uint32_t code;
+    std::vector<uint32_t> expected;
+  } rows[] = {{'e', {'e'}},
+              {0xE9, {'e'}},
+              {0x301, {}},
+              {0x1EC7, {'e'}},  // two marks
+              {0x37E, {';'}},
+              {0xAC00, {0x1100, 0x1161}},
+              {0xAC01, {0x1100, 0x1161, 0x11A8}},
+              {0xD7A3, {0x1112, 0x1175, 0x11C2}},
+              {0x9CB, {0x9C7, 0x9BE}},
+              {0x1D160, {0x1D158, 0x1D165, 0x1D16E}},
+              {0x4F60, {0x4F60}},
+              {UINT32_MAX, {UINT32_MAX}}};
+  for (const auto& row : rows) {
+    uint32_t codes[kMaxDecomposed];
+    const uint32_t count = decompose(row.code, codes);
+    CHECK(std::vector<uint32_t>(codes, codes + count) == row.expected);
+  }
+  CHECK(is_han(0x4F60));
+  CHECK(is_han(0x3005));
+  CHECK(is_han(0x2E80));
+  CHECK_FALSE(is_han(0x2E9A));
+  CHECK_FALSE(is_han(0x3042));
+  CHECK_FALSE(is_han('a'));
+  CHECK_FALSE(is_han(UINT32_MAX));
 }
 
 TEST_CASE("names are quoted so that a terminal is safe", "[engine][unicode]") {
