@@ -1,11 +1,6 @@
 // matmul_rows_avx512vnni: few tokens times rows of W, alone and in the fused sequences of decode.
-#include "kernels/cpu/simd/avx512vnni.h"
+#include "kernels/cpu/simd/avx512vnni/type.h"
 #include "kernels/cpu/simd/rows.h"
-// clang-format off: the path has no spaces
-#define IN_WORDS(path) #path
-#define TYPE_HEADER(type) IN_WORDS(kernels/cpu/simd/avx512vnni/type.h)
-#include TYPE_HEADER(WEIGHT)
-// clang-format on
 
 extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t group_count, Scratch* scratch) {
   matmul_rows<Rows>(*(const MatmulBlock*)block, first_group, group_count, scratch);

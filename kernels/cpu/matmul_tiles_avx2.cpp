@@ -1,11 +1,6 @@
 // matmul_tiles_avx2: many tokens in the q8 form times W, alone or added to a residual.
-#include "kernels/cpu/simd/avx2.h"
+#include "kernels/cpu/simd/avx2/type.h"
 #include "kernels/cpu/simd/tiles.h"
-// clang-format off: the path has no spaces
-#define IN_WORDS(path) #path
-#define TYPE_HEADER(type) IN_WORDS(kernels/cpu/simd/avx2/type.h)
-#include TYPE_HEADER(WEIGHT)
-// clang-format on
 
 extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t group_count, Scratch* scratch) {
   matmul_tiles<Tiles>(*(const MatmulBlock*)block, first_group, group_count, scratch);

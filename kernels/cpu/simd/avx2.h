@@ -81,6 +81,13 @@ inline void transpose(__m256i (&v)[8]) {
 inline __m256i pairs(__m256i q, __m256i x) { return _mm256_maddubs_epi16(q, x); }
 inline __m256i widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
 
+// The same with a type's largest q; 0: q is signed, and its absolute value meets x with its sign.
+template <int32_t kMost>
+inline __m256i products(__m256i q, __m256i x) {
+  if constexpr (kMost == 0) return pairs(_mm256_abs_epi8(q), _mm256_sign_epi8(x, q));
+  return pairs(q, x);
+}
+
 inline __m256i broadcast4(const uint8_t* from) {
   int32_t four;
   __builtin_memcpy(&four, from, 4);

@@ -57,7 +57,7 @@ struct BlockRows {
       const __m256i q = Quants::template quants<C>(block + r * row_bytes);
       for (int t = 0; t < T; ++t) {
         const __m256i x = _mm256_loadu_si256((const __m256i*)(tokens[t].q + at + C * 32));
-        const __m256 dot = _mm256_cvtepi32_ps(widen(pairs(q, x)));
+        const __m256 dot = _mm256_cvtepi32_ps(widen(products<Quants::kMost>(q, x)));
         sum[r][t] = _mm256_fmadd_ps(dot, lanes<C>(scale[r][t]), sum[r][t]);
       }
     }

@@ -52,11 +52,6 @@ struct Panel {
     }
   }
 
-  static inline __m256i products(__m256i w, __m256i x) {
-    if constexpr (kMost == 0) return pairs(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
-    return pairs(w, x);
-  }
-
   // Integer sums over one group.
   template <int R, int T>
   static inline void dots(const uint8_t* const (&eight)[R], uint32_t g, const uint8_t* const (&x)[T],
@@ -71,7 +66,7 @@ struct Panel {
         for (int t = 0; t < T; ++t) {
           const __m256i four = broadcast4(x[t] + g * kGroup + (i + j) * 4);
           for (int r = 0; r < R; ++r) {
-            const __m256i product = products(w[r], four);
+            const __m256i product = products<kMost>(w[r], four);
             sum[r][t] = j == 0 ? product : _mm256_add_epi16(sum[r][t], product);
           }
         }

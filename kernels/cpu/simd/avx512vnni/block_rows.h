@@ -39,7 +39,7 @@ struct BlockRows {
     }
   }
 
-  // Scales of chunk C's lanes, four to a sixteen.
+  // SixteenScales of chunk C's lanes, four to a sixteen.
   template <int C>
   static inline __m512i lanes() {
     const int c = C * 4;
@@ -74,7 +74,7 @@ struct BlockRows {
       for (int r = 0; r < R; ++r) {
         for (uint32_t line = 0; line < Quants::kBlockBytes; line += 64)
           _mm_prefetch((const char*)weight + r * row_bytes + line + ahead, _MM_HINT_T0);
-        const Scales scales = Quants::scales(weight + r * row_bytes);
+        const SixteenScales scales = Quants::scales(weight + r * row_bytes);
         for (int t = 0; t < T; ++t) {
           scale[r][t] = _mm512_mul_ps(scales.scale, _mm512_loadu_ps(tokens[t].scale + at / 16));
           sum[r][t] = _mm512_fnmadd_ps(scales.min, _mm512_loadu_ps(tokens[t].sum + at / 16), sum[r][t]);

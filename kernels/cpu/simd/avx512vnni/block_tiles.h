@@ -39,7 +39,7 @@ struct BlockTiles {
     for (int r = 0; r < 16; ++r) {
       for (uint32_t line = 0; line < Quants::kBlockBytes; line += 64)
         _mm_prefetch((const char*)block[r] + next_bytes + line, _MM_HINT_T1);
-      const Scales s = Quants::scales(block[r]);
+      const SixteenScales s = Quants::scales(block[r]);
       scales[r] = _mm512_castps_si512(s.scale);
       minima[r] = _mm512_castps_si512(s.min);
     }

@@ -11,7 +11,7 @@ struct Quants {
   static constexpr bool kHasMin = true;
   static constexpr int32_t kZero = 0;
 
-  static inline Scales scales(const uint8_t* block) {
+  static inline SixteenScales scales(const uint8_t* block) {
     const __m512i both = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)block));
     const __m512 scale = _mm512_cvtepi32_ps(_mm512_and_si512(both, _mm512_set1_epi32(15)));
     const __m512 min = _mm512_cvtepi32_ps(_mm512_srli_epi32(both, 4));

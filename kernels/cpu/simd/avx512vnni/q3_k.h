@@ -12,7 +12,7 @@ struct Quants {
   static constexpr int32_t kZero = 4;
 
   // 8 bytes of low halves for the first and the second 8, 4 bytes of two bits for each four.
-  static inline Scales scales(const uint8_t* block) {
+  static inline SixteenScales scales(const uint8_t* block) {
     const __m128i raw =
         _mm_loadu_si128((const __m128i*)(block + 94));  // ends with the block; scales from byte 2
     const __m128i lows = _mm_shuffle_epi8(raw, _mm_setr_epi8(2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5, 6, 7, 8, 9));

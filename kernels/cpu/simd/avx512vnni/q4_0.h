@@ -15,7 +15,7 @@ struct Quants {
     return short(load_u16(block + i * q4_0::kBlockBytes));
   }
 
-  static inline Scales scales(const uint8_t* block) {
+  static inline SixteenScales scales(const uint8_t* block) {
     const __m128i eight = _mm_setr_epi16(half(block, 0), half(block, 1), half(block, 2), half(block, 3),
                                          half(block, 4), half(block, 5), half(block, 6), half(block, 7));
     const __m512 s =

@@ -12,7 +12,7 @@ struct Quants {
   static constexpr bool kHasMin = true;
   static constexpr int32_t kZero = 0;
 
-  static inline Scales scales(const uint8_t* block) { return scales_k4(block); }
+  static inline SixteenScales scales(const uint8_t* block) { return scales_k4(block); }
 
   // Weights 64 C .. 64 C + 63: group 2 C are the low halves of 32 bytes, group 2 C + 1 the high ones.
   template <int C>

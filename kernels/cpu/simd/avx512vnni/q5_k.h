@@ -12,7 +12,7 @@ struct Quants {
   static constexpr bool kHasMin = true;
   static constexpr int32_t kZero = 0;
 
-  static inline Scales scales(const uint8_t* block) { return scales_k4(block); }
+  static inline SixteenScales scales(const uint8_t* block) { return scales_k4(block); }
 
   // Groups 2 C and 2 C + 1: low and high halves of 32 bytes, and bits 2 C and 2 C + 1 of another 32.
   template <int C>

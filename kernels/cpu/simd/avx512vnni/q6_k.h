@@ -11,7 +11,7 @@ struct Quants {
   static constexpr bool kHasMin = false;
   static constexpr int32_t kZero = 32;
 
-  static inline Scales scales(const uint8_t* block) {
+  static inline SixteenScales scales(const uint8_t* block) {
     const __m512i scale = _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)(block + 192)));
     const __m512 s =
         _mm512_mul_ps(_mm512_cvtepi32_ps(scale), _mm512_set1_ps(_cvtsh_ss(load_u16(block + 208))));

@@ -5,7 +5,7 @@
 
 namespace {
 
-inline Scales scales_k4(const uint8_t* block) {
+inline SixteenScales scales_k4(const uint8_t* block) {
   const __m128i raw =
       _mm_loadu_si128((const __m128i*)(block + 4));             // bytes 0-3, 4-7, 8-11; the rest is quants
   const __m128i first = _mm_and_si128(raw, _mm_set1_epi8(63));  // scales 0-3, minima 0-3
