@@ -358,15 +358,97 @@ GRETA_API greta_status greta_batch_eval(greta_batch_item* items, size_t count);
 
 /* ---- sampling: a chain built by calls; without any, the most likely token is taken ------------------ */
 
-GRETA_API greta_status greta_session_sampling_clear(greta_session* session);
+/* Each call sets one step; a step that was never set is off. The steps run in the order of
+ * greta_session_sampler_order, then one token is drawn from what they leave. docs/sampling.md has the
+ * formulas. A value out of its range is GRETA_ERROR_ARGUMENT, and changes nothing. */
+GRETA_API greta_status greta_session_sampling_clear(greta_session* session); /* as a new session */
 GRETA_API greta_status greta_session_temperature(greta_session* session, float temperature); /* 0: greedy */
+/* The temperature moves within +-range as the choice is more or less open; range 0: off, exponent above 0. */
+GRETA_API greta_status greta_session_dynamic_temperature(greta_session* session, float range, float exponent);
 GRETA_API greta_status greta_session_top_k(greta_session* session, uint32_t k);              /* 0: all */
 GRETA_API greta_status greta_session_top_p(greta_session* session, float p);                 /* 1: all */
 GRETA_API greta_status greta_session_min_p(greta_session* session, float p);                 /* 0: all */
-/* Divides the logits of the last_n tokens (at most 256) by `penalty` where positive, else multiplies; 1: off. */
-GRETA_API greta_status greta_session_repeat_penalty(greta_session* session, float penalty, uint32_t last_n);
+GRETA_API greta_status greta_session_typical_p(greta_session* session, float p);             /* 1: all */
+GRETA_API greta_status greta_session_top_n_sigma(greta_session* session, float n);           /* 0: all */
+/* Drops all but the least likely of the tokens at or above `threshold`, now and then; probability 0: off. */
+GRETA_API greta_status greta_session_xtc(greta_session* session, float probability, float threshold);
+/* Against tokens among the last_n: their logits are divided by `repeat` where positive, else multiplied
+ * (1: off), then lowered by `frequency` for each time and by `presence` once (0: off). */
+GRETA_API greta_status greta_session_penalties(greta_session* session, float repeat, float frequency,
+                                               float presence, uint32_t last_n);
+/* Adds biases[i] to the logit of tokens[i]; -INFINITY forbids it. Replaces the biases before; count 0: none. */
+GRETA_API greta_status greta_session_logit_bias(greta_session* session, const int32_t* tokens,
+                                                const float* biases, size_t count);
+
+/* DRY: against tokens that would go on with a sequence that was there before. */
+typedef struct greta_dry_options {
+  uint32_t struct_size;
+  uint32_t allowed_length;   /* longest repeat without a penalty; 0: 2 */
+  float multiplier;          /* 0: off */
+  float base;                /* penalty = multiplier * base^(length - allowed_length); 0: 1.75, else at least 1 */
+  uint32_t last_n;           /* tokens that are looked at; 0: all */
+  uint32_t breaker_count;
+  const char* const* breakers; /* [breaker_count] texts that a repeat does not reach across; NULL: a line end,
+                                  a colon, a double quote and an asterisk. To have none, a count of 0 and a
+                                  pointer that is not NULL. */
+} greta_dry_options;
+
+GRETA_API greta_status greta_session_dry(greta_session* session, const greta_dry_options* options);
+/* Mirostat 2: keeps the surprise of the text near tau bits; tau 0: off. While it is on, only biases, the
+ * filter, the grammar and the temperature work beside it. */
+GRETA_API greta_status greta_session_mirostat(greta_session* session, float tau, float eta);
+/* The steps in order, ";" between them; one that is not named does not run. NULL:
+ * "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature". */
+GRETA_API greta_status greta_session_sampler_order(greta_session* session, const char* order);
 /* Draws depend on seed and position alone: the same on every device, after a fork and after a truncate. */
 GRETA_API greta_status greta_session_seed(greta_session* session, uint64_t seed);
+
+/* Draws the token that follows from `logits`, the row that greta_session_eval or greta_batch_eval gave for the
+ * session's last token, with all that is set here. It is not fed: give it to the next call. */
+GRETA_API greta_status greta_session_sample(greta_session* session, const float* logits, int32_t* out_token);
+
+/* A step of your own, before all others: may change logits[vocab]. `tokens` are those of the session so far.
+ * Non-zero stops the generation. NULL: none. */
+typedef int (*greta_logit_filter)(void* user, float* logits, size_t vocab, const int32_t* tokens, size_t count);
+GRETA_API greta_status greta_session_logit_filter(greta_session* session, greta_logit_filter filter, void* user);
+
+/* What is generated is held to a grammar, in llama.cpp's GBNF, from the rule `root` on (NULL: "root"), or to
+ * a JSON schema. NULL or "": no longer. Not touched by the prompt; a generation that goes on from the token
+ * drawn last goes on in the grammar, another one begins it anew. A grammar that is wrong is
+ * GRETA_ERROR_ARGUMENT with the place, a keyword of a schema that cannot be held GRETA_ERROR_UNSUPPORTED. */
+GRETA_API greta_status greta_session_grammar(greta_session* session, const char* gbnf, const char* root);
+GRETA_API greta_status greta_session_json_schema(greta_session* session, const char* schema);
+
+typedef enum greta_sampling_field {
+  GRETA_SAMPLING_TEMPERATURE = 1,
+  GRETA_SAMPLING_TOP_K = 2,
+  GRETA_SAMPLING_TOP_P = 4,
+  GRETA_SAMPLING_MIN_P = 8,
+  GRETA_SAMPLING_REPEAT_PENALTY = 16,
+  GRETA_SAMPLING_REPEAT_LAST_N = 32,
+  GRETA_SAMPLING_XTC_PROBABILITY = 64,
+  GRETA_SAMPLING_XTC_THRESHOLD = 128,
+  GRETA_SAMPLING_MIROSTAT = 256,
+  GRETA_SAMPLING_MIROSTAT_TAU = 512,
+  GRETA_SAMPLING_MIROSTAT_ETA = 1024,
+  GRETA_SAMPLING_ORDER = 2048,
+  GRETA_SAMPLING_FIELD_MAX = 0x7fffffff
+} greta_sampling_field;
+
+/* What a model's file recommends (general.sampling.*). Nothing of it is used unless you set it. */
+typedef struct greta_sampling_defaults {
+  uint32_t struct_size;
+  uint32_t fields;           /* bits of greta_sampling_field: which of these the file has, within its range */
+  float temperature, top_p, min_p, repeat_penalty;
+  uint32_t top_k;
+  int32_t repeat_last_n;     /* -1: the whole context */
+  float xtc_probability, xtc_threshold;
+  uint32_t mirostat;         /* 0, 1 or 2 */
+  float mirostat_tau, mirostat_eta;
+  const char* order;         /* of the model, NULL if there is none */
+} greta_sampling_defaults;
+
+GRETA_API greta_status greta_model_sampling(const greta_model* model, greta_sampling_defaults* out_defaults);
 
 /* ---- generation ------------------------------------------------------------------------------------ */
 
@@ -375,6 +457,7 @@ typedef enum greta_stop_reason {
   GRETA_STOP_END = 1,       /* the model ended its answer */
   GRETA_STOP_CONTEXT = 2,   /* no room left */
   GRETA_STOP_CANCELLED = 3, /* the callback or greta_session_cancel */
+  GRETA_STOP_STRING = 4,    /* one of the stop strings */
   GRETA_STOP_REASON_MAX = 0x7fffffff
 } greta_stop_reason;
 
@@ -385,11 +468,14 @@ typedef struct greta_generate_options {
   uint32_t reserved;
   /* Each token as it comes, its text always valid UTF-8: bytes of an unfinished character are held back
    * (then bytes is 0), and what never became one comes last as U+FFFD with token -1. text is terminated
-   * too. Non-zero stops. The end token itself gives no call. */
+   * too. Non-zero stops. The end token itself gives no call. Text that a stop string may begin with is
+   * held back the same way until it is known to be none; the stop string itself is not given out. */
   int (*on_token)(void* user, int32_t token, const char* text, size_t bytes);
   void* user;
   /* Tokens of the prompt that are done; non-zero stops. May be NULL. */
   int (*on_prompt)(void* user, uint32_t done, uint32_t total);
+  const char* const* stop_strings; /* [stop_count], at most 64: texts that end the generation, across tokens too */
+  size_t stop_count;
 } greta_generate_options;
 
 typedef struct greta_generate_result {
@@ -397,6 +483,8 @@ typedef struct greta_generate_result {
   greta_stop_reason reason;
   uint32_t prompt_tokens, generated_tokens;
   uint64_t prompt_ns, generate_ns;
+  int32_t stop_string;    /* index of the stop string that was met, else -1 */
+  uint32_t reserved;
 } greta_generate_result;
 
 /* Feeds `tokens` (count >= 1), then draws tokens until something stops it. Stopping by request is
@@ -410,6 +498,104 @@ GRETA_API greta_status greta_session_generate(greta_session* session, const int3
 
 /* From any thread or a signal handler: the call in progress stops at the next step. */
 GRETA_API void greta_session_cancel(greta_session* session);
+
+/* ---- chat: messages in, the parts of answers out ---------------------------------------------------- */
+
+typedef struct greta_chat greta_chat;
+
+typedef struct greta_chat_options {
+  uint32_t struct_size;
+  uint32_t raw;              /* 1: an answer is one text as it comes, with the marks that the model writes */
+  const char* chat_template; /* Jinja in place of the model's; NULL: the model's, or where that does not work a
+                                plain form that suits its vocabulary (a warning is logged) */
+  const char* tools;         /* JSON array of {"type": "function", "function": {...}}; NULL: none */
+  const char* arguments;     /* JSON object of further variables: {"enable_thinking": false}; NULL: none */
+  int64_t now_s;             /* seconds since 1970 in local time, for templates that write the date */
+} greta_chat_options;
+
+/* A conversation on a session, which must outlive it; sampling is set on the session. What the session holds
+ * is not computed again as far as the conversation begins with it. `options` may be NULL. */
+GRETA_API greta_status greta_chat_open(greta_session* session, const greta_chat_options* options,
+                                       greta_chat** out_chat);
+GRETA_API void greta_chat_close(greta_chat* chat);
+
+typedef struct greta_chat_message {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* role;          /* "system", "user", "assistant", "tool" */
+  const char* content;
+  /* The message as JSON in OpenAI's form, with all its fields: reasoning_content, tool_calls, tool_call_id.
+   * When adding, NULL or an object that role and content, unless NULL, are put into. */
+  const char* json;
+} greta_chat_message;
+
+GRETA_API greta_status greta_chat_add(greta_chat* chat, const greta_chat_message* message);
+GRETA_API uint32_t greta_chat_count(const greta_chat* chat);
+/* The texts live until the chat changes. content is "" where it is no text. */
+GRETA_API greta_status greta_chat_get(greta_chat* chat, uint32_t index, greta_chat_message* out_message);
+GRETA_API greta_status greta_chat_truncate(greta_chat* chat, uint32_t count); /* keeps the first `count` */
+
+/* The conversation as the model would read it. add_answer and text as in greta_tokenizer_chat. */
+GRETA_API greta_status greta_chat_render(greta_chat* chat, int add_answer, char* text, size_t capacity,
+                                         size_t* out_bytes);
+
+typedef enum greta_chat_part {
+  GRETA_CHAT_TEXT = 0,       /* text, bytes: what is said, piece by piece */
+  GRETA_CHAT_REASONING = 1,  /* text, bytes: what is thought */
+  GRETA_CHAT_TOOL_CALL = 2,  /* id, name, arguments: a whole call */
+  GRETA_CHAT_PROMPT = 3,     /* done, total: tokens of the prompt that are new */
+  GRETA_CHAT_PART_MAX = 0x7fffffff
+} greta_chat_part;
+
+typedef struct greta_chat_event {
+  uint32_t struct_size;
+  greta_chat_part part;
+  const char* text;          /* valid UTF-8, terminated; like all here it lives during the call */
+  size_t bytes;
+  const char *id, *name, *arguments; /* arguments: a JSON object */
+  uint32_t done, total;
+} greta_chat_event;
+
+typedef enum greta_chat_end {
+  GRETA_CHAT_END_STOP = 0,       /* the model ended its answer, or a stop string did */
+  GRETA_CHAT_END_LENGTH = 1,     /* max_tokens */
+  GRETA_CHAT_END_TOOL_CALLS = 2, /* it ended with calls: add a message of role "tool" for each, and answer again */
+  GRETA_CHAT_END_CONTEXT = 3,    /* no room left */
+  GRETA_CHAT_END_CANCELLED = 4,  /* the callback or greta_session_cancel */
+  GRETA_CHAT_END_MAX = 0x7fffffff
+} greta_chat_end;
+
+typedef struct greta_chat_answer_options {
+  uint32_t struct_size;
+  uint32_t max_tokens;       /* 0: until the context is full */
+  uint32_t ignore_end;       /* as in greta_generate_options */
+  uint32_t limit_reasoning;  /* 1: reasoning is closed after reasoning_tokens, and the answer goes on */
+  uint32_t reasoning_tokens;
+  uint32_t stop_count;
+  const char* const* stop_strings; /* [stop_count], as in greta_generate_options */
+  int (*on_event)(void* user, const greta_chat_event* event); /* non-zero stops; may be NULL */
+  void* user;
+} greta_chat_answer_options;
+
+typedef struct greta_chat_result {
+  uint32_t struct_size;
+  greta_chat_end end;
+  uint32_t prompt_tokens;    /* of the conversation */
+  uint32_t reused_tokens;    /* of them, those that the session held already */
+  uint32_t generated_tokens;
+  uint32_t reasoning_tokens; /* of them */
+  uint32_t open_reasoning;   /* 1: the answer ended within its reasoning */
+  uint32_t reserved;
+  uint64_t prompt_ns, generate_ns;
+} greta_chat_result;
+
+/* Answers the last message, and adds the answer to the conversation, also one that was stopped, unless
+ * nothing was said. On GRETA_ERROR_FULL (the conversation does not fit the context) and
+ * GRETA_ERROR_ARGUMENT (no message to answer; the template refuses) the conversation is as before.
+ *
+ * options, out_result  may be NULL */
+GRETA_API greta_status greta_chat_answer(greta_chat* chat, const greta_chat_answer_options* options,
+                                         greta_chat_result* out_result);
 
 #ifdef __cplusplus
 }

@@ -80,6 +80,7 @@ struct greta_model {
   Counted counted;
   greta::Model model;
   greta_tokenizer tokenizer;
+  greta::SamplingDefaults sampling;  // that the file recommends
 };
 
 struct CountedExecutor {

@@ -81,6 +81,7 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     GRETA_TRY(load_model(&model->model, {o.progress, o.progress_user}));
     model->tokenizer.tokenizer = model->model.tokenizer.get();
     model->tokenizer.gguf = &model->model.gguf;
+    model->sampling = sampling_defaults(model->model.gguf);
     *out_model = model.release();
     return {};
   });

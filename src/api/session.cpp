@@ -1,11 +1,9 @@
-// greta.h: sessions, sampling, generation.
-#include <cmath>
-
+// greta.h: sessions, generation.
 #include "api/handles.h"
 
 using namespace greta;
 
-static_assert(uint32_t(OutputRows::All) == GRETA_ROWS_ALL && uint32_t(StopReason::Cancelled) == GRETA_STOP_CANCELLED);
+static_assert(uint32_t(OutputRows::All) == GRETA_ROWS_ALL && uint32_t(StopReason::String) == GRETA_STOP_STRING);
 
 // The engine's session keeps a pointer to its executor; the counted executor keeps both alive.
 static Status open_on(std::shared_ptr<CountedExecutor> executor, greta_session** out) {
@@ -82,49 +80,6 @@ greta_status greta_batch_eval(greta_batch_item* items, size_t count) {
   });
 }
 
-// Changes one session's sampling parameters, if the value is within its range.
-template <class Change>
-static greta_status change_sampling(greta_session* session, bool valid, const char* what, Change change) {
-  return fenced([&]() -> Status {
-    GRETA_TRY(need(session, "session"));
-    if (!valid) return fail(Code::Argument, "%s", what);
-    SampleParams params = session->session->sampling();
-    change(params);
-    session->session->set_sampling(params);
-    return {};
-  });
-}
-
-greta_status greta_session_sampling_clear(greta_session* session) {
-  return change_sampling(session, true, "", [](SampleParams& p) { p = {}; });
-}
-greta_status greta_session_temperature(greta_session* session, float temperature) {
-  return change_sampling(session, temperature >= 0 && std::isfinite(temperature), "temperature must be 0 or more",
-                         [=](SampleParams& p) { p.temperature = temperature; });
-}
-greta_status greta_session_top_k(greta_session* session, uint32_t k) {
-  return change_sampling(session, true, "", [=](SampleParams& p) { p.top_k = k; });
-}
-greta_status greta_session_top_p(greta_session* session, float top_p) {
-  return change_sampling(session, top_p > 0 && top_p <= 1, "top_p must be above 0 and at most 1",
-                         [=](SampleParams& p) { p.top_p = top_p; });
-}
-greta_status greta_session_min_p(greta_session* session, float min_p) {
-  return change_sampling(session, min_p >= 0 && min_p <= 1, "min_p must be 0 to 1",
-                         [=](SampleParams& p) { p.min_p = min_p; });
-}
-greta_status greta_session_repeat_penalty(greta_session* session, float penalty, uint32_t last_n) {
-  const bool valid = penalty > 0 && std::isfinite(penalty) && last_n <= 256;
-  return change_sampling(session, valid, "the penalty must be above 0, over at most 256 tokens",
-                         [=](SampleParams& p) { p.repeat_penalty = penalty, p.repeat_last_n = last_n; });
-}
-greta_status greta_session_seed(greta_session* session, uint64_t seed) {
-  return change_sampling(session, true, "", [=](SampleParams& p) {
-    p.seed_low = uint32_t(seed);
-    p.seed_high = uint32_t(seed >> 32);
-  });
-}
-
 greta_status greta_session_generate(greta_session* session, const int32_t* tokens, size_t count,
                                     const greta_generate_options* given, greta_generate_result* out_result) {
   return fenced([&]() -> Status {
@@ -132,12 +87,20 @@ greta_status greta_session_generate(greta_session* session, const int32_t* token
     GRETA_TRY(need(tokens, "tokens"));
     greta_generate_options o;
     GRETA_TRY(read_options(given, &o));
-    GenerateOptions options{o.max_tokens, o.ignore_end != 0, o.on_token, o.on_prompt, o.user};
+    if (o.stop_count) GRETA_TRY(need(o.stop_strings, "stop_strings"));
+    if (o.stop_count > kMaxStopStrings)
+      return fail(Code::Argument, "%zu stop strings, at most %u", o.stop_count, kMaxStopStrings);
+    std::vector<std::string_view> stops;
+    for (size_t i = 0; i < o.stop_count; ++i) {
+      GRETA_TRY(need(o.stop_strings[i], "a stop string"));
+      stops.push_back(o.stop_strings[i]);
+    }
+    GenerateOptions options{o.max_tokens, o.ignore_end != 0, o.on_token, o.on_prompt, o.user, stops};
     GenerateResult r;
     GRETA_TRY(session->session->generate({tokens, count}, options, &r));
     if (!out_result) return {};
     const greta_generate_result result{0, greta_stop_reason(r.reason), r.prompt_tokens, r.generated_tokens,
-                                       r.prompt_ns, r.generate_ns};
+                                       r.prompt_ns, r.generate_ns, r.stop_string, 0};
     return write_result(result, out_result);
   });
 }

@@ -4,6 +4,8 @@
 #include "engine/executor.h"
 #include "engine/gguf.h"
 #include "engine/model.h"
+#include "engine/sampler.h"
 #include "engine/session.h"
 #include "engine/source.h"
+#include "engine/stop.h"
 #include "engine/tokenizer.h"

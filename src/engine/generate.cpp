@@ -1,42 +1,54 @@
-// Generation: the prompt in steps, then a token a step, drawn on the device.
+// Generation: the prompt in steps, then a token a step, drawn on the device where its kernel can do what is
+// asked for, else on the host from the step's logits.
 #include <algorithm>
 
 #include "engine/session.h"
+#include "engine/stop.h"
 
 namespace greta {
 
-// Text of tokens as they come, always valid UTF-8.
+// Text of tokens as they come, always valid UTF-8, without stop strings.
 struct Session::TokenStream {
   const Tokenizer& tokenizer;
   const GenerateOptions& options;
   bool strip_space;  // the space that the vocabulary puts before the first word of a text
+  StopMatcher stop;
   Utf8Stream stream;
-  std::string piece, text;
+  std::string piece, whole, text;
 
-  bool emit(int32_t token) {  // false: the caller wants to stop
+  bool emit(int32_t token) {  // false: the caller wants to stop, or a stop string is there
     piece.clear();
-    tokenizer.append_piece(token, false, &piece);
-    if (strip_space && !piece.empty() && piece[0] == ' ') piece.erase(0, 1);
-    strip_space = false;
+    whole.clear();
     text.clear();
-    stream.push(piece, &text);
-    return !options.on_token || options.on_token(options.user, token, text.c_str(), text.size()) == 0;
+    if (token == kNoToken) {
+      stream.flush(&whole);
+    } else {
+      const bool spoken = std::binary_search(options.spoken.begin(), options.spoken.end(), token);
+      tokenizer.append_piece(token, spoken, &piece);
+      if (strip_space && !piece.empty() && piece[0] == ' ') piece.erase(0, 1);
+      strip_space = false;
+      stream.push(piece, &whole);
+    }
+    const bool found = stop.push(whole, &text);
+    if (token == kNoToken && !found) stop.flush(&text);
+    if (token == kNoToken && text.empty()) return !found;
+    const bool stopped = options.on_token && options.on_token(options.user, token, text.c_str(), text.size()) != 0;
+    return !found && !stopped;
   }
 };
 
-Status Session::feed(std::span<const int32_t> tokens, bool sample, const GenerateOptions& options) {
+Status Session::feed(std::span<const int32_t> tokens, bool on_device, const GenerateOptions& options) {
   const uint32_t begin = position_;
   GRETA_TRY(executor_->reserve(sequence_, begin, begin + uint32_t(tokens.size())));
   for (size_t done = 0; done < tokens.size();) {
     const size_t count = std::min<size_t>(executor_->plan().step_tokens, tokens.size() - done);
     rows_.clear();
     for (size_t i = 0; i < count; ++i)
-      rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_,
-                       sample && done + i + 1 == tokens.size()});
-    const Status status = executor_->step(rows_, sample);
+      rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_, done + i + 1 == tokens.size()});
+    const Status status = executor_->step(rows_, on_device);
     if (!status.ok()) return take_back(status, begin);
+    fed(tokens.subspan(done, count));
     done += count;
-    position_ += uint32_t(count);
     const bool stop = options.on_prompt && options.on_prompt(options.user, uint32_t(done), uint32_t(tokens.size())) != 0;
     if (stop || take_cancel())
       return take_back(fail(Code::Cancelled, "stopped after %zu of %zu tokens of the prompt", done, tokens.size()),
@@ -45,21 +57,39 @@ Status Session::feed(std::span<const int32_t> tokens, bool sample, const Generat
   return {};
 }
 
+Status Session::step(int32_t token, bool on_device) {
+  const Executor::Row row{on_device ? kTokenFromSample : uint32_t(token), position_, sequence_, true};
+  GRETA_TRY(executor_->step({&row, 1}, on_device));
+  fed({&token, 1});
+  return {};
+}
+
+Status Session::next(bool on_device, int32_t* token) {
+  if (!on_device) return sample(executor_->logits(), token);
+  *token = int32_t(executor_->last_token(sequence_));
+  return {};
+}
+
 Status Session::generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result) {
   GRETA_TRY(check(tokens));
-  take_cancel();
   const Tokenizer& tokenizer = *executor_->model().tokenizer;
-  const uint64_t start = now_ns();
   const bool fresh = position_ == 0 && tokens.size() == 1 && tokens[0] == tokenizer.bos();
+  const bool on_device = sampler_.on_device();
+  TokenStream stream{tokenizer, options, fresh && tokenizer.adds_space_prefix(), {}, {}, {}, {}, {}};
+  GRETA_TRY(stream.stop.open(options.stops));
+  take_cancel();
+  const uint64_t start = now_ns();
   GenerateResult r;
   r.prompt_tokens = uint32_t(tokens.size());
-  const Status fed = feed(tokens, true, options);
-  if (!fed.ok() && fed.code != Code::Cancelled) return fed;
+  const Status prompt = feed(tokens, on_device, options);
+  if (!prompt.ok() && prompt.code != Code::Cancelled) return prompt;
   const uint64_t prompt_end = now_ns();
   r.prompt_ns = prompt_end - start;
-  TokenStream stream{tokenizer, options, fresh && tokenizer.adds_space_prefix(), {}, {}, {}};
-  for (r.reason = StopReason::Cancelled; fed.ok();) {
-    const int32_t token = int32_t(executor_->last_token(sequence_));
+  for (r.reason = StopReason::Cancelled; prompt.ok();) {
+    int32_t token = kNoToken;
+    const Status drawn = next(on_device, &token);
+    if (drawn.code == Code::Cancelled) break;
+    GRETA_TRY(drawn);
     if (!options.ignore_end && tokenizer.is_end(token)) {
       r.reason = StopReason::End;
       break;
@@ -71,21 +101,17 @@ Status Session::generate(std::span<const int32_t> tokens, const GenerateOptions&
     r.reason = StopReason::Context;
     if (position_ == context()) break;
     r.reason = StopReason::Cancelled;
-    const Executor::Row row{kTokenFromSample, position_, sequence_, true};
-    const Status status = executor_->step({&row, 1}, true);
+    const Status status = step(token, on_device);
     if (status.code == Code::Full) {  // the pool that sessions share has run out
       r.reason = StopReason::Context;
       break;
     }
     GRETA_TRY(status);
-    ++position_;
   }
   r.generate_ns = now_ns() - prompt_end;
-  if (options.on_token) {
-    stream.text.clear();
-    stream.stream.flush(&stream.text);
-    if (!stream.text.empty()) options.on_token(options.user, -1, stream.text.c_str(), stream.text.size());
-  }
+  if (stream.stop.found() < 0) stream.emit(kNoToken);
+  r.stop_string = stream.stop.found();
+  if (r.stop_string >= 0) r.reason = StopReason::String;
   *result = r;
   return {};
 }

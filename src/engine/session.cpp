@@ -8,14 +8,14 @@ namespace greta {
 Session::Session(std::shared_ptr<Executor> executor, uint32_t sequence)
     : executor_(std::move(executor)), sequence_(sequence) {
   rows_.reserve(kMaxStepTokens);
+  tokens_.reserve(executor_->plan().context);
 }
 
 Status Session::open(std::shared_ptr<Executor> executor, std::unique_ptr<Session>* out) {
   uint32_t sequence = 0;
   GRETA_TRY(executor->acquire_sequence(&sequence));
   out->reset(new Session(std::move(executor), sequence));
-  (*out)->set_sampling({});
-  return {};
+  return (*out)->set_sampling({});
 }
 
 Session::~Session() { executor_->release_sequence(sequence_); }
@@ -25,7 +25,9 @@ Status Session::fork(std::unique_ptr<Session>* out) {
   GRETA_TRY(open(executor_, &child));
   executor_->fork_sequence(sequence_, child->sequence_, position_);
   child->position_ = position_;
-  child->set_sampling(sampling_);
+  child->tokens_.assign(tokens_.begin(), tokens_.end());
+  GRETA_TRY(child->set_sampling(sampling()));
+  child->sampler_ = sampler_;
   *out = std::move(child);
   return {};
 }
@@ -33,14 +35,37 @@ Status Session::fork(std::unique_ptr<Session>* out) {
 Status Session::truncate(uint32_t position) {
   if (position > position_)
     return fail(Code::Argument, "cannot truncate to %u, the session holds %u tokens", position, position_);
-  executor_->truncate(sequence_, position);
-  position_ = position;
+  return take_back({}, position);
+}
+
+Status Session::set_sampling(SamplerSettings settings) {
+  GRETA_TRY(check_sampling(settings));
+  SampleParams params = {};
+  const auto& order = settings.order;
+  const auto named = [&](SamplerStep step) { return std::find(order.begin(), order.end(), step) != order.end(); };
+  params.temperature = named(SamplerStep::Temperature) ? settings.temperature : 1;
+  params.top_k = named(SamplerStep::TopK) ? settings.top_k : 0;
+  params.top_p = named(SamplerStep::TopP) ? settings.top_p : 1;
+  params.min_p = named(SamplerStep::MinP) ? settings.min_p : 0;
+  if (named(SamplerStep::Penalties)) {
+    params.repeat_penalty = settings.repeat;
+    params.repeat_last_n = settings.penalty_last_n;
+  }
+  params.seed_low = uint32_t(settings.seed);
+  params.seed_high = uint32_t(settings.seed >> 32);
+  sampler_.set(std::move(settings));
+  executor_->set_sampling(sequence_, params);
   return {};
 }
 
-void Session::set_sampling(const SampleParams& params) {
-  sampling_ = params;
-  executor_->set_sampling(sequence_, params);
+Status Session::sample(const float* logits, int32_t* token) {
+  if (position_ == 0) return fail(Code::Argument, "there is no token yet that another could follow");
+  return sampler_.choose({logits, executor_->model().shape.vocab}, nullptr, tokens_, token);
+}
+
+void Session::fed(std::span<const int32_t> tokens) {
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  position_ += uint32_t(tokens.size());
 }
 
 Status Session::check(std::span<const int32_t> tokens) const {
@@ -58,6 +83,8 @@ Status Session::check(std::span<const int32_t> tokens) const {
 Status Session::take_back(Status status, uint32_t position) {
   executor_->truncate(sequence_, position);
   position_ = position;
+  tokens_.resize(position);
+  sampler_.truncate(position);
   return status;
 }
 
@@ -84,8 +111,8 @@ Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const flo
     if (!status.ok()) return take_back(status, begin);
     if (rows == OutputRows::All)
       memcpy(all_logits_.data() + done * vocab, executor.logits(), count * vocab * sizeof(float));
+    fed(tokens.subspan(done, count));
     done += count;
-    position_ += uint32_t(count);
   }
   if (logits) *logits = rows == OutputRows::All ? all_logits_.data() : rows == OutputRows::Last ? executor.logits() : nullptr;
   return {};
@@ -131,7 +158,8 @@ Status Session::eval_batch(std::span<Item> items) {
     Session& session = *items[i].session;
     for (size_t t = 0; t < items[i].tokens.size(); ++t) {
       const bool last = t + 1 == items[i].tokens.size();
-      rows.push_back({uint32_t(items[i].tokens[t]), session.position_++, session.sequence_, last});
+      rows.push_back({uint32_t(items[i].tokens[t]), session.position_, session.sequence_, last});
+      session.fed(items[i].tokens.subspan(t, 1));
       if (last) outputs.push_back(i);
       if (rows.size() < executor.plan().step_tokens && outputs.size() < executor.options().output_rows) continue;
       const Status status = run();

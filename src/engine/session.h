@@ -4,11 +4,12 @@
 #include <functional>
 
 #include "engine/executor.h"
+#include "engine/sampler.h"
 
 namespace greta {
 
 enum class OutputRows : uint32_t { None = 0, Last = 1, All = 2 };
-enum class StopReason : uint32_t { Length = 0, End = 1, Context = 2, Cancelled = 3 };
+enum class StopReason : uint32_t { Length = 0, End = 1, Context = 2, Cancelled = 3, String = 4 };
 
 struct GenerateOptions {
   uint32_t max_tokens = 0;   // 0: until the context is full
@@ -16,10 +17,13 @@ struct GenerateOptions {
   int (*on_token)(void* user, int32_t token, const char* text, size_t bytes) = nullptr;  // non-zero stops
   int (*on_prompt)(void* user, uint32_t done, uint32_t total) = nullptr;                 // non-zero stops
   void* user = nullptr;
+  std::span<const std::string_view> stops = {};  // stop.h
+  std::span<const int32_t> spoken = {};  // control tokens whose text is given too, ascending
 };
 
 struct GenerateResult {
   StopReason reason = StopReason::Length;
+  int32_t stop_string = -1;  // of options.stops
   uint32_t prompt_tokens = 0, generated_tokens = 0;
   uint64_t prompt_ns = 0, generate_ns = 0;
 };
@@ -39,8 +43,12 @@ class Session {
   Status eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits);
   Status generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result);
 
-  void set_sampling(const SampleParams& params);
-  const SampleParams& sampling() const { return sampling_; }
+  // Draws the token that follows the last one fed from its row of logits, [vocab], on the host.
+  Status sample(const float* logits, int32_t* token);
+
+  Status set_sampling(SamplerSettings settings);  // checked; on a failure the settings are as before
+  const SamplerSettings& sampling() const { return sampler_.settings(); }
+  std::span<const int32_t> tokens() const { return tokens_; }  // fed so far
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
   // Several sessions of one executor in shared steps; logits[i] follows the last token of session i.
@@ -51,13 +59,17 @@ class Session {
   struct TokenStream;
   explicit Session(std::shared_ptr<Executor> executor, uint32_t sequence);
   Status check(std::span<const int32_t> tokens) const;
-  Status feed(std::span<const int32_t> tokens, bool sample, const GenerateOptions& options);
+  Status feed(std::span<const int32_t> tokens, bool on_device, const GenerateOptions& options);
+  Status step(int32_t token, bool on_device);
+  Status next(bool on_device, int32_t* token);
+  void fed(std::span<const int32_t> tokens);  // the executor has taken them
   Status take_back(Status status, uint32_t position);  // after a failure: forget what was reserved past it
   bool take_cancel() { return cancelled_.exchange(false, std::memory_order_relaxed); }
 
   std::shared_ptr<Executor> executor_;
   uint32_t sequence_, position_ = 0;
-  SampleParams sampling_ = {};
+  std::vector<int32_t> tokens_;  // [position_]; room for the whole context
+  Sampler sampler_;
   std::atomic<bool> cancelled_ = false;
   std::vector<float> all_logits_;
   std::vector<Executor::Row> rows_;

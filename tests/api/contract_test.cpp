@@ -281,7 +281,7 @@ TEST_CASE("api: drawing depends on seed and position alone", "[api]") {
   CHECK(draw(43) != first);
   CHECK(greta_session_top_p(o.session, 1.5f) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_temperature(o.session, -1.0f) == GRETA_ERROR_ARGUMENT);
-  CHECK(greta_session_repeat_penalty(o.session, 1.1f, 257) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_session_penalties(o.session, 0.0f, 0, 0, 64) == GRETA_ERROR_ARGUMENT);
 }
 
 TEST_CASE("api: loading reports progress and can be cancelled", "[api]") {

@@ -171,7 +171,7 @@ bool adds_bos(const greta_tokenizer* tokenizer) { return !encode(tokenizer, "", 
 void set_sampling(greta_session* session, const SamplingOptions& options) {
   check(greta_session_sampling_clear(session));
   if (options.repeat_penalty != 1 && options.repeat_last_n > 0) {
-    check(greta_session_repeat_penalty(session, options.repeat_penalty, options.repeat_last_n));
+    check(greta_session_penalties(session, options.repeat_penalty, 0, 0, options.repeat_last_n));
   }
   if (options.temperature <= 0) return;  // an empty chain takes the most likely token
   check(greta_session_top_k(session, options.top_k));
