@@ -1,5 +1,6 @@
 // JSON text to values and back.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,7 +19,7 @@ struct JsonStyle {
   std::string indent_text;  // in place of spaces, if not empty
   bool ascii = false;       // \uXXXX for what is not ASCII
   bool sort_keys = false;
-  std::string item_separator = ", ";  // Python's on one line; with an indent its trailing space goes
+  std::optional<std::string> item_separator;  // ", ", or "," with an indent
   std::string key_separator = ": ";
   uint64_t max_bytes = 1ull << 30;
 };

@@ -91,7 +91,6 @@ class Value {
 
   // While building: `push` on a list, `set` on a dict. Of another kind: nothing happens.
   void push(Value item);
-  void set(std::string_view key, Value value);
   void set(Value key, Value value);  // a key that is there keeps its place
 
   const char* type_name() const;  // Python's: "str", "dict"

@@ -1,0 +1,127 @@
+// Objects that only templates make: namespaces, macros, methods, loops; and the frames that hold a
+// template's variables.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/jinja/objects.h"
+#include "engine/jinja/syntax.h"
+
+namespace greta::jinja {
+
+// The variables of a block that has a scope of its own.
+struct Frame : Object {
+  Frame(Frame* outer, Budget* from) : Object(from), parent(outer ? Ref<Frame>::share(outer) : Ref<Frame>()) {
+    charge(sizeof(Frame));
+  }
+  void drop_children(Pending* pending) override;
+  const Value* find(uint32_t name, uint32_t* hops);  // here and outwards; adds the frames that it left
+  Value* own(uint32_t name);                         // here; null if absent
+  void set(uint32_t name, Value value);              // here
+  void clear();
+
+  struct Variable {
+    uint32_t name;
+    Value value;
+  };
+  Ref<Frame> parent;
+  std::vector<Variable> variables;
+  std::map<uint32_t, uint32_t> index;  // of variables by name, in use once there are many
+  bool kept = false;                   // by the run, until its end
+};
+
+enum class Special : uint8_t { Namespace, Macro, Method, Function, Loop, Cycler, Joiner };
+
+struct SpecialObject : Object {
+  SpecialObject(Special which, Budget* from) : Object(from), special(which) {}
+  Special special;
+};
+
+struct NamespaceObject : SpecialObject {
+  explicit NamespaceObject(Budget* from) : SpecialObject(Special::Namespace, from), attributes(from) {}
+  void drop_children(Pending* pending) override { attributes.drop_children(pending); }
+  Dict attributes;
+};
+
+struct MacroObject : SpecialObject {
+  MacroObject(const Node& what, Frame* where, Budget* from)
+      : SpecialObject(Special::Macro, from), node(what), frame(Ref<Frame>::share(where)) {
+    charge(sizeof(MacroObject));
+  }
+  void drop_children(Pending* pending) override { pending->drop(frame.release()); }
+  const Node& node;  // a Macro, or the CallBlock whose body a caller is
+  Ref<Frame> frame;  // null once a call block is over
+};
+
+// A method of a value, or a function if there is no value.
+struct MethodObject : SpecialObject {
+  MethodObject(const char* title, Function code, const Value& of, Budget* from)
+      : SpecialObject(of.is_undefined() ? Special::Function : Special::Method, from),
+        name(title),
+        function(code),
+        self(of) {
+    charge(sizeof(MethodObject));
+  }
+  void drop_children(Pending* pending) override { pending->drop(&self); }
+  const char* name;
+  Function function;
+  Value self;
+};
+
+// Goes through anything that can be looped over.
+struct Cursor {
+  Value source;
+  size_t at = 0;  // an index, or a byte of a text
+  // False at the end. `source` is one of: a sequence, a dict, a text, undefined.
+  bool next(Budget* budget, Value* out);
+  // What is left where that is known without going there; -1 where not.
+  int64_t left() const;
+};
+
+struct LoopObject : SpecialObject {
+  LoopObject(const Node& what, Frame* where, Budget* from)
+      : SpecialObject(Special::Loop, from), node(what), outer(Ref<Frame>::share(where)) {
+    charge(sizeof(LoopObject));
+  }
+  void drop_children(Pending* pending) override;
+
+  const Node& node;  // the For
+  Ref<Frame> outer;  // what it stands in; null once it is over
+  Cursor cursor;
+  Value current, before, after, changed;
+  bool has_after = false, ended = false;
+  bool filtered = false;  // what the cursor has left has passed the loop's filter
+  int64_t index0 = -1, length = -1;
+  uint32_t depth0 = 0;
+};
+
+struct CyclerObject : SpecialObject {
+  explicit CyclerObject(Budget* from) : SpecialObject(Special::Cycler, from) {}
+  void drop_children(Pending* pending) override {
+    for (Value& item : items) pending->drop(&item);
+  }
+  std::vector<Value> items;
+  size_t at = 0;
+};
+
+struct JoinerObject : SpecialObject {
+  explicit JoinerObject(Budget* from) : SpecialObject(Special::Joiner, from) {}
+  void drop_children(Pending* pending) override { pending->drop(&separator); }
+  Value separator;
+  bool used = false;
+};
+
+inline SpecialObject* special_of(const Value& v, Special which) {
+  if (v.kind() != Kind::Object) return nullptr;
+  auto* object = static_cast<SpecialObject*>(v.object());
+  return object->special == which ? object : nullptr;
+}
+inline NamespaceObject* namespace_of(const Value& v) {
+  return static_cast<NamespaceObject*>(special_of(v, Special::Namespace));
+}
+
+// repr() of such an object.
+Status append_callable(const Value& value, uint64_t max_bytes, uint32_t depth, std::string* out);
+
+}  // namespace greta::jinja

@@ -1,0 +1,89 @@
+// Tokens to nodes. Statements are in parser.cpp, expressions in parser_expressions.cpp.
+#pragma once
+#include <initializer_list>
+
+#include "engine/jinja/lexer.h"
+#include "engine/jinja/syntax.h"
+
+namespace greta::jinja {
+
+class Parser {
+ public:
+  Parser(std::vector<Token>&& tokens, Program* program) : tokens_(std::move(tokens)), program_(*program) {}
+  Status parse();
+
+ private:
+  using Words = std::initializer_list<const char*>;
+
+  // ---- statements ----
+  Status statements(Words ends, std::vector<Node*>* out);
+  Status body(Words ends, std::vector<Node*>* out);  // the tag's end, then statements
+  Status statement(Node** out);
+  Status parse_if(Node** out);
+  Status parse_for(Node** out);
+  Status parse_set(Node** out);
+  Status parse_macro(Node** out);
+  Status parse_call_block(Node** out);
+  Status parse_filter_block(Node** out);
+  Status parse_with(Node** out);
+  Status parse_generation(Node** out);
+  Status parse_jump(Node** out);
+  Status signature(Node* macro);
+  void note_special_names(Node* macro, size_t first_token);
+  Status target(bool with_namespace, bool until_in, Node** out);
+  Status target_part(bool with_namespace, Node** out);
+  Status target_name(Node** out);
+
+  // ---- expressions ----
+  Status tuple(bool with_condition, bool in_brackets, Words ends, Node** out);
+  Status expression(Node** out) { return condition(out); }
+  Status condition(Node** out);
+  Status binary(uint32_t level, Node** out);  // or, and, ... by their precedence
+  Status negation(Node** out);
+  Status comparison(Node** out);
+  Status concat(Node** out);
+  Status unary(bool with_filters, Node** out);
+  Status primary(Node** out);
+  Status list(Node** out);
+  Status dict(Node** out);
+  Status postfix(Node** node);
+  Status filters(Node** node);
+  Status subscript(Node** node);
+  Status subscript_index(Node** out);
+  Status call(Node** node);
+  Status arguments(Node* node);
+  Status filter(Node** node);
+  Status test(Node** node);
+  Status dotted_name(std::string* out);
+
+  // ---- nodes ----
+  Node* make(Form form, uint32_t line);
+  Status finish(Node* node);  // once its kids are in place: takes their height
+  Status nest();              // one level deeper into the parser's own recursion
+  struct Nested {             // and back
+    explicit Nested(Parser* parser) : parser_(*parser) {}
+    ~Nested() { --parser_.depth_; }
+    Parser& parser_;
+  };
+
+  // ---- tokens ----
+  const Token& now() const { return tokens_[at_]; }
+  const Token& ahead() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
+  void next() {
+    if (at_ + 1 < tokens_.size()) ++at_;
+  }
+  bool skip_op(std::string_view op) { return now().is_op(op) ? (next(), true) : false; }
+  bool skip_name(std::string_view name) { return now().is_name(name) ? (next(), true) : false; }
+  bool at_name(Words names) const;
+  Status expect_op(const char* op);
+  Status expect_name(std::string* out);
+  Status expect(TokenType type, const char* what);
+  Status unexpected(const char* expected) const;
+
+  std::vector<Token> tokens_;
+  Program& program_;
+  size_t at_ = 0;
+  uint32_t depth_ = 0, loops_ = 0;
+};
+
+}  // namespace greta::jinja

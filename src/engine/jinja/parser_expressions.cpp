@@ -1,0 +1,407 @@
+// Expressions, by descending from the weakest operator to the strongest.
+#include "engine/jinja/library.h"
+#include "engine/jinja/parser.h"
+
+namespace greta::jinja {
+
+// Expressions between commas; one alone is itself. A comma may end them.
+Status Parser::tuple(bool with_condition, bool in_brackets, Words ends, Node** out) {
+  const uint32_t line = now().line;
+  std::vector<Node*> items;
+  bool comma = false;
+  for (;;) {
+    const TokenType type = now().type;
+    if (type == TokenType::VariableEnd || type == TokenType::BlockEnd || now().is_op(")") || at_name(ends))
+      break;
+    Node* item;
+    GRETA_TRY(with_condition ? condition(&item) : binary(0, &item));
+    items.push_back(item);
+    if (!skip_op(",")) break;
+    comma = true;
+  }
+  if (!comma && !items.empty()) return *out = items[0], Status{};
+  if (!comma && !in_brackets) return unexpected("an expression");
+  *out = make(Form::Tuple, line);
+  (*out)->kids = std::move(items);
+  return finish(*out);
+}
+
+Status Parser::condition(Node** out) {
+  GRETA_TRY(nest());
+  const Nested nested(this);
+  GRETA_TRY(binary(0, out));
+  while (now().is_name("if")) {
+    Node* node = make(Form::Condition, now().line);
+    next();
+    Node *when, *otherwise = nullptr;
+    GRETA_TRY(binary(0, &when));
+    if (skip_name("else")) GRETA_TRY(condition(&otherwise));
+    node->kids = {when, *out, otherwise};
+    GRETA_TRY(finish(node));
+    *out = node;
+  }
+  return {};
+}
+
+// Operators that group from the left, weakest first: each row's operands are the next row's. Between
+// "and" and "+" lie not and the comparisons, between "+" and "*" the concatenation.
+Status Parser::binary(uint32_t level, Node** out) {
+  struct Level {
+    Form form;
+    const char* operators[4];
+    Status (Parser::*operand)(Node**);  // null: the next row
+  };
+  constexpr Level kLevels[] = {
+      {Form::Or, {"or"}, nullptr},
+      {Form::And, {"and"}, &Parser::negation},
+      {Form::Binary, {"+", "-"}, &Parser::concat},
+      {Form::Binary, {"*", "/", "//", "%"}, nullptr},
+      {Form::Binary, {"**"}, nullptr},
+  };
+  constexpr uint32_t kLast = 4;
+  const Level& row = kLevels[level];
+  const auto operand = [&](Node** to) -> Status {
+    if (row.operand) return (this->*row.operand)(to);
+    return level == kLast ? unary(true, to) : binary(level + 1, to);
+  };
+  const TokenType type = row.form == Form::Binary ? TokenType::Operator : TokenType::Name;
+  const auto found = [&] {
+    if (now().type != type) return false;
+    for (const char* op : row.operators)
+      if (op && now().text == op) return true;
+    return false;
+  };
+  GRETA_TRY(operand(out));
+  while (found()) {
+    Node* node = make(row.form, now().line);
+    node->text = now().text;
+    next();
+    Node* right;
+    GRETA_TRY(operand(&right));
+    node->kids = {*out, right};
+    GRETA_TRY(finish(node));
+    *out = node;
+  }
+  return {};
+}
+
+Status Parser::negation(Node** out) {
+  if (!now().is_name("not")) return comparison(out);
+  GRETA_TRY(nest());
+  const Nested nested(this);
+  Node* node = *out = make(Form::Not, now().line);
+  next();
+  GRETA_TRY(negation(&node->kids.emplace_back()));
+  return finish(node);
+}
+
+Status Parser::comparison(Node** out) {
+  struct Row {
+    const char* op;
+    Comparison meaning;
+  };
+  constexpr Row kRows[] = {
+      {"==", Comparison::Equal},     {"!=", Comparison::NotEqual}, {"<", Comparison::Less},
+      {"<=", Comparison::LessEqual}, {">", Comparison::Greater},   {">=", Comparison::GreaterEqual},
+  };
+  constexpr uint32_t kSums = 2;
+  const uint32_t line = now().line;
+  GRETA_TRY(binary(kSums, out));
+  Node* node = nullptr;
+  for (;;) {
+    Comparison meaning;
+    const Row* row = nullptr;
+    for (const Row& each : kRows)
+      if (now().is_op(each.op)) row = &each;
+    if (row) {
+      meaning = row->meaning;
+    } else if (now().is_name("in")) {
+      meaning = Comparison::In;
+    } else if (now().is_name("not") && ahead().is_name("in")) {
+      meaning = Comparison::NotIn;
+      next();
+    } else {
+      break;
+    }
+    next();
+    if (!node) {
+      node = make(Form::Compare, line);
+      node->kids.push_back(*out);
+    }
+    node->comparisons.push_back(meaning);
+    GRETA_TRY(binary(kSums, &node->kids.emplace_back()));
+  }
+  if (!node) return {};
+  *out = node;
+  return finish(node);
+}
+
+Status Parser::concat(Node** out) {
+  constexpr uint32_t kProducts = 3;
+  const uint32_t line = now().line;
+  GRETA_TRY(binary(kProducts, out));
+  if (!now().is_op("~")) return {};
+  Node* node = make(Form::Concat, line);
+  node->kids.push_back(*out);
+  while (skip_op("~")) GRETA_TRY(binary(kProducts, &node->kids.emplace_back()));
+  *out = node;
+  return finish(node);
+}
+
+Status Parser::unary(bool with_filters, Node** out) {
+  if (now().is_op("-") || now().is_op("+")) {
+    GRETA_TRY(nest());
+    const Nested nested(this);
+    Node* node = *out = make(now().is_op("-") ? Form::Negative : Form::Positive, now().line);
+    next();
+    GRETA_TRY(unary(false, &node->kids.emplace_back()));
+    GRETA_TRY(finish(node));
+  } else {
+    GRETA_TRY(primary(out));
+  }
+  GRETA_TRY(postfix(out));
+  return with_filters ? filters(out) : Status{};
+}
+
+Status Parser::primary(Node** out) {
+  const Token& token = now();
+  const uint32_t line = token.line;
+  if (token.type == TokenType::Name) {
+    const std::string& name = token.text;
+    const bool yes = name == "true" || name == "True", no = name == "false" || name == "False";
+    if (yes || no || name == "none" || name == "None") {
+      *out = make(Form::Constant, line);
+      (*out)->constant = yes || no ? Value(yes) : Value(nullptr);
+    } else {
+      *out = make(Form::Name, line);
+      (*out)->name = program_.name_id(name);
+    }
+    next();
+    return {};
+  }
+  if (token.type == TokenType::String) {
+    std::string text;
+    for (; now().type == TokenType::String; next()) text += now().text;
+    *out = make(Form::Constant, line);
+    (*out)->constant = Value(text);
+    return {};
+  }
+  if (token.type == TokenType::Number) {
+    *out = make(Form::Constant, line);
+    (*out)->constant = token.number;
+    next();
+    return {};
+  }
+  if (token.is_op("[")) return list(out);
+  if (token.is_op("{")) return dict(out);
+  if (!token.is_op("(")) return unexpected("an expression");
+  next();
+  GRETA_TRY(tuple(true, true, {}, out));
+  return expect_op(")");
+}
+
+Status Parser::list(Node** out) {
+  Node* node = *out = make(Form::List, now().line);
+  next();
+  while (!now().is_op("]")) {
+    if (!node->kids.empty()) {
+      GRETA_TRY(expect_op(","));
+      if (now().is_op("]")) break;
+    }
+    Node* item;
+    GRETA_TRY(expression(&item));
+    node->kids.push_back(item);
+  }
+  next();
+  return finish(node);
+}
+
+Status Parser::dict(Node** out) {
+  Node* node = *out = make(Form::Dict, now().line);
+  next();
+  while (!now().is_op("}")) {
+    if (!node->kids.empty()) {
+      GRETA_TRY(expect_op(","));
+      if (now().is_op("}")) break;
+    }
+    Node *key, *value;
+    GRETA_TRY(expression(&key));
+    GRETA_TRY(expect_op(":"));
+    GRETA_TRY(expression(&value));
+    node->kids.insert(node->kids.end(), {key, value});
+  }
+  next();
+  return finish(node);
+}
+
+Status Parser::postfix(Node** node) {
+  for (;;) {
+    if (now().is_op(".") || now().is_op("["))
+      GRETA_TRY(subscript(node));
+    else if (now().is_op("("))
+      GRETA_TRY(call(node));
+    else
+      return {};
+  }
+}
+
+Status Parser::filters(Node** node) {
+  for (;;) {
+    if (now().is_op("|"))
+      GRETA_TRY(filter(node));
+    else if (now().is_name("is"))
+      GRETA_TRY(test(node));
+    else if (now().is_op("("))
+      GRETA_TRY(call(node));
+    else
+      return {};
+  }
+}
+
+Status Parser::subscript(Node** node) {
+  const uint32_t line = now().line;
+  if (skip_op(".")) {
+    Node* made = make(Form::Attribute, line);
+    made->kids.push_back(*node);
+    if (now().type == TokenType::Number && now().number.is_int()) {
+      made->form = Form::Item;
+      Node* index = make(Form::Constant, line);
+      index->constant = now().number;
+      made->kids.push_back(index);
+      next();
+    } else {
+      GRETA_TRY(expect_name(&made->text));
+    }
+    *node = made;
+    return finish(made);
+  }
+  next();
+  Node* made = make(Form::Item, line);
+  std::vector<Node*> indices;
+  while (!now().is_op("]")) {
+    if (!indices.empty()) GRETA_TRY(expect_op(","));
+    Node* index;
+    GRETA_TRY(subscript_index(&index));
+    indices.push_back(index);
+  }
+  next();
+  if (indices.empty()) return fail(Code::Argument, "line %u: expected an index between '[' and ']'", line);
+  if (indices.size() > 1) {
+    Node* both = make(Form::Tuple, line);
+    for (const Node* index : indices)
+      if (index->form == Form::Slice)
+        return fail(Code::Argument, "line %u: a slice among other indices", line);
+    both->kids = std::move(indices);
+    GRETA_TRY(finish(both));
+    indices = {both};
+  }
+  made->kids = {*node, indices[0]};
+  *node = made;
+  return finish(made);
+}
+
+Status Parser::subscript_index(Node** out) {
+  const uint32_t line = now().line;
+  Node* parts[3] = {};
+  const auto ends = [&] { return now().is_op("]") || now().is_op(",") || now().is_op(":"); };
+  if (!now().is_op(":")) GRETA_TRY(expression(&parts[0]));
+  if (!skip_op(":")) return *out = parts[0], Status{};
+  if (!ends()) GRETA_TRY(expression(&parts[1]));
+  if (skip_op(":") && !ends()) GRETA_TRY(expression(&parts[2]));
+  *out = make(Form::Slice, line);
+  (*out)->kids.assign(parts, parts + 3);
+  return finish(*out);
+}
+
+Status Parser::call(Node** node) {
+  Node* made = make(Form::Call, now().line);
+  made->kids.push_back(*node);
+  GRETA_TRY(arguments(made));
+  *node = made;
+  return finish(made);
+}
+
+// (a, b, *more, name=c, **others)
+Status Parser::arguments(Node* node) {
+  const uint32_t line = now().line;
+  next();
+  bool named = false, stars[3] = {};
+  while (!now().is_op(")")) {
+    if (!node->arguments.empty()) {
+      GRETA_TRY(expect_op(","));
+      if (now().is_op(")")) break;
+    }
+    ArgumentNode argument{nullptr, "", 0};
+    if (skip_op("*"))
+      argument.stars = 1;
+    else if (skip_op("**"))
+      argument.stars = 2;
+    else if (now().type == TokenType::Name && ahead().is_op("=")) {
+      argument.name = now().text;
+      next();
+      next();
+    }
+    const bool by_place = !argument.stars && argument.name.empty();
+    if (stars[2] || (argument.stars && stars[argument.stars]) || (by_place && (named || stars[1])))
+      return fail(Code::Argument, "line %u: arguments of a call in the wrong order", line);
+    named |= !argument.name.empty();
+    stars[argument.stars] |= argument.stars > 0;
+    GRETA_TRY(expression(&argument.value));
+    node->arguments.push_back(std::move(argument));
+  }
+  next();
+  return {};
+}
+
+Status Parser::dotted_name(std::string* out) {
+  GRETA_TRY(expect_name(out));
+  while (skip_op(".")) {
+    std::string part;
+    GRETA_TRY(expect_name(&part));
+    *out += "." + part;
+  }
+  return {};
+}
+
+// At the token before the filter's name; *node is what is filtered, null in a block.
+Status Parser::filter(Node** node) {
+  next();
+  Node* made = make(Form::Filter, now().line);
+  made->kids.push_back(*node);
+  GRETA_TRY(dotted_name(&made->text));
+  made->filter = find_filter(made->text);
+  if (now().is_op("(")) GRETA_TRY(arguments(made));
+  *node = made;
+  return finish(made);
+}
+
+Status Parser::test(Node** node) {
+  const uint32_t line = now().line;
+  next();
+  const bool negated = skip_name("not");
+  Node* made = make(Form::Test, line);
+  made->kids.push_back(*node);
+  GRETA_TRY(dotted_name(&made->text));
+  made->test = find_test(made->text);
+  const TokenType type = now().type;
+  const bool opens = now().is_op("[") || now().is_op("{");
+  if (now().is_op("(")) {
+    GRETA_TRY(arguments(made));
+  } else if (opens || type == TokenType::Number || type == TokenType::String ||
+             (type == TokenType::Name && !at_name({"else", "or", "and"}))) {
+    if (now().is_name("is"))
+      return fail(Code::Argument, "line %u: tests with \"is\" cannot be chained", line);
+    ArgumentNode argument{nullptr, "", 0};
+    GRETA_TRY(primary(&argument.value));
+    GRETA_TRY(postfix(&argument.value));
+    made->arguments.push_back(std::move(argument));
+  }
+  GRETA_TRY(finish(made));
+  *node = made;
+  if (!negated) return {};
+  *node = make(Form::Not, line);
+  (*node)->kids.push_back(made);
+  return finish(*node);
+}
+
+}  // namespace greta::jinja

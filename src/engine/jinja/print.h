@@ -1,0 +1,17 @@
+// Values as Python writes them: str() and repr().
+#pragma once
+#include <string>
+
+#include "engine/jinja/value.h"
+
+namespace greta::jinja {
+
+constexpr uint32_t kMaxNesting = 200;  // of values, wherever they are walked through
+
+std::string float_text(double number);  // repr: "1.0", "1e+16", "nan"
+
+// Append; Code::Full for more than max_bytes in all of *out or a deeper nesting than kMaxNesting.
+Status append_str(const Value& value, uint64_t max_bytes, std::string* out);
+Status append_repr(const Value& value, uint64_t max_bytes, std::string* out, uint32_t depth = 0);
+
+}  // namespace greta::jinja
