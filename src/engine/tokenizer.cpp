@@ -1,10 +1,11 @@
-// Tokenizer: what both kinds share: special tokens, BOS and EOS, and the way back to text.
+// Tokenizer: what all kinds share: special tokens, BOS and EOS, and the way back to text.
 #include "engine/tokenizer.h"
 
 #include <algorithm>
-#include <cctype>
+#include <iterator>
 
 #include "engine/tokenizer_encoders.h"
+#include "engine/tokenizer_split.h"
 
 namespace greta {
 namespace {
@@ -26,45 +27,115 @@ constexpr std::string_view kEndTexts[] = {
     "_<EOT>",
     "<|end_of_text|>",
     "<end_of_utterance>",
+    "<|tool_response>",
+    "[EOT]",
+    "[EOS]",
+    "[e~[",
     "<eos>",
     "<\xEF\xBD\x9C"
     "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
 };
 
-bool contains_phi3(std::string_view name) {
-  std::string lower;
-  for (const char c : name) lower.push_back(char(std::tolower(uint8_t(c))));
-  return lower.find("phi-3") != lower.npos || lower.find("phi3") != lower.npos;
+// tokenizer.ggml.model
+constexpr struct {
+  std::string_view model;
+  TokenizerKind kind;
+} kModels[] = {
+    {"none", TokenizerKind::None}, {"no_vocab", TokenizerKind::None}, {"llama", TokenizerKind::Spm},
+    {"gpt2", TokenizerKind::Bpe},  {"gemma4", TokenizerKind::Bpe},    {"bert", TokenizerKind::Wpm},
+    {"t5", TokenizerKind::Ugm},
+};
+
+std::string lower_ascii(std::string_view text) {
+  std::string out;
+  for (const char c : text) out.push_back(c >= 'A' && c <= 'Z' ? char(c + 32) : c);
+  return out;
 }
 
 }  // namespace
 
 Status Tokenizer::open(const Gguf& gguf, const Log& log) {
-  std::string_view model, name;
+  std::string_view model;
   GRETA_TRY(gguf.require("tokenizer.ggml.model"));
   GRETA_TRY(gguf.get_string("tokenizer.ggml.model", &model));
-  if (model != "llama" && model != "gpt2")
-    return fail(Code::Unsupported, "%s: tokenizer %s, expected \"llama\" or \"gpt2\"", gguf.name(),
-                Quoted(model).c_str());
-  spm_ = model == "llama";
+  const auto row = std::find_if(std::begin(kModels), std::end(kModels),
+                                [&](const auto& each) { return each.model == model; });
+  if (row == std::end(kModels))
+    return fail(Code::Unsupported,
+                "%s: tokenizer %s, expected \"llama\", \"gpt2\", \"gemma4\", \"bert\", \"t5\" or \"none\"",
+                gguf.name(), Quoted(model).c_str());
+  kind_ = row->kind;
+  if (kind_ == TokenizerKind::None) return {};
   GRETA_TRY(within(vocab_.open(gguf), "%s", gguf.name()));
   GRETA_TRY(within(read_special_ids(gguf), "%s", gguf.name()));
-  if (spm_) {
-    add_bos_ = add_space_prefix_ = true;
-    GRETA_TRY(within(make_spm_encoder(gguf, vocab_, unknown_, &encoder_), "%s", gguf.name()));
-  } else {
-    GRETA_TRY(within(make_bpe_encoder(gguf, vocab_, unknown_, log, &add_bos_, &encoder_), "%s", gguf.name()));
-  }
-  GRETA_TRY(gguf.get_bool("tokenizer.ggml.add_bos_token", &add_bos_));
-  GRETA_TRY(gguf.get_bool("tokenizer.ggml.add_eos_token", &add_eos_));
-  GRETA_TRY(gguf.get_bool("tokenizer.ggml.add_space_prefix", &add_space_prefix_));
-  if (add_bos_ && bos_ == kNoToken)
-    log(LogLevel::Warning, "%s: text should start with a BOS token, but the file names none", gguf.name());
-  GRETA_TRY(gguf.get_string("general.name", &name));
-  strip_after_special_ = contains_phi3(name);
+  GRETA_TRY(within(open_encoder(gguf, model, log), "%s", gguf.name()));
+  GRETA_TRY(within(read_flags(gguf, log), "%s", gguf.name()));
+  GRETA_TRY(read_strips(gguf));
   find_ends();
   index_specials();
   return {};
+}
+
+// Sets the flags that a file may leave out, too.
+Status Tokenizer::open_encoder(const Gguf& gguf, std::string_view model, const Log& log) {
+  has_marks_ = kind_ != TokenizerKind::Bpe;
+  if (kind_ == TokenizerKind::Spm) {
+    add_bos_ = add_space_prefix_ = true;
+    return make_spm_encoder(gguf, vocab_, unknown_, &encoder_);
+  }
+  if (kind_ == TokenizerKind::Wpm) {
+    add_bos_ = force_bos_ = add_separator_ = add_space_prefix_ = true;
+    return make_wpm_encoder(gguf, vocab_, unknown_, &encoder_);
+  }
+  if (kind_ == TokenizerKind::Ugm) {
+    add_eos_ = add_space_prefix_ = true;
+    GRETA_TRY(gguf.get_bool("tokenizer.ggml.add_space_prefix", &add_space_prefix_));
+    return make_ugm_encoder(gguf, vocab_, unknown_, add_space_prefix_, &encoder_);
+  }
+  std::string_view name = model == "gemma4" ? model : std::string_view();
+  if (name.empty()) GRETA_TRY(gguf.get_string("tokenizer.ggml.pre", &name));
+  const SplitRule* rule = find_split_rule(name);
+  if (!rule) {
+    rule = &default_split_rule();
+    log(LogLevel::Warning,
+        "%s: pre-tokenizer %s is not known; text is cut as \"%s\" does, and the model may do badly",
+        gguf.name(), Quoted(name).c_str(), rule->name);
+  }
+  add_bos_ = rule->has(kAddBos);
+  force_bos_ = rule->has(kAddBos) && rule->has(kCharacters);  // files of Gemma 4 say no, and mean yes
+  has_marks_ = rule->has(kCharacters);
+  return make_bpe_encoder(gguf, vocab_, unknown_, *rule, log, &encoder_);
+}
+
+Status Tokenizer::read_flags(const Gguf& gguf, const Log& log) {
+  GRETA_TRY(gguf.get_bool("tokenizer.ggml.add_bos_token", &add_bos_));
+  GRETA_TRY(gguf.get_bool("tokenizer.ggml.add_eos_token", &add_eos_));
+  if (kind_ == TokenizerKind::Spm)
+    GRETA_TRY(gguf.get_bool("tokenizer.ggml.add_space_prefix", &add_space_prefix_));
+  add_bos_ |= force_bos_;
+  if (add_bos_ && bos_ == kNoToken)
+    log(LogLevel::Warning, "%s: text should start with a BOS token, but the file names none", gguf.name());
+  return {};
+}
+
+// GGUF does not say which tokens eat the white space beside them; these models' tokenizer.json do.
+Status Tokenizer::read_strips(const Gguf& gguf) {
+  std::string_view pre, architecture, model_name;
+  GRETA_TRY(gguf.get_string("general.name", &model_name));
+  GRETA_TRY(gguf.get_string("general.architecture", &architecture));
+  if (gguf.find("tokenizer.ggml.pre")) GRETA_TRY(gguf.get_string("tokenizer.ggml.pre", &pre));
+  const std::string name = lower_ascii(model_name);
+  strip_after_special_ = name.find("phi-3") != name.npos || name.find("phi3") != name.npos;
+  if (pre == "jina-v2-de" || pre == "jina-v2-es" || pre == "jina-v2-code" ||
+      architecture == "nomic-bert-moe" || architecture == "jina-bert-v3")
+    strip_before_ = find("<mask>");
+  else if (name.find("modern-bert") != name.npos)
+    strip_before_ = find("[MASK]");
+  return {};
+}
+
+bool Tokenizer::strips_after(int32_t id) const {
+  return strip_after_special_ && id != bos_ && id != unknown_ && vocab_.text(uint32_t(id)) != "<|endoftext|>";
 }
 
 // ---- special tokens ---------------------------------------------------------------------------
@@ -87,27 +158,46 @@ Status Tokenizer::read_special_id(const Gguf& gguf, const char* name, int32_t* o
 }
 
 Status Tokenizer::read_special_ids(const Gguf& gguf) {
-  if (spm_) {  // SentencePiece's own places, if these tokens look the part
-    const auto at = [&](uint32_t id, TokenKind kind) {
-      return id < vocab_.size() && vocab_.kind(id) == kind ? int32_t(id) : kNoToken;
-    };
+  const auto at = [&](uint32_t id, TokenKind kind) {
+    return id < vocab_.size() && vocab_.kind(id) == kind ? int32_t(id) : kNoToken;
+  };
+  if (kind_ == TokenizerKind::Spm) {  // SentencePiece's own places, if these tokens look the part
     unknown_ = at(0, TokenKind::Unknown);
     bos_ = at(1, TokenKind::Control);
     eos_ = at(2, TokenKind::Control);
+  } else if (kind_ == TokenizerKind::Ugm) {  // T5's
+    padding_ = at(0, TokenKind::Control);
+    eos_ = at(1, TokenKind::Control);
+    unknown_ = at(2, TokenKind::Unknown);
+  } else if (kind_ == TokenizerKind::Wpm) {
+    bos_ = find("[CLS]");
+    separator_ = find("[SEP]");
+    unknown_ = find("[UNK]");
+    padding_ = find("[PAD]");
+    GRETA_TRY(read_special_id(gguf, "cls", &bos_));
   }
-  GRETA_TRY(read_special_id(gguf, "bos", &bos_));
-  GRETA_TRY(read_special_id(gguf, "eos", &eos_));
-  GRETA_TRY(read_special_id(gguf, "eot", &eot_));
-  GRETA_TRY(read_special_id(gguf, "eom", &eom_));
-  GRETA_TRY(read_special_id(gguf, "unknown", &unknown_));
-  return read_special_id(gguf, "padding", &padding_);
+  const struct {
+    const char* name;
+    int32_t* id;
+  } ids[] = {{"bos", &bos_},
+             {"eos", &eos_},
+             {"eot", &eot_},
+             {"eom", &eom_},
+             {"unknown", &unknown_},
+             {"padding", &padding_},
+             {"seperator", &separator_},  // as GGUF spells it
+             {"separator", &separator_}};
+  for (const auto& each : ids) GRETA_TRY(read_special_id(gguf, each.name, each.id));
+  return {};
 }
 
 void Tokenizer::find_ends() {
   ends_ = {eos_, eot_, eom_};
   for (const std::string_view text : kEndTexts) ends_.push_back(find(text));
-  // Where <|return|> and <|call|> end a turn, <|end|> only ends one of its messages.
-  const int32_t message_end = find("<|return|>") >= 0 && find("<|call|>") >= 0 ? find("<|end|>") : kNoToken;
+  // Where <|return|> and <|call|>, or <|flush|> and <|calls|>, end a turn, <|end|> only ends a message.
+  const bool harmony = find("<|return|>") >= 0 && find("<|call|>") >= 0;
+  const bool solar = find("<|flush|>") >= 0 && find("<|calls|>") >= 0;
+  const int32_t message_end = harmony || solar ? find("<|end|>") : kNoToken;
   std::sort(ends_.begin(), ends_.end());
   ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
   ends_.erase(std::remove_if(ends_.begin(), ends_.end(),
@@ -135,7 +225,6 @@ void Tokenizer::index_specials() {
 // The longest special token that `text` starts with: its bytes and id, or 0. Narrows the sorted
 // list byte by byte.
 uint32_t Tokenizer::match_special(std::string_view text, bool parse_special, int32_t* out_id) const {
-  if (!special_first_[uint8_t(text[0])]) return 0;
   uint32_t best = 0;
   auto low = specials_.begin(), high = specials_.end();
   for (size_t depth = 0; depth < text.size() && low != high; ++depth) {
@@ -167,32 +256,42 @@ Status Tokenizer::encode(std::string_view text, EncodeOptions options, std::vect
     repaired = valid_utf8(text);
     text = repaired;
   }
+  if (!text.empty() && kind_ == TokenizerKind::None)
+    return fail(Code::Unsupported, "the file has no vocabulary, so it cannot encode text");
+  uint64_t steps = 0;
   if (options.add_special && adds_bos()) out->push_back(bos_);
   std::string prefixed;
   const auto plain = [&](std::string_view stretch) -> Status {
     if (stretch.empty()) return {};
-    if (!spm_ || !add_space_prefix_) return encoder_->encode(stretch, out);
+    if (kind_ != TokenizerKind::Spm || !add_space_prefix_) return encoder_->encode(stretch, out, &steps);
     prefixed = ' ';  // at the start, and after each special token
     prefixed += stretch;
-    return encoder_->encode(prefixed, out);
+    return encoder_->encode(prefixed, out, &steps);
   };
+  const auto ascii_space = [&](size_t at) { return text[at] > 0 && is_space(uint8_t(text[at])); };
   size_t start = 0;
   for (size_t at = 0; at < text.size();) {
-    int32_t id;
-    const uint32_t bytes = match_special(text.substr(at), options.parse_special, &id);
+    int32_t id = kNoToken;
+    const uint32_t bytes =
+        special_first_[uint8_t(text[at])] ? match_special(text.substr(at), options.parse_special, &id) : 0;
     if (!bytes) {
       ++at;
       continue;
     }
-    GRETA_TRY(plain(text.substr(start, at - start)));
+    size_t end = at;
+    if (id == strip_before_)
+      while (end > start && ascii_space(end - 1)) --end;
+    GRETA_TRY(plain(text.substr(start, end - start)));
     out->push_back(id);
     at += bytes;
-    if (strip_after_special_ && id != bos_ && id != unknown_ && vocab_.text(uint32_t(id)) != "<|endoftext|>")
-      while (at < text.size() && text[at] > 0 && is_space(uint32_t(text[at]))) ++at;
+    if (strips_after(id))
+      while (at < text.size() && ascii_space(at)) ++at;
     start = at;
   }
   GRETA_TRY(plain(text.substr(start)));
+  if (options.add_special && add_separator_ && separator_ != kNoToken) out->push_back(separator_);
   if (options.add_special && adds_eos()) out->push_back(eos_);
+  if (options.steps) *options.steps += steps;
   return {};
 }
 
@@ -206,7 +305,7 @@ void Tokenizer::append_piece(int32_t id, bool special, std::string* out) const {
     if (special) out->append(text);
     return;
   }
-  if (!spm_) {
+  if (!has_marks_) {
     if (kind == TokenKind::UserDefined)
       out->append(text);  // written as it reads
     else
@@ -215,11 +314,10 @@ void Tokenizer::append_piece(int32_t id, bool special, std::string* out) const {
   }
   const int byte = kind == TokenKind::Byte || !vocab_.has_kinds() ? byte_piece(text) : -1;
   if (byte >= 0) return out->push_back(char(byte));
-  const std::string_view mark = "\xE2\x96\x81";
   size_t start = 0;
-  for (size_t at = text.find(mark); at != text.npos; at = text.find(mark, start)) {
+  for (size_t at = text.find(kSpaceMarkText); at != text.npos; at = text.find(kSpaceMarkText, start)) {
     out->append(text, start, at - start).push_back(' ');
-    start = at + mark.size();
+    start = at + kSpaceMarkText.size();
   }
   out->append(text, start);
 }
@@ -233,7 +331,7 @@ std::string Tokenizer::piece(int32_t id, bool special) const {
 std::string Tokenizer::decode(const int32_t* ids, size_t count, bool special) const {
   std::string bytes;
   for (size_t i = 0; i < count; ++i) append_piece(ids[i], special, &bytes);
-  if (spm_ && add_space_prefix_ && !bytes.empty() && bytes[0] == ' ') bytes.erase(0, 1);
+  if (add_space_prefix_ && !bytes.empty() && bytes[0] == ' ') bytes.erase(0, 1);
   return is_valid_utf8(bytes) ? bytes : valid_utf8(bytes);
 }
 

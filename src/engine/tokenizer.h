@@ -1,6 +1,6 @@
-// Text to token ids and back: SentencePiece-style vocabularies ("llama") and byte-level BPE ("gpt2").
+// Text to token ids and back, for the vocabularies that tokenizer.ggml.model names (docs/tokenizers.md).
 //
-// Rules that hold for both:
+// Rules that hold for all:
 //   text      invalid UTF-8 is read as U+FFFD. Time is linear in the text but for a logarithm.
 //   special   user-defined tokens are always taken out of the text first; control tokens and the
 //             unknown token only with parse_special. At each place the longest one wins.
@@ -24,13 +24,23 @@ constexpr uint64_t kMaxTextBytes = 1ull << 30;
 struct EncodeOptions {
   bool add_special = true;     // the BOS and EOS tokens that the vocabulary asks for
   bool parse_special = false;  // read control tokens out of the text
+  uint64_t* steps = nullptr;   // if set, the steps that cutting words into tokens took are added here
 };
 
-// One way to cut a stretch of ordinary text. Appends ids; fails only for a byte without a token.
+// One way to cut a stretch of ordinary text. Appends ids; fails only for a byte without a token, or where a
+// file's table turns out to be broken. Adds to *steps: one for each look-up or pop of a heap.
 class TextEncoder {
  public:
   virtual ~TextEncoder() = default;
-  virtual Status encode(std::string_view text, std::vector<int32_t>* out) const = 0;
+  virtual Status encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const = 0;
+};
+
+enum class TokenizerKind {
+  None,  // "none", "no_vocab": no vocabulary; no text but the empty one can be encoded
+  Spm,   // "llama": SentencePiece's merges by score
+  Bpe,   // "gpt2", "gemma4": merges by rank
+  Wpm,   // "bert": WordPiece, the longest pieces from the left
+  Ugm    // "t5": SentencePiece's unigram, the pieces of the best sum of scores
 };
 
 class Tokenizer {
@@ -44,7 +54,7 @@ class Tokenizer {
 
   uint32_t size() const { return vocab_.size(); }
   const Vocab& vocab() const { return vocab_; }
-  bool is_spm() const { return spm_; }
+  TokenizerKind kind() const { return kind_; }
 
   // Appends the ids of `text`.
   Status encode(std::string_view text, EncodeOptions options, std::vector<int32_t>* out) const;
@@ -54,7 +64,7 @@ class Tokenizer {
   void append_piece(int32_t id, bool special, std::string* out) const;
   std::string piece(int32_t id, bool special = false) const;
 
-  // The text of ids, made valid UTF-8. An SPM vocabulary's one space before the text is dropped.
+  // The text of ids, made valid UTF-8. The one space that encoding puts before the text is dropped.
   std::string decode(const int32_t* ids, size_t count, bool special = false) const;
 
   int32_t find(std::string_view text) const { return vocab_.find(text); }  // the token of this text
@@ -64,6 +74,7 @@ class Tokenizer {
   int32_t eom() const { return eom_; }
   int32_t unknown() const { return unknown_; }
   int32_t padding() const { return padding_; }
+  int32_t separator() const { return separator_; }
   bool adds_bos() const { return add_bos_ && bos_ != kNoToken; }
   bool adds_eos() const { return add_eos_ && eos_ != kNoToken; }
   bool adds_space_prefix() const { return add_space_prefix_; }
@@ -75,16 +86,23 @@ class Tokenizer {
  private:
   Status read_special_id(const Gguf& gguf, const char* name, int32_t* out) const;
   Status read_special_ids(const Gguf& gguf);
+  Status open_encoder(const Gguf& gguf, std::string_view model, const Log& log);
+  Status read_flags(const Gguf& gguf, const Log& log);
+  Status read_strips(const Gguf& gguf);
   void find_ends();
   void index_specials();
   uint32_t match_special(std::string_view text, bool parse_special, int32_t* out_id) const;
+  bool strips_after(int32_t id) const;
 
   Vocab vocab_;
-  bool spm_ = false;
-  bool add_bos_ = false, add_eos_ = false, add_space_prefix_ = false;
+  TokenizerKind kind_ = TokenizerKind::None;
+  bool has_marks_ = false;  // tokens' texts have U+2581 for a space; else they are in BPE's alphabet
+  bool add_bos_ = false, add_eos_ = false, add_separator_ = false, add_space_prefix_ = false;
+  bool force_bos_ = false;            // whatever the file says
   bool strip_after_special_ = false;  // Phi-3's vocabularies eat white space after a special token
+  int32_t strip_before_ = kNoToken;   // this token eats white space before it
   int32_t bos_ = kNoToken, eos_ = kNoToken, eot_ = kNoToken, eom_ = kNoToken;
-  int32_t unknown_ = kNoToken, padding_ = kNoToken;
+  int32_t unknown_ = kNoToken, padding_ = kNoToken, separator_ = kNoToken;
   std::vector<int32_t> ends_;
   std::vector<uint32_t> specials_;  // ids of tokens that are cut out of the text, by their text
   bool special_first_[256] = {};    // bytes that one of them starts with

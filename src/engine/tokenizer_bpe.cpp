@@ -1,10 +1,13 @@
-// Byte-level BPE: each word is its bytes, one token each, and the neighbours whose merge comes
-// first in the file's list are merged, leftmost first on a tie, until none are.
+// BPE: each word is its bytes, one token each, and the neighbours whose merge comes first in the file's
+// list are merged, leftmost first on a tie, until none are.
 //
-// Tokens and merges are written in an alphabet of 256 visible characters, one for each byte.
+// Tokens and merges are written in an alphabet of 256 visible characters, one for each byte; or, for rules
+// with kCharacters, as they read, with marks for spaces. Then a word is its characters, and one without a
+// token becomes its byte pieces.
 #include <algorithm>
 #include <array>
 
+#include "engine/tokenizer_cache.h"
 #include "engine/tokenizer_encoders.h"
 #include "engine/tokenizer_split.h"
 
@@ -31,26 +34,65 @@ constexpr auto kCodeToByte = [] {  // -1 for characters outside the alphabet
   return bytes;
 }();
 
+// Up to this many symbols are merged by looking through all pairs each time, more by a heap.
+constexpr size_t kFewSymbols = 24;
+
 struct Merge {
-  uint32_t left, right, joined;  // token ids
+  uint64_t pair;          // ids: left << 32 | right
+  uint32_t rank, joined;  // place in the list; id
+};
+constexpr uint64_t kNoPair = UINT64_MAX;  // its ids are beyond any vocabulary
+
+// The merges by pair: open addressing, at most three quarters full, runs no longer than SlotTable's.
+class MergeTable {
+ public:
+  void reserve(uint64_t count) {
+    uint64_t slots = 16;
+    while (slots * 3 < count * 4) slots *= 2;
+    slots_.assign(slots, {kNoPair, 0, 0});
+  }
+  const Merge* find(uint32_t left, uint32_t right) const {
+    const uint64_t pair = uint64_t(left) << 32 | right, hash = hash_pair(left, right);
+    for (uint32_t i = 0; i <= SlotTable::kMaxProbes; ++i) {
+      const Merge& slot = slots_[(hash + i) & (slots_.size() - 1)];
+      if (slot.pair == pair) return &slot;
+      if (slot.pair == kNoPair) return nullptr;
+    }
+    return nullptr;
+  }
+  // The slot for a pair that is not there yet; null if there is none nearby.
+  Merge* place(uint32_t left, uint32_t right) {
+    const uint64_t hash = hash_pair(left, right);
+    for (uint32_t i = 0; i <= SlotTable::kMaxProbes; ++i) {
+      Merge& slot = slots_[(hash + i) & (slots_.size() - 1)];
+      if (slot.pair == kNoPair) return &slot;
+    }
+    return nullptr;
+  }
+
+ private:
+  std::vector<Merge> slots_;
 };
 
 struct Symbol {
-  int32_t id;              // kNoToken: a byte without a token
+  int32_t id;              // kNoToken: without a token
+  uint32_t start;          // in the word
   uint32_t before, after;  // indices of neighbours, kNone at the ends
 };
 
 struct Pair {
-  uint32_t rank, left;
+  uint32_t rank, left, joined;               // the right one is after the left
+  uint64_t pair;                             // the ids: tells a stale one
   bool operator<(const Pair& other) const {  // the heap's top is the greatest: rank 0, leftmost
     return rank != other.rank ? rank > other.rank : left > other.left;
   }
 };
 
 struct Scratch {
-  std::string mapped;
+  std::string text;
   std::vector<Symbol> symbols;
   std::vector<Pair> pairs;
+  uint64_t steps = 0;
 };
 
 class BpeEncoder : public TextEncoder {
@@ -58,26 +100,34 @@ class BpeEncoder : public TextEncoder {
   BpeEncoder(const Vocab& vocab, int32_t unknown, const SplitRule& rule)
       : vocab_(vocab), unknown_(unknown), rule_(rule) {}
   Status open(const Gguf& gguf, const Log& log);
-  Status encode(std::string_view text, std::vector<int32_t>* out) const override;
+  Status encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const override;
 
  private:
-  Status read_merge(std::string_view text, uint32_t* skipped, std::string* joined);
+  Status read_merge(std::string_view text, uint32_t rank, bool* taken, std::string* joined);
   void add_pair(Scratch& scratch, uint32_t left) const;
-  Status encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>* out) const;
+  Status encode_bytes(std::string_view word, Scratch& scratch, std::vector<int32_t>* out) const;
+  Status encode_characters(std::string_view word, Scratch& scratch, std::vector<int32_t>* out) const;
+  void merge_few(Scratch& scratch) const;
+  void merge_many(Scratch& scratch) const;
   void merge_all(Scratch& scratch) const;
 
   const Vocab& vocab_;
   int32_t unknown_;
   const SplitRule& rule_;
-  int32_t bytes_[256];
-  std::vector<Merge> merges_;  // by rank
-  SlotTable ranks_;            // by the pair of ids
+  int32_t bytes_[256];  // of the bytes' letters, or of the byte pieces
+  MergeTable merges_;
+  bool words_apart_ = false;
 };
 
 Status BpeEncoder::open(const Gguf& gguf, const Log& log) {
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    char text[4];
-    bytes_[byte] = vocab_.find_plain({text, encode_utf8(kByteToCode[byte], text)});
+  if (rule_.has(kCharacters)) {
+    GRETA_TRY(find_byte_pieces(vocab_, bytes_));
+    words_apart_ = has_words_apart(vocab_);
+  } else {
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      char text[4];
+      bytes_[byte] = vocab_.find_plain({text, encode_utf8(kByteToCode[byte], text)});
+    }
   }
   StringArray texts;
   GRETA_TRY(gguf.require("tokenizer.ggml.merges"));
@@ -86,65 +136,90 @@ Status BpeEncoder::open(const Gguf& gguf, const Log& log) {
     return fail(Code::File, "tokenizer.ggml.merges has %llu merges, expected at most %llu",
                 (unsigned long long)texts.count, (unsigned long long)kMaxMerges);
   merges_.reserve(texts.count);
-  ranks_.reserve(texts.count);
-  uint32_t skipped = 0;
+  uint32_t rank = 0, taken_count = 0;
   std::string joined;
-  for (const std::string_view text : texts) GRETA_TRY(read_merge(text, &skipped, &joined));
-  if (skipped)
+  for (const std::string_view text : texts) {
+    bool taken = false;
+    GRETA_TRY(read_merge(text, rank++, &taken, &joined));
+    taken_count += taken;
+  }
+  if (taken_count < texts.count)
     log(LogLevel::Warning,
-        "%s: %u of %llu merges name pieces that are no tokens, or repeat an earlier one; skipped",
-        gguf.name(), skipped, (unsigned long long)texts.count);
+        "%s: %llu of %llu merges name pieces that are no tokens, or repeat an earlier one; skipped",
+        gguf.name(), (unsigned long long)(texts.count - taken_count), (unsigned long long)texts.count);
   return {};
 }
 
 // "left right": the alphabet has no space, so the first one parts them.
-Status BpeEncoder::read_merge(std::string_view text, uint32_t* skipped, std::string* joined) {
+Status BpeEncoder::read_merge(std::string_view text, uint32_t rank, bool* taken, std::string* joined) {
   const size_t space = text.find(' ', 1);
-  if (space == text.npos || space + 1 == text.size()) return ++*skipped, Status{};
+  if (space == text.npos || space + 1 == text.size()) return {};
   joined->assign(text, 0, space).append(text, space + 1);
   const int32_t left = vocab_.find_plain(text.substr(0, space));
   const int32_t right = left < 0 ? kNoToken : vocab_.find_plain(text.substr(space + 1));
   const int32_t both = right < 0 ? kNoToken : vocab_.find_plain(*joined);
-  if (both < 0) return ++*skipped, Status{};
-  const Merge merge{uint32_t(left), uint32_t(right), uint32_t(both)};
-  const uint64_t hash = hash_pair(merge.left, merge.right);
-  const auto same = [&](uint32_t i) {
-    return merges_[i].left == merge.left && merges_[i].right == merge.right;
-  };
-  if (ranks_.find(hash, same) >= 0) return ++*skipped, Status{};
-  if (!ranks_.insert(hash, uint32_t(merges_.size())))
+  if (both < 0 || merges_.find(uint32_t(left), uint32_t(right))) return {};
+  Merge* slot = merges_.place(uint32_t(left), uint32_t(right));
+  if (!slot)
     return fail(Code::File, "merge %s: more than %u merges share its place in a hash table",
                 Quoted(text).c_str(), SlotTable::kMaxProbes);
-  merges_.push_back(merge);
+  *slot = {uint64_t(left) << 32 | uint32_t(right), rank, uint32_t(both)};
+  *taken = true;
   return {};
+}
+
+// The words of common length: ranks of all pairs side by side, the least found by looking at each.
+void BpeEncoder::merge_few(Scratch& scratch) const {
+  std::vector<Symbol>& symbols = scratch.symbols;
+  uint32_t ranks[kFewSymbols], joined[kFewSymbols];  // of the pair of symbol i and the next
+  size_t count = symbols.size();
+  const auto look_up = [&](size_t i) {
+    const int32_t a = symbols[i].id, b = symbols[i + 1].id;
+    const Merge* merge = a < 0 || b < 0 ? nullptr : merges_.find(uint32_t(a), uint32_t(b));
+    ranks[i] = merge ? merge->rank : kNone;
+    joined[i] = merge ? merge->joined : 0;
+    ++scratch.steps;
+  };
+  for (size_t i = 0; i + 1 < count; ++i) look_up(i);
+  while (count > 1) {
+    const size_t best = size_t(std::min_element(ranks, ranks + count - 1) - ranks);
+    if (ranks[best] == kNone) break;
+    symbols[best].id = int32_t(joined[best]);
+    symbols.erase(symbols.begin() + ptrdiff_t(best) + 1);
+    std::copy(ranks + best + 1, ranks + count - 1, ranks + best);
+    std::copy(joined + best + 1, joined + count - 1, joined + best);
+    --count;
+    if (best + 1 < count) look_up(best);
+    if (best > 0) look_up(best - 1);
+  }
+  for (size_t i = 0; i < count; ++i) symbols[i].after = i + 1 < count ? uint32_t(i + 1) : kNone;
 }
 
 void BpeEncoder::add_pair(Scratch& scratch, uint32_t left) const {
   if (left == kNone || scratch.symbols[left].after == kNone) return;
   const int32_t a = scratch.symbols[left].id, b = scratch.symbols[scratch.symbols[left].after].id;
   if (a < 0 || b < 0) return;
-  const int32_t rank = ranks_.find(hash_pair(uint32_t(a), uint32_t(b)), [&](uint32_t i) {
-    return merges_[i].left == uint32_t(a) && merges_[i].right == uint32_t(b);
-  });
-  if (rank < 0) return;
-  scratch.pairs.push_back({uint32_t(rank), left});
+  ++scratch.steps;
+  const Merge* merge = merges_.find(uint32_t(a), uint32_t(b));
+  if (!merge) return;
+  scratch.pairs.push_back({merge->rank, left, merge->joined, merge->pair});
   std::push_heap(scratch.pairs.begin(), scratch.pairs.end());
 }
 
-void BpeEncoder::merge_all(Scratch& scratch) const {
+void BpeEncoder::merge_many(Scratch& scratch) const {
   std::vector<Symbol>& symbols = scratch.symbols;
   scratch.pairs.clear();
   for (uint32_t i = 0; i + 1 < symbols.size(); ++i) add_pair(scratch, i);
   while (!scratch.pairs.empty()) {
+    ++scratch.steps;
     std::pop_heap(scratch.pairs.begin(), scratch.pairs.end());
     const Pair best = scratch.pairs.back();
     scratch.pairs.pop_back();
-    const Merge& merge = merges_[best.rank];
     Symbol& left = symbols[best.left];
-    if (left.id != int32_t(merge.left) || left.after == kNone) continue;  // merged meanwhile
+    if (left.id != int32_t(best.pair >> 32) || left.after == kNone) continue;  // merged meanwhile
     Symbol& right = symbols[left.after];
-    if (right.id != int32_t(merge.right)) continue;
-    left.id = int32_t(merge.joined);
+    if (right.id != int32_t(uint32_t(best.pair))) continue;
+    left.id = int32_t(best.joined);
     right.id = kNoToken;  // gone: no longer linked
     left.after = right.after;
     if (left.after != kNone) symbols[left.after].before = best.left;
@@ -153,40 +228,83 @@ void BpeEncoder::merge_all(Scratch& scratch) const {
   }
 }
 
-Status BpeEncoder::encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>* out) const {
+void BpeEncoder::merge_all(Scratch& scratch) const {
+  std::vector<Symbol>& symbols = scratch.symbols;
+  if (symbols.size() <= kFewSymbols) return merge_few(scratch);
+  for (uint32_t i = 0; i < symbols.size(); ++i) {
+    symbols[i].before = i ? i - 1 : kNone;
+    symbols[i].after = i + 1 < symbols.size() ? i + 1 : kNone;
+  }
+  merge_many(scratch);
+}
+
+Status BpeEncoder::encode_bytes(std::string_view word, Scratch& scratch, std::vector<int32_t>* out) const {
   if (rule_.has(kWholeWords) && word.size() <= vocab_.longest_bytes()) {
-    scratch.mapped.clear();
-    for (const char c : word) append_utf8(kByteToCode[uint8_t(c)], &scratch.mapped);
-    const int32_t id = vocab_.find_plain(scratch.mapped);
+    scratch.text.clear();
+    for (const char c : word) append_utf8(kByteToCode[uint8_t(c)], &scratch.text);
+    const int32_t id = vocab_.find_plain(scratch.text);
     if (id != kNoToken) return out->push_back(id), Status{};
   }
-  scratch.symbols.clear();
-  for (uint32_t i = 0; i < word.size(); ++i) {
-    const uint32_t after = i + 1 < word.size() ? i + 1 : kNone;
-    scratch.symbols.push_back({bytes_[uint8_t(word[i])], i ? i - 1 : kNone, after});
-  }
-  if (word.size() > 1) merge_all(scratch);
-  for (uint32_t i = 0; i != kNone; i = scratch.symbols[i].after) {
-    int32_t id = scratch.symbols[i].id;
+  std::vector<Symbol>& symbols = scratch.symbols;
+  symbols.clear();
+  for (uint32_t i = 0; i < word.size(); ++i) symbols.push_back({bytes_[uint8_t(word[i])], i, kNone, kNone});
+  merge_all(scratch);
+  for (uint32_t i = 0; i != kNone; i = symbols[i].after) {
+    int32_t id = symbols[i].id;
     if (id == kNoToken) id = unknown_;
     if (id == kNoToken)
       return fail(Code::Unsupported,
-                  "the vocabulary has no token for byte 0x%02X of %s, and no unknown token", uint8_t(word[i]),
-                  Quoted(word).c_str());
+                  "the vocabulary has no token for byte 0x%02X of %s, and no unknown token",
+                  uint8_t(word[symbols[i].start]), Quoted(word).c_str());
     out->push_back(id);
   }
   return {};
 }
 
-Status BpeEncoder::encode(std::string_view text, std::vector<int32_t>* out) const {
+Status BpeEncoder::encode_characters(std::string_view word, Scratch& scratch,
+                                     std::vector<int32_t>* out) const {
+  mark_spaces(word, &scratch.text);
+  const std::string_view text = scratch.text;
+  const bool whole = rule_.has(kWholeWords) || (rule_.has(kNewlineRuns) && text[0] == '\n');
+  const int32_t id = whole && text.size() <= vocab_.longest_bytes() ? vocab_.find_plain(text) : kNoToken;
+  if (id != kNoToken) return out->push_back(id), Status{};
+  std::vector<Symbol>& symbols = scratch.symbols;
+  symbols.clear();
+  for (size_t at = 0; at < text.size();) {
+    const uint32_t bytes = decode_utf8(text, at).bytes;
+    symbols.push_back({vocab_.find_plain(text.substr(at, bytes)), uint32_t(at), kNone, kNone});
+    at += bytes;
+  }
+  merge_all(scratch);
+  for (uint32_t i = 0; i != kNone; i = symbols[i].after) {
+    if (symbols[i].id != kNoToken) {
+      out->push_back(symbols[i].id);
+    } else {
+      const uint32_t bytes = decode_utf8(text, symbols[i].start).bytes;
+      GRETA_TRY(append_fallback(bytes_, unknown_, text.substr(symbols[i].start, bytes), out));
+    }
+  }
+  return {};
+}
+
+Status BpeEncoder::encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const {
   std::vector<uint32_t> ends;
   split_words(rule_, text, &ends);
   Scratch scratch;
-  uint32_t start = 0;
+  WordCache cache(text.size());
+  size_t start = 0;
   for (const uint32_t end : ends) {
-    GRETA_TRY(encode_word(text.substr(start, end - start), scratch, out));
-    start = end;
+    while (start < end) {
+      const std::string_view piece = text.substr(start, end - start);
+      const std::string_view word = words_apart_ ? piece.substr(0, marked_word_end(piece, 0)) : piece;
+      GRETA_TRY(cache.append(word, out, [&] {
+        return rule_.has(kCharacters) ? encode_characters(word, scratch, out)
+                                      : encode_bytes(word, scratch, out);
+      }));
+      start += word.size();
+    }
   }
+  *steps += scratch.steps;
   return {};
 }
 
@@ -204,19 +322,9 @@ void append_bpe_bytes(std::string_view text, std::string* out) {
   }
 }
 
-Status make_bpe_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, const Log& log,
-                        bool* out_add_bos, std::unique_ptr<TextEncoder>* out) {
-  std::string_view name;
-  GRETA_TRY(gguf.get_string("tokenizer.ggml.pre", &name));
-  const SplitRule* rule = find_split_rule(name);
-  if (!rule) {
-    rule = &default_split_rule();
-    log(LogLevel::Warning,
-        "%s: pre-tokenizer %s is not known; text is cut as \"%s\" does, and the model may do badly",
-        gguf.name(), Quoted(name).c_str(), rule->name);
-  }
-  *out_add_bos = rule->has(kAddBos);
-  auto encoder = std::make_unique<BpeEncoder>(vocab, unknown, *rule);
+Status make_bpe_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, const SplitRule& rule,
+                        const Log& log, std::unique_ptr<TextEncoder>* out) {
+  auto encoder = std::make_unique<BpeEncoder>(vocab, unknown, rule);
   GRETA_TRY(encoder->open(gguf, log));
   *out = std::move(encoder);
   return {};

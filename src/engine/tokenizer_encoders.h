@@ -1,17 +1,47 @@
-// The two ways to cut ordinary text into tokens.
+// The ways to cut ordinary text into tokens.
 #pragma once
 #include "engine/tokenizer.h"
 
 namespace greta {
 
+struct SplitRule;
+
 // `unknown` is the token for what has none, or kNoToken. The vocabulary outlives the encoder.
 Status make_spm_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown,
                         std::unique_ptr<TextEncoder>* out);
-Status make_bpe_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, const Log& log,
-                        bool* out_add_bos, std::unique_ptr<TextEncoder>* out);
+Status make_bpe_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, const SplitRule& rule,
+                        const Log& log, std::unique_ptr<TextEncoder>* out);
+Status make_wpm_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown,
+                        std::unique_ptr<TextEncoder>* out);
+Status make_ugm_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, bool add_space_prefix,
+                        std::unique_ptr<TextEncoder>* out);
 
 // The value of a byte piece, "<0x00>" to "<0xFF>" (upper case); -1 for any other text.
 int byte_piece(std::string_view text);
+
+// The tokens of the 256 byte pieces, kNoToken where there is none. Fails for a token that is marked as a
+// byte and reads otherwise.
+Status find_byte_pieces(const Vocab& vocab, int32_t (&out)[256]);
+
+// Appends the byte pieces of `text`, or the unknown token; fails if the vocabulary has neither.
+Status append_fallback(const int32_t (&bytes)[256], int32_t unknown, std::string_view text,
+                       std::vector<int32_t>* out);
+
+constexpr uint32_t kSpaceMark = 0x2581;  // stands for a space in the texts of tokens
+constexpr std::string_view kSpaceMarkText = "\xE2\x96\x81";
+
+// Whether a space mark follows another character in the token.
+bool crosses_words(std::string_view token);
+
+// Whether no token that ordinary text may be cut into crosses words: then words are cut apart.
+bool has_words_apart(const Vocab& vocab);
+
+// Where the word that begins at text[from] ends: before the next space (or mark) that follows another
+// character.
+size_t marked_word_end(std::string_view text, size_t from);
+
+// The word with each space as a mark.
+void mark_spaces(std::string_view word, std::string* out);
 
 // The bytes that a token of a byte-level BPE vocabulary stands for.
 void append_bpe_bytes(std::string_view text, std::string* out);

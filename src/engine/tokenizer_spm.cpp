@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/tokenizer_cache.h"
 #include "engine/tokenizer_encoders.h"
 
 namespace greta {
 namespace {
 
-constexpr uint32_t kSpaceMark = 0x2581;  // stands for a space in the texts of tokens
 constexpr uint32_t kNone = UINT32_MAX;
 
 struct Symbol {
@@ -34,18 +34,18 @@ struct Scratch {
   std::string chunk;
   std::vector<Symbol> symbols;
   std::vector<Pair> pairs;  // a heap, the best on top
+  uint64_t steps = 0;
 };
 
 class SpmEncoder : public TextEncoder {
  public:
   explicit SpmEncoder(const Vocab& vocab, int32_t unknown) : vocab_(vocab), unknown_(unknown) {}
   Status open(const Gguf& gguf);
-  Status encode(std::string_view text, std::vector<int32_t>* out) const override;
+  Status encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const override;
 
  private:
   void add_pair(Scratch& scratch, uint32_t left) const;
   Status encode_chunk(Scratch& scratch, std::vector<int32_t>* out) const;
-  Status emit(const Scratch& scratch, const Symbol& symbol, std::vector<int32_t>* out) const;
 
   const Vocab& vocab_;
   int32_t unknown_;
@@ -54,34 +54,14 @@ class SpmEncoder : public TextEncoder {
   bool words_apart_ = true;
 };
 
-// Whether a space mark follows another character in the token.
-bool crosses_words(std::string_view token) {
-  const std::string_view mark = "\xE2\x96\x81";
-  for (size_t at = token.find(mark, 1); at != token.npos; at = token.find(mark, at + 1))
-    if (at < 3 || token.substr(at - 3, 3) != mark) return true;
-  return false;
-}
-
 Status SpmEncoder::open(const Gguf& gguf) {
   GRETA_TRY(gguf.require("tokenizer.ggml.scores"));
   GRETA_TRY(gguf.get_f32_array("tokenizer.ggml.scores", &scores_));
   if (scores_.count != vocab_.size())
     return fail(Code::File, "tokenizer.ggml.scores has %llu values, expected %u, one for each token",
                 (unsigned long long)scores_.count, vocab_.size());
-  std::fill(std::begin(bytes_), std::end(bytes_), kNoToken);
-  for (uint32_t id = 0; id < vocab_.size(); ++id) {
-    const std::string_view text = vocab_.text(id);
-    const TokenKind kind = vocab_.kind(id);
-    if (kind == TokenKind::Byte || !vocab_.has_kinds()) {
-      const int byte = byte_piece(text);
-      if (byte >= 0 && bytes_[byte] == kNoToken) bytes_[byte] = int32_t(id);
-      if (byte < 0 && kind == TokenKind::Byte)
-        return fail(Code::File, "token %u is marked as a byte and reads %s, expected <0x00> to <0xFF>", id,
-                    Quoted(text).c_str());
-    }
-    if (kind != TokenKind::Control && kind != TokenKind::Unknown && crosses_words(text)) words_apart_ = false;
-  }
-  return {};
+  words_apart_ = has_words_apart(vocab_);
+  return find_byte_pieces(vocab_, bytes_);
 }
 
 void SpmEncoder::add_pair(Scratch& scratch, uint32_t left) const {
@@ -89,6 +69,7 @@ void SpmEncoder::add_pair(Scratch& scratch, uint32_t left) const {
   const Symbol& first = scratch.symbols[left];
   const uint64_t bytes = uint64_t(first.bytes) + scratch.symbols[first.after].bytes;
   if (bytes > vocab_.longest_bytes()) return;
+  scratch.steps += 1 + bytes / 64;  // of a look-up, which hashes the text
   const int32_t id = vocab_.find_plain(std::string_view(scratch.chunk).substr(first.start, bytes));
   if (id == kNoToken) return;
   const float score = scores_[uint32_t(id)];
@@ -97,13 +78,14 @@ void SpmEncoder::add_pair(Scratch& scratch, uint32_t left) const {
 }
 
 Status SpmEncoder::encode_chunk(Scratch& scratch, std::vector<int32_t>* out) const {
+  const std::string_view chunk = scratch.chunk;
   std::vector<Symbol>& symbols = scratch.symbols;
   symbols.clear();
   scratch.pairs.clear();
-  for (size_t at = 0; at < scratch.chunk.size();) {
-    const uint32_t bytes = decode_utf8(scratch.chunk, at).bytes;
+  for (size_t at = 0; at < chunk.size();) {
+    const uint32_t bytes = decode_utf8(chunk, at).bytes;
     const uint32_t index = uint32_t(symbols.size());
-    const int32_t id = vocab_.find_plain(std::string_view(scratch.chunk).substr(at, bytes));
+    const int32_t id = vocab_.find_plain(chunk.substr(at, bytes));
     symbols.push_back({uint32_t(at), bytes, index ? index - 1 : kNone, index + 1, id});
     at += bytes;
   }
@@ -111,6 +93,7 @@ Status SpmEncoder::encode_chunk(Scratch& scratch, std::vector<int32_t>* out) con
   for (uint32_t i = 0; i + 1 < symbols.size(); ++i) add_pair(scratch, i);
 
   while (!scratch.pairs.empty()) {
+    ++scratch.steps;
     std::pop_heap(scratch.pairs.begin(), scratch.pairs.end());
     const Pair best = scratch.pairs.back();
     scratch.pairs.pop_back();
@@ -126,60 +109,33 @@ Status SpmEncoder::encode_chunk(Scratch& scratch, std::vector<int32_t>* out) con
     add_pair(scratch, left.before);
     add_pair(scratch, best.left);
   }
-  for (uint32_t i = 0; i != kNone; i = symbols[i].after) GRETA_TRY(emit(scratch, symbols[i], out));
-  return {};
-}
-
-Status SpmEncoder::emit(const Scratch& scratch, const Symbol& symbol, std::vector<int32_t>* out) const {
-  if (symbol.id != kNoToken) return out->push_back(symbol.id), Status{};
-  const std::string_view text = std::string_view(scratch.chunk).substr(symbol.start, symbol.bytes);
-  const auto missing =
-      std::find_if(text.begin(), text.end(), [&](char c) { return bytes_[uint8_t(c)] == kNoToken; });
-  if (missing == text.end()) {
-    for (const char c : text) out->push_back(bytes_[uint8_t(c)]);
-    return {};
+  for (uint32_t i = 0; i != kNone; i = symbols[i].after) {
+    const Symbol& symbol = symbols[i];
+    if (symbol.id != kNoToken)
+      out->push_back(symbol.id);
+    else
+      GRETA_TRY(append_fallback(bytes_, unknown_, chunk.substr(symbol.start, symbol.bytes), out));
   }
-  if (unknown_ == kNoToken)
-    return fail(Code::Unsupported,
-                "the vocabulary has no token for %s: none of its text, none for byte 0x%02X, "
-                "no unknown token",
-                Quoted(text).c_str(), uint8_t(*missing));
-  out->push_back(unknown_);
   return {};
 }
 
-Status SpmEncoder::encode(std::string_view text, std::vector<int32_t>* out) const {
+Status SpmEncoder::encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const {
   Scratch scratch;
-  bool after_mark = true;
+  WordCache cache(text.size());
   for (size_t at = 0; at < text.size();) {
-    const CodePoint point = decode_utf8(text, at);
-    const bool mark = point.code == ' ' || point.code == kSpaceMark;
-    if (mark && !after_mark && words_apart_) {
-      GRETA_TRY(encode_chunk(scratch, out));
-      scratch.chunk.clear();
-    }
-    append_utf8(mark ? kSpaceMark : point.code, &scratch.chunk);
-    after_mark = mark;
-    at += point.bytes;
+    const size_t end = words_apart_ ? marked_word_end(text, at) : text.size();
+    const std::string_view word = text.substr(at, end - at);
+    GRETA_TRY(cache.append(word, out, [&] {
+      mark_spaces(word, &scratch.chunk);
+      return encode_chunk(scratch, out);
+    }));
+    at = end;
   }
-  return scratch.chunk.empty() ? Status{} : encode_chunk(scratch, out);
+  *steps += scratch.steps;
+  return {};
 }
 
 }  // namespace
-
-int byte_piece(std::string_view text) {
-  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return -1;
-  int value = 0;
-  for (const char c : text.substr(3, 2)) {
-    if (c >= '0' && c <= '9')
-      value = value * 16 + (c - '0');
-    else if (c >= 'A' && c <= 'F')
-      value = value * 16 + (c - 'A' + 10);
-    else
-      return -1;
-  }
-  return value;
-}
 
 Status make_spm_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown,
                         std::unique_ptr<TextEncoder>* out) {

@@ -73,10 +73,9 @@ class Vocab {
   // The same among the tokens that ordinary text may be cut into: not control tokens, not the
   // unknown token, not byte pieces. So no text that a user types turns into a control token.
   int32_t find_plain(std::string_view text) const;
+  bool plain(uint32_t id) const;  // is such a token
 
  private:
-  bool plain(uint32_t id) const;
-
   const uint8_t* texts_ = nullptr;
   std::vector<uint32_t> offsets_;  // from texts_, by id
   PackedArray<int32_t> kinds_;     // by id; empty if the file has none

@@ -33,7 +33,11 @@ enum class CharClass : uint8_t {
   Symbol
 };
 
-CharClass char_class(uint32_t code);
+extern const CharClass ascii_classes[128];
+CharClass char_class_beyond_ascii(uint32_t code);
+inline CharClass char_class(uint32_t code) {
+  return code < 128 ? ascii_classes[code] : char_class_beyond_ascii(code);
+}
 inline bool is_space(uint32_t code) { return char_class(code) == CharClass::Space; }
 inline bool is_letter(CharClass c) { return c >= CharClass::Upper && c <= CharClass::OtherLetter; }
 inline bool is_mark(CharClass c) { return c == CharClass::Mark || c == CharClass::NonspacingMark; }
@@ -53,7 +57,11 @@ struct CodePoint {
 };
 
 // The code point at text[at]; at < text.size().
-CodePoint decode_utf8(std::string_view text, size_t at);
+CodePoint decode_utf8_beyond_ascii(std::string_view text, size_t at);
+inline CodePoint decode_utf8(std::string_view text, size_t at) {
+  const uint8_t first = uint8_t(text[at]);
+  return first < 0x80 ? CodePoint{first, 1} : decode_utf8_beyond_ascii(text, at);
+}
 
 // Bytes written to `to`, 1 to 4. A code that is no code point is written as U+FFFD.
 uint32_t encode_utf8(uint32_t code, char* to);

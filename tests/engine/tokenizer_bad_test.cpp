@@ -52,8 +52,8 @@ TEST_CASE("broken vocabularies are refused in words", "[engine][tokenizer]") {
     const char* expected;
   } rows[] = {
       {"none", GgufWriter(), Code::File, "\"tokenizer.ggml.model\" is missing"},
-      {"another kind", GgufWriter().value("tokenizer.ggml.model", "bert"), Code::Unsupported,
-       "tokenizer \"bert\""},
+      {"another kind", GgufWriter().value("tokenizer.ggml.model", "rwkv"), Code::Unsupported,
+       "tokenizer \"rwkv\""},
       {"a number as kind", GgufWriter().value("tokenizer.ggml.model", 1u), Code::File, "expected a string"},
       {"no tokens", GgufWriter().value("tokenizer.ggml.model", "llama"), Code::File,
        "\"tokenizer.ggml.tokens\" is missing"},

@@ -12,6 +12,9 @@ using namespace greta;
 
 namespace {
 
+constexpr const char* kVocabularies[] = {"vocab-llama-spm", "vocab-phi-3", "vocab-llama3",
+                                         "vocab-qwen2",     "vocab-gpt-2", "vocab-deepseek-llm"};
+
 std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   REQUIRE(in);
@@ -135,7 +138,7 @@ std::string sha256(const std::vector<int32_t>& ids) {
 
 TEST_CASE("published vectors of each vocabulary", "[engine][tokenizer][data]") {
   const std::string folder = test::test_data().string() + "/vocab/";
-  for (const char* name : {"vocab-llama-spm", "vocab-phi-3", "vocab-llama3", "vocab-qwen2", "vocab-gpt-2"}) {
+  for (const char* name : kVocabularies) {
     const Loaded model(folder + name + ".gguf");
     const std::vector<std::string> texts = cases(read_file(folder + name + ".inp"));
     std::istringstream expected(read_file(folder + name + ".out"));
@@ -155,7 +158,7 @@ TEST_CASE("a book of text in each vocabulary", "[engine][tokenizer][data]") {
   const std::string folder = test::test_data().string();
   const std::string text = read_file(folder + "/text/wiki.test.raw");
   const std::string golden = read_file(folder + "/golden/tokenizer/wiki_test_raw.json");
-  for (const char* name : {"vocab-llama-spm", "vocab-phi-3", "vocab-llama3", "vocab-qwen2", "vocab-gpt-2"}) {
+  for (const char* name : kVocabularies) {
     INFO(name);
     const Loaded model(folder + "/vocab/" + name + ".gguf");
     const std::vector<int32_t> ids = model.encode(text, false);

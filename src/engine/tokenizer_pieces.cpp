@@ -1,0 +1,89 @@
+// What the vocabularies of SentencePiece's kind share: marks for spaces, and pieces for bytes.
+#include <algorithm>
+
+#include "engine/tokenizer_encoders.h"
+
+namespace greta {
+
+int byte_piece(std::string_view text) {
+  if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return -1;
+  int value = 0;
+  for (const char c : text.substr(3, 2)) {
+    if (c >= '0' && c <= '9')
+      value = value * 16 + (c - '0');
+    else if (c >= 'A' && c <= 'F')
+      value = value * 16 + (c - 'A' + 10);
+    else
+      return -1;
+  }
+  return value;
+}
+
+Status find_byte_pieces(const Vocab& vocab, int32_t (&out)[256]) {
+  std::fill(std::begin(out), std::end(out), kNoToken);
+  for (uint32_t id = 0; id < vocab.size(); ++id) {
+    if (vocab.kind(id) != TokenKind::Byte && vocab.has_kinds()) continue;
+    const int byte = byte_piece(vocab.text(id));
+    if (byte >= 0 && out[byte] == kNoToken) out[byte] = int32_t(id);
+    if (byte < 0 && vocab.kind(id) == TokenKind::Byte)
+      return fail(Code::File, "token %u is marked as a byte and reads %s, expected <0x00> to <0xFF>", id,
+                  Quoted(vocab.text(id)).c_str());
+  }
+  return {};
+}
+
+Status append_fallback(const int32_t (&bytes)[256], int32_t unknown, std::string_view text,
+                       std::vector<int32_t>* out) {
+  const auto missing =
+      std::find_if(text.begin(), text.end(), [&](char c) { return bytes[uint8_t(c)] == kNoToken; });
+  if (missing == text.end()) {
+    for (const char c : text) out->push_back(bytes[uint8_t(c)]);
+    return {};
+  }
+  if (unknown == kNoToken)
+    return fail(Code::Unsupported,
+                "the vocabulary has no token for %s: none of its text, none for byte 0x%02X, "
+                "no unknown token",
+                Quoted(text).c_str(), uint8_t(*missing));
+  out->push_back(unknown);
+  return {};
+}
+
+bool crosses_words(std::string_view token) {
+  for (size_t at = token.find(kSpaceMarkText, 1); at != token.npos; at = token.find(kSpaceMarkText, at + 1))
+    if (at < 3 || token.substr(at - 3, 3) != kSpaceMarkText) return true;
+  return false;
+}
+
+bool has_words_apart(const Vocab& vocab) {
+  for (uint32_t id = 0; id < vocab.size(); ++id) {
+    const TokenKind kind = vocab.kind(id);
+    if (kind != TokenKind::Control && kind != TokenKind::Unknown && crosses_words(vocab.text(id)))
+      return false;
+  }
+  return true;
+}
+
+// Bytes of a space or mark at text[at]; 0 if none stands there.
+static uint32_t space_bytes(std::string_view text, size_t at) {
+  if (text[at] == ' ') return 1;
+  return text[at] == kSpaceMarkText[0] && text.substr(at, 3) == kSpaceMarkText ? 3 : 0;
+}
+
+size_t marked_word_end(std::string_view text, size_t from) {
+  size_t at = from;
+  while (at < text.size()) {
+    const uint32_t bytes = space_bytes(text, at);
+    if (!bytes) break;
+    at += bytes;
+  }
+  while (at < text.size() && !space_bytes(text, at)) ++at;
+  return at;
+}
+
+void mark_spaces(std::string_view word, std::string* out) {
+  out->clear();
+  for (const char c : word) c == ' ' ? out->append(kSpaceMarkText) : out->append(1, c);
+}
+
+}  // namespace greta

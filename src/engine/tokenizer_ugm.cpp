@@ -1,0 +1,186 @@
+// UGM: SentencePiece's unigram model, as T5 has it. Text is normalized by the file's charsmap, spaces become
+// marks, and of all ways to cut it into tokens the one with the greatest sum of scores is taken (Viterbi).
+// A character without a token costs ten more than the worst token; neighbours of that kind are one unknown
+// token, or their byte pieces.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "engine/tokenizer_charsmap.h"
+#include "engine/tokenizer_encoders.h"
+#include "engine/tokenizer_trie.h"
+
+namespace greta {
+namespace {
+
+constexpr double kUnknownPenalty = 10;
+constexpr uint64_t kMaxPieceBytes =
+    512;  // so that time is linear; SentencePiece's own limit is 512 characters
+constexpr double kMaxScore = 1e30;
+
+struct Best {  // way to cut what lies before a place
+  double score = -INFINITY;
+  uint32_t start = 0;     // of the last token
+  int32_t id = kNoToken;  // of it; kNoToken: a character without
+};
+
+struct Token {
+  int32_t id;
+  uint32_t start, end;
+};
+
+struct Scratch {
+  std::vector<Best> best;
+  std::vector<Token> tokens;  // of a word, last first
+  uint64_t steps = 0;
+};
+
+class UgmEncoder : public TextEncoder {
+ public:
+  UgmEncoder(const Vocab& vocab, int32_t unknown, bool add_space_prefix)
+      : vocab_(vocab), unknown_(unknown), add_space_prefix_(add_space_prefix) {}
+  Status open(const Gguf& gguf);
+  Status encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const override;
+
+ private:
+  Status normalize(std::string_view text, std::string* out, uint64_t* steps) const;
+  double score(int32_t id) const;
+  void cut(std::string_view word, Scratch& scratch) const;
+
+  const Vocab& vocab_;
+  int32_t unknown_;
+  bool add_space_prefix_, merge_spaces_ = false, words_apart_ = true;
+  double unknown_score_ = -kUnknownPenalty;
+  PackedArray<float> scores_;
+  int32_t bytes_[256];
+  Charsmap charsmap_;
+  TokenTrie trie_;
+};
+
+Status UgmEncoder::open(const Gguf& gguf) {
+  GRETA_TRY(gguf.require("tokenizer.ggml.scores"));
+  GRETA_TRY(gguf.get_f32_array("tokenizer.ggml.scores", &scores_));
+  if (scores_.count != vocab_.size())
+    return fail(Code::File, "tokenizer.ggml.scores has %llu values, expected %u, one for each token",
+                (unsigned long long)scores_.count, vocab_.size());
+  GRETA_TRY(gguf.get_bool("tokenizer.ggml.remove_extra_whitespaces", &merge_spaces_));
+  GRETA_TRY(find_byte_pieces(vocab_, bytes_));
+  GRETA_TRY(charsmap_.open(gguf));
+  double worst = INFINITY;
+  for (uint32_t id = 0; id < vocab_.size(); ++id) {
+    if (vocab_.plain(id) && vocab_.text(id).size() > kMaxPieceBytes)
+      return fail(Code::File, "token %u has %llu bytes, expected at most %llu in a unigram vocabulary", id,
+                  (unsigned long long)vocab_.text(id).size(), (unsigned long long)kMaxPieceBytes);
+    if (vocab_.kind(id) == TokenKind::Normal) worst = std::min(worst, score(int32_t(id)));
+  }
+  if (worst < INFINITY) unknown_score_ = worst - kUnknownPenalty;
+  words_apart_ = has_words_apart(vocab_);
+  return trie_.open(vocab_, kMaxPieceBytes);
+}
+
+double UgmEncoder::score(int32_t id) const {
+  if (vocab_.kind(uint32_t(id)) == TokenKind::UserDefined) return 0;
+  const double score = scores_[uint32_t(id)];
+  return std::isnan(score) ? -kMaxScore : std::clamp(score, -kMaxScore, kMaxScore);
+}
+
+// Replaces by the charsmap and writes spaces as marks: one before the text if the file wants that; with
+// merge_spaces_ one for each run, and none at the end.
+Status UgmEncoder::normalize(std::string_view text, std::string* out, uint64_t* steps) const {
+  bool in_word = false, started = false;
+  for (size_t at = 0; at < text.size();) {
+    uint32_t bytes;
+    std::string_view written;
+    GRETA_TRY(charsmap_.match(text.substr(at), &bytes, &written, steps));
+    if (bytes == 0) {
+      bytes = decode_utf8(text, at).bytes;
+      written = text.substr(at, bytes);
+    }
+    at += bytes;
+    for (const char c : written) {
+      const bool space = c == ' ';
+      if (merge_spaces_ ? !space && !in_word && (started || add_space_prefix_)
+                        : !started && add_space_prefix_)
+        out->append(kSpaceMarkText);
+      if (!space)
+        out->push_back(c);
+      else if (!merge_spaces_)
+        out->append(kSpaceMarkText);
+      in_word = !space;
+      started |= !space || !merge_spaces_;
+    }
+    if (out->size() > kMaxTextBytes)
+      return fail(Code::Argument, "a text of more than %llu bytes when normalized",
+                  (unsigned long long)kMaxTextBytes);
+  }
+  return {};
+}
+
+// Leaves the word's tokens, last first, in scratch.
+void UgmEncoder::cut(std::string_view word, Scratch& scratch) const {
+  std::vector<Best>& best = scratch.best;
+  best.assign(word.size() + 1, {});
+  best[0].score = 0;
+  const auto offer = [&](size_t start, size_t end, int32_t id, double score) {
+    if (score > best[end].score) best[end] = {score, uint32_t(start), id};
+  };
+  for (size_t at = 0; at < word.size();) {
+    const uint32_t bytes = decode_utf8(word, at).bytes;
+    const double before = best[at].score;
+    bool alone = false;  // the character is a token
+    uint32_t node = TokenTrie::kRoot;
+    for (size_t to = at; to < word.size(); ++to) {
+      ++scratch.steps;
+      node = trie_.child(node, word[to]);
+      if (node == TokenTrie::kNowhere) break;
+      const int32_t id = trie_.token(node);
+      if (id == kNoToken) continue;
+      alone |= to + 1 == at + bytes;
+      offer(at, to + 1, id, before + score(id));
+    }
+    if (!alone) offer(at, at + bytes, kNoToken, before + unknown_score_);
+    at += bytes;
+  }
+  scratch.tokens.clear();
+  for (size_t end = word.size(); end > 0; end = best[end].start)
+    scratch.tokens.push_back({best[end].id, best[end].start, uint32_t(end)});
+}
+
+Status UgmEncoder::encode(std::string_view raw, std::vector<int32_t>* out, uint64_t* steps) const {
+  std::string text;
+  Scratch scratch;
+  GRETA_TRY(normalize(raw, &text, &scratch.steps));
+  const std::string_view all = text;
+  size_t unknown = 0;  // bytes before `at` that have no token, and are not written yet
+  const auto write_unknown = [&](size_t at) {
+    const size_t bytes = std::exchange(unknown, 0);
+    return bytes ? append_fallback(bytes_, unknown_, all.substr(at - bytes, bytes), out) : Status{};
+  };
+  for (size_t at = 0; at < all.size();) {
+    const size_t end = words_apart_ ? marked_word_end(all, at) : all.size();
+    cut(all.substr(at, end - at), scratch);
+    for (auto token = scratch.tokens.rbegin(); token != scratch.tokens.rend(); ++token) {
+      if (token->id == kNoToken) {
+        unknown += token->end - token->start;
+        continue;
+      }
+      GRETA_TRY(write_unknown(at + token->start));
+      out->push_back(token->id);
+    }
+    at = end;
+  }
+  *steps += scratch.steps;
+  return write_unknown(all.size());
+}
+
+}  // namespace
+
+Status make_ugm_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, bool add_space_prefix,
+                        std::unique_ptr<TextEncoder>* out) {
+  auto encoder = std::make_unique<UgmEncoder>(vocab, unknown, add_space_prefix);
+  GRETA_TRY(encoder->open(gguf));
+  *out = std::move(encoder);
+  return {};
+}
+
+}  // namespace greta

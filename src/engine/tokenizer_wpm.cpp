@@ -1,0 +1,142 @@
+// WPM: BERT's WordPiece. Text is made plain (controls dropped, lower case, accents stripped), cut at white
+// space, punctuation and Chinese characters, and each word is taken apart from the left, the longest token
+// first. A token that begins a word begins with U+2581, which the file's converter put there.
+#include "engine/tokenizer_encoders.h"
+#include "engine/tokenizer_trie.h"
+
+namespace greta {
+namespace {
+
+constexpr uint32_t kMaxWordCharacters = 100;  // longer words are unknown, as in BERT's own tokenizer
+constexpr uint64_t kMaxWordBytes = 3 + 4 * kMaxWordCharacters;
+
+struct Range {
+  uint32_t first, last;
+};
+
+// What BERT's tokenizer calls Chinese. The fifth begins where its widely used implementation in Rust has it,
+// at U+2B920; in BERT's own code it is U+2B820.
+constexpr Range kChinese[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},   {0x20000, 0x2A6DF},
+                              {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F}};
+
+bool is_chinese(uint32_t code) {
+  for (const Range& range : kChinese)
+    if (code >= range.first && code <= range.last) return true;
+  return false;
+}
+
+bool stands_alone(uint32_t code) {
+  const CharClass kind = char_class(code);
+  return is_punctuation(kind) || (code < 128 && kind == CharClass::Symbol);
+}
+
+struct Word {
+  std::string text{kSpaceMarkText};
+  uint32_t characters = 0;
+  void add(uint32_t code) {
+    append_utf8(code, &text);
+    ++characters;
+  }
+  void clear() {
+    text = kSpaceMarkText;
+    characters = 0;
+  }
+};
+
+class WpmEncoder : public TextEncoder {
+ public:
+  WpmEncoder(const Vocab& vocab, int32_t unknown) : vocab_(vocab), unknown_(unknown) {}
+  Status open(const Gguf& gguf);
+  Status encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const override;
+
+ private:
+  Status end_word(Word* word, std::vector<int32_t>* out, uint64_t* steps) const;
+  Status add_alone(uint32_t code, Word* word, std::vector<int32_t>* out, uint64_t* steps) const;
+
+  const Vocab& vocab_;
+  int32_t unknown_;
+  bool lower_ = true, strip_accents_ = true;
+  TokenTrie trie_;
+};
+
+Status WpmEncoder::open(const Gguf& gguf) {
+  GRETA_TRY(gguf.get_bool("tokenizer.ggml.normalizer.lowercase", &lower_));
+  strip_accents_ = lower_;
+  GRETA_TRY(gguf.get_bool("tokenizer.ggml.normalizer.strip_accents", &strip_accents_));
+  return trie_.open(vocab_, kMaxWordBytes);
+}
+
+Status WpmEncoder::end_word(Word* word, std::vector<int32_t>* out, uint64_t* steps) const {
+  if (word->characters == 0) return {};
+  const size_t first = out->size();
+  const std::string& text = word->text;
+  size_t at = 0;
+  while (at < text.size() && word->characters <= kMaxWordCharacters) {
+    size_t end = at;
+    int32_t longest = kNoToken;
+    uint32_t node = TokenTrie::kRoot;
+    for (size_t to = at; to < text.size(); ++to) {
+      ++*steps;
+      node = trie_.child(node, text[to]);
+      if (node == TokenTrie::kNowhere) break;
+      if (trie_.token(node) == kNoToken) continue;
+      longest = trie_.token(node);
+      end = to + 1;
+    }
+    if (longest == kNoToken) break;
+    out->push_back(longest);
+    at = end;
+  }
+  if (at < text.size()) {  // what cannot be taken apart to the end is unknown as a whole
+    out->resize(first);
+    if (unknown_ == kNoToken)
+      return fail(Code::Unsupported, "the vocabulary has no tokens for the word %s, and no unknown token",
+                  Quoted(std::string_view(text).substr(kSpaceMarkText.size())).c_str());
+    out->push_back(unknown_);
+  }
+  word->clear();
+  return {};
+}
+
+Status WpmEncoder::add_alone(uint32_t code, Word* word, std::vector<int32_t>* out, uint64_t* steps) const {
+  GRETA_TRY(end_word(word, out, steps));
+  word->add(code);
+  return end_word(word, out, steps);
+}
+
+Status WpmEncoder::encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const {
+  Word word;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint point = decode_utf8(text, at);
+    at += point.bytes;
+    const CharClass kind = char_class(point.code);
+    if (kind == CharClass::Control || point.code == kReplacement) continue;
+    const bool chinese = is_chinese(point.code);
+    uint32_t codes[kMaxDecomposed] = {point.code};
+    const uint32_t count = strip_accents_ ? decompose(point.code, codes) : 1;
+    if (chinese) GRETA_TRY(end_word(&word, out, steps));
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t code = lower_ ? lower_case(codes[i]) : codes[i];
+      if (is_space(code))
+        GRETA_TRY(end_word(&word, out, steps));
+      else if (stands_alone(code))
+        GRETA_TRY(add_alone(code, &word, out, steps));
+      else if (word.characters <= kMaxWordCharacters)  // what is beyond does not matter
+        word.add(code);
+    }
+    if (chinese) GRETA_TRY(end_word(&word, out, steps));
+  }
+  return end_word(&word, out, steps);
+}
+
+}  // namespace
+
+Status make_wpm_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown,
+                        std::unique_ptr<TextEncoder>* out) {
+  auto encoder = std::make_unique<WpmEncoder>(vocab, unknown);
+  GRETA_TRY(encoder->open(gguf));
+  *out = std::move(encoder);
+  return {};
+}
+
+}  // namespace greta
