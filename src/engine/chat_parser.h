@@ -1,0 +1,100 @@
+// The answer of a model, as it comes, taken apart: what is said, what is thought, which tools are called.
+//
+// How a family of models marks these is a row of a table; a row counts where the model's chat template
+// has its marks. The parser is fed text in pieces of any size and gives the same parts however the text
+// was cut. Text that looks like a call and is none stays text: nothing is lost but marks and the white
+// space around them.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/chat_calls.h"
+
+namespace greta {
+
+// A stretch of an answer between two marks.
+struct ChatSection {
+  enum class Kind : uint8_t {
+    Reasoning,  // at the start of the answer, or after other reasoning
+    Calls,      // one or more calls of tools
+    Answer,     // what is said, in families that mark that too
+  };
+  Kind kind;
+  std::string_view in_template;  // what a template must have for the row to count
+  std::string_view open;
+  std::string_view close;  // "": the next `open` or the end of the answer
+  bool keep_open = false;  // the mark is a part of the call
+};
+
+// What a template says about the answers of its model.
+struct ChatForm {
+  std::vector<const ChatSection*> sections;
+  bool channels = false;    // <|channel|>NAME<|message|>...<|end|>
+  bool bare_calls = false;  // a call is JSON with nothing around it
+
+  // Whether a control token with this text means something to the parser.
+  bool is_mark(std::string_view text) const;
+  // The reasoning that `prompt` ends with the opening mark of, null if none.
+  const ChatSection* opened_by(std::string_view prompt) const;
+};
+ChatForm chat_form(std::string_view chat_template);
+
+// What the parts go to; false: stop.
+struct ChatSink {
+  std::function<bool(std::string_view)> text, reasoning;
+  std::function<bool(ChatCall)> call;
+};
+
+class ChatParser {
+ public:
+  // prompt: what the model continues; it may have opened the reasoning. Without tools no calls are
+  // looked for. `form` and `tools` outlive the parser.
+  ChatParser(const ChatForm& form, const ToolList& tools, std::string_view prompt, ChatSink sink);
+
+  bool push(std::string_view text);  // false once the sink wants no more
+  bool finish();                     // the answer is complete
+
+  bool reasoning() const;                  // at this moment
+  std::string_view reasoning_end() const;  // what a model writes to end it
+
+ private:
+  enum class State : uint8_t { Start, Text, Reasoning, Calls, BareCall, Header, Message };
+
+  bool step(bool last);  // false: needs more text
+  bool take_start(bool last);
+  bool take_text(bool last);
+  bool take_reasoning(bool last);
+  bool take_calls(bool last);
+  bool take_bare_call(bool last);
+  bool take_header(bool last);
+  bool take_message(bool last);
+
+  bool looks_for_calls() const { return !tools_.empty() && failed_calls_ < kMaxFailedCalls; }
+  void drop(size_t bytes) { at_ += bytes; }
+  std::string_view rest() const { return std::string_view(buffer_).substr(at_); }
+  void pass(std::string_view text, bool thought);
+  void say(size_t bytes);  // off the front of the buffer
+  bool give(std::vector<ChatCall>&& calls);
+
+  static constexpr uint32_t kMaxFailedCalls = 32;
+
+  const ChatForm& form_;
+  const ToolList& tools_;
+  ChatSink sink_;
+  State state_ = State::Start;
+  const ChatSection* section_ = nullptr;
+  std::string buffer_;  // text that is not taken yet, from at_ on
+  size_t at_ = 0;
+  size_t searched_ = 0;    // of the section's text: no closing mark begins before it
+  std::string blanks_;     // white space that was not passed on yet
+  bool trim_ = false;      // white space that comes now is dropped
+  std::string recipient_;  // of a message of a channel
+  bool thought_ = false;   // that message is reasoning
+  bool called_ = false;    // a bare call has been
+  bool stopped_ = false;
+  uint32_t failed_calls_ = 0;
+};
+
+}  // namespace greta

@@ -1,0 +1,42 @@
+// Taking texts apart from the front, for the readers of answers.
+#pragma once
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+namespace greta {
+
+inline constexpr std::string_view kBlanks = " \t\r\n";
+
+inline bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= 256 && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return c >= 0x80 || isalnum(c) || c == '_' || c == '-' || c == '.' || c == ':' || c == '/';
+  });
+}
+
+// Takes `start` off the front of `*text`.
+inline bool take(std::string_view* text, std::string_view start) {
+  if (!text->starts_with(start)) return false;
+  text->remove_prefix(start.size());
+  return true;
+}
+
+inline void skip_blanks(std::string_view* text) {
+  text->remove_prefix(std::min(text->size(), text->find_first_not_of(kBlanks)));
+}
+
+// Up to `end`, which is taken too.
+inline bool take_until(std::string_view* text, std::string_view end, std::string_view* out) {
+  const size_t at = text->find(end);
+  if (at == text->npos) return false;
+  *out = text->substr(0, at);
+  text->remove_prefix(at + end.size());
+  return true;
+}
+
+inline std::string_view trim_blanks(std::string_view text) {
+  skip_blanks(&text);
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+}  // namespace greta
