@@ -277,19 +277,43 @@ GRETA_API int32_t greta_tokenizer_eos(const greta_tokenizer* tokenizer);
 GRETA_API int greta_tokenizer_is_end(const greta_tokenizer* tokenizer, int32_t token); /* ends an answer */
 
 typedef struct greta_message {
-  const char* role;    /* "system", "user", "assistant" */
+  const char* role;    /* "system", "user", "assistant", "tool" */
   const char* content;
+  const char* json;    /* an object with what else there is: tool_calls, tool_call_id, name,
+                        * reasoning_content, content as a list of parts. May be NULL; role and content may
+                        * be NULL where it has them */
 } greta_message;
 
-/* Messages to a prompt in the form that the model's chat template has, to be encoded with
- * GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL. Recognised forms: ChatML, Llama 3, Phi 3; another template,
- * or none, is GRETA_ERROR_UNSUPPORTED.
+/* Messages to a prompt by the model's chat template, a Jinja text out of its file, to be encoded with
+ * GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL (a BOS token that encoding adds is left out). Where the file
+ * has none, or a broken one, a plain format stands in: ChatML, or the one whose control tokens are in the
+ * vocabulary. What the template refuses is GRETA_ERROR_ARGUMENT with its words; a template stops at limits
+ * of time, memory and output with GRETA_ERROR_FULL. Dates in prompts are those of UTC.
  *
  * add_answer  1: end with the start of the assistant's answer
  * text        as in greta_tokenizer_decode, but terminated when there is room */
 GRETA_API greta_status greta_tokenizer_chat(const greta_tokenizer* tokenizer, const greta_message* messages,
                                             size_t count, int add_answer, char* text, size_t capacity,
                                             size_t* out_bytes);
+
+/* The template in use, "" where a plain format stands in. */
+GRETA_API const char* greta_tokenizer_template(const greta_tokenizer* tokenizer);
+
+/* The same template, or the plain format, with a context of variables: messages, tools,
+ * add_generation_prompt and what else it reads. bos_token, eos_token and the like are the model's where
+ * the context has none; nothing is left out.
+ *
+ * context_json  [context_bytes] a JSON object; none at all is an empty one
+ * now_s         seconds since 1970 in your local time, for templates that write the date
+ * text          as in greta_tokenizer_decode, but terminated when there is room */
+GRETA_API greta_status greta_tokenizer_render(const greta_tokenizer* tokenizer, const char* context_json,
+                                              size_t context_bytes, int64_t now_s, char* text,
+                                              size_t capacity, size_t* out_bytes);
+
+/* The same with any Jinja text in place of the model's; no token is added to the context. */
+GRETA_API greta_status greta_template_render(const char* template_text, size_t template_bytes,
+                                             const char* context_json, size_t context_bytes, int64_t now_s,
+                                             char* text, size_t capacity, size_t* out_bytes);
 
 /* ---- executors: sessions that are batched together ------------------------------------------------ */
 
@@ -519,20 +543,11 @@ GRETA_API greta_status greta_chat_open(greta_session* session, const greta_chat_
                                        greta_chat** out_chat);
 GRETA_API void greta_chat_close(greta_chat* chat);
 
-typedef struct greta_chat_message {
-  uint32_t struct_size;
-  uint32_t reserved;
-  const char* role;          /* "system", "user", "assistant", "tool" */
-  const char* content;
-  /* The message as JSON in OpenAI's form, with all its fields: reasoning_content, tool_calls, tool_call_id.
-   * When adding, NULL or an object that role and content, unless NULL, are put into. */
-  const char* json;
-} greta_chat_message;
-
-GRETA_API greta_status greta_chat_add(greta_chat* chat, const greta_chat_message* message);
+/* role and content may be NULL where json has them. */
+GRETA_API greta_status greta_chat_add(greta_chat* chat, const greta_message* message);
 GRETA_API uint32_t greta_chat_count(const greta_chat* chat);
-/* The texts live until the chat changes. content is "" where it is no text. */
-GRETA_API greta_status greta_chat_get(greta_chat* chat, uint32_t index, greta_chat_message* out_message);
+/* json is the whole message, content "" where it is no text. The texts live until the next greta_chat_get. */
+GRETA_API greta_status greta_chat_get(greta_chat* chat, uint32_t index, greta_message* out_message);
 GRETA_API greta_status greta_chat_truncate(greta_chat* chat, uint32_t count); /* keeps the first `count` */
 
 /* The conversation as the model would read it. add_answer and text as in greta_tokenizer_chat. */

@@ -95,7 +95,7 @@ greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log
     CLog c_log{log, log_user};
     GRETA_TRY(tokenizer->owned->open(file->gguf, c_log.log()));
     tokenizer->tokenizer = tokenizer->owned.get();
-    tokenizer->gguf = &file->gguf;
+    GRETA_TRY(tokenizer->chat.open(file->gguf, *tokenizer->owned, c_log.log()));
     *out_tokenizer = tokenizer.release();
     return {};
   });
@@ -119,7 +119,7 @@ greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, const char
   });
 }
 
-static Status give_text(const std::string& from, char* text, size_t capacity, size_t* out_bytes) {
+Status greta::give_text(const std::string& from, char* text, size_t capacity, size_t* out_bytes) {
   GRETA_TRY(need(out_bytes, "out_bytes"));
   if (capacity) GRETA_TRY(need(text, "text"));
   std::copy_n(from.data(), std::min(capacity, from.size()), text);
@@ -147,20 +147,3 @@ uint32_t greta_tokenizer_size(const greta_tokenizer* t) { return t ? t->tokenize
 int32_t greta_tokenizer_bos(const greta_tokenizer* t) { return t ? t->tokenizer->bos() : -1; }
 int32_t greta_tokenizer_eos(const greta_tokenizer* t) { return t ? t->tokenizer->eos() : -1; }
 int greta_tokenizer_is_end(const greta_tokenizer* t, int32_t token) { return t && t->tokenizer->is_end(token); }
-
-greta_status greta_tokenizer_chat(const greta_tokenizer* tokenizer, const greta_message* messages, size_t count,
-                                  int add_answer, char* text, size_t capacity, size_t* out_bytes) {
-  return fenced([&]() -> Status {
-    GRETA_TRY(need(tokenizer, "tokenizer"));
-    GRETA_TRY(need(messages, "messages"));
-    std::vector<ChatMessage> list;
-    for (size_t i = 0; i < count; ++i) {
-      GRETA_TRY(need(messages[i].role, "a message's role"));
-      GRETA_TRY(need(messages[i].content, "a message's content"));
-      list.push_back({messages[i].role, messages[i].content});
-    }
-    std::string prompt;
-    GRETA_TRY(render_chat(*tokenizer->gguf, list, add_answer != 0, &prompt));
-    return give_text(prompt, text, capacity, out_bytes);
-  });
-}

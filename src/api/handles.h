@@ -47,7 +47,7 @@ struct StoredSource {
 
 struct greta_tokenizer {
   const greta::Tokenizer* tokenizer = nullptr;
-  const greta::Gguf* gguf = nullptr;
+  greta::ChatTemplate chat;
   std::unique_ptr<greta::Tokenizer> owned;  // empty for a model's
 };
 
@@ -117,6 +117,9 @@ greta_status fenced(Body&& body) noexcept {
     return to_c(fail(Code::Device, "internal error"));
   }
 }
+
+// A text as the functions of greta.h hand it out: terminated where there is room.
+Status give_text(const std::string& from, char* text, size_t capacity, size_t* out_bytes);
 
 inline Status need(const void* pointer, const char* what) {
   return pointer ? Status{} : fail(Code::Argument, "%s is NULL", what);

@@ -80,7 +80,7 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     model->counted.count(runtime, bytes);
     GRETA_TRY(load_model(&model->model, {o.progress, o.progress_user}));
     model->tokenizer.tokenizer = model->model.tokenizer.get();
-    model->tokenizer.gguf = &model->model.gguf;
+    GRETA_TRY(model->tokenizer.chat.open(model->model.gguf, *model->model.tokenizer, runtime->log));
     model->sampling = sampling_defaults(model->model.gguf);
     *out_model = model.release();
     return {};

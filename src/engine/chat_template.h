@@ -21,10 +21,9 @@ struct ChatInput {
 
 class ChatTemplate {
  public:
-  // The file's tokenizer.chat_template, and tokenizer.chat_template.<name> where there are more of them
-  // ("tool_use": used when tools are given). One that does not parse is a warning, and the fallback
-  // stands in, as for a file that has none: ChatML, or the format whose control tokens are in the
-  // vocabulary. Fails only for keys of a wrong type.
+  // The file's tokenizer.chat_template, and tokenizer.chat_template.tool_use for chats with tools where
+  // there is one. One that does not parse is a warning, and the fallback stands in, as for a file that
+  // has none: ChatML, or the format whose control tokens are in the vocabulary.
   Status open(const Gguf& gguf, const Tokenizer& tokenizer, const Log& log);
   // The same with a text of the caller's; one that does not parse is an error.
   Status open_text(std::string_view text, const Tokenizer& tokenizer);
@@ -34,7 +33,11 @@ class ChatTemplate {
   // back as Code::Argument.
   Status render(const ChatInput& input, const jinja::Limits& limits, std::string* out) const;
 
-  std::string_view text() const { return text_; }  // of the fallback too
+  // Any context, as a whole: tokens are added where it has none, and the BOS token is left where it is.
+  Status render_context(const jinja::Value& context, int64_t now_s, const jinja::Limits& limits,
+                        std::string* out) const;
+
+  const std::string& text() const { return text_; }  // of the fallback too
   bool is_fallback() const { return fallback_ != nullptr; }
   const char* fallback() const { return fallback_ ? fallback_ : ""; }  // "ChatML", "" if not needed
 

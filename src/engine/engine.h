@@ -1,6 +1,6 @@
 // The engine: from a model's file and tokens to logits and text.
 #pragma once
-#include "engine/chat_format.h"
+#include "engine/chat_template.h"
 #include "engine/executor.h"
 #include "engine/gguf.h"
 #include "engine/model.h"

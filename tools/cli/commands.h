@@ -14,6 +14,7 @@ Action info_command(CLI::App& app);
 Action devices_command(CLI::App& app);
 Action bench_command(CLI::App& app);
 Action tokenize_command(CLI::App& app);
+Action template_command(CLI::App& app);
 Action logits_command(CLI::App& app);
 Action ppl_command(CLI::App& app);
 

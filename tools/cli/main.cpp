@@ -24,6 +24,7 @@ constexpr Command kCommands[] = {
     {"devices", "what models can run on", devices_command},
     {"bench", "measure speed as llama-bench does", bench_command},
     {"tokenize", "a text as tokens", tokenize_command},
+    {"template", "a model's chat template, or what it makes of a conversation", template_command},
     {"logits", "logits of given tokens into a .npy file", logits_command},
     {"ppl", "perplexity of a text as llama-perplexity counts it", ppl_command},
 };

@@ -106,7 +106,9 @@ Status append_callable(const Value& value, uint64_t max_bytes, uint32_t depth, s
     }
     case Special::Loop: {
       const auto* loop = static_cast<const LoopObject*>(object);
-      *out += "<LoopContext " + std::to_string(loop->index0 + 1) + ">";
+      const int64_t left = loop->cursor.left(), seen = loop->index0 + 1 + loop->has_after;
+      const int64_t length = loop->length >= 0 ? loop->length : left < 0 ? seen : left + seen;
+      *out += "<LoopContext " + std::to_string(loop->index0 + 1) + "/" + std::to_string(length) + ">";
       return {};
     }
     default:

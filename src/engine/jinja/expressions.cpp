@@ -288,7 +288,7 @@ static Value missing(Run& run, const Value& object, std::string_view name) {
 }
 
 Status Run::attribute(const Value& object, std::string_view name, Value* result) {
-  if (object.is_undefined()) return undefined_error(object);
+  if (object.is_undefined() && !name.starts_with("__")) return undefined_error(object);
   bool found;
   Value value;
   GRETA_TRY(python_attribute(*this, object, name, &value, &found));

@@ -216,7 +216,7 @@ Arguments without(const Arguments& arguments, size_t first) {
 
 Status map(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
   std::vector<Value> items;
-  GRETA_TRY(collect(run, subject, &items));
+  if (subject.is_true()) GRETA_TRY(collect(run, subject, &items));  // else nothing, even of None
   const Value *attribute = nullptr, *fallback = nullptr;
   if (arguments.places.empty()) {
     const Value* slots[2];
@@ -240,7 +240,7 @@ Status map(Run& run, const Value& subject, const Arguments& arguments, Value* ou
 template <bool Keep, bool ByAttribute>
 Status choose(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
   std::vector<Value> items, chosen;
-  GRETA_TRY(collect(run, subject, &items));
+  if (subject.is_true()) GRETA_TRY(collect(run, subject, &items));
   const size_t offset = ByAttribute ? 1 : 0;
   if (ByAttribute && arguments.places.empty() && !items.empty())
     return fail(Code::Argument, "the name of an attribute is missing");

@@ -187,7 +187,9 @@ Status Parser::parse_if(Node** out) {
 Status Parser::parse_for(Node** out) {
   Node* node = *out = make(Form::For, now().line);
   next();
+  ++loops_;
   GRETA_TRY(target(false, true, &node->targets.emplace_back()));
+  --loops_;
   if (!skip_name("in")) return unexpected("'in'");
   node->kids.resize(2);
   GRETA_TRY(tuple(false, false, {"recursive"}, &node->kids[0]));
@@ -226,6 +228,8 @@ Status Parser::signature(Node* macro) {
       GRETA_TRY(expression(&parameter.fallback));
     else if (!macro->parameters.empty() && macro->parameters.back().fallback)
       return fail(Code::Argument, "line %u: a parameter without a default after one with", now().line);
+    if (name->name == kCaller && !parameter.fallback)
+      return fail(Code::Argument, "line %u: a parameter \"caller\" needs a default", now().line);
     macro->parameters.push_back(parameter);
   }
   return expect_op(")");
@@ -326,6 +330,8 @@ Status Parser::target_name(Node** out) {
   for (const char* constant : {"true", "false", "none", "True", "False", "None"})
     if (name == constant) return fail(Code::Argument, "line %u: cannot assign to %s", node->line, constant);
   node->name = program_.name_id(name);
+  if (node->name == kLoop && loops_ > 0)
+    return fail(Code::Argument, "line %u: cannot assign to the variable of the loop", node->line);
   return {};
 }
 

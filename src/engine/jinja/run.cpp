@@ -202,6 +202,7 @@ Status Run::loop(const Node& node, Frame* frame, const Value& items, uint32_t de
     }
   } over{state};
   Ref<Frame> inner(new Frame(frame, &budget));
+  bool whole = false;  // an iteration came to the end of the body: without one, Jinja takes the else
   for (;;) {
     Value item;
     bool ended = false;
@@ -223,10 +224,11 @@ Status Run::loop(const Node& node, Frame* frame, const Value& items, uint32_t de
     GRETA_TRY(assign(*node.targets[0], item, inner.get()));
     GRETA_TRY(execute(node.body, inner.get(), flow));
     if (*flow == Flow::Break) break;
+    whole |= *flow == Flow::Next;
     *flow = Flow::Next;
   }
   *flow = Flow::Next;
-  if (state.index0 >= 0 || node.other.empty()) return {};
+  if (whole || node.other.empty()) return {};
   const Ref<Frame> rest(new Frame(frame, &budget));
   return execute(node.other, rest.get(), flow);
 }

@@ -100,7 +100,8 @@ bool is_decimal(uint32_t code) { return char_class(code) == CharClass::Decimal; 
 // Superscripts, subscripts and numbers in circles are digits, too.
 bool is_digit(uint32_t code) {
   const bool small = code == 0xB2 || code == 0xB3 || code == 0xB9 || code == 0x2070;
-  return is_decimal(code) || small || (code >= 0x2074 && code <= 0x2089) || (code >= 0x2460 && code <= 0x2468);
+  return is_decimal(code) || small || (code >= 0x2074 && code <= 0x2089) ||
+         (code >= 0x2460 && code <= 0x2468);
 }
 bool is_numeric(uint32_t code) { return is_number(char_class(code)); }
 bool is_alpha(uint32_t code) { return is_letter(char_class(code)); }

@@ -150,7 +150,7 @@ Status split(Run& run, const Value& self, const Arguments& arguments, Value* out
   for (text = strip(text, nullptr, true, false); !text.empty(); text = strip(text, nullptr, true, false)) {
     GRETA_TRY(run.step());
     if (full()) {
-      pieces.push_back(strip(text, nullptr, false, true));
+      pieces.push_back(text);  // with the white space at its end
       break;
     }
     size_t end = 0;
@@ -176,7 +176,7 @@ Status rsplit(Run& run, const Value& self, const Arguments& arguments, Value* ou
     for (text = strip(text, nullptr, false, true); !text.empty(); text = strip(text, nullptr, false, true)) {
       GRETA_TRY(run.step());
       if (full()) {
-        pieces.push_back(strip(text, nullptr, true, false));
+        pieces.push_back(text);
         break;
       }
       size_t start = text.size();

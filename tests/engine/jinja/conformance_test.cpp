@@ -1,0 +1,37 @@
+// The engine against Python's jinja2, on the cases of conformance.json (made by make_conformance.py).
+#include <catch2/catch_test_macros.hpp>
+#include <fstream>
+#include <iterator>
+
+#include "engine/jinja/jinja.h"
+
+using namespace greta;
+using namespace greta::jinja;
+
+TEST_CASE("templates render as jinja2 renders them", "[engine][jinja]") {
+  std::ifstream file(GRETA_SOURCE_DIR "/tests/engine/jinja/conformance.json", std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  Value cases;
+  REQUIRE(parse_json(text, &cases).ok());
+  REQUIRE(cases["cases"].size() > 900);
+  size_t refused = 0;
+  for (const Value& each : cases["cases"].items()) {
+    const std::string_view source = each["template"].as_string();
+    Template form;
+    std::string out;
+    Status status = form.parse(source);
+    if (status.ok()) status = form.render(cases["context"], cases["now"].as_int(), {}, &out);
+    INFO(source);
+    if (const Value* expected = each.find("ok")) {
+      INFO((status.ok() ? "" : error_text()));
+      CHECK(status.ok());
+      CHECK(out == expected->as_string());
+    } else {
+      CHECK_FALSE(status.ok());
+      CHECK(out.empty());
+      CHECK(std::string_view(error_text()).starts_with("line "));
+      ++refused;
+    }
+  }
+  CHECK(refused > 100);
+}
