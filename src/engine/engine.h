@@ -1,5 +1,6 @@
 // The engine: from a model's file and tokens to logits and text.
 #pragma once
+#include "engine/chat.h"
 #include "engine/chat_template.h"
 #include "engine/executor.h"
 #include "engine/gguf.h"

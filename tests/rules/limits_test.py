@@ -16,6 +16,8 @@ GENERATED = {
     "src/engine/unicode_tables.inc": "made by src/engine/make_unicode_tables.py from the Unicode database",
 }
 
+WHOLE = {"greta.h": "the public interface is one header"}
+
 
 def sources(root):
     for top in FOLDERS:
@@ -33,7 +35,7 @@ def violations(root):
     for path in sources(root):
         with open(os.path.join(root, path), "rb") as file:
             count = sum(1 for _ in file)
-        if count > LINES and path not in GENERATED:
+        if count > LINES and path not in GENERATED and path not in WHOLE:
             yield f"{path}: {count} lines, at most {LINES} are allowed"
 
 

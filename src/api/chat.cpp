@@ -1,0 +1,179 @@
+// greta.h: chat.
+#include "api/handles.h"
+
+using namespace greta;
+using namespace std::string_view_literals;
+
+static_assert(uint32_t(ChatEnd::Cancelled) == GRETA_CHAT_END_CANCELLED &&
+              uint32_t(ChatEnd::ToolCalls) == GRETA_CHAT_END_TOOL_CALLS);
+
+struct greta_chat {
+  std::unique_ptr<Chat> chat;
+  std::string role, content, json;  // of the message that was asked for last
+};
+
+namespace {
+
+std::string_view view(const char* text) { return text ? std::string_view(text) : std::string_view(); }
+
+// The caller's callback behind the engine's.
+struct EventCall {
+  int (*on_event)(void* user, const greta_chat_event* event);
+  void* user;
+  std::string text;  // terminated
+
+  bool call(greta_chat_event& event) const {
+    event.struct_size = sizeof event;
+    return on_event(user, &event) == 0;
+  }
+  bool give_text(greta_chat_part part, std::string_view piece) {
+    text = piece;
+    greta_chat_event event = {};
+    event.part = part;
+    event.text = text.c_str();
+    event.bytes = text.size();
+    return call(event);
+  }
+  ChatEvents events() {
+    ChatEvents out;
+    if (!on_event) return out;
+    out.text = [this](std::string_view piece) { return give_text(GRETA_CHAT_TEXT, piece); };
+    out.reasoning = [this](std::string_view piece) { return give_text(GRETA_CHAT_REASONING, piece); };
+    out.call = [this](const ChatCall& made) {
+      greta_chat_event event = {};
+      event.part = GRETA_CHAT_TOOL_CALL;
+      event.id = made.id.c_str();
+      event.name = made.name.c_str();
+      event.arguments = made.arguments.c_str();
+      return call(event);
+    };
+    out.prompt = [this](uint32_t done, uint32_t total) {
+      greta_chat_event event = {};
+      event.part = GRETA_CHAT_PROMPT;
+      event.done = done;
+      event.total = total;
+      return call(event);
+    };
+    return out;
+  }
+};
+
+Status read_message(const greta_message& given, jinja::Value* out) {
+  *out = jinja::Value::dict();
+  if (given.role) out->set("role"sv, given.role);
+  if (given.content) out->set("content"sv, given.content);
+  if (!given.json) return {};
+  jinja::Value parsed;
+  GRETA_TRY(within(jinja::parse_json(given.json, &parsed), "the message"));
+  if (!parsed.is_dict()) return fail(Code::Argument, "the message: expected an object, not %s", parsed.type_name());
+  for (const jinja::Value::Entry& entry : parsed.entries()) out->set(entry.key.as_string(), entry.value);
+  return {};
+}
+
+}  // namespace
+
+greta_status greta_chat_open(greta_session* session, const greta_chat_options* given, greta_chat** out_chat) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(session, "session"));
+    GRETA_TRY(need(out_chat, "out_chat"));
+    greta_chat_options o;
+    GRETA_TRY(read_options(given, &o));
+    auto chat = std::make_unique<greta_chat>();
+    ChatOptions options;
+    options.chat_template = view(o.chat_template);
+    options.tools = view(o.tools);
+    options.arguments = view(o.arguments);
+    options.now_s = o.now_s;
+    options.raw = o.raw != 0;
+    GRETA_TRY(Chat::open(*session->session, options, session->executor->counted.runtime->log, &chat->chat));
+    *out_chat = chat.release();
+    return {};
+  });
+}
+
+void greta_chat_close(greta_chat* chat) { delete chat; }
+
+greta_status greta_chat_add(greta_chat* chat, const greta_message* message) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(chat, "chat"));
+    GRETA_TRY(need(message, "message"));
+    jinja::Value value;
+    GRETA_TRY(read_message(*message, &value));
+    return chat->chat->add(std::move(value));
+  });
+}
+
+uint32_t greta_chat_count(const greta_chat* chat) {
+  return chat ? uint32_t(chat->chat->messages().size()) : 0;
+}
+
+greta_status greta_chat_get(greta_chat* chat, uint32_t index, greta_message* out_message) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(chat, "chat"));
+    GRETA_TRY(need(out_message, "out_message"));
+    const std::vector<jinja::Value>& messages = chat->chat->messages();
+    if (index >= messages.size()) return fail(Code::Argument, "message %u of %zu", index, messages.size());
+    chat->role = messages[index]["role"].as_string();
+    chat->content = messages[index]["content"].as_string();
+    chat->json = to_json(messages[index]);
+    *out_message = {chat->role.c_str(), chat->content.c_str(), chat->json.c_str()};
+    return {};
+  });
+}
+
+greta_status greta_chat_truncate(greta_chat* chat, uint32_t count) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(chat, "chat"));
+    if (count > chat->chat->messages().size())
+      return fail(Code::Argument, "cannot keep %u messages of %zu", count, chat->chat->messages().size());
+    chat->chat->truncate(count);
+    return {};
+  });
+}
+
+greta_status greta_chat_render(greta_chat* chat, int add_answer, char* text, size_t capacity,
+                               size_t* out_bytes) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(chat, "chat"));
+    std::string prompt;
+    GRETA_TRY(chat->chat->render(add_answer != 0, &prompt));
+    return give_text(prompt, text, capacity, out_bytes);
+  });
+}
+
+greta_status greta_chat_answer(greta_chat* chat, const greta_chat_answer_options* given,
+                               greta_chat_result* out_result) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(chat, "chat"));
+    greta_chat_answer_options o;
+    GRETA_TRY(read_options(given, &o));
+    if (o.stop_count) GRETA_TRY(need(o.stop_strings, "stop_strings"));
+    std::vector<std::string_view> stops;
+    for (uint32_t i = 0; i < o.stop_count; ++i) {
+      GRETA_TRY(need(o.stop_strings[i], "a stop string"));
+      stops.push_back(o.stop_strings[i]);
+    }
+    ChatAnswerOptions options;
+    options.max_tokens = o.max_tokens;
+    options.ignore_end = o.ignore_end != 0;
+    options.reasoning_tokens = o.limit_reasoning ? int64_t(o.reasoning_tokens) : -1;
+    options.stops = stops;
+    if (out_result && out_result->struct_size < sizeof(uint32_t))
+      return fail(Code::Argument, "the result's struct_size is %u: set it to sizeof the struct",
+                  out_result->struct_size);
+    EventCall call{o.on_event, o.user, {}};
+    ChatResult r;
+    GRETA_TRY(chat->chat->answer(options, call.events(), &r));
+    if (!out_result) return {};
+    greta_chat_result result = {};
+    result.end = greta_chat_end(r.end);
+    result.prompt_tokens = r.prompt_tokens;
+    result.reused_tokens = r.reused_tokens;
+    result.generated_tokens = r.generated_tokens;
+    result.reasoning_tokens = r.reasoning_tokens;
+    result.open_reasoning = r.open_reasoning;
+    result.prompt_ns = r.prompt_ns;
+    result.generate_ns = r.generate_ns;
+    return write_result(result, out_result);
+  });
+}
