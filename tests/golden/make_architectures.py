@@ -107,7 +107,8 @@ def rope_factors(case, config):
     """The tensors that carry llama3's and longrope's factors: a frequency is divided by its factor."""
     parameters = config.rope_parameters
     if case.factors == "longrope":
-        return {f"rope_factors_{x}.weight": np.array(parameters[f"{x}_factor"], np.float32) for x in ("short", "long")}
+        return {f"rope_factors_{x}.weight": np.array(parameters[f"{x}_factor"], np.float32)
+                for x in ("short", "long")}
     if case.factors != "llama3":
         return {}
     head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -165,7 +166,8 @@ def write(case, config, tensors, tokens, logits):
     writer.add_tokenizer_model("llama")
     writer.add_token_list(["<unk>", "<s>", "</s>"] + [f"\u2581{i}" for i in range(3, VOCAB)])
     writer.add_token_scores([0.0] * 3 + [-float(i) for i in range(3, VOCAB)])
-    writer.add_token_types([gguf.TokenType.UNKNOWN] + [gguf.TokenType.CONTROL] * 2 + [gguf.TokenType.NORMAL] * (VOCAB - 3))
+    kinds = gguf.TokenType
+    writer.add_token_types([kinds.UNKNOWN] + [kinds.CONTROL] * 2 + [kinds.NORMAL] * (VOCAB - 3))
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_array("golden.tokens", tokens)
@@ -174,7 +176,7 @@ def write(case, config, tensors, tokens, logits):
         if case.mxfp4 and case.mxfp4 in name:
             kind = gguf.GGMLQuantizationType.MXFP4
             packed = gguf.quants.quantize(data, kind)
-            assert np.array_equal(gguf.quants.dequantize(packed, kind), data), f"{case.name}: {name} is not what MXFP4 holds"
+            assert np.array_equal(gguf.quants.dequantize(packed, kind), data), f"{case.name}: {name} changed"
             writer.add_tensor(name, packed, raw_dtype=kind)
         else:
             writer.add_tensor(name, data.astype(np.float32))

@@ -56,11 +56,6 @@ def up_columns(t, config):
     return t[:, 1::2]
 
 
-def all_rows(t, config):
-    """A matrix of one row, as a vector."""
-    return t.reshape(-1)
-
-
 def latent(t, config):
     """kv_b_proj by head: [heads, nope + value, rank]"""
     return t.reshape(config.num_attention_heads, config.qk_nope_head_dim + config.v_head_dim, config.kv_lora_rank)

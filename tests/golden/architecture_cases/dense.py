@@ -21,20 +21,22 @@ def rotated(width):
 
 
 LLAMA = [
-    Case("llama-plain", "Llama", tables.LLAMA, shape(32, 4, 2, 28, rms_norm_eps=1e-5, rope_parameters=rope()), rotated(8)),
+    Case("llama-plain", "Llama", tables.LLAMA,
+         shape(32, 4, 2, 28, rms_norm_eps=1e-5, rope_parameters=rope()), rotated(8)),
     # As SmolLM2: tied, one base for all. An odd head, three queries on one key.
     Case("llama-tied-head20", "Llama", tables.LLAMA,
          shape(36, 3, 1, 28, head_dim=20, tie_word_embeddings=True, rope_parameters=rope(100000.0)), rotated(20)),
     Case("llama-rope-llama3", "Llama", tables.LLAMA,
          shape(32, 2, 1, 24, head_dim=24, rope_parameters=LLAMA3), rotated(24), factors="llama3"),
     Case("llama-rope-llama3-tied", "Llama", tables.LLAMA,
-         shape(32, 4, 1, 24, head_dim=20, rope_parameters=dict(LLAMA3, factor=32.0), tie_word_embeddings=True), rotated(20),
-         factors="llama3"),
+         shape(32, 4, 1, 24, head_dim=20, rope_parameters=dict(LLAMA3, factor=32.0), tie_word_embeddings=True),
+         rotated(20), factors="llama3"),
     Case("llama-rope-linear", "Llama", tables.LLAMA,
          shape(32, 4, 4, 24, rope_parameters=rope(rope_type="linear", factor=4.0)),
          {**rotated(8), "rope.scaling.type": "linear", "rope.scaling.factor": 4.0}),
     Case("llama-rope-yarn", "Llama", tables.LLAMA,
-         shape(32, 2, 2, 24, head_dim=24, rope_parameters=yarn(10000.0, 4.0, 64)), {**rotated(24), **yarn_keys(4, 64)}),
+         shape(32, 2, 2, 24, head_dim=24, rope_parameters=yarn(10000.0, 4.0, 64)),
+         {**rotated(24), **yarn_keys(4, 64)}),
     Case("llama-biases", "Llama", tables.LLAMA,
          shape(32, 4, 2, 24, attention_bias=True, tie_word_embeddings=True, rope_parameters=rope()),
          rotated(8)),
@@ -48,11 +50,14 @@ LLAMA = [
 ]
 
 QWEN = [
-    Case("qwen2-tied", "Qwen2", tables.QWEN2, shape(32, 4, 2, 24, tie_word_embeddings=True, rope_parameters=rope(1000000.0))),
+    Case("qwen2-tied", "Qwen2", tables.QWEN2,
+         shape(32, 4, 2, 24, tie_word_embeddings=True, rope_parameters=rope(1000000.0))),
     Case("qwen2-untied-head20", "Qwen2", tables.QWEN2, shape(40, 2, 1, 22, rope_parameters=rope(10000.0))),
     # Qwen2.5's long context.
-    Case("qwen2-yarn", "Qwen2", tables.QWEN2, shape(32, 2, 1, 24, rope_parameters=yarn(1000000.0, 4.0, 32)), yarn_keys(4, 32)),
-    Case("qwen3-untied-head24", "Qwen3", tables.QWEN3, shape(32, 2, 1, 24, head_dim=24, rope_parameters=rope(1000000.0))),
+    Case("qwen2-yarn", "Qwen2", tables.QWEN2,
+         shape(32, 2, 1, 24, rope_parameters=yarn(1000000.0, 4.0, 32)), yarn_keys(4, 32)),
+    Case("qwen3-untied-head24", "Qwen3", tables.QWEN3,
+         shape(32, 2, 1, 24, head_dim=24, rope_parameters=rope(1000000.0))),
     Case("qwen3-tied-head40", "Qwen3", tables.QWEN3,
          shape(32, 2, 1, 24, head_dim=40, tie_word_embeddings=True, rope_parameters=rope(1000000.0))),
 ]
@@ -88,25 +93,29 @@ OLMO2 = [
     Case("olmo2-head20", "Olmo2", tables.OLMO2, shape(40, 2, 1, 20, rope_parameters=rope(500000.0))),
     # Olmo 3: three layers with a window for one without; only the latter's rope is scaled.
     Case("olmo2-window", "Olmo3", tables.OLMO2,
-         shape(24, 3, 3, 24, layers=5, sliding_window=6, layer_types=["sliding_attention"] * 3 + ["full_attention", "sliding_attention"],
+         shape(24, 3, 3, 24, layers=5, sliding_window=6,
+               layer_types=["sliding_attention"] * 3 + ["full_attention", "sliding_attention"],
                rope_parameters={"sliding_attention": rope(10000.0), "full_attention": yarn(10000.0, 4.0, 32)}),
          {**yarn_keys(4, 32), "attention.sliding_window": 6}),
 ]
 
 
 def granite(attention, embedding, residual, logits):
-    return (dict(attention_multiplier=attention, embedding_multiplier=embedding, residual_multiplier=residual,
-                 logits_scaling=logits),
-            {"attention.scale": attention, "embedding_scale": embedding, "residual_scale": residual, "logit_scale": logits})
+    config = dict(attention_multiplier=attention, embedding_multiplier=embedding, residual_multiplier=residual,
+                  logits_scaling=logits)
+    return config, {"attention.scale": attention, "embedding_scale": embedding, "residual_scale": residual,
+                    "logit_scale": logits}
 
 
 GRANITE_CONFIG, GRANITE_KEYS = granite(0.21, 3.0, 0.6, 2.5)
 GRANITE_CONFIG_2, GRANITE_KEYS_2 = granite(0.5, 1.75, 0.35, 4.0)
 GRANITE = [
     Case("granite-tied", "Granite", tables.LLAMA,
-         shape(32, 4, 2, 24, tie_word_embeddings=True, rope_parameters=rope(), **GRANITE_CONFIG), {**rotated(8), **GRANITE_KEYS}),
+         shape(32, 4, 2, 24, tie_word_embeddings=True, rope_parameters=rope(), **GRANITE_CONFIG),
+         {**rotated(8), **GRANITE_KEYS}),
     Case("granite-untied-head20", "Granite", tables.LLAMA,
-         shape(40, 2, 1, 20, rope_parameters=rope(), **GRANITE_CONFIG_2), {**rotated(20), **GRANITE_KEYS_2}),
+         shape(40, 2, 1, 20, rope_parameters=rope(), **GRANITE_CONFIG_2),
+         {**rotated(20), **GRANITE_KEYS_2}),
 ]
 
 # Every fourth layer has no rope.

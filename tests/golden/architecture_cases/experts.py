@@ -1,7 +1,7 @@
 """Mixtures of experts with common attention: Mixtral, Qwen3 MoE, gpt-oss."""
 from . import tables
 from .case import Case, rope, shape, yarn, yarn_keys
-from .dense import rotated
+from .dense import GRANITE_CONFIG, GRANITE_KEYS, rotated
 
 
 def experts(count, used, width=None):
@@ -46,11 +46,25 @@ def gpt_oss(count, used, window, factor, original):
 
 
 GPT_OSS = [
-    Case("gpt-oss-f32", "GptOss", tables.GPT_OSS, shape(32, 4, 2, 12, layers=3, head_dim=12, **gpt_oss(4, 2, 7, 8.0, 256)),
-         {**experts(4, 2, 12), "attention.sliding_window": 7, **yarn_keys(8, 256)}, arch="gpt-oss", spread=LOUD),
-    Case("gpt-oss-mxfp4", "GptOss", tables.GPT_OSS, shape(32, 4, 1, 32, layers=2, head_dim=20, **gpt_oss(6, 3, 9, 32.0, 64)),
-         {**experts(6, 3, 32), "attention.sliding_window": 9, **yarn_keys(32, 64)}, arch="gpt-oss", spread=LOUD,
-         mxfp4="_exps.weight"),
+    Case("gpt-oss-f32", "GptOss", tables.GPT_OSS,
+         shape(32, 4, 2, 12, layers=3, head_dim=12, **gpt_oss(4, 2, 7, 8.0, 256)),
+         {**experts(4, 2, 12), "attention.sliding_window": 7, **yarn_keys(8, 256)},
+         arch="gpt-oss", spread=LOUD),
+    Case("gpt-oss-mxfp4", "GptOss", tables.GPT_OSS,
+         shape(32, 4, 1, 32, layers=2, head_dim=20, **gpt_oss(6, 3, 9, 32.0, 64)),
+         {**experts(6, 3, 32), "attention.sliding_window": 9, **yarn_keys(32, 64)},
+         arch="gpt-oss", spread=LOUD, mxfp4="_exps.weight"),
 ]
 
-EXPERT = MIXTRAL + QWEN3 + GPT_OSS
+GRANITE = [
+    Case("granitemoe-plain", "GraniteMoe", tables.GRANITE_EXPERTS,
+         shape(32, 4, 2, 12, num_local_experts=5, num_experts_per_tok=2, rope_parameters=rope(), **GRANITE_CONFIG),
+         {**rotated(8), **GRANITE_KEYS, **experts(5, 2)}),
+    # With one expert that serves every token.
+    Case("granitemoe-shared-tied", "GraniteMoeShared", tables.GRANITE_EXPERTS,
+         shape(40, 2, 1, 8, num_local_experts=4, num_experts_per_tok=3, shared_intermediate_size=14,
+               tie_word_embeddings=True, rope_parameters=rope(), **GRANITE_CONFIG),
+         {**rotated(20), **GRANITE_KEYS, **experts(4, 3), "expert_shared_feed_forward_length": 14}),
+]
+
+EXPERT = MIXTRAL + QWEN3 + GPT_OSS + GRANITE

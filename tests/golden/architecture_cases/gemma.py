@@ -6,9 +6,9 @@ LOCAL, GLOBAL = "sliding_attention", "full_attention"
 
 
 def gemma2(heads, kv_heads, head, window, attention_cap, final_cap, layers, **more):
-    return (shape(32, heads, kv_heads, 20, layers=layers, head_dim=head, query_pre_attn_scalar=head, sliding_window=window,
-                  attn_logit_softcapping=attention_cap, final_logit_softcapping=final_cap, tie_word_embeddings=True,
-                  rope_parameters=rope(), **more),
+    return (shape(32, heads, kv_heads, 20, layers=layers, head_dim=head, query_pre_attn_scalar=head,
+                  sliding_window=window, attn_logit_softcapping=attention_cap, final_logit_softcapping=final_cap,
+                  tie_word_embeddings=True, rope_parameters=rope(), **more),
             {"attention.sliding_window": window, "attn_logit_softcapping": attention_cap,
              "final_logit_softcapping": final_cap})
 

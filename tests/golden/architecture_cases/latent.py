@@ -6,7 +6,7 @@ SOFTMAX, SIGMOID = 1, 2  # expert_gating_func
 
 
 def latent(rank, nope, rotary, value, query_rank=None):
-    """transformers wants the rotated part as head_dim; the file has the latent widths as key_length and value_length."""
+    """The file has the latent widths as key_length and value_length, those of a head with _mla behind."""
     keys = {"attention.head_count_kv": 1, "rope.dimension_count": rotary, "attention.kv_lora_rank": rank,
             "attention.key_length": rank + rotary, "attention.value_length": rank,
             "attention.key_length_mla": nope + rotary, "attention.value_length_mla": value}
@@ -17,8 +17,8 @@ def latent(rank, nope, rotary, value, query_rank=None):
 
 
 def experts(count, used, width, shared, dense, scale, groups=1, groups_used=1, normalised=False, gating=SOFTMAX):
-    config = dict(n_routed_experts=count, num_experts_per_tok=used, moe_intermediate_size=width, n_shared_experts=shared,
-                  first_k_dense_replace=dense, routed_scaling_factor=scale, n_group=groups, topk_group=groups_used,
+    config = dict(n_routed_experts=count, num_experts_per_tok=used, moe_intermediate_size=width,
+                  n_shared_experts=shared, first_k_dense_replace=dense, routed_scaling_factor=scale, n_group=groups, topk_group=groups_used,
                   norm_topk_prob=normalised)
     keys = {"expert_count": count, "expert_used_count": used, "expert_feed_forward_length": width,
             "expert_shared_count": shared, "leading_dense_block_count": dense, "expert_weights_scale": scale,
@@ -55,7 +55,8 @@ LATENT = [
           deep_yarn(4.0, 64, 1.0)]),
     case("deepseek2-v3", "DeepseekV3", 32, 2,
          [latent(16, 12, 8, 12, query_rank=24),
-          experts(8, 3, 8, 1, 1, 2.5, groups=4, groups_used=2, normalised=True, gating=SIGMOID), deep_yarn(40.0, 64, 1.0)]),
+          experts(8, 3, 8, 1, 1, 2.5, groups=4, groups_used=2, normalised=True, gating=SIGMOID),
+          deep_yarn(40.0, 64, 1.0)]),
     case("deepseek2-v3-one-group", "DeepseekV3", 32, 4,
          [latent(12, 8, 4, 8, query_rank=16), experts(6, 2, 8, 2, 1, 1.8, normalised=True, gating=SIGMOID)]),
 ]

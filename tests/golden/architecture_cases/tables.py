@@ -4,7 +4,7 @@
 model is left out (biases, tied heads, dense layers among expert layers). Names and changes are those of
 llama.cpp's converter (conversion/*.py) and of what its loader asks for (src/models/*.cpp).
 """
-from .changes import (all_rows, down_experts, gate_columns, gate_experts, gate_rows, key_pairs, latent_keys,
+from .changes import (down_experts, gate_columns, gate_experts, gate_rows, key_pairs, latent_keys,
                       latent_values, plus_one, query_pairs, transposed, up_columns, up_experts, up_rows)
 
 L = "model.layers.{}."
@@ -37,7 +37,8 @@ EXPERTS = [
 
 
 def shared(theirs):
-    return [(f"blk.{{}}.ffn_{name}_shexp.weight", f"{MLP}{theirs}.{name}_proj.weight") for name in ("gate", "up", "down")]
+    return [(f"blk.{{}}.ffn_{name}_shexp.weight", f"{MLP}{theirs}.{name}_proj.weight")
+            for name in ("gate", "up", "down")]
 
 
 def gemma(rows):
@@ -50,8 +51,6 @@ LLAMA_EXPERTS = ENDS + ATTENTION_PAIRS + NORMS + ROUTER + EXPERTS
 QWEN2 = ENDS + ATTENTION + FFN + NORMS
 QWEN3 = QWEN2 + HEAD_NORMS
 QWEN3_EXPERTS = ENDS + ATTENTION + HEAD_NORMS + NORMS + ROUTER + EXPERTS
-QWEN2_EXPERTS = ENDS + ATTENTION + NORMS + ROUTER + EXPERTS + shared("shared_expert") + [
-    ("blk.{}.ffn_gate_inp_shexp.weight", MLP + "shared_expert_gate.weight", all_rows)]
 
 GEMMA_NORMS = [
     ("blk.{}.attn_norm.weight", L + "input_layernorm.weight"),
@@ -72,7 +71,6 @@ OLMO2 = ENDS + ATTENTION + FFN + HEAD_NORMS + [
     ("blk.{}.post_attention_norm.weight", L + "post_attention_layernorm.weight"),
     ("blk.{}.post_ffw_norm.weight", L + "post_feedforward_layernorm.weight"),
 ]
-OLMO_EXPERTS = ENDS + ATTENTION + HEAD_NORMS + NORMS + ROUTER + EXPERTS
 GRANITE_EXPERTS = ENDS + ATTENTION_PAIRS + NORMS + [
     ("blk.{}.ffn_gate_inp.weight", L + "block_sparse_moe.router.weight"),
     ("blk.{}.ffn_gate_exps.weight", L + "block_sparse_moe.experts.gate_up_proj", gate_experts),
