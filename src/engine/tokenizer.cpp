@@ -168,7 +168,8 @@ Status Tokenizer::read_special_ids(const Gguf& gguf) {
   } else if (kind_ == TokenizerKind::Ugm) {  // T5's
     padding_ = at(0, TokenKind::Control);
     eos_ = at(1, TokenKind::Control);
-    unknown_ = at(2, TokenKind::Unknown);
+    for (uint32_t id = 0; id < vocab_.size() && unknown_ == kNoToken; ++id)
+      unknown_ = at(id, TokenKind::Unknown);
   } else if (kind_ == TokenizerKind::Wpm) {
     bos_ = find("[CLS]");
     separator_ = find("[SEP]");
@@ -211,7 +212,7 @@ void Tokenizer::index_specials() {
   for (uint32_t id = 0; id < vocab_.size(); ++id) {
     const TokenKind kind = vocab_.kind(id);
     const std::string_view text = vocab_.text(id);
-    if (text.empty()) continue;
+    if (text.empty() || text.size() > kMaxSpecialBytes) continue;
     if (kind != TokenKind::Control && kind != TokenKind::Unknown && kind != TokenKind::UserDefined) continue;
     specials_.push_back(id);
     special_first_[uint8_t(text[0])] = true;

@@ -20,6 +20,7 @@
 namespace greta {
 
 constexpr uint64_t kMaxTextBytes = 1ull << 30;
+constexpr uint64_t kMaxSpecialBytes = 512;  // longer special tokens are not read out of the text
 
 struct EncodeOptions {
   bool add_special = true;     // the BOS and EOS tokens that the vocabulary asks for
@@ -28,7 +29,7 @@ struct EncodeOptions {
 };
 
 // One way to cut a stretch of ordinary text. Appends ids; fails only for a byte without a token, or where a
-// file's table turns out to be broken. Adds to *steps: one for each look-up or pop of a heap.
+// file's table turns out to be broken. Adds to *steps: one for each look-up, pop of a heap or comparison.
 class TextEncoder {
  public:
   virtual ~TextEncoder() = default;

@@ -182,6 +182,7 @@ void BpeEncoder::merge_few(Scratch& scratch) const {
   };
   for (size_t i = 0; i + 1 < count; ++i) look_up(i);
   while (count > 1) {
+    scratch.steps += count;
     const size_t best = size_t(std::min_element(ranks, ranks + count - 1) - ranks);
     if (ranks[best] == kNone) break;
     symbols[best].id = int32_t(joined[best]);

@@ -28,10 +28,9 @@ bool is_letter_char(const Scan& s) { return s.letter(); }
 bool punctuation(const Scan& s) { return is_punctuation(s.kind); }
 bool ascii_symbol(const Scan& s) { return s.code < 128 && s.kind == CharClass::Symbol; }  // [$+<=>^`|~]
 
-// \w of Unicode's technical standard 18, but for the letters in circles and squares among the symbols.
+// \w as the library Oniguruma has it, by which these expressions are read.
 bool word_char(const Scan& s) {
-  return s.letter() || s.mark() || s.kind == CharClass::Decimal || s.kind == CharClass::LetterNumber ||
-         s.kind == CharClass::Connector;
+  return s.letter() || s.mark() || s.number() || s.kind == CharClass::Connector;
 }
 
 // The letters of DeepSeek LLM's first expression: those with case, of an older Unicode.

@@ -75,7 +75,9 @@ RULES = {
     "tekken": [cased("", "")],
     "kimi-k2": [KIMI],
     "youtu": [YOUTU, cased("", CONTRACTION + "?")],
-    "tiny_aya": [r"\d{1,3}(?=(?:\d{3})*\b)", cased("{1,3}", CONTRACTION + "?")],
+    # \b after a digit, as the library Oniguruma has it, by which the expression is read: other modules count
+    # numbers that are no digits, and joiners, otherwise.
+    "tiny_aya": [r"\d{1,3}(?=(?:\d{3})*(?![\p{L}\p{M}\p{N}\p{Pc}]))", cased("{1,3}", CONTRACTION + "?")],
     "deepseek-llm": [r"[\r\n]", r"\s?[" + DEEPSEEK_LETTERS + "]+",
                      "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+", r"\s+$", HAN, r"\p{N}"],
     "deepseek-coder": [r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", HAN, r"\p{N}"],
@@ -92,7 +94,7 @@ RULES = {
     "gemma4": [r"[^\n]+|[\n]+"],
 }
 
-# What random texts are made of. Letters in circles count as letters for \b: left out.
+# What random texts are made of.
 PARTS = [
     list("abcdefgzABCDEFGZ"), ["the", "And", "iPhone", "HTTP", "don", "x"], list("0123456789"),
     ["12", "123", "1234", "1234567", "42,000"], [" "] * 8 + ["  ", "   ", "\t", "\u00a0", "\u3000", "\x85", "\u2028"],
@@ -139,8 +141,6 @@ def main():
         texts = [random_text(draw) for _ in range(count)]
         if names in ("jais-2", "llama-bpe,dbrx,glm4,falcon3"):
             texts += [" " * n + end for n in (3, 7, 8, 513, 1030) for end in ("", "a", "1", "\na")]
-        if names == "tiny_aya":  # whether \b counts joiners as letters depends on the module
-            texts = [text.replace("\u200d", "") for text in texts]
         for text in texts:
             words = [str(len(word.encode())) for word in cut(text, expressions)]
             print(names, text.encode().hex(), " ".join(words), sep="\t")

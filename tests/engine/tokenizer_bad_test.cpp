@@ -34,6 +34,24 @@ struct Opened {
   }
 };
 
+// A unigram vocabulary with a charsmap of these bytes.
+GgufWriter ugm(const std::string& charsmap) {
+  GgufWriter writer;
+  writer.value("tokenizer.ggml.model", "t5").value("tokenizer.ggml.tokens", Texts{"<unk>", "a"});
+  writer.value("tokenizer.ggml.scores", std::vector<float>{0, -1});
+  writer.value("tokenizer.ggml.token_type", std::vector<int32_t>{2, 1});
+  return writer.array("tokenizer.ggml.precompiled_charsmap", 0,
+                      std::vector<uint8_t>(charsmap.begin(), charsmap.end()));
+}
+
+// Its units, then the replacements.
+std::string charsmap(const std::vector<uint32_t>& units, const std::string& replacements) {
+  test::Bytes out;
+  out.u32(uint32_t(units.size() * 4));
+  for (const uint32_t unit : units) out.u32(unit);
+  return out.data + replacements;
+}
+
 GgufWriter spm(const Texts& tokens, const std::vector<float>& scores, const std::vector<int32_t>& kinds) {
   GgufWriter writer;
   writer.value("tokenizer.ggml.model", "llama").value("tokenizer.ggml.tokens", tokens);
@@ -86,6 +104,40 @@ TEST_CASE("broken vocabularies are refused in words", "[engine][tokenizer]") {
       {"no merges",
        GgufWriter().value("tokenizer.ggml.model", "gpt2").value("tokenizer.ggml.tokens", Texts{"a"}),
        Code::File, "\"tokenizer.ggml.merges\" is missing"},
+      {"gemma4 without merges",
+       GgufWriter().value("tokenizer.ggml.model", "gemma4").value("tokenizer.ggml.tokens", Texts{"a"}),
+       Code::File, "\"tokenizer.ggml.merges\" is missing"},
+      {"unigram without scores",
+       GgufWriter().value("tokenizer.ggml.model", "t5").value("tokenizer.ggml.tokens", Texts{"a"}),
+       Code::File, "\"tokenizer.ggml.scores\" is missing"},
+      {"unigram with a long token",
+       GgufWriter()
+           .value("tokenizer.ggml.model", "t5")
+           .value("tokenizer.ggml.tokens", Texts{std::string(513, 'x')})
+           .value("tokenizer.ggml.scores", std::vector<float>{1}),
+       Code::File, "513 bytes, expected at most 512 in a unigram"},
+      {"a charsmap of text",
+       GgufWriter()
+           .value("tokenizer.ggml.model", "t5")
+           .value("tokenizer.ggml.tokens", Texts{"a"})
+           .value("tokenizer.ggml.scores", std::vector<float>{1})
+           .value("tokenizer.ggml.precompiled_charsmap", "a"),
+       Code::File, "not an array of bytes"},
+      {"a charsmap of three bytes", ugm("abc"), Code::File, "3 bytes and claims 0 of units"},
+      {"a charsmap without units", ugm(std::string(8, 0)), Code::File, "claims 0 of units"},
+      {"a charsmap of half units", ugm(std::string("\6\0\0\0abcdefgh", 12)), Code::File, "claims 6 of units"},
+      {"a charsmap that claims more than it has", ugm(std::string("\20\0\0\0abcdefgh", 12)), Code::File,
+       "12 bytes and claims 16 of units"},
+      {"a charsmap that claims all there is",
+       ugm("\xFC\xFF\xFF\xFF"
+           "abcd"),
+       Code::File, "8 bytes and claims 4294967292 of units"},
+      {"a WordPiece flag as text",
+       GgufWriter()
+           .value("tokenizer.ggml.model", "bert")
+           .value("tokenizer.ggml.tokens", Texts{"a"})
+           .value("tokenizer.ggml.normalizer.lowercase", "yes"),
+       Code::File, "a bool"},
   };
   for (const auto& row : rows) {
     INFO(row.what);
@@ -157,6 +209,48 @@ TEST_CASE("a byte without a token is an error that names it", "[engine][tokenize
   const Opened unknown(writer);
   REQUIRE(unknown.status.ok());
   CHECK(unknown.encode("abc") == Ids{0, 2, 1});
+}
+
+TEST_CASE("a charsmap that leads astray is an error of the text that meets it", "[engine][tokenizer]") {
+  // From the root 'a' leads to unit 'a', which is its child and ends a key; its value is at unit 0.
+  const auto units = [](uint32_t of_a, uint32_t value) {
+    std::vector<uint32_t> out(256, 0);
+    out['a'] = 'a' | 0x100 | of_a << 10;
+    out['a' ^ of_a] |= value | 1u << 31;
+    return out;
+  };
+  const struct {
+    const char* what;
+    std::string map;
+    const char* expected;  // in the error; null if there is none
+  } rows[] = {
+      {"sound", charsmap(units('b', 2), std::string("x\0yz\0", 5)), nullptr},
+      {"units that end before the root's child", charsmap({0}, "x"), "leads to unit 97, but has 1"},
+      {"none", "", nullptr},
+      {"an offset past the replacements", charsmap(units('b', 5), std::string("x\0yz\0", 5)),
+       "no replacement of at most 512 bytes at 5"},
+      {"a huge offset", charsmap(units('b', 0x7FFFFFFF), std::string("x\0", 2)), "at 2147483647"},
+      {"a replacement without an end", charsmap(units('b', 2), std::string("x\0yz", 4)), "at 2"},
+      {"a replacement too long", charsmap(units('b', 0), std::string(513, 'y') + std::string(1, 0)), "at 0"},
+      {"no replacements", charsmap(units('b', 0), ""), "at 0"},
+  };
+  for (const auto& row : rows) {
+    INFO(row.what);
+    const Opened opened(ugm(row.map));
+    INFO(error_text());
+    REQUIRE(opened.status.ok());
+    Ids ids;
+    const Status status = opened.tokenizer.encode("a", {false, false}, &ids);
+    CHECK(status.ok() == !row.expected);
+    if (row.expected) CHECK(std::string(error_text()).find(row.expected) != std::string::npos);
+  }
+  std::vector<uint32_t> outside = units('b', 0);
+  outside['a'] = 'a' | 0x100 | 0x1FFFFFu << 10;
+  const Opened opened(ugm(charsmap(outside, "x")));
+  REQUIRE(opened.status.ok());
+  Ids ids;
+  CHECK(opened.tokenizer.encode("a", {}, &ids).code == Code::File);
+  CHECK(std::string(error_text()).find("leads to unit 2097") != std::string::npos);
 }
 
 TEST_CASE("a text too long is refused before it is read", "[engine][tokenizer]") {
