@@ -200,8 +200,8 @@ def make(case):
     error = float(((logits.double() - exact) ** 2).sum() / (exact ** 2).sum())
     top = exact.topk(2, dim=-1).values
     size = write(case, model.config, {**mapped(model, case), **rope_factors(case, model.config)}, tokens, logits)
-    print(f"{case.name:28} {size:7} bytes  NMSE of float32 {error:.1e}  logits' deviation {float(exact.std()):5.2f}  "
-          f"least top-2 gap {float((top[:, 0] - top[:, 1]).min()):.4f}")
+    print(f"{case.name:28} {size:7} bytes  NMSE of float32 {error:.1e}  "
+          f"logits' deviation {float(exact.std()):5.2f}  least top-2 gap {float((top[:, 0] - top[:, 1]).min()):.4f}")
     assert error < F32_LIMIT, f"{case.name}: an expert's choice is too close: take another seed"
     return size
 

@@ -3,8 +3,8 @@ from . import tables
 from .case import Case, rope, shape, yarn, yarn_keys
 
 # 3.1's scheme with wavelengths on both sides of both limits, though the heads are small.
-LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-          "original_max_position_embeddings": 64}
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0,
+          "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
 
 
 def longrope(width, original, base=10000.0, **more):

@@ -18,8 +18,8 @@ def latent(rank, nope, rotary, value, query_rank=None):
 
 def experts(count, used, width, shared, dense, scale, groups=1, groups_used=1, normalised=False, gating=SOFTMAX):
     config = dict(n_routed_experts=count, num_experts_per_tok=used, moe_intermediate_size=width,
-                  n_shared_experts=shared, first_k_dense_replace=dense, routed_scaling_factor=scale, n_group=groups, topk_group=groups_used,
-                  norm_topk_prob=normalised)
+                  n_shared_experts=shared, first_k_dense_replace=dense, routed_scaling_factor=scale,
+                  n_group=groups, topk_group=groups_used, norm_topk_prob=normalised)
     keys = {"expert_count": count, "expert_used_count": used, "expert_feed_forward_length": width,
             "expert_shared_count": shared, "leading_dense_block_count": dense, "expert_weights_scale": scale,
             "expert_gating_func": gating, "expert_group_count": groups, "expert_group_used_count": groups_used}

@@ -18,7 +18,8 @@ ENDS = [
 ]
 # Queries and keys in the order of transformers: rotary halves.
 ATTENTION = [(f"blk.{{}}.attn_{name}.{kind}", f"{ATTN}{letter}_proj.{kind}")
-             for name, letter in (("q", "q"), ("k", "k"), ("v", "v"), ("output", "o")) for kind in ("weight", "bias")]
+             for name, letter in (("q", "q"), ("k", "k"), ("v", "v"), ("output", "o"))
+             for kind in ("weight", "bias")]
 # Queries and keys reordered, so that what rotates together lies side by side: rotary pairs.
 ATTENTION_PAIRS = [row + ((query_pairs,) if ".attn_q." in row[0] else (key_pairs,) if ".attn_k." in row[0] else ())
                    for row in ATTENTION]

@@ -1,0 +1,134 @@
+// Every architecture against the public reference implementation: small random models with its logits, made
+// by tests/golden/make_architectures.py. Whatever lies in tests/golden/architectures is tested.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "models/reference_transformer.h"
+
+using namespace greta;
+using namespace greta::test;
+
+namespace {
+
+// Of NMSE, at any position. The reference's own float32 error is below 3e-11 for every file. With the fastest
+// kernels float32 weights still multiply float32 activations, quantised ones multiply int8.
+constexpr double kExactLimit = 1e-8, kFastLimit = 1e-8, kFastQuantisedLimit = 1e-3;
+
+struct Golden {
+  std::string file;  // all its bytes
+  std::vector<int32_t> tokens;
+  std::vector<float> logits;  // [tokens][vocab]
+  uint32_t context = 0, vocab = 0;
+  bool quantised = false;
+
+  double at(size_t position, size_t id) const { return double(logits[position * vocab + id]); }
+};
+
+std::vector<std::filesystem::path> golden_paths() {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(GRETA_SOURCE_DIR "/tests/golden/architectures"))
+    if (entry.path().extension() == ".gguf") paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+void read_golden(const std::filesystem::path& path, Golden* out) {
+  const auto require = [](Status status) {
+    INFO(error_text());
+    REQUIRE(status.ok());
+  };
+  std::ifstream stream(path, std::ios::binary);
+  out->file.assign(std::istreambuf_iterator<char>(stream), {});
+  Source source;
+  require(source.open_memory(out->file.data(), out->file.size()));
+  Gguf gguf;
+  require(gguf.open(std::move(source)));
+  PackedArray<int32_t> tokens;
+  require(gguf.get_i32_array("golden.tokens", &tokens));
+  require(gguf.get_u32("golden.context", &out->context));
+  for (uint64_t i = 0; i < tokens.count; ++i) out->tokens.push_back(tokens[i]);
+  const GgufTensor* logits = gguf.find_tensor("golden.logits");
+  REQUIRE(logits);
+  REQUIRE(logits->type == QuantType::f32);
+  REQUIRE(logits->ne[1] == out->tokens.size());
+  REQUIRE(out->tokens.size() >= 16);
+  out->vocab = uint32_t(logits->ne[0]);
+  out->logits.resize(logits->ne[0] * logits->ne[1]);
+  require(gguf.source().read_at(logits->part, logits->offset, out->logits.data(), logits->bytes));
+  for (const GgufTensor& tensor : gguf.tensors()) out->quantised |= tensor.type != QuantType::f32;
+}
+
+// Logits of all positions, fed in pieces whose sizes take turns.
+std::vector<float> logits_in_pieces(Engine& engine, const Golden& golden, const std::vector<size_t>& pieces) {
+  std::unique_ptr<Session> session;
+  REQUIRE(Session::open(std::shared_ptr<Executor>(engine.executor.get(), [](Executor*) {}), &session).ok());
+  std::vector<float> all;
+  for (size_t at = 0, turn = 0; at < golden.tokens.size(); ++turn) {
+    const size_t count = std::min(pieces[turn % pieces.size()], golden.tokens.size() - at);
+    const float* logits = nullptr;
+    INFO(error_text());
+    REQUIRE(session->eval({golden.tokens.data() + at, count}, OutputRows::All, &logits).ok());
+    all.insert(all.end(), logits, logits + count * golden.vocab);
+    at += count;
+  }
+  return all;
+}
+
+// Close at every position, and the same greedy token wherever the golden's best two are clearly apart: more
+// than what an error of twenty times the limit's size could turn round.
+void check_logits(const Golden& golden, const std::vector<float>& got, double limit) {
+  REQUIRE(got.size() == golden.logits.size());
+  double worst = 0, squares = 0;
+  size_t worst_position = 0, clear = 0, wrong = 0;
+  for (const float v : golden.logits) squares += double(v) * double(v);
+  const double gap = 20 * std::sqrt(limit * squares / double(golden.logits.size()));
+  for (size_t p = 0; p < golden.tokens.size(); ++p) {
+    const float* row = got.data() + p * golden.vocab;
+    const auto want = golden.logits.begin() + ptrdiff_t(p * golden.vocab);
+    const double error = nmse(row, std::vector<double>(want, want + golden.vocab));
+    if (!(error <= worst) && !std::isnan(worst)) worst = error, worst_position = p;
+    std::vector<uint32_t> order(golden.vocab);
+    for (uint32_t id = 0; id < golden.vocab; ++id) order[id] = id;
+    std::partial_sort(order.begin(), order.begin() + 2, order.end(),
+                      [&](uint32_t a, uint32_t b) { return golden.at(p, a) > golden.at(p, b); });
+    if (golden.at(p, order[0]) - golden.at(p, order[1]) < gap) continue;
+    ++clear;
+    if (std::max_element(row, row + golden.vocab) - row != ptrdiff_t(order[0])) ++wrong;
+  }
+  INFO("worst at position " << worst_position << ", " << clear << " clear greedy tokens");
+  CHECK(worst <= limit);
+  CHECK(clear > 0);
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("architectures: logits equal the reference implementation's", "[models][architectures]") {
+  const auto paths = golden_paths();
+  REQUIRE_FALSE(paths.empty());
+  for (const auto& path : paths) {
+    DYNAMIC_SECTION(path.filename().string()) {
+      Golden golden;
+      read_golden(path, &golden);
+      for (const bool exact : {true, false}) {
+        EngineOptions options;
+        options.exact = exact;
+        options.executor.context = golden.context;
+        Engine engine;
+        open_engine(golden.file, options, &engine);
+        REQUIRE(engine.model->shape.vocab == golden.vocab);
+        const double limit = exact ? kExactLimit : golden.quantised ? kFastQuantisedLimit : kFastLimit;
+        const std::vector<size_t> ways[] = {{golden.tokens.size()}, {1}, {3, 7}};
+        for (const auto& pieces : ways) {
+          INFO((exact ? "plain" : "fastest")
+               << " kernels, pieces of " << pieces[0] << " and " << pieces.back());
+          check_logits(golden, logits_in_pieces(engine, golden, pieces), limit);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,394 @@
+// Models whose parts contradict each other: a good golden with one thing broken must be refused at load,
+// with a sentence that names what is wrong.
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <limits>
+
+#include "engine/engine.h"
+#include "support/gguf_writer.h"
+
+using namespace greta;
+using test::Bytes;
+using test::GgufWriter;
+
+namespace {
+
+struct ModelFile {
+  struct Value {
+    std::string key;
+    uint32_t type;
+    std::string payload;
+  };
+  struct Tensor {
+    std::string name;
+    uint32_t type;  // GGUF's number
+    std::vector<uint64_t> ne;
+    std::string data;
+  };
+  std::vector<Value> values;
+  std::vector<Tensor> tensors;
+
+  Tensor& tensor(const std::string& name) {
+    for (Tensor& t : tensors)
+      if (t.name == name) return t;
+    FAIL("the golden has no tensor " << name);
+    return tensors[0];
+  }
+  void drop_value(const std::string& key) {
+    std::erase_if(values, [&](const Value& v) { return v.key == key; });
+  }
+};
+
+ModelFile read_model(const std::string& name) {
+  const std::string path = GRETA_SOURCE_DIR "/tests/golden/architectures/" + name + ".gguf";
+  Source source;
+  Gguf gguf;
+  const bool opened = source.open_file(path.c_str()).ok() && gguf.open(std::move(source)).ok();
+  INFO(error_text());
+  REQUIRE(opened);
+  ModelFile model;
+  for (const GgufValue& v : gguf.values()) {
+    Bytes payload;
+    if (v.type == ValueType::Array) payload.u32(uint32_t(v.element)).u64(v.count);
+    if (v.type == ValueType::String) payload.u64(v.bytes);
+    payload.data.append(reinterpret_cast<const char*>(v.data), v.bytes);
+    model.values.push_back({std::string(v.key), uint32_t(v.type), payload.data});
+  }
+  for (const GgufTensor& t : gguf.tensors()) {
+    if (t.name.starts_with("golden.")) continue;
+    std::string data(t.bytes, 0);
+    REQUIRE(gguf.source().read_at(t.part, t.offset, data.data(), data.size()).ok());
+    model.tensors.push_back({std::string(t.name), quant_info(t.type).gguf_id, {t.ne, t.ne + t.dims}, data});
+  }
+  return model;
+}
+
+std::string write_model(const ModelFile& model) {
+  GgufWriter writer;
+  for (const auto& v : model.values) writer.raw_value(v.key, v.type, v.payload);
+  for (const auto& t : model.tensors) writer.tensor(t.name, t.type, t.ne, t.data);
+  return writer.file();
+}
+
+class Loader {
+ public:
+  Loader() {
+    Device* device = nullptr;
+    REQUIRE(open_device("cpu", {}, &device).ok());
+    device_.reset(device);
+  }
+  // All that opening a session of the model does.
+  Status load(const ModelFile& file) {
+    const std::string bytes = write_model(file);
+    Source source;
+    GRETA_TRY(source.open_memory(bytes.data(), bytes.size()));
+    Model model;
+    GRETA_TRY(describe_model(std::move(source), *device_, true, Log{}, &model));
+    GRETA_TRY(load_model(&model, {}));
+    std::unique_ptr<Executor> executor;
+    return Executor::open(model, {.context = 64}, uint64_t(1) << 32, &executor);
+  }
+  void check_refused(const ModelFile& file, const std::string& named) {
+    clear_error_text();
+    const Status status = load(file);
+    const std::string text = error_text();
+    INFO("expected a word of \"" << named << "\", got: " << text);
+    CHECK_FALSE(status.ok());
+    CHECK((status.code == Code::File || status.code == Code::Unsupported));
+    CHECK(text.find(named) != text.npos);
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+};
+
+using Edit = std::function<void(ModelFile&)>;
+
+template <class T>
+Edit set(const std::string& key, uint32_t type, T number) {
+  return [=](ModelFile& m) {
+    m.drop_value(key);
+    m.values.push_back({key, type, Bytes().number(number).data});
+  };
+}
+Edit set_u32(const std::string& key, uint32_t number) { return set(key, 4, number); }
+Edit set_f32(const std::string& key, float number) { return set(key, 6, number); }
+Edit set_text(const std::string& key, const char* text) {
+  return [=](ModelFile& m) {
+    m.drop_value(key);
+    m.values.push_back({key, 8, Bytes().string(text).data});
+  };
+}
+Edit drop(const std::string& key) {
+  return [=](ModelFile& m) { m.drop_value(key); };
+}
+Edit without(const char* tensor) {
+  return [=](ModelFile& m) { std::erase_if(m.tensors, [&](const auto& t) { return t.name == tensor; }); };
+}
+// The first number of an f32 tensor.
+Edit poke(const char* tensor, float number) {
+  return [=](ModelFile& m) { memcpy(m.tensor(tensor).data.data(), &number, sizeof number); };
+}
+Edit retype(const char* tensor, uint32_t type) {
+  return [=](ModelFile& m) { m.tensor(tensor).type = type; };
+}
+// Another length in one dimension, with data to match (a block of it must fit into four bytes, or 17 at 32).
+void resize(ModelFile::Tensor& t, size_t dimension, uint64_t length) {
+  t.ne[dimension] = length;
+  uint64_t values = 1;
+  for (const uint64_t n : t.ne) values *= n;
+  QuantType type;
+  REQUIRE(quant_from_gguf(t.type, &type));
+  t.data.resize(quant_bytes(type, values));
+}
+
+struct Row {
+  const char* what;
+  const char* golden;
+  Edit edit;
+  const char* named;  // in the sentence
+};
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+void check(const std::vector<Row>& rows) {
+  Loader loader;
+  for (const Row& row : rows) {
+    DYNAMIC_SECTION(row.golden << ": " << row.what) {
+      ModelFile model = read_model(row.golden);
+      row.edit(model);
+      loader.check_refused(model, row.named);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("bad models: sizes that contradict each other", "[models][architectures][bad]") {
+  check({
+      {"an architecture nobody knows", "llama-plain", set_text("general.architecture", "lama"), "\"lama\""},
+      {"no layers", "llama-plain", set_u32("llama.block_count", 0), "block_count"},
+      {"a layer more than there is", "llama-plain", set_u32("llama.block_count", 3),
+       "blk.2.attn_norm.weight"},
+      {"layers without end", "llama-plain", set_u32("llama.block_count", UINT32_MAX), "block_count"},
+      {"no width", "llama-plain", set_u32("llama.embedding_length", 0), "embedding_length"},
+      {"twice the width", "llama-plain", set_u32("llama.embedding_length", 64), "token_embd.weight"},
+      {"no width given", "llama-plain", drop("llama.embedding_length"), "embedding_length"},
+      {"no heads", "llama-plain", set_u32("llama.attention.head_count", 0), "head_count"},
+      {"heads that do not divide the width", "llama-plain", set_u32("llama.attention.head_count", 6),
+       "width 32"},
+      {"heads without end", "llama-plain", set_u32("llama.attention.head_count", UINT32_MAX), "head_count"},
+      {"key heads that do not divide the heads", "llama-plain", set_u32("llama.attention.head_count_kv", 3),
+       "3 key-value"},
+      {"no key heads", "llama-plain", set_u32("llama.attention.head_count_kv", 0), "head_count_kv"},
+      {"no keys", "llama-tied-head20", set_u32("llama.attention.key_length", 0), "key_length"},
+      {"keys of another length", "llama-tied-head20", set_u32("llama.attention.key_length", 24),
+       "attn_q.weight"},
+      {"a rotated part wider than the head", "llama-plain", set_u32("llama.rope.dimension_count", 10),
+       "dimension_count"},
+      {"an odd rotated part", "llama-plain", set_u32("llama.rope.dimension_count", 7), "dimension_count"},
+      {"no feed-forward", "llama-plain", set_u32("llama.feed_forward_length", 0), "feed_forward_length"},
+      {"another feed-forward", "llama-plain", set_u32("llama.feed_forward_length", 30), "ffn_"},
+      {"no context", "llama-plain", set_u32("llama.context_length", 0), "context_length"},
+      {"a negative epsilon", "llama-plain", set_f32("llama.attention.layer_norm_rms_epsilon", -1), "epsilon"},
+      {"an epsilon that is no number", "llama-plain", set_f32("llama.attention.layer_norm_rms_epsilon", kNan),
+       "epsilon"},
+      {"a text for a number", "llama-plain", set_text("llama.block_count", "2"), "block_count"},
+      {"more tokens than rows", "llama-plain",
+       [](ModelFile& m) { resize(m.tensor("token_embd.weight"), 1, 63); }, "token_embd.weight"},
+      {"more tokens than rows, tied", "qwen2-tied",
+       [](ModelFile& m) { resize(m.tensor("token_embd.weight"), 1, 60); }, "token_embd.weight"},
+      {"a soft cap below zero", "gemma2-head24", set_f32("gemma2.attn_logit_softcapping", -50),
+       "softcapping"},
+      {"a soft cap that is no number", "gemma2-head24", set_f32("gemma2.final_logit_softcapping", kNan),
+       "softcapping"},
+      {"an endless scale", "granite-tied", set_f32("granite.embedding_scale", kInfinity), "embedding_scale"},
+      {"a score scale below zero", "granite-tied", set_f32("granite.attention.scale", -1), "attention.scale"},
+      {"a window of another type", "gemma3-pattern6", set_text("gemma3.attention.sliding_window", "6"),
+       "sliding_window"},
+      {"a pattern for fewer layers", "gemma3-pattern6",
+       [](ModelFile& m) {
+         m.values.push_back({"gemma3.attention.sliding_window_pattern", 9,
+                             Bytes().u32(7).u64(3).data + std::string("\1\1\0", 3)});
+       },
+       "sliding_window_pattern"},
+  });
+}
+
+TEST_CASE("bad models: rope", "[models][architectures][bad]") {
+  check({
+      {"a scaling nobody knows", "llama-rope-linear", set_text("llama.rope.scaling.type", "banana"),
+       "\"banana\""},
+      {"a negative factor", "llama-rope-linear", set_f32("llama.rope.scaling.factor", -4),
+       "rope.scaling.factor"},
+      {"a factor that is no number", "llama-rope-linear", set_f32("llama.rope.scaling.factor", kNan),
+       "rope.scaling.factor"},
+      {"a base of 0", "llama-plain", set_f32("llama.rope.freq_base", 0), "freq_base"},
+      {"a base that is no number", "llama-plain", set_f32("llama.rope.freq_base", kNan), "freq_base"},
+      {"a factor of 0", "llama-rope-llama3", poke("rope_freqs.weight", 0), "rope_freqs.weight"},
+      {"a factor below 0", "llama-rope-llama3", poke("rope_freqs.weight", -1), "rope_freqs.weight"},
+      {"a factor of NaN", "llama-rope-llama3", poke("rope_freqs.weight", kNan), "rope_freqs.weight"},
+      {"an endless factor", "llama-rope-llama3", poke("rope_freqs.weight", kInfinity), "rope_freqs.weight"},
+      {"too few factors", "llama-rope-llama3",
+       [](ModelFile& m) { resize(m.tensor("rope_freqs.weight"), 0, 4); }, "rope_freqs.weight"},
+      {"a long factor of 0", "phi3-longrope-long", poke("rope_factors_long.weight", 0),
+       "rope_factors_long.weight"},
+      {"a short factor below 0", "phi3-longrope-long", poke("rope_factors_short.weight", -2),
+       "rope_factors_short.weight"},
+      {"no long factors", "phi3-longrope-long", without("rope_factors_long.weight"),
+       "rope_factors_long.weight"},
+      {"no short factors", "phi3-longrope-long", without("rope_factors_short.weight"),
+       "rope_factors_short.weight"},
+      {"no original context", "phi3-longrope-long", set_u32("phi3.rope.scaling.original_context_length", 0),
+       "original_context_length"},
+      {"an attention factor of 0", "phi3-longrope-long", set_f32("phi3.rope.scaling.attn_factor", 0),
+       "attn_factor"},
+      {"a ramp without an end", "llama-rope-yarn", set_f32("llama.rope.scaling.yarn_beta_fast", 0),
+       "yarn_beta_fast"},
+      {"a window base of 0", "gemma3-pattern6", set_f32("gemma3.rope.freq_base_swa", 0), "freq_base_swa"},
+  });
+}
+
+TEST_CASE("bad models: experts and latent attention", "[models][architectures][bad]") {
+  check({
+      {"no experts, but their tensors", "llama-experts", set_u32("llama.expert_count", 0), "expert_count"},
+      {"experts not mentioned", "llama-experts", drop("llama.expert_count"), "expert_count"},
+      {"no experts", "qwen3moe-plain", set_u32("qwen3moe.expert_count", 0), "expert_count"},
+      {"an expert more than there are", "llama-experts", set_u32("llama.expert_count", 6),
+       "ffn_gate_inp.weight"},
+      {"experts without end", "llama-experts", set_u32("llama.expert_count", UINT32_MAX), "expert_count"},
+      {"none used", "llama-experts", set_u32("llama.expert_used_count", 0), "expert_used_count"},
+      {"more used than there are", "llama-experts", set_u32("llama.expert_used_count", 6),
+       "expert_used_count"},
+      {"used not mentioned", "llama-experts", drop("llama.expert_used_count"), "expert_used_count"},
+      {"experts of another width", "qwen3moe-plain", set_u32("qwen3moe.expert_feed_forward_length", 11),
+       "_exps.weight"},
+      {"a gating nobody knows", "deepseek2-v3", set_u32("deepseek2.expert_gating_func", 9),
+       "expert_gating_func"},
+      {"groups that do not divide the experts", "deepseek2-v3", set_u32("deepseek2.expert_group_count", 3),
+       "3 groups"},
+      {"more groups used than there are", "deepseek2-v3", set_u32("deepseek2.expert_group_used_count", 5),
+       "5 of 4 groups"},
+      {"groups with fewer experts than are used", "deepseek2-v3",
+       set_u32("deepseek2.expert_group_used_count", 1), "1 of 4 groups"},
+      {"more dense layers than layers", "deepseek2-v3", set_u32("deepseek2.leading_dense_block_count", 3),
+       "leading_dense_block_count"},
+      {"an endless scale", "deepseek2-v3", set_f32("deepseek2.expert_weights_scale", kInfinity),
+       "expert_weights_scale"},
+      {"a number for a truth", "deepseek2-v3", set_f32("deepseek2.expert_weights_norm", 1),
+       "expert_weights_norm"},
+      {"shared experts without end", "deepseek2-v3", set_u32("deepseek2.expert_shared_count", UINT32_MAX),
+       "expert_shared_count"},
+      {"another latent width", "deepseek2-v3", set_u32("deepseek2.attention.kv_lora_rank", 15),
+       "latent attention"},
+      {"no latent width", "deepseek2-v3", drop("deepseek2.attention.kv_lora_rank"), "kv_lora_rank"},
+      {"a head without a plain part", "deepseek2-v3", set_u32("deepseek2.attention.key_length_mla", 8),
+       "latent attention"},
+      {"no values", "deepseek2-v3", set_u32("deepseek2.attention.value_length_mla", 0), "value_length_mla"},
+      {"two key heads", "deepseek2-v3", set_u32("deepseek2.attention.head_count_kv", 2), "latent attention"},
+      {"another query rank", "deepseek2-v3", set_u32("deepseek2.attention.q_lora_rank", 23), "attn_q_a"},
+  });
+}
+
+TEST_CASE("bad models: tensor types", "[models][architectures][bad]") {
+  check({
+      {"a type nobody knows", "llama-plain", retype("blk.1.attn_q.weight", 99), "blk.1.attn_q.weight"},
+      {"a removed type", "llama-plain", retype("blk.1.attn_q.weight", 31), "blk.1.attn_q.weight"},
+      {"integers as weights", "llama-plain", retype("blk.1.attn_q.weight", 26), "blk.1.attn_q.weight"},
+      {"integers as an embedding", "llama-plain", retype("token_embd.weight", 26), "token_embd.weight"},
+      {"integers as experts", "llama-experts", retype("blk.1.ffn_up_exps.weight", 26),
+       "blk.1.ffn_up_exps.weight"},
+      {"a norm of integers", "llama-plain", retype("blk.1.attn_norm.weight", 26), "blk.1.attn_norm.weight"},
+      {"factors of integers", "llama-rope-llama3", retype("rope_freqs.weight", 26), "rope_freqs.weight"},
+      {"sinks of integers", "gpt-oss-f32", retype("blk.1.attn_sinks.weight", 26), "blk.1.attn_sinks.weight"},
+      {"rows that are not whole blocks", "llama-plain",
+       [](ModelFile& m) {
+         ModelFile::Tensor& t = m.tensor("blk.1.ffn_down.weight");  // rows of 28
+         t.type = 8;
+         t.data.resize(t.data.size() / 4 * 34 / 32);
+       },
+       "blk.1.ffn_down.weight"},
+  });
+}
+
+// Tensors without which a file may be whole: tied heads, biases that some models have.
+static bool may_be_absent(const std::string& architecture, const std::string& name) {
+  static constexpr const char* kOptional[] = {"attn_q.bias", "attn_k.bias", "attn_v.bias",
+                                              "attn_output.bias"};
+  if (name == "output.weight") return architecture != "olmo2" && architecture != "gpt-oss";
+  if (name == "rope_freqs.weight" || name.ends_with("exp_probs_b.bias")) return true;
+  for (const char* end : kOptional)
+    if (name.ends_with(end)) return architecture != "gpt-oss" && architecture != "qwen2";
+  return false;
+}
+
+TEST_CASE("bad models: each tensor missing, or of another shape", "[models][architectures][bad]") {
+  static constexpr const char* kGoldens[] = {
+      "llama-rope-llama3",   "llama-biases",          "llama-experts",   "qwen2-untied-head20",
+      "qwen3-untied-head24", "gemma2-head10",         "gemma3-pattern3", "phi3-longrope-long",
+      "olmo2-head20",        "granite-untied-head20", "qwen3moe-plain",  "gpt-oss-f32",
+      "gpt-oss-mxfp4",       "deepseek2-v3",          "deepseek2-lite"};
+  Loader loader;
+  for (const std::string golden : kGoldens) {
+    DYNAMIC_SECTION(golden) {
+      const ModelFile good = read_model(golden);
+      const std::string architecture =
+          golden.substr(0, golden.find('-') == 3 ? 7 : golden.find('-'));  // gpt-oss
+      const bool loads = loader.load(good).ok();
+      INFO(error_text());
+      REQUIRE(loads);
+      for (size_t i = 0; i < good.tensors.size(); ++i) {
+        const std::string name = good.tensors[i].name;
+        if (name.starts_with("blk.0.") && !name.starts_with("blk.0.ffn_"))
+          continue;  // as in layer 1, but deepseek2's
+        INFO(name);
+        ModelFile model = good;
+        model.tensors.erase(model.tensors.begin() + ptrdiff_t(i));
+        // Where a tensor stands for others, the sentence may name one of those.
+        std::string named = name;
+        if (name.find("attn_qkv") != name.npos) named = "attn_q";
+        if (name.find("attn_q_a.") != name.npos) named = "attn_q";
+        if (may_be_absent(architecture, name)) {
+          (void)loader.load(model);  // either way, but never a crash
+        } else {
+          loader.check_refused(model, named);
+        }
+        for (size_t d = 0; d < good.tensors[i].ne.size(); ++d)
+          for (const int change : {1, -1}) {
+            model = good;
+            ModelFile::Tensor& t = model.tensors[i];
+            const int step = d == 0 && t.type != 0 ? 32 : 1;
+            if (int64_t(t.ne[d]) + change * step <= 0) continue;
+            resize(t, d, uint64_t(int64_t(t.ne[d]) + change * step));
+            if (name == "token_embd.weight" && d == 1 && change > 0) continue;  // rows to spare are allowed
+            INFO("dimension " << d << " of " << t.ne[d]);
+            loader.check_refused(model, t.name);
+          }
+        model = good;
+        model.tensors[i].ne.push_back(2);  // one dimension more
+        resize(model.tensors[i], model.tensors[i].ne.size() - 1, 2);
+        if (model.tensors[i].ne.size() <= kMaxDims) loader.check_refused(model, name);
+      }
+    }
+  }
+}
+
+TEST_CASE("odd models: windows of any length load", "[models][architectures][bad]") {
+  static constexpr const char* kGoldens[][2] = {{"llama-window", "llama"},   {"phi3-window", "phi3"},
+                                                {"gemma2-head24", "gemma2"}, {"gemma3-pattern6", "gemma3"},
+                                                {"gpt-oss-f32", "gpt-oss"},  {"olmo2-window", "olmo2"}};
+  Loader loader;
+  for (const auto& [golden, prefix] : kGoldens)
+    for (const uint32_t window : {0u, 1u, 255u, 256u, 1u << 31, UINT32_MAX}) {
+      DYNAMIC_SECTION(golden << ", " << window) {
+        ModelFile model = read_model(golden);
+        set_u32(std::string(prefix) + ".attention.sliding_window", window)(model);
+        const Status status = loader.load(model);
+        INFO(error_text());
+        CHECK(status.ok());  // 0 is "none", and what is beyond the context is as good as none
+      }
+    }
+}
