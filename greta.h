@@ -181,6 +181,7 @@ typedef enum greta_cache_type {
   GRETA_CACHE_DEFAULT = 0, /* f16 */
   GRETA_CACHE_F32 = 1,
   GRETA_CACHE_F16 = 2,
+  GRETA_CACHE_Q8_0 = 3, /* heads of a multiple of 32 values */
   GRETA_CACHE_TYPE_MAX = 0x7fffffff
 } greta_cache_type;
 

@@ -15,6 +15,8 @@ inline uint16_t load_u16(const void* at) {
   return value;
 }
 
+inline void store_u16(void* at, uint16_t value) { __builtin_memcpy(at, &value, sizeof value); }
+
 inline uint32_t load_u32(const void* at) {
   uint32_t value;
   __builtin_memcpy(&value, at, sizeof value);
@@ -50,6 +52,9 @@ inline uint16_t f32_to_f16(float value) {
   }
   return uint16_t(sign | half);
 }
+
+// Nearest integer, halves to even, for |x| < 2^22.
+inline int32_t round_even(float x) { return int32_t(bits_of(x + 12582912.f) - bits_of(12582912.f)); }
 
 inline float load_f16(const void* at) { return f16_to_f32(load_u16(at)); }
 inline float load_bf16(const void* at) { return float_of(uint32_t(load_u16(at)) << 16); }

@@ -6,9 +6,6 @@
 
 namespace {
 
-// Nearest integer, halves to even, for |x| < 2^22.
-inline int32_t round_even(float x) { return int32_t(bits_of(x + 12582912.f) - bits_of(12582912.f)); }
-
 inline void q8_block(const float* x, int8_t* q, float* scale, int16_t* sums) {
   float max = 0;
   for (uint32_t i = 0; i < 32; ++i) {

@@ -4,6 +4,7 @@
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/quant/f16.h"
 #include "kernels/cpu/quant/f32.h"
+#include "kernels/cpu/quant/q8_0.h"
 #include "kernels/cpu/step.h"
 
 namespace {
@@ -33,11 +34,6 @@ inline const float* rope_row(uint64_t table, uint32_t position, uint32_t rope_wi
   return (const float*)table + uint64_t(position) * rope_width;
 }
 
-template <class Type>
-inline void cache_store(const float* x, uint32_t width, uint8_t* to) {
-  for (uint32_t i = 0; i < width; ++i) Type::encode(x[i], to + i * Type::kBlockBytes);
-}
-
 enum CacheType : uint32_t {
 #define CACHE_TYPE(name) kCache_##name,
 #include "kernels/abi/cache_types.def"
@@ -60,7 +56,7 @@ inline void cache_store(uint32_t type, const float* x, uint32_t width, uint8_t* 
   switch (type) {
 #define CACHE_TYPE(name) \
   case kCache_##name:    \
-    return cache_store<name>(x, width, to);
+    return name::encode(x, width, to);
 #include "kernels/abi/cache_types.def"
 #undef CACHE_TYPE
   }

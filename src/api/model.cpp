@@ -16,6 +16,7 @@ Status greta::read_executor_options(const greta_executor_options* given, Executo
       case GRETA_CACHE_F32: return *to = 0, Status{};
       case GRETA_CACHE_DEFAULT:
       case GRETA_CACHE_F16: return *to = 1, Status{};
+      case GRETA_CACHE_Q8_0: return *to = 2, Status{};
       default: return fail(Code::Argument, "cache type %d is not one of greta_cache_type", int(type));
     }
   };

@@ -12,10 +12,15 @@ constexpr uint64_t kMaxPageBytes = uint64_t(1) << 30;
 // reach 2e11 multiply-adds a second with the vector kernels.
 constexpr uint64_t kStepOperations = 200'000'000'000;
 
-static uint64_t cache_type_bytes(uint32_t type) {
-  QuantType quant = QuantType::f32;
-  cache_quant(type, &quant);
-  return quant_bytes(quant, 1);
+// Of `heads` heads of `width` values.
+static Status page_bytes(uint32_t cache_type, uint64_t heads, uint32_t width, uint64_t* out) {
+  QuantType type = QuantType::f32;
+  cache_quant(cache_type, &type);
+  if (width % quant_info(type).block)
+    return fail(Code::Unsupported, "a %s cache holds heads of whole blocks of %u values; this model's have %u",
+                quant_info(type).name, quant_info(type).block, width);
+  *out = quant_bytes(type, heads * width);
+  return {};
 }
 
 static uint64_t step_state_bytes(uint32_t sequences, uint32_t pages_per_sequence) {
@@ -25,9 +30,11 @@ static uint64_t step_state_bytes(uint32_t sequences, uint32_t pages_per_sequence
 static Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b) {
   const Shape& s = model.shape;
   const uint64_t heads = uint64_t(s.kv_heads) * kPageTokens;
-  const uint64_t keys = heads * s.key_width * cache_type_bytes(o.key_type);
   const bool latent = model.arch->latent;  // values are the beginning of the keys
-  const uint64_t values = latent ? keys : heads * s.value_width * cache_type_bytes(o.value_type);
+  uint64_t keys = 0, values = 0;
+  GRETA_TRY(page_bytes(o.key_type, heads, s.key_width, &keys));
+  values = keys;
+  if (!latent) GRETA_TRY(page_bytes(o.value_type, heads, s.value_width, &values));
   if (std::max(keys, values) > kMaxPageBytes)
     return fail(Code::Unsupported, "a page of the cache would have %llu bytes, at most %llu",
                 (unsigned long long)std::max(keys, values), (unsigned long long)kMaxPageBytes);

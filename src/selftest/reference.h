@@ -65,8 +65,8 @@ Values combine(const Values& x, const Values& weights, uint32_t width, uint32_t 
 std::vector<uint8_t> convert_q8(const std::vector<float>& x);
 Values decode_q8(const std::vector<uint8_t>& rows, uint32_t depth);
 
-// What a value becomes in a cache of this type ("f32", "f16").
-double cached(double value, const char* type);
+// What values become in a cache of this type ("f32", "f16", "q8_0"; whole blocks).
+Values cached(const std::vector<float>& x, const char* type);
 
 struct Sampling {
   double temperature, top_p, min_p, repeat_penalty;

@@ -48,7 +48,7 @@ void add_cache_types(CLI::App& app, ContextOptions& options) {
   const auto add = [&app](const char* name, std::string& value, const char* about) {
     app.add_option(name, value, about)
         ->type_name("TYPE")
-        ->check(CLI::IsMember({"f32", "f16"}))
+        ->check(CLI::IsMember({"f32", "f16", "q8_0"}))
         ->capture_default_str();
   };
   add("--cache-type-k", options.key_type, "type of the cache's keys");
@@ -107,7 +107,7 @@ void add_options(CLI::App& app, EngineOptions& options) {
 }
 
 greta_cache_type cache_type(const std::string& name) {
-  return name == "f32" ? GRETA_CACHE_F32 : GRETA_CACHE_F16;
+  return name == "f32" ? GRETA_CACHE_F32 : name == "q8_0" ? GRETA_CACHE_Q8_0 : GRETA_CACHE_F16;
 }
 
 namespace {

@@ -13,9 +13,8 @@ struct f16 : GgufOrder<1, 2> {
   static inline void decode(const uint8_t* weight, uint32_t n, uint32_t depth, uint32_t block, float* out) {
     values(at(weight, n, depth, block), 1, out);
   }
-  static inline void encode(float value, uint8_t* out) {
-    const uint16_t half = f32_to_f16(value);
-    __builtin_memcpy(out, &half, 2);
+  static inline void encode(const float* x, uint32_t count, uint8_t* out) {
+    for (uint64_t i = 0; i < count; ++i) store_u16(out + 2 * i, f32_to_f16(x[i]));
   }
 };
 

@@ -12,7 +12,9 @@ struct f32 : GgufOrder<1, 4> {
   static inline void decode(const uint8_t* weight, uint32_t n, uint32_t depth, uint32_t block, float* out) {
     values(at(weight, n, depth, block), 1, out);
   }
-  static inline void encode(float value, uint8_t* out) { __builtin_memcpy(out, &value, 4); }
+  static inline void encode(const float* x, uint32_t count, uint8_t* out) {
+    __builtin_memcpy(out, x, count * sizeof(float));
+  }
 };
 
 }  // namespace

@@ -61,6 +61,11 @@ struct Vec {
     if (type == kCache_f32) return load_some((const float*)row + at, width, at);
     if (type == kCache_f16 && width >= at + 8)
       return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(row + at * 2)));
+    if (type == kCache_q8_0 && width >= at + 8) {
+      const uint8_t* block = row + at / 32 * q8_0::kBlockBytes;
+      const __m256i q = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)(block + 2 + at % 32)));
+      return mul(_mm256_cvtepi32_ps(q), set1(_cvtsh_ss(load_u16(block))));
+    }
     if (at >= width) return set1(0.f);
     float all[kMaxHeadWidth];
     cache_load(type, row, width, all);

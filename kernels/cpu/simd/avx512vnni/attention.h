@@ -54,6 +54,12 @@ struct Vec {
     const __mmask16 live = mask(width, at);
     if (type == kCache_f16) return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(live, row + at * 2));
     if (type == kCache_f32) return _mm512_maskz_loadu_ps(live, row + at * 4);
+    if (type == kCache_q8_0 && live) {  // its last block is whole even where less of it is asked for
+      const uint8_t* block = row + at / 32 * q8_0::kBlockBytes;
+      const __m512i q = _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)(block + 2 + at % 32)));
+      return _mm512_maskz_mul_ps(live, _mm512_cvtepi32_ps(q), set1(_cvtsh_ss(load_u16(block))));
+    }
+    if (!live) return set1(0.f);
     float all[kMaxHeadWidth];
     cache_load(type, row, width, all);
     return _mm512_maskz_loadu_ps(live, all + at);
