@@ -80,8 +80,9 @@ Status TensorStore::find_factors(const Gguf& gguf, TensorName name, uint32_t pai
   out->resize(pairs);
   GRETA_TRY(gguf.source().read_at(factors->part, factors->offset, out->data(), factors->bytes));
   for (float factor : *out)
-    if (!(factor > 0))
-      return fail(Code::File, "%s: %s holds %g, expected positive numbers", gguf.name(), name.text, double(factor));
+    if (!(factor > 0 && factor <= 1e6f))
+      return fail(Code::File, "%s: %s holds %g, expected numbers above 0, to 1e6", gguf.name(), name.text,
+                  double(factor));
   return {};
 }
 
