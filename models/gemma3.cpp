@@ -15,6 +15,7 @@ const Arch arch_gemma3 = {
                 .post_ffn_norm = "blk.%u.post_ffw_norm.weight"},
     .scale_embedding = true,
     .window_period = 6,
+    .window_rope = true,
     .window_rope_base = 10000,
     .wide_query_layers = 62,
 };

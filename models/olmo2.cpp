@@ -1,5 +1,5 @@
-// OLMo 2: norms only after each block, and of all query and all key heads together.
-// OLMo Team, "2 OLMo 2 Furious", arXiv 2501.00656.
+// OLMo 2: norms only after each block, and of all query and all key heads together. OLMo 3 is the same with a
+// window in three of four layers. OLMo Team, "2 OLMo 2 Furious", arXiv 2501.00656; "OLMo 3", 2025.
 #include "engine/arch.h"
 
 namespace greta {
@@ -14,5 +14,7 @@ const Arch arch_olmo2 = {
                 .ffn_norm = {},
                 .post_ffn_norm = "blk.%u.post_ffw_norm.weight"},
     .norm_all_heads = true,
+    .window_period = 4,
+    .window_rope = true,
 };
 }  // namespace greta

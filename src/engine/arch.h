@@ -91,7 +91,8 @@ struct Arch {
 
   uint32_t window = 0;               // attention.sliding_window
   uint32_t window_period = 0;        // each layer of this number sees all positions, others a window; 0: none sees all
-  float window_rope_base = 0;        // rope.freq_base_swa, for layers with a window, without scaling; 0: as the others
+  bool window_rope = false;          // layers with a window rotate without scaling, by rope.freq_base_swa,
+  float window_rope_base = 0;        // which is this, or with 0 that of the other layers
   uint32_t rope_skip_period = 0;     // each layer of this number does not rotate; 0: all do
 
   float attention_softcap = 0, final_softcap = 0;  // attn_logit_softcapping, final_logit_softcapping

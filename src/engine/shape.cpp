@@ -183,9 +183,9 @@ Status read_rope(Reader& r, Shape* s) {
   GRETA_TRY(r.status);
   GRETA_TRY(read_rope_scaling(r, *s, &main.scaling, &s->attention_scale));
   RopeTable window;
-  window.base = r.arch.window_rope_base;
+  window.base = r.arch.window_rope_base > 0 ? r.arch.window_rope_base : main.base;
   window.factors = false;
-  if (window.base > 0) {
+  if (r.arch.window_rope) {
     r.f32("rope.freq_base_swa", 1.0f, 1e30f, &window.base);
     s->rope[s->rope_tables++] = window;
   }

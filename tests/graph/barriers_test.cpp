@@ -48,7 +48,7 @@ struct Planned {
     require(stream->fill(log.all(), 0));
     require(stream->wait());
     buffers.step = step.all();
-    buffers.rope = rope.all();
+    buffers.rope[0] = rope.all();
     buffers.token_log = log.all();
     buffers.readback = readback.all();
     for (uint32_t l = 0; l < s.layers; ++l)
