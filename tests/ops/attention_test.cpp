@@ -205,7 +205,7 @@ TEST_CASE("kv_write: a cache of blocks", "[ops]") {
   REQUIRE(!strcmp(kCacheTypes[type], "q8_0"));
   std::vector<float> x = gaussians(2 * width, random);
   for (uint32_t i = 0; i < 32; ++i) x[i] = 0;
-  for (uint32_t i = 32; i < 64; ++i) x[i] *= 1e-6f;  // a denormal scale
+  for (uint32_t i = 32; i < 64; ++i) x[i] *= 1e-3f;  // a denormal scale
   x[64] = 8e6f;                                      // a large one
   StepRows steps;
   steps.add(0, 0, 77);
