@@ -18,8 +18,10 @@ from gguf import quants
 GRIDS = {"iq1": quants.IQ1_S, "iq2_xxs": quants.IQ2_XXS, "iq2_xs": quants.IQ2_XS, "iq2_s": quants.IQ2_S,
          "iq3_xxs": quants.IQ3_XXS, "iq3_s": quants.IQ3_S}
 VALUES = {"iq4": quants.IQ4_NL.kvalues, "e2m1": quants.MXFP4.kvalues}
-VALUES_ARE = {"iq4": "The numbers that the 4 bits of IQ4_NL and IQ4_XS stand for.",
-              "e2m1": "The 16 values of a 4-bit float (2 bits of exponent, 1 of mantissa), doubled: MXFP4 and NVFP4."}
+VALUES_ARE = {
+    "iq4": "The numbers that the 4 bits of IQ4_NL and IQ4_XS stand for.",
+    "e2m1": "The 16 values of a 4-bit float (2 bits of exponent, 1 of mantissa), doubled: MXFP4 and NVFP4.",
+}
 
 
 def points(quant):
@@ -33,7 +35,8 @@ def points(quant):
 
 def write(folder, name, comment, numbers, form, columns):
     with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-        file.write(f"// {comment}\n// Made by make_iq_tables.py, which says what they are and where they come from.\n")
+        file.write(f"// {comment}\n")
+        file.write("// Made by make_iq_tables.py, which says what they are and where they come from.\n")
         for i in range(0, len(numbers), columns):
             file.write(", ".join(form % number for number in numbers[i:i + columns]) + ",\n")
 

@@ -137,7 +137,8 @@ TEST_CASE("matmul_expert: every row agrees with float64", "[ops]") {
           Ids ids;
           for (uint32_t i = 0; i < live.tokens * used; ++i) ids.push_back(uint32_t(random() % experts));
           const auto expected = [&](const Values& of_x) {
-            return reference::matmul_expert(matrix.values, to_values(bias), of_x, ids, {n, depth, used, x_slots});
+            return reference::matmul_expert(matrix.values, to_values(bias), of_x, ids,
+                                            {n, depth, used, x_slots});
           };
           const Values exact = expected(to_values(x)), rounded = expected(rounded_to_q8(x, depth));
           Call call = row_call(Op::MatmulExpert,
@@ -179,7 +180,8 @@ TEST_CASE("matmul_expert: the bits do not depend on the number of threads", "[op
       Call call = row_call(Op::MatmulExpert, rig->put(gaussians(size_t(tokens) * depth, random)),
                            rig->room(uint64_t(tokens) * used * n * 4), steps.put(*rig));
       call.slot[kX2] = rig->put(ids);
-      call.weight = put_matrix(*rig, random_matrix(type, n, depth, experts, Scales::Plain, random), Layout::Gguf);
+      const Matrix matrix = random_matrix(type, n, depth, experts, Scales::Plain, random);
+      call.weight = put_matrix(*rig, matrix, Layout::Gguf);
       call.experts = experts;
       call.used = used;
       for (const KernelRow* row : rig->rows({&call, 1}, tokens)) {

@@ -11,8 +11,8 @@ static Status check(std::span<const Call> calls, const KernelRow& row) {
   const Call& call = calls[0];
   GRETA_TRY(check_weight("matmul_expert", call.weight));
   if (row.rank && call.weight.depth > kMaxRankedDepth)
-    return fail(Code::Unsupported, "matmul_expert: rows of %u weights, %s holds %u", call.weight.depth, row.name,
-                kMaxRankedDepth);
+    return fail(Code::Unsupported, "matmul_expert: rows of %u weights, %s holds %u", call.weight.depth,
+                row.name, kMaxRankedDepth);
   if (call.weight.count != call.experts)
     return fail(Code::Argument, "matmul_expert: weights of %u experts for %u", call.weight.count,
                 call.experts);
