@@ -150,7 +150,7 @@ TEST_CASE("ops: what does not fit is refused with its numbers", "[compute]") {
     CHECK(strstr(error_text(), text));
   };
   refused(matmul(QuantType::q6_k, 8, 320), "rows of 320 weights are not whole q6_k blocks of 256");
-  refused(matmul(QuantType::iq2_xxs, 8, 256), "matmul [8][256] iq2_xxs for 1 rows: no kernel of cpu");
+  refused(matmul(QuantType::q8_k, 8, 256), "matmul [8][256] q8_k for 1 rows: no kernel of cpu");
   Call attention;
   attention.op = Op::Attention;
   attention.heads = 7;
