@@ -225,10 +225,12 @@ void Tokenizer::index_specials() {
 
 // The longest special token that `text` starts with: its bytes and id, or 0. Narrows the sorted
 // list byte by byte.
-uint32_t Tokenizer::match_special(std::string_view text, bool parse_special, int32_t* out_id) const {
+uint32_t Tokenizer::match_special(std::string_view text, bool parse_special, int32_t* out_id,
+                                  uint64_t* steps) const {
   uint32_t best = 0;
   auto low = specials_.begin(), high = specials_.end();
   for (size_t depth = 0; depth < text.size() && low != high; ++depth) {
+    ++*steps;
     const auto byte_at = [&](uint32_t id) {
       const std::string_view token = vocab_.text(id);
       return depth < token.size() ? int(uint8_t(token[depth])) : -1;
@@ -273,8 +275,9 @@ Status Tokenizer::encode(std::string_view text, EncodeOptions options, std::vect
   size_t start = 0;
   for (size_t at = 0; at < text.size();) {
     int32_t id = kNoToken;
-    const uint32_t bytes =
-        special_first_[uint8_t(text[at])] ? match_special(text.substr(at), options.parse_special, &id) : 0;
+    const uint32_t bytes = special_first_[uint8_t(text[at])]
+                               ? match_special(text.substr(at), options.parse_special, &id, &steps)
+                               : 0;
     if (!bytes) {
       ++at;
       continue;

@@ -25,7 +25,7 @@ constexpr uint64_t kMaxSpecialBytes = 512;  // longer special tokens are not rea
 struct EncodeOptions {
   bool add_special = true;     // the BOS and EOS tokens that the vocabulary asks for
   bool parse_special = false;  // read control tokens out of the text
-  uint64_t* steps = nullptr;   // if set, the steps that cutting words into tokens took are added here
+  uint64_t* steps = nullptr;   // if set, the steps that it took are added here
 };
 
 // One way to cut a stretch of ordinary text. Appends ids; fails only for a byte without a token, or where a
@@ -92,7 +92,7 @@ class Tokenizer {
   Status read_strips(const Gguf& gguf);
   void find_ends();
   void index_specials();
-  uint32_t match_special(std::string_view text, bool parse_special, int32_t* out_id) const;
+  uint32_t match_special(std::string_view text, bool parse_special, int32_t* out_id, uint64_t* steps) const;
   bool strips_after(int32_t id) const;
 
   Vocab vocab_;
