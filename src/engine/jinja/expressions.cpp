@@ -100,6 +100,7 @@ Status Run::dict_display(const Node& node, Frame* frame, Value* result) {
     GRETA_TRY(evaluate(*node.kids[i], frame, &key));
     GRETA_TRY(evaluate(*node.kids[i + 1], frame, &value));
     if (!is_hashable(key)) return fail(Code::Argument, "%s cannot be a key of a dict", key.type_name());
+    GRETA_TRY(step(key.as_string().size() / 16));
     made.set(std::move(key), std::move(value));
   }
   *result = std::move(made);
@@ -291,6 +292,7 @@ Status Run::attribute(const Value& object, std::string_view name, Value* result)
   if (object.is_undefined() && !name.starts_with("__")) return undefined_error(object);
   bool found;
   Value value;
+  GRETA_TRY(step(name.size() / 16));
   GRETA_TRY(python_attribute(*this, object, name, &value, &found));
   if (!found) {
     const Value* entry = object.find(name);
@@ -303,6 +305,7 @@ Status Run::attribute(const Value& object, std::string_view name, Value* result)
 Status Run::item(const Value& object, const Value& index, Value* result) {
   if (object.is_undefined()) return undefined_error(object);
   if (object.is_dict()) {
+    GRETA_TRY(step(index.as_string().size() / 16));
     if (is_hashable(index))
       if (const Value* entry = dict_of(object)->find(index)) {
         const Value copy = *entry;  // *result may be the dict
@@ -326,7 +329,7 @@ Status Run::item(const Value& object, const Value& index, Value* result) {
       const int64_t length = text ? int64_t(text->length()) : 0;
       if (at < 0) at += length;
       if (at >= 0 && at < length) {
-        GRETA_TRY(step(text->text.size() / 64));
+        GRETA_TRY(step(text->text.size() / 16));
         const size_t from = byte_of(text->text, uint64_t(at));
         *result = this->text(text->text.substr(from, byte_of(text->text, uint64_t(at) + 1) - from),
                              object.is_markup());

@@ -54,6 +54,7 @@ Status fill(Run& run, const char* function, const Arguments& arguments, Dict* to
       GRETA_TRY(collect(run, pair, &both));
       if (both.size() != 2 || !is_hashable(both[0]))
         return fail(Code::Argument, "%s takes pairs of a key and a value", function);
+      GRETA_TRY(run.step(1 + both[0].as_string().size() / 16));
       to->set(both[0], both[1]);
     }
   }

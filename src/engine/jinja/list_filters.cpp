@@ -38,11 +38,13 @@ namespace {
 struct Keyed {
   Value item;
   std::vector<Value> keys;
+  bool listed = false;  // compared as Python compares lists: equal keys need no order
 };
 
 Status fold(Run& run, bool case_sensitive, Value* key) {
   if (case_sensitive || !key->is_string()) return {};
   GRETA_TRY(run.room(key->as_string().size()));
+  GRETA_TRY(run.step(key->as_string().size() / 4));
   *key = run.text(to_lower(key->as_string()));
   return {};
 }
@@ -60,7 +62,7 @@ Status key_items(Run& run, const Value& subject, const Value* attribute, bool se
     paths.push_back(*attribute);
   }
   for (const Value& item : items) {
-    Keyed keyed{item, {}};
+    Keyed keyed{item, {}, several};
     if (paths.empty()) keyed.keys.push_back(item);
     for (const Value& path : paths)
       GRETA_TRY(nested_attribute(run, item, path, fallback, &keyed.keys.emplace_back()));
@@ -74,12 +76,9 @@ Status key_items(Run& run, const Value& subject, const Value* attribute, bool se
 Status keys_less(Run& run, const Keyed& a, const Keyed& b, bool* out) {
   *out = false;
   for (size_t i = 0; i < a.keys.size(); ++i) {
-    bool same;
-    if (i + 1 < a.keys.size()) {
-      GRETA_TRY(equal(run, a.keys[i], b.keys[i], &same));
-      if (same) continue;
-    }
-    return less(run, a.keys[i], b.keys[i], out);
+    bool same = false;
+    if (a.listed) GRETA_TRY(equal(run, a.keys[i], b.keys[i], &same));
+    if (!same) return less(run, a.keys[i], b.keys[i], out);
   }
   return {};
 }
@@ -135,7 +134,7 @@ Status dictsort(Run& run, const Value& subject, const Arguments& arguments, Valu
   std::vector<Keyed> keyed;
   for (const Value::Entry& entry : subject.entries()) {
     GRETA_TRY(run.room(sizeof(Keyed) + sizeof(Value)));
-    keyed.push_back({run.pair(entry.key, entry.value), {by == "key" ? entry.key : entry.value}});
+    keyed.push_back({run.pair(entry.key, entry.value), {by == "key" ? entry.key : entry.value}, false});
     GRETA_TRY(fold(run, truth(slots[0]), &keyed.back().keys[0]));
   }
   GRETA_TRY(sort_keyed(run, truth(slots[2]), &keyed));
@@ -154,7 +153,7 @@ Status unique(Run& run, const Value& subject, const Arguments& arguments, Value*
     Value& key = each.keys[0];
     if (key.is_undefined()) key = run.pair(Value(nullptr), Value("undefined"));  // equal to its like alone
     if (!is_hashable(key)) return fail(Code::Argument, "unhashable type: '%s'", key.type_name());
-    GRETA_TRY(run.step());
+    GRETA_TRY(run.step(1 + key.as_string().size() / 16));
     if (seen.find(key)) continue;
     seen.set(std::move(key), Value(true));
     items.push_back(std::move(each.item));
@@ -285,7 +284,6 @@ bool is_generator(const Value& value) {
 
 Status last(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
   GRETA_TRY(bind("last", arguments, {}, 0, nullptr));
-  if (subject.is_undefined()) return fail(Code::Argument, "'Undefined' object is not reversible");
   if (is_generator(subject)) return fail(Code::Argument, "'generator' object is not reversible");
   std::vector<Value> items;
   GRETA_TRY(collect(run, subject, &items));

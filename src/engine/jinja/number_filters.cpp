@@ -177,9 +177,11 @@ Status filesizeformat(Run& run, const Value& subject, const Arguments& arguments
   const Value* slot;
   GRETA_TRY(bind("filesizeformat", arguments, {"binary"}, 0, &slot));
   Value number;
-  GRETA_TRY(float_filter(run, subject, {}, &number));
+  Arguments none;
+  none.places.push_back(Value(nullptr));
+  GRETA_TRY(float_filter(run, subject, none, &number));
   const double bytes = number.as_double(), base = slot && slot->is_true() ? 1024 : 1000;
-  if (!std::isfinite(bytes)) return fail(Code::Argument, "not a size of a file");
+  if (number.is_none() || !std::isfinite(bytes)) return fail(Code::Argument, "not a size of a file");
   char text[64];
   if (bytes == 1) return *out = run.text("1 Byte"), Status{};
   if (bytes < base) {

@@ -319,12 +319,13 @@ Status contains(Run& run, const Value& container, const Value& item, bool* out) 
     std::string_view part;
     GRETA_TRY(want_text("what is looked for in a string", item, &part));
     const std::string_view text = container.as_string();
-    GRETA_TRY(run.step(text.size() / 16));
+    GRETA_TRY(run.step(text.size() / 8));
     *out = find_bytes(text, part, 0) != text.npos;
     return {};
   }
   if (container.is_dict()) {
     if (!is_hashable(item)) return fail(Code::Argument, "%s cannot be a key of a dict", item.type_name());
+    GRETA_TRY(run.step(item.as_string().size() / 16));
     *out = dict_of(container)->find(item) != nullptr;
     return {};
   }
@@ -420,10 +421,7 @@ Status slice(Run& run, const Value& object, const Value parts[3], Value* out) {
     *out = made;
     return {};
   }
-  if (!object.is_string()) {
-    *out = run.undefined(std::string(object.type_name()) + " object cannot be sliced");
-    return {};
-  }
+  if (!object.is_string()) return fail(Code::Argument, "'%s' object cannot be sliced", object.type_name());
   const std::string_view text = object.as_string();
   GRETA_TRY(run.room(text.size()));
   GRETA_TRY(indices(parts, int64_t(code_points(text)), &range));

@@ -311,9 +311,9 @@ Status Run::filter_block(const Node& node, Frame* frame, Flow* flow) {
   GRETA_TRY(capture(node.body, inner.get(), flow, &value));
   if (*flow != Flow::Next) return {};
   GRETA_TRY(filter_node(*node.kids[0], inner.get(), &value, &value));
-  std::string text;
-  GRETA_TRY(to_text(*this, value, &text));
-  return print(text);
+  if (!value.is_string())
+    return fail(Code::Argument, "a filter block's filter must give a string, not %s", value.type_name());
+  return print(value.as_string());
 }
 
 Status Run::with_node(const Node& node, Frame* frame, Flow* flow) {

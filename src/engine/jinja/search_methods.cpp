@@ -47,7 +47,7 @@ Status search(Run& run, const Value& self, const Arguments& arguments, Value* ou
   GRETA_TRY(bind("the method", arguments, {"sub", "start", "end"}, 1, slots));
   std::string_view part;
   GRETA_TRY(want_text("what is looked for", *slots[0], &part));
-  GRETA_TRY(run.step(self.as_string().size() / 16));
+  GRETA_TRY(run.step(self.as_string().size() / 8));
   Window in;
   GRETA_TRY(window(self, slots[1], slots[2], &in));
   if (How == Search::Count) {
@@ -78,6 +78,7 @@ Status has_affix(Run& run, const Value& self, const Arguments& arguments, Value*
   const Value* slots[3];
   GRETA_TRY(bind(Front ? "startswith()" : "endswith()", arguments, {"affix", "start", "end"}, 1, slots));
   Window in;
+  if (slots[1] || slots[2]) GRETA_TRY(run.step(self.as_string().size() / 16));
   GRETA_TRY(window(self, slots[1], slots[2], &in));
   const auto has = [&](const Value& affix, bool* yes) -> Status {
     std::string_view part;
@@ -113,7 +114,7 @@ template <bool (*Is)(uint32_t), bool Empty = false>
 Status all_are(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   GRETA_TRY(bind("the method", arguments, {}, 0, nullptr));
   const std::string_view text = self.as_string();
-  GRETA_TRY(run.step(text.size() / 16));
+  GRETA_TRY(run.step(text.size() / 4));
   bool yes = Empty || !text.empty();
   for (size_t at = 0; yes && at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
@@ -128,7 +129,7 @@ template <CharClass Wanted, CharClass Other>
 Status has_case(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   GRETA_TRY(bind("the method", arguments, {}, 0, nullptr));
   const std::string_view text = self.as_string();
-  GRETA_TRY(run.step(text.size() / 16));
+  GRETA_TRY(run.step(text.size() / 4));
   bool some = false, none = true;
   for (size_t at = 0; at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
@@ -144,7 +145,7 @@ Status has_case(Run& run, const Value& self, const Arguments& arguments, Value* 
 Status is_title(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   GRETA_TRY(bind("istitle()", arguments, {}, 0, nullptr));
   const std::string_view text = self.as_string();
-  GRETA_TRY(run.step(text.size() / 16));
+  GRETA_TRY(run.step(text.size() / 4));
   bool within = false, some = false, right = true;
   for (size_t at = 0; right && at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
@@ -162,7 +163,7 @@ Status is_title(Run& run, const Value& self, const Arguments& arguments, Value* 
 Status is_identifier(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   GRETA_TRY(bind("isidentifier()", arguments, {}, 0, nullptr));
   const std::string_view text = self.as_string();
-  GRETA_TRY(run.step(text.size() / 16));
+  GRETA_TRY(run.step(text.size() / 4));
   bool yes = !text.empty();
   for (size_t at = 0; yes && at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
@@ -240,11 +241,12 @@ constexpr FunctionRow kList[] = {{"index", list_index}, {"count", list_count}, {
 
 // ---- dicts ------------------------------------------------------------------------------------
 
-Status dict_get(Run&, const Value& self, const Arguments& arguments, Value* out) {
+Status dict_get(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* slots[2];
   GRETA_TRY(bind("get()", arguments, {"key", "default"}, 1, slots));
   if (!is_hashable(*slots[0]) && !slots[0]->is_undefined())
     return fail(Code::Argument, "%s cannot be a key of a dict", slots[0]->type_name());
+  GRETA_TRY(run.step(slots[0]->as_string().size() / 16));
   const Value* found = slots[0]->is_undefined() ? nullptr : dict_of(self)->find(*slots[0]);
   *out = found ? *found : slots[1] ? *slots[1] : Value(nullptr);
   return {};

@@ -98,13 +98,20 @@ Status sameas(Run& run, const Value& subject, const Arguments& arguments, bool* 
   return equal(run, subject, *slot, out);
 }
 
+Status want_hashable(const Value& name) {
+  if (is_hashable(name) || name.is_undefined()) return {};
+  return fail(Code::Argument, "%s is no name", name.type_name());
+}
+
 Status is_filter(Run&, const Value& subject, const Arguments& arguments, bool* out) {
   GRETA_TRY(bind("filter", arguments, {}, 0, nullptr));
+  GRETA_TRY(want_hashable(subject));
   *out = subject.is_string() && find_filter(subject.as_string());
   return {};
 }
 Status is_test(Run&, const Value& subject, const Arguments& arguments, bool* out) {
   GRETA_TRY(bind("test", arguments, {}, 0, nullptr));
+  GRETA_TRY(want_hashable(subject));
   *out = subject.is_string() && find_test(subject.as_string());
   return {};
 }

@@ -23,6 +23,7 @@ Status change(Run& run, const Value& subject, const Arguments& arguments, Value*
   bool markup;
   GRETA_TRY(soft_text(run, subject, &text, &markup));
   GRETA_TRY(run.room(text.size()));
+  GRETA_TRY(run.step(text.size() / 4));
   *out = run.text(Change(text), markup);
   return {};
 }
@@ -61,7 +62,8 @@ Status trim(Run& run, const Value& subject, const Arguments& arguments, Value* o
   std::string text;
   bool markup;
   GRETA_TRY(soft_text(run, subject, &text, &markup));
-  GRETA_TRY(run.room(text.size() + unused.size()));
+  GRETA_TRY(run.room(text.size()));
+  GRETA_TRY(run.step((text.size() + unused.size()) / 4));
   *out = run.text(std::string(strip(text, chars, true, true)), markup);
   return {};
 }
@@ -154,6 +156,7 @@ Status truncate(Run& run, const Value& subject, const Arguments& arguments, Valu
   GRETA_TRY(bind("truncate", arguments, {"length", "killwords", "end", "leeway"}, 0, slots));
   int64_t length = 255, leeway = 5;
   std::string_view text, end = "...";
+  if (subject.is_undefined()) return *out = subject, Status{};
   GRETA_TRY(want_text("what is truncated", subject, &text));
   if (slots[0]) GRETA_TRY(want_int("the length", *slots[0], &length));
   if (slots[2]) GRETA_TRY(want_text("the end", *slots[2], &end));
@@ -292,7 +295,7 @@ Status urlencode(Run& run, const Value& subject, const Arguments& arguments, Val
     else
       GRETA_TRY(collect(run, subject, &pairs));
     for (size_t i = 0; i < pairs.size(); ++i) {
-      if (pairs[i].size() != 2) return fail(Code::Argument, "urlencode takes pairs");
+      if (pairs[i].items().size() != 2) return fail(Code::Argument, "urlencode takes pairs");
       if (i) made += '&';
       GRETA_TRY(quote(pairs[i].items()[0], true));
       made += '=';

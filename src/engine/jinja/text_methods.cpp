@@ -18,7 +18,7 @@ Status give(Run& run, std::string&& text, const Value& self, Value* out) {
 template <std::string (*Change)(std::string_view)>
 Status change(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   GRETA_TRY(bind("the method", arguments, {}, 0, nullptr));
-  GRETA_TRY(run.step(self.as_string().size() / 16));
+  GRETA_TRY(run.step(self.as_string().size() / 4));
   return give(run, Change(self.as_string()), self, out);
 }
 
@@ -39,7 +39,7 @@ Status strip_method(Run& run, const Value& self, const Arguments& arguments, Val
   GRETA_TRY(bind("strip()", arguments, {"chars"}, 0, &chars));
   std::string_view unused;
   if (chars && !chars->is_none()) GRETA_TRY(want_text("the argument of strip()", *chars, &unused));
-  GRETA_TRY(run.step((self.as_string().size() + unused.size()) / 16));
+  GRETA_TRY(run.step((self.as_string().size() + unused.size()) / 4));
   return give(run, std::string(strip(self.as_string(), chars, Left, Right)), self, out);
 }
 
@@ -135,7 +135,7 @@ Status split(Run& run, const Value& self, const Arguments& arguments, Value* out
   SplitArguments how;
   GRETA_TRY(read_split(arguments, &how));
   std::string_view text = self.as_string();
-  GRETA_TRY(run.step(text.size() / 16));
+  GRETA_TRY(run.step(text.size() / 8));
   std::vector<std::string_view> pieces;
   const auto full = [&] { return how.most >= 0 && int64_t(pieces.size()) >= how.most; };
   if (!how.by_space) {
@@ -191,7 +191,7 @@ Status rsplit(Run& run, const Value& self, const Arguments& arguments, Value* ou
     }
   } else {
     while (!full()) {
-      GRETA_TRY(run.step(1 + text.size() / 16));
+      GRETA_TRY(run.step(1 + text.size() / 8));
       const size_t at = rfind_bytes(text, how.separator);
       if (at == text.npos) break;
       pieces.push_back(text.substr(at + how.separator.size()));
@@ -211,7 +211,7 @@ Status partition(Run& run, const Value& self, const Arguments& arguments, Value*
   GRETA_TRY(want_text("the separator", *slot, &separator));
   if (separator.empty()) return fail(Code::Argument, "empty separator");
   const std::string_view text = self.as_string();
-  GRETA_TRY(run.step(text.size() / 16));
+  GRETA_TRY(run.step(text.size() / 8));
   const size_t at = Last ? rfind_bytes(text, separator) : find_bytes(text, separator, 0);
   std::vector<std::string_view> pieces;
   if (at != text.npos)
@@ -226,7 +226,7 @@ Status partition(Run& run, const Value& self, const Arguments& arguments, Value*
 Status splitlines(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* keep;
   GRETA_TRY(bind("splitlines()", arguments, {"keepends"}, 0, &keep));
-  GRETA_TRY(run.step(self.as_string().size() / 16));
+  GRETA_TRY(run.step(self.as_string().size() / 4));
   return give_pieces(run, self, split_lines(self.as_string(), keep && keep->is_true()), Flavor::List, out);
 }
 
