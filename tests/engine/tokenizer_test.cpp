@@ -166,6 +166,38 @@ TEST_CASE("BPE merges in the order of the list", "[engine][tokenizer]") {
   CHECK(model.encode("hello") == Ids{259});
 }
 
+// Short words are merged one way, long ones another: both as the definition says.
+TEST_CASE("BPE of words of any length is the plain procedure", "[engine][tokenizer]") {
+  const std::vector<std::string> merges = {"a b", "b c",    "ab c", "c a", "bc a",
+                                           "a a", "abc ab", "aa a", "ca b"};
+  std::vector<std::string> tokens;
+  for (std::string merge : merges) {
+    merge.erase(merge.find(' '), 1);
+    tokens.push_back(merge);
+  }
+  const Model model(bpe_vocabulary(tokens, merges, "gpt-2"));
+  uint32_t state = 1;
+  for (size_t length = 1; length < 120; ++length) {
+    std::string text;
+    while (text.size() < length) text += "abca"[(state = state * 1664525 + 1013904223) >> 20 & 3];
+    std::vector<std::string> pieces;
+    for (const char c : text) pieces.emplace_back(1, c);
+    for (size_t rank = 0; rank < merges.size(); ++rank) {
+      for (size_t i = 0; i + 1 < pieces.size(); ++i) {
+        if (pieces[i] + " " + pieces[i + 1] != merges[rank]) continue;
+        pieces[i] += pieces[i + 1];
+        pieces.erase(pieces.begin() + ptrdiff_t(i) + 1);
+        rank = size_t(-1);  // from the best merge again
+        break;
+      }
+    }
+    Ids expected;
+    for (const std::string& piece : pieces) expected.push_back(model.tokenizer.find(piece));
+    INFO(text);
+    CHECK(model.plain(text) == expected);
+  }
+}
+
 TEST_CASE("special tokens are taken out of the text, the longest first", "[engine][tokenizer]") {
   GgufWriter writer =
       bpe_vocabulary({"<|eot|>", "<tool>", "<tool>x", "<|eot|><|eot|>", "<|bos|>"}, {}, "gpt-2");
