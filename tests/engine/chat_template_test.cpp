@@ -15,10 +15,11 @@ namespace {
 
 Value talk() {
   Value messages;
-  REQUIRE(jinja::parse_json(R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": " Hi "},
+  REQUIRE(
+      jinja::parse_json(R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": " Hi "},
                                 {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "Bye\n"}])",
-                            &messages)
-              .ok());
+                        &messages)
+          .ok());
   return messages;
 }
 
@@ -81,7 +82,8 @@ const char* kTales =
     "{{ bos_token }}{% for message in messages %}{{ '<|' + message['role'] + '|>\\n' + message['content'] + "
     "'<|end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}";
 const char* kTalesTalk =
-    "<|system|>\nBe brief.<|end|>\n<|user|>\n Hi <|end|>\n<|assistant|>\nHello<|end|>\n<|user|>\nBye\n<|end|>\n"
+    "<|system|>\nBe brief.<|end|>\n<|user|>\n Hi "
+    "<|end|>\n<|assistant|>\nHello<|end|>\n<|user|>\nBye\n<|end|>\n"
     "<|assistant|>\n";
 
 }  // namespace
@@ -133,7 +135,8 @@ TEST_CASE("chats with tools take the template for tools", "[engine][chat]") {
 }
 
 TEST_CASE("what a chat template refuses comes back in words", "[engine][chat]") {
-  const Opened with(vocabulary(kPlain).value("tokenizer.chat_template", "x\n{{ raise_exception('no ' ~ 'way') }}"));
+  const Opened with(
+      vocabulary(kPlain).value("tokenizer.chat_template", "x\n{{ raise_exception('no ' ~ 'way') }}"));
   ChatInput input;
   input.messages = talk();
   std::string out = "kept";
@@ -154,12 +157,14 @@ TEST_CASE("without a chat template a plain format stands in", "[engine][chat]") 
        "Hello<|im_end|>\n<|im_start|>user\nBye\n<|im_end|>\n<|im_start|>assistant\n"},
       {{"<s>", "</s>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
        "Llama 3",
-       "<|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n"
+       "<|start_header_id|>system<|end_header_id|>\n\nBe "
+       "brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n"
        "Hi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nHello<|eot_id|><|start_header_id|>user"
        "<|end_header_id|>\n\nBye<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"},
       {{"<s>", "</s>", "<start_of_turn>", "<end_of_turn>"},
        "Gemma",
-       "<start_of_turn>user\nBe brief.<end_of_turn>\n<start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\n"
+       "<start_of_turn>user\nBe "
+       "brief.<end_of_turn>\n<start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\n"
        "Hello<end_of_turn>\n<start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n"},
       {{"<s>", "</s>", "<|end|>", "<|user|>", "<|assistant|>"}, "Phi-3", kTalesTalk},
       {{"<s>", "</s>", "[INST]", "[/INST]"},
