@@ -429,7 +429,8 @@ GRETA_API greta_status greta_session_sampler_order(greta_session* session, const
 GRETA_API greta_status greta_session_seed(greta_session* session, uint64_t seed);
 
 /* Draws the token that follows from `logits`, the row that greta_session_eval or greta_batch_eval gave for the
- * session's last token, with all that is set here. It is not fed: give it to the next call. */
+ * session's last token, with all that is set here. It is not fed: give it to the next call. -1: the grammar
+ * is at its end, and the vocabulary has no token that ends an answer. */
 GRETA_API greta_status greta_session_sample(greta_session* session, const float* logits, int32_t* out_token);
 
 /* A step of your own, before all others: may change logits[vocab]. `tokens` are those of the session so far.
@@ -531,8 +532,9 @@ typedef struct greta_chat greta_chat;
 typedef struct greta_chat_options {
   uint32_t struct_size;
   uint32_t raw;              /* 1: an answer is one text as it comes, with the marks that the model writes */
-  const char* chat_template; /* Jinja in place of the model's; NULL: the model's, or where that does not work a
-                                plain form that suits its vocabulary (a warning is logged) */
+  const char* chat_template; /* Jinja in place of the model's, or one of "chatml", "llama3", "gemma", "phi3",
+                                "mistral"; NULL: the model's, or where that does not work a plain form that
+                                suits its vocabulary (a warning is logged) */
   const char* tools;         /* JSON array of {"type": "function", "function": {...}}; NULL: none */
   const char* arguments;     /* JSON object of further variables: {"enable_thinking": false}; NULL: none */
   int64_t now_s;             /* seconds since 1970 in local time, for templates that write the date */
@@ -612,6 +614,27 @@ typedef struct greta_chat_result {
  * options, out_result  may be NULL */
 GRETA_API greta_status greta_chat_answer(greta_chat* chat, const greta_chat_answer_options* options,
                                          greta_chat_result* out_result);
+
+/* ---- experimental: may change in any version ------------------------------------------------------- */
+
+typedef struct greta_selftest_result {
+  uint32_t struct_size;
+  uint32_t passed;
+  const char* op;            /* "matmul"; lives during the call, like `failure` */
+  uint32_t kernels;          /* that this device has for the op and that were checked */
+  uint32_t reserved;
+  uint64_t launches;
+  const char* failure;       /* "" or what was wrong, with the kernel's name and the error */
+} greta_selftest_result;
+
+/* Runs every kernel of this device against float64, over odd shapes and all tensor types: some seconds,
+ * and some 200 MB of device memory. A kernel that is wrong is a result, not an error.
+ *
+ * on_result   called after each op; non-zero stops with GRETA_ERROR_CANCELLED
+ * out_failed  ops that did not pass */
+GRETA_API greta_status greta_runtime_selftest(greta_runtime* runtime,
+                                              int (*on_result)(void* user, const greta_selftest_result* result),
+                                              void* user, uint32_t* out_failed);
 
 #ifdef __cplusplus
 }

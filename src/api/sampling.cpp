@@ -19,7 +19,8 @@ static greta_status change_sampling(greta_session* session, Change change) {
 }
 
 greta_status greta_session_sampling_clear(greta_session* session) {
-  return change_sampling(session, [](SamplerSettings& s) { return s = {}, Status{}; });
+  const greta_status status = change_sampling(session, [](SamplerSettings& s) { return s = {}, Status{}; });
+  return status == GRETA_OK ? greta_session_grammar(session, nullptr, nullptr) : status;
 }
 greta_status greta_session_temperature(greta_session* session, float temperature) {
   return change_sampling(session, [=](SamplerSettings& s) { return s.temperature = temperature, Status{}; });
@@ -73,7 +74,7 @@ greta_status greta_session_logit_filter(greta_session* session, greta_logit_filt
 greta_status greta_session_sampler_order(greta_session* session, const char* order) {
   return change_sampling(session, [=](SamplerSettings& s) {
     if (order) return parse_sampler_order(order, &s.order);
-    return s.order = SamplerSettings{}.order, Status{};
+    return s.order = default_sampler_order(), Status{};
   });
 }
 
@@ -126,17 +127,25 @@ greta_status greta_session_sample(greta_session* session, const float* logits, i
     GRETA_TRY(need(session, "session"));
     GRETA_TRY(need(logits, "logits"));
     GRETA_TRY(need(out_token, "out_token"));
-    return session->session->sample(logits, out_token);
+    return session->session->sample(logits, true, out_token);
   });
 }
 
-greta_status greta_session_grammar(greta_session* session, const char* gbnf, const char*) {
-  return change_sampling(session, [=](SamplerSettings&) {
-    return gbnf && *gbnf ? fail(Code::Unsupported, "grammars are not built yet") : Status{};
+greta_status greta_session_grammar(greta_session* session, const char* gbnf, const char* root) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(session, "session"));
+    std::shared_ptr<const Grammar> grammar;
+    const Tokenizer& tokenizer = *session->session->executor().model().tokenizer;
+    if (gbnf && *gbnf) GRETA_TRY(parse_grammar(gbnf, root ? root : "root", &tokenizer, &grammar));
+    session->session->set_grammar(std::move(grammar));
+    return {};
   });
 }
 greta_status greta_session_json_schema(greta_session* session, const char* schema) {
-  return greta_session_grammar(session, schema, nullptr);
+  if (!schema || !*schema) return greta_session_grammar(session, nullptr, nullptr);
+  std::string gbnf;
+  const greta_status status = fenced([&] { return json_schema_grammar(schema, &gbnf); });
+  return status == GRETA_OK ? greta_session_grammar(session, gbnf.c_str(), nullptr) : status;
 }
 
 greta_status greta_model_sampling(const greta_model* model, greta_sampling_defaults* out_defaults) {

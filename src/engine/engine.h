@@ -4,6 +4,7 @@
 #include "engine/chat_template.h"
 #include "engine/executor.h"
 #include "engine/gguf.h"
+#include "engine/json_schema.h"
 #include "engine/model.h"
 #include "engine/sampler.h"
 #include "engine/session.h"

@@ -64,8 +64,8 @@ Status Session::step(int32_t token, bool on_device) {
   return {};
 }
 
-Status Session::next(bool on_device, int32_t* token) {
-  if (!on_device) return sample(executor_->logits(), token);
+Status Session::next(bool on_device, bool may_end, int32_t* token) {
+  if (!on_device) return sample(executor_->logits(), may_end, token);
   *token = int32_t(executor_->last_token(sequence_));
   return {};
 }
@@ -74,8 +74,8 @@ Status Session::generate(std::span<const int32_t> tokens, const GenerateOptions&
   GRETA_TRY(check(tokens));
   const Tokenizer& tokenizer = *executor_->model().tokenizer;
   const bool fresh = position_ == 0 && tokens.size() == 1 && tokens[0] == tokenizer.bos();
-  const bool on_device = sampler_.on_device();
-  TokenStream stream{tokenizer, options, fresh && tokenizer.adds_space_prefix(), {}, {}, {}, {}, {}};
+  const bool on_device = sampler_.on_device() && !grammar_.active();
+  TokenStream stream{tokenizer, options, fresh && tokenizer.adds_space_prefix() && !grammar_.active(), {}, {}, {}, {}, {}};
   GRETA_TRY(stream.stop.open(options.stops));
   take_cancel();
   const uint64_t start = now_ns();
@@ -87,10 +87,10 @@ Status Session::generate(std::span<const int32_t> tokens, const GenerateOptions&
   r.prompt_ns = prompt_end - start;
   for (r.reason = StopReason::Cancelled; prompt.ok();) {
     int32_t token = kNoToken;
-    const Status drawn = next(on_device, &token);
+    const Status drawn = next(on_device, !options.ignore_end, &token);
     if (drawn.code == Code::Cancelled) break;
     GRETA_TRY(drawn);
-    if (!options.ignore_end && tokenizer.is_end(token)) {
+    if (token == kNoToken || (!options.ignore_end && tokenizer.is_end(token))) {
       r.reason = StopReason::End;
       break;
     }

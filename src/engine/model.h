@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "engine/grammar_trie.h"
 #include "engine/tensor_store.h"
 #include "engine/tokenizer.h"
 
@@ -14,6 +15,7 @@ struct Model {
   Shape shape;
   TensorStore store;
   std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<TokenTrieCache> trie = std::make_unique<TokenTrieCache>();  // of the tokenizer, for grammars
   Device* device = nullptr;
   RowFilter filter;
 

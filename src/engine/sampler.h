@@ -42,6 +42,8 @@ struct LogitFilter {
   void* user = nullptr;
 };
 
+std::vector<SamplerStep> default_sampler_order();  // each step once, as the enum has them
+
 // Every step is off as it stands here, and the chain is greedy.
 struct SamplerSettings {
   float temperature = 0, dynamic_range = 0, dynamic_exponent = 1;
@@ -55,9 +57,7 @@ struct SamplerSettings {
   DrySettings dry;
   std::vector<LogitBias> bias;
   LogitFilter filter;
-  std::vector<SamplerStep> order = {SamplerStep::Penalties, SamplerStep::Dry,  SamplerStep::TopNSigma,
-                                    SamplerStep::TopK,      SamplerStep::TypicalP, SamplerStep::TopP,
-                                    SamplerStep::MinP,      SamplerStep::Xtc,  SamplerStep::Temperature};
+  std::vector<SamplerStep> order = default_sampler_order();
 };
 
 // "penalties;dry;top_k" to steps; "" is no step at all: a draw from all. Unknown names fail.

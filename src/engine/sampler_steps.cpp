@@ -161,6 +161,12 @@ const SamplerStepInfo kSteps[] = {
 
 const SamplerStepInfo& step_info(SamplerStep step) { return kSteps[uint32_t(step)]; }
 
+std::vector<SamplerStep> default_sampler_order() {
+  std::vector<SamplerStep> order;
+  for (size_t i = 0; i < std::size(kSteps); ++i) order.push_back(SamplerStep(i));
+  return order;
+}
+
 Status parse_sampler_order(std::string_view text, std::vector<SamplerStep>* out) {
   std::vector<SamplerStep> order;
   while (!text.empty()) {

@@ -28,6 +28,7 @@ Status Session::fork(std::unique_ptr<Session>* out) {
   child->tokens_.assign(tokens_.begin(), tokens_.end());
   GRETA_TRY(child->set_sampling(sampling()));
   child->sampler_ = sampler_;
+  child->grammar_ = grammar_;
   *out = std::move(child);
   return {};
 }
@@ -58,9 +59,17 @@ Status Session::set_sampling(SamplerSettings settings) {
   return {};
 }
 
-Status Session::sample(const float* logits, int32_t* token) {
+Status Session::sample(const float* logits, bool may_end, int32_t* token) {
   if (position_ == 0) return fail(Code::Argument, "there is no token yet that another could follow");
-  return sampler_.choose({logits, executor_->model().shape.vocab}, nullptr, tokens_, token);
+  const Model& model = executor_->model();
+  const uint32_t vocab = model.shape.vocab;
+  if (!grammar_.active()) return sampler_.choose({logits, vocab}, nullptr, tokens_, token);
+  std::span<const uint64_t> allowed;
+  GRETA_TRY(grammar_.prepare(*model.tokenizer, model.trie->get(*model.tokenizer), vocab, tokens_, may_end, &allowed));
+  *token = kNoToken;
+  if (allowed.empty()) return {};
+  GRETA_TRY(sampler_.choose({logits, vocab}, allowed.data(), tokens_, token));
+  return grammar_.drawn(*model.tokenizer, *token);
 }
 
 void Session::fed(std::span<const int32_t> tokens) {
@@ -85,6 +94,7 @@ Status Session::take_back(Status status, uint32_t position) {
   position_ = position;
   tokens_.resize(position);
   sampler_.truncate(position);
+  grammar_.truncate(position);
   return status;
 }
 

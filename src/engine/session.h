@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "engine/executor.h"
+#include "engine/grammar_state.h"
 #include "engine/sampler.h"
 
 namespace greta {
@@ -43,11 +44,13 @@ class Session {
   Status eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits);
   Status generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result);
 
-  // Draws the token that follows the last one fed from its row of logits, [vocab], on the host.
-  Status sample(const float* logits, int32_t* token);
+  // Draws the token that follows the last one fed from its row of logits, [vocab], on the host. kNoToken:
+  // the grammar is at its end, and the vocabulary has no token that says so, or `may_end` forbids it.
+  Status sample(const float* logits, bool may_end, int32_t* token);
 
   Status set_sampling(SamplerSettings settings);  // checked; on a failure the settings are as before
   const SamplerSettings& sampling() const { return sampler_.settings(); }
+  void set_grammar(std::shared_ptr<const Grammar> grammar) { grammar_.set(std::move(grammar)); }  // null: none
   std::span<const int32_t> tokens() const { return tokens_; }  // fed so far
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
@@ -61,7 +64,7 @@ class Session {
   Status check(std::span<const int32_t> tokens) const;
   Status feed(std::span<const int32_t> tokens, bool on_device, const GenerateOptions& options);
   Status step(int32_t token, bool on_device);
-  Status next(bool on_device, int32_t* token);
+  Status next(bool on_device, bool may_end, int32_t* token);
   void fed(std::span<const int32_t> tokens);  // the executor has taken them
   Status take_back(Status status, uint32_t position);  // after a failure: forget what was reserved past it
   bool take_cancel() { return cancelled_.exchange(false, std::memory_order_relaxed); }
@@ -70,6 +73,7 @@ class Session {
   uint32_t sequence_, position_ = 0;
   std::vector<int32_t> tokens_;  // [position_]; room for the whole context
   Sampler sampler_;
+  GrammarState grammar_;
   std::atomic<bool> cancelled_ = false;
   std::vector<float> all_logits_;
   std::vector<Executor::Row> rows_;

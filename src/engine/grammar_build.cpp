@@ -1,0 +1,282 @@
+#include "engine/grammar_build.h"
+
+#include <algorithm>
+#include <map>
+
+namespace greta {
+
+Status GrammarBuilder::count_elements(size_t more) {
+  elements_ += more;
+  if (elements_ > kMaxGrammarElements)
+    return fail(Code::Argument, "the grammar has more than %u elements", kMaxGrammarElements);
+  return {};
+}
+
+Status GrammarBuilder::add_rule(uint32_t* rule) {
+  if (rules_.size() >= kMaxGrammarRules)
+    return fail(Code::Argument, "the grammar has more than %u rules", kMaxGrammarRules);
+  *rule = uint32_t(rules_.size());
+  rules_.emplace_back();
+  names_.emplace_back();
+  return {};
+}
+
+Status GrammarBuilder::rule_of(std::string_view name, uint32_t* rule) {
+  const auto [at, added] = by_name_.try_emplace(std::string(name), 0);
+  if (added) {
+    GRETA_TRY(add_rule(&at->second));
+    names_[at->second] = name;
+  }
+  *rule = at->second;
+  return {};
+}
+
+Status GrammarBuilder::append_bytes(const ByteSet& set, Sequence* out) {
+  GRETA_TRY(count_elements(1));
+  const auto [at, added] = by_set_.try_emplace(set, uint32_t(sets_.size()));
+  if (added) sets_.push_back(set);
+  out->push_back({GrammarElement::Bytes, at->second});
+  return {};
+}
+
+Status GrammarBuilder::append_text(std::string_view text, Sequence* out) {
+  for (const char byte : text) GRETA_TRY(append_bytes(ByteSet().set(uint8_t(byte)), out));
+  return {};
+}
+
+namespace {
+
+constexpr uint32_t kLastCode = 0x10FFFF;
+
+// Sorted, without overlaps, without surrogates, which UTF-8 does not have.
+std::vector<CharRange> plain_ranges(std::vector<CharRange> ranges, bool negated) {
+  std::sort(ranges.begin(), ranges.end(), [](const CharRange& a, const CharRange& b) { return a.first < b.first; });
+  std::vector<CharRange> in, out;
+  for (CharRange r : ranges) {
+    r.last = std::min(r.last, kLastCode);
+    if (r.first > r.last) continue;
+    if (!in.empty() && r.first <= in.back().last + 1) in.back().last = std::max(in.back().last, r.last);
+    else in.push_back(r);
+  }
+  if (negated) {
+    std::vector<CharRange> others;
+    uint32_t next = 0;
+    for (const CharRange& r : in) {
+      if (r.first > next) others.push_back({next, r.first - 1});
+      next = r.last + 1;
+    }
+    if (next <= kLastCode) others.push_back({next, kLastCode});
+    in = std::move(others);
+  }
+  for (const CharRange& r : in) {
+    if (r.first < 0xD800) out.push_back({r.first, std::min(r.last, 0xD7FFu)});
+    if (r.last > 0xDFFF) out.push_back({std::max(r.first, 0xE000u), r.last});
+  }
+  return out;
+}
+
+using Bytes = std::vector<std::pair<uint8_t, uint8_t>>;  // a range for each byte
+
+// Cuts a range of code points where UTF-8 gets longer, and where a byte's range would depend on another's.
+void split_range(uint32_t first, uint32_t last, std::vector<Bytes>* out) {
+  for (const uint32_t end : {0x7Fu, 0x7FFu, 0xFFFFu})
+    if (first <= end && last > end) {
+      split_range(first, end, out);
+      return split_range(end + 1, last, out);
+    }
+  for (uint32_t low = 0x3F; last > 0x7F && low <= 0x3FFFF; low = low << 6 | 0x3F) {
+    if ((first & ~low) == (last & ~low)) continue;
+    if (first & low) {
+      split_range(first, first | low, out);
+      return split_range((first | low) + 1, last, out);
+    }
+    if ((last & low) != low) {
+      split_range(first, (last & ~low) - 1, out);
+      return split_range(last & ~low, last, out);
+    }
+  }
+  char a[4], b[4];
+  const uint32_t count = encode_utf8(first, a);
+  encode_utf8(last, b);
+  Bytes bytes;
+  for (uint32_t i = 0; i < count; ++i) bytes.push_back({uint8_t(a[i]), uint8_t(b[i])});
+  out->push_back(std::move(bytes));
+}
+
+}  // namespace
+
+Status GrammarBuilder::append_class(std::vector<CharRange> ranges, bool negated, Sequence* out) {
+  std::vector<Bytes> pieces;
+  for (const CharRange& r : plain_ranges(std::move(ranges), negated)) split_range(r.first, r.last, &pieces);
+  std::map<Bytes, ByteSet> first_bytes;  // by what follows the first
+  for (const Bytes& bytes : pieces)
+    for (uint32_t byte = bytes[0].first; byte <= bytes[0].second; ++byte)
+      first_bytes[Bytes(bytes.begin() + 1, bytes.end())].set(byte);
+  if (first_bytes.empty()) return fail(Code::Argument, "a character class without characters");
+  std::vector<Sequence> alternatives;
+  for (const auto& [rest, first] : first_bytes) {
+    Sequence sequence;
+    GRETA_TRY(append_bytes(first, &sequence));
+    for (const auto& [least, most] : rest) {
+      ByteSet set;
+      for (uint32_t byte = least; byte <= most; ++byte) set.set(byte);
+      GRETA_TRY(append_bytes(set, &sequence));
+    }
+    alternatives.push_back(std::move(sequence));
+  }
+  if (alternatives.size() == 1) return out->insert(out->end(), alternatives[0].begin(), alternatives[0].end()), Status{};
+  uint32_t rule = 0;
+  GRETA_TRY(add_rule(&rule));
+  define(rule, std::move(alternatives));
+  GRETA_TRY(count_elements(1));
+  out->push_back({GrammarElement::Rule, rule});
+  return {};
+}
+
+Status GrammarBuilder::repeat(const Sequence& item, uint32_t least, uint32_t most, Sequence* out) {
+  if (least > kMaxGrammarRepeats || (most != kNoLimit && (most > kMaxGrammarRepeats || most < least)))
+    return fail(Code::Argument, "a repetition of %u to %u times, at most %u are allowed", least, most, kMaxGrammarRepeats);
+  GrammarElement once = item.empty() ? GrammarElement{GrammarElement::End, 0} : item[0];
+  if (item.size() != 1) {
+    uint32_t rule = 0;
+    GRETA_TRY(add_rule(&rule));
+    define(rule, {item});
+    once = {GrammarElement::Rule, rule};
+  }
+  GRETA_TRY(count_elements(least));
+  out->insert(out->end(), least, once);
+  if (most == least) return {};
+  // rest(k) is empty or: once, then rest(k - 1). Without a limit it goes on as itself.
+  uint32_t rest = 0;
+  GRETA_TRY(add_rule(&rest));
+  if (most == kNoLimit) {
+    GRETA_TRY(count_elements(2));
+    define(rest, {{once, {GrammarElement::Rule, rest}}, {}});
+  } else {
+    define(rest, {{once}, {}});
+    for (uint32_t left = most - least - 1; left > 0; --left) {
+      uint32_t longer = 0;
+      GRETA_TRY(add_rule(&longer));
+      GRETA_TRY(count_elements(2));
+      define(longer, {{once, {GrammarElement::Rule, rest}}, {}});
+      rest = longer;
+    }
+  }
+  out->push_back({GrammarElement::Rule, rest});
+  return {};
+}
+
+// Which rules may stand for nothing: from those that are seen to, to those that this makes so.
+std::vector<bool> GrammarBuilder::nullable() const {
+  struct Alternative { uint32_t rule; size_t left; };
+  std::vector<Alternative> alternatives;
+  std::vector<std::vector<uint32_t>> users(rules_.size());  // alternatives that wait for a rule
+  std::vector<bool> is(rules_.size());
+  std::vector<uint32_t> found;
+  for (uint32_t rule = 0; rule < rules_.size(); ++rule)
+    for (const Sequence& sequence : rules_[rule]) {
+      const bool only_rules = std::all_of(sequence.begin(), sequence.end(),
+                                          [](const GrammarElement& e) { return e.kind == GrammarElement::Rule; });
+      if (!only_rules) continue;
+      for (const GrammarElement& e : sequence) users[e.value].push_back(uint32_t(alternatives.size()));
+      alternatives.push_back({rule, sequence.size()});
+      if (sequence.empty() && !is[rule]) is[rule] = true, found.push_back(rule);
+    }
+  while (!found.empty()) {
+    const uint32_t rule = found.back();
+    found.pop_back();
+    for (const uint32_t user : users[rule]) {
+      Alternative& a = alternatives[user];
+      if (--a.left == 0 && !is[a.rule]) is[a.rule] = true, found.push_back(a.rule);
+    }
+  }
+  return is;
+}
+
+// A rule that can begin with itself would need endless stacks, unless it is then also its last element: that
+// comes back to the same stack. So no cycle of "can begin with" may hold a call that is not the last element.
+Status GrammarBuilder::check_left_recursion() const {
+  struct Edge { uint32_t to; bool grows; };
+  const std::vector<bool> empty = nullable();
+  std::vector<std::vector<Edge>> begins(rules_.size());
+  for (uint32_t rule = 0; rule < rules_.size(); ++rule)
+    for (const Sequence& sequence : rules_[rule])
+      for (size_t i = 0; i < sequence.size() && sequence[i].kind == GrammarElement::Rule; ++i) {
+        begins[rule].push_back({sequence[i].value, i + 1 < sequence.size()});
+        if (!empty[sequence[i].value]) break;
+      }
+  // Tarjan 1972, with a list for a stack.
+  const uint32_t count = uint32_t(rules_.size()), kNew = ~0u;
+  std::vector<uint32_t> order(count, kNew), low(count), component(count, kNew), open;
+  struct Visit { uint32_t rule; size_t edge; };
+  std::vector<Visit> visits;
+  uint32_t next = 0, components = 0;
+  for (uint32_t start = 0; start < count; ++start) {
+    if (order[start] == kNew) visits.push_back({start, 0});
+    while (!visits.empty()) {
+      const uint32_t rule = visits.back().rule;
+      if (visits.back().edge == 0 && order[rule] == kNew) order[rule] = low[rule] = next++, open.push_back(rule);
+      if (visits.back().edge < begins[rule].size()) {
+        const uint32_t to = begins[rule][visits.back().edge++].to;
+        if (order[to] == kNew) visits.push_back({to, 0});
+        else if (component[to] == kNew) low[rule] = std::min(low[rule], order[to]);
+        continue;
+      }
+      if (low[rule] == order[rule]) {
+        for (uint32_t member = kNew; member != rule; open.pop_back()) component[member = open.back()] = components;
+        ++components;
+      }
+      visits.pop_back();
+      if (!visits.empty()) low[visits.back().rule] = std::min(low[visits.back().rule], low[rule]);
+    }
+  }
+  for (uint32_t rule = 0; rule < count; ++rule)
+    for (const Edge& edge : begins[rule])
+      if (edge.grows && component[rule] == component[edge.to])
+        return fail(Code::Argument, "the rule \"%.60s\" can begin with itself: left recursion has no end", names_[rule].c_str());
+  return {};
+}
+
+Status GrammarBuilder::check_rules(uint32_t root) const {
+  if (!is_defined(root)) return fail(Code::Argument, "the grammar has no rule \"%.60s\"", names_[root].c_str());
+  for (uint32_t rule = 0; rule < rules_.size(); ++rule)
+    if (rules_[rule].empty()) return fail(Code::Argument, "the rule \"%.60s\" is used but not defined", names_[rule].c_str());
+  return check_left_recursion();
+}
+
+Status GrammarBuilder::finish(uint32_t root, std::shared_ptr<const Grammar>* out) {
+  GRETA_TRY(check_rules(root));
+  auto grammar = std::make_shared<Grammar>();
+  for (const auto& alternatives : rules_) {
+    grammar->rules.push_back(uint32_t(grammar->alternatives.size()));
+    for (const Sequence& sequence : alternatives) {
+      grammar->alternatives.push_back(uint32_t(grammar->elements.size()));
+      grammar->elements.insert(grammar->elements.end(), sequence.begin(), sequence.end());
+      grammar->elements.push_back({GrammarElement::End, 0});
+    }
+  }
+  grammar->rules.push_back(uint32_t(grammar->alternatives.size()));
+  grammar->root = root;
+  // Each set may cut a class in two.
+  std::array<uint32_t, 256> of = {};
+  uint32_t classes = 1;
+  for (const ByteSet& set : sets_) {
+    std::array<uint32_t, 512> part = {};  // of class and whether in the set: 1 + the new class
+    classes = 0;
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      uint32_t& to = part[of[byte] * 2 + set[byte]];
+      if (!to) to = ++classes;
+      of[byte] = to - 1;
+    }
+  }
+  grammar->class_byte.resize(classes);
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    grammar->byte_class[byte] = uint8_t(of[byte]);
+    grammar->class_byte[of[byte]] = uint8_t(byte);
+  }
+  grammar->sets = std::move(sets_);
+  *out = std::move(grammar);
+  return {};
+}
+
+}  // namespace greta

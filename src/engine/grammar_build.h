@@ -1,0 +1,50 @@
+// A grammar while it is read: rules that grow, characters that become bytes.
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/grammar.h"
+
+namespace greta {
+
+struct CharRange {
+  uint32_t first, last;  // code points
+};
+
+class GrammarBuilder {
+ public:
+  using Sequence = std::vector<GrammarElement>;
+
+  Status add_rule(uint32_t* rule);  // without alternatives
+  Status rule_of(std::string_view name, uint32_t* rule);  // the same for the same name
+  void define(uint32_t rule, std::vector<Sequence> alternatives) { rules_[rule] = std::move(alternatives); }
+  bool is_defined(uint32_t rule) const { return !rules_[rule].empty(); }
+  const std::string& name(uint32_t rule) const { return names_[rule]; }
+
+  Status append_bytes(const ByteSet& set, Sequence* out);
+  Status append_text(std::string_view text, Sequence* out);
+  // One character of these ranges, or with `negated` any other one.
+  Status append_class(std::vector<CharRange> ranges, bool negated, Sequence* out);
+  // `item` at least `least` times, at most `most`; kNoLimit: as often as one likes.
+  static constexpr uint32_t kNoLimit = ~0u;
+  Status repeat(const Sequence& item, uint32_t least, uint32_t most, Sequence* out);
+
+  // Checks that all is defined and nothing left-recursive.
+  Status finish(uint32_t root, std::shared_ptr<const Grammar>* out);
+
+ private:
+  Status count_elements(size_t more);
+  Status check_rules(uint32_t root) const;
+  Status check_left_recursion() const;
+  std::vector<bool> nullable() const;
+
+  std::vector<std::vector<Sequence>> rules_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, uint32_t> by_name_;
+  std::vector<ByteSet> sets_;
+  std::unordered_map<ByteSet, uint32_t> by_set_;
+  size_t elements_ = 0;
+};
+
+}  // namespace greta

@@ -1,0 +1,51 @@
+#include "engine/grammar_state.h"
+
+#include <algorithm>
+
+namespace greta {
+
+void GrammarState::set(std::shared_ptr<const Grammar> grammar) {
+  matcher_.reset();
+  if (grammar) matcher_.emplace(std::move(grammar));
+  drawn_.clear();
+  stale_ = true;
+}
+
+Status GrammarState::prepare(const Tokenizer& tokenizer, const TokenTrie& trie, uint32_t vocab,
+                             std::span<const int32_t> tokens, bool may_end, std::span<const uint64_t>* allowed) {
+  const bool goes_on = !drawn_.empty() && tokens.size() == begin_ + drawn_.size() && tokens.back() == drawn_.back();
+  if (!goes_on || stale_) {
+    GRETA_TRY(matcher_->reset());
+    if (!goes_on) {
+      drawn_.clear();
+      begin_ = uint32_t(tokens.size());
+    }
+    for (const int32_t token : drawn_) GRETA_TRY(matcher_->push_token(token, tokenizer.piece(token)));
+    stale_ = false;
+  }
+  allowed_.resize((vocab + 63) / 64);
+  GRETA_TRY(matcher_->mask(trie, allowed_));
+  if (may_end && matcher_->may_end())
+    for (const int32_t end : tokenizer.ends())
+      if (uint32_t(end) < vocab) allowed_[uint32_t(end) / 64] |= uint64_t(1) << (uint32_t(end) % 64);
+  const bool any = std::any_of(allowed_.begin(), allowed_.end(), [](uint64_t bits) { return bits != 0; });
+  if (!any && !matcher_->may_end())
+    return fail(Code::Unsupported, "the grammar wants more, but no token of the vocabulary can come next");
+  *allowed = any ? std::span<const uint64_t>(allowed_) : std::span<const uint64_t>();
+  return {};
+}
+
+Status GrammarState::drawn(const Tokenizer& tokenizer, int32_t token) {
+  if (tokenizer.is_end(token) && matcher_->may_end()) return {};
+  GRETA_TRY(matcher_->push_token(token, tokenizer.piece(token)));
+  drawn_.push_back(token);
+  return {};
+}
+
+void GrammarState::truncate(uint32_t position) {
+  const size_t kept = position < begin_ ? 0 : std::min<size_t>(drawn_.size(), position - begin_ + 1);
+  stale_ = stale_ || kept < drawn_.size();
+  drawn_.resize(kept);
+}
+
+}  // namespace greta

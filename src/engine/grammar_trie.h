@@ -1,0 +1,57 @@
+// A vocabulary as a trie of bytes, in the order that a walk visits it, so that one pass over a flat array
+// finds all tokens that a grammar allows.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "engine/tokenizer.h"
+
+namespace greta {
+
+struct TokenTrie {
+  struct Node {
+    uint32_t skip;     // the next node that is not below this one
+    int32_t token;     // that ends here, or kNoToken
+    uint16_t depth;    // bytes from the start, at least 1
+    uint8_t byte;
+    bool more;         // tokens with the same bytes are in `twins`
+  };
+  struct Twin { int32_t first, token; };
+  std::vector<Node> nodes;
+  std::vector<Twin> twins;     // ascending
+  std::vector<int32_t> all;    // tokens that stand for bytes, and control tokens: all that are not ends
+  uint32_t longest = 0;
+
+  // Tokens that stand for bytes of text; control tokens and those that end an answer do not.
+  void build(const Tokenizer& tokenizer);
+
+  template <class Call>
+  void each_twin(int32_t token, Call call) const {
+    const auto before = [](const Twin& twin, int32_t first) { return twin.first < first; };
+    for (auto at = std::lower_bound(twins.begin(), twins.end(), token, before); at != twins.end() && at->first == token; ++at)
+      call(at->token);
+  }
+};
+
+// Made when it is first asked for; one for a model.
+class TokenTrieCache {
+ public:
+  const TokenTrie& get(const Tokenizer& tokenizer) {
+    const std::lock_guard lock(mutex_);
+    if (!trie_) {
+      auto trie = std::make_unique<TokenTrie>();
+      trie->build(tokenizer);
+      trie_ = std::move(trie);
+    }
+    return *trie_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<const TokenTrie> trie_;
+};
+
+}  // namespace greta

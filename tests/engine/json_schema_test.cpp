@@ -1,0 +1,123 @@
+// JSON schemas: what their grammars accept and refuse, what is refused by name, and texts generated under them.
+#include "engine/json_schema.h"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "engine/grammar.h"
+
+using namespace greta;
+
+namespace {
+
+std::shared_ptr<const Grammar> grammar_of(std::string_view schema) {
+  std::string gbnf;
+  std::shared_ptr<const Grammar> grammar;
+  const Status status = json_schema_grammar(schema, &gbnf);
+  INFO(schema << ": " << error_text());
+  REQUIRE(status.ok());
+  const Status parsed = parse_grammar(gbnf, "root", nullptr, &grammar);
+  INFO(gbnf << error_text());
+  REQUIRE(parsed.ok());
+  return grammar;
+}
+
+struct Case {
+  const char* schema;
+  std::vector<std::string_view> yes, no;
+};
+
+const Case kCases[] = {
+    {"{}", {"1", "{}", "[1, \"a\", {\"b\":null}]", "-1.5e3", "true"}, {"", "01", "{a:1}", "[1,]"}},
+    {R"({"type":"object"})", {"{}", R"({"a":{"b":[]}})"}, {"[]", "1"}},
+    {R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{"type":"null"}},"required":["b"]})",
+     {R"({"b":"x"})", R"({"a":1,"b":""})", R"({"b":"x","c":null})", R"({"a":-7, "b":"é\n","c":null})"},
+     {"{}", R"({"a":1})", R"({"b":1})", R"({"b":"x","a":1})", R"({"b":"x",})", R"({"b":"x","d":1})", R"({,"b":"x"})"}},
+    {R"({"properties":{"a":{"type":"integer"}},"additionalProperties":{"type":"boolean"}})",
+     {"{}", R"({"a":1})", R"({"a":1,"b":true})", R"({"aa":true,"":false})", R"({"é":true})"},
+     {R"({"a":true})", R"({"b":1})", R"({"\u0061":true})"}},
+    {R"({"type":"object","additionalProperties":false})", {"{}"}, {R"({"a":1})"}},
+    {R"({"required":["k"],"type":"object"})", {R"({"k":1})", R"({"k":[],"z":2})"}, {"{}", R"({"z":2})"}},
+    {R"({"enum":["a",1,null,{"x":[true]}]})", {"\"a\"", "1", "null", R"({"x": [true]})"}, {"\"b\"", "2"}},
+    {R"({"type":"string","enum":["a",1]})", {"\"a\""}, {"1"}},
+    {R"({"const":"q\"\\\n"})", {R"("q\"\\\n")"}, {"\"q\""}},
+    {R"({"type":["integer","null"]})", {"5", "null"}, {"5.5", "\"5\""}},
+    {R"({"anyOf":[{"type":"integer"},{"type":"array","items":{"type":"boolean"}}]})", {"5", "[]", "[true,false]"}, {"[1]", "true"}},
+    {R"({"type":"string","minLength":2,"maxLength":3})", {R"("ab")", R"("aéz")", R"("\n\u00e9")"}, {R"("a")", R"("abcd")", R"("\ud800x")", "\"a\nb\""}},
+    {R"({"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":3})", {"[1,2]", "[1, 2, 3]"}, {"[1]", "[1,2,3,4]", "[]"}},
+    {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"minItems":1})", {"[1]", R"([1,"a"])"}, {"[]", R"(["a"])", "[1,\"a\",2]"}},
+    {R"({"prefixItems":[{"type":"integer"}],"items":{"type":"null"},"minItems":2})", {"[1,null]", "[1,null,null]"}, {"[1]", "[1,1]"}},
+    {R"({"type":"array","maxItems":0})", {"[]"}, {"[1]"}},
+    {R"({"$defs":{"tree":{"type":"object","properties":{"v":{"type":"integer"},"kids":{"type":"array","items":{"$ref":"#/$defs/tree"}}},"required":["v"]}},"$ref":"#/$defs/tree"})",
+     {R"({"v":1})", R"({"v":1,"kids":[{"v":2,"kids":[]},{"v":3}]})"}, {R"({"kids":[]})", R"({"v":1,"kids":[{}]})"}},
+    {R"({"type":"object","properties":{"next":{"$ref":"#"}}})", {"{}", R"({"next":{"next":{}}})"}, {R"({"next":1})"}},
+    {R"({"type":"string","format":"date"})", {"\"2024-02-28\"", "\"1999-12-31\""}, {"\"2024-02-30\"", "\"2024-13-01\"", "\"2024-04-31\""}},
+    {R"({"type":"string","format":"uuid"})", {"\"01234567-89ab-cdef-0123-456789abcdef\""}, {"\"01234567\""}},
+    {R"({"type":"string","format":"date-time"})", {"\"2024-02-28T23:59:59Z\"", "\"2024-02-28T00:00:00.5+01:00\""}, {"\"2024-02-28\""}},
+    {R"({"type":"number","minimum":0,"maximum":2})", {"0", "0.5", "1.99", "2"}, {"-1", "2.1", "3", "-0.5"}},
+};
+
+}  // namespace
+
+TEST_CASE("json schema: accepts and refuses", "[grammar]") {
+  for (const Case& each : kCases) {
+    INFO(each.schema);
+    const auto grammar = grammar_of(each.schema);
+    const auto accepts = [&](std::string_view text) {
+      GrammarMatcher matcher(grammar);
+      REQUIRE(matcher.reset().ok());
+      return matcher.push(text).ok() && matcher.may_end();
+    };
+    for (const auto text : each.yes) {
+      INFO("yes: " << text);
+      CHECK((text.empty() ? false : accepts(text)));
+    }
+    for (const auto text : each.no) {
+      INFO("no: " << text);
+      CHECK_FALSE((text.empty() ? false : accepts(text)));
+    }
+  }
+}
+
+TEST_CASE("json schema: ranges of integers have their numbers and no others", "[grammar]") {
+  const std::pair<int, int> ranges[] = {{0, 0}, {3, 7}, {0, 10}, {7, 123}, {99, 1001}, {-5, 5}, {-120, -7}, {-1000, 999}, {250, 251}, {10, 99}};
+  for (const auto& [least, most] : ranges) {
+    const auto grammar = grammar_of("{\"type\":\"integer\",\"minimum\":" + std::to_string(least) + ",\"maximum\":" + std::to_string(most) + "}");
+    for (int value = -1300; value <= 1300; ++value) {
+      GrammarMatcher matcher(grammar);
+      REQUIRE(matcher.reset().ok());
+      INFO(value << " of " << least << " to " << most);
+      REQUIRE((matcher.push(std::to_string(value)).ok() && matcher.may_end()) == (value >= least && value <= most));
+    }
+  }
+}
+
+TEST_CASE("json schema: what is not supported is named", "[grammar]") {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"{", "JSON schema"},
+      {"[]", "expected an object"},
+      {R"({"not":{}})", "not"},
+      {R"({"type":"string","pattern":"^a$"})", "pattern"},
+      {R"({"patternProperties":{}})", "patternProperties"},
+      {R"({"type":"array","uniqueItems":true})", "uniqueItems"},
+      {R"({"type":"number","multipleOf":2})", "multipleOf"},
+      {R"({"type":"string","format":"email"})", "email"},
+      {R"({"$ref":"http://x/y"})", "$ref"},
+      {R"({"$ref":"#/$defs/x"})", "nothing is at"},
+      {R"({"type":"thing"})", "thing"},
+      {R"({"anyOf":[]})", "no schemas"},
+      {R"({"anyOf":[{}],"type":"object"})", "beside anyOf"},
+      {R"({"minLength":1e9})", "minLength"},
+      {"false", "false"},
+  };
+  for (const auto& [schema, what] : wrong) {
+    std::string gbnf;
+    INFO(schema);
+    CHECK_FALSE(json_schema_grammar(schema, &gbnf).ok());
+    INFO(error_text());
+    CHECK(std::string(error_text()).find(what) != std::string::npos);
+  }
+  std::string deep = "{}";
+  for (int i = 0; i < 70; ++i) deep = "{\"items\":" + deep + "}";
+  std::string gbnf;
+  CHECK_FALSE(json_schema_grammar(deep, &gbnf).ok());
+}
