@@ -1,8 +1,6 @@
 // From options to open handles, with the library's errors as exceptions.
 #include "model.h"
 
-#include <random>
-
 #include "bundled.h"
 #include "console.h"
 
@@ -167,21 +165,5 @@ std::string decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size
 }
 
 bool adds_bos(const greta_tokenizer* tokenizer) { return !encode(tokenizer, "", GRETA_ENCODE_BOS).empty(); }
-
-void set_sampling(greta_session* session, const SamplingOptions& options) {
-  check(greta_session_sampling_clear(session));
-  if (options.repeat_penalty != 1 && options.repeat_last_n > 0) {
-    check(greta_session_penalties(session, options.repeat_penalty, 0, 0, options.repeat_last_n));
-  }
-  if (options.temperature <= 0) return;  // an empty chain takes the most likely token
-  check(greta_session_top_k(session, options.top_k));
-  check(greta_session_top_p(session, options.top_p));
-  check(greta_session_min_p(session, options.min_p));
-  check(greta_session_temperature(session, options.temperature));
-  std::random_device random;
-  const uint64_t seed = options.seed < 0 ? random() : static_cast<uint64_t>(options.seed);
-  check(greta_session_seed(session, seed));
-  detail(format("seed %llu", static_cast<unsigned long long>(seed)));
-}
 
 }  // namespace greta::cli

@@ -65,7 +65,9 @@ std::string decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size
 // Whether GRETA_ENCODE_BOS adds anything for this model.
 bool adds_bos(const greta_tokenizer* tokenizer);
 
-// Builds the chain; a seed of -1 is drawn here, and told with -v.
+// What the model's file recommends and the command line does not say comes into the options; told with -v.
+void use_model_sampling(const greta_model* model, SamplingOptions* options);
+// Builds the chain; a seed of -1 is drawn here, and told with -v. options.stops is for the generation.
 void set_sampling(greta_session* session, const SamplingOptions& options);
 
 }  // namespace greta::cli

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "console.h"
+#include "llama_flags.h"
 
 namespace greta::cli {
 
@@ -71,25 +72,6 @@ void add_batch_size(CLI::App& app, ContextOptions& options) {
       ->capture_default_str();
 }
 
-void add_options(CLI::App& app, SamplingOptions& options) {
-  const auto add = [&app](const char* name, auto& value, const char* about, auto least, auto most) {
-    app.add_option(name, value, about)
-        ->type_name("X")
-        ->check(CLI::Range(least, most))
-        ->capture_default_str();
-  };
-  add("--temp", options.temperature, "temperature; 0: always the most likely token", 0.0, 1e6);
-  add("--top-k", options.top_k, "of the K most likely tokens; 0: all", 0, INT32_MAX);
-  add("--top-p", options.top_p, "of the best that reach this probability; 1: all", 0.0, 1.0);
-  add("--min-p", options.min_p, "of those this near to the best, as a part; 0: all", 0.0, 1.0);
-  add("--repeat-penalty", options.repeat_penalty, "against tokens that were there lately; 1: off", 1e-3, 1e3);
-  add("--repeat-last-n", options.repeat_last_n, "how many tokens are lately", 0, 256);
-  app.add_option("-s,--seed", options.seed, "seed of the draws; -1: another one each time")
-      ->type_name("S")
-      ->check(CLI::Range(int64_t{-1}, INT64_MAX))
-      ->capture_default_str();
-}
-
 void add_options(CLI::App& app, TextOptions& options) {
   CLI::Option* text = app.add_option("-p,--prompt", options.text, "the text")->type_name("TEXT");
   CLI::Option* file = app.add_option("-f,--file", options.file, "file with the text; else standard input");
@@ -138,6 +120,8 @@ char escaped(char letter) {
   }
 }
 
+}  // namespace
+
 std::string unescape(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -157,8 +141,6 @@ std::string unescape(const std::string& text) {
   }
   return out;
 }
-
-}  // namespace
 
 std::string read_file(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -217,12 +199,15 @@ std::string usual_spelling(const std::string& word) {
   for (const Spelling& spelling : kSpellings) {
     if (word == spelling.given) return spelling.meant;
   }
-  return word;
+  const char* const meant = llama_spelling(word);
+  return meant ? meant : word;
 }
 
 // Does the word after `word` belong to it, in any command?
 bool takes_value(const CLI::App& app, const std::string& word) {
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+  std::vector<const CLI::App*> apps = app.get_subcommands([](const CLI::App*) { return true; });
+  apps.push_back(&app);
+  for (const CLI::App* command : apps) {
     const CLI::Option* option = command->get_option_no_throw(word);
     if (option && option->get_items_expected_min() > 0) return true;
   }
@@ -236,6 +221,7 @@ std::vector<std::string> single_dash_words(const std::string& long_name) {
   for (const Spelling& spelling : kSpellings) {
     if (long_name == spelling.meant && spelling.given[1] != '-') words.emplace_back(spelling.given);
   }
+  add_single_dash_words(long_name, &words);
   return words;
 }
 
@@ -250,9 +236,17 @@ std::vector<std::string> normal_order(const CLI::App& app, int argc, char** argv
       continue;
     }
     word = usual_spelling(word);
-    const bool with_value = takes_value(app, word);
-    words.push_back(std::move(word));
-    if (with_value && i + 1 < argc) words.emplace_back(argv[++i]);
+    if (i + 1 < argc && takes_switch(word) && is_switch(argv[i + 1])) {
+      words.push_back(word + "=" + argv[++i]);
+    } else if (i + 1 < argc && takes_value(app, word)) {
+      std::string value = argv[++i];
+      const bool empty = value.empty();
+      adapt_llama_value(&word, &value);
+      if (!word.empty()) words.push_back(std::move(word));
+      if (empty || !value.empty()) words.push_back(std::move(value));
+    } else {
+      words.push_back(std::move(word));
+    }
   }
   if (command) std::rotate(words.begin(), words.begin() + *command, words.begin() + *command + 1);
   return words;

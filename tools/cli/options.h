@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,19 @@ struct ContextOptions {
   uint32_t step_tokens = 0;  // 0: the library's choice
 };
 
+// docs/sampling.md says what each does.
 struct SamplingOptions {
-  float temperature = 0.8f, top_p = 0.95f, min_p = 0.05f, repeat_penalty = 1.0f;
-  uint32_t top_k = 40, repeat_last_n = 64;
+  float temperature = 0.8f, dynamic_range = 0, dynamic_exponent = 1;
+  float top_p = 0.95f, min_p = 0.05f, typical_p = 1, top_n_sigma = -1, xtc_probability = 0, xtc_threshold = 0.1f;
+  float repeat_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
+  float dry_multiplier = 0, dry_base = 1.75f, mirostat_rate = 0.1f, mirostat_entropy = 5;
+  uint32_t top_k = 40, dry_allowed_length = 2, mirostat = 0;
+  int32_t repeat_last_n = 64, dry_last_n = -1;
+  std::vector<std::string> dry_breakers, logit_bias, stops;
+  std::string samplers, sampler_letters;  // "": the default order
+  std::string grammar, grammar_file, schema, schema_file;
   int64_t seed = -1;  // -1: another one each time
+  std::set<std::string> given;  // long names of those that came from the command line
 };
 
 struct TextOptions {
@@ -70,6 +80,7 @@ greta_cache_type cache_type(const std::string& name);
 // A prompt out of a file or a pipe loses its last line end if `trim`.
 std::optional<std::string> read_text(const TextOptions& options, bool trim);
 std::string read_file(const std::string& path);
+std::string unescape(const std::string& text);  // \n, \t, \x41
 
 // "512,1024" -> {512, 1024}. Throws Misused, with the name of the option.
 std::vector<uint32_t> parse_list(const std::string& option, const std::string& text, uint32_t smallest);

@@ -46,7 +46,9 @@ int run(const RunOptions& options) {
   if (!prompt) throw Misused("nothing to continue: give -p TEXT, -f FILE, or pipe a text in");
   const Engine engine = open_engine(options.engine);
   greta_session* const session = engine.session.get();
-  set_sampling(session, options.sampling);
+  SamplingOptions sampling = options.sampling;
+  use_model_sampling(engine.model.get(), &sampling);
+  set_sampling(session, sampling);
   const auto tokens = encode(engine.tokenizer(), *prompt, GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL);
   if (tokens.empty()) throw Failed("the prompt is empty, and this model has no token to begin with");
 
@@ -62,6 +64,12 @@ int run(const RunOptions& options) {
     generate.on_token = write_token;
     generate.on_prompt = show_prompt_progress;
     generate.user = &progress;
+    std::vector<std::string> texts;
+    std::vector<const char*> stops;
+    for (const std::string& stop : sampling.stops) texts.push_back(unescape(stop));
+    for (const std::string& text : texts) stops.push_back(text.c_str());
+    generate.stop_strings = stops.data();
+    generate.stop_count = stops.size();
     const greta_status status =
         greta_session_generate(session, tokens.data(), tokens.size(), &generate, &result);
     check_output();
