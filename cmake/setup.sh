@@ -138,6 +138,7 @@ PIN
 tools_to_build() {
   say "Packages to build GRETA"
   need g++ cmake ninja-build libcli11-dev nlohmann-json3-dev
+  want "line editing in greta-cli chat" libedit-dev
 }
 
 tools_to_test() {

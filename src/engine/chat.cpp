@@ -38,7 +38,7 @@ Status Chat::read(const ChatOptions& options, const Log& log) {
       return fail(Code::Argument, "template arguments: expected an object, not %s", arguments_.type_name());
   }
   now_s_ = options.now_s;
-  if (!options.raw) form_ = chat_form(template_.text());
+  if (!options.raw) form_ = chat_form(template_.text() + template_.tool_text());
   find_spoken();
   return {};
 }

@@ -1,6 +1,7 @@
 #include "engine/chat_template.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace greta {
 namespace {
@@ -46,6 +47,14 @@ bool fits(const Fallback& fallback, const Tokenizer& tokenizer) {
                      [&](const char* mark) { return !mark || tokenizer.find(mark) != kNoToken; });
 }
 
+// "llama3" and "Llama-3" are the same name.
+std::string plain_name(std::string_view name) {
+  std::string out;
+  for (const char c : name)
+    if (std::isalnum(uint8_t(c))) out += char(std::tolower(uint8_t(c)));
+  return out;
+}
+
 }  // namespace
 
 void ChatTemplate::read_tokens(const Tokenizer& tokenizer) {
@@ -73,7 +82,10 @@ Status ChatTemplate::open_text(std::string_view text, const Tokenizer& tokenizer
   text_ = text;
   fallback_ = nullptr;
   has_tool_template_ = false;
-  return template_.parse(text_);
+  if (text.find('{') != text.npos) return template_.parse(text_);
+  for (const Fallback& row : kFallbacks)
+    if (plain_name(row.name) == plain_name(text)) return template_.parse(text_ = row.text);
+  return fail(Code::Argument, "no chat template: neither Jinja nor one of chatml, llama3, gemma, phi3, mistral");
 }
 
 Status ChatTemplate::open(const Gguf& gguf, const Tokenizer& tokenizer, const Log& log) {

@@ -25,7 +25,8 @@ class ChatTemplate {
   // there is one. One that does not parse is a warning, and the fallback stands in, as for a file that
   // has none: ChatML, or the format whose control tokens are in the vocabulary.
   Status open(const Gguf& gguf, const Tokenizer& tokenizer, const Log& log);
-  // The same with a text of the caller's; one that does not parse is an error.
+  // The same with a text of the caller's, or the name of a plain format ("chatml", "llama3"); one that does
+  // not parse is an error.
   Status open_text(std::string_view text, const Tokenizer& tokenizer);
 
   // Appends the text, to be encoded with parse_special and add_special: where encode() adds the BOS
@@ -38,6 +39,7 @@ class ChatTemplate {
                         std::string* out) const;
 
   const std::string& text() const { return text_; }  // of the fallback too
+  const std::string& tool_text() const { return tool_text_; }  // "" if chats with tools use the same
   bool is_fallback() const { return fallback_ != nullptr; }
   const char* fallback() const { return fallback_ ? fallback_ : ""; }  // "ChatML", "" if not needed
 

@@ -12,7 +12,7 @@ import time
 
 from support import LIMIT, MODEL, PROGRAM, CliTest, main, start
 
-COMMANDS = ["run", "chat", "info", "devices", "bench", "tokenize", "logits", "ppl"]
+COMMANDS = ["run", "chat", "info", "devices", "bench", "tokenize", "logits", "ppl", "template"]
 GREEDY = ["--temp", "0", "-c", "256"]
 # Goes on for many seconds, so that a signal finds it at work however busy the machine is.
 ENDLESS = ["--temp", "0", "-c", "8192", "--exact", "-t", "1", "--ignore-eos"]
@@ -220,45 +220,6 @@ class Chat(CliTest):
         self.assertEqual(out, self.out("chat", "-p", "Tell me a story about a beaver.", *self.MORE))
         other = self.out("chat", "-p", "Tell me a story about a beaver.", "-sys", "Be brief.", *self.MORE)
         self.assertNotEqual(other, "")
-
-    def test_a_conversation(self):
-        terminal = self.terminal("-m", MODEL, "chat", "-c", 256, "--temp", 0, "-n", 24)
-        terminal.wait_for("Ctrl-D leaves")
-        terminal.wait_for("> ")
-        terminal.send(b"Tell me a story about a beaver.\n")
-        first = terminal.wait_for(r"(?s)beaver\.\r\n.+\n\S*> ")
-        terminal.send(b"And then?\n")
-        terminal.wait_for(r"(?s)then\?\r\n.+\n\S*> ")
-        terminal.send(b"word " * 300 + b"\n")
-        terminal.wait_for("/clear starts anew")
-        terminal.wait_for("> ")
-        terminal.send(b"/clear\n")
-        terminal.wait_for("> ")
-        terminal.send(b"Tell me a story about a beaver.\n")
-        again = terminal.wait_for(r"(?s)beaver\.\r\n.+\n\S*> ")
-        self.assertEqual(first, again)
-        terminal.send(b"\x04")
-        self.assertEqual(terminal.exit_code(), 0)
-
-    def test_ctrl_c_stops_the_answer_then_leaves(self):
-        terminal = self.terminal("chat", *ENDLESS)
-        terminal.wait_for("> ")
-        terminal.send(b"Tell me a story about a beaver.\n")
-        terminal.wait_for(r"beaver\.\r\n\w")
-        terminal.send(b"\x03")
-        terminal.wait_for("> ")
-        terminal.send(b"Tell me a story about a fox.\n")
-        terminal.wait_for(r"fox\.\r\n\w")
-        terminal.send(b"\x03")
-        terminal.wait_for("> ")
-        terminal.send(b"\x03")
-        self.assertEqual(terminal.exit_code(), 130)
-
-    def test_leaving_by_word(self):
-        terminal = self.terminal("chat", "-q")
-        terminal.wait_for("> ")
-        terminal.send(b"/exit\n")
-        self.assertEqual(terminal.exit_code(), 0)
 
 
 if __name__ == "__main__":

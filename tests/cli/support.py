@@ -10,6 +10,8 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
+import termios
 import time
 import unittest
 
@@ -26,14 +28,23 @@ def start(*args, **kwargs):
     return subprocess.Popen([PROGRAM, *map(str, args)], stdout=pipe, stderr=pipe, **kwargs)
 
 
-class Terminal:
-    """The program with a terminal for all three of its streams."""
+def without_escapes(text):
+    """Drops the escape sequences that are complete."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
-    def __init__(self, *args):
+
+class Terminal:
+    """The program with a terminal for all three of its streams, an xterm without colours unless `env` says more.
+    Its history is kept in `state`."""
+
+    def __init__(self, *args, state, env=None):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.execve(PROGRAM, [PROGRAM, *map(str, args)], {**os.environ, "NO_COLOR": "1"})
+            base = {**os.environ, "NO_COLOR": "1", "TERM": "xterm", "XDG_STATE_HOME": str(state)}
+            os.execve(PROGRAM, [PROGRAM, *map(str, args)], {**base, **(env or {})})
         self.seen = ""
+        self.whole = ""  # all that came, with its escape sequences
+        self.settings = termios.tcgetattr(self.fd)
 
     def wait_for(self, pattern):
         """Reads until `pattern` has come, and returns what came up to its end."""
@@ -50,7 +61,9 @@ class Terminal:
             data = os.read(self.fd, 65536) if ready else b""
         except OSError:  # the program has left
             return False
-        self.seen += data.decode("utf-8", "replace")
+        text = data.decode("utf-8", "replace")
+        self.whole += text
+        self.seen = without_escapes(self.seen + text)
         return bool(data) or not ready
 
     def kill(self):
@@ -75,8 +88,12 @@ class Terminal:
 class CliTest(unittest.TestCase):
     maxDiff = 2000
 
-    def terminal(self, *args):
-        terminal = Terminal(*args)
+    def terminal(self, *args, state=None, env=None):
+        if state is None:
+            folder = tempfile.TemporaryDirectory()
+            self.addCleanup(folder.cleanup)
+            state = folder.name
+        terminal = Terminal(*args, state=state, env=env)
         self.addCleanup(terminal.kill)
         return terminal
 

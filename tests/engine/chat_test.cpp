@@ -226,6 +226,13 @@ TEST_CASE("chat: what cannot be answered is said", "[chat]") {
     CHECK(Chat::open(*talk.session, bad, Log{}, &chat).code == Code::Argument);
     CHECK_FALSE(chat);
   }
+  // Names of plain forms.
+  for (const char* name : {"chatml", "llama3", "Phi-3", "gemma", "mistral"}) {
+    std::unique_ptr<Chat> chat;
+    require(Chat::open(*talk.session, {.chat_template = name}, Log{}, &chat));
+  }
+  std::unique_ptr<Chat> none;
+  CHECK(Chat::open(*talk.session, {.chat_template = "no such form"}, Log{}, &none).code == Code::Argument);
   // A template that refuses, in its own words.
   Talk refusing({.chat_template = "{{ raise_exception('no thanks') }}"});
   refusing.say("Hi");

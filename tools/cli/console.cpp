@@ -25,10 +25,13 @@ static_assert(std::atomic<greta_session*>::is_always_lock_free && std::atomic<in
 
 int output_error = 0;  // errno of the first write to stdout that failed
 Verbosity level = Verbosity::kNormal;
+Colour colour = Colour::kAuto;
+int log_file = -1;
 
 void handle_interrupt(int) {
   const int saved = errno;
-  if (interrupt_answer.load() == OnInterrupt::kLeave || interrupts.fetch_add(1) > 0) {
+  const bool first = interrupts.fetch_add(1) == 0;
+  if (!first && interrupt_answer.load() == OnInterrupt::kStop) {
     // The cursor stands behind ^C.
     if (write(STDERR_FILENO, "\n", 1) < 0) errno = saved;
     _exit(kExitInterrupted);
@@ -97,7 +100,11 @@ bool stdin_is_terminal() { return isatty(STDIN_FILENO) != 0; }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
 
 void write_error(std::string_view text) { write_all(STDERR_FILENO, text); }
-void say(std::string_view text) { write_error("greta-cli: " + printable(text) + "\n"); }
+void say(std::string_view text) {
+  const std::string line = "greta-cli: " + printable(text) + "\n";
+  write_error(line);
+  if (log_file >= 0) write_all(log_file, line);
+}
 void note(std::string_view text) {
   if (level != Verbosity::kQuiet) say(text);
 }
@@ -105,11 +112,23 @@ void detail(std::string_view text) {
   if (level == Verbosity::kVerbose) say(text);
 }
 
-void show_prompt() {
-  const char* no_color = std::getenv("NO_COLOR");
-  const bool colour = stderr_is_terminal() && (!no_color || !*no_color);
-  write_error(colour ? "\x1b[1;32m>\x1b[0m " : "> ");
+void set_log_file(const std::string& path) {
+  log_file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (log_file < 0) throw Failed(path + ": " + std::strerror(errno));
 }
+
+void set_colour(Colour choice) { colour = choice; }
+
+bool stderr_has_colour() {
+  if (colour != Colour::kAuto) return colour == Colour::kOn;
+  const char* const force = std::getenv("CLICOLOR_FORCE");
+  if (force && *force && std::strcmp(force, "0") != 0) return true;
+  const char* const none = std::getenv("NO_COLOR");
+  const char* const term = std::getenv("TERM");
+  return stderr_is_terminal() && !(none && *none) && !(term && std::strcmp(term, "dumb") == 0);
+}
+
+bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0; }
 
 void Progress::show(std::string_view state) {
   if (!stderr_is_terminal() || level == Verbosity::kQuiet) return;
@@ -167,7 +186,9 @@ size_t character_length(std::string_view text) {
 
 }  // namespace
 
-std::string printable(std::string_view text) {
+namespace {
+
+std::string printable_but(std::string_view text, std::string_view kept) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
@@ -175,7 +196,7 @@ std::string printable(std::string_view text) {
     const size_t length = character_length(text);
     const bool control = first < 0x20 || first == 0x7f ||
                          (length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
-    if (length != 0 && !control) {
+    if (length != 0 && (!control || kept.find(text[0]) != kept.npos)) {
       out += text.substr(0, length);
       text.remove_prefix(length);
       continue;
@@ -185,5 +206,10 @@ std::string printable(std::string_view text) {
   }
   return out;
 }
+
+}  // namespace
+
+std::string printable(std::string_view text) { return printable_but(text, ""); }
+std::string printable_lines(std::string_view text) { return printable_but(text, "\n\t"); }
 
 }  // namespace greta::cli

@@ -30,8 +30,8 @@ void start_console();
 
 // ---- Ctrl-C ----
 // kStop: the first notes the wish and cancels the session in use, the second ends the program at once.
-// kLeave: the first ends the program.
-enum class OnInterrupt { kStop, kLeave };
+// kNote: it is noted, and ends a read of the terminal.
+enum class OnInterrupt { kStop, kNote };
 void on_interrupt(OnInterrupt what);
 bool interrupted() noexcept;
 void forget_interrupt();
@@ -54,8 +54,14 @@ void say(std::string_view text);     // "greta-cli: text", always
 void note(std::string_view text);    // the same, unless -q
 void detail(std::string_view text);  // the same, with -v
 void write_error(std::string_view text);
-// The prompt of a conversation, in colour where the terminal and NO_COLOR allow it.
-void show_prompt();
+// What say, note and detail write goes to this file as well. Throws Failed.
+void set_log_file(const std::string& path);
+
+// ---- colour: --color, else CLICOLOR_FORCE and NO_COLOR, else whether it is a terminal ----
+enum class Colour { kAuto, kOn, kOff };
+void set_colour(Colour choice);
+bool stderr_has_colour();
+bool stdout_is_terminal();
 
 // One line on a terminal's stderr that is rewritten in place and gone at the end; elsewhere nothing.
 class Progress {
@@ -80,5 +86,7 @@ std::string size_text(uint64_t bytes);  // "4.56 MiB"
 // Control characters and what is not UTF-8 as \n, \x1b: names and values out of a file must not steer
 // a terminal.
 std::string printable(std::string_view text);
+// The same for what a model writes on a terminal: line ends and tabs stay.
+std::string printable_lines(std::string_view text);
 
 }  // namespace greta::cli

@@ -7,6 +7,7 @@
 #include "console.h"
 #include "greta.h"
 #include "help.h"
+#include "llama_flags.h"
 #include "options.h"
 
 namespace greta::cli {
@@ -54,6 +55,27 @@ std::string version_text() {
   return text + "\n";
 }
 
+// A function for bash's completion: commands, then the options of the one that is there; files for values.
+std::string completion_text(const CLI::App& app) {
+  std::string commands, cases;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    commands += command->get_name() + " ";
+    std::string words;
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_group().empty()) continue;
+      for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
+    }
+    cases += "    " + command->get_name() + ") words=\"" + words + "\" ;;\n";
+  }
+  return "_greta_cli() {\n  local word words=\"" + commands +
+         "\"\n  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+         "    case $word in\n" +
+         cases +
+         "    esac\n  done\n"
+         "  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\n"
+         "complete -o default -F _greta_cli greta-cli\n";
+}
+
 std::vector<std::string> reversed(std::vector<std::string> words) {
   std::reverse(words.begin(), words.end());
   return words;
@@ -69,12 +91,22 @@ int dispatch(int argc, char** argv) {
       "Exit code: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C.");
   bool version = false;
   app.add_flag("--version", version, "version, and the backends that are compiled in");
+  bool list_devices = false, completion = false;
+  app.add_flag("--list-devices", list_devices, "as the command devices");
+  app.add_flag("--completion-bash", completion, "words for bash: eval \"$(greta-cli --completion-bash)\"");
+  std::string log_file, colour = "auto";
+  app.add_option("--log-file", log_file, "what is said on stderr goes to this file too")->type_name("FILE");
+  app.add_option("--color", colour, "on, off or auto: by NO_COLOR, CLICOLOR_FORCE and the terminal")
+      ->type_name("WHEN")
+      ->expected(0, 1)
+      ->check(CLI::IsMember({"on", "off", "auto"}));
 
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Command& command : kCommands) {
     CLI::App* declared = app.add_subcommand(command.name, command.about);
     declared->fallthrough();
     actions.emplace_back(declared, command.declare(*declared));
+    add_llama_flags(*declared);
   }
 
   try {
@@ -92,8 +124,14 @@ int dispatch(int argc, char** argv) {
     put(version_text());
     return kExitOk;
   }
+  if (completion) {
+    put(completion_text(app));
+    return kExitOk;
+  }
+  if (!log_file.empty()) set_log_file(log_file);
+  set_colour(colour == "auto" ? Colour::kAuto : colour == "off" ? Colour::kOff : Colour::kOn);
   for (const auto& [declared, act] : actions) {
-    if (declared->parsed()) return act();
+    if (list_devices ? declared->get_name() == "devices" : declared->parsed()) return act();
   }
   if (argc > 1) throw Misused("which command? (see greta-cli -h)");
   put(kWelcome);

@@ -1,0 +1,158 @@
+// What may be typed in a conversation beside messages: a table of commands.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+
+#include "chat_talk.h"
+#include "console.h"
+
+namespace greta::cli {
+namespace {
+
+struct ChatCommand {
+  const char* name;
+  const char* argument;  // "" takes none; in brackets if it may be left out
+  const char* about;
+  void (*run)(Talk& talk, const std::string& argument);  // null: leave
+};
+
+void help(Talk&, const std::string&);
+
+void save(Talk& talk, const std::string& path) {
+  const std::string text = json_text(talk.messages());
+  const std::string next = path + ".part";
+  const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) throw Failed(next + ": " + std::strerror(errno));
+  size_t done = 0;
+  for (ssize_t n = 0; done < text.size(); done += static_cast<size_t>(n)) {
+    n = write(fd, text.data() + done, text.size() - done);
+    if (n < 0) break;
+  }
+  const int error = errno;
+  const bool closed = close(fd) == 0;
+  if (done < text.size() || !closed || rename(next.c_str(), path.c_str()) != 0) {
+    const std::string why = std::strerror(done < text.size() ? error : errno);
+    unlink(next.c_str());
+    throw Failed(path + ": " + why);
+  }
+  note(format("%zu messages in %s", talk.messages().size(), path.c_str()));
+}
+
+void load(Talk& talk, const std::string& path) {
+  const Json file = Json::parse(read_file(path), nullptr, false);
+  const Json& list = file.is_object() && file.contains("messages") ? file["messages"] : file;
+  if (!list.is_array()) throw Failed(path + ": expected a JSON array of messages");
+  talk.set_messages(list);
+  note(format("%zu messages from %s", list.size(), path.c_str()));
+}
+
+void set(Talk& talk, const std::string& argument) {
+  if (argument.empty()) return write_error(talk.sampling_text());
+  const size_t space = std::min(argument.find_first_of(" \t="), argument.size());
+  const size_t value = std::min(argument.find_first_not_of(" \t=", space), argument.size());
+  if (value == argument.size()) throw Failed("/set NAME VALUE; /set alone lists what there is");
+  talk.set_sampling_option(argument.substr(0, space), argument.substr(value));
+}
+
+constexpr ChatCommand kCommands[] = {
+    {"help", "", "this list", help},
+    {"clear", "", "start anew; the system message stays",
+     [](Talk& talk, const std::string&) { talk.clear(); }},
+    {"regen", "", "answer the last question once more",
+     [](Talk& talk, const std::string&) {
+       if (!talk.regenerate()) throw Failed("there is no question yet");
+     }},
+    {"undo", "", "take the last question and its answer back",
+     [](Talk& talk, const std::string&) {
+       if (!talk.undo()) throw Failed("there is no question yet");
+       note("the last question is gone");
+     }},
+    {"system", "[TEXT]", "set the system message; without a text remove it",
+     [](Talk& talk, const std::string& text) { talk.set_system(text); }},
+    {"save", "FILE", "write the conversation as JSON", save},
+    {"load", "FILE", "go on with a conversation that was saved", load},
+    {"set", "[NAME VALUE]", "change a setting of sampling (temp, top_k, seed, ...); without one list them",
+     set},
+    {"stats", "", "tokens and speed of the last answer",
+     [](Talk& talk, const std::string&) { say(talk.stats()); }},
+    {"tools", "", "the tools that the model may call",
+     [](Talk& talk, const std::string&) {
+       write_error(talk.tools_text().empty() ? "none; --tools FILE gives some\n"
+                                             : printable_lines(talk.tools_text()) + "\n");
+     }},
+    {"exit", "", "leave, as Ctrl-D does", nullptr},
+    {"quit", "", "the same", nullptr},
+};
+
+void help(Talk&, const std::string&) {
+  std::string text;
+  for (const ChatCommand& command : kCommands) {
+    text +=
+        format("  /%-22s %s\n", (std::string(command.name) + " " + command.argument).c_str(), command.about);
+  }
+  text +=
+      "  \\ at the end of a line goes on in the next; \"\"\" before and after makes all between one "
+      "message.\n"
+      "  A message that begins with / is written //.\n";
+  write_error(text);
+}
+
+size_t distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = row[j];
+      row[j] = next;
+    }
+  }
+  return row[b.size()];
+}
+
+const ChatCommand& nearest(const std::string& name) {
+  return *std::min_element(std::begin(kCommands), std::end(kCommands), [&](const auto& a, const auto& b) {
+    return distance(name, a.name) < distance(name, b.name);
+  });
+}
+
+}  // namespace
+
+// "/name", alone or with more behind a space: "/etc/passwd" is a message.
+bool is_chat_command(const std::string& line) {
+  const size_t end = std::min(line.find_first_of(" \t\n"), line.size());
+  return line.size() > 1 && line[0] == '/' &&
+         std::all_of(line.begin() + 1, line.begin() + static_cast<std::ptrdiff_t>(end),
+                     [](unsigned char c) { return std::isalpha(c) || c == '?' || c == '-'; });
+}
+
+bool run_chat_command(Talk& talk, const std::string& line) {
+  const size_t end = std::min(line.find_first_of(" \t\n"), line.size());
+  const std::string name = line.substr(1, end - 1);
+  std::string argument = line.substr(std::min(line.find_first_not_of(" \t\n", end), line.size()));
+  argument.resize(argument.find_last_not_of(" \t\n") + 1);
+  for (const ChatCommand& command : kCommands) {
+    if (name != command.name && !(name == "?" && command.run == help)) continue;
+    if (!command.run) return false;
+    const bool needs = command.argument[0] != '\0' && command.argument[0] != '[';
+    try {
+      if (needs && argument.empty()) throw Failed(format("/%s %s", command.name, command.argument));
+      command.run(talk, argument);
+    } catch (const Failed& error) {
+      say(error.what());
+    } catch (const Misused& error) {
+      say(error.what());
+    }
+    return true;
+  }
+  say("no command /" + name + "; did you mean /" + nearest(name).name + "? /help lists them all");
+  return true;
+}
+
+}  // namespace greta::cli

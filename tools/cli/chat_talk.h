@@ -1,0 +1,90 @@
+// A conversation on the terminal: what the model says, thinks and calls goes to the streams; lines and
+// commands come from the line editor.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "console.h"
+#include "json.h"
+#include "line_editor.h"
+#include "model.h"
+
+namespace greta::cli {
+
+enum class ShowReasoning { kAuto, kShow, kHide, kRaw };  // kAuto: in a conversation on a terminal
+
+struct ChatOptions {
+  EngineOptions engine;
+  TextOptions text;
+  SamplingOptions sampling;
+  std::string system, system_file;
+  std::string chat_template, template_file, template_arguments, tools_file;
+  std::vector<std::string> reasoning;
+  std::string reasoning_format = "auto";
+  int64_t reasoning_budget = -1;
+  int64_t predict = -1;
+  bool ignore_end = false, single_turn = false, interactive = false, simple_io = false, show_timings = false;
+  bool verbose_prompt = false;
+
+  ShowReasoning show_reasoning() const;
+  std::string arguments_json() const;  // of the template
+};
+
+struct CloseChat {
+  void operator()(greta_chat* chat) const { greta_chat_close(chat); }
+};
+
+class Talk {
+ public:
+  Talk(const Engine& engine, ChatOptions& options, bool conversation);
+
+  // Adds a message of the user and answers it. False if the library refused, and that was said: then the
+  // conversation is as before.
+  bool ask(const std::string& text);
+  int loop();  // until the user leaves
+
+  // ---- what the commands do ----
+  Json messages() const;
+  // Replaces the conversation. Throws Failed, and then it is as before.
+  void set_messages(const Json& messages);
+  void clear();  // but for the system message
+  bool regenerate();
+  bool undo();  // the last question with all that came of it
+  void set_system(const std::string& text);
+  void set_sampling_option(const std::string& name, const std::string& value);
+  std::string sampling_text() const;
+  std::string stats() const;
+  std::string tools_text() const { return tools_; }
+
+ private:
+  bool answer();
+  bool answer_calls();  // asks the user for the results; false: given up
+  bool read_message(std::string* text, bool* leave);
+  void add(const Json& message);
+  void truncate(uint32_t count);
+  uint32_t count() const { return greta_chat_count(chat_.get()); }
+  uint32_t last_question() const;  // index, count() if there is none
+  static int on_event(void* user, const greta_chat_event* event);
+  void show(greta_chat_part part, std::string_view text);
+  void end_part();
+
+  const Engine& engine_;
+  ChatOptions& options_;
+  std::unique_ptr<greta_chat, CloseChat> chat_;
+  std::string tools_;
+  ShowReasoning shows_;
+  std::unique_ptr<LineEditor> editor_;
+  Progress progress_{"prompt"};
+  std::vector<Json> calls_;  // of the last answer, that have no result yet
+  greta_chat_result last_ = {};
+  bool in_reasoning_ = false;  // what was written last
+  bool line_open_ = false;     // and that it did not end its line
+  bool wrote_ = false;         // anything of this answer
+};
+
+// "/name argument". False: leave.
+bool run_chat_command(Talk& talk, const std::string& line);
+bool is_chat_command(const std::string& line);
+
+}  // namespace greta::cli

@@ -1,0 +1,110 @@
+// The history's file: a line for each entry, line ends within written as \n.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "line_editor.h"
+
+namespace greta::cli {
+namespace {
+
+constexpr size_t kMaxFileBytes = 4 << 20;
+
+std::string history_path() {
+  std::string folder;
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  if (state && state[0] == '/') {
+    folder = state;
+  } else if (home && home[0] == '/') {
+    folder = std::string(home) + "/.local/state";
+  } else {
+    return {};
+  }
+  return folder + "/greta/history";
+}
+
+// Every folder of the path that is not there.
+void make_folders(const std::string& path) {
+  for (size_t at = path.find('/', 1); at != path.npos; at = path.find('/', at + 1)) {
+    if (mkdir(path.substr(0, at).c_str(), 0700) != 0 && errno != EEXIST) return;
+  }
+}
+
+std::string escape(const std::string& line) {
+  std::string out;
+  for (const char c : line) out += c == '\n' ? "\\n" : c == '\\' ? "\\\\" : std::string(1, c);
+  return out;
+}
+
+std::string unescape(const std::string& line) {
+  std::string out;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const bool escaped = line[i] == '\\' && i + 1 < line.size();
+    if (escaped) ++i;
+    out += escaped && line[i] == 'n' ? '\n' : line[i];
+  }
+  return out;
+}
+
+struct File {
+  int fd;
+  ~File() {
+    if (fd >= 0) close(fd);
+  }
+};
+
+std::string read_whole(const std::string& path) {
+  const File file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  struct stat about;
+  if (file.fd < 0 || fstat(file.fd, &about) != 0 || !S_ISREG(about.st_mode)) return {};
+  // Of a longer file its end.
+  const off_t start = about.st_size > off_t(kMaxFileBytes) ? about.st_size - off_t(kMaxFileBytes) : 0;
+  if (lseek(file.fd, start, SEEK_SET) < 0) return {};
+  std::string text;
+  char piece[65536];
+  for (ssize_t n; text.size() < kMaxFileBytes && (n = read(file.fd, piece, sizeof piece)) > 0;) {
+    text.append(piece, static_cast<size_t>(n));
+  }
+  return text;
+}
+
+// In one write, so that programs which run at the same time do not mix their lines.
+void write_file(const std::string& path, const std::string& text, int flags) {
+  const File file{open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0600)};
+  if (file.fd >= 0 && write(file.fd, text.data(), text.size()) < 0) return;
+}
+
+}  // namespace
+
+History::History() : path_(history_path()) {
+  if (path_.empty()) return;
+  const std::string text = read_whole(path_);
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size());
+    if (end > start && end - start <= kMaxLineBytes)
+      lines_.push_back(unescape(text.substr(start, end - start)));
+    start = end + 1;
+  }
+  if (lines_.size() <= kMaxLines) return;
+  lines_.erase(lines_.begin(), lines_.end() - kMaxLines);
+  std::string kept;
+  for (const std::string& line : lines_) kept += escape(line) + "\n";
+  const std::string next = path_ + "." + std::to_string(getpid());
+  write_file(next, kept, O_EXCL);
+  if (rename(next.c_str(), path_.c_str()) != 0) unlink(next.c_str());
+}
+
+bool History::add(const std::string& line) {
+  if (line.empty() || line.size() > kMaxLineBytes || (!lines_.empty() && lines_.back() == line)) return false;
+  lines_.push_back(line);
+  if (path_.empty()) return true;
+  make_folders(path_);
+  write_file(path_, escape(line) + "\n", O_APPEND);
+  return true;
+}
+
+}  // namespace greta::cli

@@ -1,0 +1,275 @@
+// libedit does the editing; reading its keys is done here, so that signals, pastes and resizes are seen.
+#include "line_editor.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "console.h"
+
+#if GRETA_LINE_EDITOR
+#include <histedit.h>
+#include <langinfo.h>
+#include <locale.h>
+
+#include <atomic>
+#include <cstring>
+#include <cwchar>
+#endif
+
+namespace greta::cli {
+
+#if GRETA_LINE_EDITOR
+namespace {
+
+constexpr char kPasteOn[] = "\x1b[?2004h", kPasteOff[] = "\x1b[?2004l";
+constexpr size_t kMaxPasteBytes = 1 << 20;
+
+// ---- signals while a line is edited: they restore the terminal first ----
+termios found, editing_mode;
+std::atomic<bool> editing{false}, redraw{false};
+
+void leave_terminal() {
+  if (write(STDERR_FILENO, kPasteOff, sizeof kPasteOff - 1) < 0) return;
+  tcsetattr(STDIN_FILENO, TCSANOW, &found);
+}
+
+void end_by_signal(int signal_number) {
+  if (editing.load()) leave_terminal();
+  signal(signal_number, SIG_DFL);
+  raise(signal_number);
+}
+
+void stop_by_signal(int) {
+  const int saved = errno;
+  const bool back = editing.load();
+  if (back) {
+    tcgetattr(STDIN_FILENO, &editing_mode);
+    leave_terminal();
+  }
+  raise(SIGSTOP);
+  if (back) {
+    tcsetattr(STDIN_FILENO, TCSANOW, &editing_mode);
+    if (write(STDERR_FILENO, kPasteOn, sizeof kPasteOn - 1) < 0) errno = saved;
+    redraw.store(true);
+  }
+  errno = saved;
+}
+
+void note_resize(int) { redraw.store(true); }
+
+void on_signal(int number, void (*handler)(int)) {
+  struct sigaction action = {}, before = {};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  sigaction(number, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
+}
+
+// ---- keys ----
+
+// Waits for a key; false after Ctrl-C. The signals are let through only while waiting, so none is missed.
+bool wait_for_key(EditLine* el) {
+  sigset_t held, before;
+  sigemptyset(&held);
+  sigaddset(&held, SIGINT);
+  sigaddset(&held, SIGWINCH);
+  sigaddset(&held, SIGTSTP);
+  sigprocmask(SIG_BLOCK, &held, &before);
+  bool ready = false;
+  while (!ready && !interrupted()) {
+    if (redraw.exchange(false)) {
+      el_resize(el);
+      el_set(el, EL_REFRESH);
+    }
+    pollfd key{STDIN_FILENO, POLLIN, 0};
+    ready = ppoll(&key, 1, nullptr, &before) > 0;
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return ready;
+}
+
+// 1 and a character, 0 at the end of the input, -1 after Ctrl-C.
+int read_key(EditLine* el, wchar_t* out) {
+  mbstate_t state = {};
+  for (int bytes = 0;;) {
+    if (!wait_for_key(el)) return -1;
+    char byte;
+    const ssize_t n = read(STDIN_FILENO, &byte, 1);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n <= 0) return static_cast<int>(n);
+    const size_t length = mbrtowc(out, &byte, 1, &state);
+    if (length != static_cast<size_t>(-1) && length != static_cast<size_t>(-2)) return 1;
+    if (length == static_cast<size_t>(-1) || ++bytes == 4) {
+      *out = 0xfffd;
+      return 1;
+    }
+  }
+}
+
+// What a terminal sends between its marks of a paste goes into the line, line ends and all.
+unsigned char take_paste(EditLine* el, int) {
+  static constexpr wchar_t kEnd[] = L"\x1b[201~";
+  constexpr size_t kEndLength = 6;
+  std::wstring text;
+  wchar_t c;
+  while (text.size() < kMaxPasteBytes && read_key(el, &c) == 1) {
+    text += c;
+    if (text.size() >= kEndLength && text.compare(text.size() - kEndLength, kEndLength, kEnd) == 0) {
+      text.resize(text.size() - kEndLength);
+      break;
+    }
+  }
+  std::wstring line;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == L'\r' && i + 1 < text.size() && text[i + 1] == L'\n') continue;
+    line += text[i] == L'\r' ? L'\n' : text[i];
+  }
+  if (!line.empty()) el_winsertstr(el, line.c_str());
+  return CC_REFRESH;
+}
+
+// Editing needs to know how bytes are characters; where the locale does not say, they are UTF-8.
+void choose_locale() {
+  setlocale(LC_CTYPE, "");
+  if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+}  // namespace
+
+struct LineEditor::Editing {
+  EditLine* el = nullptr;
+  ::History* history = nullptr;
+  FILE* out = nullptr;
+  std::string prompt;
+  bool pastes = true;  // the terminal may know how to mark them
+
+  bool open(const std::vector<std::string>& lines) {
+    const char* term = getenv("TERM");
+    if (!term || !*term || tcgetattr(STDIN_FILENO, &found) != 0) return false;
+    pastes = std::strcmp(term, "dumb") != 0;
+    choose_locale();
+    const int copy = dup(STDERR_FILENO);
+    out = copy < 0 ? nullptr : fdopen(copy, "w");
+    history = history_init();
+    if (out) el = el_init("greta-cli", stdin, out, stderr);
+    if (!el || !history) return false;
+    HistEvent event;
+    ::history(history, &event, H_SETSIZE, static_cast<int>(cli::History::kMaxLines));
+    for (const std::string& line : lines) ::history(history, &event, H_ENTER, line.c_str());
+    el_set(el, EL_CLIENTDATA, this);
+    el_set(el, EL_EDITOR, "emacs");
+    el_set(el, EL_SIGNAL, 0);
+    el_set(el, EL_HIST, ::history, history);
+    el_set(el, EL_GETCFN, read_key);
+    el_set(el, EL_PROMPT_ESC, give_prompt, '\1');
+    el_set(el, EL_ADDFN, "greta-paste", "take a paste", take_paste);
+    const struct {
+      const char *key, *command;
+    } binds[] = {
+        {"\\e[200~", "greta-paste"},  {"^R", "em-inc-search-prev"}, {"\\e[3~", "ed-delete-next-char"},
+        {"\\e[H", "ed-move-to-beg"},  {"\\e[F", "ed-move-to-end"},  {"\\e[1~", "ed-move-to-beg"},
+        {"\\e[4~", "ed-move-to-end"}, {"\\eOH", "ed-move-to-beg"},  {"\\eOF", "ed-move-to-end"},
+        {"\\e[1;5C", "em-next-word"}, {"\\e[1;5D", "ed-prev-word"}, {"^W", "ed-delete-prev-word"}};
+    for (const auto& bind : binds) el_set(el, EL_BIND, bind.key, bind.command, nullptr);
+    for (const int number : {SIGTERM, SIGHUP, SIGQUIT}) on_signal(number, end_by_signal);
+    on_signal(SIGTSTP, stop_by_signal);
+    on_signal(SIGWINCH, note_resize);
+    return true;
+  }
+
+  ~Editing() {
+    if (el) el_end(el);
+    if (history) history_end(history);
+    if (out) fclose(out);
+  }
+
+  static char* give_prompt(EditLine* el) {
+    void* self = nullptr;
+    el_get(el, EL_CLIENTDATA, &self);
+    return static_cast<Editing*>(self)->prompt.data();
+  }
+
+  Outcome read(std::string* line) {
+    editing.store(true);
+    if (pastes) write_error(kPasteOn);
+    el_set(el, EL_PREP_TERM,
+           1);  // el_gets shows the prompt first: keys that come at once would be read as a line
+    int length = 0;
+    const char* text = el_gets(el, &length);
+    if (pastes) write_error(kPasteOff);
+    editing.store(false);
+    if (interrupted()) {
+      write_error("\n");
+      return Outcome::kInterrupted;
+    }
+    if (!text || length <= 0) return Outcome::kEnd;
+    line->assign(text, static_cast<size_t>(length));
+    return Outcome::kLine;
+  }
+};
+#else
+struct LineEditor::Editing {};
+#endif
+
+LineEditor::LineEditor(bool plain, bool colour) : colour_(colour) {
+#if GRETA_LINE_EDITOR
+  if (plain || !stdin_is_terminal() || !stderr_is_terminal()) return;
+  auto editing = std::make_unique<Editing>();
+  if (editing->open(history_.lines())) editing_ = std::move(editing);
+#else
+  (void)plain;
+#endif
+}
+
+LineEditor::~LineEditor() = default;
+
+LineEditor::Outcome LineEditor::read(const std::string& prompt, std::string* line) {
+  on_interrupt(OnInterrupt::kNote);
+  forget_interrupt();
+  Outcome outcome = Outcome::kEnd;
+#if GRETA_LINE_EDITOR
+  if (editing_) {
+    editing_->prompt = colour_ ? "\1\x1b[1;32m\1" + prompt + "\1\x1b[0m\1 " : prompt + " ";
+    outcome = editing_->read(line);
+  } else {
+    outcome = read_plain(prompt, line);
+  }
+#else
+  outcome = read_plain(prompt, line);
+#endif
+  forget_interrupt();
+  on_interrupt(OnInterrupt::kStop);
+  if (outcome == Outcome::kLine && !line->empty() && line->back() == '\n') line->pop_back();
+  return outcome;
+}
+
+LineEditor::Outcome LineEditor::read_plain(const std::string& prompt, std::string* line) {
+  write_error(colour_ ? "\x1b[1;32m" + prompt + "\x1b[0m " : prompt + " ");
+  char* text = nullptr;
+  size_t capacity = 0;
+  const ssize_t length = getline(&text, &capacity, stdin);
+  if (length >= 0) line->assign(text, static_cast<size_t>(length));
+  free(text);
+  if (interrupted()) {
+    clearerr(stdin);
+    write_error("\n");
+    return Outcome::kInterrupted;
+  }
+  return length >= 0 ? Outcome::kLine : Outcome::kEnd;
+}
+
+void LineEditor::remember(const std::string& line) {
+  if (!history_.add(line)) return;
+#if GRETA_LINE_EDITOR
+  HistEvent event;
+  if (editing_) ::history(editing_->history, &event, H_ENTER, line.c_str());
+#endif
+}
+
+}  // namespace greta::cli
