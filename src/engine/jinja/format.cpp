@@ -104,23 +104,6 @@ Status place_text(Run& run, std::string_view text, const Spec& spec, char own_al
   return place(run, "", text, spec, own_align, out);
 }
 
-std::string ascii_only(std::string_view text) {
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint point = decode_utf8(text, at);
-    at += point.bytes;
-    if (point.code < 0x80) {
-      out += char(point.code);
-      continue;
-    }
-    const int digits = point.code < 0x100 ? 2 : point.code < 0x10000 ? 4 : 8;
-    (out += '\\') += digits == 2 ? 'x' : digits == 4 ? 'u' : 'U';
-    for (int shift = 4 * digits - 4; shift >= 0; shift -= 4) out += kHex[point.code >> shift & 15];
-  }
-  return out;
-}
-
 bool read_digits(std::string_view text, size_t* at, int64_t* out) {
   const size_t start = *at;
   for (*out = 0; *at < text.size() && text[*at] >= '0' && text[*at] <= '9'; ++*at)

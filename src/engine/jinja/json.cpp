@@ -328,7 +328,7 @@ Status Writer::dict(const Value& v, uint32_t depth) {
     for (const Value::Entry* entry : entries)
       if (entry->key.kind() != entries[0]->key.kind())
         return fail(Code::Argument, "keys of different types cannot be sorted");
-    std::stable_sort(entries.begin(), entries.end(), [](const Value::Entry* a, const Value::Entry* b) {
+    std::sort(entries.begin(), entries.end(), [](const Value::Entry* a, const Value::Entry* b) {
       return compare_keys(a->key, b->key) < 0;
     });
   }

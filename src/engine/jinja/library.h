@@ -43,6 +43,7 @@ std::string_view strip(std::string_view text, const Value* chars, bool left, boo
 uint64_t code_points(std::string_view text);
 size_t byte_of(std::string_view text, uint64_t code_point);  // where it starts; the text's size at most
 std::string escape_html(std::string_view text);
+std::string ascii_only(std::string_view text);  // with \x, \u and \U
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
 Status pad(Run& run, std::string_view text, int64_t width, std::string_view fill, int align, Value* out);
 // In linear time; npos if there is none.

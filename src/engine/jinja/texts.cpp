@@ -203,6 +203,23 @@ std::string escape_html(std::string_view text) {
   return out;
 }
 
+std::string ascii_only(std::string_view text) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint point = decode_utf8(text, at);
+    at += point.bytes;
+    if (point.code < 0x80) {
+      out += char(point.code);
+      continue;
+    }
+    const int digits = point.code < 0x100 ? 2 : point.code < 0x10000 ? 4 : 8;
+    (out += '\\') += digits == 2 ? 'x' : digits == 4 ? 'u' : 'U';
+    for (int shift = 4 * digits - 4; shift >= 0; shift -= 4) out += kHex[point.code >> shift & 15];
+  }
+  return out;
+}
+
 // At what Python's splitlines takes for the end of a line.
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends) {
   std::vector<std::string_view> lines;

@@ -43,7 +43,7 @@ TEST_CASE("a hostile template stops at a limit", "[engine][jinja]") {
       forever + "{% endfor %}{% endfor %}",
       forever + "x{% endfor %}{% endfor %}",
       "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
-      "{% macro f() %}{% call f() %}{% endcall %}{% endmacro %}{{ f() }}",
+      "{% macro f() %}{{ caller and 1 }}{% call f() %}{% endcall %}{% endmacro %}{{ f() }}",
       "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(50) }}",
       "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
       "{% set n = namespace(s='ab') %}{% for i in range(99) %}{% set n.s = n.s ~ n.s %}{% endfor %}",

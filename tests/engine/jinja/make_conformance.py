@@ -2,19 +2,20 @@
 
     make_conformance.py > conformance.json        (needs jinja2 3.1; the tests need no Python)
 
-The environment is the one in which transformers renders chat templates. The cases are below, in groups:
-expressions stand alone and are printed, templates stand as they are. What jinja2 refuses is kept as
-{"error": true}; its words are not compared.
+The environment is the one in which transformers renders chat templates. Expressions stand in
+expressions.jinja, one in a line, and are printed; templates stand as they are in cases.py. What jinja2
+refuses is kept as {"error": true}; its words are not compared.
 """
 import datetime
 import json
+import os
 import sys
 
 import jinja2
 import jinja2.ext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from cases import EXPRESSIONS, TEMPLATES, CONTEXT
+from cases import CONTEXT, TEMPLATES
 
 NOW = 1721952000 + 3 * 3600 + 4 * 60 + 5  # 26 July 2024, 03:04:05
 
@@ -61,7 +62,9 @@ def outcome(env, template, context):
 def main():
     env = environment()
     cases = []
-    for template in ["{{ " + e + " }}" for e in EXPRESSIONS] + TEMPLATES:
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "expressions.jinja"), encoding="utf-8") as file:
+        expressions = file.read().splitlines()
+    for template in ["{{ " + e + " }}" for e in expressions] + TEMPLATES:
         case = {"template": template, **outcome(env, template, CONTEXT)}
         if " at 0x" not in case.get("ok", ""):  # an address is no expectation
             cases.append(case)
