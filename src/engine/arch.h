@@ -35,7 +35,8 @@ struct TensorNames {
   TensorName query = "blk.%u.attn_q.weight";
   TensorName key = "blk.%u.attn_k.weight";
   TensorName value = "blk.%u.attn_v.weight";
-  TensorName query_key_value = maybe("blk.%u.attn_qkv.weight");  // instead of the three: their rows, in this order
+  TensorName query_key_value =
+      maybe("blk.%u.attn_qkv.weight");  // instead of the three: their rows, in this order
   TensorName query_bias = maybe("blk.%u.attn_q.bias");
   TensorName key_bias = maybe("blk.%u.attn_k.bias");
   TensorName value_bias = maybe("blk.%u.attn_v.bias");
@@ -84,23 +85,24 @@ struct Arch {
   Activation activation = Activation::Silu;
   TensorNames tensors = {};
 
-  bool scale_embedding = false;      // embeddings are multiplied by sqrt(width)
-  bool norm_all_heads = false;       // query_norm and key_norm run over all heads of a row together
-  bool latent = false;               // multi-head latent attention: one cached head, from which keys and values come
-  bool scales = false;               // reads embedding_scale, residual_scale and logit_scale (logits are divided)
+  bool scale_embedding = false;  // embeddings are multiplied by sqrt(width)
+  bool norm_all_heads = false;   // query_norm and key_norm run over all heads of a row together
+  bool latent = false;  // multi-head latent attention: one cached head, from which keys and values come
+  bool scales = false;  // reads embedding_scale, residual_scale and logit_scale (logits are divided)
 
-  uint32_t window = 0;               // attention.sliding_window
-  uint32_t window_period = 0;        // each layer of this number sees all positions, others a window; 0: none sees all
-  bool window_rope = false;          // layers with a window rotate without scaling, by rope.freq_base_swa,
-  float window_rope_base = 0;        // which is this, or with 0 that of the other layers
-  uint32_t rope_skip_period = 0;     // each layer of this number does not rotate; 0: all do
+  uint32_t window = 0;  // attention.sliding_window
+  uint32_t window_period =
+      0;  // each layer of this number sees all positions, others a window; 0: none sees all
+  bool window_rope = false;       // layers with a window rotate without scaling, by rope.freq_base_swa,
+  float window_rope_base = 0;     // which is this, or with 0 that of the other layers
+  uint32_t rope_skip_period = 0;  // each layer of this number does not rotate; 0: all do
 
   float attention_softcap = 0, final_softcap = 0;  // attn_logit_softcapping, final_logit_softcapping
-  uint32_t wide_query_layers = 0;    // with so many layers scores are scaled by 1 / sqrt(width / heads)
-  bool whole_yarn_range = true;      // the ends of YaRN's range are rounded to whole pairs
+  uint32_t wide_query_layers = 0;  // with so many layers scores are scaled by 1 / sqrt(width / heads)
+  bool whole_yarn_range = true;    // the ends of YaRN's range are rounded to whole pairs
 
   bool needs_experts = false;
-  bool normalise_experts = false;    // expert_weights_norm
+  bool normalise_experts = false;  // expert_weights_norm
 };
 
 }  // namespace greta

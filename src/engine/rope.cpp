@@ -18,7 +18,8 @@ double pair_of_turns(const RopeTable& rope, uint32_t width, double turns) {
 // Between the plain frequency, for pairs that turn often within the original context, and the slowed one.
 double yarn_frequency(const RopeTable& rope, uint32_t width, uint32_t pair, double plain) {
   const RopeScaling& scaling = rope.scaling;
-  double low = pair_of_turns(rope, width, scaling.beta_fast), high = pair_of_turns(rope, width, scaling.beta_slow);
+  double low = pair_of_turns(rope, width, scaling.beta_fast),
+         high = pair_of_turns(rope, width, scaling.beta_slow);
   if (scaling.whole_range) low = std::floor(low), high = std::ceil(high);
   low = std::max(low, 0.0);
   high = std::min(high, width - 1.0);
@@ -35,7 +36,8 @@ const std::vector<float>& factors_of(const Shape& shape, const Weights& weights,
 
 }  // namespace
 
-void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index, uint32_t context, float* table) {
+void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index, uint32_t context,
+                     float* table) {
   const RopeTable& rope = shape.rope[index];
   const uint32_t width = shape.rope_width, pairs = width / 2;
   const std::vector<float>& factors = factors_of(shape, weights, context);

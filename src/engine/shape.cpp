@@ -44,7 +44,8 @@ struct Reader {
     if (required && !(status = gguf.require(name)).ok()) return;
     if (!gguf.find(name) || !(status = gguf.get_u32(name, value)).ok()) return;
     if (*value < low || *value > high)
-      status = fail(Code::File, "%s: %s is %u, expected %u to %u", gguf.name(), name.c_str(), *value, low, high);
+      status =
+          fail(Code::File, "%s: %s is %u, expected %u to %u", gguf.name(), name.c_str(), *value, low, high);
   }
   void f32(const char* key, float low, float high, float* value) {
     if (!status.ok()) return;
@@ -64,7 +65,8 @@ struct Reader {
     if (!(status = gguf.get_layers_u32(name, layers, each.data())).ok()) return;
     for (uint32_t l = 0; l < layers; ++l)
       if (each[l] != each[0] || each[l] < 1 || each[l] > high) {
-        status = fail(Code::Unsupported, "%s: %s is %u in layer %u and %u in layer 0, expected one value of 1 to %u",
+        status = fail(Code::Unsupported,
+                      "%s: %s is %u in layer %u and %u in layer 0, expected one value of 1 to %u",
                       gguf.name(), name.c_str(), each[l], l, each[0], high);
         return;
       }
@@ -78,9 +80,11 @@ Status read_heads(Reader& r, Shape* s) {
   r.same_in_layers("attention.head_count_kv", s->layers, kMaxHeads, &s->kv_heads, false);
   GRETA_TRY(r.status);
   if (s->heads % s->kv_heads)
-    return fail(Code::File, "%s: %u query heads cannot share %u key-value heads", r.gguf.name(), s->heads, s->kv_heads);
+    return fail(Code::File, "%s: %u query heads cannot share %u key-value heads", r.gguf.name(), s->heads,
+                s->kv_heads);
   if (!r.has("attention.key_length") && s->width % s->heads)
-    return fail(Code::File, "%s: width %u is not a multiple of %u heads, and there is no %sattention.key_length",
+    return fail(Code::File,
+                "%s: width %u is not a multiple of %u heads, and there is no %sattention.key_length",
                 r.gguf.name(), s->width, s->heads, r.prefix.c_str());
   s->key_width = s->value_width = s->width / s->heads;
   r.u32("attention.key_length", 1, kMaxWidth, &s->key_width);
@@ -101,16 +105,21 @@ Status read_latent(Reader& r, Shape* s) {
   r.u32("attention.kv_lora_rank", 1, kMaxWidth, &s->latent.width, true);
   r.u32("attention.q_lora_rank", 0, kMaxWidth, &s->latent.query_width);
   if (!r.has("attention.key_length_mla") && r.status.ok())
-    return fail(Code::Unsupported, "%s: no %sattention.key_length_mla: this form of the file is that of converters "
-                "before April 2025; convert the model again", r.gguf.name(), r.prefix.c_str());
+    return fail(Code::Unsupported,
+                "%s: no %sattention.key_length_mla: this form of the file is that of converters "
+                "before April 2025; convert the model again",
+                r.gguf.name(), r.prefix.c_str());
   r.u32("attention.key_length_mla", 1, kMaxWidth, &head);
   r.u32("attention.value_length_mla", 1, kMaxWidth, &s->latent.value, true);
   GRETA_TRY(r.status);
   const uint32_t cached = s->latent.width + s->rope_width;
-  if (head <= s->rope_width || s->kv_heads != 1 || s->key_width != cached || s->value_width != s->latent.width)
-    return fail(Code::File, "%s: latent attention with %u key-value heads of %u keys and %u values, and heads of %u, "
-                "expected 1, %u, %u and more than %u", r.gguf.name(), s->kv_heads, s->key_width, s->value_width, head,
-                cached, s->latent.width, s->rope_width);
+  if (head <= s->rope_width || s->kv_heads != 1 || s->key_width != cached ||
+      s->value_width != s->latent.width)
+    return fail(Code::File,
+                "%s: latent attention with %u key-value heads of %u keys and %u values, and heads of %u, "
+                "expected 1, %u, %u and more than %u",
+                r.gguf.name(), s->kv_heads, s->key_width, s->value_width, head, cached, s->latent.width,
+                s->rope_width);
   s->latent.plain = head - s->rope_width;
   return {};
 }
@@ -130,7 +139,8 @@ Status read_windows(Reader& r, Shape* s) {
     GRETA_TRY(r.status);
     for (uint32_t l = 0; l < s->layers; ++l) windowed[l] = period == 0 || (l + 1) % period != 0;
   }
-  for (uint32_t l = 0; l < s->layers; ++l) s->each[l].window = windowed[l] && window < s->context ? window : 0;
+  for (uint32_t l = 0; l < s->layers; ++l)
+    s->each[l].window = windowed[l] && window < s->context ? window : 0;
   return {};
 }
 
@@ -143,11 +153,15 @@ Status read_rope_scaling(Reader& r, const Shape& s, RopeScaling* out, float* sco
   r.f32("rope.scaling.factor", 0.0f, 1e6f, &scaling.factor);
   GRETA_TRY(r.status);
   if (scaling.factor == 0) scaling.factor = 1;
-  if (type == "linear" || (type.empty() && scaling.factor != 1)) scaling.kind = Kind::Linear;
-  else if (type == "yarn") scaling.kind = Kind::Yarn;
-  else if (type == "longrope") scaling.kind = Kind::Long;
+  if (type == "linear" || (type.empty() && scaling.factor != 1))
+    scaling.kind = Kind::Linear;
+  else if (type == "yarn")
+    scaling.kind = Kind::Yarn;
+  else if (type == "longrope")
+    scaling.kind = Kind::Long;
   else if (type != "none" && type != "llama3" && !type.empty())
-    return fail(Code::Unsupported, "%s: %srope.scaling.type is \"%.*s\", expected none, linear, llama3, yarn or longrope",
+    return fail(Code::Unsupported,
+                "%s: %srope.scaling.type is \"%.*s\", expected none, linear, llama3, yarn or longrope",
                 r.gguf.name(), r.prefix.c_str(), int(type.size()), type.data());
   // llama3's factors were worked out by the converter and lie in a tensor.
   if (type == "llama3" && !r.gguf.find_tensor(r.arch.tensors.rope_factors.text))
@@ -207,7 +221,8 @@ Status read_experts(Reader& r, Shape* s) {
     char first[kMaxTensorNameBytes + 1];
     snprintf(first, sizeof first, router.text, s->layers - 1);
     if (!r.arch.needs_experts && !r.gguf.find_tensor(first)) return {};
-    return fail(Code::File, "%s: %sexpert_count is 0 or absent in a model with experts", r.gguf.name(), r.prefix.c_str());
+    return fail(Code::File, "%s: %sexpert_count is 0 or absent in a model with experts", r.gguf.name(),
+                r.prefix.c_str());
   }
   r.u32("expert_used_count", 1, e.count, &e.used, true);
   e.width = s->ffn_width;
@@ -222,13 +237,14 @@ Status read_experts(Reader& r, Shape* s) {
   e.normalise = r.arch.normalise_experts;
   if (r.status.ok()) r.status = r.gguf.get_bool(r.prefix + "expert_weights_norm", &e.normalise);
   GRETA_TRY(r.status);
-  if (!e.width) return fail(Code::File, "%s: no %sexpert_feed_forward_length", r.gguf.name(), r.prefix.c_str());
+  if (!e.width)
+    return fail(Code::File, "%s: no %sexpert_feed_forward_length", r.gguf.name(), r.prefix.c_str());
   if (e.scale == 0) e.scale = 1;
   if (e.groups == 0) e.groups = 1;
   if (e.groups == 1 || e.groups_used == 0) e.groups_used = e.groups;
   if (e.count % e.groups || e.groups_used > e.groups || e.count / e.groups * e.groups_used < e.used)
-    return fail(Code::File, "%s: %u experts out of %u of %u groups of %u experts", r.gguf.name(), e.used, e.groups_used,
-                e.groups, e.count);
+    return fail(Code::File, "%s: %u experts out of %u of %u groups of %u experts", r.gguf.name(), e.used,
+                e.groups_used, e.groups, e.count);
   e.gating = gating == 2 ? kGatingSigmoid : kGatingSoftmax;
   if (shared && !e.shared_width) {
     if (uint64_t(shared) * e.width > kMaxWidth)
@@ -264,15 +280,15 @@ Status read_scales(Reader& r, Shape* s) {
 
 // Metadata whose meaning no field of Shape carries: running without it would give wrong text.
 Status refuse_unknown_features(const Reader& r) {
-  static constexpr const char* kMustBeZero[] = {"attention.clamp_kqv", "attention.temperature_scale", "attention.max_alibi_bias",
-                                                "nextn_predict_layers"};
+  static constexpr const char* kMustBeZero[] = {"attention.clamp_kqv", "attention.temperature_scale",
+                                                "attention.max_alibi_bias", "nextn_predict_layers"};
   static constexpr const char* kScales[] = {"logit_scale", "residual_scale", "embedding_scale"};
   const auto refuse = [&](const char* key) -> Status {
     float value = 0;
     GRETA_TRY(r.gguf.get_f32(r.prefix + key, &value));
     if (value == 0) return {};
-    return fail(Code::Unsupported, "%s: %s%s is %g, which this build cannot run", r.gguf.name(), r.prefix.c_str(), key,
-                double(value));
+    return fail(Code::Unsupported, "%s: %s%s is %g, which this build cannot run", r.gguf.name(),
+                r.prefix.c_str(), key, double(value));
   };
   for (const char* key : kMustBeZero) GRETA_TRY(refuse(key));
   if (!r.arch.scales)
@@ -287,7 +303,8 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out) {
   const char* name = arch.tensors.token_embedding.text;
   const GgufTensor* embedding = gguf.find_tensor(name);
   if (!embedding)
-    return fail(Code::File, "%s: no tensor %s: a vocabulary without weights, or a part of a model?", gguf.name(), name);
+    return fail(Code::File, "%s: no tensor %s: a vocabulary without weights, or a part of a model?",
+                gguf.name(), name);
   if (embedding->ne[1] < 1 || embedding->ne[1] > kMaxVocab)
     return fail(Code::File, "%s: %s has %llu rows, expected 1 to %u", gguf.name(), name,
                 (unsigned long long)embedding->ne[1], kMaxVocab);

@@ -57,18 +57,18 @@ struct Latent {
 
 struct Shape {
   uint32_t layers = 0, width = 0, ffn_width = 0, vocab = 0;
-  uint32_t heads = 0, kv_heads = 0;           // query heads, cached key-value heads
-  uint32_t key_width = 0, value_width = 0;    // of one cached head
-  uint32_t context = 0;                       // trained for
-  uint32_t rope_width = 0;                    // rotated values of a head
+  uint32_t heads = 0, kv_heads = 0;         // query heads, cached key-value heads
+  uint32_t key_width = 0, value_width = 0;  // of one cached head
+  uint32_t context = 0;                     // trained for
+  uint32_t rope_width = 0;                  // rotated values of a head
   float epsilon = 1e-5f;
   float attention_scale = 0, attention_softcap = 0, final_softcap = 0;
   float embedding_scale = 1, residual_scale = 1, logit_scale = 1;
-  Latent latent;                              // with Arch::latent; then values are the beginning of the keys
+  Latent latent;  // with Arch::latent; then values are the beginning of the keys
   Experts experts;
   RopeTable rope[kMaxRopeTables];
   uint32_t rope_tables = 1;
-  std::vector<LayerShape> each;               // [layers]
+  std::vector<LayerShape> each;  // [layers]
 };
 
 // The architecture by name; Unsupported lists what this build knows.

@@ -12,15 +12,18 @@ constexpr uint64_t kReadBytes = 16 << 20;  // between two calls of progress
 static bool is_cpu_with_maps(const DeviceInfo& info) { return info.cpu_type && info.unified_memory; }
 
 // The file's tensor has the shape that is wanted of it, and is placed.
-Status TensorStore::find(const Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter) {
+Status TensorStore::find(const Gguf& gguf, const char* name, const WantedTensor& wanted,
+                         const RowFilter& filter) {
   const GgufTensor* source = gguf.find_tensor(name);
-  if (!source) return wanted.name.optional ? Status{} : fail(Code::File, "%s: no tensor %s", gguf.name(), name);
+  if (!source)
+    return wanted.name.optional ? Status{} : fail(Code::File, "%s: no tensor %s", gguf.name(), name);
   const uint64_t rows = wanted.rows ? wanted.rows : wanted.n;
-  if (source->ne[0] != wanted.depth || source->ne[1] != rows || source->ne[2] != wanted.count || source->ne[3] != 1)
-    return fail(Code::File, "%s: %s has shape [%llu, %llu, %llu, %llu], expected [%llu, %llu, %llu]", gguf.name(), name,
-                (unsigned long long)source->ne[0], (unsigned long long)source->ne[1],
-                (unsigned long long)source->ne[2], (unsigned long long)source->ne[3], (unsigned long long)wanted.depth,
-                (unsigned long long)rows, (unsigned long long)wanted.count);
+  if (source->ne[0] != wanted.depth || source->ne[1] != rows || source->ne[2] != wanted.count ||
+      source->ne[3] != 1)
+    return fail(Code::File, "%s: %s has shape [%llu, %llu, %llu, %llu], expected [%llu, %llu, %llu]",
+                gguf.name(), name, (unsigned long long)source->ne[0], (unsigned long long)source->ne[1],
+                (unsigned long long)source->ne[2], (unsigned long long)source->ne[3],
+                (unsigned long long)wanted.depth, (unsigned long long)rows, (unsigned long long)wanted.count);
   if (rows > UINT32_MAX || wanted.depth > UINT32_MAX || rows * wanted.count > UINT32_MAX)
     return fail(Code::Unsupported, "%s: %s has %llu rows, at most %u", gguf.name(), name,
                 (unsigned long long)(rows * wanted.count), UINT32_MAX);
@@ -44,7 +47,9 @@ Status TensorStore::find(const Gguf& gguf, const char* name, const WantedTensor&
 
   // A type without kernels on this device is said now, with the tensor's name, not in mid-generation.
   Call call;
-  call.op = wanted.use == Use::Embedding ? Op::Embed : wanted.use == Use::Matrix ? Op::Matmul : Op::MatmulExpert;
+  call.op = wanted.use == Use::Embedding ? Op::Embed
+            : wanted.use == Use::Matrix  ? Op::Matmul
+                                         : Op::MatmulExpert;
   call.weight = *out;
   call.width = uint32_t(wanted.depth);
   call.vocab = uint32_t(wanted.n);
@@ -86,7 +91,8 @@ Status TensorStore::find_factors(const Gguf& gguf, TensorName name, uint32_t pai
   return {};
 }
 
-Status TensorStore::describe(const Gguf& gguf, const Arch& arch, const Shape& shape, const RowFilter& filter) {
+Status TensorStore::describe(const Gguf& gguf, const Arch& arch, const Shape& shape,
+                             const RowFilter& filter) {
   const TensorNames& names = arch.tensors;
   Weights& w = weights_;
   const uint8_t* pages = nullptr;
@@ -94,9 +100,11 @@ Status TensorStore::describe(const Gguf& gguf, const Arch& arch, const Shape& sh
   experts_used_ = std::max(1u, shape.experts.used);
   w.layers.resize(shape.layers);
   w.tied = gguf.find_tensor(names.output.text) == nullptr;
-  if (w.tied && !names.output.optional) return fail(Code::File, "%s: no tensor %s", gguf.name(), names.output.text);
+  if (w.tied && !names.output.optional)
+    return fail(Code::File, "%s: no tensor %s", gguf.name(), names.output.text);
   const WantedTensor whole[] = {
-      {names.token_embedding, &w.token_embedding, w.tied ? Use::Matrix : Use::Embedding, shape.width, shape.vocab},
+      {names.token_embedding, &w.token_embedding, w.tied ? Use::Matrix : Use::Embedding, shape.width,
+       shape.vocab},
       {names.output_norm, &w.output_norm, Use::Vector, shape.width, 1},
       {names.output, &w.output, Use::Matrix, shape.width, shape.vocab},
   };
@@ -107,13 +115,16 @@ Status TensorStore::describe(const Gguf& gguf, const Arch& arch, const Shape& sh
   GRETA_TRY(find_factors(gguf, names.rope_factors, pairs, &w.rope_factors));
   GRETA_TRY(find_factors(gguf, names.long_factors, pairs, &w.long_factors));
   GRETA_TRY(find_factors(gguf, names.short_factors, pairs, &w.short_factors));
-  if (shape.rope[0].scaling.kind == RopeScaling::Kind::Long && (w.long_factors.empty() || w.short_factors.empty()))
+  if (shape.rope[0].scaling.kind == RopeScaling::Kind::Long &&
+      (w.long_factors.empty() || w.short_factors.empty()))
     return fail(Code::File, "%s: rope.scaling.type is \"longrope\", but %s or %s is missing", gguf.name(),
                 names.long_factors.text, names.short_factors.text);
   return {};
 }
 
-static uint64_t device_tensor_bytes(const Tensor& t) { return tensor_bytes(t.type, t.layout, t.n, t.depth, t.count); }
+static uint64_t device_tensor_bytes(const Tensor& t) {
+  return tensor_bytes(t.type, t.layout, t.n, t.depth, t.count);
+}
 
 uint64_t TensorStore::device_bytes() const {
   uint64_t bytes = 0;
@@ -210,7 +221,8 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
       placed.tensor->slice = mapped_[from.part]->slice(from.offset + placed.offset, placed.bytes);
       if (read_now) GRETA_TRY(read_in_place(placed.tensor->slice, &meter));
     } else {
-      GRETA_TRY(within(load_copied(gguf, device, filter, placed), "%.*s", int(from.name.size()), from.name.data()));
+      GRETA_TRY(
+          within(load_copied(gguf, device, filter, placed), "%.*s", int(from.name.size()), from.name.data()));
     }
     if (!placed.in_place || !read_now) GRETA_TRY(meter.advance(placed.bytes));
   }
@@ -219,7 +231,11 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
 }
 
 namespace {
-struct FileRange { const Source* source; uint32_t part; uint64_t offset; };
+struct FileRange {
+  const Source* source;
+  uint32_t part;
+  uint64_t offset;
+};
 Status fill_from_file(void* context, uint64_t offset, void* host, uint64_t bytes) {
   const FileRange& range = *static_cast<const FileRange*>(context);
   return range.source->read_at(range.part, range.offset + offset, host, bytes);
@@ -247,12 +263,14 @@ Status TensorStore::load_packed(Gguf& gguf, Device& device, const RowFilter& fil
   const Tensor& tensor = *placed.tensor;
   const uint64_t row_bytes = quant_bytes(tensor.type, tensor.depth);
   const uint64_t file_at = placed.source->offset + placed.offset + matrix * tensor.n * row_bytes;
-  const uint64_t packed_at = tensor.slice.offset + tensor_bytes(tensor.type, tensor.layout, tensor.n, tensor.depth, matrix);
+  const uint64_t packed_at =
+      tensor.slice.offset + tensor_bytes(tensor.type, tensor.layout, tensor.n, tensor.depth, matrix);
   Tensor from = tensor, to = tensor;
   from.layout = Layout::Gguf;
   from.count = to.count = 1;
   const auto part = [&](uint32_t first, uint32_t rows) {  // of the packed matrix
-    return Slice{tensor.slice.buffer, packed_at + tensor_bytes(tensor.type, tensor.layout, first, tensor.depth, 1),
+    return Slice{tensor.slice.buffer,
+                 packed_at + tensor_bytes(tensor.type, tensor.layout, first, tensor.depth, 1),
                  tensor_bytes(tensor.type, tensor.layout, rows, tensor.depth, 1)};
   };
   if (maps_) {
@@ -266,7 +284,8 @@ Status TensorStore::load_packed(Gguf& gguf, Device& device, const RowFilter& fil
   const uint64_t group_bytes = kPackRows * row_bytes;
   const uint32_t groups = uint32_t(std::max<uint64_t>(1, kStagingBytes / group_bytes));
   DeviceMemory raw;
-  GRETA_TRY(raw.allocate(device, std::min<uint64_t>(groups * group_bytes, tensor.n * row_bytes), Memory::Device));
+  GRETA_TRY(
+      raw.allocate(device, std::min<uint64_t>(groups * group_bytes, tensor.n * row_bytes), Memory::Device));
   for (uint32_t n = 0; n < tensor.n; n += groups * kPackRows) {
     from.n = to.n = std::min(groups * kPackRows, tensor.n - n);
     from.slice = raw.slice(0, from.n * row_bytes);

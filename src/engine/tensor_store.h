@@ -22,34 +22,36 @@ class TensorStore {
   Status load(Gguf& gguf, Device& device, const RowFilter& filter, const LoadProgress& progress);
 
   const Weights& weights() const { return weights_; }
-  uint64_t device_bytes() const;             // to allocate
-  uint64_t mapped_bytes() const;             // used in place
-  uint64_t file_bytes() const;               // of all tensors used
-  uint64_t token_bytes() const;              // that one decoded token reads
+  uint64_t device_bytes() const;  // to allocate
+  uint64_t mapped_bytes() const;  // used in place
+  uint64_t file_bytes() const;    // of all tensors used
+  uint64_t token_bytes() const;   // that one decoded token reads
   uint64_t parameters() const;
-  uint64_t token_parameters() const;         // that one token is multiplied with: of the experts, those used
+  uint64_t token_parameters() const;  // that one token is multiplied with: of the experts, those used
 
  private:
-  struct Placed {                            // the placement table: one row for each tensor in use
+  struct Placed {  // the placement table: one row for each tensor in use
     const GgufTensor* source;
-    Tensor* tensor;                          // in weights_
-    uint64_t offset, bytes;                  // in the tensor's data: a part of its rows, or all
-    bool in_place;                           // mapped pages serve
-    bool routed;                             // of its matrices a token is multiplied with few
+    Tensor* tensor;          // in weights_
+    uint64_t offset, bytes;  // in the tensor's data: a part of its rows, or all
+    bool in_place;           // mapped pages serve
+    bool routed;             // of its matrices a token is multiplied with few
   };
   Status find(const Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter);
-  Status find_layer(const Gguf& gguf, const Arch& arch, const Shape& shape, uint32_t index, const RowFilter& filter);
+  Status find_layer(const Gguf& gguf, const Arch& arch, const Shape& shape, uint32_t index,
+                    const RowFilter& filter);
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);
   template <class Amount>
   uint64_t token_share(Amount amount) const;  // sum over tensors, of experts only those used
   Status load_copied(Gguf& gguf, Device& device, const RowFilter& filter, const Placed& placed);
-  Status load_packed(Gguf& gguf, Device& device, const RowFilter& filter, const Placed& placed, uint32_t matrix);
+  Status load_packed(Gguf& gguf, Device& device, const RowFilter& filter, const Placed& placed,
+                     uint32_t matrix);
   Status pack(Device& device, const RowFilter& filter, const Tensor& from, const Tensor& to);
 
   Weights weights_;
   std::vector<Placed> placed_;
   uint32_t experts_used_ = 1;
-  bool maps_ = false;                        // the device reads mapped pages
+  bool maps_ = false;                                  // the device reads mapped pages
   std::vector<std::unique_ptr<DeviceMemory>> mapped_;  // one for each part of the file
   std::unique_ptr<Pool> pool_;
 };

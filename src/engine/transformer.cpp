@@ -152,13 +152,15 @@ struct Builder {
     return {norm(gain, h, *x)};
   }
 
-  Status attention_block(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache, const Slice& h) {
+  Status attention_block(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache,
+                         const Slice& h) {
     Slice x;
     const Calls before = enter(layer.attention_norm, h, &x);
     const Slice q = rows(uint64_t(s.heads) * s.key_width), k = rows(uint64_t(s.kv_heads) * s.key_width);
     const Slice v = rows(uint64_t(s.kv_heads) * s.value_width);
     const Slice attended = rows(uint64_t(s.heads) * s.value_width), projected = rows(s.width);
-    const uint32_t normed_heads = arch.norm_all_heads ? 1 : s.heads, normed_kv_heads = arch.norm_all_heads ? 1 : s.kv_heads;
+    const uint32_t normed_heads = arch.norm_all_heads ? 1 : s.heads,
+                   normed_kv_heads = arch.norm_all_heads ? 1 : s.kv_heads;
 
     Calls queries = before, keys = before, values = before;
     queries += matmul(layer.query, x, q, layer.query_bias);
@@ -180,12 +182,14 @@ struct Builder {
 
   // DeepSeek-V2, arXiv 2405.04434, with the matrices that would make a head's key and value from the latent
   // moved to the query and the result: one cached head [latent | rotated] serves all.
-  Status latent_block(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache, const Slice& h) {
+  Status latent_block(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache,
+                      const Slice& h) {
     const uint32_t head = s.latent.plain + s.rope_width;
     const auto from = [](const Slice& slice, uint64_t values) {
       return Slice{slice.buffer, slice.offset + values * sizeof(float), slice.bytes - values * sizeof(float)};
     };
-    const Slice x = rows(s.width), q = rows(uint64_t(s.heads) * head), query = rows(uint64_t(s.heads) * s.key_width);
+    const Slice x = rows(s.width), q = rows(uint64_t(s.heads) * head),
+                query = rows(uint64_t(s.heads) * s.key_width);
     const Slice k = rows(s.key_width), attended = rows(uint64_t(s.heads) * s.value_width);
     const Slice y = rows(uint64_t(s.heads) * s.latent.value), projected = rows(s.width);
     GRETA_TRY(emit({norm(layer.attention_norm, h, x)}));
@@ -239,7 +243,8 @@ struct Builder {
     Slice x;
     GRETA_TRY(emit(enter(layer.ffn_norm, h, &x)));
     const uint64_t slots = uint64_t(e.used) * e.width;
-    const Slice logits = rows(e.count), ids = rows(e.used), weights = rows(e.used), g = rows(slots), u = rows(slots);
+    const Slice logits = rows(e.count), ids = rows(e.used), weights = rows(e.used), g = rows(slots),
+                u = rows(slots);
     const Slice d = rows(uint64_t(e.used) * s.width), y = rows(s.width);
     Call route = call(Op::Route, logits, ids);
     route.slot[kY2] = weights;

@@ -13,18 +13,20 @@ struct StepKey {
 };
 
 constexpr uint32_t kTokenBuckets[] = {1, 2, 4, 8, 16, 32, 128, 512};
-uint32_t token_bucket(uint32_t tokens);                    // smallest that holds them
-uint32_t output_bucket(uint32_t outputs, uint32_t tokens); // 0, 1, 8 or the token bucket
+uint32_t token_bucket(uint32_t tokens);                     // smallest that holds them
+uint32_t output_bucket(uint32_t outputs, uint32_t tokens);  // 0, 1, 8 or the token bucket
 
 // Device memory that a step reads and writes beside weights and temporaries.
 struct StepBuffers {
-  Slice step;        // StepState with its page tables
+  Slice step;                  // StepState with its page tables
   Slice rope[kMaxRopeTables];  // [context][rope_width / 2][2]
-  Slice token_log;   // [pages][kPageTokens]
-  Slice readback;    // logits [outputs][vocab] for the host; empty: they stay on the device
-  struct Cache { Slice keys, values; };
-  std::vector<Cache> cache;            // by layer: [pages] x page bytes; latent attention: values are keys
-  uint32_t key_type = 0, value_type = 0;            // kernels/abi/cache_types.def
+  Slice token_log;             // [pages][kPageTokens]
+  Slice readback;              // logits [outputs][vocab] for the host; empty: they stay on the device
+  struct Cache {
+    Slice keys, values;
+  };
+  std::vector<Cache> cache;               // by layer: [pages] x page bytes; latent attention: values are keys
+  uint32_t key_type = 0, value_type = 0;  // kernels/abi/cache_types.def
   uint32_t key_page_bytes = 0, value_page_bytes = 0;
 };
 

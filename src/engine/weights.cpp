@@ -92,8 +92,8 @@ void add_expert_layer(const Arch& arch, const Shape& s, Layer* l, List* list) {
 
 }  // namespace
 
-std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, uint32_t index, bool fused_query,
-                                        Layer* layer) {
+std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, uint32_t index,
+                                        bool fused_query, Layer* layer) {
   const TensorNames& names = arch.tensors;
   List list;
   add_vector(&list, names.attention_norm, &layer->attention_norm, shape.width);
@@ -101,7 +101,8 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
   add_vector(&list, names.attention_output_bias, &layer->attention_output_bias, shape.width);
   add_vector(&list, names.post_attention_norm, &layer->post_attention_norm, shape.width);
   add_vector(&list, names.ffn_norm, &layer->ffn_norm, shape.width);
-  shape.each[index].experts ? add_expert_layer(arch, shape, layer, &list) : add_ffn(arch, shape, layer, &list);
+  shape.each[index].experts ? add_expert_layer(arch, shape, layer, &list)
+                            : add_ffn(arch, shape, layer, &list);
   add_vector(&list, names.post_ffn_norm, &layer->post_ffn_norm, shape.width);
   return list;
 }

@@ -18,7 +18,7 @@ struct Layer {
 
 struct Weights {
   Tensor token_embedding, output_norm, output;
-  bool tied = false;           // output is token_embedding
+  bool tied = false;  // output is token_embedding
   std::vector<Layer> layers;
   std::vector<float> rope_factors, long_factors, short_factors;  // [rope_width / 2] or empty
 };
@@ -26,7 +26,8 @@ struct Weights {
 enum class Use : uint8_t { Embedding, Matrix, Heads, Experts, Vector };  // Heads: a matrix for each head
 
 // A tensor that a step wants: rows first_row .. first_row + n - 1 of the file's tensor of this name, which
-// has `rows` of them in each of `count` matrices. A vector has rows of `depth` too, as many as experts or one.
+// has `rows` of them in each of `count` matrices. A vector has rows of `depth` too, as many as experts or
+// one.
 struct WantedTensor {
   TensorName name;
   Tensor* tensor;
@@ -35,7 +36,7 @@ struct WantedTensor {
 };
 
 // What layer `index` wants. fused_query: the file has query, key and value as one tensor.
-std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, uint32_t index, bool fused_query,
-                                        Layer* layer);
+std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, uint32_t index,
+                                        bool fused_query, Layer* layer);
 
 }  // namespace greta

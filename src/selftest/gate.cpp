@@ -15,7 +15,8 @@ Values gate(const Values& gate, const Values& up, Activation activation) {
     const double gelu = x / (1 + std::exp(-2 * inner));
     const double g = std::min(x, 7.0), u = std::clamp(up[i], -7.0, 7.0);
     const double clamped = g / (1 + std::exp(-1.702 * g)) * (u + 1);
-    y.push_back(activation == Activation::Clamped ? clamped : (activation == Activation::Silu ? silu : gelu) * up[i]);
+    y.push_back(activation == Activation::Clamped ? clamped
+                                                  : (activation == Activation::Silu ? silu : gelu) * up[i]);
   }
   return y;
 }

@@ -3,7 +3,8 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/generators/catch_generators_range.hpp>
 
-#include "support/row_ops.h"
+#include "selftest/checks.h"
+#include "support/op_rig.h"
 
 namespace greta::test {
 
@@ -11,48 +12,7 @@ using Catch::Generators::from_range;
 
 TEST_CASE("convert: every row gives the q8 form byte for byte", "[ops]") {
   OpRig rig(GENERATE(from_range(kRigDevices)));
-  Random random(1);
-  for (const Live& live : live_rows(rig))
-    for (const uint32_t depth : {32u, 96u, 256u, 4096u})
-      for (const bool gather : {false, true}) {
-        StepRows steps;
-        for (uint32_t t = 0; t < live.tokens; ++t) steps.add(t, 0, t, t % 2 == 0);
-        auto x = with_outliers(size_t(live.tokens) * depth, random);
-        for (uint32_t i = 0; i < 32; ++i) x[i] = 0;
-        if (depth > 32)
-          for (uint32_t i = 0; i < 32; ++i) x[32 + i] *= 1e-36f;  // a scale near the smallest
-        const uint64_t row_bytes = q8_row_bytes(uint64_t(depth));
-        Call call = row_call(Op::Convert, rig.put_padded(x, live.bucket * depth),
-                             rig.room(live.bucket * row_bytes), steps.put(rig));
-        call.form = Form::Q8;
-        call.width = depth;
-        if (gather) call.rows_of = kRowsGather;
-        for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
-          rig.poison(call.slot[kY]);
-          rig.run({&call, 1}, *row, live.bucket);
-          const auto y = rig.get<uint8_t>(call.slot[kY]);
-          for (uint32_t t = 0, at = 0; t < live.tokens; t += gather ? 2 : 1, at += uint32_t(row_bytes)) {
-            const auto expected =
-                reference::convert_q8({&x[size_t(t) * depth], &x[size_t(t) * depth] + depth});
-            // The planes; what lies between them is nobody's.
-            const uint32_t scales = depth / 32 * 4, sums = depth / 16 * 2;
-            const auto same = [&](uint32_t from, uint32_t count) {
-              return std::equal(&expected[from], &expected[from] + count, &y[at + from]);
-            };
-            INFO(row->name << " depth " << depth << " row " << t);
-            REQUIRE(same(0, depth));
-            REQUIRE(same(q8_scales_at(depth), scales));
-            REQUIRE(same(q8_sums_at(depth), sums));
-          }
-        }
-        rig.reset();
-      }
-  for (const Stored& stored : stored_types(rig, Op::Convert)) {
-    if (stored.layout != Layout::Packed) continue;
-    const Matrix matrix = random_matrix(stored.type, 21, 256, 1, Scales::Extreme, random);
-    put_matrix(rig, matrix, Layout::Packed);
-  }
-  rig.require_all_run(Op::Convert);
+  check_convert(rig);
 }
 
 TEST_CASE("convert: packed weights hold the same values, in pieces or at once", "[ops]") {

@@ -3,7 +3,8 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/generators/catch_generators_range.hpp>
 
-#include "support/row_ops.h"
+#include "selftest/checks.h"
+#include "support/op_rig.h"
 
 namespace greta::test {
 
@@ -11,35 +12,7 @@ using Catch::Generators::from_range;
 
 TEST_CASE("embed: every row gives the decoded values exactly", "[ops]") {
   OpRig rig(GENERATE(from_range(kRigDevices)));
-  Random random(1);
-  for (const Stored& stored : stored_types(rig, Op::Embed))
-    for (const Live& live : live_rows(rig)) {
-      const uint32_t vocab = 37, width = quant_info(stored.type).block == 1 ? 51 : 512;
-      const Matrix matrix = random_matrix(stored.type, vocab, width, 1, Scales::Extreme, random);
-      StepRows steps;
-      Ids tokens;
-      for (uint32_t t = 0; t < live.tokens; ++t) {
-        tokens.push_back(uint32_t(random() % vocab));
-        steps.add(tokens.back(), t % 2, 70 + t / 2);  // two sequences
-      }
-      const Slice log = rig.room(uint64_t(steps.pool_pages()) * kPageTokens * 4);
-      Call call = row_call(Op::Embed, {}, rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
-      call.weight = put_matrix(rig, matrix, stored.layout);
-      call.slot[kLog] = log;
-      const Values expected = reference::embed(matrix.values, width, tokens, 1);
-      check_rows(rig, call, live.bucket, expected, 0);
-      const Ids logged = rig.get<uint32_t>(log);
-      size_t written = 0;
-      for (const uint32_t entry : logged) written += entry != ~0u;
-      REQUIRE(written == live.tokens);
-      for (size_t t = 0; t < tokens.size(); ++t) {
-        const StepRow& row = steps.rows[t];
-        REQUIRE(logged[steps.page(row.sequence, row.position) * kPageTokens + row.position % kPageTokens] ==
-                tokens[t]);
-      }
-      rig.reset();
-    }
-  rig.require_all_run(Op::Embed);
+  check_embed(rig);
 }
 
 TEST_CASE("embed: takes sampled tokens, and none from outside the table", "[ops]") {

@@ -4,85 +4,16 @@
 #include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 
-#include "support/row_ops.h"
+#include "selftest/checks.h"
+#include "support/op_rig.h"
 
 namespace greta::test {
 
 using Catch::Generators::from_range;
 
-namespace {
-
-// Rows of `width` values, moved `stride` apart; what lies between is NaN.
-std::vector<float> spread(const std::vector<float>& x, uint32_t width, uint32_t stride) {
-  std::vector<float> out(x.size() / width * stride, NAN);
-  for (size_t i = 0; i < x.size(); ++i) out[i / width * stride + i % width] = x[i];
-  return out;
-}
-
-std::vector<float> gathered(const std::vector<float>& y, uint32_t width, uint32_t stride) {
-  std::vector<float> out;
-  for (size_t i = 0; i < y.size(); ++i)
-    if (i % stride < width) out.push_back(y[i]);
-  return out;
-}
-
-Values rounded_to_q8(const std::vector<float>& x, uint32_t depth) {
-  if (depth % 32) return to_values(x);
-  std::vector<uint8_t> all;
-  for (size_t at = 0; at < x.size(); at += depth) {
-    const auto row = reference::convert_q8({x.begin() + ptrdiff_t(at), x.begin() + ptrdiff_t(at + depth)});
-    all.insert(all.end(), row.begin(), row.end());
-  }
-  return reference::decode_q8(all, depth);
-}
-
-}  // namespace
-
 TEST_CASE("route: every row chooses the experts of float64", "[ops]") {
   OpRig rig(GENERATE(from_range(kRigDevices)));
-  Random random(1);
-  struct Shape {
-    uint32_t experts, used, groups, groups_used;
-    bool sigmoid, bias;
-  };
-  for (const Live& live : live_rows(rig))
-    for (const Shape& shape : {Shape{1, 1, 1, 1, false, false}, Shape{8, 2, 1, 1, false, false},
-                               Shape{60, 60, 1, 1, false, false}, Shape{512, 10, 1, 1, true, false},
-                               Shape{64, 6, 8, 3, false, false}, Shape{256, 8, 8, 4, true, true},
-                               Shape{32, 4, 32, 5, true, true}, Shape{16, 4, 1, 1, true, true}})
-      for (const uint32_t normalise : {0u, 1u}) {
-        StepRows steps;
-        steps.add_tokens(live.tokens);
-        auto logits = gaussians(size_t(live.tokens) * shape.experts, random, 3);
-        if (shape.experts > 4) logits[4] = logits[1];  // a tie: the lower index first
-        const auto bias = shape.bias ? gaussians(shape.experts, random, 0.5) : std::vector<float>();
-        Call call = row_call(Op::Route, rig.put_padded(logits, live.bucket * shape.experts),
-                             rig.room(uint64_t(live.bucket) * shape.used * 4), steps.put(rig));
-        call.slot[kY2] = rig.room(uint64_t(live.bucket) * shape.used * 4);
-        call.experts = shape.experts;
-        call.used = shape.used;
-        call.normalise = normalise;
-        call.groups = shape.groups;
-        call.groups_used = shape.groups_used;
-        call.gating = shape.sigmoid ? kGatingSigmoid : kGatingSoftmax;
-        call.scale = normalise ? 1.0f : 2.5f;
-        if (shape.bias) call.slot[kBias] = rig.put(bias);
-        const auto expected =
-            reference::route(to_values(logits), to_values(bias),
-                             {shape.experts, shape.used, shape.groups, shape.groups_used, normalise == 1,
-                              shape.sigmoid, double(call.scale)});
-        for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
-          rig.poison(call.slot[kY]);
-          rig.poison(call.slot[kY2]);
-          rig.run({&call, 1}, *row, live.bucket);
-          Ids ids = rig.get<uint32_t>(call.slot[kY]);
-          ids.resize(expected.ids.size());
-          REQUIRE(ids == expected.ids);
-          require_close(rig.get<float>(call.slot[kY2]), expected.weights, 1e-12, row->name);
-        }
-        rig.reset();
-      }
-  rig.require_all_run(Op::Route);
+  check_route(rig);
 }
 
 TEST_CASE("route: NaN among the logits still gives experts that exist", "[ops]") {
@@ -102,68 +33,12 @@ TEST_CASE("route: NaN among the logits still gives experts that exist", "[ops]")
 
 TEST_CASE("matmul_expert: without ids slot j takes expert j", "[ops]") {
   OpRig rig(GENERATE(from_range(kRigDevices)));
-  Random random(3);
-  const uint32_t heads = 6, n = 24, depth = 40, tokens = 5;
-  StepRows steps;
-  steps.add_tokens(tokens);
-  const Matrix matrix = random_matrix(QuantType::f32, n, depth, heads, Scales::Plain, random);
-  const auto x = gaussians(size_t(tokens) * heads * depth, random);
-  Ids ids;
-  for (uint32_t i = 0; i < tokens * heads; ++i) ids.push_back(i % heads);
-  Call call = row_call(Op::MatmulExpert, rig.put_padded(x, 8 * heads * depth), rig.room(8ull * heads * n * 4),
-                       steps.put(rig));
-  call.weight = put_matrix(rig, matrix, Layout::Gguf);
-  call.experts = call.used = call.x_slots = heads;
-  check_rows(rig, call, 8,
-             reference::matmul_expert(matrix.values, {}, to_values(x), ids, {n, depth, heads, heads}), 1e-11);
+  check_matmul_heads(rig);
 }
 
 TEST_CASE("matmul_expert: every row agrees with float64", "[ops]") {
   OpRig rig(GENERATE(from_range(kRigDevices)));
-  Random random(2);
-  for (const Stored& stored : stored_types(rig, Op::MatmulExpert))
-    for (const Live& live : live_rows(rig, 4))
-      for (const uint32_t n : {1u, 31u, 64u})
-        for (const bool shared_x : {true, false}) {
-          const uint32_t experts = 5, used = 3, depth = quant_info(stored.type).block == 1 ? 70 : 256;
-          const uint32_t x_slots = shared_x ? 1 : used;
-          StepRows steps;
-          steps.add_tokens(live.tokens);
-          const bool strided = n == 31;  // with gaps between inputs and outputs, and a bias
-          const uint32_t x_stride = depth + (strided ? 3 : 0), y_stride = n + (strided ? 5 : 0);
-          const Matrix matrix = random_matrix(stored.type, n, depth, experts, Scales::Plain, random);
-          const auto x = with_outliers(size_t(live.tokens) * x_slots * depth, random);
-          const auto bias = strided ? gaussians(experts * n, random, 3) : std::vector<float>();
-          Ids ids;
-          for (uint32_t i = 0; i < live.tokens * used; ++i) ids.push_back(uint32_t(random() % experts));
-          const auto expected = [&](const Values& of_x) {
-            return reference::matmul_expert(matrix.values, to_values(bias), of_x, ids,
-                                            {n, depth, used, x_slots});
-          };
-          const Values exact = expected(to_values(x)), rounded = expected(rounded_to_q8(x, depth));
-          Call call = row_call(Op::MatmulExpert,
-                               rig.put_padded(spread(x, depth, x_stride), live.bucket * x_slots * x_stride),
-                               rig.room(uint64_t(live.bucket) * used * y_stride * 4), steps.put(rig));
-          call.x_stride = strided ? x_stride : 0;
-          call.y_stride = strided ? y_stride : 0;
-          if (strided) call.slot[kBias] = rig.put(bias);
-          ids.resize(size_t(live.bucket) * used, ~0u);
-          call.slot[kX2] = rig.put(ids);
-          call.weight = put_matrix(rig, matrix, stored.layout);
-          call.experts = experts;
-          call.used = used;
-          call.x_slots = x_slots;
-          for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
-            rig.poison(call.slot[kY]);
-            rig.run({&call, 1}, *row, live.bucket);
-            // Vector rows of block types round x to the q8 form, as in matmul_test.cpp.
-            const bool rounds = row->rank > 0 && quant_info(row->type).block > 1;
-            require_close(gathered(rig.get<float>(call.slot[kY]), n, y_stride), rounds ? rounded : exact,
-                          (n == 1 ? 10 : 1) * (rounds ? 1e-10 : 1e-11), row->name);
-          }
-          rig.reset();
-        }
-  rig.require_all_run(Op::MatmulExpert);
+  check_matmul_expert(rig);
 }
 
 TEST_CASE("matmul_expert: the bits do not depend on the number of threads", "[ops]") {

@@ -6,63 +6,13 @@
 #include <cmath>
 
 #include "kernels/cpu/philox.h"
-#include "support/row_ops.h"
+#include "selftest/checks.h"
+#include "selftest/sample_case.h"
+#include "support/op_rig.h"
 
 namespace greta::test {
 
 using Catch::Generators::from_range;
-namespace {
-
-SampleParams device_params(const reference::Sampling& p) {
-  SampleParams out = {};
-  out.temperature = float(p.temperature);
-  out.top_p = float(p.top_p);
-  out.min_p = float(p.min_p);
-  out.repeat_penalty = float(p.repeat_penalty);
-  out.top_k = p.top_k;
-  out.repeat_last_n = p.repeat_last_n;
-  out.seed_low = uint32_t(p.seed);
-  out.seed_high = uint32_t(p.seed >> 32);
-  return out;
-}
-
-// A row of the logits for each of `positions` of sequence 0, 1, .. in turn, with its own history.
-struct SampleCase {
-  OpRig& rig;
-  uint32_t vocab;
-  StepRows steps;
-  std::vector<Ids> history;
-  Call call;
-
-  SampleCase(OpRig& rig, const std::vector<float>& logits, uint32_t vocab, const reference::Sampling& params,
-             const Ids& positions, Random& random)
-      : rig(rig), vocab(vocab), history(positions.size()) {
-    Ids log(size_t(steps.pool_pages()) * kPageTokens, ~0u);
-    for (uint32_t s = 0; s < positions.size(); ++s) {
-      for (uint32_t p = 0; p <= positions[s]; ++p) {
-        history[s].push_back(uint32_t(random() % vocab));
-        log[steps.page(s, p) * kPageTokens + p % kPageTokens] = history[s].back();
-      }
-      steps.add(history[s].back(), s, positions[s], true);
-      steps.params[s] = device_params(params);
-    }
-    call = row_call(Op::Sample, rig.put(logits), {}, steps.put(rig));
-    call.slot[kLog] = rig.put(log);
-    call.slot[kScratch] = rig.room(logits.size() * 8);
-    call.vocab = vocab;
-  }
-
-  Ids run(const KernelRow& row, uint32_t bucket) {
-    rig.run({&call, 1}, row, bucket);
-    const auto bytes = rig.get<uint8_t>(call.slot[kStep]);
-    StepState state;
-    memcpy(&state, bytes.data(), sizeof state);
-    return Ids(state.last_token, state.last_token + kMaxStepSequences);
-  }
-};
-
-}  // namespace
-
 TEST_CASE("sample: Philox gives the published vectors", "[ops]") {
   // Random123, kat_vectors: philox4x32 10
   const Philox zero = philox4x32({{0, 0, 0, 0}}, 0, 0);
@@ -80,46 +30,7 @@ TEST_CASE("sample: Philox gives the published vectors", "[ops]") {
 
 TEST_CASE("sample: every row draws what float64 draws", "[ops]") {
   OpRig rig(GENERATE(from_range(kRigDevices)));
-  Random random(1);
-  const reference::Sampling all[] = {
-      {0, 0, 0, 0, 0, 0, 0},
-      {1, 0, 0, 0, 0, 0, 1},
-      {0.7, 0, 0, 0, 40, 0, 2},
-      {1.3, 0.9, 0, 0, 0, 0, 3},
-      {1, 0, 0.05, 0, 0, 0, 4},
-      {0.8, 0.95, 0.02, 1.3, 40, 64, 5},
-      {0, 0, 0, 1.5, 0, 256, 6},
-      {1, 0.5, 0, 1.1, 3, 1000, 7},
-      {1, 1, 0, 1, 1, 8, 0x123456789abcdef0},
-      {2, 0.999, 0.5, 0, 100000, 0, 9},
-      {0.01, 0, 0, 0, 2, 0, 10},
-  };
-  uint32_t draws = 0, near = 0;
-  for (const reference::Sampling& params : all)
-    for (const uint32_t vocab : {1u, 3u, 512u, 5000u})
-      for (uint32_t repeat = 0; repeat < 4; ++repeat) {
-        const Ids positions = {uint32_t(random() % 300), 0, uint32_t(random() % 60)};
-        const auto logits = gaussians(positions.size() * vocab, random, 3);
-        SampleCase c(rig, logits, vocab, params, positions, random);
-        for (const KernelRow* row : rig.rows({&c.call, 1}, 8)) {
-          const Ids chosen = c.run(*row, 8);
-          for (uint32_t s = 0; s < positions.size(); ++s, ++draws) {
-            const auto* from = &logits[size_t(s) * vocab];
-            const auto expected = reference::sample({from, from + vocab}, c.history[s], positions[s], params);
-            INFO(row->name << " vocab " << vocab << " temperature " << params.temperature << " top_k "
-                           << params.top_k << " top_p " << params.top_p << " min_p " << params.min_p
-                           << " margin " << expected.margin);
-            if (expected.margin > 1e-6)
-              CHECK(chosen[s] == expected.id);
-            else
-              ++near;
-          }
-          for (size_t s = positions.size(); s < kMaxStepSequences; ++s) REQUIRE(chosen[s] == ~0u);
-        }
-        rig.reset();
-      }
-  REQUIRE(near * 50 < draws);
-  rig.require_all_run(Op::Sample);
+  check_sample(rig);
 }
 
 TEST_CASE("sample: equal logits give the lowest id, NaN and infinity give some id", "[ops]") {

@@ -18,7 +18,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w.*))')
 
 # What one layer may include beside the rule, with the reason.
 ALSO = {
-    "api": {"greta.h": "it implements the public header"},
+    "api": {"greta.h": "it implements the public header", "selftest/selftest.h": "it hands the self-test out"},
     "compute": {
         "kernel_code.inc": "written by the CMake lines that compile the kernels",
         "kernel_rows.inc": "written by the CMake lines that compile the kernels",

@@ -1,227 +1,25 @@
 #include "support/op_rig.h"
 
-#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/catch_translate_exception.hpp>
 #include <cstring>
+
+CATCH_TRANSLATE_EXCEPTION(const greta::selftest::Failed& failed) { return failed.what; }
 
 namespace greta::test {
 
-constexpr uint64_t kCanaryBytes = 256;
-constexpr uint8_t kCanary = 0xcb;
-
-#define RIG_REQUIRE(expression)             \
-  do {                                      \
-    const Status rig_status = (expression); \
-    INFO(error_text());                     \
-    REQUIRE(rig_status.ok());               \
-  } while (0)
-
-struct OpRig::Room {
-  Buffer buffer;
-  uint64_t bytes;
-};
-
-OpRig::OpRig(const char* device, uint32_t features_mask, uint32_t threads) : ran_(kernel_table().size()) {
+RigDevice::RigDevice(const char* name, uint32_t features_mask, uint32_t threads) {
   DeviceOptions options;
   options.features_mask = features_mask;
   options.threads = threads;
-  const bool checked = !strncmp(device, "checked ", 8);
-  RIG_REQUIRE(open_device(checked ? device + 8 : device, options, &device_));
-  if (checked) {
-    inner_ = device_;
-    RIG_REQUIRE(open_checked_device(inner_, &device_));
-  }
-  RIG_REQUIRE(device_->create_stream(&stream_));
-}
-
-OpRig::~OpRig() {
-  reset();
-  delete stream_;
-  delete device_;
-  delete inner_;
-}
-
-const DeviceInfo& OpRig::info() const { return device_->info(); }
-
-void OpRig::reset() {
-  for (auto& room : rooms_) device_->release(room->buffer);
-  rooms_.clear();
-}
-
-Slice OpRig::room(uint64_t bytes) {
-  rooms_.push_back(std::make_unique<Room>());
-  Room& room = *rooms_.back();
-  room.bytes = bytes;
-  RIG_REQUIRE(device_->allocate(bytes + 2 * kCanaryBytes, Memory::Device, &room.buffer));
-  const std::vector<uint8_t> canary(bytes + 2 * kCanaryBytes, kCanary);
-  write({&room.buffer, 0, canary.size()}, canary.data());
-  const Slice slice{&room.buffer, kCanaryBytes, bytes};
-  poison(slice);
-  return slice;
-}
-
-Slice OpRig::put(const void* from, uint64_t bytes) {
-  const Slice slice = room(bytes);
-  write(slice, from);
-  return slice;
-}
-
-Slice OpRig::put_padded(std::vector<float> values, uint64_t count) {
-  const uint32_t bits = 0x7fc12345;
-  float nan;
-  memcpy(&nan, &bits, sizeof nan);
-  values.resize(count, nan);
-  return put(values);
-}
-
-void OpRig::poison(const Slice& slice) {
-  const std::vector<uint8_t> ones(slice.bytes, 0xff);
-  write(slice, ones.data());
-}
-
-void OpRig::write(const Slice& slice, const void* from) {
-  if (!slice.bytes) return;
-  if (slice.buffer->mapped && !checked()) {
-    memcpy(static_cast<uint8_t*>(slice.buffer->mapped) + slice.offset, from, slice.bytes);
-    return;
-  }
-  Buffer upload;
-  RIG_REQUIRE(device_->allocate(slice.bytes, Memory::Upload, &upload));
-  memcpy(upload.mapped, from, slice.bytes);
-  RIG_REQUIRE(stream_->copy(slice, {&upload, 0, slice.bytes}));
-  RIG_REQUIRE(stream_->barrier());
-  RIG_REQUIRE(stream_->wait());
-  device_->release(upload);
-}
-
-void OpRig::read(const Slice& slice, void* to) {
-  if (!slice.bytes) return;
-  if (slice.buffer->mapped && !checked()) {
-    memcpy(to, static_cast<const uint8_t*>(slice.buffer->mapped) + slice.offset, slice.bytes);
-    return;
-  }
-  Buffer readback;
-  RIG_REQUIRE(device_->allocate(slice.bytes, Memory::Readback, &readback));
-  RIG_REQUIRE(stream_->copy({&readback, 0, slice.bytes}, slice));
-  RIG_REQUIRE(stream_->wait());
-  memcpy(to, readback.mapped, slice.bytes);
-  device_->release(readback);
-}
-
-void OpRig::check_canaries() {
-  for (const auto& room : rooms_) {
-    uint8_t before[kCanaryBytes], after[kCanaryBytes];
-    read({&room->buffer, 0, kCanaryBytes}, before);
-    read({&room->buffer, kCanaryBytes + room->bytes, kCanaryBytes}, after);
-    const auto intact = [](uint8_t byte) { return byte == kCanary; };
-    REQUIRE(std::all_of(before, before + kCanaryBytes, intact));
-    REQUIRE(std::all_of(after, after + kCanaryBytes, intact));
-  }
-}
-
-std::vector<const KernelRow*> OpRig::rows(std::span<const Call> calls, uint32_t bucket) const {
-  const RowFilter filter{&info(), false};
-  std::vector<const KernelRow*> found(kernel_table().size());
-  found.resize(find_rows(calls, bucket, filter, found));
-  return found;
-}
-
-const KernelRow* OpRig::plain_row(std::span<const Call> calls, uint32_t bucket) const {
-  const RowFilter filter{&info(), true};
-  const KernelRow* row = nullptr;
-  return find_rows(calls, bucket, filter, {&row, 1}) ? row : nullptr;
-}
-
-void OpRig::run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket) {
-  Launch launch;
-  make_launch(calls, row, bucket, &launch);
-  REQUIRE(launch.access_count < kMaxAccesses);
-  KernelCode code = row.code;
-  uint32_t constants[kMaxConstants + 1];
-  code.constants = {constants, kernel_constants(row, {launch.block, launch.block_bytes}, constants)};
-  Kernel kernel;
-  RIG_REQUIRE(device_->load(code, &kernel));
-  RIG_REQUIRE(stream_->dispatch(kernel, launch.groups, {launch.block, launch.block_bytes},
-                                {launch.accesses, launch.access_count}));
-  RIG_REQUIRE(stream_->wait());
-  device_->unload(kernel);
-  INFO(row.name);
-  check_canaries();
-  ran_[size_t(&row - kernel_table().data())] = true;
-}
-
-void OpRig::run_plain(const Call& call, uint32_t bucket) {
-  const KernelRow* row = plain_row({&call, 1}, bucket);
-  INFO(op_name(call.op) << ": " << error_text());
-  REQUIRE(row);
-  run({&call, 1}, *row, bucket);
-}
-
-void OpRig::require_all_run(Op op) const {
-  uint32_t led = 0;
-  for (size_t i = 0; i < ran_.size(); ++i) {
-    const KernelRow& row = kernel_table()[i];
-    bool leads = row.ops[0] == op;
-    for (uint32_t j = 0; j < row.op_count; ++j) leads = leads || row.ops[j] == op;
-    // A sequence belongs to the test of the matmul in it.
-    if (op != Op::Matmul && row.op_count > 1) leads = false;
-    if (!leads || strcmp(row.backend, info().backend) || (row.needs & ~info().features)) continue;
-    ++led;
-    std::string sequence;
-    for (uint32_t j = 0; j < row.op_count; ++j) sequence += std::string(j ? "+" : "") + op_name(row.ops[j]);
-    INFO("row " << row.name << " of " << sequence << ", tokens " << row.tokens_min << ".." << row.tokens_max);
-    CHECK(ran_[i]);
-  }
-  CHECK(led > 0);
-}
-
-StepRows::StepRows(uint32_t sequences, uint32_t pages)
-    : sequences(sequences),
-      pages(pages),
-      table(size_t(sequences) * pages, ~0u),
-      params(kMaxStepSequences),
-      last_token(kMaxStepSequences, ~0u) {}
-
-uint32_t StepRows::page(uint32_t sequence, uint32_t position) {
-  REQUIRE(pool_pages() % 7);
-  uint32_t& entry = table[size_t(sequence) * pages + position / kPageTokens];
-  if (entry == ~0u) {
-    // Every page once, far from its neighbours, since 7 and the count of pages have no common divisor.
-    const uint32_t index = sequence * pages + position / kPageTokens;
-    entry = (index * 7 + 3) % pool_pages();
-  }
-  return entry;
-}
-
-void StepRows::add(uint32_t token, uint32_t sequence, uint32_t position, bool output) {
-  StepRow row = {token, position, sequence, kNoOutput};
-  if (output) {
-    row.output = uint32_t(outputs.size());
-    outputs.push_back(uint32_t(rows.size()));
-  }
-  page(sequence, position);
-  rows.push_back(row);
-}
-
-void StepRows::add_tokens(uint32_t count) {
-  for (uint32_t t = 0; t < count; ++t) add(t, 0, t);
-}
-
-Slice StepRows::put(OpRig& rig) const {
-  std::vector<uint8_t> bytes(sizeof(StepState) + table.size() * sizeof(uint32_t), 0xff);
-  StepState state;
-  memset(&state, 0xff, sizeof state);
-  state.token_count = uint32_t(rows.size());
-  state.output_count = uint32_t(outputs.size());
-  state.sequence_capacity = sequences;
-  state.page_capacity = pages;
-  std::copy(rows.begin(), rows.end(), state.row);
-  std::copy(outputs.begin(), outputs.end(), state.output_row);
-  std::copy(params.begin(), params.end(), state.sample);
-  std::copy(last_token.begin(), last_token.end(), state.last_token);
-  memcpy(bytes.data(), &state, sizeof state);
-  memcpy(bytes.data() + sizeof state, table.data(), table.size() * sizeof(uint32_t));
-  return rig.put(bytes);
+  const bool checked = !strncmp(name, "checked ", 8);
+  Device* opened = nullptr;
+  expect(open_device(checked ? name + 8 : name, options, &opened).ok(), error_text());
+  device.reset(opened);
+  if (!checked) return;
+  inner = std::move(device);
+  expect(open_checked_device(inner.get(), &opened).ok(), error_text());
+  device.reset(opened);
 }
 
 }  // namespace greta::test

@@ -28,6 +28,7 @@ constexpr Command kCommands[] = {
     {"template", "a model's chat template, or what it makes of a conversation", template_command},
     {"logits", "logits of given tokens into a .npy file", logits_command},
     {"ppl", "perplexity of a text as llama-perplexity counts it", ppl_command},
+    {"selftest", "every kernel of a device against exact arithmetic", selftest_command},
 };
 
 constexpr char kWelcome[] =

@@ -1,12 +1,12 @@
-// Data for the op tests, and how results are judged.
+// Data for the ops, and how results are judged.
 #include <algorithm>
-#include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
-#include "support/op_rig.h"
+#include "selftest/rig.h"
 
-namespace greta::test {
+namespace greta::selftest {
 
 Values to_values(const std::vector<float>& x) { return Values(x.begin(), x.end()); }
 
@@ -34,14 +34,15 @@ double nmse(const std::vector<float>& y, const Values& reference) {
 
 void require_close(const std::vector<float>& y, const Values& reference, double limit,
                    const std::string& what) {
-  INFO(what << ": NMSE " << nmse(y, reference) << " of at most " << limit);
-  REQUIRE(y.size() >= reference.size());
-  REQUIRE(nmse(y, reference) <= limit);  // a NaN fails too
+  expect(y.size() >= reference.size(), what + ": too few values");
+  const double error = nmse(y, reference);
+  char numbers[64];
+  snprintf(numbers, sizeof numbers, ": NMSE %.3g of at most %.3g", error, limit);
+  expect(error <= limit, what + numbers);  // a NaN fails too
   for (size_t i = reference.size(); i < y.size(); ++i) {
     uint32_t bits;
     memcpy(&bits, &y[i], 4);
-    INFO("value " << i << ", past the live rows, was written");
-    REQUIRE(bits == ~0u);
+    expect(bits == ~0u, what + ": value " + std::to_string(i) + ", past the live rows, was written");
   }
 }
 
@@ -76,7 +77,7 @@ Matrix random_matrix(QuantType type, uint32_t n, uint32_t depth, uint32_t count,
   return matrix;
 }
 
-Tensor put_vector(OpRig& rig, const std::vector<float>& values) {
+Tensor put_vector(Rig& rig, const std::vector<float>& values) {
   Tensor tensor;
   tensor.n = 1;
   tensor.depth = uint32_t(values.size());
@@ -84,7 +85,7 @@ Tensor put_vector(OpRig& rig, const std::vector<float>& values) {
   return tensor;
 }
 
-Tensor put_matrix(OpRig& rig, const Matrix& matrix, Layout layout) {
+Tensor put_matrix(Rig& rig, const Matrix& matrix, Layout layout) {
   Tensor tensor{matrix.type, layout, matrix.n, matrix.depth, matrix.count, rig.put(matrix.bytes)};
   if (layout == Layout::Gguf) return tensor;
   const Slice source = tensor.slice;
@@ -104,7 +105,7 @@ Tensor put_matrix(OpRig& rig, const Matrix& matrix, Layout layout) {
   return tensor;
 }
 
-std::vector<Stored> stored_types(const OpRig& rig, Op op) {
+std::vector<Stored> stored_types(const Rig& rig, Op op) {
   std::vector<Stored> found;
   for (const KernelRow& row : kernel_table()) {
     if (row.op_count != 1 || row.ops[0] != op || strcmp(row.backend, rig.info().backend)) continue;
@@ -116,4 +117,4 @@ std::vector<Stored> stored_types(const OpRig& rig, Op op) {
   return found;
 }
 
-}  // namespace greta::test
+}  // namespace greta::selftest

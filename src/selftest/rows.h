@@ -1,11 +1,10 @@
-// Calls and live rows for the tests of ops that work row by row.
+// Calls and live rows for checks of ops that work row by row.
 #pragma once
 #include <algorithm>
-#include <catch2/catch_test_macros.hpp>
 
-#include "support/op_rig.h"
+#include "selftest/rig.h"
 
-namespace greta::test {
+namespace greta::selftest {
 
 // A bucket and the rows of it that live.
 struct Live {
@@ -14,7 +13,7 @@ struct Live {
 constexpr Live kLive[] = {{1, 1}, {2, 1}, {8, 7}, {32, 32}, {128, 77}};
 
 // All of them, or on a checked device one.
-inline std::span<const Live> live_rows(const OpRig& rig, size_t count = 5) {
+inline std::span<const Live> live_rows(const Rig& rig, size_t count = 5) {
   return std::span<const Live>(kLive).subspan(rig.checked() ? 2 : 0, rig.checked() ? 1 : count);
 }
 
@@ -28,7 +27,7 @@ inline Call row_call(Op op, const Slice& x, const Slice& y, const Slice& step) {
 }
 
 // Runs every row that covers the call and holds each to the reference.
-inline void check_rows(OpRig& rig, const Call& call, uint32_t bucket, const Values& expected, double limit) {
+inline void check_rows(Rig& rig, const Call& call, uint32_t bucket, const Values& expected, double limit) {
   const std::vector<const KernelRow*> rows = rig.rows({&call, 1}, bucket);
   for (const KernelRow* row : rows) {
     rig.poison(call.slot[kY]);
@@ -38,16 +37,16 @@ inline void check_rows(OpRig& rig, const Call& call, uint32_t bucket, const Valu
 }
 
 // The same bits over 100 repeats, for a call that does not change its input.
-inline void check_repeats(OpRig& rig, const Call& call, uint32_t bucket) {
+inline void check_repeats(Rig& rig, const Call& call, uint32_t bucket) {
   if (rig.checked()) return;
   for (const KernelRow* row : rig.rows({&call, 1}, bucket)) {
     rig.run({&call, 1}, *row, bucket);
     const auto first = rig.get<uint32_t>(call.slot[kY]);
     for (int i = 0; i < 100; ++i) {
       rig.run({&call, 1}, *row, bucket);
-      if (rig.get<uint32_t>(call.slot[kY]) != first) FAIL(row->name << ": other bits in repeat " << i);
+      expect(rig.get<uint32_t>(call.slot[kY]) == first, std::string(row->name) + ": other bits in a repeat");
     }
   }
 }
 
-}  // namespace greta::test
+}  // namespace greta::selftest

@@ -1,0 +1,145 @@
+// kv_write and attention through one paged cache against float64: what one writes the other reads.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "selftest/cache_types.h"
+#include "selftest/checks.h"
+
+namespace greta::selftest {
+
+namespace {
+
+struct Shape {
+  uint32_t heads, kv_heads, key_width, value_width, window;
+  float softcap;
+  bool sinks;
+  uint32_t key_type, value_type;
+  bool latent = false;  // the values are the beginning of the keys
+};
+
+// Keys or values of every sequence by position, as they come out of the cache.
+struct Cache {
+  uint32_t heads, width, type, bytes;
+  Slice pool;
+  std::vector<Values> by_sequence;
+};
+
+Cache make_cache(Rig& rig, StepRows& steps, uint32_t heads, uint32_t width, uint32_t type) {
+  Cache cache{
+      heads, width, type, cache_page_bytes(type, heads, width), {}, std::vector<Values>(steps.sequences)};
+  cache.pool = rig.room(uint64_t(cache.bytes) * steps.pool_pages());
+  return cache;
+}
+
+// Writes positions 0 .. length - 1 of a sequence with kv_write, at most 32 at a time.
+void fill(Rig& rig, StepRows& steps, Cache& cache, uint32_t sequence, uint32_t length, Random& random) {
+  for (uint32_t first = 0; first < length; first += 32) {
+    const uint32_t count = std::min(32u, length - first);
+    StepRows some = steps;
+    some.rows.clear();
+    for (uint32_t t = 0; t < count; ++t) some.add(0, sequence, first + t);
+    steps.table = some.table;
+    const auto x = gaussians(size_t(count) * cache.heads * cache.width, random);
+    Call call = row_call(Op::KvWrite, rig.put_padded(x, 32 * cache.heads * cache.width), {}, some.put(rig));
+    call.slot[kPool] = cache.pool;
+    call.heads = cache.heads;
+    call.width = cache.width;
+    call.page_bytes = cache.bytes;
+    call.cache_type = cache.type;
+    for (const KernelRow* row : rig.rows({&call, 1}, 32)) rig.run({&call, 1}, *row, 32);
+    const Values held = reference::cached(x, kCacheTypes[cache.type]);
+    cache.by_sequence[sequence].insert(cache.by_sequence[sequence].end(), held.begin(), held.end());
+  }
+}
+
+// Others have no kernel row.
+bool whole_blocks(const Shape& shape) {
+  return shape.key_width % cache_block_of(shape.key_type) == 0 &&
+         shape.value_width % cache_block_of(shape.value_type) == 0;
+}
+
+// The first `kept` of every `width` values.
+Values beginnings(const Values& x, uint32_t width, uint32_t kept) {
+  Values out;
+  for (size_t i = 0; i < x.size(); ++i)
+    if (i % width < kept) out.push_back(x[i]);
+  return out;
+}
+
+// Queries at the given positions of two sequences of 150 and 64 tokens.
+void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random) {
+  StepRows steps;
+  Cache keys = make_cache(rig, steps, shape.kv_heads, shape.key_width, shape.key_type);
+  Cache values = make_cache(rig, steps, shape.kv_heads, shape.value_width, shape.value_type);
+  const uint32_t lengths[] = {150, 64};
+  for (uint32_t sequence = 0; sequence < 2; ++sequence)
+    for (Cache* cache : {&keys, &values})
+      if (!shape.latent || cache == &keys) fill(rig, steps, *cache, sequence, lengths[sequence], random);
+  const uint32_t positions[] = {149, 0, 63, 64, 127, 128, 1, 100};
+  for (uint32_t t = 0; t < live.tokens; ++t) {
+    const uint32_t sequence = t % 3 == 1, position = positions[(t * 3 + t / 8) % 8];
+    steps.add(0, sequence, std::min(position, lengths[sequence] - 1));
+  }
+  const uint32_t q_width = shape.heads * shape.key_width, y_width = shape.heads * shape.value_width;
+  const auto q = gaussians(size_t(live.tokens) * q_width, random, 2), sinks = gaussians(shape.heads, random);
+  Call call = row_call(Op::Attention, rig.put_padded(q, live.bucket * q_width),
+                       rig.room(uint64_t(live.bucket) * y_width * 4), steps.put(rig));
+  call.slot[kPool] = keys.pool;
+  call.slot[kPool2] = shape.latent ? keys.pool : values.pool;
+  if (shape.sinks) call.slot[kTable] = rig.put(sinks);
+  call.heads = shape.heads;
+  call.kv_heads = shape.kv_heads;
+  call.width = shape.key_width;
+  call.value_width = shape.value_width;
+  call.page_bytes = keys.bytes;
+  call.value_page_bytes = shape.latent ? keys.bytes : values.bytes;
+  call.y_stride = shape.latent ? shape.key_width : 0;
+  call.cache_type = shape.key_type;
+  call.value_cache_type = shape.value_type;
+  call.scale = 1 / std::sqrt(float(shape.key_width));
+  call.softcap = shape.softcap;
+  call.window = shape.window;
+
+  const reference::Attention oracle{shape.heads, shape.kv_heads, shape.key_width, shape.value_width,
+                                    call.scale,  shape.softcap,  shape.window};
+  Values expected;
+  for (uint32_t t = 0; t < live.tokens; ++t) {
+    const StepRow& row = steps.rows[t];
+    const auto upto = [&](const Cache& cache) {
+      const Values& all = cache.by_sequence[row.sequence];
+      return Values(all.begin(),
+                    all.begin() + ptrdiff_t(size_t(row.position + 1) * cache.heads * cache.width));
+    };
+    const auto* from = &q[size_t(t) * q_width];
+    const Values seen =
+        shape.latent ? beginnings(upto(keys), shape.key_width, shape.value_width) : upto(values);
+    const Values y = reference::attention(to_values({from, from + q_width}), upto(keys), seen,
+                                          shape.sinks ? to_values(sinks) : Values{}, oracle);
+    expected.insert(expected.end(), y.begin(), y.end());
+  }
+  check_rows(rig, call, live.bucket, expected, 1e-11);
+  if (live.bucket == 8) check_repeats(rig, call, live.bucket);
+  rig.reset();
+}
+
+}  // namespace
+
+void check_attention(Rig& rig) {
+  Random random(1);
+  for (uint32_t type = 0; type < kCacheTypeCount; ++type) {
+    const Shape shapes[] = {
+        {1, 1, 8, 8, 0, 0, false, type, type},         {8, 4, 64, 64, 0, 0, false, type, type},
+        {4, 4, 7, 33, 0, 30, true, type, 0},           {34, 2, 20, 16, 40, 0, false, 0, type},
+        {6, 3, 128, 96, 64, 20, true, type, type},     {2, 1, 576, 512, 1, 0, false, type, type},
+        {5, 1, 96, 64, 0, 0, false, type, type, true}, {4, 2, 40, 7, 70, 0, false, type, type, true},
+    };
+    for (const Shape& shape : shapes)
+      for (const Live& live : live_rows(rig, 4))
+        if (whole_blocks(shape)) check_shape(rig, shape, live, random);
+  }
+  rig.require_all_run(Op::Attention);
+  rig.require_all_run(Op::KvWrite);
+}
+
+}  // namespace greta::selftest

@@ -1,0 +1,86 @@
+// embed: rows of the table for every type, bit for bit, and what it writes into the token log. convert: the
+// q8 form byte for byte.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "selftest/checks.h"
+
+namespace greta::selftest {
+
+void check_embed(Rig& rig) {
+  Random random(1);
+  for (const Stored& stored : stored_types(rig, Op::Embed))
+    for (const Live& live : live_rows(rig)) {
+      const uint32_t vocab = 37, width = quant_info(stored.type).block == 1 ? 51 : 512;
+      const Matrix matrix = random_matrix(stored.type, vocab, width, 1, Scales::Extreme, random);
+      StepRows steps;
+      Ids tokens;
+      for (uint32_t t = 0; t < live.tokens; ++t) {
+        tokens.push_back(uint32_t(random() % vocab));
+        steps.add(tokens.back(), t % 2, 70 + t / 2);  // two sequences
+      }
+      const Slice log = rig.room(uint64_t(steps.pool_pages()) * kPageTokens * 4);
+      Call call = row_call(Op::Embed, {}, rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
+      call.weight = put_matrix(rig, matrix, stored.layout);
+      call.slot[kLog] = log;
+      const Values expected = reference::embed(matrix.values, width, tokens, 1);
+      check_rows(rig, call, live.bucket, expected, 0);
+      const Ids logged = rig.get<uint32_t>(log);
+      size_t written = 0;
+      for (const uint32_t entry : logged) written += entry != ~0u;
+      expect(written == live.tokens, "embed: the log holds other positions");
+      for (size_t t = 0; t < tokens.size(); ++t) {
+        const StepRow& row = steps.rows[t];
+        const size_t at = steps.page(row.sequence, row.position) * kPageTokens + row.position % kPageTokens;
+        expect(logged[at] == tokens[t], "embed: the log holds another token");
+      }
+      rig.reset();
+    }
+  rig.require_all_run(Op::Embed);
+}
+
+void check_convert(Rig& rig) {
+  Random random(1);
+  for (const Live& live : live_rows(rig))
+    for (const uint32_t depth : {32u, 96u, 256u, 4096u})
+      for (const bool gather : {false, true}) {
+        StepRows steps;
+        for (uint32_t t = 0; t < live.tokens; ++t) steps.add(t, 0, t, t % 2 == 0);
+        auto x = with_outliers(size_t(live.tokens) * depth, random);
+        for (uint32_t i = 0; i < 32; ++i) x[i] = 0;
+        if (depth > 32)
+          for (uint32_t i = 0; i < 32; ++i) x[32 + i] *= 1e-36f;  // a scale near the smallest
+        const uint64_t row_bytes = q8_row_bytes(uint64_t(depth));
+        Call call = row_call(Op::Convert, rig.put_padded(x, live.bucket * depth),
+                             rig.room(live.bucket * row_bytes), steps.put(rig));
+        call.form = Form::Q8;
+        call.width = depth;
+        if (gather) call.rows_of = kRowsGather;
+        for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
+          rig.poison(call.slot[kY]);
+          rig.run({&call, 1}, *row, live.bucket);
+          const auto y = rig.get<uint8_t>(call.slot[kY]);
+          for (uint32_t t = 0, at = 0; t < live.tokens; t += gather ? 2 : 1, at += uint32_t(row_bytes)) {
+            const auto expected =
+                reference::convert_q8({&x[size_t(t) * depth], &x[size_t(t) * depth] + depth});
+            // The planes; what lies between them is nobody's.
+            const uint32_t scales = depth / 32 * 4, sums = depth / 16 * 2;
+            const auto same = [&](uint32_t from, uint32_t count) {
+              return std::equal(&expected[from], &expected[from] + count, &y[at + from]);
+            };
+            expect(same(0, depth) && same(q8_scales_at(depth), scales) && same(q8_sums_at(depth), sums),
+                   std::string(row->name) + ": other bytes at depth " + std::to_string(depth));
+          }
+        }
+        rig.reset();
+      }
+  for (const Stored& stored : stored_types(rig, Op::Convert)) {
+    if (stored.layout != Layout::Packed) continue;
+    const Matrix matrix = random_matrix(stored.type, 21, 256, 1, Scales::Extreme, random);
+    put_matrix(rig, matrix, Layout::Packed);
+  }
+  rig.require_all_run(Op::Convert);
+}
+
+}  // namespace greta::selftest

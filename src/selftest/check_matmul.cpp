@@ -1,0 +1,90 @@
+// matmul and the sequences around it: every row of the kernel table against float64, over odd shapes.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "selftest/checks.h"
+#include "selftest/matmul_case.h"
+
+namespace greta::selftest {
+
+namespace {
+
+// Limits of NMSE. In float32 a lane adds depth / 16 products and rounds each time with a variance of
+// 2^-48 / 3 of its sum: depth / 32 * 1.2e-15 in all, 4e-13 at depth 11008; a norm and a gate around it,
+// and weights whose sums cancel, take some times that. Rounding x to 127 steps of the largest of 32
+// Gaussian values (2.1 sigma) is (2.1 / 127)^2 / 12 = 2.3e-5 of it; a product of two such sums has twice
+// that, and a few large ones decide it. After a norm inside the row a value on the edge may round the
+// other way: (2.1 / 127)^2 / depth each, and with an outlier of 16 sigma, (16 / 127)^2 / depth.
+constexpr double kFloatLimit = 1e-11, kRoundedLimit = 1e-10, kFlipLimit = 5e-6, kOutlierFlipLimit = 2e-4;
+constexpr double kMethodLimit = 5e-5, kGateMethodLimit = 2e-4;
+
+// Vector rows of block types multiply in int8: they round x to the q8 form, which they are given
+// (Form::Q8) or make themselves.
+bool rounds_x(const KernelRow& row) {
+  return row.form == Form::Q8 || (row.rank > 0 && quant_info(row.type).block > 1);
+}
+
+// Limit A, against the row's own rounded x, holds on all data. Limit B, against x itself, is for Gaussian
+// data, since an outlier leaves its 31 neighbours without bits, and for more than a few sums.
+void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const KernelRow& row,
+               const MatmulShape& shape, uint32_t cache_type) {
+  std::vector<Call> calls = c.calls(sequence);
+  const bool rounds = rounds_x(row), norms = calls[0].op == Op::Norm;
+  const bool tame = !shape.outliers && shape.scales == Scales::Plain, few = shape.n * shape.live < 16;
+  if (row.form == Form::Q8 && !norms) c.give_q8(&calls);
+  rig.poison(c.result(sequence));
+  rig.run(calls, row, shape.bucket);
+  // One sum that cancels is not averaged out, and a gate's exponential multiplies what it is off by; a cache
+  // of halves keeps 11 bits: (2^-12)^2 / 3 is 2e-8.
+  const double factor = !few ? 1 : sequence.ends_with("gate") ? 100 : 10, at_least = cache_type ? 1e-6 : 0;
+  const auto check = [&](const char* against, const Values& expected, double limit) {
+    require_close(c.output(sequence), expected, std::max(limit * factor, at_least),
+                  std::string(row.name) + " " + sequence + against + ", n " + std::to_string(shape.n) +
+                      " depth " + std::to_string(shape.depth) + " bucket " + std::to_string(shape.bucket));
+  };
+  if (!rounds) return check("", c.expected(sequence, false), kFloatLimit);
+  const double limit = !norms ? kRoundedLimit : tame ? kFlipLimit : kOutlierFlipLimit;
+  check(" (A)", c.expected(sequence, true), limit);
+  // Rows of one token share its rounding: where weights have a mean, as in Q2_K, they are one sample.
+  if (tame && !few && shape.live > 1)
+    check(" (B)", c.expected(sequence, false), sequence.ends_with("gate") ? kGateMethodLimit : kMethodLimit);
+}
+
+}  // namespace
+
+void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,
+                        uint32_t cache_type) {
+  if (shape.depth % quant_info(stored.type).block) return;
+  MatmulCase c(rig, stored, shape, random, cache_type);
+  for (const char* sequence : kSequences) {
+    const bool heads = strstr(sequence, "rope") || strstr(sequence, "kv_write");
+    if (heads && shape.n % kHeadWidth) continue;
+    if (cache_type && !strstr(sequence, "kv_write")) continue;
+    const std::vector<Call> calls = c.calls(sequence);
+    for (const KernelRow* row : rig.rows(calls, shape.bucket))
+      check_row(rig, c, sequence, *row, shape, cache_type);
+  }
+  rig.reset();
+}
+
+constexpr Scales kPlain = Scales::Plain, kExtreme = Scales::Extreme;
+
+void check_matmul(Rig& rig) {
+  Random random(1);
+  const MatmulShape shapes[] = {
+      {1, 256, 1, 1, false, kPlain},      {3, 512, 2, 1, false, kPlain},
+      {31, 256, 4, 3, true, kPlain},      {96, 768, 8, 7, false, kPlain},
+      {64, 256, 1, 1, true, kExtreme},    {33, 96, 16, 13, true, kPlain},
+      {5, 7, 8, 8, false, kPlain},        {17, 100, 4, 4, true, kPlain},
+      {48, 256, 32, 31, false, kExtreme}, {80, 512, 128, 77, false, kPlain},
+      {16, 256, 512, 300, false, kPlain}, {32, 1024, 1, 1, false, kPlain},
+  };
+  for (const Stored& stored : stored_types(rig, Op::Matmul))
+    for (const MatmulShape& shape : shapes)
+      if (!rig.checked() || shape.bucket == 8 || shape.bucket == 32)
+        check_matmul_shape(rig, stored, shape, random);
+  rig.require_all_run(Op::Matmul);
+}
+
+}  // namespace greta::selftest

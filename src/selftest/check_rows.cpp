@@ -1,0 +1,230 @@
+// The ops that work value by value or row by row against float64: norm, gate, add, softcap, combine, rope.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "selftest/checks.h"
+
+namespace greta::selftest {
+
+void check_norm(Rig& rig) {
+  Random random(1);
+  for (const Live& live : live_rows(rig))
+    for (const uint32_t width : {1u, 7u, 64u, 288u, 4097u})
+      for (const uint32_t heads : {1u, 3u}) {
+        StepRows steps;
+        steps.add_tokens(live.tokens);
+        const auto x = with_outliers(size_t(live.tokens) * heads * width, random);
+        const auto gain = gaussians(width, random);
+        Call call = row_call(Op::Norm, rig.put_padded(x, live.bucket * heads * width),
+                             rig.room(uint64_t(live.bucket) * heads * width * 4), steps.put(rig));
+        call.weight = put_vector(rig, gain);
+        call.width = width;
+        call.heads = heads;
+        call.epsilon = 1e-5f;
+        check_rows(rig, call, live.bucket, reference::norm(to_values(x), to_values(gain), call.epsilon),
+                   1e-12);
+        if (live.bucket == 8) check_repeats(rig, call, live.bucket);
+        rig.reset();
+      }
+  rig.require_all_run(Op::Norm);
+}
+
+void check_norm_strides(Rig& rig) {
+  Random random(7);
+  const uint32_t width = 40, stride = 56, tokens = 7;
+  StepRows steps;
+  steps.add_tokens(tokens);
+  auto x = gaussians(size_t(tokens) * stride, random);
+  const auto gain = gaussians(width, random);
+  Call call = row_call(Op::Norm, {}, {}, steps.put(rig));
+  call.weight = put_vector(rig, gain);
+  call.width = width;
+  call.x_stride = call.y_stride = stride;
+  call.epsilon = 1e-5f;
+  Values expected = to_values(x);
+  for (uint32_t t = 0; t < tokens; ++t) {
+    const auto row = expected.begin() + t * stride;
+    const Values y = reference::norm({row, row + width}, to_values(gain), call.epsilon);
+    std::copy(y.begin(), y.end(), row);
+  }
+  for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
+    call.slot[kX] = call.slot[kY] = rig.put_padded(x, 8 * stride);
+    rig.run({&call, 1}, *row, 8);
+    auto y = rig.get<float>(call.slot[kY]);
+    y.resize(x.size());
+    require_close(y, expected, 1e-12, row->name);
+  }
+}
+
+void check_gate(Rig& rig) {
+  Random random(3);
+  for (const Live& live : live_rows(rig))
+    for (const uint32_t width : {1u, 33u, 768u})
+      for (const uint32_t activation :
+           {uint32_t(kActivationSilu), uint32_t(kActivationGelu), uint32_t(kActivationClamped)}) {
+        StepRows steps;
+        steps.add_tokens(live.tokens);
+        const size_t count = size_t(live.tokens) * width;
+        auto gate = gaussians(count, random, 4);
+        gate[0] = 80;  // where exponentials end
+        if (count > 2) gate[1] = -200, gate[2] = 0;
+        const auto up = gaussians(count, random, 5);
+        Call call = row_call(Op::Gate, rig.put_padded(gate, live.bucket * width),
+                             rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
+        call.slot[kX2] = rig.put_padded(up, live.bucket * width);
+        call.width = width;
+        call.activation = activation;
+        const auto kind = reference::Activation(activation);
+        check_rows(rig, call, live.bucket, reference::gate(to_values(gate), to_values(up), kind), 1e-12);
+        if (live.bucket == 8) check_repeats(rig, call, live.bucket);
+        rig.reset();
+      }
+  rig.require_all_run(Op::Gate);
+}
+
+void check_add(Rig& rig) {
+  Random random(4);
+  for (const Live& live : live_rows(rig))
+    for (const uint32_t width : {1u, 33u, 768u})
+      for (const float scale : {1.f, -0.37f}) {
+        StepRows steps;
+        steps.add_tokens(live.tokens);
+        const auto a = with_outliers(size_t(live.tokens) * width, random), b = gaussians(a.size(), random);
+        Call call = row_call(Op::Add, rig.put_padded(a, live.bucket * width),
+                             rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
+        call.slot[kX2] = rig.put_padded(b, live.bucket * width);
+        call.width = width;
+        call.scale = scale;
+        check_rows(rig, call, live.bucket, reference::add(to_values(a), to_values(b), scale), 1e-13);
+        if (live.bucket == 8) check_repeats(rig, call, live.bucket);
+        rig.reset();
+      }
+  rig.require_all_run(Op::Add);
+}
+
+void check_softcap(Rig& rig) {
+  Random random(5);
+  for (const Live& live : live_rows(rig))
+    for (const uint32_t width : {1u, 33u, 4096u}) {
+      StepRows steps;
+      for (uint32_t t = 0; t < live.tokens; ++t) steps.add(t, 0, t, true);
+      auto x = gaussians(size_t(live.tokens) * width, random, 40);
+      for (size_t i = 0; i < x.size(); i += 5) x[i] *= 1e-4f;  // where tanh cancels
+      Call call = row_call(Op::Softcap, rig.put_padded(x, live.bucket * width),
+                           rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
+      call.width = width;
+      call.softcap = width == 33 ? 0.f : 30.f;
+      call.scale = width == 1 ? 1.f : 0.125f;
+      call.rows_of = kRowsOutputs;
+      check_rows(rig, call, live.bucket,
+                 reference::softcap(to_values(x), double(call.softcap), double(call.scale)), 1e-12);
+      if (live.bucket == 8) check_repeats(rig, call, live.bucket);
+      rig.reset();
+    }
+  rig.require_all_run(Op::Softcap);
+}
+
+void check_combine(Rig& rig) {
+  Random random(6);
+  for (const Live& live : live_rows(rig))
+    for (const uint32_t width : {1u, 33u, 768u})
+      for (const uint32_t used : {1u, 2u, 8u}) {
+        StepRows steps;
+        steps.add_tokens(live.tokens);
+        const auto x = gaussians(size_t(live.tokens) * used * width, random);
+        const auto weights = gaussians(size_t(live.tokens) * used, random);
+        Call call = row_call(Op::Combine, rig.put_padded(x, live.bucket * used * width),
+                             rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
+        call.slot[kX2] = rig.put_padded(weights, live.bucket * used);
+        call.width = width;
+        call.used = used;
+        check_rows(rig, call, live.bucket, reference::combine(to_values(x), to_values(weights), width, used),
+                   1e-11);
+        if (live.bucket == 8) check_repeats(rig, call, live.bucket);
+        rig.reset();
+      }
+  rig.require_all_run(Op::Combine);
+}
+
+void check_rope(Rig& rig) {
+  Random random(1);
+  struct Shape {
+    uint32_t heads, head_width, rope_width;
+  };
+  for (const Live& live : live_rows(rig))
+    for (const Shape& shape : {Shape{1, 2, 2}, Shape{3, 64, 64}, Shape{4, 48, 20}})
+      for (const uint32_t halves : {0u, 1u}) {
+        const uint32_t width = shape.heads * shape.head_width, context = 300;
+        StepRows steps;
+        Ids positions;
+        for (uint32_t t = 0; t < live.tokens; ++t) {
+          positions.push_back((t * 37 + 250) % context);
+          steps.add(t, t % 3, positions.back());
+        }
+        std::vector<float> table;
+        for (uint32_t i = 0; i < context * shape.rope_width / 2; ++i) {
+          table.push_back(float(std::cos(i * 0.7)));
+          table.push_back(float(std::sin(i * 0.7)));
+        }
+        const auto x = gaussians(size_t(live.tokens) * width, random);
+        const Slice step = steps.put(rig), cosines = rig.put(table);
+        Call call = row_call(Op::Rope, {}, {}, step);
+        call.slot[kTable] = cosines;
+        call.heads = shape.heads;
+        call.width = shape.head_width;
+        call.rope_width = shape.rope_width;
+        call.rope_halves = halves;
+        const Values expected =
+            reference::rope(to_values(x), positions, to_values(table),
+                            {shape.heads, shape.head_width, shape.rope_width, halves == 1});
+        for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
+          std::vector<float> rows = x;
+          rows.resize(live.bucket * width, 7.f);  // not live: must stay
+          call.slot[kX] = call.slot[kY] = rig.put(rows);
+          rig.run({&call, 1}, *row, live.bucket);
+          std::vector<float> y = rig.get<float>(call.slot[kX]);
+          expect(std::equal(y.begin() + ptrdiff_t(x.size()), y.end(), rows.begin() + ptrdiff_t(x.size())),
+                 std::string(row->name) + ": rows that do not live were written");
+          y.resize(x.size());
+          require_close(y, expected, 1e-13, row->name);
+        }
+        rig.reset();
+      }
+  rig.require_all_run(Op::Rope);
+}
+
+void check_rope_strides(Rig& rig) {
+  Random random(2);
+  const uint32_t heads = 3, rope_width = 8, x_stride = 24, y_stride = 40, tokens = 7;
+  StepRows steps;
+  Ids positions;
+  for (uint32_t t = 0; t < tokens; ++t) positions.push_back(t * 5), steps.add(t, 0, t * 5);
+  std::vector<float> table;
+  for (uint32_t i = 0; i < 64 * rope_width / 2; ++i) {
+    table.push_back(float(std::cos(i * 0.7)));
+    table.push_back(float(std::sin(i * 0.7)));
+  }
+  const auto x = gaussians(size_t(tokens) * heads * x_stride, random);
+  const Values turned =
+      reference::rope(to_values(x), positions, to_values(table), {heads, x_stride, rope_width, false});
+  Values expected(size_t(tokens) * heads * y_stride, 7);
+  for (size_t head = 0; head < size_t(tokens) * heads; ++head)
+    for (uint32_t i = 0; i < rope_width; ++i) expected[head * y_stride + i] = turned[head * x_stride + i];
+  Call call = row_call(Op::Rope, rig.put_padded(x, 8 * heads * x_stride), {}, steps.put(rig));
+  call.slot[kTable] = rig.put(table);
+  call.heads = heads;
+  call.width = x_stride;
+  call.rope_width = rope_width;
+  call.x_stride = x_stride;
+  call.y_stride = y_stride;
+  for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
+    call.slot[kY] = rig.put(std::vector<float>(size_t(8) * heads * y_stride, 7.f));
+    rig.run({&call, 1}, *row, 8);
+    auto y = rig.get<float>(call.slot[kY]);
+    y.resize(expected.size());
+    require_close(y, expected, 1e-13, row->name);
+  }
+}
+
+}  // namespace greta::selftest

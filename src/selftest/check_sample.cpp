@@ -1,0 +1,54 @@
+// sample against float64.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "selftest/checks.h"
+#include "selftest/sample_case.h"
+
+namespace greta::selftest {
+
+void check_sample(Rig& rig) {
+  Random random(1);
+  const reference::Sampling all[] = {
+      {0, 0, 0, 0, 0, 0, 0},
+      {1, 0, 0, 0, 0, 0, 1},
+      {0.7, 0, 0, 0, 40, 0, 2},
+      {1.3, 0.9, 0, 0, 0, 0, 3},
+      {1, 0, 0.05, 0, 0, 0, 4},
+      {0.8, 0.95, 0.02, 1.3, 40, 64, 5},
+      {0, 0, 0, 1.5, 0, 256, 6},
+      {1, 0.5, 0, 1.1, 3, 1000, 7},
+      {1, 1, 0, 1, 1, 8, 0x123456789abcdef0},
+      {2, 0.999, 0.5, 0, 100000, 0, 9},
+      {0.01, 0, 0, 0, 2, 0, 10},
+  };
+  uint32_t draws = 0, near = 0;
+  for (const reference::Sampling& params : all)
+    for (const uint32_t vocab : {1u, 3u, 512u, 5000u})
+      for (uint32_t repeat = 0; repeat < 4; ++repeat) {
+        const Ids positions = {uint32_t(random() % 300), 0, uint32_t(random() % 60)};
+        const auto logits = gaussians(positions.size() * vocab, random, 3);
+        SampleCase c(rig, logits, vocab, params, positions, random);
+        for (const KernelRow* row : rig.rows({&c.call, 1}, 8)) {
+          const Ids chosen = c.run(*row, 8);
+          for (uint32_t s = 0; s < positions.size(); ++s, ++draws) {
+            const auto* from = &logits[size_t(s) * vocab];
+            const auto expected = reference::sample({from, from + vocab}, c.history[s], positions[s], params);
+            if (expected.margin > 1e-6)
+              expect(chosen[s] == expected.id, std::string(row->name) + ": token " +
+                                                   std::to_string(chosen[s]) + " instead of " +
+                                                   std::to_string(expected.id));
+            else
+              ++near;
+          }
+          for (size_t s = positions.size(); s < kMaxStepSequences; ++s)
+            expect(chosen[s] == ~0u, std::string(row->name) + ": drew for a sequence without a row");
+        }
+        rig.reset();
+      }
+  expect(near * 50 < draws, "sample: too many draws are too near to say");
+  rig.require_all_run(Op::Sample);
+}
+
+}  // namespace greta::selftest

@@ -1,0 +1,25 @@
+// What each op must do, over odd shapes and all types, on the rig's device: every row of the kernel table
+// against float64. Throws Failed.
+#pragma once
+#include "selftest/rows.h"
+
+namespace greta::selftest {
+
+void check_norm(Rig& rig);
+void check_norm_strides(Rig& rig);
+void check_gate(Rig& rig);
+void check_add(Rig& rig);
+void check_softcap(Rig& rig);
+void check_combine(Rig& rig);
+void check_rope(Rig& rig);
+void check_rope_strides(Rig& rig);
+void check_embed(Rig& rig);
+void check_convert(Rig& rig);
+void check_route(Rig& rig);
+void check_matmul(Rig& rig);
+void check_matmul_expert(Rig& rig);
+void check_matmul_heads(Rig& rig);
+void check_attention(Rig& rig);
+void check_sample(Rig& rig);
+
+}  // namespace greta::selftest

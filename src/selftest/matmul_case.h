@@ -1,0 +1,220 @@
+// Operands of matmul and of the sequences around it, with what each should give in float64.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "selftest/rows.h"
+
+namespace greta::selftest {
+
+struct MatmulShape {
+  uint32_t n, depth, bucket, live;
+  bool outliers;
+  Scales scales;
+};
+
+// Heads of a sequence that rotates or stores: width, and how much of it is rotated.
+constexpr uint32_t kHeadWidth = 16, kRopeWidth = 12;
+constexpr float kEpsilon = 1e-5f;
+
+// One set of operands for all sequences, and what each should give. Half of the shapes have a bias.
+class MatmulCase {
+ public:
+  MatmulCase(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,
+             uint32_t cache_type = 0)
+      : rig_(rig), shape_(shape), cache_type_(cache_type) {
+    steps_.add_tokens(shape.live);
+    const size_t values = size_t(shape.live) * shape.depth;
+    x_values_ = shape.outliers ? with_outliers(values, random) : gaussians(values, random);
+    gain_values_ = gaussians(shape.depth, random, 0.1);
+    for (float& gain : gain_values_) gain += 1;  // what follows the norm is still Gaussian
+    residual_values_ = gaussians(size_t(shape.live) * shape.n, random, 3);
+    gate_matrix_ = random_matrix(stored.type, shape.n, shape.depth, 1, shape.scales, random);
+    up_matrix_ = random_matrix(stored.type, shape.n, shape.depth, 1, shape.scales, random);
+    if (shape.depth % 512) bias_values_ = gaussians(shape.n, random, 2);
+    std::vector<float> table;
+    for (uint32_t i = 0; i < shape.bucket * kRopeWidth / 2; ++i) {
+      table.push_back(float(std::cos(i * 0.37)));
+      table.push_back(float(std::sin(i * 0.37)));
+    }
+    table_values_ = to_values(table);
+    step_ = steps_.put(rig);
+    x_ = rig.put_padded(x_values_, size_t(shape.bucket) * shape.depth);
+    residual_ = rig.put_padded(residual_values_, size_t(shape.bucket) * shape.n);
+    gain_ = put_vector(rig, gain_values_);
+    if (!bias_values_.empty()) bias_ = rig.put(bias_values_);
+    weight_ = put_matrix(rig, gate_matrix_, stored.layout);
+    weight2_ = put_matrix(rig, up_matrix_, stored.layout);
+    table_ = rig.put(table);
+    page_bytes_ = uint32_t(shape.n * kPageTokens * (cache_type ? 2 : 4));
+    pool_ = rig.room(uint64_t(page_bytes_) * steps_.pool_pages());
+    for (Slice* slice : {&normed_, &y_, &y2_, &out_})
+      *slice = rig.room(size_t(shape.bucket) * std::max(shape.n, shape.depth) * 4);
+  }
+
+  // The calls of a sequence like "norm+matmul+rope"; intermediate results go through normed, y and y2.
+  std::vector<Call> calls(const std::string& sequence) {
+    std::vector<Call> list;
+    const bool norms = sequence.starts_with("norm");
+    if (norms) list.push_back(norm());
+    list.push_back(matmul(weight_, norms ? normed_ : x_, y_));
+    if (!sequence.ends_with("gate")) list.back().slot[kBias] = bias_;
+    if (sequence.find("matmul+matmul") != std::string::npos) {
+      list.push_back(matmul(weight2_, norms ? normed_ : x_, y2_));
+      list.push_back(gate());
+    }
+    if (sequence.find("rope") != std::string::npos) list.push_back(rope());
+    if (sequence.find("kv_write") != std::string::npos) list.push_back(kv_write());
+    if (sequence.ends_with("add")) list.push_back(add());
+    return list;
+  }
+
+  // Where the sequence leaves its result, poisoned before a run.
+  Slice& result(const std::string& sequence) {
+    if (sequence.ends_with("add") || sequence.ends_with("gate")) return out_;
+    return sequence.ends_with("kv_write") ? pool_ : y_;
+  }
+
+  // `rounded`: as a row gives it that multiplies in int8.
+  Values expected(const std::string& sequence, bool rounded) const {
+    Values h = to_values(x_values_);
+    if (sequence.starts_with("norm")) h = reference::norm(h, to_values(gain_values_), kEpsilon);
+    if (rounded) h = reference::decode_q8(q8_rows(h), shape_.depth);
+    Values y = reference::matmul(gate_matrix_.values, h, shape_.depth);
+    if (!sequence.ends_with("gate") && !bias_values_.empty())
+      for (size_t i = 0; i < y.size(); ++i) y[i] += double(bias_values_[i % shape_.n]);
+    if (sequence.ends_with("gate"))
+      y = reference::gate(y, reference::matmul(up_matrix_.values, h, shape_.depth),
+                          reference::Activation::Silu);
+    if (sequence.ends_with("add")) y = reference::add(to_values(residual_values_), y, 1);
+    if (sequence.find("rope") != std::string::npos) {
+      Ids positions;
+      for (const StepRow& row : steps_.rows) positions.push_back(row.position);
+      y = reference::rope(y, positions, table_values_, {shape_.n / kHeadWidth, kHeadWidth, kRopeWidth, true});
+    }
+    return y;
+  }
+
+  // Makes the matmuls of a sequence read x in the q8 form.
+  void give_q8(std::vector<Call>* calls) {
+    std::vector<uint8_t> all = q8_rows(to_values(x_values_));
+    all.resize(size_t(shape_.bucket) * q8_row_bytes(shape_.depth), 0xff);
+    const Slice slice = rig_.put(all);
+    for (Call& call : *calls) {
+      if (call.op != Op::Matmul) continue;
+      call.slot[kX] = slice;
+      call.form = Form::Q8;
+    }
+  }
+
+  // The result as [t][n] floats followed by poison, out of its pages if it went there.
+  std::vector<float> output(const std::string& sequence) {
+    const Slice& slice = result(sequence);
+    if (!sequence.ends_with("kv_write")) {
+      std::vector<float> y = rig_.get<float>(slice);
+      y.resize(size_t(shape_.bucket) * shape_.n);
+      return y;
+    }
+    const std::vector<uint8_t> pool = rig_.get<uint8_t>(slice);
+    const uint32_t bytes = cache_type_ ? 2 : 4;
+    std::vector<float> y;
+    StepRows pages = steps_;
+    for (const StepRow& row : steps_.rows)
+      for (uint32_t n = 0; n < shape_.n; ++n) {
+        const uint64_t head = uint64_t(n / kHeadWidth) * kPageTokens + row.position % kPageTokens;
+        const uint64_t at = uint64_t(pages.page(row.sequence, row.position)) * page_bytes_ +
+                            (head * kHeadWidth + n % kHeadWidth) * bytes;
+        float value;
+        memcpy(&value, &pool[at], 4 * (bytes == 4));
+        y.push_back(bytes == 4 ? value : reference::half_at(&pool[at]));
+      }
+    return y;
+  }
+
+ private:
+  std::vector<uint8_t> q8_rows(const Values& x) const {
+    std::vector<uint8_t> all;
+    for (size_t at = 0; at < x.size(); at += shape_.depth) {
+      const std::vector<uint8_t> row =
+          reference::convert_q8({x.begin() + ptrdiff_t(at), x.begin() + ptrdiff_t(at + shape_.depth)});
+      all.insert(all.end(), row.begin(), row.end());
+    }
+    return all;
+  }
+  Call call(Op op, const Slice& x, const Slice& y) const {
+    Call c;
+    c.op = op;
+    c.slot[kX] = x;
+    c.slot[kY] = y;
+    c.slot[kStep] = step_;
+    return c;
+  }
+  Call norm() const {
+    Call c = call(Op::Norm, x_, normed_);
+    c.weight = gain_;
+    c.width = shape_.depth;
+    c.heads = 1;
+    c.epsilon = kEpsilon;
+    return c;
+  }
+  Call matmul(const Tensor& weight, const Slice& x, const Slice& y) const {
+    Call c = call(Op::Matmul, x, y);
+    c.weight = weight;
+    return c;
+  }
+  Call gate() const {
+    Call c = call(Op::Gate, y_, out_);
+    c.slot[kX2] = y2_;
+    c.width = shape_.n;
+    return c;
+  }
+  Call add() const {
+    Call c = call(Op::Add, residual_, out_);
+    c.slot[kX2] = y_;
+    c.width = shape_.n;
+    return c;
+  }
+  Call rope() const {
+    Call c = call(Op::Rope, y_, y_);
+    c.slot[kTable] = table_;
+    c.heads = shape_.n / kHeadWidth;
+    c.width = kHeadWidth;
+    c.rope_width = kRopeWidth;
+    c.rope_halves = 1;
+    return c;
+  }
+  Call kv_write() const {
+    Call c = call(Op::KvWrite, y_, {});
+    c.slot[kPool] = pool_;
+    c.heads = shape_.n / kHeadWidth;
+    c.width = kHeadWidth;
+    c.page_bytes = page_bytes_;
+    c.cache_type = cache_type_;
+    return c;
+  }
+
+  Rig& rig_;
+  MatmulShape shape_;
+  uint32_t cache_type_, page_bytes_;
+  StepRows steps_;
+  std::vector<float> x_values_, gain_values_, residual_values_, bias_values_;
+  Matrix gate_matrix_, up_matrix_;
+  Values table_values_;
+  Slice step_, x_, residual_, bias_, table_, pool_, normed_, y_, y2_, out_;
+  Tensor gain_, weight_, weight2_;
+};
+
+inline const char* const kSequences[] = {"matmul",
+                                         "norm+matmul",
+                                         "matmul+add",
+                                         "norm+matmul+rope",
+                                         "norm+matmul+kv_write",
+                                         "norm+matmul+rope+kv_write",
+                                         "norm+matmul+matmul+gate"};
+
+// Runs the shape through every row of every sequence, and holds each to its limit.
+void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,
+                        uint32_t cache_type = 0);
+
+}  // namespace greta::selftest

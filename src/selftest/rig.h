@@ -1,0 +1,131 @@
+// Runs single launches on a device and checks them: every buffer stands between canaries and is
+// poisoned with NaN where nothing was put, and it is known which rows of the kernel table have run.
+// What goes wrong is thrown as Failed, and caught by run_selftest() or by the tests.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "selftest/quant/quant.h"
+#include "selftest/reference.h"
+
+namespace greta::selftest {
+
+using reference::Ids;
+using reference::Random;
+using reference::Values;
+
+struct Failed {
+  std::string what;
+};
+inline void expect(bool right, const std::string& what) {
+  if (!right) throw Failed{what};
+}
+
+class Rig {
+ public:
+  // checked: the device verifies accesses, which is slow: fewer shapes will do.
+  explicit Rig(Device& device, bool checked = false);
+  ~Rig();
+  Rig(const Rig&) = delete;
+  Rig& operator=(const Rig&) = delete;
+
+  const DeviceInfo& info() const;
+  bool checked() const { return checked_; }
+
+  Slice room(uint64_t bytes);                   // all bytes 0xff: NaN, an id that is too large
+  Slice put(const void* from, uint64_t bytes);  // a buffer with these bytes
+  template <class T>
+  Slice put(const std::vector<T>& values) {
+    return put(values.data(), values.size() * sizeof(T));
+  }
+  // Values for `count` floats: those past them are NaN of another kind than a poisoned result's, so that
+  // one that spreads to a row that is not live is seen there.
+  Slice put_padded(std::vector<float> values, uint64_t count);
+  void poison(const Slice& slice);
+  template <class T>
+  std::vector<T> get(const Slice& slice) {
+    std::vector<T> values(slice.bytes / sizeof(T));
+    read(slice, values.data());
+    return values;
+  }
+  void reset();  // releases all buffers
+
+  // The rows that this device may use for the calls, best first not implied.
+  std::vector<const KernelRow*> rows(std::span<const Call> calls, uint32_t bucket) const;
+  const KernelRow* plain_row(std::span<const Call> calls, uint32_t bucket) const;
+
+  // Runs the calls through one row, waits, and checks all canaries.
+  void run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket);
+  void run_plain(const Call& call, uint32_t bucket);
+
+  // Fails unless each row of the table that `op` leads, and this device can run, has run.
+  void require_all_run(Op op) const;
+  uint32_t rows_run() const;
+  uint64_t launches() const { return launches_; }
+
+ private:
+  struct Room;
+  void read(const Slice& slice, void* to);
+  void write(const Slice& slice, const void* from);
+  void check_canaries();
+
+  Device& device_;
+  bool checked_;
+  std::unique_ptr<Stream> stream_;
+  uint64_t launches_ = 0;
+  std::vector<std::unique_ptr<Room>> rooms_;
+  std::vector<bool> ran_;
+};
+
+// A StepState in the making. What a kernel must not look at is 0xffffffff: an unused row, a page of
+// a sequence that holds nothing yet.
+struct StepRows {
+  explicit StepRows(uint32_t sequences = 4, uint32_t pages = 8);
+  // Appends a live row and gives its position a page; `output`: also a row of the logits.
+  void add(uint32_t token, uint32_t sequence, uint32_t position, bool output = false);
+  void add_tokens(uint32_t count);                      // rows at positions 0 .. count - 1 of sequence 0
+  uint32_t page(uint32_t sequence, uint32_t position);  // pool page, given out in a scattered order
+  uint32_t pool_pages() const { return sequences * pages; }
+  Slice put(Rig& rig) const;
+
+  uint32_t sequences, pages;
+  std::vector<StepRow> rows;
+  Ids outputs, table;
+  std::vector<SampleParams> params;
+  Ids last_token;
+};
+
+Values to_values(const std::vector<float>& x);
+std::vector<float> gaussians(size_t count, Random& random, double size = 1);
+// Gaussian, with one value of 1e3 in 256, as activations of real models have them.
+std::vector<float> with_outliers(size_t count, Random& random);
+
+double nmse(const std::vector<float>& y, const Values& reference);
+// The first reference.size() values of y within `limit`; those after it untouched poison.
+void require_close(const std::vector<float>& y, const Values& reference, double limit,
+                   const std::string& what);
+
+// A random weight matrix in GGUF order, and its values.
+struct Matrix {
+  QuantType type;
+  uint32_t n, depth, count;
+  std::vector<uint8_t> bytes;
+  Values values;
+};
+enum class Scales { Plain, Extreme };  // Extreme: zero blocks, largest scales, denormal and negative ones
+Matrix random_matrix(QuantType type, uint32_t n, uint32_t depth, uint32_t count, Scales scales,
+                     Random& random);
+// On the device in `layout`.
+Tensor put_matrix(Rig& rig, const Matrix& matrix, Layout layout);
+Tensor put_vector(Rig& rig, const std::vector<float>& values);
+
+// The types and layouts for which this device has a row of `op`.
+struct Stored {
+  QuantType type;
+  Layout layout;
+};
+std::vector<Stored> stored_types(const Rig& rig, Op op);
+
+}  // namespace greta::selftest

@@ -1,0 +1,57 @@
+// Rows of logits to sample from, with histories, for checks.
+#pragma once
+#include <cstring>
+
+#include "selftest/rows.h"
+
+namespace greta::selftest {
+
+inline SampleParams device_params(const reference::Sampling& p) {
+  SampleParams out = {};
+  out.temperature = float(p.temperature);
+  out.top_p = float(p.top_p);
+  out.min_p = float(p.min_p);
+  out.repeat_penalty = float(p.repeat_penalty);
+  out.top_k = p.top_k;
+  out.repeat_last_n = p.repeat_last_n;
+  out.seed_low = uint32_t(p.seed);
+  out.seed_high = uint32_t(p.seed >> 32);
+  return out;
+}
+
+// A row of the logits for each of `positions` of sequence 0, 1, .. in turn, with its own history.
+struct SampleCase {
+  Rig& rig;
+  uint32_t vocab;
+  StepRows steps;
+  std::vector<Ids> history;
+  Call call;
+
+  SampleCase(Rig& rig, const std::vector<float>& logits, uint32_t vocab, const reference::Sampling& params,
+             const Ids& positions, Random& random)
+      : rig(rig), vocab(vocab), history(positions.size()) {
+    Ids log(size_t(steps.pool_pages()) * kPageTokens, ~0u);
+    for (uint32_t s = 0; s < positions.size(); ++s) {
+      for (uint32_t p = 0; p <= positions[s]; ++p) {
+        history[s].push_back(uint32_t(random() % vocab));
+        log[steps.page(s, p) * kPageTokens + p % kPageTokens] = history[s].back();
+      }
+      steps.add(history[s].back(), s, positions[s], true);
+      steps.params[s] = device_params(params);
+    }
+    call = row_call(Op::Sample, rig.put(logits), {}, steps.put(rig));
+    call.slot[kLog] = rig.put(log);
+    call.slot[kScratch] = rig.room(logits.size() * 8);
+    call.vocab = vocab;
+  }
+
+  Ids run(const KernelRow& row, uint32_t bucket) {
+    rig.run({&call, 1}, row, bucket);
+    const auto bytes = rig.get<uint8_t>(call.slot[kStep]);
+    StepState state;
+    memcpy(&state, bytes.data(), sizeof state);
+    return Ids(state.last_token, state.last_token + kMaxStepSequences);
+  }
+};
+
+}  // namespace greta::selftest

@@ -1,0 +1,18 @@
+// The checks of all ops on a device that is open: what `greta-cli selftest` runs.
+#pragma once
+#include "selftest/checks.h"
+
+namespace greta::selftest {
+
+struct OpResult {
+  const char* op;        // "matmul"
+  uint32_t kernels = 0;  // rows of the kernel table that were checked, fused ones with matmul
+  uint64_t launches = 0;
+  std::string failure;  // "" if all was right
+};
+
+// Calls report after each op; its false ends the run. Cancelled then.
+using Report = bool (*)(void* user, const OpResult& result);
+Status run_selftest(Device& device, Report report, void* user);
+
+}  // namespace greta::selftest
