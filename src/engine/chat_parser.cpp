@@ -37,10 +37,11 @@ constexpr ChatSection kSections[] = {
     {Kind::Calls, "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"},  // DeepSeek
     {Kind::Calls, "｜DSML｜", "<｜DSML｜function_calls>", "</｜DSML｜function_calls>"},  // DeepSeek V3.2
     {Kind::Calls, "<|tool_calls_section_begin|>", "<|tool_calls_section_begin|>",
-     "<|tool_calls_section_end|>"},                         // Kimi K2
-    {Kind::Calls, "<|tool_call|>", "<|tool_call|>", ""},    // Granite 3
-    {Kind::Calls, "[TOOL_CALLS]", "[TOOL_CALLS]", ""},      // Mistral
-    {Kind::Calls, "<|python_tag|>", "<|python_tag|>", ""},  // Llama 3.1
+     "<|tool_calls_section_end|>"},                                              // Kimi K2
+    {Kind::Calls, "<|function_call|>", "<|function_call|>", "<|message_sep|>"},  // GigaChat 3
+    {Kind::Calls, "<|tool_call|>", "<|tool_call|>", ""},                         // Granite 3
+    {Kind::Calls, "[TOOL_CALLS]", "[TOOL_CALLS]", ""},                           // Mistral
+    {Kind::Calls, "<|python_tag|>", "<|python_tag|>", ""},                       // Llama 3.1
 };
 
 // gpt-oss: <|start|>ROLE to=RECIPIENT<|channel|>NAME <|constrain|>TYPE<|message|>TEXT<|end|>

@@ -335,8 +335,9 @@ class Streams(Chat):
         self.assertIn("good False A system message.1", err)
         for args in (["--chat-template-kwargs", "{"], ["--chat-template-kwargs", "[1]"]):
             self.error(2, "chat", "-p", "x", *args)
-        self.error(1, "chat", "-p", "x", "--chat-template", "{% if %}")
-        self.error(1, "chat", "-p", "x", "--tools", str(form))
+        self.error(1, "chat", "-q", "-p", "x", "--chat-template", "{% if %}")
+        self.error(1, "chat", "-q", "-p", "x", "--chat-template", "noform")
+        self.error(1, "chat", "-q", "-p", "x", "--tools", str(form))
         self.assertIn("no thanks", self.error(1, "chat", "-q", "-p", "x", "--chat-template", "{{ raise_exception('no thanks') }}"))
 
     def test_single_turn(self):

@@ -56,7 +56,8 @@ struct Talk {
     message.set("content"sv, text);
     require(chat->add(message));
   }
-  ChatResult answer(ChatAnswerOptions options = {.max_tokens = 12}, const ChatEvents& events = {}) {
+  ChatResult answer(ChatAnswerOptions options = {.max_tokens = 12, .ignore_end = true},
+                    const ChatEvents& events = {}) {
     ChatResult result;
     require(chat->answer(options, events, &result));
     return result;
@@ -311,8 +312,14 @@ TEST_CASE("chat: calls pass through the templates of many models and back", "[ch
     add(R"({"role": "tool", "tool_call_id": "call00000", "name": "weather", "content": "sunny"})");
     if (chat->render(true, &result).ok()) CHECK_THAT(result, ContainsSubstring("sunny"));
 
-    const size_t same =
+    // The answer: what follows the prompt, up to the token that ends it. A mark that is cut in two belongs to
+    // it.
+    size_t same =
         std::mismatch(question.begin(), question.end(), call.begin(), call.end()).first - question.begin();
+    if (const size_t open = call.rfind('<', same - 1); open != call.npos && call.find('>', open) >= same)
+      same = open;
+    const std::string eos = talk.engine.model->tokenizer->piece(talk.engine.model->tokenizer->eos(), true);
+    if (call.ends_with(eos)) call.resize(call.size() - eos.size());
     const ChatForm form = chat_form(text);
     std::string calls;
     ChatParser parser(form, chat->tools(), call.substr(0, same),
@@ -327,5 +334,5 @@ TEST_CASE("chat: calls pass through the templates of many models and back", "[ch
   }
   INFO(lost);
   CHECK(with_tools >= 25);
-  CHECK(there_and_back >= with_tools - 4);
+  CHECK(there_and_back >= with_tools - 1);  // Solar's way is not known
 }

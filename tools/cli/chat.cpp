@@ -10,6 +10,7 @@ namespace {
 
 int chat(ChatOptions& options) {
   options.engine.verbosity.apply();
+  options.arguments_json();  // wrong usage comes before the model is loaded
   const bool from_terminal = stdin_is_terminal();
   const std::optional<std::string> message = read_text(options.text, true);
   if (message && message->empty()) throw Misused("the message is empty");

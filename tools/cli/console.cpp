@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "greta.h"
 
@@ -25,6 +26,8 @@ static_assert(std::atomic<greta_session*>::is_always_lock_free && std::atomic<in
 
 int output_error = 0;  // errno of the first write to stdout that failed
 Verbosity level = Verbosity::kNormal;
+bool level_known = false;
+std::vector<std::string> early_notes;  // made while the command line is read
 Colour colour = Colour::kAuto;
 int log_file = -1;
 
@@ -94,7 +97,12 @@ void put(std::string_view text) {
   check_output();
 }
 
-void set_verbosity(Verbosity to) { level = to; }
+void set_verbosity(Verbosity to) {
+  level = to;
+  level_known = true;
+  for (const std::string& text : early_notes) note(text);
+  early_notes.clear();
+}
 Verbosity verbosity() { return level; }
 bool stdin_is_terminal() { return isatty(STDIN_FILENO) != 0; }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
@@ -106,7 +114,11 @@ void say(std::string_view text) {
   if (log_file >= 0) write_all(log_file, line);
 }
 void note(std::string_view text) {
-  if (level != Verbosity::kQuiet) say(text);
+  if (!level_known) {
+    early_notes.emplace_back(text);
+  } else if (level != Verbosity::kQuiet) {
+    say(text);
+  }
 }
 void detail(std::string_view text) {
   if (level == Verbosity::kVerbose) say(text);
