@@ -143,7 +143,7 @@ bool Talk::answer() {
   auto result = sized<greta_chat_result>();
   const greta_status status = greta_chat_answer(chat_.get(), &options, &result);
   progress_.clear();
-  if (in_reasoning_ || line_open_ || !wrote_) {
+  if (in_reasoning_ || line_open_ || (!wrote_ && status == GRETA_OK)) {
     const bool thought = in_reasoning_;
     end_part();
     if (!thought) put("\n");
