@@ -36,6 +36,11 @@ set(GRETA_ISA_FLAGS_avx512vnni -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx5
 set(GRETA_ISA_NEEDS_avx512vnni kCpuAvx512Vnni)
 # fma is written where it is wanted, so that dequantisation and the order of rounding are the same everywhere.
 set(GRETA_KERNEL_FLAGS -O3 -ffp-contract=off -fno-exceptions -fno-rtti)
+if(GRETA_FUZZ)
+  list(TRANSFORM GRETA_KERNEL_FLAGS REPLACE "-O3" "-O0")  # fuzzers link kernels and run none
+elseif(GRETA_SANITIZE)
+  list(TRANSFORM GRETA_KERNEL_FLAGS REPLACE "-O3" "-O1")  # a large one takes GCC 24 s at -O3 and 3 s at -O1
+endif()
 
 # Types that have a decode header in this backend's quant/ folder.
 function(greta_quants_with_header out)

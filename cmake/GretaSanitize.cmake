@@ -1,5 +1,5 @@
-# GRETA_SANITIZE and GRETA_FUZZ put their flags on everything that is compiled and linked from here on. Only kernels
-# keep their own -O3: the rest compiles in half the time at -O1, and lines are enough to find a place.
+# GRETA_SANITIZE and GRETA_FUZZ put their flags on everything that is compiled and linked from here on. All
+# compiles in half the time at -O1, and lines are enough to find a place.
 if(GRETA_SANITIZE OR GRETA_FUZZ)
   set(sanitizers ${GRETA_SANITIZE})
   if(GRETA_FUZZ)
