@@ -1,26 +1,21 @@
 // Writes a .npy file of float32 [rows][columns], row by row, with the number of rows known beforehand.
 #pragma once
 #include <cstdint>
-#include <cstdio>
 #include <string>
+
+#include "output_file.h"
 
 namespace greta::cli {
 
-class NpyWriter {
+class NpyWriter {  // throws Failed
  public:
-  NpyWriter(std::string path, uint64_t rows, uint64_t columns);  // throws Failed
-  ~NpyWriter();                                                  // removes the file unless finished
-  NpyWriter(const NpyWriter&) = delete;
-  NpyWriter& operator=(const NpyWriter&) = delete;
+  NpyWriter(std::string path, uint64_t rows, uint64_t columns);
   void write(const float* values, uint64_t rows);  // [rows][columns]
-  void finish();
+  void finish() { file_.finish(); }
 
  private:
-  void check(bool ok) const;
-  std::string path_;
   uint64_t columns_;
-  std::FILE* file_;
-  bool finished_ = false;
+  OutputFile file_;
 };
 
 }  // namespace greta::cli

@@ -1,0 +1,25 @@
+// A file that is written front to back, and that is there at the end only if it is whole.
+#pragma once
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
+namespace greta::cli {
+
+class OutputFile {  // everything here throws Failed
+ public:
+  explicit OutputFile(std::string path);
+  ~OutputFile();  // removes the file unless finished
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  void write(const void* data, size_t bytes);
+  void finish();
+
+ private:
+  void check(bool ok) const;
+  std::string path_;
+  std::FILE* file_;
+  bool finished_ = false;
+};
+
+}  // namespace greta::cli
