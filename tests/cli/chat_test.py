@@ -346,6 +346,12 @@ class Streams(Chat):
         self.assertEqual(terminal.exit_code(), 0)
         self.assertIn("story", terminal.whole)
 
+    def test_stop_strings(self):
+        whole = self.out("chat", "-p", "Tell me a story.", *SHORT[1:])
+        stop = whole.split()[3]
+        cut = self.out("chat", "-p", "Tell me a story.", *SHORT[1:], "-r", stop)
+        self.assertEqual(cut.strip(), whole[: whole.index(stop)].strip())
+
     def test_timings(self):
         _, err = self.run_cli(*SHORT, "-p", "Hi", "--show-timings")
         self.assertRegex(err, r"prompt \d+ tokens, 0 of them reused, [\d.]+ t/s; generated \d+ tokens, [\d.]+ t/s")

@@ -138,6 +138,12 @@ bool Talk::answer() {
   options.ignore_end = options_.ignore_end ? 1 : 0;
   options.limit_reasoning = options_.reasoning_budget >= 0 ? 1 : 0;
   options.reasoning_tokens = options.limit_reasoning ? static_cast<uint32_t>(options_.reasoning_budget) : 0;
+  std::vector<std::string> texts;
+  std::vector<const char*> stops;
+  for (const std::string& stop : options_.sampling.stops) texts.push_back(unescape(stop));
+  for (const std::string& text : texts) stops.push_back(text.c_str());
+  options.stop_strings = stops.data();
+  options.stop_count = static_cast<uint32_t>(stops.size());
   options.on_event = on_event;
   options.user = this;
   auto result = sized<greta_chat_result>();
