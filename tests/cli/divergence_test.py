@@ -150,6 +150,7 @@ class Divergence(CliTest):
         last = len(data) - ROW_BYTES
         for at, form, value in ((0, "<c", b"x"), (8, "<I", 3), (8, "<I", 0xffffffff), (8, "<I", 2 * SIZE),
                                 (12, "<i", -1), (12, "<i", 0x7fffffff), (16, "<i", 0), (16, "<i", -CHUNKS),
+                                (16, "<i", CHUNKS - 1), (16, "<i", CHUNKS + 1),
                                 (TOKENS_AT + 8, "<i", -1), (TOKENS_AT + 8, "<i", VOCABULARY),
                                 (last, "<f", math.nan), (last, "<f", -1e-9), (last + 4, "<f", math.inf),
                                 (last + 4, "<f", -2)):
