@@ -1,0 +1,134 @@
+// Any bytes as a GBNF grammar or a JSON schema, then a walk through it. What must hold: no crash, a mask has
+// the tokens whose bytes can come next and no others, a text is taken alike at once and in pieces, and a text
+// that a schema's grammar lets end is JSON.
+//
+// Input: a byte of flags (1: a schema), the grammar, a zero byte, then bytes that choose where the walk goes.
+#include "engine/grammar.h"
+
+#include <cstring>
+
+#include "engine/jinja/jinja.h"
+#include "engine/json_schema.h"
+
+using namespace greta;
+
+namespace {
+
+struct GgufText {
+  std::string values;
+  uint64_t count = 0;
+  template <class T>
+  static void put(std::string* to, T number) {
+    to->append(reinterpret_cast<const char*>(&number), sizeof number);
+  }
+  static void put_text(std::string* to, std::string_view text) {
+    put<uint64_t>(to, text.size());
+    to->append(text);
+  }
+  void key(std::string_view name, uint32_t type) {
+    put_text(&values, name);
+    put(&values, type);
+    ++count;
+  }
+  void list(uint32_t element, size_t length) {
+    put(&values, element);
+    put<uint64_t>(&values, length);
+  }
+};
+
+// 256 bytes, words that share beginnings, two that are the same, one that ends an answer, one control token.
+struct Vocabulary {
+  std::string file;
+  Gguf gguf;
+  Tokenizer tokenizer;
+  TokenTrie trie;
+  Vocabulary() {
+    std::vector<std::pair<std::string, int32_t>> tokens = {{"<unk>", 2}, {"<s>", 3}, {"</s>", 3}};
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      char text[8];
+      snprintf(text, sizeof text, "<0x%02X>", byte);
+      tokens.push_back({text, 6});
+    }
+    for (const char* text :
+         {"a", "ab", "abc", "\"", "\",\"", "{\"", "\":", "}", "]}", "12", "true", "é", "\xE2\x82\xAC"})
+      tokens.push_back({text, 1});
+    GgufText out;
+    out.key("tokenizer.ggml.model", 8);
+    GgufText::put_text(&out.values, "llama");
+    out.key("tokenizer.ggml.tokens", 9);
+    out.list(8, tokens.size());
+    for (const auto& [text, kind] : tokens) GgufText::put_text(&out.values, text);
+    out.key("tokenizer.ggml.token_type", 9);
+    out.list(5, tokens.size());
+    for (const auto& [text, kind] : tokens) GgufText::put(&out.values, kind);
+    out.key("tokenizer.ggml.scores", 9);
+    out.list(6, tokens.size());
+    for (size_t i = 0; i < tokens.size(); ++i) GgufText::put(&out.values, -float(i));
+    out.key("tokenizer.ggml.eos_token_id", 4);
+    GgufText::put<uint32_t>(&out.values, 2);
+    file = "GGUF";
+    GgufText::put<uint32_t>(&file, 3);
+    GgufText::put<uint64_t>(&file, 0);
+    GgufText::put<uint64_t>(&file, out.count);
+    file += out.values;
+    Source source;
+    if (!source.open_memory(file.data(), file.size()).ok() || !gguf.open(std::move(source)).ok() ||
+        !tokenizer.open(gguf, Log{}).ok())
+      __builtin_trap();
+    trie.build(tokenizer);
+  }
+};
+
+// The mask against a walk for each token; tokens that the grammar names itself have no bytes to compare.
+void check_mask(const Vocabulary& v, const GrammarMatcher& at, std::span<const uint64_t> bits) {
+  for (uint32_t id = 0; id < v.tokenizer.size(); ++id) {
+    GrammarMatcher probe = at;
+    const Status status = probe.push_token(int32_t(id), v.tokenizer.piece(int32_t(id)));
+    if (status.code == Code::Unsupported || v.tokenizer.is_end(int32_t(id))) continue;
+    if (status.ok() != bool(bits[id / 64] >> (id % 64) & 1)) __builtin_trap();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const Vocabulary v;
+  if (size < 2) return 0;
+  const bool is_schema = data[0] & 1;
+  const std::string_view input(reinterpret_cast<const char*>(data + 1), size - 1);
+  const size_t zero = std::min(input.find('\0'), input.size());
+  std::string gbnf(input.substr(0, zero));
+  const std::string_view choices = input.substr(std::min(zero + 1, input.size())).substr(0, 64);
+  if (is_schema && !json_schema_grammar(input.substr(0, zero), &gbnf).ok()) return 0;
+  std::shared_ptr<const Grammar> grammar;
+  if (!parse_grammar(gbnf, "root", &v.tokenizer, &grammar).ok()) return 0;
+  GrammarMatcher matcher(grammar);
+  if (!matcher.reset().ok()) return 0;
+  std::vector<uint64_t> bits((v.tokenizer.size() + 63) / 64);
+  std::string text;
+  bool plain = true;  // all by bytes
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (!matcher.mask(v.trie, bits).ok()) return 0;
+    if (i % 16 == 0) check_mask(v, matcher, bits);
+    std::vector<int32_t> allowed;
+    for (uint32_t id = 0; id < v.tokenizer.size(); ++id)
+      if (bits[id / 64] >> (id % 64) & 1) allowed.push_back(int32_t(id));
+    if (allowed.empty()) break;
+    const int32_t token = allowed[uint8_t(choices[i]) % allowed.size()];
+    const std::string piece = v.tokenizer.piece(token);
+    plain = plain && !piece.empty() && gbnf.find('<') == gbnf.npos;
+    const Status status = matcher.push_token(token, piece);
+    if (status.code == Code::Unsupported) return 0;
+    if (!status.ok()) __builtin_trap();
+    text += piece;
+    jinja::Value value;
+    if (is_schema && matcher.may_end() && !jinja::parse_json(text, &value).ok()) __builtin_trap();
+  }
+  if (!plain) return 0;
+  GrammarMatcher whole(grammar);
+  if (!whole.reset().ok()) __builtin_trap();
+  const Status status = whole.push(text);
+  if (status.code == Code::Unsupported) return 0;  // too much for one token
+  if (!status.ok() || whole.may_end() != matcher.may_end()) __builtin_trap();
+  return 0;
+}
