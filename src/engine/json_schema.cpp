@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/grammar.h"
-#include "engine/jinja/jinja.h"
+#include "engine/json_schema_parts.h"
 #include "engine/unicode.h"
 
 namespace greta {
@@ -19,7 +19,8 @@ using jinja::Value;
 constexpr const char* kRules =
     "ws ::= | \" \" | \"\\n\" [ \\t]{0,20}\n"
     "hex ::= [0-9a-fA-F]\n"
-    "char ::= [^\"\\\\\\x7F\\x00-\\x1F] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" ([0-9a-cA-CefEF] hex hex hex | [dD] [0-7] hex hex))\n"
+    "char ::= [^\"\\\\\\x7F\\x00-\\x1F] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" ([0-9a-cA-CefEF] hex hex hex | "
+    "[dD] [0-7] hex hex))\n"
     "string ::= \"\\\"\" char* \"\\\"\"\n"
     "integer ::= \"-\"? (\"0\" | [1-9] [0-9]{0,15})\n"
     "number ::= integer (\".\" [0-9]{1,16})? ([eE] [-+]? [0-9]{1,2})?\n"
@@ -30,7 +31,10 @@ constexpr const char* kRules =
     "pair ::= string ws \":\" ws value ws\n"
     "value ::= object | array | string | number | boolean | null\n";
 
-struct Format { std::string_view name; const char* rule; };
+struct Format {
+  std::string_view name;
+  const char* rule;
+};
 constexpr Format kFormats[] = {
     {"date", "day"},
     {"time", "clock"},
@@ -41,30 +45,33 @@ constexpr const char* kFormatRules =
     "day ::= [0-9]{4} \"-\" (\"02-\" two-eight | (\"0\" [469] | \"11\") \"-\" (two-eight | \"29\" | \"30\") |"
     " (\"0\" [13578] | \"1\" [02]) \"-\" (two-eight | \"29\" | \"3\" [01]))\n"
     "two-eight ::= \"0\" [1-9] | \"1\" [0-9] | \"2\" [0-8]\n"
-    "clock ::= ([01] [0-9] | \"2\" [0-3]) \":\" [0-5] [0-9] \":\" [0-5] [0-9] (\".\" [0-9]{1,6})? (\"Z\" | [-+] (\"0\" [0-9] | \"1\" [0-2]) \":\" [0-5] [0-9])\n";
+    "clock ::= ([01] [0-9] | \"2\" [0-3]) \":\" [0-5] [0-9] \":\" [0-5] [0-9] (\".\" [0-9]{1,6})? (\"Z\" | "
+    "[-+] (\"0\" [0-9] | \"1\" [0-2]) \":\" [0-5] [0-9])\n";
 
-// Keywords that say nothing about what a text may be.
-const std::set<std::string_view> kNotes = {
-    "$schema", "$id", "$comment", "$defs", "definitions", "title", "description", "default", "examples", "example",
-    "deprecated", "readOnly", "writeOnly", "name", "strict"};
-const std::set<std::string_view> kKnown = {
-    "$ref", "type", "enum", "const", "anyOf", "oneOf", "allOf", "properties", "required", "additionalProperties", "items",
-    "prefixItems", "minItems", "maxItems", "minLength", "maxLength", "format", "minimum", "maximum", "exclusiveMinimum",
-    "exclusiveMaximum"};
+const std::set<std::string_view> kKnown = {"$ref",
+                                           "type",
+                                           "enum",
+                                           "const",
+                                           "anyOf",
+                                           "oneOf",
+                                           "allOf",
+                                           "properties",
+                                           "required",
+                                           "additionalProperties",
+                                           "items",
+                                           "prefixItems",
+                                           "minItems",
+                                           "maxItems",
+                                           "minLength",
+                                           "maxLength",
+                                           "format",
+                                           "pattern",
+                                           "minimum",
+                                           "maximum",
+                                           "exclusiveMinimum",
+                                           "exclusiveMaximum"};
 
-// A text as a GBNF literal.
-std::string literal(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    char code[8];
-    if (c == '"' || c == '\\') out += '\\', out += c;
-    else if (uint8_t(c) < 32 || c == 127) snprintf(code, sizeof code, "\\x%02X", unsigned(uint8_t(c))), out += code;
-    else out += c;
-  }
-  return out + "\"";
-}
-
-std::string json_literal(const Value& value) { return literal(jinja::to_json(value)); }
+std::string json_literal(const Value& value) { return gbnf_literal(jinja::to_json(value)); }
 
 class Converter {
  public:
@@ -95,10 +102,11 @@ class Converter {
       if (!schema.as_bool()) return refuse("false, which allows nothing");
       return *out = "value", Status{};
     }
-    if (!schema.is_dict()) return fail(Code::Argument, "JSON schema: expected an object or true, not %s", schema.type_name());
+    if (!schema.is_dict())
+      return fail(Code::Argument, "JSON schema: expected an object or true, not %s", schema.type_name());
     for (const Value::Entry& each : schema.entries()) {
       const std::string_view key = each.key.as_string();
-      if (!kNotes.count(key) && !kKnown.count(key))
+      if (!is_schema_note(key) && !kKnown.count(key))
         return fail(Code::Unsupported, "JSON schema: %s is not supported", Quoted(key).c_str());
     }
     std::string body;
@@ -110,7 +118,8 @@ class Converter {
   // How many keywords besides notes and these there are.
   static bool has_only(const Value& schema, std::initializer_list<std::string_view> keys) {
     for (const Value::Entry& each : schema.entries())
-      if (!kNotes.count(each.key.as_string()) && std::find(keys.begin(), keys.end(), each.key.as_string()) == keys.end())
+      if (!is_schema_note(each.key.as_string()) &&
+          std::find(keys.begin(), keys.end(), each.key.as_string()) == keys.end())
         return false;
     return true;
   }
@@ -124,12 +133,15 @@ class Converter {
         return any_of(*list, depth, out);
       }
     if (const Value* all = schema.find("allOf")) {
-      if (!has_only(schema, {"allOf"}) || all->size() != 1) return refuse("allOf of more than one schema, or beside others");
-      return visit(all->items()[0], depth + 1, out);
+      if (all->size() == 1 && has_only(schema, {"allOf"})) return visit(all->items()[0], depth + 1, out);
+      Value merged;
+      GRETA_TRY(merge_schemas(root_, schema, depth + 1, &parts_, &merged));
+      return visit(merged, depth + 1, out);
     }
     if (const Value* constant = schema.find("const")) {
       if (!has_only(schema, {"const", "type"})) return refuse("other keywords beside const");
-      if (!fits_type(*constant, schema["type"])) return fail(Code::Argument, "JSON schema: const is not of the type");
+      if (!fits_type(*constant, schema["type"]))
+        return fail(Code::Argument, "JSON schema: const is not of the type");
       return *out = json_literal(*constant), Status{};
     }
     if (const Value* list = schema.find("enum")) {
@@ -140,6 +152,11 @@ class Converter {
       return out->empty() ? fail(Code::Argument, "JSON schema: no value of enum has the type") : Status{};
     }
     const Value* type = schema.find("type");
+    const Value of_type = type ? *type : Value(implied(schema));
+    for (const char* word : {"format", "pattern"})  // OpenAPI has formats of numbers too
+      if (schema.find(word) && !fits_type(Value(""), of_type))
+        return fail(Code::Unsupported, "JSON schema: %s of %s", word,
+                    Quoted(jinja::to_json(of_type)).c_str());
     if (type && type->is_list()) {
       for (const Value& each : type->items()) {
         std::string body;
@@ -155,7 +172,8 @@ class Converter {
   static bool fits_type(const Value& value, const Value& type) {
     if (type.is_undefined()) return true;
     if (type.is_list())
-      return std::any_of(type.items().begin(), type.items().end(), [&](const Value& t) { return fits_type(value, t); });
+      return std::any_of(type.items().begin(), type.items().end(),
+                         [&](const Value& t) { return fits_type(value, t); });
     const std::string_view name = type.as_string();
     return (name == "null" && value.is_none()) || (name == "boolean" && value.is_bool()) ||
            (name == "integer" && value.is_int()) || (name == "number" && value.is_number()) ||
@@ -166,10 +184,11 @@ class Converter {
   // Keywords that only say something about one type: that one is generated.
   static std::string_view implied(const Value& schema) {
     constexpr std::pair<const char*, const char*> kWords[] = {
-        {"properties", "object"}, {"required", "object"}, {"additionalProperties", "object"}, {"items", "array"},
-        {"prefixItems", "array"}, {"minItems", "array"}, {"maxItems", "array"}, {"minLength", "string"},
-        {"maxLength", "string"}, {"format", "string"}, {"minimum", "integer"}, {"maximum", "integer"},
-        {"exclusiveMinimum", "integer"}, {"exclusiveMaximum", "integer"}};
+        {"properties", "object"}, {"required", "object"},          {"additionalProperties", "object"},
+        {"items", "array"},       {"prefixItems", "array"},        {"minItems", "array"},
+        {"maxItems", "array"},    {"minLength", "string"},         {"maxLength", "string"},
+        {"format", "string"},     {"pattern", "string"},           {"minimum", "integer"},
+        {"maximum", "integer"},   {"exclusiveMinimum", "integer"}, {"exclusiveMaximum", "integer"}};
     for (const auto& [word, type] : kWords)
       if (schema.find(word)) return type;
     return "";
@@ -179,32 +198,21 @@ class Converter {
     if (type == "object") return object(schema, depth, out);
     if (type == "array") return array(schema, depth, out);
     if (type == "string") return string(schema, out);
-    if (type == "integer" || type == "number") return number(schema, type, out);
-    if (type == "boolean" || type == "null" || type.empty()) return *out = type.empty() ? "value" : std::string(type), Status{};
+    if (type == "integer" || type == "number") return json_number_rule(schema, type, out);
+    if (type == "boolean" || type == "null" || type.empty())
+      return *out = type.empty() ? "value" : std::string(type), Status{};
     return fail(Code::Argument, "JSON schema: no type is called %s", Quoted(type).c_str());
   }
 
   Status reference(const Value& schema, uint32_t depth, std::string* out) {
     if (!has_only(schema, {"$ref"})) return refuse("other keywords beside $ref");
     const std::string_view pointer = schema["$ref"].as_string();
-    if (pointer.empty() || pointer[0] != '#') return refuse("$ref to another document");
-    const auto [at, added] = references_.try_emplace(std::string(pointer), "ref" + std::to_string(references_.size()));
+    const auto [at, added] =
+        references_.try_emplace(std::string(pointer), "ref" + std::to_string(references_.size()));
     *out = at->second;
     if (!added) return {};
-    const Value* target = &root_;
-    std::string_view rest = pointer.substr(1);
-    while (!rest.empty() && target) {
-      if (rest[0] != '/') return refuse("$ref that is no JSON pointer");
-      const size_t end = std::min(rest.find('/', 1), rest.size());
-      std::string key;
-      for (size_t i = 1; i < end; ++i) {
-        const bool escaped = rest[i] == '~' && i + 1 < end;
-        key += escaped ? (rest[++i] == '1' ? '/' : '~') : rest[i];
-      }
-      target = target->find(key);
-      rest.remove_prefix(end);
-    }
-    if (!target) return fail(Code::Argument, "JSON schema: nothing is at %s", Quoted(pointer).c_str());
+    const Value* target = nullptr;
+    GRETA_TRY(find_reference(root_, pointer, &target));
     std::string body;
     const std::string name = at->second;
     GRETA_TRY(visit(*target, depth + 1, &body));
@@ -226,7 +234,8 @@ class Converter {
     const Value* value = schema.find(word);
     *out = otherwise;
     if (!value) return {};
-    const bool whole = value->is_int() || (value->is_float() && value->as_double() == double(int64_t(value->as_double())));
+    const bool whole =
+        value->is_int() || (value->is_float() && value->as_double() == double(int64_t(value->as_double())));
     if (!whole || value->as_double() < 0 || value->as_double() > kMaxGrammarRepeats)
       return fail(Code::Unsupported, "JSON schema: %s must be 0 to %u", word, kMaxGrammarRepeats);
     *out = uint32_t(value->as_double());
@@ -244,12 +253,20 @@ class Converter {
     GRETA_TRY(count(schema, "maxLength", kOpen, &most));
     if (most < least) return fail(Code::Argument, "JSON schema: maxLength is below minLength");
     *out = "\"\\\"\" char" + times(least, most) + " \"\\\"\"";
-    const Value* format = schema.find("format");
+    const Value *format = schema.find("format"), *pattern = schema.find("pattern");
+    if (pattern) {
+      if (format || schema.find("minLength") || schema.find("maxLength"))
+        return refuse("format or lengths beside pattern");
+      std::string body;
+      GRETA_TRY(json_pattern_rule(pattern->as_string(), &body));
+      return *out = "\"\\\"\" " + body + " \"\\\"\"", Status{};
+    }
     if (!format) return {};
     const auto* known = std::find_if(std::begin(kFormats), std::end(kFormats),
                                      [&](const Format& f) { return f.name == format->as_string(); });
     if (known == std::end(kFormats) || schema.find("minLength") || schema.find("maxLength"))
-      return fail(Code::Unsupported, "JSON schema: the format %s, or lengths beside it", Quoted(format->as_string()).c_str());
+      return fail(Code::Unsupported, "JSON schema: the format %s, or lengths beside it",
+                  Quoted(format->as_string()).c_str());
     *out = "\"\\\"\" " + std::string(known->rule) + " \"\\\"\"";
     return {};
   }
@@ -272,7 +289,8 @@ class Converter {
     std::string item = "value";
     if (items && more) GRETA_TRY(visit(*items, depth + 1, &item));
     const uint32_t count = uint32_t(first.size());
-    if (!more && least > count) return fail(Code::Argument, "JSON schema: minItems is above what prefixItems and items allow");
+    if (!more && least > count)
+      return fail(Code::Argument, "JSON schema: minItems is above what prefixItems and items allow");
     const uint32_t at_least = least > count ? least - count : 0;
     const uint32_t at_most = !more ? 0 : most == kOpen ? kOpen : most - count;
     std::string body;
@@ -293,13 +311,17 @@ class Converter {
     return {};
   }
 
-  // Properties in their order, with a comma before all but the first that is there. Rules: `fresh` from here on
-  // if none came before, `after` if one did.
+  // Properties in their order, with a comma before all but the first that is there. Rules: `fresh` from here
+  // on if none came before, `after` if one did.
   Status object(const Value& schema, uint32_t depth, std::string* out) {
-    struct Property { std::string pair; bool required; };
+    struct Property {
+      std::string pair;
+      bool required;
+    };
     std::vector<Property> list;
     std::set<std::string_view> required, names;
-    if ((schema.find("required") && !schema["required"].is_list()) || (schema.find("properties") && !schema["properties"].is_dict()))
+    if ((schema.find("required") && !schema["required"].is_list()) ||
+        (schema.find("properties") && !schema["properties"].is_dict()))
       return fail(Code::Argument, "JSON schema: required must be a list, properties an object");
     for (const Value& each : schema["required"].items()) required.insert(each.as_string());
     const Value* more = schema.find("additionalProperties");
@@ -310,18 +332,21 @@ class Converter {
       std::string rule;
       GRETA_TRY(visit(each.value, depth + 1, &rule));
       names.insert(each.key.as_string());
-      list.push_back({json_literal(each.key) + " ws \":\" ws " + rule + " ws", required.count(each.key.as_string()) > 0});
+      list.push_back({json_literal(each.key) + " ws \":\" ws " + rule + " ws",
+                      required.count(each.key.as_string()) > 0});
     }
     for (const std::string_view name : required)
       if (!names.count(name)) {
-        if (!any_more && more) return fail(Code::Argument, "JSON schema: %s is required but not allowed", Quoted(name).c_str());
+        if (!any_more && more)
+          return fail(Code::Argument, "JSON schema: %s is required but not allowed", Quoted(name).c_str());
         names.insert(name);
         list.push_back({json_literal(Value(name)) + " ws \":\" ws " + other + " ws", true});
       }
     std::string fresh, after;
     if (any_more) {
       for (const std::string_view name : names)
-        if (name.size() > kMaxKeyBytes) return refuse("names of more than 256 bytes beside additionalProperties");
+        if (name.size() > kMaxKeyBytes)
+          return refuse("names of more than 256 bytes beside additionalProperties");
       const std::string pair = add_rule(other_key(names) + " ws \":\" ws " + other + " ws");
       after = add_rule("(\",\" ws " + pair + ")*");
       fresh = add_rule("(" + pair + " " + after + ")?");
@@ -343,7 +368,8 @@ class Converter {
   std::string other_key(const std::set<std::string_view>& names) {
     std::set<std::string> plain;
     for (const std::string_view name : names)
-      if (std::none_of(name.begin(), name.end(), [](char c) { return uint8_t(c) < 32 || c == '"' || c == '\\'; }))
+      if (std::none_of(name.begin(), name.end(),
+                       [](char c) { return uint8_t(c) < 32 || c == '"' || c == '\\'; }))
         plain.insert(std::string(name));
     return "\"\\\"\" " + unlike(plain, 0) + " \"\\\"\"";
   }
@@ -373,80 +399,6 @@ class Converter {
     return add_rule(ends_here ? body : "(" + body + ")?");
   }
 
-  // Digits of a range of numbers without a sign.
-  static std::string digits(uint64_t least, uint64_t most) {
-    const std::string a = std::to_string(least), b = std::to_string(most);
-    if (a.size() < b.size()) {
-      uint64_t nines = 0;
-      for (size_t i = 0; i < a.size(); ++i) nines = nines * 10 + 9;
-      return digits(least, nines) + " | " + digits(nines + 1, most);
-    }
-    if (least == most) return "\"" + a + "\"";
-    const size_t left = a.size() - 1;
-    uint64_t unit = 1;
-    for (size_t i = 0; i < left; ++i) unit *= 10;
-    std::string body;
-    const auto add = [&](const std::string& part) { body += (body.empty() ? "" : " | ") + part; };
-    if (left == 0) return "[" + a + "-" + b + "]";
-    for (uint64_t from = least; from <= most;) {
-      const uint64_t first = from / unit, end = std::min(most, first * unit + unit - 1);
-      if (from == first * unit && end == from + unit - 1) {
-        const uint64_t last = (most + 1) / unit - 1;  // whole digits up to here
-        add("[" + std::to_string(first) + "-" + std::to_string(last) + "] [0-9]{" + std::to_string(left) + "}");
-        from = (last + 1) * unit;
-      } else {
-        add("\"" + std::to_string(first) + "\" (" + padded(from % unit, end % unit, left) + ")");
-        from = end + 1;
-      }
-    }
-    return body;
-  }
-
-  // The same with zeros before them, `width` digits in all.
-  static std::string padded(uint64_t least, uint64_t most, size_t width) {
-    uint64_t unit = 1;
-    for (size_t i = 1; i < width; ++i) unit *= 10;
-    if (width == 1) return "[" + std::to_string(least) + "-" + std::to_string(most) + "]";
-    std::string body;
-    for (uint64_t digit = least / unit; digit <= most / unit; ++digit) {
-      const uint64_t from = std::max(least, digit * unit) % unit, to = std::min(most, digit * unit + unit - 1) % unit;
-      const bool whole = from == 0 && to == unit - 1;
-      const std::string rest = whole ? "[0-9]{" + std::to_string(width - 1) + "}" : "(" + padded(from, to, width - 1) + ")";
-      body += (body.empty() ? "\"" : " | \"") + std::to_string(digit) + "\" " + rest;
-    }
-    return body;
-  }
-
-  static Status number(const Value& schema, std::string_view type, std::string* out) {
-    constexpr int64_t kMost = 999'999'999'999'999;
-    int64_t least = -kMost, most = kMost;
-    bool bounded = false;
-    for (const auto& [word, lower, step] : {std::tuple{"minimum", true, 0}, {"exclusiveMinimum", true, 1},
-                                            {"maximum", false, 0}, {"exclusiveMaximum", false, 1}}) {
-      const Value* value = schema.find(word);
-      if (!value) continue;
-      const double given = value->as_double();
-      if (!value->is_number() || !(given >= -double(kMost) && given <= double(kMost)) || given != double(int64_t(given)))
-        return fail(Code::Unsupported, "JSON schema: %s must be a whole number of at most 15 digits", word);
-      bounded = true;
-      if (lower) least = std::max(least, int64_t(given) + step);
-      else most = std::min(most, int64_t(given) - step);
-    }
-    if (!bounded) return *out = std::string(type), Status{};
-    if (least > most) return fail(Code::Unsupported, "JSON schema: no whole number is within the bounds");
-    std::string whole, part;  // with a fraction a number must have room up to the next whole one
-    const auto add = [](std::string* to, const std::string& sign, int64_t from, int64_t end) {
-      if (from <= end) *to += (to->empty() ? "" : " | ") + sign + "(" + digits(uint64_t(from), uint64_t(end)) + ")";
-    };
-    add(&whole, "", std::max<int64_t>(least, 0), most);
-    add(&whole, "\"-\" ", std::max<int64_t>(-most, 1), -least);
-    add(&part, "", std::max<int64_t>(least, 0), most - 1);
-    add(&part, "\"-\" ", std::max<int64_t>(-most, 0), -least - 1);
-    *out = whole;
-    if (type == "number" && !part.empty()) *out += " | (" + part + ") \".\" [0-9]{1,16}";
-    return {};
-  }
-
   static constexpr uint32_t kOpen = ~0u;
   static constexpr size_t kMaxKeyBytes = 256;  // unlike() goes as deep
   const Value& root_;
@@ -459,7 +411,8 @@ class Converter {
 
 Status json_schema_grammar(std::string_view schema, std::string* gbnf) {
   if (schema.size() > kMaxGrammarBytes)
-    return fail(Code::Argument, "a JSON schema of %zu bytes, at most %llu", schema.size(), (unsigned long long)kMaxGrammarBytes);
+    return fail(Code::Argument, "a JSON schema of %zu bytes, at most %llu", schema.size(),
+                (unsigned long long)kMaxGrammarBytes);
   Value value;
   GRETA_TRY(within(jinja::parse_json(schema, &value), "JSON schema"));
   return Converter(value).convert(gbnf);

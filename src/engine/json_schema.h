@@ -7,11 +7,11 @@
 
 namespace greta {
 
-constexpr uint32_t kMaxSchemaDepth = 64;      // of schemas within schemas, and of references
-constexpr uint32_t kMaxSchemaParts = 20000;   // schemas that are visited
+constexpr uint32_t kMaxSchemaDepth = 64;     // of schemas within schemas, and of references
+constexpr uint32_t kMaxSchemaParts = 20000;  // schemas that are visited
 
-// docs/sampling.md lists the keywords. Where a schema leaves open what may be there beside what it names (more
-// properties, more items, other types), nothing more is generated.
+// docs/sampling.md lists the keywords. Where a schema leaves open what may be there beside what it names
+// (more properties, more items, other types), nothing more is generated.
 Status json_schema_grammar(std::string_view schema, std::string* gbnf);
 
 }  // namespace greta

@@ -81,6 +81,20 @@ void apply_dry(SamplerTurn& turn) {
   turn.candidates.sorted = 0;
 }
 
+// The tokens of a text that stands within another: without the space that some vocabularies put before a
+// text.
+static Status encode_within(const Tokenizer& tokenizer, std::string_view text, std::vector<int32_t>* out) {
+  if (!tokenizer.adds_space_prefix()) return tokenizer.encode(text, {false, false}, out);
+  std::vector<int32_t> ids;
+  GRETA_TRY(tokenizer.encode("\n" + std::string(text), {false, false}, &ids));
+  size_t at = 0;
+  while (at < ids.size() && tokenizer.piece(ids[at]) == " ") ++at;
+  if (at == ids.size() || tokenizer.piece(ids[at]) != "\n")
+    return tokenizer.encode(text, {false, false}, out);
+  out->assign(ids.begin() + at + 1, ids.end());
+  return {};
+}
+
 Status find_dry_breakers(const Tokenizer& tokenizer, std::span<const std::string_view> texts,
                          std::vector<DryBreaker>* out) {
   constexpr size_t kMaxTail = 20;  // tokens
@@ -88,7 +102,8 @@ Status find_dry_breakers(const Tokenizer& tokenizer, std::span<const std::string
     return fail(Code::Argument, "%zu sequence breakers, at most %u", texts.size(), kMaxDryBreakers);
   for (const std::string_view text : texts)
     if (text.empty() || text.size() > kMaxDryBreakerBytes)
-      return fail(Code::Argument, "a sequence breaker of %zu bytes, expected 1 to %u", text.size(), kMaxDryBreakerBytes);
+      return fail(Code::Argument, "a sequence breaker of %zu bytes, expected 1 to %u", text.size(),
+                  kMaxDryBreakerBytes);
   std::vector<DryBreaker> found;
   std::string piece;
   for (uint32_t id = 0; id < tokenizer.size(); ++id) {
@@ -102,7 +117,7 @@ Status find_dry_breakers(const Tokenizer& tokenizer, std::span<const std::string
       for (size_t head = std::min(text.size() - 1, piece.size()); head > 0; --head) {
         if (!piece.ends_with(text.substr(0, head))) continue;
         DryBreaker breaker{int32_t(id), {}};
-        GRETA_TRY(tokenizer.encode(text.substr(head), {false, false}, &breaker.tail));
+        GRETA_TRY(encode_within(tokenizer, text.substr(head), &breaker.tail));
         if (breaker.tail.size() > kMaxTail) breaker.tail.resize(kMaxTail);
         found.push_back(std::move(breaker));
       }
