@@ -87,6 +87,13 @@ class Sampling(Folder):
         self.assertEqual(out, self.out("run", *SHORT, "--temp", 1.2, "-s", 3, "--top-k", 3,
                                        "--samplers", "top_k;temperature"))
 
+    def test_the_models_own_settings_in_chat(self):
+        path = self.file("own.gguf", model_with({"general.sampling.temp": 0.0}))
+        chat = ["chat", "-p", "Tell me a story.", "-n", "16", "-c", "256"]
+        self.assertEqual(self.out(*chat, "-m", path), self.out(*chat, "--temp", 0))
+        self.assertEqual(self.out(*chat, "-m", path, "--temp", 1.5, "-s", 3), self.out(*chat, "--temp", 1.5, "-s", 3))
+        self.assertNotEqual(self.out(*chat, "--temp", 1.5, "-s", 3), self.out(*chat, "--temp", 0))
+
     def test_stop_strings(self):
         whole = self.out("run", *SHORT, "--temp", 0, "--no-display-prompt").rstrip("\n")
         stop = whole[10:14]

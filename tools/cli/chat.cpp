@@ -16,6 +16,7 @@ int chat(ChatOptions& options) {
   if (message && message->empty()) throw Misused("the message is empty");
   const bool conversation = !message || (options.interactive && from_terminal);
   const Engine engine = open_engine(options.engine);
+  use_model_sampling(engine.model.get(), &options.sampling);
   set_sampling(engine.session.get(), options.sampling);
   Talk talk(engine, options, conversation);
   if (message && !talk.ask(*message) && !conversation) return kExitFailed;
