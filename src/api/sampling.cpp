@@ -61,9 +61,8 @@ greta_status greta_session_penalties(greta_session* session, float repeat, float
   });
 }
 greta_status greta_session_mirostat(greta_session* session, float tau, float eta) {
-  return change_sampling(session, [=](SamplerSettings& s) {
-    return s.mirostat_tau = tau, s.mirostat_eta = eta, Status{};
-  });
+  return change_sampling(
+      session, [=](SamplerSettings& s) { return s.mirostat_tau = tau, s.mirostat_eta = eta, Status{}; });
 }
 greta_status greta_session_seed(greta_session* session, uint64_t seed) {
   return change_sampling(session, [=](SamplerSettings& s) { return s.seed = seed, Status{}; });

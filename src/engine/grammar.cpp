@@ -8,7 +8,9 @@ namespace greta {
 // Beyond these the remembered states are forgotten, but for the current one.
 constexpr size_t kMaxNodes = 1u << 17, kMaxStates = 1u << 13;
 
-GrammarMatcher::GrammarMatcher(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) { clear(); }
+GrammarMatcher::GrammarMatcher(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) {
+  clear();
+}
 
 void GrammarMatcher::clear() {
   nodes_.clear();
@@ -46,7 +48,8 @@ uint64_t mix(uint64_t x) {
 
 uint32_t GrammarMatcher::node(uint32_t element, uint32_t parent) {
   const auto hash = [](uint64_t e, uint64_t p) { return mix(e << 32 | p); };
-  grow_table(&node_table_, nodes_.size(), [&](uint32_t i) { return hash(nodes_[i].element, nodes_[i].parent); });
+  grow_table(&node_table_, nodes_.size(),
+             [&](uint32_t i) { return hash(nodes_[i].element, nodes_[i].parent); });
   const size_t mask = node_table_.size() - 1;
   size_t slot = hash(element, parent) & mask;
   for (; node_table_[slot]; slot = (slot + 1) & mask) {
@@ -65,8 +68,8 @@ void GrammarMatcher::begin_state() {
   accepts_ = false;
 }
 
-// Follows rules and ends until bytes or a token are next. Each stack once: a rule that calls itself as its last
-// element comes back to the same stack, and stops there.
+// Follows rules and ends until bytes or a token are next. Each stack once: a rule that calls itself as its
+// last element comes back to the same stack, and stops there.
 void GrammarMatcher::expand(uint32_t start) {
   work_.push_back(start);
   while (!work_.empty() && steps_ <= kMaxGrammarSteps) {
@@ -79,8 +82,10 @@ void GrammarMatcher::expand(uint32_t start) {
     const uint32_t parent = nodes_[at].parent, element = nodes_[at].element;
     const GrammarElement& e = grammar_->elements[element];
     if (e.kind == GrammarElement::End) {
-      if (parent == kNone) accepts_ = true;
-      else work_.push_back(parent);
+      if (parent == kNone)
+        accepts_ = true;
+      else
+        work_.push_back(parent);
     } else if (e.kind == GrammarElement::Rule) {
       const bool last = grammar_->elements[element + 1].kind == GrammarElement::End;
       const uint32_t back = last ? parent : node(element + 1, parent);
@@ -94,7 +99,8 @@ void GrammarMatcher::expand(uint32_t start) {
 
 Status GrammarMatcher::end_state(uint32_t* out) {
   if (steps_ > kMaxGrammarSteps || tops_.size() > kMaxGrammarStacks)
-    return fail(Code::Unsupported, "the grammar is too ambiguous: a token takes more than %llu steps, or %u stacks",
+    return fail(Code::Unsupported,
+                "the grammar is too ambiguous: a token takes more than %llu steps, or %u stacks",
                 (unsigned long long)kMaxGrammarSteps, kMaxGrammarStacks);
   if (tops_.empty() && !accepts_) return *out = kDead, Status{};
   std::sort(tops_.begin(), tops_.end());
@@ -116,7 +122,8 @@ Status GrammarMatcher::end_state(uint32_t* out) {
       return *out = state_table_[slot] - 1, Status{};
   }
   bool has_tokens = false;
-  for (const uint32_t top : tops_) has_tokens |= grammar_->elements[nodes_[top].element].kind != GrammarElement::Bytes;
+  for (const uint32_t top : tops_)
+    has_tokens |= grammar_->elements[nodes_[top].element].kind != GrammarElement::Bytes;
   states_.push_back({uint32_t(stacks_.size()), uint32_t(tops_.size()), accepts_, has_tokens});
   stacks_.insert(stacks_.end(), tops_.begin(), tops_.end());
   transitions_.resize(transitions_.size() + grammar_->class_byte.size(), kNone);
@@ -200,7 +207,8 @@ bool GrammarMatcher::is_over() const { return states_[state_].count == 0; }
 Status GrammarMatcher::mask(const TokenTrie& trie, std::span<uint64_t> bits) {
   std::fill(bits.begin(), bits.end(), 0);
   const auto allow = [&](int32_t token) {
-    if (uint32_t(token) / 64 < bits.size()) bits[uint32_t(token) / 64] |= uint64_t(1) << (uint32_t(token) % 64);
+    if (uint32_t(token) / 64 < bits.size())
+      bits[uint32_t(token) / 64] |= uint64_t(1) << (uint32_t(token) % 64);
   };
   steps_ = visited_ = 0;
   compact();
@@ -238,7 +246,8 @@ void GrammarMatcher::compact() {
   if (nodes_.size() < kMaxNodes && states_.size() < kMaxStates) return;
   const std::vector<Node> nodes = std::move(nodes_);
   const State state = states_[state_];
-  const std::vector<uint32_t> tops(stacks_.begin() + state.first, stacks_.begin() + state.first + state.count);
+  const std::vector<uint32_t> tops(stacks_.begin() + state.first,
+                                   stacks_.begin() + state.first + state.count);
   clear();
   begin_state();
   std::vector<uint32_t> chain;

@@ -1,12 +1,12 @@
 // Grammars in llama.cpp's GBNF, compiled to bytes: what a text may be, and which tokens may come next.
 //
-// A Grammar is rules of alternatives of elements; an element is a set of bytes, a rule, or a token. Characters
-// are their UTF-8 bytes, so a token may end anywhere within one. A GrammarMatcher walks it as a pushdown
-// automaton that is made deterministic as it goes: a state is all the stacks that are possible after the same
-// bytes, and the next state for each class of bytes is remembered.
+// A Grammar is rules of alternatives of elements; an element is a set of bytes, a rule, or a token.
+// Characters are their UTF-8 bytes, so a token may end anywhere within one. A GrammarMatcher walks it as a
+// pushdown automaton that is made deterministic as it goes: a state is all the stacks that are possible after
+// the same bytes, and the next state for each class of bytes is remembered.
 //
-// Grammars are untrusted input. Their size, their repetitions, the work for a token and the depth of nesting are
-// limited, and left recursion, which would need endless stacks, is refused.
+// Grammars are untrusted input. Their size, their repetitions, the work for a token and the depth of nesting
+// are limited, and left recursion, which would need endless stacks, is refused.
 #pragma once
 #include <array>
 #include <bitset>
@@ -23,9 +23,9 @@ constexpr uint32_t kMaxGrammarRules = 1u << 17;
 constexpr uint32_t kMaxGrammarElements = 1u << 20;
 constexpr uint32_t kMaxGrammarRepeats = 10000;  // {m,n}
 constexpr uint32_t kMaxGrammarNesting = 200;    // of parentheses
-constexpr uint32_t kMaxGrammarDepth = 2000;     // of rules within rules in a text: deeper texts are not allowed
-constexpr uint32_t kMaxGrammarStacks = 2000;    // at once
-constexpr uint64_t kMaxGrammarSteps = 1u << 22; // of work for one token
+constexpr uint32_t kMaxGrammarDepth = 2000;   // of rules within rules in a text: deeper texts are not allowed
+constexpr uint32_t kMaxGrammarStacks = 2000;  // at once
+constexpr uint64_t kMaxGrammarSteps = 1u << 22;  // of work for one token
 
 using ByteSet = std::bitset<256>;
 
@@ -37,12 +37,12 @@ struct GrammarElement {
 };
 
 struct Grammar {
-  std::vector<GrammarElement> elements;             // alternatives, each with an End
-  std::vector<uint32_t> alternatives;               // first elements, rule by rule
-  std::vector<uint32_t> rules;                      // where a rule's alternatives begin; one more at the end
+  std::vector<GrammarElement> elements;  // alternatives, each with an End
+  std::vector<uint32_t> alternatives;    // first elements, rule by rule
+  std::vector<uint32_t> rules;           // where a rule's alternatives begin; one more at the end
   std::vector<ByteSet> sets;
-  std::array<uint8_t, 256> byte_class;              // bytes that no set tells apart
-  std::vector<uint8_t> class_byte;                  // one of each class
+  std::array<uint8_t, 256> byte_class;  // bytes that no set tells apart
+  std::vector<uint8_t> class_byte;      // one of each class
   uint32_t root = 0;
 };
 
@@ -53,11 +53,11 @@ Status parse_grammar(std::string_view text, std::string_view root, const Tokeniz
 class GrammarMatcher {
  public:
   explicit GrammarMatcher(std::shared_ptr<const Grammar> grammar);
-  Status reset();                           // to the beginning
-  Status push(std::string_view bytes);      // fails, and then is as before, if they cannot come next
+  Status reset();                       // to the beginning
+  Status push(std::string_view bytes);  // fails, and then is as before, if they cannot come next
   Status push_token(int32_t token, std::string_view bytes);
   bool may_end() const { return states_[state_].accepts; }
-  bool is_over() const;                     // nothing can follow
+  bool is_over() const;  // nothing can follow
 
   // Sets the bits of the tokens that may come next, [ceil(vocab / 64)]; the rest is cleared.
   Status mask(const TokenTrie& trie, std::span<uint64_t> bits);
@@ -65,12 +65,17 @@ class GrammarMatcher {
 
  private:
   // A stack: the element that is next, and the stack below. Equal ones are one node.
-  struct Node { uint32_t element, parent, depth, mark; };
-  struct State { uint32_t first, count; bool accepts, has_tokens; };
+  struct Node {
+    uint32_t element, parent, depth, mark;
+  };
+  struct State {
+    uint32_t first, count;
+    bool accepts, has_tokens;
+  };
   static constexpr uint32_t kNone = ~0u, kDead = 0;
 
   uint32_t node(uint32_t element, uint32_t parent);
-  void expand(uint32_t node);                 // to stacks that wait for bytes or a token
+  void expand(uint32_t node);  // to stacks that wait for bytes or a token
   void begin_state();
   Status end_state(uint32_t* state);
   Status next(uint32_t state, uint32_t byte_class, uint32_t* out);
@@ -81,11 +86,11 @@ class GrammarMatcher {
 
   std::shared_ptr<const Grammar> grammar_;
   std::vector<Node> nodes_;
-  std::vector<uint32_t> node_table_;          // open addressing, index + 1
+  std::vector<uint32_t> node_table_;  // open addressing, index + 1
   std::vector<State> states_;
-  std::vector<uint32_t> stacks_;              // of all states, ascending in each
+  std::vector<uint32_t> stacks_;  // of all states, ascending in each
   std::vector<uint32_t> state_table_;
-  std::vector<uint32_t> transitions_;         // [states][classes], kNone where not known yet
+  std::vector<uint32_t> transitions_;  // [states][classes], kNone where not known yet
   uint32_t state_ = kDead;
 
   // Of the state in the making.

@@ -50,13 +50,16 @@ constexpr uint32_t kLastCode = 0x10FFFF;
 
 // Sorted, without overlaps, without surrogates, which UTF-8 does not have.
 std::vector<CharRange> plain_ranges(std::vector<CharRange> ranges, bool negated) {
-  std::sort(ranges.begin(), ranges.end(), [](const CharRange& a, const CharRange& b) { return a.first < b.first; });
+  std::sort(ranges.begin(), ranges.end(),
+            [](const CharRange& a, const CharRange& b) { return a.first < b.first; });
   std::vector<CharRange> in, out;
   for (CharRange r : ranges) {
     r.last = std::min(r.last, kLastCode);
     if (r.first > r.last) continue;
-    if (!in.empty() && r.first <= in.back().last + 1) in.back().last = std::max(in.back().last, r.last);
-    else in.push_back(r);
+    if (!in.empty() && r.first <= in.back().last + 1)
+      in.back().last = std::max(in.back().last, r.last);
+    else
+      in.push_back(r);
   }
   if (negated) {
     std::vector<CharRange> others;
@@ -124,7 +127,8 @@ Status GrammarBuilder::append_class(std::vector<CharRange> ranges, bool negated,
     }
     alternatives.push_back(std::move(sequence));
   }
-  if (alternatives.size() == 1) return out->insert(out->end(), alternatives[0].begin(), alternatives[0].end()), Status{};
+  if (alternatives.size() == 1)
+    return out->insert(out->end(), alternatives[0].begin(), alternatives[0].end()), Status{};
   uint32_t rule = 0;
   GRETA_TRY(add_rule(&rule));
   define(rule, std::move(alternatives));
@@ -135,7 +139,8 @@ Status GrammarBuilder::append_class(std::vector<CharRange> ranges, bool negated,
 
 Status GrammarBuilder::repeat(const Sequence& item, uint32_t least, uint32_t most, Sequence* out) {
   if (least > kMaxGrammarRepeats || (most != kNoLimit && (most > kMaxGrammarRepeats || most < least)))
-    return fail(Code::Argument, "a repetition of %u to %u times, at most %u are allowed", least, most, kMaxGrammarRepeats);
+    return fail(Code::Argument, "a repetition of %u to %u times, at most %u are allowed", least, most,
+                kMaxGrammarRepeats);
   GrammarElement once = item.empty() ? GrammarElement{GrammarElement::End, 0} : item[0];
   if (item.size() != 1) {
     uint32_t rule = 0;
@@ -168,15 +173,19 @@ Status GrammarBuilder::repeat(const Sequence& item, uint32_t least, uint32_t mos
 
 // Which rules may stand for nothing: from those that are seen to, to those that this makes so.
 std::vector<bool> GrammarBuilder::nullable() const {
-  struct Alternative { uint32_t rule; size_t left; };
+  struct Alternative {
+    uint32_t rule;
+    size_t left;
+  };
   std::vector<Alternative> alternatives;
   std::vector<std::vector<uint32_t>> users(rules_.size());  // alternatives that wait for a rule
   std::vector<bool> is(rules_.size());
   std::vector<uint32_t> found;
   for (uint32_t rule = 0; rule < rules_.size(); ++rule)
     for (const Sequence& sequence : rules_[rule]) {
-      const bool only_rules = std::all_of(sequence.begin(), sequence.end(),
-                                          [](const GrammarElement& e) { return e.kind == GrammarElement::Rule; });
+      const bool only_rules = std::all_of(sequence.begin(), sequence.end(), [](const GrammarElement& e) {
+        return e.kind == GrammarElement::Rule;
+      });
       if (!only_rules) continue;
       for (const GrammarElement& e : sequence) users[e.value].push_back(uint32_t(alternatives.size()));
       alternatives.push_back({rule, sequence.size()});
@@ -196,7 +205,10 @@ std::vector<bool> GrammarBuilder::nullable() const {
 // A rule that can begin with itself would need endless stacks, unless it is then also its last element: that
 // comes back to the same stack. So no cycle of "can begin with" may hold a call that is not the last element.
 Status GrammarBuilder::check_left_recursion() const {
-  struct Edge { uint32_t to; bool grows; };
+  struct Edge {
+    uint32_t to;
+    bool grows;
+  };
   const std::vector<bool> empty = nullable();
   std::vector<std::vector<Edge>> begins(rules_.size());
   for (uint32_t rule = 0; rule < rules_.size(); ++rule)
@@ -208,22 +220,29 @@ Status GrammarBuilder::check_left_recursion() const {
   // Tarjan 1972, with a list for a stack.
   const uint32_t count = uint32_t(rules_.size()), kNew = ~0u;
   std::vector<uint32_t> order(count, kNew), low(count), component(count, kNew), open;
-  struct Visit { uint32_t rule; size_t edge; };
+  struct Visit {
+    uint32_t rule;
+    size_t edge;
+  };
   std::vector<Visit> visits;
   uint32_t next = 0, components = 0;
   for (uint32_t start = 0; start < count; ++start) {
     if (order[start] == kNew) visits.push_back({start, 0});
     while (!visits.empty()) {
       const uint32_t rule = visits.back().rule;
-      if (visits.back().edge == 0 && order[rule] == kNew) order[rule] = low[rule] = next++, open.push_back(rule);
+      if (visits.back().edge == 0 && order[rule] == kNew)
+        order[rule] = low[rule] = next++, open.push_back(rule);
       if (visits.back().edge < begins[rule].size()) {
         const uint32_t to = begins[rule][visits.back().edge++].to;
-        if (order[to] == kNew) visits.push_back({to, 0});
-        else if (component[to] == kNew) low[rule] = std::min(low[rule], order[to]);
+        if (order[to] == kNew)
+          visits.push_back({to, 0});
+        else if (component[to] == kNew)
+          low[rule] = std::min(low[rule], order[to]);
         continue;
       }
       if (low[rule] == order[rule]) {
-        for (uint32_t member = kNew; member != rule; open.pop_back()) component[member = open.back()] = components;
+        for (uint32_t member = kNew; member != rule; open.pop_back())
+          component[member = open.back()] = components;
         ++components;
       }
       visits.pop_back();
@@ -233,14 +252,17 @@ Status GrammarBuilder::check_left_recursion() const {
   for (uint32_t rule = 0; rule < count; ++rule)
     for (const Edge& edge : begins[rule])
       if (edge.grows && component[rule] == component[edge.to])
-        return fail(Code::Argument, "the rule \"%.60s\" can begin with itself: left recursion has no end", names_[rule].c_str());
+        return fail(Code::Argument, "the rule \"%.60s\" can begin with itself: left recursion has no end",
+                    names_[rule].c_str());
   return {};
 }
 
 Status GrammarBuilder::check_rules(uint32_t root) const {
-  if (!is_defined(root)) return fail(Code::Argument, "the grammar has no rule \"%.60s\"", names_[root].c_str());
+  if (!is_defined(root))
+    return fail(Code::Argument, "the grammar has no rule \"%.60s\"", names_[root].c_str());
   for (uint32_t rule = 0; rule < rules_.size(); ++rule)
-    if (rules_[rule].empty()) return fail(Code::Argument, "the rule \"%.60s\" is used but not defined", names_[rule].c_str());
+    if (rules_[rule].empty())
+      return fail(Code::Argument, "the rule \"%.60s\" is used but not defined", names_[rule].c_str());
   return check_left_recursion();
 }
 

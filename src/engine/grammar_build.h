@@ -16,7 +16,7 @@ class GrammarBuilder {
  public:
   using Sequence = std::vector<GrammarElement>;
 
-  Status add_rule(uint32_t* rule);  // without alternatives
+  Status add_rule(uint32_t* rule);                        // without alternatives
   Status rule_of(std::string_view name, uint32_t* rule);  // the same for the same name
   void define(uint32_t rule, std::vector<Sequence> alternatives) { rules_[rule] = std::move(alternatives); }
   bool is_defined(uint32_t rule) const { return !rules_[rule].empty(); }

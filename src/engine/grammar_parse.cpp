@@ -1,9 +1,9 @@
 // GBNF text to a grammar.
 //
 //   rule       name ::= alternatives           until the end of the line; within ( ) and after | lines go on
-//   element    "text"  [a-z]  [^a-z]  .  name  ( alternatives )  <text of a token>  <[id of a token]>  !<token>
-//   repeat     element * + ? {m} {m,} {m,n}
-//   escapes    \n \r \t \\ \" \[ \] \- \^ \xXX \uXXXX \UXXXXXXXX
+//   element    "text"  [a-z]  [^a-z]  .  name  ( alternatives )  <text of a token>  <[id of a token]>
+//   !<token> repeat     element * + ? {m} {m,} {m,n} escapes    \n \r \t \\ \" \[ \] \- \^ \xXX \uXXXX
+//   \UXXXXXXXX
 #include "engine/grammar_build.h"
 #include "engine/tokenizer.h"
 
@@ -41,8 +41,10 @@ class Parser {
   }
   void skip(bool lines) {
     for (; !ends(); ++at_) {
-      if (peek() == '#') while (!ends() && peek() != '\n' && peek() != '\r') ++at_;
-      if (ends() || !(peek() == ' ' || peek() == '\t' || (lines && (peek() == '\n' || peek() == '\r')))) return;
+      if (peek() == '#')
+        while (!ends() && peek() != '\n' && peek() != '\r') ++at_;
+      if (ends() || !(peek() == ' ' || peek() == '\t' || (lines && (peek() == '\n' || peek() == '\r'))))
+        return;
     }
   }
   Status wrong(const char* expected) const {
@@ -63,7 +65,8 @@ class Parser {
     if (word.empty()) return wrong("the name of a rule");
     uint32_t rule = 0;
     GRETA_TRY(builder_.rule_of(word, &rule));
-    if (builder_.is_defined(rule)) return fail(Code::Argument, "the rule %s is there twice", Quoted(word).c_str());
+    if (builder_.is_defined(rule))
+      return fail(Code::Argument, "the rule %s is there twice", Quoted(word).c_str());
     skip(false);
     if (!take("::=")) return wrong("::=");
     skip(true);
@@ -92,8 +95,10 @@ class Parser {
       if (!any) return {};
       uint32_t least = 1, most = 1;
       GRETA_TRY(repetition(&least, &most));
-      if (least == 1 && most == 1) out->insert(out->end(), item.begin(), item.end());
-      else GRETA_TRY(builder_.repeat(item, least, most, out));
+      if (least == 1 && most == 1)
+        out->insert(out->end(), item.begin(), item.end());
+      else
+        GRETA_TRY(builder_.repeat(item, least, most, out));
     }
   }
 
@@ -116,7 +121,8 @@ class Parser {
   }
 
   Status group(Sequence* out) {
-    if (++nesting_ > kMaxGrammarNesting) return fail(Code::Argument, "parentheses nest deeper than %u", kMaxGrammarNesting);
+    if (++nesting_ > kMaxGrammarNesting)
+      return fail(Code::Argument, "parentheses nest deeper than %u", kMaxGrammarNesting);
     skip(true);
     uint32_t rule = 0;
     std::vector<Sequence> all;
@@ -135,10 +141,14 @@ class Parser {
       const size_t before = at_;
       skip(nesting_ > 0);
       uint32_t low = 0, high = GrammarBuilder::kNoLimit;
-      if (take("+")) low = 1;
-      else if (take("?")) high = 1;
-      else if (take("{")) GRETA_TRY(bounds(&low, &high));
-      else if (!take("*")) return at_ = before, Status{};
+      if (take("+"))
+        low = 1;
+      else if (take("?"))
+        high = 1;
+      else if (take("{"))
+        GRETA_TRY(bounds(&low, &high));
+      else if (!take("*"))
+        return at_ = before, Status{};
       if (!first) return fail(Code::Argument, "a repetition of a repetition: put it in parentheses");
       *least = low;
       *most = high;
@@ -162,7 +172,8 @@ class Parser {
   Status number(uint32_t* out) {
     uint64_t value = 0;
     const size_t begin = at_;
-    for (; peek() >= '0' && peek() <= '9' && value < 1000000000; ++at_) value = value * 10 + uint64_t(peek() - '0');
+    for (; peek() >= '0' && peek() <= '9' && value < 1000000000; ++at_)
+      value = value * 10 + uint64_t(peek() - '0');
     if (at_ == begin) return wrong("a number");
     *out = uint32_t(value);
     return {};
@@ -192,7 +203,10 @@ class Parser {
     uint64_t value = 0;
     for (size_t i = 0; i < digits; ++i, ++at_) {
       const char c = peek();
-      const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+      const int digit = c >= '0' && c <= '9'   ? c - '0'
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                               : -1;
       if (digit < 0) return wrong("a hexadecimal digit");
       value = value << 4 | uint64_t(digit);
     }
@@ -262,7 +276,8 @@ class Parser {
 Status parse_grammar(std::string_view text, std::string_view root, const Tokenizer* tokenizer,
                      std::shared_ptr<const Grammar>* out) {
   if (text.size() > kMaxGrammarBytes)
-    return fail(Code::Argument, "a grammar of %zu bytes, at most %llu", text.size(), (unsigned long long)kMaxGrammarBytes);
+    return fail(Code::Argument, "a grammar of %zu bytes, at most %llu", text.size(),
+                (unsigned long long)kMaxGrammarBytes);
   return Parser(text, tokenizer).parse(root, out);
 }
 

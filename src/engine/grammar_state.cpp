@@ -12,8 +12,10 @@ void GrammarState::set(std::shared_ptr<const Grammar> grammar) {
 }
 
 Status GrammarState::prepare(const Tokenizer& tokenizer, const TokenTrie& trie, uint32_t vocab,
-                             std::span<const int32_t> tokens, bool may_end, std::span<const uint64_t>* allowed) {
-  const bool goes_on = !drawn_.empty() && tokens.size() == begin_ + drawn_.size() && tokens.back() == drawn_.back();
+                             std::span<const int32_t> tokens, bool may_end,
+                             std::span<const uint64_t>* allowed) {
+  const bool goes_on =
+      !drawn_.empty() && tokens.size() == begin_ + drawn_.size() && tokens.back() == drawn_.back();
   if (!goes_on || stale_) {
     GRETA_TRY(matcher_->reset());
     if (!goes_on) {

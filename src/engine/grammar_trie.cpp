@@ -6,7 +6,11 @@ namespace greta {
 
 void TokenTrie::build(const Tokenizer& tokenizer) {
   // Texts one after another, and where each token's is.
-  struct Piece { uint64_t at; uint32_t bytes; int32_t token; };
+  struct Piece {
+    uint64_t at;
+    uint32_t bytes;
+    int32_t token;
+  };
   std::string text;
   std::vector<Piece> pieces;
   for (uint32_t id = 0; id < tokenizer.size(); ++id) {
@@ -14,7 +18,8 @@ void TokenTrie::build(const Tokenizer& tokenizer) {
     all.push_back(int32_t(id));
     const size_t at = text.size();
     tokenizer.append_piece(int32_t(id), false, &text);
-    if (text.size() > at && text.size() - at < UINT16_MAX) pieces.push_back({at, uint32_t(text.size() - at), int32_t(id)});
+    if (text.size() > at && text.size() - at < UINT16_MAX)
+      pieces.push_back({at, uint32_t(text.size() - at), int32_t(id)});
   }
   const auto view = [&](const Piece& p) { return std::string_view(text).substr(p.at, p.bytes); };
   std::sort(pieces.begin(), pieces.end(), [&](const Piece& a, const Piece& b) {

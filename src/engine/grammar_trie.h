@@ -13,16 +13,18 @@ namespace greta {
 
 struct TokenTrie {
   struct Node {
-    uint32_t skip;     // the next node that is not below this one
-    int32_t token;     // that ends here, or kNoToken
-    uint16_t depth;    // bytes from the start, at least 1
+    uint32_t skip;   // the next node that is not below this one
+    int32_t token;   // that ends here, or kNoToken
+    uint16_t depth;  // bytes from the start, at least 1
     uint8_t byte;
-    bool more;         // tokens with the same bytes are in `twins`
+    bool more;  // tokens with the same bytes are in `twins`
   };
-  struct Twin { int32_t first, token; };
+  struct Twin {
+    int32_t first, token;
+  };
   std::vector<Node> nodes;
-  std::vector<Twin> twins;     // ascending
-  std::vector<int32_t> all;    // tokens that stand for bytes, and control tokens: all that are not ends
+  std::vector<Twin> twins;   // ascending
+  std::vector<int32_t> all;  // tokens that stand for bytes, and control tokens: all that are not ends
   uint32_t longest = 0;
 
   // Tokens that stand for bytes of text; control tokens and those that end an answer do not.
@@ -31,7 +33,8 @@ struct TokenTrie {
   template <class Call>
   void each_twin(int32_t token, Call call) const {
     const auto before = [](const Twin& twin, int32_t first) { return twin.first < first; };
-    for (auto at = std::lower_bound(twins.begin(), twins.end(), token, before); at != twins.end() && at->first == token; ++at)
+    for (auto at = std::lower_bound(twins.begin(), twins.end(), token, before);
+         at != twins.end() && at->first == token; ++at)
       call(at->token);
   }
 };

@@ -26,7 +26,10 @@ float philox_draw(uint64_t seed, uint32_t position, uint32_t draw) {
 }
 
 Status check_sampling(const SamplerSettings& s) {
-  struct Range { const char* what; float value, least, most; };
+  struct Range {
+    const char* what;
+    float value, least, most;
+  };
   constexpr float kMost = 1e6f;
   const Range ranges[] = {
       {"temperature", s.temperature, 0, kMost},
@@ -121,20 +124,22 @@ void Sampler::mirostat(uint32_t position) {
   mirostat_.push_back({position, float(mu)});
 }
 
-Status Sampler::choose(std::span<const float> logits, const uint64_t* allowed, std::span<const int32_t> history,
-                       int32_t* out) {
+Status Sampler::choose(std::span<const float> logits, const uint64_t* allowed,
+                       std::span<const int32_t> history, int32_t* out) {
   const SamplerSettings& s = *settings_;
   const uint32_t position = history.empty() ? 0 : uint32_t(history.size() - 1);
   if (s.filter.call || !s.bias.empty()) {
     filtered_.assign(logits.begin(), logits.end());
     logits = filtered_;
   }
-  if (s.filter.call && s.filter.call(s.filter.user, filtered_.data(), filtered_.size(), history.data(), history.size()))
+  if (s.filter.call &&
+      s.filter.call(s.filter.user, filtered_.data(), filtered_.size(), history.data(), history.size()))
     return fail(Code::Cancelled, "the logit filter asked to stop");
   for (const LogitBias& each : s.bias)
     if (uint32_t(each.token) < filtered_.size()) filtered_[uint32_t(each.token)] += each.bias;
   fill(logits, allowed);
-  if (candidates_.list.empty()) return fail(Code::Argument, "every token is forbidden, by a bias or the grammar");
+  if (candidates_.list.empty())
+    return fail(Code::Argument, "every token is forbidden, by a bias or the grammar");
 
   SamplerTurn turn{s, candidates_, history, position};
   bool ordered = s.mirostat_tau > 0;

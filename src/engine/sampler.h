@@ -76,8 +76,18 @@ extern const std::string_view kDryBreakers[4];
 // What a file recommends: general.sampling.*. A value out of its range counts as absent.
 struct SamplingDefaults {
   enum Field : uint32_t {
-    kTemperature = 1, kTopK = 2, kTopP = 4, kMinP = 8, kRepeat = 16, kRepeatLastN = 32, kXtcProbability = 64,
-    kXtcThreshold = 128, kMirostat = 256, kMirostatTau = 512, kMirostatEta = 1024, kOrder = 2048
+    kTemperature = 1,
+    kTopK = 2,
+    kTopP = 4,
+    kMinP = 8,
+    kRepeat = 16,
+    kRepeatLastN = 32,
+    kXtcProbability = 64,
+    kXtcThreshold = 128,
+    kMirostat = 256,
+    kMirostatTau = 512,
+    kMirostatEta = 1024,
+    kOrder = 2048
   };
   uint32_t fields = 0;  // those that the file has
   float temperature = 0, top_p = 1, min_p = 0, repeat = 1;
@@ -130,8 +140,11 @@ class Sampler {
   std::shared_ptr<const SamplerSettings> settings_ = std::make_shared<SamplerSettings>();  // shared by forks
   bool on_device_ = true;
   Candidates candidates_;
-  std::vector<float> filtered_;   // logits that the filter or biases changed
-  struct Surprise { uint32_t position; float mu; };
+  std::vector<float> filtered_;  // logits that the filter or biases changed
+  struct Surprise {
+    uint32_t position;
+    float mu;
+  };
   std::vector<Surprise> mirostat_;  // mu before each draw, ascending in position
 };
 

@@ -7,7 +7,12 @@ namespace greta {
 
 SamplingDefaults sampling_defaults(const Gguf& gguf) {
   SamplingDefaults d;
-  struct Number { const char* key; SamplingDefaults::Field field; float* to; float least, most; };
+  struct Number {
+    const char* key;
+    SamplingDefaults::Field field;
+    float* to;
+    float least, most;
+  };
   float top_k = 0, last_n = 0, mirostat = 0;
   const Number numbers[] = {
       {"temp", SamplingDefaults::kTemperature, &d.temperature, 0, 1e6f},
@@ -25,7 +30,8 @@ SamplingDefaults sampling_defaults(const Gguf& gguf) {
   const std::string prefix = "general.sampling.";
   for (const Number& number : numbers) {
     float value = NAN;
-    if (!gguf.get_f32(prefix + number.key, &value).ok() || !(value >= number.least && value <= number.most)) continue;
+    if (!gguf.get_f32(prefix + number.key, &value).ok() || !(value >= number.least && value <= number.most))
+      continue;
     *number.to = value;
     d.fields |= number.field;
   }
@@ -34,7 +40,8 @@ SamplingDefaults sampling_defaults(const Gguf& gguf) {
   d.mirostat = uint32_t(mirostat);
   std::string_view order;
   std::vector<SamplerStep> steps;
-  if (gguf.get_string(prefix + "sequence", &order).ok() && !order.empty() && parse_sampler_order(order, &steps).ok()) {
+  if (gguf.get_string(prefix + "sequence", &order).ok() && !order.empty() &&
+      parse_sampler_order(order, &steps).ok()) {
     d.order = order;
     d.fields |= SamplingDefaults::kOrder;
   }

@@ -123,8 +123,9 @@ Status find_dry_breakers(const Tokenizer& tokenizer, std::span<const std::string
       }
     }
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const DryBreaker& a, const DryBreaker& b) { return a.token < b.token; });
+  std::sort(found.begin(), found.end(), [](const DryBreaker& a, const DryBreaker& b) {
+    return a.token != b.token ? a.token < b.token : a.tail < b.tail;
+  });
   *out = std::move(found);
   return {};
 }

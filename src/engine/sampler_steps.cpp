@@ -51,7 +51,8 @@ void top_n_sigma(SamplerTurn& turn) {
   Candidates& c = turn.candidates;
   double mean = 0, variance = 0;
   for (const Candidate& each : c.list) mean += each.logit / double(c.list.size());
-  for (const Candidate& each : c.list) variance += (each.logit - mean) * (each.logit - mean) / double(c.list.size());
+  for (const Candidate& each : c.list)
+    variance += (each.logit - mean) * (each.logit - mean) / double(c.list.size());
   const double least = c.max() - turn.settings.top_n_sigma * std::sqrt(variance);
   std::erase_if(c.list, [=](const Candidate& each) { return each.logit < least; });
   c.sorted = std::min(c.sorted, c.list.size());
@@ -67,7 +68,10 @@ void top_k(SamplerTurn& turn) {
 void typical_p(SamplerTurn& turn) {
   Candidates& c = turn.candidates;
   const double max = c.max(), total = sum_of_weights(c, max), entropy = entropy_of(c, max, total);
-  struct Typical { double distance; Candidate candidate; };
+  struct Typical {
+    double distance;
+    Candidate candidate;
+  };
   std::vector<Typical> all;
   all.reserve(c.list.size());
   for (const Candidate& each : c.list)
@@ -131,7 +135,8 @@ double dynamic_temperature(SamplerTurn& turn) {
 void temperature(SamplerTurn& turn) {
   const SamplerSettings& s = turn.settings;
   Candidates& c = turn.candidates;
-  const double t = s.temperature > 0 && s.dynamic_range > 0 ? dynamic_temperature(turn) : double(s.temperature);
+  const double t =
+      s.temperature > 0 && s.dynamic_range > 0 ? dynamic_temperature(turn) : double(s.temperature);
   if (t <= 0) {
     c.sort_to(1);
     c.keep(1);
@@ -143,18 +148,24 @@ void temperature(SamplerTurn& turn) {
 
 using S = const SamplerSettings&;
 const SamplerStepInfo kSteps[] = {
-    {{"penalties"}, false,
-     [](S s) { return s.penalty_last_n > 0 && (s.repeat != 1 || s.frequency != 0 || s.presence != 0); }, penalties},
+    {{"penalties"},
+     false,
+     [](S s) { return s.penalty_last_n > 0 && (s.repeat != 1 || s.frequency != 0 || s.presence != 0); },
+     penalties},
     {{"dry"}, false, [](S s) { return s.dry.multiplier > 0; }, apply_dry},
     {{"top_n_sigma", "top-n-sigma", "top-nsigma"}, true, [](S s) { return s.top_n_sigma > 0; }, top_n_sigma},
     {{"top_k", "top-k"}, true, [](S s) { return s.top_k > 0; }, top_k},
-    {{"typ_p", "typical_p", "typical-p", "typical", "typ-p", "typ"}, true,
-     [](S s) { return s.typical_p < 1; }, typical_p},
+    {{"typ_p", "typical_p", "typical-p", "typical", "typ-p", "typ"},
+     true,
+     [](S s) { return s.typical_p < 1; },
+     typical_p},
     {{"top_p", "top-p", "nucleus"}, true, [](S s) { return s.top_p < 1; }, top_p},
     {{"min_p", "min-p"}, true, [](S s) { return s.min_p > 0; }, min_p},
     {{"xtc"}, true, [](S s) { return s.xtc_probability > 0 && s.xtc_threshold <= 0.5f; }, xtc},
-    {{"temperature", "temp"}, false,
-     [](S s) { return s.temperature != 1 || s.dynamic_range > 0; }, temperature},
+    {{"temperature", "temp"},
+     false,
+     [](S s) { return s.temperature != 1 || s.dynamic_range > 0; },
+     temperature},
 };
 
 }  // namespace
@@ -176,10 +187,12 @@ Status parse_sampler_order(std::string_view text, std::vector<SamplerStep>* out)
     const auto named = [&](const SamplerStepInfo& info) {
       return std::find(std::begin(info.names), std::end(info.names), name) != std::end(info.names);
     };
-    const auto* found = name.empty() ? std::end(kSteps) : std::find_if(std::begin(kSteps), std::end(kSteps), named);
+    const auto* found =
+        name.empty() ? std::end(kSteps) : std::find_if(std::begin(kSteps), std::end(kSteps), named);
     if (found == std::end(kSteps))
       return fail(Code::Argument, "no sampler is called %s", Quoted(name).c_str());
-    if (order.size() == kMaxSamplerSteps) return fail(Code::Argument, "more than %u samplers", kMaxSamplerSteps);
+    if (order.size() == kMaxSamplerSteps)
+      return fail(Code::Argument, "more than %u samplers", kMaxSamplerSteps);
     order.push_back(SamplerStep(found - std::begin(kSteps)));
   }
   *out = std::move(order);

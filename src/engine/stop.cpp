@@ -15,7 +15,8 @@ Status StopMatcher::open(std::span<const std::string_view> texts) {
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::string_view text = texts[i];
     if (text.empty() || text.size() > kMaxStopBytes)
-      return fail(Code::Argument, "stop string %zu has %zu bytes, expected 1 to %u", i, text.size(), kMaxStopBytes);
+      return fail(Code::Argument, "stop string %zu has %zu bytes, expected 1 to %u", i, text.size(),
+                  kMaxStopBytes);
     if (!is_valid_utf8(text)) return fail(Code::Argument, "stop string %zu is not valid UTF-8", i);
     Pattern pattern{std::string(text), std::vector<uint32_t>(text.size(), 0), 0};
     for (uint32_t at = 1, length = 0; at < text.size(); ++at) {
@@ -33,7 +34,8 @@ bool StopMatcher::push(std::string_view text, std::string* out) {
     held_ += byte;
     uint32_t wait = 0, longest = 0;
     for (Pattern& p : patterns_) {
-      while (p.matched && (p.matched == p.text.size() || p.text[p.matched] != byte)) p.matched = p.shorter[p.matched - 1];
+      while (p.matched && (p.matched == p.text.size() || p.text[p.matched] != byte))
+        p.matched = p.shorter[p.matched - 1];
       p.matched += p.text[p.matched] == byte;
       wait = std::max(wait, p.matched);
       if (p.matched == p.text.size() && p.matched > longest) {

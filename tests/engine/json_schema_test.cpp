@@ -1,4 +1,5 @@
-// JSON schemas: what their grammars accept and refuse, what is refused by name, and texts generated under them.
+// JSON schemas: what their grammars accept and refuse, what is refused by name, and texts generated under
+// them.
 #include "engine/json_schema.h"
 
 #include <catch2/catch_test_macros.hpp>
@@ -31,7 +32,8 @@ const Case kCases[] = {
     {R"({"type":"object"})", {"{}", R"({"a":{"b":[]}})"}, {"[]", "1"}},
     {R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{"type":"null"}},"required":["b"]})",
      {R"({"b":"x"})", R"({"a":1,"b":""})", R"({"b":"x","c":null})", R"({"a":-7, "b":"é\n","c":null})"},
-     {"{}", R"({"a":1})", R"({"b":1})", R"({"b":"x","a":1})", R"({"b":"x",})", R"({"b":"x","d":1})", R"({,"b":"x"})"}},
+     {"{}", R"({"a":1})", R"({"b":1})", R"({"b":"x","a":1})", R"({"b":"x",})", R"({"b":"x","d":1})",
+      R"({,"b":"x"})"}},
     {R"({"properties":{"a":{"type":"integer"}},"additionalProperties":{"type":"boolean"}})",
      {"{}", R"({"a":1})", R"({"a":1,"b":true})", R"({"aa":true,"":false})", R"({"é":true})"},
      {R"({"a":true})", R"({"b":1})", R"({"\u0061":true})"}},
@@ -41,30 +43,56 @@ const Case kCases[] = {
     {R"({"type":"string","enum":["a",1]})", {"\"a\""}, {"1"}},
     {R"({"const":"q\"\\\n"})", {R"("q\"\\\n")"}, {"\"q\""}},
     {R"({"type":["integer","null"]})", {"5", "null"}, {"5.5", "\"5\""}},
-    {R"({"anyOf":[{"type":"integer"},{"type":"array","items":{"type":"boolean"}}]})", {"5", "[]", "[true,false]"}, {"[1]", "true"}},
-    {R"({"type":"string","minLength":2,"maxLength":3})", {R"("ab")", R"("aéz")", R"("\n\u00e9")"}, {R"("a")", R"("abcd")", R"("\ud800x")", "\"a\nb\""}},
-    {R"({"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":3})", {"[1,2]", "[1, 2, 3]"}, {"[1]", "[1,2,3,4]", "[]"}},
-    {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"minItems":1})", {"[1]", R"([1,"a"])"}, {"[]", R"(["a"])", "[1,\"a\",2]"}},
-    {R"({"prefixItems":[{"type":"integer"}],"items":{"type":"null"},"minItems":2})", {"[1,null]", "[1,null,null]"}, {"[1]", "[1,1]"}},
+    {R"({"anyOf":[{"type":"integer"},{"type":"array","items":{"type":"boolean"}}]})",
+     {"5", "[]", "[true,false]"},
+     {"[1]", "true"}},
+    {R"({"type":"string","minLength":2,"maxLength":3})",
+     {R"("ab")", R"("aéz")", R"("\n\u00e9")"},
+     {R"("a")", R"("abcd")", R"("\ud800x")", "\"a\nb\""}},
+    {R"({"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":3})",
+     {"[1,2]", "[1, 2, 3]"},
+     {"[1]", "[1,2,3,4]", "[]"}},
+    {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"minItems":1})",
+     {"[1]", R"([1,"a"])"},
+     {"[]", R"(["a"])", "[1,\"a\",2]"}},
+    {R"({"prefixItems":[{"type":"integer"}],"items":{"type":"null"},"minItems":2})",
+     {"[1,null]", "[1,null,null]"},
+     {"[1]", "[1,1]"}},
     {R"({"type":"array","maxItems":0})", {"[]"}, {"[1]"}},
     {R"({"$defs":{"tree":{"type":"object","properties":{"v":{"type":"integer"},"kids":{"type":"array","items":{"$ref":"#/$defs/tree"}}},"required":["v"]}},"$ref":"#/$defs/tree"})",
-     {R"({"v":1})", R"({"v":1,"kids":[{"v":2,"kids":[]},{"v":3}]})"}, {R"({"kids":[]})", R"({"v":1,"kids":[{}]})"}},
-    {R"({"type":"object","properties":{"next":{"$ref":"#"}}})", {"{}", R"({"next":{"next":{}}})"}, {R"({"next":1})"}},
-    {R"({"type":"string","format":"date"})", {"\"2024-02-28\"", "\"1999-12-31\""}, {"\"2024-02-30\"", "\"2024-13-01\"", "\"2024-04-31\""}},
+     {R"({"v":1})", R"({"v":1,"kids":[{"v":2,"kids":[]},{"v":3}]})"},
+     {R"({"kids":[]})", R"({"v":1,"kids":[{}]})"}},
+    {R"({"type":"object","properties":{"next":{"$ref":"#"}}})",
+     {"{}", R"({"next":{"next":{}}})"},
+     {R"({"next":1})"}},
+    {R"({"type":"string","format":"date"})",
+     {"\"2024-02-28\"", "\"1999-12-31\""},
+     {"\"2024-02-30\"", "\"2024-13-01\"", "\"2024-04-31\""}},
     {R"({"type":"string","format":"uuid"})", {"\"01234567-89ab-cdef-0123-456789abcdef\""}, {"\"01234567\""}},
-    {R"({"type":"string","format":"date-time"})", {"\"2024-02-28T23:59:59Z\"", "\"2024-02-28T00:00:00.5+01:00\""}, {"\"2024-02-28\""}},
+    {R"({"type":"string","format":"date-time"})",
+     {"\"2024-02-28T23:59:59Z\"", "\"2024-02-28T00:00:00.5+01:00\""},
+     {"\"2024-02-28\""}},
     {R"({"type":["integer","string"],"format":"date"})", {"7", "\"2024-02-28\""}, {"\"7\""}},
     {R"({"allOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},{"$ref":"#/$defs/b"}],"required":["c"],
          "$defs":{"b":{"properties":{"b":{"type":"null"},"a":{"type":"integer"}}}}})",
      {R"({"a":1,"b":null,"c":[]})", R"({"a":1,"c":2})"},
      {R"({"a":1})", R"({"c":1})", R"({"a":"x","c":1})", R"({"a":1,"b":1,"c":1})"}},
     {R"({"allOf":[{"properties":{"a":{}}},{"additionalProperties":false,"properties":{"a":{},"b":{}}}]})",
-     {"{}", R"({"a":1})", R"({"a":1,"b":2})"}, {R"({"c":1})"}},
-    {R"({"pattern":"^[A-C]{2}-\\d+(x|yz)?$"})", {"\"AB-1\"", "\"CC-12yz\"", "\"AA-0x\""}, {"\"AD-1\"", "\"AB-\"", "\"AB-1xyz\"", "AB-1", "\"\""}},
-    {R"({"type":"string","pattern":"^(?:a|b.){0,2}?$"})", {"\"\"", "\"a\"", "\"bxa\"", "\"b\\\"b\\\\\"", "\"bé\""}, {"\"b\"", "\"aaa\"", "\"b\\n\"", "\"b\"\""}},
-    {R"({"pattern":"^[^a\\]\\s\\\\]+[\\w\\-]\\u00e9\\.$"})", {"\"xyz_é.\"", "\"\\\"-é.\""}, {"\"a_é.\"", "\"x _é.\"", "\"x\\\\_é.\"", "\"xyz_éx\""}},
+     {"{}", R"({"a":1})", R"({"a":1,"b":2})"},
+     {R"({"c":1})"}},
+    {R"({"pattern":"^[A-C]{2}-\\d+(x|yz)?$"})",
+     {"\"AB-1\"", "\"CC-12yz\"", "\"AA-0x\""},
+     {"\"AD-1\"", "\"AB-\"", "\"AB-1xyz\"", "AB-1", "\"\""}},
+    {R"({"type":"string","pattern":"^(?:a|b.){0,2}?$"})",
+     {"\"\"", "\"a\"", "\"bxa\"", "\"b\\\"b\\\\\"", "\"bé\""},
+     {"\"b\"", "\"aaa\"", "\"b\\n\"", "\"b\"\""}},
+    {R"({"pattern":"^[^a\\]\\s\\\\]+[\\w\\-]\\u00e9\\.$"})",
+     {"\"xyz_é.\"", "\"\\\"-é.\""},
+     {"\"a_é.\"", "\"x _é.\"", "\"x\\\\_é.\"", "\"xyz_éx\""}},
     {R"({"pattern":"^$"})", {"\"\""}, {"\"a\""}},
-    {R"({"pattern":"^[\\n\\x41\"]\\S\\D\\W$"})", {R"("\nxx ")", R"("A\"\\!")", R"("\"xx\t")"}, {R"("nxx ")", R"("A x ")", R"("Ax1 ")", R"("Axxx")"}},
+    {R"({"pattern":"^[\\n\\x41\"]\\S\\D\\W$"})",
+     {R"("\nxx ")", R"("A\"\\!")", R"("\"xx\t")"},
+     {R"("nxx ")", R"("A x ")", R"("Ax1 ")", R"("Axxx")"}},
     {R"({"type":"number","minimum":0,"maximum":2})", {"0", "0.5", "1.99", "2"}, {"-1", "2.1", "3", "-0.5"}},
 };
 
@@ -91,14 +119,17 @@ TEST_CASE("json schema: accepts and refuses", "[grammar]") {
 }
 
 TEST_CASE("json schema: ranges of integers have their numbers and no others", "[grammar]") {
-  const std::pair<int, int> ranges[] = {{0, 0}, {3, 7}, {0, 10}, {7, 123}, {99, 1001}, {-5, 5}, {-120, -7}, {-1000, 999}, {250, 251}, {10, 99}};
+  const std::pair<int, int> ranges[] = {{0, 0},  {3, 7},     {0, 10},      {7, 123},   {99, 1001},
+                                        {-5, 5}, {-120, -7}, {-1000, 999}, {250, 251}, {10, 99}};
   for (const auto& [least, most] : ranges) {
-    const auto grammar = grammar_of("{\"type\":\"integer\",\"minimum\":" + std::to_string(least) + ",\"maximum\":" + std::to_string(most) + "}");
+    const auto grammar = grammar_of("{\"type\":\"integer\",\"minimum\":" + std::to_string(least) +
+                                    ",\"maximum\":" + std::to_string(most) + "}");
     for (int value = -1300; value <= 1300; ++value) {
       GrammarMatcher matcher(grammar);
       REQUIRE(matcher.reset().ok());
       INFO(value << " of " << least << " to " << most);
-      REQUIRE((matcher.push(std::to_string(value)).ok() && matcher.may_end()) == (value >= least && value <= most));
+      REQUIRE((matcher.push(std::to_string(value)).ok() && matcher.may_end()) ==
+              (value >= least && value <= most));
     }
   }
 }
@@ -127,10 +158,12 @@ TEST_CASE("json schema: what is not supported is named", "[grammar]") {
       {R"({"type":"integer","format":"int32"})", "format of"},
       {R"({"type":["integer","null"],"format":"date"})", "format of"},
       {R"({"properties":{},"format":"date"})", "format of"},
-      {R"({"allOf":[{"properties":{"a":{"type":"null"}}},{"properties":{"a":{}}}]})", "two schemas for the property \"a\""},
+      {R"({"allOf":[{"properties":{"a":{"type":"null"}}},{"properties":{"a":{}}}]})",
+       "two schemas for the property \"a\""},
       {R"({"allOf":[{"type":"string"},{"type":"object"}]})", "\"type\" in an allOf"},
       {R"({"allOf":[{"properties":{"a":{}}},{"minProperties":1}]})", "\"minProperties\" in an allOf"},
-      {R"({"allOf":[{"properties":{"a":{}},"additionalProperties":false},{"properties":{"b":{}}}]})", "\"b\" in one schema"},
+      {R"({"allOf":[{"properties":{"a":{}},"additionalProperties":false},{"properties":{"b":{}}}]})",
+       "\"b\" in one schema"},
       {R"({"allOf":[{"$ref":"#"},{"$ref":"#"}]})", "too deep"},
       {R"({"patternProperties":{}})", "patternProperties"},
       {R"({"type":"array","uniqueItems":true})", "uniqueItems"},

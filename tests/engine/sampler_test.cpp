@@ -34,28 +34,36 @@ std::vector<Named> all_settings() {
       named("plain", [](S) {}),
       named("greedy", [](S s) { s.temperature = 0; }),
       named("temperature", [](S s) { s.temperature = 0.6f; }),
-      named("dynamic temperature", [](S s) { s.temperature = 1, s.dynamic_range = 0.8f, s.dynamic_exponent = 1.5f; }),
-      named("penalties", [](S s) { s.repeat = 1.3f, s.frequency = 0.2f, s.presence = 0.4f, s.penalty_last_n = 5; }),
-      named("rewards", [](S s) { s.repeat = 0.8f, s.frequency = -0.1f, s.presence = -0.3f, s.penalty_last_n = 500; }),
+      named("dynamic temperature",
+            [](S s) { s.temperature = 1, s.dynamic_range = 0.8f, s.dynamic_exponent = 1.5f; }),
+      named("penalties",
+            [](S s) { s.repeat = 1.3f, s.frequency = 0.2f, s.presence = 0.4f, s.penalty_last_n = 5; }),
+      named("rewards",
+            [](S s) { s.repeat = 0.8f, s.frequency = -0.1f, s.presence = -0.3f, s.penalty_last_n = 500; }),
       named("bias", [](S s) { s.bias = {{1, 1.5f}, {3, -INFINITY}, {0, -2}}; }),
       named("dry", [](S s) { s.dry.multiplier = 0.8f, s.dry.breakers = {{2, {}}}; }),
-      named("dry without breakers", [](S s) { s.dry.multiplier = 2, s.dry.base = 1.1f, s.dry.allowed_length = 1, s.dry.last_n = 40; }),
+      named(
+          "dry without breakers",
+          [](S s) { s.dry.multiplier = 2, s.dry.base = 1.1f, s.dry.allowed_length = 1, s.dry.last_n = 40; }),
       named("top_n_sigma", [](S s) { s.top_n_sigma = 1.2f; }),
       named("top_k", [](S s) { s.top_k = 5; }),
       named("typical", [](S s) { s.typical_p = 0.6f; }),
       named("top_p", [](S s) { s.top_p = 0.8f; }),
       named("min_p", [](S s) { s.min_p = 0.15f; }),
       named("xtc", [](S s) { s.xtc_probability = 0.5f, s.xtc_threshold = 0.12f; }),
-      named("all", [](S s) {
-        s.temperature = 0.8f, s.dynamic_range = 0.3f, s.top_k = 7, s.top_p = 0.95f, s.min_p = 0.05f;
-        s.typical_p = 0.9f, s.top_n_sigma = 2, s.xtc_probability = 0.4f, s.repeat = 1.1f, s.frequency = 0.1f;
-        s.penalty_last_n = 16, s.seed = 9;
-        s.dry.multiplier = 0.5f;
-      }),
-      named("another order", [](S s) {
-        s.temperature = 0.7f, s.top_k = 6, s.top_p = 0.9f, s.penalty_last_n = 9, s.presence = 0.5f;
-        REQUIRE(parse_sampler_order("temp;top-p;penalties;top_k", &s.order).ok());
-      }),
+      named("all",
+            [](S s) {
+              s.temperature = 0.8f, s.dynamic_range = 0.3f, s.top_k = 7, s.top_p = 0.95f, s.min_p = 0.05f;
+              s.typical_p = 0.9f, s.top_n_sigma = 2, s.xtc_probability = 0.4f, s.repeat = 1.1f,
+              s.frequency = 0.1f;
+              s.penalty_last_n = 16, s.seed = 9;
+              s.dry.multiplier = 0.5f;
+            }),
+      named("another order",
+            [](S s) {
+              s.temperature = 0.7f, s.top_k = 6, s.top_p = 0.9f, s.penalty_last_n = 9, s.presence = 0.5f;
+              REQUIRE(parse_sampler_order("temp;top-p;penalties;top_k", &s.order).ok());
+            }),
   };
 }
 
@@ -89,11 +97,14 @@ TEST_CASE("sampler: every step chooses what float64 chooses", "[sampler]") {
         INFO(each.name << ", vocab " << vocab);
         REQUIRE(sampler.choose(logits, nullptr, history, &id).ok());
         const uint64_t seed = each.settings.seed;
-        ReferenceChoice want = reference_chain(logits, each.settings, history, philox_draw(seed, position, 1), 0);
+        ReferenceChoice want =
+            reference_chain(logits, each.settings, history, philox_draw(seed, position, 1), 0);
         const int32_t expected = reference_draw(want, philox_draw(seed, position, 0), &want.margin);
         ++draws;
-        if (want.margin < 1e-6) ++near;
-        else REQUIRE(id == expected);
+        if (want.margin < 1e-6)
+          ++near;
+        else
+          REQUIRE(id == expected);
       }
   CHECK(near * 50 < draws);
 }
@@ -142,7 +153,8 @@ TEST_CASE("sampler: a million draws follow the reference, and not one that is 1 
     const auto skipped = reference_chain(logits, settings, same, 1, 0);
     std::vector<double> p;
     for (size_t i = 0; i < logits.size(); ++i)
-      p.push_back(settings.xtc_probability * applied.probability[i] + (1 - settings.xtc_probability) * skipped.probability[i]);
+      p.push_back(settings.xtc_probability * applied.probability[i] +
+                  (1 - settings.xtc_probability) * skipped.probability[i]);
     CHECK(fits(counts, p, kDraws));
     // The likeliest token 1 % likelier, at the others' expense: this must show.
     const size_t best = size_t(std::max_element(p.begin(), p.end()) - p.begin());
@@ -194,7 +206,8 @@ TEST_CASE("sampler: what is no number, and what is forbidden", "[sampler]") {
     SamplerSettings settings = each.settings;
     settings.bias.clear();
     sampler.set(settings);
-    for (const auto& row : {std::vector<float>{NAN, NAN, NAN}, {-inf, -inf, -inf}, {NAN, inf, inf}, {inf, -inf, NAN}, {1}}) {
+    for (const auto& row :
+         {std::vector<float>{NAN, NAN, NAN}, {-inf, -inf, -inf}, {NAN, inf, inf}, {inf, -inf, NAN}, {1}}) {
       int32_t id = -1;
       REQUIRE(sampler.choose(row, nullptr, history, &id).ok());
       REQUIRE(uint32_t(id) < row.size());
@@ -241,7 +254,8 @@ TEST_CASE("sampler: settings out of range are refused", "[sampler]") {
   std::vector<SamplerStep> order;
   CHECK(parse_sampler_order("top_k;nonsense", &order).code == Code::Argument);
   CHECK(parse_sampler_order("top_k;;temp", &order).code == Code::Argument);
-  REQUIRE(parse_sampler_order("penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature", &order).ok());
+  REQUIRE(
+      parse_sampler_order("penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature", &order).ok());
   CHECK(order == default_sampler_order());
 }
 
@@ -283,9 +297,11 @@ TEST_CASE("sampler: the device and the host choose the same tokens", "[sampler]"
       named("top_p", [](S s) { s.top_p = 0.8f, s.temperature = 1.4f; }),
       named("min_p", [](S s) { s.min_p = 0.2f, s.temperature = 2; }),
       named("top_k beyond the vocabulary", [](S s) { s.top_k = 100000, s.temperature = 3; }),
-      named("all", [](S s) {
-        s.repeat = 1.2f, s.penalty_last_n = 256, s.top_k = 40, s.top_p = 0.95f, s.min_p = 0.05f, s.temperature = 0.8f;
-      }),
+      named("all",
+            [](S s) {
+              s.repeat = 1.2f, s.penalty_last_n = 256, s.top_k = 40, s.top_p = 0.95f, s.min_p = 0.05f,
+              s.temperature = 0.8f;
+            }),
   };
   for (Named each : settings)
     for (uint64_t seed = 0; seed < 3; ++seed) {
@@ -303,7 +319,8 @@ TEST_CASE("sampler: the device and the host choose the same tokens", "[sampler]"
     return sampler.on_device();
   };
   CHECK(on_device([](S s) { s.order = {SamplerStep::TopP, SamplerStep::TopK}, s.top_k = 3; }));
-  CHECK_FALSE(on_device([](S s) { s.order = {SamplerStep::TopP, SamplerStep::TopK}, s.top_k = 3, s.top_p = 0.5f; }));
+  CHECK_FALSE(
+      on_device([](S s) { s.order = {SamplerStep::TopP, SamplerStep::TopK}, s.top_k = 3, s.top_p = 0.5f; }));
   CHECK_FALSE(on_device([](S s) { s.presence = 1, s.penalty_last_n = 3; }));
   CHECK_FALSE(on_device([](S s) { s.repeat = 2, s.penalty_last_n = 257; }));
   CHECK_FALSE(on_device([](S s) { s.dry.multiplier = 1; }));

@@ -32,7 +32,8 @@ Stopped plain_search(const std::string& text, const std::vector<std::string_view
   return {text, -1};
 }
 
-Stopped in_pieces(const std::string& text, const std::vector<std::string_view>& stops, std::mt19937& random, size_t most) {
+Stopped in_pieces(const std::string& text, const std::vector<std::string_view>& stops, std::mt19937& random,
+                  size_t most) {
   StopMatcher matcher;
   REQUIRE(matcher.open(stops).ok());
   Stopped out;
@@ -46,7 +47,8 @@ Stopped in_pieces(const std::string& text, const std::vector<std::string_view>& 
     const std::string whole = text.substr(0, std::min(at, text.size()));
     REQUIRE(whole.starts_with(out.text));
     bool may_begin = out.text == whole;
-    for (const std::string_view stop : stops) may_begin = may_begin || stop.starts_with(whole.substr(out.text.size()));
+    for (const std::string_view stop : stops)
+      may_begin = may_begin || stop.starts_with(whole.substr(out.text.size()));
     REQUIRE(may_begin);
   }
   if (matcher.found() < 0) matcher.flush(&out.text);
@@ -57,9 +59,15 @@ Stopped in_pieces(const std::string& text, const std::vector<std::string_view>& 
 }  // namespace
 
 TEST_CASE("stop: any cut of a text gives the same", "[stop]") {
-  const std::vector<std::string_view> sets[] = {
-      {"ab"}, {"aab", "ab"}, {"abab", "b"}, {"aaaa"}, {"ba", "aba", "ba"}, {"abcabd", "cab", "bcc"}, {"\n\nUser:", "</s>"},
-      {"é", "aé"}, {}};
+  const std::vector<std::string_view> sets[] = {{"ab"},
+                                                {"aab", "ab"},
+                                                {"abab", "b"},
+                                                {"aaaa"},
+                                                {"ba", "aba", "ba"},
+                                                {"abcabd", "cab", "bcc"},
+                                                {"\n\nUser:", "</s>"},
+                                                {"é", "aé"},
+                                                {}};
   std::mt19937 random(1);
   size_t stopped = 0;
   for (const auto& stops : sets)
@@ -88,7 +96,8 @@ TEST_CASE("stop: a long text is not held back, and bad strings are refused", "[s
   CHECK_FALSE(matcher.push("E", &out));
   CHECK(out.size() == 10002);
   const std::string long_text(kMaxStopBytes + 1, 'a');
-  for (const std::string_view wrong : {std::string_view(""), std::string_view("\xff"), std::string_view(long_text)}) {
+  for (const std::string_view wrong :
+       {std::string_view(""), std::string_view("\xff"), std::string_view(long_text)}) {
     const std::vector<std::string_view> one = {wrong};
     CHECK(matcher.open(one).code == Code::Argument);
   }
