@@ -10,7 +10,7 @@ SHORT = ["-p", "Once upon a time", "-c", "256", "-n", "24"]
 
 
 def model_with(entries):
-    """The bundled model with metadata put before its own, 32 bytes at a time, so that the data stays aligned."""
+    """The bundled model with metadata before its own, a multiple of 32 bytes: the data stays aligned."""
     def text(value):
         return struct.pack("<Q", len(value)) + value
 
@@ -41,7 +41,8 @@ class Folder(CliTest):
 class Sampling(Folder):
     def test_a_seed_gives_the_same_text(self):
         for more in ([], ["--samplers", "top_k;temperature"], ["--mirostat", 2], ["--dry-multiplier", 1],
-                     ["--xtc-probability", 0.5], ["--dynatemp-range", 0.5], ["--typical", 0.8], ["--top-nsigma", 1]):
+                     ["--xtc-probability", 0.5], ["--dynatemp-range", 0.5], ["--typical", 0.8],
+                     ["--top-nsigma", 1]):
             first = self.out("run", *SHORT, "-s", 5, *more)
             self.assertEqual(self.out("run", *SHORT, "-s", 5, *more), first)
             self.assertNotEqual(self.out("run", *SHORT, "-s", 6, *more), first)
@@ -65,7 +66,8 @@ class Sampling(Folder):
 
     def test_numbers_out_of_range(self):
         for flag, value in (("--top-p", "1.5"), ("--min-p", "-1"), ("--temp", "-1"), ("--top-k", "-1"),
-                            ("--mirostat", "3"), ("--dry-base", "0.5"), ("--repeat-penalty", "0"), ("--temp", "x")):
+                            ("--mirostat", "3"), ("--dry-base", "0.5"), ("--repeat-penalty", "0"),
+                            ("--temp", "x")):
             self.assertIn(flag, self.error(2, "run", *SHORT, flag, value))
         self.assertIn("--mirostat", self.error(2, "run", *SHORT, "--mirostat", 1))
 
@@ -83,7 +85,8 @@ class Sampling(Folder):
         out, err = self.run_cli("run", *SHORT, "-m", str(path), "-v", *flags)
         self.assertEqual(out, self.out("run", *SHORT, *flags))
         self.assertNotIn("the model's own settings", err)
-        out = self.out("run", *SHORT, "-m", path, "--temp", 1.2, "-s", 3)  # top_k and the order stay the model's
+        # One flag: the others stay the model's.
+        out = self.out("run", *SHORT, "-m", path, "--temp", 1.2, "-s", 3)
         self.assertEqual(out, self.out("run", *SHORT, "--temp", 1.2, "-s", 3, "--top-k", 3,
                                        "--samplers", "top_k;temperature"))
 
@@ -91,8 +94,9 @@ class Sampling(Folder):
         path = self.file("own.gguf", model_with({"general.sampling.temp": 0.0}))
         chat = ["chat", "-p", "Tell me a story.", "-n", "16", "-c", "256"]
         self.assertEqual(self.out(*chat, "-m", path), self.out(*chat, "--temp", 0))
-        self.assertEqual(self.out(*chat, "-m", path, "--temp", 1.5, "-s", 3), self.out(*chat, "--temp", 1.5, "-s", 3))
-        self.assertNotEqual(self.out(*chat, "--temp", 1.5, "-s", 3), self.out(*chat, "--temp", 0))
+        warm = [*chat, "--temp", 1.5, "-s", 3]
+        self.assertEqual(self.out(*warm, "-m", path), self.out(*warm))
+        self.assertNotEqual(self.out(*warm), self.out(*chat, "--temp", 0))
 
     def test_stop_strings(self):
         whole = self.out("run", *SHORT, "--temp", 0, "--no-display-prompt").rstrip("\n")
@@ -104,10 +108,11 @@ class Sampling(Folder):
 
 class Grammars(Folder):
     def test_a_grammar(self):
-        out = self.out("run", *SHORT, "--grammar", 'root ::= [A-F]{3} "-" [0-9]{2}', "--no-display-prompt", "-s", 1)
+        alone = ["run", *SHORT, "--no-display-prompt"]
+        out = self.out(*alone, "--grammar", 'root ::= [A-F]{3} "-" [0-9]{2}', "-s", 1)
         self.assertRegex(out, r"^[A-F]{3}-[0-9]{2}\n$")
         path = self.file("g.gbnf", 'root ::= ("yes" | "no") "."')
-        self.assertIn(self.out("run", *SHORT, "--grammar-file", path, "--no-display-prompt"), ("yes.\n", "no.\n"))
+        self.assertIn(self.out(*alone, "--grammar-file", path), ("yes.\n", "no.\n"))
 
     def test_wrong_grammars(self):
         path = self.file("g.gbnf", 'root ::= a\n\na ::= "x" (\n')
@@ -118,7 +123,8 @@ class Grammars(Folder):
 
     def test_json_schemas(self):
         schema = {"type": "object", "required": ["name", "age", "tags"], "properties": {
-            "name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "minimum": 1, "maximum": 120},
+            "name": {"type": "string", "maxLength": 12},
+            "age": {"type": "integer", "minimum": 1, "maximum": 120},
             "tags": {"type": "array", "items": {"enum": ["red", "blue", None]}, "maxItems": 3}}}
         path = self.file("schema.json", json.dumps(schema))
         texts = set()
