@@ -20,12 +20,20 @@ Logits softmax(const Logits& logits) {
   return p;
 }
 
+// By rising value(id), then id.
+template <class Value>
+void sort_by(std::vector<int32_t>* ids, Value value) {
+  std::sort(ids->begin(), ids->end(), [&](int32_t a, int32_t b) {
+    return value(a) != value(b) ? value(a) < value(b) : a < b;
+  });
+}
+
 // Ids of what is left, by falling logit, then id.
 std::vector<int32_t> ranking(const Logits& logits) {
   std::vector<int32_t> ids;
   for (size_t i = 0; i < logits.size(); ++i)
     if (logits[i] > -INFINITY) ids.push_back(int32_t(i));
-  std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) { return logits[size_t(a)] > logits[size_t(b)]; });
+  sort_by(&ids, [&](int32_t id) { return -logits[size_t(id)]; });
   return ids;
 }
 
@@ -134,10 +142,7 @@ ReferenceChoice reference_chain(const std::vector<float>& given, const SamplerSe
          const Logits p = softmax(l);
          const double h = entropy(p);
          auto ids = ranking(l);
-         std::sort(ids.begin(), ids.end());
-         std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) {
-           return std::fabs(-std::log(p[size_t(a)]) - h) < std::fabs(-std::log(p[size_t(b)]) - h);
-         });
+         sort_by(&ids, [&](int32_t id) { return std::fabs(-std::log(p[size_t(id)]) - h); });
          l = only(l, ids, 0, reach(p, ids, s.typical_p, true, &out.margin));
          out.by_probability = true;
        }},
@@ -186,7 +191,7 @@ int32_t reference_draw(const ReferenceChoice& choice, double draw, double* margi
   std::iota(ids.begin(), ids.end(), 0);
   const auto& p = choice.probability;
   if (choice.by_probability)
-    std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) { return p[size_t(a)] > p[size_t(b)]; });
+    sort_by(&ids, [&](int32_t id) { return -p[size_t(id)]; });
   double sum = 0;
   int32_t chosen = -1;
   for (const int32_t id : ids) {

@@ -260,6 +260,7 @@ Status pad(Run& run, std::string_view text, int64_t width, std::string_view fill
 size_t find_bytes(std::string_view text, std::string_view part, size_t from) {
   if (from > text.size()) return text.npos;
   if (part.empty()) return from;
+  if (text.size() - from < part.size()) return text.npos;  // also an empty text, which may be null
   // memmem takes linear time, string_view::find does not.
   const void* found = memmem(text.data() + from, text.size() - from, part.data(), part.size());
   return found ? size_t(static_cast<const char*>(found) - text.data()) : text.npos;
