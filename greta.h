@@ -1,6 +1,7 @@
 /* greta.h - run GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.
  *
- * This is the whole public interface: what is not declared here is not API.
+ * This is the whole public interface: what is not declared here is not API. It is one file, however long, so
+ * that there is one to copy and one to read.
  *
  * The short way: greta_runtime_open, greta_model_open, greta_session_open, greta_session_generate.
  * Everything else is there when you need it. tests/api/ holds two complete programs.

@@ -9,32 +9,11 @@
 
 #include "engine/jinja/jinja.h"
 #include "engine/json_schema.h"
+#include "gguf_text.h"
 
 using namespace greta;
 
 namespace {
-
-struct GgufText {
-  std::string values;
-  uint64_t count = 0;
-  template <class T>
-  static void put(std::string* to, T number) {
-    to->append(reinterpret_cast<const char*>(&number), sizeof number);
-  }
-  static void put_text(std::string* to, std::string_view text) {
-    put<uint64_t>(to, text.size());
-    to->append(text);
-  }
-  void key(std::string_view name, uint32_t type) {
-    put_text(&values, name);
-    put(&values, type);
-    ++count;
-  }
-  void list(uint32_t element, size_t length) {
-    put(&values, element);
-    put<uint64_t>(&values, length);
-  }
-};
 
 // 256 bytes, words that share beginnings, two that are the same, one that ends an answer, one control token.
 struct Vocabulary {
@@ -43,34 +22,29 @@ struct Vocabulary {
   Tokenizer tokenizer;
   TokenTrie trie;
   Vocabulary() {
-    std::vector<std::pair<std::string, int32_t>> tokens = {{"<unk>", 2}, {"<s>", 3}, {"</s>", 3}};
+    std::vector<std::string> texts = {"<unk>", "<s>", "</s>"};
+    std::vector<int32_t> kinds = {2, 3, 3};
     for (uint32_t byte = 0; byte < 256; ++byte) {
       char text[8];
       snprintf(text, sizeof text, "<0x%02X>", byte);
-      tokens.push_back({text, 6});
+      texts.push_back(text);
+      kinds.push_back(6);
     }
     for (const char* text :
-         {"a", "ab", "abc", "\"", "\",\"", "{\"", "\":", "}", "]}", "12", "true", "é", "\xE2\x82\xAC"})
-      tokens.push_back({text, 1});
+         {"a", "ab", "abc", "\"", "\",\"", "{\"", "\":", "}", "]}", "12", "true", "é", "\xE2\x82\xAC"}) {
+      texts.push_back(text);
+      kinds.push_back(1);
+    }
+    std::vector<float> scores;
+    for (size_t i = 0; i < texts.size(); ++i) scores.push_back(-float(i));
     GgufText out;
-    out.key("tokenizer.ggml.model", 8);
-    GgufText::put_text(&out.values, "llama");
-    out.key("tokenizer.ggml.tokens", 9);
-    out.list(8, tokens.size());
-    for (const auto& [text, kind] : tokens) GgufText::put_text(&out.values, text);
-    out.key("tokenizer.ggml.token_type", 9);
-    out.list(5, tokens.size());
-    for (const auto& [text, kind] : tokens) GgufText::put(&out.values, kind);
-    out.key("tokenizer.ggml.scores", 9);
-    out.list(6, tokens.size());
-    for (size_t i = 0; i < tokens.size(); ++i) GgufText::put(&out.values, -float(i));
+    out.text("tokenizer.ggml.model", "llama");
+    out.texts("tokenizer.ggml.tokens", texts);
+    out.numbers("tokenizer.ggml.token_type", 5, kinds);
+    out.numbers("tokenizer.ggml.scores", 6, scores);
     out.key("tokenizer.ggml.eos_token_id", 4);
     GgufText::put<uint32_t>(&out.values, 2);
-    file = "GGUF";
-    GgufText::put<uint32_t>(&file, 3);
-    GgufText::put<uint64_t>(&file, 0);
-    GgufText::put<uint64_t>(&file, out.count);
-    file += out.values;
+    file = out.bytes();
     Source source;
     if (!source.open_memory(file.data(), file.size()).ok() || !gguf.open(std::move(source)).ok() ||
         !tokenizer.open(gguf, Log{}).ok())
