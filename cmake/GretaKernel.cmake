@@ -10,7 +10,7 @@
 #   SOURCE    op that names the source, where OPS is a sequence (default: OPS)
 #   ALSO      further sequences that the same code covers
 #   QUANTS    weight types: names, or `all` that have a decode header; absent for ops without weights
-#   LAYOUT    gguf (default) or packed: which decode header, quant/<type>.h or quant/<type>_packed.h
+#   LAYOUT    gguf (default), packed or planes: which decode header, quant/<type>.h, <type>_packed.h, ..
 #   FORM      f32 (default) or q8: form of a matmul's x, or of a convert's y
 #   ISA       cpu: avx2 or avx512vnni; default is the baseline of the architecture
 #   TOKENS    smallest and largest bucket (default 1 512)
@@ -20,6 +20,7 @@
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
 #   CONSTANTS fields of the source's block (<Source>Block) that are fixed for a model: in Vulkan they
 #             are the specialization constants 1, 2, ..; CPU and HIP read them from the block
+#   NEEDS     feature bits that a GPU must have (names of the backend's features in src/compute, joined by |)
 #   TARGETS   hip: only these gfx targets (default: all of GRETA_HIP_TARGETS)
 #   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc
 #
@@ -54,7 +55,7 @@ function(greta_quants_with_header out)
   set(names "")
   foreach(header ${headers})
     get_filename_component(name ${header} NAME_WE)
-    if(NOT name MATCHES "_packed$")
+    if(NOT name MATCHES "_(packed|planes)$")
       list(APPEND names ${name})
     endif()
   endforeach()
@@ -94,12 +95,12 @@ function(greta_kernel_library out)
 endfunction()
 
 function(greta_kernel ops variant)
-  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;TILE;RANK;N;DEPTH;GROUP"
+  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;TILE;RANK;N;DEPTH;GROUP"
     "QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${ops} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
-  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 TILE=1 RANK=0 N=1 DEPTH=1 GROUP=1)
+  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 NEEDS=0 TILE=1 RANK=0 N=1 DEPTH=1 GROUP=1)
     string(REGEX MATCH "^([A-Z]+)=(.*)$" _ ${pair})
     if(NOT DEFINED K_${CMAKE_MATCH_1})
       set(K_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
@@ -129,8 +130,8 @@ function(greta_kernel ops variant)
     if(NOT quant STREQUAL "none")
       set(type ${quant})
       set(header ${quant})
-      if(K_LAYOUT STREQUAL "packed")
-        set(header ${quant}_packed)
+      if(NOT K_LAYOUT STREQUAL "gguf")
+        set(header ${quant}_${K_LAYOUT})
       endif()
       string(APPEND row_name "_${header}")
       string(APPEND defines "#define WEIGHT ${header}\n")
@@ -216,7 +217,7 @@ ${name}_end:
   target_sources(${library} PRIVATE "${assembly}")
   set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${file}")
   set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_CODE "EMBEDDED_KERNEL(${name})\n")
-  greta_add_rows("${target}" 0
+  greta_add_rows("${target}" ${K_NEEDS}
     "{.name = \"${row_name}\", .code = {${name}, ${name}_end}, .group_size = {${K_GROUP}, 1, 1}}")
 endfunction()
 
