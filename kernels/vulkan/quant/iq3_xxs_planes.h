@@ -1,0 +1,2 @@
+#define PLANES
+#include "kernels/vulkan/quant/iq3_xxs.h"

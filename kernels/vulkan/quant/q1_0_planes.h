@@ -1,0 +1,2 @@
+#define PLANES
+#include "kernels/vulkan/quant/q1_0.h"

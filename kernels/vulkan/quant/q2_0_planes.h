@@ -1,0 +1,2 @@
+#define PLANES
+#include "kernels/vulkan/quant/q2_0.h"

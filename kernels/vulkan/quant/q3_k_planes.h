@@ -1,0 +1,2 @@
+#define PLANES
+#include "kernels/vulkan/quant/q3_k.h"

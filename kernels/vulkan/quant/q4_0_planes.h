@@ -1,0 +1,2 @@
+#define PLANES
+#include "kernels/vulkan/quant/q4_0.h"

@@ -1,0 +1,2 @@
+#define PLANES
+#include "kernels/vulkan/quant/tq2_0.h"
