@@ -1,0 +1,23 @@
+// Q5_K: as Q4_K; bit 2 j (low) and 2 j + 1 (high) of 32 bytes are the fifth bits.
+#include "kernels/vulkan/rows.h"
+
+struct Weights {
+  uvec4 head, q, high;
+};
+
+Weights dot_load(uint64_t row, uint unit) {
+  const uint64_t block = row + unit / 8 * QUANT_BYTES;
+  return Weights(load_16(block), load_16(block + 48 + unit % 8 * 16), load_16(block + 16 + unit % 2 * 16));
+}
+
+uint dot_slot(uint group) { return (group & ~15u) | (group & 2) << 2 | (group & 12) >> 1 | (group & 1); }
+
+float dot_unit(Weights w, uint unit, Values x) {
+  const uvec4 scales = scales_of_unit(w.head, unit);
+  const uvec4 bits = w.high >> (unit % 8 & 6u);
+  const int low = dot16((w.q & 0x0f0f0f0f) | (bits & 0x01010101) << 4, x.q0);
+  const int high = dot16(((w.q >> 4) & 0x0f0f0f0f) | (bits & 0x02020202) << 3, x.q1);
+  const vec2 d = unpackHalf2x16(w.head.x);
+  return d.x * (float(int(scales.x) * low) * x.scale0.x + float(int(scales.y) * high) * x.scale1.x) -
+         d.y * (float(scales.z) * x.scale0.y + float(scales.w) * x.scale1.y);
+}

@@ -1,0 +1,18 @@
+// Q8_0: a unit is a block.
+#include "kernels/vulkan/rows.h"
+
+struct Weights {
+  uvec4 q0, q1;
+  float d;
+};
+
+Weights dot_load(uint64_t row, uint unit) {
+  const uint64_t q = part(row, kDepth, unit, 0);
+  return Weights(load_16(q), load_16(q + 16), load_f16(part(row, kDepth, unit, 1)));
+}
+
+uint dot_slot(uint group) { return (group & ~15u) | (group & 1) << 3 | (group & 14) >> 1; }
+
+float dot_unit(Weights w, uint unit, Values x) {
+  return w.d * (float(dot16(w.q0, x.q0) + dot16(w.q1, x.q1)) * x.scale0.x);
+}
