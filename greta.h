@@ -637,6 +637,13 @@ GRETA_API greta_status greta_runtime_selftest(greta_runtime* runtime,
                                               int (*on_result)(void* user, const greta_selftest_result* result),
                                               void* user, uint32_t* out_failed);
 
+/* The same for one op, by the name that its result has.
+ *
+ * op  "attention"; NULL or "": all */
+GRETA_API greta_status greta_runtime_selftest_op(greta_runtime* runtime, const char* op,
+                                                 int (*on_result)(void* user, const greta_selftest_result* result),
+                                                 void* user, uint32_t* out_failed);
+
 #ifdef __cplusplus
 }
 #endif

@@ -27,15 +27,21 @@ bool report(void* context, const selftest::OpResult& from) {
 }
 }  // namespace
 
-greta_status greta_runtime_selftest(greta_runtime* runtime,
-                                    int (*on_result)(void* user, const greta_selftest_result* result),
-                                    void* user, uint32_t* out_failed) {
+greta_status greta_runtime_selftest_op(greta_runtime* runtime, const char* op,
+                                       int (*on_result)(void* user, const greta_selftest_result* result),
+                                       void* user, uint32_t* out_failed) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(runtime, "runtime"));
     GRETA_TRY(need(out_failed, "out_failed"));
     Reporter reporter{on_result, user};
-    GRETA_TRY(selftest::run_selftest(*runtime->device, report, &reporter));
+    GRETA_TRY(selftest::run_selftest(*runtime->device, op ? op : "", report, &reporter));
     *out_failed = reporter.failed;
     return {};
   });
+}
+
+greta_status greta_runtime_selftest(greta_runtime* runtime,
+                                    int (*on_result)(void* user, const greta_selftest_result* result),
+                                    void* user, uint32_t* out_failed) {
+  return greta_runtime_selftest_op(runtime, nullptr, on_result, user, out_failed);
 }

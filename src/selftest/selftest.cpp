@@ -24,6 +24,11 @@ constexpr Check kChecks[] = {
     {"sample", {check_sample}},
 };
 
+// "attention" is a word of "kv_write, attention".
+bool names(const Check& check, const std::string& op) {
+  return (", " + std::string(check.op) + ", ").find(", " + op + ", ") != std::string::npos;
+}
+
 OpResult run_check(Device& device, const Check& check) {
   OpResult result{check.op, 0, 0, {}};
   try {
@@ -42,10 +47,14 @@ OpResult run_check(Device& device, const Check& check) {
 
 }  // namespace
 
-Status run_selftest(Device& device, Report report, void* user) {
-  for (const Check& check : kChecks)
+Status run_selftest(Device& device, const std::string& op, Report report, void* user) {
+  bool known = op.empty();
+  for (const Check& check : kChecks) {
+    if (!op.empty() && !names(check, op)) continue;
+    known = true;
     if (!report(user, run_check(device, check))) return fail(Code::Cancelled, "the self-test was stopped");
-  return {};
+  }
+  return known ? Status{} : fail(Code::Argument, "no op %s to check", op.c_str());
 }
 
 }  // namespace greta::selftest

@@ -14,6 +14,7 @@ struct SelftestOptions {
   VerbosityOptions verbosity;
   DeviceOptions device;
   bool json = false;
+  std::string op;
 };
 
 struct Table {
@@ -47,7 +48,7 @@ int selftest(const SelftestOptions& options) {
   Table table{options};
   uint32_t failed = 0;
   const auto start = std::chrono::steady_clock::now();
-  check(greta_runtime_selftest(runtime.get(), add_result, &table, &failed));
+  check(greta_runtime_selftest_op(runtime.get(), options.op.c_str(), add_result, &table, &failed));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (options.json) {
     put(json_text({{"device", device.id},
@@ -70,6 +71,7 @@ int selftest(const SelftestOptions& options) {
 Action selftest_command(CLI::App& app) {
   auto options = std::make_shared<SelftestOptions>();
   app.add_flag("--json", options->json, "as JSON");
+  app.add_option("--op", options->op, "check only this op, by the name in the table");
   add_options(app, options->device);
   add_options(app, options->verbosity);
   app.footer("Exits with 1 if a kernel computes wrong. Say so in a report, with the output of --json.");
