@@ -89,8 +89,9 @@ float with_sign(float value, uint signs, int bit) {
 #endif
 
 #ifdef QUANT_PARTS  // {offset in the block, bytes} of each part
+const uint kMaxParts = 5;
 #define QUANT_PLANES(name, o0, b0, o1, b1, o2, b2, o3, b3, o4, b4) \
-  const uvec2 kParts_##name[5] = {{o0, b0}, {o1, b1}, {o2, b2}, {o3, b3}, {o4, b4}};
+  const uvec2 kParts_##name[kMaxParts] = {{o0, b0}, {o1, b1}, {o2, b2}, {o3, b3}, {o4, b4}};
 #include "kernels/abi/quant_planes.def"
 #undef QUANT_PLANES
 #endif
@@ -101,7 +102,7 @@ uint64_t plane_bytes(uint depth, uint part) {
 }
 uint64_t quant_row_bytes(uint depth) {
   uint64_t bytes = 0;
-  [[unroll]] for (uint i = 0; i < 5; ++i) bytes += plane_bytes(depth, i);
+  [[unroll]] for (uint i = 0; i < kMaxParts; ++i) bytes += plane_bytes(depth, i);
   return bytes;
 }
 // Where part `part` of block `block` lies.

@@ -1,0 +1,23 @@
+// embed_plain: one group is one token, a thread takes units of 32 weights.
+#include "kernels/vulkan/step.h"
+
+layout(push_constant, scalar) uniform Push { EmbedBlock p; };
+
+void main() {
+  quant_begin();
+  StepState_address step = step_of(p.step);
+  const uint t = gl_WorkGroupID.x;
+  if (t >= live_rows(step, kRowsTokens)) return;
+  const StepRow row = step.state.row[t];
+  uint token = row.token == kTokenFromSample ? step.state.last_token[row.sequence] : row.token;
+  if (token >= p.vocab) token = 0;  // never read past the table
+  const uint64_t weight = uint64_t(p.weight) + token * quant_row_bytes(p.width);
+  for (uint k = gl_LocalInvocationIndex * kUnit; k < p.width; k += gl_WorkGroupSize.x * kUnit) {
+    float w[kUnit];
+    quant_decode(weight, p.width, k / kUnit, w);
+    for (uint i = 0; i < kUnit && k + i < p.width; ++i) p.y.at[t * p.width + k + i] = w[i] * p.scale;
+  }
+  if (gl_LocalInvocationIndex != 0 || uint64_t(p.token_log) == 0) return;
+  const uint page = page_of(step, row.sequence, row.position);
+  p.token_log.at[page * kPageTokens + row.position % kPageTokens] = token;
+}
