@@ -4,7 +4,8 @@
 # compiles norm_row.comp and writes the row
 #   {"norm_row", "vulkan", "", .., {offsetof(NormBlock, width)}, 1,
 #    {.name = "norm_row", .code = {begin, end}, .group_size = {256, 1, 1}}}
-# The backend passes the threads of a group as constant 0 and the listed fields as constants 1, 2, ..
+# The backend passes the threads of a group as constant 0, the lanes of a subgroup as constant 1 and the
+# listed fields as constants 2, 3, ..
 #
 # Without glslc there are no Vulkan rows. A shader whose `#extension NAME : require` lines name an
 # extension that this glslc does not know is left out; any other mistake in a shader fails the build.

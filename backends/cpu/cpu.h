@@ -101,10 +101,12 @@ class CpuStream final : public Stream {
   Status signal(Event& event) override;
   Status wait_for(const Event& event) override;
   Status begin_capture() override;
+  Status split() override { return {}; }
   Status end_capture(Graph* out) override;
   Status replay(const Graph& graph) override;
   Status submit() override;
   Status wait() override;
+  Status wait(const Event& event) override;
 
  private:
   Status not_capturing(const char* what) const;

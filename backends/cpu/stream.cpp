@@ -127,4 +127,16 @@ Status CpuStream::wait() {
   return queue_->run(lock);
 }
 
+// Runs what was submitted at least up to the signal.
+Status CpuStream::wait(const Event& event) {
+  GRETA_TRY(submit());
+  const auto* state = static_cast<const CpuEvent*>(event.handle);
+  if (!state) return fail(Code::Argument, "wait: the event was not created");
+  std::unique_lock<std::mutex> lock(device_.order);
+  CpuCommand until;
+  until.event = static_cast<CpuEvent*>(event.handle);
+  until.ticket = state->recorded;
+  return queue_->run(lock, &until);
+}
+
 }  // namespace greta

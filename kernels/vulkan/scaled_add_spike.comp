@@ -4,7 +4,7 @@
 #include "kernels/vulkan/device.h"
 #include "kernels/abi/scaled_add.h"
 
-layout(constant_id = 1) const uint kPageValues = 1;
+layout(constant_id = 2) const uint kPageValues = 1;
 layout(push_constant, scalar) uniform Push { ScaledAddBlock p; };
 
 void main() {

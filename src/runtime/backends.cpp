@@ -27,13 +27,24 @@ static Status unknown_device(const char* name) {
   return fail(Code::Unsupported, "no device '%s': this build has auto%s (also numbered: cpu0)", name, known);
 }
 
-// The first that opens. Why the ones before it did not is worth a message.
+// A processor that is driven as a GPU (lavapipe) serves tests: it is slower than the CPU backend.
+static bool is_for_auto(const Backend& backend, const DeviceInfo& info) {
+  return !info.cpu_type || !strcmp(backend.name, "cpu");
+}
+
+// The first backend with a device that opens, one with memory of its own before one without. Why those
+// before it did not is worth a message.
 static Status open_first(const DeviceOptions& options, Device** out) {
   for (const Backend* backend : kBackends) {
     const uint32_t count = backend->count();
-    for (uint32_t index = 0; index < count; ++index) {
-      if (backend->open(index, options, out).ok()) return {};
-      options.log(LogLevel::Warning, "%s%u cannot be used: %s", backend->name, index, error_text());
+    for (const bool unified : {false, true}) {
+      for (uint32_t index = 0; index < count; ++index) {
+        DeviceInfo info;
+        const bool usable = backend->describe(index, &info).ok();
+        if (!is_for_auto(*backend, info) || info.unified_memory != unified) continue;
+        if (usable && backend->open(index, options, out).ok()) return {};
+        options.log(LogLevel::Warning, "%s%u cannot be used: %s", backend->name, index, error_text());
+      }
     }
   }
   return fail(Code::Unsupported, "no usable device: none of the %zu backends of this build has one",

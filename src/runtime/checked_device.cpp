@@ -68,10 +68,12 @@ class CheckedStream final : public Stream {
   Status signal(Event& event) override;
   Status wait_for(const Event& event) override;
   Status begin_capture() override;
+  Status split() override { return {}; }  // commands run one by one
   Status end_capture(Graph* out) override;
   Status replay(const Graph& graph) override;
   Status submit() override;
   Status wait() override;
+  Status wait(const Event& event) override;
 
  private:
   Status outside(const char* what) const;
@@ -100,8 +102,8 @@ Status CheckedDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
   Buffer inner;
   GRETA_TRY(inner_.allocate(bytes, memory, &inner));
   tracked->memory = memory;
-  tracked->guarded = memory == Memory::Device && inner_.info().unified_memory && inner.mapped &&
-                     reinterpret_cast<uint64_t>(inner.mapped) % page_bytes() == 0;
+  // On the CPU the pages of a buffer are its own, and kernels run while the guard stands.
+  tracked->guarded = memory == Memory::Device && !strcmp(inner_.info().backend, "cpu") && inner.mapped;
   track(inner, std::move(tracked), out);
   return {};
 }
@@ -284,6 +286,12 @@ Status CheckedStream::wait() {
   GRETA_TRY(outside("wait"));
   hazards_.waited();
   return inner_->wait();
+}
+
+// The work after the signal may still run as far as the caller knows, so its hazards stay.
+Status CheckedStream::wait(const Event& event) {
+  GRETA_TRY(outside("wait"));
+  return inner_->wait(event);
 }
 
 }  // namespace

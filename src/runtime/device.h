@@ -30,6 +30,7 @@ struct DeviceInfo {
   uint32_t shared_bytes = 0;          // LDS of a workgroup, or private memory of a CPU worker
   bool unified_memory = false;        // device memory is host memory
   bool cpu_type = false;              // runs on the host's processor
+  bool runs_ahead = false;            // submitted work goes on while the host does something else
 };
 
 enum class Memory : uint8_t { Device, Upload, Readback };
@@ -87,10 +88,12 @@ class Stream {
   virtual Status signal(Event& event) = 0;          // recorded here; times when work before it is done
   virtual Status wait_for(const Event& event) = 0;  // this stream waits for another's signal, the host does not
   virtual Status begin_capture() = 0;               // from here on record, do not run
+  virtual Status split() = 0;  // in a capture: what follows may be submitted apart from what is before
   virtual Status end_capture(Graph* out) = 0;
   virtual Status replay(const Graph& graph) = 0;
   virtual Status submit() = 0;
   virtual Status wait() = 0;  // submit, then block until idle
+  virtual Status wait(const Event& event) = 0;  // submit, then block until its last signal() here was reached
 };
 
 class Device {
@@ -129,7 +132,7 @@ struct DeviceOptions {
 struct Backend {
   const char* name;
   uint32_t (*count)();                                    // devices present, 0 without a driver
-  Status (*describe)(uint32_t index, DeviceInfo* out);    // fails with the reason why it is not usable
+  Status (*describe)(uint32_t index, DeviceInfo* out);    // fails with the reason why it is not usable, what is known filled
   Status (*open)(uint32_t index, const DeviceOptions& options, Device** out);
 };
 

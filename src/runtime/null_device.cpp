@@ -86,6 +86,7 @@ class NullStream final : public Stream {
     capture_ = std::make_unique<NullGraph>();
     return device_.usable();
   }
+  Status split() override { return device_.usable(); }
   Status end_capture(Graph* out) override {
     if (!capture_) return fail(Code::Argument, "end_capture: no capture was begun");
     GRETA_TRY(device_.usable());
@@ -103,6 +104,11 @@ class NullStream final : public Stream {
   }
   Status wait() override {
     GRETA_TRY(outside("wait"));
+    return device_.count_submit();
+  }
+  Status wait(const Event& event) override {
+    GRETA_TRY(outside("wait"));
+    if (!event.handle) return fail(Code::Argument, "wait: the event was not created");
     return device_.count_submit();
   }
 

@@ -1,0 +1,204 @@
+// The device: opening, what it answers, events, and its row among the backends.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "backends/vulkan/vulkan.h"
+
+namespace greta {
+
+constexpr char kLoader[] = "libvulkan.so.1";
+
+Status VulkanDevice::usable() const {
+  if (lost_) return fail(Code::Device, "%s was lost: close it and open it again", physical.info.name);
+  return {};
+}
+
+Status VulkanDevice::result(VkResult result, const char* what) {
+  if (result == VK_SUCCESS) return {};
+  const Status status = vulkan_failure(result, what);
+  if (result == VK_ERROR_DEVICE_LOST) lost_ = true;
+  return status;
+}
+
+static Status find_physical(const VulkanInstance& instance, uint32_t index, VkPhysicalDevice* out) {
+  const size_t count = instance.devices().size();
+  if (!count) return fail(Code::Unsupported, "the Vulkan drivers of this machine have no device");
+  if (index >= count)
+    return fail(Code::Unsupported, "there %s %zu Vulkan device%s, numbered from 0", count == 1 ? "is" : "are",
+                count, count == 1 ? "" : "s");
+  *out = instance.devices()[index];
+  return {};
+}
+
+Status VulkanDevice::open(std::unique_ptr<VulkanInstance> instance, uint32_t index,
+                          const DeviceOptions& options) {
+  instance_ = std::move(instance);
+  VkPhysicalDevice chosen = VK_NULL_HANDLE;
+  GRETA_TRY(find_physical(*instance_, index, &chosen));
+  GRETA_TRY(within(inspect(*instance_, chosen, options.features_mask, &physical), "%s", physical.info.name));
+  GRETA_TRY(within(create_device(), "%s", physical.info.name));
+  return within(prove(), "%s does not work", physical.info.name);
+}
+
+Status VulkanDevice::create_device() {
+  FeatureChain features(physical.has_matrix, physical.has_matrix2);
+  enable_features(*instance_, physical, &features);
+  std::vector<const char*> extensions;
+  if (physical.has_matrix) extensions.push_back(kCooperativeMatrixExtension);
+  if (physical.has_matrix2) extensions.push_back(kCooperativeMatrix2Extension);
+  if (physical.has_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  const float priority = 1;
+  auto queues = tagged<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
+  queues.queueFamilyIndex = physical.queue_family;
+  queues.queueCount = 1;
+  queues.pQueuePriorities = &priority;
+  auto info = tagged<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features.core);
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queues;
+  info.enabledExtensionCount = uint32_t(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
+  VkDevice made = VK_NULL_HANDLE;
+  GRETA_TRY(result(instance_->vkCreateDevice(physical.handle, &info, nullptr, &made), "vkCreateDevice"));
+  handle = made;
+  GRETA_TRY(vk.load(*instance_, handle));
+  VkQueue first;
+  vk.vkGetDeviceQueue(handle, physical.queue_family, 0, &first);
+  queue.set(first);
+
+  const VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, kMaxBlockBytes};
+  auto block = tagged<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
+  block.pushConstantRangeCount = 1;
+  block.pPushConstantRanges = &range;
+  return result(vk.vkCreatePipelineLayout(handle, &block, nullptr, &layout), "vkCreatePipelineLayout");
+}
+
+// A driver may list a device that it cannot drive (no permission, no firmware, another's memory).
+Status VulkanDevice::prove() {
+  constexpr uint32_t kWord = 0x600dcafe;
+  Buffer device_side, host_side;
+  Stream* made = nullptr;
+  Status status = create_stream(&made);
+  const std::unique_ptr<Stream> stream(made);
+  const auto run = [&]() -> Status {
+    GRETA_TRY(allocate(256, Memory::Device, &device_side));
+    GRETA_TRY(allocate(256, Memory::Readback, &host_side));
+    GRETA_TRY(stream->fill({&device_side, 0, 256}, kWord));
+    GRETA_TRY(stream->barrier());
+    GRETA_TRY(stream->copy({&host_side, 0, 256}, {&device_side, 0, 256}));
+    GRETA_TRY(stream->wait());
+    uint32_t word;
+    memcpy(&word, static_cast<uint8_t*>(host_side.mapped) + 252, sizeof word);
+    if (word != kWord) return fail(Code::Device, "filled memory reads as %08x, not %08x", word, kWord);
+    return {};
+  };
+  if (status.ok()) status = run();
+  release(device_side);
+  release(host_side);
+  return status;
+}
+
+VulkanDevice::~VulkanDevice() {
+  if (!handle) return;
+  if (vk.vkDestroyPipelineLayout) {
+    for (auto& [key, pipeline] : pipelines_) vk.vkDestroyPipeline(handle, pipeline->pipeline, nullptr);
+    vk.vkDestroyPipelineLayout(handle, layout, nullptr);
+  }
+  if (vk.vkDestroyDevice) vk.vkDestroyDevice(handle, nullptr);
+}
+
+Status VulkanDevice::create_stream(Stream** out) {
+  GRETA_TRY(usable());
+  auto stream = std::make_unique<VulkanStream>(*this);
+  GRETA_TRY(stream->open());
+  *out = stream.release();
+  return {};
+}
+
+Status VulkanDevice::create_event(Event* out) {
+  GRETA_TRY(usable());
+  auto event = std::make_unique<VulkanEvent>();
+  auto info = tagged<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = 1;
+  if (physical.timestamp_bits)
+    GRETA_TRY(result(vk.vkCreateQueryPool(handle, &info, nullptr, &event->query), "vkCreateQueryPool"));
+  out->handle = event.release();
+  return {};
+}
+
+Status VulkanDevice::nanoseconds(const VulkanEvent& event, const char* which, uint64_t* out) {
+  const VulkanPoint point = queue.event_point(event);
+  if (!point.timeline || !queue.reached(point))
+    return fail(Code::Argument, "elapsed_ns: the %s event was not signalled and waited for", which);
+  uint64_t ticks = 0;
+  GRETA_TRY(result(vk.vkGetQueryPoolResults(handle, event.query, 0, 1, sizeof ticks, &ticks, sizeof ticks,
+                                            VK_QUERY_RESULT_64_BIT),
+                   "vkGetQueryPoolResults"));
+  if (physical.timestamp_bits < 64) ticks &= (uint64_t(1) << physical.timestamp_bits) - 1;
+  *out = uint64_t(std::llround((long double)ticks * physical.limits.timestampPeriod));
+  return {};
+}
+
+Status VulkanDevice::elapsed_ns(const Event& from, const Event& to, uint64_t* out) {
+  const auto* first = static_cast<const VulkanEvent*>(from.handle);
+  const auto* last = static_cast<const VulkanEvent*>(to.handle);
+  if (!first || !last) return fail(Code::Argument, "elapsed_ns: an event was not created");
+  GRETA_TRY(usable());
+  if (!physical.timestamp_bits) return fail(Code::Unsupported, "%s has no clock", physical.info.name);
+  uint64_t begin = 0, end = 0;
+  GRETA_TRY(nanoseconds(*first, "first", &begin));
+  GRETA_TRY(nanoseconds(*last, "second", &end));
+  *out = end > begin ? end - begin : 0;
+  return {};
+}
+
+void VulkanDevice::destroy(Event& event) {
+  auto* state = static_cast<VulkanEvent*>(event.handle);
+  if (!state) return;
+  const VulkanPoint point = queue.event_point(*state);
+  if (point.timeline && !queue.reached(point)) queue.wait_idle();  // its clock is still to be written
+  if (state->query) vk.vkDestroyQueryPool(handle, state->query, nullptr);
+  delete state;
+  event = {};
+}
+
+void VulkanDevice::destroy(Graph& graph) {
+  auto* state = static_cast<VulkanGraph*>(graph.handle);
+  if (!state) return;
+  queue.wait_idle();
+  vk.vkDestroyCommandPool(handle, state->pool, nullptr);
+  delete state;
+  graph = {};
+}
+
+static uint32_t count() {
+  VulkanInstance instance;
+  return instance.open(kLoader).ok() ? uint32_t(instance.devices().size()) : 0;
+}
+
+static Status describe(uint32_t index, DeviceInfo* out) {
+  *out = {};
+  VulkanInstance instance;
+  GRETA_TRY(instance.open(kLoader));
+  VkPhysicalDevice chosen = VK_NULL_HANDLE;
+  GRETA_TRY(find_physical(instance, index, &chosen));
+  VulkanPhysical physical;
+  const Status status = inspect(instance, chosen, ~0u, &physical);
+  *out = physical.info;
+  return status;
+}
+
+static Status open(uint32_t index, const DeviceOptions& options, Device** out) {
+  auto instance = std::make_unique<VulkanInstance>();
+  GRETA_TRY(instance->open(kLoader));
+  auto device = std::make_unique<VulkanDevice>();
+  GRETA_TRY(device->open(std::move(instance), index, options));
+  *out = device.release();
+  return {};
+}
+
+extern const Backend backend_vulkan;
+const Backend backend_vulkan = {"vulkan", count, describe, open};
+
+}  // namespace greta

@@ -1,0 +1,45 @@
+// Structs of extensions that are younger than the oldest headers we build with (1.3.239), under own
+// names so that newer headers do not clash. Layouts and numbers: the Vulkan registry.
+#pragma once
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan_core.h>
+
+namespace greta {
+
+// VK_KHR_cooperative_matrix
+constexpr char kCooperativeMatrixExtension[] = "VK_KHR_cooperative_matrix";
+constexpr auto kCooperativeMatrixFeaturesType = VkStructureType(1000506000);
+constexpr auto kCooperativeMatrixPropertiesType = VkStructureType(1000506001);
+
+struct CooperativeMatrixFeatures {
+  VkStructureType sType;
+  void* pNext;
+  VkBool32 cooperativeMatrix;
+  VkBool32 cooperativeMatrixRobustBufferAccess;
+};
+
+struct CooperativeMatrixProperties {
+  VkStructureType sType;
+  void* pNext;
+  uint32_t m, n, k;
+  uint32_t a_type, b_type, c_type, result_type;  // VkComponentTypeKHR
+  VkBool32 saturating;
+  uint32_t scope;  // VkScopeKHR
+};
+constexpr uint32_t kComponentFloat16 = 0, kComponentFloat32 = 1, kScopeSubgroup = 3;
+
+using GetCooperativeMatrixProperties = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*,
+                                                            CooperativeMatrixProperties*);
+
+// VK_NV_cooperative_matrix2
+constexpr char kCooperativeMatrix2Extension[] = "VK_NV_cooperative_matrix2";
+constexpr auto kCooperativeMatrix2FeaturesType = VkStructureType(1000593000);
+
+struct CooperativeMatrix2Features {
+  VkStructureType sType;
+  void* pNext;
+  VkBool32 workgroupScope, flexibleDimensions, reductions, conversions, perElementOperations,
+      tensorAddressing, blockLoads;
+};
+
+}  // namespace greta

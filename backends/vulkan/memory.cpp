@@ -1,0 +1,146 @@
+// Buffers: each a VkBuffer with memory and an address of its own.
+#include <algorithm>
+#include <bit>
+
+#include "backends/vulkan/vulkan.h"
+
+namespace greta {
+
+namespace {
+
+using Number = unsigned long long;  // for %llu
+
+constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+                                kVisible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
+                                kCoherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
+                                kCached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+// Behaves unlike other memory (protected, lazily allocated, device-uncached): never chosen.
+constexpr VkMemoryPropertyFlags kOrdinary = kLocal | kVisible | kCoherent | kCached;
+
+constexpr uint64_t kBufferAlignment = 64;  // sizes: a wide load of the last values stays inside
+
+// What a kind of memory must have, and what is liked and disliked.
+struct MemoryWish {
+  VkMemoryPropertyFlags need, like, dislike;
+};
+
+MemoryWish wish_of(Memory memory, bool unified) {
+  switch (memory) {
+    case Memory::Upload:
+      return {kVisible | kCoherent, 0, kLocal | kCached};
+    case Memory::Readback:
+      return {kVisible | kCoherent, kCached, kLocal};
+    case Memory::Device:
+      break;
+  }
+  // Elsewhere the part of the memory that the host sees may be small.
+  return unified ? MemoryWish{kLocal, kVisible | kCoherent | kCached, 0} : MemoryWish{kLocal, 0, kVisible};
+}
+
+int choose_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t allowed, const MemoryWish& wish) {
+  int best = -1, best_score = 0;
+  for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
+    const VkMemoryPropertyFlags flags = memory.memoryTypes[i].propertyFlags;
+    if (!(allowed >> i & 1) || (flags & wish.need) != wish.need || flags & ~kOrdinary) continue;
+    const int score = 100 + 10 * std::popcount(flags & wish.like) - 10 * std::popcount(flags & wish.dislike);
+    if (score > best_score) best = int(i), best_score = score;
+  }
+  return best;
+}
+
+}  // namespace
+
+uint64_t VulkanDevice::memory_free() const {
+  const DeviceInfo& info = physical.info;
+  auto budget = tagged<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
+  auto memory = tagged<VkPhysicalDeviceMemoryProperties2>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, physical.has_budget ? &budget : nullptr);
+  instance_->vkGetPhysicalDeviceMemoryProperties2(physical.handle, &memory);
+  uint64_t free = 0;
+  for (uint32_t i = 0; i < physical.memory.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = physical.memory.memoryHeaps[i];
+    if (!(heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)) continue;
+    const uint64_t limit = physical.has_budget ? budget.heapBudget[i] : heap.size;
+    const uint64_t used = physical.has_budget ? budget.heapUsage[i] : used_bytes_.load();
+    free = std::max(free, limit > used ? limit - used : 0);
+  }
+  if (info.cpu_type) free = std::min(free, memory_available_bytes());
+  return std::min(free, info.memory_bytes);
+}
+
+Status VulkanDevice::allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer* out, void** mapped) {
+  auto info = tagged<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+  info.size = bytes;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
+               VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  GRETA_TRY(result(vk.vkCreateBuffer(handle, &info, nullptr, &out->buffer), "vkCreateBuffer"));
+  VkMemoryRequirements needs;
+  vk.vkGetBufferMemoryRequirements(handle, out->buffer, &needs);
+  const int type =
+      choose_type(physical.memory, needs.memoryTypeBits, wish_of(memory, physical.info.unified_memory));
+  if (type < 0) return fail(Code::Unsupported, "the driver has no memory of this kind");
+
+  auto flags = tagged<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
+  flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
+  auto allocate = tagged<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags);
+  allocate.allocationSize = out->bytes = needs.size;
+  allocate.memoryTypeIndex = uint32_t(type);
+  GRETA_TRY(result(vk.vkAllocateMemory(handle, &allocate, nullptr, &out->memory), "vkAllocateMemory"));
+  GRETA_TRY(result(vk.vkBindBufferMemory(handle, out->buffer, out->memory, 0), "vkBindBufferMemory"));
+  const VkMemoryPropertyFlags has = physical.memory.memoryTypes[type].propertyFlags;
+  out->device_local = has & kLocal;
+  constexpr VkMemoryPropertyFlags kMappable = kVisible | kCoherent;
+  if ((has & kMappable) == kMappable && (memory != Memory::Device || physical.info.unified_memory))
+    GRETA_TRY(result(vk.vkMapMemory(handle, out->memory, 0, VK_WHOLE_SIZE, 0, mapped), "vkMapMemory"));
+  return {};
+}
+
+Status VulkanDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
+  GRETA_TRY(usable());
+  if (!bytes) return fail(Code::Argument, "allocate: a buffer of 0 bytes");
+  const uint64_t limit = physical.info.max_allocation_bytes;
+  if (bytes > limit - kBufferAlignment)
+    return fail(Code::Memory, "cannot allocate %llu bytes: the largest buffer of %s has %llu bytes",
+                Number(bytes), physical.info.name, Number(limit));
+  // A driver on the host's processor promises pages that the system does not have.
+  if (physical.info.cpu_type && bytes > memory_available_bytes())
+    return fail(Code::Memory, "cannot allocate %llu bytes: %llu are available", Number(bytes),
+                Number(memory_available_bytes()));
+  auto made = std::make_unique<VulkanBuffer>();
+  void* mapped = nullptr;
+  const Status status = allocate_memory(round_up(bytes, kBufferAlignment), memory, made.get(), &mapped);
+  if (!status.ok()) {
+    destroy_buffer(*made);
+    return within(status, "cannot allocate %llu bytes of %s memory, %llu are free", Number(bytes),
+                  memory == Memory::Device ? "device" : "host", Number(memory_free()));
+  }
+  if (made->device_local) used_bytes_ += made->bytes;
+  auto ask = tagged<VkBufferDeviceAddressInfo>(VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO);
+  ask.buffer = made->buffer;
+  *out = {made.get(), vk.vkGetBufferDeviceAddress(handle, &ask), mapped, bytes};
+  (void)made.release();
+  return {};
+}
+
+Status VulkanDevice::import_host(const void* pages, uint64_t bytes, Buffer*) {
+  GRETA_TRY(usable());
+  if (!pages || !bytes) return fail(Code::Argument, "import_host: no pages");
+  return fail(Code::Unsupported, "%s takes no host memory in place", physical.info.name);
+}
+
+void VulkanDevice::destroy_buffer(VulkanBuffer& buffer) {
+  vk.vkDestroyBuffer(handle, buffer.buffer, nullptr);
+  vk.vkFreeMemory(handle, buffer.memory, nullptr);
+}
+
+void VulkanDevice::release(Buffer& buffer) {
+  auto* state = static_cast<VulkanBuffer*>(buffer.handle);
+  if (!state) return;
+  destroy_buffer(*state);
+  if (state->device_local) used_bytes_ -= state->bytes;
+  delete state;
+  buffer = {};
+}
+
+}  // namespace greta

@@ -1,0 +1,282 @@
+// What a physical device is and can do.
+#include "backends/vulkan/physical.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace greta {
+
+namespace {
+
+constexpr uint32_t kAmd = 0x1002, kNvidia = 0x10de;
+
+struct Vendor {
+  uint32_t id;
+  const char* name;
+};
+constexpr Vendor kVendors[] = {
+    {kAmd, "amd"},        {kNvidia, "nvidia"}, {0x8086, "intel"}, {0x13b5, "arm"},
+    {0x5143, "qualcomm"}, {0x106b, "apple"},   {0x1010, "img"},   {0x10005, "mesa"},
+};
+
+// Kernels are written with these, whatever else a subgroup can do.
+constexpr VkSubgroupFeatureFlags kSubgroupOperations =
+    VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
+    VK_SUBGROUP_FEATURE_BALLOT_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
+
+// Properties that are asked for together. Those of extensions are linked only where there is one.
+struct Properties {
+  VkPhysicalDeviceProperties2 core;
+  VkPhysicalDeviceVulkan11Properties v11;
+  VkPhysicalDeviceVulkan12Properties v12;
+  VkPhysicalDeviceVulkan13Properties v13;
+  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia;
+  VkPhysicalDeviceShaderCorePropertiesAMD amd;
+  VkPhysicalDeviceShaderCoreProperties2AMD amd2;
+};
+
+class Extensions {
+ public:
+  Extensions(const VulkanInstance& instance, VkPhysicalDevice device) {
+    uint32_t count = 0;
+    instance.vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
+    list_.resize(count);
+    instance.vkEnumerateDeviceExtensionProperties(device, nullptr, &count, list_.data());
+    list_.resize(count);
+  }
+  bool has(const char* name) const {
+    return std::any_of(list_.begin(), list_.end(),
+                       [&](const VkExtensionProperties& e) { return !strcmp(e.extensionName, name); });
+  }
+
+ private:
+  std::vector<VkExtensionProperties> list_;
+};
+
+// "a, b, c" for a message.
+struct Reasons {
+  char text[512] = "";
+  void add(const char* reason) {
+    const size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", reason);
+  }
+};
+
+void read_properties(const VulkanInstance& instance, VkPhysicalDevice device, const Extensions& extensions,
+                     Properties* out) {
+  *out = {};
+  out->core.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  out->v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
+  out->v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
+  out->v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES;
+  out->nvidia.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV;
+  out->amd.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD;
+  out->amd2.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD;
+  out->core.pNext = &out->v11;
+  out->v11.pNext = &out->v12;
+  out->v12.pNext = &out->v13;
+  void** end = &out->v13.pNext;
+  const auto link = [&end](void* properties, void** next) { *end = properties, end = next; };
+  if (extensions.has(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) link(&out->nvidia, &out->nvidia.pNext);
+  if (extensions.has(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) link(&out->amd, &out->amd.pNext);
+  if (extensions.has(VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME)) link(&out->amd2, &out->amd2.pNext);
+  instance.vkGetPhysicalDeviceProperties2(device, &out->core);
+}
+
+uint32_t unit_count(const Properties& p, bool cpu_type) {
+  if (p.nvidia.shaderSMCount) return p.nvidia.shaderSMCount;
+  if (p.amd2.activeComputeUnitCount) return p.amd2.activeComputeUnitCount;
+  const uint32_t amd =
+      p.amd.shaderEngineCount * p.amd.shaderArraysPerEngineCount * p.amd.computeUnitsPerShaderArray;
+  if (amd) return amd;
+  return cpu_type ? cpu_count() : 32;  // nothing says; a middling GPU
+}
+
+void describe_identity(const Properties& p, VulkanPhysical* out) {
+  const VkPhysicalDeviceProperties& core = p.core.properties;
+  DeviceInfo& info = out->info;
+  memcpy(out->cache_uuid, core.pipelineCacheUUID, sizeof out->cache_uuid);
+  memcpy(out->driver_uuid, p.v11.driverUUID, sizeof out->driver_uuid);
+  out->driver_version = core.driverVersion;
+  char uuid[2 * VK_UUID_SIZE + 1] = "";
+  for (uint32_t i = 0; i < VK_UUID_SIZE; ++i) snprintf(uuid + 2 * i, 3, "%02x", out->driver_uuid[i]);
+  snprintf(info.driver, sizeof info.driver, "%.32s %.40s (%08x %s)", p.v12.driverName, p.v12.driverInfo,
+           core.driverVersion, uuid);
+  char vendor[16];
+  snprintf(vendor, sizeof vendor, "%x", core.vendorID);
+  for (const Vendor& known : kVendors)
+    if (known.id == core.vendorID) snprintf(vendor, sizeof vendor, "%s", known.name);
+  snprintf(info.arch, sizeof info.arch, "vulkan:%s:%x", vendor, core.deviceID);
+  info.cpu_type = core.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  info.unified_memory = info.cpu_type || core.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+  info.runs_ahead = true;
+  info.unit_count = unit_count(p, info.cpu_type);
+  info.shared_bytes = core.limits.maxComputeSharedMemorySize;
+  out->limits = core.limits;
+}
+
+// A queue that computes and does not draw leaves a desktop alone; else any that computes.
+bool choose_queue(const VulkanInstance& instance, VulkanPhysical* out) {
+  uint32_t count = 0;
+  instance.vkGetPhysicalDeviceQueueFamilyProperties(out->handle, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  instance.vkGetPhysicalDeviceQueueFamilyProperties(out->handle, &count, families.data());
+  int best = -1;
+  for (uint32_t i = 0; i < count; ++i) {
+    const VkQueueFamilyProperties& family = families[i];
+    if (!(family.queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
+    const int score =
+        (family.timestampValidBits ? 2 : 0) + (family.queueFlags & VK_QUEUE_GRAPHICS_BIT ? 0 : 1);
+    if (score <= best) continue;
+    best = score;
+    out->queue_family = i;
+    out->timestamp_bits = family.timestampValidBits;
+  }
+  return best >= 0;
+}
+
+// Kernels are compiled for one width: 32 on NVIDIA, 64 on AMD where it can be asked for, elsewhere what
+// the driver prefers.
+void choose_lanes(const Properties& p, VulkanPhysical* out, Reasons* missing) {
+  out->info.wave_min = p.v13.minSubgroupSize;
+  out->info.wave_max = p.v13.maxSubgroupSize;
+  out->subgroups_max = p.v13.maxComputeWorkgroupSubgroups;
+  out->lanes_settable = p.v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
+  out->lanes = p.v11.subgroupSize;
+  const uint32_t vendor = p.core.properties.vendorID;
+  const uint32_t wanted = vendor == kAmd ? 64 : vendor == kNvidia ? 32 : p.v11.subgroupSize;
+  if (out->lanes_settable) out->lanes = std::clamp(wanted, out->info.wave_min, out->info.wave_max);
+  if (!out->lanes_settable && out->info.wave_min != out->info.wave_max)
+    missing->add("subgroups of a size that can be asked for");
+  if (out->lanes < 4) missing->add("subgroups of at least 4 lanes");
+  if ((p.v11.subgroupSupportedOperations & kSubgroupOperations) != kSubgroupOperations)
+    missing->add("subgroup operations basic, vote, arithmetic, ballot, shuffle");
+  if (!(p.v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
+    missing->add("subgroup operations in compute shaders");
+}
+
+// The largest f16 x f16 -> f32 matrix that a subgroup multiplies.
+void choose_matrix(const VulkanInstance& instance, VulkanPhysical* out) {
+  const auto query = reinterpret_cast<GetCooperativeMatrixProperties>(
+      instance.find("vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+  if (!query) return;
+  uint32_t count = 0;
+  query(out->handle, &count, nullptr);
+  std::vector<CooperativeMatrixProperties> list(
+      count, tagged<CooperativeMatrixProperties>(kCooperativeMatrixPropertiesType));
+  query(out->handle, &count, list.data());
+  list.resize(std::min<size_t>(count, list.size()));
+  for (const CooperativeMatrixProperties& p : list) {
+    const bool fits = p.a_type == kComponentFloat16 && p.b_type == kComponentFloat16 &&
+                      p.c_type == kComponentFloat32 && p.result_type == kComponentFloat32 &&
+                      p.scope == kScopeSubgroup && !p.saturating;
+    uint32_t(&best)[3] = out->matrix;
+    if (!fits || uint64_t(p.m) * p.n * p.k <= uint64_t(best[0]) * best[1] * best[2]) continue;
+    best[0] = p.m, best[1] = p.n, best[2] = p.k;
+  }
+}
+
+void read_features(const VulkanInstance& instance, const Properties& p, VulkanPhysical* out,
+                   Reasons* missing) {
+  FeatureChain has(out->has_matrix, out->has_matrix2);
+  instance.vkGetPhysicalDeviceFeatures2(out->handle, &has.core);
+#define REQUIRE(member, feature) \
+  if (!has.member.feature) missing->add(#feature);
+#define WANT(member, feature)
+#include "backends/vulkan/features.def"
+#undef REQUIRE
+#undef WANT
+  if (has.matrix.cooperativeMatrix) choose_matrix(instance, out);
+  // Emulated dot products are slower than the kernels without; a processor runs them for the tests.
+  const bool dot = has.v13.shaderIntegerDotProduct &&
+                   (out->info.cpu_type || p.v13.integerDotProduct4x8BitPackedSignedAccelerated);
+  const bool matrix2 = has.matrix2.workgroupScope && has.matrix2.tensorAddressing;
+  const struct {
+    bool has;
+    VulkanFeature bit;
+  } bits[] = {{dot, kVulkanIntDot},
+              {out->matrix[0] > 0, kVulkanCoopMatrix},
+              {matrix2, kVulkanCoopMatrix2},
+              {has.v12.shaderFloat16 != 0, kVulkanFloat16}};
+  for (const auto& [is_there, bit] : bits)
+    if (is_there) out->info.features |= bit;
+}
+
+void read_memory(const VulkanInstance& instance, const Properties& p, VulkanPhysical* out, Reasons* missing) {
+  auto memory =
+      tagged<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
+  instance.vkGetPhysicalDeviceMemoryProperties2(out->handle, &memory);
+  out->memory = memory.memoryProperties;
+  for (uint32_t i = 0; i < out->memory.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = out->memory.memoryHeaps[i];
+    if (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
+      out->info.memory_bytes = std::max<uint64_t>(out->info.memory_bytes, heap.size);
+  }
+  if (!out->info.memory_bytes) missing->add("device-local memory");
+  out->info.max_allocation_bytes = std::min(
+      {uint64_t(p.v11.maxMemoryAllocationSize), uint64_t(p.v13.maxBufferSize), out->info.memory_bytes});
+}
+
+}  // namespace
+
+FeatureChain::FeatureChain(bool with_matrix, bool with_matrix2)
+    : core(tagged<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11)),
+      v11(tagged<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+                                                   &v12)),
+      v12(tagged<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                                   &v13)),
+      v13(tagged<VkPhysicalDeviceVulkan13Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES)),
+      matrix(tagged<CooperativeMatrixFeatures>(kCooperativeMatrixFeaturesType)),
+      matrix2(tagged<CooperativeMatrix2Features>(kCooperativeMatrix2FeaturesType)) {
+  void** end = &v13.pNext;
+  if (with_matrix) *end = &matrix, end = &matrix.pNext;
+  if (with_matrix2) *end = &matrix2, end = &matrix2.pNext;
+}
+
+void enable_features(const VulkanInstance& instance, const VulkanPhysical& physical, FeatureChain* out) {
+  FeatureChain has(physical.has_matrix, physical.has_matrix2);
+  instance.vkGetPhysicalDeviceFeatures2(physical.handle, &has.core);
+#define REQUIRE(member, feature) out->member.feature = VK_TRUE;
+#define WANT(member, feature) out->member.feature = has.member.feature;
+#include "backends/vulkan/features.def"
+#undef REQUIRE
+#undef WANT
+  out->matrix.cooperativeMatrix = has.matrix.cooperativeMatrix;
+  void* const next = out->matrix2.pNext;
+  out->matrix2 = has.matrix2;  // all that there is
+  out->matrix2.pNext = next;
+}
+
+Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t features_mask,
+               VulkanPhysical* out) {
+  *out = {};
+  out->handle = handle;
+  auto basic = tagged<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
+  instance.vkGetPhysicalDeviceProperties2(handle, &basic);
+  snprintf(out->info.name, sizeof out->info.name, "%.127s", basic.properties.deviceName);
+  snprintf(out->info.backend, sizeof out->info.backend, "vulkan");
+  const uint32_t version = basic.properties.apiVersion;
+  if (version < VK_API_VERSION_1_3)
+    return fail(Code::Unsupported, "its driver has Vulkan %u.%u, 1.3 is needed",
+                VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
+
+  const Extensions extensions(instance, handle);
+  out->has_matrix = extensions.has(kCooperativeMatrixExtension);
+  out->has_matrix2 = out->has_matrix && extensions.has(kCooperativeMatrix2Extension);
+  out->has_budget = extensions.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  Properties properties;
+  read_properties(instance, handle, extensions, &properties);
+  Reasons missing;
+  describe_identity(properties, out);
+  if (!choose_queue(instance, out)) missing.add("a compute queue");
+  choose_lanes(properties, out, &missing);
+  read_features(instance, properties, out, &missing);
+  read_memory(instance, properties, out, &missing);
+  out->info.features &= features_mask;
+  if (out->limits.maxPushConstantsSize < kMaxBlockBytes) missing.add("push constants of 128 bytes");
+  if (*missing.text) return fail(Code::Unsupported, "its driver lacks %s", missing.text);
+  return {};
+}
+
+}  // namespace greta

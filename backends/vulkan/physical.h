@@ -1,0 +1,54 @@
+// A physical device as the loader lists it: what it is, and whether it can be used.
+#pragma once
+#include "backends/vulkan/loader.h"
+
+namespace greta {
+
+// DeviceInfo::features: what a kernel row may need beyond what every usable device has.
+enum VulkanFeature : uint32_t {
+  kVulkanIntDot = 1,       // dot products of packed int8
+  kVulkanCoopMatrix = 2,   // VK_KHR_cooperative_matrix, f16 x f16 -> f32 of a subgroup
+  kVulkanCoopMatrix2 = 4,  // VK_NV_cooperative_matrix2
+  kVulkanFloat16 = 8,
+};
+
+// The structs that features are asked for and enabled with, linked in this order.
+struct FeatureChain {
+  VkPhysicalDeviceFeatures2 core;
+  VkPhysicalDeviceVulkan11Features v11;
+  VkPhysicalDeviceVulkan12Features v12;
+  VkPhysicalDeviceVulkan13Features v13;
+  CooperativeMatrixFeatures matrix;  // in the chain only with its extension
+  CooperativeMatrix2Features matrix2;
+
+  FeatureChain(bool with_matrix, bool with_matrix2);
+  FeatureChain(const FeatureChain&) = delete;
+  FeatureChain& operator=(const FeatureChain&) = delete;
+};
+
+struct VulkanPhysical {
+  VkPhysicalDevice handle = VK_NULL_HANDLE;
+  DeviceInfo info;
+  VkPhysicalDeviceLimits limits = {};
+  VkPhysicalDeviceMemoryProperties memory = {};
+  uint8_t cache_uuid[VK_UUID_SIZE] = {}, driver_uuid[VK_UUID_SIZE] = {};
+  uint32_t driver_version = 0;
+
+  uint32_t queue_family = 0;
+  uint32_t timestamp_bits = 0;                   // 0: the queue has no clock
+  uint32_t lanes = 1;                            // of a subgroup, as kernels get it
+  bool lanes_settable = false;                   // by a pipeline; else all have `lanes`
+  uint32_t subgroups_max = 1;                    // of a group
+  uint32_t matrix[3] = {};                       // M, N, K of the cooperative matrix; 0 without
+  bool has_matrix = false, has_matrix2 = false;  // extensions
+  bool has_budget = false;                       // VK_EXT_memory_budget
+};
+
+// Fills what is known even if it fails: the name comes first. Unsupported, with every reason.
+Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t features_mask,
+               VulkanPhysical* out);
+
+// Sets what features.def lists and the device has, in the chain that creates the device.
+void enable_features(const VulkanInstance& instance, const VulkanPhysical& physical, FeatureChain* out);
+
+}  // namespace greta

@@ -1,0 +1,143 @@
+// Kernels: a compute pipeline for each code and set of constants.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/vulkan/vulkan.h"
+
+namespace greta {
+
+namespace {
+
+// Ids of specialization constants, as kernels/vulkan/device.h has them.
+constexpr uint32_t kThreadsId = 0, kLanesId = 1, kFirstFieldId = 2, kMatrixId = 100;
+
+struct Constants {
+  std::vector<VkSpecializationMapEntry> entries;
+  std::vector<uint32_t> values;
+  void add(uint32_t id, uint32_t value) {
+    entries.push_back({id, uint32_t(values.size() * sizeof value), sizeof value});
+    values.push_back(value);
+  }
+};
+
+uint32_t threads_of(const KernelCode& code) {
+  return code.constants.empty() ? code.group_size[0] : code.constants[0];
+}
+
+// The same SPIR-V with the same constants is the same pipeline.
+std::string key_of(const KernelCode& code) {
+  std::string key(reinterpret_cast<const char*>(code.code.data()), code.code.size());
+  key.append(reinterpret_cast<const char*>(code.constants.data()), code.constants.size_bytes());
+  key.append(reinterpret_cast<const char*>(code.group_size), sizeof code.group_size);
+  return key;
+}
+
+// The device's width, or the nearest one that this many threads fill and the device allows in a group.
+uint32_t lanes_for(const VulkanPhysical& physical, uint32_t threads) {
+  uint32_t lanes = physical.lanes;
+  if (!physical.lanes_settable) return lanes;
+  while (lanes > threads && lanes > physical.info.wave_min) lanes /= 2;
+  while (uint64_t(lanes) * physical.subgroups_max < threads && lanes < physical.info.wave_max) lanes *= 2;
+  return lanes;
+}
+
+Status check_group(const VulkanPhysical& physical, const KernelCode& code, uint32_t threads) {
+  const VkPhysicalDeviceLimits& limits = physical.limits;
+  if (threads && threads <= limits.maxComputeWorkGroupSize[0] &&
+      threads <= limits.maxComputeWorkGroupInvocations)
+    return {};
+  return fail(Code::Unsupported, "%s: groups of %u threads, %s allows 1 to %u", code.name, threads,
+              physical.info.name,
+              std::min(limits.maxComputeWorkGroupSize[0], limits.maxComputeWorkGroupInvocations));
+}
+
+}  // namespace
+
+Status VulkanDevice::create_pipeline(const KernelCode& code, VkPipeline* out) {
+  const uint32_t threads = threads_of(code), lanes = lanes_for(physical, threads);
+  GRETA_TRY(check_group(physical, code, threads));
+  Constants constants;
+  constants.add(kThreadsId, threads);
+  constants.add(kLanesId, lanes);
+  for (uint32_t i = 1; i < code.constants.size(); ++i)
+    constants.add(kFirstFieldId + i - 1, code.constants[i]);
+  for (uint32_t i = 0; i < 3; ++i) constants.add(kMatrixId + i, physical.matrix[i]);
+  const VkSpecializationInfo specialization = {uint32_t(constants.entries.size()), constants.entries.data(),
+                                               constants.values.size() * sizeof(uint32_t),
+                                               constants.values.data()};
+
+  auto shader = tagged<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
+  shader.codeSize = code.code.size();
+  shader.pCode = reinterpret_cast<const uint32_t*>(code.code.data());
+  VkShaderModule module = VK_NULL_HANDLE;
+  GRETA_TRY(result(vk.vkCreateShaderModule(handle, &shader, nullptr, &module), "vkCreateShaderModule"));
+
+  auto width = tagged<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO);
+  width.requiredSubgroupSize = lanes;
+  auto info = tagged<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+  info.stage = tagged<VkPipelineShaderStageCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                                                       physical.lanes_settable ? &width : nullptr);
+  if (threads % lanes == 0) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module;
+  info.stage.pName = "main";
+  info.stage.pSpecializationInfo = &specialization;
+  info.layout = layout;
+  const VkResult created = vk.vkCreateComputePipelines(handle, VK_NULL_HANDLE, 1, &info, nullptr, out);
+  vk.vkDestroyShaderModule(handle, module, nullptr);
+  const Status status = result(created, "vkCreateComputePipelines");
+  if (status.code == Code::Device && !lost_)
+    return fail(Code::Unsupported, "the driver of %s refuses the shader %s: %s", physical.info.name,
+                code.name, greta::describe(created).text);
+  return status;
+}
+
+// Compiled without the lock, so that several threads may load at once; the first of equals is kept.
+Status VulkanDevice::load(const KernelCode& code, Kernel* out) {
+  GRETA_TRY(usable());
+  if (code.code.empty() || code.code.size() % 4)
+    return fail(Code::Unsupported, "%s: the kernel has no code for Vulkan", code.name);
+  std::string key = key_of(code);
+  VulkanPipeline* found = nullptr;
+  const auto find = [&] {
+    const auto at = pipelines_.find(key);
+    if (at != pipelines_.end()) ++(found = at->second.get())->users;
+    return found;
+  };
+  {
+    const std::lock_guard<std::mutex> lock(pipelines_mutex_);
+    find();
+  }
+  if (!found) {
+    auto made = std::make_unique<VulkanPipeline>();
+    GRETA_TRY(create_pipeline(code, &made->pipeline));
+    const std::lock_guard<std::mutex> lock(pipelines_mutex_);
+    if (find()) {
+      vk.vkDestroyPipeline(handle, made->pipeline, nullptr);
+    } else {
+      made->key = key;
+      made->users = 1;
+      found = made.get();
+      pipelines_.emplace(std::move(key), std::move(made));
+    }
+  }
+  *out = {};
+  out->handle = found;
+  memcpy(out->group_size, code.group_size, sizeof out->group_size);
+  out->group_size[0] = threads_of(code);
+  out->name = code.name;
+  return {};
+}
+
+void VulkanDevice::unload(Kernel& kernel) {
+  auto* pipeline = static_cast<VulkanPipeline*>(kernel.handle);
+  kernel = {};
+  if (!pipeline) return;
+  const std::lock_guard<std::mutex> lock(pipelines_mutex_);
+  if (--pipeline->users) return;
+  vk.vkDestroyPipeline(handle, pipeline->pipeline, nullptr);
+  pipelines_.erase(pipelines_.find(pipeline->key));
+}
+
+}  // namespace greta

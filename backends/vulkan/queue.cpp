@@ -1,0 +1,188 @@
+// The one queue of a device: batches of all streams, in an order in which none waits for a later one.
+#include <algorithm>
+#include <chrono>
+
+#include "backends/vulkan/vulkan.h"
+
+namespace greta {
+
+constexpr uint64_t kPatienceNs = 60'000'000'000;  // for a signal that nobody submits
+constexpr uint64_t kSliceNs = 1'000'000'000;      // of a wait, between looks at whether the device was lost
+
+VulkanTimeline::~VulkanTimeline() {
+  if (semaphore) device.vk.vkDestroySemaphore(device.handle, semaphore, nullptr);
+}
+
+static bool is_submitted(const VulkanPoint& point) {
+  return point.timeline->submitted >= point.value || point.timeline->closed;
+}
+
+Status VulkanQueue::submit(std::vector<VulkanBatch>& batches) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (VulkanBatch& batch : batches) {
+    batch.done.timeline->given = batch.done.value;
+    held_.push_back(std::move(batch));
+  }
+  batches.clear();
+  const Status status = pump();
+  changed_.notify_all();
+  return status;
+}
+
+// Submits every held batch whose signals are submitted, until none is left that can go.
+Status VulkanQueue::pump() {
+  std::vector<VulkanBatch> ready;
+  for (size_t i = 0; i < held_.size();) {
+    VulkanBatch& batch = held_[i];
+    const bool first = std::none_of(held_.begin(), held_.begin() + i, [&](const VulkanBatch& other) {
+      return other.done.timeline == batch.done.timeline;
+    });
+    if (!first || !std::all_of(batch.waits.begin(), batch.waits.end(), is_submitted)) {
+      ++i;
+      continue;
+    }
+    batch.done.timeline->submitted = batch.done.value;
+    ready.push_back(std::move(batch));
+    held_.erase(held_.begin() + i);
+    i = 0;  // it may be what an earlier one waits for
+  }
+  return ready.empty() ? Status{} : submit_ready(ready);
+}
+
+namespace {
+
+VkSemaphoreSubmitInfo semaphore_info(const VulkanPoint& point) {
+  auto info = tagged<VkSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO);
+  info.semaphore = point.timeline->semaphore;
+  info.value = point.value;
+  info.stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT;
+  return info;
+}
+
+// The arrays behind the structs of a vkQueueSubmit2.
+struct Submission {
+  std::vector<VkCommandBufferSubmitInfo> commands;
+  std::vector<VkSemaphoreSubmitInfo> waits, signals;
+  std::vector<VkSubmitInfo2> infos;
+
+  explicit Submission(std::span<const VulkanBatch> batches) {
+    for (const VulkanBatch& batch : batches) {
+      auto info = tagged<VkSubmitInfo2>(VK_STRUCTURE_TYPE_SUBMIT_INFO_2);
+      for (const VkCommandBuffer buffer : batch.commands) {
+        auto command = tagged<VkCommandBufferSubmitInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO);
+        command.commandBuffer = buffer;
+        commands.push_back(command);
+        ++info.commandBufferInfoCount;
+      }
+      for (const VulkanPoint& wait : batch.waits) {
+        if (wait.timeline->submitted < wait.value) continue;  // of a stream that is gone
+        waits.push_back(semaphore_info(wait));
+        ++info.waitSemaphoreInfoCount;
+      }
+      signals.push_back(semaphore_info(batch.done));
+      info.signalSemaphoreInfoCount = 1;
+      infos.push_back(info);
+    }
+    uint32_t command = 0, wait = 0, signal = 0;  // the arrays have their place now
+    for (VkSubmitInfo2& info : infos) {
+      info.pCommandBufferInfos = commands.data() + command;
+      info.pWaitSemaphoreInfos = waits.data() + wait;
+      info.pSignalSemaphoreInfos = signals.data() + signal;
+      command += info.commandBufferInfoCount;
+      wait += info.waitSemaphoreInfoCount;
+      signal += info.signalSemaphoreInfoCount;
+    }
+  }
+};
+
+}  // namespace
+
+Status VulkanQueue::submit_ready(std::vector<VulkanBatch>& ready) {
+  for (size_t first = 0; first < ready.size();) {
+    GRETA_TRY(device_.usable());
+    size_t end = first + 1;
+    while (end < ready.size() && !ready[end - 1].alone) ++end;
+    const Submission submission({ready.data() + first, end - first});
+    GRETA_TRY(device_.result(device_.vk.vkQueueSubmit2(queue_, uint32_t(submission.infos.size()),
+                                                       submission.infos.data(), VK_NULL_HANDLE),
+                             "vkQueueSubmit2"));
+    first = end;
+  }
+  return {};
+}
+
+// Whether this thread should have submitted what a held batch of `timeline` waits for.
+bool VulkanQueue::waits_for_own_thread(const VulkanTimeline& timeline) const {
+  for (const VulkanBatch& batch : held_) {
+    if (batch.done.timeline.get() != &timeline) continue;
+    for (const VulkanPoint& wait : batch.waits)
+      if (wait.timeline->given < wait.value && !wait.timeline->closed &&
+          wait.timeline->owner_thread == std::this_thread::get_id())
+        return true;
+  }
+  return false;
+}
+
+Status VulkanQueue::wait(const VulkanPoint& point) {
+  GRETA_TRY(device_.usable());
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const uint64_t deadline = now_ns() + kPatienceNs;
+    while (!is_submitted(point)) {
+      if (waits_for_own_thread(*point.timeline))
+        return fail(Code::Argument,
+                    "wait: for an event whose signal this thread recorded but did not submit");
+      if (now_ns() > deadline)
+        return fail(Code::Device, "wait: no event of another stream came for %llu s",
+                    (unsigned long long)(kPatienceNs / 1'000'000'000));
+      changed_.wait_for(lock, std::chrono::milliseconds(100));
+      GRETA_TRY(device_.usable());
+    }
+    if (point.timeline->submitted < point.value) return {};
+  }
+  auto info = tagged<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
+  info.semaphoreCount = 1;
+  info.pSemaphores = &point.timeline->semaphore;
+  info.pValues = &point.value;
+  for (;;) {
+    const VkResult result = device_.vk.vkWaitSemaphores(device_.handle, &info, kSliceNs);
+    if (result != VK_TIMEOUT) return device_.result(result, "vkWaitSemaphores");
+    GRETA_TRY(device_.usable());
+  }
+}
+
+void VulkanQueue::close(VulkanTimeline& timeline) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::erase_if(held_, [&](const VulkanBatch& batch) { return batch.done.timeline.get() == &timeline; });
+  timeline.closed = true;
+  // There is nobody here to tell if what waited for this stream cannot be submitted; its own wait says so.
+  [[maybe_unused]] const Status ignored = pump();
+  changed_.notify_all();
+}
+
+void VulkanQueue::wait_idle() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!device_.usable().ok()) return;
+  [[maybe_unused]] const Status ignored =
+      device_.result(device_.vk.vkQueueWaitIdle(queue_), "vkQueueWaitIdle");
+}
+
+void VulkanQueue::set_event(VulkanEvent& event, const VulkanPoint& point) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  event.last = point;
+}
+
+VulkanPoint VulkanQueue::event_point(const VulkanEvent& event) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return event.last;
+}
+
+bool VulkanQueue::reached(const VulkanPoint& point) {
+  uint64_t value = 0;
+  if (!device_.usable().ok()) return true;  // nothing runs any more
+  const VkResult result =
+      device_.vk.vkGetSemaphoreCounterValue(device_.handle, point.timeline->semaphore, &value);
+  return device_.result(result, "vkGetSemaphoreCounterValue").ok() && value >= point.value;
+}
+
+}  // namespace greta

@@ -1,0 +1,266 @@
+// Recording into command buffers, and the batches that a stream gives to the queue.
+#include <cstring>
+
+#include "backends/vulkan/vulkan.h"
+
+namespace greta {
+
+constexpr VkPipelineStageFlags2 kWorkStages =
+    VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT;
+
+Status VulkanStream::open() {
+  timeline_ = std::make_shared<VulkanTimeline>(device_);
+  timeline_->owner_thread = std::this_thread::get_id();
+  auto type = tagged<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  const auto semaphore = tagged<VkSemaphoreCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type);
+  GRETA_TRY(
+      device_.result(device_.vk.vkCreateSemaphore(device_.handle, &semaphore, nullptr, &timeline_->semaphore),
+                     "vkCreateSemaphore"));
+  auto pool = tagged<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  pool.queueFamilyIndex = device_.physical.queue_family;
+  return device_.result(device_.vk.vkCreateCommandPool(device_.handle, &pool, nullptr, &pool_),
+                        "vkCreateCommandPool");
+}
+
+VulkanStream::~VulkanStream() {
+  device_.queue.close(*timeline_);
+  const uint64_t submitted = timeline_->submitted;
+  // What is left over was submitted and never waited for; there is nobody to tell if it fails.
+  if (submitted) [[maybe_unused]]
+    const Status ignored = device_.queue.wait({timeline_, submitted});
+  if (capture_) device_.vk.vkDestroyCommandPool(device_.handle, capture_->pool, nullptr);
+  if (pool_) device_.vk.vkDestroyCommandPool(device_.handle, pool_, nullptr);
+}
+
+Status VulkanStream::not_capturing(const char* what) const {
+  if (capture_) return fail(Code::Argument, "%s: not inside a capture", what);
+  return {};
+}
+
+Status VulkanStream::take_buffer(VkCommandBuffer* out) {
+  if (!capture_ && free_.empty()) GRETA_TRY(reclaim());
+  if (!capture_ && !free_.empty()) {
+    *out = free_.back();
+    free_.pop_back();
+    return {};
+  }
+  auto info = tagged<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+  info.commandPool = capture_ ? capture_->pool : pool_;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = 1;
+  return device_.result(device_.vk.vkAllocateCommandBuffers(device_.handle, &info, out),
+                        "vkAllocateCommandBuffers");
+}
+
+Status VulkanStream::begin() {
+  if (commands_) return {};
+  GRETA_TRY(device_.usable());
+  VkCommandBuffer taken;
+  GRETA_TRY(take_buffer(&taken));
+  auto info = tagged<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  info.flags =
+      capture_ ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT : VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  const Status status = device_.result(device_.vk.vkBeginCommandBuffer(taken, &info), "vkBeginCommandBuffer");
+  if (!status.ok()) {
+    if (!capture_) free_.push_back(taken);
+    return status;
+  }
+  commands_ = taken;
+  bound_ = VK_NULL_HANDLE;
+  return {};
+}
+
+static void record_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, VkPipelineStageFlags2 stages,
+                           VkAccessFlags2 access) {
+  auto memory = tagged<VkMemoryBarrier2>(VK_STRUCTURE_TYPE_MEMORY_BARRIER_2);
+  memory.srcStageMask = kWorkStages;
+  memory.srcAccessMask = VK_ACCESS_2_MEMORY_WRITE_BIT;
+  memory.dstStageMask = stages;
+  memory.dstAccessMask = access;
+  auto info = tagged<VkDependencyInfo>(VK_STRUCTURE_TYPE_DEPENDENCY_INFO);
+  info.memoryBarrierCount = 1;
+  info.pMemoryBarriers = &memory;
+  vk.vkCmdPipelineBarrier2(commands, &info);
+}
+
+// Each command buffer ends by showing the host what was written, so that a wait need record nothing.
+Status VulkanStream::close() {
+  if (!commands_) return {};
+  record_barrier(device_.vk, commands_, VK_PIPELINE_STAGE_2_HOST_BIT,
+                 VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_HOST_WRITE_BIT);
+  const VkCommandBuffer ended = commands_;
+  commands_ = VK_NULL_HANDLE;
+  if (!capture_) used_.push_back({ended, value_ + 1});
+  GRETA_TRY(device_.result(device_.vk.vkEndCommandBuffer(ended), "vkEndCommandBuffer"));
+  (capture_ ? capture_->parts : open_.commands).push_back(ended);
+  return {};
+}
+
+Status VulkanStream::seal() {
+  GRETA_TRY(close());
+  if (open_.empty()) return {};
+  open_.done = {timeline_, ++value_};
+  batches_.push_back(std::move(open_));
+  open_ = {};
+  return {};
+}
+
+Status VulkanStream::reclaim() {
+  if (used_.empty()) return {};
+  uint64_t reached = 0;
+  GRETA_TRY(
+      device_.result(device_.vk.vkGetSemaphoreCounterValue(device_.handle, timeline_->semaphore, &reached),
+                     "vkGetSemaphoreCounterValue"));
+  for (; !used_.empty() && used_.front().value <= reached; used_.pop_front())
+    free_.push_back(used_.front().commands);
+  return {};
+}
+
+Status VulkanStream::dispatch(const Kernel& kernel, const uint32_t (&groups)[3],
+                              std::span<const uint8_t> block, std::span<const Access>) {
+  GRETA_TRY(check_dispatch(kernel, groups, block));
+  const uint32_t* limits = device_.physical.limits.maxComputeWorkGroupCount;
+  for (uint32_t i = 0; i < 3; ++i)
+    if (groups[i] > limits[i])
+      return fail(Code::Unsupported, "%s: a grid of %u x %u x %u groups, %s allows %u x %u x %u", kernel.name,
+                  groups[0], groups[1], groups[2], device_.physical.info.name, limits[0], limits[1],
+                  limits[2]);
+  GRETA_TRY(begin());
+  const VkPipeline pipeline = static_cast<const VulkanPipeline*>(kernel.handle)->pipeline;
+  if (pipeline != bound_)
+    device_.vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, bound_ = pipeline);
+  if (!block.empty()) {
+    alignas(16) uint8_t words[kMaxBlockBytes] = {};  // whole words are pushed
+    memcpy(words, block.data(), block.size());
+    device_.vk.vkCmdPushConstants(commands_, device_.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                  uint32_t(round_up(block.size(), 4)), words);
+  }
+  device_.vk.vkCmdDispatch(commands_, groups[0], groups[1], groups[2]);
+  return {};
+}
+
+static VulkanBuffer& state_of(const Slice& slice) {
+  return *static_cast<VulkanBuffer*>(slice.buffer->handle);
+}
+
+static Status writable(const Slice& to, const char* what) {
+  if (state_of(to).imported) return fail(Code::Argument, "%s: imported memory is read-only", what);
+  return {};
+}
+
+Status VulkanStream::copy(const Slice& to, const Slice& from) {
+  GRETA_TRY(check_copy(to, from));
+  GRETA_TRY(writable(to, "copy"));
+  GRETA_TRY(begin());
+  const VkBufferCopy region = {from.offset, to.offset, to.bytes};
+  if (to.bytes) device_.vk.vkCmdCopyBuffer(commands_, state_of(from).buffer, state_of(to).buffer, 1, &region);
+  return {};
+}
+
+Status VulkanStream::fill(const Slice& to, uint32_t word) {
+  GRETA_TRY(check_fill(to));
+  GRETA_TRY(writable(to, "fill"));
+  GRETA_TRY(begin());
+  if (to.bytes) device_.vk.vkCmdFillBuffer(commands_, state_of(to).buffer, to.offset, to.bytes, word);
+  return {};
+}
+
+Status VulkanStream::barrier() {
+  GRETA_TRY(begin());
+  record_barrier(device_.vk, commands_, kWorkStages,
+                 VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT);
+  return {};
+}
+
+Status VulkanStream::signal(Event& event) {
+  GRETA_TRY(not_capturing("signal"));
+  auto* state = static_cast<VulkanEvent*>(event.handle);
+  if (!state) return fail(Code::Argument, "signal: the event was not created");
+  GRETA_TRY(begin());
+  if (state->query) {
+    device_.vk.vkCmdResetQueryPool(commands_, state->query, 0, 1);
+    device_.vk.vkCmdWriteTimestamp2(commands_, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, state->query, 0);
+  }
+  GRETA_TRY(seal());
+  device_.queue.set_event(*state, {timeline_, value_});
+  return {};
+}
+
+Status VulkanStream::wait_for(const Event& event) {
+  GRETA_TRY(not_capturing("wait_for"));
+  const auto* state = static_cast<const VulkanEvent*>(event.handle);
+  if (!state) return fail(Code::Argument, "wait_for: the event was not created");
+  const VulkanPoint point = device_.queue.event_point(*state);
+  if (!point.timeline) return {};  // never signalled
+  GRETA_TRY(seal());
+  open_.waits.push_back(point);
+  return {};
+}
+
+Status VulkanStream::begin_capture() {
+  GRETA_TRY(not_capturing("begin_capture"));
+  GRETA_TRY(device_.usable());
+  GRETA_TRY(close());
+  auto graph = std::make_unique<VulkanGraph>();
+  auto pool = tagged<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+  pool.queueFamilyIndex = device_.physical.queue_family;
+  GRETA_TRY(device_.result(device_.vk.vkCreateCommandPool(device_.handle, &pool, nullptr, &graph->pool),
+                           "vkCreateCommandPool"));
+  capture_ = std::move(graph);
+  return {};
+}
+
+Status VulkanStream::split() { return capture_ ? close() : Status{}; }
+
+Status VulkanStream::end_capture(Graph* out) {
+  if (!capture_) return fail(Code::Argument, "end_capture: no capture was begun");
+  const Status status = close();
+  if (!status.ok()) {
+    device_.vk.vkDestroyCommandPool(device_.handle, capture_->pool, nullptr);
+    capture_.reset();
+    return status;
+  }
+  out->handle = capture_.release();
+  return {};
+}
+
+Status VulkanStream::replay(const Graph& graph) {
+  GRETA_TRY(not_capturing("replay"));
+  if (!graph.handle) return fail(Code::Argument, "replay: the graph is empty or was destroyed");
+  GRETA_TRY(device_.usable());
+  GRETA_TRY(close());
+  const std::vector<VkCommandBuffer>& parts = static_cast<const VulkanGraph*>(graph.handle)->parts;
+  for (const VkCommandBuffer part : parts) {
+    open_.commands.push_back(part);
+    if (&part == &parts.back()) break;
+    open_.alone = true;
+    GRETA_TRY(seal());
+  }
+  return {};
+}
+
+Status VulkanStream::submit() {
+  GRETA_TRY(not_capturing("submit"));
+  GRETA_TRY(device_.usable());
+  GRETA_TRY(seal());
+  return batches_.empty() ? Status{} : device_.queue.submit(batches_);
+}
+
+Status VulkanStream::wait() {
+  GRETA_TRY(submit());
+  if (!value_) return {};
+  GRETA_TRY(device_.queue.wait({timeline_, value_}));
+  return reclaim();
+}
+
+Status VulkanStream::wait(const Event& event) {
+  GRETA_TRY(submit());
+  const auto* state = static_cast<const VulkanEvent*>(event.handle);
+  if (!state) return fail(Code::Argument, "wait: the event was not created");
+  const VulkanPoint point = device_.queue.event_point(*state);
+  return point.timeline ? device_.queue.wait(point) : Status{};
+}
+
+}  // namespace greta

@@ -1,0 +1,192 @@
+// The Vulkan device: memory known by address, one compute queue, kernels as pipelines of one layout.
+//
+// A stream records command buffers and hands them to the queue in batches; each batch signals the next
+// value of the stream's timeline semaphore. An event is a value of a timeline. Vulkan lets nothing of a
+// queue overtake a batch that waits, so a batch that waits for a signal which nobody has submitted yet
+// is held back on the host until it is.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "backends/vulkan/physical.h"
+
+namespace greta {
+
+class VulkanDevice;
+
+// Behind Buffer::handle.
+struct VulkanBuffer {
+  VkBuffer buffer = VK_NULL_HANDLE;
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  uint64_t bytes = 0;  // of the memory
+  bool device_local = false;
+  bool imported = false;  // read-only host pages
+};
+
+// Behind Kernel::handle; shared by all loads of the same code and constants.
+struct VulkanPipeline {
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  std::string key;
+  uint32_t users = 0;
+};
+
+// How far a stream has come. Guarded by VulkanQueue::mutex_ but for the semaphore itself.
+struct VulkanTimeline {
+  explicit VulkanTimeline(const VulkanDevice& owner) : device(owner) {}
+  ~VulkanTimeline();
+  const VulkanDevice& device;
+  VkSemaphore semaphore = VK_NULL_HANDLE;
+  uint64_t given = 0;      // highest value that the stream gave to the queue
+  uint64_t submitted = 0;  // highest value that the driver has
+  bool closed = false;     // the stream is gone: what was not submitted will never come
+  std::thread::id owner_thread;
+};
+
+struct VulkanPoint {  // a value of a timeline
+  std::shared_ptr<VulkanTimeline> timeline;
+  uint64_t value = 0;
+};
+
+// Behind Event::handle. `last` is guarded by VulkanQueue::mutex_.
+struct VulkanEvent {
+  VkQueryPool query = VK_NULL_HANDLE;
+  VulkanPoint last;  // the last signal that was recorded
+};
+
+// Behind Graph::handle. Its command buffers may be pending several times at once.
+struct VulkanGraph {
+  VkCommandPool pool = VK_NULL_HANDLE;
+  std::vector<VkCommandBuffer> parts;  // submitted one by one
+};
+
+struct VulkanBatch {
+  VulkanPoint done;  // signalled at its end
+  std::vector<VkCommandBuffer> commands;
+  std::vector<VulkanPoint> waits;
+  bool alone = false;  // ends a vkQueueSubmit2
+  bool empty() const { return commands.empty() && waits.empty(); }
+};
+
+class VulkanQueue {
+ public:
+  explicit VulkanQueue(VulkanDevice& device) : device_(device) {}
+  void set(VkQueue queue) { queue_ = queue; }
+
+  Status submit(std::vector<VulkanBatch>& batches);  // leaves it empty
+  Status wait(const VulkanPoint& point);             // blocks until it was reached
+  void close(VulkanTimeline& timeline);              // drops what is held back of a stream that ends
+  void wait_idle();                                  // all that was submitted
+
+  void set_event(VulkanEvent& event, const VulkanPoint& point);
+  VulkanPoint event_point(const VulkanEvent& event);
+  bool reached(const VulkanPoint& point);
+
+ private:
+  Status pump();
+  Status submit_ready(std::vector<VulkanBatch>& ready);
+  bool waits_for_own_thread(const VulkanTimeline& timeline) const;
+
+  VulkanDevice& device_;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<VulkanBatch> held_;  // given but not submitted, in order
+};
+
+class VulkanStream final : public Stream {
+ public:
+  explicit VulkanStream(VulkanDevice& device) : device_(device) {}
+  ~VulkanStream() override;  // finishes what was submitted
+  Status open();
+
+  Status dispatch(const Kernel& kernel, const uint32_t (&groups)[3], std::span<const uint8_t> block,
+                  std::span<const Access> accesses) override;
+  Status copy(const Slice& to, const Slice& from) override;
+  Status fill(const Slice& to, uint32_t word) override;
+  Status barrier() override;
+  Status signal(Event& event) override;
+  Status wait_for(const Event& event) override;
+  Status begin_capture() override;
+  Status split() override;
+  Status end_capture(Graph* out) override;
+  Status replay(const Graph& graph) override;
+  Status submit() override;
+  Status wait() override;
+  Status wait(const Event& event) override;
+
+ private:
+  struct Used {
+    VkCommandBuffer commands;
+    uint64_t value;
+  };
+
+  Status not_capturing(const char* what) const;
+  Status begin();  // makes commands_ ready to record into
+  Status take_buffer(VkCommandBuffer* out);
+  Status close();    // ends commands_
+  Status seal();     // ends the open batch
+  Status reclaim();  // command buffers that have run
+
+  VulkanDevice& device_;
+  std::shared_ptr<VulkanTimeline> timeline_;
+  uint64_t value_ = 0;  // of the last batch sealed
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;  // being recorded
+  VkPipeline bound_ = VK_NULL_HANDLE;          // in commands_
+  std::vector<VkCommandBuffer> free_;
+  std::deque<Used> used_;             // by value
+  std::vector<VulkanBatch> batches_;  // sealed
+  VulkanBatch open_;
+  std::unique_ptr<VulkanGraph> capture_;
+};
+
+class VulkanDevice final : public Device {
+ public:
+  VulkanDevice() : queue(*this) {}
+  ~VulkanDevice() override;
+  Status open(std::unique_ptr<VulkanInstance> instance, uint32_t index, const DeviceOptions& options);
+
+  const DeviceInfo& info() const override { return physical.info; }
+  uint64_t memory_free() const override;
+  Status allocate(uint64_t bytes, Memory memory, Buffer* out) override;
+  Status import_host(const void* pages, uint64_t bytes, Buffer* out) override;
+  void release(Buffer& buffer) override;
+  Status load(const KernelCode& code, Kernel* out) override;
+  void unload(Kernel& kernel) override;
+  Status create_stream(Stream** out) override;
+  Status create_event(Event* out) override;
+  Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override;
+  void destroy(Event& event) override;
+  void destroy(Graph& graph) override;
+
+  // A driver's answer as a status. A device that was lost stays lost: nothing is asked of it again.
+  Status result(VkResult result, const char* what);
+  Status usable() const;
+
+  VulkanPhysical physical;
+  VulkanFunctions vk;
+  VkDevice handle = VK_NULL_HANDLE;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  VulkanQueue queue;
+
+ private:
+  Status create_device();
+  Status prove();  // that work comes back right
+  Status allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer* out, void** mapped);
+  Status create_pipeline(const KernelCode& code, VkPipeline* out);
+  Status nanoseconds(const VulkanEvent& event, const char* which, uint64_t* out);
+  void destroy_buffer(VulkanBuffer& buffer);
+
+  std::unique_ptr<VulkanInstance> instance_;
+  std::atomic<bool> lost_{false};
+  std::atomic<uint64_t> used_bytes_{0};  // device-local
+  std::mutex pipelines_mutex_;
+  std::map<std::string, std::unique_ptr<VulkanPipeline>> pipelines_;
+};
+
+}  // namespace greta
