@@ -1,0 +1,32 @@
+// The types of the KV cache (kernels/abi/cache_types.def) and where a head's values lie in a page.
+#ifndef GRETA_VULKAN_CACHE_H
+#define GRETA_VULKAN_CACHE_H
+#include "kernels/vulkan/math.h"
+#include "kernels/vulkan/quant.h"
+#include "kernels/vulkan/step.h"
+
+#define kCacheF32 0
+#define kCacheF16 1
+#define kCacheQ8 2  // q8_0: f16 d, int8 q[32]
+
+GRETA_ABI_BUFFER(int8, int8_t, 1)
+
+// Bytes of one head at one position.
+uint cache_head_bytes(uint type, uint width) {
+  return type == kCacheF32 ? width * 4 : type == kCacheF16 ? width * 2 : width / 32 * 34;
+}
+
+// Value i of the head at `head`.
+float cache_value(uint type, uint64_t head, uint i) {
+  if (type == kCacheF32) return float_address(head).at[i];
+  if (type == kCacheF16) return unpackHalf2x16(uint(uint16_address(head).at[i])).x;
+  const uint64_t block = head + i / 32 * 34;
+  return float(int8_address(block + 2).at[i % 32]) * load_f16(block);
+}
+
+// Scales of a block of 32 magnitudes of at most `most`: x / scale.x is rounded to int8; scale.y its inverse.
+vec2 int8_scale(float most) {
+  const float d = most > 0 ? divide_exactly(most, 127) : 0;
+  return vec2(d, d > 0 ? divide_exactly(1, d) : 0);
+}
+#endif

@@ -1,0 +1,29 @@
+// The last of several groups to arrive takes what all have written, and no group waits.
+#ifndef GRETA_VULKAN_GROUP_TICKET_H
+#define GRETA_VULKAN_GROUP_TICKET_H
+#extension GL_KHR_memory_scope_semantics : require
+#pragma use_vulkan_memory_model
+#include "kernels/abi/abi.h"
+
+shared uint ticket_taken;
+
+void release_and_acquire() {
+  memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer,
+                gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible);
+}
+
+// Whether this group is the last of `groups` that call it with counter `index`, which is 0 before and after. What
+// they wrote to buffers before can then be read.
+bool is_last_group(uint_address counters, uint index, uint groups) {
+  release_and_acquire();
+  barrier();
+  if (gl_LocalInvocationIndex == 0) {
+    ticket_taken = atomicAdd(counters.at[index], 1, gl_ScopeDevice, gl_StorageSemanticsBuffer,
+                             gl_SemanticsAcquireRelease);
+    if (ticket_taken + 1 == groups) counters.at[index] = 0;
+  }
+  barrier();
+  release_and_acquire();
+  return ticket_taken + 1 == groups;
+}
+#endif

@@ -1,0 +1,82 @@
+// Exponential and tanh in plain arithmetic, as kernels/cpu/math.h has them: the same on every driver, whatever
+// its exp() is good for.
+#ifndef GRETA_VULKAN_MATH_H
+#define GRETA_VULKAN_MATH_H
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+
+// Cephes' expf: x = n ln 2 + r, a polynomial in r, and 2^n applied in two steps.
+float exp_f32(float x) {
+  x = clamp(x, -110.0, 90.0);
+  const float shift = 12582912.0;  // 1.5 * 2^23: adding it rounds to an integer
+  precise float shifted = x * 1.44269504088896341 + shift;
+  precise float n = shifted - shift;
+  precise float r = (x - n * 0.693359375) + n * 2.12194440e-4;
+  precise float p = 1.9875691500e-4;
+  p = p * r + 1.3981999507e-3;
+  p = p * r + 8.3334519073e-3;
+  p = p * r + 4.1665795894e-2;
+  p = p * r + 1.6666665459e-1;
+  p = p * r + 5.0000001201e-1;
+  p = (p * r * r + r) + 1.0;
+  const int exponent = floatBitsToInt(shifted) - floatBitsToInt(shift);
+  const int part = exponent >> 1;
+  return p * intBitsToFloat((part + 127) << 23) * intBitsToFloat((exponent - part + 127) << 23);
+}
+
+float tanh_f32(float x) {
+  const float magnitude = abs(x);
+  const float large = 1 - 2 / (exp_f32(2 * magnitude) + 1);
+  const float z = x * x;
+  float p = -5.70498872745e-3;
+  p = p * z + 2.06390887954e-2;
+  p = p * z - 5.37397155531e-2;
+  p = p * z + 1.33314422036e-1;
+  p = p * z - 3.33332819422e-1;
+  return magnitude < 0.625 ? p * z * x + x : x < 0 ? -large : large;
+}
+
+float softcap_f32(float cap, float x) { return cap * tanh_f32(x / cap); }
+
+// Round to nearest even in integers: packHalf2x16 may round as the driver likes.
+uint f32_to_f16(float value) {
+  const uint bits = floatBitsToUint(value), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return sign | 0x7e00u;   // NaN
+  if (magnitude >= 0x47800000u) return sign | 0x7c00u;  // 65536 and more
+  if (magnitude < 0x38800000u) {                        // a unit of 0.5's mantissa is 2^-24
+    precise float shifted = uintBitsToFloat(magnitude) + 0.5;
+    return sign | (floatBitsToUint(shifted) - floatBitsToUint(0.5));
+  }
+  return sign | ((magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1)) >> 13);
+}
+
+// a / b rounded to nearest even, for positive a and b: drivers' division may be off by two units, and forms of
+// int8 must be the same bytes everywhere. Where one of the three is denormal, what the driver makes of it.
+float divide_exactly(float a, float b) {
+  const uvec2 bits = uvec2(floatBitsToUint(a), floatBitsToUint(b)), exponents = bits >> 23;
+  const uvec2 mantissas = (bits & 0x7fffffu) | 0x800000u;
+  const uint64_t shifted = uint64_t(mantissas.x) << 26;
+  const uint quotient = uint(shifted / mantissas.y);  // in [2^25, 2^27)
+  const uint dropped = quotient < 1u << 26 ? 2 : 3;
+  const uint rest = (quotient & ((1 << dropped) - 1)) << 1 | uint(uint64_t(quotient) * mantissas.y != shifted);
+  const uint half_way = 1 << dropped;
+  uint mantissa = quotient >> dropped;
+  mantissa += uint(rest > half_way || (rest == half_way && (mantissa & 1) != 0));
+  const int exponent = int(exponents.x) - int(exponents.y) + 124 + int(dropped);
+  if (exponents.x == 0 || exponents.y == 0 || exponent < 1 || exponent > 253 || exponents.x == 255) return a / b;
+  return uintBitsToFloat((uint(exponent) << 23) + (mantissa - 0x800000u));
+}
+
+// Nearest integer, halves to even, for |x| < 2^22.
+int round_even(float x) {
+  precise float shifted = x + 12582912.0;
+  return floatBitsToInt(shifted) - floatBitsToInt(12582912.0);
+}
+
+// Order of floats that are not NaN as order of integers; 0 comes before all. Zeros are equal.
+uint key_of(float x) {
+  const uint bits = x == 0 ? 0 : floatBitsToUint(x);
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+float of_key(uint key) { return uintBitsToFloat((key & 0x80000000u) != 0 ? key & 0x7fffffffu : ~key); }
+bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
+#endif

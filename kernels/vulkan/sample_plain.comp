@@ -1,0 +1,141 @@
+// sample_plain: group i is slice i % slices of output row i / slices, kSlice values of the vocabulary. Each slice
+// notes its best candidate and its mass; the last group to arrive merges them and draws: greedy from the best of
+// all; unfiltered in order of id, by going through the one slice in which the draw falls; else as
+// sample_filtered.h says.
+#include "kernels/vulkan/group_ticket.h"
+#include "kernels/vulkan/sample_filtered.h"
+
+layout(buffer_reference, scalar, buffer_reference_align = 4) writeonly buffer Drawn_address { StepState state; };
+
+shared uint penalised[kSlice / 32];  // a bit for each value of the slice
+shared uint chosen;
+shared uvec4 chosen_slice;
+
+uint slice_count() { return (p.vocab + kSlice - 1) / kSlice; }
+
+// Several outputs of a sequence would race for its last_token: the last one has it.
+bool is_last_of_sequence(StepState_address step, uint i, uint live) {
+  uint later = 0;
+  for (uint j = i + 1 + gl_LocalInvocationIndex; j < live; j += GROUP)
+    later |= uint(step.state.row[step.state.output_row[j]].sequence == row.sequence);
+  return i + 1 >= live || group_max(later) == 0;
+}
+
+// Recent tokens of this slice, the current one among them.
+void note_penalised(StepState_address step, uint slice) {
+  for (uint i = gl_LocalInvocationIndex; i < kSlice / 32; i += GROUP) penalised[i] = 0;
+  barrier();
+  const uint last_n = min(min(params.repeat_last_n, 256), row.position + 1);
+  for (uint i = gl_LocalInvocationIndex; i < last_n; i += GROUP) {
+    const uint position = row.position - i;
+    const uint token = p.token_log.at[page_of(step, row.sequence, position) * kPageTokens + position % kPageTokens];
+    if (token < p.vocab && token / kSlice == slice)
+      atomicOr(penalised[token % kSlice / 32], 1u << token % 32);
+  }
+  barrier();
+}
+
+void penalise(uint block, uint count, inout float values[kBlock]) {
+  const uint bits = penalised[gl_LocalInvocationIndex * kBlock / 32] >> gl_LocalInvocationIndex * kBlock % 32;
+  [[unroll]] for (uint i = 0; i < kBlock; ++i) {
+    if (i >= count) break;
+    if ((bits >> i & 1) != 0)
+      values[i] = tame(values[i] > 0 ? values[i] / params.repeat_penalty : values[i] * params.repeat_penalty);
+    float_address(scratch).at[block * kBlock + i] = values[i];
+  }
+}
+
+// The sum of exp((value - most) / temperature) over a block.
+float block_mass(float values[kBlock], uint count, float most, float temperature) {
+  float sum = 0;
+  [[unroll]] for (uint i = 0; i < kBlock; ++i)
+    if (i < count) sum += exp_f32((values[i] - most) / temperature);
+  return sum;
+}
+
+// The slice's record: {best key, its id, mass}. Masses are relative to the slice's best.
+uvec4 take_slice(uint slice, float temperature) {
+  const uint block = slice * GROUP + gl_LocalInvocationIndex;
+  float values[kBlock];
+  uint count;
+  load_block(logits, block, values, count);
+  if (penalises) penalise(block, count, values);
+  uvec2 mine = uvec2(0, ~0u);
+  [[unroll]] for (uint i = 0; i < kBlock; ++i) {
+    const uint key = i < count ? key_of(values[i]) : 0;
+    if (key > mine.x) mine = uvec2(key, block * kBlock + i);
+  }
+  if (count > 0) block_keys().at[block] = mine.x;
+  const uvec2 first = group_best(mine.x, mine.y);
+  if (is_greedy()) return uvec4(first, 0, 0);
+  return uvec4(first, unpackUint2x32(group_sum(mass_of(block_mass(values, count, of_key(first.x), temperature)))));
+}
+
+// A draw in order of id from the slice {index, its best key, share of its mass to pass, 0}.
+void draw_from_slice(uvec4 drawn) {
+  const uint block = drawn.x * GROUP + gl_LocalInvocationIndex;
+  const float most = of_key(drawn.y);
+  float values[kBlock];
+  uint count;
+  load_block(values_at(), block, values, count);
+  const uint64_t mine = mass_of(block_mass(values, count, most, params.temperature));
+  uint64_t mass;
+  const uint64_t before = group_sum_before(mine, mass);
+  const uint64_t target = min(share_of(mass, uintBitsToFloat(drawn.z)), mass - 1);
+  if (before > target || target >= before + mine) return;
+  float sum = 0;
+  for (uint i = 0; i < count; ++i) {
+    sum += exp_f32((values[i] - most) / params.temperature);
+    if (before + mass_of(sum) <= target) continue;
+    chosen = block * kBlock + i;
+    return;
+  }
+}
+
+void draw_row() {
+  const uint slice = gl_LocalInvocationIndex;
+  const uvec4 mine = slice < slice_count() ? slices().at[slice] : uvec4(0, ~0u, 0, 0);
+  const uvec2 first = group_best(mine.x, mine.y);
+  if (is_greedy()) {
+    chosen = first.y;
+    return;
+  }
+  const float below = of_key(max(mine.x, 1)) - of_key(first.x);
+  const float temperature = is_filtered() ? 1 : params.temperature;
+  const float own = float(packUint2x32(mine.zw)) / kMassUnit;
+  const uint64_t mass = slice < slice_count() ? mass_of(own * exp_f32(below / temperature)) : 0;
+  uint64_t total;
+  const uint64_t before = group_sum_before(mass, total);
+  const float uniform_draw = philox_uniform(params.seed_low, params.seed_high, row.position);
+  if (is_filtered()) {
+    const uint id = draw_filtered(first, total, uniform_draw);
+    chosen = id;
+    return;
+  }
+  const uint64_t target = share_of(total, uniform_draw);
+  if (before <= target && target < before + mass)
+    chosen_slice = uvec4(slice, mine.x, floatBitsToUint(float(target - before) / float(mass)), 0);
+  barrier();
+  draw_from_slice(chosen_slice);
+}
+
+void main() {
+  StepState_address step = step_of(p.step);
+  const uint output_index = gl_WorkGroupID.x / slice_count(), slice = gl_WorkGroupID.x % slice_count();
+  const uint live = live_rows(step, kRowsOutputs);
+  if (output_index >= live) return;
+  row = step.state.row[step.state.output_row[output_index]];
+  params = step.state.sample[row.sequence];
+  logits = uint64_t(p.logits) + uint64_t(output_index) * p.vocab * 4;
+  scratch = uint64_t(p.scratch) + uint64_t(output_index) * sample_scratch_bytes(p.vocab);
+  penalises = params.repeat_penalty > 0 && params.repeat_penalty != 1 && params.repeat_last_n != 0 &&
+              uint64_t(p.token_log) != 0;
+  if (!is_last_of_sequence(step, output_index, live)) return;
+  if (penalises) note_penalised(step, slice);
+  const uvec4 record = take_slice(slice, is_filtered() ? 1 : params.temperature);
+  if (gl_LocalInvocationIndex == 0) slices().at[slice] = record;
+  if (!is_last_group(p.counters, output_index, slice_count())) return;
+  draw_row();
+  barrier();
+  if (gl_LocalInvocationIndex == 0) Drawn_address(p.step).state.last_token[row.sequence] = min(chosen, p.vocab - 1);
+}

@@ -1,0 +1,13 @@
+// softcap_plain: group (i, j) is GROUP values of row i, a thread one of them.
+#include "kernels/vulkan/math.h"
+#include "kernels/vulkan/step.h"
+
+layout(push_constant, scalar) uniform Push { SoftcapBlock p; };
+
+void main() {
+  const uint row = gl_WorkGroupID.x, i = gl_WorkGroupID.y * GROUP + gl_LocalInvocationIndex;
+  StepState_address step = step_of(p.step);
+  if (row >= live_rows(step, p.rows_of) || i >= p.width) return;
+  const float x = p.scale * p.x.at[source_row(step, p.rows_of, row) * p.width + i];
+  p.y.at[row * p.width + i] = p.cap > 0 ? softcap_f32(p.cap, x) : x;
+}
