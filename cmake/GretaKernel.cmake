@@ -11,21 +11,26 @@
 #   ALSO      further sequences that the same code covers
 #   QUANTS    weight types: names, or `all` that have a decode header; absent for ops without weights
 #   LAYOUT    gguf (default), packed or planes: which decode header, quant/<type>.h, <type>_packed.h, ..
-#   FORM      f32 (default) or q8: form of a matmul's x, or of a convert's y
+#   FORM      f32 (default), q8 or f16: form of a matmul's x, or of a convert's y
 #   ISA       cpu: avx2 or avx512vnni; default is the baseline of the architecture
 #   TOKENS    smallest and largest bucket (default 1 512)
 #   N, DEPTH  what the weight's rows and columns must divide by (default 1 1)
-#   TILE      output rows of a group (default 1)
+#   TILE      output rows of a group (default 1), or ROWSxTOKENS; several give a row of the table each
+#   SHARED    bytes of workgroup memory for each row and token of the tile (default 0)
 #   RANK      preferred when higher (default 0, the plain kernel)
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
 #   CONSTANTS fields of the source's block (<Source>Block) that are fixed for a model: in Vulkan they
-#             are the specialization constants 1, 2, ..; CPU and HIP read them from the block
+#             are the specialization constants 2, 3, ..; CPU and HIP read them from the block
 #   NEEDS     feature bits that a GPU must have (names of the backend's features in src/compute, joined by |)
+#   WITH      a folder whose <type>.h is included too
+#   PAIRS     matmul: rows are made two by two, a rotated head's those that are rotated together; heads are not tiles
+#   GRID      groups for each compute unit that stride over the rest (default 0: as many as the op asks for)
+#   SHARED_X  bytes of workgroup memory for each 16 columns (default 0)
 #   TARGETS   hip: only these gfx targets (default: all of GRETA_HIP_TARGETS)
 #   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc
 #
-# The source is included by a generated one that defines KERNEL_NAME, GROUP and, for a type, WEIGHT
-# and includes quant/<type>.h. What is compiled gathers in one object library for each backend, named
+# The source is included by a generated one that defines KERNEL_NAME, GROUP and, for a type, WEIGHT and
+# WEIGHT_<type> and includes quant/<type>.h. What is compiled gathers in one object library for each backend, named
 # in the global properties GRETA_KERNEL_LIBRARIES and GRETA_TEST_KERNEL_LIBRARIES.
 include_guard(GLOBAL)
 include(GretaVulkanKernel)
@@ -95,12 +100,12 @@ function(greta_kernel_library out)
 endfunction()
 
 function(greta_kernel ops variant)
-  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;TILE;RANK;N;DEPTH;GROUP"
-    "QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
+  cmake_parse_arguments(K "TEST;PAIRS" "SOURCE;LAYOUT;FORM;ISA;NEEDS;SHARED;SHARED_X;GRID;WITH;RANK;N;DEPTH;GROUP"
+    "TILE;QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${ops} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
-  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 NEEDS=0 TILE=1 RANK=0 N=1 DEPTH=1 GROUP=1)
+  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 NEEDS=0 TILE=1 SHARED=0 SHARED_X=0 GRID=0 RANK=0 N=1 DEPTH=1 GROUP=1)
     string(REGEX MATCH "^([A-Z]+)=(.*)$" _ ${pair})
     if(NOT DEFINED K_${CMAKE_MATCH_1})
       set(K_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
@@ -134,8 +139,11 @@ function(greta_kernel ops variant)
         set(header ${quant}_${K_LAYOUT})
       endif()
       string(APPEND row_name "_${header}")
-      string(APPEND defines "#define WEIGHT ${header}\n")
+      string(APPEND defines "#define WEIGHT ${header}\n#define WEIGHT_${quant}\n")
       set(weight "#include \"kernels/${backend}/quant/${header}.h\"\n")
+      if(K_WITH)
+        string(APPEND weight "#include \"kernels/${backend}/${K_WITH}/${quant}.h\"\n")
+      endif()
     endif()
     set(source "kernels/${backend}/${K_SOURCE}_${variant}")
     cmake_language(CALL greta_${backend}_kernel)
@@ -158,8 +166,27 @@ function(greta_add_rows target needs code)
   endforeach()
   list(LENGTH constants constant_count)
   list(JOIN constants ", " constants)
+  set(pairs false)
+  if(K_PAIRS)
+    set(pairs true)
+  endif()
+  set(row_sequences "")
+  set(row_tiles "")
   foreach(sequence ${ops} ${K_ALSO})
-    string(REPLACE "+" ";" sequence_ops ${sequence})
+    foreach(tile ${K_TILE})
+      list(APPEND row_sequences ${sequence})
+      list(APPEND row_tiles ${tile})
+    endforeach()
+  endforeach()
+  foreach(row IN ZIP_LISTS row_sequences row_tiles)
+    string(REPLACE "+" ";" sequence_ops ${row_0})
+    string(REGEX MATCH "^([0-9]+)x?([0-9]*)$" _ ${row_1})
+    set(tile ${CMAKE_MATCH_1})
+    set(tile_tokens 0)
+    if(CMAKE_MATCH_2)
+      set(tile_tokens ${CMAKE_MATCH_2})
+    endif()
+    math(EXPR shared "${K_SHARED} * (${tile} + ${tile_tokens})")
     set(enums "")
     if(NOT K_TEST)
       foreach(op ${sequence_ops})
@@ -172,9 +199,9 @@ function(greta_add_rows target needs code)
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
       "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, {${enums}}, ${op_count}, ${weight_form}, ")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
-      "${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${K_TILE}, ${K_RANK}, ")
+      "${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, ${shared}, ${K_RANK}, ")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
-      "{${constants}}, ${constant_count}, ${code}},\n")
+      "{${constants}}, ${constant_count}, ${code}, ${pairs}, ${K_GRID}, ${K_SHARED_X}},\n")
   endforeach()
 endfunction()
 

@@ -47,7 +47,7 @@ struct NormBlock {
 struct MatmulBlock {
   ADDRESS(byte) weight;    // [n][depth] in the kernel row's type and layout
   ADDRESS(byte) weight2;   // [n][depth], the `up` of gate, or 0
-  ADDRESS(byte) x;         // [tokens][depth] float32, or the q8 form of kernels/abi/q8.h
+  ADDRESS(byte) x;         // [tokens][depth] float32, or float16, or the q8 form of kernels/abi/q8.h
   ADDRESS(float) y;        // [tokens][n]
   ADDRESS(byte) step;
   ADDRESS(float) gain;     // [depth] or 0
@@ -64,6 +64,8 @@ struct MatmulBlock {
   uint cache_type;   // index in kernels/abi/cache_types.def
   uint page_bytes;   // stride of a page in the pool
   uint activation;
+  uint tile_tokens;  // 0: a group makes its rows of y for all tokens, else group (i, j) tokens i * tile_tokens ..
+                     // and rows j * tile ..
 };
 
 // The first rope_width values of each head, rotated by the position of the token; nothing else of y is
@@ -95,6 +97,9 @@ struct AttentionBlock {
   ADDRESS(byte) values;
   ADDRESS(byte) step;
   ADDRESS(float) sinks;   // [heads] extra logits without a value, or 0
+  // For rows that split the positions of a token and KV head among groups, with at most kMaxSplitTokens tokens.
+  ADDRESS(byte) scratch;   // attention_scratch_bytes(), any contents
+  ADDRESS(uint) counters;  // kCounterCount that are 0 before and after
   uint heads, kv_heads, key_width, value_width;
   uint key_page_bytes, value_page_bytes, key_type, value_type;
   float scale, softcap;   // softcap 0: none
@@ -102,6 +107,14 @@ struct AttentionBlock {
   uint value_stride;      // values from one position to the next in a page of values, at least value_width:
                           // more where the values are the beginning of the keys
 };
+
+#define kMaxSplitTokens 8
+#define kMaxAttentionSplits 64
+#define attention_scratch_bytes(tokens, heads, value_width) \
+  ((tokens) * (heads) * kMaxAttentionSplits * ((value_width) + 2) * 4)
+
+// By which the groups of a launch find out that they are the last: more than any launch needs.
+#define kCounterCount 4096
 
 #define kActivationSilu 0
 #define kActivationGelu 1   // the tanh approximation
@@ -168,7 +181,7 @@ struct CombineBlock {  // y[t] = sum over j of weights[t][j] * x[t][j], in order
 };
 
 // Changes the form of data, value for value. Activations: float32 rows to the q8 form that a matmul
-// row wants (step given). Weights: GGUF order to the kernel row's packed layout (step 0, `rows` given).
+// row wants, or float16 (step given). Weights: GGUF order to the kernel row's packed layout (step 0, `rows` given).
 struct ConvertBlock {
   ADDRESS(byte) x;
   ADDRESS(byte) y;
@@ -191,8 +204,12 @@ struct SampleBlock {
   ADDRESS(float) logits;    // [outputs][vocab]
   ADDRESS(byte) step;
   ADDRESS(uint) token_log;  // [pages][kPageTokens], for penalties
-  ADDRESS(byte) scratch;    // [outputs][vocab] of {float, uint}
+  ADDRESS(byte) scratch;    // [outputs] of sample_scratch_bytes(vocab), any contents
+  ADDRESS(uint) counters;   // kCounterCount that are 0 before and after
   uint vocab;
 };
+
+// {float, uint} for each value; GPUs keep less for each, but more for the row.
+#define sample_scratch_bytes(vocab) (((vocab) * 8 + 79) / 16 * 16)
 
 #endif

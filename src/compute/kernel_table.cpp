@@ -1,5 +1,6 @@
 #include "compute/kernel_table.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -31,7 +32,7 @@ static bool usable(const KernelRow& row, const RowFilter& filter) {
   if (!filter.device) return true;
   const DeviceInfo& device = *filter.device;
   return !strcmp(row.backend, device.backend) && (!row.target[0] || !strcmp(row.target, device.arch)) &&
-         (row.needs & ~device.features) == 0;
+         (row.needs & ~device.features) == 0 && row.shared_bytes <= device.shared_bytes;
 }
 
 static bool covers(const KernelRow& row, std::span<const Call> calls) {
@@ -52,14 +53,19 @@ uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter
     if (row.type != weight.type || row.layout != weight.layout) continue;
     if (bucket < row.tokens_min || bucket > row.tokens_max) continue;
     if (weight.n % row.n_multiple || weight.depth % row.depth_multiple) continue;
+    const uint64_t shared = divide_up(weight.depth, 256) * 16 * row.shared_per_16;
+    if (filter.device && shared > filter.device->shared_bytes) continue;
     if (lead_of(calls).check(calls, row).ok()) out[count++] = &row;
   }
   return count;
 }
 
-void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out) {
+void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, const RowFilter& filter,
+                 Launch* out) {
   *out = {};
   lead_of(calls).groups(calls, row, bucket, out->groups);
+  if (row.groups_per_unit && filter.device)
+    out->groups[0] = std::min(out->groups[0], row.groups_per_unit * std::max(1u, filter.device->unit_count));
   lead_of(calls).pack(calls, row, out);
 }
 

@@ -19,10 +19,15 @@ struct KernelRow {
   uint32_t tokens_min, tokens_max;          // buckets it serves
   uint32_t n_multiple, depth_multiple;      // what the weight's shape must divide by
   uint32_t tile;             // rows of y that a group makes, unless the sequence fixes it
+  uint32_t tile_tokens;      // and for how many tokens; 0: for all
+  uint32_t shared_bytes;     // what the device must have for a group
   uint32_t rank;             // preferred when higher; 0 is the plain kernel, the definition of right
   uint16_t constant_fields[kMaxConstants];  // where in the block constants 1, 2, .. stand
   uint32_t constant_count;
   KernelCode code;
+  bool pairs;                // of matmul: makes rows two by two, whatever the heads; not for caches of blocks
+  uint32_t groups_per_unit;  // at most so many groups for each compute unit, which stride over the rest; 0: no limit
+  uint32_t shared_per_16;    // bytes of a group's shared memory for 16 columns of the weight
 };
 
 // The specialization constants that `row` takes with this block, in order of their ids: the threads
@@ -61,7 +66,7 @@ uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter
                    std::span<const KernelRow*> out);
 
 // The whole of a launch but the loaded kernel.
-void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out);
+void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, const RowFilter& filter, Launch* out);
 
 // The layout in which weights of `type` are stored for this device: that of the highest-ranked matmul row.
 Layout preferred_layout(QuantType type, const RowFilter& filter);

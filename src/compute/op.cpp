@@ -26,7 +26,36 @@ const OpInfo& op_info(Op op) {
   return *kInfos[uint32_t(op)];
 }
 
+uint64_t form_row_bytes(Form form, uint64_t depth) {
+  return form == Form::F32 ? depth * sizeof(float) : form == Form::F16 ? depth * 2 : q8_row_bytes(depth);
+}
+
+const char* layout_name(Layout layout) {
+  static constexpr const char* kNames[] = {"gguf", "packed", "planes"};
+  return kNames[uint32_t(layout)];
+}
+
+// Of one row in the layout of planes; a type that has none stays in GGUF order.
+static uint64_t plane_row_bytes(QuantType type, uint64_t depth) {
+  static constexpr struct {
+    QuantType type;
+    uint32_t bytes[5];  // that a block has in each plane
+  } kPlanes[] = {
+#define QUANT_PLANES(name, o0, b0, o1, b1, o2, b2, o3, b3, o4, b4) {QuantType::name, {b0, b1, b2, b3, b4}},
+#include "kernels/abi/quant_planes.def"
+#undef QUANT_PLANES
+  };
+  for (const auto& planes : kPlanes) {
+    if (planes.type != type) continue;
+    uint64_t bytes = 0;
+    for (const uint32_t of_block : planes.bytes) bytes += round_up(depth / quant_info(type).block * of_block, 16);
+    return bytes;
+  }
+  return quant_bytes(type, depth);
+}
+
 uint64_t tensor_bytes(QuantType type, Layout layout, uint64_t n, uint64_t depth, uint64_t count) {
+  if (layout == Layout::Planes) return plane_row_bytes(type, depth) * n * count;
   const uint64_t rows = layout == Layout::Packed ? round_up(n, kPackRows) : n;
   return quant_bytes(type, depth) * rows * count;
 }

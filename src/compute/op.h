@@ -23,15 +23,19 @@ enum class Op : uint8_t {
 
 const char* op_name(Op op);  // "kv_write"
 
-// How a weight's bytes lie in device memory. Two must suffice for each type.
+// How a weight's bytes lie in device memory. Two must suffice for each type and backend.
 enum class Layout : uint8_t {
   Gguf,    // as in the file: [n][depth / block] blocks
   Packed,  // tiles of kPackRows rows, interleaved for one vector load; the type's packed decode header says how
+  Planes,  // in each row quants first, then scales, for loads of 16 bytes: kernels/abi/quant_planes.def
 };
+const char* layout_name(Layout layout);  // "planes"
 constexpr uint32_t kPackRows = 16;
 
-// What form of x a matmul row reads.
-enum class Form : uint8_t { F32, Q8 };
+// What form of x a matmul row reads: float32, kernels/abi/q8.h, or float16 values saturated to +-65504.
+enum class Form : uint8_t { F32, Q8, F16 };
+
+uint64_t form_row_bytes(Form form, uint64_t depth);  // of a row of activations
 
 struct Tensor {
   QuantType type = QuantType::f32;
@@ -42,7 +46,7 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
-// Bytes of `count` matrices [n][depth]; packed rows pad n to kPackRows.
+// Bytes of `count` matrices [n][depth]; packed rows pad n to kPackRows, planes pad each row.
 uint64_t tensor_bytes(QuantType type, Layout layout, uint64_t n, uint64_t depth, uint64_t count);
 
 enum Slot : uint8_t {
@@ -56,7 +60,8 @@ enum Slot : uint8_t {
   kTable,    // rope table, sinks
   kBias,     // of matmul, matmul_expert and the choice of route
   kLog,      // token log
-  kScratch,  // working memory of sample
+  kScratch,  // working memory of sample and attention
+  kCounters, // kCounterCount of uint that every launch leaves 0, or absent where no row wants them
   kSlotCount
 };
 

@@ -45,11 +45,11 @@ Status GretaGraph::add(std::span<const Call> calls, uint32_t bucket) {
   return {};
 }
 
-// The row wants x in the q8 form: a convert launch makes it, once for all that read the same x.
-Status GretaGraph::convert_input(Call& call, uint32_t bucket) {
+// The row wants x in another form: a convert launch makes it, once for all that read the same x.
+Status GretaGraph::convert_input(Call& call, Form form, uint32_t bucket) {
   Call convert;
   convert.op = Op::Convert;
-  convert.form = Form::Q8;
+  convert.form = form;
   convert.rows_of = call.rows_of;
   convert.width = call.weight.depth;
   convert.slot[kX] = call.slot[kX];
@@ -61,8 +61,7 @@ Status GretaGraph::convert_input(Call& call, uint32_t bucket) {
     call.slot[kX] = convert.slot[kY];
     return {};
   }
-  const uint64_t row_bytes = q8_row_bytes(uint64_t(call.weight.depth));
-  convert.slot[kY] = temporary(row_bytes * bucket);
+  convert.slot[kY] = temporary(form_row_bytes(form, call.weight.depth) * bucket);
   GRETA_TRY(add({&convert, 1}, bucket));
   call.slot[kX] = convert.slot[kY];
   if (call.rows_of == kRowsGather) call.rows_of = kRowsOutputs;  // the convert has gathered
@@ -92,14 +91,14 @@ Status GretaGraph::add_launch(std::span<const Call> calls, const KernelRow& row,
   step.row = &row;
   step.bucket = bucket;
   const bool matmul = calls[0].op == Op::Matmul || calls[0].op == Op::MatmulExpert;
-  if (row.form == Form::Q8 && matmul) {
-    GRETA_TRY(convert_input(step.calls[0], bucket));
+  if (row.form != Form::F32 && matmul) {
+    GRETA_TRY(convert_input(step.calls[0], row.form, bucket));
     for (Call& call : step.calls) {  // gate and up of one sequence read the same x
-      call.form = Form::Q8;
+      call.form = row.form;
       if (call.op == Op::Matmul) call.slot[kX] = step.calls[0].slot[kX];
     }
   }
-  make_launch(step.calls, row, bucket, &step.launch);
+  make_launch(step.calls, row, bucket, filter_, &step.launch);
   steps_.push_back(std::move(step));
   return {};
 }

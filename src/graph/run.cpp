@@ -26,7 +26,7 @@ Status GretaGraph::bind(KernelSet& kernels, const Slice& arena) {
     for (Call& call : step.calls)
       for (Slice& slice : call.slot) slice = bound(slice, arena);
     step.launch = {};
-    make_launch(step.calls, *step.row, step.bucket, &step.launch);
+    make_launch(step.calls, *step.row, step.bucket, filter_, &step.launch);
     GRETA_TRY(kernels.load(*step.row, {step.launch.block, step.launch.block_bytes}, &step.launch.kernel));
   }
   return {};

@@ -40,6 +40,32 @@ void check_embed(Rig& rig) {
   rig.require_all_run(Op::Embed);
 }
 
+// Each row of y against the reference; `every`: how many rows of x stand for one of y.
+static void check_form(Rig& rig, const Call& call, const KernelRow& row, const Live& live,
+                       const std::vector<float>& x, uint32_t every) {
+  rig.poison(call.slot[kY]);
+  rig.run({&call, 1}, row, live.bucket);
+  const auto y = rig.get<uint8_t>(call.slot[kY]);
+  const uint32_t depth = call.width;
+  const uint64_t row_bytes = form_row_bytes(call.form, depth);
+  uint64_t at = 0;
+  for (uint32_t t = 0; t < live.tokens; t += every, at += row_bytes) {
+    const std::vector<float> from(&x[size_t(t) * depth], &x[size_t(t) * depth] + depth);
+    const bool q8 = call.form == Form::Q8;
+    const auto expected = q8 ? reference::convert_q8(from) : reference::half_bytes(to_values(from));
+    const auto same = [&](uint32_t first, uint32_t count) {
+      return std::equal(&expected[first], &expected[first] + count, &y[at + first]);
+    };
+    // The planes of q8; what lies between them is nobody's.
+    const uint32_t scales = depth / 32 * 4, sums = depth / 16 * 2;
+    expect(q8 ? same(0, depth) && same(q8_scales_at(depth), scales) && same(q8_sums_at(depth), sums)
+              : same(0, depth * 2),
+           std::string(row.name) + ": other bytes at depth " + std::to_string(depth));
+  }
+  expect(std::all_of(y.begin() + ptrdiff_t(at), y.end(), [](uint8_t byte) { return byte == 0xff; }),
+         std::string(row.name) + ": wrote a row that does not live");
+}
+
 void check_convert(Rig& rig) {
   Random random(1);
   for (const Live& live : live_rows(rig))
@@ -51,34 +77,22 @@ void check_convert(Rig& rig) {
         for (uint32_t i = 0; i < 32; ++i) x[i] = 0;
         if (depth > 32)
           for (uint32_t i = 0; i < 32; ++i) x[32 + i] *= 1e-36f;  // a scale near the smallest
-        const uint64_t row_bytes = q8_row_bytes(uint64_t(depth));
         Call call = row_call(Op::Convert, rig.put_padded(x, live.bucket * depth),
-                             rig.room(live.bucket * row_bytes), steps.put(rig));
-        call.form = Form::Q8;
+                             {}, steps.put(rig));
         call.width = depth;
         if (gather) call.rows_of = kRowsGather;
-        for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
-          rig.poison(call.slot[kY]);
-          rig.run({&call, 1}, *row, live.bucket);
-          const auto y = rig.get<uint8_t>(call.slot[kY]);
-          for (uint32_t t = 0, at = 0; t < live.tokens; t += gather ? 2 : 1, at += uint32_t(row_bytes)) {
-            const auto expected =
-                reference::convert_q8({&x[size_t(t) * depth], &x[size_t(t) * depth] + depth});
-            // The planes; what lies between them is nobody's.
-            const uint32_t scales = depth / 32 * 4, sums = depth / 16 * 2;
-            const auto same = [&](uint32_t from, uint32_t count) {
-              return std::equal(&expected[from], &expected[from] + count, &y[at + from]);
-            };
-            expect(same(0, depth) && same(q8_scales_at(depth), scales) && same(q8_sums_at(depth), sums),
-                   std::string(row->name) + ": other bytes at depth " + std::to_string(depth));
-          }
+        for (const Form form : {Form::Q8, Form::F16}) {
+          call.form = form;
+          call.slot[kY] = rig.room(live.bucket * form_row_bytes(form, depth));
+          for (const KernelRow* row : rig.rows({&call, 1}, live.bucket))
+            check_form(rig, call, *row, live, x, gather ? 2 : 1);
         }
         rig.reset();
       }
   for (const Stored& stored : stored_types(rig, Op::Convert)) {
-    if (stored.layout != Layout::Packed) continue;
+    if (stored.layout == Layout::Gguf) continue;
     const Matrix matrix = random_matrix(stored.type, 21, 256, 1, Scales::Extreme, random);
-    put_matrix(rig, matrix, Layout::Packed);
+    put_matrix(rig, matrix, stored.layout);
   }
   rig.require_all_run(Op::Convert);
 }

@@ -17,12 +17,15 @@ namespace {
 // that, and a few large ones decide it. After a norm inside the row a value on the edge may round the
 // other way: (2.1 / 127)^2 / depth each, and with an outlier of 16 sigma, (16 / 127)^2 / depth.
 constexpr double kFloatLimit = 1e-11, kRoundedLimit = 1e-10, kFlipLimit = 5e-6, kOutlierFlipLimit = 2e-4;
+// A float16 row adds in float32 in an order of the hardware's; rounding x and weights to 11 bits is twice
+// (2^-11)^2 / 6, 8e-8.
+constexpr double kHalfLimit = 1e-9, kHalfMethodLimit = 1e-6;
 constexpr double kMethodLimit = 5e-5, kGateMethodLimit = 2e-4;
 
 // Vector rows of block types multiply in int8: they round x to the q8 form, which they are given
 // (Form::Q8) or make themselves.
 bool rounds_x(const KernelRow& row) {
-  return row.form == Form::Q8 || (row.rank > 0 && quant_info(row.type).block > 1);
+  return row.form != Form::F32 || (row.rank > 0 && quant_info(row.type).block > 1);
 }
 
 // Limit A, against the row's own rounded x, holds on all data. Limit B, against x itself, is for Gaussian
@@ -32,7 +35,8 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
   std::vector<Call> calls = c.calls(sequence);
   const bool rounds = rounds_x(row), norms = calls[0].op == Op::Norm;
   const bool tame = !shape.outliers && shape.scales == Scales::Plain, few = shape.n * shape.live < 16;
-  if (row.form == Form::Q8 && !norms) c.give_q8(&calls);
+  const bool halves = row.form == Form::F16;
+  if (row.form != Form::F32 && !norms) c.give_form(&calls, row.form);
   rig.poison(c.result(sequence));
   rig.run(calls, row, shape.bucket);
   // One sum that cancels is not averaged out, and a gate's exponential multiplies what it is off by; a cache
@@ -43,12 +47,13 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
                   std::string(row.name) + " " + sequence + against + ", n " + std::to_string(shape.n) +
                       " depth " + std::to_string(shape.depth) + " bucket " + std::to_string(shape.bucket));
   };
-  if (!rounds) return check("", c.expected(sequence, false), kFloatLimit);
-  const double limit = !norms ? kRoundedLimit : tame ? kFlipLimit : kOutlierFlipLimit;
-  check(" (A)", c.expected(sequence, true), limit);
+  if (!rounds) return check("", c.expected(sequence, Form::F32), kFloatLimit);
+  const double limit = halves ? kHalfLimit : !norms ? kRoundedLimit : tame ? kFlipLimit : kOutlierFlipLimit;
+  check(" (A)", c.expected(sequence, halves ? Form::F16 : Form::Q8), limit);
   // Rows of one token share its rounding: where weights have a mean, as in Q2_K, they are one sample.
   if (tame && !few && shape.live > 1)
-    check(" (B)", c.expected(sequence, false), sequence.ends_with("gate") ? kGateMethodLimit : kMethodLimit);
+    check(" (B)", c.expected(sequence, Form::F32),
+          halves ? kHalfMethodLimit : sequence.ends_with("gate") ? kGateMethodLimit : kMethodLimit);
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
-// The q8 form. A product or quotient of two floats, taken in double and rounded once to float, is the
+// The forms of activations. q8: a product or quotient of two floats, taken in double and rounded once to float, is the
 // float operation exactly, so this gives the kernel's bytes and not only its values.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "kernels/abi/q8.h"
+#include "selftest/quant/quant.h"
 #include "selftest/reference.h"
 
 namespace greta::reference {
@@ -38,6 +39,27 @@ Values decode_q8(const std::vector<uint8_t>& rows, uint32_t depth) {
       x.push_back(double(d) * int8_t(rows[row + k]));
     }
   return x;
+}
+
+// The nearest half, ties to even: units are 2^-10 of the power of two below, from 2^-24 on.
+static double nearest_half(double x) {
+  x = std::clamp(x, -65504.0, 65504.0);
+  if (x == 0) return x;
+  const double unit = std::ldexp(1.0, std::max(std::ilogb(x), -14) - 10);
+  return std::nearbyint(x / unit) * unit;
+}
+
+Values halves(const Values& x) {
+  Values rounded;
+  rounded.reserve(x.size());
+  for (const double value : x) rounded.push_back(nearest_half(value));
+  return rounded;
+}
+
+std::vector<uint8_t> half_bytes(const Values& x) {
+  std::vector<uint8_t> bytes(x.size() * 2);
+  for (size_t i = 0; i < x.size(); ++i) put_half(&bytes[i * 2], nearest_half(x[i]));
+  return bytes;
 }
 
 }  // namespace greta::reference

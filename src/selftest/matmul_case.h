@@ -76,12 +76,15 @@ class MatmulCase {
     return sequence.ends_with("kv_write") ? pool_ : y_;
   }
 
-  // `rounded`: as a row gives it that multiplies in int8.
-  Values expected(const std::string& sequence, bool rounded) const {
+  // As a row gives it that reads x in `form`: a row of the q8 form multiplies in int8, one of f16 rounds x and
+  // weights to halves.
+  Values expected(const std::string& sequence, Form form) const {
     Values h = to_values(x_values_);
     if (sequence.starts_with("norm")) h = reference::norm(h, to_values(gain_values_), kEpsilon);
-    if (rounded) h = reference::decode_q8(q8_rows(h), shape_.depth);
-    Values y = reference::matmul(gate_matrix_.values, h, shape_.depth);
+    if (form == Form::Q8) h = reference::decode_q8(q8_rows(h), shape_.depth);
+    if (form == Form::F16) h = reference::halves(h);
+    const Values& weight = gate_matrix_.values;
+    Values y = reference::matmul(form == Form::F16 ? reference::halves(weight) : weight, h, shape_.depth);
     if (!sequence.ends_with("gate") && !bias_values_.empty())
       for (size_t i = 0; i < y.size(); ++i) y[i] += double(bias_values_[i % shape_.n]);
     if (sequence.ends_with("gate"))
@@ -96,15 +99,16 @@ class MatmulCase {
     return y;
   }
 
-  // Makes the matmuls of a sequence read x in the q8 form.
-  void give_q8(std::vector<Call>* calls) {
-    std::vector<uint8_t> all = q8_rows(to_values(x_values_));
-    all.resize(size_t(shape_.bucket) * q8_row_bytes(shape_.depth), 0xff);
+  // Makes the matmuls of a sequence read x in this form.
+  void give_form(std::vector<Call>* calls, Form form) {
+    const Values x = to_values(x_values_);
+    std::vector<uint8_t> all = form == Form::Q8 ? q8_rows(x) : reference::half_bytes(x);
+    all.resize(size_t(shape_.bucket) * form_row_bytes(form, shape_.depth), 0xff);
     const Slice slice = rig_.put(all);
     for (Call& call : *calls) {
       if (call.op != Op::Matmul) continue;
       call.slot[kX] = slice;
-      call.form = Form::Q8;
+      call.form = form;
     }
   }
 

@@ -65,6 +65,10 @@ Values combine(const Values& x, const Values& weights, uint32_t width, uint32_t 
 std::vector<uint8_t> convert_q8(const std::vector<float>& x);
 Values decode_q8(const std::vector<uint8_t>& rows, uint32_t depth);
 
+// The nearest float16 values, at most 65504 in magnitude, and their bytes.
+Values halves(const Values& x);
+std::vector<uint8_t> half_bytes(const Values& x);
+
 // What values become in a cache of this type ("f32", "f16", "q8_0"; whole blocks).
 Values cached(const std::vector<float>& x, const char* type);
 

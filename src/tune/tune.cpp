@@ -17,8 +17,23 @@ static void describe(std::span<const Call> calls, char* text, size_t bytes) {
     if (call.weight.n && (!weight || call.op == Op::Matmul)) weight = &call.weight;
   }
   if (weight)
-    snprintf(text + used, bytes - used, " [%u][%u] %s%s", weight->n, weight->depth,
-             quant_info(weight->type).name, weight->layout == Layout::Packed ? " packed" : "");
+    snprintf(text + used, bytes - used, " [%u][%u] %s%s%s", weight->n, weight->depth, quant_info(weight->type).name,
+             weight->layout == Layout::Gguf ? "" : " ", weight->layout == Layout::Gguf ? "" : layout_name(weight->layout));
+}
+
+// Of rows of one code the one with the largest tile whose groups keep all units busy; if none does, with most
+// groups.
+static bool fits_better(const KernelRow& a, const KernelRow& b, std::span<const Call> calls, uint32_t bucket,
+                        const RowFilter& filter) {
+  if (a.rank != b.rank || !a.tile_tokens || !b.tile_tokens) return a.rank > b.rank;
+  const auto groups = [&](const KernelRow& row) {
+    uint32_t of[3];
+    lead_of(calls).groups(calls, row, bucket, of);
+    return uint64_t(of[0]) * of[1];
+  };
+  const uint64_t units = filter.device ? filter.device->unit_count : 1, of_a = groups(a), of_b = groups(b);
+  if (of_a < units || of_b < units) return of_a > of_b;
+  return a.tile * a.tile_tokens > b.tile * b.tile_tokens;
 }
 
 Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
@@ -28,7 +43,7 @@ Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter&
   const uint32_t count = find_rows(calls, bucket, filter, rows);
   const KernelRow* best = nullptr;
   for (uint32_t i = 0; i < count; ++i)
-    if (!best || rows[i]->rank > best->rank) best = rows[i];
+    if (!best || fits_better(*rows[i], *best, calls, bucket, filter)) best = rows[i];
   if (best) {
     clear_error_text();  // what rows that do not fit have said
     *out = best;

@@ -14,7 +14,7 @@ namespace greta::test {
 
 using Catch::Generators::from_range;
 TEST_CASE("matmul: every row agrees with float64", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_matmul(rig);
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("matmul: the same bits every time, whatever the threads and the bucket
         MatmulCase c(rig, stored, shape, same);
         for (const KernelRow* row : rig.rows(c.calls(sequence), shape.bucket)) {
           std::vector<Call> calls = c.calls(sequence);
-          if (row->form == Form::Q8 && calls[0].op == Op::Matmul) c.give_q8(&calls);
+          if (row->form != Form::F32 && calls[0].op == Op::Matmul) c.give_form(&calls, row->form);
           for (int repeat = 0; repeat < (threads == 2 ? 100 : 1); ++repeat) {
             rig.run(calls, *row, shape.bucket);
             const auto bits = rig.get<uint32_t>(c.result(sequence));

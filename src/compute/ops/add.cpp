@@ -1,4 +1,4 @@
-// add: y = a + scale * b. Group = a token.
+// add: y = a + scale * b. Group = a token, or a tile of its values.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -29,6 +29,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   return {3 * values * kFloatBytes, 2 * values};
 }
 
-extern const OpInfo op_add = {check, groups_rows, pack, cost};
+extern const OpInfo op_add = {check, groups_row_tiles, pack, cost};
 
 }  // namespace greta

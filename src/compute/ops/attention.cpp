@@ -1,9 +1,12 @@
-// attention over the paged cache. Group = a token and a KV head, with the query heads that share it.
+// attention over the paged cache. Group = a token and a KV head, with the query heads that share it. A row for few
+// tokens alone splits the positions among groups; one with a tile takes so many queries (tokens x query heads).
 #include "compute/ops/parts.h"
 
 namespace greta {
 
-static Status check(std::span<const Call> calls, const KernelRow&) {
+static bool splits(const KernelRow& row) { return row.tokens_max <= kMaxSplitTokens; }
+
+static Status check(std::span<const Call> calls, const KernelRow& row) {
   GRETA_TRY(check_single(calls));
   const Call& call = calls[0];
   if (!call.kv_heads || !call.heads || call.heads % call.kv_heads)
@@ -14,6 +17,10 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
     return fail(Code::Unsupported, "attention: heads of %u keys and %u values; at most %u fit", call.width,
                 call.value_width, kMaxHeadWidth);
   GRETA_TRY(check_page("attention keys", call.kv_heads, call.width, call.page_bytes, call.cache_type));
+  if (call.width % row.depth_multiple || call.value_width % row.depth_multiple)
+    return fail(Code::Unsupported, "attention: %s takes heads of multiples of %u values", row.name, row.depth_multiple);
+  if (splits(row) && (row.tokens_max * call.kv_heads > kCounterCount || !call.slot[kScratch].buffer))
+    return fail(Code::Unsupported, "attention: %s needs counters and scratch", row.name);
   GRETA_TRY(check_stride("attention", call.y_stride, call.value_width));
   GRETA_TRY(check_page("attention values", call.kv_heads, call.value_width, call.value_page_bytes,
                        call.value_cache_type));
@@ -21,12 +28,15 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
                     call.value_page_bytes, call.value_cache_type);
 }
 
-static void groups(std::span<const Call> calls, const KernelRow&, uint32_t bucket, uint32_t (&out)[3]) {
-  out[0] = bucket * calls[0].kv_heads;
-  out[1] = out[2] = 1;
+static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+  const Call& call = calls[0];
+  const uint64_t queries = uint64_t(bucket) * (call.heads / call.kv_heads);
+  out[0] = (row.tile > 1 ? uint32_t(divide_up(queries, row.tile)) : bucket) * call.kv_heads;
+  out[1] = splits(row) ? kMaxAttentionSplits : 1;
+  out[2] = 1;
 }
 
-static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
+static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   const Call& call = calls[0];
   AttentionBlock block = {};
   block.q = call.slot[kX].address();
@@ -35,6 +45,8 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.values = call.slot[kPool2].address();
   block.step = call.slot[kStep].address();
   block.sinks = call.slot[kTable].address();
+  block.scratch = call.slot[kScratch].address();
+  block.counters = call.slot[kCounters].address();
   block.heads = call.heads;
   block.kv_heads = call.kv_heads;
   block.key_width = call.width;
@@ -54,6 +66,9 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   out->read(call.slot[kPool2], true);
   read_step(call, out);
   out->read(call.slot[kTable]);
+  if (!splits(row)) return;
+  out->note(call.slot[kScratch], Access::kReadWrite, true);
+  out->note(call.slot[kCounters], Access::kReadWrite, false);
 }
 
 // Rows of one sequence read its cache together.

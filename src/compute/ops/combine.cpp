@@ -1,4 +1,4 @@
-// combine: the weighted sum of a token's experts. Group = a token.
+// combine: the weighted sum of a token's experts. Group = a token, or a tile of its values.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -31,6 +31,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
           2ull * rows * call.used * call.width};
 }
 
-extern const OpInfo op_combine = {check, groups_rows, pack, cost};
+extern const OpInfo op_combine = {check, groups_row_tiles, pack, cost};
 
 }  // namespace greta

@@ -1,4 +1,4 @@
-// gate: y = activation(gate) * up. Group = a token.
+// gate: y = activation(gate) * up. Group = a token, or a tile of its values.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -31,6 +31,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   return {3 * values * kFloatBytes, 8 * values};
 }
 
-extern const OpInfo op_gate = {check, groups_rows, pack, cost};
+extern const OpInfo op_gate = {check, groups_row_tiles, pack, cost};
 
 }  // namespace greta

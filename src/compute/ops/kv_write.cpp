@@ -1,4 +1,4 @@
-// kv_write: keys or values of the step's tokens into their pages. Group = a token.
+// kv_write: keys or values of the step's tokens into their pages. Group = a token, or a tile of its values.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -9,6 +9,12 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
   GRETA_TRY(check_size("kv_write", "heads", call.heads));
   GRETA_TRY(check_size("kv_write", "width", call.width));
   return check_page("kv_write", call.heads, call.width, call.page_bytes, call.cache_type);
+}
+
+static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+  out[0] = bucket;
+  out[1] = tiles_of(row, uint64_t(calls[0].heads) * calls[0].width);
+  out[2] = 1;
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
@@ -34,6 +40,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   return {values * kFloatBytes + quant_bytes(type, values), 0};
 }
 
-extern const OpInfo op_kv_write = {check, groups_rows, pack, cost};
+extern const OpInfo op_kv_write = {check, groups, pack, cost};
 
 }  // namespace greta

@@ -1,6 +1,6 @@
 // matmul, alone or with what a kernel row fuses around it: a norm before, then rotation and the write
 // into the page pool, or a residual, or a second matmul and its gate. Group = a tile of output rows,
-// one head where heads are rotated or written.
+// one head where heads are rotated or written; for all tokens, or where the row has tile_tokens, for some.
 #include <utility>
 
 #include "compute/ops/parts.h"
@@ -80,7 +80,7 @@ bool connected(const Parts& parts) {
   return !parts.add || same_place(parts.add->slot[kX], y) || same_place(parts.add->slot[kX2], y);
 }
 
-Status check_heads(const Parts& parts, uint32_t n) {
+Status check_heads(const Parts& parts, const KernelRow& row, uint32_t n) {
   const Call& head = *parts.head();
   if (!head.width || uint64_t(head.heads) * head.width != n)
     return fail(Code::Argument, "matmul: %u heads of %u values in %u rows", head.heads, head.width, n);
@@ -93,6 +93,11 @@ Status check_heads(const Parts& parts, uint32_t n) {
       return fail(Code::Argument, "matmul: %u rotated values in heads of %u, written as heads of %u",
                   rope->rope_width, rope->width, head.width);
   }
+  if (row.pairs && (head.width % 2 || (parts.rope && parts.rope->rope_width % 4)))
+    return fail(Code::Unsupported, "matmul: %s makes pairs of rows, heads have %u values", row.name, head.width);
+  QuantType cached;
+  if (row.pairs && parts.kv_write && cache_quant(parts.kv_write->cache_type, &cached) && quant_info(cached).block > 1)
+    return fail(Code::Unsupported, "matmul: %s makes pairs of rows, not blocks of %u", row.name, quant_info(cached).block);
   if (const Call* kv = parts.kv_write)
     return check_page("matmul", kv->heads, kv->width, kv->page_bytes, kv->cache_type);
   return {};
@@ -121,8 +126,8 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
     return fail(Code::Unsupported, "matmul: does not fuse with this sequence of %zu ops", calls.size());
   if (!connected(parts)) return fail(Code::Unsupported, "matmul: the ops around it work on other data");
   if (weight.count != 1) return fail(Code::Argument, "matmul: %u matrices", weight.count);
-  if (parts.matmul->form == Form::Q8 && row.form != Form::Q8)
-    return fail(Code::Unsupported, "matmul: %s does not read the q8 form", row.name);
+  if (parts.matmul->form != Form::F32 && row.form != parts.matmul->form)
+    return fail(Code::Unsupported, "matmul: %s does not read x in this form", row.name);
   if (row.rank && weight.depth > kMaxRankedDepth)
     return fail(Code::Unsupported, "matmul: rows of %u weights, %s holds %u", weight.depth, row.name, kMaxRankedDepth);
   uint32_t rows;
@@ -132,7 +137,7 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
                 heads_of(*parts.norm), parts.norm->width, weight.depth);
   if (parts.head()) {
     if (rows != kRowsTokens) return fail(Code::Argument, "matmul: rotates or stores rows that are no tokens");
-    GRETA_TRY(check_heads(parts, weight.n));
+    GRETA_TRY(check_heads(parts, row, weight.n));
   }
   if (parts.add && (parts.add->width != weight.n || parts.add->scale != 1))
     return fail(Code::Unsupported, "matmul: adds %g times %u values to %u", double(parts.add->scale),
@@ -141,13 +146,16 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
 }
 
 uint32_t tile_of(const Parts& parts, const KernelRow& row) {
-  return parts.head() ? parts.head()->width : row.tile;
+  return parts.head() && !row.pairs ? parts.head()->width : row.tile;
 }
 
-void groups(std::span<const Call> calls, const KernelRow& row, uint32_t, uint32_t (&out)[3]) {
+// Tiles of tokens come first: those that share weights run at the same time.
+void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
   const Parts parts(calls);
-  out[0] = uint32_t(divide_up(parts.matmul->weight.n, tile_of(parts, row)));
-  out[1] = out[2] = 1;
+  const uint32_t tiles = uint32_t(divide_up(parts.matmul->weight.n, tile_of(parts, row)));
+  out[0] = row.tile_tokens ? uint32_t(divide_up(bucket, row.tile_tokens)) : tiles;
+  out[1] = row.tile_tokens ? tiles : 1;
+  out[2] = 1;
 }
 
 void pack_heads(const Parts& parts, MatmulBlock* block, Launch* out) {
@@ -177,6 +185,7 @@ void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   block.n = weight.n;
   block.depth = weight.depth;
   block.tile = tile_of(parts, row);
+  block.tile_tokens = row.tile_tokens;
   uint32_t rows = kRowsTokens;
   rows_of(parts, &rows);
   block.rows_of = rows;

@@ -25,8 +25,9 @@ static Status check(std::span<const Call> calls, const KernelRow& row) {
 }
 
 static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
-  out[0] = bucket * calls[0].used * uint32_t(divide_up(calls[0].weight.n, row.tile));
-  out[1] = out[2] = 1;
+  out[0] = uint32_t(divide_up(calls[0].weight.n, row.tile));
+  out[1] = bucket * calls[0].used;
+  out[2] = 1;
 }
 
 static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {

@@ -57,6 +57,18 @@ inline bool same_place(const Slice& a, const Slice& b) {
   return a.buffer == b.buffer && a.offset == b.offset;
 }
 
+// Groups of a row whose values are split into tiles; a row of the table without a tile takes them all.
+inline uint32_t tiles_of(const KernelRow& row, uint64_t values) {
+  return row.tile > 1 ? uint32_t(divide_up(values, row.tile)) : 1;
+}
+
+// One group for each row of the plan and tile of its `width` values.
+inline void groups_row_tiles(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+  out[0] = bucket;
+  out[1] = tiles_of(row, calls[0].width);
+  out[2] = 1;
+}
+
 // One group for each row of the plan.
 inline void groups_rows(std::span<const Call>, const KernelRow&, uint32_t bucket, uint32_t (&out)[3]) {
   out[0] = bucket;

@@ -1,4 +1,4 @@
-// rope: rotates heads by position, in place if kY is kX. Group = a token.
+// rope: rotates heads by position, in place if kY is kX. Group = a token, or a tile of its pairs.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -11,6 +11,12 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
     return fail(Code::Argument, "rope: %u rotated values in heads of %u", call.rope_width, call.width);
   GRETA_TRY(check_stride("rope", call.x_stride, call.rope_width));
   return check_stride("rope", call.y_stride, call.rope_width);
+}
+
+static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+  out[0] = bucket;
+  out[1] = tiles_of(row, uint64_t(calls[0].heads) * calls[0].rope_width / 2);
+  out[2] = 1;
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
@@ -37,6 +43,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   return {2 * values * kFloatBytes, 3 * values};
 }
 
-extern const OpInfo op_rope = {check, groups_rows, pack, cost};
+extern const OpInfo op_rope = {check, groups, pack, cost};
 
 }  // namespace greta

@@ -1,11 +1,23 @@
-// sample: the next token of each output row, into last_token of its sequence. Group = an output row.
+// sample: the next token of each output row, into last_token of its sequence. Group = an output row,
+// or a tile of its vocabulary.
 #include "compute/ops/parts.h"
 
 namespace greta {
 
-static Status check(std::span<const Call> calls, const KernelRow&) {
+constexpr uint32_t kMostTiles = 256;  // that one group merges
+
+static Status check(std::span<const Call> calls, const KernelRow& row) {
   GRETA_TRY(check_single(calls));
-  return check_size("sample", "vocab", calls[0].vocab);
+  const uint32_t vocab = calls[0].vocab;
+  if (row.tile > 1 && tiles_of(row, vocab) > kMostTiles)
+    return fail(Code::Unsupported, "sample: a vocabulary of %u, of which %s can take %u", vocab, row.name,
+                kMostTiles * row.tile);
+  return check_size("sample", "vocab", vocab);
+}
+
+static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+  out[0] = bucket * tiles_of(row, calls[0].vocab);
+  out[1] = out[2] = 1;
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
@@ -15,6 +27,7 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.step = call.slot[kStep].address();
   block.token_log = call.slot[kLog].address();
   block.scratch = call.slot[kScratch].address();
+  block.counters = call.slot[kCounters].address();
   block.vocab = call.vocab;
   out->set_block(block);
   out->read(call.slot[kX]);
@@ -25,6 +38,7 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   out->write(last_token, true);
   out->read(call.slot[kLog], true);
   out->note(call.slot[kScratch], Access::kReadWrite, true);
+  out->note(call.slot[kCounters], Access::kReadWrite, false);
 }
 
 static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
@@ -32,6 +46,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   return {values * kFloatBytes, 2 * values};
 }
 
-extern const OpInfo op_sample = {check, groups_rows, pack, cost};
+extern const OpInfo op_sample = {check, groups, pack, cost};
 
 }  // namespace greta

@@ -1,4 +1,4 @@
-// softcap: y = cap * tanh(scale * x / cap), or without a cap y = scale * x. Group = a row.
+// softcap: y = cap * tanh(scale * x / cap), or without a cap y = scale * x. Group = a row, or a tile of its values.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -30,6 +30,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   return {2 * values * kFloatBytes, 16 * values};
 }
 
-extern const OpInfo op_softcap = {check, groups_rows, pack, cost};
+extern const OpInfo op_softcap = {check, groups_row_tiles, pack, cost};
 
 }  // namespace greta

@@ -1,0 +1,338 @@
+// greta-bench-gemm [-d DEVICE] [-v] [-t TYPE[,TYPE]] [N DEPTH TOKENS]: times the tiled matmul rows of the kernel table
+// (those with tile_tokens) and checks some of their sums in float64. Without N DEPTH TOKENS: the matrices of an 8B
+// model for 512 tokens. -v: also other tiles, threads and steps than the table's, for the first type.
+//
+// Weights rotate over copies that no cache holds. "alone" has a barrier after each launch, as a step with one matmul;
+// "beside" has none, as matmuls that do not wait for each other.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "selftest/quant/quant.h"
+#include "tune/tune.h"
+
+namespace greta {
+namespace {
+
+constexpr uint64_t kColdBytes = 256u << 20;
+constexpr uint32_t kStagingBytes = 64u << 20, kRounds = 3, kLaunches = 24, kSamples = 64;
+constexpr uint32_t kPatternBlocks = 4099, kSteps = 1024;
+
+struct Shape {
+  uint32_t n, depth, tokens;
+};
+
+// What a row of the table is run with: its own, or another size of tile, group and step (constant 4).
+struct Variant {
+  uint32_t threads, rows, tokens, step;
+};
+
+class Bench {
+ public:
+  Status open(const char* name) {
+    Device* device = nullptr;
+    Stream* stream = nullptr;
+    GRETA_TRY(open_device(name, {}, &device));
+    device_.reset(device);
+    GRETA_TRY(device_->create_stream(&stream));
+    stream_.reset(stream);
+    GRETA_TRY(device_->allocate(kStagingBytes, Memory::Upload, &upload_));
+    GRETA_TRY(device_->allocate(kStagingBytes, Memory::Readback, &readback_));
+    for (Event* event : {&from_, &to_}) GRETA_TRY(device_->create_event(event));
+    printf("%s, %u units, %u bytes shared\n", device_->info().name, device_->info().unit_count,
+           device_->info().shared_bytes);
+    printf("%-28s %6s %6s %4s %16s %10s %9s %9s %9s\n", "row", "n", "depth", "t", "threads tile step", "NMSE",
+           "alone us", "TFLOP/s", "beside");
+    return {};
+  }
+
+  ~Bench() {
+    for (Buffer* buffer : {&weights_, &gguf_, &x_, &y_, &step_, &upload_, &readback_})
+      if (device_) device_->release(*buffer);
+    for (Event* event : {&from_, &to_})
+      if (device_ && event->handle) device_->destroy(*event);
+  }
+
+  RowFilter filter() const { return {&device_->info(), false}; }
+
+  // Random weights of the type in the row's layout, in as many copies as no cache holds, and random x.
+  Status prepare(const KernelRow& row, const Shape& shape) {
+    shape_ = shape;
+    type_ = row.type;
+    random_.seed(shape.n + shape.depth);
+    const reference::Quant& quant = *reference::find_quant(quant_info(row.type).name);
+    matrix_.resize(tensor_bytes(row.type, Layout::Gguf, shape.n, shape.depth, 1));
+    // Some blocks, over and over: not in step with the rows.
+    const size_t pattern = std::min<size_t>(matrix_.size(), size_t(kPatternBlocks) * quant.bytes);
+    for (size_t i = 0; i < pattern; ++i) matrix_[i] = uint8_t(random_());
+    for (size_t at = 0; at < pattern; at += quant.bytes) quant.resize(&matrix_[at], 1, random_);
+    for (size_t at = pattern; at < matrix_.size(); at += pattern)
+      memcpy(&matrix_[at], matrix_.data(), std::min(pattern, matrix_.size() - at));
+    weight_bytes_ = tensor_bytes(row.type, row.layout, shape.n, shape.depth, 1);
+    copies_ = std::max<uint64_t>(1, kColdBytes / weight_bytes_);
+    std::vector<uint16_t> halves(size_t(shape.tokens) * shape.depth), some(kSteps);
+    for (uint32_t i = 0; i < kSteps; ++i) some[i] = reference::half_bits(value_of(i));
+    x_values_.resize(halves.size());
+    for (size_t i = 0; i < halves.size(); ++i) {
+      const uint32_t which = uint32_t(random_() % kSteps);
+      halves[i] = some[which];
+      x_values_[i] = float(value_of(which));
+    }
+    StepState step = {};
+    step.token_count = shape.tokens;
+    GRETA_TRY(make(&x_, halves.size() * 2));
+    GRETA_TRY(make(&y_, uint64_t(shape.tokens) * shape.n * 4));
+    GRETA_TRY(make(&step_, sizeof step));
+    GRETA_TRY(put(x_, halves.data(), halves.size() * 2));
+    GRETA_TRY(put(step_, &step, sizeof step));
+    GRETA_TRY(make(&gguf_, matrix_.size()));
+    GRETA_TRY(put(gguf_, matrix_.data(), matrix_.size()));
+    GRETA_TRY(make(&weights_, weight_bytes_ * copies_));
+    return copy_weights(row.layout);
+  }
+
+  Status time(const KernelRow& from, const Variant& variant) {
+    KernelRow row = from;
+    row.tile = variant.rows;
+    row.tile_tokens = variant.tokens;
+    row.code.group_size[0] = variant.threads;
+    Call call = matmul(row);
+    Launch launch;
+    make_launch({&call, 1}, row, shape_.tokens, filter(), &launch);
+    uint32_t constants[kMaxConstants + 1];
+    uint32_t count = kernel_constants(row, {launch.block, launch.block_bytes}, constants);
+    if (variant.step) constants[count++] = variant.step;
+    row.code.constants = {constants, count};
+    Kernel kernel;
+    GRETA_TRY(device_->load(row.code, &kernel));
+    kernel.name = row.name;
+    double alone = 0, beside = 0, error = 0;
+    Status status = run(kernel, row, true, &alone);
+    if (status.ok()) status = run(kernel, row, false, &beside);
+    if (status.ok()) status = check(&error);
+    device_->unload(kernel);
+    GRETA_TRY(status);
+    const double flops = 2.0 * shape_.n * shape_.depth * shape_.tokens;
+    char size[32];
+    snprintf(size, sizeof size, "%u %ux%u %u", variant.threads, variant.rows, variant.tokens, variant.step);
+    printf("%-28s %6u %6u %4u %16s %10.2g %9.1f %9.1f %9.1f%s\n", row.name, shape_.n, shape_.depth,
+           shape_.tokens, size, error, alone * 1e6, flops / alone * 1e-12, flops / beside * 1e-12,
+           error < 1e-6 ? "" : "  WRONG");
+    fflush(stdout);
+    return {};
+  }
+
+ private:
+  static double value_of(uint32_t i) { return (double(i) - kSteps / 2) / (kSteps / 2); }  // -1 .. 1
+
+  Status make(Buffer* buffer, uint64_t bytes) {
+    device_->release(*buffer);
+    *buffer = {};
+    return device_->allocate(bytes, Memory::Device, buffer);
+  }
+
+  Status put(const Buffer& to, const void* from, uint64_t bytes) {
+    for (uint64_t at = 0; at < bytes; at += kStagingBytes) {
+      const uint64_t some = std::min<uint64_t>(kStagingBytes, bytes - at);
+      memcpy(upload_.mapped, static_cast<const uint8_t*>(from) + at, some);
+      GRETA_TRY(stream_->copy({&to, at, some}, {&upload_, 0, some}));
+      GRETA_TRY(stream_->wait());
+    }
+    return {};
+  }
+
+  Status copy_weights(Layout layout) {
+    const Slice first{&weights_, 0, weight_bytes_};
+    if (layout == Layout::Gguf) {
+      GRETA_TRY(stream_->copy(first, {&gguf_, 0, weight_bytes_}));
+    } else {
+      Call call;
+      call.op = Op::Convert;
+      call.weight = {type_, layout, shape_.n, shape_.depth, 1, first};
+      call.slot[kX] = {&gguf_, 0, gguf_.bytes};
+      call.slot[kY] = first;
+      const KernelRow* row = nullptr;
+      GRETA_TRY(choose_row({&call, 1}, 1, filter(), &row));
+      Launch launch;
+      make_launch({&call, 1}, *row, 1, filter(), &launch);
+      Kernel kernel;
+      uint32_t constants[kMaxConstants + 1];
+      KernelCode code = row->code;
+      code.constants = {constants, kernel_constants(*row, {launch.block, launch.block_bytes}, constants)};
+      GRETA_TRY(device_->load(code, &kernel));
+      GRETA_TRY(dispatch(kernel, launch));
+      GRETA_TRY(stream_->wait());
+      device_->unload(kernel);
+    }
+    GRETA_TRY(stream_->barrier());
+    for (uint64_t i = 1; i < copies_; ++i)
+      GRETA_TRY(stream_->copy({&weights_, i * weight_bytes_, weight_bytes_}, first));
+    return stream_->wait();
+  }
+
+  Call matmul(const KernelRow& row) const {
+    Call call;
+    call.op = Op::Matmul;
+    call.form = row.form;
+    call.weight = {row.type, row.layout, shape_.n, shape_.depth, 1, {&weights_, 0, weight_bytes_}};
+    call.slot[kX] = {&x_, 0, x_.bytes};
+    call.slot[kY] = {&y_, 0, y_.bytes};
+    call.slot[kStep] = {&step_, 0, step_.bytes};
+    return call;
+  }
+
+  Status dispatch(const Kernel& kernel, const Launch& launch) {
+    return stream_->dispatch(kernel, launch.groups, {launch.block, launch.block_bytes},
+                             {launch.accesses, launch.access_count});
+  }
+
+  // Seconds of a launch, the best of some rounds after one that is not counted.
+  Status run(const Kernel& kernel, const KernelRow& row, bool alone, double* out) {
+    const uint32_t launches = device_->info().cpu_type ? 1 : kLaunches;
+    *out = 1e30;
+    for (uint32_t round = 0; round <= kRounds; ++round) {
+      GRETA_TRY(stream_->signal(from_));
+      for (uint32_t i = 0; i < launches; ++i) {
+        Call call = matmul(row);
+        call.weight.slice.offset = i % copies_ * weight_bytes_;
+        Launch launch;
+        make_launch({&call, 1}, row, shape_.tokens, filter(), &launch);
+        GRETA_TRY(dispatch(kernel, launch));
+        if (alone) GRETA_TRY(stream_->barrier());
+      }
+      GRETA_TRY(stream_->signal(to_));
+      GRETA_TRY(stream_->wait());
+      uint64_t ns = 0;
+      GRETA_TRY(device_->elapsed_ns(from_, to_, &ns));
+      if (round) *out = std::min(*out, double(ns) * 1e-9 / launches);
+    }
+    return {};
+  }
+
+  // Some sums of y, in float64 over the weights rounded to halves, as the rows have them.
+  Status check(double* out) {
+    const reference::Quant& quant = *reference::find_quant(quant_info(type_).name);
+    const uint64_t row_bytes = quant_bytes(type_, shape_.depth);
+    double error = 0, size = 0;
+    for (uint32_t sample = 0; sample < kSamples; ++sample) {
+      const uint32_t n = uint32_t(random_() % shape_.n), t = uint32_t(random_() % shape_.tokens);
+      double sum = 0;
+      for (uint32_t k = 0; k < shape_.depth; ++k) {
+        const uint8_t* block = &matrix_[n * row_bytes + k / quant.block * quant.bytes];
+        sum += double(quant.weight(block, k % quant.block)) * double(x_values_[size_t(t) * shape_.depth + k]);
+      }
+      const Slice value{&readback_, sample * 4, 4};
+      GRETA_TRY(stream_->copy(value, {&y_, (uint64_t(t) * shape_.n + n) * 4, 4}));
+      expected_[sample] = sum;
+    }
+    GRETA_TRY(stream_->wait());
+    for (uint32_t sample = 0; sample < kSamples; ++sample) {
+      const double y = double(static_cast<const float*>(readback_.mapped)[sample]), sum = expected_[sample];
+      error += (y - sum) * (y - sum);
+      size += sum * sum;
+    }
+    *out = error / size;
+    return {};
+  }
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;  // dies before the device
+  Buffer weights_, gguf_, x_, y_, step_, upload_, readback_;
+  Event from_, to_;
+  Shape shape_ = {};
+  QuantType type_ = QuantType::f32;
+  reference::Random random_;
+  std::vector<uint8_t> matrix_;
+  std::vector<float> x_values_;
+  double expected_[kSamples] = {};
+  uint64_t weight_bytes_ = 0, copies_ = 1;
+};
+
+struct Options {
+  const char* device = "auto";
+  std::string types = "q4_k,q6_k,q8_0,q4_0";
+  bool variants = false;
+  Shape shape = {};
+};
+
+constexpr Variant kVariants[] = {{128, 128, 128, 32}, {128, 128, 128, 64}, {256, 128, 128, 64}, {128, 64, 128, 32},
+                                 {128, 64, 128, 64},  {128, 128, 64, 32},  {128, 128, 64, 64},  {256, 128, 64, 64},
+                                 {128, 64, 64, 32},   {128, 64, 64, 64},   {256, 64, 64, 64},   {256, 256, 64, 32},
+                                 {256, 64, 256, 32}};
+
+// Whether this row is the one to measure of its type: the best ranked, in the layout that the device prefers.
+bool measured(const KernelRow& row, const RowFilter& filter, const Shape& shape) {
+  Call call;
+  call.op = Op::Matmul;
+  call.weight = {row.type, preferred_layout(row.type, filter), shape.n, shape.depth, 1, {}};
+  const KernelRow* best = nullptr;
+  return row.op_count == 1 && row.tile_tokens && choose_row({&call, 1}, shape.tokens, filter, &best).ok() &&
+         best->code.name == row.code.name;
+}
+
+Status run(const Options& options) {
+  Bench bench;
+  GRETA_TRY(bench.open(options.device));
+  std::vector<Shape> shapes = {{14336, 4096, 512}, {4096, 4096, 512}, {4096, 14336, 512}, {1024, 4096, 512}};
+  if (options.shape.n) shapes = {options.shape};
+  bool varied = false;
+  std::string types = options.types + ",";
+  for (size_t end; (end = types.find(',')) != std::string::npos; types.erase(0, end + 1)) {
+    const std::string type = types.substr(0, end);
+    for (size_t s = 0; s < shapes.size(); ++s) {
+      bool prepared = false;
+      for (const KernelRow& row : kernel_table()) {
+        if (type != quant_info(row.type).name || !measured(row, bench.filter(), shapes[s])) continue;
+        if (!prepared) GRETA_TRY(bench.prepare(row, shapes[s]));
+        GRETA_TRY(bench.time(row, {row.code.group_size[0], row.tile, row.tile_tokens, 0}));
+        for (const Variant& variant : kVariants)
+          if (options.variants && !prepared && !varied && !bench.time(row, variant).ok())
+            printf("%u %ux%u %u: %s\n", variant.threads, variant.rows, variant.tokens, variant.step, error_text());
+        prepared = true;
+      }
+    }
+    varied = true;
+  }
+  return {};
+}
+
+bool read_options(int count, char** words, Options* out) {
+  std::vector<uint32_t> numbers;
+  for (int i = 1; i < count; ++i) {
+    if (!strcmp(words[i], "-v"))
+      out->variants = true;
+    else if (!strcmp(words[i], "-d") && i + 1 < count)
+      out->device = words[++i];
+    else if (!strcmp(words[i], "-t") && i + 1 < count)
+      out->types = words[++i];
+    else if (words[i][0] == '-')
+      return false;
+    else
+      numbers.push_back(uint32_t(atoi(words[i])));
+  }
+  if (numbers.empty()) return true;
+  if (numbers.size() != 3) return false;
+  out->shape = {numbers[0], numbers[1], numbers[2]};
+  return out->shape.n && out->shape.depth && out->shape.depth % 256 == 0 && out->shape.tokens >= 16 &&
+         out->shape.tokens <= kMaxStepTokens;
+}
+
+}  // namespace
+}  // namespace greta
+
+int main(int count, char** words) {
+  greta::Options options;
+  if (!greta::read_options(count, words, &options)) {
+    fprintf(stderr, "greta-bench-gemm [-d DEVICE] [-v] [-t TYPE[,TYPE]] [N DEPTH TOKENS]; DEPTH in multiples of 256, "
+                    "16 to 512 TOKENS\n");
+    return 2;
+  }
+  if (greta::run(options).ok()) return 0;
+  fprintf(stderr, "%s\n", greta::error_text());
+  return 1;
+}

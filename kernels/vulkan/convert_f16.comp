@@ -1,0 +1,25 @@
+// convert_f16: float32 rows to float16, saturated. One group is one row.
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#include "kernels/vulkan/step.h"
+GRETA_ABI_BUFFER(vec4, vec4, 16)
+GRETA_ABI_BUFFER(uvec4, uvec4, 16)
+
+layout(push_constant, scalar) uniform Push { ConvertBlock p; };
+
+const float kMaxHalf = 65504;
+
+uvec2 halves(vec4 x) {
+  x = clamp(x, vec4(-kMaxHalf), vec4(kMaxHalf));
+  return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw)));
+}
+
+void main() {
+  StepState_address step = step_of(p.step);
+  const uint i = gl_WorkGroupID.x;
+  if (i >= live_rows(step, p.rows_of)) return;
+  vec4_address x = vec4_address(uint64_t(p.x) + uint64_t(source_row(step, p.rows_of, i)) * p.depth * 4);
+  uvec4_address y = uvec4_address(uint64_t(p.y) + uint64_t(i) * p.depth * 2);
+  for (uint at = gl_LocalInvocationIndex; at < p.depth / 8; at += gl_WorkGroupSize.x)
+    y.at[at] = uvec4(halves(x.at[at * 2]), halves(x.at[at * 2 + 1]));
+}

@@ -1,0 +1,127 @@
+// What the tiled products of prefill share: a group's tile of y, kTokens x kRows, is made in steps of kStep columns.
+// For each step the group brings x (float16 rows) and the weights, decoded to float16, to shared memory:
+//   tile[buffer][token or row][kPitch] of 8 values each: x first, then the weights
+// A row is a word of 16 bytes longer than its values, which puts 8 neighbouring rows into different banks.
+// While a step is multiplied, the next one's values are on their way into registers. With two buffers a step needs
+// one barrier, and subgroups that multiply run beside others that decode.
+#ifndef GRETA_VULKAN_GEMM_TILE_H
+#define GRETA_VULKAN_GEMM_TILE_H
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#include "kernels/vulkan/gemm/weights.h"
+#include "kernels/vulkan/step.h"
+
+layout(constant_id = 0) const uint kThreads = 128;
+layout(constant_id = 2) const uint kRows = 64;
+layout(constant_id = 3) const uint kTokens = 64;
+layout(constant_id = 4) const uint kStep = STEP;  // 32 or 64
+layout(push_constant, scalar) uniform Push { MatmulBlock p; };
+
+const uint kBuffers = 64 / kStep;  // two steps of 32 take no more memory than one of 64
+const uint kPitch = kStep / 8 + 1;
+const uint kWeightsAt = kTokens * kPitch;
+const uint kBufferSize = (kTokens + kRows) * kPitch;
+shared uvec4 tile[kBuffers * kBufferSize];
+
+// What a thread brings: words of 8 values of x for a step, pieces of 32 weights for 64 columns.
+const uint kWords = kTokens * (kStep / 8);
+const uint kWordsEach = (kWords + kThreads - 1) / kThreads;
+const uint kPieces = kRows * 2;
+const uint kPiecesEach = (kPieces + kThreads - 1) / kThreads;
+
+// Eight threads side by side bring eight rows: neither their loads nor their stores collide.
+uint row_of(uint piece) { return piece / 16 * 8 + piece % 8; }
+uint side_of(uint piece) { return piece / 8 % 2; }
+uint token_of(uint word) { return word / (kStep / 8 * 8) * 8 + word % 8; }
+uint chunk_of_token(uint word) { return word / 8 % (kStep / 8); }
+
+struct Place {
+  uint first_token, first_row, live;
+};
+
+uint64_t piece_row[kPiecesEach];
+Piece pieces[kPiecesEach];
+uvec4_address x_row[kWordsEach];
+uvec4 words[kWordsEach];
+
+// False: no token of the tile lives.
+bool begin_tile(out Place place) {
+  place.first_token = gl_WorkGroupID.x * kTokens;
+  place.first_row = gl_WorkGroupID.y * kRows;
+  place.live = live_rows(step_of(p.step), p.rows_of);
+  if (place.first_token >= place.live) return false;
+  quant_begin();
+  const uint thread = gl_LocalInvocationIndex;
+  // Rows and tokens past the last repeat it: what they give is not stored.
+  [[unroll]] for (uint i = 0; i < kPiecesEach; ++i) {
+    const uint row = min(place.first_row + row_of(i * kThreads + thread), p.n - 1);
+    piece_row[i] = uint64_t(p.weight) + row * quant_row_bytes(p.depth);
+  }
+  [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
+    const uint token = min(place.first_token + token_of(i * kThreads + thread), place.live - 1);
+    x_row[i] = uvec4_address(uint64_t(p.x) + uint64_t(token) * p.depth * 2);
+  }
+  return true;
+}
+
+void load_weights(uint column) {
+  const uint thread = gl_LocalInvocationIndex;
+  [[unroll]] for (uint i = 0; i < kPiecesEach; ++i)
+    pieces[i] = load_piece(piece_row[i], p.depth, column, side_of(i * kThreads + thread));
+}
+
+void load_x(uint column) {
+  const uint thread = gl_LocalInvocationIndex;
+  [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
+    const uint at = column + chunk_of_token(i * kThreads + thread) * 8;
+    words[i] = at < p.depth ? x_row[i].at[at / 8] : uvec4(0);
+  }
+}
+
+// `step`: which kStep columns of the 64 from `column` on that the pieces hold.
+void store_step(uint which, uint column, uint step) {
+  const uint thread = gl_LocalInvocationIndex, base = which * kBufferSize;
+  [[unroll]] for (uint i = 0; i < kPiecesEach; ++i) {
+    const uint piece = i * kThreads + thread;
+    if (kPieces % kThreads != 0 && piece >= kPieces) break;
+    [[unroll]] for (uint chunk = 0; chunk < 4; ++chunk) {
+      const uint to = chunk_column(side_of(piece), chunk);
+      if (to / kStep == step)
+        tile[base + kWeightsAt + row_of(piece) * kPitch + to % kStep / 8] =
+            chunk_of(pieces[i], column, side_of(piece), chunk);
+    }
+  }
+  [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
+    const uint word = i * kThreads + thread;
+    if (kWords % kThreads != 0 && word >= kWords) break;
+    tile[base + token_of(word) * kPitch + chunk_of_token(word)] = words[i];
+  }
+}
+
+void multiply_step(uint which);  // by the kernel: what lies there, added to its sums
+
+void multiply_tile() {
+  load_weights(0);
+  load_x(0);
+  for (uint column = 0; column < p.depth; column += 64) {
+    [[unroll]] for (uint step = 0; step < kBuffers; ++step) {
+      if (kBuffers == 1) barrier();  // all have multiplied what is replaced now
+      store_step(step, column, step);
+      barrier();
+      if (step + 1 == kBuffers && column + 64 < p.depth) load_weights(column + 64);
+      load_x(column + (step + 1) * kStep);
+      multiply_step(step);
+    }
+  }
+}
+
+// y of one row and token: bias first, then the residual.
+void store_y(Place place, uint token, uint row, float sum) {
+  const uint t = place.first_token + token, n = place.first_row + row;
+  if (t >= place.live || n >= p.n) return;
+  const uint64_t at = uint64_t(t) * p.n + n;
+  if (uint64_t(p.bias) != 0) sum += p.bias.at[n];
+  if (uint64_t(p.residual) != 0) sum = p.residual.at[uint(at)] + sum;
+  p.y.at[uint(at)] = sum;
+}
+#endif
