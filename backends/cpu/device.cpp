@@ -23,6 +23,7 @@ void describe_cpu(const DeviceOptions& options, uint32_t threads, DeviceInfo* ou
   out->unit_count = threads;
   out->shared_bytes = kCpuScratchBytes;
   out->unified_memory = true;
+  out->imports_host = true;
   out->cpu_type = true;
 }
 

@@ -109,6 +109,7 @@ void describe_identity(const Properties& p, VulkanPhysical* out) {
     if (known.id == core.vendorID) snprintf(vendor, sizeof vendor, "%s", known.name);
   snprintf(info.arch, sizeof info.arch, "vulkan:%s:%x", vendor, core.deviceID);
   info.cpu_type = core.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  info.runs_ahead = true;
   info.unified_memory = info.cpu_type || core.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   info.runs_ahead = true;
   info.unit_count = unit_count(p, info.cpu_type);

@@ -3,12 +3,11 @@
 #define GRETA_VULKAN_ACTIVATION_H
 #include "kernels/abi/ops.h"
 
-// tanh of large values by drivers may be an infinity over an infinity.
-float bounded_tanh(float x) { return tanh(clamp(x, -15, 15)); }
+// The tanh approximation, its 0.5 (1 + tanh u) written as a logistic function.
+float gelu(float x) { return x / (1 + exp(-1.5957691216 * (x + 0.044715 * x * x * x))); }
 
 float gated(uint activation, float gate, float up) {
-  if (activation == kActivationGelu)
-    return 0.5 * gate * (1 + bounded_tanh(0.7978845608 * (gate + 0.044715 * gate * gate * gate))) * up;
+  if (activation == kActivationGelu) return gelu(gate) * up;
   if (activation == kActivationClamped) {
     gate = min(gate, 7);
     return gate / (1 + exp(-1.702 * gate)) * (clamp(up, -7, 7) + 1);

@@ -32,12 +32,14 @@ uint32_t Executor::max_outputs(uint32_t tokens) const {
 
 const float* Executor::logits() const { return static_cast<const float*>(readback_.buffer().mapped); }
 
-uint32_t Executor::last_token(uint32_t sequence) const {
-  return static_cast<const uint32_t*>(sampled_.buffer().mapped)[sequence];
+uint32_t Executor::drawn(uint32_t flight, uint32_t sequence) const {
+  return static_cast<const uint32_t*>(flights_[flight].sampled.buffer().mapped)[sequence];
 }
 
 Status Executor::upload(uint64_t offset, uint64_t bytes) {
-  return stream_->copy(step_.slice(offset, bytes), host_step_.slice(offset, bytes));
+  const DeviceMemory& staged = flights_[flight_].step;
+  memcpy(static_cast<uint8_t*>(staged.buffer().mapped) + offset, reinterpret_cast<uint8_t*>(host_step_.data()) + offset, bytes);
+  return stream_->copy(step_.slice(offset, bytes), staged.slice(offset, bytes));
 }
 
 Status Executor::plan_for(const StepKey& key, GretaGraph** out) {
@@ -107,7 +109,19 @@ Status Executor::reserve(uint32_t sequence, uint32_t begin, uint32_t end) {
   return copies_.empty() ? Status{} : stream_->wait();
 }
 
+Status Executor::wait(uint32_t flight) {
+  if (!flights_[flight].under_way) return {};
+  flights_[flight].under_way = false;
+  return stream_->wait(flights_[flight].done);
+}
+
 Status Executor::step(std::span<const Row> rows, bool sample) {
+  uint32_t flight = 0;
+  GRETA_TRY(submit(rows, sample, &flight));
+  return wait(flight);
+}
+
+Status Executor::submit(std::span<const Row> rows, bool sample, uint32_t* out) {
   const uint32_t tokens = token_bucket(uint32_t(rows.size()));
   if (rows.empty() || tokens > plan_.step_tokens)
     return fail(Code::Argument, "a step of %u tokens, expected 1 to %u", uint32_t(rows.size()), plan_.step_tokens);
@@ -123,15 +137,23 @@ Status Executor::step(std::span<const Row> rows, bool sample) {
   GretaGraph* graph = nullptr;
   GRETA_TRY(plan_for({tokens, output_bucket(outputs, tokens), sample && outputs > 0}, &graph));
   GRETA_TRY(pages_.reserve(wants_, &copies_));
+  Flight& flight = flights_[flight_];
+  GRETA_TRY(wait(flight_));
+  GRETA_TRY(stream_->barrier());  // the step before may still read what is written now
   GRETA_TRY(copy_pages(copies_));
   GRETA_TRY(upload_step(rows));
   GRETA_TRY(graph->run(*stream_));
   if (sample && outputs) {
     const uint64_t bytes = options_.sequences * sizeof(uint32_t);
     GRETA_TRY(stream_->barrier());
-    GRETA_TRY(stream_->copy(sampled_.slice(0, bytes), step_.slice(offsetof(StepState, last_token), bytes)));
+    GRETA_TRY(stream_->copy(flight.sampled.slice(0, bytes), step_.slice(offsetof(StepState, last_token), bytes)));
   }
-  return stream_->wait();
+  GRETA_TRY(stream_->signal(flight.done));
+  GRETA_TRY(stream_->submit());
+  flight.under_way = true;
+  *out = flight_;
+  flight_ = (flight_ + 1) % kFlights;
+  return {};
 }
 
 }  // namespace greta

@@ -28,6 +28,8 @@ struct ExecutorPlan {
   uint64_t total() const { return cache_bytes + arena_bytes + tables_bytes; }
 };
 
+constexpr uint32_t kFlights = 2;  // steps under way: one runs, the next is recorded
+
 class Executor {
  public:
   // Pure arithmetic on a described model. free_bytes, what is free beside the weights, bounds the
@@ -45,11 +47,15 @@ class Executor {
   };
   // Runs one step of at most plan().step_tokens rows and waits for it. `rows` is in order of position
   // for each sequence; their pages are reserved first, and a failure before submission leaves the
-  // sequences as they were. With `sample`, each output row draws a token into last_token; else logits()
-  // are those of the output rows, in order.
+  // sequences as they were. With `sample`, each output row draws a token; else logits() are those of the
+  // output rows, in order.
   Status step(std::span<const Row> rows, bool sample);
+  // The same in two parts, so that a step can be on its way while the one before it is looked at. At most
+  // kFlights are under way: a further one first waits for the oldest.
+  Status submit(std::span<const Row> rows, bool sample, uint32_t* flight);
+  Status wait(uint32_t flight);
   const float* logits() const;             // [outputs of the last step][vocab]
-  uint32_t last_token(uint32_t sequence) const;
+  uint32_t drawn(uint32_t flight, uint32_t sequence) const;  // the token, once the flight was waited for
 
   // Sequences: indices below options.sequences.
   Status acquire_sequence(uint32_t* out);  // Full when all are in use
@@ -67,13 +73,18 @@ class Executor {
 
  private:
   struct Planned { StepKey key; std::unique_ptr<GretaGraph> graph; };
+  struct Flight {
+    DeviceMemory step, sampled;  // what goes to the StepState, and last_token as it comes back
+    Event done;
+    bool under_way = false;
+  };
   Executor(Model& model, const ExecutorOptions& options, const ExecutorPlan& plan);
   Status allocate();
   Status plan_for(const StepKey& key, GretaGraph** out);
   Status copy_pages(std::span<const PagePool::Copy> copies);
   Status upload_step(std::span<const Row> rows);
   Status upload(uint64_t offset, uint64_t bytes);  // of the host's StepState to the device's
-  StepState& host_state() { return *static_cast<StepState*>(host_step_.buffer().mapped); }
+  StepState& host_state() { return *reinterpret_cast<StepState*>(host_step_.data()); }
 
   Model& model_;
   ExecutorOptions options_;
@@ -84,7 +95,10 @@ class Executor {
   std::vector<PagePool::Want> wants_;
   std::vector<PagePool::Copy> copies_;
 
-  DeviceMemory arena_, step_, host_step_, rope_, token_log_, readback_, sampled_;
+  DeviceMemory arena_, step_, rope_, token_log_, counters_, readback_;
+  std::vector<uint64_t> host_step_;       // the StepState as the device will have it
+  Flight flights_[kFlights];
+  uint32_t flight_ = 0;                   // that is being recorded, or comes next
   std::unique_ptr<Pool> cache_;
   StepBuffers buffers_;
   std::unique_ptr<KernelSet> kernels_;

@@ -65,6 +65,7 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
   b.step = piece(step_state_bytes(o.sequences, plan.pages_per_sequence));
   for (uint32_t i = 0; i < model.shape.rope_tables; ++i) b.rope[i] = piece(rope_table_bytes(model.shape, plan.context));
   b.token_log = piece(uint64_t(plan.pages) * kPageTokens * sizeof(uint32_t));
+  b.counters = piece(kCounterCount * sizeof(uint32_t));
   b.readback = piece(uint64_t(kMaxStepTokens) * model.shape.vocab * sizeof(float));
   for (uint32_t l = 0; l < model.shape.layers; ++l) {
     const Slice keys = piece(uint64_t(plan.pages) * b.key_page_bytes);
@@ -99,8 +100,8 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
   p->cache_bytes = keys_and_values + round_up(uint64_t(p->pages) * kPageTokens * sizeof(uint32_t), 256);
   const uint64_t state = step_state_bytes(o.sequences, p->pages_per_sequence);
   const uint64_t rows = std::min(o.output_rows, p->step_tokens);
-  p->tables_bytes = 2 * state + s.rope_tables * rope_table_bytes(s, context) + rows * s.vocab * sizeof(float) +
-                    kMaxStepSequences * sizeof(uint32_t);
+  p->tables_bytes = (1 + kFlights) * state + s.rope_tables * rope_table_bytes(s, context) + rows * s.vocab * sizeof(float) +
+                    (kFlights * kMaxStepSequences + kCounterCount) * sizeof(uint32_t);
   return plan_arena(model, o, *p, &p->arena_bytes);
 }
 
@@ -138,7 +139,9 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
       sequence_used_(options.sequences), sampling_changed_(options.sequences, true) {}
 
 Executor::~Executor() {
+  if (stream_) (void)stream_->wait();
   plans_.clear();
+  for (Flight& flight : flights_) model_.device->destroy(flight.done);
   stream_.reset();
 }
 
@@ -170,18 +173,24 @@ Status Executor::allocate() {
 
   const uint64_t state = step_state_bytes(options_.sequences, plan_.pages_per_sequence);
   GRETA_TRY(step_.allocate(device, state, Memory::Device));
-  GRETA_TRY(host_step_.allocate(device, state, Memory::Upload));
+  host_step_.assign(divide_up(state, sizeof(uint64_t)), 0);
+  for (Flight& flight : flights_) {
+    GRETA_TRY(flight.step.allocate(device, state, Memory::Upload));
+    GRETA_TRY(flight.sampled.allocate(device, kMaxStepSequences * sizeof(uint32_t), Memory::Readback));
+    GRETA_TRY(device.create_event(&flight.done));
+  }
   const uint64_t rope_bytes = rope_table_bytes(s, plan_.context);
   GRETA_TRY(rope_.allocate(device, s.rope_tables * rope_bytes, Memory::Device));
   GRETA_TRY(token_log_.allocate(device, round_up(uint64_t(plan_.pages) * kPageTokens * sizeof(uint32_t), 256), Memory::Device));
+  GRETA_TRY(counters_.allocate(device, kCounterCount * sizeof(uint32_t), Memory::Device));
   GRETA_TRY(readback_.allocate(device, uint64_t(std::min(options_.output_rows, plan_.step_tokens)) * s.vocab * sizeof(float), Memory::Readback));
-  GRETA_TRY(sampled_.allocate(device, kMaxStepSequences * sizeof(uint32_t), Memory::Readback));
   GRETA_TRY(arena_.allocate(device, plan_.arena_bytes, Memory::Device));
 
   GRETA_TRY(describe_cache(model_, options_, &buffers_));
   buffers_.step = step_.all();
   for (uint32_t i = 0; i < s.rope_tables; ++i) buffers_.rope[i] = rope_.slice(i * rope_bytes, rope_bytes);
   buffers_.token_log = token_log_.all();
+  buffers_.counters = counters_.all();
   buffers_.readback = readback_.all();
   const uint64_t keys = uint64_t(plan_.pages) * buffers_.key_page_bytes;
   const uint64_t values = uint64_t(plan_.pages) * buffers_.value_page_bytes;
@@ -206,11 +215,11 @@ Status Executor::allocate() {
     return Status{};
   }, table.data()));
   GRETA_TRY(staging.finish());
-  __builtin_memset(host_step_.buffer().mapped, 0, state);
   host_state().sequence_capacity = options_.sequences;
   host_state().page_capacity = plan_.pages_per_sequence;
   GRETA_TRY(upload(0, state));
   GRETA_TRY(stream_->fill(token_log_.all(), 0));
+  GRETA_TRY(stream_->fill(counters_.all(), 0));
   return stream_->wait();
 }
 

@@ -1,5 +1,6 @@
 // Generation: the prompt in steps, then a token a step, drawn on the device where its kernel can do what is
-// asked for, else on the host from the step's logits.
+// asked for, else on the host from the step's logits. On the device, the step after a token is submitted before
+// the token is known: the host is not waited for. What it computed is forgotten when the token ends the text.
 #include <algorithm>
 
 #include "engine/session.h"
@@ -45,7 +46,9 @@ Status Session::feed(std::span<const int32_t> tokens, bool on_device, const Gene
     rows_.clear();
     for (size_t i = 0; i < count; ++i)
       rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_, done + i + 1 == tokens.size()});
-    const Status status = executor_->step(rows_, on_device);
+    const bool last = done + count == tokens.size();
+    Status status = executor_->submit(rows_, on_device, &flight_);
+    if (status.ok() && (!last || !on_device)) status = executor_->wait(flight_);
     if (!status.ok()) return take_back(status, begin);
     fed(tokens.subspan(done, count));
     done += count;
@@ -57,16 +60,17 @@ Status Session::feed(std::span<const int32_t> tokens, bool on_device, const Gene
   return {};
 }
 
-Status Session::step(int32_t token, bool on_device) {
-  const Executor::Row row{on_device ? kTokenFromSample : uint32_t(token), position_, sequence_, true};
-  GRETA_TRY(executor_->step({&row, 1}, on_device));
-  fed({&token, 1});
-  return {};
+// The step of one token, which is fed only when it is known to be wanted.
+Status Session::submit_next(uint32_t token, bool on_device) {
+  const Executor::Row row{token, position_, sequence_, true};
+  return executor_->submit({&row, 1}, on_device, &flight_);
 }
 
-Status Session::next(bool on_device, bool may_end, int32_t* token) {
+// The token that the step `flight` gives.
+Status Session::draw(bool on_device, uint32_t flight, bool may_end, int32_t* token) {
+  GRETA_TRY(executor_->wait(flight));
   if (!on_device) return sample(executor_->logits(), may_end, token);
-  *token = int32_t(executor_->last_token(sequence_));
+  *token = int32_t(executor_->drawn(flight, sequence_));
   return {};
 }
 
@@ -86,8 +90,13 @@ Status Session::generate(std::span<const int32_t> tokens, const GenerateOptions&
   const uint64_t prompt_end = now_ns();
   r.prompt_ns = prompt_end - start;
   for (r.reason = StopReason::Cancelled; prompt.ok();) {
+    const uint32_t flight = flight_;
+    const bool last = r.generated_tokens + 1 == options.max_tokens || position_ == context();
+    Status status;
+    const bool ahead = on_device && !last && executor_->model().device->info().runs_ahead;
+    if (ahead) status = submit_next(kTokenFromSample, true);
     int32_t token = kNoToken;
-    const Status drawn = next(on_device, !options.ignore_end, &token);
+    const Status drawn = draw(on_device, flight, !options.ignore_end, &token);
     if (drawn.code == Code::Cancelled) break;
     GRETA_TRY(drawn);
     if (token == kNoToken || (!options.ignore_end && tokenizer.is_end(token))) {
@@ -101,13 +110,15 @@ Status Session::generate(std::span<const int32_t> tokens, const GenerateOptions&
     r.reason = StopReason::Context;
     if (position_ == context()) break;
     r.reason = StopReason::Cancelled;
-    const Status status = step(token, on_device);
+    if (!ahead) status = submit_next(uint32_t(token), on_device);
     if (status.code == Code::Full) {  // the pool that sessions share has run out
       r.reason = StopReason::Context;
       break;
     }
     GRETA_TRY(status);
+    fed({&token, 1});
   }
+  executor_->truncate(sequence_, position_);
   r.generate_ns = now_ns() - prompt_end;
   if (stream.stop.found() < 0) stream.emit(kNoToken);
   r.stop_string = stream.stop.found();

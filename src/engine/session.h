@@ -63,8 +63,8 @@ class Session {
   explicit Session(std::shared_ptr<Executor> executor, uint32_t sequence);
   Status check(std::span<const int32_t> tokens) const;
   Status feed(std::span<const int32_t> tokens, bool on_device, const GenerateOptions& options);
-  Status step(int32_t token, bool on_device);
-  Status next(bool on_device, bool may_end, int32_t* token);
+  Status submit_next(uint32_t token, bool on_device);
+  Status draw(bool on_device, uint32_t flight, bool may_end, int32_t* token);
   void fed(std::span<const int32_t> tokens);  // the executor has taken them
   Status take_back(Status status, uint32_t position);  // after a failure: forget what was reserved past it
   bool take_cancel() { return cancelled_.exchange(false, std::memory_order_relaxed); }
@@ -77,6 +77,7 @@ class Session {
   std::atomic<bool> cancelled_ = false;
   std::vector<float> all_logits_;
   std::vector<Executor::Row> rows_;
+  uint32_t flight_ = 0;  // of the executor, that this session submitted last
 };
 
 }  // namespace greta

@@ -9,8 +9,6 @@ namespace greta {
 constexpr uint64_t kStagingBytes = 4 << 20;
 constexpr uint64_t kReadBytes = 16 << 20;  // between two calls of progress
 
-static bool is_cpu_with_maps(const DeviceInfo& info) { return info.cpu_type && info.unified_memory; }
-
 // The file's tensor has the shape that is wanted of it, and is placed.
 Status TensorStore::find(const Gguf& gguf, const char* name, const WantedTensor& wanted,
                          const RowFilter& filter) {
@@ -96,7 +94,7 @@ Status TensorStore::describe(const Gguf& gguf, const Arch& arch, const Shape& sh
   const TensorNames& names = arch.tensors;
   Weights& w = weights_;
   const uint8_t* pages = nullptr;
-  maps_ = is_cpu_with_maps(*filter.device) && const_cast<Source&>(gguf.source()).map(0, &pages).ok();
+  maps_ = filter.device->imports_host && const_cast<Source&>(gguf.source()).map(0, &pages).ok();
   experts_used_ = std::max(1u, shape.experts.used);
   w.layers.resize(shape.layers);
   w.tied = gguf.find_tensor(names.output.text) == nullptr;
@@ -309,7 +307,7 @@ Status TensorStore::pack(Device& device, const RowFilter& filter, const Tensor& 
   const KernelRow* row = nullptr;
   GRETA_TRY(choose_row({&call, 1}, 1, filter, &row));
   Launch launch;
-  make_launch({&call, 1}, *row, 1, &launch);
+  make_launch({&call, 1}, *row, 1, filter, &launch);
   KernelSet kernels(device);
   GRETA_TRY(kernels.load(*row, {launch.block, launch.block_bytes}, &launch.kernel));
   Stream* opened = nullptr;

@@ -30,6 +30,7 @@ struct DeviceInfo {
   uint32_t shared_bytes = 0;          // LDS of a workgroup, or private memory of a CPU worker
   bool unified_memory = false;        // device memory is host memory
   bool cpu_type = false;              // runs on the host's processor
+  bool imports_host = false;          // import_host takes the pages of a mapped file
   bool runs_ahead = false;            // submitted work goes on while the host does something else
 };
 

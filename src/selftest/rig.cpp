@@ -116,7 +116,7 @@ const KernelRow* Rig::plain_row(std::span<const Call> calls, uint32_t bucket) co
 
 void Rig::run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket) {
   Launch launch;
-  make_launch(calls, row, bucket, &launch);
+  make_launch(calls, row, bucket, {&info(), false}, &launch);
   expect(launch.access_count < kMaxAccesses, "too many accesses");
   KernelCode code = row.code;
   uint32_t constants[kMaxConstants + 1];
@@ -146,7 +146,9 @@ void Rig::require_all_run(Op op) const {
     for (uint32_t j = 0; j < row.op_count; ++j) leads = leads || row.ops[j] == op;
     // A sequence belongs to the test of the matmul in it.
     if (op != Op::Matmul && row.op_count > 1) leads = false;
-    if (!leads || strcmp(row.backend, info().backend) || (row.needs & ~info().features)) continue;
+    if (!leads || strcmp(row.backend, info().backend) || (row.needs & ~info().features) ||
+        row.shared_bytes > info().shared_bytes)
+      continue;
     ++led;
     std::string sequence;
     for (uint32_t j = 0; j < row.op_count; ++j) sequence += std::string(j ? "+" : "") + op_name(row.ops[j]);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "models/reference_transformer.h"
+#include "support/test_device.h"
 
 using namespace greta;
 using namespace greta::test;
@@ -19,7 +20,7 @@ void open_tales(bool exact, uint32_t threads, Engine* out, uint32_t features = ~
   options.threads = threads;
   options.features_mask = features;
   Device* device = nullptr;
-  require(open_device("cpu", options, &device));
+  require(open_device(test::test_device(), options, &device));
   out->device.reset(device);
   Source source;
   require(source.open_file(GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf"));

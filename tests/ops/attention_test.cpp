@@ -13,7 +13,7 @@ namespace greta::test {
 
 using Catch::Generators::from_range;
 TEST_CASE("attention: every row agrees with float64", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_attention(rig);
 }
 

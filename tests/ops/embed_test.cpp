@@ -11,7 +11,7 @@ namespace greta::test {
 using Catch::Generators::from_range;
 
 TEST_CASE("embed: every row gives the decoded values exactly", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_embed(rig);
 }
 

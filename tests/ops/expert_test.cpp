@@ -12,7 +12,7 @@ namespace greta::test {
 using Catch::Generators::from_range;
 
 TEST_CASE("route: every row chooses the experts of float64", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_route(rig);
 }
 
@@ -32,12 +32,12 @@ TEST_CASE("route: NaN among the logits still gives experts that exist", "[ops]")
 }
 
 TEST_CASE("matmul_expert: without ids slot j takes expert j", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_matmul_heads(rig);
 }
 
 TEST_CASE("matmul_expert: every row agrees with float64", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_matmul_expert(rig);
 }
 

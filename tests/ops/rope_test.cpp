@@ -12,12 +12,12 @@ namespace greta::test {
 using Catch::Generators::from_range;
 
 TEST_CASE("rope: every row agrees with float64", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_rope(rig);
 }
 
 TEST_CASE("rope: turns a part of each head into a part of wider heads", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_rope_strides(rig);
 }
 

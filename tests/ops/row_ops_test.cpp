@@ -12,12 +12,12 @@ namespace greta::test {
 using Catch::Generators::from_range;
 
 TEST_CASE("norm: every row agrees with float64", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_norm(rig);
 }
 
 TEST_CASE("norm: takes the beginning of wider rows and leaves the rest", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_norm_strides(rig);
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("norm: gathers the rows that have outputs, takes rows of zeros, works 
 }
 
 TEST_CASE("gate: every row agrees with float64", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_gate(rig);
 }
 
@@ -78,17 +78,17 @@ TEST_CASE("gate: small values keep their relative precision", "[ops]") {
 }
 
 TEST_CASE("add: every row agrees with float64", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_add(rig);
 }
 
 TEST_CASE("softcap: every row agrees with float64", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_softcap(rig);
 }
 
 TEST_CASE("combine: every row agrees with float64", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_combine(rig);
 }
 

@@ -29,7 +29,7 @@ TEST_CASE("sample: Philox gives the published vectors", "[ops]") {
 }
 
 TEST_CASE("sample: every row draws what float64 draws", "[ops]") {
-  OpRig rig(GENERATE(from_range(kRigDevices)));
+  OpRig rig(GENERATE(from_range(rig_devices())));
   check_sample(rig);
 }
 

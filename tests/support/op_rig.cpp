@@ -2,19 +2,18 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/catch_translate_exception.hpp>
-#include <cstring>
 
 CATCH_TRANSLATE_EXCEPTION(const greta::selftest::Failed& failed) { return failed.what; }
 
 namespace greta::test {
 
-RigDevice::RigDevice(const char* name, uint32_t features_mask, uint32_t threads) {
+RigDevice::RigDevice(const std::string& name, uint32_t features_mask, uint32_t threads) {
   DeviceOptions options;
   options.features_mask = features_mask;
   options.threads = threads;
-  const bool checked = !strncmp(name, "checked ", 8);
+  const bool checked = name.starts_with("checked ");
   Device* opened = nullptr;
-  expect(open_device(checked ? name + 8 : name, options, &opened).ok(), error_text());
+  expect(open_device(name.c_str() + (checked ? 8 : 0), options, &opened).ok(), error_text());
   device.reset(opened);
   if (!checked) return;
   inner = std::move(device);

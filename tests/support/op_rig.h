@@ -2,24 +2,26 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <string>
 
 #include "selftest/rows.h"
+#include "support/test_device.h"
 
 namespace greta::test {
 
 using namespace greta::selftest;
 
-// The devices that each op is tested on: "checked cpu" verifies what the launches declare.
-constexpr std::array<const char*, 2> kRigDevices = {"cpu", "checked cpu"};
+// The devices that each op is tested on: the checked one verifies what the launches declare.
+inline std::array<std::string, 2> rig_devices() { return {test_device(), std::string("checked ") + test_device()}; }
 
 struct RigDevice {
   std::unique_ptr<Device> inner, device;  // device wraps inner when checked
-  RigDevice(const char* name, uint32_t features_mask, uint32_t threads);
+  RigDevice(const std::string& name, uint32_t features_mask, uint32_t threads);
 };
 
 class OpRig : private RigDevice, public selftest::Rig {
  public:
-  explicit OpRig(const char* name = "cpu", uint32_t features_mask = ~0u, uint32_t threads = 0)
+  explicit OpRig(const std::string& name = test_device(), uint32_t features_mask = ~0u, uint32_t threads = 0)
       : RigDevice(name, features_mask, threads), selftest::Rig(*device, inner != nullptr) {}
 };
 

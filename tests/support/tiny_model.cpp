@@ -4,6 +4,7 @@
 #include <random>
 
 #include "support/gguf_writer.h"
+#include "support/test_device.h"
 
 namespace greta::test {
 
@@ -77,7 +78,7 @@ void open_engine(const std::string& file, const EngineOptions& options, Engine* 
   DeviceOptions device_options;
   device_options.threads = options.threads;
   Device* device = nullptr;
-  require(open_device("cpu", device_options, &device));
+  require(open_device(test_device(), device_options, &device));
   (options.checked ? out->inner : out->device).reset(device);
   if (options.checked) {
     require(open_checked_device(out->inner.get(), &device));

@@ -34,13 +34,13 @@ void make_folders(const std::string& path) {
   }
 }
 
-std::string escape(const std::string& line) {
+std::string as_one_line(const std::string& line) {
   std::string out;
   for (const char c : line) out += c == '\n' ? "\\n" : c == '\\' ? "\\\\" : std::string(1, c);
   return out;
 }
 
-std::string unescape(const std::string& line) {
+std::string with_line_breaks(const std::string& line) {
   std::string out;
   for (size_t i = 0; i < line.size(); ++i) {
     const bool escaped = line[i] == '\\' && i + 1 < line.size();
@@ -50,15 +50,15 @@ std::string unescape(const std::string& line) {
   return out;
 }
 
-struct File {
+struct OpenFile {
   int fd;
-  ~File() {
+  ~OpenFile() {
     if (fd >= 0) close(fd);
   }
 };
 
 std::string read_whole(const std::string& path) {
-  const File file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const OpenFile file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat about;
   if (file.fd < 0 || fstat(file.fd, &about) != 0 || !S_ISREG(about.st_mode)) return {};
   // Of a longer file its end.
@@ -74,7 +74,7 @@ std::string read_whole(const std::string& path) {
 
 // In one write, so that programs which run at the same time do not mix their lines.
 void write_file(const std::string& path, const std::string& text, int flags) {
-  const File file{open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0600)};
+  const OpenFile file{open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0600)};
   if (file.fd >= 0 && write(file.fd, text.data(), text.size()) < 0) return;
 }
 
@@ -86,13 +86,13 @@ History::History() : path_(history_path()) {
   for (size_t start = 0; start < text.size();) {
     const size_t end = std::min(text.find('\n', start), text.size());
     if (end > start && end - start <= kMaxLineBytes)
-      lines_.push_back(unescape(text.substr(start, end - start)));
+      lines_.push_back(with_line_breaks(text.substr(start, end - start)));
     start = end + 1;
   }
   if (lines_.size() <= kMaxLines) return;
   lines_.erase(lines_.begin(), lines_.end() - kMaxLines);
   std::string kept;
-  for (const std::string& line : lines_) kept += escape(line) + "\n";
+  for (const std::string& line : lines_) kept += as_one_line(line) + "\n";
   const std::string next = path_ + "." + std::to_string(getpid());
   write_file(next, kept, O_EXCL);
   if (rename(next.c_str(), path_.c_str()) != 0) unlink(next.c_str());
@@ -103,7 +103,7 @@ bool History::add(const std::string& line) {
   lines_.push_back(line);
   if (path_.empty()) return true;
   make_folders(path_);
-  write_file(path_, escape(line) + "\n", O_APPEND);
+  write_file(path_, as_one_line(line) + "\n", O_APPEND);
   return true;
 }
 
