@@ -15,7 +15,7 @@ struct Rig::Room {
   uint64_t bytes;
 };
 
-Rig::Rig(Device& device, bool checked) : device_(device), checked_(checked), ran_(kernel_table().size()) {
+Rig::Rig(Device& device, bool checked) : device_(device), kernels_(device), checked_(checked), ran_(kernel_table().size()) {
   Stream* stream = nullptr;
   must(device.create_stream(&stream));
   stream_.reset(stream);
@@ -118,15 +118,11 @@ void Rig::run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket
   Launch launch;
   make_launch(calls, row, bucket, {&info(), false}, &launch);
   expect(launch.access_count < kMaxAccesses, "too many accesses");
-  KernelCode code = row.code;
-  uint32_t constants[kMaxConstants + 1];
-  code.constants = {constants, kernel_constants(row, {launch.block, launch.block_bytes}, constants)};
-  Kernel kernel;
-  must(device_.load(code, &kernel));
-  must(stream_->dispatch(kernel, launch.groups, {launch.block, launch.block_bytes},
+  const Kernel* kernel = nullptr;
+  must(kernels_.load(row, {launch.block, launch.block_bytes}, &kernel));
+  must(stream_->dispatch(*kernel, launch.groups, {launch.block, launch.block_bytes},
                          {launch.accesses, launch.access_count}));
   must(stream_->wait());
-  device_.unload(kernel);
   check_canaries();
   ++launches_;
   ran_[size_t(&row - kernel_table().data())] = true;

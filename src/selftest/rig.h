@@ -72,6 +72,7 @@ class Rig {
   void check_canaries();
 
   Device& device_;
+  KernelSet kernels_;
   bool checked_;
   std::unique_ptr<Stream> stream_;
   uint64_t launches_ = 0;
