@@ -124,7 +124,7 @@ uint32_t sample_row(const SampleBlock& b, const StepState* step, uint32_t output
   const StepRow& row = step->row[step->output_row[output]];
   const SampleParams& params = step->sample[row.sequence];
   const float* logits = (const float*)b.logits + uint64_t(output) * b.vocab;
-  Candidate* all = (Candidate*)b.scratch + uint64_t(output) * b.vocab;
+  Candidate* all = (Candidate*)(b.scratch + uint64_t(output) * sample_scratch_bytes(b.vocab));
   for (uint32_t i = 0; i < b.vocab; ++i) all[i] = {tame(logits[i]), i};
   penalise(b, step, row, params, all);
   if (!(params.temperature > 0)) return greedy(all, b.vocab);

@@ -90,8 +90,12 @@ struct Builder {
     return c;
   }
   Call attention(const LayerShape& shape, const Layer& layer, const Slice& q, const Slice& y,
-                 const StepBuffers::Cache& cache) const {
+                 const StepBuffers::Cache& cache) {
     Call c = call(Op::Attention, q, y);
+    if (key.tokens <= kMaxSplitTokens) {
+      c.slot[kScratch] = graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), s.heads, s.value_width));
+      c.slot[kCounters] = b.counters;
+    }
     c.slot[kPool] = cache.keys;
     c.slot[kPool2] = cache.values;
     c.slot[kTable] = layer.sinks.slice;
@@ -297,7 +301,8 @@ struct Builder {
     if (key.sample) {
       Call c = call(Op::Sample, logits, {});
       c.slot[kLog] = b.token_log;
-      c.slot[kScratch] = graph.temporary(uint64_t(key.outputs) * s.vocab * 8);
+      c.slot[kScratch] = graph.temporary(key.outputs * sample_scratch_bytes(uint64_t(s.vocab)));
+      c.slot[kCounters] = b.counters;
       c.vocab = s.vocab;
       return graph.add({&c, 1}, key.outputs);
     }

@@ -21,6 +21,7 @@ struct StepBuffers {
   Slice step;                  // StepState with its page tables
   Slice rope[kMaxRopeTables];  // [context][rope_width / 2][2]
   Slice token_log;             // [pages][kPageTokens]
+  Slice counters;              // kCounterCount of uint, 0 between launches
   Slice readback;              // logits [outputs][vocab] for the host; empty: they stay on the device
   struct Cache {
     Slice keys, values;

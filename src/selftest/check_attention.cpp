@@ -16,6 +16,7 @@ struct Shape {
   bool sinks;
   uint32_t key_type, value_type;
   bool latent = false;  // the values are the beginning of the keys
+  uint32_t length = 150;  // of the longer of two sequences
 };
 
 // Keys or values of every sequence by position, as they come out of the cache.
@@ -67,16 +68,16 @@ Values beginnings(const Values& x, uint32_t width, uint32_t kept) {
   return out;
 }
 
-// Queries at the given positions of two sequences of 150 and 64 tokens.
+// Queries at the given positions of two sequences.
 void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random) {
-  StepRows steps;
+  StepRows steps(4, uint32_t(divide_up(shape.length, kPageTokens)) + 1);
   Cache keys = make_cache(rig, steps, shape.kv_heads, shape.key_width, shape.key_type);
   Cache values = make_cache(rig, steps, shape.kv_heads, shape.value_width, shape.value_type);
-  const uint32_t lengths[] = {150, 64};
+  const uint32_t lengths[] = {shape.length, 64};
   for (uint32_t sequence = 0; sequence < 2; ++sequence)
     for (Cache* cache : {&keys, &values})
       if (!shape.latent || cache == &keys) fill(rig, steps, *cache, sequence, lengths[sequence], random);
-  const uint32_t positions[] = {149, 0, 63, 64, 127, 128, 1, 100};
+  const uint32_t positions[] = {shape.length - 1, 0, 63, 64, 127, 128, 1, 100};
   for (uint32_t t = 0; t < live.tokens; ++t) {
     const uint32_t sequence = t % 3 == 1, position = positions[(t * 3 + t / 8) % 8];
     steps.add(0, sequence, std::min(position, lengths[sequence] - 1));
@@ -88,6 +89,10 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
   call.slot[kPool] = keys.pool;
   call.slot[kPool2] = shape.latent ? keys.pool : values.pool;
   if (shape.sinks) call.slot[kTable] = rig.put(sinks);
+  if (live.bucket <= kMaxSplitTokens) {
+    call.slot[kScratch] = rig.room(attention_scratch_bytes(live.bucket, shape.heads, shape.value_width));
+    call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
+  }
   call.heads = shape.heads;
   call.kv_heads = shape.kv_heads;
   call.width = shape.key_width;
@@ -120,6 +125,9 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
   }
   check_rows(rig, call, live.bucket, expected, 1e-11);
   if (live.bucket == 8) check_repeats(rig, call, live.bucket);
+  if (live.bucket <= kMaxSplitTokens)
+    for (const uint32_t counter : rig.get<uint32_t>(call.slot[kCounters]))
+      expect(counter == 0, "attention: a counter is not 0 afterwards");
   rig.reset();
 }
 
@@ -133,10 +141,13 @@ void check_attention(Rig& rig) {
         {4, 4, 7, 33, 0, 30, true, type, 0},           {34, 2, 20, 16, 40, 0, false, 0, type},
         {6, 3, 128, 96, 64, 20, true, type, type},     {2, 1, 576, 512, 1, 0, false, type, type},
         {5, 1, 96, 64, 0, 0, false, type, type, true}, {4, 2, 40, 7, 70, 0, false, type, type, true},
+        {4, 1, 128, 128, 0, 0, true, type, type},      {10, 2, 80, 80, 100, 0, false, type, type},
     };
     for (const Shape& shape : shapes)
       for (const Live& live : live_rows(rig, 4))
         if (whole_blocks(shape)) check_shape(rig, shape, live, random);
+    // More pages than a row may split them into parts.
+    if (!rig.checked()) check_shape(rig, {2, 1, 32, 32, 0, 0, true, type, type, false, 4500}, {2, 2}, random);
   }
   rig.require_all_run(Op::Attention);
   rig.require_all_run(Op::KvWrite);

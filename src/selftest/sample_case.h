@@ -41,7 +41,8 @@ struct SampleCase {
     }
     call = row_call(Op::Sample, rig.put(logits), {}, steps.put(rig));
     call.slot[kLog] = rig.put(log);
-    call.slot[kScratch] = rig.room(logits.size() * 8);
+    call.slot[kScratch] = rig.room(positions.size() * sample_scratch_bytes(vocab));
+    call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
     call.vocab = vocab;
   }
 
