@@ -1,9 +1,10 @@
-// greta-bench-gemm [-d DEVICE] [-v] [-t TYPE[,TYPE]] [N DEPTH TOKENS]: times the tiled matmul rows of the kernel table
-// (those with tile_tokens) and checks some of their sums in float64. Without N DEPTH TOKENS: the matrices of an 8B
-// model for 512 tokens. -v: also other tiles, threads and steps than the table's, for the first type.
+// greta-bench-gemm [-d DEVICE] [-v] [-t TYPE[,TYPE]] [N DEPTH TOKENS]: times the tiled matmul rows of the
+// kernel table (those with tile_tokens) and checks some of their sums in float64. Without N DEPTH TOKENS: the
+// matrices of an 8B model for 512 tokens. -v: also other tiles, threads and steps than the table's, for the
+// first type.
 //
-// Weights rotate over copies that no cache holds. "alone" has a barrier after each launch, as a step with one matmul;
-// "beside" has none, as matmuls that do not wait for each other.
+// Weights rotate over copies that no cache holds. "alone" has a barrier after each launch, as a step with one
+// matmul; "beside" has none, as matmuls that do not wait for each other.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -52,6 +53,7 @@ class Bench {
   }
 
   ~Bench() {
+    for (Kernel& kernel : kernels_) device_->unload(kernel);
     for (Buffer* buffer : {&weights_, &gguf_, &x_, &y_, &step_, &upload_, &readback_})
       if (device_) device_->release(*buffer);
     for (Event* event : {&from_, &to_})
@@ -111,11 +113,11 @@ class Bench {
     Kernel kernel;
     GRETA_TRY(device_->load(row.code, &kernel));
     kernel.name = row.name;
+    kernels_.push_back(kernel);  // kept: other shapes take it again
     double alone = 0, beside = 0, error = 0;
     Status status = run(kernel, row, true, &alone);
     if (status.ok()) status = run(kernel, row, false, &beside);
     if (status.ok()) status = check(&error);
-    device_->unload(kernel);
     GRETA_TRY(status);
     const double flops = 2.0 * shape_.n * shape_.depth * shape_.tokens;
     char size[32];
@@ -244,6 +246,7 @@ class Bench {
   std::unique_ptr<Stream> stream_;  // dies before the device
   Buffer weights_, gguf_, x_, y_, step_, upload_, readback_;
   Event from_, to_;
+  std::vector<Kernel> kernels_;
   Shape shape_ = {};
   QuantType type_ = QuantType::f32;
   reference::Random random_;
@@ -260,10 +263,10 @@ struct Options {
   Shape shape = {};
 };
 
-constexpr Variant kVariants[] = {{128, 128, 128, 32}, {128, 128, 128, 64}, {256, 128, 128, 64}, {128, 64, 128, 32},
-                                 {128, 64, 128, 64},  {128, 128, 64, 32},  {128, 128, 64, 64},  {256, 128, 64, 64},
-                                 {128, 64, 64, 32},   {128, 64, 64, 64},   {256, 64, 64, 64},   {256, 256, 64, 32},
-                                 {256, 64, 256, 32}};
+constexpr Variant kVariants[] = {
+    {128, 128, 128, 32}, {128, 128, 128, 64}, {256, 128, 128, 64}, {128, 64, 128, 32}, {128, 64, 128, 64},
+    {128, 128, 64, 32},  {128, 128, 64, 64},  {256, 128, 64, 64},  {128, 64, 64, 32},  {128, 64, 64, 64},
+    {256, 64, 64, 64},   {256, 256, 64, 32},  {256, 64, 256, 32}};
 
 // Whether this row is the one to measure of its type: the best ranked, in the layout that the device prefers.
 bool measured(const KernelRow& row, const RowFilter& filter, const Shape& shape) {
@@ -292,7 +295,8 @@ Status run(const Options& options) {
         GRETA_TRY(bench.time(row, {row.code.group_size[0], row.tile, row.tile_tokens, 0}));
         for (const Variant& variant : kVariants)
           if (options.variants && !prepared && !varied && !bench.time(row, variant).ok())
-            printf("%u %ux%u %u: %s\n", variant.threads, variant.rows, variant.tokens, variant.step, error_text());
+            printf("%u %ux%u %u: %s\n", variant.threads, variant.rows, variant.tokens, variant.step,
+                   error_text());
         prepared = true;
       }
     }
@@ -328,8 +332,9 @@ bool read_options(int count, char** words, Options* out) {
 int main(int count, char** words) {
   greta::Options options;
   if (!greta::read_options(count, words, &options)) {
-    fprintf(stderr, "greta-bench-gemm [-d DEVICE] [-v] [-t TYPE[,TYPE]] [N DEPTH TOKENS]; DEPTH in multiples of 256, "
-                    "16 to 512 TOKENS\n");
+    fprintf(stderr,
+            "greta-bench-gemm [-d DEVICE] [-v] [-t TYPE[,TYPE]] [N DEPTH TOKENS]; DEPTH in multiples of 256, "
+            "16 to 512 TOKENS\n");
     return 2;
   }
   if (greta::run(options).ok()) return 0;
