@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/device.h"
-#include "spike/test_kernels.h"
+#include "support/test_kernels.h"
 
 namespace greta {
 

@@ -27,8 +27,7 @@ static void index_cpu(const void* block, uint32_t first_group, uint32_t group_co
   const auto& p = *static_cast<const IndexBlock*>(block);
   auto* y = reinterpret_cast<uint32_t*>(p.y);
   const uint32_t last = std::min((first_group + group_count) * kGroupWords, p.count);
-  for (uint32_t i = first_group * kGroupWords; i < last; ++i)
-    y[i] = i * p.scale + p.base;
+  for (uint32_t i = first_group * kGroupWords; i < last; ++i) y[i] = i * p.scale + p.base;
 }
 
 static void add_cpu(const void* block, uint32_t first_group, uint32_t group_count, Scratch*) {
@@ -37,11 +36,11 @@ static void add_cpu(const void* block, uint32_t first_group, uint32_t group_coun
   const auto* b = reinterpret_cast<const uint32_t*>(p.b);
   auto* y = reinterpret_cast<uint32_t*>(p.y);
   const uint32_t last = std::min((first_group + group_count) * kGroupWords, p.count);
-  for (uint32_t i = first_group * kGroupWords; i < last; ++i)
-    y[i] = a[i] + b[i];
+  for (uint32_t i = first_group * kGroupWords; i < last; ++i) y[i] = a[i] + b[i];
 }
 
-KernelCode test_kernel_code(const Device&, const char* name) {
+KernelCode test_kernel_code(const Device& device, const char* name) {
+  if (const KernelCode* embedded = embedded_test_code(device.info(), name)) return *embedded;
   KernelCode code;
   code.name = name;
   code.function = !strcmp(name, "index") ? index_cpu : add_cpu;

@@ -13,6 +13,9 @@ struct AddBlock {  // y[i] = a[i] + b[i]
   uint32_t count;
 };
 
+// The code of a kernel that is compiled for a GPU, null if there is none.
+const greta::KernelCode* embedded_test_code(const greta::DeviceInfo& info, const char* name);
+
 // The code of a kernel for this device: "index" or "add".
 greta::KernelCode test_kernel_code(const greta::Device& device, const char* name);
 

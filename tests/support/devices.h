@@ -47,18 +47,28 @@ inline OpenDevice open_checked(OpenDevice inner) {
   return {std::move(inner.device), std::unique_ptr<greta::Device>(device)};
 }
 
+// Whether device 0 of a backend can be used here, and this build has kernels for it.
+bool is_there(const char* backend);
+
 inline const std::vector<DeviceCase>& device_cases() {
-  static const std::vector<DeviceCase> cases = {
-      {"null", false, true, false, [] { return open_null(); }},
-      {"cpu, 1 thread", true, true, false, [] { return open_named("cpu", 1); }},
-      {"cpu, 3 threads", true, true, false, [] { return open_named("cpu", 3); }},
-      {"checked over cpu", true, true, true, [] { return open_checked(open_named("cpu", 2)); }},
-  };
+  static const std::vector<DeviceCase> cases = [] {
+    std::vector<DeviceCase> list = {
+        {"null", false, true, false, [] { return open_null(); }},
+        {"cpu, 1 thread", true, true, false, [] { return open_named("cpu", 1); }},
+        {"cpu, 3 threads", true, true, false, [] { return open_named("cpu", 3); }},
+        {"checked over cpu", true, true, true, [] { return open_checked(open_named("cpu", 2)); }},
+    };
+    if (!is_there("vulkan")) return list;
+    list.push_back({"vulkan", true, false, false, [] { return open_named("vulkan0", 0); }});
+    list.push_back(
+        {"checked over vulkan", true, false, true, [] { return open_checked(open_named("vulkan0", 0)); }});
+    return list;
+  }();
   return cases;
 }
 
 // Runs the rest of the test once for each device.
-#define FOR_EACH_DEVICE(variable)                                             \
+#define FOR_EACH_DEVICE(variable)                                                       \
   const DeviceCase& variable = GENERATE(Catch::Generators::from_range(device_cases())); \
   INFO("device: " << variable.name)
 

@@ -61,6 +61,33 @@ TEST_CASE("a plan with fills, copies and launches, beside direct work", "[runtim
   if (which.computes) CHECK(read_words(*device, c.all())[100] == 2 * (200 + 5));
 }
 
+TEST_CASE("a plan that may be submitted in parts runs in order, as often as wanted", "[runtime]") {
+  FOR_EACH_DEVICE(which);
+  const OpenDevice device = which.open();
+  const TestKernels kernels(*device);
+  const auto stream = new_stream(*device);
+  constexpr uint32_t kCount = 200;
+  Words a(*device, kCount);
+  CHECK(stream->split().ok());  // outside of a capture: nothing
+  OwnedGraph owned{*device, {}};
+  REQUIRE(stream->begin_capture().ok());
+  REQUIRE(stream->split().ok());  // nothing before it
+  for (uint32_t part = 0; part < 4; ++part) {
+    REQUIRE(stream->barrier().ok());
+    REQUIRE(kernels.add_words(*stream, a.all(), a.all(), a.all()).ok());  // doubles
+    REQUIRE(stream->split().ok());
+  }
+  REQUIRE(stream->split().ok());
+  REQUIRE(stream->end_capture(&owned.graph).ok());
+  REQUIRE(stream->fill(a.all(), 3).ok());
+  REQUIRE(stream->replay(owned.graph).ok());
+  REQUIRE(stream->replay(owned.graph).ok());
+  REQUIRE(stream->barrier().ok());
+  REQUIRE(kernels.add_words(*stream, a.all(), a.all(), a.all()).ok());
+  REQUIRE(stream->wait().ok());
+  if (which.computes) CHECK(read_words(*device, a.all())[kCount - 1] == 3u << 9);
+}
+
 TEST_CASE("two plans of one stream, and the plan of another", "[runtime]") {
   FOR_EACH_DEVICE(which);
   const OpenDevice device = which.open();

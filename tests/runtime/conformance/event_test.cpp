@@ -45,6 +45,39 @@ TEST_CASE("an event that was never signalled holds nobody up", "[runtime]") {
   CHECK(stream->signal(none).code == Code::Argument);
 }
 
+TEST_CASE("the host waits for an event and leaves the work behind it in flight", "[runtime]") {
+  FOR_EACH_DEVICE(which);
+  const OpenDevice device = which.open();
+  const TestKernels kernels(*device);
+  const auto stream = new_stream(*device);
+  OwnedEvent done[2] = {OwnedEvent(*device), OwnedEvent(*device)}, never(*device);
+  Words a(*device, 3000);
+  Words host[2] = {Words(*device, 3000, Memory::Readback), Words(*device, 3000, Memory::Readback)};
+  CHECK(stream->wait(Event{}).code == Code::Argument);
+  REQUIRE(stream->wait(never.event).ok());
+  uint32_t wrong = 0;
+  const auto check = [&](uint32_t step) {
+    REQUIRE(stream->wait(done[step % 2].event).ok());
+    const auto* words = static_cast<const uint32_t*>(host[step % 2].memory.buffer().mapped);
+    for (uint32_t i = 0; i < 3000; ++i) wrong += which.computes && words[i] != i * step + 7;
+  };
+  for (uint32_t step = 0; step < 20; ++step) {  // two steps in flight
+    REQUIRE(stream->barrier().ok());
+    REQUIRE(kernels.write_index(*stream, a.all(), step, 7).ok());
+    REQUIRE(stream->barrier().ok());
+    REQUIRE(stream->copy(host[step % 2].all(), a.all()).ok());
+    REQUIRE(stream->signal(done[step % 2].event).ok());
+    REQUIRE(stream->submit().ok());
+    if (step) check(step - 1);
+  }
+  check(19);
+  CHECK(wrong == 0);
+  REQUIRE(stream->begin_capture().ok());
+  CHECK(stream->wait(done[0].event).code == Code::Argument);
+  OwnedGraph owned{*device, {}};
+  REQUIRE(stream->end_capture(&owned.graph).ok());
+}
+
 TEST_CASE("a stream waits for another on the same thread", "[runtime]") {
   FOR_EACH_DEVICE(which);
   const OpenDevice device = which.open();

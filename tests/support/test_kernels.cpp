@@ -1,4 +1,4 @@
-#include "spike/test_kernels.h"
+#include "support/test_kernels.h"
 
 #include <cstddef>
 #include <cstring>
