@@ -24,7 +24,8 @@ void main() {
     const uint64_t from = uint64_t(p.x) + uint64_t(n) * blocks * QUANT_BYTES;
     const uint64_t row = uint64_t(p.y) + n * quant_row_bytes(p.depth);
     for (uint block = gl_LocalInvocationIndex; block < blocks; block += gl_WorkGroupSize.x) {
-      [[unroll]] for (uint i = 0; i < kMaxParts; ++i) copy_part(from + uint64_t(block) * QUANT_BYTES, row, block, i);
+      const uint64_t at = from + uint64_t(block) * QUANT_BYTES;
+      [[unroll]] for (uint i = 0; i < kMaxParts; ++i) copy_part(at, row, block, i);
     }
     [[unroll]] for (uint i = 0; i < kMaxParts; ++i)
       if (gl_LocalInvocationIndex == i) fill_up(row, blocks, i);

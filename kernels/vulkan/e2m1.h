@@ -4,7 +4,7 @@
 
 // Of the low four bits of q.
 float e2m1(uint q) {
-  const int magnitude = int(0xc8643210u >> (q & 7) * 4 & 15);
+  const int magnitude = int((0xc8643210u >> ((q & 7) * 4)) & 15);
   return float((q & 8) != 0 ? -magnitude : magnitude);
 }
 #endif

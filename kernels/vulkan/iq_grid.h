@@ -15,7 +15,10 @@ void quant_begin() {
 uint point_at(uint i) { return uint(iq_points[i]); }
 
 // What code i of an IQ2 point stands for: 8, 25, 43.
-float iq2_level(uint point, int i) { return float(bitfieldExtract(0x2b1908u, int(bitfieldExtract(point, i * 2, 2)) * 8, 8)); }
+float iq2_level(uint point, int i) {
+  const uint code = bitfieldExtract(point, i * 2, 2);
+  return float(bitfieldExtract(0x2b1908u, int(code) * 8, 8));
+}
 
 // IQ2_XXS, IQ2_XS and IQ3_XXS store 7 signs of 8; the eighth makes their count even. Bit set: negative.
 uint even_signs(uint seven) { return seven | uint(bitCount(seven) & 1) << 7; }

@@ -25,8 +25,9 @@ void main() {
   const uint64_t x = uint64_t(p.x) + uint64_t(p.x_slots == 1 ? slot / p.used : slot) * p.x_stride * 4;
   const uint n = gl_WorkGroupID.x * p.tile;
   for (uint r = n + gl_SubgroupID; r < min(n + p.tile, p.n); r += gl_NumSubgroups) {
-    const uint64_t row = uint64_t(expert) * p.n + r;
+    const uint row = expert * p.n + r;
     const float sum = row_dot(uint64_t(p.weight) + row * row_bytes, x);
-    if (gl_SubgroupInvocationID == 0) p.y.at[slot * p.y_stride + r] = sum + (uint64_t(p.bias) != 0 ? p.bias.at[uint(row)] : 0);
+    const float bias = uint64_t(p.bias) != 0 ? p.bias.at[row] : 0;
+    if (gl_SubgroupInvocationID == 0) p.y.at[slot * p.y_stride + r] = sum + bias;
   }
 }

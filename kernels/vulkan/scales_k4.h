@@ -6,8 +6,8 @@
 vec2 scale_and_min(uvec4 head, uint i) {
   const int shift = int(i % 4 * 8);
   const uint a = head.y >> shift, b = head.z >> shift, c = head.w >> shift;
-  const uint scale = i < 4 ? a & 63 : (c & 15) | (a >> 2 & 48);
-  const uint low = i < 4 ? b & 63 : (c >> 4 & 15) | (b >> 2 & 48);
+  const uint scale = i < 4 ? a & 63 : (c & 15) | ((a >> 2) & 48);
+  const uint low = i < 4 ? b & 63 : ((c >> 4) & 15) | ((b >> 2) & 48);
   precise const vec2 result = unpackHalf2x16(head.x) * vec2(scale, low);
   return result;
 }

@@ -18,12 +18,13 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint points = load_word(block + group * 4), more = load_u16(block + 32 + group * 2);
   // Four words of 16 bits: four scales of 3 bits each, and 4 bits of d on top.
   const uint words0 = load_word(block + 48), words1 = load_word(block + 52);
-  const float d = unpackHalf2x16((words0 >> 12 & 0xf) | (words0 >> 24 & 0xf0) | (words1 >> 4 & 0xf00) |
-                                 (words1 >> 16 & 0xf000)).x;
-  const uint scales = (group < 4 ? words0 : words1) >> group / 2 % 2 * 16 >> group % 2 * 6;
+  const uint bits_of_d = ((words0 >> 12) & 0xf) | ((words0 >> 24) & 0xf0) | ((words1 >> 4) & 0xf00) |
+                         ((words1 >> 16) & 0xf000);
+  const float d = unpackHalf2x16(bits_of_d).x;
+  const uint scales = (group < 4 ? words0 : words1) >> (group / 2 % 2 * 16 + group % 2 * 6);
   [[unroll]] for (int j = 0; j < 4; ++j) {
-    precise const float scale = d * float(2 * (scales >> j / 2 * 3 & 7) + 1);
-    const uint high = more >> j * 4;
+    precise const float scale = d * float(2 * ((scales >> (j / 2 * 3)) & 7) + 1);
+    const uint high = more >> (j * 4);
     const float delta = (high & 8) != 0 ? -0.125 : 0.125;
     const uint point = point_at(byte_of(points, j) | (high & 7) << 8);
     [[unroll]] for (int i = 0; i < 8; ++i)

@@ -17,10 +17,10 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint block = unit / 8, group = unit % 8;
   const uint points = load_word(part(row, depth, block, 0) + group * 4);
   const uint more = load_u16(part(row, depth, block, 1) + group * 2);
-  precise const float scale = load_f16(part(row, depth, block, 2)) * float(2 * (more >> 12 & 7) + 1);
+  precise const float scale = load_f16(part(row, depth, block, 2)) * float(2 * ((more >> 12) & 7) + 1);
   const float delta = (more & 0x8000) != 0 ? -0.125 : 0.125;
   [[unroll]] for (int j = 0; j < 4; ++j) {
-    const uint point = point_at(byte_of(points, j) | (more >> j * 3 & 7) << 8);
+    const uint point = point_at(byte_of(points, j) | ((more >> (j * 3)) & 7) << 8);
     [[unroll]] for (int i = 0; i < 8; ++i)
       w[j * 8 + i] = scale * (float(int(bitfieldExtract(point, i * 2, 2)) - 1) + delta);
   }

@@ -20,9 +20,10 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint signs = load_word(part(row, depth, block, 2) + group * 4);
   const uint scales = load_u8(part(row, depth, block, 3) + group);
   const float d = load_f16(part(row, depth, block, 4));
-  precise const float scale0 = d * (0.5 + float(scales & 15)) * 0.25, scale1 = d * (0.5 + float(scales >> 4)) * 0.25;
+  precise const float scale0 = d * (0.5 + float(scales & 15)) * 0.25;
+  precise const float scale1 = d * (0.5 + float(scales >> 4)) * 0.25;
   [[unroll]] for (int j = 0; j < 4; ++j) {
-    const uint point = point_at(byte_of(points, j) | (high >> j * 2 & 3) << 8);
+    const uint point = point_at(byte_of(points, j) | ((high >> (j * 2)) & 3) << 8);
     [[unroll]] for (int i = 0; i < 8; ++i)
       w[j * 8 + i] = with_sign((j < 2 ? scale0 : scale1) * iq2_level(point, i), signs, j * 8 + i);
   }

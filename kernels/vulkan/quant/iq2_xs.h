@@ -17,7 +17,8 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint64_t q = part(row, depth, block, 0) + unit % 8 * 8;
   const uint scales = load_u8(part(row, depth, block, 1) + unit % 8);
   const float d = load_f16(part(row, depth, block, 2));
-  precise const float scale0 = d * (0.5 + float(scales & 15)) * 0.25, scale1 = d * (0.5 + float(scales >> 4)) * 0.25;
+  precise const float scale0 = d * (0.5 + float(scales & 15)) * 0.25;
+  precise const float scale1 = d * (0.5 + float(scales >> 4)) * 0.25;
   [[unroll]] for (int j = 0; j < 4; ++j) {
     const uint bits = load_u16(q + j * 2), point = point_at(bits & 511), signs = even_signs(bits >> 9);
     [[unroll]] for (int i = 0; i < 8; ++i)

@@ -17,7 +17,7 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint points = load_word(q), more = load_word(q + 4);
   precise const float scale = load_f16(part(row, depth, unit / 8, 1)) * (0.5 + float(more >> 28)) * 0.25;
   [[unroll]] for (int j = 0; j < 4; ++j) {
-    const uint point = point_at(byte_of(points, j)), signs = even_signs(more >> 7 * j & 127);
+    const uint point = point_at(byte_of(points, j)), signs = even_signs((more >> (7 * j)) & 127);
     [[unroll]] for (int i = 0; i < 8; ++i) w[j * 8 + i] = with_sign(scale * iq2_level(point, i), signs, i);
   }
 }

@@ -19,10 +19,10 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uvec2 words = uvec2(load_word(points), load_word(points + 4));
   const uint high = load_u8(part(row, depth, block, 1) + group);
   const uint signs = load_word(part(row, depth, block, 2) + group * 4);
-  const uint four_bits = load_u8(part(row, depth, block, 3) + group / 2) >> group % 2 * 4 & 15;
+  const uint four_bits = (load_u8(part(row, depth, block, 3) + group / 2) >> (group % 2 * 4)) & 15;
   precise const float scale = load_f16(part(row, depth, block, 4)) * float(1 + 2 * four_bits);
   [[unroll]] for (int j = 0; j < 8; ++j) {
-    const uint point = point_at(byte_of(words[j / 4], j % 4) | (high >> j & 1) << 8);
+    const uint point = point_at(byte_of(words[j / 4], j % 4) | ((high >> j) & 1) << 8);
     [[unroll]] for (int i = 0; i < 4; ++i) {
       const float level = float(bitfieldExtract(point, i * 3, 3) * 2 + 1);
       w[j * 4 + i] = with_sign(scale * level, signs, j * 4 + i);

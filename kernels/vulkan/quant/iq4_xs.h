@@ -11,8 +11,8 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint64_t block = row + unit / 8 * QUANT_BYTES;
   const uint group = unit % 8;
   const uint head = load_word(block);  // d, then the high bits
-  const uint low = load_u8(block + 4 + group / 2) >> group % 2 * 4 & 15;
-  const uint high = head >> 16 + group * 2 & 3;
+  const uint low = (load_u8(block + 4 + group / 2) >> (group % 2 * 4)) & 15;
+  const uint high = (head >> (16 + group * 2)) & 3;
   precise const float scale = unpackHalf2x16(head).x * float(int(low | high << 4) - 32);
   const uvec4 q = load_16(block + 8 + group * 16);
   [[unroll]] for (int i = 0; i < 16; ++i) {

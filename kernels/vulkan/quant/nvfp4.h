@@ -10,10 +10,10 @@
 
 // Half of a scale; 0x7f, NaN in the format, stands for 0.
 float half_scale(uint bits) {
-  const uint exponent = bits >> 3 & 15, mantissa = bits & 7;
+  const uint exponent = (bits >> 3) & 15, mantissa = bits & 7;
   if (bits == 0x7f) return 0;
   if (exponent == 0) return float(mantissa) * (1.0 / 1024);
-  return uintBitsToFloat(exponent + 127 - 8 << 23 | mantissa << 20);
+  return uintBitsToFloat((exponent + 127 - 8) << 23 | mantissa << 20);
 }
 
 void quant_begin() {}

@@ -12,5 +12,5 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint64_t q = part(row, depth, unit / 2, 0) + unit % 2 * 8;
   const uvec2 words = uvec2(load_word(q), load_word(q + 4));
   const float d = load_f16(part(row, depth, unit / 2, 1));
-  [[unroll]] for (int i = 0; i < 32; ++i) w[i] = float(int(words[i / 16] >> i % 16 * 2 & 3) - 1) * d;
+  [[unroll]] for (int i = 0; i < 32; ++i) w[i] = float(int((words[i / 16] >> (i % 16 * 2)) & 3) - 1) * d;
 }

@@ -14,7 +14,7 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint group = unit % 8;
   precise const vec2 scale = scale_and_min(load_16(block), group);
   const uint64_t q = block + 16 + group / 2 * 32;
-  const uvec4 first = load_16(q) >> group % 2 * 4, second = load_16(q + 16) >> group % 2 * 4;
+  const uvec4 first = load_16(q) >> (group % 2 * 4), second = load_16(q + 16) >> (group % 2 * 4);
   [[unroll]] for (int i = 0; i < 16; ++i) {
     w[i] = scale.x * float(byte_of(first, i) & 15) - scale.y;
     w[i + 16] = scale.x * float(byte_of(second, i) & 15) - scale.y;

@@ -13,7 +13,7 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint high = load_word(part(row, depth, unit, 1));
   const float d = load_f16(part(row, depth, unit, 2));
   [[unroll]] for (int i = 0; i < 16; ++i) {
-    w[i] = float(int((byte_of(q, i) & 15) | (high >> i & 1) << 4) - 16) * d;
-    w[i + 16] = float(int(byte_of(q, i) >> 4 | (high >> i + 16 & 1) << 4) - 16) * d;
+    w[i] = float(int((byte_of(q, i) & 15) | ((high >> i) & 1) << 4) - 16) * d;
+    w[i + 16] = float(int(byte_of(q, i) >> 4 | ((high >> (i + 16)) & 1) << 4) - 16) * d;
   }
 }

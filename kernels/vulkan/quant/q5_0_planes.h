@@ -1,2 +1,3 @@
+// Q5_0 in planes (kernels/abi/quant_planes.def).
 #define PLANES
 #include "kernels/vulkan/quant/q5_0.h"

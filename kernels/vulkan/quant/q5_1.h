@@ -13,7 +13,7 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint high = load_word(block + 4);
   const uvec4 q = load_16(block + 8);
   [[unroll]] for (int i = 0; i < 16; ++i) {
-    w[i] = float((byte_of(q, i) & 15) | (high >> i & 1) << 4) * d_and_m.x + d_and_m.y;
-    w[i + 16] = float(byte_of(q, i) >> 4 | (high >> i + 16 & 1) << 4) * d_and_m.x + d_and_m.y;
+    w[i] = float((byte_of(q, i) & 15) | ((high >> i) & 1) << 4) * d_and_m.x + d_and_m.y;
+    w[i + 16] = float(byte_of(q, i) >> 4 | ((high >> (i + 16)) & 1) << 4) * d_and_m.x + d_and_m.y;
   }
 }

@@ -14,7 +14,7 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint group = unit % 8;
   precise const vec2 scale = scale_and_min(load_16(block), group);
   const uint64_t q = block + 48 + group / 2 * 32;
-  const uvec4 low0 = load_16(q) >> group % 2 * 4, low1 = load_16(q + 16) >> group % 2 * 4;
+  const uvec4 low0 = load_16(q) >> (group % 2 * 4), low1 = load_16(q + 16) >> (group % 2 * 4);
   const uvec4 high0 = load_16(block + 16) >> group, high1 = load_16(block + 32) >> group;
   const uvec4 first = (low0 & 0x0f0f0f0fu) | (high0 & 0x01010101u) << 4;
   const uvec4 second = (low1 & 0x0f0f0f0fu) | (high1 & 0x01010101u) << 4;

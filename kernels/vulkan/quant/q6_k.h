@@ -16,9 +16,10 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint64_t high = part(row, depth, block, 1) + half_of * 32;
   const int scales = int(load_u16(part(row, depth, block, 2) + unit % 8 * 2));
   const float d = load_f16(part(row, depth, block, 3));
-  precise const float scale0 = d * float(bitfieldExtract(scales, 0, 8)), scale1 = d * float(bitfieldExtract(scales, 8, 8));
-  const uvec4 low0 = load_16(low) >> quarter / 2 * 4, low1 = load_16(low + 16) >> quarter / 2 * 4;
-  const uvec4 high0 = load_16(high) >> quarter * 2, high1 = load_16(high + 16) >> quarter * 2;
+  precise const float scale0 = d * float(bitfieldExtract(scales, 0, 8));
+  precise const float scale1 = d * float(bitfieldExtract(scales, 8, 8));
+  const uvec4 low0 = load_16(low) >> (quarter / 2 * 4), low1 = load_16(low + 16) >> (quarter / 2 * 4);
+  const uvec4 high0 = load_16(high) >> (quarter * 2), high1 = load_16(high + 16) >> (quarter * 2);
   const uvec4 q0 = (low0 & 0x0f0f0f0fu) | (high0 & 0x03030303u) << 4;
   const uvec4 q1 = (low1 & 0x0f0f0f0fu) | (high1 & 0x03030303u) << 4;
   [[unroll]] for (int i = 0; i < 16; ++i) {

@@ -1,2 +1,3 @@
+// Q6_K in planes (kernels/abi/quant_planes.def).
 #define PLANES
 #include "kernels/vulkan/quant/q6_k.h"

@@ -9,7 +9,7 @@
 
 // Digit j of a byte, less 1.
 float digit(uint fraction, uint j) {
-  const uint power = j < 4 ? 0x1b090301u >> j * 8 & 255 : 81;  // 3^j
+  const uint power = j < 4 ? (0x1b090301u >> (j * 8)) & 255 : 81;  // 3^j
   return float(int((fraction * power & 255) * 3 >> 8) - 1);
 }
 

@@ -1,2 +1,3 @@
+// TQ1_0 in planes (kernels/abi/quant_planes.def).
 #define PLANES
 #include "kernels/vulkan/quant/tq1_0.h"

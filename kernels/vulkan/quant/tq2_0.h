@@ -11,7 +11,7 @@ void quant_begin() {}
 void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit]) {
   const uint64_t q = part(row, depth, unit / 8, 0) + unit % 8 / 4 * 32;
   const float d = load_f16(part(row, depth, unit / 8, 1));
-  const uvec4 first = load_16(q) >> unit % 4 * 2, second = load_16(q + 16) >> unit % 4 * 2;
+  const uvec4 first = load_16(q) >> (unit % 4 * 2), second = load_16(q + 16) >> (unit % 4 * 2);
   [[unroll]] for (int i = 0; i < 16; ++i) {
     w[i] = float(int(byte_of(first, i) & 3) - 1) * d;
     w[i + 16] = float(int(byte_of(second, i) & 3) - 1) * d;
