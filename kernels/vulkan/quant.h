@@ -2,6 +2,7 @@
 // quant/<type>.h, or quant/<type>_planes.h for LAYOUT planes, in front of the kernel's file.
 //
 //   kUnit                          32: weights of a unit, columns 32 u .. 32 u + 31 of a row
+//   kWholeUnits                    whether every depth is a multiple of it: not for f32, f16 and bf16
 //   quant_row_bytes(depth)         bytes from one row to the next; a matrix [n][depth] has n times as many
 //   quant_begin()                  fills the type's tables in shared memory and waits for them; empty for types
 //                                  without. All threads of the group call it once, before any decode
@@ -67,7 +68,10 @@ float with_sign(float value, uint signs, int bit) {
   return uintBitsToFloat(floatBitsToUint(value) ^ ((signs >> bit) & 1) << 31);
 }
 
-#ifdef QUANT_BLOCK
+#ifndef QUANT_BLOCK
+const bool kWholeUnits = false;
+#else
+const bool kWholeUnits = true;
 #ifdef PLANES
 #define load_word load_word_of_4
 #define load_16 load_16_of_16

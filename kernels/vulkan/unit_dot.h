@@ -9,7 +9,7 @@
 float unit_dot(float w[kUnit], uint64_t x, uint k, uint depth) {
   float_address from = float_address(x + uint64_t(k) * 4);
   float sum = 0;
-  if (k + kUnit <= depth) {
+  if (kWholeUnits || k + kUnit <= depth) {
     [[unroll]] for (uint i = 0; i < kUnit; ++i) sum = fma(w[i], from.at[i], sum);
   } else {
     [[unroll]] for (uint i = 0; i < kUnit; ++i)
