@@ -1,7 +1,7 @@
-// greta-bench-gemm [-d DEVICE] [-v] [-t TYPE[,TYPE]] [N DEPTH TOKENS]: times the tiled matmul rows of the
-// kernel table (those with tile_tokens) and checks some of their sums in float64. Without N DEPTH TOKENS: the
-// matrices of an 8B model for 512 tokens. -v: also other tiles, threads and steps than the table's, for the
-// first type.
+// greta-bench-gemm [-d DEVICE] [-v] [-t TYPE[,TYPE]] [-r ROW] [N DEPTH TOKENS]: times the tiled matmul rows
+// of the kernel table (those with tile_tokens) and checks some of their sums in float64. Without N DEPTH
+// TOKENS: the matrices of an 8B model for 512 tokens. -v: also other tiles, threads and steps than the
+// table's, for the first type.
 //
 // Weights rotate over copies that no cache holds. "alone" has a barrier after each launch, as a step with one
 // matmul; "beside" has none, as matmuls that do not wait for each other.
@@ -28,9 +28,9 @@ struct Shape {
   uint32_t n, depth, tokens;
 };
 
-// What a row of the table is run with: its own, or another size of tile, group and step (constant 4).
+// What a row of the table is run with: its own, or another size of tile, group and steps (constants 4 and 5).
 struct Variant {
-  uint32_t threads, rows, tokens, step;
+  uint32_t threads, rows, tokens, step, buffers;
 };
 
 class Bench {
@@ -108,7 +108,10 @@ class Bench {
     make_launch({&call, 1}, row, shape_.tokens, filter(), &launch);
     uint32_t constants[kMaxConstants + 1];
     uint32_t count = kernel_constants(row, {launch.block, launch.block_bytes}, constants);
-    if (variant.step) constants[count++] = variant.step;
+    if (variant.step) {
+      constants[count++] = variant.step;
+      constants[count++] = variant.buffers;
+    }
     row.code.constants = {constants, count};
     Kernel kernel;
     GRETA_TRY(device_->load(row.code, &kernel));
@@ -121,7 +124,8 @@ class Bench {
     GRETA_TRY(status);
     const double flops = 2.0 * shape_.n * shape_.depth * shape_.tokens;
     char size[32];
-    snprintf(size, sizeof size, "%u %ux%u %u", variant.threads, variant.rows, variant.tokens, variant.step);
+    snprintf(size, sizeof size, "%u %ux%u %ux%u", variant.threads, variant.rows, variant.tokens, variant.step,
+             variant.buffers);
     printf("%-28s %6u %6u %4u %16s %10.2g %9.1f %9.1f %9.1f%s\n", row.name, shape_.n, shape_.depth,
            shape_.tokens, size, error, alone * 1e6, flops / alone * 1e-12, flops / beside * 1e-12,
            error < 1e-6 ? "" : "  WRONG");
@@ -258,24 +262,26 @@ class Bench {
 
 struct Options {
   const char* device = "auto";
-  std::string types = "q4_k,q6_k,q8_0,q4_0";
+  std::string types = "q4_k,q6_k,q8_0,q4_0", row = "tiles_cm";
   bool variants = false;
   Shape shape = {};
 };
 
 constexpr Variant kVariants[] = {
-    {128, 128, 128, 32}, {128, 128, 128, 64}, {256, 128, 128, 64}, {128, 64, 128, 32}, {128, 64, 128, 64},
-    {128, 128, 64, 32},  {128, 128, 64, 64},  {256, 128, 64, 64},  {128, 64, 64, 32},  {128, 64, 64, 64},
-    {256, 64, 64, 64},   {256, 256, 64, 32},  {256, 64, 256, 32}};
+    {128, 128, 128, 32, 2}, {128, 128, 128, 64, 1}, {256, 128, 128, 64, 1}, {256, 128, 128, 32, 1},
+    {128, 64, 128, 32, 2},  {128, 64, 128, 64, 1},  {128, 128, 64, 32, 2},  {128, 128, 64, 64, 1},
+    {256, 128, 64, 32, 2},  {128, 64, 64, 32, 2},   {128, 64, 64, 64, 2},   {256, 64, 64, 64, 2},
+    {256, 128, 256, 32, 1}, {256, 256, 128, 32, 1}, {256, 256, 64, 32, 2},  {256, 64, 256, 32, 2}};
 
-// Whether this row is the one to measure of its type: the best ranked, in the layout that the device prefers.
-bool measured(const KernelRow& row, const RowFilter& filter, const Shape& shape) {
+// Whether this row is to be measured: of the layout that the device prefers for its type.
+bool measured(const KernelRow& row, const RowFilter& filter, const Options& options, const Shape& shape) {
+  if (row.op_count != 1 || !row.tile_tokens || !strstr(row.name, options.row.c_str())) return false;
   Call call;
   call.op = Op::Matmul;
   call.weight = {row.type, preferred_layout(row.type, filter), shape.n, shape.depth, 1, {}};
-  const KernelRow* best = nullptr;
-  return row.op_count == 1 && row.tile_tokens && choose_row({&call, 1}, shape.tokens, filter, &best).ok() &&
-         best->code.name == row.code.name;
+  const KernelRow* rows[64];
+  const uint32_t count = find_rows({&call, 1}, shape.tokens, filter, rows);
+  return std::find(rows, rows + count, &row) != rows + count;
 }
 
 Status run(const Options& options) {
@@ -283,24 +289,29 @@ Status run(const Options& options) {
   GRETA_TRY(bench.open(options.device));
   std::vector<Shape> shapes = {{14336, 4096, 512}, {4096, 4096, 512}, {4096, 14336, 512}, {1024, 4096, 512}};
   if (options.shape.n) shapes = {options.shape};
-  bool varied = false;
+  bool first = true;
   std::string types = options.types + ",";
   for (size_t end; (end = types.find(',')) != std::string::npos; types.erase(0, end + 1)) {
     const std::string type = types.substr(0, end);
     for (size_t s = 0; s < shapes.size(); ++s) {
+      const char* varied = "";  // the code whose variants have been timed
       bool prepared = false;
       for (const KernelRow& row : kernel_table()) {
-        if (type != quant_info(row.type).name || !measured(row, bench.filter(), shapes[s])) continue;
+        if (type != quant_info(row.type).name || !measured(row, bench.filter(), options, shapes[s])) continue;
         if (!prepared) GRETA_TRY(bench.prepare(row, shapes[s]));
-        GRETA_TRY(bench.time(row, {row.code.group_size[0], row.tile, row.tile_tokens, 0}));
-        for (const Variant& variant : kVariants)
-          if (options.variants && !prepared && !varied && !bench.time(row, variant).ok())
-            printf("%u %ux%u %u: %s\n", variant.threads, variant.rows, variant.tokens, variant.step,
-                   error_text());
+        const auto time = [&](const Variant& variant) {
+          if (!bench.time(row, variant).ok())
+            printf("%s %u %ux%u %ux%u: %s\n", row.name, variant.threads, variant.rows, variant.tokens,
+                   variant.step, variant.buffers, error_text());
+        };
+        time({row.code.group_size[0], row.tile, row.tile_tokens, 0, 0});
+        if (options.variants && first && strcmp(varied, row.name))
+          for (const Variant& variant : kVariants) time(variant);
+        varied = row.name;
         prepared = true;
       }
     }
-    varied = true;
+    first = false;
   }
   return {};
 }
@@ -312,6 +323,8 @@ bool read_options(int count, char** words, Options* out) {
       out->variants = true;
     else if (!strcmp(words[i], "-d") && i + 1 < count)
       out->device = words[++i];
+    else if (!strcmp(words[i], "-r") && i + 1 < count)
+      out->row = words[++i];
     else if (!strcmp(words[i], "-t") && i + 1 < count)
       out->types = words[++i];
     else if (words[i][0] == '-')
@@ -333,7 +346,8 @@ int main(int count, char** words) {
   greta::Options options;
   if (!greta::read_options(count, words, &options)) {
     fprintf(stderr,
-            "greta-bench-gemm [-d DEVICE] [-v] [-t TYPE[,TYPE]] [N DEPTH TOKENS]; DEPTH in multiples of 256, "
+            "greta-bench-gemm [-d DEVICE] [-v] [-t TYPE[,TYPE]] [-r ROW] [N DEPTH TOKENS]; DEPTH in "
+            "multiples of 256, "
             "16 to 512 TOKENS\n");
     return 2;
   }

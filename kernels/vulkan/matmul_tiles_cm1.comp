@@ -2,7 +2,6 @@
 // float16 on their way to shared memory, sums in float32. x is in the form f16.
 //   grid   (tiles of tokens, tiles of rows)
 //   group  a tile of y; its subgroups stand in a grid of kDown x kAcross, each with a part of the tile
-#define STEP 32
 #include "kernels/vulkan/gemm/tile.h"
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -26,7 +25,7 @@ const uint kTall = kPartTokens / kM, kWide = kPartRows / kN;
 
 MatrixY sums[kTall * kWide];
 
-void multiply_step(uint which) {
+void multiply_step(uint which, uint column) {
   const uint base = which * kBufferSize;
   const uint x_at = base + gl_SubgroupID / kAcross * kPartTokens * kPitch;
   const uint w_at = base + kWeightsAt + gl_SubgroupID % kAcross * kPartRows * kPitch;

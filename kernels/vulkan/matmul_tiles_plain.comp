@@ -3,7 +3,6 @@
 //   grid   (tiles of tokens, tiles of rows)
 //   group  a tile of y; its threads stand in a grid of kDown x kAcross, each with every kDown-th token and every
 //          kAcross-th row
-#define STEP 32
 #include "kernels/vulkan/gemm/tile.h"
 
 const uint kAcross = kThreads >= 256 ? 16 : 8;
@@ -12,7 +11,7 @@ const uint kTall = kTokens / kDown, kWide = kRows / kAcross;
 
 float sums[kTall * kWide];
 
-void multiply_step(uint which) {
+void multiply_step(uint which, uint column) {
   const uint x_at = which * kBufferSize + gl_LocalInvocationIndex / kAcross * kPitch;
   const uint w_at = which * kBufferSize + kWeightsAt + gl_LocalInvocationIndex % kAcross * kPitch;
   for (uint k = 0; k < kStep / 8; ++k) {

@@ -4,6 +4,7 @@
 // A row is a word of 16 bytes longer than its values, which puts 8 neighbouring rows into different banks.
 // While a step is multiplied, the next one's values are on their way into registers. With two buffers a step needs
 // one barrier, and subgroups that multiply run beside others that decode.
+// A kernel that reads x itself defines ONLY_WEIGHTS.
 #ifndef GRETA_VULKAN_GEMM_TILE_H
 #define GRETA_VULKAN_GEMM_TILE_H
 #extension GL_EXT_control_flow_attributes : require
@@ -14,13 +15,18 @@
 layout(constant_id = 0) const uint kThreads = 128;
 layout(constant_id = 2) const uint kRows = 64;
 layout(constant_id = 3) const uint kTokens = 64;
-layout(constant_id = 4) const uint kStep = STEP;  // 32 or 64
+layout(constant_id = 4) const uint kStep = 32;  // or 64
+layout(constant_id = 5) const uint kBuffers = 2;  // or 1
 layout(push_constant, scalar) uniform Push { MatmulBlock p; };
 
-const uint kBuffers = 64 / kStep;  // two steps of 32 take no more memory than one of 64
+const uint kSteps = 64 / kStep;
 const uint kPitch = kStep / 8 + 1;
+#ifdef ONLY_WEIGHTS
+const uint kWeightsAt = 0;
+#else
 const uint kWeightsAt = kTokens * kPitch;
-const uint kBufferSize = (kTokens + kRows) * kPitch;
+#endif
+const uint kBufferSize = kWeightsAt + kRows * kPitch;
 shared uvec4 tile[kBuffers * kBufferSize];
 
 // What a thread brings: words of 8 values of x for a step, pieces of 32 weights for 64 columns.
@@ -29,9 +35,7 @@ const uint kWordsEach = (kWords + kThreads - 1) / kThreads;
 const uint kPieces = kRows * 2;
 const uint kPiecesEach = (kPieces + kThreads - 1) / kThreads;
 
-// Eight threads side by side bring eight rows: neither their loads nor their stores collide.
-uint row_of(uint piece) { return piece / 16 * 8 + piece % 8; }
-uint side_of(uint piece) { return piece / 8 % 2; }
+// Eight threads side by side bring eight rows or tokens: neither their loads nor their stores collide.
 uint token_of(uint word) { return word / (kStep / 8 * 8) * 8 + word % 8; }
 uint chunk_of_token(uint word) { return word / 8 % (kStep / 8); }
 
@@ -41,8 +45,10 @@ struct Place {
 
 uint64_t piece_row[kPiecesEach];
 Piece pieces[kPiecesEach];
+#ifndef ONLY_WEIGHTS
 uvec4_address x_row[kWordsEach];
 uvec4 words[kWordsEach];
+#endif
 
 // False: no token of the tile lives.
 bool begin_tile(out Place place) {
@@ -57,10 +63,12 @@ bool begin_tile(out Place place) {
     const uint row = min(place.first_row + row_of(i * kThreads + thread), p.n - 1);
     piece_row[i] = uint64_t(p.weight) + row * quant_row_bytes(p.depth);
   }
+#ifndef ONLY_WEIGHTS
   [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
     const uint token = min(place.first_token + token_of(i * kThreads + thread), place.live - 1);
     x_row[i] = uvec4_address(uint64_t(p.x) + uint64_t(token) * p.depth * 2);
   }
+#endif
   return true;
 }
 
@@ -71,10 +79,20 @@ void load_weights(uint column) {
 }
 
 void load_x(uint column) {
+#ifndef ONLY_WEIGHTS
   const uint thread = gl_LocalInvocationIndex;
   [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
     const uint at = column + chunk_of_token(i * kThreads + thread) * 8;
     words[i] = at < p.depth ? x_row[i].at[at / 8] : uvec4(0);
+  }
+#endif
+}
+
+void store_piece(uint at, uint i, uint column, uint step, uint side, bool clip) {
+  [[unroll]] for (uint chunk = 0; chunk < 4; ++chunk) {
+    const uint unit = chunk_unit(side, chunk);
+    if (kSteps == 1 || unit == step)
+      tile[at + (kSteps == 1 ? unit * 4 : 0) + chunk_word(side, chunk)] = chunk_of(pieces[i], column, side, chunk, clip);
   }
 }
 
@@ -84,33 +102,35 @@ void store_step(uint which, uint column, uint step) {
   [[unroll]] for (uint i = 0; i < kPiecesEach; ++i) {
     const uint piece = i * kThreads + thread;
     if (kPieces % kThreads != 0 && piece >= kPieces) break;
-    [[unroll]] for (uint chunk = 0; chunk < 4; ++chunk) {
-      const uint to = chunk_column(side_of(piece), chunk);
-      if (to / kStep == step)
-        tile[base + kWeightsAt + row_of(piece) * kPitch + to % kStep / 8] =
-            chunk_of(pieces[i], column, side_of(piece), chunk);
-    }
+    const uint at = base + kWeightsAt + row_of(piece) * kPitch;
+    if (may_overflow(pieces[i]))
+      store_piece(at, i, column, step, side_of(piece), true);
+    else
+      store_piece(at, i, column, step, side_of(piece), false);
   }
+#ifndef ONLY_WEIGHTS
   [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
     const uint word = i * kThreads + thread;
     if (kWords % kThreads != 0 && word >= kWords) break;
     tile[base + token_of(word) * kPitch + chunk_of_token(word)] = words[i];
   }
+#endif
 }
 
-void multiply_step(uint which);  // by the kernel: what lies there, added to its sums
+void multiply_step(uint which, uint column);  // by the kernel: what lies there, added to its sums
 
 void multiply_tile() {
   load_weights(0);
   load_x(0);
   for (uint column = 0; column < p.depth; column += 64) {
-    [[unroll]] for (uint step = 0; step < kBuffers; ++step) {
+    [[unroll]] for (uint step = 0; step < kSteps; ++step) {
+      const uint which = kBuffers == 1 ? 0 : kSteps == 2 ? step : column / 64 % 2;
       if (kBuffers == 1) barrier();  // all have multiplied what is replaced now
-      store_step(step, column, step);
+      store_step(which, column, step);
       barrier();
-      if (step + 1 == kBuffers && column + 64 < p.depth) load_weights(column + 64);
+      if (step + 1 == kSteps && column + 64 < p.depth) load_weights(column + 64);
       load_x(column + (step + 1) * kStep);
-      multiply_step(step);
+      multiply_step(which, column + step * kStep);
     }
   }
 }

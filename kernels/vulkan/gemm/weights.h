@@ -1,11 +1,13 @@
 // Weights on their way to shared memory as float16: a thread holds pieces of 32 weights as they were loaded, so
 // that loads are under way while others multiply, and turns a piece into four words of 8 float16 values when it
-// stores it. Rounded once, saturated to +-65504.
+// stores it. Rounded once, saturated to +-65504. Threads of a subgroup store the same unit at the same time.
 //
 //   load_piece(row, depth, column, side)   one of the two pieces of columns column .. column + 63, column a multiple
 //                                          of 64; zeros past `depth`
-//   chunk_column(side, chunk)              where in those 64 the 8 weights of a chunk begin
-//   chunk_of(piece, column, side, chunk)   these 8 weights
+//   may_overflow(piece)                    some weight may be too large for float16
+//   chunk_of(piece, column, side, chunk, clip)   8 weights, saturated where `clip`
+//   chunk_unit(side, chunk)                in which 32 of the 64 columns they are
+//   chunk_word(side, chunk)                and which 8 of these
 //
 // The common types unpack integers in pairs: 0x6400 | q is the half 1024 + q. All others go through quant_decode.
 #ifndef GRETA_VULKAN_GEMM_WEIGHTS_H
@@ -26,8 +28,8 @@ uvec4 saturated(uvec4 words) {
   return words;
 }
 
-// (q - bias) * scale + offset for the 8 bytes q. `most` bounds the result.
-uvec4 halves_of(uvec2 q, float bias, float scale, float offset, float most) {
+// (q - bias) * scale + offset for the 8 bytes q.
+uvec4 halves_of(uvec2 q, float bias, float scale, float offset, bool clip) {
   uvec4 words;
   [[unroll]] for (int i = 0; i < 2; ++i) {
     const f16vec2 bias2 = f16vec2(1024 + bias);
@@ -36,17 +38,24 @@ uvec4 halves_of(uvec2 q, float bias, float scale, float offset, float most) {
     words[i * 2] = half_pair(fma(vec2(even.x, odd.x), vec2(scale), vec2(offset)));
     words[i * 2 + 1] = half_pair(fma(vec2(even.y, odd.y), vec2(scale), vec2(offset)));
   }
-  if (most > kMaxHalf) words = saturated(words);
+  if (clip) words = saturated(words);
   return words;
 }
 
 uvec2 half_of(uvec4 words, uint i) { return i == 0 ? words.xy : words.zw; }
 
-#if defined(WEIGHT_q4_k) || defined(WEIGHT_q6_k)
-// 16 columns of one group of 32 and the same 16 of the next: K types keep both in the same bytes.
-uint chunk_column(uint side, uint chunk) { return chunk / 2 * 32 + side * 16 + chunk % 2 * 8; }
+#if defined(WEIGHT_q4_k) || defined(WEIGHT_q6_k) || defined(WEIGHT_q8_0) || defined(WEIGHT_q4_0) || defined(WEIGHT_f16)
+// 16 columns of one unit and the same 16 of the next: K types keep both in the same bytes.
+uint row_of(uint piece) { return piece / 16 * 8 + piece % 8; }
+uint side_of(uint piece) { return piece / 8 % 2; }
+uint chunk_unit(uint side, uint chunk) { return chunk / 2; }
+uint chunk_word(uint side, uint chunk) { return side * 2 + chunk % 2; }
 #else
-uint chunk_column(uint side, uint chunk) { return side * 32 + chunk * 8; }
+// A whole unit.
+uint row_of(uint piece) { return piece / 64 * 32 + piece % 32; }
+uint side_of(uint piece) { return piece / 32 % 2; }
+uint chunk_unit(uint side, uint chunk) { return side; }
+uint chunk_word(uint side, uint chunk) { return chunk; }
 #endif
 
 #if defined(WEIGHT_q4_k)
@@ -59,10 +68,15 @@ Piece load_piece(uint64_t row, uint depth, uint column, uint side) {
   return Piece(load_16(block), load_16(block + 16 + column % 256 / 2 + side * 16));
 }
 
-uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk) {
+bool may_overflow(Piece piece) {
+  const vec2 most = abs(unpackHalf2x16(piece.head.x)) * vec2(63 * 15, 63);
+  return most.x + most.y > kMaxHalf;
+}
+
+uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk, bool clip) {
   const vec2 scale = scale_and_min(piece.head, column / 32 % 8 + chunk / 2);
   const uvec2 q = half_of(piece.q, chunk % 2) >> chunk / 2 * 4 & 0x0f0f0f0f;
-  return halves_of(q, 0, scale.x, -scale.y, abs(scale.x) * 15 + abs(scale.y));
+  return halves_of(q, 0, scale.x, -scale.y, clip);
 }
 
 #elif defined(WEIGHT_q6_k)
@@ -83,77 +97,90 @@ Piece load_piece(uint64_t row, uint depth, uint column, uint side) {
   return piece;
 }
 
-uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk) {
+bool may_overflow(Piece piece) { return abs(unpackHalf2x16(piece.d).x) * (128 * 32) > kMaxHalf; }
+
+uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk, bool clip) {
   const uint pair = column % 128 / 64;  // the low or the high halves of the low bits
   const uvec2 low = half_of(piece.low[chunk / 2], chunk % 2) >> pair * 4 & 0x0f0f0f0f;
   const uvec2 high = half_of(piece.high, chunk % 2) >> (pair * 4 + chunk / 2 * 2) & 0x03030303;
   const int group = bitfieldExtract(int(piece.scales), int(chunk / 2 * 16 + side * 8), 8);
   const float scale = unpackHalf2x16(piece.d).x * float(group);
-  return halves_of(low | high << 4, 32, scale, 0, abs(scale) * 32);
+  return halves_of(low | high << 4, 32, scale, 0, clip);
 }
 
-#elif defined(WEIGHT_q8_0)
+#elif defined(WEIGHT_q8_0) || defined(WEIGHT_q4_0)
+#ifdef WEIGHT_q8_0
+const uint kSideBytes = 16;
+#else
+const uint kSideBytes = 0;  // the low or the high halves of all bytes
+#endif
+
 struct Piece {
   uvec4 q[2];
-  uint d;
+  uint d[2];
 };
 
 Piece load_piece(uint64_t row, uint depth, uint column, uint side) {
-  Piece piece = Piece(uvec4[2](uvec4(0), uvec4(0)), 0);
-  const uint unit = column / 32 + side;
-  if (unit * 32 >= depth) return piece;
-  const uint64_t q = part(row, depth, unit, 0);
-  piece.q[0] = load_16(q);
-  piece.q[1] = load_16(q + 16);
-  piece.d = load_u16(part(row, depth, unit, 1));
+  Piece piece;
+  [[unroll]] for (uint i = 0; i < 2; ++i) {
+    const uint unit = column / 32 + i;
+    const bool there = unit * 32 < depth;
+    piece.q[i] = there ? load_16(part(row, depth, unit, 0) + side * kSideBytes) : uvec4(0);
+    piece.d[i] = there ? load_u16(part(row, depth, unit, 1)) : 0;
+  }
   return piece;
 }
 
-uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk) {
-  const float scale = unpackHalf2x16(piece.d).x;
+#ifdef WEIGHT_q8_0
+bool may_overflow(Piece piece) {
+  return max(abs(unpackHalf2x16(piece.d[0]).x), abs(unpackHalf2x16(piece.d[1]).x)) * 128 > kMaxHalf;
+}
+
+uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk, bool clip) {
   const uvec2 q = half_of(piece.q[chunk / 2], chunk % 2) ^ 0x80808080;
-  return halves_of(q, 128, scale, 0, abs(scale) * 128);
+  return halves_of(q, 128, unpackHalf2x16(piece.d[chunk / 2]).x, 0, clip);
+}
+#else
+bool may_overflow(Piece piece) {
+  return max(abs(unpackHalf2x16(piece.d[0]).x), abs(unpackHalf2x16(piece.d[1]).x)) * 8 > kMaxHalf;
 }
 
-#elif defined(WEIGHT_q4_0)
-struct Piece {
-  uvec4 q;
-  uint d;
-};
-
-Piece load_piece(uint64_t row, uint depth, uint column, uint side) {
-  const uint unit = column / 32 + side;
-  if (unit * 32 >= depth) return Piece(uvec4(0), 0);
-  return Piece(load_16(part(row, depth, unit, 0)), load_u16(part(row, depth, unit, 1)));
+uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk, bool clip) {
+  const uvec2 q = half_of(piece.q[chunk / 2], chunk % 2) >> side * 4 & 0x0f0f0f0f;
+  return halves_of(q, 8, unpackHalf2x16(piece.d[chunk / 2]).x, 0, clip);
 }
-
-uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk) {
-  const float scale = unpackHalf2x16(piece.d).x;
-  const uvec2 q = half_of(piece.q, chunk % 2) >> chunk / 2 * 4 & 0x0f0f0f0f;
-  return halves_of(q, 8, scale, 0, abs(scale) * 8);
-}
+#endif
 
 #else
 struct Piece {
   uvec4 chunk[4];
 };
 
+#ifdef WEIGHT_f16
+Piece load_piece(uint64_t row, uint depth, uint column, uint side) {
+  Piece piece;
+  [[unroll]] for (uint i = 0; i < 4; ++i) {
+    const uint at = column + chunk_unit(side, i) * 32 + chunk_word(side, i) * 8;
+    piece.chunk[i] = at < depth ? load_16_of_16(row + at * 2) : uvec4(0);
+  }
+  return piece;
+}
+#else
 Piece load_piece(uint64_t row, uint depth, uint column, uint side) {
   Piece piece = Piece(uvec4[4](uvec4(0), uvec4(0), uvec4(0), uvec4(0)));
   const uint unit = column / 32 + side;
   if (unit * 32 >= depth) return piece;
-#ifdef WEIGHT_f16
-  [[unroll]] for (int i = 0; i < 4; ++i) piece.chunk[i] = load_16_of_16(row + unit * 64 + i * 16);
-#else
   float w[kUnit];
   quant_decode(row, depth, unit, w);
   [[unroll]] for (int i = 0; i < 16; ++i)
     piece.chunk[i / 4][i % 4] = half_pair(clamp(vec2(w[i * 2], w[i * 2 + 1]), vec2(-kMaxHalf), vec2(kMaxHalf)));
-#endif
   return piece;
 }
+#endif
 
-uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk) { return piece.chunk[chunk]; }
+bool may_overflow(Piece piece) { return false; }
+
+uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk, bool clip) { return piece.chunk[chunk]; }
 #endif
 
 #endif
