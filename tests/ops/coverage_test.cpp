@@ -73,4 +73,44 @@ TEST_CASE("kernel table: a layout's bytes are those of GGUF order but for the ti
   }
 }
 
+// Tiled rows of one code differ in their tile alone, so what is chosen must not depend on their order.
+TEST_CASE("kernel table: the largest tile that keeps all units busy, else the one with most groups", "[ops]") {
+  DeviceInfo info;
+  snprintf(info.backend, sizeof info.backend, "vulkan");
+  info.features = ~0u;
+  info.shared_bytes = 64 << 10;
+  const RowFilter filter{&info, false};
+  Call call;
+  call.op = Op::Matmul;
+  call.weight.type = QuantType::q4_k;
+  call.weight.depth = 4096;
+  uint32_t seen = 0;
+  for (const uint32_t units : {1u, 60u, 132u, 100000u})
+    for (const uint32_t n : {64u, 1024u, 4096u, 14336u})
+      for (const uint32_t bucket : {16u, 128u, 512u}) {
+        info.unit_count = units;
+        call.weight.n = n;
+        const KernelRow* rows[64];
+        const KernelRow* chosen = nullptr;
+        const uint32_t count = find_rows({&call, 1}, bucket, filter, rows);
+        if (!count) continue;
+        REQUIRE(choose_row({&call, 1}, bucket, filter, &chosen).ok());
+        const auto groups = [&](const KernelRow& row) {
+          return uint64_t(divide_up(n, row.tile)) * divide_up(bucket, row.tile_tokens);
+        };
+        for (uint32_t i = 0; i < count; ++i) {
+          const KernelRow& other = *rows[i];
+          if (other.code.name != chosen->code.name || &other == chosen) continue;
+          ++seen;
+          INFO("n " << n << " bucket " << bucket << " units " << units << " tile " << chosen->tile);
+          if (groups(other) >= units) CHECK(groups(*chosen) >= units);
+          if (groups(other) >= units)
+            CHECK(chosen->tile * chosen->tile_tokens >= other.tile * other.tile_tokens);
+          else
+            CHECK((groups(*chosen) >= units || groups(*chosen) >= groups(other)));
+        }
+      }
+  if (!seen) SKIP("no compiler of shaders that knows cooperative matrices");
+}
+
 }  // namespace greta::test
