@@ -91,6 +91,8 @@ typedef struct greta_runtime_options {
   void* allocator_user;
   uint32_t exact;          /* 1: only the plain kernels, whose bits do not depend on how a prompt is cut */
   uint32_t reserved;
+  const char* cache_folder; /* where compiled kernels of a GPU are kept, a file for each device and driver;
+                              NULL: nowhere, they are compiled at each start */
 } greta_runtime_options;
 
 GRETA_API greta_status greta_runtime_open(const greta_runtime_options* options, greta_runtime** out_runtime);

@@ -139,6 +139,7 @@ tools_to_build() {
   say "Packages to build GRETA"
   need g++ cmake ninja-build libcli11-dev nlohmann-json3-dev
   want "line editing in greta-cli chat" libedit-dev
+  want "the Vulkan backend" glslc libvulkan-dev
 }
 
 tools_to_test() {
@@ -149,7 +150,7 @@ tools_to_test() {
     from=/bookworm-backports
   fi
   need "catch2$from" pkg-config python3
-  want "what runs Vulkan kernels" glslc libvulkan-dev "mesa-vulkan-drivers$from"
+  want "what runs Vulkan kernels" "mesa-vulkan-drivers$from"
   want "what compiles HIP kernels" clang-19 lld-19 llvm-19
 }
 

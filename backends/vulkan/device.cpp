@@ -34,10 +34,12 @@ static Status find_physical(const VulkanInstance& instance, uint32_t index, VkPh
 Status VulkanDevice::open(std::unique_ptr<VulkanInstance> instance, uint32_t index,
                           const DeviceOptions& options) {
   instance_ = std::move(instance);
+  log_ = options.log;
   VkPhysicalDevice chosen = VK_NULL_HANDLE;
   GRETA_TRY(find_physical(*instance_, index, &chosen));
   GRETA_TRY(within(inspect(*instance_, chosen, options.features_mask, &physical), "%s", physical.info.name));
   GRETA_TRY(within(create_device(), "%s", physical.info.name));
+  GRETA_TRY(open_pipeline_cache(options));
   return within(prove(), "%s does not work", physical.info.name);
 }
 
@@ -100,7 +102,9 @@ Status VulkanDevice::prove() {
 
 VulkanDevice::~VulkanDevice() {
   if (!handle) return;
-  if (vk.vkDestroyPipelineLayout) {
+  if (layout) {  // made when all functions were found
+    save_pipeline_cache();
+    vk.vkDestroyPipelineCache(handle, cache_, nullptr);
     for (auto& [key, pipeline] : pipelines_) vk.vkDestroyPipeline(handle, pipeline->pipeline, nullptr);
     vk.vkDestroyPipelineLayout(handle, layout, nullptr);
   }
@@ -191,7 +195,7 @@ static Status describe(uint32_t index, DeviceInfo* out) {
 
 static Status open(uint32_t index, const DeviceOptions& options, Device** out) {
   auto instance = std::make_unique<VulkanInstance>();
-  GRETA_TRY(instance->open(kLoader));
+  GRETA_TRY(instance->open(options.driver_library ? options.driver_library : kLoader));
   auto device = std::make_unique<VulkanDevice>();
   GRETA_TRY(device->open(std::move(instance), index, options));
   *out = device.release();

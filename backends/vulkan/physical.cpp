@@ -98,6 +98,8 @@ void describe_identity(const Properties& p, VulkanPhysical* out) {
   DeviceInfo& info = out->info;
   memcpy(out->cache_uuid, core.pipelineCacheUUID, sizeof out->cache_uuid);
   memcpy(out->driver_uuid, p.v11.driverUUID, sizeof out->driver_uuid);
+  out->vendor_id = core.vendorID;
+  out->device_id = core.deviceID;
   out->driver_version = core.driverVersion;
   char uuid[2 * VK_UUID_SIZE + 1] = "";
   for (uint32_t i = 0; i < VK_UUID_SIZE; ++i) snprintf(uuid + 2 * i, 3, "%02x", out->driver_uuid[i]);

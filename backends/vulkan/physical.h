@@ -32,7 +32,7 @@ struct VulkanPhysical {
   VkPhysicalDeviceLimits limits = {};
   VkPhysicalDeviceMemoryProperties memory = {};
   uint8_t cache_uuid[VK_UUID_SIZE] = {}, driver_uuid[VK_UUID_SIZE] = {};
-  uint32_t driver_version = 0;
+  uint32_t vendor_id = 0, device_id = 0, driver_version = 0;
 
   uint32_t queue_family = 0;
   uint32_t timestamp_bits = 0;                   // 0: the queue has no clock

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/vulkan/pipeline_cache.h"
 #include "backends/vulkan/vulkan.h"
 
 namespace greta {
@@ -26,9 +27,11 @@ uint32_t threads_of(const KernelCode& code) {
 
 // The same SPIR-V with the same constants is the same pipeline.
 std::string key_of(const KernelCode& code) {
-  std::string key(reinterpret_cast<const char*>(code.code.data()), code.code.size());
+  uint64_t digest = 0xcbf29ce484222325;  // FNV-1a
+  for (const uint8_t byte : code.code) digest = (digest ^ byte) * 0x100000001b3;
+  const uint64_t head[] = {digest, code.code.size(), threads_of(code)};
+  std::string key(reinterpret_cast<const char*>(head), sizeof head);
   key.append(reinterpret_cast<const char*>(code.constants.data()), code.constants.size_bytes());
-  key.append(reinterpret_cast<const char*>(code.group_size), sizeof code.group_size);
   return key;
 }
 
@@ -84,13 +87,45 @@ Status VulkanDevice::create_pipeline(const KernelCode& code, VkPipeline* out) {
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &specialization;
   info.layout = layout;
-  const VkResult created = vk.vkCreateComputePipelines(handle, VK_NULL_HANDLE, 1, &info, nullptr, out);
+  const VkResult created = vk.vkCreateComputePipelines(handle, cache_, 1, &info, nullptr, out);
   vk.vkDestroyShaderModule(handle, module, nullptr);
+  compiled_ = true;
   const Status status = result(created, "vkCreateComputePipelines");
   if (status.code == Code::Device && !lost_)
     return fail(Code::Unsupported, "the driver of %s refuses the shader %s: %s", physical.info.name,
                 code.name, greta::describe(created).text);
   return status;
+}
+
+// A cache that the driver refuses is no reason to fail: the same without what was in it.
+Status VulkanDevice::open_pipeline_cache(const DeviceOptions& options) {
+  std::vector<uint8_t> data;
+  if (options.cache_folder && *options.cache_folder) {
+    cache_path_ = pipeline_cache_path(options.cache_folder, physical);
+    data = read_pipeline_cache(cache_path_, physical);
+  }
+  auto info = tagged<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
+  info.initialDataSize = data.size();
+  info.pInitialData = data.data();
+  if (!data.empty() && vk.vkCreatePipelineCache(handle, &info, nullptr, &cache_) == VK_SUCCESS) {
+    cached_bytes_ = data.size();
+    return {};
+  }
+  info.initialDataSize = 0;
+  return result(vk.vkCreatePipelineCache(handle, &info, nullptr, &cache_), "vkCreatePipelineCache");
+}
+
+// Nothing depends on the file, so what goes wrong here is told and passed over.
+void VulkanDevice::save_pipeline_cache() {
+  if (cache_path_.empty() || !cache_ || !compiled_ || lost_) return;
+  size_t bytes = 0;
+  if (vk.vkGetPipelineCacheData(handle, cache_, &bytes, nullptr) != VK_SUCCESS) return;
+  if (bytes == cached_bytes_) return;  // all came out of the file
+  std::vector<uint8_t> data(bytes);
+  if (vk.vkGetPipelineCacheData(handle, cache_, &bytes, data.data()) != VK_SUCCESS) return;
+  data.resize(bytes);
+  if (!write_pipeline_cache(cache_path_, physical, data).ok())
+    log_(LogLevel::Info, "compiled kernels are not kept: %s", error_text());
 }
 
 // Compiled without the lock, so that several threads may load at once; the first of equals is kept.

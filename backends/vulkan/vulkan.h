@@ -5,6 +5,7 @@
 // queue overtake a batch that waits, so a batch that waits for a signal which nobody has submitted yet
 // is held back on the host until it is.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -182,7 +183,15 @@ class VulkanDevice final : public Device {
   Status nanoseconds(const VulkanEvent& event, const char* which, uint64_t* out);
   void destroy_buffer(VulkanBuffer& buffer);
 
+  Status open_pipeline_cache(const DeviceOptions& options);
+  void save_pipeline_cache();
+
   std::unique_ptr<VulkanInstance> instance_;
+  Log log_;
+  std::string cache_path_;  // "": none is kept
+  VkPipelineCache cache_ = VK_NULL_HANDLE;
+  uint64_t cached_bytes_ = 0;  // in the file
+  std::atomic<bool> compiled_{false};
   std::atomic<bool> lost_{false};
   std::atomic<uint64_t> used_bytes_{0};  // device-local
   std::mutex pipelines_mutex_;

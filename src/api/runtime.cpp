@@ -53,12 +53,11 @@ greta_status greta_device_describe(uint32_t index, greta_device_info* out_info) 
       else
         snprintf(info.id, sizeof info.id, "%.11s%u", backend->name, index - first);
       DeviceInfo device;
-      if (backend->describe(index - first, &device).ok()) {
-        describe(device, &info);
-        info.memory_free_bytes = device.cpu_type ? memory_available_bytes() : device.memory_bytes;
-      } else {
-        copy_text(info.reason, sizeof info.reason, error_text());
-      }
+      const Status usable = backend->describe(index - first, &device);
+      describe(device, &info);
+      info.usable = usable.ok();
+      info.memory_free_bytes = device.cpu_type ? memory_available_bytes() : device.memory_bytes;
+      if (!usable.ok()) copy_text(info.reason, sizeof info.reason, error_text());
       return write_result(info, out_info);
     }
     return fail(Code::Argument, "device %u of %u", index, first);
@@ -79,6 +78,7 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
     DeviceOptions device;
     device.threads = o.threads;
     device.allocator = {o.allocate, o.release, o.allocator_user};
+    device.cache_folder = o.cache_folder;
     device.log = runtime->log;
     Device* opened = nullptr;
     GRETA_TRY(open_device(o.device ? o.device : "auto", device, &opened));

@@ -126,6 +126,7 @@ struct DeviceOptions {
   HostAllocator allocator;
   uint32_t features_mask = ~0u;  // features the device may report: tests hide instruction sets with it
   const char* cache_folder = nullptr;  // compiled pipelines; null: none are kept
+  const char* driver_library = nullptr;  // in place of the backend's own: tests put a faulty one there
   Log log;
 };
 

@@ -1,6 +1,8 @@
 // From options to open handles, with the library's errors as exceptions.
 #include "model.h"
 
+#include <cstdlib>
+
 #include "bundled.h"
 #include "console.h"
 
@@ -48,8 +50,18 @@ int load_progress(void* user, uint64_t done, uint64_t total) {
 
 }  // namespace
 
+// $XDG_CACHE_HOME/greta or ~/.cache/greta; empty where there is no home.
+static std::string cache_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && cache[0] == '/') return std::string(cache) + "/greta";
+  const char* home = std::getenv("HOME");
+  return home && home[0] == '/' ? std::string(home) + "/.cache/greta" : std::string();
+}
+
 Runtime open_runtime(const DeviceOptions& options) {
+  const std::string cache = cache_folder();
   auto open = sized<greta_runtime_options>();
+  open.cache_folder = cache.c_str();
   open.threads = options.threads;
   open.device = options.device.c_str();
   open.exact = options.exact ? 1 : 0;

@@ -1,0 +1,83 @@
+#include "backends/vulkan/pipeline_cache.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+namespace greta {
+
+namespace {
+
+constexpr uint64_t kMaxCacheBytes = 256 << 20;
+
+struct CacheHeader {
+  char magic[8] = {'G', 'R', 'E', 'T', 'A', 'V', 'P', '1'};
+  uint8_t driver_uuid[VK_UUID_SIZE], cache_uuid[VK_UUID_SIZE];
+  uint32_t vendor, device, driver_version, reserved = 0;
+  uint64_t bytes, checksum;  // of the data behind the header
+};
+static_assert(sizeof(CacheHeader) == 72);
+
+// FNV-1a over 64 bits: against damage, not against malice.
+uint64_t checksum(std::span<const uint8_t> data, uint64_t sum = 0xcbf29ce484222325) {
+  for (const uint8_t byte : data) sum = (sum ^ byte) * 0x100000001b3;
+  return sum;
+}
+
+CacheHeader header_for(const VulkanPhysical& physical, std::span<const uint8_t> data) {
+  CacheHeader header;
+  memcpy(header.driver_uuid, physical.driver_uuid, sizeof header.driver_uuid);
+  memcpy(header.cache_uuid, physical.cache_uuid, sizeof header.cache_uuid);
+  header.vendor = physical.vendor_id;
+  header.device = physical.device_id;
+  header.driver_version = physical.driver_version;
+  header.bytes = data.size();
+  header.checksum = checksum(data);
+  return header;
+}
+
+}  // namespace
+
+std::string pipeline_cache_path(const char* folder, const VulkanPhysical& physical) {
+  const CacheHeader header = header_for(physical, {});
+  char name[64];
+  snprintf(name, sizeof name, "/greta-vulkan-%016llx.cache",
+           (unsigned long long)checksum({reinterpret_cast<const uint8_t*>(&header), sizeof header}));
+  return folder + std::string(name);
+}
+
+std::vector<uint8_t> read_pipeline_cache(const std::string& path, const VulkanPhysical& physical) {
+  File file;
+  CacheHeader header;
+  if (!file.open(path.c_str()).ok() || file.size() < sizeof header || file.size() > kMaxCacheBytes) return {};
+  std::vector<uint8_t> data(file.size() - sizeof header);
+  if (!file.read_at(0, &header, sizeof header).ok() ||
+      !file.read_at(sizeof header, data.data(), data.size()).ok())
+    return {};
+  const CacheHeader expected = header_for(physical, data);
+  if (memcmp(&header, &expected, sizeof header)) return {};
+  return data;
+}
+
+Status write_pipeline_cache(const std::string& path, const VulkanPhysical& physical,
+                            std::span<const uint8_t> data) {
+  if (data.size() > kMaxCacheBytes - sizeof(CacheHeader)) return {};
+  mkdir(path.substr(0, path.rfind('/')).c_str(), 0700);
+  const std::string next = path + "." + std::to_string(getpid());  // two processes may close at once
+  const CacheHeader header = header_for(physical, data);
+  FILE* file = fopen(next.c_str(), "wbx");
+  bool written = file && fwrite(&header, sizeof header, 1, file) == 1 &&
+                 fwrite(data.data(), 1, data.size(), file) == data.size();
+  const int error = errno;
+  if (file) written = fclose(file) == 0 && written;
+  if (written && rename(next.c_str(), path.c_str()) == 0) return {};
+  const int last = written ? errno : error;
+  if (file) unlink(next.c_str());
+  return fail(Code::File, "cannot write '%s': %s", path.c_str(), strerror(last));
+}
+
+}  // namespace greta

@@ -1,0 +1,126 @@
+// A libvulkan that stands in front of the real one: calls pass through, but a chosen one fails, or a
+// device says that it has less. Tests open it through DeviceOptions::driver_library and set it through
+// the greta_faults_* functions of the same library.
+#define VK_NO_PROTOTYPES
+#include <dlfcn.h>
+#include <vulkan/vulkan_core.h>
+
+#include <atomic>
+#include <cstring>
+
+namespace {
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+char failing[64] = "";           // the function that fails
+std::atomic<int> calls_left{0};  // calls of it that pass before it fails, then ever after
+VkResult failure = VK_SUCCESS;
+char hidden_feature[64] = "";
+
+PFN_vkGetInstanceProcAddr real_instance_proc;
+PFN_vkGetDeviceProcAddr real_device_proc;
+
+bool fails(const char* name) {
+  if (strcmp(failing, name)) return false;
+  if (calls_left == 0) return true;
+  --calls_left;
+  return false;
+}
+
+// Functions whose failure is worth a test: R f(...), forwarded unless it is the chosen one.
+#define FAULTY(name, parameters, arguments)                 \
+  PFN_##name real_##name;                                   \
+  VKAPI_ATTR VkResult VKAPI_CALL faulty_##name parameters { \
+    return fails(#name) ? failure : real_##name arguments;  \
+  }
+FAULTY(vkAllocateMemory,
+       (VkDevice d, const VkMemoryAllocateInfo* i, const VkAllocationCallbacks* a, VkDeviceMemory* m),
+       (d, i, a, m))
+FAULTY(vkQueueSubmit2, (VkQueue q, uint32_t n, const VkSubmitInfo2* s, VkFence f), (q, n, s, f))
+FAULTY(vkWaitSemaphores, (VkDevice d, const VkSemaphoreWaitInfo* i, uint64_t t), (d, i, t))
+FAULTY(vkCreateComputePipelines,
+       (VkDevice d, VkPipelineCache c, uint32_t n, const VkComputePipelineCreateInfo* i,
+        const VkAllocationCallbacks* a, VkPipeline* p),
+       (d, c, n, i, a, p))
+FAULTY(vkCreateDevice,
+       (VkPhysicalDevice p, const VkDeviceCreateInfo* i, const VkAllocationCallbacks* a, VkDevice* d),
+       (p, i, a, d))
+FAULTY(vkEndCommandBuffer, (VkCommandBuffer c), (c))
+FAULTY(vkCreateCommandPool,
+       (VkDevice d, const VkCommandPoolCreateInfo* i, const VkAllocationCallbacks* a, VkCommandPool* p),
+       (d, i, a, p))
+
+template <class Struct>
+Struct* find(void* chain, VkStructureType type) {
+  for (auto* s = static_cast<VkBaseOutStructure*>(chain); s; s = s->pNext)
+    if (s->sType == type) return reinterpret_cast<Struct*>(s);
+  return nullptr;
+}
+
+PFN_vkGetPhysicalDeviceFeatures2 real_features;
+VKAPI_ATTR void VKAPI_CALL fewer_features(VkPhysicalDevice device, VkPhysicalDeviceFeatures2* out) {
+  real_features(device, out);
+  if (strstr(hidden_feature, "shaderInt64")) out->features.shaderInt64 = VK_FALSE;
+  if (auto* f =
+          find<VkPhysicalDeviceVulkan12Features>(out, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES))
+    if (strstr(hidden_feature, "timelineSemaphore")) f->timelineSemaphore = VK_FALSE;
+}
+
+PFN_vkGetPhysicalDeviceProperties2 real_properties;
+VKAPI_ATTR void VKAPI_CALL older_properties(VkPhysicalDevice device, VkPhysicalDeviceProperties2* out) {
+  real_properties(device, out);
+  if (strstr(hidden_feature, "version")) out->properties.apiVersion = VK_API_VERSION_1_2;
+}
+
+PFN_vkVoidFunction with_faults(const char* name, PFN_vkVoidFunction real) {
+  if (!real) return nullptr;
+#define REPLACE(function, keep, replacement)                  \
+  if (!strcmp(name, #function)) {                             \
+    keep = reinterpret_cast<PFN_##function>(real);            \
+    return reinterpret_cast<PFN_vkVoidFunction>(replacement); \
+  }
+#define REPLACE_FAULTY(function) REPLACE(function, real_##function, faulty_##function)
+  REPLACE_FAULTY(vkAllocateMemory)
+  REPLACE_FAULTY(vkQueueSubmit2)
+  REPLACE_FAULTY(vkWaitSemaphores)
+  REPLACE_FAULTY(vkCreateComputePipelines)
+  REPLACE_FAULTY(vkCreateDevice)
+  REPLACE_FAULTY(vkEndCommandBuffer)
+  REPLACE_FAULTY(vkCreateCommandPool)
+  REPLACE(vkGetPhysicalDeviceFeatures2, real_features, fewer_features)
+  REPLACE(vkGetPhysicalDeviceProperties2, real_properties, older_properties)
+  return real;
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_proc(VkDevice device, const char* name) {
+  return with_faults(name, real_device_proc(device, name));
+}
+
+}  // namespace
+
+EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkGetInstanceProcAddr(VkInstance instance, const char* name) {
+  if (!real_instance_proc) {
+    void* loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!loader) return nullptr;
+    real_instance_proc = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
+  }
+  const PFN_vkVoidFunction real = real_instance_proc(instance, name);
+  if (!strcmp(name, "vkGetDeviceProcAddr")) {
+    real_device_proc = reinterpret_cast<PFN_vkGetDeviceProcAddr>(real);
+    return reinterpret_cast<PFN_vkVoidFunction>(device_proc);
+  }
+  return with_faults(name, real);
+}
+
+// From now on the call of `function` after `passing` more fails with `result`, and all later ones; "" ends
+// it.
+EXPORT void greta_faults_set(const char* function, int passing, int result) {
+  strncpy(failing, function, sizeof failing - 1);
+  calls_left = passing;
+  failure = VkResult(result);
+}
+
+// Devices lack what `names` names: shaderInt64, timelineSemaphore, version.
+EXPORT void greta_faults_hide(const char* names) {
+  strncpy(hidden_feature, names, sizeof hidden_feature - 1);
+}

@@ -1,0 +1,222 @@
+// What goes wrong with a Vulkan driver, made by a libvulkan with faults, and the pipelines kept on disk.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "support/device_kernels.h"
+
+using namespace greta;
+using Catch::Matchers::ContainsSubstring;
+namespace fs = std::filesystem;
+
+namespace {
+
+// VkResult
+constexpr int kOutOfHostMemory = -1, kOutOfDeviceMemory = -2, kInitializationFailed = -3, kDeviceLost = -4;
+
+class Faults {
+ public:
+  Faults() {
+    if (!is_there("vulkan")) SKIP("no Vulkan device: " << error_text());
+    library_ = dlopen(MOCK_VULKAN_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    REQUIRE(library_);
+    set_ = reinterpret_cast<void (*)(const char*, int, int)>(dlsym(library_, "greta_faults_set"));
+    hide_ = reinterpret_cast<void (*)(const char*)>(dlsym(library_, "greta_faults_hide"));
+    REQUIRE((set_ && hide_));
+    none();
+  }
+  ~Faults() { none(), dlclose(library_); }
+  void fail(const char* function, int passing, int result) { set_(function, passing, result); }
+  void hide(const char* names) { hide_(names); }
+  void none() { set_("", 0, 0), hide_(""); }
+
+  Status open(Device** out) {
+    DeviceOptions options;
+    options.driver_library = MOCK_VULKAN_LIBRARY;
+    return open_device("vulkan0", options, out);
+  }
+  OpenDevice opened() {
+    Device* device = nullptr;
+    const Status status = open(&device);
+    INFO(error_text());
+    REQUIRE(status.ok());
+    return {nullptr, std::unique_ptr<Device>(device)};
+  }
+
+ private:
+  void* library_ = nullptr;
+  void (*set_)(const char*, int, int) = nullptr;
+  void (*hide_)(const char*) = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("vulkan: a device that lacks something says what", "[runtime][vulkan]") {
+  Faults faults;
+  Device* device = nullptr;
+  faults.hide("shaderInt64 timelineSemaphore");
+  CHECK(faults.open(&device).code == Code::Unsupported);
+  CHECK_THAT(error_text(), ContainsSubstring("device vulkan0") && ContainsSubstring("lacks shaderInt64") &&
+                               ContainsSubstring("timelineSemaphore"));
+  faults.hide("version");
+  CHECK(faults.open(&device).code == Code::Unsupported);
+  CHECK_THAT(error_text(), ContainsSubstring("Vulkan 1.2, 1.3 is needed"));
+  faults.hide("");
+  faults.fail("vkCreateDevice", 0, kInitializationFailed);
+  CHECK(faults.open(&device).code == Code::Device);
+  CHECK_THAT(error_text(), ContainsSubstring("vkCreateDevice: VK_ERROR_INITIALIZATION_FAILED"));
+  faults.fail("vkQueueSubmit2", 0, kDeviceLost);  // opens, and does nothing
+  CHECK(faults.open(&device).code == Code::Device);
+  CHECK_THAT(error_text(), ContainsSubstring("does not work"));
+  CHECK(!device);
+}
+
+TEST_CASE("vulkan: no loader, no driver, no such device", "[runtime][vulkan]") {
+  DeviceOptions options;
+  options.driver_library = "/nonexistent/libvulkan.so";
+  Device* device = nullptr;
+  const Status status = open_device("vulkan0", options, &device);
+  CHECK(status.code == Code::Unsupported);
+  if (strstr(error_text(), "this build has auto, cpu")) SKIP("this build has no Vulkan backend");
+  CHECK_THAT(error_text(),
+             ContainsSubstring("no Vulkan loader") && ContainsSubstring("/nonexistent/libvulkan.so"));
+  if (!is_there("vulkan")) return;
+  CHECK(open_device("vulkan99", {}, &device).code == Code::Unsupported);
+  CHECK_THAT(error_text(), ContainsSubstring("device vulkan99") && ContainsSubstring("numbered from 0"));
+  CHECK(!device);
+}
+
+TEST_CASE("vulkan: memory that runs out is a status, and the device goes on", "[runtime][vulkan]") {
+  Faults faults;
+  const OpenDevice device = faults.opened();
+  Buffer buffer;
+  for (const int result : {kOutOfDeviceMemory, kOutOfHostMemory}) {
+    faults.fail("vkAllocateMemory", 0, result);
+    CHECK(device->allocate(12345, Memory::Device, &buffer).code == Code::Memory);
+    CHECK_THAT(error_text(), ContainsSubstring("12345") && ContainsSubstring("VK_ERROR_OUT_OF"));
+    CHECK(!buffer.handle);
+  }
+  faults.none();
+  REQUIRE(device->allocate(12345, Memory::Device, &buffer).ok());
+  device->release(buffer);
+}
+
+TEST_CASE("vulkan: a shader that the driver refuses is an error of that kernel", "[runtime][vulkan]") {
+  Faults faults;
+  const OpenDevice device = faults.opened();
+  Kernel kernel;
+  faults.fail("vkCreateComputePipelines", 0, kInitializationFailed);
+  CHECK(device->load(test_kernel_code(*device, "add"), &kernel).code == Code::Unsupported);
+  CHECK_THAT(error_text(), ContainsSubstring("refuses the shader add_test"));
+  KernelCode large = test_kernel_code(*device, "add");
+  large.group_size[0] = 1 << 20;
+  CHECK(device->load(large, &kernel).code == Code::Unsupported);
+  CHECK_THAT(error_text(), ContainsSubstring("1048576 threads"));
+  faults.none();
+  const TestKernels kernels(*device);
+}
+
+TEST_CASE("vulkan: a lost device fails every call, can be closed and opened again", "[runtime][vulkan]") {
+  Faults faults;
+  for (const char* function : {"vkQueueSubmit2", "vkWaitSemaphores", "vkEndCommandBuffer"}) {
+    INFO(function);
+    const OpenDevice device = faults.opened();
+    const TestKernels kernels(*device);
+    Words a(*device, 1000);
+    OwnedEvent event(*device);
+    OwnedGraph owned{*device, {}};
+    const auto stream = new_stream(*device), other = new_stream(*device);
+    REQUIRE(stream->begin_capture().ok());
+    REQUIRE(kernels.write_index(*stream, a.all(), 2).ok());
+    REQUIRE(stream->end_capture(&owned.graph).ok());
+    REQUIRE(stream->replay(owned.graph).ok());
+    REQUIRE(stream->wait().ok());
+    faults.fail(function, 1, kDeviceLost);
+    Status status;
+    for (uint32_t i = 0; i < 3 && status.ok(); ++i) {
+      status = stream->replay(owned.graph);
+      if (status.ok()) status = stream->barrier();
+      if (status.ok()) status = stream->wait();
+    }
+    CHECK(status.code == Code::Device);
+    CHECK_THAT(error_text(), ContainsSubstring(function) && ContainsSubstring("VK_ERROR_DEVICE_LOST"));
+    faults.none();  // the driver would answer again: nobody asks it
+    Buffer buffer;
+    Kernel kernel;
+    Stream* none = nullptr;
+    Event no_event;
+    CHECK(device->allocate(64, Memory::Device, &buffer).code == Code::Device);
+    CHECK(device->load(test_kernel_code(*device, "add"), &kernel).code == Code::Device);
+    CHECK(device->create_stream(&none).code == Code::Device);
+    CHECK(device->create_event(&no_event).code == Code::Device);
+    for (const auto* each : {&stream, &other}) {
+      CHECK((*each)->submit().code == Code::Device);
+      CHECK((*each)->wait().code == Code::Device);
+      CHECK((*each)->wait(event.event).code == Code::Device);
+      CHECK((*each)->replay(owned.graph).code == Code::Device);
+      CHECK_THAT(error_text(), ContainsSubstring("was lost"));
+    }
+  }
+  const OpenDevice again = faults.opened();
+  Words a(*again, 10);
+  write_words(*again, a.all(), std::vector<uint32_t>(10, 4));
+  CHECK(read_words(*again, a.all())[9] == 4);
+}
+
+TEST_CASE("vulkan: compiled pipelines are kept on disk, and a bad file is no file", "[runtime][vulkan]") {
+  if (!is_there("vulkan")) SKIP("no Vulkan device: " << error_text());
+  const fs::path folder = fs::temp_directory_path() / ("greta-cache-" + std::to_string(::getpid()));
+  fs::remove_all(folder);
+  const std::string name = folder.string();
+  const auto use = [&] {
+    DeviceOptions options;
+    options.cache_folder = name.c_str();
+    Device* opened = nullptr;
+    REQUIRE(open_device("vulkan0", options, &opened).ok());
+    const std::unique_ptr<Device> device(opened);
+    const TestKernels kernels(*device);
+    const auto stream = new_stream(*device);
+    Words a(*device, 70);
+    REQUIRE(kernels.write_index(*stream, a.all(), 3).ok());
+    REQUIRE(stream->wait().ok());
+    CHECK(read_words(*device, a.all())[69] == 3 * 69);
+  };
+  const auto read = [](const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  use();
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+  REQUIRE(files.size() == 1);  // no temporary one is left
+  const std::string good = read(files[0]);
+  CHECK(good.size() > 72);
+  const auto with = [&](size_t at, char change) {
+    std::string bytes = good;
+    bytes[at] = char(bytes[at] ^ change);
+    return bytes;
+  };
+  // magic, driver, cache, device, version, size, checksum; the data; cut; lengthened; empty
+  std::vector<std::string> bad = {good.substr(0, good.size() - 1), good + "x", good.substr(0, 40), "",
+                                  with(good.size() - 1, 1)};
+  for (const size_t at : {0, 9, 30, 44, 50, 57, 66}) bad.push_back(with(at, 1));
+  for (const std::string& bytes : bad) {
+    std::ofstream(files[0], std::ios::binary | std::ios::trunc) << bytes;
+    use();
+    CHECK(read(files[0]).substr(0, 40) == good.substr(0, 40));
+    CHECK(read(files[0]) != bytes);
+  }
+  const auto written = fs::last_write_time(files[0]);
+  use();  // all comes out of the file: it stays as it is
+  CHECK(fs::last_write_time(files[0]) == written);
+  fs::remove_all(folder);
+  std::ofstream(folder) << "a file in the folder's place";
+  use();
+  fs::remove(folder);
+}
