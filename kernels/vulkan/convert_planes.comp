@@ -1,33 +1,39 @@
-// convert_planes: a weight from GGUF order to planes (kernels/abi/quant_planes.def). One group is kPackRows rows;
-// a thread takes whole blocks, and zeros what fills a plane up.
+// convert_planes: a weight from GGUF order to planes (kernels/abi/quant_planes.def). One group is 16 rows (kPackRows
+// of src/compute/op.h); a thread takes whole blocks, in units that the bytes of a block are a multiple of.
 #include "kernels/abi/ops.h"
 
 layout(push_constant, scalar) uniform Push { ConvertBlock p; };
 
-const uint kPackRows = 16;  // of src/compute/op.h
+const uint kRows = 16;
 
-// Part i of a block into its plane; of what fills the plane up, zeros.
+// Part i of a block into its plane.
 void copy_part(uint64_t from, uint64_t row, uint block, uint i) {
-  byte_address x = byte_address(from + QUANT_PARTS[i].x), y = byte_address(part(row, p.depth, block, i));
-  for (uint b = 0; b < QUANT_PARTS[i].y; ++b) y.at[b] = x.at[b];
+  const uint64_t to = part(row, p.depth, block, i);
+#if QUANT_ALIGN >= 2
+  uint16_address x = uint16_address(from + QUANT_PARTS[i].x), y = uint16_address(to);
+  for (uint j = 0; j < QUANT_PARTS[i].y / 2; ++j) y.at[j] = x.at[j];
+#else
+  byte_address x = byte_address(from + QUANT_PARTS[i].x), y = byte_address(to);
+  for (uint j = 0; j < QUANT_PARTS[i].y; ++j) y.at[j] = x.at[j];
+#endif
 }
 
+// Zeros where plane i of a row ends, up to a multiple of 16 bytes.
 void fill_up(uint64_t row, uint blocks, uint i) {
   byte_address plane = byte_address(part(row, p.depth, 0, i));
   for (uint b = blocks * QUANT_PARTS[i].y; b < uint(plane_bytes(p.depth, i)); ++b) plane.at[b] = uint8_t(0);
 }
 
 void main() {
-  const uint blocks = p.depth / QUANT_BLOCK;
-  const uint first = gl_WorkGroupID.x * kPackRows;
-  for (uint n = first; n < min(first + kPackRows, p.rows); ++n) {
-    const uint64_t from = uint64_t(p.x) + uint64_t(n) * blocks * QUANT_BYTES;
+  const uint blocks = p.depth / QUANT_BLOCK, first = gl_WorkGroupID.x * kRows;
+  const uint rows = min(p.rows - first, kRows);
+  for (uint j = gl_LocalInvocationIndex; j < rows * blocks; j += gl_WorkGroupSize.x) {
+    const uint n = first + j / blocks, block = j % blocks;
+    const uint64_t from = uint64_t(p.x) + (uint64_t(n) * blocks + block) * QUANT_BYTES;
     const uint64_t row = uint64_t(p.y) + n * quant_row_bytes(p.depth);
-    for (uint block = gl_LocalInvocationIndex; block < blocks; block += gl_WorkGroupSize.x) {
-      const uint64_t at = from + uint64_t(block) * QUANT_BYTES;
-      [[unroll]] for (uint i = 0; i < kMaxParts; ++i) copy_part(at, row, block, i);
+    [[unroll]] for (uint i = 0; i < kMaxParts; ++i) copy_part(from, row, block, i);
+    if (block == 0) {
+      [[unroll]] for (uint i = 0; i < kMaxParts; ++i) fill_up(row, blocks, i);
     }
-    [[unroll]] for (uint i = 0; i < kMaxParts; ++i)
-      if (gl_LocalInvocationIndex == i) fill_up(row, blocks, i);
   }
 }
