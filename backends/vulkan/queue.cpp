@@ -162,7 +162,6 @@ void VulkanQueue::close(VulkanTimeline& timeline) {
 
 void VulkanQueue::wait_idle() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!device_.usable().ok()) return;
   [[maybe_unused]] const Status ignored =
       device_.result(device_.vk.vkQueueWaitIdle(queue_), "vkQueueWaitIdle");
 }
@@ -179,7 +178,7 @@ VulkanPoint VulkanQueue::event_point(const VulkanEvent& event) {
 
 bool VulkanQueue::reached(const VulkanPoint& point) {
   uint64_t value = 0;
-  if (!device_.usable().ok()) return true;  // nothing runs any more
+  if (!device_.usable().ok()) return false;
   const VkResult result =
       device_.vk.vkGetSemaphoreCounterValue(device_.handle, point.timeline->semaphore, &value);
   return device_.result(result, "vkGetSemaphoreCounterValue").ok() && value >= point.value;

@@ -26,10 +26,9 @@ Status VulkanStream::open() {
 
 VulkanStream::~VulkanStream() {
   device_.queue.close(*timeline_);
-  const uint64_t submitted = timeline_->submitted;
   // What is left over was submitted and never waited for; there is nobody to tell if it fails.
-  if (submitted) [[maybe_unused]]
-    const Status ignored = device_.queue.wait({timeline_, submitted});
+  if (timeline_->submitted && !device_.queue.wait({timeline_, timeline_->submitted}).ok())
+    device_.queue.wait_idle();
   if (capture_) device_.vk.vkDestroyCommandPool(device_.handle, capture_->pool, nullptr);
   if (pool_) device_.vk.vkDestroyCommandPool(device_.handle, pool_, nullptr);
 }

@@ -81,7 +81,7 @@ class VulkanQueue {
   Status submit(std::vector<VulkanBatch>& batches);  // leaves it empty
   Status wait(const VulkanPoint& point);             // blocks until it was reached
   void close(VulkanTimeline& timeline);              // drops what is held back of a stream that ends
-  void wait_idle();                                  // all that was submitted
+  void wait_idle();                                  // all that was submitted; a lost device answers at once
 
   void set_event(VulkanEvent& event, const VulkanPoint& point);
   VulkanPoint event_point(const VulkanEvent& event);
