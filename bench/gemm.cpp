@@ -28,9 +28,9 @@ struct Shape {
   uint32_t n, depth, tokens;
 };
 
-// What a row of the table is run with: its own, or another size of tile, group and steps (constants 4 and 5).
+// What a row of the table is run with: its own, or another size of tile, group and steps (constants 4 to 6).
 struct Variant {
-  uint32_t threads, rows, tokens, step, buffers;
+  uint32_t threads, rows, tokens, step, buffers, once;
 };
 
 class Bench {
@@ -111,6 +111,7 @@ class Bench {
     if (variant.step) {
       constants[count++] = variant.step;
       constants[count++] = variant.buffers;
+      constants[count++] = variant.once;
     }
     row.code.constants = {constants, count};
     Kernel kernel;
@@ -124,8 +125,8 @@ class Bench {
     GRETA_TRY(status);
     const double flops = 2.0 * shape_.n * shape_.depth * shape_.tokens;
     char size[32];
-    snprintf(size, sizeof size, "%u %ux%u %ux%u", variant.threads, variant.rows, variant.tokens, variant.step,
-             variant.buffers);
+    snprintf(size, sizeof size, "%u %ux%u %ux%u%s", variant.threads, variant.rows, variant.tokens,
+             variant.step, variant.buffers, variant.step && !variant.once ? "h" : "");
     printf("%-28s %6u %6u %4u %16s %10.2g %9.1f %9.1f %9.1f%s\n", row.name, shape_.n, shape_.depth,
            shape_.tokens, size, error, alone * 1e6, flops / alone * 1e-12, flops / beside * 1e-12,
            error < 1e-6 ? "" : "  WRONG");
@@ -268,10 +269,12 @@ struct Options {
 };
 
 constexpr Variant kVariants[] = {
-    {128, 128, 128, 32, 2}, {128, 128, 128, 64, 1}, {256, 128, 128, 64, 1}, {256, 128, 128, 32, 1},
-    {128, 64, 128, 32, 2},  {128, 64, 128, 64, 1},  {128, 128, 64, 32, 2},  {128, 128, 64, 64, 1},
-    {256, 128, 64, 32, 2},  {128, 64, 64, 32, 2},   {128, 64, 64, 64, 2},   {256, 64, 64, 64, 2},
-    {256, 128, 256, 32, 1}, {256, 256, 128, 32, 1}, {256, 256, 64, 32, 2},  {256, 64, 256, 32, 2}};
+    {128, 128, 128, 32, 2, 1}, {128, 128, 128, 32, 2, 0}, {256, 128, 128, 32, 2, 0},
+    {128, 128, 128, 64, 1, 1}, {256, 128, 128, 64, 1, 1}, {256, 128, 128, 32, 1, 1},
+    {128, 64, 128, 32, 2, 1},  {128, 64, 128, 64, 1, 1},  {128, 64, 128, 32, 2, 0},
+    {128, 128, 64, 32, 2, 1},  {128, 128, 64, 64, 1, 1},  {256, 128, 64, 32, 2, 1},
+    {128, 64, 64, 32, 2, 1},   {128, 64, 64, 64, 2, 1},   {256, 128, 256, 32, 1, 1},
+    {256, 256, 128, 32, 1, 1}, {256, 256, 64, 32, 2, 1},  {256, 64, 256, 32, 2, 1}};
 
 // Whether this row is to be measured: of the layout that the device prefers for its type.
 bool measured(const KernelRow& row, const RowFilter& filter, const Options& options, const Shape& shape) {
@@ -304,7 +307,7 @@ Status run(const Options& options) {
             printf("%s %u %ux%u %ux%u: %s\n", row.name, variant.threads, variant.rows, variant.tokens,
                    variant.step, variant.buffers, error_text());
         };
-        time({row.code.group_size[0], row.tile, row.tile_tokens, 0, 0});
+        time({row.code.group_size[0], row.tile, row.tile_tokens, 0, 0, 0});
         if (options.variants && first && strcmp(varied, row.name))
           for (const Variant& variant : kVariants) time(variant);
         varied = row.name;
