@@ -25,6 +25,10 @@ Tensor layout_of(uint rows, uint columns, uint stride) {
   return setTensorLayoutStrideNV(tensor, stride, 1);
 }
 
+Tensor part_of(Tensor y, Place place) {
+  return sliceTensorLayoutNV(y, place.first_token, kTokens, place.first_row, kRows);
+}
+
 void multiply_step(uint which, uint column) {
   MatrixX x;
   MatrixW w;
@@ -41,11 +45,10 @@ void main() {
   x_layout = layout_of(place.live, p.depth, p.depth);
   sums = MatrixY(0);
   multiply_tile();
-  const Tensor y = sliceTensorLayoutNV(layout_of(place.live, p.n, p.n), place.first_token, kTokens, place.first_row, kRows);
+  const Tensor y = part_of(layout_of(place.live, p.n, p.n), place);
   if (uint64_t(p.bias) != 0) {
     MatrixY bias;
-    coopMatLoadTensorNV(bias, p.bias.at, 0,
-                        sliceTensorLayoutNV(layout_of(place.live, p.n, 0), place.first_token, kTokens, place.first_row, kRows));
+    coopMatLoadTensorNV(bias, p.bias.at, 0, part_of(layout_of(place.live, p.n, 0), place));
     sums = sums + bias;
   }
   if (uint64_t(p.residual) != 0) {

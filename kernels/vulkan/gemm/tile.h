@@ -92,7 +92,8 @@ void store_piece(uint at, uint i, uint column, uint step, uint side, bool clip) 
   [[unroll]] for (uint chunk = 0; chunk < 4; ++chunk) {
     const uint unit = chunk_unit(side, chunk);
     if (kSteps == 1 || unit == step)
-      tile[at + (kSteps == 1 ? unit * 4 : 0) + chunk_word(side, chunk)] = chunk_of(pieces[i], column, side, chunk, clip);
+      tile[at + (kSteps == 1 ? unit * 4 : 0) + chunk_word(side, chunk)] =
+          chunk_of(pieces[i], column, side, chunk, clip);
   }
 }
 

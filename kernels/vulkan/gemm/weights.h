@@ -53,7 +53,8 @@ uvec4 halves_of(uvec2 q, float bias, float scale, float offset, bool clip) {
 
 uvec2 half_of(uvec4 words, uint i) { return i == 0 ? words.xy : words.zw; }
 
-#if defined(WEIGHT_q4_k) || defined(WEIGHT_q6_k) || defined(WEIGHT_q8_0) || defined(WEIGHT_q4_0) || defined(WEIGHT_f16)
+#if defined(WEIGHT_q4_k) || defined(WEIGHT_q6_k) || defined(WEIGHT_q8_0) || defined(WEIGHT_q4_0) || \
+    defined(WEIGHT_f16)
 // 16 columns of one unit and the same 16 of the next: K types keep both in the same bytes.
 uint row_of(uint piece) { return piece / 16 * 8 + piece % 8; }
 uint side_of(uint piece) { return piece / 8 % 2; }
