@@ -102,7 +102,7 @@ void draw_row() {
   }
   const float below = of_key(max(mine.x, 1)) - of_key(first.x);
   const float temperature = is_filtered() ? 1 : params.temperature;
-  const float own = float(packUint2x32(mine.zw)) / kMassUnit;
+  const float own = sum_of(packUint2x32(mine.zw));
   const uint64_t mass = slice < slice_count() ? mass_of(own * exp_f32(below / temperature)) : 0;
   uint64_t total;
   const uint64_t before = group_sum_before(mass, total);
@@ -114,7 +114,7 @@ void draw_row() {
   }
   const uint64_t target = share_of(total, uniform_draw);
   if (before <= target && target < before + mass)
-    chosen_slice = uvec4(slice, mine.x, floatBitsToUint(float(target - before) / float(mass)), 0);
+    chosen_slice = uvec4(slice, mine.x, floatBitsToUint(sum_of(target - before) / sum_of(mass)), 0);
   barrier();
   draw_from_slice(chosen_slice);
 }

@@ -56,7 +56,16 @@ void load_block(uint64_t from, uint block, out float values[kBlock], out uint co
 }
 uint64_t values_at() { return penalises ? scratch : logits; }
 
-uint64_t mass_of(float sum) { return uint64_t(sum * kMassUnit); }
+// In bits: not every driver converts floats to 64 bits.
+uint64_t mass_of(float sum) {
+  const uint bits = floatBitsToUint(sum), mantissa = (bits & 0x7fffffu) | 0x800000u;
+  const int shift = int(bits >> 23) - 127 - 23 + 40;
+  return shift >= 0 ? uint64_t(mantissa) << shift : uint64_t(shift > -24 ? mantissa >> -shift : 0);
+}
+float sum_of(uint64_t mass) {
+  const uvec2 words = unpackUint2x32(mass);
+  return (float(words.y) * 4294967296.0 + float(words.x)) / kMassUnit;
+}
 
 // share * mass, share of 24 bits.
 uint64_t share_of(uint64_t mass, float share) {
