@@ -42,13 +42,14 @@ greta_status greta_device_describe(uint32_t index, greta_device_info* out_info) 
   return fenced([&]() -> Status {
     uint32_t first = 0;
     for (const Backend* backend : backends()) {
-      const uint32_t count = entries(*backend);
+      const uint32_t present = backend->count();  // asks the driver, which takes its time
+      const uint32_t count = std::max(1u, present);
       if (index >= first + count) {
         first += count;
         continue;
       }
       greta_device_info info = {};
-      if (backend->count() == 1 && !strcmp(backend->name, "cpu"))
+      if (present == 1 && !strcmp(backend->name, "cpu"))
         copy_text(info.id, sizeof info.id, "cpu");
       else
         snprintf(info.id, sizeof info.id, "%.11s%u", backend->name, index - first);

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
 
 namespace greta {
 
@@ -36,14 +38,18 @@ static bool is_for_auto(const Backend& backend, const DeviceInfo& info) {
 // before it did not is worth a message.
 static Status open_first(const DeviceOptions& options, Device** out) {
   for (const Backend* backend : kBackends) {
-    const uint32_t count = backend->count();
+    std::vector<DeviceInfo> infos(backend->count());
+    std::vector<std::string> reasons(infos.size());  // "" if usable
+    for (uint32_t i = 0; i < infos.size(); ++i)
+      if (!backend->describe(i, &infos[i]).ok()) reasons[i] = error_text();
     for (const bool unified : {false, true}) {
-      for (uint32_t index = 0; index < count; ++index) {
-        DeviceInfo info;
-        const bool usable = backend->describe(index, &info).ok();
-        if (!is_for_auto(*backend, info) || info.unified_memory != unified) continue;
-        if (usable && backend->open(index, options, out).ok()) return {};
-        options.log(LogLevel::Warning, "%s%u cannot be used: %s", backend->name, index, error_text());
+      for (uint32_t i = 0; i < infos.size(); ++i) {
+        if (!is_for_auto(*backend, infos[i]) || infos[i].unified_memory != unified) continue;
+        if (reasons[i].empty()) {
+          if (backend->open(i, options, out).ok()) return {};
+          reasons[i] = error_text();
+        }
+        options.log(LogLevel::Warning, "%s%u cannot be used: %s", backend->name, i, reasons[i].c_str());
       }
     }
   }

@@ -154,6 +154,19 @@ class Devices(CliTest):
         self.assertEqual(len(text.splitlines()), len(devices))
         self.assertIn(cpu["name"], text)
 
+    def test_without_a_vulkan_driver(self):
+        nowhere = {**os.environ, "VK_DRIVER_FILES": "/nonexistent.json", "VK_ICD_FILENAMES": "/nonexistent.json"}
+        devices = json.loads(self.out("devices", "--json", env=nowhere))
+        vulkan = [d for d in devices if d["id"] == "vulkan0"]
+        if not vulkan:
+            self.skipTest("this build has no Vulkan backend")
+        self.assertFalse(vulkan[0]["usable"])
+        self.assertRegex(vulkan[0]["reason"], "Vulkan loader|no device")
+        line = self.error(1, "selftest", "--device", "vulkan0", env=nowhere)
+        self.assertRegex(line, "device vulkan0: .*(Vulkan loader|no device)")
+        _, err = self.run_cli("run", "-v", "-n", "1", "-p", "x", "-m", str(MODEL), env=nowhere)  # auto
+        self.assertIn("cpu", err)
+
 
 class Bench(CliTest):
     ARGS = ["bench", "-m", MODEL, "-p", "8,16", "-n", 4, "-d", "0,32", "-r", 2]
