@@ -47,27 +47,32 @@ uvec2 group_best(uint key, uint index) {
   return best;
 }
 
-uint64_t shuffled(uint64_t value, uint lane) {
-  const uvec2 words = unpackUint2x32(value);
-  return packUint2x32(uvec2(subgroupShuffle(words.x, lane), subgroupShuffle(words.y, lane)));
+// Sums of 64 bits in two words.
+uvec2 add_words(uvec2 a, uvec2 b) {
+  uint carry;
+  const uint low = uaddCarry(a.x, b.x, carry);
+  return uvec2(low, a.y + b.y + carry);
 }
 
 // The sum over the threads before this one; `total`: over all.
 uint64_t group_sum_before(uint64_t value, out uint64_t total) {
-  uint64_t sum = value;
+  uvec2 sum = unpackUint2x32(value);
   for (uint d = 1; d < gl_SubgroupSize; d *= 2) {
-    const uint64_t before = shuffled(sum, gl_SubgroupInvocationID >= d ? gl_SubgroupInvocationID - d : 0);
-    if (gl_SubgroupInvocationID >= d) sum += before;
+    const bool adds = gl_SubgroupInvocationID >= d;
+    const uint from = adds ? gl_SubgroupInvocationID - d : 0;
+    const uvec2 before = uvec2(subgroupShuffle(sum.x, from), subgroupShuffle(sum.y, from));
+    sum = add_words(sum, adds ? before : uvec2(0));
   }
   barrier();
-  if (gl_SubgroupInvocationID == gl_SubgroupSize - 1) reduce_parts[gl_SubgroupID] = unpackUint2x32(sum);
+  if (gl_SubgroupInvocationID == gl_SubgroupSize - 1) reduce_parts[gl_SubgroupID] = sum;
   barrier();
-  total = 0;
+  uvec2 all = uvec2(0), before = uvec2(0);
   for (uint i = 0; i < gl_NumSubgroups; ++i) {
-    if (i == gl_SubgroupID) sum += total;
-    total += packUint2x32(reduce_parts[i]);
+    before = i == gl_SubgroupID ? all : before;
+    all = add_words(all, reduce_parts[i]);
   }
-  return sum - value;
+  total = packUint2x32(all);
+  return packUint2x32(add_words(before, sum)) - value;
 }
 
 uint64_t group_sum(uint64_t value) {
