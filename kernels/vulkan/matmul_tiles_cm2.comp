@@ -4,6 +4,8 @@
 //   grid   (tiles of tokens, tiles of rows)
 //   group  a tile of y
 #define ONLY_WEIGHTS
+#define STEP 64
+#define BUFFERS 1
 #include "kernels/vulkan/gemm/tile.h"
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require

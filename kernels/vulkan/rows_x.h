@@ -1,6 +1,7 @@
 // x of a decode kernel: one row of float32, times the gain of a norm, as int8 in shared memory.
 #ifndef GRETA_VULKAN_ROWS_X_H
 #define GRETA_VULKAN_ROWS_X_H
+#include "kernels/vulkan/cache.h"
 #include "kernels/vulkan/rows.h"
 
 shared uvec4 s_q[kSlots];
@@ -25,16 +26,16 @@ void stage_values(uint at, vec4 v[2]) {
     const vec4 size = abs(v[i]);
     most = max(most, max(max(size.x, size.y), max(size.z, size.w)));
   }
-  const float scale = largest(most, 32 / kTaken) / 127;
+  const vec2 scale = int8_scale(largest(most, 32 / kTaken));
   int sum = 0;
   [[unroll]] for (uint i = 0; i < kTaken / 4; ++i) {
-    const ivec4 q = scale > 0 ? ivec4(roundEven(v[i] / scale)) : ivec4(0);
+    const ivec4 q = ivec4(roundEven(v[i] * scale.y));
     sum += q.x + q.y + q.z + q.w;
     const uint group = at / 16, word = at % 16 / 4 + i;
     s_q[dot_slot(group)][word] = uint(q.x & 255) | uint(q.y & 255) << 8 | uint(q.z & 255) << 16 | uint(q.w) << 24;
   }
   sum = total(sum, 16 / kTaken);
-  if (at % 16 == 0) s_scale[dot_slot(at / 16)] = vec2(scale, scale * float(sum));
+  if (at % 16 == 0) s_scale[dot_slot(at / 16)] = vec2(scale.x, scale.x * float(sum));
 }
 
 // Stages the row of x at address `x`; with a gain, also says by what the products are to be multiplied then.

@@ -15,8 +15,12 @@
 layout(constant_id = 0) const uint kThreads = 128;
 layout(constant_id = 2) const uint kRows = 64;
 layout(constant_id = 3) const uint kTokens = 64;
-layout(constant_id = 4) const uint kStep = 32;  // or 64
-layout(constant_id = 5) const uint kBuffers = 2;  // or 1
+#ifndef STEP
+#define STEP 32
+#define BUFFERS 2
+#endif
+layout(constant_id = 4) const uint kStep = STEP;  // 32 or 64
+layout(constant_id = 5) const uint kBuffers = BUFFERS;  // 1 or 2
 layout(push_constant, scalar) uniform Push { MatmulBlock p; };
 
 const uint kSteps = 64 / kStep;
