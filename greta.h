@@ -646,6 +646,24 @@ GRETA_API greta_status greta_runtime_selftest_op(greta_runtime* runtime, const c
                                                  int (*on_result)(void* user, const greta_selftest_result* result),
                                                  void* user, uint32_t* out_failed);
 
+/* Where the time of a step goes: all launches of one kernel. */
+typedef struct greta_profile_stage {
+  uint32_t struct_size;
+  uint32_t launches;
+  const char* kernel;        /* lives during the call */
+  uint64_t ns;               /* on the device, each launch alone with what comes before it done */
+  uint64_t bytes, flops;     /* that must move and be computed */
+} greta_profile_stage;
+
+/* Feeds tokens as one step, timing each of its kernels. Launches that overlap in a step that is not profiled do
+ * not do so here, and each is charged a barrier: the sum is more than a step takes.
+ *
+ * tokens    1 for decoding, at most as many as one step takes
+ * on_stage  called for each kernel, after the step */
+GRETA_API greta_status greta_session_profile(greta_session* session, const int32_t* tokens, size_t count,
+                                             void (*on_stage)(void* user, const greta_profile_stage* stage),
+                                             void* user);
+
 #ifdef __cplusplus
 }
 #endif

@@ -65,6 +65,35 @@ greta_status greta_session_eval(greta_session* session, const int32_t* tokens, s
   });
 }
 
+namespace {
+struct StageCallback {
+  void (*call)(void* user, const greta_profile_stage* stage);
+  void* user;
+};
+void report_stage(void* context, const Executor::Stage& from) {
+  const auto& callback = *static_cast<const StageCallback*>(context);
+  greta_profile_stage stage = {};
+  stage.struct_size = sizeof stage;
+  stage.launches = from.launches;
+  stage.kernel = from.kernel;
+  stage.ns = from.ns;
+  stage.bytes = from.bytes;
+  stage.flops = from.flops;
+  callback.call(callback.user, &stage);
+}
+}  // namespace
+
+greta_status greta_session_profile(greta_session* session, const int32_t* tokens, size_t count,
+                                   void (*on_stage)(void* user, const greta_profile_stage* stage), void* user) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(session, "session"));
+    GRETA_TRY(need(tokens, "tokens"));
+    if (!on_stage) return fail(Code::Argument, "on_stage is null");
+    StageCallback callback{on_stage, user};
+    return session->session->profile({tokens, count}, report_stage, &callback);
+  });
+}
+
 greta_status greta_batch_eval(greta_batch_item* items, size_t count) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(items, "items"));

@@ -22,7 +22,7 @@ struct KernelRow {
   uint32_t tile_tokens;      // and for how many tokens; 0: for all
   uint32_t shared_bytes;     // what the device must have for a group
   uint32_t rank;             // preferred when higher; 0 is the plain kernel, the definition of right
-  uint16_t constant_fields[kMaxConstants];  // where in the block constants 1, 2, .. stand
+  uint16_t constant_fields[kMaxConstants];  // where in the block what is fixed for a model stands
   uint32_t constant_count;
   KernelCode code;
   bool pairs;                // of matmul: makes rows two by two, whatever the heads; not for caches of blocks

@@ -121,7 +121,8 @@ Status Executor::step(std::span<const Row> rows, bool sample) {
   return wait(flight);
 }
 
-Status Executor::submit(std::span<const Row> rows, bool sample, uint32_t* out) {
+// Everything before a step's launches: its plan, its pages, its rows on their way.
+Status Executor::prepare(std::span<const Row> rows, bool sample, GretaGraph** graph) {
   const uint32_t tokens = token_bucket(uint32_t(rows.size()));
   if (rows.empty() || tokens > plan_.step_tokens)
     return fail(Code::Argument, "a step of %u tokens, expected 1 to %u", uint32_t(rows.size()), plan_.step_tokens);
@@ -134,16 +135,20 @@ Status Executor::submit(std::span<const Row> rows, bool sample, uint32_t* out) {
   }
   if (!sample && outputs > max_outputs(tokens))
     return fail(Code::Argument, "a step with %u rows of logits, at most %u", outputs, max_outputs(tokens));
-  GretaGraph* graph = nullptr;
-  GRETA_TRY(plan_for({tokens, output_bucket(outputs, tokens), sample && outputs > 0}, &graph));
+  GRETA_TRY(plan_for({tokens, output_bucket(outputs, tokens), sample && outputs > 0}, graph));
   GRETA_TRY(pages_.reserve(wants_, &copies_));
-  Flight& flight = flights_[flight_];
   GRETA_TRY(wait(flight_));
   GRETA_TRY(stream_->barrier());  // the step before may still read what is written now
   GRETA_TRY(copy_pages(copies_));
-  GRETA_TRY(upload_step(rows));
+  return upload_step(rows);
+}
+
+Status Executor::submit(std::span<const Row> rows, bool sample, uint32_t* out) {
+  GretaGraph* graph = nullptr;
+  GRETA_TRY(prepare(rows, sample, &graph));
+  Flight& flight = flights_[flight_];
   GRETA_TRY(graph->run(*stream_));
-  if (sample && outputs) {
+  if (sample && host_state().output_count) {
     const uint64_t bytes = options_.sequences * sizeof(uint32_t);
     GRETA_TRY(stream_->barrier());
     GRETA_TRY(stream_->copy(flight.sampled.slice(0, bytes), step_.slice(offsetof(StepState, last_token), bytes)));
@@ -153,6 +158,31 @@ Status Executor::submit(std::span<const Row> rows, bool sample, uint32_t* out) {
   flight.under_way = true;
   *out = flight_;
   flight_ = (flight_ + 1) % kFlights;
+  return {};
+}
+
+Status Executor::profile(std::span<const Row> rows, bool sample, void (*on_stage)(void* user, const Stage& stage),
+                         void* user) {
+  GretaGraph* graph = nullptr;
+  GRETA_TRY(prepare(rows, sample, &graph));
+  std::vector<uint64_t> ns;
+  GRETA_TRY(graph->time_steps(*stream_, *model_.device, &ns));
+  std::vector<Stage> stages;
+  for (size_t i = 0; i < ns.size(); ++i) {
+    const GretaGraph::Step& step = graph->steps()[i];
+    const char* name = step.row ? step.row->name : "copy";
+    auto stage = std::find_if(stages.begin(), stages.end(), [&](const Stage& s) {
+      return !strcmp(s.kernel, name);
+    });
+    if (stage == stages.end()) stage = stages.insert(stage, Stage{name, 0, 0, 0, 0});
+    const Cost cost = step.row ? lead_of(step.calls).cost(step.calls, uint32_t(rows.size()), rows.back().position + 1)
+                               : Cost{2 * step.to.bytes, 0};
+    stage->launches += 1;
+    stage->ns += ns[i];
+    stage->bytes += cost.bytes;
+    stage->flops += cost.flops;
+  }
+  for (const Stage& stage : stages) on_stage(user, stage);
   return {};
 }
 

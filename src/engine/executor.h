@@ -54,6 +54,14 @@ class Executor {
   // kFlights are under way: a further one first waits for the oldest.
   Status submit(std::span<const Row> rows, bool sample, uint32_t* flight);
   Status wait(uint32_t flight);
+  // One such step with each kernel timed by itself, `on_stage` called for each kind of kernel in order of its
+  // first launch.
+  struct Stage {
+    const char* kernel;
+    uint32_t launches;
+    uint64_t ns, bytes, flops;  // of all launches; what must move and be computed
+  };
+  Status profile(std::span<const Row> rows, bool sample, void (*on_stage)(void* user, const Stage& stage), void* user);
   const float* logits() const;             // [outputs of the last step][vocab]
   uint32_t drawn(uint32_t flight, uint32_t sequence) const;  // the token, once the flight was waited for
 
@@ -82,6 +90,7 @@ class Executor {
   Status allocate();
   Status plan_for(const StepKey& key, GretaGraph** out);
   Status copy_pages(std::span<const PagePool::Copy> copies);
+  Status prepare(std::span<const Row> rows, bool sample, GretaGraph** graph);
   Status upload_step(std::span<const Row> rows);
   Status upload(uint64_t offset, uint64_t bytes);  // of the host's StepState to the device's
   StepState& host_state() { return *reinterpret_cast<StepState*>(host_step_.data()); }

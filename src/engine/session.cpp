@@ -128,6 +128,17 @@ Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const flo
   return {};
 }
 
+Status Session::profile(std::span<const int32_t> tokens, void (*on_stage)(void* user, const Executor::Stage& stage),
+                        void* user) {
+  GRETA_TRY(check(tokens));
+  rows_.clear();
+  for (size_t i = 0; i < tokens.size(); ++i)
+    rows_.push_back({uint32_t(tokens[i]), position_ + uint32_t(i), sequence_, i + 1 == tokens.size()});
+  GRETA_TRY(executor_->profile(rows_, true, on_stage, user));
+  fed(tokens);
+  return {};
+}
+
 // Rows of all items in order of their tokens, cut into steps; every item's last row has logits.
 Status Session::eval_batch(std::span<Item> items) {
   if (items.empty()) return fail(Code::Argument, "an empty batch");

@@ -44,6 +44,9 @@ class Session {
   Status eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits);
   Status generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result);
 
+  // Feeds the tokens as one step, each of its kernels timed alone.
+  Status profile(std::span<const int32_t> tokens, void (*on_stage)(void* user, const Executor::Stage& stage), void* user);
+
   // Draws the token that follows the last one fed from its row of logits, [vocab], on the host. kNoToken:
   // the grammar is at its end, and the vocabulary has no token that says so, or `may_end` forbids it.
   Status sample(const float* logits, bool may_end, int32_t* token);

@@ -58,6 +58,8 @@ class GretaGraph {
   Status bind(KernelSet& kernels, const Slice& arena);
   Status capture(Stream& stream, Device& device);
   Status run(Stream& stream) const;  // replays if captured, else records each launch
+  // Runs each step alone, after what was before it, and waits: nanoseconds of each on the device.
+  Status time_steps(Stream& stream, Device& device, std::vector<uint64_t>* ns) const;
 
   struct Step {
     std::vector<Call> calls;         // empty: a copy
@@ -84,6 +86,7 @@ class GretaGraph {
   void note_lifetimes();
   void place_temporaries();
   Slice bound(const Slice& slice, const Slice& arena);
+  static Status record(const Step& step, Stream& stream);
   Status record(Stream& stream) const;
 
   RowFilter filter_;

@@ -32,18 +32,43 @@ Status GretaGraph::bind(KernelSet& kernels, const Slice& arena) {
   return {};
 }
 
+Status GretaGraph::record(const Step& step, Stream& stream) {
+  if (step.calls.empty()) return stream.copy(step.to, step.from);
+  const Launch& launch = step.launch;
+  return stream.dispatch(*launch.kernel, launch.groups, {launch.block, launch.block_bytes},
+                         {launch.accesses, launch.access_count});
+}
+
 Status GretaGraph::record(Stream& stream) const {
   for (const Step& step : steps_) {
     if (step.barrier_before) GRETA_TRY(stream.barrier());
-    if (step.calls.empty()) {
-      GRETA_TRY(stream.copy(step.to, step.from));
-      continue;
-    }
-    const Launch& launch = step.launch;
-    GRETA_TRY(stream.dispatch(*launch.kernel, launch.groups, {launch.block, launch.block_bytes},
-                              {launch.accesses, launch.access_count}));
+    GRETA_TRY(record(step, stream));
   }
   return {};
+}
+
+Status GretaGraph::time_steps(Stream& stream, Device& device, std::vector<uint64_t>* ns) const {
+  std::vector<Event> events(steps_.size() + 1);
+  ns->assign(steps_.size(), 0);
+  Status status;
+  for (Event& event : events)
+    if (status.ok()) status = device.create_event(&event);
+  const auto run = [&]() -> Status {
+    GRETA_TRY(stream.barrier());
+    GRETA_TRY(stream.signal(events[0]));
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      GRETA_TRY(record(steps_[i], stream));
+      GRETA_TRY(stream.barrier());
+      GRETA_TRY(stream.signal(events[i + 1]));
+    }
+    GRETA_TRY(stream.wait());
+    for (size_t i = 0; i < steps_.size(); ++i)
+      GRETA_TRY(device.elapsed_ns(events[i], events[i + 1], &(*ns)[i]));
+    return {};
+  };
+  if (status.ok()) status = run();
+  for (Event& event : events) device.destroy(event);
+  return status;
 }
 
 Status GretaGraph::capture(Stream& stream, Device& device) {

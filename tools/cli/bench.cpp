@@ -15,6 +15,7 @@ namespace greta::cli {
 namespace {
 
 struct BenchOptions {
+  bool profile = false;
   VerbosityOptions verbosity;
   ModelOptions model;
   DeviceOptions device;
@@ -100,6 +101,32 @@ std::vector<uint64_t> measure(greta_model* model, const greta_model_info& info, 
   return samples_ns;
 }
 
+void add_stage(void* user, const greta_profile_stage* stage) {
+  auto& table = *static_cast<std::pair<std::string, uint64_t>*>(user);
+  const double seconds = std::max<uint64_t>(stage->ns, 1) * 1e-9, rate = stage->bytes / seconds;
+  table.first += format("| %-36s | %8u | %10.1f | %8.1f | %8.1f | %9.1f |\n", stage->kernel, stage->launches,
+                        stage->ns * 1e-3, rate * 1e-9, 100 * rate / std::max<uint64_t>(table.second, 1),
+                        stage->flops / seconds * 1e-12);
+}
+
+// The kernels of one step of the test, the second time that it runs.
+std::string profile(greta_model* model, const greta_model_info& info, const BenchOptions& options, const Test& test,
+                    uint64_t bandwidth) {
+  ContextOptions context = options.context;
+  context.context = int64_t{test.depth} + std::max(test.prompt, 1u);
+  const Session session = open_session(model, executor_options(context, info.context, 1));
+  if (test.depth > 0) feed(session.get(), some_tokens(info.vocab_size, test.depth));
+  const std::vector<int32_t> tokens = some_tokens(info.vocab_size, std::min(std::max(test.prompt, 1u), 512u));
+  std::pair<std::string, uint64_t> table{"", bandwidth};
+  for (int run = 0; run < 2; ++run) {
+    table.first = "\n| kernel                               | launches |         us |     GB/s | % of bw. |   TFLOP/s |\n"
+                  "| ------------------------------------ | -------: | ---------: | -------: | -------: | --------: |\n";
+    check(greta_session_truncate(session.get(), test.depth));
+    check(greta_session_profile(session.get(), tokens.data(), tokens.size(), add_stage, &table));
+  }
+  return table.first + "\n";
+}
+
 int bench(const BenchOptions& options) {
   options.verbosity.apply();
   const std::vector<Test> tests = make_tests(options);
@@ -129,6 +156,7 @@ int bench(const BenchOptions& options) {
       row.samples_ns = measure(model.get(), row.model, options, test, progress);
       progress.clear();
       put(report.add(row));
+      if (options.profile) put(profile(model.get(), row.model, options, test, row.bandwidth));
     }
   }
   put(report.finish());
@@ -151,6 +179,7 @@ Action bench_command(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  app.add_flag("--profile", options->profile, "also the kernels of one step: time, rate, % of the bandwidth");
   app.add_option("-o,--output", options->output, "form of the result")
       ->type_name("FORM")
       ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))
