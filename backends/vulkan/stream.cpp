@@ -5,8 +5,9 @@
 
 namespace greta {
 
-constexpr VkPipelineStageFlags2 kWorkStages =
-    VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT;
+constexpr VkPipelineStageFlags2 kKernels = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
+constexpr VkPipelineStageFlags2 kTransfers = VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT;
+constexpr VkPipelineStageFlags2 kWorkStages = kKernels | kTransfers;
 
 Status VulkanStream::open() {
   timeline_ = std::make_shared<VulkanTimeline>(device_);
@@ -68,14 +69,26 @@ Status VulkanStream::begin() {
   }
   commands_ = taken;
   bound_ = VK_NULL_HANDLE;
+  since_ = kWorkStages;  // what earlier command buffers did
+  owed_to_kernels_ = owed_to_transfers_ = 0;
   return {};
 }
 
-static void record_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, VkPipelineStageFlags2 stages,
-                           VkAccessFlags2 access) {
+static VkAccessFlags2 writes_of(VkPipelineStageFlags2 stages) {
+  return (stages & kKernels ? VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT : 0) |
+         (stages & kTransfers ? VK_ACCESS_2_TRANSFER_WRITE_BIT : 0);
+}
+
+static VkAccessFlags2 accesses_of(VkPipelineStageFlags2 stages) {
+  return writes_of(stages) | (stages & kKernels ? VK_ACCESS_2_SHADER_STORAGE_READ_BIT : 0) |
+         (stages & kTransfers ? VK_ACCESS_2_TRANSFER_READ_BIT : 0);
+}
+
+static void record_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, VkPipelineStageFlags2 from,
+                           VkPipelineStageFlags2 stages, VkAccessFlags2 access) {
   auto memory = tagged<VkMemoryBarrier2>(VK_STRUCTURE_TYPE_MEMORY_BARRIER_2);
-  memory.srcStageMask = kWorkStages;
-  memory.srcAccessMask = VK_ACCESS_2_MEMORY_WRITE_BIT;
+  memory.srcStageMask = from;
+  memory.srcAccessMask = writes_of(from);
   memory.dstStageMask = stages;
   memory.dstAccessMask = access;
   auto info = tagged<VkDependencyInfo>(VK_STRUCTURE_TYPE_DEPENDENCY_INFO);
@@ -87,7 +100,9 @@ static void record_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, 
 // Each command buffer ends by showing the host what was written, so that a wait need record nothing.
 Status VulkanStream::close() {
   if (!commands_) return {};
-  record_barrier(device_.vk, commands_, VK_PIPELINE_STAGE_2_HOST_BIT,
+  if (const VkPipelineStageFlags2 owed = owed_to_kernels_ | owed_to_transfers_)
+    record_barrier(device_.vk, commands_, owed, kWorkStages, accesses_of(kWorkStages));
+  record_barrier(device_.vk, commands_, kWorkStages, VK_PIPELINE_STAGE_2_HOST_BIT,
                  VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_HOST_WRITE_BIT);
   const VkCommandBuffer ended = commands_;
   commands_ = VK_NULL_HANDLE;
@@ -136,6 +151,7 @@ Status VulkanStream::dispatch(const Kernel& kernel, const uint32_t (&groups)[3],
     device_.vk.vkCmdPushConstants(commands_, device_.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                                   uint32_t(round_up(block.size(), 4)), words);
   }
+  order(kKernels);
   device_.vk.vkCmdDispatch(commands_, groups[0], groups[1], groups[2]);
   return {};
 }
@@ -154,6 +170,7 @@ Status VulkanStream::copy(const Slice& to, const Slice& from) {
   GRETA_TRY(writable(to, "copy"));
   GRETA_TRY(begin());
   const VkBufferCopy region = {from.offset, to.offset, to.bytes};
+  if (to.bytes) order(kTransfers);
   if (to.bytes) device_.vk.vkCmdCopyBuffer(commands_, state_of(from).buffer, state_of(to).buffer, 1, &region);
   return {};
 }
@@ -162,15 +179,26 @@ Status VulkanStream::fill(const Slice& to, uint32_t word) {
   GRETA_TRY(check_fill(to));
   GRETA_TRY(writable(to, "fill"));
   GRETA_TRY(begin());
+  if (to.bytes) order(kTransfers);
   if (to.bytes) device_.vk.vkCmdFillBuffer(commands_, state_of(to).buffer, to.offset, to.bytes, word);
   return {};
 }
 
 Status VulkanStream::barrier() {
   GRETA_TRY(begin());
-  record_barrier(device_.vk, commands_, kWorkStages,
-                 VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT);
+  owed_to_kernels_ |= since_;
+  owed_to_transfers_ |= since_;
+  since_ = 0;
   return {};
+}
+
+// A barrier is recorded before the first command that it concerns: between kernels it then names kernels alone,
+// which drivers answer with less.
+void VulkanStream::order(VkPipelineStageFlags2 stage) {
+  VkPipelineStageFlags2& owed = stage == kKernels ? owed_to_kernels_ : owed_to_transfers_;
+  if (owed) record_barrier(device_.vk, commands_, owed, stage, accesses_of(stage));
+  owed = 0;
+  since_ |= stage;
 }
 
 Status VulkanStream::signal(Event& event) {

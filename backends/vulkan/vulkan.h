@@ -126,6 +126,7 @@ class VulkanStream final : public Stream {
     uint64_t value;
   };
 
+  void order(VkPipelineStageFlags2 stage);  // before each command
   Status not_capturing(const char* what) const;
   Status begin();  // makes commands_ ready to record into
   Status take_buffer(VkCommandBuffer* out);
@@ -139,6 +140,8 @@ class VulkanStream final : public Stream {
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;  // being recorded
   VkPipeline bound_ = VK_NULL_HANDLE;          // in commands_
+  VkPipelineStageFlags2 since_ = 0;  // what was recorded after the last barrier()
+  VkPipelineStageFlags2 owed_to_kernels_ = 0, owed_to_transfers_ = 0;  // what these are still to be ordered after
   std::vector<VkCommandBuffer> free_;
   std::deque<Used> used_;             // by value
   std::vector<VulkanBatch> batches_;  // sealed

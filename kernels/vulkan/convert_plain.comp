@@ -21,7 +21,8 @@ void main() {
   uint words[8];
   ivec2 sums = ivec2(0);
   [[unroll]] for (uint i = 0; i < 32; ++i) {
-    const int q = round_even(values[i] * scale.y);
+    precise const float scaled = values[i] * scale.y;
+    const int q = round_even(scaled);
     sums[i / 16] += q;
     words[i / 4] = (i % 4 == 0 ? 0 : words[i / 4]) | uint(q & 0xff) << i % 4 * 8;
   }
