@@ -1,5 +1,6 @@
 #include "backends/vulkan/pipeline_cache.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,20 +64,28 @@ std::vector<uint8_t> read_pipeline_cache(const std::string& path, const VulkanPh
   return data;
 }
 
+static bool write_all(int file, const void* from, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t wrote = write(file, static_cast<const uint8_t*>(from) + done, bytes - done);
+    if (wrote < 0 && errno != EINTR) return false;
+    if (wrote > 0) done += size_t(wrote);
+  }
+  return true;
+}
+
 Status write_pipeline_cache(const std::string& path, const VulkanPhysical& physical,
                             std::span<const uint8_t> data) {
   if (data.size() > kMaxCacheBytes - sizeof(CacheHeader)) return {};
   mkdir(path.substr(0, path.rfind('/')).c_str(), 0700);
   const std::string next = path + "." + std::to_string(getpid());  // two processes may close at once
   const CacheHeader header = header_for(physical, data);
-  FILE* file = fopen(next.c_str(), "wbx");
-  bool written = file && fwrite(&header, sizeof header, 1, file) == 1 &&
-                 fwrite(data.data(), 1, data.size(), file) == data.size();
+  const int file = open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  bool written = file >= 0 && write_all(file, &header, sizeof header) && write_all(file, data.data(), data.size());
   const int error = errno;
-  if (file) written = fclose(file) == 0 && written;
+  if (file >= 0) written = close(file) == 0 && written;
   if (written && rename(next.c_str(), path.c_str()) == 0) return {};
   const int last = written ? errno : error;
-  if (file) unlink(next.c_str());
+  if (file >= 0) unlink(next.c_str());
   return fail(Code::File, "cannot write '%s': %s", path.c_str(), strerror(last));
 }
 

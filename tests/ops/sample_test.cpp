@@ -65,7 +65,7 @@ TEST_CASE("sample: the last output of a sequence decides", "[ops]") {
   steps.params[1] = {};
   Call call =
       row_call(Op::Sample, rig.put(std::vector<float>{9, 0, 0, 0, 9, 0, 0, 0, 9}), {}, steps.put(rig));
-  call.slot[kScratch] = rig.room(9 * 8);
+  call.slot[kScratch] = rig.room(3 * sample_scratch_bytes(3));
   call.vocab = 3;
   for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
     rig.run({&call, 1}, *row, 8);
@@ -93,7 +93,7 @@ TEST_CASE("sample: many draws follow the distribution", "[ops]") {
       steps.params[s].seed_low = s;
     }
     Call call = row_call(Op::Sample, rig.put(all), {}, steps.put(rig));
-    call.slot[kScratch] = rig.room(all.size() * 8);
+    call.slot[kScratch] = rig.room(together * sample_scratch_bytes(vocab));
     call.vocab = vocab;
     rig.run_plain(call, together);
     StepState state;
