@@ -41,12 +41,9 @@ set(GRETA_ISA_NEEDS_avx2 kCpuAvx2)
 set(GRETA_ISA_FLAGS_avx512vnni -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c)
 set(GRETA_ISA_NEEDS_avx512vnni kCpuAvx512Vnni)
 # fma is written where it is wanted, so that dequantisation and the order of rounding are the same everywhere.
-# Less than -O3 where nothing is timed: fuzzers run no kernel, and sanitized a large one takes GCC 24 s at -O3 and
-# 3 s at -O1.
+# Less than -O3 where nothing is timed: sanitized, a large one takes GCC 24 s at -O3 and 3 s at -O1.
 if(NOT DEFINED GRETA_KERNEL_OPTIMISATION)
-  if(GRETA_FUZZ)
-    set(GRETA_KERNEL_OPTIMISATION -O0)
-  elseif(GRETA_SANITIZE)
+  if(GRETA_SANITIZE)
     set(GRETA_KERNEL_OPTIMISATION -O1)
   else()
     set(GRETA_KERNEL_OPTIMISATION -O3)
@@ -205,26 +202,45 @@ function(greta_add_rows target needs code)
   endforeach()
 endfunction()
 
-# CPU: a small generated source names the kernel and its type, then includes the kernel's file.
+# CPU: a small generated source names the type and its kernels, then includes their files. The vector kernels
+# of a type share one: what they have in common is most of what the compiler has to do.
 macro(greta_cpu_kernel)
   set(needs 0)
   set(flags ${GRETA_KERNEL_FLAGS})
+  set(unit ${row_name})
   if(K_ISA)
     set(needs ${GRETA_ISA_NEEDS_${K_ISA}})
     list(APPEND flags ${GRETA_ISA_FLAGS_${K_ISA}})
+    if(weight)
+      set(unit ${K_ISA}_${header})
+    endif()
   endif()
   if(NOT K_ISA OR CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     greta_kernel_library(library)
-    set(stub "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.cpp")
-    file(CONFIGURE OUTPUT "${stub}" CONTENT
-      "#define KERNEL_NAME kernel_cpu_${row_name}\n${defines}${weight}#include \"${source}.cpp\"\n" @ONLY)
-    target_sources(${library} PRIVATE "${stub}")
-    set_source_files_properties("${stub}" PROPERTIES COMPILE_OPTIONS "${flags}")
+    set(unit_source "${CMAKE_CURRENT_BINARY_DIR}/${unit}.cpp")
+    target_sources(${library} PRIVATE "${unit_source}")
+    set_source_files_properties("${unit_source}" PROPERTIES COMPILE_OPTIONS "${flags}")
+    set(kernel "#define KERNEL_NAME kernel_cpu_${row_name}\n#include \"${source}.cpp\"\n#undef KERNEL_NAME\n")
+    get_property(unit_text DIRECTORY PROPERTY GRETA_UNIT_${unit})
+    if(NOT unit_text)
+      set(unit_text "${defines}${weight}")
+      cmake_language(EVAL CODE "cmake_language(DEFER CALL greta_write_unit [[${unit}]])")
+    endif()
+    string(FIND "${unit_text}" "${kernel}" at)
+    if(at EQUAL -1)
+      set_property(DIRECTORY PROPERTY GRETA_UNIT_${unit} "${unit_text}${kernel}")
+    endif()
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_CODE "HOST_KERNEL(kernel_cpu_${row_name})\n")
     greta_add_rows("" ${needs}
       "{.name = \"${row_name}\", .function = kernel_cpu_${row_name}, .group_size = {${K_GROUP}, 1, 1}}")
   endif()
 endmacro()
+
+# The source of a folder's unit, once all its kernels are known.
+function(greta_write_unit unit)
+  get_property(text DIRECTORY PROPERTY GRETA_UNIT_${unit})
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${unit}.cpp" CONTENT "${text}" @ONLY)
+endfunction()
 
 # GPU: adds `file`, which a custom command of this folder makes, to the object library as bytes
 # between the symbols NAME and NAME_end, and a row that carries them.
