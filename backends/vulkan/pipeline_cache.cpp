@@ -79,7 +79,7 @@ Status write_pipeline_cache(const std::string& path, const VulkanPhysical& physi
   mkdir(path.substr(0, path.rfind('/')).c_str(), 0700);
   const std::string next = path + "." + std::to_string(getpid());  // two processes may close at once
   const CacheHeader header = header_for(physical, data);
-  const int file = open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int file = ::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   bool written = file >= 0 && write_all(file, &header, sizeof header) && write_all(file, data.data(), data.size());
   const int error = errno;
   if (file >= 0) written = close(file) == 0 && written;

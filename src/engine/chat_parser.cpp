@@ -48,7 +48,7 @@ constexpr ChatSection kSections[] = {
 constexpr std::string_view kStart = "<|start|>", kChannel = "<|channel|>", kMessage = "<|message|>",
                            kConstrain = "<|constrain|>";
 constexpr std::string_view kMessageEnds[] = {"<|end|>", "<|return|>", "<|call|>", kStart, kChannel};
-constexpr size_t kMaxHeaderBytes = 512;
+constexpr size_t kLongestHeader = 512;
 
 // ---- looking for marks --------------------------------------------------------------------------
 
@@ -358,7 +358,7 @@ bool ChatParser::take_header(bool last) {
     may |= may_become(solid, begin);
   }
   const size_t end = text.find(kMessage);
-  if (end == text.npos && (may || (header && text.size() <= kMaxHeaderBytes + kMessage.size()))) {
+  if (end == text.npos && (may || (header && text.size() <= kLongestHeader + kMessage.size()))) {
     if (last) drop(text.size());  // broken off within a header: nothing was said
     return false;
   }
@@ -366,7 +366,7 @@ bool ChatParser::take_header(bool last) {
   thought_ = false;
   state_ = State::Message;
   searched_ = 0;
-  if (!header || end > kMaxHeaderBytes) {
+  if (!header || end > kLongestHeader) {
     say(1);  // no header: what is said; its first character may be that of a mark
     return true;
   }

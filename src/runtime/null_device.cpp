@@ -13,7 +13,7 @@ namespace {
 using Number = unsigned long long;  // for %llu
 
 constexpr uint64_t kFirstAddress = uint64_t(1) << 44;  // nothing the process has mapped
-constexpr uint64_t kAlignment = 4096;
+constexpr uint64_t kPageBytes = 4096;
 
 struct NullEvent { std::atomic<bool> signalled{false}; };
 struct NullGraph {};
@@ -150,7 +150,7 @@ Status NullDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
     used_bytes_ -= bytes;
     return fail(Code::Memory, "cannot allocate %llu bytes of host memory", (unsigned long long)bytes);
   }
-  const uint64_t address = next_address_.fetch_add(round_up(bytes, kAlignment));
+  const uint64_t address = next_address_.fetch_add(round_up(bytes, kPageBytes));
   *out = {buffer.get(), address, buffer->pages, bytes};
   (void)buffer.release();
   return {};

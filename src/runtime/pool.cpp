@@ -28,13 +28,13 @@ void DeviceMemory::reset() {
   buffer_ = {};
 }
 
-constexpr uint64_t kAlignment = 256;  // of every slice: the strictest that a device asks for storage
+constexpr uint64_t kSliceAlignment = 256;  // of every slice: the strictest that a device asks for storage
 
 // The last chunk is the one that is being filled; a request too large for a chunk goes before it.
 Status Pool::take(uint64_t bytes, Slice* out) {
   if (!bytes || bytes > uint64_t(1) << 62)
     return fail(Code::Argument, "pool: a slice of %llu bytes", (unsigned long long)bytes);
-  const uint64_t padded = round_up(bytes, kAlignment);
+  const uint64_t padded = round_up(bytes, kSliceAlignment);
   const bool own = padded > chunk_bytes_;
   const bool fits = !chunks_.empty() && padded <= chunks_.back()->buffer().bytes - used_;
   if (!own && fits) {

@@ -482,10 +482,10 @@ Status format_method(Run& run, const Value& self, const Arguments& arguments, Va
   return {};
 }
 
-constexpr FunctionRow kRows[] = {{"format", format_method}};
+constexpr FunctionRow kFormatMethods[] = {{"format", format_method}};
 
 }  // namespace
 
-FunctionRows format_methods() { return kRows; }
+FunctionRows format_methods() { return kFormatMethods; }
 
 }  // namespace greta::jinja

@@ -280,7 +280,7 @@ Status strftime_now(Run& run, const Value&, const Arguments& arguments, Value* o
   return {};
 }
 
-constexpr FunctionRow kRows[] = {
+constexpr FunctionRow kGlobals[] = {
     {"range", range},
     {"dict", dict},
     {"namespace", make_namespace},
@@ -293,7 +293,7 @@ constexpr FunctionRow kRows[] = {
 }  // namespace
 
 Function find_global(std::string_view name) {
-  for (const FunctionRow& row : kRows)
+  for (const FunctionRow& row : kGlobals)
     if (name == row.name) return row.function;
   return nullptr;
 }

@@ -397,7 +397,7 @@ Status sum(Run& run, const Value& subject, const Arguments& arguments, Value* ou
   return {};
 }
 
-constexpr FunctionRow kRows[] = {
+constexpr FunctionRow kListFilters[] = {
     {"sort", sort},
     {"dictsort", dictsort},
     {"unique", unique},
@@ -423,6 +423,6 @@ constexpr FunctionRow kRows[] = {
 
 }  // namespace
 
-FunctionRows list_filters() { return kRows; }
+FunctionRows list_filters() { return kListFilters; }
 
 }  // namespace greta::jinja

@@ -225,7 +225,7 @@ Status attr(Run& run, const Value& subject, const Arguments& arguments, Value* o
   return run.attribute(subject, name, out);
 }
 
-constexpr FunctionRow kRows[] = {
+constexpr FunctionRow kNumberFilters[] = {
     {"int", int_filter},
     {"float", float_filter},
     {"abs", abs_filter},
@@ -239,7 +239,7 @@ constexpr FunctionRow kRows[] = {
 }  // namespace
 
 Function find_filter(std::string_view name) {
-  for (const FunctionRows rows : {text_filters(), list_filters(), FunctionRows(kRows)})
+  for (const FunctionRows rows : {text_filters(), list_filters(), FunctionRows(kNumberFilters)})
     for (const FunctionRow& row : rows)
       if (name == row.name) return row.function;
   return nullptr;

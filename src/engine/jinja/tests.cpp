@@ -23,7 +23,7 @@ bool is_true(const Value& v) { return v.as_bool(); }
 bool is_false(const Value& v) { return v.is_bool() && !v.as_bool(); }
 bool is_integer(const Value& v) { return v.is_int(); }
 bool is_float(const Value& v) { return v.is_float(); }
-bool is_number(const Value& v) { return v.is_number() || v.is_bool(); }
+bool is_real(const Value& v) { return v.is_number() || v.is_bool(); }
 bool is_string(const Value& v) { return v.is_string(); }
 bool is_mapping(const Value& v) { return v.is_dict(); }
 bool is_escaped(const Value& v) { return v.is_markup(); }
@@ -120,7 +120,7 @@ struct TestRow {
   const char* name;
   Predicate predicate;
 };
-constexpr TestRow kRows[] = {
+constexpr TestRow kTests[] = {
     {"defined", plain<is_defined>},
     {"undefined", plain<is_undefined>},
     {"none", plain<is_none>},
@@ -129,7 +129,7 @@ constexpr TestRow kRows[] = {
     {"false", plain<is_false>},
     {"integer", plain<is_integer>},
     {"float", plain<is_float>},
-    {"number", plain<is_number>},
+    {"number", plain<is_real>},
     {"string", plain<is_string>},
     {"mapping", plain<is_mapping>},
     {"sequence", plain<is_sequence>},
@@ -165,7 +165,7 @@ constexpr TestRow kRows[] = {
 }  // namespace
 
 Predicate find_test(std::string_view name) {
-  for (const TestRow& row : kRows)
+  for (const TestRow& row : kTests)
     if (name == row.name) return row.predicate;
   return nullptr;
 }

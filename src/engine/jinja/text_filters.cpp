@@ -306,7 +306,7 @@ Status urlencode(Run& run, const Value& subject, const Arguments& arguments, Val
   return {};
 }
 
-constexpr FunctionRow kRows[] = {
+constexpr FunctionRow kTextFilters[] = {
     {"upper", change<to_upper>},
     {"lower", change<to_lower>},
     {"title", change<title_words>},
@@ -331,6 +331,6 @@ constexpr FunctionRow kRows[] = {
 
 }  // namespace
 
-FunctionRows text_filters() { return kRows; }
+FunctionRows text_filters() { return kTextFilters; }
 
 }  // namespace greta::jinja

@@ -16,7 +16,7 @@ Status give(Run& run, std::string&& text, const Value& self, Value* out) {
 // ---- cases and ends ---------------------------------------------------------------------------
 
 template <std::string (*Change)(std::string_view)>
-Status change(Run& run, const Value& self, const Arguments& arguments, Value* out) {
+Status change_self(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   GRETA_TRY(bind("the method", arguments, {}, 0, nullptr));
   GRETA_TRY(run.step(self.as_string().size() / 4));
   return give(run, Change(self.as_string()), self, out);
@@ -269,13 +269,13 @@ Status escaping(Run& run, const Value& self, const Arguments& arguments, Value* 
   return Plain(run, self, escaped, out);
 }
 
-constexpr FunctionRow kRows[] = {
-    {"upper", change<to_upper>},
-    {"lower", change<to_lower>},
-    {"casefold", change<to_lower>},
-    {"title", change<to_title>},
-    {"capitalize", change<to_capitalized>},
-    {"swapcase", change<swapped>},
+constexpr FunctionRow kTextMethods[] = {
+    {"upper", change_self<to_upper>},
+    {"lower", change_self<to_lower>},
+    {"casefold", change_self<to_lower>},
+    {"title", change_self<to_title>},
+    {"capitalize", change_self<to_capitalized>},
+    {"swapcase", change_self<swapped>},
     {"strip", escaping<strip_method<true, true>>},
     {"lstrip", escaping<strip_method<true, false>>},
     {"rstrip", escaping<strip_method<false, true>>},
@@ -297,6 +297,6 @@ constexpr FunctionRow kRows[] = {
 
 }  // namespace
 
-FunctionRows text_methods() { return kRows; }
+FunctionRows text_methods() { return kTextMethods; }
 
 }  // namespace greta::jinja
