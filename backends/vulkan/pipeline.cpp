@@ -3,45 +3,21 @@
 #include <cstring>
 
 #include "backends/vulkan/pipeline_cache.h"
+#include "backends/vulkan/pipeline_info.h"
 #include "backends/vulkan/vulkan.h"
 
 namespace greta {
 
 namespace {
 
-// Ids of specialization constants, as kernels/vulkan/device.h has them.
-constexpr uint32_t kThreadsId = 0, kLanesId = 1, kFirstFieldId = 2, kMatrixId = 100;
-
-struct Constants {
-  std::vector<VkSpecializationMapEntry> entries;
-  std::vector<uint32_t> values;
-  void add(uint32_t id, uint32_t value) {
-    entries.push_back({id, uint32_t(values.size() * sizeof value), sizeof value});
-    values.push_back(value);
-  }
-};
-
-uint32_t threads_of(const KernelCode& code) {
-  return code.constants.empty() ? code.group_size[0] : code.constants[0];
-}
-
 // The same SPIR-V with the same constants is the same pipeline.
-std::string key_of(const KernelCode& code) {
+std::string key_of(const KernelCode& code, uint32_t threads) {
   uint64_t digest = 0xcbf29ce484222325;  // FNV-1a
   for (const uint8_t byte : code.code) digest = (digest ^ byte) * 0x100000001b3;
-  const uint64_t head[] = {digest, code.code.size(), threads_of(code)};
+  const uint64_t head[] = {digest, code.code.size(), threads};
   std::string key(reinterpret_cast<const char*>(head), sizeof head);
   key.append(reinterpret_cast<const char*>(code.constants.data()), code.constants.size_bytes());
   return key;
-}
-
-// The device's width, or the nearest one that this many threads fill and the device allows in a group.
-uint32_t lanes_for(const VulkanPhysical& physical, uint32_t threads) {
-  uint32_t lanes = physical.lanes;
-  if (!physical.lanes_settable) return lanes;
-  while (lanes > threads && lanes > physical.info.wave_min) lanes /= 2;
-  while (uint64_t(lanes) * physical.subgroups_max < threads && lanes < physical.info.wave_max) lanes *= 2;
-  return lanes;
 }
 
 Status check_group(const VulkanPhysical& physical, const KernelCode& code, uint32_t threads) {
@@ -57,37 +33,17 @@ Status check_group(const VulkanPhysical& physical, const KernelCode& code, uint3
 }  // namespace
 
 Status VulkanDevice::create_pipeline(const KernelCode& code, VkPipeline* out) {
-  const uint32_t threads = threads_of(code), lanes = lanes_for(physical, threads);
-  GRETA_TRY(check_group(physical, code, threads));
-  Constants constants;
-  constants.add(kThreadsId, threads);
-  constants.add(kLanesId, lanes);
-  for (uint32_t i = 1; i < code.constants.size(); ++i)
-    constants.add(kFirstFieldId + i - 1, code.constants[i]);
-  for (uint32_t i = 0; i < 3; ++i) constants.add(kMatrixId + i, physical.matrix[i]);
-  const VkSpecializationInfo specialization = {uint32_t(constants.entries.size()), constants.entries.data(),
-                                               constants.values.size() * sizeof(uint32_t),
-                                               constants.values.data()};
-
+  GRETA_TRY(check_group(physical, code, pipeline_group(physical, code).threads));
   auto shader = tagged<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
   shader.codeSize = code.code.size();
   shader.pCode = reinterpret_cast<const uint32_t*>(code.code.data());
   VkShaderModule module = VK_NULL_HANDLE;
   GRETA_TRY(result(vk.vkCreateShaderModule(handle, &shader, nullptr, &module), "vkCreateShaderModule"));
 
-  auto width = tagged<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
-      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO);
-  width.requiredSubgroupSize = lanes;
-  auto info = tagged<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
-  info.stage = tagged<VkPipelineShaderStageCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                                                       physical.lanes_settable ? &width : nullptr);
-  if (threads % lanes == 0) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
-  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  info.stage.module = module;
-  info.stage.pName = "main";
-  info.stage.pSpecializationInfo = &specialization;
-  info.layout = layout;
-  const VkResult created = vk.vkCreateComputePipelines(handle, cache_, 1, &info, nullptr, out);
+  PipelineInfo request(physical, code);
+  request.info.stage.module = module;
+  request.info.layout = layout;
+  const VkResult created = vk.vkCreateComputePipelines(handle, cache_, 1, &request.info, nullptr, out);
   vk.vkDestroyShaderModule(handle, module, nullptr);
   compiled_ = true;
   const Status status = result(created, "vkCreateComputePipelines");
@@ -133,7 +89,8 @@ Status VulkanDevice::load(const KernelCode& code, Kernel* out) {
   GRETA_TRY(usable());
   if (code.code.empty() || code.code.size() % 4)
     return fail(Code::Unsupported, "%s: the kernel has no code for Vulkan", code.name);
-  std::string key = key_of(code);
+  const uint32_t threads = pipeline_group(physical, code).threads;
+  std::string key = key_of(code, threads);
   VulkanPipeline* found = nullptr;
   const auto find = [&] {
     const auto at = pipelines_.find(key);
@@ -160,7 +117,7 @@ Status VulkanDevice::load(const KernelCode& code, Kernel* out) {
   *out = {};
   out->handle = found;
   memcpy(out->group_size, code.group_size, sizeof out->group_size);
-  out->group_size[0] = threads_of(code);
+  out->group_size[0] = threads;
   out->name = code.name;
   return {};
 }

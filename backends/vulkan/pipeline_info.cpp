@@ -1,0 +1,49 @@
+#include "backends/vulkan/pipeline_info.h"
+
+namespace greta {
+
+// Ids of specialization constants, as kernels/vulkan/device.h has them.
+constexpr uint32_t kThreadsId = 0, kLanesId = 1, kFirstFieldId = 2, kMatrixId = 100;
+
+// The device's width, or the nearest one that this many threads fill and the device allows in a group.
+static uint32_t lanes_for(const VulkanPhysical& physical, uint32_t threads) {
+  uint32_t lanes = physical.lanes;
+  if (!physical.lanes_settable) return lanes;
+  while (lanes > threads && lanes > physical.info.wave_min) lanes /= 2;
+  while (uint64_t(lanes) * physical.subgroups_max < threads && lanes < physical.info.wave_max) lanes *= 2;
+  return lanes;
+}
+
+PipelineGroup pipeline_group(const VulkanPhysical& physical, const KernelCode& code) {
+  const uint32_t threads = code.constants.empty() ? code.group_size[0] : code.constants[0];
+  return {threads, lanes_for(physical, threads)};
+}
+
+void PipelineInfo::add(uint32_t id, uint32_t value) {
+  entries_.push_back({id, uint32_t(values_.size() * sizeof value), sizeof value});
+  values_.push_back(value);
+}
+
+PipelineInfo::PipelineInfo(const VulkanPhysical& physical, const KernelCode& code)
+    : info(tagged<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO)),
+      width_(tagged<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
+          VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO)) {
+  const PipelineGroup group = pipeline_group(physical, code);
+  add(kThreadsId, group.threads);
+  add(kLanesId, group.lanes);
+  for (uint32_t i = 1; i < code.constants.size(); ++i) add(kFirstFieldId + i - 1, code.constants[i]);
+  for (uint32_t i = 0; i < 3; ++i) add(kMatrixId + i, physical.matrix[i]);
+  specialization_ = {uint32_t(entries_.size()), entries_.data(), values_.size() * sizeof(uint32_t),
+                     values_.data()};
+
+  width_.requiredSubgroupSize = group.lanes;
+  info.stage = tagged<VkPipelineShaderStageCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                                                       physical.lanes_settable ? &width_ : nullptr);
+  if (group.threads % group.lanes == 0)
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.pName = "main";
+  info.stage.pSpecializationInfo = &specialization_;
+}
+
+}  // namespace greta
