@@ -20,12 +20,16 @@ layout(constant_id = 7) const uint kValueType = 1;
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 
 const uint kSharing = kHeads / kKvHeads;  // query heads of a KV head
-// The largest power of two that divides the chunks of a key and of a value and the lanes of a subgroup.
-const uint kSizes = kKeyWidth / kChunk | kValueWidth / kChunk | kLanes;
-const uint kRowLanes = kSizes & (~kSizes + 1);
+const uint kKeyChunks = kKeyWidth / kChunk, kValueChunks = kValueWidth / kChunk;
+// The most lanes, a power of two, that have a chunk each. Where chunks are no multiple of it, the last lanes have one less
+// than the first, and repeat the last chunk to no effect.
+const uint kChunks = kKeyChunks > kValueChunks ? kKeyChunks : kValueChunks;
+const uint kFilled = kChunks >= 64 ? 64 : kChunks >= 32 ? 32 : kChunks >= 16 ? 16 : kChunks >= 8 ? 8 : kChunks >= 4 ? 4
+                   : kChunks >= 2 ? 2 : 1;
+const uint kRowLanes = kFilled < kLanes ? kFilled : kLanes;
 const uint kRows = GROUP / kRowLanes;
-const uint kKeyOwn = kKeyWidth / kChunk / kRowLanes;  // chunks of a lane
-const uint kValueOwn = kValueWidth / kChunk / kRowLanes;
+const uint kKeyOwn = (kKeyChunks + kRowLanes - 1) / kRowLanes;  // chunks of a lane
+const uint kValueOwn = (kValueChunks + kRowLanes - 1) / kRowLanes;
 const uint kOwn = kKeyOwn > kValueOwn ? kKeyOwn : kValueOwn;
 const uint kFitting = kOwn < 8 ? 8 / kOwn : 1;  // by registers
 const uint kTaken = kFitting < kSharing ? kFitting : kSharing;
@@ -64,23 +68,31 @@ const uint kKeyValues = kKeyOwn * kChunk, kValueValues = kValueOwn * kChunk;
 float q[kTaken * kKeyValues], sums[kTaken * kValueValues];
 Online online[kTaken];
 
-// Rows of all subgroups into one, for kTaken heads: values into merged[], {max, sum} of all into each thread.
+// The i-th chunk of this lane among `chunks` of a head.
+bool is_own(uint lane, uint i, uint chunks) { return chunks % kRowLanes == 0 || lane + i * kRowLanes < chunks; }
+uint chunk_at(uint lane, uint i, uint chunks) {
+  return is_own(lane, i, chunks) ? lane + i * kRowLanes : chunks - 1;
+}
+
+// Rows of all subgroups into one, for kTaken heads: values into merged[], {max, sum} of all into each thread. Loops over
+// heads hold no loop whose length is not a constant: Mesa leaves those rolled up, and then picks from arrays by comparing.
 void merge_rows(uint lane) {
+  float most[kTaken];
   [[unroll]] for (uint h = 0; h < kTaken; ++h) {
-    const float most = subgroupMax(online[h].most);
-    if (gl_SubgroupInvocationID == 0) row_max[h * (GROUP / 4) + gl_SubgroupID] = most;
+    most[h] = subgroupMax(online[h].most);
+    if (gl_SubgroupInvocationID == 0) row_max[h * (GROUP / 4) + gl_SubgroupID] = most[h];
   }
   barrier();
+  for (uint i = 0; i < gl_NumSubgroups; ++i)
+    [[unroll]] for (uint h = 0; h < kTaken; ++h) most[h] = max(most[h], row_max[h * (GROUP / 4) + i]);
   [[unroll]] for (uint h = 0; h < kTaken; ++h) {
-    float most = kNone;
-    for (uint i = 0; i < gl_NumSubgroups; ++i) most = max(most, row_max[h * (GROUP / 4) + i]);
-    const float rescale = weight_of(online[h].most - most);
-    online[h].most = most;
+    const float rescale = weight_of(online[h].most - most[h]);
     const float sum = subgroupAdd(lane == 0 ? online[h].sum * rescale : 0);
+    online[h] = Online(most[h], 0);
     if (gl_SubgroupInvocationID == 0) row_sum[h * (GROUP / 4) + gl_SubgroupID] = sum;
     [[unroll]] for (uint i = 0; i < kValueValues; ++i) {
       float value = sums[h * kValueValues + i] * rescale;
-      for (uint d = kRowLanes; d < gl_SubgroupSize; d *= 2) value += subgroupShuffleXor(value, d);
+      [[unroll]] for (uint d = kRowLanes; d < kLanes; d *= 2) value += subgroupShuffleXor(value, d);
       sums[h * kValueValues + i] = value;
     }
   }
@@ -89,14 +101,13 @@ void merge_rows(uint lane) {
       [[unroll]] for (uint h = 0; h < kTaken; ++h)
         [[unroll]] for (uint i = 0; i < kValueValues; ++i) {
           const uint at = h * kValueWidth + (lane + i / kChunk * kRowLanes) * kChunk + i % kChunk;
-          merged[at] = (from == 0 ? 0 : merged[at]) + sums[h * kValueValues + i];
+          if (is_own(lane, i / kChunk, kValueChunks))
+            merged[at] = (from == 0 ? 0 : merged[at]) + sums[h * kValueValues + i];
         }
     barrier();
   }
-  [[unroll]] for (uint h = 0; h < kTaken; ++h) {
-    online[h].sum = 0;
-    for (uint i = 0; i < gl_NumSubgroups; ++i) online[h].sum += row_sum[h * (GROUP / 4) + i];
-  }
+  for (uint i = 0; i < gl_NumSubgroups; ++i)
+    [[unroll]] for (uint h = 0; h < kTaken; ++h) online[h].sum += row_sum[h * (GROUP / 4) + i];
 }
 
 float sink_of(uint head) { return uint64_t(p.sinks) != 0 ? p.sinks.at[head] : kNone; }
@@ -130,7 +141,9 @@ void attend(StepState_address step, Part part, uint t, uint kv_head, uint first,
     online[h] = Online(kNone, 0);
     const uint from = (t * kHeads + first + min(h, count - 1)) * kKeyWidth;
     [[unroll]] for (uint i = 0; i < kKeyOwn * 2; ++i) {
-      const vec4 four = p.scale * vec4_address(p.q).at[(from + (lane + i / 2 * kRowLanes) * kChunk) / 4 + i % 2];
+      const uint chunk = chunk_at(lane, i / 2, kKeyChunks);
+      vec4 four = p.scale * vec4_address(p.q).at[(from + chunk * kChunk) / 4 + i % 2];
+      if (!is_own(lane, i / 2, kKeyChunks)) four = vec4(0);
       [[unroll]] for (uint j = 0; j < 4; ++j) q[(h * kKeyOwn * 2 + i) * 4 + j] = four[j];
     }
     [[unroll]] for (uint i = 0; i < kValueValues; ++i) sums[h * kValueValues + i] = 0;
@@ -146,9 +159,9 @@ void attend(StepState_address step, Part part, uint t, uint kv_head, uint first,
       const uint64_t key = position_at(uint64_t(p.keys), page, p.key_page_bytes, kv_head, position, key_bytes);
       const uint64_t value = position_at(uint64_t(p.values), page, p.value_page_bytes, kv_head, position, value_bytes);
       [[unroll]] for (uint i = 0; i < kKeyOwn; ++i)
-        keys[b * kKeyOwn + i] = load_chunk(kKeyType, key, lane + i * kRowLanes);
+        keys[b * kKeyOwn + i] = load_chunk(kKeyType, key, chunk_at(lane, i, kKeyChunks));
       [[unroll]] for (uint i = 0; i < kValueOwn; ++i)
-        values[b * kValueOwn + i] = load_chunk(kValueType, value, lane + i * kRowLanes);
+        values[b * kValueOwn + i] = load_chunk(kValueType, value, chunk_at(lane, i, kValueChunks));
     }
     float scores[kTaken * kBatch];
     [[unroll]] for (uint b = 0; b < kBatch; ++b) {
