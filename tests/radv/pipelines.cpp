@@ -1,0 +1,62 @@
+#include "radv/pipelines.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace greta::test {
+
+// What kernels are specialised by.
+struct Shape {
+  uint32_t depth;  // of a weight
+  uint32_t heads, kv_heads, key_width, value_width;
+  uint32_t cache_type;  // index in kernels/abi/cache_types.def: 1 f16, 2 q8_0
+};
+constexpr Shape kShapes[] = {
+    {4096, 32, 8, 128, 128, 1}, {14336, 32, 8, 128, 128, 2},  // of 8 billion weights
+    {4096, 64, 8, 128, 128, 1}, {4096, 8, 4, 256, 256, 1},   {4096, 24, 8, 80, 80, 1},  // other heads
+    {4096, 16, 1, 576, 512, 1}, {4096, 16, 1, 576, 512, 2},                             // latent attention
+};
+
+std::string Pipeline::name() const {
+  std::string text = row->name;
+  for (size_t i = 0; i < constants.size(); ++i) text += (i ? "," : " ") + std::to_string(constants[i]);
+  return text;
+}
+
+static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& shape) {
+  std::vector<Call> calls(row.op_count);
+  for (uint32_t i = 0; i < row.op_count; ++i) {
+    Call& call = calls[i];
+    call.op = row.ops[i];
+    call.weight.type = row.type;
+    call.weight.layout = row.layout;
+    call.weight.n = call.weight.depth = shape.depth;
+    call.heads = shape.heads;
+    call.kv_heads = shape.kv_heads;
+    call.width = shape.key_width;
+    call.value_width = shape.value_width;
+    call.cache_type = call.value_cache_type = shape.cache_type;
+  }
+  Launch launch;
+  lead_of(calls).pack(calls, row, &launch);
+  uint32_t values[kMaxConstants + 1];
+  const uint32_t count = kernel_constants(row, {launch.block, launch.block_bytes}, values);
+  return {values, values + count};
+}
+
+std::vector<Pipeline> pipelines_of_table() {
+  std::vector<Pipeline> out;
+  for (const KernelRow& row : kernel_table()) {
+    if (strcmp(row.backend, "vulkan") != 0) continue;
+    for (const Shape& shape : kShapes) {
+      Pipeline made = {&row, constants_of(row, shape)};
+      const bool there = std::any_of(out.begin(), out.end(), [&](const Pipeline& p) {
+        return p.row->code.code.data() == row.code.code.data() && p.constants == made.constants;
+      });
+      if (!there) out.push_back(std::move(made));
+    }
+  }
+  return out;
+}
+
+}  // namespace greta::test
