@@ -13,7 +13,7 @@ namespace greta {
 #undef HOST_KERNEL
 #undef EMBEDDED_KERNEL
 
-static const KernelRow kRows[] = {
+static constinit const KernelRow kRows[] = {
 #include "kernel_rows.inc"
 };
 

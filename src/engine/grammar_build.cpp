@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/unicode.h"
+
 namespace greta {
 
 Status GrammarBuilder::count_elements(size_t more) {
@@ -45,8 +47,6 @@ Status GrammarBuilder::append_text(std::string_view text, Sequence* out) {
 }
 
 namespace {
-
-constexpr uint32_t kLastCode = 0x10FFFF;
 
 // Sorted, without overlaps, without surrogates, which UTF-8 does not have.
 std::vector<CharRange> plain_ranges(std::vector<CharRange> ranges, bool negated) {

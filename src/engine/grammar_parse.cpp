@@ -6,6 +6,7 @@
 //   \UXXXXXXXX
 #include "engine/grammar_build.h"
 #include "engine/tokenizer.h"
+#include "engine/unicode.h"
 
 namespace greta {
 namespace {
@@ -210,7 +211,7 @@ class Parser {
       if (digit < 0) return wrong("a hexadecimal digit");
       value = value << 4 | uint64_t(digit);
     }
-    if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
+    if (value > kLastCode || (value >= 0xD800 && value < 0xE000))
       return fail(Code::Argument, "U+%llX is no character", (unsigned long long)value);
     *code = uint32_t(value);
     return {};

@@ -15,8 +15,6 @@ struct Range {
 };
 using Ranges = std::vector<Range>;
 
-constexpr uint32_t kLastCode = 0x10FFFF;
-
 struct ShortClass {
   char letter;
   Ranges ranges;

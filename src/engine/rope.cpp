@@ -7,8 +7,6 @@ namespace greta {
 
 namespace {
 
-using Kind = RopeScaling::Kind;
-
 // The pair that turns `turns` times within the original context.
 double pair_of_turns(const RopeTable& rope, uint32_t width, double turns) {
   const double length = rope.scaling.original_context / (turns * 2 * M_PI);
@@ -30,7 +28,7 @@ double yarn_frequency(const RopeTable& rope, uint32_t width, uint32_t pair, doub
 
 const std::vector<float>& factors_of(const Shape& shape, const Weights& weights, uint32_t context) {
   const RopeScaling& scaling = shape.rope[0].scaling;
-  if (scaling.kind != Kind::Long) return weights.rope_factors;
+  if (scaling.kind != RopeScaling::Kind::Long) return weights.rope_factors;
   return context > scaling.original_context ? weights.long_factors : weights.short_factors;
 }
 
@@ -44,8 +42,8 @@ void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index,
   std::vector<double> frequency(pairs);
   for (uint32_t i = 0; i < pairs; ++i) {
     frequency[i] = std::pow(double(rope.base), -2.0 * i / width);
-    if (rope.scaling.kind == Kind::Linear) frequency[i] /= double(rope.scaling.factor);
-    if (rope.scaling.kind == Kind::Yarn) frequency[i] = yarn_frequency(rope, width, i, frequency[i]);
+    if (rope.scaling.kind == RopeScaling::Kind::Linear) frequency[i] /= double(rope.scaling.factor);
+    if (rope.scaling.kind == RopeScaling::Kind::Yarn) frequency[i] = yarn_frequency(rope, width, i, frequency[i]);
     if (rope.factors && !factors.empty()) frequency[i] /= double(factors[i]);
   }
   const double size = double(rope.scaling.attention_factor);

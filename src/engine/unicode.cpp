@@ -74,7 +74,7 @@ constexpr CharClass ascii_classes[128] = {EIGHT(0),  EIGHT(8),   EIGHT(16),  EIG
 #undef EIGHT
 
 CharClass char_class_beyond_ascii(uint32_t code) {
-  return code > 0x10FFFF ? CharClass::Unassigned : look_up(code);
+  return code > kLastCode ? CharClass::Unassigned : look_up(code);
 }
 
 bool is_han(uint32_t code) {
@@ -116,7 +116,7 @@ CodePoint decode_utf8_beyond_ascii(std::string_view text, size_t at) {
 }
 
 uint32_t encode_utf8(uint32_t code, char* to) {
-  if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = kReplacement;
+  if (code > kLastCode || (code >= 0xD800 && code < 0xE000)) code = kReplacement;
   if (code < 0x80) return to[0] = char(code), 1;
   const uint32_t length = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
   for (uint32_t i = length - 1; i > 0; --i, code >>= 6) to[i] = char(0x80 | (code & 0x3F));

@@ -11,6 +11,7 @@
 namespace greta {
 
 constexpr uint32_t kReplacement = 0xFFFD;
+constexpr uint32_t kLastCode = 0x10FFFF;
 
 // General categories as the pre-tokenizers see them; white space (the property White_Space) is a class
 // of its own. Of the Unicode version that unicode_tables.inc names.
@@ -39,6 +40,8 @@ inline CharClass char_class(uint32_t code) {
   return code < 128 ? ascii_classes[code] : char_class_beyond_ascii(code);
 }
 inline bool is_space(uint32_t code) { return char_class(code) == CharClass::Space; }
+// Python's str.isspace: White_Space and the separators of ASCII.
+inline bool is_blank(uint32_t code) { return is_space(code) || (code >= 0x1C && code <= 0x1F); }
 inline bool is_letter(CharClass c) { return c >= CharClass::Upper && c <= CharClass::OtherLetter; }
 inline bool is_mark(CharClass c) { return c == CharClass::Mark || c == CharClass::NonspacingMark; }
 inline bool is_number(CharClass c) { return c >= CharClass::Decimal && c <= CharClass::OtherNumber; }

@@ -23,7 +23,7 @@ struct Text {
 };
 
 bool Text::read(const char* path) {
-  const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return false;
   size_t used = 0;
   while (used < sizeof data - 1) {
@@ -31,7 +31,7 @@ bool Text::read(const char* path) {
     if (got <= 0) break;
     used += size_t(got);
   }
-  close(descriptor);
+  ::close(descriptor);
   data[used] = 0;
   return used > 0;
 }
@@ -48,7 +48,7 @@ uint64_t number_after(const char* text, const char* key) {
   return kNone;
 }
 
-struct Reader {
+struct GroupReader {
   const char* root;
   CgroupLimits limits;
   Text text;
@@ -101,7 +101,7 @@ struct Reader {
   }
 
   // Calls `level` for the group and each group above it, the root ("") last.
-  void each_level(char* group, void (Reader::*level)(const char*)) {
+  void each_level(char* group, void (GroupReader::*level)(const char*)) {
     for (;;) {
       char* slash = strrchr(group, '/');
       if (slash && !slash[1]) {
@@ -125,7 +125,7 @@ bool lists(const char* names, const char* name) {
 }  // namespace
 
 CgroupLimits read_cgroup_limits(const char* root) {
-  Reader reader{root, {}, {}, {}};
+  GroupReader reader{root, {}, {}, {}};
   Text groups;
   char path[4096];
   snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
@@ -141,13 +141,13 @@ CgroupLimits read_cgroup_limits(const char* root) {
     *group++ = 0;
     ++names;
     char copy[4096];
-    const auto walk = [&](void (Reader::*level)(const char*)) {
+    const auto walk = [&](void (GroupReader::*level)(const char*)) {
       snprintf(copy, sizeof copy, "%s", group);
       reader.each_level(copy, level);
     };
-    if (!*names) walk(&Reader::version2);
-    if (lists(names, "memory")) walk(&Reader::memory1);
-    if (lists(names, "cpu")) walk(&Reader::cpu1);
+    if (!*names) walk(&GroupReader::version2);
+    if (lists(names, "memory")) walk(&GroupReader::memory1);
+    if (lists(names, "cpu")) walk(&GroupReader::cpu1);
   }
   return reader.limits;
 }

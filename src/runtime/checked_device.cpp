@@ -16,7 +16,7 @@ struct CheckedCommand {
   uint32_t groups[3] = {1, 1, 1};
   uint32_t block_bytes = 0, word = 0;
   alignas(8) uint8_t block[kMaxBlockBytes] = {};
-  std::vector<Use> uses;  // Copy: to, from. Fill: to
+  std::vector<BufferUse> uses;  // Copy: to, from. Fill: to
 };
 
 struct CheckedGraph {
@@ -134,11 +134,11 @@ Status CheckedDevice::create_stream(Stream** out) {
   return {};
 }
 
-Use use_of(const Slice& slice, Access::Mode mode, bool sparse = false) {
+BufferUse use_of(const Slice& slice, Access::Mode mode, bool sparse = false) {
   return {static_cast<TrackedBuffer*>(slice.buffer->handle), slice.offset, slice.bytes, mode, sparse};
 }
 
-Slice inner_slice(const Use& use) { return {&use.buffer->inner, use.offset, use.bytes}; }
+Slice inner_slice(const BufferUse& use) { return {&use.buffer->inner, use.offset, use.bytes}; }
 
 Status CheckedStream::outside(const char* what) const {
   return capture_ ? fail(Code::Argument, "%s: not inside a capture", what) : Status{};
@@ -197,7 +197,7 @@ Status CheckedStream::take(CheckedCommand&& command) {
     ++commands_;
     return execute(command);
   }
-  for (const Use& use : command.uses) GRETA_TRY(check_lifetime(command.work, use));
+  for (const BufferUse& use : command.uses) GRETA_TRY(check_lifetime(command.work, use));
   capture_->commands.push_back(std::move(command));
   return {};
 }
@@ -208,14 +208,14 @@ Status CheckedStream::execute(const CheckedCommand& command) {
     return {};
   }
   const std::lock_guard<std::mutex> lock(device_.mutex);
-  for (const Use& use : command.uses) {
+  for (const BufferUse& use : command.uses) {
     GRETA_TRY(check_lifetime(command.work, use));
     GRETA_TRY(check_written(command.work, use));
   }
   GRETA_TRY(hazards_.check(command.work, command.uses));
   GRETA_TRY(run(command));
   hazards_.add(command.work, command.uses);
-  for (const Use& use : command.uses)
+  for (const BufferUse& use : command.uses)
     if (use.writes()) use.buffer->written.add(use.offset, use.offset + use.bytes);
   return {};
 }
@@ -230,7 +230,7 @@ Status CheckedStream::run(const CheckedCommand& command) {
     return inner_->wait();
   }
   std::vector<Access> accesses;
-  for (const Use& use : command.uses) accesses.push_back({inner_slice(use), use.mode, use.sparse});
+  for (const BufferUse& use : command.uses) accesses.push_back({inner_slice(use), use.mode, use.sparse});
   GRETA_TRY(inner_->dispatch(command.kernel, command.groups, {command.block, command.block_bytes}, accesses));
   const PageGuard guard(device_.buffers, command.uses);
   return inner_->wait();

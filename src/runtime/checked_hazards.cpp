@@ -6,16 +6,16 @@ namespace greta {
 
 using Number = unsigned long long;  // for %llu
 
-static bool overlap(const Use& a, const Use& b) {
+static bool overlap(const BufferUse& a, const BufferUse& b) {
   return a.buffer == b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
-static const char* verb(const Use& use) {
+static const char* verb(const BufferUse& use) {
   return use.mode == Access::kReadWrite ? "reads and writes" : use.writes() ? "writes" : "reads";
 }
 
-Status Hazards::check(const Work& work, std::span<const Use> uses) const {
-  for (const Use& use : uses) {
+Status Hazards::check(const Work& work, std::span<const BufferUse> uses) const {
+  for (const BufferUse& use : uses) {
     for (const Past& past : past_) {
       if (!use.writes() && !past.use.writes()) continue;
       if (past.waited && !work.captured) continue;
@@ -30,8 +30,8 @@ Status Hazards::check(const Work& work, std::span<const Use> uses) const {
   return {};
 }
 
-void Hazards::add(const Work& work, std::span<const Use> uses) {
-  for (const Use& use : uses) past_.push_back({work, use});
+void Hazards::add(const Work& work, std::span<const BufferUse> uses) {
+  for (const BufferUse& use : uses) past_.push_back({work, use});
 }
 
 void Hazards::waited() {

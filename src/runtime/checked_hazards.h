@@ -9,8 +9,8 @@ namespace greta {
 
 class Hazards {
  public:
-  Status check(const Work& work, std::span<const Use> uses) const;
-  void add(const Work& work, std::span<const Use> uses);
+  Status check(const Work& work, std::span<const BufferUse> uses) const;
+  void add(const Work& work, std::span<const BufferUse> uses);
   void barrier() { past_.clear(); }
 
   // The host has waited: what ran can no longer overlap. What plans did is kept all the same and held
@@ -21,7 +21,7 @@ class Hazards {
  private:
   struct Past {
     Work work;
-    Use use;
+    BufferUse use;
     bool waited = false;
   };
   std::vector<Past> past_;  // since the last barrier

@@ -32,7 +32,7 @@ WorkText describe(const Work& work) {
   return out;
 }
 
-Status check_lifetime(const Work& work, const Use& use) {
+Status check_lifetime(const Work& work, const BufferUse& use) {
   const TrackedBuffer& buffer = *use.buffer;
   if (!buffer.alive)
     return fail(Code::Device, "%s %s buffer %llu, which was released", describe(work).text,
@@ -49,7 +49,7 @@ Status check_lifetime(const Work& work, const Use& use) {
 }
 
 // The host fills upload memory through its mapping, which nobody sees here.
-Status check_written(const Work& work, const Use& use) {
+Status check_written(const Work& work, const BufferUse& use) {
   const TrackedBuffer& buffer = *use.buffer;
   if (!use.reads() || use.sparse || buffer.imported || buffer.memory == Memory::Upload) return {};
   const uint64_t end = use.offset + use.bytes;
@@ -59,14 +59,14 @@ Status check_written(const Work& work, const Use& use) {
               describe(work).text, Number(use.offset), Number(end), Number(buffer.number), Number(missing));
 }
 
-PageGuard::PageGuard(std::span<const std::unique_ptr<TrackedBuffer>> buffers, std::span<const Use> uses)
+PageGuard::PageGuard(std::span<const std::unique_ptr<TrackedBuffer>> buffers, std::span<const BufferUse> uses)
     : buffers_(buffers) {
   for (const auto& buffer : buffers_)
     if (buffer->guarded && buffer->alive)
       protect_pages(buffer->inner.mapped, buffer->inner.bytes, Protection::None);
   // Pages that are both read and written end up writable.
   for (const bool writes : {false, true}) {
-    for (const Use& use : uses) {
+    for (const BufferUse& use : uses) {
       if (!use.buffer->guarded || !use.bytes || use.writes() != writes) continue;
       protect_pages(static_cast<uint8_t*>(use.buffer->inner.mapped) + use.offset, use.bytes,
                     writes ? Protection::ReadWrite : Protection::Read);

@@ -30,7 +30,7 @@ struct TrackedBuffer {
 };
 
 // An access, with the buffer that it meant when it was recorded.
-struct Use {
+struct BufferUse {
   TrackedBuffer* buffer = nullptr;
   uint64_t offset = 0, bytes = 0;
   Access::Mode mode = Access::kRead;
@@ -50,14 +50,14 @@ struct WorkText { char text[160]; };
 WorkText describe(const Work& work);
 
 // The use lies inside a living buffer; what it reads was written before.
-Status check_lifetime(const Work& work, const Use& use);
-Status check_written(const Work& work, const Use& use);
+Status check_lifetime(const Work& work, const BufferUse& use);
+Status check_written(const Work& work, const BufferUse& use);
 
 // While it lives, pages of guarded buffers that `uses` does not cover fault, and pages that it only
 // reads are read-only.
 class PageGuard {
  public:
-  PageGuard(std::span<const std::unique_ptr<TrackedBuffer>> buffers, std::span<const Use> uses);
+  PageGuard(std::span<const std::unique_ptr<TrackedBuffer>> buffers, std::span<const BufferUse> uses);
   ~PageGuard();
   PageGuard(const PageGuard&) = delete;
   PageGuard& operator=(const PageGuard&) = delete;

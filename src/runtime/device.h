@@ -66,10 +66,22 @@ struct Kernel {
 struct Event { void* handle = nullptr; };
 struct Graph { void* handle = nullptr; };
 
+// Bytes between two symbols of the linker: their distance is no constant, so a span of them could not stand in a table
+// that needs no initialisation.
+struct CodeBytes {
+  const uint8_t* first = nullptr;
+  const uint8_t* last = nullptr;
+  const uint8_t* begin() const { return first; }
+  const uint8_t* end() const { return last; }
+  const uint8_t* data() const { return first; }
+  size_t size() const { return size_t(last - first); }
+  bool empty() const { return first == last; }
+};
+
 // Machine code for one kernel: a code object (hip), SPIR-V (vulkan) or a function (cpu).
 struct KernelCode {
   const char* name = "";                // of the row; on hip also the entry point
-  std::span<const uint8_t> code = {};   // hip, vulkan
+  CodeBytes code = {};                  // hip, vulkan
   HostFunction function = nullptr;      // cpu
   std::span<const uint32_t> constants = {};  // specialization constants, in order of their ids
   uint32_t group_size[3] = {1, 1, 1};

@@ -67,7 +67,8 @@ class Divergence(CliTest):
             _, values = read_npy(path)
             for t in range(SIZE // 2, SIZE - 1):
                 row = values[t * VOCABULARY: (t + 1) * VOCABULARY]
-                total = max(row) + math.log(sum(math.exp(value - max(row)) for value in row))
+                highest = max(row)
+                total = highest + math.log(sum(math.exp(value - highest) for value in row))
                 yield [value - total for value in row], window[t + 1]
 
     def rows(self, data):

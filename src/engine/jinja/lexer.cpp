@@ -7,8 +7,6 @@
 namespace greta::jinja {
 namespace {
 
-// Python's str.isspace: White_Space and the separators of ASCII.
-bool is_blank(uint32_t code) { return is_space(code) || (code >= 0x1C && code <= 0x1F); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(uint32_t code) {
   return code == '_' ||
@@ -327,7 +325,7 @@ Status Lexer::unescape(std::string_view raw, std::string* out) const {
       if (hex && stop - from != hex) return wrong("a string has a broken \\x, \\u or \\U");
       uint32_t code = 0;
       std::from_chars(raw.data() + from, raw.data() + stop, code, hex ? 16 : 8);
-      if (code > 0x10FFFF) return wrong("a string has a \\U beyond Unicode");
+      if (code > kLastCode) return wrong("a string has a \\U beyond Unicode");
       append_utf8(code, out);
       at = stop - 1;
     } else if (c == 'N') {

@@ -34,7 +34,6 @@ Status want_int(const char* what, const Value& value, int64_t* out);
 Status want_text(const char* what, const Value& value, std::string_view* out);
 
 // ---- texts, as Python has them ----
-bool is_blank(uint32_t code);  // str.isspace
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
 std::string to_title(std::string_view text);  // each word

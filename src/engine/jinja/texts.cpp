@@ -106,8 +106,6 @@ void lower_at(std::string_view text, uint32_t code, size_t at, std::string* out)
 
 }  // namespace
 
-bool is_blank(uint32_t code) { return is_space(code) || (code >= 0x1C && code <= 0x1F); }
-
 std::string to_upper(std::string_view text) {
   return mapped(text, [](uint32_t code, size_t, std::string* out) { append_upper(code, out); });
 }
