@@ -6,7 +6,6 @@
 
 namespace greta {
 
-constexpr uint64_t kStagingBytes = 4 << 20;
 constexpr uint64_t kReadBytes = 16 << 20;  // between two calls of progress
 
 // The file's tensor has the shape that is wanted of it, and is placed.
@@ -213,109 +212,29 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
   pool_ = std::make_unique<Pool>(device, std::min(device_bytes(), kMaxArenaBytes));
   LoadMeter meter{progress, file_bytes(), 0};
   const bool read_now = mapped_bytes() <= memory_available_bytes();
+  WeightUpload upload(device, filter);
   for (const Placed& placed : placed_) {
     const GgufTensor& from = *placed.source;
     if (placed.in_place) {
       placed.tensor->slice = mapped_[from.part]->slice(from.offset + placed.offset, placed.bytes);
       if (read_now) GRETA_TRY(read_in_place(placed.tensor->slice, &meter));
     } else {
-      GRETA_TRY(
-          within(load_copied(gguf, device, filter, placed), "%.*s", int(from.name.size()), from.name.data()));
+      GRETA_TRY(within(load_copied(gguf, placed, &upload), "%.*s", int(from.name.size()), from.name.data()));
     }
     if (!placed.in_place || !read_now) GRETA_TRY(meter.advance(placed.bytes));
   }
+  GRETA_TRY(upload.finish());
   if (weights_.tied) weights_.output = weights_.token_embedding;
   return {};
 }
 
-namespace {
-struct FileRange {
-  const Source* source;
-  uint32_t part;
-  uint64_t offset;
-};
-Status fill_from_file(void* context, uint64_t offset, void* host, uint64_t bytes) {
-  const FileRange& range = *static_cast<const FileRange*>(context);
-  return range.source->read_at(range.part, range.offset + offset, host, bytes);
-}
-}  // namespace
-
-// Uploads a tensor, by whole row groups of each of its matrices where it is repacked on the way.
-Status TensorStore::load_copied(Gguf& gguf, Device& device, const RowFilter& filter, const Placed& placed) {
+// Into memory of its own; a packed matrix of a device that reads mapped pages is packed from them.
+Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, WeightUpload* upload) {
   Tensor& tensor = *placed.tensor;
   GRETA_TRY(pool_->take(device_tensor_bytes(tensor), &tensor.slice));
-  if (tensor.layout != Layout::Gguf) {
-    for (uint32_t matrix = 0; matrix < tensor.count; ++matrix)
-      GRETA_TRY(load_packed(gguf, device, filter, placed, matrix));
-    return {};
-  }
-  Staging staging;
-  GRETA_TRY(staging.open(device, kStagingBytes));
-  FileRange range{&gguf.source(), placed.source->part, placed.source->offset + placed.offset};
-  GRETA_TRY(staging.upload(tensor.slice, fill_from_file, &range));
-  return staging.finish();
-}
-
-Status TensorStore::load_packed(Gguf& gguf, Device& device, const RowFilter& filter, const Placed& placed,
-                                uint32_t matrix) {
-  const Tensor& tensor = *placed.tensor;
-  const uint64_t row_bytes = quant_bytes(tensor.type, tensor.depth);
-  const uint64_t file_at = placed.source->offset + placed.offset + matrix * tensor.n * row_bytes;
-  const uint64_t packed_at =
-      tensor.slice.offset + tensor_bytes(tensor.type, tensor.layout, tensor.n, tensor.depth, matrix);
-  Tensor from = tensor, to = tensor;
-  from.layout = Layout::Gguf;
-  from.count = to.count = 1;
-  const auto part = [&](uint32_t first, uint32_t rows) {  // of the packed matrix
-    return Slice{tensor.slice.buffer,
-                 packed_at + tensor_bytes(tensor.type, tensor.layout, first, tensor.depth, 1),
-                 tensor_bytes(tensor.type, tensor.layout, rows, tensor.depth, 1)};
-  };
-  if (maps_) {
-    from.slice = mapped_[placed.source->part]->slice(file_at, tensor.n * row_bytes);
-    to.slice = part(0, tensor.n);
-    return pack(device, filter, from, to);
-  }
-  Staging staging;
-  GRETA_TRY(staging.open(device, kStagingBytes));
-  FileRange range{&gguf.source(), placed.source->part, file_at};
-  const uint64_t group_bytes = kPackRows * row_bytes;
-  const uint32_t groups = uint32_t(std::max<uint64_t>(1, kStagingBytes / group_bytes));
-  DeviceMemory raw;
-  GRETA_TRY(
-      raw.allocate(device, std::min<uint64_t>(groups * group_bytes, tensor.n * row_bytes), Memory::Device));
-  for (uint32_t n = 0; n < tensor.n; n += groups * kPackRows) {
-    from.n = to.n = std::min(groups * kPackRows, tensor.n - n);
-    from.slice = raw.slice(0, from.n * row_bytes);
-    to.slice = part(n, to.n);
-    range.offset = file_at + n * row_bytes;
-    GRETA_TRY(staging.upload(from.slice, fill_from_file, &range));
-    GRETA_TRY(staging.finish());
-    GRETA_TRY(pack(device, filter, from, to));
-  }
-  return {};
-}
-
-// One launch that brings rows from GGUF order into the packed layout.
-Status TensorStore::pack(Device& device, const RowFilter& filter, const Tensor& from, const Tensor& to) {
-  Call call;
-  call.op = Op::Convert;
-  call.weight = to;
-  call.slot[kX] = from.slice;
-  call.slot[kY] = to.slice;
-  call.width = to.depth;
-  const KernelRow* row = nullptr;
-  GRETA_TRY(choose_row({&call, 1}, 1, filter, &row));
-  Launch launch;
-  make_launch({&call, 1}, *row, 1, filter, &launch);
-  KernelSet kernels(device);
-  GRETA_TRY(kernels.load(*row, {launch.block, launch.block_bytes}, &launch.kernel));
-  Stream* opened = nullptr;
-  GRETA_TRY(device.create_stream(&opened));
-  const std::unique_ptr<Stream> stream(opened);
-  GRETA_TRY(stream->dispatch(*launch.kernel, launch.groups, {launch.block, launch.block_bytes},
-                             {launch.accesses, launch.access_count}));
-  return stream->wait();
+  const uint64_t offset = placed.source->offset + placed.offset;
+  if (!maps_) return upload->add(gguf.source(), placed.source->part, offset, tensor);
+  return upload->pack_mapped(mapped_[placed.source->part]->slice(offset, placed.bytes), tensor);
 }
 
 }  // namespace greta

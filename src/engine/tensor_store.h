@@ -6,6 +6,7 @@
 #pragma once
 #include <memory>
 
+#include "engine/weight_upload.h"
 #include "engine/weights.h"
 
 namespace greta {
@@ -43,10 +44,7 @@ class TensorStore {
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);
   template <class Amount>
   uint64_t token_share(Amount amount) const;  // sum over tensors, of experts only those used
-  Status load_copied(Gguf& gguf, Device& device, const RowFilter& filter, const Placed& placed);
-  Status load_packed(Gguf& gguf, Device& device, const RowFilter& filter, const Placed& placed,
-                     uint32_t matrix);
-  Status pack(Device& device, const RowFilter& filter, const Tensor& from, const Tensor& to);
+  Status load_copied(Gguf& gguf, const Placed& placed, WeightUpload* upload);
 
   Weights weights_;
   std::vector<Placed> placed_;

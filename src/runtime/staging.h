@@ -12,6 +12,15 @@ class Staging {
   Status open(Device& device, uint64_t piece_bytes);
   ~Staging();
 
+  // The piece whose turn it is, free again: what was last submitted on its stream is done.
+  struct Piece {
+    DeviceMemory memory;
+    Stream* stream = nullptr;
+    uint32_t index = 0;
+  };
+  Status next(Piece** out);
+  uint64_t piece_bytes() const { return piece_bytes_; }
+
   // Fills `to` piece by piece: fill(context, offset, host, bytes) writes host bytes [offset, offset + bytes).
   // A failing fill stops it and is returned. Returns when all has been queued; finish() waits.
   Status upload(const Slice& to, Status (*fill)(void* context, uint64_t offset, void* host, uint64_t bytes),
@@ -19,7 +28,6 @@ class Staging {
   Status finish();
 
  private:
-  struct Piece { DeviceMemory memory; Stream* stream = nullptr; };
   Piece piece_[kPieces];
   uint64_t piece_bytes_ = 0;
   uint32_t next_ = 0;

@@ -27,7 +27,7 @@ struct Rig {
   }
   // A launch of `index` that writes y but declares something else.
   Status index_with(const Slice& y, std::span<const Access> accesses) {
-    const IndexBlock block{y.address(), uint32_t(y.bytes / 4), 1, 0};
+    const IndexTestBlock block{y.address(), uint32_t(y.bytes / 4), 1, 0};
     return stream->dispatch(kernels.index, {uint32_t(y.bytes / 4 / kGroupWords), 1, 1},
                             {reinterpret_cast<const uint8_t*>(&block), sizeof block}, accesses);
   }

@@ -24,14 +24,14 @@ void write_words(Device& device, const Slice& to, const std::vector<uint32_t>& w
 }
 
 static void index_cpu(const void* block, uint32_t first_group, uint32_t group_count, Scratch*) {
-  const auto& p = *static_cast<const IndexBlock*>(block);
+  const auto& p = *static_cast<const IndexTestBlock*>(block);
   auto* y = reinterpret_cast<uint32_t*>(p.y);
   const uint32_t last = std::min((first_group + group_count) * kGroupWords, p.count);
   for (uint32_t i = first_group * kGroupWords; i < last; ++i) y[i] = i * p.scale + p.base;
 }
 
 static void add_cpu(const void* block, uint32_t first_group, uint32_t group_count, Scratch*) {
-  const auto& p = *static_cast<const AddBlock*>(block);
+  const auto& p = *static_cast<const AddTestBlock*>(block);
   const auto* a = reinterpret_cast<const uint32_t*>(p.a);
   const auto* b = reinterpret_cast<const uint32_t*>(p.b);
   auto* y = reinterpret_cast<uint32_t*>(p.y);
@@ -54,14 +54,14 @@ static std::span<const uint8_t> bytes_of(const Block& block) {
 
 Status TestKernels::write_index(Stream& stream, const Slice& y, uint32_t scale, uint32_t base) const {
   const uint32_t count = uint32_t(y.bytes / 4);
-  const IndexBlock block{y.address(), count, scale, base};
+  const IndexTestBlock block{y.address(), count, scale, base};
   const Access accesses[] = {{y, Access::kWrite}};
   return stream.dispatch(index, {(count + kGroupWords - 1) / kGroupWords, 1, 1}, bytes_of(block), accesses);
 }
 
 Status TestKernels::add_words(Stream& stream, const Slice& a, const Slice& b, const Slice& y) const {
   const uint32_t count = uint32_t(y.bytes / 4);
-  const AddBlock block{a.address(), b.address(), y.address(), count};
+  const AddTestBlock block{a.address(), b.address(), y.address(), count};
   const Access accesses[] = {{a, Access::kRead}, {b, Access::kRead}, {y, Access::kWrite}};
   return stream.dispatch(add, {(count + kGroupWords - 1) / kGroupWords, 1, 1}, bytes_of(block), accesses);
 }

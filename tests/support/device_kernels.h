@@ -4,11 +4,11 @@
 
 constexpr uint32_t kGroupWords = 64;
 
-struct IndexBlock {  // y[i] = i * scale + base
+struct IndexTestBlock {  // y[i] = i * scale + base
   uint64_t y;
   uint32_t count, scale, base;
 };
-struct AddBlock {  // y[i] = a[i] + b[i]
+struct AddTestBlock {  // y[i] = a[i] + b[i]
   uint64_t a, b, y;
   uint32_t count;
 };

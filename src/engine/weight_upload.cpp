@@ -1,0 +1,120 @@
+#include "engine/weight_upload.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace greta {
+
+namespace {
+
+constexpr uint64_t kPieceBytes = 4 << 20;
+constexpr uint32_t kReaders = 4;  // one does not keep up with a fast bus
+constexpr uint64_t kReadAlignment = 4096;
+
+uint64_t row_bytes_of(const Tensor& tensor) { return quant_bytes(tensor.type, tensor.depth); }
+
+Call convert_call(const Tensor& to) {  // of one matrix
+  Call call;
+  call.op = Op::Convert;
+  call.weight = to;
+  call.weight.count = 1;
+  call.width = to.depth;
+  return call;
+}
+
+}  // namespace
+
+Status WeightUpload::open(uint64_t piece_bytes) {
+  if (ring_ && piece_bytes <= ring_->piece_bytes()) return {};
+  GRETA_TRY(finish());
+  ring_.emplace();
+  if (!readers_) readers_.emplace(kReaders);
+  for (DeviceMemory& raw : raw_) raw.reset();
+  return ring_->open(device_, piece_bytes);
+}
+
+// Each reader takes a part. If one fails the caller reads all once more, so that the sentence is its own.
+Status WeightUpload::read(const Bytes& from, void* host) {
+  struct Work {
+    const Bytes& from;
+    uint8_t* host;
+    uint64_t share;
+    std::atomic<bool> ok{true};
+  } work{from, static_cast<uint8_t*>(host), round_up(divide_up(from.bytes, kReaders), kReadAlignment)};
+  readers_->run(
+      [](void* context, uint32_t reader) noexcept {
+        Work& w = *static_cast<Work*>(context);
+        const uint64_t at = std::min(reader * w.share, w.from.bytes), bytes = std::min(w.share, w.from.bytes - at);
+        if (bytes && !w.from.source.read_at(w.from.part, w.from.offset + at, w.host + at, bytes).ok()) w.ok = false;
+      },
+      &work);
+  return work.ok ? Status{} : from.source.read_at(from.part, from.offset, host, from.bytes);
+}
+
+Status WeightUpload::choose(const Tensor& to, const KernelRow** row) const {
+  const Call call = convert_call(to);
+  return choose_row({&call, 1}, 1, filter_, row);
+}
+
+// One launch that brings rows from GGUF order into the packed layout.
+Status WeightUpload::pack(const KernelRow& row, const Slice& from, const Tensor& to, const Rows& rows, Stream* stream) {
+  Call call = convert_call(to);
+  call.weight.n = rows.n;
+  const uint64_t at = tensor_bytes(to.type, to.layout, to.n, to.depth, rows.matrix) +
+                      tensor_bytes(to.type, to.layout, rows.first, to.depth, 1);
+  call.weight.slice = {to.slice.buffer, to.slice.offset + at,
+                       tensor_bytes(to.type, to.layout, rows.n, to.depth, 1)};
+  call.slot[kX] = from;
+  call.slot[kY] = call.weight.slice;
+  Launch launch;
+  make_launch({&call, 1}, row, 1, filter_, &launch);
+  GRETA_TRY(kernels_.load(row, {launch.block, launch.block_bytes}, &launch.kernel));
+  return stream->dispatch(*launch.kernel, launch.groups, {launch.block, launch.block_bytes},
+                          {launch.accesses, launch.access_count});
+}
+
+Status WeightUpload::pack_mapped(const Slice& from, const Tensor& to) {
+  const KernelRow* row = nullptr;
+  GRETA_TRY(choose(to, &row));
+  Stream* opened = nullptr;
+  GRETA_TRY(device_.create_stream(&opened));
+  const std::unique_ptr<Stream> stream(opened);
+  const uint64_t matrix_bytes = to.n * row_bytes_of(to);
+  for (uint32_t matrix = 0; matrix < to.count; ++matrix)
+    GRETA_TRY(pack(*row, {from.buffer, from.offset + matrix * matrix_bytes, matrix_bytes}, to, {matrix, 0, to.n},
+                   stream.get()));
+  return stream->wait();
+}
+
+Status WeightUpload::add(const Source& source, uint32_t part, uint64_t offset, const Tensor& to) {
+  const bool packed = to.layout != Layout::Gguf;
+  const uint64_t row_bytes = row_bytes_of(to);
+  const uint32_t step = packed ? kPackRows : 1;
+  GRETA_TRY(open(std::max(kPieceBytes, std::min(step, to.n) * row_bytes)));
+  const KernelRow* row = nullptr;
+  if (packed) GRETA_TRY(choose(to, &row));
+  const uint64_t steps = std::max<uint64_t>(1, ring_->piece_bytes() / (step * row_bytes));
+  const uint32_t rows = uint32_t(std::min<uint64_t>(to.n, steps * step));
+  for (uint32_t matrix = 0; matrix < to.count; ++matrix)
+    for (uint32_t first = 0; first < to.n; first += rows) {
+      const uint32_t n = std::min(rows, to.n - first);
+      const uint64_t at = (uint64_t(matrix) * to.n + first) * row_bytes, bytes = n * row_bytes;
+      Staging::Piece* piece = nullptr;
+      GRETA_TRY(ring_->next(&piece));
+      GRETA_TRY(read({source, part, offset + at, bytes}, piece->memory.buffer().mapped));
+      const Slice host = piece->memory.slice(0, bytes);
+      if (packed) {
+        DeviceMemory& raw = raw_[piece->index];
+        if (!raw.buffer().bytes) GRETA_TRY(raw.allocate(device_, ring_->piece_bytes(), Memory::Device));
+        GRETA_TRY(piece->stream->copy(raw.slice(0, bytes), host));
+        GRETA_TRY(piece->stream->barrier());
+        GRETA_TRY(pack(*row, raw.slice(0, bytes), to, {matrix, first, n}, piece->stream));
+      } else {
+        GRETA_TRY(piece->stream->copy({to.slice.buffer, to.slice.offset + at, bytes}, host));
+      }
+      GRETA_TRY(piece->stream->submit());
+    }
+  return {};
+}
+
+}  // namespace greta

@@ -1,0 +1,85 @@
+#include "engine/weight_upload.h"
+
+#include <cstring>
+
+#include "support/device_kernels.h"
+
+using namespace greta;
+
+namespace {
+
+// Weights in GGUF order; reading one byte of them may fail.
+struct Bytes {
+  std::vector<uint8_t> data;
+  uint64_t broken = ~uint64_t(0);
+
+  explicit Bytes(uint64_t bytes) : data(bytes) {
+    for (uint64_t i = 0; i < bytes; ++i) data[i] = uint8_t(i * 7 + i / 251);
+  }
+  static int read(void* user, uint64_t offset, void* to, uint64_t bytes) {
+    const Bytes& self = *static_cast<Bytes*>(user);
+    memcpy(to, self.data.data() + offset, bytes);
+    return offset <= self.broken && self.broken < offset + bytes ? 5 : 0;
+  }
+};
+
+Tensor tensor_of(QuantType type, Layout layout, uint32_t n, uint32_t depth, uint32_t count) {
+  Tensor t;
+  t.type = type;
+  t.layout = layout;
+  t.n = n;
+  t.depth = depth;
+  t.count = count;
+  return t;
+}
+
+uint64_t bytes_of(const Tensor& t) { return tensor_bytes(t.type, t.layout, t.n, t.depth, t.count); }
+
+}  // namespace
+
+TEST_CASE("weights go up in pieces as they would at once, packed or as they are", "[engine]") {
+  FOR_EACH_DEVICE(which);
+  if (!which.computes) return;
+  const OpenDevice device = which.open();
+  const RowFilter filter{&device->info(), false};
+  const auto [n, depth, count] = GENERATE(table<uint32_t, uint32_t, uint32_t>({
+      {1000, 4096, 2},   // 4.3 MB each: two pieces
+      {32, 262144, 1},   // 16 rows are more than a piece has by default
+      {7, 64, 3},        // fewer rows than are packed together
+  }));
+  CAPTURE(n, depth, count);
+  const Layout layout = preferred_layout(QuantType::q8_0, filter);
+  const uint64_t row_bytes = quant_bytes(QuantType::q8_0, depth);
+  Bytes bytes(100 + count * n * row_bytes);
+  Source source;
+  REQUIRE(source.open_callback(Bytes::read, &bytes, bytes.data.size()).ok());
+
+  Tensor whole = tensor_of(QuantType::q8_0, layout, n, depth, count);
+  Words at_once(*device, bytes_of(whole) / 4), in_groups(*device, bytes_of(whole) / 4);
+  WeightUpload upload(*device, filter);
+  whole.slice = at_once.all();
+  REQUIRE(upload.add(source, 0, 100, whole).ok());
+  uint64_t at = 0;
+  for (uint32_t matrix = 0; matrix < count; ++matrix)
+    for (uint32_t first = 0; first < n; first += kPackRows) {
+      Tensor group = tensor_of(QuantType::q8_0, layout, std::min(kPackRows, n - first), depth, 1);
+      group.slice = in_groups.memory.slice(at, bytes_of(group));
+      REQUIRE(upload.add(source, 0, 100 + (uint64_t(matrix) * n + first) * row_bytes, group).ok());
+      at += bytes_of(group);
+    }
+  Tensor plain = tensor_of(QuantType::f32, Layout::Gguf, 3, 1000, 1);
+  Words floats(*device, 3000);
+  plain.slice = floats.all();
+  const bool has_floats = bytes.data.size() >= 12000;
+  if (has_floats) REQUIRE(upload.add(source, 0, 0, plain).ok());
+  REQUIRE(upload.finish().ok());
+
+  CHECK(at == bytes_of(whole));
+  CHECK(read_words(*device, at_once.all()) == read_words(*device, in_groups.all()));
+  if (has_floats) CHECK(memcmp(read_words(*device, floats.all()).data(), bytes.data.data(), 12000) == 0);
+
+  bytes.broken = 100 + count * n * row_bytes - 1;
+  const Status broken = upload.add(source, 0, 100, whole);
+  CHECK(broken.code == Code::File);
+  CHECK(upload.finish().ok());
+}
