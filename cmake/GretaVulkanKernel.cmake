@@ -14,7 +14,8 @@ include_guard(GLOBAL)
 set(GRETA_GLSLC_FLAGS --target-env=vulkan1.3 -O -I "${PROJECT_SOURCE_DIR}")
 
 if(GRETA_VULKAN)
-  find_program(GRETA_GLSLC glslc HINTS "$ENV{VULKAN_SDK}/bin" DOC "Compiler of the Vulkan kernels")
+  find_program(GRETA_GLSLC glslc HINTS "${PROJECT_SOURCE_DIR}/build/tools" ENV VULKAN_SDK
+    PATH_SUFFIXES bin DOC "Compiler of the Vulkan kernels")
   if(NOT GRETA_GLSLC)
     message(STATUS "Vulkan kernels: left out, there is no glslc")
   endif()

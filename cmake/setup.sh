@@ -135,11 +135,59 @@ PIN
   lists_are_fresh=no
 }
 
+knows_matrices() {
+  printf '#version 460\n#extension GL_NV_cooperative_matrix2 : require\nvoid main() {}\n' |
+    "$1" --target-env=vulkan1.3 -fshader-stage=comp -o /dev/null - 2>/dev/null
+}
+
+# Unpacks a package of another Debian suite, with all that it needs, in a folder. Nothing is installed.
+# unpack_beside FOLDER "APT'S LINE" PACKAGE
+unpack_beside() {
+  state="$1/apt"
+  mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/none" || return 1
+  echo "$2" >"$state/sources.list"
+  : >"$state/status"
+  set -- "$1" "$3" -qq -y -o Dir::Etc::SourceList="$state/sources.list" -o Dir::Etc::SourceParts="$state/none" \
+    -o Dir::Etc::PreferencesParts="$state/none" -o Dir::State::Lists="$state/lists" -o Dir::Cache="$state/cache" \
+    -o Dir::State::status="$state/status" -o APT::Install-Recommends=false -o APT::Sandbox::User=root \
+    -o Debug::NoLocking=1
+  unpack_into=$1 unpack_package=$2
+  shift 2
+  apt-get "$@" update || return 1
+  apt-get "$@" --download-only install "$unpack_package" >/dev/null || return 1
+  for package in "$state"/cache/archives/*.deb; do
+    dpkg -x "$package" "$unpack_into" || return 1
+  done
+  rm -rf "$state"
+}
+
+# Debian 12's glslc knows neither packed products of integers nor cooperative matrices, which the fast kernels are made
+# of. Debian 13's is unpacked in build/tools, where CMake looks first, and runs with the C library that came with it.
+newer_glslc() {
+  tools="$PWD/build/tools"
+  command -v glslc >/dev/null 2>&1 && ! knows_matrices glslc || return 0
+  [ ! -x "$tools/glslc" ] || return 0
+  entry=$(entry_like bookworm trixie)
+  [ -n "$entry" ] || return 0
+  note "glslc is too old for the fast Vulkan kernels; Debian 13's goes into build/tools"
+  rm -rf "$tools/trixie"
+  if unpack_beside "$tools/trixie" "$entry" glslc; then
+    loader=$(find "$tools/trixie/usr/lib" -name 'ld-linux-*.so.*' | head -n 1)
+    printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s" "$@"\n' "$loader" "${loader%/*}" \
+      "$tools/trixie/usr/bin/glslc" >"$tools/glslc.new"
+    chmod +x "$tools/glslc.new"
+    knows_matrices "$tools/glslc.new" && mv "$tools/glslc.new" "$tools/glslc" && return 0
+  fi
+  rm -rf "$tools"
+  note "that failed: left out are the kernels that need it"
+}
+
 tools_to_build() {
   say "Packages to build GRETA"
   need g++ cmake ninja-build libcli11-dev nlohmann-json3-dev
   want "line editing in greta-cli chat" libedit-dev
   want "the Vulkan backend" glslc libvulkan-dev
+  if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release; then newer_glslc; fi
 }
 
 tools_to_test() {

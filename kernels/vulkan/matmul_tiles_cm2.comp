@@ -12,10 +12,11 @@
 #extension GL_NV_cooperative_matrix2 : require
 GRETA_ABI_BUFFER(float16, float16_t, 16)
 
-#define MatrixX coopmat<float16_t, gl_ScopeWorkgroup, kTokens, kStep, gl_MatrixUseA>
-#define MatrixW coopmat<float16_t, gl_ScopeWorkgroup, kStep, kRows, gl_MatrixUseB>
-#define MatrixY coopmat<float, gl_ScopeWorkgroup, kTokens, kRows, gl_MatrixUseAccumulator>
+#define MatrixW coopmat<float16_t, gl_ScopeWorkgroup, kRows, kStep, gl_MatrixUseA>
+#define MatrixX coopmat<float16_t, gl_ScopeWorkgroup, kStep, kTokens, gl_MatrixUseB>
+#define MatrixY coopmat<float, gl_ScopeWorkgroup, kRows, kTokens, gl_MatrixUseAccumulator>
 #define Tensor tensorLayoutNV<2, gl_CooperativeMatrixClampModeConstantNV>
+#define TURNED createTensorViewNV(2, false, 1, 0)  // tokens are rows in memory and columns here
 
 MatrixY sums;
 Tensor x_layout;
@@ -35,9 +36,9 @@ void multiply_step(uint which, uint column) {
   MatrixX x;
   MatrixW w;
   coopMatLoadTensorNV(x, float16_address(uint64_t(p.x)).at, 0,
-                      sliceTensorLayoutNV(x_layout, first_token, kTokens, column, kStep));
-  coopMatLoad(w, tile, which * kBufferSize, kPitch, gl_CooperativeMatrixLayoutColumnMajor);
-  sums = coopMatMulAdd(x, w, sums);
+                      sliceTensorLayoutNV(x_layout, first_token, kTokens, column, kStep), TURNED);
+  coopMatLoad(w, tile, which * kBufferSize, kPitch, gl_CooperativeMatrixLayoutRowMajor);
+  sums = coopMatMulAdd(w, x, sums);
 }
 
 void main() {
@@ -50,13 +51,13 @@ void main() {
   const Tensor y = part_of(layout_of(place.live, p.n, p.n), place);
   if (uint64_t(p.bias) != 0) {
     MatrixY bias;
-    coopMatLoadTensorNV(bias, p.bias.at, 0, part_of(layout_of(place.live, p.n, 0), place));
+    coopMatLoadTensorNV(bias, p.bias.at, 0, part_of(layout_of(place.live, p.n, 0), place), TURNED);
     sums = sums + bias;
   }
   if (uint64_t(p.residual) != 0) {
     MatrixY residual;
-    coopMatLoadTensorNV(residual, p.residual.at, 0, y);
+    coopMatLoadTensorNV(residual, p.residual.at, 0, y, TURNED);
     sums = residual + sums;
   }
-  coopMatStoreTensorNV(sums, p.y.at, 0, y);
+  coopMatStoreTensorNV(sums, p.y.at, 0, y, TURNED);
 }

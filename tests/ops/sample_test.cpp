@@ -66,6 +66,7 @@ TEST_CASE("sample: the last output of a sequence decides", "[ops]") {
   Call call =
       row_call(Op::Sample, rig.put(std::vector<float>{9, 0, 0, 0, 9, 0, 0, 0, 9}), {}, steps.put(rig));
   call.slot[kScratch] = rig.room(3 * sample_scratch_bytes(3));
+  call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
   call.vocab = 3;
   for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
     rig.run({&call, 1}, *row, 8);
@@ -94,6 +95,7 @@ TEST_CASE("sample: many draws follow the distribution", "[ops]") {
     }
     Call call = row_call(Op::Sample, rig.put(all), {}, steps.put(rig));
     call.slot[kScratch] = rig.room(together * sample_scratch_bytes(vocab));
+    call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
     call.vocab = vocab;
     rig.run_plain(call, together);
     StepState state;
