@@ -110,6 +110,8 @@ struct AttentionBlock {
 
 #define kMaxSplitTokens 8
 #define kMaxAttentionSplits 64
+// Parts of a sequence that are worth it with so many KV heads: a group each, about 256 for a token.
+#define attention_splits(kv_heads) ((kv_heads) <= 4 ? kMaxAttentionSplits : (kv_heads) >= 32 ? 8 : 256 / (kv_heads))
 #define attention_scratch_bytes(tokens, heads, value_width) \
   ((tokens) * (heads) * kMaxAttentionSplits * ((value_width) + 2) * 4)
 

@@ -1,8 +1,8 @@
 // attention_split: few tokens over long sequences. Group (t, kv head; j) takes part j of the positions, whole pages,
 // and all query heads of its KV head, kTaken at a time. A row of kRowLanes lanes takes a position: each lane has
 // chunks of 8 values of the query, multiplies them with those of the key, and sums weighted chunks of values. Softmax
-// runs online in each row; rows are merged at the end, then parts by the last group to arrive, both in a fixed
-// order. How positions are split depends on the sequence alone.
+// runs online in each row; rows are merged at the end, in each subgroup and then all subgroups at once, and parts by the
+// last group to arrive, all in a fixed order. How positions are split depends on the sequence and the model alone.
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -17,6 +17,7 @@ layout(constant_id = 5) const uint kValueWidth = 64;
 layout(constant_id = 6) const uint kKeyType = 1;
 layout(constant_id = 7) const uint kValueType = 1;
 
+GRETA_ABI_BUFFER(vec2, vec2, 8)
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 
 const uint kSharing = kHeads / kKvHeads;  // query heads of a KV head
@@ -36,11 +37,19 @@ const uint kTaken = kFitting < kSharing ? kFitting : kSharing;
 const uint kBatch = kOwn < 4 ? 4 / kOwn : 1;  // positions of a row whose loads are under way together
 
 const float kNone = -3e38;  // below every score
-const uint kMerged = 8;     // heads that are merged together
+const uint kMerged = 8;     // heads whose parts are merged together
+const uint kSplits = attention_splits(kKvHeads);
+const uint kAhead = 8;      // loads of partial values that are under way together
+const uint kLeastPages = 2;  // of a part: to merge parts takes as long as to read some pages
 
-shared float row_max[kTaken * (GROUP / 4)], row_sum[kTaken * (GROUP / 4)];  // of each subgroup's rows
-shared float merged[kTaken * kValueWidth];
-shared float split_weight[kMerged * kMaxAttentionSplits];
+// What the subgroups of a group have found, as many together as fit.
+const uint kSubgroups = GROUP / kLanes;
+const uint kFound = kTaken * kValueWidth, kRoom = 4096 / kFound;
+const uint kTogether = kRoom == 0 ? 1 : kRoom < kSubgroups ? kRoom : kSubgroups;
+const uint kOutputs = (kFound + GROUP - 1) / GROUP;  // of a thread
+shared float found[kTogether * kFound];
+shared float found_max[kTaken * kSubgroups], found_sum[kTaken * kSubgroups];
+shared float split_weight[kMerged * kSplits];
 
 // The positions that this group takes: [begin, end), none before `begin` although the page may begin earlier.
 struct Part {
@@ -74,63 +83,80 @@ uint chunk_at(uint lane, uint i, uint chunks) {
   return is_own(lane, i, chunks) ? lane + i * kRowLanes : chunks - 1;
 }
 
-// Rows of all subgroups into one, for kTaken heads: values into merged[], {max, sum} of all into each thread. Loops over
-// heads hold no loop whose length is not a constant: Mesa leaves those rolled up, and then picks from arrays by comparing.
+float sink_of(uint head) { return uint64_t(p.sinks) != 0 ? p.sinks.at[head] : kNone; }
+
+// The rows of each subgroup into one, against its own maximum. Loops over heads hold no loop whose length is not a
+// constant: Mesa leaves those rolled up, and then picks from arrays by comparing.
 void merge_rows(uint lane) {
-  float most[kTaken];
   [[unroll]] for (uint h = 0; h < kTaken; ++h) {
-    most[h] = subgroupMax(online[h].most);
-    if (gl_SubgroupInvocationID == 0) row_max[h * (GROUP / 4) + gl_SubgroupID] = most[h];
-  }
-  barrier();
-  for (uint i = 0; i < gl_NumSubgroups; ++i)
-    [[unroll]] for (uint h = 0; h < kTaken; ++h) most[h] = max(most[h], row_max[h * (GROUP / 4) + i]);
-  [[unroll]] for (uint h = 0; h < kTaken; ++h) {
-    const float rescale = weight_of(online[h].most - most[h]);
+    const float most = subgroupMax(online[h].most), rescale = weight_of(online[h].most - most);
     const float sum = subgroupAdd(lane == 0 ? online[h].sum * rescale : 0);
-    online[h] = Online(most[h], 0);
-    if (gl_SubgroupInvocationID == 0) row_sum[h * (GROUP / 4) + gl_SubgroupID] = sum;
+    if (gl_SubgroupInvocationID == 0) {
+      found_max[h * kSubgroups + gl_SubgroupID] = most;
+      found_sum[h * kSubgroups + gl_SubgroupID] = sum;
+    }
     [[unroll]] for (uint i = 0; i < kValueValues; ++i) {
       float value = sums[h * kValueValues + i] * rescale;
       [[unroll]] for (uint d = kRowLanes; d < kLanes; d *= 2) value += subgroupShuffleXor(value, d);
       sums[h * kValueValues + i] = value;
     }
   }
-  for (uint from = 0; from < gl_NumSubgroups; ++from) {
-    if (gl_SubgroupID == from && gl_SubgroupInvocationID < kRowLanes)
-      [[unroll]] for (uint h = 0; h < kTaken; ++h)
-        [[unroll]] for (uint i = 0; i < kValueValues; ++i) {
-          const uint at = h * kValueWidth + (lane + i / kChunk * kRowLanes) * kChunk + i % kChunk;
-          if (is_own(lane, i / kChunk, kValueChunks))
-            merged[at] = (from == 0 ? 0 : merged[at]) + sums[h * kValueValues + i];
-        }
-    barrier();
-  }
-  for (uint i = 0; i < gl_NumSubgroups; ++i)
-    [[unroll]] for (uint h = 0; h < kTaken; ++h) online[h].sum += row_sum[h * (GROUP / 4) + i];
 }
 
-float sink_of(uint head) { return uint64_t(p.sinks) != 0 ? p.sinks.at[head] : kNone; }
+// Maximum and sum over all subgroups.
+Online total_of(uint h) {
+  Online all = Online(kNone, 0);
+  [[dont_unroll]] for (uint i = 0; i < kSubgroups; ++i) all.most = max(all.most, found_max[h * kSubgroups + i]);
+  [[dont_unroll]] for (uint i = 0; i < kSubgroups; ++i)
+    all.sum += found_sum[h * kSubgroups + i] * weight_of(found_max[h * kSubgroups + i] - all.most);
+  return all;
+}
 
-// Results of heads first .. first + count - 1, or this part's share of them.
-void store(Part part, uint t, uint first, uint count, uint split) {
-  [[unroll]] for (uint h = 0; h < kTaken; ++h) {
-    if (h >= count) break;
-    if (part.splits > 1) {
-      float_address to = partial(t, first + h, split);
-      if (gl_LocalInvocationIndex == 0) {
-        to.at[0] = online[h].most;
-        to.at[1] = online[h].sum;
-      }
-      for (uint i = gl_LocalInvocationIndex; i < kValueWidth; i += GROUP) to.at[2 + i] = merged[h * kValueWidth + i];
-      continue;
-    }
-    const float sink = sink_of(first + h), most = max(online[h].most, sink);
-    const float rescale = weight_of(online[h].most - most);
-    const float sum = online[h].sum * rescale + (sink == kNone ? 0 : weight_of(sink - most));
-    for (uint i = gl_LocalInvocationIndex; i < kValueWidth; i += GROUP)
-      p.y.at[(t * kHeads + first + h) * kValueWidth + i] = merged[h * kValueWidth + i] * rescale / sum;
+// Value `k` of head first + h, or this part's share of it.
+void store(Part part, uint t, uint first, uint h, uint k, uint split, float value) {
+  const Online all = total_of(h);
+  if (part.splits > 1) {
+    float_address to = partial(t, first + h, split);
+    to.at[2 + k] = value;
+    if (k < 2) to.at[k] = k == 0 ? all.most : all.sum;
+    return;
   }
+  const float sink = sink_of(first + h), most = max(all.most, sink), rescale = weight_of(all.most - most);
+  const float sum = all.sum * rescale + (sink == kNone ? 0 : weight_of(sink - most));
+  p.y.at[(t * kHeads + first + h) * kValueWidth + k] = value * rescale / sum;
+}
+
+// Subgroups of a group into one, in their order; results of heads first .. first + count - 1.
+void merge_subgroups(Part part, uint t, uint first, uint count, uint split, uint lane) {
+  merge_rows(lane);
+  float outputs[kOutputs];
+  [[unroll]] for (uint o = 0; o < kOutputs; ++o) outputs[o] = 0;
+  [[dont_unroll]] for (uint from = 0; from < kSubgroups; from += kTogether) {
+    if (from > 0) barrier();
+    if (gl_SubgroupID >= from && gl_SubgroupID < from + kTogether && gl_SubgroupInvocationID < kRowLanes)
+      [[unroll]] for (uint h = 0; h < kTaken; ++h)
+        [[unroll]] for (uint i = 0; i < kValueValues; ++i)
+          if (is_own(lane, i / kChunk, kValueChunks))
+            found[(gl_SubgroupID - from) * kFound + h * kValueWidth + (lane + i / kChunk * kRowLanes) * kChunk + i % kChunk] =
+                sums[h * kValueValues + i];
+    barrier();
+    [[unroll]] for (uint o = 0; o < kOutputs; ++o) {
+      const uint at = min(gl_LocalInvocationIndex + o * GROUP, kFound - 1), h = at / kValueWidth;
+      float most = kNone;
+      [[dont_unroll]] for (uint i = 0; i < kSubgroups; ++i) most = max(most, found_max[h * kSubgroups + i]);
+      [[dont_unroll]] for (uint i = from; i < from + kTogether && i < kSubgroups; ++i)
+        outputs[o] = fma(found[(i - from) * kFound + at], weight_of(found_max[h * kSubgroups + i] - most), outputs[o]);
+    }
+  }
+  [[unroll]] for (uint o = 0; o < kOutputs; ++o) {
+    const uint at = gl_LocalInvocationIndex + o * GROUP;
+    if (at < count * kValueWidth) store(part, t, first, at / kValueWidth, at % kValueWidth, split, outputs[o]);
+  }
+}
+
+// The page of `position`, or of the nearest one that the part has.
+uint page_at(StepState_address step, Part part, uint position) {
+  return page_of(step, part.sequence, clamp(position, part.begin, part.end - 1));
 }
 
 void attend(StepState_address step, Part part, uint t, uint kv_head, uint first, uint count, uint split) {
@@ -149,13 +175,16 @@ void attend(StepState_address step, Part part, uint t, uint kv_head, uint first,
     [[unroll]] for (uint i = 0; i < kValueValues; ++i) sums[h * kValueValues + i] = 0;
   }
 
-  for (uint s = part.begin / kPageTokens * kPageTokens; s < part.end; s += kBatch * kRows) {
+  const uint start = part.begin / kPageTokens * kPageTokens;
+  uint pages[kBatch];
+  [[unroll]] for (uint b = 0; b < kBatch; ++b) pages[b] = page_at(step, part, start + b * kRows + row);
+  [[dont_unroll]] for (uint s = start; s < part.end; s += kBatch * kRows) {
     Chunk keys[kBatch * kKeyOwn], values[kBatch * kValueOwn];
     bool live[kBatch];
     [[unroll]] for (uint b = 0; b < kBatch; ++b) {
       const uint wanted = s + b * kRows + row, position = clamp(wanted, part.begin, part.end - 1);
       live[b] = wanted == position;
-      const uint64_t page = page_of(step, part.sequence, position);
+      const uint64_t page = pages[b];
       const uint64_t key = position_at(uint64_t(p.keys), page, p.key_page_bytes, kv_head, position, key_bytes);
       const uint64_t value = position_at(uint64_t(p.values), page, p.value_page_bytes, kv_head, position, value_bytes);
       [[unroll]] for (uint i = 0; i < kKeyOwn; ++i)
@@ -163,6 +192,8 @@ void attend(StepState_address step, Part part, uint t, uint kv_head, uint first,
       [[unroll]] for (uint i = 0; i < kValueOwn; ++i)
         values[b * kValueOwn + i] = load_chunk(kValueType, value, chunk_at(lane, i, kValueChunks));
     }
+    [[unroll]] for (uint b = 0; b < kBatch; ++b)  // of the next round, on their way while this one is worked on
+      pages[b] = page_at(step, part, s + (kBatch + b) * kRows + row);
     float scores[kTaken * kBatch];
     [[unroll]] for (uint b = 0; b < kBatch; ++b) {
       [[unroll]] for (uint h = 0; h < kTaken; ++h) scores[h * kBatch + b] = 0;
@@ -202,36 +233,40 @@ void attend(StepState_address step, Part part, uint t, uint kv_head, uint first,
           }
       }
   }
-  merge_rows(lane);
-  store(part, t, first, count, split);
+  merge_subgroups(part, t, first, count, split, lane);
   barrier();
 }
 
 // Of heads first .. first + count - 1, by the last group to arrive.
 void merge_splits(uint splits, uint t, uint first, uint count) {
-  for (uint h = gl_SubgroupID; h < count; h += gl_NumSubgroups) {
+  [[dont_unroll]] for (uint h = gl_SubgroupID; h < count; h += gl_NumSubgroups) {
     const float sink = sink_of(first + h);
     float most = sink;
-    for (uint s = gl_SubgroupInvocationID; s < splits; s += gl_SubgroupSize)
+    [[dont_unroll]] for (uint s = gl_SubgroupInvocationID; s < splits; s += gl_SubgroupSize)
       most = max(most, partial(t, first + h, s).at[0]);
     most = subgroupMax(most);
     float sum = 0;
-    for (uint s = gl_SubgroupInvocationID; s < splits; s += gl_SubgroupSize) {
+    [[dont_unroll]] for (uint s = gl_SubgroupInvocationID; s < splits; s += gl_SubgroupSize) {
       const float weight = weight_of(partial(t, first + h, s).at[0] - most);
-      split_weight[h * kMaxAttentionSplits + s] = weight;
+      split_weight[h * kSplits + s] = weight;
       sum += weight * partial(t, first + h, s).at[1];
     }
     sum = subgroupAdd(sum) + (sink == kNone ? 0 : weight_of(sink - most));
-    for (uint s = gl_SubgroupInvocationID; s < splits; s += gl_SubgroupSize)
-      split_weight[h * kMaxAttentionSplits + s] /= sum;
+    [[dont_unroll]] for (uint s = gl_SubgroupInvocationID; s < splits; s += gl_SubgroupSize)
+      split_weight[h * kSplits + s] /= sum;
   }
   barrier();
-  for (uint i = gl_LocalInvocationIndex; i < count * kValueWidth; i += GROUP) {
+  [[dont_unroll]] for (uint i = gl_LocalInvocationIndex * 2; i < count * kValueWidth; i += GROUP * 2) {
     const uint h = i / kValueWidth, k = i % kValueWidth;
-    float y = 0;
-    for (uint s = 0; s < splits; ++s)
-      y = fma(split_weight[h * kMaxAttentionSplits + s], partial(t, first + h, s).at[2 + k], y);
-    p.y.at[(t * kHeads + first) * kValueWidth + i] = y;
+    vec2 y = vec2(0);
+    [[dont_unroll]] for (uint s = 0; s < splits; s += kAhead) {
+      vec2 values[kAhead];
+      [[unroll]] for (uint j = 0; j < kAhead; ++j)
+        values[j] = vec2_address(uint64_t(partial(t, first + h, min(s + j, splits - 1))) + 8).at[k / 2];
+      [[unroll]] for (uint j = 0; j < kAhead; ++j)
+        if (s + j < splits) y = fma(vec2(split_weight[h * kSplits + s + j]), values[j], y);
+    }
+    [[unroll]] for (uint j = 0; j < 2; ++j) p.y.at[(t * kHeads + first) * kValueWidth + i + j] = y[j];
   }
   barrier();
 }
@@ -239,17 +274,17 @@ void merge_splits(uint splits, uint t, uint first, uint count) {
 void main() {
   StepState_address step = step_of(p.step);
   const uint t = gl_WorkGroupID.x / kKvHeads, kv_head = gl_WorkGroupID.x % kKvHeads, split = gl_WorkGroupID.y;
-  if (t >= live_rows(step, kRowsTokens)) return;
   const StepRow row = step.state.row[t];
+  if (t >= live_rows(step, kRowsTokens)) return;
   const uint end = row.position + 1, begin = p.window != 0 && p.window < end ? end - p.window : 0;
   const uint first_page = begin / kPageTokens, pages = (end + kPageTokens - 1) / kPageTokens - first_page;
-  const uint each = (pages + kMaxAttentionSplits - 1) / kMaxAttentionSplits, splits = (pages + each - 1) / each;
+  const uint each = max((pages + kSplits - 1) / kSplits, kLeastPages), splits = (pages + each - 1) / each;
   if (split >= splits) return;
   const uint from = (first_page + split * each) * kPageTokens;
   const Part part = Part(row.sequence, max(begin, from), min(end, from + each * kPageTokens), splits);
-  for (uint h = 0; h < kSharing; h += kTaken)
+  [[dont_unroll]] for (uint h = 0; h < kSharing; h += kTaken)
     attend(step, part, t, kv_head, kv_head * kSharing + h, min(kSharing - h, kTaken), split);
   if (splits == 1 || !is_last_group(p.counters, gl_WorkGroupID.x, splits)) return;
-  for (uint h = 0; h < kSharing; h += kMerged)
+  [[dont_unroll]] for (uint h = 0; h < kSharing; h += kMerged)
     merge_splits(splits, t, kv_head * kSharing + h, min(kSharing - h, kMerged));
 }

@@ -32,7 +32,7 @@ static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t b
   const Call& call = calls[0];
   const uint64_t queries = uint64_t(bucket) * (call.heads / call.kv_heads);
   out[0] = (row.tile > 1 ? uint32_t(divide_up(queries, row.tile)) : bucket) * call.kv_heads;
-  out[1] = splits(row) ? kMaxAttentionSplits : 1;
+  out[1] = splits(row) ? attention_splits(call.kv_heads) : 1;
   out[2] = 1;
 }
 
