@@ -5,7 +5,7 @@
 
 shared uvec4 s_q[kSlots];
 shared vec2 s_scale[kSlots];
-shared float s_squares[64];
+shared float s_squares[GROUP / 4];
 
 const uint kTogether = 4;  // loads of a thread that are under way together
 const uint kTaken = kLanes >= 8 ? 4 : 8;  // values that a thread rounds at once: 32 share a scale

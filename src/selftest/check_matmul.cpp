@@ -84,6 +84,7 @@ void check_matmul(Rig& rig) {
       {5, 7, 8, 8, false, kPlain},        {17, 100, 4, 4, true, kPlain},
       {48, 256, 32, 31, false, kExtreme}, {80, 512, 128, 77, false, kPlain},
       {16, 256, 512, 300, false, kPlain}, {32, 1024, 1, 1, false, kPlain},
+      {9, 4096, 1, 1, false, kPlain},     {1100, 256, 1, 1, false, kPlain},
   };
   for (const Stored& stored : stored_types(rig, Op::Matmul))
     for (const MatmulShape& shape : shapes)
