@@ -6,8 +6,6 @@
 
 #include "engine/source.h"
 #include "graph/graph.h"
-#include "platform/thread_pool.h"
-#include "runtime/staging.h"
 
 namespace greta {
 

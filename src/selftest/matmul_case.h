@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "selftest/rows.h"
 
@@ -79,10 +80,7 @@ class MatmulCase {
   // As a row gives it that reads x in `form`: a row of the q8 form multiplies in int8, one of f16 rounds x and
   // weights to halves.
   Values expected(const std::string& sequence, Form form) const {
-    Values h = to_values(x_values_);
-    if (sequence.starts_with("norm")) h = reference::norm(h, to_values(gain_values_), kEpsilon);
-    if (form == Form::Q8) h = reference::decode_q8(q8_rows(h), shape_.depth);
-    if (form == Form::F16) h = reference::halves(h);
+    const Values h = input(sequence, form);
     const Values& weight = gate_matrix_.values;
     Values y = reference::matmul(form == Form::F16 ? reference::halves(weight) : weight, h, shape_.depth);
     if (!sequence.ends_with("gate") && !bias_values_.empty())
@@ -97,6 +95,15 @@ class MatmulCase {
       y = reference::rope(y, positions, table_values_, {shape_.n / kHeadWidth, kHeadWidth, kRopeWidth, true});
     }
     return y;
+  }
+
+  // How far the sums cancel: the squares of their products over those of the results.
+  double cancellation(const std::string& sequence, Form form) const {
+    Values weight = gate_matrix_.values, h = input(sequence, form), y = expected(sequence, form);
+    for (Values* values : {&weight, &h, &y})
+      for (double& value : *values) value *= value;
+    const Values products = reference::matmul(weight, h, shape_.depth);
+    return std::accumulate(products.begin(), products.end(), 0.0) / std::accumulate(y.begin(), y.end(), 0.0);
   }
 
   // Makes the matmuls of a sequence read x in this form.
@@ -137,6 +144,14 @@ class MatmulCase {
   }
 
  private:
+  // What the matmul of a sequence reads.
+  Values input(const std::string& sequence, Form form) const {
+    Values h = to_values(x_values_);
+    if (sequence.starts_with("norm")) h = reference::norm(h, to_values(gain_values_), kEpsilon);
+    if (form == Form::Q8) h = reference::decode_q8(q8_rows(h), shape_.depth);
+    if (form == Form::F16) h = reference::halves(h);
+    return h;
+  }
   std::vector<uint8_t> q8_rows(const Values& x) const {
     std::vector<uint8_t> all;
     for (size_t at = 0; at < x.size(); at += shape_.depth) {
