@@ -22,18 +22,23 @@ class KernelSet {
   ~KernelSet();
   KernelSet(const KernelSet&) = delete;
   KernelSet& operator=(const KernelSet&) = delete;
-  // Loaded once for each set of specialization constants, which are fields of the launch's block.
-  Status load(const KernelRow& row, std::span<const uint8_t> block, const Kernel** out);
+  // One for each set of specialization constants, which are fields of the launch's block. Usable after compile().
+  const Kernel* want(const KernelRow& row, std::span<const uint8_t> block);
+  Status compile();  // all that is wanted and not there yet, side by side
+  Status load(const KernelRow& row, std::span<const uint8_t> block, const Kernel** out);  // both
   Device& device() { return device_; }
 
  private:
   struct Entry {
-    const char* code;  // its name: rows of one code share a kernel
+    const KernelRow* row;  // rows of one code share a kernel
     std::vector<uint32_t> constants;
     Kernel kernel;
   };
+  Status compile(Entry& entry);
+
   Device& device_;
   std::deque<Entry> entries_;  // addresses of kernels stay
+  size_t compiled_ = 0;        // of them, the first ones
 };
 
 class GretaGraph {
@@ -68,6 +73,7 @@ class GretaGraph {
     Slice to, from;                  // of a copy
     Launch launch;
     bool barrier_before = false;
+    bool split_before = false;       // a device is not kept busy too long without a break
     uint32_t stage = 0;              // steps of one stage may overlap
   };
   std::span<const Step> steps() const { return steps_; }

@@ -1,27 +1,68 @@
 #include <algorithm>
+#include <atomic>
 
 #include "graph/graph.h"
 
 namespace greta {
 
+constexpr uint32_t kMaxCompilers = 16;
+
 KernelSet::~KernelSet() {
   for (Entry& entry : entries_) device_.unload(entry.kernel);
 }
 
-Status KernelSet::load(const KernelRow& row, std::span<const uint8_t> block, const Kernel** out) {
+const Kernel* KernelSet::want(const KernelRow& row, std::span<const uint8_t> block) {
   uint32_t constants[kMaxConstants + 1];
   const std::span<const uint32_t> wanted(constants, kernel_constants(row, block, constants));
   for (Entry& entry : entries_)
-    if (entry.code == row.code.name && std::ranges::equal(entry.constants, wanted))
-      return *out = &entry.kernel, Status{};
-  KernelCode code = row.code;
-  code.constants = wanted;
-  Kernel kernel;
-  GRETA_TRY(within(device_.load(code, &kernel), "kernel %s", row.name));
-  kernel.name = row.name;
-  entries_.push_back({row.code.name, {wanted.begin(), wanted.end()}, kernel});
-  *out = &entries_.back().kernel;
+    if (entry.row->code.name == row.code.name && std::ranges::equal(entry.constants, wanted))
+      return &entry.kernel;
+  return &entries_.emplace_back(Entry{&row, {wanted.begin(), wanted.end()}, {}}).kernel;
+}
+
+Status KernelSet::compile(Entry& entry) {
+  KernelCode code = entry.row->code;
+  code.constants = entry.constants;
+  GRETA_TRY(device_.load(code, &entry.kernel));
+  entry.kernel.name = entry.row->name;
   return {};
+}
+
+// A driver takes up to a second for a kernel. What fails is compiled once more by the caller, so that the sentence is
+// its own; kernels that are functions of the program have nothing to compile.
+Status KernelSet::compile() {
+  struct Work {
+    KernelSet& set;
+    std::atomic<size_t> next;
+    std::vector<uint8_t> there;  // by what was missing
+  };
+  const size_t first = compiled_, missing = entries_.size() - first;
+  Work work{*this, 0, std::vector<uint8_t>(missing)};
+  if (missing > 1 && !entries_.back().row->code.code.empty()) {
+    ThreadPool compilers(uint32_t(std::min<size_t>(missing, std::min(kMaxCompilers, cpu_count()))));
+    compilers.run(
+        [](void* context, uint32_t) noexcept {
+          Work& w = *static_cast<Work*>(context);
+          for (size_t i; (i = w.next++) < w.there.size();)
+            w.there[i] = w.set.compile(w.set.entries_[w.set.compiled_ + i]).ok();
+        },
+        &work);
+  }
+  for (size_t i = 0; i < missing; ++i) {
+    Entry& entry = entries_[first + i];
+    Status status;
+    if (!work.there[i]) status = within(compile(entry), "kernel %s", entry.row->name);
+    if (status.ok()) continue;
+    for (; entries_.size() > first; entries_.pop_back()) device_.unload(entries_.back().kernel);
+    return status;
+  }
+  compiled_ = entries_.size();
+  return {};
+}
+
+Status KernelSet::load(const KernelRow& row, std::span<const uint8_t> block, const Kernel** out) {
+  *out = want(row, block);
+  return compile();
 }
 
 }  // namespace greta

@@ -6,6 +6,9 @@
 namespace greta {
 
 constexpr uint64_t kAlignment = 256;
+// What one submission may ask of each compute unit. Systems take a device for hung that does not answer for seconds
+// and share it with what draws the screen; weak units do 5e10 a second: a tenth of a second.
+constexpr uint64_t kSubmitFlops = 5'000'000'000;
 
 static bool overlaps(const Slice& a, const Slice& b) {
   return a.buffer && a.buffer == b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
@@ -115,11 +118,22 @@ Status GretaGraph::copy(const Slice& to, const Slice& from) {
   return {};
 }
 
+// Of a step over a full bucket, with a cache that is full.
+static uint64_t flops_of(const GretaGraph::Step& step) {
+  if (!step.row) return 0;
+  uint64_t depth = 0;
+  for (const Call& call : step.calls)
+    if (call.page_bytes) depth = call.slot[kPool].bytes / call.page_bytes * kPageTokens;
+  return lead_of(step.calls).cost(step.calls, step.bucket, uint32_t(depth)).flops;
+}
+
 // A barrier stands before a step that touches what a step since the last barrier touches, where one
 // of the two writes. The first step always has one: a plan follows copies into its StepState.
 Status GretaGraph::finish() {
   size_t since = 0;
   uint32_t stage = 0;
+  const uint64_t most = kSubmitFlops * (filter_.device ? filter_.device->unit_count : 1);
+  uint64_t flops = 0;  // since the last split
   for (size_t i = 0; i < steps_.size(); ++i) {
     Step& step = steps_[i];
     bool hazard = i == 0;
@@ -133,6 +147,9 @@ Status GretaGraph::finish() {
     }
     step.barrier_before = hazard;
     step.stage = stage;
+    flops += flops_of(step);
+    step.split_before = i > 0 && flops > most;
+    if (step.split_before) flops = flops_of(step);
   }
   note_lifetimes();
   place_temporaries();

@@ -27,9 +27,9 @@ Status GretaGraph::bind(KernelSet& kernels, const Slice& arena) {
       for (Slice& slice : call.slot) slice = bound(slice, arena);
     step.launch = {};
     make_launch(step.calls, *step.row, step.bucket, filter_, &step.launch);
-    GRETA_TRY(kernels.load(*step.row, {step.launch.block, step.launch.block_bytes}, &step.launch.kernel));
+    step.launch.kernel = kernels.want(*step.row, {step.launch.block, step.launch.block_bytes});
   }
-  return {};
+  return kernels.compile();
 }
 
 Status GretaGraph::record(const Step& step, Stream& stream) {
@@ -41,6 +41,7 @@ Status GretaGraph::record(const Step& step, Stream& stream) {
 
 Status GretaGraph::record(Stream& stream) const {
   for (const Step& step : steps_) {
+    if (step.split_before) GRETA_TRY(stream.split());
     if (step.barrier_before) GRETA_TRY(stream.barrier());
     GRETA_TRY(record(step, stream));
   }
