@@ -51,7 +51,7 @@ class SpmEncoder : public TextEncoder {
   int32_t unknown_;
   PackedArray<float> scores_;
   int32_t bytes_[256];
-  int32_t ascii_[128];  // tokens of one ASCII character
+  int32_t single_[256];  // tokens of one byte: an ASCII character, or what a special token leaves of another
   bool words_apart_ = true;
 };
 
@@ -62,9 +62,9 @@ Status SpmEncoder::open(const Gguf& gguf) {
     return fail(Code::File, "tokenizer.ggml.scores has %llu values, expected %u, one for each token",
                 (unsigned long long)scores_.count, vocab_.size());
   words_apart_ = has_words_apart(vocab_);
-  for (uint32_t code = 0; code < 128; ++code) {
+  for (uint32_t code = 0; code < 256; ++code) {
     const char c = char(code);
-    ascii_[code] = vocab_.find_plain({&c, 1});
+    single_[code] = vocab_.find_plain({&c, 1});
   }
   return find_byte_pieces(vocab_, bytes_);
 }
@@ -90,7 +90,7 @@ Status SpmEncoder::encode_chunk(Scratch& scratch, std::vector<int32_t>* out) con
   for (size_t at = 0; at < chunk.size();) {
     const uint32_t bytes = decode_utf8(chunk, at).bytes;
     const uint32_t index = uint32_t(symbols.size());
-    const int32_t id = bytes == 1 ? ascii_[uint8_t(chunk[at])] : vocab_.find_plain(chunk.substr(at, bytes));
+    const int32_t id = bytes == 1 ? single_[uint8_t(chunk[at])] : vocab_.find_plain(chunk.substr(at, bytes));
     symbols.push_back({uint32_t(at), bytes, index ? index - 1 : kNone, index + 1, id});
     at += bytes;
   }

@@ -273,3 +273,13 @@ TEST_CASE("a hash table refuses entries that crowd one place", "[engine][tokeniz
   table.replace(7, 99999, [](uint32_t i) { return i == 3; });
   CHECK(table.find(7, [](uint32_t i) { return i == 99999; }) == 99999);
 }
+
+TEST_CASE("what a special token leaves of a character is text like any other", "[engine][tokenizer]") {
+  const Opened opened(spm({"<unk>", "\x96\x81", "\xE2"}, {0, 0, 0}, {2, 4, 1})
+                          .value("tokenizer.ggml.add_space_prefix", false)
+                          .value("tokenizer.ggml.add_bos_token", false));
+  INFO(error_text());
+  REQUIRE(opened.status.ok());
+  CHECK(opened.encode("\xE2\x96\x81") == Ids{2, 1});
+  CHECK(opened.encode("\xE1\x96\x81") == Ids{0, 1});
+}
