@@ -135,8 +135,6 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
 
 void check_attention(Rig& rig) {
   Random random(1);
-  // Few tokens and many have rows of their own: a checked device, too, runs both.
-  const auto lives = std::span<const Live>(kLive).subspan(rig.checked() ? 2 : 0, rig.checked() ? 2 : 4);
   for (uint32_t type = 0; type < kCacheTypeCount; ++type) {
     const Shape shapes[] = {
         {1, 1, 8, 8, 0, 0, false, type, type},         {8, 4, 64, 64, 0, 0, false, type, type},
@@ -146,7 +144,7 @@ void check_attention(Rig& rig) {
         {4, 1, 128, 128, 0, 0, true, type, type},      {10, 2, 80, 80, 100, 0, false, type, type},
     };
     for (const Shape& shape : shapes)
-      for (const Live& live : lives)
+      for (const Live& live : live_rows(rig, 4, 2))  // few tokens and many have rows of their own
         if (whole_blocks(shape)) check_shape(rig, shape, live, random);
     // More pages than a row may split them into parts.
     if (!rig.checked()) check_shape(rig, {2, 1, 32, 32, 0, 0, true, type, type, false, 4500}, {2, 2}, random);

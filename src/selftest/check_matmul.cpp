@@ -41,7 +41,7 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
   rig.run(calls, row, shape.bucket);
   // A few sums that cancel are not averaged out, and a gate's exponential multiplies what they are off by; a
   // cache of halves keeps 11 bits: (2^-12)^2 / 3 is 2e-8.
-  const double factor = !few ? 1 : sequence.ends_with("gate") ? 100 : 10, at_least = cache_type ? 1e-6 : 0;
+  const double factor = !few ? 1 : sequence.ends_with("gate") ? 10 : 1, at_least = cache_type ? 1e-6 : 0;
   const auto check = [&](const char* against, Form form, double limit) {
     const double cancels = few ? std::max(1.0, c.cancellation(sequence, form)) : 1;
     require_close(c.output(sequence), c.expected(sequence, form), std::max(limit * factor * cancels, at_least),

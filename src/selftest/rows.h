@@ -12,9 +12,9 @@ struct Live {
 };
 constexpr Live kLive[] = {{1, 1}, {2, 1}, {8, 7}, {32, 32}, {128, 77}};
 
-// All of them, or on a checked device one.
-inline std::span<const Live> live_rows(const Rig& rig, size_t count = 5) {
-  return std::span<const Live>(kLive).subspan(rig.checked() ? 2 : 0, rig.checked() ? 1 : count);
+// The first `count` of them, or on a checked device `checked` from the third on.
+inline std::span<const Live> live_rows(const Rig& rig, size_t count = 5, size_t checked = 1) {
+  return std::span<const Live>(kLive).subspan(rig.checked() ? 2 : 0, rig.checked() ? checked : count);
 }
 
 inline Call row_call(Op op, const Slice& x, const Slice& y, const Slice& step) {
