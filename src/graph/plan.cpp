@@ -147,9 +147,9 @@ Status GretaGraph::finish() {
     }
     step.barrier_before = hazard;
     step.stage = stage;
-    flops += flops_of(step);
-    step.split_before = i > 0 && flops > most;
-    if (step.split_before) flops = flops_of(step);
+    const uint64_t own = flops_of(step);
+    step.split_before = i > 0 && flops + own > most;
+    flops = own + (step.split_before ? 0 : flops);
   }
   note_lifetimes();
   place_temporaries();

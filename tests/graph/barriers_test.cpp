@@ -1,4 +1,4 @@
-// Barriers of real plans: how many there are, and that each one is needed. Where plans are split.
+// Barriers of real plans: how many there are, and that each one is needed.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -129,33 +129,4 @@ TEST_CASE("a captured plan replays what it recorded, and says how much it needs"
   REQUIRE(build_step(*planned.engine.model->arch, planned.engine.model->shape, planned.engine.model->weights(),
                      planned.buffers, {1, 1, false}, &again).ok());
   CHECK(again.bind(*planned.kernels, planned.arena.slice(0, again.arena_bytes() - 1)).code == Code::Memory);
-}
-
-TEST_CASE("a plan is split by what a compute unit can do in a tenth of a second", "[graph]") {
-  Engine engine;
-  open_engine(make_tiny({}).file, {}, &engine);
-  DeviceInfo info = engine.device->info();
-  Buffer memory;
-  memory.bytes = uint64_t(1) << 40;
-  const auto splits = [&](uint32_t units, uint32_t tokens) {
-    info.unit_count = units;
-    GretaGraph graph({&info, true});
-    Call call;
-    call.op = Op::Matmul;
-    call.weight = {QuantType::f32, Layout::Gguf, 1024, 1024, 1, {&memory, 0, 4 << 20}};
-    for (uint64_t i = 0; i < 12; ++i) {
-      call.slot[kX] = {&memory, (i + 1) << 30, uint64_t(tokens) << 12};
-      call.slot[kY] = {&memory, (i + 2) << 30, uint64_t(tokens) << 12};
-      REQUIRE(graph.add({&call, 1}, tokens).ok());
-    }
-    REQUIRE(graph.finish().ok());
-    uint32_t count = 0;
-    for (const GretaGraph::Step& step : graph.steps()) count += step.split_before;
-    return count;
-  };
-  // 2 * 1024 * 1024 * 512 operations each, of 5e9: four at once.
-  CHECK(splits(1, 512) == 2);
-  CHECK(splits(2, 512) == 1);
-  CHECK(splits(3, 512) == 0);
-  CHECK(splits(1, 1) == 0);
 }

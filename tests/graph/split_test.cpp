@@ -1,0 +1,34 @@
+// Where a plan is split into submissions.
+#include <catch2/catch_test_macros.hpp>
+
+#include "graph/graph.h"
+
+using namespace greta;
+
+// How often a plan of 12 products of 1024 x 1024 weights is split for a device of so many units.
+static uint32_t splits(uint32_t units, uint32_t tokens) {
+  DeviceInfo info{.backend = "cpu", .unit_count = units};
+  Buffer memory;
+  memory.bytes = uint64_t(1) << 40;
+  GretaGraph graph({&info, true});
+  Call call;
+  call.op = Op::Matmul;
+  call.weight = {QuantType::f32, Layout::Gguf, 1024, 1024, 1, {&memory, 0, 4 << 20}};
+  for (uint64_t i = 0; i < 12; ++i) {
+    call.slot[kX] = {&memory, (i + 1) << 30, uint64_t(tokens) << 12};
+    call.slot[kY] = {&memory, (i + 2) << 30, uint64_t(tokens) << 12};
+    REQUIRE(graph.add({&call, 1}, tokens).ok());
+  }
+  REQUIRE(graph.finish().ok());
+  uint32_t count = 0;
+  for (const GretaGraph::Step& step : graph.steps()) count += step.split_before;
+  return count;
+}
+
+TEST_CASE("a plan is split by what a compute unit can do in a tenth of a second", "[graph]") {
+  // 2 * 1024 * 1024 * 512 operations each, of 5e9 for each unit: four at once.
+  CHECK(splits(1, 512) == 2);
+  CHECK(splits(2, 512) == 1);
+  CHECK(splits(3, 512) == 0);
+  CHECK(splits(1, 1) == 0);
+}
