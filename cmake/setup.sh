@@ -166,7 +166,7 @@ unpack_beside() {
 newer_glslc() {
   tools="$PWD/build/tools"
   command -v glslc >/dev/null 2>&1 && ! knows_matrices glslc || return 0
-  [ ! -x "$tools/glslc" ] || return 0
+  ! knows_matrices "$tools/glslc" || return 0
   entry=$(entry_like bookworm trixie)
   [ -n "$entry" ] || return 0
   note "glslc is too old for the fast Vulkan kernels; Debian 13's goes into build/tools"
