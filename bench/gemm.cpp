@@ -105,7 +105,7 @@ class Bench {
     row.code.group_size[0] = variant.threads;
     Call call = matmul(row);
     Launch launch;
-    make_launch({&call, 1}, row, shape_.tokens, filter(), &launch);
+    make_launch({&call, 1}, row, shape_.tokens, &launch);
     uint32_t constants[kMaxConstants + 1];
     uint32_t count = kernel_constants(row, {launch.block, launch.block_bytes}, constants);
     if (variant.step) {
@@ -166,7 +166,7 @@ class Bench {
       const KernelRow* row = nullptr;
       GRETA_TRY(choose_row({&call, 1}, 1, filter(), &row));
       Launch launch;
-      make_launch({&call, 1}, *row, 1, filter(), &launch);
+      make_launch({&call, 1}, *row, 1, &launch);
       Kernel kernel;
       uint32_t constants[kMaxConstants + 1];
       KernelCode code = row->code;
@@ -208,7 +208,7 @@ class Bench {
         Call call = matmul(row);
         call.weight.slice.offset = i % copies_ * weight_bytes_;
         Launch launch;
-        make_launch({&call, 1}, row, shape_.tokens, filter(), &launch);
+        make_launch({&call, 1}, row, shape_.tokens, &launch);
         GRETA_TRY(dispatch(kernel, launch));
         if (alone) GRETA_TRY(stream_->barrier());
       }

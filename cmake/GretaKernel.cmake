@@ -11,7 +11,8 @@
 #   ALSO      further sequences that the same code covers
 #   QUANTS    weight types: names, or `all` that have a decode header; absent for ops without weights
 #   LAYOUT    gguf (default), packed or planes: which decode header, quant/<type>.h, <type>_packed.h, ..
-#   FORM      f32 (default), q8 or f16: form of a matmul's x, or of a convert's y
+#   FORM      f32 (default), q8, q8x16 or f16: form of a matmul's x, or of a convert's y
+#   BLOCK     argument block that CONSTANTS are fields of (default <Source>Block)
 #   ISA       cpu: avx2 or avx512vnni; default is the baseline of the architecture
 #   TOKENS    smallest and largest bucket (default 1 512)
 #   N, DEPTH  what the weight's rows and columns must divide by (default 1 1)
@@ -19,13 +20,10 @@
 #   SHARED    bytes of workgroup memory for each row and token of the tile (default 0)
 #   RANK      preferred when higher (default 0, the plain kernel)
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
-#   CONSTANTS fields of the source's block (<Source>Block) that are fixed for a model: in Vulkan they
+#   CONSTANTS fields of the source's block that are fixed for a model: in Vulkan they
 #             are the specialization constants 2, 3, ..; CPU and HIP read them from the block
 #   NEEDS     feature bits that a GPU must have (names of the backend's features in src/compute, joined by |)
 #   WITH      a folder whose <type>.h is included too
-#   PAIRS     matmul: rows are made two by two, a rotated head's those that are rotated together; heads are not tiles
-#   GRID      groups for each compute unit that stride over the rest (default 0: as many as the op asks for)
-#   SHARED_X  bytes of workgroup memory for each 16 columns (default 0)
 #   TARGETS   hip: only these gfx targets (default: all of GRETA_HIP_TARGETS)
 #   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc
 #
@@ -97,12 +95,12 @@ function(greta_kernel_library out)
 endfunction()
 
 function(greta_kernel ops variant)
-  cmake_parse_arguments(K "TEST;PAIRS" "SOURCE;LAYOUT;FORM;ISA;NEEDS;SHARED;SHARED_X;GRID;WITH;RANK;N;DEPTH;GROUP"
+  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;SHARED;WITH;BLOCK;RANK;N;DEPTH;GROUP"
     "TILE;QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${ops} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
-  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 NEEDS=0 TILE=1 SHARED=0 SHARED_X=0 GRID=0 RANK=0 N=1 DEPTH=1 GROUP=1)
+  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 NEEDS=0 TILE=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1)
     string(REGEX MATCH "^([A-Z_]+)=(.*)$" _ ${pair})
     if(NOT DEFINED K_${CMAKE_MATCH_1})
       set(K_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
@@ -156,17 +154,16 @@ function(greta_add_rows target needs code)
   string(SUBSTRING ${K_LAYOUT} 1 -1 layout_rest)
   string(TOUPPER ${K_FORM} form)
   set(weight_form "QuantType::${type}, Layout::${layout}${layout_rest}, Form::${form}")
-  greta_op_enum(${K_SOURCE} source_enum)
+  if(NOT K_BLOCK)
+    greta_op_enum(${K_SOURCE} source_enum)
+    set(K_BLOCK ${source_enum}Block)
+  endif()
   set(constants "")
   foreach(field ${K_CONSTANTS})
-    list(APPEND constants "offsetof(${source_enum}Block, ${field})")
+    list(APPEND constants "offsetof(${K_BLOCK}, ${field})")
   endforeach()
   list(LENGTH constants constant_count)
   list(JOIN constants ", " constants)
-  set(pairs false)
-  if(K_PAIRS)
-    set(pairs true)
-  endif()
   set(row_sequences "")
   set(row_tiles "")
   foreach(sequence ${ops} ${K_ALSO})
@@ -198,7 +195,7 @@ function(greta_add_rows target needs code)
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
       "${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, ${shared}, ${K_RANK}, ")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
-      "{${constants}}, ${constant_count}, ${code}, ${pairs}, ${K_GRID}, ${K_SHARED_X}},\n")
+      "{${constants}}, ${constant_count}, ${code}},\n")
   endforeach()
 endfunction()
 

@@ -68,6 +68,34 @@ struct MatmulBlock {
                      // and rows j * tile ..
 };
 
+// A matmul of one token whose x is rounded already, with the same parts around it. Group g makes results
+// g * kRowTile .. : rows of y, or pairs of rows that are rotated together.
+struct MatmulRowBlock {
+  ADDRESS(byte) weight;    // [n][depth]
+  ADDRESS(byte) weight2;   // the `up` of a gate, or 0
+  ADDRESS(byte) x;         // one row of the form q8x16
+  ADDRESS(float) y;        // [n]; not with a pool
+  ADDRESS(byte) rounded;   // y in the form q8x16 as well, times `gain`, or 0; never of rotated or stored rows
+  ADDRESS(float) gain;     // [n] of the norm that follows, or 0
+  ADDRESS(byte) step;
+  ADDRESS(float) residual; // [n] or 0; may be y
+  ADDRESS(float) rope;     // as in MatmulBlock
+  ADDRESS(byte) pool;
+  ADDRESS(float) bias;     // [n] or 0
+  uint n, depth;
+  uint pairing;      // what a result is
+  uint normed;       // 1: x is to be multiplied by the factor of its norm, with this epsilon
+  float epsilon;
+  uint rope_width, head_width, cache_type, page_bytes;
+  uint activation;
+};
+
+#define kRowTile 16
+#define kPairingNone 0    // a row
+#define kPairingGate 1    // a row of each of two weights
+#define kPairingNext 2    // rows 2i and 2i + 1
+#define kPairingHalves 3  // rows i and i + rope_width / 2 of a head
+
 // The first rope_width values of each head, rotated by the position of the token; nothing else of y is
 // written. Heads begin x_stride and y_stride values apart.
 struct RopeBlock {
@@ -100,6 +128,7 @@ struct AttentionBlock {
   // For rows that split the positions of a token and KV head among groups, with at most kMaxSplitTokens tokens.
   ADDRESS(byte) scratch;   // attention_scratch_bytes(), any contents
   ADDRESS(uint) counters;  // kCounterCount that are 0 before and after
+  ADDRESS(byte) rounded;   // y in the form q8x16 as well, or 0
   uint heads, kv_heads, key_width, value_width;
   uint key_page_bytes, value_page_bytes, key_type, value_type;
   float scale, softcap;   // softcap 0: none
@@ -182,12 +211,13 @@ struct CombineBlock {  // y[t] = sum over j of weights[t][j] * x[t][j], in order
   uint width, used;
 };
 
-// Changes the form of data, value for value. Activations: float32 rows to the q8 form that a matmul
-// row wants, or float16 (step given). Weights: GGUF order to the kernel row's packed layout (step 0, `rows` given).
+// Changes the form of data, value for value. Activations: float32 rows to the form that a matmul row wants (step
+// given; `gain` of a norm for q8x16, or 0). Weights: GGUF order to the kernel row's packed layout (step 0, `rows` given).
 struct ConvertBlock {
   ADDRESS(byte) x;
   ADDRESS(byte) y;
   ADDRESS(byte) step;
+  ADDRESS(float) gain;  // [depth]
   uint rows, depth, rows_of;
 };
 

@@ -12,4 +12,15 @@
 #define q8_sums_at(depth) ((depth) + ((depth) / 32 * 4 + 15) / 16 * 16)
 #define q8_row_bytes(depth) ((q8_sums_at(depth) + ((depth) / 16 * 2 + 15) / 16 * 16 + 63) / 64 * 64)
 
+// The form q8x16: what decode kernels of GPUs read. A scale for 16 values, so that the 16 rows of y that a group
+// makes are rounded by the group itself. A norm's gain is in the values already; its factor, which only all
+// values together give, is left to the reader: 1 / sqrt(sum of squares / depth + epsilon).
+//   int8  q[depth]                 round(x gain / d), d = max |x gain| / 127 over 16 values
+//   float scales[depth / 16][2]    d, and d times the sum of q
+//   float squares[depth / 16]      sum of x^2 over 16 values, without the gain
+// Row stride: q8x16_row_bytes(depth).
+#define q8x16_scales_at(depth) (depth)
+#define q8x16_squares_at(depth) ((depth) + (depth) / 16 * 8)
+#define q8x16_row_bytes(depth) (((depth) + (depth) / 16 * 12 + 63) / 64 * 64)
+
 #endif

@@ -8,6 +8,7 @@
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "kernels/vulkan/group_ticket.h"
 #include "kernels/vulkan/cache_chunk.h"
+#include "kernels/vulkan/q8x16.h"
 
 layout(push_constant, scalar) uniform Push { AttentionBlock p; };
 layout(constant_id = 2) const uint kHeads = 1;
@@ -17,7 +18,6 @@ layout(constant_id = 5) const uint kValueWidth = 64;
 layout(constant_id = 6) const uint kKeyType = 1;
 layout(constant_id = 7) const uint kValueType = 1;
 
-GRETA_ABI_BUFFER(vec2, vec2, 8)
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 
 const uint kSharing = kHeads / kKvHeads;  // query heads of a KV head
@@ -271,6 +271,23 @@ void merge_splits(uint splits, uint t, uint first, uint count) {
   barrier();
 }
 
+// Heads first .. first + count - 1 once more, as the next matmul reads them: what this group has just written to y.
+void round_heads(uint t, uint first, uint count) {
+  if (uint64_t(p.rounded) == 0) return;
+  controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer,
+                 gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible);
+  const uint width = kHeads * kValueWidth;
+  [[dont_unroll]] for (uint i = gl_LocalInvocationIndex; i < count * kValueWidth / 16; i += GROUP) {
+    const uint block = first * kValueWidth / 16 + i;
+    float values[16], squares = 0;
+    [[unroll]] for (uint j = 0; j < 16; ++j) {
+      values[j] = p.y.at[t * width + block * 16 + j];
+      squares = fma(values[j], values[j], squares);
+    }
+    store_q8x16(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(width), width, block, values, squares);
+  }
+}
+
 void main() {
   StepState_address step = step_of(p.step);
   const uint t = gl_WorkGroupID.x / kKvHeads, kv_head = gl_WorkGroupID.x % kKvHeads, split = gl_WorkGroupID.y;
@@ -284,7 +301,10 @@ void main() {
   const Part part = Part(row.sequence, max(begin, from), min(end, from + each * kPageTokens), splits);
   [[dont_unroll]] for (uint h = 0; h < kSharing; h += kTaken)
     attend(step, part, t, kv_head, kv_head * kSharing + h, min(kSharing - h, kTaken), split);
-  if (splits == 1 || !is_last_group(p.counters, gl_WorkGroupID.x, splits)) return;
-  [[dont_unroll]] for (uint h = 0; h < kSharing; h += kMerged)
-    merge_splits(splits, t, kv_head * kSharing + h, min(kSharing - h, kMerged));
+  if (splits > 1) {
+    if (!is_last_group(p.counters, gl_WorkGroupID.x, splits)) return;
+    [[dont_unroll]] for (uint h = 0; h < kSharing; h += kMerged)
+      merge_splits(splits, t, kv_head * kSharing + h, min(kSharing - h, kMerged));
+  }
+  round_heads(t, kv_head * kSharing, kSharing);
 }

@@ -1,47 +1,102 @@
-// matmul of one token, alone or with what is fused around it (MatmulBlock, kernels/abi/ops.h).
-//   grid   as many groups as the device runs at once, at most one for `tile` rows
-//   group  subgroups that make pairs of rows in turn (rows.h)
+// matmul of one token, alone or with what is fused around it (MatmulRowBlock, kernels/abi/ops.h).
+//   grid   (kRowTile results to a group)
+//   group  subgroups in a grid of kSets x kSlices: each makes kStreams rows of weights, that share the values of x which
+//          its lanes hold, over its part of the columns; the first kRowTile threads finish what all have summed
 #include "kernels/vulkan/step.h"
 
-layout(push_constant, scalar) uniform Push { MatmulBlock p; };
+layout(push_constant, scalar) uniform Push { MatmulRowBlock p; };
+layout(constant_id = 0) const uint kThreads = GROUP;
 
-#include "kernels/vulkan/rows_x.h"
+#include "kernels/vulkan/rows.h"
 #include "kernels/vulkan/rows_y.h"
 
-void main() {
-  if (live_rows(step_of(p.step), p.rows_of) == 0) return;
-  const uint all = gl_NumWorkGroups.x * gl_NumSubgroups, lane = gl_SubgroupInvocationID;
-  const uint pairs = pair_count();
+const uint kStreams = 4;
+const uint kSubgroups = kThreads / kLanes;
+const uint kOfStreams = kStreams / kSums;  // results
+const uint kNeeded = kRowTile / kOfStreams;
+const uint kSlices = kSubgroups > kNeeded ? kSubgroups / kNeeded : 1;
+const uint kSets = kSubgroups / kSlices;
+
+shared float parts[kSlices * kRowTile * kSums];
+shared float squares[kSubgroups];
+shared vec2 made[kRowTile];  // y times the gain, and y
+
+Values values_of(uint unit) {
+  const uvec2 groups = dot_groups(unit);
+  const uint64_t x = uint64_t(p.x), scales = x + q8x16_scales_at(kDepth);
+  return Values(uvec4_address(x).at[groups.x], uvec4_address(x).at[groups.y], vec2_address(scales).at[groups.x],
+                vec2_address(scales).at[groups.y]);
+}
+
+// Results first .. first + kOfStreams - 1 of the group, over the columns of slice `slice`.
+void make(uint first, uint slice) {
+  const uint lane = gl_SubgroupInvocationID, last = result_count() - 1;
   const uint64_t row_bytes = quant_row_bytes(kDepth);
-  // Neighbouring pairs go to different groups, so that what does not fill a round is spread over the device.
-  uint pair = gl_SubgroupID * gl_NumWorkGroups.x + gl_WorkGroupID.x;
-  uint64_t row0, row1;
-  Weights w0, w1;
-  if (pair < pairs) {
-    weight_rows(pair, row_bytes, row0, row1);
-    if (lane < kUnits) w0 = dot_load(row0, lane), w1 = dot_load(row1, lane);
+  uint64_t rows[kStreams];
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) {
+    const uvec2 of = rows_of_result(min(gl_WorkGroupID.x * kRowTile + first + i / kSums, last));
+    const bool second = i % kSums == 1;
+    rows[i] = (second && kGates ? uint64_t(p.weight2) : uint64_t(p.weight)) + (second ? of.y : of.x) * row_bytes;
   }
-  const float factor = stage_x(uint64_t(p.x) + uint64_t(source_row(step_of(p.step), p.rows_of, 0)) * kDepth * 4, uint64_t(p.gain), p.epsilon);
-  while (pair < pairs) {
-    const uint next = pair + all;
-    uint64_t next0 = row0, next1 = row1;
-    if (next < pairs) weight_rows(next, row_bytes, next0, next1);
-    float y0 = 0, y1 = 0;
-    for (uint unit = lane; unit < kUnits; unit += kLanes) {
-      const bool more = unit + kLanes < kUnits;
-      const Weights now0 = w0, now1 = w1;
-      if (more || next < pairs) {
-        const uint to_come = more ? unit + kLanes : lane;
-        w0 = dot_load(more ? row0 : next0, to_come);
-        w1 = dot_load(more ? row1 : next1, to_come);
-      }
-      const Values x = values_of(unit);
-      y0 += dot_unit(now0, unit, x);
-      y1 += dot_unit(now1, unit, x);
-    }
-    y0 = subgroupAdd(y0) * factor;
-    y1 = subgroupAdd(y1) * factor;
-    if (lane == 0) finish_pair(0, pair, y0, y1);
-    pair = next, row0 = next0, row1 = next1;
+  float sums[kStreams];
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = 0;
+  for (uint unit = slice * kLanes + lane; unit < kUnits; unit += kSlices * kLanes) {
+    Weights w[kStreams];
+    [[unroll]] for (uint i = 0; i < kStreams; ++i) w[i] = dot_load(rows[i], unit);
+    const Values x = values_of(unit);
+    [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] += dot_unit(w[i], unit, x);
   }
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) {
+    const float sum = subgroupAdd(sums[i]);
+    if (lane == 0) parts[(slice * kRowTile + first) * kSums + i] = sum;
+  }
+}
+
+// The factor of the norm before, from the sums of squares of the subgroups.
+float norm_factor() {
+  float sum = 0;
+  [[unroll]] for (uint i = 0; i < kSubgroups; ++i) sum += squares[i];
+  return inversesqrt(sum / float(kDepth) + p.epsilon);
+}
+
+void square_x() {
+  float sum = 0;
+  float_address of = float_address(uint64_t(p.x) + q8x16_squares_at(kDepth));
+  for (uint i = gl_SubgroupID * kLanes + gl_SubgroupInvocationID; i < kDepth / 16; i += kThreads) sum += of.at[i];
+  sum = subgroupAdd(sum);
+  if (gl_SubgroupInvocationID == 0) squares[gl_SubgroupID] = sum;
+}
+
+vec2 sums_of(uint i) {
+  vec2 sums = vec2(0);
+  [[unroll]] for (uint slice = 0; slice < kSlices; ++slice)
+    [[unroll]] for (uint s = 0; s < kSums; ++s) sums[s] += parts[(slice * kRowTile + i) * kSums + s];
+  return p.normed != 0 ? sums * norm_factor() : sums;
+}
+
+void main() {
+  const bool live = step_of(p.step).state.token_count > 0;
+  const uint i = gl_LocalInvocationIndex, result = gl_WorkGroupID.x * kRowTile + i;
+  const bool finishes = i < kRowTile && result < result_count();
+  const uvec2 rows = rows_of_result(finishes ? result : 0);
+  Operands operands;
+  if (finishes) operands = operands_of(result, rows);
+  if (p.normed != 0) square_x();
+  for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kRowTile; set += kSets)
+    make(set * kOfStreams, gl_SubgroupID % kSlices);
+  barrier();
+  if (!live) return;
+  if (finishes) {
+    const float y = finish(rows, sums_of(i), operands);
+    made[i] = vec2(y * operands.gain, y);
+  }
+  if (uint64_t(p.rounded) == 0) return;
+  barrier();
+  if (i != 0) return;
+  float values[16], square = 0;
+  [[unroll]] for (uint j = 0; j < 16; ++j) {
+    values[j] = made[j].x;
+    square = fma(made[j].y, made[j].y, square);
+  }
+  store_q8x16(uint64_t(p.rounded), p.n, gl_WorkGroupID.x, values, square);
 }

@@ -53,19 +53,14 @@ uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter
     if (row.type != weight.type || row.layout != weight.layout) continue;
     if (bucket < row.tokens_min || bucket > row.tokens_max) continue;
     if (weight.n % row.n_multiple || weight.depth % row.depth_multiple) continue;
-    const uint64_t shared = divide_up(weight.depth, 256) * 16 * row.shared_per_16;
-    if (filter.device && shared > filter.device->shared_bytes) continue;
     if (lead_of(calls).check(calls, row).ok()) out[count++] = &row;
   }
   return count;
 }
 
-void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, const RowFilter& filter,
-                 Launch* out) {
+void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out) {
   *out = {};
   lead_of(calls).groups(calls, row, bucket, out->groups);
-  if (row.groups_per_unit && filter.device)
-    out->groups[0] = std::min(out->groups[0], row.groups_per_unit * std::max(1u, filter.device->unit_count));
   lead_of(calls).pack(calls, row, out);
 }
 

@@ -25,9 +25,6 @@ struct KernelRow {
   uint16_t constant_fields[kMaxConstants];  // where in the block what is fixed for a model stands
   uint32_t constant_count;
   KernelCode code;
-  bool pairs;                // of matmul: makes rows two by two, whatever the heads; not for caches of blocks
-  uint32_t groups_per_unit;  // at most so many groups for each compute unit, which stride over the rest; 0: no limit
-  uint32_t shared_per_16;    // bytes of a group's shared memory for 16 columns of the weight
 };
 
 // The specialization constants that `row` takes with this block, in order of their ids: the threads
@@ -66,7 +63,7 @@ uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter
                    std::span<const KernelRow*> out);
 
 // The whole of a launch but the loaded kernel.
-void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, const RowFilter& filter, Launch* out);
+void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out);
 
 // The layout in which weights of `type` are stored for this device: that of the highest-ranked matmul row.
 Layout preferred_layout(QuantType type, const RowFilter& filter);

@@ -27,7 +27,17 @@ const OpInfo& op_info(Op op) {
 }
 
 uint64_t form_row_bytes(Form form, uint64_t depth) {
-  return form == Form::F32 ? depth * sizeof(float) : form == Form::F16 ? depth * 2 : q8_row_bytes(depth);
+  switch (form) {
+    case Form::F32:
+      return depth * sizeof(float);
+    case Form::Q8:
+      return q8_row_bytes(depth);
+    case Form::Q8X16:
+      return q8x16_row_bytes(depth);
+    case Form::F16:
+      return depth * 2;
+  }
+  return 0;
 }
 
 const char* layout_name(Layout layout) {

@@ -32,8 +32,8 @@ enum class Layout : uint8_t {
 const char* layout_name(Layout layout);  // "planes"
 constexpr uint32_t kPackRows = 16;
 
-// What form of x a matmul row reads: float32, kernels/abi/q8.h, or float16 values saturated to +-65504.
-enum class Form : uint8_t { F32, Q8, F16 };
+// What form of x a matmul row reads: float32, those of kernels/abi/q8.h, or float16 values saturated to +-65504.
+enum class Form : uint8_t { F32, Q8, Q8X16, F16 };
 
 uint64_t form_row_bytes(Form form, uint64_t depth);  // of a row of activations
 

@@ -86,7 +86,8 @@ class GretaGraph {
     uint32_t first_stage, last_stage;
   };
   Status add_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket);
-  Status convert_input(Call& call, Form form, uint32_t bucket);
+  Status convert_input(Call& call, Form form, uint32_t depth, uint32_t bucket);
+  bool fuse_convert(Call convert, uint32_t bucket);
   bool already_there(std::span<const Call> calls) const;
   Temporary* temporary_of(const Slice& slice);
   void note_lifetimes();

@@ -48,35 +48,62 @@ Status GretaGraph::add(std::span<const Call> calls, uint32_t bucket) {
   return {};
 }
 
-// The row wants x in another form: a convert launch makes it, once for all that read the same x.
-Status GretaGraph::convert_input(Call& call, Form form, uint32_t bucket) {
+// Lets the launch that makes x give it in the other form too, where a row does both.
+bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
+  for (size_t i = steps_.size(); i-- > 0;) {
+    Step& step = steps_[i];
+    const std::span<const Access> accesses(step.launch.accesses, step.launch.access_count);
+    const auto writes_x = [&](const Access& a) { return (a.mode & Access::kWrite) && overlaps(a.slice, convert.slot[kX]); };
+    if (std::none_of(accesses.begin(), accesses.end(), writes_x)) continue;
+    if (step.calls.empty() || step.bucket != bucket || step.calls.size() == kMaxFused) return false;
+    if (convert.rows_of == kRowsGather && bucket > 1) return false;  // one token is the row that is gathered
+    convert.rows_of = step.calls[0].rows_of;
+    std::vector<Call> calls = step.calls;
+    calls.push_back(convert);
+    const KernelRow* row = nullptr;
+    if (!choose_row(calls, bucket, filter_, &row).ok()) {
+      clear_error_text();
+      return false;
+    }
+    step.calls = std::move(calls);
+    step.row = row;
+    make_launch(step.calls, *row, bucket, &step.launch);
+    return true;
+  }
+  return false;
+}
+
+// The row wants x in another form, once for all that read the same x; the gain of a norm before it goes into that.
+Status GretaGraph::convert_input(Call& call, Form form, uint32_t depth, uint32_t bucket) {
   Call convert;
   convert.op = Op::Convert;
   convert.form = form;
   convert.rows_of = call.rows_of;
-  convert.width = call.weight.depth;
+  convert.width = depth;
   convert.slot[kX] = call.slot[kX];
   convert.slot[kStep] = call.slot[kStep];
-  for (const Step& step : steps_) {
-    if (step.calls.size() != 1 || step.calls[0].op != Op::Convert) continue;
-    convert.slot[kY] = step.calls[0].slot[kY];
-    if (!(convert == step.calls[0]) || !already_there({&convert, 1})) continue;
-    call.slot[kX] = convert.slot[kY];
-    return {};
+  if (call.op == Op::Norm) convert.weight = call.weight;
+  const auto there = [&](const Step& step) {
+    if (step.calls.empty() || step.calls.back().op != Op::Convert) return false;
+    convert.slot[kY] = step.calls.back().slot[kY];
+    return convert == step.calls.back() && already_there({&convert, 1});
+  };
+  if (std::none_of(steps_.begin(), steps_.end(), there)) {
+    convert.slot[kY] = temporary(form_row_bytes(form, depth) * bucket);
+    if (!fuse_convert(convert, bucket)) GRETA_TRY(add({&convert, 1}, bucket));
   }
-  convert.slot[kY] = temporary(form_row_bytes(form, call.weight.depth) * bucket);
-  GRETA_TRY(add({&convert, 1}, bucket));
   call.slot[kX] = convert.slot[kY];
   if (call.rows_of == kRowsGather) call.rows_of = kRowsOutputs;  // the convert has gathered
   return {};
 }
 
-// An equal launch ran before, and nothing has written what it read or made since.
+// An equal launch ran before, or one that ends so, and nothing has written what it read or made since.
 bool GretaGraph::already_there(std::span<const Call> calls) const {
   if (calls.size() != 1 || (calls[0].op != Op::Norm && calls[0].op != Op::Convert)) return false;
   for (size_t i = steps_.size(); i-- > 0;) {
     const Step& step = steps_[i];
-    if (step.calls.size() == 1 && step.calls[0] == calls[0]) return true;
+    const bool same = !step.calls.empty() && step.calls.back() == calls[0];
+    if (same && (step.calls.size() == 1 || calls[0].op == Op::Convert)) return true;
     for (uint32_t a = 0; a < step.launch.access_count; ++a) {
       const Access& access = step.launch.accesses[a];
       if ((access.mode & Access::kWrite) &&
@@ -93,15 +120,17 @@ Status GretaGraph::add_launch(std::span<const Call> calls, const KernelRow& row,
   step.calls.assign(calls.begin(), calls.end());
   step.row = &row;
   step.bucket = bucket;
-  const bool matmul = calls[0].op == Op::Matmul || calls[0].op == Op::MatmulExpert;
-  if (row.form != Form::F32 && matmul) {
-    GRETA_TRY(convert_input(step.calls[0], row.form, bucket));
+  if (row.form != Form::F32 && calls[0].op != Op::Convert) {
+    Call& first = step.calls[0];
+    const bool norms = first.op == Op::Norm;
+    GRETA_TRY(convert_input(first, row.form, calls[norms].weight.depth, bucket));
     for (Call& call : step.calls) {  // gate and up of one sequence read the same x
+      if (call.op != Op::Matmul && call.op != Op::MatmulExpert) continue;
       call.form = row.form;
-      if (call.op == Op::Matmul) call.slot[kX] = step.calls[0].slot[kX];
+      if (!norms) call.slot[kX] = first.slot[kX];
     }
   }
-  make_launch(step.calls, row, bucket, filter_, &step.launch);
+  make_launch(step.calls, row, bucket, &step.launch);
   steps_.push_back(std::move(step));
   return {};
 }

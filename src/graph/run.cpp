@@ -26,7 +26,7 @@ Status GretaGraph::bind(KernelSet& kernels, const Slice& arena) {
     for (Call& call : step.calls)
       for (Slice& slice : call.slot) slice = bound(slice, arena);
     step.launch = {};
-    make_launch(step.calls, *step.row, step.bucket, filter_, &step.launch);
+    make_launch(step.calls, *step.row, step.bucket, &step.launch);
     step.launch.kernel = kernels.want(*step.row, {step.launch.block, step.launch.block_bytes});
   }
   return kernels.compile();

@@ -68,6 +68,27 @@ Values beginnings(const Values& x, uint32_t width, uint32_t kept) {
   return out;
 }
 
+// Rows that also give y in the form that a matmul reads.
+void check_rounded(Rig& rig, const Call& call, const Live& live, uint32_t y_width) {
+  Call convert = row_call(Op::Convert, call.slot[kY], rig.room(live.bucket * form_row_bytes(Form::Q8X16, y_width)),
+                          call.slot[kStep]);
+  convert.form = Form::Q8X16;
+  convert.width = y_width;
+  const Call calls[] = {call, convert};
+  for (const KernelRow* row : rig.rows(calls, live.bucket)) {
+    rig.poison(call.slot[kY]);
+    rig.run(calls, *row, live.bucket);
+    const auto y = rig.get<float>(call.slot[kY]);
+    const auto rounded = rig.get<uint8_t>(convert.slot[kY]);
+    for (uint32_t t = 0; t < live.tokens; ++t) {
+      const auto from = y.begin() + ptrdiff_t(size_t(t) * y_width);
+      const std::string wrong =
+          reference::wrong_q8x16(&rounded[t * form_row_bytes(Form::Q8X16, y_width)], {from, from + y_width}, {});
+      expect(wrong.empty(), row->name + (": " + wrong) + " of the rounded result is wrong");
+    }
+  }
+}
+
 // Queries at the given positions of two sequences.
 void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random) {
   StepRows steps(4, uint32_t(divide_up(shape.length, kPageTokens)) + 1);
@@ -124,6 +145,7 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
     expected.insert(expected.end(), y.begin(), y.end());
   }
   check_rows(rig, call, live.bucket, expected, 1e-11);
+  check_rounded(rig, call, live, y_width);
   if (live.bucket == 8) check_repeats(rig, call, live.bucket);
   if (live.bucket <= kMaxSplitTokens)
     for (const uint32_t counter : rig.get<uint32_t>(call.slot[kCounters]))

@@ -1,5 +1,5 @@
 // embed: rows of the table for every type, bit for bit, and what it writes into the token log. convert: the
-// q8 form byte for byte.
+// q8 form byte for byte, the other forms value for value.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -42,7 +42,7 @@ void check_embed(Rig& rig) {
 
 // Each row of y against the reference; `every`: how many rows of x stand for one of y.
 static void check_form(Rig& rig, const Call& call, const KernelRow& row, const Live& live,
-                       const std::vector<float>& x, uint32_t every) {
+                       const std::vector<float>& x, const Values& gain, uint32_t every) {
   rig.poison(call.slot[kY]);
   rig.run({&call, 1}, row, live.bucket);
   const auto y = rig.get<uint8_t>(call.slot[kY]);
@@ -51,6 +51,11 @@ static void check_form(Rig& rig, const Call& call, const KernelRow& row, const L
   uint64_t at = 0;
   for (uint32_t t = 0; t < live.tokens; t += every, at += row_bytes) {
     const std::vector<float> from(&x[size_t(t) * depth], &x[size_t(t) * depth] + depth);
+    if (call.form == Form::Q8X16) {
+      const std::string wrong = reference::wrong_q8x16(&y[at], from, gain);
+      expect(wrong.empty(), row.name + (": " + wrong) + " is wrong at depth " + std::to_string(depth));
+      continue;
+    }
     const bool q8 = call.form == Form::Q8;
     const auto expected = q8 ? reference::convert_q8(from) : reference::half_bytes(to_values(from));
     const auto same = [&](uint32_t first, uint32_t count) {
@@ -81,12 +86,16 @@ void check_convert(Rig& rig) {
                              {}, steps.put(rig));
         call.width = depth;
         if (gather) call.rows_of = kRowsGather;
-        for (const Form form : {Form::Q8, Form::F16}) {
-          call.form = form;
-          call.slot[kY] = rig.room(live.bucket * form_row_bytes(form, depth));
-          for (const KernelRow* row : rig.rows({&call, 1}, live.bucket))
-            check_form(rig, call, *row, live, x, gather ? 2 : 1);
-        }
+        const std::vector<float> gain = gaussians(depth, random);
+        for (const Form form : {Form::Q8, Form::Q8X16, Form::F16})
+          for (const bool gains : {false, true}) {
+            if (gains && form != Form::Q8X16) continue;
+            call.form = form;
+            call.weight = gains ? put_vector(rig, gain) : Tensor{};
+            call.slot[kY] = rig.room(live.bucket * form_row_bytes(form, depth));
+            for (const KernelRow* row : rig.rows({&call, 1}, live.bucket))
+              check_form(rig, call, *row, live, x, gains ? to_values(gain) : Values{}, gather ? 2 : 1);
+          }
         rig.reset();
       }
   for (const Stored& stored : stored_types(rig, Op::Convert)) {

@@ -36,12 +36,13 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
   const bool rounds = rounds_x(row), norms = calls[0].op == Op::Norm;
   const bool tame = !shape.outliers && shape.scales == Scales::Plain, few = shape.n * shape.live < 16;
   const bool halves = row.form == Form::F16;
-  if (row.form != Form::F32 && !norms) c.give_form(&calls, row.form);
+  const bool given = row.form != Form::F32;  // and not rounded by the row itself
+  if (given) c.give_form(&calls, row.form);
   rig.poison(c.result(sequence));
   rig.run(calls, row, shape.bucket);
   // A few sums that cancel are not averaged out, and a gate's exponential multiplies what they are off by; a
   // cache of halves keeps 11 bits: (2^-12)^2 / 3 is 2e-8.
-  const double factor = !few ? 1 : sequence.ends_with("gate") ? 10 : 1, at_least = cache_type ? 1e-6 : 0;
+  const double factor = !few ? 1 : sequence.find("gate") != std::string::npos ? 10 : 1, at_least = cache_type ? 1e-6 : 0;
   const auto check = [&](const char* against, Form form, double limit) {
     const double cancels = few ? std::max(1.0, c.cancellation(sequence, form)) : 1;
     require_close(c.output(sequence), c.expected(sequence, form), std::max(limit * factor * cancels, at_least),
@@ -49,12 +50,16 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
                       " depth " + std::to_string(shape.depth) + " bucket " + std::to_string(shape.bucket));
   };
   if (!rounds) return check("", Form::F32, kFloatLimit);
-  const double limit = halves ? kHalfLimit : !norms ? kRoundedLimit : tame ? kFlipLimit : kOutlierFlipLimit;
-  check(" (A)", halves ? Form::F16 : Form::Q8, limit);
+  const double limit = halves ? kHalfLimit : given || !norms ? kRoundedLimit : tame ? kFlipLimit : kOutlierFlipLimit;
+  check(" (A)", given ? row.form : Form::Q8, limit);
+  if (calls.back().op == Op::Convert) {
+    const std::string wrong = c.wrong_form(sequence);
+    expect(wrong.empty(), row.name + (" " + sequence) + ": " + wrong + " of the rounded result is wrong");
+  }
   // Rows of one token share its rounding: where weights have a mean, as in Q2_K, they are one sample.
   if (tame && !few && shape.live > 1)
     check(" (B)", Form::F32,
-          halves ? kHalfMethodLimit : sequence.ends_with("gate") ? kGateMethodLimit : kMethodLimit);
+          halves ? kHalfMethodLimit : sequence.find("gate") != std::string::npos ? kGateMethodLimit : kMethodLimit);
 }
 
 }  // namespace

@@ -41,6 +41,73 @@ Values decode_q8(const std::vector<uint8_t>& rows, uint32_t depth) {
   return x;
 }
 
+static Values times(const std::vector<float>& x, const Values& gain) {
+  Values out(x.begin(), x.end());
+  for (size_t i = 0; i < gain.size(); ++i) out[i] *= gain[i];
+  return out;
+}
+
+static float float_at(const uint8_t* at) {
+  float value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+
+std::vector<uint8_t> convert_q8x16(const std::vector<float>& x, const Values& gain) {
+  const uint32_t depth = uint32_t(x.size());
+  const Values values = times(x, gain);
+  std::vector<uint8_t> row(q8x16_row_bytes(depth));
+  for (uint32_t block = 0; block < depth / 16; ++block) {
+    double most = 0, squares = 0;
+    for (uint32_t i = block * 16; i < block * 16 + 16; ++i) {
+      most = std::max(most, std::fabs(values[i]));
+      squares += double(x[i]) * x[i];
+    }
+    const float scales[3] = {float(most / 127), 0, float(squares)};
+    int sum = 0;
+    for (uint32_t i = block * 16; i < block * 16 + 16; ++i) {
+      const int8_t q = most > 0 ? int8_t(std::nearbyint(values[i] / (most / 127))) : int8_t(0);
+      row[i] = uint8_t(q);
+      sum += q;
+    }
+    const float of_sum = scales[0] * float(sum);
+    memcpy(&row[q8x16_scales_at(depth) + block * 8], &scales[0], 4);
+    memcpy(&row[q8x16_scales_at(depth) + block * 8 + 4], &of_sum, 4);
+    memcpy(&row[q8x16_squares_at(depth) + block * 4], &scales[2], 4);
+  }
+  return row;
+}
+
+Values decode_q8x16(const std::vector<uint8_t>& rows, uint32_t depth) {
+  Values x;
+  for (size_t row = 0; row < rows.size(); row += q8x16_row_bytes(depth))
+    for (uint32_t k = 0; k < depth; ++k)
+      x.push_back(double(float_at(&rows[row + q8x16_scales_at(depth) + k / 16 * 8])) * int8_t(rows[row + k]));
+  return x;
+}
+
+const char* wrong_q8x16(const uint8_t* row, const std::vector<float>& x, const Values& gain) {
+  const uint32_t depth = uint32_t(x.size());
+  const Values values = times(x, gain);
+  const auto close = [](double a, double b) { return std::fabs(a - b) <= 2e-6 * std::fabs(b) + 1e-37; };
+  for (uint32_t block = 0; block < depth / 16; ++block) {
+    double most = 0, squares = 0;
+    int sum = 0;
+    const double scale = float_at(row + q8x16_scales_at(depth) + block * 8);
+    for (uint32_t i = block * 16; i < block * 16 + 16; ++i) {
+      most = std::max(most, std::fabs(values[i]));
+      squares += double(x[i]) * x[i];
+      sum += int8_t(row[i]);
+      const double exact = scale > 0 ? values[i] / scale : 0;
+      if (std::fabs(exact - int8_t(row[i])) > 0.5001) return "a value";
+    }
+    if (!close(scale, most / 127)) return "a scale";
+    if (!close(float_at(row + q8x16_scales_at(depth) + block * 8 + 4), scale * sum)) return "a sum";
+    if (!close(float_at(row + q8x16_squares_at(depth) + block * 4), squares)) return "a sum of squares";
+  }
+  return "";
+}
+
 // The nearest half, ties to even: units are 2^-10 of the power of two below, from 2^-24 on.
 static double nearest_half(double x) {
   x = std::clamp(x, -65504.0, 65504.0);

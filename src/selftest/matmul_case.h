@@ -50,6 +50,9 @@ class MatmulCase {
     table_ = rig.put(table);
     page_bytes_ = uint32_t(shape.n * kPageTokens * (cache_type ? 2 : 4));
     pool_ = rig.room(uint64_t(page_bytes_) * steps_.pool_pages());
+    next_gain_values_ = gaussians(shape.n, random);
+    next_gain_ = put_vector(rig, next_gain_values_);
+    rounded_ = rig.room(shape.bucket * form_row_bytes(Form::Q8X16, shape.n));
     for (Slice* slice : {&normed_, &y_, &y2_, &out_})
       *slice = rig.room(size_t(shape.bucket) * std::max(shape.n, shape.depth) * 4);
   }
@@ -60,20 +63,21 @@ class MatmulCase {
     const bool norms = sequence.starts_with("norm");
     if (norms) list.push_back(norm());
     list.push_back(matmul(weight_, norms ? normed_ : x_, y_));
-    if (!sequence.ends_with("gate")) list.back().slot[kBias] = bias_;
+    if (!gates(sequence)) list.back().slot[kBias] = bias_;
     if (sequence.find("matmul+matmul") != std::string::npos) {
       list.push_back(matmul(weight2_, norms ? normed_ : x_, y2_));
       list.push_back(gate());
     }
     if (sequence.find("rope") != std::string::npos) list.push_back(rope());
     if (sequence.find("kv_write") != std::string::npos) list.push_back(kv_write());
-    if (sequence.ends_with("add")) list.push_back(add());
+    if (adds(sequence)) list.push_back(add());
+    if (rounds(sequence)) list.push_back(convert());
     return list;
   }
 
   // Where the sequence leaves its result, poisoned before a run.
   Slice& result(const std::string& sequence) {
-    if (sequence.ends_with("add") || sequence.ends_with("gate")) return out_;
+    if (adds(sequence) || gates(sequence)) return out_;
     return sequence.ends_with("kv_write") ? pool_ : y_;
   }
 
@@ -83,12 +87,12 @@ class MatmulCase {
     const Values h = input(sequence, form);
     const Values& weight = gate_matrix_.values;
     Values y = reference::matmul(form == Form::F16 ? reference::halves(weight) : weight, h, shape_.depth);
-    if (!sequence.ends_with("gate") && !bias_values_.empty())
+    if (!gates(sequence) && !bias_values_.empty())
       for (size_t i = 0; i < y.size(); ++i) y[i] += double(bias_values_[i % shape_.n]);
-    if (sequence.ends_with("gate"))
+    if (gates(sequence))
       y = reference::gate(y, reference::matmul(up_matrix_.values, h, shape_.depth),
                           reference::Activation::Silu);
-    if (sequence.ends_with("add")) y = reference::add(to_values(residual_values_), y, 1);
+    if (adds(sequence)) y = reference::add(to_values(residual_values_), y, 1);
     if (sequence.find("rope") != std::string::npos) {
       Ids positions;
       for (const StepRow& row : steps_.rows) positions.push_back(row.position);
@@ -106,17 +110,35 @@ class MatmulCase {
     return std::accumulate(products.begin(), products.end(), 0.0) / std::accumulate(y.begin(), y.end(), 0.0);
   }
 
-  // Makes the matmuls of a sequence read x in this form.
+  // Makes the matmuls of a sequence, or the norm before them, read x in this form.
   void give_form(std::vector<Call>* calls, Form form) {
     const Values x = to_values(x_values_);
-    std::vector<uint8_t> all = form == Form::Q8 ? q8_rows(x) : reference::half_bytes(x);
+    const bool norms = calls->front().op == Op::Norm;
+    std::vector<uint8_t> all = form == Form::Q8      ? q8_rows(x)
+                               : form == Form::Q8X16 ? q8x16_rows(norms)
+                                                     : reference::half_bytes(x);
     all.resize(size_t(shape_.bucket) * form_row_bytes(form, shape_.depth), 0xff);
     const Slice slice = rig_.put(all);
+    if (norms) calls->front().slot[kX] = slice;
     for (Call& call : *calls) {
       if (call.op != Op::Matmul) continue;
-      call.slot[kX] = slice;
+      if (!norms) call.slot[kX] = slice;
       call.form = form;
     }
+  }
+
+  // Of a sequence that also gives y in the form q8x16: what is wrong with that, "" if nothing.
+  std::string wrong_form(const std::string& sequence) {
+    const std::vector<uint8_t> rows = rig_.get<uint8_t>(rounded_);
+    std::vector<float> y = output(sequence);
+    y.resize(size_t(shape_.live) * shape_.n);
+    for (uint32_t t = 0; t < shape_.live; ++t) {
+      const auto from = y.begin() + ptrdiff_t(size_t(t) * shape_.n);
+      const std::string wrong = reference::wrong_q8x16(&rows[t * form_row_bytes(Form::Q8X16, shape_.n)],
+                                                       {from, from + ptrdiff_t(shape_.n)}, to_values(next_gain_values_));
+      if (!wrong.empty()) return wrong;
+    }
+    return "";
   }
 
   // The result as [t][n] floats followed by poison, out of its pages if it went there.
@@ -144,9 +166,20 @@ class MatmulCase {
   }
 
  private:
-  // What the matmul of a sequence reads.
+  static bool gates(const std::string& sequence) { return sequence.find("gate") != std::string::npos; }
+  static bool adds(const std::string& sequence) { return sequence.find("add") != std::string::npos; }
+  static bool rounds(const std::string& sequence) { return sequence.ends_with("convert"); }
+
+  // What the matmul of a sequence reads. A norm's gain is in the form q8x16, its factor is not.
   Values input(const std::string& sequence, Form form) const {
     Values h = to_values(x_values_);
+    if (form == Form::Q8X16) {
+      const bool norms = sequence.starts_with("norm");
+      const Values factors = reference::norm(h, Values(shape_.depth, 1), kEpsilon);
+      Values rounded = reference::decode_q8x16(q8x16_rows(norms), shape_.depth);
+      for (size_t i = 0; i < h.size() && norms; ++i) rounded[i] *= h[i] == 0 ? 0 : factors[i] / h[i];
+      return rounded;
+    }
     if (sequence.starts_with("norm")) h = reference::norm(h, to_values(gain_values_), kEpsilon);
     if (form == Form::Q8) h = reference::decode_q8(q8_rows(h), shape_.depth);
     if (form == Form::F16) h = reference::halves(h);
@@ -157,6 +190,15 @@ class MatmulCase {
     for (size_t at = 0; at < x.size(); at += shape_.depth) {
       const std::vector<uint8_t> row =
           reference::convert_q8({x.begin() + ptrdiff_t(at), x.begin() + ptrdiff_t(at + shape_.depth)});
+      all.insert(all.end(), row.begin(), row.end());
+    }
+    return all;
+  }
+  std::vector<uint8_t> q8x16_rows(bool norms) const {
+    std::vector<uint8_t> all;
+    for (auto x = x_values_.begin(); x != x_values_.end(); x += shape_.depth) {
+      const std::vector<uint8_t> row =
+          reference::convert_q8x16({x, x + shape_.depth}, norms ? to_values(gain_values_) : Values{});
       all.insert(all.end(), row.begin(), row.end());
     }
     return all;
@@ -194,6 +236,13 @@ class MatmulCase {
     c.width = shape_.n;
     return c;
   }
+  Call convert() const {
+    Call c = call(Op::Convert, out_, rounded_);
+    c.form = Form::Q8X16;
+    c.width = shape_.n;
+    c.weight = next_gain_;
+    return c;
+  }
   Call rope() const {
     Call c = call(Op::Rope, y_, y_);
     c.slot[kTable] = table_;
@@ -217,11 +266,11 @@ class MatmulCase {
   MatmulShape shape_;
   uint32_t cache_type_, page_bytes_;
   StepRows steps_;
-  std::vector<float> x_values_, gain_values_, residual_values_, bias_values_;
+  std::vector<float> x_values_, gain_values_, residual_values_, bias_values_, next_gain_values_;
   Matrix gate_matrix_, up_matrix_;
   Values table_values_;
-  Slice step_, x_, residual_, bias_, table_, pool_, normed_, y_, y2_, out_;
-  Tensor gain_, weight_, weight2_;
+  Slice step_, x_, residual_, bias_, table_, pool_, normed_, y_, y2_, out_, rounded_;
+  Tensor gain_, weight_, weight2_, next_gain_;
 };
 
 inline const char* const kSequences[] = {"matmul",
@@ -230,7 +279,9 @@ inline const char* const kSequences[] = {"matmul",
                                          "norm+matmul+rope",
                                          "norm+matmul+kv_write",
                                          "norm+matmul+rope+kv_write",
-                                         "norm+matmul+matmul+gate"};
+                                         "norm+matmul+matmul+gate",
+                                         "matmul+add+convert",
+                                         "norm+matmul+matmul+gate+convert"};
 
 // Runs the shape through every row of every sequence, and holds each to its limit.
 void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,

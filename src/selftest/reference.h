@@ -65,6 +65,13 @@ Values combine(const Values& x, const Values& weights, uint32_t width, uint32_t 
 std::vector<uint8_t> convert_q8(const std::vector<float>& x);
 Values decode_q8(const std::vector<uint8_t>& rows, uint32_t depth);
 
+// The same of the form q8x16; gain [depth] or empty. Scales are taken in float64 and then rounded to float.
+std::vector<uint8_t> convert_q8x16(const std::vector<float>& x, const Values& gain);
+Values decode_q8x16(const std::vector<uint8_t>& rows, uint32_t depth);
+// What is wrong with a row that a kernel gives for x, "" if nothing: scales may be off by units in the last place, and
+// values half-way between two integers be rounded to either.
+const char* wrong_q8x16(const uint8_t* row, const std::vector<float>& x, const Values& gain);
+
 // The nearest float16 values, at most 65504 in magnitude, and their bytes.
 Values halves(const Values& x);
 std::vector<uint8_t> half_bytes(const Values& x);

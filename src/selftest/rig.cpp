@@ -116,7 +116,7 @@ const KernelRow* Rig::plain_row(std::span<const Call> calls, uint32_t bucket) co
 
 void Rig::run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket) {
   Launch launch;
-  make_launch(calls, row, bucket, {&info(), false}, &launch);
+  make_launch(calls, row, bucket, &launch);
   expect(launch.access_count < kMaxAccesses, "too many accesses");
   const Kernel* kernel = nullptr;
   must(kernels_.load(row, {launch.block, launch.block_bytes}, &kernel));
@@ -138,11 +138,9 @@ void Rig::require_all_run(Op op) const {
   uint32_t led = 0;
   for (size_t i = 0; i < ran_.size(); ++i) {
     const KernelRow& row = kernel_table()[i];
-    bool leads = row.ops[0] == op;
-    for (uint32_t j = 0; j < row.op_count; ++j) leads = leads || row.ops[j] == op;
-    // A sequence belongs to the test of the matmul in it.
-    if (op != Op::Matmul && row.op_count > 1) leads = false;
-    if (!leads || strcmp(row.backend, info().backend) || (row.needs & ~info().features) ||
+    // A sequence belongs to the test of the matmul in it, else of its first op.
+    const bool multiplies = std::find(row.ops, row.ops + row.op_count, Op::Matmul) != row.ops + row.op_count;
+    if ((multiplies ? Op::Matmul : row.ops[0]) != op || strcmp(row.backend, info().backend) || (row.needs & ~info().features) ||
         row.shared_bytes > info().shared_bytes)
       continue;
     ++led;

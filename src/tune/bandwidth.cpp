@@ -54,7 +54,7 @@ Status measure_add(Device& device, Stream& stream, Event (&events)[2], uint64_t*
   const KernelRow* row = nullptr;
   GRETA_TRY(choose_row({&call, 1}, 1, filter, &row));
   Launch launch;
-  make_launch({&call, 1}, *row, 1, filter, &launch);
+  make_launch({&call, 1}, *row, 1, &launch);
   KernelCode code = row->code;
   uint32_t constants[kMaxConstants + 1];
   code.constants = {constants, kernel_constants(*row, {launch.block, launch.block_bytes}, constants)};

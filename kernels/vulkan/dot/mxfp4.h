@@ -11,7 +11,7 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_16(part(row, kDepth, unit, 0)), load_u8(part(row, kDepth, unit, 1)));
 }
 
-uint dot_slot(uint group) { return (group & ~15u) | (group & 1) << 3 | (group & 14) >> 1; }
+uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
 
 // 12 + twice the E2M1 value of each byte's low half.
 uvec4 twice_plus_12(uvec4 q) {
@@ -26,6 +26,6 @@ uvec4 twice_plus_12(uvec4 q) {
 float half_power(uint e) { return uintBitsToFloat(e < 2 ? 0x200000u << e : e - 1 << 23); }
 
 float dot_unit(Weights w, uint unit, Values x) {
-  const int sum = dot16(twice_plus_12(w.q), x.q0) + dot16(twice_plus_12(w.q >> 4), x.q1);
-  return half_power(w.exponent) * (float(sum) * x.scale0.x - 12 * (x.scale0.y + x.scale1.y));
+  const int low = dot16(twice_plus_12(w.q), x.q0), high = dot16(twice_plus_12(w.q >> 4), x.q1);
+  return half_power(w.exponent) * (float(low) * x.scale0.x + float(high) * x.scale1.x - 12 * (x.scale0.y + x.scale1.y));
 }

@@ -10,7 +10,10 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_16(block), load_16(block + 16 + unit % 8 * 16));
 }
 
-uint dot_slot(uint group) { return (group & ~15u) | (group & 2) << 2 | (group & 12) >> 1 | (group & 1); }
+uvec2 dot_groups(uint unit) {
+  const uint group = unit / 8 * 16 + (unit & 6) * 2 + (unit & 1);
+  return uvec2(group, group + 2);
+}
 
 float dot_unit(Weights w, uint unit, Values x) {
   const uvec4 scales = scales_of_unit(w.head, unit);

@@ -15,7 +15,10 @@ Weights dot_load(uint64_t row, uint unit) {
                  load_u8(scales) | load_u8(scales + 4) << 8, load_f16(part(row, kDepth, block, 3)));
 }
 
-uint dot_slot(uint group) { return (group & ~15u) | (group & 4) << 1 | (group & 8) >> 1 | (group & 3); }
+uvec2 dot_groups(uint unit) {
+  const uint group = unit / 8 * 16 + (unit & 4) * 2 + (unit & 3);
+  return uvec2(group, group + 4);
+}
 
 float dot_unit(Weights w, uint unit, Values x) {
   const uvec4 bits = w.high >> (unit & 2);

@@ -6,9 +6,19 @@ namespace greta {
 
 static bool splits(const KernelRow& row) { return row.tokens_max <= kMaxSplitTokens; }
 
+// The form that the next matmul reads.
+static Status check_convert(const Call& call, const Call& convert) {
+  if (convert.op != Op::Convert || convert.form != Form::Q8X16 || !same_place(convert.slot[kX], call.slot[kY]) ||
+      convert.width != call.heads * call.value_width || call.value_width % 16 || convert.weight.n)
+    return fail(Code::Unsupported, "attention: %u heads of %u values do not fuse with %s of %u", call.heads,
+                call.value_width, op_name(convert.op), convert.width);
+  return {};
+}
+
 static Status check(std::span<const Call> calls, const KernelRow& row) {
-  GRETA_TRY(check_single(calls));
   const Call& call = calls[0];
+  if (calls.size() > 2) return check_single(calls);
+  if (calls.size() == 2) GRETA_TRY(check_convert(call, calls[1]));
   if (!call.kv_heads || !call.heads || call.heads % call.kv_heads)
     return fail(Code::Argument, "attention: %u heads share %u KV heads", call.heads, call.kv_heads);
   GRETA_TRY(check_size("attention", "key width", call.width));
@@ -59,6 +69,10 @@ static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out)
   block.softcap = call.softcap;
   block.window = call.window;
   block.value_stride = stride_or(call.y_stride, call.value_width);
+  if (calls.size() == 2) {
+    block.rounded = calls[1].slot[kY].address();
+    out->write(calls[1].slot[kY]);
+  }
   out->set_block(block);
   out->read(call.slot[kX]);
   out->write(call.slot[kY]);

@@ -1,4 +1,5 @@
-// convert: float32 activations to the form q8 or f16 (group = a row, `width` values), or a weight in GGUF
+// convert: float32 activations to another form (group = a row, `width` values; times the gain `weight` if one is
+// given), or a weight in GGUF
 // order (kX) to the packed layout (kY; `weight` says of what; group = kPackRows rows).
 #include "compute/ops/parts.h"
 
@@ -14,6 +15,8 @@ static Status check(std::span<const Call> calls, const KernelRow& row) {
   if (of_activations(call)) {
     if (!call.width || call.width % 32)
       return fail(Code::Unsupported, "convert: rows of %u values are not whole blocks of 32", call.width);
+    if (call.weight.n && (call.form != Form::Q8X16 || call.weight.depth != call.width))
+      return fail(Code::Unsupported, "convert: a gain [%u] for rows of %u values", call.weight.depth, call.width);
     return {};
   }
   if (call.weight.count != 1) return fail(Code::Argument, "convert: %u matrices at once", call.weight.count);
@@ -40,6 +43,8 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   out->write(call.slot[kY]);
   if (activations) {
     block.step = call.slot[kStep].address();
+    block.gain = call.weight.slice.address();
+    out->read(call.weight.slice);
     read_step(call, out);
   }
   out->set_block(block);

@@ -1,6 +1,7 @@
 // matmul, alone or with what a kernel row fuses around it: a norm before, then rotation and the write
-// into the page pool, or a residual, or a second matmul and its gate. Group = a tile of output rows,
-// one head where heads are rotated or written; for all tokens, or where the row has tile_tokens, for some.
+// into the page pool, or a residual, or a second matmul and its gate, and the form that the next matmul reads.
+// Group = a tile of output rows, one head where heads are rotated or written; for all tokens, or where the row has
+// tile_tokens, for some. Rows that read q8x16 are for one token and have a block of their own.
 #include <utility>
 
 #include "compute/ops/parts.h"
@@ -17,6 +18,7 @@ struct Parts {
   const Call* kv_write = nullptr;
   const Call* add = nullptr;
   const Call* gate = nullptr;
+  const Call* convert = nullptr;  // of y
   const Call* unknown = nullptr;
 
   explicit Parts(std::span<const Call> calls) {
@@ -40,6 +42,9 @@ struct Parts {
         case Op::Gate:
           gate = &call;
           break;
+        case Op::Convert:
+          convert = &call;
+          break;
         default:
           unknown = &call;
       }
@@ -50,6 +55,8 @@ struct Parts {
   }
 
   const Call* head() const { return kv_write ? kv_write : rope; }
+  // Where y goes, unless into a page: rope works in place, the others write their y.
+  const Slice& y() const { return rope ? rope->slot[kX] : (add ? add : gate ? gate : matmul)->slot[kY]; }
 };
 
 // Which rows the whole sequence runs over: the norm may gather for the matmul.
@@ -72,6 +79,7 @@ bool connected(const Parts& parts) {
   if (rope && (!same_place(rope->slot[kX], y) || !same_place(rope->slot[kY], y) || rope->x_stride || rope->y_stride))
     return false;
   if (parts.kv_write && !same_place(parts.kv_write->slot[kX], y)) return false;
+  if (parts.convert && !same_place(parts.convert->slot[kX], parts.y())) return false;
   const auto reads_both = [](const Call& call, const Slice& a, const Slice& b) {
     return (same_place(call.slot[kX], a) && same_place(call.slot[kX2], b)) ||
            (same_place(call.slot[kX], b) && same_place(call.slot[kX2], a));
@@ -79,6 +87,9 @@ bool connected(const Parts& parts) {
   if (parts.gate && parts.up && !reads_both(*parts.gate, y, parts.up->slot[kY])) return false;
   return !parts.add || same_place(parts.add->slot[kX], y) || same_place(parts.add->slot[kX2], y);
 }
+
+// Rows that read q8x16: their groups make results, whatever the heads.
+bool by_results(const KernelRow& row) { return row.form == Form::Q8X16; }
 
 Status check_heads(const Parts& parts, const KernelRow& row, uint32_t n) {
   const Call& head = *parts.head();
@@ -93,11 +104,11 @@ Status check_heads(const Parts& parts, const KernelRow& row, uint32_t n) {
       return fail(Code::Argument, "matmul: %u rotated values in heads of %u, written as heads of %u",
                   rope->rope_width, rope->width, head.width);
   }
-  if (row.pairs && (head.width % 2 || (parts.rope && parts.rope->rope_width % 4)))
-    return fail(Code::Unsupported, "matmul: %s makes pairs of rows, heads have %u values", row.name, head.width);
+  if (by_results(row) && parts.rope && head.width % 2)
+    return fail(Code::Unsupported, "matmul: %s rotates pairs of rows, heads have %u values", row.name, head.width);
   QuantType cached;
-  if (row.pairs && parts.kv_write && cache_quant(parts.kv_write->cache_type, &cached) && quant_info(cached).block > 1)
-    return fail(Code::Unsupported, "matmul: %s makes pairs of rows, not blocks of %u", row.name, quant_info(cached).block);
+  if (by_results(row) && parts.kv_write && cache_quant(parts.kv_write->cache_type, &cached) && quant_info(cached).block > 1)
+    return fail(Code::Unsupported, "matmul: %s makes single rows, not blocks of %u", row.name, quant_info(cached).block);
   if (const Call* kv = parts.kv_write)
     return check_page("matmul", kv->heads, kv->width, kv->page_bytes, kv->cache_type);
   return {};
@@ -115,6 +126,16 @@ Status check_gate(const Parts& parts) {
   if (parts.gate->width != a.n || parts.gate->activation > kActivationClamped)
     return fail(Code::Argument, "matmul: gate of %u values, activation %u, over %u rows", parts.gate->width,
                 parts.gate->activation, a.n);
+  return {};
+}
+
+Status check_convert(const Parts& parts) {
+  const Call& convert = *parts.convert;
+  const Tensor& gain = convert.weight;
+  if (convert.form != Form::Q8X16 || convert.width != parts.matmul->weight.n || convert.width % 32 || parts.head())
+    return fail(Code::Unsupported, "matmul: a form of %u values after %u", convert.width, parts.matmul->weight.n);
+  if (gain.n && gain.depth != convert.width)
+    return fail(Code::Argument, "matmul: a gain [%u] for %u values", gain.depth, convert.width);
   return {};
 }
 
@@ -142,11 +163,14 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
   if (parts.add && (parts.add->width != weight.n || parts.add->scale != 1))
     return fail(Code::Unsupported, "matmul: adds %g times %u values to %u", double(parts.add->scale),
                 parts.add->width, weight.n);
+  if (parts.convert) GRETA_TRY(check_convert(parts));
   return parts.up ? check_gate(parts) : Status{};
 }
 
+// Rows of y.
 uint32_t tile_of(const Parts& parts, const KernelRow& row) {
-  return parts.head() && !row.pairs ? parts.head()->width : row.tile;
+  if (by_results(row)) return parts.rope ? 2 * kRowTile : kRowTile;
+  return parts.head() ? parts.head()->width : row.tile;
 }
 
 // Tiles of tokens come first: those that share weights run at the same time.
@@ -158,12 +182,12 @@ void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, 
   out[2] = 1;
 }
 
-void pack_heads(const Parts& parts, MatmulBlock* block, Launch* out) {
+template <class Block>
+void pack_heads(const Parts& parts, Block* block, Launch* out) {
   block->head_width = parts.head()->width;
   if (const Call* rope = parts.rope) {
     block->rope = rope->slot[kTable].address();
     block->rope_width = rope->rope_width;
-    block->rope_halves = rope->rope_halves;
     out->read(rope->slot[kTable]);
   }
   if (const Call* kv = parts.kv_write) {
@@ -174,47 +198,65 @@ void pack_heads(const Parts& parts, MatmulBlock* block, Launch* out) {
   }
 }
 
-void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
-  const Parts parts(calls);
+// What both blocks have: operands, and what is fused after the product.
+template <class Block>
+void pack_parts(const Parts& parts, Block* block, Launch* out) {
   const Call& first = parts.norm ? *parts.norm : *parts.matmul;
   const Tensor& weight = parts.matmul->weight;
-  MatmulBlock block = {};
-  block.weight = weight.slice.address();
-  block.x = first.slot[kX].address();
-  block.step = first.slot[kStep].address();
-  block.n = weight.n;
-  block.depth = weight.depth;
-  block.tile = tile_of(parts, row);
-  block.tile_tokens = row.tile_tokens;
-  uint32_t rows = kRowsTokens;
-  rows_of(parts, &rows);
-  block.rows_of = rows;
-  block.bias = parts.matmul->slot[kBias].address();
+  block->weight = weight.slice.address();
+  block->x = first.slot[kX].address();
+  block->step = first.slot[kStep].address();
+  block->n = weight.n;
+  block->depth = weight.depth;
+  block->bias = parts.matmul->slot[kBias].address();
+  if (parts.norm) block->epsilon = parts.norm->epsilon;
   out->read(weight.slice);
   out->read(first.slot[kX]);
   out->read(parts.matmul->slot[kBias]);
   read_step(first, out);
-  if (parts.norm) {
-    block.gain = parts.norm->weight.slice.address();
-    block.epsilon = parts.norm->epsilon;
-    out->read(parts.norm->weight.slice);
-  }
-  if (parts.head()) pack_heads(parts, &block, out);
+  if (parts.head()) pack_heads(parts, block, out);
   if (parts.up) {
-    block.weight2 = parts.up->weight.slice.address();
-    block.activation = parts.gate->activation;
+    block->weight2 = parts.up->weight.slice.address();
+    block->activation = parts.gate->activation;
     out->read(parts.up->weight.slice);
   }
   if (parts.add) {
     const bool first_is_ours = same_place(parts.add->slot[kX], parts.matmul->slot[kY]);
     const Slice& residual = parts.add->slot[first_is_ours ? kX2 : kX];
-    block.residual = residual.address();
+    block->residual = residual.address();
     out->read(residual);
   }
-  if (!parts.kv_write) {  // rope works in place, the others write their y
-    const Slice& y = calls.back().slot[calls.back().op == Op::Rope ? kX : kY];
-    block.y = y.address();
-    out->write(y);
+  if (parts.kv_write) return;
+  block->y = parts.y().address();
+  out->write(parts.y());
+}
+
+void pack_results(const Parts& parts, Launch* out) {
+  MatmulRowBlock block = {};
+  pack_parts(parts, &block, out);
+  block.normed = parts.norm != nullptr;
+  block.pairing = parts.up ? kPairingGate : !parts.rope ? kPairingNone : parts.rope->rope_halves ? kPairingHalves : kPairingNext;
+  if (const Call* convert = parts.convert) {
+    block.rounded = convert->slot[kY].address();
+    block.gain = convert->weight.slice.address();
+    out->write(convert->slot[kY]);
+    out->read(convert->weight.slice);
+  }
+  out->set_block(block);
+}
+
+void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
+  const Parts parts(calls);
+  if (by_results(row)) return pack_results(parts, out);
+  MatmulBlock block = {};
+  pack_parts(parts, &block, out);
+  block.tile = tile_of(parts, row);
+  block.tile_tokens = row.tile_tokens;
+  rows_of(parts, &block.rows_of);
+  if (parts.rope) block.rope_halves = parts.rope->rope_halves;
+  if (parts.norm) {
+    block.gain = parts.norm->weight.slice.address();
+    out->read(parts.norm->weight.slice);
   }
   out->set_block(block);
 }

@@ -1,0 +1,19 @@
+// convert_q8x16: float32 rows to the form q8x16. Group (i, j) is 16 * GROUP values of row i, a thread 16 of them.
+#include "kernels/vulkan/q8x16.h"
+#include "kernels/vulkan/step.h"
+
+layout(push_constant, scalar) uniform Push { ConvertBlock p; };
+
+void main() {
+  const uint row = gl_WorkGroupID.x, block = gl_WorkGroupID.y * GROUP + gl_LocalInvocationIndex;
+  StepState_address step = step_of(p.step);
+  if (row >= live_rows(step, p.rows_of) || block >= p.depth / 16) return;
+  float_address x = float_address(uint64_t(p.x) + (uint64_t(source_row(step, p.rows_of, row)) * p.depth + block * 16) * 4);
+  float values[16], squares = 0;
+  [[unroll]] for (uint i = 0; i < 16; ++i) {
+    values[i] = x.at[i];
+    squares = fma(values[i], values[i], squares);
+    if (uint64_t(p.gain) != 0) values[i] *= p.gain.at[block * 16 + i];
+  }
+  store_q8x16(uint64_t(p.y) + uint64_t(row) * q8x16_row_bytes(p.depth), p.depth, block, values, squares);
+}

@@ -1,0 +1,27 @@
+// The form q8x16 of activations (kernels/abi/q8.h).
+#ifndef GRETA_VULKAN_Q8X16_H
+#define GRETA_VULKAN_Q8X16_H
+#include "kernels/vulkan/quant.h"
+#include "kernels/abi/q8.h"
+
+GRETA_ABI_BUFFER(vec2, vec2, 8)
+
+// Rounds values 16 block .. of a row; `values` have the gain in them, `squares` is the sum of theirs without it.
+void store_q8x16(uint64_t row, uint depth, uint block, float values[16], float squares) {
+  float most = 0;
+  [[unroll]] for (uint i = 0; i < 16; ++i) most = max(most, abs(values[i]));
+  // A unit in the last place of the scale is nothing here, and an exact division long.
+  const float least = 1.2e-38;  // smaller ones are denormal, and drivers may take them for 0
+  const float scale = most < 127 * least ? 0 : most / 127, inverse = scale > 0 ? 1 / scale : 0;
+  uvec4 words = uvec4(0);
+  int sum = 0;
+  [[unroll]] for (uint i = 0; i < 16; ++i) {
+    const int q = int(roundEven(values[i] * inverse));
+    sum += q;
+    words[i / 4] |= uint(q & 255) << i % 4 * 8;
+  }
+  uvec4_address(row).at[block] = words;
+  vec2_address(row + q8x16_scales_at(depth)).at[block] = vec2(scale, scale * float(sum));
+  float_address(row + q8x16_squares_at(depth)).at[block] = squares;
+}
+#endif
