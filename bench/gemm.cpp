@@ -109,6 +109,7 @@ class Bench {
     uint32_t constants[kMaxConstants + 1];
     uint32_t count = kernel_constants(row, {launch.block, launch.block_bytes}, constants);
     if (variant.step) {
+      row.code.subgroups = 0;
       constants[count++] = variant.step;
       constants[count++] = variant.buffers;
       constants[count++] = variant.once;
@@ -125,7 +126,7 @@ class Bench {
     GRETA_TRY(status);
     const double flops = 2.0 * shape_.n * shape_.depth * shape_.tokens;
     char size[32];
-    snprintf(size, sizeof size, "%u %ux%u %ux%u%s", variant.threads, variant.rows, variant.tokens,
+    snprintf(size, sizeof size, "%u %ux%u %ux%u%s", kernel.group_size[0], variant.rows, variant.tokens,
              variant.step, variant.buffers, variant.step && !variant.once ? "h" : "");
     printf("%-28s %6u %6u %4u %16s %10.2g %9.1f %9.1f %9.1f%s\n", row.name, shape_.n, shape_.depth,
            shape_.tokens, size, error, alone * 1e6, flops / alone * 1e-12, flops / beside * 1e-12,

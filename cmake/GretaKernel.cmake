@@ -20,6 +20,7 @@
 #   SHARED    bytes of workgroup memory for each row and token of the tile (default 0)
 #   RANK      preferred when higher (default 0, the plain kernel)
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
+#   SUBGROUPS Vulkan: a group is this many subgroups, if they have at least half of GROUP's threads (default 0: all)
 #   CONSTANTS fields of the source's block that are fixed for a model: in Vulkan they
 #             are the specialization constants 2, 3, ..; CPU and HIP read them from the block
 #   NEEDS     feature bits that a GPU must have (names of the backend's features in src/compute, joined by |)
@@ -95,12 +96,12 @@ function(greta_kernel_library out)
 endfunction()
 
 function(greta_kernel ops variant)
-  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;SHARED;WITH;BLOCK;RANK;N;DEPTH;GROUP"
+  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;SHARED;WITH;BLOCK;RANK;N;DEPTH;GROUP;SUBGROUPS"
     "TILE;QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${ops} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
-  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 NEEDS=0 TILE=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1)
+  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 NEEDS=0 TILE=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1 SUBGROUPS=0)
     string(REGEX MATCH "^([A-Z_]+)=(.*)$" _ ${pair})
     if(NOT DEFINED K_${CMAKE_MATCH_1})
       set(K_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
@@ -260,8 +261,8 @@ ${name}_end:
   target_sources(${library} PRIVATE "${assembly}")
   set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${file}")
   set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_CODE "EMBEDDED_KERNEL(${name})\n")
-  greta_add_rows("${target}" ${K_NEEDS}
-    "{.name = \"${row_name}\", .code = {${name}, ${name}_end}, .group_size = {${K_GROUP}, 1, 1}}")
+  set(group ".group_size = {${K_GROUP}, 1, 1}, .subgroups = ${K_SUBGROUPS}")
+  greta_add_rows("${target}" ${K_NEEDS} "{.name = \"${row_name}\", .code = {${name}, ${name}_end}, ${group}}")
 endfunction()
 
 function(greta_write_kernel_table)

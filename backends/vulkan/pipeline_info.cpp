@@ -1,5 +1,7 @@
 #include "backends/vulkan/pipeline_info.h"
 
+#include <algorithm>
+
 namespace greta {
 
 // Ids of specialization constants, as kernels/vulkan/device.h has them.
@@ -16,7 +18,9 @@ static uint32_t lanes_for(const VulkanPhysical& physical, uint32_t threads) {
 
 PipelineGroup pipeline_group(const VulkanPhysical& physical, const KernelCode& code) {
   const uint32_t threads = code.constants.empty() ? code.group_size[0] : code.constants[0];
-  return {threads, lanes_for(physical, threads)};
+  const uint32_t lanes = lanes_for(physical, threads), wanted = code.subgroups * lanes;
+  const bool enough = wanted && wanted >= threads / 2;  // else a thread would hold more of a tile than fits in registers
+  return {enough ? std::min(wanted, threads) : threads, lanes};
 }
 
 void PipelineInfo::add(uint32_t id, uint32_t value) {

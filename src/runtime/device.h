@@ -85,6 +85,7 @@ struct KernelCode {
   HostFunction function = nullptr;      // cpu
   std::span<const uint32_t> constants = {};  // specialization constants, in order of their ids
   uint32_t group_size[3] = {1, 1, 1};
+  uint32_t subgroups = 0;  // vulkan: if so many have at least half of these threads, a group is no more
 };
 
 // Work runs in the order recorded, but a dispatch, copy or fill may overlap those before it until

@@ -19,10 +19,12 @@ layout(constant_id = 3) const uint kTokens = 64;
 #define STEP 32
 #define BUFFERS 2
 #endif
-layout(constant_id = 4) const uint kStep = STEP;  // 32 or 64
-layout(constant_id = 5) const uint kBuffers = BUFFERS;  // 1 or 2
+layout(constant_id = 4) const uint kStepWanted = 0;  // 32 or 64; 0: the kernel's
+layout(constant_id = 5) const uint kBuffersWanted = 0;  // 1 or 2
 layout(push_constant, scalar) uniform Push { MatmulBlock p; };
 
+const uint kStep = kStepWanted != 0 ? kStepWanted : STEP;
+const uint kBuffers = kBuffersWanted != 0 ? kBuffersWanted : BUFFERS;
 const uint kSteps = 64 / kStep;
 const uint kPitch = kStep / 8 + 1;
 #ifdef ONLY_WEIGHTS
@@ -39,9 +41,10 @@ const uint kWordsEach = (kWords + kThreads - 1) / kThreads;
 const uint kPieces = kRows * 2;
 const uint kPiecesEach = (kPieces + kThreads - 1) / kThreads;
 
-// Eight threads side by side bring eight rows or tokens: neither their loads nor their stores collide.
-uint token_of(uint word) { return word / (kStep / 8 * 8) * 8 + word % 8; }
-uint chunk_of_token(uint word) { return word / 8 % (kStep / 8); }
+// Threads side by side bring what lies side by side in memory: a load of eight threads that touches eight lines takes
+// as long as eight loads (H200: x by lines 228 TFLOP/s, a line for each thread 160).
+uint token_of(uint word) { return word / (kStep / 8); }
+uint chunk_of_token(uint word) { return word % (kStep / 8); }
 
 struct Place {
   uint first_token, first_row, live;
@@ -50,7 +53,7 @@ struct Place {
 uint64_t piece_row[kPiecesEach];
 Piece pieces[kPiecesEach];
 #ifndef ONLY_WEIGHTS
-uvec4_address x_row[kWordsEach];
+uint x_at[kWordsEach];  // in words from p.x on
 uvec4 words[kWordsEach];
 #endif
 
@@ -70,7 +73,7 @@ bool begin_tile(out Place place) {
 #ifndef ONLY_WEIGHTS
   [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
     const uint token = min(place.first_token + token_of(i * kThreads + thread), place.live - 1);
-    x_row[i] = uvec4_address(uint64_t(p.x) + uint64_t(token) * p.depth * 2);
+    x_at[i] = token * (p.depth / 8) + chunk_of_token(i * kThreads + thread);
   }
 #endif
   return true;
@@ -79,7 +82,7 @@ bool begin_tile(out Place place) {
 void load_weights(uint column) {
   const uint thread = gl_LocalInvocationIndex;
   [[unroll]] for (uint i = 0; i < kPiecesEach; ++i)
-    pieces[i] = load_piece(piece_row[i], p.depth, column, side_of(i * kThreads + thread));
+    load_piece(pieces[i], piece_row[i], p.depth, column, side_of(i * kThreads + thread));
 }
 
 void load_x(uint column) {
@@ -87,7 +90,7 @@ void load_x(uint column) {
   const uint thread = gl_LocalInvocationIndex;
   [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
     const uint at = column + chunk_of_token(i * kThreads + thread) * 8;
-    words[i] = at < p.depth ? x_row[i].at[at / 8] : uvec4(0);
+    words[i] = at < p.depth ? uvec4_address(uint64_t(p.x)).at[x_at[i] + column / 8] : uvec4(0);
   }
 #endif
 }
@@ -104,6 +107,13 @@ void store_piece(uint at, uint i, uint column, uint step, uint side, bool clip) 
 // `step`: which kStep columns of the 64 from `column` on that the pieces hold.
 void store_step(uint which, uint column, uint step) {
   const uint thread = gl_LocalInvocationIndex, base = which * kBufferSize;
+#ifndef ONLY_WEIGHTS
+  [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
+    const uint word = i * kThreads + thread;
+    if (kWords % kThreads != 0 && word >= kWords) break;
+    tile[base + token_of(word) * kPitch + chunk_of_token(word)] = words[i];
+  }
+#endif
   [[unroll]] for (uint i = 0; i < kPiecesEach; ++i) {
     const uint piece = i * kThreads + thread;
     if (kPieces % kThreads != 0 && piece >= kPieces) break;
@@ -113,13 +123,6 @@ void store_step(uint which, uint column, uint step) {
     else
       store_piece(at, i, column, step, side_of(piece), false);
   }
-#ifndef ONLY_WEIGHTS
-  [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
-    const uint word = i * kThreads + thread;
-    if (kWords % kThreads != 0 && word >= kWords) break;
-    tile[base + token_of(word) * kPitch + chunk_of_token(word)] = words[i];
-  }
-#endif
 }
 
 void multiply_step(uint which, uint column);  // by the kernel: what lies there, added to its sums

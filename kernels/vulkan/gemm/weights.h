@@ -2,8 +2,9 @@
 // that loads are under way while others multiply, and turns a piece into four words of 8 float16 values when it
 // stores it. Rounded once, saturated to +-65504. Threads of a subgroup store the same unit at the same time.
 //
-//   load_piece(row, depth, column, side)   one of the two pieces of columns column .. column + 63, column a multiple
-//                                          of 64; zeros past `depth`
+//   load_piece(piece, row, depth, column, side)   one of the two pieces of columns column .. column + 63, column a
+//                                          multiple of 64; zeros past `depth`. `piece` is that of the 64 columns
+//                                          before: what a block of 256 has once is loaded with its first columns
 //   may_overflow(piece)                    some weight may be too large for float16
 //   chunk_of(piece, column, side, chunk, clip)   8 weights, saturated where `clip`
 //   chunk_unit(side, chunk)                in which 32 of the 64 columns they are
@@ -56,8 +57,9 @@ uvec2 half_of(uvec4 words, uint i) { return i == 0 ? words.xy : words.zw; }
 #if defined(WEIGHT_q4_k) || defined(WEIGHT_q6_k) || defined(WEIGHT_q8_0) || defined(WEIGHT_q4_0) || \
     defined(WEIGHT_f16)
 // 16 columns of one unit and the same 16 of the next: K types keep both in the same bytes.
-uint row_of(uint piece) { return piece / 16 * 8 + piece % 8; }
-uint side_of(uint piece) { return piece / 8 % 2; }
+// Two threads side by side bring a row's 32 bytes. Eight of them store to rows 0, 1, 4, 5 or 2, 3, 6, 7: different banks.
+uint row_of(uint piece) { return piece / 16 * 8 + (piece >> 1 & 1 | piece & 4 | piece >> 2 & 2); }
+uint side_of(uint piece) { return piece % 2; }
 uint chunk_unit(uint side, uint chunk) { return chunk / 2; }
 uint chunk_word(uint side, uint chunk) { return side * 2 + chunk % 2; }
 #else
@@ -73,9 +75,10 @@ struct Piece {
   uvec4 head, q;
 };
 
-Piece load_piece(uint64_t row, uint depth, uint column, uint side) {
+void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
   const uint64_t block = row + column / 256 * QUANT_BYTES;
-  return Piece(load_16(block), load_16(block + 16 + column % 256 / 2 + side * 16));
+  if (column % 256 == 0) piece.head = load_16(block);
+  piece.q = load_16(block + 16 + column % 256 / 2 + side * 16);
 }
 
 bool may_overflow(Piece piece) {
@@ -95,16 +98,14 @@ struct Piece {
   uint scales, d;
 };
 
-Piece load_piece(uint64_t row, uint depth, uint column, uint side) {
+void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
   const uint block = column / 256, half_block = column % 256 / 128;
   const uint64_t low = part(row, depth, block, 0) + half_block * 64 + side * 16;
-  Piece piece;
   piece.low[0] = load_16(low);
   piece.low[1] = load_16(low + 32);
   piece.high = load_16(part(row, depth, block, 1) + half_block * 32 + side * 16);
   piece.scales = load_word(part(row, depth, block, 2) + column % 256 / 16);
-  piece.d = load_u16(part(row, depth, block, 3));
-  return piece;
+  if (column % 256 == 0) piece.d = load_u16(part(row, depth, block, 3));
 }
 
 bool may_overflow(Piece piece) { return abs(unpackHalf2x16(piece.d).x) * (128 * 32) > kMaxHalf; }
@@ -130,15 +131,13 @@ struct Piece {
   uint d[2];
 };
 
-Piece load_piece(uint64_t row, uint depth, uint column, uint side) {
-  Piece piece;
+void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
   [[unroll]] for (uint i = 0; i < 2; ++i) {
     const uint unit = column / 32 + i;
     const bool there = unit * 32 < depth;
     piece.q[i] = there ? load_16(part(row, depth, unit, 0) + side * kSideBytes) : uvec4(0);
     piece.d[i] = there ? load_u16(part(row, depth, unit, 1)) : 0;
   }
-  return piece;
 }
 
 #ifdef WEIGHT_q8_0
@@ -167,24 +166,21 @@ struct Piece {
 };
 
 #ifdef WEIGHT_f16
-Piece load_piece(uint64_t row, uint depth, uint column, uint side) {
-  Piece piece;
+void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
   [[unroll]] for (uint i = 0; i < 4; ++i) {
     const uint at = column + chunk_unit(side, i) * 32 + chunk_word(side, i) * 8;
     piece.chunk[i] = at < depth ? load_16_of_16(row + at * 2) : uvec4(0);
   }
-  return piece;
 }
 #else
-Piece load_piece(uint64_t row, uint depth, uint column, uint side) {
-  Piece piece = Piece(uvec4[4](uvec4(0), uvec4(0), uvec4(0), uvec4(0)));
+void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
+  piece = Piece(uvec4[4](uvec4(0), uvec4(0), uvec4(0), uvec4(0)));
   const uint unit = column / 32 + side;
-  if (unit * 32 >= depth) return piece;
+  if (unit * 32 >= depth) return;
   float w[kUnit];
   quant_decode(row, depth, unit, w);
   [[unroll]] for (int i = 0; i < 16; ++i)
     piece.chunk[i / 4][i % 4] = half_pair(clamp(vec2(w[i * 2], w[i * 2 + 1]), vec2(-kMaxHalf), vec2(kMaxHalf)));
-  return piece;
 }
 #endif
 
