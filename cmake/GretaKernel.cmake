@@ -20,6 +20,7 @@
 #   SHARED    bytes of workgroup memory for each row and token of the tile (default 0)
 #   RANK      preferred when higher (default 0, the plain kernel)
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
+#   THREADS   field of the block that says how many threads a group has (default: none, GROUP does)
 #   SUBGROUPS Vulkan: a group is this many subgroups, if they have at least half of GROUP's threads (default 0: all)
 #   CONSTANTS fields of the source's block that are fixed for a model: in Vulkan they
 #             are the specialization constants 2, 3, ..; CPU and HIP read them from the block
@@ -96,7 +97,7 @@ function(greta_kernel_library out)
 endfunction()
 
 function(greta_kernel ops variant)
-  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;SHARED;WITH;BLOCK;RANK;N;DEPTH;GROUP;SUBGROUPS"
+  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;SHARED;WITH;BLOCK;RANK;N;DEPTH;GROUP;SUBGROUPS;THREADS"
     "TILE;QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${ops} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
@@ -163,6 +164,10 @@ function(greta_add_rows target needs code)
   foreach(field ${K_CONSTANTS})
     list(APPEND constants "offsetof(${K_BLOCK}, ${field})")
   endforeach()
+  set(threads 0)
+  if(K_THREADS)
+    set(threads "offsetof(${K_BLOCK}, ${K_THREADS})")
+  endif()
   list(LENGTH constants constant_count)
   list(JOIN constants ", " constants)
   set(row_sequences "")
@@ -196,7 +201,7 @@ function(greta_add_rows target needs code)
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
       "${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, ${shared}, ${K_RANK}, ")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
-      "{${constants}}, ${constant_count}, ${code}},\n")
+      "{${constants}}, ${constant_count}, ${threads}, ${code}},\n")
   endforeach()
 endfunction()
 

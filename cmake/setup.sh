@@ -136,7 +136,8 @@ PIN
 }
 
 knows_matrices() {
-  printf '#version 460\n#extension GL_NV_cooperative_matrix2 : require\nvoid main() {}\n' |
+  printf '#version 460\n#extension GL_KHR_cooperative_matrix : require\n%s\nvoid main() {}\n' \
+    '#extension GL_EXT_integer_dot_product : require' |
     "$1" --target-env=vulkan1.3 -fshader-stage=comp -o /dev/null - 2>/dev/null
 }
 

@@ -44,11 +44,10 @@ Status VulkanDevice::open(std::unique_ptr<VulkanInstance> instance, uint32_t ind
 }
 
 Status VulkanDevice::create_device() {
-  FeatureChain features(physical.has_matrix, physical.has_matrix2);
+  FeatureChain features(physical.has_matrix);
   enable_features(*instance_, physical, &features);
   std::vector<const char*> extensions;
   if (physical.has_matrix) extensions.push_back(kCooperativeMatrixExtension);
-  if (physical.has_matrix2) extensions.push_back(kCooperativeMatrix2Extension);
   if (physical.has_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   const float priority = 1;
   auto queues = tagged<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);

@@ -31,15 +31,4 @@ constexpr uint32_t kComponentFloat16 = 0, kComponentFloat32 = 1, kScopeSubgroup 
 using GetCooperativeMatrixProperties = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*,
                                                             CooperativeMatrixProperties*);
 
-// VK_NV_cooperative_matrix2
-constexpr char kCooperativeMatrix2Extension[] = "VK_NV_cooperative_matrix2";
-constexpr auto kCooperativeMatrix2FeaturesType = VkStructureType(1000593000);
-
-struct CooperativeMatrix2Features {
-  VkStructureType sType;
-  void* pNext;
-  VkBool32 workgroupScope, flexibleDimensions, reductions, conversions, perElementOperations,
-      tensorAddressing, blockLoads;
-};
-
 }  // namespace greta

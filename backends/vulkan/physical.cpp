@@ -182,7 +182,7 @@ void choose_matrix(const VulkanInstance& instance, VulkanPhysical* out) {
 
 void read_features(const VulkanInstance& instance, const Properties& p, VulkanPhysical* out,
                    Reasons* missing) {
-  FeatureChain has(out->has_matrix, out->has_matrix2);
+  FeatureChain has(out->has_matrix);
   instance.vkGetPhysicalDeviceFeatures2(out->handle, &has.core);
 #define REQUIRE(member, feature) \
   if (!has.member.feature) missing->add(#feature);
@@ -194,13 +194,11 @@ void read_features(const VulkanInstance& instance, const Properties& p, VulkanPh
   // Emulated dot products are slower than the kernels without; a processor runs them for the tests.
   const bool dot = has.v13.shaderIntegerDotProduct &&
                    (out->info.cpu_type || p.v13.integerDotProduct4x8BitPackedSignedAccelerated);
-  const bool matrix2 = has.matrix2.workgroupScope && has.matrix2.tensorAddressing;
   const struct {
     bool has;
     VulkanFeature bit;
   } bits[] = {{dot, kVulkanIntDot},
               {out->matrix[0] > 0, kVulkanCoopMatrix},
-              {matrix2, kVulkanCoopMatrix2},
               {has.v12.shaderFloat16 != 0, kVulkanFloat16}};
   for (const auto& [is_there, bit] : bits)
     if (is_there) out->info.features |= bit;
@@ -223,22 +221,19 @@ void read_memory(const VulkanInstance& instance, const Properties& p, VulkanPhys
 
 }  // namespace
 
-FeatureChain::FeatureChain(bool with_matrix, bool with_matrix2)
+FeatureChain::FeatureChain(bool with_matrix)
     : core(tagged<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11)),
       v11(tagged<VkPhysicalDeviceVulkan11Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
                                                    &v12)),
       v12(tagged<VkPhysicalDeviceVulkan12Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                                    &v13)),
       v13(tagged<VkPhysicalDeviceVulkan13Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES)),
-      matrix(tagged<CooperativeMatrixFeatures>(kCooperativeMatrixFeaturesType)),
-      matrix2(tagged<CooperativeMatrix2Features>(kCooperativeMatrix2FeaturesType)) {
-  void** end = &v13.pNext;
-  if (with_matrix) *end = &matrix, end = &matrix.pNext;
-  if (with_matrix2) *end = &matrix2, end = &matrix2.pNext;
+      matrix(tagged<CooperativeMatrixFeatures>(kCooperativeMatrixFeaturesType)) {
+  if (with_matrix) v13.pNext = &matrix;
 }
 
 void enable_features(const VulkanInstance& instance, const VulkanPhysical& physical, FeatureChain* out) {
-  FeatureChain has(physical.has_matrix, physical.has_matrix2);
+  FeatureChain has(physical.has_matrix);
   instance.vkGetPhysicalDeviceFeatures2(physical.handle, &has.core);
 #define REQUIRE(member, feature) out->member.feature = VK_TRUE;
 #define WANT(member, feature) out->member.feature = has.member.feature;
@@ -246,9 +241,6 @@ void enable_features(const VulkanInstance& instance, const VulkanPhysical& physi
 #undef REQUIRE
 #undef WANT
   out->matrix.cooperativeMatrix = has.matrix.cooperativeMatrix;
-  void* const next = out->matrix2.pNext;
-  out->matrix2 = has.matrix2;  // all that there is
-  out->matrix2.pNext = next;
 }
 
 Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t features_mask,
@@ -266,7 +258,6 @@ Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t
 
   const Extensions extensions(instance, handle);
   out->has_matrix = extensions.has(kCooperativeMatrixExtension);
-  out->has_matrix2 = out->has_matrix && extensions.has(kCooperativeMatrix2Extension);
   out->has_budget = extensions.has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   Properties properties;
   read_properties(instance, handle, extensions, &properties);

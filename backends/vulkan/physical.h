@@ -6,10 +6,9 @@ namespace greta {
 
 // DeviceInfo::features: what a kernel row may need beyond what every usable device has.
 enum VulkanFeature : uint32_t {
-  kVulkanIntDot = 1,       // dot products of packed int8
-  kVulkanCoopMatrix = 2,   // VK_KHR_cooperative_matrix, f16 x f16 -> f32 of a subgroup
-  kVulkanCoopMatrix2 = 4,  // VK_NV_cooperative_matrix2
-  kVulkanFloat16 = 8,
+  kVulkanIntDot = 1,      // dot products of packed int8
+  kVulkanCoopMatrix = 2,  // VK_KHR_cooperative_matrix, f16 x f16 -> f32 of a subgroup
+  kVulkanFloat16 = 4,
 };
 
 // The structs that features are asked for and enabled with, linked in this order.
@@ -19,9 +18,8 @@ struct FeatureChain {
   VkPhysicalDeviceVulkan12Features v12;
   VkPhysicalDeviceVulkan13Features v13;
   CooperativeMatrixFeatures matrix;  // in the chain only with its extension
-  CooperativeMatrix2Features matrix2;
 
-  FeatureChain(bool with_matrix, bool with_matrix2);
+  explicit FeatureChain(bool with_matrix);
   FeatureChain(const FeatureChain&) = delete;
   FeatureChain& operator=(const FeatureChain&) = delete;
 };
@@ -40,7 +38,7 @@ struct VulkanPhysical {
   bool lanes_settable = false;                   // by a pipeline; else all have `lanes`
   uint32_t subgroups_max = 1;                    // of a group
   uint32_t matrix[3] = {};                       // M, N, K of the cooperative matrix; 0 without
-  bool has_matrix = false, has_matrix2 = false;  // extensions
+  bool has_matrix = false;                       // VK_KHR_cooperative_matrix
   bool has_budget = false;                       // VK_EXT_memory_budget
 };
 

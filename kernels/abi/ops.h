@@ -74,18 +74,17 @@ struct MatmulRowBlock {
   ADDRESS(byte) weight;    // [n][depth]
   ADDRESS(byte) weight2;   // the `up` of a gate, or 0
   ADDRESS(byte) x;         // one row of the form q8x16
-  ADDRESS(float) y;        // [n]; not with a pool
+  ADDRESS(float) y;        // [n]; with page_bytes the page pool of this layer, as in KvWriteBlock
   ADDRESS(byte) rounded;   // y in the form q8x16 as well, times `gain`, or 0; never of rotated or stored rows
   ADDRESS(float) gain;     // [n] of the norm that follows, or 0
   ADDRESS(byte) step;
   ADDRESS(float) residual; // [n] or 0; may be y
   ADDRESS(float) rope;     // as in MatmulBlock
-  ADDRESS(byte) pool;
   ADDRESS(float) bias;     // [n] or 0
   uint n, depth;
   uint pairing;      // what a result is
-  uint normed;       // 1: x is to be multiplied by the factor of its norm, with this epsilon
-  float epsilon;
+  uint threads;      // of a group
+  float epsilon;     // of the norm by whose factor x is still to be multiplied; negative: none
   uint rope_width, head_width, cache_type, page_bytes;
   uint activation;
 };

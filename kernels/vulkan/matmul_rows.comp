@@ -71,7 +71,7 @@ vec2 sums_of(uint i) {
   vec2 sums = vec2(0);
   [[unroll]] for (uint slice = 0; slice < kSlices; ++slice)
     [[unroll]] for (uint s = 0; s < kSums; ++s) sums[s] += parts[(slice * kRowTile + i) * kSums + s];
-  return p.normed != 0 ? sums * norm_factor() : sums;
+  return p.epsilon >= 0 ? sums * norm_factor() : sums;
 }
 
 void main() {
@@ -81,7 +81,7 @@ void main() {
   const uvec2 rows = rows_of_result(finishes ? result : 0);
   Operands operands;
   if (finishes) operands = operands_of(result, rows);
-  if (p.normed != 0) square_x();
+  if (p.epsilon >= 0) square_x();
   for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kRowTile; set += kSets)
     make(set * kOfStreams, gl_SubgroupID % kSlices);
   barrier();

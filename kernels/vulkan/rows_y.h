@@ -41,14 +41,14 @@ Operands operands_of(uint i, uvec2 rows) {
 void store_in_page(uint row, float value) {
   const StepRow token = step_of(p.step).state.row[0];
   const uint position = token.position;
-  const uint64_t page = uint64_t(p.pool) + uint64_t(page_of(step_of(p.step), token.sequence, position)) * p.page_bytes;
+  const uint64_t page = uint64_t(p.y) + uint64_t(page_of(step_of(p.step), token.sequence, position)) * p.page_bytes;
   const uint64_t at = (uint64_t(row / p.head_width) * kPageTokens + position % kPageTokens) * p.head_width + row % p.head_width;
   if (p.cache_type == 0) float_address(page).at[uint(at)] = value;
   else float16_address(page).at[uint(at)] = float16_t(value);
 }
 
 void store_row(uint row, float value) {
-  if (uint64_t(p.pool) != 0) store_in_page(row, value);
+  if (p.page_bytes != 0) store_in_page(row, value);
   else p.y.at[row] = value;
 }
 

@@ -24,6 +24,7 @@ struct KernelRow {
   uint32_t rank;             // preferred when higher; 0 is the plain kernel, the definition of right
   uint16_t constant_fields[kMaxConstants];  // where in the block what is fixed for a model stands
   uint32_t constant_count;
+  uint16_t threads_field;    // likewise the threads of a group; 0: they are the code's
   KernelCode code;
 };
 

@@ -32,7 +32,7 @@ Status RadvDevice::open() {
 }
 
 Status RadvDevice::create_device() {
-  FeatureChain features(physical_.has_matrix, physical_.has_matrix2);
+  FeatureChain features(physical_.has_matrix);
   enable_features(instance_, physical_, &features);
   auto executables = tagged<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR, &features.core);

@@ -4,7 +4,6 @@
 // A row is a word of 16 bytes longer than its values, which puts 8 neighbouring rows into different banks.
 // While a step is multiplied, the next one's values are on their way into registers. With two buffers a step needs
 // one barrier, and subgroups that multiply run beside others that decode.
-// A kernel that reads x itself defines ONLY_WEIGHTS.
 #ifndef GRETA_VULKAN_GEMM_TILE_H
 #define GRETA_VULKAN_GEMM_TILE_H
 #extension GL_EXT_control_flow_attributes : require
@@ -27,11 +26,7 @@ const uint kStep = kStepWanted != 0 ? kStepWanted : STEP;
 const uint kBuffers = kBuffersWanted != 0 ? kBuffersWanted : BUFFERS;
 const uint kSteps = 64 / kStep;
 const uint kPitch = kStep / 8 + 1;
-#ifdef ONLY_WEIGHTS
-const uint kWeightsAt = 0;
-#else
 const uint kWeightsAt = kTokens * kPitch;
-#endif
 const uint kBufferSize = kWeightsAt + kRows * kPitch;
 shared uvec4 tile[kBuffers * kBufferSize];
 
@@ -52,10 +47,8 @@ struct Place {
 
 uint64_t piece_row[kPiecesEach];
 Piece pieces[kPiecesEach];
-#ifndef ONLY_WEIGHTS
 uint x_at[kWordsEach];  // in words from p.x on
 uvec4 words[kWordsEach];
-#endif
 
 // False: no token of the tile lives.
 bool begin_tile(out Place place) {
@@ -70,12 +63,10 @@ bool begin_tile(out Place place) {
     const uint row = min(place.first_row + row_of(i * kThreads + thread), p.n - 1);
     piece_row[i] = uint64_t(p.weight) + row * quant_row_bytes(p.depth);
   }
-#ifndef ONLY_WEIGHTS
   [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
     const uint token = min(place.first_token + token_of(i * kThreads + thread), place.live - 1);
     x_at[i] = token * (p.depth / 8) + chunk_of_token(i * kThreads + thread);
   }
-#endif
   return true;
 }
 
@@ -86,13 +77,11 @@ void load_weights(uint column) {
 }
 
 void load_x(uint column) {
-#ifndef ONLY_WEIGHTS
   const uint thread = gl_LocalInvocationIndex;
   [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
     const uint at = column + chunk_of_token(i * kThreads + thread) * 8;
     words[i] = at < p.depth ? uvec4_address(uint64_t(p.x)).at[x_at[i] + column / 8] : uvec4(0);
   }
-#endif
 }
 
 void store_piece(uint at, uint i, uint column, uint step, uint side, bool clip) {
@@ -107,13 +96,11 @@ void store_piece(uint at, uint i, uint column, uint step, uint side, bool clip) 
 // `step`: which kStep columns of the 64 from `column` on that the pieces hold.
 void store_step(uint which, uint column, uint step) {
   const uint thread = gl_LocalInvocationIndex, base = which * kBufferSize;
-#ifndef ONLY_WEIGHTS
   [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
     const uint word = i * kThreads + thread;
     if (kWords % kThreads != 0 && word >= kWords) break;
     tile[base + token_of(word) * kPitch + chunk_of_token(word)] = words[i];
   }
-#endif
   [[unroll]] for (uint i = 0; i < kPiecesEach; ++i) {
     const uint piece = i * kThreads + thread;
     if (kPieces % kThreads != 0 && piece >= kPieces) break;

@@ -182,6 +182,9 @@ void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, 
   out[2] = 1;
 }
 
+uint64_t& pool_of(MatmulBlock* block) { return block->pool; }
+uint64_t& pool_of(MatmulRowBlock* block) { return block->y; }
+
 template <class Block>
 void pack_heads(const Parts& parts, Block* block, Launch* out) {
   block->head_width = parts.head()->width;
@@ -191,7 +194,7 @@ void pack_heads(const Parts& parts, Block* block, Launch* out) {
     out->read(rope->slot[kTable]);
   }
   if (const Call* kv = parts.kv_write) {
-    block->pool = kv->slot[kPool].address();
+    pool_of(block) = kv->slot[kPool].address();
     block->page_bytes = kv->page_bytes;
     block->cache_type = kv->cache_type;
     out->write(kv->slot[kPool], true);
@@ -231,10 +234,18 @@ void pack_parts(const Parts& parts, Block* block, Launch* out) {
   out->write(parts.y());
 }
 
+// Few groups with much to do each are larger: their parts of the columns are under way together.
+uint32_t threads_of(const Parts& parts) {
+  const Tensor& weight = parts.matmul->weight;
+  const uint64_t rows = (parts.rope ? 2 : 1) * kRowTile, groups = weight.n / rows;
+  return groups < 512 && rows * weight.depth >= 131072 ? 512 : 256;
+}
+
 void pack_results(const Parts& parts, Launch* out) {
   MatmulRowBlock block = {};
   pack_parts(parts, &block, out);
-  block.normed = parts.norm != nullptr;
+  block.threads = threads_of(parts);
+  if (!parts.norm) block.epsilon = -1;
   block.pairing = parts.up ? kPairingGate : !parts.rope ? kPairingNone : parts.rope->rope_halves ? kPairingHalves : kPairingNext;
   if (const Call* convert = parts.convert) {
     block.rounded = convert->slot[kY].address();
