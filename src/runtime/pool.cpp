@@ -30,6 +30,10 @@ void DeviceMemory::reset() {
 
 constexpr uint64_t kSliceAlignment = 256;  // of every slice: the strictest that a device asks for storage
 
+uint64_t arena_limit(const DeviceInfo& info) {
+  return std::min(kMaxArenaBytes, info.max_allocation_bytes / kSliceAlignment * kSliceAlignment);
+}
+
 // The last chunk is the one that is being filled; a request too large for a chunk goes before it.
 Status Pool::take(uint64_t bytes, Slice* out) {
   if (!bytes || bytes > uint64_t(1) << 62)

@@ -27,6 +27,9 @@ class DeviceMemory {
   Buffer buffer_;
 };
 
+// The most that a buffer of a pool has: our choice, or what the device allows.
+uint64_t arena_limit(const DeviceInfo& info);
+
 class Pool {
  public:
   // `chunk_bytes`: size of each buffer; a larger request gets a buffer of its own.
