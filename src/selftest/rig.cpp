@@ -10,6 +10,11 @@ constexpr uint8_t kCanary = 0xcb;
 
 static void must(Status status) { expect(status.ok(), error_text()); }
 
+bool names_kernel(const std::string& pattern, const char* kernel) {
+  if (!pattern.ends_with('*')) return pattern == kernel;
+  return std::string_view(kernel).starts_with(std::string_view(pattern).substr(0, pattern.size() - 1));
+}
+
 struct Rig::Room {
   Buffer buffer;
   uint64_t bytes;
@@ -105,6 +110,7 @@ std::vector<const KernelRow*> Rig::rows(std::span<const Call> calls, uint32_t bu
   const RowFilter filter{&info(), false};
   std::vector<const KernelRow*> found(kernel_table().size());
   found.resize(find_rows(calls, bucket, filter, found));
+  std::erase_if(found, [&](const KernelRow* row) { return !takes(*row); });
   return found;
 }
 
@@ -142,7 +148,7 @@ void Rig::require_all_run(Op op) const {
     for (uint32_t j = 0; j < row.op_count; ++j) leads = leads || row.ops[j] == op;
     // A sequence belongs to the test of the matmul in it.
     if (op != Op::Matmul && row.op_count > 1) leads = false;
-    if (!leads || strcmp(row.backend, info().backend) || (row.needs & ~info().features) ||
+    if (!leads || !takes(row) || strcmp(row.backend, info().backend) || (row.needs & ~info().features) ||
         row.shared_bytes > info().shared_bytes)
       continue;
     ++led;
