@@ -32,7 +32,7 @@ uint64_t arena_limit(const DeviceInfo& info);
 
 class Pool {
  public:
-  // `chunk_bytes`: size of each buffer; a larger request gets a buffer of its own.
+  // `chunk_bytes`: size of each buffer; a larger request gets a buffer of its own, on a device of own_buffers each.
   Pool(Device& device, uint64_t chunk_bytes) : device_(device), chunk_bytes_(chunk_bytes) {}
 
   // A slice aligned to 256 bytes that lives until the pool dies.

@@ -1,4 +1,5 @@
-// A device that has no large buffers and takes no mapped pages, as some GPUs do; otherwise the one that it wraps.
+// A device that has no large buffers and takes no mapped pages, as some GPUs do; otherwise the one that it wraps. Its
+// pools give every tensor a buffer of its own.
 #pragma once
 #include "runtime/runtime.h"
 
@@ -9,6 +10,7 @@ class LimitedDevice final : public Device {
   LimitedDevice(Device& inner, uint64_t largest) : inner_(inner), info_(inner.info()) {
     info_.max_allocation_bytes = largest;
     info_.imports_host = false;
+    info_.own_buffers = true;
   }
   void lift() { lifted_ = true; }  // from now on larger buffers are given, though info() does not say so
 
