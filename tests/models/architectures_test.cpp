@@ -137,7 +137,8 @@ TEST_CASE("architectures: logits equal the reference implementation's", "[models
   }
 }
 
-// Weights that lie in parts: dense, tied, of experts, of experts with biases, of heads.
+// Weights that lie in parts: dense, tied, of experts, of experts with biases, of heads. The fastest kernels fuse a norm
+// into a product, with other bits, and do not where the product is in parts.
 TEST_CASE("architectures: the same bits where no buffer holds the largest tensors", "[models][architectures]") {
   const struct {
     const char* name;
@@ -164,8 +165,9 @@ TEST_CASE("architectures: the same bits where no buffer holds the largest tensor
             INFO((exact ? "plain" : "fastest") << " kernels, pieces of " << ways[i][0] << ", a limit of "
                                               << options.largest_weights);
             const auto logits = logits_in_pieces(engine, golden, ways[i]);
-            if (limited) CHECK(logits == whole[i]);
-            else whole[i] = logits;
+            if (!limited) whole[i] = logits;
+            else if (exact) CHECK(logits == whole[i]);
+            else check_logits(golden, logits, golden.quantised ? kFastQuantisedLimit : kFastLimit);
           }
         }
       }
