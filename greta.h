@@ -639,9 +639,9 @@ GRETA_API greta_status greta_runtime_selftest(greta_runtime* runtime,
                                               int (*on_result)(void* user, const greta_selftest_result* result),
                                               void* user, uint32_t* out_failed);
 
-/* The same for one op, by the name that its result has.
+/* The same for one op, by the name that its result has, or for kernels by theirs.
  *
- * op  "attention"; NULL or "": all */
+ * op  "attention", "matmul_rows_q4_k", "matmul_rows_*"; NULL or "": all */
 GRETA_API greta_status greta_runtime_selftest_op(greta_runtime* runtime, const char* op,
                                                  int (*on_result)(void* user, const greta_selftest_result* result),
                                                  void* user, uint32_t* out_failed);

@@ -17,8 +17,6 @@ constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
 // Behaves unlike other memory (protected, lazily allocated, device-uncached): never chosen.
 constexpr VkMemoryPropertyFlags kOrdinary = kLocal | kVisible | kCoherent | kCached;
 
-constexpr uint64_t kBufferAlignment = 64;  // sizes: a wide load of the last values stays inside
-
 // What a kind of memory must have, and what is liked and disliked.
 struct MemoryWish {
   VkMemoryPropertyFlags need, like, dislike;
@@ -100,7 +98,7 @@ Status VulkanDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
   GRETA_TRY(usable());
   if (!bytes) return fail(Code::Argument, "allocate: a buffer of 0 bytes");
   const uint64_t limit = physical.info.max_allocation_bytes;
-  if (bytes > limit - kBufferAlignment)
+  if (bytes > limit)
     return fail(Code::Memory, "cannot allocate %llu bytes: the largest buffer of %s has %llu bytes",
                 Number(bytes), physical.info.name, Number(limit));
   // A driver on the host's processor promises pages that the system does not have.

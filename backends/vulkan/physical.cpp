@@ -215,8 +215,9 @@ void read_memory(const VulkanInstance& instance, const Properties& p, VulkanPhys
       out->info.memory_bytes = std::max<uint64_t>(out->info.memory_bytes, heap.size);
   }
   if (!out->info.memory_bytes) missing->add("device-local memory");
-  out->info.max_allocation_bytes = std::min(
+  const uint64_t most = std::min(
       {uint64_t(p.v11.maxMemoryAllocationSize), uint64_t(p.v13.maxBufferSize), out->info.memory_bytes});
+  out->info.max_allocation_bytes = most / kBufferAlignment * kBufferAlignment;
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ struct FeatureChain {
   FeatureChain& operator=(const FeatureChain&) = delete;
 };
 
+constexpr uint64_t kBufferAlignment = 64;  // of a buffer's size: a wide load of the last values stays inside
+
 struct VulkanPhysical {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   DeviceInfo info;

@@ -14,14 +14,16 @@
 // Rows of a weight longer than this go to the plain kernels: a worker's memory holds x in two forms.
 #define kMaxRankedDepth 98304
 
-// y[t] = scale * weight[token of t]; also logs the token into its page, where sample looks back.
+// y[t] = scale * weight[token of t]; also logs the token into its page, where sample looks back. Where the table lies
+// in parts, a launch for each does so for the tokens of its part.
 struct EmbedBlock {
-  ADDRESS(byte) weight;    // [vocab][width], layout and type of the kernel row
+  ADDRESS(byte) weight;    // [rows][width], layout and type of the kernel row: tokens first .. first + rows - 1
   ADDRESS(float) y;        // [tokens][width]
   ADDRESS(byte) step;      // StepState
   ADDRESS(uint) token_log; // [pages][kPageTokens]
   uint width, vocab;
   float scale;
+  uint first, rows;
 };
 
 // y[t][h] = x[t][h] / rms(x[t][h]) * gain, over heads of `width` values.
@@ -190,16 +192,18 @@ struct RouteBlock {
 #define kMaxExpertGroups 64
 
 // y[t][j][n] = bias[e][n] + sum over k of weight[e][n][k] * x[t][j or 0][k], e = ids[t][j]; without ids
-// e = j, which multiplies each head by its own matrix.
+// e = j, which multiplies each head by its own matrix. Where the weights lie in parts, a launch for each makes y of its
+// experts.
 struct MatmulExpertBlock {
-  ADDRESS(byte) weight;  // [experts][n][depth]
+  ADDRESS(byte) weight;  // [experts][n][depth]: of experts first .. first + experts - 1
   ADDRESS(float) x;      // [tokens][x_slots] of x_stride values, x_slots 1 or used
   ADDRESS(uint) ids;     // [tokens][used] or 0
   ADDRESS(float) y;      // [tokens][used] of y_stride values
   ADDRESS(byte) step;
-  ADDRESS(float) bias;   // [experts][n] or 0
+  ADDRESS(float) bias;   // [all experts][n] or 0
   uint n, depth, experts, used, x_slots, tile;
   uint x_stride, y_stride;
+  uint first;
 };
 
 struct CombineBlock {  // y[t] = sum over j of weights[t][j] * x[t][j], in order of j
@@ -222,11 +226,12 @@ struct ConvertBlock {
 
 struct SoftcapBlock {  // y = cap * tanh(scale * x / cap); cap 0: y = scale * x
   ADDRESS(float) x;    // [rows][width]
-  ADDRESS(float) y;    // may be x
+  ADDRESS(float) y;    // [rows] of y_stride values, `width` at the start of each; may be x
   ADDRESS(byte) step;
   uint width;
   float cap, scale;
   uint rows_of;
+  uint y_stride;
 };
 
 // Draws the next token of each output row into last_token of its sequence: penalties, top-k, top-p,

@@ -11,8 +11,9 @@ void embed(const EmbedBlock& b, const StepState* step, uint32_t t) {
   const StepRow& row = step->row[t];
   uint32_t token = row.token == kTokenFromSample ? step->last_token[row.sequence] : row.token;
   if (token >= b.vocab) token = 0;  // never read past the table
+  if (token - b.first >= b.rows) return;
   float* y = (float*)b.y + uint64_t(t) * b.width;
-  decode_columns<Weight>((const uint8_t*)b.weight, token, b.width, 0, b.width, y);
+  decode_columns<Weight>((const uint8_t*)b.weight, token - b.first, b.width, 0, b.width, y);
   for (uint32_t k = 0; k < b.width; ++k) y[k] *= b.scale;
   if (!b.token_log) return;
   const uint64_t page = page_of(step, row.sequence, row.position);

@@ -11,7 +11,8 @@ void main() {
   const StepRow row = step.state.row[t];
   uint token = row.token == kTokenFromSample ? step.state.last_token[row.sequence] : row.token;
   if (token >= p.vocab) token = 0;  // never read past the table
-  const uint64_t weight = uint64_t(p.weight) + token * quant_row_bytes(p.width);
+  if (token - p.first >= p.rows) return;
+  const uint64_t weight = uint64_t(p.weight) + (token - p.first) * quant_row_bytes(p.width);
   for (uint k = gl_LocalInvocationIndex * kUnit; k < p.width; k += gl_WorkGroupSize.x * kUnit) {
     float w[kUnit];
     quant_decode(weight, p.width, k / kUnit, w);

@@ -20,14 +20,13 @@ void main() {
   const uint slot = gl_WorkGroupID.y;
   if (slot >= live_rows(step_of(p.step), kRowsTokens) * p.used) return;
   const uint expert = uint64_t(p.ids) != 0 ? p.ids.at[slot] : slot % p.used;
-  if (expert >= p.experts) return;
+  if (expert - p.first >= p.experts) return;
   const uint64_t row_bytes = quant_row_bytes(p.depth);
   const uint64_t x = uint64_t(p.x) + uint64_t(p.x_slots == 1 ? slot / p.used : slot) * p.x_stride * 4;
   const uint n = gl_WorkGroupID.x * p.tile;
   for (uint r = n + gl_SubgroupID; r < min(n + p.tile, p.n); r += gl_NumSubgroups) {
-    const uint row = expert * p.n + r;
-    const float sum = row_dot(uint64_t(p.weight) + row * row_bytes, x);
-    const float bias = uint64_t(p.bias) != 0 ? p.bias.at[row] : 0;
+    const float sum = row_dot(uint64_t(p.weight) + ((expert - p.first) * p.n + r) * row_bytes, x);
+    const float bias = uint64_t(p.bias) != 0 ? p.bias.at[expert * p.n + r] : 0;
     if (gl_SubgroupInvocationID == 0) p.y.at[slot * p.y_stride + r] = sum + bias;
   }
 }

@@ -9,5 +9,5 @@ void main() {
   StepState_address step = step_of(p.step);
   if (row >= live_rows(step, p.rows_of) || i >= p.width) return;
   const float x = p.scale * p.x.at[source_row(step, p.rows_of, row) * p.width + i];
-  p.y.at[row * p.width + i] = p.cap > 0 ? softcap_f32(p.cap, x) : x;
+  p.y.at[row * p.y_stride + i] = p.cap > 0 ? softcap_f32(p.cap, x) : x;
 }

@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "compute/quant_type.h"
 #include "kernels/abi/ops.h"
@@ -43,6 +44,8 @@ struct Tensor {
   uint32_t n = 0, depth = 0;  // rows and columns; a vector has n = 1
   uint32_t count = 1;         // matrices one after the other (experts)
   Slice slice;
+  // Of a tensor that one buffer cannot hold, whose slice is empty: its rows in order, or whole matrices.
+  const std::vector<Tensor>* parts = nullptr;
   bool operator==(const Tensor&) const = default;
 };
 
@@ -73,14 +76,15 @@ struct Call {
   Slice slot[kSlotCount];
   uint32_t heads = 0, kv_heads = 0;            // norm: groups in a row
   uint32_t width = 0, value_width = 0;         // of a head, or of a row for row-wise ops
-  // Values between rows (norm), heads (rope), slots (matmul_expert), positions of a page's values
-  // (attention: y_stride); 0: they follow each other without gaps.
+  // Values between rows (norm, softcap: y_stride), heads (rope), slots (matmul_expert), positions of a page's
+  // values (attention: y_stride); 0: they follow each other without gaps.
   uint32_t x_stride = 0, y_stride = 0;
   uint32_t rope_width = 0, rope_halves = 0;
   uint32_t page_bytes = 0, value_page_bytes = 0, cache_type = 0, value_cache_type = 0;
   uint32_t window = 0, activation = 0;
   uint32_t experts = 0, used = 0, x_slots = 1, normalise = 0, gating = 0, groups = 1, groups_used = 1;
   uint32_t vocab = 0;
+  uint32_t first = 0;  // of the weight's rows among `vocab` (embed), of its matrices among `experts` (matmul_expert)
   float epsilon = 0, scale = 1, softcap = 0;
   bool operator==(const Call&) const = default;
 };

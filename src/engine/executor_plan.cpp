@@ -196,7 +196,7 @@ Status Executor::allocate() {
   const uint64_t values = uint64_t(plan_.pages) * buffers_.value_page_bytes;
   const bool latent = model_.arch->latent;
   const uint64_t layer_bytes = round_up(keys, 256) + (latent ? 0 : round_up(values, 256));
-  cache_ = std::make_unique<Pool>(device, std::min(kMaxArenaBytes, s.layers * layer_bytes));
+  cache_ = std::make_unique<Pool>(device, std::min(arena_limit(device.info()), s.layers * layer_bytes));
   buffers_.cache.resize(s.layers);
   for (StepBuffers::Cache& layer : buffers_.cache) {
     GRETA_TRY(cache_->take(keys, &layer.keys));

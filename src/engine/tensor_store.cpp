@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "engine/weight_parts.h"
+
 namespace greta {
 
 constexpr uint64_t kReadBytes = 16 << 20;  // between two calls of progress
@@ -52,7 +54,12 @@ Status TensorStore::find(const Gguf& gguf, const char* name, const WantedTensor&
   call.vocab = uint32_t(wanted.n);
   call.experts = call.used = uint32_t(wanted.count);
   const KernelRow* row = nullptr;
-  return within(choose_row({&call, 1}, 1, filter, &row), "%s: %s", gguf.name(), name);
+  GRETA_TRY(within(choose_row({&call, 1}, 1, filter, &row), "%s: %s", gguf.name(), name));
+  const uint64_t limit = arena_limit(*filter.device);
+  if (placed_.back().in_place || bytes_of(*out) <= limit) return {};
+  GRETA_TRY(within(cut_tensor(*out, limit, &parts_.emplace_back()), "%s: %s", gguf.name(), name));
+  out->parts = &parts_.back();
+  return {};
 }
 
 static void layer_name(TensorName name, uint32_t index, char (&out)[kMaxTensorNameBytes + 1]) {
@@ -119,14 +126,11 @@ Status TensorStore::describe(const Gguf& gguf, const Arch& arch, const Shape& sh
   return {};
 }
 
-static uint64_t device_tensor_bytes(const Tensor& t) {
-  return tensor_bytes(t.type, t.layout, t.n, t.depth, t.count);
-}
-
 uint64_t TensorStore::device_bytes() const {
   uint64_t bytes = 0;
   for (const Placed& p : placed_)
-    if (!p.in_place) bytes += round_up(device_tensor_bytes(*p.tensor), 256);
+    if (!p.in_place)
+      for (const Tensor& part : parts_of(*p.tensor)) bytes += round_up(bytes_of(part), 256);
   return bytes;
 }
 
@@ -209,7 +213,7 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
     }
   }
   // One chunk of what is needed, so that the memory plan holds to the byte; more above the arena's limit.
-  pool_ = std::make_unique<Pool>(device, std::min(device_bytes(), kMaxArenaBytes));
+  pool_ = std::make_unique<Pool>(device, std::min(device_bytes(), arena_limit(device.info())));
   LoadMeter meter{progress, file_bytes(), 0};
   const bool read_now = mapped_bytes() <= memory_available_bytes();
   WeightUpload upload(device, filter);
@@ -230,11 +234,21 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
 
 // Into memory of its own; a packed matrix of a device that reads mapped pages is packed from them.
 Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, WeightUpload* upload) {
-  Tensor& tensor = *placed.tensor;
-  GRETA_TRY(pool_->take(device_tensor_bytes(tensor), &tensor.slice));
-  const uint64_t offset = placed.source->offset + placed.offset;
-  if (!maps_) return upload->add(gguf.source(), placed.source->part, offset, tensor);
-  return upload->pack_mapped(mapped_[placed.source->part]->slice(offset, placed.bytes), tensor);
+  const GgufTensor& from = *placed.source;
+  const auto load_one = [&](uint64_t offset, uint64_t bytes, Tensor& to) -> Status {
+    GRETA_TRY(pool_->take(bytes_of(to), &to.slice));
+    if (!maps_) return upload->add(gguf.source(), from.part, offset, to);
+    return upload->pack_mapped(mapped_[from.part]->slice(offset, bytes), to);
+  };
+  uint64_t offset = from.offset + placed.offset;
+  if (!placed.tensor->parts) return load_one(offset, placed.bytes, *placed.tensor);
+  const auto parts = std::ranges::find_if(parts_, [&](const auto& each) { return &each == placed.tensor->parts; });
+  for (Tensor& part : *parts) {
+    const uint64_t bytes = quant_bytes(part.type, uint64_t(part.n) * part.depth * part.count);
+    GRETA_TRY(load_one(offset, bytes, part));
+    offset += bytes;
+  }
+  return {};
 }
 
 }  // namespace greta

@@ -2,8 +2,9 @@
 //
 // describe() needs only the file's header, so a memory plan can be made without loading. A device
 // that can use mapped pages reads tensors in GGUF order in place; everything else is uploaded, and
-// repacked on the device where the kernels want another layout.
+// repacked on the device where the kernels want another layout. A tensor larger than an arena may be lies in parts.
 #pragma once
+#include <deque>
 #include <memory>
 
 #include "engine/weight_upload.h"
@@ -47,6 +48,7 @@ class TensorStore {
   Status load_copied(Gguf& gguf, const Placed& placed, WeightUpload* upload);
 
   Weights weights_;
+  std::deque<std::vector<Tensor>> parts_;  // of tensors that one buffer cannot hold
   std::vector<Placed> placed_;
   uint32_t experts_used_ = 1;
   bool maps_ = false;                                  // the device reads mapped pages

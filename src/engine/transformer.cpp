@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/weight_parts.h"
+
 namespace greta {
 
 uint32_t token_bucket(uint32_t tokens) {
@@ -138,7 +140,15 @@ struct Builder {
     c.x_slots = x_slots;
     return c;
   }
-  Status emit(const Calls& calls) { return graph.add(calls.all(), key.tokens); }
+  Status emit(const Calls& calls) { return emit(calls.all(), key.tokens); }
+  Status emit(std::span<const Call> calls, uint32_t bucket) {
+    const auto cut = std::ranges::find_if(calls, [](const Call& call) { return call.weight.parts != nullptr; });
+    const size_t before = size_t(cut - calls.begin());
+    GRETA_TRY(graph.add(calls.first(before), bucket));
+    if (before == calls.size()) return {};
+    GRETA_TRY(add_parts(*cut, bucket, &graph));
+    return emit(calls.subspan(before + 1), bucket);
+  }
 
   // h += scale * norm(x), where x is what `last` makes of the block; no norm where there is none.
   Status leave(Calls last, const Tensor& post_norm, const Slice& x, const Slice& h) {
@@ -289,7 +299,7 @@ struct Builder {
       c.rows_of = c.op == Op::Norm ? kRowsGather : kRowsOutputs;
       gathered += c;
     }
-    GRETA_TRY(graph.add(gathered.all(), key.outputs));
+    GRETA_TRY(emit(gathered.all(), key.outputs));
     if (s.final_softcap > 0 || s.logit_scale != 1) {
       Call c = call(Op::Softcap, logits, logits);
       c.width = s.vocab;

@@ -90,7 +90,7 @@ Status WeightUpload::add(const Source& source, uint32_t part, uint64_t offset, c
   const bool packed = to.layout != Layout::Gguf;
   const uint64_t row_bytes = row_bytes_of(to);
   const uint32_t step = packed ? kPackRows : 1;
-  GRETA_TRY(open(std::max(kPieceBytes, std::min(step, to.n) * row_bytes)));
+  GRETA_TRY(open(std::max(std::min(kPieceBytes, arena_limit(device_.info())), std::min(step, to.n) * row_bytes)));
   const KernelRow* row = nullptr;
   if (packed) GRETA_TRY(choose(to, &row));
   const uint64_t steps = std::max<uint64_t>(1, ring_->piece_bytes() / (step * row_bytes));

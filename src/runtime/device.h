@@ -32,6 +32,7 @@ struct DeviceInfo {
   bool cpu_type = false;              // runs on the host's processor
   bool imports_host = false;          // import_host takes the pages of a mapped file
   bool runs_ahead = false;            // submitted work goes on while the host does something else
+  bool own_buffers = false;           // each slice of a pool is a buffer: validation sees what passes its end
 };
 
 enum class Memory : uint8_t { Device, Upload, Readback };

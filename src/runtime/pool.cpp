@@ -30,12 +30,16 @@ void DeviceMemory::reset() {
 
 constexpr uint64_t kSliceAlignment = 256;  // of every slice: the strictest that a device asks for storage
 
+uint64_t arena_limit(const DeviceInfo& info) {
+  return std::min(kMaxArenaBytes, info.max_allocation_bytes / kSliceAlignment * kSliceAlignment);
+}
+
 // The last chunk is the one that is being filled; a request too large for a chunk goes before it.
 Status Pool::take(uint64_t bytes, Slice* out) {
   if (!bytes || bytes > uint64_t(1) << 62)
     return fail(Code::Argument, "pool: a slice of %llu bytes", (unsigned long long)bytes);
   const uint64_t padded = round_up(bytes, kSliceAlignment);
-  const bool own = padded > chunk_bytes_;
+  const bool alone = device_.info().own_buffers, own = alone || padded > chunk_bytes_;
   const bool fits = !chunks_.empty() && padded <= chunks_.back()->buffer().bytes - used_;
   if (!own && fits) {
     *out = chunks_.back()->slice(used_, bytes);
@@ -44,7 +48,7 @@ Status Pool::take(uint64_t bytes, Slice* out) {
   }
   auto chunk = std::make_unique<DeviceMemory>();
   chunks_.reserve(chunks_.size() + 1);
-  const uint64_t chunk_bytes = std::max(padded, chunk_bytes_);
+  const uint64_t chunk_bytes = alone ? bytes : std::max(padded, chunk_bytes_);
   GRETA_TRY(chunk->allocate(device_, chunk_bytes, Memory::Device));
   allocated_bytes_ += chunk_bytes;
   *out = chunk->slice(0, bytes);

@@ -27,9 +27,12 @@ class DeviceMemory {
   Buffer buffer_;
 };
 
+// The most that a buffer of a pool has: our choice, or what the device allows.
+uint64_t arena_limit(const DeviceInfo& info);
+
 class Pool {
  public:
-  // `chunk_bytes`: size of each buffer; a larger request gets a buffer of its own.
+  // `chunk_bytes`: size of each buffer; a larger request gets a buffer of its own, on a device of own_buffers each.
   Pool(Device& device, uint64_t chunk_bytes) : device_(device), chunk_bytes_(chunk_bytes) {}
 
   // A slice aligned to 256 bytes that lives until the pool dies.

@@ -26,6 +26,13 @@ void check_embed(Rig& rig) {
       call.slot[kLog] = log;
       const Values expected = reference::embed(matrix.values, width, tokens, 1);
       check_rows(rig, call, live.bucket, expected, 0);
+      rig.poison(log);
+      call.vocab = vocab;
+      for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
+        rig.poison(call.slot[kY]);
+        run_in_parts(rig, call, kPackRows, *row, live.bucket);
+        require_close(rig.get<float>(call.slot[kY]), expected, 0, std::string(row->name) + " in parts");
+      }
       const Ids logged = rig.get<uint32_t>(log);
       size_t written = 0;
       for (const uint32_t entry : logged) written += entry != ~0u;

@@ -121,6 +121,10 @@ void check_matmul_expert(Rig& rig) {
             const bool rounds = row->rank > 0 && quant_info(row->type).block > 1;
             require_close(gathered(rig.get<float>(call.slot[kY]), n, y_stride), rounds ? rounded : exact,
                           (n == 1 ? 10 : 1) * (rounds ? 1e-10 : 1e-11), row->name);
+            const auto whole = rig.get<uint32_t>(call.slot[kY]);
+            rig.poison(call.slot[kY]);
+            run_in_parts(rig, call, 2, *row, live.bucket);
+            expect(rig.get<uint32_t>(call.slot[kY]) == whole, std::string(row->name) + ": other bits in parts");
           }
           rig.reset();
         }

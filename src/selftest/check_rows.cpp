@@ -119,6 +119,19 @@ void check_softcap(Rig& rig) {
       call.rows_of = kRowsOutputs;
       check_rows(rig, call, live.bucket,
                  reference::softcap(to_values(x), double(call.softcap), double(call.scale)), 1e-12);
+      const auto dense = rig.get<uint32_t>(call.slot[kY]);
+      call.y_stride = width + 3;
+      call.slot[kY] = rig.room(uint64_t(live.bucket) * call.y_stride * 4);
+      for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
+        rig.run({&call, 1}, *row, live.bucket);
+        const auto strided = rig.get<uint32_t>(call.slot[kY]);
+        for (size_t i = 0; i < strided.size(); ++i) {
+          const size_t at = i / call.y_stride, value = i % call.y_stride;
+          expect(strided[i] == (value < width ? dense[at * width + value] : ~0u),
+                 std::string(row->name) + ": other values where rows have gaps");
+        }
+      }
+      call.y_stride = 0;
       if (live.bucket == 8) check_repeats(rig, call, live.bucket);
       rig.reset();
     }

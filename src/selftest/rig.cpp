@@ -10,6 +10,11 @@ constexpr uint8_t kCanary = 0xcb;
 
 static void must(Status status) { expect(status.ok(), error_text()); }
 
+bool names_kernel(const std::string& pattern, const char* kernel) {
+  if (!pattern.ends_with('*')) return pattern == kernel;
+  return std::string_view(kernel).starts_with(std::string_view(pattern).substr(0, pattern.size() - 1));
+}
+
 struct Rig::Room {
   Buffer buffer;
   uint64_t bytes;
@@ -105,6 +110,7 @@ std::vector<const KernelRow*> Rig::rows(std::span<const Call> calls, uint32_t bu
   const RowFilter filter{&info(), false};
   std::vector<const KernelRow*> found(kernel_table().size());
   found.resize(find_rows(calls, bucket, filter, found));
+  std::erase_if(found, [&](const KernelRow* row) { return !takes(*row); });
   return found;
 }
 
@@ -140,7 +146,8 @@ void Rig::require_all_run(Op op) const {
     const KernelRow& row = kernel_table()[i];
     // A sequence belongs to the test of the matmul in it, else of its first op.
     const bool multiplies = std::find(row.ops, row.ops + row.op_count, Op::Matmul) != row.ops + row.op_count;
-    if ((multiplies ? Op::Matmul : row.ops[0]) != op || strcmp(row.backend, info().backend) || (row.needs & ~info().features) ||
+    if ((multiplies ? Op::Matmul : row.ops[0]) != op || !takes(row) ||
+        strcmp(row.backend, info().backend) || (row.needs & ~info().features) ||
         row.shared_bytes > info().shared_bytes)
       continue;
     ++led;

@@ -23,6 +23,9 @@ inline void expect(bool right, const std::string& what) {
   if (!right) throw Failed{what};
 }
 
+// "matmul_rows_*", "embed_plain_f16"
+bool names_kernel(const std::string& pattern, const char* kernel);
+
 class Rig {
  public:
   // checked: the device verifies accesses, which is slow: fewer shapes will do.
@@ -33,6 +36,9 @@ class Rig {
 
   const DeviceInfo& info() const;
   bool checked() const { return checked_; }
+  // Only kernels of this name from now on, of names that begin so where it ends with '*'; "": all.
+  void only(const std::string& name) { only_ = name; }
+  bool takes(const KernelRow& row) const { return only_.empty() || names_kernel(only_, row.name); }
 
   Slice room(uint64_t bytes);                   // all bytes 0xff: NaN, an id that is too large
   Slice put(const void* from, uint64_t bytes);  // a buffer with these bytes
@@ -74,6 +80,7 @@ class Rig {
   Device& device_;
   KernelSet kernels_;
   bool checked_;
+  std::string only_;
   std::unique_ptr<Stream> stream_;
   uint64_t launches_ = 0;
   std::vector<std::unique_ptr<Room>> rooms_;

@@ -36,6 +36,29 @@ inline void check_rows(Rig& rig, const Call& call, uint32_t bucket, const Values
   }
 }
 
+// `count` rows, or matrices, of a tensor from `first` on; packed rows in whole groups.
+inline Tensor part_of(const Tensor& whole, uint32_t first, uint32_t count) {
+  const auto bytes = [&](uint32_t some) {
+    return whole.count == 1 ? tensor_bytes(whole.type, whole.layout, some, whole.depth, 1)
+                            : tensor_bytes(whole.type, whole.layout, whole.n, whole.depth, some);
+  };
+  Tensor part = whole;
+  (whole.count == 1 ? part.n : part.count) = count;
+  part.slice = {whole.slice.buffer, whole.slice.offset + bytes(first), bytes(count)};
+  return part;
+}
+
+// Runs a call once for each of two parts of its weight, the first with `count` rows or matrices.
+inline void run_in_parts(Rig& rig, const Call& call, uint32_t count, const KernelRow& row, uint32_t bucket) {
+  const uint32_t all = call.weight.count == 1 ? call.weight.n : call.weight.count;
+  Call part = call;
+  part.weight = part_of(call.weight, 0, count);
+  rig.run({&part, 1}, row, bucket);
+  part.weight = part_of(call.weight, count, all - count);
+  part.first = count;
+  rig.run({&part, 1}, row, bucket);
+}
+
 // The same bits over 100 repeats, for a call that does not change its input.
 inline void check_repeats(Rig& rig, const Call& call, uint32_t bucket) {
   if (rig.checked()) return;

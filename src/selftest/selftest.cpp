@@ -1,5 +1,8 @@
 #include "selftest/selftest.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace greta::selftest {
 
 namespace {
@@ -29,10 +32,11 @@ bool names(const Check& check, const std::string& op) {
   return (", " + std::string(check.op) + ", ").find(", " + op + ", ") != std::string::npos;
 }
 
-OpResult run_check(Device& device, const Check& check) {
+OpResult run_check(Device& device, const Check& check, const std::string& kernels) {
   OpResult result{check.op, 0, 0, {}};
   try {
     Rig rig(device);
+    rig.only(kernels);
     for (void (*run)(Rig&) : check.run) {
       if (!run) continue;
       run(rig);
@@ -47,14 +51,24 @@ OpResult run_check(Device& device, const Check& check) {
 
 }  // namespace
 
-Status run_selftest(Device& device, const std::string& op, Report report, void* user) {
-  bool known = op.empty();
+// The pattern names a kernel of this device that the check runs.
+bool has_kernel(const Device& device, const Check& check, const std::string& pattern) {
+  return std::ranges::any_of(kernel_table(), [&](const KernelRow& row) {
+    return !strcmp(row.backend, device.info().backend) && !(row.needs & ~device.info().features) &&
+           names_kernel(pattern, row.name) && row.op_count == 1 && names(check, op_name(row.ops[0]));
+  });
+}
+
+Status run_selftest(Device& device, const std::string& name, Report report, void* user) {
+  const bool of_op = std::ranges::any_of(kChecks, [&](const Check& check) { return names(check, name); });
+  bool known = name.empty();
   for (const Check& check : kChecks) {
-    if (!op.empty() && !names(check, op)) continue;
+    if (!name.empty() && !(of_op ? names(check, name) : has_kernel(device, check, name))) continue;
     known = true;
-    if (!report(user, run_check(device, check))) return fail(Code::Cancelled, "the self-test was stopped");
+    if (!report(user, run_check(device, check, of_op ? "" : name)))
+      return fail(Code::Cancelled, "the self-test was stopped");
   }
-  return known ? Status{} : fail(Code::Argument, "no op %s to check", op.c_str());
+  return known ? Status{} : fail(Code::Argument, "no op %s to check, nor a kernel of that name", name.c_str());
 }
 
 }  // namespace greta::selftest

@@ -11,9 +11,10 @@ struct OpResult {
   std::string failure;  // "" if all was right
 };
 
-// Checks one op by the name that OpResult has ("attention" too is "kv_write, attention"), or with "" all. Calls
-// report after each op; its false ends the run. Cancelled then.
+// Checks one op by the name that OpResult has ("attention" too is "kv_write, attention"), or kernels by theirs
+// ("matmul_rows_q4_k", "matmul_rows_*"), or with "" all. Calls report after each op; its false ends the run.
+// Cancelled then.
 using Report = bool (*)(void* user, const OpResult& result);
-Status run_selftest(Device& device, const std::string& op, Report report, void* user);
+Status run_selftest(Device& device, const std::string& name, Report report, void* user);
 
 }  // namespace greta::selftest

@@ -14,7 +14,7 @@ struct Planned {
   Engine engine;
   std::unique_ptr<KernelSet> kernels;
   std::unique_ptr<Stream> stream;
-  DeviceMemory step, rope, log, readback, arena, cache, upload;
+  DeviceMemory step, rope, log, counters, readback, arena, cache, upload;
   StepBuffers buffers;
   std::unique_ptr<GretaGraph> graph;
 
@@ -42,14 +42,17 @@ struct Planned {
     require(upload.allocate(device, sizeof(StepState) + 16, Memory::Upload));
     require(rope.allocate(device, 64 * s.rope_width * sizeof(float), Memory::Device));
     require(log.allocate(device, kPageTokens * sizeof(uint32_t), Memory::Device));
+    require(counters.allocate(device, kCounterCount * sizeof(uint32_t), Memory::Device));
     require(readback.allocate(device, 64 * s.vocab * sizeof(float), Memory::Readback));
     require(cache.allocate(device, uint64_t(page) * 2 * s.layers, Memory::Device));
     require(stream->fill(rope.all(), 0));
     require(stream->fill(log.all(), 0));
+    require(stream->fill(counters.all(), 0));
     require(stream->wait());
     buffers.step = step.all();
     buffers.rope[0] = rope.all();
     buffers.token_log = log.all();
+    buffers.counters = counters.all();
     buffers.readback = readback.all();
     for (uint32_t l = 0; l < s.layers; ++l)
       buffers.cache.push_back({cache.slice(uint64_t(page) * 2 * l, page), cache.slice(uint64_t(page) * (2 * l + 1), page)});

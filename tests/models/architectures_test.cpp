@@ -22,6 +22,7 @@ struct Golden {
   std::vector<int32_t> tokens;
   std::vector<float> logits;  // [tokens][vocab]
   uint32_t context = 0, vocab = 0;
+  uint64_t largest = 0;  // bytes of a tensor
   bool quantised = false;
 
   double at(size_t position, size_t id) const { return double(logits[position * vocab + id]); }
@@ -59,7 +60,10 @@ void read_golden(const std::filesystem::path& path, Golden* out) {
   out->vocab = uint32_t(logits->ne[0]);
   out->logits.resize(logits->ne[0] * logits->ne[1]);
   require(gguf.source().read_at(logits->part, logits->offset, out->logits.data(), logits->bytes));
-  for (const GgufTensor& tensor : gguf.tensors()) out->quantised |= tensor.type != QuantType::f32;
+  for (const GgufTensor& tensor : gguf.tensors()) {
+    out->quantised |= tensor.type != QuantType::f32;
+    if (&tensor != logits) out->largest = std::max(out->largest, tensor.bytes);
+  }
 }
 
 // Logits of all positions, fed in pieces whose sizes take turns.
@@ -127,6 +131,44 @@ TEST_CASE("architectures: logits equal the reference implementation's", "[models
           INFO((exact ? "plain" : "fastest")
                << " kernels, pieces of " << pieces[0] << " and " << pieces.back());
           check_logits(golden, logits_in_pieces(engine, golden, pieces), limit);
+        }
+      }
+    }
+  }
+}
+
+// Weights that lie in parts: dense, tied, of experts, of experts with biases, of heads. The fastest kernels fuse a norm
+// into a product, with other bits, and do not where the product is in parts.
+TEST_CASE("architectures: the same bits where no buffer holds the largest tensors", "[models][architectures]") {
+  const struct {
+    const char* name;
+    uint32_t percent;  // of the largest tensor's bytes: the limit
+  } cases[] = {{"llama-plain", 30}, {"llama-biases", 50}, {"qwen3-tied-head40", 50},
+               {"llama-experts", 50}, {"gpt-oss-mxfp4", 50}, {"deepseek2-lite", 50}};
+  for (const auto& [name, percent] : cases) {
+    DYNAMIC_SECTION(name) {
+      Golden golden;
+      read_golden(std::string(GRETA_SOURCE_DIR "/tests/golden/architectures/") + name + ".gguf", &golden);
+      for (const bool exact : {true, false}) {
+        std::vector<float> whole[3];
+        for (const bool limited : {false, true}) {
+          EngineOptions options;
+          options.exact = exact;
+          options.checked = limited;
+          options.executor.context = golden.context;
+          options.executor.output_rows = kMaxStepTokens;
+          options.largest_weights = limited ? golden.largest * percent / 100 : 2 * golden.largest;
+          Engine engine;
+          open_engine(golden.file, options, &engine);
+          const std::vector<size_t> ways[] = {{golden.tokens.size()}, {1}, {3, 7}};
+          for (size_t i = 0; i < 3; ++i) {
+            INFO((exact ? "plain" : "fastest") << " kernels, pieces of " << ways[i][0] << ", a limit of "
+                                              << options.largest_weights);
+            const auto logits = logits_in_pieces(engine, golden, ways[i]);
+            if (!limited) whole[i] = logits;
+            else if (exact) CHECK(logits == whole[i]);
+            else check_logits(golden, logits, golden.quantised ? kFastQuantisedLimit : kFastLimit);
+          }
         }
       }
     }

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 
+#include "selftest/selftest.h"
 #include "support/op_rig.h"
 
 namespace greta::test {
@@ -111,6 +112,33 @@ TEST_CASE("kernel table: the largest tile that keeps all units busy, else the on
         }
       }
   if (!seen) SKIP("no compiler of shaders that knows cooperative matrices");
+}
+
+TEST_CASE("self-test: of an op, of kernels by their names, or says that there are none", "[ops]") {
+  const RigDevice device(test_device(), ~0u, 0);
+  const auto run = [&](const char* name, std::vector<OpResult>* out) {
+    return run_selftest(
+        *device.device, name,
+        [](void* user, const OpResult& result) {
+          static_cast<std::vector<OpResult>*>(user)->push_back(result);
+          return true;
+        },
+        out);
+  };
+  std::vector<OpResult> op, one, some, none;
+  REQUIRE(run("softcap", &op).ok());
+  REQUIRE(run("softcap_plain", &one).ok());
+  REQUIRE(run("embed_plain_q4_*", &some).ok());
+  CHECK(run("softcap_plai", &none).code == Code::Argument);
+  CHECK(run("nothing_*", &none).code == Code::Argument);
+  CHECK(none.empty());
+  REQUIRE((op.size() == 1 && one.size() == 1 && some.size() == 1));
+  for (const OpResult& result : {op[0], one[0], some[0]}) CHECK(result.failure == "");
+  CHECK(one[0].launches == op[0].launches);
+  CHECK(some[0].op == std::string("embed"));
+  // Besides those of embed, what brings weights into the layout of planes.
+  CHECK(some[0].kernels >= 3);
+  CHECK(some[0].kernels < 10);
 }
 
 }  // namespace greta::test

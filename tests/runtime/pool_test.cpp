@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "support/device_kernels.h"
+#include "support/limited_device.h"
 
 using namespace greta;
 
@@ -29,6 +30,21 @@ TEST_CASE("a pool hands out aligned slices of shared buffers", "[runtime]") {
   for (const Slice& taken : slice) CHECK(taken.address() % 256 == 0);
   CHECK(pool.take(0, &slice[0]).code == Code::Argument);
   CHECK(pool.take(~uint64_t(0), &slice[0]).code == Code::Argument);
+}
+
+TEST_CASE("a pool gives each slice a buffer that ends with it, on a device that wants so", "[runtime]") {
+  const OpenDevice inner = open_null();
+  greta::test::LimitedDevice device(*inner, 20000);
+  Pool pool(device, 10000);
+  Slice slice[3];
+  for (const uint64_t bytes : {100, 5000, 15000}) {
+    Slice& taken = slice[bytes / 5000 % 3];
+    REQUIRE(pool.take(bytes, &taken).ok());
+    CHECK(taken.offset == 0);
+    CHECK(taken.bytes == bytes);
+    CHECK(taken.buffer->bytes == bytes);
+  }
+  CHECK(pool.allocated_bytes() == 20100);
 }
 
 TEST_CASE("a pool survives a failed allocation and gives all back", "[runtime]") {

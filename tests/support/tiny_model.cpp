@@ -4,6 +4,7 @@
 #include <random>
 
 #include "support/gguf_writer.h"
+#include "support/limited_device.h"
 #include "support/test_device.h"
 
 namespace greta::test {
@@ -68,6 +69,7 @@ Engine::~Engine() {
   executor.reset();
   model.reset();
   device.reset();
+  limited.reset();
 }
 
 void open_engine(const std::string& file, const EngineOptions& options, Engine* out) {
@@ -79,9 +81,17 @@ void open_engine(const std::string& file, const EngineOptions& options, Engine* 
   device_options.threads = options.threads;
   Device* device = nullptr;
   require(open_device(test_device(), device_options, &device));
-  (options.checked ? out->inner : out->device).reset(device);
+  out->device.reset(device);
+  LimitedDevice* limited = nullptr;
+  if (options.largest_weights) {
+    out->inner = std::move(out->device);
+    out->device = std::make_unique<LimitedDevice>(*out->inner, options.largest_weights);
+    limited = static_cast<LimitedDevice*>(out->device.get());
+  }
   if (options.checked) {
-    require(open_checked_device(out->inner.get(), &device));
+    std::unique_ptr<Device>& wrapped = limited ? out->limited : out->inner;
+    wrapped = std::move(out->device);
+    require(open_checked_device(wrapped.get(), &device));
     out->device.reset(device);
   }
   Source source;
@@ -89,6 +99,7 @@ void open_engine(const std::string& file, const EngineOptions& options, Engine* 
   out->model = std::make_unique<Model>();
   require(describe_model(std::move(source), *out->device, options.exact, Log{}, out->model.get()));
   require(load_model(out->model.get(), {}));
+  if (limited) limited->lift();
   require(Executor::open(*out->model, options.executor, uint64_t(1) << 32, &out->executor));
 }
 

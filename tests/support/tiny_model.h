@@ -35,7 +35,7 @@ TinyModel make_tiny(const TinyShape& shape);
 
 // An opened device, model and executor; fails the running test with the error's text.
 struct Engine {
-  std::unique_ptr<Device> inner, device;   // device wraps inner when checked
+  std::unique_ptr<Device> inner, limited, device;  // device wraps limited or inner, limited wraps inner
   std::unique_ptr<Model> model;
   std::unique_ptr<Executor> executor;
   Engine() = default;
@@ -44,6 +44,7 @@ struct Engine {
 struct EngineOptions {
   uint32_t threads = 2;
   bool exact = true, checked = false;
+  uint64_t largest_weights = 0;  // bytes of a buffer of weights, which are copied then; 0: what the device says
   ExecutorOptions executor{.context = 256, .key_type = 0, .value_type = 0};  // f32 cache
 };
 void open_engine(const std::string& file, const EngineOptions& options, Engine* out);

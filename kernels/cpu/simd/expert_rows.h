@@ -62,7 +62,7 @@ template <class Rows, class Weight>
 void finish_batch(const MatmulExpertBlock& b, uint32_t expert, const ExpertBatch& batch, uint32_t begin,
                   uint32_t end) {
   const uint8_t* weight = (const uint8_t*)b.weight + expert * Weight::matrix_bytes(b.n, b.depth);
-  const float* bias = b.bias ? (const float*)b.bias + uint64_t(expert) * b.n : nullptr;
+  const float* bias = b.bias ? (const float*)b.bias + uint64_t(b.first + expert) * b.n : nullptr;
   alignas(64) float out[kRowTokens][kRowTile];
   for (uint32_t n = begin; n < end; n += kRowTile) {
     const uint32_t count = end - n < kRowTile ? end - n : kRowTile;
@@ -77,8 +77,9 @@ void finish_batch(const MatmulExpertBlock& b, uint32_t expert, const ExpertBatch
   }
 }
 
+// Counted from the first of this part.
 inline uint32_t expert_of(const MatmulExpertBlock& b, uint32_t slot) {
-  return b.ids ? ((const uint32_t*)b.ids)[slot] : slot % b.used;
+  return (b.ids ? ((const uint32_t*)b.ids)[slot] : slot % b.used) - b.first;
 }
 
 template <class Rows, class Weight>

@@ -5,7 +5,10 @@ namespace greta {
 
 static Status check(std::span<const Call> calls, const KernelRow&) {
   GRETA_TRY(check_single(calls));
-  return check_weight("embed", calls[0].weight);
+  const Call& call = calls[0];
+  if (call.vocab && (call.first > call.vocab || call.weight.n > call.vocab - call.first))
+    return fail(Code::Argument, "embed: %u rows from %u on in a table of %u", call.weight.n, call.first, call.vocab);
+  return check_weight("embed", call.weight);
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
@@ -16,7 +19,9 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.step = call.slot[kStep].address();
   block.token_log = call.slot[kLog].address();
   block.width = call.weight.depth;
-  block.vocab = call.weight.n;
+  block.vocab = call.vocab ? call.vocab : call.weight.n;
+  block.first = call.first;
+  block.rows = call.weight.n;
   block.scale = call.scale;
   out->set_block(block);
   out->read(call.weight.slice);

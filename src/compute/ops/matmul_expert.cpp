@@ -13,8 +13,8 @@ static Status check(std::span<const Call> calls, const KernelRow& row) {
   if (row.rank && call.weight.depth > kMaxRankedDepth)
     return fail(Code::Unsupported, "matmul_expert: rows of %u weights, %s holds %u", call.weight.depth,
                 row.name, kMaxRankedDepth);
-  if (call.weight.count != call.experts)
-    return fail(Code::Argument, "matmul_expert: weights of %u experts for %u", call.weight.count,
+  if (call.first > call.experts || call.weight.count > call.experts - call.first)
+    return fail(Code::Argument, "matmul_expert: weights of %u experts from %u on for %u", call.weight.count, call.first,
                 call.experts);
   if (!call.used || call.used > call.experts)
     return fail(Code::Argument, "matmul_expert: %u of %u experts", call.used, call.experts);
@@ -40,7 +40,8 @@ static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out)
   block.step = call.slot[kStep].address();
   block.n = call.weight.n;
   block.depth = call.weight.depth;
-  block.experts = call.experts;
+  block.experts = call.weight.count;
+  block.first = call.first;
   block.used = call.used;
   block.x_slots = call.x_slots;
   block.tile = row.tile;
@@ -56,13 +57,13 @@ static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out)
   read_step(call, out);
 }
 
-// Rows may choose the same experts; at most every expert is read once.
+// Rows may choose the same experts; at most every expert is read once. A part is taken to have its share of the slots.
 static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   const Call& call = calls[0];
   const Tensor& weight = call.weight;
-  const uint64_t slots = uint64_t(rows) * call.used;
+  const uint64_t slots = uint64_t(rows) * call.used * weight.count / call.experts;
   const uint64_t read = tensor_bytes(weight.type, weight.layout, weight.n, weight.depth,
-                                     std::min<uint64_t>(slots, call.experts));
+                                     std::min<uint64_t>(slots, weight.count));
   return {read + (uint64_t(rows) * call.x_slots * weight.depth + slots * weight.n) * kFloatBytes,
           2 * slots * weight.n * weight.depth};
 }

@@ -39,6 +39,7 @@ inline Status check_weight(const char* op, const Tensor& weight) {
   if (!weight.n || !weight.depth || !weight.count)
     return fail(Code::Argument, "%s: weight [%u][%u] x %u is empty", op, weight.n, weight.depth,
                 weight.count);
+  if (weight.parts) return fail(Code::Argument, "%s: a weight in %zu parts, each is a call", op, weight.parts->size());
   if (weight.depth % info.block)
     return fail(Code::Unsupported, "%s: rows of %u weights are not whole %s blocks of %u", op, weight.depth,
                 info.name, info.block);

@@ -6,7 +6,8 @@ namespace greta {
 static Status check(std::span<const Call> calls, const KernelRow&) {
   GRETA_TRY(check_single(calls));
   if (!(calls[0].softcap >= 0)) return fail(Code::Argument, "softcap: a cap of %g", double(calls[0].softcap));
-  return check_size("softcap", "width", calls[0].width);
+  GRETA_TRY(check_size("softcap", "width", calls[0].width));
+  return check_stride("softcap", calls[0].y_stride, calls[0].width);
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
@@ -19,6 +20,7 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.cap = call.softcap;
   block.scale = call.scale;
   block.rows_of = call.rows_of;
+  block.y_stride = stride_or(call.y_stride, call.width);
   out->set_block(block);
   out->read(call.slot[kX]);
   out->write(call.slot[kY]);

@@ -1,0 +1,82 @@
+#include "engine/weight_parts.h"
+
+#include <algorithm>
+
+namespace greta {
+
+Status cut_tensor(const Tensor& whole, uint64_t limit, std::vector<Tensor>* out) {
+  const bool by_rows = whole.count == 1;
+  const uint32_t all = by_rows ? whole.n : whole.count, step = by_rows ? std::min(kPackRows, whole.n) : 1;
+  const uint64_t step_bytes = tensor_bytes(whole.type, whole.layout, by_rows ? step : whole.n, whole.depth, 1);
+  if (step_bytes > limit)
+    return fail(Code::Unsupported, "%u %s of it have %llu bytes, a buffer of this device has at most %llu", step,
+                by_rows ? "rows" : "matrix", (unsigned long long)step_bytes, (unsigned long long)limit);
+  const uint32_t most = uint32_t(std::min<uint64_t>(limit / step_bytes * step, all));
+  out->clear();
+  for (uint32_t first = 0, count; first < all; first += count) {
+    count = std::min(most, all - first);
+    Tensor part = whole;
+    (by_rows ? part.n : part.count) = count;
+    out->push_back(part);
+  }
+  return {};
+}
+
+namespace {
+
+// From the value-th on.
+Slice values_from(const Slice& slice, uint64_t value) {
+  if (!slice.buffer) return {};
+  const uint64_t bytes = value * sizeof(float);
+  return {slice.buffer, slice.offset + bytes, slice.bytes - bytes};
+}
+
+// Tokens, or slots, whose part it is have their rows of y written; the others are left.
+Status add_chosen(const Call& call, uint32_t bucket, GretaGraph* graph) {
+  Call part = call;
+  part.first = 0;
+  for (const Tensor& weight : *call.weight.parts) {
+    part.weight = weight;
+    GRETA_TRY(graph->add({&part, 1}, bucket));
+    part.first += call.op == Op::Embed ? weight.n : weight.count;
+  }
+  return {};
+}
+
+// Each part makes some columns of y: in place where y is a single row, else in memory of its own, from where they are
+// brought between the others.
+Status add_rows(const Call& call, uint32_t bucket, GretaGraph* graph) {
+  std::vector<Call> moves;
+  uint64_t first = 0;
+  for (const Tensor& weight : *call.weight.parts) {
+    Call part = call;
+    part.weight = weight;
+    part.slot[kBias] = values_from(call.slot[kBias], first);
+    part.slot[kY] = values_from(call.slot[kY], first);
+    if (bucket == 1) {
+      part.slot[kY].bytes = weight.n * sizeof(float);
+    } else {
+      Call move;
+      move.op = Op::Softcap;  // of scale 1 and no cap: a copy
+      move.rows_of = call.rows_of == kRowsTokens ? kRowsTokens : kRowsOutputs;
+      move.width = weight.n;
+      move.y_stride = call.weight.n;
+      move.slot[kStep] = call.slot[kStep];
+      move.slot[kY] = part.slot[kY];
+      move.slot[kX] = part.slot[kY] = graph->temporary(uint64_t(bucket) * weight.n * sizeof(float));
+      moves.push_back(move);
+    }
+    GRETA_TRY(graph->add({&part, 1}, bucket));
+    first += weight.n;
+  }
+  for (const Call& move : moves) GRETA_TRY(graph->add({&move, 1}, bucket));
+  return {};
+}
+
+}  // namespace
+
+Status add_parts(const Call& call, uint32_t bucket, GretaGraph* graph) {
+  return call.op == Op::Matmul ? add_rows(call, bucket, graph) : add_chosen(call, bucket, graph);
+}
+
+}  // namespace greta
