@@ -33,7 +33,8 @@ TEST_CASE("matmul: plain rows give the same bits fused and unfused", "[ops]") {
   for (const Stored& stored : stored_types(rig, Op::Matmul)) {
     const MatmulShape shape{48, 512, 8, 7, true, Scales::Plain};
     MatmulCase c(rig, stored, shape, random);
-    for (const char* sequence : kSequences) {
+    for (const std::string sequence : kSequences) {
+      if (sequence.ends_with("convert")) continue;  // no plain row gives two forms
       const std::vector<Call> calls = c.calls(sequence);
       const KernelRow* row = rig.plain_row(calls, shape.bucket);
       INFO(sequence);
