@@ -17,6 +17,7 @@ layout(constant_id = 4) const uint kKeyWidth = 64;
 layout(constant_id = 5) const uint kValueWidth = 64;
 layout(constant_id = 6) const uint kKeyType = 1;
 layout(constant_id = 7) const uint kValueType = 1;
+layout(constant_id = 8) const uint kSoftcap = 0;  // the bits of it
 
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 
@@ -206,7 +207,7 @@ void attend(StepState_address step, Part part, uint t, uint kv_head, uint first,
       }
       [[unroll]] for (uint h = 0; h < kTaken; ++h) {
         for (uint d = 1; d < kRowLanes; d *= 2) scores[h * kBatch + b] += subgroupShuffleXor(scores[h * kBatch + b], d);
-        if (p.softcap > 0) scores[h * kBatch + b] = softcap_f32(p.softcap, scores[h * kBatch + b]);
+        if (kSoftcap != 0) scores[h * kBatch + b] = softcap_f32(p.softcap, scores[h * kBatch + b]);
       }
     }
     // Scores become weights against the new maximum.

@@ -12,6 +12,7 @@ layout(constant_id = 4) const uint kKeyWidth = 64;
 layout(constant_id = 5) const uint kValueWidth = 64;
 layout(constant_id = 6) const uint kKeyType = 1;
 layout(constant_id = 7) const uint kValueType = 1;
+layout(constant_id = 8) const uint kSoftcap = 0;  // the bits of it
 
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 
@@ -85,7 +86,7 @@ void score(uint64_t keys) {
     [[unroll]] for (uint c = 0; c < 2; ++c) {
       const uint s = thread_column + c * 16;
       const float x = p.scale * scores[r][c];
-      score_tile[thread_row * kThreadRows + r][s / 4][s % 4] = p.softcap > 0 ? softcap_f32(p.softcap, x) : x;
+      score_tile[thread_row * kThreadRows + r][s / 4][s % 4] = kSoftcap != 0 ? softcap_f32(p.softcap, x) : x;
     }
 }
 

@@ -80,6 +80,8 @@ static void check_form(Rig& rig, const Call& call, const KernelRow& row, const L
 
 void check_convert(Rig& rig) {
   Random random(1);
+  // GPUs may take denormal values for 0, which must then be nothing beside the scale.
+  const float least = strcmp(rig.info().backend, "cpu") ? 1e-33f : 1e-36f;
   for (const Live& live : live_rows(rig))
     for (const uint32_t depth : {32u, 96u, 256u, 4096u})
       for (const bool gather : {false, true}) {
@@ -88,7 +90,7 @@ void check_convert(Rig& rig) {
         auto x = with_outliers(size_t(live.tokens) * depth, random);
         for (uint32_t i = 0; i < 32; ++i) x[i] = 0;
         if (depth > 32)
-          for (uint32_t i = 0; i < 32; ++i) x[32 + i] *= 1e-36f;  // a scale near the smallest
+          for (uint32_t i = 0; i < 32; ++i) x[32 + i] *= least;  // a scale near the smallest
         Call call = row_call(Op::Convert, rig.put_padded(x, live.bucket * depth),
                              {}, steps.put(rig));
         call.width = depth;

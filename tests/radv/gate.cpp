@@ -26,6 +26,7 @@ struct Ceiling {
   uint32_t vgprs;
 };
 constexpr Ceiling kCeilings[] = {
+    {"matmul_rows_q5_k", 128},    // 4 and 6: a unit of its weights takes 12 words
     {"matmul_rows", 96},          // 5 and 8 subgroups, which must hide the latency of memory
     {"matmul_tiles_cm1", 228},    // shared memory leaves room for 2 subgroups
     {"matmul_tiles_plain", 144},  // 3 and 5

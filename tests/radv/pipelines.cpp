@@ -10,10 +10,11 @@ struct Shape {
   uint32_t depth;  // of a weight
   uint32_t heads, kv_heads, key_width, value_width;
   uint32_t cache_type;  // index in kernels/abi/cache_types.def: 1 f16, 2 q8_0
+  float softcap = 0;
 };
 constexpr Shape kShapes[] = {
     {4096, 32, 8, 128, 128, 1}, {14336, 32, 8, 128, 128, 2},  // of 8 billion weights
-    {4096, 64, 8, 128, 128, 1}, {4096, 8, 4, 256, 256, 1},   {4096, 24, 8, 80, 80, 1},  // other heads
+    {4096, 64, 8, 128, 128, 1}, {4096, 8, 4, 256, 256, 1, 50},   {4096, 24, 8, 80, 80, 1},  // other heads
     {4096, 16, 1, 576, 512, 1}, {4096, 16, 1, 576, 512, 2},                             // latent attention
 };
 
@@ -34,6 +35,7 @@ static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& sha
     call.heads = shape.heads;
     call.kv_heads = shape.kv_heads;
     call.width = shape.key_width;
+    call.softcap = shape.softcap;
     call.value_width = shape.value_width;
     call.cache_type = call.value_cache_type = shape.cache_type;
   }
