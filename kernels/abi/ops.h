@@ -71,7 +71,7 @@ struct MatmulBlock {
 };
 
 // A matmul of one token whose x is rounded already, with the same parts around it. Group g makes results
-// g * kRowTile .. : rows of y, or pairs of rows that are rotated together.
+// g * kGroupResults .. : rows of y, or pairs of rows that are rotated together.
 struct MatmulRowBlock {
   ADDRESS(byte) weight;    // [n][depth]
   ADDRESS(byte) weight2;   // the `up` of a gate, or 0
@@ -91,7 +91,7 @@ struct MatmulRowBlock {
   uint activation;
 };
 
-#define kRowTile 16
+#define kGroupResults 16
 #define kPairingNone 0    // a row
 #define kPairingGate 1    // a row of each of two weights
 #define kPairingNext 2    // rows 2i and 2i + 1

@@ -1,7 +1,7 @@
 // matmul of one token, alone or with what is fused around it (MatmulRowBlock, kernels/abi/ops.h).
-//   grid   (kRowTile results to a group)
+//   grid   (kGroupResults results to a group)
 //   group  subgroups in a grid of kSets x kSlices: each makes kStreams rows of weights, that share the values of x which
-//          its lanes hold, over its part of the columns; the first kRowTile threads finish what all have summed
+//          its lanes hold, over its part of the columns; the first kGroupResults threads finish what all have summed
 #include "kernels/vulkan/step.h"
 
 layout(push_constant, scalar) uniform Push { MatmulRowBlock p; };
@@ -13,13 +13,13 @@ layout(constant_id = 0) const uint kThreads = GROUP;
 const uint kStreams = 4;
 const uint kSubgroups = kThreads / kLanes;
 const uint kOfStreams = kStreams / kSums;  // results
-const uint kNeeded = kRowTile / kOfStreams;
+const uint kNeeded = kGroupResults / kOfStreams;
 const uint kSlices = kSubgroups > kNeeded ? kSubgroups / kNeeded : 1;
 const uint kSets = kSubgroups / kSlices;
 
-shared float parts[kSlices * kRowTile * kSums];
+shared float parts[kSlices * kGroupResults * kSums];
 shared float squares[kSubgroups];
-shared vec2 made[kRowTile];  // y times the gain, and y
+shared vec2 made[kGroupResults];  // y times the gain, and y
 
 Values values_of(uint unit) {
   const uvec2 groups = dot_groups(unit);
@@ -34,7 +34,7 @@ void make(uint first, uint slice) {
   const uint64_t row_bytes = quant_row_bytes(kDepth);
   uint64_t rows[kStreams];
   [[unroll]] for (uint i = 0; i < kStreams; ++i) {
-    const uvec2 of = rows_of_result(min(gl_WorkGroupID.x * kRowTile + first + i / kSums, last));
+    const uvec2 of = rows_of_result(min(gl_WorkGroupID.x * kGroupResults + first + i / kSums, last));
     const bool second = i % kSums == 1;
     rows[i] = (second && kGates ? uint64_t(p.weight2) : uint64_t(p.weight)) + (second ? of.y : of.x) * row_bytes;
   }
@@ -48,7 +48,7 @@ void make(uint first, uint slice) {
   }
   [[unroll]] for (uint i = 0; i < kStreams; ++i) {
     const float sum = subgroupAdd(sums[i]);
-    if (lane == 0) parts[(slice * kRowTile + first) * kSums + i] = sum;
+    if (lane == 0) parts[(slice * kGroupResults + first) * kSums + i] = sum;
   }
 }
 
@@ -70,19 +70,19 @@ void square_x() {
 vec2 sums_of(uint i) {
   vec2 sums = vec2(0);
   [[unroll]] for (uint slice = 0; slice < kSlices; ++slice)
-    [[unroll]] for (uint s = 0; s < kSums; ++s) sums[s] += parts[(slice * kRowTile + i) * kSums + s];
+    [[unroll]] for (uint s = 0; s < kSums; ++s) sums[s] += parts[(slice * kGroupResults + i) * kSums + s];
   return p.epsilon >= 0 ? sums * norm_factor() : sums;
 }
 
 void main() {
   const bool live = step_of(p.step).state.token_count > 0;
-  const uint i = gl_LocalInvocationIndex, result = gl_WorkGroupID.x * kRowTile + i;
-  const bool finishes = i < kRowTile && result < result_count();
+  const uint i = gl_LocalInvocationIndex, result = gl_WorkGroupID.x * kGroupResults + i;
+  const bool finishes = i < kGroupResults && result < result_count();
   const uvec2 rows = rows_of_result(finishes ? result : 0);
   Operands operands;
   if (finishes) operands = operands_of(result, rows);
   if (p.epsilon >= 0) square_x();
-  for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kRowTile; set += kSets)
+  for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kGroupResults; set += kSets)
     make(set * kOfStreams, gl_SubgroupID % kSlices);
   barrier();
   if (!live) return;

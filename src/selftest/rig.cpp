@@ -7,6 +7,7 @@ namespace greta::selftest {
 
 constexpr uint64_t kCanaryBytes = 256;
 constexpr uint8_t kCanary = 0xcb;
+constexpr uint64_t kStagingBytes = 1 << 20;
 
 static void must(Status status) { expect(status.ok(), error_text()); }
 
@@ -26,7 +27,10 @@ Rig::Rig(Device& device, bool checked) : device_(device), kernels_(device), chec
   stream_.reset(stream);
 }
 
-Rig::~Rig() { reset(); }
+Rig::~Rig() {
+  reset();
+  for (Buffer* staging : {&upload_, &readback_}) device_.release(*staging);
+}
 
 const DeviceInfo& Rig::info() const { return device_.info(); }
 
@@ -66,19 +70,24 @@ void Rig::poison(const Slice& slice) {
   write(slice, ones.data());
 }
 
+// Host memory that a GPU reaches takes it milliseconds to get: it is kept.
+void Rig::grow(Buffer* staging, Memory memory, uint64_t bytes) {
+  if (staging->bytes >= bytes) return;
+  device_.release(*staging);
+  must(device_.allocate(std::max(bytes, kStagingBytes), memory, staging));
+}
+
 void Rig::write(const Slice& slice, const void* from) {
   if (!slice.bytes) return;
   if (slice.buffer->mapped && !checked()) {
     memcpy(static_cast<uint8_t*>(slice.buffer->mapped) + slice.offset, from, slice.bytes);
     return;
   }
-  Buffer upload;
-  must(device_.allocate(slice.bytes, Memory::Upload, &upload));
-  memcpy(upload.mapped, from, slice.bytes);
-  must(stream_->copy(slice, {&upload, 0, slice.bytes}));
+  grow(&upload_, Memory::Upload, slice.bytes);
+  memcpy(upload_.mapped, from, slice.bytes);
+  must(stream_->copy(slice, {&upload_, 0, slice.bytes}));
   must(stream_->barrier());
   must(stream_->wait());
-  device_.release(upload);
 }
 
 void Rig::read(const Slice& slice, void* to) {
@@ -87,12 +96,10 @@ void Rig::read(const Slice& slice, void* to) {
     memcpy(to, static_cast<const uint8_t*>(slice.buffer->mapped) + slice.offset, slice.bytes);
     return;
   }
-  Buffer readback;
-  must(device_.allocate(slice.bytes, Memory::Readback, &readback));
-  must(stream_->copy({&readback, 0, slice.bytes}, slice));
+  grow(&readback_, Memory::Readback, slice.bytes);
+  must(stream_->copy({&readback_, 0, slice.bytes}, slice));
   must(stream_->wait());
-  memcpy(to, readback.mapped, slice.bytes);
-  device_.release(readback);
+  memcpy(to, readback_.mapped, slice.bytes);
 }
 
 void Rig::check_canaries() {

@@ -75,6 +75,7 @@ class Rig {
   struct Room;
   void read(const Slice& slice, void* to);
   void write(const Slice& slice, const void* from);
+  void grow(Buffer* staging, Memory memory, uint64_t bytes);
   void check_canaries();
 
   Device& device_;
@@ -82,6 +83,7 @@ class Rig {
   bool checked_;
   std::string only_;
   std::unique_ptr<Stream> stream_;
+  Buffer upload_, readback_;
   uint64_t launches_ = 0;
   std::vector<std::unique_ptr<Room>> rooms_;
   std::vector<bool> ran_;

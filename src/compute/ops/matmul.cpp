@@ -169,7 +169,7 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
 
 // Rows of y.
 uint32_t tile_of(const Parts& parts, const KernelRow& row) {
-  if (by_results(row)) return parts.rope ? 2 * kRowTile : kRowTile;
+  if (by_results(row)) return parts.rope ? 2 * kGroupResults : kGroupResults;
   return parts.head() ? parts.head()->width : row.tile;
 }
 
@@ -237,7 +237,7 @@ void pack_parts(const Parts& parts, Block* block, Launch* out) {
 // Few groups with much to do each are larger: their parts of the columns are under way together.
 uint32_t threads_of(const Parts& parts) {
   const Tensor& weight = parts.matmul->weight;
-  const uint64_t rows = (parts.rope ? 2 : 1) * kRowTile, groups = weight.n / rows;
+  const uint64_t rows = (parts.rope ? 2 : 1) * kGroupResults, groups = weight.n / rows;
   return groups < 512 && rows * weight.depth >= 131072 ? 512 : 256;
 }
 
