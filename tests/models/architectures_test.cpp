@@ -156,7 +156,8 @@ TEST_CASE("architectures: the same bits where no buffer holds the largest tensor
           options.exact = exact;
           options.checked = limited;
           options.executor.context = golden.context;
-          options.executor.output_rows = kMaxStepTokens;
+          // A GPU's fastest tiles round weights of float32 to halves: more than the limit, and other experts.
+          if (exact) options.executor.output_rows = kMaxStepTokens;
           options.largest_weights = limited ? golden.largest * percent / 100 : 2 * golden.largest;
           Engine engine;
           open_engine(golden.file, options, &engine);
