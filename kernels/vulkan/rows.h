@@ -1,7 +1,8 @@
 // The frame of the decode kernels (matmul_rows): one token, weights streamed once, products in int8.
 //
-// A subgroup makes a result (kernels/abi/ops.h, `pairing`), its lanes take units of 32 weights in turn. x lies in
-// memory as int8, rounded by the kernel that made it, and is small enough to stay in the caches.
+// A subgroup makes a few rows of weights, its lanes take units of 32 weights in turn; a result is one row or two
+// (kernels/abi/ops.h, `pairing`). x lies in memory as int8, rounded by the launch that made it, and is small enough to
+// stay in the caches.
 //
 // dot/<type>.h says how a type multiplies:
 //   Weights                        a unit as it is loaded

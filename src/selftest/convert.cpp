@@ -63,17 +63,16 @@ std::vector<uint8_t> convert_q8x16(const std::vector<float>& x, const Values& ga
       most = std::max(most, std::fabs(values[i]));
       squares += double(x[i]) * x[i];
     }
-    const float scales[3] = {float(most / 127), 0, float(squares)};
+    const float scale = float(most / 127), of_x = float(squares);
     int sum = 0;
     for (uint32_t i = block * 16; i < block * 16 + 16; ++i) {
       const int8_t q = most > 0 ? int8_t(std::nearbyint(values[i] / (most / 127))) : int8_t(0);
       row[i] = uint8_t(q);
       sum += q;
     }
-    const float of_sum = scales[0] * float(sum);
-    memcpy(&row[q8x16_scales_at(depth) + block * 8], &scales[0], 4);
-    memcpy(&row[q8x16_scales_at(depth) + block * 8 + 4], &of_sum, 4);
-    memcpy(&row[q8x16_squares_at(depth) + block * 4], &scales[2], 4);
+    const float scales[2] = {scale, scale * float(sum)};
+    memcpy(&row[q8x16_scales_at(depth) + block * 8], scales, sizeof scales);
+    memcpy(&row[q8x16_squares_at(depth) + block * 4], &of_x, sizeof of_x);
   }
   return row;
 }
