@@ -5,28 +5,17 @@
 #include "kernels/vulkan/step.h"
 
 layout(push_constant, scalar) uniform Push { MatmulRowBlock p; };
-layout(constant_id = 0) const uint kThreads = GROUP;
 
-#include "kernels/vulkan/rows.h"
+#include "kernels/vulkan/rows_sums.h"
 #include "kernels/vulkan/rows_y.h"
 
-const uint kStreams = 4;
-const uint kSubgroups = kThreads / kLanes;
 const uint kOfStreams = kStreams / kSums;  // results
 const uint kNeeded = kGroupResults / kOfStreams;
 const uint kSlices = kSubgroups > kNeeded ? kSubgroups / kNeeded : 1;
 const uint kSets = kSubgroups / kSlices;
 
 shared float parts[kSlices * kGroupResults * kSums];
-shared float squares[kSubgroups];
 shared vec2 made[kGroupResults];  // y times the gain, and y
-
-Values values_of(uint unit) {
-  const uvec2 groups = dot_groups(unit);
-  const uint64_t x = uint64_t(p.x), scales = x + q8x16_scales_at(kDepth);
-  return Values(uvec4_address(x).at[groups.x], uvec4_address(x).at[groups.y], vec2_address(scales).at[groups.x],
-                vec2_address(scales).at[groups.y]);
-}
 
 // Results first .. first + kOfStreams - 1 of the group, over the columns of slice `slice`.
 void make(uint first, uint slice) {
@@ -40,38 +29,19 @@ void make(uint first, uint slice) {
   }
   float sums[kStreams];
   [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = 0;
-  for (uint unit = slice * kLanes + lane; unit < kUnits; unit += kSlices * kLanes) {
-    Weights w[kStreams];
-    [[unroll]] for (uint i = 0; i < kStreams; ++i) w[i] = dot_load(rows[i], unit);
-    const Values x = values_of(unit);
-    [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] += dot_unit(w[i], unit, x);
-  }
+  const uint64_t x = uint64_t(p.x), scales = x + q8x16_scales_at(kDepth);
+  for (uint unit = slice * kLanes + lane; unit < kUnits; unit += kSlices * kLanes) add_unit(rows, unit, x, scales, sums);
   [[unroll]] for (uint i = 0; i < kStreams; ++i) {
     const float sum = subgroupAdd(sums[i]);
     if (lane == 0) parts[(slice * kGroupResults + first) * kSums + i] = sum;
   }
 }
 
-// The factor of the norm before, from the sums of squares of the subgroups.
-float norm_factor() {
-  float sum = 0;
-  [[unroll]] for (uint i = 0; i < kSubgroups; ++i) sum += squares[i];
-  return inversesqrt(sum / float(kDepth) + p.epsilon);
-}
-
-void square_x() {
-  float sum = 0;
-  float_address of = float_address(uint64_t(p.x) + q8x16_squares_at(kDepth));
-  for (uint i = gl_SubgroupID * kLanes + gl_SubgroupInvocationID; i < kDepth / 16; i += kThreads) sum += of.at[i];
-  sum = subgroupAdd(sum);
-  if (gl_SubgroupInvocationID == 0) squares[gl_SubgroupID] = sum;
-}
-
 vec2 sums_of(uint i) {
   vec2 sums = vec2(0);
   [[unroll]] for (uint slice = 0; slice < kSlices; ++slice)
     [[unroll]] for (uint s = 0; s < kSums; ++s) sums[s] += parts[(slice * kGroupResults + i) * kSums + s];
-  return p.epsilon >= 0 ? sums * norm_factor() : sums;
+  return p.epsilon >= 0 ? sums * norm_factor(p.epsilon) : sums;
 }
 
 void main() {
@@ -81,7 +51,7 @@ void main() {
   const uvec2 rows = rows_of_result(finishes ? result : 0);
   Operands operands;
   if (finishes) operands = operands_of(result, rows);
-  if (p.epsilon >= 0) square_x();
+  if (p.epsilon >= 0) square_x(uint64_t(p.x));
   for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kGroupResults; set += kSets)
     make(set * kOfStreams, gl_SubgroupID % kSlices);
   barrier();

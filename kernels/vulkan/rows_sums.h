@@ -1,0 +1,39 @@
+// What the decode kernels share: the products of a subgroup with a row of the form q8x16, and the factor of the norm
+// before it.
+#ifndef GRETA_VULKAN_ROWS_SUMS_H
+#define GRETA_VULKAN_ROWS_SUMS_H
+#include "kernels/vulkan/rows.h"
+
+layout(constant_id = 0) const uint kThreads = GROUP;
+
+const uint kStreams = 4;  // rows of weights that share the values of x which a subgroup's lanes hold
+const uint kSubgroups = kThreads / kLanes;
+
+shared float squares[kSubgroups];
+
+// Adds the products of unit `unit` of kStreams rows of weights to their sums; quants of x at `x`, their scales at `scales`.
+void add_unit(uint64_t rows[kStreams], uint unit, uint64_t x, uint64_t scales, inout float sums[kStreams]) {
+  Weights w[kStreams];
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) w[i] = dot_load(rows[i], unit);
+  const uvec2 groups = dot_groups(unit);
+  const Values values = Values(uvec4_address(x).at[groups.x], uvec4_address(x).at[groups.y],
+                               vec2_address(scales).at[groups.x], vec2_address(scales).at[groups.y]);
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] += dot_unit(w[i], unit, values);
+}
+
+// The sums of squares of x, by subgroups; a barrier before norm_factor().
+void square_x(uint64_t x) {
+  float sum = 0;
+  float_address of = float_address(x + q8x16_squares_at(kDepth));
+  for (uint i = gl_SubgroupID * kLanes + gl_SubgroupInvocationID; i < kDepth / 16; i += kThreads) sum += of.at[i];
+  sum = subgroupAdd(sum);
+  if (gl_SubgroupInvocationID == 0) squares[gl_SubgroupID] = sum;
+}
+
+float norm_factor(float epsilon) {
+  float sum = 0;
+  [[unroll]] for (uint i = 0; i < kSubgroups; ++i) sum += squares[i];
+  return inversesqrt(sum / float(kDepth) + epsilon);
+}
+
+#endif
