@@ -70,17 +70,17 @@ struct MatmulBlock {
                      // and rows j * tile ..
 };
 
-// A matmul of one token whose x is rounded already, with the same parts around it. Group g makes results
-// g * kGroupResults .. : rows of y, or pairs of rows that are rotated together.
+// A matmul of a few tokens whose x is rounded already, with the same parts around it. Group (t, g) makes results
+// g * kGroupResults .. of token t: rows of y, or pairs of rows that are rotated together.
 struct MatmulRowBlock {
   ADDRESS(byte) weight;    // [n][depth]
   ADDRESS(byte) weight2;   // the `up` of a gate, or 0
-  ADDRESS(byte) x;         // one row of the form q8x16
-  ADDRESS(float) y;        // [n]; with page_bytes the page pool of this layer, as in KvWriteBlock
+  ADDRESS(byte) x;         // [tokens] rows of the form q8x16
+  ADDRESS(float) y;        // [tokens][n]; with page_bytes the page pool of this layer, as in KvWriteBlock
   ADDRESS(byte) rounded;   // y in the form q8x16 as well, times `gain`, or 0; never of rotated or stored rows
   ADDRESS(float) gain;     // [n] of the norm that follows, or 0
   ADDRESS(byte) step;
-  ADDRESS(float) residual; // [n] or 0; may be y
+  ADDRESS(float) residual; // [tokens][n] or 0; may be y
   ADDRESS(float) rope;     // as in MatmulBlock
   ADDRESS(float) bias;     // [n] or 0
   uint n, depth;

@@ -1,5 +1,5 @@
-// matmul of one token, alone or with what is fused around it (MatmulRowBlock, kernels/abi/ops.h).
-//   grid   (kGroupResults results to a group)
+// matmul of a few tokens, alone or with what is fused around it (MatmulRowBlock, kernels/abi/ops.h).
+//   grid   (tokens; kGroupResults results to a group): groups that read the same weights follow each other
 //   group  subgroups in a grid of kSets x kSlices: each makes kStreams rows of weights, that share the values of x which
 //          its lanes hold, over its part of the columns; the first kGroupResults threads finish what all have summed
 #include "kernels/vulkan/step.h"
@@ -17,19 +17,21 @@ const uint kSets = kSubgroups / kSlices;
 shared float parts[kSlices * kGroupResults * kSums];
 shared vec2 made[kGroupResults];  // y times the gain, and y
 
+uint64_t row_of_x() { return uint64_t(p.x) + gl_WorkGroupID.x * q8x16_row_bytes(kDepth); }
+
 // Results first .. first + kOfStreams - 1 of the group, over the columns of slice `slice`.
 void make(uint first, uint slice) {
   const uint lane = gl_SubgroupInvocationID, last = result_count() - 1;
   const uint64_t row_bytes = quant_row_bytes(kDepth);
   uint64_t rows[kStreams];
   [[unroll]] for (uint i = 0; i < kStreams; ++i) {
-    const uvec2 of = rows_of_result(min(gl_WorkGroupID.x * kGroupResults + first + i / kSums, last));
+    const uvec2 of = rows_of_result(min(gl_WorkGroupID.y * kGroupResults + first + i / kSums, last));
     const bool second = i % kSums == 1;
     rows[i] = (second && kGates ? uint64_t(p.weight2) : uint64_t(p.weight)) + (second ? of.y : of.x) * row_bytes;
   }
   float sums[kStreams];
   [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = 0;
-  const uint64_t x = uint64_t(p.x), scales = x + q8x16_scales_at(kDepth);
+  const uint64_t x = row_of_x(), scales = x + q8x16_scales_at(kDepth);
   for (uint unit = slice * kLanes + lane; unit < kUnits; unit += kSlices * kLanes) add_unit(rows, unit, x, scales, sums);
   const float sum = sum_of_lanes(sums);
   if (lane < kStreams) parts[(slice * kGroupResults + first) * kSums + lane] = sum;
@@ -43,13 +45,13 @@ vec2 sums_of(uint i) {
 }
 
 void main() {
-  const bool live = step_of(p.step).state.token_count > 0;
-  const uint i = gl_LocalInvocationIndex, result = gl_WorkGroupID.x * kGroupResults + i;
+  const bool live = gl_WorkGroupID.x < step_of(p.step).state.token_count;
+  const uint i = gl_LocalInvocationIndex, result = gl_WorkGroupID.y * kGroupResults + i;
   const bool finishes = i < kGroupResults && result < result_count();
   const uvec2 rows = rows_of_result(finishes ? result : 0);
   Operands operands;
   if (finishes) operands = operands_of(result, rows);
-  if (p.epsilon >= 0) square_x(uint64_t(p.x));
+  if (p.epsilon >= 0) square_x(row_of_x());
   for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kGroupResults; set += kSets)
     make(set * kOfStreams, gl_SubgroupID % kSlices);
   barrier();
@@ -66,5 +68,5 @@ void main() {
     values[j] = made[j].x;
     square = fma(made[j].y, made[j].y, square);
   }
-  store_q8x16(uint64_t(p.rounded), p.n, gl_WorkGroupID.x, values, square);
+  store_q8x16(uint64_t(p.rounded) + uint64_t(gl_WorkGroupID.x) * q8x16_row_bytes(p.n), p.n, gl_WorkGroupID.y, values, square);
 }

@@ -28,10 +28,10 @@ struct Operands {
 Operands operands_of(uint i, uvec2 rows) {
   Operands o = Operands(vec2(0), vec2(1, 0), 0, 1);
   if (uint64_t(p.bias) != 0) o.bias = vec2(p.bias.at[rows.x], p.bias.at[rows.y]);
-  if (uint64_t(p.residual) != 0) o.residual = p.residual.at[rows.x];
+  if (uint64_t(p.residual) != 0) o.residual = p.residual.at[gl_WorkGroupID.x * p.n + rows.x];
   if (uint64_t(p.gain) != 0) o.gain = p.gain.at[rows.x];
   if (kRotates && i % (p.head_width / 2) < p.rope_width / 2) {
-    const uint at = step_of(p.step).state.row[0].position * (p.rope_width / 2) + i % (p.head_width / 2);
+    const uint at = step_of(p.step).state.row[gl_WorkGroupID.x].position * (p.rope_width / 2) + i % (p.head_width / 2);
     o.rotation = vec2_address(p.rope).at[at];
   }
   return o;
@@ -39,7 +39,7 @@ Operands operands_of(uint i, uvec2 rows) {
 
 // Value `row` of the token's key or value into its page; the cache holds f32 or f16.
 void store_in_page(uint row, float value) {
-  const StepRow token = step_of(p.step).state.row[0];
+  const StepRow token = step_of(p.step).state.row[gl_WorkGroupID.x];
   const uint position = token.position;
   const uint64_t page = uint64_t(p.y) + uint64_t(page_of(step_of(p.step), token.sequence, position)) * p.page_bytes;
   const uint64_t at = (uint64_t(row / p.head_width) * kPageTokens + position % kPageTokens) * p.head_width + row % p.head_width;
@@ -49,7 +49,7 @@ void store_in_page(uint row, float value) {
 
 void store_row(uint row, float value) {
   if (p.page_bytes != 0) store_in_page(row, value);
-  else p.y.at[row] = value;
+  else p.y.at[gl_WorkGroupID.x * p.n + row] = value;
 }
 
 // y of a result, of its first row where it has two.

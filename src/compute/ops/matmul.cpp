@@ -1,7 +1,7 @@
 // matmul, alone or with what a kernel row fuses around it: a norm before, then rotation and the write
 // into the page pool, or a residual, or a second matmul and its gate, and the form that the next matmul reads.
 // Group = a tile of output rows, one head where heads are rotated or written; for all tokens, or where the row has
-// tile_tokens, for some. Rows that read q8x16 are for one token and have a block of their own.
+// tile_tokens, for some. Rows that read q8x16 have a block of their own.
 #include <utility>
 
 #include "compute/ops/parts.h"
@@ -177,8 +177,9 @@ uint32_t tile_of(const Parts& parts, const KernelRow& row) {
 void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
   const Parts parts(calls);
   const uint32_t tiles = uint32_t(divide_up(parts.matmul->weight.n, tile_of(parts, row)));
-  out[0] = row.tile_tokens ? uint32_t(divide_up(bucket, row.tile_tokens)) : tiles;
-  out[1] = row.tile_tokens ? tiles : 1;
+  const uint32_t tokens = by_results(row) ? 1 : row.tile_tokens;  // of a group; 0: all
+  out[0] = tokens ? uint32_t(divide_up(bucket, tokens)) : tiles;
+  out[1] = tokens ? tiles : 1;
   out[2] = 1;
 }
 
