@@ -245,6 +245,13 @@ struct SampleBlock {
   uint vocab;
 };
 
+// y[i] = sum over j of x[i][j], modulo 2^32: nothing but reads, by which a device's bandwidth is measured.
+struct SumBlock {
+  ADDRESS(uint) x;  // [pieces][width], 16 bytes aligned
+  ADDRESS(uint) y;  // [pieces]
+  uint width;       // a multiple of 16
+};
+
 // {float, uint} for each value; GPUs keep less for each, but more for the row.
 #define sample_scratch_bytes(vocab) (((vocab) * 8 + 79) / 16 * 16)
 

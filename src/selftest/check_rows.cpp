@@ -1,4 +1,5 @@
-// The ops that work value by value or row by row against float64: norm, gate, add, softcap, combine, rope.
+// The ops that work value by value or row by row against float64: norm, gate, add, softcap, combine, rope; and sums,
+// which are exact.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -158,6 +159,28 @@ void check_combine(Rig& rig) {
         rig.reset();
       }
   rig.require_all_run(Op::Combine);
+}
+
+void check_sum(Rig& rig) {
+  Random random(8);
+  for (const uint32_t width : {16u, 1008u, 4096u, 20000u}) {
+    const uint32_t pieces = 5;
+    Ids x, expected;
+    for (uint32_t i = 0; i < pieces; ++i) {
+      uint32_t sum = 0;
+      for (uint32_t j = 0; j < width; ++j) x.push_back(uint32_t(random())), sum += x.back();
+      expected.push_back(sum);
+    }
+    Call call = row_call(Op::Sum, rig.put(x), rig.room(pieces * sizeof(uint32_t)), {});
+    call.width = width;
+    for (const KernelRow* row : rig.rows({&call, 1}, 1)) {
+      rig.poison(call.slot[kY]);
+      rig.run({&call, 1}, *row, 1);
+      expect(rig.get<uint32_t>(call.slot[kY]) == expected, std::string(row->name) + ": other sums");
+    }
+    rig.reset();
+  }
+  rig.require_all_run(Op::Sum);
 }
 
 void check_rope(Rig& rig) {

@@ -21,5 +21,6 @@ void check_matmul_expert(Rig& rig);
 void check_matmul_heads(Rig& rig);
 void check_attention(Rig& rig);
 void check_sample(Rig& rig);
+void check_sum(Rig& rig);
 
 }  // namespace greta::selftest

@@ -25,6 +25,7 @@ constexpr Check kChecks[] = {
     {"convert", {check_convert}},
     {"softcap", {check_softcap}},
     {"sample", {check_sample}},
+    {"sum", {check_sum}},
 };
 
 // "attention" is a word of "kv_write, attention".

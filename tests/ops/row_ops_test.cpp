@@ -87,6 +87,11 @@ TEST_CASE("softcap: every row agrees with float64", "[ops]") {
   check_softcap(rig);
 }
 
+TEST_CASE("sum: every row gives the sums to the bit", "[ops]") {
+  OpRig rig(GENERATE(from_range(rig_devices())));
+  check_sum(rig);
+}
+
 TEST_CASE("combine: every row agrees with float64", "[ops]") {
   OpRig rig(GENERATE(from_range(rig_devices())));
   check_combine(rig);
