@@ -26,15 +26,19 @@ struct EmbedBlock {
   uint first, rows;
 };
 
-// y[t][h] = x[t][h] / rms(x[t][h]) * gain, over heads of `width` values.
+// y[t][h] = x[t][h] / rms(x[t][h]) * gain, over heads of `width` values. With a residual, of one head,
+// y[t] = residual[t] + scale * that.
 struct NormBlock {
   ADDRESS(float) x;     // [rows] of x_stride values, [heads][width] at the start of each
   ADDRESS(float) gain;  // [width]
   ADDRESS(float) y;     // [rows] of y_stride values, likewise; may be x
   ADDRESS(byte) step;
+  ADDRESS(float) residual;   // [rows][width] or 0; may be y
+  ADDRESS(byte) rounded;     // y in the form q8x16 as well, times `next_gain`, or 0
+  ADDRESS(float) next_gain;  // [width] of the norm that follows, or 0
   uint width, heads;
   uint x_stride, y_stride;
-  float epsilon;
+  float epsilon, scale;
   uint rows_of;
 };
 

@@ -1,9 +1,11 @@
 // norm_plain: one group is one row. A row that is one head is normed by all threads, of several heads each by a
-// subgroup.
+// subgroup. y is rounded by four lanes for each 16 values.
 #extension GL_EXT_control_flow_attributes : require
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/reduce.h"
+#include "kernels/vulkan/q8x16.h"
 
+GRETA_ABI_BUFFER(vec4, vec4, 16)
 layout(push_constant, scalar) uniform Push { NormBlock p; };
 
 // Squares of every `stride`-th value from `first` on.
@@ -17,9 +19,53 @@ float squares(uint from, uint first, uint stride) {
   return (sums.x + sums.y) + (sums.z + sums.w);
 }
 
-void scale_by(float sum, uint from, uint to, uint first, uint stride) {
-  const float factor = 1 / sqrt(sum / float(p.width) + p.epsilon);
-  for (uint i = first; i < p.width; i += stride) p.y.at[to + i] = p.x.at[from + i] * factor * p.gain.at[i];
+float factor_of(float sum) { return 1 / sqrt(sum / float(p.width) + p.epsilon); }
+
+void scale_by(float factor, uint from, uint to, uint first, uint stride) {
+  for (uint i = first; i < p.width; i += stride) {
+    const float y = p.x.at[from + i] * factor * p.gain.at[i];
+    p.y.at[to + i] = uint64_t(p.residual) == 0 ? y : p.residual.at[to + i] + p.scale * y;
+  }
+}
+
+vec4 four(float_address values, uint at) { return vec4_address(uint64_t(values)).at[at]; }
+
+// Values 4 i .. of y, which are at 4 `at` .., rounded: four lanes side by side have 16 of them.
+void round_four(uint row, uint i, vec4 y) {
+  const vec4 values = uint64_t(p.next_gain) == 0 ? y : y * four(p.next_gain, i), sizes = abs(values);
+  float most = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w)), square = dot(y, y);
+  most = max(most, subgroupShuffleXor(most, 1));
+  most = max(most, subgroupShuffleXor(most, 2));
+  const float scale = q8x16_scale(most);
+  const ivec4 q = ivec4(roundEven(values * (scale > 0 ? 1 / scale : 0)));
+  int sum = q.x + q.y + q.z + q.w;
+  sum += subgroupShuffleXor(sum, 1);
+  sum += subgroupShuffleXor(sum, 2);
+  square += subgroupShuffleXor(square, 1);
+  square += subgroupShuffleXor(square, 2);
+  const uint64_t to = uint64_t(p.rounded) + uint64_t(row) * q8x16_row_bytes(p.width);
+  uint_address(to).at[i] = uint(q.x & 255) | uint(q.y & 255) << 8 | uint(q.z & 255) << 16 | uint(q.w & 255) << 24;
+  if (i % 4 != 0) return;
+  vec2_address(to + q8x16_scales_at(p.width)).at[i / 4] = vec2(scale, scale * float(sum));
+  float_address(to + q8x16_squares_at(p.width)).at[i / 4] = square;
+}
+
+// y = residual + scale * norm(x) of a row, and its rounded form; four loads of 16 bytes under way in each operand.
+void add_and_round(float factor, uint row) {
+  const uint count = p.width / 4, first = row * count, thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
+  for (uint i = thread; i < count; i += 4 * GROUP) {
+    vec4 y[4];
+    [[unroll]] for (uint j = 0; j < 4; ++j) {
+      const uint at = min(i + j * GROUP, count - 1);
+      y[j] = four(p.residual, first + at) + p.scale * (four(p.x, first + at) * factor * four(p.gain, at));
+    }
+    [[unroll]] for (uint j = 0; j < 4; ++j) {
+      const uint at = i + j * GROUP;
+      if (at >= count) break;
+      vec4_address(uint64_t(p.y)).at[first + at] = y[j];
+      round_four(row, at, y[j]);
+    }
+  }
 }
 
 void main() {
@@ -28,12 +74,13 @@ void main() {
   if (row >= live_rows(step, p.rows_of)) return;
   const uint from = source_row(step, p.rows_of, row) * p.x_stride, to = row * p.y_stride;
   if (p.heads == 1) {
-    const float sum = group_sum(squares(from, gl_LocalInvocationIndex, GROUP));
-    scale_by(sum, from, to, gl_LocalInvocationIndex, GROUP);
+    const float factor = factor_of(group_sum(squares(from, gl_LocalInvocationIndex, GROUP)));
+    if (uint64_t(p.rounded) == 0) scale_by(factor, from, to, gl_LocalInvocationIndex, GROUP);
+    else add_and_round(factor, row);
     return;
   }
   for (uint h = gl_SubgroupID; h < p.heads; h += gl_NumSubgroups) {
     const float sum = subgroupAdd(squares(from + h * p.width, gl_SubgroupInvocationID, gl_SubgroupSize));
-    scale_by(sum, from + h * p.width, to + h * p.width, gl_SubgroupInvocationID, gl_SubgroupSize);
+    scale_by(factor_of(sum), from + h * p.width, to + h * p.width, gl_SubgroupInvocationID, gl_SubgroupSize);
   }
 }

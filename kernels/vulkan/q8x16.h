@@ -6,13 +6,17 @@
 
 GRETA_ABI_BUFFER(vec2, vec2, 8)
 
+// A unit in the last place of the scale is nothing here, and an exact division long.
+float q8x16_scale(float most) {
+  const float least = 1.2e-38;  // smaller ones are denormal, and drivers may take them for 0
+  return most < 127 * least ? 0 : most / 127;
+}
+
 // Rounds values 16 block .. of a row; `values` have the gain in them, `squares` is the sum of theirs without it.
 void store_q8x16(uint64_t row, uint depth, uint block, float values[16], float squares) {
   float most = 0;
   [[unroll]] for (uint i = 0; i < 16; ++i) most = max(most, abs(values[i]));
-  // A unit in the last place of the scale is nothing here, and an exact division long.
-  const float least = 1.2e-38;  // smaller ones are denormal, and drivers may take them for 0
-  const float scale = most < 127 * least ? 0 : most / 127, inverse = scale > 0 ? 1 / scale : 0;
+  const float scale = q8x16_scale(most), inverse = scale > 0 ? 1 / scale : 0;
   uvec4 words = uvec4(0);
   int sum = 0;
   [[unroll]] for (uint i = 0; i < 16; ++i) {

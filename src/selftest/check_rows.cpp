@@ -8,10 +8,46 @@
 
 namespace greta::selftest {
 
+// y = residual + scale * norm(x) over its residual, and where a row gives it as well y's rounded form.
+static void check_norm_add(Rig& rig, const Call& norm, const Values& normed, const Live& live, Random& random) {
+  const uint32_t width = norm.width;
+  const auto residual = with_outliers(normed.size(), random), next_gain = gaussians(width, random);
+  Call add = row_call(Op::Add, {}, {}, norm.slot[kStep]);
+  add.slot[kX2] = norm.slot[kY];
+  add.width = width;
+  add.scale = 0.7f;
+  Call convert = row_call(Op::Convert, {}, rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)), norm.slot[kStep]);
+  convert.form = Form::Q8X16;
+  convert.width = width;
+  if (live.tokens % 2) convert.weight = put_vector(rig, next_gain);
+  const Values gain = live.tokens % 2 ? to_values(next_gain) : Values{};
+  const Values expected = reference::add(to_values(residual), normed, double(add.scale));
+  for (const size_t count : {2, 3}) {
+    Call calls[] = {norm, add, convert};
+    for (const KernelRow* row : rig.rows({calls, count}, live.bucket)) {
+      calls[1].slot[kX] = calls[1].slot[kY] = calls[2].slot[kX] = rig.put_padded(residual, live.bucket * width);
+      rig.poison(convert.slot[kY]);
+      rig.run({calls, count}, *row, live.bucket);
+      auto y = rig.get<float>(calls[1].slot[kY]);
+      y.resize(normed.size());
+      require_close(y, expected, 1e-12, row->name);
+      const auto rounded = rig.get<uint8_t>(convert.slot[kY]);
+      const size_t row_bytes = form_row_bytes(Form::Q8X16, width), written = count == 3 ? live.tokens : 0;
+      for (size_t t = 0; t < written; ++t) {
+        const auto from = y.begin() + ptrdiff_t(t * width);
+        const std::string wrong = reference::wrong_q8x16(&rounded[t * row_bytes], {from, from + width}, gain);
+        expect(wrong.empty(), row->name + (": " + wrong) + " of the rounded result is wrong");
+      }
+      expect(std::all_of(rounded.begin() + ptrdiff_t(written * row_bytes), rounded.end(), [](uint8_t b) { return b == 0xff; }),
+             std::string(row->name) + ": rounded rows that do not live");
+    }
+  }
+}
+
 void check_norm(Rig& rig) {
   Random random(1);
   for (const Live& live : live_rows(rig))
-    for (const uint32_t width : {1u, 7u, 64u, 288u, 4097u})
+    for (const uint32_t width : {1u, 7u, 64u, 288u, 4097u, 4128u})
       for (const uint32_t heads : {1u, 3u}) {
         StepRows steps;
         steps.add_tokens(live.tokens);
@@ -23,8 +59,9 @@ void check_norm(Rig& rig) {
         call.width = width;
         call.heads = heads;
         call.epsilon = 1e-5f;
-        check_rows(rig, call, live.bucket, reference::norm(to_values(x), to_values(gain), call.epsilon),
-                   1e-12);
+        const Values expected = reference::norm(to_values(x), to_values(gain), call.epsilon);
+        check_rows(rig, call, live.bucket, expected, 1e-12);
+        if (heads == 1) check_norm_add(rig, call, expected, live, random);
         if (live.bucket == 8) check_repeats(rig, call, live.bucket);
         rig.reset();
       }

@@ -1,11 +1,31 @@
-// norm: root-mean-square norm of each head of a row (one head: of the row). Group = a row.
+// norm: root-mean-square norm of each head of a row (one head: of the row), alone or with what a kernel row fuses after
+// it: a residual, and the form that the next matmul reads. Group = a row.
 #include "compute/ops/parts.h"
 
 namespace greta {
 
+// Row for row on what the norm made, without gaps.
+static Status check_add(const Call& norm, const Call& add) {
+  if (add.op != Op::Add || !same_place(add.slot[kX2], norm.slot[kY]) || add.width != norm.width || heads_of(norm) != 1 ||
+      norm.rows_of != kRowsTokens || norm.x_stride || norm.y_stride)
+    return fail(Code::Unsupported, "norm: rows of %u values do not fuse with %s of %u", norm.width, op_name(add.op), add.width);
+  return {};
+}
+
+static Status check_convert(const Call& add, const Call& convert) {
+  const Tensor& gain = convert.weight;
+  if (convert.op != Op::Convert || convert.form != Form::Q8X16 || !same_place(convert.slot[kX], add.slot[kY]) ||
+      convert.width != add.width || convert.width % 32 || (gain.n && gain.depth != convert.width))
+    return fail(Code::Unsupported, "norm: rows of %u values do not fuse with %s of %u", add.width, op_name(convert.op),
+                convert.width);
+  return {};
+}
+
 static Status check(std::span<const Call> calls, const KernelRow&) {
-  GRETA_TRY(check_single(calls));
   const Call& call = calls[0];
+  if (calls.size() > 3) return check_single(calls);
+  if (calls.size() > 1) GRETA_TRY(check_add(call, calls[1]));
+  if (calls.size() > 2) GRETA_TRY(check_convert(calls[1], calls[2]));
   GRETA_TRY(check_size("norm", "width", call.width));
   if (call.weight.depth != call.width || call.weight.n != 1)
     return fail(Code::Argument, "norm: a gain [%u][%u] for rows of %u values", call.weight.n,
@@ -17,10 +37,11 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   const Call& call = calls[0];
+  const Slice& y = calls[calls.size() > 1 ? 1 : 0].slot[kY];
   NormBlock block = {};
   block.x = call.slot[kX].address();
   block.gain = call.weight.slice.address();
-  block.y = call.slot[kY].address();
+  block.y = y.address();
   block.step = call.slot[kStep].address();
   block.width = call.width;
   block.heads = heads_of(call);
@@ -28,16 +49,30 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.y_stride = stride_or(call.y_stride, block.heads * call.width);
   block.epsilon = call.epsilon;
   block.rows_of = call.rows_of;
-  out->set_block(block);
   out->read(call.slot[kX]);
   out->read(call.weight.slice);
-  out->write(call.slot[kY]);
+  out->write(y);
   read_step(call, out);
+  if (calls.size() > 1) {
+    block.residual = calls[1].slot[kX].address();
+    block.scale = calls[1].scale;
+    out->read(calls[1].slot[kX]);
+  }
+  if (calls.size() > 2) {
+    block.rounded = calls[2].slot[kY].address();
+    block.next_gain = calls[2].weight.slice.address();
+    out->write(calls[2].slot[kY]);
+    out->read(calls[2].weight.slice);
+  }
+  out->set_block(block);
 }
 
 static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   const uint64_t values = uint64_t(rows) * heads_of(calls[0]) * calls[0].width;
-  return {2 * values * kFloatBytes, 4 * values};
+  Cost all = {2 * values * kFloatBytes, 4 * values};
+  if (calls.size() > 1) all.bytes += values * kFloatBytes, all.flops += 2 * values;
+  if (calls.size() > 2) all.bytes += rows * form_row_bytes(Form::Q8X16, calls[0].width), all.flops += 2 * values;
+  return all;
 }
 
 extern const OpInfo op_norm = {check, groups_rows, pack, cost};
