@@ -40,7 +40,11 @@ Status VulkanDevice::open(std::unique_ptr<VulkanInstance> instance, uint32_t ind
   GRETA_TRY(within(inspect(*instance_, chosen, options.features_mask, &physical), "%s", physical.info.name));
   GRETA_TRY(within(create_device(), "%s", physical.info.name));
   GRETA_TRY(open_pipeline_cache(options));
-  return within(prove(), "%s does not work", physical.info.name);
+  GRETA_TRY(within(prove(), "%s does not work", physical.info.name));
+  physical.info.imports_host = reads_file_pages();
+  if (physical.import_alignment && !physical.info.imports_host)
+    log_(LogLevel::Debug, "%s takes no pages of a mapped file: weights are copied", physical.info.name);
+  return usable();
 }
 
 Status VulkanDevice::create_device() {
@@ -49,6 +53,7 @@ Status VulkanDevice::create_device() {
   std::vector<const char*> extensions;
   if (physical.has_matrix) extensions.push_back(kCooperativeMatrixExtension);
   if (physical.has_budget) extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  if (physical.import_alignment) extensions.push_back(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   const float priority = 1;
   auto queues = tagged<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
   queues.queueFamilyIndex = physical.queue_family;
@@ -63,6 +68,9 @@ Status VulkanDevice::create_device() {
   GRETA_TRY(result(instance_->vkCreateDevice(physical.handle, &info, nullptr, &made), "vkCreateDevice"));
   handle = made;
   GRETA_TRY(vk.load(*instance_, handle));
+  host_pointer_properties_ = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
+      instance_->vkGetDeviceProcAddr(handle, "vkGetMemoryHostPointerPropertiesEXT"));
+  if (!host_pointer_properties_) physical.import_alignment = 0;
   VkQueue first;
   vk.vkGetDeviceQueue(handle, physical.queue_family, 0, &first);
   queue.set(first);
@@ -97,6 +105,31 @@ Status VulkanDevice::prove() {
   release(device_side);
   release(host_side);
   return status;
+}
+
+// Whether a file that is mapped for reading can be imported. Drivers that pin pages for writing refuse it, and a plan of
+// memory is to say beforehand what will be copied: a page of this program is tried.
+bool VulkanDevice::reads_file_pages() {
+  constexpr uint64_t kBytes = 256;
+  File file;
+  const uint8_t* pages = nullptr;
+  Buffer imported, host_side;
+  Stream* made = nullptr;
+  const auto run = [&]() -> Status {
+    GRETA_TRY(file.open("/proc/self/exe"));
+    GRETA_TRY(file.map(&pages));
+    GRETA_TRY(import_host(pages, kBytes, &imported));
+    GRETA_TRY(allocate(kBytes, Memory::Readback, &host_side));
+    GRETA_TRY(create_stream(&made));
+    GRETA_TRY(made->copy({&host_side, 0, kBytes}, {&imported, 0, kBytes}));
+    return made->wait();
+  };
+  const bool reads = physical.import_alignment && run().ok() && !memcmp(host_side.mapped, pages, kBytes);
+  clear_error_text();
+  delete made;
+  release(imported);
+  release(host_side);
+  return reads;
 }
 
 VulkanDevice::~VulkanDevice() {

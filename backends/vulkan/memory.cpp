@@ -67,31 +67,62 @@ uint64_t VulkanDevice::memory_free() const {
   return std::min(free, info.memory_bytes);
 }
 
-Status VulkanDevice::allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer* out, void** mapped) {
+Status VulkanDevice::create_buffer(uint64_t bytes, const void* next, VulkanBuffer* out, VkMemoryRequirements* needs) {
   auto info = tagged<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+  info.pNext = next;
   info.size = bytes;
-  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
-               VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  info.usage = kBufferUsage;
   GRETA_TRY(result(vk.vkCreateBuffer(handle, &info, nullptr, &out->buffer), "vkCreateBuffer"));
-  VkMemoryRequirements needs;
-  vk.vkGetBufferMemoryRequirements(handle, out->buffer, &needs);
-  const int type =
-      choose_type(physical.memory, needs.memoryTypeBits, wish_of(memory, physical.info.unified_memory));
-  if (type < 0) return fail(Code::Unsupported, "the driver has no memory of this kind");
+  vk.vkGetBufferMemoryRequirements(handle, out->buffer, needs);
+  return {};
+}
 
-  auto flags = tagged<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO);
+Status VulkanDevice::bind_memory(int type, void* next, VulkanBuffer* out) {
+  if (type < 0) return fail(Code::Unsupported, "the driver has no memory of this kind");
+  auto flags = tagged<VkMemoryAllocateFlagsInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, next);
   flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
   auto allocate = tagged<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags);
-  allocate.allocationSize = out->bytes = needs.size;
+  allocate.allocationSize = out->bytes;
   allocate.memoryTypeIndex = uint32_t(type);
   GRETA_TRY(result(vk.vkAllocateMemory(handle, &allocate, nullptr, &out->memory), "vkAllocateMemory"));
-  GRETA_TRY(result(vk.vkBindBufferMemory(handle, out->buffer, out->memory, 0), "vkBindBufferMemory"));
+  return result(vk.vkBindBufferMemory(handle, out->buffer, out->memory, 0), "vkBindBufferMemory");
+}
+
+Status VulkanDevice::allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer* out, void** mapped) {
+  VkMemoryRequirements needs;
+  GRETA_TRY(create_buffer(bytes, nullptr, out, &needs));
+  out->bytes = needs.size;
+  const int type =
+      choose_type(physical.memory, needs.memoryTypeBits, wish_of(memory, physical.info.unified_memory));
+  GRETA_TRY(bind_memory(type, nullptr, out));
   const VkMemoryPropertyFlags has = physical.memory.memoryTypes[type].propertyFlags;
   out->device_local = has & kLocal;
   constexpr VkMemoryPropertyFlags kMappable = kVisible | kCoherent;
   if ((has & kMappable) == kMappable && (memory != Memory::Device || physical.info.unified_memory))
     GRETA_TRY(result(vk.vkMapMemory(handle, out->memory, 0, VK_WHOLE_SIZE, 0, mapped), "vkMapMemory"));
   return {};
+}
+
+// `out->bytes` bytes of the host, both aligned.
+Status VulkanDevice::import_memory(uint64_t address, VulkanBuffer* out) {
+  void* const pages = reinterpret_cast<void*>(address);
+  auto external = tagged<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
+  external.handleTypes = kHostPages;
+  VkMemoryRequirements needs;
+  GRETA_TRY(create_buffer(out->bytes, &external, out, &needs));
+  if (needs.size > out->bytes) return fail(Code::Unsupported, "the driver wants more memory than there is");
+  auto host = tagged<VkMemoryHostPointerPropertiesEXT>(VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT);
+  GRETA_TRY(result(host_pointer_properties_(handle, kHostPages, pages, &host), "vkGetMemoryHostPointerPropertiesEXT"));
+  auto import = tagged<VkImportMemoryHostPointerInfoEXT>(VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
+  import.handleType = kHostPages;
+  import.pHostPointer = pages;
+  return bind_memory(choose_type(physical.memory, needs.memoryTypeBits & host.memoryTypeBits, {0, kLocal | kCached, 0}), &import, out);
+}
+
+uint64_t VulkanDevice::address_of(const VulkanBuffer& buffer) const {
+  auto ask = tagged<VkBufferDeviceAddressInfo>(VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO);
+  ask.buffer = buffer.buffer;
+  return vk.vkGetBufferDeviceAddress(handle, &ask);
 }
 
 Status VulkanDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
@@ -114,17 +145,32 @@ Status VulkanDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
                   memory == Memory::Device ? "device" : "host", Number(memory_free()));
   }
   if (made->device_local) used_bytes_ += made->bytes;
-  auto ask = tagged<VkBufferDeviceAddressInfo>(VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO);
-  ask.buffer = made->buffer;
-  *out = {made.get(), vk.vkGetBufferDeviceAddress(handle, &ask), mapped, bytes};
+  *out = {made.get(), address_of(*made), mapped, bytes};
   (void)made.release();
   return {};
 }
 
-Status VulkanDevice::import_host(const void* pages, uint64_t bytes, Buffer*) {
+Status VulkanDevice::import_host(const void* pages, uint64_t bytes, Buffer* out) {
   GRETA_TRY(usable());
   if (!pages || !bytes) return fail(Code::Argument, "import_host: no pages");
-  return fail(Code::Unsupported, "%s takes no host memory in place", physical.info.name);
+  const uint64_t alignment = physical.import_alignment, limit = physical.info.max_allocation_bytes;
+  if (!alignment) return fail(Code::Unsupported, "%s takes no host memory in place", physical.info.name);
+  const uint64_t begin = reinterpret_cast<uint64_t>(pages), from = begin / alignment * alignment;
+  auto made = std::make_unique<VulkanBuffer>();
+  made->imported = true;
+  made->first = begin - from;
+  made->bytes = round_up(begin + bytes, alignment) - from;
+  if (made->bytes > limit)
+    return fail(Code::Memory, "cannot import %llu bytes: the largest buffer of %s has %llu bytes", Number(bytes),
+                physical.info.name, Number(limit));
+  const Status status = import_memory(from, made.get());
+  if (!status.ok()) {
+    destroy_buffer(*made);
+    return within(status, "cannot import %llu bytes", Number(bytes));
+  }
+  *out = {made.get(), address_of(*made) + made->first, const_cast<void*>(pages), bytes};
+  (void)made.release();
+  return {};
 }
 
 void VulkanDevice::destroy_buffer(VulkanBuffer& buffer) {

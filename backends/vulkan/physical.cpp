@@ -34,6 +34,7 @@ struct Properties {
   VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia;
   VkPhysicalDeviceShaderCorePropertiesAMD amd;
   VkPhysicalDeviceShaderCoreProperties2AMD amd2;
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT host;
 };
 
 class Extensions {
@@ -73,6 +74,7 @@ void read_properties(const VulkanInstance& instance, VkPhysicalDevice device, co
   out->nvidia.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV;
   out->amd.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD;
   out->amd2.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD;
+  out->host.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT;
   out->core.pNext = &out->v11;
   out->v11.pNext = &out->v12;
   out->v12.pNext = &out->v13;
@@ -81,6 +83,7 @@ void read_properties(const VulkanInstance& instance, VkPhysicalDevice device, co
   if (extensions.has(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) link(&out->nvidia, &out->nvidia.pNext);
   if (extensions.has(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) link(&out->amd, &out->amd.pNext);
   if (extensions.has(VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME)) link(&out->amd2, &out->amd2.pNext);
+  if (extensions.has(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) link(&out->host, &out->host.pNext);
   instance.vkGetPhysicalDeviceProperties2(device, &out->core);
 }
 
@@ -111,12 +114,24 @@ void describe_identity(const Properties& p, VulkanPhysical* out) {
     if (known.id == core.vendorID) snprintf(vendor, sizeof vendor, "%s", known.name);
   snprintf(info.arch, sizeof info.arch, "vulkan:%s:%x", vendor, core.deviceID);
   info.cpu_type = core.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-  info.runs_ahead = true;
   info.unified_memory = info.cpu_type || core.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   info.runs_ahead = true;
   info.unit_count = unit_count(p, info.cpu_type);
   info.shared_bytes = core.limits.maxComputeSharedMemorySize;
   out->limits = core.limits;
+}
+
+// What is around the memory that is asked for has to be there: the rest of its pages is.
+void choose_import(const VulkanInstance& instance, const Properties& p, VulkanPhysical* out) {
+  const uint64_t alignment = p.host.minImportedHostPointerAlignment;
+  if (!alignment || alignment > page_bytes() || !out->info.unified_memory) return;
+  auto ask = tagged<VkPhysicalDeviceExternalBufferInfo>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO);
+  ask.usage = kBufferUsage;
+  ask.handleType = kHostPages;
+  auto answer = tagged<VkExternalBufferProperties>(VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES);
+  instance.vkGetPhysicalDeviceExternalBufferProperties(out->handle, &ask, &answer);
+  const VkExternalMemoryFeatureFlags can = answer.externalMemoryProperties.externalMemoryFeatures;
+  if (can & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) out->import_alignment = alignment;
 }
 
 // A queue that computes and does not draw leaves a desktop alone; else any that computes.
@@ -252,6 +267,7 @@ Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t
   instance.vkGetPhysicalDeviceProperties2(handle, &basic);
   snprintf(out->info.name, sizeof out->info.name, "%.127s", basic.properties.deviceName);
   snprintf(out->info.backend, sizeof out->info.backend, "vulkan");
+  out->info.weight_alignment = 16;  // kernels/vulkan/quant.h
   const uint32_t version = basic.properties.apiVersion;
   if (version < VK_API_VERSION_1_3)
     return fail(Code::Unsupported, "its driver has Vulkan %u.%u, 1.3 is needed",
@@ -268,6 +284,7 @@ Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t
   choose_lanes(properties, out, &missing);
   read_features(instance, properties, out, &missing);
   read_memory(instance, properties, out, &missing);
+  choose_import(instance, properties, out);
   out->info.features &= features_mask;
   if (out->limits.maxPushConstantsSize < kMaxBlockBytes) missing.add("push constants of 128 bytes");
   if (*missing.text) return fail(Code::Unsupported, "its driver lacks %s", missing.text);

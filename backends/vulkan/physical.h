@@ -24,7 +24,11 @@ struct FeatureChain {
   FeatureChain& operator=(const FeatureChain&) = delete;
 };
 
+constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
+                                            VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
 constexpr uint64_t kBufferAlignment = 64;  // of a buffer's size: a wide load of the last values stays inside
+
+constexpr auto kHostPages = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
 
 struct VulkanPhysical {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
@@ -42,6 +46,8 @@ struct VulkanPhysical {
   uint32_t matrix[3] = {};                       // M, N, K of the cooperative matrix; 0 without
   bool has_matrix = false;                       // VK_KHR_cooperative_matrix
   bool has_budget = false;                       // VK_EXT_memory_budget
+  // Of host memory that is imported, by VK_EXT_external_memory_host; 0: none is, or the device has memory of its own.
+  uint64_t import_alignment = 0;
 };
 
 // Fills what is known even if it fails: the name comes first. Unsupported, with every reason.

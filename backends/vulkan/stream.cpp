@@ -169,7 +169,7 @@ Status VulkanStream::copy(const Slice& to, const Slice& from) {
   GRETA_TRY(check_copy(to, from));
   GRETA_TRY(writable(to, "copy"));
   GRETA_TRY(begin());
-  const VkBufferCopy region = {from.offset, to.offset, to.bytes};
+  const VkBufferCopy region = {state_of(from).first + from.offset, to.offset, to.bytes};
   if (to.bytes) order(kTransfers);
   if (to.bytes) device_.vk.vkCmdCopyBuffer(commands_, state_of(from).buffer, state_of(to).buffer, 1, &region);
   return {};

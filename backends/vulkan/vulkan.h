@@ -27,6 +27,7 @@ struct VulkanBuffer {
   uint64_t bytes = 0;  // of the memory
   bool device_local = false;
   bool imported = false;  // read-only host pages
+  uint64_t first = 0;     // imported: bytes before those that were asked for
 };
 
 // Behind Kernel::handle; shared by all loads of the same code and constants.
@@ -181,7 +182,12 @@ class VulkanDevice final : public Device {
  private:
   Status create_device();
   Status prove();  // that work comes back right
+  Status create_buffer(uint64_t bytes, const void* next, VulkanBuffer* out, VkMemoryRequirements* needs);
+  Status bind_memory(int type, void* next, VulkanBuffer* out);
   Status allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer* out, void** mapped);
+  Status import_memory(uint64_t address, VulkanBuffer* out);
+  uint64_t address_of(const VulkanBuffer& buffer) const;
+  bool reads_file_pages();
   Status create_pipeline(const KernelCode& code, VkPipeline* out);
   Status nanoseconds(const VulkanEvent& event, const char* which, uint64_t* out);
   void destroy_buffer(VulkanBuffer& buffer);
@@ -190,6 +196,7 @@ class VulkanDevice final : public Device {
   void save_pipeline_cache();
 
   std::unique_ptr<VulkanInstance> instance_;
+  PFN_vkGetMemoryHostPointerPropertiesEXT host_pointer_properties_ = nullptr;  // of an extension
   Log log_;
   std::string cache_path_;  // "": none is kept
   VkPipelineCache cache_ = VK_NULL_HANDLE;

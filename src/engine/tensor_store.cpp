@@ -40,8 +40,9 @@ Status TensorStore::find(const Gguf& gguf, const char* name, const WantedTensor&
   out->depth = uint32_t(wanted.depth);
   out->count = uint32_t(wanted.count);
   const uint64_t row_bytes = quant_bytes(source->type, wanted.depth);
-  placed_.push_back({source, out, wanted.first_row * row_bytes, wanted.n * wanted.count * row_bytes,
-                     maps_ && out->layout == Layout::Gguf, wanted.use == Use::Experts});
+  placed_.push_back({source, out, wanted.first_row * row_bytes, wanted.n * wanted.count * row_bytes, false,
+                     wanted.use == Use::Experts});
+  placed_.back().in_place = can_stay(gguf, placed_.back(), *filter.device);
   if (wanted.use == Use::Vector) return {};
 
   // A type without kernels on this device is said now, with the tensor's name, not in mid-generation.
@@ -55,11 +56,28 @@ Status TensorStore::find(const Gguf& gguf, const char* name, const WantedTensor&
   call.experts = call.used = uint32_t(wanted.count);
   const KernelRow* row = nullptr;
   GRETA_TRY(within(choose_row({&call, 1}, 1, filter, &row), "%s: %s", gguf.name(), name));
-  const uint64_t limit = arena_limit(*filter.device);
-  if (placed_.back().in_place || bytes_of(*out) <= limit) return {};
-  GRETA_TRY(within(cut_tensor(*out, limit, &parts_.emplace_back()), "%s: %s", gguf.name(), name));
-  out->parts = &parts_.back();
+  if (placed_.back().in_place) return {};
+  return within(cut_to(arena_limit(*filter.device), out), "%s: %s", gguf.name(), name);
+}
+
+Status TensorStore::cut_to(uint64_t limit, Tensor* tensor) {
+  if (bytes_of(*tensor) <= limit) return {};
+  GRETA_TRY(cut_tensor(*tensor, limit, &parts_.emplace_back()));
+  tensor->parts = &parts_.back();
   return {};
+}
+
+// Bytes of pages that are imported at once: a device takes whole ones.
+static uint64_t import_limit(const DeviceInfo& device) {
+  const uint64_t ends = 2 * page_bytes();
+  return device.max_allocation_bytes > ends ? device.max_allocation_bytes - ends : 0;
+}
+
+bool TensorStore::can_stay(const Gguf& gguf, const Placed& placed, const DeviceInfo& device) const {
+  const uint8_t* pages = nullptr;
+  if (!maps_ || placed.tensor->layout != Layout::Gguf || placed.bytes > import_limit(device)) return false;
+  if (!const_cast<Source&>(gguf.source()).map(placed.source->part, &pages).ok()) return false;
+  return (reinterpret_cast<uint64_t>(pages) + placed.source->offset + placed.offset) % device.weight_alignment == 0;
 }
 
 static void layer_name(TensorName name, uint32_t index, char (&out)[kMaxTensorNameBytes + 1]) {
@@ -201,16 +219,63 @@ Status read_in_place(const Slice& slice, LoadMeter* meter) {
 
 }  // namespace
 
+// Tensors in the order of the file, as many at once as a buffer holds.
+Status TensorStore::import_pages(Source& source, Device& device) {
+  const uint64_t limit = import_limit(device.info());
+  std::vector<const Placed*> order;
+  for (const Placed& placed : placed_)
+    if (placed.bytes <= limit) order.push_back(&placed);
+  const auto place = [](const Placed* p) { return std::pair(p->source->part, p->source->offset + p->offset); };
+  std::ranges::sort(order, {}, place);
+  mapped_.clear();
+  for (const Placed* placed : order) {
+    const auto [part, offset] = place(placed);
+    const uint64_t end = offset + placed->bytes;
+    if (mapped_.empty() || mapped_.back().part != part || end - mapped_.back().offset > limit) {
+      Mapped& next = mapped_.emplace_back();
+      next.part = part;
+      next.offset = offset;
+      next.bytes = 0;
+    }
+    mapped_.back().bytes = std::max(mapped_.back().bytes, end - mapped_.back().offset);
+  }
+  for (Mapped& range : mapped_) {
+    const uint8_t* pages = nullptr;
+    GRETA_TRY(source.map(range.part, &pages));
+    GRETA_TRY(range.memory.import_host(device, pages + range.offset, range.bytes));
+  }
+  for (const Placed& p : placed_)
+    if (p.in_place && !mapped(p.source->part, p.source->offset + p.offset, p.bytes, device.info()).buffer)
+      return fail(Code::Unsupported, "%.*s lies askew", int(p.source->name.size()), p.source->name.data());
+  return {};
+}
+
+// Where the device reads these bytes of the file; nowhere if they were not imported, or lie askew.
+Slice TensorStore::mapped(uint32_t part, uint64_t offset, uint64_t bytes, const DeviceInfo& device) const {
+  for (const Mapped& range : mapped_) {
+    if (range.part != part || offset < range.offset || offset + bytes > range.offset + range.bytes) continue;
+    const Slice slice = range.memory.slice(offset - range.offset, bytes);
+    if (slice.address() % device.weight_alignment == 0) return slice;
+  }
+  return {};
+}
+
+Status TensorStore::copy_all(const DeviceInfo& device) {
+  maps_ = false;
+  mapped_.clear();
+  for (Placed& placed : placed_) {
+    if (!placed.in_place) continue;
+    placed.in_place = false;
+    GRETA_TRY(within(cut_to(arena_limit(device), placed.tensor), "%.*s", int(placed.source->name.size()), placed.source->name.data()));
+  }
+  return {};
+}
+
 Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, const LoadProgress& progress) {
   Source& source = gguf.source();
-  if (maps_) {
-    mapped_.clear();
-    for (uint32_t part = 0; part < source.parts(); ++part) {
-      const uint8_t* pages = nullptr;
-      GRETA_TRY(source.map(part, &pages));
-      mapped_.push_back(std::make_unique<DeviceMemory>());
-      GRETA_TRY(mapped_.back()->import_host(device, pages, source.size(part)));
-    }
+  if (maps_ && !import_pages(source, device).ok()) {
+    clear_error_text();
+    GRETA_TRY(copy_all(device.info()));
   }
   // One chunk of what is needed, so that the memory plan holds to the byte; more above the arena's limit.
   pool_ = std::make_unique<Pool>(device, std::min(device_bytes(), arena_limit(device.info())));
@@ -220,10 +285,10 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
   for (const Placed& placed : placed_) {
     const GgufTensor& from = *placed.source;
     if (placed.in_place) {
-      placed.tensor->slice = mapped_[from.part]->slice(from.offset + placed.offset, placed.bytes);
+      placed.tensor->slice = mapped(from.part, from.offset + placed.offset, placed.bytes, device.info());
       if (read_now) GRETA_TRY(read_in_place(placed.tensor->slice, &meter));
     } else {
-      GRETA_TRY(within(load_copied(gguf, placed, &upload), "%.*s", int(from.name.size()), from.name.data()));
+      GRETA_TRY(within(load_copied(gguf, placed, device.info(), &upload), "%.*s", int(from.name.size()), from.name.data()));
     }
     if (!placed.in_place || !read_now) GRETA_TRY(meter.advance(placed.bytes));
   }
@@ -233,12 +298,13 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
 }
 
 // Into memory of its own; a packed matrix of a device that reads mapped pages is packed from them.
-Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, WeightUpload* upload) {
+Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device, WeightUpload* upload) {
   const GgufTensor& from = *placed.source;
   const auto load_one = [&](uint64_t offset, uint64_t bytes, Tensor& to) -> Status {
     GRETA_TRY(pool_->take(bytes_of(to), &to.slice));
-    if (!maps_) return upload->add(gguf.source(), from.part, offset, to);
-    return upload->pack_mapped(mapped_[from.part]->slice(offset, bytes), to);
+    const Slice pages = mapped(from.part, offset, bytes, device);
+    if (to.layout == Layout::Gguf || !pages.buffer) return upload->add(gguf.source(), from.part, offset, to);
+    return upload->pack_mapped(pages, to);
   };
   uint64_t offset = from.offset + placed.offset;
   if (!placed.tensor->parts) return load_one(offset, placed.bytes, *placed.tensor);

@@ -2,7 +2,8 @@
 //
 // describe() needs only the file's header, so a memory plan can be made without loading. A device
 // that can use mapped pages reads tensors in GGUF order in place; everything else is uploaded, and
-// repacked on the device where the kernels want another layout. A tensor larger than an arena may be lies in parts.
+// repacked on the device where the kernels want another layout. Where the device then refuses pages, all is
+// uploaded. A tensor larger than an arena may be lies in parts.
 #pragma once
 #include <deque>
 #include <memory>
@@ -45,14 +46,24 @@ class TensorStore {
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);
   template <class Amount>
   uint64_t token_share(Amount amount) const;  // sum over tensors, of experts only those used
-  Status load_copied(Gguf& gguf, const Placed& placed, WeightUpload* upload);
+  struct Mapped {  // pages of the file that the device reads: some tensors that follow each other
+    uint32_t part;
+    uint64_t offset, bytes;
+    DeviceMemory memory;
+  };
+  bool can_stay(const Gguf& gguf, const Placed& placed, const DeviceInfo& device) const;
+  Status import_pages(Source& source, Device& device);
+  Slice mapped(uint32_t part, uint64_t offset, uint64_t bytes, const DeviceInfo& device) const;
+  Status copy_all(const DeviceInfo& device);
+  Status cut_to(uint64_t limit, Tensor* tensor);
+  Status load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device, WeightUpload* upload);
 
   Weights weights_;
   std::deque<std::vector<Tensor>> parts_;  // of tensors that one buffer cannot hold
   std::vector<Placed> placed_;
   uint32_t experts_used_ = 1;
-  bool maps_ = false;                                  // the device reads mapped pages
-  std::vector<std::unique_ptr<DeviceMemory>> mapped_;  // one for each part of the file
+  bool maps_ = false;          // the device reads mapped pages
+  std::deque<Mapped> mapped_;  // buffers stay where they are: slices point to them
   std::unique_ptr<Pool> pool_;
 };
 

@@ -28,13 +28,13 @@ Status WeightUpload::open(uint64_t piece_bytes) {
   if (ring_ && piece_bytes <= ring_->piece_bytes()) return {};
   GRETA_TRY(finish());
   ring_.emplace();
-  if (!readers_) readers_.emplace(kReaders);
   for (DeviceMemory& raw : raw_) raw.reset();
   return ring_->open(device_, piece_bytes);
 }
 
 // Each reader takes a part. If one fails the caller reads all once more, so that the sentence is its own.
 Status WeightUpload::read(const Bytes& from, void* host) {
+  if (!readers_) readers_.emplace(kReaders);
   struct Work {
     const Bytes& from;
     uint8_t* host;
@@ -89,6 +89,10 @@ Status WeightUpload::pack_mapped(const Slice& from, const Tensor& to) {
 Status WeightUpload::add(const Source& source, uint32_t part, uint64_t offset, const Tensor& to) {
   const bool packed = to.layout != Layout::Gguf;
   const uint64_t row_bytes = row_bytes_of(to);
+  if (!packed && to.slice.buffer->mapped) {
+    uint8_t* const host = static_cast<uint8_t*>(to.slice.buffer->mapped) + to.slice.offset;
+    return read({source, part, offset, uint64_t(to.count) * to.n * row_bytes}, host);
+  }
   const uint32_t step = packed ? kPackRows : 1;
   GRETA_TRY(open(std::max(std::min(kPieceBytes, arena_limit(device_.info())), std::min(step, to.n) * row_bytes)));
   const KernelRow* row = nullptr;

@@ -1,6 +1,6 @@
 // Weights on their way to the device: read by several threads into a ring of pinned pieces, copied and, where the
 // kernels want another layout, packed there. One ring serves a whole model: a piece is read while those before it
-// are copied and packed.
+// are copied and packed. Into memory that the host sees they are read at once.
 #pragma once
 #include <optional>
 

@@ -91,7 +91,9 @@ class CheckedStream final : public Stream {
 
 void CheckedDevice::track(const Buffer& inner, std::unique_ptr<TrackedBuffer> tracked, Buffer* out) {
   tracked->inner = inner;
-  *out = {tracked.get(), inner.address, inner.mapped, inner.bytes};
+  // What the host writes to device memory would not be seen.
+  const bool hidden = tracked->memory == Memory::Device && !tracked->imported;
+  *out = {tracked.get(), inner.address, hidden ? nullptr : inner.mapped, inner.bytes};
   const std::lock_guard<std::mutex> lock(mutex);
   tracked->number = buffers.size() + 1;
   buffers.push_back(std::move(tracked));

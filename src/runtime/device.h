@@ -31,6 +31,7 @@ struct DeviceInfo {
   bool unified_memory = false;        // device memory is host memory
   bool cpu_type = false;              // runs on the host's processor
   bool imports_host = false;          // import_host takes the pages of a mapped file
+  uint32_t weight_alignment = 1;      // of a tensor that kernels read in such pages
   bool runs_ahead = false;            // submitted work goes on while the host does something else
   bool own_buffers = false;           // each slice of a pool is a buffer: validation sees what passes its end
 };
@@ -40,7 +41,7 @@ enum class Memory : uint8_t { Device, Upload, Readback };
 struct Buffer {
   void* handle = nullptr;
   uint64_t address = 0;    // what a kernel's block carries
-  void* mapped = nullptr;  // host view: always for Upload and Readback, on the CPU for Device too
+  void* mapped = nullptr;  // host view: always for Upload and Readback, for Device where memory is the host's
   uint64_t bytes = 0;
 };
 

@@ -46,6 +46,9 @@ FAULTY(vkCreateDevice,
        (VkPhysicalDevice p, const VkDeviceCreateInfo* i, const VkAllocationCallbacks* a, VkDevice* d),
        (p, i, a, d))
 FAULTY(vkEndCommandBuffer, (VkCommandBuffer c), (c))
+FAULTY(vkGetMemoryHostPointerPropertiesEXT,
+       (VkDevice d, VkExternalMemoryHandleTypeFlagBits t, const void* h, VkMemoryHostPointerPropertiesEXT* p),
+       (d, t, h, p))
 FAULTY(vkCreateCommandPool,
        (VkDevice d, const VkCommandPoolCreateInfo* i, const VkAllocationCallbacks* a, VkCommandPool* p),
        (d, i, a, p))
@@ -70,6 +73,8 @@ PFN_vkGetPhysicalDeviceProperties2 real_properties;
 VKAPI_ATTR void VKAPI_CALL older_properties(VkPhysicalDevice device, VkPhysicalDeviceProperties2* out) {
   real_properties(device, out);
   if (strstr(hidden_feature, "version")) out->properties.apiVersion = VK_API_VERSION_1_2;
+  if (strstr(hidden_feature, "processor")) out->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+  if (strstr(hidden_feature, "host's memory")) out->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
 }
 
 PFN_vkVoidFunction with_faults(const char* name, PFN_vkVoidFunction real) {
@@ -86,6 +91,7 @@ PFN_vkVoidFunction with_faults(const char* name, PFN_vkVoidFunction real) {
   REPLACE_FAULTY(vkCreateComputePipelines)
   REPLACE_FAULTY(vkCreateDevice)
   REPLACE_FAULTY(vkEndCommandBuffer)
+  REPLACE_FAULTY(vkGetMemoryHostPointerPropertiesEXT)
   REPLACE_FAULTY(vkCreateCommandPool)
   REPLACE(vkGetPhysicalDeviceFeatures2, real_features, fewer_features)
   REPLACE(vkGetPhysicalDeviceProperties2, real_properties, older_properties)
@@ -120,7 +126,8 @@ EXPORT void greta_faults_set(const char* function, int passing, int result) {
   failure = VkResult(result);
 }
 
-// Devices lack what `names` names: shaderInt64, timelineSemaphore, version.
+// Devices lack what `names` names: shaderInt64, timelineSemaphore, version; without "processor" one is an integrated GPU,
+// without "host's memory" one with memory of its own.
 EXPORT void greta_faults_hide(const char* names) {
   strncpy(hidden_feature, names, sizeof hidden_feature - 1);
 }

@@ -1,5 +1,4 @@
 // What goes wrong with a Vulkan driver, made by a libvulkan with faults, and the pipelines kept on disk.
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -10,52 +9,11 @@
 #include <string>
 
 #include "support/device_kernels.h"
+#include "support/vulkan_faults.h"
 
 using namespace greta;
 using Catch::Matchers::ContainsSubstring;
 namespace fs = std::filesystem;
-
-namespace {
-
-// VkResult
-constexpr int kOutOfHostMemory = -1, kOutOfDeviceMemory = -2, kInitializationFailed = -3, kDeviceLost = -4;
-
-class Faults {
- public:
-  Faults() {
-    if (!is_there("vulkan")) SKIP("no Vulkan device: " << error_text());
-    library_ = dlopen(MOCK_VULKAN_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    REQUIRE(library_);
-    set_ = reinterpret_cast<void (*)(const char*, int, int)>(dlsym(library_, "greta_faults_set"));
-    hide_ = reinterpret_cast<void (*)(const char*)>(dlsym(library_, "greta_faults_hide"));
-    REQUIRE((set_ && hide_));
-    none();
-  }
-  ~Faults() { none(), dlclose(library_); }
-  void fail(const char* function, int passing, int result) { set_(function, passing, result); }
-  void hide(const char* names) { hide_(names); }
-  void none() { set_("", 0, 0), hide_(""); }
-
-  Status open(Device** out) {
-    DeviceOptions options;
-    options.driver_library = MOCK_VULKAN_LIBRARY;
-    return open_device("vulkan0", options, out);
-  }
-  OpenDevice opened() {
-    Device* device = nullptr;
-    const Status status = open(&device);
-    INFO(error_text());
-    REQUIRE(status.ok());
-    return {nullptr, std::unique_ptr<Device>(device)};
-  }
-
- private:
-  void* library_ = nullptr;
-  void (*set_)(const char*, int, int) = nullptr;
-  void (*hide_)(const char*) = nullptr;
-};
-
-}  // namespace
 
 TEST_CASE("vulkan: a device that lacks something says what", "[runtime][vulkan]") {
   Faults faults;

@@ -18,7 +18,6 @@ struct OpenDevice {
 struct DeviceCase {
   const char* name;
   bool computes;  // launches have results
-  bool imports;   // host pages can be used in place
   bool checked;   // finds what others let pass
   OpenDevice (*open)();
 };
@@ -53,15 +52,15 @@ bool is_there(const char* backend);
 inline const std::vector<DeviceCase>& device_cases() {
   static const std::vector<DeviceCase> cases = [] {
     std::vector<DeviceCase> list = {
-        {"null", false, true, false, [] { return open_null(); }},
-        {"cpu, 1 thread", true, true, false, [] { return open_named("cpu", 1); }},
-        {"cpu, 3 threads", true, true, false, [] { return open_named("cpu", 3); }},
-        {"checked over cpu", true, true, true, [] { return open_checked(open_named("cpu", 2)); }},
+        {"null", false, false, [] { return open_null(); }},
+        {"cpu, 1 thread", true, false, [] { return open_named("cpu", 1); }},
+        {"cpu, 3 threads", true, false, [] { return open_named("cpu", 3); }},
+        {"checked over cpu", true, true, [] { return open_checked(open_named("cpu", 2)); }},
     };
     if (!is_there("vulkan")) return list;
-    list.push_back({"vulkan", true, false, false, [] { return open_named("vulkan0", 0); }});
+    list.push_back({"vulkan", true, false, [] { return open_named("vulkan0", 0); }});
     list.push_back(
-        {"checked over vulkan", true, false, true, [] { return open_checked(open_named("vulkan0", 0)); }});
+        {"checked over vulkan", true, true, [] { return open_checked(open_named("vulkan0", 0)); }});
     return list;
   }();
   return cases;
