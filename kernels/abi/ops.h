@@ -21,6 +21,8 @@ struct EmbedBlock {
   ADDRESS(float) y;        // [tokens][width]
   ADDRESS(byte) step;      // StepState
   ADDRESS(uint) token_log; // [pages][kPageTokens]
+  ADDRESS(byte) rounded;     // y in the form q8x16 as well, times `next_gain`, or 0; not where the table lies in parts
+  ADDRESS(float) next_gain;  // [width] of the norm that follows, or 0
   uint width, vocab;
   float scale;
   uint first, rows;

@@ -1,7 +1,21 @@
 // embed_plain: one group is one token, a thread takes units of 32 weights.
 #include "kernels/vulkan/step.h"
+#include "kernels/vulkan/q8x16.h"
 
 layout(push_constant, scalar) uniform Push { EmbedBlock p; };
+
+// Both blocks of a unit of y.
+void round_unit(uint t, uint unit, float y[kUnit]) {
+  [[unroll]] for (uint first = 0; first < kUnit; first += 16) {
+    float values[16], squares = 0;
+    [[unroll]] for (uint i = 0; i < 16; ++i) {
+      values[i] = y[first + i];
+      squares = fma(values[i], values[i], squares);
+      if (uint64_t(p.next_gain) != 0) values[i] *= p.next_gain.at[unit * kUnit + first + i];
+    }
+    store_q8x16(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(p.width), p.width, (unit * kUnit + first) / 16, values, squares);
+  }
+}
 
 void main() {
   quant_begin();
@@ -16,7 +30,9 @@ void main() {
   for (uint k = gl_LocalInvocationIndex * kUnit; k < p.width; k += gl_WorkGroupSize.x * kUnit) {
     float w[kUnit];
     quant_decode(weight, p.width, k / kUnit, w);
-    for (uint i = 0; i < kUnit && k + i < p.width; ++i) p.y.at[t * p.width + k + i] = w[i] * p.scale;
+    [[unroll]] for (uint i = 0; i < kUnit; ++i) w[i] *= p.scale;
+    for (uint i = 0; i < kUnit && k + i < p.width; ++i) p.y.at[t * p.width + k + i] = w[i];
+    if (uint64_t(p.rounded) != 0) round_unit(t, k / kUnit, w);
   }
   if (gl_LocalInvocationIndex != 0 || uint64_t(p.token_log) == 0) return;
   const uint page = page_of(step, row.sequence, row.position);

@@ -8,6 +8,46 @@
 
 namespace greta::selftest {
 
+// Rows that also give y in the form that a matmul reads.
+static void check_embed_rounded(Rig& rig, const Stored& stored, const Live& live, Random& random) {
+  const uint32_t vocab = 37, width = quant_info(stored.type).block == 1 ? 96 : 512;
+  const Matrix matrix = random_matrix(stored.type, vocab, width, 1, Scales::Plain, random);
+  StepRows steps;
+  for (uint32_t t = 0; t < live.tokens; ++t) steps.add(uint32_t(random() % vocab), 0, t);
+  Call call = row_call(Op::Embed, {}, rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
+  call.weight = put_matrix(rig, matrix, stored.layout);
+  call.vocab = vocab;
+  call.scale = 1.5f;
+  const uint64_t row_bytes = form_row_bytes(Form::Q8X16, width);
+  Call convert = row_call(Op::Convert, call.slot[kY], rig.room(live.bucket * row_bytes), call.slot[kStep]);
+  convert.form = Form::Q8X16;
+  convert.width = width;
+  const auto gain = gaussians(width, random);
+  for (const bool gains : {false, true}) {
+    if (gains) convert.weight = put_vector(rig, gain);
+    const Call calls[] = {call, convert};
+    for (const KernelRow* row : rig.rows(calls, live.bucket)) {
+      rig.poison(call.slot[kY]);
+      rig.poison(convert.slot[kY]);
+      rig.run(calls, *row, live.bucket);
+      const auto y = rig.get<float>(call.slot[kY]);
+      const auto rounded = rig.get<uint8_t>(convert.slot[kY]);
+      for (uint32_t t = 0; t < live.tokens; ++t) {
+        const auto from = y.begin() + ptrdiff_t(size_t(t) * width);
+        for (uint32_t i = 0; i < width; ++i)
+          expect(from[i] == float(matrix.values[size_t(steps.rows[t].token) * width + i]) * call.scale,
+                 std::string(row->name) + ": another value where y is rounded too");
+        const std::string wrong =
+            reference::wrong_q8x16(&rounded[t * row_bytes], {from, from + width}, gains ? to_values(gain) : Values{});
+        expect(wrong.empty(), row->name + (": " + wrong) + " of the rounded result is wrong");
+      }
+      expect(std::all_of(rounded.begin() + ptrdiff_t(live.tokens * row_bytes), rounded.end(), [](uint8_t b) { return b == 0xff; }),
+             std::string(row->name) + ": rounded rows that do not live");
+    }
+  }
+  rig.reset();
+}
+
 void check_embed(Rig& rig) {
   Random random(1);
   for (const Stored& stored : stored_types(rig, Op::Embed))
@@ -43,6 +83,7 @@ void check_embed(Rig& rig) {
         expect(logged[at] == tokens[t], "embed: the log holds another token");
       }
       rig.reset();
+      if (live.bucket <= 8) check_embed_rounded(rig, stored, live, random);
     }
   rig.require_all_run(Op::Embed);
 }

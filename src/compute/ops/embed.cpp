@@ -1,11 +1,26 @@
-// embed: rows of the embedding table, and the step's tokens into the token log. Group = a token.
+// embed: rows of the embedding table, and the step's tokens into the token log; where a kernel row does so, also the form
+// that the next matmul reads. Group = a token.
 #include "compute/ops/parts.h"
 
 namespace greta {
 
+static uint32_t vocab_of(const Call& call) { return call.vocab ? call.vocab : call.weight.n; }
+
+static Status check_convert(const Call& call, const Call& convert) {
+  const Tensor& gain = convert.weight;
+  if (convert.op != Op::Convert || convert.form != Form::Q8X16 || !same_place(convert.slot[kX], call.slot[kY]) ||
+      convert.width != call.weight.depth || convert.width % 32 || (gain.n && gain.depth != convert.width))
+    return fail(Code::Unsupported, "embed: rows of %u values do not fuse with %s of %u", call.weight.depth,
+                op_name(convert.op), convert.width);
+  if (call.first || call.weight.n != vocab_of(call))
+    return fail(Code::Unsupported, "embed: %u of %u rows, others make the rest", call.weight.n, call.vocab);
+  return {};
+}
+
 static Status check(std::span<const Call> calls, const KernelRow&) {
-  GRETA_TRY(check_single(calls));
   const Call& call = calls[0];
+  if (calls.size() > 2) return check_single(calls);
+  if (calls.size() == 2) GRETA_TRY(check_convert(call, calls[1]));
   if (call.vocab && (call.first > call.vocab || call.weight.n > call.vocab - call.first))
     return fail(Code::Argument, "embed: %u rows from %u on in a table of %u", call.weight.n, call.first, call.vocab);
   return check_weight("embed", call.weight);
@@ -19,10 +34,16 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.step = call.slot[kStep].address();
   block.token_log = call.slot[kLog].address();
   block.width = call.weight.depth;
-  block.vocab = call.vocab ? call.vocab : call.weight.n;
+  block.vocab = vocab_of(call);
   block.first = call.first;
   block.rows = call.weight.n;
   block.scale = call.scale;
+  if (calls.size() == 2) {
+    block.rounded = calls[1].slot[kY].address();
+    block.next_gain = calls[1].weight.slice.address();
+    out->write(calls[1].slot[kY]);
+    out->read(calls[1].weight.slice);
+  }
   out->set_block(block);
   out->read(call.weight.slice);
   out->write(call.slot[kY]);
