@@ -56,7 +56,8 @@ OpResult run_check(Device& device, const Check& check, const std::string& kernel
 bool has_kernel(const Device& device, const Check& check, const std::string& pattern) {
   return std::ranges::any_of(kernel_table(), [&](const KernelRow& row) {
     return !strcmp(row.backend, device.info().backend) && !(row.needs & ~device.info().features) &&
-           names_kernel(pattern, row.name) && row.op_count == 1 && names(check, op_name(row.ops[0]));
+           row.shared_bytes <= device.info().shared_bytes && names_kernel(pattern, row.name) &&
+           row.op_count == 1 && names(check, op_name(row.ops[0]));
   });
 }
 
