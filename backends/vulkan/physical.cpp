@@ -174,6 +174,11 @@ void choose_lanes(const Properties& p, VulkanPhysical* out, Reasons* missing) {
     missing->add("subgroup operations in compute shaders");
 }
 
+bool multiplies_halves(const CooperativeMatrixProperties& p, uint32_t sums) {
+  return p.a_type == kComponentFloat16 && p.b_type == kComponentFloat16 && p.c_type == sums &&
+         p.result_type == sums && p.scope == kScopeSubgroup && !p.saturating;
+}
+
 // The largest f16 x f16 -> f32 matrix that a subgroup multiplies.
 void choose_matrix(const VulkanInstance& instance, VulkanPhysical* out) {
   const auto query = reinterpret_cast<GetCooperativeMatrixProperties>(
@@ -186,13 +191,15 @@ void choose_matrix(const VulkanInstance& instance, VulkanPhysical* out) {
   query(out->handle, &count, list.data());
   list.resize(std::min<size_t>(count, list.size()));
   for (const CooperativeMatrixProperties& p : list) {
-    const bool fits = p.a_type == kComponentFloat16 && p.b_type == kComponentFloat16 &&
-                      p.c_type == kComponentFloat32 && p.result_type == kComponentFloat32 &&
-                      p.scope == kScopeSubgroup && !p.saturating;
     uint32_t(&best)[3] = out->matrix;
-    if (!fits || uint64_t(p.m) * p.n * p.k <= uint64_t(best[0]) * best[1] * best[2]) continue;
+    if (!multiplies_halves(p, kComponentFloat32)) continue;
+    if (uint64_t(p.m) * p.n * p.k <= uint64_t(best[0]) * best[1] * best[2]) continue;
     best[0] = p.m, best[1] = p.n, best[2] = p.k;
   }
+  const uint32_t(&best)[3] = out->matrix;
+  for (const CooperativeMatrixProperties& p : list)
+    if (multiplies_halves(p, kComponentFloat16) && p.m == best[0] && p.n == best[1] && p.k == best[2])
+      out->has_half_sums = true;
 }
 
 void read_features(const VulkanInstance& instance, const Properties& p, VulkanPhysical* out,
@@ -214,6 +221,7 @@ void read_features(const VulkanInstance& instance, const Properties& p, VulkanPh
     VulkanFeature bit;
   } bits[] = {{dot, kVulkanIntDot},
               {out->matrix[0] > 0, kVulkanCoopMatrix},
+              {out->has_half_sums, kVulkanCoopMatrixHalf},
               {has.v12.shaderFloat16 != 0, kVulkanFloat16}};
   for (const auto& [is_there, bit] : bits)
     if (is_there) out->info.features |= bit;

@@ -9,6 +9,7 @@ enum VulkanFeature : uint32_t {
   kVulkanIntDot = 1,      // dot products of packed int8
   kVulkanCoopMatrix = 2,  // VK_KHR_cooperative_matrix, f16 x f16 -> f32 of a subgroup
   kVulkanFloat16 = 4,
+  kVulkanCoopMatrixHalf = 8,  // and f16 x f16 -> f16 of the same shape
 };
 
 // The structs that features are asked for and enabled with, linked in this order.
@@ -44,6 +45,7 @@ struct VulkanPhysical {
   bool lanes_settable = false;                   // by a pipeline; else all have `lanes`
   uint32_t subgroups_max = 1;                    // of a group
   uint32_t matrix[3] = {};                       // M, N, K of the cooperative matrix; 0 without
+  bool has_half_sums = false;                    // it has sums in f16 too
   bool has_matrix = false;                       // VK_KHR_cooperative_matrix
   bool has_budget = false;                       // VK_EXT_memory_budget
   // Of host memory that is imported, by VK_EXT_external_memory_host; 0: none is, or the device has memory of its own.

@@ -24,6 +24,7 @@ std::string Pipeline::name() const {
   return text;
 }
 
+// None where the row does not take heads of this shape.
 static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& shape) {
   std::vector<Call> calls(row.op_count);
   for (uint32_t i = 0; i < row.op_count; ++i) {
@@ -38,7 +39,9 @@ static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& sha
     call.softcap = shape.softcap;
     call.value_width = shape.value_width;
     call.cache_type = call.value_cache_type = shape.cache_type;
+    call.page_bytes = call.value_page_bytes = UINT32_MAX;
   }
+  if (row.ops[0] == Op::Attention && row.shared_bytes && !lead_of(calls).check(calls, row).ok()) return {};
   Launch launch;
   lead_of(calls).pack(calls, row, &launch);
   uint32_t values[kMaxConstants + 1];
@@ -52,6 +55,7 @@ std::vector<Pipeline> pipelines_of_table() {
     if (strcmp(row.backend, "vulkan") != 0) continue;
     for (const Shape& shape : kShapes) {
       Pipeline made = {&row, constants_of(row, shape)};
+      if (made.constants.empty()) continue;
       const bool there = std::any_of(out.begin(), out.end(), [&](const Pipeline& p) {
         return p.row->code.code.data() == row.code.code.data() && p.constants == made.constants;
       });

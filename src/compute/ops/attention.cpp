@@ -1,6 +1,7 @@
 // attention over the paged cache. Group = a token and a KV head, with the query heads that share it. A row for few
 // tokens alone splits the positions among groups; one with a tile takes so many queries (tokens x query heads).
 #include "compute/ops/parts.h"
+#include "kernels/abi/attention_tile.h"
 
 namespace greta {
 
@@ -13,6 +14,15 @@ static Status check_convert(const Call& call, const Call& convert) {
     return fail(Code::Unsupported, "attention: %u heads of %u values do not fuse with %s of %u", call.heads,
                 call.value_width, op_name(convert.op), convert.width);
   return {};
+}
+
+// Of the rows on cooperative matrices.
+static Status check_tile(const Call& call, const KernelRow& row) {
+  if (call.width + call.value_width <= kAttentionTileWidths &&
+      attention_shared_bytes(row.tile, call.width, call.value_width) <= row.shared_bytes)
+    return {};
+  return fail(Code::Unsupported, "attention: heads of %u keys and %u values do not fit in %s", call.width,
+              call.value_width, row.name);
 }
 
 static Status check(std::span<const Call> calls, const KernelRow& row) {
@@ -29,6 +39,7 @@ static Status check(std::span<const Call> calls, const KernelRow& row) {
   GRETA_TRY(check_page("attention keys", call.kv_heads, call.width, call.page_bytes, call.cache_type));
   if (call.width % row.depth_multiple || call.value_width % row.depth_multiple)
     return fail(Code::Unsupported, "attention: %s takes heads of multiples of %u values", row.name, row.depth_multiple);
+  if (row.shared_bytes) GRETA_TRY(check_tile(call, row));
   if (splits(row) && (row.tokens_max * call.kv_heads > kCounterCount || !call.slot[kScratch].buffer))
     return fail(Code::Unsupported, "attention: %s needs counters and scratch", row.name);
   GRETA_TRY(check_stride("attention", call.y_stride, call.value_width));

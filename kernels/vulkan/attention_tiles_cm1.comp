@@ -1,0 +1,361 @@
+// attention_tiles_cm1: many tokens, with the cooperative matrices of subgroups (KHR): float16 queries, keys, weights and
+// values, sums in float32. Group i takes kQueries queries, each a token and one of the query heads of a KV head, kM of
+// them to a subgroup, and goes through the cache in tiles of kTile positions that all of them share:
+//   scores = queries . keys,   weights = exp2(scores - most),   sums = sums + weights . values
+// Which query and position a component of a matrix belongs to is the driver's to choose, so each lane looks it up in a
+// matrix that holds places. Maxima need not be exact: `most` of a query rises where a score is above it by more than
+// kSlack, which after the first tile is rare, and only then sums are scaled. Each query for itself, so that its bits do
+// not depend on its neighbours.
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_vote : require
+#include "kernels/abi/attention_tile.h"
+#include "kernels/vulkan/cache_chunk.h"
+
+layout(push_constant, scalar) uniform Push { AttentionBlock p; };
+layout(constant_id = 0) const uint kThreads = 128;
+layout(constant_id = 2) const uint kHeads = 1;
+layout(constant_id = 3) const uint kKvHeads = 1;
+layout(constant_id = 4) const uint kKeyWidth = 64;
+layout(constant_id = 5) const uint kValueWidth = 64;
+layout(constant_id = 6) const uint kKeyType = 1;
+layout(constant_id = 7) const uint kValueType = 1;
+layout(constant_id = 8) const uint kSoftcap = 0;  // the bits of it
+
+// The device's shape of float16 x float16 -> float32.
+layout(constant_id = 100) const uint kM = 16;
+layout(constant_id = 101) const uint kN = 16;
+layout(constant_id = 102) const uint kK = 16;
+
+GRETA_ABI_BUFFER(vec4, vec4, 16)
+
+const uint kSharing = kHeads / kKvHeads;  // query heads of a KV head
+const uint kQueries = 64;                 // TILE of the kernel's line
+const uint kTile = kAttentionTile;
+const uint kKeySteps = (kKeyWidth + kK - 1) / kK;
+const uint kValueParts = (kValueWidth + kN - 1) / kN;
+const uint kTileParts = kTile / kN;
+const uint kComponents = kM * kN / kLanes;  // of a matrix of sums that a lane holds
+const float kNone = -3e38;    // the score of a position that is not seen, below
+const float kLeast = -1e30;   // where `most` begins
+const float kSlack = 8;
+const float kLog2e = 1.44269504;
+const float kMaxHalf = 65504;
+
+// In shared memory, in words of 8 float16 values: keys [kTile][kKeyPitch], values [kTile][kValuePitch] and weights
+// [kQueries][kWeightPitch]; before the first tile queries lie where keys and values do. A row is a word longer than its
+// values, which puts 8 neighbouring rows into different banks.
+const uint kKeyPitch = (kKeySteps * kK + 7) / 8 + 1;
+const uint kValuePitch = (kValueParts * kN + 7) / 8 + 1;
+const uint kWeightPitch = kTile / 8 + 1;
+const uint kValuesAt = kTile * kKeyPitch;
+const uint kBehindValues = kValuesAt + kTile * kValuePitch, kBehindQueries = kQueries * kKeyPitch;
+const uint kWeightsAt = kBehindValues > kBehindQueries ? kBehindValues : kBehindQueries;
+shared uvec4 tile[kWeightsAt + kQueries * kWeightPitch];
+shared int query_position[kQueries];   // -1: not of this run
+shared int query_best[kQueries];       // a rising maximum, in the order of integers
+shared float query_most[kQueries], query_factor[kQueries];
+
+// What a thread brings of a tile.
+const uint kKeyChunks = kKeyPitch - 1, kValueChunks = kValuePitch - 1;
+const uint kKeysEach = (kTile * kKeyChunks + kThreads - 1) / kThreads;
+const uint kValuesEach = (kTile * kValueChunks + kThreads - 1) / kThreads;
+Chunk keys[kKeysEach], values[kValuesEach];
+
+#define MatrixA coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA>
+#define MatrixB coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB>
+#define MatrixSum coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
+#define MatrixHalf coopmat<float16_t, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
+
+MatrixA queries[kKeySteps];
+MatrixSum scores[kTileParts], sums[kValueParts];
+MatrixSum place, most, total;  // by component: row * kN + column; the row's maximum; a part of the sum of its weights
+
+uint kv_head, first_query, own;  // own: the subgroup's first query
+bool busy;                       // it has some
+
+uint token_of(uint query) { return (first_query + query) / kSharing; }
+uint head_of(uint query) { return kv_head * kSharing + (first_query + query) % kSharing; }
+uint row_of(uint c) { return uint(place[c]) / kN; }
+uint column_of(uint c) { return uint(place[c]) % kN; }
+
+uvec4 halves_of(float x[kChunk]) {
+  uvec4 words;
+  [[unroll]] for (int i = 0; i < 4; ++i)
+    words[i] = packFloat2x16(f16vec2(clamp(vec2(x[i * 2], x[i * 2 + 1]), vec2(-kMaxHalf), vec2(kMaxHalf))));
+  return words;
+}
+
+uvec4 halves_of(uint type, Chunk chunk) {
+  if (type == kCacheF16) return chunk.low;
+  float x[kChunk];
+  decode_chunk(type, chunk, x);
+  return halves_of(x);
+}
+
+// Queries, scaled for exp2 and rounded once.
+void load_queries(uint end) {
+  const float scale = kSoftcap != 0 ? p.scale : p.scale * kLog2e;
+  for (uint i = gl_LocalInvocationIndex; i < kQueries * kKeyChunks; i += kThreads) {
+    const uint query = i / kKeyChunks, chunk = i % kKeyChunks, t = token_of(query);
+    float x[kChunk];
+    [[unroll]] for (uint j = 0; j < kChunk; ++j) x[j] = 0;
+    if (t < end && chunk * kChunk < kKeyWidth) {
+      const uint at = ((t * kHeads + head_of(query)) * kKeyWidth + chunk * kChunk) / 4;
+      const vec4 low = scale * vec4_address(p.q).at[at], high = scale * vec4_address(p.q).at[at + 1];
+      [[unroll]] for (uint j = 0; j < 4; ++j) x[j] = low[j], x[j + 4] = high[j];
+    }
+    tile[query * kKeyPitch + chunk] = halves_of(x);
+  }
+  barrier();
+  if (busy)
+    [[unroll]] for (uint k = 0; k < kKeySteps; ++k)
+      coopMatLoad(queries[k], tile, own * kKeyPitch + k * kK / 8, kKeyPitch, gl_CooperativeMatrixLayoutRowMajor);
+  barrier();
+}
+
+// Places, through each subgroup's weights.
+void find_places() {
+  if (!busy) return;
+  const uint at = kWeightsAt + own * kWeightPitch;
+  for (uint i = gl_SubgroupInvocationID; i < kM * kN / 4; i += kLanes)
+    tile[at + i] = floatBitsToUint(vec4(i * 4) + vec4(0, 1, 2, 3));
+  subgroupBarrier();
+  coopMatLoad(place, tile, at, kN / 4, gl_CooperativeMatrixLayoutRowMajor);
+  subgroupBarrier();
+}
+
+// Positions from `live` on are none.
+void load_keys(uint64_t head, uint live) {
+  [[unroll]] for (uint i = 0; i < kKeysEach; ++i) {
+    const uint at = i * kThreads + gl_LocalInvocationIndex, s = at / kKeyChunks, chunk = at % kKeyChunks;
+    keys[i] = Chunk(uvec4(0), uvec4(0));
+    if (s < live && s < kTile && chunk * kChunk < kKeyWidth)
+      keys[i] = load_chunk(kKeyType, head + s * cache_head_bytes(kKeyType, kKeyWidth), chunk);
+  }
+}
+
+void load_values(uint64_t head, uint live) {
+  [[unroll]] for (uint i = 0; i < kValuesEach; ++i) {
+    const uint at = i * kThreads + gl_LocalInvocationIndex, s = at / kValueChunks, chunk = at % kValueChunks;
+    values[i] = Chunk(uvec4(0), uvec4(0));
+    if (s < live && s < kTile && chunk * kChunk < kValueWidth)
+      values[i] = load_chunk(kValueType, head + s * cache_head_bytes(kValueType, p.value_stride), chunk);
+  }
+}
+
+void store_keys() {
+  [[unroll]] for (uint i = 0; i < kKeysEach; ++i) {
+    const uint at = i * kThreads + gl_LocalInvocationIndex, s = at / kKeyChunks, chunk = at % kKeyChunks;
+    if (s < kTile) tile[s * kKeyPitch + chunk] = halves_of(kKeyType, keys[i]);
+  }
+}
+
+void store_values() {
+  [[unroll]] for (uint i = 0; i < kValuesEach; ++i) {
+    const uint at = i * kThreads + gl_LocalInvocationIndex, s = at / kValueChunks, chunk = at % kValueChunks;
+    if (s < kTile) tile[kValuesAt + s * kValuePitch + chunk] = halves_of(kValueType, values[i]);
+  }
+}
+
+void score() {
+  [[unroll]] for (uint j = 0; j < kTileParts; ++j) scores[j] = MatrixSum(0);
+  [[unroll]] for (uint k = 0; k < kKeySteps; ++k)
+    [[unroll]] for (uint j = 0; j < kTileParts; ++j) {
+      MatrixB key;
+      coopMatLoad(key, tile, j * kN * kKeyPitch + k * kK / 8, kKeyPitch, gl_CooperativeMatrixLayoutColumnMajor);
+      scores[j] = coopMatMulAdd(queries[k], key, scores[j]);
+    }
+}
+
+void cap_scores() {
+  [[unroll]] for (uint j = 0; j < kTileParts; ++j)
+    [[unroll]] for (uint c = 0; c < kComponents; ++c)
+      scores[j][c] = kLog2e * softcap_f32(p.softcap, scores[j][c]);
+}
+
+// Of positions `at` ..
+void hide_scores(uint at) {
+  [[unroll]] for (uint c = 0; c < kComponents; ++c) {
+    const int position = query_position[own + row_of(c)], first = int(at + column_of(c));
+    const int window = p.window == 0 ? 0x7fffffff : int(p.window);
+    [[unroll]] for (uint j = 0; j < kTileParts; ++j) {
+      const int s = first + int(j * kN);
+      if (s > position || position - s >= window) scores[j][c] = kNone;
+    }
+  }
+}
+
+// Integers in the order of floats.
+int ordered(float x) {
+  const int bits = floatBitsToInt(x);
+  return bits ^ (bits >> 31 & 0x7fffffff);
+}
+float from_ordered(int bits) { return intBitsToFloat(bits ^ (bits >> 31 & 0x7fffffff)); }
+
+// Where a score is far above its query's maximum, that rises to the largest.
+void raise(MatrixSum top) {
+  [[unroll]] for (uint c = 0; c < kComponents; ++c) atomicMax(query_best[own + row_of(c)], ordered(top[c]));
+  subgroupBarrier();
+  for (uint query = own + gl_SubgroupInvocationID; query < own + kM; query += kLanes) {
+    const float before = query_most[query], best = from_ordered(query_best[query]);
+    const float after = best > before + kSlack ? best : before;
+    query_most[query] = after;
+    query_factor[query] = exp2(before - after);
+    query_best[query] = ordered(kNone);
+  }
+  subgroupBarrier();
+  MatrixSum factors;
+  [[unroll]] for (uint c = 0; c < kComponents; ++c) {
+    most[c] = query_most[own + row_of(c)];
+    factors[c] = query_factor[own + row_of(c)];
+  }
+  subgroupBarrier();
+  total = total * factors;
+  [[unroll]] for (uint n = 0; n < kValueParts; ++n) sums[n] = sums[n] * factors;
+}
+
+// Scores of positions `at` .. become weights, in shared memory.
+void weigh(uint at, bool all_seen) {
+  if (kSoftcap != 0) cap_scores();
+  if (!all_seen) hide_scores(at);
+  MatrixSum top = scores[0];
+  bool above = false;
+  [[unroll]] for (uint c = 0; c < kComponents; ++c) {
+    [[unroll]] for (uint j = 1; j < kTileParts; ++j) top[c] = max(top[c], scores[j][c]);
+    above = above || top[c] > most[c] + kSlack;
+  }
+  if (subgroupAny(above)) raise(top);
+  [[unroll]] for (uint j = 0; j < kTileParts; ++j) {
+    MatrixSum weights = scores[j] - most;
+    [[unroll]] for (uint c = 0; c < kComponents; ++c) weights[c] = exp2(weights[c]);
+    total = total + weights;
+    coopMatStore(MatrixHalf(weights), tile, kWeightsAt + own * kWeightPitch + j * kN / 8, kWeightPitch,
+                 gl_CooperativeMatrixLayoutRowMajor);
+  }
+}
+
+void add_values() {
+  [[unroll]] for (uint k = 0; k < kTile; k += kK) {
+    MatrixA weights;
+    coopMatLoad(weights, tile, kWeightsAt + own * kWeightPitch + k / 8, kWeightPitch,
+                gl_CooperativeMatrixLayoutRowMajor);
+    [[unroll]] for (uint n = 0; n < kValueParts; ++n) {
+      MatrixB value;
+      coopMatLoad(value, tile, kValuesAt + k * kValuePitch + n * kN / 8, kValuePitch,
+                  gl_CooperativeMatrixLayoutRowMajor);
+      sums[n] = coopMatMulAdd(weights, value, sums[n]);
+    }
+  }
+}
+
+// Tokens first .. end - 1, all of one sequence; `whole`: there are no others in the group.
+void attend(StepState_address step, uint first, uint end, bool whole) {
+  const uint sequence = step.state.row[first].sequence;
+  uint until = 0, from = ~0u, seen_until = ~0u, seen_from = 0;  // seen_: by all queries
+  for (uint t = first; t < end; ++t) {
+    const uint seen = step.state.row[t].position + 1, begin = p.window != 0 && p.window < seen ? seen - p.window : 0;
+    until = max(until, seen);
+    from = min(from, begin);
+    seen_until = min(seen_until, seen);
+    seen_from = max(seen_from, begin);
+  }
+  from = from / kTile * kTile;
+  barrier();
+  for (uint query = gl_LocalInvocationIndex; query < kQueries; query += kThreads) {
+    const uint t = token_of(query);
+    query_position[query] = t >= first && t < end ? int(step.state.row[t].position) : -1;
+  }
+  const uint key_bytes = cache_head_bytes(kKeyType, kKeyWidth);
+  const uint value_bytes = cache_head_bytes(kValueType, p.value_stride);
+  uint page = page_of(step, sequence, from), next_page = page;
+  load_keys(uint64_t(p.keys) + uint64_t(page) * p.key_page_bytes + (kv_head * kPageTokens + from % kPageTokens) * key_bytes,
+            until - from);
+  for (uint s = from; s < until; s += kTile) {
+    const uint next = s + kTile;
+    next_page = page_of(step, sequence, min(next, until - 1));
+    store_keys();
+    barrier();  // all have added the values before
+    load_values(uint64_t(p.values) + uint64_t(page) * p.value_page_bytes +
+                    (kv_head * kPageTokens + s % kPageTokens) * value_bytes,
+                until - s);
+    if (busy) {
+      score();
+      weigh(s, whole && s >= seen_from && next <= seen_until);
+    }
+    store_values();
+    barrier();  // all have multiplied the keys
+    page = next_page;
+    if (next < until)
+      load_keys(uint64_t(p.keys) + uint64_t(page) * p.key_page_bytes +
+                    (kv_head * kPageTokens + next % kPageTokens) * key_bytes,
+                until - next);
+    if (busy) add_values();
+  }
+}
+
+// y = sums / (total + the sink's weight)
+void store(uint end) {
+  const uint at = kWeightsAt + own * kWeightPitch;
+  if (!busy) return;
+  coopMatStore(total, tile, at, kN / 4, gl_CooperativeMatrixLayoutRowMajor);
+  subgroupBarrier();
+  for (uint row = gl_SubgroupInvocationID; row < kM; row += kLanes) {
+    float sum = 0;
+    for (uint i = 0; i < kN; ++i) sum += uintBitsToFloat(tile[at + (row * kN + i) / 4][i % 4]);
+    const float before = query_most[own + row];
+    float factor = 1;
+    if (uint64_t(p.sinks) != 0) {
+      const float sink = p.sinks.at[head_of(own + row)] * kLog2e, after = max(before, sink);
+      factor = exp2(before - after);
+      sum = sum * factor + exp2(sink - after);
+    }
+    query_factor[own + row] = factor / sum;
+  }
+  subgroupBarrier();
+  MatrixSum factors;
+  uint to[kComponents];  // in y, or ~0 where no token lives
+  [[unroll]] for (uint c = 0; c < kComponents; ++c) {
+    const uint query = own + row_of(c), t = token_of(query);
+    factors[c] = query_factor[query];
+    to[c] = t < end ? (t * kHeads + head_of(query)) * kValueWidth : ~0;
+  }
+  [[unroll]] for (uint n = 0; n < kValueParts; ++n) {
+    const MatrixSum y = sums[n] * factors;
+    [[unroll]] for (uint c = 0; c < kComponents; ++c) {
+      const uint column = n * kN + column_of(c);
+      if (to[c] != ~0 && column < kValueWidth) p.y.at[to[c] + column] = y[c];
+    }
+  }
+}
+
+void main() {
+  StepState_address step = step_of(p.step);
+  kv_head = gl_WorkGroupID.x % kKvHeads;
+  // The last first, which have the most positions.
+  first_query = (gl_NumWorkGroups.x - 1 - gl_WorkGroupID.x) / kKvHeads * kQueries;
+  own = gl_SubgroupID * kM;
+  busy = own < kQueries;
+  const uint first = token_of(0), end = min(live_rows(step, kRowsTokens), token_of(kQueries - 1) + 1);
+  if (first >= end) return;
+  for (uint query = gl_LocalInvocationIndex; query < kQueries; query += kThreads) {
+    query_most[query] = kLeast;
+    query_best[query] = ordered(kNone);
+  }
+  find_places();
+  load_queries(end);
+  most = MatrixSum(kLeast);
+  total = MatrixSum(0);
+  [[unroll]] for (uint n = 0; n < kValueParts; ++n) sums[n] = MatrixSum(0);
+  for (uint t = first; t < end;) {
+    uint run_end = t + 1;
+    while (run_end < end && step.state.row[run_end].sequence == step.state.row[t].sequence) ++run_end;
+    attend(step, t, run_end, t == first && run_end == end);
+    t = run_end;
+  }
+  barrier();
+  store(end);
+}
