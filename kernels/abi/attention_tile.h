@@ -3,7 +3,7 @@
 #define GRETA_ABI_ATTENTION_TILE_H
 
 // Positions at a time: within a page.
-#define kAttentionTile 64
+#define kAttentionTile 32
 
 // Widths of keys and values, together, whose queries and sums fit in registers.
 #define kAttentionTileWidths 256
@@ -13,11 +13,11 @@
 #define attention_row_bytes(width) (attention_padded(width) * 2 + 16)
 
 // Keys [tile][key_width] and values [tile][value_width], where the queries [queries][key_width] lie before; weights
-// [queries][tile]; four words for each query.
+// [queries][tile]; six words for each query.
 #define attention_cache_bytes(key_width, value_width) \
   (kAttentionTile * (attention_row_bytes(key_width) + attention_row_bytes(value_width)))
 #define attention_shared_bytes(queries, key_width, value_width)                                 \
-  ((queries) * (attention_row_bytes(kAttentionTile) + 16) +                                     \
+  ((queries) * (attention_row_bytes(kAttentionTile) + 24) +                                     \
    (attention_cache_bytes(key_width, value_width) > (queries) * attention_row_bytes(key_width) \
         ? attention_cache_bytes(key_width, value_width)                                         \
         : (queries) * attention_row_bytes(key_width)))

@@ -55,12 +55,14 @@ const uint kValuesAt = kTile * kKeyPitch;
 const uint kBehindValues = kValuesAt + kTile * kValuePitch, kBehindQueries = kQueries * kKeyPitch;
 const uint kWeightsAt = kBehindValues > kBehindQueries ? kBehindValues : kBehindQueries;
 shared uvec4 tile[kWeightsAt + kQueries * kWeightPitch];
+shared uint token_position[kQueries], token_sequence[kQueries];  // from the group's first token on
 shared int query_position[kQueries];   // -1: not of this run
 shared int query_best[kQueries];       // a rising maximum, in the order of integers
 shared float query_most[kQueries], query_factor[kQueries];
 
 // What a thread brings of a tile.
 const uint kKeyChunks = kKeyPitch - 1, kValueChunks = kValuePitch - 1;
+const uint kQueriesEach = (kQueries * kKeyChunks + kThreads - 1) / kThreads;
 const uint kKeysEach = (kTile * kKeyChunks + kThreads - 1) / kThreads;
 const uint kValuesEach = (kTile * kValueChunks + kThreads - 1) / kThreads;
 Chunk keys[kKeysEach], values[kValuesEach];
@@ -96,19 +98,19 @@ uvec4 halves_of(uint type, Chunk chunk) {
   return halves_of(x);
 }
 
-// Queries, scaled for exp2 and rounded once.
+// Queries, scaled for exp2 and rounded once. Those past the last repeat it: what they give is not stored.
 void load_queries(uint end) {
   const float scale = kSoftcap != 0 ? p.scale : p.scale * kLog2e;
-  for (uint i = gl_LocalInvocationIndex; i < kQueries * kKeyChunks; i += kThreads) {
-    const uint query = i / kKeyChunks, chunk = i % kKeyChunks, t = token_of(query);
+  [[unroll]] for (uint i = 0; i < kQueriesEach; ++i) {
+    const uint at = i * kThreads + gl_LocalInvocationIndex, query = at / kKeyChunks, chunk = at % kKeyChunks;
     float x[kChunk];
     [[unroll]] for (uint j = 0; j < kChunk; ++j) x[j] = 0;
-    if (t < end && chunk * kChunk < kKeyWidth) {
-      const uint at = ((t * kHeads + head_of(query)) * kKeyWidth + chunk * kChunk) / 4;
-      const vec4 low = scale * vec4_address(p.q).at[at], high = scale * vec4_address(p.q).at[at + 1];
+    if (chunk * kChunk < kKeyWidth) {
+      const uint from = ((min(token_of(query), end - 1) * kHeads + head_of(query)) * kKeyWidth + chunk * kChunk) / 4;
+      const vec4 low = scale * vec4_address(p.q).at[from], high = scale * vec4_address(p.q).at[from + 1];
       [[unroll]] for (uint j = 0; j < 4; ++j) x[j] = low[j], x[j + 4] = high[j];
     }
-    tile[query * kKeyPitch + chunk] = halves_of(x);
+    if (query < kQueries) tile[query * kKeyPitch + chunk] = halves_of(x);
   }
   barrier();
   if (busy)
@@ -252,12 +254,12 @@ void add_values() {
   }
 }
 
-// Tokens first .. end - 1, all of one sequence; `whole`: there are no others in the group.
+// Tokens first .. end - 1 of the group's, all of one sequence; `whole`: there are no others.
 void attend(StepState_address step, uint first, uint end, bool whole) {
-  const uint sequence = step.state.row[first].sequence;
+  const uint sequence = token_sequence[first];
   uint until = 0, from = ~0u, seen_until = ~0u, seen_from = 0;  // seen_: by all queries
   for (uint t = first; t < end; ++t) {
-    const uint seen = step.state.row[t].position + 1, begin = p.window != 0 && p.window < seen ? seen - p.window : 0;
+    const uint seen = token_position[t] + 1, begin = p.window != 0 && p.window < seen ? seen - p.window : 0;
     until = max(until, seen);
     from = min(from, begin);
     seen_until = min(seen_until, seen);
@@ -266,8 +268,8 @@ void attend(StepState_address step, uint first, uint end, bool whole) {
   from = from / kTile * kTile;
   barrier();
   for (uint query = gl_LocalInvocationIndex; query < kQueries; query += kThreads) {
-    const uint t = token_of(query);
-    query_position[query] = t >= first && t < end ? int(step.state.row[t].position) : -1;
+    const uint t = token_of(query) - token_of(0);
+    query_position[query] = t >= first && t < end ? int(token_position[t]) : -1;
   }
   const uint key_bytes = cache_head_bytes(kKeyType, kKeyWidth);
   const uint value_bytes = cache_head_bytes(kValueType, p.value_stride);
@@ -341,19 +343,23 @@ void main() {
   busy = own < kQueries;
   const uint first = token_of(0), end = min(live_rows(step, kRowsTokens), token_of(kQueries - 1) + 1);
   if (first >= end) return;
-  for (uint query = gl_LocalInvocationIndex; query < kQueries; query += kThreads) {
-    query_most[query] = kLeast;
-    query_best[query] = ordered(kNone);
+  const uint tokens = end - first;
+  for (uint i = gl_LocalInvocationIndex; i < kQueries; i += kThreads) {
+    query_most[i] = kLeast;
+    query_best[i] = ordered(kNone);
+    const StepRow row = step.state.row[min(first + i, end - 1)];
+    token_position[i] = row.position;
+    token_sequence[i] = row.sequence;
   }
   find_places();
   load_queries(end);
   most = MatrixSum(kLeast);
   total = MatrixSum(0);
   [[unroll]] for (uint n = 0; n < kValueParts; ++n) sums[n] = MatrixSum(0);
-  for (uint t = first; t < end;) {
+  for (uint t = 0; t < tokens;) {
     uint run_end = t + 1;
-    while (run_end < end && step.state.row[run_end].sequence == step.state.row[t].sequence) ++run_end;
-    attend(step, t, run_end, t == first && run_end == end);
+    while (run_end < tokens && token_sequence[run_end] == token_sequence[t]) ++run_end;
+    attend(step, t, run_end, t == 0 && run_end == tokens);
     t = run_end;
   }
   barrier();
