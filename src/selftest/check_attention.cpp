@@ -17,6 +17,7 @@ struct Shape {
   uint32_t key_type, value_type;
   bool latent = false;  // the values are the beginning of the keys
   uint32_t length = 150;  // of the longer of two sequences
+  bool prompt = false;    // the tokens are its last ones, in order
 };
 
 // Keys or values of every sequence by position, as they come out of the cache.
@@ -101,7 +102,8 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
       if (!shape.latent || cache == &keys) fill(rig, steps, *cache, sequence, lengths[sequence], random);
   const uint32_t positions[] = {shape.length - 1, 0, 63, 64, 127, 128, 1, 100};
   for (uint32_t t = 0; t < live.tokens; ++t) {
-    const uint32_t sequence = t % 3 == 1, position = positions[(t * 3 + t / 8) % 8];
+    const uint32_t sequence = !shape.prompt && t % 3 == 1;
+    const uint32_t position = shape.prompt ? shape.length - live.tokens + t : positions[(t * 3 + t / 8) % 8];
     steps.add(0, sequence, std::min(position, lengths[sequence] - 1));
   }
   const uint32_t q_width = shape.heads * shape.key_width, y_width = shape.heads * shape.value_width;
@@ -179,6 +181,12 @@ void check_attention(Rig& rig) {
     for (const Shape& shape : shapes)
       for (const Live& live : live_rows(rig, 4, 2))  // few tokens and many have rows of their own
         if (worth_it(rig, type, shape)) check_shape(rig, shape, live, random);
+    // A prompt, most of whose cache all tokens of a group see.
+    const Shape prompt = {4, 1, 128, 128, 0, 0, true, type, type, false, 300, true};
+    Shape in_window = prompt;
+    in_window.window = 90;
+    if (!rig.checked() && worth_it(rig, type, prompt))
+      for (const Shape& shape : {prompt, in_window}) check_shape(rig, shape, {128, 100}, random);
     // More pages than a row may split them into parts.
     if (!rig.checked() && (type == 1 || !strcmp(rig.info().backend, "cpu"))) check_shape(rig, {2, 1, 32, 32, 0, 0, true, type, type, false, 4500}, {2, 2}, random);
   }
