@@ -49,10 +49,15 @@ const float kMaxHalf = 65504;
 // [kQueries][kWeightPitch]; before the first tile queries lie where keys and values do. A row is a word longer than its
 // values, which puts 8 neighbouring rows into different banks.
 const uint kKeyPitch = (kKeySteps * kK + 7) / 8 + 1;
-const uint kValuePitch = (kValueParts * kN + 7) / 8 + 1;
+// Values lie as [kTile][columns], or turned, as [columns][kTile]: AMD's loads of a matrix take neighbouring values of
+// a column, NVIDIA's turn them.
+const bool kTurned = kLanes == 64;
+const uint kValueChunks = (kValueParts * kN + 7) / 8;
 const uint kWeightPitch = kTile / 8 + 1;
+const uint kValuePitch = kTurned ? kWeightPitch : kValueChunks + 1;
 const uint kValuesAt = kTile * kKeyPitch;
-const uint kBehindValues = kValuesAt + kTile * kValuePitch, kBehindQueries = kQueries * kKeyPitch;
+const uint kBehindValues = kValuesAt + (kTurned ? kValueParts * kN : kTile) * kValuePitch;
+const uint kBehindQueries = kQueries * kKeyPitch;
 const uint kWeightsAt = kBehindValues > kBehindQueries ? kBehindValues : kBehindQueries;
 shared uvec4 tile[kWeightsAt + kQueries * kWeightPitch];
 shared uint token_position[kQueries], token_sequence[kQueries];  // from the group's first token on
@@ -61,10 +66,10 @@ shared int query_best[kQueries];       // a rising maximum, in the order of inte
 shared float query_most[kQueries], query_factor[kQueries];
 
 // What a thread brings of a tile.
-const uint kKeyChunks = kKeyPitch - 1, kValueChunks = kValuePitch - 1;
+const uint kKeyChunks = kKeyPitch - 1;
 const uint kQueriesEach = (kQueries * kKeyChunks + kThreads - 1) / kThreads;
 const uint kKeysEach = (kTile * kKeyChunks + kThreads - 1) / kThreads;
-const uint kValuesEach = (kTile * kValueChunks + kThreads - 1) / kThreads;
+const uint kValuesEach = (kTile * kValueChunks / 2 + kThreads - 1) / kThreads * 2;  // two neighbouring positions each
 Chunk keys[kKeysEach], values[kValuesEach];
 
 #define MatrixA coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA>
@@ -140,12 +145,18 @@ void load_keys(uint64_t head, uint live) {
   }
 }
 
+// The position of a thread's i-th chunk of values, and which chunk of it.
+uvec2 value_at(uint i) {
+  const uint at = i / 2 * kThreads + gl_LocalInvocationIndex;
+  return uvec2(at / kValueChunks * 2 + i % 2, at % kValueChunks);
+}
+
 void load_values(uint64_t head, uint live) {
   [[unroll]] for (uint i = 0; i < kValuesEach; ++i) {
-    const uint at = i * kThreads + gl_LocalInvocationIndex, s = at / kValueChunks, chunk = at % kValueChunks;
+    const uvec2 at = value_at(i);
     values[i] = Chunk(uvec4(0), uvec4(0));
-    if (s < live && s < kTile && chunk * kChunk < kValueWidth)
-      values[i] = load_chunk(kValueType, head + s * cache_head_bytes(kValueType, p.value_stride), chunk);
+    if (at.x < live && at.x < kTile && at.y * kChunk < kValueWidth)
+      values[i] = load_chunk(kValueType, head + at.x * cache_head_bytes(kValueType, p.value_stride), at.y);
   }
 }
 
@@ -156,10 +167,28 @@ void store_keys() {
   }
 }
 
+// Column c of a head lies in row c % 8 * kValueChunks + c / 8 of turned values: threads side by side store to
+// neighbouring rows.
+void store_turned(uvec2 at, uvec4 even, uvec4 odd) {
+  [[unroll]] for (uint i = 0; i < 4; ++i) {
+    const uint to = kValuesAt + (i * 2 * kValueChunks + at.y) * kValuePitch + at.x / 8;
+    tile[to][at.x / 2 % 4] = even[i] & 0xffff | odd[i] << 16;
+    tile[to + kValueChunks * kValuePitch][at.x / 2 % 4] = even[i] >> 16 | odd[i] & 0xffff0000;
+  }
+}
+uint column_at(uint i) { return kTurned ? i % kValueChunks * 8 + i / kValueChunks : i; }
+
 void store_values() {
-  [[unroll]] for (uint i = 0; i < kValuesEach; ++i) {
-    const uint at = i * kThreads + gl_LocalInvocationIndex, s = at / kValueChunks, chunk = at % kValueChunks;
-    if (s < kTile) tile[kValuesAt + s * kValuePitch + chunk] = halves_of(kValueType, values[i]);
+  [[unroll]] for (uint i = 0; i < kValuesEach; i += 2) {
+    const uvec2 at = value_at(i);
+    if (at.x >= kTile) break;
+    const uvec4 even = halves_of(kValueType, values[i]), odd = halves_of(kValueType, values[i + 1]);
+    if (kTurned) {
+      store_turned(at, even, odd);
+    } else {
+      tile[kValuesAt + at.x * kValuePitch + at.y] = even;
+      tile[kValuesAt + (at.x + 1) * kValuePitch + at.y] = odd;
+    }
   }
 }
 
@@ -247,8 +276,12 @@ void add_values() {
                 gl_CooperativeMatrixLayoutRowMajor);
     [[unroll]] for (uint n = 0; n < kValueParts; ++n) {
       MatrixB value;
-      coopMatLoad(value, tile, kValuesAt + k * kValuePitch + n * kN / 8, kValuePitch,
-                  gl_CooperativeMatrixLayoutRowMajor);
+      if (kTurned)
+        coopMatLoad(value, tile, kValuesAt + n * kN * kValuePitch + k / 8, kValuePitch,
+                    gl_CooperativeMatrixLayoutColumnMajor);
+      else
+        coopMatLoad(value, tile, kValuesAt + k * kValuePitch + n * kN / 8, kValuePitch,
+                    gl_CooperativeMatrixLayoutRowMajor);
       sums[n] = coopMatMulAdd(weights, value, sums[n]);
     }
   }
@@ -328,7 +361,7 @@ void store(uint end) {
   [[unroll]] for (uint n = 0; n < kValueParts; ++n) {
     const MatrixSum y = sums[n] * factors;
     [[unroll]] for (uint c = 0; c < kComponents; ++c) {
-      const uint column = n * kN + column_of(c);
+      const uint column = column_at(n * kN + column_of(c));
       if (to[c] != ~0 && column < kValueWidth) p.y.at[to[c] + column] = y[c];
     }
   }
