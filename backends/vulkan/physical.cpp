@@ -214,7 +214,7 @@ void read_features(const VulkanInstance& instance, const Properties& p, VulkanPh
 #undef WANT
   if (has.matrix.cooperativeMatrix) choose_matrix(instance, out);
   // On a processor lavapipe waits for the whole group at a subgroup's barrier, wherever that stands.
-  const bool half_sums = out->has_half_sums && !out->info.cpu_type;
+  const bool half_sums = out->has_half_sums && out->matrix[0] == 16 && !out->info.cpu_type;
   // Emulated dot products are slower than the kernels without; a processor runs them for the tests.
   const bool dot = has.v13.shaderIntegerDotProduct &&
                    (out->info.cpu_type || p.v13.integerDotProduct4x8BitPackedSignedAccelerated);

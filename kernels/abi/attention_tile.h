@@ -12,10 +12,11 @@
 #define attention_padded(width) (((width) + 15) / 16 * 16)
 #define attention_row_bytes(width) (attention_padded(width) * 2 + 16)
 
-// Keys [tile][key_width] and values [tile][value_width], where the queries [queries][key_width] lie before; weights
-// [queries][tile]; six words for each query.
-#define attention_cache_bytes(key_width, value_width) \
-  (kAttentionTile * (attention_row_bytes(key_width) + attention_row_bytes(value_width)))
+// Keys [tile][key_width] and values, [tile][value_width] or turned, where the queries [queries][key_width] lie before;
+// weights [queries][tile]; six words for each query. At most:
+#define attention_cache_bytes(key_width, value_width)                 \
+  (kAttentionTile * (attention_row_bytes(key_width) + 16) +             \
+   attention_padded(value_width) * attention_row_bytes(kAttentionTile))
 #define attention_shared_bytes(queries, key_width, value_width)                                 \
   ((queries) * (attention_row_bytes(kAttentionTile) + 24) +                                     \
    (attention_cache_bytes(key_width, value_width) > (queries) * attention_row_bytes(key_width) \

@@ -39,9 +39,9 @@ const uint kKeySteps = (kKeyWidth + kK - 1) / kK;
 const uint kValueParts = (kValueWidth + kN - 1) / kN;
 const uint kTileParts = kTile / kN;
 const uint kComponents = kM * kN / kLanes;  // of a matrix of sums that a lane holds
-const float kNone = -3e38;    // the score of a position that is not seen, below
-const float kLeast = -1e30;   // where `most` begins
-const float kSlack = 8;
+const float kNone = -3e38;   // the score of a position that is not seen: its weight is 0 even against kLeast
+const float kLeast = -1e30;  // where `most` begins
+const float kSlack = 8;      // weights are at most 2^8
 const float kLog2e = 1.44269504;
 const float kMaxHalf = 65504;
 
