@@ -52,6 +52,7 @@ void main() {
   Operands operands;
   if (finishes) operands = operands_of(result, rows);
   if (p.epsilon >= 0) square_x(row_of_x());
+  dot_begin();
   for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kGroupResults; set += kSets)
     make(set * kOfStreams, gl_SubgroupID % kSlices);
   barrier();

@@ -5,6 +5,7 @@
 // stay in the caches.
 //
 // dot/<type>.h says how a type multiplies:
+//   dot_begin()                    as quant_begin(): fills the type's tables in shared memory
 //   Weights                        a unit as it is loaded
 //   dot_load(row, unit)            unit `unit` of the row at address `row`
 //   dot_groups(unit)               which two groups of 16 values of x a unit multiplies with
@@ -35,5 +36,8 @@ int dot16(uvec4 w, uvec4 x) {
   [[unroll]] for (int i = 0; i < 4; ++i) sum += dotPacked4x8EXT(int(w[i]), int(x[i]));
   return sum;
 }
+
+// 16 bits as the lowest bits of 16 bytes.
+uvec4 spread_bits(uint bits) { return (uvec4(bits, bits >> 4, bits >> 8, bits >> 12) & 15) * 0x00204081 & 0x01010101; }
 
 #endif

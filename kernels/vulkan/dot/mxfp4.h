@@ -1,5 +1,4 @@
-// MXFP4: a unit is a block; its first 16 weights are the low halves of the bytes. E2M1 values are taken twice,
-// 0 1 2 3 4 6 8 12, plus 12: never negative, so that four are made at once.
+// MXFP4: a unit is a block; its first 16 weights are the low halves of the bytes.
 #include "kernels/vulkan/rows.h"
 
 struct Weights {
@@ -7,20 +6,13 @@ struct Weights {
   uint exponent;
 };
 
+void dot_begin() {}
+
 Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_16(part(row, kDepth, unit, 0)), load_u8(part(row, kDepth, unit, 1)));
 }
 
 uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
-// 12 + twice the E2M1 value of each byte's low half.
-uvec4 twice_plus_12(uvec4 q) {
-  const uvec4 from_4 = (q >> 2 & 0x01010101) * 3;  // 5, 6, 7 stand for 6, 8, 12
-  const uvec4 low = q & from_4;
-  const uvec4 size = (q & 0x07070707) + low + ((low & low >> 1) & 0x01010101) * 2;
-  const uvec4 negative = (q >> 3 & 0x01010101) * 255;
-  return 0x0c0c0c0c + (size & ~negative) - (size & negative);
-}
 
 // 2^(e - 128), as quant/mxfp4.h has it.
 float half_power(uint e) { return uintBitsToFloat(e < 2 ? 0x200000u << e : e - 1 << 23); }

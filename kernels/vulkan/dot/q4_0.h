@@ -6,6 +6,8 @@ struct Weights {
   float d;
 };
 
+void dot_begin() {}
+
 Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_16(part(row, kDepth, unit, 0)), load_f16(part(row, kDepth, unit, 1)));
 }

@@ -5,6 +5,8 @@ struct Weights {
   uvec4 head, q;
 };
 
+void dot_begin() {}
+
 Weights dot_load(uint64_t row, uint unit) {
   const uint64_t block = row + unit / 8 * QUANT_BYTES;
   return Weights(load_16(block), load_16(block + 16 + unit % 8 * 16));

@@ -8,6 +8,8 @@ struct Weights {
   float d;
 };
 
+void dot_begin() {}
+
 Weights dot_load(uint64_t row, uint unit) {
   const uint block = unit / 8, i = unit % 8;
   const uint64_t scales = part(row, kDepth, block, 2) + i / 4 * 8 + i % 4;

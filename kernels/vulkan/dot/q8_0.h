@@ -6,6 +6,8 @@ struct Weights {
   float d;
 };
 
+void dot_begin() {}
+
 Weights dot_load(uint64_t row, uint unit) {
   const uint64_t q = part(row, kDepth, unit, 0);
   return Weights(load_16(q), load_16(q + 16), load_f16(part(row, kDepth, unit, 1)));
