@@ -33,12 +33,21 @@ def points(quant):
     return [sum(index[float(value)] << (bits * i) for i, value in enumerate(point)) for point in grid]
 
 
-def write(folder, name, comment, numbers, form, columns):
+def write(folder, name, comment, lines):
     with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
         file.write(f"// {comment}\n")
         file.write("// Made by make_iq_tables.py, which says what they are and where they come from.\n")
-        for i in range(0, len(numbers), columns):
-            file.write(", ".join(form % number for number in numbers[i:i + columns]) + ",\n")
+        file.writelines(line + "\n" for line in lines)
+
+
+def lines_of(numbers, form, columns):
+    return [", ".join(form % number for number in numbers[i:i + columns]) for i in range(0, len(numbers), columns)]
+
+
+def grid_lines(numbers):
+    """Eight points at a time, which a kernel may take as one constant: it defines POINTS first."""
+    return (["#ifndef POINTS", "#define POINTS(...) __VA_ARGS__", "#endif"] +
+            [f"POINTS({line})," for line in lines_of(numbers, "0x%04x", 8)] + ["#undef POINTS"])
 
 
 def main():
@@ -46,9 +55,10 @@ def main():
     for name, quant in GRIDS.items():
         count, values = quant.grid_shape
         write(folder, f"{name}_grid.inc", f"The grid of {name.upper()}: {count} points of {values} values.",
-              points(quant), "0x%04x", 12)
+              grid_lines(points(quant)))
     for name, values in VALUES.items():
-        write(folder, f"{name}_values.inc", VALUES_ARE[name], values, "%d", 16)
+        write(folder, f"{name}_values.inc", VALUES_ARE[name],
+              [line + "," for line in lines_of(values, "%d", 16)])
 
 
 main()

@@ -3,11 +3,12 @@
 #define GRETA_VULKAN_IQ_ROWS_H
 
 // Defines dot_begin(), which fills points[] with what `bytes_of` makes of the type's kPoints.
-#define DOT_POINTS(entry, bytes_of)                                                              \
-  shared entry points[kPoints.length()];                                                         \
-  void dot_begin() {                                                                             \
-    for (uint i = gl_LocalInvocationIndex; i < kPoints.length(); i += gl_WorkGroupSize.x) points[i] = bytes_of(kPoints[i]); \
-    barrier();                                                                                   \
+#define DOT_POINTS(entry, bytes_of)                                                                           \
+  shared entry points[kPoints.length() * 8];                                                                  \
+  void dot_begin() {                                                                                          \
+    for (uint i = gl_LocalInvocationIndex; i < kPoints.length(); i += gl_WorkGroupSize.x)                     \
+      [[unroll]] for (uint j = 0; j < 8; ++j) points[i * 8 + j] = bytes_of(constant_point(i, j));             \
+    barrier();                                                                                                \
   }
 
 // The codes of four weights, `bits` bits each, as bytes.

@@ -6,8 +6,9 @@
 #define QUANT_BYTES 56
 #define QUANT_ALIGN 8
 #include "kernels/vulkan/quant.h"
+#include "kernels/vulkan/iq_points.h"
 
-const uint kPoints[2048] = {
+const uvec4 kPoints[2048 / 8] = {
 #include "kernels/tables/iq1_grid.inc"
 };
 #include "kernels/vulkan/iq_grid.h"

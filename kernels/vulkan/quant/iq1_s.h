@@ -7,8 +7,9 @@
 #define QUANT_ALIGN 2
 #define QUANT_PARTS kParts_iq1_s
 #include "kernels/vulkan/quant.h"
+#include "kernels/vulkan/iq_points.h"
 
-const uint kPoints[2048] = {
+const uvec4 kPoints[2048 / 8] = {
 #include "kernels/tables/iq1_grid.inc"
 };
 #include "kernels/vulkan/iq_grid.h"

@@ -7,8 +7,9 @@
 #define QUANT_ALIGN 2
 #define QUANT_PARTS kParts_iq2_s
 #include "kernels/vulkan/quant.h"
+#include "kernels/vulkan/iq_points.h"
 
-const uint kPoints[1024] = {
+const uvec4 kPoints[1024 / 8] = {
 #include "kernels/tables/iq2_s_grid.inc"
 };
 #include "kernels/vulkan/iq_grid.h"

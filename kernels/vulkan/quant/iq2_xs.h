@@ -6,8 +6,9 @@
 #define QUANT_ALIGN 2
 #define QUANT_PARTS kParts_iq2_xs
 #include "kernels/vulkan/quant.h"
+#include "kernels/vulkan/iq_points.h"
 
-const uint kPoints[512] = {
+const uvec4 kPoints[512 / 8] = {
 #include "kernels/tables/iq2_xs_grid.inc"
 };
 #include "kernels/vulkan/iq_grid.h"

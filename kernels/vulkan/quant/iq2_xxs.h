@@ -6,8 +6,9 @@
 #define QUANT_ALIGN 2
 #define QUANT_PARTS kParts_iq2_xxs
 #include "kernels/vulkan/quant.h"
+#include "kernels/vulkan/iq_points.h"
 
-const uint kPoints[256] = {
+const uvec4 kPoints[256 / 8] = {
 #include "kernels/tables/iq2_xxs_grid.inc"
 };
 #include "kernels/vulkan/iq_grid.h"

@@ -7,8 +7,9 @@
 #define QUANT_ALIGN 2
 #define QUANT_PARTS kParts_iq3_s
 #include "kernels/vulkan/quant.h"
+#include "kernels/vulkan/iq_points.h"
 
-const uint kPoints[512] = {
+const uvec4 kPoints[512 / 8] = {
 #include "kernels/tables/iq3_s_grid.inc"
 };
 #include "kernels/vulkan/iq_grid.h"
