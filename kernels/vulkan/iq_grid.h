@@ -3,14 +3,16 @@
 #ifndef GRETA_VULKAN_IQ_GRID_H
 #define GRETA_VULKAN_IQ_GRID_H
 
-// Point j of constant i.
-uint constant_point(uint i, uint j) { return kPoints[i][j / 2] >> j % 2 * 16 & 0xffff; }
+// Point j of a constant.
+uint point_of_constant(uvec4 eight, uint j) { return eight[j / 2] >> j % 2 * 16 & 0xffff; }
 
 shared uint16_t iq_points[kPoints.length() * 8];
 
 void quant_begin() {
-  for (uint i = gl_LocalInvocationIndex; i < kPoints.length(); i += gl_WorkGroupSize.x)
-    [[unroll]] for (uint j = 0; j < 8; ++j) iq_points[i * 8 + j] = uint16_t(constant_point(i, j));
+  for (uint i = gl_LocalInvocationIndex; i < kPoints.length(); i += gl_WorkGroupSize.x) {
+    const uvec4 eight = kPoints[i];
+    [[unroll]] for (uint j = 0; j < 8; ++j) iq_points[i * 8 + j] = uint16_t(point_of_constant(eight, j));
+  }
   barrier();
 }
 

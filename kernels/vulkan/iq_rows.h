@@ -6,8 +6,10 @@
 #define DOT_POINTS(entry, bytes_of)                                                                           \
   shared entry points[kPoints.length() * 8];                                                                  \
   void dot_begin() {                                                                                          \
-    for (uint i = gl_LocalInvocationIndex; i < kPoints.length(); i += gl_WorkGroupSize.x)                     \
-      [[unroll]] for (uint j = 0; j < 8; ++j) points[i * 8 + j] = bytes_of(constant_point(i, j));             \
+    for (uint i = gl_LocalInvocationIndex; i < kPoints.length(); i += gl_WorkGroupSize.x) {                   \
+      const uvec4 eight = kPoints[i];                                                                         \
+      [[unroll]] for (uint j = 0; j < 8; ++j) points[i * 8 + j] = bytes_of(point_of_constant(eight, j));      \
+    }                                                                                                         \
     barrier();                                                                                                \
   }
 
