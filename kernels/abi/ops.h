@@ -212,6 +212,42 @@ struct MatmulExpertBlock {
   uint first;
 };
 
+// A matmul_expert whose x is rounded already: rows of y, or with weight2 activation(weight . x) * (weight2 . x), each
+// after its bias. Group (i, slot) makes results i * kGroupResults .. of one slot of a token.
+struct MatmulExpertRowBlock {
+  ADDRESS(byte) weight;    // as in MatmulExpertBlock
+  ADDRESS(byte) weight2;   // the `up` of a gate, or 0
+  ADDRESS(byte) x;         // [tokens] of the form q8x16: [x_slots] of x_stride values each
+  ADDRESS(uint) ids;       // [tokens][used] or 0
+  ADDRESS(float) y;        // [tokens][used] of y_stride values
+  ADDRESS(byte) rounded;   // y in the form q8x16 as well, a row for each token, or 0
+  ADDRESS(byte) step;
+  ADDRESS(float) bias;     // [all experts][n] or 0
+  ADDRESS(float) bias2;
+  uint n, depth, experts, used, x_slots, x_stride, y_stride;
+  uint first;
+  uint pairing;      // kPairingNone or kPairingGate
+  uint activation;
+  float epsilon;     // as in MatmulRowBlock; of x_slots 1
+};
+
+// The same followed by combine: y[t] = residual[t] + sum over j of weights[t][j] * (weight[e] . x[t][j] + bias[e]).
+// Group (i, t) makes values i * kGroupResults .. of a token.
+struct MatmulExpertSumBlock {
+  ADDRESS(byte) weight;    // [experts][n][depth]
+  ADDRESS(byte) x;         // [tokens] of the form q8x16: [used][depth] each
+  ADDRESS(uint) ids;       // [tokens][used]
+  ADDRESS(float) weights;  // [tokens][used]
+  ADDRESS(float) y;        // [tokens][n]
+  ADDRESS(byte) rounded;   // as in MatmulRowBlock, a row for each token
+  ADDRESS(float) gain;
+  ADDRESS(float) residual; // [tokens][n] or 0; may be y
+  ADDRESS(byte) step;
+  ADDRESS(float) bias;     // [experts][n] or 0
+  uint n, depth, used, experts;
+  uint threads;      // of a group
+};
+
 struct CombineBlock {  // y[t] = sum over j of weights[t][j] * x[t][j], in order of j
   ADDRESS(float) x;        // [tokens][used][width]
   ADDRESS(float) weights;  // [tokens][used]

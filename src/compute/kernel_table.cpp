@@ -19,9 +19,16 @@ static constinit const KernelRow kRows[] = {
 
 std::span<const KernelRow> kernel_table() { return kRows; }
 
+bool multiplies(Op op) { return op == Op::Matmul || op == Op::MatmulExpert; }
+
+Op lead_op(std::span<const Op> ops) {
+  const auto product = std::find_if(ops.begin(), ops.end(), multiplies);
+  return product != ops.end() ? *product : ops[0];
+}
+
 static const Call& lead_call(std::span<const Call> calls) {
   for (const Call& call : calls)
-    if (call.op == Op::Matmul) return call;
+    if (multiplies(call.op)) return call;
   return calls[0];
 }
 

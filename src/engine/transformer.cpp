@@ -255,7 +255,7 @@ struct Builder {
   Status expert_block(const Layer& layer, const Slice& h) {
     const Experts& e = s.experts;
     Slice x;
-    GRETA_TRY(emit(enter(layer.ffn_norm, h, &x)));
+    const Calls before = enter(layer.ffn_norm, h, &x);
     const uint64_t slots = uint64_t(e.used) * e.width;
     const Slice logits = rows(e.count), ids = rows(e.used), weights = rows(e.used), g = rows(slots),
                 u = rows(slots);
@@ -280,13 +280,23 @@ struct Builder {
     combine.slot[kX2] = weights;
     combine.width = s.width;
     combine.used = e.used;
-    GRETA_TRY(emit({matmul(layer.router, x, logits, layer.router_bias), route}));
-    GRETA_TRY(emit({gate_each, up_each, gate(g, u, uint32_t(slots)), down_each, combine}));
-    if (!there(layer.shared_gate)) return leave({}, layer.post_ffn_norm, y, h);
+    Calls routed = before, gated = before;
+    routed += matmul(layer.router, x, logits, layer.router_bias);
+    GRETA_TRY(emit(routed += route));
+    gated += gate_each;
+    gated += up_each;
+    GRETA_TRY(emit(gated += gate(g, u, uint32_t(slots))));
+    const Calls experts = {down_each, combine};
+    if (!there(layer.shared_gate)) return leave(experts, layer.post_ffn_norm, y, h);
     const Slice shared = rows(s.width);
     Call last;
-    GRETA_TRY(dense({}, layer.shared_gate, layer.shared_up, layer.shared_down, x, shared, &last));
-    return leave({last, add(y, shared, 1)}, layer.post_ffn_norm, y, h);
+    GRETA_TRY(dense(before, layer.shared_gate, layer.shared_up, layer.shared_down, x, shared, &last));
+    if (there(layer.post_ffn_norm)) {
+      GRETA_TRY(emit(experts));
+      return leave({last, add(y, shared, 1)}, layer.post_ffn_norm, y, h);
+    }
+    GRETA_TRY(leave(experts, {}, y, h));
+    return leave({last}, {}, shared, h);
   }
 
   // Logits of the output rows only: nobody asked for the others.

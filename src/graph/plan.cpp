@@ -114,6 +114,12 @@ bool GretaGraph::already_there(std::span<const Call> calls) const {
   return false;
 }
 
+// Values of x that a product reads for a token; a norm before it is over as many.
+static uint32_t width_of_x(const Call& call) {
+  const uint32_t depth = call.weight.depth;
+  return call.op == Op::MatmulExpert ? call.x_slots * (call.x_stride ? call.x_stride : depth) : depth;
+}
+
 Status GretaGraph::add_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket) {
   if (already_there(calls)) return {};
   Step step;
@@ -123,9 +129,9 @@ Status GretaGraph::add_launch(std::span<const Call> calls, const KernelRow& row,
   if (row.form != Form::F32 && calls[0].op != Op::Convert) {
     Call& first = step.calls[0];
     const bool norms = first.op == Op::Norm;
-    GRETA_TRY(convert_input(first, row.form, calls[norms].weight.depth, bucket));
+    GRETA_TRY(convert_input(first, row.form, width_of_x(calls[norms]), bucket));
     for (Call& call : step.calls) {  // gate and up of one sequence read the same x
-      if (call.op != Op::Matmul && call.op != Op::MatmulExpert) continue;
+      if (!multiplies(call.op)) continue;
       call.form = row.form;
       if (!norms) call.slot[kX] = first.slot[kX];
     }

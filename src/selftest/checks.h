@@ -19,6 +19,7 @@ void check_route(Rig& rig);
 void check_matmul(Rig& rig);
 void check_matmul_expert(Rig& rig);
 void check_matmul_heads(Rig& rig);
+void check_expert_sequences(Rig& rig);
 void check_attention(Rig& rig);
 void check_sample(Rig& rig);
 void check_sum(Rig& rig);

@@ -108,7 +108,7 @@ Tensor put_matrix(Rig& rig, const Matrix& matrix, Layout layout) {
 std::vector<Stored> stored_types(const Rig& rig, Op op) {
   std::vector<Stored> found;
   for (const KernelRow& row : kernel_table()) {
-    if (row.op_count != 1 || row.ops[0] != op || strcmp(row.backend, rig.info().backend) || !rig.takes(row)) continue;
+    if (lead_op({row.ops, row.op_count}) != op || strcmp(row.backend, rig.info().backend) || !rig.takes(row)) continue;
     const bool known = std::any_of(found.begin(), found.end(), [&](const Stored& stored) {
       return stored.type == row.type && stored.layout == row.layout;
     });

@@ -151,9 +151,7 @@ void Rig::require_all_run(Op op) const {
   uint32_t led = 0;
   for (size_t i = 0; i < ran_.size(); ++i) {
     const KernelRow& row = kernel_table()[i];
-    // A sequence belongs to the test of the matmul in it, else of its first op.
-    const bool multiplies = std::find(row.ops, row.ops + row.op_count, Op::Matmul) != row.ops + row.op_count;
-    if ((multiplies ? Op::Matmul : row.ops[0]) != op || !takes(row) ||
+    if (lead_op({row.ops, row.op_count}) != op || !takes(row) ||
         strcmp(row.backend, info().backend) || (row.needs & ~info().features) ||
         row.shared_bytes > info().shared_bytes)
       continue;

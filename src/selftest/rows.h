@@ -59,6 +59,17 @@ inline void run_in_parts(Rig& rig, const Call& call, uint32_t count, const Kerne
   rig.run({&part, 1}, row, bucket);
 }
 
+// Rows of `width` values in the form q8x16, and 0xff for those of the bucket that do not live.
+inline std::vector<uint8_t> q8x16_rows(const std::vector<float>& x, uint32_t width, const Values& gain, uint32_t bucket) {
+  std::vector<uint8_t> all;
+  for (auto row = x.begin(); row != x.end(); row += width) {
+    const std::vector<uint8_t> form = reference::convert_q8x16({row, row + width}, gain);
+    all.insert(all.end(), form.begin(), form.end());
+  }
+  all.resize(size_t(bucket) * form_row_bytes(Form::Q8X16, width), 0xff);
+  return all;
+}
+
 // The same bits over 100 repeats, for a call that does not change its input.
 inline void check_repeats(Rig& rig, const Call& call, uint32_t bucket) {
   if (rig.checked()) return;

@@ -9,7 +9,7 @@ namespace {
 
 struct Check {
   const char* op;
-  void (*run[2])(Rig& rig);
+  void (*run[3])(Rig& rig);
 };
 constexpr Check kChecks[] = {
     {"embed", {check_embed}},
@@ -20,7 +20,7 @@ constexpr Check kChecks[] = {
     {"gate", {check_gate}},
     {"add", {check_add}},
     {"route", {check_route}},
-    {"matmul_expert", {check_matmul_expert, check_matmul_heads}},
+    {"matmul_expert", {check_matmul_expert, check_matmul_heads, check_expert_sequences}},
     {"combine", {check_combine}},
     {"convert", {check_convert}},
     {"softcap", {check_softcap}},
@@ -57,7 +57,7 @@ bool has_kernel(const Device& device, const Check& check, const std::string& pat
   return std::ranges::any_of(kernel_table(), [&](const KernelRow& row) {
     return !strcmp(row.backend, device.info().backend) && !(row.needs & ~device.info().features) &&
            row.shared_bytes <= device.info().shared_bytes && names_kernel(pattern, row.name) &&
-           row.op_count == 1 && names(check, op_name(row.ops[0]));
+           names(check, op_name(lead_op({row.ops, row.op_count})));
   });
 }
 

@@ -39,6 +39,7 @@ TEST_CASE("matmul_expert: without ids slot j takes expert j", "[ops]") {
 TEST_CASE("matmul_expert: every row agrees with float64", "[ops]") {
   OpRig rig(GENERATE(from_range(rig_devices())));
   check_matmul_expert(rig);
+  check_expert_sequences(rig);
 }
 
 TEST_CASE("matmul_expert: the bits do not depend on the number of threads", "[ops]") {

@@ -1,14 +1,51 @@
-// matmul_expert: each token's slots times the experts chosen for them. Group = a token's slot and a
-// tile of output rows.
+// matmul_expert: each token's slots times the experts chosen for them, alone or with what a kernel row fuses around it: a
+// norm before, the gate of two of them, their sum by combine, a residual, and the form that the next product reads.
+// Group = a token's slot, or a token where slots are added up, and a tile of output rows.
 #include <algorithm>
+#include <utility>
 
 #include "compute/ops/parts.h"
 
 namespace greta {
+namespace {
 
-static Status check(std::span<const Call> calls, const KernelRow& row) {
-  GRETA_TRY(check_single(calls));
-  const Call& call = calls[0];
+// The calls of a sequence by what they do; null where absent.
+struct Parts {
+  const Call* norm = nullptr;
+  const Call* each = nullptr;
+  const Call* up = nullptr;  // the second matmul_expert of a gate
+  const Call* gate = nullptr;
+  const Call* combine = nullptr;
+  const Call* add = nullptr;
+  const Call* convert = nullptr;  // of y
+  bool unknown = false;
+
+  explicit Parts(std::span<const Call> calls) {
+    for (const Call& call : calls) {
+      const Call** part = call.op == Op::Norm           ? &norm
+                          : call.op == Op::MatmulExpert ? (each ? &up : &each)
+                          : call.op == Op::Gate         ? &gate
+                          : call.op == Op::Combine      ? &combine
+                          : call.op == Op::Add          ? &add
+                          : call.op == Op::Convert      ? &convert
+                                                        : nullptr;
+      unknown |= !part || *part;
+      if (part) *part = &call;
+    }
+    // The activation goes over the product that the gate reads first.
+    if (gate && up && same_place(gate->slot[kX], up->slot[kY]) && !same_place(gate->slot[kX2], up->slot[kY])) std::swap(each, up);
+  }
+
+  const Slice& y() const { return (add ? add : combine ? combine : gate ? gate : each)->slot[kY]; }
+  uint64_t y_width() const { return uint64_t(combine ? 1 : each->used) * each->weight.n; }  // of a token
+};
+
+bool by_results(const KernelRow& row) { return row.form == Form::Q8X16; }
+
+uint32_t x_stride_of(const Call& call) { return stride_or(call.x_stride, call.weight.depth); }
+uint32_t y_stride_of(const Call& call) { return stride_or(call.y_stride, call.weight.n); }
+
+Status check_each(const Call& call, const KernelRow& row) {
   GRETA_TRY(check_weight("matmul_expert", call.weight));
   if (row.rank && call.weight.depth > kMaxRankedDepth)
     return fail(Code::Unsupported, "matmul_expert: rows of %u weights, %s holds %u", call.weight.depth,
@@ -20,53 +57,197 @@ static Status check(std::span<const Call> calls, const KernelRow& row) {
     return fail(Code::Argument, "matmul_expert: %u of %u experts", call.used, call.experts);
   if (call.x_slots != 1 && call.x_slots != call.used)
     return fail(Code::Argument, "matmul_expert: %u inputs for %u experts", call.x_slots, call.used);
+  if (call.form != Form::F32 && call.form != row.form)
+    return fail(Code::Unsupported, "matmul_expert: %s does not read x in this form", row.name);
+  if (by_results(row) && (x_stride_of(call) % 16 || call.x_slots * x_stride_of(call) % 32))
+    return fail(Code::Unsupported, "matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots, x_stride_of(call));
   GRETA_TRY(check_stride("matmul_expert", call.x_stride, call.weight.depth));
   return check_stride("matmul_expert", call.y_stride, call.weight.n);
 }
 
-static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
-  out[0] = uint32_t(divide_up(calls[0].weight.n, row.tile));
-  out[1] = bucket * calls[0].used;
+// Each op of the sequence works on what the one before made, without gaps.
+bool connected(const Parts& parts) {
+  const Call& each = *parts.each;
+  const Slice& y = each.slot[kY];
+  const auto reads_both = [](const Call& call, const Slice& a, const Slice& b) {
+    return (same_place(call.slot[kX], a) && same_place(call.slot[kX2], b)) ||
+           (same_place(call.slot[kX], b) && same_place(call.slot[kX2], a));
+  };
+  if (parts.norm && !same_place(parts.norm->slot[kY], each.slot[kX])) return false;
+  if (parts.up && (!same_place(parts.up->slot[kX], each.slot[kX]) || !same_place(parts.up->slot[kX2], each.slot[kX2]) ||
+                   !reads_both(*parts.gate, y, parts.up->slot[kY])))
+    return false;
+  if (parts.combine && !same_place(parts.combine->slot[kX], y)) return false;
+  if (parts.add && !same_place(parts.add->slot[kX], parts.combine->slot[kY]) &&
+      !same_place(parts.add->slot[kX2], parts.combine->slot[kY]))
+    return false;
+  return !parts.convert || same_place(parts.convert->slot[kX], parts.y());
+}
+
+Status check_gate(const Parts& parts, const KernelRow& row) {
+  const Call &a = *parts.each, &b = *parts.up;
+  GRETA_TRY(check_each(b, row));
+  if (a.weight.type != b.weight.type || a.weight.layout != b.weight.layout || a.weight.n != b.weight.n ||
+      a.weight.depth != b.weight.depth || a.weight.count != b.weight.count || a.used != b.used || a.x_slots != b.x_slots ||
+      x_stride_of(a) != x_stride_of(b))
+    return fail(Code::Unsupported, "matmul_expert: gate and up differ");
+  if (parts.gate->width != parts.y_width() || parts.gate->activation > kActivationClamped || y_stride_of(a) != a.weight.n ||
+      y_stride_of(b) != a.weight.n)
+    return fail(Code::Argument, "matmul_expert: gate of %u values, activation %u, over %u slots of %u", parts.gate->width,
+                parts.gate->activation, a.used, a.weight.n);
+  return {};
+}
+
+Status check_combine(const Parts& parts) {
+  const Call &each = *parts.each, &combine = *parts.combine;
+  if (combine.width != each.weight.n || combine.used != each.used || y_stride_of(each) != each.weight.n)
+    return fail(Code::Argument, "matmul_expert: adds up %u slots of %u values out of %u of %u", combine.used, combine.width,
+                each.used, each.weight.n);
+  if (each.x_slots != each.used || x_stride_of(each) != each.weight.depth || !each.slot[kX2].bytes)
+    return fail(Code::Unsupported, "matmul_expert: adds up slots that lie apart");
+  if (parts.add && (parts.add->width != each.weight.n || parts.add->scale != 1))
+    return fail(Code::Unsupported, "matmul_expert: adds %g times %u values to %u", double(parts.add->scale), parts.add->width,
+                each.weight.n);
+  return {};
+}
+
+Status check_convert(const Parts& parts) {
+  const Call& convert = *parts.convert;
+  const Tensor& gain = convert.weight;
+  if (convert.form != Form::Q8X16 || convert.width != parts.y_width() || convert.width % 32 || parts.each->weight.n % 16 ||
+      convert.rows_of != kRowsTokens)
+    return fail(Code::Unsupported, "matmul_expert: a form of %u values after slots of %u", convert.width, parts.each->weight.n);
+  if (gain.n && (!parts.combine || gain.depth != convert.width))
+    return fail(Code::Unsupported, "matmul_expert: a gain [%u] for %u values", gain.depth, convert.width);
+  return {};
+}
+
+Status check(std::span<const Call> calls, const KernelRow& row) {
+  const Parts parts(calls);
+  if (parts.unknown || !parts.up != !parts.gate || (parts.norm && parts.combine) || (parts.add && !parts.combine))
+    return fail(Code::Unsupported, "matmul_expert: does not fuse with this sequence of %zu ops", calls.size());
+  const Call& each = *parts.each;
+  GRETA_TRY(check_each(each, row));
+  if (!connected(parts)) return fail(Code::Unsupported, "matmul_expert: the ops around it work on other data");
+  if (calls.size() > 1 && each.weight.count != each.experts)
+    return fail(Code::Unsupported, "matmul_expert: weights of %u of %u experts", each.weight.count, each.experts);
+  if (const Call* norm = parts.norm)
+    if (heads_of(*norm) != 1 || norm->width != each.weight.depth || each.x_slots != 1 || norm->x_stride || norm->y_stride ||
+        norm->rows_of != kRowsTokens)
+      return fail(Code::Unsupported, "matmul_expert: a norm over %u heads of %u before %u inputs of %u", heads_of(*norm),
+                  norm->width, each.x_slots, each.weight.depth);
+  if (parts.gate) GRETA_TRY(check_gate(parts, row));
+  if (parts.combine) GRETA_TRY(check_combine(parts));
+  return parts.convert ? check_convert(parts) : Status{};
+}
+
+void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+  const Parts parts(calls);
+  out[0] = uint32_t(divide_up(parts.each->weight.n, by_results(row) ? kGroupResults : row.tile));
+  out[1] = parts.combine ? bucket : bucket * parts.each->used;
   out[2] = 1;
 }
 
-static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
-  const Call& call = calls[0];
-  MatmulExpertBlock block = {};
-  block.weight = call.weight.slice.address();
-  block.x = call.slot[kX].address();
-  block.ids = call.slot[kX2].address();
-  block.y = call.slot[kY].address();
-  block.step = call.slot[kStep].address();
-  block.n = call.weight.n;
-  block.depth = call.weight.depth;
-  block.experts = call.weight.count;
-  block.first = call.first;
-  block.used = call.used;
-  block.x_slots = call.x_slots;
-  block.tile = row.tile;
-  block.bias = call.slot[kBias].address();
-  block.x_stride = stride_or(call.x_stride, call.weight.depth);
-  block.y_stride = stride_or(call.y_stride, call.weight.n);
+// What all blocks have.
+template <class Block>
+void pack_each(const Parts& parts, Block* block, Launch* out) {
+  const Call& each = *parts.each;
+  const Slice& x = (parts.norm ? parts.norm : parts.each)->slot[kX];
+  block->weight = each.weight.slice.address();
+  block->x = x.address();
+  block->ids = each.slot[kX2].address();
+  block->y = parts.y().address();
+  block->step = each.slot[kStep].address();
+  block->bias = each.slot[kBias].address();
+  block->n = each.weight.n;
+  block->depth = each.weight.depth;
+  block->experts = each.weight.count;
+  block->used = each.used;
+  out->read(each.weight.slice);
+  out->read(x);
+  out->read(each.slot[kX2]);
+  out->read(each.slot[kBias]);
+  out->write(parts.y());
+  read_step(each, out);
+}
+
+template <class Block>
+void pack_strides(const Parts& parts, Block* block) {
+  const Call& each = *parts.each;
+  block->x_slots = each.x_slots;
+  block->x_stride = x_stride_of(each);
+  block->y_stride = y_stride_of(each);
+  block->first = each.first;
+}
+
+template <class Block>
+void pack_convert(const Parts& parts, Block* block, Launch* out) {
+  if (!parts.convert) return;
+  block->rounded = parts.convert->slot[kY].address();
+  out->write(parts.convert->slot[kY]);
+}
+
+void pack_results(const Parts& parts, Launch* out) {
+  MatmulExpertRowBlock block = {};
+  pack_each(parts, &block, out);
+  pack_strides(parts, &block);
+  pack_convert(parts, &block, out);
+  block.epsilon = parts.norm ? parts.norm->epsilon : -1;
+  block.pairing = parts.up ? kPairingGate : kPairingNone;
+  if (parts.up) {
+    block.weight2 = parts.up->weight.slice.address();
+    block.bias2 = parts.up->slot[kBias].address();
+    block.activation = parts.gate->activation;
+    out->read(parts.up->weight.slice);
+    out->read(parts.up->slot[kBias]);
+  }
   out->set_block(block);
-  out->read(call.weight.slice);
-  out->read(call.slot[kX]);
-  out->read(call.slot[kX2]);
-  out->read(call.slot[kBias]);
-  out->write(call.slot[kY]);
-  read_step(call, out);
+}
+
+void pack_sum(const Parts& parts, Launch* out) {
+  MatmulExpertSumBlock block = {};
+  pack_each(parts, &block, out);
+  pack_convert(parts, &block, out);
+  block.weights = parts.combine->slot[kX2].address();
+  block.threads = block.n / kGroupResults < 512 ? 512 : 256;  // few groups: a row's columns are under way together
+  out->read(parts.combine->slot[kX2]);
+  if (parts.add) {
+    const bool first_is_ours = same_place(parts.add->slot[kX], parts.combine->slot[kY]);
+    const Slice& residual = parts.add->slot[first_is_ours ? kX2 : kX];
+    block.residual = residual.address();
+    out->read(residual);
+  }
+  if (parts.convert) {
+    block.gain = parts.convert->weight.slice.address();
+    out->read(parts.convert->weight.slice);
+  }
+  out->set_block(block);
+}
+
+void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
+  const Parts parts(calls);
+  if (parts.combine) return pack_sum(parts, out);
+  if (by_results(row)) return pack_results(parts, out);
+  MatmulExpertBlock block = {};
+  pack_each(parts, &block, out);
+  pack_strides(parts, &block);
+  block.tile = row.tile;
+  out->set_block(block);
 }
 
 // Rows may choose the same experts; at most every expert is read once. A part is taken to have its share of the slots.
-static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
-  const Call& call = calls[0];
-  const Tensor& weight = call.weight;
-  const uint64_t slots = uint64_t(rows) * call.used * weight.count / call.experts;
+Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
+  const Parts parts(calls);
+  const Call& each = *parts.each;
+  const Tensor& weight = each.weight;
+  const uint64_t slots = uint64_t(rows) * each.used * weight.count / each.experts, matrices = parts.up ? 2 : 1;
   const uint64_t read = tensor_bytes(weight.type, weight.layout, weight.n, weight.depth,
                                      std::min<uint64_t>(slots, weight.count));
-  return {read + (uint64_t(rows) * call.x_slots * weight.depth + slots * weight.n) * kFloatBytes,
-          2 * slots * weight.n * weight.depth};
+  return {matrices * read + (uint64_t(rows) * each.x_slots * weight.depth + rows * parts.y_width()) * kFloatBytes,
+          2 * matrices * slots * weight.n * weight.depth};
 }
+
+}  // namespace
 
 extern const OpInfo op_matmul_expert = {check, groups, pack, cost};
 

@@ -1,0 +1,89 @@
+// matmul_expert of one token or a few, x in the form q8x16 (MatmulExpertRowBlock, kernels/abi/ops.h).
+//   grid   (kGroupResults results to a group, slots of tokens)
+//   group  as in matmul_rows, with the weights of the slot's expert
+#include "kernels/vulkan/step.h"
+#include "kernels/vulkan/activation.h"
+
+layout(push_constant, scalar) uniform Push { MatmulExpertRowBlock p; };
+
+#include "kernels/vulkan/rows_sums.h"
+
+layout(constant_id = 3) const uint kPairing = kPairingNone;
+const bool kGates = kPairing == kPairingGate;
+const uint kSums = kGates ? 2 : 1;  // of a result
+
+const uint kOfStreams = kStreams / kSums;  // results
+const uint kNeeded = kGroupResults / kOfStreams;
+const uint kSlices = kSubgroups > kNeeded ? kSubgroups / kNeeded : 1;
+const uint kSets = kSubgroups / kSlices;
+
+shared float parts[kSlices * kGroupResults * kSums];
+shared float made[kGroupResults];
+
+// Where a slot's values begin.
+struct Source {
+  uint64_t quants, scales;
+};
+
+Source source_of(uint slot) {
+  const uint width = p.x_slots * p.x_stride, at = p.x_slots == 1 ? 0 : slot % p.used * p.x_stride;
+  const uint64_t row = uint64_t(p.x) + uint64_t(slot / p.used) * q8x16_row_bytes(width);
+  return Source(row + at, row + q8x16_scales_at(width) + at / 16 * 8);
+}
+
+// Results first .. first + kOfStreams - 1 of the group, over the columns of slice `slice`.
+void make(uint expert, Source x, uint first, uint slice) {
+  const uint lane = gl_SubgroupInvocationID;
+  const uint64_t row_bytes = quant_row_bytes(kDepth);
+  uint64_t rows[kStreams];
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) {
+    const uint row = min(gl_WorkGroupID.x * kGroupResults + first + i / kSums, p.n - 1);
+    rows[i] = (kGates && i % kSums == 1 ? uint64_t(p.weight2) : uint64_t(p.weight)) + uint64_t(expert * p.n + row) * row_bytes;
+  }
+  float sums[kStreams];
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = 0;
+  for (uint unit = slice * kLanes + lane; unit < kUnits; unit += kSlices * kLanes)
+    add_unit(rows, unit, x.quants, x.scales, sums);
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) {
+    const float sum = subgroupAdd(sums[i]);
+    if (lane == 0) parts[(slice * kGroupResults + first) * kSums + i] = sum;
+  }
+}
+
+vec2 sums_of(uint i) {
+  vec2 sums = vec2(0);
+  [[unroll]] for (uint slice = 0; slice < kSlices; ++slice)
+    [[unroll]] for (uint s = 0; s < kSums; ++s) sums[s] += parts[(slice * kGroupResults + i) * kSums + s];
+  return p.epsilon >= 0 ? sums * norm_factor(p.epsilon) : sums;
+}
+
+void main() {
+  const uint slot = gl_WorkGroupID.y, i = gl_LocalInvocationIndex, row = gl_WorkGroupID.x * kGroupResults + i;
+  const bool live = slot < live_rows(step_of(p.step), kRowsTokens) * p.used;
+  const uint expert = uint64_t(p.ids) != 0 ? p.ids.at[slot] : slot % p.used;
+  if (!live || expert - p.first >= p.experts) return;
+  const bool finishes = i < kGroupResults && row < p.n;
+  vec2 bias = vec2(0);
+  if (finishes && uint64_t(p.bias) != 0) bias.x = p.bias.at[expert * p.n + row];
+  if (finishes && kGates && uint64_t(p.bias2) != 0) bias.y = p.bias2.at[expert * p.n + row];
+  const Source x = source_of(slot);
+  if (p.epsilon >= 0) square_x(x.quants);
+  for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kGroupResults; set += kSets)
+    make(expert - p.first, x, set * kOfStreams, gl_SubgroupID % kSlices);
+  barrier();
+  if (finishes) {
+    const vec2 sums = sums_of(i) + bias;
+    made[i] = kGates ? gated(p.activation, sums.x, sums.y) : sums.x;
+    p.y.at[slot * p.y_stride + row] = made[i];
+  }
+  if (uint64_t(p.rounded) == 0) return;
+  barrier();
+  if (i != 0) return;
+  float values[16], square = 0;
+  [[unroll]] for (uint j = 0; j < 16; ++j) {
+    values[j] = made[j];
+    square = fma(made[j], made[j], square);
+  }
+  const uint width = p.used * p.n, block = slot % p.used * (p.n / 16) + gl_WorkGroupID.x;
+  store_q8x16(uint64_t(p.rounded) + uint64_t(slot / p.used) * q8x16_row_bytes(width), width, block, values, square);
+}

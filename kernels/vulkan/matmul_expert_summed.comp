@@ -1,0 +1,81 @@
+// matmul_expert and combine of one token or a few, x in the form q8x16 (MatmulExpertSumBlock, kernels/abi/ops.h).
+//   grid   (kGroupResults values of y to a group, tokens)
+//   group  as in matmul_rows; the columns of all slots, one after the other, are those of a row
+#include "kernels/vulkan/step.h"
+
+layout(push_constant, scalar) uniform Push { MatmulExpertSumBlock p; };
+
+#include "kernels/vulkan/rows_sums.h"
+
+layout(constant_id = 3) const uint kUsed = 1;
+
+const uint kNeeded = kGroupResults / kStreams;
+const uint kSlices = kSubgroups > kNeeded ? kSubgroups / kNeeded : 1;
+const uint kSets = kSubgroups / kSlices;
+
+shared uint experts[kUsed];
+shared float factors[kUsed];  // what each slot is multiplied by
+shared float parts[kSlices * kGroupResults];
+shared vec2 made[kGroupResults];  // y times the gain, and y
+
+// Values first .. first + kStreams - 1 of the group, over the columns of slice `slice`.
+void make(uint first, uint slice) {
+  const uint lane = gl_SubgroupInvocationID, row = gl_WorkGroupID.x * kGroupResults + first;
+  const uint64_t row_bytes = quant_row_bytes(kDepth);
+  const uint64_t x = uint64_t(p.x) + uint64_t(gl_WorkGroupID.y) * q8x16_row_bytes(kUsed * kDepth);
+  const uint64_t scales = x + q8x16_scales_at(kUsed * kDepth);
+  float sums[kStreams];
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = 0;
+  for (uint at = slice * kLanes + lane; at < kUsed * kUnits; at += kSlices * kLanes) {
+    const uint slot = at / kUnits;
+    const uint64_t matrix = uint64_t(p.weight) + uint64_t(experts[slot] * p.n) * row_bytes;
+    uint64_t rows[kStreams];
+    float of_slot[kStreams];
+    [[unroll]] for (uint i = 0; i < kStreams; ++i) {
+      rows[i] = matrix + min(row + i, p.n - 1) * row_bytes;
+      of_slot[i] = 0;
+    }
+    add_unit(rows, at % kUnits, x + slot * kDepth, scales + slot * (kDepth / 16 * 8), of_slot);
+    [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = fma(factors[slot], of_slot[i], sums[i]);
+  }
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) {
+    const float sum = subgroupAdd(sums[i]);
+    if (lane == 0) parts[slice * kGroupResults + first + i] = sum;
+  }
+}
+
+void main() {
+  const uint t = gl_WorkGroupID.y, i = gl_LocalInvocationIndex, row = gl_WorkGroupID.x * kGroupResults + i;
+  if (t >= live_rows(step_of(p.step), kRowsTokens)) return;
+  for (uint j = i; j < kUsed; j += kThreads) {
+    experts[j] = min(p.ids.at[t * kUsed + j], p.experts - 1);
+    factors[j] = p.weights.at[t * kUsed + j];
+  }
+  barrier();
+  const bool finishes = i < kGroupResults && row < p.n;
+  float added = 0, gain = 1;
+  if (finishes) {
+    if (uint64_t(p.residual) != 0) added = p.residual.at[t * p.n + row];
+    if (uint64_t(p.gain) != 0) gain = p.gain.at[row];
+    if (uint64_t(p.bias) != 0)
+      for (uint j = 0; j < kUsed; ++j) added = fma(factors[j], p.bias.at[experts[j] * p.n + row], added);
+  }
+  for (uint set = gl_SubgroupID / kSlices; set * kStreams < kGroupResults; set += kSets)
+    make(set * kStreams, gl_SubgroupID % kSlices);
+  barrier();
+  if (finishes) {
+    float y = added;
+    [[unroll]] for (uint slice = 0; slice < kSlices; ++slice) y += parts[slice * kGroupResults + i];
+    p.y.at[t * p.n + row] = y;
+    made[i] = vec2(y * gain, y);
+  }
+  if (uint64_t(p.rounded) == 0) return;
+  barrier();
+  if (i != 0) return;
+  float values[16], square = 0;
+  [[unroll]] for (uint j = 0; j < 16; ++j) {
+    values[j] = made[j].x;
+    square = fma(made[j].y, made[j].y, square);
+  }
+  store_q8x16(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(p.n), p.n, gl_WorkGroupID.x, values, square);
+}

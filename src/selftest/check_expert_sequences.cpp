@@ -1,0 +1,240 @@
+// matmul_expert with what is fused around it, and matmul_expert on many tokens, against float64.
+#include <cstring>
+
+#include "selftest/checks.h"
+
+namespace greta::selftest {
+
+namespace {
+
+enum class Choice { Random, One };  // One: every slot has the same expert
+
+struct Shape {
+  uint32_t n, depth, experts, used;
+  Live live;
+  Choice choice;
+  bool bias;
+  reference::Activation activation;
+};
+
+constexpr float kEpsilon = 1e-5f;
+
+// A gate's experts and those that combine follows are different matrices over x of one slot, and of each slot.
+class Case {
+ public:
+  Case(Rig& rig, const Stored& stored, const Shape& shape, Random& random) : rig_(rig), shape_(shape) {
+    const uint32_t tokens = shape.live.tokens, bucket = shape.live.bucket, slots = shape.used;
+    StepRows steps;
+    steps.add_tokens(tokens);
+    step_ = steps.put(rig);
+    for (uint32_t i = 0; i < tokens * slots; ++i)
+      ids_.push_back(shape.choice == Choice::One ? shape.experts - 1 : uint32_t(random() % shape.experts));
+    Ids padded = ids_;
+    padded.resize(size_t(bucket) * slots, ~0u);
+    id_slice_ = rig.put(padded);
+    for (Matrix* matrix : {&gate_, &up_}) *matrix = random_matrix(stored.type, shape.n, shape.depth, shape.experts, Scales::Plain, random);
+    gate_weight_ = put_matrix(rig, gate_, stored.layout);
+    up_weight_ = put_matrix(rig, up_, stored.layout);
+    if (shape.bias)
+      for (std::vector<float>* bias : {&gate_bias_, &up_bias_}) *bias = gaussians(size_t(shape.experts) * shape.n, random, 3);
+    gain_ = gaussians(shape.depth, random);
+    next_gain_ = gaussians(shape.n, random);
+    weights_ = gaussians(size_t(tokens) * slots, random);
+    residual_ = gaussians(size_t(tokens) * shape.n, random, 3);
+    y_ = rig.room(uint64_t(bucket) * slots * shape.n * 4);
+    y2_ = rig.room(y_.bytes);
+    sum_ = rig.room(uint64_t(bucket) * shape.n * 4);
+    rounded_ = rig.room(bucket * form_row_bytes(Form::Q8X16, uint64_t(slots) * shape.n));
+    x_one_ = with_outliers(size_t(tokens) * shape.depth, random);
+    x_each_ = with_outliers(size_t(tokens) * slots * shape.depth, random);
+  }
+
+  void check(const std::string& sequence) {
+    std::vector<Call> calls = calls_of(sequence);
+    for (const KernelRow* row : rig_.rows(calls, shape_.live.bucket)) {
+      if (row->form == Form::F32 && row->rank) continue;  // rounds x itself: check_matmul_expert
+      std::vector<Call> formed = calls;
+      give_form(sequence, &formed, row->form);
+      const Slice& result = sums(sequence) ? sum_ : y_;
+      uint64_t first_bits = 0;
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        rig_.poison(result);
+        rig_.poison(rounded_);
+        rig_.run(formed, *row, shape_.live.bucket);
+        const std::vector<float> y = rig_.get<float>(result);
+        const std::string what = std::string(row->name) + " " + sequence + ", n " + std::to_string(shape_.n) + " depth " +
+                                 std::to_string(shape_.depth) + " bucket " + std::to_string(shape_.live.bucket);
+        const uint64_t bits = sum_of_bits(y);
+        expect(repeat == 0 || bits == first_bits, what + ": other bits in a repeat");
+        first_bits = bits;
+        if (repeat) continue;
+        require_close(y, expected(sequence, row->form), row->form == Form::F16 ? 1e-9 : 1e-10, what);
+        if (calls.back().op == Op::Convert) check_form(sequence, y, what);
+      }
+    }
+  }
+
+ private:
+  static bool sums(const std::string& sequence) { return sequence.find("combine") != std::string::npos; }
+  static bool gates(const std::string& sequence) { return sequence.find("gate") != std::string::npos; }
+  static bool norms(const std::string& sequence) { return sequence.starts_with("norm"); }
+  static bool adds(const std::string& sequence) { return sequence.find("add") != std::string::npos; }
+
+  static uint64_t sum_of_bits(const std::vector<float>& y) {
+    uint64_t sum = 14695981039346656037u;
+    for (const float value : y) {
+      uint32_t bits;
+      memcpy(&bits, &value, sizeof bits);
+      sum = (sum ^ bits) * 1099511628211u;
+    }
+    return sum;
+  }
+
+  Call each(const Tensor& weight, const std::vector<float>& bias, const Slice& y, uint32_t x_slots) const {
+    Call call = row_call(Op::MatmulExpert, {}, y, step_);
+    call.slot[kX2] = id_slice_;
+    if (!bias.empty()) call.slot[kBias] = rig_.put(bias);
+    call.weight = weight;
+    call.experts = shape_.experts;
+    call.used = shape_.used;
+    call.x_slots = x_slots;
+    return call;
+  }
+
+  std::vector<Call> calls_of(const std::string& sequence) {
+    const uint32_t x_slots = gates(sequence) ? 1 : shape_.used, bucket = shape_.live.bucket;
+    x_ = gates(sequence) ? rig_.put_padded(x_one_, size_t(bucket) * shape_.depth)
+                         : rig_.put_padded(x_each_, size_t(bucket) * shape_.used * shape_.depth);
+    std::vector<Call> calls;
+    const Slice normed = norms(sequence) ? rig_.room(uint64_t(bucket) * shape_.depth * 4) : x_;
+    if (norms(sequence)) {
+      calls.push_back(row_call(Op::Norm, x_, normed, step_));
+      calls.back().weight = put_vector(rig_, gain_);
+      calls.back().width = shape_.depth;
+      calls.back().heads = 1;
+      calls.back().epsilon = kEpsilon;
+    }
+    calls.push_back(each(gate_weight_, gate_bias_, y_, x_slots));
+    if (gates(sequence)) {
+      calls.push_back(each(up_weight_, up_bias_, y2_, x_slots));
+      calls.push_back(row_call(Op::Gate, y_, y_, step_));
+      calls.back().slot[kX2] = y2_;
+      calls.back().width = shape_.used * shape_.n;
+      calls.back().activation = uint32_t(shape_.activation);
+    }
+    for (Call& call : calls)
+      if (call.op == Op::MatmulExpert) call.slot[kX] = normed;
+    if (sums(sequence)) {
+      calls.push_back(row_call(Op::Combine, y_, sum_, step_));
+      calls.back().slot[kX2] = rig_.put_padded(weights_, size_t(bucket) * shape_.used);
+      calls.back().width = shape_.n;
+      calls.back().used = shape_.used;
+    }
+    if (adds(sequence)) {
+      calls.push_back(row_call(Op::Add, rig_.put_padded(residual_, size_t(bucket) * shape_.n), sum_, step_));
+      calls.back().slot[kX2] = sum_;
+      calls.back().width = shape_.n;
+    }
+    if (sequence.ends_with("convert")) {
+      calls.push_back(row_call(Op::Convert, sums(sequence) ? sum_ : y_, rounded_, step_));
+      calls.back().form = Form::Q8X16;
+      calls.back().width = (sums(sequence) ? 1 : shape_.used) * shape_.n;
+      if (sums(sequence)) calls.back().weight = put_vector(rig_, next_gain_);
+    }
+    return calls;
+  }
+
+  const std::vector<float>& input(const std::string& sequence) const { return gates(sequence) ? x_one_ : x_each_; }
+  uint32_t width_of_x(const std::string& sequence) const { return (gates(sequence) ? 1 : shape_.used) * shape_.depth; }
+
+  std::vector<uint8_t> rounded_x(const std::string& sequence, Form form, uint32_t rows) const {
+    if (form == Form::Q8X16)
+      return q8x16_rows(input(sequence), width_of_x(sequence), norms(sequence) ? to_values(gain_) : Values{}, rows);
+    std::vector<uint8_t> halves = reference::half_bytes(to_values(input(sequence)));
+    halves.resize(size_t(rows) * width_of_x(sequence) * 2, 0xff);
+    return halves;
+  }
+
+  void give_form(const std::string& sequence, std::vector<Call>* calls, Form form) {
+    if (form == Form::F32) return;
+    const Slice x = rig_.put(rounded_x(sequence, form, shape_.live.bucket));
+    if (norms(sequence)) calls->front().slot[kX] = x;
+    for (Call& call : *calls) {
+      if (call.op != Op::MatmulExpert) continue;
+      if (!norms(sequence)) call.slot[kX] = x;
+      call.form = form;
+    }
+  }
+
+  // A norm's gain is in the form q8x16, its factor is not.
+  Values x_as_read(const std::string& sequence, Form form) const {
+    const Values x = to_values(input(sequence));
+    if (form == Form::F32) return x;
+    if (form == Form::F16) return reference::halves(x);
+    Values read = reference::decode_q8x16(rounded_x(sequence, form, shape_.live.tokens), width_of_x(sequence));
+    const Values factors = reference::norm(x, Values(shape_.depth, 1), kEpsilon);
+    for (size_t i = 0; i < x.size() && norms(sequence); ++i) read[i] *= x[i] == 0 ? 0 : factors[i] / x[i];
+    return read;
+  }
+
+  Values product(const Matrix& matrix, const std::vector<float>& bias, const std::string& sequence, Form form) const {
+    return reference::matmul_expert(form == Form::F16 ? reference::halves(matrix.values) : matrix.values, to_values(bias),
+                                    x_as_read(sequence, form), ids_,
+                                    {shape_.n, shape_.depth, shape_.used, gates(sequence) ? 1 : shape_.used});
+  }
+
+  Values expected(const std::string& sequence, Form form) const {
+    Values y = product(gate_, gate_bias_, sequence, form);
+    if (gates(sequence)) y = reference::gate(y, product(up_, up_bias_, sequence, form), shape_.activation);
+    if (sums(sequence)) y = reference::combine(y, to_values(weights_), shape_.n, shape_.used);
+    return adds(sequence) ? reference::add(to_values(residual_), y, 1) : y;
+  }
+
+  void check_form(const std::string& sequence, const std::vector<float>& y, const std::string& what) {
+    const uint32_t width = (sums(sequence) ? 1 : shape_.used) * shape_.n;
+    const std::vector<uint8_t> rows = rig_.get<uint8_t>(rounded_);
+    for (uint32_t t = 0; t < shape_.live.tokens; ++t) {
+      const auto from = y.begin() + ptrdiff_t(size_t(t) * width);
+      const std::string wrong =
+          reference::wrong_q8x16(&rows[t * form_row_bytes(Form::Q8X16, width)], {from, from + ptrdiff_t(width)},
+                                 sums(sequence) ? to_values(next_gain_) : Values{});
+      expect(wrong.empty(), what + ": " + wrong + " of the rounded result is wrong");
+    }
+  }
+
+  Rig& rig_;
+  Shape shape_;
+  Ids ids_;
+  Matrix gate_, up_;
+  Tensor gate_weight_, up_weight_;
+  std::vector<float> gate_bias_, up_bias_, gain_, next_gain_, weights_, residual_, x_one_, x_each_;
+  Slice step_, id_slice_, x_, y_, y2_, sum_, rounded_;
+};
+
+}  // namespace
+
+void check_expert_sequences(Rig& rig) {
+  Random random(4);
+  using enum reference::Activation;
+  const Shape shapes[] = {
+      {64, 256, 5, 3, {1, 1}, Choice::Random, true, Clamped},
+      {48, 512, 9, 2, {8, 7}, Choice::Random, false, Silu},
+      {32, 768, 4, 1, {1, 1}, Choice::One, true, Gelu},
+      {80, 256, 6, 4, {2, 1}, Choice::One, false, Silu},
+  };
+  for (const Stored& stored : stored_types(rig, Op::MatmulExpert))
+    for (const Shape& shape : shapes) {
+      if (rig.checked() && shape.live.bucket != 8) continue;
+      Case c(rig, stored, shape, random);
+      for (const char* sequence :
+           {"matmul_expert", "matmul_expert+matmul_expert+gate", "matmul_expert+matmul_expert+gate+convert",
+            "norm+matmul_expert+matmul_expert+gate", "norm+matmul_expert+matmul_expert+gate+convert",
+            "matmul_expert+combine", "matmul_expert+combine+add", "matmul_expert+combine+convert",
+            "matmul_expert+combine+add+convert"})
+        c.check(sequence);
+      rig.reset();
+    }
+  rig.require_all_run(Op::MatmulExpert);
+}
+
+}  // namespace greta::selftest
