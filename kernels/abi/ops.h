@@ -197,12 +197,32 @@ struct RouteBlock {
 
 #define kMaxExpertGroups 64
 
+// The same of one token, after the router's matmul and the norm before that: logits[e] = logit_bias[e] +
+// weight[e] . norm(x). Group g makes logits g * tile .., the last one to finish the choice.
+struct RouteMatmulBlock {
+  ADDRESS(byte) weight;      // [experts][depth] float32
+  ADDRESS(byte) x;           // [depth] float32
+  ADDRESS(float) gain;       // [depth] or 0: no norm
+  ADDRESS(float) logit_bias; // [experts] or 0
+  ADDRESS(float) logits;     // as in RouteBlock, and all that follow but depth, tile and epsilon
+  ADDRESS(uint) ids;
+  ADDRESS(float) weights;
+  ADDRESS(byte) step;
+  ADDRESS(float) bias;
+  ADDRESS(uint) counters;    // kCounterCount that are 0 before and after
+  uint experts, used, normalise, gating;
+  uint groups, groups_used;
+  float scale;
+  uint depth, tile;
+  float epsilon;
+};
+
 // y[t][j][n] = bias[e][n] + sum over k of weight[e][n][k] * x[t][j or 0][k], e = ids[t][j]; without ids
 // e = j, which multiplies each head by its own matrix. Where the weights lie in parts, a launch for each makes y of its
 // experts.
 struct MatmulExpertBlock {
   ADDRESS(byte) weight;  // [experts][n][depth]: of experts first .. first + experts - 1
-  ADDRESS(float) x;      // [tokens][x_slots] of x_stride values, x_slots 1 or used
+  ADDRESS(byte) x;       // [tokens][x_slots] of x_stride values, float32 or float16, x_slots 1 or used
   ADDRESS(uint) ids;     // [tokens][used] or 0
   ADDRESS(float) y;      // [tokens][used] of y_stride values
   ADDRESS(byte) step;
@@ -210,6 +230,7 @@ struct MatmulExpertBlock {
   uint n, depth, experts, used, x_slots, tile;
   uint x_stride, y_stride;
   uint first;
+  uint tile_tokens;      // 0: a group makes rows of a slot, else of all slots of an expert, so many at once
 };
 
 // A matmul_expert whose x is rounded already: rows of y, or with weight2 activation(weight . x) * (weight2 . x), each

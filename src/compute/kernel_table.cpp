@@ -21,15 +21,19 @@ std::span<const KernelRow> kernel_table() { return kRows; }
 
 bool multiplies(Op op) { return op == Op::Matmul || op == Op::MatmulExpert; }
 
-Op lead_op(std::span<const Op> ops) {
-  const auto product = std::find_if(ops.begin(), ops.end(), multiplies);
-  return product != ops.end() ? *product : ops[0];
+// A place in order of calls: a choice of experts, else a product, else the first.
+template <class OpAt>
+static size_t lead_index(size_t count, OpAt op_at) {
+  for (const auto leads : {+[](Op op) { return op == Op::Route; }, +multiplies})
+    for (size_t i = 0; i < count; ++i)
+      if (leads(op_at(i))) return i;
+  return 0;
 }
 
+Op lead_op(std::span<const Op> ops) { return ops[lead_index(ops.size(), [&](size_t i) { return ops[i]; })]; }
+
 static const Call& lead_call(std::span<const Call> calls) {
-  for (const Call& call : calls)
-    if (multiplies(call.op)) return call;
-  return calls[0];
+  return calls[lead_index(calls.size(), [&](size_t i) { return calls[i].op; })];
 }
 
 const OpInfo& lead_of(std::span<const Call> calls) { return op_info(lead_call(calls).op); }

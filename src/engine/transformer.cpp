@@ -263,6 +263,7 @@ struct Builder {
     Call route = call(Op::Route, logits, ids);
     route.slot[kY2] = weights;
     route.slot[kBias] = layer.choice_bias.slice;
+    route.slot[kCounters] = b.counters;
     route.experts = e.count;
     route.used = e.used;
     route.normalise = e.normalise;

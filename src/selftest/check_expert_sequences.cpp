@@ -7,7 +7,8 @@ namespace greta::selftest {
 
 namespace {
 
-enum class Choice { Random, One };  // One: every slot has the same expert
+// One: every slot has the same expert. Heads: slot j has matrix j, without ids.
+enum class Choice { Random, One, Heads };
 
 struct Shape {
   uint32_t n, depth, experts, used;
@@ -28,10 +29,12 @@ class Case {
     steps.add_tokens(tokens);
     step_ = steps.put(rig);
     for (uint32_t i = 0; i < tokens * slots; ++i)
-      ids_.push_back(shape.choice == Choice::One ? shape.experts - 1 : uint32_t(random() % shape.experts));
+      ids_.push_back(shape.choice == Choice::One     ? shape.experts - 1
+                     : shape.choice == Choice::Heads ? i % slots
+                                                     : uint32_t(random() % shape.experts));
     Ids padded = ids_;
     padded.resize(size_t(bucket) * slots, ~0u);
-    id_slice_ = rig.put(padded);
+    if (shape.choice != Choice::Heads) id_slice_ = rig.put(padded);
     for (Matrix* matrix : {&gate_, &up_}) *matrix = random_matrix(stored.type, shape.n, shape.depth, shape.experts, Scales::Plain, random);
     gate_weight_ = put_matrix(rig, gate_, stored.layout);
     up_weight_ = put_matrix(rig, up_, stored.layout);
@@ -221,6 +224,10 @@ void check_expert_sequences(Rig& rig) {
       {48, 512, 9, 2, {8, 7}, Choice::Random, false, Silu},
       {32, 768, 4, 1, {1, 1}, Choice::One, true, Gelu},
       {80, 256, 6, 4, {2, 1}, Choice::One, false, Silu},
+      {32, 256, 3, 3, {1, 1}, Choice::Heads, false, Silu},
+      {70, 256, 5, 3, {32, 29}, Choice::Random, true, Silu},
+      {64, 512, 7, 2, {128, 77}, Choice::One, false, Silu},
+      {129, 256, 2, 2, {128, 77}, Choice::Heads, true, Silu},
   };
   for (const Stored& stored : stored_types(rig, Op::MatmulExpert))
     for (const Shape& shape : shapes) {

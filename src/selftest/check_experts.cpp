@@ -78,6 +78,56 @@ void check_route(Rig& rig) {
         }
         rig.reset();
       }
+}
+
+// After a router's matmul, alone and with the norm before it.
+void check_routers(Rig& rig) {
+  Random random(5);
+  struct Shape {
+    uint32_t experts, used, depth;
+    bool bias;
+  };
+  for (const Shape& shape : {Shape{9, 2, 64, false}, Shape{128, 8, 300, true}, Shape{6, 6, 2048, true}})
+    for (const bool norms : {false, true}) {
+      StepRows steps;
+      steps.add_tokens(1);
+      const Slice step = steps.put(rig);
+      const auto x = gaussians(shape.depth, random), gain = gaussians(shape.depth, random);
+      const auto bias = shape.bias ? gaussians(shape.experts, random) : std::vector<float>();
+      const Matrix matrix = random_matrix(QuantType::f32, shape.experts, shape.depth, 1, Scales::Plain, random);
+      const Slice x_slice = rig.put(x), normed = norms ? rig.room(x_slice.bytes) : x_slice, logits = rig.room(shape.experts * 4);
+      Call norm = row_call(Op::Norm, x_slice, normed, step);
+      norm.weight = put_vector(rig, gain);
+      norm.width = shape.depth;
+      norm.heads = 1;
+      norm.epsilon = 1e-5f;
+      Call matmul = row_call(Op::Matmul, normed, logits, step);
+      matmul.weight = put_matrix(rig, matrix, Layout::Gguf);
+      Call route = row_call(Op::Route, logits, rig.room(shape.used * 4), step);
+      route.slot[kY2] = rig.room(shape.used * 4);
+      route.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
+      route.experts = shape.experts;
+      route.used = shape.used;
+      route.normalise = 1;
+      if (shape.bias) matmul.slot[kBias] = rig.put(bias);
+      std::vector<Call> calls = {matmul, route};
+      if (norms) calls.insert(calls.begin(), norm);
+      Values of_x = norms ? reference::norm(to_values(x), to_values(gain), norm.epsilon) : to_values(x);
+      Values right = reference::matmul(matrix.values, of_x, shape.depth);
+      for (size_t e = 0; e < bias.size(); ++e) right[e] += double(bias[e]);
+      const auto expected = reference::route(right, {}, {shape.experts, shape.used, 1, 1, true, false, 1});
+      for (const KernelRow* row : rig.rows(calls, 1))
+        for (int repeat = 0; repeat < 3; ++repeat) {
+          for (const Slice& slice : {logits, route.slot[kY], route.slot[kY2]}) rig.poison(slice);
+          rig.run(calls, *row, 1);
+          require_close(rig.get<float>(logits), right, 1e-11, row->name);
+          expect(rig.get<uint32_t>(route.slot[kY]) == expected.ids, std::string(row->name) + ": other experts");
+          require_close(rig.get<float>(route.slot[kY2]), expected.weights, 1e-10, row->name);
+          for (const uint32_t counter : rig.get<uint32_t>(route.slot[kCounters]))
+            expect(counter == 0, std::string(row->name) + " leaves a counter");
+        }
+      rig.reset();
+    }
   rig.require_all_run(Op::Route);
 }
 
@@ -99,17 +149,25 @@ void check_matmul_expert(Rig& rig) {
           const auto bias = strided ? gaussians(experts * n, random, 3) : std::vector<float>();
           Ids ids;
           for (uint32_t i = 0; i < live.tokens * used; ++i) ids.push_back(uint32_t(random() % experts));
-          const auto expected = [&](const Values& of_x) {
-            return reference::matmul_expert(matrix.values, to_values(bias), of_x, ids,
+          const auto expected = [&](const Values& of_x, bool halves) {
+            return reference::matmul_expert(halves ? reference::halves(matrix.values) : matrix.values, to_values(bias), of_x, ids,
                                             {n, depth, used, x_slots});
           };
-          const Values exact = expected(to_values(x)), rounded = expected(rounded_to_q8(x, depth));
-          const uint32_t x_width = x_slots * x_stride;
           // What lies between inputs is far too large.
-          const auto in_q8x16 = [&](uint32_t rows) { return q8x16_rows(spread(x, depth, x_stride, 1e30f), x_width, {}, rows); };
+          const uint32_t x_width = x_slots * x_stride;
+          const auto form_of_x = [&](Form form, uint32_t rows) {
+            const std::vector<float> spread_x = spread(x, depth, x_stride, 1e30f);
+            std::vector<uint8_t> bytes = form == Form::Q8X16 ? q8x16_rows(spread_x, x_width, {}, rows)
+                                                             : reference::half_bytes(to_values(spread_x));
+            bytes.resize(size_t(rows) * form_row_bytes(form, x_width), 0xff);
+            return bytes;
+          };
+          const Values exact = expected(to_values(x), false), rounded = expected(rounded_to_q8(x, depth), false);
+          const Values halves = expected(reference::halves(to_values(x)), true);
           const Values in_16 = x_width % 32 ? Values{}
-                                            : expected(gathered(reference::decode_q8x16(in_q8x16(live.tokens), x_width),
-                                                                depth, x_stride));
+                                            : expected(gathered(reference::decode_q8x16(form_of_x(Form::Q8X16, live.tokens), x_width),
+                                                                depth, x_stride),
+                                                       false);
           Call call = row_call(Op::MatmulExpert,
                                rig.put_padded(spread(x, depth, x_stride, NAN), live.bucket * x_slots * x_stride),
                                rig.room(uint64_t(live.bucket) * used * y_stride * 4), steps.put(rig));
@@ -125,17 +183,17 @@ void check_matmul_expert(Rig& rig) {
           const Call in_floats = call;
           for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
             call = in_floats;
-            if (row->form == Form::Q8X16) {
+            if (row->form != Form::F32) {
               call.form = row->form;
-              call.slot[kX] = rig.put(in_q8x16(live.bucket));
+              call.slot[kX] = rig.put(form_of_x(row->form, live.bucket));
             }
             rig.poison(call.slot[kY]);
             rig.run({&call, 1}, *row, live.bucket);
             // Vector rows of block types round x to the q8 form, as in matmul_test.cpp.
             const bool rounds = row->rank > 0 && quant_info(row->type).block > 1;
-            require_close(gathered(rig.get<float>(call.slot[kY]), n, y_stride),
-                          row->form == Form::Q8X16 ? in_16 : rounds ? rounded : exact, (n == 1 ? 10 : 1) * (rounds ? 1e-10 : 1e-11),
-                          row->name);
+            const Values& right = row->form == Form::Q8X16 ? in_16 : row->form == Form::F16 ? halves : rounds ? rounded : exact;
+            const double limit = row->form == Form::F16 ? 1e-9 : rounds ? 1e-10 : 1e-11;
+            require_close(gathered(rig.get<float>(call.slot[kY]), n, y_stride), right, (n == 1 ? 10 : 1) * limit, row->name);
             const auto whole = rig.get<uint32_t>(call.slot[kY]);
             rig.poison(call.slot[kY]);
             run_in_parts(rig, call, 2, *row, live.bucket);

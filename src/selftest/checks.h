@@ -16,6 +16,7 @@ void check_rope_strides(Rig& rig);
 void check_embed(Rig& rig);
 void check_convert(Rig& rig);
 void check_route(Rig& rig);
+void check_routers(Rig& rig);
 void check_matmul(Rig& rig);
 void check_matmul_expert(Rig& rig);
 void check_matmul_heads(Rig& rig);

@@ -19,7 +19,7 @@ constexpr Check kChecks[] = {
     {"kv_write, attention", {check_attention}},
     {"gate", {check_gate}},
     {"add", {check_add}},
-    {"route", {check_route}},
+    {"route", {check_route, check_routers}},
     {"matmul_expert", {check_matmul_expert, check_matmul_heads, check_expert_sequences}},
     {"combine", {check_combine}},
     {"convert", {check_convert}},

@@ -14,6 +14,7 @@ using Catch::Generators::from_range;
 TEST_CASE("route: every row chooses the experts of float64", "[ops]") {
   OpRig rig(GENERATE(from_range(rig_devices())));
   check_route(rig);
+  check_routers(rig);
 }
 
 TEST_CASE("route: NaN among the logits still gives experts that exist", "[ops]") {

@@ -30,6 +30,13 @@ constexpr Ceiling kCeilings[] = {
     {"matmul_rows", 96},          // 5 and 8 subgroups, which must hide the latency of memory
     {"matmul_tiles_cm1", 228},    // shared memory leaves room for 2 subgroups
     {"matmul_tiles_plain", 144},  // 3 and 5
+    // The same of experts.
+    {"matmul_expert_rows_q5_k", 128},
+    {"matmul_expert_rows", 96},
+    {"matmul_expert_summed_q5_k", 128},
+    {"matmul_expert_summed", 96},
+    {"matmul_expert_tiles_cm1", 228},
+    {"matmul_expert_tiles_plain", 144},
     {"attention", 256},           // sums of up to 8 heads, or of values of 512
     {"", 120},
 };

@@ -37,6 +37,7 @@ static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& sha
     call.kv_heads = shape.kv_heads;
     call.width = shape.key_width;
     call.softcap = shape.softcap;
+    call.used = 8;  // experts
     call.value_width = shape.value_width;
     call.cache_type = call.value_cache_type = shape.cache_type;
     call.page_bytes = call.value_page_bytes = UINT32_MAX;

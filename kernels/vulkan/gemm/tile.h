@@ -20,7 +20,7 @@ layout(constant_id = 3) const uint kTokens = 64;
 #endif
 layout(constant_id = 4) const uint kStepWanted = 0;  // 32 or 64; 0: the kernel's
 layout(constant_id = 5) const uint kBuffersWanted = 0;  // 1 or 2
-layout(push_constant, scalar) uniform Push { MatmulBlock p; };
+layout(push_constant, scalar) uniform Push { TILE_BLOCK p; };  // the kernel's
 
 const uint kStep = kStepWanted != 0 ? kStepWanted : STEP;
 const uint kBuffers = kBuffersWanted != 0 ? kBuffersWanted : BUFFERS;
@@ -41,33 +41,26 @@ const uint kPiecesEach = (kPieces + kThreads - 1) / kThreads;
 uint token_of(uint word) { return word / (kStep / 8); }
 uint chunk_of_token(uint word) { return word % (kStep / 8); }
 
-struct Place {
-  uint first_token, first_row, live;
-};
-
 uint64_t piece_row[kPiecesEach];
 Piece pieces[kPiecesEach];
 uint x_at[kWordsEach];  // in words from p.x on
 uvec4 words[kWordsEach];
 
-// False: no token of the tile lives.
-bool begin_tile(out Place place) {
-  place.first_token = gl_WorkGroupID.x * kTokens;
-  place.first_row = gl_WorkGroupID.y * kRows;
-  place.live = live_rows(step_of(p.step), p.rows_of);
-  if (place.first_token >= place.live) return false;
-  quant_begin();
-  const uint thread = gl_LocalInvocationIndex;
-  // Rows and tokens past the last repeat it: what they give is not stored.
+// Rows first_row .. of the matrix at `weight`; those past the last repeat it: what they give is not stored.
+void begin_weights(uint64_t weight, uint first_row) {
   [[unroll]] for (uint i = 0; i < kPiecesEach; ++i) {
-    const uint row = min(place.first_row + row_of(i * kThreads + thread), p.n - 1);
-    piece_row[i] = uint64_t(p.weight) + row * quant_row_bytes(p.depth);
+    const uint row = min(first_row + row_of(i * kThreads + gl_LocalInvocationIndex), p.n - 1);
+    piece_row[i] = weight + row * quant_row_bytes(p.depth);
   }
+}
+
+uint x_row(uint token);  // by the kernel: where the row of x of a token of the tile begins, in words from p.x on
+
+void begin_x() {
   [[unroll]] for (uint i = 0; i < kWordsEach; ++i) {
-    const uint token = min(place.first_token + token_of(i * kThreads + thread), place.live - 1);
-    x_at[i] = token * (p.depth / 8) + chunk_of_token(i * kThreads + thread);
+    const uint word = i * kThreads + gl_LocalInvocationIndex;
+    x_at[i] = x_row(token_of(word)) + chunk_of_token(word);
   }
-  return true;
 }
 
 void load_weights(uint column) {
@@ -130,13 +123,4 @@ void multiply_tile() {
   }
 }
 
-// y of one row and token: bias first, then the residual.
-void store_y(Place place, uint token, uint row, float sum) {
-  const uint t = place.first_token + token, n = place.first_row + row;
-  if (t >= place.live || n >= p.n) return;
-  const uint64_t at = uint64_t(t) * p.n + n;
-  if (uint64_t(p.bias) != 0) sum += p.bias.at[n];
-  if (uint64_t(p.residual) != 0) sum = p.residual.at[uint(at)] + sum;
-  p.y.at[uint(at)] = sum;
-}
 #endif

@@ -1,6 +1,7 @@
 // matmul_expert: each token's slots times the experts chosen for them, alone or with what a kernel row fuses around it: a
 // norm before, the gate of two of them, their sum by combine, a residual, and the form that the next product reads.
-// Group = a token's slot, or a token where slots are added up, and a tile of output rows.
+// Group = a token's slot, or a token where slots are added up, and a tile of output rows; where the row has tile_tokens,
+// a tile of rows of one expert for the slots that chose it.
 #include <algorithm>
 #include <utility>
 
@@ -40,6 +41,8 @@ struct Parts {
   uint64_t y_width() const { return uint64_t(combine ? 1 : each->used) * each->weight.n; }  // of a token
 };
 
+constexpr uint32_t kMaxTiles = 65535;  // groups that every device takes in a dimension
+
 bool by_results(const KernelRow& row) { return row.form == Form::Q8X16; }
 
 uint32_t x_stride_of(const Call& call) { return stride_or(call.x_stride, call.weight.depth); }
@@ -62,6 +65,10 @@ Status check_each(const Call& call, const KernelRow& row) {
   if (by_results(row) && (x_stride_of(call) % 16 || call.x_slots * x_stride_of(call) % 32))
     return fail(Code::Unsupported, "matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots, x_stride_of(call));
   GRETA_TRY(check_stride("matmul_expert", call.x_stride, call.weight.depth));
+  if (row.tile_tokens && (x_stride_of(call) % 8 || call.x_slots * x_stride_of(call) % 32))
+    return fail(Code::Unsupported, "matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots, x_stride_of(call));
+  if (row.tile_tokens && call.weight.count * divide_up(call.weight.n, row.tile) > kMaxTiles)
+    return fail(Code::Unsupported, "matmul_expert: %u matrices of %u rows", call.weight.count, call.weight.n);
   return check_stride("matmul_expert", call.y_stride, call.weight.n);
 }
 
@@ -143,9 +150,15 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
 
 void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
   const Parts parts(calls);
-  out[0] = uint32_t(divide_up(parts.each->weight.n, by_results(row) ? kGroupResults : row.tile));
-  out[1] = parts.combine ? bucket : bucket * parts.each->used;
+  const Call& each = *parts.each;
   out[2] = 1;
+  if (row.tile_tokens) {  // as many groups as if all experts were chosen alike
+    out[0] = uint32_t(divide_up(divide_up(uint64_t(bucket) * each.used, each.experts), row.tile_tokens));
+    out[1] = uint32_t(each.weight.count * divide_up(each.weight.n, row.tile));
+    return;
+  }
+  out[0] = uint32_t(divide_up(each.weight.n, by_results(row) ? kGroupResults : row.tile));
+  out[1] = parts.combine ? bucket : bucket * each.used;
 }
 
 // What all blocks have.
@@ -232,6 +245,7 @@ void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   pack_each(parts, &block, out);
   pack_strides(parts, &block);
   block.tile = row.tile;
+  block.tile_tokens = row.tile_tokens;
   out->set_block(block);
 }
 

@@ -1,11 +1,30 @@
-// route: the experts of each token (ids in kY) and their weights (kY2). Group = a token.
+// route: the experts of each token (ids in kY) and their weights (kY2). Group = a token. Alone, or after the router's matmul
+// and the norm before it: then a group is a tile of the logits of one token.
 #include "compute/ops/parts.h"
 
 namespace greta {
+namespace {
 
-static Status check(std::span<const Call> calls, const KernelRow&) {
-  GRETA_TRY(check_single(calls));
-  const Call& call = calls[0];
+// The calls of a sequence by what they do; null where absent.
+struct Parts {
+  const Call* norm = nullptr;
+  const Call* matmul = nullptr;
+  const Call* route = nullptr;
+  bool unknown = false;
+
+  explicit Parts(std::span<const Call> calls) {
+    for (const Call& call : calls) {
+      const Call** part = call.op == Op::Norm     ? &norm
+                          : call.op == Op::Matmul ? &matmul
+                          : call.op == Op::Route  ? &route
+                                                  : nullptr;
+      unknown |= !part || *part;
+      if (part) *part = &call;
+    }
+  }
+};
+
+Status check_choice(const Call& call) {
   if (!call.used || call.used > call.experts)
     return fail(Code::Argument, "route: %u of %u experts", call.used, call.experts);
   if (call.gating > kGatingSigmoid) return fail(Code::Argument, "route: no gating %u", call.gating);
@@ -16,35 +35,97 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
   return {};
 }
 
-static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
-  const Call& call = calls[0];
-  RouteBlock block = {};
-  block.logits = call.slot[kX].address();
-  block.ids = call.slot[kY].address();
-  block.weights = call.slot[kY2].address();
-  block.step = call.slot[kStep].address();
-  block.experts = call.experts;
-  block.used = call.used;
-  block.normalise = call.normalise;
-  block.bias = call.slot[kBias].address();
-  block.gating = call.gating;
-  block.groups = call.groups;
-  block.groups_used = call.groups_used;
-  block.scale = call.scale;
-  out->set_block(block);
-  out->read(call.slot[kX]);
+Status check_matmul(const Parts& parts) {
+  const Tensor& weight = parts.matmul->weight;
+  GRETA_TRY(check_weight("route", weight));
+  if (weight.type != QuantType::f32 || weight.layout != Layout::Gguf || weight.n != parts.route->experts || weight.count != 1 ||
+      weight.depth % 4 || parts.matmul->form != Form::F32 || parts.matmul->rows_of != kRowsTokens)
+    return fail(Code::Unsupported, "route: a router [%u][%u] of type %s for %u experts", weight.n, weight.depth,
+                quant_info(weight.type).name, parts.route->experts);
+  if (!same_place(parts.matmul->slot[kY], parts.route->slot[kX]) || !parts.route->slot[kCounters].buffer)
+    return fail(Code::Unsupported, "route: logits from elsewhere, or no counters");
+  const Call* norm = parts.norm;
+  if (norm && (!same_place(norm->slot[kY], parts.matmul->slot[kX]) || heads_of(*norm) != 1 || norm->width != weight.depth ||
+               norm->x_stride || norm->y_stride || norm->rows_of != kRowsTokens))
+    return fail(Code::Unsupported, "route: a norm over %u heads of %u before a router of %u", heads_of(*norm), norm->width,
+                weight.depth);
+  return {};
+}
+
+Status check(std::span<const Call> calls, const KernelRow&) {
+  const Parts parts(calls);
+  if (parts.unknown || (parts.norm && !parts.matmul))
+    return fail(Code::Unsupported, "route: does not fuse with this sequence of %zu ops", calls.size());
+  GRETA_TRY(check_choice(*parts.route));
+  return parts.matmul ? check_matmul(parts) : Status{};
+}
+
+void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+  const Parts parts(calls);
+  out[0] = parts.matmul ? tiles_of(row, parts.route->experts) : bucket;
+  out[1] = out[2] = 1;
+}
+
+template <class Block>
+void pack_choice(const Call& call, Block* block, Launch* out) {
+  block->logits = call.slot[kX].address();
+  block->ids = call.slot[kY].address();
+  block->weights = call.slot[kY2].address();
+  block->step = call.slot[kStep].address();
+  block->experts = call.experts;
+  block->used = call.used;
+  block->normalise = call.normalise;
+  block->bias = call.slot[kBias].address();
+  block->gating = call.gating;
+  block->groups = call.groups;
+  block->groups_used = call.groups_used;
+  block->scale = call.scale;
   out->read(call.slot[kBias]);
   out->write(call.slot[kY]);
   out->write(call.slot[kY2]);
   read_step(call, out);
 }
 
-static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
-  const Call& call = calls[0];
-  return {rows * (call.experts + 2ull * call.used) * kFloatBytes,
-          uint64_t(rows) * call.experts * (4 + call.used)};
+void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
+  const Parts parts(calls);
+  if (!parts.matmul) {
+    RouteBlock block = {};
+    pack_choice(*parts.route, &block, out);
+    out->read(parts.route->slot[kX]);
+    return out->set_block(block);
+  }
+  const Call& matmul = *parts.matmul;
+  const Slice& x = (parts.norm ? parts.norm : parts.matmul)->slot[kX];
+  RouteMatmulBlock block = {};
+  pack_choice(*parts.route, &block, out);
+  block.weight = matmul.weight.slice.address();
+  block.x = x.address();
+  block.logit_bias = matmul.slot[kBias].address();
+  block.counters = parts.route->slot[kCounters].address();
+  block.depth = matmul.weight.depth;
+  block.tile = row.tile;
+  out->read(matmul.weight.slice);
+  out->read(x);
+  out->read(matmul.slot[kBias]);
+  out->write(parts.route->slot[kX]);
+  if (parts.norm) {
+    block.gain = parts.norm->weight.slice.address();
+    block.epsilon = parts.norm->epsilon;
+    out->read(parts.norm->weight.slice);
+  }
+  out->set_block(block);
 }
 
-extern const OpInfo op_route = {check, groups_rows, pack, cost};
+Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
+  const Parts parts(calls);
+  const Call& call = *parts.route;
+  const uint64_t weights = parts.matmul ? uint64_t(call.experts) * parts.matmul->weight.depth : 0;
+  return {weights * kFloatBytes + rows * (call.experts + 2ull * call.used) * kFloatBytes,
+          2 * weights * rows + uint64_t(rows) * call.experts * (4 + call.used)};
+}
+
+}  // namespace
+
+extern const OpInfo op_route = {check, groups, pack, cost};
 
 }  // namespace greta
