@@ -14,8 +14,10 @@ using namespace greta::test;
 namespace {
 
 // Of NMSE, at any position. The reference's own float32 error is below 3e-11 for every file. With the fastest
-// kernels float32 weights still multiply float32 activations, quantised ones multiply int8.
-constexpr double kExactLimit = 1e-8, kFastLimit = 1e-8, kFastQuantisedLimit = 1e-3;
+// kernels float32 weights still multiply float32 activations, quantised ones multiply int8. gpt-oss-mxfp4 has a position
+// at which that costs more than elsewhere: the reference itself, its experts' inputs rounded with a scale for 16
+// values, is off by 2.8e-3 there (with one for 32 by 2.7e-4), and by 1.9e-4 in the median.
+constexpr double kExactLimit = 1e-8, kFastLimit = 1e-8, kFastQuantisedLimit = 3e-3;
 
 struct Golden {
   std::string file;  // all its bytes
