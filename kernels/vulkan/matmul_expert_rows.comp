@@ -44,10 +44,8 @@ void make(uint expert, Source x, uint first, uint slice) {
   [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = 0;
   for (uint unit = slice * kLanes + lane; unit < kUnits; unit += kSlices * kLanes)
     add_unit(rows, unit, x.quants, x.scales, sums);
-  [[unroll]] for (uint i = 0; i < kStreams; ++i) {
-    const float sum = subgroupAdd(sums[i]);
-    if (lane == 0) parts[(slice * kGroupResults + first) * kSums + i] = sum;
-  }
+  const float sum = sum_of_lanes(sums);
+  if (lane < kStreams) parts[(slice * kGroupResults + first) * kSums + lane] = sum;
 }
 
 vec2 sums_of(uint i) {

@@ -38,10 +38,8 @@ void make(uint first, uint slice) {
     add_unit(rows, at % kUnits, x + slot * kDepth, scales + slot * (kDepth / 16 * 8), of_slot);
     [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = fma(factors[slot], of_slot[i], sums[i]);
   }
-  [[unroll]] for (uint i = 0; i < kStreams; ++i) {
-    const float sum = subgroupAdd(sums[i]);
-    if (lane == 0) parts[slice * kGroupResults + first + i] = sum;
-  }
+  const float sum = sum_of_lanes(sums);
+  if (lane < kStreams) parts[slice * kGroupResults + first + lane] = sum;
 }
 
 void main() {
