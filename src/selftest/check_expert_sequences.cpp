@@ -228,6 +228,7 @@ void check_expert_sequences(Rig& rig) {
       {70, 256, 5, 3, {32, 29}, Choice::Random, true, Silu},
       {64, 512, 7, 2, {128, 77}, Choice::One, false, Silu},
       {129, 256, 2, 2, {128, 77}, Choice::Heads, true, Silu},
+      {16, 256, 5, 4, {512, 300}, Choice::Random, false, Silu},  // more slots than a group's threads look through at once
   };
   for (const Stored& stored : stored_types(rig, Op::MatmulExpert))
     for (const Shape& shape : shapes) {
