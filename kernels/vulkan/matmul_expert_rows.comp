@@ -66,6 +66,7 @@ void main() {
   if (finishes && kGates && uint64_t(p.bias2) != 0) bias.y = p.bias2.at[expert * p.n + row];
   const Source x = source_of(slot);
   if (p.epsilon >= 0) square_x(x.quants);
+  dot_begin();
   for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kGroupResults; set += kSets)
     make(expert - p.first, x, set * kOfStreams, gl_SubgroupID % kSlices);
   barrier();

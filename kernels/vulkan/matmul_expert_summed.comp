@@ -49,6 +49,7 @@ void main() {
     experts[j] = min(p.ids.at[t * kUsed + j], p.experts - 1);
     factors[j] = p.weights.at[t * kUsed + j];
   }
+  dot_begin();
   barrier();
   const bool finishes = i < kGroupResults && row < p.n;
   float added = 0, gain = 1;
