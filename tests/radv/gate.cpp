@@ -27,6 +27,8 @@ struct Ceiling {
 };
 constexpr Ceiling kCeilings[] = {
     {"matmul_rows_q5_k", 128},    // 4 and 6: a unit of its weights takes 12 words
+    {"matmul_rows_q3_k", 128},    // 11 words; on RDNA 2, where rows are rotated
+    {"matmul_rows_tq1_0", 128},   // 9 words and two sets of digits; likewise
     {"matmul_rows", 96},          // 5 and 8 subgroups, which must hide the latency of memory
     {"matmul_tiles_cm1", 228},    // shared memory leaves room for 2 subgroups
     {"matmul_tiles_plain", 144},  // 3 and 5
@@ -36,6 +38,7 @@ constexpr Ceiling kCeilings[] = {
     {"matmul_expert_summed_q5_k", 128},
     {"matmul_expert_summed", 96},
     {"matmul_expert_tiles_cm1", 228},
+    {"matmul_expert_tiles_plain_iq", 192},  // with grids, by Mesa 26.2 for RDNA 4, which has matrix units; else 144
     {"matmul_expert_tiles_plain", 144},
     {"attention", 256},           // sums of up to 8 heads, or of values of 512
     {"", 120},
