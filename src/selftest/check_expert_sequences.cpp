@@ -8,33 +8,33 @@ namespace greta::selftest {
 namespace {
 
 // One: every slot has the same expert. Heads: slot j has matrix j, without ids.
-enum class Choice { Random, One, Heads };
+enum class Chosen { Random, One, Heads };
 
-struct Shape {
+struct SequenceShape {
   uint32_t n, depth, experts, used;
   Live live;
-  Choice choice;
+  Chosen choice;
   bool bias;
   reference::Activation activation;
 };
 
-constexpr float kEpsilon = 1e-5f;
+constexpr float kNormEpsilon = 1e-5f;
 
 // A gate's experts and those that combine follows are different matrices over x of one slot, and of each slot.
-class Case {
+class SequenceCase {
  public:
-  Case(Rig& rig, const Stored& stored, const Shape& shape, Random& random) : rig_(rig), shape_(shape) {
+  SequenceCase(Rig& rig, const Stored& stored, const SequenceShape& shape, Random& random) : rig_(rig), shape_(shape) {
     const uint32_t tokens = shape.live.tokens, bucket = shape.live.bucket, slots = shape.used;
     StepRows steps;
     steps.add_tokens(tokens);
     step_ = steps.put(rig);
     for (uint32_t i = 0; i < tokens * slots; ++i)
-      ids_.push_back(shape.choice == Choice::One     ? shape.experts - 1
-                     : shape.choice == Choice::Heads ? i % slots
+      ids_.push_back(shape.choice == Chosen::One     ? shape.experts - 1
+                     : shape.choice == Chosen::Heads ? i % slots
                                                      : uint32_t(random() % shape.experts));
     Ids padded = ids_;
     padded.resize(size_t(bucket) * slots, ~0u);
-    if (shape.choice != Choice::Heads) id_slice_ = rig.put(padded);
+    if (shape.choice != Chosen::Heads) id_slice_ = rig.put(padded);
     for (Matrix* matrix : {&gate_, &up_}) *matrix = random_matrix(stored.type, shape.n, shape.depth, shape.experts, Scales::Plain, random);
     gate_weight_ = put_matrix(rig, gate_, stored.layout);
     up_weight_ = put_matrix(rig, up_, stored.layout);
@@ -115,7 +115,7 @@ class Case {
       calls.back().weight = put_vector(rig_, gain_);
       calls.back().width = shape_.depth;
       calls.back().heads = 1;
-      calls.back().epsilon = kEpsilon;
+      calls.back().epsilon = kNormEpsilon;
     }
     calls.push_back(each(gate_weight_, gate_bias_, y_, x_slots));
     if (gates(sequence)) {
@@ -175,7 +175,7 @@ class Case {
     if (form == Form::F32) return x;
     if (form == Form::F16) return reference::halves(x);
     Values read = reference::decode_q8x16(rounded_x(sequence, form, shape_.live.tokens), width_of_x(sequence));
-    const Values factors = reference::norm(x, Values(shape_.depth, 1), kEpsilon);
+    const Values factors = reference::norm(x, Values(shape_.depth, 1), kNormEpsilon);
     for (size_t i = 0; i < x.size() && norms(sequence); ++i) read[i] *= x[i] == 0 ? 0 : factors[i] / x[i];
     return read;
   }
@@ -206,7 +206,7 @@ class Case {
   }
 
   Rig& rig_;
-  Shape shape_;
+  SequenceShape shape_;
   Ids ids_;
   Matrix gate_, up_;
   Tensor gate_weight_, up_weight_;
@@ -219,21 +219,21 @@ class Case {
 void check_expert_sequences(Rig& rig) {
   Random random(4);
   using enum reference::Activation;
-  const Shape shapes[] = {
-      {64, 256, 5, 3, {1, 1}, Choice::Random, true, Clamped},
-      {48, 512, 9, 2, {8, 7}, Choice::Random, false, Silu},
-      {32, 768, 4, 1, {1, 1}, Choice::One, true, Gelu},
-      {80, 256, 6, 4, {2, 1}, Choice::One, false, Silu},
-      {32, 256, 3, 3, {1, 1}, Choice::Heads, false, Silu},
-      {70, 256, 5, 3, {32, 29}, Choice::Random, true, Silu},
-      {64, 512, 7, 2, {128, 77}, Choice::One, false, Silu},
-      {129, 256, 2, 2, {128, 77}, Choice::Heads, true, Silu},
-      {16, 256, 5, 4, {512, 300}, Choice::Random, false, Silu},  // more slots than a group's threads look through at once
+  const SequenceShape shapes[] = {
+      {64, 256, 5, 3, {1, 1}, Chosen::Random, true, Clamped},
+      {48, 512, 9, 2, {8, 7}, Chosen::Random, false, Silu},
+      {32, 768, 4, 1, {1, 1}, Chosen::One, true, Gelu},
+      {80, 256, 6, 4, {2, 1}, Chosen::One, false, Silu},
+      {32, 256, 3, 3, {1, 1}, Chosen::Heads, false, Silu},
+      {70, 256, 5, 3, {32, 29}, Chosen::Random, true, Silu},
+      {64, 512, 7, 2, {128, 77}, Chosen::One, false, Silu},
+      {129, 256, 2, 2, {128, 77}, Chosen::Heads, true, Silu},
+      {16, 256, 5, 4, {512, 300}, Chosen::Random, false, Silu},  // more slots than a group's threads look through at once
   };
   for (const Stored& stored : stored_types(rig, Op::MatmulExpert))
-    for (const Shape& shape : shapes) {
+    for (const SequenceShape& shape : shapes) {
       if (rig.checked() && shape.live.bucket != 8) continue;
-      Case c(rig, stored, shape, random);
+      SequenceCase c(rig, stored, shape, random);
       for (const char* sequence :
            {"matmul_expert", "matmul_expert+matmul_expert+gate", "matmul_expert+matmul_expert+gate+convert",
             "norm+matmul_expert+matmul_expert+gate", "norm+matmul_expert+matmul_expert+gate+convert",
