@@ -223,8 +223,7 @@ void read_features(const VulkanInstance& instance, const Properties& p, VulkanPh
     VulkanFeature bit;
   } bits[] = {{dot, kVulkanIntDot},
               {out->matrix[0] > 0, kVulkanCoopMatrix},
-              {half_sums, kVulkanCoopMatrixHalf},
-              {has.v12.shaderFloat16 != 0, kVulkanFloat16}};
+              {half_sums, kVulkanCoopMatrixHalf}};
   for (const auto& [is_there, bit] : bits)
     if (is_there) out->info.features |= bit;
 }

@@ -8,8 +8,7 @@ namespace greta {
 enum VulkanFeature : uint32_t {
   kVulkanIntDot = 1,      // dot products of packed int8
   kVulkanCoopMatrix = 2,  // VK_KHR_cooperative_matrix, f16 x f16 -> f32 of a subgroup
-  kVulkanFloat16 = 4,
-  kVulkanCoopMatrixHalf = 8,  // and f16 x f16 -> f16 of the same shape, of 16 rows
+  kVulkanCoopMatrixHalf = 4,  // and f16 x f16 -> f16 of the same shape, of 16 rows
 };
 
 // The structs that features are asked for and enabled with, linked in this order.

@@ -18,7 +18,6 @@ const uint kSlices = kSubgroups > kNeeded ? kSubgroups / kNeeded : 1;
 const uint kSets = kSubgroups / kSlices;
 
 shared float parts[kSlices * kGroupResults * kSums];
-shared float made[kGroupResults];
 
 // Where a slot's values begin.
 struct Source {
@@ -72,17 +71,13 @@ void main() {
   barrier();
   if (finishes) {
     const vec2 sums = sums_of(i) + bias;
-    made[i] = kGates ? gated(p.activation, sums.x, sums.y) : sums.x;
-    p.y.at[slot * p.y_stride + row] = made[i];
+    const float y = kGates ? gated(p.activation, sums.x, sums.y) : sums.x;
+    p.y.at[slot * p.y_stride + row] = y;
+    made[i] = vec2(y);
   }
   if (uint64_t(p.rounded) == 0) return;
   barrier();
   if (i != 0) return;
-  float values[16], square = 0;
-  [[unroll]] for (uint j = 0; j < 16; ++j) {
-    values[j] = made[j];
-    square = fma(made[j], made[j], square);
-  }
   const uint width = p.used * p.n, block = slot % p.used * (p.n / 16) + gl_WorkGroupID.x;
-  store_q8x16(uint64_t(p.rounded) + uint64_t(slot / p.used) * q8x16_row_bytes(width), width, block, values, square);
+  store_made(uint64_t(p.rounded) + uint64_t(slot / p.used) * q8x16_row_bytes(width), width, block);
 }

@@ -16,7 +16,6 @@ const uint kSets = kSubgroups / kSlices;
 shared uint experts[kUsed];
 shared float factors[kUsed];  // what each slot is multiplied by
 shared float parts[kSlices * kGroupResults];
-shared vec2 made[kGroupResults];  // y times the gain, and y
 
 // Values first .. first + kStreams - 1 of the group, over the columns of slice `slice`.
 void make(uint first, uint slice) {
@@ -71,10 +70,5 @@ void main() {
   if (uint64_t(p.rounded) == 0) return;
   barrier();
   if (i != 0) return;
-  float values[16], square = 0;
-  [[unroll]] for (uint j = 0; j < 16; ++j) {
-    values[j] = made[j].x;
-    square = fma(made[j].y, made[j].y, square);
-  }
-  store_q8x16(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(p.n), p.n, gl_WorkGroupID.x, values, square);
+  store_made(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(p.n), p.n, gl_WorkGroupID.x);
 }

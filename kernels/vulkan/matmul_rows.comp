@@ -15,7 +15,6 @@ const uint kSlices = kSubgroups > kNeeded ? kSubgroups / kNeeded : 1;
 const uint kSets = kSubgroups / kSlices;
 
 shared float parts[kSlices * kGroupResults * kSums];
-shared vec2 made[kGroupResults];  // y times the gain, and y
 
 uint64_t row_of_x() { return uint64_t(p.x) + gl_WorkGroupID.x * q8x16_row_bytes(kDepth); }
 
@@ -64,10 +63,5 @@ void main() {
   if (uint64_t(p.rounded) == 0) return;
   barrier();
   if (i != 0) return;
-  float values[16], square = 0;
-  [[unroll]] for (uint j = 0; j < 16; ++j) {
-    values[j] = made[j].x;
-    square = fma(made[j].y, made[j].y, square);
-  }
-  store_q8x16(uint64_t(p.rounded) + uint64_t(gl_WorkGroupID.x) * q8x16_row_bytes(p.n), p.n, gl_WorkGroupID.y, values, square);
+  store_made(uint64_t(p.rounded) + uint64_t(gl_WorkGroupID.x) * q8x16_row_bytes(p.n), p.n, gl_WorkGroupID.y);
 }

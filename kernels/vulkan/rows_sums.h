@@ -11,6 +11,7 @@ const uint kStreams = 4;  // rows of weights that share the values of x which a 
 const uint kSubgroups = kThreads / kLanes;
 
 shared float squares[kSubgroups];
+shared vec2 made[kGroupResults];  // y times the gain, and y
 
 // Adds the products of unit `unit` of kStreams rows of weights to their sums; quants of x at `x`, their scales at `scales`.
 void add_unit(uint64_t rows[kStreams], uint unit, uint64_t x, uint64_t scales, inout float sums[kStreams]) {
@@ -46,6 +47,16 @@ float norm_factor(float epsilon) {
   float sum = 0;
   [[unroll]] for (uint i = 0; i < kSubgroups; ++i) sum += squares[i];
   return inversesqrt(sum / float(kDepth) + epsilon);
+}
+
+// What the group has made, rounded, as block `block` of a row of n values; by one thread after a barrier.
+void store_made(uint64_t row, uint n, uint block) {
+  float values[kGroupResults], square = 0;
+  [[unroll]] for (uint j = 0; j < kGroupResults; ++j) {
+    values[j] = made[j].x;
+    square = fma(made[j].y, made[j].y, square);
+  }
+  store_q8x16(row, n, block, values, square);
 }
 
 #endif

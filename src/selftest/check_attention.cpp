@@ -79,15 +79,9 @@ void check_rounded(Rig& rig, const Call& call, const Live& live, uint32_t y_widt
   const Call calls[] = {call, convert};
   for (const KernelRow* row : rig.rows(calls, live.bucket)) {
     rig.poison(call.slot[kY]);
+    rig.poison(convert.slot[kY]);
     rig.run(calls, *row, live.bucket);
-    const auto y = rig.get<float>(call.slot[kY]);
-    const auto rounded = rig.get<uint8_t>(convert.slot[kY]);
-    for (uint32_t t = 0; t < live.tokens; ++t) {
-      const auto from = y.begin() + ptrdiff_t(size_t(t) * y_width);
-      const std::string wrong =
-          reference::wrong_q8x16(&rounded[t * form_row_bytes(Form::Q8X16, y_width)], {from, from + y_width}, {});
-      expect(wrong.empty(), row->name + (": " + wrong) + " of the rounded result is wrong");
-    }
+    expect_rounded(*row, rig.get<float>(call.slot[kY]), rig.get<uint8_t>(convert.slot[kY]), y_width, {}, live.tokens);
   }
 }
 

@@ -31,15 +31,7 @@ static void check_norm_add(Rig& rig, const Call& norm, const Values& normed, con
       auto y = rig.get<float>(calls[1].slot[kY]);
       y.resize(normed.size());
       require_close(y, expected, 1e-12, row->name);
-      const auto rounded = rig.get<uint8_t>(convert.slot[kY]);
-      const size_t row_bytes = form_row_bytes(Form::Q8X16, width), written = count == 3 ? live.tokens : 0;
-      for (size_t t = 0; t < written; ++t) {
-        const auto from = y.begin() + ptrdiff_t(t * width);
-        const std::string wrong = reference::wrong_q8x16(&rounded[t * row_bytes], {from, from + width}, gain);
-        expect(wrong.empty(), row->name + (": " + wrong) + " of the rounded result is wrong");
-      }
-      expect(std::all_of(rounded.begin() + ptrdiff_t(written * row_bytes), rounded.end(), [](uint8_t b) { return b == 0xff; }),
-             std::string(row->name) + ": rounded rows that do not live");
+      expect_rounded(*row, y, rig.get<uint8_t>(convert.slot[kY]), width, gain, count == 3 ? live.tokens : 0);
     }
   }
 }

@@ -70,6 +70,19 @@ inline std::vector<uint8_t> q8x16_rows(const std::vector<float>& x, uint32_t wid
   return all;
 }
 
+// Rows in the form q8x16 hold the values of y, which a launch gave with them; those that do not live are as poisoned.
+inline void expect_rounded(const KernelRow& row, const std::vector<float>& y, const std::vector<uint8_t>& rounded, uint32_t width,
+                           const Values& gain, size_t tokens) {
+  const size_t bytes = form_row_bytes(Form::Q8X16, width);
+  for (size_t t = 0; t < tokens; ++t) {
+    const auto from = y.begin() + ptrdiff_t(t * width);
+    const std::string wrong = reference::wrong_q8x16(&rounded[t * bytes], {from, from + width}, gain);
+    expect(wrong.empty(), row.name + (": " + wrong) + " of the rounded result is wrong");
+  }
+  expect(std::all_of(rounded.begin() + ptrdiff_t(tokens * bytes), rounded.end(), [](uint8_t b) { return b == 0xff; }),
+         std::string(row.name) + ": rounded rows that do not live");
+}
+
 // The same bits over 100 repeats, for a call that does not change its input.
 inline void check_repeats(Rig& rig, const Call& call, uint32_t bucket) {
   if (rig.checked()) return;
