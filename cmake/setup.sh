@@ -141,21 +141,23 @@ knows_matrices() {
     "$1" --target-env=vulkan1.3 -fshader-stage=comp -o /dev/null - 2>/dev/null
 }
 
-# Unpacks a package of another Debian suite, with all that it needs, in a folder. Nothing is installed.
-# unpack_beside FOLDER "APT'S LINE" PACKAGE
+# Unpacks packages of another Debian suite, with all that they need, in a folder. Nothing is installed.
+# unpack_beside FOLDER "APT'S LINE" PACKAGE...
 unpack_beside() {
   state="$1/apt"
   mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/none" || return 1
   echo "$2" >"$state/sources.list"
   : >"$state/status"
-  set -- "$1" "$3" -qq -y -o Dir::Etc::SourceList="$state/sources.list" -o Dir::Etc::SourceParts="$state/none" \
+  unpack_into=$1
+  shift 2
+  unpack_packages=$*
+  set -- -qq -y -o Dir::Etc::SourceList="$state/sources.list" -o Dir::Etc::SourceParts="$state/none" \
     -o Dir::Etc::PreferencesParts="$state/none" -o Dir::State::Lists="$state/lists" -o Dir::Cache="$state/cache" \
     -o Dir::State::status="$state/status" -o APT::Install-Recommends=false -o APT::Sandbox::User=root \
     -o Debug::NoLocking=1
-  unpack_into=$1 unpack_package=$2
-  shift 2
   apt-get "$@" update || return 1
-  apt-get "$@" --download-only install "$unpack_package" >/dev/null || return 1
+  # shellcheck disable=SC2086
+  apt-get "$@" --download-only install $unpack_packages >/dev/null || return 1
   for package in "$state"/cache/archives/*.deb; do
     dpkg -x "$package" "$unpack_into" || return 1
   done
