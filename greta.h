@@ -49,7 +49,7 @@ GRETA_API uint32_t greta_version(void);
 typedef enum greta_status {
   GRETA_OK = 0,
   GRETA_ERROR_ARGUMENT = 1,    /* the caller broke a rule of this header */
-  GRETA_ERROR_FILE = 2,        /* missing, truncated or malformed GGUF */
+  GRETA_ERROR_FILE = 2,        /* missing, truncated or malformed */
   GRETA_ERROR_UNSUPPORTED = 3, /* a valid file or request that this build or device cannot run */
   GRETA_ERROR_MEMORY = 4,      /* host or device memory ran out; the objects remain usable */
   GRETA_ERROR_DEVICE = 5,      /* the driver failed; close the runtime and open it again */
@@ -383,6 +383,42 @@ typedef struct greta_batch_item {
 
 /* Feeds several sessions together, so that the weights are read once for all. All or nothing. */
 GRETA_API greta_status greta_batch_eval(greta_batch_item* items, size_t count);
+
+/* ---- saved sessions -------------------------------------------------------------------------------- */
+
+/* The tokens so far, [greta_session_position], borrowed until the next call on this session. */
+GRETA_API const int32_t* greta_session_tokens(const greta_session* session);
+
+/* Gets the next bytes; non-zero stops with GRETA_ERROR_CANCELLED. */
+typedef int (*greta_write_callback)(void* user, const void* bytes, size_t count);
+
+/* Bytes that greta_session_save would write now. */
+GRETA_API uint64_t greta_session_state_bytes(const greta_session* session);
+
+/* Writes the session's tokens with their keys and values, front to back and in pieces, so that nothing large
+ * is held beside them. Logits are not among it, nor a token that was drawn but not fed. The session is as
+ * before, also on an error. */
+GRETA_API greta_status greta_session_save(greta_session* session, greta_write_callback write, void* user);
+
+/* Puts a saved session in place of what this one holds. It goes on as the saved one would have, on the same
+ * device to the bit; it may also come from another device, another length of context, another executor.
+ *
+ * Sampling settings and the grammar are yours and stay as they are. Draws depend on seed and position, so they
+ * go on as well; what mirostat has learnt is not saved, and a grammar begins anew. To draw what comes next
+ * without feeding another token, truncate by one token and feed that one again.
+ *
+ * The source is untrusted, and checked to its last byte before anything is replaced. On any error the session
+ * is as before:
+ *   GRETA_ERROR_FILE         no saved session, truncated, damaged, or not to be read
+ *   GRETA_ERROR_UNSUPPORTED  saved with another model or another file of it, other types of the cache, another
+ *                            version of the format; or the model turns positions otherwise in long contexts,
+ *                            and this one is long and that one was not
+ *   GRETA_ERROR_FULL         more tokens than the context, or than the page pool has room for beside those that
+ *                            the session holds until then: truncate it to 0 first
+ *   GRETA_ERROR_CANCELLED    greta_session_cancel
+ *
+ * source  a file, memory or read_at as for models; valid during the call, read front to back */
+GRETA_API greta_status greta_session_restore(greta_session* session, const greta_source* source);
 
 /* ---- sampling: a chain built by calls; without any, the most likely token is taken ------------------ */
 

@@ -54,6 +54,28 @@ greta_status greta_session_truncate(greta_session* session, uint32_t position) {
   });
 }
 
+const int32_t* greta_session_tokens(const greta_session* s) { return s ? s->session->tokens().data() : nullptr; }
+uint64_t greta_session_state_bytes(const greta_session* s) { return s ? s->session->state_bytes() : 0; }
+
+greta_status greta_session_save(greta_session* session, greta_write_callback write, void* user) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(session, "session"));
+    if (!write) return fail(Code::Argument, "write is NULL");
+    return session->session->save(write, user);
+  });
+}
+
+greta_status greta_session_restore(greta_session* session, const greta_source* source) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(session, "session"));
+    StoredSource stored;
+    GRETA_TRY(stored.store(source));
+    Source opened;
+    GRETA_TRY(stored.open(&opened));
+    return session->session->restore(opened);
+  });
+}
+
 greta_status greta_session_eval(greta_session* session, const int32_t* tokens, size_t count, greta_rows rows,
                                 const float** out_logits) {
   return fenced([&]() -> Status {

@@ -1,6 +1,7 @@
 // An executor runs forward steps of one model for the sequences that it holds: it owns a stream, one
 // arena, the StepState, the page pool with its bookkeeping, and the captured plans.
 #pragma once
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct ExecutorPlan {
   uint64_t total() const { return cache_bytes + arena_bytes + tables_bytes; }
 };
 
+constexpr uint64_t kCachePieceBytes = uint64_t(4) << 20;
 constexpr uint32_t kFlights = 2;  // steps under way: one runs, the next is recorded
 
 class Executor {
@@ -74,6 +76,15 @@ class Executor {
   void truncate(uint32_t sequence, uint32_t position) { pages_.truncate(sequence, position); }
   void set_sampling(uint32_t sequence, const SampleParams& params);
 
+  // What a sequence's positions below `positions` have in the cache, as a stream of bytes: by page, layer, keys
+  // before values, head, position. It passes through a buffer of at most kCachePieceBytes.
+  using CacheBytes = std::function<Status(uint8_t* bytes, uint64_t count)>;
+  uint64_t cache_bytes(uint32_t positions) const;
+  Status save_cache(uint32_t sequence, uint32_t positions, const CacheBytes& take);
+  // Into fresh pages, which become the sequence's when all are filled, with these tokens in the log; on a failure
+  // it keeps those that it has.
+  Status restore_cache(uint32_t sequence, std::span<const int32_t> tokens, const CacheBytes& fill);
+
   const Model& model() const { return model_; }
   const ExecutorPlan& plan() const { return plan_; }
   const ExecutorOptions& options() const { return options_; }
@@ -90,6 +101,12 @@ class Executor {
   Status allocate();
   Status plan_for(const StepKey& key, GretaGraph** out);
   Status copy_pages(std::span<const PagePool::Copy> copies);
+  using Spans = std::function<Status(Slice)>;
+  Status walk_cache(uint32_t sequence, uint32_t positions, const Spans& visit) const;
+  Status walk_log(uint32_t sequence, uint32_t positions, const Spans& visit) const;
+  using Walk = Status (Executor::*)(uint32_t sequence, uint32_t positions, const Spans& visit) const;
+  Status load_pages(Walk walk, uint32_t sequence, uint32_t positions, uint64_t bytes, const CacheBytes& fill);
+  uint32_t spare_sequence() const { return options_.sequences; }  // has pages while they are restored
   Status prepare(std::span<const Row> rows, bool sample, GretaGraph** graph);
   Status upload_step(std::span<const Row> rows);
   Status upload(uint64_t offset, uint64_t bytes);  // of the host's StepState to the device's

@@ -1,5 +1,7 @@
 #include "engine/model.h"
 
+#include <algorithm>
+
 namespace greta {
 
 Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out) {
@@ -24,8 +26,29 @@ Status describe_model(Source&& source, Device& device, bool exact, const Log& lo
   return {};
 }
 
+// What tells two files apart without reading them whole: fine-tunes of one model often differ in weights alone.
+static Status identify(const Gguf& gguf, uint64_t* out) {
+  Checksum sum;
+  for (const GgufValue& value : gguf.values()) {
+    sum.add(value.key.data(), value.key.size());
+    sum.add(value.data, value.bytes);
+  }
+  for (const GgufTensor& tensor : gguf.tensors()) {
+    uint8_t sample[64];
+    const uint64_t bytes = std::min<uint64_t>(tensor.bytes, sizeof sample);
+    GRETA_TRY(gguf.source().read_at(tensor.part, tensor.offset + (tensor.bytes - bytes) / 2, sample, bytes));
+    sum.add(tensor.name.data(), tensor.name.size());
+    sum.add(&tensor.type, sizeof tensor.type);
+    sum.add(tensor.ne, sizeof tensor.ne);
+    sum.add(sample, bytes);
+  }
+  *out = sum.value();
+  return {};
+}
+
 Status load_model(Model* model, const LoadProgress& progress) {
-  return model->store.load(model->gguf, *model->device, model->filter, progress);
+  GRETA_TRY(model->store.load(model->gguf, *model->device, model->filter, progress));
+  return identify(model->gguf, &model->identity);
 }
 
 static const char* most_weights(const Gguf& gguf) {

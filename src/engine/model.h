@@ -18,6 +18,7 @@ struct Model {
   std::unique_ptr<TokenTrieCache> trie = std::make_unique<TokenTrieCache>();  // of the tokenizer, for grammars
   Device* device = nullptr;
   RowFilter filter;
+  uint64_t identity = 0;  // of the loaded file: metadata, tensor list, some bytes of each tensor
 
   const Weights& weights() const { return store.weights(); }
 };

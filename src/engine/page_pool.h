@@ -23,6 +23,7 @@ class PagePool {
 
   void fork(uint32_t from, uint32_t to, uint32_t position);  // `to` is empty; shares pages below position
   void truncate(uint32_t sequence, uint32_t position);       // gives back pages wholly at or past position
+  void exchange(uint32_t a, uint32_t b) { tables_[a].swap(tables_[b]); }
 
   std::span<const uint32_t> table(uint32_t sequence) const { return tables_[sequence]; }
   uint32_t free_pages() const { return uint32_t(free_.size()); }

@@ -55,6 +55,13 @@ class Session {
   const SamplerSettings& sampling() const { return sampler_.settings(); }
   void set_grammar(std::shared_ptr<const Grammar> grammar) { grammar_.set(std::move(grammar)); }  // null: none
   std::span<const int32_t> tokens() const { return tokens_; }  // fed so far
+
+  // Tokens and cache as a stream of state_bytes() bytes, session_state.h; `write` gets the next ones and stops it
+  // with non-zero. What is restored replaces what the session holds; on any failure it is as before.
+  using WriteState = int (*)(void* user, const void* bytes, size_t count);
+  uint64_t state_bytes() const;
+  Status save(WriteState write, void* user);
+  Status restore(const Source& source);
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
   // Several sessions of one executor in shared steps; logits[i] follows the last token of session i.
@@ -63,8 +70,10 @@ class Session {
 
  private:
   struct TokenStream;
+  struct StateReader;
   explicit Session(std::shared_ptr<Executor> executor, uint32_t sequence);
   Status check(std::span<const int32_t> tokens) const;
+  Status restore_from(StateReader& reader);
   Status feed(std::span<const int32_t> tokens, bool on_device, const GenerateOptions& options);
   Status submit_next(uint32_t token, bool on_device);
   Status draw(bool on_device, uint32_t flight, bool may_end, int32_t* token);

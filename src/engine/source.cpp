@@ -39,7 +39,7 @@ Status Source::add_file(const std::string& path) {
 }
 
 Status Source::open_file(const char* path) {
-  if (!path || !*path) return fail(Code::Argument, "the path of the model is empty");
+  if (!path || !*path) return fail(Code::Argument, "the path is empty");
   uint32_t number, count;
   if (!split_name(path, &number, &count)) return add_file(path);
   if (number < 1 || number > count || count > kMaxParts)
@@ -59,7 +59,7 @@ Status Source::open_file(const char* path) {
 }
 
 Status Source::open_memory(const void* bytes, uint64_t size) {
-  if (!bytes) return fail(Code::Argument, "the model's memory is a null pointer");
+  if (!bytes) return fail(Code::Argument, "the memory is a null pointer");
   Part part;
   part.name = "memory";
   part.size = size;
@@ -69,7 +69,7 @@ Status Source::open_memory(const void* bytes, uint64_t size) {
 }
 
 Status Source::open_callback(ReadAt read_at, void* user, uint64_t size) {
-  if (!read_at) return fail(Code::Argument, "the model's read callback is a null pointer");
+  if (!read_at) return fail(Code::Argument, "the read callback is a null pointer");
   Part part;
   part.name = "callback";
   part.size = size;

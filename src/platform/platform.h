@@ -1,6 +1,7 @@
 // Platform: what the other layers need from the operating system and the processor.
 #pragma once
 #include "platform/checked.h"
+#include "platform/checksum.h"
 #include "platform/clock.h"
 #include "platform/cpu_features.h"
 #include "platform/dynamic_library.h"

@@ -79,6 +79,10 @@ TEST_CASE("api: NULL is an argument error everywhere, or does nothing", "[api]")
   CHECK(greta_session_open(nullptr, nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_fork(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_truncate(nullptr, 0) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_session_tokens(nullptr) == nullptr);
+  CHECK(greta_session_state_bytes(nullptr) == 0);
+  CHECK(greta_session_save(nullptr, nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_session_restore(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_eval(nullptr, nullptr, 0, GRETA_ROWS_NONE, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_batch_eval(nullptr, 1) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_temperature(nullptr, 1) == GRETA_ERROR_ARGUMENT);
@@ -316,4 +320,82 @@ TEST_CASE("api: a source of callbacks gives the same model as memory", "[api]") 
   REQUIRE(greta_session_eval(o.session, tokens, 4, GRETA_ROWS_ALL, &a) == GRETA_OK);
   REQUIRE(greta_session_eval(p.session, tokens, 4, GRETA_ROWS_ALL, &b) == GRETA_OK);
   CHECK(memcmp(a, b, 4 * 67 * sizeof(float)) == 0);
+}
+
+TEST_CASE("api: a session is saved to memory or a file, and restored from either or by a callback", "[api]") {
+  Objects o, p;
+  REQUIRE(o.load() == GRETA_OK);
+  REQUIRE(p.load() == GRETA_OK);
+  const int32_t tokens[] = {1, 4, 2, 8}, next = 5;
+  REQUIRE(greta_session_eval(o.session, tokens, 4, GRETA_ROWS_NONE, nullptr) == GRETA_OK);
+  std::string state;
+  const auto append = [](void* user, const void* bytes, size_t count) {
+    static_cast<std::string*>(user)->append(static_cast<const char*>(bytes), count);
+    return 0;
+  };
+  CHECK(greta_session_save(o.session, nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_session_restore(p.session, nullptr) == GRETA_ERROR_ARGUMENT);
+  REQUIRE(greta_session_save(o.session, append, &state) == GRETA_OK);
+  CHECK(state.size() == greta_session_state_bytes(o.session));
+  const float* logits = nullptr;
+  REQUIRE(greta_session_eval(o.session, &next, 1, GRETA_ROWS_LAST, &logits) == GRETA_OK);
+  const std::vector<float> want(logits, logits + 67);
+  const TemporaryFolder folder;
+  const std::string path = folder.write("state", state), missing = folder.path() + "/missing";
+  greta_source source{};
+  source.struct_size = sizeof source;
+  CHECK(greta_session_restore(p.session, &source) == GRETA_ERROR_ARGUMENT);
+  source.path = missing.c_str();
+  CHECK(greta_session_restore(p.session, &source) == GRETA_ERROR_FILE);
+  CHECK_THAT(greta_error_text(), ContainsSubstring("missing"));
+  for (const int way : {0, 1, 2}) {
+    source = {};
+    source.struct_size = sizeof source;
+    if (way == 0) source.path = path.c_str();
+    if (way == 1) source.memory = state.data(), source.memory_bytes = state.size();
+    if (way == 2) source.user = &state, source.size_bytes = state.size(), source.read_at =
+        [](void* user, uint64_t offset, void* to, uint64_t bytes) {
+          memcpy(to, static_cast<const std::string*>(user)->data() + offset, bytes);
+          return 0;
+        };
+    REQUIRE(greta_session_restore(p.session, &source) == GRETA_OK);
+    REQUIRE(greta_session_position(p.session) == 4);
+    CHECK(memcmp(greta_session_tokens(p.session), tokens, sizeof tokens) == 0);
+    REQUIRE(greta_session_eval(p.session, &next, 1, GRETA_ROWS_LAST, &logits) == GRETA_OK);
+    CHECK(memcmp(logits, want.data(), 67 * sizeof(float)) == 0);
+  }
+}
+
+TEST_CASE("api: saving and restoring without memory is a status, and changes nothing", "[api]") {
+  CountingAllocator counted;
+  {
+    Objects o({.layers = 4}, counted.options());
+    REQUIRE(o.load() == GRETA_OK);
+    std::vector<int32_t> tokens(250, 7);
+    REQUIRE(greta_session_eval(o.session, tokens.data(), tokens.size(), GRETA_ROWS_NONE, nullptr) == GRETA_OK);
+    REQUIRE(greta_session_state_bytes(o.session) > 80000);  // a buffer that the caller's allocator gives
+    std::string state;
+    const auto append = [](void* user, const void* bytes, size_t count) {
+      static_cast<std::string*>(user)->append(static_cast<const char*>(bytes), count);
+      return 0;
+    };
+    const auto without_memory = [&](auto&& call) {
+      counted.fail_at = counted.calls + 1;
+      CHECK(call() == GRETA_ERROR_MEMORY);
+      CHECK(greta_session_position(o.session) == 250);
+      counted.fail_at = 0;
+      state.clear();
+      CHECK(call() == GRETA_OK);
+    };
+    without_memory([&] { return greta_session_save(o.session, append, &state); });
+    const std::string first = state;
+    greta_source source{};
+    source.struct_size = sizeof source;
+    source.memory = first.data();
+    source.memory_bytes = first.size();
+    without_memory([&] { return greta_session_restore(o.session, &source); });
+    without_memory([&] { return greta_session_save(o.session, append, &state); });
+    CHECK(state == first);
+  }
+  CHECK(counted.live.empty());
 }

@@ -8,6 +8,15 @@
 namespace greta::cli {
 namespace {
 
+int talk_until_done(const Engine& engine, ChatOptions& options, const std::optional<std::string>& message,
+                    bool conversation) {
+  Talk talk(engine, options, conversation);
+  if (message && !talk.ask(*message) && !conversation) return kExitFailed;
+  if (!conversation || (message && options.single_turn)) return interrupted() ? kExitInterrupted : kExitOk;
+  forget_interrupt();
+  return talk.loop();
+}
+
 int chat(ChatOptions& options) {
   options.engine.verbosity.apply();
   options.arguments_json();  // wrong usage comes before the model is loaded
@@ -18,11 +27,10 @@ int chat(ChatOptions& options) {
   const Engine engine = open_engine(options.engine);
   use_model_sampling(engine.model.get(), &options.sampling);
   set_sampling(engine.session.get(), options.sampling);
-  Talk talk(engine, options, conversation);
-  if (message && !talk.ask(*message) && !conversation) return kExitFailed;
-  if (!conversation || (message && options.single_turn)) return interrupted() ? kExitInterrupted : kExitOk;
-  forget_interrupt();
-  return talk.loop();
+  PromptCache cache(options.cache, engine.session.get());
+  const int code = talk_until_done(engine, options, message, conversation);
+  cache.save(UINT32_MAX);
+  return code;
 }
 
 void add_reasoning(CLI::App& app, ChatOptions& options) {
@@ -77,6 +85,7 @@ Action chat_command(CLI::App& app) {
   app.add_flag("--simple-io", options->simple_io, "no line editing and no escape sequences at the prompt");
   app.add_flag("--show-timings", options->show_timings, "tokens and speed after each answer");
   app.add_flag("--verbose-prompt", options->verbose_prompt, "what the model reads, on stderr");
+  add_options(app, options->cache);
   add_options(app, options->sampling);
   add_options(app, options->engine);
   app.footer(

@@ -9,6 +9,7 @@
 #include "json.h"
 #include "line_editor.h"
 #include "model.h"
+#include "prompt_cache.h"
 
 namespace greta::cli {
 
@@ -18,6 +19,7 @@ struct ChatOptions {
   EngineOptions engine;
   TextOptions text;
   SamplingOptions sampling;
+  PromptCacheOptions cache;
   std::string system, system_file;
   std::string chat_template, template_file, template_arguments, tools_file;
   std::vector<std::string> reasoning;

@@ -155,8 +155,9 @@ constexpr Flag kFlags[] = {
     {"--mmproj", 'V', Fate::Refused, "only text is read; leave it out"},
     {"--image", 'V', Fate::Refused, "only text is read; leave it out"},
     {"--audio", 'V', Fate::Refused, "only text is read; leave it out"},
-    {"--prompt-cache", 'V', Fate::Refused,
-     "there is no cache in a file; /save and /load keep a conversation"},
+    {"--prompt-cache", 'V', Fate::Refused, "greta-cli run and chat keep in a file what they have read"},
+    {"--prompt-cache-all", ' ', Fate::Taken, ""},
+    {"--prompt-cache-ro", ' ', Fate::Taken, ""},
 };
 
 std::string flag_words(const Flag& flag) {

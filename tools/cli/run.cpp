@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "console.h"
 #include "model.h"
+#include "prompt_cache.h"
 
 namespace greta::cli {
 namespace {
@@ -13,6 +14,7 @@ struct RunOptions {
   EngineOptions engine;
   TextOptions text;
   SamplingOptions sampling;
+  PromptCacheOptions cache;
   int64_t predict = -1;
   bool ignore_end = false, no_display_prompt = false;
 };
@@ -51,11 +53,14 @@ int run(const RunOptions& options) {
   set_sampling(session, sampling);
   const auto tokens = encode(engine.tokenizer(), *prompt, GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL);
   if (tokens.empty()) throw Failed("the prompt is empty, and this model has no token to begin with");
+  PromptCache cache(options.cache, session);
+  const size_t held = cache.keep_common(tokens);
 
   if (!options.no_display_prompt) put(*prompt);
   auto result = sized<greta_generate_result>();
+  greta_status status = GRETA_OK;
   if (options.predict == 0) {
-    check(greta_session_eval(session, tokens.data(), tokens.size(), GRETA_ROWS_NONE, nullptr));
+    status = greta_session_eval(session, tokens.data() + held, tokens.size() - held, GRETA_ROWS_NONE, nullptr);
   } else {
     Progress progress("prompt");
     auto generate = sized<greta_generate_options>();
@@ -70,16 +75,14 @@ int run(const RunOptions& options) {
     for (const std::string& text : texts) stops.push_back(text.c_str());
     generate.stop_strings = stops.data();
     generate.stop_count = stops.size();
-    const greta_status status =
-        greta_session_generate(session, tokens.data(), tokens.size(), &generate, &result);
-    check_output();
-    if (interrupted()) {
-      put("\n");
-      throw Interrupted{};
-    }
-    check(status);
+    status = greta_session_generate(session, tokens.data() + held, tokens.size() - held, &generate, &result);
   }
-  put("\n");
+  if (status == GRETA_OK) {  // also after Ctrl-C, and when nobody reads on
+    write_output("\n");
+    cache.save(options.cache.all ? UINT32_MAX : static_cast<uint32_t>(tokens.size()));
+  }
+  check_output();
+  check(status);
   report(result, greta_session_context(session));
   return kExitOk;
 }
@@ -95,6 +98,8 @@ Action run_command(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--ignore-eos", options->ignore_end, "go on after the model has ended its text");
   app.add_flag("--no-display-prompt", options->no_display_prompt, "only the generated text on stdout");
+  add_options(app, options->cache);
+  app.add_flag("--prompt-cache-all", options->cache.all, "the file gets what is generated, too");
   add_options(app, options->sampling);
   add_options(app, options->engine);
   app.footer("Ctrl-C stops the text, a second one the program.");

@@ -1,0 +1,131 @@
+// A sequence's part of the cache to the host and back, in pieces, on the executor's own stream. Only positions that
+// were written are touched: the rest of a last page may hold what another sequence left there.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/executor.h"
+
+namespace greta {
+
+namespace {
+
+// Work that was recorded uses the host's buffer: it is done before the buffer goes, whatever happened.
+struct WaitAtEnd {
+  Stream& stream;
+  ~WaitAtEnd() { (void)stream.wait(); }
+};
+
+// Pages that are nobody's at the end.
+struct GiveBack {
+  PagePool& pages;
+  uint32_t sequence;
+  ~GiveBack() { pages.truncate(sequence, 0); }
+};
+
+uint32_t used_of_page(uint32_t positions, uint32_t index) {
+  return std::min<uint32_t>(kPageTokens, positions - index * kPageTokens);
+}
+
+}  // namespace
+
+uint64_t Executor::cache_bytes(uint32_t positions) const {
+  uint64_t page = 0;
+  for (const StepBuffers::Cache& layer : buffers_.cache)
+    page += buffers_.key_page_bytes + (layer.values == layer.keys ? 0 : buffers_.value_page_bytes);
+  return page / kPageTokens * positions;
+}
+
+// A page of a layer is [heads][kPageTokens] rows; of one that is not full, each head's first rows are used.
+Status Executor::walk_cache(uint32_t sequence, uint32_t positions, const Spans& visit) const {
+  const auto walk_page = [&](const Slice& pool, uint32_t page, uint64_t page_bytes, uint32_t used) -> Status {
+    const uint64_t at = pool.offset + page * page_bytes, head = page_bytes / model_.shape.kv_heads;
+    if (used == kPageTokens) return visit({pool.buffer, at, page_bytes});
+    for (uint32_t h = 0; h < model_.shape.kv_heads; ++h)
+      GRETA_TRY(visit({pool.buffer, at + h * head, head / kPageTokens * used}));
+    return {};
+  };
+  const std::span<const uint32_t> table = pages_.table(sequence);
+  for (uint32_t i = 0; i < divide_up(positions, kPageTokens); ++i)
+    for (const StepBuffers::Cache& layer : buffers_.cache) {
+      const uint32_t used = used_of_page(positions, i);
+      GRETA_TRY(walk_page(layer.keys, table[i], buffers_.key_page_bytes, used));
+      if (layer.values != layer.keys) GRETA_TRY(walk_page(layer.values, table[i], buffers_.value_page_bytes, used));
+    }
+  return {};
+}
+
+Status Executor::walk_log(uint32_t sequence, uint32_t positions, const Spans& visit) const {
+  const std::span<const uint32_t> table = pages_.table(sequence);
+  for (uint32_t i = 0; i < divide_up(positions, kPageTokens); ++i)
+    GRETA_TRY(visit(token_log_.slice(uint64_t(table[i]) * kPageTokens * sizeof(uint32_t),
+                                     used_of_page(positions, i) * sizeof(uint32_t))));
+  return {};
+}
+
+Status Executor::save_cache(uint32_t sequence, uint32_t positions, const CacheBytes& take) {
+  const uint64_t capacity = std::min(kCachePieceBytes, cache_bytes(positions));
+  if (capacity == 0) return {};
+  DeviceMemory piece;
+  GRETA_TRY(piece.allocate(*model_.device, capacity, Memory::Readback));
+  const WaitAtEnd wait{*stream_};
+  uint64_t used = 0;
+  const auto hand_over = [&]() -> Status {
+    GRETA_TRY(stream_->wait());
+    return take(static_cast<uint8_t*>(piece.buffer().mapped), std::exchange(used, 0));
+  };
+  GRETA_TRY(stream_->barrier());
+  GRETA_TRY(walk_cache(sequence, positions, [&](Slice from) -> Status {
+    while (from.bytes) {
+      const uint64_t bytes = std::min(from.bytes, capacity - used);
+      GRETA_TRY(stream_->copy(piece.slice(used, bytes), {from.buffer, from.offset, bytes}));
+      from.offset += bytes, from.bytes -= bytes, used += bytes;
+      if (used == capacity) GRETA_TRY(hand_over());
+    }
+    return {};
+  }));
+  return used ? hand_over() : Status{};
+}
+
+Status Executor::load_pages(Walk walk, uint32_t sequence, uint32_t positions, uint64_t bytes, const CacheBytes& fill) {
+  const uint64_t capacity = std::min(kCachePieceBytes, bytes);
+  if (capacity == 0) return {};
+  DeviceMemory piece;
+  GRETA_TRY(piece.allocate(*model_.device, capacity, Memory::Upload));
+  const WaitAtEnd wait{*stream_};
+  uint64_t at = 0, filled = 0, left = bytes;
+  GRETA_TRY(stream_->barrier());  // a step may still write to pages that it no longer has
+  GRETA_TRY((this->*walk)(sequence, positions, [&](Slice to) -> Status {
+    while (to.bytes) {
+      if (at == filled) {
+        GRETA_TRY(stream_->wait());
+        filled = std::min(capacity, left);
+        GRETA_TRY(fill(static_cast<uint8_t*>(piece.buffer().mapped), filled));
+        at = 0, left -= filled;
+      }
+      const uint64_t count = std::min(to.bytes, filled - at);
+      GRETA_TRY(stream_->copy({to.buffer, to.offset, count}, piece.slice(at, count)));
+      to.offset += count, to.bytes -= count, at += count;
+    }
+    return {};
+  }));
+  return stream_->wait();
+}
+
+Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> tokens, const CacheBytes& fill) {
+  const uint32_t positions = uint32_t(tokens.size()), spare = spare_sequence();
+  const PagePool::Want want{spare, 0, positions};
+  const GiveBack give_back{pages_, spare};
+  if (positions) GRETA_TRY(pages_.reserve({&want, 1}, &copies_));
+  GRETA_TRY(load_pages(&Executor::walk_cache, spare, positions, cache_bytes(positions), fill));
+  const int32_t* next = tokens.data();
+  GRETA_TRY(load_pages(&Executor::walk_log, spare, positions, tokens.size_bytes(), [&](uint8_t* to, uint64_t bytes) {
+    memcpy(to, next, bytes);
+    next += bytes / sizeof *next;
+    return Status{};
+  }));
+  pages_.exchange(sequence, spare);
+  return {};
+}
+
+}  // namespace greta

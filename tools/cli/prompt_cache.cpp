@@ -1,0 +1,96 @@
+#include "prompt_cache.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "console.h"
+#include "model.h"
+#include "output_file.h"
+
+namespace greta::cli {
+namespace {
+
+size_t file_bytes(const std::string& path) {
+  struct stat about;
+  if (stat(path.c_str(), &about) != 0) {
+    if (errno == ENOENT) return 0;
+    throw Failed(path + ": " + std::strerror(errno));
+  }
+  if (!S_ISREG(about.st_mode)) throw Failed(path + ": not a file that could be replaced");
+  return static_cast<size_t>(about.st_size);
+}
+
+// What the library calls must not throw: the words of a failure wait here.
+struct Writer {
+  OutputFile file;
+  std::string error;
+  static int write(void* user, const void* bytes, size_t count) {
+    Writer& self = *static_cast<Writer*>(user);
+    try {
+      self.file.write(bytes, count);
+      return 0;
+    } catch (const Failed& failed) {
+      self.error = failed.what();
+      return 1;
+    }
+  }
+};
+
+}  // namespace
+
+void add_options(CLI::App& app, PromptCacheOptions& options) {
+  CLI::Option* path = app.add_option("--prompt-cache", options.path, "what was read is kept in this file, and not read again");
+  path->type_name("FILE");
+  app.add_flag("--prompt-cache-ro", options.read_only, "the file is used and not written")->needs(path);
+}
+
+PromptCache::PromptCache(const PromptCacheOptions& options, greta_session* session)
+    : options_(options), session_(session) {
+  if (options.path.empty()) return;
+  if (file_bytes(options.path) == 0) {
+    note(options.path + ": not there yet" + (options.read_only ? "" : ", written when this is done"));
+    return;
+  }
+  auto source = sized<greta_source>();
+  source.path = options.path.c_str();
+  const greta_status status = greta_session_restore(session, &source);
+  if (interrupted()) throw Interrupted{};
+  if (status != GRETA_OK)
+    throw Failed(std::string("--prompt-cache ") + greta_error_text() + "; without the file this begins anew");
+  const int32_t* tokens = greta_session_tokens(session);
+  saved_.assign(tokens, tokens + greta_session_position(session));
+}
+
+size_t PromptCache::keep_common(const std::vector<int32_t>& tokens) {
+  const auto differ = std::mismatch(saved_.begin(), saved_.end(), tokens.begin(), tokens.end()).first;
+  const size_t common = std::min(static_cast<size_t>(differ - saved_.begin()), tokens.size() - 1);
+  check(greta_session_truncate(session_, static_cast<uint32_t>(common)));
+  if (!saved_.empty())
+    note(format("%s: %zu of %zu tokens of the prompt are there", options_.path.c_str(), common, tokens.size()));
+  return common;
+}
+
+void PromptCache::save(uint32_t count) {
+  if (options_.path.empty() || options_.read_only) return;
+  count = std::min(count, greta_session_position(session_));
+  const int32_t* tokens = greta_session_tokens(session_);
+  if (count <= saved_.size() && std::equal(tokens, tokens + count, saved_.begin())) return;
+  if (greta_session_truncate(session_, count) != GRETA_OK) throw Failed(greta_error_text());
+  // Beside the file and then in its place, so that a failure leaves the one before.
+  const std::string beside = options_.path + ".part";
+  Writer writer{OutputFile(beside), ""};
+  if (greta_session_save(session_, Writer::write, &writer) != GRETA_OK)
+    throw Failed(writer.error.empty() ? options_.path + ": " + greta_error_text() : writer.error);
+  writer.file.finish();
+  if (std::rename(beside.c_str(), options_.path.c_str()) != 0) {
+    const std::string reason = std::strerror(errno);
+    std::remove(beside.c_str());
+    throw Failed(options_.path + ": " + reason);
+  }
+}
+
+}  // namespace greta::cli
