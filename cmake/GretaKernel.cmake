@@ -17,6 +17,7 @@
 #   TOKENS    smallest and largest bucket (default 1 512)
 #   N, DEPTH  what the weight's rows and columns must divide by (default 1 1)
 #   TILE      output rows of a group (default 1), or ROWSxTOKENS; several give a row of the table each
+#   SPLITS    most groups that may share a tile, each over a part of the columns (default 1)
 #   SHARED    bytes of workgroup memory for each row and token of the tile (default 0)
 #   RANK      preferred when higher (default 0, the plain kernel)
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
@@ -25,6 +26,7 @@
 #   CONSTANTS fields of the source's block that are fixed for a model: in Vulkan they
 #             are the specialization constants 2, 3, ..; CPU and HIP read them from the block
 #   NEEDS     feature bits that a GPU must have (names of the backend's features in src/compute, joined by |)
+#   LACKS     feature bits that it must not have, since other rows are faster there (default 0)
 #   WITH      a folder whose <type>.h is included too
 #   TARGETS   hip: only these gfx targets (default: all of GRETA_HIP_TARGETS)
 #   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc
@@ -97,12 +99,12 @@ function(greta_kernel_library out)
 endfunction()
 
 function(greta_kernel ops variant)
-  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;SHARED;WITH;BLOCK;RANK;N;DEPTH;GROUP;SUBGROUPS;THREADS"
+  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;LACKS;SPLITS;SHARED;WITH;BLOCK;RANK;N;DEPTH;GROUP;SUBGROUPS;THREADS"
     "TILE;QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${ops} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
-  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 NEEDS=0 TILE=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1 SUBGROUPS=0)
+  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 NEEDS=0 LACKS=0 TILE=1 SPLITS=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1 SUBGROUPS=0)
     string(REGEX MATCH "^([A-Z_]+)=(.*)$" _ ${pair})
     if(NOT DEFINED K_${CMAKE_MATCH_1})
       set(K_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
@@ -197,9 +199,9 @@ function(greta_add_rows target needs code)
     list(LENGTH enums op_count)
     list(JOIN enums ", " enums)
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
-      "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, {${enums}}, ${op_count}, ${weight_form}, ")
+      "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, ${K_LACKS}, {${enums}}, ${op_count}, ${weight_form}, ")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
-      "${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, ${shared}, ${K_RANK}, ")
+      "${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, ${K_SPLITS}, ${shared}, ${K_RANK}, ")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
       "{${constants}}, ${constant_count}, ${threads}, ${code}},\n")
   endforeach()
@@ -263,8 +265,11 @@ ${name}_end:
         .byte 0
         .section .note.GNU-stack,\"\",%progbits
 " @ONLY)
-  target_sources(${library} PRIVATE "${assembly}")
-  set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${file}")
+  get_target_property(there ${library} SOURCES)
+  if(NOT assembly IN_LIST there)
+    target_sources(${library} PRIVATE "${assembly}")
+    set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${file}")
+  endif()
   set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_CODE "EMBEDDED_KERNEL(${name})\n")
   set(group ".group_size = {${K_GROUP}, 1, 1}, .subgroups = ${K_SUBGROUPS}")
   greta_add_rows("${target}" ${K_NEEDS} "{.name = \"${row_name}\", .code = {${name}, ${name}_end}, ${group}}")

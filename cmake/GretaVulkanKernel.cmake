@@ -70,10 +70,14 @@ ${defines}${weight}#include \"${source}.comp\"
       message(STATUS "Vulkan kernels: ${row_name} left out, ${GRETA_GLSLC} does not know ${missing}")
     else()
       set(spirv "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.spv")
-      add_custom_command(OUTPUT "${spirv}"
-        COMMAND "${GRETA_GLSLC}" ${GRETA_GLSLC_FLAGS} -MD -MF "${spirv}.d" -MT "${spirv}"
-          "${stub}" -o "${spirv}"
-        DEPENDS "${stub}" DEPFILE "${spirv}.d" VERBATIM COMMENT "Compiling Vulkan kernel ${row_name}")
+      get_property(compiled DIRECTORY PROPERTY GRETA_SHADER_${row_name})
+      if(NOT compiled)  # by another line, whose rows are for other tokens
+        set_property(DIRECTORY PROPERTY GRETA_SHADER_${row_name} TRUE)
+        add_custom_command(OUTPUT "${spirv}"
+          COMMAND "${GRETA_GLSLC}" ${GRETA_GLSLC_FLAGS} -MD -MF "${spirv}.d" -MT "${spirv}"
+            "${stub}" -o "${spirv}"
+          DEPENDS "${stub}" DEPFILE "${spirv}.d" VERBATIM COMMENT "Compiling Vulkan kernel ${row_name}")
+      endif()
       greta_embed_kernel(kernel_vulkan_${row_name} "${spirv}" "")
     endif()
   endif()

@@ -38,6 +38,7 @@ struct NormBlock {
   ADDRESS(float) residual;   // [rows][width] or 0; may be y
   ADDRESS(byte) rounded;     // y in the form q8x16 as well, times `next_gain`, or 0
   ADDRESS(float) next_gain;  // [width] of the norm that follows, or 0
+  ADDRESS(byte) halves;      // [rows][width], y as float16 as well, saturated, or 0; not with a residual
   uint width, heads;
   uint x_stride, y_stride;
   float epsilon, scale;
@@ -72,9 +73,24 @@ struct MatmulBlock {
   uint cache_type;   // index in kernels/abi/cache_types.def
   uint page_bytes;   // stride of a page in the pool
   uint activation;
-  uint tile_tokens;  // 0: a group makes its rows of y for all tokens, else group (i, j) tokens i * tile_tokens ..
-                     // and rows j * tile ..
 };
+
+// A matmul in tiles: group (i, j, k) takes tokens i * tile_tokens .. and rows j * tile .. over part k of the columns, whole
+// kTileColumns. Where there are several parts, the last group of a tile adds their sums up, in order.
+struct MatmulTileBlock {
+  ADDRESS(byte) weight;    // [n][depth]
+  ADDRESS(byte) x;         // [tokens][depth] float16
+  ADDRESS(float) y;        // [tokens][n]
+  ADDRESS(byte) step;
+  ADDRESS(float) residual; // [tokens][n] or 0; may be y
+  ADDRESS(float) bias;     // [n] or 0
+  ADDRESS(float) parts;    // [tiles][parts][tile x tile_tokens], any contents; 0 where there is one part
+  ADDRESS(uint) counters;  // one for each tile, 0 before and after
+  uint n, depth, rows_of;
+  uint tile, tile_tokens;
+};
+
+#define kTileColumns 256  // of a part: as many as the largest block of weights has
 
 // A matmul of a few tokens whose x is rounded already, with the same parts around it. Group (t, g) makes results
 // g * kGroupResults .. of token t: rows of y, or pairs of rows that are rotated together.
@@ -114,6 +130,21 @@ struct RopeBlock {
   uint x_stride, y_stride;
 };
 
+// Heads of queries or keys in one launch: normed, the first rope_width values of each rotated, then stored. Group (t, j) makes
+// heads j * tile .. of token t.
+struct RopeHeadsBlock {
+  ADDRESS(float) x;      // [tokens][heads][head_width]
+  ADDRESS(float) y;      // likewise, may be x; with page_bytes the page pool of this layer, as in KvWriteBlock
+  ADDRESS(float) gain;   // [norm_width] or 0: no norm
+  ADDRESS(byte) step;
+  ADDRESS(float) table;  // as in RopeBlock
+  uint heads, head_width, tile;
+  uint norm_width;       // values that are normed together: of a head, or of all heads of a token
+  float epsilon;
+  uint rope_width, rope_halves;
+  uint page_bytes, cache_type;
+};
+
 // Writes keys or values of the step's tokens into their pages.
 // A page is [heads][kPageTokens][head_width] of the cache type.
 struct KvWriteBlock {
@@ -136,6 +167,7 @@ struct AttentionBlock {
   ADDRESS(byte) scratch;   // attention_scratch_bytes(), any contents
   ADDRESS(uint) counters;  // kCounterCount that are 0 before and after
   ADDRESS(byte) rounded;   // y in the form q8x16 as well, or 0
+  ADDRESS(byte) halves;    // y as float16 as well, or 0
   uint heads, kv_heads, key_width, value_width;
   uint key_page_bytes, value_page_bytes, key_type, value_type;
   float scale, softcap;   // softcap 0: none
@@ -149,7 +181,7 @@ struct AttentionBlock {
 // Parts of a sequence that are worth it with so many KV heads: a group each, about 256 for a token.
 #define attention_splits(kv_heads) ((kv_heads) <= 4 ? kMaxAttentionSplits : (kv_heads) >= 32 ? 8 : 256 / (kv_heads))
 #define attention_scratch_bytes(tokens, heads, value_width) \
-  ((tokens) * (heads) * kMaxAttentionSplits * ((value_width) + 2) * 4)
+  ((tokens) * (heads) * kMaxAttentionSplits * ((value_width) + 4) * 4)
 
 // By which the groups of a launch find out that they are the last: more than any launch needs.
 #define kCounterCount 4096
@@ -163,6 +195,7 @@ struct GateBlock {  // y = activation(gate) * up
   ADDRESS(float) gate;  // [tokens][width]
   ADDRESS(float) up;
   ADDRESS(float) y;     // may be gate or up
+  ADDRESS(byte) halves; // y as float16 as well, saturated, or 0
   ADDRESS(byte) step;
   uint width, activation;
 };

@@ -4,9 +4,9 @@
 // runs online in each row; rows are merged at the end, in each subgroup and then all subgroups at once, and parts by the
 // last group to arrive, all in a fixed order. How positions are split depends on the sequence and the model alone.
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_KHR_shader_subgroup_arithmetic : require
-#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_shader_subgroup_basic : require
 #include "kernels/vulkan/group_ticket.h"
+#include "kernels/vulkan/lanes.h"
 #include "kernels/vulkan/cache_chunk.h"
 #include "kernels/vulkan/q8x16.h"
 
@@ -47,8 +47,8 @@ const uint kLeastPages = 2;  // of a part: to merge parts takes as long as to re
 const uint kSubgroups = GROUP / kLanes;
 const uint kFound = kTaken * kValueWidth, kRoom = 4096 / kFound;
 const uint kTogether = kRoom == 0 ? 1 : kRoom < kSubgroups ? kRoom : kSubgroups;
-const uint kOutputs = (kFound + GROUP - 1) / GROUP;  // of a thread
-shared float found[kTogether * kFound];
+const uint kOutputs = (kFound / 4 + GROUP - 1) / GROUP;  // of a thread, four values each
+shared vec4 found[kTogether * kFound / 4];
 shared float found_max[kTaken * kSubgroups], found_sum[kTaken * kSubgroups];
 shared float split_weight[kMerged * kSplits];
 
@@ -59,10 +59,10 @@ struct Part {
 
 float weight_of(float below) { return exp2(below * 1.44269504); }
 
-// One part's {max, sum, values}.
+// One part's {max, sum}, at 16 bytes its values.
 float_address partial(uint t, uint head, uint split) {
   return float_address(uint64_t(p.scratch) +
-                       uint64_t((t * kHeads + head) * kMaxAttentionSplits + split) * (kValueWidth + 2) * 4);
+                       uint64_t((t * kHeads + head) * kMaxAttentionSplits + split) * (kValueWidth + 4) * 4);
 }
 
 uint64_t position_at(uint64_t pool, uint64_t page, uint page_bytes, uint kv_head, uint position, uint bytes) {
@@ -90,8 +90,8 @@ float sink_of(uint head) { return uint64_t(p.sinks) != 0 ? p.sinks.at[head] : kN
 // constant: Mesa leaves those rolled up, and then picks from arrays by comparing.
 void merge_rows(uint lane) {
   [[unroll]] for (uint h = 0; h < kTaken; ++h) {
-    const float most = subgroupMax(online[h].most), rescale = weight_of(online[h].most - most);
-    const float sum = subgroupAdd(lane == 0 ? online[h].sum * rescale : 0);
+    const float most = lanes_max(online[h].most), rescale = weight_of(online[h].most - most);
+    const float sum = lanes_sum(lane == 0 ? online[h].sum * rescale : 0);
     if (gl_SubgroupInvocationID == 0) {
       found_max[h * kSubgroups + gl_SubgroupID] = most;
       found_sum[h * kSubgroups + gl_SubgroupID] = sum;
@@ -113,45 +113,56 @@ Online total_of(uint h) {
   return all;
 }
 
-// Value `k` of head first + h, or this part's share of it.
-void store(Part part, uint t, uint first, uint h, uint k, uint split, float value) {
+// Four of a token's values, from value `at` on, and as the next matmul reads them: four lanes side by side have 16.
+void store_y(uint t, uint at, vec4 y) {
+  const uint width = kHeads * kValueWidth;
+  vec4_address(uint64_t(p.y)).at[(t * width + at) / 4] = y;
+  if (uint64_t(p.rounded) == 0) return;
+  store_q8x16(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(width), width, at / 4, y, dot(y, y));
+}
+
+// Values `at` .. `at` + 3 of the heads from `first` on, or this part's share of them.
+void store(Part part, uint t, uint first, uint at, uint split, vec4 value) {
+  const uint h = at / kValueWidth, k = at % kValueWidth;
   const Online all = total_of(h);
   if (part.splits > 1) {
     float_address to = partial(t, first + h, split);
-    to.at[2 + k] = value;
-    if (k < 2) to.at[k] = k == 0 ? all.most : all.sum;
+    vec4_address(uint64_t(to)).at[1 + k / 4] = value;
+    if (k == 0) vec2_address(uint64_t(to)).at[0] = vec2(all.most, all.sum);
     return;
   }
   const float sink = sink_of(first + h), most = max(all.most, sink), rescale = weight_of(all.most - most);
   const float sum = all.sum * rescale + (sink == kNone ? 0 : weight_of(sink - most));
-  p.y.at[(t * kHeads + first + h) * kValueWidth + k] = value * rescale / sum;
+  store_y(t, first * kValueWidth + at, value * (rescale / sum));
 }
 
 // Subgroups of a group into one, in their order; results of heads first .. first + count - 1.
 void merge_subgroups(Part part, uint t, uint first, uint count, uint split, uint lane) {
   merge_rows(lane);
-  float outputs[kOutputs];
-  [[unroll]] for (uint o = 0; o < kOutputs; ++o) outputs[o] = 0;
+  vec4 outputs[kOutputs];
+  [[unroll]] for (uint o = 0; o < kOutputs; ++o) outputs[o] = vec4(0);
   [[dont_unroll]] for (uint from = 0; from < kSubgroups; from += kTogether) {
     if (from > 0) barrier();
     if (gl_SubgroupID >= from && gl_SubgroupID < from + kTogether && gl_SubgroupInvocationID < kRowLanes)
       [[unroll]] for (uint h = 0; h < kTaken; ++h)
-        [[unroll]] for (uint i = 0; i < kValueValues; ++i)
-          if (is_own(lane, i / kChunk, kValueChunks))
-            found[(gl_SubgroupID - from) * kFound + h * kValueWidth + (lane + i / kChunk * kRowLanes) * kChunk + i % kChunk] =
-                sums[h * kValueValues + i];
+        [[unroll]] for (uint i = 0; i < kValueValues; i += 4)
+          if (is_own(lane, i / kChunk, kValueChunks)) {
+            const uint to = (gl_SubgroupID - from) * kFound + h * kValueWidth + (lane + i / kChunk * kRowLanes) * kChunk + i % kChunk;
+            const uint at = h * kValueValues + i;
+            found[to / 4] = vec4(sums[at], sums[at + 1], sums[at + 2], sums[at + 3]);
+          }
     barrier();
     [[unroll]] for (uint o = 0; o < kOutputs; ++o) {
-      const uint at = min(gl_LocalInvocationIndex + o * GROUP, kFound - 1), h = at / kValueWidth;
+      const uint at = min(gl_LocalInvocationIndex + o * GROUP, kFound / 4 - 1), h = at * 4 / kValueWidth;
       float most = kNone;
       [[dont_unroll]] for (uint i = 0; i < kSubgroups; ++i) most = max(most, found_max[h * kSubgroups + i]);
       [[dont_unroll]] for (uint i = from; i < from + kTogether && i < kSubgroups; ++i)
-        outputs[o] = fma(found[(i - from) * kFound + at], weight_of(found_max[h * kSubgroups + i] - most), outputs[o]);
+        outputs[o] += found[(i - from) * (kFound / 4) + at] * weight_of(found_max[h * kSubgroups + i] - most);
     }
   }
   [[unroll]] for (uint o = 0; o < kOutputs; ++o) {
-    const uint at = gl_LocalInvocationIndex + o * GROUP;
-    if (at < count * kValueWidth) store(part, t, first, at / kValueWidth, at % kValueWidth, split, outputs[o]);
+    const uint at = (gl_LocalInvocationIndex + o * GROUP) * 4;
+    if (at < count * kValueWidth) store(part, t, first, at, split, outputs[o]);
   }
 }
 
@@ -245,48 +256,31 @@ void merge_splits(uint splits, uint t, uint first, uint count) {
     float most = sink;
     [[dont_unroll]] for (uint s = gl_SubgroupInvocationID; s < splits; s += gl_SubgroupSize)
       most = max(most, partial(t, first + h, s).at[0]);
-    most = subgroupMax(most);
+    most = lanes_max(most);
     float sum = 0;
     [[dont_unroll]] for (uint s = gl_SubgroupInvocationID; s < splits; s += gl_SubgroupSize) {
       const float weight = weight_of(partial(t, first + h, s).at[0] - most);
       split_weight[h * kSplits + s] = weight;
       sum += weight * partial(t, first + h, s).at[1];
     }
-    sum = subgroupAdd(sum) + (sink == kNone ? 0 : weight_of(sink - most));
+    sum = lanes_sum(sum) + (sink == kNone ? 0 : weight_of(sink - most));
     [[dont_unroll]] for (uint s = gl_SubgroupInvocationID; s < splits; s += gl_SubgroupSize)
       split_weight[h * kSplits + s] /= sum;
   }
   barrier();
-  [[dont_unroll]] for (uint i = gl_LocalInvocationIndex * 2; i < count * kValueWidth; i += GROUP * 2) {
+  [[dont_unroll]] for (uint i = gl_LocalInvocationIndex * 4; i < count * kValueWidth; i += GROUP * 4) {
     const uint h = i / kValueWidth, k = i % kValueWidth;
-    vec2 y = vec2(0);
+    vec4 y = vec4(0);
     [[dont_unroll]] for (uint s = 0; s < splits; s += kAhead) {
-      vec2 values[kAhead];
+      vec4 values[kAhead];
       [[unroll]] for (uint j = 0; j < kAhead; ++j)
-        values[j] = vec2_address(uint64_t(partial(t, first + h, min(s + j, splits - 1))) + 8).at[k / 2];
+        values[j] = vec4_address(uint64_t(partial(t, first + h, min(s + j, splits - 1)))).at[1 + k / 4];
       [[unroll]] for (uint j = 0; j < kAhead; ++j)
-        if (s + j < splits) y = fma(vec2(split_weight[h * kSplits + s + j]), values[j], y);
+        if (s + j < splits) y += values[j] * split_weight[h * kSplits + s + j];
     }
-    [[unroll]] for (uint j = 0; j < 2; ++j) p.y.at[(t * kHeads + first) * kValueWidth + i + j] = y[j];
+    store_y(t, first * kValueWidth + i, y);
   }
   barrier();
-}
-
-// Heads first .. first + count - 1 once more, as the next matmul reads them: what this group has just written to y.
-void round_heads(uint t, uint first, uint count) {
-  if (uint64_t(p.rounded) == 0) return;
-  controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer,
-                 gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible);
-  const uint width = kHeads * kValueWidth;
-  [[dont_unroll]] for (uint i = gl_LocalInvocationIndex; i < count * kValueWidth / 16; i += GROUP) {
-    const uint block = first * kValueWidth / 16 + i;
-    float values[16], squares = 0;
-    [[unroll]] for (uint j = 0; j < 16; ++j) {
-      values[j] = p.y.at[t * width + block * 16 + j];
-      squares = fma(values[j], values[j], squares);
-    }
-    store_q8x16(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(width), width, block, values, squares);
-  }
 }
 
 void main() {
@@ -302,10 +296,7 @@ void main() {
   const Part part = Part(row.sequence, max(begin, from), min(end, from + each * kPageTokens), splits);
   [[dont_unroll]] for (uint h = 0; h < kSharing; h += kTaken)
     attend(step, part, t, kv_head, kv_head * kSharing + h, min(kSharing - h, kTaken), split);
-  if (splits > 1) {
-    if (!is_last_group(p.counters, gl_WorkGroupID.x, splits)) return;
-    [[dont_unroll]] for (uint h = 0; h < kSharing; h += kMerged)
-      merge_splits(splits, t, kv_head * kSharing + h, min(kSharing - h, kMerged));
-  }
-  round_heads(t, kv_head * kSharing, kSharing);
+  if (splits == 1 || !is_last_group(p.counters, gl_WorkGroupID.x, splits)) return;
+  [[dont_unroll]] for (uint h = 0; h < kSharing; h += kMerged)
+    merge_splits(splits, t, kv_head * kSharing + h, min(kSharing - h, kMerged));
 }

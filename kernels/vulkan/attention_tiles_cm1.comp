@@ -1,6 +1,6 @@
 // attention_tiles_cm1: many tokens, with the cooperative matrices of subgroups (KHR): float16 queries, keys, weights and
 // values, sums in float32. Group i takes kQueries queries, each a token and one of the query heads of a KV head, kM of
-// them to a subgroup, and goes through the cache in tiles of kTile positions that all of them share:
+// them to kParts subgroups, and goes through the cache in tiles of kTile positions that all of them share:
 //   scores = queries . keys,   weights = exp2(scores - most),   sums = sums + weights . values
 // Which query and position a component of a matrix belongs to is the driver's to choose, so each lane looks it up in a
 // matrix that holds places. Maxima need not be exact: `most` of a query rises where a score is above it by more than
@@ -14,6 +14,11 @@
 #extension GL_KHR_shader_subgroup_vote : require
 #include "kernels/abi/attention_tile.h"
 #include "kernels/vulkan/cache_chunk.h"
+#include "kernels/vulkan/halves.h"
+
+#ifndef SUBGROUPS_OF_QUERIES
+#define SUBGROUPS_OF_QUERIES 1
+#endif
 
 layout(push_constant, scalar) uniform Push { AttentionBlock p; };
 layout(constant_id = 0) const uint kThreads = 128;
@@ -35,9 +40,13 @@ GRETA_ABI_BUFFER(vec4, vec4, 16)
 const uint kSharing = kHeads / kKvHeads;  // query heads of a KV head
 const uint kQueries = 64;                 // TILE of the kernel's line
 const uint kTile = kAttentionTile;
-const uint kKeySteps = (kKeyWidth + kK - 1) / kK;
-const uint kValueParts = (kValueWidth + kN - 1) / kN;
-const uint kTileParts = kTile / kN;
+// Subgroups that have the same queries, 1 or 2: each multiplies a part of the keys' columns, weighs a part of the positions and
+// sums a part of the values' columns.
+const uint kParts = SUBGROUPS_OF_QUERIES;
+const uint kKeySteps = (kKeyWidth + kK * kParts - 1) / (kK * kParts);
+const uint kValueParts = (kValueWidth + kN * kParts - 1) / (kN * kParts);
+const uint kTileParts = kTile / (kN * kParts);
+const uint kColumns = kValueParts * kParts * kN;
 const uint kComponents = kM * kN / kLanes;  // of a matrix of sums that a lane holds
 const float kNone = -3e38;   // the score of a position that is not seen: its weight is 0 even against kLeast
 const float kLeast = -1e30;  // where `most` begins
@@ -48,22 +57,25 @@ const float kMaxHalf = 65504;
 // In shared memory, in words of 8 float16 values: keys [kTile][kKeyPitch], values [kTile][kValuePitch] and weights
 // [kQueries][kWeightPitch]; before the first tile queries lie where keys and values do. A row is a word longer than its
 // values, which puts 8 neighbouring rows into different banks.
-const uint kKeyPitch = (kKeySteps * kK + 7) / 8 + 1;
+const uint kKeyPitch = (kKeySteps * kParts * kK + 7) / 8 + 1;
 // Values lie as [kTile][columns], or turned, as [columns][kTile]: AMD's loads of a matrix take neighbouring values of
 // a column, NVIDIA's turn them.
 const bool kTurned = kLanes == 64;
-const uint kValueChunks = (kValueParts * kN + 7) / 8;
+const uint kValueChunks = (kColumns + 7) / 8;
 const uint kWeightPitch = kTile / 8 + 1;
 const uint kValuePitch = kTurned ? kWeightPitch : kValueChunks + 1;
 const uint kValuesAt = kTile * kKeyPitch;
-const uint kBehindValues = kValuesAt + (kTurned ? kValueParts * kN : kTile) * kValuePitch;
+const uint kValueWords = (kTurned ? kColumns : kTile) * kValuePitch;
+const uint kScoreWords = kParts == 1 ? 0 : kQueries * kTile / 4;  // on their way between subgroups, where values will be
+const uint kBehindValues = kValuesAt + (kValueWords > kScoreWords ? kValueWords : kScoreWords);
 const uint kBehindQueries = kQueries * kKeyPitch;
 const uint kWeightsAt = kBehindValues > kBehindQueries ? kBehindValues : kBehindQueries;
 shared uvec4 tile[kWeightsAt + kQueries * kWeightPitch];
 shared uint token_position[kQueries], token_sequence[kQueries];  // from the group's first token on
 shared int query_position[kQueries];   // -1: not of this run
-shared int query_best[kQueries];       // a rising maximum, in the order of integers
-shared float query_most[kQueries], query_factor[kQueries];
+shared int query_best[kQueries];       // of the scores that were found far above a maximum, in the order of integers
+shared uint risen[kQueries / kM];      // how often subgroups have found some
+shared float query_total[kQueries];
 
 // What a thread brings of a tile.
 const uint kKeyChunks = kKeyPitch - 1;
@@ -78,11 +90,13 @@ Chunk keys[kKeysEach], values[kValuesEach];
 #define MatrixHalf coopmat<float16_t, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>
 
 MatrixA queries[kKeySteps];
-MatrixSum scores[kTileParts], sums[kValueParts];
+MatrixSum scores[kTileParts * kParts], sums[kValueParts];
 MatrixSum place, most, total;  // by component: row * kN + column; the row's maximum; a part of the sum of its weights
 
-uint kv_head, first_query, own;  // own: the subgroup's first query
-bool busy;                       // it has some
+uint kv_head, first_query, own, part;  // own: the subgroup's first query, `part` of whose work it does
+bool busy;                             // it has some
+bool raised;                           // a maximum has to rise
+uint risen_before;
 
 uint token_of(uint query) { return (first_query + query) / kSharing; }
 uint head_of(uint query) { return kv_head * kSharing + (first_query + query) % kSharing; }
@@ -120,19 +134,20 @@ void load_queries(uint end) {
   barrier();
   if (busy)
     [[unroll]] for (uint k = 0; k < kKeySteps; ++k)
-      coopMatLoad(queries[k], tile, own * kKeyPitch + k * kK / 8, kKeyPitch, gl_CooperativeMatrixLayoutRowMajor);
+      coopMatLoad(queries[k], tile, own * kKeyPitch + (part * kKeySteps + k) * kK / 8, kKeyPitch, gl_CooperativeMatrixLayoutRowMajor);
   barrier();
 }
 
-// Places, through each subgroup's weights.
+// A matrix of a busy subgroup in shared memory, where there are no keys or values yet, or no longer.
+uint matrix_at() { return gl_SubgroupID * kM * kN / 4; }
+
 void find_places() {
-  if (!busy) return;
-  const uint at = kWeightsAt + own * kWeightPitch;
-  for (uint i = gl_SubgroupInvocationID; i < kM * kN / 4; i += kLanes)
-    tile[at + i] = floatBitsToUint(vec4(i * 4) + vec4(0, 1, 2, 3));
-  subgroupBarrier();
-  coopMatLoad(place, tile, at, kN / 4, gl_CooperativeMatrixLayoutRowMajor);
-  subgroupBarrier();
+  if (busy)
+    for (uint i = gl_SubgroupInvocationID; i < kM * kN / 4; i += kLanes)
+      tile[matrix_at() + i] = floatBitsToUint(vec4(i * 4) + vec4(0, 1, 2, 3));
+  barrier();
+  if (busy) coopMatLoad(place, tile, matrix_at(), kN / 4, gl_CooperativeMatrixLayoutRowMajor);
+  barrier();
 }
 
 // Positions from `live` on are none.
@@ -193,13 +208,33 @@ void store_values() {
 }
 
 void score() {
-  [[unroll]] for (uint j = 0; j < kTileParts; ++j) scores[j] = MatrixSum(0);
+  [[unroll]] for (uint j = 0; j < kTileParts * kParts; ++j) scores[j] = MatrixSum(0);
   [[unroll]] for (uint k = 0; k < kKeySteps; ++k)
-    [[unroll]] for (uint j = 0; j < kTileParts; ++j) {
+    [[unroll]] for (uint j = 0; j < kTileParts * kParts; ++j) {
       MatrixB key;
-      coopMatLoad(key, tile, j * kN * kKeyPitch + k * kK / 8, kKeyPitch, gl_CooperativeMatrixLayoutColumnMajor);
+      coopMatLoad(key, tile, j * kN * kKeyPitch + (part * kKeySteps + k) * kK / 8, kKeyPitch,
+                  gl_CooperativeMatrixLayoutColumnMajor);
       scores[j] = coopMatMulAdd(queries[k], key, scores[j]);
     }
+}
+
+// Matrix j of the scores that subgroup `from` gives to the other one that has its queries.
+uint given_at(uint from, uint j) { return kValuesAt + (from * kTileParts + j) * kM * kN / 4; }
+
+// Of two subgroups, the second weighs the second half of the positions.
+void give_scores() {
+  [[unroll]] for (uint j = 0; j < kTileParts; ++j) {
+    const uint at = given_at(gl_SubgroupID, j), second = j + kTileParts;
+    coopMatStore(part == 0 ? scores[second] : scores[j], tile, at, kN / 4, gl_CooperativeMatrixLayoutRowMajor);
+    if (part != 0) scores[j] = scores[second];
+  }
+}
+void take_scores() {
+  [[unroll]] for (uint j = 0; j < kTileParts; ++j) {
+    MatrixSum given;
+    coopMatLoad(given, tile, given_at(gl_SubgroupID ^ 1, j), kN / 4, gl_CooperativeMatrixLayoutRowMajor);
+    scores[j] = scores[j] + given;
+  }
 }
 
 void cap_scores() {
@@ -211,7 +246,7 @@ void cap_scores() {
 // Of positions `at` ..
 void hide_scores(uint at) {
   [[unroll]] for (uint c = 0; c < kComponents; ++c) {
-    const int position = query_position[own + row_of(c)], first = int(at + column_of(c));
+    const int position = query_position[own + row_of(c)], first = int(at + part * kTileParts * kN + column_of(c));
     const int window = p.window == 0 ? 0x7fffffff : int(p.window);
     [[unroll]] for (uint j = 0; j < kTileParts; ++j) {
       const int s = first + int(j * kN);
@@ -227,30 +262,8 @@ int ordered(float x) {
 }
 float from_ordered(int bits) { return intBitsToFloat(bits ^ (bits >> 31 & 0x7fffffff)); }
 
-// Where a score is far above its query's maximum, that rises to the largest.
-void raise(MatrixSum top) {
-  [[unroll]] for (uint c = 0; c < kComponents; ++c) atomicMax(query_best[own + row_of(c)], ordered(top[c]));
-  subgroupBarrier();
-  for (uint query = own + gl_SubgroupInvocationID; query < own + kM; query += kLanes) {
-    const float before = query_most[query], best = from_ordered(query_best[query]);
-    const float after = best > before + kSlack ? best : before;
-    query_most[query] = after;
-    query_factor[query] = exp2(before - after);
-    query_best[query] = ordered(kNone);
-  }
-  subgroupBarrier();
-  MatrixSum factors;
-  [[unroll]] for (uint c = 0; c < kComponents; ++c) {
-    most[c] = query_most[own + row_of(c)];
-    factors[c] = query_factor[own + row_of(c)];
-  }
-  subgroupBarrier();
-  total = total * factors;
-  [[unroll]] for (uint n = 0; n < kValueParts; ++n) sums[n] = sums[n] * factors;
-}
-
-// Scores of positions `at` .. become weights, in shared memory.
-void weigh(uint at, bool all_seen) {
+// Scores of positions `at` ..; where one is far above its query's maximum, all that have the query hear of it.
+void judge(uint at, bool all_seen) {
   if (kSoftcap != 0) cap_scores();
   if (!all_seen) hide_scores(at);
   MatrixSum top = scores[0];
@@ -259,12 +272,39 @@ void weigh(uint at, bool all_seen) {
     [[unroll]] for (uint j = 1; j < kTileParts; ++j) top[c] = max(top[c], scores[j][c]);
     above = above || top[c] > most[c] + kSlack;
   }
-  if (subgroupAny(above)) raise(top);
+  raised = subgroupAny(above);
+  if (!raised) return;
+  [[unroll]] for (uint c = 0; c < kComponents; ++c) atomicMax(query_best[own + row_of(c)], ordered(top[c]));
+  if (kParts == 1) subgroupBarrier();
+  else if (subgroupElect()) atomicAdd(risen[own / kM], 1);
+}
+
+// Maxima rise to the best that was found, if that is far above.
+void raise() {
+  MatrixSum factors;
+  [[unroll]] for (uint c = 0; c < kComponents; ++c) {
+    const float best = from_ordered(query_best[own + row_of(c)]), after = best > most[c] + kSlack ? best : most[c];
+    factors[c] = exp2(most[c] - after);
+    most[c] = after;
+  }
+  if (kParts == 1) subgroupBarrier();
+  total = total * factors;
+  [[unroll]] for (uint n = 0; n < kValueParts; ++n) sums[n] = sums[n] * factors;
+}
+
+// Scores become weights, in shared memory.
+void weigh() {
+  if (kParts > 1) {
+    const uint now = risen[own / kM];
+    raised = now != risen_before;
+    risen_before = now;
+  }
+  if (raised) raise();
   [[unroll]] for (uint j = 0; j < kTileParts; ++j) {
     MatrixSum weights = scores[j] - most;
     [[unroll]] for (uint c = 0; c < kComponents; ++c) weights[c] = exp2(weights[c]);
     total = total + weights;
-    coopMatStore(MatrixHalf(weights), tile, kWeightsAt + own * kWeightPitch + j * kN / 8, kWeightPitch,
+    coopMatStore(MatrixHalf(weights), tile, kWeightsAt + own * kWeightPitch + (part * kTileParts + j) * kN / 8, kWeightPitch,
                  gl_CooperativeMatrixLayoutRowMajor);
   }
 }
@@ -276,11 +316,12 @@ void add_values() {
                 gl_CooperativeMatrixLayoutRowMajor);
     [[unroll]] for (uint n = 0; n < kValueParts; ++n) {
       MatrixB value;
+      const uint column = (part * kValueParts + n) * kN;
       if (kTurned)
-        coopMatLoad(value, tile, kValuesAt + n * kN * kValuePitch + k / 8, kValuePitch,
+        coopMatLoad(value, tile, kValuesAt + column * kValuePitch + k / 8, kValuePitch,
                     gl_CooperativeMatrixLayoutColumnMajor);
       else
-        coopMatLoad(value, tile, kValuesAt + k * kValuePitch + n * kN / 8, kValuePitch,
+        coopMatLoad(value, tile, kValuesAt + k * kValuePitch + column / 8, kValuePitch,
                     gl_CooperativeMatrixLayoutRowMajor);
       sums[n] = coopMatMulAdd(weights, value, sums[n]);
     }
@@ -317,10 +358,15 @@ void attend(StepState_address step, uint first, uint end, bool whole) {
     load_values(uint64_t(p.values) + uint64_t(page) * p.value_page_bytes +
                     (kv_head * kPageTokens + s % kPageTokens) * value_bytes,
                 until - s);
-    if (busy) {
-      score();
-      weigh(s, whole && s >= seen_from && next <= seen_until);
+    if (busy) score();
+    if (kParts > 1) {
+      if (busy) give_scores();
+      barrier();
+      if (busy) take_scores();
     }
+    if (busy) judge(s, whole && s >= seen_from && next <= seen_until);
+    if (kParts > 1) barrier();  // all have judged their scores
+    if (busy) weigh();
     store_values();
     barrier();  // all have multiplied the keys
     page = next_page;
@@ -332,37 +378,44 @@ void attend(StepState_address step, uint first, uint end, bool whole) {
   }
 }
 
+// Sums of all weights of a query, over what each lane of its subgroups has.
+void find_totals() {
+  if (busy) coopMatStore(total, tile, matrix_at(), kN / 4, gl_CooperativeMatrixLayoutRowMajor);
+  barrier();
+  for (uint query = gl_LocalInvocationIndex; query < kQueries; query += kThreads) {
+    float sum = 0;
+    for (uint i = 0; i < kParts * kN; ++i) {
+      const uint matrix = query / kM * kParts + i / kN, at = matrix * kM * kN + query % kM * kN + i % kN;
+      sum += uintBitsToFloat(tile[at / 4][at % 4]);
+    }
+    query_total[query] = sum;
+  }
+  barrier();
+}
+
 // y = sums / (total + the sink's weight)
 void store(uint end) {
-  const uint at = kWeightsAt + own * kWeightPitch;
   if (!busy) return;
-  coopMatStore(total, tile, at, kN / 4, gl_CooperativeMatrixLayoutRowMajor);
-  subgroupBarrier();
-  for (uint row = gl_SubgroupInvocationID; row < kM; row += kLanes) {
-    float sum = 0;
-    for (uint i = 0; i < kN; ++i) sum += uintBitsToFloat(tile[at + (row * kN + i) / 4][i % 4]);
-    const float before = query_most[own + row];
-    float factor = 1;
-    if (uint64_t(p.sinks) != 0) {
-      const float sink = p.sinks.at[head_of(own + row)] * kLog2e, after = max(before, sink);
-      factor = exp2(before - after);
-      sum = sum * factor + exp2(sink - after);
-    }
-    query_factor[own + row] = factor / sum;
-  }
-  subgroupBarrier();
   MatrixSum factors;
   uint to[kComponents];  // in y, or ~0 where no token lives
   [[unroll]] for (uint c = 0; c < kComponents; ++c) {
     const uint query = own + row_of(c), t = token_of(query);
-    factors[c] = query_factor[query];
+    float factor = 1, sum = query_total[query];
+    if (uint64_t(p.sinks) != 0) {
+      const float sink = p.sinks.at[head_of(query)] * kLog2e, after = max(most[c], sink);
+      factor = exp2(most[c] - after);
+      sum = sum * factor + exp2(sink - after);
+    }
+    factors[c] = factor / sum;
     to[c] = t < end ? (t * kHeads + head_of(query)) * kValueWidth : ~0;
   }
   [[unroll]] for (uint n = 0; n < kValueParts; ++n) {
     const MatrixSum y = sums[n] * factors;
     [[unroll]] for (uint c = 0; c < kComponents; ++c) {
-      const uint column = column_at(n * kN + column_of(c));
-      if (to[c] != ~0 && column < kValueWidth) p.y.at[to[c] + column] = y[c];
+      const uint column = column_at((part * kValueParts + n) * kN + column_of(c));
+      if (to[c] == ~0 || column >= kValueWidth) continue;
+      p.y.at[to[c] + column] = y[c];
+      store_half(p.halves, to[c] + column, y[c]);
     }
   }
 }
@@ -372,13 +425,15 @@ void main() {
   kv_head = gl_WorkGroupID.x % kKvHeads;
   // The last first, which have the most positions.
   first_query = (gl_NumWorkGroups.x - 1 - gl_WorkGroupID.x) / kKvHeads * kQueries;
-  own = gl_SubgroupID * kM;
+  own = gl_SubgroupID / kParts * kM;
+  part = gl_SubgroupID % kParts;
   busy = own < kQueries;
+  risen_before = 0;
   const uint first = token_of(0), end = min(live_rows(step, kRowsTokens), token_of(kQueries - 1) + 1);
   if (first >= end) return;
   const uint tokens = end - first;
   for (uint i = gl_LocalInvocationIndex; i < kQueries; i += kThreads) {
-    query_most[i] = kLeast;
+    if (i < kQueries / kM) risen[i] = 0;
     query_best[i] = ordered(kNone);
     const StepRow row = step.state.row[min(first + i, end - 1)];
     token_position[i] = row.position;
@@ -396,5 +451,6 @@ void main() {
     t = run_end;
   }
   barrier();
+  find_totals();
   store(end);
 }

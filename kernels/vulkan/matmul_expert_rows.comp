@@ -77,7 +77,7 @@ void main() {
   }
   if (uint64_t(p.rounded) == 0) return;
   barrier();
-  if (i != 0) return;
+  if (i >= kStoring) return;
   const uint width = p.used * p.n, block = slot % p.used * (p.n / 16) + gl_WorkGroupID.x;
   store_made(uint64_t(p.rounded) + uint64_t(slot / p.used) * q8x16_row_bytes(width), width, block);
 }

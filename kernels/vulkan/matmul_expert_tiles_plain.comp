@@ -11,7 +11,7 @@ void main() {
   for (; first_slot < slot_count; first_slot += gl_NumWorkGroups.x * kTokens) {
     begin_tile();
     clear_sums();
-    multiply_tile();
+    multiply_tile(0, p.depth);
     store_sums();
   }
 }

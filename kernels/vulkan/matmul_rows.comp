@@ -62,6 +62,6 @@ void main() {
   }
   if (uint64_t(p.rounded) == 0) return;
   barrier();
-  if (i != 0) return;
+  if (i >= kStoring) return;
   store_made(uint64_t(p.rounded) + uint64_t(gl_WorkGroupID.x) * q8x16_row_bytes(p.n), p.n, gl_WorkGroupID.y);
 }

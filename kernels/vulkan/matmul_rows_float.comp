@@ -7,7 +7,7 @@
 //   Weights                  a unit as it is loaded
 //   dot_load(row, unit)      unit `unit` of the row at address `row`, a multiple of 16
 //   dot_unit(weights, x)     the sum over the unit
-#extension GL_KHR_shader_subgroup_arithmetic : require
+#include "kernels/vulkan/lanes.h"
 #include "kernels/vulkan/step.h"
 
 layout(push_constant, scalar) uniform Push { MatmulBlock p; };
@@ -37,7 +37,7 @@ void make(uint64_t x, uint first, uint slice) {
     [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] += dot_unit(w[i], values);
   }
   [[unroll]] for (uint i = 0; i < kStreams; ++i) {
-    const float sum = subgroupAdd(sums[i]);
+    const float sum = lanes_sum(sums[i]);
     if (gl_SubgroupInvocationID == 0) parts[slice * kRows + first + i] = sum;
   }
 }

@@ -1,11 +1,13 @@
 // matmul_tiles_cm1: y = W . x for many tokens with the cooperative matrices of subgroups (KHR), weights decoded to
 // float16 on their way to shared memory, sums in float32. x is in the form f16. Weights are the left matrix.
-//   grid   (tiles of tokens, tiles of rows)
-//   group  a tile of y; its subgroups stand in a grid of kDown x kAcross, each with a part of the tile
+//   grid   (tiles of tokens, tiles of rows, parts of the columns)
+//   group  a tile of y over a part of the columns; its subgroups stand in a grid of kDown x kAcross, each with a part of
+//          the tile. The last group of a tile adds the parts (gemm/parts.h)
 #define STEP (kLanes < 64 ? 64 : 32)  // gemm/cm1.h
 #define BUFFERS (kLanes < 64 ? 1 : 2)
 #include "kernels/vulkan/gemm/tokens.h"
 #include "kernels/vulkan/gemm/cm1.h"
+#include "kernels/vulkan/gemm/parts.h"
 
 // A tile that lies inside of y, each token of it at a multiple of 16 bytes.
 void store_whole() {
@@ -28,7 +30,10 @@ void store_whole() {
 void main() {
   if (!begin_tile()) return;
   clear_sums();
-  multiply_tile();
+  const uint blocks = (p.depth + kTileColumns - 1) / kTileColumns, parts = gl_NumWorkGroups.z;
+  multiply_tile(gl_WorkGroupID.z * blocks / parts * kTileColumns,
+                min((gl_WorkGroupID.z + 1) * blocks / parts * kTileColumns, p.depth));
+  if (!is_finished()) return;
   const bool whole = first_token + kTokens <= live && first_row + kRows <= p.n && p.n % 4 == 0;
   if (whole && uint64_t(p.bias) == 0)
     store_whole();

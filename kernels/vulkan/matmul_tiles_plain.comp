@@ -8,6 +8,6 @@
 void main() {
   if (!begin_tile()) return;
   clear_sums();
-  multiply_tile();
+  multiply_tile(0, p.depth);
   store_sums();
 }

@@ -4,6 +4,7 @@
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/reduce.h"
 #include "kernels/vulkan/q8x16.h"
+#include "kernels/vulkan/halves.h"
 
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 layout(push_constant, scalar) uniform Push { NormBlock p; };
@@ -25,30 +26,11 @@ void scale_by(float factor, uint from, uint to, uint first, uint stride) {
   for (uint i = first; i < p.width; i += stride) {
     const float y = p.x.at[from + i] * factor * p.gain.at[i];
     p.y.at[to + i] = uint64_t(p.residual) == 0 ? y : p.residual.at[to + i] + p.scale * y;
+    store_half(p.halves, to + i, y);
   }
 }
 
 vec4 four(float_address values, uint at) { return vec4_address(uint64_t(values)).at[at]; }
-
-// Values 4 i .. of y, which are at 4 `at` .., rounded: four lanes side by side have 16 of them.
-void round_four(uint row, uint i, vec4 y) {
-  const vec4 values = uint64_t(p.next_gain) == 0 ? y : y * four(p.next_gain, i), sizes = abs(values);
-  float most = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w)), square = dot(y, y);
-  most = max(most, subgroupShuffleXor(most, 1));
-  most = max(most, subgroupShuffleXor(most, 2));
-  const float scale = q8x16_scale(most);
-  const ivec4 q = ivec4(roundEven(values * (scale > 0 ? 1 / scale : 0)));
-  int sum = q.x + q.y + q.z + q.w;
-  sum += subgroupShuffleXor(sum, 1);
-  sum += subgroupShuffleXor(sum, 2);
-  square += subgroupShuffleXor(square, 1);
-  square += subgroupShuffleXor(square, 2);
-  const uint64_t to = uint64_t(p.rounded) + uint64_t(row) * q8x16_row_bytes(p.width);
-  uint_address(to).at[i] = uint(q.x & 255) | uint(q.y & 255) << 8 | uint(q.z & 255) << 16 | uint(q.w & 255) << 24;
-  if (i % 4 != 0) return;
-  vec2_address(to + q8x16_scales_at(p.width)).at[i / 4] = vec2(scale, scale * float(sum));
-  float_address(to + q8x16_squares_at(p.width)).at[i / 4] = square;
-}
 
 // y = residual + scale * norm(x) of a row, and its rounded form; four loads of 16 bytes under way in each operand.
 void add_and_round(float factor, uint row) {
@@ -63,7 +45,8 @@ void add_and_round(float factor, uint row) {
       const uint at = i + j * GROUP;
       if (at >= count) break;
       vec4_address(uint64_t(p.y)).at[first + at] = y[j];
-      round_four(row, at, y[j]);
+      const vec4 values = uint64_t(p.next_gain) == 0 ? y[j] : y[j] * four(p.next_gain, at);
+      store_q8x16(uint64_t(p.rounded) + uint64_t(row) * q8x16_row_bytes(p.width), p.width, at, values, dot(y[j], y[j]));
     }
   }
 }

@@ -3,8 +3,9 @@
 //   grid   (tiles of logits)
 //   group  a subgroup makes a logit at a time
 #include "kernels/vulkan/group_ticket.h"
+#include "kernels/vulkan/lanes.h"
 #include "kernels/vulkan/step.h"
-#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_basic : require
 
 layout(push_constant, scalar) uniform Push { RouteMatmulBlock p; };
 
@@ -23,8 +24,8 @@ float logit(uint expert) {
     square += dot(value, value);
     sum += dot(weight.at[i], uint64_t(p.gain) != 0 ? value * gain.at[i] : value);
   }
-  sum = subgroupAdd(sum);
-  if (uint64_t(p.gain) != 0) sum *= inversesqrt(subgroupAdd(square) / float(kDepth) + p.epsilon);
+  sum = lanes_sum(sum);
+  if (uint64_t(p.gain) != 0) sum *= inversesqrt(lanes_sum(square) / float(kDepth) + p.epsilon);
   return uint64_t(p.logit_bias) != 0 ? sum + p.logit_bias.at[expert] : sum;
 }
 

@@ -2,7 +2,7 @@
 // before it.
 #ifndef GRETA_VULKAN_ROWS_SUMS_H
 #define GRETA_VULKAN_ROWS_SUMS_H
-#extension GL_KHR_shader_subgroup_shuffle : require
+#include "kernels/vulkan/lanes.h"
 #include "kernels/vulkan/rows.h"
 
 layout(constant_id = 0) const uint kThreads = GROUP;
@@ -39,7 +39,7 @@ void square_x(uint64_t x) {
   float sum = 0;
   float_address of = float_address(x + q8x16_squares_at(kDepth));
   for (uint i = gl_SubgroupID * kLanes + gl_SubgroupInvocationID; i < kDepth / 16; i += kThreads) sum += of.at[i];
-  sum = subgroupAdd(sum);
+  sum = lanes_sum(sum);
   if (gl_SubgroupInvocationID == 0) squares[gl_SubgroupID] = sum;
 }
 
@@ -49,14 +49,16 @@ float norm_factor(float epsilon) {
   return inversesqrt(sum / float(kDepth) + epsilon);
 }
 
-// What the group has made, rounded, as block `block` of a row of n values; by one thread after a barrier.
+// What the group has made, rounded, as block `block` of a row of n values; by the first threads, kStoring, after a barrier.
+const uint kStoring = kGroupResults / 4;
 void store_made(uint64_t row, uint n, uint block) {
-  float values[kGroupResults], square = 0;
-  [[unroll]] for (uint j = 0; j < kGroupResults; ++j) {
-    values[j] = made[j].x;
-    square = fma(made[j].y, made[j].y, square);
+  const uint quarter = gl_LocalInvocationIndex;
+  vec4 values, unscaled;
+  [[unroll]] for (uint j = 0; j < 4; ++j) {
+    values[j] = made[quarter * 4 + j].x;
+    unscaled[j] = made[quarter * 4 + j].y;
   }
-  store_q8x16(row, n, block, values, square);
+  store_q8x16(row, n, block * kStoring + quarter, values, dot(unscaled, unscaled));
 }
 
 #endif

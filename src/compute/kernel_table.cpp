@@ -21,10 +21,10 @@ std::span<const KernelRow> kernel_table() { return kRows; }
 
 bool multiplies(Op op) { return op == Op::Matmul || op == Op::MatmulExpert; }
 
-// A place in order of calls: a choice of experts, else a product, else the first.
+// A place in order of calls: a choice of experts, else a product, else a rotation, else the first.
 template <class OpAt>
 static size_t lead_index(size_t count, OpAt op_at) {
-  for (const auto leads : {+[](Op op) { return op == Op::Route; }, +multiplies})
+  for (const auto leads : {+[](Op op) { return op == Op::Route; }, +multiplies, +[](Op op) { return op == Op::Rope; }})
     for (size_t i = 0; i < count; ++i)
       if (leads(op_at(i))) return i;
   return 0;
@@ -32,7 +32,7 @@ static size_t lead_index(size_t count, OpAt op_at) {
 
 Op lead_op(std::span<const Op> ops) { return ops[lead_index(ops.size(), [&](size_t i) { return ops[i]; })]; }
 
-static const Call& lead_call(std::span<const Call> calls) {
+const Call& lead_call(std::span<const Call> calls) {
   return calls[lead_index(calls.size(), [&](size_t i) { return calls[i].op; })];
 }
 
@@ -43,7 +43,7 @@ static bool usable(const KernelRow& row, const RowFilter& filter) {
   if (!filter.device) return true;
   const DeviceInfo& device = *filter.device;
   return !strcmp(row.backend, device.backend) && (!row.target[0] || !strcmp(row.target, device.arch)) &&
-         (row.needs & ~device.features) == 0 && row.shared_bytes <= device.shared_bytes;
+         (row.needs & ~device.features) == 0 && (row.lacks & device.features) == 0 && row.shared_bytes <= device.shared_bytes;
 }
 
 static bool covers(const KernelRow& row, std::span<const Call> calls) {
@@ -73,6 +73,14 @@ void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t buc
   *out = {};
   lead_of(calls).groups(calls, row, bucket, out->groups);
   lead_of(calls).pack(calls, row, out);
+}
+
+uint32_t tile_count(const Call& call, const KernelRow& row, uint32_t bucket) {
+  return uint32_t(divide_up(call.weight.n, row.tile) * divide_up(bucket, row.tile_tokens));
+}
+
+uint64_t split_bytes(const Call& call, const KernelRow& row, uint32_t bucket) {
+  return uint64_t(tile_count(call, row, bucket)) * call.splits * row.tile * row.tile_tokens * sizeof(float);
 }
 
 Layout preferred_layout(QuantType type, const RowFilter& filter) {

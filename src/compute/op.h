@@ -63,7 +63,7 @@ enum Slot : uint8_t {
   kTable,    // rope table, sinks
   kBias,     // of matmul, matmul_expert and the choice of route
   kLog,      // token log
-  kScratch,  // working memory of sample and attention
+  kScratch,  // working memory of sample, attention and of matmul that is split
   kCounters, // kCounterCount of uint that every launch leaves 0, or absent where no row wants them
   kSlotCount
 };
@@ -84,6 +84,7 @@ struct Call {
   uint32_t window = 0, activation = 0;
   uint32_t experts = 0, used = 0, x_slots = 1, normalise = 0, gating = 0, groups = 1, groups_used = 1;
   uint32_t vocab = 0;
+  uint32_t splits = 1;  // of matmul: groups that share a tile of y, each over a part of the columns
   uint32_t first = 0;  // of the weight's rows among `vocab` (embed), of its matrices among `experts` (matmul_expert)
   float epsilon = 0, scale = 1, softcap = 0;
   bool operator==(const Call&) const = default;

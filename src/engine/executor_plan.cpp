@@ -135,7 +135,7 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, uint64_t fre
 }
 
 Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorPlan& plan)
-    : model_(model), options_(options), plan_(plan), pages_(plan.pages, options.sequences, plan.pages_per_sequence),
+    : model_(model), options_(options), plan_(plan), pages_(plan.pages, options.sequences + 1, plan.pages_per_sequence),
       sequence_used_(options.sequences), sampling_changed_(options.sequences, true) {}
 
 Executor::~Executor() {

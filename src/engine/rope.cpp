@@ -27,12 +27,16 @@ double yarn_frequency(const RopeTable& rope, uint32_t width, uint32_t pair, doub
 }
 
 const std::vector<float>& factors_of(const Shape& shape, const Weights& weights, uint32_t context) {
-  const RopeScaling& scaling = shape.rope[0].scaling;
-  if (scaling.kind != RopeScaling::Kind::Long) return weights.rope_factors;
-  return context > scaling.original_context ? weights.long_factors : weights.short_factors;
+  if (shape.rope[0].scaling.kind != RopeScaling::Kind::Long) return weights.rope_factors;
+  return long_rope(shape, context) ? weights.long_factors : weights.short_factors;
 }
 
 }  // namespace
+
+bool long_rope(const Shape& shape, uint32_t context) {
+  const RopeScaling& scaling = shape.rope[0].scaling;
+  return scaling.kind == RopeScaling::Kind::Long && context > scaling.original_context;
+}
 
 void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index, uint32_t context,
                      float* table) {

@@ -10,6 +10,9 @@ namespace greta {
 void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index, uint32_t context,
                      float* table);
 
+// Whether positions turn otherwise for contexts of this length than for short ones.
+bool long_rope(const Shape& shape, uint32_t context);
+
 // Of one table.
 inline uint64_t rope_table_bytes(const Shape& shape, uint32_t context) {
   return uint64_t(context) * shape.rope_width * sizeof(float);

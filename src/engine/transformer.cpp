@@ -71,6 +71,7 @@ struct Builder {
     Call c = call(Op::Matmul, x, y);
     c.weight = weight;
     c.slot[kBias] = bias.slice;
+    c.slot[kCounters] = b.counters;
     return c;
   }
   Call rope(const LayerShape& layer, const Slice& x, uint32_t heads) const {
@@ -149,6 +150,17 @@ struct Builder {
     GRETA_TRY(add_parts(*cut, bucket, &graph));
     return emit(calls.subspan(before + 1), bucket);
   }
+  // Sequences that do not need each other's results.
+  Status emit_beside(std::initializer_list<Calls> each) {
+    std::vector<std::span<const Call>> sequences;
+    for (const Calls& calls : each) sequences.push_back(calls.all());
+    const auto in_parts = [](const Calls& calls) {
+      return std::ranges::any_of(calls.all(), [](const Call& call) { return call.weight.parts != nullptr; });
+    };
+    if (std::ranges::none_of(each, in_parts)) return graph.add_beside(sequences, key.tokens);
+    for (const Calls& calls : each) GRETA_TRY(emit(calls));
+    return {};
+  }
 
   // h += scale * norm(x), where x is what `last` makes of the block; no norm where there is none.
   Status leave(Calls last, const Tensor& post_norm, const Slice& x, const Slice& h) {
@@ -188,7 +200,7 @@ struct Builder {
     }
     keys += kv_write(k, cache.keys, s.key_width, b.key_page_bytes, b.key_type);
     values += kv_write(v, cache.values, s.value_width, b.value_page_bytes, b.value_type);
-    for (const Calls& calls : {queries, keys, values}) GRETA_TRY(emit(calls));
+    GRETA_TRY(emit_beside({queries, keys, values}));
     GRETA_TRY(emit({attention(shape, layer, q, attended, cache)}));
     return leave({matmul(layer.attention_output, attended, projected, layer.attention_output_bias)},
                  layer.post_attention_norm, projected, h);
@@ -202,17 +214,18 @@ struct Builder {
     const auto from = [](const Slice& slice, uint64_t values) {
       return Slice{slice.buffer, slice.offset + values * sizeof(float), slice.bytes - values * sizeof(float)};
     };
-    const Slice x = rows(s.width), q = rows(uint64_t(s.heads) * head),
-                query = rows(uint64_t(s.heads) * s.key_width);
+    Slice x;
+    Calls queries = enter(layer.attention_norm, h, &x), keys = queries;
+    const Slice q = rows(uint64_t(s.heads) * head), query = rows(uint64_t(s.heads) * s.key_width);
     const Slice k = rows(s.key_width), attended = rows(uint64_t(s.heads) * s.value_width);
     const Slice y = rows(uint64_t(s.heads) * s.latent.value), projected = rows(s.width);
-    GRETA_TRY(emit({norm(layer.attention_norm, h, x)}));
     if (there(layer.query_down)) {
       const Slice low = rows(s.latent.query_width);
-      GRETA_TRY(emit({matmul(layer.query_down, x, low)}));
-      GRETA_TRY(emit({norm(layer.query_down_norm, low, low), matmul(layer.query_up, low, q)}));
+      queries += matmul(layer.query_down, x, low);
+      queries += norm(layer.query_down_norm, low, low);
+      queries += matmul(layer.query_up, low, q);
     } else {
-      GRETA_TRY(emit({matmul(layer.query, x, q)}));
+      queries += matmul(layer.query, x, q);
     }
     Call absorbed = matmul_each(layer.key_up, q, {}, query, s.heads, s.heads);
     absorbed.x_stride = head;
@@ -223,10 +236,13 @@ struct Builder {
     turned.y_stride = s.key_width;
     Call normed = norm(layer.latent_norm, k, k);
     normed.x_stride = normed.y_stride = s.key_width;
-    Call turned_key = rope(shape, from(k, s.latent.width), 1);
-    GRETA_TRY(emit({absorbed, turned}));
-    GRETA_TRY(emit({matmul(layer.latent, x, k)}));
-    GRETA_TRY(emit({normed, turned_key, kv_write(k, cache.keys, s.key_width, b.key_page_bytes, b.key_type)}));
+    queries += absorbed;
+    queries += turned;
+    keys += matmul(layer.latent, x, k);
+    keys += normed;
+    keys += rope(shape, from(k, s.latent.width), 1);
+    keys += kv_write(k, cache.keys, s.key_width, b.key_page_bytes, b.key_type);
+    GRETA_TRY(emit_beside({queries, keys}));
     GRETA_TRY(emit({attention(shape, layer, query, attended, cache)}));
     GRETA_TRY(emit({matmul_each(layer.value_up, attended, {}, y, s.heads, s.heads)}));
     return leave({matmul(layer.attention_output, y, projected)}, layer.post_attention_norm, projected, h);

@@ -6,13 +6,13 @@ namespace greta {
 
 // What a plan is made for. Steps with the same key replay the same plan.
 struct StepKey {
-  uint32_t tokens = 1;   // bucket: 1, 2, 4, 8, 16, 32, 128, 512
+  uint32_t tokens = 1;   // bucket, of kTokenBuckets
   uint32_t outputs = 1;  // bucket of logits rows: 0, 1, 8 or `tokens`
   bool sample = false;   // draw the next token of each output row on the device
   bool operator==(const StepKey&) const = default;
 };
 
-constexpr uint32_t kTokenBuckets[] = {1, 2, 4, 8, 16, 32, 128, 512};
+constexpr uint32_t kTokenBuckets[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 uint32_t token_bucket(uint32_t tokens);                     // smallest that holds them
 uint32_t output_bucket(uint32_t outputs, uint32_t tokens);  // 0, 1, 8 or the token bucket
 

@@ -54,6 +54,9 @@ class GretaGraph {
   // A sequence of calls over `bucket` rows that one kernel row may cover. Where none does, the longest
   // covered beginning is split off, and so on. Results between the calls need not be kept.
   Status add(std::span<const Call> calls, uint32_t bucket);
+  // The same of sequences that do not need each other's results: the first launches of all, then the second ones, so that
+  // they wait at the same barriers. The spans are empty afterwards.
+  Status add_beside(std::span<std::span<const Call>> sequences, uint32_t bucket);
   Status copy(const Slice& to, const Slice& from);
 
   Status finish();
@@ -85,8 +88,10 @@ class GretaGraph {
     uint64_t bytes, place, offset;       // place: unique while planning; offset: in the arena
     uint32_t first_stage, last_stage;
   };
+  Status add_first(std::span<const Call>* calls, uint32_t bucket);
   Status add_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket);
   Status convert_input(Call& call, Form form, uint32_t depth, uint32_t bucket);
+  void split_columns(Call& call, const KernelRow& row, uint32_t bucket);
   bool fuse_convert(Call convert, uint32_t bucket);
   bool already_there(std::span<const Call> calls) const;
   Temporary* temporary_of(const Slice& slice);
@@ -101,6 +106,7 @@ class GretaGraph {
   std::vector<Temporary> temporaries_;   // by place
   std::vector<Step> steps_;
   uint64_t next_place_ = 0, arena_bytes_ = 0;
+  uint32_t next_counter_ = 0;            // of those that split matmuls have
   Graph captured_;
   Device* captured_on_ = nullptr;
 };

@@ -34,16 +34,31 @@ GretaGraph::Temporary* GretaGraph::temporary_of(const Slice& slice) {
   return &*(after - 1);
 }
 
+// A launch of the longest beginning that one row covers, which is taken off the calls; a single call must have a row.
+Status GretaGraph::add_first(std::span<const Call>* calls, uint32_t bucket) {
+  size_t taken = std::min<size_t>(calls->size(), kMaxFused);
+  const KernelRow* row = nullptr;
+  for (; taken > 1 && !row; taken -= row ? 0 : 1)
+    if (!choose_row(calls->first(taken), bucket, filter_, &row).ok()) row = nullptr;
+  if (!row) GRETA_TRY(choose_row(calls->first(1), bucket, filter_, &row));
+  GRETA_TRY(add_launch(calls->first(taken), *row, bucket));
+  *calls = calls->subspan(taken);
+  return {};
+}
+
 Status GretaGraph::add(std::span<const Call> calls, uint32_t bucket) {
-  while (!calls.empty()) {
-    // The longest beginning that one row covers; a single call must have a row.
-    size_t taken = std::min<size_t>(calls.size(), kMaxFused);
-    const KernelRow* row = nullptr;
-    for (; taken > 1 && !row; taken -= row ? 0 : 1)
-      if (!choose_row(calls.first(taken), bucket, filter_, &row).ok()) row = nullptr;
-    if (!row) GRETA_TRY(choose_row(calls.first(1), bucket, filter_, &row));
-    GRETA_TRY(add_launch(calls.first(taken), *row, bucket));
-    calls = calls.subspan(taken);
+  while (!calls.empty()) GRETA_TRY(add_first(&calls, bucket));
+  return {};
+}
+
+Status GretaGraph::add_beside(std::span<std::span<const Call>> sequences, uint32_t bucket) {
+  for (bool more = true; more;) {
+    more = false;
+    for (std::span<const Call>& calls : sequences) {
+      if (calls.empty()) continue;
+      GRETA_TRY(add_first(&calls, bucket));
+      more = true;
+    }
   }
   return {};
 }
@@ -102,8 +117,11 @@ bool GretaGraph::already_there(std::span<const Call> calls) const {
   if (calls.size() != 1 || (calls[0].op != Op::Norm && calls[0].op != Op::Convert)) return false;
   for (size_t i = steps_.size(); i-- > 0;) {
     const Step& step = steps_[i];
-    const bool same = !step.calls.empty() && step.calls.back() == calls[0];
-    if (same && (step.calls.size() == 1 || calls[0].op == Op::Convert)) return true;
+    // A launch keeps the result of a convert at its end, and of what is before it there if that is all.
+    const size_t count = step.calls.size();
+    const bool converts = count && step.calls.back().op == Op::Convert;
+    if (converts && step.calls.back() == calls[0]) return true;
+    if (count && count <= 1u + converts && step.calls.front() == calls[0]) return true;
     for (uint32_t a = 0; a < step.launch.access_count; ++a) {
       const Access& access = step.launch.accesses[a];
       if ((access.mode & Access::kWrite) &&
@@ -118,6 +136,19 @@ bool GretaGraph::already_there(std::span<const Call> calls) const {
 static uint32_t width_of_x(const Call& call) {
   const uint32_t depth = call.weight.depth;
   return call.op == Op::MatmulExpert ? call.x_slots * (call.x_stride ? call.x_stride : depth) : depth;
+}
+
+// Groups that share a tile need memory for their sums and a counter for each tile; launches of one stage have others.
+void GretaGraph::split_columns(Call& call, const KernelRow& row, uint32_t bucket) {
+  const Slice all = call.slot[kCounters];
+  const uint32_t tiles = tile_count(call, row, bucket);
+  if (!all.buffer || tiles > kCounterCount) return;
+  call.splits = choose_splits(call, row, bucket, filter_);
+  if (call.splits == 1) return;
+  if (next_counter_ + tiles > kCounterCount) next_counter_ = 0;
+  call.slot[kCounters] = {all.buffer, all.offset + next_counter_ * sizeof(uint32_t), tiles * sizeof(uint32_t)};
+  call.slot[kScratch] = temporary(split_bytes(call, row, bucket));
+  next_counter_ += tiles;
 }
 
 Status GretaGraph::add_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket) {
@@ -136,6 +167,9 @@ Status GretaGraph::add_launch(std::span<const Call> calls, const KernelRow& row,
       if (!norms) call.slot[kX] = first.slot[kX];
     }
   }
+  if (row.splits > 1)
+    for (Call& call : step.calls)
+      if (call.op == Op::Matmul) split_columns(call, row, bucket);
   make_launch(step.calls, row, bucket, &step.launch);
   steps_.push_back(std::move(step));
   return {};

@@ -147,6 +147,7 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
     require_close(rig.get<float>(call.slot[kY]), expected, row->needs ? 1e-6 : 1e-11, row->name);
   }
   check_rounded(rig, call, live, y_width);
+  check_halves(rig, call, live, y_width);
   if (live.bucket == 8) check_repeats(rig, call, live.bucket);
   if (live.bucket <= kMaxSplitTokens)
     for (const uint32_t counter : rig.get<uint32_t>(call.slot[kCounters]))
@@ -171,6 +172,7 @@ void check_attention(Rig& rig) {
         {6, 3, 128, 96, 64, 20, true, type, type},     {2, 1, 576, 512, 1, 0, false, type, type},
         {5, 1, 96, 64, 0, 0, false, type, type, true}, {4, 2, 40, 7, 70, 0, false, type, type, true},
         {4, 1, 128, 128, 0, 0, true, type, type},      {10, 2, 80, 80, 100, 0, false, type, type},
+        {4, 2, 256, 256, 100, 50, false, type, type},
     };
     for (const Shape& shape : shapes)
       for (const Live& live : live_rows(rig, 4, 2))  // few tokens and many have rows of their own

@@ -28,10 +28,27 @@ bool rounds_x(const KernelRow& row) {
   return row.form != Form::F32 || (row.rank > 0 && quant_info(row.type).block > 1);
 }
 
+// With `splits` groups to a tile of y, in memory that is just as large as they need: the same bits whoever is last.
+void run_split(Rig& rig, std::vector<Call> calls, const Slice& y, const KernelRow& row, uint32_t bucket, uint32_t splits) {
+  Call& product = *std::ranges::find(calls, Op::Matmul, &Call::op);
+  product.splits = splits;
+  product.slot[kScratch] = rig.room(split_bytes(product, row, bucket));
+  product.slot[kCounters] = rig.put(std::vector<uint32_t>(tile_count(product, row, bucket)));
+  rig.run(calls, row, bucket);
+  const std::vector<uint8_t> once = rig.get<uint8_t>(y);
+  for (uint32_t again = 0; again < 2; ++again) {
+    rig.poison(y);
+    rig.run(calls, row, bucket);
+    expect(rig.get<uint8_t>(y) == once, row.name + std::string(": other bits, splits ") + std::to_string(splits));
+  }
+  for (const uint32_t counter : rig.get<uint32_t>(product.slot[kCounters]))
+    expect(counter == 0, row.name + std::string(": a counter is left at ") + std::to_string(counter));
+}
+
 // Limit A, against the row's own rounded x, holds on all data. Limit B, against x itself, is for Gaussian
 // data, since an outlier leaves its 31 neighbours without bits, and for more than a few sums.
 void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const KernelRow& row,
-               const MatmulShape& shape, uint32_t cache_type) {
+               const MatmulShape& shape, uint32_t cache_type, uint32_t splits) {
   std::vector<Call> calls = c.calls(sequence);
   const bool rounds = rounds_x(row), norms = calls[0].op == Op::Norm;
   const bool tame = !shape.outliers && shape.scales == Scales::Plain, few = shape.n * shape.live < 16;
@@ -39,7 +56,10 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
   const bool given = row.form != Form::F32;  // and not rounded by the row itself
   if (given) c.give_form(&calls, row.form);
   rig.poison(c.result(sequence));
-  rig.run(calls, row, shape.bucket);
+  if (splits > 1)
+    run_split(rig, calls, c.result(sequence), row, shape.bucket, splits);
+  else
+    rig.run(calls, row, shape.bucket);
   // A few sums that cancel are not averaged out, and a gate's exponential multiplies what they are off by; a
   // cache of halves keeps 11 bits: (2^-12)^2 / 3 is 2e-8.
   const double factor = !few ? 1 : sequence.find("gate") != std::string::npos ? 10 : 1, at_least = cache_type ? 1e-6 : 0;
@@ -47,7 +67,8 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
     const double cancels = few ? std::max(1.0, c.cancellation(sequence, form)) : 1;
     require_close(c.output(sequence), c.expected(sequence, form), std::max(limit * factor * cancels, at_least),
                   std::string(row.name) + " " + sequence + against + ", n " + std::to_string(shape.n) +
-                      " depth " + std::to_string(shape.depth) + " bucket " + std::to_string(shape.bucket));
+                      " depth " + std::to_string(shape.depth) + " bucket " + std::to_string(shape.bucket) + " splits " +
+                      std::to_string(splits));
   };
   if (!rounds) return check("", Form::F32, kFloatLimit);
   const double limit = halves ? kHalfLimit : given || !norms ? kRoundedLimit : tame ? kFlipLimit : kOutlierFlipLimit;
@@ -74,7 +95,8 @@ void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape
     if (cache_type && !strstr(sequence, "kv_write")) continue;
     const std::vector<Call> calls = c.calls(sequence);
     for (const KernelRow* row : rig.rows(calls, shape.bucket))
-      check_row(rig, c, sequence, *row, shape, cache_type);
+      for (uint32_t splits = 1; splits <= std::min(row->splits, uint32_t(divide_up(shape.depth, kTileColumns))); ++splits)
+        check_row(rig, c, sequence, *row, shape, cache_type, splits);
   }
   rig.reset();
 }
@@ -91,6 +113,8 @@ void check_matmul(Rig& rig) {
       {48, 256, 32, 31, false, kExtreme}, {80, 512, 128, 77, false, kPlain},
       {16, 256, 512, 300, false, kPlain}, {32, 1024, 1, 1, false, kPlain},
       {9, 4096, 1, 1, false, kPlain},     {1100, 256, 1, 1, false, kPlain},
+      {140, 1280, 32, 23, false, kPlain}, {70, 1312, 64, 39, false, kPlain},  {128, 1024, 32, 32, true, kPlain},
+      {64, 512, 16, 13, false, kPlain},
   };
   for (const Stored& stored : stored_types(rig, Op::Matmul))
     for (const MatmulShape& shape : shapes)

@@ -13,6 +13,7 @@ void check_softcap(Rig& rig);
 void check_combine(Rig& rig);
 void check_rope(Rig& rig);
 void check_rope_strides(Rig& rig);
+void check_rope_sequences(Rig& rig);
 void check_embed(Rig& rig);
 void check_convert(Rig& rig);
 void check_route(Rig& rig);

@@ -281,7 +281,9 @@ inline const char* const kSequences[] = {"matmul",
                                          "norm+matmul+rope+kv_write",
                                          "norm+matmul+matmul+gate",
                                          "matmul+add+convert",
-                                         "norm+matmul+matmul+gate+convert"};
+                                         "norm+matmul+matmul+gate+convert",
+                                         "matmul+matmul+gate",
+                                         "matmul+matmul+gate+convert"};
 
 // Runs the shape through every row of every sequence, and holds each to its limit.
 void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,

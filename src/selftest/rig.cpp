@@ -152,7 +152,7 @@ void Rig::require_all_run(Op op) const {
   for (size_t i = 0; i < ran_.size(); ++i) {
     const KernelRow& row = kernel_table()[i];
     if (lead_op({row.ops, row.op_count}) != op || !takes(row) ||
-        strcmp(row.backend, info().backend) || (row.needs & ~info().features) ||
+        strcmp(row.backend, info().backend) || (row.needs & ~info().features) || (row.lacks & info().features) ||
         row.shared_bytes > info().shared_bytes)
       continue;
     ++led;

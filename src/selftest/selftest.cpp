@@ -15,7 +15,7 @@ constexpr Check kChecks[] = {
     {"embed", {check_embed}},
     {"norm", {check_norm, check_norm_strides}},
     {"matmul", {check_matmul}},
-    {"rope", {check_rope, check_rope_strides}},
+    {"rope", {check_rope, check_rope_strides, check_rope_sequences}},
     {"kv_write, attention", {check_attention}},
     {"gate", {check_gate}},
     {"add", {check_add}},

@@ -9,6 +9,9 @@ namespace greta {
 Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
                   const KernelRow** out);
 
+// How many groups should share a tile of y (Call::splits), for a row with tile_tokens.
+uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, const RowFilter& filter);
+
 // Read bandwidth over 256 MiB, the best of a few rounds; takes about a tenth of a second.
 Status measure_bandwidth(Device& device, uint64_t* out_bytes_per_second);
 

@@ -33,9 +33,9 @@ struct Plan {
     return {&memory, used - bytes, bytes};
   }
   Slice row() { return graph.temporary(kWidth * sizeof(float)); }
-  Tensor tensor(QuantType type, uint32_t n, uint32_t depth = kWidth) {
+  Tensor tensor(QuantType type, uint32_t n, uint32_t depth = kWidth, uint32_t count = 1) {
     const Layout layout = preferred_layout(type, {&info});
-    return {type, layout, n, depth, 1, take(tensor_bytes(type, layout, n, depth, 1))};
+    return {type, layout, n, depth, count, take(tensor_bytes(type, layout, n, depth, count))};
   }
   Call call(Op op, const Slice& x, const Slice& y) {
     Call c;
@@ -136,42 +136,64 @@ TEST_CASE("a norm after a block takes the residual and rounds", "[graph]") {
   CHECK(plan.graph.barriers() == 4);
 }
 
-// Before norm and residual were one launch there were four more in a layer: norm, add and convert each waited.
-TEST_CASE("a layer of gemma2 in decode has seven barriers", "[graph]") {
-  if (!rows_are_built()) SKIP("built without the decode rows");
+// Barriers of a plan of so many layers, in whose step one token or 512 have one row of logits.
+static uint32_t barriers_of(const char* name, uint32_t layers, uint32_t tokens) {
   const Arch* arch = nullptr;
-  REQUIRE(find_arch("gemma2", &arch).ok());
-  for (const uint32_t layers : {1u, 3u}) {
-    Plan plan;
-    Shape s;
-    s.layers = layers;
-    s.width = s.ffn_width = s.vocab = kWidth;
-    s.heads = s.kv_heads = 4;
-    s.key_width = s.value_width = s.rope_width = kWidth / s.heads;
-    s.each.resize(layers);
-    Weights weights;
-    weights.tied = true;
-    weights.token_embedding = weights.output = plan.tensor(QuantType::q4_k, s.vocab);
-    weights.output_norm = plan.tensor(QuantType::f32, 1);
-    weights.layers.resize(layers);
-    StepBuffers buffers;
-    buffers.step = plan.step;
-    buffers.rope[0] = plan.take(64 * s.rope_width * sizeof(float));
-    buffers.token_log = plan.take(kPageTokens * sizeof(uint32_t));
-    buffers.counters = plan.take(kCounterCount * sizeof(uint32_t));
-    buffers.readback = plan.take(s.vocab * sizeof(float));
-    buffers.key_page_bytes = buffers.value_page_bytes = uint32_t(kPageTokens * kWidth * sizeof(float));
-    for (uint32_t l = 0; l < layers; ++l) {
-      for (const WantedTensor& wanted : layer_tensors(*arch, s, l, false, &weights.layers[l])) {
-        if (!wanted.name.text || wanted.name.optional) continue;
-        const QuantType type = wanted.use == Use::Vector ? QuantType::f32 : QuantType::q4_k;
-        *wanted.tensor = plan.tensor(type, uint32_t(wanted.n), uint32_t(wanted.depth));
-      }
-      buffers.cache.push_back({plan.take(buffers.key_page_bytes), plan.take(buffers.value_page_bytes)});
+  REQUIRE(find_arch(name, &arch).ok());
+  Plan plan;
+  Shape s;
+  s.layers = layers;
+  s.width = s.ffn_width = s.vocab = kWidth;
+  s.heads = s.kv_heads = 4;
+  s.key_width = s.value_width = s.rope_width = kWidth / s.heads;
+  if (arch->latent) {
+    s.latent = {.width = kWidth, .plain = kWidth / 2, .value = kWidth / 2};
+    s.kv_heads = 1;
+    s.value_width = kWidth;
+    s.key_width = kWidth + s.rope_width;
+  }
+  s.experts = {.count = 8, .used = 2, .width = kWidth};
+  s.each.resize(layers, {.experts = arch->needs_experts});
+  Weights weights;
+  weights.tied = true;
+  weights.token_embedding = weights.output = plan.tensor(QuantType::q4_k, s.vocab);
+  weights.output_norm = plan.tensor(QuantType::f32, 1);
+  weights.layers.resize(layers);
+  StepBuffers buffers;
+  buffers.step = plan.step;
+  buffers.rope[0] = plan.take(64 * s.rope_width * sizeof(float));
+  buffers.token_log = plan.take(kPageTokens * sizeof(uint32_t));
+  buffers.counters = plan.take(kCounterCount * sizeof(uint32_t));
+  buffers.readback = plan.take(s.vocab * sizeof(float));
+  buffers.key_page_bytes = buffers.value_page_bytes = uint32_t(kPageTokens * s.kv_heads * s.key_width * sizeof(float));
+  for (uint32_t l = 0; l < layers; ++l) {
+    Layer& layer = weights.layers[l];
+    for (const WantedTensor& wanted : layer_tensors(*arch, s, l, false, &layer)) {
+      if (!wanted.name.text || wanted.name.optional) continue;
+      const bool floats = wanted.use == Use::Vector || wanted.tensor == &layer.router;
+      *wanted.tensor = plan.tensor(floats ? QuantType::f32 : QuantType::q4_k, uint32_t(wanted.n), uint32_t(wanted.depth),
+                                   uint32_t(wanted.count));
     }
-    REQUIRE(build_step(*arch, s, weights, buffers, {1, 1, false}, &plan.graph).ok());
-    // Before embed, the head and the copy of its logits.
-    CHECK(plan.graph.barriers() == 7 * layers + 3);
-    CHECK(plan.ops(0) == "embed+convert");
+    buffers.cache.push_back({plan.take(buffers.key_page_bytes), plan.take(buffers.value_page_bytes)});
+  }
+  REQUIRE(build_step(*arch, s, weights, buffers, {tokens, 1, false}, &plan.graph).ok());
+  return plan.graph.barriers();
+}
+
+// Norm and residual are one launch, and so are norm, rotation and the write to the cache of all heads: each of them was some.
+// Products of the same x share a barrier, and so does what follows them.
+TEST_CASE("layers of Vulkan plans have as many barriers as they need", "[graph]") {
+  if (!rows_are_built()) SKIP("built without the decode rows");
+  const struct {
+    const char* arch;
+    uint32_t tokens, barriers;
+  } cases[] = {{"llama", 1, 5},  {"gemma2", 1, 7},   {"qwen3", 1, 6},    {"qwen3moe", 1, 7}, {"gemma3", 1, 8},
+               {"olmo2", 1, 8}, {"llama", 512, 9}, {"qwen3", 512, 9}, {"gemma3", 512, 11},
+               {"deepseek2", 1, 12}};
+  for (const auto& [arch, tokens, barriers] : cases) {
+    INFO(arch << ", " << tokens << " tokens");
+    const uint32_t one = barriers_of(arch, 1, tokens);
+    CHECK(one > barriers);  // before embed, of the head
+    CHECK(barriers_of(arch, 3, tokens) - one == 2 * barriers);
   }
 }

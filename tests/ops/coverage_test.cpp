@@ -19,7 +19,7 @@ TEST_CASE("kernel table: every bucket has a row for each type in its preferred l
   for (const uint32_t features : {0u, uint32_t(kCpuAvx2), uint32_t(kCpuAvx2 | kCpuAvx512Vnni)})
     for (const bool exact : {false, true})
       for (const QuantType type : types)
-        for (const uint32_t bucket : {1u, 2u, 4u, 8u, 16u, 32u, 128u, 512u})
+        for (const uint32_t bucket : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 256u, 512u})
           for (const Op op : {Op::Matmul, Op::Embed, Op::MatmulExpert}) {
             DeviceInfo info = rig.info();
             info.features = features;
@@ -75,7 +75,7 @@ TEST_CASE("kernel table: a layout's bytes are those of GGUF order but for the ti
 }
 
 // Tiled rows of one code differ in their tile alone, so what is chosen must not depend on their order.
-TEST_CASE("kernel table: the largest tile that keeps all units busy, else the one with most groups", "[ops]") {
+TEST_CASE("kernel table: the least padding, then the largest tile that keeps all units busy, else the one with most groups", "[ops]") {
   DeviceInfo info;
   snprintf(info.backend, sizeof info.backend, "vulkan");
   info.features = ~0u;
@@ -88,7 +88,7 @@ TEST_CASE("kernel table: the largest tile that keeps all units busy, else the on
   uint32_t seen = 0;
   for (const uint32_t units : {1u, 60u, 132u, 100000u})
     for (const uint32_t n : {64u, 1024u, 4096u, 14336u})
-      for (const uint32_t bucket : {16u, 128u, 512u}) {
+      for (const uint32_t bucket : {16u, 64u, 128u, 512u}) {
         info.unit_count = units;
         call.weight.n = n;
         const KernelRow* rows[64];
@@ -97,13 +97,16 @@ TEST_CASE("kernel table: the largest tile that keeps all units busy, else the on
         if (!count) continue;
         REQUIRE(choose_row({&call, 1}, bucket, filter, &chosen).ok());
         const auto groups = [&](const KernelRow& row) {
-          return uint64_t(divide_up(n, row.tile)) * divide_up(bucket, row.tile_tokens);
+          return uint64_t(tile_count(call, row, bucket)) * choose_splits(call, row, bucket, filter);
         };
+        const auto padded = [&](const KernelRow& row) { return round_up(bucket, row.tile_tokens); };
         for (uint32_t i = 0; i < count; ++i) {
           const KernelRow& other = *rows[i];
           if (other.code.name != chosen->code.name || &other == chosen) continue;
           ++seen;
           INFO("n " << n << " bucket " << bucket << " units " << units << " tile " << chosen->tile);
+          CHECK(padded(*chosen) <= padded(other));
+          if (padded(*chosen) < padded(other)) continue;
           if (groups(other) >= units) CHECK(groups(*chosen) >= units);
           if (groups(other) >= units)
             CHECK(chosen->tile * chosen->tile_tokens >= other.tile * other.tile_tokens);

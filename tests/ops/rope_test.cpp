@@ -21,4 +21,9 @@ TEST_CASE("rope: turns a part of each head into a part of wider heads", "[ops]")
   check_rope_strides(rig);
 }
 
+TEST_CASE("rope: with a norm before and the cache after", "[ops]") {
+  OpRig rig(GENERATE(from_range(rig_devices())));
+  check_rope_sequences(rig);
+}
+
 }  // namespace greta::test

@@ -17,7 +17,11 @@ layout(constant_id = 102) const uint kK = 16;
 
 const uint kSubgroups = kThreads / kLanes;
 const uint kShape = kSubgroups * kRows / kTokens;
-const uint kAcross = kShape >= 32 ? 8 : kShape >= 8 ? 4 : kShape >= 2 ? 2 : 1;  // parts no taller than wide
+const uint kWanted = kShape >= 32 ? 8 : kShape >= 8 ? 4 : kShape >= 2 ? 2 : 1;  // parts no taller than wide
+// At least a matrix of rows and of tokens for each.
+const uint kMostAcross = kSubgroups < kRows / kM ? kSubgroups : kRows / kM;
+const uint kLeastAcross = kSubgroups * kN / kTokens;
+const uint kAcross = kWanted < kLeastAcross ? kLeastAcross : kWanted > kMostAcross ? kMostAcross : kWanted;
 const uint kDown = kSubgroups / kAcross;
 const uint kPartTokens = kTokens / kDown, kPartRows = kRows / kAcross;
 const uint kTall = kPartRows / kM, kWide = kPartTokens / kN;

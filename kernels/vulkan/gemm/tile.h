@@ -107,16 +107,17 @@ void store_step(uint which, uint column, uint step) {
 
 void multiply_step(uint which, uint column);  // by the kernel: what lies there, added to its sums
 
-void multiply_tile() {
-  load_weights(0);
-  load_x(0);
-  for (uint column = 0; column < p.depth; column += 64) {
+// Columns begin .. end - 1; begin a multiple of 256, end too or the depth.
+void multiply_tile(uint begin, uint end) {
+  load_weights(begin);
+  load_x(begin);
+  for (uint column = begin; column < end; column += 64) {
     [[unroll]] for (uint step = 0; step < kSteps; ++step) {
       const uint which = kBuffers == 1 ? 0 : kSteps == 2 ? step : column / 64 % 2;
       if (kBuffers == 1) barrier();  // all have multiplied what is replaced now
       store_step(which, column, step);
       barrier();
-      if (step + 1 == kSteps && column + 64 < p.depth) load_weights(column + 64);
+      if (step + 1 == kSteps && column + 64 < end) load_weights(column + 64);
       load_x(column + (step + 1) * kStep);
       multiply_step(which, column + step * kStep);
     }

@@ -1,7 +1,7 @@
 // The tile of a product of neighbouring tokens: group (i, j) makes tokens i * kTokens .. and rows j * kRows ...
 #ifndef GRETA_VULKAN_GEMM_TOKENS_H
 #define GRETA_VULKAN_GEMM_TOKENS_H
-#define TILE_BLOCK MatmulBlock
+#define TILE_BLOCK MatmulTileBlock
 #include "kernels/vulkan/gemm/tile.h"
 
 uint first_token, first_row, live;

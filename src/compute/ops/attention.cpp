@@ -7,9 +7,10 @@ namespace greta {
 
 static bool splits(const KernelRow& row) { return row.tokens_max <= kMaxSplitTokens; }
 
-// The form that the next matmul reads.
-static Status check_convert(const Call& call, const Call& convert) {
-  if (convert.op != Op::Convert || convert.form != Form::Q8X16 || !same_place(convert.slot[kX], call.slot[kY]) ||
+// The form that the next matmul reads: of a few tokens q8x16, of many float16.
+static Status check_convert(const Call& call, const Call& convert, const KernelRow& row) {
+  if (!splits(row) && makes_halves(call, convert, call.heads * call.value_width)) return {};
+  if (!splits(row) || convert.op != Op::Convert || convert.form != Form::Q8X16 || !same_place(convert.slot[kX], call.slot[kY]) ||
       convert.width != call.heads * call.value_width || call.value_width % 16 || convert.weight.n)
     return fail(Code::Unsupported, "attention: %u heads of %u values do not fuse with %s of %u", call.heads,
                 call.value_width, op_name(convert.op), convert.width);
@@ -18,7 +19,8 @@ static Status check_convert(const Call& call, const Call& convert) {
 
 // Of the rows on cooperative matrices.
 static Status check_tile(const Call& call, const KernelRow& row) {
-  if (call.width + call.value_width <= kAttentionTileWidths &&
+  const uint32_t sharing = row.code.subgroups * 16 / row.tile;  // subgroups that have the same queries
+  if (call.width + call.value_width <= attention_widths(sharing) &&
       attention_shared_bytes(row.tile, call.width, call.value_width) <= row.shared_bytes)
     return {};
   return fail(Code::Unsupported, "attention: heads of %u keys and %u values do not fit in %s", call.width,
@@ -28,7 +30,7 @@ static Status check_tile(const Call& call, const KernelRow& row) {
 static Status check(std::span<const Call> calls, const KernelRow& row) {
   const Call& call = calls[0];
   if (calls.size() > 2) return check_single(calls);
-  if (calls.size() == 2) GRETA_TRY(check_convert(call, calls[1]));
+  if (calls.size() == 2) GRETA_TRY(check_convert(call, calls[1], row));
   if (!call.kv_heads || !call.heads || call.heads % call.kv_heads)
     return fail(Code::Argument, "attention: %u heads share %u KV heads", call.heads, call.kv_heads);
   GRETA_TRY(check_size("attention", "key width", call.width));
@@ -81,7 +83,7 @@ static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out)
   block.window = call.window;
   block.value_stride = stride_or(call.y_stride, call.value_width);
   if (calls.size() == 2) {
-    block.rounded = calls[1].slot[kY].address();
+    (splits(row) ? block.rounded : block.halves) = calls[1].slot[kY].address();
     out->write(calls[1].slot[kY]);
   }
   out->set_block(block);

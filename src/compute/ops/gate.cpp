@@ -1,10 +1,10 @@
-// gate: y = activation(gate) * up. Group = a token, or a tile of its values.
+// gate: y = activation(gate) * up, alone or with the float16 form that the next matmul reads. Group = a token, or a tile of its values.
 #include "compute/ops/parts.h"
 
 namespace greta {
 
 static Status check(std::span<const Call> calls, const KernelRow&) {
-  GRETA_TRY(check_single(calls));
+  if (calls.size() != 2 || !makes_halves(calls[0], calls[1], calls[0].width)) GRETA_TRY(check_single(calls));
   if (calls[0].activation > kActivationClamped)
     return fail(Code::Argument, "gate: no activation %u", calls[0].activation);
   return check_size("gate", "width", calls[0].width);
@@ -19,11 +19,15 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.step = call.slot[kStep].address();
   block.width = call.width;
   block.activation = call.activation;
-  out->set_block(block);
   out->read(call.slot[kX]);
   out->read(call.slot[kX2]);
   out->write(call.slot[kY]);
   read_step(call, out);
+  if (calls.size() == 2) {
+    block.halves = calls[1].slot[kY].address();
+    out->write(calls[1].slot[kY]);
+  }
+  out->set_block(block);
 }
 
 static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {

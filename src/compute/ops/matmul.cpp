@@ -180,7 +180,7 @@ void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, 
   const uint32_t tokens = by_results(row) ? 1 : row.tile_tokens;  // of a group; 0: all
   out[0] = tokens ? uint32_t(divide_up(bucket, tokens)) : tiles;
   out[1] = tokens ? tiles : 1;
-  out[2] = 1;
+  out[2] = parts.matmul->splits;
 }
 
 uint64_t& pool_of(MatmulBlock* block) { return block->pool; }
@@ -202,9 +202,9 @@ void pack_heads(const Parts& parts, Block* block, Launch* out) {
   }
 }
 
-// What both blocks have: operands, and what is fused after the product.
+// What all blocks have: operands, and a residual.
 template <class Block>
-void pack_parts(const Parts& parts, Block* block, Launch* out) {
+void pack_product(const Parts& parts, Block* block, Launch* out) {
   const Call& first = parts.norm ? *parts.norm : *parts.matmul;
   const Tensor& weight = parts.matmul->weight;
   block->weight = weight.slice.address();
@@ -213,17 +213,10 @@ void pack_parts(const Parts& parts, Block* block, Launch* out) {
   block->n = weight.n;
   block->depth = weight.depth;
   block->bias = parts.matmul->slot[kBias].address();
-  if (parts.norm) block->epsilon = parts.norm->epsilon;
   out->read(weight.slice);
   out->read(first.slot[kX]);
   out->read(parts.matmul->slot[kBias]);
   read_step(first, out);
-  if (parts.head()) pack_heads(parts, block, out);
-  if (parts.up) {
-    block->weight2 = parts.up->weight.slice.address();
-    block->activation = parts.gate->activation;
-    out->read(parts.up->weight.slice);
-  }
   if (parts.add) {
     const bool first_is_ours = same_place(parts.add->slot[kX], parts.matmul->slot[kY]);
     const Slice& residual = parts.add->slot[first_is_ours ? kX2 : kX];
@@ -233,6 +226,19 @@ void pack_parts(const Parts& parts, Block* block, Launch* out) {
   if (parts.kv_write) return;
   block->y = parts.y().address();
   out->write(parts.y());
+}
+
+// And what rows that fuse more have.
+template <class Block>
+void pack_parts(const Parts& parts, Block* block, Launch* out) {
+  pack_product(parts, block, out);
+  if (parts.norm) block->epsilon = parts.norm->epsilon;
+  if (parts.head()) pack_heads(parts, block, out);
+  if (parts.up) {
+    block->weight2 = parts.up->weight.slice.address();
+    block->activation = parts.gate->activation;
+    out->read(parts.up->weight.slice);
+  }
 }
 
 // Few groups with much to do each are larger: their parts of the columns are under way together.
@@ -257,13 +263,29 @@ void pack_results(const Parts& parts, Launch* out) {
   out->set_block(block);
 }
 
+void pack_tiles(const Parts& parts, const KernelRow& row, Launch* out) {
+  MatmulTileBlock block = {};
+  const Call& call = *parts.matmul;
+  pack_product(parts, &block, out);
+  block.tile = row.tile;
+  block.tile_tokens = row.tile_tokens;
+  rows_of(parts, &block.rows_of);
+  if (call.splits > 1) {
+    block.parts = call.slot[kScratch].address();
+    block.counters = call.slot[kCounters].address();
+    out->note(call.slot[kScratch], Access::kReadWrite, true);
+    out->note(call.slot[kCounters], Access::kReadWrite, false);
+  }
+  out->set_block(block);
+}
+
 void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   const Parts parts(calls);
   if (by_results(row)) return pack_results(parts, out);
+  if (row.tile_tokens) return pack_tiles(parts, row, out);
   MatmulBlock block = {};
   pack_parts(parts, &block, out);
   block.tile = tile_of(parts, row);
-  block.tile_tokens = row.tile_tokens;
   rows_of(parts, &block.rows_of);
   if (parts.rope) block.rope_halves = parts.rope->rope_halves;
   if (parts.norm) {

@@ -1,5 +1,5 @@
 // norm: root-mean-square norm of each head of a row (one head: of the row), alone or with what a kernel row fuses after
-// it: a residual, and the form that the next matmul reads. Group = a row.
+// it: a residual and the form that the next matmul reads, or float16. Group = a row.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -21,10 +21,17 @@ static Status check_convert(const Call& add, const Call& convert) {
   return {};
 }
 
+static Status check_halves(const Call& norm, const Call& convert) {
+  if (makes_halves(norm, convert, norm.width) && heads_of(norm) == 1 && !norm.x_stride && !norm.y_stride) return {};
+  return fail(Code::Unsupported, "norm: rows of %u values do not fuse with a form of %u", norm.width, convert.width);
+}
+
+static bool gives_halves(std::span<const Call> calls) { return calls.size() == 2 && calls[1].op == Op::Convert; }
+
 static Status check(std::span<const Call> calls, const KernelRow&) {
   const Call& call = calls[0];
   if (calls.size() > 3) return check_single(calls);
-  if (calls.size() > 1) GRETA_TRY(check_add(call, calls[1]));
+  if (calls.size() > 1) GRETA_TRY(gives_halves(calls) ? check_halves(call, calls[1]) : check_add(call, calls[1]));
   if (calls.size() > 2) GRETA_TRY(check_convert(calls[1], calls[2]));
   GRETA_TRY(check_size("norm", "width", call.width));
   if (call.weight.depth != call.width || call.weight.n != 1)
@@ -37,7 +44,8 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   const Call& call = calls[0];
-  const Slice& y = calls[calls.size() > 1 ? 1 : 0].slot[kY];
+  const bool adds = calls.size() > 1 && !gives_halves(calls);
+  const Slice& y = calls[adds].slot[kY];
   NormBlock block = {};
   block.x = call.slot[kX].address();
   block.gain = call.weight.slice.address();
@@ -53,7 +61,11 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   out->read(call.weight.slice);
   out->write(y);
   read_step(call, out);
-  if (calls.size() > 1) {
+  if (gives_halves(calls)) {
+    block.halves = calls[1].slot[kY].address();
+    out->write(calls[1].slot[kY]);
+  }
+  if (adds) {
     block.residual = calls[1].slot[kX].address();
     block.scale = calls[1].scale;
     out->read(calls[1].slot[kX]);

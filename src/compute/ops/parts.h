@@ -83,6 +83,12 @@ inline Status check_stride(const char* op, uint32_t stride, uint32_t width) {
   return fail(Code::Argument, "%s: %u values every %u", op, width, stride);
 }
 
+// What follows makes float16 of all that `call` made, `width` values to a row.
+inline bool makes_halves(const Call& call, const Call& convert, uint32_t width) {
+  return convert.op == Op::Convert && convert.form == Form::F16 && same_place(convert.slot[kX], call.slot[kY]) &&
+         convert.width == width && !convert.weight.n;
+}
+
 inline uint32_t heads_of(const Call& call) { return call.heads ? call.heads : 1; }
 
 }  // namespace greta

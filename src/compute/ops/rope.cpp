@@ -1,26 +1,76 @@
-// rope: rotates heads by position, in place if kY is kX. Group = a token, or a tile of its pairs.
+// rope: rotates heads by position, in place if kY is kX, alone or with what a kernel row fuses around it: a norm before,
+// over each head or over all of a token, and the write into the page pool. Group = a token, or a tile of its pairs, or
+// with something around it of its heads.
 #include "compute/ops/parts.h"
 
 namespace greta {
+namespace {
 
-static Status check(std::span<const Call> calls, const KernelRow&) {
-  GRETA_TRY(check_single(calls));
-  const Call& call = calls[0];
-  GRETA_TRY(check_size("rope", "heads", call.heads));
-  if (!call.rope_width || call.rope_width % 2 || call.rope_width > call.width)
-    return fail(Code::Argument, "rope: %u rotated values in heads of %u", call.rope_width, call.width);
+// The calls of a sequence by what they do; null where absent.
+struct Parts {
+  const Call* norm = nullptr;
+  const Call* rope = nullptr;
+  const Call* kv_write = nullptr;
+
+  explicit Parts(std::span<const Call> calls) {
+    for (const Call& call : calls) (call.op == Op::Norm ? norm : call.op == Op::KvWrite ? kv_write : rope) = &call;
+  }
+  bool alone() const { return !norm && !kv_write; }
+  bool norms_all_heads() const { return norm && heads_of(*norm) == 1 && rope->heads != 1; }
+};
+
+Status check_alone(const Call& call) {
   GRETA_TRY(check_stride("rope", call.x_stride, call.rope_width));
   return check_stride("rope", call.y_stride, call.rope_width);
 }
 
-static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+Status check_norm(const Parts& parts) {
+  const Call& norm = *parts.norm;
+  const uint64_t values = uint64_t(parts.rope->heads) * parts.rope->width;
+  if (!same_place(norm.slot[kY], parts.rope->slot[kX]) || norm.x_stride || norm.y_stride || norm.rows_of != kRowsTokens ||
+      uint64_t(heads_of(norm)) * norm.width != values || (heads_of(norm) != parts.rope->heads && heads_of(norm) != 1))
+    return fail(Code::Unsupported, "rope: %u heads of %u values after a norm of %u of %u", parts.rope->heads, parts.rope->width,
+                heads_of(norm), norm.width);
+  if (norm.weight.depth != norm.width || norm.weight.n != 1)
+    return fail(Code::Argument, "rope: a gain [%u][%u] for a norm over %u values", norm.weight.n, norm.weight.depth, norm.width);
+  return check_weight("rope", norm.weight);
+}
+
+Status check_kv_write(const Parts& parts) {
+  const Call &rope = *parts.rope, &kv = *parts.kv_write;
+  if (!same_place(kv.slot[kX], rope.slot[kY]) || kv.heads != rope.heads || kv.width != rope.width)
+    return fail(Code::Unsupported, "rope: %u heads of %u values, written as %u of %u", rope.heads, rope.width, kv.heads, kv.width);
+  return check_page("rope", kv.heads, kv.width, kv.page_bytes, kv.cache_type);
+}
+
+Status check(std::span<const Call> calls, const KernelRow&) {
+  const Parts parts(calls);
+  const Call& call = *parts.rope;
+  GRETA_TRY(check_size("rope", "heads", call.heads));
+  if (!call.rope_width || call.rope_width % 2 || call.rope_width > call.width)
+    return fail(Code::Argument, "rope: %u rotated values in heads of %u", call.rope_width, call.width);
+  if (parts.alone()) return check_alone(call);
+  if (call.x_stride || call.y_stride || call.width % 2 || call.width > kMaxHeadWidth)
+    return fail(Code::Unsupported, "rope: heads of %u values every %u and %u do not fuse", call.width, call.x_stride, call.y_stride);
+  if (parts.norm) GRETA_TRY(check_norm(parts));
+  return parts.kv_write ? check_kv_write(parts) : Status{};
+}
+
+// Heads of a group; a norm over all of them needs them all.
+uint32_t heads_of_group(const Parts& parts, const KernelRow& row) {
+  return parts.norms_all_heads() ? parts.rope->heads : row.tile;
+}
+
+void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+  const Parts parts(calls);
+  const Call& rope = *parts.rope;
   out[0] = bucket;
-  out[1] = tiles_of(row, uint64_t(calls[0].heads) * calls[0].rope_width / 2);
+  out[1] = parts.alone() ? tiles_of(row, uint64_t(rope.heads) * rope.rope_width / 2)
+                         : uint32_t(divide_up(rope.heads, heads_of_group(parts, row)));
   out[2] = 1;
 }
 
-static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
-  const Call& call = calls[0];
+void pack_alone(const Call& call, Launch* out) {
   RopeBlock block = {};
   block.x = call.slot[kX].address();
   block.y = call.slot[kY].address();
@@ -38,10 +88,46 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   read_step(call, out);
 }
 
-static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
-  const uint64_t values = uint64_t(rows) * calls[0].heads * calls[0].rope_width;
-  return {2 * values * kFloatBytes, 3 * values};
+void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
+  const Parts parts(calls);
+  const Call& rope = *parts.rope;
+  if (parts.alone()) return pack_alone(rope, out);
+  const Slice& x = calls[0].slot[kX];
+  const Slice& y = parts.kv_write ? parts.kv_write->slot[kPool] : rope.slot[kY];
+  RopeHeadsBlock block = {};
+  block.x = x.address();
+  block.y = y.address();
+  block.step = rope.slot[kStep].address();
+  block.table = rope.slot[kTable].address();
+  block.heads = rope.heads;
+  block.head_width = block.norm_width = rope.width;
+  block.tile = heads_of_group(parts, row);
+  block.rope_width = rope.rope_width;
+  block.rope_halves = rope.rope_halves;
+  out->read(x);
+  out->write(y, parts.kv_write != nullptr);
+  out->read(rope.slot[kTable]);
+  read_step(rope, out);
+  if (parts.norm) {
+    block.gain = parts.norm->weight.slice.address();
+    block.norm_width = parts.norm->width;
+    block.epsilon = parts.norm->epsilon;
+    out->read(parts.norm->weight.slice);
+  }
+  if (parts.kv_write) {
+    block.page_bytes = parts.kv_write->page_bytes;
+    block.cache_type = parts.kv_write->cache_type;
+  }
+  out->set_block(block);
 }
+
+Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
+  const Parts parts(calls);
+  const uint64_t values = uint64_t(rows) * parts.rope->heads * (parts.alone() ? parts.rope->rope_width : parts.rope->width);
+  return {2 * values * kFloatBytes, (parts.norm ? 7 : 3) * values};
+}
+
+}  // namespace
 
 extern const OpInfo op_rope = {check, groups, pack, cost};
 

@@ -1,0 +1,219 @@
+// rope against float64, alone and with what is fused around it: a norm before, the write into the cache after.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "selftest/cache_types.h"
+#include "selftest/checks.h"
+
+namespace greta::selftest {
+
+static std::vector<float> turns(uint32_t context, uint32_t rope_width) {
+  std::vector<float> table;
+  for (uint32_t i = 0; i < context * rope_width / 2; ++i) {
+    table.push_back(float(std::cos(i * 0.7)));
+    table.push_back(float(std::sin(i * 0.7)));
+  }
+  return table;
+}
+
+void check_rope(Rig& rig) {
+  Random random(1);
+  struct Shape {
+    uint32_t heads, head_width, rope_width;
+  };
+  for (const Live& live : live_rows(rig))
+    for (const Shape& shape : {Shape{1, 2, 2}, Shape{3, 64, 64}, Shape{4, 48, 20}})
+      for (const uint32_t halves : {0u, 1u}) {
+        const uint32_t width = shape.heads * shape.head_width, context = 300;
+        StepRows steps;
+        Ids positions;
+        for (uint32_t t = 0; t < live.tokens; ++t) {
+          positions.push_back((t * 37 + 250) % context);
+          steps.add(t, t % 3, positions.back());
+        }
+        const std::vector<float> table = turns(context, shape.rope_width);
+        const auto x = gaussians(size_t(live.tokens) * width, random);
+        const Slice step = steps.put(rig), cosines = rig.put(table);
+        Call call = row_call(Op::Rope, {}, {}, step);
+        call.slot[kTable] = cosines;
+        call.heads = shape.heads;
+        call.width = shape.head_width;
+        call.rope_width = shape.rope_width;
+        call.rope_halves = halves;
+        const Values expected =
+            reference::rope(to_values(x), positions, to_values(table),
+                            {shape.heads, shape.head_width, shape.rope_width, halves == 1});
+        for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
+          std::vector<float> rows = x;
+          rows.resize(live.bucket * width, 7.f);  // not live: must stay
+          call.slot[kX] = call.slot[kY] = rig.put(rows);
+          rig.run({&call, 1}, *row, live.bucket);
+          std::vector<float> y = rig.get<float>(call.slot[kX]);
+          expect(std::equal(y.begin() + ptrdiff_t(x.size()), y.end(), rows.begin() + ptrdiff_t(x.size())),
+                 std::string(row->name) + ": rows that do not live were written");
+          y.resize(x.size());
+          require_close(y, expected, 1e-13, row->name);
+        }
+        rig.reset();
+      }
+}
+
+void check_rope_strides(Rig& rig) {
+  Random random(2);
+  const uint32_t heads = 3, rope_width = 8, x_stride = 24, y_stride = 40, tokens = 7;
+  StepRows steps;
+  Ids positions;
+  for (uint32_t t = 0; t < tokens; ++t) positions.push_back(t * 5), steps.add(t, 0, t * 5);
+  const std::vector<float> table = turns(64, rope_width);
+  const auto x = gaussians(size_t(tokens) * heads * x_stride, random);
+  const Values turned =
+      reference::rope(to_values(x), positions, to_values(table), {heads, x_stride, rope_width, false});
+  Values expected(size_t(tokens) * heads * y_stride, 7);
+  for (size_t head = 0; head < size_t(tokens) * heads; ++head)
+    for (uint32_t i = 0; i < rope_width; ++i) expected[head * y_stride + i] = turned[head * x_stride + i];
+  Call call = row_call(Op::Rope, rig.put_padded(x, 8 * heads * x_stride), {}, steps.put(rig));
+  call.slot[kTable] = rig.put(table);
+  call.heads = heads;
+  call.width = x_stride;
+  call.rope_width = rope_width;
+  call.x_stride = x_stride;
+  call.y_stride = y_stride;
+  for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
+    call.slot[kY] = rig.put(std::vector<float>(size_t(8) * heads * y_stride, 7.f));
+    rig.run({&call, 1}, *row, 8);
+    auto y = rig.get<float>(call.slot[kY]);
+    y.resize(expected.size());
+    require_close(y, expected, 1e-13, row->name);
+  }
+}
+
+namespace {
+
+struct HeadShape {
+  uint32_t heads, width, rope_width;
+};
+enum class Normed { Not, EachHead, AllHeads };
+constexpr uint32_t kNoCache = kCacheTypeCount;
+
+// Heads of a step's tokens: their values before and after norm and rotation.
+struct HeadCase {
+  Rig& rig;
+  Live live;
+  HeadShape shape;
+  StepRows steps;
+  Ids positions;
+  std::vector<float> x, table, gain;
+  Slice step, table_slice;
+
+  HeadCase(Rig& rig, const Live& live, const HeadShape& shape, Random& random) : rig(rig), live(live), shape(shape) {
+    for (uint32_t t = 0; t < live.tokens; ++t) {
+      positions.push_back(t / 3 * 5);
+      steps.add(t, t % 3, positions.back());
+    }
+    x = gaussians(size_t(live.tokens) * width(), random, 3);
+    gain = gaussians(width(), random);
+    table = turns(300, shape.rope_width);
+    step = steps.put(rig);
+    table_slice = rig.put(table);
+  }
+  uint32_t width() const { return shape.heads * shape.width; }
+
+  std::vector<Call> calls(Normed normed, bool halves, uint32_t cache_type) {
+    std::vector<Call> calls;
+    const Slice in = rig.put_padded(x, size_t(live.bucket) * width());
+    if (normed != Normed::Not) {
+      Call norm = row_call(Op::Norm, in, in, step);
+      norm.heads = normed == Normed::AllHeads ? 1 : shape.heads;
+      norm.width = width() / norm.heads;
+      norm.weight = put_vector(rig, {gain.begin(), gain.begin() + norm.width});
+      norm.epsilon = 1e-5f;
+      calls.push_back(norm);
+    }
+    Call rope = row_call(Op::Rope, in, in, step);
+    rope.slot[kTable] = table_slice;
+    rope.heads = shape.heads;
+    rope.width = shape.width;
+    rope.rope_width = shape.rope_width;
+    rope.rope_halves = halves;
+    calls.push_back(rope);
+    if (cache_type == kNoCache) return calls;
+    Call write = row_call(Op::KvWrite, in, {}, step);
+    write.heads = shape.heads;
+    write.width = shape.width;
+    write.cache_type = cache_type;
+    write.page_bytes = cache_page_bytes(cache_type, shape.heads, shape.width) + 64;  // a page may be larger
+    write.slot[kPool] = rig.room(uint64_t(write.page_bytes) * steps.pool_pages());
+    calls.push_back(write);
+    return calls;
+  }
+
+  Values expected(Normed normed, bool halves) const {
+    Values y = to_values(x);
+    const auto end = gain.begin() + (normed == Normed::AllHeads ? width() : shape.width);
+    if (normed != Normed::Not) y = reference::norm(y, to_values({gain.begin(), end}), double(1e-5f));
+    return reference::rope(y, positions, to_values(table), {shape.heads, shape.width, shape.rope_width, halves});
+  }
+
+  // What lies in the pages, [t][heads][width]; nothing else of them was written.
+  std::vector<float> from_pages(const Call& write) {
+    std::vector<uint8_t> pool = rig.get<uint8_t>(write.slot[kPool]);
+    QuantType type;
+    cache_quant(write.cache_type, &type);
+    const reference::Quant& quant = *reference::find_quant(quant_info(type).name);
+    const size_t head_bytes = quant_bytes(type, shape.width);
+    std::vector<float> y;
+    for (const StepRow& row : steps.rows)
+      for (uint32_t h = 0; h < shape.heads; ++h) {
+        const size_t slot = size_t(h) * kPageTokens + row.position % kPageTokens;
+        uint8_t* head = &pool[size_t(steps.page(row.sequence, row.position)) * write.page_bytes + slot * head_bytes];
+        for (uint32_t i = 0; i < shape.width; ++i)
+          y.push_back(float(quant.weight(head + i / quant.block * quant.bytes, i % quant.block)));
+        memset(head, 0xff, head_bytes);
+      }
+    expect(std::ranges::all_of(pool, [](uint8_t b) { return b == 0xff; }), "bytes of a page that are no head's were written");
+    return y;
+  }
+
+  void check(Normed normed, bool halves, uint32_t cache_type) {
+    std::vector<Call> sequence = calls(normed, halves, cache_type);
+    const Values y = expected(normed, halves);
+    for (const KernelRow* row : rig.rows(sequence, live.bucket)) {
+      const std::string what = std::string(row->name) + ", " + std::to_string(shape.heads) + " heads of " +
+                               std::to_string(shape.width) + ", " + std::to_string(shape.rope_width) + " rotated" +
+                               (halves ? " in halves" : "") + (normed == Normed::Not ? "" : ", normed") +
+                               (cache_type == kNoCache ? "" : std::string(", ") + kCacheTypes[cache_type]);
+      rig.run(sequence, *row, live.bucket);
+      if (cache_type == kNoCache) {
+        std::vector<float> all = rig.get<float>(sequence[0].slot[kX]);
+        expect(std::all_of(all.begin() + ptrdiff_t(y.size()), all.end(), [](float value) { return std::isnan(value); }),
+               what + ": rows that do not live were written");
+        all.resize(y.size());
+        require_close(all, y, 1e-12, what);
+        continue;
+      }
+      // A value may round to the neighbour of the one that float64 rounds to.
+      const Values held = reference::cached({y.begin(), y.end()}, kCacheTypes[cache_type]);
+      require_close(from_pages(sequence.back()), held, strcmp(kCacheTypes[cache_type], "f32") ? 1e-6 : 1e-12, what);
+    }
+  }
+};
+
+}  // namespace
+
+void check_rope_sequences(Rig& rig) {
+  Random random(3);
+  for (const Live& live : live_rows(rig))
+    for (const HeadShape& shape : {HeadShape{2, 6, 4}, {1, 64, 64}, {9, 64, 32}, {5, 80, 80}, {4, 96, 24}, {6, 128, 128}, {3, 256, 256},
+                                   {2, 576, 64}})
+      for (const Normed normed : {Normed::Not, Normed::EachHead, Normed::AllHeads})
+        for (const bool halves : {false, true}) {
+          HeadCase c(rig, live, shape, random);
+          for (uint32_t type = 0; type <= kCacheTypeCount; ++type)
+            if (type == kNoCache || shape.width % cache_block_of(type) == 0) c.check(normed, halves, type);
+          rig.reset();
+        }
+  rig.require_all_run(Op::Rope);
+}
+
+}  // namespace greta::selftest

@@ -1,0 +1,83 @@
+// Products whose columns are split among groups: memory and counters of their own, where they run side by side. Plans of
+// Vulkan rows, made without a device.
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdio>
+
+#include "graph/graph.h"
+
+using namespace greta;
+
+static DeviceInfo many_units() {
+  DeviceInfo info;
+  snprintf(info.backend, sizeof info.backend, "vulkan");
+  info.features = ~0u;
+  info.shared_bytes = 49152;
+  info.unit_count = 132;
+  return info;
+}
+
+static bool apart(const Slice& a, const Slice& b) {
+  return a.buffer != b.buffer || a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
+}
+
+// Products of the same x by matrices of `n` rows.
+static void add_products(GretaGraph& graph, Buffer& memory, uint32_t n, uint32_t count, uint32_t tokens) {
+  constexpr uint32_t kDepth = 4096;
+  Call call;
+  call.op = Op::Matmul;
+  call.slot[kStep] = {&memory, 0, 64};
+  call.slot[kCounters] = {&memory, 4096, kCounterCount * sizeof(uint32_t)};
+  call.slot[kX] = graph.temporary(uint64_t(tokens) * kDepth * sizeof(float));
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t bytes = tensor_bytes(QuantType::q4_k, Layout::Gguf, n, kDepth, 1);
+    call.weight = {QuantType::q4_k, Layout::Gguf, n, kDepth, 1, {&memory, (i + 1) * bytes, bytes}};
+    call.slot[kY] = graph.temporary(uint64_t(tokens) * n * sizeof(float));
+    REQUIRE(graph.add({&call, 1}, tokens).ok());
+  }
+  REQUIRE(graph.finish().ok());
+}
+
+TEST_CASE("split columns: products beside each other share neither sums nor counters", "[graph]") {
+  const DeviceInfo info = many_units();
+  Buffer memory;
+  memory.bytes = uint64_t(1) << 32;
+  GretaGraph graph({&info});
+  add_products(graph, memory, 4096, 3, 32);
+  std::vector<const GretaGraph::Step*> products;
+  for (const GretaGraph::Step& step : graph.steps())
+    if (step.calls[0].op == Op::Matmul) products.push_back(&step);
+  if (!products[0]->row->tile_tokens) SKIP("no compiler of shaders that knows cooperative matrices");
+  for (const GretaGraph::Step* a : products) {
+    const Call& call = a->calls[0];
+    CHECK(call.splits > 1);
+    CHECK(a->launch.groups[2] == call.splits);
+    CHECK(call.slot[kScratch].bytes == split_bytes(call, *a->row, 32));
+    CHECK(call.slot[kCounters].bytes == tile_count(call, *a->row, 32) * sizeof(uint32_t));
+    for (const GretaGraph::Step* b : products) {
+      CHECK(a->stage == b->stage);
+      if (a == b) continue;
+      CHECK(apart(call.slot[kScratch], b->calls[0].slot[kScratch]));
+      CHECK(apart(call.slot[kCounters], b->calls[0].slot[kCounters]));
+    }
+  }
+}
+
+TEST_CASE("split columns: where counters are used again there is a barrier between", "[graph]") {
+  const DeviceInfo info = many_units();
+  Buffer memory;
+  memory.bytes = uint64_t(1) << 32;
+  GretaGraph graph({&info});
+  add_products(graph, memory, 4096, 100, 32);
+  const GretaGraph::Step* first = nullptr;
+  uint32_t again = 0;
+  for (const GretaGraph::Step& step : graph.steps()) {
+    if (step.calls[0].op != Op::Matmul) continue;
+    if (!step.row->tile_tokens) SKIP("no compiler of shaders that knows cooperative matrices");
+    if (!first) first = &step;
+    if (&step == first || apart(step.calls[0].slot[kCounters], first->calls[0].slot[kCounters])) continue;
+    ++again;
+    CHECK(step.stage > first->stage);
+  }
+  CHECK(again > 0);
+}
