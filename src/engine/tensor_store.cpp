@@ -11,7 +11,7 @@ namespace greta {
 constexpr uint64_t kReadBytes = 16 << 20;  // between two calls of progress
 
 // The file's tensor has the shape that is wanted of it, and is placed.
-Status TensorStore::find(const Gguf& gguf, const char* name, const WantedTensor& wanted,
+Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wanted,
                          const RowFilter& filter) {
   const GgufTensor* source = gguf.find_tensor(name);
   if (!source)
@@ -73,10 +73,10 @@ static uint64_t import_limit(const DeviceInfo& device) {
   return device.max_allocation_bytes > ends ? device.max_allocation_bytes - ends : 0;
 }
 
-bool TensorStore::can_stay(const Gguf& gguf, const Placed& placed, const DeviceInfo& device) const {
+bool TensorStore::can_stay(Gguf& gguf, const Placed& placed, const DeviceInfo& device) const {
   const uint8_t* pages = nullptr;
   if (!maps_ || placed.tensor->layout != Layout::Gguf || placed.bytes > import_limit(device)) return false;
-  if (!const_cast<Source&>(gguf.source()).map(placed.source->part, &pages).ok()) return false;
+  if (!gguf.source().map(placed.source->part, &pages).ok()) return false;
   return (reinterpret_cast<uint64_t>(pages) + placed.source->offset + placed.offset) % device.weight_alignment == 0;
 }
 
@@ -84,7 +84,7 @@ static void layer_name(TensorName name, uint32_t index, char (&out)[kMaxTensorNa
   snprintf(out, sizeof out, name.text, index);
 }
 
-Status TensorStore::find_layer(const Gguf& gguf, const Arch& arch, const Shape& s, uint32_t index,
+Status TensorStore::find_layer(Gguf& gguf, const Arch& arch, const Shape& s, uint32_t index,
                                const RowFilter& filter) {
   char name[kMaxTensorNameBytes + 1];
   layer_name(arch.tensors.query_key_value, index, name);
@@ -113,12 +113,12 @@ Status TensorStore::find_factors(const Gguf& gguf, TensorName name, uint32_t pai
   return {};
 }
 
-Status TensorStore::describe(const Gguf& gguf, const Arch& arch, const Shape& shape,
+Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape,
                              const RowFilter& filter) {
   const TensorNames& names = arch.tensors;
   Weights& w = weights_;
   const uint8_t* pages = nullptr;
-  maps_ = filter.device->imports_host && const_cast<Source&>(gguf.source()).map(0, &pages).ok();
+  maps_ = filter.device->imports_host && gguf.source().map(0, &pages).ok();
   experts_used_ = std::max(1u, shape.experts.used);
   w.layers.resize(shape.layers);
   w.tied = gguf.find_tensor(names.output.text) == nullptr;

@@ -21,7 +21,7 @@ struct LoadProgress {
 class TensorStore {
  public:
   // Finds and checks every tensor. The slices of `weights()` are empty until load().
-  Status describe(const Gguf& gguf, const Arch& arch, const Shape& shape, const RowFilter& filter);
+  Status describe(Gguf& gguf, const Arch& arch, const Shape& shape, const RowFilter& filter);
   Status load(Gguf& gguf, Device& device, const RowFilter& filter, const LoadProgress& progress);
 
   const Weights& weights() const { return weights_; }
@@ -40,8 +40,8 @@ class TensorStore {
     bool in_place;           // mapped pages serve
     bool routed;             // of its matrices a token is multiplied with few
   };
-  Status find(const Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter);
-  Status find_layer(const Gguf& gguf, const Arch& arch, const Shape& shape, uint32_t index,
+  Status find(Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter);
+  Status find_layer(Gguf& gguf, const Arch& arch, const Shape& shape, uint32_t index,
                     const RowFilter& filter);
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);
   template <class Amount>
@@ -51,7 +51,7 @@ class TensorStore {
     uint64_t offset, bytes;
     DeviceMemory memory;
   };
-  bool can_stay(const Gguf& gguf, const Placed& placed, const DeviceInfo& device) const;
+  bool can_stay(Gguf& gguf, const Placed& placed, const DeviceInfo& device) const;
   Status import_pages(Source& source, Device& device);
   Slice mapped(uint32_t part, uint64_t offset, uint64_t bytes, const DeviceInfo& device) const;
   Status copy_all(const DeviceInfo& device);
