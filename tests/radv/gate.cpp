@@ -149,7 +149,7 @@ Status Gate::compile_all() {
       for (; printed_ < results_.size() && results_[printed_].done; ++printed_) print(results_[printed_]);
     }
   };
-  std::vector<std::thread> threads(1);
+  std::vector<std::thread> threads(std::max(1u, std::thread::hardware_concurrency()));
   for (std::thread& thread : threads) thread = std::thread(work);
   for (std::thread& thread : threads) thread.join();
   if (!errors.empty()) return fail(Code::Device, "%s", errors[0].c_str());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <cstdio>
 
 namespace greta::test {
 
@@ -24,7 +23,6 @@ Status RadvDevice::open() {
   family_ = between(physical_.info.name, "(RADV ", ")");
   std::transform(family_.begin(), family_.end(), family_.begin(), [](unsigned char c) { return tolower(c); });
   mesa_ = between(physical_.info.driver, "Mesa ", " -~+(");
-  if (family_.empty()) family_ = "nv", mesa_ = "nv";
   if (family_.empty() || mesa_.empty())
     return fail(Code::Unsupported, "%s (%s) is no device of RADV", physical_.info.name,
                 physical_.info.driver);
@@ -105,12 +103,6 @@ Status RadvDevice::read_statistics(const VkPipelineExecutableInfoKHR& executable
                 {"LDS size", &out->shared_bytes},
                 {"Code size", &out->code_bytes},
                 {"Instructions", &out->instructions}};
-  if (mesa_ == "nv") {
-    std::string all;
-    for (auto& s : list) all += std::string(s.name) + "=" + std::to_string(s.value.u64) + " ";
-    printf("  %s\n", all.c_str());
-    return {};
-  }
   for (const auto& [name, value] : wanted) {
     const auto at =
         std::find_if(list.begin(), list.end(), [&](const auto& s) { return !strcmp(s.name, name); });
@@ -147,14 +139,14 @@ Status RadvDevice::compile(const KernelCode& code, const std::string& wanted, Co
   *out = {};
   out->lanes = pipeline_group(physical_, code).lanes;
   VkPipelineCreateFlags capture = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
-  if (!wanted.empty() && mesa_ != "nv") capture |= VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
+  if (!wanted.empty()) capture |= VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
   VkPipeline pipeline = VK_NULL_HANDLE;
   GRETA_TRY(create_pipeline(code, capture, &pipeline));
   auto executable = tagged<VkPipelineExecutableInfoKHR>(VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR);
   executable.pipeline = pipeline;  // a compute pipeline has one, of index 0
   Status status = read_statistics(executable, out);
   std::string text;
-  if (status.ok() && !wanted.empty() && mesa_ != "nv") status = read_assembly(executable, &text);
+  if (status.ok() && !wanted.empty()) status = read_assembly(executable, &text);
   for (size_t at = text.find(wanted); at < text.size(); at = text.find(wanted, at + 1)) ++out->wanted;
   vk_.vkDestroyPipeline(handle_, pipeline, nullptr);
   return status;
