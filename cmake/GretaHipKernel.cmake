@@ -74,21 +74,21 @@ if(GRETA_HIP)
 endif()
 
 macro(greta_hip_kernel)
-  set(stub "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.hip")
-  file(CONFIGURE OUTPUT "${stub}" CONTENT
+  set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.hip")
+  file(CONFIGURE OUTPUT "${wrapper}" CONTENT
     "#define KERNEL_NAME ${row_name}\n${defines}${weight}#include \"${source}.hip\"\n" @ONLY)
   foreach(target ${GRETA_HIP_USABLE_TARGETS})
     if(NOT K_TARGETS OR target IN_LIST K_TARGETS)
       set(object "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.${target}.hsaco")
       add_custom_command(OUTPUT "${object}"
         COMMAND "${GRETA_HIP_CLANG}" ${GRETA_HIP_FLAGS} --offload-arch=${target}
-          -MD -MF "${object}.d" -MT "${object}" "${stub}" -o "${object}"
-        DEPENDS "${stub}" DEPFILE "${object}.d" VERBATIM
+          -MD -MF "${object}.d" -MT "${object}" "${wrapper}" -o "${object}"
+        DEPENDS "${wrapper}" DEPFILE "${object}.d" VERBATIM
         COMMENT "Compiling HIP kernel ${row_name} for ${target}")
       greta_embed_kernel(kernel_hip_${row_name}_${target} "${object}" ${target})
       # What tests/mock_hip and the instruction gate need to know of each code object.
       set_property(GLOBAL APPEND PROPERTY GRETA_HIP_BUILDS
-        "${row_name}|${target}|${K_GROUP}|${stub}|${object}")
+        "${row_name}|${target}|${K_GROUP}|${wrapper}|${object}")
     endif()
   endforeach()
 endmacro()

@@ -52,13 +52,13 @@ endfunction()
 
 macro(greta_vulkan_kernel)
   if(GRETA_VULKAN AND GRETA_GLSLC)
-    set(stub "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.comp")
-    file(CONFIGURE OUTPUT "${stub}" CONTENT "#version 460
+    set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.comp")
+    file(CONFIGURE OUTPUT "${wrapper}" CONTENT "#version 460
 #extension GL_GOOGLE_include_directive : require
 ${defines}${weight}#include \"${source}.comp\"
 " @ONLY)
     set(extensions "")
-    greta_shader_extensions("${stub}" extensions)
+    greta_shader_extensions("${wrapper}" extensions)
     set(missing "")
     foreach(extension ${extensions})
       greta_glslc_knows(${extension} known)
@@ -75,8 +75,8 @@ ${defines}${weight}#include \"${source}.comp\"
         set_property(DIRECTORY PROPERTY GRETA_SHADER_${row_name} TRUE)
         add_custom_command(OUTPUT "${spirv}"
           COMMAND "${GRETA_GLSLC}" ${GRETA_GLSLC_FLAGS} -MD -MF "${spirv}.d" -MT "${spirv}"
-            "${stub}" -o "${spirv}"
-          DEPENDS "${stub}" DEPFILE "${spirv}.d" VERBATIM COMMENT "Compiling Vulkan kernel ${row_name}")
+            "${wrapper}" -o "${spirv}"
+          DEPENDS "${wrapper}" DEPFILE "${spirv}.d" VERBATIM COMMENT "Compiling Vulkan kernel ${row_name}")
       endif()
       greta_embed_kernel(kernel_vulkan_${row_name} "${spirv}" "")
     endif()

@@ -12,9 +12,7 @@ namespace {
 
 // The same SPIR-V with the same constants is the same pipeline.
 std::string key_of(const KernelCode& code, uint32_t threads) {
-  uint64_t digest = 0xcbf29ce484222325;  // FNV-1a
-  for (const uint8_t byte : code.code) digest = (digest ^ byte) * 0x100000001b3;
-  const uint64_t head[] = {digest, code.code.size(), threads};
+  const uint64_t head[] = {checksum(code.code.data(), code.code.size()), code.code.size(), threads};
   std::string key(reinterpret_cast<const char*>(head), sizeof head);
   key.append(reinterpret_cast<const char*>(code.constants.data()), code.constants.size_bytes());
   return key;

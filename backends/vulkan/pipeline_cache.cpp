@@ -16,18 +16,12 @@ namespace {
 constexpr uint64_t kMaxCacheBytes = 256 << 20;
 
 struct CacheHeader {
-  char magic[8] = {'G', 'R', 'E', 'T', 'A', 'V', 'P', '1'};
+  char magic[8] = {'G', 'R', 'E', 'T', 'A', 'V', 'P', '2'};
   uint8_t driver_uuid[VK_UUID_SIZE], cache_uuid[VK_UUID_SIZE];
   uint32_t vendor, device, driver_version, reserved = 0;
   uint64_t bytes, checksum;  // of the data behind the header
 };
 static_assert(sizeof(CacheHeader) == 72);
-
-// FNV-1a over 64 bits: against damage, not against malice.
-uint64_t checksum(std::span<const uint8_t> data, uint64_t sum = 0xcbf29ce484222325) {
-  for (const uint8_t byte : data) sum = (sum ^ byte) * 0x100000001b3;
-  return sum;
-}
 
 CacheHeader header_for(const VulkanPhysical& physical, std::span<const uint8_t> data) {
   CacheHeader header;
@@ -37,7 +31,7 @@ CacheHeader header_for(const VulkanPhysical& physical, std::span<const uint8_t> 
   header.device = physical.device_id;
   header.driver_version = physical.driver_version;
   header.bytes = data.size();
-  header.checksum = checksum(data);
+  header.checksum = checksum(data.data(), data.size());
   return header;
 }
 
@@ -47,7 +41,7 @@ std::string pipeline_cache_path(const char* folder, const VulkanPhysical& physic
   const CacheHeader header = header_for(physical, {});
   char name[64];
   snprintf(name, sizeof name, "/greta-vulkan-%016llx.cache",
-           (unsigned long long)checksum({reinterpret_cast<const uint8_t*>(&header), sizeof header}));
+           (unsigned long long)checksum(&header, sizeof header));
   return folder + std::string(name);
 }
 

@@ -14,11 +14,7 @@ namespace {
 
 using Number = unsigned long long;  // what %llu takes
 
-uint64_t header_sum(const StateHeader& header) {
-  Checksum sum;
-  sum.add(&header, offsetof(StateHeader, checksum));
-  return sum.value();
-}
+uint64_t header_sum(const StateHeader& header) { return checksum(&header, offsetof(StateHeader, checksum)); }
 
 // Of what the executor would save with so many tokens.
 StateHeader state_header(const Executor& executor, uint32_t tokens) {

@@ -142,7 +142,7 @@ static uint32_t width_of_x(const Call& call) {
 void GretaGraph::split_columns(Call& call, const KernelRow& row, uint32_t bucket) {
   const Slice all = call.slot[kCounters];
   const uint32_t tiles = tile_count(call, row, bucket);
-  if (!all.buffer || tiles > kCounterCount) return;
+  if (!all.buffer) return;
   call.splits = choose_splits(call, row, bucket, filter_);
   if (call.splits == 1) return;
   if (next_counter_ + tiles > kCounterCount) next_counter_ = 0;

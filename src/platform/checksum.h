@@ -19,4 +19,10 @@ class Checksum {
   uint8_t held_[kBlock] = {};  // of a block that is not whole yet
 };
 
+inline uint64_t checksum(const void* data, uint64_t bytes) {
+  Checksum sum;
+  sum.add(data, bytes);
+  return sum.value();
+}
+
 }  // namespace greta

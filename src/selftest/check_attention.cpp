@@ -70,19 +70,12 @@ Values beginnings(const Values& x, uint32_t width, uint32_t kept) {
   return out;
 }
 
-// Rows that also give y in the form that a matmul reads.
-void check_rounded(Rig& rig, const Call& call, const Live& live, uint32_t y_width) {
-  Call convert = row_call(Op::Convert, call.slot[kY], rig.room(live.bucket * form_row_bytes(Form::Q8X16, y_width)),
-                          call.slot[kStep]);
-  convert.form = Form::Q8X16;
-  convert.width = y_width;
-  const Call calls[] = {call, convert};
-  for (const KernelRow* row : rig.rows(calls, live.bucket)) {
-    rig.poison(call.slot[kY]);
-    rig.poison(convert.slot[kY]);
-    rig.run(calls, *row, live.bucket);
-    expect_rounded(*row, rig.get<float>(call.slot[kY]), rig.get<uint8_t>(convert.slot[kY]), y_width, {}, live.tokens);
-  }
+// Rows that also give y in the form that a matmul of a few tokens reads.
+void check_rounded(Rig& rig, const Call& call, const Live& live, uint32_t width) {
+  run_with_form(rig, call, Form::Q8X16, live, width,
+                [&](const KernelRow& row, const std::vector<float>& y, const std::vector<uint8_t>& rounded) {
+                  expect_rounded(row, y, rounded, width, {}, live.tokens);
+                });
 }
 
 // Queries at the given positions of two sequences.

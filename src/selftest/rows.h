@@ -83,22 +83,30 @@ inline void expect_rounded(const KernelRow& row, const std::vector<float>& y, co
          std::string(row.name) + ": rounded rows that do not live");
 }
 
-// Rows that also give y as float16, which must be what y rounds to.
-inline void check_halves(Rig& rig, const Call& call, const Live& live, uint32_t width) {
-  Call convert = row_call(Op::Convert, call.slot[kY], rig.room(live.bucket * form_row_bytes(Form::F16, width)), call.slot[kStep]);
-  convert.form = Form::F16;
+// Runs the rows that also give y in a form; check(row, y, y in the form).
+template <class Check>
+void run_with_form(Rig& rig, const Call& call, Form form, const Live& live, uint32_t width, const Check& check) {
+  Call convert = row_call(Op::Convert, call.slot[kY], rig.room(live.bucket * form_row_bytes(form, width)), call.slot[kStep]);
+  convert.form = form;
   convert.width = width;
   const Call calls[] = {call, convert};
   for (const KernelRow* row : rig.rows(calls, live.bucket)) {
     rig.poison(call.slot[kY]);
     rig.poison(convert.slot[kY]);
     rig.run(calls, *row, live.bucket);
-    std::vector<float> y = rig.get<float>(call.slot[kY]);
-    y.resize(size_t(live.tokens) * width);
-    std::vector<uint8_t> expected = reference::half_bytes(to_values(y));
-    expected.resize(convert.slot[kY].bytes, 0xff);
-    expect(rig.get<uint8_t>(convert.slot[kY]) == expected, std::string(row->name) + ": other halves than those of y");
+    check(*row, rig.get<float>(call.slot[kY]), rig.get<uint8_t>(convert.slot[kY]));
   }
+}
+
+// Rows that also give y as float16, which must be what y rounds to.
+inline void check_halves(Rig& rig, const Call& call, const Live& live, uint32_t width) {
+  run_with_form(rig, call, Form::F16, live, width,
+                [&](const KernelRow& row, std::vector<float> y, const std::vector<uint8_t>& halves) {
+                  y.resize(size_t(live.tokens) * width);
+                  std::vector<uint8_t> expected = reference::half_bytes(to_values(y));
+                  expected.resize(halves.size(), 0xff);
+                  expect(halves == expected, std::string(row.name) + ": other halves than those of y");
+                });
 }
 
 // The same bits over 100 repeats, for a call that does not change its input.

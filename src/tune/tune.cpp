@@ -45,7 +45,7 @@ static bool fits_better(const KernelRow& a, const KernelRow& b, std::span<const 
   const auto groups = [&](const KernelRow& row) {
     uint32_t of[3];
     lead_of(calls).groups(calls, row, bucket, of);
-    return uint64_t(of[0]) * of[1] * (row.splits > 1 ? choose_splits(lead_call(calls), row, bucket, filter) : 1);
+    return uint64_t(of[0]) * of[1] * choose_splits(lead_call(calls), row, bucket, filter);
   };
   const uint64_t units = filter.device ? filter.device->unit_count : 1, of_a = groups(a), of_b = groups(b);
   if (of_a < units || of_b < units) return of_a > of_b;

@@ -38,16 +38,22 @@ static void add_products(GretaGraph& graph, Buffer& memory, uint32_t n, uint32_t
   REQUIRE(graph.finish().ok());
 }
 
+// The launches of products; a test is skipped where none can be split.
+static std::vector<const GretaGraph::Step*> products_of(const GretaGraph& graph) {
+  std::vector<const GretaGraph::Step*> products;
+  for (const GretaGraph::Step& step : graph.steps())
+    if (step.calls[0].op == Op::Matmul) products.push_back(&step);
+  if (!products[0]->row->tile_tokens) SKIP("no compiler of shaders that knows cooperative matrices");
+  return products;
+}
+
 TEST_CASE("split columns: products beside each other share neither sums nor counters", "[graph]") {
   const DeviceInfo info = many_units();
   Buffer memory;
   memory.bytes = uint64_t(1) << 32;
   GretaGraph graph({&info});
   add_products(graph, memory, 4096, 3, 32);
-  std::vector<const GretaGraph::Step*> products;
-  for (const GretaGraph::Step& step : graph.steps())
-    if (step.calls[0].op == Op::Matmul) products.push_back(&step);
-  if (!products[0]->row->tile_tokens) SKIP("no compiler of shaders that knows cooperative matrices");
+  const auto products = products_of(graph);
   for (const GretaGraph::Step* a : products) {
     const Call& call = a->calls[0];
     CHECK(call.splits > 1);
@@ -69,15 +75,13 @@ TEST_CASE("split columns: where counters are used again there is a barrier betwe
   memory.bytes = uint64_t(1) << 32;
   GretaGraph graph({&info});
   add_products(graph, memory, 4096, 100, 32);
-  const GretaGraph::Step* first = nullptr;
+  const auto products = products_of(graph);
+  const Slice first = products[0]->calls[0].slot[kCounters];
   uint32_t again = 0;
-  for (const GretaGraph::Step& step : graph.steps()) {
-    if (step.calls[0].op != Op::Matmul) continue;
-    if (!step.row->tile_tokens) SKIP("no compiler of shaders that knows cooperative matrices");
-    if (!first) first = &step;
-    if (&step == first || apart(step.calls[0].slot[kCounters], first->calls[0].slot[kCounters])) continue;
+  for (size_t i = 1; i < products.size(); ++i) {
+    if (apart(products[i]->calls[0].slot[kCounters], first)) continue;
     ++again;
-    CHECK(step.stage > first->stage);
+    CHECK(products[i]->stage > products[0]->stage);
   }
   CHECK(again > 0);
 }

@@ -1,14 +1,12 @@
 // What may be typed in a conversation beside messages: a table of commands.
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <functional>
 
 #include "chat_talk.h"
 #include "console.h"
+#include "output_file.h"
 
 namespace greta::cli {
 namespace {
@@ -24,21 +22,9 @@ void help(Talk&, const std::string&);
 
 void save(Talk& talk, const std::string& path) {
   const std::string text = json_text(talk.messages());
-  const std::string next = path + ".part";
-  const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) throw Failed(next + ": " + std::strerror(errno));
-  size_t done = 0;
-  for (ssize_t n = 0; done < text.size(); done += static_cast<size_t>(n)) {
-    n = write(fd, text.data() + done, text.size() - done);
-    if (n < 0) break;
-  }
-  const int error = errno;
-  const bool closed = close(fd) == 0;
-  if (done < text.size() || !closed || rename(next.c_str(), path.c_str()) != 0) {
-    const std::string why = std::strerror(done < text.size() ? error : errno);
-    unlink(next.c_str());
-    throw Failed(path + ": " + why);
-  }
+  OutputFile file(path + ".part");
+  file.write(text.data(), text.size());
+  file.finish_as(path);
   note(format("%zu messages in %s", talk.messages().size(), path.c_str()));
 }
 

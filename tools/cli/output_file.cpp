@@ -33,4 +33,12 @@ void OutputFile::finish() {
   finished_ = true;
 }
 
+void OutputFile::finish_as(const std::string& path) {
+  finish();
+  if (std::rename(path_.c_str(), path.c_str()) == 0) return;
+  const std::string why = std::strerror(errno);
+  std::remove(path_.c_str());
+  throw Failed(path + ": " + why);
+}
+
 }  // namespace greta::cli

@@ -14,6 +14,7 @@ class OutputFile {  // everything here throws Failed
   OutputFile& operator=(const OutputFile&) = delete;
   void write(const void* data, size_t bytes);
   void finish();
+  void finish_as(const std::string& path);  // in the place of what is there, which stays on a failure
 
  private:
   void check(bool ok) const;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "console.h"
@@ -80,17 +79,10 @@ void PromptCache::save(uint32_t count) {
   const int32_t* tokens = greta_session_tokens(session_);
   if (count <= saved_.size() && std::equal(tokens, tokens + count, saved_.begin())) return;
   if (greta_session_truncate(session_, count) != GRETA_OK) throw Failed(greta_error_text());
-  // Beside the file and then in its place, so that a failure leaves the one before.
-  const std::string beside = options_.path + ".part";
-  Writer writer{OutputFile(beside), ""};
+  Writer writer{OutputFile(options_.path + ".part"), ""};
   if (greta_session_save(session_, Writer::write, &writer) != GRETA_OK)
     throw Failed(writer.error.empty() ? options_.path + ": " + greta_error_text() : writer.error);
-  writer.file.finish();
-  if (std::rename(beside.c_str(), options_.path.c_str()) != 0) {
-    const std::string reason = std::strerror(errno);
-    std::remove(beside.c_str());
-    throw Failed(options_.path + ": " + reason);
-  }
+  writer.file.finish_as(options_.path);
 }
 
 }  // namespace greta::cli
