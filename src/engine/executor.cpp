@@ -175,8 +175,12 @@ Status Executor::profile(std::span<const Row> rows, bool sample, void (*on_stage
       return !strcmp(s.kernel, name);
     });
     if (stage == stages.end()) stage = stages.insert(stage, Stage{name, 0, 0, 0, 0});
-    const Cost cost = step.row ? lead_of(step.calls).cost(step.calls, uint32_t(rows.size()), rows.back().position + 1)
-                               : Cost{2 * step.to.bytes, 0};
+    Cost cost = {2 * step.to.bytes, 0};
+    if (step.row) {
+      const bool of_tokens = lead_call(step.calls).rows_of == kRowsTokens;
+      const uint32_t live = of_tokens ? uint32_t(rows.size()) : host_state().output_count;
+      cost = lead_of(step.calls).cost(step.calls, live, rows.back().position + 1);
+    }
     stage->launches += 1;
     stage->ns += ns[i];
     stage->bytes += cost.bytes;

@@ -337,6 +337,7 @@ struct Builder {
     }
     if (key.sample) {
       Call c = call(Op::Sample, logits, {});
+      c.rows_of = kRowsOutputs;
       c.slot[kLog] = b.token_log;
       c.slot[kScratch] = graph.temporary(key.outputs * sample_scratch_bytes(uint64_t(s.vocab)));
       c.slot[kCounters] = b.counters;

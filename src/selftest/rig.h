@@ -73,8 +73,11 @@ class Rig {
 
  private:
   struct Room;
+  // Whether the host writes and reads it where it lies; a checked device is to see the copies.
+  bool reaches(const Slice& slice) const { return slice.buffer->mapped && !checked(); }
   void read(const Slice& slice, void* to);
   void write(const Slice& slice, const void* from);
+  void finish();  // waits for all that was recorded
   void grow(Buffer* staging, Memory memory, uint64_t bytes);
   void check_canaries();
 
@@ -84,6 +87,7 @@ class Rig {
   std::string only_;
   std::unique_ptr<Stream> stream_;
   Buffer upload_, readback_;
+  uint64_t staged_ = 0;  // bytes of upload_ whose copies were recorded since the last wait
   uint64_t launches_ = 0;
   std::vector<std::unique_ptr<Room>> rooms_;
   std::vector<bool> ran_;

@@ -2,6 +2,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <string>
 #include <thread>
 
 #include "models/reference_transformer.h"
@@ -120,6 +122,31 @@ TEST_CASE("llama: sequences in one step are as if alone", "[models]") {
   REQUIRE(Session::eval_batch(items).ok());
   CHECK(memcmp(items[0].logits, alone_a.data() + 69 * vocab, vocab * sizeof(float)) == 0);
   CHECK(memcmp(items[1].logits, alone_b.data() + 8 * vocab, vocab * sizeof(float)) == 0);
+}
+
+TEST_CASE("profiles: what only the output rows need is counted for them alone", "[models]") {
+  using Bytes = std::map<std::string, uint64_t>;  // by kernel
+  const auto profile = [](uint32_t vocab, uint32_t tokens) {
+    const TinyModel tiny = make_tiny({.vocab = vocab});
+    Engine engine;
+    open_engine(tiny.file, {}, &engine);
+    uint32_t sequence = 0;
+    REQUIRE(engine.executor->acquire_sequence(&sequence).ok());
+    std::vector<Executor::Row> rows;
+    for (uint32_t t = 0; t < tokens; ++t) rows.push_back({t, t, sequence, t + 1 == tokens});
+    const auto note = [](void* user, const Executor::Stage& stage) { (*static_cast<Bytes*>(user))[stage.kernel] = stage.bytes; };
+    Bytes bytes;
+    REQUIRE(engine.executor->profile(rows, true, note, &bytes).ok());
+    return bytes;
+  };
+  Bytes one = profile(67, 1), many = profile(67, 30), one_of_more = profile(670, 1), many_of_more = profile(670, 30);
+  CHECK(one["sample_plain"] == 67 * sizeof(float));
+  CHECK(many["sample_plain"] == 67 * sizeof(float));
+  CHECK(many["embed_plain_f32"] == 30 * one["embed_plain_f32"]);
+  // What more tokens add to the products does not depend on how many logits a row has.
+  const uint64_t added = many["matmul_plain_f32"] - one["matmul_plain_f32"];
+  CHECK(added > 0);
+  CHECK(many_of_more["matmul_plain_f32"] - one_of_more["matmul_plain_f32"] == added);
 }
 
 TEST_CASE("executors of one model run on their own threads", "[models]") {
