@@ -180,10 +180,8 @@ void Rig::require_all_run(Op op) const {
     expect(ran_[i], std::string("row ") + row.name + " of " + sequence + " did not run, tokens " +
                         std::to_string(row.tokens_min) + " to " + std::to_string(row.tokens_max));
   }
-  expect(led > 0 || !only_.empty(), std::string("no row of ") + op_name(op));
+  expect(led > 0 || !only_.empty() || type_, std::string("no row of ") + op_name(op));
 }
-
-uint32_t Rig::rows_run() const { return uint32_t(std::count(ran_.begin(), ran_.end(), true)); }
 
 StepRows::StepRows(uint32_t sequences, uint32_t pages)
     : sequences(sequences),

@@ -3,6 +3,7 @@
 // What goes wrong is thrown as Failed, and caught by run_selftest() or by the tests.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,11 @@ class Rig {
   bool checked() const { return checked_; }
   // Only kernels of this name from now on, of names that begin so where it ends with '*'; "": all.
   void only(const std::string& name) { only_ = name; }
-  bool takes(const KernelRow& row) const { return only_.empty() || names_kernel(only_, row.name); }
+  // And of those only the ones for weights of this type.
+  void only(QuantType type) { type_ = type; }
+  bool takes(const KernelRow& row) const {
+    return (only_.empty() || names_kernel(only_, row.name)) && (!type_ || row.type == *type_);
+  }
 
   Slice room(uint64_t bytes);                   // all bytes 0xff: NaN, an id that is too large
   Slice put(const void* from, uint64_t bytes);  // a buffer with these bytes
@@ -68,7 +73,7 @@ class Rig {
 
   // Fails unless each row of the table that `op` leads, and this device can run, has run.
   void require_all_run(Op op) const;
-  uint32_t rows_run() const;
+  const std::vector<bool>& ran() const { return ran_; }  // by row of the table
   uint64_t launches() const { return launches_; }
 
  private:
@@ -85,6 +90,7 @@ class Rig {
   KernelSet kernels_;
   bool checked_;
   std::string only_;
+  std::optional<QuantType> type_;
   std::unique_ptr<Stream> stream_;
   Buffer upload_, readback_;
   uint64_t staged_ = 0;  // bytes of upload_ whose copies were recorded since the last wait

@@ -1,9 +1,14 @@
 #include "selftest/selftest.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <exception>
+#include <set>
 
 namespace greta::selftest {
+
+constexpr uint32_t kMostThreads = 16;
 
 namespace {
 
@@ -33,39 +38,91 @@ bool names(const Check& check, const std::string& op) {
   return (", " + std::string(check.op) + ", ").find(", " + op + ", ") != std::string::npos;
 }
 
-OpResult run_check(Device& device, const Check& check, const std::string& kernels) {
-  OpResult result{check.op, 0, 0, {}};
+// A kernel of this device that the check runs, and that the pattern names.
+bool runs(const Device& device, const Check& check, const std::string& pattern, const KernelRow& row) {
+  const DeviceInfo& info = device.info();
+  return !strcmp(row.backend, info.backend) && !(row.needs & ~info.features) && !(row.lacks & info.features) &&
+         row.shared_bytes <= info.shared_bytes && (pattern.empty() || names_kernel(pattern, row.name)) &&
+         names(check, op_name(lead_op({row.ops, row.op_count})));
+}
+
+struct Part {
+  std::vector<bool> ran;  // by row of the kernel table
+  uint64_t launches = 0;
+  std::string failure;
+};
+
+// A check, of kernels for one type of weights or all.
+Part run_part(Device& device, const Check& check, const std::string& kernels, std::optional<QuantType> type) {
+  Part part;
   try {
     Rig rig(device);
     rig.only(kernels);
+    if (type) rig.only(*type);
     for (void (*run)(Rig&) : check.run) {
       if (!run) continue;
       run(rig);
-      result.kernels = rig.rows_run();
-      result.launches = rig.launches();
+      part.ran = rig.ran();
+      part.launches = rig.launches();
     }
   } catch (const Failed& failed) {
-    result.failure = failed.what;
+    part.failure = failed.what;
+  } catch (const std::exception& error) {  // of memory
+    part.failure = error.what();
   }
+  return part;
+}
+
+// What parts a check has: one for each type of weights where a driver compiles the kernels, which takes it up to a second
+// for each.
+std::vector<std::optional<QuantType>> parts_of(const Device& device, const Check& check, const std::string& kernels) {
+  std::set<QuantType> types;
+  bool compiled = false;
+  for (const KernelRow& row : kernel_table()) {
+    if (!runs(device, check, kernels, row)) continue;
+    types.insert(row.type);
+    compiled |= !row.code.code.empty();
+  }
+  if (!compiled || types.size() < 2) return {std::nullopt};
+  return {types.begin(), types.end()};
+}
+
+OpResult run_check(Device& device, const Check& check, const std::string& kernels) {
+  struct Work {
+    Device& device;
+    const Check& check;
+    const std::string& kernels;
+    std::vector<std::optional<QuantType>> types;
+    std::vector<Part> parts;
+    std::atomic<size_t> next{0};
+  } work{device, check, kernels, parts_of(device, check, kernels), {}};
+  work.parts.resize(work.types.size());
+  ThreadPool threads(uint32_t(std::min<size_t>(work.types.size(), std::min(kMostThreads, cpu_count()))));
+  threads.run(
+      [](void* context, uint32_t) noexcept {
+        Work& w = *static_cast<Work*>(context);
+        for (size_t i; (i = w.next++) < w.types.size();) w.parts[i] = run_part(w.device, w.check, w.kernels, w.types[i]);
+      },
+      &work);
+  OpResult result{check.op, 0, 0, {}};
+  std::vector<bool> ran(kernel_table().size());
+  for (const Part& part : work.parts) {
+    result.launches += part.launches;
+    if (result.failure.empty()) result.failure = part.failure;
+    for (size_t i = 0; i < part.ran.size(); ++i) ran[i] = ran[i] || part.ran[i];
+  }
+  result.kernels = uint32_t(std::count(ran.begin(), ran.end(), true));
   return result;
 }
 
 }  // namespace
 
-// The pattern names a kernel of this device that the check runs.
-bool has_kernel(const Device& device, const Check& check, const std::string& pattern) {
-  return std::ranges::any_of(kernel_table(), [&](const KernelRow& row) {
-    return !strcmp(row.backend, device.info().backend) && !(row.needs & ~device.info().features) &&
-           row.shared_bytes <= device.info().shared_bytes && names_kernel(pattern, row.name) &&
-           names(check, op_name(lead_op({row.ops, row.op_count})));
-  });
-}
-
 Status run_selftest(Device& device, const std::string& name, Report report, void* user) {
   const bool of_op = std::ranges::any_of(kChecks, [&](const Check& check) { return names(check, name); });
   bool known = name.empty();
   for (const Check& check : kChecks) {
-    if (!name.empty() && !(of_op ? names(check, name) : has_kernel(device, check, name))) continue;
+    const auto named = [&](const KernelRow& row) { return runs(device, check, name, row); };
+    if (!name.empty() && !(of_op ? names(check, name) : std::ranges::any_of(kernel_table(), named))) continue;
     known = true;
     if (!report(user, run_check(device, check, of_op ? "" : name)))
       return fail(Code::Cancelled, "the self-test was stopped");
