@@ -38,7 +38,7 @@ const Call& lead_call(std::span<const Call> calls) {
 
 const OpInfo& lead_of(std::span<const Call> calls) { return op_info(lead_call(calls).op); }
 
-static bool usable(const KernelRow& row, const RowFilter& filter) {
+bool usable(const KernelRow& row, const RowFilter& filter) {
   if (filter.exact && row.rank) return false;
   if (!filter.device) return true;
   const DeviceInfo& device = *filter.device;

@@ -44,6 +44,8 @@ struct RowFilter {
   bool exact = false;
 };
 
+bool usable(const KernelRow& row, const RowFilter& filter);
+
 bool multiplies(Op op);  // matmul, matmul_expert
 Op lead_op(std::span<const Op> ops);
 

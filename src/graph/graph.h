@@ -15,6 +15,8 @@
 
 namespace greta {
 
+constexpr uint32_t kMaxCompilers = 16;  // threads for which a driver compiles kernels at once
+
 // Loaded kernels of one device, by code and constants. Not thread-safe: one for each executor.
 class KernelSet {
  public:

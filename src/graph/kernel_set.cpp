@@ -5,8 +5,6 @@
 
 namespace greta {
 
-constexpr uint32_t kMaxCompilers = 16;
-
 KernelSet::~KernelSet() {
   for (Entry& entry : entries_) device_.unload(entry.kernel);
 }

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <exception>
 #include <set>
 
 namespace greta::selftest {
-
-constexpr uint32_t kMostThreads = 16;
 
 namespace {
 
@@ -40,9 +37,7 @@ bool names(const Check& check, const std::string& op) {
 
 // A kernel of this device that the check runs, and that the pattern names.
 bool runs(const Device& device, const Check& check, const std::string& pattern, const KernelRow& row) {
-  const DeviceInfo& info = device.info();
-  return !strcmp(row.backend, info.backend) && !(row.needs & ~info.features) && !(row.lacks & info.features) &&
-         row.shared_bytes <= info.shared_bytes && (pattern.empty() || names_kernel(pattern, row.name)) &&
+  return usable(row, {&device.info(), false}) && (pattern.empty() || names_kernel(pattern, row.name)) &&
          names(check, op_name(lead_op({row.ops, row.op_count})));
 }
 
@@ -97,7 +92,7 @@ OpResult run_check(Device& device, const Check& check, const std::string& kernel
     std::atomic<size_t> next{0};
   } work{device, check, kernels, parts_of(device, check, kernels), {}};
   work.parts.resize(work.types.size());
-  ThreadPool threads(uint32_t(std::min<size_t>(work.types.size(), std::min(kMostThreads, cpu_count()))));
+  ThreadPool threads(uint32_t(std::min<size_t>(work.types.size(), std::min(kMaxCompilers, cpu_count()))));
   threads.run(
       [](void* context, uint32_t) noexcept {
         Work& w = *static_cast<Work*>(context);
