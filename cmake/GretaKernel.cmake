@@ -99,7 +99,7 @@ function(greta_kernel_library out)
 endfunction()
 
 function(greta_kernel ops variant)
-  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;LACKS;SPLITS;SHARED;WITH;BLOCK;RANK;N;DEPTH;GROUP;SUBGROUPS;THREADS"
+  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;LACKS;SPLITS;SHARED;WITH;BLOCK;RANK;N;DEPTH;GROUP;SUBGROUPS;THREADS;CHAIN"
     "TILE;QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${ops} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
@@ -112,6 +112,10 @@ function(greta_kernel ops variant)
   endforeach()
   if(NOT K_TOKENS)
     set(K_TOKENS 1 512)
+  endif()
+  if(NOT K_BLOCK)
+    greta_op_enum(${K_SOURCE} source_enum)
+    set(K_BLOCK ${source_enum}Block)
   endif()
   if(K_QUANTS STREQUAL "all")
     greta_quants_with_header(K_QUANTS)
@@ -158,10 +162,6 @@ function(greta_add_rows target needs code)
   string(SUBSTRING ${K_LAYOUT} 1 -1 layout_rest)
   string(TOUPPER ${K_FORM} form)
   set(weight_form "QuantType::${type}, Layout::${layout}${layout_rest}, Form::${form}")
-  if(NOT K_BLOCK)
-    greta_op_enum(${K_SOURCE} source_enum)
-    set(K_BLOCK ${source_enum}Block)
-  endif()
   set(constants "")
   foreach(field ${K_CONSTANTS})
     list(APPEND constants "offsetof(${K_BLOCK}, ${field})")
@@ -251,8 +251,8 @@ function(greta_write_unit unit)
 endfunction()
 
 # GPU: adds `file`, which a custom command of this folder makes, to the object library as bytes
-# between the symbols NAME and NAME_end, and a row that carries them.
-function(greta_embed_kernel name file target)
+# between the symbols NAME and NAME_end.
+function(greta_embed_code name file)
   greta_kernel_library(library)
   set(assembly "${CMAKE_CURRENT_BINARY_DIR}/${name}.S")
   file(CONFIGURE OUTPUT "${assembly}" CONTENT "        .section .rodata
@@ -270,8 +270,16 @@ ${name}_end:
     target_sources(${library} PRIVATE "${assembly}")
     set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${file}")
   endif()
+endfunction()
+
+# And a row that carries them.
+function(greta_embed_kernel name file target)
+  greta_embed_code(${name} "${file}")
   set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_CODE "EMBEDDED_KERNEL(${name})\n")
   set(group ".group_size = {${K_GROUP}, 1, 1}, .subgroups = ${K_SUBGROUPS}")
+  if(K_CHAIN)
+    string(APPEND group ", .chain_field = offsetof(${K_BLOCK}, ${K_CHAIN})")
+  endif()
   greta_add_rows("${target}" ${K_NEEDS} "{.name = \"${row_name}\", .code = {${name}, ${name}_end}, ${group}}")
 endfunction()
 

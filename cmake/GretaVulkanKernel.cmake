@@ -50,7 +50,9 @@ function(greta_glslc_knows extension out)
   set(${out} ${${answer}} PARENT_SCOPE)
 endfunction()
 
-macro(greta_vulkan_kernel)
+# Compiles the wrapper that greta_kernel's `defines`, `weight` and `source` make to `spirv`; "" where this glslc cannot.
+macro(greta_vulkan_shader)
+  set(spirv "")
   if(GRETA_VULKAN AND GRETA_GLSLC)
     set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.comp")
     file(CONFIGURE OUTPUT "${wrapper}" CONTENT "#version 460
@@ -78,7 +80,28 @@ ${defines}${weight}#include \"${source}.comp\"
             "${wrapper}" -o "${spirv}"
           DEPENDS "${wrapper}" DEPFILE "${spirv}.d" VERBATIM COMMENT "Compiling Vulkan kernel ${row_name}")
       endif()
-      greta_embed_kernel(kernel_vulkan_${row_name} "${spirv}" "")
     endif()
   endif()
 endmacro()
+
+macro(greta_vulkan_kernel)
+  greta_vulkan_shader()
+  if(spirv)
+    greta_embed_kernel(kernel_vulkan_${row_name} "${spirv}" "")
+  endif()
+endmacro()
+
+# Code that no op needs but the backend itself, between the symbols kernel_vulkan_NAME and kernel_vulkan_NAME_end. Where
+# it is there, GRETA_VULKAN_CODE lists it.
+function(greta_vulkan_code name)
+  set(backend vulkan)
+  set(row_name ${name})
+  set(defines "")
+  set(weight "")
+  set(source "kernels/vulkan/${name}")
+  greta_vulkan_shader()
+  if(spirv)
+    greta_embed_code(kernel_vulkan_${name} "${spirv}")
+    set_property(GLOBAL APPEND PROPERTY GRETA_VULKAN_CODE ${name})
+  endif()
+endfunction()

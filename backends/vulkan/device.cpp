@@ -41,6 +41,7 @@ Status VulkanDevice::open(std::unique_ptr<VulkanInstance> instance, uint32_t ind
   GRETA_TRY(within(create_device(), "%s", physical.info.name));
   GRETA_TRY(open_pipeline_cache(options));
   GRETA_TRY(within(prove(), "%s does not work", physical.info.name));
+  GRETA_TRY(within(prove_chain(), "%s", physical.info.name));
   physical.info.imports_host = reads_file_pages();
   if (physical.import_alignment && !physical.info.imports_host)
     log_(LogLevel::Debug, "%s takes no pages of a mapped file: weights are copied", physical.info.name);
@@ -134,6 +135,7 @@ bool VulkanDevice::reads_file_pages() {
 
 VulkanDevice::~VulkanDevice() {
   if (!handle) return;
+  if (stuck_.handle) release(stuck_);
   if (layout) {  // made when all functions were found
     save_pipeline_cache();
     vk.vkDestroyPipelineCache(handle, cache_, nullptr);
@@ -203,9 +205,14 @@ void VulkanDevice::destroy(Graph& graph) {
   auto* state = static_cast<VulkanGraph*>(graph.handle);
   if (!state) return;
   queue.wait_idle();
-  vk.vkDestroyCommandPool(handle, state->pool, nullptr);
-  delete state;
+  discard(std::unique_ptr<VulkanGraph>(state));
   graph = {};
+}
+
+void VulkanDevice::discard(std::unique_ptr<VulkanGraph> graph) {
+  if (!graph) return;
+  vk.vkDestroyCommandPool(handle, graph->pool, nullptr);
+  if (graph->chain) release(graph->chain->memory);
 }
 
 static uint32_t count() {

@@ -218,12 +218,16 @@ void read_features(const VulkanInstance& instance, const Properties& p, VulkanPh
   // Emulated dot products are slower than the kernels without; a processor runs them for the tests.
   const bool dot = has.v13.shaderIntegerDotProduct &&
                    (out->info.cpu_type || p.v13.integerDotProduct4x8BitPackedSignedAccelerated);
+  // Drivers on which it was seen to be right and faster than barriers; and the one of the tests.
+  const VkDriverId driver = p.v12.driverID;
+  const bool chain = driver == VK_DRIVER_ID_NVIDIA_PROPRIETARY || driver == VK_DRIVER_ID_MESA_LLVMPIPE;
   const struct {
     bool has;
     VulkanFeature bit;
   } bits[] = {{dot, kVulkanIntDot},
               {out->matrix[0] > 0, kVulkanCoopMatrix},
-              {half_sums, kVulkanCoopMatrixHalf}};
+              {half_sums, kVulkanCoopMatrixHalf},
+              {chain, kVulkanChain}};
   for (const auto& [is_there, bit] : bits)
     if (is_there) out->info.features |= bit;
 }

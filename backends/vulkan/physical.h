@@ -9,6 +9,7 @@ enum VulkanFeature : uint32_t {
   kVulkanIntDot = 1,      // dot products of packed int8
   kVulkanCoopMatrix = 2,  // VK_KHR_cooperative_matrix, f16 x f16 -> f32 of a subgroup
   kVulkanCoopMatrixHalf = 4,  // and f16 x f16 -> f16 of the same shape, of 16 rows
+  kVulkanChain = 8,       // launches may wait for each other (backends/vulkan/chain.h)
 };
 
 // The structs that features are asked for and enabled with, linked in this order.

@@ -117,6 +117,7 @@ Status VulkanDevice::load(const KernelCode& code, Kernel* out) {
   memcpy(out->group_size, code.group_size, sizeof out->group_size);
   out->group_size[0] = threads;
   out->name = code.name;
+  out->chain_field = physical.info.features & kVulkanChain ? code.chain_field : 0;
   return {};
 }
 

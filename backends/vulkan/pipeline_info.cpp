@@ -5,7 +5,7 @@
 namespace greta {
 
 // Ids of specialization constants, as kernels/vulkan/device.h has them.
-constexpr uint32_t kThreadsId = 0, kLanesId = 1, kFirstFieldId = 2, kMatrixId = 100;
+constexpr uint32_t kThreadsId = 0, kLanesId = 1, kFirstFieldId = 2, kMatrixId = 100, kChainedId = 103;
 
 // The device's width, or the nearest one that this many threads fill and the device allows in a group.
 static uint32_t lanes_for(const VulkanPhysical& physical, uint32_t threads) {
@@ -37,6 +37,7 @@ PipelineInfo::PipelineInfo(const VulkanPhysical& physical, const KernelCode& cod
   add(kLanesId, group.lanes);
   for (uint32_t i = 1; i < code.constants.size(); ++i) add(kFirstFieldId + i - 1, code.constants[i]);
   for (uint32_t i = 0; i < 3; ++i) add(kMatrixId + i, physical.matrix[i]);
+  add(kChainedId, physical.info.features & kVulkanChain ? 1 : 0);
   specialization_ = {uint32_t(entries_.size()), entries_.data(), values_.size() * sizeof(uint32_t),
                      values_.data()};
 

@@ -146,7 +146,10 @@ Status VulkanQueue::wait(const VulkanPoint& point) {
   info.pValues = &point.value;
   for (;;) {
     const VkResult result = device_.vk.vkWaitSemaphores(device_.handle, &info, kSliceNs);
-    if (result != VK_TIMEOUT) return device_.result(result, "vkWaitSemaphores");
+    if (result != VK_TIMEOUT) {
+      GRETA_TRY(device_.result(result, "vkWaitSemaphores"));
+      return device_.waited_well();
+    }
     GRETA_TRY(device_.usable());
   }
 }

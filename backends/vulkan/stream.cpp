@@ -30,7 +30,7 @@ VulkanStream::~VulkanStream() {
   // What is left over was submitted and never waited for; there is nobody to tell if it fails.
   if (timeline_->submitted && !device_.queue.wait({timeline_, timeline_->submitted}).ok())
     device_.queue.wait_idle();
-  if (capture_) device_.vk.vkDestroyCommandPool(device_.handle, capture_->pool, nullptr);
+  device_.discard(std::move(capture_));
   if (pool_) device_.vk.vkDestroyCommandPool(device_.handle, pool_, nullptr);
 }
 
@@ -145,9 +145,11 @@ Status VulkanStream::dispatch(const Kernel& kernel, const uint32_t (&groups)[3],
   const VkPipeline pipeline = static_cast<const VulkanPipeline*>(kernel.handle)->pipeline;
   if (pipeline != bound_)
     device_.vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, bound_ = pipeline);
+  const uint64_t cell = link(kernel, uint64_t(groups[0]) * groups[1] * groups[2]);
   if (!block.empty()) {
     alignas(16) uint8_t words[kMaxBlockBytes] = {};  // whole words are pushed
     memcpy(words, block.data(), block.size());
+    if (kernel.chain_field) memcpy(words + kernel.chain_field, &cell, sizeof cell);
     device_.vk.vkCmdPushConstants(commands_, device_.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                                   uint32_t(round_up(block.size(), 4)), words);
   }
@@ -236,7 +238,7 @@ Status VulkanStream::begin_capture() {
   GRETA_TRY(device_.result(device_.vk.vkCreateCommandPool(device_.handle, &pool, nullptr, &graph->pool),
                            "vkCreateCommandPool"));
   capture_ = std::move(graph);
-  return {};
+  return open_chain();
 }
 
 Status VulkanStream::split() { return capture_ ? close() : Status{}; }
@@ -245,8 +247,7 @@ Status VulkanStream::end_capture(Graph* out) {
   if (!capture_) return fail(Code::Argument, "end_capture: no capture was begun");
   const Status status = close();
   if (!status.ok()) {
-    device_.vk.vkDestroyCommandPool(device_.handle, capture_->pool, nullptr);
-    capture_.reset();
+    device_.discard(std::move(capture_));
     return status;
   }
   out->handle = capture_.release();
@@ -257,8 +258,10 @@ Status VulkanStream::replay(const Graph& graph) {
   GRETA_TRY(not_capturing("replay"));
   if (!graph.handle) return fail(Code::Argument, "replay: the graph is empty or was destroyed");
   GRETA_TRY(device_.usable());
+  auto* captured = static_cast<VulkanGraph*>(graph.handle);
+  if (captured->chain) GRETA_TRY(fill_chain(*captured->chain));
   GRETA_TRY(close());
-  const std::vector<VkCommandBuffer>& parts = static_cast<const VulkanGraph*>(graph.handle)->parts;
+  const std::vector<VkCommandBuffer>& parts = captured->parts;
   for (const VkCommandBuffer part : parts) {
     open_.commands.push_back(part);
     if (&part == &parts.back()) break;

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "backends/vulkan/chain.h"
 #include "backends/vulkan/physical.h"
 
 namespace greta {
@@ -64,6 +65,7 @@ struct VulkanEvent {
 struct VulkanGraph {
   VkCommandPool pool = VK_NULL_HANDLE;
   std::vector<VkCommandBuffer> parts;  // submitted one by one
+  std::unique_ptr<VulkanChain> chain;  // where the device has them
 };
 
 struct VulkanBatch {
@@ -128,6 +130,9 @@ class VulkanStream final : public Stream {
   };
 
   void order(VkPipelineStageFlags2 stage);  // before each command
+  uint64_t link(const Kernel& kernel, uint64_t groups);  // and before a launch: its cell in a chain, or 0
+  Status open_chain();
+  Status fill_chain(VulkanChain& chain);
   Status not_capturing(const char* what) const;
   Status begin();  // makes commands_ ready to record into
   Status take_buffer(VkCommandBuffer* out);
@@ -143,6 +148,7 @@ class VulkanStream final : public Stream {
   VkPipeline bound_ = VK_NULL_HANDLE;          // in commands_
   VkPipelineStageFlags2 since_ = 0;  // what was recorded after the last barrier()
   VkPipelineStageFlags2 owed_to_kernels_ = 0, owed_to_transfers_ = 0;  // what these are still to be ordered after
+  bool follows_ = false;  // the stage waits for the one before by a chain
   std::vector<VkCommandBuffer> free_;
   std::deque<Used> used_;             // by value
   std::vector<VulkanBatch> batches_;  // sealed
@@ -168,10 +174,13 @@ class VulkanDevice final : public Device {
   Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override;
   void destroy(Event& event) override;
   void destroy(Graph& graph) override;
+  void discard(std::unique_ptr<VulkanGraph> graph);  // none of it is pending
 
   // A driver's answer as a status. A device that was lost stays lost: nothing is asked of it again.
   Status result(VkResult result, const char* what);
   Status usable() const;
+  Status waited_well();  // after a wait: that no kernel waited in vain
+  uint64_t stuck_address() const { return stuck_.address; }  // of a word that kernels set when they have waited in vain
 
   VulkanPhysical physical;
   VulkanFunctions vk;
@@ -182,6 +191,8 @@ class VulkanDevice final : public Device {
  private:
   Status create_device();
   Status prove();  // that work comes back right
+  Status prove_chain();
+  Status check_chain(Stream& stream, const Kernel& kernel, const Slice& memory, Graph* graph);
   Status create_buffer(uint64_t bytes, const void* next, VulkanBuffer* out, VkMemoryRequirements* needs);
   Status bind_memory(int type, void* next, VulkanBuffer* out);
   Status allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer* out, void** mapped);
@@ -203,6 +214,7 @@ class VulkanDevice final : public Device {
   uint64_t cached_bytes_ = 0;  // in the file
   std::atomic<bool> compiled_{false};
   std::atomic<bool> lost_{false};
+  Buffer stuck_;
   std::atomic<uint64_t> used_bytes_{0};  // device-local
   std::mutex pipelines_mutex_;
   std::map<std::string, std::unique_ptr<VulkanPipeline>> pipelines_;

@@ -105,6 +105,7 @@ struct MatmulRowBlock {
   ADDRESS(float) residual; // [tokens][n] or 0; may be y
   ADDRESS(float) rope;     // as in MatmulBlock
   ADDRESS(float) bias;     // [n] or 0
+  ADDRESS(uint) chain;     // where the backend puts the stage's cell (kernels/abi/chain.h)
   uint n, depth;
   uint pairing;      // what a result is
   uint threads;      // of a group
@@ -168,6 +169,7 @@ struct AttentionBlock {
   ADDRESS(uint) counters;  // kCounterCount that are 0 before and after
   ADDRESS(byte) rounded;   // y in the form q8x16 as well, or 0
   ADDRESS(byte) halves;    // y as float16 as well, or 0
+  // A backend with chains puts the address of the stage's cell over heads and kv_heads, which its kernels have as constants.
   uint heads, kv_heads, key_width, value_width;
   uint key_page_bytes, value_page_bytes, key_type, value_type;
   float scale, softcap;   // softcap 0: none

@@ -5,6 +5,7 @@
 // last group to arrive, all in a fixed order. How positions are split depends on the sequence and the model alone.
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/group_ticket.h"
 #include "kernels/vulkan/lanes.h"
 #include "kernels/vulkan/cache_chunk.h"
@@ -283,7 +284,8 @@ void merge_splits(uint splits, uint t, uint first, uint count) {
   barrier();
 }
 
-void main() {
+// Groups without a part do not wait: that of the first token and the first part always has one.
+void attend_part(uint64_t chain) {
   StepState_address step = step_of(p.step);
   const uint t = gl_WorkGroupID.x / kKvHeads, kv_head = gl_WorkGroupID.x % kKvHeads, split = gl_WorkGroupID.y;
   const StepRow row = step.state.row[t];
@@ -292,6 +294,7 @@ void main() {
   const uint first_page = begin / kPageTokens, pages = (end + kPageTokens - 1) / kPageTokens - first_page;
   const uint each = max((pages + kSplits - 1) / kSplits, kLeastPages), splits = (pages + each - 1) / each;
   if (split >= splits) return;
+  chain_wait(chain);
   const uint from = (first_page + split * each) * kPageTokens;
   const Part part = Part(row.sequence, max(begin, from), min(end, from + each * kPageTokens), splits);
   [[dont_unroll]] for (uint h = 0; h < kSharing; h += kTaken)
@@ -299,4 +302,10 @@ void main() {
   if (splits == 1 || !is_last_group(p.counters, gl_WorkGroupID.x, splits)) return;
   [[dont_unroll]] for (uint h = 0; h < kSharing; h += kMerged)
     merge_splits(splits, t, kv_head * kSharing + h, min(kSharing - h, kMerged));
+}
+
+void main() {
+  const uint64_t chain = packUint2x32(uvec2(p.heads, p.kv_heads));
+  attend_part(chain);
+  chain_end(chain);
 }

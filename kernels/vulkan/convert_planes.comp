@@ -6,6 +6,16 @@ layout(push_constant, scalar) uniform Push { ConvertBlock p; };
 
 const uint kRows = 16;
 
+#ifdef QUANT_REORDERED
+void copy_block(uint64_t from, uint64_t row, uint block) {
+  uint words[QUANT_REORDERED / 4];
+  reorder(from, words);
+  [[unroll]] for (uint i = 0; i < kMaxParts; ++i) {
+    uint_address to = uint_address(part(row, p.depth, block, i));
+    [[unroll]] for (uint j = 0; j < QUANT_PARTS[i].y / 4; ++j) to.at[j] = words[QUANT_PARTS[i].x / 4 + j];
+  }
+}
+#else
 // Part i of a block into its plane.
 void copy_part(uint64_t from, uint64_t row, uint block, uint i) {
   const uint64_t to = part(row, p.depth, block, i);
@@ -17,6 +27,11 @@ void copy_part(uint64_t from, uint64_t row, uint block, uint i) {
   for (uint j = 0; j < QUANT_PARTS[i].y; ++j) y.at[j] = x.at[j];
 #endif
 }
+
+void copy_block(uint64_t from, uint64_t row, uint block) {
+  [[unroll]] for (uint i = 0; i < kMaxParts; ++i) copy_part(from, row, block, i);
+}
+#endif
 
 // Zeros where plane i of a row ends, up to a multiple of 16 bytes.
 void fill_up(uint64_t row, uint blocks, uint i) {
@@ -31,7 +46,7 @@ void main() {
     const uint n = first + j / blocks, block = j % blocks;
     const uint64_t from = uint64_t(p.x) + (uint64_t(n) * blocks + block) * QUANT_BYTES;
     const uint64_t row = uint64_t(p.y) + n * quant_row_bytes(p.depth);
-    [[unroll]] for (uint i = 0; i < kMaxParts; ++i) copy_part(from, row, block, i);
+    copy_block(from, row, block);
     if (block == 0) {
       [[unroll]] for (uint i = 0; i < kMaxParts; ++i) fill_up(row, blocks, i);
     }

@@ -64,10 +64,12 @@ void main() {
   if (finishes && uint64_t(p.bias) != 0) bias.x = p.bias.at[expert * p.n + row];
   if (finishes && kGates && uint64_t(p.bias2) != 0) bias.y = p.bias2.at[expert * p.n + row];
   const Source x = source_of(slot);
-  if (p.epsilon >= 0) square_x(x.quants);
+  float squares = 0;
+  if (p.epsilon >= 0) squares = squares_of_thread(x.quants);
   dot_begin();
   for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kGroupResults; set += kSets)
     make(expert - p.first, x, set * kOfStreams, gl_SubgroupID % kSlices);
+  if (p.epsilon >= 0) share_squares(squares);
   barrier();
   if (finishes) {
     const vec2 sums = sums_of(i) + bias;

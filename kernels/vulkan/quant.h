@@ -17,6 +17,7 @@
 //   QUANT_PARTS                    kParts_<type>, where the type also has the layout of planes: then
 //                                  quant/<type>_planes.h defines PLANES and includes it, and part() is the one
 //                                  that knows the layout
+//   QUANT_REORDERED                bytes of a block that reorder() makes of one in GGUF order, for planes
 #ifndef GRETA_VULKAN_QUANT_H
 #define GRETA_VULKAN_QUANT_H
 #extension GL_EXT_control_flow_attributes : require

@@ -8,7 +8,8 @@
 //   dot_begin()                    as quant_begin(): fills the type's tables in shared memory
 //   Weights                        a unit as it is loaded
 //   dot_load(row, unit)            unit `unit` of the row at address `row`
-//   dot_groups(unit)               which two groups of 16 values of x a unit multiplies with
+//   dot_groups(unit)               with DOT_GROUPS: which two groups of 16 values of x a unit multiplies with; else
+//                                  they are 2 unit and 2 unit + 1
 //   dot_unit(weights, unit, x)     the sum over the unit
 #ifndef GRETA_VULKAN_ROWS_H
 #define GRETA_VULKAN_ROWS_H
@@ -19,6 +20,7 @@
 #include "kernels/vulkan/q8x16.h"
 
 GRETA_ABI_BUFFER(float16, float16_t, 2)
+GRETA_ABI_BUFFER(vec4, vec4, 16)
 
 layout(constant_id = 2) const uint kDepth = 256;
 const uint kUnits = kDepth / 32;

@@ -2,10 +2,16 @@
 // before it.
 #ifndef GRETA_VULKAN_ROWS_SUMS_H
 #define GRETA_VULKAN_ROWS_SUMS_H
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/lanes.h"
 #include "kernels/vulkan/rows.h"
 
 layout(constant_id = 0) const uint kThreads = GROUP;
+
+// All loads of a step are to be under way before the first product, and those of the first step before x is there. No load
+// can sink below a barrier of memory; without one NVIDIA's compiler waits for each row in turn, to save registers. Others
+// load early of themselves, and would hold more than they have.
+const bool kHolds = kChained != 0;
 
 const uint kStreams = 4;  // rows of weights that share the values of x which a subgroup's lanes hold
 const uint kSubgroups = kThreads / kLanes;
@@ -13,14 +19,32 @@ const uint kSubgroups = kThreads / kLanes;
 shared float squares[kSubgroups];
 shared vec2 made[kGroupResults];  // y times the gain, and y
 
-// Adds the products of unit `unit` of kStreams rows of weights to their sums; quants of x at `x`, their scales at `scales`.
+void load_unit(uint64_t rows[kStreams], uint unit, out Weights w[kStreams]) {
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) w[i] = dot_load(rows[i], unit);
+}
+
+Values values_of(uint unit, uint64_t x, uint64_t scales) {
+#ifdef DOT_GROUPS
+  const uvec2 groups = dot_groups(unit);
+  const vec4 both = vec4(vec2_address(scales).at[groups.x], vec2_address(scales).at[groups.y]);
+#else
+  const uvec2 groups = uvec2(2 * unit, 2 * unit + 1);
+  const vec4 both = vec4_address(scales).at[unit];
+#endif
+  return Values(uvec4_address(x).at[groups.x], uvec4_address(x).at[groups.y], both.xy, both.zw);
+}
+
+// Adds the products of a unit of kStreams rows of weights to their sums; quants of x at `x`, their scales at `scales`.
+void add_loaded(Weights w[kStreams], uint unit, uint64_t x, uint64_t scales, inout float sums[kStreams]) {
+  const Values values = values_of(unit, x, scales);
+  if (kHolds) subgroupMemoryBarrierBuffer();
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] += dot_unit(w[i], unit, values);
+}
+
 void add_unit(uint64_t rows[kStreams], uint unit, uint64_t x, uint64_t scales, inout float sums[kStreams]) {
   Weights w[kStreams];
-  [[unroll]] for (uint i = 0; i < kStreams; ++i) w[i] = dot_load(rows[i], unit);
-  const uvec2 groups = dot_groups(unit);
-  const Values values = Values(uvec4_address(x).at[groups.x], uvec4_address(x).at[groups.y],
-                               vec2_address(scales).at[groups.x], vec2_address(scales).at[groups.y]);
-  [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] += dot_unit(w[i], unit, values);
+  load_unit(rows, unit, w);
+  add_loaded(w, unit, x, scales, sums);
 }
 
 // The sums of kStreams rows over the lanes, that of row i in lane i: lanes trade rows for halves of the lanes first, which
@@ -34,11 +58,19 @@ float sum_of_lanes(float sums[kStreams]) {
   return sum;
 }
 
-// The sums of squares of x, by subgroups; a barrier before norm_factor().
-void square_x(uint64_t x) {
+// The sums of squares of x: what a thread has of them, fetched before the products and used after them,
+float squares_of_thread(uint64_t x) {
   float sum = 0;
   float_address of = float_address(x + q8x16_squares_at(kDepth));
-  for (uint i = gl_SubgroupID * kLanes + gl_SubgroupInvocationID; i < kDepth / 16; i += kThreads) sum += of.at[i];
+  [[unroll]] for (uint first = 0; first < kDepth / 16; first += kThreads) {
+    const uint i = first + gl_SubgroupID * kLanes + gl_SubgroupInvocationID;
+    if (i < kDepth / 16) sum += of.at[i];
+  }
+  return sum;
+}
+
+// and by subgroups; a barrier before norm_factor().
+void share_squares(float sum) {
   sum = lanes_sum(sum);
   if (gl_SubgroupInvocationID == 0) squares[gl_SubgroupID] = sum;
 }

@@ -5,6 +5,7 @@
 
 uint two_bits_at(uint unit) { return (unit & 4) * 8 + (unit & 1) * 16; }
 
+#define DOT_GROUPS
 uvec2 dot_groups(uint unit) {
   const uint group = unit / 8 * 16 + (unit & 6) * 2 + (unit & 1);
   return uvec2(group, group + 2);

@@ -64,6 +64,7 @@ struct Kernel {
   void* handle = nullptr;
   uint32_t group_size[3] = {1, 1, 1};
   const char* name = "";  // of the row, for errors and profiles
+  uint16_t chain_field = 0;  // as in KernelCode
 };
 struct Event { void* handle = nullptr; };
 struct Graph { void* handle = nullptr; };
@@ -88,6 +89,7 @@ struct KernelCode {
   std::span<const uint32_t> constants = {};  // specialization constants, in order of their ids
   uint32_t group_size[3] = {1, 1, 1};
   uint32_t subgroups = 0;  // vulkan: if so many have at least half of these threads, a group is no more
+  uint16_t chain_field = 0;  // vulkan: where in the block an address goes by which launches wait for each other; 0: nowhere
 };
 
 // Work runs in the order recorded, but a dispatch, copy or fill may overlap those before it until

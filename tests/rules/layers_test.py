@@ -25,6 +25,8 @@ ALSO = {
     },
     "engine": {"arch_list.inc": "written by CMake from the files in models/"},
 }
+# What a backend shares with its own kernels.
+BACKENDS_ALSO = {"vulkan": ("kernels/abi/chain.h",)}
 # Kernels are freestanding. What hosted C they may see, by folder.
 KERNEL_SYSTEM = {"cpu": {"stdint.h", "immintrin.h"}, "hip": {"stdint.h"}, "abi": {"stdint.h"}, "vulkan": set()}
 
@@ -72,7 +74,7 @@ def refuse(path, name, system, root):
         return refuse_src(parts, name)
     if parts[0] == "backends":
         own = name.startswith(f"backends/{parts[1]}/") or beside(path, name, root)
-        if own or name in ("runtime/device.h", "platform/platform.h"):
+        if own or name in ("runtime/device.h", "platform/platform.h", *BACKENDS_ALSO.get(parts[1], ())):
             return None
         return "a backend includes runtime/device.h, platform/platform.h and its own folder"
     if parts[0] == "models":

@@ -16,8 +16,6 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_word(block + group * 4), load_u16(block + 32 + group * 2), uvec2_address(block + 48).at[0]);
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 uvec2 point_of(Weights w, int i) {
   const uint high = w.more >> i * 4, codes = points[byte_of(w.points, i) | (high & 7) << 8];
   return (uvec2(codes, codes >> 4) & 0x03030303) * 8 + ((high & 8) != 0 ? 0 : 0x02020202);

@@ -15,8 +15,6 @@ Weights dot_load(uint64_t row, uint unit) {
                  load_f16(part(row, kDepth, block, 2)));
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 uvec2 point_of(Weights w, int i) {
   const uint codes = points[byte_of(w.points, i) | (w.more >> i * 3 & 7) << 8];
   return uvec2(codes, codes >> 4) & 0x03030303;

@@ -16,8 +16,6 @@ Weights dot_load(uint64_t row, uint unit) {
                  load_f16(part(row, kDepth, block, 4)));
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 uvec2 point_of(Weights w, int i) { return points[byte_of(w.points, i) | (w.high >> i * 2 & 3) << 8]; }
 
 float dot_unit(Weights w, uint unit, Values x) {

@@ -16,8 +16,6 @@ Weights dot_load(uint64_t row, uint unit) {
                  load_f16(part(row, kDepth, block, 2)));
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 uvec4 signed_points(uint two) {
   const uvec4 values = uvec4(points[two & 511], points[two >> 16 & 511]);
   return with_signs(values, even_signs(two >> 9 & 127) | even_signs(two >> 25) << 8);

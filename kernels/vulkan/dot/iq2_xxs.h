@@ -14,8 +14,6 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(uvec2_address(part(row, kDepth, block, 0)).at[unit % 8], load_f16(part(row, kDepth, block, 1)));
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 float dot_unit(Weights w, uint unit, Values x) {
   const uvec4 first = uvec4(points[byte_of(w.q.x, 0)], points[byte_of(w.q.x, 1)]);
   const uvec4 second = uvec4(points[byte_of(w.q.x, 2)], points[byte_of(w.q.x, 3)]);

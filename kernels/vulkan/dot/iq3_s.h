@@ -19,8 +19,6 @@ Weights dot_load(uint64_t row, uint unit) {
                  load_f16(part(row, kDepth, block, 4)));
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 // Four points: low bits in bytes, high bits in bits.
 uvec4 points_of(uint low, uint high) {
   uvec4 values;

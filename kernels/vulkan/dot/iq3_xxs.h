@@ -21,8 +21,6 @@ Weights dot_load(uint64_t row, uint unit) {
                  load_f16(part(row, kDepth, block, 2)));
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 uvec4 points_of(uint four) {
   uvec4 values;
   [[unroll]] for (int i = 0; i < 4; ++i) values[i] = points[byte_of(four, i)];

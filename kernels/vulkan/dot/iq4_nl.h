@@ -11,8 +11,6 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_16(part(row, kDepth, unit, 0)), load_f16(part(row, kDepth, unit, 1)));
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 float dot_unit(Weights w, uint unit, Values x) {
   const int low = dot16(iq4_bytes(w.q), x.q0), high = dot16(iq4_bytes(w.q >> 4), x.q1);
   return w.d * (float(low) * x.scale0.x + float(high) * x.scale1.x);

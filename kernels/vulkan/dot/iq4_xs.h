@@ -12,8 +12,6 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_16(block + 8 + unit % 8 * 16), uvec2_address(block).at[0]);
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 float dot_unit(Weights w, uint unit, Values x) {
   const uint group = unit % 8, scale = (w.head.y >> group * 4 & 15) | (w.head.x >> 16 + group * 2 & 3) << 4;
   const int low = dot16(iq4_bytes(w.q), x.q0), high = dot16(iq4_bytes(w.q >> 4), x.q1);

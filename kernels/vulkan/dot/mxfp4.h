@@ -12,8 +12,6 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_16(part(row, kDepth, unit, 0)), load_u8(part(row, kDepth, unit, 1)));
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 // 2^(e - 128), as quant/mxfp4.h has it.
 float half_power(uint e) { return uintBitsToFloat(e < 2 ? 0x200000u << e : e - 1 << 23); }
 

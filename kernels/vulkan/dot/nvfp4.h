@@ -13,8 +13,6 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_16(block + 4 + unit % 2 * 16), load_u16(block + unit % 2 * 2));
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 float dot_unit(Weights w, uint unit, Values x) {
   const uvec4 first = twice_plus_12(w.q), second = twice_plus_12(w.q >> 4);
   const int low = dot16(uvec4(first.xy, second.xy), x.q0), high = dot16(uvec4(first.zw, second.zw), x.q1);

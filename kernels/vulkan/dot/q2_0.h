@@ -12,8 +12,6 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(uvec2_address(part(row, kDepth, unit / 2, 0)).at[unit % 2], load_f16(part(row, kDepth, unit / 2, 1)));
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 // The weights of four bytes.
 uvec4 spread_pairs(uint q) {
   const uvec4 bytes = uvec4(q, q >> 8, q >> 16, q >> 24) & 255, halves = (bytes | bytes << 12) & 0x000f000f;

@@ -13,8 +13,6 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_16(block + 4), load_word(block));
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 float dot_unit(Weights w, uint unit, Values x) {
   const int low = dot16(w.q & 0x0f0f0f0f, x.q0), high = dot16((w.q >> 4) & 0x0f0f0f0f, x.q1);
   const vec2 d = unpackHalf2x16(w.d_and_m);

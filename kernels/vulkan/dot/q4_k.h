@@ -1,26 +1,21 @@
-// Q4_K: unit i of a block is 16 bytes, half of what holds groups 2 j (low) and 2 j + 1 (high), i = 2 j + h.
+// Q4_K in planes: a unit is a group, 16 weights in the low halves and 16 in the high ones.
 #include "kernels/vulkan/rows.h"
 
 struct Weights {
-  uvec4 head, q;
+  uvec4 q;
+  uint scales, d;
 };
 
 void dot_begin() {}
 
 Weights dot_load(uint64_t row, uint unit) {
-  const uint64_t block = row + unit / 8 * QUANT_BYTES;
-  return Weights(load_16(block), load_16(block + 16 + unit % 8 * 16));
+  return Weights(load_16(part(row, kDepth, unit / 8, 0) + unit % 8 * 16), unit_scales(row, kDepth, unit), unit_d(row, kDepth, unit));
 }
 
-uvec2 dot_groups(uint unit) {
-  const uint group = unit / 8 * 16 + (unit & 6) * 2 + (unit & 1);
-  return uvec2(group, group + 2);
-}
-
+// The high halves stay where they are: as signed bytes they are 16 (q - 8).
 float dot_unit(Weights w, uint unit, Values x) {
-  const uvec4 scales = scales_of_unit(w.head, unit);
-  const int low = dot16(w.q & 0x0f0f0f0f, x.q0), high = dot16((w.q >> 4) & 0x0f0f0f0f, x.q1);
-  const vec2 d = unpackHalf2x16(w.head.x);
-  return d.x * (float(int(scales.x) * low) * x.scale0.x + float(int(scales.y) * high) * x.scale1.x) -
-         d.y * (float(scales.z) * x.scale0.y + float(scales.w) * x.scale1.y);
+  const int low = dot16(w.q & 0x0f0f0f0f, x.q0), high = dot16((w.q & 0xf0f0f0f0) ^ 0x80808080, x.q1);
+  const float sum = float(low) * x.scale0.x + float(high) * (x.scale1.x / 16) + 8 * x.scale1.y;
+  const vec2 d = unpackHalf2x16(w.d);
+  return d.x * float(w.scales & 255) * sum - d.y * float(w.scales >> 8) * (x.scale0.y + x.scale1.y);
 }

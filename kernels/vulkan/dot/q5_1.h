@@ -14,8 +14,6 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_16(block + 8), head.x, head.y);
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 float dot_unit(Weights w, uint unit, Values x) {
   const int low = dot16((w.q & 0x0f0f0f0f) | spread_bits(w.high) << 4, x.q0);
   const int high = dot16(((w.q >> 4) & 0x0f0f0f0f) | spread_bits(w.high >> 16) << 4, x.q1);

@@ -12,6 +12,7 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_16(block), load_16(block + 48 + unit % 8 * 16), load_16(block + 16 + unit % 2 * 16));
 }
 
+#define DOT_GROUPS
 uvec2 dot_groups(uint unit) {
   const uint group = unit / 8 * 16 + (unit & 6) * 2 + (unit & 1);
   return uvec2(group, group + 2);

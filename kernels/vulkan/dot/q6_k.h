@@ -17,6 +17,7 @@ Weights dot_load(uint64_t row, uint unit) {
                  load_u8(scales) | load_u8(scales + 4) << 8, load_f16(part(row, kDepth, block, 3)));
 }
 
+#define DOT_GROUPS
 uvec2 dot_groups(uint unit) {
   const uint group = unit / 8 * 16 + (unit & 4) * 2 + (unit & 3);
   return uvec2(group, group + 4);

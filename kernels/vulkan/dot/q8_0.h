@@ -13,8 +13,6 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(load_16(q), load_16(q + 16), load_f16(part(row, kDepth, unit, 1)));
 }
 
-uvec2 dot_groups(uint unit) { return uvec2(2 * unit, 2 * unit + 1); }
-
 float dot_unit(Weights w, uint unit, Values x) {
   return w.d * (float(dot16(w.q0, x.q0)) * x.scale0.x + float(dot16(w.q1, x.q1)) * x.scale1.x);
 }

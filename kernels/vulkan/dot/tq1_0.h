@@ -18,6 +18,7 @@ Weights dot_load(uint64_t row, uint unit) {
   return Weights(first, second, load_f16(part(row, kDepth, block, 2)));
 }
 
+#define DOT_GROUPS
 uvec2 dot_groups(uint unit) {
   const uint block = unit / 8 * 16, i = unit % 8;
   if (i < 4) return block + (i & 1) * 4 + i / 2 + uvec2(0, 2);

@@ -8,7 +8,6 @@
 #define GRETA_VULKAN_GEMM_TILE_H
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#include "kernels/vulkan/gemm/weights.h"
 #include "kernels/vulkan/step.h"
 
 layout(constant_id = 0) const uint kThreads = 128;
@@ -25,6 +24,7 @@ layout(push_constant, scalar) uniform Push { TILE_BLOCK p; };  // the kernel's
 const uint kStep = kStepWanted != 0 ? kStepWanted : STEP;
 const uint kBuffers = kBuffersWanted != 0 ? kBuffersWanted : BUFFERS;
 const uint kSteps = 64 / kStep;
+#include "kernels/vulkan/gemm/weights.h"
 const uint kPitch = kStep / 8 + 1;
 const uint kWeightsAt = kTokens * kPitch;
 const uint kBufferSize = kWeightsAt + kRows * kPitch;

@@ -2,6 +2,7 @@
 // that loads are under way while others multiply, and turns a piece into four words of 8 float16 values when it
 // stores it. Rounded once, saturated to +-65504. Threads of a subgroup store the same unit at the same time.
 //
+// kSteps (gemm/tile.h) says whether both units of 64 columns are stored at a time (1) or one after the other (2).
 //   load_piece(piece, row, depth, column, side)   one of the two pieces of columns column .. column + 63, column a
 //                                          multiple of 64; zeros past `depth`. `piece` is that of the 64 columns
 //                                          before: what a block of 256 has once is loaded with its first columns
@@ -54,7 +55,16 @@ uvec4 halves_of(uvec2 q, float bias, float scale, float offset, bool clip) {
 
 uvec2 half_of(uvec4 words, uint i) { return i == 0 ? words.xy : words.zw; }
 
-#if defined(WEIGHT_q4_k) || defined(WEIGHT_q6_k) || defined(WEIGHT_q8_0) || defined(WEIGHT_q4_0) || \
+#if defined(WEIGHT_q4_k) && defined(PLANES)
+// A whole unit where both are stored at a time, else 16 columns of each. Two threads side by side bring a row's 32 bytes,
+// and eight store to different banks.
+uint row_of(uint piece) {
+  return kSteps == 1 ? piece / 2 : piece / 16 * 8 + (piece >> 1 & 1 | piece & 4 | piece >> 2 & 2);
+}
+uint side_of(uint piece) { return piece % 2; }
+uint chunk_unit(uint side, uint chunk) { return kSteps == 1 ? side : chunk / 2; }
+uint chunk_word(uint side, uint chunk) { return kSteps == 1 ? chunk : side * 2 + chunk % 2; }
+#elif defined(WEIGHT_q4_k) || defined(WEIGHT_q6_k) || defined(WEIGHT_q8_0) || defined(WEIGHT_q4_0) || \
     defined(WEIGHT_f16)
 // 16 columns of one unit and the same 16 of the next: K types keep both in the same bytes.
 // Two threads side by side bring a row's 32 bytes. Eight of them store to rows 0, 1, 4, 5 or 2, 3, 6, 7: different banks.
@@ -70,7 +80,34 @@ uint chunk_unit(uint side, uint chunk) { return side; }
 uint chunk_word(uint side, uint chunk) { return chunk; }
 #endif
 
-#if defined(WEIGHT_q4_k)
+#if defined(WEIGHT_q4_k) && defined(PLANES)
+struct Piece {
+  uvec4 q[2];
+  uint scales[2], d;
+};
+
+void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
+  const uint block = column / 256, units = kSteps == 1 ? 1 : 2;
+  [[unroll]] for (uint i = 0; i < units; ++i) {
+    const uint unit = column / 32 + (kSteps == 1 ? side : i);
+    piece.q[i] = load_16(part(row, depth, block, 0) + unit % 8 * 16);
+    piece.scales[i] = unit_scales(row, depth, unit);
+  }
+  if (column % 256 == 0) piece.d = unit_d(row, depth, column / 32);
+}
+
+bool may_overflow(Piece piece) {
+  const vec2 most = abs(unpackHalf2x16(piece.d)) * vec2(63 * 15, 63);
+  return most.x + most.y > kMaxHalf;
+}
+
+uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk, bool clip) {
+  const uint i = kSteps == 1 ? 0 : chunk / 2, word = chunk_word(side, chunk);
+  const vec2 scale = unpackHalf2x16(piece.d) * vec2(piece.scales[i] & 255, piece.scales[i] >> 8);
+  return halves_of(half_of(piece.q[i], word % 2) >> word / 2 * 4 & 0x0f0f0f0f, 0, scale.x, -scale.y, clip);
+}
+
+#elif defined(WEIGHT_q4_k)
 struct Piece {
   uvec4 head, q;
 };

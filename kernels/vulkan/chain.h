@@ -1,0 +1,57 @@
+// The chain (kernels/abi/chain.h), as kernels take part in it: chain_wait() before the first read of what an earlier
+// stage wrote, chain_end() after the last write. All threads of a group call both, with the address of the stage's cell,
+// or 0.
+#ifndef GRETA_VULKAN_CHAIN_H
+#define GRETA_VULKAN_CHAIN_H
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#extension GL_KHR_memory_scope_semantics : require
+#pragma use_vulkan_memory_model
+#include "kernels/abi/chain.h"
+
+layout(constant_id = 103) const uint kChained = 0;  // whether the device has chains
+
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer ChainCell_address { ChainCell cell; };
+
+const uint kMostPolls = 1 << 21;  // about a second
+const uint kPollsOfLook = 1024;   // between looks at whether another group has given up
+
+void chain_group_barrier() {
+  controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer,
+                 gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible);
+}
+
+uint chain_ended(ChainCell_address at) {
+  return atomicLoad(at.cell.ended, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsAcquire | gl_SemanticsMakeVisible);
+}
+
+void chain_poll(ChainCell_address before, uint wanted) {
+  for (uint poll = 1; chain_ended(before) < wanted; ++poll) {
+    if (poll % kPollsOfLook != 0) continue;
+    if (before.cell.stuck.at[0] != 0) return;
+    if (poll < kMostPolls) continue;
+    before.cell.stuck.at[0] = 1;
+    return;
+  }
+}
+
+// The first look is taken together with the loads that say what to look for.
+void chain_wait(uint64_t chain) {
+  if (kChained == 0 || chain == 0) return;
+  if (gl_LocalInvocationIndex == 0) {
+    ChainCell_address own = ChainCell_address(chain), before = ChainCell_address(chain - kChainStride);
+    const uint groups = before.cell.groups, of_own = own.cell.groups;
+    const uint ended = atomicLoad(own.cell.ended, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsRelaxed);
+    const uint there = chain_ended(before), wanted = (ended / of_own + 1) * groups;
+    if (there < wanted) chain_poll(before, wanted);
+  }
+  chain_group_barrier();
+}
+
+void chain_end(uint64_t chain) {
+  if (kChained == 0 || chain == 0) return;
+  chain_group_barrier();
+  if (gl_LocalInvocationIndex == 0)
+    atomicAdd(ChainCell_address(chain).cell.ended, 1, gl_ScopeDevice, gl_StorageSemanticsBuffer,
+              gl_SemanticsRelease | gl_SemanticsMakeAvailable);
+}
+#endif
