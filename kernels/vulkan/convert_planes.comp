@@ -11,8 +11,9 @@ void copy_block(uint64_t from, uint64_t row, uint block) {
   uint words[QUANT_REORDERED / 4];
   reorder(from, words);
   [[unroll]] for (uint i = 0; i < kMaxParts; ++i) {
-    uint_address to = uint_address(part(row, p.depth, block, i));
-    [[unroll]] for (uint j = 0; j < QUANT_PARTS[i].y / 4; ++j) to.at[j] = words[QUANT_PARTS[i].x / 4 + j];
+    uint16_address to = uint16_address(part(row, p.depth, block, i));
+    [[unroll]] for (uint j = 0; j < QUANT_PARTS[i].y / 2; ++j)
+      to.at[j] = uint16_t(words[QUANT_PARTS[i].x / 4 + j / 2] >> j % 2 * 16);
   }
 }
 #else

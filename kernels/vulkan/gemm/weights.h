@@ -53,9 +53,15 @@ uvec4 halves_of(uvec2 q, float bias, float scale, float offset, bool clip) {
   return words;
 }
 
+// Of units `unit` and unit + 1 of a block, by selects: what an index that is no constant reaches lies in memory.
+uint scales_of(uvec4 all_scales, uint unit) {
+  const uvec2 words = unit < 4 ? all_scales.xy : all_scales.zw;
+  return (unit & 2) == 0 ? words.x : words.y;
+}
+
 uvec2 half_of(uvec4 words, uint i) { return i == 0 ? words.xy : words.zw; }
 
-#if defined(WEIGHT_q4_k) && defined(PLANES)
+#if (defined(WEIGHT_q4_k) || defined(WEIGHT_q6_k)) && defined(PLANES)
 // A whole unit where both are stored at a time, else 16 columns of each. Two threads side by side bring a row's 32 bytes,
 // and eight store to different banks.
 uint row_of(uint piece) {
@@ -82,18 +88,20 @@ uint chunk_word(uint side, uint chunk) { return chunk; }
 
 #if defined(WEIGHT_q4_k) && defined(PLANES)
 struct Piece {
-  uvec4 q[2];
-  uint scales[2], d;
+  uvec4 q[2], all_scales;
+  uint scales, d;  // of both units
 };
 
 void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
-  const uint block = column / 256, units = kSteps == 1 ? 1 : 2;
-  [[unroll]] for (uint i = 0; i < units; ++i) {
-    const uint unit = column / 32 + (kSteps == 1 ? side : i);
-    piece.q[i] = load_16(part(row, depth, block, 0) + unit % 8 * 16);
-    piece.scales[i] = unit_scales(row, depth, unit);
+  const uint block = column / 256, unit = column / 32 % 8;
+  const uint64_t q = part(row, depth, block, 0) + unit * 16;
+  piece.q[0] = load_16(kSteps == 1 ? q + side * 16 : q);
+  if (kSteps == 2) piece.q[1] = load_16(q + 16);
+  if (unit == 0) {
+    piece.all_scales = load_16(part(row, depth, block, 1));
+    piece.d = load_word(part(row, depth, block, 2));
   }
-  if (column % 256 == 0) piece.d = unit_d(row, depth, column / 32);
+  piece.scales = scales_of(piece.all_scales, unit);
 }
 
 bool may_overflow(Piece piece) {
@@ -102,9 +110,10 @@ bool may_overflow(Piece piece) {
 }
 
 uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk, bool clip) {
-  const uint i = kSteps == 1 ? 0 : chunk / 2, word = chunk_word(side, chunk);
-  const vec2 scale = unpackHalf2x16(piece.d) * vec2(piece.scales[i] & 255, piece.scales[i] >> 8);
-  return halves_of(half_of(piece.q[i], word % 2) >> word / 2 * 4 & 0x0f0f0f0f, 0, scale.x, -scale.y, clip);
+  const uint unit = chunk_unit(side, chunk), word = chunk_word(side, chunk), scales = piece.scales >> unit * 16;
+  const vec2 scale = unpackHalf2x16(piece.d) * vec2(scales & 255, scales >> 8 & 255);
+  const uvec2 q = half_of(piece.q[kSteps == 1 ? 0 : unit], word % 2) >> word / 2 * 4 & 0x0f0f0f0f;
+  return halves_of(q, 0, scale.x, -scale.y, clip);
 }
 
 #elif defined(WEIGHT_q4_k)
@@ -129,6 +138,38 @@ uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk, bool clip) {
   return halves_of(q, 0, scale.x, -scale.y, clip);
 }
 
+#elif defined(WEIGHT_q6_k) && defined(PLANES)
+struct Piece {
+  uvec4 low[2], all_scales;
+  uvec2 high[2];
+  uint scales, d;  // of both units
+};
+
+void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
+  const uint block = column / 256, unit = column / 32;
+  piece.low[0] = unit_low(row, depth, kSteps == 1 ? unit + side : unit);
+  piece.high[0] = unit_high(row, depth, kSteps == 1 ? unit + side : unit);
+  if (kSteps == 2) {
+    piece.low[1] = unit_low(row, depth, unit + 1);
+    piece.high[1] = unit_high(row, depth, unit + 1);
+  }
+  if (unit % 8 == 0) {
+    piece.all_scales = load_16(part(row, depth, block, 2));
+    piece.d = load_u16(part(row, depth, block, 3));
+  }
+  piece.scales = scales_of(piece.all_scales, unit % 8);
+}
+
+bool may_overflow(Piece piece) { return abs(unpackHalf2x16(piece.d).x) * (128 * 32) > kMaxHalf; }
+
+uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk, bool clip) {
+  const uint unit = chunk_unit(side, chunk), word = chunk_word(side, chunk), i = kSteps == 1 ? 0 : unit;
+  const uvec4 high = spread_high(piece.high[i][word / 2]);
+  const uvec2 q = (half_of(piece.low[i], word % 2) >> word / 2 * 4 & 0x0f0f0f0f) | half_of(high, word % 2);
+  const int group = bitfieldExtract(int(piece.scales), int(unit * 16 + word / 2 * 8), 8);
+  return halves_of(q, 32, unpackHalf2x16(piece.d).x * float(group), 0, clip);
+}
+
 #elif defined(WEIGHT_q6_k)
 struct Piece {
   uvec4 low[2], high;
@@ -137,12 +178,12 @@ struct Piece {
 
 void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
   const uint block = column / 256, half_block = column % 256 / 128;
-  const uint64_t low = part(row, depth, block, 0) + half_block * 64 + side * 16;
+  const uint64_t from = row + block * QUANT_BYTES, low = from + half_block * 64 + side * 16;
   piece.low[0] = load_16(low);
   piece.low[1] = load_16(low + 32);
-  piece.high = load_16(part(row, depth, block, 1) + half_block * 32 + side * 16);
-  piece.scales = load_word(part(row, depth, block, 2) + column % 256 / 16);
-  if (column % 256 == 0) piece.d = load_u16(part(row, depth, block, 3));
+  piece.high = load_16(from + 128 + half_block * 32 + side * 16);
+  piece.scales = load_word(from + 192 + column % 256 / 16);
+  if (column % 256 == 0) piece.d = load_u16(from + 208);
 }
 
 bool may_overflow(Piece piece) { return abs(unpackHalf2x16(piece.d).x) * (128 * 32) > kMaxHalf; }

@@ -5,17 +5,17 @@
 #define QUANT_BLOCK 256
 #define QUANT_BYTES 210
 #define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_q6_k
 #include "kernels/vulkan/quant.h"
 
 void quant_begin() {}
 
 void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit]) {
   const uint block = unit / 8, half_of = unit % 8 / 4, quarter = unit % 4;
-  const uint64_t low = part(row, depth, block, 0) + half_of * 64 + quarter % 2 * 32;
-  const uint64_t high = part(row, depth, block, 1) + half_of * 32;
-  const int scales = int(load_u16(part(row, depth, block, 2) + unit % 8 * 2));
-  const float d = load_f16(part(row, depth, block, 3));
+  const uint64_t from = row + block * QUANT_BYTES;
+  const uint64_t low = from + half_of * 64 + quarter % 2 * 32;
+  const uint64_t high = from + 128 + half_of * 32;
+  const int scales = int(load_u16(from + 192 + unit % 8 * 2));
+  const float d = load_f16(from + 208);
   precise const float scale0 = d * float(bitfieldExtract(scales, 0, 8));
   precise const float scale1 = d * float(bitfieldExtract(scales, 8, 8));
   const uvec4 low0 = load_16(low) >> (quarter / 2 * 4), low1 = load_16(low + 16) >> (quarter / 2 * 4);
