@@ -65,11 +65,11 @@ TEST_CASE("kernel table: a layout's bytes are those of GGUF order but for the ti
     const uint64_t depth = quant_info(type).block * 4;
     CHECK(tensor_bytes(type, Layout::Packed, 48, depth, 3) == tensor_bytes(type, Layout::Gguf, 48, depth, 3));
     CHECK(tensor_bytes(type, Layout::Packed, 33, depth, 1) == tensor_bytes(type, Layout::Gguf, 48, depth, 1));
-    // Each row is a multiple of 16 bytes; a long one has grown by less than 3 %.
+    // Each row is a multiple of 16 bytes; a long one has grown by less than 1 %.
     const uint64_t gguf = tensor_bytes(type, Layout::Gguf, 1, 8192, 1);
     const uint64_t planes = tensor_bytes(type, Layout::Planes, 1, 8192, 1);
     CHECK(planes % 16 == 0);
-    CHECK((planes >= gguf && planes - gguf < gguf * 3 / 100));
+    CHECK((planes >= gguf && planes - gguf < gguf / 100));
     CHECK(tensor_bytes(type, Layout::Planes, 33, 8192, 2) == 66 * planes);
   }
 }

@@ -2,20 +2,20 @@
 #include "kernels/vulkan/rows.h"
 
 struct Weights {
-  uvec4 q;
-  uint scales, d;
+  uvec4 q, head;
 };
 
 void dot_begin() {}
 
 Weights dot_load(uint64_t row, uint unit) {
-  return Weights(load_16(part(row, kDepth, unit / 8, 0) + unit % 8 * 16), unit_scales(row, kDepth, unit), unit_d(row, kDepth, unit));
+  return Weights(unit_low(row, kDepth, unit), block_head(row, kDepth, unit / 8));
 }
 
 // The high halves stay where they are: as signed bytes they are 16 (q - 8).
 float dot_unit(Weights w, uint unit, Values x) {
   const int low = dot16(w.q & 0x0f0f0f0f, x.q0), high = dot16((w.q & 0xf0f0f0f0) ^ 0x80808080, x.q1);
   const float sum = float(low) * x.scale0.x + float(high) * (x.scale1.x / 16) + 8 * x.scale1.y;
-  const vec2 d = unpackHalf2x16(w.d);
-  return d.x * float(w.scales & 255) * sum - d.y * float(w.scales >> 8) * (x.scale0.y + x.scale1.y);
+  const uvec2 scales = plane_scales(w.head, unit % 8);
+  const vec2 d = unpackHalf2x16(w.head.x);
+  return d.x * float(scales.x) * sum - d.y * float(scales.y) * (x.scale0.y + x.scale1.y);
 }

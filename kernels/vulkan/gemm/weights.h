@@ -88,30 +88,24 @@ uint chunk_word(uint side, uint chunk) { return chunk; }
 
 #if defined(WEIGHT_q4_k) && defined(PLANES)
 struct Piece {
-  uvec4 q[2], all_scales;
-  uint scales, d;  // of both units
+  uvec4 head, q[2];
 };
 
 void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
-  const uint block = column / 256, unit = column / 32 % 8;
-  const uint64_t q = part(row, depth, block, 0) + unit * 16;
-  piece.q[0] = load_16(kSteps == 1 ? q + side * 16 : q);
-  if (kSteps == 2) piece.q[1] = load_16(q + 16);
-  if (unit == 0) {
-    piece.all_scales = load_16(part(row, depth, block, 1));
-    piece.d = load_word(part(row, depth, block, 2));
-  }
-  piece.scales = scales_of(piece.all_scales, unit);
+  const uint unit = column / 32;
+  if (unit % 8 == 0) piece.head = block_head(row, depth, unit / 8);
+  piece.q[0] = unit_low(row, depth, kSteps == 1 ? unit + side : unit);
+  if (kSteps == 2) piece.q[1] = unit_low(row, depth, unit + 1);
 }
 
 bool may_overflow(Piece piece) {
-  const vec2 most = abs(unpackHalf2x16(piece.d)) * vec2(63 * 15, 63);
+  const vec2 most = abs(unpackHalf2x16(piece.head.x)) * vec2(63 * 15, 63);
   return most.x + most.y > kMaxHalf;
 }
 
 uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk, bool clip) {
-  const uint unit = chunk_unit(side, chunk), word = chunk_word(side, chunk), scales = piece.scales >> unit * 16;
-  const vec2 scale = unpackHalf2x16(piece.d) * vec2(scales & 255, scales >> 8 & 255);
+  const uint unit = chunk_unit(side, chunk), word = chunk_word(side, chunk);
+  const vec2 scale = unpackHalf2x16(piece.head.x) * vec2(plane_scales(piece.head, column / 32 % 8 + unit));
   const uvec2 q = half_of(piece.q[kSteps == 1 ? 0 : unit], word % 2) >> word / 2 * 4 & 0x0f0f0f0f;
   return halves_of(q, 0, scale.x, -scale.y, clip);
 }

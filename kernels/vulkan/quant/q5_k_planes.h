@@ -4,7 +4,7 @@
 #define QUANT_BYTES 176
 #define QUANT_ALIGN 16
 #define QUANT_PARTS kParts_q5_k
-#define QUANT_REORDERED 180
+#define QUANT_REORDERED 176
 #define PLANES
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/scales_k4.h"
@@ -13,18 +13,16 @@ void quant_begin() {}
 
 uvec4 unit_low(uint64_t row, uint depth, uint unit) { return load_16(part(row, depth, unit / 8, 0) + unit % 8 * 16); }
 uint unit_high(uint64_t row, uint depth, uint unit) { return load_word(part(row, depth, unit / 8, 1) + unit % 8 * 4); }
-// Scale and minimum as two bytes; d and dmin as two halves.
-uint unit_scales(uint64_t row, uint depth, uint unit) { return load_u16(part(row, depth, unit / 8, 2) + unit % 8 * 2); }
-uint unit_d(uint64_t row, uint depth, uint unit) { return load_word(part(row, depth, unit / 8, 3)); }
+uvec4 block_head(uint64_t row, uint depth, uint block) { return load_16(part(row, depth, block, 2)); }
 
 // The fifth bits of the first and of the last 16 weights, as they stand in their bytes.
 uvec4 first_high(uint bits) { return uvec4(bits << 4, bits << 3, bits << 2, bits << 1) & 0x10101010; }
 uvec4 last_high(uint bits) { return uvec4(bits, bits >> 1, bits >> 2, bits >> 3) & 0x10101010; }
 
 void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit]) {
-  const uint scales = unit_scales(row, depth, unit), high = unit_high(row, depth, unit);
-  precise const vec2 scale = unpackHalf2x16(unit_d(row, depth, unit)) * vec2(scales & 255, scales >> 8);
-  const uvec4 low = unit_low(row, depth, unit);
+  const uvec4 head = block_head(row, depth, unit / 8), low = unit_low(row, depth, unit);
+  precise const vec2 scale = unpackHalf2x16(head.x) * vec2(plane_scales(head, unit % 8));
+  const uint high = unit_high(row, depth, unit);
   const uvec4 q0 = (low & 0x0f0f0f0f) | first_high(high), q1 = (low >> 4 & 0x0f0f0f0f) | last_high(high);
   [[unroll]] for (int i = 0; i < 16; ++i) {
     w[i] = scale.x * float(byte_of(q0, i)) - scale.y;
@@ -34,7 +32,7 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
 
 // A block of GGUF as words of the reordered one.
 void reorder(uint64_t from, out uint words[QUANT_REORDERED / 4]) {
-  const uvec4 head = load_16(from), high0 = load_16(from + 16), high1 = load_16(from + 32);
+  const uvec4 high0 = load_16(from + 16), high1 = load_16(from + 32);
   [[unroll]] for (uint pair = 0; pair < 4; ++pair) {
     const uvec4 first = load_16(from + 48 + pair * 32), second = load_16(from + 64 + pair * 32);
     uint bits[2] = {0, 0};
@@ -46,8 +44,7 @@ void reorder(uint64_t from, out uint words[QUANT_REORDERED / 4]) {
     }
     words[32 + pair * 2] = bits[0];
     words[33 + pair * 2] = bits[1];
-    const uvec4 scales = scales_of_unit(head, pair * 2);
-    words[40 + pair] = scales.x | scales.z << 8 | scales.y << 16 | scales.w << 24;
   }
-  words[44] = head.x;
+  const uvec4 head = plane_head(load_16(from));
+  [[unroll]] for (uint k = 0; k < 4; ++k) words[40 + k] = head[k];
 }
