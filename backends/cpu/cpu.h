@@ -132,7 +132,7 @@ class CpuDevice final : public Device {
   Status load(const KernelCode& code, Kernel* out) override;
   void unload(Kernel& kernel) override { kernel = {}; }
   Status create_stream(Stream** out) override;
-  Status create_event(Event* out) override;
+  Status create_event(Event* out, bool timed) override;
   Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override;
   void destroy(Event& event) override;
   void destroy(Graph& graph) override;

@@ -111,7 +111,7 @@ Status CpuDevice::create_stream(Stream** out) {
   return {};
 }
 
-Status CpuDevice::create_event(Event* out) {
+Status CpuDevice::create_event(Event* out, bool) {
   out->handle = new CpuEvent;
   return {};
 }

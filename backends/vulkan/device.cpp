@@ -153,13 +153,13 @@ Status VulkanDevice::create_stream(Stream** out) {
   return {};
 }
 
-Status VulkanDevice::create_event(Event* out) {
+Status VulkanDevice::create_event(Event* out, bool timed) {
   GRETA_TRY(usable());
   auto event = std::make_unique<VulkanEvent>();
   auto info = tagged<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
   info.queryType = VK_QUERY_TYPE_TIMESTAMP;
   info.queryCount = 1;
-  if (physical.timestamp_bits)
+  if (timed && physical.timestamp_bits)
     GRETA_TRY(result(vk.vkCreateQueryPool(handle, &info, nullptr, &event->query), "vkCreateQueryPool"));
   out->handle = event.release();
   return {};
@@ -184,6 +184,7 @@ Status VulkanDevice::elapsed_ns(const Event& from, const Event& to, uint64_t* ou
   if (!first || !last) return fail(Code::Argument, "elapsed_ns: an event was not created");
   GRETA_TRY(usable());
   if (!physical.timestamp_bits) return fail(Code::Unsupported, "%s has no clock", physical.info.name);
+  if (!first->query || !last->query) return fail(Code::Argument, "elapsed_ns: an event was created without a clock");
   uint64_t begin = 0, end = 0;
   GRETA_TRY(nanoseconds(*first, "first", &begin));
   GRETA_TRY(nanoseconds(*last, "second", &end));

@@ -97,13 +97,10 @@ static void record_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, 
   vk.vkCmdPipelineBarrier2(commands, &info);
 }
 
-// Each command buffer ends by showing the host what was written, so that a wait need record nothing.
 Status VulkanStream::close() {
   if (!commands_) return {};
   if (const VkPipelineStageFlags2 owed = owed_to_kernels_ | owed_to_transfers_)
     record_barrier(device_.vk, commands_, owed, kWorkStages, accesses_of(kWorkStages));
-  record_barrier(device_.vk, commands_, kWorkStages, VK_PIPELINE_STAGE_2_HOST_BIT,
-                 VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_HOST_WRITE_BIT);
   const VkCommandBuffer ended = commands_;
   commands_ = VK_NULL_HANDLE;
   if (!capture_) used_.push_back({ended, value_ + 1});
@@ -112,7 +109,13 @@ Status VulkanStream::close() {
   return {};
 }
 
-Status VulkanStream::seal() {
+// What the host may wait for ends by showing it what was written, so that a wait need record nothing.
+Status VulkanStream::seal(bool for_host) {
+  if (for_host && (commands_ || !open_.commands.empty())) {
+    GRETA_TRY(begin());
+    record_barrier(device_.vk, commands_, kWorkStages, VK_PIPELINE_STAGE_2_HOST_BIT,
+                   VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_HOST_WRITE_BIT);
+  }
   GRETA_TRY(close());
   if (open_.empty()) return {};
   open_.done = {timeline_, ++value_};
@@ -212,7 +215,7 @@ Status VulkanStream::signal(Event& event) {
     device_.vk.vkCmdResetQueryPool(commands_, state->query, 0, 1);
     device_.vk.vkCmdWriteTimestamp2(commands_, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, state->query, 0);
   }
-  GRETA_TRY(seal());
+  GRETA_TRY(seal(true));
   device_.queue.set_event(*state, {timeline_, value_});
   return {};
 }
@@ -223,7 +226,7 @@ Status VulkanStream::wait_for(const Event& event) {
   if (!state) return fail(Code::Argument, "wait_for: the event was not created");
   const VulkanPoint point = device_.queue.event_point(*state);
   if (!point.timeline) return {};  // never signalled
-  GRETA_TRY(seal());
+  GRETA_TRY(seal(true));
   open_.waits.push_back(point);
   return {};
 }
@@ -266,7 +269,7 @@ Status VulkanStream::replay(const Graph& graph) {
     open_.commands.push_back(part);
     if (&part == &parts.back()) break;
     open_.alone = true;
-    GRETA_TRY(seal());
+    GRETA_TRY(seal(false));
   }
   return {};
 }
@@ -274,7 +277,7 @@ Status VulkanStream::replay(const Graph& graph) {
 Status VulkanStream::submit() {
   GRETA_TRY(not_capturing("submit"));
   GRETA_TRY(device_.usable());
-  GRETA_TRY(seal());
+  GRETA_TRY(seal(true));
   return batches_.empty() ? Status{} : device_.queue.submit(batches_);
 }
 

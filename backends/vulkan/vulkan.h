@@ -137,7 +137,7 @@ class VulkanStream final : public Stream {
   Status begin();  // makes commands_ ready to record into
   Status take_buffer(VkCommandBuffer* out);
   Status close();    // ends commands_
-  Status seal();     // ends the open batch
+  Status seal(bool for_host);  // ends the open batch
   Status reclaim();  // command buffers that have run
 
   VulkanDevice& device_;
@@ -170,7 +170,7 @@ class VulkanDevice final : public Device {
   Status load(const KernelCode& code, Kernel* out) override;
   void unload(Kernel& kernel) override;
   Status create_stream(Stream** out) override;
-  Status create_event(Event* out) override;
+  Status create_event(Event* out, bool timed) override;
   Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override;
   void destroy(Event& event) override;
   void destroy(Graph& graph) override;

@@ -172,24 +172,6 @@ uint page_at(StepState_address step, Part part, uint position) {
   return page_of(step, part.sequence, clamp(position, part.begin, part.end - 1));
 }
 
-// A round of positions, kRows of them at a time from `first` on.
-struct Round {
-  Chunk keys[kBatch * kKeyOwn], values[kBatch * kValueOwn];
-};
-
-void load_position(Part part, uint kv_head, uint wanted, uint page_index, uint b, inout Round round) {
-  const uint lane = gl_LocalInvocationIndex % kRowLanes, position = clamp(wanted, part.begin, part.end - 1);
-  const uint key_bytes = cache_head_bytes(kKeyType, kKeyWidth);
-  const uint value_bytes = cache_head_bytes(kValueType, p.value_stride);
-  const uint64_t page = page_index;
-  const uint64_t key = position_at(uint64_t(p.keys), page, p.key_page_bytes, kv_head, position, key_bytes);
-  const uint64_t value = position_at(uint64_t(p.values), page, p.value_page_bytes, kv_head, position, value_bytes);
-  [[unroll]] for (uint i = 0; i < kKeyOwn; ++i)
-    round.keys[b * kKeyOwn + i] = load_chunk(kKeyType, key, chunk_at(lane, i, kKeyChunks));
-  [[unroll]] for (uint i = 0; i < kValueOwn; ++i)
-    round.values[b * kValueOwn + i] = load_chunk(kValueType, value, chunk_at(lane, i, kValueChunks));
-}
-
 uint first_position(Part part) { return part.begin / kPageTokens * kPageTokens; }
 
 void pages_from(StepState_address step, Part part, uint first, out uint pages[kBatch]) {
@@ -197,30 +179,17 @@ void pages_from(StepState_address step, Part part, uint first, out uint pages[kB
     pages[b] = page_at(step, part, first + b * kRows + gl_LocalInvocationIndex / kRowLanes);
 }
 
-void load_round(Part part, uint kv_head, uint first, uint pages[kBatch], out Round round) {
-  [[unroll]] for (uint b = 0; b < kBatch; ++b)
-    load_position(part, kv_head, first + b * kRows + gl_LocalInvocationIndex / kRowLanes, pages[b], b, round);
-}
-
-// What tokens of this step have written since the round was loaded: a step has no more than kMaxSplitTokens here, so
-// it is among the last ones before `end`, the token's own position and one.
-void load_fresh(Part part, uint kv_head, uint end, uint first, uint pages[kBatch], inout Round round) {
-  [[unroll]] for (uint b = 0; b < kBatch; ++b) {
-    const uint wanted = first + b * kRows + gl_LocalInvocationIndex / kRowLanes;
-    if (wanted < part.end && wanted + kMaxSplitTokens >= end) load_position(part, kv_head, wanted, pages[b], b, round);
-  }
-}
-
-// `round` is the first one, loaded before, if `held`.
-void attend(StepState_address step, Part part, uint t, uint kv_head, uint first, uint count, uint split, bool held,
-            uint pages[kBatch], Round round) {
+// `pages` are those of the first round.
+void attend(StepState_address step, Part part, uint t, uint kv_head, uint first, uint count, uint split, uint pages[kBatch]) {
   const uint row = gl_LocalInvocationIndex / kRowLanes, lane = gl_LocalInvocationIndex % kRowLanes;
+  const uint key_bytes = cache_head_bytes(kKeyType, kKeyWidth);
+  const uint value_bytes = cache_head_bytes(kValueType, p.value_stride);
   [[unroll]] for (uint h = 0; h < kTaken; ++h) {
     online[h] = Online(kNone, 0);
     const uint from = (t * kHeads + first + min(h, count - 1)) * kKeyWidth;
     [[unroll]] for (uint i = 0; i < kKeyOwn * 2; ++i) {
       const uint chunk = chunk_at(lane, i / 2, kKeyChunks);
-      vec4 four = p.scale * vec4_address(p.q).at[(from + chunk * kChunk) / 4 + i % 2];
+      vec4 four = vec4_address(p.q).at[(from + chunk * kChunk) / 4 + i % 2];
       if (!is_own(lane, i / 2, kKeyChunks)) four = vec4(0);
       [[unroll]] for (uint j = 0; j < 4; ++j) q[(h * kKeyOwn * 2 + i) * 4 + j] = four[j];
     }
@@ -228,14 +197,19 @@ void attend(StepState_address step, Part part, uint t, uint kv_head, uint first,
   }
 
   const uint start = first_position(part);
-  if (!held) pages_from(step, part, start, pages);
   [[dont_unroll]] for (uint s = start; s < part.end; s += kBatch * kRows) {
-    if (!held || s > start) load_round(part, kv_head, s, pages, round);
-    else load_fresh(part, kv_head, step.state.row[t].position + 1, s, pages, round);
+    Chunk keys[kBatch * kKeyOwn], values[kBatch * kValueOwn];
     bool live[kBatch];
     [[unroll]] for (uint b = 0; b < kBatch; ++b) {
-      const uint wanted = s + b * kRows + row;
-      live[b] = wanted >= part.begin && wanted < part.end;
+      const uint wanted = s + b * kRows + row, position = clamp(wanted, part.begin, part.end - 1);
+      live[b] = wanted == position;
+      const uint64_t page = pages[b];
+      const uint64_t key = position_at(uint64_t(p.keys), page, p.key_page_bytes, kv_head, position, key_bytes);
+      const uint64_t value = position_at(uint64_t(p.values), page, p.value_page_bytes, kv_head, position, value_bytes);
+      [[unroll]] for (uint i = 0; i < kKeyOwn; ++i)
+        keys[b * kKeyOwn + i] = load_chunk(kKeyType, key, chunk_at(lane, i, kKeyChunks));
+      [[unroll]] for (uint i = 0; i < kValueOwn; ++i)
+        values[b * kValueOwn + i] = load_chunk(kValueType, value, chunk_at(lane, i, kValueChunks));
     }
     pages_from(step, part, s + kBatch * kRows, pages);  // of the next round, on their way while this one is worked on
     float scores[kTaken * kBatch];
@@ -243,13 +217,14 @@ void attend(StepState_address step, Part part, uint t, uint kv_head, uint first,
       [[unroll]] for (uint h = 0; h < kTaken; ++h) scores[h * kBatch + b] = 0;
       [[unroll]] for (uint i = 0; i < kKeyOwn; ++i) {
         float key[kChunk];
-        decode_chunk(kKeyType, round.keys[b * kKeyOwn + i], key);
+        decode_chunk(kKeyType, keys[b * kKeyOwn + i], key);
         [[unroll]] for (uint h = 0; h < kTaken; ++h)
           [[unroll]] for (uint j = 0; j < kChunk; ++j)
             scores[h * kBatch + b] = fma(q[(h * kKeyOwn + i) * kChunk + j], key[j], scores[h * kBatch + b]);
       }
       [[unroll]] for (uint h = 0; h < kTaken; ++h) {
         for (uint d = 1; d < kRowLanes; d *= 2) scores[h * kBatch + b] += subgroupShuffleXor(scores[h * kBatch + b], d);
+        scores[h * kBatch + b] *= p.scale;  // and not the queries: they would be waited for before keys are asked for
         if (kSoftcap != 0) scores[h * kBatch + b] = softcap_f32(p.softcap, scores[h * kBatch + b]);
       }
     }
@@ -269,7 +244,7 @@ void attend(StepState_address step, Part part, uint t, uint kv_head, uint first,
     [[unroll]] for (uint b = 0; b < kBatch; ++b)
       [[unroll]] for (uint i = 0; i < kValueOwn; ++i) {
         float value[kChunk];
-        decode_chunk(kValueType, round.values[b * kValueOwn + i], value);
+        decode_chunk(kValueType, values[b * kValueOwn + i], value);
         [[unroll]] for (uint h = 0; h < kTaken; ++h)
           [[unroll]] for (uint j = 0; j < kChunk; ++j) {
             const uint at = (h * kValueOwn + i) * kChunk + j;
@@ -327,16 +302,11 @@ void attend_part(uint64_t chain) {
   if (split >= splits) return;
   const uint from = (first_page + split * each) * kPageTokens;
   const Part part = Part(row.sequence, max(begin, from), min(end, from + each * kPageTokens), splits);
-  const bool holds = kChained != 0;
   uint pages_of_round[kBatch];
-  Round round;
-  if (holds) {  // positions of earlier steps are under way before the queries are there
-    pages_from(step, part, first_position(part), pages_of_round);
-    load_round(part, kv_head, first_position(part), pages_of_round, round);
-  }
+  pages_from(step, part, first_position(part), pages_of_round);
   chain_wait(chain);
   [[dont_unroll]] for (uint h = 0; h < kSharing; h += kTaken)
-    attend(step, part, t, kv_head, kv_head * kSharing + h, min(kSharing - h, kTaken), split, holds && h == 0, pages_of_round, round);
+    attend(step, part, t, kv_head, kv_head * kSharing + h, min(kSharing - h, kTaken), split, pages_of_round);
   if (splits == 1 || !is_last_group(p.counters, gl_WorkGroupID.x, splits)) return;
   [[dont_unroll]] for (uint h = 0; h < kSharing; h += kMerged)
     merge_splits(splits, t, kv_head * kSharing + h, min(kSharing - h, kMerged));

@@ -84,7 +84,11 @@ Status Executor::upload_step(std::span<const Row> rows) {
   state.token_count = uint32_t(rows.size());
   state.output_count = outputs;
   GRETA_TRY(upload(0, offsetof(StepState, row) + rows.size() * sizeof(StepRow)));
-  if (outputs) GRETA_TRY(upload(offsetof(StepState, output_row), outputs * sizeof(uint32_t)));
+  const std::span<const uint32_t> output_rows = {state.output_row, outputs};
+  if (!std::equal(output_rows.begin(), output_rows.end(), output_rows_there_.begin(), output_rows_there_.end())) {
+    GRETA_TRY(upload(offsetof(StepState, output_row), output_rows.size_bytes()));
+    output_rows_there_.assign(output_rows.begin(), output_rows.end());
+  }
   uint32_t* tables = reinterpret_cast<uint32_t*>(&state + 1);
   for (const PagePool::Want& want : wants_) {
     const std::span<const uint32_t> table = pages_.table(want.sequence);

@@ -123,6 +123,7 @@ class Executor {
 
   DeviceMemory arena_, step_, rope_, token_log_, counters_, readback_;
   std::vector<uint64_t> host_step_;       // the StepState as the device will have it
+  std::vector<uint32_t> output_rows_there_;  // the first of its output_row, as the device has them
   Flight flights_[kFlights];
   uint32_t flight_ = 0;                   // that is being recorded, or comes next
   std::unique_ptr<Pool> cache_;

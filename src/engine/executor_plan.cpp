@@ -177,7 +177,7 @@ Status Executor::allocate() {
   for (Flight& flight : flights_) {
     GRETA_TRY(flight.step.allocate(device, state, Memory::Upload));
     GRETA_TRY(flight.sampled.allocate(device, kMaxStepSequences * sizeof(uint32_t), Memory::Readback));
-    GRETA_TRY(device.create_event(&flight.done));
+    GRETA_TRY(device.create_event(&flight.done, false));
   }
   const uint64_t rope_bytes = rope_table_bytes(s, plan_.context);
   GRETA_TRY(rope_.allocate(device, s.rope_tables * rope_bytes, Memory::Device));

@@ -125,7 +125,7 @@ class Device {
   virtual Status load(const KernelCode& code, Kernel* out) = 0;  // cached by content
   virtual void unload(Kernel& kernel) = 0;
   virtual Status create_stream(Stream** out) = 0;  // delete it before the memory it works on, and the device
-  virtual Status create_event(Event* out) = 0;
+  virtual Status create_event(Event* out, bool timed = true) = 0;  // `timed`: elapsed_ns knows when it was signalled
   virtual Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) = 0;  // both signalled and waited for
   virtual void destroy(Event& event) = 0;
   virtual void destroy(Graph& graph) = 0;

@@ -30,7 +30,7 @@ class NullDevice final : public Device {
   Status load(const KernelCode& code, Kernel* out) override;
   void unload(Kernel& kernel) override { kernel = {}; }
   Status create_stream(Stream** out) override;
-  Status create_event(Event* out) override;
+  Status create_event(Event* out, bool timed) override;
   Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override;
   void destroy(Event& event) override;
   void destroy(Graph& graph) override;
@@ -187,7 +187,7 @@ Status NullDevice::create_stream(Stream** out) {
   return {};
 }
 
-Status NullDevice::create_event(Event* out) {
+Status NullDevice::create_event(Event* out, bool) {
   GRETA_TRY(usable());
   out->handle = new NullEvent;
   return {};

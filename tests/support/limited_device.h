@@ -29,7 +29,7 @@ class LimitedDevice final : public Device {
   Status load(const KernelCode& code, Kernel* out) override { return inner_.load(code, out); }
   void unload(Kernel& kernel) override { inner_.unload(kernel); }
   Status create_stream(Stream** out) override { return inner_.create_stream(out); }
-  Status create_event(Event* out) override { return inner_.create_event(out); }
+  Status create_event(Event* out, bool timed) override { return inner_.create_event(out, timed); }
   Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override { return inner_.elapsed_ns(from, to, out); }
   void destroy(Event& event) override { inner_.destroy(event); }
   void destroy(Graph& graph) override { inner_.destroy(graph); }
