@@ -67,6 +67,7 @@ uvec2 half_of(uvec4 words, uint i) { return i == 0 ? words.xy : words.zw; }
 uint row_of(uint piece) {
   return kSteps == 1 ? piece / 2 : piece / 16 * 8 + (piece >> 1 & 1 | piece & 4 | piece >> 2 & 2);
 }
+const uint kUnits = kSteps == 1 ? 1 : 2;  // of a piece
 uint side_of(uint piece) { return piece % 2; }
 uint chunk_unit(uint side, uint chunk) { return kSteps == 1 ? side : chunk / 2; }
 uint chunk_word(uint side, uint chunk) { return kSteps == 1 ? chunk : side * 2 + chunk % 2; }
@@ -88,14 +89,14 @@ uint chunk_word(uint side, uint chunk) { return chunk; }
 
 #if defined(WEIGHT_q4_k) && defined(PLANES)
 struct Piece {
-  uvec4 head, q[2];
+  uvec4 head, q[kUnits];
 };
 
 void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
   const uint unit = column / 32;
   if (unit % 8 == 0) piece.head = block_head(row, depth, unit / 8);
   piece.q[0] = unit_low(row, depth, kSteps == 1 ? unit + side : unit);
-  if (kSteps == 2) piece.q[1] = unit_low(row, depth, unit + 1);
+  if (kSteps == 2) piece.q[kUnits - 1] = unit_low(row, depth, unit + 1);
 }
 
 bool may_overflow(Piece piece) {
@@ -134,8 +135,8 @@ uvec4 chunk_of(Piece piece, uint column, uint side, uint chunk, bool clip) {
 
 #elif defined(WEIGHT_q6_k) && defined(PLANES)
 struct Piece {
-  uvec4 low[2], all_scales;
-  uvec2 high[2];
+  uvec4 low[kUnits], all_scales;
+  uvec2 high[kUnits];
   uint scales, d;  // of both units
 };
 
@@ -144,8 +145,8 @@ void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint s
   piece.low[0] = unit_low(row, depth, kSteps == 1 ? unit + side : unit);
   piece.high[0] = unit_high(row, depth, kSteps == 1 ? unit + side : unit);
   if (kSteps == 2) {
-    piece.low[1] = unit_low(row, depth, unit + 1);
-    piece.high[1] = unit_high(row, depth, unit + 1);
+    piece.low[kUnits - 1] = unit_low(row, depth, unit + 1);
+    piece.high[kUnits - 1] = unit_high(row, depth, unit + 1);
   }
   if (unit % 8 == 0) {
     piece.all_scales = load_16(part(row, depth, block, 2));
