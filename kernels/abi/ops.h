@@ -23,7 +23,6 @@ struct EmbedBlock {
   ADDRESS(uint) token_log; // [pages][kPageTokens]
   ADDRESS(byte) rounded;     // y in the form q8x16 as well, times `next_gain`, or 0; not where the table lies in parts
   ADDRESS(float) next_gain;  // [width] of the norm that follows, or 0
-  ADDRESS(uint) chain;     // as in MatmulRowBlock
   uint width, vocab;
   float scale;
   uint first, rows;
@@ -40,7 +39,6 @@ struct NormBlock {
   ADDRESS(byte) rounded;     // y in the form q8x16 as well, times `next_gain`, or 0
   ADDRESS(float) next_gain;  // [width] of the norm that follows, or 0
   ADDRESS(byte) halves;      // [rows][width], y as float16 as well, saturated, or 0; not with a residual
-  ADDRESS(uint) chain;     // as in MatmulRowBlock
   uint width, heads;
   uint x_stride, y_stride;
   float epsilon, scale;
@@ -141,7 +139,6 @@ struct RopeHeadsBlock {
   ADDRESS(float) gain;   // [norm_width] or 0: no norm
   ADDRESS(byte) step;
   ADDRESS(float) table;  // as in RopeBlock
-  ADDRESS(uint) chain;     // as in MatmulRowBlock
   uint heads, head_width, tile;
   uint norm_width;       // values that are normed together: of a head, or of all heads of a token
   float epsilon;
@@ -248,7 +245,6 @@ struct RouteMatmulBlock {
   ADDRESS(byte) step;
   ADDRESS(float) bias;
   ADDRESS(uint) counters;    // kCounterCount that are 0 before and after
-  ADDRESS(uint) chain;     // as in MatmulRowBlock
   uint experts, used, normalise, gating;
   uint groups, groups_used;
   float scale;
@@ -284,7 +280,6 @@ struct MatmulExpertRowBlock {
   ADDRESS(byte) step;
   ADDRESS(float) bias;     // [all experts][n] or 0
   ADDRESS(float) bias2;
-  ADDRESS(uint) chain;     // as in MatmulRowBlock
   uint n, depth, experts, used, x_slots, x_stride, y_stride;
   uint first;
   uint pairing;      // kPairingNone or kPairingGate
@@ -305,7 +300,6 @@ struct MatmulExpertSumBlock {
   ADDRESS(float) residual; // [tokens][n] or 0; may be y
   ADDRESS(byte) step;
   ADDRESS(float) bias;     // [experts][n] or 0
-  ADDRESS(uint) chain;     // as in MatmulRowBlock
   uint n, depth, used, experts;
   uint threads;      // of a group
 };
@@ -346,7 +340,6 @@ struct SampleBlock {
   ADDRESS(uint) token_log;  // [pages][kPageTokens], for penalties
   ADDRESS(byte) scratch;    // [outputs] of sample_scratch_bytes(vocab), any contents
   ADDRESS(uint) counters;   // kCounterCount that are 0 before and after
-  ADDRESS(uint) chain;     // as in MatmulRowBlock
   uint vocab;
 };
 

@@ -1,5 +1,4 @@
 // embed_plain: one group is one token, a thread takes units of 32 weights.
-#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/q8x16.h"
 
@@ -18,7 +17,7 @@ void round_unit(uint t, uint unit, float y[kUnit]) {
   }
 }
 
-void embed_token() {
+void main() {
   quant_begin();
   StepState_address step = step_of(p.step);
   const uint t = gl_WorkGroupID.x;
@@ -38,10 +37,4 @@ void embed_token() {
   if (gl_LocalInvocationIndex != 0 || uint64_t(p.token_log) == 0) return;
   const uint page = page_of(step, row.sequence, row.position);
   p.token_log.at[page * kPageTokens + row.position % kPageTokens] = token;
-}
-
-void main() {
-  chain_wait(uint64_t(p.chain));
-  embed_token();
-  chain_end(uint64_t(p.chain));
 }

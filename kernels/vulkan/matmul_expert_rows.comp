@@ -54,7 +54,7 @@ vec2 sums_of(uint i) {
   return p.epsilon >= 0 ? sums * norm_factor(p.epsilon) : sums;
 }
 
-void make_results() {
+void main() {
   const uint slot = gl_WorkGroupID.y, i = gl_LocalInvocationIndex, row = gl_WorkGroupID.x * kGroupResults + i;
   const bool live = slot < live_rows(step_of(p.step), kRowsTokens) * p.used;
   const uint expert = uint64_t(p.ids) != 0 ? p.ids.at[slot] : slot % p.used;
@@ -82,10 +82,4 @@ void make_results() {
   if (i >= kStoring) return;
   const uint width = p.used * p.n, block = slot % p.used * (p.n / 16) + gl_WorkGroupID.x;
   store_made(uint64_t(p.rounded) + uint64_t(slot / p.used) * q8x16_row_bytes(width), width, block);
-}
-
-void main() {
-  chain_wait(uint64_t(p.chain));
-  make_results();
-  chain_end(uint64_t(p.chain));
 }

@@ -41,7 +41,7 @@ void make(uint first, uint slice) {
   if (lane < kStreams) parts[slice * kGroupResults + first + lane] = sum;
 }
 
-void make_values() {
+void main() {
   const uint t = gl_WorkGroupID.y, i = gl_LocalInvocationIndex, row = gl_WorkGroupID.x * kGroupResults + i;
   if (t >= live_rows(step_of(p.step), kRowsTokens)) return;
   for (uint j = i; j < kUsed; j += kThreads) {
@@ -71,10 +71,4 @@ void make_values() {
   barrier();
   if (i >= kStoring) return;
   store_made(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(p.n), p.n, gl_WorkGroupID.x);
-}
-
-void main() {
-  chain_wait(uint64_t(p.chain));
-  make_values();
-  chain_end(uint64_t(p.chain));
 }

@@ -1,7 +1,6 @@
 // norm_plain: one group is one row. A row that is one head is normed by all threads, of several heads each by a
 // subgroup. y is rounded by four lanes for each 16 values.
 #extension GL_EXT_control_flow_attributes : require
-#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/reduce.h"
 #include "kernels/vulkan/q8x16.h"
@@ -52,7 +51,7 @@ void add_and_round(float factor, uint row) {
   }
 }
 
-void norm_row() {
+void main() {
   StepState_address step = step_of(p.step);
   const uint row = gl_WorkGroupID.x;
   if (row >= live_rows(step, p.rows_of)) return;
@@ -67,10 +66,4 @@ void norm_row() {
     const float sum = subgroupAdd(squares(from + h * p.width, gl_SubgroupInvocationID, gl_SubgroupSize));
     scale_by(factor_of(sum), from + h * p.width, to + h * p.width, gl_SubgroupInvocationID, gl_SubgroupSize);
   }
-}
-
-void main() {
-  chain_wait(uint64_t(p.chain));
-  norm_row();
-  chain_end(uint64_t(p.chain));
 }

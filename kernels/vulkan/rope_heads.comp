@@ -2,7 +2,6 @@
 //   grid   (tokens; p.tile heads to a group)
 //   group  a subgroup makes a head, kAtOnce of them at a time; a norm over all heads of a token is all threads'
 #extension GL_EXT_control_flow_attributes : require
-#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/cache.h"
 #include "kernels/vulkan/reduce.h"
 
@@ -76,7 +75,7 @@ void store_staged(uint64_t to) {
   }
 }
 
-void make_heads() {
+void main() {
   const uint t = gl_WorkGroupID.x, first = gl_WorkGroupID.y * p.tile;
   step = step_of(p.step);
   if (t >= live_rows(step, kRowsTokens)) return;
@@ -100,10 +99,4 @@ void make_heads() {
     if (has_head) store_staged(to);
     barrier();
   }
-}
-
-void main() {
-  chain_wait(uint64_t(p.chain));
-  make_heads();
-  chain_end(uint64_t(p.chain));
 }

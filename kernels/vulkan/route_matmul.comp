@@ -2,7 +2,6 @@
 // makes that has finished its logits (RouteMatmulBlock, kernels/abi/ops.h).
 //   grid   (tiles of logits)
 //   group  a subgroup makes a logit at a time
-#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/group_ticket.h"
 #include "kernels/vulkan/lanes.h"
 #include "kernels/vulkan/step.h"
@@ -30,7 +29,7 @@ float logit(uint expert) {
   return uint64_t(p.logit_bias) != 0 ? sum + p.logit_bias.at[expert] : sum;
 }
 
-void route_token() {
+void main() {
   if (step_of(p.step).state.token_count == 0) return;
   const uint first = gl_WorkGroupID.x * p.tile;
   for (uint e = first + gl_SubgroupID; e < min(first + p.tile, p.experts); e += gl_NumSubgroups) {
@@ -38,10 +37,4 @@ void route_token() {
     if (gl_SubgroupInvocationID == 0) p.logits.at[e] = value;
   }
   if (is_last_group(p.counters, kCounterCount - 1, gl_NumWorkGroups.x)) route(0);
-}
-
-void main() {
-  chain_wait(uint64_t(p.chain));
-  route_token();
-  chain_end(uint64_t(p.chain));
 }

@@ -2,7 +2,6 @@
 // notes its best candidate and its mass; the last group to arrive merges them and draws: greedy from the best of
 // all; unfiltered in order of id, by going through the one slice in which the draw falls; else as
 // sample_filtered.h says.
-#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/group_ticket.h"
 #include "kernels/vulkan/sample_filtered.h"
 
@@ -120,7 +119,7 @@ void draw_row() {
   draw_from_slice(chosen_slice);
 }
 
-void sample_slice() {
+void main() {
   StepState_address step = step_of(p.step);
   const uint output_index = gl_WorkGroupID.x / slice_count(), slice = gl_WorkGroupID.x % slice_count();
   const uint live = live_rows(step, kRowsOutputs);
@@ -139,10 +138,4 @@ void sample_slice() {
   draw_row();
   barrier();
   if (gl_LocalInvocationIndex == 0) Drawn_address(p.step).state.last_token[row.sequence] = min(chosen, p.vocab - 1);
-}
-
-void main() {
-  chain_wait(uint64_t(p.chain));
-  sample_slice();
-  chain_end(uint64_t(p.chain));
 }

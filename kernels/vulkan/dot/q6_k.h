@@ -12,7 +12,7 @@ void dot_begin() {}
 
 Weights dot_load(uint64_t row, uint unit) {
   return Weights(unit_low(row, kDepth, unit), unit_high(row, kDepth, unit),
-                 load_u16(part(row, kDepth, unit / 8, 2) + unit % 8 * 2), load_f16(part(row, kDepth, unit / 8, 3)));
+                 unit_scales(row, kDepth, unit), load_f16(part(row, kDepth, unit / 8, 3)));
 }
 
 float dot_unit(Weights w, uint unit, Values x) {

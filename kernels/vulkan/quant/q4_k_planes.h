@@ -11,7 +11,7 @@
 
 void quant_begin() {}
 
-uvec4 unit_low(uint64_t row, uint depth, uint unit) { return load_16(part(row, depth, unit / 8, 0) + unit % 8 * 16); }
+uvec4 unit_low(uint64_t row, uint depth, uint unit) { return load_16(row + unit * 16); }
 uvec4 block_head(uint64_t row, uint depth, uint block) { return load_16(part(row, depth, block, 1)); }
 
 void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit]) {

@@ -11,8 +11,8 @@
 
 void quant_begin() {}
 
-uvec4 unit_low(uint64_t row, uint depth, uint unit) { return load_16(part(row, depth, unit / 8, 0) + unit % 8 * 16); }
-uint unit_high(uint64_t row, uint depth, uint unit) { return load_word(part(row, depth, unit / 8, 1) + unit % 8 * 4); }
+uvec4 unit_low(uint64_t row, uint depth, uint unit) { return load_16(row + unit * 16); }
+uint unit_high(uint64_t row, uint depth, uint unit) { return load_word(part(row, depth, 0, 1) + unit * 4); }
 uvec4 block_head(uint64_t row, uint depth, uint block) { return load_16(part(row, depth, block, 2)); }
 
 // The fifth bits of the first and of the last 16 weights, as they stand in their bytes.

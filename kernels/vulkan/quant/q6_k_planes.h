@@ -11,16 +11,18 @@
 
 void quant_begin() {}
 
-uvec4 unit_low(uint64_t row, uint depth, uint unit) { return load_16(part(row, depth, unit / 8, 0) + unit % 8 * 16); }
+uvec4 unit_low(uint64_t row, uint depth, uint unit) { return load_16(row + unit * 16); }
 uvec2 unit_high(uint64_t row, uint depth, uint unit) {
-  return uvec2_address(part(row, depth, unit / 8, 1) + unit % 8 * 8).at[0];
+  return uvec2_address(part(row, depth, 0, 1)).at[unit];
 }
+
+uint unit_scales(uint64_t row, uint depth, uint unit) { return load_u16(part(row, depth, 0, 2) + unit * 2); }  // two of 8 bits
 
 // The high bits of the 16 weights of a word, as they stand in the bytes of 16 weights.
 uvec4 spread_high(uint bits) { return uvec4(bits << 4, bits << 2, bits, bits >> 2) & 0x30303030; }
 
 void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit]) {
-  const int scales = int(load_u16(part(row, depth, unit / 8, 2) + unit % 8 * 2));
+  const int scales = int(unit_scales(row, depth, unit));
   const float d = load_f16(part(row, depth, unit / 8, 3));
   precise const float scale0 = d * float(bitfieldExtract(scales, 0, 8));
   precise const float scale1 = d * float(bitfieldExtract(scales, 8, 8));
