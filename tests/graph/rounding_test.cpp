@@ -73,7 +73,7 @@ struct Plan {
 
 bool rows_are_built() {
   const auto table = kernel_table();
-  return std::any_of(table.begin(), table.end(), [](const KernelRow& row) { return !strcmp(row.name, "matmul_rows_q4_k"); });
+  return std::any_of(table.begin(), table.end(), [](const KernelRow& row) { return !strcmp(row.name, "matmul_rows_q4_k_planes"); });
 }
 
 }  // namespace

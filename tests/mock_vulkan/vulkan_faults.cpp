@@ -53,6 +53,19 @@ FAULTY(vkCreateCommandPool,
        (VkDevice d, const VkCommandPoolCreateInfo* i, const VkAllocationCallbacks* a, VkCommandPool* p),
        (d, i, a, p))
 
+// A launch that is lost, and barriers that are counted.
+std::atomic<int> barriers{0};
+PFN_vkCmdDispatch real_vkCmdDispatch;
+VKAPI_ATTR void VKAPI_CALL lost_dispatch(VkCommandBuffer c, uint32_t x, uint32_t y, uint32_t z) {
+  if (!fails("vkCmdDispatch")) return real_vkCmdDispatch(c, x, y, z);
+  failing[0] = 0;  // only this one
+}
+PFN_vkCmdPipelineBarrier2 real_vkCmdPipelineBarrier2;
+VKAPI_ATTR void VKAPI_CALL counted_barrier(VkCommandBuffer c, const VkDependencyInfo* i) {
+  ++barriers;
+  real_vkCmdPipelineBarrier2(c, i);
+}
+
 template <class Struct>
 Struct* find(void* chain, VkStructureType type) {
   for (auto* s = static_cast<VkBaseOutStructure*>(chain); s; s = s->pNext)
@@ -93,6 +106,8 @@ PFN_vkVoidFunction with_faults(const char* name, PFN_vkVoidFunction real) {
   REPLACE_FAULTY(vkEndCommandBuffer)
   REPLACE_FAULTY(vkGetMemoryHostPointerPropertiesEXT)
   REPLACE_FAULTY(vkCreateCommandPool)
+  REPLACE(vkCmdDispatch, real_vkCmdDispatch, lost_dispatch)
+  REPLACE(vkCmdPipelineBarrier2, real_vkCmdPipelineBarrier2, counted_barrier)
   REPLACE(vkGetPhysicalDeviceFeatures2, real_features, fewer_features)
   REPLACE(vkGetPhysicalDeviceProperties2, real_properties, older_properties)
   return real;
@@ -119,7 +134,7 @@ EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkGetInstanceProcAddr(VkInstance
 }
 
 // From now on the call of `function` after `passing` more fails with `result`, and all later ones; "" ends
-// it.
+// it. Of vkCmdDispatch that one call is lost, and no other.
 EXPORT void greta_faults_set(const char* function, int passing, int result) {
   strncpy(failing, function, sizeof failing - 1);
   calls_left = passing;
@@ -131,3 +146,6 @@ EXPORT void greta_faults_set(const char* function, int passing, int result) {
 EXPORT void greta_faults_hide(const char* names) {
   strncpy(hidden_feature, names, sizeof hidden_feature - 1);
 }
+
+// vkCmdPipelineBarrier2 since the last question.
+EXPORT int greta_faults_barriers() { return barriers.exchange(0); }

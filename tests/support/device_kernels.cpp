@@ -61,7 +61,7 @@ Status TestKernels::write_index(Stream& stream, const Slice& y, uint32_t scale, 
 
 Status TestKernels::add_words(Stream& stream, const Slice& a, const Slice& b, const Slice& y) const {
   const uint32_t count = uint32_t(y.bytes / 4);
-  const AddTestBlock block{a.address(), b.address(), y.address(), count};
+  const AddTestBlock block{a.address(), b.address(), y.address(), 0, count};
   const Access accesses[] = {{a, Access::kRead}, {b, Access::kRead}, {y, Access::kWrite}};
   return stream.dispatch(add, {(count + kGroupWords - 1) / kGroupWords, 1, 1}, bytes_of(block), accesses);
 }

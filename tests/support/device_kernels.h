@@ -10,6 +10,7 @@ struct IndexTestBlock {  // y[i] = i * scale + base
 };
 struct AddTestBlock {  // y[i] = a[i] + b[i]
   uint64_t a, b, y;
+  uint64_t chain;  // the device's
   uint32_t count;
 };
 

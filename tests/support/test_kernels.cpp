@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/abi/scaled_add.h"
+#include "support/device_kernels.h"
 
 namespace greta {
 

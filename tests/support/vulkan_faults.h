@@ -16,22 +16,25 @@ class Faults {
     REQUIRE(library_);
     set_ = reinterpret_cast<void (*)(const char*, int, int)>(dlsym(library_, "greta_faults_set"));
     hide_ = reinterpret_cast<void (*)(const char*)>(dlsym(library_, "greta_faults_hide"));
-    REQUIRE((set_ && hide_));
+    barriers_ = reinterpret_cast<int (*)()>(dlsym(library_, "greta_faults_barriers"));
+    REQUIRE((set_ && hide_ && barriers_));
     none();
   }
   ~Faults() { none(), dlclose(library_); }
   void fail(const char* function, int passing, int result) { set_(function, passing, result); }
   void hide(const char* names) { hide_(names); }
+  int barriers() { return barriers_(); }  // that were recorded since the last question
   void none() { set_("", 0, 0), hide_(""); }
 
-  greta::Status open(greta::Device** out) {
+  greta::Status open(greta::Device** out, uint32_t features_mask = ~0u) {
     greta::DeviceOptions options;
+    options.features_mask = features_mask;
     options.driver_library = MOCK_VULKAN_LIBRARY;
     return greta::open_device("vulkan0", options, out);
   }
-  OpenDevice opened() {
+  OpenDevice opened(uint32_t features_mask = ~0u) {
     greta::Device* device = nullptr;
-    const greta::Status status = open(&device);
+    const greta::Status status = open(&device, features_mask);
     INFO(greta::error_text());
     REQUIRE(status.ok());
     return {nullptr, std::unique_ptr<greta::Device>(device)};
@@ -41,4 +44,5 @@ class Faults {
   void* library_ = nullptr;
   void (*set_)(const char*, int, int) = nullptr;
   void (*hide_)(const char*) = nullptr;
+  int (*barriers_)() = nullptr;
 };

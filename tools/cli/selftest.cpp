@@ -71,7 +71,7 @@ int selftest(const SelftestOptions& options) {
 Action selftest_command(CLI::App& app) {
   auto options = std::make_shared<SelftestOptions>();
   app.add_flag("--json", options->json, "as JSON");
-  app.add_option("--op", options->op, "check only this op, or kernels: matmul_rows_q4_k, matmul_rows_*");
+  app.add_option("--op", options->op, "check only this op, or kernels: matmul_rows_q4_k_planes, matmul_rows_*");
   add_options(app, options->device);
   add_options(app, options->verbosity);
   app.footer("Exits with 1 if a kernel computes wrong. Say so in a report, with the output of --json.");

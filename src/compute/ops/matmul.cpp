@@ -245,7 +245,7 @@ void pack_parts(const Parts& parts, Block* block, Launch* out) {
 uint32_t threads_of(const Parts& parts) {
   const Tensor& weight = parts.matmul->weight;
   const uint64_t rows = (parts.rope ? 2 : 1) * kGroupResults, groups = weight.n / rows;
-  return groups < 512 && rows * weight.depth >= 131072 ? 512 : 256;
+  return groups < 512 && rows * weight.depth >= 65536 ? 512 : 256;
 }
 
 void pack_results(const Parts& parts, Launch* out) {
