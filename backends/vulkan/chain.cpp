@@ -40,12 +40,12 @@ std::vector<uint8_t> VulkanChain::cells(uint64_t stuck) const {
 
 // --- the part of a stream
 
-Status VulkanStream::open_chain() {
-  if (!(device_.physical.info.features & kVulkanChain)) return {};
+// Without memory for it the graph has barriers.
+void VulkanStream::open_chain() {
+  if (!(device_.physical.info.features & kVulkanChain)) return;
   auto chain = std::make_unique<VulkanChain>();
-  GRETA_TRY(device_.allocate(VulkanChain::kBytes, Memory::Device, &chain->memory));
+  if (!device_.allocate(VulkanChain::kBytes, Memory::Device, &chain->memory).ok()) return clear_error_text();
   capture_->chain = std::move(chain);
-  return {};
 }
 
 // The cell of a launch that is about to be recorded; what the chain orders, no barrier has to.
@@ -72,7 +72,8 @@ Status VulkanStream::fill_chain(VulkanChain& chain) {
   const std::vector<uint8_t> cells = chain.cells(device_.stuck_address());
   GRETA_TRY(barrier());
   order(VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT);
-  device_.vk.vkCmdUpdateBuffer(commands_, static_cast<VulkanBuffer*>(chain.memory.handle)->buffer, 0, cells.size(), cells.data());
+  const VkBuffer buffer = static_cast<VulkanBuffer*>(chain.memory.handle)->buffer;
+  device_.vk.vkCmdUpdateBuffer(commands_, buffer, 0, cells.size(), cells.data());
   return barrier();
 }
 
@@ -122,8 +123,7 @@ Status VulkanDevice::check_chain(Stream& stream, const Kernel& kernel, const Sli
 // Whether launches can wait for each other: Vulkan does not promise that groups of one are placed before those of the
 // next, nor would a driver that errs here be seen to err elsewhere. A device that fails does without.
 Status VulkanDevice::prove_chain() {
-  const bool asked = physical.info.features & kVulkanChain;
-  if (!asked) return {};
+  if (!(physical.info.features & kVulkanChain)) return {};
   Buffer memory, answer;
   Kernel kernel;
   Graph graph;
@@ -136,13 +136,18 @@ Status VulkanDevice::prove_chain() {
     std::memset(stuck_.mapped, 0, 64);
     GRETA_TRY(allocate((2 * groups + 1) * sizeof(uint32_t), Memory::Device, &memory));
     GRETA_TRY(allocate(sizeof(uint32_t), Memory::Readback, &answer));
-    GRETA_TRY(load({.name = "chain_check", .code = kCheck, .group_size = {64, 1, 1}, .chain_field = offsetof(ChainCheckBlock, chain)}, &kernel));
+    GRETA_TRY(load({.name = "chain_check",
+                    .code = kCheck,
+                    .group_size = {64, 1, 1},
+                    .chain_field = offsetof(ChainCheckBlock, chain)},
+                   &kernel));
     Stream* made = nullptr;
     GRETA_TRY(create_stream(&made));
     stream.reset(made);
     const Slice whole = {&memory, 0, memory.bytes};
     GRETA_TRY(check_chain(*stream, kernel, whole, &graph));
-    GRETA_TRY(stream->copy({&answer, 0, answer.bytes}, {&memory, memory.bytes - sizeof(uint32_t), sizeof(uint32_t)}));
+    const Slice wrongs = {&memory, memory.bytes - sizeof(uint32_t), sizeof(uint32_t)};
+    GRETA_TRY(stream->copy({&answer, 0, answer.bytes}, wrongs));
     GRETA_TRY(stream->wait());
     uint32_t wrong;
     std::memcpy(&wrong, answer.mapped, sizeof wrong);

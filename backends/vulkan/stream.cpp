@@ -241,7 +241,8 @@ Status VulkanStream::begin_capture() {
   GRETA_TRY(device_.result(device_.vk.vkCreateCommandPool(device_.handle, &pool, nullptr, &graph->pool),
                            "vkCreateCommandPool"));
   capture_ = std::move(graph);
-  return open_chain();
+  open_chain();
+  return {};
 }
 
 Status VulkanStream::split() { return capture_ ? close() : Status{}; }

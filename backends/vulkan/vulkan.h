@@ -131,7 +131,7 @@ class VulkanStream final : public Stream {
 
   void order(VkPipelineStageFlags2 stage);  // before each command
   uint64_t link(const Kernel& kernel, uint64_t groups);  // and before a launch: its cell in a chain, or 0
-  Status open_chain();
+  void open_chain();
   Status fill_chain(VulkanChain& chain);
   Status not_capturing(const char* what) const;
   Status begin();  // makes commands_ ready to record into
