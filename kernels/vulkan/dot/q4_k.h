@@ -8,7 +8,7 @@ struct Weights {
 void dot_begin() {}
 
 Weights dot_load(uint64_t row, uint unit) {
-  return Weights(unit_low(row, kDepth, unit), block_head(row, kDepth, unit / 8));
+  return Weights(unit_low(row, unit), block_head(row, kDepth, unit / 8));
 }
 
 // The high halves stay where they are: as signed bytes they are 16 (q - 8).

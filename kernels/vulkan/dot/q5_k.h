@@ -9,7 +9,7 @@ struct Weights {
 void dot_begin() {}
 
 Weights dot_load(uint64_t row, uint unit) {
-  return Weights(unit_low(row, kDepth, unit), block_head(row, kDepth, unit / 8), unit_high(row, kDepth, unit));
+  return Weights(unit_low(row, unit), block_head(row, kDepth, unit / 8), unit_high(row, kDepth, unit));
 }
 
 float dot_unit(Weights w, uint unit, Values x) {

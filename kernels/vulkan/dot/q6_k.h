@@ -11,7 +11,7 @@ struct Weights {
 void dot_begin() {}
 
 Weights dot_load(uint64_t row, uint unit) {
-  return Weights(unit_low(row, kDepth, unit), unit_high(row, kDepth, unit),
+  return Weights(unit_low(row, unit), unit_high(row, kDepth, unit),
                  unit_scales(row, kDepth, unit), load_f16(part(row, kDepth, unit / 8, 3)));
 }
 

@@ -95,8 +95,8 @@ struct Piece {
 void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
   const uint unit = column / 32;
   if (unit % 8 == 0) piece.head = block_head(row, depth, unit / 8);
-  piece.q[0] = unit_low(row, depth, kSteps == 1 ? unit + side : unit);
-  if (kSteps == 2) piece.q[kUnits - 1] = unit_low(row, depth, unit + 1);
+  piece.q[0] = unit_low(row, kSteps == 1 ? unit + side : unit);
+  if (kSteps == 2) piece.q[kUnits - 1] = unit_low(row, unit + 1);
 }
 
 bool may_overflow(Piece piece) {
@@ -142,10 +142,10 @@ struct Piece {
 
 void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
   const uint block = column / 256, unit = column / 32;
-  piece.low[0] = unit_low(row, depth, kSteps == 1 ? unit + side : unit);
+  piece.low[0] = unit_low(row, kSteps == 1 ? unit + side : unit);
   piece.high[0] = unit_high(row, depth, kSteps == 1 ? unit + side : unit);
   if (kSteps == 2) {
-    piece.low[kUnits - 1] = unit_low(row, depth, unit + 1);
+    piece.low[kUnits - 1] = unit_low(row, unit + 1);
     piece.high[kUnits - 1] = unit_high(row, depth, unit + 1);
   }
   if (unit % 8 == 0) {

@@ -7,11 +7,10 @@
 #define QUANT_REORDERED 176
 #define PLANES
 #include "kernels/vulkan/quant.h"
-#include "kernels/vulkan/scales_k4.h"
+#include "kernels/vulkan/k4_planes.h"
 
 void quant_begin() {}
 
-uvec4 unit_low(uint64_t row, uint depth, uint unit) { return load_16(row + unit * 16); }
 uint unit_high(uint64_t row, uint depth, uint unit) { return load_word(part(row, depth, 0, 1) + unit * 4); }
 uvec4 block_head(uint64_t row, uint depth, uint block) { return load_16(part(row, depth, block, 2)); }
 
@@ -20,7 +19,7 @@ uvec4 first_high(uint bits) { return uvec4(bits << 4, bits << 3, bits << 2, bits
 uvec4 last_high(uint bits) { return uvec4(bits, bits >> 1, bits >> 2, bits >> 3) & 0x10101010; }
 
 void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit]) {
-  const uvec4 head = block_head(row, depth, unit / 8), low = unit_low(row, depth, unit);
+  const uvec4 head = block_head(row, depth, unit / 8), low = unit_low(row, unit);
   precise const vec2 scale = unpackHalf2x16(head.x) * vec2(plane_scales(head, unit % 8));
   const uint high = unit_high(row, depth, unit);
   const uvec4 q0 = (low & 0x0f0f0f0f) | first_high(high), q1 = (low >> 4 & 0x0f0f0f0f) | last_high(high);
@@ -32,19 +31,13 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
 
 // A block of GGUF as words of the reordered one.
 void reorder(uint64_t from, out uint words[QUANT_REORDERED / 4]) {
+  reorder_quants(from + 48, words);
   const uvec4 high0 = load_16(from + 16), high1 = load_16(from + 32);
-  [[unroll]] for (uint pair = 0; pair < 4; ++pair) {
-    const uvec4 first = load_16(from + 48 + pair * 32), second = load_16(from + 64 + pair * 32);
-    uint bits[2] = {0, 0};
-    [[unroll]] for (uint k = 0; k < 4; ++k) {
-      words[pair * 8 + k] = (first[k] & 0x0f0f0f0f) | (second[k] & 0x0f0f0f0f) << 4;
-      words[pair * 8 + 4 + k] = (first[k] >> 4 & 0x0f0f0f0f) | (second[k] & 0xf0f0f0f0);
-      [[unroll]] for (uint i = 0; i < 2; ++i)
-        bits[i] |= (high0[k] >> pair * 2 + i & 0x01010101) << k | (high1[k] >> pair * 2 + i & 0x01010101) << 4 + k;
-    }
-    words[32 + pair * 2] = bits[0];
-    words[33 + pair * 2] = bits[1];
+  [[unroll]] for (uint unit = 0; unit < 8; ++unit) {
+    uint bits = 0;
+    [[unroll]] for (uint k = 0; k < 4; ++k)
+      bits |= (high0[k] >> unit & 0x01010101) << k | (high1[k] >> unit & 0x01010101) << 4 + k;
+    words[32 + unit] = bits;
   }
-  const uvec4 head = plane_head(load_16(from));
-  [[unroll]] for (uint k = 0; k < 4; ++k) words[40 + k] = head[k];
+  reorder_head(from, 40, words);
 }

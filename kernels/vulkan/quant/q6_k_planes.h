@@ -11,7 +11,7 @@
 
 void quant_begin() {}
 
-uvec4 unit_low(uint64_t row, uint depth, uint unit) { return load_16(row + unit * 16); }
+uvec4 unit_low(uint64_t row, uint unit) { return load_16(row + unit * 16); }
 uvec2 unit_high(uint64_t row, uint depth, uint unit) {
   return uvec2_address(part(row, depth, 0, 1)).at[unit];
 }
@@ -26,7 +26,7 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const float d = load_f16(part(row, depth, unit / 8, 3));
   precise const float scale0 = d * float(bitfieldExtract(scales, 0, 8));
   precise const float scale1 = d * float(bitfieldExtract(scales, 8, 8));
-  const uvec4 low = unit_low(row, depth, unit);
+  const uvec4 low = unit_low(row, unit);
   const uvec2 high = unit_high(row, depth, unit);
   const uvec4 q0 = (low & 0x0f0f0f0f) | spread_high(high.x), q1 = (low >> 4 & 0x0f0f0f0f) | spread_high(high.y);
   [[unroll]] for (int i = 0; i < 16; ++i) {
