@@ -62,10 +62,7 @@ float sum_of_lanes(float sums[kStreams]) {
 float squares_of_thread(uint64_t x) {
   float sum = 0;
   float_address of = float_address(x + q8x16_squares_at(kDepth));
-  [[unroll]] for (uint first = 0; first < kDepth / 16; first += kThreads) {
-    const uint i = first + gl_SubgroupID * kLanes + gl_SubgroupInvocationID;
-    if (i < kDepth / 16) sum += of.at[i];
-  }
+  for (uint i = gl_SubgroupID * kLanes + gl_SubgroupInvocationID; i < kDepth / 16; i += kThreads) sum += of.at[i];
   return sum;
 }
 
