@@ -42,6 +42,7 @@ std::vector<uint8_t> VulkanChain::cells(uint64_t stuck) const {
 
 // Without memory for it the graph has barriers.
 void VulkanStream::open_chain() {
+  follows_ = false;
   if (!(device_.physical.info.features & kVulkanChain)) return;
   auto chain = std::make_unique<VulkanChain>();
   if (!device_.allocate(VulkanChain::kBytes, Memory::Device, &chain->memory).ok()) return clear_error_text();
@@ -131,7 +132,7 @@ Status VulkanDevice::prove_chain() {
   const auto run = [&]() -> Status {
     if (g_failed) return fail(Code::Unsupported, "they have failed before");
     if (kCheck.empty()) return fail(Code::Unsupported, "there is no kernel to try it with");
-    const uint32_t groups = physical.info.cpu_type ? 16 : 24 * physical.info.unit_count;
+    const uint32_t groups = physical.info.cpu_type ? 16 : 64 * physical.info.unit_count;  // a unit holds 32 or less
     GRETA_TRY(allocate(64, Memory::Readback, &stuck_));
     std::memset(stuck_.mapped, 0, 64);
     GRETA_TRY(allocate((2 * groups + 1) * sizeof(uint32_t), Memory::Device, &memory));
