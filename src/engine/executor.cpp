@@ -85,7 +85,7 @@ Status Executor::upload_step(std::span<const Row> rows) {
   state.output_count = outputs;
   GRETA_TRY(upload(0, offsetof(StepState, row) + rows.size() * sizeof(StepRow)));
   const std::span<const uint32_t> output_rows = {state.output_row, outputs};
-  if (!std::equal(output_rows.begin(), output_rows.end(), output_rows_there_.begin(), output_rows_there_.end())) {
+  if (outputs > output_rows_there_.size() || !std::equal(output_rows.begin(), output_rows.end(), output_rows_there_.begin())) {
     GRETA_TRY(upload(offsetof(StepState, output_row), output_rows.size_bytes()));
     output_rows_there_.assign(output_rows.begin(), output_rows.end());
   }
