@@ -101,6 +101,14 @@ TEST_CASE("tales: every instruction set gives close logits", "[models]") {
   }
 }
 
+TEST_CASE("chain: logits are the same bits without one", "[models]") {
+  if (on_cpu()) SKIP("for Vulkan");
+  Engine with, without;
+  open_tales(false, 0, &with);
+  open_tales(false, 0, &without, ~kVulkanChains);
+  for (const size_t piece : {1, 3, 512}) CHECK(last_logits(with, piece) == last_logits(without, piece));
+}
+
 TEST_CASE("tales: greedy tokens are those of a float64 forward pass", "[models]") {
   // From BOS alone. The best two logits come within 0.016 at token 23: past the error of int8 activations, so
   // those kernels are held to the tokens before.

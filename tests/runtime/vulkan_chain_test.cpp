@@ -2,17 +2,18 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "support/device_kernels.h"
+#include "support/test_device.h"
 #include "support/vulkan_faults.h"
 
 using namespace greta;
+using greta::test::kVulkanChains;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-constexpr uint32_t kChain = 8;  // kVulkanChain
 constexpr uint32_t kStages = 10, kWords = 5000;
 
-bool has_chains(const OpenDevice& device) { return device->info().features & kChain; }
+bool has_chains(const OpenDevice& device) { return device->info().features & kVulkanChains; }
 
 // a = b + b, b = a + a, ..: each stage reads what all of the one before wrote. With `alone` a launch in the middle that
 // takes no part in chains.
@@ -56,7 +57,7 @@ struct Doubling {
 
 TEST_CASE("chain: launches of a captured graph follow each other without barriers", "[runtime][vulkan]") {
   Faults faults;
-  for (const uint32_t mask : {~0u, ~kChain}) {
+  for (const uint32_t mask : {~0u, ~kVulkanChains}) {
     const OpenDevice device = faults.opened(mask);
     if (mask == ~0u && !has_chains(device)) SKIP("the device has no chains");
     REQUIRE(has_chains(device) == (mask == ~0u));
