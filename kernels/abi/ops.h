@@ -230,16 +230,17 @@ struct RouteBlock {
   float scale;
 };
 
+#define kMaxExperts 1024
 #define kMaxExpertGroups 64
 
 // The same of one token, after the router's matmul and the norm before that: logits[e] = logit_bias[e] +
-// weight[e] . norm(x). Group g makes logits g * tile .., the last one to finish the choice.
+// weight[e] . norm(x). Group g makes logit g, the last one to finish the choice.
 struct RouteMatmulBlock {
   ADDRESS(byte) weight;      // [experts][depth] float32
   ADDRESS(byte) x;           // [depth] float32
   ADDRESS(float) gain;       // [depth] or 0: no norm
   ADDRESS(float) logit_bias; // [experts] or 0
-  ADDRESS(float) logits;     // as in RouteBlock, and all that follow but depth, tile and epsilon
+  ADDRESS(float) logits;     // as in RouteBlock, and all that follow but counters, depth and epsilon
   ADDRESS(uint) ids;
   ADDRESS(float) weights;
   ADDRESS(byte) step;
@@ -248,7 +249,7 @@ struct RouteMatmulBlock {
   uint experts, used, normalise, gating;
   uint groups, groups_used;
   float scale;
-  uint depth, tile;
+  uint depth;
   float epsilon;
 };
 

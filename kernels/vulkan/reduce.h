@@ -5,6 +5,7 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#include "kernels/vulkan/lanes.h"
 
 shared uvec2 reduce_parts[GROUP / 4];  // one for each subgroup, of at least 4 lanes
 
@@ -15,7 +16,7 @@ void reduce_publish(uvec2 part) {
 }
 
 float group_sum(float value) {
-  reduce_publish(uvec2(floatBitsToUint(subgroupAdd(value)), 0));
+  reduce_publish(uvec2(floatBitsToUint(lanes_sum(value)), 0));
   float sum = 0;
   for (uint i = 0; i < gl_NumSubgroups; ++i) sum += uintBitsToFloat(reduce_parts[i].x);
   return sum;

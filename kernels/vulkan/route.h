@@ -1,11 +1,13 @@
-// The choice of a token's experts, by a block `p` that has the fields of RouteBlock. Experts are found one after the
-// other, each the next in the order (larger score, then lower index), so nothing needs to be sorted.
+// The choice of a token's experts, by a block `p` that has the fields of RouteBlock. An expert's place is how many come
+// before it in the order (larger score, then lower index), so nothing needs to be sorted.
 #ifndef GRETA_VULKAN_ROUTE_H
 #define GRETA_VULKAN_ROUTE_H
 #include "kernels/vulkan/math.h"
 #include "kernels/vulkan/reduce.h"
 
+shared uvec4 keys[kMaxExperts / 4];  // what each is chosen by, 0 for one that cannot be; then the weights of those chosen
 shared uint group_keys[kMaxExpertGroups];
+shared uint chosen[kMaxExperts];  // the best first
 
 uint logits;       // where the token's begin
 float most, sum;   // of softmax
@@ -22,6 +24,8 @@ uint score_key(uint e) {
   return is_nan(score) ? 0 : key_of(score);
 }
 
+uint key_at(uint e) { return keys[e / 4][e % 4]; }
+
 void softmax_parts() {
   uint key = 0;
   for (uint e = gl_LocalInvocationIndex; e < p.experts; e += GROUP) {
@@ -35,63 +39,66 @@ void softmax_parts() {
 }
 
 // How good groups are: by the best expert, or with a bias by the sum of the two best.
-void score_groups() {
-  const uint size = p.experts / p.groups;
+void score_groups(uint size) {
   for (uint g = gl_LocalInvocationIndex; g < p.groups; g += GROUP) {
     uint first = 0, second = 0;
     for (uint e = g * size; e < (g + 1) * size; ++e) {
-      const uint key = score_key(e);
+      const uint key = key_at(e);
       second = max(second, min(first, key));
       first = max(first, key);
     }
     const float score = of_key(first) + (second != 0 && uint64_t(p.bias) != 0 ? of_key(second) : 0);
     group_keys[g] = first == 0 ? key_of(uintBitsToFloat(0xff800000u)) : is_nan(score) ? 0 : key_of(score);
   }
-  barrier();
 }
 
 bool group_allowed(uint g) {
-  if (p.groups_used == p.groups) return true;
   uint before = 0;
   for (uint i = 0; i < p.groups; ++i)
     before += uint(group_keys[i] > group_keys[g] || (group_keys[i] == group_keys[g] && i < g));
   return group_keys[g] != 0 && before < p.groups_used;
 }
 
-// The best of this thread's experts after `last`: {key, index}.
-uvec2 next_of_thread(uvec2 last) {
+// Only experts of the best groups can be chosen.
+void choose_groups() {
   const uint size = p.experts / p.groups;
-  uvec2 best = uvec2(0, ~0u);
-  for (uint e = gl_LocalInvocationIndex; e < p.experts; e += GROUP) {
-    const uint key = score_key(e);
-    if (key > best.x && (key < last.x || (key == last.x && e > last.y)) && group_allowed(e / size))
-      best = uvec2(key, e);
-  }
-  return best;
+  score_groups(size);
+  barrier();
+  for (uint e = gl_LocalInvocationIndex; e < p.experts; e += GROUP)
+    if (!group_allowed(e / size)) keys[e / 4][e % 4] = 0;
+  barrier();
+}
+
+// How many experts come before expert e.
+uint place_of(uint e) {
+  const uint own = key_at(e);
+  uvec4 before = uvec4(0);
+  for (uint i = 0; i < p.experts; i += 4)
+    before += uvec4(greaterThan(keys[i / 4] + uvec4(lessThan(i + uvec4(0, 1, 2, 3), uvec4(e))), uvec4(own)));
+  return before.x + before.y + before.z + before.w;
 }
 
 // Chooses the experts of token `t`; all threads of a group.
 void route(uint t) {
   logits = t * p.experts;
   softmax_parts();
-  if (p.groups_used != p.groups) score_groups();
-  uvec2 last = uvec2(~0u, ~0u);
-  float chosen = 0;
-  for (uint j = 0; j < p.used; ++j) {
-    const uvec2 mine = next_of_thread(last);
-    last = group_best(mine.x, mine.y);
-    const uint id = last.x == 0 ? 0 : last.y;  // at least an expert
-    const float weight = probability(id);
-    chosen += weight;
-    if (gl_LocalInvocationIndex == 0) {
-      p.ids.at[t * p.used + j] = id;
-      p.weights.at[t * p.used + j] = weight;
-    }
+  for (uint e = gl_LocalInvocationIndex; e < (p.experts + 3) / 4 * 4; e += GROUP) keys[e / 4][e % 4] = e < p.experts ? score_key(e) : 0;
+  for (uint j = gl_LocalInvocationIndex; j < p.used; j += GROUP) chosen[j] = 0;  // where too few can be
+  barrier();
+  if (p.groups_used != p.groups) choose_groups();
+  for (uint e = gl_LocalInvocationIndex; e < p.experts; e += GROUP) {
+    const uint place = place_of(e);
+    if (key_at(e) != 0 && place < p.used) chosen[place] = e;
   }
-  if (gl_LocalInvocationIndex != 0) return;
-  for (uint j = 0; j < p.used; ++j) {
-    const float weight = p.weights.at[t * p.used + j];
-    p.weights.at[t * p.used + j] = (p.normalise != 0 ? weight / chosen : weight) * p.scale;
+  barrier();
+  for (uint j = gl_LocalInvocationIndex; j < p.used; j += GROUP) keys[j / 4][j % 4] = floatBitsToUint(probability(chosen[j]));
+  barrier();
+  float total = 0;
+  for (uint j = 0; j < p.used; ++j) total += uintBitsToFloat(key_at(j));
+  for (uint j = gl_LocalInvocationIndex; j < p.used; j += GROUP) {
+    const float weight = uintBitsToFloat(key_at(j));
+    p.ids.at[t * p.used + j] = chosen[j];
+    p.weights.at[t * p.used + j] = (p.normalise != 0 ? weight / total : weight) * p.scale;
   }
 }
 #endif

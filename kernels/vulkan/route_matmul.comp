@@ -1,7 +1,7 @@
 // route_matmul: the router's matmul of one token, with the norm before it, and the choice of experts, which the last group
-// makes that has finished its logits (RouteMatmulBlock, kernels/abi/ops.h).
-//   grid   (tiles of logits)
-//   group  a subgroup makes a logit at a time
+// makes that has finished its logit (RouteMatmulBlock, kernels/abi/ops.h).
+//   grid   (experts)
+//   group  a logit
 #include "kernels/vulkan/group_ticket.h"
 #include "kernels/vulkan/lanes.h"
 #include "kernels/vulkan/step.h"
@@ -14,27 +14,35 @@ layout(push_constant, scalar) uniform Push { RouteMatmulBlock p; };
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 
 layout(constant_id = 2) const uint kDepth = 256;
+const uint kFours = kDepth / 4;
 
-float logit(uint expert) {
+shared vec2 parts[GROUP / kLanes];  // of each subgroup: the sum of products, and of squares of x
+
+void add_products(uint expert) {
   vec4_address x = vec4_address(uint64_t(p.x)), gain = vec4_address(uint64_t(p.gain));
   vec4_address weight = vec4_address(uint64_t(p.weight) + uint64_t(expert) * kDepth * 4);
-  float sum = 0, square = 0;
-  for (uint i = gl_SubgroupInvocationID; i < kDepth / 4; i += kLanes) {
-    const vec4 value = x.at[i];
-    square += dot(value, value);
-    sum += dot(weight.at[i], uint64_t(p.gain) != 0 ? value * gain.at[i] : value);
+  vec2 sums = vec2(0);
+  [[unroll]] for (uint first = 0; first < kFours; first += GROUP) {
+    const uint i = min(first + gl_LocalInvocationIndex, kFours - 1);
+    const vec4 value = first + gl_LocalInvocationIndex < kFours ? x.at[i] : vec4(0);
+    sums += vec2(dot(weight.at[i], uint64_t(p.gain) != 0 ? value * gain.at[i] : value), dot(value, value));
   }
-  sum = lanes_sum(sum);
-  if (uint64_t(p.gain) != 0) sum *= inversesqrt(lanes_sum(square) / float(kDepth) + p.epsilon);
-  return uint64_t(p.logit_bias) != 0 ? sum + p.logit_bias.at[expert] : sum;
+  const vec2 of_lanes = vec2(lanes_sum(sums.x), lanes_sum(sums.y));
+  if (gl_SubgroupInvocationID == 0) parts[gl_SubgroupID] = of_lanes;
+}
+
+float logit(uint expert) {
+  vec2 sums = vec2(0);
+  [[unroll]] for (uint i = 0; i < GROUP / kLanes; ++i) sums += parts[i];
+  if (uint64_t(p.gain) != 0) sums.x *= inversesqrt(sums.y / float(kDepth) + p.epsilon);
+  return uint64_t(p.logit_bias) != 0 ? sums.x + p.logit_bias.at[expert] : sums.x;
 }
 
 void main() {
   if (step_of(p.step).state.token_count == 0) return;
-  const uint first = gl_WorkGroupID.x * p.tile;
-  for (uint e = first + gl_SubgroupID; e < min(first + p.tile, p.experts); e += gl_NumSubgroups) {
-    const float value = logit(e);
-    if (gl_SubgroupInvocationID == 0) p.logits.at[e] = value;
-  }
+  const uint expert = gl_WorkGroupID.x;
+  add_products(expert);
+  barrier();
+  if (gl_LocalInvocationIndex == 0) p.logits.at[expert] = logit(expert);
   if (is_last_group(p.counters, kCounterCount - 1, gl_NumWorkGroups.x)) route(0);
 }

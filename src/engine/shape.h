@@ -13,7 +13,6 @@ constexpr uint32_t kMaxWidth = 1 << 20;
 constexpr uint32_t kMaxHeads = 4096;
 constexpr uint32_t kMaxVocab = 1 << 24;
 constexpr uint32_t kMaxContext = 1 << 24;
-constexpr uint32_t kMaxExperts = 1 << 14;
 
 // How positions turn into angles. Kinds exclude each other; a table of factors may come on top.
 struct RopeScaling {

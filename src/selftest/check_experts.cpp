@@ -87,7 +87,7 @@ void check_routers(Rig& rig) {
     uint32_t experts, used, depth;
     bool bias;
   };
-  for (const Shape& shape : {Shape{9, 2, 64, false}, Shape{128, 8, 300, true}, Shape{6, 6, 2048, true}})
+  for (const Shape& shape : {Shape{9, 2, 64, false}, Shape{128, 8, 300, true}, Shape{6, 6, 2048, true}, Shape{300, 10, 64, false}})
     for (const bool norms : {false, true}) {
       StepRows steps;
       steps.add_tokens(1);

@@ -1,5 +1,5 @@
 // route: the experts of each token (ids in kY) and their weights (kY2). Group = a token. Alone, or after the router's matmul
-// and the norm before it: then a group is a tile of the logits of one token.
+// and the norm before it: then a group is a logit of one token.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -25,8 +25,8 @@ struct Parts {
 };
 
 Status check_choice(const Call& call) {
-  if (!call.used || call.used > call.experts)
-    return fail(Code::Argument, "route: %u of %u experts", call.used, call.experts);
+  if (!call.used || call.used > call.experts || call.experts > kMaxExperts)
+    return fail(Code::Argument, "route: %u of %u experts, of at most %u", call.used, call.experts, kMaxExperts);
   if (call.gating > kGatingSigmoid) return fail(Code::Argument, "route: no gating %u", call.gating);
   if (!call.groups || call.groups > kMaxExpertGroups || call.experts % call.groups || !call.groups_used ||
       call.groups_used > call.groups || call.experts / call.groups * call.groups_used < call.used)
@@ -60,9 +60,9 @@ Status check(std::span<const Call> calls, const KernelRow&) {
   return parts.matmul ? check_matmul(parts) : Status{};
 }
 
-void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+void groups(std::span<const Call> calls, const KernelRow&, uint32_t bucket, uint32_t (&out)[3]) {
   const Parts parts(calls);
-  out[0] = parts.matmul ? tiles_of(row, parts.route->experts) : bucket;
+  out[0] = parts.matmul ? parts.route->experts : bucket;
   out[1] = out[2] = 1;
 }
 
@@ -86,7 +86,7 @@ void pack_choice(const Call& call, Block* block, Launch* out) {
   read_step(call, out);
 }
 
-void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
+void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   const Parts parts(calls);
   if (!parts.matmul) {
     RouteBlock block = {};
@@ -103,7 +103,6 @@ void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   block.logit_bias = matmul.slot[kBias].address();
   block.counters = parts.route->slot[kCounters].address();
   block.depth = matmul.weight.depth;
-  block.tile = row.tile;
   out->read(matmul.weight.slice);
   out->read(x);
   out->read(matmul.slot[kBias]);
