@@ -86,6 +86,7 @@ void check_rope_strides(Rig& rig) {
     y.resize(expected.size());
     require_close(y, expected, 1e-13, row->name);
   }
+  check_repeats(rig, call, 8);
 }
 
 namespace {
@@ -175,6 +176,11 @@ struct HeadCase {
     return y;
   }
 
+  // Alone they change their input.
+  bool repeated(uint32_t cache_type) const {
+    return !rig.checked() && cache_type != kNoCache && live.bucket == 8 && shape.width == 128;
+  }
+
   void check(Normed normed, bool halves, uint32_t cache_type) {
     std::vector<Call> sequence = calls(normed, halves, cache_type);
     const Values y = expected(normed, halves);
@@ -184,6 +190,7 @@ struct HeadCase {
                                (halves ? " in halves" : "") + (normed == Normed::Not ? "" : ", normed") +
                                (cache_type == kNoCache ? "" : std::string(", ") + kCacheTypes[cache_type]);
       rig.run(sequence, *row, live.bucket);
+      if (repeated(cache_type)) check_repeats(rig, sequence, *row, live.bucket, sequence.back().slot[kPool]);
       if (cache_type == kNoCache) {
         std::vector<float> all = rig.get<float>(sequence[0].slot[kX]);
         expect(std::all_of(all.begin() + ptrdiff_t(y.size()), all.end(), [](float value) { return std::isnan(value); }),

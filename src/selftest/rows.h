@@ -109,17 +109,20 @@ inline void check_halves(Rig& rig, const Call& call, const Live& live, uint32_t 
                 });
 }
 
-// The same bits over 100 repeats, for a call that does not change its input.
+// One launch, then the same bits of y over repeats of it: of calls that do not change their input.
+inline void check_repeats(Rig& rig, std::span<const Call> calls, const KernelRow& row, uint32_t bucket, const Slice& y,
+                          int repeats = 100) {
+  rig.run(calls, row, bucket);
+  const auto first = rig.get<uint8_t>(y);
+  for (int i = 0; i < repeats; ++i) {
+    rig.run(calls, row, bucket);
+    expect(rig.get<uint8_t>(y) == first, std::string(row.name) + ": other bits in a repeat");
+  }
+}
+
 inline void check_repeats(Rig& rig, const Call& call, uint32_t bucket) {
   if (rig.checked()) return;
-  for (const KernelRow* row : rig.rows({&call, 1}, bucket)) {
-    rig.run({&call, 1}, *row, bucket);
-    const auto first = rig.get<uint32_t>(call.slot[kY]);
-    for (int i = 0; i < 100; ++i) {
-      rig.run({&call, 1}, *row, bucket);
-      expect(rig.get<uint32_t>(call.slot[kY]) == first, std::string(row->name) + ": other bits in a repeat");
-    }
-  }
+  for (const KernelRow* row : rig.rows({&call, 1}, bucket)) check_repeats(rig, {&call, 1}, *row, bucket, call.slot[kY]);
 }
 
 }  // namespace greta::selftest
