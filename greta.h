@@ -666,21 +666,34 @@ typedef struct greta_selftest_result {
   const char* failure;       /* "" or what was wrong, with the kernel's name and the error */
 } greta_selftest_result;
 
-/* Runs every kernel of this device against float64, over odd shapes and all tensor types: some seconds,
- * and some 200 MB of device memory. A kernel that is wrong is a result, not an error.
- *
- * on_result   called after each op; non-zero stops with GRETA_ERROR_CANCELLED
- * out_failed  ops that did not pass */
-GRETA_API greta_status greta_runtime_selftest(greta_runtime* runtime,
-                                              int (*on_result)(void* user, const greta_selftest_result* result),
-                                              void* user, uint32_t* out_failed);
+typedef struct greta_selftest_progress {
+  uint32_t struct_size;
+  uint32_t kernels_run, kernels; /* of the op: how many have run of those that will */
+  uint32_t reserved;
+  const char* op;                /* lives during the call, like `kernel` */
+  const char* kernel;            /* that was launched last, "" before the first */
+  uint64_t launches;
+} greta_selftest_progress;
 
-/* The same for one op, by the name that its result has, or for kernels by theirs.
+typedef struct greta_selftest_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* op;  /* one op by the name that its result has, or kernels by theirs: "attention",
+                      "matmul_rows_q4_k", "matmul_rows_*"; NULL or "": all */
+  int (*on_result)(void* user, const greta_selftest_result* result);       /* after each op; may be NULL */
+  int (*on_progress)(void* user, const greta_selftest_progress* progress); /* some 20 times a second; may be NULL */
+  void* user;
+} greta_selftest_options;
+
+/* Runs every kernel of this device against float64, over odd shapes and all tensor types: some seconds,
+ * minutes where a driver compiles slowly, and some 200 MB of device memory. A kernel that is wrong is a result,
+ * not an error. Callbacks are called on this thread; non-zero stops with GRETA_ERROR_CANCELLED, once the launches
+ * and the compilations under way are done. An op that was stopped has a result only if something was wrong.
  *
- * op  "attention", "matmul_rows_q4_k", "matmul_rows_*"; NULL or "": all */
-GRETA_API greta_status greta_runtime_selftest_op(greta_runtime* runtime, const char* op,
-                                                 int (*on_result)(void* user, const greta_selftest_result* result),
-                                                 void* user, uint32_t* out_failed);
+ * options     NULL: all ops
+ * out_failed  ops that did not pass */
+GRETA_API greta_status greta_runtime_selftest(greta_runtime* runtime, const greta_selftest_options* options,
+                                              uint32_t* out_failed);
 
 /* Where the time of a step goes: all launches of one kernel. */
 typedef struct greta_profile_stage {

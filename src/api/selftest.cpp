@@ -8,8 +8,7 @@ using namespace greta;
 
 namespace {
 struct Reporter {
-  int (*call)(void* user, const greta_selftest_result* result);
-  void* user;
+  greta_selftest_options options = {};
   uint32_t failed = 0;
 };
 
@@ -23,25 +22,33 @@ bool report(void* context, const selftest::OpResult& from) {
   result.kernels = from.kernels;
   result.launches = from.launches;
   result.failure = from.failure.c_str();
-  return !reporter.call || reporter.call(reporter.user, &result) == 0;
+  const greta_selftest_options& o = reporter.options;
+  return !o.on_result || o.on_result(o.user, &result) == 0;
+}
+
+bool report_progress(void* context, const selftest::OpProgress& from) {
+  greta_selftest_progress progress = {};
+  progress.struct_size = sizeof progress;
+  progress.kernels_run = from.kernels_run;
+  progress.kernels = from.kernels;
+  progress.op = from.op;
+  progress.kernel = from.kernel;
+  progress.launches = from.launches;
+  const greta_selftest_options& o = static_cast<Reporter*>(context)->options;
+  return o.on_progress(o.user, &progress) == 0;
 }
 }  // namespace
 
-greta_status greta_runtime_selftest_op(greta_runtime* runtime, const char* op,
-                                       int (*on_result)(void* user, const greta_selftest_result* result),
-                                       void* user, uint32_t* out_failed) {
+greta_status greta_runtime_selftest(greta_runtime* runtime, const greta_selftest_options* options, uint32_t* out_failed) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(runtime, "runtime"));
     GRETA_TRY(need(out_failed, "out_failed"));
-    Reporter reporter{on_result, user};
-    GRETA_TRY(selftest::run_selftest(*runtime->device, op ? op : "", report, &reporter));
+    Reporter reporter;
+    GRETA_TRY(read_options(options, &reporter.options));
+    const greta_selftest_options& o = reporter.options;
+    GRETA_TRY(selftest::run_selftest(*runtime->device, o.op ? o.op : "", report, &reporter,
+                                     o.on_progress ? report_progress : nullptr));
     *out_failed = reporter.failed;
     return {};
   });
-}
-
-greta_status greta_runtime_selftest(greta_runtime* runtime,
-                                    int (*on_result)(void* user, const greta_selftest_result* result),
-                                    void* user, uint32_t* out_failed) {
-  return greta_runtime_selftest_op(runtime, nullptr, on_result, user, out_failed);
 }

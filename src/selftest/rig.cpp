@@ -44,6 +44,7 @@ void Rig::reset() {
 }
 
 Slice Rig::room(uint64_t bytes) {
+  stop_if_asked();
   rooms_.push_back(std::make_unique<Room>());
   Room& room = *rooms_.back();
   room.bytes = bytes;
@@ -152,14 +153,20 @@ void Rig::run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket
   Launch launch;
   make_launch(calls, row, bucket, &launch);
   expect(launch.access_count < kMaxAccesses, "too many accesses");
+  const size_t index = size_t(&row - kernel_table().data());
+  if (watched_) watched_->kernel = row.name;
+  stop_if_asked();
   const Kernel* kernel = nullptr;
   must(kernels_.load(row, {launch.block, launch.block_bytes}, &kernel));
+  stop_if_asked();  // a driver may take its time for a kernel
   must(stream_->dispatch(*kernel, launch.groups, {launch.block, launch.block_bytes},
                          {launch.accesses, launch.access_count}));
   must(stream_->barrier());
   check_canaries();
   ++launches_;
-  ran_[size_t(&row - kernel_table().data())] = true;
+  if (watched_) ++watched_->launches;
+  if (watched_ && !ran_[index] && watched_->counted[index]) ++watched_->kernels;
+  ran_[index] = true;
 }
 
 void Rig::run_plain(const Call& call, uint32_t bucket) {

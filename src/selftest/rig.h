@@ -2,6 +2,7 @@
 // poisoned with NaN where nothing was put, and it is known which rows of the kernel table have run.
 // What goes wrong is thrown as Failed, and caught by run_selftest() or by the tests.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,16 @@ inline void expect(bool right, const std::string& what) {
   if (!right) throw Failed{what};
 }
 
+// Rigs at work as another thread sees them, and may stop them.
+struct Watched {
+  std::vector<bool> counted;            // by row of the kernel table: of which `kernels` is told
+  std::atomic<bool> stop{false};        // the next launch or buffer is not made: Stopped is thrown
+  std::atomic<const char*> kernel{""};  // that was launched last
+  std::atomic<uint32_t> kernels{0};     // that have run
+  std::atomic<uint64_t> launches{0};
+};
+struct Stopped {};
+
 // "matmul_rows_*", "embed_plain_f16"
 bool names_kernel(const std::string& pattern, const char* kernel);
 
@@ -41,6 +52,8 @@ class Rig {
   void only(const std::string& name) { only_ = name; }
   // And of those only the ones for weights of this type.
   void only(QuantType type) { type_ = type; }
+  // `by` sees what runs from now on; other rigs may have the same one.
+  void watch(Watched* by) { watched_ = by; }
   bool takes(const KernelRow& row) const {
     return (only_.empty() || names_kernel(only_, row.name)) && (!type_ || row.type == *type_);
   }
@@ -85,12 +98,16 @@ class Rig {
   void finish();  // waits for all that was recorded
   void grow(Buffer* staging, Memory memory, uint64_t bytes);
   void check_canaries();
+  void stop_if_asked() const {
+    if (watched_ && watched_->stop) throw Stopped{};
+  }
 
   Device& device_;
   KernelSet kernels_;
   bool checked_;
   std::string only_;
   std::optional<QuantType> type_;
+  Watched* watched_ = nullptr;
   std::unique_ptr<Stream> stream_;
   Buffer upload_, readback_;
   uint64_t staged_ = 0;  // bytes of upload_ whose copies were recorded since the last wait

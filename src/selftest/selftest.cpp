@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <set>
 
 namespace greta::selftest {
 
 namespace {
+
+constexpr std::chrono::milliseconds kMoment{50};  // from one look at what runs to the next
 
 struct Check {
   const char* op;
@@ -48,11 +53,13 @@ struct Part {
 };
 
 // A check, of kernels for one type of weights or all.
-Part run_part(Device& device, const Check& check, const std::string& kernels, std::optional<QuantType> type) {
+Part run_part(Device& device, const Check& check, const std::string& kernels, std::optional<QuantType> type,
+              Watched* watched) {
   Part part;
   try {
     Rig rig(device);
     rig.only(kernels);
+    rig.watch(watched);
     if (type) rig.only(*type);
     for (void (*run)(Rig&) : check.run) {
       if (!run) continue;
@@ -60,6 +67,7 @@ Part run_part(Device& device, const Check& check, const std::string& kernels, st
       part.ran = rig.ran();
       part.launches = rig.launches();
     }
+  } catch (const Stopped&) {
   } catch (const Failed& failed) {
     part.failure = failed.what;
   } catch (const std::exception& error) {  // of memory
@@ -82,44 +90,88 @@ std::vector<std::optional<QuantType>> parts_of(const Device& device, const Check
   return {types.begin(), types.end()};
 }
 
-OpResult run_check(Device& device, const Check& check, const std::string& kernels) {
-  struct Work {
-    Device& device;
-    const Check& check;
-    const std::string& kernels;
-    std::vector<std::optional<QuantType>> types;
-    std::vector<Part> parts;
-    std::atomic<size_t> next{0};
-  } work{device, check, kernels, parts_of(device, check, kernels), {}};
+// The parts of a check at work, side by side, and a thread that watches them.
+struct Work {
+  Device& device;
+  const Check& check;
+  const std::string& kernels;
+  std::vector<std::optional<QuantType>> types;
+  std::vector<Part> parts;
+  Watched watched = {};
+  std::atomic<size_t> next{0};
+  std::mutex mutex = {};
+  std::condition_variable changed = {};
+  size_t done = 0;
+
+  void run_parts() {
+    for (size_t i; (i = next++) < types.size();) {
+      if (!watched.stop) parts[i] = run_part(device, check, kernels, types[i], &watched);
+      const std::lock_guard<std::mutex> lock(mutex);
+      ++done;
+      changed.notify_all();
+    }
+  }
+  bool wait_until_done() {  // or for a moment
+    std::unique_lock<std::mutex> lock(mutex);
+    return changed.wait_for(lock, kMoment, [&] { return done == types.size(); });
+  }
+};
+
+struct Watcher {
+  Progress progress;
+  void* user;
+
+  void watch(Work& work, uint32_t kernels) const {
+    Watched& w = work.watched;
+    while (!work.wait_until_done()) {
+      const OpProgress now{work.check.op, w.kernel, std::min<uint32_t>(w.kernels, kernels), kernels, w.launches};
+      if (progress && !w.stop && !progress(user, now)) w.stop = true;
+    }
+  }
+};
+
+// False: it was stopped.
+bool run_check(Device& device, const Check& check, const std::string& kernels, const Watcher& watcher, OpResult* out) {
+  Work work{device, check, kernels, parts_of(device, check, kernels), {}};
   work.parts.resize(work.types.size());
-  ThreadPool threads(uint32_t(std::min<size_t>(work.types.size(), std::min(kMaxCompilers, cpu_count()))));
+  for (const KernelRow& row : kernel_table()) work.watched.counted.push_back(runs(device, check, kernels, row));
+  struct Job {
+    Work& work;
+    const Watcher& watcher;
+    uint32_t kernels;
+  } job{work, watcher, uint32_t(std::ranges::count(work.watched.counted, true))};
+  ThreadPool threads(1 + uint32_t(std::min<size_t>(work.types.size(), std::min(kMaxCompilers, cpu_count()))));
   threads.run(
-      [](void* context, uint32_t) noexcept {
-        Work& w = *static_cast<Work*>(context);
-        for (size_t i; (i = w.next++) < w.types.size();) w.parts[i] = run_part(w.device, w.check, w.kernels, w.types[i]);
+      [](void* context, uint32_t worker) noexcept {
+        const Job& j = *static_cast<Job*>(context);
+        worker ? j.work.run_parts() : j.watcher.watch(j.work, j.kernels);
       },
-      &work);
-  OpResult result{check.op, 0, 0, {}};
+      &job);
+  *out = {check.op, 0, 0, {}};
   std::vector<bool> ran(kernel_table().size());
   for (const Part& part : work.parts) {
-    result.launches += part.launches;
-    if (result.failure.empty()) result.failure = part.failure;
+    out->launches += part.launches;
+    if (out->failure.empty()) out->failure = part.failure;
     for (size_t i = 0; i < part.ran.size(); ++i) ran[i] = ran[i] || part.ran[i];
   }
-  result.kernels = uint32_t(std::count(ran.begin(), ran.end(), true));
-  return result;
+  out->kernels = uint32_t(std::count(ran.begin(), ran.end(), true));
+  return !work.watched.stop;
 }
 
 }  // namespace
 
-Status run_selftest(Device& device, const std::string& name, Report report, void* user) {
+Status run_selftest(Device& device, const std::string& name, Report report, void* user, Progress progress) {
+  const Watcher watcher{progress, user};
   const bool of_op = std::ranges::any_of(kChecks, [&](const Check& check) { return names(check, name); });
   bool known = name.empty();
   for (const Check& check : kChecks) {
     const auto named = [&](const KernelRow& row) { return runs(device, check, name, row); };
     if (!name.empty() && !(of_op ? names(check, name) : std::ranges::any_of(kernel_table(), named))) continue;
     known = true;
-    if (!report(user, run_check(device, check, of_op ? "" : name)))
+    OpResult result{};
+    const bool whole = run_check(device, check, of_op ? "" : name, watcher, &result);
+    const bool told = whole || !result.failure.empty();
+    if ((told && !report(user, result)) || !whole)
       return fail(Code::Cancelled, "the self-test was stopped");
   }
   return known ? Status{} : fail(Code::Argument, "no op %s to check, nor a kernel of that name", name.c_str());

@@ -11,10 +11,18 @@ struct OpResult {
   std::string failure;  // "" if all was right
 };
 
+struct OpProgress {
+  const char *op, *kernel;        // that was launched last, "" before the first
+  uint32_t kernels_run, kernels;  // how many have run of those that will
+  uint64_t launches;
+};
+
 // Checks one op by the name that OpResult has ("attention" too is "kv_write, attention"), or kernels by theirs
-// ("matmul_rows_q4_k", "matmul_rows_*"), or with "" all. Calls report after each op; its false ends the run.
-// Cancelled then.
+// ("matmul_rows_q4_k", "matmul_rows_*"), or with "" all. Calls, on this thread, report after each op and progress some 20
+// times a second; a false of either ends the run soon: Cancelled. Of an op that was stopped only what was wrong is
+// reported.
 using Report = bool (*)(void* user, const OpResult& result);
-Status run_selftest(Device& device, const std::string& name, Report report, void* user);
+using Progress = bool (*)(void* user, const OpProgress& progress);
+Status run_selftest(Device& device, const std::string& name, Report report, void* user, Progress progress = nullptr);
 
 }  // namespace greta::selftest

@@ -12,7 +12,8 @@ import time
 
 from support import LIMIT, MODEL, PROGRAM, CliTest, main, start
 
-COMMANDS = ["run", "chat", "info", "devices", "bench", "tokenize", "logits", "ppl", "template"]
+COMMANDS = ["run", "chat", "info", "devices", "bench", "tokenize", "logits", "ppl", "template",
+            "selftest"]
 GREEDY = ["--temp", "0", "-c", "256"]
 # Goes on for many seconds, so that a signal finds it at work however busy the machine is.
 ENDLESS = ["--temp", "0", "-c", "8192", "--exact", "-t", "1", "--ignore-eos"]
@@ -216,6 +217,13 @@ class CtrlC(CliTest):
             child.send_signal(signal.SIGINT)
             child.communicate(timeout=LIMIT)
             self.assertEqual(child.returncode, 130)
+
+    def test_bench(self):
+        child = start("bench", "-p", 0, "-n", "1,1000", "-r", 50, "-t", 1, "-o", "jsonl")
+        child.stdout.readline()
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=LIMIT)
+        self.assertEqual((child.returncode, out), (130, b""), err)
 
 
 class Chat(CliTest):

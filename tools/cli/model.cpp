@@ -1,6 +1,7 @@
 // From options to open handles, with the library's errors as exceptions.
 #include "model.h"
 
+#include <cctype>
 #include <cstdlib>
 
 #include "bundled.h"
@@ -100,9 +101,28 @@ greta_model_info describe(const greta_model* model) {
   return info;
 }
 
-greta_device_info describe(const greta_runtime* runtime) {
+// Which of the list a device is, that says only of what kind: the one that was asked for, or that `auto` would take first
+// among those that are like it.
+static std::string device_id(const greta_device_info& info, const std::string& asked) {
+  const bool asks = asked.starts_with(info.id);
+  if (asks && std::isdigit(static_cast<unsigned char>(asked.back()))) return asked == "cpu0" ? "cpu" : asked;
+  uint32_t count = 0;
+  check(greta_device_count(&count));
+  for (uint32_t i = 0; i < count; ++i) {
+    auto listed = sized<greta_device_info>();
+    check(greta_device_describe(i, &listed));
+    const bool same = std::string_view(listed.name) == info.name && std::string_view(listed.driver) == info.driver &&
+                      std::string_view(listed.arch) == info.arch;
+    if (std::string_view(listed.id).starts_with(info.id) && (asks || (listed.usable && same))) return listed.id;
+  }
+  return info.id;
+}
+
+greta_device_info describe(const greta_runtime* runtime, const DeviceOptions& options) {
   auto info = sized<greta_device_info>();
   check(greta_runtime_describe(runtime, &info));
+  const std::string id = device_id(info, options.device);
+  id.copy(info.id, sizeof info.id - 1);
   return info;
 }
 
@@ -142,7 +162,7 @@ Engine open_engine(const EngineOptions& options) {
     const std::string of = chosen < info.context ? format(", of the model's %u", info.context) : "";
     note(format("context of %u tokens%s; -c sets another", chosen, of.c_str()));
   }
-  const greta_device_info device = describe(engine.runtime.get());
+  const greta_device_info device = describe(engine.runtime.get(), options.device);
   detail(format("%s %s, %s of weights, on %s: %s (%s)", info.architecture, info.type,
                 size_text(info.weights_bytes).c_str(), device.id, device.name, device.arch));
   return engine;
