@@ -55,13 +55,13 @@ uint64_t VulkanStream::link(const Kernel& kernel, uint64_t groups) {
   if (!capture_ || !capture_->chain) return 0;
   VulkanChain& chain = *capture_->chain;
   const bool counts = kernel.chain_field != 0;
-  if (owed_to_kernels_) {
-    follows_ = chain.next_stage(counts, groups, owed_to_kernels_ != kKernels);
-    if (follows_) owed_to_kernels_ = 0;
+  if (order_.owed_to_kernels) {
+    follows_ = chain.next_stage(counts, groups, order_.owed_to_kernels != kKernels);
+    if (follows_) order_.owed_to_kernels = 0;
   }
   const uint64_t cell = chain.link(counts, groups);
   if (!cell && follows_) {  // this one cannot wait
-    owed_to_kernels_ = kKernels;
+    order_.owed_to_kernels = kKernels;
     follows_ = false;
   }
   return cell;
@@ -71,6 +71,7 @@ uint64_t VulkanStream::link(const Kernel& kernel, uint64_t groups) {
 Status VulkanStream::fill_chain(VulkanChain& chain) {
   if (chain.replays++ % kChainReplays) return {};
   const std::vector<uint8_t> cells = chain.cells(device_.stuck_address());
+  GRETA_TRY(begin());
   GRETA_TRY(barrier());
   order(VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT);
   const VkBuffer buffer = static_cast<VulkanBuffer*>(chain.memory.handle)->buffer;

@@ -69,8 +69,7 @@ Status VulkanStream::begin() {
   }
   commands_ = taken;
   bound_ = VK_NULL_HANDLE;
-  since_ = kWorkStages;  // what earlier command buffers did
-  owed_to_kernels_ = owed_to_transfers_ = 0;
+  shown_ = false;
   return {};
 }
 
@@ -99,8 +98,6 @@ static void record_barrier(const VulkanFunctions& vk, VkCommandBuffer commands, 
 
 Status VulkanStream::close() {
   if (!commands_) return {};
-  if (const VkPipelineStageFlags2 owed = owed_to_kernels_ | owed_to_transfers_)
-    record_barrier(device_.vk, commands_, owed, kWorkStages, accesses_of(kWorkStages));
   const VkCommandBuffer ended = commands_;
   commands_ = VK_NULL_HANDLE;
   if (!capture_) used_.push_back({ended, value_ + 1});
@@ -109,13 +106,16 @@ Status VulkanStream::close() {
   return {};
 }
 
+Status VulkanStream::show_host() {
+  GRETA_TRY(begin());
+  record_barrier(device_.vk, commands_, kWorkStages, VK_PIPELINE_STAGE_2_HOST_BIT,
+                 VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_HOST_WRITE_BIT);
+  return {};
+}
+
 // What the host may wait for ends by showing it what was written, so that a wait need record nothing.
 Status VulkanStream::seal(bool for_host) {
-  if (for_host && (commands_ || !open_.commands.empty())) {
-    GRETA_TRY(begin());
-    record_barrier(device_.vk, commands_, kWorkStages, VK_PIPELINE_STAGE_2_HOST_BIT,
-                   VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_HOST_WRITE_BIT);
-  }
+  if (for_host && !shown_ && (commands_ || !open_.commands.empty())) GRETA_TRY(show_host());
   GRETA_TRY(close());
   if (open_.empty()) return {};
   open_.done = {timeline_, ++value_};
@@ -190,28 +190,28 @@ Status VulkanStream::fill(const Slice& to, uint32_t word) {
 }
 
 Status VulkanStream::barrier() {
-  GRETA_TRY(begin());
-  owed_to_kernels_ |= since_;
-  owed_to_transfers_ |= since_;
-  since_ = 0;
+  GRETA_TRY(device_.usable());
+  order_.owed_to_kernels |= order_.since;
+  order_.owed_to_transfers |= order_.since;
+  order_.since = 0;
   return {};
 }
 
 // A barrier is recorded before the first command that it concerns: between kernels it then names kernels alone,
 // which drivers answer with less.
 void VulkanStream::order(VkPipelineStageFlags2 stage) {
-  VkPipelineStageFlags2& owed = stage == kKernels ? owed_to_kernels_ : owed_to_transfers_;
+  VkPipelineStageFlags2& owed = stage == kKernels ? order_.owed_to_kernels : order_.owed_to_transfers;
   if (owed) record_barrier(device_.vk, commands_, owed, stage, accesses_of(stage));
   owed = 0;
-  since_ |= stage;
+  order_.since |= stage;
 }
 
 Status VulkanStream::signal(Event& event) {
   GRETA_TRY(not_capturing("signal"));
   auto* state = static_cast<VulkanEvent*>(event.handle);
   if (!state) return fail(Code::Argument, "signal: the event was not created");
-  GRETA_TRY(begin());
   if (state->query) {
+    GRETA_TRY(begin());
     device_.vk.vkCmdResetQueryPool(commands_, state->query, 0, 1);
     device_.vk.vkCmdWriteTimestamp2(commands_, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, state->query, 0);
   }
@@ -240,7 +240,9 @@ Status VulkanStream::begin_capture() {
   pool.queueFamilyIndex = device_.physical.queue_family;
   GRETA_TRY(device_.result(device_.vk.vkCreateCommandPool(device_.handle, &pool, nullptr, &graph->pool),
                            "vkCreateCommandPool"));
+  graph->order = order_;
   capture_ = std::move(graph);
+  order_ = {0, kWorkStages, kWorkStages};  // a replay is ordered after all that came before it
   open_chain();
   return {};
 }
@@ -249,13 +251,22 @@ Status VulkanStream::split() { return capture_ ? close() : Status{}; }
 
 Status VulkanStream::end_capture(Graph* out) {
   if (!capture_) return fail(Code::Argument, "end_capture: no capture was begun");
-  const Status status = close();
+  Status status = show_host();
+  if (status.ok()) status = close();
+  std::swap(order_, capture_->order);
   if (!status.ok()) {
     device_.discard(std::move(capture_));
     return status;
   }
   out->handle = capture_.release();
   return {};
+}
+
+// What is owed to a stage was paid by the graph's first command of it, if it has one.
+void VulkanStream::order_after(const VulkanOrder& graph) {
+  order_.owed_to_kernels = graph.owed_to_kernels ? order_.owed_to_kernels | graph.owed_to_kernels : 0;
+  order_.owed_to_transfers = graph.owed_to_transfers ? order_.owed_to_transfers | graph.owed_to_transfers : 0;
+  order_.since |= graph.since;
 }
 
 Status VulkanStream::replay(const Graph& graph) {
@@ -266,12 +277,14 @@ Status VulkanStream::replay(const Graph& graph) {
   if (captured->chain) GRETA_TRY(fill_chain(*captured->chain));
   GRETA_TRY(close());
   const std::vector<VkCommandBuffer>& parts = captured->parts;
-  for (const VkCommandBuffer part : parts) {
-    open_.commands.push_back(part);
-    if (&part == &parts.back()) break;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    open_.commands.push_back(parts[i]);
+    if (i + 1 == parts.size()) break;
     open_.alone = true;
     GRETA_TRY(seal(false));
   }
+  order_after(captured->order);
+  shown_ = true;
   return {};
 }
 

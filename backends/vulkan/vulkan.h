@@ -61,10 +61,17 @@ struct VulkanEvent {
   VulkanPoint last;  // the last signal that was recorded
 };
 
+// What a barrier has to order, as stages.
+struct VulkanOrder {
+  VkPipelineStageFlags2 since = 0;  // of what was recorded after the last barrier()
+  VkPipelineStageFlags2 owed_to_kernels = 0, owed_to_transfers = 0;  // what these are still to be ordered after
+};
+
 // Behind Graph::handle. Its command buffers may be pending several times at once.
 struct VulkanGraph {
   VkCommandPool pool = VK_NULL_HANDLE;
   std::vector<VkCommandBuffer> parts;  // submitted one by one
+  VulkanOrder order;                   // of the stream while it is captured, then what is left at its end
   std::unique_ptr<VulkanChain> chain;  // where the device has them
 };
 
@@ -130,6 +137,8 @@ class VulkanStream final : public Stream {
   };
 
   void order(VkPipelineStageFlags2 stage);  // before each command
+  void order_after(const VulkanOrder& graph);
+  Status show_host();
   uint64_t link(const Kernel& kernel, uint64_t groups);  // and before a launch: its cell in a chain, or 0
   void open_chain();
   Status fill_chain(VulkanChain& chain);
@@ -146,8 +155,8 @@ class VulkanStream final : public Stream {
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;  // being recorded
   VkPipeline bound_ = VK_NULL_HANDLE;          // in commands_
-  VkPipelineStageFlags2 since_ = 0;  // what was recorded after the last barrier()
-  VkPipelineStageFlags2 owed_to_kernels_ = 0, owed_to_transfers_ = 0;  // what these are still to be ordered after
+  VulkanOrder order_{VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT};  // others were before
+  bool shown_ = false;    // the host sees what the open batch writes
   bool follows_ = false;  // the stage waits for the one before by a chain
   std::vector<VkCommandBuffer> free_;
   std::deque<Used> used_;             // by value
@@ -179,6 +188,7 @@ class VulkanDevice final : public Device {
   // A driver's answer as a status. A device that was lost stays lost: nothing is asked of it again.
   Status result(VkResult result, const char* what);
   Status usable() const;
+  void give_up() { lost_ = true; }
   Status waited_well();  // after a wait: that no kernel waited in vain
   uint64_t stuck_address() const { return stuck_.address; }  // of a word that kernels set when they have waited in vain
 

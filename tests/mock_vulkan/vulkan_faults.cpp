@@ -36,7 +36,6 @@ bool fails(const char* name) {
 FAULTY(vkAllocateMemory,
        (VkDevice d, const VkMemoryAllocateInfo* i, const VkAllocationCallbacks* a, VkDeviceMemory* m),
        (d, i, a, m))
-FAULTY(vkQueueSubmit2, (VkQueue q, uint32_t n, const VkSubmitInfo2* s, VkFence f), (q, n, s, f))
 FAULTY(vkWaitSemaphores, (VkDevice d, const VkSemaphoreWaitInfo* i, uint64_t t), (d, i, t))
 FAULTY(vkCreateComputePipelines,
        (VkDevice d, VkPipelineCache c, uint32_t n, const VkComputePipelineCreateInfo* i,
@@ -52,6 +51,16 @@ FAULTY(vkGetMemoryHostPointerPropertiesEXT,
 FAULTY(vkCreateCommandPool,
        (VkDevice d, const VkCommandPoolCreateInfo* i, const VkAllocationCallbacks* a, VkCommandPool* p),
        (d, i, a, p))
+
+// Submissions that are counted, with their command buffers.
+std::atomic<int> submits{0}, submitted_buffers{0};
+PFN_vkQueueSubmit2 real_vkQueueSubmit2;
+VKAPI_ATTR VkResult VKAPI_CALL faulty_vkQueueSubmit2(VkQueue q, uint32_t n, const VkSubmitInfo2* s, VkFence f) {
+  if (fails("vkQueueSubmit2")) return failure;
+  ++submits;
+  for (uint32_t i = 0; i < n; ++i) submitted_buffers += int(s[i].commandBufferInfoCount);
+  return real_vkQueueSubmit2(q, n, s, f);
+}
 
 // A launch that is lost, and barriers that are counted.
 std::atomic<int> barriers{0};
@@ -145,6 +154,12 @@ EXPORT void greta_faults_set(const char* function, int passing, int result) {
 // without "host's memory" one with memory of its own.
 EXPORT void greta_faults_hide(const char* names) {
   strncpy(hidden_feature, names, sizeof hidden_feature - 1);
+}
+
+// vkQueueSubmit2 since the last question; -1 if they had another number of command buffers.
+EXPORT int greta_faults_submits() {
+  const int calls = submits.exchange(0);
+  return submitted_buffers.exchange(0) == calls ? calls : -1;
 }
 
 // vkCmdPipelineBarrier2 since the last question.

@@ -99,7 +99,7 @@ TEST_CASE("vulkan: a lost device fails every call, can be closed and opened agai
     Status status;
     for (uint32_t i = 0; i < 3 && status.ok(); ++i) {
       status = stream->replay(owned.graph);
-      if (status.ok()) status = stream->barrier();
+      if (status.ok()) status = stream->fill(a.all(), i);
       if (status.ok()) status = stream->wait();
     }
     CHECK(status.code == Code::Device);
@@ -125,6 +125,63 @@ TEST_CASE("vulkan: a lost device fails every call, can be closed and opened agai
   Words a(*again, 10);
   write_words(*again, a.all(), std::vector<uint32_t>(10, 4));
   CHECK(read_words(*again, a.all())[9] == 4);
+}
+
+TEST_CASE("vulkan: a driver without memory for a submission is an error, not a wait for ever", "[runtime][vulkan]") {
+  Faults faults;
+  for (const int result : {kOutOfHostMemory, kOutOfDeviceMemory})
+    for (const int passing : {0, 1, 2}) {
+      INFO(result << " after " << passing);
+      const OpenDevice device = faults.opened();
+      Words a(*device, 1000);
+      OwnedEvent event(*device);
+      const auto stream = new_stream(*device), other = new_stream(*device);
+      faults.fail("vkQueueSubmit2", passing, result);
+      Status status;
+      for (uint32_t i = 0; i < 4 && status.ok(); ++i) {
+        status = stream->fill(a.all(), i);
+        if (status.ok()) status = stream->signal(event.event);
+        if (status.ok()) status = other->wait_for(event.event);
+        if (status.ok()) status = other->submit();
+        if (status.ok()) status = stream->wait();
+      }
+      CHECK(status.code == Code::Memory);
+      CHECK_THAT(error_text(), ContainsSubstring("vkQueueSubmit2"));
+      faults.none();
+      CHECK(stream->wait().code == Code::Device);
+      CHECK(other->wait().code == Code::Device);
+    }
+  faults.opened();
+}
+
+TEST_CASE("vulkan: a replayed graph is one submission of one command buffer", "[runtime][vulkan]") {
+  Faults faults;
+  const OpenDevice device = faults.opened();
+  const TestKernels kernels(*device);
+  Words a(*device, 1000);
+  OwnedEvent event(*device, false);
+  for (const uint32_t parts : {1u, 3u}) {
+    OwnedGraph owned{*device, {}};
+    const auto stream = new_stream(*device);
+    REQUIRE(stream->begin_capture().ok());
+    for (uint32_t i = 0; i < parts; ++i) {
+      if (i) REQUIRE(stream->split().ok());
+      if (i) REQUIRE(stream->barrier().ok());
+      REQUIRE(kernels.write_index(*stream, a.all(), 2 + i).ok());
+    }
+    REQUIRE(stream->end_capture(&owned.graph).ok());
+    REQUIRE(stream->replay(owned.graph).ok());
+    REQUIRE(stream->wait().ok());  // a chain's cells were filled
+    for (uint32_t step = 0; step < 3; ++step) {
+      faults.submits();
+      REQUIRE(stream->barrier().ok());
+      REQUIRE(stream->replay(owned.graph).ok());
+      REQUIRE(stream->signal(event.event).ok());
+      REQUIRE(stream->wait(event.event).ok());
+      CHECK(faults.submits() == int(parts));
+    }
+    CHECK(read_words(*device, a.all())[999] == 999 * (1 + parts));
+  }
 }
 
 TEST_CASE("vulkan: compiled pipelines are kept on disk, and a bad file is no file", "[runtime][vulkan]") {

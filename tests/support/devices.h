@@ -81,7 +81,9 @@ inline std::unique_ptr<greta::Stream> new_stream(greta::Device& device) {
 struct OwnedEvent {
   greta::Device& device;
   greta::Event event;
-  explicit OwnedEvent(greta::Device& owner) : device(owner) { REQUIRE(device.create_event(&event).ok()); }
+  explicit OwnedEvent(greta::Device& owner, bool timed = true) : device(owner) {
+    REQUIRE(device.create_event(&event, timed).ok());
+  }
   ~OwnedEvent() { device.destroy(event); }
 };
 

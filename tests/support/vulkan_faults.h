@@ -17,13 +17,16 @@ class Faults {
     set_ = reinterpret_cast<void (*)(const char*, int, int)>(dlsym(library_, "greta_faults_set"));
     hide_ = reinterpret_cast<void (*)(const char*)>(dlsym(library_, "greta_faults_hide"));
     barriers_ = reinterpret_cast<int (*)()>(dlsym(library_, "greta_faults_barriers"));
-    REQUIRE((set_ && hide_ && barriers_));
+    submits_ = reinterpret_cast<int (*)()>(dlsym(library_, "greta_faults_submits"));
+    REQUIRE((set_ && hide_ && barriers_ && submits_));
     none();
   }
   ~Faults() { none(), dlclose(library_); }
   void fail(const char* function, int passing, int result) { set_(function, passing, result); }
   void hide(const char* names) { hide_(names); }
   int barriers() { return barriers_(); }  // that were recorded since the last question
+  // Command buffers that were submitted since the last question, each by a call of its own, else -1.
+  int submits() { return submits_(); }
   void none() { set_("", 0, 0), hide_(""); }
 
   greta::Status open(greta::Device** out, uint32_t features_mask = ~0u) {
@@ -45,4 +48,5 @@ class Faults {
   void (*set_)(const char*, int, int) = nullptr;
   void (*hide_)(const char*) = nullptr;
   int (*barriers_)() = nullptr;
+  int (*submits_)() = nullptr;
 };
