@@ -334,13 +334,15 @@ struct SoftcapBlock {  // y = cap * tanh(scale * x / cap); cap 0: y = scale * x
 };
 
 // Draws the next token of each output row into last_token of its sequence: penalties, top-k, top-p,
-// min-p, temperature, then one Philox4x32-10 draw keyed by (seed, position).
+// min-p, temperature, then one Philox4x32-10 draw keyed by (seed, position). The row then is that of the token drawn, a
+// position further, so that a step which goes on from it needs nothing from the host.
 struct SampleBlock {
   ADDRESS(float) logits;    // [outputs][vocab]
   ADDRESS(byte) step;
   ADDRESS(uint) token_log;  // [pages][kPageTokens], for penalties
   ADDRESS(byte) scratch;    // [outputs] of sample_scratch_bytes(vocab), any contents
   ADDRESS(uint) counters;   // kCounterCount that are 0 before and after
+  ADDRESS(uint) drawn;      // [kMaxStepSequences][position % kDrawnPositions]: the token as well, for the host
   uint vocab;
 };
 

@@ -1,8 +1,8 @@
 // StepState: all that changes from one forward step to the next, in device memory. Captured plans
 // carry only its address. One buffer: this header, then
 //   uint   page_table[sequence_capacity][page_capacity]   pool page of each 64 positions of a sequence
-// Ownership: `last_token` is written only by the sample kernel; the rest only by copies that the
-// host records on the same stream.
+// Ownership: `last_token` is written only by the sample kernel, which also makes the row that a token was drawn from the row
+// of that token; the rest only by copies that the host records on the same stream.
 #ifndef GRETA_ABI_STEP_STATE_H
 #define GRETA_ABI_STEP_STATE_H
 #include "kernels/abi/abi.h"
@@ -11,6 +11,7 @@
 #define kMaxStepSequences 64    // sequences of an executor
 #define kTokenFromSample 0xffffffffu  // StepRow.token: take last_token[sequence]
 #define kNoOutput 0xffffffffu
+#define kDrawnPositions 2       // of each sequence, whose tokens the host can still read
 
 struct StepRow {
   uint token;     // id, or kTokenFromSample

@@ -119,6 +119,15 @@ void draw_row() {
   draw_from_slice(chosen_slice);
 }
 
+// To the next step, and to the host.
+void hand_on(uint t, uint token) {
+  Drawn_address to = Drawn_address(p.step);
+  to.state.last_token[row.sequence] = token;
+  to.state.row[t].token = kTokenFromSample;
+  to.state.row[t].position = row.position + 1;
+  p.drawn.at[row.sequence * kDrawnPositions + row.position % kDrawnPositions] = token;
+}
+
 void main() {
   StepState_address step = step_of(p.step);
   const uint output_index = gl_WorkGroupID.x / slice_count(), slice = gl_WorkGroupID.x % slice_count();
@@ -137,5 +146,5 @@ void main() {
   if (!is_last_group(p.counters, output_index, slice_count())) return;
   draw_row();
   barrier();
-  if (gl_LocalInvocationIndex == 0) Drawn_address(p.step).state.last_token[row.sequence] = min(chosen, p.vocab - 1);
+  if (gl_LocalInvocationIndex == 0) hand_on(step.state.output_row[output_index], min(chosen, p.vocab - 1));
 }

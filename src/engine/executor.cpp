@@ -32,8 +32,8 @@ uint32_t Executor::max_outputs(uint32_t tokens) const {
 
 const float* Executor::logits() const { return static_cast<const float*>(readback_.buffer().mapped); }
 
-uint32_t Executor::drawn(uint32_t flight, uint32_t sequence) const {
-  return static_cast<const uint32_t*>(flights_[flight].sampled.buffer().mapped)[sequence];
+uint32_t Executor::drawn(uint32_t sequence, uint32_t position) const {
+  return static_cast<const uint32_t*>(drawn_.buffer().mapped)[sequence * kDrawnPositions + position % kDrawnPositions];
 }
 
 Status Executor::upload(uint64_t offset, uint64_t bytes) {
@@ -73,6 +73,33 @@ Status Executor::copy_pages(std::span<const PagePool::Copy> copies) {
   return {};
 }
 
+// The rows of the host's StepState, unless the device has them.
+Status Executor::upload_rows() {
+  StepState& state = host_state();
+  const std::span<const StepRow> rows = {state.row, state.token_count};
+  const bool same = rows.size() == rows_there_.size() && !memcmp(rows.data(), rows_there_.data(), rows.size_bytes());
+  rows_there_.clear();  // if the copy fails
+  if (!same) GRETA_TRY(upload(0, offsetof(StepState, row) + rows.size_bytes()));
+  rows_there_.assign(rows.begin(), rows.end());
+  const std::span<const uint32_t> outputs = {state.output_row, state.output_count};
+  if (outputs.size() <= output_rows_there_.size() && std::equal(outputs.begin(), outputs.end(), output_rows_there_.begin()))
+    return {};
+  output_rows_there_.clear();
+  GRETA_TRY(upload(offsetof(StepState, output_row), outputs.size_bytes()));
+  output_rows_there_.assign(outputs.begin(), outputs.end());
+  return {};
+}
+
+// What drawing makes of the rows (SampleBlock).
+void Executor::follow_draws() {
+  const bool each_drawn = host_state().output_count == rows_there_.size() && wants_.size() == rows_there_.size();
+  if (!each_drawn) return rows_there_.clear();
+  for (StepRow& row : rows_there_) {
+    row.token = kTokenFromSample;
+    ++row.position;
+  }
+}
+
 // Writes the host's StepState for these rows and records the copies of what changed.
 Status Executor::upload_step(std::span<const Row> rows) {
   StepState& state = host_state();
@@ -83,12 +110,7 @@ Status Executor::upload_step(std::span<const Row> rows) {
   }
   state.token_count = uint32_t(rows.size());
   state.output_count = outputs;
-  GRETA_TRY(upload(0, offsetof(StepState, row) + rows.size() * sizeof(StepRow)));
-  const std::span<const uint32_t> output_rows = {state.output_row, outputs};
-  if (outputs > output_rows_there_.size() || !std::equal(output_rows.begin(), output_rows.end(), output_rows_there_.begin())) {
-    GRETA_TRY(upload(offsetof(StepState, output_row), output_rows.size_bytes()));
-    output_rows_there_.assign(output_rows.begin(), output_rows.end());
-  }
+  GRETA_TRY(upload_rows());
   uint32_t* tables = reinterpret_cast<uint32_t*>(&state + 1);
   for (const PagePool::Want& want : wants_) {
     const std::span<const uint32_t> table = pages_.table(want.sequence);
@@ -152,11 +174,7 @@ Status Executor::submit(std::span<const Row> rows, bool sample, uint32_t* out) {
   GRETA_TRY(prepare(rows, sample, &graph));
   Flight& flight = flights_[flight_];
   GRETA_TRY(graph->run(*stream_));
-  if (sample && host_state().output_count) {
-    const uint64_t bytes = options_.sequences * sizeof(uint32_t);
-    GRETA_TRY(stream_->barrier());
-    GRETA_TRY(stream_->copy(flight.sampled.slice(0, bytes), step_.slice(offsetof(StepState, last_token), bytes)));
-  }
+  if (sample) follow_draws();
   GRETA_TRY(stream_->signal(flight.done));
   GRETA_TRY(stream_->submit());
   flight.under_way = true;
@@ -171,14 +189,15 @@ Status Executor::profile(std::span<const Row> rows, bool sample, void (*on_stage
   GRETA_TRY(prepare(rows, sample, &graph));
   std::vector<uint64_t> ns;
   GRETA_TRY(graph->time_steps(*stream_, *model_.device, &ns));
+  if (sample) follow_draws();
   std::vector<Stage> stages;
   for (size_t i = 0; i < ns.size(); ++i) {
     const GretaGraph::Step& step = graph->steps()[i];
     const char* name = step.row ? step.row->name : "copy";
     auto stage = std::find_if(stages.begin(), stages.end(), [&](const Stage& s) {
-      return !strcmp(s.kernel, name);
+      return !strcmp(s.kernel, name) && !strcmp(s.part, step.part);
     });
-    if (stage == stages.end()) stage = stages.insert(stage, Stage{name, 0, 0, 0, 0});
+    if (stage == stages.end()) stage = stages.insert(stage, Stage{name, step.part, 0, 0, 0, 0});
     Cost cost = {2 * step.to.bytes, 0};
     if (step.row) {
       const bool of_tokens = lead_call(step.calls).rows_of == kRowsTokens;

@@ -31,6 +31,8 @@ struct ExecutorPlan {
 
 constexpr uint64_t kCachePieceBytes = uint64_t(4) << 20;
 constexpr uint32_t kFlights = 2;  // steps under way: one runs, the next is recorded
+constexpr uint64_t kDrawnBytes = kMaxStepSequences * kDrawnPositions * sizeof(uint32_t);
+static_assert(kFlights <= kDrawnPositions);
 
 class Executor {
  public:
@@ -56,16 +58,17 @@ class Executor {
   // kFlights are under way: a further one first waits for the oldest.
   Status submit(std::span<const Row> rows, bool sample, uint32_t* flight);
   Status wait(uint32_t flight);
-  // One such step with each kernel timed by itself, `on_stage` called for each kind of kernel in order of its
-  // first launch.
+  // One such step with each kernel timed by itself, `on_stage` called for each kernel of each part of the
+  // step in order of its first launch.
   struct Stage {
-    const char* kernel;
+    const char *kernel, *part;  // "attention"
     uint32_t launches;
     uint64_t ns, bytes, flops;  // of all launches; what must move and be computed
   };
   Status profile(std::span<const Row> rows, bool sample, void (*on_stage)(void* user, const Stage& stage), void* user);
   const float* logits() const;             // [outputs of the last step][vocab]
-  uint32_t drawn(uint32_t flight, uint32_t sequence) const;  // the token, once the flight was waited for
+  // The token after `position`, once its flight was waited for and until kDrawnPositions more were submitted.
+  uint32_t drawn(uint32_t sequence, uint32_t position) const;
 
   // Sequences: indices below options.sequences.
   Status acquire_sequence(uint32_t* out);  // Full when all are in use
@@ -93,7 +96,7 @@ class Executor {
  private:
   struct Planned { StepKey key; std::unique_ptr<GretaGraph> graph; };
   struct Flight {
-    DeviceMemory step, sampled;  // what goes to the StepState, and last_token as it comes back
+    DeviceMemory step;  // what goes to the StepState
     Event done;
     bool under_way = false;
   };
@@ -109,6 +112,8 @@ class Executor {
   uint32_t spare_sequence() const { return options_.sequences; }  // has pages while they are restored
   Status prepare(std::span<const Row> rows, bool sample, GretaGraph** graph);
   Status upload_step(std::span<const Row> rows);
+  Status upload_rows();
+  void follow_draws();
   Status upload(uint64_t offset, uint64_t bytes);  // of the host's StepState to the device's
   StepState& host_state() { return *reinterpret_cast<StepState*>(host_step_.data()); }
 
@@ -121,9 +126,10 @@ class Executor {
   std::vector<PagePool::Want> wants_;
   std::vector<PagePool::Copy> copies_;
 
-  DeviceMemory arena_, step_, rope_, token_log_, counters_, readback_;
+  DeviceMemory arena_, step_, rope_, token_log_, counters_, drawn_, readback_;
   std::vector<uint64_t> host_step_;       // the StepState as the device will have it
-  std::vector<uint32_t> output_rows_there_;  // the first of its output_row, as the device has them
+  std::vector<StepRow> rows_there_;  // and its rows as the device has them; none: not known
+  std::vector<uint32_t> output_rows_there_;  // the first of its output_row, likewise
   Flight flights_[kFlights];
   uint32_t flight_ = 0;                   // that is being recorded, or comes next
   std::unique_ptr<Pool> cache_;

@@ -66,6 +66,7 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
   for (uint32_t i = 0; i < model.shape.rope_tables; ++i) b.rope[i] = piece(rope_table_bytes(model.shape, plan.context));
   b.token_log = piece(uint64_t(plan.pages) * kPageTokens * sizeof(uint32_t));
   b.counters = piece(kCounterCount * sizeof(uint32_t));
+  b.drawn = piece(kDrawnBytes);
   b.readback = piece(uint64_t(kMaxStepTokens) * model.shape.vocab * sizeof(float));
   for (uint32_t l = 0; l < model.shape.layers; ++l) {
     const Slice keys = piece(uint64_t(plan.pages) * b.key_page_bytes);
@@ -101,7 +102,7 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
   const uint64_t state = step_state_bytes(o.sequences, p->pages_per_sequence);
   const uint64_t rows = std::min(o.output_rows, p->step_tokens);
   p->tables_bytes = (1 + kFlights) * state + s.rope_tables * rope_table_bytes(s, context) + rows * s.vocab * sizeof(float) +
-                    (kFlights * kMaxStepSequences + kCounterCount) * sizeof(uint32_t);
+                    kDrawnBytes + kCounterCount * sizeof(uint32_t);
   return plan_arena(model, o, *p, &p->arena_bytes);
 }
 
@@ -176,9 +177,9 @@ Status Executor::allocate() {
   host_step_.assign(divide_up(state, sizeof(uint64_t)), 0);
   for (Flight& flight : flights_) {
     GRETA_TRY(flight.step.allocate(device, state, Memory::Upload));
-    GRETA_TRY(flight.sampled.allocate(device, kMaxStepSequences * sizeof(uint32_t), Memory::Readback));
     GRETA_TRY(device.create_event(&flight.done, false));
   }
+  GRETA_TRY(drawn_.allocate(device, kDrawnBytes, Memory::Readback));
   const uint64_t rope_bytes = rope_table_bytes(s, plan_.context);
   GRETA_TRY(rope_.allocate(device, s.rope_tables * rope_bytes, Memory::Device));
   GRETA_TRY(token_log_.allocate(device, round_up(uint64_t(plan_.pages) * kPageTokens * sizeof(uint32_t), 256), Memory::Device));
@@ -191,6 +192,7 @@ Status Executor::allocate() {
   for (uint32_t i = 0; i < s.rope_tables; ++i) buffers_.rope[i] = rope_.slice(i * rope_bytes, rope_bytes);
   buffers_.token_log = token_log_.all();
   buffers_.counters = counters_.all();
+  buffers_.drawn = drawn_.all();
   buffers_.readback = readback_.all();
   const uint64_t keys = uint64_t(plan_.pages) * buffers_.key_page_bytes;
   const uint64_t values = uint64_t(plan_.pages) * buffers_.value_page_bytes;

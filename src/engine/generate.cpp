@@ -70,7 +70,7 @@ Status Session::submit_next(uint32_t token, bool on_device) {
 Status Session::draw(bool on_device, uint32_t flight, bool may_end, int32_t* token) {
   GRETA_TRY(executor_->wait(flight));
   if (!on_device) return sample(executor_->logits(), may_end, token);
-  *token = int32_t(executor_->drawn(flight, sequence_));
+  *token = int32_t(executor_->drawn(sequence_, position_ - 1));
   return {};
 }
 

@@ -201,7 +201,9 @@ struct Builder {
     keys += kv_write(k, cache.keys, s.key_width, b.key_page_bytes, b.key_type);
     values += kv_write(v, cache.values, s.value_width, b.value_page_bytes, b.value_type);
     GRETA_TRY(emit_beside({queries, keys, values}));
+    graph.name_part("q k v");
     GRETA_TRY(emit({attention(shape, layer, q, attended, cache)}));
+    graph.name_part("attention");
     return leave({matmul(layer.attention_output, attended, projected, layer.attention_output_bias)},
                  layer.post_attention_norm, projected, h);
   }
@@ -243,7 +245,9 @@ struct Builder {
     keys += rope(shape, from(k, s.latent.width), 1);
     keys += kv_write(k, cache.keys, s.key_width, b.key_page_bytes, b.key_type);
     GRETA_TRY(emit_beside({queries, keys}));
+    graph.name_part("q k v");
     GRETA_TRY(emit({attention(shape, layer, query, attended, cache)}));
+    graph.name_part("attention");
     GRETA_TRY(emit({matmul_each(layer.value_up, attended, {}, y, s.heads, s.heads)}));
     return leave({matmul(layer.attention_output, y, projected)}, layer.post_attention_norm, projected, h);
   }
@@ -265,6 +269,7 @@ struct Builder {
     const Slice y = rows(s.width);
     Call last;
     GRETA_TRY(dense(before, layer.gate, layer.up, layer.down, x, y, &last));
+    graph.name_part("gate up");
     return leave({last}, layer.post_ffn_norm, y, h);
   }
 
@@ -300,20 +305,23 @@ struct Builder {
     Calls routed = before, gated = before;
     routed += matmul(layer.router, x, logits, layer.router_bias);
     GRETA_TRY(emit(routed += route));
+    graph.name_part("router");
     gated += gate_each;
     gated += up_each;
     GRETA_TRY(emit(gated += gate(g, u, uint32_t(slots))));
+    graph.name_part("experts gate up");
     const Calls experts = {down_each, combine};
     if (!there(layer.shared_gate)) return leave(experts, layer.post_ffn_norm, y, h);
     const Slice shared = rows(s.width);
     Call last;
     GRETA_TRY(dense(before, layer.shared_gate, layer.shared_up, layer.shared_down, x, shared, &last));
-    if (there(layer.post_ffn_norm)) {
-      GRETA_TRY(emit(experts));
-      return leave({last, add(y, shared, 1)}, layer.post_ffn_norm, y, h);
-    }
-    GRETA_TRY(leave(experts, {}, y, h));
-    return leave({last}, {}, shared, h);
+    graph.name_part("shared gate up");
+    const bool norms = there(layer.post_ffn_norm);
+    GRETA_TRY(norms ? emit(experts) : leave(experts, {}, y, h));
+    graph.name_part("experts down");
+    GRETA_TRY(norms ? leave({last, add(y, shared, 1)}, layer.post_ffn_norm, y, h) : leave({last}, {}, shared, h));
+    graph.name_part("shared down");
+    return {};
   }
 
   // Logits of the output rows only: nobody asked for the others.
@@ -335,8 +343,9 @@ struct Builder {
       c.rows_of = kRowsOutputs;
       GRETA_TRY(graph.add({&c, 1}, key.outputs));
     }
+    graph.name_part("head");
     if (key.sample) {
-      Call c = call(Op::Sample, logits, {});
+      Call c = call(Op::Sample, logits, b.drawn);
       c.rows_of = kRowsOutputs;
       c.slot[kLog] = b.token_log;
       c.slot[kScratch] = graph.temporary(key.outputs * sample_scratch_bytes(uint64_t(s.vocab)));
@@ -361,14 +370,18 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
   embed.vocab = shape.vocab;
   embed.scale = shape.embedding_scale;
   GRETA_TRY(builder.emit({embed}));
+  graph->name_part("embed");
   for (uint32_t l = 0; l < shape.layers; ++l) {
     const LayerShape& each = shape.each[l];
     const Layer& layer = weights.layers[l];
     GRETA_TRY(arch.latent ? builder.latent_block(each, layer, buffers.cache[l], h)
                           : builder.attention_block(each, layer, buffers.cache[l], h));
+    graph->name_part("o");
     GRETA_TRY(each.experts ? builder.expert_block(layer, h) : builder.ffn_block(layer, h));
+    graph->name_part(each.experts ? "experts down" : "down");
   }
   if (key.outputs) GRETA_TRY(builder.head(weights, h));
+  graph->name_part(key.sample ? "sample" : "logits");
   return graph->finish();
 }
 

@@ -22,6 +22,7 @@ struct StepBuffers {
   Slice rope[kMaxRopeTables];  // [context][rope_width / 2][2]
   Slice token_log;             // [pages][kPageTokens]
   Slice counters;              // kCounterCount of uint, 0 between launches
+  Slice drawn;                 // [kMaxStepSequences][kDrawnPositions]: tokens for the host
   Slice readback;              // logits [outputs][vocab] for the host; empty: they stay on the device
   struct Cache {
     Slice keys, values;

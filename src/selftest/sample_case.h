@@ -40,17 +40,31 @@ struct SampleCase {
       steps.params[s] = device_params(params);
     }
     call = row_call(Op::Sample, rig.put(logits), {}, steps.put(rig));
+    call.slot[kY] = rig.room(kMaxStepSequences * kDrawnPositions * sizeof(uint32_t));
     call.slot[kLog] = rig.put(log);
     call.slot[kScratch] = rig.room(positions.size() * sample_scratch_bytes(vocab));
     call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
     call.vocab = vocab;
   }
 
+  // The tokens of all sequences, ~0 where none was drawn. The host gets the same ones, and rows go on from them.
   Ids run(const KernelRow& row, uint32_t bucket) {
+    call.slot[kStep] = steps.put(rig);
+    rig.poison(call.slot[kY]);
+    const Ids before = rig.get<uint32_t>(call.slot[kY]);
     rig.run({&call, 1}, row, bucket);
     const auto bytes = rig.get<uint8_t>(call.slot[kStep]);
     StepState state;
     memcpy(&state, bytes.data(), sizeof state);
+    Ids drawn = before;
+    for (uint32_t t = 0; t < steps.rows.size(); ++t) {
+      const StepRow& was = steps.rows[t];
+      drawn[was.sequence * kDrawnPositions + was.position % kDrawnPositions] = state.last_token[was.sequence];
+      expect(state.row[t].token == kTokenFromSample && state.row[t].position == was.position + 1 &&
+                 state.row[t].sequence == was.sequence && state.row[t].output == was.output,
+             std::string(row.name) + ": a row that does not go on from its token");
+    }
+    expect(rig.get<uint32_t>(call.slot[kY]) == drawn, std::string(row.name) + ": other tokens for the host");
     return Ids(state.last_token, state.last_token + kMaxStepSequences);
   }
 };

@@ -1,4 +1,4 @@
-// sample: the next token of each output row, into last_token of its sequence. Group = an output row,
+// sample: the next token of each output row, into last_token of its sequence and for the host (kY). Group = an output row,
 // or a tile of its vocabulary.
 #include "compute/ops/parts.h"
 
@@ -28,14 +28,17 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.token_log = call.slot[kLog].address();
   block.scratch = call.slot[kScratch].address();
   block.counters = call.slot[kCounters].address();
+  block.drawn = call.slot[kY].address();
   block.vocab = call.vocab;
   out->set_block(block);
   out->read(call.slot[kX]);
   read_step(call, out);
-  Slice last_token = call.slot[kStep];
-  last_token.offset += offsetof(StepState, last_token);
-  last_token.bytes = sizeof(StepState::last_token);
-  out->write(last_token, true);
+  const auto part = [&](uint64_t offset, uint64_t bytes) {
+    return Slice{call.slot[kStep].buffer, call.slot[kStep].offset + offset, bytes};
+  };
+  out->write(part(offsetof(StepState, last_token), sizeof(StepState::last_token)), true);
+  out->write(part(offsetof(StepState, row), sizeof(StepState::row)), true);
+  out->write(call.slot[kY], true);
   out->read(call.slot[kLog], true);
   out->note(call.slot[kScratch], Access::kReadWrite, true);
   out->note(call.slot[kCounters], Access::kReadWrite, false);
