@@ -236,6 +236,7 @@ typedef struct greta_model_info {
   uint64_t parameters;
   uint64_t weights_bytes;    /* of all tensors in the file */
   uint64_t token_bytes;      /* of weights that one decoded token reads */
+  uint64_t identity;         /* of the loaded file: a hash of metadata, tensor list and some bytes of each tensor */
 } greta_model_info;
 
 GRETA_API greta_status greta_model_describe(const greta_model* model, greta_model_info* out_info);
@@ -695,20 +696,23 @@ typedef struct greta_selftest_options {
 GRETA_API greta_status greta_runtime_selftest(greta_runtime* runtime, const greta_selftest_options* options,
                                               uint32_t* out_failed);
 
-/* Where the time of a step goes: all launches of one kernel. */
+/* Where the time of a step goes: all launches of one kernel in one stage. */
 typedef struct greta_profile_stage {
   uint32_t struct_size;
   uint32_t launches;
   const char* kernel;        /* lives during the call */
   uint64_t ns;               /* on the device, each launch alone with what comes before it done */
   uint64_t bytes, flops;     /* that must move and be computed */
+  const char* stage;         /* "embed", "q k v", "attention", "o", "gate up", "down", "router", "experts gate up",
+                                "experts down", "shared gate up", "shared down", "head", "sample": of all layers, each
+                                with the norm before it and the sum after it */
 } greta_profile_stage;
 
 /* Feeds tokens as one step, timing each of its kernels. Launches that overlap in a step that is not profiled do
  * not do so here, and each is charged a barrier: the sum is more than a step takes.
  *
  * tokens    1 for decoding, at most as many as one step takes
- * on_stage  called for each kernel, after the step */
+ * on_stage  called for each kernel of each stage in order of its first launch, after the step */
 GRETA_API greta_status greta_session_profile(greta_session* session, const int32_t* tokens, size_t count,
                                              void (*on_stage)(void* user, const greta_profile_stage* stage),
                                              void* user);

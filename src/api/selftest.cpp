@@ -39,7 +39,8 @@ bool report_progress(void* context, const selftest::OpProgress& from) {
 }
 }  // namespace
 
-greta_status greta_runtime_selftest(greta_runtime* runtime, const greta_selftest_options* options, uint32_t* out_failed) {
+greta_status greta_runtime_selftest(greta_runtime* runtime, const greta_selftest_options* options,
+                                    uint32_t* out_failed) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(runtime, "runtime"));
     GRETA_TRY(need(out_failed, "out_failed"));

@@ -98,6 +98,7 @@ void report_stage(void* context, const Executor::Stage& from) {
   stage.struct_size = sizeof stage;
   stage.launches = from.launches;
   stage.kernel = from.kernel;
+  stage.stage = from.part;
   stage.ns = from.ns;
   stage.bytes = from.bytes;
   stage.flops = from.flops;

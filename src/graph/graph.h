@@ -61,6 +61,11 @@ class GretaGraph {
   Status add_beside(std::span<std::span<const Call>> sequences, uint32_t bucket);
   Status copy(const Slice& to, const Slice& from);
 
+  // What was added since the last call is this part of the step, for profiles: "attention".
+  void name_part(const char* name) {
+    for (; named_ < steps_.size(); ++named_) steps_[named_].part = name;
+  }
+
   Status finish();
   uint64_t arena_bytes() const { return arena_bytes_; }
 
@@ -80,6 +85,7 @@ class GretaGraph {
     bool barrier_before = false;
     bool split_before = false;       // a device is not kept busy too long without a break
     uint32_t stage = 0;              // steps of one stage may overlap
+    const char* part = "";
   };
   std::span<const Step> steps() const { return steps_; }
   uint32_t barriers() const;
@@ -107,6 +113,7 @@ class GretaGraph {
   Buffer planning_;                      // stands for the arena until bind()
   std::vector<Temporary> temporaries_;   // by place
   std::vector<Step> steps_;
+  size_t named_ = 0;                     // of the steps, those that have a part
   uint64_t next_place_ = 0, arena_bytes_ = 0;
   uint32_t next_counter_ = 0;            // of those that split matmuls have
   Graph captured_;

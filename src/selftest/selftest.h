@@ -18,8 +18,8 @@ struct OpProgress {
 };
 
 // Checks one op by the name that OpResult has ("attention" too is "kv_write, attention"), or kernels by theirs
-// ("matmul_rows_q4_k", "matmul_rows_*"), or with "" all. Calls, on this thread, report after each op and progress some 20
-// times a second; a false of either ends the run soon: Cancelled. Of an op that was stopped only what was wrong is
+// ("matmul_rows_q4_k", "matmul_rows_*"), or with "" all. Calls, on this thread, report after each op and progress some
+// 20 times a second; a false of either ends the run soon: Cancelled. Of an op that was stopped only what was wrong is
 // reported.
 using Report = bool (*)(void* user, const OpResult& result);
 using Progress = bool (*)(void* user, const OpProgress& progress);

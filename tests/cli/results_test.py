@@ -180,9 +180,10 @@ class Bench(CliTest):
             self.assertAlmostEqual(speed, 1e9 * tokens / ns, delta=1e-6 * speed)
         for key in ("model_filename", "model_type", "model_size", "model_n_params", "n_threads", "type_k",
                     "type_v", "avg_ns", "stddev_ns", "stddev_ts", "median_ts", "test_time", "gb_s",
-                    "bandwidth_percent"):
+                    "bandwidth_percent", "build_commit"):
             self.assertIn(key, row)
         self.assertEqual(row["gb_s"] is None, row["n_gen"] == 0)
+        self.assertRegex(row["model_identity"], "^[0-9a-f]{16}$")
 
     def test_json(self):
         rows = json.loads(self.out(*self.ARGS, "-o", "json"))
@@ -196,6 +197,37 @@ class Bench(CliTest):
         self.assertEqual([row["n_threads"] for row in rows], [1, 2])
         for row in rows:
             self.check_row(row)
+
+    def check_stages(self, row, tokens):
+        self.assertEqual(row["profile_tokens"], tokens)
+        names = [stage["stage"] for stage in row["stages"]]
+        self.assertEqual(names, ["embed", "q k v", "attention", "o", "gate up", "down", "head", "sample"])
+        for stage in row["stages"]:
+            for key in ("launches", "ns", "bytes", "flops"):
+                self.assertEqual(stage[key], sum(kernel[key] for kernel in stage["kernels"]))
+            self.assertAlmostEqual(stage["gb_s"], stage["bytes"] / stage["ns"], delta=1e-6 * stage["gb_s"])
+            percent = 100 * stage["gb_s"] / row["bandwidth_gb_s"]
+            self.assertAlmostEqual(stage["bandwidth_percent"], percent, delta=1e-6 * percent)
+        read = {stage["stage"]: stage["bytes"] for stage in row["stages"]}
+        self.assertGreater(read["gate up"], read["o"])
+
+    def test_profile_as_json(self):
+        args = ["bench", "-m", MODEL, "-p", 600, "-n", 2, "-r", 1, "-b", 64, "--profile"]
+        for prompt, decode in (json.loads(self.out(*args, "--json")),
+                               [json.loads(line) for line in self.out(*args, "-o", "jsonl").splitlines()]):
+            self.check_stages(prompt, 64)
+            self.check_stages(decode, 1)
+            self.assertGreater(prompt["stages"][4]["flops"], 63 * decode["stages"][4]["flops"])
+
+    def test_profile_as_text(self):
+        args = ["bench", "-m", MODEL, "-p", 8, "-n", 0, "-r", 1, "--profile"]
+        lines = self.out(*args).splitlines()
+        table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[4:] if line.startswith("|")]
+        self.assertEqual(table[0][-2:], ["% of bandwidth", "TFLOP/s"])
+        self.assertEqual([row[0] for row in table[-3:]], ["sample", "total", "step of the test"])
+        stages = [float(row[3]) for row in table[2:-2] if row[0]]
+        self.assertAlmostEqual(float(table[-2][3]), sum(stages), delta=0.1 * len(stages))
+        self.assertIn("use -o json", self.error(2, *args, "-o", "csv"))
 
     def test_csv(self):
         rows = list(csv.DictReader(io.StringIO(self.out(*self.ARGS, "-o", "csv"))))

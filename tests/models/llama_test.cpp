@@ -134,7 +134,7 @@ TEST_CASE("profiles: what only the output rows need is counted for them alone", 
     REQUIRE(engine.executor->acquire_sequence(&sequence).ok());
     std::vector<Executor::Row> rows;
     for (uint32_t t = 0; t < tokens; ++t) rows.push_back({t, t, sequence, t + 1 == tokens});
-    const auto note = [](void* user, const Executor::Stage& stage) { (*static_cast<Bytes*>(user))[stage.kernel] = stage.bytes; };
+    const auto note = [](void* user, const Executor::Stage& stage) { (*static_cast<Bytes*>(user))[stage.kernel] += stage.bytes; };
     Bytes bytes;
     REQUIRE(engine.executor->profile(rows, true, note, &bytes).ok());
     return bytes;

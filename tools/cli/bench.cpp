@@ -102,33 +102,35 @@ std::vector<uint64_t> measure(greta_model* model, const greta_model_info& info, 
 }
 
 void add_stage(void* user, const greta_profile_stage* stage) {
-  auto& table = *static_cast<std::pair<std::string, uint64_t>*>(user);
-  const double seconds = std::max<uint64_t>(stage->ns, 1) * 1e-9, rate = stage->bytes / seconds;
-  table.first += format("| %-36s | %8u | %10.1f | %8.1f | %8.1f | %9.1f |\n", stage->kernel, stage->launches,
-                        stage->ns * 1e-3, rate * 1e-9, 100 * rate / std::max<uint64_t>(table.second, 1),
-                        stage->flops / seconds * 1e-12);
+  static_cast<std::vector<StageWork>*>(user)->push_back(
+      {stage->stage, stage->kernel, stage->launches, stage->ns, stage->bytes, stage->flops});
 }
 
-// The kernels of one step of the test, the second time that it runs.
-std::string profile(greta_model* model, const greta_model_info& info, const BenchOptions& options, const Test& test,
-                    uint64_t bandwidth) {
+// One step of the test, or the most of its prompt that a step takes, the second time that it runs.
+BenchProfile profile(greta_runtime* runtime, greta_model* model, const BenchRow& row, const BenchOptions& options,
+                     const Test& test) {
   ContextOptions context = options.context;
   context.context = int64_t{test.depth} + std::max(test.prompt, 1u);
-  const Session session = open_session(model, executor_options(context, info.context, 1));
-  if (test.depth > 0) feed(session.get(), some_tokens(info.vocab_size, test.depth));
-  const std::vector<int32_t> tokens = some_tokens(info.vocab_size, std::min(std::max(test.prompt, 1u), 512u));
-  std::pair<std::string, uint64_t> table{"", bandwidth};
+  const greta_executor_options executor = executor_options(context, row.model.context, 1);
+  auto plan = sized<greta_memory_plan>();
+  check(greta_memory_plan_make(runtime, open_file(row.path).get(), &executor, &plan));
+  const Session session = open_session(model, executor);
+  if (test.depth > 0) feed(session.get(), some_tokens(row.model.vocab_size, test.depth));
+  BenchProfile result;
+  result.tokens = std::min(std::max(test.prompt, 1u), plan.step_tokens);
+  const std::vector<int32_t> tokens = some_tokens(row.model.vocab_size, result.tokens);
   for (int run = 0; run < 2; ++run) {
-    table.first = "\n| kernel                               | launches |         us |     GB/s | % of bw. |   TFLOP/s |\n"
-                  "| ------------------------------------ | -------: | ---------: | -------: | -------: | --------: |\n";
+    result.works.clear();
     check(greta_session_truncate(session.get(), test.depth));
-    check(greta_session_profile(session.get(), tokens.data(), tokens.size(), add_stage, &table));
+    check(greta_session_profile(session.get(), tokens.data(), tokens.size(), add_stage, &result.works));
   }
-  return table.first + "\n";
+  return result;
 }
 
 int bench(const BenchOptions& options) {
   options.verbosity.apply();
+  if (options.profile && options.output == "csv")
+    throw Misused("--profile does not fit into lines of -o csv: use -o json, jsonl or md");
   const std::vector<Test> tests = make_tests(options);
   const std::vector<uint32_t> threads = parse_list("-t", options.threads, 0);
   const std::string path = model_path(options.model);
@@ -154,9 +156,9 @@ int bench(const BenchOptions& options) {
       row.depth = test.depth;
       row.time = time_text();
       row.samples_ns = measure(model.get(), row.model, options, test, progress);
+      if (options.profile) row.profile = profile(runtime.get(), model.get(), row, options, test);
       progress.clear();
       put(report.add(row));
-      if (options.profile) put(profile(model.get(), row.model, options, test, row.bandwidth));
     }
   }
   put(report.finish());
@@ -179,11 +181,12 @@ Action bench_command(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_flag("--profile", options->profile, "also the kernels of one step: time, rate, % of the bandwidth");
+  app.add_flag("--profile", options->profile, "also the stages of one step: time, rates, % of the bandwidth");
   app.add_option("-o,--output", options->output, "form of the result")
       ->type_name("FORM")
       ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))
       ->capture_default_str();
+  app.add_flag_callback("--json", [options] { options->output = "json"; }, "as -o json");
   add_device(app, options->device);
   add_cache_types(app, options->context);
   add_batch_size(app, options->context);

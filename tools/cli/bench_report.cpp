@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "build_commit.h"
 #include "console.h"
 
 namespace greta::cli {
@@ -47,33 +48,41 @@ Json json_of(const BenchRow& row) {
   const double percent = 100 * read / static_cast<double>(row.bandwidth);
   const auto whole = [](double value) { return static_cast<uint64_t>(value + 0.5); };
   const bool decode = row.generate > 0;
-  return {{"greta_version", greta_version()},
-          {"backends", std::string(row.device.id)},
-          {"device", row.device.name},
-          {"driver", row.device.driver},
-          {"arch", row.device.arch},
-          {"model_filename", row.path},
-          {"model_type", std::string(row.model.architecture) + " " + row.model.type},
-          {"model_size", row.model.weights_bytes},
-          {"model_n_params", row.model.parameters},
-          {"n_threads", row.threads},
-          {"type_k", row.key_type},
-          {"type_v", row.value_type},
-          {"n_prompt", row.prompt},
-          {"n_gen", row.generate},
-          {"n_depth", row.depth},
-          {"test_time", row.time},
-          {"avg_ns", whole(numbers.ns.mean)},
-          {"stddev_ns", whole(numbers.ns.deviation)},
-          {"median_ns", whole(numbers.ns.median)},
-          {"avg_ts", numbers.speed.mean},
-          {"stddev_ts", numbers.speed.deviation},
-          {"median_ts", numbers.speed.median},
-          {"gb_s", decode ? Json(read / 1e9) : Json(nullptr)},
-          {"bandwidth_percent", decode ? Json(percent) : Json(nullptr)},
-          {"bandwidth_gb_s", static_cast<double>(row.bandwidth) / 1e9},
-          {"samples_ns", row.samples_ns},
-          {"samples_ts", numbers.speeds}};
+  Json json = {
+      {"greta_version", greta_version()},
+      {"build_commit", std::string(kBuildCommit)},
+      {"backends", std::string(row.device.id)},
+      {"device", row.device.name},
+      {"driver", row.device.driver},
+      {"arch", row.device.arch},
+      {"model_filename", row.path},
+      {"model_identity", format("%016llx", static_cast<unsigned long long>(row.model.identity))},
+      {"model_type", std::string(row.model.architecture) + " " + row.model.type},
+      {"model_size", row.model.weights_bytes},
+      {"model_n_params", row.model.parameters},
+      {"n_threads", row.threads},
+      {"type_k", row.key_type},
+      {"type_v", row.value_type},
+      {"n_prompt", row.prompt},
+      {"n_gen", row.generate},
+      {"n_depth", row.depth},
+      {"test_time", row.time},
+      {"avg_ns", whole(numbers.ns.mean)},
+      {"stddev_ns", whole(numbers.ns.deviation)},
+      {"median_ns", whole(numbers.ns.median)},
+      {"avg_ts", numbers.speed.mean},
+      {"stddev_ts", numbers.speed.deviation},
+      {"median_ts", numbers.speed.median},
+      {"gb_s", decode ? Json(read / 1e9) : Json(nullptr)},
+      {"bandwidth_percent", decode ? Json(percent) : Json(nullptr)},
+      {"bandwidth_gb_s", static_cast<double>(row.bandwidth) / 1e9},
+      {"samples_ns", row.samples_ns},
+      {"samples_ts", numbers.speeds}};
+  if (row.profile.tokens > 0) {
+    json["profile_tokens"] = row.profile.tokens;
+    json["stages"] = stages_json(row.profile, row.bandwidth);
+  }
+  return json;
 }
 
 // The header line too, before the first row.
@@ -92,9 +101,9 @@ std::string csv_of(const Json& json, bool first) {
 std::string markdown_of(const BenchRow& row, bool first) {
   constexpr char kHead[] =
       "| model                |       size |     params | backend  | threads | cache   |            test |"
-      "                  t/s |     GB/s | % of bandwidth |\n"
+      "                  t/s |   median |     GB/s | % of bandwidth |\n"
       "| -------------------- | ---------: | ---------: | -------- | ------: | ------- | --------------: |"
-      " -------------------: | -------: | -------------: |\n";
+      " -------------------: | -------: | -------: | -------------: |\n";
   const Numbers numbers = numbers_of(row);
   const double read = weight_bytes_per_second(row, numbers);
   const double percent = 100 * read / static_cast<double>(row.bandwidth);
@@ -103,14 +112,19 @@ std::string markdown_of(const BenchRow& row, bool first) {
       row.key_type == row.value_type ? row.key_type : row.key_type + "/" + row.value_type;
   const std::string speed = format("%.2f ± %.2f", numbers.speed.mean, numbers.speed.deviation);
   std::string text = first ? kHead : "";
-  text += format("| %-20s | %10s | %8.2f %s | %-8s | %7u | %-7s | %15s | %21s |",
+  text += format("| %-20s | %10s | %8.2f %s | %-8s | %7u | %-7s | %15s | %21s | %8.2f |",
                  (std::string(row.model.architecture) + " " + row.model.type).c_str(),
                  size_text(row.model.weights_bytes).c_str(), millions < 1000 ? millions : millions / 1000,
                  millions < 1000 ? "M" : "B", row.device.id, row.threads, cache.c_str(),
-                 test_name(row.prompt, row.generate, row.depth).c_str(), speed.c_str());
+                 test_name(row.prompt, row.generate, row.depth).c_str(), speed.c_str(),
+                 numbers.speed.median);
   text += row.generate > 0 ? format(" %8.2f | %14.1f |\n", read / 1e9, percent)
                            : format(" %8s | %14s |\n", "", "");
-  return text;
+  if (row.profile.tokens == 0) return text;
+  const double step_ns = row.generate > 0                     ? numbers.ns.median / row.generate
+                         : row.prompt == row.profile.tokens ? numbers.ns.median
+                                                              : 0;
+  return text + stages_text(row.profile, row.bandwidth, step_ns);
 }
 
 }  // namespace
@@ -121,7 +135,7 @@ std::string test_name(uint32_t prompt, uint32_t generate, uint32_t depth) {
 }
 
 std::string BenchReport::add(const BenchRow& row) {
-  const bool first = rows_++ == 0;
+  const bool first = rows_++ == 0 || (form_ == "md" && row.profile.tokens > 0);
   if (form_ == "md") return markdown_of(row, first);
   if (form_ == "csv") return csv_of(json_of(row), first);
   if (form_ == "jsonl") return json_text(json_of(row), -1);

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "bench_stages.h"
 #include "greta.h"
-#include "json.h"
 
 namespace greta::cli {
 
@@ -16,6 +16,7 @@ struct BenchRow {
   uint32_t threads, prompt, generate, depth;
   uint64_t bandwidth;                // bytes per second that the device can read
   std::vector<uint64_t> samples_ns;  // one for each repetition
+  BenchProfile profile;
 };
 
 std::string test_name(uint32_t prompt, uint32_t generate, uint32_t depth);  // "pp512 @ d4096"

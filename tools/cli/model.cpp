@@ -101,9 +101,10 @@ greta_model_info describe(const greta_model* model) {
   return info;
 }
 
-// Which of the list a device is, that says only of what kind: the one that was asked for, or that `auto` would take first
-// among those that are like it.
+// Which of the list a device is that says only of what kind it is: the one that was asked for, or the first of
+// those that are like it, which `auto` takes.
 static std::string device_id(const greta_device_info& info, const std::string& asked) {
+  const auto view = [](const char* text) { return std::string_view(text); };
   const bool asks = asked.starts_with(info.id);
   if (asks && std::isdigit(static_cast<unsigned char>(asked.back()))) return asked == "cpu0" ? "cpu" : asked;
   uint32_t count = 0;
@@ -111,9 +112,9 @@ static std::string device_id(const greta_device_info& info, const std::string& a
   for (uint32_t i = 0; i < count; ++i) {
     auto listed = sized<greta_device_info>();
     check(greta_device_describe(i, &listed));
-    const bool same = std::string_view(listed.name) == info.name && std::string_view(listed.driver) == info.driver &&
-                      std::string_view(listed.arch) == info.arch;
-    if (std::string_view(listed.id).starts_with(info.id) && (asks || (listed.usable && same))) return listed.id;
+    const bool same = view(listed.name) == info.name && view(listed.driver) == info.driver &&
+                      view(listed.arch) == info.arch;
+    if (view(listed.id).starts_with(info.id) && (asks || (listed.usable && same))) return listed.id;
   }
   return info.id;
 }

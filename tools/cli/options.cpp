@@ -184,11 +184,11 @@ std::vector<uint32_t> parse_list(const std::string& option, const std::string& t
 
 namespace {
 
-struct Spelling {
+struct Synonym {
   const char* given;
   const char* meant;
 };
-constexpr Spelling kSpellings[] = {
+constexpr Synonym kSynonyms[] = {
     {"-ctk", "--cache-type-k"},       {"-ctv", "--cache-type-v"},
     {"-dev", "--device"},             {"-sys", "--system-prompt"},
     {"-ub", "--batch-size"},          {"--ubatch-size", "--batch-size"},
@@ -196,7 +196,7 @@ constexpr Spelling kSpellings[] = {
 };
 
 std::string usual_spelling(const std::string& word) {
-  for (const Spelling& spelling : kSpellings) {
+  for (const Synonym& spelling : kSynonyms) {
     if (word == spelling.given) return spelling.meant;
   }
   const char* const meant = llama_spelling(word);
@@ -218,7 +218,7 @@ bool takes_value(const CLI::App& app, const std::string& word) {
 
 std::vector<std::string> single_dash_words(const std::string& long_name) {
   std::vector<std::string> words;
-  for (const Spelling& spelling : kSpellings) {
+  for (const Synonym& spelling : kSynonyms) {
     if (long_name == spelling.meant && spelling.given[1] != '-') words.emplace_back(spelling.given);
   }
   add_single_dash_words(long_name, &words);

@@ -56,7 +56,8 @@ std::string summary(const Table& table, const std::string& device, double second
   const std::string failed = table.failed ? format("%u ops FAILED", table.failed) : "";
   if (interrupted()) {
     return "stopped" + (table.under_way.empty() ? "" : " in " + table.under_way) +
-           format(", before that %u ops right", table.right) + (table.failed ? ", " + failed : "") + ", on " + device + "\n";
+           format(", before that %u ops right%s%s, on ", table.right, failed.empty() ? "" : ", ", failed.c_str()) +
+           device + "\n";
   }
   if (table.failed) return failed + " on " + device + "\n";
   return format("all ops right on %s, %u kernels, %.1f s\n", device.c_str(), table.kernels, seconds);

@@ -1,0 +1,13 @@
+# cmake -DSOURCE=DIR -DTO=FILE -P commit.cmake: the commit that is built into FILE, which is left as it is if it has that.
+# "" where there is no git to ask, "-dirty" behind it where files differ from it.
+set(commit "")
+find_program(git git)
+if(git AND EXISTS "${SOURCE}/.git")
+  execute_process(COMMAND "${CMAKE_COMMAND}" -E env GIT_OPTIONAL_LOCKS=0
+      "${git}" -C "${SOURCE}" describe --always --dirty --abbrev=10 --exclude=*
+    OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+file(CONFIGURE OUTPUT "${TO}" CONTENT [[// Written by tools/cli/commit.cmake.
+#include "build_commit.h"
+const char greta::cli::kBuildCommit[] = "@commit@";
+]] @ONLY)
