@@ -106,9 +106,12 @@ typedef struct greta_device_info {
   char driver[128];
   char arch[32];              /* "cpu:avx512vnni", "gfx1100" */
   char reason[256];
-  uint64_t memory_bytes, memory_free_bytes;
+  uint64_t memory_bytes;
+  uint64_t memory_free_bytes; /* 0: not known; that of a GPU is once a runtime has opened it */
   uint32_t unit_count;        /* compute units, or CPU workers */
   uint32_t unified_memory;    /* 1: device memory is host memory */
+  uint32_t cpu_type;          /* 1: computes on the host's processor; "auto" takes of these only "cpu" */
+  uint32_t reserved;
 } greta_device_info;
 
 /* Every device that was looked for, usable or not. `index` is below the count; fill .struct_size. */

@@ -23,6 +23,7 @@ static void describe(const DeviceInfo& info, greta_device_info* out) {
   out->memory_bytes = info.memory_bytes;
   out->unit_count = info.unit_count;
   out->unified_memory = info.unified_memory;
+  out->cpu_type = info.cpu_type;
 }
 
 // Backends without a device count as one entry that says why.
@@ -57,7 +58,7 @@ greta_status greta_device_describe(uint32_t index, greta_device_info* out_info) 
       const Status usable = backend->describe(index - first, &device);
       describe(device, &info);
       info.usable = usable.ok();
-      info.memory_free_bytes = device.cpu_type ? memory_available_bytes() : device.memory_bytes;
+      info.memory_free_bytes = device.cpu_type ? memory_available_bytes() : 0;  // only an open one is asked
       if (!usable.ok()) copy_text(info.reason, sizeof info.reason, error_text());
       return write_result(info, out_info);
     }

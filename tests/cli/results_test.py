@@ -153,6 +153,12 @@ class Devices(CliTest):
         text = self.out("devices")
         self.assertEqual(len(text.splitlines()), len(devices))
         self.assertIn(cpu["name"], text)
+        self.assertGreater(cpu["memory_free_bytes"], 0)
+        for device, line in zip(devices, text.splitlines()):
+            on_cpu = device["id"] != "cpu" and device["cpu_type"]  # lavapipe
+            self.assertEqual("auto never takes it" in line, bool(on_cpu and device["usable"]), line)
+            if device["usable"]:
+                self.assertEqual(" free" in line, device["memory_free_bytes"] is not None)
 
     def test_without_a_vulkan_driver(self):
         nowhere = {**os.environ, "VK_DRIVER_FILES": "/nonexistent.json", "VK_ICD_FILENAMES": "/nonexistent.json"}

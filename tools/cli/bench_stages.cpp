@@ -98,8 +98,8 @@ std::string stages_text(const BenchProfile& profile, uint64_t bandwidth, double 
     const StageWork step{"", "", 0, static_cast<uint64_t>(step_ns), total.bytes, total.flops};
     text += line("step of the test", "", step, total_ns, bandwidth);
   }
-  return text + format("\nEach launch alone; in the test they overlap. Tokens in the step: %u. Bandwidth measured: %.1f "
-                       "GB/s; no bound on arithmetic is measured.\n\n",
+  return text + format("\nEach launch alone; in the test they overlap. Tokens in the step: %u. Bandwidth measured: "
+                       "%.1f GB/s; no bound on arithmetic is measured.\n\n",
                        profile.tokens, static_cast<double>(bandwidth) * 1e-9);
 }
 

@@ -17,9 +17,10 @@ Json to_json(const greta_device_info& device) {
           {"driver", device.driver},
           {"arch", device.arch},
           {"memory_bytes", device.memory_bytes},
-          {"memory_free_bytes", device.memory_free_bytes},
+          {"memory_free_bytes", device.memory_free_bytes ? Json(device.memory_free_bytes) : Json(nullptr)},
           {"unit_count", device.unit_count},
-          {"unified_memory", device.unified_memory != 0}};
+          {"unified_memory", device.unified_memory != 0},
+          {"cpu_type", device.cpu_type != 0}};
 }
 
 std::string to_text(const greta_device_info& device) {
@@ -27,9 +28,11 @@ std::string to_text(const greta_device_info& device) {
     const std::string name = *device.name ? std::string(device.name) + ": " : "";
     return format("%-9s not usable: %s\n", device.id, printable(name + device.reason).c_str());
   }
-  return format("%-9s %s (%s, %u units, %s, %s free)\n", device.id, printable(device.name).c_str(),
-                device.arch, device.unit_count, size_text(device.memory_bytes).c_str(),
-                size_text(device.memory_free_bytes).c_str());
+  const bool as_gpu = device.cpu_type && std::string_view(device.id) != "cpu";
+  const std::string free = device.memory_free_bytes ? ", " + size_text(device.memory_free_bytes) + " free" : "";
+  return format("%-9s %s (%s, %u units, %s%s)%s\n", device.id, printable(device.name).c_str(), device.arch,
+                device.unit_count, size_text(device.memory_bytes).c_str(), free.c_str(),
+                as_gpu ? ": runs on the processor, auto never takes it" : "");
 }
 
 int devices(bool as_json) {

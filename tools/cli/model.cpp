@@ -105,8 +105,10 @@ greta_model_info describe(const greta_model* model) {
 // those that are like it, which `auto` takes.
 static std::string device_id(const greta_device_info& info, const std::string& asked) {
   const auto view = [](const char* text) { return std::string_view(text); };
+  const auto numbered = [](std::string_view id) { return std::isdigit(static_cast<unsigned char>(id.back())) != 0; };
+  if (numbered(info.id) || view(info.id) == "cpu") return info.id;
   const bool asks = asked.starts_with(info.id);
-  if (asks && std::isdigit(static_cast<unsigned char>(asked.back()))) return asked == "cpu0" ? "cpu" : asked;
+  if (asks && numbered(asked)) return asked;
   uint32_t count = 0;
   check(greta_device_count(&count));
   for (uint32_t i = 0; i < count; ++i) {
