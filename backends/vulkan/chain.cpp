@@ -167,6 +167,7 @@ Status VulkanDevice::prove_chain() {
   log_(LogLevel::Info, "%s: kernels follow each other by barriers: %s", physical.info.name, error_text());
   clear_error_text();
   const bool waited = stuck_.mapped && *static_cast<volatile uint32_t*>(stuck_.mapped);
+  lost_by_chains_ = lost_ && !waited;
   if (!waited) return {};
   g_failed = lost_ = false;  // nothing but the check was lost
   release(stuck_);

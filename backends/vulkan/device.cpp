@@ -237,9 +237,18 @@ static Status open(uint32_t index, const DeviceOptions& options, Device** out) {
   auto instance = std::make_unique<VulkanInstance>();
   GRETA_TRY(instance->open(options.driver_library ? options.driver_library : kLoader));
   auto device = std::make_unique<VulkanDevice>();
-  GRETA_TRY(device->open(std::move(instance), index, options));
-  *out = device.release();
-  return {};
+  const Status status = device->open(std::move(instance), index, options);
+  if (status.ok()) {
+    *out = device.release();
+    return {};
+  }
+  if (!device->lost_by_chains()) return status;
+  options.log(LogLevel::Warning, "%s: kernels that wait for each other lost it; opened again without",
+              device->info().name);
+  device.reset();
+  DeviceOptions without = options;
+  without.features_mask &= ~uint32_t(kVulkanChain);
+  return open(index, without, out);
 }
 
 extern const Backend backend_vulkan;

@@ -155,7 +155,8 @@ class VulkanStream final : public Stream {
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;  // being recorded
   VkPipeline bound_ = VK_NULL_HANDLE;          // in commands_
-  VulkanOrder order_{VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT};  // others were before
+  // Others may have been before.
+  VulkanOrder order_{VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT};
   bool shown_ = false;    // the host sees what the open batch writes
   bool follows_ = false;  // the stage waits for the one before by a chain
   std::vector<VkCommandBuffer> free_;
@@ -189,6 +190,7 @@ class VulkanDevice final : public Device {
   Status result(VkResult result, const char* what);
   Status usable() const;
   void give_up() { lost_ = true; }
+  bool lost_by_chains() const { return lost_by_chains_; }  // while it was opened
   Status waited_well();  // after a wait: that no kernel waited in vain
   uint64_t stuck_address() const { return stuck_.address; }  // of a word that kernels set when they have waited in vain
 
@@ -224,6 +226,7 @@ class VulkanDevice final : public Device {
   uint64_t cached_bytes_ = 0;  // in the file
   std::atomic<bool> compiled_{false};
   std::atomic<bool> lost_{false};
+  bool lost_by_chains_ = false;
   Buffer stuck_;
   std::atomic<uint64_t> used_bytes_{0};  // device-local
   std::mutex pipelines_mutex_;

@@ -14,6 +14,7 @@ namespace {
 
 char failing[64] = "";           // the function that fails
 std::atomic<int> calls_left{0};  // calls of it that pass before it fails, then ever after
+std::atomic<bool> once{false};   // or only once
 VkResult failure = VK_SUCCESS;
 char hidden_feature[64] = "";
 
@@ -22,7 +23,10 @@ PFN_vkGetDeviceProcAddr real_device_proc;
 
 bool fails(const char* name) {
   if (strcmp(failing, name)) return false;
-  if (calls_left == 0) return true;
+  if (calls_left == 0) {
+    if (once) failing[0] = 0;
+    return true;
+  }
   --calls_left;
   return false;
 }
@@ -66,8 +70,7 @@ VKAPI_ATTR VkResult VKAPI_CALL faulty_vkQueueSubmit2(VkQueue q, uint32_t n, cons
 std::atomic<int> barriers{0};
 PFN_vkCmdDispatch real_vkCmdDispatch;
 VKAPI_ATTR void VKAPI_CALL lost_dispatch(VkCommandBuffer c, uint32_t x, uint32_t y, uint32_t z) {
-  if (!fails("vkCmdDispatch")) return real_vkCmdDispatch(c, x, y, z);
-  failing[0] = 0;  // only this one
+  if (!fails("vkCmdDispatch")) real_vkCmdDispatch(c, x, y, z);
 }
 PFN_vkCmdPipelineBarrier2 real_vkCmdPipelineBarrier2;
 VKAPI_ATTR void VKAPI_CALL counted_barrier(VkCommandBuffer c, const VkDependencyInfo* i) {
@@ -142,9 +145,10 @@ EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkGetInstanceProcAddr(VkInstance
   return with_faults(name, real);
 }
 
-// From now on the call of `function` after `passing` more fails with `result`, and all later ones; "" ends
-// it. Of vkCmdDispatch that one call is lost, and no other.
-EXPORT void greta_faults_set(const char* function, int passing, int result) {
+// From now on the call of `function` after `passing` more fails with `result`, and all later ones unless `only_once`; ""
+// ends it. A vkCmdDispatch that fails is lost.
+EXPORT void greta_faults_set(const char* function, int passing, int result, int only_once) {
+  once = only_once != 0;
   strncpy(failing, function, sizeof failing - 1);
   calls_left = passing;
   failure = VkResult(result);

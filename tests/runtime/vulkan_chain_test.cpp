@@ -86,12 +86,20 @@ TEST_CASE("chain: a launch that takes no part is ordered by barriers", "[runtime
 TEST_CASE("chain: a driver that does not keep the order of launches gets barriers", "[runtime][vulkan]") {
   Faults faults;
   if (!has_chains(faults.opened())) SKIP("the device has no chains");
-  faults.fail("vkCmdDispatch", 10, 0);  // lost: those of the next stage wait in vain
+  faults.fail_once("vkCmdDispatch", 10);  // lost: those of the next stage wait in vain
   const OpenDevice device = faults.opened();
   CHECK(!has_chains(device));
   Doubling doubling(device);
   doubling.capture(false);
   CHECK(doubling.run(2) == 3u << 2 * kStages);
+}
+
+TEST_CASE("chain: a device that the check loses is opened again without", "[runtime][vulkan]") {
+  Faults faults;
+  if (!has_chains(faults.opened())) SKIP("the device has no chains");
+  faults.fail_once("vkQueueSubmit2", 1, kDeviceLost);  // the first is that of prove()
+  CHECK(!has_chains(faults.opened()));
+  CHECK(has_chains(faults.opened()));
 }
 
 TEST_CASE("chain: what waits in vain ends, as an error, and there are no chains after it", "[runtime][vulkan]") {
@@ -100,7 +108,7 @@ TEST_CASE("chain: what waits in vain ends, as an error, and there are no chains 
     const OpenDevice device = faults.opened();
     if (!has_chains(device)) SKIP("the device has no chains");
     Doubling doubling(device);
-    faults.fail("vkCmdDispatch", 4, 0);
+    faults.fail_once("vkCmdDispatch", 4);
     doubling.capture(false);
     REQUIRE(doubling.stream->replay(doubling.owned.graph).ok());
     CHECK(doubling.stream->wait().code == Code::Device);

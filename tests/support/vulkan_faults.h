@@ -14,7 +14,7 @@ class Faults {
     if (!is_there("vulkan")) SKIP("no Vulkan device: " << greta::error_text());
     library_ = dlopen(MOCK_VULKAN_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     REQUIRE(library_);
-    set_ = reinterpret_cast<void (*)(const char*, int, int)>(dlsym(library_, "greta_faults_set"));
+    set_ = reinterpret_cast<void (*)(const char*, int, int, int)>(dlsym(library_, "greta_faults_set"));
     hide_ = reinterpret_cast<void (*)(const char*)>(dlsym(library_, "greta_faults_hide"));
     barriers_ = reinterpret_cast<int (*)()>(dlsym(library_, "greta_faults_barriers"));
     submits_ = reinterpret_cast<int (*)()>(dlsym(library_, "greta_faults_submits"));
@@ -22,12 +22,13 @@ class Faults {
     none();
   }
   ~Faults() { none(), dlclose(library_); }
-  void fail(const char* function, int passing, int result) { set_(function, passing, result); }
+  void fail(const char* function, int passing, int result) { set_(function, passing, result, 0); }
+  void fail_once(const char* function, int passing, int result = 0) { set_(function, passing, result, 1); }
   void hide(const char* names) { hide_(names); }
   int barriers() { return barriers_(); }  // that were recorded since the last question
   // Command buffers that were submitted since the last question, each by a call of its own, else -1.
   int submits() { return submits_(); }
-  void none() { set_("", 0, 0), hide_(""); }
+  void none() { set_("", 0, 0, 0), hide_(""); }
 
   greta::Status open(greta::Device** out, uint32_t features_mask = ~0u) {
     greta::DeviceOptions options;
@@ -45,7 +46,7 @@ class Faults {
 
  private:
   void* library_ = nullptr;
-  void (*set_)(const char*, int, int) = nullptr;
+  void (*set_)(const char*, int, int, int) = nullptr;
   void (*hide_)(const char*) = nullptr;
   int (*barriers_)() = nullptr;
   int (*submits_)() = nullptr;
