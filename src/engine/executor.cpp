@@ -38,7 +38,8 @@ uint32_t Executor::drawn(uint32_t sequence, uint32_t position) const {
 
 Status Executor::upload(uint64_t offset, uint64_t bytes) {
   const DeviceMemory& staged = flights_[flight_].step;
-  memcpy(static_cast<uint8_t*>(staged.buffer().mapped) + offset, reinterpret_cast<uint8_t*>(host_step_.data()) + offset, bytes);
+  const auto* state = reinterpret_cast<const uint8_t*>(host_step_.data());
+  memcpy(static_cast<uint8_t*>(staged.buffer().mapped) + offset, state + offset, bytes);
   return stream_->copy(step_.slice(offset, bytes), staged.slice(offset, bytes));
 }
 
@@ -82,8 +83,8 @@ Status Executor::upload_rows() {
   if (!same) GRETA_TRY(upload(0, offsetof(StepState, row) + rows.size_bytes()));
   rows_there_.assign(rows.begin(), rows.end());
   const std::span<const uint32_t> outputs = {state.output_row, state.output_count};
-  if (outputs.size() <= output_rows_there_.size() && std::equal(outputs.begin(), outputs.end(), output_rows_there_.begin()))
-    return {};
+  const bool known = outputs.size() <= output_rows_there_.size();
+  if (known && std::equal(outputs.begin(), outputs.end(), output_rows_there_.begin())) return {};
   output_rows_there_.clear();
   GRETA_TRY(upload(offsetof(StepState, output_row), outputs.size_bytes()));
   output_rows_there_.assign(outputs.begin(), outputs.end());

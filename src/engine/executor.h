@@ -34,6 +34,10 @@ constexpr uint32_t kFlights = 2;  // steps under way: one runs, the next is reco
 constexpr uint64_t kDrawnBytes = kMaxStepSequences * kDrawnPositions * sizeof(uint32_t);
 static_assert(kFlights <= kDrawnPositions);
 
+// The most tokens of a step, unless the user says: so many that a CPU ends one in about a second, and a GPU its largest
+// launch in what a submission may take.
+uint32_t step_limit(const DeviceInfo& device, uint64_t token_parameters, uint64_t largest_product);
+
 class Executor {
  public:
   // Pure arithmetic on a described model. free_bytes, what is free beside the weights, bounds the

@@ -106,6 +106,12 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
   return plan_arena(model, o, *p, &p->arena_bytes);
 }
 
+uint32_t step_limit(const DeviceInfo& device, uint64_t token_parameters, uint64_t largest_product) {
+  const uint64_t operations = device.cpu_type ? kStepOperations : kSubmitFlops * device.unit_count;
+  const uint64_t of_token = device.cpu_type ? token_parameters : 2 * largest_product;
+  return uint32_t(std::clamp<uint64_t>(operations / std::max<uint64_t>(1, of_token), 32, kMaxStepTokens));
+}
+
 Status Executor::plan(const Model& model, ExecutorOptions* options, uint64_t free_bytes, ExecutorPlan* out) {
   ExecutorOptions& o = *options;
   if (o.sequences == 0) o.sequences = 4;
@@ -119,9 +125,9 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, uint64_t fre
     return fail(Code::Argument, "step_tokens is %u, at most %u", o.step_tokens, kMaxStepTokens);
 
   ExecutorPlan p;
-  const uint64_t wanted = o.step_tokens ? o.step_tokens : kStepOperations / std::max<uint64_t>(1, model.store.token_parameters());
-  const bool chosen = o.step_tokens || !model.device->info().cpu_type;
-  const uint32_t limit = chosen ? (o.step_tokens ? o.step_tokens : kMaxStepTokens) : uint32_t(std::clamp<uint64_t>(wanted, 32, 512));
+  const TensorStore& store = model.store;
+  const uint32_t limit = o.step_tokens ? o.step_tokens
+                                       : step_limit(model.device->info(), store.token_parameters(), store.largest_product());
   p.step_tokens = 1;
   for (uint32_t bucket : kTokenBuckets)
     if (bucket <= limit) p.step_tokens = bucket;

@@ -185,6 +185,15 @@ uint64_t TensorStore::token_parameters() const {
   return token_share([](const Placed& p) { return values_of(*p.tensor); });
 }
 
+uint64_t TensorStore::largest_product() const {
+  uint64_t most = 0;
+  for (const Placed& p : placed_) {
+    if (p.tensor == &weights_.token_embedding || p.tensor == &weights_.output) continue;
+    most = std::max(most, values_of(*p.tensor) / (p.routed ? p.tensor->count : 1) * (p.routed ? experts_used_ : 1));
+  }
+  return most;
+}
+
 uint64_t TensorStore::parameters() const {
   uint64_t count = 0;
   for (const Placed& p : placed_) count += values_of(*p.tensor);

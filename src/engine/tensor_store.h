@@ -31,6 +31,7 @@ class TensorStore {
   uint64_t token_bytes() const;   // that one decoded token reads
   uint64_t parameters() const;
   uint64_t token_parameters() const;  // that one token is multiplied with: of the experts, those used
+  uint64_t largest_product() const;   // of them, those of the largest matrix, or matrices of experts, of a layer
 
  private:
   struct Placed {  // the placement table: one row for each tensor in use

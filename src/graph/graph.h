@@ -15,6 +15,10 @@
 
 namespace greta {
 
+// What one submission may ask of each compute unit. Systems take a device for hung that does not answer for seconds
+// and share it with what draws the screen; weak units do 5e10 a second: a tenth of a second.
+constexpr uint64_t kSubmitFlops = 5'000'000'000;
+
 constexpr uint32_t kMaxCompilers = 16;  // threads for which a driver compiles kernels at once
 
 // Loaded kernels of one device, by code and constants. Not thread-safe: one for each executor.

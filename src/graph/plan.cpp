@@ -6,9 +6,6 @@
 namespace greta {
 
 constexpr uint64_t kAlignment = 256;
-// What one submission may ask of each compute unit. Systems take a device for hung that does not answer for seconds
-// and share it with what draws the screen; weak units do 5e10 a second: a tenth of a second.
-constexpr uint64_t kSubmitFlops = 5'000'000'000;
 
 static bool overlaps(const Slice& a, const Slice& b) {
   return a.buffer && a.buffer == b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;

@@ -1,7 +1,7 @@
 // Where a plan is split into submissions.
 #include <catch2/catch_test_macros.hpp>
 
-#include "graph/graph.h"
+#include "engine/executor.h"
 
 using namespace greta;
 
@@ -31,4 +31,16 @@ TEST_CASE("a plan is split by what a compute unit can do in a tenth of a second"
   CHECK(splits(2, 512) == 1);
   CHECK(splits(3, 512) == 0);
   CHECK(splits(1, 1) == 0);
+}
+
+TEST_CASE("a step has no more tokens than its largest launch has time for", "[graph]") {
+  constexpr uint64_t kAll = 8'030'000'000, kLargest = 14336 * 4096;  // of an 8B model
+  const auto limit = [&](uint32_t units, bool cpu) {
+    return step_limit({.backend = "vulkan", .unit_count = units, .cpu_type = cpu}, kAll, kLargest);
+  };
+  CHECK(limit(1, false) == 42);
+  CHECK(limit(2, false) == 85);
+  CHECK(limit(32, false) == 512);
+  CHECK(step_limit({.backend = "vulkan", .unit_count = 1}, kAll, 100 * kLargest) == 32);
+  CHECK(limit(2, true) == 32);
 }
