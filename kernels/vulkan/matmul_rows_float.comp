@@ -1,4 +1,5 @@
-// matmul of one token with weights that are floats, alone or with a residual: x and sums in float32.
+// matmul of a few tokens with weights that are floats, alone or with a residual: x and sums in float32. After the first
+// token the caches have a group's weights.
 //   grid   (kRows rows of y to a group)
 //   group  subgroups in a grid of kSets x kSlices: each makes kStreams rows, that share the values of x which its lanes
 //          hold, over its part of the columns; the first kRows threads add up the parts
@@ -42,16 +43,24 @@ void make(uint64_t x, uint first, uint slice) {
   }
 }
 
-void main() {
-  StepState_address step = step_of(p.step);
-  if (live_rows(step, p.rows_of) == 0) return;
-  const uint64_t x = uint64_t(p.x) + uint64_t(source_row(step, p.rows_of, 0)) * kDepth * 4;
-  for (uint set = gl_SubgroupID / kSlices; set * kStreams < kRows; set += kSets) make(x, set * kStreams, gl_SubgroupID % kSlices);
-  barrier();
+void finish(uint t) {
   const uint i = gl_LocalInvocationIndex, row = gl_WorkGroupID.x * kRows + i;
   if (i >= kRows || row >= p.n) return;
   float y = uint64_t(p.bias) != 0 ? p.bias.at[row] : 0;
   [[unroll]] for (uint slice = 0; slice < kSlices; ++slice) y += parts[slice * kRows + i];
-  if (uint64_t(p.residual) != 0) y += p.residual.at[row];
-  p.y.at[row] = y;
+  if (uint64_t(p.residual) != 0) y += p.residual.at[t * p.n + row];
+  p.y.at[t * p.n + row] = y;
+}
+
+void main() {
+  StepState_address step = step_of(p.step);
+  const uint live = live_rows(step, p.rows_of);
+  [[dont_unroll]] for (uint t = 0; t < live; ++t) {
+    const uint64_t x = uint64_t(p.x) + uint64_t(source_row(step, p.rows_of, t)) * kDepth * 4;
+    for (uint set = gl_SubgroupID / kSlices; set * kStreams < kRows; set += kSets)
+      make(x, set * kStreams, gl_SubgroupID % kSlices);
+    barrier();
+    finish(t);
+    barrier();
+  }
 }

@@ -5,7 +5,8 @@
 #include "kernels/vulkan/math.h"
 #include "kernels/vulkan/reduce.h"
 
-shared uvec4 keys[kMaxExperts / 4];  // what each is chosen by, 0 for one that cannot be; then the weights of those chosen
+// What each is chosen by, 0 for one that cannot be; then the weights of those chosen.
+shared uvec4 keys[kMaxExperts / 4];
 shared uint group_keys[kMaxExpertGroups];
 shared uint chosen[kMaxExperts];  // the best first
 
@@ -82,7 +83,8 @@ uint place_of(uint e) {
 void route(uint t) {
   logits = t * p.experts;
   softmax_parts();
-  for (uint e = gl_LocalInvocationIndex; e < (p.experts + 3) / 4 * 4; e += GROUP) keys[e / 4][e % 4] = e < p.experts ? score_key(e) : 0;
+  for (uint e = gl_LocalInvocationIndex; e < (p.experts + 3) / 4 * 4; e += GROUP)
+    keys[e / 4][e % 4] = e < p.experts ? score_key(e) : 0;
   for (uint j = gl_LocalInvocationIndex; j < p.used; j += GROUP) chosen[j] = 0;  // where too few can be
   barrier();
   if (p.groups_used != p.groups) choose_groups();
@@ -91,7 +93,8 @@ void route(uint t) {
     if (key_at(e) != 0 && place < p.used) chosen[place] = e;
   }
   barrier();
-  for (uint j = gl_LocalInvocationIndex; j < p.used; j += GROUP) keys[j / 4][j % 4] = floatBitsToUint(probability(chosen[j]));
+  for (uint j = gl_LocalInvocationIndex; j < p.used; j += GROUP)
+    keys[j / 4][j % 4] = floatBitsToUint(probability(chosen[j]));
   barrier();
   float total = 0;
   for (uint j = 0; j < p.used; ++j) total += uintBitsToFloat(key_at(j));

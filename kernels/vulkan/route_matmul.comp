@@ -1,5 +1,5 @@
-// route_matmul: the router's matmul of one token, with the norm before it, and the choice of experts, which the last group
-// makes that has finished its logit (RouteMatmulBlock, kernels/abi/ops.h).
+// route_matmul: the router's matmul of one token, with the norm before it, and the choice of experts, which the last
+// group makes that has finished its logit (RouteMatmulBlock, kernels/abi/ops.h).
 //   grid   (experts)
 //   group  a logit
 #include "kernels/vulkan/group_ticket.h"
