@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """golden_test.py GRETA_CLI TEST_DATA: models against goldens of a float64 forward pass.
 
-Through the program, as a user runs it: logits at every recorded position, the mean negative
-log-likelihood of a text, and greedy text. Limits stand in docs/numerics.md. Python's own library only.
+Through the program, as a user runs it, on the CPU or the device that GRETA_TEST_DEVICE names: logits at every recorded
+position, the mean negative log-likelihood of a text, and greedy text. GRETA_GOLDEN_ONLY: words, of which a model's name has
+one. Limits stand in docs/numerics.md. Python's own library only.
 """
 import array
 import json
@@ -39,9 +40,11 @@ def read_npy(data):
 class Cli:
     def __init__(self, path):
         self.path = path
+        self.device = os.environ.get("GRETA_TEST_DEVICE") or "cpu"
         self.folder = tempfile.TemporaryDirectory()
 
     def call(self, *arguments):
+        arguments = (*arguments, "--device", self.device)
         done = subprocess.run([self.path, *arguments], capture_output=True, stdin=subprocess.DEVNULL)
         assert done.returncode == 0, f"greta-cli {' '.join(arguments)}: {done.returncode}: {done.stderr.decode()}"
         return done.stdout
@@ -127,10 +130,10 @@ def main():
     if not data:
         print("skipped: GRETA_TEST_DATA is not set")
         return 77
-    only = os.environ.get("GRETA_GOLDEN_ONLY", "")
+    only = os.environ.get("GRETA_GOLDEN_ONLY", "").split()
     failed = passed = 0
     for name in MODELS:
-        if only not in name:
+        if only and not any(word in name for word in only):
             continue
         model = os.path.join(data, "models", name + ".gguf")
         if log := os.environ.get("GRETA_TEST_DATA_LOG"):
@@ -149,7 +152,7 @@ def main():
         except AssertionError as error:
             failed += 1
             print(f"FAIL {name}: {error}", flush=True)
-    print(f"{passed} passed, {failed} failed")
+    print(f"{passed} passed, {failed} failed on {cli.device}")
     return 1 if failed or not passed else 0
 
 
