@@ -120,7 +120,7 @@ void check_matmul(Rig& rig) {
   };
   for (const Stored& stored : stored_types(rig, Op::Matmul))
     for (const MatmulShape& shape : shapes)
-      if (!rig.checked() || shape.bucket == 8 || shape.bucket == 32)
+      if (!rig.checked() || shape.bucket == 8 || shape.bucket == 16 || shape.bucket == 32)
         check_matmul_shape(rig, stored, shape, random);
   rig.require_all_run(Op::Matmul);
 }
