@@ -1,7 +1,10 @@
 """greta-cli selftest: what it says of a device, and how it is stopped."""
+import fcntl
 import json
 import os
 import signal
+import struct
+import termios
 
 from support import LIMIT, CliTest, main, start
 
@@ -33,6 +36,11 @@ class Selftest(CliTest):
             told = json.loads(self.out("selftest", "--op", "softcap", "--device", name, "--json"))
             self.assertEqual(told["device"], "vulkan0")
 
+    def test_no_progress_where_it_is_quiet(self):
+        terminal = self.terminal("selftest", "--device", "cpu", "--op", "softcap", "-q")
+        self.assertEqual(terminal.exit_code(), 0)
+        self.assertNotIn("\x1b", terminal.whole)
+
 
 class CtrlC(CliTest):
     def test_in_a_pipe(self):
@@ -57,6 +65,13 @@ class CtrlC(CliTest):
         terminal.wait_for(r"matmul \([1-9]\d* of \d+ kernels\): \w+")
         terminal.send(b"\x03")
         terminal.wait_for(r"stopped in matmul \(\d+ of \d+ kernels\), before that 0 ops right, on cpu")
+        self.assertEqual(terminal.exit_code(), 130)
+
+    def test_progress_stays_on_its_line(self):
+        terminal = self.terminal("selftest", "--device", "cpu", "--op", "matmul")
+        fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("4H", 24, 30, 0, 0))
+        terminal.wait_for(r"\rselftest [^\r]{20}\r")
+        terminal.send(b"\x03")
         self.assertEqual(terminal.exit_code(), 130)
 
 

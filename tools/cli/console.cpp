@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -144,7 +145,11 @@ bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0; }
 
 void Progress::show(std::string_view state) {
   if (!stderr_is_terminal() || level == Verbosity::kQuiet) return;
-  write_error("\r\x1b[K" + label_ + " " + printable(state));
+  std::string line = label_ + " " + printable(state);
+  winsize size{};
+  // A line that went on in the next could not be taken back.
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) line = line.substr(0, size.ws_col - 1);
+  write_error("\r\x1b[K" + line);
   shown_ = true;
 }
 
