@@ -37,7 +37,7 @@ class Selftest(CliTest):
             self.assertEqual(told["device"], "vulkan0")
 
     def test_no_progress_where_it_is_quiet(self):
-        terminal = self.terminal("selftest", "--device", "cpu", "--op", "softcap", "-q")
+        terminal = self.terminal("selftest", "--device", "cpu", "--op", "norm", "-q")
         self.assertEqual(terminal.exit_code(), 0)
         self.assertNotIn("\x1b", terminal.whole)
 
