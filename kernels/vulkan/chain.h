@@ -12,8 +12,8 @@ layout(constant_id = 103) const uint kChained = 0;  // whether the device has ch
 
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer ChainCell_address { ChainCell cell; };
 
-const uint kMostPolls = 1 << 21;  // about a second
-const uint kPollsOfLook = 1024;   // between looks at whether another group has given up
+const uint kMostPolls = 1 << 21;
+const uint kPollsOfLook = 1024;  // between looks at whether another group has given up
 
 void chain_group_barrier() {
   controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsBuffer,
