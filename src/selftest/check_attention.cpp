@@ -150,10 +150,13 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
 
 }  // namespace
 
-// A GPU's kernels are compiled for each shape, for some seconds: all shapes with halves, some with the other types.
+// A GPU's kernels are compiled for each shape, for some seconds: all shapes with halves, some with the other types, of
+// blocks also wide heads with all that may be asked of them, and a prompt.
 bool worth_it(const Rig& rig, uint32_t type, const Shape& shape) {
-  const bool all = type == 1 || !strcmp(rig.info().backend, "cpu");
-  return whole_blocks(shape) && (all || shape.key_width == 64 || shape.key_width == 96);
+  const bool all = type == 1 || !strcmp(rig.info().backend, "cpu"), blocks = cache_block_of(type) > 1;
+  const bool everything = shape.window && shape.softcap > 0 && shape.sinks;
+  return whole_blocks(shape) && (all || shape.key_width == 64 || shape.key_width == 96 ||
+                                 (blocks && shape.key_width == 128 && (everything || (shape.prompt && !shape.window))));
 }
 
 void check_attention(Rig& rig) {
@@ -174,13 +177,18 @@ void check_attention(Rig& rig) {
     const Shape prompt = {4, 1, 128, 128, 0, 0, true, type, type, false, 300, true};
     Shape in_window = prompt;
     in_window.window = 90;
-    if (!rig.checked() && worth_it(rig, type, prompt))
-      for (const Shape& shape : {prompt, in_window}) check_shape(rig, shape, {128, 100}, random);
+    for (const Shape& shape : {prompt, in_window})
+      if (!rig.checked() && worth_it(rig, type, shape)) check_shape(rig, shape, {128, 100}, random);
     // More pages than a row may split them into parts.
     if (!rig.checked() && (type == 1 || !strcmp(rig.info().backend, "cpu"))) check_shape(rig, {2, 1, 32, 32, 0, 0, true, type, type, false, 4500}, {2, 2}, random);
   }
   rig.require_all_run(Op::Attention);
   rig.require_all_run(Op::KvWrite);
+}
+
+void check_attention_lanes(Rig& rig) {
+  Random random(2);
+  for (const Live& live : live_rows(rig, 4)) check_shape(rig, {4, 1, 64, 64, 40, 0, true, 1, 1}, live, random);
 }
 
 }  // namespace greta::selftest
