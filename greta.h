@@ -80,7 +80,8 @@ typedef struct greta_runtime_options {
   uint32_t struct_size;
   uint32_t threads;        /* workers of the CPU device; 0: one for each processor that may be used */
   const char* device;      /* "auto" (also NULL), "cpu", "vulkan0", "hip1": a device that is named and
-                              cannot be used is an error with the reason, never another device */
+                              cannot be used is an error with the reason, never another device.
+                              "vulkan": the best of them, as "auto" chooses */
   uint64_t memory_limit_bytes; /* what this runtime may allocate on the device; 0: what is free */
   greta_log_callback log;  /* may be NULL */
   void* log_user;

@@ -147,9 +147,9 @@ static Status threads_of(uint32_t index, const DeviceOptions& options, uint32_t*
   return {};
 }
 
-static uint32_t count() { return 1; }
+static uint32_t count(const DeviceOptions&) { return 1; }
 
-static Status describe(uint32_t index, DeviceInfo* out) {
+static Status describe(uint32_t index, const DeviceOptions&, DeviceInfo* out) {
   uint32_t threads = 0;
   GRETA_TRY(threads_of(index, {}, &threads));
   describe_cpu({}, threads, out);

@@ -216,26 +216,30 @@ void VulkanDevice::discard(std::unique_ptr<VulkanGraph> graph) {
   if (graph->chain) release(graph->chain->memory);
 }
 
-static uint32_t count() {
-  VulkanInstance instance;
-  return instance.open(kLoader).ok() ? uint32_t(instance.devices().size()) : 0;
+static const char* loader_of(const DeviceOptions& options) {
+  return options.driver_library ? options.driver_library : kLoader;
 }
 
-static Status describe(uint32_t index, DeviceInfo* out) {
+static uint32_t count(const DeviceOptions& options) {
+  VulkanInstance instance;
+  return instance.open(loader_of(options)).ok() ? uint32_t(instance.devices().size()) : 0;
+}
+
+static Status describe(uint32_t index, const DeviceOptions& options, DeviceInfo* out) {
   *out = {};
   VulkanInstance instance;
-  GRETA_TRY(instance.open(kLoader));
+  GRETA_TRY(instance.open(loader_of(options)));
   VkPhysicalDevice chosen = VK_NULL_HANDLE;
   GRETA_TRY(find_physical(instance, index, &chosen));
   VulkanPhysical physical;
-  const Status status = inspect(instance, chosen, ~0u, &physical);
+  const Status status = inspect(instance, chosen, options.features_mask, &physical);
   *out = physical.info;
   return status;
 }
 
 static Status open(uint32_t index, const DeviceOptions& options, Device** out) {
   auto instance = std::make_unique<VulkanInstance>();
-  GRETA_TRY(instance->open(options.driver_library ? options.driver_library : kLoader));
+  GRETA_TRY(instance->open(loader_of(options)));
   auto device = std::make_unique<VulkanDevice>();
   const Status status = device->open(std::move(instance), index, options);
   if (status.ok()) {

@@ -113,8 +113,6 @@ void describe_identity(const Properties& p, VulkanPhysical* out) {
   for (const Vendor& known : kVendors)
     if (known.id == core.vendorID) snprintf(vendor, sizeof vendor, "%s", known.name);
   snprintf(info.arch, sizeof info.arch, "vulkan:%s:%x", vendor, core.deviceID);
-  info.cpu_type = core.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-  info.unified_memory = info.cpu_type || core.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   info.runs_ahead = true;
   info.unit_count = unit_count(p, info.cpu_type);
   info.shared_bytes = core.limits.maxComputeSharedMemorySize;
@@ -281,6 +279,9 @@ Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t
   snprintf(out->info.name, sizeof out->info.name, "%.127s", basic.properties.deviceName);
   snprintf(out->info.backend, sizeof out->info.backend, "vulkan");
   out->info.weight_alignment = 16;  // kernels/vulkan/quant.h
+  const VkPhysicalDeviceType type = basic.properties.deviceType;
+  out->info.cpu_type = type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  out->info.unified_memory = out->info.cpu_type || type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   const uint32_t version = basic.properties.apiVersion;
   if (version < VK_API_VERSION_1_3)
     return fail(Code::Unsupported, "its driver has Vulkan %u.%u, 1.3 is needed",

@@ -52,7 +52,7 @@ struct VulkanPhysical {
   uint64_t import_alignment = 0;
 };
 
-// Fills what is known even if it fails: the name comes first. Unsupported, with every reason.
+// Fills what is known even if it fails: the name and the kind of device come first. Unsupported, with every reason.
 Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t features_mask,
                VulkanPhysical* out);
 

@@ -29,6 +29,7 @@ struct greta_runtime {
   uint64_t memory_limit_bytes = 0;
   std::atomic<uint64_t> used_bytes = 0;       // by models and executors
   std::unique_ptr<greta::Device> device;
+  char device_id[greta::kDeviceIdBytes] = "";
 
   uint64_t free_bytes() const {
     const uint64_t free = device->memory_free(), used = used_bytes;

@@ -56,7 +56,7 @@ greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* fi
     plan.host_bytes = kHostBytes;
     plan.total_bytes = plan.weights_bytes + executor.total();
     plan.fits = plan.total_bytes <= plan.free_bytes;
-    snprintf(plan.device, sizeof plan.device, "%s", runtime->device->info().backend);
+    snprintf(plan.device, sizeof plan.device, "%s", runtime->device_id);
     return write_result(plan, out_plan);
   });
 }

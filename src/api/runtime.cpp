@@ -27,7 +27,7 @@ static void describe(const DeviceInfo& info, greta_device_info* out) {
 }
 
 // Backends without a device count as one entry that says why.
-static uint32_t entries(const Backend& backend) { return std::max(1u, backend.count()); }
+static uint32_t entries(const Backend& backend) { return std::max(1u, backend.count({})); }
 
 greta_status greta_device_count(uint32_t* out_count) {
   return fenced([&]() -> Status {
@@ -43,19 +43,16 @@ greta_status greta_device_describe(uint32_t index, greta_device_info* out_info) 
   return fenced([&]() -> Status {
     uint32_t first = 0;
     for (const Backend* backend : backends()) {
-      const uint32_t present = backend->count();  // asks the driver, which takes its time
+      const uint32_t present = backend->count({});  // asks the driver, which takes its time
       const uint32_t count = std::max(1u, present);
       if (index >= first + count) {
         first += count;
         continue;
       }
       greta_device_info info = {};
-      if (present == 1 && !strcmp(backend->name, "cpu"))
-        copy_text(info.id, sizeof info.id, "cpu");
-      else
-        snprintf(info.id, sizeof info.id, "%.11s%u", backend->name, index - first);
+      write_id(*backend, index - first, info.id);
       DeviceInfo device;
-      const Status usable = backend->describe(index - first, &device);
+      const Status usable = backend->describe(index - first, {}, &device);
       describe(device, &info);
       info.usable = usable.ok();
       info.memory_free_bytes = device.cpu_type ? memory_available_bytes() : 0;  // only an open one is asked
@@ -82,9 +79,10 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
     device.allocator = {o.allocate, o.release, o.allocator_user};
     device.cache_folder = o.cache_folder;
     device.log = runtime->log;
-    Device* opened = nullptr;
+    NamedDevice opened;
     GRETA_TRY(open_device(o.device ? o.device : "auto", device, &opened));
-    runtime->device.reset(opened);
+    runtime->device.reset(opened.device);
+    copy_text(runtime->device_id, sizeof runtime->device_id, opened.id);
     *out_runtime = runtime.release();
     return {};
   });
@@ -98,7 +96,7 @@ greta_status greta_runtime_describe(const greta_runtime* runtime, greta_device_i
     const DeviceInfo& device = runtime->device->info();
     greta_device_info info = {};
     describe(device, &info);
-    copy_text(info.id, sizeof info.id, device.backend);
+    copy_text(info.id, sizeof info.id, runtime->device_id);
     info.memory_free_bytes = runtime->free_bytes();
     return write_result(info, out_info);
   });

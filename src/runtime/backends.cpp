@@ -1,5 +1,6 @@
 #include "runtime/backends.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,35 +30,106 @@ static Status unknown_device(const char* name) {
   return fail(Code::Unsupported, "no device '%s': this build has auto%s (also numbered: cpu0)", name, known);
 }
 
-// A processor that is driven as a GPU (lavapipe) serves tests: it is slower than the CPU backend.
-static bool is_for_auto(const Backend& backend, const DeviceInfo& info) {
-  return !info.cpu_type || !strcmp(backend.name, "cpu");
+static bool is_cpu(const Backend& backend) { return !strcmp(backend.name, "cpu"); }
+
+void write_id(const Backend& backend, uint32_t index, char (&out)[kDeviceIdBytes]) {
+  if (is_cpu(backend))  // of which there is one
+    snprintf(out, sizeof out, "cpu");
+  else
+    snprintf(out, sizeof out, "%.11s%u", backend.name, index % 10000);
 }
 
-// The first backend with a device that opens, one with memory of its own before one without. Why those
-// before it did not is worth a message.
-static Status open_first(const DeviceOptions& options, Device** out) {
-  for (const Backend* backend : kBackends) {
-    std::vector<DeviceInfo> infos(backend->count());
-    std::vector<std::string> reasons(infos.size());  // "" if usable
-    for (uint32_t i = 0; i < infos.size(); ++i)
-      if (!backend->describe(i, &infos[i]).ok()) reasons[i] = error_text();
-    for (const bool unified : {false, true}) {
-      for (uint32_t i = 0; i < infos.size(); ++i) {
-        if (!is_for_auto(*backend, infos[i]) || infos[i].unified_memory != unified) continue;
-        if (reasons[i].empty()) {
-          if (backend->open(i, options, out).ok()) return {};
-          reasons[i] = error_text();
-        }
-        options.log(LogLevel::Warning, "%s%u cannot be used: %s", backend->name, i, reasons[i].c_str());
-      }
-    }
+namespace {
+
+struct Found {
+  uint32_t index;
+  DeviceInfo info;
+  Status status;       // of its description
+  std::string reason;  // why it cannot be used, "" if it can
+};
+
+// Best first: with memory of its own, with the host's, driven by the processor.
+std::vector<Found> devices_of(const Backend& backend, const DeviceOptions& options) {
+  std::vector<Found> found(backend.count(options));
+  for (uint32_t i = 0; i < found.size(); ++i) {
+    Found& device = found[i];
+    device.index = i;
+    device.status = backend.describe(i, options, &device.info);
+    if (!device.status.ok()) device.reason = error_text();
   }
-  return fail(Code::Unsupported, "no usable device: none of the %zu backends of this build has one",
-              std::size(kBackends));
+  const auto place = [](const Found& f) { return f.info.cpu_type ? 2 : f.info.unified_memory ? 1 : 0; };
+  std::ranges::stable_sort(found, {}, place);
+  return found;
 }
 
-Status open_device(const char* name, const DeviceOptions& options, Device** out) {
+// "vulkan0, AMD Radeon: its driver lacks ..": what an opening says begins with the name already.
+std::string sentence(const Backend& backend, const Found& device) {
+  const std::string id = backend.name + std::to_string(device.index) + ", ", name = device.info.name;
+  return id + (device.reason.starts_with(name) ? "" : name + ": ") + device.reason;
+}
+
+// Opens the best device of a backend, a processor's only if `processors` and there is no other. `passed`: why those
+// before it were not taken. The status is that of the first of them.
+Status open_best(const Backend& backend, bool processors, const DeviceOptions& options, NamedDevice* out,
+                 std::vector<std::string>* passed) {
+  std::vector<Found> found = devices_of(backend, options);
+  if (found.empty()) {  // it knows why: no driver, no permission
+    DeviceInfo none;
+    const Status status = backend.describe(0, options, &none);
+    passed->push_back(error_text());
+    return status.ok() ? fail(Code::Unsupported, "%s has no device", backend.name) : status;
+  }
+  processors = processors && found[0].info.cpu_type;
+  Status first;
+  for (Found& device : found) {
+    if (device.info.cpu_type && !processors) {
+      if (passed->empty()) device.reason = "it runs on the processor";
+      else continue;
+    }
+    if (device.reason.empty()) {
+      device.status = backend.open(device.index, options, &out->device);
+      if (device.status.ok()) return write_id(backend, device.index, out->id), Status{};
+      device.reason = error_text();
+    }
+    if (first.ok()) first = device.status.ok() ? Status{Code::Unsupported} : device.status;
+    passed->push_back(sentence(backend, device));
+  }
+  return first;
+}
+
+std::string joined(const std::vector<std::string>& reasons) {
+  std::string text;
+  for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
+  return text;
+}
+
+// Without a GPU the processor is slow, so the reason is worth a message; and so is a GPU that was passed over.
+Status open_first(const DeviceOptions& options, NamedDevice* out) {
+  std::vector<std::string> passed;
+  for (const Backend* backend : kBackends) {
+    if (!open_best(*backend, is_cpu(*backend), options, out, &passed).ok()) continue;
+    if (passed.empty()) return {};
+    if (is_cpu(*backend))
+      options.log(LogLevel::Warning, "no GPU to use, running on the CPU: %s", joined(passed).c_str());
+    else
+      options.log(LogLevel::Warning, "%.900s; %s is taken", joined(passed).c_str(), out->id);
+    return {};
+  }
+  return fail(Code::Unsupported, "no usable device: %s", joined(passed).c_str());
+}
+
+// "vulkan": the best of them.
+Status open_any(const Backend& backend, const DeviceOptions& options, NamedDevice* out) {
+  std::vector<std::string> passed;
+  const Status status = open_best(backend, true, options, out, &passed);
+  if (!status.ok()) return fail(status.code, "device %s: %s", backend.name, joined(passed).c_str());
+  if (!passed.empty()) options.log(LogLevel::Warning, "%.900s; %s is taken", joined(passed).c_str(), out->id);
+  return {};
+}
+
+}  // namespace
+
+Status open_device(const char* name, const DeviceOptions& options, NamedDevice* out) {
   if (!name || !*name || !strcmp(name, "auto")) return open_first(options, out);
   for (const Backend* backend : kBackends) {
     const size_t length = strlen(backend->name);
@@ -65,11 +137,20 @@ Status open_device(const char* name, const DeviceOptions& options, Device** out)
     const char* digits = name + length;
     const size_t digit_count = strspn(digits, "0123456789");
     if (digits[digit_count] || digit_count > 4) continue;
+    if (!digit_count) return open_any(*backend, options, out);
     const uint32_t index = uint32_t(strtoul(digits, nullptr, 10));
     // `open` knows best why a device is not there: no driver, no permission, no such number.
-    return within(backend->open(index, options, out), "device %s", name);
+    GRETA_TRY(within(backend->open(index, options, &out->device), "device %s", name));
+    return write_id(*backend, index, out->id), Status{};
   }
   return unknown_device(name);
+}
+
+Status open_device(const char* name, const DeviceOptions& options, Device** out) {
+  NamedDevice opened;
+  GRETA_TRY(open_device(name, options, &opened));
+  *out = opened.device;
+  return {};
 }
 
 }  // namespace greta

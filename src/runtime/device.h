@@ -150,8 +150,9 @@ struct DeviceOptions {
 // One row per backend in backends.def.
 struct Backend {
   const char* name;
-  uint32_t (*count)();                                    // devices present, 0 without a driver
-  Status (*describe)(uint32_t index, DeviceInfo* out);    // fails with the reason why it is not usable, what is known filled
+  uint32_t (*count)(const DeviceOptions& options);  // devices present, 0 without a driver
+  // Fails with the reason why it is not usable; what is known is filled all the same.
+  Status (*describe)(uint32_t index, const DeviceOptions& options, DeviceInfo* out);
   Status (*open)(uint32_t index, const DeviceOptions& options, Device** out);
 };
 

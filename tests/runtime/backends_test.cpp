@@ -38,13 +38,13 @@ TEST_CASE("a device that is not there is an error with the reason", "[runtime]")
 TEST_CASE("each backend describes what it counts", "[runtime]") {
   REQUIRE(!backends().empty());
   for (const Backend* backend : backends()) {
-    for (uint32_t index = 0; index < backend->count(); ++index) {
+    for (uint32_t index = 0; index < backend->count({}); ++index) {
       DeviceInfo info;
-      REQUIRE(backend->describe(index, &info).ok());
+      REQUIRE(backend->describe(index, {}, &info).ok());
       CHECK(!strcmp(info.backend, backend->name));
       CHECK(strlen(info.name) > 0);
     }
     DeviceInfo info;
-    CHECK(backend->describe(1000, &info).code == Code::Unsupported);
+    CHECK(backend->describe(1000, {}, &info).code == Code::Unsupported);
   }
 }

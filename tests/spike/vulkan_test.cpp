@@ -61,9 +61,9 @@ TEST_CASE("the GLSL kernel gives the bits of the C++ kernel on every Vulkan devi
   uint32_t usable = 0;
   for (const Backend* backend : backends()) {
     if (strcmp(backend->name, "vulkan")) continue;
-    for (uint32_t index = 0; index < backend->count(); ++index) {
+    for (uint32_t index = 0; index < backend->count({}); ++index) {
       DeviceInfo info;
-      if (!backend->describe(index, &info).ok()) continue;
+      if (!backend->describe(index, {}, &info).ok()) continue;
       Device* opened = nullptr;
       const Status status = backend->open(index, {}, &opened);
       CAPTURE(info.name, error_text());

@@ -15,7 +15,7 @@ const KernelCode* embedded_test_code(const DeviceInfo& info, const char* name) {
 bool is_there(const char* name) {
   for (const Backend* backend : backends()) {
     DeviceInfo info;
-    if (!strcmp(backend->name, name) && backend->count() && backend->describe(0, &info).ok())
+    if (!strcmp(backend->name, name) && backend->count({}) && backend->describe(0, {}, &info).ok())
       return embedded_test_code(info, "index") != nullptr;
   }
   return false;

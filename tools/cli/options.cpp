@@ -31,7 +31,7 @@ void add_options(CLI::App& app, ModelOptions& options) {
 }
 
 void add_device(CLI::App& app, DeviceOptions& options) {
-  app.add_option("--device", options.device, "auto, or one that `greta-cli devices` lists")
+  app.add_option("--device", options.device, "auto, vulkan (the best GPU), or one that `greta-cli devices` lists")
       ->type_name("D")
       ->capture_default_str();
   app.add_flag("--exact", options.exact, "only plain kernels: slow, the bits depend on no step size");
