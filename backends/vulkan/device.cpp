@@ -23,7 +23,8 @@ Status VulkanDevice::result(VkResult result, const char* what) {
 
 static Status find_physical(const VulkanInstance& instance, uint32_t index, VkPhysicalDevice* out) {
   const size_t count = instance.devices().size();
-  if (!count) return fail(Code::Unsupported, "the Vulkan drivers of this machine have no device");
+  if (!count)
+    return fail(Code::Unsupported, "the Vulkan drivers of this machine find no device: %s", kNoDeviceAdvice);
   if (index >= count)
     return fail(Code::Unsupported, "there %s %zu Vulkan device%s, numbered from 0", count == 1 ? "is" : "are",
                 count, count == 1 ? "" : "s");

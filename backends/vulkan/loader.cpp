@@ -43,7 +43,7 @@ Status vulkan_failure(VkResult result, const char* what) {
 }
 
 Status VulkanInstance::open(const char* library) {
-  GRETA_TRY(within(library_.open(library), "no Vulkan loader"));
+  GRETA_TRY(within(library_.open(library), "no Vulkan loader (install the package libvulkan1 or vulkan-loader)"));
   vkGetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(library_.find("vkGetInstanceProcAddr"));
   if (!vkGetInstanceProcAddr) return fail(Code::Unsupported, "%s has no vkGetInstanceProcAddr", library);
 #define GLOBAL(name)                                \
@@ -68,7 +68,8 @@ Status VulkanInstance::open(const char* library) {
   VkInstance made = VK_NULL_HANDLE;
   VkResult result = vkCreateInstance(&info, nullptr, &made);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
-    return fail(Code::Unsupported, "the Vulkan loader finds no driver that works (%s)",
+    return fail(Code::Unsupported,
+                "no Vulkan driver found that works (install mesa-vulkan-drivers or the GPU vendor's): %s",
                 describe(result).text);
   if (result != VK_SUCCESS) return fail(Code::Unsupported, "vkCreateInstance: %s", describe(result).text);
   instance_ = made;
@@ -89,7 +90,8 @@ Status VulkanInstance::open(const char* library) {
   } while (result == VK_INCOMPLETE);
   devices_.resize(count);
   if (result != VK_SUCCESS)
-    return fail(Code::Unsupported, "vkEnumeratePhysicalDevices: %s", describe(result).text);
+    return fail(Code::Unsupported, "the Vulkan drivers of this machine find no device (%s): %s", describe(result).text,
+                kNoDeviceAdvice);
   return {};
 }
 

@@ -24,6 +24,9 @@ ResultText describe(VkResult result);
 // A failed call as a status: out of memory is Memory, all else Device.
 Status vulkan_failure(VkResult result, const char* what);
 
+// What to look at where drivers are installed and find nothing.
+constexpr char kNoDeviceAdvice[] = "is the GPU's kernel module loaded, and may this user open /dev/dri/renderD*?";
+
 class VulkanInstance {
  public:
   VulkanInstance() = default;

@@ -130,19 +130,22 @@ Status VulkanDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
   if (!bytes) return fail(Code::Argument, "allocate: a buffer of 0 bytes");
   const uint64_t limit = physical.info.max_allocation_bytes;
   if (bytes > limit)
-    return fail(Code::Memory, "cannot allocate %llu bytes: the largest buffer of %s has %llu bytes",
-                Number(bytes), physical.info.name, Number(limit));
+    return fail(Code::Memory, "cannot allocate %llu bytes: the largest buffer of %s has %s", Number(bytes),
+                physical.info.name, SizeText(limit).text);
   // A driver on the host's processor promises pages that the system does not have.
   if (physical.info.cpu_type && bytes > memory_available_bytes())
-    return fail(Code::Memory, "cannot allocate %llu bytes: %llu are available", Number(bytes),
-                Number(memory_available_bytes()));
+    return fail(Code::Memory, "cannot allocate %llu bytes: %s are available", Number(bytes),
+                SizeText(memory_available_bytes()).text);
   auto made = std::make_unique<VulkanBuffer>();
   void* mapped = nullptr;
   const Status status = allocate_memory(round_up(bytes, kBufferAlignment), memory, made.get(), &mapped);
   if (!status.ok()) {
     destroy_buffer(*made);
-    return within(status, "cannot allocate %llu bytes of %s memory, %llu are free", Number(bytes),
-                  memory == Memory::Device ? "device" : "host", Number(memory_free()));
+    const char* const kind = memory == Memory::Device ? "device" : "host";
+    const uint64_t free = memory_free();
+    const bool seemed_free = status.code == Code::Memory && memory == Memory::Device && free >= bytes;
+    return within(status, "cannot allocate %llu bytes of %s memory, %s %s", Number(bytes), kind, SizeText(free).text,
+                  seemed_free ? "seemed to be free (another program may use it)" : "are free");
   }
   if (made->device_local) used_bytes_ += made->bytes;
   *out = {made.get(), address_of(*made), mapped, bytes};

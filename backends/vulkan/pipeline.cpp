@@ -46,8 +46,8 @@ Status VulkanDevice::create_pipeline(const KernelCode& code, VkPipeline* out) {
   compiled_ = true;
   const Status status = result(created, "vkCreateComputePipelines");
   if (status.code == Code::Device && !lost_)
-    return fail(Code::Unsupported, "the driver of %s refuses the shader %s: %s", physical.info.name,
-                code.name, greta::describe(created).text);
+    return fail(Code::Unsupported, "the driver of %s refuses the shader %s (%s): a newer driver may take it",
+                physical.info.name, code.name, greta::describe(created).text);
   return status;
 }
 

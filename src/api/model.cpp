@@ -76,8 +76,9 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     GRETA_TRY(describe_model(std::move(source), *runtime->device, runtime->exact, runtime->log, &model->model));
     const uint64_t bytes = model->model.store.device_bytes(), free = runtime->free_bytes();
     if (bytes > free)
-      return fail(Code::Memory, "the weights need %llu bytes, %llu are free on %s", (unsigned long long)bytes,
-                  (unsigned long long)free, runtime->device->info().name);
+      return fail(Code::Memory, "the weights need %s, %s are free on %s: take a smaller quantization of the model%s",
+                  SizeText(bytes).text, SizeText(free).text, runtime->device->info().name,
+                  runtime->device->info().unified_memory ? "" : ", or the device \"cpu\"");
     model->counted.count(runtime, bytes);
     GRETA_TRY(load_model(&model->model, {o.progress, o.progress_user}));
     model->tokenizer.tokenizer = model->model.tokenizer.get();
