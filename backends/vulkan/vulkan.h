@@ -186,7 +186,8 @@ class VulkanDevice final : public Device {
   void destroy(Graph& graph) override;
   void discard(std::unique_ptr<VulkanGraph> graph);  // none of it is pending
 
-  // A driver's answer as a status. A device that was lost stays lost: nothing is asked of it again.
+  // A driver's answer to `what`, a literal, as a status. A device that was lost stays lost: nothing is asked of it
+  // again, and every later failure names the first.
   Status result(VkResult result, const char* what);
   Status usable() const;
   void give_up() { lost_ = true; }
@@ -227,6 +228,7 @@ class VulkanDevice final : public Device {
   std::atomic<bool> compiled_{false};
   std::atomic<bool> lost_{false};
   bool lost_by_chains_ = false;
+  std::atomic<const char*> lost_by_{nullptr};  // the first call that said so, a literal
   Buffer stuck_;
   std::atomic<uint64_t> used_bytes_{0};  // device-local
   std::mutex pipelines_mutex_;
