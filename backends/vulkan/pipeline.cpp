@@ -56,7 +56,9 @@ Status VulkanDevice::open_pipeline_cache(const DeviceOptions& options) {
   std::vector<uint8_t> data;
   if (options.cache_folder && *options.cache_folder) {
     cache_path_ = pipeline_cache_path(options.cache_folder, physical);
-    data = read_pipeline_cache(cache_path_, physical);
+    if (!read_pipeline_cache(cache_path_, physical, &data).ok())
+      log_(LogLevel::Info, "compiled kernels are made anew: %s", error_text());
+    clear_error_text();
   }
   auto info = tagged<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
   info.initialDataSize = data.size();
@@ -65,6 +67,8 @@ Status VulkanDevice::open_pipeline_cache(const DeviceOptions& options) {
     cached_bytes_ = data.size();
     return {};
   }
+  if (!data.empty())
+    log_(LogLevel::Info, "compiled kernels are made anew: the driver refuses '%s'", cache_path_.c_str());
   info.initialDataSize = 0;
   return result(vk.vkCreatePipelineCache(handle, &info, nullptr, &cache_), "vkCreatePipelineCache");
 }
@@ -79,7 +83,7 @@ void VulkanDevice::save_pipeline_cache() {
   if (vk.vkGetPipelineCacheData(handle, cache_, &bytes, data.data()) != VK_SUCCESS) return;
   data.resize(bytes);
   if (!write_pipeline_cache(cache_path_, physical, data).ok())
-    log_(LogLevel::Info, "compiled kernels are not kept: %s", error_text());
+    log_(LogLevel::Warning, "compiled kernels are not kept, so the next start will be as slow: %s", error_text());
 }
 
 // Compiled without the lock, so that several threads may load at once; the first of equals is kept.

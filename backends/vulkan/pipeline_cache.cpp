@@ -45,17 +45,21 @@ std::string pipeline_cache_path(const char* folder, const VulkanPhysical& physic
   return folder + std::string(name);
 }
 
-std::vector<uint8_t> read_pipeline_cache(const std::string& path, const VulkanPhysical& physical) {
+Status read_pipeline_cache(const std::string& path, const VulkanPhysical& physical, std::vector<uint8_t>* out) {
   File file;
   CacheHeader header;
-  if (!file.open(path.c_str()).ok() || file.size() < sizeof header || file.size() > kMaxCacheBytes) return {};
+  if (access(path.c_str(), F_OK) != 0) return {};
+  GRETA_TRY(file.open(path.c_str()));
+  if (file.size() < sizeof header || file.size() > kMaxCacheBytes)
+    return fail(Code::File, "'%s' is damaged: it has %llu bytes", path.c_str(), (unsigned long long)file.size());
   std::vector<uint8_t> data(file.size() - sizeof header);
-  if (!file.read_at(0, &header, sizeof header).ok() ||
-      !file.read_at(sizeof header, data.data(), data.size()).ok())
-    return {};
+  GRETA_TRY(within(file.read_at(0, &header, sizeof header), "'%s'", path.c_str()));
+  GRETA_TRY(within(file.read_at(sizeof header, data.data(), data.size()), "'%s'", path.c_str()));
   const CacheHeader expected = header_for(physical, data);
-  if (memcmp(&header, &expected, sizeof header)) return {};
-  return data;
+  if (memcmp(&header, &expected, sizeof header))
+    return fail(Code::File, "'%s' is damaged, or another driver's", path.c_str());
+  *out = std::move(data);
+  return {};
 }
 
 static bool write_all(int file, const void* from, size_t bytes) {
@@ -67,10 +71,16 @@ static bool write_all(int file, const void* from, size_t bytes) {
   return true;
 }
 
+// What cannot be made is said when the file in it cannot.
+static void make_folders(const std::string& path) {
+  for (size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1))
+    mkdir(path.substr(0, end).c_str(), 0700);
+}
+
 Status write_pipeline_cache(const std::string& path, const VulkanPhysical& physical,
                             std::span<const uint8_t> data) {
   if (data.size() > kMaxCacheBytes - sizeof(CacheHeader)) return {};
-  mkdir(path.substr(0, path.rfind('/')).c_str(), 0700);
+  make_folders(path);
   const std::string next = path + "." + std::to_string(getpid());  // two processes may close at once
   const CacheHeader header = header_for(physical, data);
   const int file = ::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -187,12 +187,21 @@ TEST_CASE("vulkan: a replayed graph is one submission of one command buffer", "[
 
 TEST_CASE("vulkan: compiled pipelines are kept on disk, and a bad file is no file", "[runtime][vulkan]") {
   if (!is_there("vulkan")) SKIP("no Vulkan device: " << error_text());
-  const fs::path folder = fs::temp_directory_path() / ("greta-cache-" + std::to_string(::getpid()));
-  fs::remove_all(folder);
+  const fs::path top = fs::temp_directory_path() / ("greta-cache-" + std::to_string(::getpid()));
+  const fs::path folder = top / "not" / "there";
+  fs::remove_all(top);
   const std::string name = folder.string();
+  std::string log;
   const auto use = [&] {
     DeviceOptions options;
     options.cache_folder = name.c_str();
+    log.clear();
+    options.log = {[](void* to, uint32_t level, const char* text) {
+                     if (!strstr(text, "compiled kernels")) return;
+                     const char* const kind = level == uint32_t(LogLevel::Info) ? "info: " : "warning: ";
+                     *static_cast<std::string*>(to) += kind + std::string(text) + "\n";
+                   },
+                   &log};
     Device* opened = nullptr;
     REQUIRE(open_device("vulkan0", options, &opened).ok());
     const std::unique_ptr<Device> device(opened);
@@ -208,6 +217,7 @@ TEST_CASE("vulkan: compiled pipelines are kept on disk, and a bad file is no fil
     return std::string(std::istreambuf_iterator<char>(in), {});
   };
   use();
+  CHECK(log.empty());
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
   REQUIRE(files.size() == 1);  // no temporary one is left
@@ -225,14 +235,19 @@ TEST_CASE("vulkan: compiled pipelines are kept on disk, and a bad file is no fil
   for (const std::string& bytes : bad) {
     std::ofstream(files[0], std::ios::binary | std::ios::trunc) << bytes;
     use();
+    CHECK_THAT(log, ContainsSubstring("info: compiled kernels are made anew: '" + files[0].string() + "' is damaged"));
+    CHECK(std::count(log.begin(), log.end(), '\n') == 1);
     CHECK(read(files[0]).substr(0, 40) == good.substr(0, 40));
     CHECK(read(files[0]) != bytes);
   }
   const auto written = fs::last_write_time(files[0]);
   use();  // all comes out of the file: it stays as it is
   CHECK(fs::last_write_time(files[0]) == written);
+  CHECK(log.empty());
   fs::remove_all(folder);
   std::ofstream(folder) << "a file in the folder's place";
   use();
-  fs::remove(folder);
+  CHECK_THAT(log, ContainsSubstring("warning: compiled kernels are not kept") && ContainsSubstring(files[0].string()));
+  CHECK(std::count(log.begin(), log.end(), '\n') == 1);
+  fs::remove_all(top);
 }
