@@ -8,8 +8,6 @@
 
 namespace greta {
 
-constexpr uint64_t kReadBytes = 16 << 20;  // between two calls of progress
-
 // The file's tensor has the shape that is wanted of it, and is placed.
 Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wanted,
                          const RowFilter& filter) {
@@ -202,24 +200,11 @@ uint64_t TensorStore::parameters() const {
 
 namespace {
 
-// Bytes of tensors that are done; asks the caller after each advance whether to go on.
-struct LoadMeter {
-  const LoadProgress& progress;
-  uint64_t total, done;
-
-  Status advance(uint64_t bytes) {
-    done += bytes;
-    if (!progress.call || progress.call(progress.user, done, total) == 0) return {};
-    return fail(Code::Cancelled, "loading was cancelled after %llu of %llu bytes", (unsigned long long)done,
-                (unsigned long long)total);
-  }
-};
-
 // Reads mapped weights from disk here, where there is progress and cancel, and not in the first step.
 Status read_in_place(const Slice& slice, LoadMeter* meter) {
   const uint8_t* pages = static_cast<const uint8_t*>(slice.buffer->mapped) + slice.offset;
-  for (uint64_t at = 0; at < slice.bytes; at += kReadBytes) {
-    const uint64_t bytes = std::min(kReadBytes, slice.bytes - at);
+  for (uint64_t at = 0; at < slice.bytes; at += kMeterBytes) {
+    const uint64_t bytes = std::min(kMeterBytes, slice.bytes - at);
     populate_pages(pages + at, bytes);
     GRETA_TRY(meter->advance(bytes));
   }
@@ -290,16 +275,15 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
   pool_ = std::make_unique<Pool>(device, std::min(device_bytes(), arena_limit(device.info())));
   LoadMeter meter{progress, file_bytes(), 0};
   const bool read_now = mapped_bytes() <= memory_available_bytes();
-  WeightUpload upload(device, filter);
+  WeightUpload upload(device, filter, &meter);
   for (const Placed& placed : placed_) {
     const GgufTensor& from = *placed.source;
     if (placed.in_place) {
       placed.tensor->slice = mapped(from.part, from.offset + placed.offset, placed.bytes, device.info());
-      if (read_now) GRETA_TRY(read_in_place(placed.tensor->slice, &meter));
+      GRETA_TRY(read_now ? read_in_place(placed.tensor->slice, &meter) : meter.advance(placed.bytes));
     } else {
       GRETA_TRY(within(load_copied(gguf, placed, device.info(), &upload), "%.*s", int(from.name.size()), from.name.data()));
     }
-    if (!placed.in_place || !read_now) GRETA_TRY(meter.advance(placed.bytes));
   }
   GRETA_TRY(upload.finish());
   if (weights_.tied) weights_.output = weights_.token_embedding;

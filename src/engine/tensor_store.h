@@ -13,11 +13,6 @@
 
 namespace greta {
 
-struct LoadProgress {
-  int (*call)(void* user, uint64_t done_bytes, uint64_t total_bytes) = nullptr;  // non-zero cancels
-  void* user = nullptr;
-};
-
 class TensorStore {
  public:
   // Finds and checks every tensor. The slices of `weights()` are empty until load().

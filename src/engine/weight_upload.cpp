@@ -51,6 +51,16 @@ Status WeightUpload::read(const Bytes& from, void* host) {
   return work.ok ? Status{} : from.source.read_at(from.part, from.offset, host, from.bytes);
 }
 
+// Into memory that the host sees.
+Status WeightUpload::read_mapped(const Bytes& from, uint8_t* host) {
+  for (uint64_t at = 0; at < from.bytes; at += kMeterBytes) {
+    const uint64_t bytes = std::min(kMeterBytes, from.bytes - at);
+    GRETA_TRY(read({from.source, from.part, from.offset + at, bytes}, host + at));
+    GRETA_TRY(advance(bytes));
+  }
+  return {};
+}
+
 Status WeightUpload::choose(const Tensor& to, const KernelRow** row) const {
   const Call call = convert_call(to);
   return choose_row({&call, 1}, 1, filter_, row);
@@ -80,10 +90,17 @@ Status WeightUpload::pack_mapped(const Slice& from, const Tensor& to) {
   GRETA_TRY(device_.create_stream(&opened));
   const std::unique_ptr<Stream> stream(opened);
   const uint64_t matrix_bytes = to.n * row_bytes_of(to);
-  for (uint32_t matrix = 0; matrix < to.count; ++matrix)
+  uint64_t recorded = 0;
+  for (uint32_t matrix = 0; matrix < to.count; ++matrix) {
     GRETA_TRY(pack(*row, {from.buffer, from.offset + matrix * matrix_bytes, matrix_bytes}, to, {matrix, 0, to.n},
                    stream.get()));
-  return stream->wait();
+    recorded += matrix_bytes;
+    if (recorded < kMeterBytes && matrix + 1 < to.count) continue;
+    GRETA_TRY(stream->wait());
+    GRETA_TRY(advance(recorded));
+    recorded = 0;
+  }
+  return {};
 }
 
 Status WeightUpload::add(const Source& source, uint32_t part, uint64_t offset, const Tensor& to) {
@@ -91,7 +108,7 @@ Status WeightUpload::add(const Source& source, uint32_t part, uint64_t offset, c
   const uint64_t row_bytes = row_bytes_of(to);
   if (!packed && to.slice.buffer->mapped) {
     uint8_t* const host = static_cast<uint8_t*>(to.slice.buffer->mapped) + to.slice.offset;
-    return read({source, part, offset, uint64_t(to.count) * to.n * row_bytes}, host);
+    return read_mapped({source, part, offset, uint64_t(to.count) * to.n * row_bytes}, host);
   }
   const uint32_t step = packed ? kPackRows : 1;
   GRETA_TRY(open(std::max(std::min(kPieceBytes, arena_limit(device_.info())), std::min(step, to.n) * row_bytes)));
@@ -117,6 +134,7 @@ Status WeightUpload::add(const Source& source, uint32_t part, uint64_t offset, c
         GRETA_TRY(piece->stream->copy({to.slice.buffer, to.slice.offset + at, bytes}, host));
       }
       GRETA_TRY(piece->stream->submit());
+      GRETA_TRY(advance(bytes));
     }
   return {};
 }

@@ -4,6 +4,7 @@
 #pragma once
 #include <optional>
 
+#include "engine/load_meter.h"
 #include "engine/source.h"
 #include "graph/graph.h"
 
@@ -11,7 +12,9 @@ namespace greta {
 
 class WeightUpload {
  public:
-  WeightUpload(Device& device, const RowFilter& filter) : device_(device), filter_(filter), kernels_(device) {}
+  // `meter` (may be null) is told of each piece and may end the upload.
+  WeightUpload(Device& device, const RowFilter& filter, LoadMeter* meter = nullptr)
+      : device_(device), filter_(filter), meter_(meter), kernels_(device) {}
 
   // All matrices of `to`, which has its memory, from rows in GGUF order at `offset` of a part of the source. They are
   // there after finish().
@@ -31,12 +34,15 @@ class WeightUpload {
     uint32_t matrix, first, n;
   };
   Status open(uint64_t piece_bytes);
+  Status advance(uint64_t bytes) { return meter_ ? meter_->advance(bytes) : Status{}; }
+  Status read_mapped(const Bytes& from, uint8_t* host);
   Status read(const Bytes& from, void* host);
   Status choose(const Tensor& to, const KernelRow** row) const;
   Status pack(const KernelRow& row, const Slice& from, const Tensor& to, const Rows& rows, Stream* stream);
 
   Device& device_;
   RowFilter filter_;
+  LoadMeter* meter_;
   KernelSet kernels_;
   DeviceMemory raw_[Staging::kPieces];  // rows as they came, until they are packed
   std::optional<Staging> ring_;         // its streams go before what they use

@@ -72,3 +72,52 @@ TEST_CASE("weights go up in pieces as they would at once, packed or as they are"
   CHECK(broken.code == Code::File);
   CHECK(upload.finish().ok());
 }
+
+TEST_CASE("weights are counted piece by piece, and the caller may end it between two", "[engine]") {
+  FOR_EACH_DEVICE(which);
+  if (!which.computes) return;
+  const OpenDevice device = which.open();
+  const RowFilter filter{&device->info(), false};
+  constexpr uint32_t kRows = 4096, kDepth = 4096, kCount = 3;  // 17.8 MB each
+  const uint64_t matrix_bytes = kRows * quant_bytes(QuantType::q8_0, kDepth);
+  Bytes bytes(kCount * matrix_bytes);
+  Source source;
+  REQUIRE(source.open_memory(bytes.data.data(), bytes.data.size()).ok());
+  Tensor whole = {QuantType::q8_0, preferred_layout(QuantType::q8_0, filter), kRows, kDepth, kCount, {}};
+  Words memory(*device, bytes_of(whole) / 4);
+  whole.slice = memory.all();
+
+  struct Calls {
+    uint64_t count = 0, last = 0, widest = 0, stop_at = 0;
+  } calls;
+  const LoadProgress progress = {[](void* user, uint64_t done, uint64_t) {
+                                   Calls& c = *static_cast<Calls*>(user);
+                                   c.widest = std::max(c.widest, done - c.last);
+                                   c.last = done;
+                                   return ++c.count == c.stop_at ? 1 : 0;
+                                 },
+                                 &calls};
+  LoadMeter meter{progress, bytes.data.size(), 0};
+  WeightUpload upload(*device, filter, &meter);
+  REQUIRE(upload.add(source, 0, 0, whole).ok());
+  REQUIRE(upload.finish().ok());
+  CHECK(calls.last == bytes.data.size());
+  CHECK(calls.widest <= kMeterBytes);
+
+  meter.done = 0;
+  calls = {};
+  calls.stop_at = 2;
+  CHECK(upload.add(source, 0, 0, whole).code == Code::Cancelled);
+  CHECK(calls.count == 2);
+  CHECK(upload.finish().ok());
+
+  // Where it is read from mapped pages, whole matrices are packed.
+  Buffer pages;
+  if (whole.layout == Layout::Gguf || !device->import_host(bytes.data.data(), bytes.data.size(), &pages).ok()) return;
+  meter.done = 0;
+  calls = {};
+  CHECK(upload.pack_mapped({&pages, 0, pages.bytes}, whole).ok());
+  CHECK(calls.count == kCount);
+  CHECK(calls.last == bytes.data.size());
+  device->release(pages);
+}
