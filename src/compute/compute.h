@@ -4,4 +4,5 @@
 #include "compute/launch.h"
 #include "compute/op.h"
 #include "compute/quant_type.h"
+#include "compute/refused_kernels.h"
 #include "runtime/runtime.h"

@@ -1,4 +1,4 @@
-#include "compute/kernel_table.h"
+#include "compute/refused_kernels.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -40,6 +40,7 @@ const OpInfo& lead_of(std::span<const Call> calls) { return op_info(lead_call(ca
 
 bool usable(const KernelRow& row, const RowFilter& filter) {
   if (filter.exact && row.rank) return false;
+  if (filter.refused && filter.refused->has(row)) return false;
   if (!filter.device) return true;
   const DeviceInfo& device = *filter.device;
   return !strcmp(row.backend, device.backend) && (!row.target[0] || !strcmp(row.target, device.arch)) &&

@@ -38,10 +38,13 @@ uint32_t kernel_constants(const KernelRow& row, std::span<const uint8_t> block,
 
 std::span<const KernelRow> kernel_table();
 
+class RefusedKernels;
+
 // What rows may be used: the device's backend and features, or only the plain rows (rank 0).
 struct RowFilter {
   const DeviceInfo* device = nullptr;
   bool exact = false;
+  const RefusedKernels* refused = nullptr;  // by the driver
 };
 
 bool usable(const KernelRow& row, const RowFilter& filter);

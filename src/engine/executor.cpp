@@ -46,9 +46,14 @@ Status Executor::upload(uint64_t offset, uint64_t bytes) {
 Status Executor::plan_for(const StepKey& key, GretaGraph** out) {
   for (Planned& planned : plans_)
     if (planned.key == key) return *out = planned.graph.get(), Status{};
-  auto graph = std::make_unique<GretaGraph>(model_.filter);
-  GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), buffers_, key, graph.get()));
-  GRETA_TRY(graph->bind(*kernels_, arena_.all()));
+  std::unique_ptr<GretaGraph> graph;
+  for (bool complete = false; !complete;) {
+    graph = std::make_unique<GretaGraph>(model_.filter);
+    GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), buffers_, key, graph.get()));
+    const Status bound = graph->bind(*kernels_, arena_.all());
+    complete = bound.ok();
+    if (!complete && !drop_refused(model_, kernels_->refused())) return bound;
+  }
   GRETA_TRY(graph->capture(*stream_, *model_.device));
   plans_.push_back({key, std::move(graph)});
   *out = plans_.back().graph.get();

@@ -7,7 +7,8 @@ namespace greta {
 Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out) {
   Model& m = *out;
   m.device = &device;
-  m.filter = {&device.info(), exact};
+  m.filter = {&device.info(), exact, m.refused.get()};
+  m.log = log;
   GRETA_TRY(m.gguf.open(std::move(source)));
   std::string_view name;
   GRETA_TRY(m.gguf.require("general.architecture"));
@@ -49,6 +50,14 @@ static Status identify(const Gguf& gguf, uint64_t* out) {
 Status load_model(Model* model, const LoadProgress& progress) {
   GRETA_TRY(model->store.load(model->gguf, *model->device, model->filter, progress));
   return identify(model->gguf, &model->identity);
+}
+
+bool drop_refused(Model& model, std::span<const KernelRow* const> kernels) {
+  for (const KernelRow* row : kernels) model.refused->add(*row);
+  if (!kernels.empty())
+    model.log(LogLevel::Warning, "%zu kernel%s done without: %s", kernels.size(), kernels.size() > 1 ? "s are" : " is",
+              error_text());
+  return !kernels.empty();
 }
 
 static const char* most_weights(const Gguf& gguf) {

@@ -18,6 +18,8 @@ struct Model {
   std::unique_ptr<TokenTrieCache> trie = std::make_unique<TokenTrieCache>();  // of the tokenizer, for grammars
   Device* device = nullptr;
   RowFilter filter;
+  std::unique_ptr<RefusedKernels> refused = std::make_unique<RefusedKernels>();  // in `filter`
+  Log log;
   uint64_t identity = 0;  // of the loaded file: metadata, tensor list, some bytes of each tensor
 
   const Weights& weights() const { return store.weights(); }
@@ -25,6 +27,10 @@ struct Model {
 
 // Reads and checks all but the weights; they are loaded by load_model, or never for a memory plan.
 Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out);
+
+// After a plan could not be compiled: whether that was for kernels that the driver refuses, and a plan made anew does
+// without them.
+bool drop_refused(Model& model, std::span<const KernelRow* const> kernels);
 Status load_model(Model* model, const LoadProgress& progress);
 
 // What the file calls its mix of types: "Q4_K_M", "F16", or the type of most weights.

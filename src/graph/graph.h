@@ -30,7 +30,9 @@ class KernelSet {
   KernelSet& operator=(const KernelSet&) = delete;
   // One for each set of specialization constants, which are fields of the launch's block. Usable after compile().
   const Kernel* want(const KernelRow& row, std::span<const uint8_t> block);
-  Status compile();  // all that is wanted and not there yet, side by side
+  // All that is wanted and not there yet, side by side. Where it fails nothing of that is wanted any more.
+  Status compile();
+  std::span<const KernelRow* const> refused() const { return refused_; }  // by the driver, at the last compile()
   Status load(const KernelRow& row, std::span<const uint8_t> block, const Kernel** out);  // both
   Device& device() { return device_; }
 
@@ -45,6 +47,7 @@ class KernelSet {
   Device& device_;
   std::deque<Entry> entries_;  // addresses of kernels stay
   size_t compiled_ = 0;        // of them, the first ones
+  std::vector<const KernelRow*> refused_;
 };
 
 class GretaGraph {

@@ -35,6 +35,7 @@ Status KernelSet::compile() {
     std::vector<uint8_t> there;  // by what was missing
   };
   const size_t first = compiled_, missing = entries_.size() - first;
+  refused_.clear();
   Work work{*this, 0, std::vector<uint8_t>(missing)};
   if (missing > 1 && !entries_.back().row->code.code.empty()) {
     ThreadPool compilers(uint32_t(std::min<size_t>(missing, std::min(kMaxCompilers, cpu_count()))));
@@ -46,16 +47,19 @@ Status KernelSet::compile() {
         },
         &work);
   }
+  Status status;
   for (size_t i = 0; i < missing; ++i) {
     Entry& entry = entries_[first + i];
-    Status status;
-    if (!work.there[i]) status = within(compile(entry), "kernel %s", entry.row->name);
-    if (status.ok()) continue;
-    for (; entries_.size() > first; entries_.pop_back()) device_.unload(entries_.back().kernel);
-    return status;
+    if (work.there[i]) continue;
+    const Status compiled = within(compile(entry), "kernel %s", entry.row->name);
+    if (compiled.ok()) continue;
+    status = compiled;
+    if (status.code != Code::Unsupported) break;
+    refused_.push_back(entry.row);  // there may be more of them
   }
-  compiled_ = entries_.size();
-  return {};
+  if (status.ok()) return compiled_ = entries_.size(), Status{};
+  for (; entries_.size() > first; entries_.pop_back()) device_.unload(entries_.back().kernel);
+  return status;
 }
 
 Status KernelSet::load(const KernelRow& row, std::span<const uint8_t> block, const Kernel** out) {

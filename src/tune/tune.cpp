@@ -69,9 +69,11 @@ Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter&
   describe(calls, what, sizeof what);
   char reason[kErrorTextBytes / 2];
   snprintf(reason, sizeof reason, "%s", error_text());
-  return fail(Code::Unsupported, "%s for %u rows: no kernel of %s%s%s%s", what, bucket,
+  const bool refused = filter.refused && filter.refused->any();
+  return fail(Code::Unsupported, "%s for %u rows: no kernel of %s%s%s%s%s", what, bucket,
               filter.device ? filter.device->backend : "any backend", filter.exact ? ", exact," : "",
-              reason[0] ? " fits: " : " covers it", reason);
+              reason[0] ? " fits: " : " covers it", reason,
+              refused ? "; the driver refuses some, a newer one may take them" : "");
 }
 
 }  // namespace greta

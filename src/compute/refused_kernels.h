@@ -1,0 +1,37 @@
+// Kernels that a driver has refused to compile: their rows are chosen no more.
+#pragma once
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "compute/kernel_table.h"
+
+namespace greta {
+
+// Thread-safe. Rows of one code share their fate.
+class RefusedKernels {
+ public:
+  bool any() const { return any_; }
+  bool has(const KernelRow& row) const {
+    if (!any_) return false;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return find(row);
+  }
+  void add(const KernelRow& row) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!find(row)) names_.push_back(row.code.name);
+    any_ = true;
+  }
+
+ private:
+  bool find(const KernelRow& row) const {
+    for (const char* name : names_)
+      if (name == row.code.name) return true;
+    return false;
+  }
+  std::atomic<bool> any_{false};
+  mutable std::mutex mutex_;
+  std::vector<const char*> names_;
+};
+
+}  // namespace greta
