@@ -8,6 +8,7 @@
 
 #include "greta.h"
 #include "support/gguf_writer.h"
+#include "support/test_device.h"
 #include "support/tiny_model.h"
 
 using namespace greta::test;
@@ -25,7 +26,8 @@ struct Objects {
 
   explicit Objects(const TinyShape& shape = {}, greta_runtime_options options = {}) : tiny(make_tiny(shape)) {
     options.struct_size = sizeof options;
-    if (!options.device) options.device = "cpu";
+    // An allocator of the caller is the CPU's alone.
+    if (!options.device) options.device = options.allocate ? "cpu" : test_device();
     source.struct_size = sizeof source;
     source.memory = tiny.file.data();
     source.memory_bytes = tiny.file.size();
