@@ -93,7 +93,8 @@ static std::atomic<bool> g_failed{false};  // then a device that this process op
 Status VulkanDevice::waited_well() {
   const auto* stuck = static_cast<const volatile uint32_t*>(stuck_.mapped);
   if (!stuck || !*stuck) return {};
-  g_failed = lost_ = true;
+  g_failed = true;
+  lose("a kernel that waited in vain for the one before it", VK_ERROR_DEVICE_LOST);
   return fail(Code::Device,
               "a kernel on %s waited in vain for the one before it: close the device and open it again, "
               "then kernels follow each other by barriers",
@@ -167,9 +168,10 @@ Status VulkanDevice::prove_chain() {
   log_(LogLevel::Info, "%s: kernels follow each other by barriers: %s", physical.info.name, error_text());
   clear_error_text();
   const bool waited = stuck_.mapped && *static_cast<volatile uint32_t*>(stuck_.mapped);
-  lost_by_chains_ = lost_ && !waited;
+  lost_by_chains_ = lost_by_ && !waited;
   if (!waited) return {};
-  g_failed = lost_ = false;  // nothing but the check was lost
+  g_failed = false;  // nothing but the check was lost
+  lost_by_ = nullptr;
   release(stuck_);
   return {};
 }

@@ -10,22 +10,21 @@ namespace greta {
 constexpr char kLoader[] = "libvulkan.so.1";
 
 Status VulkanDevice::usable() const {
-  if (!lost_) return {};
-  const auto* stuck = static_cast<const volatile uint32_t*>(stuck_.mapped);
-  const char* const waited = stuck && *stuck ? "a kernel waited in vain for the one before it" : "a submission failed";
-  const char* const call = lost_by_;
-  return fail(Code::Device, "%s was lost (%s%s): close it and open it again", physical.info.name, call ? call : waited,
-              call ? ": VK_ERROR_DEVICE_LOST" : "");
+  const char* const by = lost_by_;
+  if (!by) return {};
+  return fail(Code::Device, "%s was lost (%s: %s): close it and open it again", physical.info.name, by,
+              greta::describe(VkResult(int(lost_with_))).text);
+}
+
+void VulkanDevice::lose(const char* by, VkResult with) {
+  const char* nobody = nullptr;
+  if (lost_by_.compare_exchange_strong(nobody, by)) lost_with_ = with;
 }
 
 Status VulkanDevice::result(VkResult result, const char* what) {
   if (result == VK_SUCCESS) return {};
   const Status status = vulkan_failure(result, what);
-  if (result == VK_ERROR_DEVICE_LOST) {
-    const char* nobody = nullptr;
-    if (!lost_) lost_by_.compare_exchange_strong(nobody, what);
-    lost_ = true;
-  }
+  if (result == VK_ERROR_DEVICE_LOST) lose(what, result);
   return status;
 }
 

@@ -45,7 +45,7 @@ Status VulkanDevice::create_pipeline(const KernelCode& code, VkPipeline* out) {
   vk.vkDestroyShaderModule(handle, module, nullptr);
   compiled_ = true;
   const Status status = result(created, "vkCreateComputePipelines");
-  if (status.code == Code::Device && !lost_)
+  if (status.code == Code::Device && !lost_by_)
     return fail(Code::Unsupported, "the driver of %s refuses the shader %s (%s): a newer driver may take it",
                 physical.info.name, code.name, greta::describe(created).text);
   return status;
@@ -75,7 +75,7 @@ Status VulkanDevice::open_pipeline_cache(const DeviceOptions& options) {
 
 // Nothing depends on the file, so what goes wrong here is told and passed over.
 void VulkanDevice::save_pipeline_cache() {
-  if (cache_path_.empty() || !cache_ || !compiled_ || lost_) return;
+  if (cache_path_.empty() || !cache_ || !compiled_ || lost_by_) return;
   size_t bytes = 0;
   if (vk.vkGetPipelineCacheData(handle, cache_, &bytes, nullptr) != VK_SUCCESS) return;
   if (bytes == cached_bytes_) return;  // all came out of the file

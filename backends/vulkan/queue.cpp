@@ -103,13 +103,11 @@ Status VulkanQueue::submit_ready(std::vector<VulkanBatch>& ready) {
     size_t end = first + 1;
     while (end < ready.size() && !ready[end - 1].alone) ++end;
     const Submission submission({ready.data() + first, end - first});
-    const Status status = device_.result(
-        device_.vk.vkQueueSubmit2(queue_, uint32_t(submission.infos.size()), submission.infos.data(), VK_NULL_HANDLE),
-        "vkQueueSubmit2");
-    if (!status.ok()) {
-      device_.give_up();  // what waits for these signals, of whichever stream, would wait for ever
-      return status;
-    }
+    const VkResult result =
+        device_.vk.vkQueueSubmit2(queue_, uint32_t(submission.infos.size()), submission.infos.data(), VK_NULL_HANDLE);
+    // What waits for these signals, of whichever stream, would wait for ever.
+    if (result != VK_SUCCESS) device_.lose("vkQueueSubmit2", result);
+    GRETA_TRY(device_.result(result, "vkQueueSubmit2"));
     first = end;
   }
   return {};

@@ -190,7 +190,7 @@ class VulkanDevice final : public Device {
   // again, and every later failure names the first.
   Status result(VkResult result, const char* what);
   Status usable() const;
-  void give_up() { lost_ = true; }
+  void lose(const char* by, VkResult with);  // from now on nothing is asked of it; `by` is a literal, the first one is told
   bool lost_by_chains() const { return lost_by_chains_; }  // while it was opened
   Status waited_well();  // after a wait: that no kernel waited in vain
   uint64_t stuck_address() const { return stuck_.address; }  // of a word that kernels set when they have waited in vain
@@ -226,9 +226,9 @@ class VulkanDevice final : public Device {
   VkPipelineCache cache_ = VK_NULL_HANDLE;
   uint64_t cached_bytes_ = 0;  // in the file
   std::atomic<bool> compiled_{false};
-  std::atomic<bool> lost_{false};
   bool lost_by_chains_ = false;
-  std::atomic<const char*> lost_by_{nullptr};  // the first call that said so, a literal
+  std::atomic<const char*> lost_by_{nullptr};  // the call that said so, once it is lost
+  std::atomic<int> lost_with_{VK_ERROR_DEVICE_LOST};  // a VkResult
   Buffer stuck_;
   std::atomic<uint64_t> used_bytes_{0};  // device-local
   std::mutex pipelines_mutex_;

@@ -3,6 +3,7 @@
 
 #include "engine/executor.h"
 #include "engine/rope.h"
+#include "platform/size_text.h"
 
 namespace greta {
 
@@ -159,11 +160,10 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, uint64_t free_
   GRETA_TRY(Executor::plan(model, &options, free_bytes, &plan));
   if (plan.total() > free_bytes)
     return fail(Code::Memory,
-                "a context of %u tokens needs %llu bytes beside the weights (cache %llu, working memory %llu, "
-                "tables %llu), %llu are free: ask for a smaller context",
-                plan.context, (unsigned long long)plan.total(), (unsigned long long)plan.cache_bytes,
-                (unsigned long long)plan.arena_bytes, (unsigned long long)plan.tables_bytes,
-                (unsigned long long)free_bytes);
+                "a context of %u tokens needs %s beside the weights (cache %s, working memory %s, tables %s), %s are free: "
+                "ask for a smaller context, or take a smaller quantization of the model",
+                plan.context, SizeText(plan.total()).text, SizeText(plan.cache_bytes).text,
+                SizeText(plan.arena_bytes).text, SizeText(plan.tables_bytes).text, SizeText(free_bytes).text);
   std::unique_ptr<Executor> executor(new Executor(model, options, plan));
   GRETA_TRY(executor->allocate());
   *out = std::move(executor);

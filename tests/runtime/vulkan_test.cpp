@@ -150,6 +150,7 @@ TEST_CASE("vulkan: a driver without memory for a submission is an error, not a w
       CHECK_THAT(error_text(), ContainsSubstring("vkQueueSubmit2"));
       faults.none();
       CHECK(stream->wait().code == Code::Device);
+      CHECK_THAT(error_text(), ContainsSubstring("was lost (vkQueueSubmit2: VK_ERROR_OUT_OF"));
       CHECK(other->wait().code == Code::Device);
     }
   faults.opened();
