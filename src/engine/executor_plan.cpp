@@ -3,7 +3,6 @@
 
 #include "engine/executor.h"
 #include "engine/rope.h"
-#include "platform/size_text.h"
 
 namespace greta {
 

@@ -144,7 +144,7 @@ int bench(const BenchOptions& options) {
     BenchRow row;
     row.path = path;
     row.model = describe(model.get());
-    row.device = describe(runtime.get(), device);
+    row.device = describe(runtime.get());
     row.threads = thread_count > 0 ? thread_count : row.device.unit_count;
     row.key_type = options.context.key_type;
     row.value_type = options.context.value_type;

@@ -1,7 +1,6 @@
 // From options to open handles, with the library's errors as exceptions.
 #include "model.h"
 
-#include <cctype>
 #include <cstdlib>
 
 #include "bundled.h"
@@ -101,31 +100,9 @@ greta_model_info describe(const greta_model* model) {
   return info;
 }
 
-// Which of the list a device is that says only of what kind it is: the one that was asked for, or the first of
-// those that are like it, which `auto` takes.
-static std::string device_id(const greta_device_info& info, const std::string& asked) {
-  const auto view = [](const char* text) { return std::string_view(text); };
-  const auto numbered = [](std::string_view id) { return std::isdigit(static_cast<unsigned char>(id.back())) != 0; };
-  if (numbered(info.id) || view(info.id) == "cpu") return info.id;
-  const bool asks = asked.starts_with(info.id);
-  if (asks && numbered(asked)) return asked;
-  uint32_t count = 0;
-  check(greta_device_count(&count));
-  for (uint32_t i = 0; i < count; ++i) {
-    auto listed = sized<greta_device_info>();
-    check(greta_device_describe(i, &listed));
-    const bool same = view(listed.name) == info.name && view(listed.driver) == info.driver &&
-                      view(listed.arch) == info.arch;
-    if (view(listed.id).starts_with(info.id) && (asks || (listed.usable && same))) return listed.id;
-  }
-  return info.id;
-}
-
-greta_device_info describe(const greta_runtime* runtime, const DeviceOptions& options) {
+greta_device_info describe(const greta_runtime* runtime) {
   auto info = sized<greta_device_info>();
   check(greta_runtime_describe(runtime, &info));
-  const std::string id = device_id(info, options.device);
-  id.copy(info.id, sizeof info.id - 1);
   return info;
 }
 
@@ -165,7 +142,7 @@ Engine open_engine(const EngineOptions& options) {
     const std::string of = chosen < info.context ? format(", of the model's %u", info.context) : "";
     note(format("context of %u tokens%s; -c sets another", chosen, of.c_str()));
   }
-  const greta_device_info device = describe(engine.runtime.get(), options.device);
+  const greta_device_info device = describe(engine.runtime.get());
   detail(format("%s %s, %s of weights, on %s: %s (%s)", info.architecture, info.type,
                 size_text(info.weights_bytes).c_str(), device.id, device.name, device.arch));
   return engine;

@@ -43,7 +43,7 @@ Tokenizer open_tokenizer(const greta_file* file);
 Model open_model(greta_runtime* runtime, const std::string& path);  // with progress on a terminal
 greta_model_info describe(const greta_model* model);
 // Its id as `devices` lists it: "vulkan0".
-greta_device_info describe(const greta_runtime* runtime, const DeviceOptions& options);
+greta_device_info describe(const greta_runtime* runtime);
 
 // One sequence, as every command here has it. model_context serves -c 0.
 greta_executor_options executor_options(const ContextOptions& options, uint32_t model_context,
