@@ -1,8 +1,7 @@
 // A libvulkan in front of the real one that lists its first device several times, as devices of other kinds, and
 // watches the pipelines that are made. Opened through DeviceOptions::driver_library, set through greta_devices_*.
-#define VK_NO_PROTOTYPES
-#include <dlfcn.h>
-#include <vulkan/vulkan_core.h>
+
+#include "in_front.h"
 
 #include <algorithm>
 #include <chrono>
@@ -16,8 +15,6 @@
 #include <string_view>
 
 namespace {
-
-#define EXPORT extern "C" __attribute__((visibility("default")))
 
 constexpr uint32_t kMostDevices = 4;
 
@@ -37,9 +34,6 @@ VkPhysicalDevice real(VkPhysicalDevice device) {
     if (device == reinterpret_cast<VkPhysicalDevice>(const_cast<Listed*>(&each))) return each.real;
   return device;
 }
-
-PFN_vkGetInstanceProcAddr real_instance_proc;
-PFN_vkGetDeviceProcAddr real_device_proc;
 
 PFN_vkEnumeratePhysicalDevices real_vkEnumeratePhysicalDevices;
 VKAPI_ATTR VkResult VKAPI_CALL list_devices(VkInstance instance, uint32_t* count, VkPhysicalDevice* out) {
@@ -166,10 +160,6 @@ PFN_vkVoidFunction replaced(const char* name, PFN_vkVoidFunction from) {
   return from;
 }
 
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_proc(VkDevice device, const char* name) {
-  return replaced(name, real_device_proc(device, name));
-}
-
 bool takes(const std::string& word, const char* kind, VkPhysicalDeviceType type, Listed* out) {
   if (word.find(kind) != 0) return false;
   out->type = type;
@@ -177,20 +167,6 @@ bool takes(const std::string& word, const char* kind, VkPhysicalDeviceType type,
 }
 
 }  // namespace
-
-EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkGetInstanceProcAddr(VkInstance instance, const char* name) {
-  if (!real_instance_proc) {
-    void* loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!loader) return nullptr;
-    real_instance_proc = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
-  }
-  const PFN_vkVoidFunction from = real_instance_proc(instance, name);
-  if (!strcmp(name, "vkGetDeviceProcAddr")) {
-    real_device_proc = reinterpret_cast<PFN_vkGetDeviceProcAddr>(from);
-    return reinterpret_cast<PFN_vkVoidFunction>(device_proc);
-  }
-  return replaced(name, from);
-}
 
 // Devices from now on: a word for each, discrete, integrated or processor, with "-old" behind it one of Vulkan 1.2; ""
 // for none, null for those that are there. They are named "mock WORD INDEX".

@@ -1,25 +1,19 @@
 // A libvulkan that stands in front of the real one: calls pass through, but a chosen one fails, or a
 // device says that it has less. Tests open it through DeviceOptions::driver_library and set it through
 // the greta_faults_* functions of the same library.
-#define VK_NO_PROTOTYPES
-#include <dlfcn.h>
-#include <vulkan/vulkan_core.h>
+
+#include "in_front.h"
 
 #include <atomic>
 #include <cstring>
 
 namespace {
 
-#define EXPORT extern "C" __attribute__((visibility("default")))
-
 char failing[64] = "";           // the function that fails
 std::atomic<int> calls_left{0};  // calls of it that pass before it fails, then ever after
 std::atomic<bool> once{false};   // or only once
 VkResult failure = VK_SUCCESS;
 char hidden_feature[64] = "";
-
-PFN_vkGetInstanceProcAddr real_instance_proc;
-PFN_vkGetDeviceProcAddr real_device_proc;
 
 bool fails(const char* name) {
   if (strcmp(failing, name)) return false;
@@ -102,7 +96,7 @@ VKAPI_ATTR void VKAPI_CALL older_properties(VkPhysicalDevice device, VkPhysicalD
   if (strstr(hidden_feature, "host's memory")) out->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
 }
 
-PFN_vkVoidFunction with_faults(const char* name, PFN_vkVoidFunction real) {
+PFN_vkVoidFunction replaced(const char* name, PFN_vkVoidFunction real) {
   if (!real) return nullptr;
 #define REPLACE(function, keep, replacement)                  \
   if (!strcmp(name, #function)) {                             \
@@ -125,25 +119,7 @@ PFN_vkVoidFunction with_faults(const char* name, PFN_vkVoidFunction real) {
   return real;
 }
 
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_proc(VkDevice device, const char* name) {
-  return with_faults(name, real_device_proc(device, name));
-}
-
 }  // namespace
-
-EXPORT VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkGetInstanceProcAddr(VkInstance instance, const char* name) {
-  if (!real_instance_proc) {
-    void* loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!loader) return nullptr;
-    real_instance_proc = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
-  }
-  const PFN_vkVoidFunction real = real_instance_proc(instance, name);
-  if (!strcmp(name, "vkGetDeviceProcAddr")) {
-    real_device_proc = reinterpret_cast<PFN_vkGetDeviceProcAddr>(real);
-    return reinterpret_cast<PFN_vkVoidFunction>(device_proc);
-  }
-  return with_faults(name, real);
-}
 
 // From now on the call of `function` after `passing` more fails with `result`, and all later ones unless `only_once`; ""
 // ends it. A vkCmdDispatch that fails is lost.
