@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace greta {
@@ -57,8 +58,10 @@ std::vector<Found> devices_of(const Backend& backend, const DeviceOptions& optio
     device.status = backend.describe(i, options, &device.info);
     if (!device.status.ok()) device.reason = error_text();
   }
-  const auto place = [](const Found& f) { return f.info.cpu_type ? 2 : f.info.unified_memory ? 1 : 0; };
-  std::ranges::stable_sort(found, {}, place);
+  const auto place = [](const Found& f) {
+    return std::pair(f.info.cpu_type ? 2 : f.info.unified_memory ? 1 : 0, f.index);
+  };
+  std::ranges::sort(found, {}, place);
   return found;
 }
 
