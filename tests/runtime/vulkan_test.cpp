@@ -1,6 +1,7 @@
 // What goes wrong with a Vulkan driver, made by a libvulkan with faults, and the pipelines kept on disk.
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdlib>
 #include <filesystem>
