@@ -11,7 +11,8 @@ inline const char* test_device() {
   return name && *name ? name : "cpu";
 }
 
-constexpr uint32_t kVulkanChains = 8;  // kVulkanChain: Vulkan's feature bit, to be masked out
+// Vulkan's feature bits: kVulkanCoopMatrix, and kVulkanChain, to be masked out.
+constexpr uint32_t kVulkanMatrices = 2, kVulkanChains = 8;
 
 inline bool on_cpu() { return !std::strcmp(test_device(), "cpu"); }
 
