@@ -136,10 +136,10 @@ EXPORT void greta_faults_hide(const char* names) {
   strncpy(hidden_feature, names, sizeof hidden_feature - 1);
 }
 
-// vkQueueSubmit2 since the last question; -1 if they had another number of command buffers.
-EXPORT int greta_faults_submits() {
-  const int calls = submits.exchange(0);
-  return submitted_buffers.exchange(0) == calls ? calls : -1;
+// vkQueueSubmit2 since the last question, and the command buffers that they had.
+EXPORT void greta_faults_submits(int* calls, int* buffers) {
+  *calls = submits.exchange(0);
+  *buffers = submitted_buffers.exchange(0);
 }
 
 // vkCmdPipelineBarrier2 since the last question.

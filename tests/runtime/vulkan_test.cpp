@@ -181,9 +181,14 @@ TEST_CASE("vulkan: a replayed graph is one submission of one command buffer", "[
       REQUIRE(stream->replay(owned.graph).ok());
       REQUIRE(stream->signal(event.event).ok());
       REQUIRE(stream->wait(event.event).ok());
-      CHECK(faults.submits() == int(parts));
+      CHECK(faults.submits() == Faults::Submits{int(parts), int(parts)});
     }
     CHECK(read_words(*device, a.all())[999] == 999 * (1 + parts));
+    faults.submits();
+    REQUIRE(stream->replay(owned.graph).ok());
+    REQUIRE(stream->fill(a.all(), 1).ok());
+    REQUIRE(stream->wait().ok());
+    CHECK(faults.submits() == Faults::Submits{int(parts), int(parts) + 1});  // what follows goes with the last part
   }
 }
 

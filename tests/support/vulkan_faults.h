@@ -17,7 +17,7 @@ class Faults {
     set_ = reinterpret_cast<void (*)(const char*, int, int, int)>(dlsym(library_, "greta_faults_set"));
     hide_ = reinterpret_cast<void (*)(const char*)>(dlsym(library_, "greta_faults_hide"));
     barriers_ = reinterpret_cast<int (*)()>(dlsym(library_, "greta_faults_barriers"));
-    submits_ = reinterpret_cast<int (*)()>(dlsym(library_, "greta_faults_submits"));
+    submits_ = reinterpret_cast<void (*)(int*, int*)>(dlsym(library_, "greta_faults_submits"));
     REQUIRE((set_ && hide_ && barriers_ && submits_));
     none();
   }
@@ -26,8 +26,15 @@ class Faults {
   void fail_once(const char* function, int passing, int result = 0) { set_(function, passing, result, 1); }
   void hide(const char* names) { hide_(names); }
   int barriers() { return barriers_(); }  // that were recorded since the last question
-  // Command buffers that were submitted since the last question, each by a call of its own, else -1.
-  int submits() { return submits_(); }
+  struct Submits {
+    int calls = 0, buffers = 0;
+    bool operator==(const Submits&) const = default;
+  };
+  Submits submits() {  // since the last question
+    Submits since;
+    submits_(&since.calls, &since.buffers);
+    return since;
+  }
   void none() { set_("", 0, 0, 0), hide_(""); }
 
   greta::Status open(greta::Device** out, uint32_t features_mask = ~0u) {
@@ -49,5 +56,5 @@ class Faults {
   void (*set_)(const char*, int, int, int) = nullptr;
   void (*hide_)(const char*) = nullptr;
   int (*barriers_)() = nullptr;
-  int (*submits_)() = nullptr;
+  void (*submits_)(int*, int*) = nullptr;
 };
