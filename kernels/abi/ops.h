@@ -178,6 +178,42 @@ struct AttentionBlock {
                           // more where the values are the beginning of the keys
 };
 
+// Attention of one token whose heads are as the matmuls have made them: queries and key are normed and rotated, key and
+// value stored in their page. Fields as in AttentionBlock and RopeHeadsBlock.
+struct AttentionHeadsBlock {
+  ADDRESS(float) q;       // [heads][head_width]
+  ADDRESS(float) k;       // [kv_heads][head_width]
+  ADDRESS(float) v;       // likewise, or 0 where it is in its page already
+  ADDRESS(float) y;
+  ADDRESS(byte) keys;
+  ADDRESS(byte) values;
+  ADDRESS(byte) step;
+  ADDRESS(byte) scratch;
+  ADDRESS(uint) counters;
+  ADDRESS(byte) rounded;
+  ADDRESS(float) q_gain;  // [head_width], with kNormsAllHeads [heads][head_width]; or 0
+  ADDRESS(float) k_gain;
+  ADDRESS(float) table;
+  uint heads, kv_heads;   // likewise under the stage's cell
+  uint key_page_bytes, value_page_bytes;
+  float scale;
+  uint window;
+};
+
+// What more of it is fixed for a model: kernels have it as constants alone.
+struct AttentionHeadsConstants {
+  uint head_width, key_type, value_type;
+  float softcap, epsilon;
+  uint rope_width, rope_halves;
+  uint norms;
+};
+
+#define kNormsNone 0
+#define kNormsEachHead 1
+#define kNormsAllHeads 2  // of a token together
+// Values of the queries of a KV head, its key and its value that a group has room for.
+#define kMaxHeadsMade 2304
+
 #define kMaxSplitTokens 8
 #define kMaxAttentionSplits 64
 // Parts of a sequence that are worth it with so many KV heads: a group each, about 256 for a token.

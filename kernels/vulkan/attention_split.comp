@@ -11,14 +11,23 @@
 #include "kernels/vulkan/cache_chunk.h"
 #include "kernels/vulkan/q8x16.h"
 
-layout(push_constant, scalar) uniform Push { AttentionBlock p; };
 layout(constant_id = 2) const uint kHeads = 1;
 layout(constant_id = 3) const uint kKvHeads = 1;
+#ifdef MAKES_HEADS
+layout(push_constant, scalar) uniform Push { AttentionHeadsBlock p; };
+layout(constant_id = 4) const uint kHeadWidth = 64;
+layout(constant_id = 5) const uint kKeyType = 1;
+layout(constant_id = 6) const uint kValueType = 1;
+layout(constant_id = 7) const uint kSoftcap = 0;  // the bits of it
+const uint kKeyWidth = kHeadWidth, kValueWidth = kHeadWidth;
+#else
+layout(push_constant, scalar) uniform Push { AttentionBlock p; };
 layout(constant_id = 4) const uint kKeyWidth = 64;
 layout(constant_id = 5) const uint kValueWidth = 64;
 layout(constant_id = 6) const uint kKeyType = 1;
 layout(constant_id = 7) const uint kValueType = 1;
-layout(constant_id = 8) const uint kSoftcap = 0;  // the bits of it
+layout(constant_id = 8) const uint kSoftcap = 0;
+#endif
 
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 
@@ -53,6 +62,17 @@ shared vec4 found[kTogether * kFound / 4];
 shared float found_max[kTaken * kSubgroups], found_sum[kTaken * kSubgroups];
 shared float split_weight[kMerged * kSplits];
 
+#ifdef MAKES_HEADS
+#include "kernels/vulkan/attention_heads.h"
+float sink_of(uint head) { return kNone; }
+uint value_stride() { return kHeadWidth; }
+vec4 query_at(uint t, uint head, uint i) { return made[head % kSharing * (kHeadWidth / 4) + i]; }
+#else
+float sink_of(uint head) { return uint64_t(p.sinks) != 0 ? p.sinks.at[head] : kNone; }
+uint value_stride() { return p.value_stride; }
+vec4 query_at(uint t, uint head, uint i) { return vec4_address(p.q).at[(t * kHeads + head) * (kKeyWidth / 4) + i]; }
+#endif
+
 // The positions that this group takes: [begin, end), none before `begin` although the page may begin earlier.
 struct Part {
   uint sequence, begin, end, splits;
@@ -84,8 +104,6 @@ bool is_own(uint lane, uint i, uint chunks) { return chunks % kRowLanes == 0 || 
 uint chunk_at(uint lane, uint i, uint chunks) {
   return is_own(lane, i, chunks) ? lane + i * kRowLanes : chunks - 1;
 }
-
-float sink_of(uint head) { return uint64_t(p.sinks) != 0 ? p.sinks.at[head] : kNone; }
 
 // The rows of each subgroup into one, against its own maximum. Loops over heads hold no loop whose length is not a
 // constant: Mesa leaves those rolled up, and then picks from arrays by comparing.
@@ -183,13 +201,13 @@ void pages_from(StepState_address step, Part part, uint first, out uint pages[kB
 void attend(StepState_address step, Part part, uint t, uint kv_head, uint first, uint count, uint split, uint pages[kBatch]) {
   const uint row = gl_LocalInvocationIndex / kRowLanes, lane = gl_LocalInvocationIndex % kRowLanes;
   const uint key_bytes = cache_head_bytes(kKeyType, kKeyWidth);
-  const uint value_bytes = cache_head_bytes(kValueType, p.value_stride);
+  const uint value_bytes = cache_head_bytes(kValueType, value_stride());
   [[unroll]] for (uint h = 0; h < kTaken; ++h) {
     online[h] = Online(kNone, 0);
-    const uint from = (t * kHeads + first + min(h, count - 1)) * kKeyWidth;
+    const uint head = first + min(h, count - 1);
     [[unroll]] for (uint i = 0; i < kKeyOwn * 2; ++i) {
       const uint chunk = chunk_at(lane, i / 2, kKeyChunks);
-      vec4 four = vec4_address(p.q).at[(from + chunk * kChunk) / 4 + i % 2];
+      vec4 four = query_at(t, head, chunk * (kChunk / 4) + i % 2);
       if (!is_own(lane, i / 2, kKeyChunks)) four = vec4(0);
       [[unroll]] for (uint j = 0; j < 4; ++j) q[(h * kKeyOwn * 2 + i) * 4 + j] = four[j];
     }
@@ -225,7 +243,7 @@ void attend(StepState_address step, Part part, uint t, uint kv_head, uint first,
       [[unroll]] for (uint h = 0; h < kTaken; ++h) {
         for (uint d = 1; d < kRowLanes; d *= 2) scores[h * kBatch + b] += subgroupShuffleXor(scores[h * kBatch + b], d);
         scores[h * kBatch + b] *= p.scale;  // and not the queries: they would be waited for before keys are asked for
-        if (kSoftcap != 0) scores[h * kBatch + b] = softcap_f32(p.softcap, scores[h * kBatch + b]);
+        if (kSoftcap != 0) scores[h * kBatch + b] = softcap_f32(uintBitsToFloat(kSoftcap), scores[h * kBatch + b]);
       }
     }
     // Scores become weights against the new maximum.
@@ -305,6 +323,9 @@ void attend_part(uint64_t chain) {
   uint pages_of_round[kBatch];
   pages_from(step, part, first_position(part), pages_of_round);
   chain_wait(chain);
+#ifdef MAKES_HEADS
+  make_heads(step, row, kv_head, part.end == end);
+#endif
   [[dont_unroll]] for (uint h = 0; h < kSharing; h += kTaken)
     attend(step, part, t, kv_head, kv_head * kSharing + h, min(kSharing - h, kTaken), split, pages_of_round);
   if (splits == 1 || !is_last_group(p.counters, gl_WorkGroupID.x, splits)) return;

@@ -8,14 +8,13 @@
 layout(push_constant, scalar) uniform Push { RopeHeadsBlock p; };
 
 layout(constant_id = 2) const uint kHeadWidth = 128;
-const uint kPairs = (kHeadWidth / 2 + kLanes - 1) / kLanes;  // of a lane
 const uint kAtOnce = GROUP / kLanes < 4 ? GROUP / kLanes : 4;
+
+#include "kernels/vulkan/heads.h"
 
 shared float staged[kAtOnce * kHeadWidth];  // heads on their way into blocks of q8_0
 
 StepState_address step;
-
-float factor_of(float squares) { return 1 / sqrt(squares / float(p.norm_width) + p.epsilon); }
 
 // The factor of a norm over all heads of token t.
 float factor_of_token(uint t) {
@@ -24,42 +23,27 @@ float factor_of_token(uint t) {
     const float x = p.x.at[t * p.norm_width + i];
     sum += x * x;
   }
-  return factor_of(group_sum(sum));
+  return norm_factor(group_sum(sum), p.norm_width, p.epsilon);
 }
 
-// A pair of a head is what rotates together, or neighbours behind that.
-uvec2 places_of(uint pair) {
-  const uint turned = p.rope_width / 2;
-  return p.rope_halves != 0 && pair < turned ? uvec2(pair, pair + turned) : 2 * pair + uvec2(0, 1);
+Turn turn_of(uint t) {
+  const uint turns = step.state.row[t].position * p.rope_width;
+  return Turn(float_address(uint64_t(p.table) + uint64_t(turns) * 4), p.rope_width, p.rope_halves != 0);
 }
 
-// Head h of token t: pair i * kLanes + lane is y[i]. `factor` is the norm's if it is over all heads.
-void make(uint t, uint h, float factor, out vec2 y[kPairs]) {
-  const bool norms = uint64_t(p.gain) != 0, all_heads = p.norm_width != kHeadWidth;
-  const uint head = (t * p.heads + h) * kHeadWidth, turns = step.state.row[t].position * p.rope_width;
-  vec2 gain[kPairs], turn[kPairs];
-  const uint lane = gl_SubgroupInvocationID;
-  float squares = 0;
-  [[unroll]] for (uint i = 0; i < kPairs; ++i) {
-    const uint pair = min(i * kLanes + lane, kHeadWidth / 2 - 1);
-    const uvec2 at = places_of(pair), gain_at = all_heads ? h * kHeadWidth + at : at;
-    y[i] = vec2(p.x.at[head + at.x], p.x.at[head + at.y]);
-    gain[i] = norms ? vec2(p.gain.at[gain_at.x], p.gain.at[gain_at.y]) : vec2(1);
-    turn[i] = pair < p.rope_width / 2 ? vec2(p.table.at[turns + 2 * pair], p.table.at[turns + 2 * pair + 1]) : vec2(1, 0);
-    if (i * kLanes + lane < kHeadWidth / 2) squares += dot(y[i], y[i]);
-  }
-  if (norms && !all_heads) factor = factor_of(subgroupAdd(squares));
-  [[unroll]] for (uint i = 0; i < kPairs; ++i) {
-    const vec2 x = norms ? y[i] * factor * gain[i] : y[i];
-    y[i] = vec2(x.x * turn[i].x - x.y * turn[i].y, x.x * turn[i].y + x.y * turn[i].x);
-  }
+// Head h of token t; `factor` is the norm's if it is over all heads, else negative.
+void make(uint t, uint h, float factor, Turn turn, out vec2 y[kPairs]) {
+  const bool all_heads = p.norm_width != kHeadWidth;
+  const uint64_t x = uint64_t(p.x) + (t * p.heads + h) * kHeadWidth * 4;
+  const uint64_t gain = uint64_t(p.gain) + (all_heads ? h * kHeadWidth * 4 : 0);
+  make_head(float_address(x), float_address(uint64_t(p.gain) != 0 ? gain : 0), factor, p.epsilon, turn, y);
 }
 
-void store(uint64_t to, uint type, vec2 y[kPairs]) {
+void store(uint64_t to, uint type, Turn turn, vec2 y[kPairs]) {
   [[unroll]] for (uint i = 0; i < kPairs; ++i) {
     const uint pair = i * kLanes + gl_SubgroupInvocationID;
     if (pair >= kHeadWidth / 2) break;
-    const uvec2 at = places_of(pair);
+    const uvec2 at = places_of(turn, pair);
     [[unroll]] for (uint j = 0; j < 2; ++j)
       if (type == kCacheF32) float_address(to).at[at[j]] = y[i][j];
       else if (type == kCacheF16) uint16_address(to).at[at[j]] = uint16_t(f32_to_f16(y[i][j]));
@@ -80,7 +64,8 @@ void main() {
   step = step_of(p.step);
   if (t >= live_rows(step, kRowsTokens)) return;
   const uint type = p.page_bytes != 0 ? p.cache_type : kCacheF32;
-  float factor = 1;
+  Turn turn = turn_of(t);
+  float factor = -1;
   if (uint64_t(p.gain) != 0 && p.norm_width != kHeadWidth) factor = factor_of_token(t);
   // All subgroups go through the loop equally often: it has barriers.
   for (uint some = 0; some < p.tile; some += kAtOnce) {
@@ -91,8 +76,8 @@ void main() {
       to = p.page_bytes == 0 ? uint64_t(p.y) + uint64_t(t * p.heads + h) * kHeadWidth * 4
                              : head_in_page(step, step.state.row[t], uint64_t(p.y), p.page_bytes, h, cache_head_bytes(type, kHeadWidth));
       vec2 y[kPairs];
-      make(t, h, factor, y);
-      store(to, type, y);
+      make(t, h, factor, turn, y);
+      store(to, type, turn, y);
     }
     if (type != kCacheQ8) continue;
     barrier();

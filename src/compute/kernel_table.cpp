@@ -21,10 +21,11 @@ std::span<const KernelRow> kernel_table() { return kRows; }
 
 bool multiplies(Op op) { return op == Op::Matmul || op == Op::MatmulExpert; }
 
-// A place in order of calls: a choice of experts, else a product, else a rotation, else the first.
+// A place in order of calls: a choice of experts, else attention, else a product, else a rotation, else the first.
 template <class OpAt>
 static size_t lead_index(size_t count, OpAt op_at) {
-  for (const auto leads : {+[](Op op) { return op == Op::Route; }, +multiplies, +[](Op op) { return op == Op::Rope; }})
+  for (const auto leads : {+[](Op op) { return op == Op::Route; }, +[](Op op) { return op == Op::Attention; }, +multiplies,
+                           +[](Op op) { return op == Op::Rope; }})
     for (size_t i = 0; i < count; ++i)
       if (leads(op_at(i))) return i;
   return 0;

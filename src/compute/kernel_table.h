@@ -4,7 +4,7 @@
 
 namespace greta {
 
-constexpr uint32_t kMaxConstants = 8;
+constexpr uint32_t kMaxConstants = 10;
 
 struct KernelRow {
   const char* name;          // "matmul_plain_q8_0": op, variant, type
@@ -53,7 +53,7 @@ bool multiplies(Op op);  // matmul, matmul_expert
 Op lead_op(std::span<const Op> ops);
 
 // What an op's file provides. `calls` is the sequence that `row` covers, in the row's order; the op
-// that leads it (lead_op: route, else the first that multiplies, else rope, else the first) packs for all.
+// that leads it (lead_op: route, else attention, else the first that multiplies, else rope, else the first) packs for all.
 struct OpInfo {
   // Shapes and types against each other and the row: a failure names the numbers.
   Status (*check)(std::span<const Call> calls, const KernelRow& row);

@@ -1,16 +1,26 @@
 // One kernel launch, complete: what GretaCompute makes and GretaGraph keeps.
 #pragma once
+#include <algorithm>
+
 #include "compute/op.h"
 
 namespace greta {
 
 constexpr uint32_t kMaxAccesses = 16;
-constexpr uint32_t kMaxFused = 6;  // ops that one kernel row may cover
+constexpr uint32_t kMaxConstantBytes = 32;
+constexpr uint32_t kMaxFused = 8;  // ops that one kernel row may cover
+
+// All of attention with heads, as a launch has it.
+struct AttentionHeads {
+  AttentionHeadsBlock block;
+  AttentionHeadsConstants constants;
+};
 
 struct Launch {
   const Kernel* kernel = nullptr;
   uint32_t groups[3] = {1, 1, 1};
-  alignas(8) uint8_t block[kMaxBlockBytes] = {};
+  // A block whose kernel gets more than that has fields at its end that are constants of the kernel alone.
+  alignas(8) uint8_t block[kMaxBlockBytes + kMaxConstantBytes] = {};
   uint32_t block_bytes = 0, access_count = 0;
   Access accesses[kMaxAccesses];
 
@@ -21,10 +31,12 @@ struct Launch {
   }
   template <class Block>
   void set_block(const Block& from) {
-    static_assert(sizeof(Block) <= kMaxBlockBytes, "an argument block is at most 128 bytes");
+    static_assert(sizeof(Block) <= sizeof block, "an argument block is at most 128 bytes, and constants");
     __builtin_memcpy(block, &from, sizeof from);
     block_bytes = sizeof from;
   }
+  std::span<const uint8_t> fields() const { return {block, block_bytes}; }
+  std::span<const uint8_t> arguments() const { return {block, std::min(block_bytes, kMaxBlockBytes)}; }  // of a dispatch
 };
 
 }  // namespace greta

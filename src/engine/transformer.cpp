@@ -150,15 +150,24 @@ struct Builder {
     GRETA_TRY(add_parts(*cut, bucket, &graph));
     return emit(calls.subspan(before + 1), bucket);
   }
-  // Sequences that do not need each other's results.
-  Status emit_beside(std::initializer_list<Calls> each) {
+  // What makes queries, keys and values, which do not need each other's results, and the attention that reads them.
+  Status emit_attention(std::initializer_list<Calls> each, const Call& attention) {
     std::vector<std::span<const Call>> sequences;
     for (const Calls& calls : each) sequences.push_back(calls.all());
     const auto in_parts = [](const Calls& calls) {
       return std::ranges::any_of(calls.all(), [](const Call& call) { return call.weight.parts != nullptr; });
     };
-    if (std::ranges::none_of(each, in_parts)) return graph.add_beside(sequences, key.tokens);
-    for (const Calls& calls : each) GRETA_TRY(emit(calls));
+    Calls last;
+    if (std::ranges::any_of(each, in_parts)) {
+      for (const Calls& calls : each) GRETA_TRY(emit(calls));
+    } else {
+      GRETA_TRY(graph.add_beside(sequences, attention, key.tokens));
+      for (const std::span<const Call> calls : sequences)
+        for (const Call& call : calls) last += call;
+    }
+    graph.name_part("q k v");
+    GRETA_TRY(emit(last += attention));
+    graph.name_part("attention");
     return {};
   }
 
@@ -200,10 +209,7 @@ struct Builder {
     }
     keys += kv_write(k, cache.keys, s.key_width, b.key_page_bytes, b.key_type);
     values += kv_write(v, cache.values, s.value_width, b.value_page_bytes, b.value_type);
-    GRETA_TRY(emit_beside({queries, keys, values}));
-    graph.name_part("q k v");
-    GRETA_TRY(emit({attention(shape, layer, q, attended, cache)}));
-    graph.name_part("attention");
+    GRETA_TRY(emit_attention({queries, keys, values}, attention(shape, layer, q, attended, cache)));
     return leave({matmul(layer.attention_output, attended, projected, layer.attention_output_bias)},
                  layer.post_attention_norm, projected, h);
   }
@@ -244,10 +250,7 @@ struct Builder {
     keys += normed;
     keys += rope(shape, from(k, s.latent.width), 1);
     keys += kv_write(k, cache.keys, s.key_width, b.key_page_bytes, b.key_type);
-    GRETA_TRY(emit_beside({queries, keys}));
-    graph.name_part("q k v");
-    GRETA_TRY(emit({attention(shape, layer, query, attended, cache)}));
-    graph.name_part("attention");
+    GRETA_TRY(emit_attention({queries, keys}, attention(shape, layer, query, attended, cache)));
     GRETA_TRY(emit({matmul_each(layer.value_up, attended, {}, y, s.heads, s.heads)}));
     return leave({matmul(layer.attention_output, y, projected)}, layer.post_attention_norm, projected, h);
   }

@@ -78,8 +78,8 @@ Status WeightUpload::pack(const KernelRow& row, const Slice& from, const Tensor&
   call.slot[kY] = call.weight.slice;
   Launch launch;
   make_launch({&call, 1}, row, 1, &launch);
-  GRETA_TRY(kernels_.load(row, {launch.block, launch.block_bytes}, &launch.kernel));
-  return stream->dispatch(*launch.kernel, launch.groups, {launch.block, launch.block_bytes},
+  GRETA_TRY(kernels_.load(row, launch.fields(), &launch.kernel));
+  return stream->dispatch(*launch.kernel, launch.groups, launch.arguments(),
                           {launch.accesses, launch.access_count});
 }
 

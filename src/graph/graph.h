@@ -64,8 +64,9 @@ class GretaGraph {
   // covered beginning is split off, and so on. Results between the calls need not be kept.
   Status add(std::span<const Call> calls, uint32_t bucket);
   // The same of sequences that do not need each other's results: the first launches of all, then the second ones, so that
-  // they wait at the same barriers. The spans are empty afterwards.
-  Status add_beside(std::span<std::span<const Call>> sequences, uint32_t bucket);
+  // they wait at the same barriers. What the spans still have afterwards, one row takes together with `last`, which reads
+  // their results: to be added with it.
+  Status add_beside(std::span<std::span<const Call>> sequences, const Call& last, uint32_t bucket);
   Status copy(const Slice& to, const Slice& from);
 
   // What was added since the last call is this part of the step, for profiles: "attention".

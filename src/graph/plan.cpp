@@ -48,8 +48,17 @@ Status GretaGraph::add(std::span<const Call> calls, uint32_t bucket) {
   return {};
 }
 
-Status GretaGraph::add_beside(std::span<std::span<const Call>> sequences, uint32_t bucket) {
-  for (bool more = true; more;) {
+Status GretaGraph::add_beside(std::span<std::span<const Call>> sequences, const Call& last, uint32_t bucket) {
+  const auto one_row_takes_the_rest = [&] {
+    std::vector<Call> rest;
+    for (const std::span<const Call> calls : sequences) rest.insert(rest.end(), calls.begin(), calls.end());
+    rest.push_back(last);
+    const KernelRow* row;
+    const bool takes = rest.size() > 1 && choose_row(rest, bucket, filter_, &row).ok();
+    if (!takes) clear_error_text();
+    return takes;
+  };
+  for (bool more = true; more && !one_row_takes_the_rest();) {
     more = false;
     for (std::span<const Call>& calls : sequences) {
       if (calls.empty()) continue;

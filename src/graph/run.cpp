@@ -27,7 +27,7 @@ Status GretaGraph::bind(KernelSet& kernels, const Slice& arena) {
       for (Slice& slice : call.slot) slice = bound(slice, arena);
     step.launch = {};
     make_launch(step.calls, *step.row, step.bucket, &step.launch);
-    step.launch.kernel = kernels.want(*step.row, {step.launch.block, step.launch.block_bytes});
+    step.launch.kernel = kernels.want(*step.row, step.launch.fields());
   }
   return kernels.compile();
 }
@@ -35,7 +35,7 @@ Status GretaGraph::bind(KernelSet& kernels, const Slice& arena) {
 Status GretaGraph::record(const Step& step, Stream& stream) {
   if (step.calls.empty()) return stream.copy(step.to, step.from);
   const Launch& launch = step.launch;
-  return stream.dispatch(*launch.kernel, launch.groups, {launch.block, launch.block_bytes},
+  return stream.dispatch(*launch.kernel, launch.groups, launch.arguments(),
                          {launch.accesses, launch.access_count});
 }
 

@@ -148,6 +148,172 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
   rig.reset();
 }
 
+// A token's heads as the matmuls made them: normed, rotated and stored by the launch that attends over them.
+enum class Normed { Not, EachHead, AllHeads };
+struct Heads {
+  uint32_t heads, kv_heads, width, rope_width;  // rope_width 0: not rotated
+  Normed normed;
+  bool halves, stores_value;
+  uint32_t key_type, value_type, length, window = 0;
+  float softcap = 0;
+};
+
+// The bytes of a head in its page, and the page's own otherwise.
+void expect_stored(const Cache& cache, std::vector<uint8_t> pool, std::vector<uint8_t> before, StepRows& steps, const StepRow& row,
+                   const Values& held, const std::string& what) {
+  QuantType type;
+  cache_quant(cache.type, &type);
+  const reference::Quant& quant = *reference::find_quant(quant_info(type).name);
+  const size_t head_bytes = quant_bytes(type, cache.width);
+  std::vector<float> found;
+  for (uint32_t h = 0; h < cache.heads; ++h) {
+    const size_t slot = size_t(h) * kPageTokens + row.position % kPageTokens;
+    const size_t at = size_t(steps.page(row.sequence, row.position)) * cache.bytes + slot * head_bytes;
+    for (uint32_t i = 0; i < cache.width; ++i)
+      found.push_back(float(quant.weight(&pool[at + i / quant.block * quant.bytes], i % quant.block)));
+    for (auto* bytes : {&pool, &before}) std::fill_n(bytes->begin() + ptrdiff_t(at), head_bytes, uint8_t(0));
+  }
+  require_close(found, held, cache_block_of(cache.type) > 1 || cache.type == 1 ? 1e-6 : 1e-12, what + ": the newest head in its page");
+  expect(pool == before, what + ": bytes of the cache that are not the newest head's were written");
+}
+
+class HeadsCase {
+ public:
+  HeadsCase(Rig& rig, const Heads& shape, Random& random)
+      : rig(rig), shape(shape), steps(3, uint32_t(divide_up(shape.length, kPageTokens)) + 1) {
+    keys = make_cache(rig, steps, shape.kv_heads, shape.width, shape.key_type);
+    values = make_cache(rig, steps, shape.kv_heads, shape.width, shape.value_type);
+    for (Cache* cache : {&keys, &values}) fill(rig, steps, *cache, 1, shape.length - 1, random);
+    steps.add(0, 1, shape.length - 1);
+    step = steps.put(rig);
+    for (uint32_t i = 0; i < shape.length * shape.rope_width / 2; ++i) {
+      table.push_back(float(std::cos(i * 0.7)));
+      table.push_back(float(std::sin(i * 0.7)));
+    }
+    attention = make_attention(random);
+    q = add_operand(shape.heads, attention.slot[kX], random);
+    const Slice k = rig.put(gaussians(size_t(shape.kv_heads) * shape.width, random, 3));
+    newest_key = add_operand(shape.kv_heads, k, random);
+    add_write(k, keys);
+    const auto v = gaussians(size_t(shape.kv_heads) * shape.width, random);
+    add_write(rig.put(v), values);
+    if (!shape.stores_value) {
+      rig.run_plain(calls.back(), 1);
+      calls.pop_back();
+    }
+    calls.push_back(attention);
+    append(keys, newest_key);
+    append(values, to_values(v));
+  }
+
+  void check() {
+    const reference::Attention oracle{shape.heads, shape.kv_heads, shape.width, shape.width, attention.scale, shape.softcap, shape.window};
+    const Values expected = reference::attention(q, keys.by_sequence[1], values.by_sequence[1], {}, oracle);
+    const uint32_t width = shape.heads * shape.width;
+    Call convert = row_call(Op::Convert, attention.slot[kY], rig.room(form_row_bytes(Form::Q8X16, width)), step);
+    convert.form = Form::Q8X16;
+    convert.width = width;
+    std::vector<Call> rounding = calls;
+    rounding.push_back(convert);
+    for (const std::vector<Call>* sequence : {&calls, &rounding})
+      for (const KernelRow* row : rig.rows(*sequence, 1)) {
+        const auto before = rig.get<uint8_t>(keys.pool), before_values = rig.get<uint8_t>(values.pool);
+        rig.poison(attention.slot[kY]);
+        rig.poison(convert.slot[kY]);
+        rig.run(*sequence, *row, 1);
+        const bool exact = !shape.key_type && !shape.value_type;
+        const std::vector<float> y = rig.get<float>(attention.slot[kY]);
+        require_close(y, expected, exact ? 1e-11 : 1e-6, what(*row));
+        const StepRow& at = steps.rows[0];
+        expect_stored(keys, rig.get<uint8_t>(keys.pool), before, steps, at, newest(keys), what(*row));
+        expect_stored(values, rig.get<uint8_t>(values.pool), before_values, steps, at, newest(values), what(*row));
+        if (sequence == &rounding) expect_rounded(*row, y, rig.get<uint8_t>(convert.slot[kY]), width, {}, 1);
+        if (!rig.checked() && shape.width == 128) check_repeats(rig, *sequence, *row, 1, attention.slot[kY]);
+        for (const uint32_t counter : rig.get<uint32_t>(attention.slot[kCounters]))
+          expect(counter == 0, "attention: a counter is not 0 afterwards");
+      }
+    rig.reset();
+  }
+
+ private:
+  Call make_attention(Random& random) {
+    const uint32_t width = shape.heads * shape.width;
+    Call call = row_call(Op::Attention, rig.put(gaussians(width, random, 2)), rig.room(width * 4), step);
+    call.slot[kPool] = keys.pool;
+    call.slot[kPool2] = values.pool;
+    call.slot[kScratch] = rig.room(attention_scratch_bytes(1, shape.heads, shape.width));
+    call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
+    call.heads = shape.heads;
+    call.kv_heads = shape.kv_heads;
+    call.width = call.value_width = shape.width;
+    call.page_bytes = keys.bytes;
+    call.value_page_bytes = values.bytes;
+    call.cache_type = shape.key_type;
+    call.value_cache_type = shape.value_type;
+    call.scale = 1 / std::sqrt(float(shape.width));
+    call.softcap = shape.softcap;
+    call.window = shape.window;
+    return call;
+  }
+
+  // Adds the norm and the rotation of heads at x; what they come to.
+  Values add_operand(uint32_t heads, const Slice& x, Random& random) {
+    Values y = to_values(rig.get<float>(x));
+    if (shape.normed != Normed::Not) {
+      Call norm = row_call(Op::Norm, x, x, step);
+      norm.heads = shape.normed == Normed::AllHeads ? 1 : heads;
+      norm.width = heads * shape.width / norm.heads;
+      const auto gain = gaussians(norm.width, random);
+      norm.weight = put_vector(rig, gain);
+      norm.epsilon = 1e-5f;
+      y = reference::norm(y, to_values(gain), double(norm.epsilon));
+      calls.push_back(norm);
+    }
+    if (!shape.rope_width) return y;
+    Call rope = row_call(Op::Rope, x, x, step);
+    rope.slot[kTable] = table_slice.buffer ? table_slice : (table_slice = rig.put(table));
+    rope.heads = heads;
+    rope.width = shape.width;
+    rope.rope_width = shape.rope_width;
+    rope.rope_halves = shape.halves;
+    calls.push_back(rope);
+    return reference::rope(y, {shape.length - 1}, to_values(table), {heads, shape.width, shape.rope_width, shape.halves});
+  }
+
+  void add_write(const Slice& x, const Cache& cache) {
+    Call write = row_call(Op::KvWrite, x, {}, step);
+    write.slot[kPool] = cache.pool;
+    write.heads = cache.heads;
+    write.width = cache.width;
+    write.page_bytes = cache.bytes;
+    write.cache_type = cache.type;
+    calls.push_back(write);
+  }
+
+  void append(Cache& cache, const Values& newest) {
+    const Values held = reference::cached({newest.begin(), newest.end()}, kCacheTypes[cache.type]);
+    cache.by_sequence[1].insert(cache.by_sequence[1].end(), held.begin(), held.end());
+  }
+  static Values newest(const Cache& cache) {
+    const Values& all = cache.by_sequence[1];
+    return {all.end() - ptrdiff_t(cache.heads * cache.width), all.end()};
+  }
+  std::string what(const KernelRow& row) const {
+    return std::string(row.name) + ", " + std::to_string(shape.heads) + "/" + std::to_string(shape.kv_heads) + " heads of " +
+           std::to_string(shape.width) + ", " + kCacheTypes[shape.key_type];
+  }
+
+  Rig& rig;
+  Heads shape;
+  StepRows steps;
+  Cache keys, values;
+  Slice step, table_slice;
+  std::vector<float> table;
+  std::vector<Call> calls;
+  Call attention;
+  Values q, newest_key;
+};
+
 }  // namespace
 
 // A GPU's kernels are compiled for each shape, for some seconds: all shapes with halves, some with the other types, of
@@ -182,8 +348,21 @@ void check_attention(Rig& rig) {
     // More pages than a row may split them into parts.
     if (!rig.checked() && (type == 1 || !strcmp(rig.info().backend, "cpu"))) check_shape(rig, {2, 1, 32, 32, 0, 0, true, type, type, false, 4500}, {2, 2}, random);
   }
+  check_attention_heads(rig);
   rig.require_all_run(Op::Attention);
   rig.require_all_run(Op::KvWrite);
+}
+
+void check_attention_heads(Rig& rig) {
+  Random random(3);
+  const Heads shapes[] = {
+      {4, 1, 128, 128, Normed::EachHead, true, false, 1, 1, 150},         {8, 4, 64, 32, Normed::EachHead, false, true, 2, 2, 64},
+      {6, 3, 96, 24, Normed::AllHeads, true, false, 1, 1, 65},            {4, 2, 64, 64, Normed::AllHeads, false, true, 0, 2, 1},
+      {8, 1, 256, 256, Normed::EachHead, true, false, 1, 1, 700, 100},    {4, 2, 64, 0, Normed::EachHead, true, false, 0, 0, 130, 0, 30},
+      {8, 2, 64, 0, Normed::EachHead, true, true, 2, 2, 300, 64},         {4, 1, 128, 0, Normed::Not, true, true, 2, 2, 1000},
+      {34, 2, 24, 16, Normed::EachHead, true, false, 0, 1, 200},          {5, 5, 40, 40, Normed::AllHeads, false, false, 1, 0, 129},
+  };
+  for (const Heads& shape : std::span(shapes).first(rig.checked() ? 2 : std::size(shapes))) HeadsCase(rig, shape, random).check();
 }
 
 void check_attention_lanes(Rig& rig) {

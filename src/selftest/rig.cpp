@@ -157,9 +157,9 @@ void Rig::run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket
   if (watched_) watched_->kernel = row.name;
   stop_if_asked();
   const Kernel* kernel = nullptr;
-  must(kernels_.load(row, {launch.block, launch.block_bytes}, &kernel));
+  must(kernels_.load(row, launch.fields(), &kernel));
   stop_if_asked();  // a driver may take its time for a kernel
-  must(stream_->dispatch(*kernel, launch.groups, {launch.block, launch.block_bytes},
+  must(stream_->dispatch(*kernel, launch.groups, launch.arguments(),
                          {launch.accesses, launch.access_count}));
   must(stream_->barrier());
   check_canaries();

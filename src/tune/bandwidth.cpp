@@ -52,7 +52,7 @@ Status Probe::open() {
   }
   KernelCode code = row->code;
   uint32_t constants[kMaxConstants + 1];
-  code.constants = {constants, kernel_constants(*row, {passes[0].block, passes[0].block_bytes}, constants)};
+  code.constants = {constants, kernel_constants(*row, passes[0].fields(), constants)};
   GRETA_TRY(device.load(code, &kernel));
   GRETA_TRY(stream.fill(memory.all(), 1));  // pages that were never written are all the same one
   return stream.wait();
@@ -61,7 +61,7 @@ Status Probe::open() {
 Status Probe::round(uint64_t* ns) {
   GRETA_TRY(stream.signal(events[0]));
   for (uint32_t i = 0; i < pass_count; ++i)
-    GRETA_TRY(stream.dispatch(kernel, passes[i].groups, {passes[i].block, passes[i].block_bytes},
+    GRETA_TRY(stream.dispatch(kernel, passes[i].groups, passes[i].arguments(),
                               {passes[i].accesses, passes[i].access_count}));
   GRETA_TRY(stream.barrier());
   GRETA_TRY(stream.signal(events[1]));

@@ -39,14 +39,18 @@ static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& sha
     call.softcap = shape.softcap;
     call.used = 8;  // experts
     call.value_width = shape.value_width;
+    call.rope_width = shape.key_width;
+    call.epsilon = 1e-5f;
     call.cache_type = call.value_cache_type = shape.cache_type;
     call.page_bytes = call.value_page_bytes = UINT32_MAX;
   }
+  const bool makes_heads = row.ops[0] != Op::Attention && lead_call(calls).op == Op::Attention;
+  if (makes_heads && shape.key_width != shape.value_width) return {};
   if (row.ops[0] == Op::Attention && row.shared_bytes && !lead_of(calls).check(calls, row).ok()) return {};
   Launch launch;
   lead_of(calls).pack(calls, row, &launch);
   uint32_t values[kMaxConstants + 1];
-  const uint32_t count = kernel_constants(row, {launch.block, launch.block_bytes}, values);
+  const uint32_t count = kernel_constants(row, launch.fields(), values);
   return {values, values + count};
 }
 

@@ -1,14 +1,61 @@
-// attention over the paged cache. Group = a token and a KV head, with the query heads that share it. A row for few
-// tokens alone splits the positions among groups; one with a tile takes so many queries (tokens x query heads).
+// attention over the paged cache, alone or with what makes its operands of those that matmuls gave: norm, rotation, the
+// write into the page pool. Group = a token and a KV head, with the query heads that share it. A row for few tokens alone
+// splits the positions among groups; one with a tile takes so many queries (tokens x query heads).
 #include "compute/ops/parts.h"
 #include "kernels/abi/attention_tile.h"
 
 namespace greta {
+namespace {
 
-static bool splits(const KernelRow& row) { return row.tokens_max <= kMaxSplitTokens; }
+// The calls of a sequence by what they do; null where absent.
+struct Parts {
+  // What is done to a query, key or value before.
+  struct Operand {
+    const Call* norm = nullptr;
+    const Call* rope = nullptr;
+    const Call* write = nullptr;
+    const Slice* x = nullptr;  // as the matmul made it
+  };
+  const Call* attention = nullptr;
+  const Call* convert = nullptr;  // of y
+  Operand query, key, value;
+  const Call* unknown = nullptr;
+
+  explicit Parts(std::span<const Call> calls) {
+    for (const Call& call : calls)
+      if (call.op == Op::Attention) attention = &call;
+    query.x = &attention->slot[kX];
+    for (const Call& call : calls)
+      if (call.op == Op::KvWrite) {
+        Operand& written = !key.write && same_place(call.slot[kPool], attention->slot[kPool]) ? key : value;
+        if (written.write) unknown = &call;
+        written.write = &call;
+        written.x = &call.slot[kX];
+      }
+    for (const Call& call : calls)
+      if (call.op == Op::Norm || call.op == Op::Rope)
+        note(call);
+      else if (call.op == Op::Convert)
+        convert = &call;
+  }
+  bool makes_heads() const { return key.write != nullptr; }
+
+ private:
+  void note(const Call& call) {
+    for (Operand* operand : {&query, &key}) {
+      const Call*& part = call.op == Op::Norm ? operand->norm : operand->rope;
+      if (!operand->x || part || !same_place(call.slot[kX], *operand->x) || !same_place(call.slot[kY], *operand->x)) continue;
+      part = &call;
+      return;
+    }
+    unknown = &call;
+  }
+};
+
+bool splits(const KernelRow& row) { return row.tokens_max <= kMaxSplitTokens; }
 
 // The form that the next matmul reads: of a few tokens q8x16, of many float16.
-static Status check_convert(const Call& call, const Call& convert, const KernelRow& row) {
+Status check_convert(const Call& call, const Call& convert, const KernelRow& row) {
   if (!splits(row) && makes_halves(call, convert, call.heads * call.value_width)) return {};
   if (!splits(row) || convert.op != Op::Convert || convert.form != Form::Q8X16 || !same_place(convert.slot[kX], call.slot[kY]) ||
       convert.width != call.heads * call.value_width || call.value_width % 16 || convert.weight.n)
@@ -18,7 +65,7 @@ static Status check_convert(const Call& call, const Call& convert, const KernelR
 }
 
 // Of the rows on cooperative matrices.
-static Status check_tile(const Call& call, const KernelRow& row) {
+Status check_tile(const Call& call, const KernelRow& row) {
   const uint32_t sharing = row.code.subgroups * 16 / row.tile;  // subgroups that have the same queries
   if (call.width + call.value_width <= attention_widths(sharing) &&
       attention_shared_bytes(row.tile, call.width, call.value_width) <= row.shared_bytes)
@@ -27,12 +74,66 @@ static Status check_tile(const Call& call, const KernelRow& row) {
               call.value_width, row.name);
 }
 
-static Status check(std::span<const Call> calls, const KernelRow& row) {
-  const Call& call = calls[0];
-  if (calls.size() > 2) return check_single(calls);
-  if (calls.size() == 2) GRETA_TRY(check_convert(call, calls[1], row));
+bool norms_all_heads(const Call& norm, uint32_t heads) { return heads_of(norm) == 1 && heads != 1; }
+
+Status check_operand(const Call& attention, const Parts::Operand& operand, uint32_t heads) {
+  if (const Call* norm = operand.norm) {
+    if (norm->x_stride || norm->y_stride || norm->rows_of != kRowsTokens || (heads_of(*norm) != heads && heads_of(*norm) != 1) ||
+        uint64_t(heads_of(*norm)) * norm->width != uint64_t(heads) * attention.width)
+      return fail(Code::Unsupported, "attention: %u heads of %u values after a norm of %u of %u", heads, attention.width,
+                  heads_of(*norm), norm->width);
+    if (norm->weight.n != 1 || norm->weight.depth != norm->width)
+      return fail(Code::Argument, "attention: a gain [%u][%u] for a norm over %u values", norm->weight.n, norm->weight.depth,
+                  norm->width);
+    GRETA_TRY(check_weight("attention", norm->weight));
+  }
+  const Call* rope = operand.rope;
+  if (rope && (rope->x_stride || rope->y_stride || rope->heads != heads || rope->width != attention.width ||
+               !rope->rope_width || rope->rope_width % 2 || rope->rope_width > rope->width))
+    return fail(Code::Unsupported, "attention: %u rotated values in %u heads of %u every %u", rope->rope_width, rope->heads,
+                rope->width, rope->x_stride);
+  return {};
+}
+
+Status check_write(const Call& attention, const Call& write, const Slice& pool, uint32_t page_bytes, uint32_t type) {
+  if (!same_place(write.slot[kPool], pool) || write.heads != attention.kv_heads || write.width != attention.width ||
+      write.page_bytes != page_bytes || write.cache_type != type)
+    return fail(Code::Unsupported, "attention: reads other pages than those of %u heads of %u values that are written", write.heads,
+                write.width);
+  return {};
+}
+
+// Queries and keys are made alike.
+Status check_heads(const Parts& parts) {
+  const Call& call = *parts.attention;
+  const auto &query = parts.query, &key = parts.key;
+  if (parts.unknown || !query.norm != !key.norm || !query.rope != !key.rope)
+    return fail(Code::Unsupported, "attention: does not fuse with %s of these operands", op_name((parts.unknown ? parts.unknown : key.write)->op));
+  if (call.width != call.value_width || call.width % 2 || call.y_stride || call.slot[kTable].buffer ||
+      (call.heads / call.kv_heads + 2) * call.width > kMaxHeadsMade)
+    return fail(Code::Unsupported, "attention: %u of %u heads of %u keys and %u values do not fuse with what makes them", call.heads,
+                call.kv_heads, call.width, call.value_width);
+  GRETA_TRY(check_operand(call, query, call.heads));
+  GRETA_TRY(check_operand(call, key, call.kv_heads));
+  const bool all_heads = query.norm && norms_all_heads(*query.norm, call.heads);
+  if (query.norm && (query.norm->epsilon != key.norm->epsilon || heads_of(*key.norm) != (all_heads ? 1 : call.kv_heads)))
+    return fail(Code::Unsupported, "attention: queries and keys with norms of two kinds");
+  if (query.rope && (!same_place(query.rope->slot[kTable], key.rope->slot[kTable]) || query.rope->rope_width != key.rope->rope_width ||
+                     query.rope->rope_halves != key.rope->rope_halves))
+    return fail(Code::Unsupported, "attention: queries and keys with rotations of two kinds");
+  GRETA_TRY(check_write(call, *key.write, call.slot[kPool], call.page_bytes, call.cache_type));
+  if (!parts.value.write) return {};
+  return check_write(call, *parts.value.write, call.slot[kPool2], call.value_page_bytes, call.value_cache_type);
+}
+
+Status check(std::span<const Call> calls, const KernelRow& row) {
+  const Parts parts(calls);
+  const Call& call = *parts.attention;
   if (!call.kv_heads || !call.heads || call.heads % call.kv_heads)
     return fail(Code::Argument, "attention: %u heads share %u KV heads", call.heads, call.kv_heads);
+  if (parts.convert) GRETA_TRY(check_convert(call, *parts.convert, row));
+  if (parts.makes_heads()) GRETA_TRY(check_heads(parts));
+  else if (calls.size() > 1u + (parts.convert != nullptr)) return check_single(calls);
   GRETA_TRY(check_size("attention", "key width", call.width));
   GRETA_TRY(check_size("attention", "value width", call.value_width));
   if (call.width > kMaxHeadWidth || call.value_width > kMaxHeadWidth)
@@ -41,7 +142,7 @@ static Status check(std::span<const Call> calls, const KernelRow& row) {
   GRETA_TRY(check_page("attention keys", call.kv_heads, call.width, call.page_bytes, call.cache_type));
   if (call.width % row.depth_multiple || call.value_width % row.depth_multiple)
     return fail(Code::Unsupported, "attention: %s takes heads of multiples of %u values", row.name, row.depth_multiple);
-  if (row.shared_bytes) GRETA_TRY(check_tile(call, row));
+  if (row.shared_bytes && !splits(row)) GRETA_TRY(check_tile(call, row));
   if (splits(row) && (row.tokens_max * call.kv_heads > kCounterCount || !call.slot[kScratch].buffer))
     return fail(Code::Unsupported, "attention: %s needs counters and scratch", row.name);
   GRETA_TRY(check_stride("attention", call.y_stride, call.value_width));
@@ -51,16 +152,16 @@ static Status check(std::span<const Call> calls, const KernelRow& row) {
                     call.value_page_bytes, call.value_cache_type);
 }
 
-static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
-  const Call& call = calls[0];
+void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+  const Call& call = lead_call(calls);
   const uint64_t queries = uint64_t(bucket) * (call.heads / call.kv_heads);
   out[0] = (row.tile > 1 ? uint32_t(divide_up(queries, row.tile)) : bucket) * call.kv_heads;
   out[1] = splits(row) ? attention_splits(call.kv_heads) : 1;
   out[2] = 1;
 }
 
-static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
-  const Call& call = calls[0];
+void pack_alone(const Parts& parts, const KernelRow& row, Launch* out) {
+  const Call& call = *parts.attention;
   AttentionBlock block = {};
   block.q = call.slot[kX].address();
   block.y = call.slot[kY].address();
@@ -82,25 +183,77 @@ static void pack(std::span<const Call> calls, const KernelRow& row, Launch* out)
   block.softcap = call.softcap;
   block.window = call.window;
   block.value_stride = stride_or(call.y_stride, call.value_width);
-  if (calls.size() == 2) {
-    (splits(row) ? block.rounded : block.halves) = calls[1].slot[kY].address();
-    out->write(calls[1].slot[kY]);
-  }
+  if (parts.convert) (splits(row) ? block.rounded : block.halves) = parts.convert->slot[kY].address();
   out->set_block(block);
   out->read(call.slot[kX]);
-  out->write(call.slot[kY]);
   out->read(call.slot[kPool], true);
   out->read(call.slot[kPool2], true);
-  read_step(call, out);
   out->read(call.slot[kTable]);
+}
+
+void pack_heads(const Parts& parts, Launch* out) {
+  const Call& call = *parts.attention;
+  const auto &query = parts.query, &key = parts.key, &value = parts.value;
+  AttentionHeads all = {};
+  AttentionHeadsBlock& block = all.block;
+  block.q = query.x->address();
+  block.k = key.x->address();
+  block.v = value.x ? value.x->address() : 0;
+  block.y = call.slot[kY].address();
+  block.keys = call.slot[kPool].address();
+  block.values = call.slot[kPool2].address();
+  block.step = call.slot[kStep].address();
+  block.scratch = call.slot[kScratch].address();
+  block.counters = call.slot[kCounters].address();
+  block.heads = call.heads;
+  block.kv_heads = call.kv_heads;
+  block.key_page_bytes = call.page_bytes;
+  block.value_page_bytes = call.value_page_bytes;
+  block.scale = call.scale;
+  block.window = call.window;
+  AttentionHeadsConstants& constants = all.constants;
+  constants.head_width = call.width;
+  constants.key_type = call.cache_type;
+  constants.value_type = call.value_cache_type;
+  constants.softcap = call.softcap;
+  if (query.norm) {
+    block.q_gain = query.norm->weight.slice.address();
+    block.k_gain = key.norm->weight.slice.address();
+    constants.epsilon = query.norm->epsilon;
+    constants.norms = norms_all_heads(*query.norm, call.heads) ? kNormsAllHeads : kNormsEachHead;
+    out->read(query.norm->weight.slice);
+    out->read(key.norm->weight.slice);
+  }
+  if (query.rope) {
+    block.table = query.rope->slot[kTable].address();
+    constants.rope_width = query.rope->rope_width;
+    constants.rope_halves = query.rope->rope_halves;
+    out->read(query.rope->slot[kTable]);
+  }
+  if (parts.convert) block.rounded = parts.convert->slot[kY].address();
+  out->set_block(all);
+  for (const Slice* x : {query.x, key.x, value.x})
+    if (x) out->read(*x);
+  out->note(call.slot[kPool], Access::kReadWrite, true);
+  out->note(call.slot[kPool2], value.write ? Access::kReadWrite : Access::kRead, true);
+}
+
+void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
+  const Parts parts(calls);
+  const Call& call = *parts.attention;
+  if (parts.makes_heads()) pack_heads(parts, out);
+  else pack_alone(parts, row, out);
+  out->write(call.slot[kY]);
+  if (parts.convert) out->write(parts.convert->slot[kY]);
+  read_step(call, out);
   if (!splits(row)) return;
   out->note(call.slot[kScratch], Access::kReadWrite, true);
   out->note(call.slot[kCounters], Access::kReadWrite, false);
 }
 
 // Rows of one sequence read its cache together.
-static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t depth) {
-  const Call& call = calls[0];
+Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t depth) {
+  const Call& call = lead_call(calls);
   QuantType keys = QuantType::f32, values = QuantType::f32;
   if (!cache_quant(call.cache_type, &keys) || !cache_quant(call.value_cache_type, &values)) return {};
   const uint64_t seen = call.window && call.window < depth ? call.window : depth;
@@ -109,6 +262,8 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t depth) {
   return {seen * call.kv_heads * cache + rows * call.heads * widths * kFloatBytes,
           2 * rows * call.heads * seen * widths};
 }
+
+}  // namespace
 
 extern const OpInfo op_attention = {check, groups, pack, cost};
 
