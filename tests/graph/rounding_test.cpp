@@ -137,7 +137,7 @@ TEST_CASE("a norm after a block takes the residual and rounds", "[graph]") {
 }
 
 // Barriers of a plan of so many layers, in whose step one token or 512 have one row of logits.
-static uint32_t barriers_of(const char* name, uint32_t layers, uint32_t tokens) {
+static uint32_t barriers_of(const char* name, uint32_t layers, uint32_t tokens, uint32_t cache_type = 0) {
   const Arch* arch = nullptr;
   REQUIRE(find_arch(name, &arch).ok());
   Plan plan;
@@ -166,6 +166,7 @@ static uint32_t barriers_of(const char* name, uint32_t layers, uint32_t tokens) 
   buffers.counters = plan.take(kCounterCount * sizeof(uint32_t));
   buffers.readback = plan.take(s.vocab * sizeof(float));
   buffers.key_page_bytes = buffers.value_page_bytes = uint32_t(kPageTokens * s.kv_heads * s.key_width * sizeof(float));
+  buffers.key_type = buffers.value_type = cache_type;
   for (uint32_t l = 0; l < layers; ++l) {
     Layer& layer = weights.layers[l];
     for (const WantedTensor& wanted : layer_tensors(*arch, s, l, false, &layer)) {
@@ -196,5 +197,10 @@ TEST_CASE("layers of Vulkan plans have as many barriers as they need", "[graph]"
     const uint32_t one = barriers_of(arch, 1, tokens);
     CHECK(one > barriers);  // before embed, of the head
     CHECK(barriers_of(arch, 3, tokens) - one == 2 * barriers);
+  }
+  // Keys and values go into blocks of a cache with attention's launch.
+  for (const char* arch : {"llama", "qwen3"}) {
+    INFO(arch);
+    CHECK(barriers_of(arch, 3, 1, 2) - barriers_of(arch, 1, 1, 2) == 2 * 5);
   }
 }
