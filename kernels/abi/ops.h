@@ -114,6 +114,26 @@ struct MatmulRowBlock {
   uint activation;
 };
 
+// The same without parts but a bias, followed by a norm: y[t] = residual[t] + scale * norm(weight . x[t] + bias). The last
+// group of a token to arrive takes the norm.
+struct MatmulNormBlock {
+  ADDRESS(byte) weight;      // [n][depth]
+  ADDRESS(byte) x;           // [tokens] rows of the form q8x16
+  ADDRESS(float) product;    // [tokens][n], any contents: what is normed
+  ADDRESS(float) norm_gain;  // [n]
+  ADDRESS(float) residual;   // [tokens][n]; may be y
+  ADDRESS(float) y;          // [tokens][n]
+  ADDRESS(byte) rounded;     // as in MatmulRowBlock
+  ADDRESS(float) gain;
+  ADDRESS(byte) step;
+  ADDRESS(float) bias;       // [n] or 0
+  ADDRESS(uint) counters;    // [tokens] that are 0 before and after
+  ADDRESS(uint) chain;
+  uint n, depth;             // n is a multiple of 4
+  uint threads;
+  float epsilon, scale;
+};
+
 #define kGroupResults 16
 #define kPairingNone 0    // a row
 #define kPairingGate 1    // a row of each of two weights

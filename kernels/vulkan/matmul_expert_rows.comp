@@ -51,7 +51,7 @@ vec2 sums_of(uint i) {
   vec2 sums = vec2(0);
   [[unroll]] for (uint slice = 0; slice < kSlices; ++slice)
     [[unroll]] for (uint s = 0; s < kSums; ++s) sums[s] += parts[(slice * kGroupResults + i) * kSums + s];
-  return p.epsilon >= 0 ? sums * norm_factor(p.epsilon) : sums;
+  return p.epsilon >= 0 ? sums * norm_factor(kDepth, p.epsilon) : sums;
 }
 
 void main() {

@@ -72,10 +72,10 @@ void share_squares(float sum) {
   if (gl_SubgroupInvocationID == 0) squares[gl_SubgroupID] = sum;
 }
 
-float norm_factor(float epsilon) {
+float norm_factor(uint width, float epsilon) {
   float sum = 0;
   [[unroll]] for (uint i = 0; i < kSubgroups; ++i) sum += squares[i];
-  return inversesqrt(sum / float(kDepth) + epsilon);
+  return inversesqrt(sum / float(width) + epsilon);
 }
 
 // What the group has made, rounded, as block `block` of a row of n values; by the first threads, kStoring, after a barrier.

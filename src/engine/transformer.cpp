@@ -173,10 +173,7 @@ struct Builder {
 
   // h += scale * norm(x), where x is what `last` makes of the block; no norm where there is none.
   Status leave(Calls last, const Tensor& post_norm, const Slice& x, const Slice& h) {
-    if (there(post_norm)) {
-      GRETA_TRY(emit(last));
-      last = {norm(post_norm, x, x)};
-    }
+    if (there(post_norm)) last += norm(post_norm, x, x);
     return emit(last += add(h, x, s.residual_scale));
   }
   // The norm before a block, and where its result lies: h itself without one.

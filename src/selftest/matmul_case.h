@@ -52,6 +52,9 @@ class MatmulCase {
     pool_ = rig.room(uint64_t(page_bytes_) * steps_.pool_pages());
     next_gain_values_ = gaussians(shape.n, random);
     next_gain_ = put_vector(rig, next_gain_values_);
+    post_gain_values_ = gaussians(shape.n, random);
+    post_gain_ = put_vector(rig, post_gain_values_);
+    counters_ = rig.put(std::vector<uint32_t>(shape.bucket));
     rounded_ = rig.room(shape.bucket * form_row_bytes(Form::Q8X16, shape.n));
     for (Slice* slice : {&normed_, &y_, &y2_, &out_})
       *slice = rig.room(size_t(shape.bucket) * std::max(shape.n, shape.depth) * 4);
@@ -61,7 +64,7 @@ class MatmulCase {
   std::vector<Call> calls(const std::string& sequence) {
     std::vector<Call> list;
     const bool norms = sequence.starts_with("norm");
-    if (norms) list.push_back(norm());
+    if (norms) list.push_back(norm(gain_, x_, normed_));
     list.push_back(matmul(weight_, norms ? normed_ : x_, y_));
     if (!gates(sequence)) list.back().slot[kBias] = bias_;
     if (sequence.find("matmul+matmul") != std::string::npos) {
@@ -70,7 +73,11 @@ class MatmulCase {
     }
     if (sequence.find("rope") != std::string::npos) list.push_back(rope());
     if (sequence.find("kv_write") != std::string::npos) list.push_back(kv_write());
-    if (adds(sequence)) list.push_back(add());
+    if (norms_y(sequence)) {
+      list.back().slot[kCounters] = counters_;
+      list.push_back(norm(post_gain_, y_, y_));
+    }
+    if (adds(sequence)) list.push_back(add(scale_of(sequence)));
     if (rounds(sequence)) list.push_back(convert());
     return list;
   }
@@ -92,7 +99,8 @@ class MatmulCase {
     if (gates(sequence))
       y = reference::gate(y, reference::matmul(up_matrix_.values, h, shape_.depth),
                           reference::Activation::Silu);
-    if (adds(sequence)) y = reference::add(to_values(residual_values_), y, 1);
+    if (norms_y(sequence)) y = reference::norm(y, to_values(post_gain_values_), kEpsilon);
+    if (adds(sequence)) y = reference::add(to_values(residual_values_), y, double(scale_of(sequence)));
     if (sequence.find("rope") != std::string::npos) {
       Ids positions;
       for (const StepRow& row : steps_.rows) positions.push_back(row.position);
@@ -141,6 +149,12 @@ class MatmulCase {
     return "";
   }
 
+  // The counters of the groups of a sequence are 0 before and after it.
+  bool counters_are_left() {
+    const std::vector<uint32_t> counters = rig_.get<uint32_t>(counters_);
+    return std::ranges::any_of(counters, [](uint32_t counter) { return counter != 0; });
+  }
+
   // The result as [t][n] floats followed by poison, out of its pages if it went there.
   std::vector<float> output(const std::string& sequence) {
     const Slice& slice = result(sequence);
@@ -168,6 +182,8 @@ class MatmulCase {
  private:
   static bool gates(const std::string& sequence) { return sequence.find("gate") != std::string::npos; }
   static bool adds(const std::string& sequence) { return sequence.find("add") != std::string::npos; }
+  static bool norms_y(const std::string& sequence) { return sequence.find("matmul+norm") != std::string::npos; }
+  static float scale_of(const std::string& sequence) { return norms_y(sequence) ? 0.7f : 1; }
   static bool rounds(const std::string& sequence) { return sequence.ends_with("convert"); }
 
   // What the matmul of a sequence reads. A norm's gain is in the form q8x16, its factor is not.
@@ -211,10 +227,10 @@ class MatmulCase {
     c.slot[kStep] = step_;
     return c;
   }
-  Call norm() const {
-    Call c = call(Op::Norm, x_, normed_);
-    c.weight = gain_;
-    c.width = shape_.depth;
+  Call norm(const Tensor& gain, const Slice& x, const Slice& y) const {
+    Call c = call(Op::Norm, x, y);
+    c.weight = gain;
+    c.width = gain.depth;
     c.heads = 1;
     c.epsilon = kEpsilon;
     return c;
@@ -230,10 +246,11 @@ class MatmulCase {
     c.width = shape_.n;
     return c;
   }
-  Call add() const {
+  Call add(float scale) const {
     Call c = call(Op::Add, residual_, out_);
     c.slot[kX2] = y_;
     c.width = shape_.n;
+    c.scale = scale;
     return c;
   }
   Call convert() const {
@@ -266,11 +283,11 @@ class MatmulCase {
   MatmulShape shape_;
   uint32_t cache_type_, page_bytes_;
   StepRows steps_;
-  std::vector<float> x_values_, gain_values_, residual_values_, bias_values_, next_gain_values_;
+  std::vector<float> x_values_, gain_values_, residual_values_, bias_values_, next_gain_values_, post_gain_values_;
   Matrix gate_matrix_, up_matrix_;
   Values table_values_;
-  Slice step_, x_, residual_, bias_, table_, pool_, normed_, y_, y2_, out_, rounded_;
-  Tensor gain_, weight_, weight2_, next_gain_;
+  Slice step_, x_, residual_, bias_, table_, pool_, normed_, y_, y2_, out_, rounded_, counters_;
+  Tensor gain_, weight_, weight2_, next_gain_, post_gain_;
 };
 
 inline const char* const kSequences[] = {"matmul",
@@ -283,10 +300,12 @@ inline const char* const kSequences[] = {"matmul",
                                          "matmul+add+convert",
                                          "norm+matmul+matmul+gate+convert",
                                          "matmul+matmul+gate",
-                                         "matmul+matmul+gate+convert"};
+                                         "matmul+matmul+gate+convert",
+                                         "matmul+norm+add",
+                                         "matmul+norm+add+convert"};
 
-// Runs the shape through every row of every sequence, and holds each to its limit.
+// Runs the shape through every row of every sequence that has `part` in it, and holds each to its limit.
 void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,
-                        uint32_t cache_type = 0);
+                        uint32_t cache_type = 0, const char* part = "");
 
 }  // namespace greta::selftest

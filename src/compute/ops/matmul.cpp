@@ -1,5 +1,6 @@
 // matmul, alone or with what a kernel row fuses around it: a norm before, then rotation and the write
-// into the page pool, or a residual, or a second matmul and its gate, and the form that the next matmul reads.
+// into the page pool, or a residual, alone or after a norm of y, or a second matmul and its gate, and the form that the
+// next matmul reads.
 // Group = a tile of output rows, one head where heads are rotated or written; for all tokens, or where the row has
 // tile_tokens, for some. Rows that read q8x16 have a block of their own.
 #include <utility>
@@ -18,6 +19,7 @@ struct Parts {
   const Call* kv_write = nullptr;
   const Call* add = nullptr;
   const Call* gate = nullptr;
+  const Call* post_norm = nullptr;  // of what the matmul made
   const Call* convert = nullptr;  // of y
   const Call* unknown = nullptr;
 
@@ -25,7 +27,7 @@ struct Parts {
     for (const Call& call : calls) {
       switch (call.op) {
         case Op::Norm:
-          norm = &call;
+          (matmul ? post_norm : norm) = &call;
           break;
         case Op::Matmul:
           (matmul ? up : matmul) = &call;
@@ -85,6 +87,8 @@ bool connected(const Parts& parts) {
            (same_place(call.slot[kX], b) && same_place(call.slot[kX2], a));
   };
   if (parts.gate && parts.up && !reads_both(*parts.gate, y, parts.up->slot[kY])) return false;
+  if (const Call* norm = parts.post_norm)
+    return parts.add && same_place(norm->slot[kX], y) && same_place(parts.add->slot[kX2], norm->slot[kY]);
   return !parts.add || same_place(parts.add->slot[kX], y) || same_place(parts.add->slot[kX2], y);
 }
 
@@ -129,6 +133,17 @@ Status check_gate(const Parts& parts) {
   return {};
 }
 
+Status check_post_norm(const Parts& parts) {
+  const Call& norm = *parts.post_norm;
+  const uint32_t n = parts.matmul->weight.n;
+  if (heads_of(norm) != 1 || norm.width != n || norm.x_stride || norm.y_stride || norm.rows_of != parts.matmul->rows_of)
+    return fail(Code::Unsupported, "matmul: a norm over %u heads of %u after rows of %u", heads_of(norm), norm.width, n);
+  if (norm.weight.depth != n || norm.weight.n != 1)
+    return fail(Code::Argument, "matmul: a gain [%u][%u] for %u values", norm.weight.n, norm.weight.depth, n);
+  if (!parts.matmul->slot[kCounters].buffer) return fail(Code::Unsupported, "matmul: a norm behind it, and no counters");
+  return {};
+}
+
 Status check_convert(const Parts& parts) {
   const Call& convert = *parts.convert;
   const Tensor& gain = convert.weight;
@@ -160,7 +175,8 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
     if (rows != kRowsTokens) return fail(Code::Argument, "matmul: rotates or stores rows that are no tokens");
     GRETA_TRY(check_heads(parts, row, weight.n));
   }
-  if (parts.add && (parts.add->width != weight.n || parts.add->scale != 1))
+  if (parts.post_norm) GRETA_TRY(check_post_norm(parts));
+  if (parts.add && (parts.add->width != weight.n || (parts.add->scale != 1 && !parts.post_norm)))
     return fail(Code::Unsupported, "matmul: adds %g times %u values to %u", double(parts.add->scale),
                 parts.add->width, weight.n);
   if (parts.convert) GRETA_TRY(check_convert(parts));
@@ -248,18 +264,40 @@ uint32_t threads_of(const Parts& parts) {
   return groups < 512 && rows * weight.depth >= 65536 ? 512 : 256;
 }
 
+template <class Block>
+void pack_convert(const Parts& parts, Block* block, Launch* out) {
+  if (!parts.convert) return;
+  block->rounded = parts.convert->slot[kY].address();
+  block->gain = parts.convert->weight.slice.address();
+  out->write(parts.convert->slot[kY]);
+  out->read(parts.convert->weight.slice);
+}
+
 void pack_results(const Parts& parts, Launch* out) {
   MatmulRowBlock block = {};
   pack_parts(parts, &block, out);
   block.threads = threads_of(parts);
   if (!parts.norm) block.epsilon = -1;
   block.pairing = parts.up ? kPairingGate : !parts.rope ? kPairingNone : parts.rope->rope_halves ? kPairingHalves : kPairingNext;
-  if (const Call* convert = parts.convert) {
-    block.rounded = convert->slot[kY].address();
-    block.gain = convert->weight.slice.address();
-    out->write(convert->slot[kY]);
-    out->read(convert->weight.slice);
-  }
+  pack_convert(parts, &block, out);
+  out->set_block(block);
+}
+
+void pack_normed(const Parts& parts, Launch* out) {
+  MatmulNormBlock block = {};
+  const Call& matmul = *parts.matmul;
+  const Call& norm = *parts.post_norm;
+  pack_product(parts, &block, out);
+  pack_convert(parts, &block, out);
+  block.product = matmul.slot[kY].address();
+  block.norm_gain = norm.weight.slice.address();
+  block.counters = matmul.slot[kCounters].address();
+  block.threads = threads_of(parts);
+  block.epsilon = norm.epsilon;
+  block.scale = parts.add->scale;
+  out->write(matmul.slot[kY]);
+  out->read(norm.weight.slice);
+  out->note(matmul.slot[kCounters], Access::kReadWrite, false);
   out->set_block(block);
 }
 
@@ -281,6 +319,7 @@ void pack_tiles(const Parts& parts, const KernelRow& row, Launch* out) {
 
 void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   const Parts parts(calls);
+  if (parts.post_norm) return pack_normed(parts, out);
   if (by_results(row)) return pack_results(parts, out);
   if (row.tile_tokens) return pack_tiles(parts, row, out);
   MatmulBlock block = {};
@@ -299,7 +338,8 @@ Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   const Parts parts(calls);
   const Tensor& weight = parts.matmul->weight;
   const uint64_t matrices = parts.up ? 2 : 1;
-  const uint64_t moved = uint64_t(rows) * (weight.depth + weight.n * (parts.add ? 2ull : 1ull)) * kFloatBytes;
+  const uint64_t of_n = 1 + (parts.add ? 1 : 0) + (parts.post_norm ? 2 : 0);
+  const uint64_t moved = rows * (weight.depth + weight.n * of_n) * kFloatBytes;
   return {matrices * tensor_bytes(weight.type, weight.layout, weight.n, weight.depth, 1) + moved,
           2 * matrices * rows * weight.n * weight.depth};
 }
