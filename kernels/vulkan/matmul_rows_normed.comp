@@ -16,9 +16,9 @@ uint64_t weights_of(uint result, bool) { return uint64_t(p.weight) + result * qu
 #include "kernels/vulkan/rows_group.h"
 
 // A row in fours of values: each thread takes every kThreads-th, kAhead of them at once, so that their loads are under way
-// together.
+// together: all there are, unless they would take more registers than the products.
 const uint kFours = kWidth / 4, kOwn = (kFours + kThreads - 1) / kThreads;
-const uint kAhead = kOwn < 4 ? kOwn : 4;
+const uint kAhead = kOwn < 4 ? kOwn : 2;
 struct Fours {
   vec4 x[kAhead], residual[kAhead], norm_gain[kAhead], gain[kAhead];
 };

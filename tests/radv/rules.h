@@ -17,6 +17,7 @@ struct Ceiling {
 inline constexpr Ceiling kCeilings[] = {
     {"matmul_rows_q5_k", 128},    // 4 and 6: a unit of its weights takes 12 words
     {"matmul_rows_q3_k", 128},    // 11 words; on RDNA 2, where rows are rotated
+    {"matmul_rows_normed_q3_k", 128},  // the same products
     {"matmul_rows_tq1_0", 128},   // 9 words and two sets of digits; likewise
     {"matmul_rows", 96},          // 5 and 8 subgroups, which must hide the latency of memory
     {"matmul_tiles_cm1", 228},    // shared memory leaves room for 2 subgroups
