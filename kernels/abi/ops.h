@@ -134,6 +134,27 @@ struct MatmulNormBlock {
   float epsilon, scale;
 };
 
+// The same where weights and x are floats, for rows of a step of any kind. Group (0, g) makes results g * kGroupResults ..
+// of all of them, one after the other.
+struct MatmulFloatRowBlock {
+  ADDRESS(byte) weight;    // [n][depth]
+  ADDRESS(byte) weight2;   // the `up` of a gate, or 0
+  ADDRESS(float) x;        // [tokens][depth]
+  ADDRESS(float) y;        // as in MatmulRowBlock
+  ADDRESS(float) gain;     // [depth] of the norm before, or 0
+  ADDRESS(byte) step;
+  ADDRESS(float) residual; // [tokens][n] or 0; may be y
+  ADDRESS(float) rope;     // as in MatmulBlock
+  ADDRESS(float) bias;     // [n] or 0
+  ADDRESS(uint) chain;     // as in MatmulRowBlock
+  uint n, depth, rows_of;
+  uint pairing;      // what a result is
+  uint threads;      // of a group
+  float epsilon;     // of the norm before; negative: none
+  uint rope_width, head_width, cache_type, page_bytes;
+  uint activation;
+};
+
 #define kGroupResults 16
 #define kPairingNone 0    // a row
 #define kPairingGate 1    // a row of each of two weights

@@ -7,12 +7,6 @@ layout(push_constant, scalar) uniform Push { MatmulRowBlock p; };
 
 #include "kernels/vulkan/rows_sums.h"
 #include "kernels/vulkan/rows_y.h"
-
-uint64_t weights_of(uint result, bool second) {
-  const uvec2 rows = rows_of_result(result);
-  return (second && kGates ? uint64_t(p.weight2) : uint64_t(p.weight)) + (second ? rows.y : rows.x) * quant_row_bytes(kDepth);
-}
-
 #include "kernels/vulkan/rows_group.h"
 
 void main() {
@@ -26,6 +20,8 @@ void main() {
   const uvec2 rows = rows_of_result(finishes ? result : 0);
   Operands operands;
   if (finishes) operands = operands_of(result, rows);
+  float gain = 1;
+  if (finishes && uint64_t(p.gain) != 0) gain = p.gain.at[rows.x];
   float squares = 0;
   if (p.epsilon >= 0) squares = squares_of_thread(row_of_x());
   make_all(rows_held, w);
@@ -34,9 +30,9 @@ void main() {
   const bool live = gl_WorkGroupID.x == 0 || gl_WorkGroupID.x < step_of(p.step).state.token_count;
   barrier();
   if (finishes && live) {
-    const vec2 sums = sums_of(i);
+    const vec2 sums = sums_of_slices(i);
     const float y = finish(rows, p.epsilon >= 0 ? sums * norm_factor(kDepth, p.epsilon) : sums, operands);
-    made[i] = vec2(y * operands.gain, y);
+    made[i] = vec2(y * gain, y);
   }
   if (uint64_t(p.rounded) != 0) {
     barrier();

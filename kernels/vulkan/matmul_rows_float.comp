@@ -1,66 +1,112 @@
-// matmul of a few tokens with weights that are floats, alone or with a residual: x and sums in float32. After the first
-// token the caches have a group's weights.
-//   grid   (kRows rows of y to a group)
-//   group  subgroups in a grid of kSets x kSlices: each makes kStreams rows, that share the values of x which its lanes
-//          hold, over its part of the columns; the first kRows threads add up the parts
+// matmul of a few tokens with weights that are floats, alone or with what is fused around it (MatmulFloatRowBlock,
+// kernels/abi/ops.h): x and sums in float32.
+//   grid   (1; kGroupResults results to a group): all tokens one after the other, after the first of which the caches have
+//          the group's weights
+//   group  as in matmul_rows
 //
 // Lanes take units of 8 columns in turn. dot/<type>.h has
 //   Weights                  a unit as it is loaded
 //   dot_load(row, unit)      unit `unit` of the row at address `row`, a multiple of 16
 //   dot_unit(weights, x)     the sum over the unit
-#include "kernels/vulkan/lanes.h"
+//   DOT_LARGE                defined where several units at once would take too many registers
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #include "kernels/vulkan/step.h"
 
-layout(push_constant, scalar) uniform Push { MatmulBlock p; };
-layout(constant_id = 0) const uint kThreads = GROUP;
+GRETA_ABI_BUFFER(float16, float16_t, 2)
+GRETA_ABI_BUFFER(vec2, vec2, 8)
+
+layout(push_constant, scalar) uniform Push { MatmulFloatRowBlock p; };
 layout(constant_id = 2) const uint kDepth = 256;
+layout(constant_id = 4) const uint kEpsilon = 1u << 31;  // the bits of it; negative: no norm
 
-const uint kRows = 16, kStreams = 4;
-const uint kSubgroups = kThreads / kLanes;
-const uint kNeeded = kRows / kStreams;
-const uint kSlices = kSubgroups > kNeeded ? kSubgroups / kNeeded : 1, kSets = kSubgroups / kSlices;
+#include "kernels/vulkan/rows_y.h"
+#include "kernels/vulkan/rows_results.h"
 
-shared float parts[kSlices * kRows];
+const uint kUnits = kDepth / 8;
+const bool kNorms = kEpsilon >> 31 == 0;
 
-// Rows first .. first + kStreams - 1 of the group times x, over the columns of slice `slice`.
-void make(uint64_t x, uint first, uint slice) {
-  uint64_t rows[kStreams];
-  float sums[kStreams];
-  [[unroll]] for (uint i = 0; i < kStreams; ++i) {
-    rows[i] = uint64_t(p.weight) + min(gl_WorkGroupID.x * kRows + first + i, p.n - 1) * quant_row_bytes(kDepth);
-    sums[i] = 0;
-  }
-  for (uint unit = slice * kLanes + gl_SubgroupInvocationID; unit < kDepth / 8; unit += kSlices * kLanes) {
-    Weights w[kStreams];
-    [[unroll]] for (uint i = 0; i < kStreams; ++i) w[i] = dot_load(rows[i], unit);
-    const uint64_t at = x + unit * 32;
-    const Values values = Values(uintBitsToFloat(load_16_of_16(at)), uintBitsToFloat(load_16_of_16(at + 16)));
-    [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] += dot_unit(w[i], values);
-  }
-  [[unroll]] for (uint i = 0; i < kStreams; ++i) {
-    const float sum = lanes_sum(sums[i]);
-    if (gl_SubgroupInvocationID == 0) parts[slice * kRows + first + i] = sum;
-  }
+shared float squares[kSlices];  // of x, a sum for each slice of the columns
+
+uint64_t row_of_x() { return uint64_t(p.x) + uint64_t(source_row(step_of(p.step), p.rows_of, token)) * kDepth * 4; }
+
+Values values_of(uint64_t row, uint unit) {
+  const uint64_t at = row + unit * 32;
+  return Values(uintBitsToFloat(load_16_of_16(at)), uintBitsToFloat(load_16_of_16(at + 16)));
 }
 
-void finish(uint t) {
-  const uint i = gl_LocalInvocationIndex, row = gl_WorkGroupID.x * kRows + i;
-  if (i >= kRows || row >= p.n) return;
-  float y = uint64_t(p.bias) != 0 ? p.bias.at[row] : 0;
-  [[unroll]] for (uint slice = 0; slice < kSlices; ++slice) y += parts[slice * kRows + i];
-  if (uint64_t(p.residual) != 0) y += p.residual.at[t * p.n + row];
-  p.y.at[t * p.n + row] = y;
+// Adds the products of a unit of kStreams rows of weights to their sums, and the squares of x to theirs.
+void add_loaded(Weights w[kStreams], uint unit, uint64_t x, inout float sums[kStreams], inout float of_squares) {
+  Values values = values_of(x, unit), gain;
+  if (kNorms) gain = values_of(uint64_t(p.gain), unit);
+  if (kHolds) subgroupMemoryBarrierBuffer();
+  if (kNorms) {
+    of_squares += dot(values.x0, values.x0) + dot(values.x1, values.x1);
+    values = Values(values.x0 * gain.x0, values.x1 * gain.x1);
+  }
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] += dot_unit(w[i], values);
+}
+
+// The sums of these rows over the columns of slice `slice`; w is their first unit, if it is held.
+void make(uint64_t rows[kStreams], Weights w[kStreams], bool held, uint first, uint slice) {
+  const uint lane = gl_SubgroupInvocationID;
+  const uint64_t x = row_of_x();
+  float sums[kStreams], of_squares = 0;
+  [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = 0;
+  uint unit = slice * kLanes + lane;
+  if (held) {
+    if (kUnits >= kSlices * kLanes || unit < kUnits) add_loaded(w, unit, x, sums, of_squares);
+    unit += kSlices * kLanes;
+  }
+#ifdef DOT_LARGE
+  [[dont_unroll]]
+#endif
+  for (; unit < kUnits; unit += kSlices * kLanes) {
+    load_unit(rows, unit, w);
+    add_loaded(w, unit, x, sums, of_squares);
+  }
+  const float sum = sum_of_lanes(sums);
+  if (lane < kStreams) parts[(slice * kGroupResults + first) * kSums + lane] = sum;
+  if (!kNorms || first != 0) return;
+  of_squares = lanes_sum(of_squares);
+  if (lane == 0) squares[slice] = of_squares;
+}
+
+vec2 sums_of(uint i) {
+  const vec2 sums = sums_of_slices(i);
+  if (!kNorms) return sums;
+  float of_squares = 0;
+  [[unroll]] for (uint slice = 0; slice < kSlices; ++slice) of_squares += squares[slice];
+  return sums * inversesqrt(of_squares / float(kDepth) + p.epsilon);
 }
 
 void main() {
-  StepState_address step = step_of(p.step);
-  const uint live = live_rows(step, p.rows_of);
-  [[dont_unroll]] for (uint t = 0; t < live; ++t) {
-    const uint64_t x = uint64_t(p.x) + uint64_t(source_row(step, p.rows_of, t)) * kDepth * 4;
-    for (uint set = gl_SubgroupID / kSlices; set * kStreams < kRows; set += kSets)
-      make(x, set * kStreams, gl_SubgroupID % kSlices);
-    barrier();
-    finish(t);
-    barrier();
+  const uint slice = gl_SubgroupID % kSlices, set = gl_SubgroupID / kSlices * kOfStreams;
+  uint64_t rows_of_set[kStreams];
+  Weights w[kStreams];
+  const uint held_unit = min(slice * kLanes + gl_SubgroupInvocationID, kUnits - 1);
+  if (kHolds) {
+    rows_from(set, rows_of_set);
+    load_unit(rows_of_set, held_unit, w);
   }
+  chain_wait(uint64_t(p.chain));
+  const uint i = gl_LocalInvocationIndex, result = gl_WorkGroupID.y * kGroupResults + i;
+  const bool finishes = i < kGroupResults && result < result_count();
+  const uvec2 rows = rows_of_result(finishes ? result : 0);
+  const uint live = live_rows(step_of(p.step), p.rows_of);
+  for (token = 0;;) {
+    Operands operands;
+    if (finishes) operands = operands_of(result, rows);
+    if (kHolds && set < kGroupResults) make(rows_of_set, w, true, set, slice);
+    for (uint first = set + (kHolds ? kSets * kOfStreams : 0); first < kGroupResults; first += kSets * kOfStreams) {
+      uint64_t rows_of_next[kStreams];
+      rows_from(first, rows_of_next);
+      make(rows_of_next, w, false, first, slice);
+    }
+    barrier();
+    if (finishes) finish(rows, sums_of(i), operands);
+    if (++token >= live) break;  // a step has a token
+    barrier();
+    if (kHolds) load_unit(rows_of_set, held_unit, w);
+  }
+  chain_end(uint64_t(p.chain));
 }

@@ -87,7 +87,7 @@ void main() {
   make_all(rows_held, w);
   const bool live = t == 0 || t < step_of(p.step).state.token_count;  // a step has a token
   barrier();
-  if (finishes && live) p.product.at[t * kWidth + result] = sums_of(i).x + bias;
+  if (finishes && live) p.product.at[t * kWidth + result] = sums_of_slices(i).x + bias;
   if (live && is_last_group(p.counters, t, gl_NumWorkGroups.y)) norm_row(t);
   chain_end(uint64_t(p.chain));
 }

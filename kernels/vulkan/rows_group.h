@@ -1,28 +1,11 @@
-// How a group makes the sums of its kGroupResults results: subgroups stand in a grid of kSets x kSlices. Each makes kStreams
-// rows of weights, that share the values of x which its lanes hold, over its part of the columns.
-//
-// The kernel that includes it has a block `p` with x, and says
-//   kSums                        of a result, 1 or 2
-//   result_count()               of a token
-//   weights_of(result, second)   the address of the row of weights that a sum of it is of
+// How a group makes the sums of its kGroupResults results of a row in the form q8x16: each subgroup kStreams rows of
+// weights at a time, that share the values of x which its lanes hold, over its part of the columns.
 #ifndef GRETA_VULKAN_ROWS_GROUP_H
 #define GRETA_VULKAN_ROWS_GROUP_H
-
-const uint kOfStreams = kStreams / kSums;  // results
-const uint kNeeded = kGroupResults / kOfStreams;
-const uint kSlices = kSubgroups > kNeeded ? kSubgroups / kNeeded : 1;
-const uint kSets = kSubgroups / kSlices;
-
-shared float parts[kSlices * kGroupResults * kSums];
+#include "kernels/vulkan/rows_results.h"
+#include "kernels/vulkan/rows_sums.h"
 
 uint64_t row_of_x() { return uint64_t(p.x) + gl_WorkGroupID.x * q8x16_row_bytes(kDepth); }
-
-// The rows of weights of results first .. first + kOfStreams - 1 of the group.
-void rows_from(uint first, out uint64_t rows[kStreams]) {
-  const uint last = result_count() - 1;
-  [[unroll]] for (uint i = 0; i < kStreams; ++i)
-    rows[i] = weights_of(min(gl_WorkGroupID.y * kGroupResults + first + i / kSums, last), i % kSums == 1);
-}
 
 // The sums of these rows over the columns of slice `slice`; w is their first unit, if it is held.
 void make(uint64_t rows[kStreams], Weights w[kStreams], bool held, uint first, uint slice) {
@@ -47,7 +30,7 @@ void hold(out uint64_t rows[kStreams], out Weights w[kStreams]) {
   load_unit(rows, min(gl_SubgroupID % kSlices * kLanes + gl_SubgroupInvocationID, kUnits - 1), w);
 }
 
-// All sums of the group, from what hold() gave; a barrier before sums_of().
+// All sums of the group, from what hold() gave; a barrier before sums_of_slices().
 void make_all(uint64_t rows[kStreams], Weights w[kStreams]) {
   const uint slice = gl_SubgroupID % kSlices;
   uint first = gl_SubgroupID / kSlices * kOfStreams;
@@ -59,13 +42,6 @@ void make_all(uint64_t rows[kStreams], Weights w[kStreams]) {
     rows_from(first, rows);
     make(rows, w, false, first, slice);
   }
-}
-
-vec2 sums_of(uint i) {
-  vec2 sums = vec2(0);
-  [[unroll]] for (uint slice = 0; slice < kSlices; ++slice)
-    [[unroll]] for (uint s = 0; s < kSums; ++s) sums[s] += parts[(slice * kGroupResults + i) * kSums + s];
-  return sums;
 }
 
 #endif

@@ -1,7 +1,9 @@
-// What a decode kernel does with the sums of a result: bias, rotation, cache, residual, gate. Reads the block `p`.
+// What a decode kernel does with the sums of a result of `token`: bias, rotation, cache, residual, gate. Reads the block `p`.
 #ifndef GRETA_VULKAN_ROWS_Y_H
 #define GRETA_VULKAN_ROWS_Y_H
 #include "kernels/vulkan/activation.h"
+
+uint token = gl_WorkGroupID.x;  // or, one after the other, all tokens
 
 layout(constant_id = 3) const uint kPairing = kPairingNone;
 const bool kGates = kPairing == kPairingGate, kRotates = kPairing >= kPairingNext;
@@ -18,20 +20,24 @@ uvec2 rows_of_result(uint i) {
   return first + (in_head < half_width ? uvec2(in_head, in_head + half_width) : 2 * in_head + uvec2(0, 1));
 }
 
+uint64_t weights_of(uint result, bool second) {
+  const uvec2 rows = rows_of_result(result);
+  return (second && kGates ? uint64_t(p.weight2) : uint64_t(p.weight)) + (second ? rows.y : rows.x) * quant_row_bytes(kDepth);
+}
+
 // What a result needs beside its sums; fetched before them.
 struct Operands {
   vec2 bias;
   vec2 rotation;  // cosine and sine
-  float residual, gain;
+  float residual;
 };
 
 Operands operands_of(uint i, uvec2 rows) {
-  Operands o = Operands(vec2(0), vec2(1, 0), 0, 1);
+  Operands o = Operands(vec2(0), vec2(1, 0), 0);
   if (uint64_t(p.bias) != 0) o.bias = vec2(p.bias.at[rows.x], p.bias.at[rows.y]);
-  if (uint64_t(p.residual) != 0) o.residual = p.residual.at[gl_WorkGroupID.x * p.n + rows.x];
-  if (uint64_t(p.gain) != 0) o.gain = p.gain.at[rows.x];
+  if (uint64_t(p.residual) != 0) o.residual = p.residual.at[token * p.n + rows.x];
   if (kRotates && i % (p.head_width / 2) < p.rope_width / 2) {
-    const uint at = step_of(p.step).state.row[gl_WorkGroupID.x].position * (p.rope_width / 2) + i % (p.head_width / 2);
+    const uint at = step_of(p.step).state.row[token].position * (p.rope_width / 2) + i % (p.head_width / 2);
     o.rotation = vec2_address(p.rope).at[at];
   }
   return o;
@@ -39,9 +45,9 @@ Operands operands_of(uint i, uvec2 rows) {
 
 // Value `row` of the token's key or value into its page; the cache holds f32 or f16.
 void store_in_page(uint row, float value) {
-  const StepRow token = step_of(p.step).state.row[gl_WorkGroupID.x];
-  const uint position = token.position;
-  const uint64_t page = uint64_t(p.y) + uint64_t(page_of(step_of(p.step), token.sequence, position)) * p.page_bytes;
+  const StepRow at_row = step_of(p.step).state.row[token];
+  const uint position = at_row.position;
+  const uint64_t page = uint64_t(p.y) + uint64_t(page_of(step_of(p.step), at_row.sequence, position)) * p.page_bytes;
   const uint64_t at = (uint64_t(row / p.head_width) * kPageTokens + position % kPageTokens) * p.head_width + row % p.head_width;
   if (p.cache_type == 0) float_address(page).at[uint(at)] = value;
   else float16_address(page).at[uint(at)] = float16_t(value);
@@ -49,7 +55,7 @@ void store_in_page(uint row, float value) {
 
 void store_row(uint row, float value) {
   if (p.page_bytes != 0) store_in_page(row, value);
-  else p.y.at[gl_WorkGroupID.x * p.n + row] = value;
+  else p.y.at[token * p.n + row] = value;
 }
 
 // y of a result, of its first row where it has two.

@@ -92,6 +92,17 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
           halves ? kHalfMethodLimit : sequence.find("gate") != std::string::npos ? kGateMethodLimit : kMethodLimit);
 }
 
+// By all rows that read x as it is.
+void check_gathered(Rig& rig, const std::vector<Call>& calls, uint32_t bucket, const Values& expected) {
+  const Slice& y = calls.back().slot[kY];
+  for (const KernelRow* row : rig.rows(calls, bucket)) {
+    if (row->form != Form::F32) continue;
+    rig.poison(y);
+    rig.run(calls, *row, bucket);
+    require_close(rig.get<float>(y), expected, kFloatLimit, row->name + std::string(" of rows that have outputs"));
+  }
+}
+
 }  // namespace
 
 void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,
@@ -134,6 +145,42 @@ void check_matmul(Rig& rig) {
     for (const Stored& stored : stored_types(rig, Op::Matmul))
       check_matmul_shape(rig, stored, {4128, 256, 2, 2, false, kPlain}, random, 0, "matmul+norm");
   rig.require_all_run(Op::Matmul);
+}
+
+void check_matmul_outputs(Rig& rig) {
+  Random random(3);
+  const uint32_t n = 40, depth = 264, tokens = 20;
+  for (const Stored& stored : stored_types(rig, Op::Matmul)) {
+    if (quant_info(stored.type).block > 1) continue;
+    const Matrix matrix = random_matrix(stored.type, n, depth, 1, Scales::Plain, random);
+    const std::vector<float> x = with_outliers(size_t(tokens) * depth, random), gain = gaussians(depth, random);
+    for (const Ids& outputs : {Ids{7}, Ids{2, 3, 11, 18, 19}}) {
+      const uint32_t bucket = outputs.size() == 1 ? 1 : 8;
+      StepRows steps;
+      Values gathered;
+      for (uint32_t t = 0; t < tokens; ++t) {
+        const bool is_output = std::ranges::find(outputs, t) != outputs.end();
+        steps.add(t, 0, t, is_output);
+        if (is_output) gathered.insert(gathered.end(), x.begin() + t * depth, x.begin() + (t + 1) * depth);
+      }
+      Call norm = row_call(Op::Norm, rig.put_padded(x, 32 * depth), rig.room(bucket * depth * 4), steps.put(rig));
+      norm.weight = put_vector(rig, gain);
+      norm.width = depth;
+      norm.heads = 1;
+      norm.epsilon = kEpsilon;
+      norm.rows_of = kRowsGather;
+      Call product = row_call(Op::Matmul, norm.slot[kX], rig.room(bucket * n * 4), norm.slot[kStep]);
+      product.weight = put_matrix(rig, matrix, stored.layout);
+      product.rows_of = kRowsGather;
+      Call of_normed = product;
+      of_normed.slot[kX] = norm.slot[kY];
+      of_normed.rows_of = kRowsOutputs;
+      const Values normed = reference::norm(gathered, to_values(gain), double(kEpsilon));
+      check_gathered(rig, {product}, bucket, reference::matmul(matrix.values, gathered, depth));
+      check_gathered(rig, {norm, of_normed}, bucket, reference::matmul(matrix.values, normed, depth));
+      rig.reset();
+    }
+  }
 }
 
 }  // namespace greta::selftest

@@ -19,6 +19,7 @@ void check_convert(Rig& rig);
 void check_route(Rig& rig);
 void check_routers(Rig& rig);
 void check_matmul(Rig& rig);
+void check_matmul_outputs(Rig& rig);  // rows of a step that have outputs alone, weights of floats
 void check_matmul_expert(Rig& rig);
 void check_matmul_heads(Rig& rig);
 void check_expert_sequences(Rig& rig);

@@ -19,7 +19,7 @@ struct MatmulShape {
 constexpr uint32_t kHeadWidth = 16, kRopeWidth = 12;
 constexpr float kEpsilon = 1e-5f;
 
-// One set of operands for all sequences, and what each should give. Half of the shapes have a bias.
+// One set of operands for all sequences, and what each should give. Half of the shapes have a bias, half rotate halves.
 class MatmulCase {
  public:
   MatmulCase(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,
@@ -104,7 +104,7 @@ class MatmulCase {
     if (sequence.find("rope") != std::string::npos) {
       Ids positions;
       for (const StepRow& row : steps_.rows) positions.push_back(row.position);
-      y = reference::rope(y, positions, table_values_, {shape_.n / kHeadWidth, kHeadWidth, kRopeWidth, true});
+      y = reference::rope(y, positions, table_values_, {shape_.n / kHeadWidth, kHeadWidth, kRopeWidth, rope_halves()});
     }
     return y;
   }
@@ -184,6 +184,7 @@ class MatmulCase {
   static bool adds(const std::string& sequence) { return sequence.find("add") != std::string::npos; }
   static bool norms_y(const std::string& sequence) { return sequence.find("matmul+norm") != std::string::npos; }
   static float scale_of(const std::string& sequence) { return norms_y(sequence) ? 0.7f : 1; }
+  bool rope_halves() const { return shape_.n / 32 % 2; }
   static bool rounds(const std::string& sequence) { return sequence.ends_with("convert"); }
 
   // What the matmul of a sequence reads. A norm's gain is in the form q8x16, its factor is not.
@@ -266,7 +267,7 @@ class MatmulCase {
     c.heads = shape_.n / kHeadWidth;
     c.width = kHeadWidth;
     c.rope_width = kRopeWidth;
-    c.rope_halves = 1;
+    c.rope_halves = rope_halves();
     return c;
   }
   Call kv_write() const {

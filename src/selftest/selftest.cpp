@@ -21,7 +21,7 @@ struct Check {
 constexpr Check kChecks[] = {
     {"embed", {check_embed}},
     {"norm", {check_norm, check_norm_strides}},
-    {"matmul", {check_matmul}},
+    {"matmul", {check_matmul, check_matmul_outputs}},
     {"rope", {check_rope, check_rope_strides, check_rope_sequences}},
     {"kv_write, attention", {check_attention}},
     {"gate", {check_gate}},

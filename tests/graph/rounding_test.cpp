@@ -136,8 +136,8 @@ TEST_CASE("a norm after a block takes the residual and rounds", "[graph]") {
   CHECK(plan.graph.barriers() == 3);
 }
 
-// Barriers of a plan of so many layers, in whose step one token or 512 have one row of logits.
-static uint32_t barriers_of(const char* name, uint32_t layers, uint32_t tokens, uint32_t cache_type = 0) {
+// Barriers of a plan of so many layers with matrices of `type`, in whose step one token or 512 have one row of logits.
+static uint32_t barriers_of(const char* name, QuantType type, uint32_t layers, uint32_t tokens, uint32_t cache_type = 0) {
   const Arch* arch = nullptr;
   REQUIRE(find_arch(name, &arch).ok());
   Plan plan;
@@ -156,7 +156,7 @@ static uint32_t barriers_of(const char* name, uint32_t layers, uint32_t tokens, 
   s.each.resize(layers, {.experts = arch->needs_experts});
   Weights weights;
   weights.tied = true;
-  weights.token_embedding = weights.output = plan.tensor(QuantType::q4_k, s.vocab);
+  weights.token_embedding = weights.output = plan.tensor(type, s.vocab);
   weights.output_norm = plan.tensor(QuantType::f32, 1);
   weights.layers.resize(layers);
   StepBuffers buffers;
@@ -172,7 +172,7 @@ static uint32_t barriers_of(const char* name, uint32_t layers, uint32_t tokens, 
     for (const WantedTensor& wanted : layer_tensors(*arch, s, l, false, &layer)) {
       if (!wanted.name.text || wanted.name.optional) continue;
       const bool floats = wanted.use == Use::Vector || wanted.tensor == &layer.router;
-      *wanted.tensor = plan.tensor(floats ? QuantType::f32 : QuantType::q4_k, uint32_t(wanted.n), uint32_t(wanted.depth),
+      *wanted.tensor = plan.tensor(floats ? QuantType::f32 : type, uint32_t(wanted.n), uint32_t(wanted.depth),
                                    uint32_t(wanted.count));
     }
     buffers.cache.push_back({plan.take(buffers.key_page_bytes), plan.take(buffers.value_page_bytes)});
@@ -186,21 +186,25 @@ static uint32_t barriers_of(const char* name, uint32_t layers, uint32_t tokens, 
 // Products of the same x share a barrier, and so does what follows them.
 TEST_CASE("layers of Vulkan plans have as many barriers as they need", "[graph]") {
   if (!rows_are_built()) SKIP("built without the decode rows");
+  constexpr QuantType q4_k = QuantType::q4_k, f16 = QuantType::f16;
   const struct {
     const char* arch;
+    QuantType type;
     uint32_t tokens, barriers;
-  } cases[] = {{"llama", 1, 5},  {"gemma2", 1, 5},   {"qwen3", 1, 5},    {"qwen3moe", 1, 6}, {"gemma3", 1, 5},
-               {"olmo2", 1, 5}, {"llama", 512, 9}, {"qwen3", 512, 9}, {"gemma3", 512, 11},
-               {"deepseek2", 1, 12}};
-  for (const auto& [arch, tokens, barriers] : cases) {
-    INFO(arch << ", " << tokens << " tokens");
-    const uint32_t one = barriers_of(arch, 1, tokens);
+  } cases[] = {{"llama", q4_k, 1, 5},    {"gemma2", q4_k, 1, 5},    {"qwen3", q4_k, 1, 5},
+               {"qwen3moe", q4_k, 1, 6}, {"gemma3", q4_k, 1, 5},    {"olmo2", q4_k, 1, 5},
+               {"llama", q4_k, 512, 9},  {"qwen3", q4_k, 512, 9},   {"gemma3", q4_k, 512, 11},
+               {"deepseek2", q4_k, 1, 12}, {"llama", f16, 1, 5},    {"llama", QuantType::bf16, 1, 5},
+               {"llama", QuantType::f32, 1, 5}, {"qwen3", f16, 1, 5}, {"gemma2", f16, 1, 7}};
+  for (const auto& [arch, type, tokens, barriers] : cases) {
+    INFO(arch << ", " << quant_info(type).name << ", " << tokens << " tokens");
+    const uint32_t one = barriers_of(arch, type, 1, tokens);
     CHECK(one > barriers);  // before embed, of the head
-    CHECK(barriers_of(arch, 3, tokens) - one == 2 * barriers);
+    CHECK(barriers_of(arch, type, 3, tokens) - one == 2 * barriers);
   }
   // Keys and values go into blocks of a cache with attention's launch.
   for (const char* arch : {"llama", "qwen3"}) {
     INFO(arch);
-    CHECK(barriers_of(arch, 3, 1, 2) - barriers_of(arch, 1, 1, 2) == 2 * 5);
+    CHECK(barriers_of(arch, q4_k, 3, 1, 2) - barriers_of(arch, q4_k, 1, 1, 2) == 2 * 5);
   }
 }

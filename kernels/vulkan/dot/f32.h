@@ -1,5 +1,6 @@
 // F32: a unit is 32 bytes.
 #include "kernels/vulkan/rows_float.h"
+#define DOT_LARGE
 
 struct Weights {
   vec4 w0, w1;

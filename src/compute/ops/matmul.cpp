@@ -2,7 +2,7 @@
 // into the page pool, or a residual, alone or after a norm of y, or a second matmul and its gate, and the form that the
 // next matmul reads.
 // Group = a tile of output rows, one head where heads are rotated or written; for all tokens, or where the row has
-// tile_tokens, for some. Rows that read q8x16 have a block of their own.
+// tile_tokens, for some. Rows that make results have blocks of their own, for x in the form q8x16 and for floats.
 #include <utility>
 
 #include "compute/ops/parts.h"
@@ -92,8 +92,8 @@ bool connected(const Parts& parts) {
   return !parts.add || same_place(parts.add->slot[kX], y) || same_place(parts.add->slot[kX2], y);
 }
 
-// Rows that read q8x16: their groups make results, whatever the heads.
-bool by_results(const KernelRow& row) { return row.form == Form::Q8X16; }
+// Rows whose groups make results, whatever the heads, with as many threads as it takes.
+bool by_results(const KernelRow& row) { return row.threads_field != 0; }
 
 Status check_heads(const Parts& parts, const KernelRow& row, uint32_t n) {
   const Call& head = *parts.head();
@@ -193,7 +193,7 @@ uint32_t tile_of(const Parts& parts, const KernelRow& row) {
 void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
   const Parts parts(calls);
   const uint32_t tiles = uint32_t(divide_up(parts.matmul->weight.n, tile_of(parts, row)));
-  const uint32_t tokens = by_results(row) ? 1 : row.tile_tokens;  // of a group; 0: all
+  const uint32_t tokens = !by_results(row) ? row.tile_tokens : row.form == Form::Q8X16 ? 1 : bucket;  // of a group; 0: all
   out[0] = tokens ? uint32_t(divide_up(bucket, tokens)) : tiles;
   out[1] = tokens ? tiles : 1;
   out[2] = parts.matmul->splits;
@@ -201,6 +201,7 @@ void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, 
 
 uint64_t& pool_of(MatmulBlock* block) { return block->pool; }
 uint64_t& pool_of(MatmulRowBlock* block) { return block->y; }
+uint64_t& pool_of(MatmulFloatRowBlock* block) { return block->y; }
 
 template <class Block>
 void pack_heads(const Parts& parts, Block* block, Launch* out) {
@@ -257,11 +258,28 @@ void pack_parts(const Parts& parts, Block* block, Launch* out) {
   }
 }
 
+template <class Block>
+void pack_gain(const Parts& parts, Block* block, Launch* out) {
+  if (!parts.norm) return;
+  block->gain = parts.norm->weight.slice.address();
+  out->read(parts.norm->weight.slice);
+}
+
 // Few groups with much to do each are larger: their parts of the columns are under way together.
 uint32_t threads_of(const Parts& parts) {
   const Tensor& weight = parts.matmul->weight;
   const uint64_t rows = (parts.rope ? 2 : 1) * kGroupResults, groups = weight.n / rows;
   return groups < 512 && rows * weight.depth >= 65536 ? 512 : 256;
+}
+
+template <class Block>
+Block results_of(const Parts& parts, Launch* out) {
+  Block block = {};
+  pack_parts(parts, &block, out);
+  block.threads = threads_of(parts);
+  if (!parts.norm) block.epsilon = -1;
+  block.pairing = parts.up ? kPairingGate : !parts.rope ? kPairingNone : parts.rope->rope_halves ? kPairingHalves : kPairingNext;
+  return block;
 }
 
 template <class Block>
@@ -274,11 +292,7 @@ void pack_convert(const Parts& parts, Block* block, Launch* out) {
 }
 
 void pack_results(const Parts& parts, Launch* out) {
-  MatmulRowBlock block = {};
-  pack_parts(parts, &block, out);
-  block.threads = threads_of(parts);
-  if (!parts.norm) block.epsilon = -1;
-  block.pairing = parts.up ? kPairingGate : !parts.rope ? kPairingNone : parts.rope->rope_halves ? kPairingHalves : kPairingNext;
+  auto block = results_of<MatmulRowBlock>(parts, out);
   pack_convert(parts, &block, out);
   out->set_block(block);
 }
@@ -301,6 +315,13 @@ void pack_normed(const Parts& parts, Launch* out) {
   out->set_block(block);
 }
 
+void pack_float_results(const Parts& parts, Launch* out) {
+  auto block = results_of<MatmulFloatRowBlock>(parts, out);
+  rows_of(parts, &block.rows_of);
+  pack_gain(parts, &block, out);
+  out->set_block(block);
+}
+
 void pack_tiles(const Parts& parts, const KernelRow& row, Launch* out) {
   MatmulTileBlock block = {};
   const Call& call = *parts.matmul;
@@ -320,17 +341,14 @@ void pack_tiles(const Parts& parts, const KernelRow& row, Launch* out) {
 void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   const Parts parts(calls);
   if (parts.post_norm) return pack_normed(parts, out);
-  if (by_results(row)) return pack_results(parts, out);
+  if (by_results(row)) return row.form == Form::Q8X16 ? pack_results(parts, out) : pack_float_results(parts, out);
   if (row.tile_tokens) return pack_tiles(parts, row, out);
   MatmulBlock block = {};
   pack_parts(parts, &block, out);
   block.tile = tile_of(parts, row);
   rows_of(parts, &block.rows_of);
   if (parts.rope) block.rope_halves = parts.rope->rope_halves;
-  if (parts.norm) {
-    block.gain = parts.norm->weight.slice.address();
-    out->read(parts.norm->weight.slice);
-  }
+  pack_gain(parts, &block, out);
   out->set_block(block);
 }
 
