@@ -126,6 +126,12 @@ GRETA_API greta_status greta_runtime_describe(const greta_runtime* runtime, gret
 GRETA_API greta_status greta_runtime_measure_bandwidth(greta_runtime* runtime,
                                                        uint64_t* out_bytes_per_second);
 
+/* Multiplies and adds in registers for at most half a second, the way kernels read prompts: their bound. A
+ * multiplication and an addition are two operations. GPUs: float16 on matrix units with sums in float32, where there
+ * are any, else float32; CPUs: int8 with vector instructions for it, else float32. */
+GRETA_API greta_status greta_runtime_measure_arithmetic(greta_runtime* runtime,
+                                                        uint64_t* out_flops_per_second);
+
 /* ---- files: what is in a GGUF, without loading it ------------------------------------------------- */
 
 typedef struct greta_file greta_file;

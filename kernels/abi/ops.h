@@ -430,6 +430,17 @@ struct SumBlock {
   uint width;       // a multiple of 16
 };
 
+// y[i] = sum over rows m, tokens n and columns k of w[m][k] * x[n][k], `steps` times, modulo 2^32: nothing but products of
+// operands in registers, by which a device's arithmetic is measured. w and x are what a row of the table tiles, m and n
+// of it, as float16: whole numbers from 0 to 7, so that every form of arithmetic has the same sums while those in
+// float32 are below 2^24.
+struct ProductsBlock {
+  ADDRESS(byte) operands;  // w[m][kProductsDepth], x[n][kProductsDepth], 16 bytes aligned
+  ADDRESS(uint) y;         // [groups]
+  uint steps;              // that the threads of a group share
+};
+#define kProductsDepth 32
+
 // {float, uint} for each value; GPUs keep less for each, but more for the row.
 #define sample_scratch_bytes(vocab) (((vocab) * 8 + 79) / 16 * 16)
 

@@ -109,3 +109,11 @@ greta_status greta_runtime_measure_bandwidth(greta_runtime* runtime, uint64_t* o
     return measure_bandwidth(*runtime->device, out_bytes_per_second);
   });
 }
+
+greta_status greta_runtime_measure_arithmetic(greta_runtime* runtime, uint64_t* out_flops_per_second) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(runtime, "runtime"));
+    GRETA_TRY(need(out_flops_per_second, "out_flops_per_second"));
+    return measure_arithmetic(*runtime->device, out_flops_per_second);
+  });
+}

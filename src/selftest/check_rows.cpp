@@ -216,4 +216,36 @@ void check_sum(Rig& rig) {
   rig.require_all_run(Op::Sum);
 }
 
+// Operands of 1 count the products, others tell whether they meet those that they should.
+void check_products(Rig& rig) {
+  Random random(9);
+  constexpr uint32_t kMost = (64 + 32) * kProductsDepth, kGroups = 5, kStep = 64 * 32 * kProductsDepth;
+  for (const uint32_t width : {kStep, 3 * kStep, 70 * kStep})
+    for (const bool ones : {true, false}) {
+      Ids values(kMost, 1);
+      if (!ones)
+        for (uint32_t& value : values) value = uint32_t(random() % 8);
+      Call call = row_call(Op::Products, rig.put(reference::half_bytes(Values(values.begin(), values.end()))),
+                           rig.room(kGroups * sizeof(uint32_t)), {});
+      call.width = width;
+      expect(op_info(Op::Products).cost({&call, 1}, 1, 0).flops == 2 * uint64_t(width) * kGroups, "products: other flops");
+      for (const KernelRow* row : rig.rows({&call, 1}, 1)) {
+        uint32_t sum = 0;
+        for (uint32_t k = 0; k < kProductsDepth; ++k) {
+          uint32_t w = 0, x = 0;
+          for (uint32_t m = 0; m < row->tile; ++m) w += values[m * kProductsDepth + k];
+          for (uint32_t n = 0; n < row->tile_tokens; ++n) x += values[(row->tile + n) * kProductsDepth + k];
+          sum += w * x;
+        }
+        const uint32_t expected = width / (row->tile * row->tile_tokens * kProductsDepth) * sum;
+        expect(!ones || expected == width, "products: not as many as asked for");
+        rig.poison(call.slot[kY]);
+        rig.run({&call, 1}, *row, 1);
+        expect(rig.get<uint32_t>(call.slot[kY]) == Ids(kGroups, expected), std::string(row->name) + ": other sums");
+      }
+      rig.reset();
+    }
+  rig.require_all_run(Op::Products);
+}
+
 }  // namespace greta::selftest

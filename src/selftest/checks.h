@@ -28,5 +28,6 @@ void check_attention_heads(Rig& rig);  // one token, with what makes its heads
 void check_attention_lanes(Rig& rig);  // one shape
 void check_sample(Rig& rig);
 void check_sum(Rig& rig);
+void check_products(Rig& rig);
 
 }  // namespace greta::selftest

@@ -33,6 +33,7 @@ constexpr Check kChecks[] = {
     {"softcap", {check_softcap}},
     {"sample", {check_sample}},
     {"sum", {check_sum}},
+    {"products", {check_products}},
 };
 
 // "attention" is a word of "kv_write, attention".

@@ -64,6 +64,7 @@ TEST_CASE("api: NULL is an argument error everywhere, or does nothing", "[api]")
   CHECK(greta_runtime_open(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_runtime_describe(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_runtime_measure_bandwidth(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_runtime_measure_arithmetic(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_file_open(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_file_tensor(nullptr, 0, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_file_metadata(nullptr, 0, nullptr, nullptr, nullptr, 0) == GRETA_ERROR_ARGUMENT);
@@ -149,6 +150,17 @@ TEST_CASE("api: a file's header as text, and a memory plan that holds", "[api]")
   CHECK(plan.fits == 1);
   CHECK(plan.context == 512);
   CHECK(plan.total_bytes == plan.weights_bytes + plan.cache_bytes + plan.arena_bytes + plan.tables_bytes);
+}
+
+TEST_CASE("api: a device's roofs are measured", "[api]") {
+  Objects o;
+  uint64_t bandwidth = 0, arithmetic = 0;
+  CHECK(greta_runtime_measure_arithmetic(o.runtime, nullptr) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_runtime_measure_arithmetic(nullptr, &arithmetic) == GRETA_ERROR_ARGUMENT);
+  REQUIRE(greta_runtime_measure_bandwidth(o.runtime, &bandwidth) == GRETA_OK);
+  REQUIRE(greta_runtime_measure_arithmetic(o.runtime, &arithmetic) == GRETA_OK);
+  CHECK(bandwidth > 0);
+  CHECK(arithmetic > 0);
 }
 
 namespace {

@@ -214,6 +214,12 @@ class Bench(CliTest):
             self.assertAlmostEqual(stage["gb_s"], stage["bytes"] / stage["ns"], delta=1e-6 * stage["gb_s"])
             percent = 100 * stage["gb_s"] / row["bandwidth_gb_s"]
             self.assertAlmostEqual(stage["bandwidth_percent"], percent, delta=1e-6 * percent)
+            for work in (stage, *stage["kernels"]):
+                of_bandwidth = 100 * work["gb_s"] / row["bandwidth_gb_s"]
+                of_arithmetic = 100 * work["tflop_s"] / row["arithmetic_tflop_s"]
+                self.assertEqual(work["bound"], "arithmetic" if of_arithmetic > of_bandwidth else "bandwidth")
+                roof = max(of_bandwidth, of_arithmetic)
+                self.assertAlmostEqual(work["roof_percent"], roof, delta=1e-6 * roof)
         read = {stage["stage"]: stage["bytes"] for stage in row["stages"]}
         self.assertGreater(read["gate up"], read["o"])
 
@@ -228,11 +234,20 @@ class Bench(CliTest):
     def test_profile_as_text(self):
         args = ["bench", "-m", MODEL, "-p", 8, "-n", 0, "-r", 1, "--profile"]
         lines = self.out(*args).splitlines()
-        table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[4:] if line.startswith("|")]
-        self.assertEqual(table[0][-2:], ["% of bandwidth", "TFLOP/s"])
-        self.assertEqual([row[0] for row in table[-3:]], ["sample", "total", "step of the test"])
-        stages = [float(row[3]) for row in table[2:-2] if row[0]]
-        self.assertAlmostEqual(float(table[-2][3]), sum(stages), delta=0.1 * len(stages))
+        head = next(line for line in lines if line.startswith("Measured roofs: "))
+        self.assertRegex(head, r"^Measured roofs: \d+\.\d GB/s, \d+\.\d{3} TFLOP/s; .* Tokens in the step: 8\.$")
+        table = [line for line in lines[lines.index(head):] if line.startswith("|")]
+        self.assertLessEqual(max(map(len, table)), 100)
+        columns = [cell.strip() for cell in table[0].split("|")[1:-1]]
+        self.assertEqual(columns, ["stage and its kernels", "runs", "us", "% time", "GB/s", "TFLOP/s", "% of roof"])
+        rows = [[cell[1:].rstrip() for cell in line.split("|")[1:-1]] for line in table[2:]]
+        stages = [row for row in rows if not row[0].startswith(" ")]
+        self.assertEqual([row[0] for row in stages[-3:]], ["sample", "total", "step of the test"])
+        self.assertEqual(rows[1][0][:8], "  embed_")
+        time = [float(row[2]) for row in stages[:-2]]
+        self.assertAlmostEqual(float(stages[-2][2]), sum(time), delta=0.1 * len(time))
+        for row in rows:  # one of the two bounds
+            self.assertEqual(row[4].endswith("*") + row[5].endswith("*"), 1, row)
         self.assertIn("use -o json", self.error(2, *args, "-o", "csv"))
 
     def test_csv(self):

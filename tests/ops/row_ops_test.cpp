@@ -92,6 +92,11 @@ TEST_CASE("sum: every row gives the sums to the bit", "[ops]") {
   check_sum(rig);
 }
 
+TEST_CASE("products: every row makes as many as it is asked for", "[ops]") {
+  OpRig rig(GENERATE(from_range(rig_devices())));
+  check_products(rig);
+}
+
 TEST_CASE("combine: every row agrees with float64", "[ops]") {
   OpRig rig(GENERATE(from_range(rig_devices())));
   check_combine(rig);

@@ -1,5 +1,5 @@
 // greta-cli bench: reads prompts and generates tokens, timed, in llama-bench's columns and keys, and
-// what part of the memory's bandwidth decoding uses.
+// what part of the memory's bandwidth decoding uses; by stage, what part of the measured roof.
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -149,7 +149,11 @@ int bench(const BenchOptions& options) {
     row.key_type = options.context.key_type;
     row.value_type = options.context.value_type;
     progress.show("memory bandwidth");
-    check(greta_runtime_measure_bandwidth(runtime.get(), &row.bandwidth));
+    check(greta_runtime_measure_bandwidth(runtime.get(), &row.roofs.bandwidth));
+    if (options.profile) {
+      progress.show("arithmetic");
+      check(greta_runtime_measure_arithmetic(runtime.get(), &row.roofs.arithmetic));
+    }
     for (const Test& test : tests) {
       row.prompt = test.prompt;
       row.generate = test.generate;
@@ -181,7 +185,7 @@ Action bench_command(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_flag("--profile", options->profile, "also the stages of one step: time, rates, % of the bandwidth");
+  app.add_flag("--profile", options->profile, "also the stages of one step: time, rates, % of the measured roof");
   app.add_option("-o,--output", options->output, "form of the result")
       ->type_name("FORM")
       ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))

@@ -45,7 +45,7 @@ double weight_bytes_per_second(const BenchRow& row, const Numbers& numbers) {
 Json json_of(const BenchRow& row) {
   const Numbers numbers = numbers_of(row);
   const double read = weight_bytes_per_second(row, numbers);
-  const double percent = 100 * read / static_cast<double>(row.bandwidth);
+  const double percent = 100 * read / static_cast<double>(row.roofs.bandwidth);
   const auto whole = [](double value) { return static_cast<uint64_t>(value + 0.5); };
   const bool decode = row.generate > 0;
   Json json = {
@@ -75,12 +75,13 @@ Json json_of(const BenchRow& row) {
       {"median_ts", numbers.speed.median},
       {"gb_s", decode ? Json(read / 1e9) : Json(nullptr)},
       {"bandwidth_percent", decode ? Json(percent) : Json(nullptr)},
-      {"bandwidth_gb_s", static_cast<double>(row.bandwidth) / 1e9},
+      {"bandwidth_gb_s", static_cast<double>(row.roofs.bandwidth) / 1e9},
       {"samples_ns", row.samples_ns},
       {"samples_ts", numbers.speeds}};
   if (row.profile.tokens > 0) {
     json["profile_tokens"] = row.profile.tokens;
-    json["stages"] = stages_json(row.profile, row.bandwidth);
+    json["arithmetic_tflop_s"] = static_cast<double>(row.roofs.arithmetic) / 1e12;
+    json["stages"] = stages_json(row.profile, row.roofs);
   }
   return json;
 }
@@ -106,7 +107,7 @@ std::string markdown_of(const BenchRow& row, bool first) {
       " -------------------: | -------: | -------: | -------------: |\n";
   const Numbers numbers = numbers_of(row);
   const double read = weight_bytes_per_second(row, numbers);
-  const double percent = 100 * read / static_cast<double>(row.bandwidth);
+  const double percent = 100 * read / static_cast<double>(row.roofs.bandwidth);
   const double millions = static_cast<double>(row.model.parameters) / 1e6;
   const std::string cache =
       row.key_type == row.value_type ? row.key_type : row.key_type + "/" + row.value_type;
@@ -124,7 +125,7 @@ std::string markdown_of(const BenchRow& row, bool first) {
   const double step_ns = row.generate > 0                     ? numbers.ns.median / row.generate
                          : row.prompt == row.profile.tokens ? numbers.ns.median
                                                               : 0;
-  return text + stages_text(row.profile, row.bandwidth, step_ns);
+  return text + stages_text(row.profile, row.roofs, step_ns);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ struct BenchRow {
   greta_model_info model;
   greta_device_info device;
   uint32_t threads, prompt, generate, depth;
-  uint64_t bandwidth;                // bytes per second that the device can read
+  Roofs roofs;                       // of arithmetic only with a profile
   std::vector<uint64_t> samples_ns;  // one for each repetition
   BenchProfile profile;
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "json.h"
+#include "roofline.h"
 
 namespace greta::cli {
 
@@ -18,8 +19,8 @@ struct BenchProfile {
   std::vector<StageWork> works;  // in order of their first launches
 };
 
-Json stages_json(const BenchProfile& profile, uint64_t bandwidth);
+Json stages_json(const BenchProfile& profile, const Roofs& roofs);
 // A table, with the rates of a step of the test too, where launches overlap; step_ns 0: not known.
-std::string stages_text(const BenchProfile& profile, uint64_t bandwidth, double step_ns);
+std::string stages_text(const BenchProfile& profile, const Roofs& roofs, double step_ns);
 
 }  // namespace greta::cli

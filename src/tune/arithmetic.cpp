@@ -1,0 +1,63 @@
+// How fast this device multiplies and adds, in the arithmetic that its kernels read prompts with.
+#include <memory>
+
+#include "tune/probe.h"
+
+namespace greta {
+
+constexpr uint32_t kGroupsOfUnit = 64;             // more than run at once, so that none is waited for long
+constexpr uint32_t kFirstWidth = 64 * 32 * kProductsDepth;  // products of a group, a step of every row's at least
+constexpr uint32_t kGrowth = 4, kMostWidth = 1u << 30;
+constexpr uint32_t kMostOperands = (64 + 32) * kProductsDepth;
+
+// The best row that the driver takes, with its kernel loaded.
+static Status open_best(Device& device, const Call& call, Stream& stream, std::unique_ptr<Probe>* probe,
+                        const KernelRow** row) {
+  RefusedKernels refused;
+  for (;;) {
+    GRETA_TRY(choose_row({&call, 1}, 1, {&device.info(), false, &refused}, row));
+    Launch launch;
+    make_launch({&call, 1}, **row, 1, &launch);
+    *probe = std::make_unique<Probe>(device, stream);
+    const Status status = (*probe)->open(**row, launch);
+    if (status.code != Code::Unsupported) return status;
+    refused.add(**row);
+  }
+}
+
+Status measure_arithmetic(Device& device, uint64_t* out_flops_per_second) {
+  const uint64_t groups = uint64_t(kGroupsOfUnit) * device.info().unit_count;
+  Stream* opened = nullptr;
+  GRETA_TRY(device.create_stream(&opened));
+  DeviceMemory host, operands, sums;
+  const std::unique_ptr<Stream> stream(opened);  // goes before the memory it works on
+  GRETA_TRY(host.allocate(device, kMostOperands * sizeof(uint16_t), Memory::Upload));
+  GRETA_TRY(operands.allocate(device, host.all().bytes, Memory::Device));
+  GRETA_TRY(sums.allocate(device, groups * sizeof(uint32_t), Memory::Device));
+  static constexpr uint16_t kHalves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};  // 0 to 7
+  for (uint32_t i = 0; i < kMostOperands; ++i)
+    static_cast<uint16_t*>(host.buffer().mapped)[i] = kHalves[i * 2654435761u >> 29];
+  GRETA_TRY(stream->copy(operands.all(), host.all()));
+  GRETA_TRY(stream->barrier());
+  Call call;
+  call.op = Op::Products;
+  call.width = kFirstWidth;
+  call.slot[kX] = operands.all();
+  call.slot[kY] = sums.all();
+  std::unique_ptr<Probe> probe;
+  const KernelRow* row = nullptr;
+  GRETA_TRY(open_best(device, call, *stream, &probe, &row));
+  Launch launch;
+  uint64_t ns = 0;
+  for (;; call.width *= kGrowth) {  // what a slow device has no time for is never launched
+    make_launch({&call, 1}, *row, 1, &launch);
+    GRETA_TRY(probe->time({&launch, 1}, &ns));
+    if (ns >= kRoundNs) GRETA_TRY(probe->time({&launch, 1}, &ns));  // the first may have waited for something
+    if (ns >= kRoundNs || call.width >= kMostWidth) break;
+  }
+  GRETA_TRY(probe->best_time({&launch, 1}, &ns));
+  *out_flops_per_second = uint64_t(double(op_info(Op::Products).cost({&call, 1}, 1, 0).flops) / double(ns) * 1e9);
+  return {};
+}
+
+}  // namespace greta
