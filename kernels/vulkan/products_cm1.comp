@@ -16,7 +16,7 @@ layout(constant_id = 102) const uint kK = 16;
 GRETA_ABI_BUFFER(uvec4, uvec4, 16)
 layout(push_constant, scalar) uniform Push { ProductsBlock p; };
 
-const uint kRows = 64, kTokens = 32;  // TILE
+const uint kRows = 32, kTokens = 32;  // TILE
 const uint kTall = kRows / kM, kWide = kTokens / kN, kDeep = kProductsDepth / kK;
 const uint kPitch = kProductsDepth / 8;  // words of 8 values
 

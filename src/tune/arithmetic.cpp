@@ -5,7 +5,8 @@
 
 namespace greta {
 
-constexpr uint32_t kGroupsOfUnit = 64;             // more than run at once, so that none is waited for long
+// More than run at once, so that none is waited for long. A processor runs one, and may emulate matrix units.
+constexpr uint32_t kGroupsOfUnit = 64, kGroupsOfProcessor = 8;
 constexpr uint32_t kFirstWidth = 64 * 32 * kProductsDepth;  // products of a group, a step of every row's at least
 constexpr uint32_t kGrowth = 4, kMostWidth = 1u << 30;
 constexpr uint32_t kMostOperands = (64 + 32) * kProductsDepth;
@@ -26,7 +27,7 @@ static Status open_best(Device& device, const Call& call, Stream& stream, std::u
 }
 
 Status measure_arithmetic(Device& device, uint64_t* out_flops_per_second) {
-  const uint64_t groups = uint64_t(kGroupsOfUnit) * device.info().unit_count;
+  const uint64_t groups = uint64_t(device.info().cpu_type ? kGroupsOfProcessor : kGroupsOfUnit) * device.info().unit_count;
   Stream* opened = nullptr;
   GRETA_TRY(device.create_stream(&opened));
   DeviceMemory host, operands, sums;

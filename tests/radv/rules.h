@@ -30,6 +30,7 @@ inline constexpr Ceiling kCeilings[] = {
     {"matmul_expert_tiles_cm1", 228},
     {"matmul_expert_tiles_plain_iq", 192},  // with grids, by Mesa 26.2 for RDNA 4, which has matrix units; else 144
     {"matmul_expert_tiles_plain", 144},
+    {"products_cm1", 144},        // operands and sums of matrices alone, four that do not wait for each other; 5
     {"attention", 256},           // sums of up to 8 heads, or of values of 512
     {"", 120},
 };
