@@ -206,6 +206,12 @@ typedef struct greta_executor_options {
   uint32_t cache_tokens;    /* tokens that the page pool holds for all sequences together; 0: context */
   uint32_t output_rows;     /* most rows of logits of one step, 1, 8 or 512; 0: 8. Larger reads GRETA_ROWS_ALL faster */
   uint32_t step_tokens;     /* most tokens of one step, at most 512; 0: as many as run in about a second */
+  /* Called some 20 times a second while a driver compiles kernels, with those done of those that it is about; last
+   * with all, unless it is stopped. On a GPU those for a token and for a long prompt are compiled when the executor is
+   * opened, others when a step first needs them. A non-zero answer stops that before the next kernel: opening or the call in
+   * progress is cancelled, and may be tried again. May be NULL; kept until the executor is closed. */
+  int (*progress)(void* user, uint64_t done_kernels, uint64_t total_kernels);
+  void* progress_user;
 } greta_executor_options;
 
 /* What would be allocated, to the byte. Nothing is loaded. */
@@ -392,7 +398,8 @@ typedef struct greta_batch_item {
   const float* logits;        /* out: [vocab_size] after its last token, borrowed like out_logits */
 } greta_batch_item;
 
-/* Feeds several sessions together, so that the weights are read once for all. All or nothing. */
+/* Feeds several sessions together, so that the weights are read once for all. All or nothing: only while kernels are
+ * compiled it can be cancelled. */
 GRETA_API greta_status greta_batch_eval(greta_batch_item* items, size_t count);
 
 /* ---- saved sessions -------------------------------------------------------------------------------- */
@@ -572,7 +579,8 @@ GRETA_API greta_status greta_session_generate(greta_session* session, const int3
                                               const greta_generate_options* options,
                                               greta_generate_result* out_result);
 
-/* From any thread or a signal handler: the call in progress stops at the next step. */
+/* From any thread or a signal handler: the call in progress stops at the next step, or before the next kernel that it
+ * would compile. */
 GRETA_API void greta_session_cancel(greta_session* session);
 
 /* ---- chat: messages in, the parts of answers out ---------------------------------------------------- */

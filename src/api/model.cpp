@@ -27,6 +27,7 @@ Status greta::read_executor_options(const greta_executor_options* given, Executo
   out->cache_tokens = o.cache_tokens;
   out->output_rows = o.output_rows;
   out->step_tokens = o.step_tokens;
+  out->progress = {o.progress, o.progress_user};
   return {};
 }
 

@@ -44,20 +44,42 @@ Status Executor::upload(uint64_t offset, uint64_t bytes) {
   return stream_->copy(step_.slice(offset, bytes), staged.slice(offset, bytes));
 }
 
-Status Executor::plan_for(const StepKey& key, GretaGraph** out) {
-  for (Planned& planned : plans_)
-    if (planned.key == key) return *out = planned.graph.get(), Status{};
-  std::unique_ptr<GretaGraph> graph;
+// Whoever opened the executor is told, and may stop the compilers, as may each sequence of the step in hand.
+Progress Executor::compile_progress() {
+  const auto told = [](void* user, uint64_t done, uint64_t total) -> int {
+    Executor& self = *static_cast<Executor*>(user);
+    const auto cancelled = [&](const PagePool::Want& want) { return bool(self.cancelled_[want.sequence]); };
+    return !self.options_.progress.goes_on(done, total) || std::ranges::any_of(self.wants_, cancelled);
+  };
+  return {told, this};
+}
+
+// None is there yet. The kernels of all are compiled together.
+Status Executor::make_plans(std::span<const StepKey> keys) {
+  std::vector<Planned> made;
   for (bool complete = false; !complete;) {
-    graph = std::make_unique<GretaGraph>(model_.filter);
-    GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), buffers_, key, graph.get()));
-    const Status bound = graph->bind(*kernels_, arena_.all());
-    complete = bound.ok();
-    if (!complete && !drop_refused(model_, kernels_->refused())) return bound;
+    made.clear();
+    for (const StepKey& key : keys) {
+      made.push_back({key, std::make_unique<GretaGraph>(model_.filter)});
+      GretaGraph& graph = *made.back().graph;
+      GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), buffers_, key, &graph));
+      GRETA_TRY(graph.bind(*kernels_, arena_.all()));
+    }
+    const Status compiled = kernels_->compile(compile_progress());
+    complete = compiled.ok();
+    if (!complete && !drop_refused(model_, kernels_->refused())) return compiled;
   }
-  GRETA_TRY(graph->capture(*stream_, *model_.device));
-  plans_.push_back({key, std::move(graph)});
-  *out = plans_.back().graph.get();
+  for (Planned& planned : made) {
+    GRETA_TRY(planned.graph->capture(*stream_, *model_.device));
+    plans_.push_back(std::move(planned));
+  }
+  return {};
+}
+
+Status Executor::plan_for(const StepKey& key, GretaGraph** out) {
+  const auto find = [&] { return std::ranges::find(plans_, key, &Planned::key); };
+  if (find() == plans_.end()) GRETA_TRY(make_plans({&key, 1}));
+  *out = find()->graph.get();
   return {};
 }
 

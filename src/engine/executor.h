@@ -1,6 +1,7 @@
 // An executor runs forward steps of one model for the sequences that it holds: it owns a stream, one
 // arena, the StepState, the page pool with its bookkeeping, and the captured plans.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -18,6 +19,7 @@ struct ExecutorOptions {
   uint32_t cache_tokens = 0;  // of the pool; 0: context
   uint32_t output_rows = 8;   // rows of logits of one step: 1, 8 or 512
   uint32_t step_tokens = 0;   // tokens of one step; 0: as many as take about a second
+  Progress progress = {};     // of kernels that are compiled
 };
 
 // What an executor allocates, to the byte.
@@ -82,6 +84,9 @@ class Executor {
   void fork_sequence(uint32_t from, uint32_t to, uint32_t position) { pages_.fork(from, to, position); }
   void truncate(uint32_t sequence, uint32_t position) { pages_.truncate(sequence, position); }
   void set_sampling(uint32_t sequence, const SampleParams& params);
+  // From any thread or a signal handler: steps of the sequence stop between kernels that they have compiled.
+  void cancel(uint32_t sequence) { cancelled_[sequence].store(true, std::memory_order_relaxed); }
+  bool take_cancel(uint32_t sequence) { return cancelled_[sequence].exchange(false, std::memory_order_relaxed); }
 
   // What a sequence's positions below `positions` have in the cache, as a stream of bytes: by page, layer, keys
   // before values, head, position. It passes through a buffer of at most kCachePieceBytes.
@@ -106,7 +111,9 @@ class Executor {
   };
   Executor(Model& model, const ExecutorOptions& options, const ExecutorPlan& plan);
   Status allocate();
+  Status make_plans(std::span<const StepKey> keys);
   Status plan_for(const StepKey& key, GretaGraph** out);
+  Progress compile_progress();
   Status copy_pages(std::span<const PagePool::Copy> copies);
   using Spans = std::function<Status(Slice)>;
   Status walk_cache(uint32_t sequence, uint32_t positions, const Spans& visit) const;
@@ -127,6 +134,7 @@ class Executor {
   PagePool pages_;
   std::vector<bool> sequence_used_;
   std::vector<bool> sampling_changed_;
+  std::vector<std::atomic<bool>> cancelled_;  // by sequence
   std::vector<PagePool::Want> wants_;
   std::vector<PagePool::Copy> copies_;
 

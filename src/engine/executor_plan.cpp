@@ -143,7 +143,7 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, uint64_t fre
 
 Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorPlan& plan)
     : model_(model), options_(options), plan_(plan), pages_(plan.pages, options.sequences + 1, plan.pages_per_sequence),
-      sequence_used_(options.sequences), sampling_changed_(options.sequences, true) {}
+      sequence_used_(options.sequences), sampling_changed_(options.sequences, true), cancelled_(options.sequences) {}
 
 Executor::~Executor() {
   if (stream_) (void)stream_->wait();
@@ -165,6 +165,9 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, uint64_t free_
                 SizeText(plan.arena_bytes).text, SizeText(plan.tables_bytes).text, SizeText(free_bytes).text);
   std::unique_ptr<Executor> executor(new Executor(model, options, plan));
   GRETA_TRY(executor->allocate());
+  // Most kernels of a GPU's session are those of a token and of a long prompt: they are compiled now, and not in mid-talk.
+  const StepKey usual[] = {{1, 1, true}, {plan.step_tokens, 1, true}};
+  if (!model.device->info().cpu_type) GRETA_TRY(executor->make_plans(std::span(usual).first(plan.step_tokens > 1 ? 2 : 1)));
   *out = std::move(executor);
   return {};
 }

@@ -49,7 +49,7 @@ Status Session::feed(std::span<const int32_t> tokens, bool on_device, const Gene
     const bool last = done + count == tokens.size();
     Status status = executor_->submit(rows_, on_device, &flight_);
     if (status.ok() && (!last || !on_device)) status = executor_->wait(flight_);
-    if (!status.ok()) return take_back(status, begin);
+    if (!status.ok()) return take_back(status, status.code == Code::Cancelled ? position_ : begin);
     fed(tokens.subspan(done, count));
     done += count;
     const bool stop = options.on_prompt && options.on_prompt(options.user, uint32_t(done), uint32_t(tokens.size())) != 0;
@@ -115,6 +115,7 @@ Status Session::generate(std::span<const int32_t> tokens, const GenerateOptions&
       r.reason = StopReason::Context;
       break;
     }
+    if (status.code == Code::Cancelled) break;  // while kernels were compiled
     GRETA_TRY(status);
     fed({&token, 1});
   }

@@ -47,7 +47,7 @@ static Status identify(const Gguf& gguf, uint64_t* out) {
   return {};
 }
 
-Status load_model(Model* model, const LoadProgress& progress) {
+Status load_model(Model* model, const Progress& progress) {
   GRETA_TRY(model->store.load(model->gguf, *model->device, model->filter, progress));
   return identify(model->gguf, &model->identity);
 }

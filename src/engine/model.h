@@ -31,7 +31,7 @@ Status describe_model(Source&& source, Device& device, bool exact, const Log& lo
 // After a plan could not be compiled: whether that was for kernels that the driver refuses, and a plan made anew does
 // without them.
 bool drop_refused(Model& model, std::span<const KernelRow* const> kernels);
-Status load_model(Model* model, const LoadProgress& progress);
+Status load_model(Model* model, const Progress& progress);
 
 // What the file calls its mix of types: "Q4_K_M", "F16", or the type of most weights.
 const char* file_type_name(const Gguf& gguf);

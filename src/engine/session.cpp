@@ -118,7 +118,7 @@ Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const flo
       rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_, output});
     }
     const Status status = executor.step(rows_, false);
-    if (!status.ok()) return take_back(status, begin);
+    if (!status.ok()) return take_back(status, status.code == Code::Cancelled ? position_ : begin);
     if (rows == OutputRows::All)
       memcpy(all_logits_.data() + done * vocab, executor.logits(), count * vocab * sizeof(float));
     fed(tokens.subspan(done, count));
@@ -131,6 +131,7 @@ Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const flo
 Status Session::profile(std::span<const int32_t> tokens, void (*on_stage)(void* user, const Executor::Stage& stage),
                         void* user) {
   GRETA_TRY(check(tokens));
+  take_cancel();
   rows_.clear();
   for (size_t i = 0; i < tokens.size(); ++i)
     rows_.push_back({uint32_t(tokens[i]), position_ + uint32_t(i), sequence_, i + 1 == tokens.size()});
@@ -150,6 +151,7 @@ Status Session::eval_batch(std::span<Item> items) {
     for (size_t j = 0; j < i; ++j)
       if (items[j].session == items[i].session) return fail(Code::Argument, "items %zu and %zu are one session", j, i);
     GRETA_TRY(items[i].session->check(items[i].tokens));
+    items[i].session->take_cancel();
   }
   Session& first = *items[0].session;
   first.all_logits_.resize(items.size() * vocab);

@@ -1,6 +1,5 @@
 // A session: one sequence of an executor, with its position and its way of choosing tokens.
 #pragma once
-#include <atomic>
 #include <functional>
 
 #include "engine/executor.h"
@@ -62,7 +61,7 @@ class Session {
   uint64_t state_bytes() const;
   Status save(WriteState write, void* user);
   Status restore(const Source& source);
-  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  void cancel() { executor_->cancel(sequence_); }
 
   // Several sessions of one executor in shared steps; logits[i] follows the last token of session i.
   struct Item { Session* session; std::span<const int32_t> tokens; const float* logits; };
@@ -79,14 +78,13 @@ class Session {
   Status draw(bool on_device, uint32_t flight, bool may_end, int32_t* token);
   void fed(std::span<const int32_t> tokens);  // the executor has taken them
   Status take_back(Status status, uint32_t position);  // after a failure: forget what was reserved past it
-  bool take_cancel() { return cancelled_.exchange(false, std::memory_order_relaxed); }
+  bool take_cancel() { return executor_->take_cancel(sequence_); }
 
   std::shared_ptr<Executor> executor_;
   uint32_t sequence_, position_ = 0;
   std::vector<int32_t> tokens_;  // [position_]; room for the whole context
   Sampler sampler_;
   GrammarState grammar_;
-  std::atomic<bool> cancelled_ = false;
   std::vector<float> all_logits_;
   std::vector<Executor::Row> rows_;
   uint32_t flight_ = 0;  // of the executor, that this session submitted last

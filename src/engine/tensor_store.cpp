@@ -265,7 +265,7 @@ Status TensorStore::copy_all(const DeviceInfo& device) {
   return {};
 }
 
-Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, const LoadProgress& progress) {
+Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, const Progress& progress) {
   Source& source = gguf.source();
   if (maps_ && !import_pages(source, device).ok()) {
     clear_error_text();

@@ -7,7 +7,7 @@
 // finish() derives barriers from what the launches read and write and packs the temporaries into one
 // arena by their lifetimes; bind() fixes addresses; run() replays.
 #pragma once
-#include <deque>
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -30,8 +30,9 @@ class KernelSet {
   KernelSet& operator=(const KernelSet&) = delete;
   // One for each set of specialization constants, which are fields of the launch's block. Usable after compile().
   const Kernel* want(const KernelRow& row, std::span<const uint8_t> block);
-  // All that is wanted and not there yet, side by side. Where it fails nothing of that is wanted any more.
-  Status compile();
+  // All that is wanted and not there yet, side by side; `progress` hears of it some 20 times a second, and last of all
+  // kernels if it heard of any. Where it fails, or is cancelled, those that are not there are wanted no more.
+  Status compile(const Progress& progress = {});
   std::span<const KernelRow* const> refused() const { return refused_; }  // by the driver, at the last compile()
   Status load(const KernelRow& row, std::span<const uint8_t> block, const Kernel** out);  // both
   Device& device() { return device_; }
@@ -41,12 +42,14 @@ class KernelSet {
     const KernelRow* row;  // rows of one code share a kernel
     std::vector<uint32_t> constants;
     Kernel kernel;
+    bool there = false;
   };
+  struct Compilers;
   Status compile(Entry& entry);
+  Status compile(std::span<Entry* const> missing, const Progress& progress);
 
   Device& device_;
-  std::deque<Entry> entries_;  // addresses of kernels stay
-  size_t compiled_ = 0;        // of them, the first ones
+  std::list<Entry> entries_;  // addresses of kernels stay
   std::vector<const KernelRow*> refused_;
 };
 
@@ -77,7 +80,8 @@ class GretaGraph {
   Status finish();
   uint64_t arena_bytes() const { return arena_bytes_; }
 
-  // `arena` has at least arena_bytes(); all other buffers of the calls have their addresses.
+  // `arena` has at least arena_bytes(); all other buffers of the calls have their addresses. Then the kernels are to be
+  // compiled.
   Status bind(KernelSet& kernels, const Slice& arena);
   Status capture(Stream& stream, Device& device);
   Status run(Stream& stream) const;  // replays if captured, else records each launch

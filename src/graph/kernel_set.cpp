@@ -1,9 +1,14 @@
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 
 #include "graph/graph.h"
 
 namespace greta {
+
+constexpr std::chrono::milliseconds kMoment{50};  // from one look at the compilers to the next
 
 KernelSet::~KernelSet() {
   for (Entry& entry : entries_) device_.unload(entry.kernel);
@@ -23,42 +28,84 @@ Status KernelSet::compile(Entry& entry) {
   code.constants = entry.constants;
   GRETA_TRY(device_.load(code, &entry.kernel));
   entry.kernel.name = entry.row->name;
+  entry.there = true;
   return {};
 }
 
-// A driver takes up to a second for a kernel. What fails is compiled once more by the caller, so that the sentence is
-// its own; kernels that are functions of the program have nothing to compile.
-Status KernelSet::compile() {
-  struct Work {
-    KernelSet& set;
-    std::atomic<size_t> next;
-    std::vector<uint8_t> there;  // by what was missing
-  };
-  const size_t first = compiled_, missing = entries_.size() - first;
-  refused_.clear();
-  Work work{*this, 0, std::vector<uint8_t>(missing)};
-  if (missing > 1 && !entries_.back().row->code.code.empty()) {
-    ThreadPool compilers(uint32_t(std::min<size_t>(missing, std::min(kMaxCompilers, cpu_count()))));
-    compilers.run(
-        [](void* context, uint32_t) noexcept {
-          Work& w = *static_cast<Work*>(context);
-          for (size_t i; (i = w.next++) < w.there.size();)
-            w.there[i] = w.set.compile(w.set.entries_[w.set.compiled_ + i]).ok();
+// Threads that compile kernels, and the caller, who watches them: a driver takes up to some seconds for a kernel, and
+// does not come back before it is done.
+struct KernelSet::Compilers {
+  KernelSet& set;
+  std::span<Entry* const> missing;
+  const Progress& progress;
+  ThreadPool threads;
+  std::atomic<size_t> next{0}, done{0};
+  std::atomic<bool> stop{false};
+  std::mutex mutex = {};
+  std::condition_variable left = {};
+  uint32_t at_work;
+
+  Compilers(KernelSet& of, std::span<Entry* const> kernels, const Progress& told)
+      : set(of), missing(kernels), progress(told),
+        threads(1 + uint32_t(std::min<size_t>(kernels.size(), std::min(kMaxCompilers, cpu_count())))),
+        at_work(threads.workers() - 1) {}
+
+  void compile() {
+    for (size_t i; !stop && (i = next++) < missing.size(); ++done) (void)set.compile(*missing[i]);
+  }
+  bool wait_until_left() {  // or for a moment
+    std::unique_lock<std::mutex> lock(mutex);
+    return left.wait_for(lock, kMoment, [&] { return at_work == 0; });
+  }
+  void watch() {
+    bool told = false;
+    for (; !wait_until_left(); told = true)
+      if (!stop && !progress.goes_on(done, missing.size())) stop = true;
+    if (told && !stop) (void)progress.goes_on(done, missing.size());
+  }
+  void run() {
+    if (!at_work) return compile();  // the system gives no threads
+    threads.run(
+        [](void* context, uint32_t worker) noexcept {
+          Compilers& c = *static_cast<Compilers*>(context);
+          if (worker == 0) return c.watch();
+          c.compile();
+          const std::lock_guard<std::mutex> lock(c.mutex);
+          if (--c.at_work == 0) c.left.notify_all();
         },
-        &work);
+        this);
+  }
+};
+
+// What fails is compiled once more by the caller, so that the sentence is its own; kernels that are functions of the
+// program have nothing to compile.
+Status KernelSet::compile(std::span<Entry* const> missing, const Progress& progress) {
+  if (!missing.back()->row->code.code.empty() && (missing.size() > 1 || progress.call)) {
+    Compilers compilers(*this, missing, progress);
+    compilers.run();
+    if (compilers.stop)
+      return fail(Code::Cancelled, "compiling was cancelled after %zu of %zu kernels", compilers.done.load(), missing.size());
   }
   Status status;
-  for (size_t i = 0; i < missing; ++i) {
-    Entry& entry = entries_[first + i];
-    if (work.there[i]) continue;
-    const Status compiled = within(compile(entry), "kernel %s", entry.row->name);
+  for (Entry* entry : missing) {
+    if (entry->there) continue;
+    const Status compiled = within(compile(*entry), "kernel %s", entry->row->name);
     if (compiled.ok()) continue;
     status = compiled;
     if (status.code != Code::Unsupported) break;
-    refused_.push_back(entry.row);  // there may be more of them
+    refused_.push_back(entry->row);  // there may be more of them
   }
-  if (status.ok()) return compiled_ = entries_.size(), Status{};
-  for (; entries_.size() > first; entries_.pop_back()) device_.unload(entries_.back().kernel);
+  return status;
+}
+
+Status KernelSet::compile(const Progress& progress) {
+  refused_.clear();
+  std::vector<Entry*> missing;
+  for (Entry& entry : entries_)
+    if (!entry.there) missing.push_back(&entry);
+  if (missing.empty()) return {};
+  const Status status = compile(missing, progress);
+  if (!status.ok()) std::erase_if(entries_, [](const Entry& entry) { return !entry.there; });
   return status;
 }
 

@@ -8,6 +8,7 @@
 #include "platform/file.h"
 #include "platform/log.h"
 #include "platform/pages.h"
+#include "platform/progress.h"
 #include "platform/size_text.h"
 #include "platform/status.h"
 #include "platform/thread_pool.h"

@@ -1,5 +1,6 @@
 """Forms of the command line, exit codes, what goes to which stream, bad input, signals and pipes."""
 import fcntl
+import json
 import os
 import pathlib
 import re
@@ -214,6 +215,17 @@ class CtrlC(CliTest):
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=LIMIT)
         self.assertEqual(child.returncode, 130)
+
+    def test_while_kernels_are_compiled(self):
+        if "vulkan0" not in [d["id"] for d in json.loads(self.out("devices", "--json")) if d["usable"]]:
+            self.skipTest("no Vulkan device")
+        with tempfile.TemporaryDirectory() as nothing_kept:
+            run = ["run", "--device", "vulkan0", "-p", "Once", "--exact"]  # kernels that are soon compiled
+            terminal = self.terminal(*run, env={"XDG_CACHE_HOME": nothing_kept})
+            terminal.wait_for(r"compiling kernels \d+/\d+")
+            terminal.send(b"\x03")
+            self.assertEqual(terminal.exit_code(), 130)
+            self.assertRegex(terminal.whole, r"compiling kernels \d+/\d+[^/]*\r\x1b\[K[^/]*$")  # the line is gone
 
     @staticmethod
     def unread(pipe):

@@ -90,7 +90,7 @@ TEST_CASE("weights are counted piece by piece, and the caller may end it between
   struct Calls {
     uint64_t count = 0, last = 0, widest = 0, stop_at = 0;
   } calls;
-  const LoadProgress progress = {[](void* user, uint64_t done, uint64_t) {
+  const Progress progress = {[](void* user, uint64_t done, uint64_t) {
                                    Calls& c = *static_cast<Calls*>(user);
                                    c.widest = std::max(c.widest, done - c.last);
                                    c.last = done;

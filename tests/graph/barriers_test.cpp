@@ -72,6 +72,7 @@ struct Planned {
     require(build_step(*engine.model->arch, s, engine.model->weights(), buffers, key, graph.get()));
     require(arena.allocate(device, graph->arena_bytes(), Memory::Device));
     require(graph->bind(*kernels, arena.all()));
+    require(kernels->compile());
   }
   Status run() {
     GRETA_TRY(stream->copy(step.all(), upload.all()));

@@ -1,23 +1,89 @@
-// Kernels that plans want: compiled once each, and named where that fails.
+// Kernels that plans want: compiled once each, told of and stopped, and named where that fails.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 
 #include "graph/graph.h"
 #include "support/device_kernels.h"
+#include "support/limited_device.h"
 
 using namespace greta;
+
+namespace {
+
+// Rows of kernels that a driver compiles.
+struct Rows {
+  const uint8_t code[4] = {};
+  std::vector<std::string> names;
+  std::vector<KernelRow> rows;
+  explicit Rows(size_t count) : names(count), rows(count) {
+    for (size_t i = 0; i < count; ++i) {
+      names[i] = "kernel" + std::to_string(i);
+      rows[i].name = rows[i].code.name = names[i].c_str();
+      rows[i].code.code = {code, code + sizeof code};
+    }
+  }
+  void want(KernelSet* kernels, std::vector<const Kernel*>* out) {
+    out->clear();
+    for (const KernelRow& row : rows) out->push_back(kernels->want(row, {}));
+  }
+};
+
+// Counts what is compiled; from some kernel on that takes until it is let go, and a tenth of a second more.
+class SlowDevice final : public test::LimitedDevice {
+ public:
+  using LimitedDevice::LimitedDevice;
+  int at_once = 0, loaded = 0, unloaded = 0;
+
+  void let_go() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    let_go_ = true;
+    gone_.notify_all();
+  }
+  Status load(const KernelCode& code, Kernel* out) override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (++loaded > at_once && !let_go_) {
+      gone_.wait_for(lock, std::chrono::seconds(20), [&] { return let_go_; });
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return LimitedDevice::load(code, out);
+  }
+  void unload(Kernel& kernel) override {
+    ++unloaded;
+    LimitedDevice::unload(kernel);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable gone_;
+  bool let_go_ = false;
+};
+
+struct Told {
+  SlowDevice& device;
+  uint64_t stop_at;
+  std::vector<std::pair<uint64_t, uint64_t>> heard = {};
+  static int hear(void* user, uint64_t done, uint64_t total) {
+    Told& told = *static_cast<Told*>(user);
+    told.heard.push_back({done, total});
+    if (done < told.stop_at) return 0;
+    told.device.let_go();
+    return done < total ? 1 : 0;
+  }
+};
+
+}  // namespace
 
 TEST_CASE("wanted kernels are compiled once, and one that is refused is named and wanted no more", "[graph]") {
   NullOptions options;
   options.fail_submit = 1;
   const OpenDevice device = open_null(options);
-  const uint8_t code[4] = {};
-  const char* names[] = {"a", "b", "c", "d"};
-  KernelRow row[4] = {};
-  for (size_t i = 0; i < 4; ++i) {
-    row[i].name = row[i].code.name = names[i];
-    row[i].code.code = {code, code + sizeof code};
-  }
+  Rows all(4);
+  std::vector<KernelRow>& row = all.rows;
   KernelSet kernels(*device);
   const Kernel* a = kernels.want(row[0], {});
   const Kernel* b = kernels.want(row[1], {});
@@ -31,7 +97,56 @@ TEST_CASE("wanted kernels are compiled once, and one that is refused is named an
   kernels.want(row[2], {});
   kernels.want(row[3], {});
   CHECK(kernels.compile().code == Code::Device);
-  CHECK_THAT(error_text(), Catch::Matchers::ContainsSubstring("kernel c: "));
+  CHECK_THAT(error_text(), Catch::Matchers::ContainsSubstring("kernel kernel2: "));
   CHECK(kernels.compile().ok());  // nothing is left to do
   CHECK(kernels.want(row[1], {}) == b);
+}
+
+TEST_CASE("compiling is cancelled between kernels, and goes on from there the next time", "[graph]") {
+  constexpr int kCount = 100;
+  const OpenDevice null = open_null({});
+  SlowDevice device(*null, 1 << 20);
+  device.at_once = 5;
+  Rows all(kCount);
+  {
+    KernelSet kernels(device);
+    std::vector<const Kernel*> wanted;
+    all.want(&kernels, &wanted);
+    Told told{device, 5};
+    CHECK(kernels.compile({Told::hear, &told}).code == Code::Cancelled);
+    CHECK_THAT(error_text(), Catch::Matchers::ContainsSubstring("of 100 kernels"));
+    REQUIRE(!told.heard.empty());
+    CHECK(told.heard.back() == std::pair<uint64_t, uint64_t>(5, kCount));
+    CHECK(device.loaded >= 5);
+    CHECK(device.loaded < kCount);
+    CHECK(device.unloaded == 0);
+    REQUIRE(kernels.compile().ok());  // what was not there is wanted no more
+    CHECK(device.loaded < kCount);
+
+    all.want(&kernels, &wanted);
+    REQUIRE(kernels.compile().ok());
+    CHECK(device.loaded == kCount);
+    for (const Kernel* kernel : wanted) CHECK(kernel->handle != nullptr);
+  }
+  CHECK(device.unloaded == kCount);
+}
+
+TEST_CASE("who was told of kernels that are compiled hears of the last one", "[graph]") {
+  const OpenDevice null = open_null({});
+  SlowDevice device(*null, 1 << 20);
+  Rows all(3);
+  KernelSet kernels(device);
+  std::vector<const Kernel*> wanted;
+  all.want(&kernels, &wanted);
+  Told told{device, 3};
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    device.let_go();
+  });
+  const Status status = kernels.compile({Told::hear, &told});
+  later.join();
+  REQUIRE(status.ok());
+  REQUIRE(told.heard.size() > 1);
+  CHECK(told.heard.front() == std::pair<uint64_t, uint64_t>(0, 3));
+  CHECK(told.heard.back() == std::pair<uint64_t, uint64_t>(3, 3));
 }

@@ -188,11 +188,12 @@ EXPORT void greta_devices_list(const char* words) {
   }
 }
 
-// What is seen begins anew. The making of a pipeline waits until so many have been under way at once.
+// What is seen begins anew. The making of a pipeline waits until so many have been under way at once, or are no more awaited.
 EXPORT void greta_devices_await(int pipelines_at_once) {
   const std::lock_guard<std::mutex> lock(mutex);
   made = without_lanes = most_at_once = 0;
   awaited = pipelines_at_once;
+  came.notify_all();
 }
 EXPORT void greta_devices_seen(int* pipelines, int* without, int* together) {
   const std::lock_guard<std::mutex> lock(mutex);

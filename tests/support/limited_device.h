@@ -5,7 +5,7 @@
 
 namespace greta::test {
 
-class LimitedDevice final : public Device {
+class LimitedDevice : public Device {
  public:
   LimitedDevice(Device& inner, uint64_t largest) : inner_(inner), info_(inner.info()) {
     info_.max_allocation_bytes = largest;

@@ -149,8 +149,9 @@ void Progress::show(std::string_view state) {
   winsize size{};
   // A line that went on in the next could not be taken back.
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) line = line.substr(0, size.ws_col - 1);
+  if (line == shown_) return;
   write_error("\r\x1b[K" + line);
-  shown_ = true;
+  shown_ = line;
 }
 
 void Progress::show_fraction(uint64_t done, uint64_t total) {
@@ -161,8 +162,8 @@ void Progress::show_fraction(uint64_t done, uint64_t total) {
 }
 
 void Progress::clear() {
-  if (shown_) write_error("\r\x1b[K");
-  shown_ = false;
+  if (!shown_.empty()) write_error("\r\x1b[K");
+  shown_.clear();
 }
 
 std::string format(const char* form, ...) {

@@ -75,8 +75,7 @@ class Progress {
   void clear();
 
  private:
-  std::string label_;
-  bool shown_ = false;
+  std::string label_, shown_;
   int percent_ = -1;
 };
 

@@ -48,6 +48,17 @@ int load_progress(void* user, uint64_t done, uint64_t total) {
   return interrupted() ? 1 : 0;
 }
 
+// Also in mid-command: a step of a new size may need kernels that are not there yet.
+int compile_progress(void*, uint64_t done, uint64_t total) {
+  static Progress progress("compiling kernels");
+  if (done < total && !interrupted()) {
+    progress.show(format("%u/%u", static_cast<unsigned>(done), static_cast<unsigned>(total)));
+  } else {
+    progress.clear();
+  }
+  return interrupted() ? 1 : 0;
+}
+
 }  // namespace
 
 // $XDG_CACHE_HOME/greta or ~/.cache/greta; empty where there is no home.
@@ -117,6 +128,7 @@ greta_executor_options executor_options(const ContextOptions& options, uint32_t 
   executor.value_type = cache_type(options.value_type);
   executor.output_rows = output_rows;
   executor.step_tokens = options.step_tokens;
+  executor.progress = compile_progress;
   return executor;
 }
 

@@ -1,0 +1,14 @@
+// How far something long has come: whoever asked for it is told now and then, and may stop it.
+#pragma once
+#include <cstdint>
+
+namespace greta {
+
+struct Progress {
+  int (*call)(void* user, uint64_t done, uint64_t total) = nullptr;  // non-zero cancels
+  void* user = nullptr;
+
+  bool goes_on(uint64_t done, uint64_t total) const { return !call || call(user, done, total) == 0; }
+};
+
+}  // namespace greta
