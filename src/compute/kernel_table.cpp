@@ -85,13 +85,20 @@ uint64_t split_bytes(const Call& call, const KernelRow& row, uint32_t bucket) {
   return uint64_t(tile_count(call, row, bucket)) * call.splits * row.tile * row.tile_tokens * sizeof(float);
 }
 
+const KernelRow* packing_row(QuantType type, Layout layout, const RowFilter& filter) {
+  for (const KernelRow& row : kRows)
+    if (row.type == type && row.layout == layout && row.op_count == 1 && row.ops[0] == Op::Convert && usable(row, filter))
+      return &row;
+  return nullptr;
+}
+
 Layout preferred_layout(QuantType type, const RowFilter& filter) {
   const KernelRow* best = nullptr;
   for (const KernelRow& row : kRows) {
     if (row.type != type || row.op_count != 1 || row.ops[0] != Op::Matmul || !usable(row, filter)) continue;
     const bool better =
         !best || row.rank > best->rank || (row.rank == best->rank && row.layout == Layout::Gguf);
-    if (better) best = &row;
+    if (better && (row.layout == Layout::Gguf || packing_row(type, row.layout, filter))) best = &row;
   }
   return best ? best->layout : Layout::Gguf;
 }

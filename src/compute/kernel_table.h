@@ -81,7 +81,11 @@ void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t buc
 uint32_t tile_count(const Call& call, const KernelRow& row, uint32_t bucket);
 uint64_t split_bytes(const Call& call, const KernelRow& row, uint32_t bucket);
 
-// The layout in which weights of `type` are stored for this device: that of the highest-ranked matmul row.
+// The row that packs a weight in GGUF order into another layout; null if there is none.
+const KernelRow* packing_row(QuantType type, Layout layout, const RowFilter& filter);
+
+// The layout in which weights of `type` are stored for this device: that of the highest-ranked matmul row, of those that
+// can be packed.
 Layout preferred_layout(QuantType type, const RowFilter& filter);
 
 }  // namespace greta

@@ -2,7 +2,24 @@
 
 #include <algorithm>
 
+#include "graph/graph.h"
+
 namespace greta {
+
+// What packs weights has nothing plainer behind it: a type whose kernel the driver refuses stays in the file's order. That
+// is known before memory is planned.
+static Status try_packing(Model& m) {
+  for (bool complete = false; !complete;) {
+    KernelSet kernels(*m.device);
+    for (const GgufTensor& tensor : m.gguf.tensors())
+      if (const KernelRow* row = packing_row(tensor.type, preferred_layout(tensor.type, m.filter), m.filter))
+        kernels.want(*row, {});
+    const Status compiled = kernels.compile();
+    complete = compiled.ok();
+    if (!complete && !drop_refused(m, kernels.refused())) return compiled;
+  }
+  return {};
+}
 
 Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out) {
   Model& m = *out;
@@ -18,6 +35,7 @@ Status describe_model(Source&& source, Device& device, bool exact, const Log& lo
   GRETA_TRY(m.gguf.get_string("general.name", &title));
   m.name = title;
   GRETA_TRY(read_shape(m.gguf, *m.arch, &m.shape));
+  GRETA_TRY(try_packing(m));
   GRETA_TRY(m.store.describe(m.gguf, *m.arch, m.shape, m.filter));
   m.tokenizer = std::make_unique<Tokenizer>();
   GRETA_TRY(m.tokenizer->open(m.gguf, log));

@@ -1,4 +1,4 @@
-// greta.h on a Vulkan device that is lost, and what its driver is asked for while a model runs.
+// greta.h on a Vulkan device that is lost, and what its driver is asked for while a model is loaded and runs.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
@@ -24,6 +24,13 @@ struct Objects {
   greta_session* session = nullptr;
 
   explicit Objects(std::unique_ptr<greta::Device> device = nullptr, const char* path = nullptr) {
+    open_model(std::move(device), path);
+    REQUIRE(open_session() == GRETA_OK);
+  }
+  struct WithoutSession {};
+  Objects(WithoutSession, std::unique_ptr<greta::Device> device) { open_model(std::move(device), nullptr); }
+
+  void open_model(std::unique_ptr<greta::Device> device, const char* path) {
     greta_runtime_options options{};
     options.struct_size = sizeof options;
     options.device = device ? "cpu" : "vulkan0";
@@ -41,7 +48,17 @@ struct Objects {
     of_model.struct_size = sizeof of_model;
     of_model.source = &source;
     REQUIRE(greta_model_open(runtime, &of_model, &model) == GRETA_OK);
-    REQUIRE(greta_session_open(model, nullptr, &session) == GRETA_OK);
+  }
+  greta_status open_session(int (*progress)(void*, uint64_t, uint64_t) = nullptr, void* user = nullptr) {
+    greta_executor_options executor{};
+    executor.struct_size = sizeof executor;
+    executor.step_tokens = 8;  // the kernels of long steps take long to compile
+    executor.progress = progress;
+    executor.progress_user = user;
+    greta_session_options options{};
+    options.struct_size = sizeof options;
+    options.private_executor = &executor;
+    return greta_session_open(model, &options, &session);
   }
   ~Objects() {
     greta_session_close(session);
@@ -49,6 +66,49 @@ struct Objects {
     greta_runtime_close(runtime);
   }
   greta_status eval(const float** out) { return greta_session_eval(session, kTokens, 4, GRETA_ROWS_LAST, out); }
+  std::vector<float> eval() {
+    const float* logits = nullptr;
+    greta_model_info info{};
+    info.struct_size = sizeof info;
+    REQUIRE(greta_model_describe(model, &info) == GRETA_OK);
+    INFO(greta_error_text());
+    REQUIRE(eval(&logits) == GRETA_OK);
+    return {logits, logits + info.vocab_size};
+  }
+};
+
+constexpr char kTales[] = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";
+
+std::unique_ptr<greta::Device> open_first(MockDevices& mock) {
+  greta::NamedDevice named;
+  REQUIRE(mock.open("vulkan0", &named).ok());
+  return std::unique_ptr<greta::Device>(named.device);
+}
+
+double relative_error(const std::vector<float>& of, const std::vector<float>& want) {
+  double error = 0, size = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    error += (of[i] - want[i]) * (of[i] - want[i]);
+    size += want[i] * want[i];
+  }
+  return error / size;
+}
+
+// What hears of kernels that are compiled lets the driver go on, which was made to wait, and stops one time by its answer
+// or by the session.
+struct Stopper {
+  MockDevices& mock;
+  bool answers;
+  greta_session** session = nullptr;
+  int heard = 0;
+  static int hear(void* user, uint64_t done, uint64_t total) {
+    Stopper& stopper = *static_cast<Stopper*>(user);
+    stopper.mock.await(0);
+    if (stopper.heard++ || done == total) return 0;
+    if (stopper.answers) return 1;
+    greta_session_cancel(*stopper.session);
+    return 0;
+  }
 };
 
 }  // namespace
@@ -86,10 +146,7 @@ TEST_CASE("api: a lost device says why until it is closed, and is opened again",
 
 TEST_CASE("api: kernels of a step are compiled side by side, each for subgroups of a given width", "[api][vulkan]") {
   MockDevices mock;
-  greta::NamedDevice named;
-  REQUIRE(mock.open("vulkan0", &named).ok());
-  std::unique_ptr<greta::Device> device(named.device);
-  Objects o(std::move(device));
+  Objects o(open_first(mock));
   CHECK(mock.seen().without_lanes == 0);  // of those that load the model
   const int together = greta::cpu_count() > 1 ? 2 : 1;
   mock.await(together);
@@ -101,49 +158,100 @@ TEST_CASE("api: kernels of a step are compiled side by side, each for subgroups 
   CHECK(seen.at_once >= together);
 }
 
+TEST_CASE("api: a step is cancelled while its kernels are compiled, and the session goes on", "[api][vulkan]") {
+  MockDevices mock;
+  const std::vector<float> want = Objects(open_first(mock)).eval();
+  for (const bool answers : {true, false}) {
+    CAPTURE(answers);
+    Objects o(Objects::WithoutSession{}, open_first(mock));
+    Stopper stopper{mock, answers, &o.session};
+    REQUIRE(o.open_session(Stopper::hear, &stopper) == GRETA_OK);
+    CHECK(stopper.heard == 0);
+    for (const bool generates : {false, true}) {
+      stopper.heard = 0;
+      mock.await(1000);
+      if (generates) {
+        greta_generate_result result{};
+        result.struct_size = sizeof result;
+        CHECK(greta_session_generate(o.session, kTokens, 4, nullptr, &result) == GRETA_OK);
+        CHECK(result.reason == GRETA_STOP_CANCELLED);
+        CHECK(result.generated_tokens == 0);
+      } else {
+        const float* logits = nullptr;
+        CHECK(o.eval(&logits) == GRETA_ERROR_CANCELLED);
+        CHECK_THAT(greta_error_text(), ContainsSubstring("compiling was cancelled after "));
+      }
+      CHECK(greta_session_position(o.session) == 0);
+    }
+    CHECK(o.eval() == want);
+  }
+}
+
+TEST_CASE("api: a GPU's usual kernels are compiled when a session is opened", "[api][vulkan]") {
+  MockDevices mock;
+  mock.list("discrete");
+  Objects o(Objects::WithoutSession{}, open_first(mock));
+  Stopper stopper{mock, true};
+  mock.await(1000);
+  CHECK(o.open_session(Stopper::hear, &stopper) == GRETA_ERROR_CANCELLED);
+  CHECK(o.session == nullptr);
+  CHECK(stopper.heard == 1);
+  REQUIRE(o.open_session(Stopper::hear, &stopper) == GRETA_OK);
+  mock.await(0);
+  const int32_t token = 1;
+  REQUIRE(greta_session_eval(o.session, &token, 1, GRETA_ROWS_NONE, nullptr) == GRETA_OK);
+  greta_generate_options options{};
+  options.struct_size = sizeof options;
+  options.max_tokens = 1;
+  REQUIRE(greta_session_generate(o.session, &token, 1, &options, nullptr) == GRETA_OK);
+  CHECK(mock.seen().made == 0);
+}
+
 TEST_CASE("api: the plain kernels take the place of those that the driver refuses", "[api][vulkan]") {
   MockDevices mock;
-  const auto on_mock = [&] {
-    greta::NamedDevice named;
-    REQUIRE(mock.open("vulkan0", &named).ok());
-    return std::make_unique<Objects>(std::unique_ptr<greta::Device>(named.device),
-                                     GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf");
-  };
-  const auto vocab = [](const Objects& o) {
-    greta_model_info info{};
-    info.struct_size = sizeof info;
-    REQUIRE(greta_model_describe(o.model, &info) == GRETA_OK);
-    return info.vocab_size;
-  };
-  const float* logits = nullptr;
+  const auto on_mock = [&] { return std::make_unique<Objects>(open_first(mock), kTales); };
   std::vector<float> want;
   {
     const auto healthy = on_mock();
-    REQUIRE(healthy->eval(&logits) == GRETA_OK);
+    want = healthy->eval();
     CHECK(healthy->log.empty());
-    want.assign(logits, logits + vocab(*healthy));
   }
   const auto o = on_mock();
   for (const greta::KernelRow& row : greta::kernel_table())
     if (row.rank && !strcmp(row.backend, "vulkan")) mock.refuse(row.code.code);
-  REQUIRE(o->eval(&logits) == GRETA_OK);
+  const std::vector<float> plain = o->eval();
   CHECK_THAT(o->log, ContainsSubstring("done without: kernel ") && ContainsSubstring("refuses the shader") &&
                          ContainsSubstring("a newer driver may take it"));
-  double error = 0, size = 0;
-  for (size_t i = 0; i < want.size(); ++i) {
-    error += (logits[i] - want[i]) * (logits[i] - want[i]);
-    size += want[i] * want[i];
-  }
-  CHECK(error < 1e-4 * size);
+  CHECK(relative_error(plain, want) < 1e-4);
   const std::string said = o->log;
   REQUIRE(greta_session_truncate(o->session, 0) == GRETA_OK);
-  REQUIRE(o->eval(&logits) == GRETA_OK);
+  o->eval();
   CHECK(o->log == said);  // once
 
   mock.none();
   const auto without = on_mock();
   for (const greta::KernelRow& row : greta::kernel_table())
     if (!strcmp(row.backend, "vulkan")) mock.refuse(row.code.code);
+  const float* logits = nullptr;
   CHECK(without->eval(&logits) == GRETA_ERROR_UNSUPPORTED);
   CHECK_THAT(greta_error_text(), ContainsSubstring("the driver refuses some, a newer one may take them"));
+}
+
+TEST_CASE("api: weights that the driver cannot pack stay in the file's order", "[api][vulkan]") {
+  MockDevices mock;
+  const std::vector<float> want = Objects(open_first(mock), kTales).eval();
+  for (const char* refused : {"convert_planes_q4_k_planes", "convert_planes_"}) {
+    CAPTURE(refused);
+    int kernels = 0;
+    for (const greta::KernelRow& row : greta::kernel_table())
+      if (!strncmp(row.name, refused, strlen(refused))) mock.refuse(row.code.code), ++kernels;
+    REQUIRE(kernels > 0);
+    Objects o(open_first(mock), kTales);
+    CHECK_THAT(o.log, ContainsSubstring("done without: kernel convert_planes_"));
+    const std::string said = o.log;
+    CHECK(relative_error(o.eval(), want) < 1e-4);
+    CHECK(o.log == said);
+    const greta::Layout layout = o.model->model.weights().layers[0].query.layout;
+    CHECK(layout == greta::Layout::Gguf);
+  }
 }
