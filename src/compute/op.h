@@ -44,7 +44,7 @@ struct Tensor {
   uint32_t n = 0, depth = 0;  // rows and columns; a vector has n = 1
   uint32_t count = 1;         // matrices one after the other (experts)
   Slice slice;
-  // Of a tensor that one buffer cannot hold, whose slice is empty: its rows in order, or whole matrices.
+  // Of a tensor that one buffer cannot hold, whose slice is empty: in order, whole matrices or rows of each.
   const std::vector<Tensor>* parts = nullptr;
   bool operator==(const Tensor&) const = default;
 };

@@ -5,20 +5,23 @@
 namespace greta {
 
 Status cut_tensor(const Tensor& whole, uint64_t limit, std::vector<Tensor>* out) {
-  const bool by_rows = whole.count == 1;
+  const uint64_t matrix_bytes = tensor_bytes(whole.type, whole.layout, whole.n, whole.depth, 1);
+  const bool by_rows = whole.count == 1 || matrix_bytes > limit;
   const uint32_t all = by_rows ? whole.n : whole.count, step = by_rows ? std::min(kPackRows, whole.n) : 1;
-  const uint64_t step_bytes = tensor_bytes(whole.type, whole.layout, by_rows ? step : whole.n, whole.depth, 1);
+  const uint64_t step_bytes = by_rows ? tensor_bytes(whole.type, whole.layout, step, whole.depth, 1) : matrix_bytes;
   if (step_bytes > limit)
-    return fail(Code::Unsupported, "%u %s of it have %llu bytes, a buffer of this device has at most %llu", step,
-                by_rows ? "rows" : "matrix", (unsigned long long)step_bytes, (unsigned long long)limit);
+    return fail(Code::Unsupported, "%u rows of it have %llu bytes, a buffer of this device has at most %llu", step,
+                (unsigned long long)step_bytes, (unsigned long long)limit);
   const uint32_t most = uint32_t(std::min<uint64_t>(limit / step_bytes * step, all));
   out->clear();
-  for (uint32_t first = 0, count; first < all; first += count) {
-    count = std::min(most, all - first);
-    Tensor part = whole;
-    (by_rows ? part.n : part.count) = count;
-    out->push_back(part);
-  }
+  for (uint32_t matrix = 0; matrix < (by_rows ? whole.count : 1); ++matrix)
+    for (uint32_t first = 0, count; first < all; first += count) {
+      count = std::min(most, all - first);
+      Tensor part = whole;
+      if (by_rows) part.n = count;
+      part.count = by_rows ? 1 : count;
+      out->push_back(part);
+    }
   return {};
 }
 
@@ -33,12 +36,19 @@ Slice values_from(const Slice& slice, uint64_t value) {
 
 // Tokens, or slots, whose part it is have their rows of y written; the others are left.
 Status add_chosen(const Call& call, uint32_t bucket, GretaGraph* graph) {
-  Call part = call;
-  part.first = 0;
+  const uint32_t n = call.weight.n;
+  uint64_t row = 0;  // of all matrices
   for (const Tensor& weight : *call.weight.parts) {
+    Call part = call;
     part.weight = weight;
+    part.first = uint32_t(call.op == Op::Embed ? row : row / n);
+    if (call.op == Op::MatmulExpert && weight.n < n) {  // some columns of y
+      part.y_stride = call.y_stride ? call.y_stride : n;
+      part.slot[kY] = values_from(call.slot[kY], row % n);
+      part.slot[kBias] = values_from(call.slot[kBias], uint64_t(part.first) * (n - weight.n) + row % n);  // of n in a row
+    }
     GRETA_TRY(graph->add({&part, 1}, bucket));
-    part.first += call.op == Op::Embed ? weight.n : weight.count;
+    row += uint64_t(weight.n) * weight.count;
   }
   return {};
 }

@@ -12,7 +12,7 @@ inline std::span<const Tensor> parts_of(const Tensor& tensor) {
   return tensor.parts ? std::span<const Tensor>(*tensor.parts) : std::span<const Tensor>(&tensor, 1);
 }
 
-// Parts of at most `limit` bytes: rows of a tensor that is one matrix, else whole matrices.
+// Parts of at most `limit` bytes: whole matrices, or where one is above it rows of each.
 Status cut_tensor(const Tensor& whole, uint64_t limit, std::vector<Tensor>* out);
 
 // Plans a call (embed, matmul, matmul_expert) whose weight lies in parts.

@@ -2,9 +2,10 @@
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include "support/devices.h"
+#include "support/op_rig.h"
 
 using namespace greta;
+using namespace greta::test;
 
 TEST_CASE("weight parts: rows, or whole matrices, each part within the limit", "[engine]") {
   for (const Layout layout : {Layout::Gguf, Layout::Packed, Layout::Planes})
@@ -27,15 +28,59 @@ TEST_CASE("weight parts: rows, or whole matrices, each part within the limit", "
     }
 }
 
-TEST_CASE("weight parts: a matrix of experts is not cut, nor a group of rows", "[engine]") {
+TEST_CASE("weight parts: rows of each matrix where one is above the limit, but not less than a group of rows", "[engine]") {
   std::vector<Tensor> parts;
   const Tensor experts = {QuantType::f32, Layout::Gguf, 100, 256, 3, {}};
   CHECK(cut_tensor(experts, 102400, &parts).ok());
   CHECK(parts.size() == 3);
-  CHECK(cut_tensor(experts, 102399, &parts).code == Code::Unsupported);
-  CHECK_THAT(error_text(), Catch::Matchers::ContainsSubstring("102400 bytes"));
-  const Tensor rows = {QuantType::f32, Layout::Gguf, 100, 256, 1, {}};
-  CHECK(cut_tensor(rows, 16 * 1024 - 1, &parts).code == Code::Unsupported);
+  REQUIRE(cut_tensor(experts, 102399, &parts).ok());
+  REQUIRE(parts.size() == 6);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    CHECK(parts[i].n == (i % 2 ? 4 : 96));
+    CHECK(parts[i].count == 1);
+  }
+  CHECK(cut_tensor(experts, 16 * 1024 - 1, &parts).code == Code::Unsupported);
+  CHECK_THAT(error_text(), Catch::Matchers::ContainsSubstring("16 rows of it have 16384 bytes"));
+}
+
+TEST_CASE("weight parts: rows of the matrices of experts make the bits of whole ones", "[engine]") {
+  OpRig rig;
+  Random random(4);
+  const uint32_t n = 40, depth = 64, experts = 3, used = 2, bucket = 8, tokens = 5;
+  for (const uint32_t stride : {n, n + 3}) {
+    StepRows steps;
+    steps.add_tokens(tokens);
+    Ids ids;
+    for (uint32_t i = 0; i < bucket * used; ++i) ids.push_back(i < tokens * used ? i % experts : ~0u);
+    const Matrix matrix = random_matrix(QuantType::q8_0, n, depth, experts, Scales::Plain, random);
+    Call call = row_call(Op::MatmulExpert, rig.put_padded(gaussians(tokens * depth, random), bucket * depth),
+                         rig.room(uint64_t(bucket) * used * stride * 4), steps.put(rig));
+    call.weight = put_matrix(rig, matrix, Layout::Gguf);
+    call.slot[kBias] = rig.put(gaussians(experts * n, random, 3));
+    call.slot[kX2] = rig.put(ids);
+    call.experts = experts;
+    call.used = used;
+    call.y_stride = stride == n ? 0 : stride;
+    rig.run_plain(call, bucket);
+    const auto whole = rig.get<uint32_t>(call.slot[kY]);
+
+    std::vector<Tensor> parts;
+    REQUIRE(cut_tensor(call.weight, tensor_bytes(QuantType::q8_0, Layout::Gguf, 32, depth, 1), &parts).ok());
+    uint64_t at = call.weight.slice.offset;
+    for (Tensor& part : parts) {
+      part.slice = {call.weight.slice.buffer, at, bytes_of(part)};
+      at += bytes_of(part);
+    }
+    call.weight.parts = &parts;
+    call.weight.slice = {};
+    GretaGraph graph({&rig.info(), true});
+    REQUIRE(add_parts(call, bucket, &graph).ok());
+    REQUIRE(graph.steps().size() == 2 * experts);
+    rig.poison(call.slot[kY]);
+    for (const GretaGraph::Step& step : graph.steps()) rig.run(step.calls, *step.row, step.bucket);
+    CHECK(rig.get<uint32_t>(call.slot[kY]) == whole);
+    rig.reset();
+  }
 }
 
 TEST_CASE("arenas have a GiB at most, and what the device allows", "[engine]") {
