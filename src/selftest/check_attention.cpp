@@ -365,4 +365,11 @@ void check_attention_heads(Rig& rig) {
   for (const Heads& shape : std::span(shapes).first(rig.checked() ? 2 : std::size(shapes))) HeadsCase(rig, shape, random).check();
 }
 
+void check_attention_lanes(Rig& rig) {
+  Random random(2);
+  for (const Live& live : live_rows(rig, 4)) check_shape(rig, {4, 1, 64, 64, 40, 0, true, 1, 1}, live, random);
+  check_attention_heads(rig);
+  rig.require_all_run(Op::Attention);
+}
+
 }  // namespace greta::selftest

@@ -25,6 +25,7 @@ void check_matmul_heads(Rig& rig);
 void check_expert_sequences(Rig& rig);
 void check_attention(Rig& rig);
 void check_attention_heads(Rig& rig);  // one token, with what makes its heads
+void check_attention_lanes(Rig& rig);  // one shape, and those of the heads
 void check_sample(Rig& rig);
 void check_sum(Rig& rig);
 void check_products(Rig& rig);

@@ -17,6 +17,12 @@ TEST_CASE("attention: every row agrees with float64", "[ops]") {
   check_attention(rig);
 }
 
+// For subgroups of other sizes, whose kernels a driver compiles anew.
+TEST_CASE("lanes: attention of some shapes agrees with float64", "[ops]") {
+  OpRig rig;
+  check_attention_lanes(rig);
+}
+
 TEST_CASE("kv_write: the cache holds the nearest values of its type", "[ops]") {
   OpRig rig;
   // Ties to even, the largest halves and beyond, denormals, zeros of both signs.
