@@ -54,31 +54,24 @@ Progress Executor::compile_progress() {
   return {told, this};
 }
 
-// None is there yet. The kernels of all are compiled together.
-Status Executor::make_plans(std::span<const StepKey> keys) {
-  std::vector<Planned> made;
+Status Executor::make_plan(const StepKey& key) {
+  std::unique_ptr<GretaGraph> graph;
   for (bool complete = false; !complete;) {
-    made.clear();
-    for (const StepKey& key : keys) {
-      made.push_back({key, std::make_unique<GretaGraph>(model_.filter)});
-      GretaGraph& graph = *made.back().graph;
-      GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), buffers_, key, &graph));
-      GRETA_TRY(graph.bind(*kernels_, arena_.all()));
-    }
+    graph = std::make_unique<GretaGraph>(model_.filter);
+    GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), buffers_, key, graph.get()));
+    GRETA_TRY(graph->bind(*kernels_, arena_.all()));
     const Status compiled = kernels_->compile(compile_progress());
     complete = compiled.ok();
     if (!complete && !drop_refused(model_, kernels_->refused())) return compiled;
   }
-  for (Planned& planned : made) {
-    GRETA_TRY(planned.graph->capture(*stream_, *model_.device));
-    plans_.push_back(std::move(planned));
-  }
+  GRETA_TRY(graph->capture(*stream_, *model_.device));
+  plans_.push_back({key, std::move(graph)});
   return {};
 }
 
 Status Executor::plan_for(const StepKey& key, GretaGraph** out) {
   const auto find = [&] { return std::ranges::find(plans_, key, &Planned::key); };
-  if (find() == plans_.end()) GRETA_TRY(make_plans({&key, 1}));
+  if (find() == plans_.end()) GRETA_TRY(make_plan(key));
   *out = find()->graph.get();
   return {};
 }

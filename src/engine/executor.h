@@ -111,7 +111,7 @@ class Executor {
   };
   Executor(Model& model, const ExecutorOptions& options, const ExecutorPlan& plan);
   Status allocate();
-  Status make_plans(std::span<const StepKey> keys);
+  Status make_plan(const StepKey& key);
   Status plan_for(const StepKey& key, GretaGraph** out);
   Progress compile_progress();
   Status copy_pages(std::span<const PagePool::Copy> copies);
