@@ -1,5 +1,6 @@
 #include "engine/weight_parts.h"
 
+#include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "support/op_rig.h"
