@@ -160,28 +160,35 @@ void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, 
   out[2] = 1;
 }
 
+// What all blocks have.
+template <class Block>
+void pack_operands(const Parts& parts, Block* block) {
+  const Call& call = *parts.attention;
+  block->q = call.slot[kX].address();
+  block->y = call.slot[kY].address();
+  block->keys = call.slot[kPool].address();
+  block->values = call.slot[kPool2].address();
+  block->step = call.slot[kStep].address();
+  block->scratch = call.slot[kScratch].address();
+  block->counters = call.slot[kCounters].address();
+  block->heads = call.heads;
+  block->kv_heads = call.kv_heads;
+  block->key_page_bytes = call.page_bytes;
+  block->value_page_bytes = call.value_page_bytes;
+  block->scale = call.scale;
+  block->window = call.window;
+}
+
 void pack_alone(const Parts& parts, const KernelRow& row, Launch* out) {
   const Call& call = *parts.attention;
   AttentionBlock block = {};
-  block.q = call.slot[kX].address();
-  block.y = call.slot[kY].address();
-  block.keys = call.slot[kPool].address();
-  block.values = call.slot[kPool2].address();
-  block.step = call.slot[kStep].address();
+  pack_operands(parts, &block);
   block.sinks = call.slot[kTable].address();
-  block.scratch = call.slot[kScratch].address();
-  block.counters = call.slot[kCounters].address();
-  block.heads = call.heads;
-  block.kv_heads = call.kv_heads;
   block.key_width = call.width;
   block.value_width = call.value_width;
-  block.key_page_bytes = call.page_bytes;
-  block.value_page_bytes = call.value_page_bytes;
   block.key_type = call.cache_type;
   block.value_type = call.value_cache_type;
-  block.scale = call.scale;
   block.softcap = call.softcap;
-  block.window = call.window;
   block.value_stride = stride_or(call.y_stride, call.value_width);
   if (parts.convert) (splits(row) ? block.rounded : block.halves) = parts.convert->slot[kY].address();
   out->set_block(block);
@@ -196,21 +203,9 @@ void pack_heads(const Parts& parts, Launch* out) {
   const auto &query = parts.query, &key = parts.key, &value = parts.value;
   AttentionHeads all = {};
   AttentionHeadsBlock& block = all.block;
-  block.q = query.x->address();
+  pack_operands(parts, &block);
   block.k = key.x->address();
   block.v = value.x ? value.x->address() : 0;
-  block.y = call.slot[kY].address();
-  block.keys = call.slot[kPool].address();
-  block.values = call.slot[kPool2].address();
-  block.step = call.slot[kStep].address();
-  block.scratch = call.slot[kScratch].address();
-  block.counters = call.slot[kCounters].address();
-  block.heads = call.heads;
-  block.kv_heads = call.kv_heads;
-  block.key_page_bytes = call.page_bytes;
-  block.value_page_bytes = call.value_page_bytes;
-  block.scale = call.scale;
-  block.window = call.window;
   AttentionHeadsConstants& constants = all.constants;
   constants.head_width = call.width;
   constants.key_type = call.cache_type;
