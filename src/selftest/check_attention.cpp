@@ -149,7 +149,6 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
 }
 
 // A token's heads as the matmuls made them: normed, rotated and stored by the launch that attends over them.
-enum class Normed { Not, EachHead, AllHeads };
 struct Heads {
   uint32_t heads, kv_heads, width, rope_width;  // rope_width 0: not rotated
   Normed normed;
@@ -186,10 +185,7 @@ class HeadsCase {
     for (Cache* cache : {&keys, &values}) fill(rig, steps, *cache, 1, shape.length - 1, random);
     steps.add(0, 1, shape.length - 1);
     step = steps.put(rig);
-    for (uint32_t i = 0; i < shape.length * shape.rope_width / 2; ++i) {
-      table.push_back(float(std::cos(i * 0.7)));
-      table.push_back(float(std::sin(i * 0.7)));
-    }
+    table = turns(shape.length, shape.rope_width);
     attention = make_attention(random);
     q = add_operand(shape.heads, attention.slot[kX], random);
     const Slice k = rig.put(gaussians(size_t(shape.kv_heads) * shape.width, random, 3));

@@ -8,15 +8,6 @@
 
 namespace greta::selftest {
 
-static std::vector<float> turns(uint32_t context, uint32_t rope_width) {
-  std::vector<float> table;
-  for (uint32_t i = 0; i < context * rope_width / 2; ++i) {
-    table.push_back(float(std::cos(i * 0.7)));
-    table.push_back(float(std::sin(i * 0.7)));
-  }
-  return table;
-}
-
 void check_rope(Rig& rig) {
   Random random(1);
   struct Shape {
@@ -94,7 +85,6 @@ namespace {
 struct HeadShape {
   uint32_t heads, width, rope_width;
 };
-enum class Normed { Not, EachHead, AllHeads };
 constexpr uint32_t kNoCache = kCacheTypeCount;
 
 // Heads of a step's tokens: their values before and after norm and rotation.

@@ -1,6 +1,7 @@
 // Calls and live rows for checks of ops that work row by row.
 #pragma once
 #include <algorithm>
+#include <cmath>
 
 #include "selftest/rig.h"
 
@@ -24,6 +25,19 @@ inline Call row_call(Op op, const Slice& x, const Slice& y, const Slice& step) {
   call.slot[kY] = y;
   call.slot[kStep] = step;
   return call;
+}
+
+// Which norm queries and keys have.
+enum class Normed { Not, EachHead, AllHeads };
+
+// A table of rotations: [context][rope_width / 2][cosine, sine].
+inline std::vector<float> turns(uint32_t context, uint32_t rope_width) {
+  std::vector<float> table;
+  for (uint32_t i = 0; i < context * rope_width / 2; ++i) {
+    table.push_back(float(std::cos(i * 0.7)));
+    table.push_back(float(std::sin(i * 0.7)));
+  }
+  return table;
 }
 
 // Runs every row that covers the call and holds each to the reference.

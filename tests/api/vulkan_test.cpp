@@ -77,6 +77,7 @@ struct Objects {
   }
 };
 
+constexpr char kLazy[] = "processor";  // whose kernels are compiled with the first step that needs them
 constexpr char kTales[] = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";
 
 std::unique_ptr<greta::Device> open_first(MockDevices& mock) {
@@ -146,6 +147,7 @@ TEST_CASE("api: a lost device says why until it is closed, and is opened again",
 
 TEST_CASE("api: kernels of a step are compiled side by side, each for subgroups of a given width", "[api][vulkan]") {
   MockDevices mock;
+  mock.list(kLazy);
   Objects o(open_first(mock));
   CHECK(mock.seen().without_lanes == 0);  // of those that load the model
   const int together = greta::cpu_count() > 1 ? 2 : 1;
@@ -160,6 +162,7 @@ TEST_CASE("api: kernels of a step are compiled side by side, each for subgroups 
 
 TEST_CASE("api: a step is cancelled while its kernels are compiled, and the session goes on", "[api][vulkan]") {
   MockDevices mock;
+  mock.list(kLazy);
   const std::vector<float> want = Objects(open_first(mock)).eval();
   for (const bool answers : {true, false}) {
     CAPTURE(answers);
@@ -209,7 +212,10 @@ TEST_CASE("api: a GPU's usual kernels are compiled when a session is opened", "[
 
 TEST_CASE("api: the plain kernels take the place of those that the driver refuses", "[api][vulkan]") {
   MockDevices mock;
-  const auto on_mock = [&] { return std::make_unique<Objects>(open_first(mock), kTales); };
+  const auto on_mock = [&] {
+    mock.list(kLazy);
+    return std::make_unique<Objects>(open_first(mock), kTales);
+  };
   std::vector<float> want;
   {
     const auto healthy = on_mock();
