@@ -358,7 +358,7 @@ void check_attention_heads(Rig& rig) {
       {8, 2, 64, 0, Normed::EachHead, true, true, 2, 2, 300, 64},         {4, 1, 128, 0, Normed::Not, true, true, 2, 2, 1000},
       {34, 2, 24, 16, Normed::EachHead, true, false, 0, 1, 200},          {5, 5, 40, 40, Normed::AllHeads, false, false, 1, 0, 129},
   };
-  for (const Heads& shape : std::span(shapes).first(rig.checked() ? 2 : std::size(shapes))) HeadsCase(rig, shape, random).check();
+  for (const Heads& shape : shapes) HeadsCase(rig, shape, random).check();
 }
 
 void check_attention_lanes(Rig& rig) {
