@@ -166,7 +166,7 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, uint64_t free_
   std::unique_ptr<Executor> executor(new Executor(model, options, plan));
   GRETA_TRY(executor->allocate());
   // Most kernels of a GPU's session are those of a token and of a long prompt: they are compiled now, and not in mid-talk.
-  // Not all side by side: a token's take up to 3 % longer where those of prompts lie between them.
+  // Not all side by side: a token's took up to 2 % longer where those of prompts lay between them.
   if (!model.device->info().cpu_type)
     for (const uint32_t tokens : {1u, plan.step_tokens})
       if (tokens > 1 || executor->plans_.empty()) GRETA_TRY(executor->make_plan({tokens, 1, true}));
