@@ -1,7 +1,7 @@
-// greta-bench-gemm [-d DEVICE] [-v] [-t TYPE[,TYPE]] [-r ROW] [N DEPTH TOKENS]: times the tiled matmul rows
-// of the kernel table (those with tile_tokens) and checks some of their sums in float64. Without N DEPTH
-// TOKENS: the matrices of an 8B model for 512 tokens. -v: also other tiles, threads and steps than the
-// table's, for the first type.
+// greta-bench-matmul [-d DEVICE] [-t TYPE[,TYPE]] [-r ROW] [-g] [-v] [N DEPTH TOKENS]: times rows of the kernel table that
+// multiply by a matrix of weights and checks some of their results in float64. Without N DEPTH TOKENS: the matrices of an
+// 8B model for one token and for 512. -g: two matrices N x DEPTH, a gate and what it gates. -v: also other tiles, threads
+// and steps than the table's, of tiles and for the first type.
 //
 // Weights rotate over copies that no cache holds. "alone" has a barrier after each launch, as a step with one
 // matmul; "beside" has none, as matmuls that do not wait for each other.
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "selftest/quant/quant.h"
+#include "selftest/reference.h"
 #include "tune/tune.h"
 
 namespace greta {
@@ -22,10 +23,11 @@ namespace {
 
 constexpr uint64_t kColdBytes = 256u << 20;
 constexpr uint32_t kStagingBytes = 64u << 20, kRounds = 3, kLaunches = 24, kSamples = 64;
-constexpr uint32_t kPatternBlocks = 4099, kSteps = 1024;
+constexpr uint32_t kPatternBlocks = 4099;
 
 struct Shape {
   uint32_t n, depth, tokens;
+  bool gates;  // two matrices, the second of what the first one's results gate
 };
 
 // What a row of the table is run with: its own, or another size of tile, group and steps (constants 4 to 6).
@@ -47,14 +49,17 @@ class Bench {
     for (Event* event : {&from_, &to_}) GRETA_TRY(device_->create_event(event));
     printf("%s, %u units, %u bytes shared\n", device_->info().name, device_->info().unit_count,
            device_->info().shared_bytes);
-    printf("%-28s %6s %6s %4s %16s %10s %9s %9s %9s\n", "row", "n", "depth", "t", "threads tile step", "NMSE",
-           "alone us", "TFLOP/s", "beside");
+    uint64_t bandwidth = 0;
+    GRETA_TRY(measure_bandwidth(*device_, &bandwidth));
+    printf("reads %.0f GB/s\n", double(bandwidth) * 1e-9);
+    printf("%-28s %6s %6s %4s %16s %9s | %9s %8s %8s | %9s %8s %8s\n", "row", "n", "depth", "t", "threads tile step", "NMSE",
+           "alone us", "TFLOP/s", "GB/s", "beside us", "TFLOP/s", "GB/s");
     return {};
   }
 
   ~Bench() {
     for (Kernel& kernel : kernels_) device_->unload(kernel);
-    for (Buffer* buffer : {&weights_, &gguf_, &x_, &y_, &step_, &upload_, &readback_})
+    for (Buffer* buffer : {&weights_, &gguf_, &x_, &y_, &y2_, &out_, &step_, &upload_, &readback_})
       if (device_) device_->release(*buffer);
     for (Event* event : {&from_, &to_})
       if (device_ && event->handle) device_->destroy(*event);
@@ -66,31 +71,27 @@ class Bench {
   Status prepare(const KernelRow& row, const Shape& shape) {
     shape_ = shape;
     type_ = row.type;
+    rows_ = shape.n * (shape.gates ? 2 : 1);
     random_.seed(shape.n + shape.depth);
     const reference::Quant& quant = *reference::find_quant(quant_info(row.type).name);
-    matrix_.resize(tensor_bytes(row.type, Layout::Gguf, shape.n, shape.depth, 1));
+    matrix_.resize(tensor_bytes(row.type, Layout::Gguf, rows_, shape.depth, 1));
     // Some blocks, over and over: not in step with the rows.
     const size_t pattern = std::min<size_t>(matrix_.size(), size_t(kPatternBlocks) * quant.bytes);
     for (size_t i = 0; i < pattern; ++i) matrix_[i] = uint8_t(random_());
     for (size_t at = 0; at < pattern; at += quant.bytes) quant.resize(&matrix_[at], 1, random_);
     for (size_t at = pattern; at < matrix_.size(); at += pattern)
       memcpy(&matrix_[at], matrix_.data(), std::min(pattern, matrix_.size() - at));
-    weight_bytes_ = tensor_bytes(row.type, row.layout, shape.n, shape.depth, 1);
+    weight_bytes_ = tensor_bytes(row.type, row.layout, rows_, shape.depth, 1);
     copies_ = std::max<uint64_t>(1, kColdBytes / weight_bytes_);
-    std::vector<uint16_t> halves(size_t(shape.tokens) * shape.depth), some(kSteps);
-    for (uint32_t i = 0; i < kSteps; ++i) some[i] = reference::half_bits(value_of(i));
-    x_values_.resize(halves.size());
-    for (size_t i = 0; i < halves.size(); ++i) {
-      const uint32_t which = uint32_t(random_() % kSteps);
-      halves[i] = some[which];
-      x_values_[i] = float(value_of(which));
-    }
+    // Steps of 1/128, of which each 16 have a largest one that every form of x gives exactly.
+    x_values_.resize(size_t(shape.tokens) * shape.depth);
+    for (size_t i = 0; i < x_values_.size(); ++i)
+      x_values_[i] = i % 16 ? float(int32_t(random_() % 255) - 127) / 128 : 127.0f / 128;
     StepState step = {};
     step.token_count = shape.tokens;
-    GRETA_TRY(make(&x_, halves.size() * 2));
-    GRETA_TRY(make(&y_, uint64_t(shape.tokens) * shape.n * 4));
+    GRETA_TRY(make(&x_, x_values_.size() * sizeof(float)));
+    for (Buffer* y : {&y_, &y2_, &out_}) GRETA_TRY(make(y, uint64_t(shape.tokens) * shape.n * 4));
     GRETA_TRY(make(&step_, sizeof step));
-    GRETA_TRY(put(x_, halves.data(), halves.size() * 2));
     GRETA_TRY(put(step_, &step, sizeof step));
     GRETA_TRY(make(&gguf_, matrix_.size()));
     GRETA_TRY(put(gguf_, matrix_.data(), matrix_.size()));
@@ -103,9 +104,10 @@ class Bench {
     row.tile = variant.rows;
     row.tile_tokens = variant.tokens;
     row.code.group_size[0] = variant.threads;
-    Call call = matmul(row);
+    const std::vector<uint8_t> x = form_of_x(row.form);
+    GRETA_TRY(put(x_, x.data(), x.size()));
     Launch launch;
-    make_launch({&call, 1}, row, shape_.tokens, &launch);
+    make_launch(calls(row, 0), row, shape_.tokens, &launch);
     uint32_t constants[kMaxConstants + 1];
     uint32_t count = kernel_constants(row, {launch.block, launch.block_bytes}, constants);
     if (variant.step) {
@@ -124,19 +126,38 @@ class Bench {
     if (status.ok()) status = run(kernel, row, false, &beside);
     if (status.ok()) status = check(&error);
     GRETA_TRY(status);
-    const double flops = 2.0 * shape_.n * shape_.depth * shape_.tokens;
+    const double flops = 2.0 * rows_ * shape_.depth * shape_.tokens, bytes = double(weight_bytes_);
     char size[32];
     snprintf(size, sizeof size, "%u %ux%u %ux%u%s", kernel.group_size[0], variant.rows, variant.tokens,
              variant.step, variant.buffers, variant.step && !variant.once ? "h" : "");
-    printf("%-28s %6u %6u %4u %16s %10.2g %9.1f %9.1f %9.1f%s\n", row.name, shape_.n, shape_.depth,
-           shape_.tokens, size, error, alone * 1e6, flops / alone * 1e-12, flops / beside * 1e-12,
-           error < 1e-6 ? "" : "  WRONG");
+    printf("%-28s %6u %6u %4u %16s %9.2g |", row.name, rows_, shape_.depth, shape_.tokens, size, error);
+    for (const double seconds : {alone, beside})
+      printf(" %9.1f %8.1f %8.0f %s", seconds * 1e6, flops / seconds * 1e-12, bytes / seconds * 1e-9,
+             seconds == alone ? "|" : "");
+    printf("%s\n", error < 1e-6 ? "" : "  WRONG");
     fflush(stdout);
     return {};
   }
 
  private:
-  static double value_of(uint32_t i) { return (double(i) - kSteps / 2) / (kSteps / 2); }  // -1 .. 1
+  // x as rows read it, each token's after the other's.
+  std::vector<uint8_t> form_of_x(Form form) const {
+    const auto bytes_of = [](const auto& values) {
+      const auto* from = reinterpret_cast<const uint8_t*>(values.data());
+      return std::vector<uint8_t>(from, from + values.size() * sizeof values[0]);
+    };
+    std::vector<uint8_t> all;
+    for (auto at = x_values_.begin(); at != x_values_.end(); at += shape_.depth) {
+      const std::vector<float> values(at, at + shape_.depth);
+      const std::vector<double> doubles(values.begin(), values.end());
+      const std::vector<uint8_t> row = form == Form::F32     ? bytes_of(values)
+                                       : form == Form::Q8    ? reference::convert_q8(values)
+                                       : form == Form::Q8X16 ? reference::convert_q8x16(values, {})
+                                                             : reference::half_bytes(doubles);
+      all.insert(all.end(), row.begin(), row.end());
+    }
+    return all;
+  }
 
   Status make(Buffer* buffer, uint64_t bytes) {
     device_->release(*buffer);
@@ -161,7 +182,7 @@ class Bench {
     } else {
       Call call;
       call.op = Op::Convert;
-      call.weight = {type_, layout, shape_.n, shape_.depth, 1, first};
+      call.weight = {type_, layout, rows_, shape_.depth, 1, first};
       call.slot[kX] = {&gguf_, 0, gguf_.bytes};
       call.slot[kY] = first;
       const KernelRow* row = nullptr;
@@ -183,15 +204,30 @@ class Bench {
     return stream_->wait();
   }
 
-  Call matmul(const KernelRow& row) const {
-    Call call;
-    call.op = Op::Matmul;
-    call.form = row.form;
-    call.weight = {row.type, row.layout, shape_.n, shape_.depth, 1, {&weights_, 0, weight_bytes_}};
-    call.slot[kX] = {&x_, 0, x_.bytes};
-    call.slot[kY] = {&y_, 0, y_.bytes};
-    call.slot[kStep] = {&step_, 0, step_.bytes};
-    return call;
+  // What `row` covers, with this copy of the weights; valid until the next.
+  std::span<const Call> calls(const KernelRow& row, uint64_t copy) {
+    const uint64_t bytes = tensor_bytes(type_, row.layout, shape_.n, shape_.depth, 1);
+    Call& first = calls_[0];
+    first = {};
+    first.op = Op::Matmul;
+    first.form = row.form;
+    first.weight = {type_, row.layout, shape_.n, shape_.depth, 1, {&weights_, copy * weight_bytes_, bytes}};
+    first.slot[kX] = {&x_, 0, form_row_bytes(row.form, shape_.depth) * shape_.tokens};
+    first.slot[kY] = {&y_, 0, y_.bytes};
+    first.slot[kStep] = {&step_, 0, step_.bytes};
+    if (!shape_.gates) return {calls_, 1};
+    calls_[1] = first;
+    calls_[1].weight.slice.offset += bytes;
+    calls_[1].slot[kY] = {&y2_, 0, y2_.bytes};
+    Call& gate = calls_[2];
+    gate = {};
+    gate.op = Op::Gate;
+    gate.width = shape_.n;
+    gate.slot[kX] = first.slot[kY];
+    gate.slot[kX2] = calls_[1].slot[kY];
+    gate.slot[kY] = {&out_, 0, out_.bytes};
+    gate.slot[kStep] = first.slot[kStep];
+    return calls_;
   }
 
   Status dispatch(const Kernel& kernel, const Launch& launch) {
@@ -206,10 +242,8 @@ class Bench {
     for (uint32_t round = 0; round <= kRounds; ++round) {
       GRETA_TRY(stream_->signal(from_));
       for (uint32_t i = 0; i < launches; ++i) {
-        Call call = matmul(row);
-        call.weight.slice.offset = i % copies_ * weight_bytes_;
         Launch launch;
-        make_launch({&call, 1}, row, shape_.tokens, &launch);
+        make_launch(calls(row, i % copies_), row, shape_.tokens, &launch);
         GRETA_TRY(dispatch(kernel, launch));
         if (alone) GRETA_TRY(stream_->barrier());
       }
@@ -222,25 +256,30 @@ class Bench {
     return {};
   }
 
-  // Some sums of y, in float64 over the weights rounded to halves, as the rows have them.
-  Status check(double* out) {
+  // Sum `n` of a matrix for token t, in float64.
+  double sum_of(uint32_t n, uint32_t t) const {
     const reference::Quant& quant = *reference::find_quant(quant_info(type_).name);
-    const uint64_t row_bytes = quant_bytes(type_, shape_.depth);
-    double error = 0, size = 0;
+    const uint8_t* row = &matrix_[n * quant_bytes(type_, shape_.depth)];
+    double sum = 0;
+    for (uint32_t k = 0; k < shape_.depth; ++k)
+      sum += double(quant.weight(row + k / quant.block * quant.bytes, k % quant.block)) *
+             double(x_values_[size_t(t) * shape_.depth + k]);
+    return sum;
+  }
+
+  // Some results against float64.
+  Status check(double* out) {
+    double expected[kSamples], error = 0, size = 0;
     for (uint32_t sample = 0; sample < kSamples; ++sample) {
       const uint32_t n = uint32_t(random_() % shape_.n), t = uint32_t(random_() % shape_.tokens);
-      double sum = 0;
-      for (uint32_t k = 0; k < shape_.depth; ++k) {
-        const uint8_t* block = &matrix_[n * row_bytes + k / quant.block * quant.bytes];
-        sum += double(quant.weight(block, k % quant.block)) * double(x_values_[size_t(t) * shape_.depth + k]);
-      }
+      const double sum = sum_of(n, t);
+      expected[sample] = shape_.gates ? sum / (1 + std::exp(-sum)) * sum_of(n + shape_.n, t) : sum;
       const Slice value{&readback_, sample * 4, 4};
-      GRETA_TRY(stream_->copy(value, {&y_, (uint64_t(t) * shape_.n + n) * 4, 4}));
-      expected_[sample] = sum;
+      GRETA_TRY(stream_->copy(value, {shape_.gates ? &out_ : &y_, (uint64_t(t) * shape_.n + n) * 4, 4}));
     }
     GRETA_TRY(stream_->wait());
     for (uint32_t sample = 0; sample < kSamples; ++sample) {
-      const double y = double(static_cast<const float*>(readback_.mapped)[sample]), sum = expected_[sample];
+      const double y = double(static_cast<const float*>(readback_.mapped)[sample]), sum = expected[sample];
       error += (y - sum) * (y - sum);
       size += sum * sum;
     }
@@ -250,22 +289,23 @@ class Bench {
 
   std::unique_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;  // dies before the device
-  Buffer weights_, gguf_, x_, y_, step_, upload_, readback_;
+  Buffer weights_, gguf_, x_, y_, y2_, out_, step_, upload_, readback_;
   Event from_, to_;
   std::vector<Kernel> kernels_;
   Shape shape_ = {};
+  uint32_t rows_ = 0;  // of weights
+  Call calls_[3];
   QuantType type_ = QuantType::f32;
   reference::Random random_;
   std::vector<uint8_t> matrix_;
   std::vector<float> x_values_;
-  double expected_[kSamples] = {};
   uint64_t weight_bytes_ = 0, copies_ = 1;
 };
 
 struct Options {
   const char* device = "auto";
-  std::string types = "q4_k,q6_k,q8_0,q4_0", row = "tiles_cm";
-  bool variants = false;
+  std::string types = "q4_k,q6_k,q8_0,q4_0", row = "";
+  bool variants = false, gates = false;
   Shape shape = {};
 };
 
@@ -277,21 +317,30 @@ constexpr Variant kVariants[] = {
     {128, 64, 64, 32, 2, 1},   {128, 64, 64, 64, 2, 1},   {256, 128, 256, 32, 1, 1},
     {256, 256, 128, 32, 1, 1}, {256, 256, 64, 32, 2, 1},  {256, 64, 256, 32, 2, 1}};
 
-// Whether this row is to be measured: of the layout that the device prefers for its type.
+// Whether this row is to be measured: of the layout that the device prefers for its type, and no plainer than is used for
+// so many tokens unless it is named.
 bool measured(const KernelRow& row, const RowFilter& filter, const Options& options, const Shape& shape) {
-  if (row.op_count != 1 || !row.tile_tokens || !strstr(row.name, options.row.c_str())) return false;
-  Call call;
-  call.op = Op::Matmul;
-  call.weight = {row.type, preferred_layout(row.type, filter), shape.n, shape.depth, 1, {}};
+  if (!row.rank || !strstr(row.name, options.row.c_str())) return false;
+  if (options.row.empty() && (row.tile_tokens != 0) != (shape.tokens >= 16)) return false;
+  Call calls[3];
+  calls[0].op = Op::Matmul;
+  calls[0].form = row.form;
+  calls[0].weight = {row.type, preferred_layout(row.type, filter), shape.n, shape.depth, 1, {}};
+  calls[1] = calls[0];
+  calls[2].op = Op::Gate;
+  calls[2].width = shape.n;
   const KernelRow* rows[64];
-  const uint32_t count = find_rows({&call, 1}, shape.tokens, filter, rows);
+  const uint32_t count = find_rows({calls, shape.gates ? 3u : 1u}, shape.tokens, filter, rows);
   return std::find(rows, rows + count, &row) != rows + count;
 }
 
 Status run(const Options& options) {
   Bench bench;
   GRETA_TRY(bench.open(options.device));
-  std::vector<Shape> shapes = {{14336, 4096, 512}, {4096, 4096, 512}, {4096, 14336, 512}, {1024, 4096, 512}};
+  std::vector<Shape> shapes;
+  for (const uint32_t tokens : {1u, 512u})
+    for (const auto& [n, depth] : {std::pair(14336u, 4096u), {4096u, 4096u}, {4096u, 14336u}, {1024u, 4096u}})
+      shapes.push_back({n, depth, tokens, options.gates});
   if (options.shape.n) shapes = {options.shape};
   bool first = true;
   std::string types = options.types + ",";
@@ -309,7 +358,7 @@ Status run(const Options& options) {
                    variant.step, variant.buffers, error_text());
         };
         time({row.code.group_size[0], row.tile, row.tile_tokens, 0, 0, 0});
-        if (options.variants && first && strcmp(varied, row.name))
+        if (options.variants && first && row.tile_tokens && strcmp(varied, row.name))
           for (const Variant& variant : kVariants) time(variant);
         varied = row.name;
         prepared = true;
@@ -325,6 +374,8 @@ bool read_options(int count, char** words, Options* out) {
   for (int i = 1; i < count; ++i) {
     if (!strcmp(words[i], "-v"))
       out->variants = true;
+    else if (!strcmp(words[i], "-g"))
+      out->gates = true;
     else if (!strcmp(words[i], "-d") && i + 1 < count)
       out->device = words[++i];
     else if (!strcmp(words[i], "-r") && i + 1 < count)
@@ -338,8 +389,8 @@ bool read_options(int count, char** words, Options* out) {
   }
   if (numbers.empty()) return true;
   if (numbers.size() != 3) return false;
-  out->shape = {numbers[0], numbers[1], numbers[2]};
-  return out->shape.n && out->shape.depth && out->shape.depth % 256 == 0 && out->shape.tokens >= 16 &&
+  out->shape = {numbers[0], numbers[1], numbers[2], out->gates};
+  return out->shape.n && out->shape.depth && out->shape.depth % 256 == 0 && out->shape.tokens &&
          out->shape.tokens <= kMaxStepTokens;
 }
 
@@ -350,9 +401,9 @@ int main(int count, char** words) {
   greta::Options options;
   if (!greta::read_options(count, words, &options)) {
     fprintf(stderr,
-            "greta-bench-gemm [-d DEVICE] [-v] [-t TYPE[,TYPE]] [-r ROW] [N DEPTH TOKENS]; DEPTH in "
-            "multiples of 256, "
-            "16 to 512 TOKENS\n");
+            "greta-bench-matmul [-d DEVICE] [-t TYPE[,TYPE]] [-r ROW] [-g] [-v] [N DEPTH TOKENS]; DEPTH in "
+            "multiples of 256, 1 to %u TOKENS\n",
+            kMaxStepTokens);
     return 2;
   }
   if (greta::run(options).ok()) return 0;
