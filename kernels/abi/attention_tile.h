@@ -1,12 +1,15 @@
-// What a group of the attention kernels on cooperative matrices takes to shared memory, for them and for what decides
-// whether it fits.
+// What groups of the attention kernels for many tokens take, for them and for what decides their grid and whether they fit.
 #ifndef GRETA_ABI_ATTENTION_TILE_H
 #define GRETA_ABI_ATTENTION_TILE_H
 
 // Positions at a time: within a page.
 #define kAttentionTile 32
 
-// Widths of keys and values, together, whose queries and sums fit in the registers of so many subgroups, which share 16
+// Values of a head whose sums fit in a group's registers, without matrices: groups share the width of wider ones, and each
+// makes all scores.
+#define kAttentionValues 256
+
+// The rest is of cooperative matrices. Widths of keys and values, together, whose queries and sums fit in the registers of so many subgroups, which share 16
 // queries.
 #define attention_widths(sharing) ((sharing) * 256)
 

@@ -1,8 +1,10 @@
-// attention_tiles: many tokens. Group i takes kQueries queries, each a token and one of the query heads of a KV head,
-// and goes through the cache in tiles of kTile positions that all of them share: scores, online softmax, weighted
-// sums, all in float32. Tokens of a step may belong to several sequences: runs of one sequence go one by one.
+// attention_tiles: many tokens. Group (i, j) takes kQueries queries, each a token and one of the query heads of a KV head, and
+// kOwnValues values of each. It goes through the cache in tiles of kTile positions that all of them share: scores, online
+// softmax, weighted sums, all in float32. Tokens of a step may belong to several sequences: runs of one sequence go one by
+// one.
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_shuffle : require
+#include "kernels/abi/attention_tile.h"
 #include "kernels/vulkan/cache_chunk.h"
 
 layout(push_constant, scalar) uniform Push { AttentionBlock p; };
@@ -21,7 +23,8 @@ const uint kQueries = 64;                 // TILE of the kernel's line
 const uint kTile = 32;                    // positions: within a page
 const uint kDepth = 32;                   // values of queries and keys in shared memory at a time
 const uint kWide = 64;                    // and of values
-const uint kWideParts = (kValueWidth + kWide - 1) / kWide;
+const uint kOwnValues = kValueWidth < kAttentionValues ? kValueWidth : kAttentionValues;
+const uint kWideParts = (kOwnValues + kWide - 1) / kWide;
 const uint kThreadRows = 4;               // a thread's part of the scores: 4 queries x 2 positions
 const float kNone = -3e38;                // below every score
 
@@ -32,7 +35,7 @@ shared vec4 score_tile[kQueries][kTile / 4 + 1];   // scores, then weights
 shared int query_position[kQueries];  // -1: not of this run
 shared float query_max[kQueries], query_sum[kQueries], query_rescale[kQueries];
 
-uint kv_head, first_query;
+uint kv_head, first_query, first_value;
 uint thread_row, thread_column;  // of 16 x 16
 vec4 sums[kThreadRows * kWideParts];
 
@@ -130,9 +133,9 @@ void add_values(uint64_t values, uint live) {
   [[unroll]] for (uint part = 0; part < kWideParts; ++part) {
     for (uint i = gl_LocalInvocationIndex; i < kTile * kWide / kChunk; i += GROUP) {
       const uint s = i / (kWide / kChunk), chunk = i % (kWide / kChunk), quad = chunk * 2;
-      store_chunk(kValueType, values + s * value_bytes, part * kWide / kChunk + chunk,
-                  s < live && part * kWide + chunk * kChunk < kValueWidth, query_tile[s * 2 + quad / 8][quad % 8],
-                  query_tile[s * 2 + quad / 8][quad % 8 + 1]);
+      const uint first = first_value + part * kWide + chunk * kChunk;
+      store_chunk(kValueType, values + s * value_bytes, first / kChunk, s < live && first < kValueWidth,
+                  query_tile[s * 2 + quad / 8][quad % 8], query_tile[s * 2 + quad / 8][quad % 8 + 1]);
     }
     barrier();
     [[unroll]] for (uint r = 0; r < kThreadRows; ++r) {
@@ -180,6 +183,7 @@ void main() {
   StepState_address step = step_of(p.step);
   kv_head = gl_WorkGroupID.x % kKvHeads;
   first_query = gl_WorkGroupID.x / kKvHeads * kQueries;
+  first_value = gl_WorkGroupID.y * kOwnValues;
   thread_row = gl_LocalInvocationIndex / 16;
   thread_column = gl_LocalInvocationIndex % 16;
   const uint first = token_of(0), end = min(live_rows(step, kRowsTokens), token_of(kQueries - 1) + 1);
@@ -199,7 +203,8 @@ void main() {
   barrier();
   [[unroll]] for (uint part = 0; part < kWideParts; ++part)
     [[unroll]] for (uint r = 0; r < kThreadRows; ++r) {
-      const uint query = thread_row * kThreadRows + r, i = part * kWide + thread_column * 4, t = token_of(query);
+      const uint query = thread_row * kThreadRows + r, t = token_of(query);
+      const uint i = first_value + part * kWide + thread_column * 4;
       if (t >= end || i >= kValueWidth) continue;
       const uint to = (t * kHeads + head_of(query)) * kValueWidth + i;
       vec4_address(p.y).at[to / 4] = sums[part * kThreadRows + r] / query_sum[query];

@@ -330,7 +330,7 @@ void check_attention(Rig& rig) {
         {6, 3, 128, 96, 64, 20, true, type, type},     {2, 1, 576, 512, 1, 0, false, type, type},
         {5, 1, 96, 64, 0, 0, false, type, type, true}, {4, 2, 40, 7, 70, 0, false, type, type, true},
         {4, 1, 128, 128, 0, 0, true, type, type},      {10, 2, 80, 80, 100, 0, false, type, type},
-        {4, 2, 256, 256, 100, 50, false, type, type},
+        {4, 2, 256, 256, 100, 50, false, type, type},  {6, 2, 64, 328, 0, 0, false, type, type},
     };
     for (const Shape& shape : shapes)
       for (const Live& live : live_rows(rig, 4, 2))  // few tokens and many have rows of their own

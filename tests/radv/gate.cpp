@@ -2,7 +2,7 @@
 // begin with ROW, with the RADV device of this machine. RADV_FORCE_FAMILY=navi31 gives one without a GPU.
 //
 // Prints a line for each and fails on
-//   spilled registers and scratch memory, but for what kKnown (rules.h) names
+//   spilled registers and scratch memory
 //   more VGPRs than kCeilings allows
 //   a kernel of int8 products without v_dot4, or of matrices without v_wmma
 //   what has grown since the baseline of this version of Mesa; --update writes it anew

@@ -29,18 +29,6 @@ TEST_CASE("radv: spills, scratch memory, registers and missing instructions brea
   CHECK(broken_rules("matmul_rows_q5_k 512,4096", "v_dot4", more).empty());  // has a ceiling of its own
 }
 
-TEST_CASE("radv: what a known spill may be, and no more", "[radv]") {
-  const std::string name = std::string(kKnown[0].pipeline) + "512,1,1";
-  Compiled known;
-  known.spilled_vgprs = kKnown[0].spilled_vgprs;
-  known.scratch_bytes = kKnown[0].scratch_bytes;
-  CHECK(broken_rules(name, "", known).empty());
-  ++known.scratch_bytes;
-  CHECK(broken_rules(name, "", known).size() == 1);
-  ++known.spilled_vgprs;
-  CHECK(broken_rules(name, "", known).size() == 1);
-}
-
 TEST_CASE("radv: what has grown since the baseline", "[radv]") {
   Compiled before;
   before.lanes = 64;

@@ -156,7 +156,10 @@ void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, 
   const Call& call = lead_call(calls);
   const uint64_t queries = uint64_t(bucket) * (call.heads / call.kv_heads);
   out[0] = (row.tile > 1 ? uint32_t(divide_up(queries, row.tile)) : bucket) * call.kv_heads;
-  out[1] = splits(row) ? attention_splits(call.kv_heads) : 1;
+  const bool shares_width = row.tile > 1 && !row.shared_bytes;
+  out[1] = splits(row)    ? attention_splits(call.kv_heads)
+           : shares_width ? uint32_t(divide_up(call.value_width, kAttentionValues))
+                          : 1;
   out[2] = 1;
 }
 
