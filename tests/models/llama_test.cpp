@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <string>
 #include <thread>
 
@@ -42,18 +43,54 @@ std::vector<float> all_logits(Engine& engine, const std::vector<int32_t>& tokens
   return all;
 }
 
+// NMSE of each token's logits.
+std::vector<double> errors_of(const std::vector<float>& got, const std::vector<std::vector<double>>& want) {
+  std::vector<double> errors;
+  for (size_t t = 0; t < want.size(); ++t) errors.push_back(nmse(got.data() + t * want[t].size(), want[t]));
+  return errors;
+}
+
+double mean_of(const std::vector<double>& errors) {
+  return std::accumulate(errors.begin(), errors.end(), 0.0) / double(errors.size());
+}
+
+// The tiles on matrix units take weights and x as float16, from steps of 2 tokens on, and so does the oracle here. Where no x
+// lies so close to the middle between two halves that float32 rounds it the other way, nothing but float32's error is left,
+// 1e-14. That other way is taken by 1 of 4000 to 15000: x is off by 6e-8 to 2e-7 of itself, halves are 7e-4 apart in the mean.
+// A token has 640 values that are rounded, and reads keys and values of those before it.
+void check_on_matrix_units(const TinyModel& tiny, Engine& engine, const std::vector<int32_t>& tokens) {
+  // Of the tokens of pairs 8 of 10 have no such x. Weights or x that are not rounded, or not to the nearest, cost each of them
+  // 5e-8 and more. The first and the second of a pair apart, as they lie in different columns of a tile.
+  std::vector<double> of_pairs;
+  size_t close[2] = {};
+  for (size_t t = 0; t < tokens.size(); t += 2) {
+    const std::vector<int32_t> pair(tokens.begin() + t, tokens.begin() + t + 2);
+    const auto errors = errors_of(all_logits(engine, pair, 2), reference_forward(tiny, pair, Operands::Halves));
+    for (const size_t i : {0, 1}) close[i] += errors[i] < 1e-10;
+    of_pairs.insert(of_pairs.end(), errors.begin(), errors.end());
+  }
+  for (const size_t count : close) CHECK(count * 4 > of_pairs.size() / 2);
+  // Among many tokens some have one, and all behind them are off a little, so most round some x of the second layer the other
+  // way. At worst the device's and the oracle's are as if independent: two roundings of 4e-8 each in 7 products and the logits,
+  // 6.4e-7; two oracles whose x are off by 5e-7 before they are rounded are up to 3.5e-7 apart. The exact oracle is further
+  // away: 15 products of two operands, each 4e-8 off, make 1.2e-6. It is 1.3e-6 in the mean of these tokens, and 7e-6 in one
+  // whose best keys score alike.
+  const auto want = reference_forward(tiny, tokens, Operands::Halves);
+  CHECK(mean_of(errors_of(all_logits(engine, tokens, tokens.size()), want)) < 6e-7);
+  CHECK(mean_of(of_pairs) < 6e-7);
+}
+
 void check_against_reference(const TinyShape& shape, double limit, EngineOptions options = {}) {
   const TinyModel tiny = make_tiny(shape);
   const auto tokens = some_tokens(150, shape.vocab);  // three pages
-  const auto want = reference_forward(tiny, tokens);
   Engine engine;
   open_engine(tiny.file, options, &engine);
   const bool matrix_units = !on_cpu() && (engine.device->info().features & kVulkanMatrices);
-  if (!options.exact && matrix_units) limit = 2e-6;  // they take weights as float16
-  const auto got = all_logits(engine, tokens, 150);
+  if (!options.exact && matrix_units) return check_on_matrix_units(tiny, engine, tokens);
+  const auto errors = errors_of(all_logits(engine, tokens, 150), reference_forward(tiny, tokens));
   for (size_t t = 0; t < tokens.size(); ++t) {
     INFO("token " << t);
-    REQUIRE(nmse(got.data() + t * shape.vocab, want[t]) < limit);
+    REQUIRE(errors[t] < limit);
   }
 }
 

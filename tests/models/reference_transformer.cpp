@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "selftest/reference.h"
+
 namespace greta::test {
 
 namespace {
@@ -17,10 +19,11 @@ Vector norm(const Vector& x, const std::vector<float>& gain, double epsilon) {
   return y;
 }
 
-Vector multiply(const std::vector<float>& weight, const Vector& x) {
-  Vector y(weight.size() / x.size());
+Vector multiply(const std::vector<float>& weight, Vector x, Operands operands) {
+  Vector w(weight.begin(), weight.end()), y(weight.size() / x.size());
+  if (operands == Operands::Halves) w = reference::halves(w), x = reference::halves(x);
   for (size_t n = 0; n < y.size(); ++n)
-    for (size_t k = 0; k < x.size(); ++k) y[n] += double(weight[n * x.size() + k]) * x[k];
+    for (size_t k = 0; k < x.size(); ++k) y[n] += w[n * x.size() + k] * x[k];
   return y;
 }
 
@@ -66,8 +69,10 @@ void add(Vector* x, const Vector& y) {
 
 }  // namespace
 
-std::vector<std::vector<double>> reference_forward(const TinyModel& m, const std::vector<int32_t>& tokens) {
+std::vector<std::vector<double>> reference_forward(const TinyModel& m, const std::vector<int32_t>& tokens,
+                                                   Operands operands) {
   const TinyShape& s = m.shape;
+  const auto product = [&](const std::vector<float>& weight, const Vector& x) { return multiply(weight, x, operands); };
   std::vector<std::vector<Vector>> keys(s.layers), values(s.layers);
   std::vector<Vector> logits;
   for (uint32_t position = 0; position < tokens.size(); ++position) {
@@ -76,19 +81,19 @@ std::vector<std::vector<double>> reference_forward(const TinyModel& m, const std
     for (uint32_t l = 0; l < s.layers; ++l) {
       const TinyLayer& layer = m.layers[l];
       const Vector x = norm(h, layer.attention_norm, s.epsilon);
-      Vector q = multiply(layer.query, x), k = multiply(layer.key, x);
+      Vector q = product(layer.query, x), k = product(layer.key, x);
       rotate(&q, m, s.heads, position);
       rotate(&k, m, s.kv_heads, position);
       keys[l].push_back(k);
-      values[l].push_back(multiply(layer.value, x));
-      add(&h, multiply(layer.output, attend(s, q, keys[l], values[l])));
+      values[l].push_back(product(layer.value, x));
+      add(&h, product(layer.output, attend(s, q, keys[l], values[l])));
       const Vector z = norm(h, layer.ffn_norm, s.epsilon);
-      Vector gate = multiply(layer.gate, z);
-      const Vector up = multiply(layer.up, z);
+      Vector gate = product(layer.gate, z);
+      const Vector up = product(layer.up, z);
       for (size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
-      add(&h, multiply(layer.down, gate));
+      add(&h, product(layer.down, gate));
     }
-    logits.push_back(multiply(m.output, norm(h, m.output_norm, s.epsilon)));
+    logits.push_back(product(m.output, norm(h, m.output_norm, s.epsilon)));
   }
   return logits;
 }
