@@ -51,7 +51,7 @@ vec2 sums_of(uint i) {
   vec2 sums = vec2(0);
   [[unroll]] for (uint slice = 0; slice < kSlices; ++slice)
     [[unroll]] for (uint s = 0; s < kSums; ++s) sums[s] += parts[(slice * kGroupResults + i) * kSums + s];
-  return p.epsilon >= 0 ? sums * norm_factor(kDepth, p.epsilon) : sums;
+  return p.epsilon >= 0 ? sums * norm_factor(kSubgroups, kDepth, p.epsilon) : sums;
 }
 
 void main() {
@@ -69,7 +69,7 @@ void main() {
   dot_begin();
   for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kGroupResults; set += kSets)
     make(expert - p.first, x, set * kOfStreams, gl_SubgroupID % kSlices);
-  if (p.epsilon >= 0) share_squares(squares);
+  if (p.epsilon >= 0) share_squares(squares, gl_SubgroupID);
   barrier();
   if (finishes) {
     const vec2 sums = sums_of(i) + bias;

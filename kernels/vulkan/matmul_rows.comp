@@ -7,7 +7,7 @@ layout(push_constant, scalar) uniform Push { MatmulRowBlock p; };
 
 #include "kernels/vulkan/rows_sums.h"
 #include "kernels/vulkan/rows_y.h"
-#include "kernels/vulkan/rows_group.h"
+#include "kernels/vulkan/rows_group_q8x16.h"
 
 void main() {
   uint64_t rows_held[kStreams];
@@ -25,13 +25,13 @@ void main() {
   float squares = 0;
   if (p.epsilon >= 0) squares = squares_of_thread(row_of_x());
   make_all(rows_held, w);
-  if (p.epsilon >= 0) share_squares(squares);
+  if (p.epsilon >= 0) share_squares(squares, gl_SubgroupID);
   // Asked here, since NVIDIA's compiler finds the better order of the products then. A step has a token.
   const bool live = gl_WorkGroupID.x == 0 || gl_WorkGroupID.x < step_of(p.step).state.token_count;
   barrier();
   if (finishes && live) {
     const vec2 sums = sums_of_slices(i);
-    const float y = finish(rows, p.epsilon >= 0 ? sums * norm_factor(kDepth, p.epsilon) : sums, operands);
+    const float y = finish(rows, p.epsilon >= 0 ? sums * norm_factor(kSubgroups, kDepth, p.epsilon) : sums, operands);
     made[i] = vec2(y * gain, y);
   }
   if (uint64_t(p.rounded) != 0) {

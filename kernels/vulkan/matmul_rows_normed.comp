@@ -1,78 +1,11 @@
 // matmul of a few tokens, then the norm of what it has made and a residual (MatmulNormBlock, kernels/abi/ops.h).
 //   grid, group   as in matmul_rows
-// Groups leave their results in memory. The last of a token takes the norm of them all, which is shorter than a launch.
 #include "kernels/vulkan/step.h"
 
 layout(push_constant, scalar) uniform Push { MatmulNormBlock p; };
-layout(constant_id = 3) const uint kWidth = 256;
 
-#include "kernels/vulkan/group_ticket.h"
-#include "kernels/vulkan/rows_sums.h"
-
-const uint kSums = 1;
-uint result_count() { return kWidth; }
-uint64_t weights_of(uint result, bool) { return uint64_t(p.weight) + result * quant_row_bytes(kDepth); }
-
-#include "kernels/vulkan/rows_group.h"
-
-// A row in fours of values: each thread takes every kThreads-th, kAhead of them at once, so that their loads are under way
-// together: all there are, unless they would take more registers than the products.
-const uint kFours = kWidth / 4, kOwn = (kFours + kThreads - 1) / kThreads;
-const uint kAhead = kOwn < 4 ? kOwn : 2;
-struct Fours {
-  vec4 x[kAhead], residual[kAhead], norm_gain[kAhead], gain[kAhead];
-};
-
-vec4 four(float_address values, uint at) { return vec4_address(uint64_t(values)).at[at]; }
-
-uint own_four(uint i) { return gl_SubgroupID * kLanes + gl_SubgroupInvocationID + i * kThreads; }
-
-void load(uint t, uint first, out Fours f) {
-  [[unroll]] for (uint i = 0; i < kAhead; ++i) {
-    const uint at = min(own_four(first + i), kFours - 1);
-    f.x[i] = four(p.product, t * kFours + at);
-    f.residual[i] = four(p.residual, t * kFours + at);
-    f.norm_gain[i] = four(p.norm_gain, at);
-    f.gain[i] = uint64_t(p.gain) != 0 ? four(p.gain, at) : vec4(1);
-  }
-  if (kHolds) subgroupMemoryBarrierBuffer();  // no load sinks below it
-}
-
-float squares_of(Fours f, uint first) {
-  float sum = 0;
-  [[unroll]] for (uint i = 0; i < kAhead; ++i)
-    if (own_four(first + i) < kFours) sum += dot(f.x[i], f.x[i]);
-  return sum;
-}
-
-void store(Fours f, uint t, uint first, float factor) {
-  [[unroll]] for (uint i = 0; i < kAhead; ++i) {
-    const uint at = own_four(first + i);
-    if (at >= kFours) break;
-    const vec4 y = f.residual[i] + p.scale * (f.x[i] * factor * f.norm_gain[i]);
-    vec4_address(uint64_t(p.y)).at[t * kFours + at] = y;
-    if (uint64_t(p.rounded) != 0)
-      store_q8x16(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(kWidth), kWidth, at, y * f.gain[i], dot(y, y));
-  }
-}
-
-void norm_row(uint t) {
-  Fours f, more;
-  load(t, 0, f);
-  float sum = squares_of(f, 0);
-  [[dont_unroll]] for (uint first = kAhead; first < kOwn; first += kAhead) {
-    load(t, first, more);
-    sum += squares_of(more, first);
-  }
-  share_squares(sum);
-  barrier();
-  const float factor = norm_factor(kWidth, p.epsilon);
-  store(f, t, 0, factor);
-  [[dont_unroll]] for (uint first = kAhead; first < kOwn; first += kAhead) {
-    load(t, first, more);
-    store(more, t, first, factor);
-  }
-}
+#include "kernels/vulkan/rows_normed.h"
+#include "kernels/vulkan/rows_group_q8x16.h"
 
 void main() {
   uint64_t rows_held[kStreams];
@@ -80,14 +13,11 @@ void main() {
   hold(rows_held, w);
   dot_begin();
   chain_wait(uint64_t(p.chain));
-  const uint t = gl_WorkGroupID.x, i = gl_LocalInvocationIndex, result = gl_WorkGroupID.y * kGroupResults + i;
-  const bool finishes = i < kGroupResults && result < kWidth;
-  float bias = 0;
-  if (finishes && uint64_t(p.bias) != 0) bias = p.bias.at[result];
+  const uint t = gl_WorkGroupID.x;
+  const float bias = own_bias();
   make_all(rows_held, w);
   const bool live = t == 0 || t < step_of(p.step).state.token_count;  // a step has a token
   barrier();
-  if (finishes && live) p.product.at[t * kWidth + result] = sums_of_slices(i).x + bias;
-  if (live && is_last_group(p.counters, t, gl_NumWorkGroups.y)) norm_row(t);
+  if (live) finish(t, bias);
   chain_end(uint64_t(p.chain));
 }

@@ -3,9 +3,9 @@
 #ifndef GRETA_VULKAN_ROWS_SUMS_H
 #define GRETA_VULKAN_ROWS_SUMS_H
 #include "kernels/vulkan/rows.h"
+#include "kernels/vulkan/rows_factor.h"
 #include "kernels/vulkan/rows_streams.h"
 
-shared float squares[kSubgroups];
 shared vec2 made[kGroupResults];  // y times the gain, and y
 
 Values values_of(uint unit, uint64_t x, uint64_t scales) {
@@ -32,24 +32,12 @@ void add_unit(uint64_t rows[kStreams], uint unit, uint64_t x, uint64_t scales, i
   add_loaded(w, unit, x, scales, sums);
 }
 
-// The sums of squares of x: what a thread has of them, fetched before the products and used after them,
+// What a thread has of the sums of squares of x, fetched before the products and used after them (share_squares()).
 float squares_of_thread(uint64_t x) {
   float sum = 0;
   float_address of = float_address(x + q8x16_squares_at(kDepth));
   for (uint i = gl_SubgroupID * kLanes + gl_SubgroupInvocationID; i < kDepth / 16; i += kThreads) sum += of.at[i];
   return sum;
-}
-
-// and by subgroups; a barrier before norm_factor().
-void share_squares(float sum) {
-  sum = lanes_sum(sum);
-  if (gl_SubgroupInvocationID == 0) squares[gl_SubgroupID] = sum;
-}
-
-float norm_factor(uint width, float epsilon) {
-  float sum = 0;
-  [[unroll]] for (uint i = 0; i < kSubgroups; ++i) sum += squares[i];
-  return inversesqrt(sum / float(width) + epsilon);
 }
 
 // What the group has made, rounded, as block `block` of a row of n values; by the first threads, kStoring, after a barrier.

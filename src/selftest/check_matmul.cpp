@@ -79,13 +79,13 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
                       " depth " + std::to_string(shape.depth) + " bucket " + std::to_string(shape.bucket) + " splits " +
                       std::to_string(splits));
   };
-  if (!rounds) return check("", Form::F32, kFloatLimit);
-  const double limit = halves ? kHalfLimit : given || !norms ? kRoundedLimit : tame ? kFlipLimit : kOutlierFlipLimit;
-  check(" (A)", given ? row.form : Form::Q8, limit);
   if (calls.back().op == Op::Convert) {
     const std::string wrong = c.wrong_form(sequence);
     expect(wrong.empty(), row.name + (" " + sequence) + ": " + wrong + " of the rounded result is wrong");
   }
+  if (!rounds) return check("", Form::F32, kFloatLimit);
+  const double limit = halves ? kHalfLimit : given || !norms ? kRoundedLimit : tame ? kFlipLimit : kOutlierFlipLimit;
+  check(" (A)", given ? row.form : Form::Q8, limit);
   // Rows of one token share its rounding: where weights have a mean, as in Q2_K, they are one sample.
   if (tame && !few && shape.live > 1)
     check(" (B)", Form::F32,

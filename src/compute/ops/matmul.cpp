@@ -138,6 +138,7 @@ Status check_post_norm(const Parts& parts) {
   const uint32_t n = parts.matmul->weight.n;
   if (heads_of(norm) != 1 || norm.width != n || norm.x_stride || norm.y_stride || norm.rows_of != parts.matmul->rows_of)
     return fail(Code::Unsupported, "matmul: a norm over %u heads of %u after rows of %u", heads_of(norm), norm.width, n);
+  if (norm.rows_of != kRowsTokens) return fail(Code::Unsupported, "matmul: a norm behind rows that are no tokens");
   if (norm.weight.depth != n || norm.weight.n != 1)
     return fail(Code::Argument, "matmul: a gain [%u][%u] for %u values", norm.weight.n, norm.weight.depth, n);
   if (!parts.matmul->slot[kCounters].buffer) return fail(Code::Unsupported, "matmul: a norm behind it, and no counters");
