@@ -12,7 +12,7 @@ uint result_count() { return kWidth; }
 uint64_t weights_of(uint result, bool) { return uint64_t(p.weight) + result * quant_row_bytes(kDepth); }
 
 #include "kernels/vulkan/rows_factor.h"
-#include "kernels/vulkan/rows_results.h"
+#include "kernels/vulkan/rows_results.h"  // which asks for the three above
 
 // A row in fours of values: each thread takes every kThreads-th, kAhead of them at once, so that their loads are under way
 // together: all there are, unless they would take more registers than the products.
