@@ -12,12 +12,14 @@ layout(constant_id = 3) const uint kPairing = kPairingNone;
 const bool kGates = kPairing == kPairingGate;
 const uint kSums = kGates ? 2 : 1;  // of a result
 
-const uint kOfStreams = kStreams / kSums;  // results
-const uint kNeeded = kGroupResults / kOfStreams;
-const uint kSlices = kSubgroups > kNeeded ? kSubgroups / kNeeded : 1;
-const uint kSets = kSubgroups / kSlices;
+uint matrix;  // of the slot's expert, among those that are here
+uint first_result() { return gl_WorkGroupID.x * kGroupResults; }
+uint result_count() { return p.n; }
+uint64_t weights_of(uint result, bool second) {
+  return (second && kGates ? uint64_t(p.weight2) : uint64_t(p.weight)) + uint64_t(matrix * p.n + result) * quant_row_bytes(kDepth);
+}
 
-shared float parts[kSlices * kGroupResults * kSums];
+#include "kernels/vulkan/rows_results.h"
 
 // Where a slot's values begin.
 struct Source {
@@ -31,14 +33,10 @@ Source source_of(uint slot) {
 }
 
 // Results first .. first + kOfStreams - 1 of the group, over the columns of slice `slice`.
-void make(uint expert, Source x, uint first, uint slice) {
+void make(Source x, uint first, uint slice) {
   const uint lane = gl_SubgroupInvocationID;
-  const uint64_t row_bytes = quant_row_bytes(kDepth);
   uint64_t rows[kStreams];
-  [[unroll]] for (uint i = 0; i < kStreams; ++i) {
-    const uint row = min(gl_WorkGroupID.x * kGroupResults + first + i / kSums, p.n - 1);
-    rows[i] = (kGates && i % kSums == 1 ? uint64_t(p.weight2) : uint64_t(p.weight)) + uint64_t(expert * p.n + row) * row_bytes;
-  }
+  rows_from(first, rows);
   float sums[kStreams];
   [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = 0;
   for (uint unit = slice * kLanes + lane; unit < kUnits; unit += kSlices * kLanes)
@@ -48,17 +46,16 @@ void make(uint expert, Source x, uint first, uint slice) {
 }
 
 vec2 sums_of(uint i) {
-  vec2 sums = vec2(0);
-  [[unroll]] for (uint slice = 0; slice < kSlices; ++slice)
-    [[unroll]] for (uint s = 0; s < kSums; ++s) sums[s] += parts[(slice * kGroupResults + i) * kSums + s];
+  const vec2 sums = sums_of_slices(i);
   return p.epsilon >= 0 ? sums * norm_factor(kSubgroups, kDepth, p.epsilon) : sums;
 }
 
 void main() {
-  const uint slot = gl_WorkGroupID.y, i = gl_LocalInvocationIndex, row = gl_WorkGroupID.x * kGroupResults + i;
+  const uint slot = gl_WorkGroupID.y, i = gl_LocalInvocationIndex, row = first_result() + i;
   const bool live = slot < live_rows(step_of(p.step), kRowsTokens) * p.used;
   const uint expert = uint64_t(p.ids) != 0 ? p.ids.at[slot] : slot % p.used;
   if (!live || expert - p.first >= p.experts) return;
+  matrix = expert - p.first;
   const bool finishes = i < kGroupResults && row < p.n;
   vec2 bias = vec2(0);
   if (finishes && uint64_t(p.bias) != 0) bias.x = p.bias.at[expert * p.n + row];
@@ -68,7 +65,7 @@ void main() {
   if (p.epsilon >= 0) squares = squares_of_thread(x.quants);
   dot_begin();
   for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kGroupResults; set += kSets)
-    make(expert - p.first, x, set * kOfStreams, gl_SubgroupID % kSlices);
+    make(x, set * kOfStreams, gl_SubgroupID % kSlices);
   if (p.epsilon >= 0) share_squares(squares, gl_SubgroupID);
   barrier();
   if (finishes) {

@@ -9,31 +9,31 @@ layout(push_constant, scalar) uniform Push { MatmulExpertSumBlock p; };
 
 layout(constant_id = 3) const uint kUsed = 1;
 
-const uint kNeeded = kGroupResults / kStreams;
-const uint kSlices = kSubgroups > kNeeded ? kSubgroups / kNeeded : 1;
-const uint kSets = kSubgroups / kSlices;
-
 shared uint experts[kUsed];
 shared float factors[kUsed];  // what each slot is multiplied by
-shared float parts[kSlices * kGroupResults];
+
+uint64_t matrix;  // of a slot's expert
+const uint kSums = 1;
+uint first_result() { return gl_WorkGroupID.x * kGroupResults; }
+uint result_count() { return p.n; }
+uint64_t weights_of(uint result, bool) { return matrix + result * quant_row_bytes(kDepth); }
+
+#include "kernels/vulkan/rows_results.h"
 
 // Values first .. first + kStreams - 1 of the group, over the columns of slice `slice`.
 void make(uint first, uint slice) {
-  const uint lane = gl_SubgroupInvocationID, row = gl_WorkGroupID.x * kGroupResults + first;
-  const uint64_t row_bytes = quant_row_bytes(kDepth);
+  const uint lane = gl_SubgroupInvocationID;
   const uint64_t x = uint64_t(p.x) + uint64_t(gl_WorkGroupID.y) * q8x16_row_bytes(kUsed * kDepth);
   const uint64_t scales = x + q8x16_scales_at(kUsed * kDepth);
   float sums[kStreams];
   [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = 0;
   for (uint at = slice * kLanes + lane; at < kUsed * kUnits; at += kSlices * kLanes) {
     const uint slot = at / kUnits;
-    const uint64_t matrix = uint64_t(p.weight) + uint64_t(experts[slot] * p.n) * row_bytes;
+    matrix = uint64_t(p.weight) + uint64_t(experts[slot] * p.n) * quant_row_bytes(kDepth);
     uint64_t rows[kStreams];
+    rows_from(first, rows);
     float of_slot[kStreams];
-    [[unroll]] for (uint i = 0; i < kStreams; ++i) {
-      rows[i] = matrix + min(row + i, p.n - 1) * row_bytes;
-      of_slot[i] = 0;
-    }
+    [[unroll]] for (uint i = 0; i < kStreams; ++i) of_slot[i] = 0;
     add_unit(rows, at % kUnits, x + slot * kDepth, scales + slot * (kDepth / 16 * 8), of_slot);
     [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = fma(factors[slot], of_slot[i], sums[i]);
   }
@@ -42,7 +42,7 @@ void make(uint first, uint slice) {
 }
 
 void main() {
-  const uint t = gl_WorkGroupID.y, i = gl_LocalInvocationIndex, row = gl_WorkGroupID.x * kGroupResults + i;
+  const uint t = gl_WorkGroupID.y, i = gl_LocalInvocationIndex, row = first_result() + i;
   if (t >= live_rows(step_of(p.step), kRowsTokens)) return;
   for (uint j = i; j < kUsed; j += kThreads) {
     experts[j] = min(p.ids.at[t * kUsed + j], p.experts - 1);
@@ -62,8 +62,7 @@ void main() {
     make(set * kStreams, gl_SubgroupID % kSlices);
   barrier();
   if (finishes) {
-    float y = added;
-    [[unroll]] for (uint slice = 0; slice < kSlices; ++slice) y += parts[slice * kGroupResults + i];
+    const float y = sums_of_slices(i).x + added;
     p.y.at[t * p.n + row] = y;
     made[i] = vec2(y * gain, y);
   }

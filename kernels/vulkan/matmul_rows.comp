@@ -15,7 +15,7 @@ void main() {
   hold(rows_held, w);
   dot_begin();
   chain_wait(uint64_t(p.chain));
-  const uint i = gl_LocalInvocationIndex, result = gl_WorkGroupID.y * kGroupResults + i;
+  const uint i = gl_LocalInvocationIndex, result = first_result() + i;
   const bool finishes = i < kGroupResults && result < result_count();
   const uvec2 rows = rows_of_result(finishes ? result : 0);
   Operands operands;

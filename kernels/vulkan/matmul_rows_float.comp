@@ -30,7 +30,7 @@ void main() {
   Weights w[kStreams];
   hold(rows_held, w);
   chain_wait(uint64_t(p.chain));
-  const uint i = gl_LocalInvocationIndex, result = gl_WorkGroupID.y * kGroupResults + i;
+  const uint i = gl_LocalInvocationIndex, result = first_result() + i;
   const bool finishes = i < kGroupResults && result < result_count();
   const uvec2 rows = rows_of_result(finishes ? result : 0);
   const uint live = live_rows(step_of(p.step), p.rows_of);

@@ -8,11 +8,12 @@
 layout(constant_id = 3) const uint kWidth = 256;
 
 const uint kSums = 1;
+uint first_result() { return gl_WorkGroupID.y * kGroupResults; }
 uint result_count() { return kWidth; }
 uint64_t weights_of(uint result, bool) { return uint64_t(p.weight) + result * quant_row_bytes(kDepth); }
 
 #include "kernels/vulkan/rows_factor.h"
-#include "kernels/vulkan/rows_results.h"  // which asks for the three above
+#include "kernels/vulkan/rows_results.h"  // which asks for the four above
 
 // A row in fours of values: each thread takes every kThreads-th, kAhead of them at once, so that their loads are under way
 // together: all there are, unless they would take more registers than the products.
@@ -74,7 +75,7 @@ void norm_row(uint t) {
 }
 
 // The result of a thread, which the first of a group have.
-uint own_result() { return gl_WorkGroupID.y * kGroupResults + gl_LocalInvocationIndex; }
+uint own_result() { return first_result() + gl_LocalInvocationIndex; }
 bool finishes() { return gl_LocalInvocationIndex < kGroupResults && own_result() < kWidth; }
 float own_bias() { return finishes() && uint64_t(p.bias) != 0 ? p.bias.at[own_result()] : 0; }
 

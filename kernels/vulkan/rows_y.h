@@ -9,6 +9,7 @@ layout(constant_id = 3) const uint kPairing = kPairingNone;
 const bool kGates = kPairing == kPairingGate, kRotates = kPairing >= kPairingNext;
 const uint kSums = kPairing == kPairingNone ? 1 : 2;  // of a result
 
+uint first_result() { return gl_WorkGroupID.y * kGroupResults; }
 uint result_count() { return kRotates ? p.n / 2 : p.n; }
 
 // The rows of y that result `i` is made of.
