@@ -214,7 +214,8 @@ TEST_CASE("layers of Vulkan plans have as many barriers as they need", "[graph]"
                {"deepseek2", q4_k, 1, 12}, {"llama", f16, 1, 5},    {"llama", QuantType::bf16, 1, 5},
                {"llama", QuantType::f32, 1, 5}, {"qwen3", f16, 1, 5}, {"gemma2", f16, 1, 5},
                {"gemma3", f16, 1, 5},    {"olmo2", f16, 1, 5},      {"gemma2", QuantType::bf16, 1, 5},
-               {"gemma2", QuantType::f32, 1, 5}};
+               {"gemma2", QuantType::f32, 1, 5}, {"qwen2", q4_k, 1, 5}, {"phi3", q4_k, 1, 5},
+               {"granite", q4_k, 1, 5}, {"smollm3", q4_k, 1, 5}};
   for (const auto& [arch, type, tokens, barriers] : cases) {
     INFO(arch << ", " << quant_info(type).name << ", " << tokens << " tokens");
     const uint32_t one = barriers_of(arch, type, 1, tokens);
