@@ -23,6 +23,7 @@ namespace {
 
 constexpr uint64_t kColdBytes = 256u << 20;
 constexpr uint32_t kStagingBytes = 64u << 20, kRounds = 3, kLaunches = 24, kSamples = 64;
+constexpr double kWarmSeconds = 0.2;  // clocks have fallen while a kernel was compiled
 constexpr uint32_t kPatternBlocks = 4099;
 
 struct Shape {
@@ -235,11 +236,12 @@ class Bench {
                              {launch.accesses, launch.access_count});
   }
 
-  // Seconds of a launch, the best of some rounds after one that is not counted.
+  // Seconds of a launch, the best of some rounds after some that are not counted.
   Status run(const Kernel& kernel, const KernelRow& row, bool alone, double* out) {
     const uint32_t launches = device_->info().cpu_type ? 1 : kLaunches;
+    double warmed = 0;
     *out = 1e30;
-    for (uint32_t round = 0; round <= kRounds; ++round) {
+    for (uint32_t round = 0; round < kRounds;) {
       GRETA_TRY(stream_->signal(from_));
       for (uint32_t i = 0; i < launches; ++i) {
         Launch launch;
@@ -251,7 +253,11 @@ class Bench {
       GRETA_TRY(stream_->wait());
       uint64_t ns = 0;
       GRETA_TRY(device_->elapsed_ns(from_, to_, &ns));
-      if (round) *out = std::min(*out, double(ns) * 1e-9 / launches);
+      const double seconds = double(ns) * 1e-9;
+      const bool warm = warmed > (device_->info().cpu_type ? 0 : kWarmSeconds);
+      if (warm) *out = std::min(*out, seconds / launches);
+      warmed += seconds;
+      round += warm;
     }
     return {};
   }
