@@ -1,15 +1,29 @@
-// gate_plain: group (t, j) is GROUP values of token t, a thread one of them.
+// gate_plain: group (t, j) is 4 * GROUP values of token t, a thread four of them, side by side.
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/activation.h"
 #include "kernels/vulkan/halves.h"
 
+GRETA_ABI_BUFFER(vec4, vec4, 16)
 layout(push_constant, scalar) uniform Push { GateBlock p; };
 
-void main() {
-  const uint t = gl_WorkGroupID.x, i = gl_WorkGroupID.y * GROUP + gl_LocalInvocationIndex;
-  if (t >= live_rows(step_of(p.step), kRowsTokens) || i >= p.width) return;
-  const uint at = t * p.width + i;
+void gate_four(uint at) {
+  const vec4 gate = vec4_address(uint64_t(p.gate)).at[at / 4], up = vec4_address(uint64_t(p.up)).at[at / 4];
+  vec4 y;
+  for (uint j = 0; j < 4; ++j) y[j] = gated(p.activation, gate[j], up[j]);
+  vec4_address(uint64_t(p.y)).at[at / 4] = y;
+  store_halves(p.halves, at, y);
+}
+
+void gate_one(uint at) {
   const float y = gated(p.activation, p.gate.at[at], p.up.at[at]);
   p.y.at[at] = y;
   store_half(p.halves, at, y);
+}
+
+void main() {
+  const uint t = gl_WorkGroupID.x, i = (gl_WorkGroupID.y * GROUP + gl_LocalInvocationIndex) * 4;
+  if (t >= live_rows(step_of(p.step), kRowsTokens) || i >= p.width) return;
+  if (p.width % 4 == 0) gate_four(t * p.width + i);
+  else
+    for (uint j = i; j < min(i + 4, p.width); ++j) gate_one(t * p.width + j);
 }

@@ -6,8 +6,14 @@
 #include "kernels/abi/abi.h"
 
 GRETA_ABI_BUFFER(float16, float16_t, 2)
+GRETA_ABI_BUFFER(f16vec4, f16vec4, 8)
 
 void store_half(byte_address halves, uint at, float y) {
   if (uint64_t(halves) != 0) float16_address(uint64_t(halves)).at[at] = float16_t(clamp(y, -65504.0, 65504.0));
+}
+
+// Values `at` .. `at` + 3, `at` a multiple of 4.
+void store_halves(byte_address halves, uint at, vec4 y) {
+  if (uint64_t(halves) != 0) f16vec4_address(uint64_t(halves)).at[at / 4] = f16vec4(clamp(y, vec4(-65504), vec4(65504)));
 }
 #endif
