@@ -22,6 +22,8 @@ float squares(uint from, uint first, uint stride) {
 
 float factor_of(float sum) { return 1 / sqrt(sum / float(p.width) + p.epsilon); }
 
+vec4 four(float_address values, uint at) { return vec4_address(uint64_t(values)).at[at]; }
+
 void scale_by(float factor, uint from, uint to, uint first, uint stride) {
   for (uint i = first; i < p.width; i += stride) {
     const float y = p.x.at[from + i] * factor * p.gain.at[i];
@@ -30,7 +32,14 @@ void scale_by(float factor, uint from, uint to, uint first, uint stride) {
   }
 }
 
-vec4 four(float_address values, uint at) { return vec4_address(uint64_t(values)).at[at]; }
+// The same of a row, four values at a time.
+void scale_fours(float factor, uint from, uint to) {
+  for (uint i = gl_LocalInvocationIndex; i < p.width / 4; i += GROUP) {
+    const vec4 y = four(p.x, from / 4 + i) * factor * four(p.gain, i);
+    vec4_address(uint64_t(p.y)).at[to / 4 + i] = uint64_t(p.residual) == 0 ? y : four(p.residual, to / 4 + i) + p.scale * y;
+    store_halves(p.halves, to + i * 4, y);
+  }
+}
 
 // y = residual + scale * norm(x) of a row, and its rounded form; four loads of 16 bytes under way in each operand.
 void add_and_round(float factor, uint row) {
@@ -58,8 +67,9 @@ void main() {
   const uint from = source_row(step, p.rows_of, row) * p.x_stride, to = row * p.y_stride;
   if (p.heads == 1) {
     const float factor = factor_of(group_sum(squares(from, gl_LocalInvocationIndex, GROUP)));
-    if (uint64_t(p.rounded) == 0) scale_by(factor, from, to, gl_LocalInvocationIndex, GROUP);
-    else add_and_round(factor, row);
+    if (uint64_t(p.rounded) != 0) add_and_round(factor, row);
+    else if ((p.width | p.x_stride | p.y_stride) % 4 == 0) scale_fours(factor, from, to);
+    else scale_by(factor, from, to, gl_LocalInvocationIndex, GROUP);
     return;
   }
   for (uint h = gl_SubgroupID; h < p.heads; h += gl_NumSubgroups) {
