@@ -702,9 +702,12 @@ typedef struct greta_selftest_options {
   int (*on_result)(void* user, const greta_selftest_result* result);       /* after each op; may be NULL */
   int (*on_progress)(void* user, const greta_selftest_progress* progress); /* some 20 times a second; may be NULL */
   void* user;
+  uint32_t quick;  /* 1: every kernel, but over the first shape that reaches it instead of all, with each type of
+                      cache, and without the repeats that tell whether the same input gives the same bits */
+  uint32_t reserved2;
 } greta_selftest_options;
 
-/* Runs every kernel of this device against float64, over odd shapes and all tensor types: some seconds,
+/* Runs every kernel of this device against float64, over odd shapes (`quick`: one) and all tensor types: some seconds,
  * minutes where a driver compiles slowly, and some 200 MB of device memory. A kernel that is wrong is a result,
  * not an error. Callbacks are called on this thread; non-zero stops with GRETA_ERROR_CANCELLED, once the launches
  * and the compilations under way are done. An op that was stopped has a result only if something was wrong.

@@ -48,7 +48,7 @@ greta_status greta_runtime_selftest(greta_runtime* runtime, const greta_selftest
     GRETA_TRY(read_options(options, &reporter.options));
     const greta_selftest_options& o = reporter.options;
     GRETA_TRY(selftest::run_selftest(*runtime->device, o.op ? o.op : "", report, &reporter,
-                                     o.on_progress ? report_progress : nullptr));
+                                     o.on_progress ? report_progress : nullptr, o.quick != 0));
     *out_failed = reporter.failed;
     return {};
   });

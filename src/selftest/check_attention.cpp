@@ -224,7 +224,7 @@ class HeadsCase {
         expect_stored(keys, rig.get<uint8_t>(keys.pool), before, steps, at, newest(keys), what(*row));
         expect_stored(values, rig.get<uint8_t>(values.pool), before_values, steps, at, newest(values), what(*row));
         if (sequence == &rounding) expect_rounded(*row, y, rig.get<uint8_t>(convert.slot[kY]), width, {}, 1);
-        if (!rig.checked() && shape.width == 128) check_repeats(rig, *sequence, *row, 1, attention.slot[kY]);
+        if (rig.repeats() && shape.width == 128) check_repeats(rig, *sequence, *row, 1, attention.slot[kY]);
         for (const uint32_t counter : rig.get<uint32_t>(attention.slot[kCounters]))
           expect(counter == 0, "attention: a counter is not 0 afterwards");
       }

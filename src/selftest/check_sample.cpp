@@ -11,12 +11,12 @@ namespace greta::selftest {
 void check_sample(Rig& rig) {
   Random random(1);
   const reference::Sampling all[] = {
+      {0.8, 0.95, 0.02, 1.3, 40, 64, 5},  // the first for a quick rig: all there is
       {0, 0, 0, 0, 0, 0, 0},
       {1, 0, 0, 0, 0, 0, 1},
       {0.7, 0, 0, 0, 40, 0, 2},
       {1.3, 0.9, 0, 0, 0, 0, 3},
       {1, 0, 0.05, 0, 0, 0, 4},
-      {0.8, 0.95, 0.02, 1.3, 40, 64, 5},
       {0, 0, 0, 1.5, 0, 256, 6},
       {1, 0.5, 0, 1.1, 3, 1000, 7},
       {1, 1, 0, 1, 1, 8, 0x123456789abcdef0},
@@ -25,7 +25,7 @@ void check_sample(Rig& rig) {
   };
   uint32_t draws = 0, near = 0;
   for (const reference::Sampling& params : all)
-    for (const uint32_t vocab : {1u, 3u, 512u, 5000u})
+    for (const uint32_t vocab : {5000u, 1u, 3u, 512u})
       for (uint32_t repeat = 0; repeat < 4; ++repeat) {
         const Ids positions = {uint32_t(random() % 300), 0, uint32_t(random() % 60)};
         const auto logits = gaussians(positions.size() * vocab, random, 3);

@@ -41,6 +41,8 @@ void Rig::reset() {
   if (staged_) finish();
   for (auto& room : rooms_) device_.release(room->buffer);
   rooms_.clear();
+  had_.merge(running_);
+  running_.clear();
 }
 
 Slice Rig::room(uint64_t bytes) {
@@ -139,8 +141,21 @@ std::vector<const KernelRow*> Rig::rows(std::span<const Call> calls, uint32_t bu
   const RowFilter filter{&info(), false};
   std::vector<const KernelRow*> found(kernel_table().size());
   found.resize(find_rows(calls, bucket, filter, found));
-  std::erase_if(found, [&](const KernelRow* row) { return !takes(*row); });
+  std::erase_if(found, [&](const KernelRow* row) { return !takes(*row) || had_.contains(turn_of(calls, *row)); });
   return found;
+}
+
+Rig::Turn Rig::turn_of(std::span<const Call> calls, const KernelRow& row) {
+  uint32_t cache = 0;
+  for (const Call& call : calls) cache = std::max(cache, call.cache_type << 8 | call.value_cache_type);
+  return {&row, cache};
+}
+
+bool Rig::left(Op op, QuantType type, Layout layout, uint32_t bucket) const {
+  return std::ranges::any_of(kernel_table(), [&](const KernelRow& row) {
+    return lead_op({row.ops, row.op_count}) == op && row.type == type && row.layout == layout && row.tokens_min <= bucket &&
+           bucket <= row.tokens_max && takes(row) && usable(row, {&info(), false}) && !had_.contains({&row, 0});
+  });
 }
 
 const KernelRow* Rig::plain_row(std::span<const Call> calls, uint32_t bucket) const {
@@ -167,6 +182,7 @@ void Rig::run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket
   if (watched_) ++watched_->launches;
   if (watched_ && !ran_[index] && watched_->counted[index]) ++watched_->kernels;
   ran_[index] = true;
+  if (quick_) running_.insert(turn_of(calls, row));
 }
 
 void Rig::run_plain(const Call& call, uint32_t bucket) {

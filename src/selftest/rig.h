@@ -5,7 +5,9 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -48,6 +50,10 @@ class Rig {
 
   const DeviceInfo& info() const;
   bool checked() const { return checked_; }
+  // From now on each row of the table runs in one shape alone, the first that reaches it: a shape lasts from a reset to
+  // the next. Again with each type of cache, and without the repeats that tell whether the bits are the same.
+  void hurry() { quick_ = true; }
+  bool repeats() const { return !checked_ && !quick_; }
   // Only kernels of this name from now on, of names that begin so where it ends with '*'; "": all.
   void only(const std::string& name) { only_ = name; }
   // And of those only the ones for weights of this type.
@@ -76,7 +82,7 @@ class Rig {
   }
   void reset();  // releases all buffers
 
-  // The rows that this device may use for the calls, best first not implied.
+  // The rows that this device may use for the calls, best first not implied; of a quick rig those that have had no shape yet.
   std::vector<const KernelRow*> rows(std::span<const Call> calls, uint32_t bucket) const;
   const KernelRow* plain_row(std::span<const Call> calls, uint32_t bucket) const;
 
@@ -87,10 +93,14 @@ class Rig {
   // Fails unless each row of the table that `op` leads, and this device can run, has run.
   void require_all_run(Op op) const;
   const std::vector<bool>& ran() const { return ran_; }  // by row of the table
+  // Whether rows() may give one that `op` leads, for these weights: always, but of a quick rig.
+  bool left(Op op, QuantType type, Layout layout, uint32_t bucket) const;
   uint64_t launches() const { return launches_; }
 
  private:
   struct Room;
+  using Turn = std::pair<const KernelRow*, uint32_t>;  // a row, and the types of the cache that its calls use
+  static Turn turn_of(std::span<const Call> calls, const KernelRow& row);
   // Whether the host writes and reads it where it lies; a checked device is to see the copies.
   bool reaches(const Slice& slice) const { return slice.buffer->mapped && !checked(); }
   void read(const Slice& slice, void* to);
@@ -104,7 +114,7 @@ class Rig {
 
   Device& device_;
   KernelSet kernels_;
-  bool checked_;
+  bool checked_, quick_ = false;
   std::string only_;
   std::optional<QuantType> type_;
   Watched* watched_ = nullptr;
@@ -114,6 +124,7 @@ class Rig {
   uint64_t launches_ = 0;
   std::vector<std::unique_ptr<Room>> rooms_;
   std::vector<bool> ran_;
+  std::set<Turn> running_, had_;  // of a quick rig: in this shape, and in those before
 };
 
 // A StepState in the making. What a kernel must not look at is 0xffffffff: an unused row, a page of

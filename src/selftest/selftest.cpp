@@ -53,13 +53,19 @@ struct Part {
   std::string failure;
 };
 
+// What is asked for: kernels by their names, "" for all, in all their shapes or quickly.
+struct Wanted {
+  std::string kernels;
+  bool quick;
+};
+
 // A check, of kernels for one type of weights or all.
-Part run_part(Device& device, const Check& check, const std::string& kernels, std::optional<QuantType> type,
-              Watched* watched) {
+Part run_part(Device& device, const Check& check, const Wanted& wanted, std::optional<QuantType> type, Watched* watched) {
   Part part;
   try {
     Rig rig(device);
-    rig.only(kernels);
+    rig.only(wanted.kernels);
+    if (wanted.quick) rig.hurry();
     rig.watch(watched);
     if (type) rig.only(*type);
     for (void (*run)(Rig&) : check.run) {
@@ -95,7 +101,7 @@ std::vector<std::optional<QuantType>> parts_of(const Device& device, const Check
 struct Work {
   Device& device;
   const Check& check;
-  const std::string& kernels;
+  const Wanted& wanted;
   std::vector<std::optional<QuantType>> types;
   std::vector<Part> parts;
   Watched watched = {};
@@ -106,7 +112,7 @@ struct Work {
 
   void run_parts() {
     for (size_t i; (i = next++) < types.size();) {
-      if (!watched.stop) parts[i] = run_part(device, check, kernels, types[i], &watched);
+      if (!watched.stop) parts[i] = run_part(device, check, wanted, types[i], &watched);
       const std::lock_guard<std::mutex> lock(mutex);
       ++done;
       changed.notify_all();
@@ -132,10 +138,10 @@ struct Watcher {
 };
 
 // False: it was stopped.
-bool run_check(Device& device, const Check& check, const std::string& kernels, const Watcher& watcher, OpResult* out) {
-  Work work{device, check, kernels, parts_of(device, check, kernels), {}};
+bool run_check(Device& device, const Check& check, const Wanted& wanted, const Watcher& watcher, OpResult* out) {
+  Work work{device, check, wanted, parts_of(device, check, wanted.kernels), {}};
   work.parts.resize(work.types.size());
-  for (const KernelRow& row : kernel_table()) work.watched.counted.push_back(runs(device, check, kernels, row));
+  for (const KernelRow& row : kernel_table()) work.watched.counted.push_back(runs(device, check, wanted.kernels, row));
   struct Job {
     Work& work;
     const Watcher& watcher;
@@ -161,7 +167,8 @@ bool run_check(Device& device, const Check& check, const std::string& kernels, c
 
 }  // namespace
 
-Status run_selftest(Device& device, const std::string& name, Report report, void* user, Progress progress) {
+Status run_selftest(Device& device, const std::string& name, Report report, void* user, Progress progress,
+                    bool quick) {
   const Watcher watcher{progress, user};
   const bool of_op = std::ranges::any_of(kChecks, [&](const Check& check) { return names(check, name); });
   bool known = name.empty();
@@ -170,7 +177,7 @@ Status run_selftest(Device& device, const std::string& name, Report report, void
     if (!name.empty() && !(of_op ? names(check, name) : std::ranges::any_of(kernel_table(), named))) continue;
     known = true;
     OpResult result{};
-    const bool whole = run_check(device, check, of_op ? "" : name, watcher, &result);
+    const bool whole = run_check(device, check, {of_op ? "" : name, quick}, watcher, &result);
     const bool told = whole || !result.failure.empty();
     if ((told && !report(user, result)) || !whole)
       return fail(Code::Cancelled, "the self-test was stopped");

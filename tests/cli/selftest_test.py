@@ -16,6 +16,14 @@ class Selftest(CliTest):
         self.assertRegex(err, r"^greta-cli: checks cpu \(.+\)\n$")
         self.assertEqual(self.run_cli("selftest", "--op", "softcap", "--device", "cpu", "-q")[1], "")
 
+    def test_quickly(self):
+        def of_gate(*options):
+            return json.loads(self.out("selftest", "--op", "gate", "--device", "cpu", "--json", *options))["ops"][0]
+        quick = of_gate("--quick")
+        self.assertTrue(quick["passed"])
+        self.assertEqual(quick["kernels"], of_gate()["kernels"])
+        self.assertLess(quick["launches"], of_gate()["launches"] // 100)
+
     def test_json(self):
         told = json.loads(self.out("selftest", "--op", "softcap", "--device", "cpu", "--json"))
         self.assertEqual((told["device"], told["passed"], told["stopped"]), ("cpu", True, False))

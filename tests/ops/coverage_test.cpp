@@ -117,16 +117,15 @@ TEST_CASE("kernel table: the least padding, then the largest tile that keeps all
   if (!seen) SKIP("no compiler of shaders that knows cooperative matrices");
 }
 
+static bool keep_result(void* user, const OpResult& result) {
+  static_cast<std::vector<OpResult>*>(user)->push_back(result);
+  return true;
+}
+
 TEST_CASE("self-test: of an op, of kernels by their names, or says that there are none", "[ops]") {
   const RigDevice device(test_device(), ~0u, 0);
   const auto run = [&](const char* name, std::vector<OpResult>* out) {
-    return run_selftest(
-        *device.device, name,
-        [](void* user, const OpResult& result) {
-          static_cast<std::vector<OpResult>*>(user)->push_back(result);
-          return true;
-        },
-        out);
+    return run_selftest(*device.device, name, keep_result, out);
   };
   std::vector<OpResult> op, one, some, none;
   REQUIRE(run("softcap", &op).ok());
@@ -142,6 +141,21 @@ TEST_CASE("self-test: of an op, of kernels by their names, or says that there ar
   // Besides those of embed, what brings weights into the layout of planes.
   CHECK(some[0].kernels >= 3);
   CHECK(some[0].kernels < 10);
+}
+
+TEST_CASE("self-test: a quick one launches every kernel that a whole one launches, less often", "[ops]") {
+  const RigDevice device(test_device(), ~0u, 0);
+  for (const char* name : {"embed", "norm", "gate", "route", "convert", "softcap", "sample", "matmul_plain_q4_*", "matmul_rows_q4_k*",
+                           "matmul_expert_rows_q4_k*"}) {
+    std::vector<OpResult> whole, quick;
+    const Status found = run_selftest(*device.device, name, keep_result, &whole);
+    if (found.code == Code::Argument) continue;  // this device has no such kernels
+    REQUIRE(run_selftest(*device.device, name, keep_result, &quick, nullptr, true).ok());
+    INFO(name << ": " << quick[0].failure);
+    CHECK(quick[0].failure == "");
+    CHECK(quick[0].kernels == whole[0].kernels);
+    CHECK(quick[0].launches < whole[0].launches);
+  }
 }
 
 }  // namespace greta::test

@@ -13,7 +13,7 @@ namespace {
 struct SelftestOptions {
   VerbosityOptions verbosity;
   DeviceOptions device;
-  bool json = false;
+  bool json = false, quick = false;
   std::string op;
 };
 
@@ -72,6 +72,7 @@ int selftest(const SelftestOptions& options) {
   Table table{options};
   auto run = sized<greta_selftest_options>();
   run.op = options.op.c_str();
+  run.quick = options.quick;
   run.on_result = add_result;
   run.on_progress = show_progress;
   run.user = &table;
@@ -103,6 +104,8 @@ Action selftest_command(CLI::App& app) {
   auto options = std::make_shared<SelftestOptions>();
   app.add_flag("--json", options->json, "as JSON");
   app.add_option("--op", options->op, "check only this op, or kernels: matmul_rows_q4_k_planes, matmul_rows_*");
+  app.add_flag("--quick", options->quick,
+               "every kernel in one shape: leaves out other shapes, and repeats that must give the same bits");
   add_options(app, options->device);
   add_options(app, options->verbosity);
   app.footer(
