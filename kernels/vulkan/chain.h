@@ -40,7 +40,7 @@ void chain_wait(uint64_t chain) {
   if (gl_LocalInvocationIndex == 0) {
     ChainCell_address own = ChainCell_address(chain), before = ChainCell_address(chain - kChainStride);
     const uint groups = before.cell.groups, of_own = own.cell.groups;
-    const uint ended = atomicLoad(own.cell.ended, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsRelaxed);
+    const uint ended = atomicLoad(own.cell.ended, gl_ScopeDevice, gl_StorageSemanticsNone, gl_SemanticsRelaxed);
     const uint there = chain_ended(before), wanted = (ended / of_own + 1) * groups;
     if (there < wanted) chain_poll(before, wanted);
   }
