@@ -32,28 +32,22 @@ void scale_by(float factor, uint from, uint to, uint first, uint stride) {
   }
 }
 
-// The same of a row, four values at a time.
-void scale_fours(float factor, uint from, uint to) {
-  for (uint i = gl_LocalInvocationIndex; i < p.width / 4; i += GROUP) {
-    const vec4 y = four(p.x, from / 4 + i) * factor * four(p.gain, i);
-    vec4_address(uint64_t(p.y)).at[to / 4 + i] = uint64_t(p.residual) == 0 ? y : four(p.residual, to / 4 + i) + p.scale * y;
-    store_halves(p.halves, to + i * 4, y);
-  }
-}
-
-// y = residual + scale * norm(x) of a row, and its rounded form; four loads of 16 bytes under way in each operand.
-void add_and_round(float factor, uint row) {
-  const uint count = p.width / 4, first = row * count, thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
+// The same of a row four values at a time, and its rounded form; four loads of 16 bytes under way in each operand.
+void scale_fours(float factor, uint row, uint from, uint to) {
+  const uint count = p.width / 4, thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
   for (uint i = thread; i < count; i += 4 * GROUP) {
     vec4 y[4];
     [[unroll]] for (uint j = 0; j < 4; ++j) {
       const uint at = min(i + j * GROUP, count - 1);
-      y[j] = four(p.residual, first + at) + p.scale * (four(p.x, first + at) * factor * four(p.gain, at));
+      y[j] = four(p.x, from / 4 + at) * factor * four(p.gain, at);
+      if (uint64_t(p.residual) != 0) y[j] = four(p.residual, to / 4 + at) + p.scale * y[j];
     }
     [[unroll]] for (uint j = 0; j < 4; ++j) {
       const uint at = i + j * GROUP;
       if (at >= count) break;
-      vec4_address(uint64_t(p.y)).at[first + at] = y[j];
+      vec4_address(uint64_t(p.y)).at[to / 4 + at] = y[j];
+      store_halves(p.halves, to + at * 4, y[j]);
+      if (uint64_t(p.rounded) == 0) continue;
       const vec4 values = uint64_t(p.next_gain) == 0 ? y[j] : y[j] * four(p.next_gain, at);
       store_q8x16(uint64_t(p.rounded) + uint64_t(row) * q8x16_row_bytes(p.width), p.width, at, values, dot(y[j], y[j]));
     }
@@ -67,8 +61,7 @@ void main() {
   const uint from = source_row(step, p.rows_of, row) * p.x_stride, to = row * p.y_stride;
   if (p.heads == 1) {
     const float factor = factor_of(group_sum(squares(from, gl_LocalInvocationIndex, GROUP)));
-    if (uint64_t(p.rounded) != 0) add_and_round(factor, row);
-    else if ((p.width | p.x_stride | p.y_stride) % 4 == 0) scale_fours(factor, from, to);
+    if ((p.width | p.x_stride | p.y_stride) % 4 == 0) scale_fours(factor, row, from, to);
     else scale_by(factor, from, to, gl_LocalInvocationIndex, GROUP);
     return;
   }
