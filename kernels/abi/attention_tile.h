@@ -9,8 +9,8 @@
 // makes all scores.
 #define kAttentionValues 256
 
-// The rest is of cooperative matrices. Widths of keys and values, together, whose queries and sums fit in the registers of so many subgroups, which share 16
-// queries.
+// The rest is of cooperative matrices. Widths of keys and values, together, whose queries and sums fit in the registers of
+// so many subgroups, which share 16 queries.
 #define attention_widths(sharing) ((sharing) * 256)
 
 // A row of float16 values, in whole matrices of 16 for each of two subgroups, and 16 bytes more, which puts 8 neighbouring
