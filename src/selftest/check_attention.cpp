@@ -141,7 +141,7 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
   }
   check_rounded(rig, call, live, y_width);
   check_halves(rig, call, live, y_width);
-  if (live.bucket == 8 && shape.key_width == 128) check_repeats(rig, call, live.bucket);
+  if (live.bucket == 8) check_repeats(rig, call, live.bucket);
   if (live.bucket <= kMaxSplitTokens)
     for (const uint32_t counter : rig.get<uint32_t>(call.slot[kCounters]))
       expect(counter == 0, "attention: a counter is not 0 afterwards");

@@ -45,7 +45,8 @@ void check_route(Rig& rig) {
   for (const Live& live : live_rows(rig))
     for (const Shape& shape :
          {Shape{256, 8, 8, 4, true, true}, Shape{1, 1, 1, 1, false, false}, Shape{8, 2, 1, 1, false, false},
-          Shape{60, 60, 1, 1, false, false}, Shape{512, 10, 1, 1, true, false}, Shape{64, 6, 8, 3, false, false}, Shape{32, 4, 32, 5, true, true}, Shape{16, 4, 1, 1, true, true}})
+          Shape{60, 60, 1, 1, false, false}, Shape{512, 10, 1, 1, true, false}, Shape{64, 6, 8, 3, false, false},
+          Shape{32, 4, 32, 5, true, true}, Shape{16, 4, 1, 1, true, true}})
       for (const uint32_t normalise : {1u, 0u}) {
         StepRows steps;
         steps.add_tokens(live.tokens);

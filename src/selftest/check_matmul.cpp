@@ -136,6 +136,7 @@ void check_matmul(Rig& rig) {
       {80, 512, 128, 77, false, kPlain},  {16, 256, 512, 300, false, kPlain},
       {32, 1024, 1, 1, false, kPlain},    {9, 4096, 1, 1, false, kPlain},
       {1100, 256, 1, 1, false, kPlain},   {128, 1024, 32, 32, true, kPlain},
+      {31, 256, 4, 3, true, kPlain},
   };
   // A checked device is slow: a shape of one token, and those of some buckets.
   for (const Stored& stored : stored_types(rig, Op::Matmul))
