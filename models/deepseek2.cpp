@@ -9,5 +9,6 @@ const Arch arch_deepseek2 = {
     .rope = Rope::Pairs,
     .latent = true,
     .needs_experts = true,
+    .sigmoid_vocab = 154880,  // GLM 4.7 Flash
 };
 }  // namespace greta

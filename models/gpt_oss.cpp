@@ -19,6 +19,7 @@ const Arch arch_gpt_oss = {
                 .expert_gate_bias = "blk.%u.ffn_gate_exps.bias",
                 .expert_up_bias = "blk.%u.ffn_up_exps.bias",
                 .expert_down_bias = "blk.%u.ffn_down_exps.bias"},
+    .window_required = true,
     .window_period = 2,
     .whole_yarn_range = false,
     .needs_experts = true,

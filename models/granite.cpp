@@ -8,5 +8,6 @@ const Arch arch_granite = {
     .name = "granite",
     .rope = Rope::Pairs,
     .scales = true,
+    .rope_by_finetuned = true,
 };
 }  // namespace greta

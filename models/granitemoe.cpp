@@ -8,6 +8,7 @@ const Arch arch_granitemoe = {
     .name = "granitemoe",
     .rope = Rope::Pairs,
     .scales = true,
+    .rope_by_finetuned = true,
     .needs_experts = true,
     .normalise_experts = true,
 };

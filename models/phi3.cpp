@@ -7,6 +7,6 @@ extern const Arch arch_phi3;
 const Arch arch_phi3 = {
     .name = "phi3",
     .rope = Rope::Halves,
-    .tensors = {.gate_up = "blk.%u.ffn_up.weight"},
+    .tensors = {.gate_up = "blk.%u.ffn_up.weight", .gate_bias = {}, .up_bias = {}},
 };
 }  // namespace greta

@@ -26,6 +26,7 @@ struct TensorNames {
   TensorName token_embedding = "token_embd.weight";
   TensorName output_norm = "output_norm.weight";
   TensorName output = maybe("output.weight");  // absent: the embedding serves, transposed
+  TensorName output_bias = maybe("output.bias");
   TensorName rope_factors = maybe("rope_freqs.weight");
   TensorName long_factors = maybe("rope_factors_long.weight");    // for contexts past the original one
   TensorName short_factors = maybe("rope_factors_short.weight");  // for the others
@@ -37,6 +38,7 @@ struct TensorNames {
   TensorName value = "blk.%u.attn_v.weight";
   TensorName query_key_value =
       maybe("blk.%u.attn_qkv.weight");  // instead of the three: their rows, in this order
+  TensorName query_key_value_bias = maybe("blk.%u.attn_qkv.bias");  // likewise
   TensorName query_bias = maybe("blk.%u.attn_q.bias");
   TensorName key_bias = maybe("blk.%u.attn_k.bias");
   TensorName value_bias = maybe("blk.%u.attn_v.bias");
@@ -61,6 +63,9 @@ struct TensorNames {
   TensorName up = "blk.%u.ffn_up.weight";
   TensorName gate_up = {};  // instead of the two: the rows of gate, then those of up
   TensorName down = "blk.%u.ffn_down.weight";
+  TensorName gate_bias = maybe("blk.%u.ffn_gate.bias");
+  TensorName up_bias = maybe("blk.%u.ffn_up.bias");
+  TensorName down_bias = maybe("blk.%u.ffn_down.bias");
   TensorName post_ffn_norm = {};
 
   // Experts, in layers that have them instead of gate, up and down.
@@ -90,18 +95,21 @@ struct Arch {
   bool latent = false;  // multi-head latent attention: one cached head, from which keys and values come
   bool scales = false;  // reads embedding_scale, residual_scale and logit_scale (logits are divided)
 
-  uint32_t window = 0;  // attention.sliding_window
+  uint32_t window = 0;           // attention.sliding_window
+  bool window_required = false;  // the file must give attention.sliding_window
   uint32_t window_period =
       0;  // each layer of this number sees all positions, others a window; 0: none sees all
   bool window_rope = false;       // layers with a window rotate without scaling, by rope.freq_base_swa,
   float window_rope_base = 0;     // which is this, or with 0 that of the other layers
   uint32_t rope_skip_period = 0;  // each layer of this number does not rotate; 0: all do
+  bool rope_by_finetuned = false;  // rope.scaling.finetuned = false says that no layer rotates
 
   float attention_softcap = 0, final_softcap = 0;  // attn_logit_softcapping, final_logit_softcapping
   uint32_t wide_query_layers = 0;  // with so many layers scores are scaled by 1 / sqrt(width / heads)
   bool whole_yarn_range = true;    // the ends of YaRN's range are rounded to whole pairs
 
   bool needs_experts = false;
+  uint32_t sigmoid_vocab = 0;      // with so many tokens, and without expert_gating_func, a sigmoid gates
   bool normalise_experts = false;  // expert_weights_norm
 };
 

@@ -105,6 +105,9 @@ class Gguf {
   std::vector<uint32_t> tensor_order_;  // indices of tensors_ by name
 };
 
+// A number, a bool, or all elements of an array of them; false for texts.
+bool gguf_numbers(const GgufValue& value, std::vector<double>* out);
+
 // A value as short text for people: numbers, quoted strings, the first elements of an array.
 std::string gguf_text(const GgufValue& value, uint32_t max_bytes);
 

@@ -218,6 +218,17 @@ Status Gguf::get_i32_array(std::string_view key, PackedArray<int32_t>* out) cons
   return {};
 }
 
+bool gguf_numbers(const GgufValue& value, std::vector<double>* out) {
+  const uint32_t bytes = value_bytes(value.element);
+  for (uint64_t i = 0; bytes && i < value.count; ++i) {
+    const uint8_t* data = value.data + i * bytes;
+    double number = *data;
+    if (value.element != ValueType::Bool) real(value.element, data, &number);
+    out->push_back(number);
+  }
+  return bytes != 0;
+}
+
 // ---- text -------------------------------------------------------------------------------------
 
 static std::string scalar_text(ValueType type, const uint8_t* data) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/unicode.h"
 #include "graph/graph.h"
 
 namespace greta {
@@ -21,6 +22,20 @@ static Status try_packing(Model& m) {
   return {};
 }
 
+// A file may have very many keys that nobody knows.
+static void log_unused(std::span<const UnusedPart> parts, const Log& log) {
+  constexpr uint32_t kMostWarnings = 16;
+  uint32_t unknown = 0;
+  for (const UnusedPart& part : parts) {
+    const bool warn = part.verdict == UnusedPart::Verdict::Unknown;
+    if (warn && ++unknown > kMostWarnings) continue;
+    log(warn ? LogLevel::Warning : LogLevel::Debug, "%s %s is not used: %s", part.tensor ? "tensor" : "key",
+        Quoted(part.name).c_str(), part.reason);
+  }
+  if (unknown > kMostWarnings)
+    log(LogLevel::Warning, "%u more keys are not used: this version does not know them", unknown - kMostWarnings);
+}
+
 Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out) {
   Model& m = *out;
   m.device = &device;
@@ -34,9 +49,13 @@ Status describe_model(Source&& source, Device& device, bool exact, const Log& lo
   std::string_view title;
   GRETA_TRY(m.gguf.get_string("general.name", &title));
   m.name = title;
-  GRETA_TRY(read_shape(m.gguf, *m.arch, &m.shape));
+  KeysRead keys;
+  GRETA_TRY(read_shape(m.gguf, *m.arch, &m.shape, &keys));
   GRETA_TRY(try_packing(m));
   GRETA_TRY(m.store.describe(m.gguf, *m.arch, m.shape, m.filter));
+  m.unused = unused_parts(m.gguf, *m.arch, m.shape, keys);
+  GRETA_TRY(refuse_unused(m.gguf, *m.arch, m.unused));
+  log_unused(m.unused, log);
   m.tokenizer = std::make_unique<Tokenizer>();
   GRETA_TRY(m.tokenizer->open(m.gguf, log));
   if (m.tokenizer->size() > m.shape.vocab)

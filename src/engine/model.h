@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "engine/file_audit.h"
 #include "engine/grammar_trie.h"
 #include "engine/tensor_store.h"
 #include "engine/tokenizer.h"
@@ -20,6 +21,7 @@ struct Model {
   RowFilter filter;
   std::unique_ptr<RefusedKernels> refused = std::make_unique<RefusedKernels>();  // in `filter`
   Log log;
+  std::vector<UnusedPart> unused;  // names are the file's
   uint64_t identity = 0;  // of the loaded file: metadata, tensor list, some bytes of each tensor
 
   const Weights& weights() const { return store.weights(); }

@@ -29,41 +29,60 @@ Status find_arch(std::string_view name, const Arch** out) {
 
 namespace {
 
-// Reads keys under "<arch>." and keeps the first failure.
+// Reads keys under "<arch>.", notes which, and keeps the first failure.
 struct Reader {
   const Gguf& gguf;
   const Arch& arch;
   std::string prefix;
+  KeysRead& keys;
   Status status{};
 
-  bool has(const char* key) const { return gguf.find(prefix + key) != nullptr; }
+  std::string note(const char* key) { return *keys.insert(prefix + key).first; }
+  bool has(const char* key) { return gguf.find(note(key)) != nullptr; }
 
   void u32(const char* key, uint32_t low, uint32_t high, uint32_t* value, bool required = false) {
+    const std::string name = note(key);
     if (!status.ok()) return;
-    const std::string name = prefix + key;
     if (required && !(status = gguf.require(name)).ok()) return;
     if (!gguf.find(name) || !(status = gguf.get_u32(name, value)).ok()) return;
     if (*value < low || *value > high)
       status =
           fail(Code::File, "%s: %s is %u, expected %u to %u", gguf.name(), name.c_str(), *value, low, high);
   }
-  void f32(const char* key, float low, float high, float* value) {
+  void f32(const char* key, float low, float high, float* value, bool required = false) {
+    const std::string name = note(key);
     if (!status.ok()) return;
-    const std::string name = prefix + key;
+    if (required && !(status = gguf.require(name)).ok()) return;
     if (!gguf.find(name) || !(status = gguf.get_f32(name, value)).ok()) return;
     if (!(*value >= low && *value <= high))
       status = fail(Code::File, "%s: %s is %g, expected %g to %g", gguf.name(), name.c_str(), double(*value),
                     double(low), double(high));
   }
+  void flag(const char* key, bool* value) {
+    const std::string name = note(key);
+    if (status.ok()) status = gguf.get_bool(name, value);
+  }
+  void text(const char* key, std::string_view* value) {
+    const std::string name = note(key);
+    if (status.ok()) status = gguf.get_string(name, value);
+  }
+  // One value for each layer of `s`, of an array that has one for each layer of the file, or of a number.
+  void in_layers(const char* key, const Shape& s, std::vector<uint32_t>* values) {
+    const std::string name = note(key);
+    values->resize(s.layers + s.draft_layers);
+    if (status.ok()) status = gguf.get_layers_u32(name, uint32_t(values->size()), values->data());
+    values->resize(s.layers);
+  }
   // A count that may be given for each layer; only one that is the same everywhere can be run.
-  void same_in_layers(const char* key, uint32_t layers, uint32_t high, uint32_t* value, bool required) {
+  void same_in_layers(const char* key, const Shape& s, uint32_t high, uint32_t* value, bool required) {
+    const std::string name = note(key);
     if (!status.ok()) return;
-    const std::string name = prefix + key;
     if (required && !(status = gguf.require(name)).ok()) return;
     if (!gguf.find(name)) return;
-    std::vector<uint32_t> each(layers);
-    if (!(status = gguf.get_layers_u32(name, layers, each.data())).ok()) return;
-    for (uint32_t l = 0; l < layers; ++l)
+    std::vector<uint32_t> each;
+    in_layers(key, s, &each);
+    if (!status.ok()) return;
+    for (uint32_t l = 0; l < s.layers; ++l)
       if (each[l] != each[0] || each[l] < 1 || each[l] > high) {
         status = fail(Code::Unsupported,
                       "%s: %s is %u in layer %u and %u in layer 0, expected one value of 1 to %u",
@@ -72,12 +91,21 @@ struct Reader {
       }
     *value = each[0];
   }
+  // A second key for what `value` says already: layers with a window have no sizes of their own here.
+  void same_as(const char* key, const char* other, double value) {
+    float given = float(value);
+    const std::string name = note(key);
+    if (status.ok()) status = gguf.get_f32(name, &given);
+    if (status.ok() && given != float(value))
+      status = fail(Code::Unsupported, "%s: %s is %g and %s%s %g, expected the same", gguf.name(), name.c_str(),
+                    double(given), prefix.c_str(), other, value);
+  }
 };
 
 Status read_heads(Reader& r, Shape* s) {
-  r.same_in_layers("attention.head_count", s->layers, kMaxHeads, &s->heads, true);
+  r.same_in_layers("attention.head_count", *s, kMaxHeads, &s->heads, true);
   s->kv_heads = s->heads;
-  r.same_in_layers("attention.head_count_kv", s->layers, kMaxHeads, &s->kv_heads, false);
+  r.same_in_layers("attention.head_count_kv", *s, kMaxHeads, &s->kv_heads, false);
   GRETA_TRY(r.status);
   if (s->heads % s->kv_heads)
     return fail(Code::File, "%s: %u query heads cannot share %u key-value heads", r.gguf.name(), s->heads,
@@ -91,10 +119,15 @@ Status read_heads(Reader& r, Shape* s) {
   r.u32("attention.value_length", 1, kMaxWidth, &s->value_width);
   s->rope_width = s->key_width;
   r.u32("rope.dimension_count", 1, kMaxWidth, &s->rope_width);
-  r.f32("attention.layer_norm_rms_epsilon", 0.0f, 1.0f, &s->epsilon);
+  r.f32("attention.layer_norm_rms_epsilon", 0.0f, 1.0f, &s->epsilon, true);
+  r.same_as("attention.key_length_swa", "attention.key_length", s->key_width);
+  r.same_as("attention.value_length_swa", "attention.value_length", s->value_width);
+  r.same_as("rope.dimension_count_swa", "rope.dimension_count", s->rope_width);
   GRETA_TRY(r.status);
   if (s->rope_width > s->key_width || s->rope_width % 2)
-    return fail(Code::File, "%s: %srope.dimension_count is %u, expected an even number up to the head's %u",
+    return fail(Code::File,
+                "%s: %srope.dimension_count is %u, expected an even number up to the head's %u, which is "
+                "attention.key_length, or embedding_length / attention.head_count without it",
                 r.gguf.name(), r.prefix.c_str(), s->rope_width, s->key_width);
   return {};
 }
@@ -127,13 +160,13 @@ Status read_latent(Reader& r, Shape* s) {
 // Which layers see a window, from the architecture's rule or the file's pattern.
 Status read_windows(Reader& r, Shape* s) {
   uint32_t window = r.arch.window, period = r.arch.window_period;
-  r.u32("attention.sliding_window", 0, UINT32_MAX, &window);
+  r.u32("attention.sliding_window", 0, UINT32_MAX, &window, r.arch.window_required);
   GRETA_TRY(r.status);
   std::vector<uint32_t> windowed(s->layers, 1);
-  const std::string pattern = r.prefix + "attention.sliding_window_pattern";
-  const GgufValue* value = r.gguf.find(pattern);
+  const GgufValue* value = r.gguf.find(r.prefix + "attention.sliding_window_pattern");
   if (value && value->type == ValueType::Array) {
-    GRETA_TRY(r.gguf.get_layers_u32(pattern, s->layers, windowed.data()));
+    r.in_layers("attention.sliding_window_pattern", *s, &windowed);
+    GRETA_TRY(r.status);
   } else {
     r.u32("attention.sliding_window_pattern", 0, kMaxLayers, &period);
     GRETA_TRY(r.status);
@@ -144,21 +177,39 @@ Status read_windows(Reader& r, Shape* s) {
   return {};
 }
 
+// LongRoPE is there if its two tables are: converters write rope.scaling.type for some models that have them, and for
+// Phi 3 never.
+Status find_long_factors(Reader& r, std::string_view type, bool* out) {
+  const TensorNames& names = r.arch.tensors;
+  const bool is_long = r.gguf.find_tensor(names.long_factors.text), is_short = r.gguf.find_tensor(names.short_factors.text);
+  if (is_long != is_short || (type == "longrope" && !is_long))
+    return fail(Code::File, "%s: tensor %s is missing%s", r.gguf.name(),
+                is_long ? names.short_factors.text : names.long_factors.text,
+                is_long || is_short ? ", its counterpart is there" : ": rope.scaling.type is \"longrope\"");
+  if (is_long && !type.empty() && type != "longrope")
+    return fail(Code::Unsupported, "%s: %srope.scaling.type is \"%.*s\", but %s says that it is \"longrope\"",
+                r.gguf.name(), r.prefix.c_str(), int(type.size()), type.data(), names.long_factors.text);
+  *out = is_long;
+  return {};
+}
+
 Status read_rope_scaling(Reader& r, const Shape& s, RopeScaling* out, float* score_scale) {
   using Kind = RopeScaling::Kind;
   RopeScaling scaling;
   std::string_view type;
-  GRETA_TRY(r.gguf.get_string(r.prefix + "rope.scaling.type", &type));
+  r.text("rope.scaling.type", &type);
   r.f32("rope.scale_linear", 0.0f, 1e6f, &scaling.factor);  // the key's name before 2024
   r.f32("rope.scaling.factor", 0.0f, 1e6f, &scaling.factor);
   GRETA_TRY(r.status);
   if (scaling.factor == 0) scaling.factor = 1;
-  if (type == "linear" || (type.empty() && scaling.factor != 1))
+  bool long_factors = false;
+  GRETA_TRY(find_long_factors(r, type, &long_factors));
+  if (long_factors)
+    scaling.kind = Kind::Long;
+  else if (type == "linear" || (type.empty() && scaling.factor != 1))
     scaling.kind = Kind::Linear;
   else if (type == "yarn")
     scaling.kind = Kind::Yarn;
-  else if (type == "longrope")
-    scaling.kind = Kind::Long;
   else if (type != "none" && type != "llama3" && !type.empty())
     return fail(Code::Unsupported,
                 "%s: %srope.scaling.type is \"%.*s\", expected none, linear, llama3, yarn or longrope",
@@ -169,22 +220,23 @@ Status read_rope_scaling(Reader& r, const Shape& s, RopeScaling* out, float* sco
                 r.arch.tensors.rope_factors.text);
   scaling.original_context = s.context;
   scaling.whole_range = r.arch.whole_yarn_range;
-  float yarn_factor = 1, log_multiplier = 0;
+  float yarn_factor = 0, log_multiplier = 0;
   r.u32("rope.scaling.original_context_length", 1, kMaxContext, &scaling.original_context);
   r.f32("rope.scaling.attn_factor", 1e-3f, 1e3f, &scaling.attention_factor);
   r.f32("rope.scaling.yarn_attn_factor", 1e-3f, 1e3f, &yarn_factor);
+  r.flag("rope.scaling.yarn_truncate", &scaling.whole_range);
   r.f32("rope.scaling.yarn_ext_factor", 0.0f, 1.0f, &scaling.extrapolation);
   r.f32("rope.scaling.yarn_beta_fast", 1e-3f, 1e6f, &scaling.beta_fast);
   r.f32("rope.scaling.yarn_beta_slow", 1e-3f, 1e6f, &scaling.beta_slow);
   r.f32("rope.scaling.yarn_log_multiplier", 0.0f, 10.0f, &log_multiplier);
   GRETA_TRY(r.status);
   if (scaling.kind == Kind::Yarn) {
-    const float growth = std::log(scaling.factor);
-    if (log_multiplier > 0) {  // DeepSeek-V2, arXiv 2405.04434: the growth goes to the scores
-      const float magnitude = 1 + log_multiplier * growth;
+    const float growth = 0.1f * std::log(scaling.factor);
+    if (r.arch.latent && log_multiplier > 0) {  // DeepSeek-V2, arXiv 2405.04434: the growth goes to the scores
+      const float magnitude = 1 + 10 * log_multiplier * growth;
       *score_scale *= magnitude * magnitude;
     } else {
-      scaling.attention_factor *= yarn_factor * (1 + 0.1f * growth);
+      scaling.attention_factor *= yarn_factor > 0 ? yarn_factor : (1 + growth) / (1 + log_multiplier * growth);
     }
   }
   *out = scaling;
@@ -202,11 +254,15 @@ Status read_rope(Reader& r, Shape* s) {
   if (r.arch.window_rope) {
     r.f32("rope.freq_base_swa", 1.0f, 1e30f, &window.base);
     s->rope[s->rope_tables++] = window;
+  } else {
+    r.same_as("rope.freq_base_swa", "rope.freq_base", double(main.base));
   }
+  bool turns = true;
+  if (r.arch.rope_by_finetuned) r.flag("rope.scaling.finetuned", &turns);
   const uint32_t skip = r.arch.rope_skip_period;
   for (uint32_t l = 0; l < s->layers; ++l) {
     s->each[l].rope_table = s->each[l].window && s->rope_tables > 1 ? 1 : 0;
-    if (skip && (l + 1) % skip == 0) s->each[l].rope_table = kNoRope;
+    if (!turns || (skip && (l + 1) % skip == 0)) s->each[l].rope_table = kNoRope;
   }
   return r.status;
 }
@@ -214,17 +270,10 @@ Status read_rope(Reader& r, Shape* s) {
 Status read_experts(Reader& r, Shape* s) {
   Experts& e = s->experts;
   const TensorName& router = r.arch.tensors.router;
-  uint32_t dense = 0, gating = 1, shared = 0;
+  uint32_t dense = 0, gating = s->vocab == r.arch.sigmoid_vocab ? 2 : 1, shared = 0;
   r.u32("expert_count", 0, kMaxExperts, &e.count);
-  GRETA_TRY(r.status);
-  if (e.count == 0) {
-    char first[kMaxTensorNameBytes + 1];
-    snprintf(first, sizeof first, router.text, s->layers - 1);
-    if (!r.arch.needs_experts && !r.gguf.find_tensor(first)) return {};
-    return fail(Code::File, "%s: %sexpert_count is 0 or absent in a model with experts", r.gguf.name(),
-                r.prefix.c_str());
-  }
-  r.u32("expert_used_count", 1, e.count, &e.used, true);
+  const bool any = e.count != 0;
+  r.u32("expert_used_count", any, any ? e.count : kMaxExperts, &e.used, any);
   e.width = s->ffn_width;
   r.u32("expert_feed_forward_length", 1, kMaxWidth, &e.width);
   r.u32("leading_dense_block_count", 0, s->layers, &dense);
@@ -235,8 +284,16 @@ Status read_experts(Reader& r, Shape* s) {
   r.u32("expert_gating_func", 0, 2, &gating);
   r.f32("expert_weights_scale", 0.0f, 1e6f, &e.scale);
   e.normalise = r.arch.normalise_experts;
-  if (r.status.ok()) r.status = r.gguf.get_bool(r.prefix + "expert_weights_norm", &e.normalise);
+  r.flag("expert_weights_norm", &e.normalise);
   GRETA_TRY(r.status);
+  if (!any) {
+    char first[kMaxTensorNameBytes + 1];
+    snprintf(first, sizeof first, router.text, s->layers - 1);
+    e = {};
+    if (!r.arch.needs_experts && !r.gguf.find_tensor(first)) return {};
+    return fail(Code::File, "%s: %sexpert_count is 0 or absent in a model with experts", r.gguf.name(),
+                r.prefix.c_str());
+  }
   if (!e.width)
     return fail(Code::File, "%s: no %sexpert_feed_forward_length", r.gguf.name(), r.prefix.c_str());
   if (e.scale == 0) e.scale = 1;
@@ -272,33 +329,15 @@ Status read_scales(Reader& r, Shape* s) {
     float divided = 0;
     r.f32("embedding_scale", 1e-6f, 1e6f, &s->embedding_scale);
     r.f32("residual_scale", 1e-6f, 1e6f, &s->residual_scale);
-    r.f32("logit_scale", 0.0f, 1e6f, &divided);
+    r.f32("logit_scale", 0.0f, 1e6f, &divided, true);
     if (divided > 0) s->logit_scale = 1 / divided;
   }
   return r.status;
 }
 
-// Metadata whose meaning no field of Shape carries: running without it would give wrong text.
-Status refuse_unknown_features(const Reader& r) {
-  static constexpr const char* kMustBeZero[] = {"attention.clamp_kqv", "attention.temperature_scale",
-                                                "attention.max_alibi_bias", "nextn_predict_layers"};
-  static constexpr const char* kScales[] = {"logit_scale", "residual_scale", "embedding_scale"};
-  const auto refuse = [&](const char* key) -> Status {
-    float value = 0;
-    GRETA_TRY(r.gguf.get_f32(r.prefix + key, &value));
-    if (value == 0) return {};
-    return fail(Code::Unsupported, "%s: %s%s is %g, which this build cannot run", r.gguf.name(),
-                r.prefix.c_str(), key, double(value));
-  };
-  for (const char* key : kMustBeZero) GRETA_TRY(refuse(key));
-  if (!r.arch.scales)
-    for (const char* key : kScales) GRETA_TRY(refuse(key));
-  return {};
-}
-
 }  // namespace
 
-Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out) {
+Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys) {
   Shape s;
   const char* name = arch.tensors.token_embedding.text;
   const GgufTensor* embedding = gguf.find_tensor(name);
@@ -310,20 +349,22 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out) {
                 (unsigned long long)embedding->ne[1], kMaxVocab);
   s.vocab = uint32_t(embedding->ne[1]);
 
-  Reader r{gguf, arch, std::string(arch.name) + "."};
+  keys->clear();
+  Reader r{gguf, arch, std::string(arch.name) + ".", *keys};
   r.u32("block_count", 1, kMaxLayers, &s.layers, true);
   r.u32("embedding_length", 1, kMaxWidth, &s.width, true);
   r.u32("context_length", 1, kMaxContext, &s.context, true);
   GRETA_TRY(r.status);
+  r.u32("nextn_predict_layers", 0, s.layers - 1, &s.draft_layers);
+  s.layers -= s.draft_layers;
   s.each.resize(s.layers);
-  r.same_in_layers("feed_forward_length", s.layers, kMaxWidth, &s.ffn_width, !arch.needs_experts);
+  r.same_in_layers("feed_forward_length", s, kMaxWidth, &s.ffn_width, !arch.needs_experts);
   GRETA_TRY(read_heads(r, &s));
   if (arch.latent) GRETA_TRY(read_latent(r, &s));
   GRETA_TRY(read_scales(r, &s));
   GRETA_TRY(read_windows(r, &s));
   GRETA_TRY(read_rope(r, &s));
   GRETA_TRY(read_experts(r, &s));
-  GRETA_TRY(refuse_unknown_features(r));
   *out = std::move(s);
   return {};
 }

@@ -1,5 +1,6 @@
 // The sizes of a model, read from its metadata and checked.
 #pragma once
+#include <set>
 #include <string_view>
 
 #include "engine/arch.h"
@@ -56,6 +57,7 @@ struct Latent {
 
 struct Shape {
   uint32_t layers = 0, width = 0, ffn_width = 0, vocab = 0;
+  uint32_t draft_layers = 0;  // the file has so many more behind them, which draft tokens and are not used
   uint32_t heads = 0, kv_heads = 0;         // query heads, cached key-value heads
   uint32_t key_width = 0, value_width = 0;  // of one cached head
   uint32_t context = 0;                     // trained for
@@ -73,7 +75,10 @@ struct Shape {
 // The architecture by name; Unsupported lists what this build knows.
 Status find_arch(std::string_view name, const Arch** out);
 
-// Unsupported for features that no field expresses, so that nothing is computed wrong in silence.
-Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out);
+// The keys that a model's sizes and settings were looked for under, whether the file has them or not.
+using KeysRead = std::set<std::string, std::less<>>;
+
+// Sizes and settings, with llama.cpp's defaults for keys that are absent.
+Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys);
 
 }  // namespace greta

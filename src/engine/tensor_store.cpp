@@ -13,14 +13,16 @@ Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wante
                          const RowFilter& filter) {
   const GgufTensor* source = gguf.find_tensor(name);
   if (!source)
-    return wanted.name.optional ? Status{} : fail(Code::File, "%s: no tensor %s", gguf.name(), name);
-  const uint64_t rows = wanted.rows ? wanted.rows : wanted.n;
-  if (source->ne[0] != wanted.depth || source->ne[1] != rows || source->ne[2] != wanted.count ||
-      source->ne[3] != 1)
-    return fail(Code::File, "%s: %s has shape [%llu, %llu, %llu, %llu], expected [%llu, %llu, %llu]",
+    return wanted.name.optional ? Status{} : fail(Code::File, "%s: no tensor %s (called for by %s)", gguf.name(), name,
+                                                  wanted.keys);
+  const bool cut_vector = wanted.use == Use::Vector && wanted.rows;
+  const uint64_t depth = cut_vector ? wanted.rows : wanted.depth;
+  const uint64_t rows = wanted.rows && !cut_vector ? wanted.rows : cut_vector ? 1 : wanted.n;
+  if (source->ne[0] != depth || source->ne[1] != rows || source->ne[2] != wanted.count || source->ne[3] != 1)
+    return fail(Code::File, "%s: %s has shape [%llu, %llu, %llu, %llu], expected [%llu, %llu, %llu] (by %s)",
                 gguf.name(), name, (unsigned long long)source->ne[0], (unsigned long long)source->ne[1],
                 (unsigned long long)source->ne[2], (unsigned long long)source->ne[3],
-                (unsigned long long)wanted.depth, (unsigned long long)rows, (unsigned long long)wanted.count);
+                (unsigned long long)depth, (unsigned long long)rows, (unsigned long long)wanted.count, wanted.keys);
   if (rows > UINT32_MAX || wanted.depth > UINT32_MAX || rows * wanted.count > UINT32_MAX)
     return fail(Code::Unsupported, "%s: %s has %llu rows, at most %u", gguf.name(), name,
                 (unsigned long long)(rows * wanted.count), UINT32_MAX);
@@ -78,23 +80,6 @@ bool TensorStore::can_stay(Gguf& gguf, const Placed& placed, const DeviceInfo& d
   return (reinterpret_cast<uint64_t>(pages) + placed.source->offset + placed.offset) % device.weight_alignment == 0;
 }
 
-static void layer_name(TensorName name, uint32_t index, char (&out)[kMaxTensorNameBytes + 1]) {
-  snprintf(out, sizeof out, name.text, index);
-}
-
-Status TensorStore::find_layer(Gguf& gguf, const Arch& arch, const Shape& s, uint32_t index,
-                               const RowFilter& filter) {
-  char name[kMaxTensorNameBytes + 1];
-  layer_name(arch.tensors.query_key_value, index, name);
-  const bool fused = gguf.find_tensor(name) != nullptr;
-  for (const WantedTensor& wanted : layer_tensors(arch, s, index, fused, &weights_.layers[index])) {
-    if (!wanted.name.text) continue;
-    layer_name(wanted.name, index, name);
-    GRETA_TRY(find(gguf, name, wanted, filter));
-  }
-  return {};
-}
-
 // Factors of the rotary frequencies, read at once: they go into a table that the host makes.
 Status TensorStore::find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out) {
   const GgufTensor* factors = name.text ? gguf.find_tensor(name.text) : nullptr;
@@ -118,28 +103,13 @@ Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape,
   const uint8_t* pages = nullptr;
   maps_ = filter.device->imports_host && gguf.source().map(0, &pages).ok();
   experts_used_ = std::max(1u, shape.experts.used);
-  w.layers.resize(shape.layers);
-  w.tied = gguf.find_tensor(names.output.text) == nullptr;
-  if (w.tied && !names.output.optional)
-    return fail(Code::File, "%s: no tensor %s", gguf.name(), names.output.text);
-  const WantedTensor whole[] = {
-      {names.token_embedding, &w.token_embedding, w.tied ? Use::Matrix : Use::Embedding, shape.width,
-       shape.vocab},
-      {names.output_norm, &w.output_norm, Use::Vector, shape.width, 1},
-      {names.output, &w.output, Use::Matrix, shape.width, shape.vocab},
-  };
-  for (const WantedTensor& wanted : whole) GRETA_TRY(find(gguf, wanted.name.text, wanted, filter));
-  for (uint32_t l = 0; l < shape.layers; ++l) GRETA_TRY(find_layer(gguf, arch, shape, l, filter));
+  for (const NamedTensor& each : model_tensors(gguf, arch, shape, &w))
+    GRETA_TRY(find(gguf, each.name.c_str(), each.wanted, filter));
 
   const uint32_t pairs = shape.rope_width / 2;
   GRETA_TRY(find_factors(gguf, names.rope_factors, pairs, &w.rope_factors));
   GRETA_TRY(find_factors(gguf, names.long_factors, pairs, &w.long_factors));
-  GRETA_TRY(find_factors(gguf, names.short_factors, pairs, &w.short_factors));
-  if (shape.rope[0].scaling.kind == RopeScaling::Kind::Long &&
-      (w.long_factors.empty() || w.short_factors.empty()))
-    return fail(Code::File, "%s: rope.scaling.type is \"longrope\", but %s or %s is missing", gguf.name(),
-                names.long_factors.text, names.short_factors.text);
-  return {};
+  return find_factors(gguf, names.short_factors, pairs, &w.short_factors);
 }
 
 uint64_t TensorStore::device_bytes() const {

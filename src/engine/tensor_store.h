@@ -37,8 +37,6 @@ class TensorStore {
     bool routed;             // of its matrices a token is multiplied with few
   };
   Status find(Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter);
-  Status find_layer(Gguf& gguf, const Arch& arch, const Shape& shape, uint32_t index,
-                    const RowFilter& filter);
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);
   template <class Amount>
   uint64_t token_share(Amount amount) const;  // sum over tensors, of experts only those used

@@ -252,14 +252,19 @@ struct Builder {
     return leave({matmul(layer.attention_output, y, projected)}, layer.post_attention_norm, projected, h);
   }
 
-  // y = down(activation(gate(x)) * up(x)), of `width` hidden values; all but the last call are emitted.
-  Status dense(Calls before, const Tensor& gate_w, const Tensor& up_w, const Tensor& down_w, const Slice& x,
-               const Slice& y, Call* last) {
-    const Slice g = rows(gate_w.n), u = rows(gate_w.n);
-    before += matmul(gate_w, x, g);
-    before += matmul(up_w, x, u);
-    GRETA_TRY(emit(before += gate(g, u, gate_w.n)));
-    *last = matmul(down_w, g, y);
+  // A matrix, and what is added to the product with it.
+  struct Linear {
+    Tensor weight, bias = {};
+  };
+
+  // y = down(activation(gate(x)) * up(x)); all but the last call are emitted.
+  Status dense(Calls before, Linear to_gate, Linear to_up, Linear down, const Slice& x, const Slice& y, Call* last) {
+    const uint32_t hidden = to_gate.weight.n;
+    const Slice g = rows(hidden), u = rows(hidden);
+    before += matmul(to_gate.weight, x, g, to_gate.bias);
+    before += matmul(to_up.weight, x, u, to_up.bias);
+    GRETA_TRY(emit(before += gate(g, u, hidden)));
+    *last = matmul(down.weight, g, y, down.bias);
     return {};
   }
 
@@ -268,7 +273,8 @@ struct Builder {
     const Calls before = enter(layer.ffn_norm, h, &x);
     const Slice y = rows(s.width);
     Call last;
-    GRETA_TRY(dense(before, layer.gate, layer.up, layer.down, x, y, &last));
+    GRETA_TRY(dense(before, {layer.gate, layer.gate_bias}, {layer.up, layer.up_bias}, {layer.down, layer.down_bias}, x,
+                    y, &last));
     graph.name_part("gate up");
     return leave({last}, layer.post_ffn_norm, y, h);
   }
@@ -314,7 +320,7 @@ struct Builder {
     if (!there(layer.shared_gate)) return leave(experts, layer.post_ffn_norm, y, h);
     const Slice shared = rows(s.width);
     Call last;
-    GRETA_TRY(dense(before, layer.shared_gate, layer.shared_up, layer.shared_down, x, shared, &last));
+    GRETA_TRY(dense(before, {layer.shared_gate}, {layer.shared_up}, {layer.shared_down}, x, shared, &last));
     graph.name_part("shared gate up");
     const bool norms = there(layer.post_ffn_norm);
     GRETA_TRY(norms ? emit(experts) : leave(experts, {}, y, h));
@@ -328,7 +334,8 @@ struct Builder {
   Status head(const Weights& weights, const Slice& h) {
     const Slice normed = rows(s.width, key.outputs), logits = rows(s.vocab, key.outputs);
     Calls calls = {norm(weights.output_norm, h, normed),
-                   matmul(weights.tied ? weights.token_embedding : weights.output, normed, logits)};
+                   matmul(weights.tied ? weights.token_embedding : weights.output, normed, logits,
+                          weights.output_bias)};
     Calls gathered;
     for (Call c : calls.all()) {
       c.rows_of = c.op == Op::Norm ? kRowsGather : kRowsOutputs;

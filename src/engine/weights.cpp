@@ -1,10 +1,28 @@
 #include "engine/weights.h"
 
+#include <cstdio>
+
 namespace greta {
 
 namespace {
 
 using List = std::vector<WantedTensor>;
+
+constexpr const char* kAttentionKeys =
+    "block_count, embedding_length, attention.head_count, attention.head_count_kv, attention.key_length and "
+    "attention.value_length";
+constexpr const char* kLatentKeys =
+    "block_count, embedding_length, attention.head_count, attention.q_lora_rank, attention.kv_lora_rank, "
+    "attention.key_length_mla, attention.value_length_mla and rope.dimension_count";
+constexpr const char* kFfnKeys = "block_count, embedding_length and feed_forward_length";
+constexpr const char* kExpertKeys =
+    "block_count, leading_dense_block_count, embedding_length, expert_count, expert_feed_forward_length, "
+    "feed_forward_length, expert_shared_count and expert_shared_feed_forward_length";
+
+// What was added to the list since `from` is called for by these keys.
+void called_for(const char* keys, size_t from, List* list) {
+  for (size_t i = from; i < list->size(); ++i) (*list)[i].keys = keys;
+}
 
 void add_vector(List* list, TensorName name, Tensor* tensor, uint64_t width, uint64_t rows = 1) {
   list->push_back({name, tensor, Use::Vector, width, rows});
@@ -32,9 +50,15 @@ void add_attention(const Arch& arch, const Shape& s, bool fused, Layer* l, List*
     add_matrix(list, names.key, &l->key, s.width, k);
     add_matrix(list, names.value, &l->value, s.width, v);
   }
-  add_vector(list, names.query_bias, &l->query_bias, q);
-  add_vector(list, names.key_bias, &l->key_bias, k);
-  add_vector(list, names.value_bias, &l->value_bias, v);
+  if (fused) {
+    list->push_back({names.query_key_value_bias, &l->query_bias, Use::Vector, 1, q, 1, 0, q + k + v});
+    list->push_back({names.query_key_value_bias, &l->key_bias, Use::Vector, 1, k, 1, q, q + k + v});
+    list->push_back({names.query_key_value_bias, &l->value_bias, Use::Vector, 1, v, 1, q + k, q + k + v});
+  } else {
+    add_vector(list, names.query_bias, &l->query_bias, q);
+    add_vector(list, names.key_bias, &l->key_bias, k);
+    add_vector(list, names.value_bias, &l->value_bias, v);
+  }
   add_vector(list, names.query_norm, &l->query_norm, arch.norm_all_heads ? q : s.key_width);
   add_vector(list, names.key_norm, &l->key_norm, arch.norm_all_heads ? k : s.key_width);
   add_vector(list, names.sinks, &l->sinks, s.heads);
@@ -70,6 +94,9 @@ void add_ffn(const Arch& arch, const Shape& s, Layer* l, List* list) {
     add_matrix(list, names.up, &l->up, s.width, s.ffn_width);
   }
   add_matrix(list, names.down, &l->down, s.ffn_width, s.width);
+  add_vector(list, names.gate_bias, &l->gate_bias, s.ffn_width);
+  add_vector(list, names.up_bias, &l->up_bias, s.ffn_width);
+  add_vector(list, names.down_bias, &l->down_bias, s.width);
 }
 
 void add_expert_layer(const Arch& arch, const Shape& s, Layer* l, List* list) {
@@ -96,15 +123,60 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
                                         bool fused_query, Layer* layer) {
   const TensorNames& names = arch.tensors;
   List list;
+  const bool experts = shape.each[index].experts;
   add_vector(&list, names.attention_norm, &layer->attention_norm, shape.width);
+  const size_t attention = list.size();
   arch.latent ? add_latent(arch, shape, layer, &list) : add_attention(arch, shape, fused_query, layer, &list);
+  called_for(arch.latent ? kLatentKeys : kAttentionKeys, attention, &list);
+  const size_t ffn = list.size();
+  experts ? add_expert_layer(arch, shape, layer, &list) : add_ffn(arch, shape, layer, &list);
+  called_for(experts ? kExpertKeys : kFfnKeys, ffn, &list);
   add_vector(&list, names.attention_output_bias, &layer->attention_output_bias, shape.width);
   add_vector(&list, names.post_attention_norm, &layer->post_attention_norm, shape.width);
   add_vector(&list, names.ffn_norm, &layer->ffn_norm, shape.width);
-  shape.each[index].experts ? add_expert_layer(arch, shape, layer, &list)
-                            : add_ffn(arch, shape, layer, &list);
   add_vector(&list, names.post_ffn_norm, &layer->post_ffn_norm, shape.width);
   return list;
+}
+
+static std::string layer_name(TensorName name, uint32_t index) {
+  char text[kMaxTensorNameBytes + 1];
+  snprintf(text, sizeof text, name.text, index);
+  return text;
+}
+
+std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape, Weights* weights) {
+  const TensorNames& names = arch.tensors;
+  weights->layers.resize(shape.layers);
+  weights->tied = names.output.optional && !gguf.find_tensor(names.output.text);
+  List whole;
+  whole.push_back({names.token_embedding, &weights->token_embedding, weights->tied ? Use::Matrix : Use::Embedding,
+                   shape.width, shape.vocab});
+  add_vector(&whole, names.output_norm, &weights->output_norm, shape.width);
+  if (!weights->tied) add_matrix(&whole, names.output, &weights->output, shape.width, shape.vocab);
+  add_vector(&whole, names.output_bias, &weights->output_bias, shape.vocab);
+  std::vector<NamedTensor> all;
+  for (const WantedTensor& wanted : whole) all.push_back({wanted.name.text, wanted});
+  for (uint32_t l = 0; l < shape.layers; ++l) {
+    const bool fused = gguf.find_tensor(layer_name(names.query_key_value, l)) != nullptr;
+    for (const WantedTensor& wanted : layer_tensors(arch, shape, l, fused, &weights->layers[l]))
+      if (wanted.name.text) all.push_back({layer_name(wanted.name, l), wanted});
+  }
+  return all;
+}
+
+std::vector<std::string_view> factor_tensors(const Arch& arch, const Shape& shape) {
+  const TensorNames& names = arch.tensors;
+  std::vector<std::string_view> used;
+  const auto add = [&](const TensorName& name) {
+    if (name.text) used.push_back(name.text);
+  };
+  if (shape.rope[0].scaling.kind == RopeScaling::Kind::Long) {
+    add(names.long_factors);
+    add(names.short_factors);
+  } else {
+    add(names.rope_factors);
+  }
+  return used;
 }
 
 }  // namespace greta

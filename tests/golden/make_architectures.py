@@ -172,6 +172,7 @@ def write(case, config, tensors, tokens, logits):
     writer.add_eos_token_id(2)
     writer.add_array("golden.tokens", tokens)
     writer.add_uint32("golden.context", case.context)
+    writer.add_array("golden.logits", logits.flatten().tolist())
     for name, data in tensors.items():
         if case.mxfp4 and case.mxfp4 in name:
             kind = gguf.GGMLQuantizationType.MXFP4
@@ -180,7 +181,6 @@ def write(case, config, tensors, tokens, logits):
             writer.add_tensor(name, packed, raw_dtype=kind)
         else:
             writer.add_tensor(name, data.astype(np.float32))
-    writer.add_tensor("golden.logits", logits.numpy().astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -62,17 +62,16 @@ void read_golden(const std::filesystem::path& path, Golden* out) {
   require(gguf.get_i32_array("golden.tokens", &tokens));
   require(gguf.get_u32("golden.context", &out->context));
   for (uint64_t i = 0; i < tokens.count; ++i) out->tokens.push_back(tokens[i]);
-  const GgufTensor* logits = gguf.find_tensor("golden.logits");
-  REQUIRE(logits);
-  REQUIRE(logits->type == QuantType::f32);
-  REQUIRE(logits->ne[1] == out->tokens.size());
+  PackedArray<float> logits;
+  require(gguf.get_f32_array("golden.logits", &logits));
   REQUIRE(out->tokens.size() >= 16);
-  out->vocab = uint32_t(logits->ne[0]);
-  out->logits.resize(logits->ne[0] * logits->ne[1]);
-  require(gguf.source().read_at(logits->part, logits->offset, out->logits.data(), logits->bytes));
+  REQUIRE(logits.count > 0);
+  REQUIRE(logits.count % out->tokens.size() == 0);
+  out->vocab = uint32_t(logits.count / out->tokens.size());
+  for (uint64_t i = 0; i < logits.count; ++i) out->logits.push_back(logits[i]);
   for (const GgufTensor& tensor : gguf.tensors()) {
     if (tensor.type != QuantType::f32) out->fast = path.stem() == "gpt-oss-mxfp4" ? kGptOssLimits : kQuantisedLimits;
-    if (&tensor != logits) out->largest = std::max(out->largest, tensor.bytes);
+    out->largest = std::max(out->largest, tensor.bytes);
   }
   if (path.stem() == "llama-experts") out->fast = kNearExpertsLimits;
 }

@@ -1,0 +1,136 @@
+#include "engine/file_audit.h"
+
+#include <algorithm>
+
+#include "engine/unicode.h"
+
+namespace greta {
+
+namespace {
+
+using Verdict = UnusedPart::Verdict;
+
+struct KnownKey {
+  enum class Kind : uint8_t { Read, Needless, Changes } kind;
+  const char* pattern;
+  double neutral[2];
+  const char* reason;
+};
+
+constexpr KnownKey kKeys[] = {
+#define KEY_READ(name) {KnownKey::Kind::Read, name, {}, ""},
+#define KEY_NEEDLESS(name, why) {KnownKey::Kind::Needless, name, {}, why},
+#define KEY_CHANGES(name, a, b, what) {KnownKey::Kind::Changes, name, {a, b}, what},
+#include "engine/gguf_keys.def"
+#undef KEY_READ
+#undef KEY_NEEDLESS
+#undef KEY_CHANGES
+};
+
+struct KnownTensor {
+  const char* pattern;
+  const char* reason;
+};
+
+constexpr KnownTensor kNeedlessTensors[] = {
+    {"blk.*.attn_rot_embd.weight", "the frequencies follow from rope.freq_base"},
+    {"rope_freqs.weight", "rope_factors_long.weight and rope_factors_short.weight are there"},
+    {"mtp.*", "it drafts tokens ahead and does not change logits"},
+    {"v.*", "it belongs to the part that reads pictures"},
+    {"mm.*", "it belongs to the part that reads pictures"},
+    {"a.*", "it belongs to the part that hears"},
+};
+
+// "*" in the pattern stands for any text, also none.
+bool fits(std::string_view pattern, std::string_view text) {
+  const size_t star = pattern.find('*');
+  if (star == pattern.npos) return pattern == text;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  for (size_t at = star; at <= text.size(); ++at)
+    if (fits(pattern.substr(star + 1), text.substr(at))) return true;
+  return false;
+}
+
+// The row of a key; `name` is without the architecture's prefix if it has that, and `prefixed` says so.
+const KnownKey* find_key(std::string_view name, bool prefixed) {
+  for (const KnownKey& key : kKeys) {
+    std::string_view pattern = key.pattern;
+    if (pattern.starts_with("*.") != prefixed) continue;
+    if (prefixed) pattern.remove_prefix(2);
+    if (fits(pattern, name)) return &key;
+  }
+  return nullptr;
+}
+
+// Whether a value, or each value of an array, is one of two that change nothing.
+bool is_neutral(const GgufValue& value, const double (&neutral)[2]) {
+  std::vector<double> numbers;
+  return gguf_numbers(value, &numbers) && std::ranges::all_of(numbers, [&](double n) { return n == neutral[0] || n == neutral[1]; });
+}
+
+void add_key(const GgufValue& value, std::string_view prefix, std::vector<UnusedPart>* out) {
+  const bool prefixed = value.key.starts_with(prefix);
+  const KnownKey* known = find_key(prefixed ? value.key.substr(prefix.size()) : value.key, prefixed);
+  if (!known) {
+    if (prefixed) out->push_back({Verdict::Unknown, false, value.key, "this version does not know the key"});
+    return;
+  }
+  if (known->kind == KnownKey::Kind::Changes && !is_neutral(value, known->neutral))
+    out->push_back({Verdict::Refused, false, value.key, known->reason});
+  else if (prefixed)
+    out->push_back({Verdict::Needless, false, value.key,
+                    known->kind == KnownKey::Kind::Needless ? known->reason : "it changes nothing in this model"});
+}
+
+// The number behind "blk.", or -1.
+int64_t layer_of(std::string_view name) {
+  if (!name.starts_with("blk.")) return -1;
+  int64_t layer = 0;
+  size_t at = 4;
+  for (; at < name.size() && name[at] >= '0' && name[at] <= '9' && layer < kMaxLayers; ++at)
+    layer = layer * 10 + (name[at] - '0');
+  return at > 4 && at < name.size() && name[at] == '.' ? layer : -1;
+}
+
+void add_tensor(const Shape& shape, std::string_view name, std::vector<UnusedPart>* out) {
+  const int64_t layer = layer_of(name);
+  if (layer >= shape.layers && layer < int64_t(shape.layers) + shape.draft_layers) {
+    out->push_back({Verdict::Needless, true, name, "the layer drafts tokens ahead and does not change logits"});
+    return;
+  }
+  const auto known = std::ranges::find_if(kNeedlessTensors, [&](const auto& row) { return fits(row.pattern, name); });
+  const bool needless = known != std::end(kNeedlessTensors);
+  out->push_back({needless ? Verdict::Needless : Verdict::Refused, true, name,
+                  needless ? known->reason : "the architecture has no use for it"});
+}
+
+}  // namespace
+
+std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const Shape& shape, const KeysRead& keys_read) {
+  std::vector<UnusedPart> parts;
+  const std::string prefix = std::string(arch.name) + ".";
+  for (const GgufValue& value : gguf.values())
+    if (!keys_read.contains(value.key)) add_key(value, prefix, &parts);
+
+  std::set<std::string, std::less<>> used;
+  Weights weights;
+  for (const NamedTensor& each : model_tensors(gguf, arch, shape, &weights)) used.insert(each.name);
+  for (const std::string_view name : factor_tensors(arch, shape)) used.emplace(name);
+  for (const GgufTensor& tensor : gguf.tensors())
+    if (!used.contains(tensor.name)) add_tensor(shape, tensor.name, &parts);
+  return parts;
+}
+
+Status refuse_unused(const Gguf& gguf, const Arch& arch, std::span<const UnusedPart> parts) {
+  const auto refused = std::ranges::find(parts, Verdict::Refused, &UnusedPart::verdict);
+  if (refused == parts.end()) return {};
+  const std::string name = Quoted(refused->name).c_str();
+  if (refused->tensor)
+    return fail(Code::Unsupported, "%s: tensor %s would not be used: %s (%s)", gguf.name(), name.c_str(),
+                refused->reason, arch.name);
+  const std::string value = gguf_text(*gguf.find(refused->name), 80);
+  return fail(Code::Unsupported, "%s: %s is %s, which this version cannot run in %s: %s", gguf.name(), name.c_str(),
+              value.c_str(), arch.name, refused->reason);
+}
+
+}  // namespace greta

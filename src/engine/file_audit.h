@@ -1,0 +1,25 @@
+// What a file holds that the model made from it does not use: each tensor and each key is used, known to be needless,
+// or refused, so that nothing is computed wrong in silence.
+#pragma once
+#include "engine/weights.h"
+
+namespace greta {
+
+struct UnusedPart {
+  enum class Verdict : uint8_t {
+    Needless,  // known: the model is the same without it
+    Unknown,   // a key that this library does not know
+    Refused,   // it changes what is computed, or may do so
+  } verdict;
+  bool tensor;            // or a key
+  std::string_view name;  // lives as long as the file
+  const char* reason;
+};
+
+// In the order of the file: keys, then tensors. `keys_read`: those that read_shape looked for.
+std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const Shape& shape, const KeysRead& keys_read);
+
+// Unsupported, naming the first part that is refused.
+Status refuse_unused(const Gguf& gguf, const Arch& arch, std::span<const UnusedPart> parts);
+
+}  // namespace greta
