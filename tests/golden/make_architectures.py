@@ -48,7 +48,7 @@ def fill(model, case, random):
             mean, deviation = spread_of(name, tensor, case)
             tensor.copy_(mean + deviation * torch.randn(tensor.shape, generator=random, dtype=torch.float32))
         if case.mxfp4:
-            round_to_mxfp4(model, case)
+            round_to_mxfp4(model)
 
 
 def build(case):
@@ -120,18 +120,14 @@ def rope_factors(case, config):
     return {"rope_freqs.weight": factors}
 
 
-def round_to_mxfp4(model, case):
-    """Weights that the file will hold as MXFP4 take the values that MXFP4 has."""
+def round_to_mxfp4(model):
+    """The experts' weights, which the file will hold as MXFP4, take the values that MXFP4 has."""
     kind = gguf.GGMLQuantizationType.MXFP4
-    state = model.state_dict(keep_vars=True)
-    for row in case.table:
-        if case.mxfp4 in row[0] and "down" in row[0]:
-            for layer in range(model.config.num_hidden_layers):
-                for name in ("down_proj", "gate_up_proj"):  # blocks run along the inputs, dimension 1 here
-                    tensor = state[row[1].format(layer).replace("down_proj", name)]
-                    rows = tensor.transpose(1, 2).contiguous().numpy()
-                    rounded = gguf.quants.dequantize(gguf.quants.quantize(rows, kind), kind)
-                    tensor.copy_(torch.from_numpy(rounded).transpose(1, 2))
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if name.endswith(("experts.down_proj", "experts.gate_up_proj")):
+            rows = tensor.transpose(1, 2).contiguous().numpy()  # blocks run along the inputs, dimension 1 here
+            rounded = gguf.quants.dequantize(gguf.quants.quantize(rows, kind), kind)
+            tensor.copy_(torch.from_numpy(rounded).transpose(1, 2))
 
 
 def known_keys(arch, group=gguf.Keys):
@@ -188,7 +184,8 @@ def write(case, config, tensors, tokens, logits):
     return os.path.getsize(path)
 
 
-def make(case):
+def reference(case):
+    """The case's model, its tokens, and the logits of transformers in float32, checked against float64."""
     random = torch.Generator().manual_seed(case.seed or zlib.crc32(case.name.encode()))
     model = build(case)
     fill(model, case, random)
@@ -199,20 +196,33 @@ def make(case):
     assert exact.dtype == torch.float64
     error = float(((logits.double() - exact) ** 2).sum() / (exact ** 2).sum())
     top = exact.topk(2, dim=-1).values
-    size = write(case, model.config, {**mapped(model, case), **rope_factors(case, model.config)}, tokens, logits)
-    print(f"{case.name:28} {size:7} bytes  NMSE of float32 {error:.1e}  "
-          f"logits' deviation {float(exact.std()):5.2f}  least top-2 gap {float((top[:, 0] - top[:, 1]).min()):.4f}")
+    print(f"{case.name:32} NMSE of float32 {error:.1e}  logits' deviation {float(exact.std()):5.2f}  "
+          f"least top-2 gap {float((top[:, 0] - top[:, 1]).min()):.4f}", end="", flush=True)
     assert error < F32_LIMIT, f"{case.name}: an expert's choice is too close: take another seed"
-    return size
+    return model, tokens, logits
 
 
-def main():
+def make(case):
+    model, tokens, logits = reference(case)
+    return write(case, model.config, {**mapped(model, case), **rope_factors(case, model.config)}, tokens, logits)
+
+
+def make_all(cases, names, make_one):
+    """Makes the named cases, or all, and prints their sizes; a name is that of a case or of an architecture."""
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()  # token ids of real vocabularies, factors that are ours
     os.makedirs(FOLDER, exist_ok=True)
-    names = sys.argv[1:]
-    total = sum(make(case) for case in CASES if not names or case.name in names or case.arch in names)
+    total = 0
+    for case in cases:
+        if not names or case.name in names or case.arch in names:
+            size = make_one(case)
+            print(f"  {size:7} bytes")
+            total += size
     print(f"{total} bytes")
+
+
+def main():
+    make_all(CASES, sys.argv[1:], make)
 
 
 if __name__ == "__main__":
