@@ -9,6 +9,5 @@ const Arch arch_deepseek2 = {
     .rope = Rope::Pairs,
     .latent = true,
     .needs_experts = true,
-    .sigmoid_vocab = 154880,  // GLM 4.7 Flash
 };
 }  // namespace greta

@@ -109,7 +109,6 @@ struct Arch {
   bool whole_yarn_range = true;    // the ends of YaRN's range are rounded to whole pairs
 
   bool needs_experts = false;
-  uint32_t sigmoid_vocab = 0;      // with so many tokens, and without expert_gating_func, a sigmoid gates
   bool normalise_experts = false;  // expert_weights_norm
 };
 

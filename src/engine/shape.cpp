@@ -267,10 +267,17 @@ Status read_rope(Reader& r, Shape* s) {
   return r.status;
 }
 
+bool in_last_layer(const Reader& r, const TensorName& tensor, const Shape& s) {
+  char name[kMaxTensorNameBytes + 1];
+  snprintf(name, sizeof name, tensor.text, s.layers - 1);
+  return r.gguf.find_tensor(name) != nullptr;
+}
+
 Status read_experts(Reader& r, Shape* s) {
   Experts& e = s->experts;
-  const TensorName& router = r.arch.tensors.router;
-  uint32_t dense = 0, gating = s->vocab == r.arch.sigmoid_vocab ? 2 : 1, shared = 0;
+  const TensorNames& names = r.arch.tensors;
+  // A bias of the choice came with gating by sigmoid. Converters of GLM 4.7 Flash write the bias without the key.
+  uint32_t dense = 0, gating = in_last_layer(r, names.choice_bias, *s) ? 2 : 1, shared = 0;
   r.u32("expert_count", 0, kMaxExperts, &e.count);
   const bool any = e.count != 0;
   r.u32("expert_used_count", any, any ? e.count : kMaxExperts, &e.used, any);
@@ -287,10 +294,8 @@ Status read_experts(Reader& r, Shape* s) {
   r.flag("expert_weights_norm", &e.normalise);
   GRETA_TRY(r.status);
   if (!any) {
-    char first[kMaxTensorNameBytes + 1];
-    snprintf(first, sizeof first, router.text, s->layers - 1);
     e = {};
-    if (!r.arch.needs_experts && !r.gguf.find_tensor(first)) return {};
+    if (!r.arch.needs_experts && !in_last_layer(r, names.router, *s)) return {};
     return fail(Code::File, "%s: %sexpert_count is 0 or absent in a model with experts", r.gguf.name(),
                 r.prefix.c_str());
   }

@@ -31,12 +31,24 @@ GretaGraph::Temporary* GretaGraph::temporary_of(const Slice& slice) {
   return &*(after - 1);
 }
 
+// A fused launch writes what its last call makes. Whether it would lose a result in between that a later call reads.
+static bool loses_a_result(std::span<const Call> calls, size_t taken) {
+  const Slice& kept = calls[taken - 1].slot[kY];
+  for (const Call& made : calls.first(taken - 1)) {
+    const Slice& y = made.slot[kY];
+    if (overlaps(y, kept)) continue;
+    for (const Call& later : calls.subspan(taken))
+      if (overlaps(later.slot[kX], y) || overlaps(later.slot[kX2], y)) return true;
+  }
+  return false;
+}
+
 // A launch of the longest beginning that one row covers, which is taken off the calls; a single call must have a row.
 Status GretaGraph::add_first(std::span<const Call>* calls, uint32_t bucket) {
   size_t taken = std::min<size_t>(calls->size(), kMaxFused);
   const KernelRow* row = nullptr;
   for (; taken > 1 && !row; taken -= row ? 0 : 1)
-    if (!choose_row(calls->first(taken), bucket, filter_, &row).ok()) row = nullptr;
+    if (loses_a_result(*calls, taken) || !choose_row(calls->first(taken), bucket, filter_, &row).ok()) row = nullptr;
   if (!row) GRETA_TRY(choose_row(calls->first(1), bucket, filter_, &row));
   GRETA_TRY(add_launch(calls->first(taken), *row, bucket));
   *calls = calls->subspan(taken);
