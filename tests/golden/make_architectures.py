@@ -184,12 +184,17 @@ def write(case, config, tensors, tokens, logits):
     return os.path.getsize(path)
 
 
-def reference(case):
-    """The case's model, its tokens, and the logits of transformers in float32, checked against float64."""
+def filled(case):
+    """The case's model, with weights, and its tokens."""
     random = torch.Generator().manual_seed(case.seed or zlib.crc32(case.name.encode()))
     model = build(case)
     fill(model, case, random)
-    tokens = torch.randint(3, VOCAB, (case.tokens,), generator=random).tolist()
+    return model, torch.randint(3, VOCAB, (case.tokens,), generator=random).tolist()
+
+
+def reference(case):
+    """The case's model, its tokens, and the logits of transformers in float32, checked against float64."""
+    model, tokens = filled(case)
     logits = logits_of(model, tokens)
     weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     exact = double_logits(case, weights, tokens)

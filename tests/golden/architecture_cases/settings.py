@@ -1,0 +1,346 @@
+"""What each key of a file's metadata means to the reference: how its config, or the model made by it, changes with the key.
+
+`SETTINGS` has a row for each key (without the prefix of the architecture) that the reference has a result for when it
+changes. A row says what a new value does, and which value llama.cpp takes where the key is absent. Keys without a row give
+sizes: with another value the tensors do not fit, or what depends on the key cannot be told, so that a file is to be refused.
+"""
+import math
+import types
+from dataclasses import dataclass, field
+from unittest import mock
+
+import torch
+import transformers
+
+FULL, SLIDING = "full_attention", "sliding_attention"
+REQUIRED = object()  # there is no default, and a file without the key is refused
+
+
+class NoReference(Exception):
+    """The reference has no result for the value: a file with it is refused."""
+
+
+class NoChange(Exception):
+    """The value changes nothing; the text says why."""
+
+
+@dataclass
+class State:
+    """A model about to be made otherwise than its file says."""
+    arch: str
+    model: str       # class of transformers
+    keys: dict       # of the file, without the prefix
+    context: int     # of the session
+    tensors: set     # names in the file
+    config: dict     # of the reference, to be changed
+    hooks: list = field(default_factory=list)  # what is done to the model after it is made
+
+    def ropes(self):
+        """(parameters of layers that see all, those of layers with a window or None)."""
+        rope = self.config["rope_parameters"]
+        return (rope[FULL], rope[SLIDING]) if FULL in rope else (rope, None)
+
+    def has_experts(self):
+        """Whether any layer has them."""
+        return self.keys.get("expert_count", 0) > 0 and \
+            self.keys.get("leading_dense_block_count", 0) < self.keys["block_count"]
+
+
+@dataclass
+class Setting:
+    """`apply(state, value)` raises NoReference or NoChange where it does not lead to a result of its own."""
+    apply: object
+    default: object = REQUIRED  # a value, or what makes it of the state
+    factors: tuple = (2,)  # that a number is multiplied by
+
+
+def in_config(name):
+    def apply(state, value):
+        state.config[name] = value
+    return apply
+
+
+def no_change(why):
+    def apply(state, value):
+        raise NoChange(why)
+    return apply
+
+
+# ---- norms ---------------------------------------------------------------------------------------------------------
+
+def epsilon(state, value):
+    """Every norm's: some models of the reference give those of latent attention one of their own, a file has one for all."""
+    def hook(model):
+        for module in model.modules():
+            for name in ("variance_epsilon", "eps"):
+                if hasattr(module, name):
+                    setattr(module, name, value)
+    state.hooks.append(hook)
+
+
+# ---- rope ----------------------------------------------------------------------------------------------------------
+
+def base(state, value):
+    full, sliding = state.ropes()
+    if full["rope_type"] == "llama3":  # the file has factors that were worked out for the base of training
+        factors = frequency_factors(state.config)
+        full.update(rope_type="default")
+        state.hooks.append(lambda model: model.model.rotary_emb.inv_freq.div_(factors))
+    full["rope_theta"] = value
+    if sliding is not None and state.arch != "gemma3" and "rope.freq_base_swa" not in state.keys:
+        sliding["rope_theta"] = value
+
+
+def base_of_windows(state, value):
+    state.ropes()[1]["rope_theta"] = value
+
+
+def frequency_factors(config):
+    rope = config["rope_parameters"]
+    head = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    plain = rope["rope_theta"] ** -(torch.arange(0, head, 2, dtype=torch.float64) / head)
+    kind = transformers.LlamaConfig(**config)
+    return plain / transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["llama3"](kind)[0]
+
+
+def scaling_type(state, value):
+    full, _ = state.ropes()
+    if full["rope_type"] == "longrope":
+        raise NoChange("there are long and short factors, which say it")
+    if value not in ("none", "linear", "yarn"):
+        raise NoReference
+    full["rope_type"] = "default" if value == "none" else value
+    full["original_max_position_embeddings"] = state.keys.get("rope.scaling.original_context_length",
+                                                              state.keys["context_length"])
+
+
+def in_rope(name):
+    def apply(state, value):
+        state.ropes()[0][name] = value
+    return apply
+
+
+def original_context(state, value):
+    full, _ = state.ropes()
+    if full["rope_type"] == "longrope":  # the longest context of a session decides, and not how much of it is used
+        long = state.context > value
+        full["short_factor"] = full["long_factor"] = full["long_factor" if long else "short_factor"]
+        full.setdefault("attention_factor", state.keys["rope.scaling.attn_factor"])
+    elif full["rope_type"] == "yarn":
+        full["original_max_position_embeddings"] = value
+    else:
+        raise NoChange("nothing scales the rotation")
+
+
+def log_multiplier(state, value):
+    """Ten times of it is both, mscale and mscale_all_dim, as in all published models."""
+    full, _ = state.ropes()
+    full["mscale"] = full["mscale_all_dim"] = 10 * value
+    if not value:
+        del full["mscale"], full["mscale_all_dim"]
+
+
+def turns(state, value):
+    state.config["position_embedding_type"] = "rope" if value else None
+
+
+# ---- windows -------------------------------------------------------------------------------------------------------
+
+PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "olmo2": 4}  # of the layer that sees all
+
+
+def window(state, value):
+    if state.arch in ("gemma3", "olmo2") and not value:
+        state.config["layer_types"] = [FULL] * state.config["num_hidden_layers"]
+    else:
+        state.config["sliding_window"] = value or None
+
+
+def pattern(state, value):
+    """A period, or for each layer whether it has a window."""
+    layers = range(state.config["num_hidden_layers"])
+    windowed = value if isinstance(value, list) else [(layer + 1) % value != 0 for layer in layers]
+    state.config["layer_types"] = [SLIDING if each else FULL for each in windowed]
+
+
+# ---- experts -------------------------------------------------------------------------------------------------------
+
+def of_experts(apply):
+    def checked(state, value):
+        if not state.has_experts():
+            raise NoChange("no layer has experts")
+        apply(state, value)
+    return checked
+
+
+def sizes_of_experts(state, value):
+    raise NoReference
+
+
+def width_of_experts(state, value):
+    if value != state.keys.get("expert_feed_forward_length"):
+        raise NoReference
+    raise NoChange("it is feed_forward_length where it is not given")
+
+
+def width_of_layers(state, value):
+    dense = state.keys.get("leading_dense_block_count", 0)
+    if not state.has_experts() or dense or "expert_feed_forward_length" not in state.keys:
+        raise NoReference
+    raise NoChange("every layer has experts, and expert_feed_forward_length says their width")
+
+
+def check_groups(state, used=None, groups=None, groups_used=None):
+    count = state.keys["expert_count"]
+    used = used or state.keys["expert_used_count"]
+    groups = groups or state.keys.get("expert_group_count") or 1
+    groups_used = groups_used or state.keys.get("expert_group_used_count", 1)
+    if count % groups or groups_used > groups or used > count // groups * groups_used:
+        raise NoReference
+
+
+def experts_used(state, value):
+    check_groups(state, used=value)
+    state.config["num_experts_per_tok"] = value
+
+
+def groups(state, value):
+    if value <= 1:
+        state.config.update(n_group=1, topk_group=1, topk_method="greedy")
+        return
+    check_groups(state, groups=value)
+    state.config.update(n_group=value, topk_method="group_limited_greedy")
+
+
+def groups_used(state, value):
+    if state.keys["expert_group_count"] <= 1:
+        raise NoChange("there is one group")
+    if not value:
+        raise NoReference
+    check_groups(state, groups_used=value)
+    state.config["topk_group"] = value
+
+
+def gating(state, value):
+    now = 1 if state.model == "DeepseekV2" else 2
+    if value == now:
+        raise NoChange("it is what an absent one means here")
+    if value not in (1, 2) or (value == 1 and state.keys.get("expert_group_count", 1) > 1):
+        raise NoReference
+    state.hooks.append(sigmoid_router if value == 2 else softmax_router)
+
+
+def routers(model):
+    return [layer.mlp.gate for layer in model.model.layers if hasattr(layer.mlp, "gate")]
+
+
+def sigmoid_router(model):
+    """The router of DeepSeek V3 in a model of V2."""
+    v3 = transformers.models.deepseek_v3.modeling_deepseek_v3.DeepseekV3TopkRouter
+    for router in routers(model):
+        router.e_score_correction_bias = torch.zeros(router.num_experts)
+        router.norm_topk_prob = False
+        router.forward = types.MethodType(v3.forward, router)
+
+
+def softmax_router(model):
+    for router in routers(model):
+        def forward(hidden, plain=router.forward):
+            with mock.patch.object(torch.Tensor, "sigmoid", lambda logits: logits.softmax(-1)):
+                return plain(hidden)
+        router.forward = forward
+
+
+def default_gating(state):
+    """llama.cpp takes the softmax; a bias of the choice came with the sigmoid (README.md)."""
+    return 2 if any(name.endswith("exp_probs_b.bias") for name in state.tensors) else 1
+
+
+# ---- all -----------------------------------------------------------------------------------------------------------
+
+def head_width(state):
+    return state.keys["embedding_length"] // state.keys["attention.head_count"]
+
+
+def size(state, value):
+    raise NoReference
+
+
+SETTINGS = {
+    "context_length": Setting(no_change("it limits how long a session may be")),
+    "vocab_size": Setting(no_change("token_embd.weight says it"), 0),
+    "feed_forward_length": Setting(width_of_layers, 0),
+    "attention.head_count_kv": Setting(size, lambda state: state.keys["attention.head_count"]),
+    "attention.key_length": Setting(size, head_width),
+    "attention.value_length": Setting(size, head_width),
+    "attention.layer_norm_rms_epsilon": Setting(epsilon, factors=(5e4,)),  # twice of it is nothing to float32
+    "attention.scale": Setting(in_config("attention_multiplier"), lambda state: head_width(state) ** -0.5),
+    "attention.sliding_window": Setting(
+        window, lambda state: {"gemma2": 4096, "gpt-oss": REQUIRED}.get(state.arch, 0), (2, 64)),
+    "attention.sliding_window_pattern": Setting(pattern, lambda state: PERIODS[state.arch]),
+    "attn_logit_softcapping": Setting(in_config("attn_logit_softcapping"), 50.0),
+    "final_logit_softcapping": Setting(
+        in_config("final_logit_softcapping"), lambda state: 30.0 if state.arch == "gemma2" else None),
+    "embedding_scale": Setting(in_config("embedding_multiplier"), 1.0),
+    "residual_scale": Setting(in_config("residual_multiplier"), 1.0),
+    "logit_scale": Setting(in_config("logits_scaling")),
+    "rope.dimension_count": Setting(
+        size, lambda state: state.keys.get("attention.key_length", head_width(state))),
+    "rope.freq_base": Setting(base, 10000.0),
+    "rope.freq_base_swa": Setting(
+        base_of_windows, lambda state: 10000.0 if state.arch == "gemma3" else state.keys["rope.freq_base"]),
+    "rope.scaling.type": Setting(scaling_type, "linear"),
+    "rope.scaling.factor": Setting(in_rope("factor"), 1.0),
+    "rope.scaling.attn_factor": Setting(in_rope("attention_factor"), 1.0),
+    "rope.scaling.original_context_length": Setting(
+        original_context, lambda state: state.keys["context_length"], (0.25, 2, 16)),
+    "rope.scaling.finetuned": Setting(turns, True),
+    "rope.scaling.yarn_attn_factor": Setting(in_rope("attention_factor"), None),
+    "rope.scaling.yarn_beta_fast": Setting(in_rope("beta_fast"), 32.0, (0.125, 2)),
+    "rope.scaling.yarn_beta_slow": Setting(in_rope("beta_slow"), 1.0),
+    "rope.scaling.yarn_truncate": Setting(in_rope("truncate"), lambda state: state.arch != "gpt-oss"),
+    "rope.scaling.yarn_log_multiplier": Setting(log_multiplier, 0.0),
+    "expert_count": Setting(of_experts(sizes_of_experts), 0),
+    "expert_used_count": Setting(of_experts(experts_used)),
+    "expert_feed_forward_length": Setting(
+        of_experts(width_of_experts), lambda state: state.keys["feed_forward_length"]),
+    "expert_shared_count": Setting(of_experts(sizes_of_experts), 0),
+    "expert_shared_feed_forward_length": Setting(of_experts(sizes_of_experts), 0),
+    "expert_weights_scale": Setting(of_experts(in_config("routed_scaling_factor")), 1.0),
+    "expert_weights_norm": Setting(
+        of_experts(in_config("norm_topk_prob")), lambda state: state.arch != "deepseek2"),
+    "expert_gating_func": Setting(of_experts(gating), default_gating, (0.5, 2)),
+    "expert_group_count": Setting(of_experts(groups), 0),
+    "expert_group_used_count": Setting(of_experts(groups_used), 0),
+}
+
+
+# ---- tensors that a file may lack ----------------------------------------------------------------------------------
+
+def tie(model):
+    model.lm_head.weight.data = model.model.embed_tokens.weight.data
+
+
+def no_head(state):
+    if state.arch == "gpt-oss":
+        raise NoReference
+    state.hooks.append(tie)
+
+
+def no_factors(state):
+    state.ropes()[0]["rope_type"] = "default"
+
+
+# exp_probs_b.bias, where one layer alone has experts.
+def no_choice_bias(state):
+    if "expert_gating_func" not in state.keys:
+        state.hooks.append(softmax_router)
+
+    def hook(model):
+        for router in routers(model):
+            router.e_score_correction_bias.zero_()
+    state.hooks.append(hook)
+
+
+ABSENT_TENSORS = {"output.weight": no_head, "rope_freqs.weight": no_factors,
+                  "blk.1.exp_probs_b.bias": no_choice_bias}
