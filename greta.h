@@ -177,6 +177,30 @@ GRETA_API uint64_t greta_file_metadata_count(const greta_file* file);
 GRETA_API greta_status greta_file_metadata(const greta_file* file, uint64_t index, const char** out_key,
                                            const char** out_type, char* value, size_t capacity);
 
+typedef enum greta_unused_verdict {
+  GRETA_UNUSED_NEEDLESS = 0, /* known: the model is the same without it */
+  GRETA_UNUSED_UNKNOWN = 1,  /* a key that this version does not know: greta_model_open logs a warning */
+  GRETA_UNUSED_REFUSED = 2,  /* it changes, or may change, what the model computes: greta_model_open fails */
+  GRETA_UNUSED_VERDICT_MAX = 0x7fffffff
+} greta_unused_verdict;
+
+typedef struct greta_unused {
+  uint32_t struct_size;
+  greta_unused_verdict verdict;
+  uint32_t is_tensor;       /* 1: a tensor, 0: a key of the metadata */
+  uint32_t reserved;
+  const char* name;         /* lives during the call, like `reason` */
+  const char* reason;
+} greta_unused;
+
+/* What a model made from this file would not use, and why: tensors, and keys under the architecture's prefix. The rest of
+ * the file is used. Fails where the file is no model of an architecture that this version runs, or its sizes are wrong.
+ *
+ * on_unused   called for each key, then for each tensor, in the order of the file; a non-zero answer stops with
+ *             GRETA_ERROR_CANCELLED */
+GRETA_API greta_status greta_file_audit(const greta_file* file,
+                                        int (*on_unused)(void* user, const greta_unused* unused), void* user);
+
 /* ---- models -------------------------------------------------------------------------------------- */
 
 typedef struct greta_model greta_model;

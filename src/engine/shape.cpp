@@ -27,6 +27,13 @@ Status find_arch(std::string_view name, const Arch** out) {
               int(name.size()), name.data(), known.c_str());
 }
 
+Status file_arch(const Gguf& gguf, const Arch** out) {
+  std::string_view name;
+  GRETA_TRY(gguf.require("general.architecture"));
+  GRETA_TRY(gguf.get_string("general.architecture", &name));
+  return within(find_arch(name, out), "%s", gguf.name());
+}
+
 namespace {
 
 // Reads keys under "<arch>.", notes which, and keeps the first failure.

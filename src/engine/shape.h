@@ -74,6 +74,8 @@ struct Shape {
 
 // The architecture by name; Unsupported lists what this build knows.
 Status find_arch(std::string_view name, const Arch** out);
+// That of a file, by its general.architecture.
+Status file_arch(const Gguf& gguf, const Arch** out);
 
 // The keys that a model's sizes and settings were looked for under, whether the file has them or not.
 using KeysRead = std::set<std::string, std::less<>>;
