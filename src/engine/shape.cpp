@@ -99,16 +99,16 @@ Status read_heads(Reader& r, Shape* s) {
   return {};
 }
 
-// Converters before April 2025 wrote the widths of a head, as many for keys and values as for queries, where others
-// write those of the cached one.
+// Converters before April 2025 wrote the widths of a head, of which there are as many for keys and values as
+// for queries. Those after them write the widths of the one head that is cached.
 Status read_joined_latent(Reader& r, Shape* s, uint32_t* head) {
   r.u32("attention.key_length", 1, kMaxWidth, head, true);
   r.u32("attention.value_length", 1, kMaxWidth, &s->latent.value, true);
   GRETA_TRY(r.status);
   if (s->kv_heads != s->heads)
     return fail(Code::File,
-                "%s: latent attention with %u key-value heads, expected %u, as many as query heads, where there is no "
-                "%sattention.key_length_mla",
+                "%s: latent attention with %u key-value heads, expected %u, as many as query heads, where "
+                "there is no %sattention.key_length_mla",
                 r.gguf.name(), s->kv_heads, s->heads, r.prefix.c_str());
   s->latent.joined = true;
   s->kv_heads = 1;

@@ -34,8 +34,10 @@ Status StackedMatrices::make(const Source& source, const Place& from, Held held,
   for (uint32_t matrix = 0; matrix < to.count; ++matrix) {
     uint8_t* const made = out->data() + matrix * matrix_bytes;
     const uint64_t offset = from.offset + matrix * from.stride;
-    GRETA_TRY(held == Held::Transposed ? transpose({source, from.part, offset, from.type, to.depth, to.n}, to.depth, made)
-                                       : source.read_at(from.part, offset, made, matrix_bytes));
+    if (held == Held::Transposed)
+      GRETA_TRY(transpose({source, from.part, offset, from.type, to.depth, to.n}, to.depth, made));
+    else
+      GRETA_TRY(source.read_at(from.part, offset, made, matrix_bytes));
   }
   return {};
 }
@@ -88,7 +90,8 @@ Status StackedMatrices::decode(const Rows& rows) {
   static_cast<StepState*>(step_.buffer().mapped)->token_count = rows.n;
   Call call;
   call.op = Op::Embed;
-  call.weight = {rows.type, Layout::Gguf, rows.n, rows.width, 1, encoded_.slice(0, quant_bytes(rows.type, values))};
+  const Slice encoded = encoded_.slice(0, quant_bytes(rows.type, values));
+  call.weight = {rows.type, Layout::Gguf, rows.n, rows.width, 1, encoded};
   call.width = rows.width;
   call.vocab = rows.n;
   call.slot[kStep] = step_.all();

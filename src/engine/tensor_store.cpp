@@ -306,7 +306,8 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
       placed.tensor->slice = mapped(from.part, from.offset + placed.offset, placed.bytes, device.info());
       GRETA_TRY(read_now ? read_in_place(placed.tensor->slice, &meter) : meter.advance(placed.bytes));
     } else {
-      GRETA_TRY(within(load_copied(gguf, placed, device.info(), &upload, &stacked), "%.*s", int(from.name.size()), from.name.data()));
+      GRETA_TRY(within(load_copied(gguf, placed, device.info(), &upload, &stacked), "%.*s", int(from.name.size()),
+                       from.name.data()));
     }
   }
   GRETA_TRY(upload.finish());
@@ -314,10 +315,10 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
   return {};
 }
 
-// Into memory of its own; a packed matrix of a device that reads mapped pages is packed from them. Matrices that the file
-// has in another order are made in the host's memory first, those of a layer at once.
-Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device, WeightUpload* upload,
-                                StackedMatrices* stacked) {
+// Into memory of its own; a packed matrix of a device that reads mapped pages is packed from them. Matrices that
+// the file has in another order are made in the host's memory first, all those of a tensor at once.
+Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device,
+                                WeightUpload* upload, StackedMatrices* stacked) {
   const GgufTensor& from = *placed.source;
   const bool apart = placed.held == Held::Apart;
   std::vector<uint8_t> made;

@@ -29,7 +29,7 @@ enum class Use : uint8_t { Embedding, Matrix, Heads, Experts, Vector };  // Head
 enum class Held : uint8_t {
   Apart,       // as they are wanted, rows of `depth` values: [depth, rows, count]
   Stacked,     // one below the other: [depth, rows * count]
-  Transposed,  // likewise [n, rows * count]; `depth` rows of each, from first_row on, are the columns that are wanted
+  Transposed,  // likewise [n, rows * count]; `depth` rows of each, from first_row on, are the wanted columns
 };
 
 // A tensor that a step wants: rows first_row .. first_row + n - 1 of the file's tensor of this name, which
