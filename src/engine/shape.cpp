@@ -333,14 +333,14 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out) {
   r.u32("context_length", 1, kMaxContext, &s.context, true);
   GRETA_TRY(r.status);
   s.each.resize(s.layers);
-  r.same_in_layers("feed_forward_length", s.layers, kMaxWidth, &s.ffn_width,
-                   !arch.needs_experts && !r.has("expert_count"));
+  r.same_in_layers("feed_forward_length", s.layers, kMaxWidth, &s.ffn_width, false);
   GRETA_TRY(read_heads(r, &s));
   if (arch.latent) GRETA_TRY(read_latent(r, &s));
   GRETA_TRY(read_scales(r, &s));
   GRETA_TRY(read_windows(r, &s));
   GRETA_TRY(read_rope(r, &s));
   GRETA_TRY(read_experts(r, &s));
+  if (!s.ffn_width && !s.each[0].experts) GRETA_TRY(gguf.require(r.prefix + "feed_forward_length"));
   GRETA_TRY(refuse_unknown_features(r));
   *out = std::move(s);
   return {};

@@ -243,6 +243,8 @@ TEST_CASE("bad models: experts and latent attention", "[models][architectures][b
       {"no experts, but their tensors", "deepseek2-lite", drop("deepseek2.expert_count"), "expert_count"},
       {"neither experts nor a width", "deepseek2-dense", drop("deepseek2.feed_forward_length"),
        "feed_forward_length"},
+      {"a dense layer without a width", "deepseek2-lite", drop("deepseek2.feed_forward_length"),
+       "feed_forward_length"},
       {"experts that are not there", "deepseek2-dense",
        [](ModelFile& m) {
          m.set_u32("deepseek2.expert_count", 4);
