@@ -53,6 +53,7 @@ struct Experts {
 struct Latent {
   uint32_t width = 0, query_width = 0;  // query_width: of the query's bottleneck, 0 without
   uint32_t plain = 0, value = 0;        // of a head, before and after its matrices
+  bool joined = false;                  // the file has the matrices of keys and values as one tensor
 };
 
 struct Shape {
