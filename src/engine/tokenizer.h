@@ -61,15 +61,15 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Reads the vocabulary of `gguf`. Both outlive this object: encode logs, too.
+  // Reads the vocabulary of `gguf`. It and what `log` writes to outlive this object: encode logs, too.
   Status open(const Gguf& gguf, const Log& log);
 
   uint32_t size() const { return vocab_.size(); }
   const Vocab& vocab() const { return vocab_; }
   TokenizerKind kind() const { return kind_; }
 
-  // Appends the ids of `text`, whatever its bytes are. Fails only for a text that is too long, or where there is
-  // no vocabulary.
+  // Appends the ids of `text`, whatever its bytes are. Fails only for a text that is too long, or where there
+  // is no vocabulary.
   Status encode(std::string_view text, EncodeOptions options, std::vector<int32_t>* out) const;
 
   // Appends the bytes that an id stands for. Control tokens and the unknown token stand for nothing

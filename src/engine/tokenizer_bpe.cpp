@@ -1,5 +1,6 @@
 // BPE: each word is its bytes, one token each, and the neighbours whose merge comes first in the file's
-// list are merged, leftmost first on a tie, until none are. A byte without a token is as if it were not there.
+// list are merged, leftmost first on a tie, until none are. A byte without a token is as if it were not
+// there.
 //
 // Tokens and merges are written in an alphabet of 256 visible characters, one for each byte; or, for rules
 // with kCharacters, as they read, with marks for spaces. Then a word is its characters, and one without a
@@ -98,8 +99,7 @@ struct Scratch {
 
 class BpeEncoder : public TextEncoder {
  public:
-  BpeEncoder(const Vocab& vocab, int32_t unknown, const SplitRule& rule)
-      : vocab_(vocab), rule_(rule) {
+  BpeEncoder(const Vocab& vocab, int32_t unknown, const SplitRule& rule) : vocab_(vocab), rule_(rule) {
     fallback_.unknown = unknown;
   }
   Status open(const Gguf& gguf, const Log& log);

@@ -118,6 +118,8 @@ constexpr SplitRule kRules[] = {
 
 }  // namespace
 
+std::span<const SplitRule> split_rules() { return kRules; }
+
 const SplitRule* find_split_rule(std::string_view name) {
   for (const SplitRule& rule : kRules)
     if (name == rule.name) return &rule;
