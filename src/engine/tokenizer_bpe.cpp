@@ -100,7 +100,7 @@ struct Scratch {
 class BpeEncoder : public TextEncoder {
  public:
   BpeEncoder(const Vocab& vocab, int32_t unknown, const SplitRule& rule) : vocab_(vocab), rule_(rule) {
-    fallback_.unknown = unknown;
+    substitute_.unknown = unknown;
   }
   Status open(const Gguf& gguf, const Log& log);
   Status encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const override;
@@ -118,19 +118,19 @@ class BpeEncoder : public TextEncoder {
 
   const Vocab& vocab_;
   const SplitRule& rule_;
-  Fallback fallback_;  // its bytes are those of the alphabet, if the rule has not kCharacters
+  Substitute substitute_;  // its bytes are those of the alphabet, if the rule has not kCharacters
   MergeTable merges_;
   bool words_apart_ = false;
 };
 
 Status BpeEncoder::open(const Gguf& gguf, const Log& log) {
   if (rule_.has(kCharacters)) {
-    GRETA_TRY(find_byte_pieces(vocab_, fallback_.bytes));
+    GRETA_TRY(find_byte_pieces(vocab_, substitute_.bytes));
     words_apart_ = has_words_apart(vocab_);
   } else {
     for (uint32_t byte = 0; byte < 256; ++byte) {
       char text[4];
-      fallback_.bytes[byte] = vocab_.find_plain({text, encode_utf8(kByteToCode[byte], text)});
+      substitute_.bytes[byte] = vocab_.find_plain({text, encode_utf8(kByteToCode[byte], text)});
     }
   }
   StringArray texts;
@@ -254,7 +254,7 @@ void BpeEncoder::encode_bytes(std::string_view word, Scratch& scratch, std::vect
   std::vector<Symbol>& symbols = scratch.symbols;
   symbols.clear();
   for (uint32_t i = 0; i < word.size(); ++i) {
-    const int32_t id = fallback_.bytes[uint8_t(word[i])];
+    const int32_t id = substitute_.bytes[uint8_t(word[i])];
     if (id == kNoToken)
       notes->leave_out(word.substr(i, 1));
     else
@@ -277,7 +277,7 @@ void BpeEncoder::encode_characters(std::string_view word, Scratch& scratch, std:
   for (size_t at = 0; at < text.size();) {
     const std::string_view character = text.substr(at, decode_utf8(text, at).bytes);
     const int32_t alone = vocab_.find_plain(character);
-    if (alone == kNoToken && !fallback_.has(character))
+    if (alone == kNoToken && !substitute_.has(character))
       notes->leave_out(character);
     else
       symbols.push_back({alone, uint32_t(at), kNone, kNone});
@@ -290,7 +290,7 @@ void BpeEncoder::encode_characters(std::string_view word, Scratch& scratch, std:
       out->push_back(symbols[i].id);
     } else {
       const uint32_t bytes = decode_utf8(text, symbols[i].start).bytes;
-      fallback_.append(text.substr(symbols[i].start, bytes), out, notes);
+      substitute_.append(text.substr(symbols[i].start, bytes), out, notes);
     }
   }
 }
@@ -313,7 +313,7 @@ Status BpeEncoder::encode(std::string_view text, std::vector<int32_t>* out, Enco
       start += word.size();
     }
   }
-  if (rule_.has(kCharacters)) join_unknown(fallback_.unknown, first, out);
+  if (rule_.has(kCharacters)) join_unknown(substitute_.unknown, first, out);
   notes->steps += scratch.steps;
   return {};
 }

@@ -24,7 +24,7 @@ int byte_piece(std::string_view text);
 Status find_byte_pieces(const Vocab& vocab, int32_t (&out)[256]);
 
 // What stands for text that has no token.
-struct Fallback {
+struct Substitute {
   int32_t bytes[256];  // byte pieces
   int32_t unknown;     // or kNoToken
   bool has(std::string_view text) const { return unknown != kNoToken || has_bytes(text); }

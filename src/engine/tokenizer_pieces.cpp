@@ -32,11 +32,11 @@ Status find_byte_pieces(const Vocab& vocab, int32_t (&out)[256]) {
   return {};
 }
 
-bool Fallback::has_bytes(std::string_view text) const {
+bool Substitute::has_bytes(std::string_view text) const {
   return std::all_of(text.begin(), text.end(), [&](char c) { return bytes[uint8_t(c)] != kNoToken; });
 }
 
-void Fallback::append(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const {
+void Substitute::append(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const {
   if (has_bytes(text))
     for (const char c : text) out->push_back(bytes[uint8_t(c)]);
   else if (unknown != kNoToken)

@@ -39,7 +39,7 @@ struct Scratch {
 
 class SpmEncoder : public TextEncoder {
  public:
-  explicit SpmEncoder(const Vocab& vocab, int32_t unknown) : vocab_(vocab) { fallback_.unknown = unknown; }
+  explicit SpmEncoder(const Vocab& vocab, int32_t unknown) : vocab_(vocab) { substitute_.unknown = unknown; }
   Status open(const Gguf& gguf);
   Status encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const override;
 
@@ -48,7 +48,7 @@ class SpmEncoder : public TextEncoder {
   void encode_chunk(Scratch& scratch, std::vector<int32_t>* out, EncodeNotes* notes) const;
 
   const Vocab& vocab_;
-  Fallback fallback_;
+  Substitute substitute_;
   PackedArray<float> scores_;
   int32_t single_[256];  // tokens of one byte: an ASCII character, or what a special token leaves of another
   bool words_apart_ = true;
@@ -65,7 +65,7 @@ Status SpmEncoder::open(const Gguf& gguf) {
     const char c = char(code);
     single_[code] = vocab_.find_plain({&c, 1});
   }
-  return find_byte_pieces(vocab_, fallback_.bytes);
+  return find_byte_pieces(vocab_, substitute_.bytes);
 }
 
 void SpmEncoder::add_pair(Scratch& scratch, uint32_t left) const {
@@ -118,7 +118,7 @@ void SpmEncoder::encode_chunk(Scratch& scratch, std::vector<int32_t>* out, Encod
     if (symbol.id != kNoToken)
       out->push_back(symbol.id);
     else
-      fallback_.append(chunk.substr(symbol.start, symbol.bytes), out, notes);
+      substitute_.append(chunk.substr(symbol.start, symbol.bytes), out, notes);
   }
 }
 
@@ -135,7 +135,7 @@ Status SpmEncoder::encode(std::string_view text, std::vector<int32_t>* out, Enco
     });
     at = end;
   }
-  join_unknown(fallback_.unknown, first, out);
+  join_unknown(substitute_.unknown, first, out);
   notes->steps += scratch.steps;
   return {};
 }

@@ -39,7 +39,7 @@ class UgmEncoder : public TextEncoder {
  public:
   UgmEncoder(const Vocab& vocab, int32_t unknown, bool add_space_prefix)
       : vocab_(vocab), add_space_prefix_(add_space_prefix) {
-    fallback_.unknown = unknown;
+    substitute_.unknown = unknown;
   }
   Status open(const Gguf& gguf);
   Status encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const override;
@@ -50,7 +50,7 @@ class UgmEncoder : public TextEncoder {
   void cut(std::string_view word, Scratch& scratch) const;
 
   const Vocab& vocab_;
-  Fallback fallback_;
+  Substitute substitute_;
   bool add_space_prefix_, merge_spaces_ = false, words_apart_ = true;
   double unknown_score_ = -kUnknownPenalty;
   PackedArray<float> scores_;
@@ -65,7 +65,7 @@ Status UgmEncoder::open(const Gguf& gguf) {
     return fail(Code::File, "tokenizer.ggml.scores has %llu values, expected %u, one for each token",
                 (unsigned long long)scores_.count, vocab_.size());
   GRETA_TRY(gguf.get_bool("tokenizer.ggml.remove_extra_whitespaces", &merge_spaces_));
-  GRETA_TRY(find_byte_pieces(vocab_, fallback_.bytes));
+  GRETA_TRY(find_byte_pieces(vocab_, substitute_.bytes));
   GRETA_TRY(charsmap_.open(gguf));
   double worst = INFINITY;
   for (uint32_t id = 0; id < vocab_.size(); ++id) {
@@ -155,7 +155,7 @@ Status UgmEncoder::encode(std::string_view raw, std::vector<int32_t>* out, Encod
   size_t unknown = 0;  // bytes before `at` that have no token, and are not written yet
   const auto write_unknown = [&](size_t at) {
     const size_t bytes = std::exchange(unknown, 0);
-    if (bytes) fallback_.append(all.substr(at - bytes, bytes), out, notes);
+    if (bytes) substitute_.append(all.substr(at - bytes, bytes), out, notes);
   };
   for (size_t at = 0; at < all.size();) {
     const size_t end = words_apart_ ? marked_word_end(all, at) : all.size();
