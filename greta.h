@@ -286,7 +286,9 @@ GRETA_API greta_status greta_model_describe(const greta_model* model, greta_mode
 typedef struct greta_tokenizer greta_tokenizer;
 
 /* From any GGUF with a vocabulary, weights or not. The file must outlive it. `log` (may be NULL) is told
- * during the call what had to be assumed, such as how a text is cut where the file's way is not known. */
+ * what had to be assumed, such as how a text is cut where the file's way is not known; and once, on the thread
+ * that calls greta_tokenizer_encode, that something was left out of a text: `log_user` is used until the
+ * tokenizer is closed. A model's tokenizer tells the log of its runtime. */
 GRETA_API greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log, void* log_user,
                                             greta_tokenizer** out_tokenizer);
 GRETA_API void greta_tokenizer_close(greta_tokenizer* tokenizer);
@@ -299,7 +301,8 @@ typedef enum greta_encode_flags {
   GRETA_ENCODE_FLAGS_MAX = 0x7fffffff
 } greta_encode_flags;
 
-/* Text to ids. Invalid UTF-8 is read as U+FFFD.
+/* Text to ids. Invalid UTF-8 is read as U+FFFD. Text that the vocabulary has no token for, not even for its
+ * bytes or for what is unknown, is left out, and the log is told once: no text fails for its bytes.
  *
  * text        [bytes], need not be terminated
  * tokens      [capacity], may be NULL when capacity is 0

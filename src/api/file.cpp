@@ -109,10 +109,10 @@ greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log
     GRETA_TRY(need(out_tokenizer, "out_tokenizer"));
     auto tokenizer = std::make_unique<greta_tokenizer>();
     tokenizer->owned = std::make_unique<Tokenizer>();
-    CLog c_log{log, log_user};
-    GRETA_TRY(tokenizer->owned->open(file->gguf, c_log.log()));
+    tokenizer->c_log = {log, log_user};
+    GRETA_TRY(tokenizer->owned->open(file->gguf, tokenizer->c_log.log()));
     tokenizer->tokenizer = tokenizer->owned.get();
-    GRETA_TRY(tokenizer->chat.open(file->gguf, *tokenizer->owned, c_log.log()));
+    GRETA_TRY(tokenizer->chat.open(file->gguf, *tokenizer->owned, tokenizer->c_log.log()));
     *out_tokenizer = tokenizer.release();
     return {};
   });
