@@ -177,6 +177,30 @@ GRETA_API uint64_t greta_file_metadata_count(const greta_file* file);
 GRETA_API greta_status greta_file_metadata(const greta_file* file, uint64_t index, const char** out_key,
                                            const char** out_type, char* value, size_t capacity);
 
+typedef enum greta_unused_verdict {
+  GRETA_UNUSED_NEEDLESS = 0, /* known: the model is the same without it */
+  GRETA_UNUSED_UNKNOWN = 1,  /* a key that this version does not know: greta_model_open logs a warning */
+  GRETA_UNUSED_REFUSED = 2,  /* it changes, or may change, what the model computes: greta_model_open fails */
+  GRETA_UNUSED_VERDICT_MAX = 0x7fffffff
+} greta_unused_verdict;
+
+typedef struct greta_unused {
+  uint32_t struct_size;
+  greta_unused_verdict verdict;
+  uint32_t is_tensor;       /* 1: a tensor, 0: a key of the metadata */
+  uint32_t reserved;
+  const char* name;         /* lives during the call, like `reason` */
+  const char* reason;
+} greta_unused;
+
+/* What a model made from this file would not use, and why: tensors, and keys under the architecture's prefix. The rest of
+ * the file is used. Fails where the file is no model of an architecture that this version runs, or its sizes are wrong.
+ *
+ * on_unused   called for each key, then for each tensor, in the order of the file; a non-zero answer stops with
+ *             GRETA_ERROR_CANCELLED */
+GRETA_API greta_status greta_file_audit(const greta_file* file,
+                                        int (*on_unused)(void* user, const greta_unused* unused), void* user);
+
 /* ---- models -------------------------------------------------------------------------------------- */
 
 typedef struct greta_model greta_model;
@@ -262,7 +286,9 @@ GRETA_API greta_status greta_model_describe(const greta_model* model, greta_mode
 typedef struct greta_tokenizer greta_tokenizer;
 
 /* From any GGUF with a vocabulary, weights or not. The file must outlive it. `log` (may be NULL) is told
- * during the call what had to be assumed, such as how a text is cut where the file's way is not known. */
+ * what had to be assumed, such as how a text is cut where the file's way is not known; and once, on the thread
+ * that calls greta_tokenizer_encode, that something was left out of a text: `log_user` is used until the
+ * tokenizer is closed. A model's tokenizer tells the log of its runtime. */
 GRETA_API greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log, void* log_user,
                                             greta_tokenizer** out_tokenizer);
 GRETA_API void greta_tokenizer_close(greta_tokenizer* tokenizer);
@@ -275,7 +301,8 @@ typedef enum greta_encode_flags {
   GRETA_ENCODE_FLAGS_MAX = 0x7fffffff
 } greta_encode_flags;
 
-/* Text to ids. Invalid UTF-8 is read as U+FFFD.
+/* Text to ids. Invalid UTF-8 is read as U+FFFD. Text that the vocabulary has no token for, not even for its
+ * bytes or for what is unknown, is left out, and the log is told once: no text fails for its bytes.
  *
  * text        [bytes], need not be terminated
  * tokens      [capacity], may be NULL when capacity is 0

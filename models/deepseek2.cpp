@@ -1,4 +1,5 @@
-// DeepSeek V2, V2-Lite, V3 and what has their form: latent attention, shared experts, the first layers dense.
+// DeepSeek V2, V2-Lite, V3 and what has their form: latent attention, shared experts, the first layers dense,
+// or all of them.
 // DeepSeek-AI, "DeepSeek-V2", arXiv 2405.04434, and "DeepSeek-V3 Technical Report", arXiv 2412.19437.
 #include "engine/arch.h"
 
@@ -8,6 +9,5 @@ const Arch arch_deepseek2 = {
     .name = "deepseek2",
     .rope = Rope::Pairs,
     .latent = true,
-    .needs_experts = true,
 };
 }  // namespace greta

@@ -85,6 +85,23 @@ greta_status greta_file_metadata(const greta_file* file, uint64_t index, const c
   });
 }
 
+greta_status greta_file_audit(const greta_file* file, int (*on_unused)(void* user, const greta_unused* unused),
+                              void* user) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(file, "file"));
+    if (!on_unused) return fail(Code::Argument, "on_unused is NULL");
+    std::vector<UnusedPart> parts;
+    GRETA_TRY(audit_file(file->gguf, &parts));
+    for (const UnusedPart& part : parts) {
+      const std::string name(part.name);
+      const greta_unused unused = {sizeof unused, greta_unused_verdict(part.verdict), part.tensor, 0, name.c_str(),
+                                   part.reason};
+      if (on_unused(user, &unused)) return fail(Code::Cancelled, "the callback stopped the audit at %s", name.c_str());
+    }
+    return {};
+  });
+}
+
 greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log, void* log_user,
                                   greta_tokenizer** out_tokenizer) {
   return fenced([&]() -> Status {
@@ -92,10 +109,10 @@ greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log
     GRETA_TRY(need(out_tokenizer, "out_tokenizer"));
     auto tokenizer = std::make_unique<greta_tokenizer>();
     tokenizer->owned = std::make_unique<Tokenizer>();
-    CLog c_log{log, log_user};
-    GRETA_TRY(tokenizer->owned->open(file->gguf, c_log.log()));
+    tokenizer->c_log = {log, log_user};
+    GRETA_TRY(tokenizer->owned->open(file->gguf, tokenizer->c_log.log()));
     tokenizer->tokenizer = tokenizer->owned.get();
-    GRETA_TRY(tokenizer->chat.open(file->gguf, *tokenizer->owned, c_log.log()));
+    GRETA_TRY(tokenizer->chat.open(file->gguf, *tokenizer->owned, tokenizer->c_log.log()));
     *out_tokenizer = tokenizer.release();
     return {};
   });

@@ -49,6 +49,7 @@ struct StoredSource {
 struct greta_tokenizer {
   const greta::Tokenizer* tokenizer = nullptr;
   greta::ChatTemplate chat;
+  CLog c_log;                               // of `owned`
   std::unique_ptr<greta::Tokenizer> owned;  // empty for a model's
 };
 

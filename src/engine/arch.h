@@ -56,6 +56,7 @@ struct TensorNames {
   TensorName latent_norm = "blk.%u.attn_kv_a_norm.weight";
   TensorName key_up = "blk.%u.attn_k_b.weight";
   TensorName value_up = "blk.%u.attn_v_b.weight";
+  TensorName key_value_up = "blk.%u.attn_kv_b.weight";  // instead of the two (Latent::joined)
 
   // Feed-forward.
   TensorName ffn_norm = "blk.%u.ffn_norm.weight";

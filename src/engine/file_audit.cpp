@@ -121,6 +121,16 @@ std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const S
   return parts;
 }
 
+Status audit_file(const Gguf& gguf, std::vector<UnusedPart>* out) {
+  const Arch* arch = nullptr;
+  GRETA_TRY(file_arch(gguf, &arch));
+  Shape shape;
+  KeysRead keys;
+  GRETA_TRY(read_shape(gguf, *arch, &shape, &keys));
+  *out = unused_parts(gguf, *arch, shape, keys);
+  return {};
+}
+
 Status refuse_unused(const Gguf& gguf, const Arch& arch, std::span<const UnusedPart> parts) {
   const auto refused = std::ranges::find(parts, Verdict::Refused, &UnusedPart::verdict);
   if (refused == parts.end()) return {};

@@ -1,6 +1,8 @@
 // What a file holds that the model made from it does not use: each tensor and each key is used, known to be needless,
 // or refused, so that nothing is computed wrong in silence.
 #pragma once
+#include <span>
+
 #include "engine/weights.h"
 
 namespace greta {
@@ -18,6 +20,9 @@ struct UnusedPart {
 
 // In the order of the file: keys, then tensors. `keys_read`: those that read_shape looked for.
 std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const Shape& shape, const KeysRead& keys_read);
+
+// The same for a file as it is, before a model is made from it.
+Status audit_file(const Gguf& gguf, std::vector<UnusedPart>* out);
 
 // Unsupported, naming the first part that is refused.
 Status refuse_unused(const Gguf& gguf, const Arch& arch, std::span<const UnusedPart> parts);

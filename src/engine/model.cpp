@@ -29,7 +29,7 @@ static void log_unused(std::span<const UnusedPart> parts, const Log& log) {
   for (const UnusedPart& part : parts) {
     const bool warn = part.verdict == UnusedPart::Verdict::Unknown;
     if (warn && ++unknown > kMostWarnings) continue;
-    log(warn ? LogLevel::Warning : LogLevel::Debug, "%s %s is not used: %s", part.tensor ? "tensor" : "key",
+    log(warn ? LogLevel::Warning : LogLevel::Info, "%s %s is not used: %s", part.tensor ? "tensor" : "key",
         Quoted(part.name).c_str(), part.reason);
   }
   if (unknown > kMostWarnings)
@@ -42,10 +42,7 @@ Status describe_model(Source&& source, Device& device, bool exact, const Log& lo
   m.filter = {&device.info(), exact, m.refused.get()};
   m.log = log;
   GRETA_TRY(m.gguf.open(std::move(source)));
-  std::string_view name;
-  GRETA_TRY(m.gguf.require("general.architecture"));
-  GRETA_TRY(m.gguf.get_string("general.architecture", &name));
-  GRETA_TRY(within(find_arch(name, &m.arch), "%s", m.gguf.name()));
+  GRETA_TRY(file_arch(m.gguf, &m.arch));
   std::string_view title;
   GRETA_TRY(m.gguf.get_string("general.name", &title));
   m.name = title;

@@ -27,6 +27,13 @@ Status find_arch(std::string_view name, const Arch** out) {
               int(name.size()), name.data(), known.c_str());
 }
 
+Status file_arch(const Gguf& gguf, const Arch** out) {
+  std::string_view name;
+  GRETA_TRY(gguf.require("general.architecture"));
+  GRETA_TRY(gguf.get_string("general.architecture", &name));
+  return within(find_arch(name, out), "%s", gguf.name());
+}
+
 namespace {
 
 // Reads keys under "<arch>.", notes which, and keeps the first failure.
@@ -132,21 +139,38 @@ Status read_heads(Reader& r, Shape* s) {
   return {};
 }
 
+// Converters before April 2025 wrote the widths of a head, of which there are as many for keys and values as
+// for queries. Those after them write the widths of the one head that is cached.
+Status read_joined_latent(Reader& r, Shape* s, uint32_t* head) {
+  r.u32("attention.key_length", 1, kMaxWidth, head, true);
+  r.u32("attention.value_length", 1, kMaxWidth, &s->latent.value, true);
+  GRETA_TRY(r.status);
+  if (s->kv_heads != s->heads)
+    return fail(Code::File,
+                "%s: latent attention with %u key-value heads, expected %u, as many as query heads, where "
+                "there is no %sattention.key_length_mla",
+                r.gguf.name(), s->kv_heads, s->heads, r.prefix.c_str());
+  s->latent.joined = true;
+  s->kv_heads = 1;
+  s->key_width = s->latent.width + s->rope_width;
+  s->value_width = s->latent.width;
+  return {};
+}
+
 // The sizes of latent attention. The cached head is [width | rope_width].
 Status read_latent(Reader& r, Shape* s) {
   uint32_t head = 0;
   r.u32("attention.kv_lora_rank", 1, kMaxWidth, &s->latent.width, true);
   r.u32("attention.q_lora_rank", 0, kMaxWidth, &s->latent.query_width);
-  if (!r.has("attention.key_length_mla") && r.status.ok())
-    return fail(Code::Unsupported,
-                "%s: no %sattention.key_length_mla: this form of the file is that of converters "
-                "before April 2025; convert the model again",
-                r.gguf.name(), r.prefix.c_str());
-  r.u32("attention.key_length_mla", 1, kMaxWidth, &head);
-  r.u32("attention.value_length_mla", 1, kMaxWidth, &s->latent.value, true);
-  GRETA_TRY(r.status);
+  if (r.has("attention.key_length_mla") || r.has("attention.value_length_mla")) {
+    r.u32("attention.key_length_mla", 1, kMaxWidth, &head, true);
+    r.u32("attention.value_length_mla", 1, kMaxWidth, &s->latent.value, true);
+    GRETA_TRY(r.status);
+  } else {
+    GRETA_TRY(read_joined_latent(r, s, &head));
+  }
   const uint32_t cached = s->latent.width + s->rope_width;
-  if (head <= s->rope_width || s->kv_heads != 1 || s->key_width != cached ||
+  if (head <= s->rope_width || s->kv_heads != 1 || s->key_width != cached || cached > kMaxWidth ||
       s->value_width != s->latent.width)
     return fail(Code::File,
                 "%s: latent attention with %u key-value heads of %u keys and %u values, and heads of %u, "
@@ -363,13 +387,14 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys
   r.u32("nextn_predict_layers", 0, s.layers - 1, &s.draft_layers);
   s.layers -= s.draft_layers;
   s.each.resize(s.layers);
-  r.same_in_layers("feed_forward_length", s, kMaxWidth, &s.ffn_width, !arch.needs_experts);
+  r.same_in_layers("feed_forward_length", s, kMaxWidth, &s.ffn_width, false);
   GRETA_TRY(read_heads(r, &s));
   if (arch.latent) GRETA_TRY(read_latent(r, &s));
   GRETA_TRY(read_scales(r, &s));
   GRETA_TRY(read_windows(r, &s));
   GRETA_TRY(read_rope(r, &s));
   GRETA_TRY(read_experts(r, &s));
+  if (!s.ffn_width && !s.each[0].experts) GRETA_TRY(gguf.require(r.prefix + "feed_forward_length"));
   *out = std::move(s);
   return {};
 }

@@ -53,6 +53,7 @@ struct Experts {
 struct Latent {
   uint32_t width = 0, query_width = 0;  // query_width: of the query's bottleneck, 0 without
   uint32_t plain = 0, value = 0;        // of a head, before and after its matrices
+  bool joined = false;                  // the file has the matrices of keys and values as one tensor
 };
 
 struct Shape {
@@ -74,6 +75,8 @@ struct Shape {
 
 // The architecture by name; Unsupported lists what this build knows.
 Status find_arch(std::string_view name, const Arch** out);
+// That of a file, by its general.architecture.
+Status file_arch(const Gguf& gguf, const Arch** out);
 
 // The keys that a model's sizes and settings were looked for under, whether the file has them or not.
 using KeysRead = std::set<std::string, std::less<>>;

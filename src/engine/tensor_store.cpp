@@ -15,17 +15,19 @@ Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wante
   if (!source)
     return wanted.name.optional ? Status{} : fail(Code::File, "%s: no tensor %s (called for by %s)", gguf.name(), name,
                                                   wanted.keys);
+  const bool apart = wanted.held == Held::Apart, turned = wanted.held == Held::Transposed;
   const bool cut_vector = wanted.use == Use::Vector && wanted.rows;
-  const uint64_t depth = cut_vector ? wanted.rows : wanted.depth;
-  const uint64_t rows = wanted.rows && !cut_vector ? wanted.rows : cut_vector ? 1 : wanted.n;
-  if (source->ne[0] != depth || source->ne[1] != rows || source->ne[2] != wanted.count || source->ne[3] != 1)
+  const uint64_t stride = wanted.rows ? wanted.rows : wanted.n;
+  const uint64_t depth = cut_vector ? wanted.rows : turned ? wanted.n : wanted.depth;
+  const uint64_t rows = cut_vector ? 1 : apart ? stride : stride * wanted.count, count = apart ? wanted.count : 1;
+  if (source->ne[0] != depth || source->ne[1] != rows || source->ne[2] != count || source->ne[3] != 1)
     return fail(Code::File, "%s: %s has shape [%llu, %llu, %llu, %llu], expected [%llu, %llu, %llu] (by %s)",
                 gguf.name(), name, (unsigned long long)source->ne[0], (unsigned long long)source->ne[1],
                 (unsigned long long)source->ne[2], (unsigned long long)source->ne[3],
-                (unsigned long long)depth, (unsigned long long)rows, (unsigned long long)wanted.count, wanted.keys);
-  if (rows > UINT32_MAX || wanted.depth > UINT32_MAX || rows * wanted.count > UINT32_MAX)
+                (unsigned long long)depth, (unsigned long long)rows, (unsigned long long)count, wanted.keys);
+  if (rows > UINT32_MAX || depth > UINT32_MAX || std::max(rows * count, wanted.n * wanted.count) > UINT32_MAX)
     return fail(Code::Unsupported, "%s: %s has %llu rows, at most %u", gguf.name(), name,
-                (unsigned long long)(rows * wanted.count), UINT32_MAX);
+                (unsigned long long)std::max(rows * count, wanted.n * wanted.count), UINT32_MAX);
   if (wanted.use == Use::Vector && source->type != QuantType::f32)
     return fail(Code::Unsupported, "%s: %s has type %s, expected f32", gguf.name(), name,
                 quant_info(source->type).name);
@@ -34,14 +36,14 @@ Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wante
                 (unsigned long long)source->offset);
   const bool multiplied = wanted.use != Use::Embedding && wanted.use != Use::Vector;
   Tensor* out = wanted.tensor;
-  out->type = source->type;
-  out->layout = multiplied ? preferred_layout(source->type, filter) : Layout::Gguf;
+  out->type = turned ? transposed_type(source->type) : source->type;
+  out->layout = multiplied ? preferred_layout(out->type, filter) : Layout::Gguf;
   out->n = uint32_t(wanted.n);
   out->depth = uint32_t(wanted.depth);
   out->count = uint32_t(wanted.count);
-  const uint64_t row_bytes = quant_bytes(source->type, wanted.depth);
-  placed_.push_back({source, out, wanted.first_row * row_bytes, wanted.n * wanted.count * row_bytes, false,
-                     wanted.use == Use::Experts});
+  const uint64_t row_bytes = quant_bytes(source->type, cut_vector ? 1 : depth), taken = turned ? wanted.depth : wanted.n;
+  placed_.push_back({source, out, wanted.first_row * row_bytes, taken * wanted.count * row_bytes, false,
+                     wanted.use == Use::Experts, wanted.held, stride * row_bytes});
   placed_.back().in_place = can_stay(gguf, placed_.back(), *filter.device);
   if (wanted.use == Use::Vector) return {};
 
@@ -76,6 +78,7 @@ static uint64_t import_limit(const DeviceInfo& device) {
 bool TensorStore::can_stay(Gguf& gguf, const Placed& placed, const DeviceInfo& device) const {
   const uint8_t* pages = nullptr;
   if (!maps_ || placed.tensor->layout != Layout::Gguf || placed.bytes > import_limit(device)) return false;
+  if (placed.held != Held::Apart) return false;
   if (!gguf.source().map(placed.source->part, &pages).ok()) return false;
   return (reinterpret_cast<uint64_t>(pages) + placed.source->offset + placed.offset) % device.weight_alignment == 0;
 }
@@ -143,11 +146,14 @@ uint64_t TensorStore::token_share(Amount amount) const {
   return sum;
 }
 
-uint64_t TensorStore::token_bytes() const {
-  return token_share([](const Placed& p) { return p.bytes; });
-}
-
 static uint64_t values_of(const Tensor& tensor) { return uint64_t(tensor.n) * tensor.depth * tensor.count; }
+
+// In GGUF order, in the type that kernels read.
+static uint64_t read_bytes(const Tensor& tensor) { return quant_bytes(tensor.type, values_of(tensor)); }
+
+uint64_t TensorStore::token_bytes() const {
+  return token_share([](const Placed& p) { return read_bytes(*p.tensor); });
+}
 
 uint64_t TensorStore::token_parameters() const {
   return token_share([](const Placed& p) { return values_of(*p.tensor); });
@@ -243,16 +249,20 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
   }
   // One chunk of what is needed, so that the memory plan holds to the byte; more above the arena's limit.
   pool_ = std::make_unique<Pool>(device, std::min(device_bytes(), arena_limit(device.info())));
-  LoadMeter meter{progress, file_bytes(), 0};
+  uint64_t all = 0;
+  for (const Placed& placed : placed_) all += read_bytes(*placed.tensor);
+  LoadMeter meter{progress, all, 0};
   const bool read_now = mapped_bytes() <= memory_available_bytes();
   WeightUpload upload(device, filter, &meter);
+  StackedMatrices stacked(device, filter);
   for (const Placed& placed : placed_) {
     const GgufTensor& from = *placed.source;
     if (placed.in_place) {
       placed.tensor->slice = mapped(from.part, from.offset + placed.offset, placed.bytes, device.info());
       GRETA_TRY(read_now ? read_in_place(placed.tensor->slice, &meter) : meter.advance(placed.bytes));
     } else {
-      GRETA_TRY(within(load_copied(gguf, placed, device.info(), &upload), "%.*s", int(from.name.size()), from.name.data()));
+      GRETA_TRY(within(load_copied(gguf, placed, device.info(), &upload, &stacked), "%.*s", int(from.name.size()),
+                       from.name.data()));
     }
   }
   GRETA_TRY(upload.finish());
@@ -260,16 +270,28 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
   return {};
 }
 
-// Into memory of its own; a packed matrix of a device that reads mapped pages is packed from them.
-Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device, WeightUpload* upload) {
+// Into memory of its own; a packed matrix of a device that reads mapped pages is packed from them. Matrices that
+// the file has in another order are made in the host's memory first, all those of a tensor at once.
+Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device,
+                                WeightUpload* upload, StackedMatrices* stacked) {
   const GgufTensor& from = *placed.source;
+  const bool apart = placed.held == Held::Apart;
+  std::vector<uint8_t> made;
+  Source memory;
+  if (!apart) {
+    GRETA_TRY(stacked->make(gguf.source(), {from.part, from.type, from.offset + placed.offset, placed.stride},
+                            placed.held, *placed.tensor, &made));
+    GRETA_TRY(memory.open_memory(made.data(), made.size()));
+  }
+  const Source& source = apart ? gguf.source() : memory;
+  const uint32_t file_part = apart ? from.part : 0;
   const auto load_one = [&](uint64_t offset, uint64_t bytes, Tensor& to) -> Status {
     GRETA_TRY(pool_->take(bytes_of(to), &to.slice));
-    const Slice pages = mapped(from.part, offset, bytes, device);
-    if (to.layout == Layout::Gguf || !pages.buffer) return upload->add(gguf.source(), from.part, offset, to);
+    const Slice pages = apart ? mapped(file_part, offset, bytes, device) : Slice{};
+    if (to.layout == Layout::Gguf || !pages.buffer) return upload->add(source, file_part, offset, to);
     return upload->pack_mapped(pages, to);
   };
-  uint64_t offset = from.offset + placed.offset;
+  uint64_t offset = apart ? from.offset + placed.offset : 0;
   if (!placed.tensor->parts) return load_one(offset, placed.bytes, *placed.tensor);
   const auto parts = std::ranges::find_if(parts_, [&](const auto& each) { return &each == placed.tensor->parts; });
   for (Tensor& part : *parts) {

@@ -8,8 +8,8 @@
 #include <deque>
 #include <memory>
 
+#include "engine/stacked_matrices.h"
 #include "engine/weight_upload.h"
-#include "engine/weights.h"
 
 namespace greta {
 
@@ -35,6 +35,8 @@ class TensorStore {
     uint64_t offset, bytes;  // in the tensor's data: a part of its rows, or all
     bool in_place;           // mapped pages serve
     bool routed;             // of its matrices a token is multiplied with few
+    Held held;               // how the file has its matrices,
+    uint64_t stride;         // and where they are not apart, bytes from one to the next
   };
   Status find(Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter);
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);
@@ -50,7 +52,8 @@ class TensorStore {
   Slice mapped(uint32_t part, uint64_t offset, uint64_t bytes, const DeviceInfo& device) const;
   Status copy_all(const DeviceInfo& device);
   Status cut_to(uint64_t limit, Tensor* tensor);
-  Status load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device, WeightUpload* upload);
+  Status load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device, WeightUpload* upload,
+                     StackedMatrices* stacked);
 
   Weights weights_;
   std::deque<std::vector<Tensor>> parts_;  // of tensors that one buffer cannot hold

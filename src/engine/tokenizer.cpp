@@ -55,6 +55,8 @@ std::string lower_ascii(std::string_view text) {
 }  // namespace
 
 Status Tokenizer::open(const Gguf& gguf, const Log& log) {
+  gguf_ = &gguf;
+  log_ = log;
   std::string_view model;
   GRETA_TRY(gguf.require("tokenizer.ggml.model"));
   GRETA_TRY(gguf.get_string("tokenizer.ggml.model", &model));
@@ -261,22 +263,22 @@ Status Tokenizer::encode(std::string_view text, EncodeOptions options, std::vect
   }
   if (!text.empty() && kind_ == TokenizerKind::None)
     return fail(Code::Unsupported, "the file has no vocabulary, so it cannot encode text");
-  uint64_t steps = 0;
+  EncodeNotes notes;
   if (options.add_special && adds_bos()) out->push_back(bos_);
   std::string prefixed;
   const auto plain = [&](std::string_view stretch) -> Status {
     if (stretch.empty()) return {};
-    if (kind_ != TokenizerKind::Spm || !add_space_prefix_) return encoder_->encode(stretch, out, &steps);
+    if (kind_ != TokenizerKind::Spm || !add_space_prefix_) return encoder_->encode(stretch, out, &notes);
     prefixed = ' ';  // at the start, and after each special token
     prefixed += stretch;
-    return encoder_->encode(prefixed, out, &steps);
+    return encoder_->encode(prefixed, out, &notes);
   };
   const auto ascii_space = [&](size_t at) { return text[at] > 0 && is_space(uint8_t(text[at])); };
   size_t start = 0;
   for (size_t at = 0; at < text.size();) {
     int32_t id = kNoToken;
     const uint32_t bytes = special_first_[uint8_t(text[at])]
-                               ? match_special(text.substr(at), options.parse_special, &id, &steps)
+                               ? match_special(text.substr(at), options.parse_special, &id, &notes.steps)
                                : 0;
     if (!bytes) {
       ++at;
@@ -295,8 +297,17 @@ Status Tokenizer::encode(std::string_view text, EncodeOptions options, std::vect
   GRETA_TRY(plain(text.substr(start)));
   if (options.add_special && add_separator_ && separator_ != kNoToken) out->push_back(separator_);
   if (options.add_special && adds_eos()) out->push_back(eos_);
-  if (options.steps) *options.steps += steps;
+  if (options.steps) *options.steps += notes.steps;
+  if (!notes.left_out.empty()) warn_left_out(notes.left_out);
   return {};
+}
+
+void Tokenizer::warn_left_out(std::string_view text) const {
+  if (warned_.exchange(true)) return;
+  log_(LogLevel::Warning,
+       "%s: the vocabulary has no token for %s, so it is left out of the text, as is all that has none; "
+       "this is said once",
+       gguf_->name(), Quoted(text).c_str());
 }
 
 // ---- decode -----------------------------------------------------------------------------------

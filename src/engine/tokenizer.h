@@ -4,11 +4,14 @@
 //   text      invalid UTF-8 is read as U+FFFD. Time is linear in the text but for a logarithm.
 //   special   user-defined tokens are always taken out of the text first; control tokens and the
 //             unknown token only with parse_special. At each place the longest one wins.
-//   missing   a character without a token becomes its bytes' tokens, then the unknown token; if the
-//             vocabulary has neither, encode fails and names the byte.
+//   missing   a character without a token becomes its bytes' tokens, then the unknown token, of which a run
+//             is one. If the vocabulary has neither, it is left out: encode never fails for want of a token.
+//             A byte-level vocabulary has only bytes: one without a token is left out, the rest of its
+//             character stays. The first time that a tokenizer leaves something out it logs a warning.
 //   twins     of tokens with the same text the lowest id is used.
-// A Tokenizer is immutable once open; encode and decode may run on several threads.
+// A Tokenizer is immutable once open, but for that warning; encode and decode may run on several threads.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,12 +31,20 @@ struct EncodeOptions {
   uint64_t* steps = nullptr;   // if set, the steps that it took are added here
 };
 
-// One way to cut a stretch of ordinary text. Appends ids; fails only for a byte without a token, or where a
-// file's table turns out to be broken. Adds to *steps: one for each look-up, pop of a heap or comparison.
+// What a call to encode is told by its encoder.
+struct EncodeNotes {
+  uint64_t steps = 0;    // one for each look-up, pop of a heap or comparison
+  std::string left_out;  // the first character or word that has no token; empty if none was left out
+  void leave_out(std::string_view text) {
+    if (left_out.empty()) left_out = text;
+  }
+};
+
+// One way to cut a stretch of ordinary text. Appends ids; fails only where a normalized text gets too long.
 class TextEncoder {
  public:
   virtual ~TextEncoder() = default;
-  virtual Status encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const = 0;
+  virtual Status encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const = 0;
 };
 
 enum class TokenizerKind {
@@ -50,14 +61,15 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Reads the vocabulary of `gguf`, which outlives this object.
+  // Reads the vocabulary of `gguf`. It and what `log` writes to outlive this object: encode logs, too.
   Status open(const Gguf& gguf, const Log& log);
 
   uint32_t size() const { return vocab_.size(); }
   const Vocab& vocab() const { return vocab_; }
   TokenizerKind kind() const { return kind_; }
 
-  // Appends the ids of `text`.
+  // Appends the ids of `text`, whatever its bytes are. Fails only for a text that is too long, or where there
+  // is no vocabulary.
   Status encode(std::string_view text, EncodeOptions options, std::vector<int32_t>* out) const;
 
   // Appends the bytes that an id stands for. Control tokens and the unknown token stand for nothing
@@ -94,7 +106,11 @@ class Tokenizer {
   void index_specials();
   uint32_t match_special(std::string_view text, bool parse_special, int32_t* out_id, uint64_t* steps) const;
   bool strips_after(int32_t id) const;
+  void warn_left_out(std::string_view text) const;
 
+  const Gguf* gguf_ = nullptr;
+  Log log_;
+  mutable std::atomic<bool> warned_ = false;
   Vocab vocab_;
   TokenizerKind kind_ = TokenizerKind::None;
   bool has_marks_ = false;  // tokens' texts have U+2581 for a space; else they are in BPE's alphabet

@@ -1,9 +1,11 @@
 // BPE: each word is its bytes, one token each, and the neighbours whose merge comes first in the file's
-// list are merged, leftmost first on a tie, until none are.
+// list are merged, leftmost first on a tie, until none are. A byte without a token is as if it were not
+// there.
 //
 // Tokens and merges are written in an alphabet of 256 visible characters, one for each byte; or, for rules
 // with kCharacters, as they read, with marks for spaces. Then a word is its characters, and one without a
-// token becomes its byte pieces.
+// token becomes its byte pieces, or the unknown token. (A byte-level file may name an unknown token, too: its
+// tokenizer.json does not use it.)
 #include <algorithm>
 #include <array>
 
@@ -97,36 +99,38 @@ struct Scratch {
 
 class BpeEncoder : public TextEncoder {
  public:
-  BpeEncoder(const Vocab& vocab, int32_t unknown, const SplitRule& rule)
-      : vocab_(vocab), unknown_(unknown), rule_(rule) {}
+  BpeEncoder(const Vocab& vocab, int32_t unknown, const SplitRule& rule) : vocab_(vocab), rule_(rule) {
+    substitute_.unknown = unknown;
+  }
   Status open(const Gguf& gguf, const Log& log);
-  Status encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const override;
+  Status encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const override;
 
  private:
   Status read_merge(std::string_view text, uint32_t rank, bool* taken, std::string* joined);
   void add_pair(Scratch& scratch, uint32_t left) const;
-  Status encode_bytes(std::string_view word, Scratch& scratch, std::vector<int32_t>* out) const;
-  Status encode_characters(std::string_view word, Scratch& scratch, std::vector<int32_t>* out) const;
+  void encode_bytes(std::string_view word, Scratch& scratch, std::vector<int32_t>* out,
+                    EncodeNotes* notes) const;
+  void encode_characters(std::string_view word, Scratch& scratch, std::vector<int32_t>* out,
+                         EncodeNotes* notes) const;
   void merge_few(Scratch& scratch) const;
   void merge_many(Scratch& scratch) const;
   void merge_all(Scratch& scratch) const;
 
   const Vocab& vocab_;
-  int32_t unknown_;
   const SplitRule& rule_;
-  int32_t bytes_[256];  // of the bytes' letters, or of the byte pieces
+  Substitute substitute_;  // its bytes are those of the alphabet, if the rule has not kCharacters
   MergeTable merges_;
   bool words_apart_ = false;
 };
 
 Status BpeEncoder::open(const Gguf& gguf, const Log& log) {
   if (rule_.has(kCharacters)) {
-    GRETA_TRY(find_byte_pieces(vocab_, bytes_));
+    GRETA_TRY(find_byte_pieces(vocab_, substitute_.bytes));
     words_apart_ = has_words_apart(vocab_);
   } else {
     for (uint32_t byte = 0; byte < 256; ++byte) {
       char text[4];
-      bytes_[byte] = vocab_.find_plain({text, encode_utf8(kByteToCode[byte], text)});
+      substitute_.bytes[byte] = vocab_.find_plain({text, encode_utf8(kByteToCode[byte], text)});
     }
   }
   StringArray texts;
@@ -239,56 +243,60 @@ void BpeEncoder::merge_all(Scratch& scratch) const {
   merge_many(scratch);
 }
 
-Status BpeEncoder::encode_bytes(std::string_view word, Scratch& scratch, std::vector<int32_t>* out) const {
+void BpeEncoder::encode_bytes(std::string_view word, Scratch& scratch, std::vector<int32_t>* out,
+                              EncodeNotes* notes) const {
   if (rule_.has(kWholeWords) && word.size() <= vocab_.longest_bytes()) {
     scratch.text.clear();
     for (const char c : word) append_utf8(kByteToCode[uint8_t(c)], &scratch.text);
     const int32_t id = vocab_.find_plain(scratch.text);
-    if (id != kNoToken) return out->push_back(id), Status{};
+    if (id != kNoToken) return out->push_back(id);
   }
   std::vector<Symbol>& symbols = scratch.symbols;
   symbols.clear();
-  for (uint32_t i = 0; i < word.size(); ++i) symbols.push_back({bytes_[uint8_t(word[i])], i, kNone, kNone});
-  merge_all(scratch);
-  for (uint32_t i = 0; i != kNone; i = symbols[i].after) {
-    int32_t id = symbols[i].id;
-    if (id == kNoToken) id = unknown_;
+  for (uint32_t i = 0; i < word.size(); ++i) {
+    const int32_t id = substitute_.bytes[uint8_t(word[i])];
     if (id == kNoToken)
-      return fail(Code::Unsupported,
-                  "the vocabulary has no token for byte 0x%02X of %s, and no unknown token",
-                  uint8_t(word[symbols[i].start]), Quoted(word).c_str());
-    out->push_back(id);
+      notes->leave_out(word.substr(i, 1));
+    else
+      symbols.push_back({id, i, kNone, kNone});
   }
-  return {};
+  if (symbols.empty()) return;
+  merge_all(scratch);
+  for (uint32_t i = 0; i != kNone; i = symbols[i].after) out->push_back(symbols[i].id);
 }
 
-Status BpeEncoder::encode_characters(std::string_view word, Scratch& scratch,
-                                     std::vector<int32_t>* out) const {
+void BpeEncoder::encode_characters(std::string_view word, Scratch& scratch, std::vector<int32_t>* out,
+                                   EncodeNotes* notes) const {
   mark_spaces(word, &scratch.text);
   const std::string_view text = scratch.text;
   const bool whole = rule_.has(kWholeWords) || (rule_.has(kNewlineRuns) && text[0] == '\n');
   const int32_t id = whole && text.size() <= vocab_.longest_bytes() ? vocab_.find_plain(text) : kNoToken;
-  if (id != kNoToken) return out->push_back(id), Status{};
+  if (id != kNoToken) return out->push_back(id);
   std::vector<Symbol>& symbols = scratch.symbols;
   symbols.clear();
   for (size_t at = 0; at < text.size();) {
-    const uint32_t bytes = decode_utf8(text, at).bytes;
-    symbols.push_back({vocab_.find_plain(text.substr(at, bytes)), uint32_t(at), kNone, kNone});
-    at += bytes;
+    const std::string_view character = text.substr(at, decode_utf8(text, at).bytes);
+    const int32_t alone = vocab_.find_plain(character);
+    if (alone == kNoToken && !substitute_.has(character))
+      notes->leave_out(character);
+    else
+      symbols.push_back({alone, uint32_t(at), kNone, kNone});
+    at += character.size();
   }
+  if (symbols.empty()) return;
   merge_all(scratch);
   for (uint32_t i = 0; i != kNone; i = symbols[i].after) {
     if (symbols[i].id != kNoToken) {
       out->push_back(symbols[i].id);
     } else {
       const uint32_t bytes = decode_utf8(text, symbols[i].start).bytes;
-      GRETA_TRY(append_fallback(bytes_, unknown_, text.substr(symbols[i].start, bytes), out));
+      substitute_.append(text.substr(symbols[i].start, bytes), out, notes);
     }
   }
-  return {};
 }
 
-Status BpeEncoder::encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const {
+Status BpeEncoder::encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const {
+  const size_t first = out->size();
   std::vector<uint32_t> ends;
   split_words(rule_, text, &ends);
   Scratch scratch;
@@ -298,14 +306,15 @@ Status BpeEncoder::encode(std::string_view text, std::vector<int32_t>* out, uint
     while (start < end) {
       const std::string_view piece = text.substr(start, end - start);
       const std::string_view word = words_apart_ ? piece.substr(0, marked_word_end(piece, 0)) : piece;
-      GRETA_TRY(cache.append(word, out, [&] {
-        return rule_.has(kCharacters) ? encode_characters(word, scratch, out)
-                                      : encode_bytes(word, scratch, out);
-      }));
+      cache.append(word, out, [&] {
+        rule_.has(kCharacters) ? encode_characters(word, scratch, out, notes)
+                               : encode_bytes(word, scratch, out, notes);
+      });
       start += word.size();
     }
   }
-  *steps += scratch.steps;
+  if (rule_.has(kCharacters)) join_unknown(substitute_.unknown, first, out);
+  notes->steps += scratch.steps;
   return {};
 }
 

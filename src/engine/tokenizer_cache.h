@@ -20,19 +20,18 @@ class WordCache {
 
   // Appends the ids of `word`: those that it had last time, or what encode() appends.
   template <class Encode>
-  Status append(std::string_view word, std::vector<int32_t>* out, Encode encode) {
+  void append(std::string_view word, std::vector<int32_t>* out, Encode encode) {
     if (word.size() > kMaxBytes) return encode();
     Slot& slot = slots_[hash_text(word) & (slots_.size() - 1)];
     if (slot.bytes == word.size() && memcmp(slot.at, word.data(), word.size()) == 0) {
       const size_t start = out->size();
       out->resize(start + slot.ids);
       std::copy_n(out->begin() + ptrdiff_t(slot.first), slot.ids, out->begin() + ptrdiff_t(start));
-      return {};
+      return;
     }
     const size_t first = out->size();
-    GRETA_TRY(encode());
+    encode();
     slot = {word.data(), uint32_t(word.size()), uint32_t(out->size() - first), first};
-    return {};
   }
 
  private:

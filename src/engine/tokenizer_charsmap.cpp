@@ -1,4 +1,4 @@
-// Charsmap: walks the double array.
+// Charsmap: checks the double array, then walks it.
 #include "engine/tokenizer_charsmap.h"
 
 namespace greta {
@@ -7,6 +7,7 @@ namespace {
 // A unit: label in bits 0 to 7 (and 31, which no label of a node has), bit 8: a key ends here, base in bits
 // 10 to 30, shifted by eight more if bit 9 is set.
 uint32_t label(uint32_t unit) { return unit & 0x800000FF; }
+bool is_value(uint32_t unit) { return unit >> 31; }
 bool ends_key(uint32_t unit) { return unit & 0x100; }
 uint32_t base(uint32_t unit) { return unit >> 10 << ((unit & 0x200) >> 6); }
 uint32_t value(uint32_t unit) { return unit & 0x7FFFFFFF; }
@@ -27,38 +28,44 @@ Status Charsmap::open(const Gguf& gguf) {
                 kKey, (unsigned long long)map->count, (unsigned long long)units);
   units_ = {map->data + 4, units / 4};
   replacements_ = {reinterpret_cast<const char*>(map->data) + 4 + units, map->count - 4 - units};
+  for (uint32_t index = 0; index < units_.count; ++index) GRETA_TRY(check_unit(index));
   return {};
 }
 
-Status Charsmap::match(std::string_view text, uint32_t* out_bytes, std::string_view* out_replacement,
-                       uint64_t* steps) const {
-  *out_bytes = 0;
-  if (units_.count == 0) return {};
-  uint32_t offset = 0;
-  uint32_t node = base(units_[0]);
-  const auto outside = [&](uint32_t index) {
-    return fail(Code::File, "%s leads to unit %u, but has %llu", kKey, index,
+// Where the unit's children, which its base and any byte tell, and the value of a key that ends here lie.
+Status Charsmap::check_unit(uint32_t index) const {
+  const uint32_t unit = units_[index];
+  if (index != 0 && is_value(unit)) return {};
+  const uint32_t below = index ^ base(unit);
+  if ((below | 0xFF) >= units_.count)
+    return fail(Code::File, "%s leads to unit %u, but has %llu", kKey, below | 0xFF,
                 (unsigned long long)units_.count);
-  };
-  for (uint32_t i = 0; i < text.size() && i < kMaxKeyBytes && text[i]; ++i) {
-    ++*steps;
-    node ^= uint8_t(text[i]);
-    if (node >= units_.count) return outside(node);
-    const uint32_t unit = units_[node];
-    if (label(unit) != uint8_t(text[i])) break;
-    node ^= base(unit);
-    if (!ends_key(unit)) continue;
-    if (node >= units_.count) return outside(node);
-    *out_bytes = i + 1;
-    offset = value(units_[node]);
-  }
-  if (*out_bytes == 0) return {};
+  if (!ends_key(unit)) return {};
+  const uint32_t offset = value(units_[below]);
   const size_t end = offset < replacements_.size() ? replacements_.find('\0', offset) : replacements_.npos;
   if (end == replacements_.npos || end - offset > kMaxReplacementBytes)
     return fail(Code::File, "%s has no replacement of at most %u bytes at %u", kKey, kMaxReplacementBytes,
                 offset);
-  *out_replacement = replacements_.substr(offset, end - offset);
   return {};
+}
+
+void Charsmap::match(std::string_view text, uint32_t* out_bytes, std::string_view* out_replacement,
+                     uint64_t* steps) const {
+  *out_bytes = 0;
+  if (units_.count == 0) return;
+  uint32_t offset = 0;
+  uint32_t node = base(units_[0]);
+  for (uint32_t i = 0; i < text.size() && i < kMaxKeyBytes && text[i]; ++i) {
+    ++*steps;
+    node ^= uint8_t(text[i]);
+    const uint32_t unit = units_[node];
+    if (label(unit) != uint8_t(text[i])) break;
+    node ^= base(unit);
+    if (!ends_key(unit)) continue;
+    *out_bytes = i + 1;
+    offset = value(units_[node]);
+  }
+  if (*out_bytes) *out_replacement = replacements_.substr(offset, replacements_.find('\0', offset) - offset);
 }
 
 }  // namespace greta

@@ -5,7 +5,7 @@
 //
 // The units are a tree over bytes: the child of a node by byte c lies at base ^ c and has c as its label; a
 // node that ends a key has a unit at its base that holds the replacement's offset and bit 31. All of it
-// comes from a file: every index is checked where it is used.
+// comes from a file: open checks every unit, so that no text can lead astray.
 #pragma once
 #include <string_view>
 
@@ -21,10 +21,12 @@ class Charsmap {
   Status open(const Gguf& gguf);
 
   // The longest key that `text` begins with: its bytes, 0 if there is none, and its replacement.
-  Status match(std::string_view text, uint32_t* out_bytes, std::string_view* out_replacement,
-               uint64_t* steps) const;
+  void match(std::string_view text, uint32_t* out_bytes, std::string_view* out_replacement,
+             uint64_t* steps) const;
 
  private:
+  Status check_unit(uint32_t index) const;
+
   PackedArray<uint32_t> units_;
   std::string_view replacements_;
 };

@@ -110,6 +110,13 @@ size_t up_to_three_numbers(std::string_view text, size_t from) {
 
 bool ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
+// The bytes whose letters in the alphabet of byte-level BPE are numbers: 0 to 9, and ²³¹¼½¾, which stand for
+// bytes of other characters, too.
+bool number_byte(char c) {
+  constexpr std::string_view kSigns = "\xB2\xB3\xB9\xBC\xBD\xBE";
+  return ascii_digit(c) || kSigns.find(c) != kSigns.npos;
+}
+
 size_t three_digits(std::string_view text, size_t from) {
   const std::string_view next = text.substr(from, 3);
   return next.size() == 3 && std::all_of(next.begin(), next.end(), ascii_digit) ? from + 3 : from;
@@ -167,6 +174,12 @@ void cut_newlines(std::string_view text, Pieces out) { cut_matches<one_of<is_new
 void cut_digits(std::string_view text, Pieces out) { cut_matches<one_of<is_number_char>>(text, out); }
 // \p{N}+
 void cut_numbers(std::string_view text, Pieces out) { cut_matches<run_of<is_number_char>>(text, out); }
+// \p{N}+ where each byte is already a letter of its own: parts of characters are pieces, too.
+void cut_number_bytes(std::string_view text, Pieces out) {
+  for (size_t at = 1; at < text.size(); ++at)
+    if (number_byte(text[at]) != number_byte(text[at - 1])) out.end(at);
+  if (!text.empty()) out.end(text.size());
+}
 // \p{N}{1,3}
 void cut_up_to_three(std::string_view text, Pieces out) { cut_matches<up_to_three_numbers>(text, out); }
 // [0-9][0-9][0-9]

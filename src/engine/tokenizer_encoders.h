@@ -23,9 +23,18 @@ int byte_piece(std::string_view text);
 // byte and reads otherwise.
 Status find_byte_pieces(const Vocab& vocab, int32_t (&out)[256]);
 
-// Appends the byte pieces of `text`, or the unknown token; fails if the vocabulary has neither.
-Status append_fallback(const int32_t (&bytes)[256], int32_t unknown, std::string_view text,
-                       std::vector<int32_t>* out);
+// What stands for text that has no token.
+struct Substitute {
+  int32_t bytes[256];  // byte pieces
+  int32_t unknown;     // or kNoToken
+  bool has(std::string_view text) const { return unknown != kNoToken || has_bytes(text); }
+  bool has_bytes(std::string_view text) const;
+  // Appends the byte pieces of `text`, or the unknown token; if the vocabulary has neither, it is left out.
+  void append(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const;
+};
+
+// Of several unknown tokens in a row from `start` on, only the first stays, as in SentencePiece.
+void join_unknown(int32_t unknown, size_t start, std::vector<int32_t>* out);
 
 constexpr uint32_t kSpaceMark = 0x2581;  // stands for a space in the texts of tokens
 constexpr std::string_view kSpaceMarkText = "\xE2\x96\x81";

@@ -32,21 +32,23 @@ Status find_byte_pieces(const Vocab& vocab, int32_t (&out)[256]) {
   return {};
 }
 
-Status append_fallback(const int32_t (&bytes)[256], int32_t unknown, std::string_view text,
-                       std::vector<int32_t>* out) {
-  const auto missing =
-      std::find_if(text.begin(), text.end(), [&](char c) { return bytes[uint8_t(c)] == kNoToken; });
-  if (missing == text.end()) {
+bool Substitute::has_bytes(std::string_view text) const {
+  return std::all_of(text.begin(), text.end(), [&](char c) { return bytes[uint8_t(c)] != kNoToken; });
+}
+
+void Substitute::append(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const {
+  if (has_bytes(text))
     for (const char c : text) out->push_back(bytes[uint8_t(c)]);
-    return {};
-  }
-  if (unknown == kNoToken)
-    return fail(Code::Unsupported,
-                "the vocabulary has no token for %s: none of its text, none for byte 0x%02X, "
-                "no unknown token",
-                Quoted(text).c_str(), uint8_t(*missing));
-  out->push_back(unknown);
-  return {};
+  else if (unknown != kNoToken)
+    out->push_back(unknown);
+  else
+    notes->leave_out(text);
+}
+
+void join_unknown(int32_t unknown, size_t start, std::vector<int32_t>* out) {
+  if (unknown == kNoToken) return;
+  const auto both = [&](int32_t a, int32_t b) { return a == unknown && b == unknown; };
+  out->erase(std::unique(out->begin() + ptrdiff_t(start), out->end(), both), out->end());
 }
 
 bool crosses_words(std::string_view token) {

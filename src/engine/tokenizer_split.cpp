@@ -103,7 +103,7 @@ constexpr SplitRule kRules[] = {
     {"spark2_5", {cut_up_to_three, cut_deepseek3_han, cut_spark, cut_digits}, 0},
     {"afmoe", {cut_thousands, cut_afmoe_scripts, cut_deepseek3}, 0},
 
-    {"falcon", {cut_punctuation, cut_gpt2, cut_numbers, cut_three_digits}, 0},
+    {"falcon", {cut_punctuation, cut_gpt2, cut_number_bytes, cut_three_digits}, 0},
     {"bloom", {cut_bloom}, 0},
     {"poro-chat", {cut_bloom}, 0},
     {"gpt3-finnish", {cut_bloom}, 0},
@@ -117,6 +117,8 @@ constexpr SplitRule kRules[] = {
 };
 
 }  // namespace
+
+std::span<const SplitRule> split_rules() { return kRules; }
 
 const SplitRule* find_split_rule(std::string_view name) {
   for (const SplitRule& rule : kRules)

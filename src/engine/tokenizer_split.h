@@ -2,6 +2,7 @@
 // for each value of tokenizer.ggml.pre.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -27,10 +28,12 @@ struct SplitRule {
   bool has(SplitFlags flag) const { return flags & flag; }
 };
 
+std::span<const SplitRule> split_rules();
 const SplitRule* find_split_rule(std::string_view name);  // null if unknown
 const SplitRule& default_split_rule();
 
-// Appends the end of each word of `text` (valid UTF-8): the words follow each other without gaps.
+// Appends the end of each word of `text` (valid UTF-8): the words follow each other without gaps. Falcon's
+// may end within a character.
 void split_words(const SplitRule& rule, std::string_view text, std::vector<uint32_t>* ends);
 
 // The cuts, by what they match (tokenizer_words.cpp, tokenizer_cuts.cpp: the expressions stand there).
@@ -55,6 +58,7 @@ void cut_lines(std::string_view text, Pieces out);
 void cut_newlines(std::string_view text, Pieces out);
 void cut_digits(std::string_view text, Pieces out);
 void cut_numbers(std::string_view text, Pieces out);
+void cut_number_bytes(std::string_view text, Pieces out);
 void cut_up_to_three(std::string_view text, Pieces out);
 void cut_three_digits(std::string_view text, Pieces out);
 void cut_thousands(std::string_view text, Pieces out);

@@ -39,18 +39,17 @@ struct Scratch {
 
 class SpmEncoder : public TextEncoder {
  public:
-  explicit SpmEncoder(const Vocab& vocab, int32_t unknown) : vocab_(vocab), unknown_(unknown) {}
+  explicit SpmEncoder(const Vocab& vocab, int32_t unknown) : vocab_(vocab) { substitute_.unknown = unknown; }
   Status open(const Gguf& gguf);
-  Status encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const override;
+  Status encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const override;
 
  private:
   void add_pair(Scratch& scratch, uint32_t left) const;
-  Status encode_chunk(Scratch& scratch, std::vector<int32_t>* out) const;
+  void encode_chunk(Scratch& scratch, std::vector<int32_t>* out, EncodeNotes* notes) const;
 
   const Vocab& vocab_;
-  int32_t unknown_;
+  Substitute substitute_;
   PackedArray<float> scores_;
-  int32_t bytes_[256];
   int32_t single_[256];  // tokens of one byte: an ASCII character, or what a special token leaves of another
   bool words_apart_ = true;
 };
@@ -66,7 +65,7 @@ Status SpmEncoder::open(const Gguf& gguf) {
     const char c = char(code);
     single_[code] = vocab_.find_plain({&c, 1});
   }
-  return find_byte_pieces(vocab_, bytes_);
+  return find_byte_pieces(vocab_, substitute_.bytes);
 }
 
 void SpmEncoder::add_pair(Scratch& scratch, uint32_t left) const {
@@ -82,7 +81,7 @@ void SpmEncoder::add_pair(Scratch& scratch, uint32_t left) const {
   std::push_heap(scratch.pairs.begin(), scratch.pairs.end());
 }
 
-Status SpmEncoder::encode_chunk(Scratch& scratch, std::vector<int32_t>* out) const {
+void SpmEncoder::encode_chunk(Scratch& scratch, std::vector<int32_t>* out, EncodeNotes* notes) const {
   const std::string_view chunk = scratch.chunk;
   std::vector<Symbol>& symbols = scratch.symbols;
   symbols.clear();
@@ -119,24 +118,25 @@ Status SpmEncoder::encode_chunk(Scratch& scratch, std::vector<int32_t>* out) con
     if (symbol.id != kNoToken)
       out->push_back(symbol.id);
     else
-      GRETA_TRY(append_fallback(bytes_, unknown_, chunk.substr(symbol.start, symbol.bytes), out));
+      substitute_.append(chunk.substr(symbol.start, symbol.bytes), out, notes);
   }
-  return {};
 }
 
-Status SpmEncoder::encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const {
+Status SpmEncoder::encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const {
+  const size_t first = out->size();
   Scratch scratch;
   WordCache cache(text.size());
   for (size_t at = 0; at < text.size();) {
     const size_t end = words_apart_ ? marked_word_end(text, at) : text.size();
     const std::string_view word = text.substr(at, end - at);
-    GRETA_TRY(cache.append(word, out, [&] {
+    cache.append(word, out, [&] {
       mark_spaces(word, &scratch.chunk);
-      return encode_chunk(scratch, out);
-    }));
+      encode_chunk(scratch, out, notes);
+    });
     at = end;
   }
-  *steps += scratch.steps;
+  join_unknown(substitute_.unknown, first, out);
+  notes->steps += scratch.steps;
   return {};
 }
 

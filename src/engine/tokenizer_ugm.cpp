@@ -38,9 +38,11 @@ struct Scratch {
 class UgmEncoder : public TextEncoder {
  public:
   UgmEncoder(const Vocab& vocab, int32_t unknown, bool add_space_prefix)
-      : vocab_(vocab), unknown_(unknown), add_space_prefix_(add_space_prefix) {}
+      : vocab_(vocab), add_space_prefix_(add_space_prefix) {
+    substitute_.unknown = unknown;
+  }
   Status open(const Gguf& gguf);
-  Status encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const override;
+  Status encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const override;
 
  private:
   Status normalize(std::string_view text, std::string* out, uint64_t* steps) const;
@@ -48,11 +50,10 @@ class UgmEncoder : public TextEncoder {
   void cut(std::string_view word, Scratch& scratch) const;
 
   const Vocab& vocab_;
-  int32_t unknown_;
+  Substitute substitute_;
   bool add_space_prefix_, merge_spaces_ = false, words_apart_ = true;
   double unknown_score_ = -kUnknownPenalty;
   PackedArray<float> scores_;
-  int32_t bytes_[256];
   Charsmap charsmap_;
   TokenTrie trie_;
 };
@@ -64,7 +65,7 @@ Status UgmEncoder::open(const Gguf& gguf) {
     return fail(Code::File, "tokenizer.ggml.scores has %llu values, expected %u, one for each token",
                 (unsigned long long)scores_.count, vocab_.size());
   GRETA_TRY(gguf.get_bool("tokenizer.ggml.remove_extra_whitespaces", &merge_spaces_));
-  GRETA_TRY(find_byte_pieces(vocab_, bytes_));
+  GRETA_TRY(find_byte_pieces(vocab_, substitute_.bytes));
   GRETA_TRY(charsmap_.open(gguf));
   double worst = INFINITY;
   for (uint32_t id = 0; id < vocab_.size(); ++id) {
@@ -91,7 +92,7 @@ Status UgmEncoder::normalize(std::string_view text, std::string* out, uint64_t* 
   for (size_t at = 0; at < text.size();) {
     uint32_t bytes;
     std::string_view written;
-    GRETA_TRY(charsmap_.match(text.substr(at), &bytes, &written, steps));
+    charsmap_.match(text.substr(at), &bytes, &written, steps);
     if (bytes == 0) {
       bytes = decode_utf8(text, at).bytes;
       written = text.substr(at, bytes);
@@ -146,7 +147,7 @@ void UgmEncoder::cut(std::string_view word, Scratch& scratch) const {
     scratch.tokens.push_back({best[end].id, best[end].start, uint32_t(end)});
 }
 
-Status UgmEncoder::encode(std::string_view raw, std::vector<int32_t>* out, uint64_t* steps) const {
+Status UgmEncoder::encode(std::string_view raw, std::vector<int32_t>* out, EncodeNotes* notes) const {
   std::string text;
   Scratch scratch;
   GRETA_TRY(normalize(raw, &text, &scratch.steps));
@@ -154,7 +155,7 @@ Status UgmEncoder::encode(std::string_view raw, std::vector<int32_t>* out, uint6
   size_t unknown = 0;  // bytes before `at` that have no token, and are not written yet
   const auto write_unknown = [&](size_t at) {
     const size_t bytes = std::exchange(unknown, 0);
-    return bytes ? append_fallback(bytes_, unknown_, all.substr(at - bytes, bytes), out) : Status{};
+    if (bytes) substitute_.append(all.substr(at - bytes, bytes), out, notes);
   };
   for (size_t at = 0; at < all.size();) {
     const size_t end = words_apart_ ? marked_word_end(all, at) : all.size();
@@ -164,13 +165,14 @@ Status UgmEncoder::encode(std::string_view raw, std::vector<int32_t>* out, uint6
         unknown += token->end - token->start;
         continue;
       }
-      GRETA_TRY(write_unknown(at + token->start));
+      write_unknown(at + token->start);
       out->push_back(token->id);
     }
     at = end;
   }
-  *steps += scratch.steps;
-  return write_unknown(all.size());
+  write_unknown(all.size());
+  notes->steps += scratch.steps;
+  return {};
 }
 
 }  // namespace

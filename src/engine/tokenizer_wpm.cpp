@@ -30,6 +30,12 @@ bool stands_alone(uint32_t code) {
   return is_punctuation(kind) || (code < 128 && kind == CharClass::Symbol);
 }
 
+// What the text is cleaned of. BERT's tokenizer knows three controls as white space; the others that Unicode
+// calls white space are controls like any other.
+bool is_cleaned(uint32_t code, CharClass kind) {
+  return kind == CharClass::Control || code == kReplacement || code == '\v' || code == '\f' || code == 0x85;
+}
+
 struct Word {
   std::string text{kSpaceMarkText};
   uint32_t characters = 0;
@@ -47,11 +53,11 @@ class WpmEncoder : public TextEncoder {
  public:
   WpmEncoder(const Vocab& vocab, int32_t unknown) : vocab_(vocab), unknown_(unknown) {}
   Status open(const Gguf& gguf);
-  Status encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const override;
+  Status encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const override;
 
  private:
-  Status end_word(Word* word, std::vector<int32_t>* out, uint64_t* steps) const;
-  Status add_alone(uint32_t code, Word* word, std::vector<int32_t>* out, uint64_t* steps) const;
+  void end_word(Word* word, std::vector<int32_t>* out, EncodeNotes* notes) const;
+  void add_alone(uint32_t code, Word* word, std::vector<int32_t>* out, EncodeNotes* notes) const;
 
   const Vocab& vocab_;
   int32_t unknown_;
@@ -66,8 +72,8 @@ Status WpmEncoder::open(const Gguf& gguf) {
   return trie_.open(vocab_, kMaxWordBytes);
 }
 
-Status WpmEncoder::end_word(Word* word, std::vector<int32_t>* out, uint64_t* steps) const {
-  if (word->characters == 0) return {};
+void WpmEncoder::end_word(Word* word, std::vector<int32_t>* out, EncodeNotes* notes) const {
+  if (word->characters == 0) return;
   const size_t first = out->size();
   const std::string& text = word->text;
   size_t at = 0;
@@ -75,8 +81,11 @@ Status WpmEncoder::end_word(Word* word, std::vector<int32_t>* out, uint64_t* ste
     size_t end = at;
     int32_t longest = kNoToken;
     uint32_t node = TokenTrie::kRoot;
-    for (size_t to = at; to < text.size(); ++to) {
-      ++*steps;
+    // Within a word U+2581 is itself, and the tokens that begin with it are for where a word begins.
+    const bool marked = at > 0 && text.compare(at, kSpaceMarkText.size(), kSpaceMarkText) == 0;
+    const size_t stop = marked ? at + kSpaceMarkText.size() : text.size();
+    for (size_t to = at; to < stop; ++to) {
+      ++notes->steps;
       node = trie_.child(node, text[to]);
       if (node == TokenTrie::kNowhere) break;
       if (trie_.token(node) == kNoToken) continue;
@@ -90,43 +99,43 @@ Status WpmEncoder::end_word(Word* word, std::vector<int32_t>* out, uint64_t* ste
   if (at < text.size()) {  // what cannot be taken apart to the end is unknown as a whole
     out->resize(first);
     if (unknown_ == kNoToken)
-      return fail(Code::Unsupported, "the vocabulary has no tokens for the word %s, and no unknown token",
-                  Quoted(std::string_view(text).substr(kSpaceMarkText.size())).c_str());
-    out->push_back(unknown_);
+      notes->leave_out(std::string_view(text).substr(kSpaceMarkText.size()));
+    else
+      out->push_back(unknown_);
   }
   word->clear();
-  return {};
 }
 
-Status WpmEncoder::add_alone(uint32_t code, Word* word, std::vector<int32_t>* out, uint64_t* steps) const {
-  GRETA_TRY(end_word(word, out, steps));
+void WpmEncoder::add_alone(uint32_t code, Word* word, std::vector<int32_t>* out, EncodeNotes* notes) const {
+  end_word(word, out, notes);
   word->add(code);
-  return end_word(word, out, steps);
+  end_word(word, out, notes);
 }
 
-Status WpmEncoder::encode(std::string_view text, std::vector<int32_t>* out, uint64_t* steps) const {
+Status WpmEncoder::encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const {
   Word word;
   for (size_t at = 0; at < text.size();) {
     const CodePoint point = decode_utf8(text, at);
     at += point.bytes;
     const CharClass kind = char_class(point.code);
-    if (kind == CharClass::Control || point.code == kReplacement) continue;
+    if (is_cleaned(point.code, kind)) continue;
     const bool chinese = is_chinese(point.code);
     uint32_t codes[kMaxDecomposed] = {point.code};
     const uint32_t count = strip_accents_ ? decompose(point.code, codes) : 1;
-    if (chinese) GRETA_TRY(end_word(&word, out, steps));
+    if (chinese) end_word(&word, out, notes);
     for (uint32_t i = 0; i < count; ++i) {
       const uint32_t code = lower_ ? lower_case(codes[i]) : codes[i];
       if (is_space(code))
-        GRETA_TRY(end_word(&word, out, steps));
+        end_word(&word, out, notes);
       else if (stands_alone(code))
-        GRETA_TRY(add_alone(code, &word, out, steps));
+        add_alone(code, &word, out, notes);
       else if (word.characters <= kMaxWordCharacters)  // what is beyond does not matter
         word.add(code);
     }
-    if (chinese) GRETA_TRY(end_word(&word, out, steps));
+    if (chinese) end_word(&word, out, notes);
   }
-  return end_word(&word, out, steps);
+  end_word(&word, out, notes);
+  return {};
 }
 
 }  // namespace

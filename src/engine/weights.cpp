@@ -78,8 +78,14 @@ void add_latent(const Arch& arch, const Shape& s, Layer* l, List* list) {
   }
   add_matrix(list, names.latent, &l->latent, s.width, s.key_width);
   add_vector(list, names.latent_norm, &l->latent_norm, latent.width);
-  add_heads(list, names.key_up, &l->key_up, latent.plain, latent.width, s.heads);
-  add_heads(list, names.value_up, &l->value_up, latent.width, latent.value, s.heads);
+  if (latent.joined) {  // of each head the rows that make its key, then those of its value
+    const uint64_t w = latent.width, k = latent.plain, v = latent.value;
+    list->push_back({names.key_value_up, &l->key_up, Use::Heads, k, w, s.heads, 0, k + v, Held::Transposed});
+    list->push_back({names.key_value_up, &l->value_up, Use::Heads, w, v, s.heads, k, k + v, Held::Stacked});
+  } else {
+    add_heads(list, names.key_up, &l->key_up, latent.plain, latent.width, s.heads);
+    add_heads(list, names.value_up, &l->value_up, latent.width, latent.value, s.heads);
+  }
   add_matrix(list, names.attention_output, &l->attention_output, uint64_t(s.heads) * latent.value, s.width);
 }
 

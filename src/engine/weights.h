@@ -25,6 +25,13 @@ struct Weights {
 
 enum class Use : uint8_t { Embedding, Matrix, Heads, Experts, Vector };  // Heads: a matrix for each head
 
+// How the file holds the `count` matrices of a wanted tensor.
+enum class Held : uint8_t {
+  Apart,       // as they are wanted, rows of `depth` values: [depth, rows, count]
+  Stacked,     // one below the other: [depth, rows * count]
+  Transposed,  // likewise [n, rows * count]; `depth` rows of each, from first_row on, are the wanted columns
+};
+
 // A tensor that a step wants: rows first_row .. first_row + n - 1 of the file's tensor of this name, which
 // has `rows` of them in each of `count` matrices. A vector has rows of `depth` too, as many as experts or
 // one; with `rows` it is values first_row .. first_row + n - 1 of a vector of `rows` values, and depth is 1.
@@ -33,6 +40,7 @@ struct WantedTensor {
   Tensor* tensor;
   Use use;
   uint64_t depth, n, count = 1, first_row = 0, rows = 0;  // rows 0: n
+  Held held = Held::Apart;
   const char* keys = "block_count and embedding_length";  // of the metadata, that ask for it in this size
 };
 

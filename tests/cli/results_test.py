@@ -7,9 +7,10 @@ import os
 import pathlib
 import tempfile
 
-from support import MODEL, CliTest, main, read_npy, vocabulary_gguf
+from support import MODEL, CliTest, letters_gguf, main, read_npy, vocabulary_gguf
 
 GREEDY = ["--temp", "0", "-c", "256"]
+EACH_BYTE = b"".join(bytes([byte, 10]) for byte in range(256)) + bytes(range(256))  # alone, then all in a row
 STORY = "Once upon a time there was a little beaver who lived by the river. "
 
 
@@ -25,6 +26,14 @@ class Folder(CliTest):
         return path
 
 
+def models(*folders):
+    """The bundled model, and those in these folders of the test data (or its models), where there is any."""
+    data = os.environ.get("GRETA_TEST_DATA")
+    paths = [path for folder in folders or ["models"] for path in sorted(pathlib.Path(data, folder).glob("*.gguf"))] \
+        if data else []
+    return [MODEL, *paths]
+
+
 class Run(Folder):
     def test_the_same_text_from_every_source(self):
         prompt = "Once upon a time"
@@ -34,6 +43,12 @@ class Run(Folder):
         self.assertEqual(given, self.out("run", "-n", 12, *GREEDY, stdin=prompt.encode() + b"\n"))
         alone = self.out("run", "-p", prompt, "-n", 12, "--no-display-prompt", *GREEDY)
         self.assertEqual(given, prompt + alone)
+
+    def test_every_byte(self):
+        path = self.file("bytes", EACH_BYTE)
+        for model in models():
+            _, err = self.run_cli("run", "-m", model, "-f", path, "-n", "1", "--temp", "0", "-c", "2048")
+            self.assertNotIn("no token", err, model)
 
     def test_length(self):
         longer = self.out("run", "-p", "Once", "-n", 20, *GREEDY)
@@ -69,6 +84,22 @@ class Run(Folder):
 
 
 class Tokenize(Folder):
+    def test_every_byte(self):
+        path = self.file("bytes", EACH_BYTE)
+        for model in models("vocab", "models"):
+            out, err = self.run_cli("tokenize", "-m", model, "-f", path, "--ids")
+            self.assertGreater(len(out.split()), 256, model)
+            self.assertNotIn("no token", err, model)
+
+    def test_what_has_no_token_is_left_out_and_said_once(self):
+        path = self.file("letters.gguf", letters_gguf("ab", "falcon"))
+        out, err = self.run_cli("tokenize", "-m", path, "-f", self.file("bytes", EACH_BYTE), "--ids")
+        self.assertEqual(out, "1 2 1 2\n")
+        self.assertEqual(len(err.splitlines()), 1, err)
+        self.assertIn("the vocabulary has no token for", err)
+        out, err = self.run_cli("tokenize", "-m", path, "-p", "abba", "--ids")
+        self.assertEqual((out, err), ("1 2 2 1\n", ""))
+
     def ids(self, *args, **kwargs):
         return [int(word) for word in self.out("tokenize", "--ids", *args, **kwargs).split()]
 

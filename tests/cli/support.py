@@ -136,27 +136,42 @@ def vocabulary_gguf(pieces, architecture="llama"):
     """A GGUF with an SPM vocabulary and no tensors: <unk> <s> </s>, then 256 bytes, then `pieces`."""
     special = [("<unk>", 2), ("<s>", 3), ("</s>", 3)]
     tokens = special + [(f"<0x{b:02X}>", 6) for b in range(256)] + [(piece, 1) for piece in pieces]
+    return _tokens_gguf(architecture, "llama", tokens, [
+        ("tokenizer.ggml.scores", 9, _many(6, [struct.pack("<f", -i) for i in range(len(tokens))])),
+        ("tokenizer.ggml.bos_token_id", 4, struct.pack("<I", 1)),
+        ("tokenizer.ggml.eos_token_id", 4, struct.pack("<I", 2)),
+    ])
 
-    def text(value):
-        raw = value.encode()
-        return struct.pack("<Q", len(raw)) + raw
 
-    def entry(key, kind, payload):
-        return text(key) + struct.pack("<I", kind) + payload
+def letters_gguf(letters, pre):
+    """A GGUF with a byte-level vocabulary of <|endoftext|> and these ASCII letters alone, and no tensors."""
+    tokens = [("<|endoftext|>", 3)] + [(letter, 1) for letter in letters]
+    return _tokens_gguf("llama", "gpt2", tokens, [
+        ("tokenizer.ggml.pre", 8, _text(pre)),
+        ("tokenizer.ggml.merges", 9, _many(8, [])),
+        ("tokenizer.ggml.unknown_token_id", 4, struct.pack("<I", 0)),
+    ])
 
-    def many(kind, items):
-        return struct.pack("<IQ", kind, len(items)) + b"".join(items)
 
+def _text(value):
+    raw = value.encode()
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def _many(kind, items):
+    return struct.pack("<IQ", kind, len(items)) + b"".join(items)
+
+
+def _tokens_gguf(architecture, model, tokens, more):
     entries = [
-        entry("general.architecture", 8, text(architecture)),
-        entry("tokenizer.ggml.model", 8, text("llama")),
-        entry("tokenizer.ggml.tokens", 9, many(8, [text(token) for token, _ in tokens])),
-        entry("tokenizer.ggml.scores", 9, many(6, [struct.pack("<f", -i) for i in range(len(tokens))])),
-        entry("tokenizer.ggml.token_type", 9, many(5, [struct.pack("<i", kind) for _, kind in tokens])),
-        entry("tokenizer.ggml.bos_token_id", 4, struct.pack("<I", 1)),
-        entry("tokenizer.ggml.eos_token_id", 4, struct.pack("<I", 2)),
+        ("general.architecture", 8, _text(architecture)),
+        ("tokenizer.ggml.model", 8, _text(model)),
+        ("tokenizer.ggml.tokens", 9, _many(8, [_text(token) for token, _ in tokens])),
+        ("tokenizer.ggml.token_type", 9, _many(5, [struct.pack("<i", kind) for _, kind in tokens])),
+        *more,
     ]
-    return struct.pack("<4sIQQ", b"GGUF", 3, 0, len(entries)) + b"".join(entries)
+    packed = b"".join(_text(key) + struct.pack("<I", kind) + payload for key, kind, payload in entries)
+    return struct.pack("<4sIQQ", b"GGUF", 3, 0, len(entries)) + packed
 
 
 def main():

@@ -1,25 +1,32 @@
 #!/usr/bin/env python3
-"""Writes kind_vectors.tsv: small made-up WordPiece and unigram vocabularies, random texts, and their ids by
-the Python module tokenizers (pip install tokenizers).
+"""Writes kind_vectors.tsv: small made-up WordPiece, unigram and byte-level BPE vocabularies, random texts, and
+their ids by the Python module tokenizers (pip install tokenizers).
 
   make_kind_vectors.py [COUNT [SEED]] > kind_vectors.tsv      COUNT texts for each vocabulary
 
 Lines that begin a vocabulary, with texts in hexadecimal UTF-8 parted by commas, and lines that follow it:
   wpm  LOWERCASE  TOKENS              as GGUF has them: a word's first token begins with U+2581
   ugm  MERGE_SPACES  TOKENS  SCORES  CHARSMAP
+  bpe  PRE  TOKENS  MERGES            without tokens for some of the bytes that the texts have
   text  IDS
 """
+import json
 import random
 import struct
 import sys
 
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 MARK = "\u2581"
 LETTERS = ["a", "b", "c", "ab", "ba", "Ab", "CAB", "\u00e9", "\u00c9", "e\u0301", "\u00df", "\u03a3\u03c3", "\u0416",
            "\u0436", "\u4f60", "\u597d", "\u3042", "\uac00", "\U0001f642", "1", "12"]
 MARKS = [" ", " ", " ", "  ", ".", ",", "!?", "-", "$", "+", "\u3002", "\u201c", "'"]
 CONTROLS = ["\n", "\t", "\u00a0", "\u3000", "\x07", "\ufffd", "\u200d", "\u00ad"]
+BLANKS = ["\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\u1680", "\u2028", "\u2029", "\u202f"]
+NUMBERS = ["12", "345", "6789", "\u00b2", "\u00bd", "\u0663", "\u2460", "\u0bf0", "\uff12"]
+SPLIT_NUMBERS = ["\u043c", "\u0438", "\u0449", "\u6f32", "\u30fe"]  # their bytes are letters that are numbers
+RARE = ["\x00", "\x0b", "\x0c", "\x7f", "\x80", "\U00040000", "\U0005a5a5", "\U0007ffff", "\U000fffff", "\U0010ffff",
+        "a\U00040000b", "\u07ff", "\ue000"]
 FULL_WIDTH = ["\uff41", "\uff42", "\ufb01", "\u00bd"]
 
 
@@ -35,7 +42,7 @@ def wpm(draw, count, lowercase):
     normalizer = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=None,
                                             lowercase=lowercase)
     cut = pre_tokenizers.BertPreTokenizer()
-    parts = [LETTERS] * 4 + [MARKS] * 2 + [CONTROLS]
+    parts = [LETTERS] * 4 + [MARKS] * 2 + [CONTROLS, BLANKS]
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     while len(tokens) < 160:
         for word, _ in cut.pre_tokenize_str(normalizer.normalize_str(random_text(draw, parts))):
@@ -112,6 +119,30 @@ def ugm(draw, count, merge):
         print("text", text.encode().hex(), " ".join(map(str, ids)), sep="\t")
 
 
+# The pipelines of the models' tokenizer.json.
+BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False)
+PIPELINES = {
+    "falcon": [pre_tokenizers.Punctuation("contiguous"), BYTES, pre_tokenizers.Digits(individual_digits=False),
+               pre_tokenizers.Split(Regex("[0-9][0-9][0-9]"), "isolated")],
+    "starcoder": [pre_tokenizers.Digits(individual_digits=True), BYTES],
+    "refact": [pre_tokenizers.Digits(individual_digits=True), BYTES],
+}
+
+
+def bpe(draw, count, pre):
+    """Trained on texts without RARE, so that most of their bytes have no token."""
+    known = [LETTERS] * 3 + [MARKS, [" ", " the", " ab"], NUMBERS, SPLIT_NUMBERS, ["'s", "'ll", "\n", "\n\n"]]
+    model = Tokenizer(models.BPE())
+    model.pre_tokenizer = pre_tokenizers.Sequence(PIPELINES[pre])
+    trainer = trainers.BpeTrainer(vocab_size=260, special_tokens=["<|endoftext|>"], show_progress=False)
+    model.train_from_iterator([random_text(draw, known) for _ in range(400)], trainer)
+    written = json.loads(model.to_str())["model"]
+    tokens = sorted(written["vocab"], key=written["vocab"].get)
+    print("bpe", pre, hexes(tokens), hexes(" ".join(merge) for merge in written["merges"]), sep="\t")
+    for text in [random_text(draw, known + [RARE, CONTROLS]) for _ in range(count)] + RARE:
+        print("text", text.encode().hex(), " ".join(map(str, model.encode(text).ids)), sep="\t")
+
+
 def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     draw = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
@@ -119,6 +150,8 @@ def main():
     wpm(draw, count, False)
     ugm(draw, count, True)
     ugm(draw, count, False)
+    for pre in PIPELINES:
+        bpe(draw, count, pre)
 
 
 if __name__ == "__main__":

@@ -196,22 +196,7 @@ TEST_CASE("merges that cannot be are skipped", "[engine][tokenizer]") {
   CHECK(opened.encode("abc") == Ids{256, 'c'});
 }
 
-TEST_CASE("a byte without a token is an error that names it", "[engine][tokenizer]") {
-  GgufWriter writer;
-  writer.value("tokenizer.ggml.model", "gpt2").value("tokenizer.ggml.pre", "llama-bpe");
-  writer.value("tokenizer.ggml.tokens", Texts{"a", "c", "<unk>"}).value("tokenizer.ggml.merges", Texts{});
-  Ids ids;
-  const Opened holes(writer);
-  REQUIRE(holes.status.ok());
-  CHECK(holes.tokenizer.encode("abc", {}, &ids).code == Code::Unsupported);
-  CHECK(std::string(error_text()).find("byte 0x62 of \"abc\"") != std::string::npos);
-  writer.value("tokenizer.ggml.unknown_token_id", 2u);
-  const Opened unknown(writer);
-  REQUIRE(unknown.status.ok());
-  CHECK(unknown.encode("abc") == Ids{0, 2, 1});
-}
-
-TEST_CASE("a charsmap that leads astray is an error of the text that meets it", "[engine][tokenizer]") {
+TEST_CASE("a charsmap that leads astray is refused", "[engine][tokenizer]") {
   // From the root 'a' leads to unit 'a', which is its child and ends a key; its value is at unit 0.
   const auto units = [](uint32_t of_a, uint32_t value) {
     std::vector<uint32_t> out(256, 0);
@@ -225,7 +210,7 @@ TEST_CASE("a charsmap that leads astray is an error of the text that meets it", 
     const char* expected;  // in the error; null if there is none
   } rows[] = {
       {"sound", charsmap(units('b', 2), std::string("x\0yz\0", 5)), nullptr},
-      {"units that end before the root's child", charsmap({0}, "x"), "leads to unit 97, but has 1"},
+      {"units that end before the root's child", charsmap({0}, "x"), "leads to unit 255, but has 1"},
       {"none", "", nullptr},
       {"an offset past the replacements", charsmap(units('b', 5), std::string("x\0yz\0", 5)),
        "no replacement of at most 512 bytes at 5"},
@@ -237,19 +222,15 @@ TEST_CASE("a charsmap that leads astray is an error of the text that meets it", 
   for (const auto& row : rows) {
     INFO(row.what);
     const Opened opened(ugm(row.map));
-    INFO(error_text());
-    REQUIRE(opened.status.ok());
-    Ids ids;
-    const Status status = opened.tokenizer.encode("a", {false, false}, &ids);
-    CHECK(status.ok() == !row.expected);
-    if (row.expected) CHECK(std::string(error_text()).find(row.expected) != std::string::npos);
+    const std::string text = error_text();
+    INFO(text);
+    CHECK(opened.status.code == (row.expected ? Code::File : Code::Ok));
+    if (row.expected) CHECK(text.find(row.expected) != text.npos);
+    if (!row.expected && *row.map.c_str()) CHECK(opened.encode("a") == Ids{0});  // "yz" has no tokens
   }
   std::vector<uint32_t> outside = units('b', 0);
   outside['a'] = 'a' | 0x100 | 0x1FFFFFu << 10;
-  const Opened opened(ugm(charsmap(outside, "x")));
-  REQUIRE(opened.status.ok());
-  Ids ids;
-  CHECK(opened.tokenizer.encode("a", {}, &ids).code == Code::File);
+  CHECK(Opened(ugm(charsmap(outside, "x"))).status.code == Code::File);
   CHECK(std::string(error_text()).find("leads to unit 2097") != std::string::npos);
 }
 

@@ -1,5 +1,5 @@
-// WordPiece, unigram and Gemma 4 vocabularies: hand-worked ids, and random texts against another
-// implementation (make_kind_vectors.py).
+// WordPiece, unigram and Gemma 4 vocabularies: hand-worked ids; these and byte-level ones on random texts
+// against another implementation (make_kind_vectors.py).
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -92,6 +92,17 @@ std::vector<T> numbers(const std::string& text) {
 GgufWriter vocabulary(const Texts& line) {
   Texts tokens;
   for (const std::string& hex : parts(line[2], ',')) tokens.push_back(from_hex(hex));
+  if (line[0] == "bpe") {
+    Texts merges;
+    for (const std::string& hex : parts(line[3], ',')) merges.push_back(from_hex(hex));
+    std::vector<int32_t> kinds = {3};  // <|endoftext|>, which such files name as the unknown token, too
+    kinds.resize(tokens.size(), 1);
+    GgufWriter out;
+    out.value("tokenizer.ggml.model", "gpt2").value("tokenizer.ggml.pre", line[1].c_str());
+    out.value("tokenizer.ggml.tokens", tokens).value("tokenizer.ggml.merges", merges);
+    out.value("tokenizer.ggml.unknown_token_id", 0u);
+    return out.value("tokenizer.ggml.token_type", kinds);
+  }
   if (line[0] == "wpm") {
     std::vector<int32_t> kinds = {3, 2, 3, 3};  // [PAD] [UNK] [CLS] [SEP]
     kinds.resize(tokens.size(), 1);
@@ -126,6 +137,13 @@ TEST_CASE("WordPiece takes the longest piece from the left", "[engine][tokenizer
   CHECK(model.encode("cafe\xCC\x81") == Ids{12, 13});
   CHECK(model.encode(" \t\n5+\x07\xC2\xAD"
                      "5 ") == Ids{14, 15, 14});  // controls go
+  for (const std::string control :
+       {"\v", "\f", "\x1C", "\x1D", "\x1E", "\x1F", "\x7F", "\xC2\x85", "\xC2\x80"})
+    CHECK(model.encode("un" + control + "aff") ==
+          Ids{kUn, kAff});  // also those that are white space elsewhere
+  for (const std::string space : {"\t", "\n", "\r", "\xC2\xA0", "\xE2\x80\xA8", "\xE3\x80\x80"})
+    CHECK(model.encode("a" + space + "a") == Ids{kA, kA});
+  CHECK(model.encode("un" + kMark + "a") == Ids{kUnk});  // no space: the word has no token for this character
   CHECK(model.encode("") == Ids{});
   CHECK(model.encode("a", {true, false}) == Ids{kCls, kA, kSep});
   CHECK(model.encode("a[MASK]a", {false, true}) == Ids{kA, kMask, kA});
@@ -243,18 +261,20 @@ TEST_CASE("random texts have the ids of another implementation", "[engine][token
   std::ifstream in(other ? other : GRETA_SOURCE_DIR "/tests/engine/kind_vectors.tsv");
   REQUIRE(in);
   std::unique_ptr<Model> model;
+  std::string kind;
   uint64_t texts = 0, wrong = 0;
   for (std::string line; std::getline(in, line) && wrong < 10;) {
     const Texts fields = parts(line, '\t');
     if (fields[0] != "text") {
       model = std::make_unique<Model>(vocabulary(fields));
+      kind = fields[0] + ' ' + fields[1];
       continue;
     }
     ++texts;
-    INFO((model->tokenizer.kind() == TokenizerKind::Wpm ? "wpm " : "ugm ") << fields[1]);
+    INFO(kind << ": " << fields[1]);
     const Ids ids = model->encode(from_hex(fields[1])), expected = numbers<int32_t>(fields[2]);
     CHECK(ids == expected);
     wrong += ids != expected;
   }
-  CHECK(texts > 200);
+  CHECK(texts > 400);
 }

@@ -99,6 +99,11 @@ TEST_CASE("what sets the pre-tokenizers apart", "[engine][tokenizer]") {
       {"deepseek-coder", "a\n\nb 12", {"a", "\n", "\n", "b", " ", "1", "2"}},
       {"deepseek-llm", "if (a  ", {"if", " (", "a", "  "}},
       {"falcon", "a+b 1234!", {"a", "+", "b", " ", "123", "4", "!"}},
+      {"falcon",
+       "1\xC2\xBD"
+       "234",
+       {"1", "\xC2", "\xBD", "234"}},  // within a character, as its bytes are numbers
+      {"falcon", "\xD0\xBC\xD9\xA3", {"\xD0", "\xBC", "\xD9\xA3"}},
       {"default", "a`b", {"a", "`", "b"}},
       {"bloom", "Hi, you (all)", {"Hi", ",", " you", " (", "all", ")"}},
       {"viking", "a12", {"a", "1", "2"}},

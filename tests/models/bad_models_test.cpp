@@ -5,70 +5,16 @@
 #include <functional>
 #include <limits>
 
-#include "engine/engine.h"
 #include "support/gguf_writer.h"
+#include "support/model_file.h"
 
 using namespace greta;
 using test::Bytes;
-using test::GgufWriter;
+using test::ModelFile;
+using test::read_model;
+using test::write_model;
 
 namespace {
-
-struct ModelFile {
-  struct Value {
-    std::string key;
-    uint32_t type;
-    std::string payload;
-  };
-  struct Tensor {
-    std::string name;
-    uint32_t type;  // GGUF's number
-    std::vector<uint64_t> ne;
-    std::string data;
-  };
-  std::vector<Value> values;
-  std::vector<Tensor> tensors;
-
-  Tensor& tensor(const std::string& name) {
-    for (Tensor& t : tensors)
-      if (t.name == name) return t;
-    FAIL("the golden has no tensor " << name);
-    return tensors[0];
-  }
-  void drop_value(const std::string& key) {
-    std::erase_if(values, [&](const Value& v) { return v.key == key; });
-  }
-};
-
-ModelFile read_model(const std::string& name) {
-  const std::string path = GRETA_SOURCE_DIR "/tests/golden/architectures/" + name + ".gguf";
-  Source source;
-  Gguf gguf;
-  const bool opened = source.open_file(path.c_str()).ok() && gguf.open(std::move(source)).ok();
-  INFO(error_text());
-  REQUIRE(opened);
-  ModelFile model;
-  for (const GgufValue& v : gguf.values()) {
-    Bytes payload;
-    if (v.type == ValueType::Array) payload.u32(uint32_t(v.element)).u64(v.count);
-    if (v.type == ValueType::String) payload.u64(v.bytes);
-    payload.data.append(reinterpret_cast<const char*>(v.data), v.bytes);
-    model.values.push_back({std::string(v.key), uint32_t(v.type), payload.data});
-  }
-  for (const GgufTensor& t : gguf.tensors()) {
-    std::string data(t.bytes, 0);
-    REQUIRE(gguf.source().read_at(t.part, t.offset, data.data(), data.size()).ok());
-    model.tensors.push_back({std::string(t.name), quant_info(t.type).gguf_id, {t.ne, t.ne + t.dims}, data});
-  }
-  return model;
-}
-
-std::string write_model(const ModelFile& model) {
-  GgufWriter writer;
-  for (const auto& v : model.values) writer.raw_value(v.key, v.type, v.payload);
-  for (const auto& t : model.tensors) writer.tensor(t.name, t.type, t.ne, t.data);
-  return writer.file();
-}
 
 class Loader {
  public:
@@ -111,7 +57,9 @@ Edit set(const std::string& key, uint32_t type, T number) {
     m.values.push_back({key, type, Bytes().number(number).data});
   };
 }
-Edit set_u32(const std::string& key, uint32_t number) { return set(key, 4, number); }
+Edit set_u32(const std::string& key, uint32_t number) {
+  return [=](ModelFile& m) { m.set_u32(key, number); };
+}
 Edit set_f32(const std::string& key, float number) { return set(key, 6, number); }
 Edit set_text(const std::string& key, const char* text) {
   return [=](ModelFile& m) {
@@ -123,7 +71,7 @@ Edit drop(const std::string& key) {
   return [=](ModelFile& m) { m.drop_value(key); };
 }
 Edit without(const char* tensor) {
-  return [=](ModelFile& m) { std::erase_if(m.tensors, [&](const auto& t) { return t.name == tensor; }); };
+  return [=](ModelFile& m) { m.drop_tensor(tensor); };
 }
 // The first number of an f32 tensor.
 Edit poke(const char* tensor, float number) {
@@ -292,6 +240,79 @@ TEST_CASE("bad models: experts and latent attention", "[models][architectures][b
       {"no values", "deepseek2-v3", set_u32("deepseek2.attention.value_length_mla", 0), "value_length_mla"},
       {"two key heads", "deepseek2-v3", set_u32("deepseek2.attention.head_count_kv", 2), "latent attention"},
       {"another query rank", "deepseek2-v3", set_u32("deepseek2.attention.q_lora_rank", 23), "attn_q_a"},
+      {"no experts, but their tensors", "deepseek2-lite", drop("deepseek2.expert_count"), "expert_count"},
+      {"neither experts nor a width", "deepseek2-dense", drop("deepseek2.feed_forward_length"),
+       "feed_forward_length"},
+      {"a dense layer without a width", "deepseek2-lite", drop("deepseek2.feed_forward_length"),
+       "feed_forward_length"},
+      {"experts that are not there", "deepseek2-dense",
+       [](ModelFile& m) {
+         m.set_u32("deepseek2.expert_count", 4);
+         m.set_u32("deepseek2.expert_used_count", 2);
+         m.set_u32("deepseek2.leading_dense_block_count", 1);
+       },
+       "blk.1.ffn_gate_inp.weight"},
+  });
+}
+
+// A tensor as another one has it, under another name.
+static Edit copied(const char* from, const char* golden, const char* to) {
+  return [=](ModelFile& m) {
+    ModelFile other = read_model(golden);
+    m.tensors.push_back(other.tensor(from));
+    m.tensors.back().name = to;
+  };
+}
+
+TEST_CASE("bad models: the two forms of latent attention", "[models][architectures][bad]") {
+  check({
+      {"a width of the newer form alone", "deepseek2-joined-v3",
+       set_u32("deepseek2.attention.value_length_mla", 8), "key_length_mla\" is missing"},
+      {"the other one alone", "deepseek2-joined-v3", set_u32("deepseek2.attention.key_length_mla", 14),
+       "value_length_mla\" is missing"},
+      {"the widths of the other form", "deepseek2-v3",
+       [](ModelFile& m) {
+         m.drop_value("deepseek2.attention.key_length_mla");
+         m.drop_value("deepseek2.attention.value_length_mla");
+       },
+       "1 key-value heads, expected 2"},
+      {"the tensors of the other form", "deepseek2-v3",
+       [](ModelFile& m) {
+         m.drop_value("deepseek2.attention.key_length_mla");
+         m.drop_value("deepseek2.attention.value_length_mla");
+         m.set_u32("deepseek2.attention.head_count_kv", 2);
+       },
+       "attention.key_length_mla"},
+      {"both forms", "deepseek2-v3",
+       copied("blk.0.attn_kv_b.weight", "deepseek2-joined-v3", "blk.0.attn_kv_b.weight"),
+       "tensor \"blk.0.attn_kv_b.weight\" would not be used"},
+      {"both forms, by the older one's widths", "deepseek2-joined-v3",
+       copied("blk.0.attn_v_b.weight", "deepseek2-v3", "blk.1.attn_v_b.weight"), "blk.1.attn_v_b.weight"},
+      {"a layer in the newer form", "deepseek2-joined-v3",
+       [](ModelFile& m) {
+         m.drop_tensor("blk.1.attn_kv_b.weight");
+         copied("blk.1.attn_k_b.weight", "deepseek2-v3", "blk.1.attn_k_b.weight")(m);
+         copied("blk.1.attn_v_b.weight", "deepseek2-v3", "blk.1.attn_v_b.weight")(m);
+       },
+       "blk.1.attn_kv_b.weight"},
+      {"no keys and values", "deepseek2-joined-v3", without("blk.1.attn_kv_b.weight"),
+       "no tensor blk.1.attn_kv_b.weight"},
+      {"no widths", "deepseek2-joined-v3", drop("deepseek2.attention.key_length"),
+       "attention.key_length\" is missing"},
+      {"no width of values", "deepseek2-joined-v3", drop("deepseek2.attention.value_length"),
+       "attention.value_length\" is missing"},
+      {"no latent width", "deepseek2-joined-v3", drop("deepseek2.attention.kv_lora_rank"), "kv_lora_rank"},
+      {"fewer key heads", "deepseek2-joined-v3", set_u32("deepseek2.attention.head_count_kv", 2),
+       "2 key-value heads, expected 4"},
+      {"wider keys", "deepseek2-joined-v3", set_u32("deepseek2.attention.key_length", 15), "attn_q_b"},
+      {"wider values", "deepseek2-joined-v3", set_u32("deepseek2.attention.value_length", 9),
+       "blk.0.attn_kv_b.weight has shape [12, 72, 1, 1], expected [12, 76, 1]"},
+      {"a head without a plain part", "deepseek2-joined-v3", set_u32("deepseek2.rope.dimension_count", 14),
+       "latent attention"},
+      {"heads apart", "deepseek2-joined-v3",
+       [](ModelFile& m) { m.tensor("blk.0.attn_kv_b.weight").ne = {12, 18, 4}; }, "blk.0.attn_kv_b.weight"},
+      {"keys and values of integers", "deepseek2-joined-v3", retype("blk.1.attn_kv_b.weight", 26),
+       "blk.1.attn_kv_b.weight"},
   });
 }
 
@@ -332,7 +353,8 @@ TEST_CASE("bad models: each tensor missing, or of another shape", "[models][arch
       "llama-rope-llama3",   "llama-biases",          "llama-experts",   "qwen2-untied-head20",
       "qwen3-untied-head24", "gemma2-head10",         "gemma3-pattern3", "phi3-longrope-long",
       "olmo2-head20",        "granite-untied-head20", "qwen3moe-plain",  "gpt-oss-f32",
-      "gpt-oss-mxfp4",       "deepseek2-v3",          "deepseek2-lite"};
+      "gpt-oss-mxfp4",       "deepseek2-v3",          "deepseek2-lite",  "deepseek2-dense",
+      "deepseek2-joined-v3"};
   Loader loader;
   for (const std::string golden : kGoldens) {
     DYNAMIC_SECTION(golden) {

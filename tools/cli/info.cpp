@@ -58,6 +58,37 @@ std::vector<greta_tensor_info> read_tensors(const greta_file* file) {
   return all;
 }
 
+struct Unused {
+  greta_unused_verdict verdict;
+  bool is_tensor;
+  std::string name, reason;
+};
+
+// Empty for a file that is no model which this version runs: the memory plan says why.
+std::vector<Unused> read_unused(const greta_file* file) {
+  std::vector<Unused> all;
+  const auto add = [](void* to, const greta_unused* part) {
+    static_cast<std::vector<Unused>*>(to)->push_back(
+        {part->verdict, part->is_tensor != 0, part->name, part->reason});
+    return 0;
+  };
+  if (greta_file_audit(file, add, &all) != GRETA_OK) all.clear();
+  return all;
+}
+
+const char* verdict_text(greta_unused_verdict verdict) {
+  return verdict == GRETA_UNUSED_REFUSED ? "refused" : verdict == GRETA_UNUSED_UNKNOWN ? "unknown" : "needless";
+}
+
+std::string unused_text(const std::vector<Unused>& unused) {
+  std::string text = format("\nnot used       %zu\n", unused.size());
+  for (const Unused& part : unused) {
+    text += format("  %-42s %-8s %-8s %s\n", printable(part.name).c_str(), part.is_tensor ? "tensor" : "key",
+                   verdict_text(part.verdict), part.reason.c_str());
+  }
+  return text;
+}
+
 // <architecture>.context_length, for -c 0; 0 if the file does not say.
 uint32_t context_of(const std::vector<Metadata>& metadata) {
   const auto value = [&](const std::string& key) -> std::string {
@@ -142,11 +173,34 @@ std::string shortened(const std::string& value) {
   return text.substr(0, end) + "...";
 }
 
-std::string as_text(const std::string& path, const greta_file* file, const std::vector<Metadata>& metadata,
-                    const std::vector<greta_tensor_info>& tensors, uint32_t parts, const Plan& plan) {
-  const uint64_t size = greta_file_size_bytes(file);
+struct Contents {
+  std::string path;
+  uint32_t version, parts;
+  uint64_t size_bytes;
+  std::vector<Metadata> metadata;
+  std::vector<greta_tensor_info> tensors;
+  std::vector<Unused> unused;
+  Plan plan;
+};
+
+Contents read_contents(const std::string& path, const greta_file* file, const InfoOptions& options) {
+  Contents contents;
+  contents.path = path;
+  contents.version = greta_file_version(file);
+  contents.size_bytes = greta_file_size_bytes(file);
+  contents.metadata = read_metadata(file);
+  contents.tensors = read_tensors(file);
+  contents.unused = read_unused(file);
+  contents.parts = 1;
+  for (const greta_tensor_info& tensor : contents.tensors) contents.parts = std::max(contents.parts, tensor.part + 1);
+  contents.plan = make_plan(options, file, context_of(contents.metadata));
+  return contents;
+}
+
+std::string as_text(const Contents& contents) {
+  const auto& [path, version, parts, size, metadata, tensors, unused, plan] = contents;
   std::string text = format("file           %s\n", printable(path).c_str());
-  text += format("version        %u\n", greta_file_version(file));
+  text += format("version        %u\n", version);
   text += format("size           %llu bytes, %s, in %u part%s\n", static_cast<unsigned long long>(size),
                  size_text(size).c_str(), parts, parts == 1 ? "" : "s");
   text += format("\nmetadata       %zu\n", metadata.size());
@@ -159,6 +213,7 @@ std::string as_text(const std::string& path, const greta_file* file, const std::
     text += format("  %-42s %-8s %-22s %14llu bytes\n", printable(tensor.name).c_str(), tensor.type,
                    shape_text(tensor).c_str(), static_cast<unsigned long long>(tensor.size_bytes));
   }
+  if (verbosity() == Verbosity::kVerbose) text += unused_text(unused);
   return text + plan_text(plan);
 }
 
@@ -172,14 +227,15 @@ Json plan_json(const Plan& made) {
   return json;
 }
 
-Json as_json(const std::string& path, const greta_file* file, const std::vector<Metadata>& metadata,
-             const std::vector<greta_tensor_info>& tensors, uint32_t parts, const Plan& plan) {
+Json as_json(const Contents& contents) {
+  const auto& [path, version, parts, size, metadata, tensors, unused, plan] = contents;
   Json json = {{"path", path},
-               {"version", greta_file_version(file)},
-               {"size_bytes", greta_file_size_bytes(file)},
+               {"version", version},
+               {"size_bytes", size},
                {"parts", parts},
                {"metadata", Json::object()},
                {"tensors", Json::array()},
+               {"unused", Json::array()},
                {"memory_plan", plan_json(plan)}};
   if (!plan.problem.empty()) json["memory_plan_problem"] = plan.problem;
   for (const Metadata& entry : metadata) {
@@ -194,6 +250,12 @@ Json as_json(const std::string& path, const greta_file* file, const std::vector<
                                {"offset_bytes", tensor.offset_bytes},
                                {"part", tensor.part}});
   }
+  for (const Unused& part : unused) {
+    json["unused"].push_back({{"kind", part.is_tensor ? "tensor" : "key"},
+                              {"name", part.name},
+                              {"verdict", verdict_text(part.verdict)},
+                              {"reason", part.reason}});
+  }
   return json;
 }
 
@@ -201,13 +263,8 @@ int info(const InfoOptions& options) {
   options.engine.verbosity.apply();
   const std::string path = model_path(options.engine.model);
   const File file = open_file(path);
-  const std::vector<Metadata> metadata = read_metadata(file.get());
-  const std::vector<greta_tensor_info> tensors = read_tensors(file.get());
-  uint32_t parts = 1;
-  for (const greta_tensor_info& tensor : tensors) parts = std::max(parts, tensor.part + 1);
-  const Plan plan = make_plan(options, file.get(), context_of(metadata));
-  put(options.json ? json_text(as_json(path, file.get(), metadata, tensors, parts, plan))
-                   : as_text(path, file.get(), metadata, tensors, parts, plan));
+  const Contents contents = read_contents(path, file.get(), options);
+  put(options.json ? json_text(as_json(contents)) : as_text(contents));
   return kExitOk;
 }
 
@@ -218,7 +275,8 @@ Action info_command(CLI::App& app) {
   app.add_flag("--json", options->json, "as JSON, with texts in full");
   add_options(app, options->engine);
   options->device = app.get_option("--device");
-  app.footer("The memory plan is that of `greta-cli run` with the same options.");
+  app.footer("The memory plan is that of `greta-cli run` with the same options. -v lists what a model would not use of the "
+             "file, and why.");
   return [options] { return info(*options); };
 }
 

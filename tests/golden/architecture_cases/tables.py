@@ -109,3 +109,7 @@ DEEPSEEK2 = ENDS + NORMS + FFN + ROUTER + EXPERTS + shared("shared_experts") + [
     ("blk.{}.attn_output.weight", ATTN + "o_proj.weight"),
     ("blk.{}.exp_probs_b.bias", MLP + "gate.e_score_correction_bias"),
 ]
+# As converters wrote it before April 2025.
+DEEPSEEK2_JOINED = [row for row in DEEPSEEK2 if not row[0].endswith(("attn_k_b.weight", "attn_v_b.weight"))] + [
+    ("blk.{}.attn_kv_b.weight", ATTN + "kv_b_proj.weight"),
+]

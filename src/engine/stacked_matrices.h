@@ -1,0 +1,51 @@
+// Matrices that a file holds one below the other in one tensor (Held), put together in the host's memory as a
+// step wants them.
+#pragma once
+#include "engine/source.h"
+#include "engine/weights.h"
+
+namespace greta {
+
+// The type of a matrix whose rows of `type` have become columns. Blocks of quantised values lie along a row and
+// cannot turn with it. So their values are decoded to float32, which holds each of them exactly. This takes 4
+// bytes for a value, where Q8_0 has 1.06, Q4_0 0.56 and IQ1_S 0.2.
+inline QuantType transposed_type(QuantType type) {
+  return quant_info(type).block == 1 ? type : QuantType::f32;
+}
+
+class StackedMatrices {
+ public:
+  StackedMatrices(Device& device, const RowFilter& filter)
+      : device_(device), filter_(filter), kernels_(device) {}
+
+  struct Place {  // in a source
+    uint32_t part;
+    QuantType type;
+    uint64_t offset, stride;  // bytes: of the first matrix's wanted rows, and from there to the next one's
+  };
+  // All of `to` in GGUF order: rows of the same type, or columns in its transposed_type.
+  Status make(const Source& source, const Place& from, Held held, const Tensor& to,
+              std::vector<uint8_t>* out);
+
+ private:
+  struct Rows {  // of one matrix
+    const Source& source;
+    uint32_t part;
+    uint64_t offset;
+    QuantType type;
+    uint32_t n, width;
+  };
+  Status transpose(Rows rows, uint32_t depth, uint8_t* to);
+  Status read(const Rows& rows, const uint8_t** out);
+  Status decode(const Rows& rows);
+  Status open(const Rows& rows);
+
+  Device& device_;
+  RowFilter filter_;
+  KernelSet kernels_;
+  std::vector<uint8_t> plain_;             // rows that need no decoding
+  DeviceMemory encoded_, decoded_, step_;  // seen by host and device
+  std::unique_ptr<Stream> stream_;         // goes before what it uses
+};
+
+}  // namespace greta
