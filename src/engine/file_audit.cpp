@@ -41,6 +41,15 @@ constexpr KnownTensor kNeedlessTensors[] = {
     {"a.*", "it belongs to the part that hears"},
 };
 
+// Tensors that other keys would call for: what is said of them is where to look.
+constexpr KnownTensor kUncalledTensors[] = {
+    {"blk.*.ffn_*_shexp.weight", "neither expert_shared_count nor expert_shared_feed_forward_length calls for it"},
+    {"blk.*.ffn_*_exps.*", "expert_count and leading_dense_block_count do not call for it"},
+    {"blk.*.ffn_gate_inp.*", "expert_count and leading_dense_block_count do not call for it"},
+    {"blk.*.exp_probs_b.bias", "expert_count and leading_dense_block_count do not call for it"},
+    {"*", "the architecture has no use for it"},
+};
+
 // "*" in the pattern stands for any text, also none.
 bool fits(std::string_view pattern, std::string_view text) {
   const size_t star = pattern.find('*');
@@ -98,10 +107,15 @@ void add_tensor(const Shape& shape, std::string_view name, std::vector<UnusedPar
     out->push_back({Verdict::Needless, true, name, "the layer drafts tokens ahead and does not change logits"});
     return;
   }
-  const auto known = std::ranges::find_if(kNeedlessTensors, [&](const auto& row) { return fits(row.pattern, name); });
+  if (layer >= shape.layers) {
+    out->push_back({Verdict::Refused, true, name, "block_count says that there are fewer layers"});
+    return;
+  }
+  const auto fitting = [&](const KnownTensor& row) { return fits(row.pattern, name); };
+  const auto known = std::ranges::find_if(kNeedlessTensors, fitting);
   const bool needless = known != std::end(kNeedlessTensors);
-  out->push_back({needless ? Verdict::Needless : Verdict::Refused, true, name,
-                  needless ? known->reason : "the architecture has no use for it"});
+  const char* reason = needless ? known->reason : std::ranges::find_if(kUncalledTensors, fitting)->reason;
+  out->push_back({needless ? Verdict::Needless : Verdict::Refused, true, name, reason});
 }
 
 }  // namespace

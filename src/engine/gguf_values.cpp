@@ -155,7 +155,7 @@ Status Gguf::get_string(std::string_view key, std::string_view* out) const {
 static Status layer_data(const GgufValue& value, uint32_t count, uint32_t* out_step) {
   if (value_bytes(value.element) == 0) return gguf_wrong_type(value, "a number, or an array of them");
   if (value.type == ValueType::Array && value.count != count)
-    return fail(Code::File, "key %s: an array of %llu values, expected %u, one for each layer",
+    return fail(Code::File, "key %s: an array of %llu values, expected %u, one for each layer (block_count)",
                 Quoted(value.key).c_str(), (unsigned long long)value.count, count);
   *out_step = value.type == ValueType::Array ? value_bytes(value.element) : 0;
   return {};

@@ -115,8 +115,9 @@ Status read_heads(Reader& r, Shape* s) {
   r.same_in_layers("attention.head_count_kv", *s, kMaxHeads, &s->kv_heads, false);
   GRETA_TRY(r.status);
   if (s->heads % s->kv_heads)
-    return fail(Code::File, "%s: %u query heads cannot share %u key-value heads", r.gguf.name(), s->heads,
-                s->kv_heads);
+    return fail(Code::File,
+                "%s: %u query heads cannot share %u key-value heads (attention.head_count, attention.head_count_kv)",
+                r.gguf.name(), s->heads, s->kv_heads);
   if (!r.has("attention.key_length") && s->width % s->heads)
     return fail(Code::File,
                 "%s: width %u is not a multiple of %u heads, and there is no %sattention.key_length",
@@ -148,7 +149,7 @@ Status read_joined_latent(Reader& r, Shape* s, uint32_t* head) {
   if (s->kv_heads != s->heads)
     return fail(Code::File,
                 "%s: latent attention with %u key-value heads, expected %u, as many as query heads, where "
-                "there is no %sattention.key_length_mla",
+                "there is no %sattention.key_length_mla (attention.head_count_kv, attention.head_count)",
                 r.gguf.name(), s->kv_heads, s->heads, r.prefix.c_str());
   s->latent.joined = true;
   s->kv_heads = 1;
@@ -174,7 +175,8 @@ Status read_latent(Reader& r, Shape* s) {
       s->value_width != s->latent.width)
     return fail(Code::File,
                 "%s: latent attention with %u key-value heads of %u keys and %u values, and heads of %u, "
-                "expected 1, %u, %u and more than %u",
+                "expected 1, %u, %u and more than %u (attention.head_count_kv, attention.key_length, "
+                "attention.value_length, attention.key_length_mla, attention.kv_lora_rank, rope.dimension_count)",
                 r.gguf.name(), s->kv_heads, s->key_width, s->value_width, head, cached, s->latent.width,
                 s->rope_width);
   s->latent.plain = head - s->rope_width;
@@ -196,8 +198,7 @@ Status read_windows(Reader& r, Shape* s) {
     GRETA_TRY(r.status);
     for (uint32_t l = 0; l < s->layers; ++l) windowed[l] = period == 0 || (l + 1) % period != 0;
   }
-  for (uint32_t l = 0; l < s->layers; ++l)
-    s->each[l].window = windowed[l] && window < s->context ? window : 0;
+  for (uint32_t l = 0; l < s->layers; ++l) s->each[l].window = windowed[l] ? std::min(window, kMaxContext) : 0;
   return {};
 }
 
@@ -254,14 +255,15 @@ Status read_rope_scaling(Reader& r, const Shape& s, RopeScaling* out, float* sco
   r.f32("rope.scaling.yarn_beta_slow", 1e-3f, 1e6f, &scaling.beta_slow);
   r.f32("rope.scaling.yarn_log_multiplier", 0.0f, 10.0f, &log_multiplier);
   GRETA_TRY(r.status);
+  const float growth = scaling.factor > 1 ? 0.1f * std::log(scaling.factor) : 0;
+  const bool scores = r.arch.latent && log_multiplier > 0 && scaling.kind != Kind::None;
+  if (scores) {  // DeepSeek-V2, arXiv 2405.04434: the growth goes to the scores, also where linear scaling makes it
+    const float magnitude = 1 + 10 * log_multiplier * growth;
+    *score_scale *= magnitude * magnitude;
+  }
   if (scaling.kind == Kind::Yarn) {
-    const float growth = 0.1f * std::log(scaling.factor);
-    if (r.arch.latent && log_multiplier > 0) {  // DeepSeek-V2, arXiv 2405.04434: the growth goes to the scores
-      const float magnitude = 1 + 10 * log_multiplier * growth;
-      *score_scale *= magnitude * magnitude;
-    } else {
-      scaling.attention_factor *= yarn_factor > 0 ? yarn_factor : (1 + growth) / (1 + log_multiplier * growth);
-    }
+    const float usual = scores ? 1 : (1 + growth) / (1 + log_multiplier * growth);
+    scaling.attention_factor *= yarn_factor > 0 ? yarn_factor : usual;
   }
   *out = scaling;
   return {};
@@ -324,13 +326,17 @@ Status read_experts(Reader& r, Shape* s) {
                 r.prefix.c_str());
   }
   if (!e.width)
-    return fail(Code::File, "%s: no %sexpert_feed_forward_length", r.gguf.name(), r.prefix.c_str());
+    return fail(Code::File, "%s: no %sexpert_feed_forward_length, nor feed_forward_length", r.gguf.name(),
+                r.prefix.c_str());
   if (e.scale == 0) e.scale = 1;
   if (e.groups == 0) e.groups = 1;
-  if (e.groups == 1 || e.groups_used == 0) e.groups_used = e.groups;
+  if (e.groups > 1) GRETA_TRY(r.gguf.require(r.prefix + "expert_group_used_count"));
+  if (e.groups == 1) e.groups_used = 1;
   if (e.count % e.groups || e.groups_used > e.groups || e.count / e.groups * e.groups_used < e.used)
-    return fail(Code::File, "%s: %u experts out of %u of %u groups of %u experts", r.gguf.name(), e.used,
-                e.groups_used, e.groups, e.count);
+    return fail(Code::File,
+                "%s: %u experts out of %u of %u groups of %u experts (expert_used_count, expert_group_used_count, "
+                "expert_group_count, expert_count)",
+                r.gguf.name(), e.used, e.groups_used, e.groups, e.count);
   e.gating = gating == 2 ? kGatingSigmoid : kGatingSoftmax;
   if (shared && !e.shared_width) {
     if (uint64_t(shared) * e.width > kMaxWidth)

@@ -88,8 +88,10 @@ Status TensorStore::find_factors(const Gguf& gguf, TensorName name, uint32_t pai
   const GgufTensor* factors = name.text ? gguf.find_tensor(name.text) : nullptr;
   if (!factors) return {};
   if (factors->type != QuantType::f32 || factors->ne[0] != pairs || factors->dims != 1)
-    return fail(Code::File, "%s: %s is %s[%llu], expected f32[%u]", gguf.name(), name.text,
-                quant_info(factors->type).name, (unsigned long long)factors->ne[0], pairs);
+    return fail(Code::File,
+                "%s: %s is %s[%llu], expected f32[%u] (by rope.dimension_count, or attention.key_length, or "
+                "embedding_length and attention.head_count)",
+                gguf.name(), name.text, quant_info(factors->type).name, (unsigned long long)factors->ne[0], pairs);
   out->resize(pairs);
   GRETA_TRY(gguf.source().read_at(factors->part, factors->offset, out->data(), factors->bytes));
   for (float factor : *out)

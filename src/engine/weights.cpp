@@ -13,8 +13,9 @@ constexpr const char* kAttentionKeys =
     "attention.value_length";
 constexpr const char* kLatentKeys =
     "block_count, embedding_length, attention.head_count, attention.q_lora_rank, attention.kv_lora_rank, "
-    "attention.key_length_mla, attention.value_length_mla and rope.dimension_count";
-constexpr const char* kFfnKeys = "block_count, embedding_length and feed_forward_length";
+    "attention.key_length_mla, attention.value_length_mla, rope.dimension_count, and without the two of them "
+    "attention.key_length and attention.value_length";
+constexpr const char* kFfnKeys = "block_count, leading_dense_block_count, embedding_length and feed_forward_length";
 constexpr const char* kExpertKeys =
     "block_count, leading_dense_block_count, embedding_length, expert_count, expert_feed_forward_length, "
     "feed_forward_length, expert_shared_count and expert_shared_feed_forward_length";

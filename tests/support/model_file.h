@@ -1,5 +1,8 @@
-// A GGUF file taken apart, so that a test can change a part of a good one and put it together again.
+// A GGUF file taken apart, so that a test can change a part of a good one, put it together again, and load and run it.
 #pragma once
+#include <cstring>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,14 +25,67 @@ struct ModelFile {
   std::vector<Value> values;
   std::vector<Tensor> tensors;
 
-  Tensor& tensor(const std::string& name);  // fails the test if there is none
+  // Both fail the test if there is none.
+  Tensor& tensor(const std::string& name);
+  const Value& value(const std::string& key) const;
+  Value& value(const std::string& key) { return const_cast<Value&>(std::as_const(*this).value(key)); }
+
   void drop_value(const std::string& key);
   void drop_tensor(const std::string& name);
   void set_u32(const std::string& key, uint32_t number);
+
+  std::string text(const std::string& key) const;
+  // Those of an array, or one.
+  template <class T>
+  std::vector<T> numbers(const std::string& key) const {
+    const Value& found = value(key);
+    const size_t head = ValueType(found.type) == ValueType::Array ? sizeof(uint32_t) + sizeof(uint64_t) : 0;
+    std::vector<T> all((found.payload.size() - head) / sizeof(T));
+    memcpy(all.data(), found.payload.data() + head, all.size() * sizeof(T));
+    return all;
+  }
 };
 
-// The golden of this name in tests/golden/architectures/, without its tokens' logits.
+// What lies in tests/golden/architectures/, without the ending, in order.
+std::vector<std::string> golden_names();
+// The golden of this name there.
 ModelFile read_model(const std::string& name);
 std::string write_model(const ModelFile& model);
+
+// ---- changes ----------------------------------------------------------------------------------
+
+using Edit = std::function<void(ModelFile&)>;
+
+Edit set_u32(const std::string& key, uint32_t number);
+Edit set_f32(const std::string& key, float number);
+Edit set_text(const std::string& key, const char* text);
+Edit drop(const std::string& key);
+Edit without(const char* tensor);
+Edit poke(const char* tensor, float number);  // the first number of an f32 tensor
+Edit retype(const char* tensor, uint32_t type);
+
+// ---- loading ----------------------------------------------------------------------------------
+
+struct LoadedModel {
+  std::string file;  // that the model views
+  Model model;
+  std::shared_ptr<Executor> executor;
+
+  std::vector<float> logits(std::span<const int32_t> tokens, const std::vector<size_t>& pieces);  // [tokens][vocab]
+  std::vector<float> last_logits(std::span<const int32_t> tokens);
+};
+
+// Loads models on the CPU, by plain kernels.
+class ModelLoader {
+ public:
+  ModelLoader();
+  // All that opening a session of the model does.
+  Status load(const ModelFile& file, uint32_t context = 64, std::unique_ptr<LoadedModel>* out = nullptr);
+  // The file is refused, with these words in the text.
+  void check_refused(const ModelFile& file, const std::string& named);
+
+ private:
+  std::unique_ptr<Device> device_;
+};
 
 }  // namespace greta::test

@@ -105,13 +105,16 @@ def frequency_factors(config):
 
 def scaling_type(state, value):
     full, _ = state.ropes()
-    if full["rope_type"] == "longrope":
-        raise NoChange("there are long and short factors, which say it")
-    if value not in ("none", "linear", "yarn"):
+    if full["rope_type"] == "longrope" or value not in ("none", "linear", "yarn"):
         raise NoReference
     full["rope_type"] = "default" if value == "none" else value
     full["original_max_position_embeddings"] = state.keys.get("rope.scaling.original_context_length",
                                                               state.keys["context_length"])
+
+
+def default_scaling(state):
+    """Long and short factors say it as well."""
+    return "longrope" if state.ropes()[0]["rope_type"] == "longrope" else "linear"
 
 
 def in_rope(name):
@@ -177,6 +180,12 @@ def sizes_of_experts(state, value):
     raise NoReference
 
 
+def dense_layers(state, value):
+    if value > state.keys["block_count"] or state.keys.get("expert_count"):
+        raise NoReference
+    raise NoChange("there are no experts")
+
+
 def width_of_experts(state, value):
     if value != state.keys.get("expert_feed_forward_length"):
         raise NoReference
@@ -222,10 +231,13 @@ def groups_used(state, value):
 
 
 def gating(state, value):
-    now = 1 if state.model == "DeepseekV2" else 2
-    if value == now:
+    if value not in (1, 2):
+        raise NoReference
+    if not state.has_experts():
+        raise NoChange("no layer has experts")
+    if value == (1 if state.model == "DeepseekV2" else 2):
         raise NoChange("it is what an absent one means here")
-    if value not in (1, 2) or (value == 1 and state.keys.get("expert_group_count", 1) > 1):
+    if value == 1 and state.keys.get("expert_group_count", 1) > 1:
         raise NoReference
     state.hooks.append(sigmoid_router if value == 2 else softmax_router)
 
@@ -258,6 +270,12 @@ def default_gating(state):
 
 # ---- all -----------------------------------------------------------------------------------------------------------
 
+def width_of_heads(state):
+    """Also that of keys and values; DeepSeek's files from before April 2025 have to give theirs."""
+    joined = state.arch == "deepseek2" and "attention.key_length_mla" not in state.keys
+    return REQUIRED if joined else head_width(state)
+
+
 def head_width(state):
     return state.keys["embedding_length"] // state.keys["attention.head_count"]
 
@@ -267,12 +285,12 @@ def size(state, value):
 
 
 SETTINGS = {
-    "context_length": Setting(no_change("it limits how long a session may be")),
+    "context_length": Setting(no_change("it limits how long a session may be"), factors=(1 / 32, 2)),
     "vocab_size": Setting(no_change("token_embd.weight says it"), 0),
     "feed_forward_length": Setting(width_of_layers, 0),
     "attention.head_count_kv": Setting(size, lambda state: state.keys["attention.head_count"]),
-    "attention.key_length": Setting(size, head_width),
-    "attention.value_length": Setting(size, head_width),
+    "attention.key_length": Setting(size, width_of_heads),
+    "attention.value_length": Setting(size, width_of_heads),
     "attention.layer_norm_rms_epsilon": Setting(epsilon, factors=(5e4,)),  # twice of it is nothing to float32
     "attention.scale": Setting(in_config("attention_multiplier"), lambda state: head_width(state) ** -0.5),
     "attention.sliding_window": Setting(
@@ -289,7 +307,7 @@ SETTINGS = {
     "rope.freq_base": Setting(base, 10000.0),
     "rope.freq_base_swa": Setting(
         base_of_windows, lambda state: 10000.0 if state.arch == "gemma3" else state.keys["rope.freq_base"]),
-    "rope.scaling.type": Setting(scaling_type, "linear"),
+    "rope.scaling.type": Setting(scaling_type, default_scaling),
     "rope.scaling.factor": Setting(in_rope("factor"), 1.0),
     "rope.scaling.attn_factor": Setting(in_rope("attention_factor"), 1.0),
     "rope.scaling.original_context_length": Setting(
@@ -301,7 +319,9 @@ SETTINGS = {
     "rope.scaling.yarn_truncate": Setting(in_rope("truncate"), lambda state: state.arch != "gpt-oss"),
     "rope.scaling.yarn_log_multiplier": Setting(log_multiplier, 0.0),
     "expert_count": Setting(of_experts(sizes_of_experts), 0),
-    "expert_used_count": Setting(of_experts(experts_used)),
+    "expert_used_count": Setting(
+        of_experts(experts_used), lambda state: REQUIRED if state.keys.get("expert_count") else 0),
+    "leading_dense_block_count": Setting(dense_layers, 0),
     "expert_feed_forward_length": Setting(
         of_experts(width_of_experts), lambda state: state.keys["feed_forward_length"]),
     "expert_shared_count": Setting(of_experts(sizes_of_experts), 0),
@@ -309,10 +329,12 @@ SETTINGS = {
     "expert_weights_scale": Setting(of_experts(in_config("routed_scaling_factor")), 1.0),
     "expert_weights_norm": Setting(
         of_experts(in_config("norm_topk_prob")), lambda state: state.arch != "deepseek2"),
-    "expert_gating_func": Setting(of_experts(gating), default_gating, (0.5, 2)),
+    "expert_gating_func": Setting(gating, default_gating, (0.5, 2)),
     "expert_group_count": Setting(of_experts(groups), 0),
     "expert_group_used_count": Setting(of_experts(groups_used), 0),
 }
+SETTINGS |= {f"ssm.{name}": Setting(no_change("no layer has a state space"), 0)
+             for name in ("conv_kernel", "state_size", "group_count", "inner_size", "time_step_rank")}
 
 
 # ---- tensors that a file may lack ----------------------------------------------------------------------------------

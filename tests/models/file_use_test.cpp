@@ -1,0 +1,205 @@
+// What a file says is what runs: goldens with one key or one tensor changed. After each change the logits are those of the
+// reference with that setting, or loading ends with a sentence that names the key or the tensor.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "models/reference_transformer.h"
+#include "support/gguf_writer.h"
+#include "support/model_file.h"
+
+using namespace greta;
+using namespace greta::test;
+
+namespace {
+
+constexpr double kSame = 1e-8;  // NMSE; changes that the reference sees are above 2e-7
+
+// What the reference says of changed goldens, made by tests/golden/make_settings.py.
+struct Settings {
+  struct Entry {
+    std::vector<float> logits;  // of the last position; empty: those of the golden
+    std::string reason;         // why they are those of the golden
+    bool used = false;
+  };
+  std::map<std::string, Entry> entries;  // by "<golden>|<key or tensor>|<change>"
+
+  Settings() {
+    Source source;
+    Gguf gguf;
+    REQUIRE(source.open_file(GRETA_SOURCE_DIR "/tests/golden/settings.gguf").ok());
+    REQUIRE(gguf.open(std::move(source)).ok());
+    for (const GgufValue& value : gguf.values()) {
+      Entry entry;
+      if (value.type == ValueType::String)
+        entry.reason.assign(reinterpret_cast<const char*>(value.data), value.bytes);
+      else
+        entry.logits.resize(value.count), memcpy(entry.logits.data(), value.data, value.bytes);
+      if (value.key.find('|') != value.key.npos) entries.emplace(value.key, std::move(entry));
+    }
+  }
+  // Null: the reference has no result.
+  Entry* find(const std::string& name) {
+    const auto found = entries.find(name);
+    if (found == entries.end()) return nullptr;
+    found->second.used = true;
+    return &found->second;
+  }
+  // The changes of a golden's key that have an entry and begin with `kind`.
+  std::vector<std::string> changes(const std::string& key, const char* kind) const {
+    std::vector<std::string> found;
+    for (auto at = entries.lower_bound(key + "|" + kind); at != entries.end(); ++at) {
+      if (!at->first.starts_with(key + "|" + kind)) break;
+      found.push_back(at->first.substr(key.size() + 1));
+    }
+    return found;
+  }
+};
+
+// ---- changes of a value -----------------------------------------------------------------------
+
+// A number of GGUF's type, times the factor; a bool turned round.
+template <class T>
+void scale_as(char* data, double factor) {
+  T value;
+  memcpy(&value, data, sizeof value);
+  if constexpr (std::is_same_v<T, float>)
+    value *= float(factor);
+  else
+    value = T(double(value) * factor);
+  memcpy(data, &value, sizeof value);
+}
+
+void scale(ValueType type, char* data, double factor) {
+  switch (type) {
+    case ValueType::U32: return scale_as<uint32_t>(data, factor);
+    case ValueType::I32: return scale_as<int32_t>(data, factor);
+    case ValueType::F32: return scale_as<float>(data, factor);
+    case ValueType::Bool: *data = !*data; return;
+    default: FAIL("a key of type " << value_type_name(type));
+  }
+}
+
+void change_value(ModelFile* model, const std::string& key, const std::string& change) {
+  ModelFile::Value& value = model->value(key);
+  const ValueType type = ValueType(value.type);
+  if (change == "removed") return model->drop_value(key);
+  if (change == "renamed") return void(value.key += "_x");
+  if (change == "twice") return model->values.push_back(ModelFile::Value(value));
+  if (change.starts_with("= ")) return void(value.payload = Bytes().string(change.substr(2)).data);
+  if (change.starts_with("x")) return scale(type, value.payload.data(), std::stod(change.substr(1)));
+  if (change == "flipped") return scale(type, value.payload.data(), 2);
+  REQUIRE(change.starts_with("element "));
+  ValueType element;
+  memcpy(&element, value.payload.data(), sizeof element);
+  const size_t bytes = value_bytes(element), index = std::stoul(change.substr(8));
+  scale(element, value.payload.data() + 12 + index * bytes, 2);
+}
+
+std::vector<std::string> changes_of(const ModelFile::Value& value, const Settings& settings, const std::string& entry) {
+  std::vector<std::string> changes = {"removed", "renamed", "twice"};
+  const ValueType type = ValueType(value.type);
+  const auto add = [&](const std::string& change) {
+    if (std::ranges::find(changes, change) == changes.end()) changes.push_back(change);
+  };
+  if (type == ValueType::Array) {
+    uint64_t count = 0;
+    memcpy(&count, value.payload.data() + 4, sizeof count);
+    add("element " + std::to_string(count / 2));
+  } else if (type == ValueType::String) {
+    for (const char* text : {"none", "linear", "yarn", "longrope", "llama3", "banana"})
+      if (value.payload != Bytes().string(text).data) add(std::string("= ") + text);
+  } else if (type == ValueType::Bool) {
+    add("flipped");
+  } else {
+    for (const std::string& change : settings.changes(entry, "x")) add(change);
+    if (changes.size() == 3) add("x2");
+  }
+  return changes;
+}
+
+// ---- what comes of a file ---------------------------------------------------------------------
+
+// Whether the text has the name as a word of its own: head_count is not in head_count_kv.
+bool names(const std::string& text, const std::string& name) {
+  const auto part_of_name = [](char c) { return isalnum(uint8_t(c)) || c == '_'; };
+  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    const bool goes_on = end < text.size() && (part_of_name(text[end]) || (text[end] == '.' && end + 1 < text.size() &&
+                                                                           part_of_name(text[end + 1])));
+    if (!goes_on && (at == 0 || !part_of_name(text[at - 1]))) return true;
+  }
+  return false;
+}
+
+struct Golden {
+  std::string name, prefix;
+  ModelFile good;
+  std::vector<int32_t> tokens;
+  std::vector<float> logits;  // of the last position
+  uint32_t context = 0;
+};
+
+Golden read_golden(const std::string& name) {
+  Golden golden{name, "", read_model(name), {}, {}, 0};
+  golden.prefix = golden.good.text("general.architecture") + ".";
+  golden.tokens = golden.good.numbers<int32_t>("golden.tokens");
+  golden.context = golden.good.numbers<uint32_t>("golden.context")[0];
+  const std::vector<float> all = golden.good.numbers<float>("golden.logits");
+  golden.logits.assign(all.end() - ptrdiff_t(all.size() / golden.tokens.size()), all.end());
+  golden.good.drop_value("golden.logits");  // so that there is less to write
+  return golden;
+}
+
+// As the entry of the reference says; without one the file is refused with one of these names in the text.
+void check_outcome(ModelLoader& loader, const Golden& golden, const ModelFile& changed, const Settings::Entry* entry,
+                   const std::vector<std::string>& any_of) {
+  clear_error_text();
+  std::unique_ptr<LoadedModel> loaded;
+  const Status status = loader.load(changed, golden.context, &loaded);
+  const std::string text = status.ok() ? "" : error_text();
+  INFO("the error's text: " << text);
+  if (!entry) {
+    CHECK_FALSE(status.ok());
+    CHECK(std::ranges::any_of(any_of, [&](const std::string& name) { return names(text, name); }));
+    return;
+  }
+  CHECK(status.ok());
+  if (!status.ok()) return;
+  INFO("the reference: " << (entry->reason.empty() ? "other logits" : entry->reason));
+  const std::vector<float>& wanted = entry->logits.empty() ? golden.logits : entry->logits;
+  const std::vector<float> got = loaded->last_logits(golden.tokens);
+  REQUIRE(got.size() == wanted.size());
+  CHECK(nmse(got.data(), {wanted.begin(), wanted.end()}) <= kSame);
+}
+
+}  // namespace
+
+TEST_CASE("file use: each key of a golden removed, renamed, twice, or with another value", "[models][architectures]") {
+  Settings settings;
+  ModelLoader loader;
+  for (const std::string& name : golden_names()) {
+    DYNAMIC_SECTION(name) {
+      const Golden golden = read_golden(name);
+      for (const ModelFile::Value& value : golden.good.values) {
+        if (!value.key.starts_with(golden.prefix)) continue;
+        const std::string key = value.key.substr(golden.prefix.size()), entry = name + "|" + key;
+        for (const std::string& change : changes_of(value, settings, entry)) {
+          INFO(key << " " << change);
+          ModelFile changed = golden.good;
+          change_value(&changed, value.key, change);
+          const bool absent = change == "renamed";
+          check_outcome(loader, golden, changed, settings.find(entry + "|" + (absent ? "removed" : change)), {key});
+        }
+      }
+      for (const auto& [at, entry] : settings.entries)
+        if (at.starts_with(name + "|") && at.find(".weight|") == at.npos && at.find(".bias|") == at.npos) {
+          INFO("an entry that no change asked for: " << at);
+          CHECK(entry.used);
+        }
+    }
+  }
+}
