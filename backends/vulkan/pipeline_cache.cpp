@@ -40,8 +40,8 @@ CacheHeader header_for(const VulkanPhysical& physical, std::span<const uint8_t> 
 std::string pipeline_cache_path(const char* folder, const VulkanPhysical& physical) {
   const CacheHeader header = header_for(physical, {});
   char name[64];
-  snprintf(name, sizeof name, "/greta-vulkan-%016llx.cache",
-           (unsigned long long)checksum(&header, sizeof header));
+  format_text(name, sizeof name, "/greta-vulkan-%016llx.cache",
+              (unsigned long long)checksum(&header, sizeof header));
   return folder + std::string(name);
 }
 

@@ -219,7 +219,7 @@ Status read_experts(Reader& r, Shape* s) {
   GRETA_TRY(r.status);
   if (e.count == 0) {
     char first[kMaxTensorNameBytes + 1];
-    snprintf(first, sizeof first, router.text, s->layers - 1);
+    format_text(first, sizeof first, router.text, s->layers - 1);
     if (!r.arch.needs_experts && !r.gguf.find_tensor(first)) return {};
     return fail(Code::File, "%s: %sexpert_count is 0 or absent in a model with experts", r.gguf.name(),
                 r.prefix.c_str());

@@ -1,7 +1,6 @@
 #include "engine/tensor_store.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "engine/weight_parts.h"
@@ -79,7 +78,7 @@ bool TensorStore::can_stay(Gguf& gguf, const Placed& placed, const DeviceInfo& d
 }
 
 static void layer_name(TensorName name, uint32_t index, char (&out)[kMaxTensorNameBytes + 1]) {
-  snprintf(out, sizeof out, name.text, index);
+  format_text(out, sizeof out, name.text, index);
 }
 
 Status TensorStore::find_layer(Gguf& gguf, const Arch& arch, const Shape& s, uint32_t index,

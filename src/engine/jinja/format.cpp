@@ -43,7 +43,7 @@ std::string float_digits(double number, const Spec& spec) {
   std::string conversion = spec.alternate ? "%#.*" : "%.*";
   conversion += spec.type == '%' ? 'f' : !spec.type || lower == 'n' ? 'g' : spec.type;
   char buffer[DBL_MAX_10_EXP + kMaxPrecision + 16];
-  snprintf(buffer, sizeof buffer, conversion.c_str(), int(wanted), number);
+  format_text(buffer, sizeof buffer, conversion.c_str(), int(wanted), number);
   std::string digits = buffer;
   if (!spec.type && digits.find_first_of(".e") == digits.npos) digits += ".0";
   if (spec.type == '%') digits += '%';
@@ -53,7 +53,7 @@ std::string float_digits(double number, const Spec& spec) {
 // Commas or underscores between groups of the digits before the point.
 void group(char separator, size_t size, std::string* digits) {
   size_t end = 0;
-  while (end < digits->size() && isxdigit(static_cast<unsigned char>((*digits)[end]))) ++end;
+  while (end < digits->size() && is_ascii_alnum((*digits)[end])) ++end;
   for (size_t at = end; at > size; at -= size) digits->insert(at - size, 1, separator);
 }
 

@@ -276,8 +276,7 @@ Status urlencode(Run& run, const Value& subject, const Arguments& arguments, Val
     std::string text;
     GRETA_TRY(to_text(run, value, &text));
     for (const char c : text) {
-      const bool letter = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
-      if (letter || c == '_' || c == '.' || c == '-' || c == '~' || (c == '/' && !query))
+      if (is_ascii_alnum(c) || c == '_' || c == '.' || c == '-' || c == '~' || (c == '/' && !query))
         made += c;
       else if (c == ' ' && query)
         made += '+';
