@@ -90,7 +90,7 @@ Status write_pipeline_cache(const std::string& path, const VulkanPhysical& physi
   if (written && rename(next.c_str(), path.c_str()) == 0) return {};
   const int last = written ? errno : error;
   if (file >= 0) unlink(next.c_str());
-  return fail(Code::File, "cannot write '%s': %s", path.c_str(), strerror(last));
+  return fail(Code::File, "cannot write '%s': %s", path.c_str(), errno_text(last));
 }
 
 }  // namespace greta

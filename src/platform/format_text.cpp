@@ -3,13 +3,18 @@
 #include <locale.h>
 
 #include <cstdio>
+#include <cstring>
 
 namespace greta {
 
+static locale_t plain_locale() {
+  static const locale_t plain = newlocale(LC_ALL_MASK, "C", locale_t());
+  return plain;
+}
+
 int format_arguments(char* out, size_t bytes, const char* format, va_list arguments) {
   // The locale of this thread alone is changed, and put back.
-  static const locale_t plain = newlocale(LC_ALL_MASK, "C", locale_t());
-  const locale_t before = uselocale(plain);
+  const locale_t before = uselocale(plain_locale());
   const int length = vsnprintf(out, bytes, format, arguments);
   uselocale(before);
   return length;
@@ -22,5 +27,7 @@ int format_text(char* out, size_t bytes, const char* format, ...) {
   va_end(arguments);
   return length;
 }
+
+const char* errno_text(int error) { return strerror_l(error, plain_locale()); }
 
 }  // namespace greta

@@ -22,7 +22,7 @@ LOCALE = "snprintf sprintf vsprintf asprintf vasprintf __snprintf_chk __sprintf_
          "isblank tolower toupper __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc strcasecmp strncasecmp " \
          "strcasestr strcoll strxfrm strftime strptime localeconv nl_langinfo mblen mbtowc mbrtowc mbstowcs " \
          "mbsrtowcs wctomb wcrtomb wcstombs wcsrtombs iswalpha iswalnum iswspace iswupper iswlower towlower " \
-         "towupper regcomp fnmatch"
+         "towupper strerror strerror_r __xpg_strerror_r regcomp fnmatch"
 RUNS = "system popen fork vfork execve execv execvp posix_spawn posix_spawnp"
 FORBIDDEN = {name: why for names, why in ((ENDS, "ends the process"), (PRINTS, "prints"),
                                           (READS, "touches what belongs to the whole process"),
