@@ -11,7 +11,7 @@ inline constexpr std::string_view kBlanks = " \t\r\n";
 
 inline bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= 256 && std::all_of(text.begin(), text.end(), [](char c) {
-    return uint8_t(c) >= 0x80 || is_ascii_alnum(c) || c == '_' || c == '-' || c == '.' || c == ':' || c == '/';
+    return uint8_t(c) >= 0x80 || is_ascii_alnum(c) || std::string_view("_-.:/").find(c) != kBlanks.npos;
   });
 }
 

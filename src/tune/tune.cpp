@@ -17,8 +17,9 @@ static void describe(std::span<const Call> calls, char* text, size_t bytes) {
     if (call.weight.n && (!weight || call.op == Op::Matmul)) weight = &call.weight;
   }
   if (weight)
-    format_text(text + used, bytes - used, " [%u][%u] %s%s%s", weight->n, weight->depth, quant_info(weight->type).name,
-                weight->layout == Layout::Gguf ? "" : " ", weight->layout == Layout::Gguf ? "" : layout_name(weight->layout));
+    format_text(text + used, bytes - used, " [%u][%u] %s%s%s", weight->n, weight->depth,
+                quant_info(weight->type).name, weight->layout == Layout::Gguf ? "" : " ",
+                weight->layout == Layout::Gguf ? "" : layout_name(weight->layout));
 }
 
 // On a unit are to be three groups with small tiles or two with large ones. Those that share a tile leave at most so many

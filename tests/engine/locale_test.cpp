@@ -18,7 +18,7 @@ static std::string rendered(const char* source) {
   return status.ok() ? out : error_text();
 }
 
-TEST_CASE("a locale with a decimal comma changes no text of the library", "[platform][engine][jinja][locale]") {
+TEST_CASE("a locale with a decimal comma changes no text of the library", "[platform][engine][locale]") {
   const CommaLocale locale;
   if (!locale.is_set()) SKIP("the C library takes no locale of ours");
   REQUIRE(std::strtod("0,5", nullptr) == 0.5);  // the process does have the comma

@@ -32,7 +32,7 @@ bool read_int(std::string_view text, int64_t base, int64_t* out, bool* beyond) {
   const char mark = text.size() > 1 && text[0] == '0' ? char(text[1] | 32) : 0;
   const int64_t marked = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 0;
   if (marked && (base == marked || base == 0)) {
-    text.remove_prefix(2);
+    text.remove_prefix(text.substr(2, 1) == "_" ? 3 : 2);
     base = marked;
   } else if (base == 0) {
     if (text.size() > 1 && text[0] == '0' && text.find_first_not_of("0_") != text.npos) return false;
@@ -186,7 +186,7 @@ Status filesizeformat(Run& run, const Value& subject, const Arguments& arguments
   char text[64];
   if (bytes == 1) return *out = run.text("1 Byte"), Status{};
   if (bytes < base) {
-    format_text(text, sizeof text, "%.0f Bytes", std::trunc(bytes));
+    format_text(text, sizeof text, "%.0f Bytes", std::trunc(bytes) + 0.0);  // -0 has no sign
     return *out = run.text(std::string_view(text)), Status{};
   }
   constexpr const char kUnits[] = "KMGTPEZY";
