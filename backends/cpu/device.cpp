@@ -1,6 +1,5 @@
 // The CPU device: its description, memory, events, and its row among the backends.
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "backends/cpu/cpu.h"
@@ -13,10 +12,10 @@ void describe_cpu(const DeviceOptions& options, uint32_t threads, DeviceInfo* ou
   *out = {};
   const uint32_t features = cpu_features() & options.features_mask;
   const char* isa = features & kCpuAvx512Vnni ? "avx512vnni" : features & kCpuAvx2 ? "avx2" : "baseline";
-  snprintf(out->name, sizeof out->name, "%s", cpu_name());
-  snprintf(out->backend, sizeof out->backend, "cpu");
-  snprintf(out->arch, sizeof out->arch, "cpu:%s", isa);
-  snprintf(out->driver, sizeof out->driver, "greta");
+  format_text(out->name, sizeof out->name, "%s", cpu_name());
+  format_text(out->backend, sizeof out->backend, "cpu");
+  format_text(out->arch, sizeof out->arch, "cpu:%s", isa);
+  format_text(out->driver, sizeof out->driver, "greta");
   out->memory_bytes = memory_total_bytes();
   out->max_allocation_bytes = out->memory_bytes;
   out->features = features;

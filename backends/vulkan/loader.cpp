@@ -1,6 +1,5 @@
 #include "backends/vulkan/loader.h"
 
-#include <cstdio>
 
 namespace greta {
 
@@ -31,9 +30,9 @@ ResultText describe(VkResult result) {
       break;
   }
   if (name)
-    snprintf(out.text, sizeof out.text, "%s", name);
+    format_text(out.text, sizeof out.text, "%s", name);
   else
-    snprintf(out.text, sizeof out.text, "VkResult %d", int(result));
+    format_text(out.text, sizeof out.text, "VkResult %d", int(result));
   return out;
 }
 

@@ -2,7 +2,6 @@
 #include "backends/vulkan/physical.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 namespace greta {
@@ -60,7 +59,7 @@ struct Reasons {
   char text[512] = "";
   void add(const char* reason) {
     const size_t used = strlen(text);
-    snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", reason);
+    format_text(text + used, sizeof text - used, "%s%s", used ? ", " : "", reason);
   }
 };
 
@@ -105,14 +104,14 @@ void describe_identity(const Properties& p, VulkanPhysical* out) {
   out->device_id = core.deviceID;
   out->driver_version = core.driverVersion;
   char uuid[2 * VK_UUID_SIZE + 1] = "";
-  for (uint32_t i = 0; i < VK_UUID_SIZE; ++i) snprintf(uuid + 2 * i, 3, "%02x", out->driver_uuid[i]);
-  snprintf(info.driver, sizeof info.driver, "%.32s %.40s (%08x %s)", p.v12.driverName, p.v12.driverInfo,
-           core.driverVersion, uuid);
+  for (uint32_t i = 0; i < VK_UUID_SIZE; ++i) format_text(uuid + 2 * i, 3, "%02x", out->driver_uuid[i]);
+  format_text(info.driver, sizeof info.driver, "%.32s %.40s (%08x %s)", p.v12.driverName, p.v12.driverInfo,
+              core.driverVersion, uuid);
   char vendor[16];
-  snprintf(vendor, sizeof vendor, "%x", core.vendorID);
+  format_text(vendor, sizeof vendor, "%x", core.vendorID);
   for (const Vendor& known : kVendors)
-    if (known.id == core.vendorID) snprintf(vendor, sizeof vendor, "%s", known.name);
-  snprintf(info.arch, sizeof info.arch, "vulkan:%s:%x", vendor, core.deviceID);
+    if (known.id == core.vendorID) format_text(vendor, sizeof vendor, "%s", known.name);
+  format_text(info.arch, sizeof info.arch, "vulkan:%s:%x", vendor, core.deviceID);
   info.runs_ahead = true;
   info.unit_count = unit_count(p, info.cpu_type);
   info.shared_bytes = core.limits.maxComputeSharedMemorySize;
@@ -276,8 +275,8 @@ Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t
   out->handle = handle;
   auto basic = tagged<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
   instance.vkGetPhysicalDeviceProperties2(handle, &basic);
-  snprintf(out->info.name, sizeof out->info.name, "%.127s", basic.properties.deviceName);
-  snprintf(out->info.backend, sizeof out->info.backend, "vulkan");
+  format_text(out->info.name, sizeof out->info.name, "%.127s", basic.properties.deviceName);
+  format_text(out->info.backend, sizeof out->info.backend, "vulkan");
   out->info.weight_alignment = 16;  // kernels/vulkan/quant.h
   const VkPhysicalDeviceType type = basic.properties.deviceType;
   out->info.cpu_type = type == VK_PHYSICAL_DEVICE_TYPE_CPU;

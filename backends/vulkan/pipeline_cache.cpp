@@ -40,8 +40,8 @@ CacheHeader header_for(const VulkanPhysical& physical, std::span<const uint8_t> 
 std::string pipeline_cache_path(const char* folder, const VulkanPhysical& physical) {
   const CacheHeader header = header_for(physical, {});
   char name[64];
-  snprintf(name, sizeof name, "/greta-vulkan-%016llx.cache",
-           (unsigned long long)checksum(&header, sizeof header));
+  format_text(name, sizeof name, "/greta-vulkan-%016llx.cache",
+              (unsigned long long)checksum(&header, sizeof header));
   return folder + std::string(name);
 }
 
@@ -90,7 +90,7 @@ Status write_pipeline_cache(const std::string& path, const VulkanPhysical& physi
   if (written && rename(next.c_str(), path.c_str()) == 0) return {};
   const int last = written ? errno : error;
   if (file >= 0) unlink(next.c_str());
-  return fail(Code::File, "cannot write '%s': %s", path.c_str(), strerror(last));
+  return fail(Code::File, "cannot write '%s': %s", path.c_str(), errno_text(last));
 }
 
 }  // namespace greta

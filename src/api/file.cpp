@@ -1,6 +1,4 @@
 // greta.h: files and tokenizers.
-#include <cstdio>
-
 #include "api/handles.h"
 
 using namespace greta;
@@ -78,7 +76,8 @@ greta_status greta_file_metadata(const greta_file* file, uint64_t index, const c
       return fail(Code::Argument, "metadata %llu of %zu", (unsigned long long)index, file->gguf.values().size());
     const GgufValue& pair = file->gguf.values()[index];
     if (value && capacity)
-      snprintf(value, capacity, "%s", gguf_text(pair, uint32_t(std::min<size_t>(capacity, 1 << 20))).c_str());
+      format_text(value, capacity, "%s",
+                  gguf_text(pair, uint32_t(std::min<size_t>(capacity, 1 << 20))).c_str());
     if (out_key) *out_key = file->keys[index].c_str();
     if (out_type) *out_type = file->types[index].c_str();
     return {};

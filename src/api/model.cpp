@@ -1,6 +1,4 @@
 // greta.h: memory plans, models, executors.
-#include <cstdio>
-
 #include "api/handles.h"
 
 using namespace greta;
@@ -57,7 +55,7 @@ greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* fi
     plan.host_bytes = kHostBytes;
     plan.total_bytes = plan.weights_bytes + executor.total();
     plan.fits = plan.total_bytes <= plan.free_bytes;
-    snprintf(plan.device, sizeof plan.device, "%s", runtime->device_id);
+    format_text(plan.device, sizeof plan.device, "%s", runtime->device_id);
     return write_result(plan, out_plan);
   });
 }
@@ -102,7 +100,7 @@ greta_status greta_model_describe(const greta_model* model, greta_model_info* ou
     info.vocab_size = m.shape.vocab;
     info.architecture = m.arch->name;
     info.name = m.name.c_str();
-    snprintf(info.type, sizeof info.type, "%s", file_type_name(m.gguf));
+    format_text(info.type, sizeof info.type, "%s", file_type_name(m.gguf));
     info.context = m.shape.context;
     info.layers = m.shape.layers;
     info.width = m.shape.width;

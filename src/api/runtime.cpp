@@ -1,6 +1,4 @@
 // greta.h: version, errors, devices, runtimes.
-#include <cstdio>
-
 #include "api/handles.h"
 
 using namespace greta;
@@ -13,7 +11,7 @@ greta_status greta::to_c(Status status) { return greta_status(status.code); }
 uint32_t greta_version(void) { return GRETA_VERSION; }
 const char* greta_error_text(void) { return error_text(); }
 
-static void copy_text(char* to, size_t capacity, const char* from) { snprintf(to, capacity, "%s", from); }
+static void copy_text(char* to, size_t capacity, const char* from) { format_text(to, capacity, "%s", from); }
 
 static void describe(const DeviceInfo& info, greta_device_info* out) {
   copy_text(out->name, sizeof out->name, info.name);

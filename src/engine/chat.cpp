@@ -152,7 +152,7 @@ Status Chat::answer(const ChatAnswerOptions& options, const ChatEvents& events, 
   };
   sink.call = [&](ChatCall call) {
     char id[32];  // nine letters and digits, as Mistral's templates insist on
-    snprintf(id, sizeof id, "call%05zu", (calls + self->calls.size()) % 100000);
+    format_text(id, sizeof id, "call%05zu", (calls + self->calls.size()) % 100000);
     if (call.id.empty()) call.id = id;
     Value function = Value::dict(), value = Value::dict();
     function.set("name"sv, call.name);

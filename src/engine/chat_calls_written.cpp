@@ -32,7 +32,7 @@ constexpr uint32_t kMaxValueDepth = 32;
 bool CallReader::word(std::string_view* out) {
   skip_blanks(&text_);
   size_t end = 0;
-  while (end < text_.size() && (uint8_t(text_[end]) >= 0x80 || isalnum(uint8_t(text_[end])) ||
+  while (end < text_.size() && (uint8_t(text_[end]) >= 0x80 || is_ascii_alnum(text_[end]) ||
                                 std::string_view("_-.+").find(text_[end]) != std::string_view::npos))
     ++end;
   *out = text_.substr(0, end);
@@ -121,7 +121,7 @@ bool CallReader::call(ChatCall* out) {
   Value values;
   if (!word(&name)) return false;
   if (!gemma && name.ends_with(".call")) name.remove_suffix(5);
-  if (!is_name(name) || isdigit(uint8_t(name[0]))) return false;
+  if (!is_name(name) || (name[0] >= '0' && name[0] <= '9')) return false;
   if (!take_char(gemma ? '{' : '(') || !arguments(gemma ? ':' : '=', gemma ? '}' : ')', &values, 0))
     return false;
   out->name = name;

@@ -1,7 +1,6 @@
 #include "engine/chat_template.h"
 
 #include <algorithm>
-#include <cctype>
 
 namespace greta {
 namespace {
@@ -51,7 +50,7 @@ bool fits(const Fallback& fallback, const Tokenizer& tokenizer) {
 std::string plain_name(std::string_view name) {
   std::string out;
   for (const char c : name)
-    if (std::isalnum(uint8_t(c))) out += char(std::tolower(uint8_t(c)));
+    if (is_ascii_alnum(c)) out += char(c | 32);
   return out;
 }
 

@@ -1,16 +1,17 @@
 // Taking texts apart from the front, for the readers of answers.
 #pragma once
 #include <algorithm>
-#include <cctype>
 #include <string_view>
+
+#include "engine/unicode.h"
 
 namespace greta {
 
 inline constexpr std::string_view kBlanks = " \t\r\n";
 
 inline bool is_name(std::string_view text) {
-  return !text.empty() && text.size() <= 256 && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return c >= 0x80 || isalnum(c) || c == '_' || c == '-' || c == '.' || c == ':' || c == '/';
+  return !text.empty() && text.size() <= 256 && std::all_of(text.begin(), text.end(), [](char c) {
+    return uint8_t(c) >= 0x80 || is_ascii_alnum(c) || std::string_view("_-.:/").find(c) != kBlanks.npos;
   });
 }
 

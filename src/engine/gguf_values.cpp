@@ -1,6 +1,5 @@
 // Typed reading of metadata: what a value is, whether it fits, and how to show it.
 #include <cmath>
-#include <cstdio>
 
 #include "engine/gguf_header.h"
 #include "engine/unicode.h"
@@ -238,7 +237,7 @@ static std::string scalar_text(ValueType type, const uint8_t* data) {
   double number = 0;
   real(type, data, &number);
   char text[40];
-  snprintf(text, sizeof text, "%.9g", number);
+  format_text(text, sizeof text, "%.9g", number);
   return text;
 }
 

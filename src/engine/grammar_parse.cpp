@@ -52,9 +52,7 @@ class Parser {
     if (ends()) return fail(Code::Argument, "expected %s, the grammar ends", expected);
     return fail(Code::Argument, "expected %s at %s", expected, Quoted(text_.substr(at_, 20)).c_str());
   }
-  static bool in_name(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-  }
+  static bool in_name(char c) { return is_ascii_alnum(c) || c == '-' || c == '_'; }
   std::string_view name() {
     const size_t begin = at_;
     while (in_name(peek())) ++at_;

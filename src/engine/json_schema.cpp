@@ -390,7 +390,7 @@ class Converter {
     std::string body, taken;
     for (const auto& [code, rest] : by_next) {
       char escape[16];
-      snprintf(escape, sizeof escape, "\\U%08X", code);
+      format_text(escape, sizeof escape, "\\U%08X", code);
       taken += escape;
       bytes = decode_utf8(*rest.begin(), at).bytes;
       body += "[" + std::string(escape) + "] " + unlike(rest, at + bytes) + " | ";

@@ -29,7 +29,7 @@ std::string gbnf_literal(std::string_view text) {
     if (c == '"' || c == '\\')
       out += '\\', out += c;
     else if (uint8_t(c) < 32 || c == 127)
-      snprintf(code, sizeof code, "\\x%02X", unsigned(uint8_t(c))), out += code;
+      format_text(code, sizeof code, "\\x%02X", unsigned(uint8_t(c))), out += code;
     else
       out += c;
   }

@@ -63,7 +63,7 @@ std::string json_character(const Ranges& ranges) {
       const uint32_t first = std::max(r.first, part.first), last = std::min(r.last, part.last);
       char text[32];
       if (first > last) continue;
-      snprintf(text, sizeof text, "\\U%08X-\\U%08X", unsigned(first), unsigned(last));
+      format_text(text, sizeof text, "\\U%08X-\\U%08X", unsigned(first), unsigned(last));
       plain += text;
     }
   if (!plain.empty()) out = "[" + plain + "]";

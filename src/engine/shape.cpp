@@ -34,6 +34,12 @@ Status file_arch(const Gguf& gguf, const Arch** out) {
   return within(find_arch(name, out), "%s", gguf.name());
 }
 
+std::string layer_name(const TensorName& name, uint32_t layer) {
+  char text[kMaxTensorNameBytes + 1];
+  format_text(text, sizeof text, name.text, layer);
+  return text;
+}
+
 namespace {
 
 // Reads keys under "<arch>.", notes which, and keeps the first failure.
@@ -294,9 +300,7 @@ Status read_rope(Reader& r, Shape* s) {
 }
 
 bool in_last_layer(const Reader& r, const TensorName& tensor, const Shape& s) {
-  char name[kMaxTensorNameBytes + 1];
-  snprintf(name, sizeof name, tensor.text, s.layers - 1);
-  return r.gguf.find_tensor(name) != nullptr;
+  return r.gguf.find_tensor(layer_name(tensor, s.layers - 1)) != nullptr;
 }
 
 Status read_experts(Reader& r, Shape* s) {

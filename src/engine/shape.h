@@ -34,6 +34,9 @@ struct RopeTable {
 constexpr uint32_t kMaxRopeTables = 2;
 constexpr uint8_t kNoRope = 0xff;
 
+// A tensor's name in the file.
+std::string layer_name(const TensorName& name, uint32_t layer);
+
 struct LayerShape {
   uint32_t window = 0;     // positions seen, the token's own among them; 0: all
   uint8_t rope_table = 0;  // or kNoRope

@@ -1,7 +1,6 @@
 // Source: picks the way to the bytes; finds the parts of a split model by their names.
 #include "engine/source.h"
 
-#include <cstdio>
 #include <cstring>
 #include <string_view>
 
@@ -48,7 +47,7 @@ Status Source::open_file(const char* path) {
   const std::string stem(path, strlen(path) - kSuffixBytes);
   for (uint32_t i = 1; i <= count; ++i) {
     char suffix[32];
-    snprintf(suffix, sizeof suffix, "-%05u-of-%05u.gguf", i, count);
+    format_text(suffix, sizeof suffix, "-%05u-of-%05u.gguf", i, count);
     const Status status = add_file(stem + suffix);
     if (!status.ok()) {
       parts_.clear();

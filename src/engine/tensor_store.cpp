@@ -1,7 +1,6 @@
 #include "engine/tensor_store.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "engine/weight_parts.h"

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstring>
 #include <iterator>
+
+#include "platform/platform.h"
 
 namespace greta {
 namespace {
@@ -190,7 +191,7 @@ Quoted::Quoted(std::string_view name) {
       if (plain && point.code != kReplacement)
         text_[used++] = name[at];
       else
-        used += size_t(snprintf(text_ + used, 5, "\\x%02X", uint8_t(name[at])));
+        used += size_t(format_text(text_ + used, 5, "\\x%02X", uint8_t(name[at])));
     }
   }
   text_[used++] = '"';

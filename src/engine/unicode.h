@@ -48,6 +48,9 @@ inline bool is_number(CharClass c) { return c >= CharClass::Decimal && c <= Char
 inline bool is_punctuation(CharClass c) { return c == CharClass::Connector || c == CharClass::Punctuation; }
 bool is_han(uint32_t code);  // the script
 
+// Unlike isalnum, the same whatever locale the program has set.
+inline bool is_ascii_alnum(char c) { return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
+
 uint32_t lower_case(uint32_t code);
 
 // The canonical decomposition without nonspacing marks: writes 0 to kMaxDecomposed code points.

@@ -1,7 +1,5 @@
 #include "engine/weights.h"
 
-#include <cstdio>
-
 namespace greta {
 
 namespace {
@@ -143,12 +141,6 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
   add_vector(&list, names.ffn_norm, &layer->ffn_norm, shape.width);
   add_vector(&list, names.post_ffn_norm, &layer->post_ffn_norm, shape.width);
   return list;
-}
-
-static std::string layer_name(TensorName name, uint32_t index) {
-  char text[kMaxTensorNameBytes + 1];
-  snprintf(text, sizeof text, name.text, index);
-  return text;
 }
 
 std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape, Weights* weights) {

@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "platform/format_text.h"
 
 namespace greta {
 
@@ -55,7 +56,7 @@ struct GroupReader {
   char path[4096];
 
   bool read(const char* folder, const char* group, const char* file) {
-    const int length = snprintf(path, sizeof path, "%s%s%s/%s", root, folder, group, file);
+    const int length = format_text(path, sizeof path, "%s%s%s/%s", root, folder, group, file);
     return length > 0 && size_t(length) < sizeof path && text.read(path);
   }
   uint64_t number(const char* folder, const char* group, const char* file) {
@@ -128,7 +129,7 @@ CgroupLimits read_cgroup_limits(const char* root) {
   GroupReader reader{root, {}, {}, {}};
   Text groups;
   char path[4096];
-  snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+  format_text(path, sizeof path, "%s/proc/self/cgroup", root);
   if (!groups.read(path)) return reader.limits;
   // Each line is "id:controllers:/group"; v2 has no controllers.
   for (char *line = groups.data, *next; *line; line = next) {
@@ -142,7 +143,7 @@ CgroupLimits read_cgroup_limits(const char* root) {
     ++names;
     char copy[4096];
     const auto walk = [&](void (GroupReader::*level)(const char*)) {
-      snprintf(copy, sizeof copy, "%s", group);
+      format_text(copy, sizeof copy, "%s", group);
       reader.each_level(copy, level);
     };
     if (!*names) walk(&GroupReader::version2);
@@ -155,7 +156,7 @@ CgroupLimits read_cgroup_limits(const char* root) {
 uint64_t read_meminfo(const char* root, const char* key) {
   Text text;
   char path[4096];
-  snprintf(path, sizeof path, "%s/proc/meminfo", root);
+  format_text(path, sizeof path, "%s/proc/meminfo", root);
   if (!text.read(path)) return 0;
   const uint64_t kilobytes = number_after(text.data, key);
   return kilobytes == kNone ? 0 : kilobytes * 1024;

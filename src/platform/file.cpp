@@ -7,15 +7,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string>
-#include <system_error>
 #include <utility>
 
 #include "platform/checked.h"
+#include "platform/format_text.h"
 
 namespace greta {
-
-static std::string reason(int error) { return std::generic_category().message(error); }
 
 File::~File() {
   if (pages_) munmap(pages_, size_);
@@ -38,12 +35,12 @@ Status File::open(const char* path) {
   if (is_open()) return fail(Code::Argument, "cannot open '%s': this object has a file already", path);
   // O_NONBLOCK so that a pipe that nobody writes to is refused below instead of waited for.
   const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return fail(Code::File, "cannot open '%s': %s", path, reason(errno).c_str());
+  if (descriptor < 0) return fail(Code::File, "cannot open '%s': %s", path, errno_text(errno));
   struct stat info;
   if (fstat(descriptor, &info) != 0) {
     const int error = errno;
     close(descriptor);
-    return fail(Code::File, "cannot open '%s': %s", path, reason(error).c_str());
+    return fail(Code::File, "cannot open '%s': %s", path, errno_text(error));
   }
   if (!S_ISREG(info.st_mode)) {
     close(descriptor);
@@ -67,7 +64,7 @@ Status File::read_at(uint64_t offset, void* to, uint64_t bytes) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
       return fail(Code::File, "cannot read %llu bytes at offset %llu: %s", (unsigned long long)piece,
-                  (unsigned long long)offset, reason(errno).c_str());
+                  (unsigned long long)offset, errno_text(errno));
     if (got == 0)
       return fail(Code::File, "cannot read %llu bytes at offset %llu: the file has become shorter",
                   (unsigned long long)(end - offset), (unsigned long long)offset);
@@ -82,8 +79,7 @@ Status File::map(const uint8_t** out_pages) {
     if (!is_open() || size_ == 0) return fail(Code::File, "cannot map a file of 0 bytes");
     void* pages = mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor_, 0);
     if (pages == MAP_FAILED)
-      return fail(Code::Memory, "cannot map %llu bytes: %s", (unsigned long long)size_,
-                  reason(errno).c_str());
+      return fail(Code::Memory, "cannot map %llu bytes: %s", (unsigned long long)size_, errno_text(errno));
     pages_ = static_cast<uint8_t*>(pages);
   }
   *out_pages = pages_;

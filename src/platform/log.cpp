@@ -1,7 +1,6 @@
 #include "platform/log.h"
 
-#include <cstdarg>
-#include <cstdio>
+#include "platform/format_text.h"
 
 namespace greta {
 
@@ -10,7 +9,7 @@ void Log::operator()(LogLevel level, const char* format, ...) const {
   char text[1024];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  format_arguments(text, sizeof text, format, arguments);
   va_end(arguments);
   write(user, uint32_t(level), text);
 }

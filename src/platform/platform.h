@@ -6,6 +6,7 @@
 #include "platform/cpu_features.h"
 #include "platform/dynamic_library.h"
 #include "platform/file.h"
+#include "platform/format_text.h"
 #include "platform/log.h"
 #include "platform/pages.h"
 #include "platform/progress.h"

@@ -1,8 +1,8 @@
 #include "platform/status.h"
 
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
+
+#include "platform/format_text.h"
 
 namespace greta {
 
@@ -11,7 +11,7 @@ static thread_local char error_buffer[kErrorTextBytes];
 Status fail(Code code, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(error_buffer, sizeof error_buffer, format, arguments);
+  format_arguments(error_buffer, sizeof error_buffer, format, arguments);
   va_end(arguments);
   return {code};
 }
@@ -22,7 +22,7 @@ Status within(Status status, const char* format, ...) {
   memcpy(before, error_buffer, sizeof before);
   va_list arguments;
   va_start(arguments, format);
-  const int used = vsnprintf(error_buffer, sizeof error_buffer, format, arguments);
+  const int used = format_arguments(error_buffer, sizeof error_buffer, format, arguments);
   va_end(arguments);
   const size_t at = used < 0 ? 0 : used >= int(kErrorTextBytes) ? kErrorTextBytes - 1 : size_t(used);
   const size_t room = kErrorTextBytes - at;

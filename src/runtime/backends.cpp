@@ -1,7 +1,6 @@
 #include "runtime/backends.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -26,7 +25,7 @@ static Status unknown_device(const char* name) {
   char known[256] = "";
   for (const Backend* backend : kBackends) {
     const size_t used = strlen(known);
-    snprintf(known + used, sizeof known - used, ", %s", backend->name);
+    format_text(known + used, sizeof known - used, ", %s", backend->name);
   }
   return fail(Code::Unsupported, "no device '%s': this build has auto%s (also numbered: cpu0)", name, known);
 }
@@ -35,9 +34,9 @@ static bool is_cpu(const Backend& backend) { return !strcmp(backend.name, "cpu")
 
 void write_id(const Backend& backend, uint32_t index, char (&out)[kDeviceIdBytes]) {
   if (is_cpu(backend))  // of which there is one
-    snprintf(out, sizeof out, "cpu");
+    format_text(out, sizeof out, "cpu");
   else
-    snprintf(out, sizeof out, "%.11s%u", backend.name, index % 10000);
+    format_text(out, sizeof out, "%.11s%u", backend.name, index % 10000);
 }
 
 namespace {

@@ -1,7 +1,6 @@
 #include "runtime/checked_memory.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace greta {
 
@@ -27,8 +26,8 @@ uint64_t WrittenBytes::missing(uint64_t first, uint64_t last) const {
 
 WorkText describe(const Work& work) {
   WorkText out;
-  snprintf(out.text, sizeof out.text, "%.100s (%s %llu)", work.name,
-           work.captured ? "launch of a captured plan, number" : "command", Number(work.number));
+  format_text(out.text, sizeof out.text, "%.100s (%s %llu)", work.name,
+              work.captured ? "launch of a captured plan, number" : "command", Number(work.number));
   return out;
 }
 

@@ -3,7 +3,6 @@
 #include "runtime/null_device.h"
 
 #include <atomic>
-#include <cstdio>
 #include <memory>
 
 namespace greta {
@@ -123,10 +122,10 @@ class NullStream final : public Stream {
 };
 
 NullDevice::NullDevice(const NullOptions& options) : options_(options) {
-  snprintf(info_.name, sizeof info_.name, "null");
-  snprintf(info_.backend, sizeof info_.backend, "null");
-  snprintf(info_.arch, sizeof info_.arch, "null");
-  snprintf(info_.driver, sizeof info_.driver, "greta");
+  format_text(info_.name, sizeof info_.name, "null");
+  format_text(info_.backend, sizeof info_.backend, "null");
+  format_text(info_.arch, sizeof info_.arch, "null");
+  format_text(info_.driver, sizeof info_.driver, "greta");
   info_.memory_bytes = options.memory_bytes;
   info_.max_allocation_bytes = options.memory_bytes;
   info_.shared_bytes = 64 << 10;

@@ -1,7 +1,6 @@
 // Data for the ops, and how results are judged.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 
 #include "selftest/rig.h"
@@ -37,7 +36,7 @@ void require_close(const std::vector<float>& y, const Values& reference, double 
   expect(y.size() >= reference.size(), what + ": too few values");
   const double error = nmse(y, reference);
   char numbers[64];
-  snprintf(numbers, sizeof numbers, ": NMSE %.3g of at most %.3g", error, limit);
+  format_text(numbers, sizeof numbers, ": NMSE %.3g of at most %.3g", error, limit);
   expect(error <= limit, what + numbers);  // a NaN fails too
   for (size_t i = reference.size(); i < y.size(); ++i) {
     uint32_t bits;

@@ -1,7 +1,6 @@
 #include "tune/tune.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace greta {
 
@@ -12,14 +11,15 @@ static void describe(std::span<const Call> calls, char* text, size_t bytes) {
   size_t used = 0;
   const Tensor* weight = nullptr;
   for (const Call& call : calls) {
-    const int wrote = snprintf(text + used, bytes - used, "%s%s", used ? "+" : "", op_name(call.op));
+    const int wrote = format_text(text + used, bytes - used, "%s%s", used ? "+" : "", op_name(call.op));
     if (wrote < 0 || size_t(wrote) >= bytes - used) return;
     used += size_t(wrote);
     if (call.weight.n && (!weight || call.op == Op::Matmul)) weight = &call.weight;
   }
   if (weight)
-    snprintf(text + used, bytes - used, " [%u][%u] %s%s%s", weight->n, weight->depth, quant_info(weight->type).name,
-             weight->layout == Layout::Gguf ? "" : " ", weight->layout == Layout::Gguf ? "" : layout_name(weight->layout));
+    format_text(text + used, bytes - used, " [%u][%u] %s%s%s", weight->n, weight->depth,
+                quant_info(weight->type).name, weight->layout == Layout::Gguf ? "" : " ",
+                weight->layout == Layout::Gguf ? "" : layout_name(weight->layout));
 }
 
 // On a unit are to be three groups with small tiles or two with large ones. Those that share a tile leave at most so many
@@ -68,7 +68,7 @@ Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter&
   char what[256] = "";
   describe(calls, what, sizeof what);
   char reason[kErrorTextBytes / 2];
-  snprintf(reason, sizeof reason, "%s", error_text());
+  format_text(reason, sizeof reason, "%s", error_text());
   const bool refused = filter.refused && filter.refused->any();
   return fail(Code::Unsupported, "%s for %u rows: no kernel of %s%s%s%s%s", what, bucket,
               filter.device ? filter.device->backend : "any backend", filter.exact ? ", exact," : "",

@@ -35,6 +35,13 @@ Status want_int(const char* what, const Value& value, int64_t* out) {
   return {};
 }
 
+Status want_flag(const char* what, const Value* value, bool* out) {
+  int64_t number = 0;
+  if (value) GRETA_TRY(want_int(what, *value, &number));
+  *out = number != 0;
+  return {};
+}
+
 Status want_text(const char* what, const Value& value, std::string_view* out) {
   if (value.is_undefined()) return undefined_error(value);
   if (!value.is_string()) return fail(Code::Argument, "%s must be a string, not %s", what, value.type_name());

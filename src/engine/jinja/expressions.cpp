@@ -271,6 +271,13 @@ static Status python_attribute(Run& run, const Value& object, std::string_view n
     *result = cycle.items[cycle.at % cycle.items.size()];
     return {};
   }
+  if (object.is_number() || object.is_bool()) {
+    const bool whole = !object.is_float();
+    if (name == "real" || (whole && name == "numerator"))
+      return *result = object.is_bool() ? Value(int64_t(object.as_bool())) : object, Status{};
+    if (name == "imag") return *result = whole ? Value(0) : Value(0.0), Status{};
+    if (whole && name == "denominator") return *result = Value(1), Status{};
+  }
   const Sequence* sequence = sequence_of(object);
   if (sequence && sequence->flavor == Flavor::Group && (name == "grouper" || name == "list")) {
     *result = sequence->items[name == "list"];

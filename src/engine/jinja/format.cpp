@@ -23,13 +23,31 @@ struct Spec {
 
 constexpr int64_t kMaxPrecision = 1000;
 
-std::string integer_digits(uint64_t number, int base, bool upper) {
+int base_of(char type) {
+  const char lower = char(type | 32);
+  return lower == 'x' ? 16 : lower == 'o' ? 8 : lower == 'b' ? 2 : 10;
+}
+
+std::string integer_digits(int64_t signed_number, char type) {
+  const uint64_t number = signed_number < 0 ? 0 - uint64_t(signed_number) : uint64_t(signed_number);
   char buffer[72];
-  const auto done = std::to_chars(buffer, buffer + sizeof buffer, number, base);
+  const auto done = std::to_chars(buffer, buffer + sizeof buffer, number, base_of(type));
   std::string digits(buffer, done.ptr);
-  if (upper)
+  if (type == 'X')
     for (char& c : digits) c = c >= 'a' && c <= 'z' ? char(c - 32) : c;
   return digits;
+}
+
+// A whole number of %g as Python has it: with ".0" where the precision has room, else with an exponent.
+void add_point(size_t precision, std::string* digits) {
+  const size_t power = digits->size() - 1;
+  if (power + 1 < precision) {
+    *digits += ".0";
+    return;
+  }
+  digits->resize(std::max<size_t>(digits->find_last_not_of('0') + 1, 1));
+  if (digits->size() > 1) digits->insert(1, 1, '.');
+  *digits += (power < 10 ? "e+0" : "e+") + std::to_string(power);
 }
 
 // The digits of a float without its sign. With type 0 as repr(), or %g that keeps a ".0".
@@ -43,9 +61,9 @@ std::string float_digits(double number, const Spec& spec) {
   std::string conversion = spec.alternate ? "%#.*" : "%.*";
   conversion += spec.type == '%' ? 'f' : !spec.type || lower == 'n' ? 'g' : spec.type;
   char buffer[DBL_MAX_10_EXP + kMaxPrecision + 16];
-  snprintf(buffer, sizeof buffer, conversion.c_str(), int(wanted), number);
+  format_text(buffer, sizeof buffer, conversion.c_str(), int(wanted), number);
   std::string digits = buffer;
-  if (!spec.type && digits.find_first_of(".e") == digits.npos) digits += ".0";
+  if (!spec.type && digits.find_first_of(".e") == digits.npos) add_point(size_t(wanted), &digits);
   if (spec.type == '%') digits += '%';
   return digits;
 }
@@ -53,7 +71,7 @@ std::string float_digits(double number, const Spec& spec) {
 // Commas or underscores between groups of the digits before the point.
 void group(char separator, size_t size, std::string* digits) {
   size_t end = 0;
-  while (end < digits->size() && isxdigit(static_cast<unsigned char>((*digits)[end]))) ++end;
+  while (end < digits->size() && is_ascii_alnum((*digits)[end])) ++end;
   for (size_t at = end; at > size; at -= size) digits->insert(at - size, 1, separator);
 }
 
@@ -80,11 +98,8 @@ std::string sign_of(bool negative, char sign) {
 }
 
 Status place_integer(Run& run, int64_t number, const Spec& spec, std::string* out) {
-  const char type = char(spec.type | 32);
-  const int base = type == 'x' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 10;
-  const uint64_t magnitude = number < 0 ? 0 - uint64_t(number) : uint64_t(number);
-  std::string digits = integer_digits(magnitude, base, spec.type == 'X'),
-              sign = sign_of(number < 0, spec.sign);
+  const int base = base_of(spec.type);
+  std::string digits = integer_digits(number, spec.type), sign = sign_of(number < 0, spec.sign);
   if (spec.grouping) group(spec.grouping, base == 10 ? 3 : 4, &digits);
   if (spec.alternate && base != 10) (sign += '0') += spec.type;
   return place(run, sign, digits, spec, '>', out);
@@ -141,6 +156,7 @@ struct PercentFormat {
 };
 
 Status PercentFormat::directive(std::string* out) {
+  if (form.substr(at, 1) == "%") return *out += form[at++], Status{};
   Spec spec;
   Value value;
   bool named = false;
@@ -191,7 +207,6 @@ Status PercentFormat::directive(std::string* out) {
     spec.align = '<';
   else if (zero && std::string_view("diouxXeEfFgG").find(spec.type) != std::string_view::npos)
     spec.align = '=', spec.fill = "0";
-  if (spec.type == '%') return *out += '%', Status{};
   if (!named) GRETA_TRY(next_value(&value));
   return write(value, spec, out);
 }
@@ -235,13 +250,7 @@ Status PercentFormat::write(const Value& value, Spec spec, std::string* out) {
                             : value.is_bool() ? value.as_bool()
                                               : value.as_int();
       if (spec.precision > 0) {  // that many digits at least
-        Spec digits = spec;
-        digits.alternate = false;
-        std::string text = integer_digits(whole < 0 ? 0 - uint64_t(whole) : uint64_t(whole),
-                                          spec.type == 'o'          ? 8
-                                          : (spec.type | 32) == 'x' ? 16
-                                                                    : 10,
-                                          spec.type == 'X');
+        std::string text = integer_digits(whole, spec.type);
         GRETA_TRY(run.room(uint64_t(spec.precision)));
         if (int64_t(text.size()) < spec.precision) text.insert(0, size_t(spec.precision) - text.size(), '0');
         std::string sign = sign_of(whole < 0, spec.sign);
@@ -282,7 +291,7 @@ Status format_percent(Run& run, const Value& form, const Value& values, Value* o
     if (made.size() > run.budget.limit) return run.room(UINT64_MAX);
   }
   const size_t given = values.kind() == Kind::Tuple ? values.size() : 1;
-  const bool loose = values.is_dict() || values.is_list() || sequence_of(values);
+  const bool loose = values.is_dict() || values.is_undefined() || sequence_of(values);
   if (!format.by_name && format.used < given && !(loose && values.kind() != Kind::Tuple))
     return fail(Code::Argument, "not all arguments converted during string formatting");
   GRETA_TRY(run.room(made.size()));
@@ -445,15 +454,15 @@ Status BraceFormat::write(const Value& value, std::string_view text, std::string
     return fail(Code::Argument, "Unknown format code '%c' for object of type '%s'", spec.type,
                 value.type_name());
   };
-  if (value.is_bool() && !spec.type && !text.empty()) return place_integer(run, value.as_bool(), spec, out);
   if (value.is_int() || (value.is_bool() && !text.empty())) {
     const int64_t number = value.is_bool() ? value.as_bool() : value.as_int();
     if (one_of(integer_types)) {
       if (spec.precision >= 0)
         return fail(Code::Argument, "Precision not allowed in integer format specifier");
       if (spec.type != 'c') return place_integer(run, number, spec, out);
+      if (number < 0 || number > kLastCode) return fail(Code::Argument, "%%c takes a code of Unicode");
       std::string one;
-      append_utf8(number >= 0 && number < 0x110000 ? uint32_t(number) : kReplacement, &one);
+      append_utf8(uint32_t(number), &one);
       return place_text(run, one, spec, '<', out);
     }
     return one_of(float_types) ? place_float(run, double(number), spec, out) : unknown();
@@ -465,8 +474,8 @@ Status BraceFormat::write(const Value& value, std::string_view text, std::string
   if (!value.is_string() && !text.empty())
     return fail(Code::Argument, "unsupported format string passed to %s.__format__", value.type_name());
   if (!one_of("s")) return unknown();
-  if (spec.align == '=' && spec.fill != "0")
-    return fail(Code::Argument, "'=' alignment not allowed in string format specifier");
+  if ((spec.align == '=' && spec.fill != "0") || spec.sign != '-' || spec.grouping || spec.alternate)
+    return fail(Code::Argument, "signs, groups, '#' and '=' are for numbers, not for a string");
   if (spec.align == '=') spec.align = '<';
   if (markup && !value.is_markup()) shown = escape_html(shown);
   return place_text(run, shown, spec, '<', out);

@@ -25,17 +25,20 @@ FunctionRows text_methods();
 FunctionRows format_methods();
 
 // Arguments by the names of parameters: slots[i] is null where nothing was given. Fails for too many,
-// unknown names, and if one of the first `required` is missing.
+// unknown names, and if one of the first `required` is missing. A parameter of several words has no name
+// in Python, and is given by its place alone.
 Status bind(const char* function, const Arguments& arguments, std::initializer_list<const char*> parameters,
             size_t required, const Value** slots);
 
 // What an argument must be; `what` names it.
 Status want_int(const char* what, const Value& value, int64_t* out);
 Status want_text(const char* what, const Value& value, std::string_view* out);
+Status want_flag(const char* what, const Value* value, bool* out);  // false where it is null
 
 // ---- texts, as Python has them ----
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
+std::string to_folded(std::string_view text);  // for comparing without regard to case
 std::string to_title(std::string_view text);  // each word
 std::string to_capitalized(std::string_view text);
 std::string_view strip(std::string_view text, const Value* chars, bool left, bool right);

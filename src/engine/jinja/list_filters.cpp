@@ -7,25 +7,26 @@
 
 namespace greta::jinja {
 
-// "a.b.0" as a.b[0]; an integer is an index. Where the end is undefined, `fallback` (may be null).
+// "a.b.0" as a.b[0]; an integer is an index, None the value itself. Where the end is undefined, `fallback`,
+// which may be null.
 Status nested_attribute(Run& run, const Value& value, const Value& path, const Value* fallback, Value* out) {
   Value now = value;
-  if (!path.is_string()) {
-    GRETA_TRY(run.item(now, path, &now));
-  } else {
-    std::string_view rest = path.as_string();
-    for (bool more = true; more;) {
-      GRETA_TRY(run.step());
-      const size_t dot = rest.find('.');
+  std::string_view rest = path.as_string();
+  for (bool more = !path.is_none(); more;) {
+    GRETA_TRY(run.step());
+    Value index = path;
+    const size_t dot = rest.find('.');
+    more = dot != rest.npos;
+    if (path.is_string()) {
       const std::string_view part = rest.substr(0, dot);
-      more = dot != rest.npos;
       if (more) rest.remove_prefix(dot + 1);
       int64_t number;
       const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-      const bool index = error == std::errc() && end == part.data() + part.size() && part[0] != '-';
-      GRETA_TRY(run.item(now, index ? Value(number) : run.text(part), &now));
-      if (fallback && !fallback->is_none() && now.is_undefined()) now = *fallback;
+      const bool whole = error == std::errc() && end == part.data() + part.size() && part[0] != '-';
+      index = whole ? Value(number) : run.text(part);
     }
+    GRETA_TRY(run.item(now, index, &now));
+    if (fallback && !fallback->is_none() && now.is_undefined()) now = *fallback;
   }
   *out = std::move(now);
   return {};
@@ -117,9 +118,11 @@ bool truth(const Value* value) { return value && value->is_true(); }
 Status sort(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
   const Value* slots[3];
   GRETA_TRY(bind("sort", arguments, {"reverse", "case_sensitive", "attribute"}, 0, slots));
+  bool reverse;
+  GRETA_TRY(want_flag("reverse", slots[0], &reverse));
   std::vector<Keyed> keyed;
   GRETA_TRY(key_items(run, subject, slots[2], true, truth(slots[1]), nullptr, &keyed));
-  GRETA_TRY(sort_keyed(run, truth(slots[0]), &keyed));
+  GRETA_TRY(sort_keyed(run, reverse, &keyed));
   *out = items_of(run, std::move(keyed));
   return {};
 }
@@ -131,13 +134,15 @@ Status dictsort(Run& run, const Value& subject, const Arguments& arguments, Valu
   if (!subject.is_dict()) return fail(Code::Argument, "dictsort takes a dict, not %s", subject.type_name());
   const std::string_view by = slots[1] ? slots[1]->as_string() : "key";
   if (by != "key" && by != "value") return fail(Code::Argument, "dictsort sorts by \"key\" or \"value\"");
+  bool reverse;
+  GRETA_TRY(want_flag("reverse", slots[2], &reverse));
   std::vector<Keyed> keyed;
   for (const Value::Entry& entry : subject.entries()) {
     GRETA_TRY(run.room(sizeof(Keyed) + sizeof(Value)));
     keyed.push_back({run.pair(entry.key, entry.value), {by == "key" ? entry.key : entry.value}, false});
     GRETA_TRY(fold(run, truth(slots[0]), &keyed.back().keys[0]));
   }
-  GRETA_TRY(sort_keyed(run, truth(slots[2]), &keyed));
+  GRETA_TRY(sort_keyed(run, reverse, &keyed));
   *out = items_of(run, std::move(keyed));
   return {};
 }

@@ -1,21 +1,26 @@
-"""Writes case_tables.inc: how characters beyond ASCII change between lower, upper and title case.
+"""Writes case_tables.inc: how characters beyond ASCII change to lower, upper and title case, and when folded.
 
     make_case_tables.py > case_tables.inc
 
 Runs of code points at a fixed stride that change by the same amount share a row; what becomes several
-characters has a row of its own, with its UTF-8.
+characters has a row of its own, with its UTF-8. Title case is written where it is not the upper one, and
+what is folded where it is not the lower case.
 """
 import unicodedata
 
 
-def rows(change):
+def changes(change, base):
+    """(code, text) where `change` does something else than `base`."""
+    for code in range(0x80, 0x110000):
+        if not 0xD800 <= code < 0xE000 and change(chr(code)) != base(chr(code)):
+            yield code, change(chr(code))
+
+
+def rows(change, base):
     """(first, last, stride, delta) over single characters."""
     found = []
-    for code in range(0x80, 0x110000):
-        if 0xD800 <= code < 0xE000:
-            continue
-        to = change(chr(code))
-        if len(to) != 1 or ord(to) == code:
+    for code, to in changes(change, base):
+        if len(to) != 1:
             continue
         delta = ord(to) - code
         if found:
@@ -28,11 +33,8 @@ def rows(change):
     return found
 
 
-def texts(change):
-    for code in range(0x80, 0x110000):
-        if 0xD800 <= code < 0xE000:
-            continue
-        to = change(chr(code))
+def texts(change, base):
+    for code, to in changes(change, base):
         if len(to) > 1:
             yield code, "".join(f"\\x{byte:02X}" for byte in to.encode())
 
@@ -49,14 +51,11 @@ def wrap(items):
 
 # ASCII is done by arithmetic.
 print(f"// Made by make_case_tables.py from Unicode {unicodedata.unidata_version}. Do not edit.")
-for name, change in (("Lower", str.lower), ("Upper", str.upper), ("Title", str.title)):
-    changed = rows(change)
-    if name == "Title":  # only where it is not the upper case
-        changed = [(c, c, 1, ord(chr(c).title()) - c) for c in range(0x80, 0x110000)
-                   if not 0xD800 <= c < 0xE000 and len(chr(c).title()) == 1 and chr(c).title() != chr(c).upper()]
+for name, change, base in (("Lower", str.lower, str), ("Upper", str.upper, str), ("Title", str.title, str.upper),
+                           ("Fold", str.casefold, str.lower)):
     print(f"constexpr CaseRow k{name}Rows[] = {{")
-    wrap(f"{{{first}, {last}, {stride}, {delta}}}," for first, last, stride, delta in changed)
+    wrap(f"{{{first}, {last}, {stride}, {delta}}}," for first, last, stride, delta in rows(change, base))
     print("};")
     print(f"constexpr CaseText k{name}Texts[] = {{")
-    wrap(f'{{{code}, "{text}"}},' for code, text in texts(change))
+    wrap(f'{{{code}, "{text}"}},' for code, text in texts(change, base))
     print("};")

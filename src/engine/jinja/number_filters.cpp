@@ -4,17 +4,18 @@
 #include <cstdlib>
 
 #include "engine/jinja/library.h"
+#include "engine/unicode.h"
 
 namespace greta::jinja {
 namespace {
 
 // ---- reading numbers out of texts, as Python's int() and float() ------------------------------
 
-// Underscores may stand between digits.
-bool without_underscores(std::string_view text, std::string* out) {
+// Underscores may stand between digits, some of which may be letters.
+bool without_underscores(std::string_view text, bool letters, std::string* out) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto digit = [&](size_t at) {
-      return at < text.size() && isxdigit(static_cast<unsigned char>(text[at]));
+      return at < text.size() && is_ascii_alnum(text[at]) && (letters || text[at] <= '9');
     };
     if (text[i] != '_')
       *out += text[i];
@@ -31,14 +32,14 @@ bool read_int(std::string_view text, int64_t base, int64_t* out, bool* beyond) {
   const char mark = text.size() > 1 && text[0] == '0' ? char(text[1] | 32) : 0;
   const int64_t marked = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 0;
   if (marked && (base == marked || base == 0)) {
-    text.remove_prefix(2);
+    text.remove_prefix(text.substr(2, 1) == "_" ? 3 : 2);
     base = marked;
   } else if (base == 0) {
     if (text.size() > 1 && text[0] == '0' && text.find_first_not_of("0_") != text.npos) return false;
     base = 10;
   }
   std::string digits;
-  if (!without_underscores(text, &digits) || digits[0] == '-' || digits[0] == '+') return false;
+  if (!without_underscores(text, base > 10, &digits) || digits[0] == '-' || digits[0] == '+') return false;
   if (negative) digits.insert(0, "-");
   const char* const end = digits.data() + digits.size();
   const auto done = std::from_chars(digits.data(), end, *out, int(base));
@@ -48,7 +49,7 @@ bool read_int(std::string_view text, int64_t base, int64_t* out, bool* beyond) {
 
 bool read_float(std::string_view text, double* out) {
   std::string digits;
-  if (!without_underscores(strip(text, nullptr, true, true), &digits)) return false;
+  if (!without_underscores(strip(text, nullptr, true, true), false, &digits)) return false;
   const size_t sign = digits[0] == '-' || digits[0] == '+';
   if (digits.find_first_of("xXpP(") != digits.npos) return false;
   if (sign && digits.size() > 1 && (digits[1] == '-' || digits[1] == '+')) return false;
@@ -124,7 +125,7 @@ double round_decimal(double value, int64_t precision) {
   if (precision < -308) return std::copysign(0.0, value);
   if (precision >= 0) {
     char digits[800];
-    snprintf(digits, sizeof digits, "%.*f", int(precision), value);
+    format_text(digits, sizeof digits, "%.*f", int(precision), value);
     double rounded = 0;
     const char* const from = digits + (digits[0] == '-');
     std::from_chars(from, digits + std::char_traits<char>::length(digits), rounded);
@@ -185,7 +186,7 @@ Status filesizeformat(Run& run, const Value& subject, const Arguments& arguments
   char text[64];
   if (bytes == 1) return *out = run.text("1 Byte"), Status{};
   if (bytes < base) {
-    snprintf(text, sizeof text, "%.0f Bytes", std::trunc(bytes));
+    format_text(text, sizeof text, "%.0f Bytes", std::trunc(bytes) + 0.0);  // -0 has no sign
     return *out = run.text(std::string_view(text)), Status{};
   }
   constexpr const char kUnits[] = "KMGTPEZY";
@@ -194,8 +195,8 @@ Status filesizeformat(Run& run, const Value& subject, const Arguments& arguments
   while (i < 7 && bytes >= unit * base) unit *= base, ++i;
   const bool binary = base == 1024;
   if (bytes / unit > 1e30) return fail(Code::Argument, "not a size of a file");
-  snprintf(text, sizeof text, "%.1f %c%sB", base * bytes / (unit * base), i || binary ? kUnits[i] : 'k',
-           binary ? "i" : "");
+  format_text(text, sizeof text, "%.1f %c%sB", base * bytes / (unit * base), i || binary ? kUnits[i] : 'k',
+              binary ? "i" : "");
   *out = run.text(std::string_view(text));
   return {};
 }

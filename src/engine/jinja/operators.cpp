@@ -313,6 +313,14 @@ Status less(Run& run, const Value& a, const Value& b, bool* out, uint32_t depth)
   return fail(Code::Argument, "'%s' and '%s' cannot be ordered", a.type_name(), b.type_name());
 }
 
+Status find_key(Run& run, const Dict& dict, const Value& key, const Value** out) {
+  *out = nullptr;
+  GRETA_TRY(run.step(key.as_string().size() / 16));
+  if (is_hashable(key)) return *out = dict.find(key), Status{};
+  if (key.is_undefined() || key.kind() == Kind::Object || key.kind() == Kind::Iterable) return {};
+  return fail(Code::Argument, "%s cannot be a key of a dict", key.type_name());
+}
+
 Status contains(Run& run, const Value& container, const Value& item, bool* out) {
   *out = false;
   if (container.is_string()) {
@@ -324,9 +332,9 @@ Status contains(Run& run, const Value& container, const Value& item, bool* out) 
     return {};
   }
   if (container.is_dict()) {
-    if (!is_hashable(item)) return fail(Code::Argument, "%s cannot be a key of a dict", item.type_name());
-    GRETA_TRY(run.step(item.as_string().size() / 16));
-    *out = dict_of(container)->find(item) != nullptr;
+    const Value* found;
+    GRETA_TRY(find_key(run, *dict_of(container), item, &found));
+    *out = found != nullptr;
     return {};
   }
   Cursor cursor;

@@ -285,8 +285,7 @@ Status Parser::subscript(Node** node) {
     indices.push_back(index);
   }
   next();
-  if (indices.empty()) return fail(Code::Argument, "line %u: expected an index between '[' and ']'", line);
-  if (indices.size() > 1) {
+  if (indices.size() != 1) {
     Node* both = make(Form::Tuple, line);
     for (const Node* index : indices)
       if (index->form == Form::Slice)

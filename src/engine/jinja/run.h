@@ -117,6 +117,8 @@ Status add(Run& run, const Value& a, const Value& b, Value* out);
 Status equal(Run& run, const Value& a, const Value& b, bool* out, uint32_t depth = 0);
 Status less(Run& run, const Value& a, const Value& b, bool* out, uint32_t depth = 0);
 Status holds(Run& run, Comparison how, const Value& a, const Value& b, bool* out);
+// The value of a key that may be of any type; null where there is none. Lists and dicts are refused.
+Status find_key(Run& run, const Dict& dict, const Value& key, const Value** out);
 Status contains(Run& run, const Value& container, const Value& item, bool* out);
 Status slice(Run& run, const Value& object, const Value parts[3], Value* out);
 Status to_text(Run& run, const Value& value, std::string* out);  // str()

@@ -1,5 +1,7 @@
-// Methods that look into strings, and those of lists, tuples and dicts; and how methods are found.
+// Methods that look into strings, and those of lists, tuples, dicts and numbers; and how methods are found.
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "engine/jinja/library.h"
 #include "engine/unicode.h"
@@ -44,7 +46,7 @@ enum class Search { Find, Index, Rfind, Rindex, Count };
 template <Search How>
 Status search(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* slots[3];
-  GRETA_TRY(bind("the method", arguments, {"sub", "start", "end"}, 1, slots));
+  GRETA_TRY(bind("the method", arguments, {"the text", "the start", "the end"}, 1, slots));
   std::string_view part;
   GRETA_TRY(want_text("what is looked for", *slots[0], &part));
   GRETA_TRY(run.step(self.as_string().size() / 8));
@@ -76,7 +78,8 @@ Status search(Run& run, const Value& self, const Arguments& arguments, Value* ou
 template <bool Front>
 Status has_affix(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* slots[3];
-  GRETA_TRY(bind(Front ? "startswith()" : "endswith()", arguments, {"affix", "start", "end"}, 1, slots));
+  const char* const name = Front ? "startswith()" : "endswith()";
+  GRETA_TRY(bind(name, arguments, {"the affix", "the start", "the end"}, 1, slots));
   Window in;
   if (slots[1] || slots[2]) GRETA_TRY(run.step(self.as_string().size() / 16));
   GRETA_TRY(window(self, slots[1], slots[2], &in));
@@ -199,7 +202,7 @@ constexpr FunctionRow kSearch[] = {
 
 Status list_index(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* slots[3];
-  GRETA_TRY(bind("index()", arguments, {"value", "start", "stop"}, 1, slots));
+  GRETA_TRY(bind("index()", arguments, {"the value", "the start", "the end"}, 1, slots));
   const auto items = self.items();
   const int64_t length = int64_t(items.size());
   int64_t bounds[2] = {0, length};
@@ -218,7 +221,7 @@ Status list_index(Run& run, const Value& self, const Arguments& arguments, Value
 
 Status list_count(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* value;
-  GRETA_TRY(bind("count()", arguments, {"value"}, 1, &value));
+  GRETA_TRY(bind("count()", arguments, {"the value"}, 1, &value));
   int64_t count = 0;
   for (const Value& item : self.items()) {
     bool same;
@@ -243,11 +246,9 @@ constexpr FunctionRow kList[] = {{"index", list_index}, {"count", list_count}, {
 
 Status dict_get(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* slots[2];
-  GRETA_TRY(bind("get()", arguments, {"key", "default"}, 1, slots));
-  if (!is_hashable(*slots[0]) && !slots[0]->is_undefined())
-    return fail(Code::Argument, "%s cannot be a key of a dict", slots[0]->type_name());
-  GRETA_TRY(run.step(slots[0]->as_string().size() / 16));
-  const Value* found = slots[0]->is_undefined() ? nullptr : dict_of(self)->find(*slots[0]);
+  GRETA_TRY(bind("get()", arguments, {"the key", "the default"}, 1, slots));
+  const Value* found;
+  GRETA_TRY(find_key(run, *dict_of(self), *slots[0], &found));
   *out = found ? *found : slots[1] ? *slots[1] : Value(nullptr);
   return {};
 }
@@ -288,7 +289,67 @@ constexpr FunctionRow kDict[] = {
     {"copy", dict_copy},
 };
 
-// ---- cyclers, loops, numbers ------------------------------------------------------------------
+// ---- numbers ----------------------------------------------------------------------------------
+
+// A bool is an int here, as in Python.
+int64_t integer_of(const Value& v) { return v.is_bool() ? v.as_bool() : v.as_int(); }
+
+template <int (*Count)(uint64_t)>
+Status bits(Run&, const Value& self, const Arguments& arguments, Value* out) {
+  GRETA_TRY(bind("the method", arguments, {}, 0, nullptr));
+  const int64_t number = integer_of(self);
+  *out = int64_t(Count(number < 0 ? 0 - uint64_t(number) : uint64_t(number)));
+  return {};
+}
+int bit_length(uint64_t number) { return int(std::bit_width(number)); }
+int bit_count(uint64_t number) { return std::popcount(number); }
+
+Status float_is_integer(Run&, const Value& self, const Arguments& arguments, Value* out) {
+  GRETA_TRY(bind("is_integer()", arguments, {}, 0, nullptr));
+  const double number = self.is_float() ? self.as_double() : 0;
+  *out = std::isfinite(number) && number == std::floor(number);
+  return {};
+}
+
+Status as_integer_ratio(Run& run, const Value& self, const Arguments& arguments, Value* out) {
+  GRETA_TRY(bind("as_integer_ratio()", arguments, {}, 0, nullptr));
+  if (!self.is_float()) return *out = run.pair(integer_of(self), Value(1)), Status{};
+  int exponent = 0;
+  double part = std::frexp(self.as_double(), &exponent);
+  if (!std::isfinite(part)) return fail(Code::Argument, "cannot convert %g to a ratio", part);
+  for (; part != std::floor(part); --exponent) part *= 2;
+  const double above = std::ldexp(part, std::max(exponent, 0));
+  const double below = std::ldexp(1.0, -std::min(exponent, 0));
+  if (std::fabs(above) >= 0x1p63 || below >= 0x1p63)
+    return fail(Code::Argument, "an integer does not fit 64 bits");
+  *out = run.pair(int64_t(above), int64_t(below));
+  return {};
+}
+
+Status conjugate(Run&, const Value& self, const Arguments& arguments, Value* out) {
+  GRETA_TRY(bind("conjugate()", arguments, {}, 0, nullptr));
+  *out = self.is_float() ? self : Value(integer_of(self));
+  return {};
+}
+
+Status hex(Run& run, const Value& self, const Arguments& arguments, Value* out) {
+  GRETA_TRY(bind("hex()", arguments, {}, 0, nullptr));
+  char text[40];
+  format_text(text, sizeof text, self.as_double() == 0 ? "%.1a" : "%.13a", self.as_double());
+  *out = run.text(text);
+  return {};
+}
+
+constexpr FunctionRow kNumber[] = {
+    {"bit_length", bits<bit_length>},  // The first five are of integers, the last four of floats.
+    {"bit_count", bits<bit_count>},
+    {"is_integer", float_is_integer},
+    {"as_integer_ratio", as_integer_ratio},
+    {"conjugate", conjugate},
+    {"hex", hex},
+};
+
+// ---- cyclers and loops ------------------------------------------------------------------------
 
 Status loop_cycle(Run&, const Value& self, const Arguments& arguments, Value* out) {
   const auto& loop = *static_cast<const LoopObject*>(self.object());
@@ -348,6 +409,11 @@ Function find_method(const Value& self, std::string_view name, const char** last
       return look_up(FunctionRows(kList).first(2), name, lasting);
     case Kind::Dict:
       return look_up(kDict, name, lasting);
+    case Kind::Bool:
+    case Kind::Int:
+      return look_up(FunctionRows(kNumber).first(5), name, lasting);
+    case Kind::Float:
+      return look_up(FunctionRows(kNumber).last(4), name, lasting);
     case Kind::Object:
       if (special_of(self, Special::Loop)) return look_up(kLoopRows, name, lasting);
       if (special_of(self, Special::Cycler)) return look_up(kCycler, name, lasting);

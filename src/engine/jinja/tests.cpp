@@ -56,10 +56,12 @@ Status case_test(Run& run, const Value& subject, CharClass wanted, CharClass oth
   return {};
 }
 
-Status lower(Run& run, const Value& subject, const Arguments&, bool* out) {
+Status lower(Run& run, const Value& subject, const Arguments& arguments, bool* out) {
+  GRETA_TRY(bind("lower", arguments, {}, 0, nullptr));
   return case_test(run, subject, CharClass::Lower, CharClass::Upper, out);
 }
-Status upper(Run& run, const Value& subject, const Arguments&, bool* out) {
+Status upper(Run& run, const Value& subject, const Arguments& arguments, bool* out) {
+  GRETA_TRY(bind("upper", arguments, {}, 0, nullptr));
   return case_test(run, subject, CharClass::Upper, CharClass::Lower, out);
 }
 

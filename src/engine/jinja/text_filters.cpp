@@ -156,17 +156,17 @@ Status truncate(Run& run, const Value& subject, const Arguments& arguments, Valu
   GRETA_TRY(bind("truncate", arguments, {"length", "killwords", "end", "leeway"}, 0, slots));
   int64_t length = 255, leeway = 5;
   std::string_view text, end = "...";
-  if (subject.is_undefined()) return *out = subject, Status{};
-  GRETA_TRY(want_text("what is truncated", subject, &text));
   if (slots[0]) GRETA_TRY(want_int("the length", *slots[0], &length));
   if (slots[2]) GRETA_TRY(want_text("the end", *slots[2], &end));
   if (slots[3] && !slots[3]->is_none()) GRETA_TRY(want_int("the leeway", *slots[3], &leeway));
   const int64_t ending = int64_t(code_points(end));
   if (length < ending) return fail(Code::Argument, "expected length >= %lld", (long long)ending);
   if (leeway < 0) return fail(Code::Argument, "expected leeway >= 0");
+  int64_t count;
+  GRETA_TRY(length_of(subject, &count));
+  if (count - length <= leeway) return *out = subject, Status{};  // also a list or a dict
+  GRETA_TRY(want_text("what is truncated", subject, &text));
   GRETA_TRY(run.room(text.size() + end.size()));
-  const int64_t count = int64_t(code_points(text));
-  if (count - length <= leeway) return *out = subject, Status{};
   std::string made(text.substr(0, byte_of(text, uint64_t(length - ending))));
   if (!slots[1] || !slots[1]->is_true()) {
     const size_t space = made.rfind(' ');
@@ -259,15 +259,6 @@ Status tojson(Run& run, const Value& subject, const Arguments& arguments, Value*
   return {};
 }
 
-Status pprint(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  GRETA_TRY(bind("pprint", arguments, {}, 0, nullptr));
-  std::string made;
-  GRETA_TRY(append_repr(subject, run.budget.limit, &made));
-  if (made.size() > 80) return fail(Code::Unsupported, "pprint of more than a line is not supported");
-  *out = run.text(std::move(made));
-  return {};
-}
-
 Status urlencode(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
   GRETA_TRY(bind("urlencode", arguments, {}, 0, nullptr));
   constexpr char kHex[] = "0123456789ABCDEF";
@@ -276,8 +267,7 @@ Status urlencode(Run& run, const Value& subject, const Arguments& arguments, Val
     std::string text;
     GRETA_TRY(to_text(run, value, &text));
     for (const char c : text) {
-      const bool letter = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
-      if (letter || c == '_' || c == '.' || c == '-' || c == '~' || (c == '/' && !query))
+      if (is_ascii_alnum(c) || c == '_' || c == '.' || c == '-' || c == '~' || (c == '/' && !query))
         made += c;
       else if (c == ' ' && query)
         made += '+';
@@ -325,7 +315,6 @@ constexpr FunctionRow kTextFilters[] = {
     {"format", format_filter},
     {"join", join_filter},
     {"tojson", tojson},
-    {"pprint", pprint},
     {"urlencode", urlencode},
 };
 

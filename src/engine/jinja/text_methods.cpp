@@ -36,7 +36,7 @@ std::string swapped(std::string_view text) {
 template <bool Left, bool Right>
 Status strip_method(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* chars;
-  GRETA_TRY(bind("strip()", arguments, {"chars"}, 0, &chars));
+  GRETA_TRY(bind("strip()", arguments, {"the characters"}, 0, &chars));
   std::string_view unused;
   if (chars && !chars->is_none()) GRETA_TRY(want_text("the argument of strip()", *chars, &unused));
   GRETA_TRY(run.step((self.as_string().size() + unused.size()) / 4));
@@ -47,7 +47,7 @@ template <bool Front>
 Status remove_affix(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* affix;
   std::string_view part;
-  GRETA_TRY(bind(Front ? "removeprefix()" : "removesuffix()", arguments, {"affix"}, 1, &affix));
+  GRETA_TRY(bind(Front ? "removeprefix()" : "removesuffix()", arguments, {"the affix"}, 1, &affix));
   GRETA_TRY(want_text("the argument", *affix, &part));
   std::string_view text = self.as_string();
   if (Front && text.starts_with(part)) text.remove_prefix(part.size());
@@ -58,7 +58,7 @@ Status remove_affix(Run& run, const Value& self, const Arguments& arguments, Val
 template <int Align>
 Status align_method(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* slots[2];
-  GRETA_TRY(bind("the method", arguments, {"width", "fillchar"}, 1, slots));
+  GRETA_TRY(bind("the method", arguments, {"the width", "the fill character"}, 1, slots));
   int64_t width;
   std::string_view fill = " ";
   GRETA_TRY(want_int("the width", *slots[0], &width));
@@ -69,7 +69,7 @@ Status align_method(Run& run, const Value& self, const Arguments& arguments, Val
 
 Status zfill(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* slot;
-  GRETA_TRY(bind("zfill()", arguments, {"width"}, 1, &slot));
+  GRETA_TRY(bind("zfill()", arguments, {"the width"}, 1, &slot));
   int64_t width;
   GRETA_TRY(want_int("the width", *slot, &width));
   std::string_view text = self.as_string();
@@ -207,7 +207,7 @@ template <bool Last>
 Status partition(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* slot;
   std::string_view separator;
-  GRETA_TRY(bind("partition()", arguments, {"sep"}, 1, &slot));
+  GRETA_TRY(bind("partition()", arguments, {"the separator"}, 1, &slot));
   GRETA_TRY(want_text("the separator", *slot, &separator));
   if (separator.empty()) return fail(Code::Argument, "empty separator");
   const std::string_view text = self.as_string();
@@ -225,14 +225,16 @@ Status partition(Run& run, const Value& self, const Arguments& arguments, Value*
 
 Status splitlines(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* keep;
+  bool keeps;
   GRETA_TRY(bind("splitlines()", arguments, {"keepends"}, 0, &keep));
+  GRETA_TRY(want_flag("keepends", keep, &keeps));
   GRETA_TRY(run.step(self.as_string().size() / 4));
-  return give_pieces(run, self, split_lines(self.as_string(), keep && keep->is_true()), Flavor::List, out);
+  return give_pieces(run, self, split_lines(self.as_string(), keeps), Flavor::List, out);
 }
 
 Status join_method(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* items;
-  GRETA_TRY(bind("join()", arguments, {"iterable"}, 1, &items));
+  GRETA_TRY(bind("join()", arguments, {"what is joined"}, 1, &items));
   std::vector<Value> list;
   GRETA_TRY(collect(run, *items, &list));
   if (self.is_markup())
@@ -245,12 +247,12 @@ Status join_method(Run& run, const Value& self, const Arguments& arguments, Valu
 
 Status replace_method(Run& run, const Value& self, const Arguments& arguments, Value* out) {
   const Value* slots[3];
-  GRETA_TRY(bind("replace()", arguments, {"old", "new", "count"}, 2, slots));
+  GRETA_TRY(bind("replace()", arguments, {"the old text", "the new text", "count"}, 2, slots));
   std::string_view from, to;
   int64_t count = -1;
-  GRETA_TRY(want_text("the argument \"old\"", *slots[0], &from));
-  GRETA_TRY(want_text("the argument \"new\"", *slots[1], &to));
-  if (slots[2]) GRETA_TRY(want_int("the argument \"count\"", *slots[2], &count));
+  GRETA_TRY(want_text("the old text", *slots[0], &from));
+  GRETA_TRY(want_text("the new text", *slots[1], &to));
+  if (slots[2]) GRETA_TRY(want_int("the count", *slots[2], &count));
   std::string made;
   GRETA_TRY(replace(run, self.as_string(), from, to, count, &made));
   return give(run, std::move(made), self, out);
@@ -272,7 +274,7 @@ Status escaping(Run& run, const Value& self, const Arguments& arguments, Value* 
 constexpr FunctionRow kTextMethods[] = {
     {"upper", change_self<to_upper>},
     {"lower", change_self<to_lower>},
-    {"casefold", change_self<to_lower>},
+    {"casefold", change_self<to_folded>},
     {"title", change_self<to_title>},
     {"capitalize", change_self<to_capitalized>},
     {"swapcase", change_self<swapped>},

@@ -23,7 +23,7 @@ struct CaseMap {
   std::span<const CaseText> texts;
 };
 constexpr CaseMap kLower = {kLowerRows, kLowerTexts}, kUpper = {kUpperRows, kUpperTexts},
-                  kTitle = {kTitleRows, kTitleTexts};
+                  kTitle = {kTitleRows, kTitleTexts}, kFold = {kFoldRows, kFoldTexts};
 
 bool map_code(const CaseMap& map, uint32_t code, std::string* out) {
   const auto text = std::lower_bound(map.texts.begin(), map.texts.end(), code,
@@ -112,6 +112,12 @@ std::string to_upper(std::string_view text) {
 
 std::string to_lower(std::string_view text) {
   return mapped(text, [&](uint32_t code, size_t at, std::string* out) { lower_at(text, code, at, out); });
+}
+
+std::string to_folded(std::string_view text) {
+  return mapped(text, [](uint32_t code, size_t, std::string* out) {
+    if (!map_code(kFold, code, out)) append_lower(code, out);
+  });
 }
 
 std::string to_title(std::string_view text) {
