@@ -1,6 +1,7 @@
 #include "engine/file_audit.h"
 
 #include <algorithm>
+#include <map>
 
 #include "engine/unicode.h"
 
@@ -47,6 +48,9 @@ constexpr KnownTensor kUncalledTensors[] = {
     {"blk.*.ffn_*_exps.*", "expert_count and leading_dense_block_count do not call for it"},
     {"blk.*.ffn_gate_inp.*", "expert_count and leading_dense_block_count do not call for it"},
     {"blk.*.exp_probs_b.bias", "expert_count and leading_dense_block_count do not call for it"},
+    {"blk.*.attn_q.*", "attn_qkv.weight is there, or attention is latent"},
+    {"blk.*.attn_k.*", "attn_qkv.weight is there, or attention is latent"},
+    {"blk.*.attn_v.*", "attn_qkv.weight is there, or attention is latent"},
     {"*", "the architecture has no use for it"},
 };
 
@@ -133,6 +137,17 @@ std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const S
   for (const GgufTensor& tensor : gguf.tensors())
     if (!used.contains(tensor.name)) add_tensor(shape, tensor.name, &parts);
   return parts;
+}
+
+Status refuse_gaps(const Gguf& gguf, const Arch& arch, const Shape& shape) {
+  std::map<std::string_view, std::string> there, missing;  // the last one's name, by that with %u for the layer
+  Weights weights;
+  for (const NamedTensor& each : model_tensors(gguf, arch, shape, &weights))
+    (gguf.find_tensor(each.name) ? there : missing)[each.wanted.name.text] = each.name;
+  for (const auto& [pattern, name] : missing)
+    if (const auto other = there.find(pattern); other != there.end())
+      return fail(Code::File, "%s: no tensor %s, but %s is there", gguf.name(), name.c_str(), other->second.c_str());
+  return {};
 }
 
 Status audit_file(const Gguf& gguf, std::vector<UnusedPart>* out) {

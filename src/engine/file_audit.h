@@ -24,6 +24,9 @@ std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const S
 // The same for a file as it is, before a model is made from it.
 Status audit_file(const Gguf& gguf, std::vector<UnusedPart>* out);
 
+// A tensor that a layer may do without is in all layers of its kind, or in none: else some of them are lost.
+Status refuse_gaps(const Gguf& gguf, const Arch& arch, const Shape& shape);
+
 // Unsupported, naming the first part that is refused.
 Status refuse_unused(const Gguf& gguf, const Arch& arch, std::span<const UnusedPart> parts);
 

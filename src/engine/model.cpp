@@ -50,6 +50,7 @@ Status describe_model(Source&& source, Device& device, bool exact, const Log& lo
   GRETA_TRY(read_shape(m.gguf, *m.arch, &m.shape, &keys));
   GRETA_TRY(try_packing(m));
   GRETA_TRY(m.store.describe(m.gguf, *m.arch, m.shape, m.filter));
+  GRETA_TRY(refuse_gaps(m.gguf, *m.arch, m.shape));
   m.unused = unused_parts(m.gguf, *m.arch, m.shape, keys);
   GRETA_TRY(refuse_unused(m.gguf, *m.arch, m.unused));
   log_unused(m.unused, log);

@@ -213,10 +213,12 @@ Status read_windows(Reader& r, Shape* s) {
 Status find_long_factors(Reader& r, std::string_view type, bool* out) {
   const TensorNames& names = r.arch.tensors;
   const bool is_long = r.gguf.find_tensor(names.long_factors.text), is_short = r.gguf.find_tensor(names.short_factors.text);
-  if (is_long != is_short || (type == "longrope" && !is_long))
-    return fail(Code::File, "%s: tensor %s is missing%s", r.gguf.name(),
-                is_long ? names.short_factors.text : names.long_factors.text,
-                is_long || is_short ? ", its counterpart is there" : ": rope.scaling.type is \"longrope\"");
+  const char* const missing = is_long ? names.short_factors.text : names.long_factors.text;
+  if (is_long != is_short)
+    return fail(Code::File, "%s: no tensor %s, but %s is there", r.gguf.name(), missing,
+                is_long ? names.long_factors.text : names.short_factors.text);
+  if (type == "longrope" && !is_long)
+    return fail(Code::File, "%s: no tensor %s, but rope.scaling.type is \"longrope\"", r.gguf.name(), missing);
   if (is_long && !type.empty() && type != "longrope")
     return fail(Code::Unsupported, "%s: %srope.scaling.type is \"%.*s\", but %s says that it is \"longrope\"",
                 r.gguf.name(), r.prefix.c_str(), int(type.size()), type.data(), names.long_factors.text);
@@ -299,15 +301,30 @@ Status read_rope(Reader& r, Shape* s) {
   return r.status;
 }
 
-bool in_last_layer(const Reader& r, const TensorName& tensor, const Shape& s) {
-  return r.gguf.find_tensor(layer_name(tensor, s.layers - 1)) != nullptr;
+// The groups that experts are chosen from. A group is as good as its best expert, or where experts have a bias as the two
+// best together: DeepSeek's models have the former with a softmax and the latter with the sigmoid, and no model is known
+// with the other two.
+Status check_groups(const Reader& r, const Experts& e, const std::string& bias) {
+  if (e.groups == 1) return {};
+  GRETA_TRY(r.gguf.require(r.prefix + "expert_group_used_count"));
+  if (e.count % e.groups || e.groups_used > e.groups || e.count / e.groups * e.groups_used < e.used)
+    return fail(Code::File,
+                "%s: %u experts out of %u of %u groups of %u experts (expert_used_count, expert_group_used_count, "
+                "expert_group_count, expert_count)",
+                r.gguf.name(), e.used, e.groups_used, e.groups, e.count);
+  const bool biased = r.gguf.find_tensor(bias) != nullptr;
+  if (biased == (e.gating == kGatingSigmoid)) return {};
+  return fail(Code::Unsupported, "%s: %u groups of experts, expert_gating_func says %s, and there is %s %s",
+              r.gguf.name(), e.groups, biased ? "softmax" : "sigmoid", biased ? "a" : "no", bias.c_str());
 }
 
 Status read_experts(Reader& r, Shape* s) {
   Experts& e = s->experts;
   const TensorNames& names = r.arch.tensors;
   // A bias of the choice came with gating by sigmoid. Converters of GLM 4.7 Flash write the bias without the key.
-  uint32_t dense = 0, gating = in_last_layer(r, names.choice_bias, *s) ? 2 : 1, shared = 0;
+  const std::string router = layer_name(names.router, s->layers - 1);
+  const std::string bias = layer_name(names.choice_bias, s->layers - 1);
+  uint32_t dense = 0, gating = r.gguf.find_tensor(bias) ? 2 : 1, shared = 0;
   r.u32("expert_count", 0, kMaxExperts, &e.count);
   const bool any = e.count != 0;
   r.u32("expert_used_count", any, any ? e.count : kMaxExperts, &e.used, any);
@@ -325,23 +342,18 @@ Status read_experts(Reader& r, Shape* s) {
   GRETA_TRY(r.status);
   if (!any) {
     e = {};
-    if (!r.arch.needs_experts && !in_last_layer(r, names.router, *s)) return {};
-    return fail(Code::File, "%s: %sexpert_count is 0 or absent in a model with experts", r.gguf.name(),
-                r.prefix.c_str());
+    if (!r.arch.needs_experts && !r.gguf.find_tensor(router)) return {};
+    return fail(Code::File, "%s: %sexpert_count is 0 or absent in a model with experts, as %s says", r.gguf.name(),
+                r.prefix.c_str(), r.arch.needs_experts ? "general.architecture" : router.c_str());
   }
   if (!e.width)
     return fail(Code::File, "%s: no %sexpert_feed_forward_length, nor feed_forward_length", r.gguf.name(),
                 r.prefix.c_str());
   if (e.scale == 0) e.scale = 1;
   if (e.groups == 0) e.groups = 1;
-  if (e.groups > 1) GRETA_TRY(r.gguf.require(r.prefix + "expert_group_used_count"));
   if (e.groups == 1) e.groups_used = 1;
-  if (e.count % e.groups || e.groups_used > e.groups || e.count / e.groups * e.groups_used < e.used)
-    return fail(Code::File,
-                "%s: %u experts out of %u of %u groups of %u experts (expert_used_count, expert_group_used_count, "
-                "expert_group_count, expert_count)",
-                r.gguf.name(), e.used, e.groups_used, e.groups, e.count);
   e.gating = gating == 2 ? kGatingSigmoid : kGatingSoftmax;
+  if (dense < s->layers) GRETA_TRY(check_groups(r, e, bias));
   if (shared && !e.shared_width) {
     if (uint64_t(shared) * e.width > kMaxWidth)
       return fail(Code::File, "%s: %u shared experts of %u values", r.gguf.name(), shared, e.width);

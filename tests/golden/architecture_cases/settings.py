@@ -355,6 +355,8 @@ def no_factors(state):
 
 # exp_probs_b.bias, where one layer alone has experts.
 def no_choice_bias(state):
+    if state.keys.get("expert_group_count", 1) > 1:
+        raise NoReference  # how good a group is by the sigmoid alone
     if "expert_gating_func" not in state.keys:
         state.hooks.append(softmax_router)
 
