@@ -16,6 +16,9 @@
  *              unless the function says less.
  *   threads    Runtimes, models, files and tokenizers may be shared by threads. An executor and its
  *              sessions belong to one thread at a time; only greta_session_cancel may come from another.
+ *   stack      256 KiB of stack suffice for every function but greta_runtime_selftest, whatever a file,
+ *              template, schema or text nests (builds without optimisation or with sanitizers need more).
+ *              Callbacks add what they use.
  *   callbacks  run on the calling thread, with no lock held. They must not close the object in use.
  *   options    Set .struct_size = sizeof(the struct) and leave the rest zero for the defaults.
  *              Fields are only ever appended.
