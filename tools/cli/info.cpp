@@ -106,7 +106,7 @@ constexpr Line kPlanLines[] = {
     {"tables", &greta_memory_plan::tables_bytes, ""},
     {"total", &greta_memory_plan::total_bytes, "what is allocated on the device"},
     {"free", &greta_memory_plan::free_bytes, "on the device now"},
-    {"mapped", &greta_memory_plan::mapped_bytes, "weights used in place from the file"},
+    {"mapped", &greta_memory_plan::mapped_bytes, "weights used in place from the mapped file"},
     {"host", &greta_memory_plan::host_bytes, "vocabulary and bookkeeping, about"},
 };
 
@@ -200,7 +200,7 @@ Json as_json(const std::string& path, const greta_file* file, const std::vector<
 int info(const InfoOptions& options) {
   options.engine.verbosity.apply();
   const std::string path = model_path(options.engine.model);
-  const File file = open_file(path);
+  const File file = open_file(path, options.engine.model.map);
   const std::vector<Metadata> metadata = read_metadata(file.get());
   const std::vector<greta_tensor_info> tensors = read_tensors(file.get());
   uint32_t parts = 1;
