@@ -200,7 +200,7 @@ Json as_json(const std::string& path, const greta_file* file, const std::vector<
 int info(const InfoOptions& options) {
   options.engine.verbosity.apply();
   const std::string path = model_path(options.engine.model);
-  const File file = open_file(path, options.engine.model.map);
+  const File file = open_file(path, !options.engine.model.copy);
   const std::vector<Metadata> metadata = read_metadata(file.get());
   const std::vector<greta_tensor_info> tensors = read_tensors(file.get());
   uint32_t parts = 1;

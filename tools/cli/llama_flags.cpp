@@ -94,6 +94,7 @@ constexpr Flag kFlags[] = {
     {"--kv-unified", ' ', Fate::Taken, ""},
     {"--swa-full", ' ', Fate::Noted, "windows keep what they need"},
     {"--no-repack", ' ', Fate::Noted, "--exact uses the weights as the file has them"},
+    {"--mmap", ' ', Fate::Taken, ""},
     {"--load-mode", 'V', Fate::Noted, "auto and mmap are --mmap, none is --no-mmap; others are not there"},
     {"--direct-io", ' ', Fate::Noted, "files are mapped, or with --no-mmap read through the page cache"},
     {"--mlock", ' ', Fate::Refused, "pages are not locked; vmtouch -l FILE does it for the mapped weights"},

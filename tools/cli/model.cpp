@@ -150,7 +150,7 @@ Engine open_engine(const EngineOptions& options) {
   Engine engine;
   const std::string path = model_path(options.model);
   engine.runtime = open_runtime(options.device);
-  engine.model = open_model(engine.runtime.get(), path, options.model.map);
+  engine.model = open_model(engine.runtime.get(), path, !options.model.copy);
   engine.info = describe(engine.model.get());
   const greta_model_info& info = engine.info;
   engine.session = open_session(engine.model.get(), executor_options(options.context, info.context, 1));

@@ -31,7 +31,7 @@ void add_options(CLI::App& app, ModelOptions& options) {
 }
 
 void add_mapping(CLI::App& app, ModelOptions& options) {
-  app.add_flag("--mmap,!--no-mmap", options.map, "weights stay in the mapped file, where they can; --no-mmap copies them");
+  app.add_flag("--no-mmap", options.copy, "copy the weights; else they stay in the mapped file, where they can");
 }
 
 void add_device(CLI::App& app, DeviceOptions& options) {

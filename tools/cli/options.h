@@ -18,7 +18,7 @@ struct VerbosityOptions {
 
 struct ModelOptions {
   std::string path;  // "": the bundled model
-  bool map = true;   // weights stay in the mapped file
+  bool copy = false;  // weights do not stay in the mapped file
 };
 
 struct DeviceOptions {
