@@ -142,8 +142,8 @@ typedef struct greta_file greta_file;
 typedef struct greta_source {
   uint32_t struct_size;
   uint32_t reserved;
-  /* A file; any part of a split set (-00001-of-00003.gguf) opens all of it. The CPU uses weights in place, from
-   * the mapped file: it may be deleted while it is open, but must not be cut short or written to. */
+  /* A file; any part of a split set (-00001-of-00003.gguf) opens all of it. It is copied when a model is opened, and
+   * may then be cut, written to or deleted, unless `map` is set. */
   const char* path;
   const void* memory;      /* or: the bytes of a file, which must outlive what is opened from it */
   uint64_t memory_bytes;
@@ -151,6 +151,12 @@ typedef struct greta_source {
   int (*read_at)(void* user, uint64_t offset, void* to, uint64_t bytes);
   void* user;
   uint64_t size_bytes;     /* of what read_at reads */
+  /* 1: where the device can (the CPU, some GPUs that share its memory) and the file can be mapped, weights stay in the
+   * mapped file: no time and no memory goes into copies, and programs share them. The file may be deleted while it is open,
+   * but it must not be cut or written to: its size is looked at before each step, which then is GRETA_ERROR_FILE, but a
+   * file that is cut during a step ends the process by a signal (SIGBUS), and one that is written to changes the weights. */
+  uint32_t map;
+  uint32_t reserved2;
 } greta_source;
 
 /* Reads and checks header, metadata and tensor list; weights are not touched. */
@@ -248,11 +254,11 @@ typedef struct greta_memory_plan {
   uint32_t context;            /* that the default or the request comes to */
   uint32_t step_tokens;
   uint64_t weights_bytes;      /* device memory for weights */
-  uint64_t mapped_bytes;       /* weights used in place from the mapped file: page cache, not allocated */
+  uint64_t mapped_bytes;       /* weights used in place, not allocated: in the mapped file (page cache) or the caller's memory */
   uint64_t cache_bytes;        /* pages of keys and values, and the token log */
   uint64_t arena_bytes;        /* activations of the largest step */
   uint64_t tables_bytes;       /* rope tables, step state, readback */
-  uint64_t host_bytes;         /* vocabulary and bookkeeping on the host, about */
+  uint64_t host_bytes;         /* the file's header, vocabulary and bookkeeping on the host, about */
   uint64_t total_bytes;        /* sum of all but mapped_bytes and host_bytes */
   uint64_t free_bytes;         /* on the device now, within the runtime's limit */
   char device[16];

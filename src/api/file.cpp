@@ -13,7 +13,7 @@ Status StoredSource::store(const greta_source* source) {
 }
 
 Status StoredSource::open(Source* out) const {
-  if (given.path) return out->open_file(path.c_str());
+  if (given.path) return out->open_file(path.c_str(), given.map != 0);
   if (given.memory) return out->open_memory(given.memory, given.memory_bytes);
   return out->open_callback(given.read_at, given.user, given.size_bytes);
 }

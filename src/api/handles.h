@@ -67,9 +67,9 @@ struct Counted {
   Counted(const Counted&) = delete;
   Counted& operator=(const Counted&) = delete;
   void count(greta_runtime* by, uint64_t amount) {
+    by->used_bytes += amount - bytes;
     runtime = by;
     bytes = amount;
-    by->used_bytes += amount;
   }
   ~Counted() {
     if (runtime) runtime->used_bytes -= bytes;

@@ -52,12 +52,24 @@ greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* fi
     plan.cache_bytes = executor.cache_bytes;
     plan.arena_bytes = executor.arena_bytes;
     plan.tables_bytes = executor.tables_bytes;
-    plan.host_bytes = kHostBytes;
+    plan.host_bytes = kHostBytes + model.gguf.held_bytes();
     plan.total_bytes = plan.weights_bytes + executor.total();
     plan.fits = plan.total_bytes <= plan.free_bytes;
     format_text(plan.device, sizeof plan.device, "%s", runtime->device_id);
     return write_result(plan, out_plan);
   });
+}
+
+static Status refuse_weights(const greta_model& model, uint64_t bytes, uint64_t free) {
+  const DeviceInfo& device = model.runtime->device->info();
+  const Model& m = model.model;
+  const bool copied = model.source.given.path && !model.source.given.map;
+  const bool map_fits = copied && bytes - m.store.mapping_saves(m.gguf.source(), device) <= free;
+  return fail(Code::Memory, "the weights need %s, %s are free on %s: take a smaller quantization of the model%s",
+              SizeText(bytes).text, SizeText(free).text, device.name,
+              map_fits                ? ", or leave them in its mapped file (greta_source.map; greta-cli without --no-mmap)"
+              : device.unified_memory ? ""
+                                      : ", or the device \"cpu\"");
 }
 
 greta_status greta_model_open(greta_runtime* runtime, const greta_model_options* given, greta_model** out_model) {
@@ -74,12 +86,10 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     GRETA_TRY(model->source.open(&source));
     GRETA_TRY(describe_model(std::move(source), *runtime->device, runtime->exact, runtime->log, &model->model));
     const uint64_t bytes = model->model.store.device_bytes(), free = runtime->free_bytes();
-    if (bytes > free)
-      return fail(Code::Memory, "the weights need %s, %s are free on %s: take a smaller quantization of the model%s",
-                  SizeText(bytes).text, SizeText(free).text, runtime->device->info().name,
-                  runtime->device->info().unified_memory ? "" : ", or the device \"cpu\"");
+    if (bytes > free) return refuse_weights(*model, bytes, free);
     model->counted.count(runtime, bytes);
     GRETA_TRY(load_model(&model->model, {o.progress, o.progress_user}));
+    model->counted.count(runtime, model->model.store.device_bytes());  // more if the device refused mapped pages
     model->tokenizer.tokenizer = model->model.tokenizer.get();
     GRETA_TRY(model->tokenizer.chat.open(model->model.gguf, *model->model.tokenizer, runtime->log));
     model->sampling = sampling_defaults(model->model.gguf);

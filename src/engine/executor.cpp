@@ -174,6 +174,7 @@ Status Executor::step(std::span<const Row> rows, bool sample) {
 
 // Everything before a step's launches: its plan, its pages, its rows on their way.
 Status Executor::prepare(std::span<const Row> rows, bool sample, GretaGraph** graph) {
+  GRETA_TRY(model_.gguf.source().check_mapped());
   const uint32_t tokens = token_bucket(uint32_t(rows.size()));
   if (rows.empty() || tokens > plan_.step_tokens)
     return fail(Code::Argument, "a step of %u tokens, expected 1 to %u", uint32_t(rows.size()), plan_.step_tokens);

@@ -143,7 +143,7 @@ Status json_other_key(const std::set<std::string_view>& names, const AddRule& ad
     std::string body, taken;
     for (const auto& [code, longer] : next.longer) {
       char escape[16];
-      snprintf(escape, sizeof escape, "\\U%08X", code);
+      format_text(escape, sizeof escape, "\\U%08X", code);
       taken += escape;
       body += "[" + std::string(escape) + "] " + rules[longer] + " | ";
     }
