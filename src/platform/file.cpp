@@ -90,7 +90,7 @@ Status File::map(const uint8_t** out_pages) {
 Status File::check_mapped() const {
   if (!pages_) return {};
   struct stat info;
-  if (fstat(descriptor_, &info) != 0) return fail(Code::File, "cannot ask for its size: %s", reason(errno).c_str());
+  if (fstat(descriptor_, &info) != 0) return fail(Code::File, "cannot ask for its size: %s", errno_text(errno));
   if (uint64_t(info.st_size) >= size_) return {};
   return fail(Code::File, "the file has %llu bytes, it had %llu when it was mapped: it must not be cut while it is in use",
               (unsigned long long)info.st_size, (unsigned long long)size_);
