@@ -3,6 +3,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "platform/callback.h"
+
 namespace greta {
 
 void Log::operator()(LogLevel level, const char* format, ...) const {
@@ -12,7 +14,7 @@ void Log::operator()(LogLevel level, const char* format, ...) const {
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  write(user, uint32_t(level), text);
+  call_back("log", [&] { write(user, uint32_t(level), text); });
 }
 
 }  // namespace greta
