@@ -183,6 +183,8 @@ TEST_CASE("callbacks: a caller's allocator that throws", "[api][callbacks]") {
 
 TEST_CASE("callbacks: one of a self-test and one of a chat that throw", "[api][callbacks]") {
   Objects o;
+  o.source = sized<greta_source>();
+  o.source.path = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";  // whose vocabulary can say something
   REQUIRE(o.load() == GRETA_OK);
   Thrower thrower{1};
   auto selftest = sized<greta_selftest_options>();
@@ -194,7 +196,7 @@ TEST_CASE("callbacks: one of a self-test and one of a chat that throw", "[api][c
   check_thrown(greta_runtime_selftest(o.runtime, &selftest, &failed), "on_result");
   greta_chat* chat = nullptr;
   REQUIRE(greta_chat_open(o.session, nullptr, &chat) == GRETA_OK);
-  const greta_message hello = {"user", "1t 2t", nullptr};
+  const greta_message hello = {"user", "A tale!", nullptr};
   REQUIRE(greta_chat_add(chat, &hello) == GRETA_OK);
   auto answer = sized<greta_chat_answer_options>();
   answer.max_tokens = 4;

@@ -46,6 +46,7 @@ struct Stage {
     auto options = sized<greta_executor_options>();
     options.context = 256;
     options.sequences = 4;
+    options.cache_tokens = 1024;
     REQUIRE(greta_executor_open(model, &options, &executor) == GRETA_OK);
     auto open = sized<greta_session_options>();
     open.executor = executor;
@@ -292,7 +293,7 @@ TEST_CASE("memory: each host allocation of opening may fail, and nothing leaks",
     size_t bytes = 0;
     const greta_message message = {"user", "1t 2t", nullptr};
     if (!status) status = greta_tokenizer_chat(greta_model_tokenizer(model), &message, 1, 1, nullptr, 0, &bytes);
-    if (!status) status = greta_tokenizer_encode(greta_model_tokenizer(model), "1t 2t", 5, 0, nullptr, 0, &bytes);
+    if (!status) status = greta_tokenizer_encode(greta_model_tokenizer(model), "", 0, GRETA_ENCODE_BOS, nullptr, 0, &bytes);
     greta_session_close(session);
     greta_model_close(model);
     greta_file_close(file);
