@@ -32,8 +32,9 @@ Status greta::read_executor_options(const greta_executor_options* given, Executo
 greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* file,
                                     const greta_executor_options* given, greta_memory_plan* out_plan) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(runtime, "runtime"));
+    GRETA_TRY(need_device(runtime));
     GRETA_TRY(need(file, "file"));
+    GRETA_TRY(check_result(out_plan));
     ExecutorOptions options;
     GRETA_TRY(read_executor_options(given, &options));
     Source source;
@@ -74,11 +75,12 @@ static Status refuse_weights(const greta_model& model, uint64_t bytes, uint64_t 
 
 greta_status greta_model_open(greta_runtime* runtime, const greta_model_options* given, greta_model** out_model) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(runtime, "runtime"));
+    GRETA_TRY(need_device(runtime));
     GRETA_TRY(need(given, "options"));
     GRETA_TRY(need(out_model, "out_model"));
     greta_model_options o;
     GRETA_TRY(read_options(given, &o));
+    GRETA_TRY(check_reserved(o.reserved));
     auto model = std::make_unique<greta_model>();
     model->runtime = runtime;
     GRETA_TRY(model->source.store(o.source));
@@ -138,7 +140,7 @@ Status greta::open_executor(greta_model& model, const greta_executor_options* gi
 greta_status greta_executor_open(greta_model* model, const greta_executor_options* options,
                                  greta_executor** out_executor) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(model, "model"));
+    GRETA_TRY(need_device(model));
     GRETA_TRY(need(out_executor, "out_executor"));
     auto executor = std::make_unique<greta_executor>();
     executor->model = model;

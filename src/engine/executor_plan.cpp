@@ -146,7 +146,7 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
       sequence_used_(options.sequences), sampling_changed_(options.sequences, true), cancelled_(options.sequences) {}
 
 Executor::~Executor() {
-  if (stream_) (void)stream_->wait();
+  if (stream_) drain(*stream_);
   plans_.clear();
   for (Flight& flight : flights_) model_.device->destroy(flight.done);
   stream_.reset();

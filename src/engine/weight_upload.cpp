@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
 
 namespace greta {
 
@@ -47,7 +48,11 @@ Status WeightUpload::read(const Bytes& from, void* host) {
       [](void* context, uint32_t reader) noexcept {
         Work& w = *static_cast<Work*>(context);
         const uint64_t at = std::min(reader * w.share, w.from.bytes), bytes = std::min(w.share, w.from.bytes - at);
-        if (bytes && !w.from.source.read_at(w.from.part, w.from.offset + at, w.host + at, bytes).ok()) w.ok = false;
+        try {
+          if (bytes && !w.from.source.read_at(w.from.part, w.from.offset + at, w.host + at, bytes).ok()) w.ok = false;
+        } catch (const std::bad_alloc&) {  // for the sentence
+          w.ok = false;
+        }
       },
       &work);
   return work.ok ? Status{} : from.source.read_at(from.part, from.offset, host, from.bytes);
