@@ -30,7 +30,6 @@ class Source {
 
   // Exactly `bytes` bytes; thread-safe. The sentence of a failure starts with the part's name.
   Status read_at(uint32_t part, uint64_t offset, void* to, uint64_t bytes) const;
-  bool calls_back() const { return callback_; }
 
   // A part of the caller's memory; null for others.
   const uint8_t* memory(uint32_t part) const { return parts_[part].memory; }
