@@ -10,15 +10,29 @@
  *   errors     A greta_status is returned. Results go to the trailing out_ pointers, which are written
  *              only on GRETA_OK (and GRETA_ERROR_CANCELLED where said). greta_error_text() says in words
  *              what went wrong. The library never aborts, exits, prints, or throws into the caller.
+ *              A call that fails leaves its objects as they were before it, and they remain usable,
+ *              unless the function or the status says otherwise.
  *   ownership  X_open gives you an object, X_close takes it back; X_close(NULL) does nothing. Close
  *              children first: sessions, executors, models and files, then the runtime.
  *   borrowing  A const pointer you receive belongs to the object it came from and lives as long,
  *              unless the function says less.
  *   threads    Runtimes, models, files and tokenizers may be shared by threads. An executor and its
  *              sessions belong to one thread at a time; only greta_session_cancel may come from another.
- *   callbacks  run on the calling thread, with no lock held. They must not close the object in use.
- *   options    Set .struct_size = sizeof(the struct) and leave the rest zero for the defaults.
- *              Fields are only ever appended.
+ *   stack      256 KiB of stack suffice for every function but greta_runtime_selftest, whatever a file,
+ *              template, schema or text nests (builds without optimisation or with sanitizers need more).
+ *              Callbacks add what they use.
+ *   callbacks  run on the calling thread, with no lock held. They must not close the object in use, and
+ *              should not throw: a C++ exception out of one ends the call with GRETA_ERROR_ARGUMENT and the
+ *              callback's name, and leaves the objects as other failures do. One out of
+ *              greta_runtime_options.release is passed over.
+ *   options    Set .struct_size = sizeof(the struct), at most 4096, and leave the rest zero for the
+ *              defaults. Fields are only ever appended. "1:" names a field of 0 or 1; another number, or
+ *              a flag or an enum's value that is not here, is GRETA_ERROR_ARGUMENT, and a reserved field
+ *              that is not 0 is GRETA_ERROR_UNSUPPORTED.
+ *   arrays     A count goes with a pointer that is not NULL. What cannot fit is refused before it is read.
+ *   fork       A child process has none of its parent's threads and devices: there every call that needs
+ *              them is GRETA_ERROR_DEVICE. Close what was inherited, which returns and leaves the
+ *              parent's as they are, or leave it, and open a runtime there.
  *   text       UTF-8, NUL-terminated unless a length goes with it.
  *   units      _bytes are bytes, _ns nanoseconds; positions, lengths and counts are tokens.
  *   environment  The library reads no environment variable.
@@ -49,10 +63,10 @@ GRETA_API uint32_t greta_version(void);
 typedef enum greta_status {
   GRETA_OK = 0,
   GRETA_ERROR_ARGUMENT = 1,    /* the caller broke a rule of this header */
-  GRETA_ERROR_FILE = 2,        /* missing, truncated or malformed */
+  GRETA_ERROR_FILE = 2,        /* missing, truncated or malformed; weights that give no finite logit */
   GRETA_ERROR_UNSUPPORTED = 3, /* a valid file or request that this build or device cannot run */
   GRETA_ERROR_MEMORY = 4,      /* host or device memory ran out; the objects remain usable */
-  GRETA_ERROR_DEVICE = 5,      /* the driver failed; close the runtime and open it again */
+  GRETA_ERROR_DEVICE = 5,      /* the driver failed, or the process was forked; close the runtime and open it again */
   GRETA_ERROR_FULL = 6,        /* the context window or the page pool has no room left */
   GRETA_ERROR_CANCELLED = 7,   /* a callback or greta_session_cancel asked to stop */
   GRETA_STATUS_MAX = 0x7fffffff
@@ -108,7 +122,8 @@ typedef struct greta_device_info {
   char arch[32];              /* "cpu:avx512vnni", "gfx1100" */
   char reason[256];
   uint64_t memory_bytes;
-  uint64_t memory_free_bytes; /* 0: not known; that of a GPU is once a runtime has opened it */
+  uint64_t memory_free_bytes; /* 0: not known; that of a GPU is once a runtime has opened it. Where files cannot be
+                                 opened (no descriptor left), the host's is without what files keep of it */
   uint32_t unit_count;        /* compute units, or CPU workers */
   uint32_t unified_memory;    /* 1: device memory is host memory */
   uint32_t cpu_type;          /* 1: computes on the host's processor; "auto" takes of these only "cpu" */
@@ -139,8 +154,8 @@ typedef struct greta_file greta_file;
 typedef struct greta_source {
   uint32_t struct_size;
   uint32_t reserved;
-  /* A file; any part of a split set (-00001-of-00003.gguf) opens all of it. The CPU uses weights in place, from
-   * the mapped file: it may be deleted while it is open, but must not be cut short or written to. */
+  /* A file; any part of a split set (-00001-of-00003.gguf) opens all of it. It is copied when a model is opened, and
+   * may then be cut, written to or deleted, unless `map` is set. */
   const char* path;
   const void* memory;      /* or: the bytes of a file, which must outlive what is opened from it */
   uint64_t memory_bytes;
@@ -148,6 +163,12 @@ typedef struct greta_source {
   int (*read_at)(void* user, uint64_t offset, void* to, uint64_t bytes);
   void* user;
   uint64_t size_bytes;     /* of what read_at reads */
+  /* 1: where the device can (the CPU, some GPUs that share its memory) and the file can be mapped, weights stay in the
+   * mapped file: no time and no memory goes into copies, and programs share them. The file may be deleted while it is open,
+   * but it must not be cut or written to: its size is looked at before each step, which then is GRETA_ERROR_FILE, but a
+   * file that is cut during a step ends the process by a signal (SIGBUS), and one that is written to changes the weights. */
+  uint32_t map;
+  uint32_t reserved2;
 } greta_source;
 
 /* Reads and checks header, metadata and tensor list; weights are not touched. */
@@ -245,11 +266,11 @@ typedef struct greta_memory_plan {
   uint32_t context;            /* that the default or the request comes to */
   uint32_t step_tokens;
   uint64_t weights_bytes;      /* device memory for weights */
-  uint64_t mapped_bytes;       /* weights used in place from the mapped file: page cache, not allocated */
+  uint64_t mapped_bytes;       /* weights used in place, not allocated: in the mapped file (page cache) or the caller's memory */
   uint64_t cache_bytes;        /* pages of keys and values, and the token log */
   uint64_t arena_bytes;        /* activations of the largest step */
   uint64_t tables_bytes;       /* rope tables, step state, readback */
-  uint64_t host_bytes;         /* vocabulary and bookkeeping on the host, about */
+  uint64_t host_bytes;         /* the file's header, vocabulary and bookkeeping on the host, about */
   uint64_t total_bytes;        /* sum of all but mapped_bytes and host_bytes */
   uint64_t free_bytes;         /* on the device now, within the runtime's limit */
   char device[16];
@@ -413,8 +434,7 @@ typedef enum greta_rows {
  * out_logits  [0, 1 or count][vocab_size] float32, borrowed until the next call on this executor; may be
  *             NULL for GRETA_ROWS_NONE
  *
- * On GRETA_ERROR_FULL and GRETA_ERROR_ARGUMENT the session is as before; on GRETA_ERROR_CANCELLED it has
- * taken the tokens up to greta_session_position(). */
+ * On GRETA_ERROR_CANCELLED the session has taken the tokens up to greta_session_position(). */
 GRETA_API greta_status greta_session_eval(greta_session* session, const int32_t* tokens, size_t count,
                                           greta_rows rows, const float** out_logits);
 
@@ -514,10 +534,16 @@ GRETA_API greta_status greta_session_seed(greta_session* session, uint64_t seed)
 
 /* Draws the token that follows from `logits`, the row that greta_session_eval or greta_batch_eval gave for the
  * session's last token, with all that is set here. It is not fed: give it to the next call. -1: the grammar
- * is at its end, and the vocabulary has no token that ends an answer. */
+ * is at its end, and the vocabulary has no token that ends an answer.
+ *
+ * Here and in a generation, on the host and on every device: +infinity counts as the largest float; NaN and
+ * -infinity are never drawn. Logits of which none is finite (the largest float counts as infinite) are
+ * GRETA_ERROR_FILE: the weights are damaged, or their numbers overflow. Where biases, the filter and the grammar
+ * leave nothing that could be drawn, it is GRETA_ERROR_ARGUMENT. */
 GRETA_API greta_status greta_session_sample(greta_session* session, const float* logits, int32_t* out_token);
 
-/* A step of your own, before all others: may change logits[vocab]. `tokens` are those of the session so far.
+/* A step of your own, before all others: may change logits[vocab], with -INFINITY or NaN for what it forbids.
+ * `tokens` are those of the session so far.
  * Non-zero stops the generation. NULL: none. */
 typedef int (*greta_logit_filter)(void* user, float* logits, size_t vocab, const int32_t* tokens, size_t count);
 GRETA_API greta_status greta_session_logit_filter(greta_session* session, greta_logit_filter filter, void* user);
@@ -599,7 +625,8 @@ typedef struct greta_generate_result {
 
 /* Feeds `tokens` (count >= 1), then draws tokens until something stops it. Stopping by request is
  * GRETA_OK with the reason; the session keeps what was fed and drawn, except that the last token drawn
- * has not been fed yet: give it as the first of the next call, or truncate.
+ * has not been fed yet: give it as the first of the next call, or truncate. On an error the session is as it was
+ * before the call, whatever the callback was given.
  *
  * out_result  may be NULL; fill .struct_size */
 GRETA_API greta_status greta_session_generate(greta_session* session, const int32_t* tokens, size_t count,
@@ -693,8 +720,9 @@ typedef struct greta_chat_result {
 } greta_chat_result;
 
 /* Answers the last message, and adds the answer to the conversation, also one that was stopped, unless
- * nothing was said. On GRETA_ERROR_FULL (the conversation does not fit the context) and
- * GRETA_ERROR_ARGUMENT (no message to answer; the template refuses) the conversation is as before.
+ * nothing was said. On GRETA_ERROR_FULL (the conversation does not fit the context),
+ * GRETA_ERROR_ARGUMENT (no message to answer; the template refuses) and any other error the conversation is as
+ * before; the session may hold less of it.
  *
  * options, out_result  may be NULL */
 GRETA_API greta_status greta_chat_answer(greta_chat* chat, const greta_chat_answer_options* options,

@@ -107,6 +107,7 @@ class CpuStream final : public Stream {
   Status submit() override;
   Status wait() override;
   Status wait(const Event& event) override;
+  void abandon() noexcept override;
 
  private:
   Status not_capturing(const char* what) const;
@@ -141,7 +142,8 @@ class CpuDevice final : public Device {
   void run(std::span<const CpuCommand> commands);
 
   std::mutex order;  // guards events and queues
-  std::condition_variable changed;
+  Unforked<std::condition_variable> changed;
+  const Process process;  // whose threads it has
 
  private:
   void walk(std::span<const CpuCommand> commands, uint32_t worker) noexcept;

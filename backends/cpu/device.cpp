@@ -52,6 +52,12 @@ static Status no_memory(uint64_t bytes, uint64_t available) {
               double(available) / kGiB);
 }
 
+// Objects are closed through this, and nobody could be told of an exception.
+static void give_back(const HostAllocator& allocator, void* pages, uint64_t bytes) noexcept try {
+  allocator.release(allocator.user, pages, bytes);
+} catch (...) {
+}
+
 Status CpuDevice::allocate(uint64_t bytes, Memory, Buffer* out) {
   if (!bytes) return fail(Code::Argument, "allocate: a buffer of 0 bytes");
   const bool large = bytes >= kHookBytes;
@@ -63,9 +69,10 @@ Status CpuDevice::allocate(uint64_t bytes, Memory, Buffer* out) {
   void* pages;
   if (large && allocator_.allocate) {
     allocation->origin = CpuAllocation::Hook;
-    pages = allocator_.allocate(allocator_.user, allocation->bytes, page_bytes());
+    pages = call_back("allocate",
+                      [&] { return allocator_.allocate(allocator_.user, allocation->bytes, page_bytes()); });
     if (pages && reinterpret_cast<uint64_t>(pages) % page_bytes()) {
-      allocator_.release(allocator_.user, pages, allocation->bytes);
+      give_back(allocator_, pages, allocation->bytes);
       return fail(Code::Argument, "the host's allocator gave a block at %p, not at a multiple of %llu", pages,
                   (unsigned long long)page_bytes());
     }
@@ -91,7 +98,7 @@ void CpuDevice::release(Buffer& buffer) {
   if (!allocation) return;
   if (allocation->origin == CpuAllocation::Mapped) unmap_pages(buffer.mapped, allocation->bytes);
   if (allocation->origin == CpuAllocation::Hook)
-    allocator_.release(allocator_.user, buffer.mapped, allocation->bytes);
+    give_back(allocator_, buffer.mapped, allocation->bytes);
   delete allocation;
   buffer = {};
 }
@@ -118,6 +125,7 @@ Status CpuDevice::create_event(Event* out, bool) {
 Status CpuDevice::elapsed_ns(const Event& from, const Event& to, uint64_t* out) {
   const auto* first = static_cast<const CpuEvent*>(from.handle);
   const auto* last = static_cast<const CpuEvent*>(to.handle);
+  GRETA_TRY(process.check());
   if (!first || !last) return fail(Code::Argument, "elapsed_ns: an event was not created");
   const std::lock_guard<std::mutex> lock(order);
   for (const CpuEvent* event : {first, last})

@@ -88,11 +88,11 @@ void CpuDevice::reach(const CpuCommand& signal) noexcept {
     signal.event->time_ns = now;
     signal.event->signalled = std::max(signal.event->signalled, signal.ticket);
   }
-  changed.notify_all();
+  changed->notify_all();
 }
 
 Status CpuQueue::run(std::unique_lock<std::mutex>& lock, const CpuCommand* until) {
-  device.changed.wait(lock, [&] { return !busy; });
+  device.changed->wait(lock, [&] { return !busy; });
   busy = true;
   Status status;
   while (status.ok() && !(until && until->over())) {
@@ -119,7 +119,7 @@ Status CpuQueue::run(std::unique_lock<std::mutex>& lock, const CpuCommand* until
     next = size_t(end - running.begin());
   }
   busy = false;
-  device.changed.notify_all();
+  device.changed->notify_all();
   return status;
 }
 
@@ -138,7 +138,7 @@ Status CpuQueue::await(const CpuCommand& command, std::unique_lock<std::mutex>& 
     }
     if (!other->busy && other->recorder == self)
       return fail(Code::Argument, "wait: for an event whose signal this thread recorded but did not submit");
-    device.changed.wait_for(lock, std::chrono::milliseconds(100));
+    device.changed->wait_for(lock, std::chrono::milliseconds(100));
     if (other->on_pool) deadline = now_ns() + kPatienceNs;
     if (now_ns() > deadline)
       return fail(Code::Device, "wait: no event of another stream came for %llu s",

@@ -6,6 +6,7 @@
 namespace greta {
 
 CpuStream::~CpuStream() {
+  if (device_.process.elsewhere()) return;
   std::unique_lock<std::mutex> lock(device_.order);
   // What is left over was submitted and never waited for; there is nobody to tell if it fails.
   [[maybe_unused]] const Status ignored = queue_->run(lock);
@@ -20,6 +21,7 @@ CpuCommand& CpuStream::record(CpuCommand::Kind kind) {
 }
 
 Status CpuStream::not_capturing(const char* what) const {
+  GRETA_TRY(device_.process.check());
   if (capture_) return fail(Code::Argument, "%s: not inside a capture", what);
   return {};
 }
@@ -125,6 +127,11 @@ Status CpuStream::wait() {
   GRETA_TRY(submit());
   std::unique_lock<std::mutex> lock(device_.order);
   return queue_->run(lock);
+}
+
+void CpuStream::abandon() noexcept {
+  recorded_.clear();
+  capture_.reset();
 }
 
 // Runs what was submitted at least up to the signal.

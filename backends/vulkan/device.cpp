@@ -10,6 +10,7 @@ namespace greta {
 constexpr char kLoader[] = "libvulkan.so.1";
 
 Status VulkanDevice::usable() const {
+  GRETA_TRY(process_.check());
   const char* const by = lost_by_;
   if (!by) return {};
   return fail(Code::Device, "%s was lost (%s: %s): close it and open it again", physical.info.name, by,
@@ -142,10 +143,13 @@ bool VulkanDevice::reads_file_pages() {
 }
 
 VulkanDevice::~VulkanDevice() {
-  if (!handle) return;
+  if (!handle || elsewhere()) return;
   if (stuck_.handle) release(stuck_);
   if (layout) {  // made when all functions were found
-    save_pipeline_cache();
+    try {
+      save_pipeline_cache();
+    } catch (...) {  // memory, or the log callback: nothing depends on the file
+    }
     vk.vkDestroyPipelineCache(handle, cache_, nullptr);
     for (auto& [key, pipeline] : pipelines_) vk.vkDestroyPipeline(handle, pipeline->pipeline, nullptr);
     vk.vkDestroyPipelineLayout(handle, layout, nullptr);
@@ -203,9 +207,11 @@ Status VulkanDevice::elapsed_ns(const Event& from, const Event& to, uint64_t* ou
 void VulkanDevice::destroy(Event& event) {
   auto* state = static_cast<VulkanEvent*>(event.handle);
   if (!state) return;
-  const VulkanPoint point = queue.event_point(*state);
-  if (point.timeline && !queue.reached(point)) queue.wait_idle();  // its clock is still to be written
-  if (state->query) vk.vkDestroyQueryPool(handle, state->query, nullptr);
+  if (!elsewhere()) {
+    const VulkanPoint point = queue.event_point(*state);
+    if (point.timeline && !queue.reached(point)) queue.wait_idle();  // its clock is still to be written
+    if (state->query) vk.vkDestroyQueryPool(handle, state->query, nullptr);
+  }
   delete state;
   event = {};
 }
@@ -213,14 +219,14 @@ void VulkanDevice::destroy(Event& event) {
 void VulkanDevice::destroy(Graph& graph) {
   auto* state = static_cast<VulkanGraph*>(graph.handle);
   if (!state) return;
-  queue.wait_idle();
+  if (!elsewhere()) queue.wait_idle();
   discard(std::unique_ptr<VulkanGraph>(state));
   graph = {};
 }
 
 void VulkanDevice::discard(std::unique_ptr<VulkanGraph> graph) {
   if (!graph) return;
-  vk.vkDestroyCommandPool(handle, graph->pool, nullptr);
+  if (!elsewhere()) vk.vkDestroyCommandPool(handle, graph->pool, nullptr);
   if (graph->chain) release(graph->chain->memory);
 }
 

@@ -42,8 +42,8 @@ Status vulkan_failure(VkResult result, const char* what) {
 }
 
 Status VulkanInstance::open(const char* library) {
-  GRETA_TRY(within(library_.open(library), "no Vulkan loader (install the package libvulkan1 or vulkan-loader)"));
-  vkGetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(library_.find("vkGetInstanceProcAddr"));
+  GRETA_TRY(within(library_->open(library), "no Vulkan loader (install the package libvulkan1 or vulkan-loader)"));
+  vkGetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(library_->find("vkGetInstanceProcAddr"));
   if (!vkGetInstanceProcAddr) return fail(Code::Unsupported, "%s has no vkGetInstanceProcAddr", library);
 #define GLOBAL(name)                                \
   name = reinterpret_cast<PFN_##name>(find(#name)); \
@@ -95,7 +95,7 @@ Status VulkanInstance::open(const char* library) {
 }
 
 VulkanInstance::~VulkanInstance() {
-  if (instance_ && vkDestroyInstance) vkDestroyInstance(instance_, nullptr);
+  if (instance_ && vkDestroyInstance && !process_.elsewhere()) vkDestroyInstance(instance_, nullptr);
 }
 
 Status VulkanFunctions::load(const VulkanInstance& instance, VkDevice device) {

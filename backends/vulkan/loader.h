@@ -50,7 +50,8 @@ class VulkanInstance {
 #undef DEVICE
 
  private:
-  DynamicLibrary library_;
+  Process process_;
+  Unforked<DynamicLibrary> library_;  // whose threads may be in it
   VkInstance instance_ = VK_NULL_HANDLE;
   std::vector<VkPhysicalDevice> devices_;
 };

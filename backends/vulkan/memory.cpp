@@ -49,6 +49,7 @@ int choose_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t allowed
 }  // namespace
 
 uint64_t VulkanDevice::memory_free() const {
+  if (elsewhere()) return 0;
   const DeviceInfo& info = physical.info;
   auto budget = tagged<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
@@ -177,6 +178,7 @@ Status VulkanDevice::import_host(const void* pages, uint64_t bytes, Buffer* out)
 }
 
 void VulkanDevice::destroy_buffer(VulkanBuffer& buffer) {
+  if (elsewhere()) return;
   vk.vkDestroyBuffer(handle, buffer.buffer, nullptr);
   vk.vkFreeMemory(handle, buffer.memory, nullptr);
 }

@@ -128,7 +128,7 @@ Status VulkanDevice::load(const KernelCode& code, Kernel* out) {
 void VulkanDevice::unload(Kernel& kernel) {
   auto* pipeline = static_cast<VulkanPipeline*>(kernel.handle);
   kernel = {};
-  if (!pipeline) return;
+  if (!pipeline || elsewhere()) return;
   const std::lock_guard<std::mutex> lock(pipelines_mutex_);
   if (--pipeline->users) return;
   vk.vkDestroyPipeline(handle, pipeline->pipeline, nullptr);

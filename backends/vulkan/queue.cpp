@@ -1,6 +1,8 @@
 // The one queue of a device: batches of all streams, in an order in which none waits for a later one.
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <new>
 
 #include "backends/vulkan/vulkan.h"
 
@@ -10,7 +12,7 @@ constexpr uint64_t kPatienceNs = 60'000'000'000;  // for a signal that nobody su
 constexpr uint64_t kSliceNs = 1'000'000'000;      // of a wait, between looks at whether the device was lost
 
 VulkanTimeline::~VulkanTimeline() {
-  if (semaphore) device.vk.vkDestroySemaphore(device.handle, semaphore, nullptr);
+  if (semaphore && !device.elsewhere()) device.vk.vkDestroySemaphore(device.handle, semaphore, nullptr);
 }
 
 static bool is_submitted(const VulkanPoint& point) {
@@ -19,19 +21,19 @@ static bool is_submitted(const VulkanPoint& point) {
 
 Status VulkanQueue::submit(std::vector<VulkanBatch>& batches) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (VulkanBatch& batch : batches) {
-    batch.done.timeline->given = batch.done.value;
-    held_.push_back(std::move(batch));
-  }
+  std::vector<VulkanBatch> ready;  // memory for it first: all batches are taken, or none is
+  ready.reserve(held_.size() + batches.size());
+  held_.insert(held_.end(), std::make_move_iterator(batches.begin()), std::make_move_iterator(batches.end()));
+  for (size_t i = held_.size() - batches.size(); i < held_.size(); ++i)
+    held_[i].done.timeline->given = held_[i].done.value;
   batches.clear();
-  const Status status = pump();
-  changed_.notify_all();
+  const Status status = pump(ready);
+  changed_->notify_all();
   return status;
 }
 
-// Submits every held batch whose signals are submitted, until none is left that can go.
-Status VulkanQueue::pump() {
-  std::vector<VulkanBatch> ready;
+// Submits every held batch whose signals are submitted, until none is left that can go. `ready` has room for all.
+Status VulkanQueue::pump(std::vector<VulkanBatch>& ready) {
   for (size_t i = 0; i < held_.size();) {
     VulkanBatch& batch = held_[i];
     const bool first = std::none_of(held_.begin(), held_.begin() + i, [&](const VulkanBatch& other) {
@@ -97,14 +99,21 @@ struct Submission {
 
 }  // namespace
 
-Status VulkanQueue::submit_ready(std::vector<VulkanBatch>& ready) {
+Status VulkanQueue::submit_ready(std::span<const VulkanBatch> ready) {
+  const auto submit = [&](std::span<const VulkanBatch> batches) -> VkResult {
+    try {
+      const Submission submission(batches);
+      return device_.vk.vkQueueSubmit2(queue_, uint32_t(submission.infos.size()), submission.infos.data(),
+                                       VK_NULL_HANDLE);
+    } catch (const std::bad_alloc&) {
+      return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
+  };
   for (size_t first = 0; first < ready.size();) {
     GRETA_TRY(device_.usable());
     size_t end = first + 1;
     while (end < ready.size() && !ready[end - 1].alone) ++end;
-    const Submission submission({ready.data() + first, end - first});
-    const VkResult result =
-        device_.vk.vkQueueSubmit2(queue_, uint32_t(submission.infos.size()), submission.infos.data(), VK_NULL_HANDLE);
+    const VkResult result = submit(ready.subspan(first, end - first));
     // What waits for these signals, of whichever stream, would wait for ever.
     if (result != VK_SUCCESS) device_.lose("vkQueueSubmit2", result);
     GRETA_TRY(device_.result(result, "vkQueueSubmit2"));
@@ -137,7 +146,7 @@ Status VulkanQueue::wait(const VulkanPoint& point) {
       if (now_ns() > deadline)
         return fail(Code::Device, "wait: no event of another stream came for %llu s",
                     (unsigned long long)(kPatienceNs / 1'000'000'000));
-      changed_.wait_for(lock, std::chrono::milliseconds(100));
+      changed_->wait_for(lock, std::chrono::milliseconds(100));
       GRETA_TRY(device_.usable());
     }
     if (point.timeline->submitted < point.value) return {};
@@ -161,8 +170,14 @@ void VulkanQueue::close(VulkanTimeline& timeline) {
   std::erase_if(held_, [&](const VulkanBatch& batch) { return batch.done.timeline.get() == &timeline; });
   timeline.closed = true;
   // There is nobody here to tell if what waited for this stream cannot be submitted; its own wait says so.
-  [[maybe_unused]] const Status ignored = pump();
-  changed_.notify_all();
+  try {
+    std::vector<VulkanBatch> ready;
+    ready.reserve(held_.size());
+    [[maybe_unused]] const Status ignored = pump(ready);
+  } catch (const std::bad_alloc&) {
+    device_.lose("closing a stream", VK_ERROR_OUT_OF_HOST_MEMORY);
+  }
+  changed_->notify_all();
 }
 
 void VulkanQueue::wait_idle() {

@@ -1,5 +1,6 @@
 // Recording into command buffers, and the batches that a stream gives to the queue.
 #include <cstring>
+#include <new>
 
 #include "backends/vulkan/vulkan.h"
 
@@ -26,6 +27,7 @@ Status VulkanStream::open() {
 }
 
 VulkanStream::~VulkanStream() {
+  if (device_.elsewhere()) return;
   device_.queue.close(*timeline_);
   // What is left over was submitted and never waited for; there is nobody to tell if it fails.
   if (timeline_->submitted && !device_.queue.wait({timeline_, timeline_->submitted}).ok())
@@ -35,6 +37,7 @@ VulkanStream::~VulkanStream() {
 }
 
 Status VulkanStream::not_capturing(const char* what) const {
+  if (device_.elsewhere()) return device_.usable();
   if (capture_) return fail(Code::Argument, "%s: not inside a capture", what);
   return {};
 }
@@ -300,6 +303,23 @@ Status VulkanStream::wait() {
   if (!value_) return {};
   GRETA_TRY(device_.queue.wait({timeline_, value_}));
   return reclaim();
+}
+
+// Command buffers that were recorded in vain go with the pool, or when a later batch has their value. All that comes
+// after is ordered after all that may still run.
+void VulkanStream::abandon() noexcept {
+  if (device_.elsewhere()) return;
+  if (commands_ && !capture_ && device_.vk.vkEndCommandBuffer(commands_) == VK_SUCCESS) try {
+      free_.push_back(commands_);
+    } catch (const std::bad_alloc&) {
+    }
+  commands_ = VK_NULL_HANDLE;
+  device_.discard(std::move(capture_));
+  batches_.clear();
+  open_ = {};
+  value_ = timeline_->given;
+  order_ = {kWorkStages, kWorkStages, kWorkStages};
+  shown_ = follows_ = false;
 }
 
 Status VulkanStream::wait(const Event& event) {

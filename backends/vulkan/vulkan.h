@@ -98,14 +98,14 @@ class VulkanQueue {
   bool reached(const VulkanPoint& point);
 
  private:
-  Status pump();
-  Status submit_ready(std::vector<VulkanBatch>& ready);
+  Status pump(std::vector<VulkanBatch>& ready);
+  Status submit_ready(std::span<const VulkanBatch> ready);
   bool waits_for_own_thread(const VulkanTimeline& timeline) const;
 
   VulkanDevice& device_;
   VkQueue queue_ = VK_NULL_HANDLE;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  Unforked<std::condition_variable> changed_;
   std::deque<VulkanBatch> held_;  // given but not submitted, in order
 };
 
@@ -129,6 +129,7 @@ class VulkanStream final : public Stream {
   Status submit() override;
   Status wait() override;
   Status wait(const Event& event) override;
+  void abandon() noexcept override;
 
  private:
   struct Used {
@@ -190,6 +191,7 @@ class VulkanDevice final : public Device {
   // again, and every later failure names the first.
   Status result(VkResult result, const char* what);
   Status usable() const;
+  bool elsewhere() const { return process_.elsewhere(); }  // then the driver's objects are the parent's: none is touched
   void lose(const char* by, VkResult with);  // from now on nothing is asked of it; `by` is a literal, the first one is told
   bool lost_by_chains() const { return lost_by_chains_; }  // while it was opened
   Status waited_well();  // after a wait: that no kernel waited in vain
@@ -219,6 +221,7 @@ class VulkanDevice final : public Device {
   Status open_pipeline_cache(const DeviceOptions& options);
   void save_pipeline_cache();
 
+  Process process_;
   std::unique_ptr<VulkanInstance> instance_;
   PFN_vkGetMemoryHostPointerPropertiesEXT host_pointer_properties_ = nullptr;  // of an extension
   Log log_;

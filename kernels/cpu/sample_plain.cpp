@@ -125,7 +125,12 @@ uint32_t sample_row(const SampleBlock& b, const StepState* step, uint32_t output
   const SampleParams& params = step->sample[row.sequence];
   const float* logits = (const float*)b.logits + uint64_t(output) * b.vocab;
   Candidate* all = (Candidate*)(b.scratch + uint64_t(output) * sample_scratch_bytes(b.vocab));
-  for (uint32_t i = 0; i < b.vocab; ++i) all[i] = {tame(logits[i]), i};
+  bool finite = false;
+  for (uint32_t i = 0; i < b.vocab; ++i) {
+    all[i] = {tame(logits[i]), i};
+    finite |= all[i].logit > -kLargest && all[i].logit < kLargest;
+  }
+  if (!finite) return kNoDraw;
   penalise(b, step, row, params, all);
   if (!(params.temperature > 0)) return greedy(all, b.vocab);
   const float uniform = philox_uniform(params.seed_low, params.seed_high, row.position);

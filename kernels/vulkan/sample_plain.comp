@@ -53,12 +53,16 @@ float block_mass(float values[kBlock], uint count, float most, float temperature
   return sum;
 }
 
-// The slice's record: {best key, its id, mass}. Masses are relative to the slice's best.
+#define kFinite 0x80000000u  // beside an id
+
+// The slice's record: {best key, its id with kFinite if a logit is finite, mass}. Masses are relative to the slice's best.
 uvec4 take_slice(uint slice, float temperature) {
   const uint block = slice * GROUP + gl_LocalInvocationIndex;
   float values[kBlock];
   uint count;
   load_block(logits, block, values, count);
+  bool finite = false;
+  [[unroll]] for (uint i = 0; i < kBlock; ++i) finite = finite || (i < count && is_finite(values[i]));
   if (penalises) penalise(block, count, values);
   uvec2 mine = uvec2(0, ~0u);
   [[unroll]] for (uint i = 0; i < kBlock; ++i) {
@@ -66,9 +70,11 @@ uvec4 take_slice(uint slice, float temperature) {
     if (key > mine.x) mine = uvec2(key, block * kBlock + i);
   }
   if (count > 0) block_keys().at[block] = mine.x;
+  const uint flag = group_max(uint(finite)) != 0 ? kFinite : 0;
   const uvec2 first = group_best(mine.x, mine.y);
-  if (is_greedy()) return uvec4(first, 0, 0);
-  return uvec4(first, unpackUint2x32(group_sum(mass_of(block_mass(values, count, of_key(first.x), temperature)))));
+  if (is_greedy()) return uvec4(first.x, first.y | flag, 0, 0);
+  const uint64_t mass = group_sum(mass_of(block_mass(values, count, of_key(first.x), temperature)));
+  return uvec4(first.x, first.y | flag, unpackUint2x32(mass));
 }
 
 // A draw in order of id from the slice {index, its best key, share of its mass to pass, 0}.
@@ -94,7 +100,12 @@ void draw_from_slice(uvec4 drawn) {
 
 void draw_row() {
   const uint slice = gl_LocalInvocationIndex;
-  const uvec4 mine = slice < slice_count() ? slices().at[slice] : uvec4(0, ~0u, 0, 0);
+  uvec4 mine = slice < slice_count() ? slices().at[slice] : uvec4(0, ~kFinite, 0, 0);
+  if (group_max(mine.y & kFinite) == 0) {
+    chosen = kNoDraw;
+    return;
+  }
+  mine.y &= ~kFinite;
   const uvec2 first = group_best(mine.x, mine.y);
   if (is_greedy()) {
     chosen = first.y;
@@ -146,5 +157,6 @@ void main() {
   if (!is_last_group(p.counters, output_index, slice_count())) return;
   draw_row();
   barrier();
-  if (gl_LocalInvocationIndex == 0) hand_on(step.state.output_row[output_index], min(chosen, p.vocab - 1));
+  const uint token = chosen == kNoDraw ? kNoDraw : min(chosen, p.vocab - 1);
+  if (gl_LocalInvocationIndex == 0) hand_on(step.state.output_row[output_index], token);
 }

@@ -8,6 +8,7 @@ static_assert(uint32_t(ChatEnd::Cancelled) == GRETA_CHAT_END_CANCELLED &&
               uint32_t(ChatEnd::ToolCalls) == GRETA_CHAT_END_TOOL_CALLS);
 
 struct greta_chat {
+  const greta_session* session;
   std::unique_ptr<Chat> chat;
   std::string role, content, json;  // of the message that was asked for last
 };
@@ -24,7 +25,7 @@ struct EventCall {
 
   bool call(greta_chat_event& event) const {
     event.struct_size = sizeof event;
-    return on_event(user, &event) == 0;
+    return call_back("on_event", [&] { return on_event(user, &event); }) == 0;
   }
   bool give_text(greta_chat_part part, std::string_view piece) {
     text = piece;
@@ -79,12 +80,13 @@ greta_status greta_chat_open(greta_session* session, const greta_chat_options* g
     greta_chat_options o;
     GRETA_TRY(read_options(given, &o));
     auto chat = std::make_unique<greta_chat>();
+    chat->session = session;
     ChatOptions options;
     options.chat_template = view(o.chat_template);
     options.tools = view(o.tools);
     options.arguments = view(o.arguments);
     options.now_s = o.now_s;
-    options.raw = o.raw != 0;
+    GRETA_TRY(read_flag(o.raw, "raw", &options.raw));
     GRETA_TRY(Chat::open(*session->session, options, session->executor->counted.runtime->log, &chat->chat));
     *out_chat = chat.release();
     return {};
@@ -145,22 +147,19 @@ greta_status greta_chat_answer(greta_chat* chat, const greta_chat_answer_options
                                greta_chat_result* out_result) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(chat, "chat"));
+    GRETA_TRY(need_device(chat->session));
     greta_chat_answer_options o;
     GRETA_TRY(read_options(given, &o));
-    if (o.stop_count) GRETA_TRY(need(o.stop_strings, "stop_strings"));
     std::vector<std::string_view> stops;
-    for (uint32_t i = 0; i < o.stop_count; ++i) {
-      GRETA_TRY(need(o.stop_strings[i], "a stop string"));
-      stops.push_back(o.stop_strings[i]);
-    }
+    GRETA_TRY(read_stops(o.stop_strings, o.stop_count, &stops));
     ChatAnswerOptions options;
     options.max_tokens = o.max_tokens;
-    options.ignore_end = o.ignore_end != 0;
-    options.reasoning_tokens = o.limit_reasoning ? int64_t(o.reasoning_tokens) : -1;
+    bool limited = false;
+    GRETA_TRY(read_flag(o.ignore_end, "ignore_end", &options.ignore_end));
+    GRETA_TRY(read_flag(o.limit_reasoning, "limit_reasoning", &limited));
+    options.reasoning_tokens = limited ? int64_t(o.reasoning_tokens) : -1;
     options.stops = stops;
-    if (out_result && out_result->struct_size < sizeof(uint32_t))
-      return fail(Code::Argument, "the result's struct_size is %u: set it to sizeof the struct",
-                  out_result->struct_size);
+    if (out_result) GRETA_TRY(check_result(out_result));
     EventCall call{o.on_event, o.user, {}};
     ChatResult r;
     GRETA_TRY(chat->chat->answer(options, call.events(), &r));

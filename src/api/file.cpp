@@ -6,16 +6,21 @@ using namespace greta;
 Status StoredSource::store(const greta_source* source) {
   GRETA_TRY(need(source, "source"));
   GRETA_TRY(read_options(source, &given));
+  GRETA_TRY(check_reserved(given.reserved));
   const int ways = (given.path != nullptr) + (given.memory != nullptr) + (given.read_at != nullptr);
   if (ways != 1) return fail(Code::Argument, "a source is one of path, memory and read_at, %d are given", ways);
   if (given.path) path = given.path;
-  return {};
+  return read_flag(given.map, "map", &map);
 }
 
 Status StoredSource::open(Source* out) const {
-  if (given.path) return out->open_file(path.c_str());
+  if (given.path) return out->open_file(path.c_str(), map);
   if (given.memory) return out->open_memory(given.memory, given.memory_bytes);
-  return out->open_callback(given.read_at, given.user, given.size_bytes);
+  const auto read_at = [](void* self, uint64_t offset, void* to, uint64_t bytes) {
+    const greta_source& from = static_cast<const StoredSource*>(self)->given;
+    return call_back("read_at", [&] { return from.read_at(from.user, offset, to, bytes); });
+  };
+  return out->open_callback(read_at, const_cast<StoredSource*>(this), given.size_bytes);
 }
 
 greta_status greta_file_open(const greta_source* source, greta_file** out_file) {
@@ -75,7 +80,8 @@ greta_status greta_file_metadata(const greta_file* file, uint64_t index, const c
     if (index >= file->gguf.values().size())
       return fail(Code::Argument, "metadata %llu of %zu", (unsigned long long)index, file->gguf.values().size());
     const GgufValue& pair = file->gguf.values()[index];
-    if (value && capacity)
+    if (capacity) GRETA_TRY(need(value, "value"));
+    if (capacity)
       format_text(value, capacity, "%s",
                   gguf_text(pair, uint32_t(std::min<size_t>(capacity, 1 << 20))).c_str());
     if (out_key) *out_key = file->keys[index].c_str();
@@ -95,7 +101,7 @@ greta_status greta_file_audit(const greta_file* file, int (*on_unused)(void* use
       const std::string name(part.name);
       const greta_unused unused = {sizeof unused, greta_unused_verdict(part.verdict), part.tensor, 0, name.c_str(),
                                    part.reason};
-      if (on_unused(user, &unused)) return fail(Code::Cancelled, "the callback stopped the audit at %s", name.c_str());
+      if (call_back("on_unused", [&] { return on_unused(user, &unused); })) return fail(Code::Cancelled, "the callback stopped the audit at %s", name.c_str());
     }
     return {};
   });
@@ -126,6 +132,8 @@ greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, const char
     GRETA_TRY(need(out_count, "out_count"));
     if (bytes) GRETA_TRY(need(text, "text"));
     if (capacity) GRETA_TRY(need(tokens, "tokens"));
+    constexpr uint32_t kKnown = GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL;
+    if (flags & ~kKnown) return fail(Code::Argument, "flags are 0x%x, of which 0x%x mean nothing", flags, flags & ~kKnown);
     std::vector<int32_t> ids;
     const EncodeOptions options{(flags & GRETA_ENCODE_BOS) != 0, (flags & GRETA_ENCODE_SPECIAL) != 0};
     GRETA_TRY(tokenizer->tokenizer->encode({text, bytes}, options, &ids));

@@ -4,6 +4,8 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "api/options.h"
 #include "engine/engine.h"
@@ -23,6 +25,7 @@ struct CLog {
 };
 
 struct greta_runtime {
+  greta::Process process;
   CLog c_log;
   greta::Log log;  // to c_log
   bool exact = false;
@@ -42,8 +45,9 @@ struct greta_runtime {
 struct StoredSource {
   greta_source given = {};
   std::string path;
+  bool map = false;
   greta::Status store(const greta_source* source);
-  greta::Status open(greta::Source* out) const;
+  greta::Status open(greta::Source* out) const;  // which this must outlive, where it is
 };
 
 struct greta_tokenizer {
@@ -67,9 +71,9 @@ struct Counted {
   Counted(const Counted&) = delete;
   Counted& operator=(const Counted&) = delete;
   void count(greta_runtime* by, uint64_t amount) {
+    by->used_bytes += amount - bytes;
     runtime = by;
     bytes = amount;
-    by->used_bytes += amount;
   }
   ~Counted() {
     if (runtime) runtime->used_bytes -= bytes;
@@ -106,13 +110,15 @@ greta_status to_c(Status status);
 Status open_executor(greta_model& model, const greta_executor_options* given, std::shared_ptr<CountedExecutor>* out);
 Status read_executor_options(const greta_executor_options* given, ExecutorOptions* out);
 
-// Runs body() -> Status. Exceptions (out of memory in a container) become statuses; nothing leaves.
+// Runs body() -> Status. Exceptions (out of memory in a container, a callback's) become statuses; nothing leaves.
 template <class Body>
 greta_status fenced(Body&& body) noexcept {
   try {
     return to_c(body());
   } catch (const std::bad_alloc&) {
     return to_c(fail(Code::Memory, "out of host memory"));
+  } catch (const CallbackThrew& threw) {
+    return to_c(fail(Code::Argument, "%s", threw.text));
   } catch (const std::exception& e) {
     return to_c(fail(Code::Device, "internal error: %s", e.what()));
   } catch (...) {
@@ -120,11 +126,28 @@ greta_status fenced(Body&& body) noexcept {
   }
 }
 
+// Stop strings, borrowed.
+Status read_stops(const char* const* given, size_t count, std::vector<std::string_view>* out);
+
 // A text as the functions of greta.h hand it out: terminated where there is room.
 Status give_text(const std::string& from, char* text, size_t capacity, size_t* out_bytes);
 
 inline Status need(const void* pointer, const char* what) {
   return pointer ? Status{} : fail(Code::Argument, "%s is NULL", what);
+}
+
+// That it is there, and that its device can be used: not in a child of fork().
+inline Status need_device(const greta_runtime* runtime) {
+  GRETA_TRY(need(runtime, "runtime"));
+  return runtime->process.check();
+}
+inline Status need_device(const greta_model* model) {
+  GRETA_TRY(need(model, "model"));
+  return need_device(model->runtime);
+}
+inline Status need_device(const greta_session* session) {
+  GRETA_TRY(need(session, "session"));
+  return need_device(session->executor->counted.runtime);
 }
 
 }  // namespace greta

@@ -32,8 +32,9 @@ Status greta::read_executor_options(const greta_executor_options* given, Executo
 greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* file,
                                     const greta_executor_options* given, greta_memory_plan* out_plan) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(runtime, "runtime"));
+    GRETA_TRY(need_device(runtime));
     GRETA_TRY(need(file, "file"));
+    GRETA_TRY(check_result(out_plan));
     ExecutorOptions options;
     GRETA_TRY(read_executor_options(given, &options));
     Source source;
@@ -52,7 +53,7 @@ greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* fi
     plan.cache_bytes = executor.cache_bytes;
     plan.arena_bytes = executor.arena_bytes;
     plan.tables_bytes = executor.tables_bytes;
-    plan.host_bytes = kHostBytes;
+    plan.host_bytes = kHostBytes + model.gguf.held_bytes();
     plan.total_bytes = plan.weights_bytes + executor.total();
     plan.fits = plan.total_bytes <= plan.free_bytes;
     format_text(plan.device, sizeof plan.device, "%s", runtime->device_id);
@@ -60,13 +61,26 @@ greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* fi
   });
 }
 
+static Status refuse_weights(const greta_model& model, uint64_t bytes, uint64_t free) {
+  const DeviceInfo& device = model.runtime->device->info();
+  const Model& m = model.model;
+  const bool copied = model.source.given.path && !model.source.given.map;
+  const bool map_fits = copied && bytes - m.store.mapping_saves(m.gguf.source(), device) <= free;
+  return fail(Code::Memory, "the weights need %s, %s are free on %s: take a smaller quantization of the model%s",
+              SizeText(bytes).text, SizeText(free).text, device.name,
+              map_fits                ? ", or leave them in its mapped file (greta_source.map; greta-cli without --no-mmap)"
+              : device.unified_memory ? ""
+                                      : ", or the device \"cpu\"");
+}
+
 greta_status greta_model_open(greta_runtime* runtime, const greta_model_options* given, greta_model** out_model) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(runtime, "runtime"));
+    GRETA_TRY(need_device(runtime));
     GRETA_TRY(need(given, "options"));
     GRETA_TRY(need(out_model, "out_model"));
     greta_model_options o;
     GRETA_TRY(read_options(given, &o));
+    GRETA_TRY(check_reserved(o.reserved));
     auto model = std::make_unique<greta_model>();
     model->runtime = runtime;
     GRETA_TRY(model->source.store(o.source));
@@ -74,12 +88,10 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     GRETA_TRY(model->source.open(&source));
     GRETA_TRY(describe_model(std::move(source), *runtime->device, runtime->exact, runtime->log, &model->model));
     const uint64_t bytes = model->model.store.device_bytes(), free = runtime->free_bytes();
-    if (bytes > free)
-      return fail(Code::Memory, "the weights need %s, %s are free on %s: take a smaller quantization of the model%s",
-                  SizeText(bytes).text, SizeText(free).text, runtime->device->info().name,
-                  runtime->device->info().unified_memory ? "" : ", or the device \"cpu\"");
+    if (bytes > free) return refuse_weights(*model, bytes, free);
     model->counted.count(runtime, bytes);
     GRETA_TRY(load_model(&model->model, {o.progress, o.progress_user}));
+    model->counted.count(runtime, model->model.store.device_bytes());  // more if the device refused mapped pages
     model->tokenizer.tokenizer = model->model.tokenizer.get();
     GRETA_TRY(model->tokenizer.chat.open(model->model.gguf, *model->model.tokenizer, runtime->log));
     model->sampling = sampling_defaults(model->model.gguf);
@@ -128,7 +140,7 @@ Status greta::open_executor(greta_model& model, const greta_executor_options* gi
 greta_status greta_executor_open(greta_model* model, const greta_executor_options* options,
                                  greta_executor** out_executor) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(model, "model"));
+    GRETA_TRY(need_device(model));
     GRETA_TRY(need(out_executor, "out_executor"));
     auto executor = std::make_unique<greta_executor>();
     executor->model = model;

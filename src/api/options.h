@@ -7,14 +7,20 @@
 
 namespace greta {
 
+constexpr uint32_t kMaxStructBytes = 4096;  // that a struct of any version has: a size that was never set is more, mostly
+
+inline Status check_struct_size(uint32_t size, const char* of) {
+  if (size >= sizeof(uint32_t) && size <= kMaxStructBytes) return {};
+  return fail(Code::Argument, "%s struct_size is %u: set it to sizeof the struct", of, size);
+}
+
 // Missing fields become 0, their default. Unknown fields must be 0: a caller who asks for something
 // this library does not know is told so rather than ignored. A null pointer is all defaults.
 template <class Options>
 Status read_options(const Options* given, Options* out) {
   *out = {};
   if (!given) return {};
-  if (given->struct_size < sizeof(uint32_t))
-    return fail(Code::Argument, "options.struct_size is %u: set it to sizeof the struct", given->struct_size);
+  GRETA_TRY(check_struct_size(given->struct_size, "the options'"));
   const size_t known = std::min<size_t>(given->struct_size, sizeof(Options));
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   if (std::any_of(bytes + known, bytes + given->struct_size, [](unsigned char b) { return b != 0; }))
@@ -24,12 +30,30 @@ Status read_options(const Options* given, Options* out) {
   return {};
 }
 
+// A field that a later version may give a meaning.
+inline Status check_reserved(uint32_t value) {
+  return value ? fail(Code::Unsupported, "a reserved field is %u: it asks for something that this library does not know",
+                      value)
+               : Status{};
+}
+
+inline Status read_flag(uint32_t value, const char* field, bool* out) {
+  if (value > 1) return fail(Code::Argument, "%s is %u, expected 0 or 1", field, value);
+  *out = value != 0;
+  return {};
+}
+
+// Before the work that has a result.
+template <class Result>
+Status check_result(const Result* out) {
+  if (!out) return fail(Code::Argument, "the result struct is NULL");
+  return check_struct_size(out->struct_size, "the result's");
+}
+
 // Writes as much of `from` as the caller's struct has room for; its struct_size stays.
 template <class Result>
 Status write_result(const Result& from, Result* out) {
-  if (!out) return fail(Code::Argument, "the result struct is NULL");
-  if (out->struct_size < sizeof(uint32_t))
-    return fail(Code::Argument, "the result's struct_size is %u: set it to sizeof the struct", out->struct_size);
+  GRETA_TRY(check_result(out));
   const uint32_t size = out->struct_size;
   std::memcpy(out, &from, std::min<size_t>(size, sizeof(Result)));
   out->struct_size = size;

@@ -66,11 +66,12 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
     GRETA_TRY(need(out_runtime, "out_runtime"));
     greta_runtime_options o;
     GRETA_TRY(read_options(given, &o));
+    GRETA_TRY(check_reserved(o.reserved));
     if (!o.allocate != !o.release) return fail(Code::Argument, "allocate and release go together");
     auto runtime = std::make_unique<greta_runtime>();
     runtime->c_log = {o.log, o.log_user};
     runtime->log = runtime->c_log.log();
-    runtime->exact = o.exact != 0;
+    GRETA_TRY(read_flag(o.exact, "exact", &runtime->exact));
     runtime->memory_limit_bytes = o.memory_limit_bytes;
     DeviceOptions device;
     device.threads = o.threads;
@@ -90,7 +91,7 @@ void greta_runtime_close(greta_runtime* runtime) { delete runtime; }
 
 greta_status greta_runtime_describe(const greta_runtime* runtime, greta_device_info* out_info) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(runtime, "runtime"));
+    GRETA_TRY(need_device(runtime));
     const DeviceInfo& device = runtime->device->info();
     greta_device_info info = {};
     describe(device, &info);
@@ -102,7 +103,7 @@ greta_status greta_runtime_describe(const greta_runtime* runtime, greta_device_i
 
 greta_status greta_runtime_measure_bandwidth(greta_runtime* runtime, uint64_t* out_bytes_per_second) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(runtime, "runtime"));
+    GRETA_TRY(need_device(runtime));
     GRETA_TRY(need(out_bytes_per_second, "out_bytes_per_second"));
     return measure_bandwidth(*runtime->device, out_bytes_per_second);
   });
@@ -110,7 +111,7 @@ greta_status greta_runtime_measure_bandwidth(greta_runtime* runtime, uint64_t* o
 
 greta_status greta_runtime_measure_arithmetic(greta_runtime* runtime, uint64_t* out_flops_per_second) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(runtime, "runtime"));
+    GRETA_TRY(need_device(runtime));
     GRETA_TRY(need(out_flops_per_second, "out_flops_per_second"));
     return measure_arithmetic(*runtime->device, out_flops_per_second);
   });

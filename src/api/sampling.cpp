@@ -126,7 +126,10 @@ greta_status greta_session_sample(greta_session* session, const float* logits, i
     GRETA_TRY(need(session, "session"));
     GRETA_TRY(need(logits, "logits"));
     GRETA_TRY(need(out_token, "out_token"));
-    return session->session->sample(logits, true, out_token);
+    int32_t token = kNoToken;
+    GRETA_TRY(session->session->sample(logits, true, &token));
+    *out_token = token;
+    return {};
   });
 }
 

@@ -17,10 +17,11 @@ static Status open_on(std::shared_ptr<CountedExecutor> executor, greta_session**
 
 greta_status greta_session_open(greta_model* model, const greta_session_options* given, greta_session** out_session) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(model, "model"));
+    GRETA_TRY(need_device(model));
     GRETA_TRY(need(out_session, "out_session"));
     greta_session_options o;
     GRETA_TRY(read_options(given, &o));
+    GRETA_TRY(check_reserved(o.reserved));
     if (o.executor && o.private_executor)
       return fail(Code::Argument, "executor and private_executor exclude each other");
     if (o.executor && o.executor->model != model) return fail(Code::Argument, "the executor belongs to another model");
@@ -34,7 +35,7 @@ void greta_session_close(greta_session* session) { delete session; }
 
 greta_status greta_session_fork(greta_session* session, greta_session** out_session) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(session, "session"));
+    GRETA_TRY(need_device(session));
     GRETA_TRY(need(out_session, "out_session"));
     auto child = std::make_unique<greta_session>();
     child->executor = session->executor;
@@ -59,15 +60,22 @@ uint64_t greta_session_state_bytes(const greta_session* s) { return s ? s->sessi
 
 greta_status greta_session_save(greta_session* session, greta_write_callback write, void* user) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(session, "session"));
+    GRETA_TRY(need_device(session));
     if (!write) return fail(Code::Argument, "write is NULL");
-    return session->session->save(write, user);
+    struct Writer {
+      greta_write_callback write;
+      void* user;
+    } writer{write, user};
+    return session->session->save([](void* self, const void* bytes, size_t count) {
+      const Writer& to = *static_cast<const Writer*>(self);
+      return call_back("write", [&] { return to.write(to.user, bytes, count); });
+    }, &writer);
   });
 }
 
 greta_status greta_session_restore(greta_session* session, const greta_source* source) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(session, "session"));
+    GRETA_TRY(need_device(session));
     StoredSource stored;
     GRETA_TRY(stored.store(source));
     Source opened;
@@ -79,7 +87,7 @@ greta_status greta_session_restore(greta_session* session, const greta_source* s
 greta_status greta_session_eval(greta_session* session, const int32_t* tokens, size_t count, greta_rows rows,
                                 const float** out_logits) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(session, "session"));
+    GRETA_TRY(need_device(session));
     GRETA_TRY(need(tokens, "tokens"));
     if (uint32_t(rows) > GRETA_ROWS_ALL) return fail(Code::Argument, "rows is %d, expected one of greta_rows", int(rows));
     if (rows != GRETA_ROWS_NONE) GRETA_TRY(need(out_logits, "out_logits"));
@@ -102,14 +110,14 @@ void report_stage(void* context, const Executor::Stage& from) {
   stage.ns = from.ns;
   stage.bytes = from.bytes;
   stage.flops = from.flops;
-  callback.call(callback.user, &stage);
+  call_back("on_stage", [&] { callback.call(callback.user, &stage); });
 }
 }  // namespace
 
 greta_status greta_session_profile(greta_session* session, const int32_t* tokens, size_t count,
                                    void (*on_stage)(void* user, const greta_profile_stage* stage), void* user) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(session, "session"));
+    GRETA_TRY(need_device(session));
     GRETA_TRY(need(tokens, "tokens"));
     if (!on_stage) return fail(Code::Argument, "on_stage is null");
     StageCallback callback{on_stage, user};
@@ -120,9 +128,11 @@ greta_status greta_session_profile(greta_session* session, const int32_t* tokens
 greta_status greta_batch_eval(greta_batch_item* items, size_t count) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(items, "items"));
+    if (count > kMaxStepSequences)
+      return fail(Code::Argument, "%zu items, an executor has at most %u sessions", count, kMaxStepSequences);
     std::vector<Session::Item> list;
     for (size_t i = 0; i < count; ++i) {
-      GRETA_TRY(need(items[i].session, "an item's session"));
+      GRETA_TRY(need_device(items[i].session));
       GRETA_TRY(need(items[i].tokens, "an item's tokens"));
       list.push_back({items[i].session->session.get(), {items[i].tokens, items[i].count}, nullptr});
     }
@@ -132,22 +142,45 @@ greta_status greta_batch_eval(greta_batch_item* items, size_t count) {
   });
 }
 
+Status greta::read_stops(const char* const* given, size_t count, std::vector<std::string_view>* out) {
+  if (count) GRETA_TRY(need(given, "stop_strings"));
+  if (count > kMaxStopStrings) return fail(Code::Argument, "%zu stop strings, at most %u", count, kMaxStopStrings);
+  for (size_t i = 0; i < count; ++i) {
+    GRETA_TRY(need(given[i], "a stop string"));
+    out->push_back(given[i]);
+  }
+  return {};
+}
+
+static GenerateOptions options_of(greta_generate_options& given) {
+  GenerateOptions options;
+  options.max_tokens = given.max_tokens;
+  options.user = &given;
+  if (given.on_token) options.on_token = [](void* self, int32_t token, const char* text, size_t bytes) {
+    const auto& o = *static_cast<const greta_generate_options*>(self);
+    return call_back("on_token", [&] { return o.on_token(o.user, token, text, bytes); });
+  };
+  if (given.on_prompt) options.on_prompt = [](void* self, uint32_t done, uint32_t total) {
+    const auto& o = *static_cast<const greta_generate_options*>(self);
+    return call_back("on_prompt", [&] { return o.on_prompt(o.user, done, total); });
+  };
+  return options;
+}
+
 greta_status greta_session_generate(greta_session* session, const int32_t* tokens, size_t count,
                                     const greta_generate_options* given, greta_generate_result* out_result) {
   return fenced([&]() -> Status {
-    GRETA_TRY(need(session, "session"));
+    GRETA_TRY(need_device(session));
     GRETA_TRY(need(tokens, "tokens"));
+    if (out_result) GRETA_TRY(check_result(out_result));
     greta_generate_options o;
     GRETA_TRY(read_options(given, &o));
-    if (o.stop_count) GRETA_TRY(need(o.stop_strings, "stop_strings"));
-    if (o.stop_count > kMaxStopStrings)
-      return fail(Code::Argument, "%zu stop strings, at most %u", o.stop_count, kMaxStopStrings);
+    GRETA_TRY(check_reserved(o.reserved));
+    GenerateOptions options = options_of(o);
+    GRETA_TRY(read_flag(o.ignore_end, "ignore_end", &options.ignore_end));
     std::vector<std::string_view> stops;
-    for (size_t i = 0; i < o.stop_count; ++i) {
-      GRETA_TRY(need(o.stop_strings[i], "a stop string"));
-      stops.push_back(o.stop_strings[i]);
-    }
-    GenerateOptions options{o.max_tokens, o.ignore_end != 0, o.on_token, o.on_prompt, o.user, stops};
+    GRETA_TRY(read_stops(o.stop_strings, o.stop_count, &stops));
+    options.stops = stops;
     GenerateResult r;
     GRETA_TRY(session->session->generate({tokens, count}, options, &r));
     if (!out_result) return {};

@@ -7,6 +7,29 @@
 
 namespace greta {
 
+// Unless it is kept, what was recorded is abandoned, and what it would have changed is as before or not known. Fresh
+// pages stay with their sequences, which are truncated by whoever asked for them.
+class Executor::Attempt {
+ public:
+  explicit Attempt(Executor& executor) : executor_(executor), recording_(*executor.stream_) { executor.copies_.clear(); }
+  ~Attempt() {
+    if (kept_) return;
+    executor_.pages_.take_back(executor_.copies_);
+    executor_.forget_uploads();
+  }
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+  void keep() {
+    kept_ = true;
+    recording_.keep();
+  }
+
+ private:
+  Executor& executor_;
+  Recording recording_;
+  bool kept_ = false;
+};
+
 Status Executor::acquire_sequence(uint32_t* out) {
   for (uint32_t i = 0; i < options_.sequences; ++i)
     if (!sequence_used_[i]) {
@@ -125,6 +148,15 @@ void Executor::follow_draws() {
   }
 }
 
+// What the device has is not known: the next step sends all that it needs.
+void Executor::forget_uploads() {
+  rows_there_.clear();
+  output_rows_there_.clear();
+  std::fill(sampling_changed_.begin(), sampling_changed_.end(), true);
+  uint32_t* tables = reinterpret_cast<uint32_t*>(&host_state() + 1);
+  std::fill_n(tables, uint64_t(options_.sequences) * plan_.pages_per_sequence, ~0u);  // as no table is
+}
+
 // Writes the host's StepState for these rows and records the copies of what changed.
 Status Executor::upload_step(std::span<const Row> rows) {
   StepState& state = host_state();
@@ -155,9 +187,12 @@ Status Executor::upload_step(std::span<const Row> rows) {
 
 Status Executor::reserve(uint32_t sequence, uint32_t begin, uint32_t end) {
   const PagePool::Want want{sequence, begin, end};
+  Attempt attempt(*this);
   GRETA_TRY(pages_.reserve({&want, 1}, &copies_));
   GRETA_TRY(copy_pages(copies_));
-  return copies_.empty() ? Status{} : stream_->wait();
+  if (!copies_.empty()) GRETA_TRY(stream_->wait());
+  attempt.keep();
+  return {};
 }
 
 Status Executor::wait(uint32_t flight) {
@@ -174,6 +209,7 @@ Status Executor::step(std::span<const Row> rows, bool sample) {
 
 // Everything before a step's launches: its plan, its pages, its rows on their way.
 Status Executor::prepare(std::span<const Row> rows, bool sample, GretaGraph** graph) {
+  GRETA_TRY(model_.gguf.source().check_mapped());
   const uint32_t tokens = token_bucket(uint32_t(rows.size()));
   if (rows.empty() || tokens > plan_.step_tokens)
     return fail(Code::Argument, "a step of %u tokens, expected 1 to %u", uint32_t(rows.size()), plan_.step_tokens);
@@ -195,6 +231,7 @@ Status Executor::prepare(std::span<const Row> rows, bool sample, GretaGraph** gr
 }
 
 Status Executor::submit(std::span<const Row> rows, bool sample, uint32_t* out) {
+  Attempt attempt(*this);
   GretaGraph* graph = nullptr;
   GRETA_TRY(prepare(rows, sample, &graph));
   Flight& flight = flights_[flight_];
@@ -202,6 +239,7 @@ Status Executor::submit(std::span<const Row> rows, bool sample, uint32_t* out) {
   if (sample) follow_draws();
   GRETA_TRY(stream_->signal(flight.done));
   GRETA_TRY(stream_->submit());
+  attempt.keep();
   flight.under_way = true;
   *out = flight_;
   flight_ = (flight_ + 1) % kFlights;
@@ -210,11 +248,13 @@ Status Executor::submit(std::span<const Row> rows, bool sample, uint32_t* out) {
 
 Status Executor::profile(std::span<const Row> rows, bool sample, void (*on_stage)(void* user, const Stage& stage),
                          void* user) {
+  Attempt attempt(*this);
   GretaGraph* graph = nullptr;
   GRETA_TRY(prepare(rows, sample, &graph));
   std::vector<uint64_t> ns;
   GRETA_TRY(graph->time_steps(*stream_, *model_.device, &ns));
   if (sample) follow_draws();
+  attempt.keep();
   std::vector<Stage> stages;
   for (size_t i = 0; i < ns.size(); ++i) {
     const GretaGraph::Step& step = graph->steps()[i];

@@ -104,6 +104,7 @@ class Executor {
 
  private:
   struct Planned { StepKey key; std::unique_ptr<GretaGraph> graph; };
+  class Attempt;  // of a step or of copies
   struct Flight {
     DeviceMemory step;  // what goes to the StepState
     Event done;
@@ -125,6 +126,7 @@ class Executor {
   Status upload_step(std::span<const Row> rows);
   Status upload_rows();
   void follow_draws();
+  void forget_uploads();
   Status upload(uint64_t offset, uint64_t bytes);  // of the host's StepState to the device's
   StepState& host_state() { return *reinterpret_cast<StepState*>(host_step_.data()); }
 

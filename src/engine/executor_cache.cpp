@@ -10,10 +10,11 @@ namespace greta {
 
 namespace {
 
-// Work that was recorded uses the host's buffer: it is done before the buffer goes, whatever happened.
+// Work that was submitted uses the host's buffer: it is done before the buffer goes, whatever happened. What was only
+// recorded is not done any more.
 struct WaitAtEnd {
   Stream& stream;
-  ~WaitAtEnd() { (void)stream.wait(); }
+  ~WaitAtEnd() { drain(stream); }
 };
 
 // Pages that are nobody's at the end.

@@ -146,7 +146,7 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
       sequence_used_(options.sequences), sampling_changed_(options.sequences, true), cancelled_(options.sequences) {}
 
 Executor::~Executor() {
-  if (stream_) (void)stream_->wait();
+  if (stream_) drain(*stream_);
   plans_.clear();
   for (Flight& flight : flights_) model_.device->destroy(flight.done);
   stream_.reset();
@@ -207,8 +207,9 @@ Status Executor::allocate() {
   const uint64_t keys = uint64_t(plan_.pages) * buffers_.key_page_bytes;
   const uint64_t values = uint64_t(plan_.pages) * buffers_.value_page_bytes;
   const bool latent = model_.arch->latent;
-  const uint64_t layer_bytes = round_up(keys, 256) + (latent ? 0 : round_up(values, 256));
-  cache_ = std::make_unique<Pool>(device, std::min(arena_limit(device.info()), s.layers * layer_bytes));
+  std::vector<uint64_t> slices(latent ? s.layers : 2 * s.layers, keys);
+  for (size_t i = 1; !latent && i < slices.size(); i += 2) slices[i] = values;
+  cache_ = std::make_unique<Pool>(device, arena_limit(device.info()), std::move(slices));
   buffers_.cache.resize(s.layers);
   for (StepBuffers::Cache& layer : buffers_.cache) {
     GRETA_TRY(cache_->take(keys, &layer.keys));

@@ -47,15 +47,13 @@ Status Session::feed(std::span<const int32_t> tokens, bool on_device, const Gene
     for (size_t i = 0; i < count; ++i)
       rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_, done + i + 1 == tokens.size()});
     const bool last = done + count == tokens.size();
-    Status status = executor_->submit(rows_, on_device, &flight_);
-    if (status.ok() && (!last || !on_device)) status = executor_->wait(flight_);
-    if (!status.ok()) return take_back(status, status.code == Code::Cancelled ? position_ : begin);
+    GRETA_TRY(executor_->submit(rows_, on_device, &flight_));
+    if (!last || !on_device) GRETA_TRY(executor_->wait(flight_));
     fed(tokens.subspan(done, count));
     done += count;
     const bool stop = options.on_prompt && options.on_prompt(options.user, uint32_t(done), uint32_t(tokens.size())) != 0;
     if (stop || take_cancel())
-      return take_back(fail(Code::Cancelled, "stopped after %zu of %zu tokens of the prompt", done, tokens.size()),
-                       position_);
+      return fail(Code::Cancelled, "stopped after %zu of %zu tokens of the prompt", done, tokens.size());
   }
   return {};
 }
@@ -71,11 +69,19 @@ Status Session::draw(bool on_device, uint32_t flight, bool may_end, int32_t* tok
   GRETA_TRY(executor_->wait(flight));
   if (!on_device) return sample(executor_->logits(), may_end, token);
   *token = int32_t(executor_->drawn(sequence_, position_ - 1));
-  return {};
+  return *token == int32_t(kNoDraw) ? no_finite_logit() : Status{};
 }
 
 Status Session::generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result) {
   GRETA_TRY(check(tokens));
+  Undo undo{this, position_};
+  GRETA_TRY(feed_and_draw(tokens, options, result));
+  undo.keep();
+  return {};
+}
+
+Status Session::feed_and_draw(std::span<const int32_t> tokens, const GenerateOptions& options,
+                              GenerateResult* result) {
   const Tokenizer& tokenizer = *executor_->model().tokenizer;
   const bool fresh = position_ == 0 && tokens.size() == 1 && tokens[0] == tokenizer.bos();
   const bool on_device = sampler_.on_device() && !grammar_.active();

@@ -15,6 +15,11 @@ Gguf::Gguf(Gguf&&) noexcept = default;
 Gguf& Gguf::operator=(Gguf&&) noexcept = default;
 
 uint32_t Gguf::version() const { return headers_[0].version; }
+uint64_t Gguf::held_bytes() const {
+  uint64_t bytes = 0;
+  for (const GgufHeader& header : headers_) bytes += header.bytes.held_bytes();
+  return bytes;
+}
 const std::vector<GgufValue>& Gguf::values() const { return headers_[0].values; }
 const GgufValue* Gguf::find(std::string_view key) const { return headers_[0].find(key); }
 

@@ -7,7 +7,7 @@
 //   data:     at the next multiple of general.alignment; offsets count from there
 //
 // Nothing is copied out of the header: keys, texts and arrays are views of its bytes, which are
-// mapped if the source can be mapped and held once on the heap if not.
+// held once on the heap unless they are the caller's memory.
 #pragma once
 #include <string>
 #include <string_view>
@@ -62,6 +62,7 @@ class Gguf {
 
   const char* name() const { return source_.name(0); }  // for messages
   uint32_t version() const;
+  uint64_t held_bytes() const;  // of headers, on the heap
   Source& source() { return source_; }
   const Source& source() const { return source_; }
 

@@ -13,26 +13,42 @@ using Number = unsigned long long;  // what %llu takes
 
 // ---- bytes ------------------------------------------------------------------------------------
 
-Status HeaderBytes::open(Source& source, uint32_t part) {
+constexpr uint64_t kFirstRead = 64 << 10, kLargestRead = 4 << 20;
+
+Status HeaderBytes::open(const Source& source, uint32_t part) {
   source_ = &source;
   part_ = part;
   size_ = source.size(part);
   if (size_ == 0) return fail(Code::File, "the file is empty, expected a GGUF model");
-  const Status status = source.map(part, &mapped_);
-  if (status.ok() || status.code != Code::Unsupported) return status;
-  mapped_ = nullptr;
+  memory_ = source.memory(part);
   return {};
 }
 
+Status HeaderBytes::resize(uint64_t bytes) {
+  // Asked first: the system would promise pages that it does not have, and kill the process later.
+  const bool too_much = bytes > held_bytes_ + kLargestRead / 2 && bytes - held_bytes_ > memory_available_bytes();
+  void* const moved = too_much ? nullptr : realloc(held_.get(), bytes);
+  if (!moved) return fail(Code::Memory, "a header of %llu bytes or more: there is no memory for it", Number(bytes));
+  static_cast<void>(held_.release());
+  held_.reset(static_cast<uint8_t*>(moved));
+  return {};
+}
+
+// In steps that double, up to a few MB.
 Status HeaderBytes::ensure(uint64_t end) {
-  if (mapped_) return {};
-  // Steps that double: at most twice what the source truly has is ever held.
-  while (held_.size() < end) {
-    const uint64_t had = held_.size();
-    const uint64_t want = std::min(size_, std::max<uint64_t>(2 * had, 64 * 1024));
-    held_.resize(want);
-    GRETA_TRY(source_->read_at(part_, had, held_.data() + had, want - had));
+  while (!memory_ && held_bytes_ < end) {
+    const uint64_t more = std::min(size_ - held_bytes_, std::clamp(held_bytes_, kFirstRead, kLargestRead));
+    GRETA_TRY(resize(held_bytes_ + more));
+    GRETA_TRY(source_->read_at(part_, held_bytes_, held_.get() + held_bytes_, more));
+    held_bytes_ += more;
   }
+  return {};
+}
+
+Status HeaderBytes::trim(uint64_t end) {
+  if (memory_) return {};
+  GRETA_TRY(resize(end));
+  held_bytes_ = end;
   return {};
 }
 
@@ -218,7 +234,6 @@ Status GgufHeader::parse_tensor(Cursor& cursor) {
 // ---- after the walk ---------------------------------------------------------------------------
 
 void GgufHeader::bind(const Cursor& cursor) {
-  bytes.trim();
   const uint8_t* base = bytes.data();
   // A name's length lies in the 8 bytes before it.
   const auto name = [&](size_t i) {
@@ -288,6 +303,7 @@ Status GgufHeader::parse(Source& source, uint32_t part) {
     GRETA_TRY(within(parse_value(cursor), "metadata entry %llu of %llu", Number(i + 1), Number(value_count)));
   for (uint64_t i = 0; i < tensor_count; ++i)
     GRETA_TRY(within(parse_tensor(cursor), "tensor %llu of %llu", Number(i + 1), Number(tensor_count)));
+  GRETA_TRY(bytes.trim(cursor.at));
   bind(cursor);
   GRETA_TRY(index_values());
   GgufInteger wanted;

@@ -1,25 +1,34 @@
 // The header of one GGUF file, parsed and checked: the reader behind class Gguf.
 #pragma once
+#include <cstdlib>
+#include <memory>
+
 #include "engine/gguf.h"
 
 namespace greta {
 
-// The bytes of a part from its start, as far as they are needed: mapped, or read bit by bit onto
-// the heap so that a false length costs no more memory than the source has bytes to give.
+// The bytes of a part from its start, as far as they are needed: the caller's memory, or read bit by bit onto
+// the heap so that a false length costs no more memory than the source has bytes to give. Never a mapped file.
 class HeaderBytes {
  public:
-  Status open(Source& source, uint32_t part);
+  Status open(const Source& source, uint32_t part);
   Status ensure(uint64_t end);  // makes [0, end) readable; end <= size()
-  const uint8_t* data() const { return mapped_ ? mapped_ : held_.data(); }
+  const uint8_t* data() const { return memory_ ? memory_ : held_.get(); }
   uint64_t size() const { return size_; }  // of the part
-  void trim() { held_.shrink_to_fit(); }
+  uint64_t held_bytes() const { return held_bytes_; }
+  Status trim(uint64_t end);  // keeps [0, end)
 
  private:
-  Source* source_ = nullptr;
+  Status resize(uint64_t bytes);
+
+  struct Free {
+    void operator()(uint8_t* bytes) const { free(bytes); }
+  };
+  const Source* source_ = nullptr;
   uint32_t part_ = 0;
-  uint64_t size_ = 0;
-  const uint8_t* mapped_ = nullptr;
-  std::vector<uint8_t> held_;
+  uint64_t size_ = 0, held_bytes_ = 0;
+  const uint8_t* memory_ = nullptr;
+  std::unique_ptr<uint8_t, Free> held_;  // [held_bytes_]; by realloc, which moves pages where a vector would copy them
 };
 
 // An integer of a file, of whatever type: its 64 bits, and whether they mean a negative number.

@@ -11,6 +11,8 @@
 namespace greta {
 namespace {
 
+// What is nested is parsed by calls within each other, so what calls nothing back is kept out of line: it
+// would make the frames of all levels larger.
 class Parser {
  public:
   Parser(std::string_view text, const Tokenizer* tokenizer) : text_(text), tokenizer_(tokenizer) {}
@@ -48,7 +50,7 @@ class Parser {
         return;
     }
   }
-  Status wrong(const char* expected) const {
+  [[gnu::noinline]] Status wrong(const char* expected) const {
     if (ends()) return fail(Code::Argument, "expected %s, the grammar ends", expected);
     return fail(Code::Argument, "expected %s at %s", expected, Quoted(text_.substr(at_, 20)).c_str());
   }
@@ -135,7 +137,7 @@ class Parser {
     return {};
   }
 
-  Status repetition(uint32_t* least, uint32_t* most) {
+  [[gnu::noinline]] Status repetition(uint32_t* least, uint32_t* most) {
     for (bool first = true;; first = false) {
       const size_t before = at_;
       skip(nesting_ > 0);
@@ -215,7 +217,7 @@ class Parser {
     return {};
   }
 
-  Status literal(Sequence* out) {
+  [[gnu::noinline]] Status literal(Sequence* out) {
     std::string bytes;
     while (!take("\"")) {
       uint32_t code = 0;
@@ -225,7 +227,7 @@ class Parser {
     return builder_.append_text(bytes, out);
   }
 
-  Status character_class(Sequence* out) {
+  [[gnu::noinline]] Status character_class(Sequence* out) {
     const bool negated = take("^");
     std::vector<CharRange> ranges;
     while (!take("]")) {
@@ -242,7 +244,7 @@ class Parser {
     return builder_.append_class(std::move(ranges), negated, out);
   }
 
-  Status token(Sequence* out) {
+  [[gnu::noinline]] Status token(Sequence* out) {
     const GrammarElement::Kind kind = take("!") ? GrammarElement::NotToken : GrammarElement::Token;
     if (!tokenizer_) return fail(Code::Argument, "a token in a grammar that has no vocabulary");
     uint32_t id = 0;

@@ -5,8 +5,9 @@
 namespace greta {
 
 void GrammarState::set(std::shared_ptr<const Grammar> grammar) {
-  matcher_.reset();
-  if (grammar) matcher_.emplace(std::move(grammar));
+  std::optional<GrammarMatcher> matcher;
+  if (grammar) matcher.emplace(std::move(grammar));
+  matcher_ = std::move(matcher);
   drawn_.clear();
   stale_ = true;
 }
@@ -16,17 +17,19 @@ Status GrammarState::prepare(const Tokenizer& tokenizer, const TokenTrie& trie, 
                              std::span<const uint64_t>* allowed) {
   const bool goes_on =
       !drawn_.empty() && tokens.size() == begin_ + drawn_.size() && tokens.back() == drawn_.back();
-  if (!goes_on || stale_) {
+  const bool begin = !goes_on || stale_;
+  stale_ = true;  // unless all of it goes well
+  if (begin) {
     GRETA_TRY(matcher_->reset());
     if (!goes_on) {
       drawn_.clear();
       begin_ = uint32_t(tokens.size());
     }
     for (const int32_t token : drawn_) GRETA_TRY(matcher_->push_token(token, tokenizer.piece(token)));
-    stale_ = false;
   }
   allowed_.resize((vocab + 63) / 64);
   GRETA_TRY(matcher_->mask(trie, allowed_));
+  stale_ = false;
   if (may_end && matcher_->may_end())
     for (const int32_t end : tokenizer.ends())
       if (uint32_t(end) < vocab) allowed_[uint32_t(end) / 64] |= uint64_t(1) << (uint32_t(end) % 64);
@@ -39,7 +42,10 @@ Status GrammarState::prepare(const Tokenizer& tokenizer, const TokenTrie& trie, 
 
 Status GrammarState::drawn(const Tokenizer& tokenizer, int32_t token) {
   if (tokenizer.is_end(token) && matcher_->may_end()) return {};
+  if (drawn_.size() == drawn_.capacity()) drawn_.reserve(2 * drawn_.size() + 16);
+  stale_ = true;  // unless all of it goes well
   GRETA_TRY(matcher_->push_token(token, tokenizer.piece(token)));
+  stale_ = false;
   drawn_.push_back(token);
   return {};
 }

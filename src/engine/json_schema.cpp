@@ -1,14 +1,13 @@
 #include "engine/json_schema.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "engine/grammar.h"
 #include "engine/json_schema_parts.h"
-#include "engine/unicode.h"
 
 namespace greta {
 namespace {
@@ -48,29 +47,6 @@ constexpr const char* kFormatRules =
     "clock ::= ([01] [0-9] | \"2\" [0-3]) \":\" [0-5] [0-9] \":\" [0-5] [0-9] (\".\" [0-9]{1,6})? (\"Z\" | "
     "[-+] (\"0\" [0-9] | \"1\" [0-2]) \":\" [0-5] [0-9])\n";
 
-const std::set<std::string_view> kKnown = {"$ref",
-                                           "type",
-                                           "enum",
-                                           "const",
-                                           "anyOf",
-                                           "oneOf",
-                                           "allOf",
-                                           "properties",
-                                           "required",
-                                           "additionalProperties",
-                                           "items",
-                                           "prefixItems",
-                                           "minItems",
-                                           "maxItems",
-                                           "minLength",
-                                           "maxLength",
-                                           "format",
-                                           "pattern",
-                                           "minimum",
-                                           "maximum",
-                                           "exclusiveMinimum",
-                                           "exclusiveMaximum"};
-
 std::string json_literal(const Value& value) { return gbnf_literal(jinja::to_json(value)); }
 
 class Converter {
@@ -79,134 +55,163 @@ class Converter {
 
   Status convert(std::string* out) {
     std::string top;
-    GRETA_TRY(visit(root_, 0, &top));
+    GRETA_TRY(check_schema(root_));
+    GRETA_TRY(visit(root_, 0, "#", &top));
     if (text_.size() > kMaxGrammarBytes) return refuse("its grammar is too large");
     *out = "root ::= " + top + "\n" + text_ + kRules + kFormatRules;
     return {};
   }
 
  private:
-  std::string add_rule(const std::string& body) {
+  [[gnu::noinline]] std::string add_rule(const std::string& body) {
     const auto [at, added] = rules_.try_emplace(body, "r" + std::to_string(rules_.size()));
     if (added) text_ += at->second + " ::= " + body + "\n";
     return at->second;
   }
+  AddRule rule_adder() {
+    return [this](const std::string& body) { return add_rule(body); };
+  }
+  [[gnu::noinline]] void add_alternative(const std::string& body, std::string* out) {
+    *out += (out->empty() ? "" : " | ") + add_rule(body);
+  }
 
-  static Status refuse(const char* what) { return fail(Code::Unsupported, "JSON schema: %s", what); }
+  [[gnu::noinline]] static Status refuse(const char* what) {
+    return fail(Code::Unsupported, "JSON schema: %s", what);
+  }
+  [[gnu::noinline]] static Status wrong(const char* what) {
+    return fail(Code::Argument, "JSON schema: %s", what);
+  }
 
-  // The name of a rule for the schema.
-  Status visit(const Value& schema, uint32_t depth, std::string* out) {
+  // The name of a rule for the schema, which is at `path`. Schemas within schemas are visited by calls within
+  // each other, so that what needs a large frame is kept out of line, and errors get their place below.
+  Status visit(const Value& schema, uint32_t depth, const std::string& path, std::string* out) {
     if (depth > kMaxSchemaDepth || ++parts_ > kMaxSchemaParts || text_.size() > kMaxGrammarBytes)
       return refuse("it is too deep, or too large");
     if (schema.is_bool()) {
       if (!schema.as_bool()) return refuse("false, which allows nothing");
       return *out = "value", Status{};
     }
-    if (!schema.is_dict())
-      return fail(Code::Argument, "JSON schema: expected an object or true, not %s", schema.type_name());
-    for (const Value::Entry& each : schema.entries()) {
-      const std::string_view key = each.key.as_string();
-      if (!is_schema_note(key) && !kKnown.count(key))
-        return fail(Code::Unsupported, "JSON schema: %s is not supported", Quoted(key).c_str());
-    }
+    if (!schema.is_dict()) return no_schema(schema, path);
+    GRETA_TRY(check_schema_keywords(schema, path));
     std::string body;
-    GRETA_TRY(dispatch(schema, depth, &body));
+    GRETA_TRY(dispatch(schema, depth, path, &body));
     *out = add_rule(body);
     return {};
   }
-
-  // How many keywords besides notes and these there are.
-  static bool has_only(const Value& schema, std::initializer_list<std::string_view> keys) {
-    for (const Value::Entry& each : schema.entries())
-      if (!is_schema_note(each.key.as_string()) &&
-          std::find(keys.begin(), keys.end(), each.key.as_string()) == keys.end())
-        return false;
-    return true;
+  [[gnu::noinline]] static Status no_schema(const Value& value, const std::string& path) {
+    return fail(Code::Argument, "JSON schema: expected an object or true at %s, not %s", path.c_str(),
+                value.type_name());
   }
 
-  Status dispatch(const Value& schema, uint32_t depth, std::string* out) {
-    if (schema.find("$ref")) return reference(schema, depth, out);
-    for (const char* word : {"anyOf", "oneOf"})
-      if (const Value* list = schema.find(word)) {
-        if (!has_only(schema, {word}))
-          return fail(Code::Unsupported, "JSON schema: other keywords beside %s", word);
-        return any_of(*list, depth, out);
+  Status dispatch(const Value& schema, uint32_t depth, const std::string& path, std::string* out) {
+    for (const char* word : {"$ref", "allOf", "anyOf", "oneOf"})
+      if (const Value* value = schema.find(word)) return combined(schema, word, *value, depth, path, out);
+    if (schema.find("enum") || schema.find("const")) return choices(schema, out);
+    GRETA_TRY(check_text_keywords(schema));
+    const Value* type = schema.find("type");
+    if (!type || !type->is_list())
+      return typed(schema, type ? type->as_string() : implied(schema), depth, path, out);
+    for (const Value& each : type->items()) {
+      std::string body;
+      GRETA_TRY(typed(schema, each.as_string(), depth, path, &body));
+      add_alternative(body, out);
+    }
+    return {};
+  }
+
+  // One of the keywords that hold other schemas of the same value, with all that stands beside it.
+  [[gnu::noinline]] Status combined(const Value& schema, std::string_view word, const Value& value,
+                                    uint32_t depth, const std::string& path, std::string* out) {
+    const Value rest = schema_without(schema, word);
+    const std::string place = path + "/" + std::string(word);
+    const bool alone = rest.size() == 0;
+    if (word == "anyOf" || word == "oneOf") return any_of(rest, value, depth, place, out);
+    if (word == "$ref" && alone) return reference(value.as_string(), depth, out);
+    if (word == "allOf" && alone && value.size() == 1)
+      return visit(value.items()[0], depth + 1, place + "/0", out);
+    return all_of({&schema, 1}, depth, path, out);
+  }
+
+  Status all_of(std::span<const Value> schemas, uint32_t depth, const std::string& path, std::string* out) {
+    Value merged;
+    bool nothing = false;
+    GRETA_TRY(merge_schemas(root_, schemas, depth + 1, &parts_, &merged, &nothing));
+    if (nothing)
+      return fail(Code::Argument, "JSON schema: no value meets all that is said at %s", path.c_str());
+    return visit(merged, depth + 1, path, out);
+  }
+
+  // Each of the schemas with what stands beside them; those that cannot be met beside it are left out.
+  Status any_of(const Value& rest, const Value& list, uint32_t depth, const std::string& path,
+                std::string* out) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      Value merged = list.items()[i];
+      bool nothing = merged.is_bool() && !merged.as_bool();
+      if (rest.size() > 0) {
+        const Value both[] = {rest, list.items()[i]};
+        GRETA_TRY(merge_schemas(root_, both, depth + 1, &parts_, &merged, &nothing));
       }
-    if (const Value* all = schema.find("allOf")) {
-      if (all->size() == 1 && has_only(schema, {"allOf"})) return visit(all->items()[0], depth + 1, out);
-      Value merged;
-      GRETA_TRY(merge_schemas(root_, schema, depth + 1, &parts_, &merged));
-      return visit(merged, depth + 1, out);
+      if (nothing) continue;
+      std::string rule;
+      GRETA_TRY(visit(merged, depth + 1, path + "/" + std::to_string(i), &rule));
+      *out += (out->empty() ? "" : " | ") + rule;
     }
-    if (const Value* constant = schema.find("const")) {
-      if (!has_only(schema, {"const", "type"})) return refuse("other keywords beside const");
-      if (!fits_type(*constant, schema["type"]))
-        return fail(Code::Argument, "JSON schema: const is not of the type");
-      return *out = json_literal(*constant), Status{};
-    }
-    if (const Value* list = schema.find("enum")) {
-      if (!has_only(schema, {"enum", "type"})) return refuse("other keywords beside enum");
-      if (list->size() == 0) return fail(Code::Argument, "JSON schema: enum without values");
-      for (const Value& each : list->items())
-        if (fits_type(each, schema["type"])) *out += (out->empty() ? "" : " | ") + json_literal(each);
-      return out->empty() ? fail(Code::Argument, "JSON schema: no value of enum has the type") : Status{};
-    }
+    if (!out->empty()) return {};
+    return fail(Code::Argument, "JSON schema: no value meets any at %s", path.c_str());
+  }
+
+  [[gnu::noinline]] static Status choices(const Value& schema, std::string* out) {
+    std::vector<Value> values;
+    GRETA_TRY(json_choices(schema, &values));
+    for (const Value& each : values) *out += (out->empty() ? "" : " | ") + json_literal(each);
+    return {};
+  }
+
+  // OpenAPI has formats of numbers too, which are not held.
+  [[gnu::noinline]] static Status check_text_keywords(const Value& schema) {
     const Value* type = schema.find("type");
     const Value of_type = type ? *type : Value(implied(schema));
-    for (const char* word : {"format", "pattern"})  // OpenAPI has formats of numbers too
-      if (schema.find(word) && !fits_type(Value(""), of_type))
+    for (const char* word : {"format", "pattern"})
+      if (schema.find(word) && !json_fits_type(Value(""), of_type))
         return fail(Code::Unsupported, "JSON schema: %s of %s", word,
                     Quoted(jinja::to_json(of_type)).c_str());
-    if (type && type->is_list()) {
-      for (const Value& each : type->items()) {
-        std::string body;
-        GRETA_TRY(typed(schema, each.as_string(), depth, &body));
-        *out += (out->empty() ? "" : " | ") + add_rule(body);
-      }
-      return out->empty() ? fail(Code::Argument, "JSON schema: type without types") : Status{};
-    }
-    return typed(schema, type ? type->as_string() : implied(schema), depth, out);
-  }
-
-  // Whether a value has the type, or one of the types, that `type` names; undefined names all.
-  static bool fits_type(const Value& value, const Value& type) {
-    if (type.is_undefined()) return true;
-    if (type.is_list())
-      return std::any_of(type.items().begin(), type.items().end(),
-                         [&](const Value& t) { return fits_type(value, t); });
-    const std::string_view name = type.as_string();
-    return (name == "null" && value.is_none()) || (name == "boolean" && value.is_bool()) ||
-           (name == "integer" && value.is_int()) || (name == "number" && value.is_number()) ||
-           (name == "string" && value.is_string()) || (name == "array" && value.is_list()) ||
-           (name == "object" && value.is_dict());
+    return {};
   }
 
   // Keywords that only say something about one type: that one is generated.
   static std::string_view implied(const Value& schema) {
-    constexpr std::pair<const char*, const char*> kWords[] = {
-        {"properties", "object"}, {"required", "object"},          {"additionalProperties", "object"},
-        {"items", "array"},       {"prefixItems", "array"},        {"minItems", "array"},
-        {"maxItems", "array"},    {"minLength", "string"},         {"maxLength", "string"},
-        {"format", "string"},     {"pattern", "string"},           {"minimum", "integer"},
-        {"maximum", "integer"},   {"exclusiveMinimum", "integer"}, {"exclusiveMaximum", "integer"}};
+    constexpr std::pair<const char*, const char*> kWords[] = {{"properties", "object"},
+                                                              {"required", "object"},
+                                                              {"additionalProperties", "object"},
+                                                              {"items", "array"},
+                                                              {"prefixItems", "array"},
+                                                              {"minItems", "array"},
+                                                              {"maxItems", "array"},
+                                                              {"uniqueItems", "array"},
+                                                              {"additionalItems", "array"},
+                                                              {"minLength", "string"},
+                                                              {"maxLength", "string"},
+                                                              {"format", "string"},
+                                                              {"pattern", "string"},
+                                                              {"minimum", "integer"},
+                                                              {"maximum", "integer"},
+                                                              {"exclusiveMinimum", "integer"},
+                                                              {"exclusiveMaximum", "integer"}};
     for (const auto& [word, type] : kWords)
       if (schema.find(word)) return type;
     return "";
   }
 
-  Status typed(const Value& schema, std::string_view type, uint32_t depth, std::string* out) {
-    if (type == "object") return object(schema, depth, out);
-    if (type == "array") return array(schema, depth, out);
+  Status typed(const Value& schema, std::string_view type, uint32_t depth, const std::string& path,
+               std::string* out) {
+    if (type == "object") return object(schema, depth, path, out);
+    if (type == "array") return array(schema, depth, path, out);
     if (type == "string") return string(schema, out);
     if (type == "integer" || type == "number") return json_number_rule(schema, type, out);
-    if (type == "boolean" || type == "null" || type.empty())
-      return *out = type.empty() ? "value" : std::string(type), Status{};
-    return fail(Code::Argument, "JSON schema: no type is called %s", Quoted(type).c_str());
+    return *out = type.empty() ? "value" : std::string(type), Status{};  // boolean, null
   }
 
-  Status reference(const Value& schema, uint32_t depth, std::string* out) {
-    if (!has_only(schema, {"$ref"})) return refuse("other keywords beside $ref");
-    const std::string_view pointer = schema["$ref"].as_string();
+  Status reference(std::string_view pointer, uint32_t depth, std::string* out) {
     const auto [at, added] =
         references_.try_emplace(std::string(pointer), "ref" + std::to_string(references_.size()));
     *out = at->second;
@@ -215,39 +220,29 @@ class Converter {
     GRETA_TRY(find_reference(root_, pointer, &target));
     std::string body;
     const std::string name = at->second;
-    GRETA_TRY(visit(*target, depth + 1, &body));
+    GRETA_TRY(visit(*target, depth + 1, std::string(pointer), &body));
     text_ += name + " ::= " + body + "\n";
     return {};
   }
 
-  Status any_of(const Value& list, uint32_t depth, std::string* out) {
-    for (const Value& each : list.items()) {
-      std::string rule;
-      GRETA_TRY(visit(each, depth + 1, &rule));
-      *out += (out->empty() ? "" : " | ") + rule;
-    }
-    return out->empty() ? fail(Code::Argument, "JSON schema: no schemas to choose from") : Status{};
-  }
-
   // A count of items or characters; `otherwise` where it is absent.
-  static Status count(const Value& schema, const char* word, uint32_t otherwise, uint32_t* out) {
+  [[gnu::noinline]] static Status count(const Value& schema, const char* word, uint32_t otherwise,
+                                        uint32_t* out) {
     const Value* value = schema.find(word);
     *out = otherwise;
     if (!value) return {};
-    const bool whole =
-        value->is_int() || (value->is_float() && value->as_double() == double(int64_t(value->as_double())));
-    if (!whole || value->as_double() < 0 || value->as_double() > kMaxGrammarRepeats)
+    if (value->as_double() > kMaxGrammarRepeats)
       return fail(Code::Unsupported, "JSON schema: %s must be 0 to %u", word, kMaxGrammarRepeats);
     *out = uint32_t(value->as_double());
     return {};
   }
 
-  static std::string times(uint32_t least, uint32_t most) {
+  [[gnu::noinline]] static std::string times(uint32_t least, uint32_t most) {
     if (most == kOpen) return "{" + std::to_string(least) + ",}";
     return "{" + std::to_string(least) + "," + std::to_string(most) + "}";
   }
 
-  static Status string(const Value& schema, std::string* out) {
+  [[gnu::noinline]] static Status string(const Value& schema, std::string* out) {
     uint32_t least = 0, most = 0;
     GRETA_TRY(count(schema, "minLength", 0, &least));
     GRETA_TRY(count(schema, "maxLength", kOpen, &most));
@@ -271,28 +266,54 @@ class Converter {
     return {};
   }
 
-  Status array(const Value& schema, uint32_t depth, std::string* out) {
+  // What comes first in a list, each at its place, and what the rest is; null: nothing is said about it.
+  struct Tuple {
+    std::span<const Value> first;
+    const Value* rest = nullptr;
+    std::string first_path, rest_path;
+  };
+  [[gnu::noinline]] static Status tuple_of(const Value& schema, const std::string& path, Tuple* out) {
+    const Value *prefix = schema.find("prefixItems"), *items = schema.find("items");
+    if (!items || !items->is_list()) {  // additionalItems says nothing then
+      *out = {prefix ? prefix->items() : std::span<const Value>(), items, path + "/prefixItems/",
+              path + "/items"};
+      return {};
+    }
+    if (prefix) return wrong("items is a list beside prefixItems");
+    *out = {items->items(), schema.find("additionalItems"), path + "/items/", path + "/additionalItems"};
+    return {};
+  }
+
+  Status array(const Value& schema, uint32_t depth, const std::string& path, std::string* out) {
     uint32_t least = 0, most = 0;
     GRETA_TRY(count(schema, "minItems", 0, &least));
     GRETA_TRY(count(schema, "maxItems", kOpen, &most));
-    if (most < least) return fail(Code::Argument, "JSON schema: maxItems is below minItems");
-    const Value* prefix = schema.find("prefixItems");
-    const Value* items = schema.find("items");
+    if (most < least) return wrong("maxItems is below minItems");
+    Tuple tuple;
+    GRETA_TRY(tuple_of(schema, path, &tuple));
+    if (schema["uniqueItems"].as_bool() && most > 1) return unique(tuple, least, most, out);
     std::vector<std::string> first;
-    if (prefix)
-      for (const Value& each : prefix->items()) {
-        if (first.size() == most) break;
-        first.emplace_back();
-        GRETA_TRY(visit(each, depth + 1, &first.back()));
-      }
-    const bool more = items ? !(items->is_bool() && !items->as_bool()) : !prefix || least > first.size();
+    for (const Value& each : tuple.first) {
+      if (first.size() == most) break;
+      first.emplace_back();
+      GRETA_TRY(visit(each, depth + 1, tuple.first_path + std::to_string(first.size() - 1), &first.back()));
+    }
+    const bool named = !tuple.first.empty() || schema["items"].is_list();
+    const bool more =
+        tuple.rest ? !(tuple.rest->is_bool() && !tuple.rest->as_bool()) : !named || least > first.size();
     std::string item = "value";
-    if (items && more) GRETA_TRY(visit(*items, depth + 1, &item));
+    if (tuple.rest && more) GRETA_TRY(visit(*tuple.rest, depth + 1, tuple.rest_path, &item));
+    if (!more && least > first.size()) return wrong("minItems is above what prefixItems and items allow");
+    items(first, item, least, more ? most : uint32_t(first.size()), out);
+    return {};
+  }
+
+  // `first`, and then as many of `item` that there are `least` to `most` in all.
+  [[gnu::noinline]] void items(const std::vector<std::string>& first, const std::string& item, uint32_t least,
+                               uint32_t most, std::string* out) {
     const uint32_t count = uint32_t(first.size());
-    if (!more && least > count)
-      return fail(Code::Argument, "JSON schema: minItems is above what prefixItems and items allow");
     const uint32_t at_least = least > count ? least - count : 0;
-    const uint32_t at_most = !more ? 0 : most == kOpen ? kOpen : most - count;
+    const uint32_t at_most = most == kOpen ? kOpen : most - count;
     std::string body;
     if (count == 0) {
       if (at_most > 0) {
@@ -308,46 +329,73 @@ class Converter {
       }
     }
     *out = "\"[\" ws " + body + " \"]\"";
-    return {};
   }
 
-  // Properties in their order, with a comma before all but the first that is there. Rules: `fresh` from here
-  // on if none came before, `after` if one did.
-  Status object(const Value& schema, uint32_t depth, std::string* out) {
-    struct Property {
-      std::string pair;
-      bool required;
-    };
+  // Items of which each comes once: those of an enum, or the like.
+  [[gnu::noinline]] Status unique(const Tuple& tuple, uint32_t least, uint32_t most, std::string* out) {
+    const Value* items = tuple.rest;
+    for (uint32_t links = 0; items && items->find("$ref") && schema_without(*items, "$ref").size() == 0;
+         ++links) {
+      if (links > kMaxSchemaDepth) return refuse("it is too deep, or too large");
+      GRETA_TRY(find_reference(root_, (*items)["$ref"].as_string(), &items));
+    }
+    if (!tuple.first.empty() || !items || !(items->find("enum") || items->find("const")))
+      return refuse("uniqueItems is held for items of an enum alone");
+    std::vector<Value> values;
+    std::string body;
+    GRETA_TRY(check_schema_keywords(*items, tuple.rest_path));
+    GRETA_TRY(json_choices(*items, &values));
+    GRETA_TRY(json_unique_rule(values, least, most, rule_adder(), &body));
+    return *out = "\"[\" ws " + body + " \"]\"", Status{};
+  }
+
+  struct Property {
+    std::string pair;
+    bool required;
+  };
+
+  // Properties in their order, with a comma before all but the first that is there.
+  Status object(const Value& schema, uint32_t depth, const std::string& path, std::string* out) {
     std::vector<Property> list;
     std::set<std::string_view> required, names;
-    if ((schema.find("required") && !schema["required"].is_list()) ||
-        (schema.find("properties") && !schema["properties"].is_dict()))
-      return fail(Code::Argument, "JSON schema: required must be a list, properties an object");
     for (const Value& each : schema["required"].items()) required.insert(each.as_string());
     const Value* more = schema.find("additionalProperties");
     const bool any_more = more ? !(more->is_bool() && !more->as_bool()) : !schema.find("properties");
     std::string other = "value";
-    if (more && any_more) GRETA_TRY(visit(*more, depth + 1, &other));
+    if (more && any_more) GRETA_TRY(visit(*more, depth + 1, path + "/additionalProperties", &other));
     for (const Value::Entry& each : schema["properties"].entries()) {
+      const std::string_view name = each.key.as_string();
       std::string rule;
-      GRETA_TRY(visit(each.value, depth + 1, &rule));
-      names.insert(each.key.as_string());
-      list.push_back({json_literal(each.key) + " ws \":\" ws " + rule + " ws",
-                      required.count(each.key.as_string()) > 0});
+      GRETA_TRY(visit(each.value, depth + 1, path + "/properties/" + std::string(name), &rule));
+      names.insert(name);
+      list.push_back({pair_of(name, rule), required.count(name) > 0});
     }
     for (const std::string_view name : required)
       if (!names.count(name)) {
         if (!any_more && more)
           return fail(Code::Argument, "JSON schema: %s is required but not allowed", Quoted(name).c_str());
         names.insert(name);
-        list.push_back({json_literal(Value(name)) + " ws \":\" ws " + other + " ws", true});
+        list.push_back({pair_of(name, other), true});
       }
+    return pairs(list, names, any_more ? &other : nullptr, out);
+  }
+
+  [[gnu::noinline]] static std::string pair_of(std::string_view name, const std::string& rule) {
+    return json_literal(Value(name)) + " ws \":\" ws " + rule + " ws";
+  }
+
+  // Rules: `fresh` from here on if none came before, `after` if one did. `other` is the rule of values of all
+  // other names; null: there are none.
+  [[gnu::noinline]] Status pairs(const std::vector<Property>& list, const std::set<std::string_view>& names,
+                                 const std::string* other, std::string* out) {
     std::string fresh, after;
-    if (any_more) {
+    if (other) {
       for (const std::string_view name : names)
         if (name.size() > kMaxKeyBytes)
           return refuse("names of more than 256 bytes beside additionalProperties");
-      const std::string pair = add_rule(other_key(names) + " ws \":\" ws " + other + " ws");
+      std::string key;
+      GRETA_TRY(json_other_key(names, rule_adder(), &key));
+      const std::string pair = add_rule(key + " ws \":\" ws " + *other + " ws");
       after = add_rule("(\",\" ws " + pair + ")*");
       fresh = add_rule("(" + pair + " " + after + ")?");
     }
@@ -364,43 +412,8 @@ class Converter {
     return {};
   }
 
-  // A key that is none of these, written without escapes, so that it is none of them in another spelling.
-  std::string other_key(const std::set<std::string_view>& names) {
-    std::set<std::string> plain;
-    for (const std::string_view name : names)
-      if (std::none_of(name.begin(), name.end(),
-                       [](char c) { return uint8_t(c) < 32 || c == '"' || c == '\\'; }))
-        plain.insert(std::string(name));
-    return "\"\\\"\" " + unlike(plain, 0) + " \"\\\"\"";
-  }
-
-  // What differs from all of `names` after their first `at` bytes, which they share. Names are sorted.
-  std::string unlike(const std::set<std::string>& names, size_t at) {
-    if (names.empty() || text_.size() > kMaxGrammarBytes) return "[^\"\\\\\\x00-\\x1F]*";
-    std::map<uint32_t, std::set<std::string>> by_next;
-    bool ends_here = false;
-    size_t bytes = 0;
-    for (const std::string& name : names) {
-      if (name.size() == at) {
-        ends_here = true;
-        continue;
-      }
-      by_next[decode_utf8(name, at).code].insert(name);
-    }
-    std::string body, taken;
-    for (const auto& [code, rest] : by_next) {
-      char escape[16];
-      format_text(escape, sizeof escape, "\\U%08X", code);
-      taken += escape;
-      bytes = decode_utf8(*rest.begin(), at).bytes;
-      body += "[" + std::string(escape) + "] " + unlike(rest, at + bytes) + " | ";
-    }
-    body += "[^\"\\\\\\x00-\\x1F" + taken + "] " + unlike({}, 0);
-    return add_rule(ends_here ? body : "(" + body + ")?");
-  }
-
   static constexpr uint32_t kOpen = ~0u;
-  static constexpr size_t kMaxKeyBytes = 256;  // unlike() goes as deep
+  static constexpr size_t kMaxKeyBytes = 256;  // a rule for each of their characters
   const Value& root_;
   std::map<std::string, std::string> rules_, references_;  // bodies and pointers to names
   std::string text_;

@@ -1,6 +1,6 @@
 // Numbers within bounds to GBNF.
 #include <algorithm>
-#include <tuple>
+#include <cstdint>
 
 #include "engine/json_schema_parts.h"
 
@@ -55,40 +55,92 @@ std::string digits(uint64_t least, uint64_t most) {
 
 }  // namespace
 
-Status json_number_rule(const jinja::Value& schema, std::string_view type, std::string* out) {
-  constexpr int64_t kMost = 999'999'999'999'999;
-  int64_t least = -kMost, most = kMost;
-  bool bounded = false;
-  for (const auto& [word, lower, step] : {std::tuple{"minimum", true, 0},
-                                          {"exclusiveMinimum", true, 1},
-                                          {"maximum", false, 0},
-                                          {"exclusiveMaximum", false, 1}}) {
+namespace {
+
+// A bound, which the number itself may be unless it is `open`.
+struct Bound {
+  int64_t at;
+  bool given = false, open = false;
+};
+
+Status read_bound(const jinja::Value& schema, bool lower, Bound* out) {
+  for (const bool open : {false, true}) {
+    const char* const word = lower  ? open ? "exclusiveMinimum" : "minimum"
+                             : open ? "exclusiveMaximum"
+                                    : "maximum";
     const jinja::Value* value = schema.find(word);
+    int64_t at = 0;
     if (!value) continue;
-    const double given = value->as_double();
-    if (!value->is_number() || !(given >= -double(kMost) && given <= double(kMost)) ||
-        given != double(int64_t(given)))
-      return fail(Code::Unsupported, "JSON schema: %s must be a whole number of at most 15 digits", word);
-    bounded = true;
-    if (lower)
-      least = std::max(least, int64_t(given) + step);
-    else
-      most = std::min(most, int64_t(given) - step);
+    if (!json_whole(*value, &at))
+      return fail(Code::Unsupported, "JSON schema: %s must be a whole number of 64 bits", word);
+    const bool tighter = lower ? at > out->at : at < out->at;
+    if (!out->given || tighter || (open && at == out->at)) *out = {at, true, open};
   }
-  if (!bounded) return *out = std::string(type), Status{};
-  if (least > most) return fail(Code::Unsupported, "JSON schema: no whole number is within the bounds");
-  std::string whole, part;  // with a fraction a number must have room up to the next whole one
-  const auto add = [](std::string* to, const std::string& sign, int64_t from, int64_t end) {
-    if (from <= end)
-      *to += (to->empty() ? "" : " | ") + sign + "(" + digits(uint64_t(from), uint64_t(end)) + ")";
-  };
-  add(&whole, "", std::max<int64_t>(least, 0), most);
-  add(&whole, "\"-\" ", std::max<int64_t>(-most, 1), -least);
-  add(&part, "", std::max<int64_t>(least, 0), most - 1);
-  add(&part, "\"-\" ", std::max<int64_t>(-most, 0), -least - 1);
-  *out = whole;
-  if (type == "number" && !part.empty()) *out += " | (" + part + ") \".\" [0-9]{1,16}";
   return {};
+}
+
+uint64_t magnitude(int64_t value) { return value < 0 ? uint64_t(-(value + 1)) + 1 : uint64_t(value); }
+
+// Numbers of one sign, by their magnitudes.
+struct Side {
+  const char* sign;
+  uint64_t low, high;
+  bool low_open, high_open;
+
+  // Whole numbers and those with a fraction, as alternatives.
+  void add(bool fractions, std::string* out) const {
+    const uint64_t first = low + low_open;
+    if (high >= first + high_open) add_digits(first, high - high_open, "", out);
+    if (fractions) add_fractions(out);
+  }
+
+  void add_digits(uint64_t from, uint64_t end, const char* rest, std::string* out) const {
+    if (from <= end)
+      *out += (out->empty() ? "" : " | ") + std::string(sign) + "(" + digits(from, end) + ")" + rest;
+  }
+
+  // A number with a fraction has room up to the next whole one. Beside an open bound it has so few digits
+  // that no float takes it for the bound, and beside an open lower one it is not zero.
+  void add_fractions(std::string* out) const {
+    constexpr uint64_t kMost = 999'999'999'999'999;  // beyond, floats do not tell fractions apart
+    constexpr size_t kDigits = 15;
+    const bool upper_open = high_open && high <= kMost;
+    const uint64_t end = std::min(high, kMost);  // whole parts are below
+    if (low >= end) return;
+    const auto places = [](uint64_t beside) { return kDigits - std::to_string(beside).size(); };
+    if (const size_t most = places(low + 1); low_open && most)
+      add_digits(low, low, (" \".\" [0-9]{0," + std::to_string(most - 1) + "} [1-9]").c_str(), out);
+    const uint64_t first = low + low_open;
+    if (const size_t most = places(end); upper_open && most && first < end)
+      add_digits(end - 1, end - 1, (" \".\" [0-9]{1," + std::to_string(most) + "}").c_str(), out);
+    if (first + upper_open < end) add_digits(first, end - 1 - upper_open, " \".\" [0-9]{1,16}", out);
+  }
+};
+
+}  // namespace
+
+Status json_number_rule(const jinja::Value& schema, std::string_view type, std::string* out) {
+  Bound low{INT64_MIN}, high{INT64_MAX};
+  GRETA_TRY(read_bound(schema, true, &low));
+  GRETA_TRY(read_bound(schema, false, &high));
+  if (!low.given && !high.given) return *out = std::string(type), Status{};
+  out->clear();
+  const uint64_t below = magnitude(low.at), above = magnitude(high.at);
+  const bool fractions = type == "number";
+  // Zero is among those without a sign; "-0.5" is not.
+  if (high.at >= 0 && low.at <= high.at)
+    Side{"", low.at > 0 ? below : 0, above, low.open && low.at >= 0, high.open}.add(fractions, out);
+  if (low.at < 0 && low.at <= high.at) {
+    const bool zero = high.at >= 0;
+    const Side side{"\"-\" ", zero ? 0 : above, below, high.open && high.at <= 0, low.open};
+    if (zero)  // no "-0"
+      Side{side.sign, 1, below, false, low.open}.add(false, out);
+    else
+      side.add(false, out);
+    if (fractions) side.add_fractions(out);
+  }
+  return out->empty() ? fail(Code::Unsupported, "JSON schema: no number with few digits is within the bounds")
+                      : Status{};
 }
 
 }  // namespace greta

@@ -1,26 +1,15 @@
-// References, and schemas of which all must hold.
+// Values that schemas name, and rules that need nothing but a few texts or values.
 #include "engine/json_schema_parts.h"
 
 #include <algorithm>
+#include <map>
 
-#include "engine/json_schema.h"
+#include "engine/grammar.h"
 #include "engine/unicode.h"
 
 namespace greta {
-namespace {
 
 using jinja::Value;
-
-// Keywords that say nothing about what a text may be.
-constexpr std::string_view kNotes[] = {"$schema",    "$id",         "$comment",  "$defs",    "definitions",
-                                       "title",      "description", "default",   "examples", "example",
-                                       "deprecated", "readOnly",    "writeOnly", "name",     "strict"};
-
-}  // namespace
-
-bool is_schema_note(std::string_view keyword) {
-  return std::find(std::begin(kNotes), std::end(kNotes), keyword) != std::end(kNotes);
-}
 
 std::string gbnf_literal(std::string_view text) {
   std::string out = "\"";
@@ -36,105 +25,160 @@ std::string gbnf_literal(std::string_view text) {
   return out + "\"";
 }
 
-Status find_reference(const Value& root, std::string_view pointer, const Value** out) {
-  if (pointer.empty() || pointer[0] != '#')
-    return fail(Code::Unsupported, "JSON schema: $ref to another document");
-  const Value* target = &root;
-  std::string_view rest = pointer.substr(1);
-  while (!rest.empty() && target) {
-    if (rest[0] != '/') return fail(Code::Unsupported, "JSON schema: $ref that is no JSON pointer");
-    const size_t end = std::min(rest.find('/', 1), rest.size());
-    std::string key;
-    for (size_t i = 1; i < end; ++i) {
-      const bool escaped = rest[i] == '~' && i + 1 < end;
-      key += escaped ? (rest[++i] == '1' ? '/' : '~') : rest[i];
-    }
-    target = target->find(key);
-    rest.remove_prefix(end);
-  }
-  if (!target) return fail(Code::Argument, "JSON schema: nothing is at %s", Quoted(pointer).c_str());
-  *out = target;
-  return {};
+// ---- values -----------------------------------------------------------------------------------
+
+bool json_equal(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number())
+    return a.is_int() && b.is_int() ? a.as_int() == b.as_int() : a.as_double() == b.as_double();
+  if (a.kind() != b.kind() || a.size() != b.size()) return false;
+  if (a.is_bool()) return a.as_bool() == b.as_bool();
+  if (a.is_string()) return a.as_string() == b.as_string();
+  if (a.is_list()) return std::equal(a.items().begin(), a.items().end(), b.items().begin(), json_equal);
+  return std::all_of(a.entries().begin(), a.entries().end(), [&](const Value::Entry& each) {
+    const Value* other = b.find(each.key.as_string());
+    return other && json_equal(each.value, *other);
+  });
+}
+
+bool json_fits_type(const Value& value, const Value& type) {
+  if (type.is_undefined()) return true;
+  if (type.is_list())
+    return std::any_of(type.items().begin(), type.items().end(),
+                       [&](const Value& t) { return json_fits_type(value, t); });
+  const std::string_view name = type.as_string();
+  const bool whole =
+      value.is_int() || (value.is_float() && value.as_double() == __builtin_floor(value.as_double()));
+  return (name == "null" && value.is_none()) || (name == "boolean" && value.is_bool()) ||
+         (name == "integer" && whole) || (name == "number" && value.is_number()) ||
+         (name == "string" && value.is_string()) || (name == "array" && value.is_list()) ||
+         (name == "object" && value.is_dict());
 }
 
 namespace {
 
-// What the schemas of an allOf say together, as long as they are of objects.
-struct Union {
-  const Value& root;
-  uint32_t* parts;
-  Value properties = Value::dict(), required = Value::list();
-  std::vector<Value> closed = {};  // properties of those that allow no others
-
-  Status add(const Value& schema, uint32_t depth) {
-    if (depth > kMaxSchemaDepth || ++*parts > kMaxSchemaParts)
-      return fail(Code::Unsupported, "JSON schema: it is too deep, or too large");
-    if (!schema.is_dict())
-      return fail(Code::Argument, "JSON schema: expected an object in allOf, not %s", schema.type_name());
-    for (const Value::Entry& each : schema.entries()) GRETA_TRY(add_keyword(each, depth));
-    const Value& more = schema["additionalProperties"];
-    if (more.is_bool() && !more.as_bool()) closed.push_back(schema["properties"]);
-    return {};
-  }
-
-  Status add_keyword(const Value::Entry& each, uint32_t depth) {
-    const std::string_view word = each.key.as_string();
-    const Value& value = each.value;
-    if (is_schema_note(word)) return {};
-    if (word == "$ref") {
-      const Value* target = nullptr;
-      GRETA_TRY(find_reference(root, value.as_string(), &target));
-      return add(*target, depth + 1);
-    }
-    if (word == "allOf") {
-      for (const Value& part : value.items()) GRETA_TRY(add(part, depth + 1));
-      return {};
-    }
-    if (word == "properties") return add_properties(value);
-    if (word == "required") {
-      for (const Value& name : value.items()) required.push(name);
-      return {};
-    }
-    const bool fits =
-        word == "type" ? value.as_string() == "object" : word == "additionalProperties" && value.is_bool();
-    return fits ? Status{}
-                : fail(Code::Unsupported, "JSON schema: %s in an allOf of several", Quoted(word).c_str());
-  }
-
-  Status add_properties(const Value& value) {
-    for (const Value::Entry& each : value.entries()) {
-      const Value* before = properties.find(each.key.as_string());
-      if (before && jinja::to_json(*before) != jinja::to_json(each.value))
-        return fail(Code::Unsupported, "JSON schema: allOf has two schemas for the property %s",
-                    Quoted(each.key.as_string()).c_str());
-      properties.set(each.key, each.value);
-    }
-    return {};
-  }
-
-  // Where one of them has additionalProperties false, all must be among its own.
-  Status check_closed() const {
-    for (const Value& own : closed)
-      for (const Value::Entry& each : properties.entries())
-        if (!own.find(each.key.as_string()))
-          return fail(Code::Unsupported,
-                      "JSON schema: allOf allows the property %s in one schema and not in another",
-                      Quoted(each.key.as_string()).c_str());
-    return {};
-  }
-};
+// The bounds of numbers and of lengths.
+bool fits_bounds(const Value& value, const Value& schema) {
+  const auto holds = [&](const char* word, const Value& of, auto&& compare) {
+    const Value* bound = schema.find(word);
+    if (!bound) return true;
+    if (of.is_int() && bound->is_int()) return bool(compare(of.as_int(), bound->as_int()));
+    return bool(compare(of.as_double(), bound->as_double()));
+  };
+  const auto at_least = [](auto a, auto b) { return a >= b; };
+  const auto at_most = [](auto a, auto b) { return a <= b; };
+  if (value.is_number())
+    return holds("minimum", value, at_least) && holds("maximum", value, at_most) &&
+           holds("exclusiveMinimum", value, [](auto a, auto b) { return a > b; }) &&
+           holds("exclusiveMaximum", value, [](auto a, auto b) { return a < b; });
+  if (!value.is_string()) return true;
+  int64_t length = 0;
+  for (const char c : value.as_string()) length += (c & 0xC0) != 0x80;
+  return holds("minLength", length, at_least) && holds("maxLength", length, at_most);
+}
 
 }  // namespace
 
-Status merge_schemas(const Value& root, const Value& schema, uint32_t depth, uint32_t* parts, Value* out) {
-  Union all{root, parts};
-  GRETA_TRY(all.add(schema, depth));
-  GRETA_TRY(all.check_closed());
-  *out = Value::dict();
-  out->set("type", "object");
-  if (all.properties.size()) out->set("properties", all.properties);
-  if (all.required.size()) out->set("required", all.required);
-  if (!all.closed.empty()) out->set("additionalProperties", false);
+Status json_choices(const Value& schema, std::vector<Value>* out) {
+  constexpr std::string_view kBeside[] = {"enum",
+                                          "const",
+                                          "type",
+                                          "minimum",
+                                          "maximum",
+                                          "minLength",
+                                          "maxLength",
+                                          "exclusiveMinimum",
+                                          "exclusiveMaximum"};
+  for (const Value::Entry& each : schema.entries()) {
+    const std::string_view word = each.key.as_string();
+    if (!is_schema_note(word) && std::find(std::begin(kBeside), std::end(kBeside), word) == std::end(kBeside))
+      return fail(Code::Unsupported, "JSON schema: %s beside enum or const", Quoted(word).c_str());
+  }
+  const Value *constant = schema.find("const"), *list = schema.find("enum");
+  const auto fits = [&](const Value& value) {
+    const auto same = [&](const Value& other) { return json_equal(value, other); };
+    return json_fits_type(value, schema["type"]) && fits_bounds(value, schema) &&
+           (!constant || same(*constant)) && std::none_of(out->begin(), out->end(), same);
+  };
+  const Value one = constant ? Value::list({*constant}) : Value();
+  for (const Value& each : (list ? *list : one).items())
+    if (fits(each)) out->push_back(each);
+  return out->empty()
+             ? fail(Code::Argument, "JSON schema: no value of enum or const has the type and meets all else")
+             : Status{};
+}
+
+// ---- rules ------------------------------------------------------------------------------------
+
+Status json_other_key(const std::set<std::string_view>& names, const AddRule& add_rule, std::string* out) {
+  constexpr size_t kMaxPrefixes = kMaxGrammarBytes / 64;  // each becomes a rule of about as many bytes
+  const std::string any = add_rule("[^\"\\\\\\x00-\\x1F]*");
+  // What may follow each beginning of a name, the longest beginnings first.
+  struct Next {
+    std::map<uint32_t, std::string> longer;  // by character, the beginning with it
+    bool is_name = false;
+  };
+  const auto longest_first = [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a < b;
+  };
+  std::map<std::string, Next, decltype(longest_first)> prefixes(longest_first);
+  prefixes[""];
+  for (const std::string_view name : names) {
+    if (std::any_of(name.begin(), name.end(),
+                    [](char c) { return uint8_t(c) < 32 || c == '"' || c == '\\'; }))
+      continue;
+    size_t at = 0;
+    while (at < name.size() && prefixes.size() <= kMaxPrefixes) {
+      const CodePoint point = decode_utf8(name, at);
+      const std::string longer(name.substr(0, at + point.bytes));
+      prefixes[std::string(name.substr(0, at))].longer[point.code] = longer;
+      prefixes[longer];
+      at += point.bytes;
+    }
+    if (prefixes.size() > kMaxPrefixes)
+      return fail(Code::Unsupported, "JSON schema: its grammar is too large");
+    prefixes[std::string(name)].is_name = true;
+  }
+  std::map<std::string, std::string> rules;
+  for (const auto& [prefix, next] : prefixes) {
+    std::string body, taken;
+    for (const auto& [code, longer] : next.longer) {
+      char escape[16];
+      format_text(escape, sizeof escape, "\\U%08X", code);
+      taken += escape;
+      body += "[" + std::string(escape) + "] " + rules[longer] + " | ";
+    }
+    body += "[^\"\\\\\\x00-\\x1F" + taken + "] " + any;
+    rules[prefix] = add_rule(next.is_name ? body : "(" + body + ")?");
+  }
+  *out = "\"\\\"\" " + rules[""] + " \"\\\"\"";
+  return {};
+}
+
+// A rule for each set of values that are there already, the largest sets first.
+Status json_unique_rule(std::span<const Value> values, uint32_t least, uint32_t most, const AddRule& add_rule,
+                        std::string* out) {
+  constexpr size_t kMaxValues = 10;  // a rule for each of 1024 sets
+  const size_t count = values.size();
+  if (count > kMaxValues)
+    return fail(Code::Unsupported, "JSON schema: uniqueItems is held for at most %zu values, here are %zu",
+                kMaxValues, count);
+  if (least > count)
+    return fail(Code::Argument, "JSON schema: minItems is %u, and there are %zu values for uniqueItems",
+                least, count);
+  std::vector<std::string> literals;
+  for (const Value& each : values) literals.push_back(add_rule(gbnf_literal(jinja::to_json(each)) + " ws"));
+  std::vector<std::string> after(size_t(1) << count);  // rules of what follows; "" where nothing may
+  for (size_t set = after.size(); set-- > 0;) {
+    const uint32_t there = uint32_t(__builtin_popcountll(set));
+    std::string body;
+    for (size_t i = 0; i < count && there < most; ++i)
+      if (!(set >> i & 1))
+        body += (body.empty() ? "" : " | ") + std::string(there ? "\",\" ws " : "") + literals[i] + " " +
+                after[set | size_t(1) << i];
+    if (body.empty() || there > most) continue;
+    after[set] = add_rule(there < least ? body : "(" + body + ")?");
+  }
+  *out = after[0];
   return {};
 }
 

@@ -92,7 +92,7 @@ class Pattern {
  private:
   static constexpr size_t kMaxPatternBytes = 4096;
 
-  Status refuse(const char* what) const {
+  [[gnu::noinline]] Status refuse(const char* what) const {
     return fail(Code::Unsupported, "JSON schema: the pattern %s: %s", Quoted(text_).c_str(), what);
   }
   char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
@@ -124,6 +124,12 @@ class Pattern {
     if (c == '*' || c == '+' || c == '?' || c == '{') return refuse("a repeat of nothing");
     if (c == '^' || c == '$') return refuse("^ and $ are only at its ends");
     if (c == ']' || c == '}') return refuse("a ] or } by itself is written with a backslash");
+    return one_character(out);
+  }
+
+  // Out of line, as are the others that call nothing back: groups are parsed by calls within each other.
+  [[gnu::noinline]] Status one_character(std::string* out) {
+    const char c = peek();
     Ranges ranges;
     if (c == '.') {
       ++at_;
@@ -148,7 +154,7 @@ class Pattern {
     return {};
   }
 
-  Status repetition(std::string* out) {
+  [[gnu::noinline]] Status repetition(std::string* out) {
     const char c = peek();
     if (c == '*' || c == '+' || c == '?') {
       *out += text_[at_++];
@@ -176,7 +182,7 @@ class Pattern {
   }
 
   // After the [.
-  Status character_class(Ranges* out) {
+  [[gnu::noinline]] Status character_class(Ranges* out) {
     const bool negated = take('^');
     while (!take(']')) {
       if (at_ >= text_.size()) return refuse("a [ without its ]");

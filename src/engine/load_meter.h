@@ -1,6 +1,6 @@
 // How far loading has come.
 #pragma once
-#include "platform/platform.h"
+#include "engine/source.h"
 
 namespace greta {
 
@@ -10,10 +10,11 @@ constexpr uint64_t kMeterBytes = 16 << 20;  // between two calls, at most
 struct LoadMeter {
   const Progress& progress;
   uint64_t total, done;
+  const Source* source = nullptr;  // whose mapped pages are read next
 
   Status advance(uint64_t bytes) {
     done += bytes;
-    if (progress.goes_on(done, total)) return {};
+    if (progress.goes_on(done, total)) return source ? source->check_mapped() : Status{};
     return fail(Code::Cancelled, "loading was cancelled after %llu of %llu bytes", (unsigned long long)done,
                 (unsigned long long)total);
   }

@@ -44,12 +44,21 @@ Status PagePool::reserve(std::span<const Want> wants, std::vector<Copy>* copies)
         table.push_back(page);
         continue;
       }
-      copies->push_back({table[i], page});
+      copies->push_back({table[i], page, want.sequence, i});
       --users_[table[i]];
       table[i] = page;
     }
   }
   return {};
+}
+
+void PagePool::take_back(std::span<const Copy> copies) {
+  for (const Copy& copy : copies) {
+    tables_[copy.sequence][copy.index] = copy.from;
+    ++users_[copy.from];
+    users_[copy.to] = 0;
+    free_.push_back(copy.to);
+  }
 }
 
 void PagePool::fork(uint32_t from, uint32_t to, uint32_t position) {

@@ -15,11 +15,14 @@ class PagePool {
  public:
   PagePool(uint32_t pages, uint32_t sequences, uint32_t pages_per_sequence);
 
-  struct Copy { uint32_t from, to; };  // pages to copy before the step runs
+  struct Copy { uint32_t from, to, sequence, index; };  // pages to copy before the step runs; in whose table, where
   struct Want { uint32_t sequence, begin, end; };  // positions that will be written
 
   // Gives every wanted position a page of its sequence's own. Code::Full leaves everything as it was.
   Status reserve(std::span<const Want> wants, std::vector<Copy>* copies);
+
+  // The copies were not made: their sequences share the pages again.
+  void take_back(std::span<const Copy> copies);
 
   void fork(uint32_t from, uint32_t to, uint32_t position);  // `to` is empty; shares pages below position
   void truncate(uint32_t sequence, uint32_t position);       // gives back pages wholly at or past position

@@ -78,17 +78,24 @@ static bool fits_device(const SamplerSettings& s) {
 }
 
 void Sampler::set(SamplerSettings settings) {
-  if (settings.mirostat_tau != settings_->mirostat_tau || settings.mirostat_eta != settings_->mirostat_eta)
+  auto next = std::make_shared<const SamplerSettings>(std::move(settings));
+  if (next->mirostat_tau != settings_->mirostat_tau || next->mirostat_eta != settings_->mirostat_eta)
     mirostat_.clear();
-  on_device_ = fits_device(settings);
-  settings_ = std::make_shared<const SamplerSettings>(std::move(settings));
+  on_device_ = fits_device(*next);
+  settings_ = std::move(next);
 }
 
 void Sampler::truncate(size_t position) {
   while (!mirostat_.empty() && mirostat_.back().position >= position) mirostat_.pop_back();
 }
 
-// Candidates in order of id. Logits that are NaN or -infinity are left out, unless there are no others.
+Status no_finite_logit() {
+  return fail(Code::File,
+              "the model gave logits of which none is finite, so there is no token to draw: its weights are damaged, "
+              "or its numbers overflow");
+}
+
+// Candidates in order of id, but for logits that are NaN or -infinity.
 void Sampler::fill(std::span<const float> logits, const uint64_t* allowed) {
   std::vector<Candidate>& list = candidates_.list;
   list.clear();
@@ -98,13 +105,6 @@ void Sampler::fill(std::span<const float> logits, const uint64_t* allowed) {
   for (size_t i = 0; i < logits.size(); ++i)
     if (logits[i] >= -float(kLargestLogit) && is_allowed(i))
       list.push_back({std::min(double(logits[i]), kLargestLogit), int32_t(i)});
-  if (!list.empty()) return;
-  for (size_t i = 0; i < logits.size(); ++i)
-    if (is_allowed(i)) list.push_back({-kLargestLogit, int32_t(i)});
-  std::erase_if(list, [&](const Candidate& each) {
-    return std::any_of(settings_->bias.begin(), settings_->bias.end(),
-                       [&](const LogitBias& b) { return b.token == each.id && b.bias == -INFINITY; });
-  });
 }
 
 // Keeps what surprises by at most mu bits. Basu et al. 2021, "Mirostat", algorithm 2.
@@ -128,18 +128,23 @@ Status Sampler::choose(std::span<const float> logits, const uint64_t* allowed,
                        std::span<const int32_t> history, int32_t* out) {
   const SamplerSettings& s = *settings_;
   const uint32_t position = history.empty() ? 0 : uint32_t(history.size() - 1);
+  const auto finite = [](float logit) { return std::fabs(logit) < float(kLargestLogit); };
+  if (std::ranges::none_of(logits, finite)) return no_finite_logit();
   if (s.filter.call || !s.bias.empty()) {
     filtered_.assign(logits.begin(), logits.end());
     logits = filtered_;
   }
-  if (s.filter.call &&
-      s.filter.call(s.filter.user, filtered_.data(), filtered_.size(), history.data(), history.size()))
+  const auto filter = [&] {
+    return s.filter.call(s.filter.user, filtered_.data(), filtered_.size(), history.data(), history.size());
+  };
+  if (s.filter.call && call_back("logit filter", filter))
     return fail(Code::Cancelled, "the logit filter asked to stop");
   for (const LogitBias& each : s.bias)
     if (uint32_t(each.token) < filtered_.size()) filtered_[uint32_t(each.token)] += each.bias;
   fill(logits, allowed);
   if (candidates_.list.empty())
-    return fail(Code::Argument, "every token is forbidden, by a bias or the grammar");
+    return fail(Code::Argument, "every token is forbidden, by a bias, the logit filter or the grammar: what is left has "
+                                "a logit of -infinity or NaN");
 
   SamplerTurn turn{s, candidates_, history, position};
   bool ordered = s.mirostat_tau > 0;

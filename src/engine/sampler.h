@@ -126,7 +126,8 @@ class Sampler {
   // logits    [vocab]
   // allowed   [ceil(vocab / 64)] bits of the tokens that a grammar allows, or null
   // history   the sequence's tokens so far; the new one follows the last of them
-  // Fails if nothing is left to choose from; Cancelled if the filter says so.
+  // +infinity counts as the largest float; NaN and -infinity are never chosen. Fails if no logit is finite (File), or if
+  // nothing is left to choose from (Argument); Cancelled if the filter says so.
   Status choose(std::span<const float> logits, const uint64_t* allowed, std::span<const int32_t> history,
                 int32_t* out);
 
@@ -147,6 +148,9 @@ class Sampler {
   };
   std::vector<Surprise> mirostat_;  // mu before each draw, ascending in position
 };
+
+// The failure to choose from logits of which none is finite, as kNoDraw has it.
+Status no_finite_logit();
 
 // Uniform in [0, 1) of 24 bits: draw number `draw` at a position.
 float philox_draw(uint64_t seed, uint32_t position, uint32_t draw);

@@ -5,20 +5,22 @@
 
 namespace greta {
 
-Session::Session(std::shared_ptr<Executor> executor, uint32_t sequence)
-    : executor_(std::move(executor)), sequence_(sequence) {
+Session::Session(std::shared_ptr<Executor> executor) : executor_(std::move(executor)) {
   rows_.reserve(kMaxStepTokens);
   tokens_.reserve(executor_->plan().context);
 }
 
 Status Session::open(std::shared_ptr<Executor> executor, std::unique_ptr<Session>* out) {
-  uint32_t sequence = 0;
-  GRETA_TRY(executor->acquire_sequence(&sequence));
-  out->reset(new Session(std::move(executor), sequence));
-  return (*out)->set_sampling({});
+  std::unique_ptr<Session> session(new Session(std::move(executor)));
+  GRETA_TRY(session->executor_->acquire_sequence(&session->sequence_));
+  GRETA_TRY(session->set_sampling({}));
+  *out = std::move(session);
+  return {};
 }
 
-Session::~Session() { executor_->release_sequence(sequence_); }
+Session::~Session() {
+  if (sequence_ != ~0u) executor_->release_sequence(sequence_);
+}
 
 Status Session::fork(std::unique_ptr<Session>* out) {
   std::unique_ptr<Session> child;
@@ -36,7 +38,8 @@ Status Session::fork(std::unique_ptr<Session>* out) {
 Status Session::truncate(uint32_t position) {
   if (position > position_)
     return fail(Code::Argument, "cannot truncate to %u, the session holds %u tokens", position, position_);
-  return take_back({}, position);
+  take_back(position);
+  return {};
 }
 
 Status Session::set_sampling(SamplerSettings settings) {
@@ -79,23 +82,23 @@ void Session::fed(std::span<const int32_t> tokens) {
 
 Status Session::check(std::span<const int32_t> tokens) const {
   if (tokens.empty()) return fail(Code::Argument, "no tokens to feed");
+  // Before they are read: of a wrong count nothing is read that could not be meant.
+  if (tokens.size() > context() - position_)
+    return fail(Code::Full, "%zu tokens after %u do not fit the context of %u: shorten the prompt or ask for more",
+                tokens.size(), position_, context());
   for (size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i] < 0 || uint32_t(tokens[i]) >= executor_->model().shape.vocab)
       return fail(Code::Argument, "token %zu is %d, expected 0 to %u", i, tokens[i],
                   executor_->model().shape.vocab - 1);
-  if (tokens.size() > context() - position_)
-    return fail(Code::Full, "%zu tokens after %u do not fit the context of %u: shorten the prompt or ask for more",
-                tokens.size(), position_, context());
   return {};
 }
 
-Status Session::take_back(Status status, uint32_t position) {
+void Session::take_back(uint32_t position) {
   executor_->truncate(sequence_, position);
   position_ = position;
   tokens_.resize(position);
   sampler_.truncate(position);
   grammar_.truncate(position);
-  return status;
 }
 
 Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits) {
@@ -105,12 +108,14 @@ Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const flo
   const uint32_t vocab = executor.model().shape.vocab;
   const uint32_t begin = position_;
   if (rows == OutputRows::All) all_logits_.resize(tokens.size() * vocab);
+  Undo undo{this, begin};
   GRETA_TRY(executor.reserve(sequence_, begin, begin + uint32_t(tokens.size())));
   uint32_t most = executor.plan().step_tokens;
   if (rows == OutputRows::All) most = std::min(most, token_bucket(executor.options().output_rows));
   for (size_t done = 0; done < tokens.size();) {
-    if (done && take_cancel())
-      return take_back(fail(Code::Cancelled, "stopped after %zu of %zu tokens", done, tokens.size()), position_);
+    undo.to = position_;
+    if (done && take_cancel()) return fail(Code::Cancelled, "stopped after %zu of %zu tokens", done, tokens.size());
+    undo.to = begin;
     const size_t count = std::min<size_t>(most, tokens.size() - done);
     rows_.clear();
     for (size_t i = 0; i < count; ++i) {
@@ -118,25 +123,31 @@ Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const flo
       rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_, output});
     }
     const Status status = executor.step(rows_, false);
-    if (!status.ok()) return take_back(status, status.code == Code::Cancelled ? position_ : begin);
+    if (status.code == Code::Cancelled) undo.to = position_;
+    GRETA_TRY(status);
     if (rows == OutputRows::All)
       memcpy(all_logits_.data() + done * vocab, executor.logits(), count * vocab * sizeof(float));
     fed(tokens.subspan(done, count));
     done += count;
   }
+  undo.keep();
   if (logits) *logits = rows == OutputRows::All ? all_logits_.data() : rows == OutputRows::Last ? executor.logits() : nullptr;
   return {};
 }
 
 Status Session::profile(std::span<const int32_t> tokens, void (*on_stage)(void* user, const Executor::Stage& stage),
                         void* user) {
+  const uint32_t most = executor_->plan().step_tokens;
+  if (tokens.size() > most) return fail(Code::Argument, "a profile of %zu tokens, a step takes %u", tokens.size(), most);
   GRETA_TRY(check(tokens));
   take_cancel();
+  Undo undo{this, position_};
   rows_.clear();
   for (size_t i = 0; i < tokens.size(); ++i)
     rows_.push_back({uint32_t(tokens[i]), position_ + uint32_t(i), sequence_, i + 1 == tokens.size()});
   GRETA_TRY(executor_->profile(rows_, true, on_stage, user));
   fed(tokens);
+  undo.keep();
   return {};
 }
 
@@ -150,23 +161,19 @@ Status Session::eval_batch(std::span<Item> items) {
       return fail(Code::Argument, "item %zu belongs to another executor", i);
     for (size_t j = 0; j < i; ++j)
       if (items[j].session == items[i].session) return fail(Code::Argument, "items %zu and %zu are one session", j, i);
-    GRETA_TRY(items[i].session->check(items[i].tokens));
-    items[i].session->take_cancel();
+    GRETA_TRY(within(items[i].session->check(items[i].tokens), "item %zu", i));
   }
+  for (const Item& item : items) item.session->take_cancel();
   Session& first = *items[0].session;
   first.all_logits_.resize(items.size() * vocab);
   std::vector<Executor::Row> rows;
   rows.reserve(kMaxStepTokens);
-  std::vector<uint32_t> begins;
-  for (const Item& item : items) begins.push_back(item.session->position_);
-  const auto undo = [&](Status status) {
-    for (size_t i = 0; i < items.size(); ++i) status = items[i].session->take_back(status, begins[i]);
-    return status;
-  };
+  std::vector<Undo> undo;
+  undo.reserve(items.size());
+  for (const Item& item : items) undo.emplace_back(item.session, item.session->position_);
   for (const Item& item : items) {
     const uint32_t begin = item.session->position_;
-    const Status status = executor.reserve(item.session->sequence_, begin, begin + uint32_t(item.tokens.size()));
-    if (!status.ok()) return undo(status);
+    GRETA_TRY(executor.reserve(item.session->sequence_, begin, begin + uint32_t(item.tokens.size())));
   }
   std::vector<size_t> outputs;  // items whose logits the step in hand makes
   const auto run = [&]() -> Status {
@@ -185,14 +192,11 @@ Status Session::eval_batch(std::span<Item> items) {
       session.fed(items[i].tokens.subspan(t, 1));
       if (last) outputs.push_back(i);
       if (rows.size() < executor.plan().step_tokens && outputs.size() < executor.options().output_rows) continue;
-      const Status status = run();
-      if (!status.ok()) return undo(status);
+      GRETA_TRY(run());
     }
   }
-  if (!rows.empty()) {
-    const Status status = run();
-    if (!status.ok()) return undo(status);
-  }
+  if (!rows.empty()) GRETA_TRY(run());
+  for (Undo& each : undo) each.keep();
   for (size_t i = 0; i < items.size(); ++i) items[i].logits = first.all_logits_.data() + i * vocab;
   return {};
 }

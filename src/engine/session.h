@@ -1,6 +1,7 @@
 // A session: one sequence of an executor, with its position and its way of choosing tokens.
 #pragma once
 #include <functional>
+#include <utility>
 
 #include "engine/executor.h"
 #include "engine/grammar_state.h"
@@ -39,6 +40,8 @@ class Session {
   uint32_t context() const { return executor_->plan().context; }
   Executor& executor() { return *executor_; }
 
+  // What fails, with a status or an exception, leaves the session as it was before the call; what is cancelled keeps
+  // what was fed.
   // `logits`: [0, 1 or tokens][vocab], valid until the next call on the executor.
   Status eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits);
   Status generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result);
@@ -70,18 +73,30 @@ class Session {
  private:
   struct TokenStream;
   struct StateReader;
-  explicit Session(std::shared_ptr<Executor> executor, uint32_t sequence);
+  struct Undo {  // of what a call has fed, unless it comes to its end
+    Session* session;
+    uint32_t to;
+    Undo(Session* of, uint32_t position) : session(of), to(position) {}
+    Undo(Undo&& other) noexcept : session(std::exchange(other.session, nullptr)), to(other.to) {}
+    ~Undo() {
+      if (session) session->take_back(to);
+    }
+    void keep() { session = nullptr; }
+  };
+  explicit Session(std::shared_ptr<Executor> executor);
   Status check(std::span<const int32_t> tokens) const;
   Status restore_from(StateReader& reader);
+  Status feed_and_draw(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result);
   Status feed(std::span<const int32_t> tokens, bool on_device, const GenerateOptions& options);
   Status submit_next(uint32_t token, bool on_device);
   Status draw(bool on_device, uint32_t flight, bool may_end, int32_t* token);
   void fed(std::span<const int32_t> tokens);  // the executor has taken them
-  Status take_back(Status status, uint32_t position);  // after a failure: forget what was reserved past it
+  void take_back(uint32_t position);  // forgets what was fed and reserved past it
   bool take_cancel() { return executor_->take_cancel(sequence_); }
 
   std::shared_ptr<Executor> executor_;
-  uint32_t sequence_, position_ = 0;
+  uint32_t sequence_ = ~0u;  // none yet
+  uint32_t position_ = 0;
   std::vector<int32_t> tokens_;  // [position_]; room for the whole context
   Sampler sampler_;
   GrammarState grammar_;

@@ -37,8 +37,9 @@ Status Source::add_file(const std::string& path) {
   return {};
 }
 
-Status Source::open_file(const char* path) {
+Status Source::open_file(const char* path, bool map) {
   if (!path || !*path) return fail(Code::Argument, "the path is empty");
+  map_ = map;
   uint32_t number, count;
   if (!split_name(path, &number, &count)) return add_file(path);
   if (number < 1 || number > count || count > kMaxParts)
@@ -96,9 +97,14 @@ Status Source::read_at(uint32_t part_index, uint64_t offset, void* to, uint64_t 
 
 Status Source::map(uint32_t part_index, const uint8_t** out_bytes) {
   Part& part = parts_[part_index];
-  if (callback_) return fail(Code::Unsupported, "a model that is read through a callback cannot be mapped");
   if (part.memory) return *out_bytes = part.memory, Status{};
+  if (!map_) return fail(Code::Unsupported, "%s: not to be mapped", part.name.c_str());
   return within(part.file.map(out_bytes), "%s", part.name.c_str());
+}
+
+Status Source::check_mapped() const {
+  for (const Part& part : parts_) GRETA_TRY(within(part.file.check_mapped(), "%s", part.name.c_str()));
+  return {};
 }
 
 }  // namespace greta

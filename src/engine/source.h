@@ -13,25 +13,31 @@ constexpr uint32_t kMaxParts = 1024;
 
 class Source {
  public:
-  // Copies `bytes` bytes from `offset` to `to` and returns 0; anything else is a failure. May be
-  // called from several threads at once. Never asked for bytes beyond the size given.
+  // Copies `bytes` bytes from `offset` to `to` and returns 0; anything else is a failure. Called from the calling
+  // thread alone. Never asked for bytes beyond the size given.
   using ReadAt = int (*)(void* user, uint64_t offset, void* to, uint64_t bytes);
 
   // Exactly one of these, once. If `path` ends in -0000K-of-0000N.gguf all N parts are opened, in
-  // order, whichever of them it names.
-  Status open_file(const char* path);
+  // order, whichever of them it names. `map`: weights may stay in the mapped files, which nobody cuts or writes to.
+  Status open_file(const char* path, bool map = false);
   Status open_memory(const void* bytes, uint64_t size);  // borrowed for the life of this object
   Status open_callback(ReadAt read_at, void* user, uint64_t size);
 
   uint32_t parts() const { return uint32_t(parts_.size()); }
   uint64_t size(uint32_t part) const { return parts_[part].size; }
+  bool calls_back() const { return callback_; }  // to be read by the calling thread alone, where it is the user's
   const char* name(uint32_t part) const { return parts_[part].name.c_str(); }  // the path, for messages
 
   // Exactly `bytes` bytes; thread-safe. The sentence of a failure starts with the part's name.
   Status read_at(uint32_t part, uint64_t offset, void* to, uint64_t bytes) const;
 
-  // All of a part as read-only bytes that live as long as this object; Unsupported for callbacks.
+  // A part of the caller's memory; null for others.
+  const uint8_t* memory(uint32_t part) const { return parts_[part].memory; }
+  // All of a part as read-only bytes that live as long as this object: memory, or a file that may be mapped.
+  bool maps() const { return map_ || parts_[0].memory; }
   Status map(uint32_t part, const uint8_t** out_bytes);
+  // Before mapped bytes are read: that no file was cut.
+  Status check_mapped() const;
 
  private:
   struct Part {
@@ -43,6 +49,7 @@ class Source {
   Status add_file(const std::string& path);
 
   std::vector<Part> parts_;
+  bool map_ = false;
   ReadAt callback_ = nullptr;
   void* user_ = nullptr;
 };

@@ -43,7 +43,7 @@ Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wante
   const uint64_t row_bytes = quant_bytes(source->type, cut_vector ? 1 : depth), taken = turned ? wanted.depth : wanted.n;
   placed_.push_back({source, out, wanted.first_row * row_bytes, taken * wanted.count * row_bytes, false,
                      wanted.use == Use::Experts, wanted.held, stride * row_bytes});
-  placed_.back().in_place = can_stay(gguf, placed_.back(), *filter.device);
+  placed_.back().in_place = maps_ && can_stay(gguf.source(), placed_.back(), *filter.device);
   if (wanted.use == Use::Vector) return {};
 
   // A type without kernels on this device is said now, with the tensor's name, not in mid-generation.
@@ -74,12 +74,24 @@ static uint64_t import_limit(const DeviceInfo& device) {
   return device.max_allocation_bytes > ends ? device.max_allocation_bytes - ends : 0;
 }
 
-bool TensorStore::can_stay(Gguf& gguf, const Placed& placed, const DeviceInfo& device) const {
-  const uint8_t* pages = nullptr;
-  if (!maps_ || placed.tensor->layout != Layout::Gguf || placed.bytes > import_limit(device)) return false;
+// In the caller's memory, or in a mapped file, which begins with a page.
+bool TensorStore::can_stay(const Source& source, const Placed& placed, const DeviceInfo& device) {
+  if (placed.tensor->layout != Layout::Gguf || placed.bytes > import_limit(device)) return false;
   if (placed.held != Held::Apart) return false;
-  if (!gguf.source().map(placed.source->part, &pages).ok()) return false;
-  return (reinterpret_cast<uint64_t>(pages) + placed.source->offset + placed.offset) % device.weight_alignment == 0;
+  const auto begin = reinterpret_cast<uint64_t>(source.memory(placed.source->part));
+  return (begin + placed.source->offset + placed.offset) % device.weight_alignment == 0;
+}
+
+// The device takes mapped pages, and the source has some to give: where a file cannot be mapped, it is copied.
+static bool can_map(Source& source, const DeviceInfo& device) {
+  if (!device.imports_host || !source.maps()) return false;
+  const uint8_t* pages = nullptr;
+  for (uint32_t part = 0; part < source.parts(); ++part) {
+    if (source.map(part, &pages).ok()) continue;
+    clear_error_text();
+    return false;
+  }
+  return true;
 }
 
 // Factors of the rotary frequencies, read at once: they go into a table that the host makes.
@@ -104,8 +116,7 @@ Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape,
                              const RowFilter& filter) {
   const TensorNames& names = arch.tensors;
   Weights& w = weights_;
-  const uint8_t* pages = nullptr;
-  maps_ = filter.device->imports_host && gguf.source().map(0, &pages).ok();
+  maps_ = can_map(gguf.source(), *filter.device);
   experts_used_ = std::max(1u, shape.experts.used);
   for (const NamedTensor& each : model_tensors(gguf, arch, shape, &w))
     GRETA_TRY(find(gguf, each.name.c_str(), each.wanted, filter));
@@ -116,11 +127,20 @@ Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape,
   return find_factors(gguf, names.short_factors, pairs, &w.short_factors);
 }
 
+static uint64_t padded_bytes(const Tensor& tensor) { return round_up(bytes_of(tensor), 256); }
+
 uint64_t TensorStore::device_bytes() const {
   uint64_t bytes = 0;
   for (const Placed& p : placed_)
     if (!p.in_place)
-      for (const Tensor& part : parts_of(*p.tensor)) bytes += round_up(bytes_of(part), 256);
+      for (const Tensor& part : parts_of(*p.tensor)) bytes += padded_bytes(part);
+  return bytes;
+}
+
+uint64_t TensorStore::mapping_saves(const Source& source, const DeviceInfo& device) const {
+  uint64_t bytes = 0;
+  for (const Placed& p : placed_)
+    if (device.imports_host && !p.in_place && can_stay(source, p, device)) bytes += padded_bytes(*p.tensor);
   return bytes;
 }
 
@@ -248,11 +268,16 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
     clear_error_text();
     GRETA_TRY(copy_all(device.info()));
   }
-  // One chunk of what is needed, so that the memory plan holds to the byte; more above the arena's limit.
-  pool_ = std::make_unique<Pool>(device, std::min(device_bytes(), arena_limit(device.info())));
+  // Chunks of what is needed, so that the memory plan holds to the byte.
+  std::vector<uint64_t> slices;
+  for (const Placed& placed : placed_)
+    if (!placed.in_place)
+      for (const Tensor& part : parts_of(*placed.tensor)) slices.push_back(bytes_of(part));
+  pool_ = std::make_unique<Pool>(device, arena_limit(device.info()), std::move(slices));
   uint64_t all = 0;
   for (const Placed& placed : placed_) all += read_bytes(*placed.tensor);
-  LoadMeter meter{progress, all, 0};
+  LoadMeter meter{progress, all, 0, &source};
+  GRETA_TRY(source.check_mapped());
   const bool read_now = mapped_bytes() <= memory_available_bytes();
   WeightUpload upload(device, filter, &meter);
   StackedMatrices stacked(device, filter);

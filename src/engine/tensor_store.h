@@ -1,9 +1,9 @@
 // The weights of a model: which tensors there are, where each is placed, and the bytes on the device.
 //
-// describe() needs only the file's header, so a memory plan can be made without loading. A device
-// that can use mapped pages reads tensors in GGUF order in place; everything else is uploaded, and
-// repacked on the device where the kernels want another layout. Where the device then refuses pages, all is
-// uploaded. A tensor larger than an arena may be lies in parts.
+// describe() needs only the file's header, so a memory plan can be made without loading. Weights are copied into
+// memory of the device, and repacked there where the kernels want another layout. Where a file may be mapped, or is
+// memory, and the device can use such pages, it reads tensors in GGUF order in place; where it then refuses pages, all is
+// copied. A tensor larger than an arena may be lies in parts.
 #pragma once
 #include <deque>
 #include <memory>
@@ -22,6 +22,7 @@ class TensorStore {
   const Weights& weights() const { return weights_; }
   uint64_t device_bytes() const;  // to allocate
   uint64_t mapped_bytes() const;  // used in place
+  uint64_t mapping_saves(const Source& source, const DeviceInfo& device) const;  // of device_bytes(), if a file were mapped
   uint64_t file_bytes() const;    // of all tensors used
   uint64_t token_bytes() const;   // that one decoded token reads
   uint64_t parameters() const;
@@ -47,7 +48,7 @@ class TensorStore {
     uint64_t offset, bytes;
     DeviceMemory memory;
   };
-  bool can_stay(Gguf& gguf, const Placed& placed, const DeviceInfo& device) const;
+  static bool can_stay(const Source& source, const Placed& placed, const DeviceInfo& device);
   Status import_pages(Source& source, Device& device);
   Slice mapped(uint32_t part, uint64_t offset, uint64_t bytes, const DeviceInfo& device) const;
   Status copy_all(const DeviceInfo& device);
@@ -59,7 +60,7 @@ class TensorStore {
   std::deque<std::vector<Tensor>> parts_;  // of tensors that one buffer cannot hold
   std::vector<Placed> placed_;
   uint32_t experts_used_ = 1;
-  bool maps_ = false;          // the device reads mapped pages
+  bool maps_ = false;          // the device reads mapped pages, or the caller's memory
   std::deque<Mapped> mapped_;  // buffers stay where they are: slices point to them
   std::unique_ptr<Pool> pool_;
 };

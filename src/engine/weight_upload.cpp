@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
 
 namespace greta {
 
@@ -32,8 +33,10 @@ Status WeightUpload::open(uint64_t piece_bytes) {
   return ring_->open(device_, piece_bytes);
 }
 
-// Each reader takes a part. If one fails the caller reads all once more, so that the sentence is its own.
+// Each reader takes a part. If one fails the caller reads all once more, so that the sentence is its own. The user's
+// callback is called from the user's thread.
 Status WeightUpload::read(const Bytes& from, void* host) {
+  if (from.source.calls_back()) return from.source.read_at(from.part, from.offset, host, from.bytes);
   if (!readers_) readers_.emplace(kReaders);
   struct Work {
     const Bytes& from;
@@ -45,7 +48,11 @@ Status WeightUpload::read(const Bytes& from, void* host) {
       [](void* context, uint32_t reader) noexcept {
         Work& w = *static_cast<Work*>(context);
         const uint64_t at = std::min(reader * w.share, w.from.bytes), bytes = std::min(w.share, w.from.bytes - at);
-        if (bytes && !w.from.source.read_at(w.from.part, w.from.offset + at, w.host + at, bytes).ok()) w.ok = false;
+        try {
+          if (bytes && !w.from.source.read_at(w.from.part, w.from.offset + at, w.host + at, bytes).ok()) w.ok = false;
+        } catch (const std::bad_alloc&) {  // for the sentence
+          w.ok = false;
+        }
       },
       &work);
   return work.ok ? Status{} : from.source.read_at(from.part, from.offset, host, from.bytes);

@@ -2,7 +2,9 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
+#include <new>
 
 #include "graph/graph.h"
 
@@ -43,6 +45,7 @@ struct KernelSet::Compilers {
   std::atomic<bool> stop{false};
   std::mutex mutex = {};
   std::condition_variable left = {};
+  std::exception_ptr thrown = nullptr;  // by the progress callback
   uint32_t at_work;
 
   Compilers(KernelSet& of, std::span<Entry* const> kernels, const Progress& told)
@@ -51,13 +54,25 @@ struct KernelSet::Compilers {
         at_work(threads.workers() - 1) {}
 
   void compile() {
-    for (size_t i; !stop && (i = next++) < missing.size(); ++done) (void)set.compile(*missing[i]);
+    for (size_t i; !stop && (i = next++) < missing.size(); ++done) try {
+        (void)set.compile(*missing[i]);
+      } catch (const std::bad_alloc&) {  // nor is it there then
+      }
   }
   bool wait_until_left() {  // or for a moment
     std::unique_lock<std::mutex> lock(mutex);
     return left.wait_for(lock, kMoment, [&] { return at_work == 0; });
   }
-  void watch() {
+  void watch() noexcept {
+    try {
+      tell();
+    } catch (...) {
+      thrown = std::current_exception();
+      stop = true;
+      while (!wait_until_left()) continue;
+    }
+  }
+  void tell() {
     bool told = false;
     for (; !wait_until_left(); told = true)
       if (!stop && !progress.goes_on(done, missing.size())) stop = true;
@@ -83,6 +98,7 @@ Status KernelSet::compile(std::span<Entry* const> missing, const Progress& progr
   if (!missing.back()->row->code.code.empty() && (missing.size() > 1 || progress.call)) {
     Compilers compilers(*this, missing, progress);
     compilers.run();
+    if (compilers.thrown) std::rethrow_exception(compilers.thrown);
     if (compilers.stop)
       return fail(Code::Cancelled, "compiling was cancelled after %zu of %zu kernels", compilers.done.load(), missing.size());
   }

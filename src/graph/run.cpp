@@ -49,37 +49,35 @@ Status GretaGraph::record(Stream& stream) const {
 }
 
 Status GretaGraph::time_steps(Stream& stream, Device& device, std::vector<uint64_t>* ns) const {
-  std::vector<Event> events(steps_.size() + 1);
-  ns->assign(steps_.size(), 0);
-  Status status;
-  for (Event& event : events)
-    if (status.ok()) status = device.create_event(&event);
-  const auto run = [&]() -> Status {
-    GRETA_TRY(stream.barrier());
-    GRETA_TRY(stream.signal(events[0]));
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      GRETA_TRY(record(steps_[i], stream));
-      GRETA_TRY(stream.barrier());
-      GRETA_TRY(stream.signal(events[i + 1]));
+  struct Events {
+    Device& device;
+    std::vector<Event> list;
+    ~Events() {
+      for (Event& event : list) device.destroy(event);
     }
-    GRETA_TRY(stream.wait());
-    for (size_t i = 0; i < steps_.size(); ++i)
-      GRETA_TRY(device.elapsed_ns(events[i], events[i + 1], &(*ns)[i]));
-    return {};
-  };
-  if (status.ok()) status = run();
-  for (Event& event : events) device.destroy(event);
-  return status;
+  } events{device, std::vector<Event>(steps_.size() + 1)};
+  Recording recording(stream);  // goes before the events that it signals
+  ns->assign(steps_.size(), 0);
+  for (Event& event : events.list) GRETA_TRY(device.create_event(&event));
+  GRETA_TRY(stream.barrier());
+  GRETA_TRY(stream.signal(events.list[0]));
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    GRETA_TRY(record(steps_[i], stream));
+    GRETA_TRY(stream.barrier());
+    GRETA_TRY(stream.signal(events.list[i + 1]));
+  }
+  GRETA_TRY(stream.wait());
+  for (size_t i = 0; i < steps_.size(); ++i)
+    GRETA_TRY(device.elapsed_ns(events.list[i], events.list[i + 1], &(*ns)[i]));
+  return {};
 }
 
 Status GretaGraph::capture(Stream& stream, Device& device) {
+  Recording recording(stream);
   GRETA_TRY(stream.begin_capture());
-  const Status recorded = record(stream);
-  Graph graph;
-  const Status ended = stream.end_capture(&graph);
-  GRETA_TRY(recorded);
-  GRETA_TRY(ended);
-  captured_ = graph;
+  GRETA_TRY(record(stream));
+  GRETA_TRY(stream.end_capture(&captured_));
+  recording.keep();
   captured_on_ = &device;
   return {};
 }

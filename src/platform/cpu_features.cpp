@@ -3,6 +3,7 @@
 #include "platform/cpu_features.h"
 
 #include <sched.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cstring>
@@ -83,6 +84,17 @@ uint32_t affinity_count() {
   return 1;
 }
 
+// For a process that may open no more files: /proc has better numbers. What files keep of memory is not among the free.
+struct SystemMemory {
+  uint64_t total = 0, free = 0;
+  SystemMemory() {
+    struct sysinfo info;
+    if (sysinfo(&info)) return;
+    total = uint64_t(info.totalram) * info.mem_unit;
+    free = (uint64_t(info.freeram) + info.bufferram) * info.mem_unit;
+  }
+};
+
 }  // namespace
 
 uint32_t cpu_features() { return cpu().features; }
@@ -90,10 +102,12 @@ const char* cpu_name() { return cpu().name; }
 uint32_t cpu_count() { return std::min(affinity_count(), read_cgroup_limits("").cpu_count); }
 
 uint64_t memory_total_bytes() {
-  return std::min(read_meminfo("", "MemTotal:"), read_cgroup_limits("").memory_bytes);
+  const uint64_t read = read_meminfo("", "MemTotal:");
+  return std::min(read ? read : SystemMemory().total, read_cgroup_limits("").memory_bytes);
 }
 uint64_t memory_available_bytes() {
-  return std::min(read_meminfo("", "MemAvailable:"), read_cgroup_limits("").memory_available_bytes);
+  const uint64_t read = read_meminfo("", "MemAvailable:");
+  return std::min(read ? read : SystemMemory().free, read_cgroup_limits("").memory_available_bytes);
 }
 
 }  // namespace greta

@@ -2,6 +2,8 @@
 
 #include "platform/format_text.h"
 
+#include "platform/callback.h"
+
 namespace greta {
 
 void Log::operator()(LogLevel level, const char* format, ...) const {
@@ -11,7 +13,7 @@ void Log::operator()(LogLevel level, const char* format, ...) const {
   va_start(arguments, format);
   format_arguments(text, sizeof text, format, arguments);
   va_end(arguments);
-  write(user, uint32_t(level), text);
+  call_back("log", [&] { write(user, uint32_t(level), text); });
 }
 
 }  // namespace greta

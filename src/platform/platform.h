@@ -1,5 +1,6 @@
 // Platform: what the other layers need from the operating system and the processor.
 #pragma once
+#include "platform/callback.h"
 #include "platform/checked.h"
 #include "platform/checksum.h"
 #include "platform/clock.h"
@@ -9,6 +10,7 @@
 #include "platform/format_text.h"
 #include "platform/log.h"
 #include "platform/pages.h"
+#include "platform/process.h"
 #include "platform/progress.h"
 #include "platform/size_text.h"
 #include "platform/status.h"

@@ -2,13 +2,17 @@
 #pragma once
 #include <cstdint>
 
+#include "platform/callback.h"
+
 namespace greta {
 
 struct Progress {
   int (*call)(void* user, uint64_t done, uint64_t total) = nullptr;  // non-zero cancels
   void* user = nullptr;
 
-  bool goes_on(uint64_t done, uint64_t total) const { return !call || call(user, done, total) == 0; }
+  bool goes_on(uint64_t done, uint64_t total) const {
+    return !call || call_back("progress", [&] { return call(user, done, total); }) == 0;
+  }
 };
 
 }  // namespace greta

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -115,6 +116,8 @@ ThreadPool::ThreadPool(uint32_t workers) : workers_(1), state_(std::make_unique<
       state.threads.emplace_back([&state, worker = workers_] { state.work(worker); });
     } catch (const std::system_error&) {
       break;
+    } catch (const std::bad_alloc&) {
+      break;
     }
     pthread_setname_np(state.threads.back().native_handle(), "greta");
     ++workers_;
@@ -124,6 +127,10 @@ ThreadPool::ThreadPool(uint32_t workers) : workers_(1), state_(std::make_unique<
 }
 
 ThreadPool::~ThreadPool() {
+  if (process_.elsewhere()) {  // there are no threads to end, and nothing that says so
+    (void)state_.release();
+    return;
+  }
   state_->stop = true;
   state_->start_job();
   for (std::thread& thread : state_->threads) thread.join();

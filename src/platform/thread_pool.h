@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "platform/process.h"
+
 namespace greta {
 
 class ThreadPool {
@@ -17,7 +19,7 @@ class ThreadPool {
   uint32_t workers() const { return workers_; }
 
   // Runs job(context, worker) once on each worker and returns when all are done. One caller at a
-  // time: concurrent calls take turns.
+  // time: concurrent calls take turns. Not in a child of fork(), which has no workers.
   void run(void (*job)(void* context, uint32_t worker) noexcept, void* context);
 
   // Inside a job: every worker waits here until all have come. Spins, then yields.
@@ -25,6 +27,7 @@ class ThreadPool {
 
  private:
   struct State;
+  Process process_;
   uint32_t workers_;
   std::unique_ptr<State> state_;
 };

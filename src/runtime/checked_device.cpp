@@ -74,6 +74,10 @@ class CheckedStream final : public Stream {
   Status submit() override;
   Status wait() override;
   Status wait(const Event& event) override;
+  void abandon() noexcept override {
+    capture_.reset();
+    inner_->abandon();
+  }
 
  private:
   Status outside(const char* what) const;

@@ -3,6 +3,7 @@
 // backends.def. Device calls are thread-safe; a Stream belongs to one thread.
 #pragma once
 #include <cstdint>
+#include <new>
 #include <span>
 
 #include "platform/platform.h"
@@ -112,8 +113,36 @@ class Stream {
   virtual Status submit() = 0;
   virtual Status wait() = 0;  // submit, then block until idle
   virtual Status wait(const Event& event) = 0;  // submit, then block until its last signal() here was reached
+  // Forgets what was recorded since the last submit(), signals too, and ends a capture. What was submitted goes on.
+  virtual void abandon() noexcept = 0;
 };
 
+// What is recorded while this lives is abandoned at its end, unless it is kept.
+class Recording {
+ public:
+  explicit Recording(Stream& stream) : stream_(&stream) {}
+  ~Recording() {
+    if (stream_) stream_->abandon();
+  }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  void keep() { stream_ = nullptr; }
+
+ private:
+  Stream* stream_;
+};
+
+// Nothing is under way afterwards. What memory runs out for comes after the waiting.
+inline void drain(Stream& stream) noexcept {
+  stream.abandon();
+  try {
+    (void)stream.wait();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// In a child of fork() a device of its parent answers what needs its threads or its driver with Code::Device, and can be
+// deleted with all that was made on it.
 class Device {
  public:
   virtual ~Device() = default;

@@ -110,6 +110,7 @@ class NullStream final : public Stream {
     if (!event.handle) return fail(Code::Argument, "wait: the event was not created");
     return device_.count_submit();
   }
+  void abandon() noexcept override { capture_.reset(); }
 
  private:
   Status outside(const char* what) const {

@@ -34,6 +34,19 @@ uint64_t arena_limit(const DeviceInfo& info) {
   return std::min(kMaxArenaBytes, info.max_allocation_bytes / kSliceAlignment * kSliceAlignment);
 }
 
+// A chunk for a slice of `first` bytes and those after it.
+uint64_t Pool::next_chunk_bytes(uint64_t first) const {
+  if (slices_.empty()) return std::max(first, chunk_bytes_);
+  uint64_t bytes = first;
+  for (size_t i = taken_ + 1; i < slices_.size(); ++i) {
+    const uint64_t padded = round_up(slices_[i], kSliceAlignment);
+    if (padded > chunk_bytes_) continue;  // it gets a chunk of its own
+    if (bytes + padded > chunk_bytes_) break;
+    bytes += padded;
+  }
+  return bytes;
+}
+
 // The last chunk is the one that is being filled; a request too large for a chunk goes before it.
 Status Pool::take(uint64_t bytes, Slice* out) {
   if (!bytes || bytes > uint64_t(1) << 62)
@@ -44,13 +57,15 @@ Status Pool::take(uint64_t bytes, Slice* out) {
   if (!own && fits) {
     *out = chunks_.back()->slice(used_, bytes);
     used_ += padded;
+    ++taken_;
     return {};
   }
   auto chunk = std::make_unique<DeviceMemory>();
   chunks_.reserve(chunks_.size() + 1);
-  const uint64_t chunk_bytes = alone ? bytes : std::max(padded, chunk_bytes_);
+  const uint64_t chunk_bytes = alone ? bytes : own ? padded : next_chunk_bytes(padded);
   GRETA_TRY(chunk->allocate(device_, chunk_bytes, Memory::Device));
   allocated_bytes_ += chunk_bytes;
+  ++taken_;
   *out = chunk->slice(0, bytes);
   if (own && !chunks_.empty()) {
     chunks_.insert(chunks_.end() - 1, std::move(chunk));

@@ -33,15 +33,21 @@ uint64_t arena_limit(const DeviceInfo& info);
 class Pool {
  public:
   // `chunk_bytes`: size of each buffer; a larger request gets a buffer of its own, on a device of own_buffers each.
-  Pool(Device& device, uint64_t chunk_bytes) : device_(device), chunk_bytes_(chunk_bytes) {}
+  // `slices`: what will be taken, in this order; a buffer then has no more bytes than those of them that go into it.
+  Pool(Device& device, uint64_t chunk_bytes, std::vector<uint64_t> slices = {})
+      : device_(device), chunk_bytes_(chunk_bytes), slices_(std::move(slices)) {}
 
   // A slice aligned to 256 bytes that lives until the pool dies.
   Status take(uint64_t bytes, Slice* out);
   uint64_t allocated_bytes() const { return allocated_bytes_; }
 
  private:
+  uint64_t next_chunk_bytes(uint64_t first) const;
+
   Device& device_;
   uint64_t chunk_bytes_, used_ = 0, allocated_bytes_ = 0;
+  std::vector<uint64_t> slices_;
+  size_t taken_ = 0;
   std::vector<std::unique_ptr<DeviceMemory>> chunks_;
 };
 

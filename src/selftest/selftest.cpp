@@ -128,7 +128,16 @@ struct Watcher {
   Progress progress;
   void* user;
 
-  void watch(Work& work, uint32_t kernels) const {
+  // What the caller's callback throws stops the parts, and is thrown again once they are done.
+  void watch(Work& work, uint32_t kernels, std::exception_ptr* thrown) const noexcept {
+    try {
+      tell(work, kernels);
+    } catch (...) {
+      *thrown = std::current_exception();
+      work.watched.stop = true;
+    }
+  }
+  void tell(Work& work, uint32_t kernels) const {
     Watched& w = work.watched;
     while (!work.wait_until_done()) {
       const OpProgress now{work.check.op, w.kernel, std::min<uint32_t>(w.kernels, kernels), kernels, w.launches};
@@ -146,14 +155,16 @@ bool run_check(Device& device, const Check& check, const Wanted& wanted, const W
     Work& work;
     const Watcher& watcher;
     uint32_t kernels;
-  } job{work, watcher, uint32_t(std::ranges::count(work.watched.counted, true))};
+    std::exception_ptr thrown;
+  } job{work, watcher, uint32_t(std::ranges::count(work.watched.counted, true)), nullptr};
   ThreadPool threads(1 + uint32_t(std::min<size_t>(work.types.size(), std::min(kMaxCompilers, cpu_count()))));
   threads.run(
       [](void* context, uint32_t worker) noexcept {
-        const Job& j = *static_cast<Job*>(context);
-        worker ? j.work.run_parts() : j.watcher.watch(j.work, j.kernels);
+        Job& j = *static_cast<Job*>(context);
+        worker ? j.work.run_parts() : j.watcher.watch(j.work, j.kernels, &j.thrown);
       },
       &job);
+  if (job.thrown) std::rethrow_exception(job.thrown);
   *out = {check.op, 0, 0, {}};
   std::vector<bool> ran(kernel_table().size());
   for (const Part& part : work.parts) {

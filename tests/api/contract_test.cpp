@@ -7,49 +7,11 @@
 #include <map>
 
 #include "greta.h"
+#include "support/api_objects.h"
 #include "support/gguf_writer.h"
-#include "support/test_device.h"
-#include "support/tiny_model.h"
 
 using namespace greta::test;
 using Catch::Matchers::ContainsSubstring;
-
-namespace {
-
-struct Objects {
-  TinyModel tiny;
-  greta_source source{};
-  greta_runtime* runtime = nullptr;
-  greta_file* file = nullptr;
-  greta_model* model = nullptr;
-  greta_session* session = nullptr;
-
-  explicit Objects(const TinyShape& shape = {}, greta_runtime_options options = {}) : tiny(make_tiny(shape)) {
-    options.struct_size = sizeof options;
-    // An allocator of the caller is the CPU's alone.
-    if (!options.device) options.device = options.allocate ? "cpu" : test_device();
-    source.struct_size = sizeof source;
-    source.memory = tiny.file.data();
-    source.memory_bytes = tiny.file.size();
-    REQUIRE(greta_runtime_open(&options, &runtime) == GRETA_OK);
-    REQUIRE(greta_file_open(&source, &file) == GRETA_OK);
-  }
-  greta_status load() {
-    greta_model_options options{};
-    options.struct_size = sizeof options;
-    options.source = &source;
-    const greta_status status = greta_model_open(runtime, &options, &model);
-    return status ? status : greta_session_open(model, nullptr, &session);
-  }
-  ~Objects() {
-    greta_session_close(session);
-    greta_model_close(model);
-    greta_file_close(file);
-    greta_runtime_close(runtime);
-  }
-};
-
-}  // namespace
 
 TEST_CASE("api: NULL is an argument error everywhere, or does nothing", "[api]") {
   greta_runtime_close(nullptr);

@@ -367,6 +367,19 @@ class LlamaFlags(CliTest):
         self.assertRegex(err, r"prompt \d+ tokens")  # -lv 4 is -v
         self.assertEqual(self.run_cli("chat", *args[:-2], "-q", "-p", "Hi", "-n", "1")[1], "")
 
+    def test_mapping(self):
+        def plan(*args):
+            return json.loads(self.out("info", "--json", "--device", "cpu", *args))["memory_plan"]
+
+        mapped, copied = plan(), plan("--no-mmap")
+        self.assertGreater(mapped["mapped_bytes"], 0)
+        self.assertEqual(copied["mapped_bytes"], 0)
+        self.assertGreaterEqual(copied["weights_bytes"], mapped["weights_bytes"] + mapped["mapped_bytes"])
+        told = ["run", "--device", "cpu", "-p", "Once", "-n", "8", "--temp", "0", "-c", "128"]
+        for args in (["--no-mmap"], ["-lm", "none"], ["--load-mode", "mmap"], ["--load-mode", "auto"]):
+            self.assertEqual(self.out(*told, *args), self.out(*told))
+        self.assertIn("--load-mode", self.run_cli(*told, "-lm", "mlock")[1])
+
     def test_refused(self):
         for args, word in ((["-hf", "some/model"], "-m FILE"), (["--mlock"], "vmtouch"), (["-sm", "row"], "--device"),
                            (["--lora", "x"], "merge"), (["-no-cnv"], "run"), (["--context-shift"], "-c"),

@@ -9,8 +9,8 @@ from support import MODEL, CliTest, main
 SHORT = ["-p", "Once upon a time", "-c", "256", "-n", "24"]
 
 
-def model_with(entries):
-    """The bundled model with metadata before its own, a multiple of 32 bytes: the data stays aligned."""
+def model_with(entries, data=None):
+    """The bundled model, or another file, with metadata before its own, a multiple of 32 bytes: the data stays aligned."""
     def text(value):
         return struct.pack("<Q", len(value)) + value
 
@@ -21,7 +21,7 @@ def model_with(entries):
 
     more = b"".join(entry(key, value) for key, value in entries.items())
     more += entry("pad", " " * (-(len(more) + len(entry("pad", ""))) % 32))
-    data = MODEL.read_bytes()
+    data = data or MODEL.read_bytes()
     (count,) = struct.unpack_from("<Q", data, 16)
     return data[:16] + struct.pack("<Q", count + len(entries) + 1) + more + data[24:]
 

@@ -94,6 +94,64 @@ const Case kCases[] = {
      {R"("\nxx ")", R"("A\"\\!")", R"("\"xx\t")"},
      {R"("nxx ")", R"("A x ")", R"("Ax1 ")", R"("Axxx")"}},
     {R"({"type":"number","minimum":0,"maximum":2})", {"0", "0.5", "1.99", "2"}, {"-1", "2.1", "3", "-0.5"}},
+    {R"({"type":"number","exclusiveMinimum":0,"exclusiveMaximum":1})",
+     {"0.5", "0.00000000000001"},
+     {"0", "1", "0.0", "-0.5", "0.9999999999999999"}},
+    {R"({"type":"number","exclusiveMinimum":-3,"exclusiveMaximum":0})",
+     {"-0.5", "-2.75", "-1", "-2"},
+     {"-3", "-3.5", "0", "-0.0", "0.5", "-2.99999999999999999"}},
+    {R"({"type":"number","minimum":-1,"maximum":1})", {"0", "1", "-1", "-0.5", "0.5"}, {"-1.5", "1.5", "-0"}},
+    // References through lists, and with escapes.
+    {R"({"anyOf":[{"type":"null"},{"type":"array","items":{"$ref":"#/anyOf/0"}}]})",
+     {"null", "[null]"},
+     {"[1]"}},
+    {R"({"prefixItems":[{"type":"null"},{"type":"boolean"},{"$ref":"#/prefixItems/1"}]})",
+     {"[null,true,false]"},
+     {"[null,true,null]"}},
+    {R"({"$ref":"#/$defs/a~1b~0c%25%20d","$defs":{"a/b~c% d":{"type":"boolean"}}})", {"true"}, {"null"}},
+    // type beside anyOf and allOf.
+    {R"({"type":"integer","anyOf":[{"minimum":10},{"maximum":-10}]})", {"10", "-10"}, {"9", "-9", "\"10\""}},
+    {R"({"type":["string","null"],"anyOf":[{"type":"null"},{"type":"integer"},{"minLength":2}]})",
+     {"null", "\"ab\""},
+     {"7", "\"a\""}},
+    {R"({"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]})",
+     {R"({"a":1})", R"({"b":1})", R"({"a":1,"b":2})"},
+     {"{}", "1"}},
+    {R"({"type":"integer","allOf":[{"minimum":3},{"type":"number","maximum":5}]})",
+     {"3", "5"},
+     {"2", "6", "4.5"}},
+    {R"({"type":"object","properties":{"k":{"type":"string"}},"allOf":[{"properties":{"k":{"maxLength":1}},"required":["k"]}]})",
+     {R"({"k":"x"})"},
+     {R"({"k":"xy"})", "{}", R"({"k":1})"}},
+    {R"({"type":"string","enum":["a","b",1],"anyOf":[{"enum":["b","c"]},{"const":1}]})",
+     {"\"b\""},
+     {"\"a\"", "1"}},
+    {R"({"$ref":"#/$defs/n","maximum":4,"$defs":{"n":{"type":"integer","minimum":2}}})",
+     {"2", "4"},
+     {"1", "5"}},
+    {R"({"oneOf":[false,{"type":"null"}]})", {"null"}, {"1"}},
+    {R"({"anyOf":[{"type":"integer"},{"type":"null"}],"oneOf":[{"minimum":3},{"type":"null"}]})",
+     {"3", "null"},
+     {"2"}},
+    // Tuples of draft 7.
+    {R"({"items":[{"type":"integer"},{"type":"string"}]})",
+     {"[]", "[1]", R"([1,"a"])"},
+     {"[\"a\"]", R"([1,"a",2])"}},
+    {R"({"type":"array","items":[{"type":"integer"}],"additionalItems":{"type":"null"},"minItems":1})",
+     {"[1]", "[1,null]", "[1, null, null]"},
+     {"[]", "[1,2]"}},
+    {R"({"type":"array","items":[],"additionalItems":{"type":"null"}})", {"[]", "[null]"}, {"[1]"}},
+    {R"({"type":"array","items":[{"type":"integer"}],"additionalItems":false})", {"[1]"}, {"[1,1]"}},
+    // Items of which each comes once.
+    {R"({"type":"array","items":{"enum":["a","b","c"]},"uniqueItems":true})",
+     {"[]", R"(["b"])", R"(["c","a"])", R"(["b", "c", "a"])"},
+     {R"(["a","a"])", R"(["a","b","a"])", R"(["a","b","c","a"])", R"(["d"])"}},
+    {R"({"items":{"$ref":"#/$defs/e"},"uniqueItems":true,"minItems":2,"maxItems":2,"$defs":{"e":{"enum":[1,1.0,2,true]}}})",
+     {"[1,2]", "[true,1]"},
+     {"[1]", "[1,1]", "[1,2,true]", "[1,1.0]"}},
+    {R"({"type":"array","uniqueItems":true,"maxItems":1})", {"[]", "[7]"}, {"[7,8]"}},
+    {R"({"type":"array","uniqueItems":false})", {"[7,7]"}, {"7"}},
+    {R"({"enum":[1,2,3,"abc"],"minimum":2,"maxLength":2})", {"2", "3"}, {"1", "\"abc\""}},
 };
 
 }  // namespace
@@ -134,6 +192,93 @@ TEST_CASE("json schema: ranges of integers have their numbers and no others", "[
   }
 }
 
+TEST_CASE("json schema: bounds of up to 64 bits", "[grammar]") {
+  struct Bounds {
+    const char* schema;
+    std::vector<std::string_view> yes, no;
+  };
+  const Bounds all[] = {
+      {R"("minimum":-9223372036854775808,"maximum":9223372036854775807)",
+       {"-9223372036854775808", "9223372036854775807", "0", "-1", "1000000000000000000"},
+       {"-9223372036854775809", "9223372036854775808", "10000000000000000000", "-0", "01"}},
+      {R"("minimum":1234567890123456789)",
+       {"1234567890123456789", "1234567890123456790", "9223372036854775807"},
+       {"1234567890123456788", "9223372036854775808", "-1234567890123456789"}},
+      {R"("exclusiveMaximum":-1234567890123456789)",
+       {"-1234567890123456790", "-9223372036854775808"},
+       {"-1234567890123456789", "0", "-9223372036854775809"}},
+      {R"("exclusiveMinimum":9223372036854775806)", {"9223372036854775807"}, {"9223372036854775806", "1"}},
+      {R"("exclusiveMinimum":999999999999999998,"exclusiveMaximum":1000000000000000002)",
+       {"999999999999999999", "1000000000000000000", "1000000000000000001"},
+       {"999999999999999998", "1000000000000000002"}},
+      {R"("minimum":9223372036854775807,"maximum":9.0e18)", {}, {}},
+      {R"("minimum":1e3,"maximum":1002.0)", {"1000", "1002"}, {"999", "1003"}},
+  };
+  for (const Bounds& each : all)
+    for (const char* type : {"integer", "number"}) {
+      const std::string schema = "{\"type\":\"" + std::string(type) + "\"," + each.schema + "}";
+      INFO(schema);
+      std::string gbnf;
+      if (each.yes.empty()) {
+        CHECK_FALSE(json_schema_grammar(schema, &gbnf).ok());
+        continue;
+      }
+      const auto grammar = grammar_of(schema);
+      for (const bool yes : {true, false})
+        for (const std::string_view text : yes ? each.yes : each.no) {
+          GrammarMatcher matcher(grammar);
+          REQUIRE(matcher.reset().ok());
+          INFO(text);
+          CHECK((matcher.push(text).ok() && matcher.may_end()) == yes);
+        }
+    }
+}
+
+TEST_CASE("json schema: keywords that hold the wrong thing are errors with their place", "[grammar]") {
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"({"type":123})", "\"#/type\" must be the name of a type"},
+      {R"({"type":[]})", "\"#/type\""},
+      {R"({"type":["string",null]})", "\"#/type\""},
+      {R"({"type":"String"})", "\"#/type\""},
+      {R"({"properties":[]})", "\"#/properties\" must be an object of schemas"},
+      {R"({"properties":{"a":1}})", "\"#/properties\""},
+      {R"({"properties":{"a/b~":{"items":{"type":7}}}})", "\"#/properties/a~1b~0/items/type\""},
+      {R"({"required":"a"})", "\"#/required\" must be a list of strings"},
+      {R"({"required":[1]})", "\"#/required\""},
+      {R"({"items":7})", "\"#/items\" must be a schema or a list"},
+      {R"({"items":[1]})", "\"#/items\""},
+      {R"({"prefixItems":{}})", "\"#/prefixItems\" must be a list of schemas"},
+      {R"({"prefixItems":[{},{"minItems":-1}]})", "\"#/prefixItems/1/minItems\" must be a whole number"},
+      {R"({"additionalItems":1,"items":[]})", "\"#/additionalItems\""},
+      {R"({"additionalProperties":"no"})", "\"#/additionalProperties\" must be a schema"},
+      {R"({"enum":"a"})", "\"#/enum\" must be a list of values"},
+      {R"({"enum":[]})", "\"#/enum\""},
+      {R"({"minimum":"1"})", "\"#/minimum\" must be a number"},
+      {R"({"exclusiveMinimum":true,"minimum":1})", "\"#/exclusiveMinimum\""},
+      {R"({"maxLength":1.5})", "\"#/maxLength\""},
+      {R"({"uniqueItems":1})", "\"#/uniqueItems\" must be true or false"},
+      {R"({"pattern":1})", "\"#/pattern\" must be a string"},
+      {R"({"format":[]})", "\"#/format\""},
+      {R"({"$ref":{}})", "\"#/$ref\""},
+      {R"({"anyOf":{}})", "\"#/anyOf\" must be a list of schemas"},
+      {R"({"anyOf":[{"allOf":[{"oneOf":[{"maxItems":"x"}]}]}]})", "\"#/anyOf/0/allOf/0/oneOf/0/maxItems\""},
+      {R"({"$defs":{"x":{"type":1}}})", "\"#/$defs/x/type\""},
+      {R"({"$ref":"#/other/x","other":{"x":{"type":1}},"title":"t"})", "other"},
+      {R"({"$ref":"#/default/x","default":{"x":{"type":1}}})", "\"#/default/x/type\""},
+      {R"({"$ref":"#/$defs/a~2","$defs":{}})", "~0 nor ~1"},
+      {R"({"$ref":"#/$defs/%zz","$defs":{}})", "no escape"},
+      {R"({"$ref":"#/anyOf/01","anyOf":[{},{}]})", "nothing is at"},
+      {R"({"$ref":"#/anyOf/2","anyOf":[{},{}]})", "nothing is at"},
+  };
+  for (const auto& [schema, what] : wrong) {
+    std::string gbnf;
+    INFO(schema);
+    CHECK_FALSE(json_schema_grammar(schema, &gbnf).ok());
+    INFO(error_text());
+    CHECK(std::string(error_text()).find(what) != std::string::npos);
+  }
+}
+
 TEST_CASE("json schema: what is not supported is named", "[grammar]") {
   const std::pair<const char*, const char*> wrong[] = {
       {"{", "JSON schema"},
@@ -158,22 +303,34 @@ TEST_CASE("json schema: what is not supported is named", "[grammar]") {
       {R"({"type":"integer","format":"int32"})", "format of"},
       {R"({"type":["integer","null"],"format":"date"})", "format of"},
       {R"({"properties":{},"format":"date"})", "format of"},
-      {R"({"allOf":[{"properties":{"a":{"type":"null"}}},{"properties":{"a":{}}}]})",
-       "two schemas for the property \"a\""},
-      {R"({"allOf":[{"type":"string"},{"type":"object"}]})", "\"type\" in an allOf"},
-      {R"({"allOf":[{"properties":{"a":{}}},{"minProperties":1}]})", "\"minProperties\" in an allOf"},
+      {R"({"allOf":[{"items":{"type":"null"}},{"items":{}}]})", "two of \"items\""},
+      {R"({"allOf":[{"pattern":"^a$"},{"pattern":"^.$"}]})", "two of \"pattern\""},
+      {R"({"allOf":[{"anyOf":[{}]},{"anyOf":[{},{}]}]})", "two of \"anyOf\""},
+      {R"({"allOf":[{"type":"string"},{"type":"object"}]})", "no value meets all that is said at #"},
+      {R"({"type":"null","anyOf":[{"type":"string"},{"type":"object"}]})", "no value meets any at #/anyOf"},
+      {R"({"allOf":[{"properties":{"a":{}}},{"minProperties":1}]})",
+       "\"minProperties\" is not supported (in allOf"},
+      {R"({"allOf":[{"properties":{"a":{}},"additionalProperties":{"type":"null"}},{"properties":{"b":{}}}]})",
+       "\"b\" is in one schema"},
       {R"({"allOf":[{"properties":{"a":{}},"additionalProperties":false},{"properties":{"b":{}}}]})",
-       "\"b\" in one schema"},
+       "\"b\" is in one schema"},
       {R"({"allOf":[{"$ref":"#"},{"$ref":"#"}]})", "too deep"},
       {R"({"patternProperties":{}})", "patternProperties"},
-      {R"({"type":"array","uniqueItems":true})", "uniqueItems"},
+      {R"({"type":"array","uniqueItems":true})", "uniqueItems is held for items of an enum alone"},
+      {R"({"prefixItems":[{}],"items":{"enum":[1]},"uniqueItems":true})", "uniqueItems is held"},
+      {R"({"items":{"enum":[1,2,3,4,5,6,7,8,9,10,11]},"uniqueItems":true})",
+       "at most 10 values, here are 11"},
+      {R"({"items":{"enum":[1,2]},"uniqueItems":true,"minItems":3})", "minItems is 3"},
+      {R"({"items":[{}],"prefixItems":[{}]})", "beside prefixItems"},
+      {R"({"enum":["a"],"pattern":"^a$"})", "\"pattern\" beside enum"},
+      {R"({"type":"integer","minimum":9223372036854775808})", "64 bits"},
+      {R"({"type":"integer","minimum":0.5})", "whole number"},
       {R"({"type":"number","multipleOf":2})", "multipleOf"},
       {R"({"type":"string","format":"email"})", "email"},
       {R"({"$ref":"http://x/y"})", "$ref"},
       {R"({"$ref":"#/$defs/x"})", "nothing is at"},
       {R"({"type":"thing"})", "thing"},
-      {R"({"anyOf":[]})", "no schemas"},
-      {R"({"anyOf":[{}],"type":"object"})", "beside anyOf"},
+      {R"({"anyOf":[false]})", "no value meets any"},
       {R"({"minLength":1e9})", "minLength"},
       {"false", "false"},
   };

@@ -206,18 +206,20 @@ TEST_CASE("sampler: what is no number, and what is forbidden", "[sampler]") {
     SamplerSettings settings = each.settings;
     settings.bias.clear();
     sampler.set(settings);
-    for (const auto& row :
-         {std::vector<float>{NAN, NAN, NAN}, {-inf, -inf, -inf}, {NAN, inf, inf}, {inf, -inf, NAN}, {1}}) {
-      int32_t id = -1;
+    int32_t id = -1;
+    for (const auto& row : {std::vector<float>{NAN, NAN, NAN}, {-inf, -inf, -inf}, {NAN, inf, inf}, {inf, -inf, NAN}})
+      REQUIRE(sampler.choose(row, nullptr, history, &id).code == Code::File);
+    const std::vector<std::pair<std::vector<float>, int32_t>> rows = {
+        {{1}, 0}, {{inf, 3, NAN}, 0}, {{NAN, -inf, -7}, 2}, {{-inf, 2, NAN}, 1}};
+    for (const auto& [row, token] : rows) {
       REQUIRE(sampler.choose(row, nullptr, history, &id).ok());
-      REQUIRE(uint32_t(id) < row.size());
-      if (row.size() == 3 && row[0] == inf) REQUIRE(id == 0);
+      REQUIRE(id == token);
     }
     for (uint64_t allowed = 0; allowed < 8; ++allowed) {
       int32_t id = -1;
       const Status status = sampler.choose(std::vector<float>{5, 1, NAN}, &allowed, history, &id);
-      REQUIRE(status.ok() == (allowed != 0));
-      if (allowed) REQUIRE((allowed >> id & 1) == 1);
+      REQUIRE(status.ok() == ((allowed & 3) != 0));  // the third is NaN, and never chosen
+      if (status.ok()) REQUIRE((allowed & 3 & (uint64_t(1) << id)) != 0);
     }
   }
   SamplerSettings none;

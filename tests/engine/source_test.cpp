@@ -1,6 +1,8 @@
 // Source: the ways to a model's bytes, and the parts of a split model.
 #include "engine/source.h"
 
+#include <unistd.h>
+
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <string>
@@ -33,6 +35,7 @@ TEST_CASE("memory and callbacks give the same bytes", "[engine][source]") {
   const uint8_t* mapped = nullptr;
   REQUIRE(memory.map(0, &mapped).ok());
   CHECK(mapped == reinterpret_cast<const uint8_t*>(bytes.data()));
+  CHECK(memory.memory(0) == mapped);
   CHECK(callback.map(0, &mapped).code == Code::Unsupported);
   char byte;
   CHECK(callback.read_at(0, 5, &byte, 1).code == Code::File);
@@ -70,4 +73,26 @@ TEST_CASE("any part of a split model opens all of it", "[engine][source]") {
     REQUIRE(plain.open_file(folder.write(name, "x").c_str()).ok());
     CHECK(plain.parts() == 1);
   }
+}
+
+TEST_CASE("a file is mapped where that was asked for, part by part", "[engine][source]") {
+  const test::TemporaryFolder folder;
+  const std::string content(5000, 'x');
+  const std::string first = folder.write("m-00001-of-00002.gguf", content), second = folder.write("m-00002-of-00002.gguf", content);
+  Source copied, mapped;
+  const uint8_t* pages = nullptr;
+  REQUIRE(copied.open_file(first.c_str()).ok());
+  CHECK_FALSE(copied.maps());
+  CHECK(copied.map(0, &pages).code == Code::Unsupported);
+  REQUIRE(mapped.open_file(first.c_str(), true).ok());
+  CHECK(mapped.maps());
+  CHECK(mapped.memory(0) == nullptr);
+  REQUIRE(mapped.map(1, &pages).ok());
+  CHECK(pages[4999] == 'x');
+  REQUIRE(truncate(first.c_str(), 0) == 0);
+  CHECK(mapped.check_mapped().ok());  // of that part no page is used
+  REQUIRE(truncate(second.c_str(), 4096) == 0);
+  CHECK(mapped.check_mapped().code == Code::File);
+  CHECK(says(second.c_str()));
+  CHECK(copied.check_mapped().ok());
 }

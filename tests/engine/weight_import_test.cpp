@@ -51,7 +51,7 @@ void load(Faults& faults, Refuse refuse, Source source, Loaded* out) {
 
 Source bundled() {
   Source source;
-  require(source.open_file(GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf"));
+  require(source.open_file(GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf", true));
   return source;
 }
 

@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <sys/resource.h>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdio>
@@ -40,6 +43,23 @@ TEST_CASE("the processor names itself and AVX-512 comes with AVX2", "[platform]"
   CHECK(memory_total_bytes() > 0);
   CHECK(memory_available_bytes() > 0);
   CHECK(memory_available_bytes() <= memory_total_bytes());
+}
+
+TEST_CASE("memory is known without a descriptor to read files by", "[platform]") {
+  rlimit before, none;
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  none = before;
+  none.rlim_cur = 0;
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const int refused = open("/proc/meminfo", O_RDONLY);
+  const uint64_t total = memory_total_bytes(), available = memory_available_bytes();
+  const uint32_t processors = cpu_count();
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(refused < 0);
+  CHECK(total > 0);
+  CHECK(available > 0);
+  CHECK(available <= total);
+  CHECK(processors >= 1);
 }
 
 TEST_CASE("a library that is not there gives the loader's reason", "[platform]") {

@@ -47,6 +47,21 @@ TEST_CASE("a pool gives each slice a buffer that ends with it, on a device that 
   CHECK(pool.allocated_bytes() == 20100);
 }
 
+TEST_CASE("a pool that knows what will be taken allocates that and no more", "[runtime]") {
+  const OpenDevice device = open_null();
+  const std::vector<uint64_t> slices = {100, 5000, 20001, 4000, 700, 9000, 1, 30000};
+  uint64_t padded = 0;
+  for (const uint64_t bytes : slices) padded += round_up(bytes, 256);
+  Pool pool(*device, 10000, slices);
+  std::vector<Slice> taken(slices.size());
+  for (size_t i = 0; i < slices.size(); ++i) REQUIRE(pool.take(slices[i], &taken[i]).ok());
+  CHECK(pool.allocated_bytes() == padded);
+  CHECK(taken[3].buffer == taken[0].buffer);  // around one that has its own
+  CHECK(taken[4].buffer != taken[0].buffer);
+  CHECK(taken[5].buffer == taken[4].buffer);
+  CHECK(taken[6].buffer != taken[4].buffer);
+}
+
 TEST_CASE("a pool survives a failed allocation and gives all back", "[runtime]") {
   NullOptions options;
   options.memory_bytes = 5000;

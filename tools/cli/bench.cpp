@@ -113,7 +113,7 @@ BenchProfile profile(greta_runtime* runtime, greta_model* model, const BenchRow&
   context.context = int64_t{test.depth} + std::max(test.prompt, 1u);
   const greta_executor_options executor = executor_options(context, row.model.context, 1);
   auto plan = sized<greta_memory_plan>();
-  check(greta_memory_plan_make(runtime, open_file(row.path).get(), &executor, &plan));
+  check(greta_memory_plan_make(runtime, open_file(row.path, !options.model.copy).get(), &executor, &plan));
   const Session session = open_session(model, executor);
   if (test.depth > 0) feed(session.get(), some_tokens(row.model.vocab_size, test.depth));
   BenchProfile result;
@@ -140,7 +140,7 @@ int bench(const BenchOptions& options) {
     DeviceOptions device = options.device;
     device.threads = thread_count;
     const Runtime runtime = open_runtime(device);
-    const Model model = open_model(runtime.get(), path);
+    const Model model = open_model(runtime.get(), path, !options.model.copy);
     BenchRow row;
     row.path = path;
     row.model = describe(model.get());
@@ -192,6 +192,7 @@ Action bench_command(CLI::App& app) {
       ->capture_default_str();
   app.add_flag_callback("--json", [options] { options->output = "json"; }, "as -o json");
   add_device(app, options->device);
+  add_mapping(app, options->model);
   add_cache_types(app, options->context);
   add_batch_size(app, options->context);
   add_options(app, options->verbosity);

@@ -97,7 +97,7 @@ void Talk::show(greta_chat_part part, std::string_view text) {
     write_error(stderr_is_terminal() ? printable_lines(text) : std::string(text));
   } else {
     if (in_reasoning_) end_part();
-    write_output(stdout_is_terminal() ? printable_lines(text) : std::string(text));
+    write_output(text);
   }
   wrote_ = true;
   if (!text.empty()) line_open_ = text.back() != '\n';

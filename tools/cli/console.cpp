@@ -82,7 +82,13 @@ void set_active_session(greta_session* session) { session_in_use.store(session);
 const greta_session* active_session() { return session_in_use.load(); }
 
 bool write_output(std::string_view text) noexcept {
-  if (output_error == 0) output_error = write_all(STDOUT_FILENO, text);
+  if (output_error != 0) return false;
+  if (!stdout_is_terminal()) return (output_error = write_all(STDOUT_FILENO, text)) == 0;
+  try {
+    output_error = write_all(STDOUT_FILENO, printable_lines(text));
+  } catch (...) {  // there was no memory for it
+    output_error = ENOMEM;
+  }
   return output_error == 0;
 }
 

@@ -39,7 +39,8 @@ void set_active_session(greta_session* session);
 const greta_session* active_session();
 
 // ---- stdout ----
-// Writes at once. False after a failure or Ctrl-C; check_output() then throws what happened.
+// Writes at once: to a terminal as printable_lines(), so that no text of a model or a file steers it,
+// elsewhere byte for byte. False after a failure or Ctrl-C; check_output() then throws what happened.
 bool write_output(std::string_view text) noexcept;
 void check_output();
 void put(std::string_view text);  // both
@@ -85,7 +86,7 @@ std::string size_text(uint64_t bytes);  // "4.56 MiB"
 // Control characters and what is not UTF-8 as \n, \x1b: names and values out of a file must not steer
 // a terminal.
 std::string printable(std::string_view text);
-// The same for what a model writes on a terminal: line ends and tabs stay.
+// The same for texts of several lines: line ends and tabs stay.
 std::string printable_lines(std::string_view text);
 
 }  // namespace greta::cli

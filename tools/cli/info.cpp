@@ -137,7 +137,7 @@ constexpr Line kPlanLines[] = {
     {"tables", &greta_memory_plan::tables_bytes, ""},
     {"total", &greta_memory_plan::total_bytes, "what is allocated on the device"},
     {"free", &greta_memory_plan::free_bytes, "on the device now"},
-    {"mapped", &greta_memory_plan::mapped_bytes, "weights used in place from the file"},
+    {"mapped", &greta_memory_plan::mapped_bytes, "weights used in place from the mapped file"},
     {"host", &greta_memory_plan::host_bytes, "vocabulary and bookkeeping, about"},
 };
 
@@ -262,7 +262,7 @@ Json as_json(const Contents& contents) {
 int info(const InfoOptions& options) {
   options.engine.verbosity.apply();
   const std::string path = model_path(options.engine.model);
-  const File file = open_file(path);
+  const File file = open_file(path, !options.engine.model.copy);
   const Contents contents = read_contents(path, file.get(), options);
   put(options.json ? json_text(as_json(contents)) : as_text(contents));
   return kExitOk;

@@ -94,10 +94,9 @@ constexpr Flag kFlags[] = {
     {"--kv-unified", ' ', Fate::Taken, ""},
     {"--swa-full", ' ', Fate::Noted, "windows keep what they need"},
     {"--no-repack", ' ', Fate::Noted, "--exact uses the weights as the file has them"},
-    {"--no-mmap", ' ', Fate::Noted, "the CPU uses weights from the mapped file; GPUs never do"},
     {"--mmap", ' ', Fate::Taken, ""},
-    {"--load-mode", 'V', Fate::Noted, "the CPU uses weights from the mapped file; GPUs get a copy"},
-    {"--direct-io", ' ', Fate::Noted, "files are mapped or read as the device needs"},
+    {"--load-mode", 'V', Fate::Noted, "auto and mmap are --mmap, none is --no-mmap; others are not there"},
+    {"--direct-io", ' ', Fate::Noted, "files are mapped, or with --no-mmap read through the page cache"},
     {"--mlock", ' ', Fate::Refused, "pages are not locked; vmtouch -l FILE does it for the mapped weights"},
     {"--no-warmup", ' ', Fate::Taken, ""},
     {"--warmup", ' ', Fate::Noted, "there is nothing to warm up"},
@@ -218,6 +217,11 @@ bool is_switch(const std::string& value) {
 void adapt_llama_value(std::string* word, std::string* value) {
   if (*word == "--split-mode" && *value == "none") {  // what happens anyway
     word->clear();
+    value->clear();
+    return;
+  }
+  if (*word == "--load-mode" && (*value == "none" || *value == "mmap" || *value == "auto")) {
+    *word = *value == "none" ? "--no-mmap" : "--mmap";
     value->clear();
     return;
   }

@@ -43,7 +43,7 @@ int logits(const LogitsOptions& options) {
 
   const std::string path = model_path(options.engine.model);
   const Runtime runtime = open_runtime(options.engine.device);
-  const Model model = open_model(runtime.get(), path);
+  const Model model = open_model(runtime.get(), path, !options.engine.model.copy);
   const greta_model_info info = describe(model.get());
   for (int32_t id : ids) {
     if (id < 0 || static_cast<uint32_t>(id) >= info.vocab_size) {

@@ -81,9 +81,15 @@ Runtime open_runtime(const DeviceOptions& options) {
   return own<Runtime>(greta_runtime_open(&open, &runtime), runtime);
 }
 
-File open_file(const std::string& path) {
+static greta_source source_of(const std::string& path, bool map) {
   auto source = sized<greta_source>();
   source.path = path.c_str();
+  source.map = map ? 1 : 0;
+  return source;
+}
+
+File open_file(const std::string& path, bool map) {
+  const greta_source source = source_of(path, map);
   greta_file* file = nullptr;
   return own<File>(greta_file_open(&source, &file), file);
 }
@@ -93,9 +99,8 @@ Tokenizer open_tokenizer(const greta_file* file) {
   return own<Tokenizer>(greta_tokenizer_open(file, log_line, nullptr, &tokenizer), tokenizer);
 }
 
-Model open_model(greta_runtime* runtime, const std::string& path) {
-  auto source = sized<greta_source>();
-  source.path = path.c_str();
+Model open_model(greta_runtime* runtime, const std::string& path, bool map) {
+  const greta_source source = source_of(path, map);
   Progress progress("loading");
   auto open = sized<greta_model_options>();
   open.source = &source;
@@ -145,7 +150,7 @@ Engine open_engine(const EngineOptions& options) {
   Engine engine;
   const std::string path = model_path(options.model);
   engine.runtime = open_runtime(options.device);
-  engine.model = open_model(engine.runtime.get(), path);
+  engine.model = open_model(engine.runtime.get(), path, !options.model.copy);
   engine.info = describe(engine.model.get());
   const greta_model_info& info = engine.info;
   engine.session = open_session(engine.model.get(), executor_options(options.context, info.context, 1));

@@ -38,9 +38,9 @@ void check(greta_status status);
 std::string model_path(const ModelOptions& options);
 
 Runtime open_runtime(const DeviceOptions& options);
-File open_file(const std::string& path);
+File open_file(const std::string& path, bool map = false);  // `map` for memory plans
 Tokenizer open_tokenizer(const greta_file* file);
-Model open_model(greta_runtime* runtime, const std::string& path);  // with progress on a terminal
+Model open_model(greta_runtime* runtime, const std::string& path, bool map);  // with progress on a terminal
 greta_model_info describe(const greta_model* model);
 // Its id as `devices` lists it: "vulkan0".
 greta_device_info describe(const greta_runtime* runtime);

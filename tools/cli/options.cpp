@@ -30,6 +30,10 @@ void add_options(CLI::App& app, ModelOptions& options) {
       ->type_name("FILE");
 }
 
+void add_mapping(CLI::App& app, ModelOptions& options) {
+  app.add_flag("--no-mmap", options.copy, "copy the weights; else they stay in the mapped file, where they can");
+}
+
 void add_device(CLI::App& app, DeviceOptions& options) {
   app.add_option("--device", options.device, "auto, vulkan (the best GPU), or one that `greta-cli devices` lists")
       ->type_name("D")
@@ -83,6 +87,7 @@ void add_options(CLI::App& app, TextOptions& options) {
 
 void add_options(CLI::App& app, EngineOptions& options) {
   add_options(app, options.model);
+  add_mapping(app, options.model);
   add_options(app, options.device);
   add_options(app, options.context);
   add_options(app, options.verbosity);

@@ -18,6 +18,7 @@ struct VerbosityOptions {
 
 struct ModelOptions {
   std::string path;  // "": the bundled model
+  bool copy = false;  // weights do not stay in the mapped file
 };
 
 struct DeviceOptions {
@@ -71,6 +72,7 @@ void add_options(CLI::App& app, TextOptions& options);
 void add_options(CLI::App& app, EngineOptions& options);
 // Of those above, for commands that take only some of them.
 void add_device(CLI::App& app, DeviceOptions& options);
+void add_mapping(CLI::App& app, ModelOptions& options);
 void add_cache_types(CLI::App& app, ContextOptions& options);
 void add_batch_size(CLI::App& app, ContextOptions& options);
 

@@ -178,10 +178,17 @@ Value Run::make_macro(const Node& node, Frame* frame) {
 Status Run::call_macro(const MacroObject& macro, Arguments& arguments, Value* result) {
   const Level level(this);
   GRETA_TRY(check_depth());
-  const Node& node = macro.node;
-  const char* const title = node.form == Form::Macro ? node.text.c_str() : "caller";
   if (!macro.frame) return fail(Code::Argument, "the caller of a call block that is over was called");
   const Ref<Frame> frame(new Frame(macro.frame.get(), &budget));
+  GRETA_TRY(give_arguments(macro.node, arguments, frame.get()));
+  Flow flow = Flow::Next;
+  return capture(macro.node.body, frame.get(), &flow, result);
+}
+
+// The macro's parameters, and what it takes beside them, as variables of its frame. A function of its own,
+// whose stack is free again when the body runs.
+Status Run::give_arguments(const Node& node, Arguments& arguments, Frame* frame) {
+  const char* const title = node.form == Form::Macro ? node.text.c_str() : "caller";
   const size_t count = node.parameters.size();
   std::vector<bool> used(arguments.names.size());
   const auto named = [&](std::string_view name) -> const Value* {
@@ -198,7 +205,7 @@ Status Run::call_macro(const MacroObject& macro, Arguments& arguments, Value* re
       frame->set(parameter.name, *given);
     } else if (parameter.fallback) {
       Value value;
-      GRETA_TRY(evaluate(*parameter.fallback, frame.get(), &value));
+      GRETA_TRY(evaluate(*parameter.fallback, frame, &value));
       frame->set(parameter.name, std::move(value));
     } else {
       frame->set(parameter.name, undefined("parameter '" + name + "' was not provided"));
@@ -223,8 +230,7 @@ Status Run::call_macro(const MacroObject& macro, Arguments& arguments, Value* re
     frame->set(kVarargs, sequence(std::move(more), Flavor::Tuple));
   else if (!more.empty())
     return fail(Code::Argument, "macro '%s' takes not more than %zu argument(s)", title, count);
-  Flow flow = Flow::Next;
-  return capture(node.body, frame.get(), &flow, result);
+  return {};
 }
 
 }  // namespace greta::jinja

@@ -26,6 +26,7 @@ class Reader {
   Status value(uint32_t depth, Value* out);
   Status list(uint32_t depth, Value* out);
   Status dict(uint32_t depth, Value* out);
+  [[gnu::noinline]] Status scalar(Value* out);  // out of line: value() is called within itself
   Status string(std::string* out);
   Status escape(std::string* out);
   Status number(Value* out);
@@ -41,7 +42,7 @@ class Reader {
     while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
       ++at_;
   }
-  Status wrong(const char* what) const {
+  [[gnu::noinline]] Status wrong(const char* what) const {
     const size_t end = std::min(at_, text_.size());
     uint32_t line = 1, column = 1;
     for (size_t i = 0; i < end; ++i) {
@@ -63,11 +64,13 @@ class Reader {
 
 Status Reader::value(uint32_t depth, Value* out) {
   skip();
+  if (peek() == '{') return dict(depth + 1, out);
+  if (peek() == '[') return list(depth + 1, out);
+  return scalar(out);
+}
+
+Status Reader::scalar(Value* out) {
   switch (peek()) {
-    case '{':
-      return dict(depth + 1, out);
-    case '[':
-      return list(depth + 1, out);
     case '"': {
       std::string text;
       GRETA_TRY(string(&text));
@@ -116,13 +119,12 @@ Status Reader::dict(uint32_t depth, Value* out) {
     do {
       skip();
       if (peek() != '"') return wrong("expected a key in quotes");
-      std::string key;
-      GRETA_TRY(string(&key));
+      Value key, item;
+      GRETA_TRY(scalar(&key));
       skip();
       if (!take(':')) return wrong("expected ':'");
-      Value item;
       GRETA_TRY(value(depth, &item));
-      pairs.set(key, std::move(item));
+      pairs.set(std::move(key), std::move(item));
       skip();
     } while (take(','));
     if (!take('}')) return wrong("expected ',' or '}'");
@@ -232,6 +234,15 @@ class Writer {
   Status list(std::span<const Value> items, uint32_t depth);
   Status dict(const Value& v, uint32_t depth);
   Status key(const Value& v);
+  [[gnu::noinline]] void number(const Value& v) {  // out of line: value() is called within itself
+    const double real = v.as_double();
+    if (v.is_int())
+      out_ += std::to_string(v.as_int());
+    else if (std::isfinite(real))
+      out_ += float_text(real);
+    else
+      out_ += lenient_ ? "null" : std::isnan(real) ? "NaN" : real < 0 ? "-Infinity" : "Infinity";
+  }
   void line(uint32_t depth) {
     if (!lines_) return;
     out_ += '\n';
@@ -267,16 +278,9 @@ Status Writer::value(const Value& v, uint32_t depth) {
       out_ += v.as_bool() ? "true" : "false";
       return {};
     case Kind::Int:
-      out_ += std::to_string(v.as_int());
+    case Kind::Float:
+      number(v);
       return {};
-    case Kind::Float: {
-      const double number = v.as_double();
-      if (std::isfinite(number))
-        out_ += float_text(number);
-      else
-        out_ += lenient_ ? "null" : std::isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity";
-      return {};
-    }
     case Kind::String:
       append_json_string(v.as_string(), style_.ascii, &out_);
       return {};
@@ -328,9 +332,8 @@ Status Writer::dict(const Value& v, uint32_t depth) {
     for (const Value::Entry* entry : entries)
       if (entry->key.kind() != entries[0]->key.kind())
         return fail(Code::Argument, "keys of different types cannot be sorted");
-    std::sort(entries.begin(), entries.end(), [](const Value::Entry* a, const Value::Entry* b) {
-      return compare_keys(a->key, b->key) < 0;
-    });
+    std::sort(entries.begin(), entries.end(),
+              [](const Value::Entry* a, const Value::Entry* b) { return compare_keys(a->key, b->key) < 0; });
   }
   out_ += '{';
   for (size_t i = 0; i < entries.size(); ++i) {

@@ -80,8 +80,8 @@ Status Parser::finish(Node* node) {
 }
 
 Status Parser::nest() {
-  if (++depth_ > kMaxHeight)
-    return fail(Code::Full, "line %u: brackets or blocks of more than %u levels", now().line, kMaxHeight);
+  if (++depth_ > kMaxBrackets)
+    return fail(Code::Full, "line %u: brackets or blocks of more than %u levels", now().line, kMaxBrackets);
   return {};
 }
 
@@ -116,7 +116,10 @@ Status Parser::statements(Words ends, std::vector<Node*>* out) {
     }
     if (node) out->push_back(node);
   }
-  if (ends.size() == 0) return {};
+  return ends.size() == 0 ? Status{} : missing(ends);
+}
+
+Status Parser::missing(Words ends) const {
   std::string names;
   for (const char* end : ends) names += std::string(names.empty() ? "" : " or ") + end;
   return fail(Code::Argument, "line %u: the template ends where %s is missing", now().line, names.c_str());
@@ -133,7 +136,7 @@ Status Parser::statement(Node** out) {
     const char* name;
     Status (Parser::*parse)(Node**);
   };
-  constexpr Tag kTags[] = {
+  static constexpr Tag kTags[] = {
       {"if", &Parser::parse_if},           {"for", &Parser::parse_for},
       {"set", &Parser::parse_set},         {"macro", &Parser::parse_macro},
       {"call", &Parser::parse_call_block}, {"filter", &Parser::parse_filter_block},
@@ -148,9 +151,12 @@ Status Parser::statement(Node** out) {
       GRETA_TRY((this->*tag.parse)(out));
       return finish(*out);
     }
-  const char* const others[] = {"block", "extends", "include",    "import", "from",
-                                "print", "do",      "autoescape", "trans",  "debug"};
-  for (const char* other : others)
+  return unknown_tag();
+}
+
+Status Parser::unknown_tag() const {
+  for (const char* other :
+       {"block", "extends", "include", "import", "from", "print", "do", "autoescape", "trans", "debug"})
     if (now().text == other)
       return fail(Code::Unsupported, "line %u: the tag \"%s\" is not supported", now().line, other);
   return fail(Code::Argument, "line %u: unknown tag %s", now().line, Quoted(now().text).c_str());

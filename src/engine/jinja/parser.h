@@ -1,4 +1,7 @@
 // Tokens to nodes. Statements are in parser.cpp, expressions in parser_expressions.cpp.
+//
+// The parser calls itself for what is nested. At kMaxBrackets levels that must fit a small stack, so what
+// needs a large frame and calls nothing back (messages, names) is kept out of line.
 #pragma once
 #include <initializer_list>
 
@@ -19,6 +22,8 @@ class Parser {
   Status statements(Words ends, std::vector<Node*>* out);
   Status body(Words ends, std::vector<Node*>* out);  // the tag's end, then statements
   Status statement(Node** out);
+  [[gnu::noinline]] Status unknown_tag() const;
+  [[gnu::noinline]] Status missing(Words ends) const;
   Status parse_if(Node** out);
   Status parse_for(Node** out);
   Status parse_set(Node** out);
@@ -38,12 +43,18 @@ class Parser {
   Status tuple(bool with_condition, bool in_brackets, Words ends, Node** out);
   Status expression(Node** out) { return condition(out); }
   Status condition(Node** out);
-  Status binary(uint32_t level, Node** out);  // or, and, ... by their precedence
-  Status negation(Node** out);
-  Status comparison(Node** out);
-  Status concat(Node** out);
+  enum Level : uint8_t { kOr, kAnd, kNot, kComparison, kSum, kConcat, kProduct, kPower };  // weakest first
+  struct Operator {
+    const char* text;
+    Level level;
+    Form form;
+    Comparison meaning = Comparison::Equal;  // of Form::Compare
+  };
+  const Operator* operator_now() const;
+  Status operation(uint32_t least, Node** out);
   Status unary(bool with_filters, Node** out);
   Status primary(Node** out);
+  [[gnu::noinline]] Status atom(Node** out);
   Status list(Node** out);
   Status dict(Node** out);
   Status postfix(Node** node);
@@ -75,10 +86,10 @@ class Parser {
   bool skip_op(std::string_view op) { return now().is_op(op) ? (next(), true) : false; }
   bool skip_name(std::string_view name) { return now().is_name(name) ? (next(), true) : false; }
   bool at_name(Words names) const;
-  Status expect_op(const char* op);
+  [[gnu::noinline]] Status expect_op(const char* op);
   Status expect_name(std::string* out);
   Status expect(TokenType type, const char* what);
-  Status unexpected(const char* expected) const;
+  [[gnu::noinline]] Status unexpected(const char* expected) const;
 
   std::vector<Token> tokens_;
   Program& program_;

@@ -1,4 +1,4 @@
-// Expressions, by descending from the weakest operator to the strongest.
+// Expressions: operands, and operators by how tightly they bind.
 #include "engine/jinja/library.h"
 #include "engine/jinja/parser.h"
 
@@ -14,7 +14,7 @@ Status Parser::tuple(bool with_condition, bool in_brackets, Words ends, Node** o
     if (type == TokenType::VariableEnd || type == TokenType::BlockEnd || now().is_op(")") || at_name(ends))
       break;
     Node* item;
-    GRETA_TRY(with_condition ? condition(&item) : binary(0, &item));
+    GRETA_TRY(with_condition ? condition(&item) : operation(kOr, &item));
     items.push_back(item);
     if (!skip_op(",")) break;
     comma = true;
@@ -27,15 +27,17 @@ Status Parser::tuple(bool with_condition, bool in_brackets, Words ends, Node** o
 }
 
 Status Parser::condition(Node** out) {
-  GRETA_TRY(nest());
-  const Nested nested(this);
-  GRETA_TRY(binary(0, out));
+  GRETA_TRY(operation(kOr, out));
   while (now().is_name("if")) {
     Node* node = make(Form::Condition, now().line);
     next();
     Node *when, *otherwise = nullptr;
-    GRETA_TRY(binary(0, &when));
-    if (skip_name("else")) GRETA_TRY(condition(&otherwise));
+    GRETA_TRY(operation(kOr, &when));
+    if (skip_name("else")) {
+      GRETA_TRY(nest());
+      const Nested nested(this);
+      GRETA_TRY(condition(&otherwise));
+    }
     node->kids = {when, *out, otherwise};
     GRETA_TRY(finish(node));
     *out = node;
@@ -43,109 +45,67 @@ Status Parser::condition(Node** out) {
   return {};
 }
 
-// Operators that group from the left, weakest first: each row's operands are the next row's. Between
-// "and" and "+" lie not and the comparisons, between "+" and "*" the concatenation.
-Status Parser::binary(uint32_t level, Node** out) {
-  struct Level {
-    Form form;
-    const char* operators[4];
-    Status (Parser::*operand)(Node**);  // null: the next row
+// The operator that comes next, null if there is none.
+const Parser::Operator* Parser::operator_now() const {
+  static constexpr Operator kOperators[] = {
+      {"or", kOr, Form::Or},
+      {"and", kAnd, Form::And},
+      {"==", kComparison, Form::Compare, Comparison::Equal},
+      {"!=", kComparison, Form::Compare, Comparison::NotEqual},
+      {"<", kComparison, Form::Compare, Comparison::Less},
+      {"<=", kComparison, Form::Compare, Comparison::LessEqual},
+      {">", kComparison, Form::Compare, Comparison::Greater},
+      {">=", kComparison, Form::Compare, Comparison::GreaterEqual},
+      {"in", kComparison, Form::Compare, Comparison::In},
+      {"not", kComparison, Form::Compare, Comparison::NotIn},  // before "in"
+      {"+", kSum, Form::Binary},
+      {"-", kSum, Form::Binary},
+      {"~", kConcat, Form::Concat},
+      {"*", kProduct, Form::Binary},
+      {"/", kProduct, Form::Binary},
+      {"//", kProduct, Form::Binary},
+      {"%", kProduct, Form::Binary},
+      {"**", kPower, Form::Binary},
   };
-  constexpr Level kLevels[] = {
-      {Form::Or, {"or"}, nullptr},
-      {Form::And, {"and"}, &Parser::negation},
-      {Form::Binary, {"+", "-"}, &Parser::concat},
-      {Form::Binary, {"*", "/", "//", "%"}, nullptr},
-      {Form::Binary, {"**"}, nullptr},
-  };
-  constexpr uint32_t kLast = 4;
-  const Level& row = kLevels[level];
-  const auto operand = [&](Node** to) -> Status {
-    if (row.operand) return (this->*row.operand)(to);
-    return level == kLast ? unary(true, to) : binary(level + 1, to);
-  };
-  const TokenType type = row.form == Form::Binary ? TokenType::Operator : TokenType::Name;
-  const auto found = [&] {
-    if (now().type != type) return false;
-    for (const char* op : row.operators)
-      if (op && now().text == op) return true;
-    return false;
-  };
-  GRETA_TRY(operand(out));
-  while (found()) {
-    Node* node = make(row.form, now().line);
-    node->text = now().text;
-    next();
-    Node* right;
-    GRETA_TRY(operand(&right));
-    node->kids = {*out, right};
-    GRETA_TRY(finish(node));
-    *out = node;
-  }
-  return {};
+  const bool word = now().type == TokenType::Name;
+  if (!word && now().type != TokenType::Operator) return nullptr;
+  for (const Operator& each : kOperators)
+    if (now().text == each.text && word == (each.text[0] >= 'a' && each.text[0] <= 'z'))
+      return each.meaning != Comparison::NotIn || ahead().is_name("in") ? &each : nullptr;
+  return nullptr;
 }
 
-Status Parser::negation(Node** out) {
-  if (!now().is_name("not")) return comparison(out);
+// Operands with operators between them that bind as tightly as `least`, or tighter; each operator groups
+// from the left. One call for each step from a weak operator to a tighter one, and none for levels that
+// are not there, so that brackets within brackets take little of the stack.
+Status Parser::operation(uint32_t least, Node** out) {
   GRETA_TRY(nest());
   const Nested nested(this);
-  Node* node = *out = make(Form::Not, now().line);
-  next();
-  GRETA_TRY(negation(&node->kids.emplace_back()));
-  return finish(node);
-}
-
-Status Parser::comparison(Node** out) {
-  struct Row {
-    const char* op;
-    Comparison meaning;
-  };
-  constexpr Row kRows[] = {
-      {"==", Comparison::Equal},     {"!=", Comparison::NotEqual}, {"<", Comparison::Less},
-      {"<=", Comparison::LessEqual}, {">", Comparison::Greater},   {">=", Comparison::GreaterEqual},
-  };
-  constexpr uint32_t kSums = 2;
   const uint32_t line = now().line;
-  GRETA_TRY(binary(kSums, out));
-  Node* node = nullptr;
-  for (;;) {
-    Comparison meaning;
-    const Row* row = nullptr;
-    for (const Row& each : kRows)
-      if (now().is_op(each.op)) row = &each;
-    if (row) {
-      meaning = row->meaning;
-    } else if (now().is_name("in")) {
-      meaning = Comparison::In;
-    } else if (now().is_name("not") && ahead().is_name("in")) {
-      meaning = Comparison::NotIn;
-      next();
-    } else {
-      break;
-    }
+  if (least <= kNot && now().is_name("not")) {
+    Node* node = *out = make(Form::Not, line);
     next();
-    if (!node) {
-      node = make(Form::Compare, line);
-      node->kids.push_back(*out);
-    }
-    node->comparisons.push_back(meaning);
-    GRETA_TRY(binary(kSums, &node->kids.emplace_back()));
+    GRETA_TRY(operation(kNot, &node->kids.emplace_back()));
+    GRETA_TRY(finish(node));
+  } else {
+    GRETA_TRY(unary(true, out));
   }
-  if (!node) return {};
-  *out = node;
-  return finish(node);
-}
-
-Status Parser::concat(Node** out) {
-  constexpr uint32_t kProducts = 3;
-  const uint32_t line = now().line;
-  GRETA_TRY(binary(kProducts, out));
-  if (!now().is_op("~")) return {};
-  Node* node = make(Form::Concat, line);
-  node->kids.push_back(*out);
-  while (skip_op("~")) GRETA_TRY(binary(kProducts, &node->kids.emplace_back()));
-  *out = node;
-  return finish(node);
+  for (const Operator* op = operator_now(); op && op->level >= least; op = operator_now()) {
+    const bool chain = op->form == Form::Compare || op->form == Form::Concat;  // one node for several
+    Node* node = make(op->form, chain ? line : now().line);
+    if (!chain) node->text = now().text;
+    node->kids.push_back(*out);
+    *out = node;
+    for (const uint32_t level = op->level; op && op->level == level; op = operator_now()) {
+      if (op->form == Form::Compare) node->comparisons.push_back(op->meaning);
+      if (op->meaning == Comparison::NotIn) next();
+      next();
+      GRETA_TRY(operation(level + 1, &node->kids.emplace_back()));
+      if (!chain) break;
+    }
+    GRETA_TRY(finish(node));
+  }
+  return {};
 }
 
 Status Parser::unary(bool with_filters, Node** out) {
@@ -164,6 +124,17 @@ Status Parser::unary(bool with_filters, Node** out) {
 }
 
 Status Parser::primary(Node** out) {
+  const Token& token = now();
+  if (token.is_op("[")) return list(out);
+  if (token.is_op("{")) return dict(out);
+  if (!token.is_op("(")) return atom(out);
+  next();
+  GRETA_TRY(tuple(true, true, {}, out));
+  return expect_op(")");
+}
+
+// A name or a constant.
+Status Parser::atom(Node** out) {
   const Token& token = now();
   const uint32_t line = token.line;
   if (token.type == TokenType::Name) {
@@ -186,18 +157,11 @@ Status Parser::primary(Node** out) {
     (*out)->constant = Value(text);
     return {};
   }
-  if (token.type == TokenType::Number) {
-    *out = make(Form::Constant, line);
-    (*out)->constant = token.number;
-    next();
-    return {};
-  }
-  if (token.is_op("[")) return list(out);
-  if (token.is_op("{")) return dict(out);
-  if (!token.is_op("(")) return unexpected("an expression");
+  if (token.type != TokenType::Number) return unexpected("an expression");
+  *out = make(Form::Constant, line);
+  (*out)->constant = token.number;
   next();
-  GRETA_TRY(tuple(true, true, {}, out));
-  return expect_op(")");
+  return {};
 }
 
 Status Parser::list(Node** out) {

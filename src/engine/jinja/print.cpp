@@ -81,6 +81,11 @@ struct Printer {
   Status value(const Value& v, uint32_t depth);
   Status items(std::span<const Value> list, const char* open, const char* close, uint32_t depth);
   Status sequence(const Sequence& s, uint32_t depth);
+  // Out of line, so that the walk through nested values takes little of the stack.
+  [[gnu::noinline]] void range(const Sequence& s);
+  [[gnu::noinline]] void number(const Value& v) {
+    *out += v.is_int() ? std::to_string(v.as_int()) : float_text(v.as_double());
+  }
 };
 
 Status Printer::items(std::span<const Value> list, const char* open, const char* close, uint32_t depth) {
@@ -110,12 +115,16 @@ Status Printer::sequence(const Sequence& s, uint32_t depth) {
       *out += "<generator object>";
       return {};
     case Flavor::Range:
-      *out += "range(" + std::to_string(s.range[0]) + ", " + std::to_string(s.range[1]);
-      if (s.range[2] != 1) *out += ", " + std::to_string(s.range[2]);
-      *out += ")";
+      range(s);
       return {};
   }
   return {};
+}
+
+void Printer::range(const Sequence& s) {
+  *out += "range(" + std::to_string(s.range[0]) + ", " + std::to_string(s.range[1]);
+  if (s.range[2] != 1) *out += ", " + std::to_string(s.range[2]);
+  *out += ")";
 }
 
 Status Printer::value(const Value& v, uint32_t depth) {
@@ -133,10 +142,8 @@ Status Printer::value(const Value& v, uint32_t depth) {
       *out += v.as_bool() ? "True" : "False";
       return {};
     case Kind::Int:
-      *out += std::to_string(v.as_int());
-      return {};
     case Kind::Float:
-      *out += float_text(v.as_double());
+      number(v);
       return {};
     case Kind::String:
       if (v.is_markup()) *out += "Markup(";

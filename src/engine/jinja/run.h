@@ -101,6 +101,7 @@ struct Run {
   Status assign(const Node& target, const Value& value, Frame* frame);
   Status capture(const std::vector<Node*>& body, Frame* frame, Flow* flow, Value* out);
   Status call_macro(const MacroObject& macro, Arguments& arguments, Value* out);
+  [[gnu::noinline]] Status give_arguments(const Node& node, Arguments& arguments, Frame* frame);
   Value make_macro(const Node& node, Frame* frame);
 
   std::vector<const Value*> known_;  // what the context has for each of the program's names

@@ -109,6 +109,9 @@ struct Program {
 
 // Trees higher than this are refused: evaluating one takes as many calls within each other.
 constexpr uint32_t kMaxHeight = 250;
+// Brackets, blocks and signs within each other, and operands of tighter operators, as the parser goes down
+// into them.
+constexpr uint32_t kMaxBrackets = 200;
 
 Status parse_program(std::string_view text, Program* out);
 

@@ -19,7 +19,7 @@ struct Limits {
   uint64_t steps = 50'000'000;  // nodes evaluated, and work on texts and lists by its size
   uint64_t output_bytes = 64u << 20;
   uint64_t memory_bytes = 256u << 20;  // of values that are alive at once
-  uint32_t depth = 500;                // expressions, statements and calls within each other
+  uint32_t depth = 400;                // expressions, statements and calls within each other
 };
 
 struct Program;  // the parsed form

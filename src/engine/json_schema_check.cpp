@@ -1,0 +1,197 @@
+// What the keywords of a schema may hold, and where one holds something else.
+#include <algorithm>
+#include <vector>
+
+#include "engine/json_schema.h"
+#include "engine/json_schema_parts.h"
+#include "engine/unicode.h"
+
+namespace greta {
+namespace {
+
+using jinja::Value;
+
+enum class Holds : uint8_t {
+  Anything,
+  Text,
+  Truth,
+  Number,
+  Count,   // a whole number from 0 on
+  Types,   // the name of a type, or a list of such
+  Texts,   // a list
+  Values,  // a list that is not empty
+  Schema,
+  Schemas,     // a list that is not empty
+  SchemaList,  // a list, or one schema
+  SchemaMap,   // an object of schemas
+};
+
+struct Keyword {
+  std::string_view name;
+  Holds holds;
+};
+constexpr Keyword kKeywords[] = {
+    {"$ref", Holds::Text},
+    {"type", Holds::Types},
+    {"enum", Holds::Values},
+    {"const", Holds::Anything},
+    {"anyOf", Holds::Schemas},
+    {"oneOf", Holds::Schemas},
+    {"allOf", Holds::Schemas},
+    {"properties", Holds::SchemaMap},
+    {"required", Holds::Texts},
+    {"additionalProperties", Holds::Schema},
+    {"items", Holds::SchemaList},
+    {"prefixItems", Holds::Schemas},
+    {"additionalItems", Holds::Schema},
+    {"uniqueItems", Holds::Truth},
+    {"minItems", Holds::Count},
+    {"maxItems", Holds::Count},
+    {"minLength", Holds::Count},
+    {"maxLength", Holds::Count},
+    {"format", Holds::Text},
+    {"pattern", Holds::Text},
+    {"minimum", Holds::Number},
+    {"maximum", Holds::Number},
+    {"exclusiveMinimum", Holds::Number},
+    {"exclusiveMaximum", Holds::Number},
+};
+// Those that only hold schemas for others to point to.
+constexpr Keyword kStores[] = {{"$defs", Holds::SchemaMap}, {"definitions", Holds::SchemaMap}};
+
+// Keywords that say nothing about what a text may be.
+constexpr std::string_view kNotes[] = {"$schema",    "$id",         "$comment",  "$defs",    "definitions",
+                                       "title",      "description", "default",   "examples", "example",
+                                       "deprecated", "readOnly",    "writeOnly", "name",     "strict"};
+
+bool is_schema(const Value& value) { return value.is_dict() || value.is_bool(); }
+bool all_schemas(const Value& list) {
+  return std::all_of(list.items().begin(), list.items().end(), is_schema);
+}
+
+bool is_type(const Value& value) {
+  constexpr std::string_view kTypes[] = {"object", "array", "string", "integer", "number", "boolean", "null"};
+  return std::find(std::begin(kTypes), std::end(kTypes), value.as_string()) != std::end(kTypes);
+}
+
+// Null if the value is what the keyword holds, else what that is in words.
+const char* expected(Holds holds, const Value& value) {
+  const auto all_texts = [&] {
+    return std::all_of(value.items().begin(), value.items().end(),
+                       [](const Value& each) { return each.is_string(); });
+  };
+  const auto unless = [](bool fits, const char* words) { return fits ? nullptr : words; };
+  int64_t whole = 0;
+  switch (holds) {
+    case Holds::Anything:
+      return nullptr;
+    case Holds::Text:
+      return unless(value.is_string(), "a string");
+    case Holds::Truth:
+      return unless(value.is_bool(), "true or false");
+    case Holds::Number:
+      return unless(value.is_number(), "a number");
+    case Holds::Count:
+      return unless(value.is_number() && value.as_double() >= 0 &&
+                        (json_whole(value, &whole) || value.as_double() > 1e18),
+                    "a whole number from 0 on");
+    case Holds::Types:
+      if (value.is_string()) return unless(is_type(value), "the name of a type");
+      return unless(value.is_list() && value.size() > 0 &&
+                        std::all_of(value.items().begin(), value.items().end(), is_type),
+                    "the name of a type or a list of such");
+    case Holds::Texts:
+      return unless(value.is_list() && all_texts(), "a list of strings");
+    case Holds::Values:
+      return unless(value.is_list() && value.size() > 0, "a list of values, at least one");
+    case Holds::Schema:
+      return unless(is_schema(value), "a schema");
+    case Holds::Schemas:
+      return unless(value.is_list() && value.size() > 0 && all_schemas(value),
+                    "a list of schemas, at least one");
+    case Holds::SchemaList:
+      return unless(is_schema(value) || (value.is_list() && all_schemas(value)),
+                    "a schema or a list of schemas");
+    case Holds::SchemaMap:
+      return unless(value.is_dict() && std::all_of(value.entries().begin(), value.entries().end(),
+                                                   [](const Value::Entry& e) { return is_schema(e.value); }),
+                    "an object of schemas");
+  }
+  return nullptr;
+}
+
+// ~ and / as a JSON pointer writes them.
+std::string pointer_part(std::string_view key) {
+  std::string out = "/";
+  for (const char c : key) out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return out;
+}
+
+Status check_keyword(const Keyword& keyword, const Value& value, const std::string& path) {
+  const char* const words = expected(keyword.holds, value);
+  if (!words) return {};
+  return fail(Code::Argument, "JSON schema: %s must be %s, not %.80s",
+              Quoted(path + pointer_part(keyword.name)).c_str(), words, jinja::to_json(value).c_str());
+}
+
+}  // namespace
+
+bool is_schema_note(std::string_view keyword) {
+  return std::find(std::begin(kNotes), std::end(kNotes), keyword) != std::end(kNotes);
+}
+
+bool json_whole(const Value& value, int64_t* out) {
+  const double real = value.as_double();
+  if (value.is_int()) return *out = value.as_int(), true;
+  // 2^63 itself is none.
+  if (!value.is_float() || !(real >= -0x1p63 && real < 0x1p63) || real != double(int64_t(real))) return false;
+  return *out = int64_t(real), true;
+}
+
+Status check_schema_keywords(const Value& schema, const std::string& path) {
+  for (const Value::Entry& each : schema.entries()) {
+    const std::string_view word = each.key.as_string();
+    const auto* known = std::find_if(std::begin(kKeywords), std::end(kKeywords),
+                                     [&](const Keyword& k) { return k.name == word; });
+    if (known != std::end(kKeywords))
+      GRETA_TRY(check_keyword(*known, each.value, path));
+    else if (!is_schema_note(word))
+      return fail(Code::Unsupported, "JSON schema: %s is not supported (%s)", Quoted(word).c_str(),
+                  path.c_str());
+  }
+  return {};
+}
+
+// A list in place of calls within each other: a document nests deeper than schemas may.
+Status check_schema(const Value& root) {
+  struct Place {
+    const Value* schema;
+    std::string path;
+  };
+  std::vector<Place> open = {{&root, "#"}};
+  while (!open.empty()) {
+    const Place at = std::move(open.back());
+    open.pop_back();
+    const auto look = [&](const Keyword& keyword) -> Status {
+      const Value* value = at.schema->find(keyword.name);
+      if (!value) return {};
+      GRETA_TRY(check_keyword(keyword, *value, at.path));
+      if (keyword.holds < Holds::Schema) return {};
+      const std::string path = at.path + pointer_part(keyword.name);
+      if (keyword.holds == Holds::SchemaMap)
+        for (const Value::Entry& each : value->entries())
+          open.push_back({&each.value, path + pointer_part(each.key.as_string())});
+      else if (value->is_list())
+        for (size_t i = 0; i < value->size(); ++i)
+          open.push_back({&value->items()[i], path + "/" + std::to_string(i)});
+      else
+        open.push_back({value, path});
+      return {};
+    };
+    for (const Keyword& keyword : kKeywords) GRETA_TRY(look(keyword));
+    for (const Keyword& keyword : kStores) GRETA_TRY(look(keyword));
+  }
+  return {};
+}
+
+}  // namespace greta

@@ -1,0 +1,11 @@
+#include "platform/callback.h"
+
+#include "platform/format_text.h"
+
+namespace greta {
+
+CallbackThrew::CallbackThrew(const char* callback, const char* what) {
+  format_text(text, sizeof text, "the callback %s threw an exception%s%s", callback, what ? ": " : "", what ? what : "");
+}
+
+}  // namespace greta
