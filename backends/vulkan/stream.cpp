@@ -309,10 +309,12 @@ Status VulkanStream::wait() {
 // after is ordered after all that may still run.
 void VulkanStream::abandon() noexcept {
   if (device_.elsewhere()) return;
-  if (commands_ && !capture_ && device_.vk.vkEndCommandBuffer(commands_) == VK_SUCCESS) try {
+  if (commands_ && !capture_ && device_.vk.vkEndCommandBuffer(commands_) == VK_SUCCESS) {
+    try {
       free_.push_back(commands_);
     } catch (const std::bad_alloc&) {
     }
+  }
   commands_ = VK_NULL_HANDLE;
   device_.discard(std::move(capture_));
   batches_.clear();

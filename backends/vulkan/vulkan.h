@@ -191,7 +191,8 @@ class VulkanDevice final : public Device {
   // again, and every later failure names the first.
   Status result(VkResult result, const char* what);
   Status usable() const;
-  bool elsewhere() const { return process_.elsewhere(); }  // then the driver's objects are the parent's: none is touched
+  // In a child of fork() the driver's objects are the parent's, and none is touched.
+  bool elsewhere() const { return process_.elsewhere(); }
   void lose(const char* by, VkResult with);  // from now on nothing is asked of it; `by` is a literal, the first one is told
   bool lost_by_chains() const { return lost_by_chains_; }  // while it was opened
   Status waited_well();  // after a wait: that no kernel waited in vain

@@ -419,7 +419,7 @@ struct SampleBlock {
   ADDRESS(uint) token_log;  // [pages][kPageTokens], for penalties
   ADDRESS(byte) scratch;    // [outputs] of sample_scratch_bytes(vocab), any contents
   ADDRESS(uint) counters;   // kCounterCount that are 0 before and after
-  ADDRESS(uint) drawn;      // [kMaxStepSequences][position % kDrawnPositions]: the token or kNoDraw as well, for the host
+  ADDRESS(uint) drawn;      // [kMaxStepSequences][position % kDrawnPositions]: as last_token, for the host
   uint vocab;
 };
 

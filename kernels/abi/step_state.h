@@ -11,7 +11,7 @@
 #define kMaxStepSequences 64    // sequences of an executor
 #define kTokenFromSample 0xffffffffu  // StepRow.token: take last_token[sequence]
 #define kNoOutput 0xffffffffu
-#define kNoDraw 0xffffffffu           // drawn from a row of which every logit is NaN or, its sign aside, the largest float or more
+#define kNoDraw 0xffffffffu     // drawn from a row of which no logit is finite: NaN, or the largest float or more either way
 #define kDrawnPositions 2       // of each sequence, whose tokens the host can still read
 
 struct StepRow {

@@ -55,7 +55,7 @@ float block_mass(float values[kBlock], uint count, float most, float temperature
 
 #define kFinite 0x80000000u  // beside an id
 
-// The slice's record: {best key, its id with kFinite if a logit is finite, mass}. Masses are relative to the slice's best.
+// The slice's record: {best key, its id with kFinite if a logit is finite, mass}. Masses are relative to its best.
 uvec4 take_slice(uint slice, float temperature) {
   const uint block = slice * GROUP + gl_LocalInvocationIndex;
   float values[kBlock];

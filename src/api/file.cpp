@@ -133,7 +133,8 @@ greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, const char
     if (bytes) GRETA_TRY(need(text, "text"));
     if (capacity) GRETA_TRY(need(tokens, "tokens"));
     constexpr uint32_t kKnown = GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL;
-    if (flags & ~kKnown) return fail(Code::Argument, "flags are 0x%x, of which 0x%x mean nothing", flags, flags & ~kKnown);
+    if (flags & ~kKnown)
+      return fail(Code::Argument, "flags are 0x%x, of which 0x%x mean nothing", flags, flags & ~kKnown);
     std::vector<int32_t> ids;
     const EncodeOptions options{(flags & GRETA_ENCODE_BOS) != 0, (flags & GRETA_ENCODE_SPECIAL) != 0};
     GRETA_TRY(tokenizer->tokenizer->encode({text, bytes}, options, &ids));

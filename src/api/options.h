@@ -7,7 +7,8 @@
 
 namespace greta {
 
-constexpr uint32_t kMaxStructBytes = 4096;  // that a struct of any version has: a size that was never set is more, mostly
+// That a struct of any version has. A size that was never set is mostly more.
+constexpr uint32_t kMaxStructBytes = 4096;
 
 inline Status check_struct_size(uint32_t size, const char* of) {
   if (size >= sizeof(uint32_t) && size <= kMaxStructBytes) return {};

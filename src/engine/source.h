@@ -25,7 +25,7 @@ class Source {
 
   uint32_t parts() const { return uint32_t(parts_.size()); }
   uint64_t size(uint32_t part) const { return parts_[part].size; }
-  bool calls_back() const { return callback_; }  // to be read by the calling thread alone, where it is the user's
+  bool calls_back() const { return callback_ != nullptr; }  // the user's is to be called by the user's thread alone
   const char* name(uint32_t part) const { return parts_[part].name.c_str(); }  // the path, for messages
 
   // Exactly `bytes` bytes; thread-safe. The sentence of a failure starts with the part's name.

@@ -54,10 +54,12 @@ struct KernelSet::Compilers {
         at_work(threads.workers() - 1) {}
 
   void compile() {
-    for (size_t i; !stop && (i = next++) < missing.size(); ++done) try {
+    for (size_t i; !stop && (i = next++) < missing.size(); ++done) {
+      try {
         (void)set.compile(*missing[i]);
       } catch (const std::bad_alloc&) {  // nor is it there then
       }
+    }
   }
   bool wait_until_left() {  // or for a moment
     std::unique_lock<std::mutex> lock(mutex);

@@ -138,3 +138,44 @@ TEST_CASE("what does not belong into a capture is refused, and the capture goes 
   CHECK(!owned.graph.handle);
   CHECK(stream->replay(owned.graph).code == Code::Argument);
 }
+
+TEST_CASE("what was recorded is abandoned, a capture too, and the stream goes on", "[runtime]") {
+  FOR_EACH_DEVICE(which);
+  const OpenDevice device = which.open();
+  const TestKernels kernels(*device);
+  const auto stream = new_stream(*device);
+  constexpr uint32_t kCount = 300;
+  Words a(*device, kCount), b(*device, kCount);
+  REQUIRE(stream->fill(a.all(), 1).ok());
+  REQUIRE(stream->fill(b.all(), 0).ok());
+  REQUIRE(stream->wait().ok());
+  const auto add = [&] { return kernels.add_words(*stream, a.all(), b.all(), b.all()); };  // b += 1
+  OwnedEvent event(*device, false);
+  for (uint32_t round = 0; round < 3; ++round) {
+    REQUIRE(stream->begin_capture().ok());
+    REQUIRE(stream->barrier().ok());
+    REQUIRE(add().ok());
+    stream->abandon();
+    if (!which.checked) {  // which runs each command as it comes
+      REQUIRE(add().ok());
+      REQUIRE(stream->signal(event.event).ok());
+      REQUIRE(stream->barrier().ok());
+      REQUIRE(add().ok());
+      stream->abandon();
+    }
+    stream->abandon();
+    REQUIRE(stream->wait().ok());
+    if (which.computes) CHECK(read_words(*device, b.all()) == std::vector<uint32_t>(kCount, 2 * round));
+
+    OwnedGraph owned{*device, {}};  // and the next capture is whole
+    REQUIRE(stream->begin_capture().ok());
+    REQUIRE(add().ok());
+    REQUIRE(stream->end_capture(&owned.graph).ok());
+    REQUIRE(stream->replay(owned.graph).ok());
+    REQUIRE(stream->barrier().ok());
+    REQUIRE(stream->replay(owned.graph).ok());
+    REQUIRE(stream->signal(event.event).ok());
+    REQUIRE(stream->wait(event.event).ok());
+    if (which.computes) CHECK(read_words(*device, b.all()) == std::vector<uint32_t>(kCount, 2 * round + 2));
+  }
+}
