@@ -33,13 +33,8 @@ Status WeightUpload::open(uint64_t piece_bytes) {
   return ring_->open(device_, piece_bytes);
 }
 
-<<<<<<< HEAD
 // Each reader takes a part. If one fails the caller reads all once more, so that the sentence is its own. The user's
 // callback is called from the user's thread.
-=======
-// Each reader takes a part; a callback is called by this thread alone. If one fails the caller reads all once more, so
-// that the sentence is its own.
->>>>>>> host
 Status WeightUpload::read(const Bytes& from, void* host) {
   if (from.source.calls_back()) return from.source.read_at(from.part, from.offset, host, from.bytes);
   if (!readers_) readers_.emplace(kReaders);
