@@ -314,17 +314,17 @@ Status check_groups(const Reader& r, const Experts& e, const std::string& bias) 
                 r.gguf.name(), e.used, e.groups_used, e.groups, e.count);
   const bool biased = r.gguf.find_tensor(bias) != nullptr;
   if (biased == (e.gating == kGatingSigmoid)) return {};
-  return fail(Code::Unsupported, "%s: %u groups of experts, expert_gating_func says %s, and there is %s %s",
+  return fail(Code::Unsupported,
+              "%s: %u groups of experts, expert_gating_func says %s, and there is %s %s (of the first layer after "
+              "leading_dense_block_count)",
               r.gguf.name(), e.groups, biased ? "softmax" : "sigmoid", biased ? "a" : "no", bias.c_str());
 }
 
 Status read_experts(Reader& r, Shape* s) {
   Experts& e = s->experts;
   const TensorNames& names = r.arch.tensors;
-  // A bias of the choice came with gating by sigmoid. Converters of GLM 4.7 Flash write the bias without the key.
   const std::string router = layer_name(names.router, s->layers - 1);
-  const std::string bias = layer_name(names.choice_bias, s->layers - 1);
-  uint32_t dense = 0, gating = r.gguf.find_tensor(bias) ? 2 : 1, shared = 0;
+  uint32_t dense = 0, gating = 0, shared = 0;
   r.u32("expert_count", 0, kMaxExperts, &e.count);
   const bool any = e.count != 0;
   r.u32("expert_used_count", any, any ? e.count : kMaxExperts, &e.used, any);
@@ -352,6 +352,9 @@ Status read_experts(Reader& r, Shape* s) {
   if (e.scale == 0) e.scale = 1;
   if (e.groups == 0) e.groups = 1;
   if (e.groups == 1) e.groups_used = 1;
+  // A bias of the choice came with gating by sigmoid. Converters of GLM 4.7 Flash write the bias without the key.
+  const std::string bias = layer_name(names.choice_bias, std::min(dense, s->layers - 1));
+  if (!gating) gating = r.gguf.find_tensor(bias) ? 2 : 1;
   e.gating = gating == 2 ? kGatingSigmoid : kGatingSoftmax;
   if (dense < s->layers) GRETA_TRY(check_groups(r, e, bias));
   if (shared && !e.shared_width) {

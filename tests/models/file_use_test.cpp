@@ -159,6 +159,13 @@ Golden read_golden(const std::string& name) {
   return golden;
 }
 
+// The model lists the key as one that it does not know; or as needless, where all keys of a family are (ssm.*).
+bool is_listed(const Model& model, const std::string& key) {
+  const auto wanted = key.find(".ssm.") == key.npos ? UnusedPart::Verdict::Unknown : UnusedPart::Verdict::Needless;
+  return std::ranges::any_of(model.unused,
+                             [&](const UnusedPart& part) { return part.name == key && part.verdict == wanted; });
+}
+
 // As the entry of the reference says; without one the file is refused with one of these names in the text.
 void check_outcome(ModelLoader& loader, const Golden& golden, const ModelFile& changed, const Settings::Entry* entry,
                    const std::vector<std::string>& any_of) {
@@ -179,6 +186,8 @@ void check_outcome(ModelLoader& loader, const Golden& golden, const ModelFile& c
   const std::vector<float> got = loaded->last_logits(golden.tokens);
   REQUIRE(got.size() == wanted.size());
   CHECK(nmse(got.data(), {wanted.begin(), wanted.end()}) <= kSame);
+  for (const ModelFile::Value& value : changed.values)
+    if (value.key.ends_with("_x")) CHECK(is_listed(loaded->model, value.key));
 }
 
 }  // namespace

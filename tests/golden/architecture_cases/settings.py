@@ -231,14 +231,15 @@ def groups_used(state, value):
 
 
 def gating(state, value):
+    value = value or default_gating(state)
     if value not in (1, 2):
         raise NoReference
     if not state.has_experts():
         raise NoChange("no layer has experts")
     if value == (1 if state.model == "DeepseekV2" else 2):
         raise NoChange("it is what an absent one means here")
-    if value == 1 and state.keys.get("expert_group_count", 1) > 1:
-        raise NoReference
+    if state.keys.get("expert_group_count", 1) > 1:
+        raise NoReference  # how good a group is
     state.hooks.append(sigmoid_router if value == 2 else softmax_router)
 
 
