@@ -227,7 +227,7 @@ typedef struct greta_memory_plan {
   uint32_t context;            /* that the default or the request comes to */
   uint32_t step_tokens;
   uint64_t weights_bytes;      /* device memory for weights */
-  uint64_t mapped_bytes;       /* weights used in place, in the caller's memory or the mapped file: page cache, not allocated */
+  uint64_t mapped_bytes;       /* weights used in place, not allocated: in the mapped file (page cache) or the caller's memory */
   uint64_t cache_bytes;        /* pages of keys and values, and the token log */
   uint64_t arena_bytes;        /* activations of the largest step */
   uint64_t tables_bytes;       /* rope tables, step state, readback */

@@ -80,11 +80,14 @@ bool TensorStore::can_stay(const Source& source, const Placed& placed, const Dev
 
 // The device takes mapped pages, and the source has some to give: where a file cannot be mapped, it is copied.
 static bool can_map(Source& source, const DeviceInfo& device) {
-  bool mapped = device.imports_host && source.maps();
+  if (!device.imports_host || !source.maps()) return false;
   const uint8_t* pages = nullptr;
-  for (uint32_t part = 0; mapped && part < source.parts(); ++part) mapped = source.map(part, &pages).ok();
-  clear_error_text();
-  return mapped;
+  for (uint32_t part = 0; part < source.parts(); ++part) {
+    if (source.map(part, &pages).ok()) continue;
+    clear_error_text();
+    return false;
+  }
+  return true;
 }
 
 static void layer_name(TensorName name, uint32_t index, char (&out)[kMaxTensorNameBytes + 1]) {
