@@ -67,8 +67,10 @@ uint64_t VulkanStream::link(const Kernel& kernel, uint64_t groups) {
   return cell;
 }
 
-// Before the first replay, and before counts would overflow.
+// Before the first replay, before counts would overflow, and where the last time may have been abandoned.
 Status VulkanStream::fill_chain(VulkanChain& chain) {
+  if (chain.abandons != abandons_) chain.replays = 0;
+  chain.abandons = abandons_;
   if (chain.replays++ % kChainReplays) return {};
   const std::vector<uint8_t> cells = chain.cells(device_.stuck_address());
   GRETA_TRY(begin());

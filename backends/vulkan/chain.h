@@ -19,7 +19,8 @@ class VulkanChain {
   std::vector<uint8_t> cells(uint64_t stuck) const;  // as they are before the first replay
 
   Buffer memory;         // the cells
-  uint32_t replays = 0;  // since they were filled
+  uint32_t replays = 0;   // since they were filled
+  uint64_t abandons = 0;  // of the stream, until then
 
  private:
   uint32_t last_ = 0;   // cell that is in use

@@ -322,6 +322,7 @@ void VulkanStream::abandon() noexcept {
   value_ = timeline_->given;
   order_ = {kWorkStages, kWorkStages, kWorkStages};
   shown_ = follows_ = false;
+  ++abandons_;
 }
 
 Status VulkanStream::wait(const Event& event) {

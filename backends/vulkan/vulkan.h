@@ -160,6 +160,7 @@ class VulkanStream final : public Stream {
   VulkanOrder order_{VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT};
   bool shown_ = false;    // the host sees what the open batch writes
   bool follows_ = false;  // the stage waits for the one before by a chain
+  uint64_t abandons_ = 0;
   std::vector<VkCommandBuffer> free_;
   std::deque<Used> used_;             // by value
   std::vector<VulkanBatch> batches_;  // sealed
