@@ -90,26 +90,6 @@ static bool can_map(Source& source, const DeviceInfo& device) {
     if (source.map(part, &pages).ok()) continue;
     clear_error_text();
     return false;
-<<<<<<< HEAD
-=======
-  }
-  return true;
-}
-
-static void layer_name(TensorName name, uint32_t index, char (&out)[kMaxTensorNameBytes + 1]) {
-  snprintf(out, sizeof out, name.text, index);
-}
-
-Status TensorStore::find_layer(Gguf& gguf, const Arch& arch, const Shape& s, uint32_t index,
-                               const RowFilter& filter) {
-  char name[kMaxTensorNameBytes + 1];
-  layer_name(arch.tensors.query_key_value, index, name);
-  const bool fused = gguf.find_tensor(name) != nullptr;
-  for (const WantedTensor& wanted : layer_tensors(arch, s, index, fused, &weights_.layers[index])) {
-    if (!wanted.name.text) continue;
-    layer_name(wanted.name, index, name);
-    GRETA_TRY(find(gguf, name, wanted, filter));
->>>>>>> mapping
   }
   return true;
 }
