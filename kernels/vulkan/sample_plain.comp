@@ -61,8 +61,9 @@ uvec4 take_slice(uint slice, float temperature) {
   float values[kBlock];
   uint count;
   load_block(logits, block, values, count);
-  bool finite = false;
-  [[unroll]] for (uint i = 0; i < kBlock; ++i) finite = finite || (i < count && is_finite(values[i]));
+  uint least = kNotFinite;  // of magnitudes, as bits
+  [[unroll]] for (uint i = 0; i < kBlock; ++i)
+    if (i < count) least = min(least, magnitude_bits(values[i]));
   if (penalises) penalise(block, count, values);
   uvec2 mine = uvec2(0, ~0u);
   [[unroll]] for (uint i = 0; i < kBlock; ++i) {
@@ -70,7 +71,7 @@ uvec4 take_slice(uint slice, float temperature) {
     if (key > mine.x) mine = uvec2(key, block * kBlock + i);
   }
   if (count > 0) block_keys().at[block] = mine.x;
-  const uint flag = group_max(uint(finite)) != 0 ? kFinite : 0;
+  const uint flag = group_max(kNotFinite - least) != 0 ? kFinite : 0;
   const uvec2 first = group_best(mine.x, mine.y);
   if (is_greedy()) return uvec4(first.x, first.y | flag, 0, 0);
   const uint64_t mass = group_sum(mass_of(block_mass(values, count, of_key(first.x), temperature)));
@@ -101,10 +102,6 @@ void draw_from_slice(uvec4 drawn) {
 void draw_row() {
   const uint slice = gl_LocalInvocationIndex;
   uvec4 mine = slice < slice_count() ? slices().at[slice] : uvec4(0, ~kFinite, 0, 0);
-  if (group_max(mine.y & kFinite) == 0) {
-    chosen = kNoDraw;
-    return;
-  }
   mine.y &= ~kFinite;
   const uvec2 first = group_best(mine.x, mine.y);
   if (is_greedy()) {
@@ -157,6 +154,9 @@ void main() {
   if (!is_last_group(p.counters, output_index, slice_count())) return;
   draw_row();
   barrier();
-  const uint token = chosen == kNoDraw ? kNoDraw : min(chosen, p.vocab - 1);
+  // Asked for at the end, so that the answer is not held in registers while the draw is made.
+  const uint other = gl_LocalInvocationIndex;
+  const bool drawn = group_max(other < slice_count() ? slices().at[other].y & kFinite : 0) != 0;
+  const uint token = drawn ? min(chosen, p.vocab - 1) : kNoDraw;
   if (gl_LocalInvocationIndex == 0) hand_on(step.state.output_row[output_index], token);
 }

@@ -41,7 +41,9 @@ float tame(float logit) {
   return magnitude == 0x7f800000u && bits >> 31 == 0 ? kLargest : -kLargest;
 }
 
-bool is_finite(float tamed) { return (floatBitsToUint(tamed) & 0x7fffffffu) < 0x7f7fffffu; }
+// A tamed value's magnitude as bits, of which kNotFinite stands for what was infinite or no number.
+const uint kNotFinite = 0x7f7fffffu;
+uint magnitude_bits(float tamed) { return floatBitsToUint(tamed) & 0x7fffffffu; }
 
 // Values of block `block`, as many as the vocabulary has; the others are left alone. Tame after penalties.
 void load_block(uint64_t from, uint block, out float values[kBlock], out uint count) {
