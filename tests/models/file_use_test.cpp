@@ -295,3 +295,70 @@ TEST_CASE("file use: a tensor more than an architecture has use for", "[models][
     }
   }
 }
+
+// Tensors that make another model: the head that a tied model lacks, factors of the rotation, layers that draft tokens.
+TEST_CASE("file use: tensors that a model may have or lack", "[models][architectures]") {
+  ModelLoader loader;
+  for (const std::string& name : golden_names()) {
+    DYNAMIC_SECTION(name) {
+      const Golden golden = read_golden(name);
+      const auto has_key = [&](const char* key) {
+        return std::ranges::any_of(golden.good.values, [&](const auto& v) { return v.key == golden.prefix + key; });
+      };
+      const auto has_tensor = [&](const char* tensor) {
+        return std::ranges::any_of(golden.good.tensors, [&](const auto& t) { return t.name == tensor; });
+      };
+      ModelFile changed = golden.good;
+      if (!has_tensor("output.weight")) {  // twice as large as the embedding: so are the logits
+        ModelFile::Tensor head = changed.tensor("token_embd.weight");
+        for (size_t at = 0; at < head.data.size(); at += sizeof(float)) scale(ValueType::F32, &head.data[at], 2);
+        head.name = "output.weight";
+        changed.tensors.push_back(head);
+        Settings::Entry twice;
+        for (const float logit : golden.logits) twice.logits.push_back(2 * logit);
+        if (has_key("final_logit_softcapping"))
+          changed.drop_tensor("output.weight");
+        else
+          check_outcome(loader, golden, changed, &twice, {});
+      }
+      if (has_key("rope.scaling.type") || has_tensor("rope_freqs.weight") || has_tensor("rope_factors_long.weight")) continue;
+      ModelFile linear = golden.good;
+      set_text(golden.prefix + "rope.scaling.type", "linear")(linear);
+      set_f32(golden.prefix + "rope.scaling.factor", 4)(linear);
+      std::unique_ptr<LoadedModel> loaded;
+      REQUIRE(loader.load(linear, golden.context, &loaded).ok());
+      Settings::Entry slower;
+      slower.logits = loaded->last_logits(golden.tokens);
+      CHECK(nmse(slower.logits.data(), {golden.logits.begin(), golden.logits.end()}) > 1e-4);
+      const std::vector<float> factors(loaded->model.shape.rope_width / 2, 4.0f);
+      changed = golden.good;
+      changed.tensors.push_back({"rope_freqs.weight", 0, {factors.size()},
+                                 {reinterpret_cast<const char*>(factors.data()), factors.size() * sizeof(float)}});
+      check_outcome(loader, golden, changed, &slower, {});
+    }
+  }
+}
+
+TEST_CASE("file use: layers that draft tokens are passed over, and counted", "[models][architectures]") {
+  const Golden golden = read_golden("deepseek2-converted-glm");
+  ModelFile drafting = golden.good;
+  drafting.set_u32("deepseek2.block_count", 3);
+  drafting.set_u32("deepseek2.nextn_predict_layers", 1);
+  for (ModelFile::Tensor tensor : golden.good.tensors)
+    if (tensor.name.starts_with("blk.1.")) {
+      tensor.name[4] = '2';
+      drafting.tensors.push_back(tensor);
+    }
+  drafting.tensors.push_back({"blk.2.nextn.eh_proj.weight", 0, {64, 32}, std::string(64 * 32 * 4, 1)});
+  ModelLoader loader;
+  Settings::Entry same;
+  check_outcome(loader, golden, drafting, &same, {});
+  for (const uint32_t count : {0u, 2u, 3u, 4u}) {
+    ModelFile changed = drafting;
+    changed.set_u32("deepseek2.nextn_predict_layers", count);
+    INFO(count << " layers");
+    check_outcome(loader, golden, changed, nullptr, {"nextn_predict_layers", "blk.1.attn_norm.weight", "blk.2.nextn.eh_proj.weight"});
+  }
+  drafting.drop_value("deepseek2.nextn_predict_layers");
+  check_outcome(loader, golden, drafting, nullptr, {"blk.2.nextn.eh_proj.weight"});
+}
