@@ -105,10 +105,20 @@ int64_t layer_of(std::string_view name) {
   return at > 4 && at < name.size() && name[at] == '.' ? layer : -1;
 }
 
-void add_tensor(const Shape& shape, std::string_view name, std::vector<UnusedPart>* out) {
+// Whether the layer has what predicts a token further ahead.
+bool drafts_tokens(const Gguf& gguf, int64_t layer) {
+  const std::string prefix = "blk." + std::to_string(layer) + ".nextn.";
+  return std::ranges::any_of(gguf.tensors(), [&](const GgufTensor& tensor) { return tensor.name.starts_with(prefix); });
+}
+
+void add_tensor(const Gguf& gguf, const Shape& shape, std::string_view name, std::vector<UnusedPart>* out) {
   const int64_t layer = layer_of(name);
   if (layer >= shape.layers && layer < int64_t(shape.layers) + shape.draft_layers) {
-    out->push_back({Verdict::Needless, true, name, "the layer drafts tokens ahead and does not change logits"});
+    if (drafts_tokens(gguf, layer))
+      out->push_back({Verdict::Needless, true, name, "the layer drafts tokens ahead and does not change logits"});
+    else
+      out->push_back({Verdict::Refused, true, name,
+                      "nextn_predict_layers says that the layer drafts tokens, but it has no nextn tensor"});
     return;
   }
   if (layer >= shape.layers) {
@@ -135,7 +145,7 @@ std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const S
   for (const NamedTensor& each : model_tensors(gguf, arch, shape, &weights)) used.insert(each.name);
   for (const std::string_view name : factor_tensors(arch, shape)) used.emplace(name);
   for (const GgufTensor& tensor : gguf.tensors())
-    if (!used.contains(tensor.name)) add_tensor(shape, tensor.name, &parts);
+    if (!used.contains(tensor.name)) add_tensor(gguf, shape, tensor.name, &parts);
   return parts;
 }
 

@@ -410,6 +410,7 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys
   r.u32("context_length", 1, kMaxContext, &s.context, true);
   GRETA_TRY(r.status);
   r.u32("nextn_predict_layers", 0, s.layers - 1, &s.draft_layers);
+  GRETA_TRY(r.status);
   s.layers -= s.draft_layers;
   s.each.resize(s.layers);
   r.same_in_layers("feed_forward_length", s, kMaxWidth, &s.ffn_width, false);

@@ -170,7 +170,7 @@ static uint32_t barriers_of(const char* name, QuantType type, uint32_t layers, u
     s.key_width = kWidth + s.rope_width;
   }
   s.experts = {.count = 8, .used = 2, .width = kWidth};
-  s.each.resize(layers, {.experts = arch->needs_experts});
+  s.each.resize(layers, {.experts = arch->needs_experts || arch->latent});
   Weights weights;
   weights.tied = true;
   weights.token_embedding = weights.output = plan.tensor(type, s.vocab);

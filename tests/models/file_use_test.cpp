@@ -296,32 +296,42 @@ TEST_CASE("file use: a tensor more than an architecture has use for", "[models][
   }
 }
 
-// Tensors that make another model: the head that a tied model lacks, factors of the rotation, layers that draft tokens.
-TEST_CASE("file use: tensors that a model may have or lack", "[models][architectures]") {
+// An output matrix of its own where a model shares it with the embedding: twice as large, and so are the logits.
+TEST_CASE("file use: a head of its own for a tied model", "[models][architectures]") {
   ModelLoader loader;
   for (const std::string& name : golden_names()) {
+    const Golden golden = read_golden(name);
+    const auto has = [](const auto& list, auto member, const std::string& wanted) {
+      return std::ranges::any_of(list, [&](const auto& each) { return each.*member == wanted; });
+    };
+    if (has(golden.good.tensors, &ModelFile::Tensor::name, "output.weight")) continue;
+    if (has(golden.good.values, &ModelFile::Value::key, golden.prefix + "final_logit_softcapping")) continue;
     DYNAMIC_SECTION(name) {
-      const Golden golden = read_golden(name);
-      const auto has_key = [&](const char* key) {
-        return std::ranges::any_of(golden.good.values, [&](const auto& v) { return v.key == golden.prefix + key; });
-      };
-      const auto has_tensor = [&](const char* tensor) {
-        return std::ranges::any_of(golden.good.tensors, [&](const auto& t) { return t.name == tensor; });
-      };
       ModelFile changed = golden.good;
-      if (!has_tensor("output.weight")) {  // twice as large as the embedding: so are the logits
-        ModelFile::Tensor head = changed.tensor("token_embd.weight");
-        for (size_t at = 0; at < head.data.size(); at += sizeof(float)) scale(ValueType::F32, &head.data[at], 2);
-        head.name = "output.weight";
-        changed.tensors.push_back(head);
-        Settings::Entry twice;
-        for (const float logit : golden.logits) twice.logits.push_back(2 * logit);
-        if (has_key("final_logit_softcapping"))
-          changed.drop_tensor("output.weight");
-        else
-          check_outcome(loader, golden, changed, &twice, {});
-      }
-      if (has_key("rope.scaling.type") || has_tensor("rope_freqs.weight") || has_tensor("rope_factors_long.weight")) continue;
+      ModelFile::Tensor head = changed.tensor("token_embd.weight");
+      for (size_t at = 0; at < head.data.size(); at += sizeof(float)) scale(ValueType::F32, &head.data[at], 2);
+      head.name = "output.weight";
+      changed.tensors.push_back(head);
+      Settings::Entry twice;
+      for (const float logit : golden.logits) twice.logits.push_back(2 * logit);
+      check_outcome(loader, golden, changed, &twice, {});
+    }
+  }
+}
+
+// A linear scaling of positions and frequency factors that are all the same number are two ways to say one thing.
+TEST_CASE("file use: frequency factors do what linear scaling does", "[models][architectures]") {
+  ModelLoader loader;
+  for (const std::string& name : golden_names()) {
+    const Golden golden = read_golden(name);
+    const auto has_tensor = [&](const char* wanted) {
+      return std::ranges::any_of(golden.good.tensors, [&](const auto& tensor) { return tensor.name == wanted; });
+    };
+    const auto scaled = [&](const auto& value) { return value.key == golden.prefix + "rope.scaling.type"; };
+    if (std::ranges::any_of(golden.good.values, scaled) || has_tensor("rope_freqs.weight") ||
+        has_tensor("rope_factors_long.weight"))
+      continue;
+    DYNAMIC_SECTION(name) {
       ModelFile linear = golden.good;
       set_text(golden.prefix + "rope.scaling.type", "linear")(linear);
       set_f32(golden.prefix + "rope.scaling.factor", 4)(linear);
@@ -331,7 +341,7 @@ TEST_CASE("file use: tensors that a model may have or lack", "[models][architect
       slower.logits = loaded->last_logits(golden.tokens);
       CHECK(nmse(slower.logits.data(), {golden.logits.begin(), golden.logits.end()}) > 1e-4);
       const std::vector<float> factors(loaded->model.shape.rope_width / 2, 4.0f);
-      changed = golden.good;
+      ModelFile changed = golden.good;
       changed.tensors.push_back({"rope_freqs.weight", 0, {factors.size()},
                                  {reinterpret_cast<const char*>(factors.data()), factors.size() * sizeof(float)}});
       check_outcome(loader, golden, changed, &slower, {});
