@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "selftest/quant/quant.h"
-#include "selftest/reference.h"
+#include "selftest/reference/reference.h"
 #include "tune/tune.h"
 
 namespace greta {

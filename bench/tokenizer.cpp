@@ -1,7 +1,7 @@
 // Measures a tokenizer on one thread: megabytes of text for each second of processor time.
 //
 //   greta-bench-tokenizer FILE.gguf TEXT [REPEATS]
-#include "engine/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <sys/resource.h>
 

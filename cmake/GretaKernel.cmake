@@ -6,7 +6,7 @@
 # The same line serves all three: greta_kernel(norm row GROUP 256 CONSTANTS width heads).
 #
 #   OPS       "matmul", or a fused sequence "norm+matmul+rope"
-#   VARIANT   the source is <last word of SOURCE or OPS>_<VARIANT>, so matmul plain = matmul_plain.cpp
+#   VARIANT   the source is <SOURCE or OPS>_<VARIANT>, in any folder of the backend: matmul plain = matmul/matmul_plain.cpp
 #   SOURCE    op that names the source, where OPS is a sequence (default: OPS)
 #   ALSO      further sequences that the same code covers
 #   QUANTS    weight types: names, or `all` that have a decode header; absent for ops without weights
@@ -79,6 +79,18 @@ function(greta_op_enum op out)
   set(${out} ${name} PARENT_SCOPE)
 endfunction()
 
+# The path without extension, from the project's folder, of the one source NAME.* of this backend, in whatever folder.
+function(greta_kernel_source name out)
+  file(GLOB_RECURSE found RELATIVE "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/${name}.cpp"
+    "${CMAKE_CURRENT_SOURCE_DIR}/${name}.comp" "${CMAKE_CURRENT_SOURCE_DIR}/${name}.hip")
+  list(LENGTH found count)
+  if(NOT count EQUAL 1)
+    message(FATAL_ERROR "kernel ${name}: one source is expected in ${CMAKE_CURRENT_SOURCE_DIR}, there are: ${found}")
+  endif()
+  string(REGEX REPLACE "\\.[^./]*$" "" source "${found}")
+  set(${out} "${source}" PARENT_SCOPE)
+endfunction()
+
 # Defines `library` in the caller: the object library of this backend, made for its first kernel.
 function(greta_kernel_library out)
   if(K_TEST)
@@ -130,6 +142,7 @@ function(greta_kernel ops variant)
     set(table TEST_KERNEL)
   endif()
   get_filename_component(backend ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  greta_kernel_source(${K_SOURCE}_${variant} source)
   foreach(quant ${K_QUANTS})
     set(row_name "${K_SOURCE}_${variant}")
     set(defines "#define GROUP ${K_GROUP}\n")
@@ -148,7 +161,6 @@ function(greta_kernel ops variant)
         string(APPEND weight "#include \"kernels/${backend}/${K_WITH}/${quant}.h\"\n")
       endif()
     endif()
-    set(source "kernels/${backend}/${K_SOURCE}_${variant}")
     cmake_language(CALL greta_${backend}_kernel)
   endforeach()
 endfunction()

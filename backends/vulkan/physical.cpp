@@ -277,7 +277,7 @@ Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t
   instance.vkGetPhysicalDeviceProperties2(handle, &basic);
   format_text(out->info.name, sizeof out->info.name, "%.127s", basic.properties.deviceName);
   format_text(out->info.backend, sizeof out->info.backend, "vulkan");
-  out->info.weight_alignment = 16;  // kernels/vulkan/quant.h
+  out->info.weight_alignment = 16;  // kernels/vulkan/quant/quant.h
   const VkPhysicalDeviceType type = basic.properties.deviceType;
   out->info.cpu_type = type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   out->info.unified_memory = out->info.cpu_type || type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;

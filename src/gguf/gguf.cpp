@@ -1,11 +1,10 @@
 // Gguf: the parts of a model as one, and its tensors by name.
-#include "engine/gguf.h"
+#include "gguf/gguf.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "engine/gguf_header.h"
-#include "engine/unicode.h"
+#include "gguf/header.h"
 
 namespace greta {
 

@@ -13,9 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/gguf_array.h"
-#include "engine/source.h"
-#include "graph/graph.h"
+#include "compute/quant_type.h"
+#include "gguf/array.h"
+#include "gguf/source.h"
+#include "platform/platform.h"
 
 namespace greta {
 

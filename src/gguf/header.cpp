@@ -1,11 +1,10 @@
 // GgufHeader::parse: walks the header once. Every length is compared with the bytes that remain
 // before it is used, and nothing is sized by a count from the file.
-#include "engine/gguf_header.h"
+#include "gguf/header.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "engine/unicode.h"
 
 namespace greta {
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "engine/gguf.h"
+#include "gguf/gguf.h"
 
 namespace greta {
 

@@ -1,5 +1,5 @@
 // Source: picks the way to the bytes; finds the parts of a split model by their names.
-#include "engine/source.h"
+#include "gguf/source.h"
 
 #include <cstring>
 #include <string_view>

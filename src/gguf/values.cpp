@@ -1,8 +1,7 @@
 // Typed reading of metadata: what a value is, whether it fits, and how to show it.
 #include <cmath>
 
-#include "engine/gguf_header.h"
-#include "engine/unicode.h"
+#include "gguf/header.h"
 
 namespace greta {
 namespace {

@@ -15,3 +15,4 @@
 #include "platform/size_text.h"
 #include "platform/status.h"
 #include "platform/thread_pool.h"
+#include "platform/utf8.h"

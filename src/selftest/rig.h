@@ -12,7 +12,7 @@
 
 #include "graph/graph.h"
 #include "selftest/quant/quant.h"
-#include "selftest/reference.h"
+#include "selftest/reference/reference.h"
 
 namespace greta::selftest {
 

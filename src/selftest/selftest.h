@@ -1,6 +1,6 @@
 // The checks of all ops on a device that is open: what `greta-cli selftest` runs.
 #pragma once
-#include "selftest/checks.h"
+#include "selftest/checks/checks.h"
 
 namespace greta::selftest {
 

@@ -1,6 +1,6 @@
 // Conversations with the bundled model: what is fed, what is kept when an answer is stopped, and real
 // templates there and back.
-#include "engine/chat.h"
+#include "engine/session/chat.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

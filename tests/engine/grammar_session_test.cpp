@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
-#include "engine/session.h"
+#include "engine/session/session.h"
 #include "support/gguf_writer.h"
 #include "support/tiny_model.h"
 
@@ -119,7 +119,7 @@ TEST_CASE("grammar: tokens by id and by text", "[grammar]") {
   REQUIRE(source.open_memory(file.data(), file.size()).ok());
   REQUIRE(gguf.open(std::move(source)).ok());
   REQUIRE(tokenizer.open(gguf, Log{}).ok());
-  TokenTrie trie;
+  VocabTrie trie;
   trie.build(tokenizer);
   const int32_t x = tokenizer.find("x"), y = tokenizer.find("y"), xy = tokenizer.find("xy");
   const auto matcher_of = [&](std::string_view text) {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <random>
 
-#include "engine/sampler_steps.h"
-#include "engine/tokenizer.h"
+#include "engine/sampling/steps.h"
+#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_writer.h"
 
 using namespace greta;

@@ -1,6 +1,6 @@
 // The host's samplers: each step against a plain float64 reference, draws by their distribution, and the
 // device's kernel against the host for all that both can do.
-#include "engine/sampler.h"
+#include "engine/sampling/sampler.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Stop strings: against a plain search, however the text is cut; and in generation.
-#include "engine/stop.h"
+#include "engine/session/stop.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <random>

@@ -1,4 +1,4 @@
-#include "engine/weight_parts.h"
+#include "engine/model/weight_parts.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

@@ -1,4 +1,4 @@
-#include "engine/weight_upload.h"
+#include "engine/model/weight_upload.h"
 
 #include <cstring>
 

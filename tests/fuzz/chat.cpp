@@ -2,8 +2,8 @@
 // every call has a name and an object of arguments.
 //
 // Input: a byte for the form, a byte of flags, a byte that says how the text is cut, then the text.
-#include "engine/chat_parser.h"
-#include "engine/unicode.h"
+#include "text/chat/parser.h"
+#include "text/unicode/unicode.h"
 
 using namespace greta;
 

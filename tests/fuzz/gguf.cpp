@@ -2,7 +2,7 @@
 // the header gives access to.
 #include <cstring>
 
-#include "engine/gguf.h"
+#include "gguf/gguf.h"
 
 using namespace greta;
 

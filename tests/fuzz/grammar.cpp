@@ -3,12 +3,12 @@
 // that a schema's grammar lets end is JSON.
 //
 // Input: a byte of flags (1: a schema), the grammar, a zero byte, then bytes that choose where the walk goes.
-#include "engine/grammar.h"
+#include "text/grammar/grammar.h"
 
 #include <cstring>
 
-#include "engine/jinja/jinja.h"
-#include "engine/json_schema.h"
+#include "text/jinja/jinja.h"
+#include "text/grammar/json_schema.h"
 #include "gguf_text.h"
 
 using namespace greta;
@@ -20,7 +20,7 @@ struct Vocabulary {
   std::string file;
   Gguf gguf;
   Tokenizer tokenizer;
-  TokenTrie trie;
+  VocabTrie trie;
   Vocabulary() {
     std::vector<std::string> texts = {"<unk>", "<s>", "</s>"};
     std::vector<int32_t> kinds = {2, 3, 3};

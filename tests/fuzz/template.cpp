@@ -4,8 +4,8 @@
 // Input: the template, a zero byte, the context as JSON (left out or broken: a small one of ours).
 #include <cstdlib>
 
-#include "engine/jinja/jinja.h"
-#include "engine/unicode.h"
+#include "text/jinja/jinja.h"
+#include "text/unicode/unicode.h"
 
 using namespace greta;
 using namespace greta::jinja;

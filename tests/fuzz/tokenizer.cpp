@@ -5,7 +5,7 @@
 // length byte each, then kind and score bytes), for a unigram vocabulary a charsmap (two bytes of lengths,
 // then units, each after a byte that says its place, and replacements), then the text. With an n of 0 the
 // text meets a sound vocabulary.
-#include "engine/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -3,7 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
 
-#include "engine/gguf.h"
+#include "gguf/gguf.h"
 #include "support/gguf_writer.h"
 
 using namespace greta;

@@ -1,5 +1,5 @@
 // Gguf: good files of every kind, and getters that fail in words.
-#include "engine/gguf.h"
+#include "gguf/gguf.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>

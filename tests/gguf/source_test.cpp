@@ -1,5 +1,5 @@
 // Source: the ways to a model's bytes, and the parts of a split model.
-#include "engine/source.h"
+#include "gguf/source.h"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // Where a plan is split into submissions.
 #include <catch2/catch_test_macros.hpp>
 
-#include "engine/executor.h"
+#include "engine/executor/executor.h"
 
 using namespace greta;
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "models/reference_transformer.h"
-#include "selftest/reference.h"
+#include "selftest/reference/reference.h"
 #include "support/gguf_writer.h"
 #include "support/test_device.h"
 

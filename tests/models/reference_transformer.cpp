@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "selftest/reference.h"
+#include "selftest/reference/reference.h"
 
 namespace greta::test {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "selftest/cache_types.h"
-#include "selftest/checks.h"
+#include "selftest/checks/cache_types.h"
+#include "selftest/checks/checks.h"
 #include "support/op_rig.h"
 
 namespace greta::test {

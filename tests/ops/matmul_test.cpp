@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "selftest/checks.h"
-#include "selftest/matmul_case.h"
+#include "selftest/checks/checks.h"
+#include "selftest/checks/matmul_case.h"
 #include "support/op_rig.h"
 
 namespace greta::test {

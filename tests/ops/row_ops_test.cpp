@@ -4,7 +4,7 @@
 #include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 
-#include "selftest/checks.h"
+#include "selftest/checks/checks.h"
 #include "support/op_rig.h"
 
 namespace greta::test {

@@ -5,9 +5,9 @@
 #include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 
-#include "kernels/cpu/philox.h"
-#include "selftest/checks.h"
-#include "selftest/sample_case.h"
+#include "kernels/cpu/sample/philox.h"
+#include "selftest/checks/checks.h"
+#include "selftest/checks/sample_case.h"
 #include "support/op_rig.h"
 
 namespace greta::test {

@@ -13,7 +13,7 @@ SKIPPED = ("tests/data", "tests/fuzz/corpus")  # inputs, not sources
 
 # Generated tables may be longer; each is named, with what makes it.
 GENERATED = {
-    "src/engine/unicode_tables.inc": "made by src/engine/make_unicode_tables.py from the Unicode database",
+    "src/text/unicode/unicode_tables.inc": "made by src/text/unicode/make_unicode_tables.py from the Unicode database",
 }
 
 WHOLE = {"greta.h": "the public interface is one header"}
@@ -42,9 +42,9 @@ def violations(root):
 def main():
     root = sys.argv[1]
     with tempfile.TemporaryDirectory() as planted:
-        os.makedirs(os.path.join(planted, "src/engine"))
+        os.makedirs(os.path.join(planted, "src/text/unicode"))
         for name, count in (("long.cpp", LINES + 1), ("fits.cpp", LINES), ("unicode_tables.inc", 9 * LINES)):
-            with open(os.path.join(planted, "src/engine", name), "w", encoding="utf-8") as file:
+            with open(os.path.join(planted, "src/text/unicode", name), "w", encoding="utf-8") as file:
                 file.write("//\n" * count)
         if len(list(violations(planted))) != 1:
             sys.exit("the test does not see a file that is too long")

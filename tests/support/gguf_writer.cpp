@@ -5,7 +5,7 @@
 #include <fstream>
 #include <random>
 
-#include "engine/unicode.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::test {
 

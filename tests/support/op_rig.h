@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "selftest/rows.h"
+#include "selftest/checks/rows.h"
 #include "support/test_device.h"
 
 namespace greta::test {

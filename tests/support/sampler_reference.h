@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "engine/sampler.h"
+#include "engine/sampling/sampler.h"
 
 namespace greta::test {
 

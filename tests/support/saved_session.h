@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string>
 
-#include "engine/session.h"
-#include "engine/session_state.h"
+#include "engine/session/session.h"
+#include "engine/session/state.h"
 
 namespace greta::test {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "engine/jinja/jinja.h"
+#include "text/jinja/jinja.h"
 #include "platform/platform.h"
 #include "support/comma_locale.h"
 

@@ -1,5 +1,5 @@
 // UTF-8 and code point classes.
-#include "engine/unicode.h"
+#include "text/unicode/unicode.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <vector>

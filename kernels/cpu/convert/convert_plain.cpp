@@ -1,5 +1,5 @@
 // convert_plain: float32 rows to the q8 form. One group is one row.
-#include "kernels/cpu/q8_form.h"
+#include "kernels/cpu/convert/q8_form.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/step.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 #include "kernels/cpu/block_order.h"
 #include "kernels/cpu/half.h"
-#include "kernels/cpu/iq_grid.h"
+#include "kernels/cpu/quant/shared/iq_grid.h"
 
 namespace {
 

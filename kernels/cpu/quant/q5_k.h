@@ -4,7 +4,7 @@
 #pragma once
 #include "kernels/cpu/block_order.h"
 #include "kernels/cpu/half.h"
-#include "kernels/cpu/scales_k4.h"
+#include "kernels/cpu/quant/shared/scales_k4.h"
 
 namespace {
 

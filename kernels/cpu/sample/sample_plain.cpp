@@ -2,7 +2,7 @@
 // logit, then lower id) until top-k, top-p or min-p ends the list; without those three there is
 // nothing to sort and the draw runs over the vocabulary in order of id.
 #include "kernels/cpu/math.h"
-#include "kernels/cpu/philox.h"
+#include "kernels/cpu/sample/philox.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/step.h"
 

@@ -1,7 +1,7 @@
 // What attention_heads does first: the queries of a group's KV head, and where it takes the newest position its key and value.
 #ifndef GRETA_VULKAN_ATTENTION_HEADS_H
 #define GRETA_VULKAN_ATTENTION_HEADS_H
-#include "kernels/vulkan/heads.h"
+#include "kernels/vulkan/norm/heads.h"
 
 layout(constant_id = 8) const uint kEpsilon = 0;  // the bits of it
 layout(constant_id = 9) const uint kRopeWidth = 0;

@@ -3,7 +3,7 @@
 // maximum; a thread sums kOwn values of the output.
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
-#include "kernels/vulkan/cache.h"
+#include "kernels/vulkan/attention/cache.h"
 
 layout(push_constant, scalar) uniform Push { AttentionBlock p; };
 

@@ -8,8 +8,8 @@
 #include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/group_ticket.h"
 #include "kernels/vulkan/lanes.h"
-#include "kernels/vulkan/cache_chunk.h"
-#include "kernels/vulkan/q8x16.h"
+#include "kernels/vulkan/attention/cache_chunk.h"
+#include "kernels/vulkan/convert/q8x16.h"
 
 layout(constant_id = 2) const uint kHeads = 1;
 layout(constant_id = 3) const uint kKvHeads = 1;
@@ -63,7 +63,7 @@ shared float found_max[kTaken * kSubgroups], found_sum[kTaken * kSubgroups];
 shared float split_weight[kMerged * kSplits];
 
 #ifdef MAKES_HEADS
-#include "kernels/vulkan/attention_heads.h"
+#include "kernels/vulkan/attention/attention_heads.h"
 float sink_of(uint head) { return kNone; }
 uint value_stride() { return kHeadWidth; }
 vec4 query_at(uint t, uint head, uint i) { return made[head % kSharing * (kHeadWidth / 4) + i]; }

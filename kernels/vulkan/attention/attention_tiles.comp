@@ -5,7 +5,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "kernels/abi/attention_tile.h"
-#include "kernels/vulkan/cache_chunk.h"
+#include "kernels/vulkan/attention/cache_chunk.h"
 
 layout(push_constant, scalar) uniform Push { AttentionBlock p; };
 layout(constant_id = 2) const uint kHeads = 1;

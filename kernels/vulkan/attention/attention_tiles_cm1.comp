@@ -13,7 +13,7 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_vote : require
 #include "kernels/abi/attention_tile.h"
-#include "kernels/vulkan/cache_chunk.h"
+#include "kernels/vulkan/attention/cache_chunk.h"
 #include "kernels/vulkan/halves.h"
 
 #ifndef SUBGROUPS_OF_QUERIES

@@ -2,7 +2,7 @@
 // Heads are multiples of 8 values.
 #ifndef GRETA_VULKAN_CACHE_CHUNK_H
 #define GRETA_VULKAN_CACHE_CHUNK_H
-#include "kernels/vulkan/cache.h"
+#include "kernels/vulkan/attention/cache.h"
 
 #define kChunk 8
 struct Chunk {

@@ -1,6 +1,6 @@
 // kv_write_plain: group (t, j) is GROUP values of token t; a thread writes one of them, in a q8_0 cache every 32nd
 // thread a block of 32.
-#include "kernels/vulkan/cache.h"
+#include "kernels/vulkan/attention/cache.h"
 
 layout(push_constant, scalar) uniform Push { KvWriteBlock p; };
 

@@ -1,5 +1,5 @@
 // convert_q8x16: float32 rows to the form q8x16. Group (i, j) is 16 * GROUP values of row i, a thread 16 of them.
-#include "kernels/vulkan/q8x16.h"
+#include "kernels/vulkan/convert/q8x16.h"
 #include "kernels/vulkan/step.h"
 
 layout(push_constant, scalar) uniform Push { ConvertBlock p; };

@@ -1,6 +1,6 @@
 // embed_plain: one group is one token, a thread takes units of 32 weights.
 #include "kernels/vulkan/step.h"
-#include "kernels/vulkan/q8x16.h"
+#include "kernels/vulkan/convert/q8x16.h"
 
 layout(push_constant, scalar) uniform Push { EmbedBlock p; };
 

@@ -1,6 +1,6 @@
 // IQ3_XXS: a unit is a group of a block, eight points of 4 weights.
-#include "kernels/vulkan/rows.h"
-#include "kernels/vulkan/iq_rows.h"
+#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/dot/shared/iq_rows.h"
 
 // 4, 12, .. 52, 62
 uint iq3_xxs_levels(uint point) {

@@ -1,6 +1,6 @@
 // IQ4_XS: a unit is a group of a block; its first 16 weights are the low halves of the bytes.
-#include "kernels/vulkan/rows.h"
-#include "kernels/vulkan/iq4_rows.h"
+#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/dot/shared/iq4_rows.h"
 
 struct Weights {
   uvec4 q;

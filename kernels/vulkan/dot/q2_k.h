@@ -1,6 +1,6 @@
 // Q2_K: units as two_bits.h has them.
-#include "kernels/vulkan/rows.h"
-#include "kernels/vulkan/two_bits.h"
+#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/dot/shared/two_bits.h"
 
 struct Weights {
   uvec4 q;

@@ -1,5 +1,5 @@
 // Q8_0: a unit is a block.
-#include "kernels/vulkan/rows.h"
+#include "kernels/vulkan/matvec/rows.h"
 
 struct Weights {
   uvec4 q0, q1;

@@ -1,6 +1,6 @@
 // TQ2_0: units as two_bits.h has them.
-#include "kernels/vulkan/rows.h"
-#include "kernels/vulkan/two_bits.h"
+#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/dot/shared/two_bits.h"
 
 struct Weights {
   uvec4 q;

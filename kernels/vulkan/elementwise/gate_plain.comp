@@ -1,6 +1,6 @@
 // gate_plain: group (t, j) is 4 * GROUP values of token t, a thread four of them, side by side.
 #include "kernels/vulkan/step.h"
-#include "kernels/vulkan/activation.h"
+#include "kernels/vulkan/elementwise/activation.h"
 #include "kernels/vulkan/halves.h"
 
 GRETA_ABI_BUFFER(vec4, vec4, 16)

@@ -9,7 +9,7 @@
 
 layout(push_constant, scalar) uniform Push { RouteMatmulBlock p; };
 
-#include "kernels/vulkan/route.h"
+#include "kernels/vulkan/experts/route.h"
 
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 

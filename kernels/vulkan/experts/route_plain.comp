@@ -3,7 +3,7 @@
 
 layout(push_constant, scalar) uniform Push { RouteBlock p; };
 
-#include "kernels/vulkan/route.h"
+#include "kernels/vulkan/experts/route.h"
 
 void main() {
   if (gl_WorkGroupID.x < live_rows(step_of(p.step), kRowsTokens)) route(gl_WorkGroupID.x);

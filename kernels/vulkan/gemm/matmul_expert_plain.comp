@@ -1,7 +1,7 @@
 // matmul_expert_plain: group (i, slot) makes rows i * tile .. of one slot of a token with the slot's expert, a
 // subgroup one of them at a time. Sums run in matmul's order.
 #include "kernels/vulkan/step.h"
-#include "kernels/vulkan/unit_dot.h"
+#include "kernels/vulkan/gemm/unit_dot.h"
 
 layout(push_constant, scalar) uniform Push { MatmulExpertBlock p; };
 

@@ -1,7 +1,7 @@
 // matmul_plain: y = W . x for any type, shape and count of tokens. One group makes `tile` rows of y for all
 // tokens, a subgroup one of them at a time, with each weight decoded once for kTokens tokens.
 #include "kernels/vulkan/step.h"
-#include "kernels/vulkan/unit_dot.h"
+#include "kernels/vulkan/gemm/unit_dot.h"
 
 layout(push_constant, scalar) uniform Push { MatmulBlock p; };
 

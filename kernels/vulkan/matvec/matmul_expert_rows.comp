@@ -2,11 +2,11 @@
 //   grid   (kGroupResults results to a group, slots of tokens)
 //   group  as in matmul_rows, with the weights of the slot's expert
 #include "kernels/vulkan/step.h"
-#include "kernels/vulkan/activation.h"
+#include "kernels/vulkan/elementwise/activation.h"
 
 layout(push_constant, scalar) uniform Push { MatmulExpertRowBlock p; };
 
-#include "kernels/vulkan/rows_sums.h"
+#include "kernels/vulkan/matvec/rows_sums.h"
 
 layout(constant_id = 3) const uint kPairing = kPairingNone;
 const bool kGates = kPairing == kPairingGate;
@@ -19,7 +19,7 @@ uint64_t weights_of(uint result, bool second) {
   return (second && kGates ? uint64_t(p.weight2) : uint64_t(p.weight)) + uint64_t(matrix * p.n + result) * quant_row_bytes(kDepth);
 }
 
-#include "kernels/vulkan/rows_results.h"
+#include "kernels/vulkan/matvec/rows_results.h"
 
 // Where a slot's values begin.
 struct Source {

@@ -5,7 +5,7 @@
 
 layout(push_constant, scalar) uniform Push { MatmulExpertSumBlock p; };
 
-#include "kernels/vulkan/rows_sums.h"
+#include "kernels/vulkan/matvec/rows_sums.h"
 
 layout(constant_id = 3) const uint kUsed = 1;
 
@@ -18,7 +18,7 @@ uint first_result() { return gl_WorkGroupID.x * kGroupResults; }
 uint result_count() { return p.n; }
 uint64_t weights_of(uint result, bool) { return matrix + result * quant_row_bytes(kDepth); }
 
-#include "kernels/vulkan/rows_results.h"
+#include "kernels/vulkan/matvec/rows_results.h"
 
 // Values first .. first + kStreams - 1 of the group, over the columns of slice `slice`.
 void make(uint first, uint slice) {

@@ -5,9 +5,9 @@
 
 layout(push_constant, scalar) uniform Push { MatmulRowBlock p; };
 
-#include "kernels/vulkan/rows_sums.h"
-#include "kernels/vulkan/rows_y.h"
-#include "kernels/vulkan/rows_group_q8x16.h"
+#include "kernels/vulkan/matvec/rows_sums.h"
+#include "kernels/vulkan/matvec/rows_y.h"
+#include "kernels/vulkan/matvec/rows_group_q8x16.h"
 
 void main() {
   uint64_t rows_held[kStreams];

@@ -12,13 +12,13 @@ GRETA_ABI_BUFFER(vec2, vec2, 8)
 layout(push_constant, scalar) uniform Push { MatmulFloatRowBlock p; };
 layout(constant_id = 4) const uint kEpsilon = 1u << 31;  // the bits of it; negative: no norm
 
-#include "kernels/vulkan/rows_y.h"
+#include "kernels/vulkan/matvec/rows_y.h"
 
 const bool kNorms = kEpsilon >> 31 == 0;
 uint64_t row_of_x() { return uint64_t(p.x) + uint64_t(source_row(step_of(p.step), p.rows_of, token)) * kDepth * 4; }
 uint64_t gain_of_x() { return uint64_t(p.gain); }
 
-#include "kernels/vulkan/rows_group_float.h"
+#include "kernels/vulkan/matvec/rows_group_float.h"
 
 vec2 sums_of(uint i) {
   const vec2 sums = sums_of_slices(i);

@@ -12,8 +12,8 @@ const bool kNorms = false;
 uint64_t row_of_x() { return uint64_t(p.x) + uint64_t(token) * kDepth * 4; }
 uint64_t gain_of_x() { return 0; }
 
-#include "kernels/vulkan/rows_normed.h"
-#include "kernels/vulkan/rows_group_float.h"
+#include "kernels/vulkan/matvec/rows_normed.h"
+#include "kernels/vulkan/matvec/rows_group_float.h"
 
 void main() {
   uint64_t rows_held[kStreams];

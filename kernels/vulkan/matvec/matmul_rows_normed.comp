@@ -4,8 +4,8 @@
 
 layout(push_constant, scalar) uniform Push { MatmulNormBlock p; };
 
-#include "kernels/vulkan/rows_normed.h"
-#include "kernels/vulkan/rows_group_q8x16.h"
+#include "kernels/vulkan/matvec/rows_normed.h"
+#include "kernels/vulkan/matvec/rows_group_q8x16.h"
 
 void main() {
   uint64_t rows_held[kStreams];

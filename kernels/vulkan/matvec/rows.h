@@ -17,7 +17,7 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_int8 : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#include "kernels/vulkan/q8x16.h"
+#include "kernels/vulkan/convert/q8x16.h"
 
 GRETA_ABI_BUFFER(float16, float16_t, 2)
 GRETA_ABI_BUFFER(vec4, vec4, 16)

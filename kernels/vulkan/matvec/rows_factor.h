@@ -1,7 +1,7 @@
 // The factor of a norm in a decode kernel, from sums of squares that subgroups leave in shared memory.
 #ifndef GRETA_VULKAN_ROWS_FACTOR_H
 #define GRETA_VULKAN_ROWS_FACTOR_H
-#include "kernels/vulkan/rows_streams.h"
+#include "kernels/vulkan/matvec/rows_streams.h"
 
 shared float squares[kSubgroups];
 

@@ -2,7 +2,7 @@
 // values of x which its lanes hold, over its part of the columns (make(), of rows_group_q8x16.h or rows_group_float.h).
 #ifndef GRETA_VULKAN_ROWS_GROUP_H
 #define GRETA_VULKAN_ROWS_GROUP_H
-#include "kernels/vulkan/rows_results.h"
+#include "kernels/vulkan/matvec/rows_results.h"
 
 // Leaves the sums of these rows over the columns of slice `slice` in `parts`; w is their first unit, if it is held.
 void make(uint64_t rows[kStreams], Weights w[kStreams], bool held, uint first, uint slice);

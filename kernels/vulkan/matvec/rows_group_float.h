@@ -4,8 +4,8 @@
 //   gain_of_x()  the address of that norm's gain
 #ifndef GRETA_VULKAN_ROWS_GROUP_FLOAT_H
 #define GRETA_VULKAN_ROWS_GROUP_FLOAT_H
-#include "kernels/vulkan/rows_factor.h"
-#include "kernels/vulkan/rows_group.h"
+#include "kernels/vulkan/matvec/rows_factor.h"
+#include "kernels/vulkan/matvec/rows_group.h"
 
 Values values_of(uint64_t row, uint unit) {
   const uint64_t at = row + unit * 32;

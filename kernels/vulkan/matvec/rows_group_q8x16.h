@@ -1,8 +1,8 @@
 // The sums of a group where x is a row in the form q8x16.
 #ifndef GRETA_VULKAN_ROWS_GROUP_Q8X16_H
 #define GRETA_VULKAN_ROWS_GROUP_Q8X16_H
-#include "kernels/vulkan/rows_group.h"
-#include "kernels/vulkan/rows_sums.h"
+#include "kernels/vulkan/matvec/rows_group.h"
+#include "kernels/vulkan/matvec/rows_sums.h"
 
 uint64_t row_of_x() { return uint64_t(p.x) + gl_WorkGroupID.x * q8x16_row_bytes(kDepth); }
 

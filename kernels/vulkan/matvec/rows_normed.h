@@ -3,7 +3,7 @@
 #ifndef GRETA_VULKAN_ROWS_NORMED_H
 #define GRETA_VULKAN_ROWS_NORMED_H
 #include "kernels/vulkan/group_ticket.h"
-#include "kernels/vulkan/q8x16.h"
+#include "kernels/vulkan/convert/q8x16.h"
 
 layout(constant_id = 3) const uint kWidth = 256;
 
@@ -12,8 +12,8 @@ uint first_result() { return gl_WorkGroupID.y * kGroupResults; }
 uint result_count() { return kWidth; }
 uint64_t weights_of(uint result, bool) { return uint64_t(p.weight) + result * quant_row_bytes(kDepth); }
 
-#include "kernels/vulkan/rows_factor.h"
-#include "kernels/vulkan/rows_results.h"  // which asks for the four above
+#include "kernels/vulkan/matvec/rows_factor.h"
+#include "kernels/vulkan/matvec/rows_results.h"  // which asks for the four above
 
 // A row in fours of values: each thread takes every kThreads-th, kAhead of them at once, so that their loads are under way
 // together: all there are, unless they would take more registers than the products.

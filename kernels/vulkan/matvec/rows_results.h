@@ -6,7 +6,7 @@
 //   weights_of(result, second)   the address of the row of weights that a sum of it is of
 #ifndef GRETA_VULKAN_ROWS_RESULTS_H
 #define GRETA_VULKAN_ROWS_RESULTS_H
-#include "kernels/vulkan/rows_streams.h"
+#include "kernels/vulkan/matvec/rows_streams.h"
 
 const uint kOfStreams = kStreams / kSums;  // results
 const uint kNeeded = kGroupResults / kOfStreams;

@@ -2,9 +2,9 @@
 // before it.
 #ifndef GRETA_VULKAN_ROWS_SUMS_H
 #define GRETA_VULKAN_ROWS_SUMS_H
-#include "kernels/vulkan/rows.h"
-#include "kernels/vulkan/rows_factor.h"
-#include "kernels/vulkan/rows_streams.h"
+#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/rows_factor.h"
+#include "kernels/vulkan/matvec/rows_streams.h"
 
 shared vec2 made[kGroupResults];  // y times the gain, and y
 

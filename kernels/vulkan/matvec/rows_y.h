@@ -1,7 +1,7 @@
 // What a decode kernel does with the sums of a result of `token`: bias, rotation, cache, residual, gate. Reads the block `p`.
 #ifndef GRETA_VULKAN_ROWS_Y_H
 #define GRETA_VULKAN_ROWS_Y_H
-#include "kernels/vulkan/activation.h"
+#include "kernels/vulkan/elementwise/activation.h"
 
 uint token = gl_WorkGroupID.x;  // or, one after the other, all tokens
 

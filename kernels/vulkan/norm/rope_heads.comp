@@ -2,7 +2,7 @@
 //   grid   (tokens; p.tile heads to a group)
 //   group  a subgroup makes a head, kAtOnce of them at a time; a norm over all heads of a token is all threads'
 #extension GL_EXT_control_flow_attributes : require
-#include "kernels/vulkan/cache.h"
+#include "kernels/vulkan/attention/cache.h"
 #include "kernels/vulkan/reduce.h"
 
 layout(push_constant, scalar) uniform Push { RopeHeadsBlock p; };
@@ -10,7 +10,7 @@ layout(push_constant, scalar) uniform Push { RopeHeadsBlock p; };
 layout(constant_id = 2) const uint kHeadWidth = 128;
 const uint kAtOnce = GROUP / kLanes < 4 ? GROUP / kLanes : 4;
 
-#include "kernels/vulkan/heads.h"
+#include "kernels/vulkan/norm/heads.h"
 
 shared float staged[kAtOnce * kHeadWidth];  // heads on their way into blocks of q8_0
 

@@ -6,12 +6,12 @@
 #define QUANT_ALIGN 2
 #define QUANT_PARTS kParts_iq2_xxs
 #include "kernels/vulkan/quant.h"
-#include "kernels/vulkan/iq_points.h"
+#include "kernels/vulkan/quant/shared/iq_points.h"
 
 const uvec4 kPoints[256 / 8] = {
 #include "kernels/tables/iq2_xxs_grid.inc"
 };
-#include "kernels/vulkan/iq_grid.h"
+#include "kernels/vulkan/quant/shared/iq_grid.h"
 
 void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit]) {
   const uint64_t q = part(row, depth, unit / 8, 0) + unit % 8 * 8;

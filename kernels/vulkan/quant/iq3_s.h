@@ -7,12 +7,12 @@
 #define QUANT_ALIGN 2
 #define QUANT_PARTS kParts_iq3_s
 #include "kernels/vulkan/quant.h"
-#include "kernels/vulkan/iq_points.h"
+#include "kernels/vulkan/quant/shared/iq_points.h"
 
 const uvec4 kPoints[512 / 8] = {
 #include "kernels/tables/iq3_s_grid.inc"
 };
-#include "kernels/vulkan/iq_grid.h"
+#include "kernels/vulkan/quant/shared/iq_grid.h"
 
 void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit]) {
   const uint block = unit / 8, group = unit % 8;

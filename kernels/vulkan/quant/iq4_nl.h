@@ -5,7 +5,7 @@
 #define QUANT_ALIGN 2
 #define QUANT_PARTS kParts_iq4_nl
 #include "kernels/vulkan/quant.h"
-#include "kernels/vulkan/iq4_values.h"
+#include "kernels/vulkan/quant/shared/iq4_values.h"
 
 void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit]) {
   const uvec4 q = load_16(part(row, depth, unit, 0));

@@ -5,7 +5,7 @@
 #define QUANT_BYTES 136
 #define QUANT_ALIGN 8
 #include "kernels/vulkan/quant.h"
-#include "kernels/vulkan/iq4_values.h"
+#include "kernels/vulkan/quant/shared/iq4_values.h"
 
 void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit]) {
   const uint64_t block = row + unit / 8 * QUANT_BYTES;

@@ -6,7 +6,7 @@
 #define QUANT_ALIGN 1
 #define QUANT_PARTS kParts_mxfp4
 #include "kernels/vulkan/quant.h"
-#include "kernels/vulkan/e2m1.h"
+#include "kernels/vulkan/quant/shared/e2m1.h"
 
 void quant_begin() {}
 

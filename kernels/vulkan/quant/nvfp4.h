@@ -6,7 +6,7 @@
 #define QUANT_BYTES 36
 #define QUANT_ALIGN 4
 #include "kernels/vulkan/quant.h"
-#include "kernels/vulkan/e2m1.h"
+#include "kernels/vulkan/quant/shared/e2m1.h"
 
 // Half of a scale; 0x7f, NaN in the format, stands for 0.
 float half_scale(uint bits) {

@@ -5,7 +5,7 @@
 #define QUANT_BYTES 176
 #define QUANT_ALIGN 16
 #include "kernels/vulkan/quant.h"
-#include "kernels/vulkan/scales_k4.h"
+#include "kernels/vulkan/quant/shared/scales_k4.h"
 
 void quant_begin() {}
 

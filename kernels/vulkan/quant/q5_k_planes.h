@@ -7,7 +7,7 @@
 #define QUANT_REORDERED 176
 #define PLANES
 #include "kernels/vulkan/quant.h"
-#include "kernels/vulkan/k4_planes.h"
+#include "kernels/vulkan/quant/shared/k4_planes.h"
 
 void quant_begin() {}
 

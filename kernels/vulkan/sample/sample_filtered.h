@@ -6,7 +6,7 @@
 // Only blocks of values whose largest can matter are looked at, and mostly their candidates fit a list.
 #ifndef GRETA_VULKAN_SAMPLE_FILTERED_H
 #define GRETA_VULKAN_SAMPLE_FILTERED_H
-#include "kernels/vulkan/sample_row.h"
+#include "kernels/vulkan/sample/sample_row.h"
 
 #define kListed 2048   // candidates of the list
 #define kMostRank 512  // at most so many blocks set the list's lower bound

@@ -3,7 +3,7 @@
 // all; unfiltered in order of id, by going through the one slice in which the draw falls; else as
 // sample_filtered.h says.
 #include "kernels/vulkan/group_ticket.h"
-#include "kernels/vulkan/sample_filtered.h"
+#include "kernels/vulkan/sample/sample_filtered.h"
 
 layout(buffer_reference, scalar, buffer_reference_align = 4) writeonly buffer Drawn_address { StepState state; };
 

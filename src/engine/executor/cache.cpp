@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/executor.h"
+#include "engine/executor/executor.h"
 
 namespace greta {
 

@@ -1,4 +1,4 @@
-#include "engine/executor.h"
+#include "engine/executor/executor.h"
 
 #include <algorithm>
 #include <bit>

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "engine/model.h"
-#include "engine/page_pool.h"
-#include "engine/transformer.h"
+#include "engine/model/model.h"
+#include "engine/executor/page_pool.h"
+#include "engine/executor/transformer.h"
 
 namespace greta {
 

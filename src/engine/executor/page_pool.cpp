@@ -1,4 +1,4 @@
-#include "engine/page_pool.h"
+#include "engine/executor/page_pool.h"
 
 namespace greta {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/shape.h"
+#include "engine/model/shape.h"
 
 namespace greta {
 

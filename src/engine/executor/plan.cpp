@@ -1,8 +1,8 @@
 // How much an executor needs, worked out on plans whose buffers have sizes but no memory.
 #include <algorithm>
 
-#include "engine/executor.h"
-#include "engine/rope.h"
+#include "engine/executor/executor.h"
+#include "engine/model/rope.h"
 
 namespace greta {
 

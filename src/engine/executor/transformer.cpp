@@ -1,9 +1,9 @@
-#include "engine/transformer.h"
+#include "engine/executor/transformer.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "engine/weight_parts.h"
+#include "engine/model/weight_parts.h"
 
 namespace greta {
 

@@ -1,6 +1,6 @@
 // A transformer's forward step as calls: the recipe of a plan.
 #pragma once
-#include "engine/tensor_store.h"
+#include "engine/model/tensor_store.h"
 
 namespace greta {
 

@@ -1,9 +1,9 @@
-#include "engine/file_audit.h"
+#include "engine/model/file_audit.h"
 
 #include <algorithm>
 #include <map>
 
-#include "engine/unicode.h"
+#include "text/text.h"
 
 namespace greta {
 
@@ -22,7 +22,7 @@ constexpr KnownKey kKeys[] = {
 #define KEY_READ(name) {KnownKey::Kind::Read, name, {}, ""},
 #define KEY_NEEDLESS(name, why) {KnownKey::Kind::Needless, name, {}, why},
 #define KEY_CHANGES(name, a, b, what) {KnownKey::Kind::Changes, name, {a, b}, what},
-#include "engine/gguf_keys.def"
+#include "engine/model/gguf_keys.def"
 #undef KEY_READ
 #undef KEY_NEEDLESS
 #undef KEY_CHANGES

@@ -3,7 +3,7 @@
 #pragma once
 #include <span>
 
-#include "engine/weights.h"
+#include "engine/model/weights.h"
 
 namespace greta {
 

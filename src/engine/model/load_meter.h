@@ -1,6 +1,6 @@
 // How far loading has come.
 #pragma once
-#include "engine/source.h"
+#include "gguf/gguf.h"
 
 namespace greta {
 

@@ -1,8 +1,8 @@
-#include "engine/model.h"
+#include "engine/model/model.h"
 
 #include <algorithm>
 
-#include "engine/unicode.h"
+#include "text/text.h"
 #include "graph/graph.h"
 
 namespace greta {
@@ -109,7 +109,7 @@ const char* file_type_name(const Gguf& gguf) {
   if (!gguf.get_u32("general.file_type", &id).ok()) return most_weights(gguf);
   switch (id) {
 #define FILE_TYPE(number, name) case number: return #name;
-#include "engine/file_types.def"
+#include "engine/model/file_types.def"
 #undef FILE_TYPE
     default: return most_weights(gguf);
   }

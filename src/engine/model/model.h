@@ -2,10 +2,9 @@
 #pragma once
 #include <memory>
 
-#include "engine/file_audit.h"
-#include "engine/grammar_trie.h"
-#include "engine/tensor_store.h"
-#include "engine/tokenizer.h"
+#include "engine/model/file_audit.h"
+#include "engine/model/tensor_store.h"
+#include "text/text.h"
 
 namespace greta {
 
@@ -16,7 +15,6 @@ struct Model {
   Shape shape;
   TensorStore store;
   std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<TokenTrieCache> trie = std::make_unique<TokenTrieCache>();  // of the tokenizer, for grammars
   Device* device = nullptr;
   RowFilter filter;
   std::unique_ptr<RefusedKernels> refused = std::make_unique<RefusedKernels>();  // in `filter`

@@ -1,4 +1,4 @@
-#include "engine/rope.h"
+#include "engine/model/rope.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Rotary position tables, made on the host in double: kernels have no range reduction for sin and cos.
 #pragma once
-#include "engine/weights.h"
+#include "engine/model/weights.h"
 
 namespace greta {
 

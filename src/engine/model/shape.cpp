@@ -1,4 +1,4 @@
-#include "engine/shape.h"
+#include "engine/model/shape.h"
 
 #include <algorithm>
 #include <cmath>

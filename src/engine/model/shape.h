@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "engine/arch.h"
-#include "engine/gguf.h"
+#include "gguf/gguf.h"
 #include "graph/graph.h"
 
 namespace greta {

@@ -1,4 +1,4 @@
-#include "engine/stacked_matrices.h"
+#include "engine/model/stacked_matrices.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // Matrices that a file holds one below the other in one tensor (Held), put together in the host's memory as a
 // step wants them.
 #pragma once
-#include "engine/source.h"
-#include "engine/weights.h"
+#include "gguf/gguf.h"
+#include "engine/model/weights.h"
 
 namespace greta {
 

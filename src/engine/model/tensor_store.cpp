@@ -1,9 +1,9 @@
-#include "engine/tensor_store.h"
+#include "engine/model/tensor_store.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "engine/weight_parts.h"
+#include "engine/model/weight_parts.h"
 
 namespace greta {
 

@@ -8,8 +8,8 @@
 #include <deque>
 #include <memory>
 
-#include "engine/stacked_matrices.h"
-#include "engine/weight_upload.h"
+#include "engine/model/stacked_matrices.h"
+#include "engine/model/weight_upload.h"
 
 namespace greta {
 

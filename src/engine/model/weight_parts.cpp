@@ -1,4 +1,4 @@
-#include "engine/weight_parts.h"
+#include "engine/model/weight_parts.h"
 
 #include <algorithm>
 

@@ -4,8 +4,8 @@
 #pragma once
 #include <optional>
 
-#include "engine/load_meter.h"
-#include "engine/source.h"
+#include "engine/model/load_meter.h"
+#include "gguf/gguf.h"
 #include "graph/graph.h"
 
 namespace greta {

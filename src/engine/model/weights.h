@@ -1,6 +1,6 @@
 // The tensors of a model by what they do, and the list of those that the file must have.
 #pragma once
-#include "engine/shape.h"
+#include "engine/model/shape.h"
 
 namespace greta {
 

@@ -1,7 +1,7 @@
 // What a model's file recommends for sampling: general.sampling.*, under llama.cpp's keys.
 #include <cmath>
 
-#include "engine/sampler.h"
+#include "engine/sampling/sampler.h"
 
 namespace greta {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/sampler_steps.h"
-#include "engine/tokenizer.h"
+#include "engine/sampling/steps.h"
+#include "text/text.h"
 
 namespace greta {
 

@@ -1,15 +1,15 @@
-#include "engine/sampler.h"
+#include "engine/sampling/sampler.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "engine/sampler_steps.h"
+#include "engine/sampling/steps.h"
 
 namespace greta {
 
 constexpr uint32_t kDevicePenalised = 256;  // tokens that the device's kernel looks back
 
-// Philox4x32-10 (Salmon et al. 2011), as kernels/cpu/philox.h has it.
+// Philox4x32-10 (Salmon et al. 2011), as kernels/cpu/sample/philox.h has it.
 float philox_draw(uint64_t seed, uint32_t position, uint32_t draw) {
   uint32_t c[4] = {position, draw, 0, 0};
   uint32_t key0 = uint32_t(seed), key1 = uint32_t(seed >> 32);

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/gguf.h"
+#include "gguf/gguf.h"
 
 namespace greta {
 

@@ -1,10 +1,10 @@
 // What each step of the chain does. Probabilities are e^(logit - max), in double.
-#include "engine/sampler_steps.h"
+#include "engine/sampling/steps.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "engine/unicode.h"
+#include "text/text.h"
 
 namespace greta {
 namespace {

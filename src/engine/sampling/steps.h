@@ -1,6 +1,6 @@
 // The steps of a sampler's chain as rows of a table.
 #pragma once
-#include "engine/sampler.h"
+#include "engine/sampling/sampler.h"
 
 namespace greta {
 

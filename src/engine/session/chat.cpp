@@ -1,4 +1,4 @@
-#include "engine/chat.h"
+#include "engine/session/chat.h"
 
 #include <algorithm>
 

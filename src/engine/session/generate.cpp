@@ -3,8 +3,8 @@
 // the token is known: the host is not waited for. What it computed is forgotten when the token ends the text.
 #include <algorithm>
 
-#include "engine/session.h"
-#include "engine/stop.h"
+#include "engine/session/session.h"
+#include "engine/session/stop.h"
 
 namespace greta {
 

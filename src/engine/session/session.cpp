@@ -1,4 +1,4 @@
-#include "engine/session.h"
+#include "engine/session/session.h"
 
 #include <algorithm>
 #include <cstring>
@@ -68,7 +68,7 @@ Status Session::sample(const float* logits, bool may_end, int32_t* token) {
   const uint32_t vocab = model.shape.vocab;
   if (!grammar_.active()) return sampler_.choose({logits, vocab}, nullptr, tokens_, token);
   std::span<const uint64_t> allowed;
-  GRETA_TRY(grammar_.prepare(*model.tokenizer, model.trie->get(*model.tokenizer), vocab, tokens_, may_end, &allowed));
+  GRETA_TRY(grammar_.prepare(*model.tokenizer, model.tokenizer->trie(), vocab, tokens_, may_end, &allowed));
   *token = kNoToken;
   if (allowed.empty()) return {};
   GRETA_TRY(sampler_.choose({logits, vocab}, allowed.data(), tokens_, token));

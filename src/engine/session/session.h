@@ -3,9 +3,9 @@
 #include <functional>
 #include <utility>
 
-#include "engine/executor.h"
-#include "engine/grammar_state.h"
-#include "engine/sampler.h"
+#include "engine/executor/executor.h"
+#include "text/text.h"
+#include "engine/sampling/sampler.h"
 
 namespace greta {
 

@@ -1,12 +1,12 @@
 // Sessions to bytes and back.
-#include "engine/session_state.h"
+#include "engine/session/state.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
-#include "engine/rope.h"
-#include "engine/session.h"
+#include "engine/model/rope.h"
+#include "engine/session/session.h"
 
 namespace greta {
 

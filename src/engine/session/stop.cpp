@@ -1,8 +1,8 @@
-#include "engine/stop.h"
+#include "engine/session/stop.h"
 
 #include <algorithm>
 
-#include "engine/unicode.h"
+#include "text/text.h"
 
 namespace greta {
 

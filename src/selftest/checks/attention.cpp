@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "selftest/cache_types.h"
-#include "selftest/checks.h"
+#include "selftest/checks/cache_types.h"
+#include "selftest/checks/checks.h"
 
 namespace greta::selftest {
 

@@ -1,6 +1,6 @@
 // The types of the KV cache by index, for checks.
 #pragma once
-#include "selftest/rows.h"
+#include "selftest/checks/rows.h"
 
 namespace greta::selftest {
 

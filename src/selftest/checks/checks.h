@@ -1,7 +1,7 @@
 // What each op must do, over odd shapes and all types, on the rig's device: every row of the kernel table
 // against float64. Throws Failed.
 #pragma once
-#include "selftest/rows.h"
+#include "selftest/checks/rows.h"
 
 namespace greta::selftest {
 

@@ -1,7 +1,7 @@
 // matmul_expert with what is fused around it, and matmul_expert on many tokens, against float64.
 #include <cstring>
 
-#include "selftest/checks.h"
+#include "selftest/checks/checks.h"
 
 namespace greta::selftest {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "selftest/rows.h"
+#include "selftest/checks/rows.h"
 
 namespace greta::selftest {
 

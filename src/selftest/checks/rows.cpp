@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "selftest/checks.h"
+#include "selftest/checks/checks.h"
 
 namespace greta::selftest {
 

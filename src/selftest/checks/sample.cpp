@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "selftest/checks.h"
-#include "selftest/sample_case.h"
+#include "selftest/checks/checks.h"
+#include "selftest/checks/sample_case.h"
 
 namespace greta::selftest {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstring>
 
-#include "selftest/rows.h"
+#include "selftest/checks/rows.h"
 
 namespace greta::selftest {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "selftest/reference.h"
+#include "selftest/reference/reference.h"
 
 namespace greta::reference {
 

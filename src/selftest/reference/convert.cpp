@@ -7,7 +7,7 @@
 
 #include "kernels/abi/q8.h"
 #include "selftest/quant/quant.h"
-#include "selftest/reference.h"
+#include "selftest/reference/reference.h"
 
 namespace greta::reference {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "kernels/abi/q8.h"
-#include "selftest/reference.h"
+#include "selftest/reference/reference.h"
 
 namespace greta::reference {
 

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "selftest/reference.h"
+#include "selftest/reference/reference.h"
 
 namespace greta::reference {
 

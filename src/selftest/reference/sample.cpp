@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "selftest/reference.h"
+#include "selftest/reference/reference.h"
 
 namespace greta::reference {
 namespace {

@@ -1,9 +1,9 @@
 // Tells by its first characters how a call is written, and reads it.
-#include "engine/chat_calls.h"
+#include "text/chat/calls.h"
 
 #include <algorithm>
 
-#include "engine/chat_text.h"
+#include "text/chat/text.h"
 
 namespace greta {
 

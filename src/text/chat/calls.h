@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/jinja/jinja.h"
+#include "text/jinja/jinja.h"
 
 namespace greta {
 

@@ -1,8 +1,8 @@
 // A machine over a buffer: each state takes what is certain off its front and leaves what may yet be
 // the beginning of a mark.
-#include "engine/chat_parser.h"
+#include "text/chat/parser.h"
 
-#include "engine/chat_text.h"
+#include "text/chat/text.h"
 
 namespace greta {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/chat_calls.h"
+#include "text/chat/calls.h"
 
 namespace greta {
 

@@ -1,4 +1,4 @@
-#include "engine/chat_template.h"
+#include "text/chat/template.h"
 
 #include <algorithm>
 

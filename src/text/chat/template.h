@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "engine/gguf.h"
-#include "engine/jinja/jinja.h"
-#include "engine/tokenizer.h"
+#include "gguf/gguf.h"
+#include "text/jinja/jinja.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace greta {
 

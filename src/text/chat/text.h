@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "engine/unicode.h"
+#include "text/unicode/unicode.h"
 
 namespace greta {
 

@@ -1,9 +1,9 @@
-#include "engine/grammar_build.h"
+#include "text/grammar/build.h"
 
 #include <algorithm>
 #include <map>
 
-#include "engine/unicode.h"
+#include "text/unicode/unicode.h"
 
 namespace greta {
 

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/grammar.h"
+#include "text/grammar/grammar.h"
 
 namespace greta {
 

@@ -1,5 +1,5 @@
 // The walk through a grammar.
-#include "engine/grammar.h"
+#include "text/grammar/grammar.h"
 
 #include <algorithm>
 
@@ -204,7 +204,7 @@ Status GrammarMatcher::push_token(int32_t token, std::string_view bytes) {
 
 bool GrammarMatcher::is_over() const { return states_[state_].count == 0; }
 
-Status GrammarMatcher::mask(const TokenTrie& trie, std::span<uint64_t> bits) {
+Status GrammarMatcher::mask(const VocabTrie& trie, std::span<uint64_t> bits) {
   std::fill(bits.begin(), bits.end(), 0);
   const auto allow = [&](int32_t token) {
     if (uint32_t(token) / 64 < bits.size())
@@ -215,7 +215,7 @@ Status GrammarMatcher::mask(const TokenTrie& trie, std::span<uint64_t> bits) {
   std::vector<uint32_t> path(trie.longest + 1, kDead);
   path[0] = state_;
   for (uint32_t i = 0; i < trie.nodes.size(); ++visited_) {
-    const TokenTrie::Node& at = trie.nodes[i];
+    const VocabTrie::Node& at = trie.nodes[i];
     const uint32_t from = path[at.depth - 1], byte_class = grammar_->byte_class[at.byte];
     uint32_t to = transitions_[from * grammar_->class_byte.size() + byte_class];
     if (to == kNone) GRETA_TRY(next(from, byte_class, &to));

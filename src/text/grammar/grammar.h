@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/grammar_trie.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace greta {
 
@@ -60,7 +60,7 @@ class GrammarMatcher {
   bool is_over() const;  // nothing can follow
 
   // Sets the bits of the tokens that may come next, [ceil(vocab / 64)]; the rest is cleared.
-  Status mask(const TokenTrie& trie, std::span<uint64_t> bits);
+  Status mask(const VocabTrie& trie, std::span<uint64_t> bits);
   uint64_t visited() const { return visited_; }  // nodes of the trie, by the last mask
 
  private:

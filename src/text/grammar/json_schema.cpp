@@ -1,4 +1,4 @@
-#include "engine/json_schema.h"
+#include "text/grammar/json_schema.h"
 
 #include <algorithm>
 #include <map>
@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/grammar.h"
-#include "engine/json_schema_parts.h"
+#include "text/grammar/grammar.h"
+#include "text/grammar/json_schema_parts.h"
 
 namespace greta {
 namespace {

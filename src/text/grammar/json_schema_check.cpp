@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/json_schema.h"
-#include "engine/json_schema_parts.h"
-#include "engine/unicode.h"
+#include "text/grammar/json_schema.h"
+#include "text/grammar/json_schema_parts.h"
+#include "text/unicode/unicode.h"
 
 namespace greta {
 namespace {

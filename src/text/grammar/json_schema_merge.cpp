@@ -1,9 +1,9 @@
 // References, and schemas of which all must hold, as one schema.
 #include <algorithm>
 
-#include "engine/json_schema.h"
-#include "engine/json_schema_parts.h"
-#include "engine/unicode.h"
+#include "text/grammar/json_schema.h"
+#include "text/grammar/json_schema_parts.h"
+#include "text/unicode/unicode.h"
 
 namespace greta {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/json_schema_parts.h"
+#include "text/grammar/json_schema_parts.h"
 
 namespace greta {
 namespace {

@@ -1,11 +1,11 @@
 // Values that schemas name, and rules that need nothing but a few texts or values.
-#include "engine/json_schema_parts.h"
+#include "text/grammar/json_schema_parts.h"
 
 #include <algorithm>
 #include <map>
 
-#include "engine/grammar.h"
-#include "engine/unicode.h"
+#include "text/grammar/grammar.h"
+#include "text/unicode/unicode.h"
 
 namespace greta {
 

@@ -4,9 +4,9 @@
 //   element    "text"  [a-z]  [^a-z]  .  name  ( alternatives )  <text of a token>  <[id of a token]>
 //   !<token> repeat     element * + ? {m} {m,} {m,n} escapes    \n \r \t \\ \" \[ \] \- \^ \xXX \uXXXX
 //   \UXXXXXXXX
-#include "engine/grammar_build.h"
-#include "engine/tokenizer.h"
-#include "engine/unicode.h"
+#include "text/grammar/build.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/unicode/unicode.h"
 
 namespace greta {
 namespace {

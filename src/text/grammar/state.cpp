@@ -1,4 +1,4 @@
-#include "engine/grammar_state.h"
+#include "text/grammar/state.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ void GrammarState::set(std::shared_ptr<const Grammar> grammar) {
   stale_ = true;
 }
 
-Status GrammarState::prepare(const Tokenizer& tokenizer, const TokenTrie& trie, uint32_t vocab,
+Status GrammarState::prepare(const Tokenizer& tokenizer, const VocabTrie& trie, uint32_t vocab,
                              std::span<const int32_t> tokens, bool may_end,
                              std::span<const uint64_t>* allowed) {
   const bool goes_on =

@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "engine/grammar.h"
+#include "text/grammar/grammar.h"
 
 namespace greta {
 
@@ -14,7 +14,7 @@ class GrammarState {
 
   // What may follow `tokens`, which goes on from the token drawn last if that is the last of them, else
   // begins. allowed  [ceil(vocab / 64)] bits, valid until the next call; empty() if nothing may follow at all
-  Status prepare(const Tokenizer& tokenizer, const TokenTrie& trie, uint32_t vocab,
+  Status prepare(const Tokenizer& tokenizer, const VocabTrie& trie, uint32_t vocab,
                  std::span<const int32_t> tokens, bool may_end, std::span<const uint64_t>* allowed);
   Status drawn(const Tokenizer& tokenizer, int32_t token);
   void truncate(uint32_t position);  // to so many tokens

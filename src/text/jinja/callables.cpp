@@ -1,7 +1,7 @@
-#include "engine/jinja/callables.h"
+#include "text/jinja/callables.h"
 
-#include "engine/jinja/print.h"
-#include "engine/unicode.h"
+#include "text/jinja/print.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 

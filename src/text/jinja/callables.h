@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/jinja/objects.h"
-#include "engine/jinja/syntax.h"
+#include "text/jinja/objects.h"
+#include "text/jinja/syntax.h"
 
 namespace greta::jinja {
 

@@ -1,8 +1,8 @@
 // Calls: of filters, tests, methods, functions and macros.
 #include <algorithm>
 
-#include "engine/jinja/library.h"
-#include "engine/jinja/run.h"
+#include "text/jinja/library.h"
+#include "text/jinja/run.h"
 
 namespace greta::jinja {
 

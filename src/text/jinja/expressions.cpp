@@ -1,8 +1,8 @@
 // Expressions: what a node evaluates to.
 #include <algorithm>
 
-#include "engine/jinja/library.h"
-#include "engine/jinja/run.h"
+#include "text/jinja/library.h"
+#include "text/jinja/run.h"
 
 namespace greta::jinja {
 

@@ -3,9 +3,9 @@
 #include <charconv>
 #include <cmath>
 
-#include "engine/jinja/library.h"
-#include "engine/jinja/print.h"
-#include "engine/unicode.h"
+#include "text/jinja/library.h"
+#include "text/jinja/print.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 namespace {

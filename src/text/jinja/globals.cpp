@@ -2,7 +2,7 @@
 #include <ctime>
 #include <functional>
 
-#include "engine/jinja/library.h"
+#include "text/jinja/library.h"
 
 namespace greta::jinja {
 namespace {

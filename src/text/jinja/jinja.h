@@ -1,5 +1,5 @@
 // Jinja templates and the values that they work on, which serve for JSON as well.
 #pragma once
-#include "engine/jinja/json.h"
-#include "engine/jinja/template.h"
-#include "engine/jinja/value.h"
+#include "text/jinja/json.h"
+#include "text/jinja/template.h"
+#include "text/jinja/value.h"

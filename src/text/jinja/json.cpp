@@ -1,12 +1,12 @@
-#include "engine/jinja/json.h"
+#include "text/jinja/json.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
-#include "engine/jinja/objects.h"
-#include "engine/jinja/print.h"
-#include "engine/unicode.h"
+#include "text/jinja/objects.h"
+#include "text/jinja/print.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 namespace {

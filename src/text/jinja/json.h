@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/jinja/value.h"
+#include "text/jinja/value.h"
 
 namespace greta::jinja {
 

@@ -1,8 +1,8 @@
-#include "engine/jinja/lexer.h"
+#include "text/jinja/lexer.h"
 
 #include <charconv>
 
-#include "engine/unicode.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/jinja/value.h"
+#include "text/jinja/value.h"
 
 namespace greta::jinja {
 

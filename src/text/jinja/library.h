@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "engine/jinja/run.h"
+#include "text/jinja/run.h"
 
 namespace greta::jinja {
 

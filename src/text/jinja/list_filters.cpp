@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "engine/jinja/library.h"
-#include "engine/jinja/print.h"
+#include "text/jinja/library.h"
+#include "text/jinja/print.h"
 
 namespace greta::jinja {
 

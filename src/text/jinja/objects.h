@@ -3,7 +3,7 @@
 #include <memory>
 #include <set>
 
-#include "engine/jinja/value.h"
+#include "text/jinja/value.h"
 
 namespace greta::jinja {
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/jinja/library.h"
-#include "engine/jinja/print.h"
-#include "engine/jinja/run.h"
+#include "text/jinja/library.h"
+#include "text/jinja/print.h"
+#include "text/jinja/run.h"
 
 namespace greta::jinja {
 

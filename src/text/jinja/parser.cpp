@@ -1,9 +1,9 @@
-#include "engine/jinja/parser.h"
+#include "text/jinja/parser.h"
 
 #include <algorithm>
 
-#include "engine/jinja/library.h"
-#include "engine/unicode.h"
+#include "text/jinja/library.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 

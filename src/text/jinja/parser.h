@@ -5,8 +5,8 @@
 #pragma once
 #include <initializer_list>
 
-#include "engine/jinja/lexer.h"
-#include "engine/jinja/syntax.h"
+#include "text/jinja/lexer.h"
+#include "text/jinja/syntax.h"
 
 namespace greta::jinja {
 

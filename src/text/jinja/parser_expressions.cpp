@@ -1,6 +1,6 @@
 // Expressions: operands, and operators by how tightly they bind.
-#include "engine/jinja/library.h"
-#include "engine/jinja/parser.h"
+#include "text/jinja/library.h"
+#include "text/jinja/parser.h"
 
 namespace greta::jinja {
 

@@ -1,11 +1,11 @@
-#include "engine/jinja/print.h"
+#include "text/jinja/print.h"
 
 #include <charconv>
 #include <cmath>
 
-#include "engine/jinja/callables.h"
-#include "engine/jinja/objects.h"
-#include "engine/unicode.h"
+#include "text/jinja/callables.h"
+#include "text/jinja/objects.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 

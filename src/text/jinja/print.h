@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "engine/jinja/value.h"
+#include "text/jinja/value.h"
 
 namespace greta::jinja {
 

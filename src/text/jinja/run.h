@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/jinja/callables.h"
-#include "engine/jinja/template.h"
+#include "text/jinja/callables.h"
+#include "text/jinja/template.h"
 
 namespace greta::jinja {
 

@@ -3,8 +3,8 @@
 #include <bit>
 #include <cmath>
 
-#include "engine/jinja/library.h"
-#include "engine/unicode.h"
+#include "text/jinja/library.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 namespace {

@@ -1,6 +1,6 @@
 // Tests: what stands after "is".
-#include "engine/jinja/library.h"
-#include "engine/unicode.h"
+#include "text/jinja/library.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 namespace {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/jinja/json.h"
-#include "engine/jinja/library.h"
-#include "engine/jinja/print.h"
-#include "engine/unicode.h"
+#include "text/jinja/json.h"
+#include "text/jinja/library.h"
+#include "text/jinja/print.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 namespace {

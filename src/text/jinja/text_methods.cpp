@@ -1,8 +1,8 @@
 // Methods of strings.
 #include <algorithm>
 
-#include "engine/jinja/library.h"
-#include "engine/unicode.h"
+#include "text/jinja/library.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/jinja/library.h"
-#include "engine/unicode.h"
+#include "text/jinja/library.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 namespace {
@@ -16,7 +16,7 @@ struct CaseText {
   uint32_t code;
   const char* text;
 };
-#include "engine/jinja/case_tables.inc"
+#include "text/jinja/case_tables.inc"
 
 struct CaseMap {
   std::span<const CaseRow> rows;

@@ -1,9 +1,9 @@
-#include "engine/jinja/value.h"
+#include "text/jinja/value.h"
 
 #include <cmath>
 
-#include "engine/jinja/objects.h"
-#include "engine/unicode.h"
+#include "text/jinja/objects.h"
+#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/tokenizer_cache.h"
-#include "engine/tokenizer_encoders.h"
-#include "engine/tokenizer_split.h"
+#include "text/tokenizer/cache.h"
+#include "text/tokenizer/encoders.h"
+#include "text/tokenizer/split.h"
 
 namespace greta {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/tokenizer_vocab.h"
+#include "text/tokenizer/vocab.h"
 
 namespace greta {
 

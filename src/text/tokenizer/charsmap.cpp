@@ -1,5 +1,5 @@
 // Charsmap: checks the double array, then walks it.
-#include "engine/tokenizer_charsmap.h"
+#include "text/tokenizer/charsmap.h"
 
 namespace greta {
 namespace {

@@ -9,7 +9,7 @@
 #pragma once
 #include <string_view>
 
-#include "engine/gguf.h"
+#include "gguf/gguf.h"
 
 namespace greta {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "engine/tokenizer_split.h"
+#include "text/tokenizer/split.h"
 
 namespace greta {
 namespace {

@@ -1,6 +1,6 @@
 // The ways to cut ordinary text into tokens.
 #pragma once
-#include "engine/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace greta {
 

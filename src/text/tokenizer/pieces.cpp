@@ -1,7 +1,7 @@
 // What the vocabularies of SentencePiece's kind share: marks for spaces, and pieces for bytes.
 #include <algorithm>
 
-#include "engine/tokenizer_encoders.h"
+#include "text/tokenizer/encoders.h"
 
 namespace greta {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/unicode.h"
+#include "text/unicode/unicode.h"
 
 namespace greta {
 

@@ -1,6 +1,6 @@
 // The pre-tokenizers by name. Names, cuts and flags are those of the models' own tokenizer.json, and of
 // llama.cpp's converter, which gave them their names.
-#include "engine/tokenizer_split.h"
+#include "text/tokenizer/split.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/tokenizer_scan.h"
+#include "text/tokenizer/scan.h"
 
 namespace greta {
 

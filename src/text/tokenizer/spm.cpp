@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/tokenizer_cache.h"
-#include "engine/tokenizer_encoders.h"
+#include "text/tokenizer/cache.h"
+#include "text/tokenizer/encoders.h"
 
 namespace greta {
 namespace {

@@ -1,11 +1,11 @@
 // Tokenizer: what all kinds share: special tokens, BOS and EOS, and the way back to text.
-#include "engine/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <algorithm>
 #include <iterator>
 
-#include "engine/tokenizer_encoders.h"
-#include "engine/tokenizer_split.h"
+#include "text/tokenizer/encoders.h"
+#include "text/tokenizer/split.h"
 
 namespace greta {
 namespace {

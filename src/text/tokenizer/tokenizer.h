@@ -9,16 +9,18 @@
 //             A byte-level vocabulary has only bytes: one without a token is left out, the rest of its
 //             character stays. The first time that a tokenizer leaves something out it logs a warning.
 //   twins     of tokens with the same text the lowest id is used.
-// A Tokenizer is immutable once open, but for that warning; encode and decode may run on several threads.
+// A Tokenizer is immutable once open, but for that warning and the trie; encode and decode may run on several threads.
 #pragma once
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/tokenizer_vocab.h"
-#include "engine/unicode.h"
+#include "text/tokenizer/vocab.h"
+#include "text/tokenizer/vocab_trie.h"
+#include "text/unicode/unicode.h"
 
 namespace greta {
 
@@ -96,6 +98,9 @@ class Tokenizer {
   bool is_end(int32_t id) const;
   const std::vector<int32_t>& ends() const { return ends_; }  // ascending
 
+  // The vocabulary as grammars walk it, made when it is first asked for.
+  const VocabTrie& trie() const;
+
  private:
   Status read_special_id(const Gguf& gguf, const char* name, int32_t* out) const;
   Status read_special_ids(const Gguf& gguf);
@@ -124,6 +129,8 @@ class Tokenizer {
   std::vector<uint32_t> specials_;  // ids of tokens that are cut out of the text, by their text
   bool special_first_[256] = {};    // bytes that one of them starts with
   std::unique_ptr<TextEncoder> encoder_;
+  mutable std::mutex trie_mutex_;
+  mutable std::unique_ptr<const VocabTrie> trie_;
 };
 
 }  // namespace greta

@@ -1,5 +1,5 @@
 // TokenTrie: made level by level from the sorted texts, so that the children of a node lie together.
-#include "engine/tokenizer_trie.h"
+#include "text/tokenizer/trie.h"
 
 #include <algorithm>
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/tokenizer_charsmap.h"
-#include "engine/tokenizer_encoders.h"
-#include "engine/tokenizer_trie.h"
+#include "text/tokenizer/charsmap.h"
+#include "text/tokenizer/encoders.h"
+#include "text/tokenizer/trie.h"
 
 namespace greta {
 namespace {

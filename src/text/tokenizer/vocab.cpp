@@ -1,9 +1,9 @@
 // Vocab: one pass over the tokens, every one checked, then found by hash.
-#include "engine/tokenizer_vocab.h"
+#include "text/tokenizer/vocab.h"
 
 #include <algorithm>
 
-#include "engine/unicode.h"
+#include "text/unicode/unicode.h"
 
 namespace greta {
 

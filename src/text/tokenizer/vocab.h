@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/gguf.h"
+#include "gguf/gguf.h"
 
 namespace greta {
 

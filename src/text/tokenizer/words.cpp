@@ -1,6 +1,6 @@
 // The pre-tokenizers that cut text into words: hand-written scanners for the regular expressions that
 // the models' authors published in their tokenizer.json, given above each.
-#include "engine/tokenizer_split.h"
+#include "text/tokenizer/split.h"
 
 namespace greta {
 namespace {

@@ -1,8 +1,8 @@
 // WPM: BERT's WordPiece. Text is made plain (controls dropped, lower case, accents stripped), cut at white
 // space, punctuation and Chinese characters, and each word is taken apart from the left, the longest token
 // first. A token that begins a word begins with U+2581, which the file's converter put there.
-#include "engine/tokenizer_encoders.h"
-#include "engine/tokenizer_trie.h"
+#include "text/tokenizer/encoders.h"
+#include "text/tokenizer/trie.h"
 
 namespace greta {
 namespace {

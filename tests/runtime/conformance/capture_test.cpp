@@ -169,10 +169,10 @@ TEST_CASE("what was recorded is abandoned, a capture too, and the stream goes on
 
     OwnedGraph owned{*device, {}};  // and the next capture is whole
     REQUIRE(stream->begin_capture().ok());
+    REQUIRE(stream->barrier().ok());
     REQUIRE(add().ok());
     REQUIRE(stream->end_capture(&owned.graph).ok());
     REQUIRE(stream->replay(owned.graph).ok());
-    REQUIRE(stream->barrier().ok());
     REQUIRE(stream->replay(owned.graph).ok());
     REQUIRE(stream->signal(event.event).ok());
     REQUIRE(stream->wait(event.event).ok());

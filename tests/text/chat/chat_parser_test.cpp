@@ -1,5 +1,5 @@
 // Answers of many families taken apart, cut at every place.
-#include "engine/chat_parser.h"
+#include "text/chat/parser.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <random>

@@ -1,5 +1,5 @@
 // Chat templates of files, and what stands in for them.
-#include "engine/chat_template.h"
+#include "text/chat/template.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>

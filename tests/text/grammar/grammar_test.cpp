@@ -1,5 +1,5 @@
 // GBNF: what grammars accept and refuse, whole and byte by byte; hostile ones; masks over vocabularies.
-#include "engine/grammar.h"
+#include "text/grammar/grammar.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <random>
@@ -183,7 +183,7 @@ TEST_CASE("grammar: a mask has the tokens that a walk accepts", "[grammar]") {
   Engine engine;
   open_engine(tiny.file, {}, &engine);
   const Tokenizer& tokenizer = *engine.model->tokenizer;
-  const TokenTrie& trie = engine.model->trie->get(tokenizer);
+  const VocabTrie& trie = tokenizer.trie();
   std::mt19937 random(2);
   for (const Case& each : kCases) {
     if (each.yes.empty()) continue;

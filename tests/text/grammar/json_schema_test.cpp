@@ -1,10 +1,10 @@
 // JSON schemas: what their grammars accept and refuse, what is refused by name, and texts generated under
 // them.
-#include "engine/json_schema.h"
+#include "text/grammar/json_schema.h"
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "engine/grammar.h"
+#include "text/grammar/grammar.h"
 
 using namespace greta;
 

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <random>
 
-#include "engine/grammar.h"
-#include "engine/json_schema.h"
+#include "text/grammar/grammar.h"
+#include "text/grammar/json_schema.h"
 
 using namespace greta;
 
@@ -53,7 +53,7 @@ TEST_CASE("json schema: documents are judged as another implementation judges th
   const char* other = std::getenv("GRETA_SCHEMA_VECTORS");  // a longer list
   const char* walks =
       std::getenv("GRETA_SCHEMA_WALKS");  // a file to write, for make_schema_vectors.py --check
-  std::ifstream in(other ? other : GRETA_SOURCE_DIR "/tests/engine/schema_vectors.tsv");
+  std::ifstream in(other ? other : GRETA_SOURCE_DIR "/tests/text/grammar/schema_vectors.tsv");
   REQUIRE(in);
   std::ofstream out;
   if (walks) out.open(walks);

@@ -4,13 +4,13 @@
 #include <iterator>
 #include <utility>
 
-#include "engine/jinja/jinja.h"
+#include "text/jinja/jinja.h"
 
 using namespace greta;
 using namespace greta::jinja;
 
 TEST_CASE("templates render as jinja2 renders them", "[engine][jinja]") {
-  std::ifstream file(GRETA_SOURCE_DIR "/tests/engine/jinja/conformance.json", std::ios::binary);
+  std::ifstream file(GRETA_SOURCE_DIR "/tests/text/jinja/conformance.json", std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   Value cases;
   REQUIRE(parse_json(text, &cases).ok());

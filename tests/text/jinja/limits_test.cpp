@@ -1,8 +1,8 @@
 // Templates that want too much stop at a limit; values and JSON text survive what they are given.
 #include <catch2/catch_test_macros.hpp>
 
-#include "engine/jinja/jinja.h"
-#include "engine/unicode.h"
+#include "text/jinja/jinja.h"
+#include "text/unicode/unicode.h"
 
 using namespace greta;
 using namespace greta::jinja;

@@ -1,7 +1,7 @@
 // Tokenizer: vocabularies that are broken or hostile give a clear error or follow a stated rule.
 #include <catch2/catch_test_macros.hpp>
 
-#include "engine/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_writer.h"
 
 using namespace greta;

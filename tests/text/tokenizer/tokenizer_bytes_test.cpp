@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <random>
 
-#include "engine/tokenizer.h"
-#include "engine/tokenizer_split.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/split.h"
 #include "support/gguf_writer.h"
 #include "support/test_data.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <sstream>
 
-#include "engine/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_writer.h"
 
 using namespace greta;
@@ -258,7 +258,7 @@ TEST_CASE("some special tokens eat the white space before them", "[engine][token
 
 TEST_CASE("random texts have the ids of another implementation", "[engine][tokenizer]") {
   const char* other = std::getenv("GRETA_KIND_VECTORS");  // a longer list
-  std::ifstream in(other ? other : GRETA_SOURCE_DIR "/tests/engine/kind_vectors.tsv");
+  std::ifstream in(other ? other : GRETA_SOURCE_DIR "/tests/text/tokenizer/kind_vectors.tsv");
   REQUIRE(in);
   std::unique_ptr<Model> model;
   std::string kind;

@@ -1,5 +1,5 @@
 // Pre-tokenizers: hand-worked words, and random texts cut by the published regular expressions.
-#include "engine/tokenizer_split.h"
+#include "text/tokenizer/split.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
@@ -131,7 +131,7 @@ TEST_CASE("what sets the pre-tokenizers apart", "[engine][tokenizer]") {
 // Of make_split_vectors.py; GRETA_SPLIT_VECTORS may name a longer list.
 TEST_CASE("random texts are cut as the published expressions cut them", "[engine][tokenizer]") {
   const char* other = std::getenv("GRETA_SPLIT_VECTORS");
-  std::ifstream in(other ? other : GRETA_SOURCE_DIR "/tests/engine/split_vectors.tsv");
+  std::ifstream in(other ? other : GRETA_SOURCE_DIR "/tests/text/tokenizer/split_vectors.tsv");
   REQUIRE(in);
   uint64_t cases = 0, wrong = 0;
   for (std::string line; std::getline(in, line); ++cases) {

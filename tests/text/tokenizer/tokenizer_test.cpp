@@ -1,5 +1,5 @@
 // Tokenizer on vocabularies small enough to read: every rule of tokenizer.h.
-#include "engine/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,7 +1,7 @@
 // How much work encoding is: counted, for texts and vocabularies that were made to be slow.
 #include <catch2/catch_test_macros.hpp>
 
-#include "engine/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_writer.h"
 
 using namespace greta;

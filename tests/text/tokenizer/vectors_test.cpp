@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "engine/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "support/test_data.h"
 
 using namespace greta;

@@ -1,6 +1,6 @@
 // What the types with grids share: points gathered to 32 weights, signs, and their scales.
 #pragma once
-#include "kernels/cpu/iq_grid.h"
+#include "kernels/cpu/quant/shared/iq_grid.h"
 #include "kernels/cpu/simd/quants/block.h"
 
 namespace {

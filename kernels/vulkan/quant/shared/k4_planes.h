@@ -1,7 +1,7 @@
 // What Q4_K and Q5_K share in planes. A unit is a group: 16 bytes, the first 16 weights in their low halves.
 #ifndef GRETA_VULKAN_K4_PLANES_H
 #define GRETA_VULKAN_K4_PLANES_H
-#include "kernels/vulkan/scales_k4.h"
+#include "kernels/vulkan/quant/shared/scales_k4.h"
 
 uvec4 unit_low(uint64_t row, uint unit) { return load_16(row + unit * 16); }
 

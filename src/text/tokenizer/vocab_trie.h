@@ -2,16 +2,15 @@
 // finds all tokens that a grammar allows.
 #pragma once
 #include <algorithm>
-#include <memory>
-#include <mutex>
+#include <cstdint>
 #include <span>
 #include <vector>
 
-#include "engine/tokenizer.h"
-
 namespace greta {
 
-struct TokenTrie {
+class Tokenizer;
+
+struct VocabTrie {
   struct Node {
     uint32_t skip;   // the next node that is not below this one
     int32_t token;   // that ends here, or kNoToken
@@ -37,24 +36,6 @@ struct TokenTrie {
          at != twins.end() && at->first == token; ++at)
       call(at->token);
   }
-};
-
-// Made when it is first asked for; one for a model.
-class TokenTrieCache {
- public:
-  const TokenTrie& get(const Tokenizer& tokenizer) {
-    const std::lock_guard lock(mutex_);
-    if (!trie_) {
-      auto trie = std::make_unique<TokenTrie>();
-      trie->build(tokenizer);
-      trie_ = std::move(trie);
-    }
-    return *trie_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::unique_ptr<const TokenTrie> trie_;
 };
 
 }  // namespace greta

@@ -1,10 +1,13 @@
-#include "engine/grammar_trie.h"
+#include "text/tokenizer/vocab_trie.h"
 
 #include <algorithm>
+#include <string>
+
+#include "text/tokenizer/tokenizer.h"
 
 namespace greta {
 
-void TokenTrie::build(const Tokenizer& tokenizer) {
+void VocabTrie::build(const Tokenizer& tokenizer) {
   // Texts one after another, and where each token's is.
   struct Piece {
     uint64_t at;
@@ -50,6 +53,16 @@ void TokenTrie::build(const Tokenizer& tokenizer) {
   std::sort(twins.begin(), twins.end(), [](const Twin& a, const Twin& b) {
     return a.first != b.first ? a.first < b.first : a.token < b.token;
   });
+}
+
+const VocabTrie& Tokenizer::trie() const {
+  const std::lock_guard lock(trie_mutex_);
+  if (!trie_) {
+    auto made = std::make_unique<VocabTrie>();
+    made->build(*this);
+    trie_ = std::move(made);
+  }
+  return *trie_;
 }
 
 }  // namespace greta
