@@ -1,7 +1,7 @@
-// greta-bench-matmul [-d DEVICE] [-t TYPE[,TYPE]] [-r ROW] [-g] [-v] [N DEPTH TOKENS]: times rows of the kernel table that
-// multiply by a matrix of weights and checks some of their results in float64. Without N DEPTH TOKENS: the matrices of an
-// 8B model for one token and for 512. -g: two matrices N x DEPTH, a gate and what it gates. -v: also other tiles, threads
-// and steps than the table's, of tiles and for the first type.
+// greta-bench-matmul [-d DEVICE] [-t TYPE[,TYPE]] [-r ROW] [-g] [-v] [N DEPTH TOKENS]: times rows of the
+// kernel table that multiply by a matrix of weights and checks some of their results in float64. Without N
+// DEPTH TOKENS: the matrices of an 8B model for one token and for 512. -g: two matrices N x DEPTH, a gate and
+// what it gates. -v: also other tiles, threads and steps than the table's, of tiles and for the first type.
 //
 // Weights rotate over copies that no cache holds. "alone" has a barrier after each launch, as a step with one
 // matmul; "beside" has none, as matmuls that do not wait for each other.
@@ -53,8 +53,8 @@ class Bench {
     uint64_t bandwidth = 0;
     GRETA_TRY(measure_bandwidth(*device_, &bandwidth));
     printf("reads %.0f GB/s\n", double(bandwidth) * 1e-9);
-    printf("%-28s %6s %6s %4s %16s %9s | %9s %8s %8s | %9s %8s %8s\n", "row", "n", "depth", "t", "threads tile step", "NMSE",
-           "alone us", "TFLOP/s", "GB/s", "beside us", "TFLOP/s", "GB/s");
+    printf("%-28s %6s %6s %4s %16s %9s | %9s %8s %8s | %9s %8s %8s\n", "row", "n", "depth", "t",
+           "threads tile step", "NMSE", "alone us", "TFLOP/s", "GB/s", "beside us", "TFLOP/s", "GB/s");
     return {};
   }
 
@@ -323,8 +323,8 @@ constexpr Variant kVariants[] = {
     {128, 64, 64, 32, 2, 1},   {128, 64, 64, 64, 2, 1},   {256, 128, 256, 32, 1, 1},
     {256, 256, 128, 32, 1, 1}, {256, 256, 64, 32, 2, 1},  {256, 64, 256, 32, 2, 1}};
 
-// Whether this row is to be measured: of the layout that the device prefers for its type, and no plainer than is used for
-// so many tokens unless it is named.
+// Whether this row is to be measured: of the layout that the device prefers for its type, and no plainer than
+// is used for so many tokens unless it is named.
 bool measured(const KernelRow& row, const RowFilter& filter, const Options& options, const Shape& shape) {
   if (!row.rank || !strstr(row.name, options.row.c_str())) return false;
   if (options.row.empty() && (row.tile_tokens != 0) != (shape.tokens >= 16)) return false;

@@ -1,5 +1,6 @@
 // gpt-oss: experts with clamped gates, biases everywhere, an attention sink for each head, every second layer
-// sees a window, YaRN whose range is not rounded. OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", arXiv 2508.10925.
+// sees a window, YaRN whose range is not rounded. OpenAI, "gpt-oss-120b & gpt-oss-20b Model Card", arXiv
+// 2508.10925.
 #include "engine/arch.h"
 
 namespace greta {

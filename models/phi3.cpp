@@ -1,5 +1,6 @@
 // Phi 3, 3.5 and 4-mini: query, key and value in one tensor, gate and up in another, LongRoPE, part of a head
-// rotated. Abdin et al., "Phi-3 Technical Report", arXiv 2404.14219; Ding et al., "LongRoPE", arXiv 2402.13753.
+// rotated. Abdin et al., "Phi-3 Technical Report", arXiv 2404.14219; Ding et al., "LongRoPE", arXiv
+// 2402.13753.
 #include "engine/arch.h"
 
 namespace greta {

@@ -7,6 +7,8 @@ extern const Arch arch_qwen2;
 const Arch arch_qwen2 = {
     .name = "qwen2",
     .rope = Rope::Halves,
-    .tensors = {.query_bias = "blk.%u.attn_q.bias", .key_bias = "blk.%u.attn_k.bias", .value_bias = "blk.%u.attn_v.bias"},
+    .tensors = {.query_bias = "blk.%u.attn_q.bias",
+                .key_bias = "blk.%u.attn_k.bias",
+                .value_bias = "blk.%u.attn_v.bias"},
 };
 }  // namespace greta

@@ -1,6 +1,6 @@
 // SmolLM 3: llama in which every fourth layer does not rotate.
-// Hugging Face, "SmolLM3: smol, multilingual, long-context reasoner", 2025; Yang et al., "RoPE to NoPE and Back
-// Again", arXiv 2501.18795.
+// Hugging Face, "SmolLM3: smol, multilingual, long-context reasoner", 2025; Yang et al., "RoPE to NoPE and
+// Back Again", arXiv 2501.18795.
 #include "engine/arch.h"
 
 namespace greta {

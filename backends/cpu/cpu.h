@@ -46,17 +46,17 @@ struct CpuGraph;
 struct CpuCommand {
   enum Kind : uint8_t { Dispatch, Copy, Fill, Barrier, Signal, WaitFor, Replay };
   Kind kind = Barrier;
-  uint32_t groups = 0;                // Dispatch
+  uint32_t groups = 0;  // Dispatch
   HostFunction function = nullptr;
   alignas(16) uint8_t block[kMaxBlockBytes];
-  uint8_t* to = nullptr;              // Copy, Fill
+  uint8_t* to = nullptr;  // Copy, Fill
   const uint8_t* from = nullptr;
   uint64_t bytes = 0;
   uint32_t word = 0;
-  CpuEvent* event = nullptr;          // Signal, WaitFor
+  CpuEvent* event = nullptr;  // Signal, WaitFor
   uint64_t ticket = 0;
-  std::weak_ptr<CpuQueue> queue;      // WaitFor: where the signal with that ticket is
-  const CpuGraph* graph = nullptr;    // Replay
+  std::weak_ptr<CpuQueue> queue;    // WaitFor: where the signal with that ticket is
+  const CpuGraph* graph = nullptr;  // Replay
 
   bool over() const { return event->signalled >= ticket; }  // of a WaitFor
 };

@@ -97,8 +97,7 @@ void CpuDevice::release(Buffer& buffer) {
   auto* allocation = static_cast<CpuAllocation*>(buffer.handle);
   if (!allocation) return;
   if (allocation->origin == CpuAllocation::Mapped) unmap_pages(buffer.mapped, allocation->bytes);
-  if (allocation->origin == CpuAllocation::Hook)
-    give_back(allocator_, buffer.mapped, allocation->bytes);
+  if (allocation->origin == CpuAllocation::Hook) give_back(allocator_, buffer.mapped, allocation->bytes);
   delete allocation;
   buffer = {};
 }

@@ -12,7 +12,9 @@ constexpr uint64_t kCopyUnit = 4096;              // bytes of a copy or fill tha
 
 namespace {
 
-struct Range { uint64_t first, last; };
+struct Range {
+  uint64_t first, last;
+};
 
 // The part of n items that a worker does. Depends on nothing but these three.
 Range share(uint64_t n, uint32_t worker, uint32_t workers) {
@@ -109,8 +111,8 @@ Status CpuQueue::run(std::unique_lock<std::mutex>& lock, const CpuCommand* until
     }
     // Up to the next wait for another stream: that must not keep the workers from running the other.
     const auto from = running.begin() + next;
-    const auto end = std::find_if(from, running.end(),
-                                  [](const CpuCommand& c) { return c.kind == CpuCommand::WaitFor; });
+    const auto end =
+        std::find_if(from, running.end(), [](const CpuCommand& c) { return c.kind == CpuCommand::WaitFor; });
     on_pool = true;
     lock.unlock();
     device.run({from, end});

@@ -125,8 +125,9 @@ Status VulkanDevice::check_chain(Stream& stream, const Kernel& kernel, const Sli
   return stream.barrier();
 }
 
-// Whether launches can wait for each other: Vulkan does not promise that groups of one are placed before those of the
-// next, nor would a driver that errs here be seen to err elsewhere. A device that fails does without.
+// Whether launches can wait for each other: Vulkan does not promise that groups of one are placed before
+// those of the next, nor would a driver that errs here be seen to err elsewhere. A device that fails does
+// without.
 Status VulkanDevice::prove_chain() {
   if (!(physical.info.features & kVulkanChain)) return {};
   Buffer memory, answer;
@@ -136,7 +137,8 @@ Status VulkanDevice::prove_chain() {
   const auto run = [&]() -> Status {
     if (g_failed) return fail(Code::Unsupported, "they have failed before");
     if (kCheck.empty()) return fail(Code::Unsupported, "there is no kernel to try it with");
-    const uint32_t groups = physical.info.cpu_type ? 16 : 64 * physical.info.unit_count;  // a unit holds 32 or less
+    const uint32_t groups =
+        physical.info.cpu_type ? 16 : 64 * physical.info.unit_count;  // a unit holds 32 or less
     GRETA_TRY(allocate(64, Memory::Readback, &stuck_));
     std::memset(stuck_.mapped, 0, 64);
     GRETA_TRY(allocate((2 * groups + 1) * sizeof(uint32_t), Memory::Device, &memory));

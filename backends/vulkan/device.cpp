@@ -117,8 +117,8 @@ Status VulkanDevice::prove() {
   return status;
 }
 
-// Whether a file that is mapped for reading can be imported. Drivers that pin pages for writing refuse it, and a plan of
-// memory is to say beforehand what will be copied: a page of this program is tried.
+// Whether a file that is mapped for reading can be imported. Drivers that pin pages for writing refuse it,
+// and a plan of memory is to say beforehand what will be copied: a page of this program is tried.
 bool VulkanDevice::reads_file_pages() {
   constexpr uint64_t kBytes = 256;
   File file;
@@ -196,7 +196,8 @@ Status VulkanDevice::elapsed_ns(const Event& from, const Event& to, uint64_t* ou
   if (!first || !last) return fail(Code::Argument, "elapsed_ns: an event was not created");
   GRETA_TRY(usable());
   if (!physical.timestamp_bits) return fail(Code::Unsupported, "%s has no clock", physical.info.name);
-  if (!first->query || !last->query) return fail(Code::Argument, "elapsed_ns: an event was created without a clock");
+  if (!first->query || !last->query)
+    return fail(Code::Argument, "elapsed_ns: an event was created without a clock");
   uint64_t begin = 0, end = 0;
   GRETA_TRY(nanoseconds(*first, "first", &begin));
   GRETA_TRY(nanoseconds(*last, "second", &end));

@@ -1,6 +1,5 @@
 #include "backends/vulkan/loader.h"
 
-
 namespace greta {
 
 ResultText describe(VkResult result) {
@@ -42,8 +41,10 @@ Status vulkan_failure(VkResult result, const char* what) {
 }
 
 Status VulkanInstance::open(const char* library) {
-  GRETA_TRY(within(library_->open(library), "no Vulkan loader (install the package libvulkan1 or vulkan-loader)"));
-  vkGetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(library_->find("vkGetInstanceProcAddr"));
+  GRETA_TRY(
+      within(library_->open(library), "no Vulkan loader (install the package libvulkan1 or vulkan-loader)"));
+  vkGetInstanceProcAddr =
+      reinterpret_cast<PFN_vkGetInstanceProcAddr>(library_->find("vkGetInstanceProcAddr"));
   if (!vkGetInstanceProcAddr) return fail(Code::Unsupported, "%s has no vkGetInstanceProcAddr", library);
 #define GLOBAL(name)                                \
   name = reinterpret_cast<PFN_##name>(find(#name)); \
@@ -89,8 +90,8 @@ Status VulkanInstance::open(const char* library) {
   } while (result == VK_INCOMPLETE);
   devices_.resize(count);
   if (result != VK_SUCCESS)
-    return fail(Code::Unsupported, "the Vulkan drivers of this machine find no device (%s): %s", describe(result).text,
-                kNoDeviceAdvice);
+    return fail(Code::Unsupported, "the Vulkan drivers of this machine find no device (%s): %s",
+                describe(result).text, kNoDeviceAdvice);
   return {};
 }
 

@@ -25,7 +25,8 @@ ResultText describe(VkResult result);
 Status vulkan_failure(VkResult result, const char* what);
 
 // What to look at where drivers are installed and find nothing.
-constexpr char kNoDeviceAdvice[] = "is the GPU's kernel module loaded, and may this user open /dev/dri/renderD*?";
+constexpr char kNoDeviceAdvice[] =
+    "is the GPU's kernel module loaded, and may this user open /dev/dri/renderD*?";
 
 class VulkanInstance {
  public:

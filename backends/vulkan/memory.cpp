@@ -68,7 +68,8 @@ uint64_t VulkanDevice::memory_free() const {
   return std::min(free, info.memory_bytes);
 }
 
-Status VulkanDevice::create_buffer(uint64_t bytes, const void* next, VulkanBuffer* out, VkMemoryRequirements* needs) {
+Status VulkanDevice::create_buffer(uint64_t bytes, const void* next, VulkanBuffer* out,
+                                   VkMemoryRequirements* needs) {
   auto info = tagged<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
   info.pNext = next;
   info.size = bytes;
@@ -107,17 +108,22 @@ Status VulkanDevice::allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer
 // `out->bytes` bytes of the host, both aligned.
 Status VulkanDevice::import_memory(uint64_t address, VulkanBuffer* out) {
   void* const pages = reinterpret_cast<void*>(address);
-  auto external = tagged<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
+  auto external =
+      tagged<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
   external.handleTypes = kHostPages;
   VkMemoryRequirements needs;
   GRETA_TRY(create_buffer(out->bytes, &external, out, &needs));
   if (needs.size > out->bytes) return fail(Code::Unsupported, "the driver wants more memory than there is");
   auto host = tagged<VkMemoryHostPointerPropertiesEXT>(VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT);
-  GRETA_TRY(result(host_pointer_properties_(handle, kHostPages, pages, &host), "vkGetMemoryHostPointerPropertiesEXT"));
-  auto import = tagged<VkImportMemoryHostPointerInfoEXT>(VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
+  GRETA_TRY(result(host_pointer_properties_(handle, kHostPages, pages, &host),
+                   "vkGetMemoryHostPointerPropertiesEXT"));
+  auto import =
+      tagged<VkImportMemoryHostPointerInfoEXT>(VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
   import.handleType = kHostPages;
   import.pHostPointer = pages;
-  return bind_memory(choose_type(physical.memory, needs.memoryTypeBits & host.memoryTypeBits, {0, kLocal | kCached, 0}), &import, out);
+  return bind_memory(
+      choose_type(physical.memory, needs.memoryTypeBits & host.memoryTypeBits, {0, kLocal | kCached, 0}),
+      &import, out);
 }
 
 uint64_t VulkanDevice::address_of(const VulkanBuffer& buffer) const {
@@ -145,7 +151,8 @@ Status VulkanDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
     const char* const kind = memory == Memory::Device ? "device" : "host";
     const uint64_t free = memory_free();
     const bool seemed_free = status.code == Code::Memory && memory == Memory::Device && free >= bytes;
-    return within(status, "cannot allocate %llu bytes of %s memory, %s %s", Number(bytes), kind, SizeText(free).text,
+    return within(status, "cannot allocate %llu bytes of %s memory, %s %s", Number(bytes), kind,
+                  SizeText(free).text,
                   seemed_free ? "seemed to be free (another program may use it)" : "are free");
   }
   if (made->device_local) used_bytes_ += made->bytes;
@@ -165,8 +172,8 @@ Status VulkanDevice::import_host(const void* pages, uint64_t bytes, Buffer* out)
   made->first = begin - from;
   made->bytes = round_up(begin + bytes, alignment) - from;
   if (made->bytes > limit)
-    return fail(Code::Memory, "cannot import %llu bytes: the largest buffer of %s has %llu bytes", Number(bytes),
-                physical.info.name, Number(limit));
+    return fail(Code::Memory, "cannot import %llu bytes: the largest buffer of %s has %llu bytes",
+                Number(bytes), physical.info.name, Number(limit));
   const Status status = import_memory(from, made.get());
   if (!status.ok()) {
     destroy_buffer(*made);

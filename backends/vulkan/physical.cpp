@@ -122,7 +122,8 @@ void describe_identity(const Properties& p, VulkanPhysical* out) {
 void choose_import(const VulkanInstance& instance, const Properties& p, VulkanPhysical* out) {
   const uint64_t alignment = p.host.minImportedHostPointerAlignment;
   if (!alignment || alignment > page_bytes() || !out->info.unified_memory) return;
-  auto ask = tagged<VkPhysicalDeviceExternalBufferInfo>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO);
+  auto ask =
+      tagged<VkPhysicalDeviceExternalBufferInfo>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO);
   ask.usage = kBufferUsage;
   ask.handleType = kHostPages;
   auto answer = tagged<VkExternalBufferProperties>(VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES);

@@ -6,10 +6,10 @@ namespace greta {
 
 // DeviceInfo::features: what a kernel row may need beyond what every usable device has.
 enum VulkanFeature : uint32_t {
-  kVulkanIntDot = 1,      // dot products of packed int8
-  kVulkanCoopMatrix = 2,  // VK_KHR_cooperative_matrix, f16 x f16 -> f32 of a subgroup
+  kVulkanIntDot = 1,          // dot products of packed int8
+  kVulkanCoopMatrix = 2,      // VK_KHR_cooperative_matrix, f16 x f16 -> f32 of a subgroup
   kVulkanCoopMatrixHalf = 4,  // and f16 x f16 -> f16 of the same shape, of 16 rows
-  kVulkanChain = 8,       // launches may wait for each other (backends/vulkan/chain.h)
+  kVulkanChain = 8,           // launches may wait for each other (backends/vulkan/chain.h)
 };
 
 // The structs that features are asked for and enabled with, linked in this order.
@@ -25,8 +25,9 @@ struct FeatureChain {
   FeatureChain& operator=(const FeatureChain&) = delete;
 };
 
-constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
-                                            VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+constexpr VkBufferUsageFlags kBufferUsage =
+    VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
+    VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
 constexpr uint64_t kBufferAlignment = 64;  // of a buffer's size: a wide load of the last values stays inside
 
 constexpr auto kHostPages = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
@@ -40,19 +41,21 @@ struct VulkanPhysical {
   uint32_t vendor_id = 0, device_id = 0, driver_version = 0;
 
   uint32_t queue_family = 0;
-  uint32_t timestamp_bits = 0;                   // 0: the queue has no clock
-  uint32_t lanes = 1;                            // of a subgroup, as kernels get it
-  bool lanes_settable = false;                   // by a pipeline; else all have `lanes`
-  uint32_t subgroups_max = 1;                    // of a group
-  uint32_t matrix[3] = {};                       // M, N, K of the cooperative matrix; 0 without
-  bool has_half_sums = false;                    // it has sums in f16 too
-  bool has_matrix = false;                       // VK_KHR_cooperative_matrix
-  bool has_budget = false;                       // VK_EXT_memory_budget
-  // Of host memory that is imported, by VK_EXT_external_memory_host; 0: none is, or the device has memory of its own.
+  uint32_t timestamp_bits = 0;  // 0: the queue has no clock
+  uint32_t lanes = 1;           // of a subgroup, as kernels get it
+  bool lanes_settable = false;  // by a pipeline; else all have `lanes`
+  uint32_t subgroups_max = 1;   // of a group
+  uint32_t matrix[3] = {};      // M, N, K of the cooperative matrix; 0 without
+  bool has_half_sums = false;   // it has sums in f16 too
+  bool has_matrix = false;      // VK_KHR_cooperative_matrix
+  bool has_budget = false;      // VK_EXT_memory_budget
+  // Of host memory that is imported, by VK_EXT_external_memory_host; 0: none is, or the device has memory of
+  // its own.
   uint64_t import_alignment = 0;
 };
 
-// Fills what is known even if it fails: the name and the kind of device come first. Unsupported, with every reason.
+// Fills what is known even if it fails: the name and the kind of device come first. Unsupported, with every
+// reason.
 Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t features_mask,
                VulkanPhysical* out);
 

@@ -83,7 +83,8 @@ void VulkanDevice::save_pipeline_cache() {
   if (vk.vkGetPipelineCacheData(handle, cache_, &bytes, data.data()) != VK_SUCCESS) return;
   data.resize(bytes);
   if (!write_pipeline_cache(cache_path_, physical, data).ok())
-    log_(LogLevel::Warning, "compiled kernels are not kept, so the next start will be as slow: %s", error_text());
+    log_(LogLevel::Warning, "compiled kernels are not kept, so the next start will be as slow: %s",
+         error_text());
 }
 
 // Compiled without the lock, so that several threads may load at once; the first of equals is kept.

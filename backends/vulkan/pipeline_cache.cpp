@@ -45,13 +45,15 @@ std::string pipeline_cache_path(const char* folder, const VulkanPhysical& physic
   return folder + std::string(name);
 }
 
-Status read_pipeline_cache(const std::string& path, const VulkanPhysical& physical, std::vector<uint8_t>* out) {
+Status read_pipeline_cache(const std::string& path, const VulkanPhysical& physical,
+                           std::vector<uint8_t>* out) {
   File file;
   CacheHeader header;
   if (access(path.c_str(), F_OK) != 0) return {};
   GRETA_TRY(file.open(path.c_str()));
   if (file.size() < sizeof header || file.size() > kMaxCacheBytes)
-    return fail(Code::File, "'%s' is damaged: it has %llu bytes", path.c_str(), (unsigned long long)file.size());
+    return fail(Code::File, "'%s' is damaged: it has %llu bytes", path.c_str(),
+                (unsigned long long)file.size());
   std::vector<uint8_t> data(file.size() - sizeof header);
   GRETA_TRY(within(file.read_at(0, &header, sizeof header), "'%s'", path.c_str()));
   GRETA_TRY(within(file.read_at(sizeof header, data.data(), data.size()), "'%s'", path.c_str()));
@@ -84,7 +86,8 @@ Status write_pipeline_cache(const std::string& path, const VulkanPhysical& physi
   const std::string next = path + "." + std::to_string(getpid());  // two processes may close at once
   const CacheHeader header = header_for(physical, data);
   const int file = ::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  bool written = file >= 0 && write_all(file, &header, sizeof header) && write_all(file, data.data(), data.size());
+  bool written =
+      file >= 0 && write_all(file, &header, sizeof header) && write_all(file, data.data(), data.size());
   const int error = errno;
   if (file >= 0) written = close(file) == 0 && written;
   if (written && rename(next.c_str(), path.c_str()) == 0) return {};

@@ -11,7 +11,8 @@ namespace greta {
 std::string pipeline_cache_path(const char* folder, const VulkanPhysical& physical);
 
 // What the driver once gave; nothing where there is no file. Code::File for one that cannot be believed.
-Status read_pipeline_cache(const std::string& path, const VulkanPhysical& physical, std::vector<uint8_t>* out);
+Status read_pipeline_cache(const std::string& path, const VulkanPhysical& physical,
+                           std::vector<uint8_t>* out);
 
 // Replaces the file in one step. Makes its folder and those above.
 Status write_pipeline_cache(const std::string& path, const VulkanPhysical& physical,

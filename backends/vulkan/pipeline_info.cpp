@@ -19,7 +19,8 @@ static uint32_t lanes_for(const VulkanPhysical& physical, uint32_t threads) {
 PipelineGroup pipeline_group(const VulkanPhysical& physical, const KernelCode& code) {
   const uint32_t threads = code.constants.empty() ? code.group_size[0] : code.constants[0];
   const uint32_t lanes = lanes_for(physical, threads), wanted = code.subgroups * lanes;
-  const bool enough = wanted && wanted >= threads / 2;  // else a thread would hold more of a tile than fits in registers
+  const bool enough =
+      wanted && wanted >= threads / 2;  // else a thread would hold more of a tile than fits in registers
   return {enough ? std::min(wanted, threads) : threads, lanes};
 }
 

@@ -32,7 +32,8 @@ Status VulkanQueue::submit(std::vector<VulkanBatch>& batches) {
   return status;
 }
 
-// Submits every held batch whose signals are submitted, until none is left that can go. `ready` has room for all.
+// Submits every held batch whose signals are submitted, until none is left that can go. `ready` has room for
+// all.
 Status VulkanQueue::pump(std::vector<VulkanBatch>& ready) {
   for (size_t i = 0; i < held_.size();) {
     VulkanBatch& batch = held_[i];

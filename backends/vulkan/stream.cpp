@@ -200,8 +200,8 @@ Status VulkanStream::barrier() {
   return {};
 }
 
-// A barrier is recorded before the first command that it concerns: between kernels it then names kernels alone,
-// which drivers answer with less.
+// A barrier is recorded before the first command that it concerns: between kernels it then names kernels
+// alone, which drivers answer with less.
 void VulkanStream::order(VkPipelineStageFlags2 stage) {
   VkPipelineStageFlags2& owed = stage == kKernels ? order_.owed_to_kernels : order_.owed_to_transfers;
   if (owed) record_barrier(device_.vk, commands_, owed, stage, accesses_of(stage));
@@ -305,8 +305,8 @@ Status VulkanStream::wait() {
   return reclaim();
 }
 
-// Command buffers that were recorded in vain go with the pool, or when a later batch has their value. All that comes
-// after is ordered after all that may still run.
+// Command buffers that were recorded in vain go with the pool, or when a later batch has their value. All
+// that comes after is ordered after all that may still run.
 void VulkanStream::abandon() noexcept {
   if (device_.elsewhere()) return;
   if (commands_ && !capture_ && device_.vk.vkEndCommandBuffer(commands_) == VK_SUCCESS) {

@@ -64,7 +64,8 @@ struct VulkanEvent {
 // What a barrier has to order, as stages.
 struct VulkanOrder {
   VkPipelineStageFlags2 since = 0;  // of what was recorded after the last barrier()
-  VkPipelineStageFlags2 owed_to_kernels = 0, owed_to_transfers = 0;  // what these are still to be ordered after
+  VkPipelineStageFlags2 owed_to_kernels = 0,
+                        owed_to_transfers = 0;  // what these are still to be ordered after
 };
 
 // Behind Graph::handle. Its command buffers may be pending several times at once.
@@ -146,9 +147,9 @@ class VulkanStream final : public Stream {
   Status not_capturing(const char* what) const;
   Status begin();  // makes commands_ ready to record into
   Status take_buffer(VkCommandBuffer* out);
-  Status close();    // ends commands_
+  Status close();              // ends commands_
   Status seal(bool for_host);  // ends the open batch
-  Status reclaim();  // command buffers that have run
+  Status reclaim();            // command buffers that have run
 
   VulkanDevice& device_;
   std::shared_ptr<VulkanTimeline> timeline_;
@@ -188,16 +189,19 @@ class VulkanDevice final : public Device {
   void destroy(Graph& graph) override;
   void discard(std::unique_ptr<VulkanGraph> graph);  // none of it is pending
 
-  // A driver's answer to `what`, a literal, as a status. A device that was lost stays lost: nothing is asked of it
-  // again, and every later failure names the first.
+  // A driver's answer to `what`, a literal, as a status. A device that was lost stays lost: nothing is asked
+  // of it again, and every later failure names the first.
   Status result(VkResult result, const char* what);
   Status usable() const;
   // In a child of fork() the driver's objects are the parent's, and none is touched.
   bool elsewhere() const { return process_.elsewhere(); }
-  void lose(const char* by, VkResult with);  // from now on nothing is asked of it; `by` is a literal, the first one is told
+  void lose(const char* by,
+            VkResult with);  // from now on nothing is asked of it; `by` is a literal, the first one is told
   bool lost_by_chains() const { return lost_by_chains_; }  // while it was opened
-  Status waited_well();  // after a wait: that no kernel waited in vain
-  uint64_t stuck_address() const { return stuck_.address; }  // of a word that kernels set when they have waited in vain
+  Status waited_well();                                    // after a wait: that no kernel waited in vain
+  uint64_t stuck_address() const {
+    return stuck_.address;
+  }  // of a word that kernels set when they have waited in vain
 
   VulkanPhysical physical;
   VulkanFunctions vk;
@@ -232,7 +236,7 @@ class VulkanDevice final : public Device {
   uint64_t cached_bytes_ = 0;  // in the file
   std::atomic<bool> compiled_{false};
   bool lost_by_chains_ = false;
-  std::atomic<const char*> lost_by_{nullptr};  // the call that said so, once it is lost
+  std::atomic<const char*> lost_by_{nullptr};         // the call that said so, once it is lost
   std::atomic<int> lost_with_{VK_ERROR_DEVICE_LOST};  // a VkResult
   Buffer stuck_;
   std::atomic<uint64_t> used_bytes_{0};  // device-local

@@ -66,7 +66,8 @@ Status read_message(const greta_message& given, jinja::Value* out) {
   if (!given.json) return {};
   jinja::Value parsed;
   GRETA_TRY(within(jinja::parse_json(given.json, &parsed), "the message"));
-  if (!parsed.is_dict()) return fail(Code::Argument, "the message: expected an object, not %s", parsed.type_name());
+  if (!parsed.is_dict())
+    return fail(Code::Argument, "the message: expected an object, not %s", parsed.type_name());
   for (const jinja::Value::Entry& entry : parsed.entries()) out->set(entry.key.as_string(), entry.value);
   return {};
 }

@@ -8,7 +8,8 @@ Status StoredSource::store(const greta_source* source) {
   GRETA_TRY(read_options(source, &given));
   GRETA_TRY(check_reserved(given.reserved));
   const int ways = (given.path != nullptr) + (given.memory != nullptr) + (given.read_at != nullptr);
-  if (ways != 1) return fail(Code::Argument, "a source is one of path, memory and read_at, %d are given", ways);
+  if (ways != 1)
+    return fail(Code::Argument, "a source is one of path, memory and read_at, %d are given", ways);
   if (given.path) path = given.path;
   return read_flag(given.map, "map", &map);
 }
@@ -35,7 +36,8 @@ greta_status greta_file_open(const greta_source* source, greta_file** out_file) 
     for (const GgufValue& pair : file->gguf.values()) {
       const bool array = pair.type == ValueType::Array;
       file->keys.emplace_back(pair.key);
-      file->types.push_back(array ? std::string("array of ") + value_type_name(pair.element) : value_type_name(pair.type));
+      file->types.push_back(array ? std::string("array of ") + value_type_name(pair.element)
+                                  : value_type_name(pair.type));
     }
     *out_file = file.release();
     return {};
@@ -48,7 +50,8 @@ uint32_t greta_file_version(const greta_file* file) { return file ? file->gguf.v
 
 uint64_t greta_file_size_bytes(const greta_file* file) {
   uint64_t bytes = 0;
-  for (uint32_t part = 0; file && part < file->gguf.source().parts(); ++part) bytes += file->gguf.source().size(part);
+  for (uint32_t part = 0; file && part < file->gguf.source().parts(); ++part)
+    bytes += file->gguf.source().size(part);
   return bytes;
 }
 
@@ -59,7 +62,8 @@ greta_status greta_file_tensor(const greta_file* file, uint64_t index, greta_ten
   return fenced([&]() -> Status {
     GRETA_TRY(need(file, "file"));
     if (index >= file->gguf.tensors().size())
-      return fail(Code::Argument, "tensor %llu of %zu", (unsigned long long)index, file->gguf.tensors().size());
+      return fail(Code::Argument, "tensor %llu of %zu", (unsigned long long)index,
+                  file->gguf.tensors().size());
     const GgufTensor& tensor = file->gguf.tensors()[index];
     greta_tensor_info info = {};
     info.dimensions = tensor.dims;
@@ -73,12 +77,13 @@ greta_status greta_file_tensor(const greta_file* file, uint64_t index, greta_ten
   });
 }
 
-greta_status greta_file_metadata(const greta_file* file, uint64_t index, const char** out_key, const char** out_type,
-                                 char* value, size_t capacity) {
+greta_status greta_file_metadata(const greta_file* file, uint64_t index, const char** out_key,
+                                 const char** out_type, char* value, size_t capacity) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(file, "file"));
     if (index >= file->gguf.values().size())
-      return fail(Code::Argument, "metadata %llu of %zu", (unsigned long long)index, file->gguf.values().size());
+      return fail(Code::Argument, "metadata %llu of %zu", (unsigned long long)index,
+                  file->gguf.values().size());
     const GgufValue& pair = file->gguf.values()[index];
     if (capacity) GRETA_TRY(need(value, "value"));
     if (capacity)
@@ -90,8 +95,8 @@ greta_status greta_file_metadata(const greta_file* file, uint64_t index, const c
   });
 }
 
-greta_status greta_file_audit(const greta_file* file, int (*on_unused)(void* user, const greta_unused* unused),
-                              void* user) {
+greta_status greta_file_audit(const greta_file* file,
+                              int (*on_unused)(void* user, const greta_unused* unused), void* user) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(file, "file"));
     if (!on_unused) return fail(Code::Argument, "on_unused is NULL");
@@ -99,9 +104,10 @@ greta_status greta_file_audit(const greta_file* file, int (*on_unused)(void* use
     GRETA_TRY(audit_file(file->gguf, &parts));
     for (const UnusedPart& part : parts) {
       const std::string name(part.name);
-      const greta_unused unused = {sizeof unused, greta_unused_verdict(part.verdict), part.tensor, 0, name.c_str(),
-                                   part.reason};
-      if (call_back("on_unused", [&] { return on_unused(user, &unused); })) return fail(Code::Cancelled, "the callback stopped the audit at %s", name.c_str());
+      const greta_unused unused = {
+          sizeof unused, greta_unused_verdict(part.verdict), part.tensor, 0, name.c_str(), part.reason};
+      if (call_back("on_unused", [&] { return on_unused(user, &unused); }))
+        return fail(Code::Cancelled, "the callback stopped the audit at %s", name.c_str());
     }
     return {};
   });
@@ -125,8 +131,8 @@ greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log
 
 void greta_tokenizer_close(greta_tokenizer* tokenizer) { delete tokenizer; }
 
-greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, const char* text, size_t bytes, uint32_t flags,
-                                    int32_t* tokens, size_t capacity, size_t* out_count) {
+greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, const char* text, size_t bytes,
+                                    uint32_t flags, int32_t* tokens, size_t capacity, size_t* out_count) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(tokenizer, "tokenizer"));
     GRETA_TRY(need(out_count, "out_count"));
@@ -153,15 +159,16 @@ Status greta::give_text(const std::string& from, char* text, size_t capacity, si
   return {};
 }
 
-greta_status greta_tokenizer_decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size_t count, char* text,
-                                    size_t capacity, size_t* out_bytes) {
+greta_status greta_tokenizer_decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size_t count,
+                                    char* text, size_t capacity, size_t* out_bytes) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(tokenizer, "tokenizer"));
     if (count) GRETA_TRY(need(tokens, "tokens"));
     std::string bytes;
     for (size_t i = 0; i < count; ++i) {
       if (tokens[i] < 0 || uint32_t(tokens[i]) >= tokenizer->tokenizer->size())
-        return fail(Code::Argument, "token %zu is %d, expected 0 to %u", i, tokens[i], tokenizer->tokenizer->size() - 1);
+        return fail(Code::Argument, "token %zu is %d, expected 0 to %u", i, tokens[i],
+                    tokenizer->tokenizer->size() - 1);
       tokenizer->tokenizer->append_piece(tokens[i], false, &bytes);
     }
     return give_text(bytes, text, capacity, out_bytes);
@@ -171,4 +178,6 @@ greta_status greta_tokenizer_decode(const greta_tokenizer* tokenizer, const int3
 uint32_t greta_tokenizer_size(const greta_tokenizer* t) { return t ? t->tokenizer->size() : 0; }
 int32_t greta_tokenizer_bos(const greta_tokenizer* t) { return t ? t->tokenizer->bos() : -1; }
 int32_t greta_tokenizer_eos(const greta_tokenizer* t) { return t ? t->tokenizer->eos() : -1; }
-int greta_tokenizer_is_end(const greta_tokenizer* t, int32_t token) { return t && t->tokenizer->is_end(token); }
+int greta_tokenizer_is_end(const greta_tokenizer* t, int32_t token) {
+  return t && t->tokenizer->is_end(token);
+}

@@ -30,7 +30,7 @@ struct greta_runtime {
   greta::Log log;  // to c_log
   bool exact = false;
   uint64_t memory_limit_bytes = 0;
-  std::atomic<uint64_t> used_bytes = 0;       // by models and executors
+  std::atomic<uint64_t> used_bytes = 0;  // by models and executors
   std::unique_ptr<greta::Device> device;
   char device_id[greta::kDeviceIdBytes] = "";
 
@@ -107,10 +107,12 @@ struct greta_session {
 namespace greta {
 
 greta_status to_c(Status status);
-Status open_executor(greta_model& model, const greta_executor_options* given, std::shared_ptr<CountedExecutor>* out);
+Status open_executor(greta_model& model, const greta_executor_options* given,
+                     std::shared_ptr<CountedExecutor>* out);
 Status read_executor_options(const greta_executor_options* given, ExecutorOptions* out);
 
-// Runs body() -> Status. Exceptions (out of memory in a container, a callback's) become statuses; nothing leaves.
+// Runs body() -> Status. Exceptions (out of memory in a container, a callback's) become statuses; nothing
+// leaves.
 template <class Body>
 greta_status fenced(Body&& body) noexcept {
   try {

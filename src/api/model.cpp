@@ -11,11 +11,15 @@ Status greta::read_executor_options(const greta_executor_options* given, Executo
   GRETA_TRY(read_options(given, &o));
   const auto cache_type = [](greta_cache_type type, uint32_t* to) -> Status {
     switch (type) {
-      case GRETA_CACHE_F32: return *to = 0, Status{};
+      case GRETA_CACHE_F32:
+        return *to = 0, Status{};
       case GRETA_CACHE_DEFAULT:
-      case GRETA_CACHE_F16: return *to = 1, Status{};
-      case GRETA_CACHE_Q8_0: return *to = 2, Status{};
-      default: return fail(Code::Argument, "cache type %d is not one of greta_cache_type", int(type));
+      case GRETA_CACHE_F16:
+        return *to = 1, Status{};
+      case GRETA_CACHE_Q8_0:
+        return *to = 2, Status{};
+      default:
+        return fail(Code::Argument, "cache type %d is not one of greta_cache_type", int(type));
     }
   };
   GRETA_TRY(cache_type(o.key_type, &out->key_type));
@@ -66,14 +70,16 @@ static Status refuse_weights(const greta_model& model, uint64_t bytes, uint64_t 
   const Model& m = model.model;
   const bool copied = model.source.given.path && !model.source.given.map;
   const bool map_fits = copied && bytes - m.store.mapping_saves(m.gguf.source(), device) <= free;
-  return fail(Code::Memory, "the weights need %s, %s are free on %s: take a smaller quantization of the model%s",
+  return fail(Code::Memory,
+              "the weights need %s, %s are free on %s: take a smaller quantization of the model%s",
               SizeText(bytes).text, SizeText(free).text, device.name,
-              map_fits                ? ", or leave them in its mapped file (greta_source.map; greta-cli without --no-mmap)"
+              map_fits ? ", or leave them in its mapped file (greta_source.map; greta-cli without --no-mmap)"
               : device.unified_memory ? ""
                                       : ", or the device \"cpu\"");
 }
 
-greta_status greta_model_open(greta_runtime* runtime, const greta_model_options* given, greta_model** out_model) {
+greta_status greta_model_open(greta_runtime* runtime, const greta_model_options* given,
+                              greta_model** out_model) {
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(runtime));
     GRETA_TRY(need(given, "options"));
@@ -86,12 +92,14 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     GRETA_TRY(model->source.store(o.source));
     Source source;
     GRETA_TRY(model->source.open(&source));
-    GRETA_TRY(describe_model(std::move(source), *runtime->device, runtime->exact, runtime->log, &model->model));
+    GRETA_TRY(
+        describe_model(std::move(source), *runtime->device, runtime->exact, runtime->log, &model->model));
     const uint64_t bytes = model->model.store.device_bytes(), free = runtime->free_bytes();
     if (bytes > free) return refuse_weights(*model, bytes, free);
     model->counted.count(runtime, bytes);
     GRETA_TRY(load_model(&model->model, {o.progress, o.progress_user}));
-    model->counted.count(runtime, model->model.store.device_bytes());  // more if the device refused mapped pages
+    model->counted.count(runtime,
+                         model->model.store.device_bytes());  // more if the device refused mapped pages
     model->tokenizer.tokenizer = model->model.tokenizer.get();
     GRETA_TRY(model->tokenizer.chat.open(model->model.gguf, *model->model.tokenizer, runtime->log));
     model->sampling = sampling_defaults(model->model.gguf);
@@ -102,7 +110,9 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
 
 void greta_model_close(greta_model* model) { delete model; }
 
-const greta_tokenizer* greta_model_tokenizer(const greta_model* model) { return model ? &model->tokenizer : nullptr; }
+const greta_tokenizer* greta_model_tokenizer(const greta_model* model) {
+  return model ? &model->tokenizer : nullptr;
+}
 
 greta_status greta_model_describe(const greta_model* model, greta_model_info* out_info) {
   return fenced([&]() -> Status {

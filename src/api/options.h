@@ -25,7 +25,8 @@ Status read_options(const Options* given, Options* out) {
   const size_t known = std::min<size_t>(given->struct_size, sizeof(Options));
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   if (std::any_of(bytes + known, bytes + given->struct_size, [](unsigned char b) { return b != 0; }))
-    return fail(Code::Unsupported, "options of %u bytes ask for something that this library (%zu bytes) does not know",
+    return fail(Code::Unsupported,
+                "options of %u bytes ask for something that this library (%zu bytes) does not know",
                 given->struct_size, sizeof(Options));
   std::memcpy(out, given, known);
   return {};
@@ -33,8 +34,8 @@ Status read_options(const Options* given, Options* out) {
 
 // A field that a later version may give a meaning.
 inline Status check_reserved(uint32_t value) {
-  return value ? fail(Code::Unsupported, "a reserved field is %u: it asks for something that this library does not know",
-                      value)
+  return value ? fail(Code::Unsupported,
+                      "a reserved field is %u: it asks for something that this library does not know", value)
                : Status{};
 }
 

@@ -3,7 +3,8 @@
 
 using namespace greta;
 
-static_assert(uint32_t(Code::Cancelled) == GRETA_ERROR_CANCELLED && uint32_t(Code::Argument) == GRETA_ERROR_ARGUMENT);
+static_assert(uint32_t(Code::Cancelled) == GRETA_ERROR_CANCELLED &&
+              uint32_t(Code::Argument) == GRETA_ERROR_ARGUMENT);
 static_assert(uint32_t(LogLevel::Error) == GRETA_LOG_ERROR);
 
 greta_status greta::to_c(Status status) { return greta_status(status.code); }

@@ -3,7 +3,8 @@
 
 using namespace greta;
 
-static_assert(uint32_t(OutputRows::All) == GRETA_ROWS_ALL && uint32_t(StopReason::String) == GRETA_STOP_STRING);
+static_assert(uint32_t(OutputRows::All) == GRETA_ROWS_ALL &&
+              uint32_t(StopReason::String) == GRETA_STOP_STRING);
 
 // The engine's session keeps a pointer to its executor; the counted executor keeps both alive.
 static Status open_on(std::shared_ptr<CountedExecutor> executor, greta_session** out) {
@@ -15,7 +16,8 @@ static Status open_on(std::shared_ptr<CountedExecutor> executor, greta_session**
   return {};
 }
 
-greta_status greta_session_open(greta_model* model, const greta_session_options* given, greta_session** out_session) {
+greta_status greta_session_open(greta_model* model, const greta_session_options* given,
+                                greta_session** out_session) {
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(model));
     GRETA_TRY(need(out_session, "out_session"));
@@ -24,7 +26,8 @@ greta_status greta_session_open(greta_model* model, const greta_session_options*
     GRETA_TRY(check_reserved(o.reserved));
     if (o.executor && o.private_executor)
       return fail(Code::Argument, "executor and private_executor exclude each other");
-    if (o.executor && o.executor->model != model) return fail(Code::Argument, "the executor belongs to another model");
+    if (o.executor && o.executor->model != model)
+      return fail(Code::Argument, "the executor belongs to another model");
     std::shared_ptr<CountedExecutor> executor = o.executor ? o.executor->shared : nullptr;
     if (!executor) GRETA_TRY(open_executor(*model, o.private_executor, &executor));
     return open_on(std::move(executor), out_session);
@@ -55,7 +58,9 @@ greta_status greta_session_truncate(greta_session* session, uint32_t position) {
   });
 }
 
-const int32_t* greta_session_tokens(const greta_session* s) { return s ? s->session->tokens().data() : nullptr; }
+const int32_t* greta_session_tokens(const greta_session* s) {
+  return s ? s->session->tokens().data() : nullptr;
+}
 uint64_t greta_session_state_bytes(const greta_session* s) { return s ? s->session->state_bytes() : 0; }
 
 greta_status greta_session_save(greta_session* session, greta_write_callback write, void* user) {
@@ -66,10 +71,12 @@ greta_status greta_session_save(greta_session* session, greta_write_callback wri
       greta_write_callback write;
       void* user;
     } writer{write, user};
-    return session->session->save([](void* self, const void* bytes, size_t count) {
-      const Writer& to = *static_cast<const Writer*>(self);
-      return call_back("write", [&] { return to.write(to.user, bytes, count); });
-    }, &writer);
+    return session->session->save(
+        [](void* self, const void* bytes, size_t count) {
+          const Writer& to = *static_cast<const Writer*>(self);
+          return call_back("write", [&] { return to.write(to.user, bytes, count); });
+        },
+        &writer);
   });
 }
 
@@ -89,7 +96,8 @@ greta_status greta_session_eval(greta_session* session, const int32_t* tokens, s
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(session));
     GRETA_TRY(need(tokens, "tokens"));
-    if (uint32_t(rows) > GRETA_ROWS_ALL) return fail(Code::Argument, "rows is %d, expected one of greta_rows", int(rows));
+    if (uint32_t(rows) > GRETA_ROWS_ALL)
+      return fail(Code::Argument, "rows is %d, expected one of greta_rows", int(rows));
     if (rows != GRETA_ROWS_NONE) GRETA_TRY(need(out_logits, "out_logits"));
     return session->session->eval({tokens, count}, OutputRows(rows), out_logits);
   });
@@ -115,7 +123,8 @@ void report_stage(void* context, const Executor::Stage& from) {
 }  // namespace
 
 greta_status greta_session_profile(greta_session* session, const int32_t* tokens, size_t count,
-                                   void (*on_stage)(void* user, const greta_profile_stage* stage), void* user) {
+                                   void (*on_stage)(void* user, const greta_profile_stage* stage),
+                                   void* user) {
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(session));
     GRETA_TRY(need(tokens, "tokens"));
@@ -144,7 +153,8 @@ greta_status greta_batch_eval(greta_batch_item* items, size_t count) {
 
 Status greta::read_stops(const char* const* given, size_t count, std::vector<std::string_view>* out) {
   if (count) GRETA_TRY(need(given, "stop_strings"));
-  if (count > kMaxStopStrings) return fail(Code::Argument, "%zu stop strings, at most %u", count, kMaxStopStrings);
+  if (count > kMaxStopStrings)
+    return fail(Code::Argument, "%zu stop strings, at most %u", count, kMaxStopStrings);
   for (size_t i = 0; i < count; ++i) {
     GRETA_TRY(need(given[i], "a stop string"));
     out->push_back(given[i]);
@@ -156,14 +166,16 @@ static GenerateOptions options_of(greta_generate_options& given) {
   GenerateOptions options;
   options.max_tokens = given.max_tokens;
   options.user = &given;
-  if (given.on_token) options.on_token = [](void* self, int32_t token, const char* text, size_t bytes) {
-    const auto& o = *static_cast<const greta_generate_options*>(self);
-    return call_back("on_token", [&] { return o.on_token(o.user, token, text, bytes); });
-  };
-  if (given.on_prompt) options.on_prompt = [](void* self, uint32_t done, uint32_t total) {
-    const auto& o = *static_cast<const greta_generate_options*>(self);
-    return call_back("on_prompt", [&] { return o.on_prompt(o.user, done, total); });
-  };
+  if (given.on_token)
+    options.on_token = [](void* self, int32_t token, const char* text, size_t bytes) {
+      const auto& o = *static_cast<const greta_generate_options*>(self);
+      return call_back("on_token", [&] { return o.on_token(o.user, token, text, bytes); });
+    };
+  if (given.on_prompt)
+    options.on_prompt = [](void* self, uint32_t done, uint32_t total) {
+      const auto& o = *static_cast<const greta_generate_options*>(self);
+      return call_back("on_prompt", [&] { return o.on_prompt(o.user, done, total); });
+    };
   return options;
 }
 
@@ -184,8 +196,14 @@ greta_status greta_session_generate(greta_session* session, const int32_t* token
     GenerateResult r;
     GRETA_TRY(session->session->generate({tokens, count}, options, &r));
     if (!out_result) return {};
-    const greta_generate_result result{0, greta_stop_reason(r.reason), r.prompt_tokens, r.generated_tokens,
-                                       r.prompt_ns, r.generate_ns, r.stop_string, 0};
+    const greta_generate_result result{0,
+                                       greta_stop_reason(r.reason),
+                                       r.prompt_tokens,
+                                       r.generated_tokens,
+                                       r.prompt_ns,
+                                       r.generate_ns,
+                                       r.stop_string,
+                                       0};
     return write_result(result, out_result);
   });
 }

@@ -9,9 +9,11 @@ using jinja::Value;
 // The message's JSON object, with role and content put into it.
 static Status read_message(const greta_message& message, size_t number, Value* out) {
   Value made = Value::dict();
-  if (message.json) GRETA_TRY(within(jinja::parse_json(message.json, &made), "the JSON of message %zu", number));
+  if (message.json)
+    GRETA_TRY(within(jinja::parse_json(message.json, &made), "the JSON of message %zu", number));
   if (!made.is_dict())
-    return fail(Code::Argument, "the JSON of message %zu: expected an object, not %s", number, made.type_name());
+    return fail(Code::Argument, "the JSON of message %zu: expected an object, not %s", number,
+                made.type_name());
   if (message.role) made.set("role", message.role);
   if (message.content) made.set("content", message.content);
   if (!made.find("role")) return fail(Code::Argument, "message %zu has no role", number);
@@ -23,8 +25,9 @@ static Status read_message(const greta_message& message, size_t number, Value* o
   return {};
 }
 
-greta_status greta_tokenizer_chat(const greta_tokenizer* tokenizer, const greta_message* messages, size_t count,
-                                  int add_answer, char* text, size_t capacity, size_t* out_bytes) {
+greta_status greta_tokenizer_chat(const greta_tokenizer* tokenizer, const greta_message* messages,
+                                  size_t count, int add_answer, char* text, size_t capacity,
+                                  size_t* out_bytes) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(tokenizer, "tokenizer"));
     if (count) GRETA_TRY(need(messages, "messages"));
@@ -52,13 +55,15 @@ static Status read_context(const char* json, size_t bytes, Value* out) {
   if (bytes) GRETA_TRY(need(json, "context_json"));
   Value context = Value::dict();
   if (bytes) GRETA_TRY(within(jinja::parse_json({json, bytes}, &context), "the context"));
-  if (!context.is_dict()) return fail(Code::Argument, "the context: expected an object, not %s", context.type_name());
+  if (!context.is_dict())
+    return fail(Code::Argument, "the context: expected an object, not %s", context.type_name());
   *out = std::move(context);
   return {};
 }
 
-greta_status greta_tokenizer_render(const greta_tokenizer* tokenizer, const char* context_json, size_t context_bytes,
-                                    int64_t now_s, char* text, size_t capacity, size_t* out_bytes) {
+greta_status greta_tokenizer_render(const greta_tokenizer* tokenizer, const char* context_json,
+                                    size_t context_bytes, int64_t now_s, char* text, size_t capacity,
+                                    size_t* out_bytes) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(tokenizer, "tokenizer"));
     Value context;

@@ -1,8 +1,8 @@
-#include "compute/refused_kernels.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+
+#include "compute/refused_kernels.h"
 
 namespace greta {
 
@@ -21,17 +21,20 @@ std::span<const KernelRow> kernel_table() { return kRows; }
 
 bool multiplies(Op op) { return op == Op::Matmul || op == Op::MatmulExpert; }
 
-// A place in order of calls: a choice of experts, else attention, else a product, else a rotation, else the first.
+// A place in order of calls: a choice of experts, else attention, else a product, else a rotation, else the
+// first.
 template <class OpAt>
 static size_t lead_index(size_t count, OpAt op_at) {
-  for (const auto leads : {+[](Op op) { return op == Op::Route; }, +[](Op op) { return op == Op::Attention; }, +multiplies,
-                           +[](Op op) { return op == Op::Rope; }})
+  for (const auto leads : {+[](Op op) { return op == Op::Route; }, +[](Op op) { return op == Op::Attention; },
+                           +multiplies, +[](Op op) { return op == Op::Rope; }})
     for (size_t i = 0; i < count; ++i)
       if (leads(op_at(i))) return i;
   return 0;
 }
 
-Op lead_op(std::span<const Op> ops) { return ops[lead_index(ops.size(), [&](size_t i) { return ops[i]; })]; }
+Op lead_op(std::span<const Op> ops) {
+  return ops[lead_index(ops.size(), [&](size_t i) { return ops[i]; })];
+}
 
 const Call& lead_call(std::span<const Call> calls) {
   return calls[lead_index(calls.size(), [&](size_t i) { return calls[i].op; })];
@@ -45,7 +48,8 @@ bool usable(const KernelRow& row, const RowFilter& filter) {
   if (!filter.device) return true;
   const DeviceInfo& device = *filter.device;
   return !strcmp(row.backend, device.backend) && (!row.target[0] || !strcmp(row.target, device.arch)) &&
-         (row.needs & ~device.features) == 0 && (row.lacks & device.features) == 0 && row.shared_bytes <= device.shared_bytes;
+         (row.needs & ~device.features) == 0 && (row.lacks & device.features) == 0 &&
+         row.shared_bytes <= device.shared_bytes;
 }
 
 static bool covers(const KernelRow& row, std::span<const Call> calls) {
@@ -87,7 +91,8 @@ uint64_t split_bytes(const Call& call, const KernelRow& row, uint32_t bucket) {
 
 const KernelRow* packing_row(QuantType type, Layout layout, const RowFilter& filter) {
   for (const KernelRow& row : kRows)
-    if (row.type == type && row.layout == layout && row.op_count == 1 && row.ops[0] == Op::Convert && usable(row, filter))
+    if (row.type == type && row.layout == layout && row.op_count == 1 && row.ops[0] == Op::Convert &&
+        usable(row, filter))
       return &row;
   return nullptr;
 }

@@ -7,26 +7,26 @@ namespace greta {
 constexpr uint32_t kMaxConstants = 10;
 
 struct KernelRow {
-  const char* name;          // "matmul_plain_q8_0": op, variant, type
-  const char* backend;       // column of DeviceInfo::backend
-  const char* target;        // DeviceInfo::arch that the code is for ("gfx942"), or "" for any
-  uint32_t needs;            // feature bits that the device must have
-  uint32_t lacks;            // and those that it must not have
-  Op ops[kMaxFused];         // the sequence it covers
+  const char* name;     // "matmul_plain_q8_0": op, variant, type
+  const char* backend;  // column of DeviceInfo::backend
+  const char* target;   // DeviceInfo::arch that the code is for ("gfx942"), or "" for any
+  uint32_t needs;       // feature bits that the device must have
+  uint32_t lacks;       // and those that it must not have
+  Op ops[kMaxFused];    // the sequence it covers
   uint32_t op_count;
-  QuantType type;            // of the weight; f32 where the op has none
+  QuantType type;  // of the weight; f32 where the op has none
   Layout layout;
-  Form form;                 // of x (matmul) or of y (convert)
-  uint32_t tokens_min, tokens_max;          // buckets it serves
-  uint32_t n_multiple, depth_multiple;      // what the weight's shape must divide by
-  uint32_t tile;             // rows of y that a group makes, unless the sequence fixes it
-  uint32_t tile_tokens;      // and for how many tokens; 0: for all
-  uint32_t splits;           // groups that may share a tile, each over a part of the columns: at most
-  uint32_t shared_bytes;     // what the device must have for a group
-  uint32_t rank;             // preferred when higher; 0 is the plain kernel, the definition of right
+  Form form;                            // of x (matmul) or of y (convert)
+  uint32_t tokens_min, tokens_max;      // buckets it serves
+  uint32_t n_multiple, depth_multiple;  // what the weight's shape must divide by
+  uint32_t tile;                        // rows of y that a group makes, unless the sequence fixes it
+  uint32_t tile_tokens;                 // and for how many tokens; 0: for all
+  uint32_t splits;        // groups that may share a tile, each over a part of the columns: at most
+  uint32_t shared_bytes;  // what the device must have for a group
+  uint32_t rank;          // preferred when higher; 0 is the plain kernel, the definition of right
   uint16_t constant_fields[kMaxConstants];  // where in the block what is fixed for a model stands
   uint32_t constant_count;
-  uint16_t threads_field;    // likewise the threads of a group; 0: they are the code's
+  uint16_t threads_field;  // likewise the threads of a group; 0: they are the code's
   KernelCode code;
 };
 
@@ -53,7 +53,8 @@ bool multiplies(Op op);  // matmul, matmul_expert
 Op lead_op(std::span<const Op> ops);
 
 // What an op's file provides. `calls` is the sequence that `row` covers, in the row's order; the op
-// that leads it (lead_op: route, else attention, else the first that multiplies, else rope, else the first) packs for all.
+// that leads it (lead_op: route, else attention, else the first that multiplies, else rope, else the first)
+// packs for all.
 struct OpInfo {
   // Shapes and types against each other and the row: a failure names the numbers.
   Status (*check)(std::span<const Call> calls, const KernelRow& row);
@@ -77,15 +78,16 @@ uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter
 // The whole of a launch but the loaded kernel.
 void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out);
 
-// Of a matmul by a row with tile_tokens: its tiles, and the bytes of the sums of groups that share them (Call::splits).
+// Of a matmul by a row with tile_tokens: its tiles, and the bytes of the sums of groups that share them
+// (Call::splits).
 uint32_t tile_count(const Call& call, const KernelRow& row, uint32_t bucket);
 uint64_t split_bytes(const Call& call, const KernelRow& row, uint32_t bucket);
 
 // The row that packs a weight in GGUF order into another layout; null if there is none.
 const KernelRow* packing_row(QuantType type, Layout layout, const RowFilter& filter);
 
-// The layout in which weights of `type` are stored for this device: that of the highest-ranked matmul row, of those that
-// can be packed.
+// The layout in which weights of `type` are stored for this device: that of the highest-ranked matmul row, of
+// those that can be packed.
 Layout preferred_layout(QuantType type, const RowFilter& filter);
 
 }  // namespace greta

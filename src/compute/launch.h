@@ -36,7 +36,9 @@ struct Launch {
     block_bytes = sizeof from;
   }
   std::span<const uint8_t> fields() const { return {block, block_bytes}; }
-  std::span<const uint8_t> arguments() const { return {block, std::min(block_bytes, kMaxBlockBytes)}; }  // of a dispatch
+  std::span<const uint8_t> arguments() const {
+    return {block, std::min(block_bytes, kMaxBlockBytes)};
+  }  // of a dispatch
 };
 
 }  // namespace greta

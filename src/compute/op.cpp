@@ -58,7 +58,8 @@ static uint64_t plane_row_bytes(QuantType type, uint64_t depth) {
   for (const auto& planes : kPlanes) {
     if (planes.type != type) continue;
     uint64_t bytes = 0;
-    for (const uint32_t of_block : planes.bytes) bytes += round_up(depth / quant_info(type).block * of_block, 16);
+    for (const uint32_t of_block : planes.bytes)
+      bytes += round_up(depth / quant_info(type).block * of_block, 16);
     return bytes;
   }
   return quant_bytes(type, depth);

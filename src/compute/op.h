@@ -27,13 +27,15 @@ const char* op_name(Op op);  // "kv_write"
 // How a weight's bytes lie in device memory. Two must suffice for each type and backend.
 enum class Layout : uint8_t {
   Gguf,    // as in the file: [n][depth / block] blocks
-  Packed,  // tiles of kPackRows rows, interleaved for one vector load; the type's packed decode header says how
+  Packed,  // tiles of kPackRows rows, interleaved for one vector load; the type's packed decode header says
+           // how
   Planes,  // in each row quants first, then scales, for loads of 16 bytes: kernels/abi/quant_planes.def
 };
 const char* layout_name(Layout layout);  // "planes"
 constexpr uint32_t kPackRows = 16;
 
-// What form of x a matmul row reads: float32, those of kernels/abi/q8.h, or float16 values saturated to +-65504.
+// What form of x a matmul row reads: float32, those of kernels/abi/q8.h, or float16 values saturated to
+// +-65504.
 enum class Form : uint8_t { F32, Q8, Q8X16, F16 };
 
 uint64_t form_row_bytes(Form form, uint64_t depth);  // of a row of activations
@@ -53,29 +55,29 @@ struct Tensor {
 uint64_t tensor_bytes(QuantType type, Layout layout, uint64_t n, uint64_t depth, uint64_t count);
 
 enum Slot : uint8_t {
-  kX,        // main input
-  kX2,       // second input: up of gate, b of add, weights of combine, ids of matmul_expert (may be absent)
-  kY,        // output
-  kY2,       // second output: weights of route
-  kStep,     // StepState
-  kPool,     // keys of attention, the pool of kv_write
-  kPool2,    // values of attention
-  kTable,    // rope table, sinks
-  kBias,     // of matmul, matmul_expert and the choice of route
-  kLog,      // token log
-  kScratch,  // working memory of sample, attention and of matmul that is split
-  kCounters, // kCounterCount of uint that every launch leaves 0, or absent where no row wants them
+  kX,         // main input
+  kX2,        // second input: up of gate, b of add, weights of combine, ids of matmul_expert (may be absent)
+  kY,         // output
+  kY2,        // second output: weights of route
+  kStep,      // StepState
+  kPool,      // keys of attention, the pool of kv_write
+  kPool2,     // values of attention
+  kTable,     // rope table, sinks
+  kBias,      // of matmul, matmul_expert and the choice of route
+  kLog,       // token log
+  kScratch,   // working memory of sample, attention and of matmul that is split
+  kCounters,  // kCounterCount of uint that every launch leaves 0, or absent where no row wants them
   kSlotCount
 };
 
 struct Call {
   Op op = Op::Embed;
-  Form form = Form::F32;          // matmul: of x; convert: of y
+  Form form = Form::F32;  // matmul: of x; convert: of y
   uint8_t rows_of = kRowsTokens;
-  Tensor weight;                  // also norm's gain: f32, n = 1
+  Tensor weight;  // also norm's gain: f32, n = 1
   Slice slot[kSlotCount];
-  uint32_t heads = 0, kv_heads = 0;            // norm: groups in a row
-  uint32_t width = 0, value_width = 0;         // of a head, or of a row for row-wise ops
+  uint32_t heads = 0, kv_heads = 0;     // norm: groups in a row
+  uint32_t width = 0, value_width = 0;  // of a head, or of a row for row-wise ops
   // Values between rows (norm, softcap: y_stride), heads (rope), slots (matmul_expert), positions of a page's
   // values (attention: y_stride); 0: they follow each other without gaps.
   uint32_t x_stride = 0, y_stride = 0;
@@ -85,7 +87,8 @@ struct Call {
   uint32_t experts = 0, used = 0, x_slots = 1, normalise = 0, gating = 0, groups = 1, groups_used = 1;
   uint32_t vocab = 0;
   uint32_t splits = 1;  // of matmul: groups that share a tile of y, each over a part of the columns
-  uint32_t first = 0;  // of the weight's rows among `vocab` (embed), of its matrices among `experts` (matmul_expert)
+  uint32_t first =
+      0;  // of the weight's rows among `vocab` (embed), of its matrices among `experts` (matmul_expert)
   float epsilon = 0, scale = 1, softcap = 0;
   bool operator==(const Call&) const = default;
 };

@@ -12,9 +12,9 @@ enum class QuantType : uint8_t {
 };
 
 struct QuantInfo {
-  const char* name;     // "q4_k": also the decode header's name
+  const char* name;  // "q4_k": also the decode header's name
   uint32_t gguf_id;
-  uint32_t block;       // weights in a block
+  uint32_t block;  // weights in a block
   uint32_t block_bytes;
 };
 

@@ -100,9 +100,9 @@ struct Arch {
   bool window_required = false;  // the file must give attention.sliding_window
   uint32_t window_period =
       0;  // each layer of this number sees all positions, others a window; 0: none sees all
-  bool window_rope = false;       // layers with a window rotate without scaling, by rope.freq_base_swa,
-  float window_rope_base = 0;     // which is this, or with 0 that of the other layers
-  uint32_t rope_skip_period = 0;  // each layer of this number does not rotate; 0: all do
+  bool window_rope = false;        // layers with a window rotate without scaling, by rope.freq_base_swa,
+  float window_rope_base = 0;      // which is this, or with 0 that of the other layers
+  uint32_t rope_skip_period = 0;   // each layer of this number does not rotate; 0: all do
   bool rope_by_finetuned = false;  // rope.scaling.finetuned = false says that no layer rotates
 
   float attention_softcap = 0, final_softcap = 0;  // attn_logit_softcapping, final_logit_softcapping

@@ -1,10 +1,10 @@
 // The engine: from a model's file and tokens to logits and text.
 #pragma once
-#include "engine/session/chat.h"
-#include "text/text.h"
 #include "engine/executor/executor.h"
-#include "gguf/gguf.h"
 #include "engine/model/model.h"
 #include "engine/sampling/sampler.h"
+#include "engine/session/chat.h"
 #include "engine/session/session.h"
 #include "engine/session/stop.h"
+#include "gguf/gguf.h"
+#include "text/text.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-
 namespace greta {
 
 using Number = unsigned long long;  // what %llu takes
@@ -25,9 +24,11 @@ Status HeaderBytes::open(const Source& source, uint32_t part) {
 
 Status HeaderBytes::resize(uint64_t bytes) {
   // Asked first: the system would promise pages that it does not have, and kill the process later.
-  const bool too_much = bytes > held_bytes_ + kLargestRead / 2 && bytes - held_bytes_ > memory_available_bytes();
+  const bool too_much =
+      bytes > held_bytes_ + kLargestRead / 2 && bytes - held_bytes_ > memory_available_bytes();
   void* const moved = too_much ? nullptr : realloc(held_.get(), bytes);
-  if (!moved) return fail(Code::Memory, "a header of %llu bytes or more: there is no memory for it", Number(bytes));
+  if (!moved)
+    return fail(Code::Memory, "a header of %llu bytes or more: there is no memory for it", Number(bytes));
   static_cast<void>(held_.release());
   held_.reset(static_cast<uint8_t*>(moved));
   return {};

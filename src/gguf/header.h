@@ -8,7 +8,8 @@
 namespace greta {
 
 // The bytes of a part from its start, as far as they are needed: the caller's memory, or read bit by bit onto
-// the heap so that a false length costs no more memory than the source has bytes to give. Never a mapped file.
+// the heap so that a false length costs no more memory than the source has bytes to give. Never a mapped
+// file.
 class HeaderBytes {
  public:
   Status open(const Source& source, uint32_t part);
@@ -28,7 +29,8 @@ class HeaderBytes {
   uint32_t part_ = 0;
   uint64_t size_ = 0, held_bytes_ = 0;
   const uint8_t* memory_ = nullptr;
-  std::unique_ptr<uint8_t, Free> held_;  // [held_bytes_]; by realloc, which moves pages where a vector would copy them
+  std::unique_ptr<uint8_t, Free>
+      held_;  // [held_bytes_]; by realloc, which moves pages where a vector would copy them
 };
 
 // An integer of a file, of whatever type: its 64 bits, and whether they mean a negative number.

@@ -13,19 +13,22 @@ constexpr uint32_t kMaxParts = 1024;
 
 class Source {
  public:
-  // Copies `bytes` bytes from `offset` to `to` and returns 0; anything else is a failure. Called from the calling
-  // thread alone. Never asked for bytes beyond the size given.
+  // Copies `bytes` bytes from `offset` to `to` and returns 0; anything else is a failure. Called from the
+  // calling thread alone. Never asked for bytes beyond the size given.
   using ReadAt = int (*)(void* user, uint64_t offset, void* to, uint64_t bytes);
 
   // Exactly one of these, once. If `path` ends in -0000K-of-0000N.gguf all N parts are opened, in
-  // order, whichever of them it names. `map`: weights may stay in the mapped files, which nobody cuts or writes to.
+  // order, whichever of them it names. `map`: weights may stay in the mapped files, which nobody cuts or
+  // writes to.
   Status open_file(const char* path, bool map = false);
   Status open_memory(const void* bytes, uint64_t size);  // borrowed for the life of this object
   Status open_callback(ReadAt read_at, void* user, uint64_t size);
 
   uint32_t parts() const { return uint32_t(parts_.size()); }
   uint64_t size(uint32_t part) const { return parts_[part].size; }
-  bool calls_back() const { return callback_ != nullptr; }  // the user's is to be called by the user's thread alone
+  bool calls_back() const {
+    return callback_ != nullptr;
+  }  // the user's is to be called by the user's thread alone
   const char* name(uint32_t part) const { return parts_[part].name.c_str(); }  // the path, for messages
 
   // Exactly `bytes` bytes; thread-safe. The sentence of a failure starts with the part's name.

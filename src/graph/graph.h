@@ -15,8 +15,8 @@
 
 namespace greta {
 
-// What one submission may ask of each compute unit. Systems take a device for hung that does not answer for seconds
-// and share it with what draws the screen; weak units do 5e10 a second: a tenth of a second.
+// What one submission may ask of each compute unit. Systems take a device for hung that does not answer for
+// seconds and share it with what draws the screen; weak units do 5e10 a second: a tenth of a second.
 constexpr uint64_t kSubmitFlops = 5'000'000'000;
 
 constexpr uint32_t kMaxCompilers = 16;  // threads for which a driver compiles kernels at once
@@ -28,12 +28,16 @@ class KernelSet {
   ~KernelSet();
   KernelSet(const KernelSet&) = delete;
   KernelSet& operator=(const KernelSet&) = delete;
-  // One for each set of specialization constants, which are fields of the launch's block. Usable after compile().
+  // One for each set of specialization constants, which are fields of the launch's block. Usable after
+  // compile().
   const Kernel* want(const KernelRow& row, std::span<const uint8_t> block);
-  // All that is wanted and not there yet, side by side; `progress` hears of it some 20 times a second, and last of all
-  // kernels if it heard of any. Where it fails, or is cancelled, those that are not there are wanted no more.
+  // All that is wanted and not there yet, side by side; `progress` hears of it some 20 times a second, and
+  // last of all kernels if it heard of any. Where it fails, or is cancelled, those that are not there are
+  // wanted no more.
   Status compile(const Progress& progress = {});
-  std::span<const KernelRow* const> refused() const { return refused_; }  // by the driver, at the last compile()
+  std::span<const KernelRow* const> refused() const {
+    return refused_;
+  }  // by the driver, at the last compile()
   Status load(const KernelRow& row, std::span<const uint8_t> block, const Kernel** out);  // both
   Device& device() { return device_; }
 
@@ -66,9 +70,9 @@ class GretaGraph {
   // A sequence of calls over `bucket` rows that one kernel row may cover. Where none does, the longest
   // covered beginning is split off, and so on. Results between the calls need not be kept.
   Status add(std::span<const Call> calls, uint32_t bucket);
-  // The same of sequences that do not need each other's results: the first launches of all, then the second ones, so that
-  // they wait at the same barriers. What the spans still have afterwards, one row takes together with `last`, which reads
-  // their results: to be added with it.
+  // The same of sequences that do not need each other's results: the first launches of all, then the second
+  // ones, so that they wait at the same barriers. What the spans still have afterwards, one row takes
+  // together with `last`, which reads their results: to be added with it.
   Status add_beside(std::span<std::span<const Call>> sequences, const Call& last, uint32_t bucket);
   Status copy(const Slice& to, const Slice& from);
 
@@ -80,8 +84,8 @@ class GretaGraph {
   Status finish();
   uint64_t arena_bytes() const { return arena_bytes_; }
 
-  // `arena` has at least arena_bytes(); all other buffers of the calls have their addresses. Then the kernels are to be
-  // compiled.
+  // `arena` has at least arena_bytes(); all other buffers of the calls have their addresses. Then the kernels
+  // are to be compiled.
   Status bind(KernelSet& kernels, const Slice& arena);
   Status capture(Stream& stream, Device& device);
   Status run(Stream& stream) const;  // replays if captured, else records each launch
@@ -89,14 +93,14 @@ class GretaGraph {
   Status time_steps(Stream& stream, Device& device, std::vector<uint64_t>* ns) const;
 
   struct Step {
-    std::vector<Call> calls;         // empty: a copy
+    std::vector<Call> calls;  // empty: a copy
     const KernelRow* row = nullptr;
     uint32_t bucket = 0;
-    Slice to, from;                  // of a copy
+    Slice to, from;  // of a copy
     Launch launch;
     bool barrier_before = false;
-    bool split_before = false;       // a device is not kept busy too long without a break
-    uint32_t stage = 0;              // steps of one stage may overlap
+    bool split_before = false;  // a device is not kept busy too long without a break
+    uint32_t stage = 0;         // steps of one stage may overlap
     const char* part = "";
   };
   std::span<const Step> steps() const { return steps_; }
@@ -105,7 +109,7 @@ class GretaGraph {
 
  private:
   struct Temporary {
-    uint64_t bytes, place, offset;       // place: unique while planning; offset: in the arena
+    uint64_t bytes, place, offset;  // place: unique while planning; offset: in the arena
     uint32_t first_stage, last_stage;
   };
   Status add_first(std::span<const Call>* calls, uint32_t bucket);
@@ -122,12 +126,12 @@ class GretaGraph {
   Status record(Stream& stream) const;
 
   RowFilter filter_;
-  Buffer planning_;                      // stands for the arena until bind()
-  std::vector<Temporary> temporaries_;   // by place
+  Buffer planning_;                     // stands for the arena until bind()
+  std::vector<Temporary> temporaries_;  // by place
   std::vector<Step> steps_;
-  size_t named_ = 0;                     // of the steps, those that have a part
+  size_t named_ = 0;  // of the steps, those that have a part
   uint64_t next_place_ = 0, arena_bytes_ = 0;
-  uint32_t next_counter_ = 0;            // of those that split matmuls have
+  uint32_t next_counter_ = 0;  // of those that split matmuls have
   Graph captured_;
   Device* captured_on_ = nullptr;
 };

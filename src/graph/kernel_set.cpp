@@ -34,8 +34,8 @@ Status KernelSet::compile(Entry& entry) {
   return {};
 }
 
-// Threads that compile kernels, and the caller, who watches them: a driver takes up to some seconds for a kernel, and
-// does not come back before it is done.
+// Threads that compile kernels, and the caller, who watches them: a driver takes up to some seconds for a
+// kernel, and does not come back before it is done.
 struct KernelSet::Compilers {
   KernelSet& set;
   std::span<Entry* const> missing;
@@ -49,7 +49,9 @@ struct KernelSet::Compilers {
   uint32_t at_work;
 
   Compilers(KernelSet& of, std::span<Entry* const> kernels, const Progress& told)
-      : set(of), missing(kernels), progress(told),
+      : set(of),
+        missing(kernels),
+        progress(told),
         threads(1 + uint32_t(std::min<size_t>(kernels.size(), std::min(kMaxCompilers, cpu_count())))),
         at_work(threads.workers() - 1) {}
 
@@ -94,15 +96,16 @@ struct KernelSet::Compilers {
   }
 };
 
-// What fails is compiled once more by the caller, so that the sentence is its own; kernels that are functions of the
-// program have nothing to compile.
+// What fails is compiled once more by the caller, so that the sentence is its own; kernels that are functions
+// of the program have nothing to compile.
 Status KernelSet::compile(std::span<Entry* const> missing, const Progress& progress) {
   if (!missing.back()->row->code.code.empty() && (missing.size() > 1 || progress.call)) {
     Compilers compilers(*this, missing, progress);
     compilers.run();
     if (compilers.thrown) std::rethrow_exception(compilers.thrown);
     if (compilers.stop)
-      return fail(Code::Cancelled, "compiling was cancelled after %zu of %zu kernels", compilers.done.load(), missing.size());
+      return fail(Code::Cancelled, "compiling was cancelled after %zu of %zu kernels", compilers.done.load(),
+                  missing.size());
   }
   Status status;
   for (Entry* entry : missing) {

@@ -31,7 +31,8 @@ GretaGraph::Temporary* GretaGraph::temporary_of(const Slice& slice) {
   return &*(after - 1);
 }
 
-// A fused launch writes what its last call makes. Whether it would lose a result in between that a later call reads.
+// A fused launch writes what its last call makes. Whether it would lose a result in between that a later call
+// reads.
 static bool loses_a_result(std::span<const Call> calls, size_t taken) {
   const Slice& kept = calls[taken - 1].slot[kY];
   for (const Call& made : calls.first(taken - 1)) {
@@ -43,12 +44,14 @@ static bool loses_a_result(std::span<const Call> calls, size_t taken) {
   return false;
 }
 
-// A launch of the longest beginning that one row covers, which is taken off the calls; a single call must have a row.
+// A launch of the longest beginning that one row covers, which is taken off the calls; a single call must
+// have a row.
 Status GretaGraph::add_first(std::span<const Call>* calls, uint32_t bucket) {
   size_t taken = std::min<size_t>(calls->size(), kMaxFused);
   const KernelRow* row = nullptr;
   for (; taken > 1 && !row; taken -= row ? 0 : 1)
-    if (loses_a_result(*calls, taken) || !choose_row(calls->first(taken), bucket, filter_, &row).ok()) row = nullptr;
+    if (loses_a_result(*calls, taken) || !choose_row(calls->first(taken), bucket, filter_, &row).ok())
+      row = nullptr;
   if (!row) GRETA_TRY(choose_row(calls->first(1), bucket, filter_, &row));
   GRETA_TRY(add_launch(calls->first(taken), *row, bucket));
   *calls = calls->subspan(taken);
@@ -86,7 +89,9 @@ bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
   for (size_t i = steps_.size(); i-- > 0;) {
     Step& step = steps_[i];
     const std::span<const Access> accesses(step.launch.accesses, step.launch.access_count);
-    const auto writes_x = [&](const Access& a) { return (a.mode & Access::kWrite) && overlaps(a.slice, convert.slot[kX]); };
+    const auto writes_x = [&](const Access& a) {
+      return (a.mode & Access::kWrite) && overlaps(a.slice, convert.slot[kX]);
+    };
     if (std::none_of(accesses.begin(), accesses.end(), writes_x)) continue;
     if (step.calls.empty() || step.bucket != bucket || step.calls.size() == kMaxFused) return false;
     if (convert.rows_of == kRowsGather && bucket > 1) return false;  // one token is the row that is gathered
@@ -106,7 +111,8 @@ bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
   return false;
 }
 
-// The row wants x in another form, once for all that read the same x; the gain of a norm before it goes into that.
+// The row wants x in another form, once for all that read the same x; the gain of a norm before it goes into
+// that.
 Status GretaGraph::convert_input(Call& call, Form form, uint32_t depth, uint32_t bucket) {
   Call convert;
   convert.op = Op::Convert;
@@ -156,7 +162,8 @@ static uint32_t width_of_x(const Call& call) {
   return call.op == Op::MatmulExpert ? call.x_slots * (call.x_stride ? call.x_stride : depth) : depth;
 }
 
-// Groups that share a tile need memory for their sums and a counter for each tile; launches of one stage have others.
+// Groups that share a tile need memory for their sums and a counter for each tile; launches of one stage have
+// others.
 void GretaGraph::split_columns(Call& call, const KernelRow& row, uint32_t bucket) {
   const Slice all = call.slot[kCounters];
   const uint32_t tiles = tile_count(call, row, bucket);
@@ -164,7 +171,8 @@ void GretaGraph::split_columns(Call& call, const KernelRow& row, uint32_t bucket
   call.splits = choose_splits(call, row, bucket, filter_);
   if (call.splits == 1) return;
   if (next_counter_ + tiles > kCounterCount) next_counter_ = 0;
-  call.slot[kCounters] = {all.buffer, all.offset + next_counter_ * sizeof(uint32_t), tiles * sizeof(uint32_t)};
+  call.slot[kCounters] = {all.buffer, all.offset + next_counter_ * sizeof(uint32_t),
+                          tiles * sizeof(uint32_t)};
   call.slot[kScratch] = temporary(split_bytes(call, row, bucket));
   next_counter_ += tiles;
 }
@@ -194,8 +202,9 @@ Status GretaGraph::add_launch(std::span<const Call> calls, const KernelRow& row,
 }
 
 Status GretaGraph::copy(const Slice& to, const Slice& from) {
-  if (to.bytes != from.bytes) return fail(Code::Argument, "copy of %llu bytes to %llu",
-                                          (unsigned long long)from.bytes, (unsigned long long)to.bytes);
+  if (to.bytes != from.bytes)
+    return fail(Code::Argument, "copy of %llu bytes to %llu", (unsigned long long)from.bytes,
+                (unsigned long long)to.bytes);
   Step step;
   step.to = to;
   step.from = from;
@@ -271,9 +280,10 @@ void GretaGraph::place_temporaries() {
     }
     t->offset = offset;
     arena_bytes_ = std::max(arena_bytes_, offset + t->bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), t,
-                                   [](const Temporary* a, const Temporary* b) { return a->offset < b->offset; }),
-                  t);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), t,
+                         [](const Temporary* a, const Temporary* b) { return a->offset < b->offset; }),
+        t);
   }
 }
 

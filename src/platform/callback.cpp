@@ -5,7 +5,8 @@
 namespace greta {
 
 CallbackThrew::CallbackThrew(const char* callback, const char* what) {
-  format_text(text, sizeof text, "the callback %s threw an exception%s%s", callback, what ? ": " : "", what ? what : "");
+  format_text(text, sizeof text, "the callback %s threw an exception%s%s", callback, what ? ": " : "",
+              what ? what : "");
 }
 
 }  // namespace greta

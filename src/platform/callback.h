@@ -1,5 +1,5 @@
-// Calls of what the caller gave us. A C++ program's may throw: what does goes on as CallbackThrew, so that the fence of
-// the API can tell it from an exception of our own.
+// Calls of what the caller gave us. A C++ program's may throw: what does goes on as CallbackThrew, so that
+// the fence of the API can tell it from an exception of our own.
 #pragma once
 #include <cxxabi.h>
 

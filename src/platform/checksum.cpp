@@ -1,5 +1,5 @@
-// Four sums side by side, so that they need not wait for each other's multiplications. Every step can be undone,
-// so two words that differ never give the same sum where all else is equal.
+// Four sums side by side, so that they need not wait for each other's multiplications. Every step can be
+// undone, so two words that differ never give the same sum where all else is equal.
 #include "platform/checksum.h"
 
 #include <algorithm>

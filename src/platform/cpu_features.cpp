@@ -84,7 +84,8 @@ uint32_t affinity_count() {
   return 1;
 }
 
-// For a process that may open no more files: /proc has better numbers. What files keep of memory is not among the free.
+// For a process that may open no more files: /proc has better numbers. What files keep of memory is not among
+// the free.
 struct SystemMemory {
   uint64_t total = 0, free = 0;
   SystemMemory() {

@@ -10,8 +10,8 @@ enum CpuFeature : uint32_t {
 };
 
 uint32_t cpu_features();
-const char* cpu_name();     // the brand string, or "CPU"
-uint32_t cpu_count();       // processors this process may use (affinity and cgroup quota), at least 1
+const char* cpu_name();  // the brand string, or "CPU"
+uint32_t cpu_count();    // processors this process may use (affinity and cgroup quota), at least 1
 uint64_t memory_total_bytes();
 uint64_t memory_available_bytes();  // what may be allocated now: free memory, within the cgroup's limit
 

@@ -11,7 +11,7 @@ class DynamicLibrary {
   DynamicLibrary(const DynamicLibrary&) = delete;
   DynamicLibrary& operator=(const DynamicLibrary&) = delete;
 
-  Status open(const char* name);  // Unsupported, with the loader's reason
+  Status open(const char* name);         // Unsupported, with the loader's reason
   void* find(const char* symbol) const;  // null if absent
 
  private:

@@ -66,9 +66,10 @@ Status File::read_at(uint64_t offset, void* to, uint64_t bytes) const {
       return fail(Code::File, "cannot read %llu bytes at offset %llu: %s", (unsigned long long)piece,
                   (unsigned long long)offset, errno_text(errno));
     if (got == 0)
-      return fail(Code::File,
-                  "cannot read %llu bytes at offset %llu: the file ends before, it had %llu bytes when it was opened",
-                  (unsigned long long)(end - offset), (unsigned long long)offset, (unsigned long long)size_);
+      return fail(
+          Code::File,
+          "cannot read %llu bytes at offset %llu: the file ends before, it had %llu bytes when it was opened",
+          (unsigned long long)(end - offset), (unsigned long long)offset, (unsigned long long)size_);
     next += got;
     offset += uint64_t(got);
   }
@@ -90,10 +91,13 @@ Status File::map(const uint8_t** out_pages) {
 Status File::check_mapped() const {
   if (!pages_) return {};
   struct stat info;
-  if (fstat(descriptor_, &info) != 0) return fail(Code::File, "cannot ask for its size: %s", errno_text(errno));
+  if (fstat(descriptor_, &info) != 0)
+    return fail(Code::File, "cannot ask for its size: %s", errno_text(errno));
   if (uint64_t(info.st_size) >= size_) return {};
-  return fail(Code::File, "the file has %llu bytes, it had %llu when it was mapped: it must not be cut while it is in use",
-              (unsigned long long)info.st_size, (unsigned long long)size_);
+  return fail(
+      Code::File,
+      "the file has %llu bytes, it had %llu when it was mapped: it must not be cut while it is in use",
+      (unsigned long long)info.st_size, (unsigned long long)size_);
 }
 
 }  // namespace greta

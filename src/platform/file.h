@@ -23,8 +23,8 @@ class File {
   // Exactly `bytes` bytes from `offset`; a short read is an error that names both.
   Status read_at(uint64_t offset, void* to, uint64_t bytes) const;
 
-  // The whole file as read-only pages that stay valid while this object lives. Mapped once. Whoever reads one that lies
-  // beyond the file's end, because it was cut, dies by a signal.
+  // The whole file as read-only pages that stay valid while this object lives. Mapped once. Whoever reads one
+  // that lies beyond the file's end, because it was cut, dies by a signal.
   Status map(const uint8_t** out_pages);
 
   // The file, if it is mapped, still has the bytes that it had when it was opened.

@@ -1,8 +1,7 @@
 #include "platform/log.h"
 
-#include "platform/format_text.h"
-
 #include "platform/callback.h"
+#include "platform/format_text.h"
 
 namespace greta {
 

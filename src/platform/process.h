@@ -1,5 +1,5 @@
-// Which process an object was made in. A child of fork() has copies of its parent's objects, but none of the threads
-// and none of the drivers' connections behind them.
+// Which process an object was made in. A child of fork() has copies of its parent's objects, but none of the
+// threads and none of the drivers' connections behind them.
 #pragma once
 #include "platform/status.h"
 
@@ -14,8 +14,8 @@ class Process {
   int id_;
 };
 
-// What a child must not destroy: a condition variable for which a thread of the parent waits would be waited for
-// without end. It is left alone there.
+// What a child must not destroy: a condition variable for which a thread of the parent waits would be waited
+// for without end. It is left alone there.
 template <class T>
 class Unforked {
  public:

@@ -2,7 +2,6 @@
 
 #include "platform/format_text.h"
 
-
 namespace greta {
 
 SizeText::SizeText(uint64_t bytes) {

@@ -36,8 +36,8 @@ const char* error_text();  // of the last failure on this thread, "" if none
 void clear_error_text();
 
 // The only control-flow macro: returns from the caller on a failure.
-#define GRETA_TRY(expression)                          \
-  do {                                                 \
+#define GRETA_TRY(expression)                           \
+  do {                                                  \
     const ::greta::Status greta_status_ = (expression); \
     if (!greta_status_.ok()) return greta_status_;      \
   } while (0)

@@ -72,7 +72,9 @@ void ThreadPool::State::start_job() {
   running.store(workers - 1, std::memory_order_relaxed);
   generation.fetch_add(1);
   if (!sleepers.load()) return;
-  { const std::lock_guard<std::mutex> lock(sleep); }
+  {
+    const std::lock_guard<std::mutex> lock(sleep);
+  }
   wake.notify_all();
 }
 

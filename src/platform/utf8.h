@@ -1,4 +1,5 @@
-// UTF-8: decoding that survives any bytes, a stream that lets only whole characters out, names from files in quotes.
+// UTF-8: decoding that survives any bytes, a stream that lets only whole characters out, names from files in
+// quotes.
 //
 // Invalid UTF-8 becomes U+FFFD, one for each maximal part of a sequence that broke off, as the
 // Unicode standard recommends and Python's "replace" does.

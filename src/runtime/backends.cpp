@@ -70,8 +70,8 @@ std::string sentence(const Backend& backend, const Found& device) {
   return id + (device.reason.starts_with(name) ? "" : name + ": ") + device.reason;
 }
 
-// Opens the best device of a backend, a processor's only if `processors` and there is no other. `passed`: why those
-// before it were not taken. The status is that of the first of them.
+// Opens the best device of a backend, a processor's only if `processors` and there is no other. `passed`: why
+// those before it were not taken. The status is that of the first of them.
 Status open_best(const Backend& backend, bool processors, const DeviceOptions& options, NamedDevice* out,
                  std::vector<std::string>* passed) {
   std::vector<Found> found = devices_of(backend, options);
@@ -85,8 +85,10 @@ Status open_best(const Backend& backend, bool processors, const DeviceOptions& o
   Status first;
   for (Found& device : found) {
     if (device.info.cpu_type && !processors) {
-      if (passed->empty()) device.reason = "it runs on the processor";
-      else continue;
+      if (passed->empty())
+        device.reason = "it runs on the processor";
+      else
+        continue;
     }
     if (device.reason.empty()) {
       device.status = backend.open(device.index, options, &out->device);
@@ -105,7 +107,8 @@ std::string joined(const std::vector<std::string>& reasons) {
   return text;
 }
 
-// Without a GPU the processor is slow, so the reason is worth a message; and so is a GPU that was passed over.
+// Without a GPU the processor is slow, so the reason is worth a message; and so is a GPU that was passed
+// over.
 Status open_first(const DeviceOptions& options, NamedDevice* out) {
   std::vector<std::string> passed;
   for (const Backend* backend : kBackends) {

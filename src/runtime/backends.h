@@ -16,8 +16,9 @@ struct NamedDevice {
   char id[kDeviceIdBytes] = "";
 };
 
-// Opens "cpu", "vulkan0", "hip1"; "vulkan": the best usable one of these; or "auto": the best usable one of all. A
-// device that was asked for by its number and cannot be opened is an error with the reason, never another device.
+// Opens "cpu", "vulkan0", "hip1"; "vulkan": the best usable one of these; or "auto": the best usable one of
+// all. A device that was asked for by its number and cannot be opened is an error with the reason, never
+// another device.
 Status open_device(const char* name, const DeviceOptions& options, NamedDevice* out);
 Status open_device(const char* name, const DeviceOptions& options, Device** out);
 

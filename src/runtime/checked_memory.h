@@ -46,7 +46,9 @@ struct Work {
   bool captured = false;  // of a plan
 };
 
-struct WorkText { char text[160]; };
+struct WorkText {
+  char text[160];
+};
 WorkText describe(const Work& work);
 
 // The use lies inside a living buffer; what it reads was written before.

@@ -14,7 +14,9 @@ using Number = unsigned long long;  // for %llu
 constexpr uint64_t kFirstAddress = uint64_t(1) << 44;  // nothing the process has mapped
 constexpr uint64_t kPageBytes = 4096;
 
-struct NullEvent { std::atomic<bool> signalled{false}; };
+struct NullEvent {
+  std::atomic<bool> signalled{false};
+};
 struct NullGraph {};
 
 class NullDevice final : public Device {
@@ -47,8 +49,8 @@ class NullDevice final : public Device {
 };
 
 struct NullBuffer {
-  uint64_t bytes = 0;      // counted against the device's memory
-  void* pages = nullptr;   // host memory to give back
+  uint64_t bytes = 0;     // counted against the device's memory
+  void* pages = nullptr;  // host memory to give back
 };
 
 class NullStream final : public Stream {

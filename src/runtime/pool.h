@@ -32,8 +32,9 @@ uint64_t arena_limit(const DeviceInfo& info);
 
 class Pool {
  public:
-  // `chunk_bytes`: size of each buffer; a larger request gets a buffer of its own, on a device of own_buffers each.
-  // `slices`: what will be taken, in this order; a buffer then has no more bytes than those of them that go into it.
+  // `chunk_bytes`: size of each buffer; a larger request gets a buffer of its own, on a device of own_buffers
+  // each. `slices`: what will be taken, in this order; a buffer then has no more bytes than those of them
+  // that go into it.
   Pool(Device& device, uint64_t chunk_bytes, std::vector<uint64_t> slices = {})
       : device_(device), chunk_bytes_(chunk_bytes), slices_(std::move(slices)) {}
 

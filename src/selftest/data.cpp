@@ -107,7 +107,8 @@ Tensor put_matrix(Rig& rig, const Matrix& matrix, Layout layout) {
 std::vector<Stored> stored_types(const Rig& rig, Op op) {
   std::vector<Stored> found;
   for (const KernelRow& row : kernel_table()) {
-    if (lead_op({row.ops, row.op_count}) != op || strcmp(row.backend, rig.info().backend) || !rig.takes(row)) continue;
+    if (lead_op({row.ops, row.op_count}) != op || strcmp(row.backend, rig.info().backend) || !rig.takes(row))
+      continue;
     const bool known = std::any_of(found.begin(), found.end(), [&](const Stored& stored) {
       return stored.type == row.type && stored.layout == row.layout;
     });

@@ -22,7 +22,8 @@ struct Rig::Room {
   uint64_t bytes;
 };
 
-Rig::Rig(Device& device, bool checked) : device_(device), kernels_(device), checked_(checked), ran_(kernel_table().size()) {
+Rig::Rig(Device& device, bool checked)
+    : device_(device), kernels_(device), checked_(checked), ran_(kernel_table().size()) {
   Stream* stream = nullptr;
   must(device.create_stream(&stream));
   stream_.reset(stream);
@@ -90,7 +91,8 @@ void Rig::finish() {
   staged_ = 0;
 }
 
-// Written at once, or on the way when the next launch or read begins: a GPU takes longer for a submission than for a copy.
+// Written at once, or on the way when the next launch or read begins: a GPU takes longer for a submission
+// than for a copy.
 void Rig::write(const Slice& slice, const void* from) {
   if (!slice.bytes) return;
   if (reaches(slice)) {
@@ -121,7 +123,8 @@ void Rig::read(const Slice& slice, void* to) {
 void Rig::check_canaries() {
   std::vector<Slice> canaries;
   for (const auto& room : rooms_)
-    for (const uint64_t at : {uint64_t(0), kCanaryBytes + room->bytes}) canaries.push_back({&room->buffer, at, kCanaryBytes});
+    for (const uint64_t at : {uint64_t(0), kCanaryBytes + room->bytes})
+      canaries.push_back({&room->buffer, at, kCanaryBytes});
   for (size_t i = 0; i < canaries.size(); ++i) {
     if (reaches(canaries[i])) continue;
     grow(&readback_, Memory::Readback, canaries.size() * kCanaryBytes);
@@ -130,8 +133,9 @@ void Rig::check_canaries() {
   finish();
   for (size_t i = 0; i < canaries.size(); ++i) {
     const Slice& canary = canaries[i];
-    const uint8_t* bytes = reaches(canary) ? static_cast<const uint8_t*>(canary.buffer->mapped) + canary.offset
-                                           : static_cast<const uint8_t*>(readback_.mapped) + i * kCanaryBytes;
+    const uint8_t* bytes = reaches(canary)
+                               ? static_cast<const uint8_t*>(canary.buffer->mapped) + canary.offset
+                               : static_cast<const uint8_t*>(readback_.mapped) + i * kCanaryBytes;
     expect(std::all_of(bytes, bytes + kCanaryBytes, [](uint8_t byte) { return byte == kCanary; }),
            i % 2 ? "bytes after a buffer were written" : "bytes before a buffer were written");
   }
@@ -141,7 +145,8 @@ std::vector<const KernelRow*> Rig::rows(std::span<const Call> calls, uint32_t bu
   const RowFilter filter{&info(), false};
   std::vector<const KernelRow*> found(kernel_table().size());
   found.resize(find_rows(calls, bucket, filter, found));
-  std::erase_if(found, [&](const KernelRow* row) { return !takes(*row) || had_.contains(turn_of(calls, *row)); });
+  std::erase_if(found,
+                [&](const KernelRow* row) { return !takes(*row) || had_.contains(turn_of(calls, *row)); });
   return found;
 }
 
@@ -153,8 +158,9 @@ Rig::Turn Rig::turn_of(std::span<const Call> calls, const KernelRow& row) {
 
 bool Rig::left(Op op, QuantType type, Layout layout, uint32_t bucket) const {
   return std::ranges::any_of(kernel_table(), [&](const KernelRow& row) {
-    return lead_op({row.ops, row.op_count}) == op && row.type == type && row.layout == layout && row.tokens_min <= bucket &&
-           bucket <= row.tokens_max && takes(row) && usable(row, {&info(), false}) && !had_.contains({&row, 0});
+    return lead_op({row.ops, row.op_count}) == op && row.type == type && row.layout == layout &&
+           row.tokens_min <= bucket && bucket <= row.tokens_max && takes(row) &&
+           usable(row, {&info(), false}) && !had_.contains({&row, 0});
   });
 }
 
@@ -174,8 +180,7 @@ void Rig::run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket
   const Kernel* kernel = nullptr;
   must(kernels_.load(row, launch.fields(), &kernel));
   stop_if_asked();  // a driver may take its time for a kernel
-  must(stream_->dispatch(*kernel, launch.groups, launch.arguments(),
-                         {launch.accesses, launch.access_count}));
+  must(stream_->dispatch(*kernel, launch.groups, launch.arguments(), {launch.accesses, launch.access_count}));
   must(stream_->barrier());
   check_canaries();
   ++launches_;

@@ -57,8 +57,9 @@ class Rig {
 
   const DeviceInfo& info() const;
   bool checked() const { return checked_; }
-  // From now on each row of the table runs in one shape alone, the first that reaches it: a shape lasts from a reset to
-  // the next. Again with each type of cache, and without the repeats that tell whether the bits are the same.
+  // From now on each row of the table runs in one shape alone, the first that reaches it: a shape lasts from
+  // a reset to the next. Again with each type of cache, and without the repeats that tell whether the bits
+  // are the same.
   void hurry() { quick_ = true; }
   bool repeats() const { return !checked_ && !quick_ && !kSanitized; }
   // Only kernels of this name from now on, of names that begin so where it ends with '*'; "": all.
@@ -89,7 +90,8 @@ class Rig {
   }
   void reset();  // releases all buffers
 
-  // The rows that this device may use for the calls, best first not implied; of a quick rig those that have had no shape yet.
+  // The rows that this device may use for the calls, best first not implied; of a quick rig those that have
+  // had no shape yet.
   std::vector<const KernelRow*> rows(std::span<const Call> calls, uint32_t bucket) const;
   const KernelRow* plain_row(std::span<const Call> calls, uint32_t bucket) const;
 

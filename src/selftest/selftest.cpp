@@ -60,7 +60,8 @@ struct Wanted {
 };
 
 // A check, of kernels for one type of weights or all.
-Part run_part(Device& device, const Check& check, const Wanted& wanted, std::optional<QuantType> type, Watched* watched) {
+Part run_part(Device& device, const Check& check, const Wanted& wanted, std::optional<QuantType> type,
+              Watched* watched) {
   Part part;
   try {
     Rig rig(device);
@@ -83,9 +84,10 @@ Part run_part(Device& device, const Check& check, const Wanted& wanted, std::opt
   return part;
 }
 
-// What parts a check has: one for each type of weights where a driver compiles the kernels, which takes it up to a second
-// for each.
-std::vector<std::optional<QuantType>> parts_of(const Device& device, const Check& check, const std::string& kernels) {
+// What parts a check has: one for each type of weights where a driver compiles the kernels, which takes it up
+// to a second for each.
+std::vector<std::optional<QuantType>> parts_of(const Device& device, const Check& check,
+                                               const std::string& kernels) {
   std::set<QuantType> types;
   bool compiled = false;
   for (const KernelRow& row : kernel_table()) {
@@ -140,17 +142,20 @@ struct Watcher {
   void tell(Work& work, uint32_t kernels) const {
     Watched& w = work.watched;
     while (!work.wait_until_done()) {
-      const OpProgress now{work.check.op, w.kernel, std::min<uint32_t>(w.kernels, kernels), kernels, w.launches};
+      const OpProgress now{work.check.op, w.kernel, std::min<uint32_t>(w.kernels, kernels), kernels,
+                           w.launches};
       if (progress && !w.stop && !progress(user, now)) w.stop = true;
     }
   }
 };
 
 // False: it was stopped.
-bool run_check(Device& device, const Check& check, const Wanted& wanted, const Watcher& watcher, OpResult* out) {
+bool run_check(Device& device, const Check& check, const Wanted& wanted, const Watcher& watcher,
+               OpResult* out) {
   Work work{device, check, wanted, parts_of(device, check, wanted.kernels), {}};
   work.parts.resize(work.types.size());
-  for (const KernelRow& row : kernel_table()) work.watched.counted.push_back(runs(device, check, wanted.kernels, row));
+  for (const KernelRow& row : kernel_table())
+    work.watched.counted.push_back(runs(device, check, wanted.kernels, row));
   struct Job {
     Work& work;
     const Watcher& watcher;
@@ -190,10 +195,10 @@ Status run_selftest(Device& device, const std::string& name, Report report, void
     OpResult result{};
     const bool whole = run_check(device, check, {of_op ? "" : name, quick}, watcher, &result);
     const bool told = whole || !result.failure.empty();
-    if ((told && !report(user, result)) || !whole)
-      return fail(Code::Cancelled, "the self-test was stopped");
+    if ((told && !report(user, result)) || !whole) return fail(Code::Cancelled, "the self-test was stopped");
   }
-  return known ? Status{} : fail(Code::Argument, "no op %s to check, nor a kernel of that name", name.c_str());
+  return known ? Status{}
+               : fail(Code::Argument, "no op %s to check, nor a kernel of that name", name.c_str());
 }
 
 }  // namespace greta::selftest

@@ -7,7 +7,8 @@ namespace greta {
 
 // More than run at once, so that none is waited for long. A processor runs one, and may emulate matrix units.
 constexpr uint32_t kGroupsOfUnit = 64, kGroupsOfProcessor = 8;
-constexpr uint32_t kFirstWidth = 64 * 32 * kProductsDepth;  // products of a group, a step of every row's at least
+constexpr uint32_t kFirstWidth =
+    64 * 32 * kProductsDepth;  // products of a group, a step of every row's at least
 constexpr uint32_t kGrowth = 4, kMostWidth = 1u << 30;
 constexpr uint32_t kMostOperands = (64 + 32) * kProductsDepth;
 
@@ -27,7 +28,8 @@ static Status open_best(Device& device, const Call& call, Stream& stream, std::u
 }
 
 Status measure_arithmetic(Device& device, uint64_t* out_flops_per_second) {
-  const uint64_t groups = uint64_t(device.info().cpu_type ? kGroupsOfProcessor : kGroupsOfUnit) * device.info().unit_count;
+  const uint64_t groups =
+      uint64_t(device.info().cpu_type ? kGroupsOfProcessor : kGroupsOfUnit) * device.info().unit_count;
   Stream* opened = nullptr;
   GRETA_TRY(device.create_stream(&opened));
   DeviceMemory host, operands, sums;
@@ -35,7 +37,8 @@ Status measure_arithmetic(Device& device, uint64_t* out_flops_per_second) {
   GRETA_TRY(host.allocate(device, kMostOperands * sizeof(uint16_t), Memory::Upload));
   GRETA_TRY(operands.allocate(device, host.all().bytes, Memory::Device));
   GRETA_TRY(sums.allocate(device, groups * sizeof(uint32_t), Memory::Device));
-  static constexpr uint16_t kHalves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};  // 0 to 7
+  static constexpr uint16_t kHalves[] = {0,      0x3c00, 0x4000, 0x4200,
+                                         0x4400, 0x4500, 0x4600, 0x4700};  // 0 to 7
   for (uint32_t i = 0; i < kMostOperands; ++i)
     static_cast<uint16_t*>(host.buffer().mapped)[i] = kHalves[i * 2654435761u >> 29];
   GRETA_TRY(stream->copy(operands.all(), host.all()));
@@ -57,7 +60,8 @@ Status measure_arithmetic(Device& device, uint64_t* out_flops_per_second) {
     if (ns >= kRoundNs || call.width >= kMostWidth) break;
   }
   GRETA_TRY(probe->best_time({&launch, 1}, &ns));
-  *out_flops_per_second = uint64_t(double(op_info(Op::Products).cost({&call, 1}, 1, 0).flops) / double(ns) * 1e9);
+  *out_flops_per_second =
+      uint64_t(double(op_info(Op::Products).cost({&call, 1}, 1, 0).flops) / double(ns) * 1e9);
   return {};
 }
 

@@ -24,8 +24,8 @@ Status Probe::open(const KernelRow& row, const Launch& launch) {
 Status Probe::time(std::span<const Launch> launches, uint64_t* ns) {
   GRETA_TRY(stream_.signal(events_[0]));
   for (const Launch& launch : launches)
-    GRETA_TRY(stream_.dispatch(kernel_, launch.groups, launch.arguments(),
-                               {launch.accesses, launch.access_count}));
+    GRETA_TRY(
+        stream_.dispatch(kernel_, launch.groups, launch.arguments(), {launch.accesses, launch.access_count}));
   GRETA_TRY(stream_.barrier());
   GRETA_TRY(stream_.signal(events_[1]));
   GRETA_TRY(stream_.wait());

@@ -4,7 +4,8 @@
 
 namespace greta {
 
-constexpr uint64_t kRoundNs = 5'000'000;  // in the time of a shorter round its beginning and end would be seen
+constexpr uint64_t kRoundNs =
+    5'000'000;  // in the time of a shorter round its beginning and end would be seen
 
 class Probe {
  public:
@@ -13,7 +14,8 @@ class Probe {
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
 
-  Status open(const KernelRow& row, const Launch& launch);  // once; the launches that follow are specialised alike
+  Status open(const KernelRow& row,
+              const Launch& launch);  // once; the launches that follow are specialised alike
   // From the beginning of the first to the end of the last; they may overlap.
   Status time(std::span<const Launch> launches, uint64_t* ns);
   // The best of a few rounds, on a GPU after its clocks have risen.

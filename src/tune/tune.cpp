@@ -22,21 +22,22 @@ static void describe(std::span<const Call> calls, char* text, size_t bytes) {
                 weight->layout == Layout::Gguf ? "" : layout_name(weight->layout));
 }
 
-// On a unit are to be three groups with small tiles or two with large ones. Those that share a tile leave at most so many
-// sums: to add up more costs more than it gains (H200, 128 tokens, 4096 x 4096 in tiles of 128 x 128: 26 us with 4 groups
-// to a tile, 29 with 6, 31 with 9).
+// On a unit are to be three groups with small tiles or two with large ones. Those that share a tile leave at
+// most so many sums: to add up more costs more than it gains (H200, 128 tokens, 4096 x 4096 in tiles of 128 x
+// 128: 26 us with 4 groups to a tile, 29 with 6, 31 with 9).
 constexpr uint32_t kSmallTile = 64 * 64, kMostSums = 65536;
 
 uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, const RowFilter& filter) {
-  const uint32_t tiles = tile_count(call, row, bucket), blocks = uint32_t(divide_up(call.weight.depth, kTileColumns));
+  const uint32_t tiles = tile_count(call, row, bucket),
+                 blocks = uint32_t(divide_up(call.weight.depth, kTileColumns));
   if (!filter.device || row.splits == 1 || tiles > kCounterCount) return 1;
   const uint32_t area = row.tile * row.tile_tokens, together = area > kSmallTile ? 2 : 3;
   const uint32_t most = std::min({row.splits, blocks / 2, kMostSums / area});
   return std::clamp(filter.device->unit_count * together / tiles, 1u, std::max(most, 1u));
 }
 
-// Of rows of one code those that make the fewest tokens which are not there; of these the one with the largest tile whose
-// groups keep all units busy; if none does, with most groups.
+// Of rows of one code those that make the fewest tokens which are not there; of these the one with the
+// largest tile whose groups keep all units busy; if none does, with most groups.
 static bool fits_better(const KernelRow& a, const KernelRow& b, std::span<const Call> calls, uint32_t bucket,
                         const RowFilter& filter) {
   if (a.rank != b.rank || !a.tile_tokens || !b.tile_tokens) return a.rank > b.rank;

@@ -15,8 +15,8 @@ uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, 
 // Read bandwidth over 256 MiB, the best of a few rounds; takes about a tenth of a second.
 Status measure_bandwidth(Device& device, uint64_t* out_bytes_per_second);
 
-// Products and sums a second, two operations each, of the fastest kernel of `products` that runs here: in registers, best
-// of a few rounds of 5 to 20 ms. A third of a second on a GPU, less on a processor.
+// Products and sums a second, two operations each, of the fastest kernel of `products` that runs here: in
+// registers, best of a few rounds of 5 to 20 ms. A third of a second on a GPU, less on a processor.
 Status measure_arithmetic(Device& device, uint64_t* out_flops_per_second);
 
 }  // namespace greta

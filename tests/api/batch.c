@@ -18,10 +18,12 @@ static int32_t best(const float* logits, uint32_t vocab) {
 }
 
 int main(int argc, char** argv) {
-  greta_runtime_options runtime_options = {.struct_size = sizeof runtime_options, .device = "cpu", .exact = 1};
+  greta_runtime_options runtime_options = {
+      .struct_size = sizeof runtime_options, .device = "cpu", .exact = 1};
   greta_source source = {.struct_size = sizeof source, .path = argc > 1 ? argv[1] : ""};
   greta_model_options model_options = {.struct_size = sizeof model_options, .source = &source};
-  greta_executor_options sizes = {.struct_size = sizeof sizes, .context = 128, .sequences = 3, .cache_tokens = 384};
+  greta_executor_options sizes = {
+      .struct_size = sizeof sizes, .context = 128, .sequences = 3, .cache_tokens = 384};
   greta_session_options shared = {.struct_size = sizeof shared};
   greta_memory_plan plan = {.struct_size = sizeof plan};
   greta_model_info info = {.struct_size = sizeof info};

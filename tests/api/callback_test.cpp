@@ -1,4 +1,5 @@
-// Callbacks of a C++ program that throw: the call says which one, and all objects go on as if it had not been made.
+// Callbacks of a C++ program that throw: the call says which one, and all objects go on as if it had not been
+// made.
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdlib>
 #include <cstring>
@@ -40,7 +41,8 @@ std::vector<float> logits_of(greta_session* session) {
 
 }  // namespace
 
-TEST_CASE("callbacks: one that throws while tokens are generated leaves the session as before", "[api][callbacks]") {
+TEST_CASE("callbacks: one that throws while tokens are generated leaves the session as before",
+          "[api][callbacks]") {
   Objects o;
   REQUIRE(o.load() == GRETA_OK);
   const std::vector<float> expected = logits_of(o.session);
@@ -63,7 +65,9 @@ TEST_CASE("callbacks: one that throws while tokens are generated leaves the sess
     check_thrown(generate(), "on_prompt");
   }
   SECTION("a logit filter") {
-    const auto filter = [](void* user, float*, size_t, const int32_t*, size_t) { return Thrower::call(user), 0; };
+    const auto filter = [](void* user, float*, size_t, const int32_t*, size_t) {
+      return Thrower::call(user), 0;
+    };
     REQUIRE(greta_session_logit_filter(o.session, filter, &thrower) == GRETA_OK);
     check_thrown(generate(), "logit filter");
     REQUIRE(greta_session_logit_filter(o.session, nullptr, nullptr) == GRETA_OK);
@@ -90,7 +94,8 @@ TEST_CASE("callbacks: one that throws while a session is saved, restored or prof
   for (const int at : {1, 2, 3}) {
     Thrower thrower{at};
     check_thrown(
-        greta_session_save(o.session, [](void* user, const void*, size_t) { return Thrower::call(user), 0; }, &thrower),
+        greta_session_save(
+            o.session, [](void* user, const void*, size_t) { return Thrower::call(user), 0; }, &thrower),
         "write");
     struct Reader {
       Thrower thrower;
@@ -113,7 +118,8 @@ TEST_CASE("callbacks: one that throws while a session is saved, restored or prof
   CHECK(again == state);
   Thrower thrower{1};
   check_thrown(greta_session_profile(
-                   o.session, kPrompt, 3, [](void* user, const greta_profile_stage*) { Thrower::call(user); }, &thrower),
+                   o.session, kPrompt, 3, [](void* user, const greta_profile_stage*) { Thrower::call(user); },
+                   &thrower),
                "on_stage");
   CHECK(greta_session_truncate(o.session, 0) == GRETA_OK);
   logits_of(o.session);
@@ -150,7 +156,8 @@ TEST_CASE("callbacks: one that throws while a model or a runtime is opened", "[a
   greta_tokenizer* tokenizer = nullptr;
   thrower = {1};
   check_thrown(greta_tokenizer_open(
-                   o.file, [](void* user, greta_log_level, const char*) { Thrower::call(user); }, &thrower, &tokenizer),
+                   o.file, [](void* user, greta_log_level, const char*) { Thrower::call(user); }, &thrower,
+                   &tokenizer),
                "log");
   CHECK(o.load() == GRETA_OK);
   logits_of(o.session);
@@ -184,7 +191,8 @@ TEST_CASE("callbacks: a caller's allocator that throws", "[api][callbacks]") {
 TEST_CASE("callbacks: one of a self-test and one of a chat that throw", "[api][callbacks]") {
   Objects o;
   o.source = sized<greta_source>();
-  o.source.path = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";  // whose vocabulary can say something
+  o.source.path =
+      GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";  // whose vocabulary can say something
   REQUIRE(o.load() == GRETA_OK);
   Thrower thrower{1};
   auto selftest = sized<greta_selftest_options>();

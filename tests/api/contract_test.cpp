@@ -58,16 +58,24 @@ TEST_CASE("api: NULL is an argument error everywhere, or does nothing", "[api]")
 TEST_CASE("api: options of older and newer callers", "[api]") {
   greta_runtime* runtime = nullptr;
   SECTION("an older caller's shorter struct") {
-    struct { uint32_t struct_size, threads; } options{8, 1};
+    struct {
+      uint32_t struct_size, threads;
+    } options{8, 1};
     REQUIRE(greta_runtime_open(reinterpret_cast<greta_runtime_options*>(&options), &runtime) == GRETA_OK);
   }
   SECTION("a newer caller's longer struct that asks for nothing new") {
-    struct { greta_runtime_options known; uint64_t unknown; } options{};
+    struct {
+      greta_runtime_options known;
+      uint64_t unknown;
+    } options{};
     options.known.struct_size = sizeof options;
     REQUIRE(greta_runtime_open(&options.known, &runtime) == GRETA_OK);
   }
   SECTION("a newer caller who asks for something unknown") {
-    struct { greta_runtime_options known; uint64_t unknown; } options{};
+    struct {
+      greta_runtime_options known;
+      uint64_t unknown;
+    } options{};
     options.known.struct_size = sizeof options;
     options.unknown = 1;
     CHECK(greta_runtime_open(&options.known, &runtime) == GRETA_ERROR_UNSUPPORTED);
@@ -212,7 +220,9 @@ TEST_CASE("api: generation stops where it should", "[api]") {
   }
   SECTION("when the callback says so") {
     options.ignore_end = 1;
-    options.on_token = [](void* user, int32_t, const char*, size_t) { return ++*static_cast<int*>(user) == 4 ? 1 : 0; };
+    options.on_token = [](void* user, int32_t, const char*, size_t) {
+      return ++*static_cast<int*>(user) == 4 ? 1 : 0;
+    };
     int calls = 0;
     options.user = &calls;
     REQUIRE(greta_session_generate(o.session, prompt, 3, &options, &result) == GRETA_OK);
@@ -220,7 +230,9 @@ TEST_CASE("api: generation stops where it should", "[api]") {
     CHECK(result.generated_tokens == 4);
   }
   SECTION("when cancelled in the prompt") {
-    options.on_prompt = [](void* user, uint32_t, uint32_t) { return greta_session_cancel(static_cast<greta_session*>(user)), 0; };
+    options.on_prompt = [](void* user, uint32_t, uint32_t) {
+      return greta_session_cancel(static_cast<greta_session*>(user)), 0;
+    };
     options.user = o.session;
     REQUIRE(greta_session_generate(o.session, prompt, 3, &options, &result) == GRETA_OK);
     CHECK(result.reason == GRETA_STOP_CANCELLED);
@@ -271,7 +283,9 @@ TEST_CASE("api: loading reports progress and can be cancelled", "[api]") {
   options.struct_size = sizeof options;
   options.source = &o.source;
   options.progress_user = &calls;
-  options.progress = [](void* user, uint64_t done, uint64_t total) { return done > total || ++*static_cast<uint64_t*>(user) == 5 ? 1 : 0; };
+  options.progress = [](void* user, uint64_t done, uint64_t total) {
+    return done > total || ++*static_cast<uint64_t*>(user) == 5 ? 1 : 0;
+  };
   CHECK(greta_model_open(o.runtime, &options, &o.model) == GRETA_ERROR_CANCELLED);
   CHECK(o.model == nullptr);
   CHECK(calls == 5);
@@ -329,11 +343,12 @@ TEST_CASE("api: a session is saved to memory or a file, and restored from either
     source.struct_size = sizeof source;
     if (way == 0) source.path = path.c_str();
     if (way == 1) source.memory = state.data(), source.memory_bytes = state.size();
-    if (way == 2) source.user = &state, source.size_bytes = state.size(), source.read_at =
-        [](void* user, uint64_t offset, void* to, uint64_t bytes) {
-          memcpy(to, static_cast<const std::string*>(user)->data() + offset, bytes);
-          return 0;
-        };
+    if (way == 2)
+      source.user = &state, source.size_bytes = state.size(),
+      source.read_at = [](void* user, uint64_t offset, void* to, uint64_t bytes) {
+        memcpy(to, static_cast<const std::string*>(user)->data() + offset, bytes);
+        return 0;
+      };
     REQUIRE(greta_session_restore(p.session, &source) == GRETA_OK);
     REQUIRE(greta_session_position(p.session) == 4);
     CHECK(memcmp(greta_session_tokens(p.session), tokens, sizeof tokens) == 0);
@@ -348,7 +363,8 @@ TEST_CASE("api: saving and restoring without memory is a status, and changes not
     Objects o({.layers = 4}, counted.options());
     REQUIRE(o.load() == GRETA_OK);
     std::vector<int32_t> tokens(250, 7);
-    REQUIRE(greta_session_eval(o.session, tokens.data(), tokens.size(), GRETA_ROWS_NONE, nullptr) == GRETA_OK);
+    REQUIRE(greta_session_eval(o.session, tokens.data(), tokens.size(), GRETA_ROWS_NONE, nullptr) ==
+            GRETA_OK);
     REQUIRE(greta_session_state_bytes(o.session) > 80000);  // a buffer that the caller's allocator gives
     std::string state;
     const auto append = [](void* user, const void* bytes, size_t count) {

@@ -1,4 +1,5 @@
-/* cut_file MODEL: a model lives on when its file is cut to nothing and then written over. Exits 0 if the text stays the same. */
+/* cut_file MODEL: a model lives on when its file is cut to nothing and then written over. Exits 0 if the text
+ * stays the same. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,14 +32,16 @@ static int keep(void* user, int32_t token, const char* text, size_t bytes) {
 /* What the model says of itself, and a text from its beginning. */
 static void tell(greta_model* model, greta_session* session, char* text) {
   greta_model_info info = {.struct_size = sizeof info};
-  greta_generate_options options = {.struct_size = sizeof options, .max_tokens = 40, .on_token = keep, .user = text};
+  greta_generate_options options = {
+      .struct_size = sizeof options, .max_tokens = 40, .on_token = keep, .user = text};
   const char* prompt = "Once upon a time";
   int32_t tokens[64];
   size_t count = 0;
   need(!greta_model_describe(model, &info), "describe");
   snprintf(text, kTextBytes, "%s %s: ", info.architecture, info.name);
   need(!greta_session_truncate(session, 0), "truncate");
-  need(!greta_tokenizer_encode(greta_model_tokenizer(model), prompt, strlen(prompt), GRETA_ENCODE_BOS, tokens, 64, &count),
+  need(!greta_tokenizer_encode(greta_model_tokenizer(model), prompt, strlen(prompt), GRETA_ENCODE_BOS, tokens,
+                               64, &count),
        "encode");
   need(!greta_session_generate(session, tokens, count, &options, NULL), "generate");
 }

@@ -1,5 +1,5 @@
-// A process that was forked with objects open: the child has none of its parent's threads. Its calls say so, it can
-// close what it has inherited, and it may open a runtime of its own.
+// A process that was forked with objects open: the child has none of its parent's threads. Its calls say so,
+// it can close what it has inherited, and it may open a runtime of its own.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +32,8 @@ const int32_t kTokens[] = {1, 4, 2, 8};
 
 }  // namespace
 
-TEST_CASE("fork: every call that needs the parent's device says so in the child, and closing returns", "[api][fork]") {
+TEST_CASE("fork: every call that needs the parent's device says so in the child, and closing returns",
+          "[api][fork]") {
   greta_runtime_options options{};
   options.threads = 3;
   Objects o(TinyShape{}, options);
@@ -123,7 +124,8 @@ TEST_CASE("fork: a runtime that the child opens itself works", "[api][fork]") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("fork: a device's streams refuse work in the child, and all can be deleted there", "[runtime][fork]") {
+TEST_CASE("fork: a device's streams refuse work in the child, and all can be deleted there",
+          "[runtime][fork]") {
   const OpenDevice device = open_named("cpu", 3);
   Words words(*device, 64);
   auto stream = new_stream(*device);

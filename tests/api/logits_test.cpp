@@ -1,4 +1,5 @@
-// Logits that are no numbers: a row without one finite value is a status wherever a token would be drawn from it.
+// Logits that are no numbers: a row without one finite value is a status wherever a token would be drawn from
+// it.
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
 #include <cstring>

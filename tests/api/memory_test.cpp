@@ -1,5 +1,5 @@
-// Host memory that runs out in a call of greta.h: each allocation is failed once. The call says so, nothing leaks, and
-// the same call on the same objects then does what it would have done.
+// Host memory that runs out in a call of greta.h: each allocation is failed once. The call says so, nothing
+// leaks, and the same call on the same objects then does what it would have done.
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -75,7 +75,8 @@ struct Stage {
   greta_status eval(greta_session* session, std::span<const int32_t> list, greta_rows rows) {
     const float* logits = nullptr;
     const greta_status status = greta_session_eval(session, list.data(), list.size(), rows, &logits);
-    if (status == GRETA_OK) out.add(logits, (rows == GRETA_ROWS_ALL ? list.size() : 1) * kVocab * sizeof(float));
+    if (status == GRETA_OK)
+      out.add(logits, (rows == GRETA_ROWS_ALL ? list.size() : 1) * kVocab * sizeof(float));
     return status;
   }
   greta_status generate(greta_session* session, std::span<const int32_t> list) {
@@ -135,7 +136,8 @@ const Scenario kScenarios[] = {
     {"a batch", [](Stage& s) { s.feed(s.first, 66); },
      [](Stage& s) {
        const auto a = s.tokens(3), b = s.tokens(70, 9);
-       greta_batch_item items[] = {{s.first, a.data(), a.size(), nullptr}, {s.second, b.data(), b.size(), nullptr}};
+       greta_batch_item items[] = {{s.first, a.data(), a.size(), nullptr},
+                                   {s.second, b.data(), b.size(), nullptr}};
        const greta_status status = greta_batch_eval(items, 2);
        for (const greta_batch_item& item : items)
          if (status == GRETA_OK) s.out.add(item.logits, kVocab * sizeof(float));
@@ -201,7 +203,8 @@ greta_status call(const Scenario& scenario, Stage& stage) {
   stage.out.clear();
   const uint32_t first = greta_session_position(stage.first), second = greta_session_position(stage.second);
   const greta_status status = scenario.call(stage);
-  const bool moved = greta_session_position(stage.first) != first || greta_session_position(stage.second) != second;
+  const bool moved =
+      greta_session_position(stage.first) != first || greta_session_position(stage.second) != second;
   return status == GRETA_ERROR_MEMORY && moved ? GRETA_STATUS_MAX : status;
 }
 
@@ -244,8 +247,10 @@ std::string undisturbed(greta_model* model, const Scenario& scenario) {
 
 }  // namespace
 
-TEST_CASE("memory: each host allocation of a call may fail, and the call may be made again", "[api][memory]") {
-  const Scenario& scenario = GENERATE(Catch::Generators::from_range(std::begin(kScenarios), std::end(kScenarios)));
+TEST_CASE("memory: each host allocation of a call may fail, and the call may be made again",
+          "[api][memory]") {
+  const Scenario& scenario =
+      GENERATE(Catch::Generators::from_range(std::begin(kScenarios), std::end(kScenarios)));
   INFO(scenario.name);
   greta_runtime_options options{};
   options.threads = 2;
@@ -258,9 +263,10 @@ TEST_CASE("memory: each host allocation of a call may fail, and the call may be 
     const Trial trial = try_with(o.model, scenario, n, expected);
     leaked += live_allocations() != before;
     if (!trial.failed) break;
-    INFO("allocation " << n << ", status " << trial.status << ", then " << trial.again << ": " << greta_error_text());
-    const bool right = (trial.status == GRETA_ERROR_MEMORY || trial.status == GRETA_OK) && trial.again == GRETA_OK &&
-                       trial.same;
+    INFO("allocation " << n << ", status " << trial.status << ", then " << trial.again << ": "
+                       << greta_error_text());
+    const bool right = (trial.status == GRETA_ERROR_MEMORY || trial.status == GRETA_OK) &&
+                       trial.again == GRETA_OK && trial.same;
     if (!right && ++wrong < 8) CHECK(right);
   }
   INFO(n - 1 << " allocations");
@@ -292,8 +298,11 @@ TEST_CASE("memory: each host allocation of opening may fail, and nothing leaks",
     if (!status) status = greta_session_open(model, nullptr, &session);
     size_t bytes = 0;
     const greta_message message = {"user", "1t 2t", nullptr};
-    if (!status) status = greta_tokenizer_chat(greta_model_tokenizer(model), &message, 1, 1, nullptr, 0, &bytes);
-    if (!status) status = greta_tokenizer_encode(greta_model_tokenizer(model), "", 0, GRETA_ENCODE_BOS, nullptr, 0, &bytes);
+    if (!status)
+      status = greta_tokenizer_chat(greta_model_tokenizer(model), &message, 1, 1, nullptr, 0, &bytes);
+    if (!status)
+      status =
+          greta_tokenizer_encode(greta_model_tokenizer(model), "", 0, GRETA_ENCODE_BOS, nullptr, 0, &bytes);
     greta_session_close(session);
     greta_model_close(model);
     greta_file_close(file);

@@ -1,5 +1,5 @@
-// What a caller may do wrong: sizes of structs, counts, flags, pointers that are NULL beside a count, callbacks that
-// throw. Each is a status, nothing is read past what can be meant, and the objects go on.
+// What a caller may do wrong: sizes of structs, counts, flags, pointers that are NULL beside a count,
+// callbacks that throw. Each is a status, nothing is read past what can be meant, and the objects go on.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,7 +19,8 @@ namespace {
 class Edge {
  public:
   Edge() : page_(size_t(sysconf(_SC_PAGESIZE))) {
-    base_ = static_cast<char*>(mmap(nullptr, 2 * page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    base_ = static_cast<char*>(
+        mmap(nullptr, 2 * page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     REQUIRE(base_ != MAP_FAILED);
     REQUIRE(mprotect(base_ + page_, page_, PROT_NONE) == 0);
   }
@@ -68,29 +69,37 @@ TEST_CASE("misuse: a wild struct_size is an argument error, and is not read to i
   refuses_sizes<greta_runtime_options>("runtime", [&](auto* s) { return greta_runtime_open(s, &runtime); });
   refuses_sizes<greta_source>("source", [&](auto* s) { return greta_file_open(s, &file); });
   refuses_sizes<greta_source>("saved session", [&](auto* s) { return greta_session_restore(o.session, s); });
-  refuses_sizes<greta_model_options>("model", [&](auto* s) { return greta_model_open(o.runtime, s, &model); });
-  refuses_sizes<greta_executor_options>("executor", [&](auto* s) { return greta_executor_open(o.model, s, &executor); });
-  refuses_sizes<greta_session_options>("session", [&](auto* s) { return greta_session_open(o.model, s, &session); });
+  refuses_sizes<greta_model_options>("model",
+                                     [&](auto* s) { return greta_model_open(o.runtime, s, &model); });
+  refuses_sizes<greta_executor_options>("executor",
+                                        [&](auto* s) { return greta_executor_open(o.model, s, &executor); });
+  refuses_sizes<greta_session_options>("session",
+                                       [&](auto* s) { return greta_session_open(o.model, s, &session); });
   refuses_sizes<greta_dry_options>("dry", [&](auto* s) { return greta_session_dry(o.session, s); });
   refuses_sizes<greta_generate_options>(
       "generate", [&](auto* s) { return greta_session_generate(o.session, kPrompt, 3, s, nullptr); });
   refuses_sizes<greta_chat_options>("chat", [&](auto* s) { return greta_chat_open(o.session, s, &chat); });
-  refuses_sizes<greta_selftest_options>("self-test",
-                                        [&](auto* s) { return greta_runtime_selftest(o.runtime, s, &failed); });
+  refuses_sizes<greta_selftest_options>(
+      "self-test", [&](auto* s) { return greta_runtime_selftest(o.runtime, s, &failed); });
   refuses_sizes<greta_device_info>("device", [&](auto* s) { return greta_device_describe(0, s); });
-  refuses_sizes<greta_device_info>("device of a runtime", [&](auto* s) { return greta_runtime_describe(o.runtime, s); });
+  refuses_sizes<greta_device_info>("device of a runtime",
+                                   [&](auto* s) { return greta_runtime_describe(o.runtime, s); });
   refuses_sizes<greta_tensor_info>("tensor", [&](auto* s) { return greta_file_tensor(o.file, 0, s); });
-  refuses_sizes<greta_memory_plan>("plan", [&](auto* s) { return greta_memory_plan_make(o.runtime, o.file, nullptr, s); });
+  refuses_sizes<greta_memory_plan>(
+      "plan", [&](auto* s) { return greta_memory_plan_make(o.runtime, o.file, nullptr, s); });
   refuses_sizes<greta_model_info>("model's info", [&](auto* s) { return greta_model_describe(o.model, s); });
-  refuses_sizes<greta_sampling_defaults>("sampling", [&](auto* s) { return greta_model_sampling(o.model, s); });
+  refuses_sizes<greta_sampling_defaults>("sampling",
+                                         [&](auto* s) { return greta_model_sampling(o.model, s); });
   auto options = sized<greta_generate_options>();
   options.max_tokens = 1;
   refuses_sizes<greta_generate_result>(
       "result", [&](auto* s) { return greta_session_generate(o.session, kPrompt, 3, &options, s); });
   CHECK(greta_session_position(o.session) == 0);  // nothing was generated before it was seen
   REQUIRE(greta_chat_open(o.session, nullptr, &chat) == GRETA_OK);
-  refuses_sizes<greta_chat_answer_options>("answer", [&](auto* s) { return greta_chat_answer(chat, s, nullptr); });
-  refuses_sizes<greta_chat_result>("answer's result", [&](auto* s) { return greta_chat_answer(chat, nullptr, s); });
+  refuses_sizes<greta_chat_answer_options>("answer",
+                                           [&](auto* s) { return greta_chat_answer(chat, s, nullptr); });
+  refuses_sizes<greta_chat_result>("answer's result",
+                                   [&](auto* s) { return greta_chat_answer(chat, nullptr, s); });
   greta_chat_close(chat);
 }
 
@@ -106,16 +115,18 @@ TEST_CASE("misuse: more tokens than fit are refused before they are read", "[api
     CHECK(greta_session_generate(o.session, tokens, count, nullptr, nullptr) == GRETA_ERROR_FULL);
     greta_batch_item item = {o.session, tokens, count, nullptr};
     CHECK(greta_batch_eval(&item, 1) == GRETA_ERROR_FULL);
-    CHECK(greta_session_profile(o.session, tokens, count, [](void*, const greta_profile_stage*) {}, nullptr) !=
-          GRETA_OK);
+    CHECK(greta_session_profile(
+              o.session, tokens, count, [](void*, const greta_profile_stage*) {}, nullptr) != GRETA_OK);
   }
   auto* const item = edge.last<greta_batch_item>();
   *item = {o.session, kPrompt, 3, nullptr};
-  for (const size_t count : {size_t(65), ~size_t(0)}) CHECK(greta_batch_eval(item, count) == GRETA_ERROR_ARGUMENT);
+  for (const size_t count : {size_t(65), ~size_t(0)})
+    CHECK(greta_batch_eval(item, count) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_position(o.session) == 0);
 }
 
-TEST_CASE("misuse: a profile of more tokens than a step takes is refused before they are read", "[api][misuse]") {
+TEST_CASE("misuse: a profile of more tokens than a step takes is refused before they are read",
+          "[api][misuse]") {
   Objects o;
   REQUIRE(o.load() == GRETA_OK);
   auto executor = sized<greta_executor_options>();
@@ -125,7 +136,8 @@ TEST_CASE("misuse: a profile of more tokens than a step takes is refused before 
   greta_session* session = nullptr;
   REQUIRE(greta_session_open(o.model, &open, &session) == GRETA_OK);
   const Edge edge;
-  CHECK(greta_session_profile(session, edge.last<int32_t>(3), 300, [](void*, const greta_profile_stage*) {}, nullptr) ==
+  CHECK(greta_session_profile(
+            session, edge.last<int32_t>(3), 300, [](void*, const greta_profile_stage*) {}, nullptr) ==
         GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_position(session) == 0);
   greta_session_close(session);

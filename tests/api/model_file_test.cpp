@@ -152,7 +152,8 @@ TEST_CASE("api: a mapped file that was cut ends the next step with a status", "[
   std::vector<float> whole, again;
   REQUIRE(m.eval(&whole) == GRETA_OK);
   const uint64_t size = m.file.size(), page = 4096;
-  for (const uint64_t bytes : {size - 1, size / page * page, size / 2 / page * page, size / 2, page, uint64_t(1), uint64_t(0)}) {
+  for (const uint64_t bytes :
+       {size - 1, size / page * page, size / 2 / page * page, size / 2, page, uint64_t(1), uint64_t(0)}) {
     INFO("cut to " << bytes << " of " << size);
     m.cut(bytes);
     CHECK(m.eval(&again) == GRETA_ERROR_FILE);
@@ -178,7 +179,8 @@ TEST_CASE("api: a file that is cut while it is loaded is a status", "[api][file]
       return 0;
     };
     CHECK(m.load() == GRETA_ERROR_FILE);
-    CHECK_THAT(greta_error_text(), ContainsSubstring("model.gguf") && ContainsSubstring(map ? "must not be cut" : "ends before"));
+    CHECK_THAT(greta_error_text(),
+               ContainsSubstring("model.gguf") && ContainsSubstring(map ? "must not be cut" : "ends before"));
     m.write_back();
     m.progress = nullptr;
     CHECK(m.load() == GRETA_OK);
@@ -212,7 +214,8 @@ TEST_CASE("api: a plan says what mapped and copied weights allocate", "[api][fil
   }
 }
 
-TEST_CASE("api: weights that do not fit are refused, with mapping as the way out where it is one", "[api][file]") {
+TEST_CASE("api: weights that do not fit are refused, with mapping as the way out where it is one",
+          "[api][file]") {
   FileModel planned(false), mapped(true);
   const uint64_t needed = planned.plan().weights_bytes;
   greta_runtime_options options{};
@@ -233,7 +236,8 @@ TEST_CASE("api: weights that do not fit are refused, with mapping as the way out
   none.source.path = nullptr;
   none.source.memory = none.file.data();
   none.source.memory_bytes = none.file.size();
-  if (none.load() == GRETA_ERROR_MEMORY) CHECK_THAT(greta_error_text(), !ContainsSubstring("greta_source.map"));
+  if (none.load() == GRETA_ERROR_MEMORY)
+    CHECK_THAT(greta_error_text(), !ContainsSubstring("greta_source.map"));
 }
 
 TEST_CASE("api: copying tells how far it is, and may be cancelled", "[api][file]") {
@@ -286,7 +290,8 @@ TEST_CASE("api: a file that cannot be read, or in small pieces, is a status or a
   }
 }
 
-TEST_CASE("api: a source's callback is called from the thread that loads, and gives the same model", "[api][file]") {
+TEST_CASE("api: a source's callback is called from the thread that loads, and gives the same model",
+          "[api][file]") {
   FileModel m(false), c(false);
   REQUIRE(m.load() == GRETA_OK);
   struct Reader {

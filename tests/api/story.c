@@ -26,8 +26,8 @@ int main(int argc, char** argv) {
   size_t text_bytes = 0, count = 0;
   int32_t tokens[64];
   const char* prompt = "Once upon a time";
-  greta_generate_options options = {.struct_size = sizeof options, .max_tokens = 40, .on_token = print_token,
-                                    .user = &text_bytes};
+  greta_generate_options options = {
+      .struct_size = sizeof options, .max_tokens = 40, .on_token = print_token, .user = &text_bytes};
 
   if (argc != 2) {
     fprintf(stderr, "usage: story MODEL\n");
@@ -36,8 +36,8 @@ int main(int argc, char** argv) {
   if (greta_runtime_open(&runtime_options, &runtime)) return failed("runtime");
   if (greta_model_open(runtime, &model_options, &model)) return failed("model");
   if (greta_session_open(model, NULL, &session)) return failed("session");
-  if (greta_tokenizer_encode(greta_model_tokenizer(model), prompt, strlen(prompt), GRETA_ENCODE_BOS, tokens, 64,
-                             &count))
+  if (greta_tokenizer_encode(greta_model_tokenizer(model), prompt, strlen(prompt), GRETA_ENCODE_BOS, tokens,
+                             64, &count))
     return failed("encode");
   if (greta_session_generate(session, tokens, count, &options, &result)) return failed("generate");
   printf("\n");

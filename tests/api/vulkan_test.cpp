@@ -15,7 +15,8 @@ namespace {
 
 const int32_t kTokens[] = {1, 4, 2, 8};
 
-// A runtime on vulkan0, or on a device that is opened elsewhere, with a model (the tiny one, or a file) and a session.
+// A runtime on vulkan0, or on a device that is opened elsewhere, with a model (the tiny one, or a file) and a
+// session.
 struct Objects {
   TinyModel tiny = make_tiny({});
   std::string log;  // warnings
@@ -44,8 +45,10 @@ struct Objects {
     if (device) runtime->device = std::move(device);
     greta_source source{};
     source.struct_size = sizeof source;
-    if (path) source.path = path;
-    else source.memory = tiny.file.data(), source.memory_bytes = tiny.file.size();
+    if (path)
+      source.path = path;
+    else
+      source.memory = tiny.file.data(), source.memory_bytes = tiny.file.size();
     greta_model_options of_model{};
     of_model.struct_size = sizeof of_model;
     of_model.source = &source;
@@ -67,7 +70,9 @@ struct Objects {
     greta_model_close(model);
     greta_runtime_close(runtime);
   }
-  greta_status eval(const float** out) { return greta_session_eval(session, kTokens, 4, GRETA_ROWS_LAST, out); }
+  greta_status eval(const float** out) {
+    return greta_session_eval(session, kTokens, 4, GRETA_ROWS_LAST, out);
+  }
   std::vector<float> eval() {
     const float* logits = nullptr;
     greta_model_info info{};
@@ -96,8 +101,8 @@ double relative_error(const std::vector<float>& of, const std::vector<float>& wa
   return error / size;
 }
 
-// What hears of kernels that are compiled lets the driver go on, which was made to wait, and stops one time by its answer
-// or by the session.
+// What hears of kernels that are compiled lets the driver go on, which was made to wait, and stops one time
+// by its answer or by the session.
 struct Stopper {
   MockDevices& mock;
   bool answers;
@@ -146,7 +151,8 @@ TEST_CASE("api: a lost device says why until it is closed, and is opened again",
   CHECK(!strcmp(info.id, "vulkan0"));
 }
 
-TEST_CASE("api: kernels of a step are compiled side by side, each for subgroups of a given width", "[api][vulkan]") {
+TEST_CASE("api: kernels of a step are compiled side by side, each for subgroups of a given width",
+          "[api][vulkan]") {
   MockDevices mock;
   Objects o(Objects::WithoutSession{}, open_first(mock));
   CHECK(mock.seen().without_lanes == 0);  // of those that load the model
@@ -161,7 +167,8 @@ TEST_CASE("api: kernels of a step are compiled side by side, each for subgroups 
   CHECK(seen.at_once >= together);
 }
 
-TEST_CASE("api: a step is cancelled while its kernels are compiled, and the session goes on", "[api][vulkan]") {
+TEST_CASE("api: a step is cancelled while its kernels are compiled, and the session goes on",
+          "[api][vulkan]") {
   MockDevices mock;
   const std::vector<float> want = Objects(open_first(mock)).eval();
   for (const bool answers : {true, false}) {
@@ -213,7 +220,9 @@ TEST_CASE("api: a GPU's usual kernels are compiled when a session is opened", "[
 
 TEST_CASE("api: the plain kernels take the place of those that the driver refuses", "[api][vulkan]") {
   MockDevices mock;
-  const auto on_mock = [&] { return std::make_unique<Objects>(Objects::WithoutSession{}, open_first(mock), kTales); };
+  const auto on_mock = [&] {
+    return std::make_unique<Objects>(Objects::WithoutSession{}, open_first(mock), kTales);
+  };
   std::vector<float> want;
   {
     const auto healthy = on_mock();

@@ -5,9 +5,9 @@
 
 #include "greta.h"
 
-#define OPTIONS(type, name)        \
-  type name;                       \
-  memset(&name, 0, sizeof name);   \
+#define OPTIONS(type, name)      \
+  type name;                     \
+  memset(&name, 0, sizeof name); \
   name.struct_size = sizeof name
 
 static int fails_in_words(greta_status status, greta_status expected) {
@@ -28,7 +28,8 @@ static int write_tokens(greta_session* session) {
   options.max_tokens = 4;
   options.ignore_end = 1;
   OPTIONS(greta_generate_result, result);
-  if (!is_ok("greta_session_generate", greta_session_generate(session, &first, 1, &options, &result))) return 1;
+  if (!is_ok("greta_session_generate", greta_session_generate(session, &first, 1, &options, &result)))
+    return 1;
   return result.generated_tokens == 4 ? 0 : 1;
 }
 

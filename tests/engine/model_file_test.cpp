@@ -9,7 +9,8 @@
 using namespace greta;
 using namespace greta::test;
 
-TEST_CASE("weights of a file are copied, or mapped where that was asked for and the device can", "[engine][file]") {
+TEST_CASE("weights of a file are copied, or mapped where that was asked for and the device can",
+          "[engine][file]") {
   FOR_EACH_DEVICE(which);
   if (!which.computes) return;  // it has no kernels
   const OpenDevice opened = which.open();
@@ -27,7 +28,8 @@ TEST_CASE("weights of a file are copied, or mapped where that was asked for and 
     REQUIRE(describe_model(std::move(source), *device, true, Log{}, &model).ok());
     CHECK((model.store.mapped_bytes() > 0) == maps);
     CHECK(model.store.device_bytes() + model.store.mapped_bytes() >= model.store.file_bytes());
-    CHECK((model.store.mapping_saves(model.gguf.source(), device->info()) > 0) == (device->info().imports_host && !maps));
+    CHECK((model.store.mapping_saves(model.gguf.source(), device->info()) > 0) ==
+          (device->info().imports_host && !maps));
     REQUIRE(load_model(&model, {}).ok());
     CHECK((model.store.mapped_bytes() > 0) == maps);
     std::unique_ptr<Executor> executor;

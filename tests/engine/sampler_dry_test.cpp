@@ -4,8 +4,8 @@
 #include <random>
 
 #include "engine/sampling/steps.h"
-#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_writer.h"
+#include "text/tokenizer/tokenizer.h"
 
 using namespace greta;
 using namespace greta::test;

@@ -207,7 +207,8 @@ TEST_CASE("sampler: what is no number, and what is forbidden", "[sampler]") {
     settings.bias.clear();
     sampler.set(settings);
     int32_t id = -1;
-    for (const auto& row : {std::vector<float>{NAN, NAN, NAN}, {-inf, -inf, -inf}, {NAN, inf, inf}, {inf, -inf, NAN}})
+    for (const auto& row :
+         {std::vector<float>{NAN, NAN, NAN}, {-inf, -inf, -inf}, {NAN, inf, inf}, {inf, -inf, NAN}})
       REQUIRE(sampler.choose(row, nullptr, history, &id).code == Code::File);
     const std::vector<std::pair<std::vector<float>, int32_t>> rows = {
         {{1}, 0}, {{inf, 3, NAN}, 0}, {{NAN, -inf, -7}, 2}, {{-inf, 2, NAN}, 1}};

@@ -1,5 +1,5 @@
-// Weights that a GPU which shares the host's memory reads in the pages of their file: as if they were copied, whether
-// the driver takes such pages, refuses them from the beginning, or takes one and then no more.
+// Weights that a GPU which shares the host's memory reads in the pages of their file: as if they were copied,
+// whether the driver takes such pages, refuses them from the beginning, or takes one and then no more.
 #include <catch2/catch_test_macros.hpp>
 
 #include "support/tiny_model.h"
@@ -57,7 +57,8 @@ Source bundled() {
 
 }  // namespace
 
-TEST_CASE("weights are read in the pages of a file, or copied where a driver refuses them", "[engine][vulkan]") {
+TEST_CASE("weights are read in the pages of a file, or copied where a driver refuses them",
+          "[engine][vulkan]") {
   Faults faults;
   for (const char* lacking : {"", "processor"}) {  // as it is, and as an integrated GPU
     INFO("without " << lacking);

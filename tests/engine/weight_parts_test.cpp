@@ -12,7 +12,8 @@ TEST_CASE("weight parts: rows, or whole matrices, each part within the limit", "
   for (const Layout layout : {Layout::Gguf, Layout::Packed, Layout::Planes})
     for (const uint32_t count : {1u, 7u}) {
       const Tensor whole = {QuantType::q8_0, layout, 100, 256, count, {}};
-      for (uint64_t limit = bytes_of(whole) - 1; limit > bytes_of(whole) / (count > 1 ? 7 : 6); limit = limit * 9 / 10) {
+      for (uint64_t limit = bytes_of(whole) - 1; limit > bytes_of(whole) / (count > 1 ? 7 : 6);
+           limit = limit * 9 / 10) {
         CAPTURE(layout_name(layout), count, limit);
         std::vector<Tensor> parts;
         REQUIRE(cut_tensor(whole, limit, &parts).ok());
@@ -29,7 +30,8 @@ TEST_CASE("weight parts: rows, or whole matrices, each part within the limit", "
     }
 }
 
-TEST_CASE("weight parts: rows of each matrix where one is above the limit, but not less than a group of rows", "[engine]") {
+TEST_CASE("weight parts: rows of each matrix where one is above the limit, but not less than a group of rows",
+          "[engine]") {
   std::vector<Tensor> parts;
   const Tensor experts = {QuantType::f32, Layout::Gguf, 100, 256, 3, {}};
   CHECK(cut_tensor(experts, 102400, &parts).ok());

@@ -33,9 +33,9 @@ TEST_CASE("weights go up in pieces as they would at once, packed or as they are"
   const OpenDevice device = which.open();
   const RowFilter filter{&device->info(), false};
   const auto [n, depth, count] = GENERATE(table<uint32_t, uint32_t, uint32_t>({
-      {1000, 4096, 2},   // 4.3 MB each: two pieces
-      {32, 262144, 1},   // 16 rows are more than a piece has by default
-      {7, 64, 3},        // fewer rows than are packed together
+      {1000, 4096, 2},  // 4.3 MB each: two pieces
+      {32, 262144, 1},  // 16 rows are more than a piece has by default
+      {7, 64, 3},       // fewer rows than are packed together
   }));
   CAPTURE(n, depth, count);
   const Layout layout = preferred_layout(QuantType::q8_0, filter);
@@ -91,12 +91,12 @@ TEST_CASE("weights are counted piece by piece, and the caller may end it between
     uint64_t count = 0, last = 0, widest = 0, stop_at = 0;
   } calls;
   const Progress progress = {[](void* user, uint64_t done, uint64_t) {
-                                   Calls& c = *static_cast<Calls*>(user);
-                                   c.widest = std::max(c.widest, done - c.last);
-                                   c.last = done;
-                                   return ++c.count == c.stop_at ? 1 : 0;
-                                 },
-                                 &calls};
+                               Calls& c = *static_cast<Calls*>(user);
+                               c.widest = std::max(c.widest, done - c.last);
+                               c.last = done;
+                               return ++c.count == c.stop_at ? 1 : 0;
+                             },
+                             &calls};
   LoadMeter meter{progress, bytes.data.size(), 0};
   WeightUpload upload(*device, filter, &meter);
   REQUIRE(upload.add(source, 0, 0, whole).ok());
@@ -113,7 +113,8 @@ TEST_CASE("weights are counted piece by piece, and the caller may end it between
 
   // Where it is read from mapped pages, whole matrices are packed.
   Buffer pages;
-  if (whole.layout == Layout::Gguf || !device->import_host(bytes.data.data(), bytes.data.size(), &pages).ok()) return;
+  if (whole.layout == Layout::Gguf || !device->import_host(bytes.data.data(), bytes.data.size(), &pages).ok())
+    return;
   meter.done = 0;
   calls = {};
   CHECK(upload.pack_mapped({&pages, 0, pages.bytes}, whole).ok());

@@ -1,8 +1,8 @@
 // Any bytes as a GGUF file: opened from memory and through a callback, then everything is read that
 // the header gives access to.
-#include <cstring>
-
 #include "gguf/gguf.h"
+
+#include <cstring>
 
 using namespace greta;
 

@@ -7,9 +7,9 @@
 
 #include <cstring>
 
-#include "text/jinja/jinja.h"
-#include "text/grammar/json_schema.h"
 #include "gguf_text.h"
+#include "text/grammar/json_schema.h"
+#include "text/jinja/jinja.h"
 
 using namespace greta;
 

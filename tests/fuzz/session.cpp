@@ -1,9 +1,9 @@
-// Any bytes as a saved session. What must hold: no crash; what is refused leaves the session as it was; what is taken
-// holds tokens of the vocabulary alone, saves as the same bytes again, and goes on.
+// Any bytes as a saved session. What must hold: no crash; what is refused leaves the session as it was; what
+// is taken holds tokens of the vocabulary alone, saves as the same bytes again, and goes on.
 //
-// Input: a byte of flags (1: the checksums are set right, 2: what follows is the state), then the state; or what makes
-// one out of a good one: two bytes that say how many bytes it has, then for each change three of place and one to
-// combine with what is there.
+// Input: a byte of flags (1: the checksums are set right, 2: what follows is the state), then the state; or
+// what makes one out of a good one: two bytes that say how many bytes it has, then for each change three of
+// place and one to combine with what is there.
 #include "../support/saved_session.h"
 #include "runtime/runtime.h"
 

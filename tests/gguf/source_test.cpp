@@ -78,7 +78,8 @@ TEST_CASE("any part of a split model opens all of it", "[engine][source]") {
 TEST_CASE("a file is mapped where that was asked for, part by part", "[engine][source]") {
   const test::TemporaryFolder folder;
   const std::string content(5000, 'x');
-  const std::string first = folder.write("m-00001-of-00002.gguf", content), second = folder.write("m-00002-of-00002.gguf", content);
+  const std::string first = folder.write("m-00001-of-00002.gguf", content),
+                    second = folder.write("m-00002-of-00002.gguf", content);
   Source copied, mapped;
   const uint8_t* pages = nullptr;
   REQUIRE(copied.open_file(first.c_str()).ok());

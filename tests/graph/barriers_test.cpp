@@ -58,7 +58,8 @@ struct Planned {
     buffers.counters = counters.all();
     buffers.readback = readback.all();
     for (uint32_t l = 0; l < s.layers; ++l)
-      buffers.cache.push_back({cache.slice(uint64_t(page) * 2 * l, page), cache.slice(uint64_t(page) * (2 * l + 1), page)});
+      buffers.cache.push_back(
+          {cache.slice(uint64_t(page) * 2 * l, page), cache.slice(uint64_t(page) * (2 * l + 1), page)});
     buffers.key_page_bytes = buffers.value_page_bytes = page;
 
     StepState& state = *static_cast<StepState*>(upload.buffer().mapped);
@@ -134,7 +135,8 @@ TEST_CASE("a captured plan replays what it recorded, and says how much it needs"
     CHECK(std::vector<float>(logits, logits + vocab) == first);
   }
   GretaGraph again(planned.engine.model->filter);
-  REQUIRE(build_step(*planned.engine.model->arch, planned.engine.model->shape, planned.engine.model->weights(),
-                     planned.buffers, {1, 1, false}, &again).ok());
+  REQUIRE(build_step(*planned.engine.model->arch, planned.engine.model->shape,
+                     planned.engine.model->weights(), planned.buffers, {1, 1, false}, &again)
+              .ok());
   CHECK(again.bind(*planned.kernels, planned.arena.slice(0, again.arena_bytes() - 1)).code == Code::Memory);
 }

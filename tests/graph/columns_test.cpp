@@ -1,7 +1,6 @@
-// Products whose columns are split among groups: memory and counters of their own, where they run side by side. Plans of
-// Vulkan rows, made without a device.
+// Products whose columns are split among groups: memory and counters of their own, where they run side by
+// side. Plans of Vulkan rows, made without a device.
 #include <catch2/catch_test_macros.hpp>
-
 #include <cstdio>
 
 #include "graph/graph.h"

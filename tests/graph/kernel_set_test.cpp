@@ -78,7 +78,8 @@ struct Told {
 
 }  // namespace
 
-TEST_CASE("wanted kernels are compiled once, and one that is refused is named and wanted no more", "[graph]") {
+TEST_CASE("wanted kernels are compiled once, and one that is refused is named and wanted no more",
+          "[graph]") {
   NullOptions options;
   options.fail_submit = 1;
   const OpenDevice device = open_null(options);

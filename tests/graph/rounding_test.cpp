@@ -1,8 +1,7 @@
-// Who rounds what a matmul reads: the launch that makes it, where a row does both, else a launch of its own. Plans of
-// Vulkan rows, made without a device.
-#include <catch2/catch_test_macros.hpp>
-
+// Who rounds what a matmul reads: the launch that makes it, where a row does both, else a launch of its own.
+// Plans of Vulkan rows, made without a device.
 #include <algorithm>
+#include <catch2/catch_test_macros.hpp>
 #include <cstdio>
 #include <cstring>
 
@@ -67,14 +66,16 @@ struct Plan {
   // "matmul+add+convert" of step i.
   std::string ops(size_t i) const {
     std::string text;
-    for (const Call& each : graph.steps()[i].calls) text += (text.empty() ? "" : "+") + std::string(op_name(each.op));
+    for (const Call& each : graph.steps()[i].calls)
+      text += (text.empty() ? "" : "+") + std::string(op_name(each.op));
     return text;
   }
 };
 
 bool rows_are_built() {
   const auto table = kernel_table();
-  return std::any_of(table.begin(), table.end(), [](const KernelRow& row) { return !strcmp(row.name, "matmul_rows_q4_k_planes"); });
+  return std::any_of(table.begin(), table.end(),
+                     [](const KernelRow& row) { return !strcmp(row.name, "matmul_rows_q4_k_planes"); });
 }
 
 }  // namespace
@@ -115,13 +116,14 @@ TEST_CASE("what another launch has changed since, or another gain asks for, is r
     plan.emit({plan.norm(gain, h, normed), plan.matmul(normed, plan.row())});
   }
   REQUIRE(plan.graph.finish().ok());
-  const char* const expected[] = {"convert", "matmul+add", "add", "convert", "norm+matmul", "convert", "norm+matmul"};
+  const char* const expected[] = {"convert",     "matmul+add", "add",        "convert",
+                                  "norm+matmul", "convert",    "norm+matmul"};
   REQUIRE(plan.graph.steps().size() == std::size(expected));
   for (size_t i = 0; i < std::size(expected); ++i) CHECK(plan.ops(i) == expected[i]);
 }
 
-// A norm after a block, as gemma has it: product, norm and residual are one launch, which rounds for the next. A product of
-// floats does so too, but reads x as it is.
+// A norm after a block, as gemma has it: product, norm and residual are one launch, which rounds for the
+// next. A product of floats does so too, but reads x as it is.
 TEST_CASE("a norm after a block takes the residual and rounds", "[graph]") {
   if (!rows_are_built()) SKIP("built without the decode rows");
   for (const QuantType type : {QuantType::q4_k, QuantType::f16}) {
@@ -146,15 +148,18 @@ TEST_CASE("a norm after rows that are no tokens is no part of their product", "[
   if (!rows_are_built()) SKIP("built without the decode rows");
   Plan plan;
   const Slice h = plan.row(), y = plan.row();
-  Call calls[] = {plan.matmul(plan.row(), y, QuantType::f16), plan.norm(plan.tensor(QuantType::f32, 1), y, y), plan.add(h, y)};
+  Call calls[] = {plan.matmul(plan.row(), y, QuantType::f16), plan.norm(plan.tensor(QuantType::f32, 1), y, y),
+                  plan.add(h, y)};
   for (Call& call : calls) call.rows_of = kRowsOutputs;
   REQUIRE(plan.graph.add(calls, 1).ok());
   REQUIRE(plan.graph.finish().ok());
   CHECK(plan.ops(0) == "matmul");
 }
 
-// Barriers of a plan of so many layers with matrices of `type`, in whose step one token or 512 have one row of logits.
-static uint32_t barriers_of(const char* name, QuantType type, uint32_t layers, uint32_t tokens, uint32_t cache_type = 0) {
+// Barriers of a plan of so many layers with matrices of `type`, in whose step one token or 512 have one row
+// of logits.
+static uint32_t barriers_of(const char* name, QuantType type, uint32_t layers, uint32_t tokens,
+                            uint32_t cache_type = 0) {
   const Arch* arch = nullptr;
   REQUIRE(find_arch(name, &arch).ok());
   Plan plan;
@@ -182,7 +187,8 @@ static uint32_t barriers_of(const char* name, QuantType type, uint32_t layers, u
   buffers.token_log = plan.take(kPageTokens * sizeof(uint32_t));
   buffers.counters = plan.take(kCounterCount * sizeof(uint32_t));
   buffers.readback = plan.take(s.vocab * sizeof(float));
-  buffers.key_page_bytes = buffers.value_page_bytes = uint32_t(kPageTokens * s.kv_heads * s.key_width * sizeof(float));
+  buffers.key_page_bytes = buffers.value_page_bytes =
+      uint32_t(kPageTokens * s.kv_heads * s.key_width * sizeof(float));
   buffers.key_type = buffers.value_type = cache_type;
   for (uint32_t l = 0; l < layers; ++l) {
     Layer& layer = weights.layers[l];
@@ -198,9 +204,8 @@ static uint32_t barriers_of(const char* name, QuantType type, uint32_t layers, u
   return plan.graph.barriers();
 }
 
-// Norm and residual are one launch. Norm, rotation and the write to the cache of all heads are one too, and of one token
-// attention's.
-// Products of the same x share a barrier, and so does what follows them.
+// Norm and residual are one launch. Norm, rotation and the write to the cache of all heads are one too, and
+// of one token attention's. Products of the same x share a barrier, and so does what follows them.
 TEST_CASE("layers of Vulkan plans have as many barriers as they need", "[graph]") {
   if (!rows_are_built()) SKIP("built without the decode rows");
   constexpr QuantType q4_k = QuantType::q4_k, f16 = QuantType::f16;
@@ -208,14 +213,29 @@ TEST_CASE("layers of Vulkan plans have as many barriers as they need", "[graph]"
     const char* arch;
     QuantType type;
     uint32_t tokens, barriers;
-  } cases[] = {{"llama", q4_k, 1, 5},    {"gemma2", q4_k, 1, 5},    {"qwen3", q4_k, 1, 5},
-               {"qwen3moe", q4_k, 1, 6}, {"gemma3", q4_k, 1, 5},    {"olmo2", q4_k, 1, 5},
-               {"llama", q4_k, 512, 9},  {"qwen3", q4_k, 512, 9},   {"gemma3", q4_k, 512, 11},
-               {"deepseek2", q4_k, 1, 12}, {"llama", f16, 1, 5},    {"llama", QuantType::bf16, 1, 5},
-               {"llama", QuantType::f32, 1, 5}, {"qwen3", f16, 1, 5}, {"gemma2", f16, 1, 5},
-               {"gemma3", f16, 1, 5},    {"olmo2", f16, 1, 5},      {"gemma2", QuantType::bf16, 1, 5},
-               {"gemma2", QuantType::f32, 1, 5}, {"qwen2", q4_k, 1, 5}, {"phi3", q4_k, 1, 5},
-               {"granite", q4_k, 1, 5}, {"smollm3", q4_k, 1, 5}};
+  } cases[] = {{"llama", q4_k, 1, 5},
+               {"gemma2", q4_k, 1, 5},
+               {"qwen3", q4_k, 1, 5},
+               {"qwen3moe", q4_k, 1, 6},
+               {"gemma3", q4_k, 1, 5},
+               {"olmo2", q4_k, 1, 5},
+               {"llama", q4_k, 512, 9},
+               {"qwen3", q4_k, 512, 9},
+               {"gemma3", q4_k, 512, 11},
+               {"deepseek2", q4_k, 1, 12},
+               {"llama", f16, 1, 5},
+               {"llama", QuantType::bf16, 1, 5},
+               {"llama", QuantType::f32, 1, 5},
+               {"qwen3", f16, 1, 5},
+               {"gemma2", f16, 1, 5},
+               {"gemma3", f16, 1, 5},
+               {"olmo2", f16, 1, 5},
+               {"gemma2", QuantType::bf16, 1, 5},
+               {"gemma2", QuantType::f32, 1, 5},
+               {"qwen2", q4_k, 1, 5},
+               {"phi3", q4_k, 1, 5},
+               {"granite", q4_k, 1, 5},
+               {"smollm3", q4_k, 1, 5}};
   for (const auto& [arch, type, tokens, barriers] : cases) {
     INFO(arch << ", " << quant_info(type).name << ", " << tokens << " tokens");
     const uint32_t one = barriers_of(arch, type, 1, tokens);

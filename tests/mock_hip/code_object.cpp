@@ -33,16 +33,26 @@ class Reader {
     if (type < 0xa0) return array(type & 15);
     if (type < 0xc0) return text(type & 31);
     switch (type) {
-      case 0xc2: return number(0);
-      case 0xc3: return number(1);
-      case 0xcc: return number(big_endian(1));
-      case 0xcd: return number(big_endian(2));
-      case 0xce: return number(big_endian(4));
-      case 0xcf: return number(big_endian(8));
-      case 0xd9: return text(big_endian(1));
-      case 0xda: return text(big_endian(2));
-      case 0xdc: return array(big_endian(2));
-      case 0xde: return map(big_endian(2));
+      case 0xc2:
+        return number(0);
+      case 0xc3:
+        return number(1);
+      case 0xcc:
+        return number(big_endian(1));
+      case 0xcd:
+        return number(big_endian(2));
+      case 0xce:
+        return number(big_endian(4));
+      case 0xcf:
+        return number(big_endian(8));
+      case 0xd9:
+        return text(big_endian(1));
+      case 0xda:
+        return text(big_endian(2));
+      case 0xdc:
+        return array(big_endian(2));
+      case 0xde:
+        return map(big_endian(2));
     }
     failed_ = true;
     return {};

@@ -16,7 +16,7 @@ class Fiber {
 
   Fiber();
   void start(void (*function)(void* argument), void* argument);  // runs at the first resume
-  void resume();  // until it yields or ends; called outside of fibers
+  void resume();        // until it yields or ends; called outside of fibers
   static void yield();  // called inside one
   bool done() const { return done_; }
 

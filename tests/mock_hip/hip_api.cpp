@@ -90,13 +90,20 @@ API int hipRuntimeGetVersion(int* version) {
 
 API const char* hipGetErrorString(int error) {
   switch (error) {
-    case kSuccess: return "no error";
-    case kInvalidValue: return "invalid argument";
-    case kOutOfMemory: return "out of memory";
-    case kNoDevice: return "no ROCm-capable device is detected";
-    case kNoBinaryForGpu: return "no kernel image is available for execution on the device";
-    case kNotFound: return "named symbol not found";
-    case kLaunchFailure: return "unspecified launch failure";
+    case kSuccess:
+      return "no error";
+    case kInvalidValue:
+      return "invalid argument";
+    case kOutOfMemory:
+      return "out of memory";
+    case kNoDevice:
+      return "no ROCm-capable device is detected";
+    case kNoBinaryForGpu:
+      return "no kernel image is available for execution on the device";
+    case kNotFound:
+      return "named symbol not found";
+    case kLaunchFailure:
+      return "unspecified launch failure";
   }
   return "unknown error";
 }
@@ -245,8 +252,10 @@ API int hipModuleLaunchKernel(void* handle, unsigned groups_x, unsigned groups_y
                               unsigned shared_bytes, void*, void** parameters, void** extra) {
   const Function& function = *static_cast<Function*>(handle);
   const char* seed = std::getenv("MOCK_HIP_SEED");
-  const LaunchShape shape = {{groups_x, groups_y, groups_z}, threads_x * threads_y * threads_z,
-                             unsigned(function.metadata->wave), seed ? unsigned(std::atoi(seed)) : 0};
+  const LaunchShape shape = {{groups_x, groups_y, groups_z},
+                             threads_x * threads_y * threads_z,
+                             unsigned(function.metadata->wave),
+                             seed ? unsigned(std::atoi(seed)) : 0};
   std::vector<uint64_t> block;
   std::string wrong = check_shape(function, shape, shared_bytes);
   if (wrong.empty()) wrong = read_block(*function.metadata, parameters, extra, &block);

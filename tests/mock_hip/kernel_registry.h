@@ -46,10 +46,9 @@ struct Registration {
   explicit Registration(const HostKernel& from) : kernel(from) { register_kernel(&kernel); }
 };
 
-#define EMULATED_KERNEL(function, target, threads)                                              \
-  static mock_hip::Registration registration({#function, target, threads,                       \
-                                              mock_hip::Runner<function>::kBlockBytes,          \
-                                              mock_hip::Runner<function>::kAddressCount,        \
-                                              mock_hip::Runner<function>::run, nullptr});
+#define EMULATED_KERNEL(function, target, threads)                          \
+  static mock_hip::Registration registration(                               \
+      {#function, target, threads, mock_hip::Runner<function>::kBlockBytes, \
+       mock_hip::Runner<function>::kAddressCount, mock_hip::Runner<function>::run, nullptr});
 
 }  // namespace mock_hip

@@ -1,5 +1,5 @@
-// How the mocks stand in front of the real libvulkan: each defines replaced(), which answers for a function with one of its
-// own, or with the real one.
+// How the mocks stand in front of the real libvulkan: each defines replaced(), which answers for a function
+// with one of its own, or with the real one.
 #pragma once
 #define VK_NO_PROTOTYPES
 #include <dlfcn.h>

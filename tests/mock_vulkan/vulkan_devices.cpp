@@ -1,7 +1,6 @@
-// A libvulkan in front of the real one that lists its first device several times, as devices of other kinds, and
-// watches the pipelines that are made. Opened through DeviceOptions::driver_library, set through greta_devices_*.
-
-#include "in_front.h"
+// A libvulkan in front of the real one that lists its first device several times, as devices of other kinds,
+// and watches the pipelines that are made. Opened through DeviceOptions::driver_library, set through
+// greta_devices_*.
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +12,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+
+#include "in_front.h"
 
 namespace {
 
@@ -42,8 +43,10 @@ VKAPI_ATTR VkResult VKAPI_CALL list_devices(VkInstance instance, uint32_t* count
   uint32_t one = 1;
   const VkResult result = real_vkEnumeratePhysicalDevices(instance, &one, &first);
   if (result < 0) return result;
-  if (out) *count = std::min(*count, listed_count);
-  else *count = listed_count;
+  if (out)
+    *count = std::min(*count, listed_count);
+  else
+    *count = listed_count;
   for (uint32_t i = 0; out && i < *count; ++i) {
     listed[i].real = first;
     out[i] = reinterpret_cast<VkPhysicalDevice>(&listed[i]);
@@ -68,8 +71,8 @@ VKAPI_ATTR void VKAPI_CALL other_properties(VkPhysicalDevice device, VkPhysicalD
 PASSED(void, vkGetPhysicalDeviceFeatures2, (VkPhysicalDevice d, VkPhysicalDeviceFeatures2* f), (real(d), f))
 PASSED(void, vkGetPhysicalDeviceMemoryProperties2, (VkPhysicalDevice d, VkPhysicalDeviceMemoryProperties2* m),
        (real(d), m))
-PASSED(void, vkGetPhysicalDeviceQueueFamilyProperties, (VkPhysicalDevice d, uint32_t* n, VkQueueFamilyProperties* q),
-       (real(d), n, q))
+PASSED(void, vkGetPhysicalDeviceQueueFamilyProperties,
+       (VkPhysicalDevice d, uint32_t* n, VkQueueFamilyProperties* q), (real(d), n, q))
 PASSED(void, vkGetPhysicalDeviceExternalBufferProperties,
        (VkPhysicalDevice d, const VkPhysicalDeviceExternalBufferInfo* i, VkExternalBufferProperties* p),
        (real(d), i, p))
@@ -111,7 +114,8 @@ VKAPI_ATTR VkResult VKAPI_CALL watched_module(VkDevice device, const VkShaderMod
 bool says_lanes(const VkPipelineShaderStageCreateInfo& stage) {
   for (auto* s = static_cast<const VkBaseInStructure*>(stage.pNext); s; s = s->pNext)
     if (s->sType == VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO)
-      return reinterpret_cast<const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo*>(s)->requiredSubgroupSize > 0;
+      return reinterpret_cast<const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo*>(s)
+                 ->requiredSubgroupSize > 0;
   return false;
 }
 
@@ -168,8 +172,8 @@ bool takes(const std::string& word, const char* kind, VkPhysicalDeviceType type,
 
 }  // namespace
 
-// Devices from now on: a word for each, discrete, integrated or processor, with "-old" behind it one of Vulkan 1.2; ""
-// for none, null for those that are there. They are named "mock WORD INDEX".
+// Devices from now on: a word for each, discrete, integrated or processor, with "-old" behind it one of
+// Vulkan 1.2; "" for none, null for those that are there. They are named "mock WORD INDEX".
 EXPORT void greta_devices_list(const char* words) {
   lists_all = !words;
   listed_count = 0;
@@ -188,7 +192,8 @@ EXPORT void greta_devices_list(const char* words) {
   }
 }
 
-// What is seen begins anew. The making of a pipeline waits until so many have been under way at once, or are no more awaited.
+// What is seen begins anew. The making of a pipeline waits until so many have been under way at once, or are
+// no more awaited.
 EXPORT void greta_devices_await(int pipelines_at_once) {
   const std::lock_guard<std::mutex> lock(mutex);
   made = without_lanes = most_at_once = 0;
@@ -203,6 +208,8 @@ EXPORT void greta_devices_seen(int* pipelines, int* without, int* together) {
 // Pipelines of this code are refused from now on; null: of none.
 EXPORT void greta_devices_refuse(const void* code, size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex);
-  if (code) refused_codes.insert(hash_of(code, bytes));
-  else refused_codes.clear();
+  if (code)
+    refused_codes.insert(hash_of(code, bytes));
+  else
+    refused_codes.clear();
 }

@@ -2,10 +2,10 @@
 // device says that it has less. Tests open it through DeviceOptions::driver_library and set it through
 // the greta_faults_* functions of the same library.
 
-#include "in_front.h"
-
 #include <atomic>
 #include <cstring>
+
+#include "in_front.h"
 
 namespace {
 
@@ -53,7 +53,8 @@ FAULTY(vkCreateCommandPool,
 // Submissions that are counted, with their command buffers.
 std::atomic<int> submits{0}, submitted_buffers{0};
 PFN_vkQueueSubmit2 real_vkQueueSubmit2;
-VKAPI_ATTR VkResult VKAPI_CALL faulty_vkQueueSubmit2(VkQueue q, uint32_t n, const VkSubmitInfo2* s, VkFence f) {
+VKAPI_ATTR VkResult VKAPI_CALL faulty_vkQueueSubmit2(VkQueue q, uint32_t n, const VkSubmitInfo2* s,
+                                                     VkFence f) {
   if (fails("vkQueueSubmit2")) return failure;
   ++submits;
   for (uint32_t i = 0; i < n; ++i) submitted_buffers += int(s[i].commandBufferInfoCount);
@@ -92,8 +93,10 @@ PFN_vkGetPhysicalDeviceProperties2 real_properties;
 VKAPI_ATTR void VKAPI_CALL older_properties(VkPhysicalDevice device, VkPhysicalDeviceProperties2* out) {
   real_properties(device, out);
   if (strstr(hidden_feature, "version")) out->properties.apiVersion = VK_API_VERSION_1_2;
-  if (strstr(hidden_feature, "processor")) out->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
-  if (strstr(hidden_feature, "host's memory")) out->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  if (strstr(hidden_feature, "processor"))
+    out->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+  if (strstr(hidden_feature, "host's memory"))
+    out->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
 }
 
 PFN_vkVoidFunction replaced(const char* name, PFN_vkVoidFunction real) {
@@ -121,8 +124,8 @@ PFN_vkVoidFunction replaced(const char* name, PFN_vkVoidFunction real) {
 
 }  // namespace
 
-// From now on the call of `function` after `passing` more fails with `result`, and all later ones unless `only_once`; ""
-// ends it. A vkCmdDispatch that fails is lost.
+// From now on the call of `function` after `passing` more fails with `result`, and all later ones unless
+// `only_once`; "" ends it. A vkCmdDispatch that fails is lost.
 EXPORT void greta_faults_set(const char* function, int passing, int result, int only_once) {
   once = only_once != 0;
   strncpy(failing, function, sizeof failing - 1);
@@ -130,8 +133,8 @@ EXPORT void greta_faults_set(const char* function, int passing, int result, int 
   failure = VkResult(result);
 }
 
-// Devices lack what `names` names: shaderInt64, timelineSemaphore, version; without "processor" one is an integrated GPU,
-// without "host's memory" one with memory of its own.
+// Devices lack what `names` names: shaderInt64, timelineSemaphore, version; without "processor" one is an
+// integrated GPU, without "host's memory" one with memory of its own.
 EXPORT void greta_faults_hide(const char* names) {
   strncpy(hidden_feature, names, sizeof hidden_feature - 1);
 }

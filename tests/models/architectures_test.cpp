@@ -15,16 +15,17 @@ using namespace greta::test;
 namespace {
 
 // Of NMSE, at any position. The reference's own float32 error is below 3e-11 for every file. With the fastest
-// kernels float32 weights still multiply float32 activations, quantised ones multiply int8; matrix units take halves of both,
-// which costs models with random weights 1e-6 to 1.3e-4.
+// kernels float32 weights still multiply float32 activations, quantised ones multiply int8; matrix units take
+// halves of both, which costs models with random weights 1e-6 to 1.3e-4.
 constexpr double kExactLimit = 1e-8;
 struct FastLimits {
   double vectors, matrices;
 };
 constexpr FastLimits kFloatLimits = {1e-8, 2e-4}, kQuantisedLimits = {1e-3, 1e-3};
-// gpt-oss-mxfp4 has a position at which rounding costs more than elsewhere: the reference itself, its experts' inputs rounded
-// with a scale for 16 values, is off by 2.8e-3 there (with one for 32 by 2.7e-4), and by 1.9e-4 in the median. In llama-experts
-// the second and third expert of a position are 0.009 apart, in logits: what is off by that much takes the other one.
+// gpt-oss-mxfp4 has a position at which rounding costs more than elsewhere: the reference itself, its
+// experts' inputs rounded with a scale for 16 values, is off by 2.8e-3 there (with one for 32 by 2.7e-4), and
+// by 1.9e-4 in the median. In llama-experts the second and third expert of a position are 0.009 apart, in
+// logits: what is off by that much takes the other one.
 constexpr FastLimits kGptOssLimits = {3e-3, 3.2e-3}, kNearExpertsLimits = {1e-8, 1e-2};
 
 struct Golden {
@@ -70,7 +71,8 @@ void read_golden(const std::filesystem::path& path, Golden* out) {
   out->vocab = uint32_t(logits.count / out->tokens.size());
   for (uint64_t i = 0; i < logits.count; ++i) out->logits.push_back(logits[i]);
   for (const GgufTensor& tensor : gguf.tensors()) {
-    if (tensor.type != QuantType::f32) out->fast = path.stem() == "gpt-oss-mxfp4" ? kGptOssLimits : kQuantisedLimits;
+    if (tensor.type != QuantType::f32)
+      out->fast = path.stem() == "gpt-oss-mxfp4" ? kGptOssLimits : kQuantisedLimits;
     out->largest = std::max(out->largest, tensor.bytes);
   }
   if (path.stem() == "llama-experts") out->fast = kNearExpertsLimits;
@@ -155,14 +157,16 @@ TEST_CASE("architectures: logits equal the reference implementation's", "[models
   }
 }
 
-// Weights that lie in parts: dense, tied, of experts, of experts with biases, of heads. The fastest kernels fuse a norm
-// into a product, with other bits, and do not where the product is in parts.
-TEST_CASE("architectures: the same bits where no buffer holds the largest tensors", "[models][architectures]") {
+// Weights that lie in parts: dense, tied, of experts, of experts with biases, of heads. The fastest kernels
+// fuse a norm into a product, with other bits, and do not where the product is in parts.
+TEST_CASE("architectures: the same bits where no buffer holds the largest tensors",
+          "[models][architectures]") {
   const struct {
     const char* name;
     uint32_t percent;  // of the largest tensor's bytes: the limit
-  } cases[] = {{"llama-plain", 30}, {"llama-biases", 50}, {"qwen3-tied-head40", 50},
-               {"llama-experts", 50}, {"gpt-oss-mxfp4", 50}, {"deepseek2-lite", 50}, {"deepseek2-joined-v3", 30}};
+  } cases[] = {{"llama-plain", 30},        {"llama-biases", 50},  {"qwen3-tied-head40", 50},
+               {"llama-experts", 50},      {"gpt-oss-mxfp4", 50}, {"deepseek2-lite", 50},
+               {"deepseek2-joined-v3", 30}};
   for (const auto& [name, percent] : cases) {
     DYNAMIC_SECTION(name) {
       Golden golden;
@@ -181,12 +185,15 @@ TEST_CASE("architectures: the same bits where no buffer holds the largest tensor
           open_engine(golden.file, options, &engine);
           const std::vector<size_t> ways[] = {{golden.tokens.size()}, {1}, {3, 7}};
           for (size_t i = 0; i < 3; ++i) {
-            INFO((exact ? "plain" : "fastest") << " kernels, pieces of " << ways[i][0] << ", a limit of "
-                                              << options.largest_weights);
+            INFO((exact ? "plain" : "fastest")
+                 << " kernels, pieces of " << ways[i][0] << ", a limit of " << options.largest_weights);
             const auto logits = logits_in_pieces(engine, golden, ways[i]);
-            if (!limited) whole[i] = logits;
-            else if (exact) CHECK(logits == whole[i]);
-            else check_logits(golden, logits, fast_limit(golden, *engine.device));
+            if (!limited)
+              whole[i] = logits;
+            else if (exact)
+              CHECK(logits == whole[i]);
+            else
+              check_logits(golden, logits, fast_limit(golden, *engine.device));
           }
         }
       }

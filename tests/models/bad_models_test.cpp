@@ -281,12 +281,12 @@ static bool may_be_absent(const std::string& architecture, const std::string& na
 }
 
 TEST_CASE("bad models: each tensor missing, or of another shape", "[models][architectures][bad]") {
-  static constexpr const char* kGoldens[] = {
-      "llama-rope-llama3",   "llama-biases",          "llama-experts",   "qwen2-untied-head20",
-      "qwen3-untied-head24", "gemma2-head10",         "gemma3-pattern3", "phi3-longrope-long",
-      "olmo2-head20",        "granite-untied-head20", "qwen3moe-plain",  "gpt-oss-f32",
-      "gpt-oss-mxfp4",       "deepseek2-v3",          "deepseek2-lite",  "deepseek2-dense",
-      "deepseek2-joined-v3"};
+  static constexpr const char* kGoldens[] = {"llama-rope-llama3",     "llama-biases",        "llama-experts",
+                                             "qwen2-untied-head20",   "qwen3-untied-head24", "gemma2-head10",
+                                             "gemma3-pattern3",       "phi3-longrope-long",  "olmo2-head20",
+                                             "granite-untied-head20", "qwen3moe-plain",      "gpt-oss-f32",
+                                             "gpt-oss-mxfp4",         "deepseek2-v3",        "deepseek2-lite",
+                                             "deepseek2-dense",       "deepseek2-joined-v3"};
   ModelLoader loader;
   for (const std::string golden : kGoldens) {
     DYNAMIC_SECTION(golden) {

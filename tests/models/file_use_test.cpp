@@ -1,5 +1,5 @@
-// What a file says is what runs: goldens with one key or one tensor changed. After each change the logits are those of the
-// reference with that setting, or loading ends with a sentence that names the key or the tensor.
+// What a file says is what runs: goldens with one key or one tensor changed. After each change the logits are
+// those of the reference with that setting, or loading ends with a sentence that names the key or the tensor.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -77,11 +77,17 @@ void scale_as(char* data, double factor) {
 
 void scale(ValueType type, char* data, double factor) {
   switch (type) {
-    case ValueType::U32: return scale_as<uint32_t>(data, factor);
-    case ValueType::I32: return scale_as<int32_t>(data, factor);
-    case ValueType::F32: return scale_as<float>(data, factor);
-    case ValueType::Bool: *data = !*data; return;
-    default: FAIL("a key of type " << value_type_name(type));
+    case ValueType::U32:
+      return scale_as<uint32_t>(data, factor);
+    case ValueType::I32:
+      return scale_as<int32_t>(data, factor);
+    case ValueType::F32:
+      return scale_as<float>(data, factor);
+    case ValueType::Bool:
+      *data = !*data;
+      return;
+    default:
+      FAIL("a key of type " << value_type_name(type));
   }
 }
 
@@ -101,7 +107,8 @@ void change_value(ModelFile* model, const std::string& key, const std::string& c
   scale(element, value.payload.data() + 12 + index * bytes, 2);
 }
 
-std::vector<std::string> changes_of(const ModelFile::Value& value, const Settings& settings, const std::string& entry) {
+std::vector<std::string> changes_of(const ModelFile::Value& value, const Settings& settings,
+                                    const std::string& entry) {
   std::vector<std::string> changes = {"removed", "renamed", "twice"};
   const ValueType type = ValueType(value.type);
   const auto add = [&](const std::string& change) {
@@ -133,8 +140,9 @@ bool names(const std::string& text, const std::string& name) {
   const auto part_of_name = [](char c) { return isalnum(uint8_t(c)) || c == '_'; };
   for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
     const size_t end = at + name.size();
-    const bool goes_on = end < text.size() && (part_of_name(text[end]) || (text[end] == '.' && end + 1 < text.size() &&
-                                                                           part_of_name(text[end + 1])));
+    const bool goes_on =
+        end < text.size() && (part_of_name(text[end]) ||
+                              (text[end] == '.' && end + 1 < text.size() && part_of_name(text[end + 1])));
     if (!goes_on && (at == 0 || !part_of_name(text[at - 1]))) return true;
   }
   return false;
@@ -159,16 +167,18 @@ Golden read_golden(const std::string& name) {
   return golden;
 }
 
-// The model lists the key as one that it does not know; or as needless, where all keys of a family are (ssm.*).
+// The model lists the key as one that it does not know; or as needless, where all keys of a family are
+// (ssm.*).
 bool is_listed(const Model& model, const std::string& key) {
-  const auto wanted = key.find(".ssm.") == key.npos ? UnusedPart::Verdict::Unknown : UnusedPart::Verdict::Needless;
-  return std::ranges::any_of(model.unused,
-                             [&](const UnusedPart& part) { return part.name == key && part.verdict == wanted; });
+  const auto wanted =
+      key.find(".ssm.") == key.npos ? UnusedPart::Verdict::Unknown : UnusedPart::Verdict::Needless;
+  return std::ranges::any_of(
+      model.unused, [&](const UnusedPart& part) { return part.name == key && part.verdict == wanted; });
 }
 
 // As the entry of the reference says; without one the file is refused with one of these names in the text.
-void check_outcome(ModelLoader& loader, const Golden& golden, const ModelFile& changed, const Settings::Entry* entry,
-                   const std::vector<std::string>& any_of) {
+void check_outcome(ModelLoader& loader, const Golden& golden, const ModelFile& changed,
+                   const Settings::Entry* entry, const std::vector<std::string>& any_of) {
   clear_error_text();
   std::unique_ptr<LoadedModel> loaded;
   const Status status = loader.load(changed, golden.context, &loaded);
@@ -192,7 +202,8 @@ void check_outcome(ModelLoader& loader, const Golden& golden, const ModelFile& c
 
 }  // namespace
 
-TEST_CASE("file use: each key of a golden removed, renamed, twice, or with another value", "[models][architectures]") {
+TEST_CASE("file use: each key of a golden removed, renamed, twice, or with another value",
+          "[models][architectures]") {
   Settings settings;
   ModelLoader loader;
   for (const std::string& name : golden_names()) {
@@ -206,7 +217,8 @@ TEST_CASE("file use: each key of a golden removed, renamed, twice, or with anoth
           ModelFile changed = golden.good;
           change_value(&changed, value.key, change);
           const bool renamed = change == "renamed";
-          check_outcome(loader, golden, changed, settings.find(entry + "|" + (renamed ? "removed" : change)), {key});
+          check_outcome(loader, golden, changed, settings.find(entry + "|" + (renamed ? "removed" : change)),
+                        {key});
         }
       }
       for (const auto& [at, entry] : settings.entries)
@@ -222,7 +234,8 @@ TEST_CASE("file use: each key of a golden removed, renamed, twice, or with anoth
 
 namespace {
 
-// Of a golden's tensors, those of the last layer and those of none: in other layers they are missed in the same way.
+// Of a golden's tensors, those of the last layer and those of none: in other layers they are missed in the
+// same way.
 std::vector<size_t> tensors_to_change(const ModelFile& model) {
   std::map<std::string, size_t> last;
   for (size_t i = 0; i < model.tensors.size(); ++i) {
@@ -238,12 +251,11 @@ std::vector<size_t> tensors_to_change(const ModelFile& model) {
 // What is asked for where the tensor is missing: the tensor, or one of those that it stands for.
 std::vector<std::string> missed(const std::string& name) {
   const size_t at = name.find("attn_qkv.");
-  return at == name.npos ? std::vector{name} : std::vector{name, name.substr(0, at) + "attn_q.weight", name.substr(at)};
+  return at == name.npos ? std::vector{name}
+                         : std::vector{name, name.substr(0, at) + "attn_q.weight", name.substr(at)};
 }
 
-std::string with_part(std::string name, const char* part) {
-  return name.insert(name.rfind('.'), part);
-}
+std::string with_part(std::string name, const char* part) { return name.insert(name.rfind('.'), part); }
 
 }  // namespace
 
@@ -258,7 +270,8 @@ TEST_CASE("file use: each tensor of a golden removed, or renamed", "[models][arc
         INFO(tensor);
         ModelFile changed = golden.good;
         changed.drop_tensor(tensor);
-        check_outcome(loader, golden, changed, settings.find(name + "|" + tensor + "|removed"), missed(tensor));
+        check_outcome(loader, golden, changed, settings.find(name + "|" + tensor + "|removed"),
+                      missed(tensor));
         changed = golden.good;
         changed.tensors[index].name = with_part(tensor, "_x");
         std::vector<std::string> named = missed(tensor);
@@ -273,10 +286,12 @@ TEST_CASE("file use: a tensor more than an architecture has use for", "[models][
   std::map<std::string, ModelFile::Tensor> foreign;  // of all goldens
   for (const std::string& name : golden_names())
     for (const ModelFile::Tensor& tensor : read_model(name).tensors) foreign.emplace(tensor.name, tensor);
-  for (const char* name : {"magic.weight", "blk.0.attn_magic.weight", "blk.0.attn_q.scale", "blk.99.attn_q.weight",
-                           "blk.0.ssm_in.weight", "cls.output.weight", "output_norm.bias", "blk.0.attn_norm.bias"})
+  for (const char* name :
+       {"magic.weight", "blk.0.attn_magic.weight", "blk.0.attn_q.scale", "blk.99.attn_q.weight",
+        "blk.0.ssm_in.weight", "cls.output.weight", "output_norm.bias", "blk.0.attn_norm.bias"})
     foreign[name] = {name, 0, {4}, std::string(16, 0)};
-  // What is another model if it is there, and not a damaged one: a head, factors, experts that are chosen with a bias.
+  // What is another model if it is there, and not a damaged one: a head, factors, experts that are chosen
+  // with a bias.
   const std::set<std::string> another = {"output.weight", "rope_freqs.weight", "blk.1.exp_probs_b.bias"};
   ModelLoader loader;
   for (const std::string& name : golden_names()) {
@@ -286,7 +301,8 @@ TEST_CASE("file use: a tensor more than an architecture has use for", "[models][
       for (const auto& [tensor_name, tensor] : foreign) {
         const auto is_it = [&](const ModelFile::Tensor& each) { return each.name == tensor.name; };
         if (std::ranges::any_of(golden.good.tensors, is_it) || another.contains(tensor_name)) continue;
-        if (one_dense && tensor_name == "blk.0.ffn_down.bias") continue;  // the one layer that it is for has it then
+        if (one_dense && tensor_name == "blk.0.ffn_down.bias")
+          continue;  // the one layer that it is for has it then
         INFO(tensor_name);
         ModelFile changed = golden.good;
         changed.tensors.push_back(tensor);
@@ -296,7 +312,8 @@ TEST_CASE("file use: a tensor more than an architecture has use for", "[models][
   }
 }
 
-// An output matrix of its own where a model shares it with the embedding: twice as large, and so are the logits.
+// An output matrix of its own where a model shares it with the embedding: twice as large, and so are the
+// logits.
 TEST_CASE("file use: a head of its own for a tied model", "[models][architectures]") {
   ModelLoader loader;
   for (const std::string& name : golden_names()) {
@@ -309,7 +326,8 @@ TEST_CASE("file use: a head of its own for a tied model", "[models][architecture
     DYNAMIC_SECTION(name) {
       ModelFile changed = golden.good;
       ModelFile::Tensor head = changed.tensor("token_embd.weight");
-      for (size_t at = 0; at < head.data.size(); at += sizeof(float)) scale(ValueType::F32, &head.data[at], 2);
+      for (size_t at = 0; at < head.data.size(); at += sizeof(float))
+        scale(ValueType::F32, &head.data[at], 2);
       head.name = "output.weight";
       changed.tensors.push_back(head);
       Settings::Entry twice;
@@ -319,13 +337,15 @@ TEST_CASE("file use: a head of its own for a tied model", "[models][architecture
   }
 }
 
-// A linear scaling of positions and frequency factors that are all the same number are two ways to say one thing.
+// A linear scaling of positions and frequency factors that are all the same number are two ways to say one
+// thing.
 TEST_CASE("file use: frequency factors do what linear scaling does", "[models][architectures]") {
   ModelLoader loader;
   for (const std::string& name : golden_names()) {
     const Golden golden = read_golden(name);
     const auto has_tensor = [&](const char* wanted) {
-      return std::ranges::any_of(golden.good.tensors, [&](const auto& tensor) { return tensor.name == wanted; });
+      return std::ranges::any_of(golden.good.tensors,
+                                 [&](const auto& tensor) { return tensor.name == wanted; });
     };
     const auto scaled = [&](const auto& value) { return value.key == golden.prefix + "rope.scaling.type"; };
     if (std::ranges::any_of(golden.good.values, scaled) || has_tensor("rope_freqs.weight") ||
@@ -342,8 +362,11 @@ TEST_CASE("file use: frequency factors do what linear scaling does", "[models][a
       CHECK(nmse(slower.logits.data(), {golden.logits.begin(), golden.logits.end()}) > 1e-4);
       const std::vector<float> factors(loaded->model.shape.rope_width / 2, 4.0f);
       ModelFile changed = golden.good;
-      changed.tensors.push_back({"rope_freqs.weight", 0, {factors.size()},
-                                 {reinterpret_cast<const char*>(factors.data()), factors.size() * sizeof(float)}});
+      changed.tensors.push_back(
+          {"rope_freqs.weight",
+           0,
+           {factors.size()},
+           {reinterpret_cast<const char*>(factors.data()), factors.size() * sizeof(float)}});
       check_outcome(loader, golden, changed, &slower, {});
     }
   }
@@ -367,7 +390,8 @@ TEST_CASE("file use: layers that draft tokens are passed over, and counted", "[m
     ModelFile changed = drafting;
     changed.set_u32("deepseek2.nextn_predict_layers", count);
     INFO(count << " layers");
-    check_outcome(loader, golden, changed, nullptr, {"nextn_predict_layers", "blk.1.attn_norm.weight", "blk.2.nextn.eh_proj.weight"});
+    check_outcome(loader, golden, changed, nullptr,
+                  {"nextn_predict_layers", "blk.1.attn_norm.weight", "blk.2.nextn.eh_proj.weight"});
   }
   drafting.drop_value("deepseek2.nextn_predict_layers");
   check_outcome(loader, golden, drafting, nullptr, {"blk.2.nextn.eh_proj.weight"});

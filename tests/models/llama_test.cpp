@@ -54,27 +54,30 @@ double mean_of(const std::vector<double>& errors) {
   return std::accumulate(errors.begin(), errors.end(), 0.0) / double(errors.size());
 }
 
-// The tiles on matrix units take weights and x as float16, from steps of 2 tokens on, and so does the oracle here. Where no x
-// lies so close to the middle between two halves that float32 rounds it the other way, nothing but float32's error is left,
-// 1e-14. That other way is taken by 1 of 4000 to 15000: x is off by 6e-8 to 2e-7 of itself, halves are 7e-4 apart in the mean.
-// A token has 640 values that are rounded, and reads keys and values of those before it.
+// The tiles on matrix units take weights and x as float16, from steps of 2 tokens on, and so does the oracle
+// here. Where no x lies so close to the middle between two halves that float32 rounds it the other way,
+// nothing but float32's error is left, 1e-14. That other way is taken by 1 of 4000 to 15000: x is off by 6e-8
+// to 2e-7 of itself, halves are 7e-4 apart in the mean. A token has 640 values that are rounded, and reads
+// keys and values of those before it.
 void check_on_matrix_units(const TinyModel& tiny, Engine& engine, const std::vector<int32_t>& tokens) {
-  // Of the tokens of pairs 8 of 10 have no such x. Weights or x that are not rounded, or not to the nearest, cost each of them
-  // 5e-8 and more. The first and the second of a pair apart, as they lie in different columns of a tile.
+  // Of the tokens of pairs 8 of 10 have no such x. Weights or x that are not rounded, or not to the nearest,
+  // cost each of them 5e-8 and more. The first and the second of a pair apart, as they lie in different
+  // columns of a tile.
   std::vector<double> of_pairs;
   size_t close[2] = {};
   for (size_t t = 0; t < tokens.size(); t += 2) {
     const std::vector<int32_t> pair(tokens.begin() + t, tokens.begin() + t + 2);
-    const auto errors = errors_of(all_logits(engine, pair, 2), reference_forward(tiny, pair, Operands::Halves));
+    const auto errors =
+        errors_of(all_logits(engine, pair, 2), reference_forward(tiny, pair, Operands::Halves));
     for (const size_t i : {0, 1}) close[i] += errors[i] < 1e-10;
     of_pairs.insert(of_pairs.end(), errors.begin(), errors.end());
   }
   for (const size_t count : close) CHECK(count * 4 > of_pairs.size() / 2);
-  // Among many tokens some have one, and all behind them are off a little, so most round some x of the second layer the other
-  // way. At worst the device's and the oracle's are as if independent: two roundings of 4e-8 each in 7 products and the logits,
-  // 6.4e-7; two oracles whose x are off by 5e-7 before they are rounded are up to 3.5e-7 apart. The exact oracle is further
-  // away: 15 products of two operands, each 4e-8 off, make 1.2e-6. It is 1.3e-6 in the mean of these tokens, and 7e-6 in one
-  // whose best keys score alike.
+  // Among many tokens some have one, and all behind them are off a little, so most round some x of the second
+  // layer the other way. At worst the device's and the oracle's are as if independent: two roundings of 4e-8
+  // each in 7 products and the logits, 6.4e-7; two oracles whose x are off by 5e-7 before they are rounded
+  // are up to 3.5e-7 apart. The exact oracle is further away: 15 products of two operands, each 4e-8 off,
+  // make 1.2e-6. It is 1.3e-6 in the mean of these tokens, and 7e-6 in one whose best keys score alike.
   const auto want = reference_forward(tiny, tokens, Operands::Halves);
   const auto errors = errors_of(all_logits(engine, tokens, tokens.size()), want);
   CHECK(mean_of(errors) < 6e-7);
@@ -107,13 +110,16 @@ TEST_CASE("llama: logits equal the float64 oracle's", "[models]") {
     check_against_reference({.heads = 4, .kv_heads = 4, .tied = false}, 1e-10);
   }
   SECTION("one key-value head, odd sizes") {
-    check_against_reference({.layers = 3, .width = 50, .heads = 5, .kv_heads = 1, .ffn = 33, .vocab = 41}, 1e-10);
+    check_against_reference({.layers = 3, .width = 50, .heads = 5, .kv_heads = 1, .ffn = 33, .vocab = 41},
+                            1e-10);
   }
   SECTION("a head width that is not width / heads, rotated in part") {
     check_against_reference({.head_width = 20, .rope_width = 8}, 1e-10);
   }
   SECTION("linear rope scaling") { check_against_reference({.rope_base = 5000, .rope_scale = 4}, 1e-10); }
-  SECTION("rope factors, as Llama 3.1 has") { check_against_reference({.rope_base = 500000, .rope_factors = true}, 1e-10); }
+  SECTION("rope factors, as Llama 3.1 has") {
+    check_against_reference({.rope_base = 500000, .rope_factors = true}, 1e-10);
+  }
   SECTION("an f16 cache") {
     EngineOptions options;
     options.executor.key_type = options.executor.value_type = 1;
@@ -179,12 +185,15 @@ TEST_CASE("profiles: what only the output rows need is counted for them alone", 
     REQUIRE(engine.executor->acquire_sequence(&sequence).ok());
     std::vector<Executor::Row> rows;
     for (uint32_t t = 0; t < tokens; ++t) rows.push_back({t, t, sequence, t + 1 == tokens});
-    const auto note = [](void* user, const Executor::Stage& stage) { (*static_cast<Bytes*>(user))[stage.kernel] += stage.bytes; };
+    const auto note = [](void* user, const Executor::Stage& stage) {
+      (*static_cast<Bytes*>(user))[stage.kernel] += stage.bytes;
+    };
     Bytes bytes;
     REQUIRE(engine.executor->profile(rows, true, note, &bytes).ok());
     return bytes;
   };
-  Bytes one = profile(67, 1), many = profile(67, 30), one_of_more = profile(670, 1), many_of_more = profile(670, 30);
+  Bytes one = profile(67, 1), many = profile(67, 30), one_of_more = profile(670, 1),
+        many_of_more = profile(670, 30);
   CHECK(one["sample_plain"] == 67 * sizeof(float));
   CHECK(many["sample_plain"] == 67 * sizeof(float));
   CHECK(many["embed_plain_f32"] == 30 * one["embed_plain_f32"]);

@@ -1,5 +1,5 @@
-// Models with norms behind their blocks, of random weights in Q8_0: the fastest kernels against the plain ones, which the
-// goldens hold to the reference in float32 weights alone.
+// Models with norms behind their blocks, of random weights in Q8_0: the fastest kernels against the plain
+// ones, which the goldens hold to the reference in float32 weights alone.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstdio>
@@ -24,11 +24,14 @@ class ModelFile {
     std::vector<std::string> pieces = {"<unk>", "<s>", "</s>"};
     while (pieces.size() < kVocab) pieces.push_back(std::to_string(pieces.size()) + "t");
     file_.value("general.architecture", arch.name).value("tokenizer.ggml.model", "llama");
-    file_.value("tokenizer.ggml.tokens", pieces).value("tokenizer.ggml.scores", std::vector<float>(kVocab, 0.0f));
+    file_.value("tokenizer.ggml.tokens", pieces)
+        .value("tokenizer.ggml.scores", std::vector<float>(kVocab, 0.0f));
     file_.value("tokenizer.ggml.bos_token_id", 1u).value("tokenizer.ggml.eos_token_id", 2u);
     size("block_count", kLayers), size("embedding_length", kWidth), size("feed_forward_length", kFfn);
-    size("context_length", 512), size("attention.head_count", kHeads), size("attention.head_count_kv", kHeads / 2);
-    size("attention.key_length", kHead), size("attention.value_length", kHead), size("attention.sliding_window", 16);
+    size("context_length", 512), size("attention.head_count", kHeads),
+        size("attention.head_count_kv", kHeads / 2);
+    size("attention.key_length", kHead), size("attention.value_length", kHead),
+        size("attention.sliding_window", 16);
     file_.value(arch.name + std::string(".attention.layer_norm_rms_epsilon"), 1e-6f);
     file_.value(arch.name + std::string(".rope.freq_base"), 10000.0f);
     matrix("token_embd.weight", kWidth, kVocab);
@@ -50,8 +53,10 @@ class ModelFile {
       if (!wanted.name.text || wanted.name.optional) continue;
       char name[64];
       snprintf(name, sizeof name, wanted.name.text, index);
-      if (wanted.use == Use::Vector) vector(name, wanted.depth);
-      else matrix(name, wanted.depth, wanted.n);
+      if (wanted.use == Use::Vector)
+        vector(name, wanted.depth);
+      else
+        matrix(name, wanted.depth, wanted.n);
     }
   }
   void vector(const std::string& name, uint64_t depth) {
@@ -95,7 +100,8 @@ std::vector<float> logits_of(Engine& engine, uint32_t piece) {
 
 }  // namespace
 
-TEST_CASE("norms behind blocks: fast kernels are close to the plain ones, with the same bits every time", "[models]") {
+TEST_CASE("norms behind blocks: fast kernels are close to the plain ones, with the same bits every time",
+          "[models]") {
   for (const char* name : {"gemma2", "gemma3", "olmo2"}) {
     INFO(name);
     const Arch* arch = nullptr;

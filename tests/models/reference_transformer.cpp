@@ -44,7 +44,8 @@ void rotate(Vector* x, const TinyModel& m, uint32_t heads, uint32_t position) {
 }
 
 // Attention of one token over all keys and values so far, its own among them.
-Vector attend(const TinyShape& s, const Vector& q, const std::vector<Vector>& keys, const std::vector<Vector>& values) {
+Vector attend(const TinyShape& s, const Vector& q, const std::vector<Vector>& keys,
+              const std::vector<Vector>& values) {
   const uint32_t d = s.head();
   Vector y(s.heads * d);
   for (uint32_t h = 0; h < s.heads; ++h) {
@@ -72,7 +73,9 @@ void add(Vector* x, const Vector& y) {
 std::vector<std::vector<double>> reference_forward(const TinyModel& m, const std::vector<int32_t>& tokens,
                                                    Operands operands) {
   const TinyShape& s = m.shape;
-  const auto product = [&](const std::vector<float>& weight, const Vector& x) { return multiply(weight, x, operands); };
+  const auto product = [&](const std::vector<float>& weight, const Vector& x) {
+    return multiply(weight, x, operands);
+  };
   std::vector<std::vector<Vector>> keys(s.layers), values(s.layers);
   std::vector<Vector> logits;
   for (uint32_t position = 0; position < tokens.size(); ++position) {

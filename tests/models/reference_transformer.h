@@ -4,7 +4,8 @@
 
 namespace greta::test {
 
-// Weights and x of products, logits too: as they are, or rounded to float16, as the tiles on matrix units take them.
+// Weights and x of products, logits too: as they are, or rounded to float16, as the tiles on matrix units
+// take them.
 enum class Operands { Exact, Halves };
 
 // Logits after each token: [tokens][vocab].

@@ -115,8 +115,8 @@ TEST_CASE("state: a restored session goes on to the bit", "[models][state]") {
 
 // Windows, experts, latent attention, sinks, two rope tables, factors for long contexts.
 TEST_CASE("state: architectures go on to the bit", "[models][state]") {
-  for (const char* name : {"gemma2-head24", "gemma3-pattern3", "gpt-oss-mxfp4", "deepseek2-lite", "llama-window",
-                           "qwen3moe-plain", "phi3-longrope-long"}) {
+  for (const char* name : {"gemma2-head24", "gemma3-pattern3", "gpt-oss-mxfp4", "deepseek2-lite",
+                           "llama-window", "qwen3moe-plain", "phi3-longrope-long"}) {
     DYNAMIC_SECTION(name) {
       const std::string file = golden_file(name);
       EngineOptions options;
@@ -142,8 +142,10 @@ TEST_CASE("state: positions that turn otherwise are refused", "[models][state]")
   uint32_t original = 0;
   for (const bool is_long : {false, true}) {
     EngineOptions options;
-    if (is_long) options.executor.context = original + 1;
-    else options.executor.context = 8;  // known once the file is open
+    if (is_long)
+      options.executor.context = original + 1;
+    else
+      options.executor.context = 8;  // known once the file is open
     open_engine(file, options, &engines[is_long]);
     original = engines[is_long].model->shape.rope[0].scaling.original_context;
   }
@@ -195,7 +197,8 @@ TEST_CASE("state: pages that are shared stay the others'", "[models][state]") {
 
   // Together in one step, each with its own past.
   const auto more = some_tokens(5, vocab, 3);
-  Session::Item items[] = {{session.get(), more, nullptr}, {child.get(), more, nullptr}, {other.get(), more, nullptr}};
+  Session::Item items[] = {
+      {session.get(), more, nullptr}, {child.get(), more, nullptr}, {other.get(), more, nullptr}};
   REQUIRE(Session::eval_batch(items).ok());
   const auto row = [&](int i) { return std::vector<float>(items[i].logits, items[i].logits + vocab); };
   CHECK(row(1) == row(2));
@@ -205,7 +208,8 @@ TEST_CASE("state: pages that are shared stay the others'", "[models][state]") {
   std::unique_ptr<Session> grandchild;
   REQUIRE(child->fork(&grandchild).ok());
   CHECK(logits_after(*grandchild, more) == logits_after(*child, more));
-  for (Session* each : {session.get(), child.get(), other.get(), grandchild.get()}) REQUIRE(each->truncate(0).ok());
+  for (Session* each : {session.get(), child.get(), other.get(), grandchild.get()})
+    REQUIRE(each->truncate(0).ok());
   feed(*session, some_tokens(256, vocab));
   feed(*child, some_tokens(256, vocab));
   feed(*other, some_tokens(128, vocab));
@@ -286,13 +290,16 @@ TEST_CASE("state: numbers that are wrong under a right checksum", "[models][stat
   };
   for (const uint32_t token : {tiny.shape.vocab, 0x7fffffffu, 0x80000000u, 0xffffffffu})
     for (const size_t i : {0, 2}) CHECK(code_with(sizeof(StateHeader) + 4 * i, token) == Code::File);
-  for (const uint32_t tokens : {0u, 2u, 4u, 256u}) CHECK(code_with(offsetof(StateHeader, tokens), tokens) == Code::File);
+  for (const uint32_t tokens : {0u, 2u, 4u, 256u})
+    CHECK(code_with(offsetof(StateHeader, tokens), tokens) == Code::File);
   for (const uint32_t tokens : {257u, 0x80000000u, 0xffffffffu})
     CHECK(code_with(offsetof(StateHeader, tokens), tokens) == Code::Full);
   for (const uint32_t other : {0u, 2u, 64u, 0xffffffffu}) {
-    for (const size_t at : {offsetof(StateHeader, version), offsetof(StateHeader, vocab), offsetof(StateHeader, kv_heads),
-                            offsetof(StateHeader, key_width), offsetof(StateHeader, value_width)})
-      if (memcmp(bytes.data() + at, &other, sizeof other) != 0) CHECK(code_with(at, other) == Code::Unsupported);
+    for (const size_t at :
+         {offsetof(StateHeader, version), offsetof(StateHeader, vocab), offsetof(StateHeader, kv_heads),
+          offsetof(StateHeader, key_width), offsetof(StateHeader, value_width)})
+      if (memcmp(bytes.data() + at, &other, sizeof other) != 0)
+        CHECK(code_with(at, other) == Code::Unsupported);
     CHECK(code_with(offsetof(StateHeader, header_bytes), other) == Code::File);
     CHECK(code_with(offsetof(StateHeader, total_bytes), other) == Code::File);
   }
@@ -375,18 +382,23 @@ TEST_CASE("state: callbacks that fail, and a request to stop", "[models][state]"
     for (int fail_at = 1; fail_at <= 4; ++fail_at) {
       INFO("call " << fail_at << ", cancel " << cancel);
       Use use{*session, bytes, 0, fail_at, cancel};
-      CHECK(session->save([](void* user, const void*, size_t) { return static_cast<Use*>(user)->next(); }, &use).code ==
-            Code::Cancelled);
+      CHECK(
+          session->save([](void* user, const void*, size_t) { return static_cast<Use*>(user)->next(); }, &use)
+              .code == Code::Cancelled);
       CHECK(saved(*session) == bytes);
       const auto to = open_session(engine);
       feed(*to, {1, 2, 3});
       Use read{*to, bytes, 0, fail_at, cancel};
       Source source;
-      REQUIRE(source.open_callback([](void* user, uint64_t offset, void* out, uint64_t count) {
-        Use& self = *static_cast<Use*>(user);
-        memcpy(out, self.bytes.data() + offset, count);
-        return self.next();
-      }, &read, bytes.size()).ok());
+      REQUIRE(source
+                  .open_callback(
+                      [](void* user, uint64_t offset, void* out, uint64_t count) {
+                        Use& self = *static_cast<Use*>(user);
+                        memcpy(out, self.bytes.data() + offset, count);
+                        return self.next();
+                      },
+                      &read, bytes.size())
+                  .ok());
       const Status status = to->restore(source);
       CHECK(status.code == (cancel && fail_at < 4 ? Code::Cancelled : cancel ? Code::Ok : Code::File));
       CHECK(to->position() == (status.ok() ? 120 : 3));
@@ -401,7 +413,8 @@ struct OnDevice {
   Model model;
   std::shared_ptr<Executor> executor;
   std::unique_ptr<Session> session;
-  OnDevice(std::unique_ptr<Device> on, const TinyModel& tiny, const ExecutorOptions& options) : device(std::move(on)) {
+  OnDevice(std::unique_ptr<Device> on, const TinyModel& tiny, const ExecutorOptions& options)
+      : device(std::move(on)) {
     Source source;
     REQUIRE(source.open_memory(tiny.file.data(), tiny.file.size()).ok());
     REQUIRE(describe_model(std::move(source), *device, true, Log{}, &model).ok());

@@ -36,8 +36,9 @@ std::unique_ptr<Session> open_session(Engine& engine) {
   return session;
 }
 
-const char* const kPrompt = "The king said to his daughter, \"If you can find the ring that I lost in the wood, "
-                            "you shall have half of my kingdom, and a white horse to ride upon.\" So the girl went";
+const char* const kPrompt =
+    "The king said to his daughter, \"If you can find the ring that I lost in the wood, "
+    "you shall have half of my kingdom, and a white horse to ride upon.\" So the girl went";
 
 std::vector<int32_t> prompt_tokens(Engine& engine) {
   std::vector<int32_t> tokens;
@@ -51,7 +52,9 @@ std::vector<float> last_logits(Engine& engine, size_t piece) {
   const auto session = open_session(engine);
   const float* logits = nullptr;
   for (size_t at = 0; at < tokens.size(); at += piece)
-    REQUIRE(session->eval({tokens.data() + at, std::min(piece, tokens.size() - at)}, OutputRows::Last, &logits).ok());
+    REQUIRE(
+        session->eval({tokens.data() + at, std::min(piece, tokens.size() - at)}, OutputRows::Last, &logits)
+            .ok());
   return {logits, logits + engine.model->shape.vocab};
 }
 
@@ -112,10 +115,10 @@ TEST_CASE("chain: logits are the same bits without one", "[models]") {
 TEST_CASE("tales: greedy tokens are those of a float64 forward pass", "[models]") {
   // From BOS alone. The best two logits come within 0.016 at token 23: past the error of int8 activations, so
   // those kernels are held to the tokens before.
-  static constexpr int32_t kWant[] = {
-      1974, 612, 266, 551, 19, 305, 266, 2381, 323, 267, 3033, 19, 450, 946,
-      266, 3867, 3549, 1450, 1145, 317, 2964, 72, 21, 2964, 72, 1279, 285, 2515,
-      266, 2575, 561, 267, 2128, 19, 390, 357, 470, 365, 399, 319};
+  static constexpr int32_t kWant[] = {1974, 612, 266,  551,  19,  305,  266,  2381, 323,  267,
+                                      3033, 19,  450,  946,  266, 3867, 3549, 1450, 1145, 317,
+                                      2964, 72,  21,   2964, 72,  1279, 285,  2515, 266,  2575,
+                                      561,  267, 2128, 19,   390, 357,  470,  365,  399,  319};
   for (const bool exact : {true, false}) {
     Engine engine;
     open_tales(exact, 2, &engine);

@@ -75,7 +75,10 @@ TEST_CASE("kernel table: a layout's bytes are those of GGUF order but for the ti
 }
 
 // Tiled rows of one code differ in their tile alone, so what is chosen must not depend on their order.
-TEST_CASE("kernel table: the least padding, then the largest tile that keeps all units busy, else the one with most groups", "[ops]") {
+TEST_CASE(
+    "kernel table: the least padding, then the largest tile that keeps all units busy, else the one with "
+    "most groups",
+    "[ops]") {
   DeviceInfo info;
   snprintf(info.backend, sizeof info.backend, "vulkan");
   info.features = ~0u;
@@ -147,8 +150,8 @@ TEST_CASE("self-test: of an op, of kernels by their names, or says that there ar
 
 TEST_CASE("self-test: a quick one launches every kernel that a whole one launches, less often", "[ops]") {
   const RigDevice device(test_device(), ~0u, 0);
-  for (const char* name : {"embed", "norm", "gate", "route", "convert", "softcap", "sample", "matmul_plain_q4_*", "matmul_rows_q4_k*",
-                           "matmul_expert_rows_q4_k*"}) {
+  for (const char* name : {"embed", "norm", "gate", "route", "convert", "softcap", "sample",
+                           "matmul_plain_q4_*", "matmul_rows_q4_k*", "matmul_expert_rows_q4_k*"}) {
     std::vector<OpResult> whole, quick;
     const Status found = run_selftest(*device.device, name, keep_result, &whole);
     if (found.code == Code::Argument) continue;  // this device has no such kernels

@@ -26,9 +26,9 @@ TEST_CASE("matmul: gathers the rows that have outputs", "[ops]") {
 // As on devices whose launches follow each other by barriers alone: no weights are held there.
 TEST_CASE("chain: decode rows without one agree with float64", "[ops]") {
   if (on_cpu()) SKIP("for Vulkan");
-  for (const char* name : {"matmul_rows_q4_k_planes", "matmul_rows_q6_k_planes", "matmul_rows_q8_0_planes", "matmul_rows_q2_k",
-                           "matmul_rows_normed_q4_k_planes", "matmul_rows_normed_q2_k", "matmul_rows_float_f16",
-                           "matmul_rows_float_normed_f16"}) {
+  for (const char* name : {"matmul_rows_q4_k_planes", "matmul_rows_q6_k_planes", "matmul_rows_q8_0_planes",
+                           "matmul_rows_q2_k", "matmul_rows_normed_q4_k_planes", "matmul_rows_normed_q2_k",
+                           "matmul_rows_float_f16", "matmul_rows_float_normed_f16"}) {
     OpRig rig(test_device(), ~kVulkanChains);
     rig.only(name);
     check_matmul(rig);

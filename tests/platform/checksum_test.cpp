@@ -46,7 +46,8 @@ TEST_CASE("checksum: every small change gives another one", "[platform]") {
         changed[i] = char(changed[i] ^ 1 << bit);
         sums.insert(sum_of(changed));
       }
-    for (size_t length = 0; length < base.size(); ++length, ++changes) sums.insert(sum_of(base.substr(0, length)));
+    for (size_t length = 0; length < base.size(); ++length, ++changes)
+      sums.insert(sum_of(base.substr(0, length)));
     CHECK(sums.size() == changes);
   }
   std::string exchanged = bytes;

@@ -59,7 +59,8 @@ TEST_CASE("what is no regular file is not opened", "[platform][file]") {
   CHECK(file.open(folder.path().c_str()).code == Code::Argument);
 }
 
-TEST_CASE("a file is read in as many pieces as the system gives, or not, with the reason", "[platform][file]") {
+TEST_CASE("a file is read in as many pieces as the system gives, or not, with the reason",
+          "[platform][file]") {
   const test::TemporaryFolder folder;
   const std::string path = folder.write("a", "hello world");
   File file;

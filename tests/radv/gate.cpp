@@ -1,5 +1,6 @@
-// greta_radv_gate [--update] [--baselines FOLDER] [ROW]: compiles the pipelines of all Vulkan kernels, or of those whose names
-// begin with ROW, with the RADV device of this machine. RADV_FORCE_FAMILY=navi31 gives one without a GPU.
+// greta_radv_gate [--update] [--baselines FOLDER] [ROW]: compiles the pipelines of all Vulkan kernels, or of
+// those whose names begin with ROW, with the RADV device of this machine. RADV_FORCE_FAMILY=navi31 gives one
+// without a GPU.
 //
 // Prints a line for each and fails on
 //   spilled registers and scratch memory
@@ -139,7 +140,8 @@ void Gate::compare() {
   }
   for (const auto& [name, line] : baseline_) absent_ += left_out(name, line);
   if (whole_ && found + absent_ != baseline_.size())
-    fail_lines("the baseline", {std::to_string(baseline_.size() - found - absent_) + " pipelines are no more"});
+    fail_lines("the baseline",
+               {std::to_string(baseline_.size() - found - absent_) + " pipelines are no more"});
 }
 
 Status Gate::update() const {

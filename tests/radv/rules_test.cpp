@@ -1,7 +1,7 @@
 // The gate's rules see what is planted; .ci/run has the whole gate fail on a baseline that was spoiled.
-#include <catch2/catch_test_macros.hpp>
-
 #include "radv/rules.h"
+
+#include <catch2/catch_test_macros.hpp>
 
 namespace greta::test {
 

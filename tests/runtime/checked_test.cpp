@@ -1,10 +1,11 @@
 // Each fault that the checked device looks for is planted once.
-#include <catch2/matchers/catch_matchers_string.hpp>
-#include <csignal>
-#include <cstring>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <csignal>
+#include <cstring>
 
 #include "support/device_kernels.h"
 
@@ -39,8 +40,8 @@ TEST_CASE("checked: a range outside its buffer", "[runtime]") {
   Rig rig;
   const Access past_end[] = {{rig.a.slice(kCount - 10, 11), Access::kWrite}};
   CHECK(rig.index_with(rig.a.all(), past_end).code == Code::Device);
-  CHECK_THAT(error_text(), ContainsSubstring("index") && ContainsSubstring("out of bounds") &&
-                               ContainsSubstring("16384"));
+  CHECK_THAT(error_text(),
+             ContainsSubstring("index") && ContainsSubstring("out of bounds") && ContainsSubstring("16384"));
   const Access wraps[] = {{{&rig.a.memory.buffer(), ~uint64_t(0) - 3, 8}, Access::kRead}};
   CHECK(rig.index_with(rig.a.all(), wraps).code == Code::Device);
 }

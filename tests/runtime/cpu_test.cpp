@@ -1,11 +1,13 @@
+#include "backends/cpu/cpu.h"
+
+#include <stdint.h>
+
 #include <atomic>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <stdint.h>
 
-#include "backends/cpu/cpu.h"
 #include "support/device_kernels.h"
 
 // A backend may not include the kernels' headers, so both define Scratch. Compared here.
@@ -39,7 +41,9 @@ Kernel load(Device& device, const char* name, HostFunction function) {
   return kernel;
 }
 
-struct SumBlock { uint64_t x, y; };  // y[group] = float sum of 64 values of x, in order
+struct SumBlock {
+  uint64_t x, y;
+};  // y[group] = float sum of 64 values of x, in order
 
 void sum_cpu(const void* block, uint32_t first, uint32_t count, Scratch*) {
   const auto& p = *static_cast<const SumBlock*>(block);

@@ -1,4 +1,5 @@
-// Faults that are there to be found. The hidden ones are run by name, under the validation layers, by `.ci/run validation`.
+// Faults that are there to be found. The hidden ones are run by name, under the validation layers, by
+// `.ci/run validation`.
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "support/device_kernels.h"
@@ -27,7 +28,8 @@ TEST_CASE("planted: a copy does not wait for the fill before it", "[.planted]") 
   REQUIRE(stream->wait().ok());
 }
 
-TEST_CASE("planted: a launch does not wait for the launch before it, whatever the device inside", "[runtime]") {
+TEST_CASE("planted: a launch does not wait for the launch before it, whatever the device inside",
+          "[runtime]") {
   FOR_EACH_DEVICE(which);
   if (!which.checked) return;
   const OpenDevice device = which.open();

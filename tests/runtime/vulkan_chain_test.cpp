@@ -6,8 +6,8 @@
 #include "support/vulkan_faults.h"
 
 using namespace greta;
-using greta::test::kVulkanChains;
 using Catch::Matchers::ContainsSubstring;
+using greta::test::kVulkanChains;
 
 namespace {
 
@@ -15,8 +15,8 @@ constexpr uint32_t kStages = 10, kWords = 5000;
 
 bool has_chains(const OpenDevice& device) { return device->info().features & kVulkanChains; }
 
-// a = b + b, b = a + a, ..: each stage reads what all of the one before wrote. With `alone` a launch in the middle that
-// takes no part in chains.
+// a = b + b, b = a + a, ..: each stage reads what all of the one before wrote. With `alone` a launch in the
+// middle that takes no part in chains.
 struct Doubling {
   Device& device;
   TestKernels kernels;
@@ -25,8 +25,13 @@ struct Doubling {
   OwnedGraph owned;
 
   explicit Doubling(const OpenDevice& open)
-      : device(*open), kernels(device), a(device, kWords), b(device, kWords), aside(device, kWords),
-        stream(new_stream(device)), owned{device, {}} {}
+      : device(*open),
+        kernels(device),
+        a(device, kWords),
+        b(device, kWords),
+        aside(device, kWords),
+        stream(new_stream(device)),
+        owned{device, {}} {}
 
   void capture(bool alone) {
     REQUIRE(stream->begin_capture().ok());
@@ -64,7 +69,8 @@ TEST_CASE("chain: launches of a captured graph follow each other without barrier
     Doubling doubling(device);
     faults.barriers();
     doubling.capture(false);
-    CHECK(faults.barriers() == (has_chains(device) ? 2 : int(kStages) + 1));  // one at the end, for what follows
+    CHECK(faults.barriers() ==
+          (has_chains(device) ? 2 : int(kStages) + 1));  // one at the end, for what follows
     CHECK(doubling.run(1) == 3u << kStages);
     CHECK(doubling.run(2) == 3u << 2 * kStages);
     for (uint32_t i = 0; i < 50; ++i) REQUIRE(doubling.run(1) == 3u << kStages);
@@ -102,7 +108,8 @@ TEST_CASE("chain: a device that the check loses is opened again without", "[runt
   CHECK(has_chains(faults.opened()));
 }
 
-TEST_CASE("chain: what waits in vain ends, as an error, and there are no chains after it", "[runtime][vulkan]") {
+TEST_CASE("chain: what waits in vain ends, as an error, and there are no chains after it",
+          "[runtime][vulkan]") {
   Faults faults;
   {
     const OpenDevice device = faults.opened();

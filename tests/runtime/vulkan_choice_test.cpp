@@ -18,7 +18,8 @@ struct Choice {
 
   Log to() {
     return {[](void* self, uint32_t level, const char* text) {
-              if (level >= uint32_t(LogLevel::Warning)) static_cast<Choice*>(self)->log += std::string(text) + "\n";
+              if (level >= uint32_t(LogLevel::Warning))
+                static_cast<Choice*>(self)->log += std::string(text) + "\n";
             },
             this};
   }
@@ -40,7 +41,8 @@ struct Environment {  // one variable, for the life of this
   const char* name;
   std::string before;
   bool was_set;
-  Environment(const char* variable, const char* value) : name(variable), was_set(std::getenv(variable) != nullptr) {
+  Environment(const char* variable, const char* value)
+      : name(variable), was_set(std::getenv(variable) != nullptr) {
     if (was_set) before = std::getenv(variable);
     setenv(name, value, 1);
   }
@@ -49,12 +51,14 @@ struct Environment {  // one variable, for the life of this
 
 }  // namespace
 
-TEST_CASE("choice: a GPU with memory of its own comes before one that shares the host's", "[runtime][vulkan]") {
+TEST_CASE("choice: a GPU with memory of its own comes before one that shares the host's",
+          "[runtime][vulkan]") {
   MockDevices mock;
   for (const char* name : {"auto", "vulkan"}) {
     CAPTURE(name);
-    const std::pair<const char*, const char*> cases[] = {
-        {"discrete integrated", "vulkan0"}, {"integrated discrete", "vulkan1"}, {"processor integrated", "vulkan1"}};
+    const std::pair<const char*, const char*> cases[] = {{"discrete integrated", "vulkan0"},
+                                                         {"integrated discrete", "vulkan1"},
+                                                         {"processor integrated", "vulkan1"}};
     for (const auto& [list, id] : cases) {
       CAPTURE(list);
       mock.list(list);
@@ -74,7 +78,8 @@ TEST_CASE("choice: a GPU that cannot be used is passed over, by name", "[runtime
   for (const char* name : {"auto", "vulkan"}) {
     const auto choice = choose(mock, name);
     CHECK(choice->id == "vulkan1");
-    CHECK(choice->log == "vulkan0, mock discrete-old 0: its driver has Vulkan 1.2, 1.3 is needed; vulkan1 is taken\n");
+    CHECK(choice->log ==
+          "vulkan0, mock discrete-old 0: its driver has Vulkan 1.2, 1.3 is needed; vulkan1 is taken\n");
   }
   CHECK(choose(mock, "vulkan0")->status.code == Code::Unsupported);
 
@@ -82,10 +87,12 @@ TEST_CASE("choice: a GPU that cannot be used is passed over, by name", "[runtime
   const auto on_cpu = choose(mock, "auto");
   CHECK(on_cpu->id == "cpu");
   CHECK(on_cpu->log ==
-        "no GPU to use, running on the CPU: vulkan0, mock discrete-old 0: its driver has Vulkan 1.2, 1.3 is needed\n");
+        "no GPU to use, running on the CPU: vulkan0, mock discrete-old 0: its driver has Vulkan 1.2, 1.3 is "
+        "needed\n");
   const auto refused = choose(mock, "vulkan");
   CHECK(refused->status.code == Code::Unsupported);
-  CHECK_THAT(error_text(), ContainsSubstring("device vulkan: vulkan0, mock discrete-old 0: its driver has Vulkan 1.2"));
+  CHECK_THAT(error_text(),
+             ContainsSubstring("device vulkan: vulkan0, mock discrete-old 0: its driver has Vulkan 1.2"));
 }
 
 TEST_CASE("choice: a driver on the processor is taken by name, or as the only one", "[runtime][vulkan]") {
@@ -112,7 +119,8 @@ TEST_CASE("choice: without devices the reason is said", "[runtime][vulkan]") {
                               ContainsSubstring("find no device"));
   for (const char* name : {"vulkan", "vulkan0"}) {
     CHECK(choose(mock, name)->status.code == Code::Unsupported);
-    CHECK_THAT(error_text(), ContainsSubstring(std::string("device ") + name) && ContainsSubstring("find no device"));
+    CHECK_THAT(error_text(),
+               ContainsSubstring(std::string("device ") + name) && ContainsSubstring("find no device"));
   }
 }
 

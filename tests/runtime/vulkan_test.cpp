@@ -120,7 +120,8 @@ TEST_CASE("vulkan: a lost device fails every call, can be closed and opened agai
       CHECK((*each)->wait().code == Code::Device);
       CHECK((*each)->wait(event.event).code == Code::Device);
       CHECK((*each)->replay(owned.graph).code == Code::Device);
-      CHECK_THAT(error_text(), ContainsSubstring(std::string("was lost (") + function + ": VK_ERROR_DEVICE_LOST)"));
+      CHECK_THAT(error_text(),
+                 ContainsSubstring(std::string("was lost (") + function + ": VK_ERROR_DEVICE_LOST)"));
     }
   }
   const OpenDevice again = faults.opened();
@@ -129,7 +130,8 @@ TEST_CASE("vulkan: a lost device fails every call, can be closed and opened agai
   CHECK(read_words(*again, a.all())[9] == 4);
 }
 
-TEST_CASE("vulkan: a driver without memory for a submission is an error, not a wait for ever", "[runtime][vulkan]") {
+TEST_CASE("vulkan: a driver without memory for a submission is an error, not a wait for ever",
+          "[runtime][vulkan]") {
   Faults faults;
   for (const int result : {kOutOfHostMemory, kOutOfDeviceMemory})
     for (const int passing : {0, 1, 2}) {
@@ -188,7 +190,8 @@ TEST_CASE("vulkan: a replayed graph is one submission of one command buffer", "[
     REQUIRE(stream->replay(owned.graph).ok());
     REQUIRE(stream->fill(a.all(), 1).ok());
     REQUIRE(stream->wait().ok());
-    CHECK(faults.submits() == Faults::Submits{int(parts), int(parts) + 1});  // what follows goes with the last part
+    CHECK(faults.submits() ==
+          Faults::Submits{int(parts), int(parts) + 1});  // what follows goes with the last part
   }
 }
 
@@ -242,7 +245,8 @@ TEST_CASE("vulkan: compiled pipelines are kept on disk, and a bad file is no fil
   for (const std::string& bytes : bad) {
     std::ofstream(files[0], std::ios::binary | std::ios::trunc) << bytes;
     use();
-    CHECK_THAT(log, ContainsSubstring("info: compiled kernels are made anew: '" + files[0].string() + "' is damaged"));
+    CHECK_THAT(log, ContainsSubstring("info: compiled kernels are made anew: '" + files[0].string() +
+                                      "' is damaged"));
     CHECK(std::count(log.begin(), log.end(), '\n') == 1);
     CHECK(read(files[0]).substr(0, 40) == good.substr(0, 40));
     CHECK(read(files[0]) != bytes);
@@ -254,7 +258,8 @@ TEST_CASE("vulkan: compiled pipelines are kept on disk, and a bad file is no fil
   fs::remove_all(folder);
   std::ofstream(folder) << "a file in the folder's place";
   use();
-  CHECK_THAT(log, ContainsSubstring("warning: compiled kernels are not kept") && ContainsSubstring(files[0].string()));
+  CHECK_THAT(log, ContainsSubstring("warning: compiled kernels are not kept") &&
+                      ContainsSubstring(files[0].string()));
   CHECK(std::count(log.begin(), log.end(), '\n') == 1);
   fs::remove_all(top);
 }

@@ -1,10 +1,10 @@
 // The lane emulator itself: what meets, meets; what a kernel may not do is reported.
-#include "tests/mock_hip/lane_emulator.h"
-
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "tests/mock_hip/lane_emulator.h"
 
 using namespace mock_hip;
 
@@ -61,13 +61,17 @@ TEST_CASE("divergent barriers and wave operations are faults", "[spike]") {
           if (thread_in_group() < 5) meet_group();
         }) == "some threads of a group ended while others wait at a barrier");
   CHECK(run(shape, [](void*) {
-          if (thread_in_group() % 2) meet_group();
-          else shuffle_from(0, 1);
+          if (thread_in_group() % 2)
+            meet_group();
+          else
+            shuffle_from(0, 1);
         }) == "lanes of one wave are at a barrier and at a wave operation");
   CHECK(run(shape, [](void*) {
           int in = 0, out = 0;
-          if (thread_in_group() % 2) shuffle_from(0, 1);
-          else meet_wave([](const Wave&) {}, &in, &out);
+          if (thread_in_group() % 2)
+            shuffle_from(0, 1);
+          else
+            meet_wave([](const Wave&) {}, &in, &out);
         }) == "lanes of one wave are at different wave operations");
   CHECK(run({{1, 1, 1}, 2048, 32, 0}, [](void*) {}) == "a group has 1 to 1024 threads");
   CHECK(run(shape, [](void*) { meet_group(); }) == "");  // and it still works

@@ -8,7 +8,7 @@ namespace greta {
 
 Status HipSymbols::load(const char* path) {
   GRETA_TRY(library.open(path));
-#define NEED(name, ...)                                                 \
+#define NEED(name, ...)                                               \
   name = reinterpret_cast<int (*)(__VA_ARGS__)>(library.find(#name)); \
   if (!name) return fail(Code::Unsupported, "%s has no %s", path, #name);
 #include "spike/hip_symbols.def"

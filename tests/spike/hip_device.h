@@ -20,7 +20,7 @@ struct HipSymbols {
 class HipSpikeDevice : public SpikeDevice {
  public:
   ~HipSpikeDevice() override;
-  Status open(const char* library_path);  // Unsupported without the library or a device
+  Status open(const char* library_path);             // Unsupported without the library or a device
   const std::string& arch() const { return arch_; }  // gcnArchName up to the first ':'
 
   Status allocate(uint64_t bytes, uint64_t* address) override;

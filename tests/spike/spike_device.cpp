@@ -32,8 +32,8 @@ Status HostSpikeDevice::run(const KernelCode& code, uint32_t groups, std::span<c
 }
 
 std::vector<ScaledAddCase> scaled_add_cases() {
-  return {{1, 64, 1, 0.5f},     {63, 64, 2, -1.25f}, {64, 64, 3, 1e-3f},
-          {1000, 64, 4, 3.7f},  {4097, 48, 5, 0.1f}, {130, 7, 6, -123.456f}};
+  return {{1, 64, 1, 0.5f},    {63, 64, 2, -1.25f}, {64, 64, 3, 1e-3f},
+          {1000, 64, 4, 3.7f}, {4097, 48, 5, 0.1f}, {130, 7, 6, -123.456f}};
 }
 
 struct ScaledAddData {

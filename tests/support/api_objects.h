@@ -23,7 +23,8 @@ struct Objects {
   greta_model* model = nullptr;
   greta_session* session = nullptr;
 
-  explicit Objects(const TinyShape& shape = {}, const greta_runtime_options& options = {}) : tiny(make_tiny(shape)) {
+  explicit Objects(const TinyShape& shape = {}, const greta_runtime_options& options = {})
+      : tiny(make_tiny(shape)) {
     open(options);
   }
   explicit Objects(TinyModel made) : tiny(std::move(made)) { open({}); }

@@ -47,8 +47,12 @@ uint64_t live_allocations() { return live; }
 
 void* operator new(size_t bytes) { return allocate_or_throw(bytes); }
 void* operator new[](size_t bytes) { return allocate_or_throw(bytes); }
-void* operator new(size_t bytes, std::align_val_t alignment) { return allocate_or_throw(bytes, size_t(alignment)); }
-void* operator new[](size_t bytes, std::align_val_t alignment) { return allocate_or_throw(bytes, size_t(alignment)); }
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  return allocate_or_throw(bytes, size_t(alignment));
+}
+void* operator new[](size_t bytes, std::align_val_t alignment) {
+  return allocate_or_throw(bytes, size_t(alignment));
+}
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes, 0); }
 void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes, 0); }
 void operator delete(void* pointer) noexcept { release(pointer); }

@@ -1,4 +1,5 @@
-// Host memory that runs out: operator new of this program counts what lives, and fails once where a test says so.
+// Host memory that runs out: operator new of this program counts what lives, and fails once where a test says
+// so.
 #pragma once
 #include <cstdint>
 

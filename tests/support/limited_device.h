@@ -1,5 +1,5 @@
-// A device that has no large buffers and takes no mapped pages, as some GPUs do; otherwise the one that it wraps. Its
-// pools give every tensor a buffer of its own.
+// A device that has no large buffers and takes no mapped pages, as some GPUs do; otherwise the one that it
+// wraps. Its pools give every tensor a buffer of its own.
 #pragma once
 #include "runtime/runtime.h"
 
@@ -18,8 +18,8 @@ class LimitedDevice : public Device {
   uint64_t memory_free() const override { return inner_.memory_free(); }
   Status allocate(uint64_t bytes, Memory memory, Buffer* out) override {
     if (memory == Memory::Device && bytes > info_.max_allocation_bytes && !lifted_)
-      return fail(Code::Memory, "cannot allocate %llu bytes: the largest buffer has %llu", (unsigned long long)bytes,
-                  (unsigned long long)info_.max_allocation_bytes);
+      return fail(Code::Memory, "cannot allocate %llu bytes: the largest buffer has %llu",
+                  (unsigned long long)bytes, (unsigned long long)info_.max_allocation_bytes);
     return inner_.allocate(bytes, memory, out);
   }
   Status import_host(const void*, uint64_t, Buffer*) override {
@@ -30,7 +30,9 @@ class LimitedDevice : public Device {
   void unload(Kernel& kernel) override { inner_.unload(kernel); }
   Status create_stream(Stream** out) override { return inner_.create_stream(out); }
   Status create_event(Event* out, bool timed) override { return inner_.create_event(out, timed); }
-  Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override { return inner_.elapsed_ns(from, to, out); }
+  Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override {
+    return inner_.elapsed_ns(from, to, out);
+  }
   void destroy(Event& event) override { inner_.destroy(event); }
   void destroy(Graph& graph) override { inner_.destroy(graph); }
 

@@ -32,7 +32,9 @@ void ModelFile::drop_tensor(const std::string& name) {
 
 void ModelFile::set_u32(const std::string& key, uint32_t number) { test::set_u32(key, number)(*this); }
 
-std::string ModelFile::text(const std::string& key) const { return value(key).payload.substr(sizeof(uint64_t)); }
+std::string ModelFile::text(const std::string& key) const {
+  return value(key).payload.substr(sizeof(uint64_t));
+}
 
 static const char* const kGoldens = GRETA_SOURCE_DIR "/tests/golden/architectures/";
 
@@ -82,8 +84,12 @@ static Edit set(const std::string& key, ValueType type, const std::string& paylo
     m.values.push_back({key, uint32_t(type), payload});
   };
 }
-Edit set_u32(const std::string& key, uint32_t number) { return set(key, ValueType::U32, Bytes().u32(number).data); }
-Edit set_f32(const std::string& key, float number) { return set(key, ValueType::F32, Bytes().number(number).data); }
+Edit set_u32(const std::string& key, uint32_t number) {
+  return set(key, ValueType::U32, Bytes().u32(number).data);
+}
+Edit set_f32(const std::string& key, float number) {
+  return set(key, ValueType::F32, Bytes().number(number).data);
+}
 Edit set_text(const std::string& key, const char* text) {
   return set(key, ValueType::String, Bytes().string(text).data);
 }

@@ -1,4 +1,5 @@
-// A GGUF file taken apart, so that a test can change a part of a good one, put it together again, and load and run it.
+// A GGUF file taken apart, so that a test can change a part of a good one, put it together again, and load
+// and run it.
 #pragma once
 #include <cstring>
 #include <functional>
@@ -71,7 +72,8 @@ struct LoadedModel {
   Model model;
   std::shared_ptr<Executor> executor;
 
-  std::vector<float> logits(std::span<const int32_t> tokens, const std::vector<size_t>& pieces);  // [tokens][vocab]
+  std::vector<float> logits(std::span<const int32_t> tokens,
+                            const std::vector<size_t>& pieces);  // [tokens][vocab]
   std::vector<float> last_logits(std::span<const int32_t> tokens);
 };
 

@@ -1,5 +1,6 @@
-// To be preloaded: zeros from address 0 on. Mesa 26's lavapipe reads an address that is the same for all lanes also where none
-// of them is active, so behind a test that it is not null. Needs root, or ends the program.
+// To be preloaded: zeros from address 0 on. Mesa 26's lavapipe reads an address that is the same for all
+// lanes also where none of them is active, so behind a test that it is not null. Needs root, or ends the
+// program.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -12,7 +12,9 @@ namespace greta::test {
 using namespace greta::selftest;
 
 // The devices that each op is tested on: the checked one verifies what the launches declare.
-inline std::array<std::string, 2> rig_devices() { return {test_device(), std::string("checked ") + test_device()}; }
+inline std::array<std::string, 2> rig_devices() {
+  return {test_device(), std::string("checked ") + test_device()};
+}
 
 struct RigDevice {
   std::unique_ptr<Device> inner, device;  // device wraps inner when checked

@@ -12,7 +12,8 @@ greta::test::ReadFaults greta::test::read_faults;
 extern "C" ssize_t pread(int file, void* to, size_t bytes, off_t offset) {
   greta::test::ReadFaults& faults = greta::test::read_faults;
   uint32_t left = faults.interrupts;
-  while (left && !faults.interrupts.compare_exchange_weak(left, left - 1)) {}
+  while (left && !faults.interrupts.compare_exchange_weak(left, left - 1)) {
+  }
   if (left) return errno = EINTR, -1;
   bytes = std::min<uint64_t>(bytes, faults.most);
   const uint64_t at = faults.error_at, first = uint64_t(offset);

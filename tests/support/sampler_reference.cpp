@@ -23,9 +23,8 @@ Logits softmax(const Logits& logits) {
 // By rising value(id), then id.
 template <class Value>
 void sort_by(std::vector<int32_t>* ids, Value value) {
-  std::sort(ids->begin(), ids->end(), [&](int32_t a, int32_t b) {
-    return value(a) != value(b) ? value(a) < value(b) : a < b;
-  });
+  std::sort(ids->begin(), ids->end(),
+            [&](int32_t a, int32_t b) { return value(a) != value(b) ? value(a) < value(b) : a < b; });
 }
 
 // Ids of what is left, by falling logit, then id.
@@ -87,7 +86,8 @@ Logits dry(const Logits& logits, const DrySettings& s, std::vector<int32_t> text
 
 Logits penalise(const Logits& logits, const SamplerSettings& s, const std::vector<int32_t>& history) {
   std::map<int32_t, int> counts;
-  for (size_t i = 0; i < std::min<size_t>(s.penalty_last_n, history.size()); ++i) ++counts[history[history.size() - 1 - i]];
+  for (size_t i = 0; i < std::min<size_t>(s.penalty_last_n, history.size()); ++i)
+    ++counts[history[history.size() - 1 - i]];
   Logits out = logits;
   for (const auto& [token, count] : counts) {
     double& l = out[size_t(token)];
@@ -113,15 +113,20 @@ ReferenceChoice reference_chain(const std::vector<float>& given, const SamplerSe
     double t = s.temperature;
     if (s.dynamic_range > 0) {
       const double least = std::max(0.0, t - s.dynamic_range), most = t + s.dynamic_range;
-      const double part = ranking(l).size() < 2 ? 1 : entropy(softmax(l)) / std::log(double(ranking(l).size()));
+      const double part =
+          ranking(l).size() < 2 ? 1 : entropy(softmax(l)) / std::log(double(ranking(l).size()));
       t = least + (most - least) * std::pow(part, double(s.dynamic_exponent));
     }
     for (double& each : l) each /= t;
   };
   const std::map<SamplerStep, std::function<void()>> steps = {
       {SamplerStep::Penalties, [&] { l = penalise(l, s, history); }},
-      {SamplerStep::Dry, [&] { if (s.dry.multiplier > 0) l = dry(l, s.dry, history); }},
-      {SamplerStep::TopNSigma, [&] {
+      {SamplerStep::Dry,
+       [&] {
+         if (s.dry.multiplier > 0) l = dry(l, s.dry, history);
+       }},
+      {SamplerStep::TopNSigma,
+       [&] {
          if (s.top_n_sigma <= 0) return;
          const auto ids = ranking(l);
          double mean = 0, square = 0;
@@ -136,8 +141,12 @@ ReferenceChoice reference_chain(const std::vector<float>& given, const SamplerSe
          }
          truncate(0, count);
        }},
-      {SamplerStep::TopK, [&] { if (s.top_k) truncate(0, std::min<size_t>(s.top_k, ranking(l).size())); }},
-      {SamplerStep::TypicalP, [&] {
+      {SamplerStep::TopK,
+       [&] {
+         if (s.top_k) truncate(0, std::min<size_t>(s.top_k, ranking(l).size()));
+       }},
+      {SamplerStep::TypicalP,
+       [&] {
          if (s.typical_p >= 1) return;
          const Logits p = softmax(l);
          const double h = entropy(p);
@@ -146,10 +155,12 @@ ReferenceChoice reference_chain(const std::vector<float>& given, const SamplerSe
          l = only(l, ids, 0, reach(p, ids, s.typical_p, true, &out.margin));
          out.by_probability = true;
        }},
-      {SamplerStep::TopP, [&] {
+      {SamplerStep::TopP,
+       [&] {
          if (s.top_p < 1) truncate(0, reach(softmax(l), ranking(l), s.top_p, false, &out.margin));
        }},
-      {SamplerStep::MinP, [&] {
+      {SamplerStep::MinP,
+       [&] {
          if (s.min_p <= 0) return;
          const Logits p = softmax(l);
          const double best = *std::max_element(p.begin(), p.end());
@@ -160,7 +171,8 @@ ReferenceChoice reference_chain(const std::vector<float>& given, const SamplerSe
          }
          truncate(0, count);
        }},
-      {SamplerStep::Xtc, [&] {
+      {SamplerStep::Xtc,
+       [&] {
          if (s.xtc_probability <= 0 || s.xtc_threshold > 0.5f) return;
          out.by_probability = true;
          if (xtc_draw >= s.xtc_probability) return;
@@ -190,8 +202,7 @@ int32_t reference_draw(const ReferenceChoice& choice, double draw, double* margi
   std::vector<int32_t> ids(choice.probability.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto& p = choice.probability;
-  if (choice.by_probability)
-    sort_by(&ids, [&](int32_t id) { return -p[size_t(id)]; });
+  if (choice.by_probability) sort_by(&ids, [&](int32_t id) { return -p[size_t(id)]; });
   double sum = 0;
   int32_t chosen = -1;
   for (const int32_t id : ids) {

@@ -11,10 +11,12 @@ namespace greta::test {
 
 inline Status save(Session& session, std::string* out) {
   out->clear();
-  return session.save([](void* to, const void* from, size_t count) {
-    static_cast<std::string*>(to)->append(static_cast<const char*>(from), count);
-    return 0;
-  }, out);
+  return session.save(
+      [](void* to, const void* from, size_t count) {
+        static_cast<std::string*>(to)->append(static_cast<const char*>(from), count);
+        return 0;
+      },
+      out);
 }
 
 inline Status restore(Session& session, const std::string& bytes) {

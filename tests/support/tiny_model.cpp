@@ -28,7 +28,8 @@ TinyModel make_tiny(const TinyShape& s) {
   if (s.head_width)
     w.value("llama.attention.key_length", s.head_width).value("llama.attention.value_length", s.head_width);
   if (s.rope_width) w.value("llama.rope.dimension_count", s.rope_width);
-  if (s.rope_scale != 1.0f) w.value("llama.rope.scaling.type", "linear").value("llama.rope.scaling.factor", s.rope_scale);
+  if (s.rope_scale != 1.0f)
+    w.value("llama.rope.scaling.type", "linear").value("llama.rope.scaling.factor", s.rope_scale);
 
   const auto tensor = [&](const std::string& name, uint64_t depth, uint64_t n, float around, float spread) {
     std::vector<float> values(depth * std::max<uint64_t>(n, 1));

@@ -11,8 +11,8 @@ namespace greta::test {
 
 struct TinyShape {
   uint32_t layers = 2, width = 48, heads = 4, kv_heads = 2, ffn = 80, vocab = 67, context = 512;
-  uint32_t head_width = 0;        // 0: width / heads
-  uint32_t rope_width = 0;        // 0: the head's
+  uint32_t head_width = 0;  // 0: width / heads
+  uint32_t rope_width = 0;  // 0: the head's
   float rope_base = 10000.0f, rope_scale = 1.0f, epsilon = 1e-5f;
   bool tied = true, rope_factors = false;
   uint32_t seed = 1;
@@ -44,7 +44,8 @@ struct Engine {
 struct EngineOptions {
   uint32_t threads = 2;
   bool exact = true, checked = false;
-  uint64_t largest_weights = 0;  // bytes of a buffer of weights, which are copied then; 0: what the device says
+  uint64_t largest_weights =
+      0;  // bytes of a buffer of weights, which are copied then; 0: what the device says
   ExecutorOptions executor{.context = 256, .key_type = 0, .value_type = 0};  // f32 cache
 };
 void open_engine(const std::string& file, const EngineOptions& options, Engine* out);

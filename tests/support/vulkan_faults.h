@@ -6,8 +6,8 @@
 // VkResult
 constexpr int kOutOfHostMemory = -1, kOutOfDeviceMemory = -2, kInitializationFailed = -3, kDeviceLost = -4;
 
-// Device vulkan0 behind tests/mock_vulkan, a libvulkan that fails or hides what it is told to. Skips the test where there
-// is no such device.
+// Device vulkan0 behind tests/mock_vulkan, a libvulkan that fails or hides what it is told to. Skips the test
+// where there is no such device.
 class Faults {
  public:
   Faults() {

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "text/jinja/jinja.h"
 #include "platform/platform.h"
 #include "support/comma_locale.h"
+#include "text/jinja/jinja.h"
 
 using namespace greta;
 

@@ -107,8 +107,8 @@ void add_stage(void* user, const greta_profile_stage* stage) {
 }
 
 // One step of the test, or the most of its prompt that a step takes, the second time that it runs.
-BenchProfile profile(greta_runtime* runtime, greta_model* model, const BenchRow& row, const BenchOptions& options,
-                     const Test& test) {
+BenchProfile profile(greta_runtime* runtime, greta_model* model, const BenchRow& row,
+                     const BenchOptions& options, const Test& test) {
   ContextOptions context = options.context;
   context.context = int64_t{test.depth} + std::max(test.prompt, 1u);
   const greta_executor_options executor = executor_options(context, row.model.context, 1);
@@ -185,7 +185,8 @@ Action bench_command(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_flag("--profile", options->profile, "also the stages of one step: time, rates, % of the measured roof");
+  app.add_flag("--profile", options->profile,
+               "also the stages of one step: time, rates, % of the measured roof");
   app.add_option("-o,--output", options->output, "form of the result")
       ->type_name("FORM")
       ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))

@@ -48,36 +48,35 @@ Json json_of(const BenchRow& row) {
   const double percent = 100 * read / static_cast<double>(row.roofs.bandwidth);
   const auto whole = [](double value) { return static_cast<uint64_t>(value + 0.5); };
   const bool decode = row.generate > 0;
-  Json json = {
-      {"greta_version", greta_version()},
-      {"build_commit", std::string(kBuildCommit)},
-      {"backends", std::string(row.device.id)},
-      {"device", row.device.name},
-      {"driver", row.device.driver},
-      {"arch", row.device.arch},
-      {"model_filename", row.path},
-      {"model_identity", format("%016llx", static_cast<unsigned long long>(row.model.identity))},
-      {"model_type", std::string(row.model.architecture) + " " + row.model.type},
-      {"model_size", row.model.weights_bytes},
-      {"model_n_params", row.model.parameters},
-      {"n_threads", row.threads},
-      {"type_k", row.key_type},
-      {"type_v", row.value_type},
-      {"n_prompt", row.prompt},
-      {"n_gen", row.generate},
-      {"n_depth", row.depth},
-      {"test_time", row.time},
-      {"avg_ns", whole(numbers.ns.mean)},
-      {"stddev_ns", whole(numbers.ns.deviation)},
-      {"median_ns", whole(numbers.ns.median)},
-      {"avg_ts", numbers.speed.mean},
-      {"stddev_ts", numbers.speed.deviation},
-      {"median_ts", numbers.speed.median},
-      {"gb_s", decode ? Json(read / 1e9) : Json(nullptr)},
-      {"bandwidth_percent", decode ? Json(percent) : Json(nullptr)},
-      {"bandwidth_gb_s", static_cast<double>(row.roofs.bandwidth) / 1e9},
-      {"samples_ns", row.samples_ns},
-      {"samples_ts", numbers.speeds}};
+  Json json = {{"greta_version", greta_version()},
+               {"build_commit", std::string(kBuildCommit)},
+               {"backends", std::string(row.device.id)},
+               {"device", row.device.name},
+               {"driver", row.device.driver},
+               {"arch", row.device.arch},
+               {"model_filename", row.path},
+               {"model_identity", format("%016llx", static_cast<unsigned long long>(row.model.identity))},
+               {"model_type", std::string(row.model.architecture) + " " + row.model.type},
+               {"model_size", row.model.weights_bytes},
+               {"model_n_params", row.model.parameters},
+               {"n_threads", row.threads},
+               {"type_k", row.key_type},
+               {"type_v", row.value_type},
+               {"n_prompt", row.prompt},
+               {"n_gen", row.generate},
+               {"n_depth", row.depth},
+               {"test_time", row.time},
+               {"avg_ns", whole(numbers.ns.mean)},
+               {"stddev_ns", whole(numbers.ns.deviation)},
+               {"median_ns", whole(numbers.ns.median)},
+               {"avg_ts", numbers.speed.mean},
+               {"stddev_ts", numbers.speed.deviation},
+               {"median_ts", numbers.speed.median},
+               {"gb_s", decode ? Json(read / 1e9) : Json(nullptr)},
+               {"bandwidth_percent", decode ? Json(percent) : Json(nullptr)},
+               {"bandwidth_gb_s", static_cast<double>(row.roofs.bandwidth) / 1e9},
+               {"samples_ns", row.samples_ns},
+               {"samples_ts", numbers.speeds}};
   if (row.profile.tokens > 0) {
     json["profile_tokens"] = row.profile.tokens;
     json["arithmetic_tflop_s"] = static_cast<double>(row.roofs.arithmetic) / 1e12;
@@ -117,14 +116,13 @@ std::string markdown_of(const BenchRow& row, bool first) {
                  (std::string(row.model.architecture) + " " + row.model.type).c_str(),
                  size_text(row.model.weights_bytes).c_str(), millions < 1000 ? millions : millions / 1000,
                  millions < 1000 ? "M" : "B", row.device.id, row.threads, cache.c_str(),
-                 test_name(row.prompt, row.generate, row.depth).c_str(), speed.c_str(),
-                 numbers.speed.median);
+                 test_name(row.prompt, row.generate, row.depth).c_str(), speed.c_str(), numbers.speed.median);
   text += row.generate > 0 ? format(" %8.2f | %14.1f |\n", read / 1e9, percent)
                            : format(" %8s | %14s |\n", "", "");
   if (row.profile.tokens == 0) return text;
-  const double step_ns = row.generate > 0                     ? numbers.ns.median / row.generate
+  const double step_ns = row.generate > 0                   ? numbers.ns.median / row.generate
                          : row.prompt == row.profile.tokens ? numbers.ns.median
-                                                              : 0;
+                                                            : 0;
   return text + stages_text(row.profile, row.roofs, step_ns);
 }
 

@@ -40,25 +40,27 @@ std::vector<StageWork> sums_by_stage(const BenchProfile& profile) {
 
 Json to_json(const char* key, const std::string& name, const StageWork& work, const Roofs& roofs) {
   const Rates rates = rates_of(work, roofs);
-  return {{key, name},
-          {"launches", work.launches},
-          {"ns", work.ns},
-          {"bytes", work.bytes},
-          {"flops", work.flops},
-          {"gb_s", rates.bytes / 1e9},
-          {"bandwidth_percent", 100 * rates.bytes / static_cast<double>(std::max<uint64_t>(roofs.bandwidth, 1))},
-          {"tflop_s", rates.flops / 1e12},
-          {"bound", rates.bound.arithmetic ? "arithmetic" : "bandwidth"},
-          {"roof_percent", rates.bound.percent}};
+  return {
+      {key, name},
+      {"launches", work.launches},
+      {"ns", work.ns},
+      {"bytes", work.bytes},
+      {"flops", work.flops},
+      {"gb_s", rates.bytes / 1e9},
+      {"bandwidth_percent", 100 * rates.bytes / static_cast<double>(std::max<uint64_t>(roofs.bandwidth, 1))},
+      {"tflop_s", rates.flops / 1e12},
+      {"bound", rates.bound.arithmetic ? "arithmetic" : "bandwidth"},
+      {"roof_percent", rates.bound.percent}};
 }
 
 std::string line(const std::string& name, const StageWork& work, double total_ns, const Roofs& roofs) {
   const Rates rates = rates_of(work, roofs);
   const std::string launches = work.launches ? std::to_string(work.launches) : "";
-  return format("| %-36s | %4s | %8.1f | %6.1f | %6.1f%c | %7.3f%c | %9.1f |\n", name.c_str(), launches.c_str(),
-                static_cast<double>(work.ns) * 1e-3, 100 * static_cast<double>(work.ns) / std::max(total_ns, 1.0),
-                rates.bytes * 1e-9, rates.bound.arithmetic ? ' ' : '*', rates.flops * 1e-12,
-                rates.bound.arithmetic ? '*' : ' ', rates.bound.percent);
+  return format("| %-36s | %4s | %8.1f | %6.1f | %6.1f%c | %7.3f%c | %9.1f |\n", name.c_str(),
+                launches.c_str(), static_cast<double>(work.ns) * 1e-3,
+                100 * static_cast<double>(work.ns) / std::max(total_ns, 1.0), rates.bytes * 1e-9,
+                rates.bound.arithmetic ? ' ' : '*', rates.flops * 1e-12, rates.bound.arithmetic ? '*' : ' ',
+                rates.bound.percent);
 }
 
 }  // namespace
@@ -77,12 +79,14 @@ Json stages_json(const BenchProfile& profile, const Roofs& roofs) {
 }
 
 std::string stages_text(const BenchProfile& profile, const Roofs& roofs, double step_ns) {
-  std::string text = format("\nMeasured roofs: %.1f GB/s, %.3f TFLOP/s; * marks the one that bounds. Tokens in the step: %u.\n\n",
-                            static_cast<double>(roofs.bandwidth) * 1e-9, static_cast<double>(roofs.arithmetic) * 1e-12,
-                            profile.tokens);
+  std::string text = format(
+      "\nMeasured roofs: %.1f GB/s, %.3f TFLOP/s; * marks the one that bounds. Tokens in the step: %u.\n\n",
+      static_cast<double>(roofs.bandwidth) * 1e-9, static_cast<double>(roofs.arithmetic) * 1e-12,
+      profile.tokens);
   text +=
       "| stage and its kernels                | runs |       us | % time |    GB/s |  TFLOP/s | % of roof |\n"
-      "| ------------------------------------ | ---: | -------: | -----: | ------: | -------: | --------: |\n";
+      "| ------------------------------------ | ---: | -------: | -----: | ------: | -------: | --------: "
+      "|\n";
   StageWork total{"total", "", 0, 0, 0, 0};
   for (const StageWork& work : profile.works) add(total, work);
   const double total_ns = static_cast<double>(total.ns);
@@ -94,7 +98,8 @@ std::string stages_text(const BenchProfile& profile, const Roofs& roofs, double 
   }
   text += line("total", total, total_ns, roofs);
   if (step_ns > 0)
-    text += line("step of the test", {"", "", 0, static_cast<uint64_t>(step_ns), total.bytes, total.flops}, total_ns, roofs);
+    text += line("step of the test", {"", "", 0, static_cast<uint64_t>(step_ns), total.bytes, total.flops},
+                 total_ns, roofs);
   return text + "\nEach launch alone; in the test they overlap.\n\n";
 }
 

@@ -72,7 +72,8 @@ Action chat_command(CLI::App& app) {
   app.add_flag("--ignore-eos", options->ignore_end, "go on after the model has ended its answer");
   add_reasoning(app, *options);
   CLI::Option* form =
-      app.add_option("--chat-template", options->chat_template, "Jinja in place of the model's, or chatml, llama3, gemma, phi3, mistral");
+      app.add_option("--chat-template", options->chat_template,
+                     "Jinja in place of the model's, or chatml, llama3, gemma, phi3, mistral");
   form->type_name("TEXT");
   app.add_option("--chat-template-file", options->template_file, "the same out of a file")
       ->type_name("FILE")

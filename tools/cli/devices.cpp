@@ -29,7 +29,8 @@ std::string to_text(const greta_device_info& device) {
     return format("%-9s not usable: %s\n", device.id, printable(name + device.reason).c_str());
   }
   const bool as_gpu = device.cpu_type && std::string_view(device.id) != "cpu";
-  const std::string free = device.memory_free_bytes ? ", " + size_text(device.memory_free_bytes) + " free" : "";
+  const std::string free =
+      device.memory_free_bytes ? ", " + size_text(device.memory_free_bytes) + " free" : "";
   return format("%-9s %s (%s, %u units, %s%s)%s\n", device.id, printable(device.name).c_str(), device.arch,
                 device.unit_count, size_text(device.memory_bytes).c_str(), free.c_str(),
                 as_gpu ? ": runs on the processor, auto never takes it" : "");

@@ -77,7 +77,9 @@ std::vector<Unused> read_unused(const greta_file* file) {
 }
 
 const char* verdict_text(greta_unused_verdict verdict) {
-  return verdict == GRETA_UNUSED_REFUSED ? "refused" : verdict == GRETA_UNUSED_UNKNOWN ? "unknown" : "needless";
+  return verdict == GRETA_UNUSED_REFUSED   ? "refused"
+         : verdict == GRETA_UNUSED_UNKNOWN ? "unknown"
+                                           : "needless";
 }
 
 std::string unused_text(const std::vector<Unused>& unused) {
@@ -192,7 +194,8 @@ Contents read_contents(const std::string& path, const greta_file* file, const In
   contents.tensors = read_tensors(file);
   contents.unused = read_unused(file);
   contents.parts = 1;
-  for (const greta_tensor_info& tensor : contents.tensors) contents.parts = std::max(contents.parts, tensor.part + 1);
+  for (const greta_tensor_info& tensor : contents.tensors)
+    contents.parts = std::max(contents.parts, tensor.part + 1);
   contents.plan = make_plan(options, file, context_of(contents.metadata));
   return contents;
 }
@@ -275,8 +278,10 @@ Action info_command(CLI::App& app) {
   app.add_flag("--json", options->json, "as JSON, with texts in full");
   add_options(app, options->engine);
   options->device = app.get_option("--device");
-  app.footer("The memory plan is that of `greta-cli run` with the same options. -v lists what a model would not use of the "
-             "file, and why.");
+  app.footer(
+      "The memory plan is that of `greta-cli run` with the same options. -v lists what a model would not use "
+      "of the "
+      "file, and why.");
   return [options] { return info(*options); };
 }
 

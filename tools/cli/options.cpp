@@ -26,16 +26,17 @@ void add_options(CLI::App& app, VerbosityOptions& options) {
 }
 
 void add_options(CLI::App& app, ModelOptions& options) {
-  app.add_option("-m,--model", options.path, "GGUF file; without it the bundled model")
-      ->type_name("FILE");
+  app.add_option("-m,--model", options.path, "GGUF file; without it the bundled model")->type_name("FILE");
 }
 
 void add_mapping(CLI::App& app, ModelOptions& options) {
-  app.add_flag("--no-mmap", options.copy, "copy the weights; else they stay in the mapped file, where they can");
+  app.add_flag("--no-mmap", options.copy,
+               "copy the weights; else they stay in the mapped file, where they can");
 }
 
 void add_device(CLI::App& app, DeviceOptions& options) {
-  app.add_option("--device", options.device, "auto, vulkan (the best GPU), or one that `greta-cli devices` lists")
+  app.add_option("--device", options.device,
+                 "auto, vulkan (the best GPU), or one that `greta-cli devices` lists")
       ->type_name("D")
       ->capture_default_str();
   app.add_flag("--exact", options.exact, "only plain kernels: slow, the bits depend on no step size");
@@ -115,13 +116,18 @@ std::string read_all(int fd, const std::string& name) {
 // The character that a backslash and `letter` stand for, '\0' if they stand for themselves.
 char escaped(char letter) {
   switch (letter) {
-    case 'n': return '\n';
-    case 'r': return '\r';
-    case 't': return '\t';
+    case 'n':
+      return '\n';
+    case 'r':
+      return '\r';
+    case 't':
+      return '\t';
     case '\\':
     case '\'':
-    case '"': return letter;
-    default: return '\0';
+    case '"':
+      return letter;
+    default:
+      return '\0';
   }
 }
 
@@ -194,9 +200,8 @@ struct Synonym {
   const char* meant;
 };
 constexpr Synonym kSynonyms[] = {
-    {"-ctk", "--cache-type-k"},       {"-ctv", "--cache-type-v"},
-    {"-dev", "--device"},             {"-sys", "--system-prompt"},
-    {"-ub", "--batch-size"},          {"--ubatch-size", "--batch-size"},
+    {"-ctk", "--cache-type-k"},   {"-ctv", "--cache-type-v"}, {"-dev", "--device"},
+    {"-sys", "--system-prompt"},  {"-ub", "--batch-size"},    {"--ubatch-size", "--batch-size"},
     {"--n-predict", "--predict"},
 };
 

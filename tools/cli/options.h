@@ -17,7 +17,7 @@ struct VerbosityOptions {
 };
 
 struct ModelOptions {
-  std::string path;  // "": the bundled model
+  std::string path;   // "": the bundled model
   bool copy = false;  // weights do not stay in the mapped file
 };
 
@@ -36,7 +36,8 @@ struct ContextOptions {
 // docs/sampling.md says what each does.
 struct SamplingOptions {
   float temperature = 0.8f, dynamic_range = 0, dynamic_exponent = 1;
-  float top_p = 0.95f, min_p = 0.05f, typical_p = 1, top_n_sigma = -1, xtc_probability = 0, xtc_threshold = 0.1f;
+  float top_p = 0.95f, min_p = 0.05f, typical_p = 1, top_n_sigma = -1, xtc_probability = 0,
+        xtc_threshold = 0.1f;
   float repeat_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
   float dry_multiplier = 0, dry_base = 1.75f, mirostat_rate = 0.1f, mirostat_entropy = 5;
   uint32_t top_k = 40, dry_allowed_length = 2, mirostat = 0;
@@ -44,7 +45,7 @@ struct SamplingOptions {
   std::vector<std::string> dry_breakers, logit_bias, stops;
   std::string samplers, sampler_letters;  // "": the default order
   std::string grammar, grammar_file, schema, schema_file;
-  int64_t seed = -1;  // -1: another one each time
+  int64_t seed = -1;            // -1: another one each time
   std::set<std::string> given;  // long names of those that came from the command line
 };
 

@@ -42,7 +42,8 @@ struct Writer {
 }  // namespace
 
 void add_options(CLI::App& app, PromptCacheOptions& options) {
-  CLI::Option* path = app.add_option("--prompt-cache", options.path, "what was read is kept in this file, and not read again");
+  CLI::Option* path = app.add_option("--prompt-cache", options.path,
+                                     "what was read is kept in this file, and not read again");
   path->type_name("FILE");
   app.add_flag("--prompt-cache-ro", options.read_only, "the file is used and not written")->needs(path);
 }
@@ -69,7 +70,8 @@ size_t PromptCache::keep_common(const std::vector<int32_t>& tokens) {
   const size_t common = std::min(static_cast<size_t>(differ - saved_.begin()), tokens.size() - 1);
   check(greta_session_truncate(session_, static_cast<uint32_t>(common)));
   if (!saved_.empty())
-    note(format("%s: %zu of %zu tokens of the prompt are there", options_.path.c_str(), common, tokens.size()));
+    note(format("%s: %zu of %zu tokens of the prompt are there", options_.path.c_str(), common,
+                tokens.size()));
   return common;
 }
 

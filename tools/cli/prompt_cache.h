@@ -19,7 +19,8 @@ class PromptCache {  // everything here throws Failed
   // Restores the session from the file, if there is one. Both must outlive this.
   PromptCache(const PromptCacheOptions& options, greta_session* session);
 
-  // Forgets what `tokens` (at least one) do not begin with; how many of them need not be fed, which is never all.
+  // Forgets what `tokens` (at least one) do not begin with; how many of them need not be fed, which is never
+  // all.
   size_t keep_common(const std::vector<int32_t>& tokens);
 
   // Writes the session's first `count` tokens, and forgets the others, unless the file has them all.

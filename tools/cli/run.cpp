@@ -60,7 +60,8 @@ int run(const RunOptions& options) {
   auto result = sized<greta_generate_result>();
   greta_status status = GRETA_OK;
   if (options.predict == 0) {
-    status = greta_session_eval(session, tokens.data() + held, tokens.size() - held, GRETA_ROWS_NONE, nullptr);
+    status =
+        greta_session_eval(session, tokens.data() + held, tokens.size() - held, GRETA_ROWS_NONE, nullptr);
   } else {
     Progress progress("prompt");
     auto generate = sized<greta_generate_options>();

@@ -16,13 +16,14 @@ namespace {
 template <class T>
 CLI::Option* add(CLI::App& app, SamplingOptions& options, const char* names, T& value, const char* about) {
   CLI::Option* option = app.add_option(names, value, about)->type_name("X");
-  option->each([&options, option](const std::string&) { options.given.insert(option->get_lnames().front()); });
+  option->each(
+      [&options, option](const std::string&) { options.given.insert(option->get_lnames().front()); });
   return option;
 }
 
 template <class T>
-void add_number(CLI::App& app, SamplingOptions& options, const char* names, T& value, const char* about, double least,
-                double most) {
+void add_number(CLI::App& app, SamplingOptions& options, const char* names, T& value, const char* about,
+                double least, double most) {
   add(app, options, names, value, about)->check(CLI::Range(least, most))->capture_default_str();
 }
 
@@ -32,10 +33,12 @@ void add_steps(CLI::App& app, SamplingOptions& o) {
   add_number(app, o, "--top-p", o.top_p, "of the best that reach this probability; 1: all", 0, 1);
   add_number(app, o, "--min-p", o.min_p, "of those this near to the best, as a part; 0: all", 0, 1);
   add_number(app, o, "--typical", o.typical_p, "of the most typical that reach this; 1: all", 0, 1);
-  add_number(app, o, "--top-nsigma,--top-n-sigma", o.top_n_sigma, "within N standard deviations of the best; -1: all", -1, 1e6);
+  add_number(app, o, "--top-nsigma,--top-n-sigma", o.top_n_sigma,
+             "within N standard deviations of the best; -1: all", -1, 1e6);
   add_number(app, o, "--xtc-probability", o.xtc_probability, "how often XTC drops the best; 0: never", 0, 1);
   add_number(app, o, "--xtc-threshold", o.xtc_threshold, "what XTC takes for a good choice", 0, 1);
-  add_number(app, o, "--dynatemp-range", o.dynamic_range, "temperature moves so far up and down; 0: not", 0, 1e6);
+  add_number(app, o, "--dynatemp-range", o.dynamic_range, "temperature moves so far up and down; 0: not", 0,
+             1e6);
   add_number(app, o, "--dynatemp-exp", o.dynamic_exponent, "exponent of that", 1e-3, 1e3);
   add_number(app, o, "--mirostat", o.mirostat, "2: mirostat 2 in place of the other samplers; 0: not", 0, 2);
   add_number(app, o, "--mirostat-lr", o.mirostat_rate, "its learning rate, eta", 0, 1e3);
@@ -43,29 +46,41 @@ void add_steps(CLI::App& app, SamplingOptions& o) {
 }
 
 void add_penalties(CLI::App& app, SamplingOptions& o) {
-  add_number(app, o, "--repeat-penalty", o.repeat_penalty, "against tokens that were there lately; 1: off", 1e-3, 1e3);
-  add_number(app, o, "--presence-penalty", o.presence_penalty, "the same, taken off their logits; 0: off", -1e6, 1e6);
+  add_number(app, o, "--repeat-penalty", o.repeat_penalty, "against tokens that were there lately; 1: off",
+             1e-3, 1e3);
+  add_number(app, o, "--presence-penalty", o.presence_penalty, "the same, taken off their logits; 0: off",
+             -1e6, 1e6);
   add_number(app, o, "--frequency-penalty", o.frequency_penalty, "the same for each time; 0: off", -1e6, 1e6);
-  add_number(app, o, "--repeat-last-n", o.repeat_last_n, "how many tokens are lately; -1: all", -1, INT32_MAX);
+  add_number(app, o, "--repeat-last-n", o.repeat_last_n, "how many tokens are lately; -1: all", -1,
+             INT32_MAX);
   add_number(app, o, "--dry-multiplier", o.dry_multiplier, "against longer repeats (DRY); 0: off", 0, 1e6);
   add_number(app, o, "--dry-base", o.dry_base, "how fast that grows with their length", 1, 1e6);
-  add_number(app, o, "--dry-allowed-length", o.dry_allowed_length, "longest repeat that is free", 1, INT32_MAX);
-  add_number(app, o, "--dry-penalty-last-n", o.dry_last_n, "how many tokens are looked at; -1: all", -1, INT32_MAX);
-  app.add_option("--dry-sequence-breaker", o.dry_breakers, "text that a repeat does not cross; may be repeated; none: no such text")
-      ->type_name("TEXT")->allow_extra_args(false)->take_all();
+  add_number(app, o, "--dry-allowed-length", o.dry_allowed_length, "longest repeat that is free", 1,
+             INT32_MAX);
+  add_number(app, o, "--dry-penalty-last-n", o.dry_last_n, "how many tokens are looked at; -1: all", -1,
+             INT32_MAX);
+  app.add_option("--dry-sequence-breaker", o.dry_breakers,
+                 "text that a repeat does not cross; may be repeated; none: no such text")
+      ->type_name("TEXT")
+      ->allow_extra_args(false)
+      ->take_all();
   app.add_option("-l,--logit-bias", o.logit_bias, "ID+BIAS or ID-BIAS, ID-inf: never; may be repeated")
-      ->type_name("ID+X")->allow_extra_args(false)->take_all();
+      ->type_name("ID+X")
+      ->allow_extra_args(false)
+      ->take_all();
 }
 
 // llama.cpp's letters for --sampling-seq.
 std::string order_of_letters(const std::string& letters) {
   constexpr std::pair<char, const char*> kLetters[] = {
-      {'e', "penalties"}, {'d', "dry"}, {'s', "top_n_sigma"}, {'k', "top_k"}, {'y', "typ_p"},
-      {'p', "top_p"}, {'m', "min_p"}, {'x', "xtc"}, {'t', "temperature"}};
+      {'e', "penalties"}, {'d', "dry"},   {'s', "top_n_sigma"}, {'k', "top_k"},      {'y', "typ_p"},
+      {'p', "top_p"},     {'m', "min_p"}, {'x', "xtc"},         {'t', "temperature"}};
   std::string order;
   for (const char letter : letters) {
-    const auto* found = std::find_if(std::begin(kLetters), std::end(kLetters), [=](auto& l) { return l.first == letter; });
-    if (found == std::end(kLetters)) throw Misused(format("--sampling-seq: no sampler has the letter %c", letter));
+    const auto* found =
+        std::find_if(std::begin(kLetters), std::end(kLetters), [=](auto& l) { return l.first == letter; });
+    if (found == std::end(kLetters))
+      throw Misused(format("--sampling-seq: no sampler has the letter %c", letter));
     if (!order.empty()) order += ';';
     order += found->second;
   }
@@ -81,7 +96,8 @@ void set_logit_bias(greta_session* session, const std::vector<std::string>& text
     const char* const end = text.data() + text.size();
     const auto [sign, error] = std::from_chars(text.data(), end, token);
     const bool signed_ = error == std::errc() && sign != end && (*sign == '+' || *sign == '-');
-    const auto [rest, wrong] = signed_ ? std::from_chars(sign + 1, end, bias) : std::from_chars_result{end, std::errc::invalid_argument};
+    const auto [rest, wrong] = signed_ ? std::from_chars(sign + 1, end, bias)
+                                       : std::from_chars_result{end, std::errc::invalid_argument};
     if (wrong != std::errc() || rest != end || std::isnan(bias))
       throw Misused("-l: a token's id, + or -, and a number, such as 15043+1 or 2-inf, not \"" + text + "\"");
     tokens.push_back(token);
@@ -109,11 +125,14 @@ void set_dry(greta_session* session, const SamplingOptions& options) {
 }
 
 void set_grammar(greta_session* session, const SamplingOptions& options) {
-  const std::string grammar = options.grammar_file.empty() ? options.grammar : read_file(options.grammar_file);
+  const std::string grammar =
+      options.grammar_file.empty() ? options.grammar : read_file(options.grammar_file);
   const std::string schema = options.schema_file.empty() ? options.schema : read_file(options.schema_file);
   if (!grammar.empty() && !schema.empty()) throw Misused("a grammar and a JSON schema exclude each other");
-  if (!schema.empty()) check(greta_session_json_schema(session, schema.c_str()));
-  else check(greta_session_grammar(session, grammar.c_str(), nullptr));
+  if (!schema.empty())
+    check(greta_session_json_schema(session, schema.c_str()));
+  else
+    check(greta_session_grammar(session, grammar.c_str(), nullptr));
 }
 
 }  // namespace
@@ -121,14 +140,19 @@ void set_grammar(greta_session* session, const SamplingOptions& options) {
 void add_options(CLI::App& app, SamplingOptions& options) {
   add_steps(app, options);
   add_penalties(app, options);
-  add(app, options, "--samplers", options.samplers, "the samplers in their order, ; between them")->type_name("NAMES");
-  add(app, options, "--sampling-seq", options.sampler_letters, "the same as letters: edskypmxt")->type_name("LETTERS");
+  add(app, options, "--samplers", options.samplers, "the samplers in their order, ; between them")
+      ->type_name("NAMES");
+  add(app, options, "--sampling-seq", options.sampler_letters, "the same as letters: edskypmxt")
+      ->type_name("LETTERS");
   app.add_option("--grammar", options.grammar, "hold the text to this GBNF grammar")->type_name("GBNF");
   app.add_option("--grammar-file", options.grammar_file, "the same from a file")->type_name("FILE");
-  app.add_option("-j,--json-schema", options.schema, "hold the text to this JSON schema; {} is any JSON")->type_name("JSON");
+  app.add_option("-j,--json-schema", options.schema, "hold the text to this JSON schema; {} is any JSON")
+      ->type_name("JSON");
   app.add_option("--json-schema-file", options.schema_file, "the same from a file")->type_name("FILE");
   app.add_option("-r,--reverse-prompt,--stop", options.stops, "stop before this text; may be repeated")
-      ->type_name("TEXT")->allow_extra_args(false)->take_all();
+      ->type_name("TEXT")
+      ->allow_extra_args(false)
+      ->take_all();
   app.add_option("-s,--seed", options.seed, "seed of the draws; -1: another one each time")
       ->type_name("S")
       ->check(CLI::Range(int64_t{-1}, INT64_MAX))
@@ -165,10 +189,13 @@ void use_model_sampling(const greta_model* model, SamplingOptions* options) {
 void set_sampling(greta_session* session, const SamplingOptions& options) {
   if (options.mirostat == 1) throw Misused("--mirostat: only 2, or 0 for none");
   check(greta_session_sampling_clear(session));
-  const std::string order = options.sampler_letters.empty() ? options.samplers : order_of_letters(options.sampler_letters);
+  const std::string order =
+      options.sampler_letters.empty() ? options.samplers : order_of_letters(options.sampler_letters);
   if (!order.empty()) check(greta_session_sampler_order(session, order.c_str()));
-  const uint32_t last_n = options.repeat_last_n < 0 ? greta_session_context(session) : static_cast<uint32_t>(options.repeat_last_n);
-  check(greta_session_penalties(session, options.repeat_penalty, options.frequency_penalty, options.presence_penalty, last_n));
+  const uint32_t last_n = options.repeat_last_n < 0 ? greta_session_context(session)
+                                                    : static_cast<uint32_t>(options.repeat_last_n);
+  check(greta_session_penalties(session, options.repeat_penalty, options.frequency_penalty,
+                                options.presence_penalty, last_n));
   if (!options.logit_bias.empty()) set_logit_bias(session, options.logit_bias);
   if (options.dry_multiplier > 0) set_dry(session, options);
   check(greta_session_top_n_sigma(session, std::max(options.top_n_sigma, 0.0f)));
@@ -179,7 +206,8 @@ void set_sampling(greta_session* session, const SamplingOptions& options) {
   check(greta_session_xtc(session, options.xtc_probability, options.xtc_threshold));
   check(greta_session_temperature(session, options.temperature));
   check(greta_session_dynamic_temperature(session, options.dynamic_range, options.dynamic_exponent));
-  if (options.mirostat == 2) check(greta_session_mirostat(session, options.mirostat_entropy, options.mirostat_rate));
+  if (options.mirostat == 2)
+    check(greta_session_mirostat(session, options.mirostat_entropy, options.mirostat_rate));
   set_grammar(session, options);
   if (options.temperature <= 0) return;  // nothing is drawn
   std::random_device random;

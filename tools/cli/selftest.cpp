@@ -38,8 +38,9 @@ int add_result(void* user, const greta_selftest_result* result) {
                          {"launches", result->launches},
                          {"failure", result->failure}});
   } else {
-    write_output(format("%-20s %s  %4u kernels, %6llu launches\n", result->op, result->passed ? "ok    " : "FAILED",
-                        result->kernels, static_cast<unsigned long long>(result->launches)));
+    write_output(format("%-20s %s  %4u kernels, %6llu launches\n", result->op,
+                        result->passed ? "ok    " : "FAILED", result->kernels,
+                        static_cast<unsigned long long>(result->launches)));
     if (!result->passed) write_output(format("  %s\n", printable(result->failure).c_str()));
   }
   return interrupted() ? 1 : 0;
@@ -56,7 +57,8 @@ std::string summary(const Table& table, const std::string& device, double second
   const std::string failed = table.failed ? format("%u ops FAILED", table.failed) : "";
   if (interrupted()) {
     return "stopped" + (table.under_way.empty() ? "" : " in " + table.under_way) +
-           format(", before that %u ops right%s%s, on ", table.right, failed.empty() ? "" : ", ", failed.c_str()) +
+           format(", before that %u ops right%s%s, on ", table.right, failed.empty() ? "" : ", ",
+                  failed.c_str()) +
            device + "\n";
   }
   if (table.failed) return failed + " on " + device + "\n";
@@ -103,13 +105,16 @@ int selftest(const SelftestOptions& options) {
 Action selftest_command(CLI::App& app) {
   auto options = std::make_shared<SelftestOptions>();
   app.add_flag("--json", options->json, "as JSON");
-  app.add_option("--op", options->op, "check only this op, or kernels: matmul_rows_q4_k_planes, matmul_rows_*");
-  app.add_flag("--quick", options->quick,
-               "every kernel in one shape: leaves out other shapes, and repeats that must give the same bits");
+  app.add_option("--op", options->op,
+                 "check only this op, or kernels: matmul_rows_q4_k_planes, matmul_rows_*");
+  app.add_flag(
+      "--quick", options->quick,
+      "every kernel in one shape: leaves out other shapes, and repeats that must give the same bits");
   add_options(app, options->device);
   add_options(app, options->verbosity);
   app.footer(
-      "Exits with 1 if a kernel computes wrong. Say so in a report, with the output of --json. Ctrl-C stops it and\n"
+      "Exits with 1 if a kernel computes wrong. Say so in a report, with the output of --json. Ctrl-C stops "
+      "it and\n"
       "says what was checked until then.");
   return [options] { return selftest(*options); };
 }

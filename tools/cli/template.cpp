@@ -32,7 +32,9 @@ std::string rendering(const std::string& template_name, const std::string& conte
   for (int pass = 0; pass < 2; ++pass) {
     if (write(text.data(), text.size(), &bytes) != GRETA_OK) {
       std::string error = greta_error_text();
-      for (const auto& [what, name] : {std::pair("the context: ", context_name), {"the template: ", template_name}, {"the chat template: ", template_name}})
+      for (const auto& [what, name] : {std::pair("the context: ", context_name),
+                                       {"the template: ", template_name},
+                                       {"the chat template: ", template_name}})
         if (error.starts_with(what)) error.replace(0, std::string_view(what).size(), name + ": ");
       throw Failed(error);
     }
@@ -57,8 +59,8 @@ int print_template(const TemplateOptions& options) {
       return kExitOk;
     }
     put(rendering(options.file, context_name, [&](char* to, size_t capacity, size_t* bytes) {
-      return greta_template_render(text.data(), text.size(), context.data(), context.size(), now_s, to, capacity,
-                                   bytes);
+      return greta_template_render(text.data(), text.size(), context.data(), context.size(), now_s, to,
+                                   capacity, bytes);
     }));
     return kExitOk;
   }
@@ -72,7 +74,8 @@ int print_template(const TemplateOptions& options) {
     return kExitOk;
   }
   put(rendering(path, context_name, [&](char* to, size_t capacity, size_t* bytes) {
-    return greta_tokenizer_render(tokenizer.get(), context.data(), context.size(), now_s, to, capacity, bytes);
+    return greta_tokenizer_render(tokenizer.get(), context.data(), context.size(), now_s, to, capacity,
+                                  bytes);
   }));
   return kExitOk;
 }
@@ -84,7 +87,8 @@ Action template_command(CLI::App& app) {
   auto* file = app.add_option("--file", options->file, "a Jinja text")->type_name("FILE");
   add_options(app, options->model);
   app.get_option("--model")->excludes(file);
-  app.add_option("--context", options->context, "JSON: messages, tools, add_generation_prompt, ...; - is stdin")
+  app.add_option("--context", options->context,
+                 "JSON: messages, tools, add_generation_prompt, ...; - is stdin")
       ->type_name("FILE");
   add_options(app, options->verbosity);
   app.footer(

@@ -82,7 +82,8 @@ void route(const RouteBlock& b, uint32_t t) {
     weights[j] = token.probability(ids[j]);
     chosen += weights[j];
   }
-  for (uint32_t j = 0; j < b.used; ++j) weights[j] = (b.normalise ? weights[j] / chosen : weights[j]) * b.scale;
+  for (uint32_t j = 0; j < b.used; ++j)
+    weights[j] = (b.normalise ? weights[j] / chosen : weights[j]) * b.scale;
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t gr
     if (slot >= slots) return;
     const uint32_t expert = b.ids ? ((const uint32_t*)b.ids)[slot] : slot % b.used;
     if (expert - b.first >= b.experts) continue;
-    const uint8_t* weight = (const uint8_t*)b.weight + (expert - b.first) * Weight::matrix_bytes(b.n, b.depth);
+    const uint8_t* weight =
+        (const uint8_t*)b.weight + (expert - b.first) * Weight::matrix_bytes(b.n, b.depth);
     const uint32_t x_row = b.x_slots == 1 ? slot / b.used : slot;
     const float* x = (const float*)b.x + uint64_t(x_row) * b.x_stride;
     const float* bias = b.bias ? (const float*)b.bias + uint64_t(expert) * b.n : nullptr;

@@ -95,8 +95,8 @@ void multiply_head(const MatmulBlock& b, const StepState* step, uint32_t head, c
   multiply_rows(b, head * b.tile, b.tile, tokens, {out[0], kMaxHeadWidth});
   for (uint32_t t = 0; t < tokens.count; ++t) {
     const StepRow& row = step->row[tokens.first + t];
-    if (b.rope) rope_head(rope_row(b.rope, row.position, b.rope_width), b.rope_width, b.rope_halves, out[t],
-                          out[t]);
+    if (b.rope)
+      rope_head(rope_row(b.rope, row.position, b.rope_width), b.rope_width, b.rope_halves, out[t], out[t]);
     if (b.pool)
       write_head(step, row, b.pool, b.page_bytes, b.cache_type, head, out[t], b.tile);
     else

@@ -1,5 +1,5 @@
-// products_avx2: int8, as tiles multiply small quants: pairs by vpmaddubsw are summed in int16 over eight steps, these in
-// int32.
+// products_avx2: int8, as tiles multiply small quants: pairs by vpmaddubsw are summed in int16 over eight
+// steps, these in int32.
 #include "kernels/cpu/simd/avx2.h"
 #include "kernels/cpu/simd/products.h"
 
@@ -14,10 +14,11 @@ inline void add_steps(__m256i (&rows)[kRows / 8], __m256i (&tokens)[kTokens], Su
   Sums small = {};
 #pragma GCC unroll 8
   for (uint32_t step = 0; step < kSteps; ++step) {
-    // Operands that may be others in each step, and sums that are taken before the next one: compilers would make each
-    // product once, or all before the first sum.
-    asm volatile("" : "+x"(rows[0]), "+x"(rows[1]), "+x"(tokens[0]), "+x"(tokens[1]), "+x"(small[0][0]), "+x"(small[0][1]),
-                 "+x"(small[1][0]), "+x"(small[1][1]));
+    // Operands that may be others in each step, and sums that are taken before the next one: compilers would
+    // make each product once, or all before the first sum.
+    asm volatile(""
+                 : "+x"(rows[0]), "+x"(rows[1]), "+x"(tokens[0]), "+x"(tokens[1]), "+x"(small[0][0]),
+                   "+x"(small[0][1]), "+x"(small[1][0]), "+x"(small[1][1]));
     for (uint32_t m = 0; m < kRows / 8; ++m)
       for (uint32_t n = 0; n < kTokens; ++n)
         small[m][n] = _mm256_add_epi16(small[m][n], _mm256_maddubs_epi16(rows[m], tokens[n]));

@@ -1,4 +1,5 @@
-// products_avx512vnni: int8 with sums in int32, as tiles multiply by vpdpbusd. 16 sums, none of which waits for another.
+// products_avx512vnni: int8 with sums in int32, as tiles multiply by vpdpbusd. 16 sums, none of which waits
+// for another.
 #include "kernels/cpu/simd/intrinsics.h"
 #include "kernels/cpu/simd/products.h"
 
@@ -22,7 +23,8 @@ uint32_t multiply(const int8_t* w, const int8_t* x, uint32_t steps) {
   }
   __m512i total = _mm512_setzero_si512();
 #pragma GCC unroll 16  // as a loop it would keep the sums in memory, in the steps too
-  for (uint32_t i = 0; i < kRows / 16 * kTokens; ++i) total = _mm512_add_epi32(total, sums[i / kTokens][i % kTokens]);
+  for (uint32_t i = 0; i < kRows / 16 * kTokens; ++i)
+    total = _mm512_add_epi32(total, sums[i / kTokens][i % kTokens]);
   return uint32_t(_mm512_reduce_add_epi32(total));
 }
 

@@ -29,7 +29,8 @@ uint32_t multiply(const float* w, const float* x, uint32_t steps) {
 extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t group_count, Scratch*) {
   const ProductsBlock& b = *(const ProductsBlock*)block;
   float operands[(kRows + kTokens) * kProductsDepth];
-  for (uint32_t i = 0; i < (kRows + kTokens) * kProductsDepth; ++i) operands[i] = load_f16((const uint16_t*)b.operands + i);
+  for (uint32_t i = 0; i < (kRows + kTokens) * kProductsDepth; ++i)
+    operands[i] = load_f16((const uint16_t*)b.operands + i);
   for (uint32_t group = first_group; group < first_group + group_count; ++group) {
     uint32_t total = 0;
     for (uint32_t k = 0; k < kProductsDepth; k += 4)

@@ -162,5 +162,6 @@ extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t gr
   StepState* step = (StepState*)b.step;
   const uint32_t live = live_rows(step, kRowsOutputs);
   for (uint32_t i = first_group; i < first_group + group_count && i < live; ++i)
-    if (is_last_of_sequence(step, i, live)) hand_on(b, step, step->row[step->output_row[i]], sample_row(b, step, i));
+    if (is_last_of_sequence(step, i, live))
+      hand_on(b, step, step->row[step->output_row[i]], sample_row(b, step, i));
 }

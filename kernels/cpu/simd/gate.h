@@ -28,9 +28,14 @@ inline void gate_rows(const GateBlock& b, uint32_t first_group, uint32_t group_c
     const float *gate = (const float*)b.gate + at, *up = (const float*)b.up + at;
     float* y = (float*)b.y + at;
     switch (b.activation) {
-      case kActivationGelu: gate_row<kActivationGelu>(gate, up, b.width, y); break;
-      case kActivationClamped: gate_row<kActivationClamped>(gate, up, b.width, y); break;
-      default: gate_row<kActivationSilu>(gate, up, b.width, y);
+      case kActivationGelu:
+        gate_row<kActivationGelu>(gate, up, b.width, y);
+        break;
+      case kActivationClamped:
+        gate_row<kActivationClamped>(gate, up, b.width, y);
+        break;
+      default:
+        gate_row<kActivationSilu>(gate, up, b.width, y);
     }
   }
 }

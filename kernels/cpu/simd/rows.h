@@ -97,8 +97,8 @@ void finish_head(const MatmulBlock& b, const StepState* step, const Batch& batch
   for (uint32_t i = 0; i < tokens; ++i) {
     const uint32_t token = batch.first + t + i;
     const StepRow& row = step->row[token];
-    if (b.rope) rope_head(rope_row(b.rope, row.position, b.rope_width), b.rope_width, b.rope_halves, out[i],
-                          out[i]);
+    if (b.rope)
+      rope_head(rope_row(b.rope, row.position, b.rope_width), b.rope_width, b.rope_halves, out[i], out[i]);
     if (b.pool)
       write_head(step, row, b.pool, b.page_bytes, b.cache_type, head, out[i], b.tile);
     else

@@ -1,6 +1,7 @@
-// attention over the paged cache, alone or with what makes its operands of those that matmuls gave: norm, rotation, the
-// write into the page pool. Group = a token and a KV head, with the query heads that share it. A row for few tokens alone
-// splits the positions among groups; one with a tile takes so many queries (tokens x query heads).
+// attention over the paged cache, alone or with what makes its operands of those that matmuls gave: norm,
+// rotation, the write into the page pool. Group = a token and a KV head, with the query heads that share it.
+// A row for few tokens alone splits the positions among groups; one with a tile takes so many queries (tokens
+// x query heads).
 #include "compute/ops/parts.h"
 #include "kernels/abi/attention_tile.h"
 
@@ -44,7 +45,9 @@ struct Parts {
   void note(const Call& call) {
     for (Operand* operand : {&query, &key}) {
       const Call*& part = call.op == Op::Norm ? operand->norm : operand->rope;
-      if (!operand->x || part || !same_place(call.slot[kX], *operand->x) || !same_place(call.slot[kY], *operand->x)) continue;
+      if (!operand->x || part || !same_place(call.slot[kX], *operand->x) ||
+          !same_place(call.slot[kY], *operand->x))
+        continue;
       part = &call;
       return;
     }
@@ -57,8 +60,9 @@ bool splits(const KernelRow& row) { return row.tokens_max <= kMaxSplitTokens; }
 // The form that the next matmul reads: of a few tokens q8x16, of many float16.
 Status check_convert(const Call& call, const Call& convert, const KernelRow& row) {
   if (!splits(row) && makes_halves(call, convert, call.heads * call.value_width)) return {};
-  if (!splits(row) || convert.op != Op::Convert || convert.form != Form::Q8X16 || !same_place(convert.slot[kX], call.slot[kY]) ||
-      convert.width != call.heads * call.value_width || call.value_width % 16 || convert.weight.n)
+  if (!splits(row) || convert.op != Op::Convert || convert.form != Form::Q8X16 ||
+      !same_place(convert.slot[kX], call.slot[kY]) || convert.width != call.heads * call.value_width ||
+      call.value_width % 16 || convert.weight.n)
     return fail(Code::Unsupported, "attention: %u heads of %u values do not fuse with %s of %u", call.heads,
                 call.value_width, op_name(convert.op), convert.width);
   return {};
@@ -78,28 +82,31 @@ bool norms_all_heads(const Call& norm, uint32_t heads) { return heads_of(norm) =
 
 Status check_operand(const Call& attention, const Parts::Operand& operand, uint32_t heads) {
   if (const Call* norm = operand.norm) {
-    if (norm->x_stride || norm->y_stride || norm->rows_of != kRowsTokens || (heads_of(*norm) != heads && heads_of(*norm) != 1) ||
+    if (norm->x_stride || norm->y_stride || norm->rows_of != kRowsTokens ||
+        (heads_of(*norm) != heads && heads_of(*norm) != 1) ||
         uint64_t(heads_of(*norm)) * norm->width != uint64_t(heads) * attention.width)
-      return fail(Code::Unsupported, "attention: %u heads of %u values after a norm of %u of %u", heads, attention.width,
-                  heads_of(*norm), norm->width);
+      return fail(Code::Unsupported, "attention: %u heads of %u values after a norm of %u of %u", heads,
+                  attention.width, heads_of(*norm), norm->width);
     if (norm->weight.n != 1 || norm->weight.depth != norm->width)
-      return fail(Code::Argument, "attention: a gain [%u][%u] for a norm over %u values", norm->weight.n, norm->weight.depth,
-                  norm->width);
+      return fail(Code::Argument, "attention: a gain [%u][%u] for a norm over %u values", norm->weight.n,
+                  norm->weight.depth, norm->width);
     GRETA_TRY(check_weight("attention", norm->weight));
   }
   const Call* rope = operand.rope;
   if (rope && (rope->x_stride || rope->y_stride || rope->heads != heads || rope->width != attention.width ||
                !rope->rope_width || rope->rope_width % 2 || rope->rope_width > rope->width))
-    return fail(Code::Unsupported, "attention: %u rotated values in %u heads of %u every %u", rope->rope_width, rope->heads,
-                rope->width, rope->x_stride);
+    return fail(Code::Unsupported, "attention: %u rotated values in %u heads of %u every %u",
+                rope->rope_width, rope->heads, rope->width, rope->x_stride);
   return {};
 }
 
-Status check_write(const Call& attention, const Call& write, const Slice& pool, uint32_t page_bytes, uint32_t type) {
-  if (!same_place(write.slot[kPool], pool) || write.heads != attention.kv_heads || write.width != attention.width ||
-      write.page_bytes != page_bytes || write.cache_type != type)
-    return fail(Code::Unsupported, "attention: reads other pages than those of %u heads of %u values that are written", write.heads,
-                write.width);
+Status check_write(const Call& attention, const Call& write, const Slice& pool, uint32_t page_bytes,
+                   uint32_t type) {
+  if (!same_place(write.slot[kPool], pool) || write.heads != attention.kv_heads ||
+      write.width != attention.width || write.page_bytes != page_bytes || write.cache_type != type)
+    return fail(Code::Unsupported,
+                "attention: reads other pages than those of %u heads of %u values that are written",
+                write.heads, write.width);
   return {};
 }
 
@@ -108,22 +115,27 @@ Status check_heads(const Parts& parts) {
   const Call& call = *parts.attention;
   const auto &query = parts.query, &key = parts.key;
   if (parts.unknown || !query.norm != !key.norm || !query.rope != !key.rope)
-    return fail(Code::Unsupported, "attention: does not fuse with %s of these operands", op_name((parts.unknown ? parts.unknown : key.write)->op));
+    return fail(Code::Unsupported, "attention: does not fuse with %s of these operands",
+                op_name((parts.unknown ? parts.unknown : key.write)->op));
   if (call.width != call.value_width || call.width % 2 || call.y_stride || call.slot[kTable].buffer ||
       (call.heads / call.kv_heads + 2) * call.width > kMaxHeadsMade)
-    return fail(Code::Unsupported, "attention: %u of %u heads of %u keys and %u values do not fuse with what makes them", call.heads,
-                call.kv_heads, call.width, call.value_width);
+    return fail(Code::Unsupported,
+                "attention: %u of %u heads of %u keys and %u values do not fuse with what makes them",
+                call.heads, call.kv_heads, call.width, call.value_width);
   GRETA_TRY(check_operand(call, query, call.heads));
   GRETA_TRY(check_operand(call, key, call.kv_heads));
   const bool all_heads = query.norm && norms_all_heads(*query.norm, call.heads);
-  if (query.norm && (query.norm->epsilon != key.norm->epsilon || heads_of(*key.norm) != (all_heads ? 1 : call.kv_heads)))
+  if (query.norm &&
+      (query.norm->epsilon != key.norm->epsilon || heads_of(*key.norm) != (all_heads ? 1 : call.kv_heads)))
     return fail(Code::Unsupported, "attention: queries and keys with norms of two kinds");
-  if (query.rope && (!same_place(query.rope->slot[kTable], key.rope->slot[kTable]) || query.rope->rope_width != key.rope->rope_width ||
-                     query.rope->rope_halves != key.rope->rope_halves))
+  if (query.rope &&
+      (!same_place(query.rope->slot[kTable], key.rope->slot[kTable]) ||
+       query.rope->rope_width != key.rope->rope_width || query.rope->rope_halves != key.rope->rope_halves))
     return fail(Code::Unsupported, "attention: queries and keys with rotations of two kinds");
   GRETA_TRY(check_write(call, *key.write, call.slot[kPool], call.page_bytes, call.cache_type));
   if (!parts.value.write) return {};
-  return check_write(call, *parts.value.write, call.slot[kPool2], call.value_page_bytes, call.value_cache_type);
+  return check_write(call, *parts.value.write, call.slot[kPool2], call.value_page_bytes,
+                     call.value_cache_type);
 }
 
 Status check(std::span<const Call> calls, const KernelRow& row) {
@@ -132,8 +144,10 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
   if (!call.kv_heads || !call.heads || call.heads % call.kv_heads)
     return fail(Code::Argument, "attention: %u heads share %u KV heads", call.heads, call.kv_heads);
   if (parts.convert) GRETA_TRY(check_convert(call, *parts.convert, row));
-  if (parts.makes_heads()) GRETA_TRY(check_heads(parts));
-  else if (calls.size() > 1u + (parts.convert != nullptr)) return check_single(calls);
+  if (parts.makes_heads())
+    GRETA_TRY(check_heads(parts));
+  else if (calls.size() > 1u + (parts.convert != nullptr))
+    return check_single(calls);
   GRETA_TRY(check_size("attention", "key width", call.width));
   GRETA_TRY(check_size("attention", "value width", call.value_width));
   if (call.width > kMaxHeadWidth || call.value_width > kMaxHeadWidth)
@@ -141,7 +155,8 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
                 call.value_width, kMaxHeadWidth);
   GRETA_TRY(check_page("attention keys", call.kv_heads, call.width, call.page_bytes, call.cache_type));
   if (call.width % row.depth_multiple || call.value_width % row.depth_multiple)
-    return fail(Code::Unsupported, "attention: %s takes heads of multiples of %u values", row.name, row.depth_multiple);
+    return fail(Code::Unsupported, "attention: %s takes heads of multiples of %u values", row.name,
+                row.depth_multiple);
   if (row.shared_bytes && !splits(row)) GRETA_TRY(check_tile(call, row));
   if (splits(row) && (row.tokens_max * call.kv_heads > kCounterCount || !call.slot[kScratch].buffer))
     return fail(Code::Unsupported, "attention: %s needs counters and scratch", row.name);
@@ -239,8 +254,10 @@ void pack_heads(const Parts& parts, Launch* out) {
 void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   const Parts parts(calls);
   const Call& call = *parts.attention;
-  if (parts.makes_heads()) pack_heads(parts, out);
-  else pack_alone(parts, row, out);
+  if (parts.makes_heads())
+    pack_heads(parts, out);
+  else
+    pack_alone(parts, row, out);
   out->write(call.slot[kY]);
   if (parts.convert) out->write(parts.convert->slot[kY]);
   read_step(call, out);

@@ -1,6 +1,6 @@
-// convert: float32 activations to another form (group = a row, `width` values; times the gain `weight` if one is
-// given), or a weight in GGUF
-// order (kX) to the packed layout (kY; `weight` says of what; group = kPackRows rows).
+// convert: float32 activations to another form (group = a row, `width` values; times the gain `weight` if one
+// is given), or a weight in GGUF order (kX) to the packed layout (kY; `weight` says of what; group =
+// kPackRows rows).
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -16,7 +16,8 @@ static Status check(std::span<const Call> calls, const KernelRow& row) {
     if (!call.width || call.width % 32)
       return fail(Code::Unsupported, "convert: rows of %u values are not whole blocks of 32", call.width);
     if (call.weight.n && (call.form != Form::Q8X16 || call.weight.depth != call.width))
-      return fail(Code::Unsupported, "convert: a gain [%u] for rows of %u values", call.weight.depth, call.width);
+      return fail(Code::Unsupported, "convert: a gain [%u] for rows of %u values", call.weight.depth,
+                  call.width);
     return {};
   }
   if (call.weight.count != 1) return fail(Code::Argument, "convert: %u matrices at once", call.weight.count);
@@ -53,7 +54,8 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
 static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   const Call& call = calls[0];
   if (of_activations(call))
-    return {rows * (call.width * kFloatBytes + form_row_bytes(call.form, call.width)), 2ull * rows * call.width};
+    return {rows * (call.width * kFloatBytes + form_row_bytes(call.form, call.width)),
+            2ull * rows * call.width};
   const Tensor& weight = call.weight;
   return {tensor_bytes(weight.type, Layout::Gguf, weight.n, weight.depth, 1) +
               tensor_bytes(weight.type, weight.layout, weight.n, weight.depth, 1),

@@ -1,5 +1,5 @@
-// embed: rows of the embedding table, and the step's tokens into the token log; where a kernel row does so, also the form
-// that the next matmul reads. Group = a token.
+// embed: rows of the embedding table, and the step's tokens into the token log; where a kernel row does so,
+// also the form that the next matmul reads. Group = a token.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -8,8 +8,9 @@ static uint32_t vocab_of(const Call& call) { return call.vocab ? call.vocab : ca
 
 static Status check_convert(const Call& call, const Call& convert) {
   const Tensor& gain = convert.weight;
-  if (convert.op != Op::Convert || convert.form != Form::Q8X16 || !same_place(convert.slot[kX], call.slot[kY]) ||
-      convert.width != call.weight.depth || convert.width % 32 || (gain.n && gain.depth != convert.width))
+  if (convert.op != Op::Convert || convert.form != Form::Q8X16 ||
+      !same_place(convert.slot[kX], call.slot[kY]) || convert.width != call.weight.depth ||
+      convert.width % 32 || (gain.n && gain.depth != convert.width))
     return fail(Code::Unsupported, "embed: rows of %u values do not fuse with %s of %u", call.weight.depth,
                 op_name(convert.op), convert.width);
   if (call.first || call.weight.n != vocab_of(call))
@@ -22,7 +23,8 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
   if (calls.size() > 2) return check_single(calls);
   if (calls.size() == 2) GRETA_TRY(check_convert(call, calls[1]));
   if (call.vocab && (call.first > call.vocab || call.weight.n > call.vocab - call.first))
-    return fail(Code::Argument, "embed: %u rows from %u on in a table of %u", call.weight.n, call.first, call.vocab);
+    return fail(Code::Argument, "embed: %u rows from %u on in a table of %u", call.weight.n, call.first,
+                call.vocab);
   return check_weight("embed", call.weight);
 }
 

@@ -1,4 +1,5 @@
-// gate: y = activation(gate) * up, alone or with the float16 form that the next matmul reads. Group = a token, or a tile of its values.
+// gate: y = activation(gate) * up, alone or with the float16 form that the next matmul reads. Group = a
+// token, or a tile of its values.
 #include "compute/ops/parts.h"
 
 namespace greta {

@@ -1,8 +1,8 @@
 // matmul, alone or with what a kernel row fuses around it: a norm before, then rotation and the write
-// into the page pool, or a residual, alone or after a norm of y, or a second matmul and its gate, and the form that the
-// next matmul reads.
-// Group = a tile of output rows, one head where heads are rotated or written; for all tokens, or where the row has
-// tile_tokens, for some. Rows that make results have blocks of their own, for x in the form q8x16 and for floats.
+// into the page pool, or a residual, alone or after a norm of y, or a second matmul and its gate, and the
+// form that the next matmul reads. Group = a tile of output rows, one head where heads are rotated or
+// written; for all tokens, or where the row has tile_tokens, for some. Rows that make results have blocks of
+// their own, for x in the form q8x16 and for floats.
 #include <utility>
 
 #include "compute/ops/parts.h"
@@ -20,7 +20,7 @@ struct Parts {
   const Call* add = nullptr;
   const Call* gate = nullptr;
   const Call* post_norm = nullptr;  // of what the matmul made
-  const Call* convert = nullptr;  // of y
+  const Call* convert = nullptr;    // of y
   const Call* unknown = nullptr;
 
   explicit Parts(std::span<const Call> calls) {
@@ -74,11 +74,13 @@ bool rows_of(const Parts& parts, uint32_t* out) {
 // Each op of the sequence works on what the one before made, without gaps, and nothing else reads it.
 bool connected(const Parts& parts) {
   const Slice& y = parts.matmul->slot[kY];
-  if (parts.norm && (!same_place(parts.norm->slot[kY], parts.matmul->slot[kX]) || parts.norm->x_stride || parts.norm->y_stride))
+  if (parts.norm && (!same_place(parts.norm->slot[kY], parts.matmul->slot[kX]) || parts.norm->x_stride ||
+                     parts.norm->y_stride))
     return false;
   if (parts.up && !same_place(parts.up->slot[kX], parts.matmul->slot[kX])) return false;
   const Call* rope = parts.rope;
-  if (rope && (!same_place(rope->slot[kX], y) || !same_place(rope->slot[kY], y) || rope->x_stride || rope->y_stride))
+  if (rope &&
+      (!same_place(rope->slot[kX], y) || !same_place(rope->slot[kY], y) || rope->x_stride || rope->y_stride))
     return false;
   if (parts.kv_write && !same_place(parts.kv_write->slot[kX], y)) return false;
   if (parts.convert && !same_place(parts.convert->slot[kX], parts.y())) return false;
@@ -109,10 +111,13 @@ Status check_heads(const Parts& parts, const KernelRow& row, uint32_t n) {
                   rope->rope_width, rope->width, head.width);
   }
   if (by_results(row) && parts.rope && head.width % 2)
-    return fail(Code::Unsupported, "matmul: %s rotates pairs of rows, heads have %u values", row.name, head.width);
+    return fail(Code::Unsupported, "matmul: %s rotates pairs of rows, heads have %u values", row.name,
+                head.width);
   QuantType cached;
-  if (by_results(row) && parts.kv_write && cache_quant(parts.kv_write->cache_type, &cached) && quant_info(cached).block > 1)
-    return fail(Code::Unsupported, "matmul: %s makes single rows, not blocks of %u", row.name, quant_info(cached).block);
+  if (by_results(row) && parts.kv_write && cache_quant(parts.kv_write->cache_type, &cached) &&
+      quant_info(cached).block > 1)
+    return fail(Code::Unsupported, "matmul: %s makes single rows, not blocks of %u", row.name,
+                quant_info(cached).block);
   if (const Call* kv = parts.kv_write)
     return check_page("matmul", kv->heads, kv->width, kv->page_bytes, kv->cache_type);
   return {};
@@ -136,20 +141,26 @@ Status check_gate(const Parts& parts) {
 Status check_post_norm(const Parts& parts) {
   const Call& norm = *parts.post_norm;
   const uint32_t n = parts.matmul->weight.n;
-  if (heads_of(norm) != 1 || norm.width != n || norm.x_stride || norm.y_stride || norm.rows_of != parts.matmul->rows_of)
-    return fail(Code::Unsupported, "matmul: a norm over %u heads of %u after rows of %u", heads_of(norm), norm.width, n);
-  if (norm.rows_of != kRowsTokens) return fail(Code::Unsupported, "matmul: a norm behind rows that are no tokens");
+  if (heads_of(norm) != 1 || norm.width != n || norm.x_stride || norm.y_stride ||
+      norm.rows_of != parts.matmul->rows_of)
+    return fail(Code::Unsupported, "matmul: a norm over %u heads of %u after rows of %u", heads_of(norm),
+                norm.width, n);
+  if (norm.rows_of != kRowsTokens)
+    return fail(Code::Unsupported, "matmul: a norm behind rows that are no tokens");
   if (norm.weight.depth != n || norm.weight.n != 1)
     return fail(Code::Argument, "matmul: a gain [%u][%u] for %u values", norm.weight.n, norm.weight.depth, n);
-  if (!parts.matmul->slot[kCounters].buffer) return fail(Code::Unsupported, "matmul: a norm behind it, and no counters");
+  if (!parts.matmul->slot[kCounters].buffer)
+    return fail(Code::Unsupported, "matmul: a norm behind it, and no counters");
   return {};
 }
 
 Status check_convert(const Parts& parts) {
   const Call& convert = *parts.convert;
   const Tensor& gain = convert.weight;
-  if (convert.form != Form::Q8X16 || convert.width != parts.matmul->weight.n || convert.width % 32 || parts.head())
-    return fail(Code::Unsupported, "matmul: a form of %u values after %u", convert.width, parts.matmul->weight.n);
+  if (convert.form != Form::Q8X16 || convert.width != parts.matmul->weight.n || convert.width % 32 ||
+      parts.head())
+    return fail(Code::Unsupported, "matmul: a form of %u values after %u", convert.width,
+                parts.matmul->weight.n);
   if (gain.n && gain.depth != convert.width)
     return fail(Code::Argument, "matmul: a gain [%u] for %u values", gain.depth, convert.width);
   return {};
@@ -166,7 +177,8 @@ Status check(std::span<const Call> calls, const KernelRow& row) {
   if (parts.matmul->form != Form::F32 && row.form != parts.matmul->form)
     return fail(Code::Unsupported, "matmul: %s does not read x in this form", row.name);
   if (row.rank && weight.depth > kMaxRankedDepth)
-    return fail(Code::Unsupported, "matmul: rows of %u weights, %s holds %u", weight.depth, row.name, kMaxRankedDepth);
+    return fail(Code::Unsupported, "matmul: rows of %u weights, %s holds %u", weight.depth, row.name,
+                kMaxRankedDepth);
   uint32_t rows;
   if (!rows_of(parts, &rows)) return fail(Code::Unsupported, "matmul: norm and matmul run over other rows");
   if (parts.norm && (heads_of(*parts.norm) != 1 || parts.norm->width != weight.depth))
@@ -194,7 +206,9 @@ uint32_t tile_of(const Parts& parts, const KernelRow& row) {
 void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
   const Parts parts(calls);
   const uint32_t tiles = uint32_t(divide_up(parts.matmul->weight.n, tile_of(parts, row)));
-  const uint32_t tokens = !by_results(row) ? row.tile_tokens : row.form == Form::Q8X16 ? 1 : bucket;  // of a group; 0: all
+  const uint32_t tokens = !by_results(row)          ? row.tile_tokens
+                          : row.form == Form::Q8X16 ? 1
+                                                    : bucket;  // of a group; 0: all
   out[0] = tokens ? uint32_t(divide_up(bucket, tokens)) : tiles;
   out[1] = tokens ? tiles : 1;
   out[2] = parts.matmul->splits;
@@ -279,7 +293,10 @@ Block results_of(const Parts& parts, Launch* out) {
   pack_parts(parts, &block, out);
   block.threads = threads_of(parts);
   if (!parts.norm) block.epsilon = -1;
-  block.pairing = parts.up ? kPairingGate : !parts.rope ? kPairingNone : parts.rope->rope_halves ? kPairingHalves : kPairingNext;
+  block.pairing = parts.up                  ? kPairingGate
+                  : !parts.rope             ? kPairingNone
+                  : parts.rope->rope_halves ? kPairingHalves
+                                            : kPairingNext;
   return block;
 }
 
@@ -342,7 +359,8 @@ void pack_tiles(const Parts& parts, const KernelRow& row, Launch* out) {
 void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   const Parts parts(calls);
   if (parts.post_norm) return pack_normed(parts, out);
-  if (by_results(row)) return row.form == Form::Q8X16 ? pack_results(parts, out) : pack_float_results(parts, out);
+  if (by_results(row))
+    return row.form == Form::Q8X16 ? pack_results(parts, out) : pack_float_results(parts, out);
   if (row.tile_tokens) return pack_tiles(parts, row, out);
   MatmulBlock block = {};
   pack_parts(parts, &block, out);

@@ -1,7 +1,7 @@
-// matmul_expert: each token's slots times the experts chosen for them, alone or with what a kernel row fuses around it: a
-// norm before, the gate of two of them, their sum by combine, a residual, and the form that the next product reads.
-// Group = a token's slot, or a token where slots are added up, and a tile of output rows; where the row has tile_tokens,
-// a tile of rows of one expert for the slots that chose it.
+// matmul_expert: each token's slots times the experts chosen for them, alone or with what a kernel row fuses
+// around it: a norm before, the gate of two of them, their sum by combine, a residual, and the form that the
+// next product reads. Group = a token's slot, or a token where slots are added up, and a tile of output rows;
+// where the row has tile_tokens, a tile of rows of one expert for the slots that chose it.
 #include <algorithm>
 #include <utility>
 
@@ -34,7 +34,8 @@ struct Parts {
       if (part) *part = &call;
     }
     // The activation goes over the product that the gate reads first.
-    if (gate && up && same_place(gate->slot[kX], up->slot[kY]) && !same_place(gate->slot[kX2], up->slot[kY])) std::swap(each, up);
+    if (gate && up && same_place(gate->slot[kX], up->slot[kY]) && !same_place(gate->slot[kX2], up->slot[kY]))
+      std::swap(each, up);
   }
 
   const Slice& y() const { return (add ? add : combine ? combine : gate ? gate : each)->slot[kY]; }
@@ -54,8 +55,8 @@ Status check_each(const Call& call, const KernelRow& row) {
     return fail(Code::Unsupported, "matmul_expert: rows of %u weights, %s holds %u", call.weight.depth,
                 row.name, kMaxRankedDepth);
   if (call.first > call.experts || call.weight.count > call.experts - call.first)
-    return fail(Code::Argument, "matmul_expert: weights of %u experts from %u on for %u", call.weight.count, call.first,
-                call.experts);
+    return fail(Code::Argument, "matmul_expert: weights of %u experts from %u on for %u", call.weight.count,
+                call.first, call.experts);
   if (!call.used || call.used > call.experts)
     return fail(Code::Argument, "matmul_expert: %u of %u experts", call.used, call.experts);
   if (call.x_slots != 1 && call.x_slots != call.used)
@@ -63,10 +64,12 @@ Status check_each(const Call& call, const KernelRow& row) {
   if (call.form != Form::F32 && call.form != row.form)
     return fail(Code::Unsupported, "matmul_expert: %s does not read x in this form", row.name);
   if (by_results(row) && (x_stride_of(call) % 16 || call.x_slots * x_stride_of(call) % 32))
-    return fail(Code::Unsupported, "matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots, x_stride_of(call));
+    return fail(Code::Unsupported, "matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots,
+                x_stride_of(call));
   GRETA_TRY(check_stride("matmul_expert", call.x_stride, call.weight.depth));
   if (row.tile_tokens && (x_stride_of(call) % 8 || call.x_slots * x_stride_of(call) % 32))
-    return fail(Code::Unsupported, "matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots, x_stride_of(call));
+    return fail(Code::Unsupported, "matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots,
+                x_stride_of(call));
   if (row.tile_tokens && call.weight.count * divide_up(call.weight.n, row.tile) > kMaxTiles)
     return fail(Code::Unsupported, "matmul_expert: %u matrices of %u rows", call.weight.count, call.weight.n);
   return check_stride("matmul_expert", call.y_stride, call.weight.n);
@@ -81,8 +84,9 @@ bool connected(const Parts& parts) {
            (same_place(call.slot[kX], b) && same_place(call.slot[kX2], a));
   };
   if (parts.norm && !same_place(parts.norm->slot[kY], each.slot[kX])) return false;
-  if (parts.up && (!same_place(parts.up->slot[kX], each.slot[kX]) || !same_place(parts.up->slot[kX2], each.slot[kX2]) ||
-                   !reads_both(*parts.gate, y, parts.up->slot[kY])))
+  if (parts.up &&
+      (!same_place(parts.up->slot[kX], each.slot[kX]) || !same_place(parts.up->slot[kX2], each.slot[kX2]) ||
+       !reads_both(*parts.gate, y, parts.up->slot[kY])))
     return false;
   if (parts.combine && !same_place(parts.combine->slot[kX], y)) return false;
   if (parts.add && !same_place(parts.add->slot[kX], parts.combine->slot[kY]) &&
@@ -95,35 +99,36 @@ Status check_gate(const Parts& parts, const KernelRow& row) {
   const Call &a = *parts.each, &b = *parts.up;
   GRETA_TRY(check_each(b, row));
   if (a.weight.type != b.weight.type || a.weight.layout != b.weight.layout || a.weight.n != b.weight.n ||
-      a.weight.depth != b.weight.depth || a.weight.count != b.weight.count || a.used != b.used || a.x_slots != b.x_slots ||
-      x_stride_of(a) != x_stride_of(b))
+      a.weight.depth != b.weight.depth || a.weight.count != b.weight.count || a.used != b.used ||
+      a.x_slots != b.x_slots || x_stride_of(a) != x_stride_of(b))
     return fail(Code::Unsupported, "matmul_expert: gate and up differ");
-  if (parts.gate->width != parts.y_width() || parts.gate->activation > kActivationClamped || y_stride_of(a) != a.weight.n ||
-      y_stride_of(b) != a.weight.n)
-    return fail(Code::Argument, "matmul_expert: gate of %u values, activation %u, over %u slots of %u", parts.gate->width,
-                parts.gate->activation, a.used, a.weight.n);
+  if (parts.gate->width != parts.y_width() || parts.gate->activation > kActivationClamped ||
+      y_stride_of(a) != a.weight.n || y_stride_of(b) != a.weight.n)
+    return fail(Code::Argument, "matmul_expert: gate of %u values, activation %u, over %u slots of %u",
+                parts.gate->width, parts.gate->activation, a.used, a.weight.n);
   return {};
 }
 
 Status check_combine(const Parts& parts) {
   const Call &each = *parts.each, &combine = *parts.combine;
   if (combine.width != each.weight.n || combine.used != each.used || y_stride_of(each) != each.weight.n)
-    return fail(Code::Argument, "matmul_expert: adds up %u slots of %u values out of %u of %u", combine.used, combine.width,
-                each.used, each.weight.n);
+    return fail(Code::Argument, "matmul_expert: adds up %u slots of %u values out of %u of %u", combine.used,
+                combine.width, each.used, each.weight.n);
   if (each.x_slots != each.used || x_stride_of(each) != each.weight.depth || !each.slot[kX2].bytes)
     return fail(Code::Unsupported, "matmul_expert: adds up slots that lie apart");
   if (parts.add && (parts.add->width != each.weight.n || parts.add->scale != 1))
-    return fail(Code::Unsupported, "matmul_expert: adds %g times %u values to %u", double(parts.add->scale), parts.add->width,
-                each.weight.n);
+    return fail(Code::Unsupported, "matmul_expert: adds %g times %u values to %u", double(parts.add->scale),
+                parts.add->width, each.weight.n);
   return {};
 }
 
 Status check_convert(const Parts& parts) {
   const Call& convert = *parts.convert;
   const Tensor& gain = convert.weight;
-  if (convert.form != Form::Q8X16 || convert.width != parts.y_width() || convert.width % 32 || parts.each->weight.n % 16 ||
-      convert.rows_of != kRowsTokens)
-    return fail(Code::Unsupported, "matmul_expert: a form of %u values after slots of %u", convert.width, parts.each->weight.n);
+  if (convert.form != Form::Q8X16 || convert.width != parts.y_width() || convert.width % 32 ||
+      parts.each->weight.n % 16 || convert.rows_of != kRowsTokens)
+    return fail(Code::Unsupported, "matmul_expert: a form of %u values after slots of %u", convert.width,
+                parts.each->weight.n);
   if (gain.n && (!parts.combine || gain.depth != convert.width))
     return fail(Code::Unsupported, "matmul_expert: a gain [%u] for %u values", gain.depth, convert.width);
   return {};
@@ -131,18 +136,22 @@ Status check_convert(const Parts& parts) {
 
 Status check(std::span<const Call> calls, const KernelRow& row) {
   const Parts parts(calls);
-  if (parts.unknown || !parts.up != !parts.gate || (parts.norm && parts.combine) || (parts.add && !parts.combine))
-    return fail(Code::Unsupported, "matmul_expert: does not fuse with this sequence of %zu ops", calls.size());
+  if (parts.unknown || !parts.up != !parts.gate || (parts.norm && parts.combine) ||
+      (parts.add && !parts.combine))
+    return fail(Code::Unsupported, "matmul_expert: does not fuse with this sequence of %zu ops",
+                calls.size());
   const Call& each = *parts.each;
   GRETA_TRY(check_each(each, row));
-  if (!connected(parts)) return fail(Code::Unsupported, "matmul_expert: the ops around it work on other data");
+  if (!connected(parts))
+    return fail(Code::Unsupported, "matmul_expert: the ops around it work on other data");
   if (calls.size() > 1 && each.weight.count != each.experts)
-    return fail(Code::Unsupported, "matmul_expert: weights of %u of %u experts", each.weight.count, each.experts);
+    return fail(Code::Unsupported, "matmul_expert: weights of %u of %u experts", each.weight.count,
+                each.experts);
   if (const Call* norm = parts.norm)
-    if (heads_of(*norm) != 1 || norm->width != each.weight.depth || each.x_slots != 1 || norm->x_stride || norm->y_stride ||
-        norm->rows_of != kRowsTokens)
-      return fail(Code::Unsupported, "matmul_expert: a norm over %u heads of %u before %u inputs of %u", heads_of(*norm),
-                  norm->width, each.x_slots, each.weight.depth);
+    if (heads_of(*norm) != 1 || norm->width != each.weight.depth || each.x_slots != 1 || norm->x_stride ||
+        norm->y_stride || norm->rows_of != kRowsTokens)
+      return fail(Code::Unsupported, "matmul_expert: a norm over %u heads of %u before %u inputs of %u",
+                  heads_of(*norm), norm->width, each.x_slots, each.weight.depth);
   if (parts.gate) GRETA_TRY(check_gate(parts, row));
   if (parts.combine) GRETA_TRY(check_combine(parts));
   return parts.convert ? check_convert(parts) : Status{};
@@ -222,7 +231,8 @@ void pack_sum(const Parts& parts, Launch* out) {
   pack_each(parts, &block, out);
   pack_convert(parts, &block, out);
   block.weights = parts.combine->slot[kX2].address();
-  block.threads = block.n / kGroupResults < 512 ? 512 : 256;  // few groups: a row's columns are under way together
+  block.threads =
+      block.n / kGroupResults < 512 ? 512 : 256;  // few groups: a row's columns are under way together
   out->read(parts.combine->slot[kX2]);
   if (parts.add) {
     const bool first_is_ours = same_place(parts.add->slot[kX], parts.combine->slot[kY]);
@@ -249,16 +259,19 @@ void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   out->set_block(block);
 }
 
-// Rows may choose the same experts; at most every expert is read once. A part is taken to have its share of the slots.
+// Rows may choose the same experts; at most every expert is read once. A part is taken to have its share of
+// the slots.
 Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   const Parts parts(calls);
   const Call& each = *parts.each;
   const Tensor& weight = each.weight;
-  const uint64_t slots = uint64_t(rows) * each.used * weight.count / each.experts, matrices = parts.up ? 2 : 1;
+  const uint64_t slots = uint64_t(rows) * each.used * weight.count / each.experts,
+                 matrices = parts.up ? 2 : 1;
   const uint64_t read = tensor_bytes(weight.type, weight.layout, weight.n, weight.depth,
                                      std::min<uint64_t>(slots, weight.count));
-  return {matrices * read + (uint64_t(rows) * each.x_slots * weight.depth + rows * parts.y_width()) * kFloatBytes,
-          2 * matrices * slots * weight.n * weight.depth};
+  return {
+      matrices * read + (uint64_t(rows) * each.x_slots * weight.depth + rows * parts.y_width()) * kFloatBytes,
+      2 * matrices * slots * weight.n * weight.depth};
 }
 
 }  // namespace

@@ -1,37 +1,44 @@
-// norm: root-mean-square norm of each head of a row (one head: of the row), alone or with what a kernel row fuses after
-// it: a residual and the form that the next matmul reads, or float16. Group = a row.
+// norm: root-mean-square norm of each head of a row (one head: of the row), alone or with what a kernel row
+// fuses after it: a residual and the form that the next matmul reads, or float16. Group = a row.
 #include "compute/ops/parts.h"
 
 namespace greta {
 
 // Row for row on what the norm made, without gaps.
 static Status check_add(const Call& norm, const Call& add) {
-  if (add.op != Op::Add || !same_place(add.slot[kX2], norm.slot[kY]) || add.width != norm.width || heads_of(norm) != 1 ||
-      norm.rows_of != kRowsTokens || norm.x_stride || norm.y_stride)
-    return fail(Code::Unsupported, "norm: rows of %u values do not fuse with %s of %u", norm.width, op_name(add.op), add.width);
+  if (add.op != Op::Add || !same_place(add.slot[kX2], norm.slot[kY]) || add.width != norm.width ||
+      heads_of(norm) != 1 || norm.rows_of != kRowsTokens || norm.x_stride || norm.y_stride)
+    return fail(Code::Unsupported, "norm: rows of %u values do not fuse with %s of %u", norm.width,
+                op_name(add.op), add.width);
   return {};
 }
 
 static Status check_convert(const Call& add, const Call& convert) {
   const Tensor& gain = convert.weight;
-  if (convert.op != Op::Convert || convert.form != Form::Q8X16 || !same_place(convert.slot[kX], add.slot[kY]) ||
-      convert.width != add.width || convert.width % 32 || (gain.n && gain.depth != convert.width))
-    return fail(Code::Unsupported, "norm: rows of %u values do not fuse with %s of %u", add.width, op_name(convert.op),
-                convert.width);
+  if (convert.op != Op::Convert || convert.form != Form::Q8X16 ||
+      !same_place(convert.slot[kX], add.slot[kY]) || convert.width != add.width || convert.width % 32 ||
+      (gain.n && gain.depth != convert.width))
+    return fail(Code::Unsupported, "norm: rows of %u values do not fuse with %s of %u", add.width,
+                op_name(convert.op), convert.width);
   return {};
 }
 
 static Status check_halves(const Call& norm, const Call& convert) {
-  if (makes_halves(norm, convert, norm.width) && heads_of(norm) == 1 && !norm.x_stride && !norm.y_stride) return {};
-  return fail(Code::Unsupported, "norm: rows of %u values do not fuse with a form of %u", norm.width, convert.width);
+  if (makes_halves(norm, convert, norm.width) && heads_of(norm) == 1 && !norm.x_stride && !norm.y_stride)
+    return {};
+  return fail(Code::Unsupported, "norm: rows of %u values do not fuse with a form of %u", norm.width,
+              convert.width);
 }
 
-static bool gives_halves(std::span<const Call> calls) { return calls.size() == 2 && calls[1].op == Op::Convert; }
+static bool gives_halves(std::span<const Call> calls) {
+  return calls.size() == 2 && calls[1].op == Op::Convert;
+}
 
 static Status check(std::span<const Call> calls, const KernelRow&) {
   const Call& call = calls[0];
   if (calls.size() > 3) return check_single(calls);
-  if (calls.size() > 1) GRETA_TRY(gives_halves(calls) ? check_halves(call, calls[1]) : check_add(call, calls[1]));
+  if (calls.size() > 1)
+    GRETA_TRY(gives_halves(calls) ? check_halves(call, calls[1]) : check_add(call, calls[1]));
   if (calls.size() > 2) GRETA_TRY(check_convert(calls[1], calls[2]));
   GRETA_TRY(check_size("norm", "width", call.width));
   if (call.weight.depth != call.width || call.weight.n != 1)
@@ -83,7 +90,8 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   const uint64_t values = uint64_t(rows) * heads_of(calls[0]) * calls[0].width;
   Cost all = {2 * values * kFloatBytes, 4 * values};
   if (calls.size() > 1) all.bytes += values * kFloatBytes, all.flops += 2 * values;
-  if (calls.size() > 2) all.bytes += rows * form_row_bytes(Form::Q8X16, calls[0].width), all.flops += 2 * values;
+  if (calls.size() > 2)
+    all.bytes += rows * form_row_bytes(Form::Q8X16, calls[0].width), all.flops += 2 * values;
   return all;
 }
 

@@ -39,7 +39,8 @@ inline Status check_weight(const char* op, const Tensor& weight) {
   if (!weight.n || !weight.depth || !weight.count)
     return fail(Code::Argument, "%s: weight [%u][%u] x %u is empty", op, weight.n, weight.depth,
                 weight.count);
-  if (weight.parts) return fail(Code::Argument, "%s: a weight in %zu parts, each is a call", op, weight.parts->size());
+  if (weight.parts)
+    return fail(Code::Argument, "%s: a weight in %zu parts, each is a call", op, weight.parts->size());
   if (weight.depth % info.block)
     return fail(Code::Unsupported, "%s: rows of %u weights are not whole %s blocks of %u", op, weight.depth,
                 info.name, info.block);
@@ -64,7 +65,8 @@ inline uint32_t tiles_of(const KernelRow& row, uint64_t values) {
 }
 
 // One group for each row of the plan and tile of its `width` values.
-inline void groups_row_tiles(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+inline void groups_row_tiles(std::span<const Call> calls, const KernelRow& row, uint32_t bucket,
+                             uint32_t (&out)[3]) {
   out[0] = bucket;
   out[1] = tiles_of(row, calls[0].width);
   out[2] = 1;
@@ -85,8 +87,8 @@ inline Status check_stride(const char* op, uint32_t stride, uint32_t width) {
 
 // What follows makes float16 of all that `call` made, `width` values to a row.
 inline bool makes_halves(const Call& call, const Call& convert, uint32_t width) {
-  return convert.op == Op::Convert && convert.form == Form::F16 && same_place(convert.slot[kX], call.slot[kY]) &&
-         convert.width == width && !convert.weight.n;
+  return convert.op == Op::Convert && convert.form == Form::F16 &&
+         same_place(convert.slot[kX], call.slot[kY]) && convert.width == width && !convert.weight.n;
 }
 
 inline uint32_t heads_of(const Call& call) { return call.heads ? call.heads : 1; }

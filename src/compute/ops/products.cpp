@@ -1,4 +1,5 @@
-// products: nothing but multiplications and additions, `width` of both for each group; kY has a word for each.
+// products: nothing but multiplications and additions, `width` of both for each group; kY has a word for
+// each.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -6,7 +7,9 @@ namespace greta {
 static uint64_t groups_of(const Call& call) { return call.slot[kY].bytes / sizeof(uint32_t); }
 
 // Of one step of a group.
-static uint64_t step_products(const KernelRow& row) { return uint64_t(row.tile) * row.tile_tokens * kProductsDepth; }
+static uint64_t step_products(const KernelRow& row) {
+  return uint64_t(row.tile) * row.tile_tokens * kProductsDepth;
+}
 
 static Status check(std::span<const Call> calls, const KernelRow& row) {
   GRETA_TRY(check_single(calls));
@@ -17,8 +20,8 @@ static Status check(std::span<const Call> calls, const KernelRow& row) {
                 (unsigned long long)step_products(row));
   const uint64_t needed = uint64_t(row.tile + row.tile_tokens) * form_row_bytes(Form::F16, kProductsDepth);
   if (call.slot[kX].bytes < needed)
-    return fail(Code::Argument, "products: %llu bytes of operands, %s needs %llu", (unsigned long long)call.slot[kX].bytes,
-                row.name, (unsigned long long)needed);
+    return fail(Code::Argument, "products: %llu bytes of operands, %s needs %llu",
+                (unsigned long long)call.slot[kX].bytes, row.name, (unsigned long long)needed);
   return {};
 }
 

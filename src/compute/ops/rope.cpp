@@ -1,6 +1,6 @@
-// rope: rotates heads by position, in place if kY is kX, alone or with what a kernel row fuses around it: a norm before,
-// over each head or over all of a token, and the write into the page pool. Group = a token, or a tile of its pairs, or
-// with something around it of its heads.
+// rope: rotates heads by position, in place if kY is kX, alone or with what a kernel row fuses around it: a
+// norm before, over each head or over all of a token, and the write into the page pool. Group = a token, or a
+// tile of its pairs, or with something around it of its heads.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -13,7 +13,8 @@ struct Parts {
   const Call* kv_write = nullptr;
 
   explicit Parts(std::span<const Call> calls) {
-    for (const Call& call : calls) (call.op == Op::Norm ? norm : call.op == Op::KvWrite ? kv_write : rope) = &call;
+    for (const Call& call : calls)
+      (call.op == Op::Norm ? norm : call.op == Op::KvWrite ? kv_write : rope) = &call;
   }
   bool alone() const { return !norm && !kv_write; }
   bool norms_all_heads() const { return norm && heads_of(*norm) == 1 && rope->heads != 1; }
@@ -27,19 +28,22 @@ Status check_alone(const Call& call) {
 Status check_norm(const Parts& parts) {
   const Call& norm = *parts.norm;
   const uint64_t values = uint64_t(parts.rope->heads) * parts.rope->width;
-  if (!same_place(norm.slot[kY], parts.rope->slot[kX]) || norm.x_stride || norm.y_stride || norm.rows_of != kRowsTokens ||
-      uint64_t(heads_of(norm)) * norm.width != values || (heads_of(norm) != parts.rope->heads && heads_of(norm) != 1))
-    return fail(Code::Unsupported, "rope: %u heads of %u values after a norm of %u of %u", parts.rope->heads, parts.rope->width,
-                heads_of(norm), norm.width);
+  if (!same_place(norm.slot[kY], parts.rope->slot[kX]) || norm.x_stride || norm.y_stride ||
+      norm.rows_of != kRowsTokens || uint64_t(heads_of(norm)) * norm.width != values ||
+      (heads_of(norm) != parts.rope->heads && heads_of(norm) != 1))
+    return fail(Code::Unsupported, "rope: %u heads of %u values after a norm of %u of %u", parts.rope->heads,
+                parts.rope->width, heads_of(norm), norm.width);
   if (norm.weight.depth != norm.width || norm.weight.n != 1)
-    return fail(Code::Argument, "rope: a gain [%u][%u] for a norm over %u values", norm.weight.n, norm.weight.depth, norm.width);
+    return fail(Code::Argument, "rope: a gain [%u][%u] for a norm over %u values", norm.weight.n,
+                norm.weight.depth, norm.width);
   return check_weight("rope", norm.weight);
 }
 
 Status check_kv_write(const Parts& parts) {
   const Call &rope = *parts.rope, &kv = *parts.kv_write;
   if (!same_place(kv.slot[kX], rope.slot[kY]) || kv.heads != rope.heads || kv.width != rope.width)
-    return fail(Code::Unsupported, "rope: %u heads of %u values, written as %u of %u", rope.heads, rope.width, kv.heads, kv.width);
+    return fail(Code::Unsupported, "rope: %u heads of %u values, written as %u of %u", rope.heads, rope.width,
+                kv.heads, kv.width);
   return check_page("rope", kv.heads, kv.width, kv.page_bytes, kv.cache_type);
 }
 
@@ -51,7 +55,8 @@ Status check(std::span<const Call> calls, const KernelRow&) {
     return fail(Code::Argument, "rope: %u rotated values in heads of %u", call.rope_width, call.width);
   if (parts.alone()) return check_alone(call);
   if (call.x_stride || call.y_stride || call.width % 2 || call.width > kMaxHeadWidth)
-    return fail(Code::Unsupported, "rope: heads of %u values every %u and %u do not fuse", call.width, call.x_stride, call.y_stride);
+    return fail(Code::Unsupported, "rope: heads of %u values every %u and %u do not fuse", call.width,
+                call.x_stride, call.y_stride);
   if (parts.norm) GRETA_TRY(check_norm(parts));
   return parts.kv_write ? check_kv_write(parts) : Status{};
 }
@@ -123,7 +128,8 @@ void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
 
 Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   const Parts parts(calls);
-  const uint64_t values = uint64_t(rows) * parts.rope->heads * (parts.alone() ? parts.rope->rope_width : parts.rope->width);
+  const uint64_t values =
+      uint64_t(rows) * parts.rope->heads * (parts.alone() ? parts.rope->rope_width : parts.rope->width);
   return {2 * values * kFloatBytes, (parts.norm ? 7 : 3) * values};
 }
 

@@ -1,5 +1,5 @@
-// route: the experts of each token (ids in kY) and their weights (kY2). Group = a token. Alone, or after the router's matmul
-// and the norm before it: then a group is a logit of one token.
+// route: the experts of each token (ids in kY) and their weights (kY2). Group = a token. Alone, or after the
+// router's matmul and the norm before it: then a group is a logit of one token.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -26,7 +26,8 @@ struct Parts {
 
 Status check_choice(const Call& call) {
   if (!call.used || call.used > call.experts || call.experts > kMaxExperts)
-    return fail(Code::Argument, "route: %u of %u experts, of at most %u", call.used, call.experts, kMaxExperts);
+    return fail(Code::Argument, "route: %u of %u experts, of at most %u", call.used, call.experts,
+                kMaxExperts);
   if (call.gating > kGatingSigmoid) return fail(Code::Argument, "route: no gating %u", call.gating);
   if (!call.groups || call.groups > kMaxExpertGroups || call.experts % call.groups || !call.groups_used ||
       call.groups_used > call.groups || call.experts / call.groups * call.groups_used < call.used)
@@ -38,17 +39,19 @@ Status check_choice(const Call& call) {
 Status check_matmul(const Parts& parts) {
   const Tensor& weight = parts.matmul->weight;
   GRETA_TRY(check_weight("route", weight));
-  if (weight.type != QuantType::f32 || weight.layout != Layout::Gguf || weight.n != parts.route->experts || weight.count != 1 ||
-      weight.depth % 4 || parts.matmul->form != Form::F32 || parts.matmul->rows_of != kRowsTokens)
-    return fail(Code::Unsupported, "route: a router [%u][%u] of type %s for %u experts", weight.n, weight.depth,
-                quant_info(weight.type).name, parts.route->experts);
+  if (weight.type != QuantType::f32 || weight.layout != Layout::Gguf || weight.n != parts.route->experts ||
+      weight.count != 1 || weight.depth % 4 || parts.matmul->form != Form::F32 ||
+      parts.matmul->rows_of != kRowsTokens)
+    return fail(Code::Unsupported, "route: a router [%u][%u] of type %s for %u experts", weight.n,
+                weight.depth, quant_info(weight.type).name, parts.route->experts);
   if (!same_place(parts.matmul->slot[kY], parts.route->slot[kX]) || !parts.route->slot[kCounters].buffer)
     return fail(Code::Unsupported, "route: logits from elsewhere, or no counters");
   const Call* norm = parts.norm;
-  if (norm && (!same_place(norm->slot[kY], parts.matmul->slot[kX]) || heads_of(*norm) != 1 || norm->width != weight.depth ||
-               norm->x_stride || norm->y_stride || norm->rows_of != kRowsTokens))
-    return fail(Code::Unsupported, "route: a norm over %u heads of %u before a router of %u", heads_of(*norm), norm->width,
-                weight.depth);
+  if (norm &&
+      (!same_place(norm->slot[kY], parts.matmul->slot[kX]) || heads_of(*norm) != 1 ||
+       norm->width != weight.depth || norm->x_stride || norm->y_stride || norm->rows_of != kRowsTokens))
+    return fail(Code::Unsupported, "route: a norm over %u heads of %u before a router of %u", heads_of(*norm),
+                norm->width, weight.depth);
   return {};
 }
 

@@ -1,5 +1,5 @@
-// sample: the next token of each output row, into last_token of its sequence and for the host (kY). Group = an output row,
-// or a tile of its vocabulary.
+// sample: the next token of each output row, into last_token of its sequence and for the host (kY). Group =
+// an output row, or a tile of its vocabulary.
 #include "compute/ops/parts.h"
 
 namespace greta {

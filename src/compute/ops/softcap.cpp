@@ -1,4 +1,5 @@
-// softcap: y = cap * tanh(scale * x / cap), or without a cap y = scale * x. Group = a row, or a tile of its values.
+// softcap: y = cap * tanh(scale * x / cap), or without a cap y = scale * x. Group = a row, or a tile of its
+// values.
 #include "compute/ops/parts.h"
 
 namespace greta {

@@ -10,8 +10,8 @@ static Status check(std::span<const Call> calls, const KernelRow&) {
   const Call& call = calls[0];
   GRETA_TRY(check_size("sum", "width", call.width));
   if (call.width % 16 || call.slot[kX].bytes != pieces_of(call) * call.width * sizeof(uint32_t))
-    return fail(Code::Argument, "sum: %llu bytes are not %llu pieces of %u words", (unsigned long long)call.slot[kX].bytes,
-                (unsigned long long)pieces_of(call), call.width);
+    return fail(Code::Argument, "sum: %llu bytes are not %llu pieces of %u words",
+                (unsigned long long)call.slot[kX].bytes, (unsigned long long)pieces_of(call), call.width);
   return {};
 }
 

@@ -1,5 +1,5 @@
-// A sequence's part of the cache to the host and back, in pieces, on the executor's own stream. Only positions that
-// were written are touched: the rest of a last page may hold what another sequence left there.
+// A sequence's part of the cache to the host and back, in pieces, on the executor's own stream. Only
+// positions that were written are touched: the rest of a last page may hold what another sequence left there.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -10,8 +10,8 @@ namespace greta {
 
 namespace {
 
-// Work that was submitted uses the host's buffer: it is done before the buffer goes, whatever happened. What was only
-// recorded is not done any more.
+// Work that was submitted uses the host's buffer: it is done before the buffer goes, whatever happened. What
+// was only recorded is not done any more.
 struct WaitAtEnd {
   Stream& stream;
   ~WaitAtEnd() { drain(stream); }
@@ -51,7 +51,8 @@ Status Executor::walk_cache(uint32_t sequence, uint32_t positions, const Spans& 
     for (const StepBuffers::Cache& layer : buffers_.cache) {
       const uint32_t used = used_of_page(positions, i);
       GRETA_TRY(walk_page(layer.keys, table[i], buffers_.key_page_bytes, used));
-      if (layer.values != layer.keys) GRETA_TRY(walk_page(layer.values, table[i], buffers_.value_page_bytes, used));
+      if (layer.values != layer.keys)
+        GRETA_TRY(walk_page(layer.values, table[i], buffers_.value_page_bytes, used));
     }
   return {};
 }
@@ -88,7 +89,8 @@ Status Executor::save_cache(uint32_t sequence, uint32_t positions, const CacheBy
   return used ? hand_over() : Status{};
 }
 
-Status Executor::load_pages(Walk walk, uint32_t sequence, uint32_t positions, uint64_t bytes, const CacheBytes& fill) {
+Status Executor::load_pages(Walk walk, uint32_t sequence, uint32_t positions, uint64_t bytes,
+                            const CacheBytes& fill) {
   const uint64_t capacity = std::min(kCachePieceBytes, bytes);
   if (capacity == 0) return {};
   DeviceMemory piece;
@@ -120,11 +122,12 @@ Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> token
   if (positions) GRETA_TRY(pages_.reserve({&want, 1}, &copies_));
   GRETA_TRY(load_pages(&Executor::walk_cache, spare, positions, cache_bytes(positions), fill));
   const int32_t* next = tokens.data();
-  GRETA_TRY(load_pages(&Executor::walk_log, spare, positions, tokens.size_bytes(), [&](uint8_t* to, uint64_t bytes) {
-    memcpy(to, next, bytes);
-    next += bytes / sizeof *next;
-    return Status{};
-  }));
+  GRETA_TRY(load_pages(&Executor::walk_log, spare, positions, tokens.size_bytes(),
+                       [&](uint8_t* to, uint64_t bytes) {
+                         memcpy(to, next, bytes);
+                         next += bytes / sizeof *next;
+                         return Status{};
+                       }));
   pages_.exchange(sequence, spare);
   return {};
 }

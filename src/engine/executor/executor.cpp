@@ -7,11 +7,13 @@
 
 namespace greta {
 
-// Unless it is kept, what was recorded is abandoned, and what it would have changed is as before or not known. Fresh
-// pages stay with their sequences, which are truncated by whoever asked for them.
+// Unless it is kept, what was recorded is abandoned, and what it would have changed is as before or not
+// known. Fresh pages stay with their sequences, which are truncated by whoever asked for them.
 class Executor::Attempt {
  public:
-  explicit Attempt(Executor& executor) : executor_(executor), recording_(*executor.stream_) { executor.copies_.clear(); }
+  explicit Attempt(Executor& executor) : executor_(executor), recording_(*executor.stream_) {
+    executor.copies_.clear();
+  }
   ~Attempt() {
     if (kept_) return;
     executor_.pages_.take_back(executor_.copies_);
@@ -50,14 +52,13 @@ void Executor::set_sampling(uint32_t sequence, const SampleParams& params) {
   sampling_changed_[sequence] = true;
 }
 
-uint32_t Executor::max_outputs(uint32_t tokens) const {
-  return std::min(tokens, options_.output_rows);
-}
+uint32_t Executor::max_outputs(uint32_t tokens) const { return std::min(tokens, options_.output_rows); }
 
 const float* Executor::logits() const { return static_cast<const float*>(readback_.buffer().mapped); }
 
 uint32_t Executor::drawn(uint32_t sequence, uint32_t position) const {
-  return static_cast<const uint32_t*>(drawn_.buffer().mapped)[sequence * kDrawnPositions + position % kDrawnPositions];
+  return static_cast<const uint32_t*>(
+      drawn_.buffer().mapped)[sequence * kDrawnPositions + position % kDrawnPositions];
 }
 
 Status Executor::upload(uint64_t offset, uint64_t bytes) {
@@ -113,7 +114,8 @@ Status Executor::copy_pages(std::span<const PagePool::Copy> copies) {
                               page(layer.values, copy.from, buffers_.value_page_bytes)));
     }
     const uint64_t log_bytes = kPageTokens * sizeof(uint32_t);
-    GRETA_TRY(stream_->copy(page(token_log_.all(), copy.to, log_bytes), page(token_log_.all(), copy.from, log_bytes)));
+    GRETA_TRY(stream_->copy(page(token_log_.all(), copy.to, log_bytes),
+                            page(token_log_.all(), copy.from, log_bytes)));
   }
   return {};
 }
@@ -122,7 +124,8 @@ Status Executor::copy_pages(std::span<const PagePool::Copy> copies) {
 Status Executor::upload_rows() {
   StepState& state = host_state();
   const std::span<const StepRow> rows = {state.row, state.token_count};
-  const bool same = rows.size() == rows_there_.size() && !memcmp(rows.data(), rows_there_.data(), rows.size_bytes());
+  const bool same =
+      rows.size() == rows_there_.size() && !memcmp(rows.data(), rows_there_.data(), rows.size_bytes());
   rows_there_.clear();  // if the copy fails
   if (!same) GRETA_TRY(upload(0, offsetof(StepState, row) + rows.size_bytes()));
   rows_there_.assign(rows.begin(), rows.end());
@@ -178,7 +181,8 @@ Status Executor::upload_step(std::span<const Row> rows) {
                        table.size_bytes()));
     }
     if (sampling_changed_[want.sequence]) {
-      GRETA_TRY(upload(offsetof(StepState, sample) + want.sequence * sizeof(SampleParams), sizeof(SampleParams)));
+      GRETA_TRY(
+          upload(offsetof(StepState, sample) + want.sequence * sizeof(SampleParams), sizeof(SampleParams)));
       sampling_changed_[want.sequence] = false;
     }
   }
@@ -212,12 +216,14 @@ Status Executor::prepare(std::span<const Row> rows, bool sample, GretaGraph** gr
   GRETA_TRY(model_.gguf.source().check_mapped());
   const uint32_t tokens = token_bucket(uint32_t(rows.size()));
   if (rows.empty() || tokens > plan_.step_tokens)
-    return fail(Code::Argument, "a step of %u tokens, expected 1 to %u", uint32_t(rows.size()), plan_.step_tokens);
+    return fail(Code::Argument, "a step of %u tokens, expected 1 to %u", uint32_t(rows.size()),
+                plan_.step_tokens);
   uint32_t outputs = 0;
   wants_.clear();
   for (const Row& row : rows) {
     outputs += row.output;
-    if (wants_.empty() || wants_.back().sequence != row.sequence) wants_.push_back({row.sequence, row.position, 0});
+    if (wants_.empty() || wants_.back().sequence != row.sequence)
+      wants_.push_back({row.sequence, row.position, 0});
     wants_.back().end = row.position + 1;
   }
   if (!sample && outputs > max_outputs(tokens))
@@ -246,8 +252,8 @@ Status Executor::submit(std::span<const Row> rows, bool sample, uint32_t* out) {
   return {};
 }
 
-Status Executor::profile(std::span<const Row> rows, bool sample, void (*on_stage)(void* user, const Stage& stage),
-                         void* user) {
+Status Executor::profile(std::span<const Row> rows, bool sample,
+                         void (*on_stage)(void* user, const Stage& stage), void* user) {
   Attempt attempt(*this);
   GretaGraph* graph = nullptr;
   GRETA_TRY(prepare(rows, sample, &graph));

@@ -6,26 +6,26 @@
 #include <memory>
 #include <vector>
 
-#include "engine/model/model.h"
 #include "engine/executor/page_pool.h"
 #include "engine/executor/transformer.h"
+#include "engine/model/model.h"
 
 namespace greta {
 
 struct ExecutorOptions {
-  uint32_t context = 0;       // tokens of one sequence; 0: the smaller of the model's and 8192 that fits
+  uint32_t context = 0;  // tokens of one sequence; 0: the smaller of the model's and 8192 that fits
   uint32_t sequences = 4;
   uint32_t key_type = 1, value_type = 1;  // kernels/abi/cache_types.def: f16
-  uint32_t cache_tokens = 0;  // of the pool; 0: context
-  uint32_t output_rows = 8;   // rows of logits of one step: 1, 8 or 512
-  uint32_t step_tokens = 0;   // tokens of one step; 0: as many as take about a second
-  Progress progress = {};     // of kernels that are compiled
+  uint32_t cache_tokens = 0;              // of the pool; 0: context
+  uint32_t output_rows = 8;               // rows of logits of one step: 1, 8 or 512
+  uint32_t step_tokens = 0;               // tokens of one step; 0: as many as take about a second
+  Progress progress = {};                 // of kernels that are compiled
 };
 
 // What an executor allocates, to the byte.
 struct ExecutorPlan {
   uint32_t context = 0, pages = 0, pages_per_sequence = 0, step_tokens = 0;
-  uint64_t cache_bytes = 0;   // keys, values and the token log
+  uint64_t cache_bytes = 0;  // keys, values and the token log
   uint64_t arena_bytes = 0;
   uint64_t tables_bytes = 0;  // rope table, StepState and its host copy, readback
   uint64_t total() const { return cache_bytes + arena_bytes + tables_bytes; }
@@ -36,8 +36,8 @@ constexpr uint32_t kFlights = 2;  // steps under way: one runs, the next is reco
 constexpr uint64_t kDrawnBytes = kMaxStepSequences * kDrawnPositions * sizeof(uint32_t);
 static_assert(kFlights <= kDrawnPositions);
 
-// The most tokens of a step, unless the user says: so many that a CPU ends one in about a second, and a GPU its largest
-// launch in what a submission may take.
+// The most tokens of a step, unless the user says: so many that a CPU ends one in about a second, and a GPU
+// its largest launch in what a submission may take.
 uint32_t step_limit(const DeviceInfo& device, uint64_t token_parameters, uint64_t largest_product);
 
 class Executor {
@@ -51,7 +51,7 @@ class Executor {
   ~Executor();
 
   struct Row {
-    uint32_t token;     // id or kTokenFromSample
+    uint32_t token;  // id or kTokenFromSample
     uint32_t position, sequence;
     bool output;
   };
@@ -71,8 +71,9 @@ class Executor {
     uint32_t launches;
     uint64_t ns, bytes, flops;  // of all launches; what must move and be computed
   };
-  Status profile(std::span<const Row> rows, bool sample, void (*on_stage)(void* user, const Stage& stage), void* user);
-  const float* logits() const;             // [outputs of the last step][vocab]
+  Status profile(std::span<const Row> rows, bool sample, void (*on_stage)(void* user, const Stage& stage),
+                 void* user);
+  const float* logits() const;  // [outputs of the last step][vocab]
   // The token after `position`, once its flight was waited for and until kDrawnPositions more were submitted.
   uint32_t drawn(uint32_t sequence, uint32_t position) const;
 
@@ -86,15 +87,17 @@ class Executor {
   void set_sampling(uint32_t sequence, const SampleParams& params);
   // From any thread or a signal handler: steps of the sequence stop between kernels that they have compiled.
   void cancel(uint32_t sequence) { cancelled_[sequence].store(true, std::memory_order_relaxed); }
-  bool take_cancel(uint32_t sequence) { return cancelled_[sequence].exchange(false, std::memory_order_relaxed); }
+  bool take_cancel(uint32_t sequence) {
+    return cancelled_[sequence].exchange(false, std::memory_order_relaxed);
+  }
 
-  // What a sequence's positions below `positions` have in the cache, as a stream of bytes: by page, layer, keys
-  // before values, head, position. It passes through a buffer of at most kCachePieceBytes.
+  // What a sequence's positions below `positions` have in the cache, as a stream of bytes: by page, layer,
+  // keys before values, head, position. It passes through a buffer of at most kCachePieceBytes.
   using CacheBytes = std::function<Status(uint8_t* bytes, uint64_t count)>;
   uint64_t cache_bytes(uint32_t positions) const;
   Status save_cache(uint32_t sequence, uint32_t positions, const CacheBytes& take);
-  // Into fresh pages, which become the sequence's when all are filled, with these tokens in the log; on a failure
-  // it keeps those that it has.
+  // Into fresh pages, which become the sequence's when all are filled, with these tokens in the log; on a
+  // failure it keeps those that it has.
   Status restore_cache(uint32_t sequence, std::span<const int32_t> tokens, const CacheBytes& fill);
 
   const Model& model() const { return model_; }
@@ -103,7 +106,10 @@ class Executor {
   uint32_t max_outputs(uint32_t tokens) const;  // rows of logits that a step of so many tokens may have
 
  private:
-  struct Planned { StepKey key; std::unique_ptr<GretaGraph> graph; };
+  struct Planned {
+    StepKey key;
+    std::unique_ptr<GretaGraph> graph;
+  };
   class Attempt;  // of a step or of copies
   struct Flight {
     DeviceMemory step;  // what goes to the StepState
@@ -141,16 +147,16 @@ class Executor {
   std::vector<PagePool::Copy> copies_;
 
   DeviceMemory arena_, step_, rope_, token_log_, counters_, drawn_, readback_;
-  std::vector<uint64_t> host_step_;       // the StepState as the device will have it
-  std::vector<StepRow> rows_there_;  // and its rows as the device has them; none: not known
+  std::vector<uint64_t> host_step_;          // the StepState as the device will have it
+  std::vector<StepRow> rows_there_;          // and its rows as the device has them; none: not known
   std::vector<uint32_t> output_rows_there_;  // the first of its output_row, likewise
   Flight flights_[kFlights];
-  uint32_t flight_ = 0;                   // that is being recorded, or comes next
+  uint32_t flight_ = 0;  // that is being recorded, or comes next
   std::unique_ptr<Pool> cache_;
   StepBuffers buffers_;
   std::unique_ptr<KernelSet> kernels_;
   std::unique_ptr<Stream> stream_;
-  std::vector<Planned> plans_;            // destroyed before the stream and the kernels
+  std::vector<Planned> plans_;  // destroyed before the stream and the kernels
 };
 
 }  // namespace greta

@@ -14,7 +14,8 @@ uint32_t PagePool::needed(const Want& want) const {
   const std::vector<uint32_t>& table = tables_[want.sequence];
   const uint32_t pages = uint32_t(divide_up(want.end, kPageTokens));
   uint32_t count = pages > table.size() ? pages - uint32_t(table.size()) : 0;
-  for (uint32_t i = want.begin / kPageTokens; i < pages && i < table.size(); ++i) count += users_[table[i]] > 1;
+  for (uint32_t i = want.begin / kPageTokens; i < pages && i < table.size(); ++i)
+    count += users_[table[i]] > 1;
   return count;
 }
 

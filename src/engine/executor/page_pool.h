@@ -15,8 +15,12 @@ class PagePool {
  public:
   PagePool(uint32_t pages, uint32_t sequences, uint32_t pages_per_sequence);
 
-  struct Copy { uint32_t from, to, sequence, index; };  // pages to copy before the step runs; in whose table, where
-  struct Want { uint32_t sequence, begin, end; };  // positions that will be written
+  struct Copy {
+    uint32_t from, to, sequence, index;
+  };  // pages to copy before the step runs; in whose table, where
+  struct Want {
+    uint32_t sequence, begin, end;
+  };  // positions that will be written
 
   // Gives every wanted position a page of its sequence's own. Code::Full leaves everything as it was.
   Status reserve(std::span<const Want> wants, std::vector<Copy>* copies);

@@ -17,7 +17,8 @@ static Status page_bytes(uint32_t cache_type, uint64_t heads, uint32_t width, ui
   QuantType type = QuantType::f32;
   cache_quant(cache_type, &type);
   if (width % quant_info(type).block)
-    return fail(Code::Unsupported, "a %s cache holds heads of whole blocks of %u values; this model's have %u",
+    return fail(Code::Unsupported,
+                "a %s cache holds heads of whole blocks of %u values; this model's have %u",
                 quant_info(type).name, quant_info(type).block, width);
   *out = quant_bytes(type, heads * width);
   return {};
@@ -51,7 +52,8 @@ static uint64_t layer_page_bytes(const Model& model, const StepBuffers& b) {
 }
 
 // The arena that the largest of the possible plans needs.
-static Status plan_arena(const Model& model, const ExecutorOptions& o, const ExecutorPlan& plan, uint64_t* out) {
+static Status plan_arena(const Model& model, const ExecutorOptions& o, const ExecutorPlan& plan,
+                         uint64_t* out) {
   Buffer memory;  // stands for every buffer that is not the arena
   memory.bytes = ~uint64_t(0) >> 1;
   uint64_t next = 0;
@@ -63,7 +65,8 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
   StepBuffers b;
   GRETA_TRY(describe_cache(model, o, &b));
   b.step = piece(step_state_bytes(o.sequences, plan.pages_per_sequence));
-  for (uint32_t i = 0; i < model.shape.rope_tables; ++i) b.rope[i] = piece(rope_table_bytes(model.shape, plan.context));
+  for (uint32_t i = 0; i < model.shape.rope_tables; ++i)
+    b.rope[i] = piece(rope_table_bytes(model.shape, plan.context));
   b.token_log = piece(uint64_t(plan.pages) * kPageTokens * sizeof(uint32_t));
   b.counters = piece(kCounterCount * sizeof(uint32_t));
   b.drawn = piece(kDrawnBytes);
@@ -101,8 +104,8 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
   p->cache_bytes = keys_and_values + round_up(uint64_t(p->pages) * kPageTokens * sizeof(uint32_t), 256);
   const uint64_t state = step_state_bytes(o.sequences, p->pages_per_sequence);
   const uint64_t rows = std::min(o.output_rows, p->step_tokens);
-  p->tables_bytes = (1 + kFlights) * state + s.rope_tables * rope_table_bytes(s, context) + rows * s.vocab * sizeof(float) +
-                    kDrawnBytes + kCounterCount * sizeof(uint32_t);
+  p->tables_bytes = (1 + kFlights) * state + s.rope_tables * rope_table_bytes(s, context) +
+                    rows * s.vocab * sizeof(float) + kDrawnBytes + kCounterCount * sizeof(uint32_t);
   return plan_arena(model, o, *p, &p->arena_bytes);
 }
 
@@ -120,14 +123,16 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, uint64_t fre
   if (o.output_rows == 0) o.output_rows = 8;
   if (o.output_rows != 1 && o.output_rows != 8 && o.output_rows != kMaxStepTokens)
     return fail(Code::Argument, "output_rows is %u, expected 1, 8 or %u", o.output_rows, kMaxStepTokens);
-  if (o.context > kMaxContext) return fail(Code::Argument, "a context of %u tokens, at most %u", o.context, kMaxContext);
+  if (o.context > kMaxContext)
+    return fail(Code::Argument, "a context of %u tokens, at most %u", o.context, kMaxContext);
   if (o.step_tokens > kMaxStepTokens)
     return fail(Code::Argument, "step_tokens is %u, at most %u", o.step_tokens, kMaxStepTokens);
 
   ExecutorPlan p;
   const TensorStore& store = model.store;
-  const uint32_t limit = o.step_tokens ? o.step_tokens
-                                       : step_limit(model.device->info(), store.token_parameters(), store.largest_product());
+  const uint32_t limit =
+      o.step_tokens ? o.step_tokens
+                    : step_limit(model.device->info(), store.token_parameters(), store.largest_product());
   p.step_tokens = 1;
   for (uint32_t bucket : kTokenBuckets)
     if (bucket <= limit) p.step_tokens = bucket;
@@ -142,8 +147,13 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, uint64_t fre
 }
 
 Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorPlan& plan)
-    : model_(model), options_(options), plan_(plan), pages_(plan.pages, options.sequences + 1, plan.pages_per_sequence),
-      sequence_used_(options.sequences), sampling_changed_(options.sequences, true), cancelled_(options.sequences) {}
+    : model_(model),
+      options_(options),
+      plan_(plan),
+      pages_(plan.pages, options.sequences + 1, plan.pages_per_sequence),
+      sequence_used_(options.sequences),
+      sampling_changed_(options.sequences, true),
+      cancelled_(options.sequences) {}
 
 Executor::~Executor() {
   if (stream_) drain(*stream_);
@@ -159,14 +169,16 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, uint64_t free_
   GRETA_TRY(Executor::plan(model, &options, free_bytes, &plan));
   if (plan.total() > free_bytes)
     return fail(Code::Memory,
-                "a context of %u tokens needs %s beside the weights (cache %s, working memory %s, tables %s), %s are free: "
+                "a context of %u tokens needs %s beside the weights (cache %s, working memory %s, tables "
+                "%s), %s are free: "
                 "ask for a smaller context, or take a smaller quantization of the model",
                 plan.context, SizeText(plan.total()).text, SizeText(plan.cache_bytes).text,
                 SizeText(plan.arena_bytes).text, SizeText(plan.tables_bytes).text, SizeText(free_bytes).text);
   std::unique_ptr<Executor> executor(new Executor(model, options, plan));
   GRETA_TRY(executor->allocate());
-  // Most kernels of a GPU's session are those of a token and of a long prompt: they are compiled now, and not in mid-talk.
-  // Not all side by side: a token's took up to 2 % longer where those of prompts lay between them.
+  // Most kernels of a GPU's session are those of a token and of a long prompt: they are compiled now, and not
+  // in mid-talk. Not all side by side: a token's took up to 2 % longer where those of prompts lay between
+  // them.
   if (!model.device->info().cpu_type)
     for (const uint32_t tokens : {1u, plan.step_tokens})
       if (tokens > 1 || executor->plans_.empty()) GRETA_TRY(executor->make_plan({tokens, 1, true}));
@@ -192,9 +204,12 @@ Status Executor::allocate() {
   GRETA_TRY(drawn_.allocate(device, kDrawnBytes, Memory::Readback));
   const uint64_t rope_bytes = rope_table_bytes(s, plan_.context);
   GRETA_TRY(rope_.allocate(device, s.rope_tables * rope_bytes, Memory::Device));
-  GRETA_TRY(token_log_.allocate(device, round_up(uint64_t(plan_.pages) * kPageTokens * sizeof(uint32_t), 256), Memory::Device));
+  GRETA_TRY(token_log_.allocate(device, round_up(uint64_t(plan_.pages) * kPageTokens * sizeof(uint32_t), 256),
+                                Memory::Device));
   GRETA_TRY(counters_.allocate(device, kCounterCount * sizeof(uint32_t), Memory::Device));
-  GRETA_TRY(readback_.allocate(device, uint64_t(std::min(options_.output_rows, plan_.step_tokens)) * s.vocab * sizeof(float), Memory::Readback));
+  GRETA_TRY(readback_.allocate(
+      device, uint64_t(std::min(options_.output_rows, plan_.step_tokens)) * s.vocab * sizeof(float),
+      Memory::Readback));
   GRETA_TRY(arena_.allocate(device, plan_.arena_bytes, Memory::Device));
 
   GRETA_TRY(describe_cache(model_, options_, &buffers_));
@@ -213,8 +228,10 @@ Status Executor::allocate() {
   buffers_.cache.resize(s.layers);
   for (StepBuffers::Cache& layer : buffers_.cache) {
     GRETA_TRY(cache_->take(keys, &layer.keys));
-    if (latent) layer.values = layer.keys;
-    else GRETA_TRY(cache_->take(values, &layer.values));
+    if (latent)
+      layer.values = layer.keys;
+    else
+      GRETA_TRY(cache_->take(values, &layer.values));
   }
 
   // The rope tables go up through a host copy; the state starts as zeros.
@@ -223,10 +240,13 @@ Status Executor::allocate() {
     fill_rope_table(s, model_.weights(), i, plan_.context, table.data() + i * rope_bytes / sizeof(float));
   Staging staging;
   GRETA_TRY(staging.open(device, 1 << 20));
-  GRETA_TRY(staging.upload(rope_.all(), [](void* context, uint64_t offset, void* host, uint64_t bytes) {
-    __builtin_memcpy(host, static_cast<const uint8_t*>(context) + offset, bytes);
-    return Status{};
-  }, table.data()));
+  GRETA_TRY(staging.upload(
+      rope_.all(),
+      [](void* context, uint64_t offset, void* host, uint64_t bytes) {
+        __builtin_memcpy(host, static_cast<const uint8_t*>(context) + offset, bytes);
+        return Status{};
+      },
+      table.data()));
   GRETA_TRY(staging.finish());
   host_state().sequence_capacity = options_.sequences;
   host_state().page_capacity = plan_.pages_per_sequence;

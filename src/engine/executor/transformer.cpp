@@ -96,7 +96,8 @@ struct Builder {
                  const StepBuffers::Cache& cache) {
     Call c = call(Op::Attention, q, y);
     if (key.tokens <= kMaxSplitTokens) {
-      c.slot[kScratch] = graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), s.heads, s.value_width));
+      c.slot[kScratch] =
+          graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), s.heads, s.value_width));
       c.slot[kCounters] = b.counters;
     }
     c.slot[kPool] = cache.keys;
@@ -143,14 +144,16 @@ struct Builder {
   }
   Status emit(const Calls& calls) { return emit(calls.all(), key.tokens); }
   Status emit(std::span<const Call> calls, uint32_t bucket) {
-    const auto cut = std::ranges::find_if(calls, [](const Call& call) { return call.weight.parts != nullptr; });
+    const auto cut =
+        std::ranges::find_if(calls, [](const Call& call) { return call.weight.parts != nullptr; });
     const size_t before = size_t(cut - calls.begin());
     GRETA_TRY(graph.add(calls.first(before), bucket));
     if (before == calls.size()) return {};
     GRETA_TRY(add_parts(*cut, bucket, &graph));
     return emit(calls.subspan(before + 1), bucket);
   }
-  // What makes queries, keys and values, which do not need each other's results, and the attention that reads them.
+  // What makes queries, keys and values, which do not need each other's results, and the attention that reads
+  // them.
   Status emit_attention(std::initializer_list<Calls> each, const Call& attention) {
     std::vector<std::span<const Call>> sequences;
     for (const Calls& calls : each) sequences.push_back(calls.all());
@@ -258,7 +261,8 @@ struct Builder {
   };
 
   // y = down(activation(gate(x)) * up(x)); all but the last call are emitted.
-  Status dense(Calls before, Linear to_gate, Linear to_up, Linear down, const Slice& x, const Slice& y, Call* last) {
+  Status dense(Calls before, Linear to_gate, Linear to_up, Linear down, const Slice& x, const Slice& y,
+               Call* last) {
     const uint32_t hidden = to_gate.weight.n;
     const Slice g = rows(hidden), u = rows(hidden);
     before += matmul(to_gate.weight, x, g, to_gate.bias);
@@ -273,8 +277,8 @@ struct Builder {
     const Calls before = enter(layer.ffn_norm, h, &x);
     const Slice y = rows(s.width);
     Call last;
-    GRETA_TRY(dense(before, {layer.gate, layer.gate_bias}, {layer.up, layer.up_bias}, {layer.down, layer.down_bias}, x,
-                    y, &last));
+    GRETA_TRY(dense(before, {layer.gate, layer.gate_bias}, {layer.up, layer.up_bias},
+                    {layer.down, layer.down_bias}, x, y, &last));
     graph.name_part("gate up");
     return leave({last}, layer.post_ffn_norm, y, h);
   }
@@ -325,7 +329,8 @@ struct Builder {
     const bool norms = there(layer.post_ffn_norm);
     GRETA_TRY(norms ? emit(experts) : leave(experts, {}, y, h));
     graph.name_part("experts down");
-    GRETA_TRY(norms ? leave({last, add(y, shared, 1)}, layer.post_ffn_norm, y, h) : leave({last}, {}, shared, h));
+    GRETA_TRY(norms ? leave({last, add(y, shared, 1)}, layer.post_ffn_norm, y, h)
+                    : leave({last}, {}, shared, h));
     graph.name_part("shared down");
     return {};
   }
@@ -333,9 +338,9 @@ struct Builder {
   // Logits of the output rows only: nobody asked for the others.
   Status head(const Weights& weights, const Slice& h) {
     const Slice normed = rows(s.width, key.outputs), logits = rows(s.vocab, key.outputs);
-    Calls calls = {norm(weights.output_norm, h, normed),
-                   matmul(weights.tied ? weights.token_embedding : weights.output, normed, logits,
-                          weights.output_bias)};
+    Calls calls = {
+        norm(weights.output_norm, h, normed),
+        matmul(weights.tied ? weights.token_embedding : weights.output, normed, logits, weights.output_bias)};
     Calls gathered;
     for (Call c : calls.all()) {
       c.rows_of = c.op == Op::Norm ? kRowsGather : kRowsOutputs;

@@ -44,7 +44,8 @@ constexpr KnownTensor kNeedlessTensors[] = {
 
 // Tensors that other keys would call for: what is said of them is where to look.
 constexpr KnownTensor kUncalledTensors[] = {
-    {"blk.*.ffn_*_shexp.weight", "neither expert_shared_count nor expert_shared_feed_forward_length calls for it"},
+    {"blk.*.ffn_*_shexp.weight",
+     "neither expert_shared_count nor expert_shared_feed_forward_length calls for it"},
     {"blk.*.ffn_*_exps.*", "expert_count and leading_dense_block_count do not call for it"},
     {"blk.*.ffn_gate_inp.*", "expert_count and leading_dense_block_count do not call for it"},
     {"blk.*.exp_probs_b.bias", "expert_count and leading_dense_block_count do not call for it"},
@@ -78,7 +79,8 @@ const KnownKey* find_key(std::string_view name, bool prefixed) {
 // Whether a value, or each value of an array, is one of two that change nothing.
 bool is_neutral(const GgufValue& value, const double (&neutral)[2]) {
   std::vector<double> numbers;
-  return gguf_numbers(value, &numbers) && std::ranges::all_of(numbers, [&](double n) { return n == neutral[0] || n == neutral[1]; });
+  return gguf_numbers(value, &numbers) &&
+         std::ranges::all_of(numbers, [&](double n) { return n == neutral[0] || n == neutral[1]; });
 }
 
 void add_key(const GgufValue& value, std::string_view prefix, std::vector<UnusedPart>* out) {
@@ -91,8 +93,9 @@ void add_key(const GgufValue& value, std::string_view prefix, std::vector<Unused
   if (known->kind == KnownKey::Kind::Changes && !is_neutral(value, known->neutral))
     out->push_back({Verdict::Refused, false, value.key, known->reason});
   else if (prefixed)
-    out->push_back({Verdict::Needless, false, value.key,
-                    known->kind == KnownKey::Kind::Needless ? known->reason : "it changes nothing in this model"});
+    out->push_back(
+        {Verdict::Needless, false, value.key,
+         known->kind == KnownKey::Kind::Needless ? known->reason : "it changes nothing in this model"});
 }
 
 // The number behind "blk.", or -1.
@@ -108,14 +111,16 @@ int64_t layer_of(std::string_view name) {
 // Whether the layer has what predicts a token further ahead.
 bool drafts_tokens(const Gguf& gguf, int64_t layer) {
   const std::string prefix = "blk." + std::to_string(layer) + ".nextn.";
-  return std::ranges::any_of(gguf.tensors(), [&](const GgufTensor& tensor) { return tensor.name.starts_with(prefix); });
+  return std::ranges::any_of(gguf.tensors(),
+                             [&](const GgufTensor& tensor) { return tensor.name.starts_with(prefix); });
 }
 
 void add_tensor(const Gguf& gguf, const Shape& shape, std::string_view name, std::vector<UnusedPart>* out) {
   const int64_t layer = layer_of(name);
   if (layer >= shape.layers && layer < int64_t(shape.layers) + shape.draft_layers) {
     if (drafts_tokens(gguf, layer))
-      out->push_back({Verdict::Needless, true, name, "the layer drafts tokens ahead and does not change logits"});
+      out->push_back(
+          {Verdict::Needless, true, name, "the layer drafts tokens ahead and does not change logits"});
     else
       out->push_back({Verdict::Refused, true, name,
                       "nextn_predict_layers says that the layer drafts tokens, but it has no nextn tensor"});
@@ -134,7 +139,8 @@ void add_tensor(const Gguf& gguf, const Shape& shape, std::string_view name, std
 
 }  // namespace
 
-std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const Shape& shape, const KeysRead& keys_read) {
+std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const Shape& shape,
+                                     const KeysRead& keys_read) {
   std::vector<UnusedPart> parts;
   const std::string prefix = std::string(arch.name) + ".";
   for (const GgufValue& value : gguf.values())
@@ -150,13 +156,15 @@ std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const S
 }
 
 Status refuse_gaps(const Gguf& gguf, const Arch& arch, const Shape& shape) {
-  std::map<std::string_view, std::string> there, missing;  // the last one's name, by that with %u for the layer
+  std::map<std::string_view, std::string> there,
+      missing;  // the last one's name, by that with %u for the layer
   Weights weights;
   for (const NamedTensor& each : model_tensors(gguf, arch, shape, &weights))
     (gguf.find_tensor(each.name) ? there : missing)[each.wanted.name.text] = each.name;
   for (const auto& [pattern, name] : missing)
     if (const auto other = there.find(pattern); other != there.end())
-      return fail(Code::File, "%s: no tensor %s, but %s is there", gguf.name(), name.c_str(), other->second.c_str());
+      return fail(Code::File, "%s: no tensor %s, but %s is there", gguf.name(), name.c_str(),
+                  other->second.c_str());
   return {};
 }
 
@@ -178,8 +186,8 @@ Status refuse_unused(const Gguf& gguf, const Arch& arch, std::span<const UnusedP
     return fail(Code::Unsupported, "%s: tensor %s would not be used: %s (%s)", gguf.name(), name.c_str(),
                 refused->reason, arch.name);
   const std::string value = gguf_text(*gguf.find(refused->name), 80);
-  return fail(Code::Unsupported, "%s: %s is %s, which this version cannot run in %s: %s", gguf.name(), name.c_str(),
-              value.c_str(), arch.name, refused->reason);
+  return fail(Code::Unsupported, "%s: %s is %s, which this version cannot run in %s: %s", gguf.name(),
+              name.c_str(), value.c_str(), arch.name, refused->reason);
 }
 
 }  // namespace greta

@@ -1,5 +1,5 @@
-// What a file holds that the model made from it does not use: each tensor and each key is used, known to be needless,
-// or refused, so that nothing is computed wrong in silence.
+// What a file holds that the model made from it does not use: each tensor and each key is used, known to be
+// needless, or refused, so that nothing is computed wrong in silence.
 #pragma once
 #include <span>
 
@@ -19,7 +19,8 @@ struct UnusedPart {
 };
 
 // In the order of the file: keys, then tensors. `keys_read`: those that read_shape looked for.
-std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const Shape& shape, const KeysRead& keys_read);
+std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const Shape& shape,
+                                     const KeysRead& keys_read);
 
 // The same for a file as it is, before a model is made from it.
 Status audit_file(const Gguf& gguf, std::vector<UnusedPart>* out);

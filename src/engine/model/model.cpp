@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "text/text.h"
 #include "graph/graph.h"
+#include "text/text.h"
 
 namespace greta {
 
-// What packs weights has nothing plainer behind it: a type whose kernel the driver refuses stays in the file's order. That
-// is known before memory is planned.
+// What packs weights has nothing plainer behind it: a type whose kernel the driver refuses stays in the
+// file's order. That is known before memory is planned.
 static Status try_packing(Model& m) {
   for (bool complete = false; !complete;) {
     KernelSet kernels(*m.device);
@@ -33,7 +33,8 @@ static void log_unused(std::span<const UnusedPart> parts, const Log& log) {
         Quoted(part.name).c_str(), part.reason);
   }
   if (unknown > kMostWarnings)
-    log(LogLevel::Warning, "%u more keys are not used: this version does not know them", unknown - kMostWarnings);
+    log(LogLevel::Warning, "%u more keys are not used: this version does not know them",
+        unknown - kMostWarnings);
 }
 
 Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out) {
@@ -57,12 +58,13 @@ Status describe_model(Source&& source, Device& device, bool exact, const Log& lo
   m.tokenizer = std::make_unique<Tokenizer>();
   GRETA_TRY(m.tokenizer->open(m.gguf, log));
   if (m.tokenizer->size() > m.shape.vocab)
-    return fail(Code::File, "%s: a vocabulary of %u tokens, but %s has %u rows", m.gguf.name(), m.tokenizer->size(),
-                m.arch->tensors.token_embedding.text, m.shape.vocab);
+    return fail(Code::File, "%s: a vocabulary of %u tokens, but %s has %u rows", m.gguf.name(),
+                m.tokenizer->size(), m.arch->tensors.token_embedding.text, m.shape.vocab);
   return {};
 }
 
-// What tells two files apart without reading them whole: fine-tunes of one model often differ in weights alone.
+// What tells two files apart without reading them whole: fine-tunes of one model often differ in weights
+// alone.
 static Status identify(const Gguf& gguf, uint64_t* out) {
   Checksum sum;
   for (const GgufValue& value : gguf.values()) {
@@ -90,8 +92,8 @@ Status load_model(Model* model, const Progress& progress) {
 bool drop_refused(Model& model, std::span<const KernelRow* const> kernels) {
   for (const KernelRow* row : kernels) model.refused->add(*row);
   if (!kernels.empty())
-    model.log(LogLevel::Warning, "%zu kernel%s done without: %s", kernels.size(), kernels.size() > 1 ? "s are" : " is",
-              error_text());
+    model.log(LogLevel::Warning, "%zu kernel%s done without: %s", kernels.size(),
+              kernels.size() > 1 ? "s are" : " is", error_text());
   return !kernels.empty();
 }
 
@@ -108,10 +110,13 @@ const char* file_type_name(const Gguf& gguf) {
   uint32_t id = ~0u;
   if (!gguf.get_u32("general.file_type", &id).ok()) return most_weights(gguf);
   switch (id) {
-#define FILE_TYPE(number, name) case number: return #name;
+#define FILE_TYPE(number, name) \
+  case number:                  \
+    return #name;
 #include "engine/model/file_types.def"
 #undef FILE_TYPE
-    default: return most_weights(gguf);
+    default:
+      return most_weights(gguf);
   }
 }
 

@@ -20,7 +20,7 @@ struct Model {
   std::unique_ptr<RefusedKernels> refused = std::make_unique<RefusedKernels>();  // in `filter`
   Log log;
   std::vector<UnusedPart> unused;  // names are the file's
-  uint64_t identity = 0;  // of the loaded file: metadata, tensor list, some bytes of each tensor
+  uint64_t identity = 0;           // of the loaded file: metadata, tensor list, some bytes of each tensor
 
   const Weights& weights() const { return store.weights(); }
 };
@@ -28,8 +28,8 @@ struct Model {
 // Reads and checks all but the weights; they are loaded by load_model, or never for a memory plan.
 Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out);
 
-// After a plan could not be compiled: whether that was for kernels that the driver refuses, and a plan made anew does
-// without them.
+// After a plan could not be compiled: whether that was for kernels that the driver refuses, and a plan made
+// anew does without them.
 bool drop_refused(Model& model, std::span<const KernelRow* const> kernels);
 Status load_model(Model* model, const Progress& progress);
 

@@ -47,7 +47,8 @@ void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index,
   for (uint32_t i = 0; i < pairs; ++i) {
     frequency[i] = std::pow(double(rope.base), -2.0 * i / width);
     if (rope.scaling.kind == RopeScaling::Kind::Linear) frequency[i] /= double(rope.scaling.factor);
-    if (rope.scaling.kind == RopeScaling::Kind::Yarn) frequency[i] = yarn_frequency(rope, width, i, frequency[i]);
+    if (rope.scaling.kind == RopeScaling::Kind::Yarn)
+      frequency[i] = yarn_frequency(rope, width, i, frequency[i]);
     if (rope.factors && !factors.empty()) frequency[i] /= double(factors[i]);
   }
   const double size = double(rope.scaling.attention_factor);

@@ -110,8 +110,8 @@ struct Reader {
     const std::string name = note(key);
     if (status.ok()) status = gguf.get_f32(name, &given);
     if (status.ok() && given != float(value))
-      status = fail(Code::Unsupported, "%s: %s is %g and %s%s %g, expected the same", gguf.name(), name.c_str(),
-                    double(given), prefix.c_str(), other, value);
+      status = fail(Code::Unsupported, "%s: %s is %g and %s%s %g, expected the same", gguf.name(),
+                    name.c_str(), double(given), prefix.c_str(), other, value);
   }
 };
 
@@ -121,9 +121,10 @@ Status read_heads(Reader& r, Shape* s) {
   r.same_in_layers("attention.head_count_kv", *s, kMaxHeads, &s->kv_heads, false);
   GRETA_TRY(r.status);
   if (s->heads % s->kv_heads)
-    return fail(Code::File,
-                "%s: %u query heads cannot share %u key-value heads (attention.head_count, attention.head_count_kv)",
-                r.gguf.name(), s->heads, s->kv_heads);
+    return fail(
+        Code::File,
+        "%s: %u query heads cannot share %u key-value heads (attention.head_count, attention.head_count_kv)",
+        r.gguf.name(), s->heads, s->kv_heads);
   if (!r.has("attention.key_length") && s->width % s->heads)
     return fail(Code::File,
                 "%s: width %u is not a multiple of %u heads, and there is no %sattention.key_length",
@@ -179,12 +180,13 @@ Status read_latent(Reader& r, Shape* s) {
   const uint32_t cached = s->latent.width + s->rope_width;
   if (head <= s->rope_width || s->kv_heads != 1 || s->key_width != cached || cached > kMaxWidth ||
       s->value_width != s->latent.width)
-    return fail(Code::File,
-                "%s: latent attention with %u key-value heads of %u keys and %u values, and heads of %u, "
-                "expected 1, %u, %u and more than %u (attention.head_count_kv, attention.key_length, "
-                "attention.value_length, attention.key_length_mla, attention.kv_lora_rank, rope.dimension_count)",
-                r.gguf.name(), s->kv_heads, s->key_width, s->value_width, head, cached, s->latent.width,
-                s->rope_width);
+    return fail(
+        Code::File,
+        "%s: latent attention with %u key-value heads of %u keys and %u values, and heads of %u, "
+        "expected 1, %u, %u and more than %u (attention.head_count_kv, attention.key_length, "
+        "attention.value_length, attention.key_length_mla, attention.kv_lora_rank, rope.dimension_count)",
+        r.gguf.name(), s->kv_heads, s->key_width, s->value_width, head, cached, s->latent.width,
+        s->rope_width);
   s->latent.plain = head - s->rope_width;
   return {};
 }
@@ -204,21 +206,24 @@ Status read_windows(Reader& r, Shape* s) {
     GRETA_TRY(r.status);
     for (uint32_t l = 0; l < s->layers; ++l) windowed[l] = period == 0 || (l + 1) % period != 0;
   }
-  for (uint32_t l = 0; l < s->layers; ++l) s->each[l].window = windowed[l] ? std::min(window, kMaxContext) : 0;
+  for (uint32_t l = 0; l < s->layers; ++l)
+    s->each[l].window = windowed[l] ? std::min(window, kMaxContext) : 0;
   return {};
 }
 
-// LongRoPE is there if its two tables are: converters write rope.scaling.type for some models that have them, and for
-// Phi 3 never.
+// LongRoPE is there if its two tables are: converters write rope.scaling.type for some models that have them,
+// and for Phi 3 never.
 Status find_long_factors(Reader& r, std::string_view type, bool* out) {
   const TensorNames& names = r.arch.tensors;
-  const bool is_long = r.gguf.find_tensor(names.long_factors.text), is_short = r.gguf.find_tensor(names.short_factors.text);
+  const bool is_long = r.gguf.find_tensor(names.long_factors.text),
+             is_short = r.gguf.find_tensor(names.short_factors.text);
   const char* const missing = is_long ? names.short_factors.text : names.long_factors.text;
   if (is_long != is_short)
     return fail(Code::File, "%s: no tensor %s, but %s is there", r.gguf.name(), missing,
                 is_long ? names.long_factors.text : names.short_factors.text);
   if (type == "longrope" && !is_long)
-    return fail(Code::File, "%s: no tensor %s, but rope.scaling.type is \"longrope\"", r.gguf.name(), missing);
+    return fail(Code::File, "%s: no tensor %s, but rope.scaling.type is \"longrope\"", r.gguf.name(),
+                missing);
   if (is_long && !type.empty() && type != "longrope")
     return fail(Code::Unsupported, "%s: %srope.scaling.type is \"%.*s\", but %s says that it is \"longrope\"",
                 r.gguf.name(), r.prefix.c_str(), int(type.size()), type.data(), names.long_factors.text);
@@ -265,7 +270,8 @@ Status read_rope_scaling(Reader& r, const Shape& s, RopeScaling* out, float* sco
   GRETA_TRY(r.status);
   const float growth = scaling.factor > 1 ? 0.1f * std::log(scaling.factor) : 0;
   const bool scores = r.arch.latent && log_multiplier > 0 && scaling.kind != Kind::None;
-  if (scores) {  // DeepSeek-V2, arXiv 2405.04434: the growth goes to the scores, also where linear scaling makes it
+  if (scores) {  // DeepSeek-V2, arXiv 2405.04434: the growth goes to the scores, also where linear scaling
+                 // makes it
     const float magnitude = 1 + 10 * log_multiplier * growth;
     *score_scale *= magnitude * magnitude;
   }
@@ -301,23 +307,25 @@ Status read_rope(Reader& r, Shape* s) {
   return r.status;
 }
 
-// The groups that experts are chosen from. A group is as good as its best expert, or where experts have a bias as the two
-// best together: DeepSeek's models have the former with a softmax and the latter with the sigmoid, and no model is known
-// with the other two.
+// The groups that experts are chosen from. A group is as good as its best expert, or where experts have a
+// bias as the two best together: DeepSeek's models have the former with a softmax and the latter with the
+// sigmoid, and no model is known with the other two.
 Status check_groups(const Reader& r, const Experts& e, const std::string& bias) {
   if (e.groups == 1) return {};
   GRETA_TRY(r.gguf.require(r.prefix + "expert_group_used_count"));
   if (e.count % e.groups || e.groups_used > e.groups || e.count / e.groups * e.groups_used < e.used)
-    return fail(Code::File,
-                "%s: %u experts out of %u of %u groups of %u experts (expert_used_count, expert_group_used_count, "
-                "expert_group_count, expert_count)",
-                r.gguf.name(), e.used, e.groups_used, e.groups, e.count);
+    return fail(
+        Code::File,
+        "%s: %u experts out of %u of %u groups of %u experts (expert_used_count, expert_group_used_count, "
+        "expert_group_count, expert_count)",
+        r.gguf.name(), e.used, e.groups_used, e.groups, e.count);
   const bool biased = r.gguf.find_tensor(bias) != nullptr;
   if (biased == (e.gating == kGatingSigmoid)) return {};
-  return fail(Code::Unsupported,
-              "%s: %u groups of experts, expert_gating_func says %s, and there is %s %s (of the first layer after "
-              "leading_dense_block_count)",
-              r.gguf.name(), e.groups, biased ? "softmax" : "sigmoid", biased ? "a" : "no", bias.c_str());
+  return fail(
+      Code::Unsupported,
+      "%s: %u groups of experts, expert_gating_func says %s, and there is %s %s (of the first layer after "
+      "leading_dense_block_count)",
+      r.gguf.name(), e.groups, biased ? "softmax" : "sigmoid", biased ? "a" : "no", bias.c_str());
 }
 
 Status read_experts(Reader& r, Shape* s) {
@@ -343,8 +351,9 @@ Status read_experts(Reader& r, Shape* s) {
   if (!any) {
     e = {};
     if (!r.arch.needs_experts && !r.gguf.find_tensor(router)) return {};
-    return fail(Code::File, "%s: %sexpert_count is 0 or absent in a model with experts, as %s says", r.gguf.name(),
-                r.prefix.c_str(), r.arch.needs_experts ? "general.architecture" : router.c_str());
+    return fail(Code::File, "%s: %sexpert_count is 0 or absent in a model with experts, as %s says",
+                r.gguf.name(), r.prefix.c_str(),
+                r.arch.needs_experts ? "general.architecture" : router.c_str());
   }
   if (!e.width)
     return fail(Code::File, "%s: no %sexpert_feed_forward_length, nor feed_forward_length", r.gguf.name(),
@@ -352,7 +361,8 @@ Status read_experts(Reader& r, Shape* s) {
   if (e.scale == 0) e.scale = 1;
   if (e.groups == 0) e.groups = 1;
   if (e.groups == 1) e.groups_used = 1;
-  // A bias of the choice came with gating by sigmoid. Converters of GLM 4.7 Flash write the bias without the key.
+  // A bias of the choice came with gating by sigmoid. Converters of GLM 4.7 Flash write the bias without the
+  // key.
   const std::string bias = layer_name(names.choice_bias, std::min(dense, s->layers - 1));
   if (!gating) gating = r.gguf.find_tensor(bias) ? 2 : 1;
   e.gating = gating == 2 ? kGatingSigmoid : kGatingSoftmax;

@@ -48,8 +48,10 @@ Status StackedMatrices::transpose(Rows rows, uint32_t depth, uint8_t* to) {
     rows.n = std::min(step, depth - first);
     const uint8_t* values = nullptr;
     GRETA_TRY(read(rows, &values));
-    if (halves) put_columns<2>(values, rows.n, rows.width, depth, to + first * 2);
-    else put_columns<4>(values, rows.n, rows.width, depth, to + first * 4);
+    if (halves)
+      put_columns<2>(values, rows.n, rows.width, depth, to + first * 2);
+    else
+      put_columns<4>(values, rows.n, rows.width, depth, to + first * 4);
     rows.offset += quant_bytes(rows.type, uint64_t(rows.n) * rows.width);
   }
   return {};

@@ -1,14 +1,14 @@
 // Matrices that a file holds one below the other in one tensor (Held), put together in the host's memory as a
 // step wants them.
 #pragma once
-#include "gguf/gguf.h"
 #include "engine/model/weights.h"
+#include "gguf/gguf.h"
 
 namespace greta {
 
-// The type of a matrix whose rows of `type` have become columns. Blocks of quantised values lie along a row and
-// cannot turn with it. So their values are decoded to float32, which holds each of them exactly. This takes 4
-// bytes for a value, where Q8_0 has 1.06, Q4_0 0.56 and IQ1_S 0.2.
+// The type of a matrix whose rows of `type` have become columns. Blocks of quantised values lie along a row
+// and cannot turn with it. So their values are decoded to float32, which holds each of them exactly. This
+// takes 4 bytes for a value, where Q8_0 has 1.06, Q4_0 0.56 and IQ1_S 0.2.
 inline QuantType transposed_type(QuantType type) {
   return quant_info(type).block == 1 ? type : QuantType::f32;
 }

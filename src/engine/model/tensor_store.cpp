@@ -8,17 +8,20 @@
 namespace greta {
 
 // The file's tensor has the shape that is wanted of it, and is placed.
-Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wanted,
-                         const RowFilter& filter) {
+Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter) {
   const GgufTensor* source = gguf.find_tensor(name);
   if (!source)
-    return wanted.name.optional ? Status{} : fail(Code::File, "%s: no tensor %s (called for by %s)", gguf.name(), name,
-                                                  wanted.keys);
+    return wanted.name.optional
+               ? Status{}
+               : fail(Code::File, "%s: no tensor %s (called for by %s)", gguf.name(), name, wanted.keys);
   const bool apart = wanted.held == Held::Apart, turned = wanted.held == Held::Transposed;
   const bool cut_vector = wanted.use == Use::Vector && wanted.rows;
   const uint64_t stride = wanted.rows ? wanted.rows : wanted.n;
   const uint64_t depth = cut_vector ? wanted.rows : turned ? wanted.n : wanted.depth;
-  const uint64_t rows = cut_vector ? 1 : apart ? stride : stride * wanted.count, count = apart ? wanted.count : 1;
+  const uint64_t rows = cut_vector ? 1
+                        : apart    ? stride
+                                   : stride * wanted.count,
+                 count = apart ? wanted.count : 1;
   if (source->ne[0] != depth || source->ne[1] != rows || source->ne[2] != count || source->ne[3] != 1)
     return fail(Code::File, "%s: %s has shape [%llu, %llu, %llu, %llu], expected [%llu, %llu, %llu] (by %s)",
                 gguf.name(), name, (unsigned long long)source->ne[0], (unsigned long long)source->ne[1],
@@ -40,7 +43,8 @@ Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wante
   out->n = uint32_t(wanted.n);
   out->depth = uint32_t(wanted.depth);
   out->count = uint32_t(wanted.count);
-  const uint64_t row_bytes = quant_bytes(source->type, cut_vector ? 1 : depth), taken = turned ? wanted.depth : wanted.n;
+  const uint64_t row_bytes = quant_bytes(source->type, cut_vector ? 1 : depth),
+                 taken = turned ? wanted.depth : wanted.n;
   placed_.push_back({source, out, wanted.first_row * row_bytes, taken * wanted.count * row_bytes, false,
                      wanted.use == Use::Experts, wanted.held, stride * row_bytes});
   placed_.back().in_place = maps_ && can_stay(gguf.source(), placed_.back(), *filter.device);
@@ -82,7 +86,8 @@ bool TensorStore::can_stay(const Source& source, const Placed& placed, const Dev
   return (begin + placed.source->offset + placed.offset) % device.weight_alignment == 0;
 }
 
-// The device takes mapped pages, and the source has some to give: where a file cannot be mapped, it is copied.
+// The device takes mapped pages, and the source has some to give: where a file cannot be mapped, it is
+// copied.
 static bool can_map(Source& source, const DeviceInfo& device) {
   if (!device.imports_host || !source.maps()) return false;
   const uint8_t* pages = nullptr;
@@ -102,7 +107,8 @@ Status TensorStore::find_factors(const Gguf& gguf, TensorName name, uint32_t pai
     return fail(Code::File,
                 "%s: %s is %s[%llu], expected f32[%u] (by rope.dimension_count, or attention.key_length, or "
                 "embedding_length and attention.head_count)",
-                gguf.name(), name.text, quant_info(factors->type).name, (unsigned long long)factors->ne[0], pairs);
+                gguf.name(), name.text, quant_info(factors->type).name, (unsigned long long)factors->ne[0],
+                pairs);
   out->resize(pairs);
   GRETA_TRY(gguf.source().read_at(factors->part, factors->offset, out->data(), factors->bytes));
   for (float factor : *out)
@@ -112,8 +118,7 @@ Status TensorStore::find_factors(const Gguf& gguf, TensorName name, uint32_t pai
   return {};
 }
 
-Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape,
-                             const RowFilter& filter) {
+Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape, const RowFilter& filter) {
   const TensorNames& names = arch.tensors;
   Weights& w = weights_;
   maps_ = can_map(gguf.source(), *filter.device);
@@ -184,7 +189,8 @@ uint64_t TensorStore::largest_product() const {
   uint64_t most = 0;
   for (const Placed& p : placed_) {
     if (p.tensor == &weights_.token_embedding || p.tensor == &weights_.output) continue;
-    most = std::max(most, values_of(*p.tensor) / (p.routed ? p.tensor->count : 1) * (p.routed ? experts_used_ : 1));
+    most = std::max(most,
+                    values_of(*p.tensor) / (p.routed ? p.tensor->count : 1) * (p.routed ? experts_used_ : 1));
   }
   return most;
 }
@@ -216,7 +222,9 @@ Status TensorStore::import_pages(Source& source, Device& device) {
   std::vector<const Placed*> order;
   for (const Placed& placed : placed_)
     if (placed.bytes <= limit) order.push_back(&placed);
-  const auto place = [](const Placed* p) { return std::pair(p->source->part, p->source->offset + p->offset); };
+  const auto place = [](const Placed* p) {
+    return std::pair(p->source->part, p->source->offset + p->offset);
+  };
   std::ranges::sort(order, {}, place);
   mapped_.clear();
   for (const Placed* placed : order) {
@@ -257,7 +265,8 @@ Status TensorStore::copy_all(const DeviceInfo& device) {
   for (Placed& placed : placed_) {
     if (!placed.in_place) continue;
     placed.in_place = false;
-    GRETA_TRY(within(cut_to(arena_limit(device), placed.tensor), "%.*s", int(placed.source->name.size()), placed.source->name.data()));
+    GRETA_TRY(within(cut_to(arena_limit(device), placed.tensor), "%.*s", int(placed.source->name.size()),
+                     placed.source->name.data()));
   }
   return {};
 }
@@ -287,8 +296,8 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
       placed.tensor->slice = mapped(from.part, from.offset + placed.offset, placed.bytes, device.info());
       GRETA_TRY(read_now ? read_in_place(placed.tensor->slice, &meter) : meter.advance(placed.bytes));
     } else {
-      GRETA_TRY(within(load_copied(gguf, placed, device.info(), &upload, &stacked), "%.*s", int(from.name.size()),
-                       from.name.data()));
+      GRETA_TRY(within(load_copied(gguf, placed, device.info(), &upload, &stacked), "%.*s",
+                       int(from.name.size()), from.name.data()));
     }
   }
   GRETA_TRY(upload.finish());
@@ -296,8 +305,8 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
   return {};
 }
 
-// Into memory of its own; a packed matrix of a device that reads mapped pages is packed from them. Matrices that
-// the file has in another order are made in the host's memory first, all those of a tensor at once.
+// Into memory of its own; a packed matrix of a device that reads mapped pages is packed from them. Matrices
+// that the file has in another order are made in the host's memory first, all those of a tensor at once.
 Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device,
                                 WeightUpload* upload, StackedMatrices* stacked) {
   const GgufTensor& from = *placed.source;
@@ -319,7 +328,8 @@ Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, const DeviceIn
   };
   uint64_t offset = apart ? from.offset + placed.offset : 0;
   if (!placed.tensor->parts) return load_one(offset, placed.bytes, *placed.tensor);
-  const auto parts = std::ranges::find_if(parts_, [&](const auto& each) { return &each == placed.tensor->parts; });
+  const auto parts =
+      std::ranges::find_if(parts_, [&](const auto& each) { return &each == placed.tensor->parts; });
   for (Tensor& part : *parts) {
     const uint64_t bytes = quant_bytes(part.type, uint64_t(part.n) * part.depth * part.count);
     GRETA_TRY(load_one(offset, bytes, part));

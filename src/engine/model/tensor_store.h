@@ -1,9 +1,9 @@
 // The weights of a model: which tensors there are, where each is placed, and the bytes on the device.
 //
-// describe() needs only the file's header, so a memory plan can be made without loading. Weights are copied into
-// memory of the device, and repacked there where the kernels want another layout. Where a file may be mapped, or is
-// memory, and the device can use such pages, it reads tensors in GGUF order in place; where it then refuses pages, all is
-// copied. A tensor larger than an arena may be lies in parts.
+// describe() needs only the file's header, so a memory plan can be made without loading. Weights are copied
+// into memory of the device, and repacked there where the kernels want another layout. Where a file may be
+// mapped, or is memory, and the device can use such pages, it reads tensors in GGUF order in place; where it
+// then refuses pages, all is copied. A tensor larger than an arena may be lies in parts.
 #pragma once
 #include <deque>
 #include <memory>
@@ -22,12 +22,14 @@ class TensorStore {
   const Weights& weights() const { return weights_; }
   uint64_t device_bytes() const;  // to allocate
   uint64_t mapped_bytes() const;  // used in place
-  uint64_t mapping_saves(const Source& source, const DeviceInfo& device) const;  // of device_bytes(), if a file were mapped
-  uint64_t file_bytes() const;    // of all tensors used
-  uint64_t token_bytes() const;   // that one decoded token reads
+  uint64_t mapping_saves(const Source& source,
+                         const DeviceInfo& device) const;  // of device_bytes(), if a file were mapped
+  uint64_t file_bytes() const;                             // of all tensors used
+  uint64_t token_bytes() const;                            // that one decoded token reads
   uint64_t parameters() const;
   uint64_t token_parameters() const;  // that one token is multiplied with: of the experts, those used
-  uint64_t largest_product() const;   // of them, those of the largest matrix, or matrices of experts, of a layer
+  uint64_t largest_product()
+      const;  // of them, those of the largest matrix, or matrices of experts, of a layer
 
  private:
   struct Placed {  // the placement table: one row for each tensor in use

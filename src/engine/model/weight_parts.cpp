@@ -8,10 +8,11 @@ Status cut_tensor(const Tensor& whole, uint64_t limit, std::vector<Tensor>* out)
   const uint64_t matrix_bytes = tensor_bytes(whole.type, whole.layout, whole.n, whole.depth, 1);
   const bool by_rows = whole.count == 1 || matrix_bytes > limit;
   const uint32_t all = by_rows ? whole.n : whole.count, step = by_rows ? std::min(kPackRows, whole.n) : 1;
-  const uint64_t step_bytes = by_rows ? tensor_bytes(whole.type, whole.layout, step, whole.depth, 1) : matrix_bytes;
+  const uint64_t step_bytes =
+      by_rows ? tensor_bytes(whole.type, whole.layout, step, whole.depth, 1) : matrix_bytes;
   if (step_bytes > limit)
-    return fail(Code::Unsupported, "%u rows of it have %llu bytes, a buffer of this device has at most %llu", step,
-                (unsigned long long)step_bytes, (unsigned long long)limit);
+    return fail(Code::Unsupported, "%u rows of it have %llu bytes, a buffer of this device has at most %llu",
+                step, (unsigned long long)step_bytes, (unsigned long long)limit);
   const uint32_t most = uint32_t(std::min<uint64_t>(limit / step_bytes * step, all));
   out->clear();
   for (uint32_t matrix = 0; matrix < (by_rows ? whole.count : 1); ++matrix)
@@ -45,7 +46,8 @@ Status add_chosen(const Call& call, uint32_t bucket, GretaGraph* graph) {
     if (call.op == Op::MatmulExpert && weight.n < n) {  // some columns of y
       part.y_stride = call.y_stride ? call.y_stride : n;
       part.slot[kY] = values_from(call.slot[kY], row % n);
-      part.slot[kBias] = values_from(call.slot[kBias], uint64_t(part.first) * (n - weight.n) + row % n);  // of n in a row
+      part.slot[kBias] =
+          values_from(call.slot[kBias], uint64_t(part.first) * (n - weight.n) + row % n);  // of n in a row
     }
     GRETA_TRY(graph->add({&part, 1}, bucket));
     row += uint64_t(weight.n) * weight.count;
@@ -53,8 +55,8 @@ Status add_chosen(const Call& call, uint32_t bucket, GretaGraph* graph) {
   return {};
 }
 
-// Each part makes some columns of y: in place where y is a single row, else in memory of its own, from where they are
-// brought between the others.
+// Each part makes some columns of y: in place where y is a single row, else in memory of its own, from where
+// they are brought between the others.
 Status add_rows(const Call& call, uint32_t bucket, GretaGraph* graph) {
   std::vector<Call> moves;
   uint64_t first = 0;

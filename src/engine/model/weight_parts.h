@@ -1,5 +1,5 @@
-// Weights of more bytes than one buffer may have: they lie in parts, each in one buffer, and a call on such a weight
-// becomes a call for each part.
+// Weights of more bytes than one buffer may have: they lie in parts, each in one buffer, and a call on such a
+// weight becomes a call for each part.
 #pragma once
 #include "graph/graph.h"
 

@@ -33,8 +33,8 @@ Status WeightUpload::open(uint64_t piece_bytes) {
   return ring_->open(device_, piece_bytes);
 }
 
-// Each reader takes a part. If one fails the caller reads all once more, so that the sentence is its own. The user's
-// callback is called from the user's thread.
+// Each reader takes a part. If one fails the caller reads all once more, so that the sentence is its own. The
+// user's callback is called from the user's thread.
 Status WeightUpload::read(const Bytes& from, void* host) {
   if (from.source.calls_back()) return from.source.read_at(from.part, from.offset, host, from.bytes);
   if (!readers_) readers_.emplace(kReaders);
@@ -47,9 +47,11 @@ Status WeightUpload::read(const Bytes& from, void* host) {
   readers_->run(
       [](void* context, uint32_t reader) noexcept {
         Work& w = *static_cast<Work*>(context);
-        const uint64_t at = std::min(reader * w.share, w.from.bytes), bytes = std::min(w.share, w.from.bytes - at);
+        const uint64_t at = std::min(reader * w.share, w.from.bytes),
+                       bytes = std::min(w.share, w.from.bytes - at);
         try {
-          if (bytes && !w.from.source.read_at(w.from.part, w.from.offset + at, w.host + at, bytes).ok()) w.ok = false;
+          if (bytes && !w.from.source.read_at(w.from.part, w.from.offset + at, w.host + at, bytes).ok())
+            w.ok = false;
         } catch (const std::bad_alloc&) {  // for the sentence
           w.ok = false;
         }
@@ -74,7 +76,8 @@ Status WeightUpload::choose(const Tensor& to, const KernelRow** row) const {
 }
 
 // One launch that brings rows from GGUF order into the packed layout.
-Status WeightUpload::pack(const KernelRow& row, const Slice& from, const Tensor& to, const Rows& rows, Stream* stream) {
+Status WeightUpload::pack(const KernelRow& row, const Slice& from, const Tensor& to, const Rows& rows,
+                          Stream* stream) {
   Call call = convert_call(to);
   call.weight.n = rows.n;
   const uint64_t at = tensor_bytes(to.type, to.layout, to.n, to.depth, rows.matrix) +
@@ -99,8 +102,8 @@ Status WeightUpload::pack_mapped(const Slice& from, const Tensor& to) {
   const uint64_t matrix_bytes = to.n * row_bytes_of(to);
   uint64_t recorded = 0;
   for (uint32_t matrix = 0; matrix < to.count; ++matrix) {
-    GRETA_TRY(pack(*row, {from.buffer, from.offset + matrix * matrix_bytes, matrix_bytes}, to, {matrix, 0, to.n},
-                   stream.get()));
+    GRETA_TRY(pack(*row, {from.buffer, from.offset + matrix * matrix_bytes, matrix_bytes}, to,
+                   {matrix, 0, to.n}, stream.get()));
     recorded += matrix_bytes;
     if (recorded < kMeterBytes && matrix + 1 < to.count) continue;
     GRETA_TRY(stream->wait());
@@ -118,7 +121,8 @@ Status WeightUpload::add(const Source& source, uint32_t part, uint64_t offset, c
     return read_mapped({source, part, offset, uint64_t(to.count) * to.n * row_bytes}, host);
   }
   const uint32_t step = packed ? kPackRows : 1;
-  GRETA_TRY(open(std::max(std::min(kPieceBytes, arena_limit(device_.info())), std::min(step, to.n) * row_bytes)));
+  GRETA_TRY(
+      open(std::max(std::min(kPieceBytes, arena_limit(device_.info())), std::min(step, to.n) * row_bytes)));
   const KernelRow* row = nullptr;
   if (packed) GRETA_TRY(choose(to, &row));
   const uint64_t steps = std::max<uint64_t>(1, ring_->piece_bytes() / (step * row_bytes));

@@ -1,6 +1,6 @@
-// Weights on their way to the device: read by several threads into a ring of pinned pieces, copied and, where the
-// kernels want another layout, packed there. One ring serves a whole model: a piece is read while those before it
-// are copied and packed. Into memory that the host sees they are read at once.
+// Weights on their way to the device: read by several threads into a ring of pinned pieces, copied and, where
+// the kernels want another layout, packed there. One ring serves a whole model: a piece is read while those
+// before it are copied and packed. Into memory that the host sees they are read at once.
 #pragma once
 #include <optional>
 
@@ -16,8 +16,8 @@ class WeightUpload {
   WeightUpload(Device& device, const RowFilter& filter, LoadMeter* meter = nullptr)
       : device_(device), filter_(filter), meter_(meter), kernels_(device) {}
 
-  // All matrices of `to`, which has its memory, from rows in GGUF order at `offset` of a part of the source. They are
-  // there after finish().
+  // All matrices of `to`, which has its memory, from rows in GGUF order at `offset` of a part of the source.
+  // They are there after finish().
   Status add(const Source& source, uint32_t part, uint64_t offset, const Tensor& to);
   Status finish() { return ring_ ? ring_->finish() : Status{}; }
 

@@ -13,7 +13,8 @@ constexpr const char* kLatentKeys =
     "block_count, embedding_length, attention.head_count, attention.q_lora_rank, attention.kv_lora_rank, "
     "attention.key_length_mla, attention.value_length_mla, rope.dimension_count, and without the two of them "
     "attention.key_length and attention.value_length";
-constexpr const char* kFfnKeys = "block_count, leading_dense_block_count, embedding_length and feed_forward_length";
+constexpr const char* kFfnKeys =
+    "block_count, leading_dense_block_count, embedding_length and feed_forward_length";
 constexpr const char* kExpertKeys =
     "block_count, leading_dense_block_count, embedding_length, expert_count, expert_feed_forward_length, "
     "feed_forward_length, expert_shared_count and expert_shared_feed_forward_length";
@@ -143,13 +144,14 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
   return list;
 }
 
-std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape, Weights* weights) {
+std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape,
+                                       Weights* weights) {
   const TensorNames& names = arch.tensors;
   weights->layers.resize(shape.layers);
   weights->tied = names.output.optional && !gguf.find_tensor(names.output.text);
   List whole;
-  whole.push_back({names.token_embedding, &weights->token_embedding, weights->tied ? Use::Matrix : Use::Embedding,
-                   shape.width, shape.vocab});
+  whole.push_back({names.token_embedding, &weights->token_embedding,
+                   weights->tied ? Use::Matrix : Use::Embedding, shape.width, shape.vocab});
   add_vector(&whole, names.output_norm, &weights->output_norm, shape.width);
   if (!weights->tied) add_matrix(&whole, names.output, &weights->output, shape.width, shape.vocab);
   add_vector(&whole, names.output_bias, &weights->output_bias, shape.vocab);

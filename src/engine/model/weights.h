@@ -53,9 +53,11 @@ struct NamedTensor {
   std::string name;
   WantedTensor wanted;
 };
-std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape, Weights* weights);
+std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape,
+                                       Weights* weights);
 
-// The tensors of rotary factors that this shape's angles are made with, without those that the architecture lacks.
+// The tensors of rotary factors that this shape's angles are made with, without those that the architecture
+// lacks.
 std::vector<std::string_view> factor_tensors(const Arch& arch, const Shape& shape);
 
 }  // namespace greta

@@ -90,9 +90,10 @@ void Sampler::truncate(size_t position) {
 }
 
 Status no_finite_logit() {
-  return fail(Code::File,
-              "the model gave logits of which none is finite, so there is no token to draw: its weights are damaged, "
-              "or its numbers overflow");
+  return fail(
+      Code::File,
+      "the model gave logits of which none is finite, so there is no token to draw: its weights are damaged, "
+      "or its numbers overflow");
 }
 
 // Candidates in order of id, but for logits that are NaN or -infinity.
@@ -143,8 +144,9 @@ Status Sampler::choose(std::span<const float> logits, const uint64_t* allowed,
     if (uint32_t(each.token) < filtered_.size()) filtered_[uint32_t(each.token)] += each.bias;
   fill(logits, allowed);
   if (candidates_.list.empty())
-    return fail(Code::Argument, "every token is forbidden, by a bias, the logit filter or the grammar: what is left has "
-                                "a logit of -infinity or NaN");
+    return fail(Code::Argument,
+                "every token is forbidden, by a bias, the logit filter or the grammar: what is left has "
+                "a logit of -infinity or NaN");
 
   SamplerTurn turn{s, candidates_, history, position};
   bool ordered = s.mirostat_tau > 0;

@@ -126,8 +126,8 @@ class Sampler {
   // logits    [vocab]
   // allowed   [ceil(vocab / 64)] bits of the tokens that a grammar allows, or null
   // history   the sequence's tokens so far; the new one follows the last of them
-  // +infinity counts as the largest float; NaN and -infinity are never chosen. Fails if no logit is finite (File), or if
-  // nothing is left to choose from (Argument); Cancelled if the filter says so.
+  // +infinity counts as the largest float; NaN and -infinity are never chosen. Fails if no logit is finite
+  // (File), or if nothing is left to choose from (Argument); Cancelled if the filter says so.
   Status choose(std::span<const float> logits, const uint64_t* allowed, std::span<const int32_t> history,
                 int32_t* out);
 

@@ -3,8 +3,8 @@
 // It is rendered as a whole every turn, and of its tokens only those are fed that the session does not
 // hold already. The model's template says how answers are taken apart, see chat_parser.h.
 #pragma once
-#include "text/text.h"
 #include "engine/session/session.h"
+#include "text/text.h"
 
 namespace greta {
 

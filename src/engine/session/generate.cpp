@@ -1,6 +1,7 @@
 // Generation: the prompt in steps, then a token a step, drawn on the device where its kernel can do what is
-// asked for, else on the host from the step's logits. On the device, the step after a token is submitted before
-// the token is known: the host is not waited for. What it computed is forgotten when the token ends the text.
+// asked for, else on the host from the step's logits. On the device, the step after a token is submitted
+// before the token is known: the host is not waited for. What it computed is forgotten when the token ends
+// the text.
 #include <algorithm>
 
 #include "engine/session/session.h"
@@ -33,7 +34,8 @@ struct Session::TokenStream {
     const bool found = stop.push(whole, &text);
     if (token == kNoToken && !found) stop.flush(&text);
     if (token == kNoToken && text.empty()) return !found;
-    const bool stopped = options.on_token && options.on_token(options.user, token, text.c_str(), text.size()) != 0;
+    const bool stopped =
+        options.on_token && options.on_token(options.user, token, text.c_str(), text.size()) != 0;
     return !found && !stopped;
   }
 };
@@ -45,13 +47,15 @@ Status Session::feed(std::span<const int32_t> tokens, bool on_device, const Gene
     const size_t count = std::min<size_t>(executor_->plan().step_tokens, tokens.size() - done);
     rows_.clear();
     for (size_t i = 0; i < count; ++i)
-      rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_, done + i + 1 == tokens.size()});
+      rows_.push_back(
+          {uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_, done + i + 1 == tokens.size()});
     const bool last = done + count == tokens.size();
     GRETA_TRY(executor_->submit(rows_, on_device, &flight_));
     if (!last || !on_device) GRETA_TRY(executor_->wait(flight_));
     fed(tokens.subspan(done, count));
     done += count;
-    const bool stop = options.on_prompt && options.on_prompt(options.user, uint32_t(done), uint32_t(tokens.size())) != 0;
+    const bool stop =
+        options.on_prompt && options.on_prompt(options.user, uint32_t(done), uint32_t(tokens.size())) != 0;
     if (stop || take_cancel())
       return fail(Code::Cancelled, "stopped after %zu of %zu tokens of the prompt", done, tokens.size());
   }
@@ -72,7 +76,8 @@ Status Session::draw(bool on_device, uint32_t flight, bool may_end, int32_t* tok
   return *token == int32_t(kNoDraw) ? no_finite_logit() : Status{};
 }
 
-Status Session::generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result) {
+Status Session::generate(std::span<const int32_t> tokens, const GenerateOptions& options,
+                         GenerateResult* result) {
   GRETA_TRY(check(tokens));
   Undo undo{this, position_};
   GRETA_TRY(feed_and_draw(tokens, options, result));
@@ -85,7 +90,8 @@ Status Session::feed_and_draw(std::span<const int32_t> tokens, const GenerateOpt
   const Tokenizer& tokenizer = *executor_->model().tokenizer;
   const bool fresh = position_ == 0 && tokens.size() == 1 && tokens[0] == tokenizer.bos();
   const bool on_device = sampler_.on_device() && !grammar_.active();
-  TokenStream stream{tokenizer, options, fresh && tokenizer.adds_space_prefix() && !grammar_.active(), {}, {}, {}, {}, {}};
+  TokenStream stream{
+      tokenizer, options, fresh && tokenizer.adds_space_prefix() && !grammar_.active(), {}, {}, {}, {}, {}};
   GRETA_TRY(stream.stop.open(options.stops));
   take_cancel();
   const uint64_t start = now_ns();

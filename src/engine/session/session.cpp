@@ -46,7 +46,9 @@ Status Session::set_sampling(SamplerSettings settings) {
   GRETA_TRY(check_sampling(settings));
   SampleParams params = {};
   const auto& order = settings.order;
-  const auto named = [&](SamplerStep step) { return std::find(order.begin(), order.end(), step) != order.end(); };
+  const auto named = [&](SamplerStep step) {
+    return std::find(order.begin(), order.end(), step) != order.end();
+  };
   params.temperature = named(SamplerStep::Temperature) ? settings.temperature : 1;
   params.top_k = named(SamplerStep::TopK) ? settings.top_k : 0;
   params.top_p = named(SamplerStep::TopP) ? settings.top_p : 1;
@@ -84,7 +86,8 @@ Status Session::check(std::span<const int32_t> tokens) const {
   if (tokens.empty()) return fail(Code::Argument, "no tokens to feed");
   // Before they are read: of a wrong count nothing is read that could not be meant.
   if (tokens.size() > context() - position_)
-    return fail(Code::Full, "%zu tokens after %u do not fit the context of %u: shorten the prompt or ask for more",
+    return fail(Code::Full,
+                "%zu tokens after %u do not fit the context of %u: shorten the prompt or ask for more",
                 tokens.size(), position_, context());
   for (size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i] < 0 || uint32_t(tokens[i]) >= executor_->model().shape.vocab)
@@ -114,12 +117,14 @@ Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const flo
   if (rows == OutputRows::All) most = std::min(most, token_bucket(executor.options().output_rows));
   for (size_t done = 0; done < tokens.size();) {
     undo.to = position_;
-    if (done && take_cancel()) return fail(Code::Cancelled, "stopped after %zu of %zu tokens", done, tokens.size());
+    if (done && take_cancel())
+      return fail(Code::Cancelled, "stopped after %zu of %zu tokens", done, tokens.size());
     undo.to = begin;
     const size_t count = std::min<size_t>(most, tokens.size() - done);
     rows_.clear();
     for (size_t i = 0; i < count; ++i) {
-      const bool output = rows == OutputRows::All || (rows == OutputRows::Last && done + i + 1 == tokens.size());
+      const bool output =
+          rows == OutputRows::All || (rows == OutputRows::Last && done + i + 1 == tokens.size());
       rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_, output});
     }
     const Status status = executor.step(rows_, false);
@@ -131,14 +136,18 @@ Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const flo
     done += count;
   }
   undo.keep();
-  if (logits) *logits = rows == OutputRows::All ? all_logits_.data() : rows == OutputRows::Last ? executor.logits() : nullptr;
+  if (logits)
+    *logits = rows == OutputRows::All    ? all_logits_.data()
+              : rows == OutputRows::Last ? executor.logits()
+                                         : nullptr;
   return {};
 }
 
-Status Session::profile(std::span<const int32_t> tokens, void (*on_stage)(void* user, const Executor::Stage& stage),
-                        void* user) {
+Status Session::profile(std::span<const int32_t> tokens,
+                        void (*on_stage)(void* user, const Executor::Stage& stage), void* user) {
   const uint32_t most = executor_->plan().step_tokens;
-  if (tokens.size() > most) return fail(Code::Argument, "a profile of %zu tokens, a step takes %u", tokens.size(), most);
+  if (tokens.size() > most)
+    return fail(Code::Argument, "a profile of %zu tokens, a step takes %u", tokens.size(), most);
   GRETA_TRY(check(tokens));
   take_cancel();
   Undo undo{this, position_};
@@ -160,7 +169,8 @@ Status Session::eval_batch(std::span<Item> items) {
     if (&items[i].session->executor() != &executor)
       return fail(Code::Argument, "item %zu belongs to another executor", i);
     for (size_t j = 0; j < i; ++j)
-      if (items[j].session == items[i].session) return fail(Code::Argument, "items %zu and %zu are one session", j, i);
+      if (items[j].session == items[i].session)
+        return fail(Code::Argument, "items %zu and %zu are one session", j, i);
     GRETA_TRY(within(items[i].session->check(items[i].tokens), "item %zu", i));
   }
   for (const Item& item : items) item.session->take_cancel();
@@ -179,7 +189,8 @@ Status Session::eval_batch(std::span<Item> items) {
   const auto run = [&]() -> Status {
     GRETA_TRY(executor.step(rows, false));
     for (size_t i = 0; i < outputs.size(); ++i)
-      memcpy(first.all_logits_.data() + outputs[i] * vocab, executor.logits() + i * vocab, vocab * sizeof(float));
+      memcpy(first.all_logits_.data() + outputs[i] * vocab, executor.logits() + i * vocab,
+             vocab * sizeof(float));
     rows.clear();
     outputs.clear();
     return {};
@@ -191,7 +202,8 @@ Status Session::eval_batch(std::span<Item> items) {
       rows.push_back({uint32_t(items[i].tokens[t]), session.position_, session.sequence_, last});
       session.fed(items[i].tokens.subspan(t, 1));
       if (last) outputs.push_back(i);
-      if (rows.size() < executor.plan().step_tokens && outputs.size() < executor.options().output_rows) continue;
+      if (rows.size() < executor.plan().step_tokens && outputs.size() < executor.options().output_rows)
+        continue;
       GRETA_TRY(run());
     }
   }

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "engine/executor/executor.h"
-#include "text/text.h"
 #include "engine/sampling/sampler.h"
+#include "text/text.h"
 
 namespace greta {
 
@@ -13,13 +13,13 @@ enum class OutputRows : uint32_t { None = 0, Last = 1, All = 2 };
 enum class StopReason : uint32_t { Length = 0, End = 1, Context = 2, Cancelled = 3, String = 4 };
 
 struct GenerateOptions {
-  uint32_t max_tokens = 0;   // 0: until the context is full
+  uint32_t max_tokens = 0;  // 0: until the context is full
   bool ignore_end = false;
   int (*on_token)(void* user, int32_t token, const char* text, size_t bytes) = nullptr;  // non-zero stops
   int (*on_prompt)(void* user, uint32_t done, uint32_t total) = nullptr;                 // non-zero stops
   void* user = nullptr;
   std::span<const std::string_view> stops = {};  // stop.h
-  std::span<const int32_t> spoken = {};  // control tokens whose text is given too, ascending
+  std::span<const int32_t> spoken = {};          // control tokens whose text is given too, ascending
 };
 
 struct GenerateResult {
@@ -40,14 +40,15 @@ class Session {
   uint32_t context() const { return executor_->plan().context; }
   Executor& executor() { return *executor_; }
 
-  // What fails, with a status or an exception, leaves the session as it was before the call; what is cancelled keeps
-  // what was fed.
-  // `logits`: [0, 1 or tokens][vocab], valid until the next call on the executor.
+  // What fails, with a status or an exception, leaves the session as it was before the call; what is
+  // cancelled keeps what was fed. `logits`: [0, 1 or tokens][vocab], valid until the next call on the
+  // executor.
   Status eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits);
   Status generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result);
 
   // Feeds the tokens as one step, each of its kernels timed alone.
-  Status profile(std::span<const int32_t> tokens, void (*on_stage)(void* user, const Executor::Stage& stage), void* user);
+  Status profile(std::span<const int32_t> tokens, void (*on_stage)(void* user, const Executor::Stage& stage),
+                 void* user);
 
   // Draws the token that follows the last one fed from its row of logits, [vocab], on the host. kNoToken:
   // the grammar is at its end, and the vocabulary has no token that says so, or `may_end` forbids it.
@@ -55,11 +56,13 @@ class Session {
 
   Status set_sampling(SamplerSettings settings);  // checked; on a failure the settings are as before
   const SamplerSettings& sampling() const { return sampler_.settings(); }
-  void set_grammar(std::shared_ptr<const Grammar> grammar) { grammar_.set(std::move(grammar)); }  // null: none
+  void set_grammar(std::shared_ptr<const Grammar> grammar) {
+    grammar_.set(std::move(grammar));
+  }                                                            // null: none
   std::span<const int32_t> tokens() const { return tokens_; }  // fed so far
 
-  // Tokens and cache as a stream of state_bytes() bytes, session_state.h; `write` gets the next ones and stops it
-  // with non-zero. What is restored replaces what the session holds; on any failure it is as before.
+  // Tokens and cache as a stream of state_bytes() bytes, session_state.h; `write` gets the next ones and
+  // stops it with non-zero. What is restored replaces what the session holds; on any failure it is as before.
   using WriteState = int (*)(void* user, const void* bytes, size_t count);
   uint64_t state_bytes() const;
   Status save(WriteState write, void* user);
@@ -67,7 +70,11 @@ class Session {
   void cancel() { executor_->cancel(sequence_); }
 
   // Several sessions of one executor in shared steps; logits[i] follows the last token of session i.
-  struct Item { Session* session; std::span<const int32_t> tokens; const float* logits; };
+  struct Item {
+    Session* session;
+    std::span<const int32_t> tokens;
+    const float* logits;
+  };
   static Status eval_batch(std::span<Item> items);
 
  private:
@@ -86,12 +93,13 @@ class Session {
   explicit Session(std::shared_ptr<Executor> executor);
   Status check(std::span<const int32_t> tokens) const;
   Status restore_from(StateReader& reader);
-  Status feed_and_draw(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result);
+  Status feed_and_draw(std::span<const int32_t> tokens, const GenerateOptions& options,
+                       GenerateResult* result);
   Status feed(std::span<const int32_t> tokens, bool on_device, const GenerateOptions& options);
   Status submit_next(uint32_t token, bool on_device);
   Status draw(bool on_device, uint32_t flight, bool may_end, int32_t* token);
   void fed(std::span<const int32_t> tokens);  // the executor has taken them
-  void take_back(uint32_t position);  // forgets what was fed and reserved past it
+  void take_back(uint32_t position);          // forgets what was fed and reserved past it
   bool take_cancel() { return executor_->take_cancel(sequence_); }
 
   std::shared_ptr<Executor> executor_;

@@ -23,7 +23,8 @@ StateHeader state_header(const Executor& executor, uint32_t tokens) {
   memcpy(h.magic, kStateMagic, sizeof h.magic);
   h.version = kStateVersion;
   h.header_bytes = sizeof h;
-  h.total_bytes = sizeof h + uint64_t(tokens) * sizeof(int32_t) + executor.cache_bytes(tokens) + sizeof(uint64_t);
+  h.total_bytes =
+      sizeof h + uint64_t(tokens) * sizeof(int32_t) + executor.cache_bytes(tokens) + sizeof(uint64_t);
   h.model = executor.model().identity;
   h.tokens = tokens;
   h.vocab = s.vocab;
@@ -48,8 +49,8 @@ Status check_form(const StateHeader& header) {
   if (memcmp(header.magic, kStateMagic, sizeof header.magic) != 0)
     return fail(Code::File, "this is no saved session: it does not begin with GRETAKV");
   if (header.version != kStateVersion)
-    return fail(Code::Unsupported, "a saved session of version %u, this library reads version %u", header.version,
-                kStateVersion);
+    return fail(Code::Unsupported, "a saved session of version %u, this library reads version %u",
+                header.version, kStateVersion);
   if (header.header_bytes != sizeof header || header.checksum != header_sum(header))
     return fail(Code::File, "damaged: the checksum of the header is wrong");
   return {};
@@ -61,26 +62,30 @@ Status check_origin(const StateHeader& header, const StateHeader& own) {
     const char* what;
     uint32_t saved, here;
   } numbers[] = {
-      {"a vocabulary", header.vocab, own.vocab},          {"layers", header.layers, own.layers},
-      {"heads of keys", header.kv_heads, own.kv_heads},   {"values of a key", header.key_width, own.key_width},
+      {"a vocabulary", header.vocab, own.vocab},
+      {"layers", header.layers, own.layers},
+      {"heads of keys", header.kv_heads, own.kv_heads},
+      {"values of a key", header.key_width, own.key_width},
       {"values of a value", header.value_width, own.value_width},
       {"positions of a page", header.page_tokens, own.page_tokens},
   };
   for (const auto& number : numbers)
     if (number.saved != number.here)
-      return fail(Code::Unsupported, "saved with another model: %s of %u, this one has %u", number.what, number.saved,
-                  number.here);
+      return fail(Code::Unsupported, "saved with another model: %s of %u, this one has %u", number.what,
+                  number.saved, number.here);
   if (header.model != own.model)
-    return fail(Code::Unsupported, "saved with another model of the same size, or with another file of this one");
+    return fail(Code::Unsupported,
+                "saved with another model of the same size, or with another file of this one");
   if (header.key_type != own.key_type || header.value_type != own.value_type)
     return fail(Code::Unsupported, "saved with a cache of %s keys and %s values, this session has %s and %s",
                 type_name(header.key_type), type_name(header.value_type), type_name(own.key_type),
                 type_name(own.value_type));
   if (header.long_rope != own.long_rope)
-    return fail(Code::Unsupported,
-                "saved with a context %s the length that the model was first trained for, where positions turn "
-                "otherwise than in this session's: ask for a context like that",
-                header.long_rope ? "past" : "within");
+    return fail(
+        Code::Unsupported,
+        "saved with a context %s the length that the model was first trained for, where positions turn "
+        "otherwise than in this session's: ask for a context like that",
+        header.long_rope ? "past" : "within");
   return {};
 }
 
@@ -148,7 +153,8 @@ Status Session::restore_from(StateReader& reader) {
   GRETA_TRY(check_form(header));
   GRETA_TRY(check_origin(header, state_header(*executor_, 0)));
   if (header.tokens > context())
-    return fail(Code::Full, "%u tokens were saved, the context has %u: ask for more", header.tokens, context());
+    return fail(Code::Full, "%u tokens were saved, the context has %u: ask for more", header.tokens,
+                context());
   const uint64_t expected = state_header(*executor_, header.tokens).total_bytes;
   if (header.total_bytes != expected || source.size(0) != expected)
     return fail(Code::File, "truncated or damaged: %llu bytes, a saved session of %u tokens has %llu",
@@ -162,14 +168,16 @@ Status Session::restore_from(StateReader& reader) {
   uint64_t left = executor_->cache_bytes(header.tokens);
   std::vector<uint8_t> piece;  // to sum up: memory for uploads may be slow to read
   if (left == 0) GRETA_TRY(reader.check_sum());
-  const Status status = executor_->restore_cache(sequence_, tokens, [&](uint8_t* to, uint64_t bytes) -> Status {
-    if (take_cancel()) return fail(Code::Cancelled, "stopped with %llu bytes of the cache to come", Number(left));
-    piece.resize(bytes);
-    GRETA_TRY(reader.read(piece.data(), bytes));
-    memcpy(to, piece.data(), bytes);
-    left -= bytes;
-    return left ? Status{} : reader.check_sum();
-  });
+  const Status status =
+      executor_->restore_cache(sequence_, tokens, [&](uint8_t* to, uint64_t bytes) -> Status {
+        if (take_cancel())
+          return fail(Code::Cancelled, "stopped with %llu bytes of the cache to come", Number(left));
+        piece.resize(bytes);
+        GRETA_TRY(reader.read(piece.data(), bytes));
+        memcpy(to, piece.data(), bytes);
+        left -= bytes;
+        return left ? Status{} : reader.check_sum();
+      });
   if (status.code == Code::Full && position_)
     return within(status, "beside the %u tokens that the session holds", position_);
   GRETA_TRY(status);

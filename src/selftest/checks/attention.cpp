@@ -15,7 +15,7 @@ struct Shape {
   float softcap;
   bool sinks;
   uint32_t key_type, value_type;
-  bool latent = false;  // the values are the beginning of the keys
+  bool latent = false;    // the values are the beginning of the keys
   uint32_t length = 150;  // of the longer of two sequences
   bool prompt = false;    // the tokens are its last ones, in order
 };
@@ -158,8 +158,8 @@ struct Heads {
 };
 
 // The bytes of a head in its page, and the page's own otherwise.
-void expect_stored(const Cache& cache, std::vector<uint8_t> pool, std::vector<uint8_t> before, StepRows& steps, const StepRow& row,
-                   const Values& held, const std::string& what) {
+void expect_stored(const Cache& cache, std::vector<uint8_t> pool, std::vector<uint8_t> before,
+                   StepRows& steps, const StepRow& row, const Values& held, const std::string& what) {
   QuantType type;
   cache_quant(cache.type, &type);
   const reference::Quant& quant = *reference::find_quant(quant_info(type).name);
@@ -172,7 +172,8 @@ void expect_stored(const Cache& cache, std::vector<uint8_t> pool, std::vector<ui
       found.push_back(float(quant.weight(&pool[at + i / quant.block * quant.bytes], i % quant.block)));
     for (auto* bytes : {&pool, &before}) std::fill_n(bytes->begin() + ptrdiff_t(at), head_bytes, uint8_t(0));
   }
-  require_close(found, held, cache_block_of(cache.type) > 1 || cache.type == 1 ? 1e-6 : 1e-12, what + ": the newest head in its page");
+  require_close(found, held, cache_block_of(cache.type) > 1 || cache.type == 1 ? 1e-6 : 1e-12,
+                what + ": the newest head in its page");
   expect(pool == before, what + ": bytes of the cache that are not the newest head's were written");
 }
 
@@ -203,10 +204,12 @@ class HeadsCase {
   }
 
   void check() {
-    const reference::Attention oracle{shape.heads, shape.kv_heads, shape.width, shape.width, attention.scale, shape.softcap, shape.window};
+    const reference::Attention oracle{shape.heads,     shape.kv_heads, shape.width, shape.width,
+                                      attention.scale, shape.softcap,  shape.window};
     const Values expected = reference::attention(q, keys.by_sequence[1], values.by_sequence[1], {}, oracle);
     const uint32_t width = shape.heads * shape.width;
-    Call convert = row_call(Op::Convert, attention.slot[kY], rig.room(form_row_bytes(Form::Q8X16, width)), step);
+    Call convert =
+        row_call(Op::Convert, attention.slot[kY], rig.room(form_row_bytes(Form::Q8X16, width)), step);
     convert.form = Form::Q8X16;
     convert.width = width;
     std::vector<Call> rounding = calls;
@@ -222,7 +225,8 @@ class HeadsCase {
         require_close(y, expected, exact ? 1e-11 : 1e-6, what(*row));
         const StepRow& at = steps.rows[0];
         expect_stored(keys, rig.get<uint8_t>(keys.pool), before, steps, at, newest(keys), what(*row));
-        expect_stored(values, rig.get<uint8_t>(values.pool), before_values, steps, at, newest(values), what(*row));
+        expect_stored(values, rig.get<uint8_t>(values.pool), before_values, steps, at, newest(values),
+                      what(*row));
         if (sequence == &rounding) expect_rounded(*row, y, rig.get<uint8_t>(convert.slot[kY]), width, {}, 1);
         if (rig.repeats() && shape.width == 128) check_repeats(rig, *sequence, *row, 1, attention.slot[kY]);
         for (const uint32_t counter : rig.get<uint32_t>(attention.slot[kCounters]))
@@ -273,7 +277,8 @@ class HeadsCase {
     rope.rope_width = shape.rope_width;
     rope.rope_halves = shape.halves;
     calls.push_back(rope);
-    return reference::rope(y, {shape.length - 1}, to_values(table), {heads, shape.width, shape.rope_width, shape.halves});
+    return reference::rope(y, {shape.length - 1}, to_values(table),
+                           {heads, shape.width, shape.rope_width, shape.halves});
   }
 
   void add_write(const Slice& x, const Cache& cache) {
@@ -295,8 +300,8 @@ class HeadsCase {
     return {all.end() - ptrdiff_t(cache.heads * cache.width), all.end()};
   }
   std::string what(const KernelRow& row) const {
-    return std::string(row.name) + ", " + std::to_string(shape.heads) + "/" + std::to_string(shape.kv_heads) + " heads of " +
-           std::to_string(shape.width) + ", " + kCacheTypes[shape.key_type];
+    return std::string(row.name) + ", " + std::to_string(shape.heads) + "/" + std::to_string(shape.kv_heads) +
+           " heads of " + std::to_string(shape.width) + ", " + kCacheTypes[shape.key_type];
   }
 
   Rig& rig;
@@ -312,13 +317,14 @@ class HeadsCase {
 
 }  // namespace
 
-// A GPU's kernels are compiled for each shape, for some seconds: all shapes with halves, some with the other types, of
-// blocks also wide heads with all that may be asked of them, and a prompt.
+// A GPU's kernels are compiled for each shape, for some seconds: all shapes with halves, some with the other
+// types, of blocks also wide heads with all that may be asked of them, and a prompt.
 bool worth_it(const Rig& rig, uint32_t type, const Shape& shape) {
   const bool all = type == 1 || !strcmp(rig.info().backend, "cpu"), blocks = cache_block_of(type) > 1;
   const bool everything = shape.window && shape.softcap > 0 && shape.sinks;
-  return whole_blocks(shape) && (all || shape.key_width == 64 || shape.key_width == 96 ||
-                                 (blocks && shape.key_width == 128 && (everything || (shape.prompt && !shape.window))));
+  return whole_blocks(shape) &&
+         (all || shape.key_width == 64 || shape.key_width == 96 ||
+          (blocks && shape.key_width == 128 && (everything || (shape.prompt && !shape.window))));
 }
 
 void check_attention(Rig& rig) {
@@ -342,7 +348,8 @@ void check_attention(Rig& rig) {
     for (const Shape& shape : {prompt, in_window})
       if (!rig.checked() && worth_it(rig, type, shape)) check_shape(rig, shape, {128, 100}, random);
     // More pages than a row may split them into parts.
-    if (!rig.checked() && (type == 1 || !strcmp(rig.info().backend, "cpu"))) check_shape(rig, {2, 1, 32, 32, 0, 0, true, type, type, false, 4500}, {2, 2}, random);
+    if (!rig.checked() && (type == 1 || !strcmp(rig.info().backend, "cpu")))
+      check_shape(rig, {2, 1, 32, 32, 0, 0, true, type, type, false, 4500}, {2, 2}, random);
   }
   check_attention_heads(rig);
   rig.require_all_run(Op::Attention);
@@ -352,18 +359,24 @@ void check_attention(Rig& rig) {
 void check_attention_heads(Rig& rig) {
   Random random(3);
   const Heads shapes[] = {
-      {4, 1, 128, 128, Normed::EachHead, true, false, 1, 1, 150},         {8, 4, 64, 32, Normed::EachHead, false, true, 2, 2, 64},
-      {6, 3, 96, 24, Normed::AllHeads, true, false, 1, 1, 65},            {4, 2, 64, 64, Normed::AllHeads, false, true, 0, 2, 1},
-      {8, 1, 256, 256, Normed::EachHead, true, false, 1, 1, 700, 100},    {4, 2, 64, 0, Normed::EachHead, true, false, 0, 0, 130, 0, 30},
-      {8, 2, 64, 0, Normed::EachHead, true, true, 2, 2, 300, 64},         {4, 1, 128, 0, Normed::Not, true, true, 2, 2, 1000},
-      {34, 2, 24, 16, Normed::EachHead, true, false, 0, 1, 200},          {5, 5, 40, 40, Normed::AllHeads, false, false, 1, 0, 129},
+      {4, 1, 128, 128, Normed::EachHead, true, false, 1, 1, 150},
+      {8, 4, 64, 32, Normed::EachHead, false, true, 2, 2, 64},
+      {6, 3, 96, 24, Normed::AllHeads, true, false, 1, 1, 65},
+      {4, 2, 64, 64, Normed::AllHeads, false, true, 0, 2, 1},
+      {8, 1, 256, 256, Normed::EachHead, true, false, 1, 1, 700, 100},
+      {4, 2, 64, 0, Normed::EachHead, true, false, 0, 0, 130, 0, 30},
+      {8, 2, 64, 0, Normed::EachHead, true, true, 2, 2, 300, 64},
+      {4, 1, 128, 0, Normed::Not, true, true, 2, 2, 1000},
+      {34, 2, 24, 16, Normed::EachHead, true, false, 0, 1, 200},
+      {5, 5, 40, 40, Normed::AllHeads, false, false, 1, 0, 129},
   };
   for (const Heads& shape : shapes) HeadsCase(rig, shape, random).check();
 }
 
 void check_attention_lanes(Rig& rig) {
   Random random(2);
-  for (const Live& live : live_rows(rig, 4)) check_shape(rig, {4, 1, 64, 64, 40, 0, true, 1, 1}, live, random);
+  for (const Live& live : live_rows(rig, 4))
+    check_shape(rig, {4, 1, 64, 64, 40, 0, true, 1, 1}, live, random);
   check_attention_heads(rig);
   rig.require_all_run(Op::Attention);
 }

@@ -18,7 +18,8 @@ static void check_embed_rounded(Rig& rig, const Stored& stored, const Live& live
   call.weight = put_matrix(rig, matrix, stored.layout);
   call.vocab = vocab;
   call.scale = 1.5f;
-  Call convert = row_call(Op::Convert, call.slot[kY], rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)), call.slot[kStep]);
+  Call convert = row_call(Op::Convert, call.slot[kY],
+                          rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)), call.slot[kStep]);
   convert.form = Form::Q8X16;
   convert.width = width;
   const auto gain = gaussians(width, random);
@@ -32,9 +33,11 @@ static void check_embed_rounded(Rig& rig, const Stored& stored, const Live& live
       const auto y = rig.get<float>(call.slot[kY]);
       for (uint32_t t = 0; t < live.tokens; ++t)
         for (uint32_t i = 0; i < width; ++i)
-          expect(y[size_t(t) * width + i] == float(matrix.values[size_t(steps.rows[t].token) * width + i]) * call.scale,
+          expect(y[size_t(t) * width + i] ==
+                     float(matrix.values[size_t(steps.rows[t].token) * width + i]) * call.scale,
                  std::string(row->name) + ": another value where y is rounded too");
-      expect_rounded(*row, y, rig.get<uint8_t>(convert.slot[kY]), width, gains ? to_values(gain) : Values{}, live.tokens);
+      expect_rounded(*row, y, rig.get<uint8_t>(convert.slot[kY]), width, gains ? to_values(gain) : Values{},
+                     live.tokens);
     }
   }
   rig.reset();
@@ -125,8 +128,7 @@ void check_convert(Rig& rig) {
         for (uint32_t i = 0; i < 32; ++i) x[i] = 0;
         if (depth > 32)
           for (uint32_t i = 0; i < 32; ++i) x[32 + i] *= least;  // a scale near the smallest
-        Call call = row_call(Op::Convert, rig.put_padded(x, live.bucket * depth),
-                             {}, steps.put(rig));
+        Call call = row_call(Op::Convert, rig.put_padded(x, live.bucket * depth), {}, steps.put(rig));
         call.width = depth;
         if (gather) call.rows_of = kRowsGather;
         const std::vector<float> gain = gaussians(depth, random);

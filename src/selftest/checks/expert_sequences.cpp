@@ -20,10 +20,12 @@ struct SequenceShape {
 
 constexpr float kNormEpsilon = 1e-5f;
 
-// A gate's experts and those that combine follows are different matrices over x of one slot, and of each slot.
+// A gate's experts and those that combine follows are different matrices over x of one slot, and of each
+// slot.
 class SequenceCase {
  public:
-  SequenceCase(Rig& rig, const Stored& stored, const SequenceShape& shape, Random& random) : rig_(rig), shape_(shape) {
+  SequenceCase(Rig& rig, const Stored& stored, const SequenceShape& shape, Random& random)
+      : rig_(rig), shape_(shape) {
     const uint32_t tokens = shape.live.tokens, bucket = shape.live.bucket, slots = shape.used;
     StepRows steps;
     steps.add_tokens(tokens);
@@ -35,11 +37,13 @@ class SequenceCase {
     Ids padded = ids_;
     padded.resize(size_t(bucket) * slots, ~0u);
     if (shape.choice != Chosen::Heads) id_slice_ = rig.put(padded);
-    for (Matrix* matrix : {&gate_, &up_}) *matrix = random_matrix(stored.type, shape.n, shape.depth, shape.experts, Scales::Plain, random);
+    for (Matrix* matrix : {&gate_, &up_})
+      *matrix = random_matrix(stored.type, shape.n, shape.depth, shape.experts, Scales::Plain, random);
     gate_weight_ = put_matrix(rig, gate_, stored.layout);
     up_weight_ = put_matrix(rig, up_, stored.layout);
     if (shape.bias)
-      for (std::vector<float>* bias : {&gate_bias_, &up_bias_}) *bias = gaussians(size_t(shape.experts) * shape.n, random, 3);
+      for (std::vector<float>* bias : {&gate_bias_, &up_bias_})
+        *bias = gaussians(size_t(shape.experts) * shape.n, random, 3);
     gain_ = gaussians(shape.depth, random);
     next_gain_ = gaussians(shape.n, random);
     weights_ = gaussians(size_t(tokens) * slots, random);
@@ -68,8 +72,9 @@ class SequenceCase {
         rig_.poison(rounded_);
         rig_.run(formed, *row, shape_.live.bucket);
         const std::vector<float> y = rig_.get<float>(result);
-        const std::string what = std::string(row->name) + " " + sequence + ", n " + std::to_string(shape_.n) + " depth " +
-                                 std::to_string(shape_.depth) + " bucket " + std::to_string(shape_.live.bucket);
+        const std::string what = std::string(row->name) + " " + sequence + ", n " + std::to_string(shape_.n) +
+                                 " depth " + std::to_string(shape_.depth) + " bucket " +
+                                 std::to_string(shape_.live.bucket);
         const uint64_t bits = sum_of_bits(y);
         expect(repeat == 0 || bits == first_bits, what + ": other bits in a repeat");
         first_bits = bits;
@@ -150,12 +155,17 @@ class SequenceCase {
     return calls;
   }
 
-  const std::vector<float>& input(const std::string& sequence) const { return gates(sequence) ? x_one_ : x_each_; }
-  uint32_t width_of_x(const std::string& sequence) const { return (gates(sequence) ? 1 : shape_.used) * shape_.depth; }
+  const std::vector<float>& input(const std::string& sequence) const {
+    return gates(sequence) ? x_one_ : x_each_;
+  }
+  uint32_t width_of_x(const std::string& sequence) const {
+    return (gates(sequence) ? 1 : shape_.used) * shape_.depth;
+  }
 
   std::vector<uint8_t> rounded_x(const std::string& sequence, Form form, uint32_t rows) const {
     if (form == Form::Q8X16)
-      return q8x16_rows(input(sequence), width_of_x(sequence), norms(sequence) ? to_values(gain_) : Values{}, rows);
+      return q8x16_rows(input(sequence), width_of_x(sequence), norms(sequence) ? to_values(gain_) : Values{},
+                        rows);
     std::vector<uint8_t> halves = reference::half_bytes(to_values(input(sequence)));
     halves.resize(size_t(rows) * width_of_x(sequence) * 2, 0xff);
     return halves;
@@ -177,15 +187,17 @@ class SequenceCase {
     const Values x = to_values(input(sequence));
     if (form == Form::F32) return x;
     if (form == Form::F16) return reference::halves(x);
-    Values read = reference::decode_q8x16(rounded_x(sequence, form, shape_.live.tokens), width_of_x(sequence));
+    Values read =
+        reference::decode_q8x16(rounded_x(sequence, form, shape_.live.tokens), width_of_x(sequence));
     const Values factors = reference::norm(x, Values(shape_.depth, 1), kNormEpsilon);
     for (size_t i = 0; i < x.size() && norms(sequence); ++i) read[i] *= x[i] == 0 ? 0 : factors[i] / x[i];
     return read;
   }
 
-  Values product(const Matrix& matrix, const std::vector<float>& bias, const std::string& sequence, Form form) const {
-    return reference::matmul_expert(form == Form::F16 ? reference::halves(matrix.values) : matrix.values, to_values(bias),
-                                    x_as_read(sequence, form), ids_,
+  Values product(const Matrix& matrix, const std::vector<float>& bias, const std::string& sequence,
+                 Form form) const {
+    return reference::matmul_expert(form == Form::F16 ? reference::halves(matrix.values) : matrix.values,
+                                    to_values(bias), x_as_read(sequence, form), ids_,
                                     {shape_.n, shape_.depth, shape_.used, gates(sequence) ? 1 : shape_.used});
   }
 
@@ -201,9 +213,9 @@ class SequenceCase {
     const std::vector<uint8_t> rows = rig_.get<uint8_t>(rounded_);
     for (uint32_t t = 0; t < shape_.live.tokens; ++t) {
       const auto from = y.begin() + ptrdiff_t(size_t(t) * width);
-      const std::string wrong =
-          reference::wrong_q8x16(&rows[t * form_row_bytes(Form::Q8X16, width)], {from, from + ptrdiff_t(width)},
-                                 sums(sequence) ? to_values(next_gain_) : Values{});
+      const std::string wrong = reference::wrong_q8x16(&rows[t * form_row_bytes(Form::Q8X16, width)],
+                                                       {from, from + ptrdiff_t(width)},
+                                                       sums(sequence) ? to_values(next_gain_) : Values{});
       expect(wrong.empty(), what + ": " + wrong + " of the rounded result is wrong");
     }
   }
@@ -223,7 +235,8 @@ void check_expert_sequences(Rig& rig) {
   Random random(4);
   using enum reference::Activation;
   const SequenceShape shapes[] = {
-      {48, 512, 9, 2, {8, 7}, Chosen::Random, false, Silu},  // the first for a quick rig: of a few tokens, and of many
+      {48, 512, 9, 2, {8, 7}, Chosen::Random, false, Silu},  // the first for a quick rig: of a few tokens,
+                                                             // and of many
       {70, 256, 5, 3, {32, 29}, Chosen::Random, true, Silu},
       {64, 256, 5, 3, {1, 1}, Chosen::Random, true, Clamped},
       {32, 768, 4, 1, {1, 1}, Chosen::One, true, Gelu},
@@ -231,7 +244,8 @@ void check_expert_sequences(Rig& rig) {
       {32, 256, 3, 3, {1, 1}, Chosen::Heads, false, Silu},
       {64, 512, 7, 2, {128, 77}, Chosen::One, false, Silu},
       {129, 256, 2, 2, {128, 77}, Chosen::Heads, true, Silu},
-      {16, 256, 5, 4, {512, 300}, Chosen::Random, false, Silu},  // more slots than a group's threads look through at once
+      {16, 256, 5, 4, {512, 300}, Chosen::Random, false, Silu},  // more slots than a group's threads look
+                                                                 // through at once
   };
   for (const Stored& stored : stored_types(rig, Op::MatmulExpert))
     for (const SequenceShape& shape : shapes) {

@@ -45,8 +45,8 @@ void check_route(Rig& rig) {
   for (const Live& live : live_rows(rig))
     for (const Shape& shape :
          {Shape{256, 8, 8, 4, true, true}, Shape{1, 1, 1, 1, false, false}, Shape{8, 2, 1, 1, false, false},
-          Shape{60, 60, 1, 1, false, false}, Shape{512, 10, 1, 1, true, false}, Shape{64, 6, 8, 3, false, false},
-          Shape{32, 4, 32, 5, true, true}, Shape{16, 4, 1, 1, true, true}})
+          Shape{60, 60, 1, 1, false, false}, Shape{512, 10, 1, 1, true, false},
+          Shape{64, 6, 8, 3, false, false}, Shape{32, 4, 32, 5, true, true}, Shape{16, 4, 1, 1, true, true}})
       for (const uint32_t normalise : {1u, 0u}) {
         StepRows steps;
         steps.add_tokens(live.tokens);
@@ -76,7 +76,8 @@ void check_route(Rig& rig) {
           expect(ids == expected.ids, std::string(row->name) + ": other experts");
           require_close(rig.get<float>(call.slot[kY2]), expected.weights, 1e-12, row->name);
           if (live.bucket != 8 || !rig.repeats() || shape.experts != 256) continue;
-          for (const Slice& y : {call.slot[kY], call.slot[kY2]}) check_repeats(rig, {&call, 1}, *row, live.bucket, y);
+          for (const Slice& y : {call.slot[kY], call.slot[kY2]})
+            check_repeats(rig, {&call, 1}, *row, live.bucket, y);
         }
         rig.reset();
       }
@@ -89,15 +90,18 @@ void check_routers(Rig& rig) {
     uint32_t experts, used, depth;
     bool bias;
   };
-  for (const Shape& shape : {Shape{128, 8, 300, true}, Shape{9, 2, 64, false}, Shape{6, 6, 2048, true}, Shape{300, 10, 64, false}})
+  for (const Shape& shape :
+       {Shape{128, 8, 300, true}, Shape{9, 2, 64, false}, Shape{6, 6, 2048, true}, Shape{300, 10, 64, false}})
     for (const bool norms : {false, true}) {
       StepRows steps;
       steps.add_tokens(1);
       const Slice step = steps.put(rig);
       const auto x = gaussians(shape.depth, random), gain = gaussians(shape.depth, random);
       const auto bias = shape.bias ? gaussians(shape.experts, random) : std::vector<float>();
-      const Matrix matrix = random_matrix(QuantType::f32, shape.experts, shape.depth, 1, Scales::Plain, random);
-      const Slice x_slice = rig.put(x), normed = norms ? rig.room(x_slice.bytes) : x_slice, logits = rig.room(shape.experts * 4);
+      const Matrix matrix =
+          random_matrix(QuantType::f32, shape.experts, shape.depth, 1, Scales::Plain, random);
+      const Slice x_slice = rig.put(x), normed = norms ? rig.room(x_slice.bytes) : x_slice,
+                  logits = rig.room(shape.experts * 4);
       Call norm = row_call(Op::Norm, x_slice, normed, step);
       norm.weight = put_vector(rig, gain);
       norm.width = shape.depth;
@@ -123,13 +127,15 @@ void check_routers(Rig& rig) {
           for (const Slice& slice : {logits, route.slot[kY], route.slot[kY2]}) rig.poison(slice);
           rig.run(calls, *row, 1);
           require_close(rig.get<float>(logits), right, 1e-11, row->name);
-          expect(rig.get<uint32_t>(route.slot[kY]) == expected.ids, std::string(row->name) + ": other experts");
+          expect(rig.get<uint32_t>(route.slot[kY]) == expected.ids,
+                 std::string(row->name) + ": other experts");
           require_close(rig.get<float>(route.slot[kY2]), expected.weights, 1e-10, row->name);
           for (const uint32_t counter : rig.get<uint32_t>(route.slot[kCounters]))
             expect(counter == 0, std::string(row->name) + " leaves a counter");
         }
         if (rig.repeats() && shape.depth == 300)
-          for (const Slice& y : {logits, route.slot[kY], route.slot[kY2]}) check_repeats(rig, calls, *row, 1, y);
+          for (const Slice& y : {logits, route.slot[kY], route.slot[kY2]})
+            check_repeats(rig, calls, *row, 1, y);
       }
       rig.reset();
     }
@@ -156,8 +162,8 @@ void check_matmul_expert(Rig& rig) {
           Ids ids;
           for (uint32_t i = 0; i < live.tokens * used; ++i) ids.push_back(uint32_t(random() % experts));
           const auto expected = [&](const Values& of_x, bool halves) {
-            return reference::matmul_expert(halves ? reference::halves(matrix.values) : matrix.values, to_values(bias), of_x, ids,
-                                            {n, depth, used, x_slots});
+            return reference::matmul_expert(halves ? reference::halves(matrix.values) : matrix.values,
+                                            to_values(bias), of_x, ids, {n, depth, used, x_slots});
           };
           // What lies between inputs is far too large.
           const uint32_t x_width = x_slots * x_stride;
@@ -168,15 +174,19 @@ void check_matmul_expert(Rig& rig) {
             bytes.resize(size_t(rows) * form_row_bytes(form, x_width), 0xff);
             return bytes;
           };
-          const Values exact = expected(to_values(x), false), rounded = expected(rounded_to_q8(x, depth), false);
+          const Values exact = expected(to_values(x), false),
+                       rounded = expected(rounded_to_q8(x, depth), false);
           const Values halves = expected(reference::halves(to_values(x)), true);
-          const Values in_16 = x_width % 32 ? Values{}
-                                            : expected(gathered(reference::decode_q8x16(form_of_x(Form::Q8X16, live.tokens), x_width),
-                                                                depth, x_stride),
-                                                       false);
-          Call call = row_call(Op::MatmulExpert,
-                               rig.put_padded(spread(x, depth, x_stride, NAN), live.bucket * x_slots * x_stride),
-                               rig.room(uint64_t(live.bucket) * used * y_stride * 4), steps.put(rig));
+          const Values in_16 =
+              x_width % 32
+                  ? Values{}
+                  : expected(gathered(reference::decode_q8x16(form_of_x(Form::Q8X16, live.tokens), x_width),
+                                      depth, x_stride),
+                             false);
+          Call call =
+              row_call(Op::MatmulExpert,
+                       rig.put_padded(spread(x, depth, x_stride, NAN), live.bucket * x_slots * x_stride),
+                       rig.room(uint64_t(live.bucket) * used * y_stride * 4), steps.put(rig));
           call.x_stride = strided ? x_stride : 0;
           call.y_stride = strided ? y_stride : 0;
           if (strided) call.slot[kBias] = rig.put(bias);
@@ -197,13 +207,18 @@ void check_matmul_expert(Rig& rig) {
             rig.run({&call, 1}, *row, live.bucket);
             // Vector rows of block types round x to the q8 form, as in matmul_test.cpp.
             const bool rounds = row->rank > 0 && quant_info(row->type).block > 1;
-            const Values& right = row->form == Form::Q8X16 ? in_16 : row->form == Form::F16 ? halves : rounds ? rounded : exact;
+            const Values& right = row->form == Form::Q8X16 ? in_16
+                                  : row->form == Form::F16 ? halves
+                                  : rounds                 ? rounded
+                                                           : exact;
             const double limit = row->form == Form::F16 ? 1e-9 : rounds ? 1e-10 : 1e-11;
-            require_close(gathered(rig.get<float>(call.slot[kY]), n, y_stride), right, (n == 1 ? 10 : 1) * limit, row->name);
+            require_close(gathered(rig.get<float>(call.slot[kY]), n, y_stride), right,
+                          (n == 1 ? 10 : 1) * limit, row->name);
             const auto whole = rig.get<uint32_t>(call.slot[kY]);
             rig.poison(call.slot[kY]);
             run_in_parts(rig, call, 2, *row, live.bucket);
-            expect(rig.get<uint32_t>(call.slot[kY]) == whole, std::string(row->name) + ": other bits in parts");
+            expect(rig.get<uint32_t>(call.slot[kY]) == whole,
+                   std::string(row->name) + ": other bits in parts");
           }
           rig.reset();
         }

@@ -28,9 +28,10 @@ bool rounds_x(const KernelRow& row) {
   return row.form != Form::F32 || (row.rank > 0 && quant_info(row.type).block > 1);
 }
 
-// With `splits` groups to a tile of y, in memory that is just as large as they need: the same bits whoever is last.
-void run_split(Rig& rig, std::vector<Call> calls, const Slice& y, const KernelRow& row, uint32_t bucket, uint32_t splits,
-               int repeats) {
+// With `splits` groups to a tile of y, in memory that is just as large as they need: the same bits whoever is
+// last.
+void run_split(Rig& rig, std::vector<Call> calls, const Slice& y, const KernelRow& row, uint32_t bucket,
+               uint32_t splits, int repeats) {
   Call& product = *std::ranges::find(calls, Op::Matmul, &Call::op);
   product.splits = splits;
   product.slot[kScratch] = rig.room(split_bytes(product, row, bucket));
@@ -40,7 +41,8 @@ void run_split(Rig& rig, std::vector<Call> calls, const Slice& y, const KernelRo
   for (uint32_t again = 0; again < 2; ++again) {
     rig.poison(y);
     rig.run(calls, row, bucket);
-    expect(rig.get<uint8_t>(y) == once, row.name + std::string(": other bits, splits ") + std::to_string(splits));
+    expect(rig.get<uint8_t>(y) == once,
+           row.name + std::string(": other bits, splits ") + std::to_string(splits));
   }
   for (const uint32_t counter : rig.get<uint32_t>(product.slot[kCounters]))
     expect(counter == 0, row.name + std::string(": a counter is left at ") + std::to_string(counter));
@@ -70,26 +72,35 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
     check_repeats(rig, calls, row, shape.bucket, c.result(sequence), repeats);
   // A few sums that cancel are not averaged out, and a gate's exponential multiplies what they are off by; a
   // cache of halves keeps 11 bits: (2^-12)^2 / 3 is 2e-8.
-  const double factor = !few ? 1 : sequence.find("gate") != std::string::npos ? 10 : 1, at_least = cache_type ? 1e-6 : 0;
+  const double factor = !few                                         ? 1
+                        : sequence.find("gate") != std::string::npos ? 10
+                                                                     : 1,
+               at_least = cache_type ? 1e-6 : 0;
   expect(!c.counters_are_left(), row.name + (" " + sequence) + ": a counter is left");
   const auto check = [&](const char* against, Form form, double limit) {
     const double cancels = few ? std::max(1.0, c.cancellation(sequence, form)) : 1;
-    require_close(c.output(sequence), c.expected(sequence, form), std::max(limit * factor * cancels, at_least),
+    require_close(c.output(sequence), c.expected(sequence, form),
+                  std::max(limit * factor * cancels, at_least),
                   std::string(row.name) + " " + sequence + against + ", n " + std::to_string(shape.n) +
-                      " depth " + std::to_string(shape.depth) + " bucket " + std::to_string(shape.bucket) + " splits " +
-                      std::to_string(splits));
+                      " depth " + std::to_string(shape.depth) + " bucket " + std::to_string(shape.bucket) +
+                      " splits " + std::to_string(splits));
   };
   if (calls.back().op == Op::Convert) {
     const std::string wrong = c.wrong_form(sequence);
     expect(wrong.empty(), row.name + (" " + sequence) + ": " + wrong + " of the rounded result is wrong");
   }
   if (!rounds) return check("", Form::F32, kFloatLimit);
-  const double limit = halves ? kHalfLimit : given || !norms ? kRoundedLimit : tame ? kFlipLimit : kOutlierFlipLimit;
+  const double limit = halves            ? kHalfLimit
+                       : given || !norms ? kRoundedLimit
+                       : tame            ? kFlipLimit
+                                         : kOutlierFlipLimit;
   check(" (A)", given ? row.form : Form::Q8, limit);
   // Rows of one token share its rounding: where weights have a mean, as in Q2_K, they are one sample.
   if (tame && !few && shape.live > 1)
     check(" (B)", Form::F32,
-          halves ? kHalfMethodLimit : sequence.find("gate") != std::string::npos ? kGateMethodLimit : kMethodLimit);
+          halves                                       ? kHalfMethodLimit
+          : sequence.find("gate") != std::string::npos ? kGateMethodLimit
+                                                       : kMethodLimit);
 }
 
 // By all rows that read x as it is.
@@ -99,7 +110,8 @@ void check_gathered(Rig& rig, const std::vector<Call>& calls, uint32_t bucket, c
     if (row->form != Form::F32) continue;
     rig.poison(y);
     rig.run(calls, *row, bucket);
-    require_close(rig.get<float>(y), expected, kFloatLimit, row->name + std::string(" of rows that have outputs"));
+    require_close(rig.get<float>(y), expected, kFloatLimit,
+                  row->name + std::string(" of rows that have outputs"));
   }
 }
 
@@ -107,7 +119,9 @@ void check_gathered(Rig& rig, const std::vector<Call>& calls, uint32_t bucket, c
 
 void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,
                         uint32_t cache_type, const char* part) {
-  if (shape.depth % quant_info(stored.type).block || !rig.left(Op::Matmul, stored.type, stored.layout, shape.bucket)) return;
+  if (shape.depth % quant_info(stored.type).block ||
+      !rig.left(Op::Matmul, stored.type, stored.layout, shape.bucket))
+    return;
   MatmulCase c(rig, stored, shape, random, cache_type);
   for (const char* sequence : kSequences) {
     const bool heads = strstr(sequence, "rope") || strstr(sequence, "kv_write");
@@ -115,7 +129,8 @@ void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape
     if (cache_type && !strstr(sequence, "kv_write")) continue;
     const std::vector<Call> calls = c.calls(sequence);
     for (const KernelRow* row : rig.rows(calls, shape.bucket))
-      for (uint32_t splits = 1; splits <= std::min(row->splits, uint32_t(divide_up(shape.depth, kTileColumns))); ++splits)
+      for (uint32_t splits = 1;
+           splits <= std::min(row->splits, uint32_t(divide_up(shape.depth, kTileColumns))); ++splits)
         check_row(rig, c, sequence, *row, shape, cache_type, splits);
   }
   rig.reset();
@@ -125,7 +140,8 @@ constexpr Scales kPlain = Scales::Plain, kExtreme = Scales::Extreme;
 
 void check_matmul(Rig& rig) {
   Random random(1);
-  // First what has most in it, for a quick rig: rows that fill no group, a few tokens, tokens that fill no tile.
+  // First what has most in it, for a quick rig: rows that fill no group, a few tokens, tokens that fill no
+  // tile.
   const MatmulShape shapes[] = {
       {31, 768, 4, 3, true, kPlain},      {96, 768, 8, 7, false, kPlain},
       {140, 1280, 32, 23, false, kPlain}, {70, 1312, 64, 39, false, kPlain},
@@ -156,7 +172,8 @@ void check_matmul_outputs(Rig& rig) {
   for (const Stored& stored : stored_types(rig, Op::Matmul)) {
     if (quant_info(stored.type).block > 1) continue;
     const Matrix matrix = random_matrix(stored.type, n, depth, 1, Scales::Plain, random);
-    const std::vector<float> x = with_outliers(size_t(tokens) * depth, random), gain = gaussians(depth, random);
+    const std::vector<float> x = with_outliers(size_t(tokens) * depth, random),
+                             gain = gaussians(depth, random);
     for (const Ids& outputs : {Ids{7}, Ids{2, 3, 11, 18, 19}}) {
       const uint32_t bucket = outputs.size() == 1 ? 1 : 8;
       StepRows steps;
@@ -166,7 +183,8 @@ void check_matmul_outputs(Rig& rig) {
         steps.add(t, 0, t, is_output);
         if (is_output) gathered.insert(gathered.end(), x.begin() + t * depth, x.begin() + (t + 1) * depth);
       }
-      Call norm = row_call(Op::Norm, rig.put_padded(x, 32 * depth), rig.room(bucket * depth * 4), steps.put(rig));
+      Call norm =
+          row_call(Op::Norm, rig.put_padded(x, 32 * depth), rig.room(bucket * depth * 4), steps.put(rig));
       norm.weight = put_vector(rig, gain);
       norm.width = depth;
       norm.heads = 1;

@@ -19,7 +19,8 @@ struct MatmulShape {
 constexpr uint32_t kHeadWidth = 16, kRopeWidth = 12;
 constexpr float kEpsilon = 1e-5f;
 
-// One set of operands for all sequences, and what each should give. Half of the shapes have a bias, half rotate halves.
+// One set of operands for all sequences, and what each should give. Half of the shapes have a bias, half
+// rotate halves.
 class MatmulCase {
  public:
   MatmulCase(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,
@@ -88,8 +89,8 @@ class MatmulCase {
     return sequence.ends_with("kv_write") ? pool_ : y_;
   }
 
-  // As a row gives it that reads x in `form`: a row of the q8 form multiplies in int8, one of f16 rounds x and
-  // weights to halves.
+  // As a row gives it that reads x in `form`: a row of the q8 form multiplies in int8, one of f16 rounds x
+  // and weights to halves.
   Values expected(const std::string& sequence, Form form) const {
     const Values h = input(sequence, form);
     const Values& weight = gate_matrix_.values;
@@ -104,7 +105,8 @@ class MatmulCase {
     if (sequence.find("rope") != std::string::npos) {
       Ids positions;
       for (const StepRow& row : steps_.rows) positions.push_back(row.position);
-      y = reference::rope(y, positions, table_values_, {shape_.n / kHeadWidth, kHeadWidth, kRopeWidth, rope_halves()});
+      y = reference::rope(y, positions, table_values_,
+                          {shape_.n / kHeadWidth, kHeadWidth, kRopeWidth, rope_halves()});
     }
     return y;
   }
@@ -142,8 +144,9 @@ class MatmulCase {
     y.resize(size_t(shape_.live) * shape_.n);
     for (uint32_t t = 0; t < shape_.live; ++t) {
       const auto from = y.begin() + ptrdiff_t(size_t(t) * shape_.n);
-      const std::string wrong = reference::wrong_q8x16(&rows[t * form_row_bytes(Form::Q8X16, shape_.n)],
-                                                       {from, from + ptrdiff_t(shape_.n)}, to_values(next_gain_values_));
+      const std::string wrong =
+          reference::wrong_q8x16(&rows[t * form_row_bytes(Form::Q8X16, shape_.n)],
+                                 {from, from + ptrdiff_t(shape_.n)}, to_values(next_gain_values_));
       if (!wrong.empty()) return wrong;
     }
     return "";
@@ -182,7 +185,9 @@ class MatmulCase {
  private:
   static bool gates(const std::string& sequence) { return sequence.find("gate") != std::string::npos; }
   static bool adds(const std::string& sequence) { return sequence.find("add") != std::string::npos; }
-  static bool norms_y(const std::string& sequence) { return sequence.find("matmul+norm") != std::string::npos; }
+  static bool norms_y(const std::string& sequence) {
+    return sequence.find("matmul+norm") != std::string::npos;
+  }
   static float scale_of(const std::string& sequence) { return norms_y(sequence) ? 0.7f : 1; }
   bool rope_halves() const { return shape_.n / 32 % 2; }
   static bool rounds(const std::string& sequence) { return sequence.ends_with("convert"); }
@@ -284,7 +289,8 @@ class MatmulCase {
   MatmulShape shape_;
   uint32_t cache_type_, page_bytes_;
   StepRows steps_;
-  std::vector<float> x_values_, gain_values_, residual_values_, bias_values_, next_gain_values_, post_gain_values_;
+  std::vector<float> x_values_, gain_values_, residual_values_, bias_values_, next_gain_values_,
+      post_gain_values_;
   Matrix gate_matrix_, up_matrix_;
   Values table_values_;
   Slice step_, x_, residual_, bias_, table_, pool_, normed_, y_, y2_, out_, rounded_, counters_;

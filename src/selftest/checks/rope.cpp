@@ -1,4 +1,5 @@
-// rope against float64, alone and with what is fused around it: a norm before, the write into the cache after.
+// rope against float64, alone and with what is fused around it: a norm before, the write into the cache
+// after.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -97,7 +98,8 @@ struct HeadCase {
   std::vector<float> x, table, gain;
   Slice step, table_slice;
 
-  HeadCase(Rig& rig, const Live& live, const HeadShape& shape, Random& random) : rig(rig), live(live), shape(shape) {
+  HeadCase(Rig& rig, const Live& live, const HeadShape& shape, Random& random)
+      : rig(rig), live(live), shape(shape) {
     for (uint32_t t = 0; t < live.tokens; ++t) {
       positions.push_back(t / 3 * 5);
       steps.add(t, t % 3, positions.back());
@@ -143,7 +145,8 @@ struct HeadCase {
     Values y = to_values(x);
     const auto end = gain.begin() + (normed == Normed::AllHeads ? width() : shape.width);
     if (normed != Normed::Not) y = reference::norm(y, to_values({gain.begin(), end}), double(1e-5f));
-    return reference::rope(y, positions, to_values(table), {shape.heads, shape.width, shape.rope_width, halves});
+    return reference::rope(y, positions, to_values(table),
+                           {shape.heads, shape.width, shape.rope_width, halves});
   }
 
   // What lies in the pages, [t][heads][width]; nothing else of them was written.
@@ -157,12 +160,14 @@ struct HeadCase {
     for (const StepRow& row : steps.rows)
       for (uint32_t h = 0; h < shape.heads; ++h) {
         const size_t slot = size_t(h) * kPageTokens + row.position % kPageTokens;
-        uint8_t* head = &pool[size_t(steps.page(row.sequence, row.position)) * write.page_bytes + slot * head_bytes];
+        uint8_t* head =
+            &pool[size_t(steps.page(row.sequence, row.position)) * write.page_bytes + slot * head_bytes];
         for (uint32_t i = 0; i < shape.width; ++i)
           y.push_back(float(quant.weight(head + i / quant.block * quant.bytes, i % quant.block)));
         memset(head, 0xff, head_bytes);
       }
-    expect(std::ranges::all_of(pool, [](uint8_t b) { return b == 0xff; }), "bytes of a page that are no head's were written");
+    expect(std::ranges::all_of(pool, [](uint8_t b) { return b == 0xff; }),
+           "bytes of a page that are no head's were written");
     return y;
   }
 
@@ -176,14 +181,16 @@ struct HeadCase {
     const Values y = expected(normed, halves);
     for (const KernelRow* row : rig.rows(sequence, live.bucket)) {
       const std::string what = std::string(row->name) + ", " + std::to_string(shape.heads) + " heads of " +
-                               std::to_string(shape.width) + ", " + std::to_string(shape.rope_width) + " rotated" +
-                               (halves ? " in halves" : "") + (normed == Normed::Not ? "" : ", normed") +
+                               std::to_string(shape.width) + ", " + std::to_string(shape.rope_width) +
+                               " rotated" + (halves ? " in halves" : "") +
+                               (normed == Normed::Not ? "" : ", normed") +
                                (cache_type == kNoCache ? "" : std::string(", ") + kCacheTypes[cache_type]);
       rig.run(sequence, *row, live.bucket);
       if (repeated(cache_type)) check_repeats(rig, sequence, *row, live.bucket, sequence.back().slot[kPool]);
       if (cache_type == kNoCache) {
         std::vector<float> all = rig.get<float>(sequence[0].slot[kX]);
-        expect(std::all_of(all.begin() + ptrdiff_t(y.size()), all.end(), [](float value) { return std::isnan(value); }),
+        expect(std::all_of(all.begin() + ptrdiff_t(y.size()), all.end(),
+                           [](float value) { return std::isnan(value); }),
                what + ": rows that do not live were written");
         all.resize(y.size());
         require_close(all, y, 1e-12, what);
@@ -191,7 +198,8 @@ struct HeadCase {
       }
       // A value may round to the neighbour of the one that float64 rounds to.
       const Values held = reference::cached({y.begin(), y.end()}, kCacheTypes[cache_type]);
-      require_close(from_pages(sequence.back()), held, strcmp(kCacheTypes[cache_type], "f32") ? 1e-6 : 1e-12, what);
+      require_close(from_pages(sequence.back()), held, strcmp(kCacheTypes[cache_type], "f32") ? 1e-6 : 1e-12,
+                    what);
     }
   }
 };
@@ -201,7 +209,13 @@ struct HeadCase {
 void check_rope_sequences(Rig& rig) {
   Random random(3);
   for (const Live& live : live_rows(rig))
-    for (const HeadShape& shape : {HeadShape{9, 64, 32}, {2, 6, 4}, {1, 64, 64}, {5, 80, 80}, {4, 96, 24}, {6, 128, 128}, {3, 256, 256},
+    for (const HeadShape& shape : {HeadShape{9, 64, 32},
+                                   {2, 6, 4},
+                                   {1, 64, 64},
+                                   {5, 80, 80},
+                                   {4, 96, 24},
+                                   {6, 128, 128},
+                                   {3, 256, 256},
                                    {2, 576, 64}})
       for (const Normed normed : {Normed::Not, Normed::EachHead, Normed::AllHeads})
         for (const bool halves : {false, true}) {

@@ -1,5 +1,5 @@
-// The ops that work value by value or row by row against float64: norm, gate, add, softcap, combine; and sums,
-// which are exact.
+// The ops that work value by value or row by row against float64: norm, gate, add, softcap, combine; and
+// sums, which are exact.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,14 +9,16 @@
 namespace greta::selftest {
 
 // y = residual + scale * norm(x) over its residual, and where a row gives it as well y's rounded form.
-static void check_norm_add(Rig& rig, const Call& norm, const Values& normed, const Live& live, Random& random) {
+static void check_norm_add(Rig& rig, const Call& norm, const Values& normed, const Live& live,
+                           Random& random) {
   const uint32_t width = norm.width;
   const auto residual = with_outliers(normed.size(), random), next_gain = gaussians(width, random);
   Call add = row_call(Op::Add, {}, {}, norm.slot[kStep]);
   add.slot[kX2] = norm.slot[kY];
   add.width = width;
   add.scale = 0.7f;
-  Call convert = row_call(Op::Convert, {}, rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)), norm.slot[kStep]);
+  Call convert =
+      row_call(Op::Convert, {}, rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)), norm.slot[kStep]);
   convert.form = Form::Q8X16;
   convert.width = width;
   if (live.tokens % 2) convert.weight = put_vector(rig, next_gain);
@@ -25,7 +27,8 @@ static void check_norm_add(Rig& rig, const Call& norm, const Values& normed, con
   for (const size_t count : {2, 3}) {
     Call calls[] = {norm, add, convert};
     for (const KernelRow* row : rig.rows({calls, count}, live.bucket)) {
-      calls[1].slot[kX] = calls[1].slot[kY] = calls[2].slot[kX] = rig.put_padded(residual, live.bucket * width);
+      calls[1].slot[kX] = calls[1].slot[kY] = calls[2].slot[kX] =
+          rig.put_padded(residual, live.bucket * width);
       rig.poison(convert.slot[kY]);
       rig.run({calls, count}, *row, live.bucket);
       auto y = rig.get<float>(calls[1].slot[kY]);
@@ -228,7 +231,8 @@ void check_products(Rig& rig) {
       Call call = row_call(Op::Products, rig.put(reference::half_bytes(Values(values.begin(), values.end()))),
                            rig.room(kGroups * sizeof(uint32_t)), {});
       call.width = width;
-      expect(op_info(Op::Products).cost({&call, 1}, 1, 0).flops == 2 * uint64_t(width) * kGroups, "products: other flops");
+      expect(op_info(Op::Products).cost({&call, 1}, 1, 0).flops == 2 * uint64_t(width) * kGroups,
+             "products: other flops");
       for (const KernelRow* row : rig.rows({&call, 1}, 1)) {
         uint32_t sum = 0;
         for (uint32_t k = 0; k < kProductsDepth; ++k) {
@@ -241,7 +245,8 @@ void check_products(Rig& rig) {
         expect(!ones || expected == width, "products: not as many as asked for");
         rig.poison(call.slot[kY]);
         rig.run({&call, 1}, *row, 1);
-        expect(rig.get<uint32_t>(call.slot[kY]) == Ids(kGroups, expected), std::string(row->name) + ": other sums");
+        expect(rig.get<uint32_t>(call.slot[kY]) == Ids(kGroups, expected),
+               std::string(row->name) + ": other sums");
       }
       rig.reset();
     }

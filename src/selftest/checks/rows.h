@@ -74,7 +74,8 @@ inline void run_in_parts(Rig& rig, const Call& call, uint32_t count, const Kerne
 }
 
 // Rows of `width` values in the form q8x16, and 0xff for those of the bucket that do not live.
-inline std::vector<uint8_t> q8x16_rows(const std::vector<float>& x, uint32_t width, const Values& gain, uint32_t bucket) {
+inline std::vector<uint8_t> q8x16_rows(const std::vector<float>& x, uint32_t width, const Values& gain,
+                                       uint32_t bucket) {
   std::vector<uint8_t> all;
   for (auto row = x.begin(); row != x.end(); row += width) {
     const std::vector<uint8_t> form = reference::convert_q8x16({row, row + width}, gain);
@@ -84,23 +85,28 @@ inline std::vector<uint8_t> q8x16_rows(const std::vector<float>& x, uint32_t wid
   return all;
 }
 
-// Rows in the form q8x16 hold the values of y, which a launch gave with them; those that do not live are as poisoned.
-inline void expect_rounded(const KernelRow& row, const std::vector<float>& y, const std::vector<uint8_t>& rounded, uint32_t width,
-                           const Values& gain, size_t tokens) {
+// Rows in the form q8x16 hold the values of y, which a launch gave with them; those that do not live are as
+// poisoned.
+inline void expect_rounded(const KernelRow& row, const std::vector<float>& y,
+                           const std::vector<uint8_t>& rounded, uint32_t width, const Values& gain,
+                           size_t tokens) {
   const size_t bytes = form_row_bytes(Form::Q8X16, width);
   for (size_t t = 0; t < tokens; ++t) {
     const auto from = y.begin() + ptrdiff_t(t * width);
     const std::string wrong = reference::wrong_q8x16(&rounded[t * bytes], {from, from + width}, gain);
     expect(wrong.empty(), row.name + (": " + wrong) + " of the rounded result is wrong");
   }
-  expect(std::all_of(rounded.begin() + ptrdiff_t(tokens * bytes), rounded.end(), [](uint8_t b) { return b == 0xff; }),
+  expect(std::all_of(rounded.begin() + ptrdiff_t(tokens * bytes), rounded.end(),
+                     [](uint8_t b) { return b == 0xff; }),
          std::string(row.name) + ": rounded rows that do not live");
 }
 
 // Runs the rows that also give y in a form; check(row, y, y in the form).
 template <class Check>
-void run_with_form(Rig& rig, const Call& call, Form form, const Live& live, uint32_t width, const Check& check) {
-  Call convert = row_call(Op::Convert, call.slot[kY], rig.room(live.bucket * form_row_bytes(form, width)), call.slot[kStep]);
+void run_with_form(Rig& rig, const Call& call, Form form, const Live& live, uint32_t width,
+                   const Check& check) {
+  Call convert = row_call(Op::Convert, call.slot[kY], rig.room(live.bucket * form_row_bytes(form, width)),
+                          call.slot[kStep]);
   convert.form = form;
   convert.width = width;
   const Call calls[] = {call, convert};
@@ -124,8 +130,8 @@ inline void check_halves(Rig& rig, const Call& call, const Live& live, uint32_t 
 }
 
 // One launch, then the same bits of y over repeats of it: of calls that do not change their input.
-inline void check_repeats(Rig& rig, std::span<const Call> calls, const KernelRow& row, uint32_t bucket, const Slice& y,
-                          int repeats = 100) {
+inline void check_repeats(Rig& rig, std::span<const Call> calls, const KernelRow& row, uint32_t bucket,
+                          const Slice& y, int repeats = 100) {
   rig.run(calls, row, bucket);
   const auto first = rig.get<uint8_t>(y);
   for (int i = 0; i < repeats; ++i) {
@@ -136,7 +142,8 @@ inline void check_repeats(Rig& rig, std::span<const Call> calls, const KernelRow
 
 inline void check_repeats(Rig& rig, const Call& call, uint32_t bucket) {
   if (!rig.repeats()) return;
-  for (const KernelRow* row : rig.rows({&call, 1}, bucket)) check_repeats(rig, {&call, 1}, *row, bucket, call.slot[kY]);
+  for (const KernelRow* row : rig.rows({&call, 1}, bucket))
+    check_repeats(rig, {&call, 1}, *row, bucket, call.slot[kY]);
 }
 
 }  // namespace greta::selftest

@@ -13,13 +13,20 @@ namespace {
 // Rows of which some values are no numbers: kNoDraw where none is finite, else the largest of them.
 void check_no_numbers(Rig& rig, Random& random) {
   const float inf = INFINITY;
-  const reference::Sampling all[] = {{0, 0, 0, 0, 0, 0, 0}, {1, 0.9, 0.1, 1.2, 5, 64, 1}, {1, 0, 0, 0, 0, 0, 1}};
+  const reference::Sampling all[] = {
+      {0, 0, 0, 0, 0, 0, 0}, {1, 0.9, 0.1, 1.2, 5, 64, 1}, {1, 0, 0, 0, 0, 0, 1}};
   struct Special {
     float rest, largest;  // all but one
   };
   for (const reference::Sampling& params : all)
     for (const uint32_t vocab : {5000u, 3u})
-      for (const Special each : {Special{NAN, NAN}, {-inf, -inf}, {inf, inf}, {NAN, inf}, {-inf, NAN}, {NAN, 2}, {-inf, -2},
+      for (const Special each : {Special{NAN, NAN},
+                                 {-inf, -inf},
+                                 {inf, inf},
+                                 {NAN, inf},
+                                 {-inf, NAN},
+                                 {NAN, 2},
+                                 {-inf, -2},
                                  {0.5f, inf}}) {
         std::vector<float> logits(vocab, each.rest);
         const uint32_t place = uint32_t(random() % vocab);
@@ -29,8 +36,9 @@ void check_no_numbers(Rig& rig, Random& random) {
         SampleCase c(rig, logits, vocab, params, {70}, random);
         for (const KernelRow* row : rig.rows({&c.call, 1}, 1)) {
           const uint32_t id = c.run(*row, 1)[0];
-          expect(id == expected, std::string(row->name) + ": token " + std::to_string(int32_t(id)) + " instead of " +
-                                     std::to_string(int32_t(expected)) + " from logits that are no numbers");
+          expect(id == expected, std::string(row->name) + ": token " + std::to_string(int32_t(id)) +
+                                     " instead of " + std::to_string(int32_t(expected)) +
+                                     " from logits that are no numbers");
         }
         rig.reset();
       }

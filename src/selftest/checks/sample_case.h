@@ -47,7 +47,8 @@ struct SampleCase {
     call.vocab = vocab;
   }
 
-  // The tokens of all sequences, ~0 where none was drawn. The host gets the same ones, and rows go on from them.
+  // The tokens of all sequences, ~0 where none was drawn. The host gets the same ones, and rows go on from
+  // them.
   Ids run(const KernelRow& row, uint32_t bucket) {
     call.slot[kStep] = steps.put(rig);
     rig.poison(call.slot[kY]);

@@ -1,5 +1,5 @@
-// The forms of activations. q8: a product or quotient of two floats, taken in double and rounded once to float, is the
-// float operation exactly, so this gives the kernel's bytes and not only its values.
+// The forms of activations. q8: a product or quotient of two floats, taken in double and rounded once to
+// float, is the float operation exactly, so this gives the kernel's bytes and not only its values.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>

@@ -54,7 +54,8 @@ Routing route(const Values& logits, const Values& bias, const Router& router);  
 struct Experts {
   uint32_t n, depth, used, x_slots;
 };
-// weight [experts][n][depth], bias [experts][n] or empty, x [t][x_slots][depth], ids [t][used] -> [t][used][n]
+// weight [experts][n][depth], bias [experts][n] or empty, x [t][x_slots][depth], ids [t][used] ->
+// [t][used][n]
 Values matmul_expert(const Values& weight, const Values& bias, const Values& x, const Ids& ids,
                      const Experts& shape);
 
@@ -68,8 +69,8 @@ Values decode_q8(const std::vector<uint8_t>& rows, uint32_t depth);
 // The same of the form q8x16; gain [depth] or empty. Scales are taken in float64 and then rounded to float.
 std::vector<uint8_t> convert_q8x16(const std::vector<float>& x, const Values& gain);
 Values decode_q8x16(const std::vector<uint8_t>& rows, uint32_t depth);
-// What is wrong with a row that a kernel gives for x, "" if nothing: scales may be off by units in the last place, and
-// values half-way between two integers be rounded to either.
+// What is wrong with a row that a kernel gives for x, "" if nothing: scales may be off by units in the last
+// place, and values half-way between two integers be rounded to either.
 const char* wrong_q8x16(const uint8_t* row, const std::vector<float>& x, const Values& gain);
 
 // The nearest float16 values, at most 65504 in magnitude, and their bytes.

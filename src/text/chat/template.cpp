@@ -84,7 +84,8 @@ Status ChatTemplate::open_text(std::string_view text, const Tokenizer& tokenizer
   if (text.find('{') != text.npos) return template_.parse(text_);
   for (const Fallback& row : kFallbacks)
     if (plain_name(row.name) == plain_name(text)) return template_.parse(text_ = row.text);
-  return fail(Code::Argument, "no chat template: neither Jinja nor one of chatml, llama3, gemma, phi3, mistral");
+  return fail(Code::Argument,
+              "no chat template: neither Jinja nor one of chatml, llama3, gemma, phi3, mistral");
 }
 
 Status ChatTemplate::open(const Gguf& gguf, const Tokenizer& tokenizer, const Log& log) {

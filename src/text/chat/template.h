@@ -38,7 +38,7 @@ class ChatTemplate {
   Status render_context(const jinja::Value& context, int64_t now_s, const jinja::Limits& limits,
                         std::string* out) const;
 
-  const std::string& text() const { return text_; }  // of the fallback too
+  const std::string& text() const { return text_; }            // of the fallback too
   const std::string& tool_text() const { return tool_text_; }  // "" if chats with tools use the same
   bool is_fallback() const { return fallback_ != nullptr; }
   const char* fallback() const { return fallback_ ? fallback_ : ""; }  // "ChatML", "" if not needed

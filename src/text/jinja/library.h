@@ -39,7 +39,7 @@ Status want_flag(const char* what, const Value* value, bool* out);  // false whe
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
 std::string to_folded(std::string_view text);  // for comparing without regard to case
-std::string to_title(std::string_view text);  // each word
+std::string to_title(std::string_view text);   // each word
 std::string to_capitalized(std::string_view text);
 std::string_view strip(std::string_view text, const Value* chars, bool left, bool right);
 uint64_t code_points(std::string_view text);

@@ -9,7 +9,8 @@
 //             A byte-level vocabulary has only bytes: one without a token is left out, the rest of its
 //             character stays. The first time that a tokenizer leaves something out it logs a warning.
 //   twins     of tokens with the same text the lowest id is used.
-// A Tokenizer is immutable once open, but for that warning and the trie; encode and decode may run on several threads.
+// A Tokenizer is immutable once open, but for that warning and the trie; encode and decode may run on several
+// threads.
 #pragma once
 #include <atomic>
 #include <memory>

@@ -1,5 +1,5 @@
-// A C++ program that has names of its own in namespace greta, and templates that the library has too: each must
-// get its own.
+// A C++ program that has names of its own in namespace greta, and templates that the library has too: each
+// must get its own.
 #include <memory>
 
 #include "../open_model.h"

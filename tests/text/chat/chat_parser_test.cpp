@@ -1,8 +1,8 @@
 // Answers of many families taken apart, cut at every place.
-#include "text/chat/parser.h"
-
 #include <catch2/catch_test_macros.hpp>
 #include <random>
+
+#include "text/chat/parser.h"
 
 using namespace greta;
 

@@ -1,12 +1,11 @@
 // Chat templates of files, and what stands in for them.
-#include "text/chat/template.h"
-
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>
 #include <iterator>
 
 #include "support/gguf_writer.h"
 #include "support/test_data.h"
+#include "text/chat/template.h"
 
 using namespace greta;
 using jinja::Value;

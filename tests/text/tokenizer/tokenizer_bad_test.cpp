@@ -1,8 +1,8 @@
 // Tokenizer: vocabularies that are broken or hostile give a clear error or follow a stated rule.
 #include <catch2/catch_test_macros.hpp>
 
-#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_writer.h"
+#include "text/tokenizer/tokenizer.h"
 
 using namespace greta;
 using test::bpe_vocabulary;

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <random>
 
-#include "text/tokenizer/tokenizer.h"
-#include "text/tokenizer/split.h"
 #include "support/gguf_writer.h"
 #include "support/test_data.h"
+#include "text/tokenizer/split.h"
+#include "text/tokenizer/tokenizer.h"
 
 using namespace greta;
 using test::GgufWriter;

@@ -6,8 +6,8 @@
 #include <memory>
 #include <sstream>
 
-#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_writer.h"
+#include "text/tokenizer/tokenizer.h"
 
 using namespace greta;
 using test::GgufWriter;

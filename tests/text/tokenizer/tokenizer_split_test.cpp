@@ -1,11 +1,11 @@
 // Pre-tokenizers: hand-worked words, and random texts cut by the published regular expressions.
-#include "text/tokenizer/split.h"
-
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include "text/tokenizer/split.h"
 
 using namespace greta;
 

@@ -1,8 +1,8 @@
 // How much work encoding is: counted, for texts and vocabularies that were made to be slow.
 #include <catch2/catch_test_macros.hpp>
 
-#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_writer.h"
+#include "text/tokenizer/tokenizer.h"
 
 using namespace greta;
 using test::GgufWriter;

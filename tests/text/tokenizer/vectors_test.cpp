@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "text/tokenizer/tokenizer.h"
 #include "support/test_data.h"
+#include "text/tokenizer/tokenizer.h"
 
 using namespace greta;
 

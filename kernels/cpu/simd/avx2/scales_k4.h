@@ -1,5 +1,5 @@
-// The scales and minima of Q4_K and Q5_K (kernels/cpu/quant/shared/scales_k4.h) in AVX2: 18 instructions for the
-// 8 + 8 of a block.
+// The scales and minima of Q4_K and Q5_K (kernels/cpu/quant/shared/scales_k4.h) in AVX2: 18 instructions for
+// the 8 + 8 of a block.
 #pragma once
 #include "kernels/cpu/simd/avx2/block.h"
 

@@ -1,5 +1,5 @@
-// The scales and minima of Q4_K and Q5_K (kernels/cpu/quant/shared/scales_k4.h) in AVX-512: 22 instructions for
-// the 8 + 8 of a block, each given to its two sixteens.
+// The scales and minima of Q4_K and Q5_K (kernels/cpu/quant/shared/scales_k4.h) in AVX-512: 22 instructions
+// for the 8 + 8 of a block, each given to its two sixteens.
 #pragma once
 #include "kernels/cpu/simd/avx512vnni/block.h"
 

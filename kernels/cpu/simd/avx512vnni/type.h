@@ -16,8 +16,8 @@
 
 namespace {
 
-using Rows = BlockRows<Wide<Quants>>;
-using Tiles = BlockTiles<Wide<Quants>>;
+using Rows = BlockRows<Wide<Quants> >;
+using Tiles = BlockTiles<Wide<Quants> >;
 
 }  // namespace
 #endif
