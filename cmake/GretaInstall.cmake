@@ -14,7 +14,7 @@ endif()
 file(GLOB models CONFIGURE_DEPENDS models/*.gguf models/*.txt models/*.md)
 install(FILES ${models} DESTINATION "${GRETA_MODELS_DIR}")
 install(FILES README.md LICENSE TYPE DOC)
-install(DIRECTORY docs/ TYPE DOC FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY docs TYPE DOC FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 
 install(EXPORT gretaTargets NAMESPACE greta:: DESTINATION "${cmake_dir}")
 configure_package_config_file(cmake/gretaConfig.cmake.in gretaConfig.cmake
