@@ -1,5 +1,5 @@
-# How programs of the release build run on lavapipe, Mesa's driver on the processor; for the stages lavapipe and
-# validation.
+# How programs of the release build run on lavapipe, Mesa's driver on the processor; for the stages lavapipe
+# and validation.
 
 # Messages of the validation layers begin with one of these words.
 of_layers='^(Validation|VUID|UNASSIGNED|SYNC-)'
@@ -14,16 +14,16 @@ find_lavapipe() {
   matrix_kernels_built
 }
 
-# compiled_for BITS: the folder where Mesa keeps what it compiled for vectors of so many bits. In one folder for all of
-# them it would take kernels for other lanes.
+# compiled_for BITS: the folder where Mesa keeps what it compiled for vectors of so many bits. In one folder
+# for all of them it would take kernels for other lanes.
 compiled_for() {
   local folder=${XDG_CACHE_HOME:-$HOME/.cache}/greta-lanes-$(($1 / 32))
   mkdir -p "$folder"
   echo "$folder"
 }
 
-# silently LOG COMMAND...: runs a command under core validation, which must have nothing to say. There is no layer with 4
-# lanes: groups have up to 64 subgroups then, and lavapipe states 32 for all widths but runs 64.
+# silently LOG COMMAND...: runs a command under core validation, which must have nothing to say. There is no
+# layer with 4 lanes: groups have up to 64 subgroups then, and lavapipe states 32 for all widths but runs 64.
 silently() {
   local log=$1 layers=VK_LAYER_KHRONOS_validation
   shift
@@ -48,8 +48,8 @@ goldens() {
   echo "goldens of $*: $(tail -n 1 "$log")"
 }
 
-# kernel_right BITS KERNEL [--quick]: compares a kernel with float64 in all shapes, or in one. LLVM's optimisations are
-# left out for one shape, since compiling takes longer than running.
+# kernel_right BITS KERNEL [--quick]: compares a kernel with float64 in all shapes, or in one. LLVM's
+# optimisations are left out for one shape, since compiling takes longer than running.
 kernel_right() {
   local log="$work/kernel-$BASHPID.txt"
   [ -z "${3:-}" ] || local -x GALLIVM_PERF=nopt

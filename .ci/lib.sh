@@ -1,12 +1,14 @@
-# What all stages share: jobs, what is skipped, and builds. To be sourced by .ci/run, in the folder of the clone.
+# What all stages share: jobs, what is skipped, and builds. To be sourced by .ci/run, in the folder of the
+# clone.
 
 skip() { echo "skipped: $1" | tee -a "$work/skipped.txt"; }
 
 minutes() { awk -v seconds="$1" 'BEGIN { printf "%.1f", seconds / 60 }'; }
 
-# job GROUP NAME "INPUTS" COMMAND...: declares a job of the stage. Of each group a sample runs. INPUTS are files, folders
-# or globs of the repository, kernel:PATTERN for Vulkan kernels and their table rows, lines:FILE:NAME for the lines of a
-# file of the release build that begin with NAME, or package:NAME for the version of a package (.ci/plan.py).
+# job GROUP NAME "INPUTS" COMMAND...: declares a job of the stage. Of each group a sample runs. INPUTS are
+# files, folders or globs of the repository, kernel:PATTERN for Vulkan kernels and their table rows,
+# lines:FILE:NAME for the lines of a file of the release build that begin with NAME, or package:NAME for the
+# version of a package (.ci/plan.py).
 declare -A job_command=()
 job() {
   local group=$1 name=$2 inputs=$3
@@ -15,11 +17,12 @@ job() {
   job_command[$name]=$(printf '%q ' "$@")
 }
 
-# optional_job ...: the same, but a whole run takes only a sample of the group too. The job runs where its inputs changed.
+# optional_job ...: the same, but a whole run takes only a sample of the group too. The job runs where its
+# inputs changed.
 optional_job() { job "$1?" "${@:2}"; }
 
-# choose_jobs STAGE: fills `chosen` with the names of the jobs that have to run, of those that jobs_of_STAGE declares.
-# The stage states as sample_of_STAGE=N that one job in N of each group is a sample.
+# choose_jobs STAGE: fills `chosen` with the names of the jobs that have to run, of those that jobs_of_STAGE
+# declares. The stage states as sample_of_STAGE=N that one job in N of each group is a sample.
 chosen=()
 choose_jobs() {
   local stage=$1 share=sample_of_$1
@@ -54,8 +57,8 @@ record_whole_run() {
   echo "recorded in .ci/whole/$1; please commit it"
 }
 
-# beside COMMAND...: starts it beside others, as many as there are cores. all_done WHAT: waits for them, and dies if one
-# of them failed.
+# beside COMMAND...: starts it beside others, as many as there are cores. all_done WHAT: waits for them, and
+# dies if one of them failed.
 running=()
 beside() {
   [ "$(jobs -rp | wc -l)" -lt "$(job_count)" ] || wait -n || true
@@ -84,7 +87,8 @@ kernels_like() {
   done
 }
 
-# Inputs that several stages name. Code of the host that chooses kernels, fills their arguments and launches them:
+# Inputs that several stages name. Code of the host that chooses kernels, fills their arguments and launches
+# them:
 launching="src/compute src/runtime src/platform backends/vulkan kernels/abi"
 # Code that orders launches, and models that run with it:
 planning="src/graph src/tune src/engine/executor src/engine/model models"

@@ -1,7 +1,7 @@
-# Mesa and validation layers that are newer than the system's. Debian 12's lavapipe has no matrix units, its layers do not
-# look into kernels, and its RADV knows no gfx1201. Debian sid has all of it. It is unpacked beside the system, once for
-# all stages, unless GRETA_NEWER_MESA names a folder where that was done. Where sid's cannot be unpacked, that of the
-# next Debian (forky) stands in for it; it has no gfx1201.
+# Mesa and validation layers that are newer than the system's. Debian 12's lavapipe has no matrix units, its
+# layers do not look into kernels, and its RADV knows no gfx1201. Debian sid has all of it. It is unpacked
+# beside the system, once for all stages, unless GRETA_NEWER_MESA names a folder where that was done. Where
+# sid's cannot be unpacked, that of the next Debian (forky) stands in for it; it has no gfx1201.
 
 newer=""
 newer_mesa() {
@@ -25,8 +25,8 @@ unpack_mesa() {
   return 1
 }
 
-# newer_has FILE WHAT: whether the newer libraries are there, this one too; if not, it says what is left out. A plan takes
-# them to be there.
+# newer_has FILE WHAT: whether the newer libraries are there, this one too; if not, it says what is left out.
+# A plan takes them to be there.
 newer_has() {
   [ $plan = no ] || return 0
   newer_mesa
@@ -35,7 +35,8 @@ newer_has() {
   return 1
 }
 
-# newer_runs WHAT: whether the newer lavapipe runs all kernels, which may read the page at address 0 (null_page.c).
+# newer_runs WHAT: whether the newer lavapipe runs all kernels, which may read the page at address 0
+# (null_page.c).
 newer_runs() {
   newer_has libvulkan_lvp.so "$1" || return 1
   [ $plan = no ] && [ -z "$newer_preload" ] || return 0

@@ -1,15 +1,17 @@
-# lavapipe: Vulkan kernels on the processor, compared with float64 and with the CPU's goldens: devices, models, plans
-# without one of their barriers, and every kernel in all its shapes with 8 lanes. What crosses lanes also runs with 4 and
-# 16 lanes. The core validation layer must have nothing to say. Tiles on cooperative matrices run on a newer lavapipe.
+# lavapipe: Vulkan kernels on the processor, compared with float64 and with the CPU's goldens: devices,
+# models, plans without one of their barriers, and every kernel in all its shapes with 8 lanes. What crosses
+# lanes also runs with 4 and 16 lanes. The core validation layer must have nothing to say. Tiles on
+# cooperative matrices run on a newer lavapipe.
 # Minutes: 17 whole, 5 sampled.
-# Inputs: of a kernel's jobs its SPIR-V and its rows of the kernel table. The kernels of one type of weights (Q4_K), of
-# attention and of the small ops also have the code that launches kernels and the oracles; models also have the code that
-# plans steps. The system's Mesa is an input of all.
+# Inputs: of a kernel's jobs its SPIR-V and its rows of the kernel table. The kernels of one type of weights
+# (Q4_K), of attention and of the small ops also have the code that launches kernels and the oracles; models
+# also have the code that plans steps. The system's Mesa is an input of all.
 # A job is a kernel or some tests with a number of lanes; the sample is one job in 10 of each group.
 sample_of_lavapipe=10
 
-# Types of weights whose kernels run in all shapes in a whole run too, by the ways in which kernels unpack them. Kernels of
-# other types do so where they changed, or as a sample; in one shape all of them run in the stage validation.
+# Types of weights whose kernels run in all shapes in a whole run too, by the ways in which kernels unpack
+# them. Kernels of other types do so where they changed, or as a sample; in one shape all of them run in the
+# stage validation.
 in_all_shapes=(q6_k_planes q2_k iq2_xxs_planes mxfp4_planes f16)
 products=(matmul_{rows,rows_normed,plain,tiles_plain,expert_{rows,summed,plain,tiles_plain}} matmul_rows_float{,_normed})
 

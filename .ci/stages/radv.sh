@@ -1,8 +1,9 @@
-# radv: RADV, Mesa's driver for AMD, compiles Vulkan kernels for GPUs that are not there. The gate holds them against
-# ceilings and a baseline (docs/vulkan.md), and has to fail on a baseline that was spoiled. gfx1201 needs Debian sid's Mesa.
+# radv: RADV, Mesa's driver for AMD, compiles Vulkan kernels for GPUs that are not there. The gate holds them
+# against ceilings and a baseline (docs/vulkan.md), and has to fail on a baseline that was spoiled. gfx1201
+# needs Debian sid's Mesa.
 # Minutes: 9 whole, 2 sampled.
-# Inputs: of each kernel its SPIR-V, its rows of the kernel table and the constants of its pipelines; the gate and its
-# baselines; the version of Mesa.
+# Inputs: of each kernel its SPIR-V, its rows of the kernel table and the constants of its pipelines; the
+# gate and its baselines; the version of Mesa.
 # A job is a kernel, for all families; the sample is one kernel in 10.
 sample_of_radv=10
 
@@ -32,8 +33,9 @@ stage_radv() {
   radv_of_sid
 }
 
-# radv_gate FAMILY [COMMAND...]: the chosen kernels for one family; the command starts the gate in another Mesa. All
-# kernels are chosen by naming none: only then the gate misses what the baseline has and the build has not.
+# radv_gate FAMILY [COMMAND...]: the chosen kernels for one family; the command starts the gate in another
+# Mesa. All kernels are chosen by naming none: only then the gate misses what the baseline has and the build
+# has not.
 radv_gate() {
   local family=$1 log="$work/radv-$1"
   local -a only=("${chosen[@]}")
@@ -64,8 +66,8 @@ radv_sees_growth() {
   echo "a spoiled baseline: seen"
 }
 
-# RDNA 4 is beyond Debian 12's Mesa. Sid's brings a loader and a C library of its own, and its null device is a kernel
-# driver that is preloaded.
+# RDNA 4 is beyond Debian 12's Mesa. Sid's brings a loader and a C library of its own, and its null device is
+# a kernel driver that is preloaded.
 radv_of_sid() {
   newer_has libamdgpu_noop_drm_shim.so gfx1201 || return 0
   radv_gate gfx1201 env MESA_SHADER_CACHE_DISABLE=true VK_DRIVER_FILES="$(newer_driver radeon)" AMDGPU_GPU_ID=gfx1201 \

@@ -1,8 +1,10 @@
-# sanitizers: the tests under the address, leak and undefined behaviour sanitizers, compiled by clang 19 with warnings as
-# errors. Left out are tests that compare numbers over minutes in code that others run too, and an op's repeats.
+# sanitizers: the tests under the address, leak and undefined behaviour sanitizers, compiled by clang 19 with
+# warnings as errors. Left out are tests that compare numbers over minutes in code that others run too, and
+# an op's repeats.
 # Minutes: 14 whole, 7 sampled (most of them compile the library).
 # Inputs: of the tests of a folder, that folder and the sources that its tests are about.
-# A job is a folder of tests; only the tests of chosen folders are compiled. The sample is one job in 4 of each group.
+# A job is a folder of tests; only the tests of chosen folders are compiled. The sample is one job in 4 of
+# each group.
 sample_of_sanitizers=4
 
 jobs_of_sanitizers() {

@@ -1,5 +1,5 @@
-# tests: README's test command with the test data and with warnings as errors (GCC 12 on Debian 12), then README's first
-# command, which has to write a story.
+# tests: README's test command with the test data and with warnings as errors (GCC 12 on Debian 12), then
+# README's first command, which has to write a story.
 # Minutes: 12 whole; it always runs whole.
 # Inputs: everything.
 

@@ -1,11 +1,13 @@
-# validation: the newer lavapipe with newer validation layers, core and GPU-assisted: devices, ops, products of all types of
-# weights and attention with all types of cache in one shape each (selftest --quick), and all architectures, with no
-# message. Faults that are planted must be reported: a launch that reads past a buffer, a barrier that is missing.
+# validation: the newer lavapipe with newer validation layers, core and GPU-assisted: devices, ops, products
+# of all types of weights and attention with all types of cache in one shape each (selftest --quick), and all
+# architectures, with no message. Faults that are planted must be reported: a launch that reads past a
+# buffer, a barrier that is missing.
 # Minutes: 13 whole, 5 sampled.
-# Inputs: of a job its kernels (SPIR-V and rows of the kernel table); of one type of weights (by first letter: q), attention,
-# ops and models also the code that launches kernels, and the oracles; of models also the code that plans steps.
-# A job is a family of kernels and a first letter of a type of weights; the sample is one job in 8 of each group. The
-# planted faults always run.
+# Inputs: of a job its kernels (SPIR-V and rows of the kernel table); of one type of weights (by first
+# letter: q), attention, ops and models also the code that launches kernels, and the oracles; of models also
+# the code that plans steps.
+# A job is a family of kernels and a first letter of a type of weights; the sample is one job in 8 of each
+# group. The planted faults always run.
 sample_of_validation=8
 
 jobs_of_validation() {
@@ -44,11 +46,11 @@ stage_validation() {
   all_done "GPU-assisted validation"
 }
 
-# What is not counted: what the layers say of their own settings; what glslc does to the types of shared memory (10684) and
-# to the alignment of pointers that it loads (06314: glslang, issue 4024); and races between lanes of a subgroup, since the
-# layers heed barriers of a whole group alone (Vulkan-ValidationLayers, issue 12813). In attention_plain a subgroup's first
-# lane writes what all its lanes have read before they reduced it. In tiles_cm1 lanes read what their subgroup has stored
-# as a matrix.
+# What is not counted: what the layers say of their own settings; what glslc does to the types of shared
+# memory (10684) and to the alignment of pointers that it loads (06314: glslang, issue 4024); and races
+# between lanes of a subgroup, since the layers heed barriers of a whole group alone
+# (Vulkan-ValidationLayers, issue 12813). In attention_plain a subgroup's first lane writes what all its
+# lanes have read before they reduced it. In tiles_cm1 lanes read what their subgroup has stored as a matrix.
 gpu_assisted() {
   newer_has libVkLayer_khronos_validation.so "GPU-assisted validation" || return 0
   sed "s|\"library_path\": *\"|&$newer/|" \
