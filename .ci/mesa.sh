@@ -7,11 +7,13 @@ newer=""
 newer_mesa() {
   local folder=${GRETA_NEWER_MESA:-$work/newer}
   [ -z "$newer" ] || return 0
-  [ -n "${GRETA_NEWER_MESA:-}" ] || unpack_mesa "$folder" sid mesa-drm-shim || unpack_mesa "$folder" forky || true
+  [ -n "${GRETA_NEWER_MESA:-}" ] || unpack_mesa "$folder" sid mesa-drm-shim ||
+    unpack_mesa "$folder" forky || true
   newer=$folder/usr/lib/x86_64-linux-gnu
   newer_driver lvp >/dev/null # before two jobs want it
   newer_preload=$work/null_page.so
-  cc -shared -fPIC -o "$newer_preload" tests/support/null_page.c && LD_PRELOAD=$newer_preload env true || newer_preload=""
+  cc -shared -fPIC -o "$newer_preload" tests/support/null_page.c &&
+    LD_PRELOAD=$newer_preload env true || newer_preload=""
 }
 
 # unpack_mesa FOLDER SUITE [PACKAGE...]
@@ -20,7 +22,8 @@ unpack_mesa() {
   entry=$(entry_like bookworm "$2")
   shift 2
   [ -n "$entry" ] &&
-    unpack_beside "$folder" "$entry" mesa-vulkan-drivers vulkan-validationlayers "$@" >/dev/null 2>&1 && return
+    unpack_beside "$folder" "$entry" mesa-vulkan-drivers vulkan-validationlayers "$@" >/dev/null 2>&1 &&
+    return
   rm -rf "$folder"
   return 1
 }

@@ -9,7 +9,8 @@ sample_of_radv=10
 
 jobs_of_radv() {
   local name list=build/release/radv_pipelines.txt gate="tests/radv package:mesa-vulkan-drivers"
-  [ ! -x build/release/tests/radv/greta_radv_gate ] || build/release/tests/radv/greta_radv_gate --list >"$list"
+  [ ! -x build/release/tests/radv/greta_radv_gate ] ||
+    build/release/tests/radv/greta_radv_gate --list >"$list"
   for name in $(kernels_like '*'); do
     case $name in *_test | *_spike | chain_check) continue ;; esac  # the gate reads the kernel table alone
     job kernels "$name" "kernel:$name lines:radv_pipelines.txt:$name $gate"
@@ -19,7 +20,8 @@ jobs_of_radv() {
 stage_radv() {
   tools_to_build
   tools_to_test
-  cmake --preset release -DGRETA_TESTS=ON >"$work/radv-cmake.txt" || { cat "$work/radv-cmake.txt"; die "cmake"; }
+  cmake --preset release -DGRETA_TESTS=ON >"$work/radv-cmake.txt" ||
+    { cat "$work/radv-cmake.txt"; die "cmake"; }
   cmake --build build/release --target greta_radv_gate -j "$(job_count)"
   matrix_kernels_built
   choose_jobs radv
@@ -27,7 +29,8 @@ stage_radv() {
   drivers=$(find /usr/share/vulkan/icd.d -name 'radeon_icd*.json' | head -n 1)
   [ -n "$drivers" ] || die "Mesa's RADV is not installed"
   for family in navi21 navi31 gfx1151; do
-    radv_gate "$family" env MESA_SHADER_CACHE_DISABLE=true VK_DRIVER_FILES="$drivers" RADV_FORCE_FAMILY="$family"
+    radv_gate "$family" env MESA_SHADER_CACHE_DISABLE=true VK_DRIVER_FILES="$drivers" \
+      RADV_FORCE_FAMILY="$family"
   done
   radv_sees_growth "$drivers"
   radv_of_sid
@@ -70,6 +73,7 @@ radv_sees_growth() {
 # a kernel driver that is preloaded.
 radv_of_sid() {
   newer_has libamdgpu_noop_drm_shim.so gfx1201 || return 0
-  radv_gate gfx1201 env MESA_SHADER_CACHE_DISABLE=true VK_DRIVER_FILES="$(newer_driver radeon)" AMDGPU_GPU_ID=gfx1201 \
-    "$newer/ld-linux-x86-64.so.2" --library-path "$newer" --preload "$newer/libamdgpu_noop_drm_shim.so"
+  radv_gate gfx1201 env MESA_SHADER_CACHE_DISABLE=true VK_DRIVER_FILES="$(newer_driver radeon)" \
+    AMDGPU_GPU_ID=gfx1201 "$newer/ld-linux-x86-64.so.2" --library-path "$newer" \
+    --preload "$newer/libamdgpu_noop_drm_shim.so"
 }

@@ -8,8 +8,10 @@
 sample_of_sanitizers=4
 
 jobs_of_sanitizers() {
-  local text="src/text src/gguf src/platform src/compute/quant_type*" engine="src/engine src/graph src/tune models"
-  local device="src/compute src/runtime src/platform backends kernels/cpu kernels/abi src/selftest tests/support"
+  local text="src/text src/gguf src/platform src/compute/quant_type*"
+  local engine="src/engine src/graph src/tune models"
+  local device="src/compute src/runtime src/platform src/selftest backends kernels/cpu kernels/abi"
+  device+=" tests/support"
   job text "text" "tests/text $text tests/support" true
   job text "gguf" "tests/gguf $text tests/support" true
   job text "platform" "tests/platform src/platform" true

@@ -17,6 +17,7 @@ stage_tests() {
 # Tests of greta-cli on a terminal skip themselves where the system has no pseudo-terminals.
 terminals_were_there() {
   local reason
-  reason=$(grep -o -m 1 'the system has no pseudo-terminal.*' build/release/Testing/Temporary/LastTest.log) || return 0
+  reason=$(grep -o -m 1 'the system has no pseudo-terminal.*' build/release/Testing/Temporary/LastTest.log) ||
+    return 0
   skip "tests of greta-cli on a terminal: $reason"
 }

@@ -11,15 +11,16 @@
 sample_of_validation=8
 
 jobs_of_validation() {
+  local models="kernel:* $launching $checking $planning tests/models tests/golden"
   local host="$launching $checking package:vulkan-validationlayers" ops family letter inputs
   ops="rope*,add*,combine*,route*,sum*,products*,kv_write*,softcap*,norm*,gate*,convert*,embed*"
   newer_has libVkLayer_khronos_validation.so "GPU-assisted validation" || return 0
   if newer_runs "models under GPU-assisted validation"; then
-    job "models" "architectures" "kernel:* $host $planning tests/models tests/golden" silent "architectures: logits*"
-    job "models" "no buffer holds the largest" "kernel:* $host $planning tests/models tests/golden" \
+    job "models" "architectures" "$models" silent "architectures: logits*"
+    job "models" "no buffer holds the largest" "$models" \
       silent "architectures: the same bits where no buffer holds the largest tensors"
     job "attention" "attention" "kernel:attention* $host" silent "--op attention"
-    for family in matmul_{rows,expert_rows,tiles_plain,expert_tiles_plain,plain,expert_plain,expert_summed}; do
+    for family in matmul_{rows,tiles_plain,plain,expert_{rows,tiles_plain,plain,summed}}; do
       for letter in $(kernels_like "${family}_*" | sed "s/^${family}_//" | cut -c 1 | sort -u); do
         inputs="kernel:${family}_$letter*"
         [ "$letter" != q ] || inputs+=" $host"
@@ -29,7 +30,8 @@ jobs_of_validation() {
     job "products" "matmul_tiles_cm1" "kernel:matmul_tiles_cm1_q4_k_planes $host" \
       silent "--op matmul_tiles_cm1_q4_k_planes"
   fi
-  job "devices" "devices" "kernel:*_test src/runtime src/platform backends/vulkan tests/runtime tests/support" \
+  job "devices" "devices" \
+    "kernel:*_test src/runtime src/platform backends/vulkan tests/runtime tests/support" \
     silent "[runtime]~[vulkan]"
   job "ops" "small ops" "kernel:[!m]* $host" silent "$ops"
   job "ops" "sample" "kernel:sample* $host" silent "--op sample"
@@ -57,7 +59,8 @@ gpu_assisted() {
     "${newer%/lib/*}"/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json >"$work/layer.json"
   local -x VK_LAYER_PATH=$work VK_LAYER_GPUAV_ENABLE=1 VK_LAYER_MESSAGE_ID_FILTER
   VK_LAYER_MESSAGE_ID_FILTER=WARNING-Setting-Limit-Adjusted,VALIDATION-SETTINGS
-  VK_LAYER_MESSAGE_ID_FILTER+=,VUID-StandaloneSpirv-None-10684,VUID-StandaloneSpirv-PhysicalStorageBuffer64-06314
+  VK_LAYER_MESSAGE_ID_FILTER+=,VUID-StandaloneSpirv-None-10684
+  VK_LAYER_MESSAGE_ID_FILTER+=,VUID-StandaloneSpirv-PhysicalStorageBuffer64-06314
   VK_LAYER_MESSAGE_ID_FILTER+=,SharedMemoryDataRace-RaceOnStore
   beside reported gpu-assisted "a launch reads past the end of a buffer" PhysicalStorageBuffer64 on_newer
   run_jobs "GPU-assisted validation"

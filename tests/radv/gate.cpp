@@ -1,6 +1,6 @@
-// greta_radv_gate [--update] [--baselines FOLDER] [NAME...]: compiles the pipelines of all Vulkan kernels, or of
-// those whose names begin with a NAME, with the RADV device of this machine. RADV_FORCE_FAMILY=navi31 gives one
-// without a GPU. `--list` prints the pipelines and needs no device.
+// greta_radv_gate [--update] [--baselines FOLDER] [NAME...]: compiles the pipelines of all Vulkan kernels, or
+// of those whose names begin with a NAME, with the RADV device of this machine. RADV_FORCE_FAMILY=navi31
+// gives one without a GPU. `--list` prints the pipelines and needs no device.
 //
 // Prints a line for each and fails on
 //   spilled registers and scratch memory
