@@ -169,8 +169,8 @@ unpack_beside() {
 }
 
 # Debian 12's glslc knows neither packed products of integers nor cooperative matrices, which the fast kernels
-# are made of. Debian 13's is unpacked in build/tools, where CMake looks first. It runs with the C library that
-# came with it.
+# are made of. Debian 13's is unpacked in build/tools, where CMake looks first. It runs with the C library
+# that came with it.
 newer_glslc() {
   tools="$PWD/build/tools"
   command -v glslc >/dev/null 2>&1 && ! knows_matrices glslc || return 0
