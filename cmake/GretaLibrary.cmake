@@ -48,7 +48,9 @@ function(greta_single_object_library name)
   endif()
   target_link_libraries(${name} INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
   # Only the header, not the folder that it lies in.
-  configure_file("${CMAKE_CURRENT_SOURCE_DIR}/${name}.h" "${CMAKE_CURRENT_BINARY_DIR}/include/${name}.h" COPYONLY)
+  configure_file("${CMAKE_CURRENT_SOURCE_DIR}/${name}.h"
+    "${CMAKE_CURRENT_BINARY_DIR}/include/${name}.h" COPYONLY)
   target_include_directories(${name} INTERFACE
-    "$<BUILD_INTERFACE:${CMAKE_CURRENT_BINARY_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+    "$<BUILD_INTERFACE:${CMAKE_CURRENT_BINARY_DIR}/include>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 endfunction()

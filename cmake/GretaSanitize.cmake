@@ -1,5 +1,5 @@
-# GRETA_SANITIZE puts its flags on everything that is compiled and linked from here on. All compiles in half the
-# time at -O1, and lines are enough to find a place.
+# GRETA_SANITIZE puts its flags on everything that is compiled and linked from here on. At -O1 all compiles in
+# half the time, and lines are enough to find a place.
 if(GRETA_SANITIZE)
   string(REPLACE ";" "," sanitizers "${GRETA_SANITIZE}")
   add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1)

@@ -55,7 +55,8 @@ need() {
   command -v apt-get >/dev/null 2>&1 || die "this script installs with apt only; install by hand:$missing"
   update_lists
   for package in $missing; do
-    [ -n "$(candidate "${package%/*}")" ] || die "apt knows no package $package (Ubuntu: is universe enabled?)"
+    [ -n "$(candidate "${package%/*}")" ] ||
+      die "apt knows no package $package (Ubuntu: is universe enabled?)"
   done
   note "installing:$missing"
   # shellcheck disable=SC2086
@@ -98,7 +99,9 @@ entry_like() {
               found = 1
             }
           types = suites = uris = key = enabled = "" }
-        { line = $0; sub(/\r$/, "", line); value = line; sub(/^[^:]*:[ \t]*/, "", value); name = tolower(line); sub(/:.*/, "", name) }
+        { line = $0; sub(/\r$/, "", line)
+          value = line; sub(/^[^:]*:[ \t]*/, "", value)
+          name = tolower(line); sub(/:.*/, "", name) }
         line ~ /^#/ { next }
         line ~ /^[ \t]*$/ { entry(); next }
         name == "types" { types = value } name == "suites" { suites = value } name == "uris" { uris = value }
@@ -152,7 +155,8 @@ unpack_beside() {
   shift 2
   unpack_packages=$*
   set -- -qq -y -o Dir::Etc::SourceList="$state/sources.list" -o Dir::Etc::SourceParts="$state/none" \
-    -o Dir::Etc::PreferencesParts="$state/none" -o Dir::State::Lists="$state/lists" -o Dir::Cache="$state/cache" \
+    -o Dir::Etc::PreferencesParts="$state/none" -o Dir::State::Lists="$state/lists" \
+    -o Dir::Cache="$state/cache" \
     -o Dir::State::status="$state/status" -o APT::Install-Recommends=false -o APT::Sandbox::User=root \
     -o Debug::NoLocking=1
   apt-get "$@" update || return 1
@@ -164,8 +168,9 @@ unpack_beside() {
   rm -rf "$state"
 }
 
-# Debian 12's glslc knows neither packed products of integers nor cooperative matrices, which the fast kernels are made
-# of. Debian 13's is unpacked in build/tools, where CMake looks first, and runs with the C library that came with it.
+# Debian 12's glslc knows neither packed products of integers nor cooperative matrices, which the fast kernels
+# are made of. Debian 13's is unpacked in build/tools, where CMake looks first. It runs with the C library
+# that came with it.
 newer_glslc() {
   tools="$PWD/build/tools"
   command -v glslc >/dev/null 2>&1 && ! knows_matrices glslc || return 0
@@ -196,7 +201,8 @@ tools_to_build() {
 tools_to_test() {
   say "Packages to test GRETA"
   from=""
-  if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release && ! { installed catch2 && installed mesa-vulkan-drivers; }; then
+  if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release &&
+    ! { installed catch2 && installed mesa-vulkan-drivers; }; then
     add_backports catch2 libcatch2-dev mesa-vulkan-drivers libdrm2 libdrm-common libdrm-amdgpu1
     from=/bookworm-backports
   fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# symbols.sh NM LIBRARY HEADER: the library is one object, and what it defines for others is what the header declares.
+# symbols.sh NM LIBRARY HEADER: the library is one object, and it defines for others what the header declares.
 set -eu
 nm=$1 library=$2 header=$3
 objects=$("$nm" "$library" | grep -c ':$')

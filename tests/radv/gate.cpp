@@ -1,6 +1,6 @@
-// greta_radv_gate [--update] [--baselines FOLDER] [ROW]: compiles the pipelines of all Vulkan kernels, or of
-// those whose names begin with ROW, with the RADV device of this machine. RADV_FORCE_FAMILY=navi31 gives one
-// without a GPU.
+// greta_radv_gate [--update] [--baselines FOLDER] [NAME...]: compiles the pipelines of all Vulkan kernels, or
+// of those whose names begin with a NAME, with the RADV device of this machine. RADV_FORCE_FAMILY=navi31
+// gives one without a GPU. `--list` prints the pipelines and needs no device.
 //
 // Prints a line for each and fails on
 //   spilled registers and scratch memory
@@ -28,7 +28,7 @@ std::string instruction_of(const KernelRow& row) {
 
 class Gate {
  public:
-  Status open(const char* only, const std::string& baselines);
+  Status open(const std::vector<std::string>& only, const std::string& baselines);
   Status compile_all();  // prints the lines
   void compare();        // with the baseline
   Status update() const;
@@ -60,15 +60,16 @@ class Gate {
   std::mutex mutex_;  // over results' done, printed_
 };
 
-Status Gate::open(const char* only, const std::string& baselines) {
+Status Gate::open(const std::vector<std::string>& only, const std::string& baselines) {
   GRETA_TRY(device_.open());
-  whole_ = !*only;
+  whole_ = only.empty();
   path_ = baselines + "/" + device_.mesa() + "/" + device_.family() + ".tsv";
   has_baseline_ = read_baseline(path_, &baseline_);
   for (Pipeline& pipeline : pipelines_of_table()) {
     const KernelRow& row = *pipeline.row;
     built_needs_ |= row.needs;
-    if (!std::string_view(row.name).starts_with(only)) continue;
+    const auto begins = [&](const std::string& name) { return std::string_view(row.name).starts_with(name); };
+    if (!whole_ && std::none_of(only.begin(), only.end(), begins)) continue;
     if (row.needs & ~device_.physical().info.features)
       ++skipped_;
     else
@@ -162,10 +163,16 @@ int Gate::report() const {
       "%s, Mesa %s: %zu pipelines, %zu failures; %u need features that the device lacks; %u of the baseline "
       "are not in this build\n",
       device_.family().c_str(), device_.mesa().c_str(), results_.size(), failures_.size(), skipped_, absent_);
-  return failures_.empty() && !results_.empty() ? 0 : 1;
+  // Some names may all be of kernels that the device lacks features for; all kernels together are not.
+  return failures_.empty() && (!results_.empty() || (!whole_ && skipped_)) ? 0 : 1;
 }
 
-int run(bool update, const char* only, const char* baselines) {
+int list() {
+  for (const Pipeline& pipeline : pipelines_of_table()) printf("%s\n", pipeline.name().c_str());
+  return 0;
+}
+
+int run(bool update, const std::vector<std::string>& only, const char* baselines) {
   Gate gate;
   const auto work = [&]() -> Status {
     GRETA_TRY(gate.open(only, baselines));
@@ -186,14 +193,16 @@ int run(bool update, const char* only, const char* baselines) {
 
 int main(int argc, char** argv) {
   bool update = false;
-  const char *only = "", *baselines = GRETA_RADV_BASELINE;
+  std::vector<std::string> only;
+  const char* baselines = GRETA_RADV_BASELINE;
   for (int i = 1; i < argc; ++i) {
+    if (!strcmp(argv[i], "--list")) return greta::test::list();
     if (!strcmp(argv[i], "--update"))
       update = true;
     else if (!strcmp(argv[i], "--baselines") && i + 1 < argc)
       baselines = argv[++i];
     else
-      only = argv[i];
+      only.push_back(argv[i]);
   }
   return greta::test::run(update, only, baselines);
 }

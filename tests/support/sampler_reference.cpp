@@ -97,105 +97,135 @@ Logits penalise(const Logits& logits, const SamplerSettings& s, const std::vecto
   return out;
 }
 
+// The logits on their way through the steps.
+struct Chain {
+  Logits l;
+  const SamplerSettings& s;
+  const std::vector<int32_t>& history;
+  double xtc_draw;
+  ReferenceChoice out;
+
+  void truncate(size_t from, size_t to) {
+    l = only(l, ranking(l), from, to);
+    out.by_probability = true;
+  }
+  void temperature();
+  void top_n_sigma();
+  void typical_p();
+  void min_p();
+  void xtc();
+  void mirostat(double mu);
+  void run(SamplerStep step);
+};
+
+void Chain::temperature() {
+  if (s.temperature == 0) return void(l = only(l, ranking(l), 0, 1));
+  double t = s.temperature;
+  if (s.dynamic_range > 0) {
+    const double least = std::max(0.0, t - s.dynamic_range), most = t + s.dynamic_range;
+    const double part = ranking(l).size() < 2 ? 1 : entropy(softmax(l)) / std::log(double(ranking(l).size()));
+    t = least + (most - least) * std::pow(part, double(s.dynamic_exponent));
+  }
+  for (double& each : l) each /= t;
+}
+
+void Chain::top_n_sigma() {
+  if (s.top_n_sigma <= 0) return;
+  const auto ids = ranking(l);
+  double mean = 0, square = 0;
+  for (const int32_t id : ids) mean += l[size_t(id)];
+  mean /= double(ids.size());
+  for (const int32_t id : ids) square += std::pow(l[size_t(id)] - mean, 2);
+  const double least = l[size_t(ids[0])] - s.top_n_sigma * std::sqrt(square / double(ids.size()));
+  size_t count = 0;
+  for (const int32_t id : ids) {
+    count += l[size_t(id)] >= least;
+    out.margin = std::min(out.margin, std::fabs(l[size_t(id)] - least));
+  }
+  truncate(0, count);
+}
+
+void Chain::typical_p() {
+  if (s.typical_p >= 1) return;
+  const Logits p = softmax(l);
+  const double h = entropy(p);
+  auto ids = ranking(l);
+  sort_by(&ids, [&](int32_t id) { return std::fabs(-std::log(p[size_t(id)]) - h); });
+  l = only(l, ids, 0, reach(p, ids, s.typical_p, true, &out.margin));
+  out.by_probability = true;
+}
+
+void Chain::min_p() {
+  if (s.min_p <= 0) return;
+  const Logits p = softmax(l);
+  const double best = *std::max_element(p.begin(), p.end());
+  size_t count = 0;
+  for (const double each : p) {
+    count += each >= best * s.min_p;
+    out.margin = std::min(out.margin, std::fabs(each / best - s.min_p));
+  }
+  truncate(0, count);
+}
+
+void Chain::xtc() {
+  if (s.xtc_probability <= 0 || s.xtc_threshold > 0.5f) return;
+  out.by_probability = true;
+  if (xtc_draw >= s.xtc_probability) return;
+  size_t count = 0;
+  for (const double each : softmax(l)) {
+    count += each >= s.xtc_threshold;
+    out.margin = std::min(out.margin, std::fabs(each - s.xtc_threshold));
+  }
+  if (count >= 2) truncate(count - 1, ranking(l).size());
+}
+
+void Chain::mirostat(double mu) {
+  temperature();
+  const Logits p = softmax(l);
+  size_t count = 0;
+  for (const double each : p) count += each > 0 && -std::log2(each) <= mu;
+  truncate(0, std::max<size_t>(count, 1));
+}
+
+void Chain::run(SamplerStep step) {
+  switch (step) {
+    case SamplerStep::Penalties:
+      return void(l = penalise(l, s, history));
+    case SamplerStep::Dry:
+      if (s.dry.multiplier > 0) l = dry(l, s.dry, history);
+      return;
+    case SamplerStep::TopNSigma:
+      return top_n_sigma();
+    case SamplerStep::TopK:
+      if (s.top_k) truncate(0, std::min<size_t>(s.top_k, ranking(l).size()));
+      return;
+    case SamplerStep::TypicalP:
+      return typical_p();
+    case SamplerStep::TopP:
+      if (s.top_p < 1) truncate(0, reach(softmax(l), ranking(l), s.top_p, false, &out.margin));
+      return;
+    case SamplerStep::MinP:
+      return min_p();
+    case SamplerStep::Xtc:
+      return xtc();
+    case SamplerStep::Temperature:
+      return temperature();
+  }
+}
+
 }  // namespace
 
 ReferenceChoice reference_chain(const std::vector<float>& given, const SamplerSettings& s,
                                 const std::vector<int32_t>& history, double xtc_draw, double mu) {
-  Logits l(given.begin(), given.end());
-  ReferenceChoice out{{}, s.mirostat_tau > 0};
-  for (const LogitBias& each : s.bias) l[size_t(each.token)] += each.bias;
-  const auto truncate = [&](size_t from, size_t to) {
-    l = only(l, ranking(l), from, to);
-    out.by_probability = true;
-  };
-  const auto temperature = [&] {
-    if (s.temperature == 0) return void(l = only(l, ranking(l), 0, 1));
-    double t = s.temperature;
-    if (s.dynamic_range > 0) {
-      const double least = std::max(0.0, t - s.dynamic_range), most = t + s.dynamic_range;
-      const double part =
-          ranking(l).size() < 2 ? 1 : entropy(softmax(l)) / std::log(double(ranking(l).size()));
-      t = least + (most - least) * std::pow(part, double(s.dynamic_exponent));
-    }
-    for (double& each : l) each /= t;
-  };
-  const std::map<SamplerStep, std::function<void()>> steps = {
-      {SamplerStep::Penalties, [&] { l = penalise(l, s, history); }},
-      {SamplerStep::Dry,
-       [&] {
-         if (s.dry.multiplier > 0) l = dry(l, s.dry, history);
-       }},
-      {SamplerStep::TopNSigma,
-       [&] {
-         if (s.top_n_sigma <= 0) return;
-         const auto ids = ranking(l);
-         double mean = 0, square = 0;
-         for (const int32_t id : ids) mean += l[size_t(id)];
-         mean /= double(ids.size());
-         for (const int32_t id : ids) square += std::pow(l[size_t(id)] - mean, 2);
-         const double least = l[size_t(ids[0])] - s.top_n_sigma * std::sqrt(square / double(ids.size()));
-         size_t count = 0;
-         for (const int32_t id : ids) {
-           count += l[size_t(id)] >= least;
-           out.margin = std::min(out.margin, std::fabs(l[size_t(id)] - least));
-         }
-         truncate(0, count);
-       }},
-      {SamplerStep::TopK,
-       [&] {
-         if (s.top_k) truncate(0, std::min<size_t>(s.top_k, ranking(l).size()));
-       }},
-      {SamplerStep::TypicalP,
-       [&] {
-         if (s.typical_p >= 1) return;
-         const Logits p = softmax(l);
-         const double h = entropy(p);
-         auto ids = ranking(l);
-         sort_by(&ids, [&](int32_t id) { return std::fabs(-std::log(p[size_t(id)]) - h); });
-         l = only(l, ids, 0, reach(p, ids, s.typical_p, true, &out.margin));
-         out.by_probability = true;
-       }},
-      {SamplerStep::TopP,
-       [&] {
-         if (s.top_p < 1) truncate(0, reach(softmax(l), ranking(l), s.top_p, false, &out.margin));
-       }},
-      {SamplerStep::MinP,
-       [&] {
-         if (s.min_p <= 0) return;
-         const Logits p = softmax(l);
-         const double best = *std::max_element(p.begin(), p.end());
-         size_t count = 0;
-         for (const double each : p) {
-           count += each >= best * s.min_p;
-           out.margin = std::min(out.margin, std::fabs(each / best - s.min_p));
-         }
-         truncate(0, count);
-       }},
-      {SamplerStep::Xtc,
-       [&] {
-         if (s.xtc_probability <= 0 || s.xtc_threshold > 0.5f) return;
-         out.by_probability = true;
-         if (xtc_draw >= s.xtc_probability) return;
-         size_t count = 0;
-         for (const double each : softmax(l)) {
-           count += each >= s.xtc_threshold;
-           out.margin = std::min(out.margin, std::fabs(each - s.xtc_threshold));
-         }
-         if (count >= 2) truncate(count - 1, ranking(l).size());
-       }},
-      {SamplerStep::Temperature, temperature},
-  };
+  Chain chain{{given.begin(), given.end()}, s, history, xtc_draw, {{}, s.mirostat_tau > 0}};
+  for (const LogitBias& each : s.bias) chain.l[size_t(each.token)] += each.bias;
   if (s.mirostat_tau > 0) {
-    temperature();
-    const Logits p = softmax(l);
-    size_t count = 0;
-    for (const double each : p) count += each > 0 && -std::log2(each) <= mu;
-    truncate(0, std::max<size_t>(count, 1));
+    chain.mirostat(mu);
   } else {
-    for (const SamplerStep step : s.order) steps.at(step)();
+    for (const SamplerStep step : s.order) chain.run(step);
   }
-  out.probability = softmax(l);
-  return out;
+  chain.out.probability = softmax(chain.l);
+  return chain.out;
 }
 
 int32_t reference_draw(const ReferenceChoice& choice, double draw, double* margin) {

@@ -1,0 +1,44 @@
+# sanitizers: the tests under the address, leak and undefined behaviour sanitizers, compiled by clang 19 with
+# warnings as errors. Left out are tests that compare numbers over minutes in code that others run too, and
+# an op's repeats.
+# Minutes: 14 whole, 7 sampled (most of them compile the library).
+# Inputs: of the tests of a folder, that folder and the sources that its tests are about.
+# A job is a folder of tests; only the tests of chosen folders are compiled. The sample is one job in 4 of
+# each group.
+sample_of_sanitizers=4
+
+jobs_of_sanitizers() {
+  local text="src/text src/gguf src/platform src/compute/quant_type*"
+  local engine="src/engine src/graph src/tune models"
+  local device="src/compute src/runtime src/platform src/selftest backends kernels/cpu kernels/abi"
+  device+=" tests/support"
+  job text "text" "tests/text $text tests/support" true
+  job text "gguf" "tests/gguf $text tests/support" true
+  job text "platform" "tests/platform src/platform" true
+  job text "fuzz" "tests/fuzz $text src/engine" true
+  job device "runtime" "tests/runtime tests/mock_vulkan $device" true
+  job device "ops" "tests/ops tests/compute tests/quant $device" true
+  job device "spike" "tests/spike tests/mock_hip $device" true
+  job models "graph" "tests/graph src/graph src/tune $device" true
+  job models "engine" "tests/engine $engine $text $device" true
+  job models "models" "tests/models tests/golden $engine $device" true
+  job api "api" "tests/api src/api greta.h $engine $text $device" true
+  job api "cli" "tests/cli tools src/api greta.h" true
+  job api "radv" "tests/radv" true
+}
+
+stage_sanitizers() {
+  choose_jobs sanitizers
+  local name folders="" slow='^(golden|cli_(results|sampling|divergence))$|million draws'
+  slow+='|memory: each host allocation of a call'
+  local without=$slow
+  for name in "${chosen[@]}"; do folders+=";$name"; done
+  [[ $folders != *";ops"* ]] || folders+=";compute;quant"
+  [[ $folders = *";cli"* ]] || without+='|^cli_'
+  [[ $folders = *";fuzz"* ]] || without+='|^fuzz\.'
+  [[ $folders = *";spike"* ]] || without+='|^spike'
+  configure_sanitized "-DGRETA_TEST_FOLDERS=${folders#;}"
+  cmake --build build/fuzz -j "$(job_count)"
+  echo "tests in the folders ${folders#;}"
+  ctest --preset fuzz -j "$(job_count)" -E "$without"
+}

@@ -1,0 +1,23 @@
+# tests: README's test command with the test data and with warnings as errors (GCC 12 on Debian 12), then
+# README's first command, which has to write a story.
+# Minutes: 12 whole; it always runs whole.
+# Inputs: everything.
+
+stage_tests() {
+  grep -qx 'sh cmake/test.sh' README.md || die "README.md does not give sh cmake/test.sh as its command"
+  tools_to_build
+  local warnings=""
+  [ "$(c++ -dumpversion 2>/dev/null)" != 12 ] || warnings=-Werror
+  CXXFLAGS=$warnings CFLAGS=$warnings sh cmake/test.sh 2>&1 | tee "$work/tests.log"
+  terminals_were_there
+  sh cmake/story.sh >"$work/story.txt" || die "story.sh"
+  [ "$(wc -w <"$work/story.txt")" -gt 50 ] || die "story.sh wrote no story"
+}
+
+# Tests of greta-cli on a terminal skip themselves where the system has no pseudo-terminals.
+terminals_were_there() {
+  local reason
+  reason=$(grep -o -m 1 'the system has no pseudo-terminal.*' build/release/Testing/Temporary/LastTest.log) ||
+    return 0
+  skip "tests of greta-cli on a terminal: $reason"
+}
