@@ -81,9 +81,10 @@ void add_batch_size(CLI::App& app, ContextOptions& options) {
 }
 
 void add_options(CLI::App& app, TextOptions& options) {
-  CLI::Option* text = app.add_option("-p,--prompt", options.text, "take this text")->type_name("TEXT");
+  CLI::Option* text =
+      app.add_option("-p,--prompt", options.text, "read the text from the command line")->type_name("TEXT");
   CLI::Option* file = app.add_option("-f,--file", options.file,
-                                     "take the text from this file; without both, from standard input");
+                                     "read the text from this file; without -p and -f, from standard input");
   file->type_name("FILE")->excludes(text);
   app.add_flag("-e,--escape", options.escape,
                R"(replace \n, \t, \\ and \x41 in the text by what they stand for)");

@@ -182,7 +182,8 @@ int ppl(const PplOptions& options) {
 Action ppl_command(CLI::App& app) {
   auto options = std::make_shared<PplOptions>();
   options->engine.context.context = 512;
-  app.add_option("-f,--file", options->file, "measure this text; --kl-divergence has the text in its base")
+  app.add_option("-f,--file", options->file,
+                 "read the text from this file; with --kl-divergence, the base has the text")
       ->type_name("TEXT");
   app.add_option("--chunks", options->chunks, "measure only the first N chunks; -1: all")
       ->type_name("N")
