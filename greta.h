@@ -1,40 +1,83 @@
 /* greta.h - run GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.
  *
- * This is the whole public interface: what is not declared here is not API. It is one file, however long, so
- * that there is one to copy and one to read.
+ * This file is the whole public interface: what is not declared here is not part of it. It stays one file,
+ * so that there is one to copy and one to read.
  *
- * The short way: greta_runtime_open, greta_model_open, greta_session_open, greta_session_generate.
- * Everything else is there when you need it. tests/api/ holds two complete programs.
+ * OBJECTS
+ *   runtime    One device, a GPU or the CPU, with a limit on the memory that may be used there.
+ *   file       What a GGUF file contains: metadata and a list of tensors. No weights are loaded for it.
+ *   model      The weights of a file, loaded on the device of a runtime. It never changes after that.
+ *   tokenizer  Turns text into token ids and back. A model has one; a file alone can give one, too.
+ *   executor   The working memory and the cache for a number of sessions that may run together. A session
+ *              makes a private one unless you give it one, so most programs never name it.
+ *   session    One sequence of tokens that a model has read or written, with its cached keys and values.
+ *   sampler    The settings by which a session chooses its next token: temperature, top-k, grammar and so on.
+ *              It is a part of the session and not an object; a new session takes the most likely token.
+ *   chat       A conversation on a session: messages go in, answers come out in parts.
  *
- * Rules that hold for every function:
- *   errors     A greta_status is returned. Results go to the trailing out_ pointers, which are written
- *              only on GRETA_OK (and GRETA_ERROR_CANCELLED where said). greta_error_text() says in words
- *              what went wrong. The library never aborts, exits, prints, or throws into the caller.
- *              A call that fails leaves its objects as they were before it, and they remain usable,
- *              unless the function or the status says otherwise.
- *   ownership  X_open gives you an object, X_close takes it back; X_close(NULL) does nothing. Close
- *              children first: sessions, executors, models and files, then the runtime.
- *   borrowing  A const pointer you receive belongs to the object it came from and lives as long,
- *              unless the function says less.
- *   threads    Runtimes, models, files and tokenizers may be shared by threads. An executor and its
- *              sessions belong to one thread at a time; only greta_session_cancel may come from another.
- *   stack      256 KiB of stack suffice for every function but greta_runtime_selftest, whatever a file,
- *              template, schema or text nests (builds without optimisation or with sanitizers need more).
- *              Callbacks add what they use.
- *   callbacks  run on the calling thread, with no lock held. They must not close the object in use, and
- *              should not throw: a C++ exception out of one ends the call with GRETA_ERROR_ARGUMENT and the
- *              callback's name, and leaves the objects as other failures do. One out of
- *              greta_runtime_options.release is passed over.
- *   options    Set .struct_size = sizeof(the struct), at most 4096, and leave the rest zero for the
- *              defaults. Fields are only ever appended. "1:" names a field of 0 or 1; another number, or
- *              a flag or an enum's value that is not here, is GRETA_ERROR_ARGUMENT, and a reserved field
- *              that is not 0 is GRETA_ERROR_UNSUPPORTED.
- *   arrays     A count goes with a pointer that is not NULL. What cannot fit is refused before it is read.
- *   fork       A child process has none of its parent's threads and devices: there every call that needs
- *              them is GRETA_ERROR_DEVICE. Close what was inherited, which returns and leaves the
- *              parent's as they are, or leave it, and open a runtime there.
- *   text       UTF-8, NUL-terminated unless a length goes with it.
- *   units      _bytes are bytes, _ns nanoseconds; positions, lengths and counts are tokens.
+ * THE SHORT WAY
+ *   This is a complete program. Everything else in this file is there when you need it.
+ *
+ *     #include <greta.h>
+ *     #include <stdio.h>
+ *     static int print(void* user, int32_t token, const char* text, size_t bytes) {
+ *       return fwrite(text, 1, bytes, stdout) != bytes;
+ *     }
+ *     int main(void) {
+ *       greta_source source = {.struct_size = sizeof source, .path = "model.gguf"};
+ *       greta_model_options load = {.struct_size = sizeof load, .source = &source};
+ *       greta_generate_options write = {.struct_size = sizeof write, .max_tokens = 100, .on_token = print};
+ *       greta_runtime* runtime = NULL; greta_model* model = NULL; greta_session* session = NULL;
+ *       int32_t tokens[64]; size_t count = 0;
+ *       if (greta_runtime_open(NULL, &runtime) || greta_model_open(runtime, &load, &model) ||
+ *           greta_session_open(model, NULL, &session) ||
+ *           greta_tokenizer_encode(greta_model_tokenizer(model), "Once upon a time", 16, GRETA_ENCODE_BOS,
+ *                                  tokens, 64, &count) ||
+ *           greta_session_generate(session, tokens, count, &write, NULL)) puts(greta_error_text());
+ *       greta_session_close(session), greta_model_close(model), greta_runtime_close(runtime);
+ *     }
+ *
+ *   tests/api/story.c and tests/api/batch.c are two more complete programs.
+ *
+ * RULES THAT HOLD FOR EVERY FUNCTION
+ *   errors       A function that can fail returns a greta_status. Its results go to the out_ parameters at
+ *                the end, which are written only with GRETA_OK, and with GRETA_ERROR_CANCELLED where that is
+ *                said. greta_error_text() says in words what went wrong. The library never aborts, exits,
+ *                prints, or throws into its caller. A call that fails leaves its objects as they were before
+ *                it, and they remain usable, unless the function or the status says otherwise.
+ *   NULL         A required pointer that is NULL gives GRETA_ERROR_ARGUMENT. X_close(NULL) does nothing. A
+ *                function that returns a value instead of a status returns 0, -1, "" or NULL for a NULL
+ *                object.
+ *   ownership    X_open gives you an object and X_close takes it back. Close children first: chats, sessions,
+ *                executors, tokenizers, models and files, then the runtime.
+ *   borrowing    A const pointer that you receive belongs to the object it came from and lives as long as
+ *                that object, unless the function names a shorter time.
+ *   threads      Threads may share runtimes, models, files and tokenizers. An executor, its sessions and
+ *                their chats belong to one thread at a time; only greta_session_cancel may come from another
+ *                one.
+ *   callbacks    A callback runs on the calling thread, and no lock is held. It must not close the object in
+ *                use. It should not throw: a C++ exception out of a callback ends the call with
+ *                GRETA_ERROR_ARGUMENT, the error text names the callback, and the objects are left as after
+ *                any failure. An exception out of greta_runtime_options.release is ignored.
+ *   stack        256 KiB of stack are enough for every function but greta_runtime_selftest, however deeply a
+ *                file, template, schema or text is nested. Callbacks add what they use. Builds without
+ *                optimisation or with sanitizers need more.
+ *   structs      Set .struct_size = sizeof(the struct) in every struct that has the field; at most 4096 is
+ *                accepted. Structs that you fill in: zero in all other fields means the defaults. Structs
+ *                that the library fills in: it writes the fields that fit into struct_size. Structs that a
+ *                callback receives have struct_size set. New fields are only ever appended. "1:" in a comment
+ *                marks a field that is 0 or 1. Another number there, a flag or an enum's value that is not in
+ *                this file gives GRETA_ERROR_ARGUMENT; a reserved field that is not 0, or a field unknown to
+ *                this library that is not 0, gives GRETA_ERROR_UNSUPPORTED.
+ *   arrays       A count that is not 0 needs a pointer that is not NULL; the pointer may be NULL for a count
+ *                of 0. In a comment, [n] is the number of elements. A count that cannot fit is refused before
+ *                anything is read.
+ *   text         Text is UTF-8. It ends with a NUL unless its length is passed along.
+ *   units        Names that end in _bytes are bytes, in _ns nanoseconds, in _s seconds. Positions, lengths of
+ *                contexts and counts of tokens are tokens.
+ *   fork         A child process has none of its parent's threads and devices, so every call that needs them
+ *                gives GRETA_ERROR_DEVICE in the child. There, close the inherited objects or leave them;
+ *                closing returns and leaves the parent's objects as they are. Then open a new runtime.
  *   environment  The library reads no environment variable.
  */
 #ifndef GRETA_H
@@ -55,24 +98,27 @@ extern "C" {
 
 #define GRETA_VERSION 100 /* major * 10000 + minor * 100 + patch */
 
-/* Version of the linked library. Its major equals that of GRETA_VERSION, its minor is not below. */
+/* Gives the version of the library that is linked. It fits this header if its major number is equal to that
+ * of GRETA_VERSION and its minor number is not smaller. */
 GRETA_API uint32_t greta_version(void);
 
 /* ---- errors -------------------------------------------------------------------------------------- */
 
 typedef enum greta_status {
   GRETA_OK = 0,
-  GRETA_ERROR_ARGUMENT = 1,    /* the caller broke a rule of this header */
-  GRETA_ERROR_FILE = 2,        /* missing, truncated or malformed; weights that give no finite logit */
-  GRETA_ERROR_UNSUPPORTED = 3, /* a valid file or request that this build or device cannot run */
-  GRETA_ERROR_MEMORY = 4,      /* host or device memory ran out; the objects remain usable */
-  GRETA_ERROR_DEVICE = 5,      /* the driver failed, or the process was forked; close the runtime and open it again */
-  GRETA_ERROR_FULL = 6,        /* the context window or the page pool has no room left */
-  GRETA_ERROR_CANCELLED = 7,   /* a callback or greta_session_cancel asked to stop */
+  GRETA_ERROR_ARGUMENT = 1,    /* The caller broke a rule of this header. */
+  GRETA_ERROR_FILE = 2,        /* A file is missing, truncated or malformed, or gives no finite logit. */
+  GRETA_ERROR_UNSUPPORTED = 3, /* The file or request is valid, but this build or device cannot run it. */
+  GRETA_ERROR_MEMORY = 4,      /* Host or device memory ran out. The objects remain usable. */
+  GRETA_ERROR_DEVICE = 5,      /* The driver failed, or the process was forked. Close the runtime and open it
+                                * again. */
+  GRETA_ERROR_FULL = 6,        /* There is no room left, for example in the context or in the page pool. */
+  GRETA_ERROR_CANCELLED = 7,   /* A callback or greta_session_cancel asked to stop. */
   GRETA_STATUS_MAX = 0x7fffffff
 } greta_status;
 
-/* The last failure on this thread in words, "" if there was none. Valid until the next call here. */
+/* Describes the last failure on this thread in words. The text is "" if there was none, and has at most 1023
+ * bytes. It is valid until the next call of a function of this header on this thread. */
 GRETA_API const char* greta_error_text(void);
 
 /* ---- runtime: a device and its memory ------------------------------------------------------------ */
@@ -87,138 +133,185 @@ typedef enum greta_log_level {
   GRETA_LOG_LEVEL_MAX = 0x7fffffff
 } greta_log_level;
 
-/* Gets one line without a line end. */
+/* Receives one line without a line end. `text` is valid during the call. */
 typedef void (*greta_log_callback)(void* user, greta_log_level level, const char* text);
 
 typedef struct greta_runtime_options {
   uint32_t struct_size;
-  uint32_t threads;        /* workers of the CPU device; 0: one for each processor that may be used */
-  const char* device;      /* "auto" (also NULL), "cpu", "vulkan0", "hip1": a device that is named and
-                              cannot be used is an error with the reason, never another device.
-                              "vulkan": the best of them, as "auto" chooses */
-  uint64_t memory_limit_bytes; /* what this runtime may allocate on the device; 0: what is free */
-  greta_log_callback log;  /* may be NULL */
-  void* log_user;
-  /* Device memory of the CPU backend in blocks of 64 KiB and more; both or none. allocate returns NULL
-   * when there is no memory. May be called from any thread that uses the runtime. */
+  uint32_t threads;            /* Worker threads of the CPU device; 0: one for each processor it may use. */
+  const char* device;          /* The device to open. "auto" or NULL takes the best GPU that works, else the
+                                * CPU. "vulkan" takes the best device of that kind. "cpu", "vulkan0" or "hip1"
+                                * takes exactly that device: if it cannot be used, the call fails with the
+                                * reason and takes no other. Read during the call. */
+  uint64_t memory_limit_bytes; /* The most that this runtime may allocate on the device; 0: what is free. */
+  greta_log_callback log;      /* Receives the log until the runtime is closed; NULL: there is no log. */
+  void* log_user;              /* Passed to `log`. */
+
+  /* An allocator for large blocks of the CPU device, of 64 KiB and more. Set both functions or none. They may
+   * be called from any thread that uses the runtime, until it is closed. `alignment` is in bytes. `allocate`
+   * returns NULL when there is no memory. `release` receives the `bytes` that `allocate` was asked for. */
   void* (*allocate)(void* user, uint64_t bytes, uint64_t alignment);
   void (*release)(void* user, void* pointer, uint64_t bytes);
-  void* allocator_user;
-  uint32_t exact;          /* 1: only the plain kernels, whose bits do not depend on how a prompt is cut */
-  uint32_t reserved;
-  const char* cache_folder; /* where compiled kernels of a GPU are kept, a file for each device and driver;
-                              NULL: nowhere, they are compiled at each start */
+  void* allocator_user;        /* Passed to both. */
+
+  uint32_t exact;              /* 1: use only the plain kernels. They are slow, and their results do not
+                                * depend on how a prompt is cut into steps. */
+  uint32_t reserved;           /* 0. */
+  const char* cache_folder;    /* A folder for compiled GPU kernels, with one file for each device and driver;
+                                * NULL: nothing is kept, and kernels are compiled at each start. */
 } greta_runtime_options;
 
+/* Opens a device.
+ *
+ * options      may be NULL for the defaults
+ * out_runtime  the new runtime, to be closed with greta_runtime_close */
 GRETA_API greta_status greta_runtime_open(const greta_runtime_options* options, greta_runtime** out_runtime);
 GRETA_API void greta_runtime_close(greta_runtime* runtime);
 
 typedef struct greta_device_info {
   uint32_t struct_size;
-  uint32_t usable;            /* 0: `reason` says why not */
-  char id[16];                /* "cpu", "vulkan0": what greta_runtime_options.device takes */
+  uint32_t usable;            /* 1: the device can be used. 0: `reason` says why not. */
+  char id[16];                /* The name that greta_runtime_options.device takes: "cpu", "vulkan0". */
   char name[128];
-  char driver[128];
-  char arch[32];              /* "cpu:avx512vnni", "gfx1100" */
-  char reason[256];
-  uint64_t memory_bytes;
-  uint64_t memory_free_bytes; /* 0: not known; that of a GPU is once a runtime has opened it. Where files cannot be
-                                 opened (no descriptor left), the host's is without what files keep of it */
-  uint32_t unit_count;        /* compute units, or CPU workers */
-  uint32_t unified_memory;    /* 1: device memory is host memory */
-  uint32_t cpu_type;          /* 1: computes on the host's processor; "auto" takes of these only "cpu" */
+  char driver[128];           /* The driver and its version. */
+  char arch[32];              /* The kind of processor: "cpu:avx512vnni", "gfx1100". */
+  char reason[256];           /* "" for a device that can be used. */
+  uint64_t memory_bytes;      /* All memory of the device. */
+  uint64_t memory_free_bytes; /* What is free of it, for a runtime within its limit. 0: not known. For a GPU
+                               * it is known only once a runtime has opened it. Where the process can open no
+                               * more files, the host's number leaves out memory that caches files. */
+  uint32_t unit_count;        /* Compute units of a GPU, or worker threads of the CPU device. */
+  uint32_t unified_memory;    /* 1: device memory is host memory. */
+  uint32_t cpu_type;          /* 1: the device computes on the host's processor, as software GPUs do. Of these
+                               * devices "auto" takes only "cpu". */
   uint32_t reserved;
 } greta_device_info;
 
-/* Every device that was looked for, usable or not. `index` is below the count; fill .struct_size. */
+/* Gives the number of devices that were looked for, including those that cannot be used. A kind of device
+ * that is not present counts as one entry, whose `reason` says why. */
 GRETA_API greta_status greta_device_count(uint32_t* out_count);
+
+/* Describes one of these devices, without opening it.
+ *
+ * index     below the count of greta_device_count
+ * out_info  set struct_size before the call */
 GRETA_API greta_status greta_device_describe(uint32_t index, greta_device_info* out_info);
 
-/* The device of this runtime. */
+/* Describes the device of a runtime. Set struct_size of out_info before the call. */
 GRETA_API greta_status greta_runtime_describe(const greta_runtime* runtime, greta_device_info* out_info);
 
-/* Reads memory for about a tenth of a second, the way kernels read weights: the bound of decoding. */
+/* Measures how fast the device reads memory in the way that its kernels read weights. This bounds the speed
+ * of generating tokens. It takes about a tenth of a second. */
 GRETA_API greta_status greta_runtime_measure_bandwidth(greta_runtime* runtime,
                                                        uint64_t* out_bytes_per_second);
 
-/* Multiplies and adds in registers for at most half a second, the way kernels read prompts: their bound. A
- * multiplication and an addition are two operations. GPUs: float16 on matrix units with sums in float32, where there
- * are any, else float32; CPUs: int8 with vector instructions for it, else float32. */
+/* Measures how fast the device multiplies and adds in the way that its kernels read prompts, with operands in
+ * registers. This bounds the speed of reading prompts. It takes at most half a second. A multiplication and
+ * an addition count as two operations. A GPU is measured with float16 products on matrix units and sums in
+ * float32, or with float32 where it has no matrix units; a CPU with int8 products, or with float32 where it
+ * has no vector instructions for int8. */
 GRETA_API greta_status greta_runtime_measure_arithmetic(greta_runtime* runtime,
                                                         uint64_t* out_flops_per_second);
 
-/* ---- files: what is in a GGUF, without loading it ------------------------------------------------- */
+/* ---- files: what is in a GGUF, without loading it ------------------------------------------------ */
 
 typedef struct greta_file greta_file;
 
+/* Where the bytes of a file come from. Set exactly one of `path`, `memory` and `read_at`. */
 typedef struct greta_source {
   uint32_t struct_size;
-  uint32_t reserved;
-  /* A file; any part of a split set (-00001-of-00003.gguf) opens all of it. It is copied when a model is opened, and
-   * may then be cut, written to or deleted, unless `map` is set. */
+  uint32_t reserved;      /* 0. */
+
+  /* The path of a file. Any part of a split set (-00001-of-00003.gguf) stands for the whole set. A model
+   * copies what it needs while it is opened; after that the file may be cut, written to or deleted, unless
+   * `map` is set. */
   const char* path;
-  const void* memory;      /* or: the bytes of a file, which must outlive what is opened from it */
+
+  /* The bytes of a whole file in your memory, [memory_bytes]. They must outlive what is opened from them. */
+  const void* memory;
   uint64_t memory_bytes;
-  /* or: reads exactly `bytes` bytes at `offset`, 0 on success. May be called from the calling thread only. */
+
+  /* Copies exactly `bytes` bytes at `offset` to `to`, and returns 0; another number is a failure. It is
+   * called only by the thread that calls the library, and never for bytes past `size_bytes`. It must stay
+   * callable while a file that was opened from it is open, since greta_memory_plan_make reads that again. */
   int (*read_at)(void* user, uint64_t offset, void* to, uint64_t bytes);
-  void* user;
-  uint64_t size_bytes;     /* of what read_at reads */
-  /* 1: where the device can (the CPU, some GPUs that share its memory) and the file can be mapped, weights stay in the
-   * mapped file: no time and no memory goes into copies, and programs share them. The file may be deleted while it is open,
-   * but it must not be cut or written to: its size is looked at before each step, which then is GRETA_ERROR_FILE, but a
-   * file that is cut during a step ends the process by a signal (SIGBUS), and one that is written to changes the weights. */
+  void* user;             /* Passed to read_at. */
+  uint64_t size_bytes;    /* The length of what read_at reads. */
+
+  /* 1: the weights stay in the mapped file where that is possible, that is, where the file can be mapped and
+   * the device can read it in place (the CPU, and some GPUs that share its memory). Nothing is copied then,
+   * and programs share the memory. The file may be deleted while it is in use, but nobody may cut it or write
+   * to it. Its size is checked before each step: where it is smaller, the call gives GRETA_ERROR_FILE. A file
+   * that is cut during a step ends the process by a signal (SIGBUS), and one that is written to changes the
+   * weights. */
   uint32_t map;
-  uint32_t reserved2;
+  uint32_t reserved2;     /* 0. */
 } greta_source;
 
-/* Reads and checks header, metadata and tensor list; weights are not touched. */
+/* Reads and checks a file's header, metadata and list of tensors. It does not read weights.
+ *
+ * source    required; read during the call. greta_source says how long its memory and callback must live.
+ * out_file  the new file, to be closed with greta_file_close */
 GRETA_API greta_status greta_file_open(const greta_source* source, greta_file** out_file);
 GRETA_API void greta_file_close(greta_file* file);
 
 typedef struct greta_tensor_info {
   uint32_t struct_size;
-  uint32_t dimensions;      /* 1 to 4 */
-  const char* name;
-  const char* type;         /* "q4_k" */
-  uint64_t shape[4];        /* as in the file: shape[0] is the innermost; 1 past `dimensions` */
-  uint64_t offset_bytes;    /* in its part of the file */
+  uint32_t dimensions;      /* 1 to 4. */
+  const char* name;         /* Valid as long as the file, like `type`. */
+  const char* type;         /* Of the elements: "q4_k". */
+  uint64_t shape[4];        /* As in the file: shape[0] is the innermost dimension. 1 past `dimensions`. */
+  uint64_t offset_bytes;    /* From the beginning of the part of the file that holds the tensor. */
   uint64_t size_bytes;
-  uint32_t part;            /* of a split set, from 0 */
+  uint32_t part;            /* The part of a split set, from 0. */
   uint32_t reserved;
 } greta_tensor_info;
 
-GRETA_API uint32_t greta_file_version(const greta_file* file);
-GRETA_API uint64_t greta_file_size_bytes(const greta_file* file); /* of all parts */
+GRETA_API uint32_t greta_file_version(const greta_file* file);    /* The version of GGUF. */
+GRETA_API uint64_t greta_file_size_bytes(const greta_file* file); /* The size of all parts together. */
 GRETA_API uint64_t greta_file_tensor_count(const greta_file* file);
+
+/* Describes a tensor. `index` is below the count; set struct_size of out_tensor before the call. */
 GRETA_API greta_status greta_file_tensor(const greta_file* file, uint64_t index,
                                          greta_tensor_info* out_tensor);
 GRETA_API uint64_t greta_file_metadata_count(const greta_file* file);
-/* Key, type ("u32", "string", "array of f32") and value as text. Arrays are shortened to their first
- * elements and their length. The text is written to value[0 .. capacity), cut and NUL-terminated. */
+
+/* Gives a key of the metadata with its type and its value as text. Strings stand in quotes; arrays are
+ * shortened to their first elements and their length.
+ *
+ * index     below the count
+ * out_key   the key, valid as long as the file; may be NULL
+ * out_type  "u32", "string", "array of f32"; valid as long as the file; may be NULL
+ * value     [capacity] bytes for the text of the value, which is cut to fit, and at 1 MiB, and always ends
+ *           with a NUL; may be NULL when capacity is 0 */
 GRETA_API greta_status greta_file_metadata(const greta_file* file, uint64_t index, const char** out_key,
                                            const char** out_type, char* value, size_t capacity);
 
 typedef enum greta_unused_verdict {
-  GRETA_UNUSED_NEEDLESS = 0, /* known: the model is the same without it */
-  GRETA_UNUSED_UNKNOWN = 1,  /* a key that this version does not know: greta_model_open logs a warning */
-  GRETA_UNUSED_REFUSED = 2,  /* it changes, or may change, what the model computes: greta_model_open fails */
+  GRETA_UNUSED_NEEDLESS = 0, /* The part is known, and the model is the same without it. */
+  GRETA_UNUSED_UNKNOWN = 1,  /* This version does not know the key. greta_model_open logs a warning. */
+  GRETA_UNUSED_REFUSED = 2,  /* The part changes, or may change, what is computed. greta_model_open fails. */
   GRETA_UNUSED_VERDICT_MAX = 0x7fffffff
 } greta_unused_verdict;
 
 typedef struct greta_unused {
   uint32_t struct_size;
   greta_unused_verdict verdict;
-  uint32_t is_tensor;       /* 1: a tensor, 0: a key of the metadata */
+  uint32_t is_tensor;       /* 1: a tensor. 0: a key of the metadata. */
   uint32_t reserved;
-  const char* name;         /* lives during the call, like `reason` */
+  const char* name;         /* Valid during the callback, like `reason`. */
   const char* reason;
 } greta_unused;
 
-/* What a model made from this file would not use, and why: tensors, and keys under the architecture's prefix. The rest of
- * the file is used. Fails where the file is no model of an architecture that this version runs, or its sizes are wrong.
+/* Lists what a model made from this file would not use, with the reason: tensors, keys under the prefix of
+ * the architecture, and other keys that would change what is computed. Everything else is used, or says
+ * nothing about the computation. No weight is read. The call gives GRETA_ERROR_UNSUPPORTED for an
+ * architecture that this version does not run, and GRETA_ERROR_FILE where sizes in the file are missing or
+ * wrong.
  *
- * on_unused   called for each key, then for each tensor, in the order of the file; a non-zero answer stops with
- *             GRETA_ERROR_CANCELLED */
+ * on_unused  receives each such key, then each such tensor, in the order of the file; a non-zero return value
+ *            stops the call with GRETA_ERROR_CANCELLED
+ * user       passed to on_unused */
 GRETA_API greta_status greta_file_audit(const greta_file* file,
                                         int (*on_unused)(void* user, const greta_unused* unused), void* user);
 
@@ -228,331 +321,445 @@ typedef struct greta_model greta_model;
 
 typedef struct greta_model_options {
   uint32_t struct_size;
-  uint32_t reserved;
-  const greta_source* source;  /* required; must stay valid during the call, memory and read_at as said there */
-  /* Called now and then with bytes done of bytes in all; a non-zero answer cancels the load. May be NULL. */
+  uint32_t reserved;           /* 0. */
+  const greta_source* source;  /* Required. Read during the call; greta_source says how long its memory must
+                                * live. */
+
+  /* Called now and then while weights are loaded, with the bytes that are done and the bytes in all. A
+   * non-zero return value cancels the load. May be NULL. */
   int (*progress)(void* user, uint64_t done_bytes, uint64_t total_bytes);
-  void* progress_user;
+  void* progress_user;         /* Passed to progress. */
 } greta_model_options;
 
 typedef enum greta_cache_type {
   GRETA_CACHE_DEFAULT = 0, /* f16 */
   GRETA_CACHE_F32 = 1,
   GRETA_CACHE_F16 = 2,
-  GRETA_CACHE_Q8_0 = 3, /* heads of a multiple of 32 values */
+  GRETA_CACHE_Q8_0 = 3,    /* For models whose heads have a multiple of 32 values. */
   GRETA_CACHE_TYPE_MAX = 0x7fffffff
 } greta_cache_type;
 
+/* Sizes of an executor. A step is one run of the model over one or more tokens. The cache holds the keys and
+ * values of tokens that were read, in pages of 64 tokens each that come from one pool. */
 typedef struct greta_executor_options {
   uint32_t struct_size;
-  uint32_t context;         /* most tokens of one sequence; 0: the smaller of the model's and 8192 that fits */
-  uint32_t sequences;       /* most sessions alive at once, 1 to 64; 0: 4 */
-  greta_cache_type key_type, value_type;
-  uint32_t cache_tokens;    /* tokens that the page pool holds for all sequences together; 0: context */
-  uint32_t output_rows;     /* most rows of logits of one step, 1, 8 or 512; 0: 8. Larger reads GRETA_ROWS_ALL faster */
-  uint32_t step_tokens;     /* most tokens of one step, at most 512; 0: as many as run in about a second */
-  /* Called some 20 times a second while a driver compiles kernels, with those done of those that it is about; last
-   * with all, unless it is stopped. On a GPU those for a token and for a long prompt are compiled when the executor is
-   * opened, others when a step first needs them. A non-zero answer stops that before the next kernel: opening or the call in
-   * progress is cancelled, and may be tried again. May be NULL; kept until the executor is closed. */
+  uint32_t context;         /* The most tokens of one sequence. 0: 8192, or what the model was trained for if
+                             * that is less, halved until it fits into free memory. */
+  uint32_t sequences;       /* The most sessions that may be open at once, 1 to 64. 0: 4. */
+  greta_cache_type key_type, value_type; /* Types of the cached keys and values. */
+  uint32_t cache_tokens;    /* The tokens that the page pool holds for all sequences; 0: `context`. */
+  uint32_t output_rows;     /* The most rows of logits of one step: 1, 8 or 512. 0: 8. A larger number makes
+                             * GRETA_ROWS_ALL faster. */
+  uint32_t step_tokens;     /* The most tokens of one step, at most 512, rounded down to a power of two. 0: as
+                             * many as run in about a second. */
+
+  /* Called some 20 times a second while a driver compiles kernels, with the number of kernels that are
+   * done and the number of kernels in all. The two are equal in the last call, unless it was stopped. On a
+   * GPU, opening the executor compiles the kernels for one token and for a long prompt; others are compiled
+   * when a step first needs them. A non-zero return value stops before the next kernel: the call gives
+   * GRETA_ERROR_CANCELLED and may be tried again. Kept until the executor is closed. May be NULL. */
   int (*progress)(void* user, uint64_t done_kernels, uint64_t total_kernels);
-  void* progress_user;
+  void* progress_user;      /* Passed to progress. */
 } greta_executor_options;
 
-/* What would be allocated, to the byte. Nothing is loaded. */
+/* The memory that a model and an executor would allocate, to the byte. */
 typedef struct greta_memory_plan {
   uint32_t struct_size;
-  uint32_t fits;               /* 1: total_bytes is within free_bytes */
-  uint32_t context;            /* that the default or the request comes to */
-  uint32_t step_tokens;
-  uint64_t weights_bytes;      /* device memory for weights */
-  uint64_t mapped_bytes;       /* weights used in place, not allocated: in the mapped file (page cache) or the caller's memory */
-  uint64_t cache_bytes;        /* pages of keys and values, and the token log */
-  uint64_t arena_bytes;        /* activations of the largest step */
-  uint64_t tables_bytes;       /* rope tables, step state, readback */
-  uint64_t host_bytes;         /* the file's header, vocabulary and bookkeeping on the host, about */
-  uint64_t total_bytes;        /* sum of all but mapped_bytes and host_bytes */
-  uint64_t free_bytes;         /* on the device now, within the runtime's limit */
-  char device[16];
+  uint32_t fits;               /* 1: total_bytes is not above free_bytes. */
+  uint32_t context;            /* The context that the options or the default come to. */
+  uint32_t step_tokens;        /* The most tokens of one step, likewise. */
+  uint64_t weights_bytes;      /* Device memory for weights. */
+  uint64_t mapped_bytes;       /* Weights that are used in place and not allocated: in the mapped file (that
+                                * is, in the page cache) or in your memory. */
+  uint64_t cache_bytes;        /* Pages of keys and values, and a log of tokens. */
+  uint64_t arena_bytes;        /* The intermediate values of the largest step. */
+  uint64_t tables_bytes;       /* Tables of rotations, the state of a step, and what is read back. */
+  uint64_t host_bytes;         /* About what the host keeps: the file's header, vocabulary and bookkeeping. */
+  uint64_t total_bytes;        /* The sum of all but mapped_bytes and host_bytes. */
+  uint64_t free_bytes;         /* What is free on the device now, within the limit of the runtime. */
+  char device[16];             /* The id of the device: "vulkan0". */
 } greta_memory_plan;
 
-/* `executor` may be NULL for the defaults. A plan that does not fit is GRETA_OK with .fits = 0. */
+/* Computes what opening a model of this file and an executor would allocate. No weights are loaded. A plan
+ * that does not fit is GRETA_OK with fits = 0.
+ *
+ * file      its source is read again, so it must still be there
+ * executor  may be NULL for the defaults
+ * out_plan  set struct_size before the call */
 GRETA_API greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* file,
                                               const greta_executor_options* executor,
                                               greta_memory_plan* out_plan);
 
-/* Loads weights. A model is immutable and may be shared by executors and threads. */
+/* Loads a model. It never changes after that, so executors and threads may share it. It must be closed before
+ * its runtime. A file that holds something the model needs but this version cannot run is refused
+ * (greta_file_audit says beforehand), and so are weights that need more memory than is free.
+ *
+ * options    required
+ * out_model  the new model, to be closed with greta_model_close */
 GRETA_API greta_status greta_model_open(greta_runtime* runtime, const greta_model_options* options,
                                         greta_model** out_model);
 GRETA_API void greta_model_close(greta_model* model);
 
 typedef struct greta_model_info {
   uint32_t struct_size;
-  uint32_t vocab_size;
+  uint32_t vocab_size;       /* Tokens in the vocabulary, and values in a row of logits. */
   const char* architecture;  /* "llama" */
-  const char* name;          /* general.name, "" if absent */
-  char type[32];             /* of most weights, as in the file's name: "Q4_K_M", "F16" */
-  uint32_t context;          /* that the model was trained for */
+  const char* name;          /* general.name of the file, "" if there is none. Valid as long as the model. */
+  char type[32];             /* The type of the weights, as the file calls it: "Q4_K_M", "F16". Else the type
+                              * of most weights. */
+  uint32_t context;          /* The most tokens of a sequence that the model was trained for. */
   uint32_t layers, width, heads, kv_heads;
   uint64_t parameters;
-  uint64_t weights_bytes;    /* of all tensors in the file */
-  uint64_t token_bytes;      /* of weights that one decoded token reads */
-  uint64_t identity;         /* of the loaded file: a hash of metadata, tensor list and some bytes of each tensor */
+  uint64_t weights_bytes;    /* All tensors in the file. */
+  uint64_t token_bytes;      /* The weights that are read for one generated token. */
+  uint64_t identity;         /* A hash of the metadata, the tensor list and some bytes of each tensor of the
+                              * file that was loaded. */
 } greta_model_info;
 
+/* Describes a model. Set struct_size of out_info before the call. */
 GRETA_API greta_status greta_model_describe(const greta_model* model, greta_model_info* out_info);
 
 /* ---- tokenizers ---------------------------------------------------------------------------------- */
 
 typedef struct greta_tokenizer greta_tokenizer;
 
-/* From any GGUF with a vocabulary, weights or not. The file must outlive it. `log` (may be NULL) is told
- * what had to be assumed, such as how a text is cut where the file's way is not known; and once, on the thread
- * that calls greta_tokenizer_encode, that something was left out of a text: `log_user` is used until the
- * tokenizer is closed. A model's tokenizer tells the log of its runtime. */
+/* Opens the tokenizer of a file, which needs a vocabulary and no weights. The file must outlive it.
+ *
+ * log            told what had to be assumed, such as how a text is cut where the file's way is not known;
+ *                and once, on the thread that calls greta_tokenizer_encode, that something was left out of a
+ *                text. It is used until the tokenizer is closed. NULL: there is no log.
+ * log_user       passed to log
+ * out_tokenizer  the new tokenizer, to be closed with greta_tokenizer_close */
 GRETA_API greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log, void* log_user,
                                             greta_tokenizer** out_tokenizer);
 GRETA_API void greta_tokenizer_close(greta_tokenizer* tokenizer);
-/* The model's own; not to be closed. */
+
+/* Gives the tokenizer of a model, which belongs to the model and must not be closed. It writes to the log of
+ * the model's runtime. */
 GRETA_API const greta_tokenizer* greta_model_tokenizer(const greta_model* model);
 
 typedef enum greta_encode_flags {
-  GRETA_ENCODE_BOS = 1,     /* begin with the BOS token if the model wants one */
-  GRETA_ENCODE_SPECIAL = 2, /* control tokens written out in the text become those tokens */
+  GRETA_ENCODE_BOS = 1,     /* Add the tokens that the model wants around a text: BOS before it, EOS after. */
+  GRETA_ENCODE_SPECIAL = 2, /* Control tokens that are written out in the text become those tokens. */
   GRETA_ENCODE_FLAGS_MAX = 0x7fffffff
 } greta_encode_flags;
 
-/* Text to ids. Invalid UTF-8 is read as U+FFFD. Text that the vocabulary has no token for, not even for its
- * bytes or for what is unknown, is left out, and the log is told once: no text fails for its bytes.
+/* Turns text into token ids. Invalid UTF-8 is read as U+FFFD. Text for which the vocabulary has no token, not
+ * even tokens of its bytes or a token for what is unknown, is left out, and the log is told so once; no text
+ * fails for its bytes. A text may have at most 1 GiB.
  *
- * text        [bytes], need not be terminated
- * tokens      [capacity], may be NULL when capacity is 0
- * out_count   how many ids there are; more than capacity: only the first were written */
-GRETA_API greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, const char* text, size_t bytes,
-                                              uint32_t flags, int32_t* tokens, size_t capacity,
+ * text       [bytes], without a NUL at the end
+ * flags      bits of greta_encode_flags
+ * tokens     [capacity] room for ids; may be NULL when capacity is 0
+ * out_count  how many ids the text has. If there are more than capacity, only the first ones were written. */
+GRETA_API greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, const char* text,
+                                              size_t bytes, uint32_t flags, int32_t* tokens, size_t capacity,
                                               size_t* out_count);
 
-/* Ids to text: bytes as the model means them, which may be incomplete UTF-8 at the end. Control tokens
- * give no text.
+/* Turns ids into text. The text is the bytes that the model means, which may end within a UTF-8 character.
+ * Control tokens give no text.
  *
- * text        [capacity], not terminated; may be NULL when capacity is 0
- * out_bytes   length of the text; more than capacity: only the first bytes were written */
+ * tokens     [count] ids from 0 to the size of the vocabulary - 1
+ * text       [capacity] room for the text, without a NUL at the end; may be NULL when capacity is 0
+ * out_bytes  the length of the text. If it is above capacity, only the first bytes were written. */
 GRETA_API greta_status greta_tokenizer_decode(const greta_tokenizer* tokenizer, const int32_t* tokens,
                                               size_t count, char* text, size_t capacity, size_t* out_bytes);
 
-GRETA_API uint32_t greta_tokenizer_size(const greta_tokenizer* tokenizer);
-GRETA_API int32_t greta_tokenizer_bos(const greta_tokenizer* tokenizer); /* -1 if there is none */
-GRETA_API int32_t greta_tokenizer_eos(const greta_tokenizer* tokenizer);
-GRETA_API int greta_tokenizer_is_end(const greta_tokenizer* tokenizer, int32_t token); /* ends an answer */
+GRETA_API uint32_t greta_tokenizer_size(const greta_tokenizer* tokenizer); /* Tokens in the vocabulary. */
+GRETA_API int32_t greta_tokenizer_bos(const greta_tokenizer* tokenizer);   /* -1: there is no BOS token. */
+GRETA_API int32_t greta_tokenizer_eos(const greta_tokenizer* tokenizer);   /* -1: there is no EOS token. */
 
+/* Tells whether the model ends its answer with this token: 1 or 0. */
+GRETA_API int greta_tokenizer_is_end(const greta_tokenizer* tokenizer, int32_t token);
+
+/* A message of a conversation. The strings are read during the call. */
 typedef struct greta_message {
-  const char* role;    /* "system", "user", "assistant", "tool" */
-  const char* content;
-  const char* json;    /* an object with what else there is: tool_calls, tool_call_id, name,
-                        * reasoning_content, content as a list of parts. May be NULL; role and content may
-                        * be NULL where it has them */
+  const char* role;    /* "system", "user", "assistant" or "tool". */
+  const char* content; /* The text of the message. */
+  const char* json;    /* An object with all else: tool_calls, tool_call_id, name, reasoning_content, or
+                        * content as a list of parts. May be NULL. `role` and `content` may be NULL where it
+                        * has them; say each of them in one place only. */
 } greta_message;
 
-/* Messages to a prompt by the model's chat template, a Jinja text out of its file, to be encoded with
- * GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL (a BOS token that encoding adds is left out). Where the file
- * has none, or a broken one, a plain format stands in: ChatML, or the one whose control tokens are in the
- * vocabulary. What the template refuses is GRETA_ERROR_ARGUMENT with its words; a template stops at limits
- * of time, memory and output with GRETA_ERROR_FULL. Dates in prompts are those of UTC.
+/* Turns messages into a prompt by the model's chat template, a Jinja text out of its file. Encode the prompt
+ * with GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL; a BOS token that encoding adds is not in the prompt. Where
+ * the file has no template, or a broken one, a plain format stands in: the one whose control tokens are in
+ * the vocabulary, else ChatML. Dates in prompts are those of UTC. What the template refuses gives
+ * GRETA_ERROR_ARGUMENT with the words of the template; a template that reaches a limit of work, memory or
+ * output gives GRETA_ERROR_FULL.
  *
- * add_answer  1: end with the start of the assistant's answer
- * text        as in greta_tokenizer_decode, but terminated when there is room */
+ * messages    [count]
+ * add_answer  1: end the prompt with the beginning of the assistant's answer
+ * text        [capacity] room for the prompt, with a NUL at the end if there is room; may be NULL when
+ *             capacity is 0
+ * out_bytes   the length of the prompt. If it is above capacity, only the first bytes were written. */
 GRETA_API greta_status greta_tokenizer_chat(const greta_tokenizer* tokenizer, const greta_message* messages,
                                             size_t count, int add_answer, char* text, size_t capacity,
                                             size_t* out_bytes);
 
-/* The template in use, "" where a plain format stands in. */
+/* Gives the template in use, "" where a plain format stands in. */
 GRETA_API const char* greta_tokenizer_template(const greta_tokenizer* tokenizer);
 
-/* The same template, or the plain format, with a context of variables: messages, tools,
- * add_generation_prompt and what else it reads. bos_token, eos_token and the like are the model's where
- * the context has none; nothing is left out.
+/* Renders the same template, or the plain format, with variables of your own: messages, tools,
+ * add_generation_prompt and whatever else it reads. bos_token, eos_token and the like are the model's where
+ * the context has none. A BOS token at the beginning stays. Errors are those of greta_tokenizer_chat.
  *
- * context_json  [context_bytes] a JSON object; none at all is an empty one
- * now_s         seconds since 1970 in your local time, for templates that write the date
- * text          as in greta_tokenizer_decode, but terminated when there is room */
+ * context_json  [context_bytes] a JSON object; no bytes at all are an empty object
+ * now_s         seconds since 1970 on a clock that shows local time, for templates that write the date
+ * text          as in greta_tokenizer_chat */
 GRETA_API greta_status greta_tokenizer_render(const greta_tokenizer* tokenizer, const char* context_json,
                                               size_t context_bytes, int64_t now_s, char* text,
                                               size_t capacity, size_t* out_bytes);
 
-/* The same with any Jinja text in place of the model's; no token is added to the context. */
+/* Renders any Jinja text in the same way. No token is added to the context. A text that is no valid template
+ * gives GRETA_ERROR_ARGUMENT, and what is Jinja but not known here GRETA_ERROR_UNSUPPORTED.
+ *
+ * template_text  [template_bytes] */
 GRETA_API greta_status greta_template_render(const char* template_text, size_t template_bytes,
                                              const char* context_json, size_t context_bytes, int64_t now_s,
                                              char* text, size_t capacity, size_t* out_bytes);
 
-/* ---- executors: sessions that are batched together ------------------------------------------------ */
+/* ---- executors: sessions that run together ------------------------------------------------------- */
 
 typedef struct greta_executor greta_executor;
 
-/* An executor owns the page pool and the working memory. A session opens a private one unless it is
- * given one; sessions of one executor may be stepped together with greta_batch_eval. */
+/* Opens an executor, which owns the page pool and the working memory. A session opens a private one unless it
+ * is given one; only sessions of one executor can run together in greta_batch_eval. It is refused with
+ * GRETA_ERROR_MEMORY where it needs more than is free (greta_memory_plan_make says beforehand).
+ *
+ * model         must outlive the executor
+ * options       may be NULL for the defaults
+ * out_executor  the new executor, to be closed with greta_executor_close */
 GRETA_API greta_status greta_executor_open(greta_model* model, const greta_executor_options* options,
                                            greta_executor** out_executor);
 GRETA_API void greta_executor_close(greta_executor* executor);
 
-/* ---- sessions: one conversation ------------------------------------------------------------------- */
+/* ---- sessions: one sequence of tokens ------------------------------------------------------------ */
 
 typedef struct greta_session greta_session;
 
+/* Set at most one of the two. */
 typedef struct greta_session_options {
   uint32_t struct_size;
-  uint32_t reserved;
-  greta_executor* executor;                /* NULL: a private one, made from `private_executor` */
-  const greta_executor_options* private_executor; /* may be NULL */
+  uint32_t reserved;                              /* 0. */
+  greta_executor* executor;                       /* Of the same model. NULL: a private one is made. */
+  const greta_executor_options* private_executor; /* Options of the private executor; NULL: the defaults. */
 } greta_session_options;
 
-/* `options` may be NULL. */
+/* Opens an empty session. An executor that has all the sessions it may have gives GRETA_ERROR_FULL.
+ *
+ * model        must outlive the session
+ * options      may be NULL for a private executor with the defaults
+ * out_session  the new session, to be closed with greta_session_close */
 GRETA_API greta_status greta_session_open(greta_model* model, const greta_session_options* options,
                                           greta_session** out_session);
 GRETA_API void greta_session_close(greta_session* session);
 
-/* A second session with the same past, on the same executor; pages are shared until one of them writes.
- * Sampling settings are copied. A private executor lives until its last session is closed. */
+/* Opens a second session with the same past on the same executor. The two share pages of the cache until one
+ * of them writes to a page. Sampling settings are copied. The fork is a session of the executor as any other,
+ * so there may be no room for it (GRETA_ERROR_FULL). A private executor lives until its last session is
+ * closed. */
 GRETA_API greta_status greta_session_fork(greta_session* session, greta_session** out_session);
 
-GRETA_API uint32_t greta_session_position(const greta_session* session); /* tokens so far */
-GRETA_API uint32_t greta_session_context(const greta_session* session);  /* most that there may be */
+GRETA_API uint32_t greta_session_position(const greta_session* session); /* How many tokens it holds. */
+GRETA_API uint32_t greta_session_context(const greta_session* session);  /* The most that it may hold. */
 
-/* Forgets the tokens from `position` on; 0 forgets all. */
+/* Forgets the tokens from `position` on; 0 forgets all. A position past the last token gives
+ * GRETA_ERROR_ARGUMENT. */
 GRETA_API greta_status greta_session_truncate(greta_session* session, uint32_t position);
 
+/* Which logits to compute. A row of logits has a number for each token of the vocabulary: the larger it is,
+ * the likelier that token comes next. */
 typedef enum greta_rows {
-  GRETA_ROWS_NONE = 0, /* compute no logits */
-  GRETA_ROWS_LAST = 1, /* those that follow the last token */
-  GRETA_ROWS_ALL = 2,  /* one row for each token */
+  GRETA_ROWS_NONE = 0, /* No row. */
+  GRETA_ROWS_LAST = 1, /* One row, for what follows the last token. */
+  GRETA_ROWS_ALL = 2,  /* A row for what follows each of the tokens. */
   GRETA_ROWS_MAX = 0x7fffffff
 } greta_rows;
 
-/* Feeds tokens.
+/* Feeds tokens to the model. More tokens than the context or the page pool has room for give
+ * GRETA_ERROR_FULL. On GRETA_ERROR_CANCELLED the session has taken the tokens up to greta_session_position().
  *
- * tokens      [count] ids below the vocabulary's size; count >= 1
+ * tokens      [count] ids below the size of the vocabulary; count is at least 1
  * rows        which logits to compute
- * out_logits  [0, 1 or count][vocab_size] float32, borrowed until the next call on this executor; may be
- *             NULL for GRETA_ROWS_NONE
- *
- * On GRETA_ERROR_CANCELLED the session has taken the tokens up to greta_session_position(). */
+ * out_logits  [0, 1 or count][vocab_size] float32, borrowed until the next call on this executor; may be NULL
+ *             with GRETA_ROWS_NONE */
 GRETA_API greta_status greta_session_eval(greta_session* session, const int32_t* tokens, size_t count,
                                           greta_rows rows, const float** out_logits);
 
 typedef struct greta_batch_item {
-  greta_session* session;     /* of one executor, each at most once */
+  greta_session* session;     /* Of the same executor as the others. A session may stand in one item only. */
   const int32_t* tokens;      /* [count] */
-  size_t count;
-  const float* logits;        /* out: [vocab_size] after its last token, borrowed like out_logits */
+  size_t count;               /* At least 1. */
+  const float* logits;        /* Out: [vocab_size], what follows the last token; borrowed as out_logits is. */
 } greta_batch_item;
 
-/* Feeds several sessions together, so that the weights are read once for all. All or nothing: only while kernels are
- * compiled it can be cancelled. */
+/* Feeds tokens to several sessions together, so that the weights are read once for all of them. On a failure
+ * no session has taken any token. It can be cancelled only while kernels are compiled.
+ *
+ * items  [count]; count is 1 to 64 */
 GRETA_API greta_status greta_batch_eval(greta_batch_item* items, size_t count);
 
-/* ---- saved sessions -------------------------------------------------------------------------------- */
+/* ---- saved sessions ------------------------------------------------------------------------------ */
 
-/* The tokens so far, [greta_session_position], borrowed until the next call on this session. */
+/* Gives the tokens that the session holds, [greta_session_position], borrowed until the next call on it. */
 GRETA_API const int32_t* greta_session_tokens(const greta_session* session);
 
-/* Gets the next bytes; non-zero stops with GRETA_ERROR_CANCELLED. */
+/* Receives the next `count` bytes, which are valid during the call. A non-zero return value stops the writing
+ * with GRETA_ERROR_CANCELLED. */
 typedef int (*greta_write_callback)(void* user, const void* bytes, size_t count);
 
-/* Bytes that greta_session_save would write now. */
+/* Gives the number of bytes that greta_session_save would write now. */
 GRETA_API uint64_t greta_session_state_bytes(const greta_session* session);
 
-/* Writes the session's tokens with their keys and values, front to back and in pieces, so that nothing large
- * is held beside them. Logits are not among it, nor a token that was drawn but not fed. The session is as
- * before, also on an error. */
+/* Writes the session's tokens with their keys and values, from front to back and in pieces, so that nothing
+ * large is held in memory beside them. Logits are not written, nor is a token that was drawn and not fed. The
+ * session does not change, also on an error.
+ *
+ * write  receives the bytes
+ * user   passed to write */
 GRETA_API greta_status greta_session_save(greta_session* session, greta_write_callback write, void* user);
 
-/* Puts a saved session in place of what this one holds. It goes on as the saved one would have, on the same
- * device to the bit; it may also come from another device, another length of context, another executor.
+/* Replaces what this session holds with a saved session. It goes on as the saved one would have, with the
+ * same bits on the same device. The saved session may come from another device, another length of context or
+ * another executor.
  *
- * Sampling settings and the grammar are yours and stay as they are. Draws depend on seed and position, so they
- * go on as well; what mirostat has learnt is not saved, and a grammar begins anew. To draw what comes next
- * without feeding another token, truncate by one token and feed that one again.
+ * Sampling settings and the grammar are not saved: those of this session stay. Draws depend on seed and
+ * position, so they go on as well; but what mirostat has learnt is lost, and a grammar begins anew. To draw
+ * what comes next without feeding another token, truncate by one token and feed that token again.
  *
- * The source is untrusted, and checked to its last byte before anything is replaced. On any error the session
- * is as before:
- *   GRETA_ERROR_FILE         no saved session, truncated, damaged, or not to be read
- *   GRETA_ERROR_UNSUPPORTED  saved with another model or another file of it, other types of the cache, another
- *                            version of the format; or the model turns positions otherwise in long contexts,
- *                            and this one is long and that one was not
- *   GRETA_ERROR_FULL         more tokens than the context, or than the page pool has room for beside those that
- *                            the session holds until then: truncate it to 0 first
- *   GRETA_ERROR_CANCELLED    greta_session_cancel
+ * The source may come from a stranger: it is checked to its last byte before anything is replaced. On any
+ * error the session is as before:
+ *   GRETA_ERROR_FILE         The source is no saved session, or it is truncated, damaged or unreadable.
+ *   GRETA_ERROR_UNSUPPORTED  It was saved with another model, another file of the model, other types of the
+ *                            cache or another version of the format. Or the model rotates positions
+ *                            differently in long contexts, and only one of the two contexts is long.
+ *   GRETA_ERROR_FULL         It has more tokens than the context, or than the page pool has room for beside
+ *                            those that the session holds until then. In the second case truncate it to 0
+ *                            first.
+ *   GRETA_ERROR_CANCELLED    greta_session_cancel was called.
  *
- * source  a file, memory or read_at as for models; valid during the call, read front to back */
+ * source  a file, memory or read_at as for models. It is read from front to back, during the call only. */
 GRETA_API greta_status greta_session_restore(greta_session* session, const greta_source* source);
 
-/* ---- sampling: a chain built by calls; without any, the most likely token is taken ------------------ */
+/* ---- sampling: how a session chooses the next token ---------------------------------------------- */
 
-/* Each call sets one step; a step that was never set is off. The steps run in the order of
- * greta_session_sampler_order, then one token is drawn from what they leave. docs/sampling.md has the
- * formulas. A value out of its range is GRETA_ERROR_ARGUMENT, and changes nothing. */
-GRETA_API greta_status greta_session_sampling_clear(greta_session* session); /* as a new session */
-GRETA_API greta_status greta_session_temperature(greta_session* session, float temperature); /* 0: greedy */
-/* The temperature moves within +-range as the choice is more or less open; range 0: off, exponent above 0. */
+/* Each of these calls sets one step of a chain; a step that was never set is off. For each token the steps
+ * run in the order of greta_session_sampler_order, and one token is drawn from those that they leave. As
+ * long as no temperature is set, that is the most likely one. docs/sampling.md has the formulas. A value
+ * outside its range, which stands in parentheses, or one that is not a number gives GRETA_ERROR_ARGUMENT and
+ * changes nothing. */
+
+/* Makes the settings those of a new session: no steps, no biases, no filter, no grammar, and the seed 0. */
+GRETA_API greta_status greta_session_sampling_clear(greta_session* session);
+
+/* Divides the logits by `temperature` (0 to 1e6); 0 takes the most likely token. */
+GRETA_API greta_status greta_session_temperature(greta_session* session, float temperature);
+
+/* Moves the temperature by at most `range` (0 to 1e6) up or down: up where many tokens are likely, down where
+ * few are. `exponent` (0.001 to 1000) shapes the way between. A range of 0 turns this off. */
 GRETA_API greta_status greta_session_dynamic_temperature(greta_session* session, float range, float exponent);
-GRETA_API greta_status greta_session_top_k(greta_session* session, uint32_t k);              /* 0: all */
-GRETA_API greta_status greta_session_top_p(greta_session* session, float p);                 /* 1: all */
-GRETA_API greta_status greta_session_min_p(greta_session* session, float p);                 /* 0: all */
-GRETA_API greta_status greta_session_typical_p(greta_session* session, float p);             /* 1: all */
-GRETA_API greta_status greta_session_top_n_sigma(greta_session* session, float n);           /* 0: all */
-/* Drops all but the least likely of the tokens at or above `threshold`, now and then; probability 0: off. */
+
+/* Keeps the k most likely tokens; 0 keeps all. */
+GRETA_API greta_status greta_session_top_k(greta_session* session, uint32_t k);
+
+/* Keeps the most likely tokens whose probabilities add up to p (1e-6 to 1); 1 keeps all. */
+GRETA_API greta_status greta_session_top_p(greta_session* session, float p);
+
+/* Keeps tokens with at least p (0 to 1) times the probability of the most likely one; 0 keeps all. */
+GRETA_API greta_status greta_session_min_p(greta_session* session, float p);
+
+/* Keeps the tokens whose surprise is nearest to the expected one, until their probabilities add up to p
+ * (1e-6 to 1); 1 keeps all. */
+GRETA_API greta_status greta_session_typical_p(greta_session* session, float p);
+
+/* Keeps tokens whose logit is at most n (0 to 1e6) standard deviations below the best one; 0 keeps all. */
+GRETA_API greta_status greta_session_top_n_sigma(greta_session* session, float n);
+
+/* XTC: with `probability` (0 to 1), drops all but the least likely of the tokens that have at least the
+ * probability `threshold` (0 to 1). A probability of 0 turns it off. */
 GRETA_API greta_status greta_session_xtc(greta_session* session, float probability, float threshold);
-/* Against tokens among the last_n: their logits are divided by `repeat` where positive, else multiplied
- * (1: off), then lowered by `frequency` for each time and by `presence` once (0: off). */
+
+/* Penalises the tokens that are among the last `last_n` tokens of the session. Their logits are divided by
+ * `repeat` (0.001 to 1000) where they are positive, else multiplied by it (1: no change). Then they are
+ * lowered by `frequency` for each time that the token is there, and by `presence` once (both -1e6 to 1e6;
+ * 0: no change). A last_n of 0 turns the step off. */
 GRETA_API greta_status greta_session_penalties(greta_session* session, float repeat, float frequency,
                                                float presence, uint32_t last_n);
-/* Adds biases[i] to the logit of tokens[i]; -INFINITY forbids it. Replaces the biases before; count 0: none. */
+
+/* Adds biases[i] (-1e6 to 1e6) to the logit of tokens[i]; -INFINITY forbids the token. This replaces all
+ * biases that were set before; a count of 0 removes them.
+ *
+ * tokens, biases  [count], copied during the call */
 GRETA_API greta_status greta_session_logit_bias(greta_session* session, const int32_t* tokens,
                                                 const float* biases, size_t count);
 
-/* DRY: against tokens that would go on with a sequence that was there before. */
+/* DRY: penalises a token that would go on with a sequence that was in the text before. */
 typedef struct greta_dry_options {
   uint32_t struct_size;
-  uint32_t allowed_length;   /* longest repeat without a penalty; 0: 2 */
-  float multiplier;          /* 0: off */
-  float base;                /* penalty = multiplier * base^(length - allowed_length); 0: 1.75, else at least 1 */
-  uint32_t last_n;           /* tokens that are looked at; 0: all */
-  uint32_t breaker_count;
-  const char* const* breakers; /* [breaker_count] texts that a repeat does not reach across; NULL: a line end,
-                                  a colon, a double quote and an asterisk. To have none, a count of 0 and a
-                                  pointer that is not NULL. */
+  uint32_t allowed_length;   /* The longest repeat, in tokens, that is not penalised; 0: 2. */
+  float multiplier;          /* (0 to 1e6); 0 turns the step off. */
+  float base;                /* (1 to 1e6); 0: 1.75. A repeat of `length` tokens costs
+                              * multiplier * base^(length - allowed_length). */
+  uint32_t last_n;           /* How many tokens back repeats are looked for; 0: all. */
+  uint32_t breaker_count;    /* At most 64. */
+  const char* const* breakers; /* [breaker_count] texts of 1 to 64 bytes across which no repeat reaches. NULL:
+                                * a line end, a colon, a double quote and an asterisk. To have none, set a
+                                * count of 0 and a pointer that is not NULL. Copied during the call. */
 } greta_dry_options;
 
+/* Sets DRY. `options` is required. */
 GRETA_API greta_status greta_session_dry(greta_session* session, const greta_dry_options* options);
-/* Mirostat 2: keeps the surprise of the text near tau bits; tau 0: off. While it is on, only biases, the
- * filter, the grammar and the temperature work beside it. */
+
+/* Mirostat 2: keeps the surprise of the text near `tau` bits (0 to 1000) and learns at the rate `eta`
+ * (0 to 1000). A tau of 0 turns it off. While it is on, only the logit filter, biases, the grammar and the
+ * temperature work beside it. */
 GRETA_API greta_status greta_session_mirostat(greta_session* session, float tau, float eta);
-/* The steps in order, ";" between them; one that is not named does not run. NULL:
+
+/* Sets which steps run, and in which order: their names with ";" between them, at most 32. A step that is not
+ * named does not run. With "" no step runs, and one of all tokens is drawn. NULL is the default:
  * "penalties;dry;top_n_sigma;top_k;typ_p;top_p;min_p;xtc;temperature". */
 GRETA_API greta_status greta_session_sampler_order(greta_session* session, const char* order);
-/* Draws depend on seed and position alone: the same on every device, after a fork and after a truncate. */
+
+/* Sets the seed of the draws. A draw depends on seed and position alone, so that it is the same on every
+ * device, after a fork and after a truncate. */
 GRETA_API greta_status greta_session_seed(greta_session* session, uint64_t seed);
 
-/* Draws the token that follows from `logits`, the row that greta_session_eval or greta_batch_eval gave for the
- * session's last token, with all that is set here. It is not fed: give it to the next call. -1: the grammar
- * is at its end, and the vocabulary has no token that ends an answer.
+/* Draws the token that follows from `logits`, with all that is set here. It is not fed: give it to the next
+ * call.
  *
- * Here and in a generation, on the host and on every device: +infinity counts as the largest float; NaN and
- * -infinity are never drawn. Logits of which none is finite (the largest float counts as infinite) are
- * GRETA_ERROR_FILE: the weights are damaged, or their numbers overflow. Where biases, the filter and the grammar
- * leave nothing that could be drawn, it is GRETA_ERROR_ARGUMENT. */
+ * logits     [vocab_size] the row that greta_session_eval or greta_batch_eval gave for the session's last
+ *            token
+ * out_token  the token; -1: the grammar is at its end, and the vocabulary has no token that ends an answer
+ *
+ * Here and in a generation, on the host and on every device, +infinity counts as the largest float, and NaN
+ * and -infinity are never drawn. If no logit is finite (the largest float counts as infinite), the call gives
+ * GRETA_ERROR_FILE: the weights are damaged, or their numbers overflow. If biases, the filter and the grammar
+ * leave no token, the call gives GRETA_ERROR_ARGUMENT. */
 GRETA_API greta_status greta_session_sample(greta_session* session, const float* logits, int32_t* out_token);
 
-/* A step of your own, before all others: may change logits[vocab], with -INFINITY or NaN for what it forbids.
- * `tokens` are those of the session so far.
- * Non-zero stops the generation. NULL: none. */
-typedef int (*greta_logit_filter)(void* user, float* logits, size_t vocab, const int32_t* tokens, size_t count);
-GRETA_API greta_status greta_session_logit_filter(greta_session* session, greta_logit_filter filter, void* user);
+/* A step of your own, which runs before all others. It may change the logits; -INFINITY or NaN forbids a
+ * token. A non-zero return value stops the generation.
+ *
+ * logits  [vocab] valid during the call
+ * tokens  [count] the tokens of the session so far */
+typedef int (*greta_logit_filter)(void* user, float* logits, size_t vocab, const int32_t* tokens,
+                                  size_t count);
 
-/* What is generated is held to a grammar, in llama.cpp's GBNF, from the rule `root` on (NULL: "root"), or to
- * a JSON schema. NULL or "": no longer. Not touched by the prompt; a generation that goes on from the token
- * drawn last goes on in the grammar, another one begins it anew. A grammar that is wrong is
- * GRETA_ERROR_ARGUMENT with the place, a keyword of a schema that cannot be held GRETA_ERROR_UNSUPPORTED. */
+/* Sets the filter; NULL removes it. `user` is passed to it. */
+GRETA_API greta_status greta_session_logit_filter(greta_session* session, greta_logit_filter filter,
+                                                  void* user);
+
+/* Holds what is generated to a grammar in llama.cpp's GBNF. The prompt is not held to it. A generation that
+ * goes on from the token drawn last goes on in the grammar as well; any other generation begins the grammar
+ * anew. A grammar that is wrong gives GRETA_ERROR_ARGUMENT with the place.
+ *
+ * gbnf  NULL or "" removes the grammar
+ * root  the rule to begin with; NULL: "root" */
 GRETA_API greta_status greta_session_grammar(greta_session* session, const char* gbnf, const char* root);
+
+/* Holds what is generated to a JSON schema, in the place of a grammar. A keyword that cannot be held gives
+ * GRETA_ERROR_UNSUPPORTED. NULL or "" removes it. */
 GRETA_API greta_status greta_session_json_schema(greta_session* session, const char* schema);
 
 typedef enum greta_sampling_field {
@@ -571,224 +778,264 @@ typedef enum greta_sampling_field {
   GRETA_SAMPLING_FIELD_MAX = 0x7fffffff
 } greta_sampling_field;
 
-/* What a model's file recommends (general.sampling.*). Nothing of it is used unless you set it. */
+/* What the file of a model recommends (its keys general.sampling.*). None of it is used unless you set it. */
 typedef struct greta_sampling_defaults {
   uint32_t struct_size;
-  uint32_t fields;           /* bits of greta_sampling_field: which of these the file has, within its range */
+  uint32_t fields;           /* Bits of greta_sampling_field: what the file has, with a value in its range. */
   float temperature, top_p, min_p, repeat_penalty;
   uint32_t top_k;
-  int32_t repeat_last_n;     /* -1: the whole context */
+  int32_t repeat_last_n;     /* -1: the whole context. */
   float xtc_probability, xtc_threshold;
-  uint32_t mirostat;         /* 0, 1 or 2 */
+  uint32_t mirostat;         /* 0, 1 or 2. */
   float mirostat_tau, mirostat_eta;
-  const char* order;         /* of the model, NULL if there is none */
+  const char* order;         /* For greta_session_sampler_order, valid as long as the model; NULL: none. */
 } greta_sampling_defaults;
 
+/* Gives these recommendations. Set struct_size of out_defaults before the call. */
 GRETA_API greta_status greta_model_sampling(const greta_model* model, greta_sampling_defaults* out_defaults);
 
-/* ---- generation ------------------------------------------------------------------------------------ */
+/* ---- generation ---------------------------------------------------------------------------------- */
 
 typedef enum greta_stop_reason {
-  GRETA_STOP_LENGTH = 0,    /* max_tokens */
-  GRETA_STOP_END = 1,       /* the model ended its answer */
-  GRETA_STOP_CONTEXT = 2,   /* no room left */
-  GRETA_STOP_CANCELLED = 3, /* the callback or greta_session_cancel */
-  GRETA_STOP_STRING = 4,    /* one of the stop strings */
+  GRETA_STOP_LENGTH = 0,    /* max_tokens were generated. */
+  GRETA_STOP_END = 1,       /* The model ended its answer. */
+  GRETA_STOP_CONTEXT = 2,   /* The context or the page pool has no room left. */
+  GRETA_STOP_CANCELLED = 3, /* A callback or greta_session_cancel asked to stop. */
+  GRETA_STOP_STRING = 4,    /* One of the stop strings was generated. */
   GRETA_STOP_REASON_MAX = 0x7fffffff
 } greta_stop_reason;
 
 typedef struct greta_generate_options {
   uint32_t struct_size;
-  uint32_t max_tokens;    /* 0: until the context is full */
-  uint32_t ignore_end;    /* 1: end-of-answer tokens are tokens like others */
-  uint32_t reserved;
-  /* Each token as it comes, its text always valid UTF-8: bytes of an unfinished character are held back
-   * (then bytes is 0), and what never became one comes last as U+FFFD with token -1. text is terminated
-   * too. Non-zero stops. The end token itself gives no call. Text that a stop string may begin with is
-   * held back the same way until it is known to be none; the stop string itself is not given out. */
+  uint32_t max_tokens;    /* The most tokens to generate. 0: until the context is full. */
+  uint32_t ignore_end;    /* 1: tokens that end an answer are tokens like others. */
+  uint32_t reserved;      /* 0. */
+
+  /* Receives each token as it comes, with its text: `bytes` bytes of valid UTF-8 and a NUL, valid during the
+   * call. Bytes of a character that is not complete yet are held back, and so is text with which a stop
+   * string may begin; `bytes` may then be 0. What is still held back at the end comes in a last call with
+   * token -1, where an incomplete character is U+FFFD. The token that ends the answer gives no call, and a
+   * stop string is not given out. A non-zero return value stops the generation. May be NULL. */
   int (*on_token)(void* user, int32_t token, const char* text, size_t bytes);
-  void* user;
-  /* Tokens of the prompt that are done; non-zero stops. May be NULL. */
+  void* user;             /* Passed to both callbacks. */
+
+  /* Receives how many tokens of the prompt are done. A non-zero return value stops the generation. May be
+   * NULL. */
   int (*on_prompt)(void* user, uint32_t done, uint32_t total);
-  const char* const* stop_strings; /* [stop_count], at most 64: texts that end the generation, across tokens too */
-  size_t stop_count;
+  const char* const* stop_strings; /* [stop_count] texts that end the generation, however tokens cut them:
+                                    * valid UTF-8 of 1 to 4096 bytes each. Read during the call. */
+  size_t stop_count;               /* At most 64. */
 } greta_generate_options;
 
 typedef struct greta_generate_result {
   uint32_t struct_size;
   greta_stop_reason reason;
-  uint32_t prompt_tokens, generated_tokens;
-  uint64_t prompt_ns, generate_ns;
-  int32_t stop_string;    /* index of the stop string that was met, else -1 */
+  uint32_t prompt_tokens, generated_tokens; /* A token that ends the answer is not counted. */
+  uint64_t prompt_ns, generate_ns;          /* The time for the prompt, and for all that came after it. */
+  int32_t stop_string;    /* The index of the stop string that was generated, else -1. */
   uint32_t reserved;
 } greta_generate_result;
 
-/* Feeds `tokens` (count >= 1), then draws tokens until something stops it. Stopping by request is
- * GRETA_OK with the reason; the session keeps what was fed and drawn, except that the last token drawn
- * has not been fed yet: give it as the first of the next call, or truncate. On an error the session is as it was
- * before the call, whatever the callback was given.
+/* Feeds a prompt, then draws and feeds tokens until something stops it. To be stopped by a callback or by
+ * greta_session_cancel is GRETA_OK with that reason. The session keeps what was fed and drawn, except for the
+ * token that was drawn last: it has not been fed. To go on, give it as the first token of the next call,
+ * or truncate the session. On an error the session is as it was before the call, whatever the callbacks were
+ * given.
  *
- * out_result  may be NULL; fill .struct_size */
+ * tokens      [count] the prompt; count is at least 1
+ * options     may be NULL for the defaults
+ * out_result  set struct_size before the call; may be NULL */
 GRETA_API greta_status greta_session_generate(greta_session* session, const int32_t* tokens, size_t count,
                                               const greta_generate_options* options,
                                               greta_generate_result* out_result);
 
-/* From any thread or a signal handler: the call in progress stops at the next step, or before the next kernel that it
- * would compile. */
+/* Asks the call that is running on the session to stop at its next step, or before the next kernel that it
+ * would compile. It may be called from any thread and from a signal handler. Where no call is running, it
+ * does nothing: a call that begins later is not stopped. */
 GRETA_API void greta_session_cancel(greta_session* session);
 
-/* ---- chat: messages in, the parts of answers out ---------------------------------------------------- */
+/* ---- chat: messages in, the parts of answers out ------------------------------------------------- */
 
 typedef struct greta_chat greta_chat;
 
 typedef struct greta_chat_options {
   uint32_t struct_size;
-  uint32_t raw;              /* 1: an answer is one text as it comes, with the marks that the model writes */
-  const char* chat_template; /* Jinja in place of the model's, or one of "chatml", "llama3", "gemma", "phi3",
-                                "mistral"; NULL: the model's, or where that does not work a plain form that
-                                suits its vocabulary (a warning is logged) */
-  const char* tools;         /* JSON array of {"type": "function", "function": {...}}; NULL: none */
-  const char* arguments;     /* JSON object of further variables: {"enable_thinking": false}; NULL: none */
-  int64_t now_s;             /* seconds since 1970 in local time, for templates that write the date */
+  uint32_t raw;              /* 1: an answer is one text as it comes, with the marks that the model writes. */
+  const char* chat_template; /* A Jinja text to use in place of the model's, or one of "chatml", "llama3",
+                              * "gemma", "phi3", "mistral". NULL: the model's template. Where the model
+                              * has none that works, a plain form that suits the vocabulary stands in, and
+                              * the log says so. */
+  const char* tools;         /* The tools that the model may call: a JSON array of
+                              * {"type": "function", "function": {...}}; NULL: none. */
+  const char* arguments;     /* A JSON object of further variables for the template, such as
+                              * {"enable_thinking": false}; NULL: none. */
+  int64_t now_s;             /* Seconds since 1970 on a clock that shows local time, for templates that write
+                              * the date. */
 } greta_chat_options;
 
-/* A conversation on a session, which must outlive it; sampling is set on the session. What the session holds
- * is not computed again as far as the conversation begins with it. `options` may be NULL. */
+/* Opens an empty conversation on a session, which must outlive it. Sampling is set on the session. Tokens
+ * that the session holds are not computed again as far as the conversation begins with them. A template,
+ * tools or arguments that are wrong give GRETA_ERROR_ARGUMENT, and what is Jinja but not known here
+ * GRETA_ERROR_UNSUPPORTED.
+ *
+ * options   may be NULL for the defaults; its strings are copied
+ * out_chat  the new conversation, to be closed with greta_chat_close */
 GRETA_API greta_status greta_chat_open(greta_session* session, const greta_chat_options* options,
                                        greta_chat** out_chat);
 GRETA_API void greta_chat_close(greta_chat* chat);
 
-/* role and content may be NULL where json has them. */
+/* Adds a message to the end of the conversation. It is copied. A message without a role, or with neither
+ * content nor calls nor reasoning, gives GRETA_ERROR_ARGUMENT. */
 GRETA_API greta_status greta_chat_add(greta_chat* chat, const greta_message* message);
-GRETA_API uint32_t greta_chat_count(const greta_chat* chat);
-/* json is the whole message, content "" where it is no text. The texts live until the next greta_chat_get. */
-GRETA_API greta_status greta_chat_get(greta_chat* chat, uint32_t index, greta_message* out_message);
-GRETA_API greta_status greta_chat_truncate(greta_chat* chat, uint32_t count); /* keeps the first `count` */
 
-/* The conversation as the model would read it. add_answer and text as in greta_tokenizer_chat. */
+GRETA_API uint32_t greta_chat_count(const greta_chat* chat); /* How many messages there are. */
+
+/* Gives a message: its role, its content ("" where that is no text), and all of it as JSON. The texts are
+ * valid until the next greta_chat_get on this chat. `index` is below the count. */
+GRETA_API greta_status greta_chat_get(greta_chat* chat, uint32_t index, greta_message* out_message);
+
+/* Keeps the first `count` messages and forgets the others. A count above theirs gives
+ * GRETA_ERROR_ARGUMENT. */
+GRETA_API greta_status greta_chat_truncate(greta_chat* chat, uint32_t count);
+
+/* Gives the conversation as the model would read it. add_answer, text, capacity and out_bytes are as in
+ * greta_tokenizer_chat, and so are the errors. */
 GRETA_API greta_status greta_chat_render(greta_chat* chat, int add_answer, char* text, size_t capacity,
                                          size_t* out_bytes);
 
 typedef enum greta_chat_part {
-  GRETA_CHAT_TEXT = 0,       /* text, bytes: what is said, piece by piece */
-  GRETA_CHAT_REASONING = 1,  /* text, bytes: what is thought */
-  GRETA_CHAT_TOOL_CALL = 2,  /* id, name, arguments: a whole call */
-  GRETA_CHAT_PROMPT = 3,     /* done, total: tokens of the prompt that are new */
+  GRETA_CHAT_TEXT = 0,       /* text and bytes hold a piece of what the model says. */
+  GRETA_CHAT_REASONING = 1,  /* text and bytes hold a piece of what the model thinks. */
+  GRETA_CHAT_TOOL_CALL = 2,  /* id, name and arguments hold a whole call of a tool. */
+  GRETA_CHAT_PROMPT = 3,     /* done and total count the tokens of the prompt that are new. */
   GRETA_CHAT_PART_MAX = 0x7fffffff
 } greta_chat_part;
 
+/* A part of an answer. All pointers are valid during the callback; fields of other parts are 0 or NULL. */
 typedef struct greta_chat_event {
   uint32_t struct_size;
   greta_chat_part part;
-  const char* text;          /* valid UTF-8, terminated; like all here it lives during the call */
+  const char* text;          /* [bytes] valid UTF-8, with a NUL behind it. */
   size_t bytes;
-  const char *id, *name, *arguments; /* arguments: a JSON object */
+  const char *id, *name, *arguments; /* arguments is a JSON object. */
   uint32_t done, total;
 } greta_chat_event;
 
 typedef enum greta_chat_end {
-  GRETA_CHAT_END_STOP = 0,       /* the model ended its answer, or a stop string did */
-  GRETA_CHAT_END_LENGTH = 1,     /* max_tokens */
-  GRETA_CHAT_END_TOOL_CALLS = 2, /* it ended with calls: add a message of role "tool" for each, and answer again */
-  GRETA_CHAT_END_CONTEXT = 3,    /* no room left */
-  GRETA_CHAT_END_CANCELLED = 4,  /* the callback or greta_session_cancel */
+  GRETA_CHAT_END_STOP = 0,       /* The model ended its answer, or a stop string did. */
+  GRETA_CHAT_END_LENGTH = 1,     /* max_tokens were generated. */
+  GRETA_CHAT_END_TOOL_CALLS = 2, /* The answer ended with calls. Add a message of role "tool" for each, and
+                                  * answer again. */
+  GRETA_CHAT_END_CONTEXT = 3,    /* The context or the page pool has no room left. */
+  GRETA_CHAT_END_CANCELLED = 4,  /* The callback or greta_session_cancel asked to stop. */
   GRETA_CHAT_END_MAX = 0x7fffffff
 } greta_chat_end;
 
 typedef struct greta_chat_answer_options {
   uint32_t struct_size;
-  uint32_t max_tokens;       /* 0: until the context is full */
-  uint32_t ignore_end;       /* as in greta_generate_options */
-  uint32_t limit_reasoning;  /* 1: reasoning is closed after reasoning_tokens, and the answer goes on */
+  uint32_t max_tokens;       /* The most tokens to generate. 0: until the context is full. */
+  uint32_t ignore_end;       /* 1: tokens that end an answer are tokens like others. */
+  uint32_t limit_reasoning;  /* 1: reasoning is closed after reasoning_tokens, and the answer goes on. */
   uint32_t reasoning_tokens;
   uint32_t stop_count;
-  const char* const* stop_strings; /* [stop_count], as in greta_generate_options */
-  int (*on_event)(void* user, const greta_chat_event* event); /* non-zero stops; may be NULL */
-  void* user;
+  const char* const* stop_strings; /* [stop_count], as in greta_generate_options. */
+
+  /* Receives each part of the answer as it comes. A non-zero return value stops the answer. May be NULL. */
+  int (*on_event)(void* user, const greta_chat_event* event);
+  void* user;                /* Passed to on_event. */
 } greta_chat_answer_options;
 
 typedef struct greta_chat_result {
   uint32_t struct_size;
   greta_chat_end end;
-  uint32_t prompt_tokens;    /* of the conversation */
-  uint32_t reused_tokens;    /* of them, those that the session held already */
+  uint32_t prompt_tokens;    /* Tokens of the whole conversation before the answer. */
+  uint32_t reused_tokens;    /* How many of them the session held already. */
   uint32_t generated_tokens;
-  uint32_t reasoning_tokens; /* of them */
-  uint32_t open_reasoning;   /* 1: the answer ended within its reasoning */
+  uint32_t reasoning_tokens; /* How many of the generated tokens are reasoning. */
+  uint32_t open_reasoning;   /* 1: the answer ended within its reasoning. */
   uint32_t reserved;
   uint64_t prompt_ns, generate_ns;
 } greta_chat_result;
 
-/* Answers the last message, and adds the answer to the conversation, also one that was stopped, unless
- * nothing was said. On GRETA_ERROR_FULL (the conversation does not fit the context),
- * GRETA_ERROR_ARGUMENT (no message to answer; the template refuses) and any other error the conversation is as
- * before; the session may hold less of it.
+/* Answers the last message and adds the answer to the conversation, also an answer that was stopped, unless
+ * nothing was said. A conversation that does not fit the context gives GRETA_ERROR_FULL; GRETA_ERROR_ARGUMENT
+ * says that there is no message to answer or that the template refuses. On any error the conversation is as
+ * before, but the session may hold less of it.
  *
- * options, out_result  may be NULL */
+ * options     may be NULL for the defaults
+ * out_result  set struct_size before the call; may be NULL */
 GRETA_API greta_status greta_chat_answer(greta_chat* chat, const greta_chat_answer_options* options,
                                          greta_chat_result* out_result);
 
-/* ---- experimental: may change in any version ------------------------------------------------------- */
+/* ---- experimental: may change in any version ----------------------------------------------------- */
 
 typedef struct greta_selftest_result {
   uint32_t struct_size;
-  uint32_t passed;
-  const char* op;            /* "matmul"; lives during the call, like `failure` */
-  uint32_t kernels;          /* that this device has for the op and that were checked */
+  uint32_t passed;           /* 1: every kernel of the op computes right. */
+  const char* op;            /* "matmul". Valid during the callback, like `failure`. */
+  uint32_t kernels;          /* Kernels of this device for the op that were checked. */
   uint32_t reserved;
-  uint64_t launches;
-  const char* failure;       /* "" or what was wrong, with the kernel's name and the error */
+  uint64_t launches;         /* How often they ran. */
+  const char* failure;       /* "", or what was wrong, with the name of the kernel and the error. */
 } greta_selftest_result;
 
 typedef struct greta_selftest_progress {
   uint32_t struct_size;
-  uint32_t kernels_run, kernels; /* of the op: how many have run of those that will */
+  uint32_t kernels_run, kernels; /* How many kernels of the op have run, and how many there are to run. */
   uint32_t reserved;
-  const char* op;                /* lives during the call, like `kernel` */
-  const char* kernel;            /* that was launched last, "" before the first */
-  uint64_t launches;
+  const char* op;                /* Valid during the callback, like `kernel`. */
+  const char* kernel;            /* The kernel that was launched last, "" before the first. */
+  uint64_t launches;             /* Launches of the op so far. */
 } greta_selftest_progress;
 
 typedef struct greta_selftest_options {
   uint32_t struct_size;
-  uint32_t reserved;
-  const char* op;  /* one op by the name that its result has, or kernels by theirs: "attention",
-                      "matmul_rows_q4_k", "matmul_rows_*"; NULL or "": all */
-  int (*on_result)(void* user, const greta_selftest_result* result);       /* after each op; may be NULL */
-  int (*on_progress)(void* user, const greta_selftest_progress* progress); /* some 20 times a second; may be NULL */
-  void* user;
-  uint32_t quick;  /* 1: every kernel, but over the first shape that reaches it instead of all, with each type of
-                      cache, and without the repeats that tell whether the same input gives the same bits */
-  uint32_t reserved2;
+  uint32_t reserved;         /* 0. */
+  const char* op;            /* What to check: one op by the name that its result has ("attention"), or
+                              * kernels by theirs ("matmul_rows_q4_k", "matmul_rows_*"). NULL or "":
+                              * everything. */
+
+  /* Called after each op, and some 20 times a second. A non-zero return value stops. Both may be NULL. */
+  int (*on_result)(void* user, const greta_selftest_result* result);
+  int (*on_progress)(void* user, const greta_selftest_progress* progress);
+  void* user;                /* Passed to both callbacks. */
+  uint32_t quick;            /* 1: run every kernel, but only in the first shape that reaches it, with each
+                              * type of cache, and without the repeats that tell whether equal input gives
+                              * equal bits. */
+  uint32_t reserved2;        /* 0. */
 } greta_selftest_options;
 
-/* Runs every kernel of this device against float64, over odd shapes (`quick`: one) and all tensor types: some seconds,
- * minutes where a driver compiles slowly, and some 200 MB of device memory. A kernel that is wrong is a result,
- * not an error. Callbacks are called on this thread; non-zero stops with GRETA_ERROR_CANCELLED, once the launches
- * and the compilations under way are done. An op that was stopped has a result only if something was wrong.
+/* Runs every kernel of the device in many odd shapes and with all tensor types, and compares the results with
+ * float64 arithmetic on the host. This takes some seconds, or minutes where a driver compiles slowly, and
+ * some 200 MB of device memory. A kernel that is wrong is a result, not an error. The callbacks run on the
+ * calling thread; a non-zero return value stops the test with GRETA_ERROR_CANCELLED, once the launches and
+ * compilations that are under way have ended. An op that was stopped has a result only if something was
+ * wrong.
  *
- * options     NULL: all ops
- * out_failed  ops that did not pass */
+ * options     may be NULL to check everything
+ * out_failed  how many ops did not pass */
 GRETA_API greta_status greta_runtime_selftest(greta_runtime* runtime, const greta_selftest_options* options,
                                               uint32_t* out_failed);
 
-/* Where the time of a step goes: all launches of one kernel in one stage. */
+/* All launches of one kernel in one stage of a step. */
 typedef struct greta_profile_stage {
   uint32_t struct_size;
   uint32_t launches;
-  const char* kernel;        /* lives during the call */
-  uint64_t ns;               /* on the device, each launch alone with what comes before it done */
-  uint64_t bytes, flops;     /* that must move and be computed */
-  const char* stage;         /* "embed", "q k v", "attention", "o", "gate up", "down", "router", "experts gate up",
-                                "experts down", "shared gate up", "shared down", "head", "sample": of all layers, each
-                                with the norm before it and the sum after it */
+  const char* kernel;        /* Valid during the callback. */
+  uint64_t ns;               /* Time on the device, each launch alone, after what comes before it is done. */
+  uint64_t bytes, flops;     /* What must be moved, and the operations that must be computed. */
+  const char* stage;         /* "embed", "q k v", "attention", "o", "gate up", "down", "router",
+                              * "experts gate up", "experts down", "shared gate up", "shared down", "head" or
+                              * "sample". A stage counts all layers, with the norm before it and the sum
+                              * after it. */
 } greta_profile_stage;
 
-/* Feeds tokens as one step, timing each of its kernels. Launches that overlap in a step that is not profiled do
- * not do so here, and each is charged a barrier: the sum is more than a step takes.
+/* Feeds tokens as one step and times each of its kernels. Launches that overlap in a normal step do not
+ * overlap here, and each is charged a barrier, so that the sum is more than a step takes.
  *
- * tokens    1 for decoding, at most as many as one step takes
- * on_stage  called for each kernel of each stage in order of its first launch, after the step */
+ * tokens    [count] 1 for generation, at most as many as one step takes (greta_memory_plan.step_tokens)
+ * on_stage  called after the step for each kernel of each stage, in the order of first launches; required
+ * user      passed to on_stage */
 GRETA_API greta_status greta_session_profile(greta_session* session, const int32_t* tokens, size_t count,
                                              void (*on_stage)(void* user, const greta_profile_stage* stage),
                                              void* user);

@@ -1,4 +1,4 @@
-// greta.h: chat.
+// The functions of greta.h for chats.
 #include "api/handles.h"
 
 using namespace greta;
@@ -10,18 +10,18 @@ static_assert(uint32_t(ChatEnd::Cancelled) == GRETA_CHAT_END_CANCELLED &&
 struct greta_chat {
   const greta_session* session;
   std::unique_ptr<Chat> chat;
-  std::string role, content, json;  // of the message that was asked for last
+  std::string role, content, json;  // what greta_chat_get gave out last
 };
 
 namespace {
 
 std::string_view view(const char* text) { return text ? std::string_view(text) : std::string_view(); }
 
-// The caller's callback behind the engine's.
+// Passes the engine's events on to the caller's callback.
 struct EventCall {
   int (*on_event)(void* user, const greta_chat_event* event);
   void* user;
-  std::string text;  // terminated
+  std::string text;  // a copy of the piece that ends with a NUL
 
   bool call(greta_chat_event& event) const {
     event.struct_size = sizeof event;
@@ -115,7 +115,8 @@ greta_status greta_chat_get(greta_chat* chat, uint32_t index, greta_message* out
     GRETA_TRY(need(chat, "chat"));
     GRETA_TRY(need(out_message, "out_message"));
     const std::vector<jinja::Value>& messages = chat->chat->messages();
-    if (index >= messages.size()) return fail(Code::Argument, "message %u of %zu", index, messages.size());
+    if (index >= messages.size())
+      return fail(Code::Argument, "there is no message %u: the conversation has %zu", index, messages.size());
     chat->role = messages[index]["role"].as_string();
     chat->content = messages[index]["content"].as_string();
     chat->json = to_json(messages[index]);
@@ -128,7 +129,8 @@ greta_status greta_chat_truncate(greta_chat* chat, uint32_t count) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(chat, "chat"));
     if (count > chat->chat->messages().size())
-      return fail(Code::Argument, "cannot keep %u messages of %zu", count, chat->chat->messages().size());
+      return fail(Code::Argument, "cannot keep %u messages: the conversation has %zu", count,
+                  chat->chat->messages().size());
     chat->chat->truncate(count);
     return {};
   });

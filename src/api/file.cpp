@@ -1,4 +1,4 @@
-// greta.h: files and tokenizers.
+// The functions of greta.h for files and tokenizers.
 #include "api/handles.h"
 
 using namespace greta;
@@ -9,7 +9,8 @@ Status StoredSource::store(const greta_source* source) {
   GRETA_TRY(check_reserved(given.reserved));
   const int ways = (given.path != nullptr) + (given.memory != nullptr) + (given.read_at != nullptr);
   if (ways != 1)
-    return fail(Code::Argument, "a source is one of path, memory and read_at, %d are given", ways);
+    return fail(Code::Argument,
+                "a source needs exactly one of path, memory and read_at, but %d of them are set", ways);
   if (given.path) path = given.path;
   return read_flag(given.map, "map", &map);
 }
@@ -62,7 +63,7 @@ greta_status greta_file_tensor(const greta_file* file, uint64_t index, greta_ten
   return fenced([&]() -> Status {
     GRETA_TRY(need(file, "file"));
     if (index >= file->gguf.tensors().size())
-      return fail(Code::Argument, "tensor %llu of %zu", (unsigned long long)index,
+      return fail(Code::Argument, "there is no tensor %llu: the file has %zu", (unsigned long long)index,
                   file->gguf.tensors().size());
     const GgufTensor& tensor = file->gguf.tensors()[index];
     greta_tensor_info info = {};
@@ -82,7 +83,7 @@ greta_status greta_file_metadata(const greta_file* file, uint64_t index, const c
   return fenced([&]() -> Status {
     GRETA_TRY(need(file, "file"));
     if (index >= file->gguf.values().size())
-      return fail(Code::Argument, "metadata %llu of %zu", (unsigned long long)index,
+      return fail(Code::Argument, "there is no metadata %llu: the file has %zu", (unsigned long long)index,
                   file->gguf.values().size());
     const GgufValue& pair = file->gguf.values()[index];
     if (capacity) GRETA_TRY(need(value, "value"));
@@ -140,7 +141,8 @@ greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, const char
     if (capacity) GRETA_TRY(need(tokens, "tokens"));
     constexpr uint32_t kKnown = GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL;
     if (flags & ~kKnown)
-      return fail(Code::Argument, "flags are 0x%x, of which 0x%x mean nothing", flags, flags & ~kKnown);
+      return fail(Code::Argument, "the flags are 0x%x, and the bits 0x%x of them mean nothing", flags,
+                  flags & ~kKnown);
     std::vector<int32_t> ids;
     const EncodeOptions options{(flags & GRETA_ENCODE_BOS) != 0, (flags & GRETA_ENCODE_SPECIAL) != 0};
     GRETA_TRY(tokenizer->tokenizer->encode({text, bytes}, options, &ids));

@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "greta.h"
 
-// A C caller's log callback behind the library's own.
+// Passes the library's log on to a C caller's callback.
 struct CLog {
   greta_log_callback call = nullptr;
   void* user = nullptr;
@@ -27,10 +27,10 @@ struct CLog {
 struct greta_runtime {
   greta::Process process;
   CLog c_log;
-  greta::Log log;  // to c_log
+  greta::Log log;  // writes to c_log
   bool exact = false;
   uint64_t memory_limit_bytes = 0;
-  std::atomic<uint64_t> used_bytes = 0;  // by models and executors
+  std::atomic<uint64_t> used_bytes = 0;  // allocated for models and executors
   std::unique_ptr<greta::Device> device;
   char device_id[greta::kDeviceIdBytes] = "";
 
@@ -41,29 +41,29 @@ struct greta_runtime {
   }
 };
 
-// A greta_source whose strings and callbacks are ours to keep.
+// A copy of a caller's greta_source, with a path of its own.
 struct StoredSource {
   greta_source given = {};
   std::string path;
   bool map = false;
   greta::Status store(const greta_source* source);
-  greta::Status open(greta::Source* out) const;  // which this must outlive, where it is
+  greta::Status open(greta::Source* out) const;  // *out keeps a pointer to this object
 };
 
 struct greta_tokenizer {
   const greta::Tokenizer* tokenizer = nullptr;
   greta::ChatTemplate chat;
-  CLog c_log;                               // of `owned`
-  std::unique_ptr<greta::Tokenizer> owned;  // empty for a model's
+  CLog c_log;                               // what `owned` writes to
+  std::unique_ptr<greta::Tokenizer> owned;  // null for the tokenizer of a model
 };
 
 struct greta_file {
   StoredSource source;
   greta::Gguf gguf;
-  std::vector<std::string> tensor_names, keys, types;  // terminated, as C wants them
+  std::vector<std::string> tensor_names, keys, types;  // copies that end with a NUL
 };
 
-// Memory that a runtime counts as used while this lives.
+// Counts bytes as used by a runtime as long as this object lives.
 struct Counted {
   greta_runtime* runtime = nullptr;
   uint64_t bytes = 0;
@@ -86,7 +86,7 @@ struct greta_model {
   Counted counted;
   greta::Model model;
   greta_tokenizer tokenizer;
-  greta::SamplingDefaults sampling;  // that the file recommends
+  greta::SamplingDefaults sampling;  // what the file recommends
 };
 
 struct CountedExecutor {
@@ -111,8 +111,7 @@ Status open_executor(greta_model& model, const greta_executor_options* given,
                      std::shared_ptr<CountedExecutor>* out);
 Status read_executor_options(const greta_executor_options* given, ExecutorOptions* out);
 
-// Runs body() -> Status. Exceptions (out of memory in a container, a callback's) become statuses; nothing
-// leaves.
+// Runs body() -> Status. No exception leaves: those of containers and of callbacks become statuses.
 template <class Body>
 greta_status fenced(Body&& body) noexcept {
   try {
@@ -128,17 +127,17 @@ greta_status fenced(Body&& body) noexcept {
   }
 }
 
-// Stop strings, borrowed.
+// Reads stop strings, which stay the caller's.
 Status read_stops(const char* const* given, size_t count, std::vector<std::string_view>* out);
 
-// A text as the functions of greta.h hand it out: terminated where there is room.
+// Copies a text to the caller, with a NUL behind it where there is room.
 Status give_text(const std::string& from, char* text, size_t capacity, size_t* out_bytes);
 
 inline Status need(const void* pointer, const char* what) {
   return pointer ? Status{} : fail(Code::Argument, "%s is NULL", what);
 }
 
-// That it is there, and that its device can be used: not in a child of fork().
+// Checks that the object is there and that its device can be used, which a child of fork() cannot do.
 inline Status need_device(const greta_runtime* runtime) {
   GRETA_TRY(need(runtime, "runtime"));
   return runtime->process.check();

@@ -1,9 +1,9 @@
-// greta.h: memory plans, models, executors.
+// The functions of greta.h for memory plans, models and executors.
 #include "api/handles.h"
 
 using namespace greta;
 
-// About what the host keeps beside device memory: the vocabulary's tables, and plans.
+// About what the host keeps in memory: the tables of the vocabulary, and plans.
 constexpr uint64_t kHostBytes = 16u << 20;
 
 Status greta::read_executor_options(const greta_executor_options* given, ExecutorOptions* out) {
@@ -71,7 +71,7 @@ static Status refuse_weights(const greta_model& model, uint64_t bytes, uint64_t 
   const bool copied = model.source.given.path && !model.source.given.map;
   const bool map_fits = copied && bytes - m.store.mapping_saves(m.gguf.source(), device) <= free;
   return fail(Code::Memory,
-              "the weights need %s, %s are free on %s: take a smaller quantization of the model%s",
+              "the weights need %s, but only %s are free on %s: take a smaller quantization of the model%s",
               SizeText(bytes).text, SizeText(free).text, device.name,
               map_fits ? ", or leave them in its mapped file (greta_source.map; greta-cli without --no-mmap)"
               : device.unified_memory ? ""
@@ -98,8 +98,8 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     if (bytes > free) return refuse_weights(*model, bytes, free);
     model->counted.count(runtime, bytes);
     GRETA_TRY(load_model(&model->model, {o.progress, o.progress_user}));
-    model->counted.count(runtime,
-                         model->model.store.device_bytes());  // more if the device refused mapped pages
+    // Loading takes more than was planned if the device refused mapped pages.
+    model->counted.count(runtime, model->model.store.device_bytes());
     model->tokenizer.tokenizer = model->model.tokenizer.get();
     GRETA_TRY(model->tokenizer.chat.open(model->model.gguf, *model->model.tokenizer, runtime->log));
     model->sampling = sampling_defaults(model->model.gguf);

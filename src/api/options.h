@@ -1,4 +1,4 @@
-// Reads an options struct written against any version of greta.h, older or newer than ours.
+// Reads structs of callers that were built with any version of greta.h, older or newer than ours.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace greta {
 
-// That a struct of any version has. A size that was never set is mostly more.
+// The most bytes that a struct of any version has. A size that nobody set is mostly a larger number.
 constexpr uint32_t kMaxStructBytes = 4096;
 
 inline Status check_struct_size(uint32_t size, const char* of) {
@@ -15,8 +15,8 @@ inline Status check_struct_size(uint32_t size, const char* of) {
   return fail(Code::Argument, "%s struct_size is %u: set it to sizeof the struct", of, size);
 }
 
-// Missing fields become 0, their default. Unknown fields must be 0: a caller who asks for something
-// this library does not know is told so rather than ignored. A null pointer is all defaults.
+// Fields that the caller's struct does not have become 0, their default. Fields that this library does not
+// know must be 0, so that no caller is ignored in silence. A null pointer means all defaults.
 template <class Options>
 Status read_options(const Options* given, Options* out) {
   *out = {};
@@ -26,16 +26,17 @@ Status read_options(const Options* given, Options* out) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   if (std::any_of(bytes + known, bytes + given->struct_size, [](unsigned char b) { return b != 0; }))
     return fail(Code::Unsupported,
-                "options of %u bytes ask for something that this library (%zu bytes) does not know",
+                "the options have %u bytes and ask for something that this library (%zu bytes) does not know",
                 given->struct_size, sizeof(Options));
   std::memcpy(out, given, known);
   return {};
 }
 
-// A field that a later version may give a meaning.
+// Refuses a value in a field that only a later version may give a meaning.
 inline Status check_reserved(uint32_t value) {
   return value ? fail(Code::Unsupported,
-                      "a reserved field is %u: it asks for something that this library does not know", value)
+                      "a reserved field is %u, and so asks for something that this library does not know",
+                      value)
                : Status{};
 }
 
@@ -45,14 +46,14 @@ inline Status read_flag(uint32_t value, const char* field, bool* out) {
   return {};
 }
 
-// Before the work that has a result.
+// Checks the struct for a result before the work is done.
 template <class Result>
 Status check_result(const Result* out) {
   if (!out) return fail(Code::Argument, "the result struct is NULL");
   return check_struct_size(out->struct_size, "the result's");
 }
 
-// Writes as much of `from` as the caller's struct has room for; its struct_size stays.
+// Writes as much of `from` as the caller's struct has room for. The caller's struct_size stays as it is.
 template <class Result>
 Status write_result(const Result& from, Result* out) {
   GRETA_TRY(check_result(out));

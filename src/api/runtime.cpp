@@ -1,4 +1,4 @@
-// greta.h: version, errors, devices, runtimes.
+// The functions of greta.h for version, errors, devices and runtimes.
 #include "api/handles.h"
 
 using namespace greta;
@@ -25,7 +25,7 @@ static void describe(const DeviceInfo& info, greta_device_info* out) {
   out->cpu_type = info.cpu_type;
 }
 
-// Backends without a device count as one entry that says why.
+// A backend without a device counts as one entry, which says why there is none.
 static uint32_t entries(const Backend& backend) { return std::max(1u, backend.count({})); }
 
 greta_status greta_device_count(uint32_t* out_count) {
@@ -42,7 +42,7 @@ greta_status greta_device_describe(uint32_t index, greta_device_info* out_info) 
   return fenced([&]() -> Status {
     uint32_t first = 0;
     for (const Backend* backend : backends()) {
-      const uint32_t present = backend->count({});  // asks the driver, which takes its time
+      const uint32_t present = backend->count({});  // This asks the driver, which is slow.
       const uint32_t count = std::max(1u, present);
       if (index >= first + count) {
         first += count;
@@ -54,11 +54,12 @@ greta_status greta_device_describe(uint32_t index, greta_device_info* out_info) 
       const Status usable = backend->describe(index - first, {}, &device);
       describe(device, &info);
       info.usable = usable.ok();
-      info.memory_free_bytes = device.cpu_type ? memory_available_bytes() : 0;  // only an open one is asked
+      if (device.cpu_type)
+        info.memory_free_bytes = memory_available_bytes();  // a GPU says it once it is open
       if (!usable.ok()) copy_text(info.reason, sizeof info.reason, error_text());
       return write_result(info, out_info);
     }
-    return fail(Code::Argument, "device %u of %u", index, first);
+    return fail(Code::Argument, "there is no device %u: %u devices were looked for", index, first);
   });
 }
 
@@ -68,7 +69,8 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
     greta_runtime_options o;
     GRETA_TRY(read_options(given, &o));
     GRETA_TRY(check_reserved(o.reserved));
-    if (!o.allocate != !o.release) return fail(Code::Argument, "allocate and release go together");
+    if (!o.allocate != !o.release)
+      return fail(Code::Argument, "allocate and release must both be set, or neither of them");
     auto runtime = std::make_unique<greta_runtime>();
     runtime->c_log = {o.log, o.log_user};
     runtime->log = runtime->c_log.log();

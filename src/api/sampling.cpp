@@ -1,4 +1,4 @@
-// greta.h: sampling.
+// The functions of greta.h for sampling.
 #include "api/handles.h"
 
 using namespace greta;
@@ -7,7 +7,8 @@ static_assert(uint32_t(SamplingDefaults::kOrder) == GRETA_SAMPLING_ORDER &&
               uint32_t(SamplingDefaults::kMirostat) == GRETA_SAMPLING_MIROSTAT &&
               uint32_t(SamplingDefaults::kTopK) == GRETA_SAMPLING_TOP_K);
 
-// Runs change(settings) -> Status on a copy; the session takes it if all of it is within its range.
+// Runs change(settings) -> Status on a copy of the settings. The session takes the copy if every value is in
+// its range.
 template <class Change>
 static greta_status change_sampling(greta_session* session, Change change) {
   return fenced([&]() -> Status {
@@ -102,7 +103,8 @@ greta_status greta_session_dry(greta_session* session, const greta_dry_options* 
     GRETA_TRY(read_options(given, &o));
     if (o.breaker_count) GRETA_TRY(need(o.breakers, "breakers"));
     if (o.breaker_count > kMaxDryBreakers)
-      return fail(Code::Argument, "%u sequence breakers, at most %u", o.breaker_count, kMaxDryBreakers);
+      return fail(Code::Argument, "%u sequence breakers are given, and at most %u are allowed",
+                  o.breaker_count, kMaxDryBreakers);
     DrySettings dry;
     dry.multiplier = o.multiplier;
     dry.last_n = o.last_n;

@@ -1,4 +1,4 @@
-// The self-test of a device, as greta.h gives it.
+// The function of greta.h that tests the kernels of a device.
 #include "selftest/selftest.h"
 
 #include "api/handles.h"

@@ -1,4 +1,4 @@
-// greta.h: sessions, generation.
+// The functions of greta.h for sessions and generation.
 #include "api/handles.h"
 
 using namespace greta;
@@ -6,7 +6,7 @@ using namespace greta;
 static_assert(uint32_t(OutputRows::All) == GRETA_ROWS_ALL &&
               uint32_t(StopReason::String) == GRETA_STOP_STRING);
 
-// The engine's session keeps a pointer to its executor; the counted executor keeps both alive.
+// The engine's session keeps a pointer to its executor, and the counted executor keeps that alive.
 static Status open_on(std::shared_ptr<CountedExecutor> executor, greta_session** out) {
   auto session = std::make_unique<greta_session>();
   std::shared_ptr<Executor> engine(executor, executor->executor.get());
@@ -25,7 +25,7 @@ greta_status greta_session_open(greta_model* model, const greta_session_options*
     GRETA_TRY(read_options(given, &o));
     GRETA_TRY(check_reserved(o.reserved));
     if (o.executor && o.private_executor)
-      return fail(Code::Argument, "executor and private_executor exclude each other");
+      return fail(Code::Argument, "executor and private_executor are both set: set at most one of them");
     if (o.executor && o.executor->model != model)
       return fail(Code::Argument, "the executor belongs to another model");
     std::shared_ptr<CountedExecutor> executor = o.executor ? o.executor->shared : nullptr;
@@ -97,7 +97,7 @@ greta_status greta_session_eval(greta_session* session, const int32_t* tokens, s
     GRETA_TRY(need_device(session));
     GRETA_TRY(need(tokens, "tokens"));
     if (uint32_t(rows) > GRETA_ROWS_ALL)
-      return fail(Code::Argument, "rows is %d, expected one of greta_rows", int(rows));
+      return fail(Code::Argument, "rows is %d, which is not one of greta_rows", int(rows));
     if (rows != GRETA_ROWS_NONE) GRETA_TRY(need(out_logits, "out_logits"));
     return session->session->eval({tokens, count}, OutputRows(rows), out_logits);
   });
@@ -128,7 +128,7 @@ greta_status greta_session_profile(greta_session* session, const int32_t* tokens
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(session));
     GRETA_TRY(need(tokens, "tokens"));
-    if (!on_stage) return fail(Code::Argument, "on_stage is null");
+    if (!on_stage) return fail(Code::Argument, "on_stage is NULL");
     StageCallback callback{on_stage, user};
     return session->session->profile({tokens, count}, report_stage, &callback);
   });
@@ -138,7 +138,8 @@ greta_status greta_batch_eval(greta_batch_item* items, size_t count) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(items, "items"));
     if (count > kMaxStepSequences)
-      return fail(Code::Argument, "%zu items, an executor has at most %u sessions", count, kMaxStepSequences);
+      return fail(Code::Argument, "the batch has %zu items, but an executor has at most %u sessions", count,
+                  kMaxStepSequences);
     std::vector<Session::Item> list;
     for (size_t i = 0; i < count; ++i) {
       GRETA_TRY(need_device(items[i].session));
@@ -154,7 +155,8 @@ greta_status greta_batch_eval(greta_batch_item* items, size_t count) {
 Status greta::read_stops(const char* const* given, size_t count, std::vector<std::string_view>* out) {
   if (count) GRETA_TRY(need(given, "stop_strings"));
   if (count > kMaxStopStrings)
-    return fail(Code::Argument, "%zu stop strings, at most %u", count, kMaxStopStrings);
+    return fail(Code::Argument, "%zu stop strings are given, and at most %u are allowed", count,
+                kMaxStopStrings);
   for (size_t i = 0; i < count; ++i) {
     GRETA_TRY(need(given[i], "a stop string"));
     out->push_back(given[i]);

@@ -1,4 +1,4 @@
-// greta.h: chat templates.
+// The functions of greta.h for chat templates.
 #include <ctime>
 
 #include "api/handles.h"
@@ -6,7 +6,7 @@
 using namespace greta;
 using jinja::Value;
 
-// The message's JSON object, with role and content put into it.
+// Makes one object of the message's JSON, role and content.
 static Status read_message(const greta_message& message, size_t number, Value* out) {
   Value made = Value::dict();
   if (message.json)

@@ -25,7 +25,7 @@ class PromptCache(CliTest):
         """The text, and how many tokens of how many were there: (0, 0) where there is no file."""
         out, err = self.run_cli(*RUN, "-p", prompt, *self.option, *args)
         self.assertEqual(out, self.out(*RUN, "-p", prompt))
-        found = re.search(r"cache: (\d+) of (\d+) tokens of the prompt are there", err)
+        found = re.search(r"cache has (\d+) of the (\d+) tokens of the prompt", err)
         self.assertEqual("not there yet" in err, found is None)
         return (int(found[1]), int(found[2])) if found else (0, 0)
 

@@ -13,7 +13,7 @@ class Selftest(CliTest):
     def test_an_op_that_is_right(self):
         out, err = self.run_cli("selftest", "--op", "softcap", "--device", "cpu")
         self.assertRegex(out, r"^softcap +ok +\d+ kernels, +\d+ launches\nall ops right on cpu \(.+\), \d+ kernels, ")
-        self.assertRegex(err, r"^greta-cli: checks cpu \(.+\)\n$")
+        self.assertRegex(err, r"^greta-cli: this checks cpu \(.+\)\n$")
         self.assertEqual(self.run_cli("selftest", "--op", "softcap", "--device", "cpu", "-q")[1], "")
 
     def test_quickly(self):
@@ -53,7 +53,7 @@ class Selftest(CliTest):
 class CtrlC(CliTest):
     def test_in_a_pipe(self):
         child = start("selftest", "--device", "cpu", "--op", "matmul")
-        self.assertIn(b"checks cpu", child.stderr.readline())
+        self.assertIn(b"this checks cpu", child.stderr.readline())
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=LIMIT)
         self.assertEqual(child.returncode, 130, err)
@@ -62,7 +62,7 @@ class CtrlC(CliTest):
 
     def test_as_json(self):
         child = start("selftest", "--device", "cpu", "--op", "matmul", "--json")
-        self.assertIn(b"checks cpu", child.stderr.readline())
+        self.assertIn(b"this checks cpu", child.stderr.readline())
         child.send_signal(signal.SIGINT)
         told = json.loads(child.communicate(timeout=LIMIT)[0])
         self.assertEqual(child.returncode, 130)

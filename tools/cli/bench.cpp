@@ -1,5 +1,5 @@
-// greta-cli bench: reads prompts and generates tokens, timed, in llama-bench's columns and keys, and
-// what part of the memory's bandwidth decoding uses; by stage, what part of the measured roof.
+// greta-cli bench: measures how fast prompts are read and tokens are generated, with llama-bench's columns
+// and keys, and how much of the measured memory bandwidth or arithmetic is used.
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -40,7 +40,7 @@ std::vector<Test> make_tests(const BenchOptions& options) {
       if (length > 0) tests.push_back({0, length, depth});
     }
   }
-  if (tests.empty()) throw Misused("nothing to measure: -p and -n are both 0");
+  if (tests.empty()) throw Misused("there is nothing to measure, since -p and -n are both 0");
   return tests;
 }
 
@@ -52,7 +52,7 @@ std::string time_text() {
   return text;
 }
 
-// Any ids: what they are does not matter for speed, but the same ones each time.
+// Any ids would do, since speed does not depend on them; but they are the same each time.
 std::vector<int32_t> some_tokens(uint32_t vocab_size, size_t count) {
   std::mt19937 random(1);
   std::vector<int32_t> tokens(count);
@@ -65,7 +65,7 @@ void feed(greta_session* session, const std::vector<int32_t>& tokens) {
   check(greta_session_eval(session, tokens.data(), tokens.size(), GRETA_ROWS_LAST, &row));
 }
 
-// `count` steps of one token each: one is given, the others are drawn.
+// Runs `count` steps of one token each: the first token is given, the others are drawn.
 void generate(greta_session* session, int32_t first, uint32_t count) {
   auto options = sized<greta_generate_options>();
   options.max_tokens = count;
@@ -85,7 +85,7 @@ std::vector<uint64_t> measure(greta_model* model, const greta_model_info& info, 
   if (test.depth > 0) feed(session.get(), past);
 
   std::vector<uint64_t> samples_ns;
-  for (uint32_t r = 0; r <= options.repetitions; ++r) {  // the first is to warm up, and not counted
+  for (uint32_t r = 0; r <= options.repetitions; ++r) {  // the first run warms up and is not counted
     progress.show(format("%s, %u of %u", test_name(test.prompt, test.generate, test.depth).c_str(), r,
                          options.repetitions));
     check(greta_session_truncate(session.get(), test.depth));
@@ -106,7 +106,8 @@ void add_stage(void* user, const greta_profile_stage* stage) {
       {stage->stage, stage->kernel, stage->launches, stage->ns, stage->bytes, stage->flops});
 }
 
-// One step of the test, or the most of its prompt that a step takes, the second time that it runs.
+// Times the kernels of one step of the test, or of as much of its prompt as one step takes, when it runs for
+// the second time.
 BenchProfile profile(greta_runtime* runtime, greta_model* model, const BenchRow& row,
                      const BenchOptions& options, const Test& test) {
   ContextOptions context = options.context;
@@ -130,7 +131,7 @@ BenchProfile profile(greta_runtime* runtime, greta_model* model, const BenchRow&
 int bench(const BenchOptions& options) {
   options.verbosity.apply();
   if (options.profile && options.output == "csv")
-    throw Misused("--profile does not fit into lines of -o csv: use -o json, jsonl or md");
+    throw Misused("--profile does not fit into the lines of -o csv: use -o json, jsonl or md");
   const std::vector<Test> tests = make_tests(options);
   const std::vector<uint32_t> threads = parse_list("-t", options.threads, 0);
   const std::string path = model_path(options.model);
@@ -177,21 +178,21 @@ Action bench_command(CLI::App& app) {
   const auto list = [&](const char* name, std::string& value, const char* about) {
     app.add_option(name, value, about)->type_name("N[,N]")->capture_default_str();
   };
-  list("-p,--n-prompt", options->prompt, "prompt lengths; 0: none");
-  list("-n,--n-gen", options->generate, "how many tokens to generate; 0: none");
-  list("-d,--n-depth", options->depth, "tokens that are in the context already");
-  list("-t,--threads", options->threads, "threads of the CPU; 0: one for each processor");
-  app.add_option("-r,--repetitions", options->repetitions, "measurements of each")
+  list("-p,--n-prompt", options->prompt, "lengths of the prompts to read; 0: none");
+  list("-n,--n-gen", options->generate, "numbers of tokens to generate; 0: none");
+  list("-d,--n-depth", options->depth, "numbers of tokens that are in the context before");
+  list("-t,--threads", options->threads, "threads of the CPU device; 0: one for each processor");
+  app.add_option("-r,--repetitions", options->repetitions, "measure each test N times")
       ->type_name("N")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   app.add_flag("--profile", options->profile,
-               "also the stages of one step: time, rates, % of the measured roof");
-  app.add_option("-o,--output", options->output, "form of the result")
+               "also time the stages of one step, with rates and percent of the measured roof");
+  app.add_option("-o,--output", options->output, "form of the output")
       ->type_name("FORM")
       ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))
       ->capture_default_str();
-  app.add_flag_callback("--json", [options] { options->output = "json"; }, "as -o json");
+  app.add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
   add_device(app, options->device);
   add_mapping(app, options->model);
   add_cache_types(app, options->context);

@@ -1,4 +1,4 @@
-// Statistics over the samples of a measurement, and the forms they are printed in.
+// Statistics over the samples of a measurement, and the forms in which they are printed.
 #include "bench_report.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Spread spread(std::vector<double> values) {
 }
 
 struct Numbers {
-  Spread ns, speed;  // of the whole test; tokens per second
+  Spread ns, speed;  // nanoseconds of the whole test, tokens per second
   std::vector<double> speeds;
 };
 
@@ -37,7 +37,8 @@ Numbers numbers_of(const BenchRow& row) {
   return {spread(ns), spread(speeds), speeds};
 }
 
-// Weights that decoding reads each second. A prompt is bound by arithmetic: there it says nothing.
+// Bytes of weights that generating tokens reads per second. Reading prompts is bound by arithmetic, so that
+// the number would say nothing there.
 double weight_bytes_per_second(const BenchRow& row, const Numbers& numbers) {
   return numbers.speed.mean * static_cast<double>(row.model.token_bytes);
 }
@@ -85,7 +86,7 @@ Json json_of(const BenchRow& row) {
   return json;
 }
 
-// The header line too, before the first row.
+// One line, with the names of the columns before the first row.
 std::string csv_of(const Json& json, bool first) {
   std::string names, values;
   for (const auto& [name, value] : json.items()) {

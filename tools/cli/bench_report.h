@@ -1,4 +1,4 @@
-// Results of `greta-cli bench` as a table for people, or as CSV and JSON with llama-bench's keys.
+// Prints the results of `greta-cli bench` as a table, or as CSV or JSON with llama-bench's keys.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ struct BenchRow {
   greta_model_info model;
   greta_device_info device;
   uint32_t threads, prompt, generate, depth;
-  Roofs roofs;                       // of arithmetic only with a profile
+  Roofs roofs;                       // arithmetic is measured only for a profile
   std::vector<uint64_t> samples_ns;  // one for each repetition
   BenchProfile profile;
 };
@@ -24,7 +24,7 @@ std::string test_name(uint32_t prompt, uint32_t generate, uint32_t depth);  // "
 class BenchReport {
  public:
   explicit BenchReport(std::string form) : form_(std::move(form)) {}
-  std::string add(const BenchRow& row);  // what to print now
+  std::string add(const BenchRow& row);  // returns what to print now
   std::string finish();
 
  private:

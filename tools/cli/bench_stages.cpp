@@ -1,4 +1,4 @@
-// The profile of a step as a table and as JSON.
+// Prints the profile of a step as a table and as JSON.
 #include "bench_stages.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ void add(StageWork& to, const StageWork& work) {
   to.flops += work.flops;
 }
 
-// What of the profile is of the same stage, or all of it: one sum for each.
+// Adds up the kernels of each stage.
 std::vector<StageWork> sums_by_stage(const BenchProfile& profile) {
   std::vector<StageWork> sums;
   for (const StageWork& work : profile.works) {
@@ -80,7 +80,8 @@ Json stages_json(const BenchProfile& profile, const Roofs& roofs) {
 
 std::string stages_text(const BenchProfile& profile, const Roofs& roofs, double step_ns) {
   std::string text = format(
-      "\nMeasured roofs: %.1f GB/s, %.3f TFLOP/s; * marks the one that bounds. Tokens in the step: %u.\n\n",
+      "\nMeasured roofs: %.1f GB/s, %.3f TFLOP/s; * marks the one that bounds a line. Tokens in the step: "
+      "%u.\n\n",
       static_cast<double>(roofs.bandwidth) * 1e-9, static_cast<double>(roofs.arithmetic) * 1e-12,
       profile.tokens);
   text +=
@@ -100,7 +101,7 @@ std::string stages_text(const BenchProfile& profile, const Roofs& roofs, double 
   if (step_ns > 0)
     text += line("step of the test", {"", "", 0, static_cast<uint64_t>(step_ns), total.bytes, total.flops},
                  total_ns, roofs);
-  return text + "\nEach launch alone; in the test they overlap.\n\n";
+  return text + "\nEach launch was timed alone. In the test launches overlap.\n\n";
 }
 
 }  // namespace greta::cli

@@ -1,4 +1,4 @@
-// Where the time of one step goes, by stage and kernel: what `greta-cli bench --profile` prints.
+// Where the time of one step goes, by stage and kernel, as `greta-cli bench --profile` prints it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,12 +15,13 @@ struct StageWork {
 };
 
 struct BenchProfile {
-  uint32_t tokens = 0;           // of the step; 0: there was none
-  std::vector<StageWork> works;  // in order of their first launches
+  uint32_t tokens = 0;           // tokens of the step; 0: there is no profile
+  std::vector<StageWork> works;  // in the order of first launches
 };
 
 Json stages_json(const BenchProfile& profile, const Roofs& roofs);
-// A table, with the rates of a step of the test too, where launches overlap; step_ns 0: not known.
+// A table. Its last line has the rates of a step of the test, in which launches overlap; step_ns is 0 where
+// its time is not known.
 std::string stages_text(const BenchProfile& profile, const Roofs& roofs, double step_ns);
 
 }  // namespace greta::cli

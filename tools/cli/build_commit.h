@@ -2,6 +2,6 @@
 
 namespace greta::cli {
 
-extern const char kBuildCommit[];  // that this program was built from, "" where that is not known
+extern const char kBuildCommit[];  // the commit that this program was built from, "" where it is not known
 
 }  // namespace greta::cli

@@ -1,5 +1,5 @@
-// Finds the bundled model beside the program: <prefix>/bin/greta-cli has it in
-// <prefix>/share/greta/models. The build tree is laid out the same way.
+// Finds the bundled model beside the program: <prefix>/bin/greta-cli has it in <prefix>/share/greta/models.
+// The build tree is laid out in the same way.
 #include "bundled.h"
 
 #include <filesystem>

@@ -6,7 +6,7 @@ namespace greta::cli {
 
 inline constexpr char kBundledModel[] = "tales-llama-7m-q4_k_m.gguf";
 
-// Its path, "" if it is not there.
+// Gives the path of the bundled model, "" if it is not there.
 std::string bundled_model_path();
 
 }  // namespace greta::cli

@@ -1,4 +1,4 @@
-// greta-cli chat: its options, and whether it is one message or a conversation.
+// greta-cli chat: declares its options, and decides whether there is one message or a conversation.
 #include <CLI/Config.hpp>
 
 #include "chat_talk.h"
@@ -19,7 +19,7 @@ int talk_until_done(const Engine& engine, ChatOptions& options, const std::optio
 
 int chat(ChatOptions& options) {
   options.engine.verbosity.apply();
-  options.arguments_json();  // wrong usage comes before the model is loaded
+  options.arguments_json();  // reports wrong usage before the model is loaded
   const bool from_terminal = stdin_is_terminal();
   const std::optional<std::string> message = read_text(options.text, true);
   if (message && message->empty()) throw Misused("the message is empty");
@@ -36,17 +36,17 @@ int chat(ChatOptions& options) {
 void add_reasoning(CLI::App& app, ChatOptions& options) {
   app.add_option(
          "--reasoning", options.reasoning,
-         "on|off: whether the model reasons, as far as its template asks; show|hide|raw: what you see of it")
+         "on|off: tell the template whether the model shall reason; show|hide|raw: what you see of it")
       ->type_name("WORD")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(CLI::IsMember({"on", "off", "auto", "show", "hide", "raw"}));
   app.add_option("--reasoning-budget", options.reasoning_budget,
-                 "most tokens of reasoning, then it is closed; 0: none, -1: as the model likes")
+                 "end the reasoning after N tokens; 0: no reasoning, -1: as long as the model wants")
       ->type_name("N")
       ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
       ->capture_default_str();
-  app.add_option("--reasoning-format", options.reasoning_format, "none: as --reasoning raw")
+  app.add_option("--reasoning-format", options.reasoning_format, "none: the same as --reasoning raw")
       ->type_name("FORM")
       ->check(CLI::IsMember({"none", "auto", "deepseek", "deepseek-legacy"}))
       ->group("");
@@ -56,16 +56,18 @@ void add_reasoning(CLI::App& app, ChatOptions& options) {
 
 Action chat_command(CLI::App& app) {
   auto options = std::make_shared<ChatOptions>();
-  CLI::Option* system = app.add_option("--system-prompt", options->system, "what the model is told first");
+  CLI::Option* system =
+      app.add_option("--system-prompt", options->system, "tell the model this before all else");
   system->type_name("TEXT");
-  app.add_option("--system-prompt-file", options->system_file, "the same out of a file")
+  app.add_option("--system-prompt-file", options->system_file, "take the system prompt from a file")
       ->type_name("FILE")
       ->excludes(system);
   add_options(app, options->text);
   app.add_flag("-i,--conversation,--interactive", options->interactive,
-               "after -p or -f go on at the terminal");
-  app.add_flag("--single-turn", options->single_turn, "one question, one answer");
-  app.add_option("-n,--predict", options->predict, "most tokens of an answer; -1: as long as the model wants")
+               "go on at the terminal after the message of -p or -f");
+  app.add_flag("--single-turn", options->single_turn, "end after one question and one answer");
+  app.add_option("-n,--predict", options->predict,
+                 "answer with at most N tokens; -1: as long as the model wants")
       ->type_name("N")
       ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
       ->capture_default_str();
@@ -73,25 +75,26 @@ Action chat_command(CLI::App& app) {
   add_reasoning(app, *options);
   CLI::Option* form =
       app.add_option("--chat-template", options->chat_template,
-                     "Jinja in place of the model's, or chatml, llama3, gemma, phi3, mistral");
+                     "use this Jinja text in place of the model's, or chatml, llama3, gemma, phi3, mistral");
   form->type_name("TEXT");
-  app.add_option("--chat-template-file", options->template_file, "the same out of a file")
+  app.add_option("--chat-template-file", options->template_file, "take the template from a file")
       ->type_name("FILE")
       ->excludes(form);
   app.add_option("--chat-template-kwargs", options->template_arguments,
-                 "a JSON object of variables for the template: '{\"enable_thinking\": false}'")
+                 "pass a JSON object of variables to the template: '{\"enable_thinking\": false}'")
       ->type_name("JSON");
-  app.add_option("--tools", options->tools_file, "JSON array of the tools that the model may call")
+  app.add_option("--tools", options->tools_file, "let the model call the tools in this file, a JSON array")
       ->type_name("FILE");
-  app.add_flag("--simple-io", options->simple_io, "no line editing and no escape sequences at the prompt");
-  app.add_flag("--show-timings", options->show_timings, "tokens and speed after each answer");
-  app.add_flag("--verbose-prompt", options->verbose_prompt, "what the model reads, on stderr");
+  app.add_flag("--simple-io", options->simple_io,
+               "read plain lines, without editing and without escape sequences");
+  app.add_flag("--show-timings", options->show_timings, "show tokens and speed after each answer");
+  app.add_flag("--verbose-prompt", options->verbose_prompt, "show on stderr what the model reads");
   add_options(app, options->cache);
   add_options(app, options->sampling);
   add_options(app, options->engine);
   app.footer(
-      "With -p, -f or a pipe the text is one message: it is answered, and that is all.\n"
-      "On a terminal Ctrl-C stops an answer, /help lists the commands, Ctrl-D leaves.");
+      "With -p, -f or a pipe the text is one message. It is answered, and then the program ends.\n"
+      "On a terminal Ctrl-C stops an answer, /help lists the commands, and Ctrl-D leaves.");
   return [options] { return chat(*options); };
 }
 

@@ -1,4 +1,4 @@
-// What may be typed in a conversation beside messages: a table of commands.
+// The commands that may be typed in a conversation, in one table.
 
 #include <algorithm>
 #include <cstring>
@@ -13,9 +13,9 @@ namespace {
 
 struct ChatCommand {
   const char* name;
-  const char* argument;  // "" takes none; in brackets if it may be left out
+  const char* argument;  // "": none; in brackets: it may be left out
   const char* about;
-  void (*run)(Talk& talk, const std::string& argument);  // null: leave
+  void (*run)(Talk& talk, const std::string& argument);  // null: ends the conversation
 };
 
 void help(Talk&, const std::string&);
@@ -25,7 +25,7 @@ void save(Talk& talk, const std::string& path) {
   OutputFile file(path + ".part");
   file.write(text.data(), text.size());
   file.finish_as(path);
-  note(format("%zu messages in %s", talk.messages().size(), path.c_str()));
+  note(format("there are %zu messages in %s", talk.messages().size(), path.c_str()));
 }
 
 void load(Talk& talk, const std::string& path) {
@@ -40,13 +40,13 @@ void set(Talk& talk, const std::string& argument) {
   if (argument.empty()) return write_error(talk.sampling_text());
   const size_t space = std::min(argument.find_first_of(" \t="), argument.size());
   const size_t value = std::min(argument.find_first_not_of(" \t=", space), argument.size());
-  if (value == argument.size()) throw Failed("/set NAME VALUE; /set alone lists what there is");
+  if (value == argument.size()) throw Failed("write /set NAME VALUE; /set alone lists the settings");
   talk.set_sampling_option(argument.substr(0, space), argument.substr(value));
 }
 
 constexpr ChatCommand kCommands[] = {
-    {"help", "", "this list", help},
-    {"clear", "", "start anew; the system message stays",
+    {"help", "", "show this list", help},
+    {"clear", "", "start anew, with the same system message",
      [](Talk& talk, const std::string&) { talk.clear(); }},
     {"regen", "", "answer the last question once more",
      [](Talk& talk, const std::string&) {
@@ -57,21 +57,20 @@ constexpr ChatCommand kCommands[] = {
        if (!talk.undo()) throw Failed("there is no question yet");
        note("the last question is gone");
      }},
-    {"system", "[TEXT]", "set the system message; without a text remove it",
+    {"system", "[TEXT]", "set the system message, or remove it without a text",
      [](Talk& talk, const std::string& text) { talk.set_system(text); }},
     {"save", "FILE", "write the conversation as JSON", save},
     {"load", "FILE", "go on with a conversation that was saved", load},
-    {"set", "[NAME VALUE]", "change a setting of sampling (temp, top_k, seed, ...); without one list them",
-     set},
-    {"stats", "", "tokens and speed of the last answer",
+    {"set", "[NAME VALUE]", "change a setting of sampling (temp, top_k, seed, ...), or list them all", set},
+    {"stats", "", "show tokens and speed of the last answer",
      [](Talk& talk, const std::string&) { say(talk.stats()); }},
-    {"tools", "", "the tools that the model may call",
+    {"tools", "", "show the tools that the model may call",
      [](Talk& talk, const std::string&) {
-       write_error(talk.tools_text().empty() ? "none; --tools FILE gives some\n"
+       write_error(talk.tools_text().empty() ? "there are none; --tools FILE gives some\n"
                                              : printable_lines(talk.tools_text()) + "\n");
      }},
     {"exit", "", "leave, as Ctrl-D does", nullptr},
-    {"quit", "", "the same", nullptr},
+    {"quit", "", "leave, as /exit does", nullptr},
 };
 
 void help(Talk&, const std::string&) {
@@ -81,9 +80,8 @@ void help(Talk&, const std::string&) {
         format("  /%-22s %s\n", (std::string(command.name) + " " + command.argument).c_str(), command.about);
   }
   text +=
-      "  \\ at the end of a line goes on in the next; \"\"\" before and after makes all between one "
-      "message.\n"
-      "  A message that begins with / is written //.\n";
+      "  A line that ends with \\ goes on in the next; all lines between two \"\"\" are one message.\n"
+      "  To begin a message with /, write //.\n";
   write_error(text);
 }
 
@@ -110,7 +108,7 @@ const ChatCommand& nearest(const std::string& name) {
 
 }  // namespace
 
-// "/name", alone or with more behind a space: "/etc/passwd" is a message.
+// A command is "/name", alone or with a space behind it. "/etc/passwd" is a message.
 bool is_chat_command(const std::string& line) {
   const size_t end = std::min(line.find_first_of(" \t\n"), line.size());
   return line.size() > 1 && line[0] == '/' &&
@@ -128,7 +126,7 @@ bool run_chat_command(Talk& talk, const std::string& line) {
     if (!command.run) return false;
     const bool needs = command.argument[0] != '\0' && command.argument[0] != '[';
     try {
-      if (needs && argument.empty()) throw Failed(format("/%s %s", command.name, command.argument));
+      if (needs && argument.empty()) throw Failed(format("write /%s %s", command.name, command.argument));
       command.run(talk, argument);
     } catch (const Failed& error) {
       say(error.what());
@@ -137,7 +135,7 @@ bool run_chat_command(Talk& talk, const std::string& line) {
     }
     return true;
   }
-  say("no command /" + name + "; did you mean /" + nearest(name).name + "? /help lists them all");
+  say("there is no command /" + name + "; did you mean /" + nearest(name).name + "? /help lists them all");
   return true;
 }
 

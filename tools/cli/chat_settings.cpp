@@ -1,4 +1,4 @@
-// /set: the sampling options of the command line, one at a time and under the same checks.
+// The command /set: it takes the sampling options of the command line, one at a time, with the same checks.
 #include <CLI/Config.hpp>
 #include <algorithm>
 
@@ -45,7 +45,7 @@ void Talk::set_sampling_option(const std::string& name, const std::string& value
   declare(app, sampling, predict);
   const std::string option = option_name(name);
   if (!app.get_option_no_throw(option)) {
-    throw Failed("no setting " + name + "; /set alone lists what there is");
+    throw Failed("there is no setting " + name + "; /set alone lists them");
   }
   try {
     app.parse(std::vector<std::string>{option + "=" + value});

@@ -1,4 +1,4 @@
-// The conversation itself: events to streams, lines to messages.
+// The conversation itself: writes events to the streams and makes messages of lines.
 #include "chat_talk.h"
 
 #include <ctime>
@@ -17,7 +17,7 @@ int64_t local_time_s() {
   return int64_t{now} + local.tm_gmtoff;
 }
 
-// check() also ends the program after a Ctrl-C, which here only stops an answer.
+// Unlike check(), this does not end the program after a Ctrl-C, which only stops an answer here.
 void must(greta_status status) {
   if (status != GRETA_OK) throw Failed(greta_error_text());
 }
@@ -36,7 +36,7 @@ ShowReasoning ChatOptions::show_reasoning() const {
   return shows;
 }
 
-// Templates have two words for whether to think.
+// Some templates read enable_thinking and others thinking.
 std::string ChatOptions::arguments_json() const {
   Json arguments = Json::object();
   std::string thinks = reasoning_budget == 0 ? "off" : "";
@@ -46,7 +46,7 @@ std::string ChatOptions::arguments_json() const {
   if (!thinks.empty()) arguments["enable_thinking"] = arguments["thinking"] = thinks == "on";
   if (template_arguments.empty()) return arguments.dump();
   const Json given = Json::parse(template_arguments, nullptr, false);
-  if (!given.is_object()) throw Misused("--chat-template-kwargs: expected a JSON object");
+  if (!given.is_object()) throw Misused("--chat-template-kwargs takes a JSON object");
   arguments.update(given);
   return arguments.dump();
 }
@@ -79,9 +79,9 @@ Talk::Talk(const Engine& engine, ChatOptions& options, bool conversation)
   if (!options.system.empty()) set_system(options.system);
 }
 
-// ---- answers to streams ----
+// ---- writing answers ----
 
-// Closes what was written last before something else comes.
+// Ends what was written last, before something else is written.
 void Talk::end_part() {
   if (in_reasoning_)
     write_error(std::string(stderr_has_colour() ? kPlain : "") + (line_open_ ? "\n\n" : "\n"));
@@ -157,7 +157,7 @@ bool Talk::answer() {
   line_open_ = wrote_ = false;
   check_output();
   if (status == GRETA_ERROR_FULL) {
-    say(std::string(greta_error_text()) + " (-c sets another; /clear starts anew)");
+    say(std::string(greta_error_text()) + " (-c sets another length, /clear starts anew)");
     return false;
   }
   if (status == GRETA_ERROR_ARGUMENT && !interrupted()) {
@@ -167,10 +167,10 @@ bool Talk::answer() {
   if (!interrupted()) check(status);
   if (status == GRETA_OK) last_ = result;
   if (result.open_reasoning && result.end != GRETA_CHAT_END_CANCELLED) {
-    note("the answer ended within its reasoning (--reasoning show, --reasoning-budget N, -n)");
+    note("the answer ended within its reasoning (see --reasoning show, --reasoning-budget N and -n)");
   }
   if (result.end == GRETA_CHAT_END_CONTEXT) {
-    note(format("the context of %u tokens is full; /clear starts anew, -c sets another",
+    note(format("the context of %u tokens is full; /clear starts anew, -c sets another length",
                 greta_session_context(engine_.session.get())));
   }
   if (options_.show_timings) {
@@ -198,7 +198,7 @@ bool Talk::ask(const std::string& text) {
     truncate(before);
     return false;
   }
-  if (count() == before + 1) truncate(before);  // nothing was said: as if it had not been asked
+  if (count() == before + 1) truncate(before);  // There was no answer, so the question is taken back, too.
   return true;
 }
 
@@ -262,7 +262,7 @@ bool Talk::regenerate() {
   if (question == count()) return false;
   const Json before = messages();
   truncate(question + 1);
-  // The draws depend on seed and position alone: another answer needs another seed.
+  // Draws depend on seed and position alone, so that another answer needs another seed.
   if (options_.sampling.seed >= 0) ++options_.sampling.seed;
   set_sampling(engine_.session.get(), options_.sampling);
   if (!answer() || count() == question + 1) set_messages(before);
@@ -278,7 +278,8 @@ void Talk::set_system(const std::string& text) {
 
 // ---- lines ----
 
-// A message, which may go over several lines: \ at the end of a line, or """ around them. False after Ctrl-C.
+// Reads a message. It has several lines if a line ends with \ or if """ stand around them. False after
+// Ctrl-C.
 bool Talk::read_message(std::string* text, bool* leave) {
   text->clear();
   *leave = false;
@@ -299,7 +300,7 @@ bool Talk::read_message(std::string* text, bool* leave) {
     if (quoted) {
       const bool last = size >= 3 && line.compare(size - 3, 3, "\"\"\"") == 0;
       if (last) line.resize(size - 3);
-      // Line ends beside the quotes are theirs.
+      // A line end beside the quotes is not part of the message.
       if (!text->empty() && !(last && line.empty())) *text += '\n';
       *text += line;
       if (last) return true;
@@ -323,7 +324,7 @@ bool Talk::answer_calls() {
 }
 
 int Talk::loop() {
-  note("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves");
+  note("/help lists the commands, Ctrl-C stops an answer, and Ctrl-D leaves");
   bool hinted = false;
   for (;;) {
     std::string text;
@@ -343,7 +344,7 @@ int Talk::loop() {
       const uint32_t before = count();
       ask(text.rfind("//", 0) == 0 ? text.substr(1) : text);
       while (!calls_.empty() && !interrupted()) {
-        note("type what the call returned, or Ctrl-C to take the question back");
+        note("type what the call returned, or press Ctrl-C to take the question back");
         if (!answer_calls() || !answer()) {
           truncate(before);
           calls_.clear();

@@ -1,4 +1,4 @@
-// A conversation on the terminal: what the model says, thinks and calls goes to the streams; lines and
+// A conversation on the terminal. What the model says, thinks and calls goes to the streams; messages and
 // commands come from the line editor.
 #pragma once
 #include <memory>
@@ -13,7 +13,12 @@
 
 namespace greta::cli {
 
-enum class ShowReasoning { kAuto, kShow, kHide, kRaw };  // kAuto: in a conversation on a terminal
+enum class ShowReasoning {
+  kAuto,
+  kShow,
+  kHide,
+  kRaw
+};  // kAuto: shown in a conversation on a terminal, else hidden
 
 struct ChatOptions {
   EngineOptions engine;
@@ -30,7 +35,7 @@ struct ChatOptions {
   bool verbose_prompt = false;
 
   ShowReasoning show_reasoning() const;
-  std::string arguments_json() const;  // of the template
+  std::string arguments_json() const;  // variables for the template
 };
 
 struct CloseChat {
@@ -41,18 +46,18 @@ class Talk {
  public:
   Talk(const Engine& engine, ChatOptions& options, bool conversation);
 
-  // Adds a message of the user and answers it. False if the library refused, and that was said: then the
+  // Adds a message of the user and answers it. False if the library refused: that was said then, and the
   // conversation is as before.
   bool ask(const std::string& text);
   int loop();  // until the user leaves
 
   // ---- what the commands do ----
   Json messages() const;
-  // Replaces the conversation. Throws Failed, and then it is as before.
+  // Replaces the conversation, or throws Failed and leaves it as it was.
   void set_messages(const Json& messages);
-  void clear();  // but for the system message
+  void clear();  // keeps the system message
   bool regenerate();
-  bool undo();  // the last question with all that came of it
+  bool undo();  // removes the last question and all messages after it
   void set_system(const std::string& text);
   void set_sampling_option(const std::string& name, const std::string& value);
   std::string sampling_text() const;
@@ -61,12 +66,12 @@ class Talk {
 
  private:
   bool answer();
-  bool answer_calls();  // asks the user for the results; false: given up
+  bool answer_calls();  // asks the user for the results; false: the user gave up
   bool read_message(std::string* text, bool* leave);
   void add(const Json& message);
   void truncate(uint32_t count);
   uint32_t count() const { return greta_chat_count(chat_.get()); }
-  uint32_t last_question() const;  // index, count() if there is none
+  uint32_t last_question() const;  // its index; count() if there is none
   static int on_event(void* user, const greta_chat_event* event);
   void show(greta_chat_part part, std::string_view text);
   void end_part();
@@ -78,14 +83,14 @@ class Talk {
   ShowReasoning shows_;
   std::unique_ptr<LineEditor> editor_;
   Progress progress_{"prompt"};
-  std::vector<Json> calls_;  // of the last answer, that have no result yet
+  std::vector<Json> calls_;  // the calls of the last answer that have no result yet
   greta_chat_result last_ = {};
-  bool in_reasoning_ = false;  // what was written last
-  bool line_open_ = false;     // and that it did not end its line
-  bool wrote_ = false;         // anything of this answer
+  bool in_reasoning_ = false;  // what was written last is reasoning
+  bool line_open_ = false;     // what was written last did not end its line
+  bool wrote_ = false;         // something of this answer was written
 };
 
-// "/name argument". False: leave.
+// Runs "/name argument". False: the user leaves.
 bool run_chat_command(Talk& talk, const std::string& line);
 bool is_chat_command(const std::string& line);
 

@@ -1,5 +1,5 @@
-// One function for each command: it declares the command's options on `app` and gives back what to do
-// once they are parsed. What it does returns an exit code or throws (console.h).
+// One function for each command. It declares the command's options on `app` and returns the action to run
+// once they are parsed. The action returns an exit code or throws (console.h).
 #pragma once
 #include <CLI/App.hpp>
 #include <functional>

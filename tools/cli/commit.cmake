@@ -1,5 +1,6 @@
-# cmake -DSOURCE=DIR -DTO=FILE -P commit.cmake: the commit that is built into FILE, which is left as it is if it has that.
-# "" where there is no git to ask, "-dirty" behind it where files differ from it.
+# cmake -DSOURCE=DIR -DTO=FILE -P commit.cmake
+# Writes the commit of the sources into FILE, unless FILE has it already. The commit is "" without git, and ends
+# with "-dirty" where files differ from it.
 set(commit "")
 find_program(git git)
 if(git AND EXISTS "${SOURCE}/.git")

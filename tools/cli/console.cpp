@@ -1,4 +1,4 @@
-// Terminal, Ctrl-C, and the two output streams.
+// The terminal, Ctrl-C, and the two output streams.
 #include "console.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static_assert(std::atomic<greta_session*>::is_always_lock_free && std::atomic<in
 int output_error = 0;  // errno of the first write to stdout that failed
 Verbosity level = Verbosity::kNormal;
 bool level_known = false;
-std::vector<std::string> early_notes;  // made while the command line is read
+std::vector<std::string> early_notes;  // notes made before the verbosity is known
 Colour colour = Colour::kAuto;
 int log_file = -1;
 
@@ -36,7 +36,7 @@ void handle_interrupt(int) {
   const int saved = errno;
   const bool first = interrupts.fetch_add(1) == 0;
   if (!first && interrupt_answer.load() == OnInterrupt::kStop) {
-    // The cursor stands behind ^C.
+    // The terminal has written ^C, and the cursor stands behind it.
     if (write(STDERR_FILENO, "\n", 1) < 0) errno = saved;
     _exit(kExitInterrupted);
   }
@@ -44,17 +44,17 @@ void handle_interrupt(int) {
   errno = saved;
 }
 
-// All of it, or errno.
+// Writes all of the text. Returns 0 or errno.
 int write_all(int fd, std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t n = write(fd, text.data(), text.size());
     if (n > 0) {
       text.remove_prefix(static_cast<size_t>(n));
-    } else if (errno == EAGAIN) {  // a terminal that someone else has made non-blocking
+    } else if (errno == EAGAIN) {  // another program has made the terminal non-blocking
       pollfd wait{fd, POLLOUT, 0};
       poll(&wait, 1, 100);
       if (interrupted()) return EINTR;
-    } else if (errno != EINTR) {  // the first Ctrl-C lets what was said be written; a second leaves at once
+    } else if (errno != EINTR) {  // After the first Ctrl-C the rest is still written.
       return errno;
     }
   }
@@ -64,13 +64,13 @@ int write_all(int fd, std::string_view text) noexcept {
 }  // namespace
 
 void start_console() {
-  // A file that we open must not become fd 0, 1 or 2.
+  // A file that is opened later must not become descriptor 0, 1 or 2.
   for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) < 0) _exit(kExitFailed);
   }
   signal(SIGPIPE, SIG_IGN);
   struct sigaction action = {};
-  action.sa_handler = handle_interrupt;  // no SA_RESTART: a blocked read or write comes back
+  action.sa_handler = handle_interrupt;  // without SA_RESTART, so that a blocked read or write returns
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
 }
@@ -86,7 +86,7 @@ bool write_output(std::string_view text) noexcept {
   if (!stdout_is_terminal()) return (output_error = write_all(STDOUT_FILENO, text)) == 0;
   try {
     output_error = write_all(STDOUT_FILENO, printable_lines(text));
-  } catch (...) {  // there was no memory for it
+  } catch (...) {  // out of memory
     output_error = ENOMEM;
   }
   return output_error == 0;
@@ -153,7 +153,7 @@ void Progress::show(std::string_view state) {
   if (!stderr_is_terminal() || level == Verbosity::kQuiet) return;
   std::string line = label_ + " " + printable(state);
   winsize size{};
-  // A line that went on in the next could not be taken back.
+  // A line that is wider than the terminal could not be erased.
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) line = line.substr(0, size.ws_col - 1);
   if (line == shown_) return;
   write_error("\r\x1b[K" + line);
@@ -194,7 +194,7 @@ std::string size_text(uint64_t bytes) {
 
 namespace {
 
-// Length of the UTF-8 character that `text` begins with, 0 if it begins with none.
+// Bytes of the UTF-8 character that `text` begins with, 0 if it begins with none.
 size_t character_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);

@@ -1,5 +1,5 @@
-// What the commands need of the terminal: stdout that carries nothing but results, stderr for all
-// else, Ctrl-C, and the outcomes that end a command.
+// What the commands need of the terminal: stdout for results, stderr for all else, Ctrl-C, and the outcomes
+// that end a command.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -15,22 +15,23 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
 
-// Thrown by commands, turned into exit codes by main.
+// Commands throw these, and main turns them into exit codes.
 struct Failed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-struct Misused : std::runtime_error {  // arguments that each parse, but not together
+struct Misused : std::runtime_error {  // arguments that are right one by one, but not together
   using std::runtime_error::runtime_error;
 };
 struct Interrupted {};   // Ctrl-C
-struct OutputClosed {};  // whoever reads stdout has left: nothing more to do, and nothing wrong
+struct OutputClosed {};  // The reader of stdout has left, which is no error.
 
-// Once, first: makes sure that 0, 1 and 2 are open, ignores SIGPIPE, takes over SIGINT.
+// Call this once, before all else. It makes sure that descriptors 0, 1 and 2 are open, ignores SIGPIPE and
+// takes over SIGINT.
 void start_console();
 
 // ---- Ctrl-C ----
-// kStop: the first notes the wish and cancels the session in use, the second ends the program at once.
-// kNote: it is noted, and ends a read of the terminal.
+// kStop: the first Ctrl-C is noted and cancels the session in use; the second ends the program at once.
+// kNote: Ctrl-C is noted, and ends a read of the terminal.
 enum class OnInterrupt { kStop, kNote };
 void on_interrupt(OnInterrupt what);
 bool interrupted() noexcept;
@@ -39,11 +40,12 @@ void set_active_session(greta_session* session);
 const greta_session* active_session();
 
 // ---- stdout ----
-// Writes at once: to a terminal as printable_lines(), so that no text of a model or a file steers it,
-// elsewhere byte for byte. False after a failure or Ctrl-C; check_output() then throws what happened.
+// Writes without a buffer: to a terminal as printable_lines(), so that no text of a model or a file steers
+// it, and byte for byte elsewhere. Returns false after a failure or Ctrl-C; check_output() then throws what
+// happened.
 bool write_output(std::string_view text) noexcept;
 void check_output();
-void put(std::string_view text);  // both
+void put(std::string_view text);  // write_output(), then check_output()
 
 // ---- stderr ----
 enum class Verbosity { kQuiet, kNormal, kVerbose };
@@ -55,16 +57,17 @@ void say(std::string_view text);     // "greta-cli: text", always
 void note(std::string_view text);    // the same, unless -q
 void detail(std::string_view text);  // the same, with -v
 void write_error(std::string_view text);
-// What say, note and detail write goes to this file as well. Throws Failed.
+// Makes say, note and detail write to this file as well. Throws Failed.
 void set_log_file(const std::string& path);
 
-// ---- colour: --color, else CLICOLOR_FORCE and NO_COLOR, else whether it is a terminal ----
+// ---- colour: decided by --color, else by CLICOLOR_FORCE and NO_COLOR, else by the terminal ----
 enum class Colour { kAuto, kOn, kOff };
 void set_colour(Colour choice);
 bool stderr_has_colour();
 bool stdout_is_terminal();
 
-// One line on a terminal's stderr that is rewritten in place and gone at the end; elsewhere nothing.
+// A line on the terminal of stderr that is rewritten in place and erased at the end. Where stderr is no
+// terminal, nothing is written.
 class Progress {
  public:
   explicit Progress(std::string label) : label_(std::move(label)) {}
@@ -83,10 +86,10 @@ class Progress {
 // ---- text ----
 [[gnu::format(printf, 1, 2)]] std::string format(const char* form, ...);
 std::string size_text(uint64_t bytes);  // "4.56 MiB"
-// Control characters and what is not UTF-8 as \n, \x1b: names and values out of a file must not steer
-// a terminal.
+// Writes control characters and bytes that are not UTF-8 as \n or \x1b, because names and values out of a
+// file must not steer a terminal.
 std::string printable(std::string_view text);
-// The same for texts of several lines: line ends and tabs stay.
+// Does the same for texts of several lines, in which line ends and tabs stay.
 std::string printable_lines(std::string_view text);
 
 }  // namespace greta::cli

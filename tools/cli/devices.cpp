@@ -1,4 +1,4 @@
-// greta-cli devices: every device that was looked for, and why some cannot be used.
+// greta-cli devices: lists every device that was looked for, and why some cannot be used.
 #include <memory>
 
 #include "commands.h"
@@ -33,7 +33,7 @@ std::string to_text(const greta_device_info& device) {
       device.memory_free_bytes ? ", " + size_text(device.memory_free_bytes) + " free" : "";
   return format("%-9s %s (%s, %u units, %s%s)%s\n", device.id, printable(device.name).c_str(), device.arch,
                 device.unit_count, size_text(device.memory_bytes).c_str(), free.c_str(),
-                as_gpu ? ": runs on the processor, auto never takes it" : "");
+                as_gpu ? ": it runs on the processor, and auto never takes it" : "");
 }
 
 int devices(bool as_json) {
@@ -59,7 +59,7 @@ Action devices_command(CLI::App& app) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  app.add_flag("--json", options->json, "as JSON");
+  app.add_flag("--json", options->json, "print the list as JSON");
   add_options(app, options->verbosity);
   return [options] {
     options->verbosity.apply();

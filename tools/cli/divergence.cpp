@@ -11,7 +11,7 @@ namespace {
 constexpr double kKldPercents[] = {99.9, 99, 95, 90, 50, 10, 5, 1, 0.1};
 constexpr double kDeltaPercents[] = {99.9, 99, 95, 90, 75, 50, 25, 10, 5, 1, 0.1};
 
-// Between two values in the proportion of the distances. values: sorted, at least one.
+// Interpolates between two values. `values` is sorted and not empty.
 double percentile(const std::vector<float>& values, double percent) {
   const double at = percent / 100 * static_cast<double>(values.size() - 1);
   const size_t below = std::min(static_cast<size_t>(at), values.size() - 1);
@@ -25,7 +25,7 @@ std::vector<float> sorted(std::vector<float> values) {
   return values;
 }
 
-// How values are printed: a unit, and what one is in it.
+// How values are printed: with a unit, and with the factor that converts to it.
 struct Column {
   const char* name;
   int width, decimals;
@@ -40,7 +40,7 @@ std::string line(const Column& column, const std::string& label, double value) {
                 column.factor * value, column.unit);
 }
 
-// From the largest to the smallest.
+// Lines from the largest value to the smallest.
 template <size_t N>
 std::string distribution_text(const Column& column, const std::vector<float>& values,
                               const double (&percents)[N]) {
@@ -101,7 +101,7 @@ void Divergence::add(const float* logits, double total, const Prediction& base, 
   }
   kld_.add(kld);
   klds_.push_back(static_cast<float>(kld));
-  // Tokens may have the same code, and any of them may be the likeliest of the base.
+  // Tokens may have the same code, and each of those is then the likeliest token of the base.
   if (base.log_p[top] >= *std::max_element(base.log_p.begin(), base.log_p.end())) ++same_top_;
 
   const double delta = std::exp(-surprise) - std::exp(-base_surprise);
@@ -116,7 +116,7 @@ double Divergence::covariance() const {
   return (products_ / n - surprise_.estimate().value * base_surprise_.estimate().value) / (n - 1);
 }
 
-// The two are measured on the same tokens, so their errors cancel in part.
+// Both are measured on the same tokens, so that their errors cancel in part.
 Divergence::Perplexities Divergence::perplexities() const {
   const Estimate surprise = surprise_.estimate(), base_surprise = base_surprise_.estimate();
   const auto error = [](double one, double other, double covariance) {

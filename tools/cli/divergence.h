@@ -29,34 +29,35 @@ class Mean {
   uint64_t count_ = 0;
 };
 
-// exp of a mean of -log(probability); the error is carried over to first order, as everywhere here.
+// exp of a mean of -log(probability). The error is carried over to first order, as everywhere here.
 Estimate perplexity(const Estimate& surprise);
 
 class Divergence {
  public:
-  // One prediction: logits [vocab_size] and their log_total, what the other model predicted, and the token
-  // that came.
+  // Adds one prediction.
+  // logits [vocab_size], total: their log_total; base: what the other model predicted; token: what really
+  // followed
   void add(const float* logits, double total, const Prediction& base, int32_t token);
 
   static std::string chunk_heading();
-  std::string chunk_text(uint64_t chunk) const;  // a line with what is known after that chunk
+  std::string chunk_text(uint64_t chunk) const;  // a line with the figures up to that chunk
   std::string text() const;
-  Json json() const;  // probabilities and shares in parts of 1
+  Json json() const;  // probabilities and shares are between 0 and 1
 
  private:
   struct Perplexities {
     Estimate own, base, log_ratio, ratio, difference;
-    double correlation;  // of the two surprises; no number where one of them is constant
+    double correlation;  // correlation of the two surprises; NaN where one of them is constant
   };
   Perplexities perplexities() const;
-  double covariance() const;  // of the means of the two surprises
+  double covariance() const;  // covariance of the means of the two surprises
   Estimate delta_rms() const;
   Estimate same_top() const;
 
   Mean surprise_, base_surprise_, kld_, delta_, delta_squared_;
   double products_ = 0;  // sum of surprise * base surprise
   uint64_t same_top_ = 0;
-  std::vector<float> klds_, deltas_;  // of each prediction, for the percentiles
+  std::vector<float> klds_, deltas_;  // a value for each prediction, for the percentiles
 };
 
 }  // namespace greta::cli

@@ -1,4 +1,4 @@
-// How -h looks: one or two lines for each option, with llama.cpp's short words and the defaults.
+// Formats the help: one or two lines for each option, with llama.cpp's short words and the defaults.
 #pragma once
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -22,7 +22,7 @@ class Help : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     if (option->get_type_size() == 0) return "";
     std::string type = option->get_type_name();
-    // Behind a colon CLI11 adds what is checked. Choices say something, the limits of a number do not.
+    // CLI11 adds what it checks behind a colon. Choices tell the reader something, limits of a number do not.
     const size_t colon = type.find(':');
     if (colon == std::string::npos) return " " + type;
     return " " + (type[colon + 1] == '{' ? type.substr(colon + 1) : type.substr(0, colon));

@@ -1,4 +1,4 @@
-// The history's file: a line for each entry, line ends within written as \n.
+// The file of the history. It has a line for each entry; a line end within an entry is written as \n.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ std::string history_path() {
   return folder + "/greta/history";
 }
 
-// Every folder of the path that is not there.
+// Makes the folders of the path that are not there.
 void make_folders(const std::string& path) {
   for (size_t at = path.find('/', 1); at != path.npos; at = path.find('/', at + 1)) {
     if (mkdir(path.substr(0, at).c_str(), 0700) != 0 && errno != EEXIST) return;
@@ -61,7 +61,7 @@ std::string read_whole(const std::string& path) {
   const OpenFile file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat about;
   if (file.fd < 0 || fstat(file.fd, &about) != 0 || !S_ISREG(about.st_mode)) return {};
-  // Of a longer file its end.
+  // Of a longer file the end is read.
   const off_t start = about.st_size > off_t(kMaxFileBytes) ? about.st_size - off_t(kMaxFileBytes) : 0;
   if (lseek(file.fd, start, SEEK_SET) < 0) return {};
   std::string text;
@@ -72,7 +72,7 @@ std::string read_whole(const std::string& path) {
   return text;
 }
 
-// In one write, so that programs which run at the same time do not mix their lines.
+// Writes all at once, so that programs which run at the same time do not mix their lines.
 void write_file(const std::string& path, const std::string& text, int flags) {
   const OpenFile file{open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0600)};
   if (file.fd >= 0 && write(file.fd, text.data(), text.size()) < 0) return;

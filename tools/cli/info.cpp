@@ -1,4 +1,4 @@
-// greta-cli info: header, metadata and tensors of a GGUF, and the memory plan to the byte. No weight is read.
+// greta-cli info: shows header, metadata and tensors of a GGUF file, and its memory plan. No weight is read.
 #include <charconv>
 #include <memory>
 
@@ -22,7 +22,7 @@ struct Metadata {
   std::string value;
 };
 
-// What stands in quotes, where the library put quotes around a text.
+// Takes away the quotes and escapes that the library puts into a text.
 std::string unquoted(const std::string& text) {
   if (text.size() < 2 || text.front() != '"' || text.back() != '"') return text;
   std::string out;
@@ -37,7 +37,7 @@ std::string unquoted(const std::string& text) {
   return out;
 }
 
-// Texts whole, up to a megabyte (a chat template); of arrays their beginning.
+// Reads strings up to 1 MiB (a chat template is long), and the beginning of arrays.
 std::vector<Metadata> read_metadata(const greta_file* file) {
   std::vector<Metadata> all(greta_file_metadata_count(file));
   std::vector<char> value(1 << 20);
@@ -64,7 +64,7 @@ struct Unused {
   std::string name, reason;
 };
 
-// Empty for a file that is no model which this version runs: the memory plan says why.
+// Gives an empty list for a file that this version cannot run. The memory plan says why.
 std::vector<Unused> read_unused(const greta_file* file) {
   std::vector<Unused> all;
   const auto add = [](void* to, const greta_unused* part) {
@@ -91,7 +91,7 @@ std::string unused_text(const std::vector<Unused>& unused) {
   return text;
 }
 
-// <architecture>.context_length, for -c 0; 0 if the file does not say.
+// The value of <architecture>.context_length, for -c 0; 0 if the file has none.
 uint32_t context_of(const std::vector<Metadata>& metadata) {
   const auto value = [&](const std::string& key) -> std::string {
     for (const Metadata& entry : metadata) {
@@ -107,10 +107,10 @@ uint32_t context_of(const std::vector<Metadata>& metadata) {
 
 struct Plan {
   greta_memory_plan plan = sized<greta_memory_plan>();
-  std::string problem;  // why there is none
+  std::string problem;  // why there is no plan; "" if there is one
 };
 
-// The plan of `greta-cli run` with the same options.
+// Makes the plan of `greta-cli run` with the same options.
 Plan make_plan(const InfoOptions& options, const greta_file* file, uint32_t model_context) {
   Plan made;
   const DeviceOptions& device = options.engine.device;
@@ -121,7 +121,7 @@ Plan make_plan(const InfoOptions& options, const greta_file* file, uint32_t mode
       made.problem = greta_error_text();
     }
   } catch (const Failed& error) {
-    if (options.device->count() > 0) throw;  // a device that was asked for and is not there
+    if (options.device->count() > 0) throw;  // the device was asked for by name
     made.problem = error.what();
   }
   return made;
@@ -171,7 +171,7 @@ std::string shortened(const std::string& value) {
   std::string text = printable(value);
   if (text.size() <= kMost) return text;
   size_t end = kMost;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // whole characters
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // cuts between characters
   return text.substr(0, end) + "...";
 }
 
@@ -275,13 +275,13 @@ int info(const InfoOptions& options) {
 
 Action info_command(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
-  app.add_flag("--json", options->json, "as JSON, with texts in full");
+  app.add_flag("--json", options->json, "print JSON, with texts in full");
   add_options(app, options->engine);
   options->device = app.get_option("--device");
   app.footer(
-      "The memory plan is that of `greta-cli run` with the same options. -v lists what a model would not use "
-      "of the "
-      "file, and why.");
+      "The memory plan is that of `greta-cli run` with the same options. -v also lists the parts of the file "
+      "that a\n"
+      "model would not use, and why.");
   return [options] { return info(*options); };
 }
 

@@ -7,7 +7,7 @@ namespace greta::cli {
 
 using Json = nlohmann::ordered_json;  // keys stay in the order they were given
 
-// Text out of a file may be any bytes: what is not UTF-8 becomes U+FFFD. indent -1: one line.
+// Text out of a file may have any bytes; what is not UTF-8 becomes U+FFFD. An indent of -1 gives one line.
 inline std::string json_text(const Json& json, int indent = 2) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -1,4 +1,4 @@
-// libedit does the editing; reading its keys is done here, so that signals, pastes and resizes are seen.
+// libedit does the editing. Its keys are read here, so that signals, pastes and changes of size are noticed.
 #include "line_editor.h"
 
 #include <poll.h>
@@ -30,7 +30,7 @@ namespace {
 constexpr char kPasteOn[] = "\x1b[?2004h", kPasteOff[] = "\x1b[?2004l";
 constexpr size_t kMaxPasteBytes = 1 << 20;
 
-// ---- signals while a line is edited: they restore the terminal first ----
+// ---- signals while a line is edited, which restore the terminal first ----
 termios found, editing_mode;
 std::atomic<bool> editing{false}, redraw{false};
 
@@ -73,7 +73,7 @@ void on_signal(int number, void (*handler)(int)) {
 
 // ---- keys ----
 
-// Waits for a key; false after Ctrl-C. The signals are let through only while waiting, so none is missed.
+// Waits for a key. False after Ctrl-C. Signals are let through only while it waits, so that none is missed.
 bool wait_for_key(EditLine* el) {
   sigset_t held, before;
   sigemptyset(&held);
@@ -94,7 +94,7 @@ bool wait_for_key(EditLine* el) {
   return ready;
 }
 
-// 1 and a character, 0 at the end of the input, -1 after Ctrl-C.
+// Reads a character. Returns 1, or 0 at the end of the input, or -1 after Ctrl-C.
 int read_key(EditLine* el, wchar_t* out) {
   mbstate_t state = {};
   for (int bytes = 0;;) {
@@ -112,7 +112,7 @@ int read_key(EditLine* el, wchar_t* out) {
   }
 }
 
-// What a terminal sends between its marks of a paste goes into the line, line ends and all.
+// Puts what the terminal marks as a paste into the line, with its line ends.
 unsigned char take_paste(EditLine* el, int) {
   static constexpr wchar_t kEnd[] = L"\x1b[201~";
   constexpr size_t kEndLength = 6;
@@ -134,7 +134,7 @@ unsigned char take_paste(EditLine* el, int) {
   return CC_REFRESH;
 }
 
-// Editing needs to know how bytes are characters; where the locale does not say, they are UTF-8.
+// Editing needs to know the encoding of characters. Where the locale does not say it, it is UTF-8.
 void choose_locale() {
   setlocale(LC_CTYPE, "");
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) setlocale(LC_CTYPE, "C.UTF-8");
@@ -147,7 +147,7 @@ struct LineEditor::Editing {
   ::History* history = nullptr;
   FILE* out = nullptr;
   std::string prompt;
-  bool pastes = true;  // the terminal may know how to mark them
+  bool pastes = true;  // the terminal may be able to mark them
 
   bool open(const std::vector<std::string>& lines) {
     const char* term = getenv("TERM");

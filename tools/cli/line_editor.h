@@ -1,4 +1,4 @@
-// Lines from a terminal: with editing and history where libedit was there to build with, else plain.
+// Reads lines from a terminal, with editing and a history if the program was built with libedit.
 #pragma once
 #include <memory>
 #include <string>
@@ -6,8 +6,9 @@
 
 namespace greta::cli {
 
-// What was typed before, kept in $XDG_STATE_HOME/greta/history (~/.local/state/greta/history), readable by
-// its owner alone. A file that cannot be read or written is no history, and no failure.
+// The lines that were typed before. They are kept in $XDG_STATE_HOME/greta/history
+// (~/.local/state/greta/history), which only its owner may read. If the file cannot be read or written, there
+// is no history and no failure.
 class History {
  public:
   static constexpr size_t kMaxLines = 1000;
@@ -15,7 +16,7 @@ class History {
 
   History();
   const std::vector<std::string>& lines() const { return lines_; }
-  bool add(const std::string& line);  // false if it is empty, too long, or the same as the last one
+  bool add(const std::string& line);  // false if the line is empty, too long, or the same as the last one
 
  private:
   std::string path_;
@@ -26,18 +27,18 @@ class LineEditor {
  public:
   enum class Outcome { kLine, kEnd, kInterrupted };
 
-  // plain: no editing, no escape sequences.
+  // plain: lines are read without editing and without escape sequences.
   LineEditor(bool plain, bool colour);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // A line without its end. What was pasted may have line ends within. `prompt` is ASCII.
+  // Reads a line, without its line end. A pasted text may have line ends within. `prompt` is ASCII.
   Outcome read(const std::string& prompt, std::string* line);
   void remember(const std::string& line);
 
  private:
-  struct Editing;  // libedit's side
+  struct Editing;  // what libedit needs
   Outcome read_plain(const std::string& prompt, std::string* line);
 
   bool colour_;

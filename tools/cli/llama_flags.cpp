@@ -1,4 +1,4 @@
-// The table, by what becomes of a flag.
+// The table of flags, with what becomes of each.
 #include "llama_flags.h"
 
 #include <CLI/Config.hpp>
@@ -56,18 +56,19 @@ constexpr Spelling kSpellings[] = {
 };
 
 enum class Fate : uint8_t {
-  Taken,    // it asks for what happens anyway
-  Noted,    // nothing is lost without it; a note says why
-  Refused,  // wrong usage; the text says what to do
+  Taken,    // The flag asks for what happens anyway.
+  Noted,    // Nothing is lost without the flag. A note says why.
+  Refused,  // The flag is wrong usage. The text says what to do.
 };
 
 struct Flag {
   const char* name;
-  char value;  // ' ' none, 'V' one, 'O' one if it looks like on, off or auto
+  char value;  // ' ': no value, 'V': one value, 'O': one value if it looks like on, off or auto
   Fate fate;
   const char* text;
 };
-constexpr char kOneDevice[] = "a model runs on one device as a whole: --device D, see greta-cli devices";
+constexpr char kOneDevice[] =
+    "a model runs on one device as a whole: choose it with --device D (see greta-cli devices)";
 constexpr char kNoNetwork[] = "nothing is downloaded: get the .gguf file yourself and give it with -m FILE";
 constexpr char kFromFile[] = "it is taken from the model's file";
 constexpr char kHost[] = "use taskset, nice or numactl";
@@ -75,27 +76,29 @@ constexpr char kHost[] = "use taskset, nice or numactl";
 constexpr Flag kFlags[] = {
     {"--jinja", ' ', Fate::Taken, ""},
     {"--no-jinja", ' ', Fate::Refused,
-     "templates are always rendered by the Jinja engine; --chat-template gives another"},
+     "templates are always rendered by the Jinja engine; --chat-template gives another template"},
     {"--no-display-prompt", ' ', Fate::Taken, ""},
     {"--display-prompt", ' ', Fate::Noted, "only what the model says goes to stdout"},
-    {"--no-conversation", ' ', Fate::Refused, "greta-cli run continues plain text"},
+    {"--no-conversation", ' ', Fate::Refused, "use greta-cli run to continue a plain text"},
     {"--interactive-first", ' ', Fate::Noted, "greta-cli chat on a terminal asks first"},
-    {"--multiline-input", ' ', Fate::Noted, "\\ at the end of a line goes on in the next, as \"\"\" does"},
+    {"--multiline-input", ' ', Fate::Noted,
+     "a line that ends with \\ goes on in the next, and so do lines between \"\"\""},
     {"--in-prefix", 'V', Fate::Refused,
      "what stands around messages is the chat template's: --chat-template"},
     {"--in-suffix", 'V', Fate::Refused,
      "what stands around messages is the chat template's: --chat-template"},
-    {"--threads-batch", 'V', Fate::Noted, "-t is for prompts as well"},
+    {"--threads-batch", 'V', Fate::Noted, "-t sets the threads for prompts as well"},
     {"--gpu-layers", 'V', Fate::Noted, kOneDevice},
     {"--flash-attn", 'O', Fate::Taken, ""},
     {"--no-kv-offload", ' ', Fate::Refused,
      "the cache is on the device of the model; --device cpu keeps both in memory"},
     {"--kv-offload", ' ', Fate::Taken, ""},
     {"--kv-unified", ' ', Fate::Taken, ""},
-    {"--swa-full", ' ', Fate::Noted, "windows keep what they need"},
+    {"--swa-full", ' ', Fate::Noted, "a layer with a window keeps all that it needs"},
     {"--no-repack", ' ', Fate::Noted, "--exact uses the weights as the file has them"},
     {"--mmap", ' ', Fate::Taken, ""},
-    {"--load-mode", 'V', Fate::Noted, "auto and mmap are --mmap, none is --no-mmap; others are not there"},
+    {"--load-mode", 'V', Fate::Noted,
+     "auto and mmap mean --mmap, none means --no-mmap, and there are no others"},
     {"--direct-io", ' ', Fate::Noted, "files are mapped, or with --no-mmap read through the page cache"},
     {"--mlock", ' ', Fate::Refused, "pages are not locked; vmtouch -l FILE does it for the mapped weights"},
     {"--no-warmup", ' ', Fate::Taken, ""},
@@ -107,13 +110,14 @@ constexpr Flag kFlags[] = {
     {"--no-context-shift", ' ', Fate::Taken, ""},
     {"--context-shift", ' ', Fate::Refused, "a full context ends the answer: give a larger one with -c"},
     {"--cont-batching", ' ', Fate::Taken, ""},
-    {"--parallel", 'V', Fate::Noted, "here one conversation runs at a time"},
+    {"--parallel", 'V', Fate::Noted, "one conversation runs at a time here"},
     {"--cache-ram", 'V', Fate::Noted, "what a conversation has in common with the last one is kept anyway"},
-    {"--perf", ' ', Fate::Noted, "-v shows times, in chat --show-timings"},
+    {"--perf", ' ', Fate::Noted, "-v shows times, and so does --show-timings in chat"},
     {"--no-perf", ' ', Fate::Taken, ""},
     {"--special", ' ', Fate::Noted, "control tokens are shown by --reasoning raw where they mean something"},
     {"--log-colors", 'O', Fate::Taken, ""},
-    {"--log-verbosity", 'V', Fate::Refused, "a number: 0 to 2 is -q, 3 the usual, 4 and above -v"},
+    {"--log-verbosity", 'V', Fate::Refused,
+     "it takes a number: 0 to 2 mean -q, 3 is the default, 4 and above mean -v"},
     {"--log-disable", ' ', Fate::Noted, "-q says nothing but errors"},
     {"--log-prefix", ' ', Fate::Taken, ""},
     {"--log-timestamps", ' ', Fate::Taken, ""},
@@ -146,15 +150,16 @@ constexpr Flag kFlags[] = {
     {"--yarn-attn-factor", 'V', Fate::Refused, kFromFile},
     {"--yarn-beta-slow", 'V', Fate::Refused, kFromFile},
     {"--yarn-beta-fast", 'V', Fate::Refused, kFromFile},
-    {"--model-draft", 'V', Fate::Refused, "speculative decoding is not there yet; leave it out"},
-    {"--spec-type", 'V', Fate::Refused, "speculative decoding is not there yet; leave it out"},
-    {"--lora", 'V', Fate::Refused, "adapters are not there yet: merge it into the model's file"},
-    {"--lora-scaled", 'V', Fate::Refused, "adapters are not there yet: merge it into the model's file"},
-    {"--control-vector", 'V', Fate::Refused, "control vectors are not there yet; leave it out"},
-    {"--mmproj", 'V', Fate::Refused, "only text is read; leave it out"},
-    {"--image", 'V', Fate::Refused, "only text is read; leave it out"},
-    {"--audio", 'V', Fate::Refused, "only text is read; leave it out"},
-    {"--prompt-cache", 'V', Fate::Refused, "greta-cli run and chat keep in a file what they have read"},
+    {"--model-draft", 'V', Fate::Refused, "there is no speculative decoding yet; leave the flag out"},
+    {"--spec-type", 'V', Fate::Refused, "there is no speculative decoding yet; leave the flag out"},
+    {"--lora", 'V', Fate::Refused, "there are no adapters yet: merge the adapter into the model's file"},
+    {"--lora-scaled", 'V', Fate::Refused,
+     "there are no adapters yet: merge the adapter into the model's file"},
+    {"--control-vector", 'V', Fate::Refused, "there are no control vectors yet; leave the flag out"},
+    {"--mmproj", 'V', Fate::Refused, "only text is read; leave the flag out"},
+    {"--image", 'V', Fate::Refused, "only text is read; leave the flag out"},
+    {"--audio", 'V', Fate::Refused, "only text is read; leave the flag out"},
+    {"--prompt-cache", 'V', Fate::Refused, "only greta-cli run and chat keep what they have read in a file"},
     {"--prompt-cache-all", ' ', Fate::Taken, ""},
     {"--prompt-cache-ro", ' ', Fate::Taken, ""},
 };
@@ -215,7 +220,7 @@ bool is_switch(const std::string& value) {
 }
 
 void adapt_llama_value(std::string* word, std::string* value) {
-  if (*word == "--split-mode" && *value == "none") {  // what happens anyway
+  if (*word == "--split-mode" && *value == "none") {  // this is what happens anyway
     word->clear();
     value->clear();
     return;

@@ -1,5 +1,6 @@
-// Flags of llama.cpp's programs that mean the same here, mean nothing here, or cannot be had: each is
-// taken, taken with a note, or refused with what to do instead. The samplers' flags are in options.cpp.
+// Flags of llama.cpp's programs that mean the same here, mean nothing here, or are not possible. Each is
+// taken, taken with a note, or refused with a text that says what to do instead. The flags of sampling are in
+// sampling.cpp.
 #pragma once
 #include <CLI/App.hpp>
 #include <string>
@@ -7,22 +8,22 @@
 
 namespace greta::cli {
 
-// The word that this one stands for here; itself if it is none of the table's.
+// The word that this one stands for here; null if the table does not have it.
 const char* llama_spelling(const std::string& word);
 
-// The single-dash words that stand for `long_name`.
+// Appends the single-dash words that stand for `long_name`.
 void add_single_dash_words(const std::string& long_name, std::vector<std::string>* words);
 
-// Declares the flags that `app` does not have yet; none of them is in its help.
+// Declares the flags that `app` does not have yet. The help does not show them.
 void add_llama_flags(CLI::App& app);
 
-// Whether the flag may stand alone, or before on, off or auto.
+// Whether the flag may stand alone or before on, off or auto.
 bool takes_switch(const std::string& word);
 bool is_switch(const std::string& value);
 
-// What the value means here: -ngl 0 is the CPU, -b above 512 is 512, -lv N is -q, -v or nothing,
-// -sm none nothing. A word
-// that came out without a value has an empty one; an empty word is left out.
+// Replaces a flag and its value by what they mean here: -ngl 0 is the CPU, -b above 512 is 512, -lv N is -q,
+// -v or nothing, and -sm none is nothing. An empty value means that the word has none; an empty word is left
+// out.
 void adapt_llama_value(std::string* word, std::string* value);
 
 }  // namespace greta::cli

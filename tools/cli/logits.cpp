@@ -1,4 +1,4 @@
-// greta-cli logits: feeds given tokens and writes the logits after each as float32 [tokens][vocab].
+// greta-cli logits: feeds given tokens and writes the logits after each of them, as float32 [tokens][vocab].
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -11,7 +11,7 @@
 namespace greta::cli {
 namespace {
 
-constexpr uint32_t kRows = 512;  // logits held at a time
+constexpr uint32_t kRows = 512;  // rows of logits that are held at a time
 
 struct LogitsOptions {
   EngineOptions engine;
@@ -27,11 +27,11 @@ std::vector<int32_t> parse_ids(const std::string& text) {
     if (at == end) break;
     int32_t id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc()) throw Misused("--ids: \"" + std::string(at, end) + "\" is no number");
+    if (error != std::errc()) throw Misused("--ids: \"" + std::string(at, end) + "\" is not a number");
     ids.push_back(id);
     at = next;
   }
-  if (ids.empty()) throw Misused("--ids: at least one");
+  if (ids.empty()) throw Misused("--ids: at least one token is needed");
   return ids;
 }
 
@@ -47,7 +47,7 @@ int logits(const LogitsOptions& options) {
   const greta_model_info info = describe(model.get());
   for (int32_t id : ids) {
     if (id < 0 || static_cast<uint32_t>(id) >= info.vocab_size) {
-      throw Failed(format("--ids: %d is not a token, the vocabulary has %u", id, info.vocab_size));
+      throw Failed(format("--ids: %d is not a token: the vocabulary has %u tokens", id, info.vocab_size));
     }
   }
   const Session session = open_session(model.get(), executor_options(context, info.context, kRows));
@@ -67,14 +67,16 @@ int logits(const LogitsOptions& options) {
 
 Action logits_command(CLI::App& app) {
   auto options = std::make_shared<LogitsOptions>();
-  app.add_option("--ids", options->ids, "tokens, with spaces or commas between them; no BOS is added")
+  app.add_option("--ids", options->ids,
+                 "feed these tokens, with spaces or commas between them; no BOS token is added")
       ->type_name("IDS")
       ->required();
-  app.add_option("-o,--output", options->output, "float32 array [tokens][vocabulary]")
+  app.add_option("-o,--output", options->output, "write a float32 array [tokens][vocabulary] to this file")
       ->type_name("OUT.npy")
       ->required();
   add_options(app, options->engine);
-  app.get_option("--ctx-size")->description("context in tokens; 0: the model's [as many as ids]");
+  app.get_option("--ctx-size")
+      ->description("length of the context in tokens; 0: the model's [the number of ids]");
   return [options] { return logits(*options); };
 }
 

@@ -30,7 +30,7 @@ double log_total(const float* logits, size_t vocab_size) {
   double sum = 0;
   for (size_t i = 0; i < vocab_size; ++i) sum += std::exp(logits[i] - highest);
   const double total = highest + std::log(sum);
-  if (!std::isfinite(total)) throw Failed("the model's logits are not numbers");
+  if (!std::isfinite(total)) throw Failed("the logits of the model are not finite numbers");
   return total;
 }
 
@@ -59,7 +59,7 @@ void LogitsWriter::write(const float* logits, double total) {
 LogitsReader::LogitsReader(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "rb")) {
   struct stat about;
   if (!file_ || fstat(fileno(file_.get()), &about) != 0) fail(std::strerror(errno));
-  if (!S_ISREG(about.st_mode)) fail("not a file");
+  if (!S_ISREG(about.st_mode)) fail("it is not a regular file");
   char magic[sizeof kMagic];
   if (static_cast<uint64_t>(about.st_size) < sizeof magic + sizeof header_) fail("no file of logits");
   read(magic, sizeof magic);
@@ -71,7 +71,8 @@ LogitsReader::LogitsReader(const std::string& path) : path_(path), file_(std::fo
   tokens_.resize(static_cast<size_t>(header_.chunks) * header_.context);
   read(tokens_.data(), tokens_.size() * sizeof tokens_[0]);
   for (const int32_t token : tokens_) {
-    if (token < 0 || token >= header_.vocab_size) fail(format("token %d of %zu", token, vocab_size));
+    if (token < 0 || token >= header_.vocab_size)
+      fail(format("it has the token %d in a vocabulary of %zu", token, vocab_size));
   }
   row_.resize(row_size(vocab_size));
   prediction_.log_p.resize(vocab_size);
@@ -82,21 +83,21 @@ void LogitsReader::fail(const std::string& what) const { throw Failed(path_ + ":
 
 void LogitsReader::read(void* data, size_t bytes) {
   if (std::fread(data, 1, bytes, file_.get()) != bytes) {
-    fail(std::ferror(file_.get()) ? std::strerror(errno) : "ends too early");
+    fail(std::ferror(file_.get()) ? std::strerror(errno) : "the file ends too early");
   }
 }
 
-// bytes: behind the header. None of the products can overflow, and afterwards all sizes are bounded by the
-// file's.
+// `bytes` is what stands behind the header. None of the products can overflow, and afterwards all sizes are
+// bounded by the size of the file.
 void LogitsReader::check_size(uint64_t bytes) const {
   const auto [context, vocab_size, chunks] = header_;
   if (context < 4 || context > INT32_MAX || vocab_size < 1 || chunks < 1) {
-    fail(format("context %u, vocabulary %d, %d chunks: no such run", context, vocab_size, chunks));
+    fail(format("no run has a context of %u, a vocabulary of %d and %d chunks", context, vocab_size, chunks));
   }
   const uint64_t row_bytes = row_size(static_cast<size_t>(vocab_size)) * sizeof(uint16_t);
   const uint64_t chunk_bytes = context * sizeof(int32_t) + header_.predicted() * row_bytes;
   if (bytes % chunk_bytes != 0 || bytes / chunk_bytes != static_cast<uint64_t>(chunks)) {
-    fail(format("%d chunks of %s do not fit its %s: cut short, or not written to its end", chunks,
+    fail(format("its %d chunks of %s do not fill its %s: it was cut, or was not written to its end", chunks,
                 size_text(chunk_bytes).c_str(), size_text(bytes).c_str()));
   }
 }
@@ -113,10 +114,10 @@ const Prediction& LogitsReader::next() {
     prediction_.log_p[i] = log_p;
     sum += prediction_.p[i] = log_p > -kRange ? std::exp(log_p) : 0;
   }
-  // Codes are rounded, and those below the range stand for more than they were.
+  // Codes are rounded, and a code of 0 may stand for a smaller probability than it says.
   const double slack = 0.01 + static_cast<double>(prediction_.p.size()) * std::exp(-kRange);
   if (!std::isfinite(scale) || !std::isfinite(lowest) || scale < 0 || !(std::abs(sum - 1) <= slack)) {
-    fail(format("damaged: prediction %llu has scale %g, lowest %g, and a sum of %g",
+    fail(format("it is damaged: prediction %llu has the scale %g, the lowest value %g, and the sum %g",
                 static_cast<unsigned long long>(read_rows_), scale, lowest, sum));
   }
   return prediction_;

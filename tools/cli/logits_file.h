@@ -1,10 +1,10 @@
-// What --kl-divergence-base saves of a run, in the format of llama-perplexity
+// The file that --kl-divergence-base saves, in the format of llama-perplexity
 // (tools/perplexity/perplexity.cpp in llama.cpp), little-endian:
 //   "_logits_", uint32 context, int32 vocab_size, int32 chunks, int32 tokens [chunks][context]
-//   and for each predicted token of each chunk, those from context / 2 + 1 on, what was predicted for it:
+//   then, for each predicted token of each chunk (those from context / 2 + 1 on):
 //   float scale, float lowest, uint16 codes [vocab_size, one more if it is odd]
-// with log(probability of token i) = lowest + scale * codes[i]. What is less likely than the likeliest token
-// by more than exp(16) has code 0.
+// where log(probability of token i) = lowest + scale * codes[i]. A token that is less likely than the
+// likeliest one by more than a factor of exp(16) has the code 0.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -19,16 +19,16 @@ namespace greta::cli {
 struct LogitsHeader {
   uint32_t context;
   int32_t vocab_size, chunks;
-  uint32_t predicted() const { return context - 1 - context / 2; }  // in a chunk
+  uint32_t predicted() const { return context - 1 - context / 2; }  // predicted tokens of a chunk
 };
 
-// log(sum of exp(logits)). Throws Failed where that is no number.
+// log(sum of exp(logits)). Throws Failed where that is not finite.
 double log_total(const float* logits, size_t vocab_size);
 
 class LogitsWriter {  // throws Failed
  public:
   LogitsWriter(std::string path, const LogitsHeader& header, const int32_t* tokens);
-  void write(const float* logits, double total);  // [vocab_size], and its log_total
+  void write(const float* logits, double total);  // logits [vocab_size], and their log_total
   void finish() { file_.finish(); }
 
  private:
@@ -37,12 +37,12 @@ class LogitsWriter {  // throws Failed
   OutputFile file_;
 };
 
-// Probabilities of all tokens. Those up to exp(-16) count as 0 in `p`.
+// The predicted probabilities of all tokens. Those up to exp(-16) count as 0 in `p`.
 struct Prediction {
   std::vector<float> log_p, p;  // [vocab_size]
 };
 
-// Nothing in the file is trusted; throws Failed.
+// Reads such a file and trusts nothing in it. Throws Failed.
 class LogitsReader {
  public:
   explicit LogitsReader(const std::string& path);

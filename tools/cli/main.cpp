@@ -21,22 +21,22 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", "continue a text", run_command},
     {"chat", "talk with a model that has a chat template", chat_command},
-    {"info", "what is in a GGUF, and the memory it would take", info_command},
-    {"devices", "what models can run on", devices_command},
+    {"info", "show what is in a GGUF file, and the memory it would take", info_command},
+    {"devices", "list the devices that models can run on", devices_command},
     {"bench", "measure speed as llama-bench does", bench_command},
-    {"tokenize", "a text as tokens", tokenize_command},
-    {"template", "a model's chat template, or what it makes of a conversation", template_command},
-    {"logits", "logits of given tokens into a .npy file", logits_command},
-    {"ppl", "perplexity of a text as llama-perplexity counts it", ppl_command},
-    {"selftest", "every kernel of a device against exact arithmetic", selftest_command},
+    {"tokenize", "turn a text into tokens", tokenize_command},
+    {"template", "print a chat template, or what it makes of a conversation", template_command},
+    {"logits", "write the logits of given tokens to a .npy file", logits_command},
+    {"ppl", "measure the perplexity of a text as llama-perplexity does", ppl_command},
+    {"selftest", "check every kernel of a device against float64 arithmetic", selftest_command},
 };
 
 constexpr char kWelcome[] =
     "GRETA runs GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.\n"
     "Try the bundled model: greta-cli chat -p \"Tell me a story about a beaver.\"\n"
-    "Your own: greta-cli -m FILE.gguf chat. Help: greta-cli -h, greta-cli COMMAND -h\n";
+    "Run your own model: greta-cli -m FILE.gguf chat. Get help: greta-cli -h, greta-cli COMMAND -h\n";
 
-// The kinds of device that the library looked for are those it was built with.
+// The library was built for the kinds of device that it looks for.
 std::string version_text() {
   const uint32_t version = greta_version();
   std::string text =
@@ -56,7 +56,8 @@ std::string version_text() {
   return text + "\n";
 }
 
-// A function for bash's completion: commands, then the options of the one that is there; files for values.
+// A bash function that completes commands, then the options of the command that was typed, and files for
+// values.
 std::string completion_text(const CLI::App& app) {
   std::string commands, cases;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -84,20 +85,22 @@ std::vector<std::string> reversed(std::vector<std::string> words) {
 
 int dispatch(int argc, char** argv) {
   CLI::App app("GRETA runs GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.", "greta-cli");
-  app.set_help_flag("-h,--help", "this text; after a command, that command's");
+  app.set_help_flag("-h,--help", "print this help; after a command, the help of that command");
   app.formatter(std::make_shared<Help>());
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.footer(
-      "Options may stand before the command or after it. Results go to stdout, all else to stderr.\n"
-      "Exit code: 0 done, 1 failed, 2 wrong usage, 130 Ctrl-C.");
+      "Options may stand before the command or after it. Results go to stdout, all else goes to stderr.\n"
+      "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.");
   bool version = false;
-  app.add_flag("--version", version, "version, and the backends that are compiled in");
+  app.add_flag("--version", version, "print the version, and the backends that are compiled in");
   bool list_devices = false, completion = false;
-  app.add_flag("--list-devices", list_devices, "as the command devices");
-  app.add_flag("--completion-bash", completion, "words for bash: eval \"$(greta-cli --completion-bash)\"");
+  app.add_flag("--list-devices", list_devices, "do what the command devices does");
+  app.add_flag("--completion-bash", completion,
+               "print completion for bash: eval \"$(greta-cli --completion-bash)\"");
   std::string log_file, colour = "auto";
-  app.add_option("--log-file", log_file, "what is said on stderr goes to this file too")->type_name("FILE");
-  app.add_option("--color", colour, "on, off or auto: by NO_COLOR, CLICOLOR_FORCE and the terminal")
+  app.add_option("--log-file", log_file, "write what is said on stderr to this file, too")->type_name("FILE");
+  app.add_option("--color", colour,
+                 "use colour on stderr; auto asks NO_COLOR, CLICOLOR_FORCE and the terminal")
       ->type_name("WHEN")
       ->expected(0, 1)
       ->check(CLI::IsMember({"on", "off", "auto"}));
@@ -134,7 +137,7 @@ int dispatch(int argc, char** argv) {
   for (const auto& [declared, act] : actions) {
     if (list_devices ? declared->get_name() == "devices" : declared->parsed()) return act();
   }
-  if (argc > 1) throw Misused("which command? (see greta-cli -h)");
+  if (argc > 1) throw Misused("no command is given (see greta-cli -h)");
   put(kWelcome);
   return kExitOk;
 }

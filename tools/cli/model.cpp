@@ -1,4 +1,4 @@
-// From options to open handles, with the library's errors as exceptions.
+// Opens handles as the options say, and turns the library's errors into exceptions.
 #include "model.h"
 
 #include <cstdlib>
@@ -21,14 +21,14 @@ void check(greta_status status) {
 std::string model_path(const ModelOptions& options) {
   if (!options.path.empty()) return options.path;
   std::string path = bundled_model_path();
-  if (path.empty()) throw Misused("no -m FILE, and the bundled model is not installed");
-  note(std::string("no -m, so the bundled model runs: ") + kBundledModel);
+  if (path.empty()) throw Misused("there is no -m FILE, and the bundled model is not installed");
+  note(std::string("there is no -m, so the bundled model runs: ") + kBundledModel);
   return path;
 }
 
 namespace {
 
-// Owns first, then checks: an object that was opened as Ctrl-C came is closed all the same.
+// Takes ownership before it checks, so that an object that was opened as Ctrl-C came is closed all the same.
 template <class Owner>
 Owner own(greta_status status, typename Owner::pointer& opened) {
   Owner owner(opened);
@@ -48,7 +48,7 @@ int load_progress(void* user, uint64_t done, uint64_t total) {
   return interrupted() ? 1 : 0;
 }
 
-// Also in mid-command: a step of a new size may need kernels that are not there yet.
+// This may happen while a command runs, too: a step of a new size may need kernels that are not compiled yet.
 int compile_progress(void*, uint64_t done, uint64_t total) {
   static Progress progress("compiling kernels");
   if (done < total && !interrupted()) {
@@ -156,8 +156,8 @@ Engine open_engine(const EngineOptions& options) {
   engine.session = open_session(engine.model.get(), executor_options(options.context, info.context, 1));
   if (options.context.context < 0) {
     const uint32_t chosen = greta_session_context(engine.session.get());
-    const std::string of = chosen < info.context ? format(", of the model's %u", info.context) : "";
-    note(format("context of %u tokens%s; -c sets another", chosen, of.c_str()));
+    const std::string of = chosen < info.context ? format(" (the model has %u)", info.context) : "";
+    note(format("this runs with a context of %u tokens%s; -c sets another", chosen, of.c_str()));
   }
   const greta_device_info device = describe(engine.runtime.get());
   detail(format("%s %s, %s of weights, on %s: %s (%s)", info.architecture, info.type,

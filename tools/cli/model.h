@@ -1,4 +1,4 @@
-// Owners for the handles of greta.h, and the steps from options to an open session.
+// Owners of the handles of greta.h, and the steps from options to an open session.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@ struct CloseHandle {
   void operator()(greta_file* p) const { greta_file_close(p); }
   void operator()(greta_model* p) const { greta_model_close(p); }
   void operator()(greta_tokenizer* p) const { greta_tokenizer_close(p); }
-  void operator()(greta_session* p) const;  // Ctrl-C no longer reaches it
+  void operator()(greta_session* p) const;  // afterwards Ctrl-C no longer reaches it
 };
 using Runtime = std::unique_ptr<greta_runtime, CloseHandle>;
 using File = std::unique_ptr<greta_file, CloseHandle>;
@@ -34,23 +34,23 @@ T sized() {
 // Throws Failed with the library's words, or Interrupted after a Ctrl-C.
 void check(greta_status status);
 
-// -m, or the bundled model, and then says so.
+// The path of -m, or of the bundled model; then a note says so.
 std::string model_path(const ModelOptions& options);
 
 Runtime open_runtime(const DeviceOptions& options);
-File open_file(const std::string& path, bool map = false);  // `map` for memory plans
+File open_file(const std::string& path, bool map = false);  // `map` serves memory plans
 Tokenizer open_tokenizer(const greta_file* file);
-Model open_model(greta_runtime* runtime, const std::string& path, bool map);  // with progress on a terminal
+Model open_model(greta_runtime* runtime, const std::string& path, bool map);  // shows progress on a terminal
 greta_model_info describe(const greta_model* model);
-// Its id as `devices` lists it: "vulkan0".
+// The id is the one that `devices` lists: "vulkan0".
 greta_device_info describe(const greta_runtime* runtime);
 
-// One sequence, as every command here has it. model_context serves -c 0.
+// Options for one sequence, since no command here has more. model_context serves -c 0.
 greta_executor_options executor_options(const ContextOptions& options, uint32_t model_context,
                                         uint32_t output_rows);
 Session open_session(greta_model* model, const greta_executor_options& executor);
 
-// In this order, so that children are closed first.
+// The order of the members makes the children close first.
 struct Engine {
   Runtime runtime;
   Model model;
@@ -58,7 +58,8 @@ struct Engine {
   greta_model_info info;
   const greta_tokenizer* tokenizer() const { return greta_model_tokenizer(model.get()); }
 };
-// For text: one row of logits; says which context was chosen where -c did not.
+// Opens what is needed to generate text, with one row of logits. Where -c does not set the context, a note
+// says which one was chosen.
 Engine open_engine(const EngineOptions& options);
 
 std::vector<int32_t> encode(const greta_tokenizer* tokenizer, std::string_view text, uint32_t flags);
@@ -66,9 +67,11 @@ std::string decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size
 // Whether GRETA_ENCODE_BOS adds anything for this model.
 bool adds_bos(const greta_tokenizer* tokenizer);
 
-// What the model's file recommends and the command line does not say comes into the options; told with -v.
+// Puts what the model's file recommends into the options, unless the command line says otherwise. -v tells
+// it.
 void use_model_sampling(const greta_model* model, SamplingOptions* options);
-// Builds the chain; a seed of -1 is drawn here, and told with -v. options.stops is for the generation.
+// Sets the sampling of a session. A seed of -1 is drawn here, and -v tells it. options.stops is not used
+// here.
 void set_sampling(greta_session* session, const SamplingOptions& options);
 
 }  // namespace greta::cli

@@ -1,4 +1,4 @@
-// Writes a .npy file of float32 [rows][columns], row by row, with the number of rows known beforehand.
+// Writes a .npy file of float32 [rows][columns] row by row. The number of rows is known beforehand.
 #pragma once
 #include <cstdint>
 #include <string>

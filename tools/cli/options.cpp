@@ -21,30 +21,32 @@ void VerbosityOptions::apply() const {
 }
 
 void add_options(CLI::App& app, VerbosityOptions& options) {
-  app.add_flag("-v,--verbose", options.verbose, "say more on stderr: device, seed, times");
+  app.add_flag("-v,--verbose", options.verbose, "say more on stderr: the device, the seed, times");
   app.add_flag("-q,--quiet", options.quiet, "say nothing on stderr but errors");
 }
 
 void add_options(CLI::App& app, ModelOptions& options) {
-  app.add_option("-m,--model", options.path, "GGUF file; without it the bundled model")->type_name("FILE");
+  app.add_option("-m,--model", options.path, "run this GGUF file; without it the bundled model runs")
+      ->type_name("FILE");
 }
 
 void add_mapping(CLI::App& app, ModelOptions& options) {
   app.add_flag("--no-mmap", options.copy,
-               "copy the weights; else they stay in the mapped file, where they can");
+               "copy the weights; without it they stay in the mapped file where possible");
 }
 
 void add_device(CLI::App& app, DeviceOptions& options) {
   app.add_option("--device", options.device,
-                 "auto, vulkan (the best GPU), or one that `greta-cli devices` lists")
+                 "run on this device: auto, vulkan (the best GPU), or one that `greta-cli devices` lists")
       ->type_name("D")
       ->capture_default_str();
-  app.add_flag("--exact", options.exact, "only plain kernels: slow, the bits depend on no step size");
+  app.add_flag("--exact", options.exact,
+               "use only the plain kernels, which are slow and give the same bits for every step size");
 }
 
 void add_options(CLI::App& app, DeviceOptions& options) {
   add_device(app, options);
-  app.add_option("-t,--threads", options.threads, "threads of the CPU; 0: one for each processor")
+  app.add_option("-t,--threads", options.threads, "threads of the CPU device; 0: one for each processor")
       ->type_name("N")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
@@ -57,13 +59,13 @@ void add_cache_types(CLI::App& app, ContextOptions& options) {
         ->check(CLI::IsMember({"f32", "f16", "q8_0"}))
         ->capture_default_str();
   };
-  add("--cache-type-k", options.key_type, "type of the cache's keys");
-  add("--cache-type-v", options.value_type, "type of the cache's values");
+  add("--cache-type-k", options.key_type, "type of the cached keys");
+  add("--cache-type-v", options.value_type, "type of the cached values");
 }
 
 void add_options(CLI::App& app, ContextOptions& options) {
   app.add_option("-c,--ctx-size", options.context,
-                 "context in tokens; 0: the model's [8192 or less, as fits]")
+                 "length of the context in tokens; 0: the model's [8192, or less if that does not fit]")
       ->type_name("N")
       ->check(CLI::Range(int64_t{0}, int64_t{INT32_MAX}));
   add_cache_types(app, options);
@@ -71,17 +73,21 @@ void add_options(CLI::App& app, ContextOptions& options) {
 }
 
 void add_batch_size(CLI::App& app, ContextOptions& options) {
-  app.add_option("-b,--batch-size", options.step_tokens, "most tokens of a step, up to 512; 0: by speed")
+  app.add_option("-b,--batch-size", options.step_tokens,
+                 "the most tokens of a step, up to 512; 0: chosen by speed")
       ->type_name("N")
       ->check(CLI::Range(0, 512))
       ->capture_default_str();
 }
 
 void add_options(CLI::App& app, TextOptions& options) {
-  CLI::Option* text = app.add_option("-p,--prompt", options.text, "the text")->type_name("TEXT");
-  CLI::Option* file = app.add_option("-f,--file", options.file, "file with the text; else standard input");
+  CLI::Option* text =
+      app.add_option("-p,--prompt", options.text, "read the text from the command line")->type_name("TEXT");
+  CLI::Option* file = app.add_option("-f,--file", options.file,
+                                     "read the text from this file; without -p and -f, from standard input");
   file->type_name("FILE")->excludes(text);
-  app.add_flag("-e,--escape", options.escape, R"(read \n, \t, \\ and \x41 in it as what they stand for)");
+  app.add_flag("-e,--escape", options.escape,
+               R"(replace \n, \t, \\ and \x41 in the text by what they stand for)");
   options.text_option = text;
   options.file_option = file;
 }
@@ -113,7 +119,7 @@ std::string read_all(int fd, const std::string& name) {
   }
 }
 
-// The character that a backslash and `letter` stand for, '\0' if they stand for themselves.
+// The character that a backslash and `letter` stand for; '\0' if they stand for themselves.
 char escaped(char letter) {
   switch (letter) {
     case 'n':
@@ -184,8 +190,8 @@ std::vector<uint32_t> parse_list(const std::string& option, const std::string& t
     uint32_t value = 0;
     const auto [next, error] = std::from_chars(at, end, value);
     if (error != std::errc() || value < smallest || value > INT32_MAX || (next != end && *next != ',')) {
-      throw Misused(format("%s: numbers from %u with commas between them, not \"%s\"", option.c_str(),
-                           smallest, text.c_str()));
+      throw Misused(format("%s takes numbers of at least %u with commas between them, not \"%s\"",
+                           option.c_str(), smallest, text.c_str()));
     }
     values.push_back(value);
     if (next == end) return values;
@@ -213,7 +219,7 @@ std::string usual_spelling(const std::string& word) {
   return meant ? meant : word;
 }
 
-// Does the word after `word` belong to it, in any command?
+// Whether the next word is the value of `word`, in any command.
 bool takes_value(const CLI::App& app, const std::string& word) {
   std::vector<const CLI::App*> apps = app.get_subcommands([](const CLI::App*) { return true; });
   apps.push_back(&app);

@@ -18,7 +18,7 @@ struct VerbosityOptions {
 
 struct ModelOptions {
   std::string path;   // "": the bundled model
-  bool copy = false;  // weights do not stay in the mapped file
+  bool copy = false;  // true: weights are copied and do not stay in the mapped file
 };
 
 struct DeviceOptions {
@@ -28,12 +28,12 @@ struct DeviceOptions {
 };
 
 struct ContextOptions {
-  int64_t context = -1;  // -1: the library's default, 0: the model's
+  int64_t context = -1;  // in tokens; -1: the library's default, 0: the model's
   std::string key_type = "f16", value_type = "f16";
   uint32_t step_tokens = 0;  // 0: the library's choice
 };
 
-// docs/sampling.md says what each does.
+// docs/sampling.md explains each of them.
 struct SamplingOptions {
   float temperature = 0.8f, dynamic_range = 0, dynamic_exponent = 1;
   float top_p = 0.95f, min_p = 0.05f, typical_p = 1, top_n_sigma = -1, xtc_probability = 0,
@@ -45,8 +45,8 @@ struct SamplingOptions {
   std::vector<std::string> dry_breakers, logit_bias, stops;
   std::string samplers, sampler_letters;  // "": the default order
   std::string grammar, grammar_file, schema, schema_file;
-  int64_t seed = -1;            // -1: another one each time
-  std::set<std::string> given;  // long names of those that came from the command line
+  int64_t seed = -1;            // -1: a new one each time
+  std::set<std::string> given;  // long names of the options that came from the command line
 };
 
 struct TextOptions {
@@ -56,7 +56,7 @@ struct TextOptions {
   bool escape = false;
 };
 
-// Everything that a command which runs a model takes.
+// The options of every command that runs a model.
 struct EngineOptions {
   VerbosityOptions verbosity;
   ModelOptions model;
@@ -71,7 +71,7 @@ void add_options(CLI::App& app, ContextOptions& options);
 void add_options(CLI::App& app, SamplingOptions& options);
 void add_options(CLI::App& app, TextOptions& options);
 void add_options(CLI::App& app, EngineOptions& options);
-// Of those above, for commands that take only some of them.
+// Single options of the groups above, for commands that take only these.
 void add_device(CLI::App& app, DeviceOptions& options);
 void add_mapping(CLI::App& app, ModelOptions& options);
 void add_cache_types(CLI::App& app, ContextOptions& options);
@@ -79,20 +79,20 @@ void add_batch_size(CLI::App& app, ContextOptions& options);
 
 greta_cache_type cache_type(const std::string& name);
 
-// The prompt: -p, -f, or standard input if that is not a terminal; nothing if there is none of them.
-// A prompt out of a file or a pipe loses its last line end if `trim`.
+// Reads the prompt from -p, from -f, or from standard input if that is not a terminal. Gives nothing if there
+// is none of them. With `trim`, a prompt out of a file or a pipe loses the line end at its end.
 std::optional<std::string> read_text(const TextOptions& options, bool trim);
 std::string read_file(const std::string& path);
-std::string unescape(const std::string& text);  // \n, \t, \x41
+std::string unescape(const std::string& text);  // replaces \n, \t, \x41 and the like
 
-// "512,1024" -> {512, 1024}. Throws Misused, with the name of the option.
+// "512,1024" -> {512, 1024}. Throws Misused with the name of the option.
 std::vector<uint32_t> parse_list(const std::string& option, const std::string& text, uint32_t smallest);
 
-// argv[1..) as CLI11 wants it: the command first, however many options stand before it, and llama.cpp's
-// single-dash words (-ctk) by their long names.
+// Puts argv[1..) into the order and the words that CLI11 expects: the command comes first, however many
+// options stand before it, and llama.cpp's single-dash words (-ctk) become the long names.
 std::vector<std::string> normal_order(const CLI::App& app, int argc, char** argv);
 
-// The single-dash words that mean an option: "--device" -> {"-dev"}.
+// The single-dash words for an option: "--device" -> {"-dev"}.
 std::vector<std::string> single_dash_words(const std::string& long_name);
 
 }  // namespace greta::cli

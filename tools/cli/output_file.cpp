@@ -15,7 +15,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), file_(std::fo
 
 OutputFile::~OutputFile() {
   if (file_) std::fclose(file_);
-  // Half a file is worse than none. A device or a pipe is not ours to remove.
+  // Half a file is worse than none. A device or a pipe is not removed.
   struct stat about;
   if (!finished_ && stat(path_.c_str(), &about) == 0 && S_ISREG(about.st_mode)) std::remove(path_.c_str());
 }

@@ -1,4 +1,4 @@
-// A file that is written front to back, and that is there at the end only if it is whole.
+// A file that is written from front to back, and that exists at the end only if it is whole.
 #pragma once
 #include <cstddef>
 #include <cstdio>
@@ -9,12 +9,12 @@ namespace greta::cli {
 class OutputFile {  // everything here throws Failed
  public:
   explicit OutputFile(std::string path);
-  ~OutputFile();  // removes the file unless finished
+  ~OutputFile();  // removes the file unless it was finished
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   void write(const void* data, size_t bytes);
   void finish();
-  void finish_as(const std::string& path);  // in the place of what is there, which stays on a failure
+  void finish_as(const std::string& path);  // replaces the file at `path`, which stays on a failure
 
  private:
   void check(bool ok) const;

@@ -19,11 +19,11 @@ size_t file_bytes(const std::string& path) {
     if (errno == ENOENT) return 0;
     throw Failed(path + ": " + std::strerror(errno));
   }
-  if (!S_ISREG(about.st_mode)) throw Failed(path + ": not a file that could be replaced");
+  if (!S_ISREG(about.st_mode)) throw Failed(path + ": it is not a file, and so cannot be replaced");
   return static_cast<size_t>(about.st_size);
 }
 
-// What the library calls must not throw: the words of a failure wait here.
+// The library's callbacks must not throw, so that the words of a failure wait here.
 struct Writer {
   OutputFile file;
   std::string error;
@@ -43,16 +43,18 @@ struct Writer {
 
 void add_options(CLI::App& app, PromptCacheOptions& options) {
   CLI::Option* path = app.add_option("--prompt-cache", options.path,
-                                     "what was read is kept in this file, and not read again");
+                                     "keep what was read in this file, so that it need not be read again");
   path->type_name("FILE");
-  app.add_flag("--prompt-cache-ro", options.read_only, "the file is used and not written")->needs(path);
+  app.add_flag("--prompt-cache-ro", options.read_only, "use the file of --prompt-cache, but do not write it")
+      ->needs(path);
 }
 
 PromptCache::PromptCache(const PromptCacheOptions& options, greta_session* session)
     : options_(options), session_(session) {
   if (options.path.empty()) return;
   if (file_bytes(options.path) == 0) {
-    note(options.path + ": not there yet" + (options.read_only ? "" : ", written when this is done"));
+    note(options.path + ": the file is not there yet" +
+         (options.read_only ? "" : "; it is written when this is done"));
     return;
   }
   auto source = sized<greta_source>();
@@ -60,7 +62,7 @@ PromptCache::PromptCache(const PromptCacheOptions& options, greta_session* sessi
   const greta_status status = greta_session_restore(session, &source);
   if (interrupted()) throw Interrupted{};
   if (status != GRETA_OK)
-    throw Failed(std::string("--prompt-cache ") + greta_error_text() + "; without the file this begins anew");
+    throw Failed(std::string("--prompt-cache ") + greta_error_text() + " (remove the file to begin anew)");
   const int32_t* tokens = greta_session_tokens(session);
   saved_.assign(tokens, tokens + greta_session_position(session));
 }
@@ -70,8 +72,7 @@ size_t PromptCache::keep_common(const std::vector<int32_t>& tokens) {
   const size_t common = std::min(static_cast<size_t>(differ - saved_.begin()), tokens.size() - 1);
   check(greta_session_truncate(session_, static_cast<uint32_t>(common)));
   if (!saved_.empty())
-    note(format("%s: %zu of %zu tokens of the prompt are there", options_.path.c_str(), common,
-                tokens.size()));
+    note(format("%s has %zu of the %zu tokens of the prompt", options_.path.c_str(), common, tokens.size()));
   return common;
 }
 

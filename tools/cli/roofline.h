@@ -1,4 +1,4 @@
-// What bounds work on a device: reading, or multiplying and adding.
+// What bounds work on a device: reading memory, or multiplying and adding.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -6,12 +6,12 @@
 namespace greta::cli {
 
 struct Roofs {
-  uint64_t bandwidth = 0, arithmetic = 0;  // bytes and operations a second, as measured; 0: not measured
+  uint64_t bandwidth = 0, arithmetic = 0;  // bytes and operations per second, as measured; 0: not measured
 };
 
 struct Bound {
-  bool arithmetic;  // else bandwidth
-  double percent;   // of what the roof allows in this time
+  bool arithmetic;  // false: bandwidth
+  double percent;   // of the work that the roof allows in this time
 };
 
 inline Bound bound_of(const Roofs& roofs, uint64_t bytes, uint64_t flops, uint64_t ns) {

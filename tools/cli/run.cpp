@@ -1,4 +1,4 @@
-// greta-cli run: a text goes in as it is, and the model continues it.
+// greta-cli run: the model continues a text.
 #include <CLI/Config.hpp>
 #include <memory>
 
@@ -45,14 +45,14 @@ void report(const greta_generate_result& result, uint32_t context) {
 int run(const RunOptions& options) {
   options.engine.verbosity.apply();
   const std::optional<std::string> prompt = read_text(options.text, true);
-  if (!prompt) throw Misused("nothing to continue: give -p TEXT, -f FILE, or pipe a text in");
+  if (!prompt) throw Misused("there is no text to continue: give -p TEXT or -f FILE, or pipe a text in");
   const Engine engine = open_engine(options.engine);
   greta_session* const session = engine.session.get();
   SamplingOptions sampling = options.sampling;
   use_model_sampling(engine.model.get(), &sampling);
   set_sampling(session, sampling);
   const auto tokens = encode(engine.tokenizer(), *prompt, GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL);
-  if (tokens.empty()) throw Failed("the prompt is empty, and this model has no token to begin with");
+  if (tokens.empty()) throw Failed("the prompt is empty, and this model has no token that begins a text");
   PromptCache cache(options.cache, session);
   const size_t held = cache.keep_common(tokens);
 
@@ -78,7 +78,7 @@ int run(const RunOptions& options) {
     generate.stop_count = stops.size();
     status = greta_session_generate(session, tokens.data() + held, tokens.size() - held, &generate, &result);
   }
-  if (status == GRETA_OK) {  // also after Ctrl-C, and when nobody reads on
+  if (status == GRETA_OK) {  // This is so after Ctrl-C, too, and when nobody reads stdout any longer.
     write_output("\n");
     cache.save(options.cache.all ? UINT32_MAX : static_cast<uint32_t>(tokens.size()));
   }
@@ -93,17 +93,18 @@ int run(const RunOptions& options) {
 Action run_command(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   add_options(app, options->text);
-  app.add_option("-n,--predict", options->predict, "most tokens to generate; -1: to the end")
+  app.add_option("-n,--predict", options->predict, "generate at most N tokens; -1: go on to the end")
       ->type_name("N")
       ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
       ->capture_default_str();
   app.add_flag("--ignore-eos", options->ignore_end, "go on after the model has ended its text");
-  app.add_flag("--no-display-prompt", options->no_display_prompt, "only the generated text on stdout");
+  app.add_flag("--no-display-prompt", options->no_display_prompt,
+               "write only the generated text to stdout, without the prompt");
   add_options(app, options->cache);
-  app.add_flag("--prompt-cache-all", options->cache.all, "the file gets what is generated, too");
+  app.add_flag("--prompt-cache-all", options->cache.all, "keep the generated text in the file, too");
   add_options(app, options->sampling);
   add_options(app, options->engine);
-  app.footer("Ctrl-C stops the text, a second one the program.");
+  app.footer("Ctrl-C stops the text. A second Ctrl-C ends the program.");
   return [options] { return run(*options); };
 }
 

@@ -1,4 +1,4 @@
-// The options of sampling: under llama.cpp's names, with its defaults, and from them to a session's chain.
+// The options of sampling, with llama.cpp's names and defaults, and how they set up a session.
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace greta::cli {
 namespace {
 
-// An option that notes that it was given, so that the model's own setting does not come over it.
+// An option that notes that it was given, so that the setting of the model's file does not replace it.
 template <class T>
 CLI::Option* add(CLI::App& app, SamplingOptions& options, const char* names, T& value, const char* about) {
   CLI::Option* option = app.add_option(names, value, about)->type_name("X");
@@ -29,48 +29,59 @@ void add_number(CLI::App& app, SamplingOptions& options, const char* names, T& v
 
 void add_steps(CLI::App& app, SamplingOptions& o) {
   add_number(app, o, "--temp", o.temperature, "temperature; 0: always the most likely token", 0, 1e6);
-  add_number(app, o, "--top-k", o.top_k, "of the K most likely tokens; 0: all", 0, INT32_MAX);
-  add_number(app, o, "--top-p", o.top_p, "of the best that reach this probability; 1: all", 0, 1);
-  add_number(app, o, "--min-p", o.min_p, "of those this near to the best, as a part; 0: all", 0, 1);
-  add_number(app, o, "--typical", o.typical_p, "of the most typical that reach this; 1: all", 0, 1);
+  add_number(app, o, "--top-k", o.top_k, "keep the K most likely tokens; 0: all", 0, INT32_MAX);
+  add_number(app, o, "--top-p", o.top_p, "keep the best tokens that together reach this probability; 1: all",
+             0, 1);
+  add_number(app, o, "--min-p", o.min_p, "keep tokens with this part of the probability of the best; 0: all",
+             0, 1);
+  add_number(app, o, "--typical", o.typical_p,
+             "keep the most typical tokens that together reach this probability; 1: all", 0, 1);
   add_number(app, o, "--top-nsigma,--top-n-sigma", o.top_n_sigma,
-             "within N standard deviations of the best; -1: all", -1, 1e6);
-  add_number(app, o, "--xtc-probability", o.xtc_probability, "how often XTC drops the best; 0: never", 0, 1);
-  add_number(app, o, "--xtc-threshold", o.xtc_threshold, "what XTC takes for a good choice", 0, 1);
-  add_number(app, o, "--dynatemp-range", o.dynamic_range, "temperature moves so far up and down; 0: not", 0,
-             1e6);
-  add_number(app, o, "--dynatemp-exp", o.dynamic_exponent, "exponent of that", 1e-3, 1e3);
-  add_number(app, o, "--mirostat", o.mirostat, "2: mirostat 2 in place of the other samplers; 0: not", 0, 2);
-  add_number(app, o, "--mirostat-lr", o.mirostat_rate, "its learning rate, eta", 0, 1e3);
-  add_number(app, o, "--mirostat-ent", o.mirostat_entropy, "the surprise it aims at, tau, in bits", 0, 1e3);
+             "keep tokens within N standard deviations of the best logit; -1: all", -1, 1e6);
+  add_number(app, o, "--xtc-probability", o.xtc_probability,
+             "probability that XTC drops the best tokens; 0: never", 0, 1);
+  add_number(app, o, "--xtc-threshold", o.xtc_threshold,
+             "probability from which XTC takes a token for a good choice", 0, 1);
+  add_number(app, o, "--dynatemp-range", o.dynamic_range,
+             "let the temperature move so far up and down; 0: not at all", 0, 1e6);
+  add_number(app, o, "--dynatemp-exp", o.dynamic_exponent, "exponent of the moving temperature", 1e-3, 1e3);
+  add_number(app, o, "--mirostat", o.mirostat, "2: use mirostat 2 in place of the other samplers; 0: do not",
+             0, 2);
+  add_number(app, o, "--mirostat-lr", o.mirostat_rate, "learning rate of mirostat, eta", 0, 1e3);
+  add_number(app, o, "--mirostat-ent", o.mirostat_entropy, "surprise that mirostat aims at, tau, in bits", 0,
+             1e3);
 }
 
 void add_penalties(CLI::App& app, SamplingOptions& o) {
-  add_number(app, o, "--repeat-penalty", o.repeat_penalty, "against tokens that were there lately; 1: off",
+  add_number(app, o, "--repeat-penalty", o.repeat_penalty, "penalty for tokens among the last ones; 1: off",
              1e-3, 1e3);
-  add_number(app, o, "--presence-penalty", o.presence_penalty, "the same, taken off their logits; 0: off",
-             -1e6, 1e6);
-  add_number(app, o, "--frequency-penalty", o.frequency_penalty, "the same for each time; 0: off", -1e6, 1e6);
-  add_number(app, o, "--repeat-last-n", o.repeat_last_n, "how many tokens are lately; -1: all", -1,
-             INT32_MAX);
-  add_number(app, o, "--dry-multiplier", o.dry_multiplier, "against longer repeats (DRY); 0: off", 0, 1e6);
-  add_number(app, o, "--dry-base", o.dry_base, "how fast that grows with their length", 1, 1e6);
-  add_number(app, o, "--dry-allowed-length", o.dry_allowed_length, "longest repeat that is free", 1,
-             INT32_MAX);
-  add_number(app, o, "--dry-penalty-last-n", o.dry_last_n, "how many tokens are looked at; -1: all", -1,
+  add_number(app, o, "--presence-penalty", o.presence_penalty,
+             "penalty that is taken off their logits once; 0: off", -1e6, 1e6);
+  add_number(app, o, "--frequency-penalty", o.frequency_penalty,
+             "penalty that is taken off their logits for each time; 0: off", -1e6, 1e6);
+  add_number(app, o, "--repeat-last-n", o.repeat_last_n, "how many tokens count as the last ones; -1: all",
+             -1, INT32_MAX);
+  add_number(app, o, "--dry-multiplier", o.dry_multiplier,
+             "strength of DRY, the penalty for longer repeats; 0: off", 0, 1e6);
+  add_number(app, o, "--dry-base", o.dry_base, "how fast DRY grows with the length of the repeat", 1, 1e6);
+  add_number(app, o, "--dry-allowed-length", o.dry_allowed_length,
+             "longest repeat that DRY does not penalise", 1, INT32_MAX);
+  add_number(app, o, "--dry-penalty-last-n", o.dry_last_n, "how many tokens DRY looks at; -1: all", -1,
              INT32_MAX);
   app.add_option("--dry-sequence-breaker", o.dry_breakers,
-                 "text that a repeat does not cross; may be repeated; none: no such text")
+                 "text that no repeat reaches across; may be given several times; none: no such text")
       ->type_name("TEXT")
       ->allow_extra_args(false)
       ->take_all();
-  app.add_option("-l,--logit-bias", o.logit_bias, "ID+BIAS or ID-BIAS, ID-inf: never; may be repeated")
+  app.add_option(
+         "-l,--logit-bias", o.logit_bias,
+         "change the logit of a token: ID+BIAS, ID-BIAS, or ID-inf for never; may be given several times")
       ->type_name("ID+X")
       ->allow_extra_args(false)
       ->take_all();
 }
 
-// llama.cpp's letters for --sampling-seq.
+// Turns llama.cpp's letters of --sampling-seq into names.
 std::string order_of_letters(const std::string& letters) {
   constexpr std::pair<char, const char*> kLetters[] = {
       {'e', "penalties"}, {'d', "dry"},   {'s', "top_n_sigma"}, {'k', "top_k"},      {'y', "typ_p"},
@@ -99,7 +110,8 @@ void set_logit_bias(greta_session* session, const std::vector<std::string>& text
     const auto [rest, wrong] = signed_ ? std::from_chars(sign + 1, end, bias)
                                        : std::from_chars_result{end, std::errc::invalid_argument};
     if (wrong != std::errc() || rest != end || std::isnan(bias))
-      throw Misused("-l: a token's id, + or -, and a number, such as 15043+1 or 2-inf, not \"" + text + "\"");
+      throw Misused("-l takes the id of a token, + or -, and a number, such as 15043+1 or 2-inf, not \"" +
+                    text + "\"");
     tokens.push_back(token);
     biases.push_back(*sign == '-' ? -bias : bias);
   }
@@ -113,7 +125,7 @@ void set_dry(greta_session* session, const SamplingOptions& options) {
     if (text != "none") texts.push_back(unescape(text));
   std::vector<const char*> pointers;
   for (const std::string& text : texts) pointers.push_back(text.c_str());
-  pointers.push_back(nullptr);  // so that there is a pointer, which says: these, and be it none
+  pointers.push_back(nullptr);  // so that there is a pointer even for a list of none
   if (!options.dry_breakers.empty()) dry.breakers = pointers.data();
   dry.breaker_count = static_cast<uint32_t>(texts.size());
   dry.multiplier = options.dry_multiplier;
@@ -140,20 +152,22 @@ void set_grammar(greta_session* session, const SamplingOptions& options) {
 void add_options(CLI::App& app, SamplingOptions& options) {
   add_steps(app, options);
   add_penalties(app, options);
-  add(app, options, "--samplers", options.samplers, "the samplers in their order, ; between them")
+  add(app, options, "--samplers", options.samplers, "run these samplers in this order, with ; between them")
       ->type_name("NAMES");
-  add(app, options, "--sampling-seq", options.sampler_letters, "the same as letters: edskypmxt")
+  add(app, options, "--sampling-seq", options.sampler_letters,
+      "the same as a letter for each sampler: edskypmxt")
       ->type_name("LETTERS");
   app.add_option("--grammar", options.grammar, "hold the text to this GBNF grammar")->type_name("GBNF");
-  app.add_option("--grammar-file", options.grammar_file, "the same from a file")->type_name("FILE");
+  app.add_option("--grammar-file", options.grammar_file, "take the grammar from a file")->type_name("FILE");
   app.add_option("-j,--json-schema", options.schema, "hold the text to this JSON schema; {} is any JSON")
       ->type_name("JSON");
-  app.add_option("--json-schema-file", options.schema_file, "the same from a file")->type_name("FILE");
-  app.add_option("-r,--reverse-prompt,--stop", options.stops, "stop before this text; may be repeated")
+  app.add_option("--json-schema-file", options.schema_file, "take the schema from a file")->type_name("FILE");
+  app.add_option("-r,--reverse-prompt,--stop", options.stops,
+                 "stop before this text; may be given several times")
       ->type_name("TEXT")
       ->allow_extra_args(false)
       ->take_all();
-  app.add_option("-s,--seed", options.seed, "seed of the draws; -1: another one each time")
+  app.add_option("-s,--seed", options.seed, "seed of the draws; -1: a new one each time")
       ->type_name("S")
       ->check(CLI::Range(int64_t{-1}, INT64_MAX))
       ->capture_default_str();
@@ -187,7 +201,7 @@ void use_model_sampling(const greta_model* model, SamplingOptions* options) {
 }
 
 void set_sampling(greta_session* session, const SamplingOptions& options) {
-  if (options.mirostat == 1) throw Misused("--mirostat: only 2, or 0 for none");
+  if (options.mirostat == 1) throw Misused("--mirostat takes 2, or 0 for none");
   check(greta_session_sampling_clear(session));
   const std::string order =
       options.sampler_letters.empty() ? options.samplers : order_of_letters(options.sampler_letters);
@@ -201,7 +215,7 @@ void set_sampling(greta_session* session, const SamplingOptions& options) {
   check(greta_session_top_n_sigma(session, std::max(options.top_n_sigma, 0.0f)));
   check(greta_session_top_k(session, options.top_k));
   check(greta_session_typical_p(session, std::max(options.typical_p, 1e-6f)));
-  check(greta_session_top_p(session, std::max(options.top_p, 1e-6f)));  // 0: the best alone
+  check(greta_session_top_p(session, std::max(options.top_p, 1e-6f)));  // 0 keeps the best token alone
   check(greta_session_min_p(session, options.min_p));
   check(greta_session_xtc(session, options.xtc_probability, options.xtc_threshold));
   check(greta_session_temperature(session, options.temperature));

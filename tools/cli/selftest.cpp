@@ -1,4 +1,5 @@
-// greta-cli selftest: every kernel of a device against float64, to tell a driver that computes wrong.
+// greta-cli selftest: checks every kernel of a device against float64 arithmetic, to find drivers that
+// compute wrong.
 #include <chrono>
 #include <memory>
 
@@ -70,7 +71,7 @@ int selftest(const SelftestOptions& options) {
   const Runtime runtime = open_runtime(options.device);
   const greta_device_info info = describe(runtime.get());
   const std::string device = format("%s (%s)", info.id, printable(info.name).c_str());
-  note("checks " + device);
+  note("this checks " + device);
   Table table{options};
   auto run = sized<greta_selftest_options>();
   run.op = options.op.c_str();
@@ -104,18 +105,16 @@ int selftest(const SelftestOptions& options) {
 
 Action selftest_command(CLI::App& app) {
   auto options = std::make_shared<SelftestOptions>();
-  app.add_flag("--json", options->json, "as JSON");
+  app.add_flag("--json", options->json, "print the results as JSON");
   app.add_option("--op", options->op,
-                 "check only this op, or kernels: matmul_rows_q4_k_planes, matmul_rows_*");
-  app.add_flag(
-      "--quick", options->quick,
-      "every kernel in one shape: leaves out other shapes, and repeats that must give the same bits");
+                 "check only this op, or kernels by name: matmul_rows_q4_k_planes, matmul_rows_*");
+  app.add_flag("--quick", options->quick,
+               "check every kernel in one shape only, and without the repeats that must give the same bits");
   add_options(app, options->device);
   add_options(app, options->verbosity);
   app.footer(
-      "Exits with 1 if a kernel computes wrong. Say so in a report, with the output of --json. Ctrl-C stops "
-      "it and\n"
-      "says what was checked until then.");
+      "The exit code is 1 if a kernel computes wrong. Please report that, with the output of --json.\n"
+      "Ctrl-C stops the check and says what was checked until then.");
   return [options] { return selftest(*options); };
 }
 

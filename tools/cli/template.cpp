@@ -1,4 +1,4 @@
-// greta-cli template: a chat template's text, or what it makes of a context. No model has to run.
+// greta-cli template: prints a chat template, or what it makes of a context. No model has to run.
 #include <ctime>
 #include <memory>
 
@@ -23,8 +23,8 @@ int64_t local_seconds() {
   return int64_t(now) + local.tm_gmtoff;
 }
 
-// Calls write(text, capacity, &bytes) for the size, then for the text. A failure names the file that is
-// at fault in place of what the library calls it.
+// Calls write(text, capacity, &bytes) for the size, then for the text. A failure names the file at fault,
+// where the library says "the template" or "the context".
 template <class Write>
 std::string rendering(const std::string& template_name, const std::string& context_name, Write&& write) {
   std::string text;
@@ -68,7 +68,7 @@ int print_template(const TemplateOptions& options) {
   const File file = open_file(path);
   const Tokenizer tokenizer = open_tokenizer(file.get());
   const std::string text = greta_tokenizer_template(tokenizer.get());
-  if (text.empty()) say(path + ": no chat template that works; a plain format stands in");
+  if (text.empty()) say(path + ": there is no chat template that works, so a plain format stands in");
   if (!with_context) {
     put(text);
     return kExitOk;
@@ -84,15 +84,15 @@ int print_template(const TemplateOptions& options) {
 
 Action template_command(CLI::App& app) {
   auto options = std::make_shared<TemplateOptions>();
-  auto* file = app.add_option("--file", options->file, "a Jinja text")->type_name("FILE");
+  auto* file = app.add_option("--file", options->file, "take the template from this file")->type_name("FILE");
   add_options(app, options->model);
   app.get_option("--model")->excludes(file);
   app.add_option("--context", options->context,
-                 "JSON: messages, tools, add_generation_prompt, ...; - is stdin")
+                 "render it with this JSON file: messages, tools, add_generation_prompt, ...; - is stdin")
       ->type_name("FILE");
   add_options(app, options->verbosity);
   app.footer(
-      "Prints what the template makes of the context; without --context, the template itself.\n"
+      "Prints what the template makes of the context, or the template itself without --context.\n"
       "With -m, bos_token, eos_token and the like are the model's where the context has none.");
   return [options] { return print_template(*options); };
 }

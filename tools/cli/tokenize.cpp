@@ -1,4 +1,5 @@
-// greta-cli tokenize: a text as ids, or one line for each token. A vocabulary is all it needs.
+// greta-cli tokenize: prints the ids of a text, or a line for each token. It needs a vocabulary and no
+// weights.
 #include <memory>
 
 #include "commands.h"
@@ -18,7 +19,7 @@ struct TokenizeOptions {
 int tokenize(const TokenizeOptions& options) {
   options.verbosity.apply();
   const std::optional<std::string> text = read_text(options.text, false);
-  if (!text) throw Misused("nothing to tokenize: give -p TEXT, -f FILE, or pipe a text in");
+  if (!text) throw Misused("there is no text to tokenize: give -p TEXT or -f FILE, or pipe a text in");
   const File file = open_file(model_path(options.model));
   const Tokenizer tokenizer = open_tokenizer(file.get());
   const uint32_t flags = (options.no_bos ? 0u : uint32_t{GRETA_ENCODE_BOS}) |
@@ -43,9 +44,10 @@ Action tokenize_command(CLI::App& app) {
   auto options = std::make_shared<TokenizeOptions>();
   add_options(app, options->model);
   add_options(app, options->text);
-  app.add_flag("--ids", options->ids, "only the ids, on one line");
+  app.add_flag("--ids", options->ids, "print only the ids, on one line");
   app.add_flag("--no-bos", options->no_bos, "do not begin with the BOS token");
-  app.add_flag("--no-parse-special", options->no_parse_special, "control tokens written out are plain text");
+  app.add_flag("--no-parse-special", options->no_parse_special,
+               "read control tokens that are written out as plain text");
   add_options(app, options->verbosity);
   return [options] { return tokenize(*options); };
 }
