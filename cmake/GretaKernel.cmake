@@ -9,8 +9,8 @@
 #   VARIANT   the source is <SOURCE or OPS>_<VARIANT>, in any folder of the backend: matmul plain = matmul/matmul_plain.cpp
 #   SOURCE    op that names the source, where OPS is a sequence (default: OPS)
 #   ALSO      further sequences that the same code covers
-#   QUANTS    weight types: `all` that have a decode header for the layout, or what greta_quants has chosen; a line
-#             with QUANTS and no type has no rows; absent for ops without weights
+#   QUANTS    weight types: `all` that have a decode header for the layout, or what greta_quants has chosen; a
+#             line with QUANTS and no type has no rows; absent for ops without weights
 #   LAYOUT    gguf (default), packed or planes
 #   FORM      f32 (default), q8, q8x16 or f16: form of a matmul's x, or of a convert's y
 #   BLOCK     argument block that CONSTANTS are fields of (default <Source>Block)
@@ -29,16 +29,16 @@
 #   NEEDS     feature bits that a GPU must have (names of the backend's features in src/compute, joined by |)
 #   LACKS     feature bits that it must not have, since other rows are faster there (default 0)
 #   WITH      a folder whose <type>.h is included in front of the source
-#   BY_TYPE   Vulkan: a folder with headers for types. The one for the kernel's type is kernels/weight/<folder's name>.h
-#             to its source: <type>_<layout>.h, else <type>.h, else any.h
+#   BY_TYPE   Vulkan: a folder with headers for types. The one for the kernel's type is
+#             kernels/weight/<folder's name>.h to its source: <type>_<layout>.h, else <type>.h, else any.h
 #   TARGETS   hip: only these gfx targets (default: all of GRETA_HIP_TARGETS)
 #   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc
 #
-# The source is included by a generated one that defines KERNEL_NAME and GROUP. For a type, that one also defines WEIGHT,
-# the weights and the bytes of a block (QUANT_BLOCK, QUANT_BYTES, from quant_types.def), in Vulkan the layout of planes
-# (PLANES, QUANT_PARTS), and includes the decode header first. No list of types stands in CMake: a type is in a row where its files are.
-# What is compiled gathers in one object library for each backend, named in the global properties
-# GRETA_KERNEL_LIBRARIES and GRETA_TEST_KERNEL_LIBRARIES.
+# The source is included by a generated one that defines KERNEL_NAME and GROUP. For a type, that one also
+# defines WEIGHT, the weights and the bytes of a block (QUANT_BLOCK, QUANT_BYTES, from quant_types.def), in
+# Vulkan the layout of planes (PLANES, QUANT_PARTS), and includes the decode header first. No list of types
+# stands in CMake: a type is in a row where its files are. What is compiled gathers in one object library for
+# each backend, named in the global properties GRETA_KERNEL_LIBRARIES and GRETA_TEST_KERNEL_LIBRARIES.
 include_guard(GLOBAL)
 include(GretaVulkanKernel)
 include(GretaHipKernel)
@@ -70,8 +70,9 @@ foreach(row ${type_rows})
   set(GRETA_BYTES_${CMAKE_MATCH_1} ${CMAKE_MATCH_3})
 endforeach()
 
-# The name of the header in this backend's quant/ folder that decodes a type in a layout, or "": <type>_<layout>.h, or
-# <type>.h, which says in a line "#define QUANT_<LAYOUT> .." that it knows a layout other than that of GGUF.
+# The name of the header in this backend's quant/ folder that decodes a type in a layout, or "":
+# <type>_<layout>.h, or <type>.h, which says in a line "#define QUANT_<LAYOUT> .." that it knows a layout
+# other than that of GGUF.
 function(greta_decode_header type layout out)
   set(folder "${CMAKE_CURRENT_SOURCE_DIR}/quant")
   set(header "")
@@ -89,8 +90,8 @@ function(greta_decode_header type layout out)
   set(${out} "${header}" PARENT_SCOPE)
 endfunction()
 
-# greta_quants(OUT [LAYOUT layout] [BLOCK least most] [WITH folder ..]): the types that have a decode header for the
-# layout, as many weights in a block, and a header <type>.h in one of the folders.
+# greta_quants(OUT [LAYOUT layout] [BLOCK least most] [WITH folder ..]): the types that have a decode header
+# for the layout, as many weights in a block, and a header <type>.h in one of the folders.
 function(greta_quants out)
   cmake_parse_arguments(Q "" "LAYOUT" "BLOCK;WITH" ${ARGN})
   if(NOT Q_LAYOUT)
@@ -165,8 +166,9 @@ function(greta_kernel_library out)
 endfunction()
 
 function(greta_kernel ops variant)
-  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;LACKS;SPLITS;SHARED;WITH;BY_TYPE;BLOCK;RANK;N;DEPTH;GROUP;SUBGROUPS;THREADS;CHAIN"
-    "TILE;QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
+  set(single SOURCE LAYOUT FORM ISA NEEDS LACKS SPLITS SHARED WITH BY_TYPE BLOCK RANK N DEPTH GROUP SUBGROUPS
+    THREADS CHAIN)
+  cmake_parse_arguments(K "TEST" "${single}" "TILE;QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${ops} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
@@ -302,6 +304,10 @@ macro(greta_cpu_kernel)
     get_property(unit_text DIRECTORY PROPERTY GRETA_UNIT_${unit})
     if(NOT unit_text)
       set(unit_text "${defines}${weight}")
+      if(weight AND K_LAYOUT STREQUAL "gguf")  # the header and the table's row say the same
+        string(APPEND unit_text "static_assert(${quant}::kBlock == QUANT_BLOCK);\n"
+          "static_assert(${quant}::kBlockBytes == QUANT_BYTES);\n")
+      endif()
       cmake_language(EVAL CODE "cmake_language(DEFER CALL greta_write_unit [[${unit}]])")
     endif()
     string(FIND "${unit_text}" "${kernel}" at)

@@ -21,7 +21,8 @@ if(GRETA_VULKAN)
   endif()
 endif()
 
-# The line "#define QUANT_PLANES {offset, bytes}, .." of a decode header as a list of these numbers; "" without one.
+# The line "#define QUANT_PLANES {offset, bytes}, .." of a decode header as a list of these numbers; ""
+# without one.
 function(greta_planes_of header out)
   set(path "${CMAKE_CURRENT_SOURCE_DIR}/quant/${header}.h")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
@@ -44,10 +45,12 @@ function(greta_write_planes)
     list(JOIN numbers ", " numbers)
     string(APPEND table "QUANT_PLANES_OF(${type}, ${numbers})\n")
   endforeach()
-  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/kernels/abi/quant_planes.inc" CONTENT "${table}" @ONLY)
+  set(file "${PROJECT_BINARY_DIR}/generated/kernels/abi/quant_planes.inc")
+  file(CONFIGURE OUTPUT "${file}" CONTENT "${table}" @ONLY)
 endfunction()
 
-# Makes the folder that BY_TYPE means, with kernels/weight/<name>.h in it, and appends it to `include_folders`.
+# Makes the folder that BY_TYPE means, with kernels/weight/<name>.h in it, and appends it to
+# `include_folders`.
 function(greta_type_includes)
   get_filename_component(name ${K_BY_TYPE} NAME)
   set(header any)
@@ -63,7 +66,8 @@ function(greta_type_includes)
   set(include_folders ${include_folders} "${folder}" PARENT_SCOPE)
 endfunction()
 
-# Appends to `out` the extensions that a shader requires, its kernels/ includes from `include_folders` with it.
+# Appends to `out` the extensions that a shader requires, its kernels/ includes from `include_folders` with
+# it.
 function(greta_shader_extensions path out)
   file(STRINGS "${path}" lines REGEX "^#(extension|include)")
   set(found ${${out}})

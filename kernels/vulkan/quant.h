@@ -1,5 +1,6 @@
-// What a weight's decode header gives to a kernel, and what decode headers share. The build includes quant/<type>.h in
-// front of the kernel's file; for the layout of planes it includes quant/<type>_planes.h where there is one.
+// What a weight's decode header gives to a kernel, and what decode headers share. The build includes
+// quant/<type>.h in front of the kernel's file; for the layout of planes it includes quant/<type>_planes.h
+// where there is one.
 //
 //   kUnit                          32: weights of a unit, columns 32 u .. 32 u + 31 of a row
 //   kWholeUnits                    whether every depth is a multiple of it: not for f32, f16 and bf16
@@ -14,15 +15,17 @@
 // The build defines, from the type's row in src/compute/quant_types.def and from its header:
 //   QUANT_BLOCK, QUANT_BYTES       weights and bytes of a block in GGUF order
 //   PLANES                         in the layout of planes
-//   QUANT_PARTS                    where the header defines QUANT_PLANES: {offset in the block, bytes} of each part
+//   QUANT_PARTS                    where the header defines QUANT_PLANES: {offset in the block, bytes} of
+//                                  each part
 // A header may define, before it includes this file:
-//   QUANT_PLANES                   {offset, bytes}, ..: the type has the layout of planes (Layout::Planes), for blocks
-//                                  that are no multiple of 4 bytes or whose order costs decoding. Plane p of a row holds
-//                                  these bytes of each block, in order of blocks, padded to a multiple of 16 bytes; a
-//                                  row is its planes one after the other, at most five: quants first, then high bits
-//                                  and signs, then scales. part() finds a part of a block in both layouts
-//   QUANT_REORDERED                bytes of a block that reorder() makes of one in GGUF order; the offsets above are
-//                                  then those in the block that it makes
+//   QUANT_PLANES                   {offset, bytes}, ..: the type has the layout of planes (Layout::Planes),
+//                                  for blocks that are no multiple of 4 bytes or whose order costs decoding.
+//                                  Plane p of a row holds these bytes of each block, in order of blocks,
+//                                  padded to a multiple of 16 bytes; a row is its planes one after the other,
+//                                  at most five: quants first, then high bits and signs, then scales. part()
+//                                  finds a part of a block in both layouts
+//   QUANT_REORDERED                bytes of a block that reorder() makes of one in GGUF order; the offsets
+//                                  above are then those in the block that it makes
 #ifndef GRETA_VULKAN_QUANT_H
 #define GRETA_VULKAN_QUANT_H
 #extension GL_EXT_control_flow_attributes : require

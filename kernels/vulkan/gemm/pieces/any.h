@@ -12,7 +12,8 @@ void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint s
   float w[kUnit];
   quant_decode(row, depth, unit, w);
   [[unroll]] for (int i = 0; i < 16; ++i)
-    piece.chunk[i / 4][i % 4] = half_pair(clamp(vec2(w[i * 2], w[i * 2 + 1]), vec2(-kMaxHalf), vec2(kMaxHalf)));
+    piece.chunk[i / 4][i % 4] =
+        half_pair(clamp(vec2(w[i * 2], w[i * 2 + 1]), vec2(-kMaxHalf), vec2(kMaxHalf)));
 }
 
 bool may_overflow(Piece piece) { return false; }

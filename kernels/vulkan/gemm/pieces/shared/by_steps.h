@@ -1,5 +1,5 @@
-// Pieces of the K types in planes: a whole unit where both units are stored at a time, else 16 columns of each.
-// Two threads side by side bring the 32 bytes of a row, and eight store to different banks.
+// Pieces of the K types in planes: a whole unit where both units are stored at a time, else 16 columns of
+// each. Two threads side by side bring the 32 bytes of a row, and eight store to different banks.
 uint row_of(uint piece) {
   return kSteps == 1 ? piece / 2 : piece / 16 * 8 + (piece >> 1 & 1 | piece & 4 | piece >> 2 & 2);
 }

@@ -1,5 +1,5 @@
-// Pieces of types whose block is a unit: a part of the quants of two neighbouring blocks, and their scales. The type
-// defines kSideBytes, where the quants of side 1 begin.
+// Pieces of types whose block is a unit: a part of the quants of two neighbouring blocks, and their scales.
+// The type defines kSideBytes, where the quants of side 1 begin.
 #include "kernels/vulkan/gemm/pieces/shared/half_units.h"
 
 struct Piece {
