@@ -4,8 +4,8 @@
 
 A type is a row of src/compute/quant_types.def and files that carry its name: <type>.h, <type>_<layout>.h and
 <type>.cpp, in kernels/ and src/selftest/quant/. The build finds out from these which kernels the type has, so
-a new type changes no file that is there. IQ4_NL, which has every kind of file and is no test's example, stands
-nowhere else at all, comments included. The code of the library names no other type with blocks either, but
+a new type changes no file that is there. IQ4_NL, which is no test's example, stands nowhere else at all,
+comments included. The code of the library names no other type with blocks either, but
 Q8_0, which is a type of the KV cache too.
 """
 import os

@@ -1,5 +1,8 @@
-// Every type that has no pieces of its own: the unit is decoded as it is loaded.
-#include "kernels/vulkan/gemm/pieces/shared/whole_unit.h"
+// Types without a header of their own here: a piece is a whole unit, decoded as it is loaded.
+uint row_of(uint piece) { return piece / 64 * 32 + piece % 32; }
+uint side_of(uint piece) { return piece / 32 % 2; }
+uint chunk_unit(uint side, uint chunk) { return side; }
+uint chunk_word(uint side, uint chunk) { return chunk; }
 
 struct Piece {
   uvec4 chunk[4];
