@@ -59,8 +59,8 @@ uvec4 halves_of(uvec2 q, float bias, float scale, float offset, bool clip) {
   return words;
 }
 
-// The scales of units `unit` and unit + 1 of a block, by selects: an array that is indexed by no constant would
-// lie in memory.
+// The scales of units `unit` and unit + 1 of a block, by selects: an array that is indexed by what is no
+// constant would lie in memory.
 uint scales_of(uvec4 all_scales, uint unit) {
   const uvec2 words = unit < 4 ? all_scales.xy : all_scales.zw;
   return (unit & 2) == 0 ? words.x : words.y;
