@@ -9,8 +9,9 @@
 #   VARIANT   the source is <SOURCE or OPS>_<VARIANT>, in any folder of the backend: matmul plain = matmul/matmul_plain.cpp
 #   SOURCE    op that names the source, where OPS is a sequence (default: OPS)
 #   ALSO      further sequences that the same code covers
-#   QUANTS    weight types: names, or `all` that have a decode header; absent for ops without weights
-#   LAYOUT    gguf (default), packed or planes: which decode header, quant/<type>.h, <type>_packed.h, ..
+#   QUANTS    weight types: `all` that have a decode header for the layout, or what greta_quants has chosen; a
+#             line with QUANTS and no type has no rows; absent for ops without weights
+#   LAYOUT    gguf (default), packed or planes
 #   FORM      f32 (default), q8, q8x16 or f16: form of a matmul's x, or of a convert's y
 #   BLOCK     argument block that CONSTANTS are fields of (default <Source>Block)
 #   ISA       cpu: avx2 or avx512vnni; default is the baseline of the architecture
@@ -27,13 +28,17 @@
 #             are the specialization constants 2, 3, ..; CPU and HIP read them from the block
 #   NEEDS     feature bits that a GPU must have (names of the backend's features in src/compute, joined by |)
 #   LACKS     feature bits that it must not have, since other rows are faster there (default 0)
-#   WITH      a folder whose <type>.h is included too
+#   WITH      a folder whose <type>.h is included in front of the source
+#   BY_TYPE   Vulkan: a folder with headers for types. The one for the kernel's type is
+#             kernels/weight/<folder's name>.h to its source: <type>_<layout>.h, else <type>.h, else any.h
 #   TARGETS   hip: only these gfx targets (default: all of GRETA_HIP_TARGETS)
 #   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc
 #
-# The source is included by a generated one that defines KERNEL_NAME, GROUP and, for a type, WEIGHT and
-# WEIGHT_<type> and includes quant/<type>.h. What is compiled gathers in one object library for each backend, named
-# in the global properties GRETA_KERNEL_LIBRARIES and GRETA_TEST_KERNEL_LIBRARIES.
+# The source is included by a generated one that defines KERNEL_NAME and GROUP. For a type, that one also
+# defines WEIGHT, the weights and the bytes of a block (QUANT_BLOCK, QUANT_BYTES, from quant_types.def), in
+# Vulkan the layout of planes (PLANES, QUANT_PARTS), and includes the decode header first. No list of types
+# stands in CMake: a type is in a row where its files are. What is compiled gathers in one object library for
+# each backend, named in the global properties GRETA_KERNEL_LIBRARIES and GRETA_TEST_KERNEL_LIBRARIES.
 include_guard(GLOBAL)
 include(GretaVulkanKernel)
 include(GretaHipKernel)
@@ -53,14 +58,64 @@ if(NOT DEFINED GRETA_KERNEL_OPTIMISATION)
 endif()
 set(GRETA_KERNEL_FLAGS ${GRETA_KERNEL_OPTIMISATION} -ffp-contract=off -fno-exceptions -fno-rtti)
 
-# Types that have a decode header in this backend's quant/ folder.
-function(greta_quants_with_header out)
-  file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/quant/*.h")
+# GRETA_TYPES, the types of the table in its order, and of each GRETA_BLOCK_<type> and GRETA_BYTES_<type>.
+set(type_table "${PROJECT_SOURCE_DIR}/src/compute/quant_types.def")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${type_table}")
+file(STRINGS "${type_table}" type_rows REGEX "^QUANT_TYPE\\(")
+set(GRETA_TYPES "")
+foreach(row ${type_rows})
+  string(REGEX MATCH "\\(([a-z0-9_]+), [0-9]+, ([0-9]+), ([0-9]+)\\)" _ "${row}")
+  list(APPEND GRETA_TYPES ${CMAKE_MATCH_1})
+  set(GRETA_BLOCK_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
+  set(GRETA_BYTES_${CMAKE_MATCH_1} ${CMAKE_MATCH_3})
+endforeach()
+
+# The name of the header in this backend's quant/ folder that decodes a type in a layout, or "":
+# <type>_<layout>.h, or <type>.h, which says in a line "#define QUANT_<LAYOUT> .." that it knows a layout
+# other than that of GGUF.
+function(greta_decode_header type layout out)
+  set(folder "${CMAKE_CURRENT_SOURCE_DIR}/quant")
+  set(header "")
+  if(layout STREQUAL "gguf" AND EXISTS "${folder}/${type}.h")
+    set(header ${type})
+  elseif(EXISTS "${folder}/${type}_${layout}.h")
+    set(header ${type}_${layout})
+  elseif(EXISTS "${folder}/${type}.h")
+    string(TOUPPER ${layout} define)
+    file(STRINGS "${folder}/${type}.h" knows REGEX "^#define QUANT_${define} ")
+    if(knows)
+      set(header ${type})
+    endif()
+  endif()
+  set(${out} "${header}" PARENT_SCOPE)
+endfunction()
+
+# greta_quants(OUT [LAYOUT layout] [BLOCK least most] [WITH folder ..]): the types that have a decode header
+# for the layout, as many weights in a block, and a header <type>.h in one of the folders.
+function(greta_quants out)
+  cmake_parse_arguments(Q "" "LAYOUT" "BLOCK;WITH" ${ARGN})
+  if(NOT Q_LAYOUT)
+    set(Q_LAYOUT gguf)
+  endif()
+  if(NOT Q_BLOCK)
+    set(Q_BLOCK 1 65536)
+  endif()
+  list(GET Q_BLOCK 0 least)
+  list(GET Q_BLOCK 1 most)
   set(names "")
-  foreach(header ${headers})
-    get_filename_component(name ${header} NAME_WE)
-    if(NOT name MATCHES "_(packed|planes)$")
-      list(APPEND names ${name})
+  set(headers "")
+  foreach(folder quant ${Q_WITH})  # a header that comes or goes configures again
+    file(GLOB there CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.h")
+    if(NOT folder STREQUAL "quant")
+      list(APPEND headers ${there})
+    endif()
+  endforeach()
+  list(TRANSFORM headers REPLACE "^.*/" "")
+  foreach(type ${GRETA_TYPES})
+    greta_decode_header(${type} ${Q_LAYOUT} header)
+    if(header AND GRETA_BLOCK_${type} GREATER_EQUAL least AND GRETA_BLOCK_${type} LESS_EQUAL most
+       AND (NOT Q_WITH OR "${type}.h" IN_LIST headers))
+      list(APPEND names ${type})
     endif()
   endforeach()
   set(${out} ${names} PARENT_SCOPE)
@@ -111,8 +166,9 @@ function(greta_kernel_library out)
 endfunction()
 
 function(greta_kernel ops variant)
-  cmake_parse_arguments(K "TEST" "SOURCE;LAYOUT;FORM;ISA;NEEDS;LACKS;SPLITS;SHARED;WITH;BLOCK;RANK;N;DEPTH;GROUP;SUBGROUPS;THREADS;CHAIN"
-    "TILE;QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
+  set(single SOURCE LAYOUT FORM ISA NEEDS LACKS SPLITS SHARED WITH BY_TYPE BLOCK RANK N DEPTH GROUP SUBGROUPS
+    THREADS CHAIN)
+  cmake_parse_arguments(K "TEST" "${single}" "TILE;QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${ops} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
@@ -129,8 +185,10 @@ function(greta_kernel ops variant)
     greta_op_enum(${K_SOURCE} source_enum)
     set(K_BLOCK ${source_enum}Block)
   endif()
-  if(K_QUANTS STREQUAL "all")
-    greta_quants_with_header(K_QUANTS)
+  if("QUANTS" IN_LIST K_KEYWORDS_MISSING_VALUES)
+    return()
+  elseif(K_QUANTS STREQUAL "all")
+    greta_quants(K_QUANTS LAYOUT ${K_LAYOUT})
   elseif(NOT K_QUANTS)
     set(K_QUANTS none)
   endif()
@@ -155,8 +213,10 @@ function(greta_kernel ops variant)
         set(header ${quant}_${K_LAYOUT})
       endif()
       string(APPEND row_name "_${header}")
-      string(APPEND defines "#define WEIGHT ${header}\n#define WEIGHT_${quant}\n")
-      set(weight "#include \"kernels/${backend}/quant/${header}.h\"\n")
+      string(APPEND defines "#define WEIGHT ${header}\n#define QUANT_BLOCK ${GRETA_BLOCK_${quant}}\n"
+        "#define QUANT_BYTES ${GRETA_BYTES_${quant}}\n")
+      greta_decode_header(${quant} ${K_LAYOUT} decode_header)
+      set(weight "#include \"kernels/${backend}/quant/${decode_header}.h\"\n")
       if(K_WITH)
         string(APPEND weight "#include \"kernels/${backend}/${K_WITH}/${quant}.h\"\n")
       endif()
@@ -244,6 +304,10 @@ macro(greta_cpu_kernel)
     get_property(unit_text DIRECTORY PROPERTY GRETA_UNIT_${unit})
     if(NOT unit_text)
       set(unit_text "${defines}${weight}")
+      if(weight AND K_LAYOUT STREQUAL "gguf")  # the header and the table's row say the same
+        string(APPEND unit_text "static_assert(${quant}::kBlock == QUANT_BLOCK);\n"
+          "static_assert(${quant}::kBlockBytes == QUANT_BYTES);\n")
+      endif()
       cmake_language(EVAL CODE "cmake_language(DEFER CALL greta_write_unit [[${unit}]])")
     endif()
     string(FIND "${unit_text}" "${kernel}" at)

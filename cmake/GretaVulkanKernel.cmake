@@ -11,7 +11,7 @@
 # extension that this glslc does not know is left out; any other mistake in a shader fails the build.
 include_guard(GLOBAL)
 
-set(GRETA_GLSLC_FLAGS --target-env=vulkan1.3 -O -I "${PROJECT_SOURCE_DIR}")
+set(GRETA_GLSLC_FLAGS --target-env=vulkan1.3 -O)
 
 if(GRETA_VULKAN)
   find_program(GRETA_GLSLC glslc HINTS "${PROJECT_SOURCE_DIR}/build/tools" ENV VULKAN_SDK
@@ -21,7 +21,53 @@ if(GRETA_VULKAN)
   endif()
 endif()
 
-# Appends to `out` the extensions that a shader requires, its kernels/ includes with it.
+# The line "#define QUANT_PLANES {offset, bytes}, .." of a decode header as a list of these numbers; ""
+# without one.
+function(greta_planes_of header out)
+  set(path "${CMAKE_CURRENT_SOURCE_DIR}/quant/${header}.h")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+  file(STRINGS "${path}" line REGEX "^#define QUANT_PLANES ")
+  string(REGEX REPLACE "//.*" "" line "${line}")
+  string(REGEX MATCHALL "[0-9]+" numbers "${line}")
+  set(${out} "${numbers}" PARENT_SCOPE)
+endfunction()
+
+# Writes kernels/abi/quant_planes.inc, which shaders and the host read: a line
+# QUANT_PLANES_OF(type, offset, bytes of plane 0, .. of plane 4) for each type that has the layout of planes.
+function(greta_write_planes)
+  set(table "")
+  greta_quants(types LAYOUT planes)
+  foreach(type ${types})
+    greta_decode_header(${type} planes header)
+    greta_planes_of(${header} numbers)
+    list(APPEND numbers 0 0 0 0 0 0 0 0)
+    list(SUBLIST numbers 0 10 numbers)
+    list(JOIN numbers ", " numbers)
+    string(APPEND table "QUANT_PLANES_OF(${type}, ${numbers})\n")
+  endforeach()
+  set(file "${PROJECT_BINARY_DIR}/generated/kernels/abi/quant_planes.inc")
+  file(CONFIGURE OUTPUT "${file}" CONTENT "${table}" @ONLY)
+endfunction()
+
+# Makes the folder that BY_TYPE means, with kernels/weight/<name>.h in it, and appends it to
+# `include_folders`.
+function(greta_type_includes)
+  get_filename_component(name ${K_BY_TYPE} NAME)
+  set(header any)
+  foreach(own ${quant} ${quant}_${K_LAYOUT})
+    if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${K_BY_TYPE}/${own}.h")
+      set(header ${own})
+    endif()
+  endforeach()
+  file(GLOB _ CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${K_BY_TYPE}/*.h")
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/${K_BY_TYPE}/${header}")
+  file(CONFIGURE OUTPUT "${folder}/kernels/weight/${name}.h"
+    CONTENT "#include \"kernels/${backend}/${K_BY_TYPE}/${header}.h\"\n" @ONLY)
+  set(include_folders ${include_folders} "${folder}" PARENT_SCOPE)
+endfunction()
+
+# Appends to `out` the extensions that a shader requires, its kernels/ includes from `include_folders` with
+# it.
 function(greta_shader_extensions path out)
   file(STRINGS "${path}" lines REGEX "^#(extension|include)")
   set(found ${${out}})
@@ -29,7 +75,13 @@ function(greta_shader_extensions path out)
     if(line MATCHES "^#extension +([A-Za-z0-9_]+) *: *require")
       list(APPEND found ${CMAKE_MATCH_1})
     elseif(line MATCHES "^#include \"(kernels/.*)\"")
-      greta_shader_extensions("${PROJECT_SOURCE_DIR}/${CMAKE_MATCH_1}" found)
+      set(include "${CMAKE_MATCH_1}")
+      foreach(folder ${include_folders})
+        if(EXISTS "${folder}/${include}")
+          greta_shader_extensions("${folder}/${include}" found)
+          break()
+        endif()
+      endforeach()
     endif()
   endforeach()
   list(REMOVE_DUPLICATES found)
@@ -54,6 +106,10 @@ endfunction()
 macro(greta_vulkan_shader)
   set(spirv "")
   if(GRETA_VULKAN AND GRETA_GLSLC)
+    set(include_folders "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}/generated")
+    if(K_BY_TYPE)
+      greta_type_includes()
+    endif()
     set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.comp")
     file(CONFIGURE OUTPUT "${wrapper}" CONTENT "#version 460
 #extension GL_GOOGLE_include_directive : require
@@ -75,8 +131,9 @@ ${defines}${weight}#include \"${source}.comp\"
       get_property(compiled DIRECTORY PROPERTY GRETA_SHADER_${row_name})
       if(NOT compiled)  # by another line, whose rows are for other tokens
         set_property(DIRECTORY PROPERTY GRETA_SHADER_${row_name} TRUE)
+        list(TRANSFORM include_folders PREPEND -I OUTPUT_VARIABLE include_flags)
         add_custom_command(OUTPUT "${spirv}"
-          COMMAND "${GRETA_GLSLC}" ${GRETA_GLSLC_FLAGS} -MD -MF "${spirv}.d" -MT "${spirv}"
+          COMMAND "${GRETA_GLSLC}" ${GRETA_GLSLC_FLAGS} ${include_flags} -MD -MF "${spirv}.d" -MT "${spirv}"
             "${wrapper}" -o "${spirv}"
           DEPENDS "${wrapper}" DEPFILE "${spirv}.d" VERBATIM COMMENT "Compiling Vulkan kernel ${row_name}")
       endif()
@@ -85,6 +142,15 @@ ${defines}${weight}#include \"${source}.comp\"
 endmacro()
 
 macro(greta_vulkan_kernel)
+  if(weight)
+    greta_planes_of(${decode_header} planes)
+    if(planes)
+      string(APPEND defines "#define QUANT_PARTS kParts_${quant}\n")
+    endif()
+    if(K_LAYOUT STREQUAL "planes")
+      string(APPEND defines "#define PLANES\n")
+    endif()
+  endif()
   greta_vulkan_shader()
   if(spirv)
     greta_embed_kernel(kernel_vulkan_${row_name} "${spirv}" "")

@@ -1,5 +1,6 @@
 // What a weight's decode header gives to a kernel, and what decode headers share. The build includes
-// quant/<type>.h, or quant/<type>_planes.h for LAYOUT planes, in front of the kernel's file.
+// quant/<type>.h in front of the kernel's file; for the layout of planes it includes quant/<type>_planes.h
+// where there is one.
 //
 //   kUnit                          32: weights of a unit, columns 32 u .. 32 u + 31 of a row
 //   kWholeUnits                    whether every depth is a multiple of it: not for f32, f16 and bf16
@@ -11,13 +12,20 @@
 //                                  and nothing past the row is read
 // Matrices begin at multiples of 16 bytes. The load functions below are for kernels too.
 //
-// A header of a type with blocks defines, before it includes this file:
+// The build defines, from the type's row in src/compute/quant_types.def and from its header:
 //   QUANT_BLOCK, QUANT_BYTES       weights and bytes of a block in GGUF order
-//   QUANT_ALIGN                    what the bytes of a block are a multiple of: 1, 2, 4, 8, 16
-//   QUANT_PARTS                    kParts_<type>, where the type also has the layout of planes: then
-//                                  quant/<type>_planes.h defines PLANES and includes it, and part() is the one
-//                                  that knows the layout
-//   QUANT_REORDERED                bytes of a block that reorder() makes of one in GGUF order, for planes
+//   PLANES                         in the layout of planes
+//   QUANT_PARTS                    where the header defines QUANT_PLANES: {offset in the block, bytes} of
+//                                  each part
+// A header may define, before it includes this file:
+//   QUANT_PLANES                   {offset, bytes}, ..: the type has the layout of planes (Layout::Planes),
+//                                  for blocks that are no multiple of 4 bytes or whose order costs decoding.
+//                                  Plane p of a row holds these bytes of each block, in order of blocks,
+//                                  padded to a multiple of 16 bytes; a row is its planes one after the other,
+//                                  at most five: quants first, then high bits and signs, then scales. part()
+//                                  finds a part of a block in both layouts
+//   QUANT_REORDERED                bytes of a block that reorder() makes of one in GGUF order; the offsets
+//                                  above are then those in the block that it makes
 #ifndef GRETA_VULKAN_QUANT_H
 #define GRETA_VULKAN_QUANT_H
 #extension GL_EXT_control_flow_attributes : require
@@ -69,23 +77,23 @@ float with_sign(float value, uint signs, int bit) {
   return uintBitsToFloat(floatBitsToUint(value) ^ ((signs >> bit) & 1) << 31);
 }
 
-#ifndef QUANT_BLOCK
+#if !defined(QUANT_BLOCK) || QUANT_BLOCK == 1
 const bool kWholeUnits = false;
 #else
 const bool kWholeUnits = true;
 #ifdef PLANES
 #define load_word load_word_of_4
 #define load_16 load_16_of_16
-#elif QUANT_ALIGN == 1
+#elif QUANT_BYTES % 2 != 0
 #define load_word load_word_of_1
 #define load_16 load_16_of_1
-#elif QUANT_ALIGN == 2
+#elif QUANT_BYTES % 4 != 0
 #define load_word load_word_of_2
 #define load_16 load_16_of_2
-#elif QUANT_ALIGN == 4
+#elif QUANT_BYTES % 8 != 0
 #define load_word load_word_of_4
 #define load_16 load_16_of_4
-#elif QUANT_ALIGN == 8
+#elif QUANT_BYTES % 16 != 0
 #define load_word load_word_of_4
 #define load_16 load_16_of_8
 #else
@@ -95,10 +103,10 @@ const bool kWholeUnits = true;
 
 #ifdef QUANT_PARTS  // {offset in the block, bytes} of each part
 const uint kMaxParts = 5;
-#define QUANT_PLANES(name, o0, b0, o1, b1, o2, b2, o3, b3, o4, b4) \
+#define QUANT_PLANES_OF(name, o0, b0, o1, b1, o2, b2, o3, b3, o4, b4) \
   const uvec2 kParts_##name[kMaxParts] = {{o0, b0}, {o1, b1}, {o2, b2}, {o3, b3}, {o4, b4}};
-#include "kernels/abi/quant_planes.def"
-#undef QUANT_PLANES
+#include "kernels/abi/quant_planes.inc"  // made by the build
+#undef QUANT_PLANES_OF
 #endif
 
 #ifdef PLANES
@@ -123,6 +131,6 @@ uint64_t part(uint64_t row, uint depth, uint block, uint part) {
 }
 #endif
 #endif
-#endif  // QUANT_BLOCK
+#endif
 
 #endif

@@ -51,9 +51,9 @@ static uint64_t plane_row_bytes(QuantType type, uint64_t depth) {
     QuantType type;
     uint32_t bytes[5];  // that a block has in each plane
   } kPlanes[] = {
-#define QUANT_PLANES(name, o0, b0, o1, b1, o2, b2, o3, b3, o4, b4) {QuantType::name, {b0, b1, b2, b3, b4}},
-#include "kernels/abi/quant_planes.def"
-#undef QUANT_PLANES
+#define QUANT_PLANES_OF(name, o0, b0, o1, b1, o2, b2, o3, b3, o4, b4) {QuantType::name, {b0, b1, b2, b3, b4}},
+#include "kernels/abi/quant_planes.inc"  // made by the build
+#undef QUANT_PLANES_OF
   };
   for (const auto& planes : kPlanes) {
     if (planes.type != type) continue;

@@ -1,4 +1,5 @@
-// IQ4_XS: 256 weights in 8 groups of 32, w = d * (scale - 32) * value[q], the values of IQ4_NL.
+// IQ4_XS: 256 weights in 8 groups of 32, w = d * (scale - 32) * value[q];
+// the values are those of kernels/tables/iq4_values.inc.
 //   f16 d, uint16 high two bits of 8 scales, low four bits of 8 scales in 4 bytes, 4-bit q[256]: 16 bytes
 //   for each group, byte i with q[i] low and q[i + 16] high
 #pragma once

@@ -1,4 +1,4 @@
-// convert_planes: a weight from GGUF order to planes (kernels/abi/quant_planes.def). One group is 16 rows (kPackRows
+// convert_planes: a weight from GGUF order to planes (QUANT_PLANES, quant.h). One group is 16 rows (kPackRows
 // of src/compute/op.h); a thread takes whole blocks, in units that the bytes of a block are a multiple of.
 #include "kernels/abi/ops.h"
 
@@ -20,7 +20,7 @@ void copy_block(uint64_t from, uint64_t row, uint block) {
 // Part i of a block into its plane.
 void copy_part(uint64_t from, uint64_t row, uint block, uint i) {
   const uint64_t to = part(row, p.depth, block, i);
-#if QUANT_ALIGN >= 2
+#if QUANT_BYTES % 2 == 0
   uint16_address x = uint16_address(from + QUANT_PARTS[i].x), y = uint16_address(to);
   for (uint j = 0; j < QUANT_PARTS[i].y / 2; ++j) y.at[j] = x.at[j];
 #else

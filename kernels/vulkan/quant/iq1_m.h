@@ -2,9 +2,6 @@
 // for each point of 8 weights; the grid of IQ1_S.
 //   low 8 bits of point[32], 4 bits for each point (3 high bits of it, set for the negative delta), then
 //   uint16[4], each with four 3-bit scales and, on top, 4 bits of the f16 d, the lowest first
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 56
-#define QUANT_ALIGN 8
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/iq_points.h"
 

@@ -2,10 +2,7 @@
 // A group is four points of 8 weights.
 //   f16 d, low 8 bits of point[32], then for each group a uint16: high 3 bits of its points, 3 bits of scale,
 //   set for the negative delta
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 50
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_iq1_s
+#define QUANT_PLANES {2, 32}, {34, 16}, {0, 2}
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/iq_points.h"
 

@@ -2,10 +2,7 @@
 // two points of 8 weights.
 //   f16 d, low 8 bits of point[32], 8 signs for each point in 32 bytes, high 2 bits of point[32] in 8 bytes,
 //   4-bit scale[16]; the first is lowest
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 82
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_iq2_s
+#define QUANT_PLANES {2, 32}, {66, 8}, {34, 32}, {74, 8}, {0, 2}
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/iq_points.h"
 

@@ -1,10 +1,7 @@
 // IQ2_XS: 256 weights in 16 groups of 16, w = d * (0.5 + scale) / 4 * grid value, with a sign. A group is
 // two points of 8 weights.
 //   f16 d, uint16[32] of 9 bits of point and 7 signs, 4-bit scale[16], the first low
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 74
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_iq2_xs
+#define QUANT_PLANES {2, 64}, {66, 8}, {0, 2}
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/iq_points.h"
 

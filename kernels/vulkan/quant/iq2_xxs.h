@@ -1,10 +1,7 @@
 // IQ2_XXS: 256 weights in 8 groups of 32, w = d * (0.5 + scale) / 4 * grid value, with a sign. A group is
 // four points of 8 weights.
 //   f16 d, then for each group: uint8 point[4], uint32 of four times 7 signs and the scale in its top 4 bits
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 66
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_iq2_xxs
+#define QUANT_PLANES {2, 64}, {0, 2}
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/iq_points.h"
 

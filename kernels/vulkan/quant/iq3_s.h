@@ -2,10 +2,7 @@
 // points of 4 weights.
 //   f16 d, low 8 bits of point[64], high bit of point[64] in 8 bytes, sign of each weight in 32 bytes,
 //   4-bit scale[8]; the first is lowest
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 110
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_iq3_s
+#define QUANT_PLANES {2, 64}, {66, 8}, {74, 32}, {106, 4}, {0, 2}
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/iq_points.h"
 

@@ -2,10 +2,7 @@
 // eight points of 4 weights.
 //   f16 d, uint8 point[64], then for each group a uint32 of four times 7 signs and the scale in its top 4
 //   bits
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 98
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_iq3_xxs
+#define QUANT_PLANES {2, 64}, {66, 32}, {0, 2}
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/iq_points.h"
 

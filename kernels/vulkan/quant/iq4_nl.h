@@ -1,9 +1,6 @@
 // IQ4_NL: 32 weights share one scale, w = d * value[q]: 16 values that lie closer around zero.
 //   f16 d, 4-bit q[32]: byte i holds q[i] low and q[i + 16] high
-#define QUANT_BLOCK 32
-#define QUANT_BYTES 18
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_iq4_nl
+#define QUANT_PLANES {2, 16}, {0, 2}
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/iq4_values.h"
 

@@ -1,10 +1,7 @@
 // MXFP4: 32 4-bit floats share a power of two, w = 2^(e - 127) * value[q]; the table has doubled values.
 //   uint8 e, 4-bit q[32]: byte i holds q[i] low and q[i + 16] high
 // Source: OCP Microscaling Formats (MX) 1.0; e = 255, NaN there, is a number in GGUF files.
-#define QUANT_BLOCK 32
-#define QUANT_BYTES 17
-#define QUANT_ALIGN 1
-#define QUANT_PARTS kParts_mxfp4
+#define QUANT_PLANES {1, 16}, {0, 1}
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/e2m1.h"
 

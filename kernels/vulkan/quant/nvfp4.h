@@ -2,9 +2,6 @@
 // scales are halved.
 //   8-bit float scale[4] (no sign, 4 bits of exponent, 3 of mantissa), 4-bit q[64]: 8 bytes for each group,
 //   byte i with q[i] low and q[i + 8] high
-#define QUANT_BLOCK 64
-#define QUANT_BYTES 36
-#define QUANT_ALIGN 4
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/e2m1.h"
 

@@ -1,9 +1,6 @@
 // Q1_0: 128 weights share one scale, w = d or -d.
 //   f16 d, bits of 128 weights: set for d
-#define QUANT_BLOCK 128
-#define QUANT_BYTES 18
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_q1_0
+#define QUANT_PLANES {2, 16}, {0, 2}
 #include "kernels/vulkan/quant.h"
 
 void quant_begin() {}

@@ -1,9 +1,6 @@
 // Q2_0: 64 weights share one scale, w = d * (q - 1).
 //   f16 d, 2-bit q[64]: byte i holds q[4 i] .. q[4 i + 3], the first lowest
-#define QUANT_BLOCK 64
-#define QUANT_BYTES 18
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_q2_0
+#define QUANT_PLANES {2, 16}, {0, 2}
 #include "kernels/vulkan/quant.h"
 
 void quant_begin() {}

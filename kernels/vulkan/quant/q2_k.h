@@ -1,8 +1,5 @@
 // Q2_K: 256 weights in 16 groups of 16, w = d * scale * q - dmin * min.
 //   scales[16] (scale low, min high), 2-bit q[256] in 64 bytes, f16 d, f16 dmin
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 84
-#define QUANT_ALIGN 4
 #include "kernels/vulkan/quant.h"
 
 void quant_begin() {}

@@ -1,9 +1,6 @@
 // Q3_K: 256 weights in 16 groups of 16, w = d * (scale - 32) * (q - 4).
 //   high bits of q in 32 bytes, low two bits in 64 bytes, 6-bit scale[16] in 12 bytes, f16 d
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 110
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_q3_k
+#define QUANT_PLANES {32, 64}, {0, 32}, {96, 12}, {108, 2}
 #include "kernels/vulkan/quant.h"
 
 void quant_begin() {}

@@ -1,9 +1,6 @@
 // Q4_0: 32 weights share one scale, w = d * (q - 8).
 //   f16 d, 4-bit q[32]: byte i holds q[i] low and q[i + 16] high
-#define QUANT_BLOCK 32
-#define QUANT_BYTES 18
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_q4_0
+#define QUANT_PLANES {2, 16}, {0, 2}
 #include "kernels/vulkan/quant.h"
 
 void quant_begin() {}

@@ -1,9 +1,6 @@
 // Q4_K: 256 weights in 8 groups of 32, w = d * scale * q - dmin * min. A unit is a group.
 //   f16 d, f16 dmin, 6-bit scales and minima in 12 bytes, 4-bit q[256] in 128 bytes: 32 bytes hold
 //   one group in their low and the next in their high halves
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 144
-#define QUANT_ALIGN 16
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/scales_k4.h"
 

@@ -1,11 +1,7 @@
-// Q4_K in planes (kernels/abi/quant_planes.def), each of its 8 groups by itself: 16 bytes of quants, the first 16 weights
+// Q4_K in planes (quant.h), each of its 8 groups by itself: 16 bytes of quants, the first 16 weights
 // in their low halves. Then the heads of the blocks (k4_planes.h).
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 144
-#define QUANT_ALIGN 16
-#define QUANT_PARTS kParts_q4_k
+#define QUANT_PLANES {0, 128}, {128, 16}
 #define QUANT_REORDERED 144  // bytes of a block in the order of the planes
-#define PLANES
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/k4_planes.h"
 

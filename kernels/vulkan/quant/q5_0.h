@@ -1,9 +1,6 @@
 // Q5_0: 32 weights share one scale, w = d * (q - 16).
 //   f16 d, uint32 high bits of q, low four bits of q[32]: byte i holds q[i] low and q[i + 16] high
-#define QUANT_BLOCK 32
-#define QUANT_BYTES 22
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_q5_0
+#define QUANT_PLANES {6, 16}, {2, 4}, {0, 2}
 #include "kernels/vulkan/quant.h"
 
 void quant_begin() {}

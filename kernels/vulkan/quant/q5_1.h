@@ -1,8 +1,5 @@
 // Q5_1: 32 weights share a scale and a minimum, w = d * q + m.
 //   f16 d, f16 m, uint32 high bits of q, low four bits of q[32]: byte i holds q[i] low and q[i + 16] high
-#define QUANT_BLOCK 32
-#define QUANT_BYTES 24
-#define QUANT_ALIGN 8
 #include "kernels/vulkan/quant.h"
 
 void quant_begin() {}

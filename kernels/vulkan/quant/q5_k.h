@@ -1,9 +1,6 @@
 // Q5_K: 256 weights in 8 groups of 32, w = d * scale * q - dmin * min.
 //   f16 d, f16 dmin, 6-bit scales and minima in 12 bytes, high bits in 32 bytes (bit g of byte i is
 //   weight i of group g), low four bits in 128 bytes as Q4_K has them
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 176
-#define QUANT_ALIGN 16
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/scales_k4.h"
 

@@ -1,11 +1,7 @@
-// Q5_K in planes (kernels/abi/quant_planes.def), each of its 8 groups by itself, as Q4_K; the fifth bits of a group in a
+// Q5_K in planes (quant.h), each of its 8 groups by itself, as Q4_K; the fifth bits of a group in a
 // word, that of weight 4 k + b in bit k of byte b.
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 176
-#define QUANT_ALIGN 16
-#define QUANT_PARTS kParts_q5_k
+#define QUANT_PLANES {0, 128}, {128, 32}, {160, 16}
 #define QUANT_REORDERED 176
-#define PLANES
 #include "kernels/vulkan/quant.h"
 #include "kernels/vulkan/quant/shared/k4_planes.h"
 

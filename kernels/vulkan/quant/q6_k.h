@@ -2,9 +2,6 @@
 //   low four bits in 128 bytes, high two in 64 bytes, int8 scale[16], f16 d. A half of 128 weights
 //   has 64 low and 32 high bytes: weight 32 j + i takes its low bits from byte 32 (j % 2) + i, low
 //   half for j < 2, and its high bits from bits 2 j of byte i
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 210
-#define QUANT_ALIGN 2
 #include "kernels/vulkan/quant.h"
 
 void quant_begin() {}

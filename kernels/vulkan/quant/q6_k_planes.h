@@ -1,12 +1,8 @@
-// Q6_K in planes (kernels/abi/quant_planes.def), each 32 weights by themselves: 16 bytes of low bits, the first 16
+// Q6_K in planes (quant.h), each 32 weights by themselves: 16 bytes of low bits, the first 16
 // weights in the low halves; 8 bytes of high bits, two bits each, of weights 4 k + b in bits 2 k of byte b of a word for
 // 16 weights; two scales; and d once for all.
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 210
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_q6_k
+#define QUANT_PLANES {0, 128}, {128, 64}, {192, 16}, {208, 2}
 #define QUANT_REORDERED 212
-#define PLANES
 #include "kernels/vulkan/quant.h"
 
 void quant_begin() {}

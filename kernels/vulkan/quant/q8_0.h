@@ -1,9 +1,6 @@
 // Q8_0: 32 weights share one scale, w = d * q.
 //   f16 d, int8 q[32]
-#define QUANT_BLOCK 32
-#define QUANT_BYTES 34
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_q8_0
+#define QUANT_PLANES {2, 32}, {0, 2}
 #include "kernels/vulkan/quant.h"
 
 void quant_begin() {}

@@ -1,10 +1,7 @@
 // TQ1_0: 256 weights of -1, 0, 1 times one scale, w = d * (q - 1). A byte holds 5 (the last four bytes 4)
 // values of three as the fraction byte / 256 in base three, the first digit highest.
 //   32 bytes of weights 32 j + i (byte i, digit j), 16 of 160 + 16 j + i, 4 of 240 + 4 j + i, f16 d
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 54
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_tq1_0
+#define QUANT_PLANES {0, 48}, {48, 4}, {52, 2}
 #include "kernels/vulkan/quant.h"
 
 // Digit j of a byte, less 1.

@@ -1,9 +1,6 @@
 // TQ2_0: 256 weights of -1, 0, 1 times one scale, w = d * (q - 1).
 //   2-bit q[256] in 64 bytes, as in Q2_K: weight 32 j + i of a half in bits 2 j of its byte i; f16 d
-#define QUANT_BLOCK 256
-#define QUANT_BYTES 66
-#define QUANT_ALIGN 2
-#define QUANT_PARTS kParts_tq2_0
+#define QUANT_PLANES {0, 64}, {64, 2}
 #include "kernels/vulkan/quant.h"
 
 void quant_begin() {}

@@ -1,4 +1,4 @@
-// The values of IQ4_NL and IQ4_XS as bytes for int8 products: those of two weights are looked up at once.
+// The numbers of the IQ4 types as bytes for int8 products: those of two weights are looked up at once.
 #ifndef GRETA_VULKAN_IQ4_ROWS_H
 #define GRETA_VULKAN_IQ4_ROWS_H
 

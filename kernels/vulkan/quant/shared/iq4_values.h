@@ -1,4 +1,4 @@
-// The numbers that the 4 bits of IQ4_NL and IQ4_XS stand for, in shared memory.
+// The numbers that the 4 bits of the IQ4 types stand for, in shared memory.
 #ifndef GRETA_VULKAN_IQ4_VALUES_H
 #define GRETA_VULKAN_IQ4_VALUES_H
 

@@ -1,3 +1,0 @@
-// IQ2_XS in planes (kernels/abi/quant_planes.def).
-#define PLANES
-#include "kernels/vulkan/quant/iq2_xs.h"

@@ -1,3 +1,0 @@
-// TQ1_0 in planes (kernels/abi/quant_planes.def).
-#define PLANES
-#include "kernels/vulkan/quant/tq1_0.h"
