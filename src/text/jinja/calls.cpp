@@ -1,7 +1,7 @@
 // Calls: of filters, tests, methods, functions and macros.
 #include <algorithm>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/jinja/run.h"
 
 namespace greta::jinja {

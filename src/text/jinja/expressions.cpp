@@ -1,7 +1,7 @@
 // Expressions: what a node evaluates to.
 #include <algorithm>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/jinja/run.h"
 
 namespace greta::jinja {

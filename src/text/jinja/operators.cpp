@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/jinja/print.h"
 #include "text/jinja/run.h"
 

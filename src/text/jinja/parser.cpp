@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/unicode/unicode.h"
 
 namespace greta::jinja {

@@ -1,5 +1,5 @@
 // Expressions: operands, and operators by how tightly they bind.
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/jinja/parser.h"
 
 namespace greta::jinja {

@@ -1,7 +1,7 @@
 // Statements, and what belongs to the run as a whole.
 #include "text/jinja/run.h"
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 
 namespace greta::jinja {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/unicode/unicode.h"
 
 namespace greta::jinja {
@@ -16,7 +16,7 @@ struct CaseText {
   uint32_t code;
   const char* text;
 };
-#include "text/jinja/case_tables.inc"
+#include "text/jinja/library/case_tables.inc"
 
 struct CaseMap {
   std::span<const CaseRow> rows;

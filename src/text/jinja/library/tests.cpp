@@ -1,5 +1,5 @@
 // Tests: what stands after "is".
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/unicode/unicode.h"
 
 namespace greta::jinja {

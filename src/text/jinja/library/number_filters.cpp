@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/unicode/unicode.h"
 
 namespace greta::jinja {

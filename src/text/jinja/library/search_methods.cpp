@@ -3,7 +3,7 @@
 #include <bit>
 #include <cmath>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/unicode/unicode.h"
 
 namespace greta::jinja {

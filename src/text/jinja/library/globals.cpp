@@ -2,7 +2,7 @@
 #include <ctime>
 #include <functional>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 
 namespace greta::jinja {
 namespace {

@@ -1,7 +1,7 @@
 // Methods of strings.
 #include <algorithm>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/unicode/unicode.h"
 
 namespace greta::jinja {

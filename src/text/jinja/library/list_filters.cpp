@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/jinja/print.h"
 
 namespace greta::jinja {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/jinja/print.h"
 #include "text/unicode/unicode.h"
 
