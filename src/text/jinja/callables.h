@@ -31,7 +31,7 @@ struct Frame : Object {
   bool kept = false;                   // by the run, until its end
 };
 
-enum class Special : uint8_t { Namespace, Macro, Method, Function, Loop, Cycler, Joiner };
+enum class Special : uint8_t { Namespace, Macro, Method, Loop, Cycler, Joiner };
 
 struct SpecialObject : Object {
   SpecialObject(Special which, Budget* from) : Object(from), special(which) {}
@@ -54,18 +54,14 @@ struct MacroObject : SpecialObject {
   Ref<Frame> frame;  // null once a call block is over
 };
 
-// A method of a value, or a function if there is no value.
+// A method of a value, or a function if that is undefined.
 struct MethodObject : SpecialObject {
-  MethodObject(const char* title, Function code, const Value& of, Budget* from)
-      : SpecialObject(of.is_undefined() ? Special::Function : Special::Method, from),
-        name(title),
-        function(code),
-        self(of) {
+  MethodObject(const FunctionRow& row, const Value& of, Budget* from)
+      : SpecialObject(Special::Method, from), function(row), self(of) {
     charge(sizeof(MethodObject));
   }
   void drop_children(Pending* pending) override { pending->drop(&self); }
-  const char* name;
-  Function function;
+  const FunctionRow& function;
   Value self;
 };
 

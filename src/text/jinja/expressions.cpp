@@ -64,9 +64,8 @@ Status Run::evaluate_node(const Node& node, Frame* frame, Value* result) {
     case Form::Call:
       return call_node(node, frame, result);
     case Form::Filter:
-      return filter_node(node, frame, nullptr, result);
     case Form::Test:
-      return test_node(node, frame, result);
+      return apply_node(node, frame, nullptr, result);
     default:
       return fail(Code::Argument, "not an expression");
   }
@@ -79,8 +78,8 @@ Status Run::name(const Node& node, Frame* frame, Value* result) {
   if (!found) found = known_[node.name];
   if (found) return *result = *found, Status{};
   const std::string& name = program.names[node.name];
-  if (const Function global = find_global(name))
-    *result = method(name.c_str(), global, Value());
+  if (const FunctionRow* global = find_global(name))
+    *result = method(*global, Value());
   else
     *result = undefined("'" + name + "' is undefined");
   return {};
@@ -283,10 +282,9 @@ static Status python_attribute(Run& run, const Value& object, std::string_view n
     *result = sequence->items[name == "list"];
     return {};
   }
-  const char* lasting = nullptr;
-  const Function function = find_method(object, name, &lasting);
-  *found = function != nullptr;
-  if (function) *result = run.method(lasting, function, object);
+  const FunctionRow* method = find_method(object, name);
+  *found = method != nullptr;
+  if (method) *result = run.method(*method, object);
   return {};
 }
 

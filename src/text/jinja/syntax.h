@@ -11,11 +11,7 @@
 namespace greta::jinja {
 
 struct Node;
-struct Run;
-struct Arguments;
-// Filters and methods: the value that they work on, and what stands in the brackets.
-using Function = Status (*)(Run& run, const Value& subject, const Arguments& arguments, Value* out);
-using Predicate = Status (*)(Run& run, const Value& subject, const Arguments& arguments, bool* out);
+struct FunctionRow;  // of the library: a filter, a test, a method or a function
 
 enum class Form : uint8_t {
   // Expressions; what `kids` are
@@ -67,7 +63,7 @@ struct ArgumentNode {
 
 struct Parameter {
   uint32_t name;
-  Node* fallback;  // null: none
+  Node* otherwise;  // what it is where nothing is given; null: undefined
 };
 
 struct Node {
@@ -86,8 +82,7 @@ struct Node {
   bool recursive = false;          // For
   bool is_chain = false;           // If: `other` is the elif that follows
   bool catches_varargs = false, catches_kwargs = false, uses_caller = false;  // Macro, CallBlock
-  Function filter = nullptr;  // null: there is none of this name
-  Predicate test = nullptr;
+  const FunctionRow* function = nullptr;  // Filter, Test: null if there is none of this name
 };
 
 // Names that the engine itself knows, by their ids.

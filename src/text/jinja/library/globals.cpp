@@ -1,6 +1,6 @@
 // Functions that every template has.
+#include <algorithm>
 #include <ctime>
-#include <functional>
 
 #include "text/jinja/library/library.h"
 
@@ -9,13 +9,10 @@ namespace {
 
 constexpr int64_t kMaxRange = 100000;  // as in Jinja's sandbox
 
-Status range(Run& run, const Value&, const Arguments& arguments, Value* out) {
-  const Value* slots[3];
-  GRETA_TRY(bind("range()", arguments, {"start", "stop", "step"}, 1, slots));
-  int64_t start = 0, stop, step = 1;
-  GRETA_TRY(want_int("an argument of range()", *slots[0], slots[1] ? &start : &stop));
-  if (slots[1]) GRETA_TRY(want_int("an argument of range()", *slots[1], &stop));
-  if (slots[2]) GRETA_TRY(want_int("an argument of range()", *slots[2], &step));
+Status range(Call& call) {
+  const bool from_zero = !call[1];
+  const int64_t start = from_zero ? 0 : call.integer(0), stop = call.integer(from_zero ? 0 : 1);
+  const int64_t step = call.integer(2, 1);
   if (step == 0) return fail(Code::Argument, "range() arg 3 must not be zero");
   const uint64_t distance = step > 0 ? (stop > start ? uint64_t(stop) - uint64_t(start) : 0)
                                      : (start > stop ? uint64_t(start) - uint64_t(stop) : 0);
@@ -24,87 +21,77 @@ Status range(Run& run, const Value&, const Arguments& arguments, Value* out) {
   if (count > uint64_t(kMaxRange))
     return fail(Code::Argument, "Range too big. The sandbox blocks ranges larger than MAX_RANGE (%lld).",
                 (long long)kMaxRange);
-  GRETA_TRY(run.room(count * sizeof(Value)));
-  GRETA_TRY(run.step(count));
+  GRETA_TRY(call.run.room(count * sizeof(Value)));
+  GRETA_TRY(call.run.step(count));
   std::vector<Value> items;
   items.reserve(count);
   for (uint64_t i = 0; i < count; ++i) items.push_back(Value(int64_t(uint64_t(start) + i * uint64_t(step))));
-  *out = run.sequence(std::move(items), Flavor::Range);
-  int64_t* const bounds = sequence_of(*out)->range;
-  bounds[0] = start;
-  bounds[1] = stop;
-  bounds[2] = step;
-  return {};
+  const Value made = call.run.sequence(std::move(items), Flavor::Range);
+  sequence_of(made)->range = {start, stop, step};
+  return call.give(made);
 }
 
 // What dict() and namespace() take: a dict or pairs, and names.
-Status fill(Run& run, const char* function, const Arguments& arguments, Dict* to) {
-  if (arguments.places.size() > 1)
-    return fail(Code::Argument, "%s takes at most one value by position", function);
-  if (!arguments.places.empty()) {
-    const Value& given = arguments.places[0];
-    for (const Value::Entry& entry : given.entries()) {
+Status fill(const Call& call, Dict* to) {
+  Run& run = call.run;
+  const auto& [places, names] = call.arguments;
+  if (places.size() > 1) return fail(Code::Argument, "%s takes at most one value by position", call.row.name);
+  if (!places.empty()) {
+    for (const Value::Entry& entry : places[0].entries()) {
       GRETA_TRY(run.step());
       to->set(entry.key, entry.value);
     }
     std::vector<Value> pairs;
-    if (!given.is_dict()) GRETA_TRY(collect(run, given, &pairs));
+    if (!places[0].is_dict()) GRETA_TRY(collect(run, places[0], &pairs));
     for (const Value& pair : pairs) {
       std::vector<Value> both;
       GRETA_TRY(collect(run, pair, &both));
       if (both.size() != 2 || !is_hashable(both[0]))
-        return fail(Code::Argument, "%s takes pairs of a key and a value", function);
+        return fail(Code::Argument, "%s takes pairs of a key and a value", call.row.name);
       GRETA_TRY(run.step(1 + both[0].as_string().size() / 16));
       to->set(both[0], both[1]);
     }
   }
-  for (const auto& [name, value] : arguments.names) {
+  for (const auto& [name, value] : names) {
     GRETA_TRY(run.step());
     to->set(run.text(name), value);
   }
   return {};
 }
 
-Status dict(Run& run, const Value&, const Arguments& arguments, Value* out) {
-  Value made = run.dict();
-  GRETA_TRY(fill(run, "dict()", arguments, dict_of(made)));
-  *out = std::move(made);
-  return {};
+Status dict(Call& call) {
+  Value made = call.run.dict();
+  GRETA_TRY(fill(call, dict_of(made)));
+  return call.give(std::move(made));
 }
 
-Status make_namespace(Run& run, const Value&, const Arguments& arguments, Value* out) {
-  auto* space = new NamespaceObject(&run.budget);
+Status make_namespace(Call& call) {
+  auto* space = new NamespaceObject(&call.run.budget);
   const Value made(Kind::Object, space);
-  run.keep(space);
-  GRETA_TRY(fill(run, "namespace()", arguments, &space->attributes));
-  *out = made;
-  return {};
+  call.run.keep(space);
+  GRETA_TRY(fill(call, &space->attributes));
+  return call.give(made);
 }
 
-Status cycler(Run& run, const Value&, const Arguments& arguments, Value* out) {
-  if (arguments.places.empty()) return fail(Code::Argument, "at least one item has to be provided");
-  if (!arguments.names.empty()) return fail(Code::Argument, "cycler() takes its items by position");
-  auto* made = new CyclerObject(&run.budget);
-  *out = Value(Kind::Object, made);
-  made->items = arguments.places;
-  made->charge(made->items.size() * sizeof(Value));
-  return {};
+Status cycler(Call& call) {
+  const auto& [places, names] = call.arguments;
+  if (places.empty()) return fail(Code::Argument, "at least one item has to be provided");
+  if (!names.empty()) return fail(Code::Argument, "cycler takes its items by position");
+  auto* made = new CyclerObject(&call.run.budget);
+  made->items = places;
+  made->charge(places.size() * sizeof(Value));
+  return call.give(Value(Kind::Object, made));
 }
 
-Status joiner(Run& run, const Value&, const Arguments& arguments, Value* out) {
-  const Value* separator;
-  GRETA_TRY(bind("joiner()", arguments, {"sep"}, 0, &separator));
-  auto* made = new JoinerObject(&run.budget);
-  *out = Value(Kind::Object, made);
-  made->separator = separator ? *separator : run.text(", ");
-  return {};
+Status joiner(Call& call) {
+  auto* made = new JoinerObject(&call.run.budget);
+  made->separator = call[0] ? *call[0] : call.run.text(", ");
+  return call.give(Value(Kind::Object, made));
 }
 
-Status raise_exception(Run& run, const Value&, const Arguments& arguments, Value*) {
-  const Value* message;
-  GRETA_TRY(bind("raise_exception()", arguments, {"message"}, 1, &message));
+Status raise_exception(Call& call) {
   std::string text;
-  GRETA_TRY(to_text(run, *message, &text));
+  GRETA_TRY(to_text(call.run, *call[0], &text));
   return fail(Code::Argument, "%s", text.c_str());
 }
 
@@ -137,165 +124,114 @@ tm date_of(int64_t seconds) {
   return date;
 }
 
-// In the C locale, whatever the process has set: names are written here.
-Status strftime_now(Run& run, const Value&, const Arguments& arguments, Value* out) {
-  const Value* slot;
-  std::string_view form;
-  GRETA_TRY(bind("strftime_now()", arguments, {"format"}, 1, &slot));
-  GRETA_TRY(want_text("the format", *slot, &form));
-  if (run.now_s < -62135596800 || run.now_s > 253402300799)
-    return fail(Code::Argument, "the time is not within the years 1 to 9999");
-  GRETA_TRY(run.room(form.size() * 16));
-  const tm date = date_of(run.now_s);
-  constexpr const char* kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
-                                   "Thursday", "Friday", "Saturday"};
-  constexpr const char* kMonths[] = {"January", "February", "March",     "April",   "May",      "June",
-                                     "July",    "August",   "September", "October", "November", "December"};
-  std::string text;
-  char sign = 0;
-  const auto number = [&](int value, int width, char fill) {
-    std::string digits = std::to_string(value);
-    if (sign == '_') fill = ' ';
-    if (sign == '0') fill = '0';
-    while (sign != '-' && int(digits.size()) < width) digits.insert(digits.begin(), fill);
-    text += digits;
-  };
-  const std::function<Status(std::string_view)> write = [&](std::string_view f) -> Status {
-    for (size_t i = 0; i < f.size(); ++i) {
-      if (f[i] != '%' || i + 1 == f.size()) {
-        text += f[i];
-        continue;
-      }
-      sign = 0;
-      if (std::string_view("-_0").find(f[i + 1]) != std::string_view::npos && i + 2 < f.size()) sign = f[++i];
-      const int hour12 = date.tm_hour % 12 ? date.tm_hour % 12 : 12;
-      switch (f[++i]) {
-        case 'a':
-          text.append(kDays[date.tm_wday], 3);
-          break;
-        case 'A':
-          text += kDays[date.tm_wday];
-          break;
-        case 'b':
-        case 'h':
-          text.append(kMonths[date.tm_mon], 3);
-          break;
-        case 'B':
-          text += kMonths[date.tm_mon];
-          break;
-        case 'c':
-          GRETA_TRY(write("%a %b %e %H:%M:%S %Y"));
-          break;
-        case 'C':
-          number((date.tm_year + 1900) / 100, 2, '0');
-          break;
-        case 'd':
-          number(date.tm_mday, 2, '0');
-          break;
-        case 'D':
-        case 'x':
-          GRETA_TRY(write("%m/%d/%y"));
-          break;
-        case 'e':
-          number(date.tm_mday, 2, ' ');
-          break;
-        case 'f':
-          text += "000000";
-          break;
-        case 'F':
-          GRETA_TRY(write("%Y-%m-%d"));
-          break;
-        case 'H':
-          number(date.tm_hour, 2, '0');
-          break;
-        case 'I':
-          number(hour12, 2, '0');
-          break;
-        case 'j':
-          number(date.tm_yday + 1, 3, '0');
-          break;
-        case 'k':
-          number(date.tm_hour, 2, ' ');
-          break;
-        case 'l':
-          number(hour12, 2, ' ');
-          break;
-        case 'm':
-          number(date.tm_mon + 1, 2, '0');
-          break;
-        case 'M':
-          number(date.tm_min, 2, '0');
-          break;
-        case 'n':
-          text += '\n';
-          break;
-        case 'p':
-          text += date.tm_hour < 12 ? "AM" : "PM";
-          break;
-        case 'r':
-          GRETA_TRY(write("%I:%M:%S %p"));
-          break;
-        case 'R':
-          GRETA_TRY(write("%H:%M"));
-          break;
-        case 's':
-          text += std::to_string(run.now_s);
-          break;
-        case 'S':
-          number(date.tm_sec, 2, '0');
-          break;
-        case 't':
-          text += '\t';
-          break;
-        case 'T':
-        case 'X':
-          GRETA_TRY(write("%H:%M:%S"));
-          break;
-        case 'u':
-          number(date.tm_wday ? date.tm_wday : 7, 1, '0');
-          break;
-        case 'w':
-          number(date.tm_wday, 1, '0');
-          break;
-        case 'y':
-          number((date.tm_year + 1900) % 100, 2, '0');
-          break;
-        case 'Y':
-          number(date.tm_year + 1900, 1, '0');
-          break;
-        case 'z':
-        case 'Z':
-          break;  // the time is without a zone
-        case '%':
-          text += '%';
-          break;
-        default:
-          return fail(Code::Unsupported, "%%%c in the format of a date is not supported", f[i]);
-      }
+// Names are written here, so that the locale of the process changes nothing.
+constexpr const char* kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                 "Thursday", "Friday", "Saturday"};
+constexpr const char* kMonths[] = {"January", "February", "March",     "April",   "May",      "June",
+                                   "July",    "August",   "September", "October", "November", "December"};
+
+// What a letter after '%' stands for: a number of the date, or else a text, in which letters after '%' stand
+// for something in turn. The time has no zone, so 'z' and 'Z' stand for nothing.
+struct DateRow {
+  char letter;
+  int (*number)(const tm& date);
+  size_t width;
+  char fill;
+  std::string_view (*text)(const tm& date);
+};
+#define NUMBER(expression) [](const tm& d) -> int { return expression; }
+#define TEXT(expression) \
+  nullptr, 0, 0, []([[maybe_unused]] const tm& d) -> std::string_view { return expression; }
+constexpr DateRow kDateRows[] = {
+    {'C', NUMBER((d.tm_year + 1900) / 100), 2, '0', nullptr},
+    {'d', NUMBER(d.tm_mday), 2, '0', nullptr},
+    {'e', NUMBER(d.tm_mday), 2, ' ', nullptr},
+    {'H', NUMBER(d.tm_hour), 2, '0', nullptr},
+    {'I', NUMBER((d.tm_hour + 11) % 12 + 1), 2, '0', nullptr},
+    {'j', NUMBER(d.tm_yday + 1), 3, '0', nullptr},
+    {'k', NUMBER(d.tm_hour), 2, ' ', nullptr},
+    {'l', NUMBER((d.tm_hour + 11) % 12 + 1), 2, ' ', nullptr},
+    {'m', NUMBER(d.tm_mon + 1), 2, '0', nullptr},
+    {'M', NUMBER(d.tm_min), 2, '0', nullptr},
+    {'S', NUMBER(d.tm_sec), 2, '0', nullptr},
+    {'u', NUMBER(d.tm_wday ? d.tm_wday : 7), 1, '0', nullptr},
+    {'w', NUMBER(d.tm_wday), 1, '0', nullptr},
+    {'y', NUMBER((d.tm_year + 1900) % 100), 2, '0', nullptr},
+    {'Y', NUMBER(d.tm_year + 1900), 1, '0', nullptr},
+    {'a', TEXT(std::string_view(kDays[d.tm_wday]).substr(0, 3))},
+    {'A', TEXT(kDays[d.tm_wday])},
+    {'b', TEXT(std::string_view(kMonths[d.tm_mon]).substr(0, 3))},
+    {'h', TEXT(std::string_view(kMonths[d.tm_mon]).substr(0, 3))},
+    {'B', TEXT(kMonths[d.tm_mon])},
+    {'p', TEXT(d.tm_hour < 12 ? "AM" : "PM")},
+    {'f', TEXT("000000")},
+    {'n', TEXT("\n")},
+    {'t', TEXT("\t")},
+    {'c', TEXT("%a %b %e %H:%M:%S %Y")},
+    {'D', TEXT("%m/%d/%y")},
+    {'x', TEXT("%m/%d/%y")},
+    {'F', TEXT("%Y-%m-%d")},
+    {'r', TEXT("%I:%M:%S %p")},
+    {'R', TEXT("%H:%M")},
+    {'T', TEXT("%H:%M:%S")},
+    {'X', TEXT("%H:%M:%S")},
+    {'z', TEXT("")},
+    {'Z', TEXT("")},
+    {'%', TEXT("%")},
+};
+#undef NUMBER
+#undef TEXT
+
+Status write_date(const tm& date, int64_t now_s, std::string_view format, std::string* out) {
+  for (size_t i = 0; i < format.size(); ++i) {
+    if (format[i] != '%' || i + 1 == format.size()) {
+      *out += format[i];
+      continue;
     }
-    return {};
-  };
-  GRETA_TRY(write(form));
-  *out = run.text(std::move(text));
+    char sign = 0;  // '-': no fill, '_': blanks, '0': zeros
+    if (std::string_view("-_0").find(format[i + 1]) != std::string_view::npos && i + 2 < format.size())
+      sign = format[++i];
+    const char letter = format[++i];
+    const auto row = std::find_if(std::begin(kDateRows), std::end(kDateRows),
+                                  [&](const DateRow& each) { return each.letter == letter; });
+    if (letter == 's') {
+      *out += std::to_string(now_s);
+    } else if (row == std::end(kDateRows)) {
+      return fail(Code::Unsupported, "%%%c in the format of a date is not supported", letter);
+    } else if (row->text) {
+      GRETA_TRY(write_date(date, now_s, row->text(date), out));
+    } else {
+      const std::string digits = std::to_string(row->number(date));
+      const char fill = sign == '_' ? ' ' : sign == '0' ? '0' : row->fill;
+      if (sign != '-' && digits.size() < row->width) out->append(row->width - digits.size(), fill);
+      *out += digits;
+    }
+  }
   return {};
 }
 
+Status strftime_now(Call& call) {
+  const int64_t now_s = call.run.now_s;
+  if (now_s < -62135596800 || now_s > 253402300799)
+    return fail(Code::Argument, "the time is not within the years 1 to 9999");
+  GRETA_TRY(call.run.room(call.text(0).size() * 16));
+  std::string text;
+  GRETA_TRY(write_date(date_of(now_s), now_s, call.text(0), &text));
+  return call.give(call.run.text(std::move(text)));
+}
+
 constexpr FunctionRow kGlobals[] = {
-    {"range", range},
-    {"dict", dict},
-    {"namespace", make_namespace},
-    {"cycler", cycler},
-    {"joiner", joiner},
-    {"raise_exception", raise_exception},
-    {"strftime_now", strftime_now},
+    {"range", range, 1, {{"start", kInt}, {"stop", kInt}, {"step", kInt}}},
+    {"dict", dict, kReadsArguments},
+    {"namespace", make_namespace, kReadsArguments},
+    {"cycler", cycler, kReadsArguments},
+    {"joiner", joiner, 0, {{"sep"}}},
+    {"raise_exception", raise_exception, 1, {{"message"}}},
+    {"strftime_now", strftime_now, 1, {{"format", kText}}},
 };
 
 }  // namespace
 
-Function find_global(std::string_view name) {
-  for (const FunctionRow& row : kGlobals)
-    if (name == row.name) return row.function;
-  return nullptr;
-}
+const FunctionRow* find_global(std::string_view name) { return find_row(kGlobals, name); }
 
 }  // namespace greta::jinja

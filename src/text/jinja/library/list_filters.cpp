@@ -3,13 +3,11 @@
 #include <charconv>
 
 #include "text/jinja/library/library.h"
-#include "text/jinja/print.h"
 
 namespace greta::jinja {
 
-// "a.b.0" as a.b[0]; an integer is an index, None the value itself. Where the end is undefined, `fallback`,
-// which may be null.
-Status nested_attribute(Run& run, const Value& value, const Value& path, const Value* fallback, Value* out) {
+// "a.b.0" means a.b[0], an integer is an index, None is the value itself.
+Status nested_attribute(Run& run, const Value& value, const Value& path, const Value* otherwise, Value* out) {
   Value now = value;
   std::string_view rest = path.as_string();
   for (bool more = !path.is_none(); more;) {
@@ -26,7 +24,7 @@ Status nested_attribute(Run& run, const Value& value, const Value& path, const V
       index = whole ? Value(number) : run.text(part);
     }
     GRETA_TRY(run.item(now, index, &now));
-    if (fallback && !fallback->is_none() && now.is_undefined()) now = *fallback;
+    if (otherwise && now.is_undefined()) now = *otherwise;
   }
   *out = std::move(now);
   return {};
@@ -34,12 +32,14 @@ Status nested_attribute(Run& run, const Value& value, const Value& path, const V
 
 namespace {
 
-// Items beside the keys that they are sorted or compared by: an attribute, in lower case if it is a
-// text and case does not matter. Of sort, several attributes between commas.
+// ---- sorting ----------------------------------------------------------------------------------
+
+// An item beside the keys that it is sorted or compared by: attributes of it, in lower case if they are texts
+// and case does not matter.
 struct Keyed {
   Value item;
   std::vector<Value> keys;
-  bool listed = false;  // compared as Python compares lists: equal keys need no order
+  bool listed = false;  // the keys compare as Python compares lists: equal ones need no order
 };
 
 Status fold(Run& run, bool case_sensitive, Value* key) {
@@ -50,25 +50,24 @@ Status fold(Run& run, bool case_sensitive, Value* key) {
   return {};
 }
 
-Status key_items(Run& run, const Value& subject, const Value* attribute, bool several, bool case_sensitive,
-                 const Value* fallback, std::vector<Keyed>* out) {
-  std::vector<Value> items, paths;
-  GRETA_TRY(collect(run, subject, &items));
-  if (attribute && attribute->is_string() && several) {
-    std::string_view rest = attribute->as_string();
-    for (size_t comma; (comma = rest.find(',')) != rest.npos; rest.remove_prefix(comma + 1))
-      paths.push_back(run.text(rest.substr(0, comma)));
-    paths.push_back(run.text(rest));
-  } else if (attribute && !attribute->is_none()) {
-    paths.push_back(*attribute);
-  }
+// The items by the attributes `paths`, or by themselves if there are none.
+struct Keying {
+  std::vector<Value> paths;
+  bool case_sensitive;
+  bool listed = false;
+  const Value* otherwise = nullptr;  // the key of an item without the attribute
+};
+
+Status key_items(const Call& call, const Keying& by, std::vector<Keyed>* out) {
+  std::vector<Value> items;
+  GRETA_TRY(collect(call.run, call.self, &items));
   for (const Value& item : items) {
-    Keyed keyed{item, {}, several};
-    if (paths.empty()) keyed.keys.push_back(item);
-    for (const Value& path : paths)
-      GRETA_TRY(nested_attribute(run, item, path, fallback, &keyed.keys.emplace_back()));
-    for (Value& key : keyed.keys) GRETA_TRY(fold(run, case_sensitive, &key));
-    GRETA_TRY(run.room(sizeof(Keyed) + keyed.keys.size() * sizeof(Value)));
+    Keyed keyed{item, {}, by.listed};
+    if (by.paths.empty()) keyed.keys.push_back(item);
+    for (const Value& path : by.paths)
+      GRETA_TRY(nested_attribute(call.run, item, path, by.otherwise, &keyed.keys.emplace_back()));
+    for (Value& key : keyed.keys) GRETA_TRY(fold(call.run, by.case_sensitive, &key));
+    GRETA_TRY(call.run.room(sizeof(Keyed) + keyed.keys.size() * sizeof(Value)));
     out->push_back(std::move(keyed));
   }
   return {};
@@ -84,7 +83,7 @@ Status keys_less(Run& run, const Keyed& a, const Keyed& b, bool* out) {
   return {};
 }
 
-// Stable. Comparing may fail, so the merge is our own; `reverse` keeps equal ones in their order, too.
+// A merge sort of our own, since comparing may fail. Equal items keep their order, also with `reverse`.
 Status sort_keyed(Run& run, bool reverse, std::vector<Keyed>* items) {
   std::vector<Keyed> other(items->size());
   for (size_t width = 1; width < items->size(); width *= 2) {
@@ -106,90 +105,84 @@ Status sort_keyed(Run& run, bool reverse, std::vector<Keyed>* items) {
   return {};
 }
 
-Value items_of(Run& run, std::vector<Keyed>&& keyed) {
+Status give_sorted(Call& call, bool reverse, std::vector<Keyed>&& keyed) {
+  GRETA_TRY(sort_keyed(call.run, reverse, &keyed));
   std::vector<Value> items;
   items.reserve(keyed.size());
   for (Keyed& each : keyed) items.push_back(std::move(each.item));
-  return run.sequence(std::move(items));
+  return call.give_list(std::move(items));
 }
 
-bool truth(const Value* value) { return value && value->is_true(); }
-
-Status sort(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  const Value* slots[3];
-  GRETA_TRY(bind("sort", arguments, {"reverse", "case_sensitive", "attribute"}, 0, slots));
-  bool reverse;
-  GRETA_TRY(want_flag("reverse", slots[0], &reverse));
-  std::vector<Keyed> keyed;
-  GRETA_TRY(key_items(run, subject, slots[2], true, truth(slots[1]), nullptr, &keyed));
-  GRETA_TRY(sort_keyed(run, reverse, &keyed));
-  *out = items_of(run, std::move(keyed));
-  return {};
+std::vector<Value> path_of(const Value* attribute) {
+  return attribute ? std::vector<Value>{*attribute} : std::vector<Value>{};
 }
 
-Status dictsort(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  const Value* slots[3];
-  GRETA_TRY(bind("dictsort", arguments, {"case_sensitive", "by", "reverse"}, 0, slots));
-  if (subject.is_undefined()) return undefined_error(subject);
-  if (!subject.is_dict()) return fail(Code::Argument, "dictsort takes a dict, not %s", subject.type_name());
-  const std::string_view by = slots[1] ? slots[1]->as_string() : "key";
-  if (by != "key" && by != "value") return fail(Code::Argument, "dictsort sorts by \"key\" or \"value\"");
-  bool reverse;
-  GRETA_TRY(want_flag("reverse", slots[2], &reverse));
-  std::vector<Keyed> keyed;
-  for (const Value::Entry& entry : subject.entries()) {
-    GRETA_TRY(run.room(sizeof(Keyed) + sizeof(Value)));
-    keyed.push_back({run.pair(entry.key, entry.value), {by == "key" ? entry.key : entry.value}, false});
-    GRETA_TRY(fold(run, truth(slots[0]), &keyed.back().keys[0]));
+Status sort(Call& call) {
+  Keying by{path_of(call[2]), call.is_true(1), true};
+  if (call[2] && call[2]->is_string()) {  // several attributes between commas
+    by.paths.clear();
+    std::string_view rest = call.text(2);
+    for (size_t comma; (comma = rest.find(',')) != rest.npos; rest.remove_prefix(comma + 1))
+      by.paths.push_back(call.run.text(rest.substr(0, comma)));
+    by.paths.push_back(call.run.text(rest));
   }
-  GRETA_TRY(sort_keyed(run, reverse, &keyed));
-  *out = items_of(run, std::move(keyed));
-  return {};
+  std::vector<Keyed> keyed;
+  GRETA_TRY(key_items(call, by, &keyed));
+  return give_sorted(call, call.integer(0) != 0, std::move(keyed));
 }
 
-Status unique(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  const Value* slots[2];
-  GRETA_TRY(bind("unique", arguments, {"case_sensitive", "attribute"}, 0, slots));
+Status dictsort(Call& call) {
+  const Value& self = call.self;
+  if (self.is_undefined()) return undefined_error(self);
+  if (!self.is_dict()) return fail(Code::Argument, "dictsort takes a dict, not %s", self.type_name());
+  const std::string_view by = call.text(1, "key");
+  if (by != "key" && by != "value") return fail(Code::Argument, "dictsort sorts by \"key\" or \"value\"");
   std::vector<Keyed> keyed;
-  GRETA_TRY(key_items(run, subject, slots[1], false, truth(slots[0]), nullptr, &keyed));
-  Dict seen(&run.budget);
+  for (const Value::Entry& entry : self.entries()) {
+    GRETA_TRY(call.run.room(sizeof(Keyed) + sizeof(Value)));
+    keyed.push_back({call.run.pair(entry.key, entry.value), {by == "key" ? entry.key : entry.value}});
+    GRETA_TRY(fold(call.run, call.is_true(0), &keyed.back().keys[0]));
+  }
+  return give_sorted(call, call.integer(2) != 0, std::move(keyed));
+}
+
+Status unique(Call& call) {
+  std::vector<Keyed> keyed;
+  GRETA_TRY(key_items(call, {path_of(call[1]), call.is_true(0)}, &keyed));
+  Dict seen(&call.run.budget);
   std::vector<Value> items;
   for (Keyed& each : keyed) {
     Value& key = each.keys[0];
-    if (key.is_undefined()) key = run.pair(Value(nullptr), Value("undefined"));  // equal to its like alone
+    if (key.is_undefined())
+      key = call.run.pair(Value(nullptr), Value("undefined"));  // equal to its like alone
     if (!is_hashable(key)) return fail(Code::Argument, "unhashable type: '%s'", key.type_name());
-    GRETA_TRY(run.step(1 + key.as_string().size() / 16));
+    GRETA_TRY(call.run.step(1 + key.as_string().size() / 16));
     if (seen.find(key)) continue;
     seen.set(std::move(key), Value(true));
     items.push_back(std::move(each.item));
   }
-  *out = run.sequence(std::move(items), Flavor::Generator);
-  return {};
+  return call.give_list(std::move(items), Flavor::Generator);
 }
 
 template <bool Largest>
-Status extreme(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  const Value* slots[2];
-  GRETA_TRY(bind(Largest ? "max" : "min", arguments, {"case_sensitive", "attribute"}, 0, slots));
+Status extreme(Call& call) {
   std::vector<Keyed> keyed;
-  GRETA_TRY(key_items(run, subject, slots[1], false, truth(slots[0]), nullptr, &keyed));
-  if (keyed.empty()) return *out = run.undefined("No aggregated item, sequence was empty."), Status{};
-  size_t best = 0;
-  for (size_t i = 1; i < keyed.size(); ++i) {
+  GRETA_TRY(key_items(call, {path_of(call[1]), call.is_true(0)}, &keyed));
+  if (keyed.empty()) return call.give(call.run.undefined("No aggregated item, sequence was empty."));
+  const Keyed* best = &keyed[0];
+  for (const Keyed& each : std::span(keyed).subspan(1)) {
     bool better;
-    GRETA_TRY(Largest ? keys_less(run, keyed[best], keyed[i], &better)
-                      : keys_less(run, keyed[i], keyed[best], &better));
-    if (better) best = i;
+    GRETA_TRY(Largest ? keys_less(call.run, *best, each, &better)
+                      : keys_less(call.run, each, *best, &better));
+    if (better) best = &each;
   }
-  *out = keyed[best].item;
-  return {};
+  return call.give(best->item);
 }
 
-Status groupby(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  const Value* slots[3];
-  GRETA_TRY(bind("groupby", arguments, {"attribute", "default", "case_sensitive"}, 1, slots));
+Status groupby(Call& call) {
+  Run& run = call.run;
   std::vector<Keyed> keyed;
-  GRETA_TRY(key_items(run, subject, slots[0], false, truth(slots[2]), slots[1], &keyed));
+  GRETA_TRY(key_items(call, {path_of(call[0]), call.is_true(2), false, call[1]}, &keyed));
   GRETA_TRY(sort_keyed(run, false, &keyed));
   std::vector<Value> groups;
   for (size_t start = 0, end; start < keyed.size(); start = end) {
@@ -201,11 +194,10 @@ Status groupby(Run& run, const Value& subject, const Arguments& arguments, Value
       members.push_back(keyed[end].item);
     }
     Value key;  // as the first of the group has it, not folded
-    GRETA_TRY(nested_attribute(run, keyed[start].item, *slots[0], slots[1], &key));
+    GRETA_TRY(nested_attribute(run, keyed[start].item, *call[0], call[1], &key));
     groups.push_back(run.sequence({key, run.sequence(std::move(members))}, Flavor::Group));
   }
-  *out = run.sequence(std::move(groups));
-  return {};
+  return call.give_list(std::move(groups));
 }
 
 // ---- map, select, reject ----------------------------------------------------------------------
@@ -218,67 +210,63 @@ Arguments without(const Arguments& arguments, size_t first) {
   return rest;
 }
 
-Status map(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
+// By the name of a filter and its arguments, or by an attribute.
+Status map(Call& call) {
+  Run& run = call.run;
   std::vector<Value> items;
-  if (subject.is_true()) GRETA_TRY(collect(run, subject, &items));  // else nothing, even of None
-  const Value *attribute = nullptr, *fallback = nullptr;
-  if (arguments.places.empty()) {
-    const Value* slots[2];
-    GRETA_TRY(bind("map", arguments, {"attribute", "default"}, items.empty() ? 0 : 1, slots));
-    attribute = slots[0];
-    fallback = slots[1];
+  if (call.self.is_true()) GRETA_TRY(collect(run, call.self, &items));  // else nothing, even of None
+  const auto& [places, names] = call.arguments;
+  const Value *attribute = nullptr, *otherwise = nullptr;
+  for (const auto& [name, value] : names) {
+    if (!places.empty()) break;
+    if (name != "attribute" && name != "default")
+      return fail(Code::Argument, "map has no argument \"%s\"", name.c_str());
+    (name == "default" ? otherwise : attribute) = &value;
   }
-  const Arguments rest = without(arguments, 1);
+  if (otherwise && otherwise->is_none()) otherwise = nullptr;
+  if (places.empty() && !attribute && !items.empty())
+    return fail(Code::Argument, "map needs the name of a filter, or an attribute");
+  const Arguments rest = without(call.arguments, 1);
   std::string name;
-  if (!attribute && !arguments.places.empty()) GRETA_TRY(to_text(run, arguments.places[0], &name));
+  if (!places.empty()) GRETA_TRY(to_text(run, places[0], &name));
   for (Value& item : items) {
     Value made;
-    GRETA_TRY(attribute ? nested_attribute(run, item, *attribute, fallback, &made)
-                        : run.filter(name, item, rest, &made));
+    GRETA_TRY(attribute ? nested_attribute(run, item, *attribute, otherwise, &made)
+                        : run.apply(Form::Filter, name, item, rest, &made));
     item = std::move(made);
   }
-  *out = run.sequence(std::move(items), Flavor::Generator);
-  return {};
+  return call.give_list(std::move(items), Flavor::Generator);
 }
 
 template <bool Keep, bool ByAttribute>
-Status choose(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
+Status choose(Call& call) {
+  Run& run = call.run;
+  const std::vector<Value>& places = call.arguments.places;
   std::vector<Value> items, chosen;
-  if (subject.is_true()) GRETA_TRY(collect(run, subject, &items));
-  const size_t offset = ByAttribute ? 1 : 0;
-  if (ByAttribute && arguments.places.empty() && !items.empty())
+  if (call.self.is_true()) GRETA_TRY(collect(run, call.self, &items));
+  const size_t test_at = ByAttribute ? 1 : 0;
+  if (places.size() < test_at && !items.empty())
     return fail(Code::Argument, "the name of an attribute is missing");
-  const Arguments rest = without(arguments, offset + 1);
+  const Arguments rest = without(call.arguments, test_at + 1);
+  const bool by_test = places.size() > test_at;
   std::string name;
-  const bool by_test = arguments.places.size() > offset;
-  if (by_test) GRETA_TRY(to_text(run, arguments.places[offset], &name));
+  if (by_test) GRETA_TRY(to_text(run, places[test_at], &name));
   for (Value& item : items) {
-    Value looked_at = item;
-    bool yes;
-    if (ByAttribute) GRETA_TRY(nested_attribute(run, item, arguments.places[0], nullptr, &looked_at));
-    if (by_test)
-      GRETA_TRY(run.test(name, looked_at, rest, &yes));
-    else
-      yes = looked_at.is_true();
-    if (yes == Keep) chosen.push_back(std::move(item));
+    Value tested = item, verdict;
+    if (ByAttribute) GRETA_TRY(nested_attribute(run, item, places[0], nullptr, &tested));
+    if (by_test) GRETA_TRY(run.apply(Form::Test, name, tested, rest, &verdict));
+    if ((by_test ? verdict : tested).is_true() == Keep) chosen.push_back(std::move(item));
   }
-  *out = run.sequence(std::move(chosen), Flavor::Generator);
-  return {};
+  return call.give_list(std::move(chosen), Flavor::Generator);
 }
 
 // ---- parts of a list --------------------------------------------------------------------------
 
-Status first(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  GRETA_TRY(bind("first", arguments, {}, 0, nullptr));
+Status first(Call& call) {
   Cursor cursor;
-  GRETA_TRY(start(subject, &cursor));
-  if (!cursor.next(&run.budget, out)) *out = run.undefined("No first item, sequence was empty.");
-  return {};
-}
-
-Status reversed(Run& run, const Value& subject, std::vector<Value>* out) {
-  GRETA_TRY(collect(run, subject, out));
-  std::reverse(out->begin(), out->end());
+  GRETA_TRY(start(call.self, &cursor));
+  if (!cursor.next(&call.run.budget, call.result))
+    *call.result = call.run.undefined("No first item, sequence was empty.");
   return {};
 }
 
@@ -287,133 +275,111 @@ bool is_generator(const Value& value) {
   return sequence && sequence->flavor == Flavor::Generator;
 }
 
-Status last(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  GRETA_TRY(bind("last", arguments, {}, 0, nullptr));
-  if (is_generator(subject)) return fail(Code::Argument, "'generator' object is not reversible");
+Status last(Call& call) {
+  if (is_generator(call.self)) return fail(Code::Argument, "'generator' object is not reversible");
   std::vector<Value> items;
-  GRETA_TRY(collect(run, subject, &items));
-  *out = items.empty() ? run.undefined("No last item, sequence was empty.") : items.back();
-  return {};
+  GRETA_TRY(collect(call.run, call.self, &items));
+  return call.give(items.empty() ? call.run.undefined("No last item, sequence was empty.") : items.back());
 }
 
-Status reverse(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  GRETA_TRY(bind("reverse", arguments, {}, 0, nullptr));
+Status reverse(Call& call) {
   std::vector<Value> items;
-  GRETA_TRY(reversed(run, subject, &items));
-  if (!subject.is_string()) {
-    const bool list = is_generator(subject) || subject.is_undefined();
-    *out = run.sequence(std::move(items), list ? Flavor::List : Flavor::Generator);
-    return {};
+  GRETA_TRY(collect(call.run, call.self, &items));
+  std::reverse(items.begin(), items.end());
+  if (!call.self.is_string()) {
+    const bool list = is_generator(call.self) || call.self.is_undefined();
+    return call.give_list(std::move(items), list ? Flavor::List : Flavor::Generator);
   }
   std::string text;
   for (const Value& item : items) text += item.as_string();
-  *out = run.text(std::move(text), subject.is_markup());
-  return {};
+  return call.give_text(std::move(text));
 }
 
-Status list(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  GRETA_TRY(bind("list", arguments, {}, 0, nullptr));
+Status list(Call& call) {
   std::vector<Value> items;
-  GRETA_TRY(collect(run, subject, &items));
-  *out = run.sequence(std::move(items));
-  return {};
+  GRETA_TRY(collect(call.run, call.self, &items));
+  return call.give_list(std::move(items));
 }
 
-Status length(Run&, const Value& subject, const Arguments& arguments, Value* out) {
-  GRETA_TRY(bind("length", arguments, {}, 0, nullptr));
+Status length(Call& call) {
   int64_t count;
-  GRETA_TRY(length_of(subject, &count));
-  *out = count;
-  return {};
+  GRETA_TRY(length_of(call.self, &count));
+  return call.give(count);
 }
 
-Status items(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  GRETA_TRY(bind("items", arguments, {}, 0, nullptr));
-  if (!subject.is_dict() && !subject.is_undefined())
+Status items(Call& call) {
+  if (!call.self.is_dict() && !call.self.is_undefined())
     return fail(Code::Argument, "Can only get item pairs from a mapping.");
   std::vector<Value> pairs;
-  for (const Value::Entry& entry : subject.entries()) {
-    GRETA_TRY(run.step());
-    pairs.push_back(run.pair(entry.key, entry.value));
+  for (const Value::Entry& entry : call.self.entries()) {
+    GRETA_TRY(call.run.step());
+    pairs.push_back(call.run.pair(entry.key, entry.value));
   }
-  *out = run.sequence(std::move(pairs), Flavor::Generator);
-  return {};
+  return call.give_list(std::move(pairs), Flavor::Generator);
 }
 
-Status batch(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  const Value* slots[2];
-  GRETA_TRY(bind("batch", arguments, {"linecount", "fill_with"}, 1, slots));
-  int64_t count;
-  GRETA_TRY(want_int("the number of items", *slots[0], &count));
+Status batch(Call& call) {
+  Run& run = call.run;
+  const int64_t count = call.integer(0);
   std::vector<Value> all, rows, row;
-  GRETA_TRY(collect(run, subject, &all));
+  GRETA_TRY(collect(run, call.self, &all));
   for (Value& item : all) {
     GRETA_TRY(run.step());
     if (int64_t(row.size()) == count) rows.push_back(run.sequence(std::exchange(row, {})));
     row.push_back(std::move(item));
   }
   if (!row.empty()) {
-    const bool fills = slots[1] && !slots[1]->is_none() && int64_t(row.size()) < count;
-    if (fills) {
+    if (call[1] && int64_t(row.size()) < count) {
       GRETA_TRY(run.room(uint64_t(count) > UINT64_MAX / 16 ? UINT64_MAX : uint64_t(count) * sizeof(Value)));
-      row.resize(size_t(count), *slots[1]);
+      row.resize(size_t(count), *call[1]);
     }
     rows.push_back(run.sequence(std::move(row)));
   }
-  *out = run.sequence(std::move(rows), Flavor::Generator);
-  return {};
+  return call.give_list(std::move(rows), Flavor::Generator);
 }
 
-Status slice_filter(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  const Value* slots[2];
-  GRETA_TRY(bind("slice", arguments, {"slices", "fill_with"}, 1, slots));
-  int64_t count;
-  GRETA_TRY(want_int("the number of slices", *slots[0], &count));
-  if (count == 0) return fail(Code::Argument, "division by zero");
+Status slice_filter(Call& call) {
+  if (call.integer(0) == 0) return fail(Code::Argument, "division by zero");
+  const int64_t count = std::max<int64_t>(call.integer(0), 0);
   std::vector<Value> all, rows;
-  GRETA_TRY(collect(run, subject, &all));
-  count = std::max<int64_t>(count, 0);
+  GRETA_TRY(collect(call.run, call.self, &all));
   const int64_t each = count ? int64_t(all.size()) / count : 0,
                 more = count ? int64_t(all.size()) % count : 0;
   for (int64_t i = 0, at = 0; i < count; ++i) {
-    GRETA_TRY(run.room(sizeof(Sequence)));
+    GRETA_TRY(call.run.room(sizeof(Sequence)));
     const int64_t size = each + (i < more);
     std::vector<Value> row(all.begin() + at, all.begin() + at + size);
-    if (slots[1] && !slots[1]->is_none() && i >= more) row.push_back(*slots[1]);
-    rows.push_back(run.sequence(std::move(row)));
+    if (call[1] && i >= more) row.push_back(*call[1]);
+    rows.push_back(call.run.sequence(std::move(row)));
     at += size;
   }
-  *out = run.sequence(std::move(rows), Flavor::Generator);
-  return {};
+  return call.give_list(std::move(rows), Flavor::Generator);
 }
 
-Status sum(Run& run, const Value& subject, const Arguments& arguments, Value* out) {
-  const Value* slots[2];
-  GRETA_TRY(bind("sum", arguments, {"attribute", "start"}, 0, slots));
+Status sum(Call& call) {
   std::vector<Value> all;
-  GRETA_TRY(collect(run, subject, &all));
-  Value total = slots[1] ? *slots[1] : Value(0);
+  GRETA_TRY(collect(call.run, call.self, &all));
+  Value total = call[1] ? *call[1] : Value(0);
   if (total.is_string()) return fail(Code::Argument, "sum() can't sum strings");
   for (Value& item : all) {
-    if (slots[0] && !slots[0]->is_none()) GRETA_TRY(nested_attribute(run, item, *slots[0], nullptr, &item));
-    GRETA_TRY(add(run, total, item, &total));
+    if (call[0]) GRETA_TRY(nested_attribute(call.run, item, *call[0], nullptr, &item));
+    GRETA_TRY(add(call.run, total, item, &total));
   }
-  *out = std::move(total);
-  return {};
+  return call.give(std::move(total));
 }
 
 constexpr FunctionRow kListFilters[] = {
-    {"sort", sort},
-    {"dictsort", dictsort},
-    {"unique", unique},
-    {"min", extreme<false>},
-    {"max", extreme<true>},
-    {"groupby", groupby},
-    {"map", map},
-    {"select", choose<true, false>},
-    {"reject", choose<false, false>},
-    {"selectattr", choose<true, true>},
-    {"rejectattr", choose<false, true>},
+    {"sort", sort, 0, {{"reverse", kFlag}, {"case_sensitive"}, {"attribute", kAnyOrNone}}},
+    {"dictsort", dictsort, 0, {{"case_sensitive"}, {"by"}, {"reverse", kFlag}}},
+    {"unique", unique, 0, {{"case_sensitive"}, {"attribute", kAnyOrNone}}},
+    {"min", extreme<false>, 0, {{"case_sensitive"}, {"attribute", kAnyOrNone}}},
+    {"max", extreme<true>, 0, {{"case_sensitive"}, {"attribute", kAnyOrNone}}},
+    {"groupby", groupby, 1, {{"attribute"}, {"default", kAnyOrNone}, {"case_sensitive"}}},
+    {"map", map, kReadsArguments},
+    {"select", choose<true, false>, kReadsArguments},
+    {"reject", choose<false, false>, kReadsArguments},
+    {"selectattr", choose<true, true>, kReadsArguments},
+    {"rejectattr", choose<false, true>, kReadsArguments},
     {"first", first},
     {"last", last},
     {"reverse", reverse},
@@ -421,9 +387,9 @@ constexpr FunctionRow kListFilters[] = {
     {"length", length},
     {"count", length},
     {"items", items},
-    {"batch", batch},
-    {"slice", slice_filter},
-    {"sum", sum},
+    {"batch", batch, 1, {{"linecount", kInt}, {"fill_with", kAnyOrNone}}},
+    {"slice", slice_filter, 1, {{"slices", kInt}, {"fill_with", kAnyOrNone}}},
+    {"sum", sum, 0, {{"attribute", kAnyOrNone}, {"start"}}},
 };
 
 }  // namespace

@@ -1,36 +1,18 @@
 // Tests: what stands after "is".
 #include "text/jinja/library/library.h"
-#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 namespace {
 
-using Check = bool (*)(const Value&);
-
 // A test of the value alone.
-template <Check Is>
-Status plain(Run&, const Value& subject, const Arguments& arguments, bool* out) {
-  GRETA_TRY(bind("the test", arguments, {}, 0, nullptr));
-  *out = Is(subject);
-  return {};
+template <auto Is>
+Status plain(Call& call) {
+  return call.give(bool(Is(call.self)));
 }
 
-bool is_defined(const Value& v) { return !v.is_undefined(); }
-bool is_undefined(const Value& v) { return v.is_undefined(); }
-bool is_none(const Value& v) { return v.is_none(); }
-bool is_boolean(const Value& v) { return v.is_bool(); }
-bool is_true(const Value& v) { return v.as_bool(); }
-bool is_false(const Value& v) { return v.is_bool() && !v.as_bool(); }
-bool is_integer(const Value& v) { return v.is_int(); }
-bool is_float(const Value& v) { return v.is_float(); }
-bool is_real(const Value& v) { return v.is_number() || v.is_bool(); }
-bool is_string(const Value& v) { return v.is_string(); }
-bool is_mapping(const Value& v) { return v.is_dict(); }
-bool is_escaped(const Value& v) { return v.is_markup(); }
 bool is_callable(const Value& v) {
-  if (v.is_undefined()) return true;  // it can be called, to fail
-  const bool object = v.kind() == Kind::Object;
-  return object && !special_of(v, Special::Namespace) && !special_of(v, Special::Cycler);
+  if (v.is_undefined()) return true;  // it can be called, which then fails
+  return v.kind() == Kind::Object && !special_of(v, Special::Namespace) && !special_of(v, Special::Cycler);
 }
 bool is_iterable(const Value& v) {
   return sequence_of(v) || v.is_dict() || v.is_string() || v.is_undefined() || special_of(v, Special::Loop);
@@ -41,135 +23,97 @@ bool is_sequence(const Value& v) {
   return v.kind() != Kind::Iterable || sequence->flavor == Flavor::Range;
 }
 
-Status case_test(Run& run, const Value& subject, CharClass wanted, CharClass other, bool* out) {
+template <CharClass Wanted, CharClass Other>
+Status case_test(Call& call) {
   std::string text;
-  GRETA_TRY(to_text(run, subject, &text));
-  bool some = false, none = true;
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint point = decode_utf8(text, at);
-    const CharClass c = char_class(point.code);
-    some |= c == wanted;
-    none &= c != other && c != CharClass::Title;
-    at += point.bytes;
-  }
-  *out = some && none;
-  return {};
+  GRETA_TRY(call.self_text(&text));
+  return call.give(is_in_case(text, Wanted, Other));
 }
 
-Status lower(Run& run, const Value& subject, const Arguments& arguments, bool* out) {
-  GRETA_TRY(bind("lower", arguments, {}, 0, nullptr));
-  return case_test(run, subject, CharClass::Lower, CharClass::Upper, out);
-}
-Status upper(Run& run, const Value& subject, const Arguments& arguments, bool* out) {
-  GRETA_TRY(bind("upper", arguments, {}, 0, nullptr));
-  return case_test(run, subject, CharClass::Upper, CharClass::Lower, out);
-}
-
-Status remainder(Run& run, const Value& subject, const Value& divisor, int64_t wanted, bool* out) {
+Status has_remainder(Call& call, const Value& divisor, int64_t wanted) {
   Value rest;
-  if (subject.is_string()) return fail(Code::Argument, "a string is no number");
-  GRETA_TRY(operate(run, "%", subject, divisor, &rest));
-  return equal(run, rest, Value(wanted), out);
+  bool yes;
+  if (call.self.is_string()) return fail(Code::Argument, "a string is no number");
+  GRETA_TRY(operate(call.run, "%", call.self, divisor, &rest));
+  GRETA_TRY(equal(call.run, rest, Value(wanted), &yes));
+  return call.give(yes);
 }
-Status odd(Run& run, const Value& subject, const Arguments& arguments, bool* out) {
-  GRETA_TRY(bind("odd", arguments, {}, 0, nullptr));
-  return remainder(run, subject, Value(2), 1, out);
+Status odd(Call& call) { return has_remainder(call, Value(2), 1); }
+Status even(Call& call) { return has_remainder(call, Value(2), 0); }
+Status divisibleby(Call& call) { return has_remainder(call, *call[0], 0); }
+
+template <Comparison How>
+Status compared(Call& call) {
+  bool yes;
+  GRETA_TRY(holds(call.run, How, call.self, *call[0], &yes));
+  return call.give(yes);
 }
-Status even(Run& run, const Value& subject, const Arguments& arguments, bool* out) {
-  GRETA_TRY(bind("even", arguments, {}, 0, nullptr));
-  return remainder(run, subject, Value(2), 0, out);
+
+Status sameas(Call& call) {
+  const Value &self = call.self, &other = *call[0];
+  if (self.kind() != other.kind()) return call.give(false);
+  if (self.object() && !self.is_string()) return call.give(self.object() == other.object());
+  return compared<Comparison::Equal>(call);
 }
-Status divisibleby(Run& run, const Value& subject, const Arguments& arguments, bool* out) {
-  const Value* slot;
-  GRETA_TRY(bind("divisibleby", arguments, {"num"}, 1, &slot));
-  return remainder(run, subject, *slot, 0, out);
+
+// Whether a filter or a test has this name.
+template <const FunctionRow* (*Find)(std::string_view)>
+Status is_name_of(Call& call) {
+  const Value& name = call.self;
+  if (!is_hashable(name) && !name.is_undefined())
+    return fail(Code::Argument, "%s is no name", name.type_name());
+  return call.give(name.is_string() && Find(name.as_string()));
 }
 
 template <Comparison How>
-Status compared(Run& run, const Value& subject, const Arguments& arguments, bool* out) {
-  const Value* slot;
-  GRETA_TRY(bind("the test", arguments, {"other"}, 1, &slot));
-  return holds(run, How, subject, *slot, out);
+constexpr FunctionRow comparing(const char* name) {
+  return {name, compared<How>, 1, {{"other"}}};
 }
 
-Status sameas(Run& run, const Value& subject, const Arguments& arguments, bool* out) {
-  const Value* slot;
-  GRETA_TRY(bind("sameas", arguments, {"other"}, 1, &slot));
-  if (subject.kind() != slot->kind()) return *out = false, Status{};
-  if (subject.object() && !subject.is_string()) return *out = subject.object() == slot->object(), Status{};
-  return equal(run, subject, *slot, out);
-}
-
-Status want_hashable(const Value& name) {
-  if (is_hashable(name) || name.is_undefined()) return {};
-  return fail(Code::Argument, "%s is no name", name.type_name());
-}
-
-Status is_filter(Run&, const Value& subject, const Arguments& arguments, bool* out) {
-  GRETA_TRY(bind("filter", arguments, {}, 0, nullptr));
-  GRETA_TRY(want_hashable(subject));
-  *out = subject.is_string() && find_filter(subject.as_string());
-  return {};
-}
-Status is_test(Run&, const Value& subject, const Arguments& arguments, bool* out) {
-  GRETA_TRY(bind("test", arguments, {}, 0, nullptr));
-  GRETA_TRY(want_hashable(subject));
-  *out = subject.is_string() && find_test(subject.as_string());
-  return {};
-}
-
-struct TestRow {
-  const char* name;
-  Predicate predicate;
-};
-constexpr TestRow kTests[] = {
-    {"defined", plain<is_defined>},
-    {"undefined", plain<is_undefined>},
-    {"none", plain<is_none>},
-    {"boolean", plain<is_boolean>},
-    {"true", plain<is_true>},
-    {"false", plain<is_false>},
-    {"integer", plain<is_integer>},
-    {"float", plain<is_float>},
-    {"number", plain<is_real>},
-    {"string", plain<is_string>},
-    {"mapping", plain<is_mapping>},
+constexpr FunctionRow kTests[] = {
+    {"defined", plain<[](const Value& v) { return !v.is_undefined(); }>},
+    {"undefined", plain<[](const Value& v) { return v.is_undefined(); }>},
+    {"none", plain<[](const Value& v) { return v.is_none(); }>},
+    {"boolean", plain<[](const Value& v) { return v.is_bool(); }>},
+    {"true", plain<[](const Value& v) { return v.as_bool(); }>},
+    {"false", plain<[](const Value& v) { return v.is_bool() && !v.as_bool(); }>},
+    {"integer", plain<[](const Value& v) { return v.is_int(); }>},
+    {"float", plain<[](const Value& v) { return v.is_float(); }>},
+    {"number", plain<[](const Value& v) { return is_numeric(v); }>},
+    {"string", plain<[](const Value& v) { return v.is_string(); }>},
+    {"mapping", plain<[](const Value& v) { return v.is_dict(); }>},
+    {"escaped", plain<[](const Value& v) { return v.is_markup(); }>},
     {"sequence", plain<is_sequence>},
     {"iterable", plain<is_iterable>},
     {"callable", plain<is_callable>},
-    {"escaped", plain<is_escaped>},
-    {"lower", lower},
-    {"upper", upper},
+    {"lower", case_test<CharClass::Lower, CharClass::Upper>},
+    {"upper", case_test<CharClass::Upper, CharClass::Lower>},
     {"odd", odd},
     {"even", even},
-    {"divisibleby", divisibleby},
-    {"sameas", sameas},
-    {"filter", is_filter},
-    {"test", is_test},
-    {"in", compared<Comparison::In>},
-    {"eq", compared<Comparison::Equal>},
-    {"==", compared<Comparison::Equal>},
-    {"equalto", compared<Comparison::Equal>},
-    {"ne", compared<Comparison::NotEqual>},
-    {"!=", compared<Comparison::NotEqual>},
-    {"lt", compared<Comparison::Less>},
-    {"<", compared<Comparison::Less>},
-    {"lessthan", compared<Comparison::Less>},
-    {"le", compared<Comparison::LessEqual>},
-    {"<=", compared<Comparison::LessEqual>},
-    {"gt", compared<Comparison::Greater>},
-    {">", compared<Comparison::Greater>},
-    {"greaterthan", compared<Comparison::Greater>},
-    {"ge", compared<Comparison::GreaterEqual>},
-    {">=", compared<Comparison::GreaterEqual>},
+    {"divisibleby", divisibleby, 1, {{"num"}}},
+    {"sameas", sameas, 1, {{"other"}}},
+    {"filter", is_name_of<find_filter>},
+    {"test", is_name_of<find_test>},
+    comparing<Comparison::In>("in"),
+    comparing<Comparison::Equal>("eq"),
+    comparing<Comparison::Equal>("=="),
+    comparing<Comparison::Equal>("equalto"),
+    comparing<Comparison::NotEqual>("ne"),
+    comparing<Comparison::NotEqual>("!="),
+    comparing<Comparison::Less>("lt"),
+    comparing<Comparison::Less>("<"),
+    comparing<Comparison::Less>("lessthan"),
+    comparing<Comparison::LessEqual>("le"),
+    comparing<Comparison::LessEqual>("<="),
+    comparing<Comparison::Greater>("gt"),
+    comparing<Comparison::Greater>(">"),
+    comparing<Comparison::Greater>("greaterthan"),
+    comparing<Comparison::GreaterEqual>("ge"),
+    comparing<Comparison::GreaterEqual>(">="),
 };
 
 }  // namespace
 
-Predicate find_test(std::string_view name) {
-  for (const TestRow& row : kTests)
-    if (name == row.name) return row.predicate;
-  return nullptr;
-}
+const FunctionRow* find_test(std::string_view name) { return find_row(kTests, name); }
 
 }  // namespace greta::jinja
