@@ -205,6 +205,51 @@ constexpr Case kCases[] = {
      "<|channel|>analysis<|message|>hm<|end|><|start|>assist", "R(hm)"},
 };
 
+// What answers are mixed of, and the marks of templates.
+constexpr const char* kWords[] = {"<think>",
+                                  "</think>",
+                                  "<tool_call>",
+                                  "</tool_call>",
+                                  "{\"name\": \"now\"}",
+                                  "\n",
+                                  " ",
+                                  "word",
+                                  "<",
+                                  "{",
+                                  "}",
+                                  "\"",
+                                  "[TOOL_CALLS]",
+                                  "[ARGS]",
+                                  "now",
+                                  "<|channel|>",
+                                  "analysis",
+                                  "<|message|>",
+                                  "<|end|>",
+                                  "<|start|>",
+                                  "assistant",
+                                  " to=functions.now",
+                                  "<function=",
+                                  "now>",
+                                  "</function>",
+                                  "<|python_tag|>",
+                                  ";",
+                                  "[",
+                                  "]",
+                                  "<response>",
+                                  "</response>"};
+constexpr const char* kForms[] = {"</think> <tool_call> <function=",
+                                  "[TOOL_CALLS] </think>",
+                                  "<|channel|><|message|>",
+                                  "<|start_header_id|> <|python_tag|>",
+                                  "<response> </think> <|tool_call|>",
+                                  ""};
+
+size_t count_words(std::string_view text) {
+  size_t count = 0;
+  for (size_t at = text.find("word"); at != text.npos; at = text.find("word", at + 1)) ++count;
+  return count;
+}
+
 }  // namespace
 
 TEST_CASE("an answer has the same parts wherever it is cut", "[chat]") {
@@ -237,50 +282,13 @@ TEST_CASE("without tools the marks of calls are text", "[chat]") {
 // Marks, parts of marks and other text in any order, for every form: cuts change nothing, and no text is
 // lost.
 TEST_CASE("any mixture of marks has the same parts wherever it is cut", "[chat]") {
-  const char* const words[] = {"<think>",
-                               "</think>",
-                               "<tool_call>",
-                               "</tool_call>",
-                               "{\"name\": \"now\"}",
-                               "\n",
-                               " ",
-                               "word",
-                               "<",
-                               "{",
-                               "}",
-                               "\"",
-                               "[TOOL_CALLS]",
-                               "[ARGS]",
-                               "now",
-                               "<|channel|>",
-                               "analysis",
-                               "<|message|>",
-                               "<|end|>",
-                               "<|start|>",
-                               "assistant",
-                               " to=functions.now",
-                               "<function=",
-                               "now>",
-                               "</function>",
-                               "<|python_tag|>",
-                               ";",
-                               "[",
-                               "]",
-                               "<response>",
-                               "</response>"};
-  const char* const forms[] = {"</think> <tool_call> <function=",
-                               "[TOOL_CALLS] </think>",
-                               "<|channel|><|message|>",
-                               "<|start_header_id|> <|python_tag|>",
-                               "<response> </think> <|tool_call|>",
-                               ""};
   ToolList tools;
   REQUIRE(tools.parse(kTools).ok());
   std::mt19937 random(7);
   for (int round = 0; round < 3000; ++round) {
     std::string text;
-    for (uint32_t n = random() % 14; n > 0; --n) text += words[random() % std::size(words)];
-    const ChatForm form = chat_form(forms[random() % std::size(forms)]);
+    for (uint32_t n = random() % 14; n > 0; --n) text += kWords[random() % std::size(kWords)];
+    const ChatForm form = chat_form(kForms[random() % std::size(kForms)]);
     const std::string_view prompt = random() % 4 ? "" : "<think>";
     const std::string whole = parts_of(form, tools, prompt, {text, {}});
     std::vector<size_t> cuts, everywhere;
@@ -293,14 +301,7 @@ TEST_CASE("any mixture of marks has the same parts wherever it is cut", "[chat]"
     REQUIRE(parts_of(form, tools, prompt, {text, everywhere}) == whole);
     if (!form.channels && form.sections.empty()) REQUIRE(whole == (text.empty() ? "" : "T(" + text + ")"));
     // Words of letters that no mark has are still there, unless they were within a call.
-    if (whole.find("C(") == whole.npos) {
-      const auto count = [](std::string_view in) {
-        size_t n = 0;
-        for (size_t at = in.find("word"); at != in.npos; at = in.find("word", at + 1)) ++n;
-        return n;
-      };
-      if (!form.channels) REQUIRE(count(whole) == count(text));
-    }
+    if (whole.find("C(") == whole.npos && !form.channels) REQUIRE(count_words(whole) == count_words(text));
   }
 }
 
