@@ -18,7 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Value context;
   const bool given = zero < size && parse_json(input.substr(zero + 1), &context).ok() && context.is_dict();
   if (!given && !parse_json(R"({"messages": [{"role": "user", "content": "Hi \u00e9"}, {"role": "assistant",
-                               "tool_calls": [{"function": {"name": "f", "arguments": {"a": [1, 2.5, null]}}}]}],
+                               "tool_calls": [{"function": {"name": "f", "arguments": {"a": [1, 2.5,
+    null]}}}]}],
                                "x": [3, 1, 2], "s": "text", "d": {"k": "v"}})",
                             &context)
                      .ok())

@@ -1,4 +1,4 @@
-// What values hold on the heap, and the budget that it is taken from while a template renders.
+// What values hold on the heap, and the budget that this is taken from while a template renders.
 #pragma once
 #include <array>
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace greta::jinja {
 
-// Memory of the objects that one rendering made and that are alive.
+// The memory of the objects that one rendering made and that are alive.
 struct Budget {
   uint64_t limit = 0, used = 0;
 };
@@ -26,16 +26,16 @@ struct Object {
     bytes += more;
     if (budget) budget->used += more;
   }
-  // Hands over what it holds, so that a deep structure is not destroyed by recursion.
+  // Hands over what it holds, so that destroying a deep structure takes no recursion.
   virtual void drop_children(struct Pending*) {}
 
   std::atomic<uint32_t> references = 1;
-  Object* next = nullptr;  // of those that wait to be destroyed
+  Object* next = nullptr;  // in the list of those that wait to be destroyed
   Budget* budget;          // null outside of a rendering
-  uint64_t bytes = 0;      // charged to it
+  uint64_t bytes = 0;      // what it has charged
 };
 
-// Objects whose last reference is gone.
+// The objects whose last reference is gone.
 struct Pending {
   Object* first = nullptr;
   void drop(Object* object) {
@@ -132,7 +132,8 @@ struct Dict : Object {
     }
   };
   std::vector<Value::Entry> entries;
-  // Indices of entries by key, in use once there are many. A tree: keys may be chosen to collide.
+  // Indices of entries by key, in use once there are many. It is a tree, since keys may be chosen to collide
+  // in a hash table.
   std::set<uint32_t, ByKey> order;
 
  private:

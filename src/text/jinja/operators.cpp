@@ -1,4 +1,4 @@
-// Operators, as Python has them: arithmetic, comparison, membership, slices.
+// Operators as Python has them: arithmetic, comparison, membership and slices.
 #include <algorithm>
 #include <cmath>
 
@@ -201,7 +201,7 @@ Status operate(Run& run, const std::string& op, const Value& a, const Value& b, 
 
 namespace {
 
-// Numbers of mixed types by their exact values; 2 if one is NaN.
+// Compares numbers of mixed types by their exact values: -1, 0 or 1, and 2 if one is NaN.
 int order(const Value& a, const Value& b) {
   if (!a.is_float() && !b.is_float()) return whole_of(a) < whole_of(b) ? -1 : whole_of(a) > whole_of(b);
   if (a.is_float() && b.is_float()) {
@@ -336,7 +336,7 @@ struct Range {
   int64_t start, stop, step, count;
 };
 
-// As Python's slice.indices(length).
+// Does what Python's slice.indices(length) does.
 Status indices(const Value parts[3], int64_t length, Range* out) {
   out->step = 1;
   if (!parts[2].is_none()) GRETA_TRY(want_int("the step of a slice", parts[2], &out->step));

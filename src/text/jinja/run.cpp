@@ -196,7 +196,7 @@ Status Run::loop(const Node& node, Frame* frame, const Value& items, uint32_t de
   auto& state = *static_cast<LoopObject*>(holder.object());
   GRETA_TRY(start(items, &state.cursor));
   state.depth0 = depth0;
-  const struct Over {  // whoever holds the loop longer must not hold its frame, which may hold them
+  const struct Over {  // whoever holds the loop longer must not hold its frame, which may hold the holder
     LoopObject& state;
     ~Over() {
       state.outer = {};
@@ -204,7 +204,7 @@ Status Run::loop(const Node& node, Frame* frame, const Value& items, uint32_t de
     }
   } over{state};
   Ref<Frame> inner(new Frame(frame, &budget));
-  bool whole = false;  // an iteration came to the end of the body: without one, Jinja takes the else
+  bool whole = false;  // an iteration came to the end of the body; without one, Jinja takes the else
   for (;;) {
     Value item;
     bool ended = false;
@@ -331,7 +331,7 @@ Status Run::call_block(const Node& node, Frame* frame) {
   const Value caller = make_macro(node, frame);
   arguments.names.emplace_back("caller", caller);
   const Status status = call(callee, arguments, &result);
-  static_cast<MacroObject*>(caller.object())->frame = {};  // which may hold the caller in turn
+  static_cast<MacroObject*>(caller.object())->frame = {};  // the frame may hold the caller in turn
   GRETA_TRY(status);
   std::string text;
   GRETA_TRY(to_text(*this, result, &text));

@@ -13,7 +13,7 @@ constexpr size_t kPlainEntries = 8;  // of a dict that is searched from one end 
 
 void Pending::drop(Value* value) {
   drop(value->object());
-  new (value) Value(nullptr);  // without a second release
+  new (value) Value(nullptr);  // so that the reference is not released twice
 }
 
 void Pending::destroy() {

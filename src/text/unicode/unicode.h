@@ -46,6 +46,12 @@ bool is_han(uint32_t code);  // of the script Han
 // Unlike isalnum, this does not depend on the locale that the program has set.
 inline bool is_ascii_alnum(char c) { return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
 
+// The value of a hexadecimal digit; -1 for any other character.
+inline int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  return (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
 uint32_t lower_case(uint32_t code);
 
 // Writes the canonical decomposition without nonspacing marks, and returns its length: 0 to kMaxDecomposed

@@ -16,7 +16,8 @@ Value talk() {
   Value messages;
   REQUIRE(
       jinja::parse_json(R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": " Hi "},
-                                {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "Bye\n"}])",
+                                {"role": "assistant", "content": "Hello"}, {"role": "user",
+    "content": "Bye\n"}])",
                         &messages)
           .ok());
   return messages;

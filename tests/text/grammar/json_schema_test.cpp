@@ -30,7 +30,8 @@ struct Case {
 const Case kCases[] = {
     {"{}", {"1", "{}", "[1, \"a\", {\"b\":null}]", "-1.5e3", "true"}, {"", "01", "{a:1}", "[1,]"}},
     {R"({"type":"object"})", {"{}", R"({"a":{"b":[]}})"}, {"[]", "1"}},
-    {R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},"c":{"type":"null"}},"required":["b"]})",
+    {R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"},)"
+     R"("c":{"type":"null"}},"required":["b"]})",
      {R"({"b":"x"})", R"({"a":1,"b":""})", R"({"b":"x","c":null})", R"({"a":-7, "b":"é\n","c":null})"},
      {"{}", R"({"a":1})", R"({"b":1})", R"({"b":"x","a":1})", R"({"b":"x",})", R"({"b":"x","d":1})",
       R"({,"b":"x"})"}},
@@ -59,7 +60,8 @@ const Case kCases[] = {
      {"[1,null]", "[1,null,null]"},
      {"[1]", "[1,1]"}},
     {R"({"type":"array","maxItems":0})", {"[]"}, {"[1]"}},
-    {R"({"$defs":{"tree":{"type":"object","properties":{"v":{"type":"integer"},"kids":{"type":"array","items":{"$ref":"#/$defs/tree"}}},"required":["v"]}},"$ref":"#/$defs/tree"})",
+    {R"({"$defs":{"tree":{"type":"object","properties":{"v":{"type":"integer"},)"
+     R"("kids":{"type":"array","items":{"$ref":"#/$defs/tree"}}},"required":["v"]}},"$ref":"#/$defs/tree"})",
      {R"({"v":1})", R"({"v":1,"kids":[{"v":2,"kids":[]},{"v":3}]})"},
      {R"({"kids":[]})", R"({"v":1,"kids":[{}]})"}},
     {R"({"type":"object","properties":{"next":{"$ref":"#"}}})",
@@ -73,7 +75,8 @@ const Case kCases[] = {
      {"\"2024-02-28T23:59:59Z\"", "\"2024-02-28T00:00:00.5+01:00\""},
      {"\"2024-02-28\""}},
     {R"({"type":["integer","string"],"format":"date"})", {"7", "\"2024-02-28\""}, {"\"7\""}},
-    {R"({"allOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},{"$ref":"#/$defs/b"}],"required":["c"],
+    {R"({"allOf":[{"type":"object","properties":{"a":{"type":"integer"}},)"
+     R"("required":["a"]},{"$ref":"#/$defs/b"}],"required":["c"],
          "$defs":{"b":{"properties":{"b":{"type":"null"},"a":{"type":"integer"}}}}})",
      {R"({"a":1,"b":null,"c":[]})", R"({"a":1,"c":2})"},
      {R"({"a":1})", R"({"c":1})", R"({"a":"x","c":1})", R"({"a":1,"b":1,"c":1})"}},
@@ -120,7 +123,8 @@ const Case kCases[] = {
     {R"({"type":"integer","allOf":[{"minimum":3},{"type":"number","maximum":5}]})",
      {"3", "5"},
      {"2", "6", "4.5"}},
-    {R"({"type":"object","properties":{"k":{"type":"string"}},"allOf":[{"properties":{"k":{"maxLength":1}},"required":["k"]}]})",
+    {R"({"type":"object","properties":{"k":{"type":"string"}},)"
+     R"("allOf":[{"properties":{"k":{"maxLength":1}},"required":["k"]}]})",
      {R"({"k":"x"})"},
      {R"({"k":"xy"})", "{}", R"({"k":1})"}},
     {R"({"type":"string","enum":["a","b",1],"anyOf":[{"enum":["b","c"]},{"const":1}]})",
@@ -146,7 +150,8 @@ const Case kCases[] = {
     {R"({"type":"array","items":{"enum":["a","b","c"]},"uniqueItems":true})",
      {"[]", R"(["b"])", R"(["c","a"])", R"(["b", "c", "a"])"},
      {R"(["a","a"])", R"(["a","b","a"])", R"(["a","b","c","a"])", R"(["d"])"}},
-    {R"({"items":{"$ref":"#/$defs/e"},"uniqueItems":true,"minItems":2,"maxItems":2,"$defs":{"e":{"enum":[1,1.0,2,true]}}})",
+    {R"({"items":{"$ref":"#/$defs/e"},"uniqueItems":true,"minItems":2,"maxItems":2,)"
+     R"("$defs":{"e":{"enum":[1,1.0,2,true]}}})",
      {"[1,2]", "[true,1]"},
      {"[1]", "[1,1]", "[1,2,true]", "[1,1.0]"}},
     {R"({"type":"array","uniqueItems":true,"maxItems":1})", {"[]", "[7]"}, {"[7,8]"}},
@@ -316,7 +321,8 @@ TEST_CASE("json schema: schemas that cannot be merged are named", "[grammar]") {
       {R"({"type":"null","anyOf":[{"type":"string"},{"type":"object"}]})", "no value meets any at #/anyOf"},
       {R"({"allOf":[{"properties":{"a":{}}},{"minProperties":1}]})",
        "\"minProperties\" is not supported (in allOf"},
-      {R"({"allOf":[{"properties":{"a":{}},"additionalProperties":{"type":"null"}},{"properties":{"b":{}}}]})",
+      {R"({"allOf":[{"properties":{"a":{}},)"
+       R"("additionalProperties":{"type":"null"}},{"properties":{"b":{}}}]})",
        "\"b\" is in one schema"},
       {R"({"allOf":[{"properties":{"a":{}},"additionalProperties":false},{"properties":{"b":{}}}]})",
        "\"b\" is in one schema"},

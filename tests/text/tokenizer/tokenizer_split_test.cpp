@@ -125,7 +125,7 @@ TEST_CASE("what sets the pre-tokenizers apart", "[engine][tokenizer]") {
     CHECK(cut(row.name, row.text) == row.words);
   }
   CHECK_FALSE(find_split_rule("no such"));
-  CHECK(std::string(default_split_rule().name) == "default");
+  CHECK(default_split_rule().names == "default");
 }
 
 // Of make_split_vectors.py; GRETA_SPLIT_VECTORS may name a longer list.

@@ -48,7 +48,8 @@ Status bind(Call* call) {
 
 }  // namespace
 
-Status invoke(Run& run, const FunctionRow& row, const Value& self, const Arguments& arguments, Value* result) {
+Status invoke(Run& run, const FunctionRow& row, const Value& self, const Arguments& arguments,
+              Value* result) {
   Call call{run, row, self, arguments, result};
   if (row.required != kReadsArguments) GRETA_TRY(bind(&call));
   return row.function(call);

@@ -1,4 +1,4 @@
-// Texts, as Python has them: by code points, with Unicode's cases.
+// Texts as Python has them: made of code points, with Unicode's cases.
 #include <algorithm>
 #include <cstring>
 
