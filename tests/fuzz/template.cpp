@@ -1,5 +1,5 @@
-// A template and a context, both made of any bytes. What must hold: no crash, limits that hold, output
-// that is valid UTF-8, the same twice, and untouched after a failure.
+// Renders a template with a context, both made of any bytes. It must not crash, limits must hold, and the
+// output must be valid UTF-8, the same twice, and untouched after a failure.
 //
 // Input: the template, a zero byte, the context as JSON (left out or broken: a small one of ours).
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Gguf: bad files, one row for each way; every one must be refused with a sentence that says where.
-// The rows marked with a CVE are those that this kind of file took other readers down with.
+// Bad files, with a row for each way to be bad. Each must be refused with a sentence that says where. Files
+// like those of the rows marked with a CVE have brought other readers down.
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
 
@@ -18,7 +18,7 @@ Status open_memory(const std::string& file) {
   return Gguf().open(std::move(source));
 }
 
-// As the source of a callback that claims to have `claimed` bytes and fails beyond those it has.
+// Opens the file through a callback that claims to have `claimed` bytes and fails beyond those it has.
 Status open_callback(const std::string& file, uint64_t claimed) {
   Source source;
   const auto read = [](void* user, uint64_t offset, void* to, uint64_t bytes) {
@@ -291,7 +291,7 @@ TEST_CASE("a small file cut short at every byte", "[engine][gguf]") {
       }
       CHECK(status.code == Code::File);
       CHECK(std::string(error_text()).size() > 20);
-      // Through a callback that promises the whole: the read itself fails, and says so.
+      // A callback promises the whole file. Then the read itself fails, and says so.
       CHECK_FALSE(open_callback(cut, file.size()).ok());
     }
   }
@@ -313,8 +313,8 @@ TEST_CASE("every byte of a small file set to other values is survived", "[engine
 }
 
 TEST_CASE("a false length costs no memory", "[engine][gguf]") {
-  // The callback claims an exabyte and the string half of it: refused by the header limit, and a
-  // string of 512 MiB by the first read that fails, after little was held.
+  // The callback claims an exabyte. A string of half of it is refused by the limit of headers, and one of 512
+  // MiB by the first read that fails, when little memory is held.
   const uint64_t claimed = uint64_t(1) << 60;
   std::string file =
       counts(0, 1) + Bytes().string("k").u32(8).u64(claimed / 2).data + std::string(1 << 17, 'x');

@@ -1,4 +1,4 @@
-// Answers of many families taken apart, cut at every place.
+// Answers of many families are taken apart, and cut at every place.
 #include <catch2/catch_test_macros.hpp>
 #include <random>
 
@@ -13,7 +13,7 @@ constexpr const char* kTools = R"([
     {"city": {"type": "string"}, "days": {"type": "integer"}, "zip": {"type": "string"}}}}},
   {"name": "now", "parameters": {"type": "object", "properties": {}}}])";
 
-// What came, in order: "T(...)" text, "R(...)" reasoning, "C(name arguments)" and "#id" a call.
+// The parts that came, in order: "T(...)" is text, "R(...)" reasoning, "C(name arguments)" with "#id" a call.
 struct Parts {
   std::string all;
   char last = 0;
@@ -37,7 +37,7 @@ struct Parts {
   }
 };
 
-struct Pieces {  // of a text, cut before each of these places
+struct Pieces {  // of a text that is cut before each of these places
   std::string_view text;
   std::vector<size_t> cuts;
 };
@@ -59,7 +59,7 @@ std::string parts_of(const ChatForm& form, const ToolList& tools, std::string_vi
 struct Case {
   const char* name;
   const char* form;    // marks that the template has
-  const char* prompt;  // its end
+  const char* prompt;  // the end of it
   const char* text;
   const char* parts;
 };
@@ -279,7 +279,7 @@ TEST_CASE("without tools the marks of calls are text", "[chat]") {
           "T(" + std::string(text) + ")");
 }
 
-// Marks, parts of marks and other text in any order, for every form: cuts change nothing, and no text is
+// Marks, parts of marks and other text come in any order, for every form. Cuts change nothing, and no text is
 // lost.
 TEST_CASE("any mixture of marks has the same parts wherever it is cut", "[chat]") {
   ToolList tools;
@@ -329,7 +329,7 @@ TEST_CASE("answers made to be slow or endless come out as text", "[chat]") {
     REQUIRE(parser.finish());
     CHECK(said == text);
   }
-  // A message of a channel beyond the limit, by pieces and at once.
+  // A message of a channel goes beyond the limit, in pieces and at once.
   const std::string endless =
       "<|channel|>commentary to=functions.now<|message|>" + std::string(kMaxCallBytes + 5000, 'x');
   const ChatForm channels = chat_form("<|channel|><|message|>");

@@ -1,5 +1,4 @@
-// JSON schemas: what their grammars accept and refuse, what is refused by name, and texts generated under
-// them.
+// What the grammars of JSON schemas accept and refuse, and which schemas are refused by name.
 #include "text/grammar/json_schema.h"
 
 #include <catch2/catch_test_macros.hpp>
@@ -146,7 +145,7 @@ const Case kCases[] = {
      {"[]", "[1,2]"}},
     {R"({"type":"array","items":[],"additionalItems":{"type":"null"}})", {"[]", "[null]"}, {"[1]"}},
     {R"({"type":"array","items":[{"type":"integer"}],"additionalItems":false})", {"[1]"}, {"[1,1]"}},
-    // Items of which each comes once.
+    // Items that each come once.
     {R"({"type":"array","items":{"enum":["a","b","c"]},"uniqueItems":true})",
      {"[]", R"(["b"])", R"(["c","a"])", R"(["b", "c", "a"])"},
      {R"(["a","a"])", R"(["a","b","a"])", R"(["a","b","c","a"])", R"(["d"])"}},

@@ -1,4 +1,5 @@
-// The engine against Python's jinja2, on the cases of conformance.json (made by make_conformance.py).
+// The engine is compared with Python's jinja2 on the cases of conformance.json, which make_conformance.py
+// makes.
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>
 #include <iterator>

@@ -1,4 +1,4 @@
-// Tokenizer: vocabularies that are broken or hostile give a clear error or follow a stated rule.
+// Vocabularies that are broken or hostile give a clear error or follow a stated rule.
 #include <catch2/catch_test_macros.hpp>
 
 #include "support/gguf_writer.h"
@@ -44,7 +44,7 @@ GgufWriter ugm(const std::string& charsmap) {
                       std::vector<uint8_t>(charsmap.begin(), charsmap.end()));
 }
 
-// Its units, then the replacements.
+// The bytes of a charsmap: its units, then the replacements.
 std::string charsmap(const std::vector<uint32_t>& units, const std::string& replacements) {
   test::Bytes out;
   out.u32(uint32_t(units.size() * 4));
@@ -198,7 +198,7 @@ TEST_CASE("merges that cannot be are skipped", "[engine][tokenizer]") {
 }
 
 TEST_CASE("a charsmap that leads astray is refused", "[engine][tokenizer]") {
-  // From the root 'a' leads to unit 'a', which is its child and ends a key; its value is at unit 0.
+  // 'a' leads from the root to unit 'a', which is its child and ends a key whose value is at unit 'a' ^ of_a.
   const auto units = [](uint32_t of_a, uint32_t value) {
     std::vector<uint32_t> out(256, 0);
     out['a'] = 'a' | 0x100 | of_a << 10;
