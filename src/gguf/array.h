@@ -1,4 +1,4 @@
-// Value types of GGUF, and views of its arrays. The bytes lie unaligned in the header.
+// The types of GGUF's values, and views of its arrays. The bytes lie in the header at any alignment.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -12,7 +12,7 @@ constexpr uint32_t kValueTypes = 13;
 uint32_t value_bytes(ValueType type);  // of one scalar; 0 for strings and arrays
 const char* value_type_name(ValueType type);
 
-// A number at `from`, at any alignment.
+// Reads a number at any alignment.
 template <class T>
 T load_unaligned(const uint8_t* from) {
   T value;
@@ -28,7 +28,7 @@ struct PackedArray {
   T operator[](uint64_t i) const { return load_unaligned<T>(data + i * sizeof(T)); }
 };
 
-// An array of strings, read in order. Its lengths were checked when the file was opened.
+// An array of strings, which is read in order. Their lengths were checked when the file was opened.
 struct StringArray {
   const uint8_t* data = nullptr;  // [count] { u64 bytes, text }
   uint64_t count = 0;

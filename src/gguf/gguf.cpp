@@ -1,4 +1,4 @@
-// Gguf: the parts of a model as one, and its tensors by name.
+// The parts of a model as one, and its tensors by name.
 #include "gguf/gguf.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Status Gguf::open_parts() {
   return {};
 }
 
-// The parts say themselves which they are; file names alone are not believed.
+// The parts themselves say which they are, since file names alone may be wrong.
 Status Gguf::check_split() const {
   const uint32_t parts = source_.parts();
   GgufInteger count{false, 1}, number{false, 0}, tensors{false, tensors_.size()};

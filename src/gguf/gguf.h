@@ -1,13 +1,13 @@
-// GGUF: the model file. Metadata (typed key-value pairs) and a directory of tensors; the header is
-// checked completely while it is opened, so that whoever reads it later need not.
+// GGUF is the format of model files: metadata (typed key-value pairs) and a directory of tensors. The header
+// is checked completely while it is opened, so that whoever reads it later need not.
 //
-//   "GGUF" u32 version  u64 tensors  u64 pairs        (2 and 3 alike, little-endian)
+//   "GGUF" u32 version  u64 tensors  u64 pairs        (versions 2 and 3 are alike, and little-endian)
 //   pairs:    string key  u32 type  value              string: u64 bytes, text
 //   tensors:  string name  u32 dims  u64 ne[dims]  u32 type  u64 offset
 //   data:     at the next multiple of general.alignment; offsets count from there
 //
-// Nothing is copied out of the header: keys, texts and arrays are views of its bytes, which are
-// held once on the heap unless they are the caller's memory.
+// Nothing is copied out of the header: keys, texts and arrays are views of its bytes. These lie once on the
+// heap, unless they are the caller's memory.
 #pragma once
 #include <string>
 #include <string_view>
@@ -20,7 +20,7 @@
 
 namespace greta {
 
-// What is beyond these is refused.
+// A file that goes beyond one of these limits is refused.
 constexpr uint64_t kMaxHeaderBytes = 1ull << 30;
 constexpr uint64_t kMaxPairs = 1ull << 16;
 constexpr uint64_t kMaxTensors = 1ull << 20;
@@ -35,8 +35,8 @@ struct GgufValue {
   ValueType element = ValueType::U8;  // of an array; else the type itself
   uint64_t count = 1;                 // elements of an array; else 1
   const uint8_t* data = nullptr;      // the scalar, the text of a string, the elements of an array
-  uint64_t bytes = 0;                 // of data
-  uint64_t offset = 0;                // of data in the file
+  uint64_t bytes = 0;                 // how many of them `data` points to
+  uint64_t offset = 0;                // where `data` lies in the file
 };
 
 struct GgufTensor {
@@ -44,8 +44,8 @@ struct GgufTensor {
   QuantType type = QuantType::f32;
   uint32_t dims = 0;
   uint64_t ne[kMaxDims] = {1, 1, 1, 1};  // ne[0] is the length of a row; 1 beyond dims
-  uint32_t part = 0;                     // of the source
-  uint64_t offset = 0;                   // in that part, absolute
+  uint32_t part = 0;                     // the part of the source that holds the data
+  uint64_t offset = 0;                   // from the start of that part
   uint64_t bytes = 0;
 };
 
@@ -63,18 +63,18 @@ class Gguf {
 
   const char* name() const { return source_.name(0); }  // for messages
   uint32_t version() const;
-  uint64_t held_bytes() const;  // of headers, on the heap
+  uint64_t held_bytes() const;  // what the headers take on the heap
   Source& source() { return source_; }
   const Source& source() const { return source_; }
 
-  // ---- metadata: that of part 0 ----
+  // ---- metadata of part 0 ----
   const std::vector<GgufValue>& values() const;       // in file order, known and unknown
   const GgufValue* find(std::string_view key) const;  // null if absent
   Status require(std::string_view key) const;         // fails if absent
 
-  // These leave `*out` as it is (the default) when the key is absent, and fail in words when the
-  // value has another type or does not fit. Any integer type serves for an integer; any number that
-  // is finite for an f32.
+  // These leave `*out` as it is, the default, when the key is absent. They fail with a sentence when the
+  // value has another type or does not fit. Any integer type serves for an integer, and any finite number for
+  // an f32.
   Status get_u32(std::string_view key, uint32_t* out) const;
   Status get_u64(std::string_view key, uint64_t* out) const;
   Status get_i32(std::string_view key, int32_t* out) const;
@@ -82,8 +82,8 @@ class Gguf {
   Status get_bool(std::string_view key, bool* out) const;
   Status get_string(std::string_view key, std::string_view* out) const;
 
-  // out[count], one for each layer: from an array of that length, or a scalar that serves for all.
-  // Booleans count as 0 and 1 for the u32 form.
+  // Write out[count], a value for each layer, from an array of that length or from a scalar that serves for
+  // all. For get_layers_u32, booleans count as 0 and 1.
   Status get_layers_u32(std::string_view key, uint32_t count, uint32_t* out) const;
   Status get_layers_f32(std::string_view key, uint32_t count, float* out) const;
 
@@ -91,7 +91,7 @@ class Gguf {
   Status get_f32_array(std::string_view key, PackedArray<float>* out) const;
   Status get_i32_array(std::string_view key, PackedArray<int32_t>* out) const;  // i32 or u32 elements
 
-  // ---- tensors: of all parts, in file order ----
+  // ---- tensors of all parts, in file order ----
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
   const GgufTensor* find_tensor(std::string_view name) const;  // null if absent
 
@@ -107,7 +107,7 @@ class Gguf {
   std::vector<uint32_t> tensor_order_;  // indices of tensors_ by name
 };
 
-// A number, a bool, or all elements of an array of them; false for texts.
+// Appends a number, a bool, or all elements of an array of these. Returns false for texts.
 bool gguf_numbers(const GgufValue& value, std::vector<double>* out);
 
 // A value as short text for people: numbers, quoted strings, the first elements of an array.

@@ -1,5 +1,5 @@
-// GgufHeader::parse: walks the header once. Every length is compared with the bytes that remain
-// before it is used, and nothing is sized by a count from the file.
+// GgufHeader::parse walks through the header once. It compares every length with the bytes that remain before
+// it uses it, and sizes nothing by a count from the file.
 #include "gguf/header.h"
 
 #include <algorithm>
@@ -23,7 +23,8 @@ Status HeaderBytes::open(const Source& source, uint32_t part) {
 }
 
 Status HeaderBytes::resize(uint64_t bytes) {
-  // Asked first: the system would promise pages that it does not have, and kill the process later.
+  // The free memory is checked first: the system would promise pages that it does not have, and kill the
+  // process later.
   const bool too_much =
       bytes > held_bytes_ + kLargestRead / 2 && bytes - held_bytes_ > memory_available_bytes();
   void* const moved = too_much ? nullptr : realloc(held_.get(), bytes);
@@ -34,7 +35,7 @@ Status HeaderBytes::resize(uint64_t bytes) {
   return {};
 }
 
-// In steps that double, up to a few MB.
+// Reads in steps that double, up to a few MB.
 Status HeaderBytes::ensure(uint64_t end) {
   while (!memory_ && held_bytes_ < end) {
     const uint64_t more = std::min(size_ - held_bytes_, std::clamp(held_bytes_, kFirstRead, kLargestRead));
@@ -84,7 +85,7 @@ struct GgufHeader::Cursor {
     return {reinterpret_cast<const char*>(bytes.data() + from), count};
   }
 
-  // A key or a tensor's name: 1 to `most` bytes, no control characters.
+  // Reads a key or the name of a tensor, which has 1 to `most` bytes and no control characters.
   Status name(uint64_t most, const char* what, std::string_view* out) {
     uint64_t count;
     GRETA_TRY(read(&count, what));
@@ -263,7 +264,7 @@ Status GgufHeader::index_values() {
   return {};
 }
 
-// Makes offsets absolute and proves that each tensor's bytes are in the file and its own.
+// Makes offsets absolute, and checks that the bytes of each tensor lie in the file and belong to no other.
 Status GgufHeader::place_tensors() {
   for (GgufTensor& tensor : tensors) {
     if (tensor.offset % alignment != 0)

@@ -1,4 +1,4 @@
-// The header of one GGUF file, parsed and checked: the reader behind class Gguf.
+// The header of one GGUF file, parsed and checked. This is the reader behind class Gguf.
 #pragma once
 #include <cstdlib>
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace greta {
 
-// The bytes of a part from its start, as far as they are needed: the caller's memory, or read bit by bit onto
-// the heap so that a false length costs no more memory than the source has bytes to give. Never a mapped
-// file.
+// The bytes of a part from its start, as far as they are needed. They are the caller's memory, or are read
+// bit by bit onto the heap, so that a false length costs no more memory than the source has bytes to give.
+// They are never a mapped file.
 class HeaderBytes {
  public:
   Status open(const Source& source, uint32_t part);
@@ -29,11 +29,10 @@ class HeaderBytes {
   uint32_t part_ = 0;
   uint64_t size_ = 0, held_bytes_ = 0;
   const uint8_t* memory_ = nullptr;
-  std::unique_ptr<uint8_t, Free>
-      held_;  // [held_bytes_]; by realloc, which moves pages where a vector would copy them
+  std::unique_ptr<uint8_t, Free> held_;  // [held_bytes_]; grown by realloc, which moves pages without a copy
 };
 
-// An integer of a file, of whatever type: its 64 bits, and whether they mean a negative number.
+// An integer of any type of the file: its 64 bits, and whether they mean a negative number.
 struct GgufInteger {
   bool negative = false;
   uint64_t bits = 0;
@@ -54,7 +53,7 @@ struct GgufHeader {
 
   const GgufValue* find(std::string_view key) const;
 
-  // An integer from low to high; `*out` is untouched and `*found` false if the key is absent.
+  // Reads an integer from low to high. If the key is absent, `*out` is untouched and `*found` is false.
   Status get_integer(std::string_view key, int64_t low, uint64_t high, GgufInteger* out, bool* found) const;
 
  private:

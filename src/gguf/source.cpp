@@ -1,4 +1,4 @@
-// Source: picks the way to the bytes; finds the parts of a split model by their names.
+// Reads from what the source was opened with, and finds the parts of a split model by their names.
 #include "gguf/source.h"
 
 #include <cstring>
@@ -7,7 +7,7 @@
 namespace greta {
 namespace {
 
-// "-00002-of-00005.gguf": the form of a split model's file names.
+// File names of a split model end like "-00002-of-00005.gguf".
 constexpr size_t kSuffixBytes = 20;
 
 bool five_digits(std::string_view text, uint32_t* out) {

@@ -1,5 +1,6 @@
-// Typed reading of metadata: what a value is, whether it fits, and how to show it.
+// Reads metadata by its types: what a value is, whether it fits, and how it is shown.
 #include <cmath>
+#include <utility>
 
 #include "gguf/header.h"
 
@@ -13,8 +14,6 @@ struct TypeInfo {
 constexpr TypeInfo kTypes[kValueTypes] = {{"u8", 1},  {"i8", 1},  {"u16", 2},  {"i16", 2},    {"u32", 4},
                                           {"i32", 4}, {"f32", 4}, {"bool", 1}, {"string", 0}, {"array", 0},
                                           {"u64", 8}, {"i64", 8}, {"f64", 8}};
-
-GgufInteger from_signed(int64_t value) { return {value < 0, uint64_t(value)}; }
 
 std::string type_text(const GgufValue& value) {
   if (value.type != ValueType::Array) return value_type_name(value.type);
@@ -61,26 +60,18 @@ uint32_t value_bytes(ValueType type) { return kTypes[uint32_t(type)].bytes; }
 const char* value_type_name(ValueType type) { return kTypes[uint32_t(type)].name; }
 
 bool gguf_integer(ValueType type, const uint8_t* data, GgufInteger* out) {
-  switch (type) {
-    case ValueType::U8:
-      return *out = {false, *data}, true;
-    case ValueType::U16:
-      return *out = {false, load_unaligned<uint16_t>(data)}, true;
-    case ValueType::U32:
-      return *out = {false, load_unaligned<uint32_t>(data)}, true;
-    case ValueType::U64:
-      return *out = {false, load_unaligned<uint64_t>(data)}, true;
-    case ValueType::I8:
-      return *out = from_signed(int8_t(*data)), true;
-    case ValueType::I16:
-      return *out = from_signed(load_unaligned<int16_t>(data)), true;
-    case ValueType::I32:
-      return *out = from_signed(load_unaligned<int32_t>(data)), true;
-    case ValueType::I64:
-      return *out = from_signed(load_unaligned<int64_t>(data)), true;
-    default:
-      return false;
-  }
+  const auto load = [&](auto number) {
+    number = load_unaligned<decltype(number)>(data);
+    return *out = {std::cmp_less(number, 0), uint64_t(number)}, true;
+  };
+  if (type == ValueType::U8) return load(uint8_t());
+  if (type == ValueType::I8) return load(int8_t());
+  if (type == ValueType::U16) return load(uint16_t());
+  if (type == ValueType::I16) return load(int16_t());
+  if (type == ValueType::U32) return load(uint32_t());
+  if (type == ValueType::I32) return load(int32_t());
+  if (type == ValueType::U64) return load(uint64_t());
+  return type == ValueType::I64 && load(int64_t());
 }
 
 Status gguf_wrong_type(const GgufValue& value, const char* expected) {
@@ -117,7 +108,7 @@ Status Gguf::get_u64(std::string_view key, uint64_t* out) const {
 }
 
 Status Gguf::get_i32(std::string_view key, int32_t* out) const {
-  GgufInteger integer = from_signed(*out);
+  GgufInteger integer{*out < 0, uint64_t(int64_t(*out))};
   bool found;
   GRETA_TRY(within(headers_[0].get_integer(key, INT32_MIN, INT32_MAX, &integer, &found), "%s", name()));
   *out = int32_t(int64_t(integer.bits));
@@ -149,7 +140,7 @@ Status Gguf::get_string(std::string_view key, std::string_view* out) const {
 
 // ---- arrays -----------------------------------------------------------------------------------
 
-// Element i of an array of numbers, or the scalar; null if there are not `count` of them.
+// The bytes from one layer's value to the next: 0 for a scalar. Fails unless an array has `count` values.
 static Status layer_data(const GgufValue& value, uint32_t count, uint32_t* out_step) {
   if (value_bytes(value.element) == 0) return gguf_wrong_type(value, "a number, or an array of them");
   if (value.type == ValueType::Array && value.count != count)

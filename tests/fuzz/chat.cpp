@@ -1,5 +1,5 @@
-// Any bytes as the answer of a model of any family, at once and in pieces: the parts are the same, and
-// every call has a name and an object of arguments.
+// Gives a parser any bytes as the answer of a model of any family, at once and in pieces. The parts must be
+// the same, and every call must have a name and an object of arguments.
 //
 // Input: a byte for the form, a byte of flags, a byte that says how the text is cut, then the text.
 #include "text/chat/parser.h"

@@ -1,5 +1,5 @@
-// Any bytes as a GGUF file: opened from memory and through a callback, then everything is read that
-// the header gives access to.
+// Opens any bytes as a GGUF file, from memory and through a callback. Then it reads everything that the
+// header gives access to.
 #include "gguf/gguf.h"
 
 #include <cstring>

@@ -1,6 +1,6 @@
-// Any bytes as a GBNF grammar or a JSON schema, then a walk through it. What must hold: no crash, a mask has
-// the tokens whose bytes can come next and no others, a text is taken alike at once and in pieces, and a text
-// that a schema's grammar lets end is JSON.
+// Reads any bytes as a GBNF grammar or a JSON schema, then walks through it. It must not crash. A mask must
+// have the tokens whose bytes can come next and no others. A text must be taken alike at once and in pieces.
+// A text that may end under a schema's grammar must be JSON.
 //
 // Input: a byte of flags (1: a schema), the grammar, a zero byte, then bytes that choose where the walk goes.
 #include "text/grammar/grammar.h"
@@ -15,7 +15,8 @@ using namespace greta;
 
 namespace {
 
-// 256 bytes, words that share beginnings, two that are the same, one that ends an answer, one control token.
+// A vocabulary of 256 bytes, words that share beginnings, two that are the same, one that ends an answer, and
+// a control token.
 struct Vocabulary {
   std::string file;
   Gguf gguf;
@@ -53,7 +54,8 @@ struct Vocabulary {
   }
 };
 
-// The mask against a walk for each token; tokens that the grammar names itself have no bytes to compare.
+// Compares the mask with a walk for each token. Tokens that the grammar itself names have no bytes to
+// compare.
 void check_mask(const Vocabulary& v, const GrammarMatcher& at, std::span<const uint64_t> bits) {
   for (uint32_t id = 0; id < v.tokenizer.size(); ++id) {
     GrammarMatcher probe = at;

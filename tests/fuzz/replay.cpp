@@ -1,5 +1,5 @@
-// Gives a fuzz target each file of the folders and files that are named, once: the corpus as a test, with any
-// compiler.
+// Gives a fuzz target each of the named files, and those of the named folders, once. So the corpus is a test
+// with any compiler.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -1,5 +1,6 @@
-// A vocabulary and a text, both made of any bytes. What must hold: no crash, any text is encoded, ids within
-// range, pieces for every id; and on a sound vocabulary decode(encode(text)) is the text, made valid.
+// Encodes a text with a vocabulary, both made of any bytes. It must not crash, any text must be encoded, ids
+// must be within range, and every id must have a piece. On a sound vocabulary, decode(encode(text)) must be
+// the text, made valid.
 //
 // Input: a byte of flags, a byte that chooses the pre-tokenizer, a byte n, then n strings of vocabulary (one
 // length byte each, then kind and score bytes), for a unigram vocabulary a charsmap (two bytes of lengths,
@@ -76,8 +77,8 @@ constexpr const char* kRules[] = {
     "falcon",    "deepseek-llm", "deepseek-coder", "bloom",  "viking",   "superbpe",   "chameleon",
     "gemma4",    "sarvam-moe",   "jina-v2-code"};
 
-// A charsmap of 256 units, some of which are any that stay among these, and any replacements; at times it is
-// what the input says.
+// A charsmap of 256 units, some of which are any that stay among these, and of any replacements. At times it
+// is the bytes of the input instead.
 std::vector<uint8_t> any_charsmap(Reader* reader) {
   const uint8_t count = reader->byte(), replacements = reader->byte();
   std::string map;

@@ -1,5 +1,5 @@
-// Gguf: bad files, one row for each way; every one must be refused with a sentence that says where.
-// The rows marked with a CVE are those that this kind of file took other readers down with.
+// Bad files, with a row for each way to be bad. Each must be refused with a sentence that says where. Files
+// like those of the rows marked with a CVE have brought other readers down.
 #include <catch2/catch_test_macros.hpp>
 #include <functional>
 
@@ -18,7 +18,7 @@ Status open_memory(const std::string& file) {
   return Gguf().open(std::move(source));
 }
 
-// As the source of a callback that claims to have `claimed` bytes and fails beyond those it has.
+// Opens the file through a callback that claims to have `claimed` bytes and fails beyond those it has.
 Status open_callback(const std::string& file, uint64_t claimed) {
   Source source;
   const auto read = [](void* user, uint64_t offset, void* to, uint64_t bytes) {
@@ -100,7 +100,7 @@ TEST_CASE("counts that the file cannot hold", "[engine][gguf]") {
   for (const Row& row : rows) check(row);
 }
 
-TEST_CASE("bad metadata", "[engine][gguf]") {
+TEST_CASE("bad values", "[engine][gguf]") {
   const Row rows[] = {
       {"CVE-2024-23496: a string of 2^64 - 1 bytes",
        with_value(8, Bytes().u64(UINT64_MAX).data),
@@ -139,6 +139,12 @@ TEST_CASE("bad metadata", "[engine][gguf]") {
        Code::File,
        {"type of the elements", "99"}},
       {"a bool of 2", with_value(7, "\2"), Code::File, {"a bool", "is 2"}},
+  };
+  for (const Row& row : rows) check(row);
+}
+
+TEST_CASE("bad keys", "[engine][gguf]") {
+  const Row rows[] = {
       {"an empty key",
        GgufWriter().raw_value("", 0, "x").file() + std::string(64, 0),
        Code::File,
@@ -159,6 +165,12 @@ TEST_CASE("bad metadata", "[engine][gguf]") {
        GgufWriter().value("a", 1u).value("b", 2u).value("a", 3u).file(),
        Code::File,
        {"key \"a\"", "two entries"}},
+  };
+  for (const Row& row : rows) check(row);
+}
+
+TEST_CASE("bad alignments", "[engine][gguf]") {
+  const Row rows[] = {
       {"alignment 0",
        GgufWriter().value("general.alignment", 0u).file(),
        Code::File,
@@ -187,7 +199,7 @@ TEST_CASE("bad metadata", "[engine][gguf]") {
   for (const Row& row : rows) check(row);
 }
 
-TEST_CASE("bad tensors", "[engine][gguf]") {
+TEST_CASE("bad shapes and types of tensors", "[engine][gguf]") {
   const Row rows[] = {
       {"no dimensions", with_tensor(0, {}, 0, 0), Code::File, {"tensor \"t.weight\"", "0 dimensions"}},
       {"five dimensions", with_tensor(5, {1, 1, 1, 1, 1}, 0, 0), Code::File, {"5 dimensions", "1 to 4"}},
@@ -215,6 +227,12 @@ TEST_CASE("bad tensors", "[engine][gguf]") {
        Code::Unsupported,
        {"\"t.weight\"", "type 99"}},
       {"a type that was removed", with_tensor(1, {32}, 4, 0), Code::Unsupported, {"\"t.weight\"", "type 4 "}},
+  };
+  for (const Row& row : rows) check(row);
+}
+
+TEST_CASE("bad names and places of tensors", "[engine][gguf]") {
+  const Row rows[] = {
       {"an offset off the alignment", with_tensor(1, {32}, 0, 16), Code::File, {"offset 16", "alignment 32"}},
       {"an offset beyond the end",
        with_tensor(1, {32}, 0, 1 << 20),
@@ -273,7 +291,7 @@ TEST_CASE("a small file cut short at every byte", "[engine][gguf]") {
       }
       CHECK(status.code == Code::File);
       CHECK(std::string(error_text()).size() > 20);
-      // Through a callback that promises the whole: the read itself fails, and says so.
+      // A callback promises the whole file. Then the read itself fails, and says so.
       CHECK_FALSE(open_callback(cut, file.size()).ok());
     }
   }
@@ -295,8 +313,8 @@ TEST_CASE("every byte of a small file set to other values is survived", "[engine
 }
 
 TEST_CASE("a false length costs no memory", "[engine][gguf]") {
-  // The callback claims an exabyte and the string half of it: refused by the header limit, and a
-  // string of 512 MiB by the first read that fails, after little was held.
+  // The callback claims an exabyte. A string of half of it is refused by the limit of headers, and one of 512
+  // MiB by the first read that fails, when little memory is held.
   const uint64_t claimed = uint64_t(1) << 60;
   std::string file =
       counts(0, 1) + Bytes().string("k").u32(8).u64(claimed / 2).data + std::string(1 << 17, 'x');

@@ -1,4 +1,4 @@
-// Gguf: good files of every kind, and getters that fail in words.
+// Good files of every kind, and getters that fail with a sentence.
 #include "gguf/gguf.h"
 
 #include <catch2/catch_test_macros.hpp>

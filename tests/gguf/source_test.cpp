@@ -1,4 +1,4 @@
-// Source: the ways to a model's bytes, and the parts of a split model.
+// The ways to a model's bytes, and the parts of a split model.
 #include "gguf/source.h"
 
 #include <unistd.h>
@@ -67,7 +67,7 @@ TEST_CASE("any part of a split model opens all of it", "[engine][source]") {
     CHECK(Source().open_file((folder.path() + "/" + name).c_str()).code == Code::File);
     CHECK(says("expected a part"));
   }
-  // Nearly the form of a part: an ordinary name.
+  // A name that is nearly that of a part is an ordinary name.
   for (const char* name : {"m-0001-of-00003.gguf", "m-00001-of-0000a.gguf", "-00001_of-00003.gguf"}) {
     Source plain;
     REQUIRE(plain.open_file(folder.write(name, "x").c_str()).ok());

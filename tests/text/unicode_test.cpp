@@ -1,4 +1,4 @@
-// UTF-8 and code point classes.
+// UTF-8, and the classes of code points.
 #include "text/unicode/unicode.h"
 
 #include <catch2/catch_test_macros.hpp>

@@ -1,4 +1,4 @@
-// Tells by its first characters how a call is written, and reads it.
+// Reads calls of tools. The first characters tell how a call is written.
 #include "text/chat/calls.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ const Value* first_of(const Value& object, std::initializer_list<std::string_vie
   return nullptr;
 }
 
-// Arguments as an object, whether they came as one or as a text that holds one.
+// Writes arguments as an object, whether they came as one or as a text that holds one.
 bool arguments_json(const Value* arguments, std::string* out) {
   if (!arguments || arguments->is_none()) return *out = "{}", true;
   Value parsed = *arguments;
@@ -46,7 +46,7 @@ bool call_of_object(const Value& object, ChatCall* call) {
   return true;
 }
 
-// Objects, or arrays of them, one after another.
+// Reads objects, or arrays of them, one after another.
 bool parse_json_calls(std::string_view body, std::vector<ChatCall>* out) {
   while (!body.empty()) {
     const size_t bytes = json_extent(body);
@@ -66,7 +66,7 @@ bool parse_json_calls(std::string_view body, std::vector<ChatCall>* out) {
 
 // ---- tags -------------------------------------------------------------------------------------
 
-// A value within tags: a text where the schema says so, else JSON if it reads as JSON.
+// A value within tags is a text if the schema says so, else JSON if it reads as JSON.
 Value tagged_value(std::string_view text, std::string_view type) {
   Value value;
   if (type == "string" || !parse_json(trim_blanks(text), &value).ok()) return text;
@@ -87,7 +87,7 @@ constexpr TagForm kTagForms[] = {
      "</｜DSML｜parameter>"},
 };
 
-// One line end belongs to the tags, on either side.
+// Without the one line end on either side that belongs to the tags.
 std::string_view between_tags(std::string_view text) {
   if (text.starts_with('\n')) text.remove_prefix(1);
   if (text.ends_with('\n')) text.remove_suffix(1);
@@ -99,7 +99,7 @@ bool parse_tagged_call(const TagForm& form, std::string_view* body, const ToolLi
   if (!take(body, form.call_open) || !take_until(body, form.call_name_end, &name)) return false;
   call->name = trim_blanks(name);
   if (!is_name(call->name)) return false;
-  // The last closing tag before the next call, for one within an argument closes nothing.
+  // The last closing tag before the next call counts, since one within an argument closes nothing.
   const size_t next = body->find(form.call_open), close = body->substr(0, next).rfind(form.call_close);
   if (close == body->npos) return false;
   inside = trim_blanks(body->substr(0, close));
@@ -144,14 +144,14 @@ bool parse_tagged(std::string_view body, const ToolList& tools, std::vector<Chat
   return false;
 }
 
-// GLM: the name, then <arg_key>k</arg_key><arg_value>v</arg_value> for each argument.
+// GLM writes the name, then <arg_key>k</arg_key><arg_value>v</arg_value> for each argument.
 bool parse_key_value(std::string_view body, const ToolList& tools, std::vector<ChatCall>* out) {
   const size_t keys = std::min(body.size(), body.find("<arg_key>"));
   ChatCall call;
   call.name = trim_blanks(body.substr(0, keys));
   body.remove_prefix(keys);
   if (!is_name(call.name)) return false;
-  if (body.empty() && !tools.has(call.name)) return false;  // a word, not a call
+  if (body.empty() && !tools.has(call.name)) return false;  // it is a word, not a call
   Value arguments = Value::dict();
   while (!body.empty()) {
     std::string_view key, gap, value;

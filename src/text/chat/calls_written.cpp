@@ -1,5 +1,7 @@
-// Calls written like those of a programming language. Gemma 4: call:NAME{key:value}, texts between <|"|>.
-// Llama 3.1's built-in tools: name.call(key="value"). LFM2: [name(key="value", ...), ...].
+// Reads calls that are written like those of a programming language:
+//   Gemma 4                      call:NAME{key:value}, with texts between <|"|>
+//   Llama 3.1's built-in tools   name.call(key="value")
+//   LFM2                         [name(key="value", ...), ...]
 #include "text/chat/calls.h"
 #include "text/chat/text.h"
 

@@ -1,4 +1,4 @@
-// A machine over a buffer: each state takes what is certain off its front and leaves what may yet be
+// A state machine over a buffer. Each state takes off its front what is certain, and leaves what may yet be
 // the beginning of a mark.
 #include "text/chat/parser.h"
 
@@ -64,8 +64,8 @@ bool may_become(std::string_view text, std::string_view mark) {
   return text.size() < mark.size() && mark.starts_with(text);
 }
 
-// The bytes before the first of the marks: `*which` says which it is, -1 if none of them is there. Then
-// the bytes that certainly belong to none.
+// Returns the bytes before the first of the marks, and sets *which to its index. If none of them is there,
+// *which is -1, and the bytes are those that certainly belong to no mark.
 template <class Marks>
 size_t before_mark(std::string_view text, const Marks& marks, int* which) {
   size_t first = text.npos, held = 0;
@@ -73,7 +73,7 @@ size_t before_mark(std::string_view text, const Marks& marks, int* which) {
   int index = 0;
   for (const std::string_view mark : marks) {
     const size_t at = text.find(mark);
-    // Of marks at one place the longest.
+    // Of marks at one place, the longest counts.
     if (at < first || (at == first && at != text.npos && mark.size() > std::begin(marks)[*which].size())) {
       first = at;
       *which = index;
@@ -150,23 +150,12 @@ bool ChatParser::finish() {
 }
 
 bool ChatParser::step(bool last) {
-  switch (state_) {
-    case State::Start:
-      return take_start(last);
-    case State::Text:
-      return take_text(last);
-    case State::Reasoning:
-      return take_reasoning(last);
-    case State::Calls:
-      return take_calls(last);
-    case State::BareCall:
-      return take_bare_call(last);
-    case State::Header:
-      return take_header(last);
-    case State::Message:
-      return take_message(last);
-  }
-  return false;
+  using Parser = ChatParser;
+  constexpr bool (Parser::* kSteps[])(bool) = {
+      // by state
+      &Parser::take_start,     &Parser::take_text,   &Parser::take_reasoning, &Parser::take_calls,
+      &Parser::take_bare_call, &Parser::take_header, &Parser::take_message};
+  return (this->*kSteps[size_t(state_)])(last);
 }
 
 bool ChatParser::reasoning() const {
@@ -178,7 +167,7 @@ std::string_view ChatParser::reasoning_end() const {
   return form_.channels ? "<|end|><|start|>assistant<|channel|>final<|message|>" : section_->close;
 }
 
-// White space waits for what comes after it: it is dropped before a mark, and where trim_ says so.
+// White space waits for what comes after it. It is dropped before a mark, and where trim_ says so.
 void ChatParser::pass(std::string_view text, bool thought) {
   if (trim_) skip_blanks(&text);
   if (text.empty()) return;
@@ -213,7 +202,7 @@ bool ChatParser::give(std::vector<ChatCall>&& calls) {
 
 // ---- states -------------------------------------------------------------------------------------
 
-// Nothing but white space and reasoning so far.
+// In this state, nothing but white space and reasoning has come so far.
 bool ChatParser::take_start(bool last) {
   const std::string_view text = rest(), between = called_ ? " \t\r\n;" : kBlanks;  // Llama 3: call; call
   const std::string_view solid = text.substr(std::min(text.size(), text.find_first_not_of(between)));
@@ -236,7 +225,7 @@ bool ChatParser::take_start(bool last) {
 }
 
 bool ChatParser::take_text(bool last) {
-  // Opening marks, and those that close what is said, which are dropped too.
+  // The marks that open sections, and those that close an answer, which are dropped too.
   std::vector<std::string_view> marks;
   std::vector<const ChatSection*> opens;
   for (const ChatSection* section : form_.sections) {
@@ -284,7 +273,8 @@ bool ChatParser::take_reasoning(bool last) {
   return true;
 }
 
-// The limits do not depend on how the text is cut: a closing mark that begins within the limit is waited for.
+// The limits do not depend on how the text is cut, since a closing mark that begins within the limit is
+// waited for.
 bool ChatParser::take_calls(bool last) {
   const std::string_view text = rest(), end = section_->close.empty() ? section_->open : section_->close;
   size_t at = text.find(end, searched_);
@@ -307,20 +297,20 @@ bool ChatParser::take_calls(bool last) {
     return give(std::move(calls));
   }
   ++failed_calls_;
-  // The mark may have been within an argument: then there is another one.
+  // If the mark was within an argument, another one follows.
   const bool open_json = body.size() <= kMaxCallBytes && trim_blanks(body).starts_with('{') &&
                          json_extent(trim_blanks(body)) == 0;
   if (closed && !section_->close.empty() && open_json && looks_for_calls()) {
     searched_ = at + 1;
     return true;
   }
-  // No call: its mark is text, and what follows is looked at again.
+  // It is no call. Its mark is text, and what follows is looked at again.
   state_ = State::Text;
   pass(section_->open, false);
   return true;
 }
 
-// JSON at the start of the answer, for as long as its first key is one that a call begins with.
+// Takes JSON at the start of the answer if its first key is one that a call begins with.
 bool ChatParser::take_bare_call(bool last) {
   static constexpr std::string_view kKeys[] = {"\"name\"",       "\"type\"",      "\"function\"",
                                                "\"parameters\"", "\"arguments\"", "\"id\""};
@@ -359,7 +349,7 @@ bool ChatParser::take_header(bool last) {
   }
   const size_t end = text.find(kMessage);
   if (end == text.npos && (may || (header && text.size() <= kLongestHeader + kMessage.size()))) {
-    if (last) drop(text.size());  // broken off within a header: nothing was said
+    if (last) drop(text.size());  // the answer ends within a header, so nothing was said
     return false;
   }
   recipient_.clear();
@@ -367,7 +357,7 @@ bool ChatParser::take_header(bool last) {
   state_ = State::Message;
   searched_ = 0;
   if (!header || end > kLongestHeader) {
-    say(1);  // no header: what is said; its first character may be that of a mark
+    say(1);  // without a header it is said; the text after its first character may begin with a mark
     return true;
   }
   const std::string_view head = text.substr(0, end);

@@ -1,9 +1,10 @@
-// The answer of a model, as it comes, taken apart: what is said, what is thought, which tools are called.
+// Takes the answer of a model apart while it comes: what is said, what is thought, and which tools are
+// called.
 //
-// How a family of models marks these is a row of a table; a row counts where the model's chat template
-// has its marks. The parser is fed text in pieces of any size and gives the same parts however the text
-// was cut. Text that looks like a call and is none stays text: nothing is lost but marks and the white
-// space around them.
+// A table has a row for how each family of models marks these. A row counts if the model's chat template has
+// its marks. The parser is fed text in pieces of any size, and gives the same parts however the text was cut.
+// Text that looks like a call but is none stays text, so nothing is lost but marks and the white space around
+// them.
 #pragma once
 #include <functional>
 #include <string>
@@ -19,12 +20,12 @@ struct ChatSection {
   enum class Kind : uint8_t {
     Reasoning,  // at the start of the answer, or after other reasoning
     Calls,      // one or more calls of tools
-    Answer,     // what is said, in families that mark that too
+    Answer,     // what is said, in families that mark it
   };
   Kind kind;
-  std::string_view in_template;  // what a template must have for the row to count
+  std::string_view in_template;  // the row counts if the template has this
   std::string_view open;
-  std::string_view close;  // "": the next `open` or the end of the answer
+  std::string_view close;  // if "", the next `open` or the end of the answer closes it
   bool keep_open = false;  // the mark is a part of the call
 };
 
@@ -32,16 +33,16 @@ struct ChatSection {
 struct ChatForm {
   std::vector<const ChatSection*> sections;
   bool channels = false;    // <|channel|>NAME<|message|>...<|end|>
-  bool bare_calls = false;  // a call is JSON with nothing around it
+  bool bare_calls = false;  // a call may be JSON without marks around it
 
   // Whether a control token with this text means something to the parser.
   bool is_mark(std::string_view text) const;
-  // The reasoning that `prompt` ends with the opening mark of, null if none.
+  // The section of reasoning with whose opening mark `prompt` ends; null if there is none.
   const ChatSection* opened_by(std::string_view prompt) const;
 };
 ChatForm chat_form(std::string_view chat_template);
 
-// What the parts go to; false: stop.
+// Where the parts go. Each function returns false to stop the parser.
 struct ChatSink {
   std::function<bool(std::string_view)> text, reasoning;
   std::function<bool(ChatCall)> call;
@@ -49,12 +50,12 @@ struct ChatSink {
 
 class ChatParser {
  public:
-  // prompt: what the model continues; it may have opened the reasoning. Without tools no calls are
-  // looked for. `form` and `tools` outlive the parser.
+  // prompt: the text that the model continues, which may have opened the reasoning. Without tools, calls are
+  // not looked for. `form` and `tools` must outlive the parser.
   ChatParser(const ChatForm& form, const ToolList& tools, std::string_view prompt, ChatSink sink);
 
-  bool push(std::string_view text);  // false once the sink wants no more
-  bool finish();                     // the answer is complete
+  bool push(std::string_view text);  // returns false once the sink wants no more
+  bool finish();                     // to be called when the answer is complete
 
   bool reasoning() const;                  // at this moment
   std::string_view reasoning_end() const;  // what a model writes to end it
@@ -62,7 +63,7 @@ class ChatParser {
  private:
   enum class State : uint8_t { Start, Text, Reasoning, Calls, BareCall, Header, Message };
 
-  bool step(bool last);  // false: needs more text
+  bool step(bool last);  // returns false if it needs more text
   bool take_start(bool last);
   bool take_text(bool last);
   bool take_reasoning(bool last);
@@ -85,14 +86,14 @@ class ChatParser {
   ChatSink sink_;
   State state_ = State::Start;
   const ChatSection* section_ = nullptr;
-  std::string buffer_;  // text that is not taken yet, from at_ on
+  std::string buffer_;  // from at_ on, text that is not taken yet
   size_t at_ = 0;
-  size_t searched_ = 0;    // of the section's text: no closing mark begins before it
+  size_t searched_ = 0;    // no closing mark begins before this place in the section's text
   std::string blanks_;     // white space that was not passed on yet
   bool trim_ = false;      // white space that comes now is dropped
-  std::string recipient_;  // of a message of a channel
-  bool thought_ = false;   // that message is reasoning
-  bool called_ = false;    // a bare call has been
+  std::string recipient_;  // whom the message of a channel is for
+  bool thought_ = false;   // the message is reasoning
+  bool called_ = false;    // a bare call has come
   bool stopped_ = false;
   uint32_t failed_calls_ = 0;
 };

@@ -5,8 +5,8 @@
 namespace greta {
 namespace {
 
-// Plain formats for files that bring no template. A row is taken if its tokens are in the vocabulary,
-// the last one for all others.
+// Plain formats for files without a template. The first row whose tokens are in the vocabulary is taken; the
+// last row needs none.
 struct Fallback {
   const char* name;
   const char* marks[2];

@@ -1,4 +1,4 @@
-// Taking texts apart from the front, for the readers of answers.
+// Functions that take texts apart from the front, for the readers of answers.
 #pragma once
 #include <algorithm>
 #include <string_view>
@@ -26,7 +26,7 @@ inline void skip_blanks(std::string_view* text) {
   text->remove_prefix(std::min(text->size(), text->find_first_not_of(kBlanks)));
 }
 
-// Up to `end`, which is taken too.
+// Takes the text up to `end`, and `end` too.
 inline bool take_until(std::string_view* text, std::string_view end, std::string_view* out) {
   const size_t at = text->find(end);
   if (at == text->npos) return false;

@@ -48,7 +48,7 @@ Status GrammarBuilder::append_text(std::string_view text, Sequence* out) {
 
 namespace {
 
-// Sorted, without overlaps, without surrogates, which UTF-8 does not have.
+// Returns the ranges sorted, without overlaps, and without surrogates, which UTF-8 does not have.
 std::vector<CharRange> plain_ranges(std::vector<CharRange> ranges, bool negated) {
   std::sort(ranges.begin(), ranges.end(),
             [](const CharRange& a, const CharRange& b) { return a.first < b.first; });
@@ -111,7 +111,7 @@ void split_range(uint32_t first, uint32_t last, std::vector<Bytes>* out) {
 Status GrammarBuilder::append_class(std::vector<CharRange> ranges, bool negated, Sequence* out) {
   std::vector<Bytes> pieces;
   for (const CharRange& r : plain_ranges(std::move(ranges), negated)) split_range(r.first, r.last, &pieces);
-  std::map<Bytes, ByteSet> first_bytes;  // by what follows the first
+  std::map<Bytes, ByteSet> first_bytes;  // by the bytes that follow the first
   for (const Bytes& bytes : pieces)
     for (uint32_t byte = bytes[0].first; byte <= bytes[0].second; ++byte)
       first_bytes[Bytes(bytes.begin() + 1, bytes.end())].set(byte);
@@ -171,7 +171,8 @@ Status GrammarBuilder::repeat(const Sequence& item, uint32_t least, uint32_t mos
   return {};
 }
 
-// Which rules may stand for nothing: from those that are seen to, to those that this makes so.
+// Which rules may stand for nothing. It begins with those that have an empty alternative, and goes on to the
+// rules whose alternatives these make empty.
 std::vector<bool> GrammarBuilder::nullable() const {
   struct Alternative {
     uint32_t rule;
@@ -217,7 +218,7 @@ Status GrammarBuilder::check_left_recursion() const {
         begins[rule].push_back({sequence[i].value, i + 1 < sequence.size()});
         if (!empty[sequence[i].value]) break;
       }
-  // Tarjan 1972, with a list for a stack.
+  // Tarjan's algorithm of 1972 for strongly connected components, with a list for a stack.
   const uint32_t count = uint32_t(rules_.size()), kNew = ~0u;
   std::vector<uint32_t> order(count, kNew), low(count), component(count, kNew), open;
   struct Visit {
@@ -279,11 +280,11 @@ Status GrammarBuilder::finish(uint32_t root, std::shared_ptr<const Grammar>* out
   }
   grammar->rules.push_back(uint32_t(grammar->alternatives.size()));
   grammar->root = root;
-  // Each set may cut a class in two.
+  // Bytes that no set tells apart share a class. Each set may cut a class in two.
   std::array<uint32_t, 256> of = {};
   uint32_t classes = 1;
   for (const ByteSet& set : sets_) {
-    std::array<uint32_t, 512> part = {};  // of class and whether in the set: 1 + the new class
+    std::array<uint32_t, 512> part = {};  // by class, and whether the byte is in the set: 1 + the new class
     classes = 0;
     for (uint32_t byte = 0; byte < 256; ++byte) {
       uint32_t& to = part[of[byte] * 2 + set[byte]];

@@ -1,4 +1,4 @@
-// A grammar while it is read: rules that grow, characters that become bytes.
+// A grammar while it is read: rules grow, and characters become bytes.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -16,21 +16,21 @@ class GrammarBuilder {
  public:
   using Sequence = std::vector<GrammarElement>;
 
-  Status add_rule(uint32_t* rule);                        // without alternatives
-  Status rule_of(std::string_view name, uint32_t* rule);  // the same for the same name
+  Status add_rule(uint32_t* rule);                        // a new one, without a name and alternatives
+  Status rule_of(std::string_view name, uint32_t* rule);  // the same rule for the same name
   void define(uint32_t rule, std::vector<Sequence> alternatives) { rules_[rule] = std::move(alternatives); }
   bool is_defined(uint32_t rule) const { return !rules_[rule].empty(); }
   const std::string& name(uint32_t rule) const { return names_[rule]; }
 
   Status append_bytes(const ByteSet& set, Sequence* out);
   Status append_text(std::string_view text, Sequence* out);
-  // One character of these ranges, or with `negated` any other one.
+  // Appends one character of these ranges, or any other one if `negated`.
   Status append_class(std::vector<CharRange> ranges, bool negated, Sequence* out);
-  // `item` at least `least` times, at most `most`; kNoLimit: as often as one likes.
+  // Appends `item` at least `least` and at most `most` times; with kNoLimit, as often as one likes.
   static constexpr uint32_t kNoLimit = ~0u;
   Status repeat(const Sequence& item, uint32_t least, uint32_t most, Sequence* out);
 
-  // Checks that all is defined and nothing left-recursive.
+  // Checks that all rules are defined and none is left-recursive.
   Status finish(uint32_t root, std::shared_ptr<const Grammar>* out);
 
  private:

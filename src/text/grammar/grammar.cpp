@@ -1,11 +1,11 @@
-// The walk through a grammar.
+// How a matcher walks through a grammar.
 #include "text/grammar/grammar.h"
 
 #include <algorithm>
 
 namespace greta {
 
-// Beyond these the remembered states are forgotten, but for the current one.
+// With more than these, all remembered states but the current one are forgotten.
 constexpr size_t kMaxNodes = 1u << 17, kMaxStates = 1u << 13;
 
 GrammarMatcher::GrammarMatcher(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) {
@@ -24,7 +24,8 @@ void GrammarMatcher::clear() {
 
 namespace {
 
-// Places `index + 1` of `count` entries that hash(index) gives places in a table that grows with them.
+// Doubles a hash table when its `count` entries fill half of it. Slots hold index + 1; hash(index) gives the
+// place.
 template <class Hash>
 void grow_table(std::vector<uint32_t>* table, size_t count, Hash hash) {
   if ((count + 1) * 2 < table->size()) return;
@@ -68,8 +69,8 @@ void GrammarMatcher::begin_state() {
   accepts_ = false;
 }
 
-// Follows rules and ends until bytes or a token are next. Each stack once: a rule that calls itself as its
-// last element comes back to the same stack, and stops there.
+// Follows rules and ends until bytes or a token are next, and each stack only once: a rule that calls itself
+// as its last element comes back to the same stack, and stops there.
 void GrammarMatcher::expand(uint32_t start) {
   work_.push_back(start);
   while (!work_.empty() && steps_ <= kMaxGrammarSteps) {
@@ -165,7 +166,7 @@ Status GrammarMatcher::walk(uint32_t state, std::string_view bytes, uint32_t* ou
   return {};
 }
 
-// Stacks that wait for this token, each one past it.
+// The state of the stacks that wait for this token, once it has come.
 Status GrammarMatcher::after_token(uint32_t state, int32_t token, uint32_t* out) {
   begin_state();
   const State from = states_[state];
@@ -241,7 +242,7 @@ Status GrammarMatcher::mask(const VocabTrie& trie, std::span<uint64_t> bits) {
   return {};
 }
 
-// Keeps the current state alone when too much was remembered.
+// Keeps only the current state when too much was remembered.
 void GrammarMatcher::compact() {
   if (nodes_.size() < kMaxNodes && states_.size() < kMaxStates) return;
   const std::vector<Node> nodes = std::move(nodes_);

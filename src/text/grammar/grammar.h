@@ -1,12 +1,13 @@
-// Grammars in llama.cpp's GBNF, compiled to bytes: what a text may be, and which tokens may come next.
+// Grammars in llama.cpp's GBNF, compiled to bytes. They say what a text may be, and which tokens may come
+// next.
 //
-// A Grammar is rules of alternatives of elements; an element is a set of bytes, a rule, or a token.
-// Characters are their UTF-8 bytes, so a token may end anywhere within one. A GrammarMatcher walks it as a
-// pushdown automaton that is made deterministic as it goes: a state is all the stacks that are possible after
-// the same bytes, and the next state for each class of bytes is remembered.
+// A Grammar has rules of alternatives of elements. An element is a set of bytes, a rule, or a token.
+// Characters are their UTF-8 bytes, so a token may end anywhere within one. A GrammarMatcher walks through it
+// as a pushdown automaton that is made deterministic as it goes: a state is the set of all stacks that are
+// possible after the same bytes, and the next state for each class of bytes is remembered.
 //
 // Grammars are untrusted input. Their size, their repetitions, the work for a token and the depth of nesting
-// are limited, and left recursion, which would need endless stacks, is refused.
+// are limited. Left recursion, which would need endless stacks, is refused.
 #pragma once
 #include <array>
 #include <bitset>
@@ -23,8 +24,8 @@ constexpr uint32_t kMaxGrammarRules = 1u << 17;
 constexpr uint32_t kMaxGrammarElements = 1u << 20;
 constexpr uint32_t kMaxGrammarRepeats = 10000;  // {m,n}
 constexpr uint32_t kMaxGrammarNesting = 200;    // of parentheses
-constexpr uint32_t kMaxGrammarDepth = 2000;   // of rules within rules in a text: deeper texts are not allowed
-constexpr uint32_t kMaxGrammarStacks = 2000;  // at once
+constexpr uint32_t kMaxGrammarDepth = 2000;   // of rules within rules in a text; deeper texts are not allowed
+constexpr uint32_t kMaxGrammarStacks = 2000;  // in one state
 constexpr uint64_t kMaxGrammarSteps = 1u << 22;  // of work for one token
 
 using ByteSet = std::bitset<256>;
@@ -37,34 +38,34 @@ struct GrammarElement {
 };
 
 struct Grammar {
-  std::vector<GrammarElement> elements;  // alternatives, each with an End
-  std::vector<uint32_t> alternatives;    // first elements, rule by rule
-  std::vector<uint32_t> rules;           // where a rule's alternatives begin; one more at the end
+  std::vector<GrammarElement> elements;  // of all alternatives, each of which closes with an End
+  std::vector<uint32_t> alternatives;    // the first element of each, rule by rule
+  std::vector<uint32_t> rules;           // where the alternatives of each rule begin; one more at the end
   std::vector<ByteSet> sets;
-  std::array<uint8_t, 256> byte_class;  // bytes that no set tells apart
-  std::vector<uint8_t> class_byte;      // one of each class
+  std::array<uint8_t, 256> byte_class;  // bytes of one class are in the same sets
+  std::vector<uint8_t> class_byte;      // one byte of each class
   uint32_t root = 0;
 };
 
-// Errors name the line. The tokenizer serves for <token> texts; without one they are refused.
+// Errors name the line. The tokenizer looks up the texts of <token>; without one these are refused.
 Status parse_grammar(std::string_view text, std::string_view root, const Tokenizer* tokenizer,
                      std::shared_ptr<const Grammar>* out);
 
 class GrammarMatcher {
  public:
   explicit GrammarMatcher(std::shared_ptr<const Grammar> grammar);
-  Status reset();                       // to the beginning
-  Status push(std::string_view bytes);  // fails, and then is as before, if they cannot come next
+  Status reset();                       // goes back to the beginning
+  Status push(std::string_view bytes);  // fails if they cannot come next, and then nothing has changed
   Status push_token(int32_t token, std::string_view bytes);
   bool may_end() const { return states_[state_].accepts; }
   bool is_over() const;  // nothing can follow
 
   // Sets the bits of the tokens that may come next, [ceil(vocab / 64)]; the rest is cleared.
   Status mask(const VocabTrie& trie, std::span<uint64_t> bits);
-  uint64_t visited() const { return visited_; }  // nodes of the trie, by the last mask
+  uint64_t visited() const { return visited_; }  // how many nodes of the trie the last mask took
 
  private:
-  // A stack: the element that is next, and the stack below. Equal ones are one node.
+  // A stack: the element that is next, and the stack below it. Equal stacks are one node.
   struct Node {
     uint32_t element, parent, depth, mark;
   };
@@ -75,7 +76,7 @@ class GrammarMatcher {
   static constexpr uint32_t kNone = ~0u, kDead = 0;
 
   uint32_t node(uint32_t element, uint32_t parent);
-  void expand(uint32_t node);  // to stacks that wait for bytes or a token
+  void expand(uint32_t node);  // into stacks that wait for bytes or a token
   void begin_state();
   Status end_state(uint32_t* state);
   Status next(uint32_t state, uint32_t byte_class, uint32_t* out);
@@ -93,7 +94,7 @@ class GrammarMatcher {
   std::vector<uint32_t> transitions_;  // [states][classes], kNone where not known yet
   uint32_t state_ = kDead;
 
-  // Of the state in the making.
+  // These belong to the state in the making.
   std::vector<uint32_t> work_, tops_;
   uint32_t epoch_ = 0;
   bool accepts_ = false;

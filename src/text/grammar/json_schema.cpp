@@ -14,7 +14,7 @@ namespace {
 
 using jinja::Value;
 
-// Rules that schemas refer to. The white space is short, so that no model fills a page with it.
+// The rules that schemas refer to. White space is short, so that no model fills a page with it.
 constexpr const char* kRules =
     "ws ::= | \" \" | \"\\n\" [ \\t]{0,20}\n"
     "hex ::= [0-9a-fA-F]\n"
@@ -82,8 +82,8 @@ class Converter {
     return fail(Code::Argument, "JSON schema: %s", what);
   }
 
-  // The name of a rule for the schema, which is at `path`. Schemas within schemas are visited by calls within
-  // each other, so that what needs a large frame is kept out of line, and errors get their place below.
+  // Sets *out to the name of a rule for the schema, which is at `path`. The function calls itself for schemas
+  // within schemas, so functions that need a large stack frame are not inlined.
   Status visit(const Value& schema, uint32_t depth, const std::string& path, std::string* out) {
     if (depth > kMaxSchemaDepth || ++parts_ > kMaxSchemaParts || text_.size() > kMaxGrammarBytes)
       return refuse("it is too deep, or too large");
@@ -119,7 +119,7 @@ class Converter {
     return {};
   }
 
-  // One of the keywords that hold other schemas of the same value, with all that stands beside it.
+  // A keyword that holds other schemas of the same value, with all that stands beside it.
   [[gnu::noinline]] Status combined(const Value& schema, std::string_view word, const Value& value,
                                     uint32_t depth, const std::string& path, std::string* out) {
     const Value rest = schema_without(schema, word);
@@ -141,7 +141,8 @@ class Converter {
     return visit(merged, depth + 1, path, out);
   }
 
-  // Each of the schemas with what stands beside them; those that cannot be met beside it are left out.
+  // An alternative for each of the schemas with what stands beside them. Those that cannot hold beside it are
+  // left out.
   Status any_of(const Value& rest, const Value& list, uint32_t depth, const std::string& path,
                 std::string* out) {
     for (size_t i = 0; i < list.size(); ++i) {
@@ -167,7 +168,7 @@ class Converter {
     return {};
   }
 
-  // OpenAPI has formats of numbers too, which are not held.
+  // Refuses formats and patterns of other types than strings, such as OpenAPI's formats of numbers.
   [[gnu::noinline]] static Status check_text_keywords(const Value& schema) {
     const Value* type = schema.find("type");
     const Value of_type = type ? *type : Value(implied(schema));
@@ -178,27 +179,22 @@ class Converter {
     return {};
   }
 
-  // Keywords that only say something about one type: that one is generated.
+  // The type that is generated for a schema without one: that of the keywords which say something about one
+  // type.
   static std::string_view implied(const Value& schema) {
-    constexpr std::pair<const char*, const char*> kWords[] = {{"properties", "object"},
-                                                              {"required", "object"},
-                                                              {"additionalProperties", "object"},
-                                                              {"items", "array"},
-                                                              {"prefixItems", "array"},
-                                                              {"minItems", "array"},
-                                                              {"maxItems", "array"},
-                                                              {"uniqueItems", "array"},
-                                                              {"additionalItems", "array"},
-                                                              {"minLength", "string"},
-                                                              {"maxLength", "string"},
-                                                              {"format", "string"},
-                                                              {"pattern", "string"},
-                                                              {"minimum", "integer"},
-                                                              {"maximum", "integer"},
-                                                              {"exclusiveMinimum", "integer"},
-                                                              {"exclusiveMaximum", "integer"}};
-    for (const auto& [word, type] : kWords)
-      if (schema.find(word)) return type;
+    struct Implied {
+      const char* type;
+      std::string_view words[6];
+    };
+    constexpr Implied kImplied[] = {
+        {"object", {"properties", "required", "additionalProperties"}},
+        {"array", {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "additionalItems"}},
+        {"string", {"minLength", "maxLength", "format", "pattern"}},
+        {"integer", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}},
+    };
+    for (const Implied& each : kImplied)
+      for (const std::string_view word : each.words)
+        if (!word.empty() && schema.find(word)) return each.type;
     return "";
   }
 
@@ -225,7 +221,7 @@ class Converter {
     return {};
   }
 
-  // A count of items or characters; `otherwise` where it is absent.
+  // Reads a count of items or characters, which is `otherwise` if it is absent.
   [[gnu::noinline]] static Status count(const Value& schema, const char* word, uint32_t otherwise,
                                         uint32_t* out) {
     const Value* value = schema.find(word);
@@ -266,7 +262,8 @@ class Converter {
     return {};
   }
 
-  // What comes first in a list, each at its place, and what the rest is; null: nothing is said about it.
+  // What comes first in a list, each at its place, and what the rest is. `rest` is null if nothing is said
+  // about it.
   struct Tuple {
     std::span<const Value> first;
     const Value* rest = nullptr;
@@ -308,7 +305,7 @@ class Converter {
     return {};
   }
 
-  // `first`, and then as many of `item` that there are `least` to `most` in all.
+  // The items `first`, and then as many of `item` as make `least` to `most` in all.
   [[gnu::noinline]] void items(const std::vector<std::string>& first, const std::string& item, uint32_t least,
                                uint32_t most, std::string* out) {
     const uint32_t count = uint32_t(first.size());
@@ -331,7 +328,7 @@ class Converter {
     *out = "\"[\" ws " + body + " \"]\"";
   }
 
-  // Items of which each comes once: those of an enum, or the like.
+  // Items that may each come once: those of an enum, or the like.
   [[gnu::noinline]] Status unique(const Tuple& tuple, uint32_t least, uint32_t most, std::string* out) {
     const Value* items = tuple.rest;
     for (uint32_t links = 0; items && items->find("$ref") && schema_without(*items, "$ref").size() == 0;
@@ -354,7 +351,7 @@ class Converter {
     bool required;
   };
 
-  // Properties in their order, with a comma before all but the first that is there.
+  // Properties come in their order, with a comma before each but the first that is there.
   Status object(const Value& schema, uint32_t depth, const std::string& path, std::string* out) {
     std::vector<Property> list;
     std::set<std::string_view> required, names;
@@ -384,8 +381,8 @@ class Converter {
     return json_literal(Value(name)) + " ws \":\" ws " + rule + " ws";
   }
 
-  // Rules: `fresh` from here on if none came before, `after` if one did. `other` is the rule of values of all
-  // other names; null: there are none.
+  // Writes the rules for what follows from each property on: `fresh` if none came before it, `after` if one
+  // did. `other` is the rule for values of all other names, null if there are none.
   [[gnu::noinline]] Status pairs(const std::vector<Property>& list, const std::set<std::string_view>& names,
                                  const std::string* other, std::string* out) {
     std::string fresh, after;
@@ -413,7 +410,7 @@ class Converter {
   }
 
   static constexpr uint32_t kOpen = ~0u;
-  static constexpr size_t kMaxKeyBytes = 256;  // a rule for each of their characters
+  static constexpr size_t kMaxKeyBytes = 256;  // each character of a key takes a rule
   const Value& root_;
   std::map<std::string, std::string> rules_, references_;  // bodies and pointers to names
   std::string text_;

@@ -1,4 +1,4 @@
-// What the keywords of a schema may hold, and where one holds something else.
+// Checks that the keywords of a schema hold what they may hold, and says where one holds something else.
 #include <algorithm>
 #include <vector>
 
@@ -56,7 +56,7 @@ constexpr Keyword kKeywords[] = {
     {"exclusiveMinimum", Holds::Number},
     {"exclusiveMaximum", Holds::Number},
 };
-// Those that only hold schemas for others to point to.
+// Keywords that only hold schemas for others to point to.
 constexpr Keyword kStores[] = {{"$defs", Holds::SchemaMap}, {"definitions", Holds::SchemaMap}};
 
 // Keywords that say nothing about what a text may be.
@@ -74,7 +74,7 @@ bool is_type(const Value& value) {
   return std::find(std::begin(kTypes), std::end(kTypes), value.as_string()) != std::end(kTypes);
 }
 
-// Null if the value is what the keyword holds, else what that is in words.
+// Null if the value is what the keyword may hold, else the words for what that is.
 const char* expected(Holds holds, const Value& value) {
   const auto all_texts = [&] {
     return std::all_of(value.items().begin(), value.items().end(),
@@ -120,7 +120,7 @@ const char* expected(Holds holds, const Value& value) {
   return nullptr;
 }
 
-// ~ and / as a JSON pointer writes them.
+// A key as a part of a JSON pointer, which writes ~ and / as ~0 and ~1.
 std::string pointer_part(std::string_view key) {
   std::string out = "/";
   for (const char c : key) out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
@@ -143,7 +143,7 @@ bool is_schema_note(std::string_view keyword) {
 bool json_whole(const Value& value, int64_t* out) {
   const double real = value.as_double();
   if (value.is_int()) return *out = value.as_int(), true;
-  // 2^63 itself is none.
+  // 2^63 itself does not fit.
   if (!value.is_float() || !(real >= -0x1p63 && real < 0x1p63) || real != double(int64_t(real))) return false;
   return *out = int64_t(real), true;
 }
@@ -162,7 +162,7 @@ Status check_schema_keywords(const Value& schema, const std::string& path) {
   return {};
 }
 
-// A list in place of calls within each other: a document nests deeper than schemas may.
+// A list takes the place of recursion, since a document may nest deeper than schemas may.
 Status check_schema(const Value& root) {
   struct Place {
     const Value* schema;

@@ -1,4 +1,4 @@
-// References, and schemas of which all must hold, as one schema.
+// References, and the merging of schemas that must all hold into one.
 #include <algorithm>
 
 #include "text/grammar/json_schema.h"
@@ -11,7 +11,7 @@ using jinja::Value;
 
 namespace {
 
-// A part of a JSON pointer, with ~0 and ~1 as what they stand for. False for another ~.
+// Appends a part of a JSON pointer, with ~0 and ~1 replaced by what they stand for. False for any other ~.
 bool unescape_part(std::string_view part, std::string* out) {
   for (size_t i = 0; i < part.size(); ++i) {
     if (part[i] != '~') {
@@ -24,12 +24,10 @@ bool unescape_part(std::string_view part, std::string* out) {
   return true;
 }
 
-// %25 and the like, as URLs write them. False for a % without two digits, and where no UTF-8 comes out.
+// Resolves %25 and the like, as URLs write them. False for a % without two digits, and if the result is not
+// UTF-8.
 bool decode_percents(std::string_view text, std::string* out) {
-  const auto digit = [&](size_t i) {
-    const char c = i < text.size() ? text[i] : '\0';
-    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-  };
+  const auto digit = [&](size_t i) { return i < text.size() ? hex_digit(text[i]) : -1; };
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
       *out += text[i];
@@ -42,7 +40,7 @@ bool decode_percents(std::string_view text, std::string* out) {
   return is_valid_utf8(*out);
 }
 
-// The element of a list that a pointer's part counts out, without zeros before it; null if there is none.
+// The element of a list whose index a pointer's part is, without zeros before it; null if there is none.
 const Value* element_at(const Value& list, const std::string& part) {
   const bool digits = !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == part.npos;
   if (!digits || (part.size() > 1 && part[0] == '0')) return nullptr;
@@ -98,8 +96,8 @@ struct Union {
   Value out = Value::dict();
   bool nothing = false;
   Value properties = Value::dict(), required = Value::list();
-  std::vector<Value> closed = {};  // properties of those that allow no others
-  // Of those that say what others must be: that, and their own properties.
+  std::vector<Value> closed = {};  // the properties of each schema that allows no others
+  // For each schema that says what other properties must be: that schema, and its own properties.
   std::vector<std::pair<Value, Value>> others = {};
 
   Status add(const Value& schema, uint32_t depth) {
@@ -158,7 +156,7 @@ struct Union {
     } else if (word == "uniqueItems") {
       out.set(each.key, value.as_bool() || (before && before->as_bool()));
     } else {
-      // One of anyOf and oneOf is left for each schema that comes of it.
+      // The merged schema has room for one of anyOf and oneOf.
       const bool choice = word == "anyOf" || word == "oneOf";
       if (before ? !json_equal(*before, value) : choice && (out.find("anyOf") || out.find("oneOf")))
         return refuse(word);
@@ -167,7 +165,7 @@ struct Union {
     return {};
   }
 
-  // The types that both allow; an integer is a number, too.
+  // Keeps the types that both allow. An integer is a number, too.
   void add_types(const Value& value) {
     const auto names = [](const Value& v) {
       return v.is_list() ? std::vector<Value>(v.items().begin(), v.items().end()) : std::vector<Value>{v};
@@ -202,7 +200,7 @@ struct Union {
     }
   }
 
-  // items, prefixItems and additionalItems say one thing together, so that two schemas must say the same.
+  // items, prefixItems and additionalItems say one thing together, so two schemas must have the same.
   Status add_items(const Value& schema) {
     Value said = Value::dict();
     for (const char* word : {"items", "prefixItems", "additionalItems"})
@@ -215,7 +213,7 @@ struct Union {
   }
   Value items = {};
 
-  // const and enum become one list of the values that are in all.
+  // const and enum become one list of the values that all schemas allow.
   Status add_choices(const Value& schema) {
     for (const char* word : {"const", "enum"}) {
       const Value* value = schema.find(word);
@@ -234,7 +232,7 @@ struct Union {
     return {};
   }
 
-  // Where one allows no other properties, or says what they must be, all must be among its own.
+  // If a schema allows no other properties, or says what they must be, all properties must be among its own.
   Status check_others() {
     for (const Value& own : closed) GRETA_TRY(check_own(own, "additionalProperties"));
     for (const auto& [schema, own] : others) {

@@ -1,4 +1,4 @@
-// Numbers within bounds to GBNF.
+// GBNF for numbers within bounds.
 #include <algorithm>
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 namespace greta {
 namespace {
 
-// Digits of a range of numbers without a sign, with zeros before them, `width` digits in all.
+// GBNF for the digits of a range of numbers without a sign, with zeros before them: `width` digits in all.
 std::string padded(uint64_t least, uint64_t most, size_t width) {
   uint64_t unit = 1;
   for (size_t i = 1; i < width; ++i) unit *= 10;
@@ -24,7 +24,7 @@ std::string padded(uint64_t least, uint64_t most, size_t width) {
   return body;
 }
 
-// The same without zeros.
+// The same without zeros before them.
 std::string digits(uint64_t least, uint64_t most) {
   const std::string a = std::to_string(least), b = std::to_string(most);
   if (a.size() < b.size()) {
@@ -53,11 +53,7 @@ std::string digits(uint64_t least, uint64_t most) {
   return body;
 }
 
-}  // namespace
-
-namespace {
-
-// A bound, which the number itself may be unless it is `open`.
+// A bound. The number may be equal to it unless it is `open`.
 struct Bound {
   int64_t at;
   bool given = false, open = false;
@@ -81,13 +77,13 @@ Status read_bound(const jinja::Value& schema, bool lower, Bound* out) {
 
 uint64_t magnitude(int64_t value) { return value < 0 ? uint64_t(-(value + 1)) + 1 : uint64_t(value); }
 
-// Numbers of one sign, by their magnitudes.
+// Numbers of one sign, given by their magnitudes.
 struct Side {
   const char* sign;
   uint64_t low, high;
   bool low_open, high_open;
 
-  // Whole numbers and those with a fraction, as alternatives.
+  // Adds whole numbers, and those with a fraction if `fractions`, as alternatives.
   void add(bool fractions, std::string* out) const {
     const uint64_t first = low + low_open;
     if (high >= first + high_open) add_digits(first, high - high_open, "", out);

@@ -1,4 +1,4 @@
-// Values that schemas name, and rules that need nothing but a few texts or values.
+// Values that schemas name, and rules that are made of a few texts or values.
 #include "text/grammar/json_schema_parts.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ bool json_fits_type(const Value& value, const Value& type) {
 
 namespace {
 
-// The bounds of numbers and of lengths.
+// Whether the value keeps the schema's bounds of numbers and lengths.
 bool fits_bounds(const Value& value, const Value& schema) {
   const auto holds = [&](const char* word, const Value& of, auto&& compare) {
     const Value* bound = schema.find(word);
@@ -112,7 +112,7 @@ Status json_choices(const Value& schema, std::vector<Value>* out) {
 Status json_other_key(const std::set<std::string_view>& names, const AddRule& add_rule, std::string* out) {
   constexpr size_t kMaxPrefixes = kMaxGrammarBytes / 64;  // each becomes a rule of about as many bytes
   const std::string any = add_rule("[^\"\\\\\\x00-\\x1F]*");
-  // What may follow each beginning of a name, the longest beginnings first.
+  // For each beginning of a name, the longest first: what may follow it.
   struct Next {
     std::map<uint32_t, std::string> longer;  // by character, the beginning with it
     bool is_name = false;
@@ -126,13 +126,11 @@ Status json_other_key(const std::set<std::string_view>& names, const AddRule& ad
     if (std::any_of(name.begin(), name.end(),
                     [](char c) { return uint8_t(c) < 32 || c == '"' || c == '\\'; }))
       continue;
-    size_t at = 0;
-    while (at < name.size() && prefixes.size() <= kMaxPrefixes) {
-      const CodePoint point = decode_utf8(name, at);
-      const std::string longer(name.substr(0, at + point.bytes));
-      prefixes[std::string(name.substr(0, at))].longer[point.code] = longer;
+    for (const auto& [code, bytes, at] : CodePoints(name)) {
+      if (prefixes.size() > kMaxPrefixes) break;
+      const std::string longer(name.substr(0, at + bytes));
+      prefixes[std::string(name.substr(0, at))].longer[code] = longer;
       prefixes[longer];
-      at += point.bytes;
     }
     if (prefixes.size() > kMaxPrefixes)
       return fail(Code::Unsupported, "JSON schema: its grammar is too large");
@@ -154,7 +152,7 @@ Status json_other_key(const std::set<std::string_view>& names, const AddRule& ad
   return {};
 }
 
-// A rule for each set of values that are there already, the largest sets first.
+// There is a rule for each set of values that have come already; the largest sets are made first.
 Status json_unique_rule(std::span<const Value> values, uint32_t least, uint32_t most, const AddRule& add_rule,
                         std::string* out) {
   constexpr size_t kMaxValues = 10;  // a rule for each of 1024 sets

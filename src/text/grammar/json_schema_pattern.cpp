@@ -1,8 +1,8 @@
-// Regular expressions (of ECMA-262, as JSON schemas have them) to GBNF.
+// Turns regular expressions (of ECMA-262, as JSON schemas have them) into GBNF.
 #include <algorithm>
 #include <vector>
 
-#include "text/grammar/grammar.h"
+#include "text/grammar/build.h"
 #include "text/grammar/json_schema.h"
 #include "text/grammar/json_schema_parts.h"
 #include "text/unicode/unicode.h"
@@ -10,9 +10,7 @@
 namespace greta {
 namespace {
 
-struct Range {
-  uint32_t first, last;  // code points
-};
+using Range = CharRange;
 using Ranges = std::vector<Range>;
 
 struct ShortClass {
@@ -24,11 +22,11 @@ const ShortClass kShortClasses[] = {
     {'w', {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}},
     {'s',
      {{9, 13},
-      {' ', ' '},
+      {32, 32},
       {0xA0, 0xA0},
       {0x1680, 0x1680},
       {0x2000, 0x200A},
-      {0x2028, 0x2029},
+      {0x2028, 0x2029},  //
       {0x202F, 0x202F},
       {0x205F, 0x205F},
       {0x3000, 0x3000},
@@ -47,7 +45,7 @@ Ranges all_but(Ranges ranges) {
   return out;
 }
 
-// How JSON writes the characters below a space, the quote and the backslash; others stand for themselves.
+// How JSON writes the quote, the backslash and characters below a space; all others stand for themselves.
 struct Spelling {
   uint32_t code;
   const char* text;
@@ -55,7 +53,7 @@ struct Spelling {
 constexpr Spelling kSpellings[] = {{'"', "\\\""}, {'\\', "\\\\"}, {'\b', "\\b"}, {'\f', "\\f"},
                                    {'\n', "\\n"}, {'\r', "\\r"},  {'\t', "\\t"}};
 
-// One character of the ranges, as GBNF of how JSON spells it; "" if it has no spelling here.
+// GBNF for one character of the ranges, as JSON spells it; "" if none of them has a spelling here.
 std::string json_character(const Ranges& ranges) {
   std::string plain, out;
   for (const Range& r : ranges)
@@ -127,7 +125,7 @@ class Pattern {
     return one_character(out);
   }
 
-  // Out of line, as are the others that call nothing back: groups are parsed by calls within each other.
+  // The parser calls itself for groups, so functions that do not call back are not inlined.
   [[gnu::noinline]] Status one_character(std::string* out) {
     const char c = peek();
     Ranges ranges;
@@ -169,7 +167,7 @@ class Pattern {
     } else {
       return {};
     }
-    take('?');  // of a whole match it changes nothing
+    take('?');  // it changes nothing, since the whole text must match
     return {};
   }
 
@@ -181,7 +179,7 @@ class Pattern {
     return at_ == begin || *out > kMaxGrammarRepeats ? refuse("a repeat of at most 10000") : Status{};
   }
 
-  // After the [.
+  // Behind the [.
   [[gnu::noinline]] Status character_class(Ranges* out) {
     const bool negated = take('^');
     while (!take(']')) {
@@ -204,7 +202,7 @@ class Pattern {
   }
   static bool is_one(const Ranges& r) { return r.size() == 1 && r[0].first == r[0].last; }
 
-  // One character, or what \d and its like stand for.
+  // Reads one character, or what \d and its like stand for.
   Status character(Ranges* out) {
     if (!take('\\')) {
       const CodePoint next = decode_utf8(text_, at_);
@@ -233,10 +231,7 @@ class Pattern {
   Status hexadecimal(size_t digits, uint32_t* code) {
     *code = 0;
     for (size_t i = 0; i < digits; ++i, ++at_) {
-      const char c = peek();
-      const int digit = c >= '0' && c <= '9'                 ? c - '0'
-                        : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-                                                             : -1;
+      const int digit = hex_digit(peek());
       if (digit < 0) return refuse("\\x wants two hexadecimal digits, \\u four");
       *code = *code << 4 | uint32_t(digit);
     }

@@ -1,6 +1,6 @@
-// GBNF text to a grammar.
+// Reads a grammar out of GBNF text.
 //
-//   rule       name ::= alternatives           until the end of the line; within ( ) and after | lines go on
+//   rule       name ::= alternatives           up to the end of the line; within ( ) and after | lines go on
 //   element    "text"  [a-z]  [^a-z]  .  name  ( alternatives )  <text of a token>  <[id of a token]>
 //   !<token> repeat     element * + ? {m} {m,} {m,n} escapes    \n \r \t \\ \" \[ \] \- \^ \xXX \uXXXX
 //   \UXXXXXXXX
@@ -11,8 +11,8 @@
 namespace greta {
 namespace {
 
-// What is nested is parsed by calls within each other, so what calls nothing back is kept out of line: it
-// would make the frames of all levels larger.
+// The parser calls itself for what is nested. Functions that do not call back are not inlined, since they
+// would make the stack frames of all levels larger.
 class Parser {
  public:
   Parser(std::string_view text, const Tokenizer* tokenizer) : text_(text), tokenizer_(tokenizer) {}
@@ -180,7 +180,7 @@ class Parser {
     return {};
   }
 
-  // One character, which may be escaped.
+  // Reads one character, which may be escaped.
   Status character(uint32_t* code) {
     if (ends()) return wrong("a character");
     if (peek() != '\\') {
@@ -203,11 +203,7 @@ class Parser {
   Status hexadecimal(size_t digits, uint32_t* code) {
     uint64_t value = 0;
     for (size_t i = 0; i < digits; ++i, ++at_) {
-      const char c = peek();
-      const int digit = c >= '0' && c <= '9'   ? c - '0'
-                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                               : -1;
+      const int digit = hex_digit(peek());
       if (digit < 0) return wrong("a hexadecimal digit");
       value = value << 4 | uint64_t(digit);
     }

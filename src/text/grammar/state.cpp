@@ -18,7 +18,7 @@ Status GrammarState::prepare(const Tokenizer& tokenizer, const VocabTrie& trie, 
   const bool goes_on =
       !drawn_.empty() && tokens.size() == begin_ + drawn_.size() && tokens.back() == drawn_.back();
   const bool begin = !goes_on || stale_;
-  stale_ = true;  // unless all of it goes well
+  stale_ = true;  // until all of it went well
   if (begin) {
     GRETA_TRY(matcher_->reset());
     if (!goes_on) {
@@ -43,7 +43,7 @@ Status GrammarState::prepare(const Tokenizer& tokenizer, const VocabTrie& trie, 
 Status GrammarState::drawn(const Tokenizer& tokenizer, int32_t token) {
   if (tokenizer.is_end(token) && matcher_->may_end()) return {};
   if (drawn_.size() == drawn_.capacity()) drawn_.reserve(2 * drawn_.size() + 16);
-  stale_ = true;  // unless all of it goes well
+  stale_ = true;  // until all of it went well
   GRETA_TRY(matcher_->push_token(token, tokenizer.piece(token)));
   stale_ = false;
   drawn_.push_back(token);

@@ -1,7 +1,7 @@
 #include "text/jinja/callables.h"
 
+#include "text/jinja/library/library.h"
 #include "text/jinja/print.h"
-#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 
@@ -91,30 +91,18 @@ Status append_callable(const Value& value, uint64_t max_bytes, uint32_t depth, s
     *out += "}>";
     return {};
   }
-  const auto* object = static_cast<const SpecialObject*>(value.object());
-  switch (object->special) {
-    case Special::Macro: {
-      const Node& node = static_cast<const MacroObject*>(object)->node;
-      *out += node.form == Form::Macro ? "<Macro '" + node.text + "'>" : "<Macro anonymous>";
-      return {};
-    }
-    case Special::Method:
-    case Special::Function: {
-      const auto* method = static_cast<const MethodObject*>(object);
-      *out += std::string("<built-in method ") + method->name + ">";
-      return {};
-    }
-    case Special::Loop: {
-      const auto* loop = static_cast<const LoopObject*>(object);
-      const int64_t left = loop->cursor.left(), seen = loop->index0 + 1 + loop->has_after;
-      const int64_t length = loop->length >= 0 ? loop->length : left < 0 ? seen : left + seen;
-      *out += "<LoopContext " + std::to_string(loop->index0 + 1) + "/" + std::to_string(length) + ">";
-      return {};
-    }
-    default:
-      *out += object->special == Special::Cycler ? "<Cycler>" : "<Joiner>";
-      return {};
+  if (const auto* macro = static_cast<const MacroObject*>(special_of(value, Special::Macro))) {
+    *out += macro->node.form == Form::Macro ? "<Macro '" + macro->node.text + "'>" : "<Macro anonymous>";
+  } else if (const auto* method = static_cast<const MethodObject*>(special_of(value, Special::Method))) {
+    *out += std::string("<built-in method ") + method->function.name + ">";
+  } else if (const auto* loop = static_cast<const LoopObject*>(special_of(value, Special::Loop))) {
+    const int64_t left = loop->cursor.left(), seen = loop->index0 + 1 + loop->has_after;
+    const int64_t length = loop->length >= 0 ? loop->length : left < 0 ? seen : left + seen;
+    *out += "<LoopContext " + std::to_string(loop->index0 + 1) + "/" + std::to_string(length) + ">";
+  } else {
+    *out += special_of(value, Special::Cycler) ? "<Cycler>" : "<Joiner>";
   }
+  return {};
 }
 
 }  // namespace greta::jinja

@@ -1,4 +1,4 @@
-// Objects that only templates make: namespaces, macros, methods, loops; and the frames that hold a
+// Objects that only templates make (namespaces, macros, methods, loops), and the frames that hold a
 // template's variables.
 #pragma once
 #include <map>
@@ -16,9 +16,9 @@ struct Frame : Object {
     charge(sizeof(Frame));
   }
   void drop_children(Pending* pending) override;
-  const Value* find(uint32_t name, uint32_t* hops);  // here and outwards; adds the frames that it left
-  Value* own(uint32_t name);                         // here; null if absent
-  void set(uint32_t name, Value value);              // here
+  const Value* find(uint32_t name, uint32_t* hops);  // searches outwards, too; adds how many frames it left
+  Value* own(uint32_t name);                         // searches here alone; null if absent
+  void set(uint32_t name, Value value);              // sets it here
   void clear();
 
   struct Variable {
@@ -28,10 +28,10 @@ struct Frame : Object {
   Ref<Frame> parent;
   std::vector<Variable> variables;
   std::map<uint32_t, uint32_t> index;  // of variables by name, in use once there are many
-  bool kept = false;                   // by the run, until its end
+  bool kept = false;                   // the run holds it until its end
 };
 
-enum class Special : uint8_t { Namespace, Macro, Method, Function, Loop, Cycler, Joiner };
+enum class Special : uint8_t { Namespace, Macro, Method, Loop, Cycler, Joiner };
 
 struct SpecialObject : Object {
   SpecialObject(Special which, Budget* from) : Object(from), special(which) {}
@@ -50,32 +50,28 @@ struct MacroObject : SpecialObject {
     charge(sizeof(MacroObject));
   }
   void drop_children(Pending* pending) override { pending->drop(frame.release()); }
-  const Node& node;  // a Macro, or the CallBlock whose body a caller is
+  const Node& node;  // a Macro, or the CallBlock whose body it calls
   Ref<Frame> frame;  // null once a call block is over
 };
 
-// A method of a value, or a function if there is no value.
+// A method of a value, or a function if that is undefined.
 struct MethodObject : SpecialObject {
-  MethodObject(const char* title, Function code, const Value& of, Budget* from)
-      : SpecialObject(of.is_undefined() ? Special::Function : Special::Method, from),
-        name(title),
-        function(code),
-        self(of) {
+  MethodObject(const FunctionRow& row, const Value& of, Budget* from)
+      : SpecialObject(Special::Method, from), function(row), self(of) {
     charge(sizeof(MethodObject));
   }
   void drop_children(Pending* pending) override { pending->drop(&self); }
-  const char* name;
-  Function function;
+  const FunctionRow& function;
   Value self;
 };
 
-// Goes through anything that can be looped over.
+// Goes through anything that a template can loop over.
 struct Cursor {
   Value source;
   size_t at = 0;  // an index, or a byte of a text
-  // False at the end. `source` is one of: a sequence, a dict, a text, undefined.
+  // Returns false at the end. `source` is a sequence, a dict, a text, or undefined.
   bool next(Budget* budget, Value* out);
-  // What is left where that is known without going there; -1 where not.
+  // How many items are left; -1 if only going there can tell.
   int64_t left() const;
 };
 
@@ -87,11 +83,11 @@ struct LoopObject : SpecialObject {
   void drop_children(Pending* pending) override;
 
   const Node& node;  // the For
-  Ref<Frame> outer;  // what it stands in; null once it is over
+  Ref<Frame> outer;  // the frame that it stands in; null once the loop is over
   Cursor cursor;
   Value current, before, after, changed;
   bool has_after = false, ended = false;
-  bool filtered = false;  // what the cursor has left has passed the loop's filter
+  bool filtered = false;  // the items that the cursor has left have passed the loop's filter
   int64_t index0 = -1, length = -1;
   uint32_t depth0 = 0;
 };
@@ -121,7 +117,7 @@ inline NamespaceObject* namespace_of(const Value& v) {
   return static_cast<NamespaceObject*>(special_of(v, Special::Namespace));
 }
 
-// repr() of such an object.
+// Appends the repr() of such an object.
 Status append_callable(const Value& value, uint64_t max_bytes, uint32_t depth, std::string* out);
 
 }  // namespace greta::jinja

@@ -1,7 +1,7 @@
-// Expressions: what a node evaluates to.
+// What the nodes of expressions evaluate to.
 #include <algorithm>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/jinja/run.h"
 
 namespace greta::jinja {
@@ -64,9 +64,8 @@ Status Run::evaluate_node(const Node& node, Frame* frame, Value* result) {
     case Form::Call:
       return call_node(node, frame, result);
     case Form::Filter:
-      return filter_node(node, frame, nullptr, result);
     case Form::Test:
-      return test_node(node, frame, result);
+      return apply_node(node, frame, nullptr, result);
     default:
       return fail(Code::Argument, "not an expression");
   }
@@ -79,8 +78,8 @@ Status Run::name(const Node& node, Frame* frame, Value* result) {
   if (!found) found = known_[node.name];
   if (found) return *result = *found, Status{};
   const std::string& name = program.names[node.name];
-  if (const Function global = find_global(name))
-    *result = method(name.c_str(), global, Value());
+  if (const FunctionRow* global = find_global(name))
+    *result = method(*global, Value());
   else
     *result = undefined("'" + name + "' is undefined");
   return {};
@@ -230,7 +229,7 @@ static Status loop_attribute(Run& run, LoopObject& loop, std::string_view name, 
   return {};
 }
 
-// Names that Python's own objects have and a sandbox must not give out.
+// Whether Python's own objects have this name and a sandbox must not give it out.
 static bool is_unsafe(const Value& object, std::string_view name) {
   if (name.substr(0, 2) == "__") return true;
   constexpr std::string_view kList[] = {"append", "clear",  "extend",  "insert",
@@ -242,7 +241,7 @@ static bool is_unsafe(const Value& object, std::string_view name) {
   return (object.is_list() && in(kList)) || (object.is_dict() && in(kDict));
 }
 
-// What Python finds as an attribute: methods, and what namespaces, loops and groups have.
+// Finds what Python finds as an attribute: methods, and what namespaces, loops and groups have.
 static Status python_attribute(Run& run, const Value& object, std::string_view name, Value* result,
                                bool* found) {
   *found = true;
@@ -283,10 +282,9 @@ static Status python_attribute(Run& run, const Value& object, std::string_view n
     *result = sequence->items[name == "list"];
     return {};
   }
-  const char* lasting = nullptr;
-  const Function function = find_method(object, name, &lasting);
-  *found = function != nullptr;
-  if (function) *result = run.method(lasting, function, object);
+  const FunctionRow* method = find_method(object, name);
+  *found = method != nullptr;
+  if (method) *result = run.method(*method, object);
   return {};
 }
 

@@ -1,4 +1,4 @@
-// Jinja templates and the values that they work on, which serve for JSON as well.
+// Jinja templates, and the values that they work on. JSON documents have the same values.
 #pragma once
 #include "text/jinja/json.h"
 #include "text/jinja/template.h"

@@ -70,25 +70,14 @@ Status Reader::value(uint32_t depth, Value* out) {
 }
 
 Status Reader::scalar(Value* out) {
-  switch (peek()) {
-    case '"': {
-      std::string text;
-      GRETA_TRY(string(&text));
-      *out = Value(text);
-      return {};
-    }
-    case 't':
-      if (word("true")) return *out = Value(true), Status{};
-      break;
-    case 'f':
-      if (word("false")) return *out = Value(false), Status{};
-      break;
-    case 'n':
-      if (word("null")) return *out = Value(nullptr), Status{};
-      break;
-    default:
-      break;
+  if (peek() == '"') {
+    std::string text;
+    GRETA_TRY(string(&text));
+    return *out = Value(text), Status{};
   }
+  if (word("true")) return *out = true, Status{};
+  if (word("false")) return *out = false, Status{};
+  if (word("null")) return *out = nullptr, Status{};
   return number(out);
 }
 
@@ -270,30 +259,22 @@ Status Writer::value(const Value& v, uint32_t depth) {
     if (lenient_) out_ += "null";
     return lenient_ ? Status{} : status;
   }
-  switch (v.kind()) {
-    case Kind::None:
-      out_ += "null";
-      return {};
-    case Kind::Bool:
-      out_ += v.as_bool() ? "true" : "false";
-      return {};
-    case Kind::Int:
-    case Kind::Float:
-      number(v);
-      return {};
-    case Kind::String:
-      append_json_string(v.as_string(), style_.ascii, &out_);
-      return {};
-    case Kind::List:
-    case Kind::Tuple:
-      return list(v.items(), depth);
-    case Kind::Dict:
-      return dict(v, depth);
-    default:
-      if (!lenient_) return fail(Code::Argument, "%s is nothing that JSON can express", v.type_name());
-      out_ += "null";
-      return {};
+  if (v.is_string()) {
+    append_json_string(v.as_string(), style_.ascii, &out_);
+  } else if (v.is_list() || v.kind() == Kind::Tuple) {
+    return list(v.items(), depth);
+  } else if (v.is_dict()) {
+    return dict(v, depth);
+  } else if (v.is_number()) {
+    number(v);
+  } else if (v.is_bool()) {
+    out_ += v.as_bool() ? "true" : "false";
+  } else {
+    if (!v.is_none() && !lenient_)
+      return fail(Code::Argument, "%s is nothing that JSON can express", v.type_name());
+    out_ += "null";
   }
+  return {};
 }
 
 Status Writer::list(std::span<const Value> items, uint32_t depth) {
@@ -309,20 +290,13 @@ Status Writer::list(std::span<const Value> items, uint32_t depth) {
 }
 
 Status Writer::key(const Value& v) {
-  switch (v.kind()) {
-    case Kind::String:
-      return value(v, 0);
-    case Kind::None:
-    case Kind::Bool:
-    case Kind::Int:
-    case Kind::Float:
-      out_ += '"';
-      GRETA_TRY(value(v, 0));
-      out_ += '"';
-      return {};
-    default:
-      return fail(Code::Argument, "a key of JSON must be a text or a number, not %s", v.type_name());
-  }
+  if (v.is_string()) return value(v, 0);
+  if (!v.is_none() && !is_numeric(v))
+    return fail(Code::Argument, "a key of JSON must be a text or a number, not %s", v.type_name());
+  out_ += '"';
+  GRETA_TRY(value(v, 0));
+  out_ += '"';
+  return {};
 }
 
 Status Writer::dict(const Value& v, uint32_t depth) {
@@ -355,13 +329,11 @@ Status Writer::dict(const Value& v, uint32_t depth) {
 
 Status parse_json(std::string_view text, Value* out) {
   if (!is_valid_utf8(text)) {
-    // Named by its line, since columns are of characters.
+    // The message names the line alone, since columns count characters.
     uint32_t line = 1;
-    for (size_t at = 0; at < text.size();) {
-      const CodePoint point = decode_utf8(text, at);
-      if (point.code == kReplacement && text.substr(at, 3) != "\xEF\xBF\xBD") break;
-      line += point.code == '\n';
-      at += point.bytes;
+    for (const auto& [code, bytes, at] : CodePoints(text)) {
+      if (code == kReplacement && text.substr(at, 3) != "\xEF\xBF\xBD") break;
+      line += code == '\n';
     }
     return fail(Code::Argument, "line %u: the text is not UTF-8", line);
   }
@@ -379,7 +351,7 @@ std::string to_json(const Value& value) {
   std::string out;
   const JsonStyle style;
   const Status status = Writer(style, true, &out).value(value, 0);
-  return status.ok() ? out : "null";  // leniently written, nothing fails
+  return status.ok() ? out : "null";  // a lenient writer does not fail
 }
 
 void append_json_string(std::string_view text, bool ascii, std::string* out) {
@@ -390,26 +362,17 @@ void append_json_string(std::string_view text, bool ascii, std::string* out) {
     for (int shift = 12; shift >= 0; shift -= 4) *out += kHex[code >> shift & 15];
   };
   *out += '"';
-  for (size_t at = 0; at < text.size();) {
-    const uint8_t c = uint8_t(text[at]);
+  for (const auto& [code, bytes, at] : CodePoints(text)) {
     if (const size_t simple = kFrom.find(text[at]); simple != kFrom.npos) {
       (*out += '\\') += kTo[simple];
-    } else if (c < 0x20 || (ascii && c == 0x7F)) {
-      unit(c);
-    } else if (c < 0x80 || !ascii) {
-      *out += text[at];
+    } else if (code >= 0x20 && (!ascii || code < 0x7F)) {
+      out->append(text, at, bytes);
+    } else if (code < 0x10000) {
+      unit(code);
     } else {
-      const CodePoint point = decode_utf8(text, at);
-      if (point.code >= 0x10000) {
-        unit(0xD800 + ((point.code - 0x10000) >> 10));
-        unit(0xDC00 + ((point.code - 0x10000) & 0x3FF));
-      } else {
-        unit(point.code);
-      }
-      at += point.bytes;
-      continue;
+      unit(0xD800 + ((code - 0x10000) >> 10));
+      unit(0xDC00 + ((code - 0x10000) & 0x3FF));
     }
-    ++at;
   }
   *out += '"';
 }

@@ -10,28 +10,28 @@ namespace greta::jinja {
 
 constexpr uint32_t kMaxJsonDepth = 256;  // brackets within brackets
 
-// One document. Keys keep their order, and of equal ones the last value counts. An integer beyond 64
-// bits becomes a float. Errors name line and column; `*out` is then unchanged.
+// Reads one document. Keys keep their order, and of equal keys the last value counts. An integer beyond 64
+// bits becomes a float. Errors name line and column, and leave `*out` unchanged.
 Status parse_json(std::string_view text, Value* out);
 
 struct JsonStyle {
-  int32_t indent = -1;      // spaces for each level; below 0: all on one line
-  std::string indent_text;  // in place of spaces, if not empty
-  bool ascii = false;       // \uXXXX for what is not ASCII
+  int32_t indent = -1;      // spaces for each level; below 0, all is on one line
+  std::string indent_text;  // stands in place of the spaces if it is not empty
+  bool ascii = false;       // what is not ASCII is written as \uXXXX
   bool sort_keys = false;
-  std::optional<std::string> item_separator;  // ", ", or "," with an indent
+  std::optional<std::string> item_separator;  // else ", ", or "," with an indent
   std::string key_separator = ": ";
   uint64_t max_bytes = 1ull << 30;
 };
 
-// As Python's json.dumps writes it. Fails for what JSON has no word for (undefined, generators,
+// Writes what Python's json.dumps writes. Fails for values that JSON cannot express (undefined, generators,
 // macros), for keys that are no scalars, beyond kMaxJsonDepth, and beyond max_bytes.
 Status to_json(const Value& value, const JsonStyle& style, std::string* out);  // appends
 
-// In the plain style; what JSON has no word for is null.
+// Writes in the plain style; what JSON cannot express becomes null.
 std::string to_json(const Value& value);
 
-// A text in quotes, escaped as JSON wants it.
+// Appends a text in quotes, with the escapes of JSON.
 void append_json_string(std::string_view text, bool ascii, std::string* out);
 
 }  // namespace greta::jinja

@@ -1,5 +1,6 @@
 #include "text/jinja/lexer.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "text/unicode/unicode.h"
@@ -54,10 +55,16 @@ class Lexer {
   Status read_token();
   Status read_name();
   Status read_number();
+  size_t read_digits(size_t at, int base, std::string* digits) const;
+  void add_number(Value number, size_t end) {
+    add(TokenType::Number, text_.substr(at_, end - at_));
+    out_.back().number = std::move(number);
+    advance(end);
+  }
   Status read_string();
   Status read_operator();
   Status unescape(std::string_view raw, std::string* out) const;
-  size_t blanks(size_t at) const;
+  size_t blanks(size_t at) const { return at + span_of(text_.substr(at), is_blank); }  // where they end
   void add(TokenType type, std::string_view text = {}) {
     out_.push_back({type, line_, std::string(text), {}});
   }
@@ -72,19 +79,10 @@ class Lexer {
   size_t at_ = 0;
   uint32_t line_ = 1;
   bool line_starting_ = true;  // what was read last ended a line
-  std::string open_;           // brackets that are to be closed, in a tag
+  std::string open_;           // the closing brackets that the tag still needs, the next one last
 };
 
-size_t Lexer::blanks(size_t at) const {
-  while (at < text_.size()) {
-    const CodePoint point = decode_utf8(text_, at);
-    if (!is_blank(point.code)) break;
-    at += point.bytes;
-  }
-  return at;
-}
-
-// "raw" after an opening {%, or "endraw"; with what closes the tag.
+// Whether the tag at `at` is {% raw %}, or {% endraw %} with `closing`, and where it ends.
 bool Lexer::match_raw(size_t at, const char* word, char* sign, size_t* end, bool closing) const {
   if (text_.substr(at, 2) != "{%") return false;
   at += 2;
@@ -116,29 +114,19 @@ bool Lexer::find_tag(Tag* tag) const {
   return false;
 }
 
-// Text before a tag: "-" takes all white space at its end, lstrip_blocks the blanks before a tag that
-// begins its line.
+// The text before a tag. The sign "-" takes all white space at its end away, lstrip_blocks the blanks before
+// a tag that begins its line.
 void Lexer::add_data(std::string_view data, char sign, bool strip_line) {
   if (sign == '-') {
     size_t end = 0;
-    for (size_t at = 0; at < data.size();) {
-      const CodePoint point = decode_utf8(data, at);
-      at += point.bytes;
-      if (!is_blank(point.code)) end = at;
-    }
+    for (const auto& [code, bytes, at] : CodePoints(data))
+      if (!is_blank(code)) end = at + bytes;
     data = data.substr(0, end);
   } else if (sign != '+' && strip_line) {
     const size_t newline = data.rfind('\n');
     const size_t start = newline == data.npos ? 0 : newline + 1;
-    if (start > 0 || line_starting_) {
-      size_t at = start;
-      while (at < data.size()) {
-        const CodePoint point = decode_utf8(data, at);
-        if (!is_blank(point.code)) break;
-        at += point.bytes;
-      }
-      if (at == data.size()) data = data.substr(0, start);
-    }
+    const bool blank = start + span_of(data.substr(start), is_blank) == data.size();
+    if (blank && (start > 0 || line_starting_)) data = data.substr(0, start);
   }
   if (!data.empty()) add(TokenType::Data, data);
 }
@@ -206,88 +194,58 @@ Status Lexer::read_token() {
 }
 
 Status Lexer::read_name() {
-  size_t end = at_;
-  while (end < text_.size()) {
-    const CodePoint point = decode_utf8(text_, end);
-    if (!is_name_part(point.code)) break;
-    end += point.bytes;
-  }
+  const size_t end = at_ + span_of(text_.substr(at_), is_name_part);
   add(TokenType::Name, text_.substr(at_, end - at_));
   advance(end);
   return {};
 }
 
-// 0b, 0o and 0x, or decimal digits with single underscores between them; a float has a fraction, an
-// exponent or both.
+// Appends the digits from `at` on, between which single underscores may stand; returns where they end.
+size_t Lexer::read_digits(size_t at, int base, std::string* digits) const {
+  size_t end = at;
+  for (;;) {
+    const size_t digit = end + (end > at && text_.substr(end, 1) == "_");
+    const char c = digit < text_.size() ? text_[digit] : 0, lower = char(c | 32);
+    const int value = is_digit(c) ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : 16;
+    if (value >= base) return end;
+    *digits += c;
+    end = digit + 1;
+  }
+}
+
+// An integer follows 0b, 0o or 0x, or is decimal. A float has a fraction, an exponent or both.
 Status Lexer::read_number() {
-  const auto digits = [&](size_t at, auto&& valid, std::string* out) {
-    size_t end = at;
-    while (end < text_.size()) {
-      const bool under = text_[end] == '_';
-      const size_t digit = end + under;
-      if (digit >= text_.size() || !valid(text_[digit]) || (under && end == at && out->empty())) break;
-      *out += text_[digit];
-      end = digit + 1;
-    }
-    return end;
-  };
-  const auto value_of = [&](const std::string& text, int base, size_t end) -> Status {
-    int64_t number = 0;
-    if (std::from_chars(text.data(), text.data() + text.size(), number, base).ec != std::errc())
-      return wrong("a number does not fit 64 bits");
-    add(TokenType::Number, text_.substr(at_, end - at_));
-    out_.back().number = number;
-    advance(end);
-    return {};
-  };
-  std::string whole;
-  const char second = at_ + 1 < text_.size() ? text_[at_ + 1] | 32 : 0;
-  const int base = text_[at_] != '0' ? 10 : second == 'x' ? 16 : second == 'o' ? 8 : second == 'b' ? 2 : 10;
-  if (base != 10) {
-    const auto valid = [&](char c) {
-      const int digit = is_digit(c) ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : 99;
-      return digit < base;
-    };
-    const size_t end = digits(at_ + 2, valid, &whole);
-    if (!whole.empty()) return value_of(whole, base, end);
+  std::string whole, fraction, power;
+  const char mark = text_[at_] == '0' && at_ + 1 < text_.size() ? text_[at_ + 1] | 32 : 0;
+  int base = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 10;
+  size_t end = base == 10 ? at_ : read_digits(at_ + 2, base, &whole);
+  if (whole.empty()) {
+    base = 10;
+    end = read_digits(at_, base, &whole);
   }
-  whole.clear();
-  size_t end = digits(at_, is_digit, &whole);
-  // After a dot, digits are an index: x.0.1
-  const bool index = at_ > 0 && text_[at_ - 1] == '.';
-  std::string real = whole, part;
-  size_t real_end = end;
-  bool is_real = false;
-  if (!index) {
-    if (text_.substr(end, 1) == ".") {
-      const size_t stop = digits(end + 1, is_digit, &part);
-      if (!part.empty()) real += "." + part, real_end = stop, is_real = true;
-    }
-    if (real_end < text_.size() && (text_[real_end] | 32) == 'e') {
-      size_t from = real_end + 1;
-      std::string exponent = "e";
-      if (from < text_.size() && (text_[from] == '+' || text_[from] == '-')) exponent += text_[from++];
-      std::string power;
-      const size_t stop = digits(from, is_digit, &power);
-      if (!power.empty()) real += exponent + power, real_end = stop, is_real = true;
-    }
+  std::string real = whole;
+  const bool is_index = at_ > 0 && text_[at_ - 1] == '.';  // as in x.0.1
+  if (base == 10 && !is_index && text_.substr(end, 1) == ".") {
+    const size_t stop = read_digits(end + 1, 10, &fraction);
+    if (!fraction.empty()) real += "." + fraction, end = stop;
   }
-  if (!is_real) {
-    if (whole.size() > 1 && whole[0] == '0' && whole.find_first_not_of('0') != whole.npos)
+  if (base == 10 && !is_index && end < text_.size() && (text_[end] | 32) == 'e') {
+    const std::string_view sign = text_.substr(end + 1, 1);
+    const size_t stop = read_digits(end + 1 + (sign == "-" || sign == "+"), 10, &power);
+    if (!power.empty()) real += (sign == "-" ? "e-" : "e") + power, end = stop;
+  }
+  if (fraction.empty() && power.empty()) {
+    if (base == 10 && whole[0] == '0' && whole.find_first_not_of('0') != whole.npos)
       return wrong("a number begins with 0");
-    return value_of(whole, 10, end);
+    int64_t number = 0;
+    if (std::from_chars(whole.data(), whole.data() + whole.size(), number, base).ec != std::errc())
+      return wrong("a number does not fit 64 bits");
+    return add_number(number, end), Status{};
   }
   double number = 0;
-  if (const size_t plus = real.find('+'); plus != real.npos) real.erase(plus, 1);
-  if (std::from_chars(real.data(), real.data() + real.size(), number).ec != std::errc()) {
-    const size_t exponent = real.find('e');
-    const bool tiny = exponent != real.npos && real[exponent + 1] == '-';
-    number = tiny ? 0.0 : __builtin_inf();
-  }
-  add(TokenType::Number, text_.substr(at_, real_end - at_));
-  out_.back().number = number;
-  advance(real_end);
-  return {};
+  if (std::from_chars(real.data(), real.data() + real.size(), number).ec != std::errc())
+    number = real.find("e-") != real.npos ? 0.0 : __builtin_inf();
+  return add_number(number, end), Status{};
 }
 
 Status Lexer::read_string() {
@@ -302,7 +260,7 @@ Status Lexer::read_string() {
   return {};
 }
 
-// Python's escapes.
+// Resolves Python's escapes.
 Status Lexer::unescape(std::string_view raw, std::string* out) const {
   constexpr std::string_view kFrom = "abfnrtv\\'\"", kTo = "\a\b\f\n\r\t\v\\'\"";
   for (size_t at = 0; at < raw.size(); ++at) {
@@ -341,8 +299,7 @@ Status Lexer::read_operator() {
   constexpr std::string_view kTwo[] = {"//", "**", "==", "!=", ">=", "<="};
   const std::string_view next = text_.substr(at_, 2);
   size_t bytes = 0;
-  for (const std::string_view two : kTwo)
-    if (next == two) bytes = 2;
+  if (std::find(std::begin(kTwo), std::end(kTwo), next) != std::end(kTwo)) bytes = 2;
   if (!bytes && std::string_view("+-/*%~[](){}><=.:|,;").find(next[0]) != std::string_view::npos) bytes = 1;
   if (!bytes) return fail(Code::Argument, "line %u: unexpected %s", line_, Quoted(next.substr(0, 1)).c_str());
   const std::string_view op = text_.substr(at_, bytes);

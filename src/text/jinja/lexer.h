@@ -1,4 +1,4 @@
-// A template's text as tokens, with white space treated as transformers has it: trim_blocks and
+// Turns the text of a template into tokens. White space is treated as transformers does: trim_blocks and
 // lstrip_blocks are on.
 #pragma once
 #include <string>
@@ -25,14 +25,14 @@ enum class TokenType : uint8_t {
 struct Token {
   TokenType type = TokenType::End;
   uint32_t line = 1;
-  std::string text;  // of a string what it means, without its escapes
+  std::string text;  // of a string, what it means without its escapes
   Value number;
   bool is(TokenType other, std::string_view other_text) const { return type == other && text == other_text; }
   bool is_op(std::string_view op) const { return is(TokenType::Operator, op); }
   bool is_name(std::string_view name) const { return is(TokenType::Name, name); }
 };
 
-// The last token is End. Errors name the line.
+// Appends the tokens, of which the last is End. Errors name the line.
 Status tokenize(std::string_view text, std::vector<Token>* out);
 
 }  // namespace greta::jinja

@@ -1,5 +1,6 @@
-// What values hold on the heap, and the budget that it is taken from while a template renders.
+// What values hold on the heap, and the budget that this is taken from while a template renders.
 #pragma once
+#include <array>
 #include <memory>
 #include <set>
 
@@ -7,7 +8,7 @@
 
 namespace greta::jinja {
 
-// Memory of the objects that one rendering made and that are alive.
+// The memory of the objects that one rendering made and that are alive.
 struct Budget {
   uint64_t limit = 0, used = 0;
 };
@@ -25,16 +26,16 @@ struct Object {
     bytes += more;
     if (budget) budget->used += more;
   }
-  // Hands over what it holds, so that a deep structure is not destroyed by recursion.
+  // Hands over what it holds, so that destroying a deep structure takes no recursion.
   virtual void drop_children(struct Pending*) {}
 
   std::atomic<uint32_t> references = 1;
-  Object* next = nullptr;  // of those that wait to be destroyed
+  Object* next = nullptr;  // in the list of those that wait to be destroyed
   Budget* budget;          // null outside of a rendering
-  uint64_t bytes = 0;      // charged to it
+  uint64_t bytes = 0;      // what it has charged
 };
 
-// Objects whose last reference is gone.
+// The objects whose last reference is gone.
 struct Pending {
   Object* first = nullptr;
   void drop(Object* object) {
@@ -99,39 +100,46 @@ struct Sequence : Object {
   void drop_children(Pending* pending) override;
   std::vector<Value> items;
   Flavor flavor;
-  size_t taken = 0;       // of a generator: items that are gone
-  int64_t range[3] = {};  // start, stop, step
+  size_t taken = 0;                   // of a generator: how many items are gone
+  std::array<int64_t, 3> range = {};  // start, stop, step
 };
+
+// What may be a dict's key, and the order of keys: None, numbers (by value: 1 == 1.0 == true), texts, and
+// tuples of those.
+bool is_hashable(const Value& value);
+int compare_keys(const Value& a, const Value& b);
+int compare_keys(const Value& a, std::string_view b);
+inline int compare_keys(std::string_view a, const Value& b) { return -compare_keys(b, a); }
 
 struct Dict : Object {
   explicit Dict(Budget* from) : Object(from), order(ByKey{&entries}) { charge(sizeof(Dict)); }
   void drop_children(Pending* pending) override;
-  const Value* find(const Value& key) const;
-  const Value* find(std::string_view key) const;
+  template <class Key>  // Value or std::string_view
+  const Value* find(const Key& key) const;
   void set(Value key, Value value);
 
   struct ByKey {
     const std::vector<Value::Entry>* entries;
     using is_transparent = void;
-    bool operator()(uint32_t a, uint32_t b) const;
-    bool operator()(uint32_t a, const Value& b) const;
-    bool operator()(const Value& a, uint32_t b) const;
-    bool operator()(uint32_t a, std::string_view b) const;
-    bool operator()(std::string_view a, uint32_t b) const;
+    const Value& key(uint32_t index) const { return (*entries)[index].key; }
+    template <class Key>
+    const Key& key(const Key& itself) const {
+      return itself;
+    }
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      return compare_keys(key(a), key(b)) < 0;
+    }
   };
   std::vector<Value::Entry> entries;
-  // Indices of entries by key, in use once there are many. A tree: keys may be chosen to collide.
+  // Indices of entries by key, in use once there are many. It is a tree, since keys may be chosen to collide
+  // in a hash table.
   std::set<uint32_t, ByKey> order;
 
  private:
   template <class Key>
   int64_t index_of(const Key& key) const;
 };
-
-// What may be a dict's key, and its order: numbers (by value, as 1 == 1.0 == true), texts, None, and
-// tuples of those.
-bool is_hashable(const Value& value);
-int compare_keys(const Value& a, const Value& b);
 
 inline const Text* text_of(const Value& v) {
   return v.is_string() ? static_cast<const Text*>(v.object()) : nullptr;
@@ -141,6 +149,11 @@ inline Sequence* sequence_of(const Value& v) {
   const bool is = kind == Kind::List || kind == Kind::Tuple || kind == Kind::Iterable;
   return is ? static_cast<Sequence*>(v.object()) : nullptr;
 }
+// A bool counts as an integer, as in Python.
+inline bool is_numeric(const Value& v) { return v.is_number() || v.is_bool(); }
+inline int64_t whole_of(const Value& v) { return v.is_bool() ? v.as_bool() : v.as_int(); }
+inline double real_of(const Value& v) { return v.is_float() ? v.as_double() : double(whole_of(v)); }
+
 inline Dict* dict_of(const Value& v) { return v.is_dict() ? static_cast<Dict*>(v.object()) : nullptr; }
 
 }  // namespace greta::jinja

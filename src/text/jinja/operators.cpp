@@ -1,8 +1,8 @@
-// Operators, as Python has them: arithmetic, comparison, membership, slices.
+// Operators as Python has them: arithmetic, comparison, membership and slices.
 #include <algorithm>
 #include <cmath>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/jinja/print.h"
 #include "text/jinja/run.h"
 
@@ -43,12 +43,6 @@ Status to_text(Run& run, const Value& value, std::string* out) {
 
 namespace {
 
-bool is_number(const Value& v) { return v.is_number() || v.is_bool(); }
-int64_t whole(const Value& v) { return v.is_bool() ? v.as_bool() : v.as_int(); }
-double real(const Value& v) { return v.is_float() ? v.as_double() : double(whole(v)); }
-
-Status overflow() { return fail(Code::Argument, "an integer does not fit 64 bits"); }
-
 Status power(int64_t base, int64_t exponent, Value* out) {
   int64_t result = 1;
   if (base == 1 || base == 0 || base == -1) {
@@ -56,76 +50,63 @@ Status power(int64_t base, int64_t exponent, Value* out) {
     return {};
   }
   for (int64_t i = 0; i < exponent; ++i)  // at most 63 times: the base is 2 or more
-    if (__builtin_mul_overflow(result, base, &result)) return overflow();
+    if (__builtin_mul_overflow(result, base, &result)) return beyond_64_bits();
   *out = result;
   return {};
 }
 
+// op: one of + - * / % d (for //) p (for **).
 Status integers(char op, int64_t a, int64_t b, Value* out) {
-  int64_t result;
-  const auto zero = [] { return fail(Code::Argument, "division by zero"); };
-  switch (op) {
-    case '+':
-      return __builtin_add_overflow(a, b, &result) ? overflow() : (*out = result, Status{});
-    case '-':
-      return __builtin_sub_overflow(a, b, &result) ? overflow() : (*out = result, Status{});
-    case '*':
-      return __builtin_mul_overflow(a, b, &result) ? overflow() : (*out = result, Status{});
-    case '/':
-      return b == 0 ? zero() : (*out = double(a) / double(b), Status{});
-    case 'd':  // towards minus infinity
-      if (b == 0) return zero();
-      if (a == INT64_MIN && b == -1) return overflow();
-      *out = a / b - (a % b != 0 && (a < 0) != (b < 0));
-      return {};
-    case '%':  // of the divisor's sign
-      if (b == 0) return zero();
-      if (b == -1) return *out = 0, Status{};
-      result = a % b;
-      *out = result != 0 && (result < 0) != (b < 0) ? result + b : result;
-      return {};
-    default:
-      if (b >= 0) return power(a, b, out);
-      if (a == 0) return zero();
-      *out = std::pow(double(a), double(b));
-      return {};
+  int64_t result = 0;
+  bool beyond = false;
+  if (b == 0 && (op == '/' || op == 'd' || op == '%')) return fail(Code::Argument, "division by zero");
+  if (op == '+') beyond = __builtin_add_overflow(a, b, &result);
+  if (op == '-') beyond = __builtin_sub_overflow(a, b, &result);
+  if (op == '*') beyond = __builtin_mul_overflow(a, b, &result);
+  if (op == '/') return *out = double(a) / double(b), Status{};
+  if (op == 'd' || op == '%') {
+    // Python rounds quotients down, so that the rest has the divisor's sign.
+    if (b == -1) {
+      beyond = op == 'd' && a == INT64_MIN;
+      result = op == 'd' && !beyond ? -a : 0;
+    } else {
+      const bool down = a % b != 0 && (a < 0) != (b < 0);
+      result = op == 'd' ? a / b - down : a % b + (down ? b : 0);
+    }
   }
+  if (op == 'p') {
+    if (b >= 0) return power(a, b, out);
+    if (a == 0) return fail(Code::Argument, "division by zero");
+    return *out = std::pow(double(a), double(b)), Status{};
+  }
+  return beyond ? beyond_64_bits() : (*out = result, Status{});
+}
+
+// The quotient of Python's //, or the rest of its %.
+double floor_divide(double a, double b, bool wants_rest) {
+  double rest = std::fmod(a, b), quotient = (a - rest) / b;
+  if (rest == 0) {
+    rest = std::copysign(0.0, b);
+  } else if ((rest < 0) != (b < 0)) {
+    rest += b;
+    quotient -= 1;
+  }
+  if (wants_rest) return rest;
+  if (quotient == 0) return std::copysign(0.0, a / b);
+  const double floored = std::floor(quotient);
+  return quotient - floored > 0.5 ? floored + 1 : floored;
 }
 
 Status floats(char op, double a, double b, Value* out) {
-  const bool divides = op == '/' || op == 'd' || op == '%';
-  if (divides && b == 0) return fail(Code::Argument, "float division by zero");
-  double rest = divides ? std::fmod(a, b) : 0;
-  if (op == '%' || op == 'd') {
-    const bool other_side = rest != 0 && (rest < 0) != (b < 0);
-    double quotient = (a - rest) / b;
-    if (other_side) {
-      rest += b;
-      quotient -= 1;
-    } else if (rest == 0) {
-      rest = std::copysign(0.0, b);
-    }
-    if (op == '%') return *out = rest, Status{};
-    double floored = std::floor(quotient);
-    if (quotient - floored > 0.5) floored += 1;
-    *out = quotient != 0 ? floored : std::copysign(0.0, a / b);
+  const bool floors = op == 'd' || op == '%';
+  if ((floors || op == '/') && b == 0) return fail(Code::Argument, "float division by zero");
+  if (op != 'p') {
+    *out = op == '+'   ? a + b
+           : op == '-' ? a - b
+           : op == '*' ? a * b
+           : op == '/' ? a / b
+                       : floor_divide(a, b, op == '%');
     return {};
-  }
-  switch (op) {
-    case '+':
-      *out = a + b;
-      return {};
-    case '-':
-      *out = a - b;
-      return {};
-    case '*':
-      *out = a * b;
-      return {};
-    case '/':
-      *out = a / b;
-      return {};
-    default:
-      break;
   }
   if (a == 0 && b < 0) return fail(Code::Argument, "0.0 cannot be raised to a negative power");
   if (a < 0 && std::isfinite(b) && b != std::floor(b))
@@ -191,9 +172,9 @@ Status add(Run& run, const Value& a, const Value& b, Value* out) {
     *out = run.sequence(std::move(items), a.is_list() ? Flavor::List : Flavor::Tuple);
     return {};
   }
-  if (is_number(a) && is_number(b))
-    return a.is_float() || b.is_float() ? floats('+', real(a), real(b), out)
-                                        : integers('+', whole(a), whole(b), out);
+  if (is_numeric(a) && is_numeric(b))
+    return a.is_float() || b.is_float() ? floats('+', real_of(a), real_of(b), out)
+                                        : integers('+', whole_of(a), whole_of(b), out);
   if (a.is_string())
     return fail(Code::Argument, "can only concatenate str (not \"%s\") to str", b.type_name());
   return fail(Code::Argument, "unsupported operand types for +: '%s' and '%s'", a.type_name(), b.type_name());
@@ -205,13 +186,13 @@ Status operate(Run& run, const std::string& op, const Value& a, const Value& b, 
   if (code == '%' && a.is_string()) return format_percent(run, a, b, out);
   if (a.is_undefined()) return undefined_error(a);
   if (b.is_undefined()) return undefined_error(b);
-  if (is_number(a) && is_number(b)) {
-    if (a.is_float() || b.is_float()) return floats(code, real(a), real(b), out);
-    return integers(code, whole(a), whole(b), out);
+  if (is_numeric(a) && is_numeric(b)) {
+    if (a.is_float() || b.is_float()) return floats(code, real_of(a), real_of(b), out);
+    return integers(code, whole_of(a), whole_of(b), out);
   }
   const auto repeats = [](const Value& v) { return v.is_string() || v.is_list() || v.kind() == Kind::Tuple; };
-  if (code == '*' && repeats(a) && (b.is_int() || b.is_bool())) return repeat(run, a, whole(b), out);
-  if (code == '*' && repeats(b) && (a.is_int() || a.is_bool())) return repeat(run, b, whole(a), out);
+  if (code == '*' && repeats(a) && (b.is_int() || b.is_bool())) return repeat(run, a, whole_of(b), out);
+  if (code == '*' && repeats(b) && (a.is_int() || a.is_bool())) return repeat(run, b, whole_of(a), out);
   return fail(Code::Argument, "unsupported operand types for %s: '%s' and '%s'", op.c_str(), a.type_name(),
               b.type_name());
 }
@@ -220,9 +201,9 @@ Status operate(Run& run, const std::string& op, const Value& a, const Value& b, 
 
 namespace {
 
-// Numbers of mixed types by their exact values; 2 if one is NaN.
+// Compares numbers of mixed types by their exact values: -1, 0 or 1, and 2 if one is NaN.
 int order(const Value& a, const Value& b) {
-  if (!a.is_float() && !b.is_float()) return whole(a) < whole(b) ? -1 : whole(a) > whole(b);
+  if (!a.is_float() && !b.is_float()) return whole_of(a) < whole_of(b) ? -1 : whole_of(a) > whole_of(b);
   if (a.is_float() && b.is_float()) {
     const double x = a.as_double(), y = b.as_double();
     return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
@@ -235,7 +216,7 @@ int order(const Value& a, const Value& b) {
   if (std::isnan(y)) return 2;
   if (y >= 0x1p63) return -1;
   if (y < -0x1p63) return 1;
-  const int64_t x = whole(a), floor = int64_t(std::floor(y));
+  const int64_t x = whole_of(a), floor = int64_t(std::floor(y));
   return x < floor ? -1 : x > floor ? 1 : double(floor) < y ? -1 : 0;
 }
 
@@ -253,41 +234,25 @@ Status equal(Run& run, const Value& a, const Value& b, bool* out, uint32_t depth
   if (depth > kMaxNesting) return too_deep();
   GRETA_TRY(run.step());
   *out = false;
-  if (is_number(a) && is_number(b)) return *out = order(a, b) == 0, Status{};
+  if (is_numeric(a) && is_numeric(b)) return *out = order(a, b) == 0, Status{};
   if (a.kind() != b.kind()) return {};
-  switch (a.kind()) {
-    case Kind::Undefined:
-    case Kind::None:
-      *out = true;
-      return {};
-    case Kind::String: {
-      *out = a.as_string() == b.as_string();
-      return run.step(*out ? a.as_string().size() / 64 : 0);
-    }
-    case Kind::List:
-    case Kind::Tuple:
-      return equal_items(run, a.items(), b.items(), out, depth);
-    case Kind::Dict: {
-      *out = a.size() == b.size();
-      for (const Value::Entry& entry : a.entries()) {
-        if (!*out) return {};
-        const Value* other = dict_of(b)->find(entry.key);
-        *out = other != nullptr;
-        if (other) GRETA_TRY(equal(run, entry.value, *other, out, depth + 1));
-      }
-      return {};
-    }
-    case Kind::Iterable: {
-      const Sequence &x = *sequence_of(a), &y = *sequence_of(b);
-      if (x.flavor == y.flavor && x.flavor == Flavor::Range)
-        return equal_items(run, x.items, y.items, out, depth);
-      *out = &x == &y;
-      return {};
-    }
-    default:
-      *out = a.object() == b.object();
-      return {};
+  if (a.is_undefined() || a.is_none()) return *out = true, Status{};
+  if (a.is_string()) {
+    *out = a.as_string() == b.as_string();
+    return run.step(*out ? a.as_string().size() / 64 : 0);
   }
+  const Sequence *x = sequence_of(a), *y = sequence_of(b);
+  const bool ranges = x && x->flavor == Flavor::Range && y->flavor == Flavor::Range;
+  if (x && (a.kind() != Kind::Iterable || ranges)) return equal_items(run, x->items, y->items, out, depth);
+  if (!a.is_dict()) return *out = a.object() == b.object(), Status{};
+  *out = a.size() == b.size();
+  for (const Value::Entry& entry : a.entries()) {
+    if (!*out) return {};
+    const Value* other = dict_of(b)->find(entry.key);
+    *out = other != nullptr;
+    if (other) GRETA_TRY(equal(run, entry.value, *other, out, depth + 1));
+  }
+  return {};
 }
 
 Status less(Run& run, const Value& a, const Value& b, bool* out, uint32_t depth) {
@@ -295,7 +260,7 @@ Status less(Run& run, const Value& a, const Value& b, bool* out, uint32_t depth)
   GRETA_TRY(run.step());
   if (a.is_undefined()) return undefined_error(a);
   if (b.is_undefined()) return undefined_error(b);
-  if (is_number(a) && is_number(b)) return *out = order(a, b) == -1, Status{};
+  if (is_numeric(a) && is_numeric(b)) return *out = order(a, b) == -1, Status{};
   if (a.is_string() && b.is_string()) {
     *out = a.as_string() < b.as_string();  // bytes of UTF-8 are ordered as code points are
     return run.step(std::min(a.as_string().size(), b.as_string().size()) / 64);
@@ -346,31 +311,20 @@ Status contains(Run& run, const Value& container, const Value& item, bool* out) 
 }
 
 Status holds(Run& run, Comparison how, const Value& a, const Value& b, bool* out) {
+  const bool negated = how == Comparison::NotEqual || how == Comparison::NotIn;
+  const bool swapped = how == Comparison::Greater || how == Comparison::GreaterEqual;
+  const Value &left = swapped ? b : a, &right = swapped ? a : b;
   bool yes = false;
-  switch (how) {
-    case Comparison::Equal:
-      return equal(run, a, b, out);
-    case Comparison::NotEqual:
-      GRETA_TRY(equal(run, a, b, &yes));
-      return *out = !yes, Status{};
-    case Comparison::In:
-      return contains(run, b, a, out);
-    case Comparison::NotIn:
-      GRETA_TRY(contains(run, b, a, &yes));
-      return *out = !yes, Status{};
-    case Comparison::Less:
-      return less(run, a, b, out);
-    case Comparison::Greater:
-      return less(run, b, a, out);
-    case Comparison::LessEqual:
-    case Comparison::GreaterEqual: {
-      const bool swapped = how == Comparison::GreaterEqual;
-      GRETA_TRY(less(run, swapped ? b : a, swapped ? a : b, &yes));
-      if (!yes) GRETA_TRY(equal(run, a, b, &yes));
-      *out = yes;
-      return {};
-    }
+  if (how == Comparison::In || how == Comparison::NotIn) {
+    GRETA_TRY(contains(run, b, a, &yes));
+  } else if (how == Comparison::Equal || how == Comparison::NotEqual) {
+    GRETA_TRY(equal(run, a, b, &yes));
+  } else {
+    GRETA_TRY(less(run, left, right, &yes));
+    const bool or_equal = how == Comparison::LessEqual || how == Comparison::GreaterEqual;
+    if (or_equal && !yes) GRETA_TRY(equal(run, left, right, &yes));
   }
+  *out = yes != negated;
   return {};
 }
 
@@ -382,7 +336,7 @@ struct Range {
   int64_t start, stop, step, count;
 };
 
-// As Python's slice.indices(length).
+// Does what Python's slice.indices(length) does.
 Status indices(const Value parts[3], int64_t length, Range* out) {
   out->step = 1;
   if (!parts[2].is_none()) GRETA_TRY(want_int("the step of a slice", parts[2], &out->step));
@@ -421,10 +375,8 @@ Status slice(Run& run, const Value& object, const Value parts[3], Value* out) {
     const bool group = sequence->flavor == Flavor::Group;
     const Value made = run.sequence(std::move(items), group ? Flavor::Tuple : sequence->flavor);
     if (sequence->flavor == Flavor::Range) {
-      int64_t* const to = sequence_of(made)->range;
-      to[0] = sequence->range[0] + range.start * sequence->range[2];
-      to[2] = sequence->range[2] * range.step;
-      to[1] = sequence->range[0] + range.stop * sequence->range[2];
+      const auto& [start, stop, step] = sequence->range;
+      sequence_of(made)->range = {start + range.start * step, start + range.stop * step, step * range.step};
     }
     *out = made;
     return {};

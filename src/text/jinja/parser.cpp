@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/unicode/unicode.h"
 
 namespace greta::jinja {
@@ -17,22 +17,9 @@ bool Parser::at_name(Words names) const {
 }
 
 static std::string shown(const Token& token) {
-  switch (token.type) {
-    case TokenType::End:
-      return "the end of the template";
-    case TokenType::BlockEnd:
-      return "the end of the tag";
-    case TokenType::VariableEnd:
-      return "'}}'";
-    case TokenType::BlockBegin:
-      return "'{%'";
-    case TokenType::VariableBegin:
-      return "'{{'";
-    case TokenType::Data:
-      return "text";
-    default:
-      return Quoted(token.text).c_str();
-  }
+  constexpr const char* kNames[] = {"text", "'{{'", "'}}'", "'{%'", "the end of the tag"};  // by type
+  if (token.type == TokenType::End) return "the end of the template";
+  return token.type <= TokenType::BlockEnd ? kNames[size_t(token.type)] : Quoted(token.text).c_str();
 }
 
 Status Parser::unexpected(const char* expected) const {
@@ -69,7 +56,7 @@ Status Parser::finish(Node* node) {
   const auto see = [&](const Node* kid) { highest = std::max(highest, kid ? kid->height : 0); };
   for (const Node* kid : node->kids) see(kid);
   for (const ArgumentNode& argument : node->arguments) see(argument.value);
-  for (const Parameter& parameter : node->parameters) see(parameter.fallback);
+  for (const Parameter& parameter : node->parameters) see(parameter.otherwise);
   for (const Node* kid : node->targets) see(kid);
   for (const Node* kid : node->body) see(kid);
   for (const Node* kid : node->other) see(kid);
@@ -93,7 +80,7 @@ Status Parser::parse() {
   return now().type == TokenType::End ? Status{} : unexpected("a statement");
 }
 
-// Up to one of the tags `ends`, whose name is then the next token; up to the end if there are none.
+// Reads up to one of the tags `ends`, whose name is then the next token, or up to the end if there are none.
 Status Parser::statements(Words ends, std::vector<Node*>* out) {
   while (now().type != TokenType::End) {
     const Token& token = now();
@@ -164,7 +151,7 @@ Status Parser::unknown_tag() const {
 
 Status Parser::parse_if(Node** out) {
   Node* node = *out = make(Form::If, now().line);
-  // An elif is an If alone in the `other` of the one before; heights count from the last.
+  // An elif is an If alone in the `other` of the one before.
   std::vector<Node*> chain = {node};
   for (;;) {
     next();  // if or elif
@@ -178,7 +165,7 @@ Status Parser::parse_if(Node** out) {
   }
   if (skip_name("else")) GRETA_TRY(body({"endif"}, &node->other));
   next();
-  // The chain is run through by a loop, so only what is in it counts.
+  // A loop runs through the chain, so its own length adds nothing to the height.
   for (Node* link : chain) {
     const bool last = link == chain.back();
     std::vector<Node*> rest;
@@ -222,7 +209,7 @@ Status Parser::parse_set(Node** out) {
   return {};
 }
 
-// Names in the brackets behind a macro's.
+// The parameters in the brackets behind a macro's name.
 Status Parser::signature(Node* macro) {
   GRETA_TRY(expect_op("("));
   while (!now().is_op(")")) {
@@ -231,26 +218,33 @@ Status Parser::signature(Node* macro) {
     GRETA_TRY(target_name(&name));
     Parameter parameter{name->name, nullptr};
     if (skip_op("="))
-      GRETA_TRY(expression(&parameter.fallback));
-    else if (!macro->parameters.empty() && macro->parameters.back().fallback)
+      GRETA_TRY(expression(&parameter.otherwise));
+    else if (!macro->parameters.empty() && macro->parameters.back().otherwise)
       return fail(Code::Argument, "line %u: a parameter without a default after one with", now().line);
-    if (name->name == kCaller && !parameter.fallback)
+    if (name->name == kCaller && !parameter.otherwise)
       return fail(Code::Argument, "line %u: a parameter \"caller\" needs a default", now().line);
     macro->parameters.push_back(parameter);
   }
   return expect_op(")");
 }
 
-// A macro takes further arguments, or a caller, only if its body speaks of them.
-void Parser::note_special_names(Node* macro, size_t first_token) {
-  for (size_t i = first_token; i < at_; ++i) {
+// The body of a macro or a block that a loop around it does not reach into. A macro takes further arguments,
+// or a caller, only if its body speaks of them.
+Status Parser::own_body(const char* end, Node* node) {
+  const size_t first = at_;
+  const uint32_t loops = std::exchange(loops_, 0);
+  GRETA_TRY(body({end}, &node->body));
+  loops_ = loops;
+  for (size_t i = first; i < at_; ++i) {
     const bool attribute = i > 0 && tokens_[i - 1].is_op(".");
     if (tokens_[i].type != TokenType::Name || attribute) continue;
-    macro->catches_varargs |= tokens_[i].text == "varargs";
-    macro->catches_kwargs |= tokens_[i].text == "kwargs";
-    macro->uses_caller |= tokens_[i].text == "caller";
+    node->catches_varargs |= tokens_[i].text == "varargs";
+    node->catches_kwargs |= tokens_[i].text == "kwargs";
+    node->uses_caller |= tokens_[i].text == "caller";
   }
-  for (const Parameter& parameter : macro->parameters) macro->uses_caller &= parameter.name != kCaller;
+  for (const Parameter& parameter : node->parameters) node->uses_caller &= parameter.name != kCaller;
+  next();
+  return {};
 }
 
 Status Parser::parse_macro(Node** out) {
@@ -259,13 +253,7 @@ Status Parser::parse_macro(Node** out) {
   GRETA_TRY(target_name(&node->targets.emplace_back()));
   node->text = program_.names[node->targets[0]->name];
   GRETA_TRY(signature(node));
-  const size_t first = at_;
-  const uint32_t loops = std::exchange(loops_, 0);
-  GRETA_TRY(body({"endmacro"}, &node->body));
-  loops_ = loops;
-  note_special_names(node, first);
-  next();
-  return {};
+  return own_body("endmacro", node);
 }
 
 Status Parser::parse_call_block(Node** out) {
@@ -274,19 +262,13 @@ Status Parser::parse_call_block(Node** out) {
   if (now().is_op("(")) GRETA_TRY(signature(node));
   GRETA_TRY(expression(&node->kids.emplace_back()));
   if (node->kids[0]->form != Form::Call) return fail(Code::Argument, "line %u: expected a call", node->line);
-  const size_t first = at_;
-  const uint32_t loops = std::exchange(loops_, 0);
-  GRETA_TRY(body({"endcall"}, &node->body));
-  loops_ = loops;
-  note_special_names(node, first);
-  next();
-  return {};
+  return own_body("endcall", node);
 }
 
 Status Parser::parse_filter_block(Node** out) {
   Node* node = *out = make(Form::FilterBlock, now().line);
   node->kids.resize(1);
-  do GRETA_TRY(filter(&node->kids[0]));  // over "filter", then over each "|"
+  do GRETA_TRY(filter(&node->kids[0]));  // which skips "filter", then each "|"
   while (now().is_op("|"));
   GRETA_TRY(body({"endfilter"}, &node->body));
   next();
@@ -307,16 +289,12 @@ Status Parser::parse_with(Node** out) {
   return {};
 }
 
-// What transformers marks as the assistant's own words; rendering leaves the mark out. There it is a
-// call block, so what is set inside stays inside.
+// transformers marks the assistant's own words with this tag, and rendering leaves the mark out. There it is
+// a call block, so what is set inside stays inside.
 Status Parser::parse_generation(Node** out) {
   Node* node = *out = make(Form::Scope, now().line);
   next();
-  const uint32_t loops = std::exchange(loops_, 0);
-  GRETA_TRY(body({"endgeneration"}, &node->body));
-  loops_ = loops;
-  next();
-  return {};
+  return own_body("endgeneration", node);
 }
 
 Status Parser::parse_jump(Node** out) {

@@ -1,7 +1,7 @@
-// Tokens to nodes. Statements are in parser.cpp, expressions in parser_expressions.cpp.
+// The parser makes nodes of tokens. Statements are in parser.cpp, expressions in parser_expressions.cpp.
 //
-// The parser calls itself for what is nested. At kMaxBrackets levels that must fit a small stack, so what
-// needs a large frame and calls nothing back (messages, names) is kept out of line.
+// It calls itself for what is nested. kMaxBrackets levels of that must fit a small stack, so functions that
+// need a large frame and do not call back (messages, names) are not inlined.
 #pragma once
 #include <initializer_list>
 
@@ -20,7 +20,7 @@ class Parser {
 
   // ---- statements ----
   Status statements(Words ends, std::vector<Node*>* out);
-  Status body(Words ends, std::vector<Node*>* out);  // the tag's end, then statements
+  Status body(Words ends, std::vector<Node*>* out);  // the end of the tag, then statements
   Status statement(Node** out);
   [[gnu::noinline]] Status unknown_tag() const;
   [[gnu::noinline]] Status missing(Words ends) const;
@@ -34,7 +34,7 @@ class Parser {
   Status parse_generation(Node** out);
   Status parse_jump(Node** out);
   Status signature(Node* macro);
-  void note_special_names(Node* macro, size_t first_token);
+  Status own_body(const char* end, Node* node);
   Status target(bool with_namespace, bool until_in, Node** out);
   Status target_part(bool with_namespace, Node** out);
   Status target_name(Node** out);
@@ -69,9 +69,9 @@ class Parser {
 
   // ---- nodes ----
   Node* make(Form form, uint32_t line);
-  Status finish(Node* node);  // once its kids are in place: takes their height
-  Status nest();              // one level deeper into the parser's own recursion
-  struct Nested {             // and back
+  Status finish(Node* node);  // sets the height, once the node's children are in place
+  Status nest();              // goes one level deeper into the parser's own recursion
+  struct Nested {             // goes back at the end of a scope
     explicit Nested(Parser* parser) : parser_(*parser) {}
     ~Nested() { --parser_.depth_; }
     Parser& parser_;

@@ -1,10 +1,10 @@
-// Expressions: operands, and operators by how tightly they bind.
-#include "text/jinja/library.h"
+// The parser's expressions: operands, and operators by how tightly they bind.
+#include "text/jinja/library/library.h"
 #include "text/jinja/parser.h"
 
 namespace greta::jinja {
 
-// Expressions between commas; one alone is itself. A comma may end them.
+// A tuple of expressions between commas, or one expression alone. A comma may end the tuple.
 Status Parser::tuple(bool with_condition, bool in_brackets, Words ends, Node** out) {
   const uint32_t line = now().line;
   std::vector<Node*> items;
@@ -76,8 +76,8 @@ const Parser::Operator* Parser::operator_now() const {
 }
 
 // Operands with operators between them that bind as tightly as `least`, or tighter; each operator groups
-// from the left. One call for each step from a weak operator to a tighter one, and none for levels that
-// are not there, so that brackets within brackets take little of the stack.
+// from the left. The function calls itself once for each step from a weak operator to a tighter one that is
+// there, so that brackets within brackets take little of the stack.
 Status Parser::operation(uint32_t least, Node** out) {
   GRETA_TRY(nest());
   const Nested nested(this);
@@ -326,13 +326,13 @@ Status Parser::dotted_name(std::string* out) {
   return {};
 }
 
-// At the token before the filter's name; *node is what is filtered, null in a block.
+// Starts at the token before the filter's name. *node is what is filtered, null in a block.
 Status Parser::filter(Node** node) {
   next();
   Node* made = make(Form::Filter, now().line);
   made->kids.push_back(*node);
   GRETA_TRY(dotted_name(&made->text));
-  made->filter = find_filter(made->text);
+  made->function = find_filter(made->text);
   if (now().is_op("(")) GRETA_TRY(arguments(made));
   *node = made;
   return finish(made);
@@ -345,7 +345,7 @@ Status Parser::test(Node** node) {
   Node* made = make(Form::Test, line);
   made->kids.push_back(*node);
   GRETA_TRY(dotted_name(&made->text));
-  made->test = find_test(made->text);
+  made->function = find_test(made->text);
   const TokenType type = now().type;
   const bool opens = now().is_op("[") || now().is_op("{");
   if (now().is_op("(")) {

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "text/jinja/callables.h"
-#include "text/jinja/objects.h"
 #include "text/unicode/unicode.h"
 
 namespace greta::jinja {
@@ -36,6 +35,12 @@ std::string float_text(double number) {
   return out + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
+void append_escaped(uint32_t code, std::string* out) {
+  const int digits = code < 0x100 ? 2 : code < 0x10000 ? 4 : 8;
+  (*out += '\\') += digits == 2 ? 'x' : digits == 4 ? 'u' : 'U';
+  for (int shift = 4 * digits - 4; shift >= 0; shift -= 4) *out += "0123456789abcdef"[code >> shift & 15];
+}
+
 namespace {
 
 bool is_printable(uint32_t code) {
@@ -45,31 +50,20 @@ bool is_printable(uint32_t code) {
   return c != CharClass::Unassigned && c != CharClass::Control && c != CharClass::Space;
 }
 
-// In single quotes, unless it holds some and no double ones.
+// In single quotes, or in double ones if only single ones are in the text.
 void append_quoted(std::string_view text, std::string* out) {
-  constexpr char kHex[] = "0123456789abcdef";
   const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
-  const auto hex = [&](char mark, uint32_t code, int digits) {
-    (*out += '\\') += mark;
-    for (int shift = 4 * digits - 4; shift >= 0; shift -= 4) *out += kHex[code >> shift & 15];
-  };
   *out += quote;
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint point = decode_utf8(text, at);
+  for (const auto& [code, bytes, at] : CodePoints(text)) {
     const char c = text[at];
     if (c == quote || c == '\\')
       (*out += '\\') += c;
     else if (c == '\n' || c == '\r' || c == '\t')
       (*out += '\\') += c == '\n' ? 'n' : c == '\r' ? 'r' : 't';
-    else if (is_printable(point.code))
-      out->append(text, at, point.bytes);
-    else if (point.code < 0x100)
-      hex('x', point.code, 2);
-    else if (point.code < 0x10000)
-      hex('u', point.code, 4);
+    else if (is_printable(code))
+      out->append(text, at, bytes);
     else
-      hex('U', point.code, 8);
-    at += point.bytes;
+      append_escaped(code, out);
   }
   *out += quote;
 }
@@ -99,26 +93,21 @@ Status Printer::items(std::span<const Value> list, const char* open, const char*
 }
 
 Status Printer::sequence(const Sequence& s, uint32_t depth) {
-  switch (s.flavor) {
-    case Flavor::List:
-      return items(s.items, "[", "]", depth);
-    case Flavor::Tuple:
-    case Flavor::Group:
-      return items(s.items, "(", s.items.size() == 1 ? ",)" : ")", depth);
-    case Flavor::Keys:
-      return items(s.items, "dict_keys([", "])", depth);
-    case Flavor::Values:
-      return items(s.items, "dict_values([", "])", depth);
-    case Flavor::Items:
-      return items(s.items, "dict_items([", "])", depth);
-    case Flavor::Generator:
-      *out += "<generator object>";
-      return {};
-    case Flavor::Range:
-      range(s);
-      return {};
-  }
-  return {};
+  struct Brackets {
+    const char *open, *close;
+  };
+  constexpr Brackets kBrackets[] = {{"[", "]"},
+                                    {"(", ")"},
+                                    {"(", ")"},
+                                    {"", ""},
+                                    {"", ""},
+                                    {"dict_keys([", "])"},
+                                    {"dict_values([", "])"},
+                                    {"dict_items([", "])"}};  // by flavor
+  if (s.flavor == Flavor::Range) return range(s), Status{};
+  if (s.flavor == Flavor::Generator) return *out += "<generator object>", Status{};
+  const auto& [open, close] = kBrackets[size_t(s.flavor)];
+  return items(s.items, open, *open == '(' && s.items.size() == 1 ? ",)" : close, depth);
 }
 
 void Printer::range(const Sequence& s) {
@@ -131,33 +120,17 @@ Status Printer::value(const Value& v, uint32_t depth) {
   if (depth > kMaxNesting) return fail(Code::Full, "a value of more than %u levels", kMaxNesting);
   if (out->size() > max_bytes)
     return fail(Code::Full, "a text of more than %llu bytes", (unsigned long long)max_bytes);
-  switch (v.kind()) {
-    case Kind::Undefined:
-      *out += "Undefined";
-      return {};
-    case Kind::None:
-      *out += "None";
-      return {};
-    case Kind::Bool:
-      *out += v.as_bool() ? "True" : "False";
-      return {};
-    case Kind::Int:
-    case Kind::Float:
-      number(v);
-      return {};
-    case Kind::String:
-      if (v.is_markup()) *out += "Markup(";
-      append_quoted(v.as_string(), out);
-      if (v.is_markup()) *out += ")";
-      return {};
-    case Kind::List:
-    case Kind::Tuple:
-    case Kind::Iterable:
-      return sequence(*sequence_of(v), depth);
-    case Kind::Object:
-      return append_callable(v, max_bytes, depth, out);
-    case Kind::Dict:
-      break;
+  if (v.is_undefined()) return *out += "Undefined", Status{};
+  if (v.is_none()) return *out += "None", Status{};
+  if (v.is_bool()) return *out += v.as_bool() ? "True" : "False", Status{};
+  if (v.is_number()) return number(v), Status{};
+  if (v.kind() == Kind::Object) return append_callable(v, max_bytes, depth, out);
+  if (const Sequence* list = sequence_of(v)) return sequence(*list, depth);
+  if (v.is_string()) {
+    if (v.is_markup()) *out += "Markup(";
+    append_quoted(v.as_string(), out);
+    if (v.is_markup()) *out += ")";
+    return {};
   }
   *out += "{";
   for (const Value::Entry& entry : v.entries()) {

@@ -10,7 +10,10 @@ constexpr uint32_t kMaxNesting = 200;  // of values, wherever they are walked th
 
 std::string float_text(double number);  // repr: "1.0", "1e+16", "nan"
 
-// Append; Code::Full for more than max_bytes in all of *out or a deeper nesting than kMaxNesting.
+void append_escaped(uint32_t code, std::string* out);  // as \x, \u or \U with hexadecimal digits
+
+// These append. They fail with Code::Full if *out becomes longer than max_bytes, and for values nested more
+// deeply than kMaxNesting.
 Status append_str(const Value& value, uint64_t max_bytes, std::string* out);
 Status append_repr(const Value& value, uint64_t max_bytes, std::string* out, uint32_t depth = 0);
 

@@ -1,7 +1,7 @@
 // Statements, and what belongs to the run as a whole.
 #include "text/jinja/run.h"
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 
 namespace greta::jinja {
 
@@ -12,7 +12,7 @@ Run::Run(const Program& of, const Value& with, int64_t now, const Limits& within
   for (const std::string& known : program.names) known_.push_back(context.find(known));
 }
 
-// Rings through frames and namespaces are cut here.
+// Frames and namespaces may hold each other in rings, which are cut here.
 Run::~Run() {
   for (const Ref<Frame>& frame : kept_frames_) frame->clear();
   Pending pending;
@@ -22,18 +22,15 @@ Run::~Run() {
 
 // ---- limits -----------------------------------------------------------------------------------
 
-Status Run::exhausted(uint64_t count) {
-  if (budget.used > budget.limit)
+Status Run::exhausted(bool memory) {
+  if (memory || budget.used > budget.limit)
     return fail(Code::Full, "the template needs more than %llu bytes of memory",
                 (unsigned long long)budget.limit);
-  (void)count;
   return fail(Code::Full, "the template takes more than %llu steps", (unsigned long long)limits.steps);
 }
 
 Status Run::room(uint64_t bytes) {
-  if (bytes > budget.limit || budget.used > budget.limit - bytes)
-    return fail(Code::Full, "the template needs more than %llu bytes of memory",
-                (unsigned long long)budget.limit);
+  if (bytes > budget.limit || budget.used > budget.limit - bytes) return exhausted(true);
   return step(1 + bytes / 64);
 }
 
@@ -69,8 +66,8 @@ Value Run::undefined(std::string&& hint) {
   return Value(Kind::Undefined, new Text(std::move(hint), &budget));
 }
 
-Value Run::method(const char* name, Function function, const Value& self) {
-  return Value(Kind::Object, new MethodObject(name, function, self, &budget));
+Value Run::method(const FunctionRow& function, const Value& self) {
+  return Value(Kind::Object, new MethodObject(function, self, &budget));
 }
 
 void Run::keep(Object* object) { kept_.push_back(Ref<Object>::share(object)); }
@@ -93,16 +90,21 @@ Status Run::print(std::string_view bytes) {
   return step(bytes.size() / 64);
 }
 
-// What a block writes, as a text.
-Status Run::capture(const std::vector<Node*>& body, Frame* frame, Flow* flow, Value* result) {
+// What `write` writes, as a text.
+template <class Write>
+Status Run::capture(Value* result, Write&& write) {
   std::string text;
   std::string* const before = std::exchange(out, &text);
-  const Status status = execute(body, frame, flow);
+  const Status status = write();
   out = before;
   buffered -= text.size();
   GRETA_TRY(status);
   *result = this->text(std::move(text));
   return {};
+}
+
+Status Run::capture(const std::vector<Node*>& body, Frame* frame, Flow* flow, Value* result) {
+  return capture(result, [&] { return execute(body, frame, flow); });
 }
 
 // ---- statements -------------------------------------------------------------------------------
@@ -194,7 +196,7 @@ Status Run::loop(const Node& node, Frame* frame, const Value& items, uint32_t de
   auto& state = *static_cast<LoopObject*>(holder.object());
   GRETA_TRY(start(items, &state.cursor));
   state.depth0 = depth0;
-  const struct Over {  // whoever holds the loop longer must not hold its frame, which may hold them
+  const struct Over {  // whoever holds the loop longer must not hold its frame, which may hold the holder
     LoopObject& state;
     ~Over() {
       state.outer = {};
@@ -202,7 +204,7 @@ Status Run::loop(const Node& node, Frame* frame, const Value& items, uint32_t de
     }
   } over{state};
   Ref<Frame> inner(new Frame(frame, &budget));
-  bool whole = false;  // an iteration came to the end of the body: without one, Jinja takes the else
+  bool whole = false;  // an iteration came to the end of the body; without one, Jinja takes the else
   for (;;) {
     Value item;
     bool ended = false;
@@ -233,8 +235,8 @@ Status Run::loop(const Node& node, Frame* frame, const Value& items, uint32_t de
   return execute(node.other, rest.get(), flow);
 }
 
-// The next item that the loop's filter lets through. It is asked only when the item is needed, so it
-// sees what the body has changed.
+// Takes the next item that the loop's filter lets through. The filter is asked only when the item is needed,
+// so it sees what the body has changed.
 Status Run::pull(LoopObject& loop, Value* item, bool* ended) {
   const Node* filter = loop.filtered ? nullptr : loop.node.kids[1];
   for (;;) {
@@ -255,16 +257,10 @@ Status Run::call_loop(LoopObject& loop_object, const Value& items, Value* result
     return fail(Code::Argument, "only a loop that is marked \"recursive\" can be called");
   const Level level(this);
   GRETA_TRY(check_depth());
-  std::string text;
-  std::string* const before = std::exchange(out, &text);
   Flow flow = Flow::Next;
   const Ref<Frame> outer = loop_object.outer;
-  const Status status = loop(loop_object.node, outer.get(), items, loop_object.depth0 + 1, &flow);
-  out = before;
-  buffered -= text.size();
-  GRETA_TRY(status);
-  *result = this->text(std::move(text));
-  return {};
+  return capture(result,
+                 [&] { return loop(loop_object.node, outer.get(), items, loop_object.depth0 + 1, &flow); });
 }
 
 Status Run::assign(const Node& target, const Value& value, Frame* frame) {
@@ -301,7 +297,7 @@ Status Run::set_block(const Node& node, Frame* frame, Flow* flow) {
   Value value;
   GRETA_TRY(capture(node.body, inner.get(), flow, &value));
   if (*flow != Flow::Next) return {};
-  if (node.kids[0]) GRETA_TRY(filter_node(*node.kids[0], inner.get(), &value, &value));
+  if (node.kids[0]) GRETA_TRY(apply_node(*node.kids[0], inner.get(), &value, &value));
   return assign(*node.targets[0], value, frame);
 }
 
@@ -310,7 +306,7 @@ Status Run::filter_block(const Node& node, Frame* frame, Flow* flow) {
   Value value;
   GRETA_TRY(capture(node.body, inner.get(), flow, &value));
   if (*flow != Flow::Next) return {};
-  GRETA_TRY(filter_node(*node.kids[0], inner.get(), &value, &value));
+  GRETA_TRY(apply_node(*node.kids[0], inner.get(), &value, &value));
   if (!value.is_string())
     return fail(Code::Argument, "a filter block's filter must give a string, not %s", value.type_name());
   return print(value.as_string());
@@ -335,7 +331,7 @@ Status Run::call_block(const Node& node, Frame* frame) {
   const Value caller = make_macro(node, frame);
   arguments.names.emplace_back("caller", caller);
   const Status status = call(callee, arguments, &result);
-  static_cast<MacroObject*>(caller.object())->frame = {};  // which may hold the caller in turn
+  static_cast<MacroObject*>(caller.object())->frame = {};  // the frame may hold the caller in turn
   GRETA_TRY(status);
   std::string text;
   GRETA_TRY(to_text(*this, result, &text));

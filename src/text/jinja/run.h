@@ -1,5 +1,5 @@
-// One rendering: its variables, its output, and what is left of its limits. What a template can spend
-// is taken before it is spent: `step` for work, `room` for memory.
+// One rendering: its variables, its output, and what is left of its limits. Work and memory are counted
+// before they are spent, by `step` and `room`.
 #pragma once
 #include <string>
 #include <vector>
@@ -24,13 +24,13 @@ struct Run {
 
   // ---- limits ----
   Status step(uint64_t count = 1) {
-    if (count > steps_left || budget.used > budget.limit) return exhausted(count);
+    if (count > steps_left || budget.used > budget.limit) return exhausted(false);
     steps_left -= count;
     return {};
   }
-  Status room(uint64_t bytes);  // fails if so much more would be too much; counts as work, too
-  Status exhausted(uint64_t count);
-  struct Level {  // one level deeper, for as long as it lives
+  Status room(uint64_t bytes);    // fails if so many more bytes are too many; counts as work, too
+  Status exhausted(bool memory);  // the failure of either
+  struct Level {                  // one level deeper, for as long as it lives
     explicit Level(Run* run) : run_(*run) { ++run_.depth; }
     ~Level() { --run_.depth; }
     Run& run_;
@@ -45,8 +45,8 @@ struct Run {
   Value pair(Value first, Value second);
   Value dict();
   Value undefined(std::string&& hint);
-  Value method(const char* name, Function function, const Value& self);
-  // Lives until the end of the run, when it is emptied: it may be part of a ring.
+  Value method(const FunctionRow& function, const Value& self);
+  // Keeps what may be part of a ring until the end of the run, when it is emptied.
   void keep(Object* object);
   void keep(Frame* frame);
 
@@ -57,10 +57,11 @@ struct Run {
   Status call_loop(LoopObject& loop, const Value& items, Value* out);
   Status attribute(const Value& object, std::string_view name, Value* out);
   Status item(const Value& object, const Value& index, Value* out);
-  Status filter(const std::string& name, const Value& subject, const Arguments& arguments, Value* out);
-  Status test(const std::string& name, const Value& subject, const Arguments& arguments, bool* out);
+  // The filter or test (by `form`) of this name.
+  Status apply(Form form, const std::string& name, const Value& subject, const Arguments& arguments,
+               Value* out);
   Status print(std::string_view bytes);
-  Status pull(LoopObject& loop, Value* item, bool* ended);  // past the loop's own filter
+  Status pull(LoopObject& loop, Value* item, bool* ended);
 
   const Program& program;
   const Value& context;
@@ -69,7 +70,7 @@ struct Run {
   Budget budget;
   uint64_t steps_left;
   uint32_t depth = 0;
-  std::string* out = nullptr;  // where output goes now
+  std::string* out = nullptr;  // what output is appended to now
   uint64_t buffered = 0;       // bytes in all outputs that are being written
   uint32_t error_line = 0;     // of the innermost node that failed
 
@@ -85,8 +86,7 @@ struct Run {
   Status compare(const Node& node, Frame* frame, Value* out);
   Status item_node(const Node& node, Frame* frame, Value* out);
   Status call_node(const Node& node, Frame* frame, Value* out);
-  Status filter_node(const Node& node, Frame* frame, const Value* head, Value* out);
-  Status test_node(const Node& node, Frame* frame, Value* out);
+  Status apply_node(const Node& node, Frame* frame, const Value* head, Value* out);
   Status read_arguments(const Node& node, Frame* frame, Arguments* out);
 
   Status execute_node(const Node& node, Frame* frame, Flow* flow);
@@ -99,6 +99,8 @@ struct Run {
   Status call_block(const Node& node, Frame* frame);
   Status loop(const Node& node, Frame* frame, const Value& items, uint32_t depth0, Flow* flow);
   Status assign(const Node& target, const Value& value, Frame* frame);
+  template <class Write>
+  Status capture(Value* out, Write&& write);
   Status capture(const std::vector<Node*>& body, Frame* frame, Flow* flow, Value* out);
   Status call_macro(const MacroObject& macro, Arguments& arguments, Value* out);
   [[gnu::noinline]] Status give_arguments(const Node& node, Arguments& arguments, Frame* frame);
@@ -126,5 +128,7 @@ Status to_text(Run& run, const Value& value, std::string* out);  // str()
 Status format_percent(Run& run, const Value& form, const Value& values, Value* out);
 
 Status undefined_error(const Value& undefined);
+// Calls a function of the library, once its arguments are checked. `*result` is no part of the others.
+Status invoke(Run& run, const FunctionRow& row, const Value& self, const Arguments& arguments, Value* result);
 
 }  // namespace greta::jinja

@@ -11,14 +11,10 @@
 namespace greta::jinja {
 
 struct Node;
-struct Run;
-struct Arguments;
-// Filters and methods: the value that they work on, and what stands in the brackets.
-using Function = Status (*)(Run& run, const Value& subject, const Arguments& arguments, Value* out);
-using Predicate = Status (*)(Run& run, const Value& subject, const Arguments& arguments, bool* out);
+struct FunctionRow;  // of the library: a filter, a test, a method or a function
 
 enum class Form : uint8_t {
-  // Expressions; what `kids` are
+  // Expressions, each with what its `kids` are
   Constant,   // -
   Name,       // -
   Tuple,      // the items
@@ -32,7 +28,7 @@ enum class Form : uint8_t {
   Positive,   // operand
   Binary,     // left, right; text is + - * / // % **
   Concat,     // the operands
-  Compare,    // the operands; names of `comparisons` between them
+  Compare,    // the operands; `comparisons` stand between them
   Attribute,  // object; text
   Item,       // object, index
   Slice,      // start, stop, step (each may be null); only as an Item's index
@@ -62,12 +58,12 @@ enum class Comparison : uint8_t { Equal, NotEqual, Less, LessEqual, Greater, Gre
 struct ArgumentNode {
   Node* value;
   std::string name;  // "" by position
-  uint8_t stars;     // 1: *value, 2: **value
+  uint8_t stars;     // 1 for *value, 2 for **value
 };
 
 struct Parameter {
   uint32_t name;
-  Node* fallback;  // null: none
+  Node* otherwise;  // what it is where nothing is given; null: undefined
 };
 
 struct Node {
@@ -81,20 +77,19 @@ struct Node {
   std::vector<Comparison> comparisons;
   std::vector<ArgumentNode> arguments;
   std::vector<Parameter> parameters;
-  std::vector<Node*> targets;      // one, but for With
+  std::vector<Node*> targets;      // one, except in With
   std::vector<Node*> body, other;  // statements
   bool recursive = false;          // For
   bool is_chain = false;           // If: `other` is the elif that follows
   bool catches_varargs = false, catches_kwargs = false, uses_caller = false;  // Macro, CallBlock
-  Function filter = nullptr;  // null: there is none of this name
-  Predicate test = nullptr;
+  const FunctionRow* function = nullptr;  // Filter, Test: null if there is none of this name
 };
 
 // Names that the engine itself knows, by their ids.
 enum KnownName : uint32_t { kLoop, kCaller, kVarargs, kKwargs, kKnownNames };
 
 struct Program {
-  std::deque<Node> nodes;  // a flat store: to destroy it takes no recursion
+  std::deque<Node> nodes;  // a flat store, so that destroying it takes no recursion
   std::vector<Node*> body;
   std::vector<std::string> names;
   std::map<std::string, uint32_t, std::less<>> name_ids;
@@ -107,10 +102,10 @@ struct Program {
   }
 };
 
-// Trees higher than this are refused: evaluating one takes as many calls within each other.
+// Trees higher than this are refused, since evaluating one takes as many calls within each other.
 constexpr uint32_t kMaxHeight = 250;
-// Brackets, blocks and signs within each other, and operands of tighter operators, as the parser goes down
-// into them.
+// The parser goes down into brackets, blocks, signs and the operands of tighter operators. This is how deep
+// they may be within each other.
 constexpr uint32_t kMaxBrackets = 200;
 
 Status parse_program(std::string_view text, Program* out);

@@ -1,8 +1,8 @@
-// A Jinja template: parsed once, rendered with a context as Python's jinja2 renders it in the sandbox
+// A Jinja template is parsed once, and rendered with a context as Python's jinja2 renders it in the sandbox
 // that transformers sets up for chat templates. docs/chat-templates.md lists what there is.
 //
-// Templates come out of model files and are hostile until proven otherwise: whatever they do ends at
-// a limit, with a status. They reach no file, clock, environment or memory but their context's.
+// Templates come out of model files and may be hostile. Whatever they do ends at a limit, with a status. They
+// reach no file, clock or environment, and no memory but that of their context.
 #pragma once
 #include <memory>
 #include <string>
@@ -16,9 +16,9 @@ constexpr uint64_t kMaxTemplateBytes = 4u << 20;
 
 // Real templates over long conversations stay far below these.
 struct Limits {
-  uint64_t steps = 50'000'000;  // nodes evaluated, and work on texts and lists by its size
+  uint64_t steps = 50'000'000;  // one for each node; work on texts and lists counts by its size
   uint64_t output_bytes = 64u << 20;
-  uint64_t memory_bytes = 256u << 20;  // of values that are alive at once
+  uint64_t memory_bytes = 256u << 20;  // what all values that are alive at once may take
   uint32_t depth = 400;                // expressions, statements and calls within each other
 };
 
@@ -31,13 +31,14 @@ class Template {
   Template(Template&&) noexcept;
   Template& operator=(Template&&) noexcept;
 
-  // Errors name the line. Code::Unsupported for what is Jinja but not here, else Code::Argument.
+  // Errors name the line. They are Code::Unsupported for parts of Jinja that are not here, else
+  // Code::Argument.
   Status parse(std::string_view text);
 
-  // Appends to `*out`. `context` is a dict of the variables. now_s: seconds since 1970 in local time,
-  // for strftime_now. Errors name the line, and `*out` is then unchanged: Code::Full at a limit,
-  // Code::Argument for all that goes wrong in the template, raise_exception among it.
-  // A Template is immutable once parsed; render may run on several threads.
+  // Appends to `*out`. `context` is a dict of the variables. now_s: seconds since 1970 in local time, for
+  // strftime_now. Errors name the line and leave `*out` unchanged. They are Code::Full at a limit, and
+  // Code::Argument for all that goes wrong in the template, raise_exception included. Once parsed, a Template
+  // does not change, so render may run on several threads.
   Status render(const Value& context, int64_t now_s, const Limits& limits, std::string* out) const;
 
  private:

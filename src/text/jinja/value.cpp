@@ -13,7 +13,7 @@ constexpr size_t kPlainEntries = 8;  // of a dict that is searched from one end 
 
 void Pending::drop(Value* value) {
   drop(value->object());
-  new (value) Value(nullptr);  // without a second release
+  new (value) Value(nullptr);  // so that the reference is not released twice
 }
 
 void Pending::destroy() {
@@ -48,21 +48,12 @@ void Dict::drop_children(Pending* pending) {
 
 // ---- dicts ------------------------------------------------------------------------------------
 
+// Keys of one class are compared by their values; classes from 3 on hold other values.
 static int key_class(const Value& v) {
-  switch (v.kind()) {
-    case Kind::None:
-      return 0;
-    case Kind::Bool:
-    case Kind::Int:
-    case Kind::Float:
-      return 1;
-    case Kind::String:
-      return 2;
-    case Kind::Tuple:
-      return 3;
-    default:
-      return 4;
-  }
+  if (v.is_none()) return 0;
+  if (is_numeric(v)) return 1;
+  if (v.is_string()) return 2;
+  return v.kind() == Kind::Tuple ? 3 : 4;
 }
 
 bool is_hashable(const Value& value) {
@@ -74,10 +65,8 @@ bool is_hashable(const Value& value) {
 }
 
 static int compare_numbers(const Value& a, const Value& b) {
-  const auto whole = [](const Value& v) { return v.is_bool() ? int64_t(v.as_bool()) : v.as_int(); };
-  if (!a.is_float() && !b.is_float()) return whole(a) < whole(b) ? -1 : whole(a) > whole(b);
-  const double x = a.is_float() ? a.as_double() : double(whole(a));
-  const double y = b.is_float() ? b.as_double() : double(whole(b));
+  if (!a.is_float() && !b.is_float()) return whole_of(a) < whole_of(b) ? -1 : whole_of(a) > whole_of(b);
+  const double x = real_of(a), y = real_of(b);
   if (std::isnan(x) || std::isnan(y)) return int(std::isnan(x)) - int(std::isnan(y));
   return x < y ? -1 : x > y;
 }
@@ -94,25 +83,9 @@ int compare_keys(const Value& a, const Value& b) {
   return x.size() < y.size() ? -1 : x.size() > y.size();
 }
 
-static int compare_keys(const Value& a, std::string_view b) {
+int compare_keys(const Value& a, std::string_view b) {
   const int class_a = key_class(a);
   return class_a != 2 ? class_a - 2 : a.as_string().compare(b);
-}
-
-bool Dict::ByKey::operator()(uint32_t a, uint32_t b) const {
-  return compare_keys((*entries)[a].key, (*entries)[b].key) < 0;
-}
-bool Dict::ByKey::operator()(uint32_t a, const Value& b) const {
-  return compare_keys((*entries)[a].key, b) < 0;
-}
-bool Dict::ByKey::operator()(const Value& a, uint32_t b) const {
-  return compare_keys(a, (*entries)[b].key) < 0;
-}
-bool Dict::ByKey::operator()(uint32_t a, std::string_view b) const {
-  return compare_keys((*entries)[a].key, b) < 0;
-}
-bool Dict::ByKey::operator()(std::string_view a, uint32_t b) const {
-  return compare_keys((*entries)[b].key, a) > 0;
 }
 
 template <class Key>
@@ -126,15 +99,13 @@ int64_t Dict::index_of(const Key& key) const {
   return -1;
 }
 
-const Value* Dict::find(const Value& key) const {
+template <class Key>
+const Value* Dict::find(const Key& key) const {
   const int64_t at = index_of(key);
   return at < 0 ? nullptr : &entries[size_t(at)].value;
 }
-
-const Value* Dict::find(std::string_view key) const {
-  const int64_t at = index_of(key);
-  return at < 0 ? nullptr : &entries[size_t(at)].value;
-}
+template const Value* Dict::find(const Value& key) const;
+template const Value* Dict::find(const std::string_view& key) const;
 
 void Dict::set(Value key, Value value) {
   if (const int64_t at = index_of(key); at >= 0) {
@@ -177,30 +148,14 @@ Value::~Value() {
 }
 
 bool Value::is_true() const {
-  switch (kind_) {
-    case Kind::Undefined:
-    case Kind::None:
-      return false;
-    case Kind::Bool:
-      return as_.flag;
-    case Kind::Int:
-      return as_.number != 0;
-    case Kind::Float:
-      return as_.real != 0;
-    case Kind::String:
-      return !as_string().empty();
-    case Kind::List:
-    case Kind::Tuple:
-    case Kind::Dict:
-      return size() > 0;
-    case Kind::Iterable: {
-      const Sequence& sequence = *static_cast<const Sequence*>(as_.object);
-      return sequence.flavor == Flavor::Generator || !sequence.items.empty();
-    }
-    case Kind::Object:
-      return true;
-  }
-  return false;
+  if (is_bool()) return as_.flag;
+  if (is_int()) return as_.number != 0;
+  if (is_float()) return as_.real != 0;
+  if (is_string()) return !as_string().empty();
+  if (kind_ == Kind::Object) return true;
+  if (kind_ != Kind::Iterable) return size() > 0;
+  const Sequence& sequence = *static_cast<const Sequence*>(as_.object);
+  return sequence.flavor == Flavor::Generator || !sequence.items.empty();
 }
 
 std::string_view Value::as_string() const {
@@ -243,34 +198,13 @@ void Value::set(Value key, Value value) {
 }
 
 const char* Value::type_name() const {
-  switch (kind_) {
-    case Kind::Undefined:
-      return "Undefined";
-    case Kind::None:
-      return "NoneType";
-    case Kind::Bool:
-      return "bool";
-    case Kind::Int:
-      return "int";
-    case Kind::Float:
-      return "float";
-    case Kind::String:
-      return mark_ ? "Markup" : "str";
-    case Kind::List:
-      return "list";
-    case Kind::Tuple:
-      return "tuple";
-    case Kind::Dict:
-      return "dict";
-    case Kind::Iterable: {
-      constexpr const char* kNames[] = {"list",  "tuple",     "tuple",       "generator",
-                                        "range", "dict_keys", "dict_values", "dict_items"};
-      return kNames[size_t(static_cast<const Sequence*>(as_.object)->flavor)];
-    }
-    case Kind::Object:
-      return "object";
-  }
-  return "";
+  constexpr const char* kNames[] = {"Undefined", "NoneType", "bool", "int", "float", "str",
+                                    "list",      "tuple",    "dict", "",    "object"};  // by kind
+  constexpr const char* kIterables[] = {"list",  "tuple",     "tuple",       "generator",
+                                        "range", "dict_keys", "dict_values", "dict_items"};  // by flavor
+  if (is_markup()) return "Markup";
+  if (kind_ != Kind::Iterable) return kNames[size_t(kind_)];
+  return kIterables[size_t(static_cast<const Sequence*>(as_.object)->flavor)];
 }
 
 }  // namespace greta::jinja

@@ -1,8 +1,8 @@
-// A value of a template, or of a JSON document. Small and cheap to copy: texts and containers are
-// counted objects on the heap, shared by their copies. So a container is changed only while it is
-// being built, by whoever builds it; templates never change one. Destruction does not recurse.
+// A value of a template, or of a JSON document. It is small and cheap to copy: texts and containers are
+// counted objects on the heap that copies share. So a container is changed only while it is being built, by
+// whoever builds it; templates never change one. Destruction does not recurse.
 //
-// Texts are always valid UTF-8; what comes in is made so.
+// Texts are always valid UTF-8, since what comes in is made so.
 #pragma once
 #include <atomic>
 #include <concepts>
@@ -18,7 +18,7 @@
 namespace greta::jinja {
 
 enum class Kind : uint8_t {
-  Undefined,  // of a name that nothing stands behind
+  Undefined,  // the value of a name that nothing stands behind
   None,       // JSON's null
   Bool,
   Int,
@@ -28,7 +28,7 @@ enum class Kind : uint8_t {
   Tuple,
   Dict,      // in the order of insertion; JSON's object
   Iterable,  // what Python hands out for looping: generators, views of a dict, ranges
-  Object,    // namespaces, macros, methods and the like: only templates make them
+  Object,    // namespaces, macros, methods and the like, which only templates make
 };
 
 struct Object;  // on the heap
@@ -74,24 +74,24 @@ class Value {
   bool is_string() const { return kind_ == Kind::String; }
   bool is_list() const { return kind_ == Kind::List; }
   bool is_dict() const { return kind_ == Kind::Dict; }
-  bool is_true() const;  // as Python's bool(): 0, "", empty containers, None and undefined are false
+  bool is_true() const;  // as Python's bool() has it: 0, "", empty containers, None and undefined are false
 
-  // What it holds; of another kind: false, 0, "".
+  // What it holds; false, 0 or "" if it is of another kind.
   bool as_bool() const { return is_bool() && as_.flag; }
   int64_t as_int() const { return is_int() ? as_.number : 0; }
   double as_double() const { return is_float() ? as_.real : double(as_int()); }
   std::string_view as_string() const;
 
-  // Lists, tuples and dicts; of another kind: nothing.
+  // For lists, tuples and dicts. Other kinds have nothing.
   size_t size() const;
   std::span<const Value> items() const;                 // of a list or tuple
   std::span<const Entry> entries() const;               // of a dict
   const Value* find(std::string_view key) const;        // null if absent
   const Value& operator[](std::string_view key) const;  // undefined if absent
 
-  // While building: `push` on a list, `set` on a dict. Of another kind: nothing happens.
+  // For building: `push` on a list, `set` on a dict. On another kind, nothing happens.
   void push(Value item);
-  void set(Value key, Value value);  // a key that is there keeps its place
+  void set(Value key, Value value);  // a key that is there already keeps its place
 
   const char* type_name() const;  // Python's: "str", "dict"
 

@@ -1,11 +1,11 @@
-// BPE: each word is its bytes, one token each, and the neighbours whose merge comes first in the file's
-// list are merged, leftmost first on a tie, until none are. A byte without a token is as if it were not
+// BPE begins with the bytes of a word, one token each. It merges the neighbours whose merge comes first in
+// the file's list, the leftmost on a tie, until no merge fits. A byte without a token is as if it were not
 // there.
 //
-// Tokens and merges are written in an alphabet of 256 visible characters, one for each byte; or, for rules
-// with kCharacters, as they read, with marks for spaces. Then a word is its characters, and one without a
-// token becomes its byte pieces, or the unknown token. (A byte-level file may name an unknown token, too: its
-// tokenizer.json does not use it.)
+// Tokens and merges are written in an alphabet of 256 visible characters, one for each byte. Under rules with
+// kCharacters they are written as they read, with marks for spaces: then a word is its characters, and one
+// without a token becomes its byte pieces, or the unknown token. (A byte-level file may name an unknown token
+// too, but its tokenizer.json does not use it.)
 #include <algorithm>
 #include <array>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
 
-// Printable Latin-1 characters stand for themselves; the other 68 bytes for U+0100 and on.
+// Printable characters of Latin-1 stand for themselves, and the other 68 bytes for U+0100 and on.
 constexpr auto kByteToCode = [] {
   std::array<uint16_t, 256> codes{};
   uint16_t next = 256;
@@ -36,7 +36,7 @@ constexpr auto kCodeToByte = [] {  // -1 for characters outside the alphabet
   return bytes;
 }();
 
-// Up to this many symbols are merged by looking through all pairs each time, more by a heap.
+// Up to this many symbols are merged by a look through all pairs each time, more of them by a heap.
 constexpr size_t kFewSymbols = 24;
 
 struct Merge {
@@ -45,7 +45,8 @@ struct Merge {
 };
 constexpr uint64_t kNoPair = UINT64_MAX;  // its ids are beyond any vocabulary
 
-// The merges by pair: open addressing, at most three quarters full, runs no longer than SlotTable's.
+// The merges by pair. The table has open addressing, is at most three quarters full, and has no longer runs
+// than SlotTable.
 class MergeTable {
  public:
   void reserve(uint64_t count) {
@@ -77,15 +78,16 @@ class MergeTable {
 };
 
 struct Symbol {
-  int32_t id;              // kNoToken: without a token
+  int32_t id;              // kNoToken if it has no token
   uint32_t start;          // in the word
   uint32_t before, after;  // indices of neighbours, kNone at the ends
 };
 
 struct Pair {
-  uint32_t rank, left, joined;               // the right one is after the left
-  uint64_t pair;                             // the ids: tells a stale one
-  bool operator<(const Pair& other) const {  // the heap's top is the greatest: rank 0, leftmost
+  uint32_t rank, left, joined;  // the right symbol is the one after `left`
+  uint64_t pair;                // both ids; others mean that the pair is stale
+  bool operator<(
+      const Pair& other) const {  // the heap's top is the greatest: the lowest rank, then the leftmost
     return rank != other.rank ? rank > other.rank : left > other.left;
   }
 };
@@ -118,7 +120,7 @@ class BpeEncoder : public TextEncoder {
 
   const Vocab& vocab_;
   const SplitRule& rule_;
-  Substitute substitute_;  // its bytes are those of the alphabet, if the rule has not kCharacters
+  Substitute substitute_;  // its bytes are those of the alphabet, unless the rule has kCharacters
   MergeTable merges_;
   bool words_apart_ = false;
 };
@@ -154,7 +156,7 @@ Status BpeEncoder::open(const Gguf& gguf, const Log& log) {
   return {};
 }
 
-// "left right": the alphabet has no space, so the first one parts them.
+// A merge is "left right". The alphabet has no space, so the first one parts them.
 Status BpeEncoder::read_merge(std::string_view text, uint32_t rank, bool* taken, std::string* joined) {
   const size_t space = text.find(' ', 1);
   if (space == text.npos || space + 1 == text.size()) return {};
@@ -172,7 +174,7 @@ Status BpeEncoder::read_merge(std::string_view text, uint32_t rank, bool* taken,
   return {};
 }
 
-// The words of common length: ranks of all pairs side by side, the least found by looking at each.
+// For words of common length: the ranks of all pairs lie side by side, and a look at each finds the least.
 void BpeEncoder::merge_few(Scratch& scratch) const {
   std::vector<Symbol>& symbols = scratch.symbols;
   uint32_t ranks[kFewSymbols], joined[kFewSymbols];  // of the pair of symbol i and the next
@@ -225,7 +227,7 @@ void BpeEncoder::merge_many(Scratch& scratch) const {
     Symbol& right = symbols[left.after];
     if (right.id != int32_t(uint32_t(best.pair))) continue;
     left.id = int32_t(best.joined);
-    right.id = kNoToken;  // gone: no longer linked
+    right.id = kNoToken;  // it is no longer linked
     left.after = right.after;
     if (left.after != kNone) symbols[left.after].before = best.left;
     add_pair(scratch, left.before);
@@ -274,14 +276,13 @@ void BpeEncoder::encode_characters(std::string_view word, Scratch& scratch, std:
   if (id != kNoToken) return out->push_back(id);
   std::vector<Symbol>& symbols = scratch.symbols;
   symbols.clear();
-  for (size_t at = 0; at < text.size();) {
-    const std::string_view character = text.substr(at, decode_utf8(text, at).bytes);
+  for (const auto& [code, bytes, at] : CodePoints(text)) {
+    const std::string_view character = text.substr(at, bytes);
     const int32_t alone = vocab_.find_plain(character);
     if (alone == kNoToken && !substitute_.has(character))
       notes->leave_out(character);
     else
       symbols.push_back({alone, uint32_t(at), kNone, kNone});
-    at += character.size();
   }
   if (symbols.empty()) return;
   merge_all(scratch);
@@ -321,14 +322,12 @@ Status BpeEncoder::encode(std::string_view text, std::vector<int32_t>* out, Enco
 }  // namespace
 
 void append_bpe_bytes(std::string_view text, std::string* out) {
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint point = decode_utf8(text, at);
-    const int byte = point.code < kCodes ? kCodeToByte[point.code] : -1;
+  for (const auto& [code, bytes, at] : CodePoints(text)) {
+    const int byte = code < kCodes ? kCodeToByte[code] : -1;
     if (byte >= 0)
       out->push_back(char(byte));
     else
-      out->append(text, at, point.bytes);  // outside the alphabet: stands for itself
-    at += point.bytes;
+      out->append(text, at, bytes);  // what is outside the alphabet stands for itself
   }
 }
 

@@ -1,5 +1,5 @@
-// Words that a call to encode has met: most words of a text are repeats, whose ids are copied. A slot points
-// into the text and into the ids, so nothing is owned but the slots.
+// The words that a call to encode has met. Most words of a text are repeats, whose ids are copied. A slot
+// points into the text and into the ids, so the cache owns nothing but the slots.
 #pragma once
 #include <cstring>
 #include <string_view>

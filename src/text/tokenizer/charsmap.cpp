@@ -1,11 +1,11 @@
-// Charsmap: checks the double array, then walks it.
+// Checks the double array when it is opened, and walks it for each match.
 #include "text/tokenizer/charsmap.h"
 
 namespace greta {
 namespace {
 
-// A unit: label in bits 0 to 7 (and 31, which no label of a node has), bit 8: a key ends here, base in bits
-// 10 to 30, shifted by eight more if bit 9 is set.
+// A unit has its label in bits 0 to 7 (and 31, which no label of a node has). Bit 8 says that a key ends
+// here. The base lies in bits 10 to 30, and is shifted by eight more if bit 9 is set.
 uint32_t label(uint32_t unit) { return unit & 0x800000FF; }
 bool is_value(uint32_t unit) { return unit >> 31; }
 bool ends_key(uint32_t unit) { return unit & 0x100; }
@@ -32,7 +32,8 @@ Status Charsmap::open(const Gguf& gguf) {
   return {};
 }
 
-// Where the unit's children, which its base and any byte tell, and the value of a key that ends here lie.
+// Checks that the unit's children, which its base and any byte tell, and the value of a key that ends here
+// lie within the map.
 Status Charsmap::check_unit(uint32_t index) const {
   const uint32_t unit = units_[index];
   if (index != 0 && is_value(unit)) return {};

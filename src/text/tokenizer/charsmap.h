@@ -1,11 +1,11 @@
-// SentencePiece's precompiled_charsmap: which beginnings of a text to replace, and with what.
+// SentencePiece's precompiled_charsmap says which beginnings of a text to replace, and with what.
 //
-//   u32 bytes   then so many bytes of units, u32 each: a double array (darts-clone's layout)
-//   texts       replacements, each ended by a zero byte
+//   u32 bytes   then so many bytes of units, u32 each: a double array in the layout of darts-clone
+//   texts       the replacements, each ended by a zero byte
 //
-// The units are a tree over bytes: the child of a node by byte c lies at base ^ c and has c as its label; a
-// node that ends a key has a unit at its base that holds the replacement's offset and bit 31. All of it
-// comes from a file: open checks every unit, so that no text can lead astray.
+// The units are a tree over bytes. The child of a node by byte c lies at base ^ c and has c as its label. A
+// node that ends a key has a unit at its base that holds the replacement's offset and bit 31. All of it comes
+// from a file, so open checks every unit; then no text can lead astray.
 #pragma once
 #include <string_view>
 
@@ -17,7 +17,7 @@ class Charsmap {
  public:
   static constexpr uint32_t kMaxKeyBytes = 64, kMaxReplacementBytes = 512;
 
-  // Reads tokenizer.ggml.precompiled_charsmap; a file without has no replacements.
+  // Reads tokenizer.ggml.precompiled_charsmap. A file without this key has no replacements.
   Status open(const Gguf& gguf);
 
   // The longest key that `text` begins with: its bytes, 0 if there is none, and its replacement.

@@ -1,5 +1,5 @@
-// The pre-tokenizers' smaller cuts: one kind of thing at a time, each with the regular expression, as
-// published in the models' tokenizer.json, that it stands for.
+// The smaller cuts of pre-tokenizers, each for one kind of characters. Above each stands the regular
+// expression that it stands for, as published in the models' tokenizer.json.
 #include <algorithm>
 #include <iterator>
 
@@ -28,12 +28,12 @@ bool is_letter_char(const Scan& s) { return s.letter(); }
 bool punctuation(const Scan& s) { return is_punctuation(s.kind); }
 bool ascii_symbol(const Scan& s) { return s.code < 128 && s.kind == CharClass::Symbol; }  // [$+<=>^`|~]
 
-// \w as the library Oniguruma has it, by which these expressions are read.
+// \w, as the library Oniguruma reads it; these expressions are written for it.
 bool word_char(const Scan& s) {
   return s.letter() || s.mark() || s.number() || s.kind == CharClass::Connector;
 }
 
-// The letters of DeepSeek LLM's first expression: those with case, of an older Unicode.
+// The letters of DeepSeek LLM's first expression are those that have case in an older Unicode.
 constexpr Range kDeepseekLetters[] = {
     {0x41, 0x5A},       {0x61, 0x7A},       {0xB5, 0xB5},       {0xC0, 0xD6},       {0xD8, 0xF6},
     {0xF8, 0x1BA},      {0x1BC, 0x1BF},     {0x1C4, 0x293},     {0x295, 0x2AF},     {0x370, 0x373},
@@ -59,14 +59,14 @@ constexpr Range kDeepseekMarks[] = {{0x21, 0x2F},     {0x3A, 0x7E},     {0x2018,
 constexpr Range kDeepseekHan[] = {{0x0800, 0x9FA5}, {0xAC00, 0xD7FF}};
 constexpr Range kDeepseek3Han[] = {{0x3040, 0x309F}, {0x30A0, 0x30FF}, {0x4E00, 0x9FA5}};
 
-// Four classes of Youtu's: a run is of one of them.
+// The classes of Youtu's expression, with Han: a run is of one of them.
 constexpr Range kYoutuHangul[] = {{0x3131, 0x318E}, {0xAC00, 0xD7A3}};
 constexpr Range kYoutuMarks[] = {{0x2014, 0x2014}, {0x2018, 0x2019}, {0x201C, 0x201D},
                                  {0x2026, 0x2026}, {0x3001, 0x303F}, {0xFE30, 0xFE4F},
                                  {0xFF01, 0xFF01}, {0xFF0C, 0xFF0C}, {0xFF1A, 0xFF1B}};
 constexpr Range kYoutuBopomofo[] = {{0x3105, 0x312F}};
 
-// And six of AFMoE's: Chinese and Japanese, Thai, Lao, Khmer, Burmese, Korean.
+// The classes of AFMoE's expression: Chinese and Japanese, Thai, Lao, Khmer, Burmese, Korean.
 constexpr Range kAfmoeHan[] = {{0x2F00, 0x2FDF}, {0x3040, 0x309F}, {0x30A0, 0x30FF}, {0x3400, 0x4DBF},
                                {0x4E00, 0x9FFF}, {0xF900, 0xFAFF}, {0xFF65, 0xFF9F}};
 constexpr Range kAfmoeThai[] = {{0x0E00, 0x0E7F}};
@@ -110,8 +110,8 @@ size_t up_to_three_numbers(std::string_view text, size_t from) {
 
 bool ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The bytes whose letters in the alphabet of byte-level BPE are numbers: 0 to 9, and ²³¹¼½¾, which stand for
-// bytes of other characters, too.
+// Bytes whose letters in the alphabet of byte-level BPE are numbers: 0 to 9, and ²³¹¼½¾, which are also bytes
+// of other characters.
 bool number_byte(char c) {
   constexpr std::string_view kSigns = "\xB2\xB3\xB9\xBC\xBD\xBE";
   return ascii_digit(c) || kSigns.find(c) != kSigns.npos;
@@ -122,7 +122,7 @@ size_t three_digits(std::string_view text, size_t from) {
   return next.size() == 3 && std::all_of(next.begin(), next.end(), ascii_digit) ? from + 3 : from;
 }
 
-// Where a run of characters in kIn ends, and how many they are.
+// The place where a run of characters in kIn ends; counts them.
 template <bool (*kIn)(const Scan&)>
 Scan run_end(Scan scan, uint64_t* count) {
   for (*count = 0; !scan.end() && kIn(scan); scan.next()) ++*count;

@@ -1,4 +1,4 @@
-// The ways to cut ordinary text into tokens.
+// The encoders, each of which cuts ordinary text into tokens in its own way, and what they share.
 #pragma once
 #include "text/tokenizer/tokenizer.h"
 
@@ -16,11 +16,14 @@ Status make_wpm_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown,
 Status make_ugm_encoder(const Gguf& gguf, const Vocab& vocab, int32_t unknown, bool add_space_prefix,
                         std::unique_ptr<TextEncoder>* out);
 
-// The value of a byte piece, "<0x00>" to "<0xFF>" (upper case); -1 for any other text.
+// tokenizer.ggml.scores, one for each token.
+Status read_scores(const Gguf& gguf, const Vocab& vocab, PackedArray<float>* out);
+
+// The value of a byte piece, "<0x00>" to "<0xFF>" with capitals; -1 for any other text.
 int byte_piece(std::string_view text);
 
-// The tokens of the 256 byte pieces, kNoToken where there is none. Fails for a token that is marked as a
-// byte and reads otherwise.
+// Finds the tokens of the 256 byte pieces, kNoToken where there is none. Fails for a token that is marked as
+// a byte but reads otherwise.
 Status find_byte_pieces(const Vocab& vocab, int32_t (&out)[256]);
 
 // What stands for text that has no token.
@@ -33,7 +36,7 @@ struct Substitute {
   void append(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const;
 };
 
-// Of several unknown tokens in a row from `start` on, only the first stays, as in SentencePiece.
+// Removes, from `start` on, all but the first of several unknown tokens in a row, as SentencePiece does.
 void join_unknown(int32_t unknown, size_t start, std::vector<int32_t>* out);
 
 constexpr uint32_t kSpaceMark = 0x2581;  // stands for a space in the texts of tokens
@@ -42,17 +45,17 @@ constexpr std::string_view kSpaceMarkText = "\xE2\x96\x81";
 // Whether a space mark follows another character in the token.
 bool crosses_words(std::string_view token);
 
-// Whether no token that ordinary text may be cut into crosses words: then words are cut apart.
+// Whether no token that ordinary text may be cut into crosses words. Then words can be encoded one by one.
 bool has_words_apart(const Vocab& vocab);
 
-// Where the word that begins at text[from] ends: before the next space (or mark) that follows another
+// Where the word that begins at text[from] ends: before the next space or mark that follows another
 // character.
 size_t marked_word_end(std::string_view text, size_t from);
 
-// The word with each space as a mark.
+// Sets *out to the word with each space written as a mark.
 void mark_spaces(std::string_view word, std::string* out);
 
-// The bytes that a token of a byte-level BPE vocabulary stands for.
+// Appends the bytes that a token of a byte-level BPE vocabulary stands for.
 void append_bpe_bytes(std::string_view text, std::string* out);
 
 }  // namespace greta

@@ -1,22 +1,23 @@
-// What the vocabularies of SentencePiece's kind share: marks for spaces, and pieces for bytes.
+// What the vocabularies of SentencePiece's kind share: scores, marks for spaces, and pieces for bytes.
 #include <algorithm>
 
 #include "text/tokenizer/encoders.h"
 
 namespace greta {
 
+Status read_scores(const Gguf& gguf, const Vocab& vocab, PackedArray<float>* out) {
+  GRETA_TRY(gguf.require("tokenizer.ggml.scores"));
+  GRETA_TRY(gguf.get_f32_array("tokenizer.ggml.scores", out));
+  if (out->count == vocab.size()) return {};
+  return fail(Code::File, "tokenizer.ggml.scores has %llu values, expected %u, one for each token",
+              (unsigned long long)out->count, vocab.size());
+}
+
 int byte_piece(std::string_view text) {
   if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return -1;
-  int value = 0;
-  for (const char c : text.substr(3, 2)) {
-    if (c >= '0' && c <= '9')
-      value = value * 16 + (c - '0');
-    else if (c >= 'A' && c <= 'F')
-      value = value * 16 + (c - 'A' + 10);
-    else
-      return -1;
-  }
-  return value;
+  const auto is_small = [](char c) { return c >= 'a'; };
+  const int high = hex_digit(text[3]), low = hex_digit(text[4]);
+  return high < 0 || low < 0 || is_small(text[3]) || is_small(text[4]) ? -1 : high * 16 + low;
 }
 
 Status find_byte_pieces(const Vocab& vocab, int32_t (&out)[256]) {
@@ -74,11 +75,7 @@ static uint32_t space_bytes(std::string_view text, size_t at) {
 
 size_t marked_word_end(std::string_view text, size_t from) {
   size_t at = from;
-  while (at < text.size()) {
-    const uint32_t bytes = space_bytes(text, at);
-    if (!bytes) break;
-    at += bytes;
-  }
+  while (at < text.size() && space_bytes(text, at)) at += space_bytes(text, at);
   while (at < text.size() && !space_bytes(text, at)) ++at;
   return at;
 }

@@ -1,4 +1,4 @@
-// A place in a text and what stands there: what the scanners of the pre-tokenizers are made of.
+// A place in a text and what stands there. The scanners of the pre-tokenizers are made of these.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace greta {
 
-// Beyond the end nothing matches. The text is valid UTF-8.
+// The text is valid UTF-8. Nothing matches beyond its end.
 struct Scan {
   std::string_view text;
   size_t at = 0;
@@ -38,16 +38,16 @@ struct Scan {
   bool other() const { return bytes && !letter() && !number() && !space(); }  // [^\s\p{L}\p{N}]
 };
 
-// The pieces that a text falls into: where each ends, in order, the last at the text's end.
+// The ends of the pieces that a text falls into, in order; the last is the text's end.
 struct Pieces {
   std::vector<uint32_t>* ends;
-  uint32_t base;  // of the text, in the text that is cut
+  uint32_t base;  // where the text begins in the whole that is cut
   void end(size_t at) { ends->push_back(base + uint32_t(at)); }
 };
 
-// Cuts out each match of kMatch, leftmost first; what lies between two matches is a piece too.
-// kMatch returns the end of the match that begins at `from`, or `from` if none does. It must not look
-// further than a constant beyond what it matches, except along a run that it matches next time.
+// Cuts out each match of kMatch, the leftmost first. What lies between two matches is a piece too. kMatch
+// returns the end of the match that begins at `from`, or `from` if none does. So that time stays linear, it
+// must not look further than a constant beyond what it matches, except along a run that it matches next time.
 template <size_t (*kMatch)(std::string_view, size_t)>
 void cut_matches(std::string_view text, Pieces out) {
   size_t done = 0;
@@ -64,7 +64,7 @@ void cut_matches(std::string_view text, Pieces out) {
   if (text.size() > done) out.end(text.size());
 }
 
-// [...]+ of the characters that kIn holds.
+// [...]+ of the characters that kIn accepts.
 template <bool (*kIn)(const Scan&)>
 size_t run_of(std::string_view text, size_t from) {
   Scan scan(text, from);

@@ -1,8 +1,8 @@
-// SPM: from single characters up, the neighbours whose joined text is the token of the highest
-// score are merged, leftmost first on a tie, until none are.
+// SPM begins with single characters. It merges the neighbours whose joined text is the token of the highest
+// score, the leftmost on a tie, until no neighbours make a token.
 //
-// If no token has a space mark after another character, nothing ever merges across the start of a
-// word, so words are encoded one by one: the same ids, with little memory.
+// If no token has a space mark after another character, nothing ever merges across the start of a word. Then
+// words are encoded one by one, which gives the same ids with little memory.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kNone = UINT32_MAX;
 
 struct Symbol {
-  uint32_t start, bytes;   // in the chunk; 0 bytes: merged into its left neighbour
+  uint32_t start, bytes;   // in the chunk; 0 bytes once it is merged into its left neighbour
   uint32_t before, after;  // indices of neighbours, kNone at the ends
   int32_t id;
 };
@@ -23,7 +23,7 @@ struct Symbol {
 struct Pair {
   float score;
   uint32_t left;   // index of the left symbol
-  uint32_t bytes;  // of both together: tells a stale pair
+  uint32_t bytes;  // of both together; others mean that the pair is stale
   int32_t id;      // of the joined token
   bool operator<(const Pair& other) const {
     return score != other.score ? score < other.score : left > other.left;
@@ -55,11 +55,7 @@ class SpmEncoder : public TextEncoder {
 };
 
 Status SpmEncoder::open(const Gguf& gguf) {
-  GRETA_TRY(gguf.require("tokenizer.ggml.scores"));
-  GRETA_TRY(gguf.get_f32_array("tokenizer.ggml.scores", &scores_));
-  if (scores_.count != vocab_.size())
-    return fail(Code::File, "tokenizer.ggml.scores has %llu values, expected %u, one for each token",
-                (unsigned long long)scores_.count, vocab_.size());
+  GRETA_TRY(read_scores(gguf, vocab_, &scores_));
   words_apart_ = has_words_apart(vocab_);
   for (uint32_t code = 0; code < 256; ++code) {
     const char c = char(code);
@@ -86,12 +82,10 @@ void SpmEncoder::encode_chunk(Scratch& scratch, std::vector<int32_t>* out, Encod
   std::vector<Symbol>& symbols = scratch.symbols;
   symbols.clear();
   scratch.pairs.clear();
-  for (size_t at = 0; at < chunk.size();) {
-    const uint32_t bytes = decode_utf8(chunk, at).bytes;
+  for (const auto& [code, bytes, at] : CodePoints(chunk)) {
     const uint32_t index = uint32_t(symbols.size());
     const int32_t id = bytes == 1 ? single_[uint8_t(chunk[at])] : vocab_.find_plain(chunk.substr(at, bytes));
     symbols.push_back({uint32_t(at), bytes, index ? index - 1 : kNone, index + 1, id});
-    at += bytes;
   }
   symbols.back().after = kNone;
   for (uint32_t i = 0; i + 1 < symbols.size(); ++i) add_pair(scratch, i);

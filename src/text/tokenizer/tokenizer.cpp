@@ -1,4 +1,4 @@
-// Tokenizer: what all kinds share: special tokens, BOS and EOS, and the way back to text.
+// What all kinds of tokenizers share: special tokens, BOS and EOS, and the way back to text.
 #include "text/tokenizer/tokenizer.h"
 
 #include <algorithm>
@@ -78,7 +78,7 @@ Status Tokenizer::open(const Gguf& gguf, const Log& log) {
   return {};
 }
 
-// Sets the flags that a file may leave out, too.
+// Makes the encoder, and sets the flags that a file may leave out.
 Status Tokenizer::open_encoder(const Gguf& gguf, std::string_view model, const Log& log) {
   has_marks_ = kind_ != TokenizerKind::Bpe;
   if (kind_ == TokenizerKind::Spm) {
@@ -100,8 +100,8 @@ Status Tokenizer::open_encoder(const Gguf& gguf, std::string_view model, const L
   if (!rule) {
     rule = &default_split_rule();
     log(LogLevel::Warning,
-        "%s: pre-tokenizer %s is not known; text is cut as \"%s\" does, and the model may do badly",
-        gguf.name(), Quoted(name).c_str(), rule->name);
+        "%s: the pre-tokenizer %s is not known; text is cut as \"default\" does, and the model may do badly",
+        gguf.name(), Quoted(name).c_str());
   }
   add_bos_ = rule->has(kAddBos);
   force_bos_ = rule->has(kAddBos) && rule->has(kCharacters);  // files of Gemma 4 say no, and mean yes
@@ -225,8 +225,8 @@ void Tokenizer::index_specials() {
   });
 }
 
-// The longest special token that `text` starts with: its bytes and id, or 0. Narrows the sorted
-// list byte by byte.
+// Returns the bytes of the longest special token that `text` starts with, and sets its id; 0 if there is
+// none. Each byte of the text narrows the sorted list.
 uint32_t Tokenizer::match_special(std::string_view text, bool parse_special, int32_t* out_id,
                                   uint64_t* steps) const {
   uint32_t best = 0;

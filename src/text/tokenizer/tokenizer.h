@@ -1,16 +1,17 @@
-// Text to token ids and back, for the vocabularies that tokenizer.ggml.model names (docs/tokenizers.md).
-//
-// Rules that hold for all:
-//   text      invalid UTF-8 is read as U+FFFD. Time is linear in the text but for a logarithm.
-//   special   user-defined tokens are always taken out of the text first; control tokens and the
-//             unknown token only with parse_special. At each place the longest one wins.
-//   missing   a character without a token becomes its bytes' tokens, then the unknown token, of which a run
-//             is one. If the vocabulary has neither, it is left out: encode never fails for want of a token.
-//             A byte-level vocabulary has only bytes: one without a token is left out, the rest of its
-//             character stays. The first time that a tokenizer leaves something out it logs a warning.
-//   twins     of tokens with the same text the lowest id is used.
-// A Tokenizer is immutable once open, but for that warning and the trie; encode and decode may run on several
-// threads.
+// A Tokenizer turns text into token ids and back, for the vocabularies that tokenizer.ggml.model names
+// (docs/tokenizers.md). These rules hold for all of them:
+//   text      Invalid UTF-8 is read as U+FFFD. The time is n log n in the length of the text at most.
+//   special   User-defined tokens are always taken out of the text first; control tokens and the unknown
+//   token
+//             only with parse_special. At each place the longest one wins.
+//   missing   A character without a token becomes the tokens of its bytes, or else the unknown token, which
+//             stands once for a run of such characters. If the vocabulary has neither, the character is left
+//             out: encode never fails for want of a token. In a byte-level vocabulary, a byte without a token
+//             is left out and the rest of its character stays. The first time that a tokenizer leaves
+//             something out, it logs a warning.
+//   twins     Of tokens with the same text, the lowest id is used.
+// Once it is open, nothing of a Tokenizer changes but that warning and the trie, so encode and decode may run
+// on several threads.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -26,15 +27,15 @@
 namespace greta {
 
 constexpr uint64_t kMaxTextBytes = 1ull << 30;
-constexpr uint64_t kMaxSpecialBytes = 512;  // longer special tokens are not read out of the text
+constexpr uint64_t kMaxSpecialBytes = 512;  // longer special tokens are not found in the text
 
 struct EncodeOptions {
   bool add_special = true;     // the BOS and EOS tokens that the vocabulary asks for
-  bool parse_special = false;  // read control tokens out of the text
-  uint64_t* steps = nullptr;   // if set, the steps that it took are added here
+  bool parse_special = false;  // control tokens are found in the text
+  uint64_t* steps = nullptr;   // if set, the steps that the call took are added here
 };
 
-// What a call to encode is told by its encoder.
+// What an encoder reports to the call of encode that uses it.
 struct EncodeNotes {
   uint64_t steps = 0;    // one for each look-up, pop of a heap or comparison
   std::string left_out;  // the first character or word that has no token; empty if none was left out
@@ -43,7 +44,8 @@ struct EncodeNotes {
   }
 };
 
-// One way to cut a stretch of ordinary text. Appends ids; fails only where a normalized text gets too long.
+// One way to cut a stretch of ordinary text. `encode` appends ids, and fails only if a normalized text gets
+// too long.
 class TextEncoder {
  public:
   virtual ~TextEncoder() = default;
@@ -64,7 +66,8 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // Reads the vocabulary of `gguf`. It and what `log` writes to outlive this object: encode logs, too.
+  // Reads the vocabulary of `gguf`. The file, and what `log` writes to, must outlive this object, since
+  // encode logs too.
   Status open(const Gguf& gguf, const Log& log);
 
   uint32_t size() const { return vocab_.size(); }
@@ -119,7 +122,7 @@ class Tokenizer {
   mutable std::atomic<bool> warned_ = false;
   Vocab vocab_;
   TokenizerKind kind_ = TokenizerKind::None;
-  bool has_marks_ = false;  // tokens' texts have U+2581 for a space; else they are in BPE's alphabet
+  bool has_marks_ = false;  // texts of tokens have U+2581 for a space; else they are in BPE's alphabet
   bool add_bos_ = false, add_eos_ = false, add_separator_ = false, add_space_prefix_ = false;
   bool force_bos_ = false;            // whatever the file says
   bool strip_after_special_ = false;  // Phi-3's vocabularies eat white space after a special token
@@ -127,8 +130,8 @@ class Tokenizer {
   int32_t bos_ = kNoToken, eos_ = kNoToken, eot_ = kNoToken, eom_ = kNoToken;
   int32_t unknown_ = kNoToken, padding_ = kNoToken, separator_ = kNoToken;
   std::vector<int32_t> ends_;
-  std::vector<uint32_t> specials_;  // ids of tokens that are cut out of the text, by their text
-  bool special_first_[256] = {};    // bytes that one of them starts with
+  std::vector<uint32_t> specials_;  // ids of tokens that are cut out of the text, sorted by their text
+  bool special_first_[256] = {};    // whether one of them starts with this byte
   std::unique_ptr<TextEncoder> encoder_;
   mutable std::mutex trie_mutex_;
   mutable std::unique_ptr<const VocabTrie> trie_;

@@ -1,4 +1,4 @@
-// TokenTrie: made level by level from the sorted texts, so that the children of a node lie together.
+// The tree is made level by level from the sorted texts, so that the children of a node lie together.
 #include "text/tokenizer/trie.h"
 
 #include <algorithm>

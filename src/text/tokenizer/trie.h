@@ -1,4 +1,4 @@
-// The tokens that ordinary text may be cut into, as a tree: from the root down, one byte at a time.
+// The tokens that ordinary text may be cut into, as a tree. Each step down from the root is one byte.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -12,7 +12,7 @@ class TokenTrie {
   static constexpr uint32_t kRoot = 0, kNowhere = UINT32_MAX;
   static constexpr uint32_t kMaxNodes = 1 << 24;  // 200 MB; a vocabulary of 250,000 tokens makes a million
 
-  // Of the tokens of at most max_bytes. Fails if they make too many nodes.
+  // Takes the tokens of at most max_bytes bytes. Fails if they make too many nodes.
   Status open(const Vocab& vocab, uint64_t max_bytes);
 
   uint32_t child(uint32_t node, char byte) const;  // kNowhere if there is none
@@ -20,9 +20,9 @@ class TokenTrie {
 
  private:
   struct Node {
-    uint32_t first;  // child; the others follow it, by byte
-    int32_t token;   // that ends here, or kNoToken
-    uint16_t count;  // of children
+    uint32_t first;  // the first child; the others follow it, in the order of their bytes
+    int32_t token;   // the token that ends here, or kNoToken
+    uint16_t count;  // how many children there are
     uint8_t byte;
   };
   std::vector<Node> nodes_;

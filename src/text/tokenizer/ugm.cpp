@@ -1,7 +1,7 @@
-// UGM: SentencePiece's unigram model, as T5 has it. Text is normalized by the file's charsmap, spaces become
-// marks, and of all ways to cut it into tokens the one with the greatest sum of scores is taken (Viterbi).
-// A character without a token costs ten more than the worst token; neighbours of that kind are one unknown
-// token, or their byte pieces.
+// UGM is SentencePiece's unigram model, as T5 has it. The file's charsmap normalizes the text, spaces become
+// marks, and of all ways to cut it into tokens Viterbi's algorithm finds the one with the greatest sum of
+// scores. A character without a token costs ten more than the worst token; neighbours of that kind become one
+// unknown token, or their byte pieces.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -14,14 +14,14 @@ namespace greta {
 namespace {
 
 constexpr double kUnknownPenalty = 10;
-constexpr uint64_t kMaxPieceBytes =
-    512;  // so that time is linear; SentencePiece's own limit is 512 characters
+// Keeps the time linear. SentencePiece's own limit is 512 characters.
+constexpr uint64_t kMaxPieceBytes = 512;
 constexpr double kMaxScore = 1e30;
 
-struct Best {  // way to cut what lies before a place
+struct Best {  // the best way to cut what lies before a place
   double score = -INFINITY;
   uint32_t start = 0;     // of the last token
-  int32_t id = kNoToken;  // of it; kNoToken: a character without
+  int32_t id = kNoToken;  // of the last token; kNoToken for a character without one
 };
 
 struct Token {
@@ -59,11 +59,7 @@ class UgmEncoder : public TextEncoder {
 };
 
 Status UgmEncoder::open(const Gguf& gguf) {
-  GRETA_TRY(gguf.require("tokenizer.ggml.scores"));
-  GRETA_TRY(gguf.get_f32_array("tokenizer.ggml.scores", &scores_));
-  if (scores_.count != vocab_.size())
-    return fail(Code::File, "tokenizer.ggml.scores has %llu values, expected %u, one for each token",
-                (unsigned long long)scores_.count, vocab_.size());
+  GRETA_TRY(read_scores(gguf, vocab_, &scores_));
   GRETA_TRY(gguf.get_bool("tokenizer.ggml.remove_extra_whitespaces", &merge_spaces_));
   GRETA_TRY(find_byte_pieces(vocab_, substitute_.bytes));
   GRETA_TRY(charsmap_.open(gguf));
@@ -85,8 +81,8 @@ double UgmEncoder::score(int32_t id) const {
   return std::isnan(score) ? -kMaxScore : std::clamp(score, -kMaxScore, kMaxScore);
 }
 
-// Replaces by the charsmap and writes spaces as marks: one before the text if the file wants that; with
-// merge_spaces_ one for each run, and none at the end.
+// Replaces what the charsmap names and writes spaces as marks, with one before the text if the file wants
+// that. With merge_spaces_ there is one mark for each run of spaces, and none at the end.
 Status UgmEncoder::normalize(std::string_view text, std::string* out, uint64_t* steps) const {
   bool in_word = false, started = false;
   for (size_t at = 0; at < text.size();) {
@@ -117,7 +113,7 @@ Status UgmEncoder::normalize(std::string_view text, std::string* out, uint64_t* 
   return {};
 }
 
-// Leaves the word's tokens, last first, in scratch.
+// Writes the word's tokens to scratch.tokens, the last one first.
 void UgmEncoder::cut(std::string_view word, Scratch& scratch) const {
   std::vector<Best>& best = scratch.best;
   best.assign(word.size() + 1, {});
@@ -125,8 +121,7 @@ void UgmEncoder::cut(std::string_view word, Scratch& scratch) const {
   const auto offer = [&](size_t start, size_t end, int32_t id, double score) {
     if (score > best[end].score) best[end] = {score, uint32_t(start), id};
   };
-  for (size_t at = 0; at < word.size();) {
-    const uint32_t bytes = decode_utf8(word, at).bytes;
+  for (const auto& [code, bytes, at] : CodePoints(word)) {
     const double before = best[at].score;
     bool alone = false;  // the character is a token
     uint32_t node = TokenTrie::kRoot;
@@ -140,7 +135,6 @@ void UgmEncoder::cut(std::string_view word, Scratch& scratch) const {
       offer(at, to + 1, id, before + score(id));
     }
     if (!alone) offer(at, at + bytes, kNoToken, before + unknown_score_);
-    at += bytes;
   }
   scratch.tokens.clear();
   for (size_t end = word.size(); end > 0; end = best[end].start)

@@ -1,4 +1,4 @@
-// Vocab: one pass over the tokens, every one checked, then found by hash.
+// One pass over the tokens checks each of them and enters it into the hash table.
 #include "text/tokenizer/vocab.h"
 
 #include <algorithm>
@@ -85,7 +85,7 @@ Status Vocab::open(const Gguf& gguf) {
     offsets_.push_back(uint32_t(offset));
     offset += 8 + text.size();
     longest_bytes_ = std::max<uint64_t>(longest_bytes_, text.size());
-    if (text.empty()) continue;  // a hole: has an id, is found in no text, prints as nothing
+    if (text.empty()) continue;  // a hole has an id, but is found in no text and prints as nothing
     const uint64_t hash = hash_text(text);
     const auto same = [&](uint32_t other) { return this->text(other) == text; };
     const int32_t twin = table_.find(hash, same);

@@ -1,5 +1,5 @@
-// The vocabulary of a tokenizer: texts that stay in the GGUF's header, their kinds, and a hash
-// table from text to id. About 9 bytes of heap for a token.
+// The vocabulary of a tokenizer: texts that stay in the header of the GGUF file, their kinds, and a hash
+// table from text to id. It takes about 9 bytes of heap for a token.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -16,14 +16,14 @@ constexpr int32_t kNoToken = -1;
 // tokenizer.ggml.token_type
 enum class TokenKind : uint8_t { Undefined, Normal, Unknown, Control, UserDefined, Unused, Byte };
 
-// Open addressing with linear probing over slots that hold index + 1. Longer runs than kMaxProbes
-// do not happen by chance: such a file was made to be slow and is refused.
+// A hash table with open addressing: linear probing over slots that hold index + 1. Runs longer than
+// kMaxProbes do not happen by chance, so a file that causes one was made to be slow, and is refused.
 class SlotTable {
  public:
   static constexpr uint32_t kMaxProbes = 4096;
   void reserve(uint64_t count);  // at most three quarters full
 
-  // Calls same(index) for the entries with this hash's place until it says true; that index, or
+  // Calls same(index) for the entries at the place of this hash until it returns true. Returns that index, or
   // kNoToken.
   template <class Same>
   int32_t find(uint64_t hash, Same same) const {
@@ -66,14 +66,14 @@ class Vocab {
   bool has_kinds() const { return kinds_.count != 0; }
   uint64_t longest_bytes() const { return longest_bytes_; }
 
-  // The token of this text, kNoToken if none. Of several, one that text may be cut into is
-  // preferred, then the lowest id.
+  // The token of this text, kNoToken if there is none. Of several, tokens that text may be cut into come
+  // first, then the lowest id.
   int32_t find(std::string_view text) const;
 
-  // The same among the tokens that ordinary text may be cut into: not control tokens, not the
-  // unknown token, not byte pieces. So no text that a user types turns into a control token.
+  // The same among the tokens that ordinary text may be cut into. Control tokens, the unknown token and byte
+  // pieces are not among them, so no text that a user types turns into a control token.
   int32_t find_plain(std::string_view text) const;
-  bool plain(uint32_t id) const;  // is such a token
+  bool plain(uint32_t id) const;  // whether it is such a token
 
  private:
   const uint8_t* texts_ = nullptr;

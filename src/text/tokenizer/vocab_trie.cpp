@@ -8,7 +8,7 @@
 namespace greta {
 
 void VocabTrie::build(const Tokenizer& tokenizer) {
-  // Texts one after another, and where each token's is.
+  // The texts lie one after another; a Piece says where the text of a token is.
   struct Piece {
     uint64_t at;
     uint32_t bytes;

@@ -13,7 +13,7 @@ class Tokenizer;
 struct VocabTrie {
   struct Node {
     uint32_t skip;   // the next node that is not below this one
-    int32_t token;   // that ends here, or kNoToken
+    int32_t token;   // the token that ends here, or kNoToken
     uint16_t depth;  // bytes from the start, at least 1
     uint8_t byte;
     bool more;  // tokens with the same bytes are in `twins`
@@ -23,10 +23,10 @@ struct VocabTrie {
   };
   std::vector<Node> nodes;
   std::vector<Twin> twins;   // ascending
-  std::vector<int32_t> all;  // tokens that stand for bytes, and control tokens: all that are not ends
-  uint32_t longest = 0;
+  std::vector<int32_t> all;  // every token that does not end an answer, control tokens among them
+  uint32_t longest = 0;      // bytes
 
-  // Tokens that stand for bytes of text; control tokens and those that end an answer do not.
+  // Takes the tokens that stand for bytes of text. Control tokens and those that end an answer do not.
   void build(const Tokenizer& tokenizer);
 
   template <class Call>

@@ -1,18 +1,22 @@
-// The pre-tokenizers that cut text into words: hand-written scanners for the regular expressions that
-// the models' authors published in their tokenizer.json, given above each.
+// The pre-tokenizers that cut text into words. They are scanners, written by hand, for the regular
+// expressions that the models' authors published in their tokenizer.json; each expression stands above its
+// scanner.
+#include <algorithm>
+#include <iterator>
+
 #include "text/tokenizer/split.h"
 
 namespace greta {
 namespace {
 
-// The letter of an English contraction in lower case; with `fold` also from upper case, and the
-// long s, which (?i:s) matches too.
+// The letter of an English contraction in lower case. With `fold`, capitals count too, and so does the long
+// s, which (?i:s) matches.
 uint32_t contraction_letter(uint32_t code, bool fold) {
   if (fold && code >= 'A' && code <= 'Z') return code + 32;
   return fold && code == 0x17F ? 's' : code;
 }
 
-// 's|'t|'re|'ve|'m|'ll|'d at `from`: its end, or `from`.
+// The end of 's|'t|'re|'ve|'m|'ll|'d at `from`, or `from` if none is there.
 size_t contraction(std::string_view text, size_t from, bool fold) {
   if (from >= text.size() || text[from] != '\'') return from;
   Scan scan(text, from + 1);
@@ -27,7 +31,7 @@ size_t contraction(std::string_view text, size_t from, bool fold) {
   return pair ? scan.at : from;
 }
 
-// What stands before \s+(?!\S)|\s+ for white space.
+// What an expression has for white space before \s+(?!\S)|\s+.
 enum class White {
   Plain,       // nothing
   Newlines,    // \s*[\r\n]+
@@ -35,7 +39,7 @@ enum class White {
   Cascade      // \s*[\r\n]+, and jais2_white_space instead of the two
 };
 
-// White space at `from`, else `from`.
+// The end of the white space at `from`, or `from` if none is there.
 size_t white_space(std::string_view text, size_t from, White how) {
   size_t after_newline = from, last = from;
   Scan scan(text, from);
@@ -45,7 +49,7 @@ size_t white_space(std::string_view text, size_t from, White how) {
     if (scan.newline()) after_newline = scan.at + scan.bytes;
   }
   if (how != White::Plain && how != White::OneNewline && after_newline > from) return after_newline;
-  return scan.end() || last == from ? scan.at : last;  // leaves one for the word that follows
+  return scan.end() || last == from ? scan.at : last;  // one is left for the word that follows
 }
 
 // What may follow ` ?[^\s\p{L}\p{N}]+`.
@@ -61,7 +65,7 @@ size_t tail_end(Scan scan, Tail tail) {
   return scan.at;
 }
 
-//  ?[^\s\p{L}\p{N}]+ and its tail, else `from`. With `marks`: [^\s\p{L}\p{M}\p{N}]
+// The end of  ?[^\s\p{L}\p{N}]+ and its tail, or `from`. With `marks`, the class is [^\s\p{L}\p{M}\p{N}].
 size_t other_run(std::string_view text, size_t from, Tail tail, bool marks) {
   const auto other = [&](const Scan& s) { return s.other() && !(marks && s.mark()); };
   Scan scan(text, from);
@@ -125,7 +129,7 @@ size_t jais2_white_space(std::string_view text, size_t from, Pieces out) {
   uint64_t left = 0;
   Scan run(text, from);
   for (; run.space(); run.next()) ++left;
-  const uint64_t kept = run.end() ? 0 : 1;  // what \S follows matches only as a last resort
+  const uint64_t kept = run.end() ? 0 : 1;  // a character that \S follows matches only as a last resort
   Scan scan(text, from);
   while (left > kept) {
     uint64_t take = 512;
@@ -164,7 +168,8 @@ bool lower(const Scan& s) {  // L: [\p{Ll}\p{Lm}\p{Lo}\p{M}]
   return s.kind == CharClass::Lower || caseless<kHow>(s);
 }
 
-// Sets *with_lower to the end of U*L+ at `from` and returns that of U+L*; each is `from` if not there.
+// Sets *with_lower to the end of U*L+ at `from`, and returns that of U+L*. Either is `from` if it is not
+// there.
 template <Cased kHow>
 size_t cased_letters(std::string_view text, size_t from, size_t* with_lower) {
   size_t after_caseless = from;
@@ -258,25 +263,9 @@ size_t exaone_moe_word(std::string_view text, size_t from) {
 
 //  ?[^(\s|.,!?…。，、।۔،)]+
 bool bloom_letter(const Scan& s) {
-  switch (s.code) {
-    case '(':
-    case ')':
-    case '|':
-    case '.':
-    case ',':
-    case '!':
-    case '?':
-    case 0x2026:  // …
-    case 0x3002:  // 。
-    case 0xFF0C:  // ，
-    case 0x3001:  // 、
-    case 0x0964:  // ।
-    case 0x06D4:  // ۔
-    case 0x060C:  // ،
-      return false;
-    default:
-      return !s.space();
-  }
+  constexpr uint32_t kMarks[] = {'(',    ')',    '|',    '.',    ',',    '!',    '?',
+                                 0x2026, 0x3002, 0xFF0C, 0x3001, 0x0964, 0x06D4, 0x060C};
+  return !s.space() && std::find(std::begin(kMarks), std::end(kMarks), s.code) == std::end(kMarks);
 }
 size_t bloom_word(std::string_view text, size_t from) {
   const size_t start = from + (text[from] == ' ');

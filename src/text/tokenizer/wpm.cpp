@@ -1,5 +1,5 @@
-// WPM: BERT's WordPiece. Text is made plain (controls dropped, lower case, accents stripped), cut at white
-// space, punctuation and Chinese characters, and each word is taken apart from the left, the longest token
+// WPM is BERT's WordPiece. Text is made plain (without controls, in lower case, without accents) and cut at
+// white space, punctuation and Chinese characters. Each word is taken apart from the left, the longest token
 // first. A token that begins a word begins with U+2581, which the file's converter put there.
 #include "text/tokenizer/encoders.h"
 #include "text/tokenizer/trie.h"
@@ -30,8 +30,8 @@ bool stands_alone(uint32_t code) {
   return is_punctuation(kind) || (code < 128 && kind == CharClass::Symbol);
 }
 
-// What the text is cleaned of. BERT's tokenizer knows three controls as white space; the others that Unicode
-// calls white space are controls like any other.
+// Whether the text is cleaned of this character. BERT's tokenizer knows three controls as white space; the
+// others that Unicode calls white space are controls to it like any other.
 bool is_cleaned(uint32_t code, CharClass kind) {
   return kind == CharClass::Control || code == kReplacement || code == '\v' || code == '\f' || code == 0x85;
 }
@@ -114,14 +114,11 @@ void WpmEncoder::add_alone(uint32_t code, Word* word, std::vector<int32_t>* out,
 
 Status WpmEncoder::encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const {
   Word word;
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint point = decode_utf8(text, at);
-    at += point.bytes;
-    const CharClass kind = char_class(point.code);
-    if (is_cleaned(point.code, kind)) continue;
-    const bool chinese = is_chinese(point.code);
-    uint32_t codes[kMaxDecomposed] = {point.code};
-    const uint32_t count = strip_accents_ ? decompose(point.code, codes) : 1;
+  for (const auto& [code_read, bytes, at] : CodePoints(text)) {
+    if (is_cleaned(code_read, char_class(code_read))) continue;
+    const bool chinese = is_chinese(code_read);
+    uint32_t codes[kMaxDecomposed] = {code_read};
+    const uint32_t count = strip_accents_ ? decompose(code_read, codes) : 1;
     if (chinese) end_word(&word, out, notes);
     for (uint32_t i = 0; i < count; ++i) {
       const uint32_t code = lower_ ? lower_case(codes[i]) : codes[i];
@@ -129,7 +126,7 @@ Status WpmEncoder::encode(std::string_view text, std::vector<int32_t>* out, Enco
         end_word(&word, out, notes);
       else if (stands_alone(code))
         add_alone(code, &word, out, notes);
-      else if (word.characters <= kMaxWordCharacters)  // what is beyond does not matter
+      else if (word.characters <= kMaxWordCharacters)  // a longer word is unknown anyway
         word.add(code);
     }
     if (chinese) end_word(&word, out, notes);

@@ -1,4 +1,4 @@
-// Answers of many families taken apart, cut at every place.
+// Answers of many families are taken apart, and cut at every place.
 #include <catch2/catch_test_macros.hpp>
 #include <random>
 
@@ -13,7 +13,7 @@ constexpr const char* kTools = R"([
     {"city": {"type": "string"}, "days": {"type": "integer"}, "zip": {"type": "string"}}}}},
   {"name": "now", "parameters": {"type": "object", "properties": {}}}])";
 
-// What came, in order: "T(...)" text, "R(...)" reasoning, "C(name arguments)" and "#id" a call.
+// The parts that came, in order: "T(...)" is text, "R(...)" reasoning, "C(name arguments)" with "#id" a call.
 struct Parts {
   std::string all;
   char last = 0;
@@ -37,7 +37,7 @@ struct Parts {
   }
 };
 
-struct Pieces {  // of a text, cut before each of these places
+struct Pieces {  // of a text that is cut before each of these places
   std::string_view text;
   std::vector<size_t> cuts;
 };
@@ -59,7 +59,7 @@ std::string parts_of(const ChatForm& form, const ToolList& tools, std::string_vi
 struct Case {
   const char* name;
   const char* form;    // marks that the template has
-  const char* prompt;  // its end
+  const char* prompt;  // the end of it
   const char* text;
   const char* parts;
 };
@@ -205,6 +205,51 @@ constexpr Case kCases[] = {
      "<|channel|>analysis<|message|>hm<|end|><|start|>assist", "R(hm)"},
 };
 
+// What answers are mixed of, and the marks of templates.
+constexpr const char* kWords[] = {"<think>",
+                                  "</think>",
+                                  "<tool_call>",
+                                  "</tool_call>",
+                                  "{\"name\": \"now\"}",
+                                  "\n",
+                                  " ",
+                                  "word",
+                                  "<",
+                                  "{",
+                                  "}",
+                                  "\"",
+                                  "[TOOL_CALLS]",
+                                  "[ARGS]",
+                                  "now",
+                                  "<|channel|>",
+                                  "analysis",
+                                  "<|message|>",
+                                  "<|end|>",
+                                  "<|start|>",
+                                  "assistant",
+                                  " to=functions.now",
+                                  "<function=",
+                                  "now>",
+                                  "</function>",
+                                  "<|python_tag|>",
+                                  ";",
+                                  "[",
+                                  "]",
+                                  "<response>",
+                                  "</response>"};
+constexpr const char* kForms[] = {"</think> <tool_call> <function=",
+                                  "[TOOL_CALLS] </think>",
+                                  "<|channel|><|message|>",
+                                  "<|start_header_id|> <|python_tag|>",
+                                  "<response> </think> <|tool_call|>",
+                                  ""};
+
+size_t count_words(std::string_view text) {
+  size_t count = 0;
+  for (size_t at = text.find("word"); at != text.npos; at = text.find("word", at + 1)) ++count;
+  return count;
+}
+
 }  // namespace
 
 TEST_CASE("an answer has the same parts wherever it is cut", "[chat]") {
@@ -234,53 +279,16 @@ TEST_CASE("without tools the marks of calls are text", "[chat]") {
           "T(" + std::string(text) + ")");
 }
 
-// Marks, parts of marks and other text in any order, for every form: cuts change nothing, and no text is
+// Marks, parts of marks and other text come in any order, for every form. Cuts change nothing, and no text is
 // lost.
 TEST_CASE("any mixture of marks has the same parts wherever it is cut", "[chat]") {
-  const char* const words[] = {"<think>",
-                               "</think>",
-                               "<tool_call>",
-                               "</tool_call>",
-                               "{\"name\": \"now\"}",
-                               "\n",
-                               " ",
-                               "word",
-                               "<",
-                               "{",
-                               "}",
-                               "\"",
-                               "[TOOL_CALLS]",
-                               "[ARGS]",
-                               "now",
-                               "<|channel|>",
-                               "analysis",
-                               "<|message|>",
-                               "<|end|>",
-                               "<|start|>",
-                               "assistant",
-                               " to=functions.now",
-                               "<function=",
-                               "now>",
-                               "</function>",
-                               "<|python_tag|>",
-                               ";",
-                               "[",
-                               "]",
-                               "<response>",
-                               "</response>"};
-  const char* const forms[] = {"</think> <tool_call> <function=",
-                               "[TOOL_CALLS] </think>",
-                               "<|channel|><|message|>",
-                               "<|start_header_id|> <|python_tag|>",
-                               "<response> </think> <|tool_call|>",
-                               ""};
   ToolList tools;
   REQUIRE(tools.parse(kTools).ok());
   std::mt19937 random(7);
   for (int round = 0; round < 3000; ++round) {
     std::string text;
-    for (uint32_t n = random() % 14; n > 0; --n) text += words[random() % std::size(words)];
-    const ChatForm form = chat_form(forms[random() % std::size(forms)]);
+    for (uint32_t n = random() % 14; n > 0; --n) text += kWords[random() % std::size(kWords)];
+    const ChatForm form = chat_form(kForms[random() % std::size(kForms)]);
     const std::string_view prompt = random() % 4 ? "" : "<think>";
     const std::string whole = parts_of(form, tools, prompt, {text, {}});
     std::vector<size_t> cuts, everywhere;
@@ -293,14 +301,7 @@ TEST_CASE("any mixture of marks has the same parts wherever it is cut", "[chat]"
     REQUIRE(parts_of(form, tools, prompt, {text, everywhere}) == whole);
     if (!form.channels && form.sections.empty()) REQUIRE(whole == (text.empty() ? "" : "T(" + text + ")"));
     // Words of letters that no mark has are still there, unless they were within a call.
-    if (whole.find("C(") == whole.npos) {
-      const auto count = [](std::string_view in) {
-        size_t n = 0;
-        for (size_t at = in.find("word"); at != in.npos; at = in.find("word", at + 1)) ++n;
-        return n;
-      };
-      if (!form.channels) REQUIRE(count(whole) == count(text));
-    }
+    if (whole.find("C(") == whole.npos && !form.channels) REQUIRE(count_words(whole) == count_words(text));
   }
 }
 
@@ -328,7 +329,7 @@ TEST_CASE("answers made to be slow or endless come out as text", "[chat]") {
     REQUIRE(parser.finish());
     CHECK(said == text);
   }
-  // A message of a channel beyond the limit, by pieces and at once.
+  // A message of a channel goes beyond the limit, in pieces and at once.
   const std::string endless =
       "<|channel|>commentary to=functions.now<|message|>" + std::string(kMaxCallBytes + 5000, 'x');
   const ChatForm channels = chat_form("<|channel|><|message|>");

@@ -1,4 +1,4 @@
-// Chat templates of files, and what stands in for them.
+// Chat templates of files, and the formats that stand in for them.
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>
 #include <iterator>
@@ -16,7 +16,8 @@ Value talk() {
   Value messages;
   REQUIRE(
       jinja::parse_json(R"([{"role": "system", "content": "Be brief."}, {"role": "user", "content": " Hi "},
-                                {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "Bye\n"}])",
+                                {"role": "assistant", "content": "Hello"}, {"role": "user",
+    "content": "Bye\n"}])",
                         &messages)
           .ok());
   return messages;
@@ -76,7 +77,7 @@ struct Opened {
 
 const std::vector<std::string> kPlain = {"<s>", "</s>"};
 
-// Written for these tests, in the manner of Phi-3's.
+// A template like Phi-3's, written for these tests.
 const char* kTales =
     "{{ bos_token }}{% for message in messages %}{{ '<|' + message['role'] + '|>\\n' + message['content'] + "
     "'<|end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}";
@@ -92,7 +93,7 @@ TEST_CASE("a file's own chat template", "[engine][chat]") {
   CHECK(with.log.empty());
   CHECK(!with.chat.is_fallback());
   CHECK(with.chat.text() == kTales);
-  CHECK(with.render() == kTalesTalk);  // without the BOS token, which encode() adds
+  CHECK(with.render() == kTalesTalk);  // the BOS token is left out, since encode() adds it
   ChatInput none;
   none.messages = Value::list();
   CHECK(with.render(none) == "<|assistant|>\n");

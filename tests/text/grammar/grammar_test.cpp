@@ -1,4 +1,4 @@
-// GBNF: what grammars accept and refuse, whole and byte by byte; hostile ones; masks over vocabularies.
+// What GBNF grammars accept and refuse, at once and byte by byte; hostile grammars; masks over vocabularies.
 #include "text/grammar/grammar.h"
 
 #include <catch2/catch_test_macros.hpp>
@@ -139,7 +139,7 @@ TEST_CASE("grammar: hostile ones end at a limit", "[grammar]") {
   repeated.clear();
   for (int i = 0; i < 200; ++i) repeated += "[a-c]{0,10000} ";
   CHECK(ends("root ::= " + repeated));
-  // Every bracket doubles the stacks: 2^n of them after n.
+  // Every bracket doubles the stacks, so there are 2^n of them after n.
   const auto ambiguous = parse("root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"d\"");
   GrammarMatcher matcher(ambiguous);
   REQUIRE(matcher.reset().ok());
@@ -148,8 +148,8 @@ TEST_CASE("grammar: hostile ones end at a limit", "[grammar]") {
   while (taken < 100 && (status = matcher.push("a")).ok()) ++taken;
   CHECK(status.code == Code::Unsupported);
   CHECK(taken < 20);
-  CHECK(matcher.push("d").ok());  // and is as it was before what failed
-  // Deeper than the limit is not allowed, and no more than that.
+  CHECK(matcher.push("d").ok());  // the failure has changed nothing
+  // Texts up to the limit are allowed, and deeper ones are not.
   const auto nested = parse("root ::= \"(\" root \")\" | \"x\"");
   GrammarMatcher deep(nested);
   REQUIRE(deep.reset().ok());
@@ -165,7 +165,8 @@ TEST_CASE("grammar: forgetting states changes nothing", "[grammar]") {
   for (int repeat = 0; repeat < 3; ++repeat) {
     GrammarMatcher matcher(grammar);
     REQUIRE(matcher.reset().ok());
-    // Open brackets and values at random: each depth is another stack, far more than are remembered.
+    // Open brackets and values come at random. Each depth is another stack, and there are far more than are
+    // remembered.
     REQUIRE(matcher.push("[").ok());
     for (uint32_t i = 0, depth = 1; i < 100000; ++i) {
       const bool open = depth < 3 || (depth < 900 && random() % 2);

@@ -1,5 +1,5 @@
-// JSON schemas against another implementation: what its validator says of documents (make_schema_vectors.py),
-// and texts that are walked out of the grammars, for it to check.
+// JSON schemas are compared with another implementation: with what its validator says of documents
+// (make_schema_vectors.py), and by texts that are walked out of the grammars for it to check.
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -22,8 +22,8 @@ std::shared_ptr<const Grammar> grammar_of(const std::string& schema) {
   return grammar;
 }
 
-// A random text that the grammar allows: byte for byte, one of those that may come next, those that end
-// things more often the longer it gets. "" if it found no end.
+// A random text that the grammar allows. Each byte is one of those that may come next; the longer the text
+// gets, the more often it is one that ends something. "" if the text found no end.
 std::string walk(GrammarMatcher* matcher, std::mt19937* draw) {
   constexpr std::string_view kEnds = "\"]}", kPlain = "\",:]}0123456789abeflnrstu -";
   std::string text;
@@ -73,7 +73,7 @@ TEST_CASE("json schema: documents are judged as another implementation judges th
       for (int i = 0; i < (walks ? 20 : 1); ++i)
         if (const std::string made = walk(&matcher, &draw); !made.empty()) {
           ++found;
-          std::string plain;  // on one line: white space may hold line ends, texts may not
+          std::string plain;  // on one line, since white space may hold line ends and texts may not
           for (const char c : made) plain += c == '\n' || c == '\t' ? ' ' : c;
           if (walks) out << "meets\t" << plain << "\n";
         }

@@ -1,4 +1,4 @@
-// Templates that want too much stop at a limit; values and JSON text survive what they are given.
+// Templates that want too much stop at a limit. Values and the reader of JSON survive any input.
 #include <catch2/catch_test_macros.hpp>
 
 #include "text/jinja/jinja.h"
@@ -15,7 +15,7 @@ Status render(std::string_view text, std::string* out, const Limits& limits = {}
   return form.render(Value::dict(), 0, limits, out);
 }
 
-// Low, so that a slow build tests them soon.
+// Low limits, so that a slow build reaches them soon.
 Limits low() { return {1'000'000, 1 << 20, 8 << 20, 200}; }
 
 Status refusal(const std::string& text) {

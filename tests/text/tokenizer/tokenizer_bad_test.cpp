@@ -1,4 +1,4 @@
-// Tokenizer: vocabularies that are broken or hostile give a clear error or follow a stated rule.
+// Vocabularies that are broken or hostile give a clear error or follow a stated rule.
 #include <catch2/catch_test_macros.hpp>
 
 #include "support/gguf_writer.h"
@@ -44,7 +44,7 @@ GgufWriter ugm(const std::string& charsmap) {
                       std::vector<uint8_t>(charsmap.begin(), charsmap.end()));
 }
 
-// Its units, then the replacements.
+// The bytes of a charsmap: its units, then the replacements.
 std::string charsmap(const std::vector<uint32_t>& units, const std::string& replacements) {
   test::Bytes out;
   out.u32(uint32_t(units.size() * 4));
@@ -60,94 +60,95 @@ GgufWriter spm(const Texts& tokens, const std::vector<float>& scores, const std:
   return writer;
 }
 
+// A vocabulary of this kind with one token and nothing else.
+GgufWriter one_token(const char* model, const std::string& token = "a") {
+  return GgufWriter().value("tokenizer.ggml.model", model).value("tokenizer.ggml.tokens", Texts{token});
+}
+
+struct Refused {
+  const char* what;
+  GgufWriter writer;
+  const char* expected;  // in the error
+  Code code = Code::File;
+};
+
+void check(const Refused& row) {
+  INFO(row.what);
+  const Opened opened(row.writer);
+  const std::string text = error_text();
+  INFO(text);
+  CHECK(opened.status.code == row.code);
+  CHECK(text.substr(0, 8) == "memory: ");
+  CHECK(text.find(row.expected) != text.npos);
+}
+
 }  // namespace
 
-TEST_CASE("broken vocabularies are refused in words", "[engine][tokenizer]") {
-  const struct {
-    const char* what;
-    GgufWriter writer;
-    Code code;
-    const char* expected;
-  } rows[] = {
-      {"none", GgufWriter(), Code::File, "\"tokenizer.ggml.model\" is missing"},
-      {"another kind", GgufWriter().value("tokenizer.ggml.model", "rwkv"), Code::Unsupported,
-       "tokenizer \"rwkv\""},
-      {"a number as kind", GgufWriter().value("tokenizer.ggml.model", 1u), Code::File, "expected a string"},
-      {"no tokens", GgufWriter().value("tokenizer.ggml.model", "llama"), Code::File,
+TEST_CASE("tokens that are broken are refused in words", "[engine][tokenizer]") {
+  const Refused rows[] = {
+      {"none", GgufWriter(), "\"tokenizer.ggml.model\" is missing"},
+      {"another kind", GgufWriter().value("tokenizer.ggml.model", "rwkv"), "tokenizer \"rwkv\"",
+       Code::Unsupported},
+      {"a number as kind", GgufWriter().value("tokenizer.ggml.model", 1u), "expected a string"},
+      {"no tokens", GgufWriter().value("tokenizer.ggml.model", "llama"),
        "\"tokenizer.ggml.tokens\" is missing"},
-      {"zero tokens", spm({}, {}, {}), Code::File, "0 tokens"},
+      {"zero tokens", spm({}, {}, {}), "0 tokens"},
       {"tokens of numbers",
        GgufWriter()
            .value("tokenizer.ggml.model", "llama")
            .value("tokenizer.ggml.tokens", std::vector<float>{1}),
-       Code::File, "expected an array of string"},
-      {"no scores", spm({"a"}, {}, {}), Code::File, "\"tokenizer.ggml.scores\" is missing"},
-      {"scores of another length", spm({"a", "b"}, {1}, {}), Code::File,
-       "1 values, expected 2, one for each token"},
-      {"kinds of another length", spm({"a", "b"}, {1, 2}, {1}), Code::File,
-       "token_type has 1 values, expected 2"},
-      {"a kind that is none", spm({"a"}, {1}, {7}), Code::File, "token 0 is 7, expected 0 to 6"},
-      {"a kind below zero", spm({"a"}, {1}, {-1}), Code::File, "token 0 is -1"},
-      {"a byte <0x-1>", spm({"<0x-1>"}, {1}, {6}), Code::File, "\"<0x-1>\", expected <0x00> to <0xFF>"},
-      {"a byte of three digits", spm({"<0x100>"}, {1}, {6}), Code::File, "expected <0x00>"},
-      {"an empty byte", spm({""}, {1}, {6}), Code::File, "expected <0x00>"},
-      {"a token too long", spm({std::string(20000, 'x')}, {1}, {}), Code::File,
-       "20000 bytes, expected at most 16384"},
-      {"an id beyond the end", spm({"a"}, {1}, {}).value("tokenizer.ggml.bos_token_id", 1u), Code::File,
+       "expected an array of string"},
+      {"no scores", spm({"a"}, {}, {}), "\"tokenizer.ggml.scores\" is missing"},
+      {"scores of another length", spm({"a", "b"}, {1}, {}), "1 values, expected 2, one for each token"},
+      {"kinds of another length", spm({"a", "b"}, {1, 2}, {1}), "token_type has 1 values, expected 2"},
+      {"a kind that is none", spm({"a"}, {1}, {7}), "token 0 is 7, expected 0 to 6"},
+      {"a kind below zero", spm({"a"}, {1}, {-1}), "token 0 is -1"},
+      {"a byte <0x-1>", spm({"<0x-1>"}, {1}, {6}), "\"<0x-1>\", expected <0x00> to <0xFF>"},
+      {"a byte of three digits", spm({"<0x100>"}, {1}, {6}), "expected <0x00>"},
+      {"an empty byte", spm({""}, {1}, {6}), "expected <0x00>"},
+      {"a token too long", spm({std::string(20000, 'x')}, {1}, {}), "20000 bytes, expected at most 16384"},
+  };
+  for (const Refused& row : rows) check(row);
+}
+
+TEST_CASE("keys of a vocabulary that are broken are refused in words", "[engine][tokenizer]") {
+  const Refused rows[] = {
+      {"an id beyond the end", spm({"a"}, {1}, {}).value("tokenizer.ggml.bos_token_id", 1u),
        "bos_token_id is 1, expected an id below the 1"},
       {"an id below zero", spm({"a"}, {1}, {}).scalar("tokenizer.ggml.eos_token_id", 5, int32_t(-2)),
-       Code::File, "-2, expected 0"},
-      {"an id as text", spm({"a"}, {1}, {}).value("tokenizer.ggml.eos_token_id", "a"), Code::File,
-       "an integer"},
-      {"a flag as number", spm({"a"}, {1}, {}).value("tokenizer.ggml.add_bos_token", 1u), Code::File,
-       "a bool"},
-      {"no merges",
-       GgufWriter().value("tokenizer.ggml.model", "gpt2").value("tokenizer.ggml.tokens", Texts{"a"}),
-       Code::File, "\"tokenizer.ggml.merges\" is missing"},
-      {"gemma4 without merges",
-       GgufWriter().value("tokenizer.ggml.model", "gemma4").value("tokenizer.ggml.tokens", Texts{"a"}),
-       Code::File, "\"tokenizer.ggml.merges\" is missing"},
-      {"unigram without scores",
-       GgufWriter().value("tokenizer.ggml.model", "t5").value("tokenizer.ggml.tokens", Texts{"a"}),
-       Code::File, "\"tokenizer.ggml.scores\" is missing"},
+       "-2, expected 0"},
+      {"an id as text", spm({"a"}, {1}, {}).value("tokenizer.ggml.eos_token_id", "a"), "an integer"},
+      {"a flag as number", spm({"a"}, {1}, {}).value("tokenizer.ggml.add_bos_token", 1u), "a bool"},
+      {"no merges", one_token("gpt2"), "\"tokenizer.ggml.merges\" is missing"},
+      {"gemma4 without merges", one_token("gemma4"), "\"tokenizer.ggml.merges\" is missing"},
+  };
+  for (const Refused& row : rows) check(row);
+}
+
+TEST_CASE("unigram and WordPiece vocabularies that are broken are refused in words", "[engine][tokenizer]") {
+  const Refused rows[] = {
+      {"unigram without scores", one_token("t5"), "\"tokenizer.ggml.scores\" is missing"},
       {"unigram with a long token",
-       GgufWriter()
-           .value("tokenizer.ggml.model", "t5")
-           .value("tokenizer.ggml.tokens", Texts{std::string(513, 'x')})
-           .value("tokenizer.ggml.scores", std::vector<float>{1}),
-       Code::File, "513 bytes, expected at most 512 in a unigram"},
+       one_token("t5", std::string(513, 'x')).value("tokenizer.ggml.scores", std::vector<float>{1}),
+       "513 bytes, expected at most 512 in a unigram"},
       {"a charsmap of text",
-       GgufWriter()
-           .value("tokenizer.ggml.model", "t5")
-           .value("tokenizer.ggml.tokens", Texts{"a"})
+       one_token("t5")
            .value("tokenizer.ggml.scores", std::vector<float>{1})
            .value("tokenizer.ggml.precompiled_charsmap", "a"),
-       Code::File, "not an array of bytes"},
-      {"a charsmap of three bytes", ugm("abc"), Code::File, "3 bytes and claims 0 of units"},
-      {"a charsmap without units", ugm(std::string(8, 0)), Code::File, "claims 0 of units"},
-      {"a charsmap of half units", ugm(std::string("\6\0\0\0abcdefgh", 12)), Code::File, "claims 6 of units"},
-      {"a charsmap that claims more than it has", ugm(std::string("\20\0\0\0abcdefgh", 12)), Code::File,
+       "not an array of bytes"},
+      {"a charsmap of three bytes", ugm("abc"), "3 bytes and claims 0 of units"},
+      {"a charsmap without units", ugm(std::string(8, 0)), "claims 0 of units"},
+      {"a charsmap of half units", ugm(std::string("\6\0\0\0abcdefgh", 12)), "claims 6 of units"},
+      {"a charsmap that claims more than it has", ugm(std::string("\20\0\0\0abcdefgh", 12)),
        "12 bytes and claims 16 of units"},
       {"a charsmap that claims all there is",
        ugm("\xFC\xFF\xFF\xFF"
            "abcd"),
-       Code::File, "8 bytes and claims 4294967292 of units"},
-      {"a WordPiece flag as text",
-       GgufWriter()
-           .value("tokenizer.ggml.model", "bert")
-           .value("tokenizer.ggml.tokens", Texts{"a"})
-           .value("tokenizer.ggml.normalizer.lowercase", "yes"),
-       Code::File, "a bool"},
+       "8 bytes and claims 4294967292 of units"},
+      {"a WordPiece flag as text", one_token("bert").value("tokenizer.ggml.normalizer.lowercase", "yes"),
+       "a bool"},
   };
-  for (const auto& row : rows) {
-    INFO(row.what);
-    const Opened opened(row.writer);
-    const std::string text = error_text();
-    INFO(text);
-    CHECK(opened.status.code == row.code);
-    CHECK(text.substr(0, 8) == "memory: ");
-    CHECK(text.find(row.expected) != text.npos);
-  }
+  for (const Refused& row : rows) check(row);
 }
 
 TEST_CASE("more tokens than the limit are refused", "[engine][tokenizer]") {
@@ -197,7 +198,7 @@ TEST_CASE("merges that cannot be are skipped", "[engine][tokenizer]") {
 }
 
 TEST_CASE("a charsmap that leads astray is refused", "[engine][tokenizer]") {
-  // From the root 'a' leads to unit 'a', which is its child and ends a key; its value is at unit 0.
+  // 'a' leads from the root to unit 'a', which is its child and ends a key whose value is at unit 'a' ^ of_a.
   const auto units = [](uint32_t of_a, uint32_t value) {
     std::vector<uint32_t> out(256, 0);
     out['a'] = 'a' | 0x100 | of_a << 10;

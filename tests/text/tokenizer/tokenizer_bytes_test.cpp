@@ -1,5 +1,5 @@
-// Encoding never fails for the bytes of a text: every kind of vocabulary and every pre-tokenizer, with and
-// without tokens for all bytes; and what is left out is said once.
+// Encoding never fails, whatever bytes a text has: for every kind of vocabulary and every pre-tokenizer, with
+// and without tokens for all bytes. One warning says what is left out.
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 #include <random>
@@ -54,7 +54,7 @@ bool has(Bytes bytes, uint32_t byte) {
   return bytes == Bytes::All || (bytes == Bytes::Half && byte % 2 == 0);
 }
 
-// Byte-level; the file names an unknown token, as those of StarCoder do.
+// A byte-level vocabulary whose file names an unknown token, as StarCoder's do.
 GgufWriter byte_level(const char* pre, Bytes bytes) {
   const Texts alphabet = test::byte_alphabet();
   Texts tokens = {"<|endoftext|>"}, merges;
@@ -75,7 +75,7 @@ GgufWriter byte_level(const char* pre, Bytes bytes) {
   return out.value("tokenizer.ggml.merges", merges).value("tokenizer.ggml.unknown_token_id", 0u);
 }
 
-// Of the other kinds.
+// A vocabulary of another kind.
 GgufWriter pieces(const char* model, const char* pre, Bytes bytes, bool unknown) {
   Texts tokens = {"<pad>", "<unk>"};
   std::vector<int32_t> kinds = {3, unknown ? 2 : 3};
@@ -96,7 +96,7 @@ GgufWriter pieces(const char* model, const char* pre, Bytes bytes, bool unknown)
   return out;
 }
 
-// All bytes one by one, then mixes of any bytes, characters of all planes, controls and long runs.
+// Texts of each byte alone, then mixes of any bytes, characters of all planes, controls and long runs.
 Texts any_texts(uint32_t seed, uint32_t count) {
   const Texts words = {" ",        "the",      "tht", "'s", "1242",        "ab",
                        "\xC2\xBD", "\xD0\xBC", kMark, "\n", "\xEF\xBF\xBD"};

@@ -1,5 +1,5 @@
-// WordPiece, unigram and Gemma 4 vocabularies: hand-worked ids; these and byte-level ones on random texts
-// against another implementation (make_kind_vectors.py).
+// WordPiece, unigram and Gemma 4 vocabularies with ids worked out by hand. On random texts, these and
+// byte-level ones are compared with another implementation (make_kind_vectors.py).
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Tokenizer on vocabularies small enough to read: every rule of tokenizer.h.
+// Every rule of tokenizer.h, on vocabularies that are small enough to read.
 #include "text/tokenizer/tokenizer.h"
 
 #include <catch2/catch_test_macros.hpp>
@@ -165,7 +165,7 @@ TEST_CASE("BPE merges in the order of the list", "[engine][tokenizer]") {
   CHECK(model.encode("hello") == Ids{259});
 }
 
-// Short words are merged one way, long ones another: both as the definition says.
+// Short words are merged in one way and long ones in another. Both give what the definition says.
 TEST_CASE("BPE of words of any length is the plain procedure", "[engine][tokenizer]") {
   const std::vector<std::string> merges = {"a b", "b c",    "ab c", "c a", "bc a",
                                            "a a", "abc ab", "aa a", "ca b"};

@@ -1,4 +1,4 @@
-// How much work encoding is: counted, for texts and vocabularies that were made to be slow.
+// Counts how much work encoding is, for texts and vocabularies that were made to be slow.
 #include <catch2/catch_test_macros.hpp>
 
 #include "support/gguf_writer.h"
@@ -58,8 +58,8 @@ GgufWriter spm(float step) {
 
 }  // namespace
 
-// A word of n symbols has n - 1 pairs and at most n - 1 merges, each of which makes two new pairs: 3n
-// look-ups, of which each is taken from the heap once.
+// A word of n symbols has n - 1 pairs and at most n - 1 merges, each of which makes two new pairs. So there
+// are 3n look-ups, and each is taken from the heap once.
 TEST_CASE("merging a megabyte without a break takes six steps for each byte", "[engine][tokenizer]") {
   const std::string text(1 << 20, 'a');
   for (const char* rule : {"gpt-2", "llama-bpe", "sarvam-moe"})

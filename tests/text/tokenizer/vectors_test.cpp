@@ -1,4 +1,4 @@
-// Tokenizers against published vectors and goldens; needs the test data (GRETA_TEST_DATA).
+// Tokenizers are compared with published vectors and goldens, which lie in the test data (GRETA_TEST_DATA).
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstring>

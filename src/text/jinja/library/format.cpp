@@ -3,17 +3,16 @@
 #include <charconv>
 #include <cmath>
 
-#include "text/jinja/library.h"
+#include "text/jinja/library/library.h"
 #include "text/jinja/print.h"
-#include "text/unicode/unicode.h"
 
 namespace greta::jinja {
 namespace {
 
-// How one value is to be written; what both kinds of format have.
+// How one value is to be written, in formats of both kinds.
 struct Spec {
   std::string fill = " ";
-  char align = 0;  // < > = ^, 0: the type's own
+  char align = 0;  // < > = ^, or 0 for the type's own
   char sign = '-';
   bool alternate = false;
   char grouping = 0;  // ',' or '_'
@@ -23,22 +22,22 @@ struct Spec {
 
 constexpr int64_t kMaxPrecision = 1000;
 
+bool is_one_of(char c, std::string_view characters) { return characters.find(c) != characters.npos; }
+
 int base_of(char type) {
   const char lower = char(type | 32);
   return lower == 'x' ? 16 : lower == 'o' ? 8 : lower == 'b' ? 2 : 10;
 }
 
-std::string integer_digits(int64_t signed_number, char type) {
-  const uint64_t number = signed_number < 0 ? 0 - uint64_t(signed_number) : uint64_t(signed_number);
+std::string integer_digits(int64_t number, char type) {
   char buffer[72];
-  const auto done = std::to_chars(buffer, buffer + sizeof buffer, number, base_of(type));
-  std::string digits(buffer, done.ptr);
-  if (type == 'X')
-    for (char& c : digits) c = c >= 'a' && c <= 'z' ? char(c - 32) : c;
-  return digits;
+  const auto done = std::to_chars(buffer, buffer + sizeof buffer,
+                                  number < 0 ? 0 - uint64_t(number) : uint64_t(number), base_of(type));
+  const std::string digits(buffer, done.ptr);
+  return type == 'X' ? to_upper(digits) : digits;
 }
 
-// A whole number of %g as Python has it: with ".0" where the precision has room, else with an exponent.
+// Python ends a whole number of %g with ".0" where the precision has room, else it takes an exponent.
 void add_point(size_t precision, std::string* digits) {
   const size_t power = digits->size() - 1;
   if (power + 1 < precision) {
@@ -50,16 +49,16 @@ void add_point(size_t precision, std::string* digits) {
   *digits += (power < 10 ? "e+0" : "e+") + std::to_string(power);
 }
 
-// The digits of a float without its sign. With type 0 as repr(), or %g that keeps a ".0".
+// The digits of a float without its sign. Without a type they are those of repr(), or of a %g that keeps
+// ".0".
 std::string float_digits(double number, const Spec& spec) {
-  const char lower = char(spec.type | 32);
   const bool upper = spec.type >= 'A' && spec.type <= 'Z';
   if (!std::isfinite(number))
     return upper ? (std::isnan(number) ? "NAN" : "INF") : std::isnan(number) ? "nan" : "inf";
   if (!spec.type && spec.precision < 0) return float_text(number);
   const int64_t wanted = spec.precision < 0 ? 6 : spec.precision;
   std::string conversion = spec.alternate ? "%#.*" : "%.*";
-  conversion += spec.type == '%' ? 'f' : !spec.type || lower == 'n' ? 'g' : spec.type;
+  conversion += spec.type == '%' ? 'f' : !spec.type || spec.type == 'n' ? 'g' : spec.type;
   char buffer[DBL_MAX_10_EXP + kMaxPrecision + 16];
   format_text(buffer, sizeof buffer, conversion.c_str(), int(wanted), number);
   std::string digits = buffer;
@@ -68,7 +67,7 @@ std::string float_digits(double number, const Spec& spec) {
   return digits;
 }
 
-// Commas or underscores between groups of the digits before the point.
+// Puts a comma or an underscore between groups of the digits before the point.
 void group(char separator, size_t size, std::string* digits) {
   size_t end = 0;
   while (end < digits->size() && is_ascii_alnum((*digits)[end])) ++end;
@@ -101,6 +100,10 @@ Status place_integer(Run& run, int64_t number, const Spec& spec, std::string* ou
   const int base = base_of(spec.type);
   std::string digits = integer_digits(number, spec.type), sign = sign_of(number < 0, spec.sign);
   if (spec.grouping) group(spec.grouping, base == 10 ? 3 : 4, &digits);
+  if (spec.precision > int64_t(digits.size())) {  // so many digits at least
+    GRETA_TRY(run.room(uint64_t(spec.precision)));
+    digits.insert(0, size_t(spec.precision) - digits.size(), '0');
+  }
   if (spec.alternate && base != 10) (sign += '0') += spec.type;
   return place(run, sign, digits, spec, '>', out);
 }
@@ -119,6 +122,35 @@ Status place_text(Run& run, std::string_view text, const Spec& spec, char own_al
   return place(run, "", text, spec, own_align, out);
 }
 
+// A character by its code.
+Status place_code(Run& run, int64_t code, const Spec& spec, char own_align, std::string* out) {
+  if (code < 0 || code > kLastCode) return fail(Code::Argument, "%%c takes a code of Unicode");
+  std::string one;
+  append_utf8(uint32_t(code), &one);
+  return place_text(run, one, spec, own_align, out);
+}
+
+// As a conversion writes a value: 's' by str(), 'r' by repr(), 'a' by repr() in ASCII.
+Status convert(Run& run, char conversion, const Value& value, std::string* out) {
+  if (conversion == 's') return append_str(value, run.budget.limit, out);
+  if (conversion == 'r') return append_repr(value, run.budget.limit, out);
+  std::string shown;
+  GRETA_TRY(append_repr(value, run.budget.limit, &shown));
+  for (const auto& [code, bytes, at] : CodePoints(shown))
+    code < 0x80 ? out->push_back(char(code)) : append_escaped(code, out);
+  return {};
+}
+
+// Past the bracket that closes the one before `at`; npos if there is none.
+size_t after_bracket(std::string_view text, size_t at, char open, char close) {
+  for (int depth = 1; at < text.size();) {
+    const char c = text[at++];
+    depth += c == open ? 1 : c == close ? -1 : 0;
+    if (depth == 0) return at;
+  }
+  return text.npos;
+}
+
 bool read_digits(std::string_view text, size_t* at, int64_t* out) {
   const size_t start = *at;
   for (*out = 0; *at < text.size() && text[*at] >= '0' && text[*at] <= '9'; ++*at)
@@ -130,172 +162,130 @@ bool read_digits(std::string_view text, size_t* at, int64_t* out) {
 
 struct PercentFormat {
   Run& run;
-  std::string_view form;
+  std::string_view format;
   const Value& values;
   bool markup;
   size_t at = 0, used = 0;
   bool by_name = false;
 
   Status next_value(Value* out) {
-    if (values.kind() == Kind::Tuple) {
-      if (used >= values.size()) return fail(Code::Argument, "not enough arguments for format string");
-      *out = values.items()[used++];
-      return {};
-    }
-    if (used++) return fail(Code::Argument, "not enough arguments for format string");
-    *out = values;
+    const bool several = values.kind() == Kind::Tuple;
+    if (used >= (several ? values.size() : 1))
+      return fail(Code::Argument, "not enough arguments for format string");
+    *out = several ? values.items()[used] : values;
+    ++used;
     return {};
   }
-  Status star(int64_t* out) {
+  bool take(char c) { return at < format.size() && format[at] == c ? (++at, true) : false; }
+  // Digits, or '*' for the next value.
+  Status size(int64_t* out) {
+    if (!take('*')) return read_digits(format, &at, out), Status{};
     Value value;
     GRETA_TRY(next_value(&value));
     return want_int("* in a format", value, out);
   }
+  Status named_value(Value* out);
   Status directive(std::string* out);
   Status write(const Value& value, Spec spec, std::string* out);
 };
 
+// Behind "%(".
+Status PercentFormat::named_value(Value* out) {
+  const size_t end = after_bracket(format, at, '(', ')');
+  if (end == format.npos) return fail(Code::Argument, "incomplete format key");
+  if (!values.is_dict()) return fail(Code::Argument, "format requires a mapping");
+  const std::string_view key = format.substr(at, end - 1 - at);
+  const Value* found = values.find(key);
+  if (!found) return fail(Code::Argument, "the key %s of a format is missing", Quoted(key).c_str());
+  *out = *found;
+  at = end;
+  by_name = true;
+  return {};
+}
+
+// Behind "%".
 Status PercentFormat::directive(std::string* out) {
-  if (form.substr(at, 1) == "%") return *out += form[at++], Status{};
+  if (take('%')) return *out += '%', Status{};
   Spec spec;
   Value value;
-  bool named = false;
-  if (form.substr(at, 1) == "(") {
-    const size_t start = ++at;
-    for (int open = 1; at < form.size(); ++at) {
-      open += form[at] == '(' ? 1 : form[at] == ')' ? -1 : 0;
-      if (!open) break;
-    }
-    if (at == form.size()) return fail(Code::Argument, "incomplete format key");
-    if (!values.is_dict()) return fail(Code::Argument, "format requires a mapping");
-    const std::string_view key = form.substr(start, at - start);
-    const Value* found = values.find(key);
-    if (!found) return fail(Code::Argument, "the key %s of a format is missing", Quoted(key).c_str());
-    value = *found;
-    named = by_name = true;
-    ++at;
-  }
+  const bool named = take('(');
+  if (named) GRETA_TRY(named_value(&value));
   bool left = false, zero = false;
-  for (; at < form.size() && std::string_view("#0- +").find(form[at]) != std::string_view::npos; ++at) {
-    left |= form[at] == '-';
-    zero |= form[at] == '0';
-    spec.alternate |= form[at] == '#';
-    if (form[at] == '+' || (form[at] == ' ' && spec.sign != '+')) spec.sign = form[at];
+  for (; at < format.size() && is_one_of(format[at], "#0- +"); ++at) {
+    const char flag = format[at];
+    left |= flag == '-';
+    zero |= flag == '0';
+    spec.alternate |= flag == '#';
+    if (flag == '+' || (flag == ' ' && spec.sign != '+')) spec.sign = flag;
   }
-  if (form.substr(at, 1) == "*") {
-    ++at;
-    GRETA_TRY(star(&spec.width));
-    left |= spec.width < 0;
-    spec.width = spec.width < 0 ? (spec.width == INT64_MIN ? INT64_MAX : -spec.width) : spec.width;
-  } else {
-    read_digits(form, &at, &spec.width);
+  GRETA_TRY(size(&spec.width));
+  left |= spec.width < 0;
+  spec.width = std::abs(std::max(spec.width, -INT64_MAX));
+  if (take('.')) {
+    GRETA_TRY(size(&spec.precision));
+    spec.precision = std::max<int64_t>(spec.precision, 0);
   }
-  if (form.substr(at, 1) == ".") {
-    ++at;
-    if (form.substr(at, 1) == "*") {
-      ++at;
-      GRETA_TRY(star(&spec.precision));
-      spec.precision = std::max<int64_t>(spec.precision, 0);
-    } else {
-      read_digits(form, &at, &spec.precision);
-    }
-  }
-  while (at < form.size() && std::string_view("hlL").find(form[at]) != std::string_view::npos) ++at;
-  if (at == form.size()) return fail(Code::Argument, "incomplete format");
-  spec.type = form[at++];
+  while (at < format.size() && is_one_of(format[at], "hlL")) ++at;
+  if (at == format.size()) return fail(Code::Argument, "incomplete format");
+  spec.type = format[at++];
   if (left)
     spec.align = '<';
-  else if (zero && std::string_view("diouxXeEfFgG").find(spec.type) != std::string_view::npos)
+  else if (zero && is_one_of(spec.type, "diouxXeEfFgG"))
     spec.align = '=', spec.fill = "0";
   if (!named) GRETA_TRY(next_value(&value));
   return write(value, spec, out);
 }
 
 Status PercentFormat::write(const Value& value, Spec spec, std::string* out) {
-  const bool number = value.is_number() || value.is_bool();
-  switch (spec.type) {
-    case 's':
-    case 'r':
-    case 'a': {
-      std::string text;
-      GRETA_TRY(spec.type == 's' ? append_str(value, run.budget.limit, &text)
-                                 : append_repr(value, run.budget.limit, &text));
-      if (spec.type == 'a') text = ascii_only(text);
-      if (markup && !value.is_markup()) text = escape_html(text);
-      return place_text(run, text, spec, '>', out);
-    }
-    case 'c': {
-      std::string text(value.as_string());
-      if (value.is_int() && value.as_int() >= 0 && value.as_int() < 0x110000)
-        append_utf8(uint32_t(value.as_int()), &text);
-      if (code_points(text) != 1) return fail(Code::Argument, "%%c requires int or char");
-      spec.precision = -1;
-      return place_text(run, text, spec, '>', out);
-    }
-    case 'd':
-    case 'i':
-    case 'u':
-    case 'o':
-    case 'x':
-    case 'X': {
-      if (value.is_undefined()) return undefined_error(value);
-      const bool decimal = spec.type == 'd' || spec.type == 'i' || spec.type == 'u';
-      if (!number || (value.is_float() && !decimal))
-        return fail(Code::Argument, "%%%c format: an integer is required, not %s", spec.type,
-                    value.type_name());
-      const double real = value.as_double();
-      if (value.is_float() && !(real >= -0x1p63 && real < 0x1p63))
-        return fail(Code::Argument, "an integer does not fit 64 bits");
-      const int64_t whole = value.is_float()  ? int64_t(real)
-                            : value.is_bool() ? value.as_bool()
-                                              : value.as_int();
-      if (spec.precision > 0) {  // that many digits at least
-        std::string text = integer_digits(whole, spec.type);
-        GRETA_TRY(run.room(uint64_t(spec.precision)));
-        if (int64_t(text.size()) < spec.precision) text.insert(0, size_t(spec.precision) - text.size(), '0');
-        std::string sign = sign_of(whole < 0, spec.sign);
-        if (spec.alternate && !decimal) (sign += '0') += spec.type;
-        return place(run, sign, text, spec, '>', out);
-      }
-      if (decimal) spec.type = 'd';
-      return place_integer(run, whole, spec, out);
-    }
-    case 'e':
-    case 'E':
-    case 'f':
-    case 'F':
-    case 'g':
-    case 'G':
-      if (value.is_undefined()) return undefined_error(value);
-      if (!number) return fail(Code::Argument, "must be real number, not %s", value.type_name());
-      if (!std::isfinite(value.as_double()) && spec.fill == "0") spec.fill = " ", spec.align = '>';
-      return place_float(run, value.is_bool() ? value.as_bool() : value.as_double(), spec, out);
-    default:
-      return fail(Code::Argument, "unsupported format character '%c'", spec.type);
+  if (is_one_of(spec.type, "sra")) {
+    std::string text;
+    GRETA_TRY(convert(run, spec.type, value, &text));
+    if (markup && !value.is_markup()) text = escape_html(text);
+    return place_text(run, text, spec, '>', out);
   }
+  if (spec.type == 'c') {
+    spec.precision = -1;
+    if (value.is_int()) return place_code(run, value.as_int(), spec, '>', out);
+    if (code_points(value.as_string()) != 1) return fail(Code::Argument, "%%c requires int or char");
+    return place_text(run, value.as_string(), spec, '>', out);
+  }
+  const bool decimal = is_one_of(spec.type, "diu"), integer = decimal || is_one_of(spec.type, "oxX");
+  if (!integer && !is_one_of(spec.type, "eEfFgG"))
+    return fail(Code::Argument, "unsupported format character '%c'", spec.type);
+  if (value.is_undefined()) return undefined_error(value);
+  if (!is_numeric(value) || (value.is_float() && integer && !decimal))
+    return fail(Code::Argument, "%%%c format: a number is required, not %s", spec.type, value.type_name());
+  const double real = real_of(value);
+  if (!integer) {
+    if (!std::isfinite(real) && spec.fill == "0") spec.fill = " ", spec.align = '>';
+    return place_float(run, real, spec, out);
+  }
+  if (value.is_float() && !(real >= -0x1p63 && real < 0x1p63)) return beyond_64_bits();
+  if (decimal) spec.type = 'd';
+  return place_integer(run, value.is_float() ? int64_t(real) : whole_of(value), spec, out);
 }
 
 }  // namespace
 
-Status format_percent(Run& run, const Value& form, const Value& values, Value* out) {
-  PercentFormat format{run, form.as_string(), values, form.is_markup()};
+Status format_percent(Run& run, const Value& text, const Value& values, Value* out) {
+  PercentFormat percent{run, text.as_string(), values, text.is_markup()};
   std::string made;
-  while (format.at < format.form.size()) {
-    const size_t mark = std::min(format.form.find('%', format.at), format.form.size());
-    made.append(format.form, format.at, mark - format.at);
-    format.at = mark;
-    if (mark == format.form.size()) break;
-    ++format.at;
+  for (;;) {
+    const size_t mark = std::min(percent.format.find('%', percent.at), percent.format.size());
+    made.append(percent.format, percent.at, mark - percent.at);
+    if (mark == percent.format.size()) break;
+    percent.at = mark + 1;
     GRETA_TRY(run.step());
-    GRETA_TRY(format.directive(&made));
+    GRETA_TRY(percent.directive(&made));
     if (made.size() > run.budget.limit) return run.room(UINT64_MAX);
   }
-  const size_t given = values.kind() == Kind::Tuple ? values.size() : 1;
-  const bool loose = values.is_dict() || values.is_undefined() || sequence_of(values);
-  if (!format.by_name && format.used < given && !(loose && values.kind() != Kind::Tuple))
+  const bool tuple = values.kind() == Kind::Tuple;
+  const bool all = tuple ? percent.used == values.size()
+                         : percent.used || values.is_dict() || values.is_undefined() || sequence_of(values);
+  if (!percent.by_name && !all)
     return fail(Code::Argument, "not all arguments converted during string formatting");
   GRETA_TRY(run.room(made.size()));
-  *out = run.text(std::move(made), form.is_markup());
+  *out = run.text(std::move(made), text.is_markup());
   return {};
 }
 
@@ -307,34 +297,30 @@ struct BraceFormat {
   Run& run;
   const Arguments& arguments;
   bool markup;
-  int64_t next = 0;  // for {}; -1 once numbers were given
+  int64_t next = 0;  // the argument of the next {}; -1 once fields have had numbers
 
-  Status expand(std::string_view form, uint32_t depth, std::string* out);
+  Status expand(std::string_view format, uint32_t depth, std::string* out);
   Status field(std::string_view field, uint32_t depth, std::string* out);
   Status find(std::string_view path, Value* out);
   Status write(const Value& value, std::string_view spec, std::string* out);
 };
 
-Status BraceFormat::expand(std::string_view form, uint32_t depth, std::string* out) {
+Status BraceFormat::expand(std::string_view format, uint32_t depth, std::string* out) {
   if (depth > 2) return fail(Code::Argument, "Max string recursion exceeded");
-  for (size_t at = 0; at < form.size(); ++at) {
-    const char c = form[at];
-    if ((c == '{' || c == '}') && form.substr(at + 1, 1) == form.substr(at, 1)) {
+  for (size_t at = 0; at < format.size(); ++at) {
+    const char c = format[at];
+    if ((c == '{' || c == '}') && format.substr(at + 1, 1) == format.substr(at, 1)) {
       *out += c;
       ++at;
     } else if (c == '}') {
       return fail(Code::Argument, "Single '}' encountered in format string");
     } else if (c == '{') {
-      size_t end = at + 1;
-      for (int open = 1; end < form.size(); ++end) {
-        open += form[end] == '{' ? 1 : form[end] == '}' ? -1 : 0;
-        if (!open) break;
-      }
-      if (end == form.size()) return fail(Code::Argument, "expected '}' before end of string");
+      const size_t end = after_bracket(format, at + 1, '{', '}');
+      if (end == format.npos) return fail(Code::Argument, "expected '}' before end of string");
       GRETA_TRY(run.step());
-      GRETA_TRY(field(form.substr(at + 1, end - at - 1), depth, out));
+      GRETA_TRY(field(format.substr(at + 1, end - at - 2), depth, out));
       if (out->size() > run.budget.limit) return run.room(UINT64_MAX);
-      at = end;
+      at = end - 1;
     } else {
       *out += c;
     }
@@ -351,27 +337,22 @@ Status BraceFormat::field(std::string_view field, uint32_t depth, std::string* o
   }
   Value value;
   GRETA_TRY(find(field.substr(0, end), &value));
-  char conversion = 0;
   if (field.substr(end, 1) == "!") {
-    conversion = end + 1 < field.size() ? field[end + 1] : 0;
+    const char conversion = end + 1 < field.size() ? field[end + 1] : '?';
     end += 2;
-    if (std::string_view("rsa").find(conversion) == std::string_view::npos || !conversion)
-      return fail(Code::Argument, "a conversion of a format is r, s or a");
+    if (!is_one_of(conversion, "rsa")) return fail(Code::Argument, "a conversion of a format is r, s or a");
     if (end < field.size() && field[end] != ':')
       return fail(Code::Argument, "expected ':' after conversion specifier");
-  }
-  if (conversion) {
     std::string text;
-    GRETA_TRY(conversion == 's' ? append_str(value, run.budget.limit, &text)
-                                : append_repr(value, run.budget.limit, &text));
-    value = run.text(conversion == 'a' ? ascii_only(text) : std::move(text));
+    GRETA_TRY(convert(run, conversion, value, &text));
+    value = run.text(std::move(text));
   }
   std::string spec;
   if (end < field.size()) GRETA_TRY(expand(field.substr(end + 1), depth + 1, &spec));
   return write(value, spec, out);
 }
 
-// name or number, then .attributes and [items].
+// A field's name or number, then .attributes and [items].
 Status BraceFormat::find(std::string_view path, Value* out) {
   size_t at = std::min(path.find_first_of(".["), path.size());
   const std::string_view first = path.substr(0, at);
@@ -417,20 +398,19 @@ Status BraceFormat::find(std::string_view path, Value* out) {
 }
 
 Status read_spec(std::string_view text, Spec* spec) {
-  const auto is_align = [](char c) { return c == '<' || c == '>' || c == '=' || c == '^'; };
   size_t at = 0;
   if (!text.empty()) {
     const uint32_t first = decode_utf8(text, 0).bytes;
-    if (first < text.size() && is_align(text[first])) {
+    if (first < text.size() && is_one_of(text[first], "<>=^")) {
       spec->fill = text.substr(0, first);
       spec->align = text[first];
       at = first + 1;
-    } else if (is_align(text[0])) {
+    } else if (is_one_of(text[0], "<>=^")) {
       spec->align = text[at++];
     }
   }
   const auto take = [&](std::string_view any) {
-    return at < text.size() && any.find(text[at]) != any.npos ? text[at++] : char(0);
+    return at < text.size() && is_one_of(text[at], any) ? text[at++] : char(0);
   };
   if (const char sign = take("+- ")) spec->sign = sign;
   spec->alternate = take("#") != 0;
@@ -446,29 +426,19 @@ Status read_spec(std::string_view text, Spec* spec) {
 Status BraceFormat::write(const Value& value, std::string_view text, std::string* out) {
   Spec spec;
   GRETA_TRY(read_spec(text, &spec));
-  const std::string_view integer_types = "bcdoxXn", float_types = "eEfFgGn%";
-  const auto one_of = [&](std::string_view types) {
-    return !spec.type || types.find(spec.type) != types.npos;
-  };
+  const auto one_of = [&](std::string_view types) { return !spec.type || is_one_of(spec.type, types); };
   const auto unknown = [&] {
     return fail(Code::Argument, "Unknown format code '%c' for object of type '%s'", spec.type,
                 value.type_name());
   };
-  if (value.is_int() || (value.is_bool() && !text.empty())) {
-    const int64_t number = value.is_bool() ? value.as_bool() : value.as_int();
-    if (one_of(integer_types)) {
-      if (spec.precision >= 0)
-        return fail(Code::Argument, "Precision not allowed in integer format specifier");
-      if (spec.type != 'c') return place_integer(run, number, spec, out);
-      if (number < 0 || number > kLastCode) return fail(Code::Argument, "%%c takes a code of Unicode");
-      std::string one;
-      append_utf8(uint32_t(number), &one);
-      return place_text(run, one, spec, '<', out);
-    }
-    return one_of(float_types) ? place_float(run, double(number), spec, out) : unknown();
+  const bool integer = value.is_int() || (value.is_bool() && !text.empty());
+  if (integer && one_of("bcdoxXn")) {
+    if (spec.precision >= 0) return fail(Code::Argument, "Precision not allowed in integer format specifier");
+    return spec.type == 'c' ? place_code(run, whole_of(value), spec, '<', out)
+                            : place_integer(run, whole_of(value), spec, out);
   }
-  if (value.is_float())
-    return one_of(float_types) ? place_float(run, value.as_double(), spec, out) : unknown();
+  if (integer || value.is_float())
+    return one_of("eEfFgGn%") ? place_float(run, real_of(value), spec, out) : unknown();
   std::string shown;
   GRETA_TRY(append_str(value, run.budget.limit, &shown));
   if (!value.is_string() && !text.empty())
@@ -481,20 +451,15 @@ Status BraceFormat::write(const Value& value, std::string_view text, std::string
   return place_text(run, shown, spec, '<', out);
 }
 
-Status format_method(Run& run, const Value& self, const Arguments& arguments, Value* out) {
-  BraceFormat format{run, arguments, self.is_markup()};
-  std::string made;
-  GRETA_TRY(run.room(self.as_string().size()));
-  GRETA_TRY(format.expand(self.as_string(), 0, &made));
-  GRETA_TRY(run.room(made.size()));
-  *out = run.text(std::move(made), self.is_markup());
-  return {};
-}
-
-constexpr FunctionRow kFormatMethods[] = {{"format", format_method}};
-
 }  // namespace
 
-FunctionRows format_methods() { return kFormatMethods; }
+Status format_method(Call& call) {
+  const std::string_view text = call.self.as_string();
+  BraceFormat format{call.run, call.arguments, call.self.is_markup()};
+  std::string made;
+  GRETA_TRY(call.run.room(text.size()));
+  GRETA_TRY(format.expand(text, 0, &made));
+  return call.give_text(std::move(made));
+}
 
 }  // namespace greta::jinja
