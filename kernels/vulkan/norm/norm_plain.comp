@@ -1,5 +1,5 @@
-// norm_plain: one group is one row. A row that is one head is normed by all threads, of several heads each by a
-// subgroup. y is rounded by four lanes for each 16 values.
+// norm_plain: one group is one row. A row that is one head is normed by all threads, of several heads each by
+// a subgroup. y is rounded by four lanes for each 16 values.
 #extension GL_EXT_control_flow_attributes : require
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/reduce.h"
@@ -32,7 +32,8 @@ void scale_by(float factor, uint from, uint to, uint first, uint stride) {
   }
 }
 
-// The same of a row four values at a time, and its rounded form; four loads of 16 bytes under way in each operand.
+// The same of a row four values at a time, and its rounded form; four loads of 16 bytes under way in each
+// operand.
 void scale_fours(float factor, uint row, uint from, uint to) {
   const uint count = p.width / 4, thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
   for (uint i = thread; i < count; i += 4 * GROUP) {
@@ -49,7 +50,8 @@ void scale_fours(float factor, uint row, uint from, uint to) {
       store_halves(p.halves, to + at * 4, y[j]);
       if (uint64_t(p.rounded) == 0) continue;
       const vec4 values = uint64_t(p.next_gain) == 0 ? y[j] : y[j] * four(p.next_gain, at);
-      store_q8x16(uint64_t(p.rounded) + uint64_t(row) * q8x16_row_bytes(p.width), p.width, at, values, dot(y[j], y[j]));
+      store_q8x16(uint64_t(p.rounded) + uint64_t(row) * q8x16_row_bytes(p.width), p.width, at, values,
+                  dot(y[j], y[j]));
     }
   }
 }
