@@ -1,6 +1,6 @@
 // kv_write_plain: stores keys or values of the step's tokens in their pages.
-//   pool[page of t][h][position of t % kPageTokens] = x[t][h]     x [tokens][heads][head_width], in the
-//                                                                 cache's type
+//   pool[page of t][h][position of t % kPageTokens] = x[t][h]
+//     where x [tokens][heads][head_width], in the cache's type
 //   grid    (tokens, heads * head_width / GROUP)
 //   group   GROUP threads with a value each; in a q8_0 cache every 32nd thread stores a block of 32 values
 //   shared  none

@@ -1,6 +1,6 @@
 // matmul_rows_float: the decode product of weights that are floats, alone or with what is fused around it.
-//   y[t][n] = epilogue(sum over k of W[n][k] * x[t][k])     W [n][depth] f16, bf16 or f32, x [rows][depth]
-//                                                           float32
+//   y[t][n] = epilogue(sum over k of W[n][k] * x[t][k])
+//     where W [n][depth] f16, bf16 or f32, x [rows][depth] float32
 //   grid    (1, results / kGroupResults)
 //   group   p.threads threads. A group makes its 16 results of all tokens, one token after the other: from
 //           the second token on the caches have the group's weights. The rest is as in matmul_rows (group.h,

@@ -1,6 +1,6 @@
 // matmul_rows_normed: the decode product of quantised weights, then a norm and a residual.
-//   y[t][n] = residual[t][n] + scale * norm(W . x[t] + bias)[n] * norm_gain[n]     x [tokens][depth] in the
-//                                                                                  format q8x16
+//   y[t][n] = residual[t][n] + scale * norm(W . x[t] + bias)[n] * norm_gain[n]
+//     where x [tokens][depth] in the format q8x16
 //   grid    (tokens, n / kGroupResults)
 //   group   p.threads threads. Each group makes the sums of 16 results (group.h, sums_int8.h) and leaves them
 //           in p.product; the last group of a token takes the norm (normed_results.h)

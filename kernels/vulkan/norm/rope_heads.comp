@@ -1,6 +1,6 @@
 // rope_heads: heads of queries or keys, normalised, rotated and stored.
-//   y[t][h] = rotate(x[t][h] / rms(x[t][h]) * gain, position of t), or into the page pool     x
-//                                                                                             [tokens][heads][head_width]
+//   y[t][h] = rotate(x[t][h] / rms(x[t][h]) * gain, position of t), or into the page pool
+//     where x [tokens][heads][head_width]
 //   grid    (tokens, heads / p.tile)
 //   group   GROUP threads. A subgroup makes a head, up to 4 subgroups at a time. Where the norm is over all
 //           heads of a token, all threads add up their squares first
