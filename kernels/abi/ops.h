@@ -19,7 +19,7 @@
 // y[t] = scale * weight[token of t]. It also writes the token into its page of the log, where sample looks
 // back. Where the table lies in several pieces, each piece has a launch, for the tokens whose rows it has.
 struct EmbedBlock {
-  ADDRESS(byte) weight;    // [rows][width], of tokens first .. first + rows - 1; type and layout of the kernel
+  ADDRESS(byte) weight;    // [rows][width] of tokens first .. first + rows - 1, in the kernel's type
   ADDRESS(float) y;        // [tokens][width]
   ADDRESS(byte) step;      // StepState
   ADDRESS(uint) token_log; // [pages][kPageTokens]

@@ -149,8 +149,8 @@ void merge_teams(uint lane) {
 // Maximum and sum of weights over all subgroups.
 Online total_of(uint h) {
   Online all = Online(kNone, 0);
-  [[dont_unroll]] for (uint i = 0; i < kSubgroups; ++i) all.maximum =
-      max(all.maximum, subgroup_max[h * kSubgroups + i]);
+  [[dont_unroll]] for (uint i = 0; i < kSubgroups; ++i)
+    all.maximum = max(all.maximum, subgroup_max[h * kSubgroups + i]);
   [[dont_unroll]] for (uint i = 0; i < kSubgroups; ++i)
     all.sum += subgroup_weight[h * kSubgroups + i] *
         weight_of(subgroup_max[h * kSubgroups + i] - all.maximum);
@@ -177,8 +177,8 @@ void store(Range range, uint t, uint first, uint at, uint split, vec4 value) {
     if (k == 0) vec2_address(uint64_t(to)).at[0] = vec2(all.maximum, all.sum);
     return;
   }
-  const float sink = sink_of(first + h), maximum = max(all.maximum, sink), rescale =
-      weight_of(all.maximum - maximum);
+  const float sink = sink_of(first + h), maximum = max(all.maximum, sink);
+  const float rescale = weight_of(all.maximum - maximum);
   const float sum = all.sum * rescale + (sink == kNone ? 0 : weight_of(sink - maximum));
   store_y(t, first * kValueWidth + at, value * (rescale / sum));
 }
@@ -196,9 +196,8 @@ void merge_subgroups(Range range, uint t, uint first, uint count, uint split, ui
       [[unroll]] for (uint h = 0; h < kHeadsAtOnce; ++h)
         [[unroll]] for (uint i = 0; i < kLaneValueValues; i += 4)
           if (is_lane_chunk(lane, i / kChunk, kValueChunks)) {
-            const uint to =
-                (gl_SubgroupID - from) * kTeamSums + h * kValueWidth + (lane + i / kChunk * kTeamLanes) *
-                    kChunk + i % kChunk;
+            const uint to = (gl_SubgroupID - from) * kTeamSums + h * kValueWidth +
+                            (lane + i / kChunk * kTeamLanes) * kChunk + i % kChunk;
             const uint at = h * kLaneValueValues + i;
             subgroup_sums[to / 4] = vec4(sums[at], sums[at + 1], sums[at + 2], sums[at + 3]);
           }
@@ -206,8 +205,8 @@ void merge_subgroups(Range range, uint t, uint first, uint count, uint split, ui
     [[unroll]] for (uint o = 0; o < kThreadOutputs; ++o) {
       const uint at = min(gl_LocalInvocationIndex + o * GROUP, kTeamSums / 4 - 1), h = at * 4 / kValueWidth;
       float maximum = kNone;
-      [[dont_unroll]] for (uint i = 0; i < kSubgroups; ++i) maximum =
-          max(maximum, subgroup_max[h * kSubgroups + i]);
+      [[dont_unroll]] for (uint i = 0; i < kSubgroups; ++i)
+        maximum = max(maximum, subgroup_max[h * kSubgroups + i]);
       [[dont_unroll]] for (uint i = from; i < from + kSubgroupsAtOnce && i < kSubgroups; ++i)
         outputs[o] += subgroup_sums[(i - from) * (kTeamSums / 4) + at] *
             weight_of(subgroup_max[h * kSubgroups + i] - maximum);

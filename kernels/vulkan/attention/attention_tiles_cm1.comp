@@ -56,7 +56,7 @@ const uint kValueMatrices = (kValueWidth + kN * kQuerySubgroups - 1) / (kN * kQu
 const uint kScoreMatrices = kTile / (kN * kQuerySubgroups);
 const uint kColumns = kValueMatrices * kQuerySubgroups * kN;
 const uint kComponents = kM * kN / kLanes;  // components of a matrix of sums that a lane holds
-const float kNone = -3e38;        // the score of a hidden position, whose weight is 0 even against kMinMaximum
+const float kNone = -3e38;        // of a hidden position: its weight is 0 even against kMinMaximum
 const float kMinMaximum = -1e30;  // the first `maximum`
 const float kSlack = 8;           // weights are at most 2^8
 const float kLog2e = 1.44269504;
@@ -263,8 +263,8 @@ void cap_scores() {
 // Hides the positions from `at` on that a query does not see.
 void hide_scores(uint at) {
   [[unroll]] for (uint c = 0; c < kComponents; ++c) {
-    const int position = query_position[own_query + row_of(c)], first =
-        int(at + share * kScoreMatrices * kN + column_of(c));
+    const int position = query_position[own_query + row_of(c)];
+    const int first = int(at + share * kScoreMatrices * kN + column_of(c));
     const int window = p.window == 0 ? 0x7fffffff : int(p.window);
     [[unroll]] for (uint j = 0; j < kScoreMatrices; ++j) {
       const int s = first + int(j * kN);
@@ -303,8 +303,8 @@ void judge(uint at, bool all_seen) {
 void raise() {
   MatrixSum factors;
   [[unroll]] for (uint c = 0; c < kComponents; ++c) {
-    const float best = from_ordered(query_raised[own_query + row_of(c)]), after =
-        best > maximum[c] + kSlack ? best : maximum[c];
+    const float best = from_ordered(query_raised[own_query + row_of(c)]);
+    const float after = best > maximum[c] + kSlack ? best : maximum[c];
     factors[c] = exp2(maximum[c] - after);
     maximum[c] = after;
   }
@@ -408,8 +408,8 @@ void find_totals() {
   for (uint query = gl_LocalInvocationIndex; query < kQueries; query += kThreads) {
     float sum = 0;
     for (uint i = 0; i < kQuerySubgroups * kN; ++i) {
-      const uint matrix = query / kM * kQuerySubgroups + i / kN, at =
-          matrix * kM * kN + query % kM * kN + i % kN;
+      const uint matrix = query / kM * kQuerySubgroups + i / kN;
+      const uint at = matrix * kM * kN + query % kM * kN + i % kN;
       sum += uintBitsToFloat(tile[at / 4][at % 4]);
     }
     query_total[query] = sum;

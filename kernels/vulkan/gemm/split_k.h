@@ -13,8 +13,8 @@ const uint kMatrices = kTall * kWide;
 const uint kMatricesAtOnce = kMatrices < 4 ? kMatrices : 4;
 const uint kRangesAtOnce = 8 / kMatricesAtOnce;
 
-layout(buffer_reference, scalar, buffer_reference_align =
-       16) nonprivate buffer Partials_address { float at[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16)
+  nonprivate buffer Partials_address { float at[]; };
 
 uint tile_index() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }
 

@@ -39,8 +39,8 @@ void scale_by(float factor, uint from, uint to, uint first, uint stride) {
   }
 }
 
-// The same for a row of one head, four values at a time, and y in q8x16. Four loads of 16 bytes are under way in
-// each operand; four lanes together round 16 values.
+// The same for a row of one head, four values at a time, and y in q8x16. Four loads of 16 bytes are under way
+// in each operand; four lanes together round 16 values.
 void scale_fours(float factor, uint row, uint from, uint to) {
   const uint count = p.width / 4, thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
   for (uint i = thread; i < count; i += 4 * GROUP) {
