@@ -1,8 +1,8 @@
-// One spelling of kernel argument blocks for C++, HIP and GLSL. A block holds only addresses and
-// 32-bit scalars, at most 128 bytes; addresses come first, so that every language packs it alike.
+// One spelling of kernel argument blocks for C++, HIP and GLSL. A block holds only addresses and 32-bit
+// scalars, at most 128 bytes. Addresses come first, so that every language packs it alike.
 //   ADDRESS(T)  C++ host and CPU kernels: uint64_t.  HIP: a typed global pointer (an integer cast
 //               to a pointer would give slow flat_ accesses).  GLSL: a buffer reference,
-//               T_address, read as block.x.at[i]; a kernel that reads T otherwise casts it to its own.
+//               T_address, read as block.x.at[i]. A kernel that reads other types casts the address.
 #ifndef GRETA_ABI_H
 #define GRETA_ABI_H
 

@@ -1,25 +1,27 @@
-// The chain: how launches of a captured step follow each other without a barrier. A stage is what may run side by side;
-// its groups count themselves in the stage's cell when they have written, and those of the next stage wait for all of
-// them. Cells lie kChainStride bytes apart, in the order of stages. Counts go on from replay to replay, so that none has
-// to be cleared: a group's own cell tells it which replay this is, since no stage is complete without it.
+// The chain: the launches of a captured step that wait for each other by counters and not by barriers. A
+// stage of the chain is a set of launches that may run side by side. Each group of a stage adds 1 to the
+// stage's cell when it has written its results, and the groups of the next stage wait until all have done so.
+// Cells lie kChainStride bytes apart, in the order of stages. The counts go on from replay to replay, so that
+// none has to be cleared: a group reads in its own cell which replay this is, since no earlier replay of a
+// stage is complete without all its groups.
 #ifndef GRETA_ABI_CHAIN_H
 #define GRETA_ABI_CHAIN_H
 #include "kernels/abi/abi.h"
 
 struct ChainCell {
   ADDRESS(uint) stuck;  // becomes 1 when a group has waited in vain
-  uint groups;          // of the stage; 0: nothing waits for this cell
-  uint ended;           // groups of all replays, up to kChainReplays of them
+  uint groups;          // groups of the stage; 0: nothing waits for this cell
+  uint ended;           // groups that have ended, over all replays, up to kChainReplays of them
 };
 #define kChainStride 64
-#define kChainGroups 65535   // of a stage at most,
-#define kChainReplays 65536  // so that their product fits; then cells begin anew
+#define kChainGroups 65535   // most groups of a stage
+#define kChainReplays 65536  // replays until all cells begin anew; times kChainGroups they fit in 32 bits
 
-// Asked of a driver before it is trusted (chain_check.comp). Group g of stage s reads values of other groups of the stage
-// before, each of which has to be s, and writes s + 1.
+// chain_check.comp, which a driver has to pass before the backend uses chains. Group g of stage s reads
+// values that other groups of stage s - 1 have written, each of which has to be s, and writes s + 1.
 struct ChainCheckBlock {
-  ADDRESS(uint) values;  // [2][groups], stages in turn
-  ADDRESS(uint) wrong;   // how many values were not s
+  ADDRESS(uint) values;  // [2][groups]: even stages write [0], odd ones [1]
+  ADDRESS(uint) wrong;   // the number of values that were not s
   ADDRESS(uint) chain;
   uint stage, groups;
 };

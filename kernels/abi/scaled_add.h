@@ -1,5 +1,5 @@
-// Argument block of scaled_add, the smallest kernel that is shaped like a real one. It is no op of
-// the engine: tests/spike takes it through every backend to prove how kernels are built and launched.
+// Argument block of scaled_add, the smallest kernel that is shaped like a real one. The engine
+// does not use it: tests/spike takes it through every backend to prove how kernels are built and launched.
 #ifndef GRETA_ABI_SCALED_ADD_H
 #define GRETA_ABI_SCALED_ADD_H
 #include "kernels/abi/abi.h"

@@ -1,18 +1,18 @@
-// StepState: all that changes from one forward step to the next, in device memory. Captured plans
-// carry only its address. One buffer: this header, then
+// StepState: all that changes from one forward step to the next, in device memory. Captured plans carry only
+// its address. It is one buffer: the struct below, then
 //   uint   page_table[sequence_capacity][page_capacity]   pool page of each 64 positions of a sequence
-// Ownership: `last_token` is written only by the sample kernel, which also makes the row that a token was drawn from the row
-// of that token; the rest only by copies that the host records on the same stream.
+// Ownership: only the sample kernel writes `last_token`. It also turns the row from which it drew a token
+// into the row of that token. Copies that the host records on the same stream write all the rest.
 #ifndef GRETA_ABI_STEP_STATE_H
 #define GRETA_ABI_STEP_STATE_H
 #include "kernels/abi/abi.h"
 
 #define kMaxStepTokens 512      // rows of the largest bucket
-#define kMaxStepSequences 64    // sequences of an executor
+#define kMaxStepSequences 64    // most sequences of an executor
 #define kTokenFromSample 0xffffffffu  // StepRow.token: take last_token[sequence]
 #define kNoOutput 0xffffffffu
-#define kNoDraw 0xffffffffu     // drawn from a row of which no logit is finite: NaN, or the largest float or more either way
-#define kDrawnPositions 2       // of each sequence, whose tokens the host can still read
+#define kNoDraw 0xffffffffu     // drawn where each logit is NaN or of the largest magnitude or more
+#define kDrawnPositions 2       // last positions of each sequence whose tokens the host can still read
 
 struct StepRow {
   uint token;     // id, or kTokenFromSample
@@ -21,7 +21,7 @@ struct StepRow {
   uint output;    // row of the logits, or kNoOutput
 };
 
-// Sampling of one sequence. Zero of a field switches that step off; temperature 0 is greedy.
+// Sampling of one sequence. A field that is 0 switches its filter or penalty off; temperature 0 is greedy.
 struct SampleParams {
   float temperature;
   float top_p;            // keep the smallest set with this probability; 0 or 1: all
@@ -38,9 +38,9 @@ struct StepState {
   uint sequence_capacity;
   uint page_capacity;      // pages of one sequence
   StepRow row[kMaxStepTokens];
-  uint output_row[kMaxStepTokens];  // row whose logits are output i
+  uint output_row[kMaxStepTokens];  // the row of which output i has the logits
   SampleParams sample[kMaxStepSequences];
-  uint last_token[kMaxStepSequences];  // device-owned
+  uint last_token[kMaxStepSequences];  // the device writes it
 };
 
 #endif

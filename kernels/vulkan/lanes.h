@@ -1,5 +1,6 @@
-// Reductions over a full subgroup by exchanges, every lane gets the result. One driver's subgroupAdd() and
-// subgroupMax() look for lanes that are absent first, which takes as long as the sum.
+// Reductions over a full subgroup by exchanges between lanes; every lane gets the result. They replace
+// subgroupAdd() and subgroupMax(), which on one driver look for absent lanes first, and so take twice as
+// long.
 #ifndef GRETA_VULKAN_LANES_H
 #define GRETA_VULKAN_LANES_H
 #extension GL_EXT_control_flow_attributes : require

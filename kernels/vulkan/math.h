@@ -1,10 +1,10 @@
-// Exponential and tanh in plain arithmetic, much as kernels/cpu/math.h has them, whatever a driver's exp() is good
-// for. Nothing depends on two sums being rounded alike: lavapipe contracts even what is `precise`.
+// Exponential and tanh in plain arithmetic, as in kernels/cpu/math.h, since the precision of exp() depends on
+// the driver. Nothing depends on two sums being rounded alike: lavapipe contracts even what is `precise`.
 #ifndef GRETA_VULKAN_MATH_H
 #define GRETA_VULKAN_MATH_H
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 
-// Cephes' expf: x = n ln 2 + r, a polynomial in r, and 2^n applied in two steps.
+// Cephes' expf: x = n ln 2 + r, a polynomial in r, times 2^n in two factors.
 float exp_f32(float x) {
   x = clamp(x, -110.0, 90.0);
   const float n = roundEven(x * 1.44269504088896341);
@@ -17,8 +17,9 @@ float exp_f32(float x) {
   p = p * r + 5.0000001201e-1;
   p = (p * r * r + r) + 1.0;
   const int exponent = int(n);
-  const int part = exponent >> 1;
-  return p * intBitsToFloat((part + 127) << 23) * intBitsToFloat((exponent - part + 127) << 23);
+  const int half_exponent = exponent >> 1;
+  return p * intBitsToFloat((half_exponent + 127) << 23) *
+      intBitsToFloat((exponent - half_exponent + 127) << 23);
 }
 
 float tanh_f32(float x) {
@@ -35,7 +36,7 @@ float tanh_f32(float x) {
 
 float softcap_f32(float cap, float x) { return cap * tanh_f32(x / cap); }
 
-// Round to nearest even in integers: packHalf2x16 may round as the driver likes.
+// Rounds to nearest even with integers, since each driver may round packHalf2x16 in its own way.
 uint f32_to_f16(float value) {
   const uint bits = floatBitsToUint(value), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return sign | 0x7e00u;   // NaN
@@ -47,27 +48,31 @@ uint f32_to_f16(float value) {
   return sign | ((magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1)) >> 13);
 }
 
-// a / b rounded to nearest even, for positive a and b: drivers' division may be off by two units, and forms of
-// int8 must be the same bytes everywhere. Where one of the three is denormal, what the driver makes of it.
+// a / b rounded to nearest even, for positive a and b. A driver's division may be off by two units in the
+// last place, but the int8 formats must have the same bytes everywhere. Where a, b or the result is denormal,
+// the driver divides.
 float divide_exactly(float a, float b) {
   const uvec2 bits = uvec2(floatBitsToUint(a), floatBitsToUint(b)), exponents = bits >> 23;
   const uvec2 mantissas = (bits & 0x7fffffu) | 0x800000u;
   const uint64_t shifted = uint64_t(mantissas.x) << 26;
   const uint quotient = uint(shifted / mantissas.y);  // in [2^25, 2^27)
   const uint dropped = quotient < 1u << 26 ? 2 : 3;
-  const uint rest = (quotient & ((1 << dropped) - 1)) << 1 | uint(uint64_t(quotient) * mantissas.y != shifted);
+  const uint remainder =
+      (quotient & ((1 << dropped) - 1)) << 1 | uint(uint64_t(quotient) * mantissas.y != shifted);
   const uint half_way = 1 << dropped;
   uint mantissa = quotient >> dropped;
-  mantissa += uint(rest > half_way || (rest == half_way && (mantissa & 1) != 0));
+  mantissa += uint(remainder > half_way || (remainder == half_way && (mantissa & 1) != 0));
   const int exponent = int(exponents.x) - int(exponents.y) + 124 + int(dropped);
-  if (exponents.x == 0 || exponents.y == 0 || exponent < 1 || exponent > 253 || exponents.x == 255) return a / b;
+  if (exponents.x == 0 || exponents.y == 0 || exponent < 1 || exponent > 253 || exponents.x == 255)
+    return a / b;
   return uintBitsToFloat((uint(exponent) << 23) + (mantissa - 0x800000u));
 }
 
-// Nearest integer, halves to even, for |x| < 2^22.
+// The nearest integer, ties to even, for |x| < 2^22.
 int round_even(float x) { return int(roundEven(x)); }
 
-// Order of floats that are not NaN as order of integers; 0 comes before all. Zeros are equal.
+// An integer for each float that is not NaN, in the order of floats. All are above 0, and both zeros have the
+// same.
 uint key_of(float x) {
   const uint bits = x == 0 ? 0 : floatBitsToUint(x);
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;

@@ -1,4 +1,5 @@
-// What the kernels read of StepState: how many rows live, and where a position's page lies.
+// What kernels read of StepState (kernels/abi/step_state.h): how many rows live, and which page has a
+// position.
 #ifndef GRETA_VULKAN_STEP_H
 #define GRETA_VULKAN_STEP_H
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
@@ -12,17 +13,18 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer Ste
 
 StepState_address step_of(byte_address step) { return StepState_address(step); }
 
+// How many rows an op runs over.
 uint live_rows(StepState_address step, uint rows_of) {
   const uint rows = rows_of == kRowsTokens ? step.state.token_count : step.state.output_count;
   return min(rows, kMaxStepTokens);
 }
 
-// The row of x that makes row i of y.
+// The row of x from which row i of y is made.
 uint source_row(StepState_address step, uint rows_of, uint i) {
   return rows_of == kRowsGather ? step.state.output_row[i] : i;
 }
 
-// Page of the pool that holds `position` of `sequence`.
+// The page of the pool that has `position` of `sequence`.
 uint page_of(StepState_address step, uint sequence, uint position) {
   return step.page_table[sequence * step.state.page_capacity + position / kPageTokens];
 }

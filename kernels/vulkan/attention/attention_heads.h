@@ -1,18 +1,26 @@
-// What attention_heads does first: the queries of a group's KV head, and where it takes the newest position its key and value.
+// What attention_heads does first: a group normalises and rotates the queries of its KV head. The group that
+// takes the newest position makes its key and value too, and stores them in their page.
+//
+// Before it includes this file the kernel declares its argument block `p`, an AttentionHeadsBlock, and the
+// constants kHeads, kKvHeads, kHeadsPerKv, kHeadWidth, kKeyType, kValueType and kSubgroups. The build defines
+// GROUP.
 #ifndef GRETA_VULKAN_ATTENTION_HEADS_H
 #define GRETA_VULKAN_ATTENTION_HEADS_H
+#include "kernels/vulkan/attention/cache.h"
+#include "kernels/vulkan/chain.h"
 #include "kernels/vulkan/norm/heads.h"
 
-layout(constant_id = 8) const uint kEpsilon = 0;  // the bits of it
+layout(constant_id = 8) const uint kEpsilon = 0;  // its bits
 layout(constant_id = 9) const uint kRopeWidth = 0;
 layout(constant_id = 10) const uint kRopeHalves = 0;
 layout(constant_id = 11) const uint kNorms = 0;
 
-shared vec4 made[(kSharing + 2) * kHeadWidth / 4];  // queries, key, value
-shared float squares_made[GROUP / 4];               // one for each subgroup, of at least 4 lanes
+shared vec4 made[(kHeadsPerKv + 2) * kHeadWidth / 4];  // heads: queries, key, value
+shared float subgroup_squares[GROUP / 4];              // one for each subgroup, of at least 4 lanes
 
-// Factors of the norms over all heads of queries and of keys; negative where each head has its own. Half of the threads
-// add up the squares of each: as many as rope_heads has, in its order.
+// The factors of the norms over all heads of queries and over all heads of keys; negative where each head has
+// its own. Half of the threads add up the squares of each, in the order of rope_heads, which has as many
+// threads.
 vec2 factors_of_token() {
   if (kNorms != kNormsAllHeads) return vec2(-1);
   const uint each = GROUP / 2, width = kHeadWidth * (gl_LocalInvocationIndex < each ? kHeads : kKvHeads);
@@ -20,38 +28,41 @@ vec2 factors_of_token() {
   float sum = 0;
   for (uint i = gl_LocalInvocationIndex % each; i < width; i += each) sum += x.at[i] * x.at[i];
   sum = lanes_sum(sum);
-  if (gl_SubgroupInvocationID == 0) squares_made[gl_SubgroupID] = sum;
+  if (gl_SubgroupInvocationID == 0) subgroup_squares[gl_SubgroupID] = sum;
   barrier();
   vec2 squares = vec2(0);
-  for (uint i = 0; i < kSubgroups / 2; ++i) squares += vec2(squares_made[i], squares_made[kSubgroups / 2 + i]);
+  for (uint i = 0; i < kSubgroups / 2; ++i)
+    squares += vec2(subgroup_squares[i], subgroup_squares[kSubgroups / 2 + i]);
   return vec2(norm_factor(squares.x, kHeads * kHeadWidth, uintBitsToFloat(kEpsilon)),
               norm_factor(squares.y, kKvHeads * kHeadWidth, uintBitsToFloat(kEpsilon)));
 }
 
-// Head `i` of `made`.
-void make(uint i, uint position, uint kv_head, vec2 factors) {
-  const bool query = i < kSharing, value = i > kSharing;
-  const uint head = query ? kv_head * kSharing + i : kv_head, bytes = head * kHeadWidth * 4;
+// Makes head `i` of `made`.
+void make_head_of_group(uint i, uint position, uint kv_head, vec2 factors) {
+  const bool query = i < kHeadsPerKv, value = i > kHeadsPerKv;
+  const uint head = query ? kv_head * kHeadsPerKv + i : kv_head, bytes = head * kHeadWidth * 4;
   const uint64_t x = uint64_t(query ? p.q : value ? p.v : p.k) + bytes;
   uint64_t gain = value ? 0 : uint64_t(query ? p.q_gain : p.k_gain);
   if (gain != 0 && kNorms == kNormsAllHeads) gain += bytes;
-  Turn turn = Turn(float_address(uint64_t(p.table) + uint64_t(position) * kRopeWidth * 4), value ? 0 : kRopeWidth,
-                         kRopeHalves != 0);
+  Rotation rotation = Rotation(float_address(uint64_t(p.table) + uint64_t(position) * kRopeWidth * 4),
+                               value ? 0 : kRopeWidth, kRopeHalves != 0);
   vec2 y[kPairs];
-  make_head(float_address(x), float_address(gain), query ? factors.x : factors.y, uintBitsToFloat(kEpsilon), turn, y);
+  make_head(float_address(x), float_address(gain), query ? factors.x : factors.y, uintBitsToFloat(kEpsilon),
+            rotation, y);
   [[unroll]] for (uint j = 0; j < kPairs; ++j) {
     const uint pair = j * kLanes + gl_SubgroupInvocationID;
     if (pair >= kHeadWidth / 2) break;
-    const uvec2 at = i * kHeadWidth + places_of(turn, pair);
+    const uvec2 at = i * kHeadWidth + places_of(rotation, pair);
     made[at.x / 4][at.x % 4] = y[j].x;
     made[at.y / 4][at.y % 4] = y[j].y;
   }
 }
 
-// Head `i` of `made` into its page.
-void store_in_page(StepState_address step, StepRow row, uint i, uint64_t pool, uint page_bytes, uint type, uint kv_head) {
+// Stores head `i` of `made` in its page.
+void store_in_page(StepState_address step, StepRow row, uint i, uint64_t pool, uint page_bytes, uint type,
+                   uint kv_head) {
   const uint64_t to = head_in_page(step, row, pool, page_bytes, kv_head, cache_head_bytes(type, kHeadWidth));
-  const uint each = type == kCacheQ8 ? 32 : 1;  // values of a thread
+  const uint each = type == kCacheQ8 ? 32 : 1;  // values that a thread stores at a time
   for (uint at = gl_LocalInvocationIndex; at < kHeadWidth / each; at += GROUP) {
     const uint from = i * kHeadWidth + at * each;
     if (type == kCacheF32) float_address(to).at[at] = made[from / 4][from % 4];
@@ -64,15 +75,18 @@ void store_in_page(StepState_address step, StepRow row, uint i, uint64_t pool, u
   }
 }
 
+// Makes the group's heads; `newest`: the group takes the newest position. All threads call it.
 void make_heads(StepState_address step, StepRow row, uint kv_head, bool newest) {
   const vec2 factors = factors_of_token();
   const bool stores_value = uint64_t(p.v) != 0;
-  const uint count = kSharing + (!newest ? 0 : stores_value ? 2 : 1);
-  [[dont_unroll]] for (uint i = gl_SubgroupID; i < count; i += kSubgroups) make(i, row.position, kv_head, factors);
+  const uint count = kHeadsPerKv + (!newest ? 0 : stores_value ? 2 : 1);
+  [[dont_unroll]] for (uint i = gl_SubgroupID; i < count; i += kSubgroups)
+    make_head_of_group(i, row.position, kv_head, factors);
   barrier();
   if (!newest) return;
-  store_in_page(step, row, kSharing, uint64_t(p.keys), p.key_page_bytes, kKeyType, kv_head);
-  if (stores_value) store_in_page(step, row, kSharing + 1, uint64_t(p.values), p.value_page_bytes, kValueType, kv_head);
-  chain_group_barrier();  // before they are read
+  store_in_page(step, row, kHeadsPerKv, uint64_t(p.keys), p.key_page_bytes, kKeyType, kv_head);
+  if (stores_value)
+    store_in_page(step, row, kHeadsPerKv + 1, uint64_t(p.values), p.value_page_bytes, kValueType, kv_head);
+  chain_group_barrier();  // the group reads them afterwards
 }
 #endif

@@ -1,14 +1,21 @@
-// attention_plain: one group is one token and one KV head, kHeads of the query heads that share it at a time. Softmax
-// runs online, a page at a time in order of position: a subgroup takes a position's score, then a query head's
-// maximum; a thread sums kOwn values of the output.
+// attention_plain: attention for any shape and type of cache; the definition of right.
+//   y[t][h] = softmax over s of (scale * q[t][h] . k[s]) times v[s]     all query heads h of one KV head
+//   grid    (tokens * KV heads)
+//   group   GROUP threads, for kHeads query heads at a time. Softmax runs online, a page at a time in order
+//           of position: a subgroup makes the score of a position, then the weights of a query head; a thread
+//           sums kThreadValues values of each head
+//   shared  kHeads * (kPageTokens + 3) floats: the scores of a page; rescale, maximum and sum of each head
+//   moves   keys and values of all positions once for each kHeads query heads; queries once for each
+//           position, from the caches; y
+// The argument block is AttentionBlock in kernels/abi/ops.h.
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #include "kernels/vulkan/attention/cache.h"
 
 layout(push_constant, scalar) uniform Push { AttentionBlock p; };
 
-const uint kHeads = 8;
-const uint kOwn = (kMaxHeadWidth + GROUP - 1) / GROUP;
+const uint kHeads = 8;  // query heads at a time
+const uint kThreadValues = (kMaxHeadWidth + GROUP - 1) / GROUP;  // values of a head that a thread sums
 const float kNone = -3e38;  // below every score; exp_f32(kNone - score) is 0
 
 shared float weights[kHeads][kPageTokens];  // scores of a page, then their exponentials
@@ -19,6 +26,7 @@ struct Page {
   uint begin, end;  // positions within the page
 };
 
+// Scores of the page's positions for `count` query heads, whose first query begins at value `q`.
 void score_page(Page page, uint q, uint count) {
   const uint key_bytes = cache_head_bytes(p.key_type, p.key_width);
   for (uint s = page.begin + gl_SubgroupID; s < page.end; s += gl_NumSubgroups) {
@@ -57,21 +65,23 @@ void weigh_page(Page page, uint count) {
   }
 }
 
-void add_values(Page page, uint count, inout float y[kOwn][kHeads]) {
+// Adds the weighted values of the page to the sums y.
+void add_values(Page page, uint count, inout float y[kThreadValues][kHeads]) {
   const uint value_bytes = cache_head_bytes(p.value_type, p.value_stride);
-  [[unroll]] for (uint own = 0; own < kOwn; ++own) {
-    const uint i = own * GROUP + gl_LocalInvocationIndex;
+  [[unroll]] for (uint j = 0; j < kThreadValues; ++j) {
+    const uint i = j * GROUP + gl_LocalInvocationIndex;
     if (i >= p.value_width) break;
     [[unroll]] for (uint h = 0; h < kHeads; ++h)
-      if (h < count) y[own][h] *= head_rescale[h];
+      if (h < count) y[j][h] *= head_rescale[h];
     for (uint s = page.begin; s < page.end; ++s) {
       const float value = cache_value(p.value_type, page.values + s * value_bytes, i);
       [[unroll]] for (uint h = 0; h < kHeads; ++h)
-        if (h < count) y[own][h] += weights[h][s] * value;
+        if (h < count) y[j][h] += weights[h][s] * value;
     }
   }
 }
 
+// Attention of token t for query heads first_head .. first_head + count - 1.
 void attend(StepState_address step, uint t, uint kv_head, uint first_head, uint count) {
   const StepRow row = step.state.row[t];
   const uint end = row.position + 1, begin = p.window != 0 && p.window < end ? end - p.window : 0;
@@ -82,9 +92,9 @@ void attend(StepState_address step, uint t, uint kv_head, uint first_head, uint 
     head_max[gl_LocalInvocationIndex] = sinks ? p.sinks.at[first_head + gl_LocalInvocationIndex] : kNone;
     head_sum[gl_LocalInvocationIndex] = sinks ? 1 : 0;
   }
-  float y[kOwn][kHeads];
-  [[unroll]] for (uint own = 0; own < kOwn; ++own)
-    [[unroll]] for (uint h = 0; h < kHeads; ++h) y[own][h] = 0;
+  float y[kThreadValues][kHeads];
+  [[unroll]] for (uint j = 0; j < kThreadValues; ++j)
+    [[unroll]] for (uint h = 0; h < kHeads; ++h) y[j][h] = 0;
   const uint key_head = kv_head * kPageTokens * cache_head_bytes(p.key_type, p.key_width);
   const uint value_head = kv_head * kPageTokens * cache_head_bytes(p.value_type, p.value_stride);
   for (uint s = begin / kPageTokens * kPageTokens; s < end; s += kPageTokens) {
@@ -99,11 +109,11 @@ void attend(StepState_address step, uint t, uint kv_head, uint first_head, uint 
     add_values(page, count, y);
     barrier();
   }
-  [[unroll]] for (uint own = 0; own < kOwn; ++own) {
-    const uint i = own * GROUP + gl_LocalInvocationIndex;
+  [[unroll]] for (uint j = 0; j < kThreadValues; ++j) {
+    const uint i = j * GROUP + gl_LocalInvocationIndex;
     [[unroll]] for (uint h = 0; h < kHeads; ++h)
       if (i < p.value_width && h < count)
-        p.y.at[(t * p.heads + first_head + h) * p.value_width + i] = y[own][h] / head_sum[h];
+        p.y.at[(t * p.heads + first_head + h) * p.value_width + i] = y[j][h] / head_sum[h];
   }
 }
 

@@ -1,7 +1,15 @@
-// attention_tiles: many tokens. Group (i, j) takes kQueries queries, each a token and one of the query heads of a KV head, and
-// kOwnValues values of each. It goes through the cache in tiles of kTile positions that all of them share: scores, online
-// softmax, weighted sums, all in float32. Tokens of a step may belong to several sequences: runs of one sequence go one by
-// one.
+// attention_tiles: attention of many tokens on a device without cooperative matrices, in float32.
+//   y[t][h] = softmax over s of (scale * q[t][h] . k[s]) times v[s]
+//   grid    (blocks of kQueries queries * KV heads, blocks of kGroupValues values). A query is a token and
+//           one of the query heads of a KV head
+//   group   GROUP threads. The group goes through the cache in tiles of kTile positions that all its queries
+//           share: scores, online softmax, weighted sums. The tokens may belong to several sequences:
+//           neighbours of one sequence form a run, and runs are taken one by one
+//   shared  about 24 KiB: tiles of queries or values, of keys, of scores; position, maximum and sum of each
+//           query
+//   moves   keys and values of all positions once for each group; queries once for each tile of positions,
+//           from the caches; y
+// The argument block is AttentionBlock in kernels/abi/ops.h.
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "kernels/abi/attention_tile.h"
@@ -14,36 +22,38 @@ layout(constant_id = 4) const uint kKeyWidth = 64;
 layout(constant_id = 5) const uint kValueWidth = 64;
 layout(constant_id = 6) const uint kKeyType = 1;
 layout(constant_id = 7) const uint kValueType = 1;
-layout(constant_id = 8) const uint kSoftcap = 0;  // the bits of it
+layout(constant_id = 8) const uint kSoftcap = 0;  // its bits
 
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 
-const uint kSharing = kHeads / kKvHeads;  // query heads of a KV head
-const uint kQueries = 64;                 // TILE of the kernel's line
-const uint kTile = 32;                    // positions: within a page
-const uint kDepth = 32;                   // values of queries and keys in shared memory at a time
-const uint kWide = 64;                    // and of values
-const uint kOwnValues = kValueWidth < kAttentionValues ? kValueWidth : kAttentionValues;
-const uint kWideParts = (kOwnValues + kWide - 1) / kWide;
-const uint kThreadRows = 4;               // a thread's part of the scores: 4 queries x 2 positions
-const float kNone = -3e38;                // below every score
+const uint kHeadsPerKv = kHeads / kKvHeads;  // query heads that share a KV head
+const uint kQueries = 64;     // TILE of the kernel in CMakeLists.txt
+const uint kTile = 32;        // positions of a tile, which lies within a page
+const uint kTileDepth = 32;   // columns of queries and keys in shared memory at a time
+const uint kTileValues = 64;  // columns of values in shared memory at a time
+const uint kGroupValues = kValueWidth < kAttentionValues ? kValueWidth : kAttentionValues;
+const uint kValueTiles = (kGroupValues + kTileValues - 1) / kTileValues;
+const uint kThreadQueries = 4;  // a thread makes the scores of 4 queries x 2 positions
+const float kNone = -3e38;      // below every score
 
-// Rows of float32, padded so that neighbouring rows lie in other banks.
-shared vec4 query_tile[kQueries][kDepth / 4 + 1];  // also the values: [kTile][kWide]
-shared vec4 key_tile[kTile][kDepth / 4 + 1];
+// Rows of float32, padded so that neighbouring rows lie in different banks.
+shared vec4 query_tile[kQueries][kTileDepth / 4 + 1];  // later the values [kTile][kTileValues]
+shared vec4 key_tile[kTile][kTileDepth / 4 + 1];
 shared vec4 score_tile[kQueries][kTile / 4 + 1];   // scores, then weights
-shared int query_position[kQueries];  // -1: not of this run
+shared int query_position[kQueries];  // -1: the query is not of this run
 shared float query_max[kQueries], query_sum[kQueries], query_rescale[kQueries];
 
 uint kv_head, first_query, first_value;
-uint thread_row, thread_column;  // of 16 x 16
-vec4 sums[kThreadRows * kWideParts];
+uint query_index, column_index;  // the thread's place among 16 x 16
+vec4 sums[kThreadQueries * kValueTiles];
 
-uint token_of(uint query) { return (first_query + query) / kSharing; }
-uint head_of(uint query) { return kv_head * kSharing + (first_query + query) % kSharing; }
+uint token_of(uint query) { return (first_query + query) / kHeadsPerKv; }
+uint head_of(uint query) { return kv_head * kHeadsPerKv + (first_query + query) % kHeadsPerKv; }
 
+// Values 4 i .. 4 i + 3 of position s of the tile.
 vec4 value_quad(uint s, uint i) { return query_tile[s * 2 + i / 8][i % 8]; }
 
+// Decodes a chunk of the cache; zeros where it is not `live`.
 void store_chunk(uint type, uint64_t head, uint chunk, bool live, out vec4 low, out vec4 high) {
   low = high = vec4(0);
   if (!live) return;
@@ -53,17 +63,18 @@ void store_chunk(uint type, uint64_t head, uint chunk, bool live, out vec4 low, 
   high = vec4(values[4], values[5], values[6], values[7]);
 }
 
-// Values first .. first + kDepth - 1 of all queries and of the tile's keys.
+// Brings columns first .. first + kTileDepth - 1 of all queries and of the tile's keys.
 void load_queries_and_keys(uint64_t keys, uint first) {
   const uint key_bytes = cache_head_bytes(kKeyType, kKeyWidth);
-  for (uint i = gl_LocalInvocationIndex; i < kQueries * kDepth / 4; i += GROUP) {
-    const uint query = i / (kDepth / 4), quad = i % (kDepth / 4), k = first + quad * 4;
+  for (uint i = gl_LocalInvocationIndex; i < kQueries * kTileDepth / 4; i += GROUP) {
+    const uint query = i / (kTileDepth / 4), quad = i % (kTileDepth / 4), k = first + quad * 4;
     const bool live = query_position[query] >= 0 && k < kKeyWidth;
     query_tile[query][quad] =
-        live ? vec4_address(p.q).at[((token_of(query) * kHeads + head_of(query)) * kKeyWidth + k) / 4] : vec4(0);
+        live ? vec4_address(p.q).at[((token_of(query) * kHeads + head_of(query)) * kKeyWidth + k) / 4]
+            : vec4(0);
   }
-  for (uint i = gl_LocalInvocationIndex; i < kTile * kDepth / kChunk; i += GROUP) {
-    const uint s = i / (kDepth / kChunk), chunk = i % (kDepth / kChunk);
+  for (uint i = gl_LocalInvocationIndex; i < kTile * kTileDepth / kChunk; i += GROUP) {
+    const uint s = i / (kTileDepth / kChunk), chunk = i % (kTileDepth / kChunk);
     store_chunk(kKeyType, keys + s * key_bytes, first / kChunk + chunk, first + chunk * kChunk < kKeyWidth,
                 key_tile[s][chunk * 2], key_tile[s][chunk * 2 + 1]);
   }
@@ -71,87 +82,89 @@ void load_queries_and_keys(uint64_t keys, uint first) {
 
 // score_tile = scale * queries . keys
 void score(uint64_t keys) {
-  vec2 scores[kThreadRows];
-  [[unroll]] for (uint r = 0; r < kThreadRows; ++r) scores[r] = vec2(0);
-  for (uint first = 0; first < kKeyWidth; first += kDepth) {
+  vec2 scores[kThreadQueries];
+  [[unroll]] for (uint r = 0; r < kThreadQueries; ++r) scores[r] = vec2(0);
+  for (uint first = 0; first < kKeyWidth; first += kTileDepth) {
     barrier();
     load_queries_and_keys(keys, first);
     barrier();
-    [[unroll]] for (uint quad = 0; quad < kDepth / 4; ++quad) {
-      const vec4 a = key_tile[thread_column][quad], b = key_tile[thread_column + 16][quad];
-      [[unroll]] for (uint r = 0; r < kThreadRows; ++r) {
-        const vec4 q = query_tile[thread_row * kThreadRows + r][quad];
+    [[unroll]] for (uint quad = 0; quad < kTileDepth / 4; ++quad) {
+      const vec4 a = key_tile[column_index][quad], b = key_tile[column_index + 16][quad];
+      [[unroll]] for (uint r = 0; r < kThreadQueries; ++r) {
+        const vec4 q = query_tile[query_index * kThreadQueries + r][quad];
         scores[r] += vec2(dot(q, a), dot(q, b));
       }
     }
   }
-  [[unroll]] for (uint r = 0; r < kThreadRows; ++r)
+  [[unroll]] for (uint r = 0; r < kThreadQueries; ++r)
     [[unroll]] for (uint c = 0; c < 2; ++c) {
-      const uint s = thread_column + c * 16;
+      const uint s = column_index + c * 16;
       const float x = p.scale * scores[r][c];
-      score_tile[thread_row * kThreadRows + r][s / 4][s % 4] = kSoftcap != 0 ? softcap_f32(p.softcap, x) : x;
+      score_tile[query_index * kThreadQueries + r][s / 4][s % 4] =
+          kSoftcap != 0 ? softcap_f32(p.softcap, x) : x;
     }
 }
 
-// Scores of positions `at` .. become weights against each query's new maximum: 4 threads for a query.
+// Turns the scores of positions `at` .. into weights against each query's new maximum. 4 threads take a
+// query.
 void weigh(uint at) {
-  const uint query = gl_LocalInvocationIndex / 4, part = gl_LocalInvocationIndex % 4;
+  const uint query = gl_LocalInvocationIndex / 4, quarter = gl_LocalInvocationIndex % 4;
   const int position = query_position[query];
   vec4 scores[2];
   bvec4 seen[2];
-  float most = kNone;
+  float maximum = kNone;
   [[unroll]] for (uint i = 0; i < 2; ++i) {
-    scores[i] = score_tile[query][part * 2 + i];
+    scores[i] = score_tile[query][quarter * 2 + i];
     [[unroll]] for (uint j = 0; j < 4; ++j) {
-      const int s = int(at + (part * 2 + i) * 4 + j);
+      const int s = int(at + (quarter * 2 + i) * 4 + j);
       seen[i][j] = s <= position && (p.window == 0 || position - s < int(p.window));
-      if (seen[i][j]) most = max(most, scores[i][j]);
+      if (seen[i][j]) maximum = max(maximum, scores[i][j]);
     }
   }
-  most = max(most, subgroupShuffleXor(most, 1));
-  most = max(max(most, subgroupShuffleXor(most, 2)), query_max[query]);
+  maximum = max(maximum, subgroupShuffleXor(maximum, 1));
+  maximum = max(max(maximum, subgroupShuffleXor(maximum, 2)), query_max[query]);
   float sum = 0;
   [[unroll]] for (uint i = 0; i < 2; ++i) {
     [[unroll]] for (uint j = 0; j < 4; ++j)
-      scores[i][j] = seen[i][j] ? exp2((scores[i][j] - most) * 1.44269504) : 0;
-    score_tile[query][part * 2 + i] = scores[i];
+      scores[i][j] = seen[i][j] ? exp2((scores[i][j] - maximum) * 1.44269504) : 0;
+    score_tile[query][quarter * 2 + i] = scores[i];
     sum += (scores[i].x + scores[i].y) + (scores[i].z + scores[i].w);
   }
   sum += subgroupShuffleXor(sum, 1);
   sum += subgroupShuffleXor(sum, 2);
-  if (part == 0) {
-    const float rescale = exp2((query_max[query] - most) * 1.44269504);
+  if (quarter == 0) {
+    const float rescale = exp2((query_max[query] - maximum) * 1.44269504);
     query_rescale[query] = rescale;
     query_sum[query] = query_sum[query] * rescale + sum;
-    query_max[query] = most;
+    query_max[query] = maximum;
   }
 }
 
-// sums = sums * rescale + weights . values; positions from `live` on have none.
+// sums = sums * rescale + weights . values. Positions from `live` on have no values.
 void add_values(uint64_t values, uint live) {
   const uint value_bytes = cache_head_bytes(kValueType, p.value_stride);
-  [[unroll]] for (uint part = 0; part < kWideParts; ++part) {
-    for (uint i = gl_LocalInvocationIndex; i < kTile * kWide / kChunk; i += GROUP) {
-      const uint s = i / (kWide / kChunk), chunk = i % (kWide / kChunk), quad = chunk * 2;
-      const uint first = first_value + part * kWide + chunk * kChunk;
+  [[unroll]] for (uint value_tile = 0; value_tile < kValueTiles; ++value_tile) {
+    for (uint i = gl_LocalInvocationIndex; i < kTile * kTileValues / kChunk; i += GROUP) {
+      const uint s = i / (kTileValues / kChunk), chunk = i % (kTileValues / kChunk), quad = chunk * 2;
+      const uint first = first_value + value_tile * kTileValues + chunk * kChunk;
       store_chunk(kValueType, values + s * value_bytes, first / kChunk, s < live && first < kValueWidth,
                   query_tile[s * 2 + quad / 8][quad % 8], query_tile[s * 2 + quad / 8][quad % 8 + 1]);
     }
     barrier();
-    [[unroll]] for (uint r = 0; r < kThreadRows; ++r) {
-      const uint query = thread_row * kThreadRows + r;
-      vec4 sum = sums[part * kThreadRows + r] * query_rescale[query];
+    [[unroll]] for (uint r = 0; r < kThreadQueries; ++r) {
+      const uint query = query_index * kThreadQueries + r;
+      vec4 sum = sums[value_tile * kThreadQueries + r] * query_rescale[query];
       [[unroll]] for (uint quad = 0; quad < kTile / 4; ++quad) {
         const vec4 weights = score_tile[query][quad];
-        [[unroll]] for (uint j = 0; j < 4; ++j) sum += weights[j] * value_quad(quad * 4 + j, thread_column);
+        [[unroll]] for (uint j = 0; j < 4; ++j) sum += weights[j] * value_quad(quad * 4 + j, column_index);
       }
-      sums[part * kThreadRows + r] = sum;
+      sums[value_tile * kThreadQueries + r] = sum;
     }
     barrier();
   }
 }
 
-// Tokens first .. end - 1, all of one sequence.
+// Attention of tokens first .. end - 1, a run of one sequence.
 void attend(StepState_address step, uint first, uint end) {
   const uint sequence = step.state.row[first].sequence;
   uint until = 0, from = ~0u;
@@ -170,7 +183,8 @@ void attend(StepState_address step, uint first, uint end) {
   for (uint s = from / kTile * kTile; s < until; s += kTile) {
     const uint64_t page = page_of(step, sequence, s);
     const uint slot = s % kPageTokens;
-    score(uint64_t(p.keys) + page * p.key_page_bytes + key_head + slot * cache_head_bytes(kKeyType, kKeyWidth));
+    score(uint64_t(p.keys) + page * p.key_page_bytes + key_head + slot *
+          cache_head_bytes(kKeyType, kKeyWidth));
     barrier();
     weigh(s);
     add_values(uint64_t(p.values) + page * p.value_page_bytes + value_head +
@@ -183,9 +197,9 @@ void main() {
   StepState_address step = step_of(p.step);
   kv_head = gl_WorkGroupID.x % kKvHeads;
   first_query = gl_WorkGroupID.x / kKvHeads * kQueries;
-  first_value = gl_WorkGroupID.y * kOwnValues;
-  thread_row = gl_LocalInvocationIndex / 16;
-  thread_column = gl_LocalInvocationIndex % 16;
+  first_value = gl_WorkGroupID.y * kGroupValues;
+  query_index = gl_LocalInvocationIndex / 16;
+  column_index = gl_LocalInvocationIndex % 16;
   const uint first = token_of(0), end = min(live_rows(step, kRowsTokens), token_of(kQueries - 1) + 1);
   if (first >= end) return;
   if (gl_LocalInvocationIndex < kQueries) {
@@ -193,7 +207,7 @@ void main() {
     query_max[gl_LocalInvocationIndex] = sinks ? p.sinks.at[head_of(gl_LocalInvocationIndex)] : kNone;
     query_sum[gl_LocalInvocationIndex] = sinks ? 1 : 0;
   }
-  [[unroll]] for (uint i = 0; i < kThreadRows * kWideParts; ++i) sums[i] = vec4(0);
+  [[unroll]] for (uint i = 0; i < kThreadQueries * kValueTiles; ++i) sums[i] = vec4(0);
   for (uint t = first; t < end;) {
     uint run_end = t + 1;
     while (run_end < end && step.state.row[run_end].sequence == step.state.row[t].sequence) ++run_end;
@@ -201,12 +215,12 @@ void main() {
     t = run_end;
   }
   barrier();
-  [[unroll]] for (uint part = 0; part < kWideParts; ++part)
-    [[unroll]] for (uint r = 0; r < kThreadRows; ++r) {
-      const uint query = thread_row * kThreadRows + r, t = token_of(query);
-      const uint i = first_value + part * kWide + thread_column * 4;
+  [[unroll]] for (uint value_tile = 0; value_tile < kValueTiles; ++value_tile)
+    [[unroll]] for (uint r = 0; r < kThreadQueries; ++r) {
+      const uint query = query_index * kThreadQueries + r, t = token_of(query);
+      const uint i = first_value + value_tile * kTileValues + column_index * 4;
       if (t >= end || i >= kValueWidth) continue;
       const uint to = (t * kHeads + head_of(query)) * kValueWidth + i;
-      vec4_address(p.y).at[to / 4] = sums[part * kThreadRows + r] / query_sum[query];
+      vec4_address(p.y).at[to / 4] = sums[value_tile * kThreadQueries + r] / query_sum[query];
     }
 }

@@ -1,4 +1,4 @@
-// The types of the KV cache (kernels/abi/cache_types.def) and where a head's values lie in a page.
+// The types of the KV cache (kernels/abi/cache_types.def), and where the values of a head lie in a page.
 #ifndef GRETA_VULKAN_CACHE_H
 #define GRETA_VULKAN_CACHE_H
 #include "kernels/vulkan/math.h"
@@ -24,23 +24,25 @@ float cache_value(uint type, uint64_t head, uint i) {
   return float(int8_address(block + 2).at[i % 32]) * load_f16(block);
 }
 
-// Where head `head` of a token lies, in its page of the pool.
-uint64_t head_in_page(StepState_address step, StepRow row, uint64_t pool, uint page_bytes, uint head, uint head_bytes) {
+// The address of head `head` of a token in its page of the pool.
+uint64_t head_in_page(StepState_address step, StepRow row, uint64_t pool, uint page_bytes, uint head,
+                      uint head_bytes) {
   const uint slot = head * kPageTokens + row.position % kPageTokens;
   return pool + uint64_t(page_of(step, row.sequence, row.position)) * page_bytes + slot * head_bytes;
 }
 
-// Scales of a block of 32 magnitudes of at most `most`: x / scale.x is rounded to int8; scale.y its inverse.
-vec2 int8_scale(float most) {
-  const float d = most > 0 ? divide_exactly(most, 127) : 0;
+// The scale of a block of 32 values with magnitudes up to `maximum`, and its inverse. x / scale is rounded to
+// int8.
+vec2 int8_scale(float maximum) {
+  const float d = maximum > 0 ? divide_exactly(maximum, 127) : 0;
   return vec2(d, d > 0 ? divide_exactly(1, d) : 0);
 }
 
-// A block of the type q8_0.
+// Stores 32 values as a block of q8_0.
 void store_q8_0(uint64_t to, float values[32]) {
-  float most = 0;
-  [[unroll]] for (uint i = 0; i < 32; ++i) most = max(most, abs(values[i]));
-  const vec2 scale = int8_scale(most);
+  float maximum = 0;
+  [[unroll]] for (uint i = 0; i < 32; ++i) maximum = max(maximum, abs(values[i]));
+  const vec2 scale = int8_scale(maximum);
   uint16_address(to).at[0] = uint16_t(f32_to_f16(scale.x));
   [[unroll]] for (uint i = 0; i < 32; i += 2) {
     const int low = round_even(values[i] * scale.y), high = round_even(values[i + 1] * scale.y);

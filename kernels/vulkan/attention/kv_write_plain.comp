@@ -1,5 +1,11 @@
-// kv_write_plain: group (t, j) is GROUP values of token t; a thread writes one of them, in a q8_0 cache every 32nd
-// thread a block of 32.
+// kv_write_plain: stores keys or values of the step's tokens in their pages.
+//   pool[page of t][h][position of t % kPageTokens] = x[t][h]
+//     where x [tokens][heads][head_width], in the cache's type
+//   grid    (tokens, heads * head_width / GROUP)
+//   group   GROUP threads with a value each; in a q8_0 cache every 32nd thread stores a block of 32 values
+//   shared  none
+//   moves   x once, and as many values of the cache's type
+// The argument block is KvWriteBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/attention/cache.h"
 
 layout(push_constant, scalar) uniform Push { KvWriteBlock p; };

@@ -1,4 +1,9 @@
-// convert_f16: float32 rows to float16, saturated. One group is one row.
+// convert_f16: y[i][k] = x[i][k] as float16, saturated     x [rows][depth] float32
+//   grid    (rows)
+//   group   GROUP threads; each takes 8 values at a time
+//   shared  none
+//   moves   4 bytes of x and 2 bytes of y a value
+// The argument block is ConvertBlock in kernels/abi/ops.h.
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #include "kernels/vulkan/step.h"

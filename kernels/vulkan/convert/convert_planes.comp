@@ -1,5 +1,10 @@
-// convert_planes: a weight from GGUF order to planes (QUANT_PLANES, quant.h). One group is 16 rows (kPackRows
-// of src/compute/op.h); a thread takes whole blocks, in units that the bytes of a block are a multiple of.
+// convert_planes: y = the weight x [rows][depth], from GGUF order to planes (QUANT_PLANES, kernels/vulkan/quant/quant.h)
+//   grid    (rows / 16): kPackRows of src/compute/op.h
+//   group   GROUP threads; each takes whole blocks, and copies them 1 or 2 bytes at a time: a divisor of a
+//           block's bytes
+//   shared  none
+//   moves   the weight once in each order
+// The argument block is ConvertBlock in kernels/abi/ops.h.
 #include "kernels/abi/ops.h"
 
 layout(push_constant, scalar) uniform Push { ConvertBlock p; };
@@ -17,7 +22,7 @@ void copy_block(uint64_t from, uint64_t row, uint block) {
   }
 }
 #else
-// Part i of a block into its plane.
+// Copies part i of a block to its plane.
 void copy_part(uint64_t from, uint64_t row, uint block, uint i) {
   const uint64_t to = part(row, p.depth, block, i);
 #if QUANT_BYTES % 2 == 0
@@ -34,7 +39,7 @@ void copy_block(uint64_t from, uint64_t row, uint block) {
 }
 #endif
 
-// Zeros where plane i of a row ends, up to a multiple of 16 bytes.
+// Fills plane i of a row with zeros from its end to a multiple of 16 bytes.
 void fill_up(uint64_t row, uint blocks, uint i) {
   byte_address plane = byte_address(part(row, p.depth, 0, i));
   for (uint b = blocks * QUANT_PARTS[i].y; b < uint(plane_bytes(p.depth, i)); ++b) plane.at[b] = uint8_t(0);

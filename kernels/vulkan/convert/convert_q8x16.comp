@@ -1,4 +1,9 @@
-// convert_q8x16: float32 rows to the form q8x16. Group (i, j) is 16 * GROUP values of row i, a thread 16 of them.
+// convert_q8x16: y[i] = x[i] * gain in the activation format q8x16 (kernels/abi/q8.h) x [rows][depth] float32
+//   grid    (rows, depth / (16 * GROUP))
+//   group   GROUP threads; each takes 16 values, which share a scale
+//   shared  none
+//   moves   4 bytes of x and 1.75 bytes of y a value; the gain once for each row, from the caches
+// The argument block is ConvertBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/convert/q8x16.h"
 #include "kernels/vulkan/step.h"
 
@@ -8,7 +13,8 @@ void main() {
   const uint row = gl_WorkGroupID.x, block = gl_WorkGroupID.y * GROUP + gl_LocalInvocationIndex;
   StepState_address step = step_of(p.step);
   if (row >= live_rows(step, p.rows_of) || block >= p.depth / 16) return;
-  float_address x = float_address(uint64_t(p.x) + (uint64_t(source_row(step, p.rows_of, row)) * p.depth + block * 16) * 4);
+  float_address x =
+      float_address(uint64_t(p.x) + (uint64_t(source_row(step, p.rows_of, row)) * p.depth + block * 16) * 4);
   float values[16], squares = 0;
   [[unroll]] for (uint i = 0; i < 16; ++i) {
     values[i] = x.at[i];

@@ -1,10 +1,16 @@
-// embed_plain: one group is one token, a thread takes units of 32 weights.
+// embed_plain: y[t][k] = scale * weight[token of t][k], and the token log weight [vocab][width] of any type,
+// y float32
+//   grid    (tokens)
+//   group   GROUP threads; each takes units of 32 weights
+//   shared  the tables of quant/<type>.h
+//   moves   a row of the weight and y for each token; 1.75 bytes more a value where y is rounded to q8x16 too
+// The argument block is EmbedBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/convert/q8x16.h"
 
 layout(push_constant, scalar) uniform Push { EmbedBlock p; };
 
-// Both blocks of a unit of y.
+// Rounds a unit of y, which is two groups of 16 values.
 void round_unit(uint t, uint unit, float y[kUnit]) {
   [[unroll]] for (uint first = 0; first < kUnit; first += 16) {
     float values[16], squares = 0;
@@ -13,7 +19,8 @@ void round_unit(uint t, uint unit, float y[kUnit]) {
       squares = fma(values[i], values[i], squares);
       if (uint64_t(p.next_gain) != 0) values[i] *= p.next_gain.at[unit * kUnit + first + i];
     }
-    store_q8x16(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(p.width), p.width, (unit * kUnit + first) / 16, values, squares);
+    store_q8x16(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(p.width), p.width,
+                (unit * kUnit + first) / 16, values, squares);
   }
 }
 

@@ -1,5 +1,5 @@
 // F16: a unit is 16 bytes.
-#include "kernels/vulkan/matvec/rows_float.h"
+#include "kernels/vulkan/matvec/unit_float.h"
 
 struct Weights {
   uvec4 q;

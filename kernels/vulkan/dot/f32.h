@@ -1,5 +1,5 @@
 // F32: a unit is 32 bytes.
-#include "kernels/vulkan/matvec/rows_float.h"
+#include "kernels/vulkan/matvec/unit_float.h"
 #define DOT_LARGE
 
 struct Weights {

@@ -1,6 +1,6 @@
 // IQ1_M: a unit is two groups of a block, each of two points of 8 weights. Weights are taken 8 times, plus 9:
 // 8 * code, and 2 more where delta is positive.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 #include "kernels/vulkan/dot/shared/iq_rows.h"
 
 DOT_POINTS(uint, iq1_nibbles)

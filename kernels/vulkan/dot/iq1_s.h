@@ -1,5 +1,5 @@
 // IQ1_S: a unit is a group of a block, four points of 8 weights.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 #include "kernels/vulkan/dot/shared/iq_rows.h"
 
 DOT_POINTS(uint, iq1_nibbles)

@@ -1,5 +1,5 @@
 // IQ2_S: a unit is two groups of a block, each of two points of 8 weights.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 #include "kernels/vulkan/dot/shared/iq_rows.h"
 
 DOT_POINTS(uvec2, iq2_bytes)

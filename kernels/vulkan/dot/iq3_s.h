@@ -1,5 +1,5 @@
 // IQ3_S: a unit is a group of a block, eight points of 4 weights.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 #include "kernels/vulkan/dot/shared/iq_rows.h"
 
 uint iq3_s_levels(uint point) { return code_bytes(point, 3) * 2 + 0x01010101; }

@@ -1,5 +1,5 @@
 // IQ3_XXS: a unit is a group of a block, eight points of 4 weights.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 #include "kernels/vulkan/dot/shared/iq_rows.h"
 
 // 4, 12, .. 52, 62

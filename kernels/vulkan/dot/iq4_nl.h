@@ -1,5 +1,5 @@
 // IQ4_NL: a unit is a block; its first 16 weights are the low halves of the bytes.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 #include "kernels/vulkan/dot/shared/iq4_rows.h"
 
 struct Weights {

@@ -1,5 +1,5 @@
 // NVFP4: a unit is half a block, two groups of 16 weights, the first 8 of each in the low halves of its bytes.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {
   uvec4 q;

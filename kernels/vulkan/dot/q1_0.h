@@ -1,5 +1,5 @@
 // Q1_0: a unit is 32 bits of a block.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {
   uint bits;

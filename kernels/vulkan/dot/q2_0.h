@@ -1,5 +1,5 @@
 // Q2_0: a unit is half a block, 4 weights to a byte.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {
   uvec2 q;

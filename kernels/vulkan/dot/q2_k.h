@@ -1,5 +1,5 @@
 // Q2_K: units as two_bits.h has them.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 #include "kernels/vulkan/dot/shared/two_bits.h"
 
 struct Weights {

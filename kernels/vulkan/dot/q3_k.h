@@ -1,5 +1,5 @@
 // Q3_K: units as two_bits.h has them; the third bits of weights 32 i .. 32 i + 31 are bits i of 32 bytes.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 #include "kernels/vulkan/dot/shared/two_bits.h"
 
 struct Weights {

@@ -1,5 +1,5 @@
 // Q4_1: a unit is a block; its first 16 weights are the low halves of the bytes.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {
   uvec4 q;

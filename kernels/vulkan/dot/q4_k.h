@@ -1,5 +1,5 @@
 // Q4_K in planes: a unit is a group, 16 weights in the low halves and 16 in the high ones.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {
   uvec4 q, head;

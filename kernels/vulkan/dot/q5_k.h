@@ -1,5 +1,5 @@
 // Q5_K in planes: as Q4_K, with a fifth bit.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {
   uvec4 q, head;

@@ -1,5 +1,5 @@
 // Q6_K in planes: a unit is two groups, the first in the low halves of its bytes.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {
   uvec4 low;

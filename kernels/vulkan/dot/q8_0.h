@@ -1,5 +1,5 @@
 // Q8_0: a unit is a block.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {
   uvec4 q0, q1;

@@ -1,6 +1,6 @@
 // TQ1_0: units 0 to 5 of a block are digits 0 and 1, or 2 and 3, of 16 bytes; unit 6 is digit 4 of the first 32
 // bytes, unit 7 digit 4 of the next 16 and, as a group, digits 0 to 3 of the last 4.
-#include "kernels/vulkan/matvec/rows.h"
+#include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {
   uvec4 first, second;

@@ -1,11 +1,12 @@
-// What a gate multiplies by.
+// The activations of a gate (kActivation* in kernels/abi/ops.h).
 #ifndef GRETA_VULKAN_ACTIVATION_H
 #define GRETA_VULKAN_ACTIVATION_H
 #include "kernels/abi/ops.h"
 
-// The tanh approximation, its 0.5 (1 + tanh u) written as a logistic function.
+// The tanh approximation. Its factor 0.5 (1 + tanh u) is written as a logistic function.
 float gelu(float x) { return x / (1 + exp(-1.5957691216 * (x + 0.044715 * x * x * x))); }
 
+// activation(gate) * up.
 float gated(uint activation, float gate, float up) {
   if (activation == kActivationGelu) return gelu(gate) * up;
   if (activation == kActivationClamped) {

@@ -1,4 +1,9 @@
-// add_plain: group (t, j) is GROUP values of token t, a thread one of them.
+// add_plain: y[t][i] = a[t][i] + scale * b[t][i]     [tokens][width] float32
+//   grid    (tokens, width / GROUP)
+//   group   GROUP threads with a value each
+//   shared  none
+//   moves   a, b and y once
+// The argument block is AddBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/step.h"
 
 layout(push_constant, scalar) uniform Push { AddBlock p; };

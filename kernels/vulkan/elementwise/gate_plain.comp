@@ -1,4 +1,9 @@
-// gate_plain: group (t, j) is 4 * GROUP values of token t, a thread four of them, side by side.
+// gate_plain: y[t][i] = activation(gate[t][i]) * up[t][i]     [tokens][width] float32
+//   grid    (tokens, width / (4 * GROUP))
+//   group   GROUP threads with four neighbouring values each
+//   shared  none
+//   moves   gate, up and y once, and y as float16 where it is wanted
+// The argument block is GateBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/elementwise/activation.h"
 #include "kernels/vulkan/halves.h"

@@ -1,4 +1,9 @@
-// softcap_plain: group (i, j) is GROUP values of row i, a thread one of them.
+// softcap_plain: y[i][k] = cap * tanh(scale * x[i][k] / cap); with cap 0 y = scale * x [rows][width] float32
+//   grid    (rows, width / GROUP)
+//   group   GROUP threads with a value each
+//   shared  none
+//   moves   x and y once
+// The argument block is SoftcapBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/math.h"
 #include "kernels/vulkan/step.h"
 

@@ -1,4 +1,10 @@
-// combine_plain: group (t, j) is GROUP values of token t, a thread one of them.
+// combine_plain: y[t][i] = sum over j of weights[t][j] * x[t][j][i], in order of j x [tokens][used][width]
+// float32
+//   grid    (tokens, width / GROUP)
+//   group   GROUP threads with a value each
+//   shared  none
+//   moves   x and y once; the weights once for each value, from the caches
+// The argument block is CombineBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/step.h"
 
 layout(push_constant, scalar) uniform Push { CombineBlock p; };

@@ -1,25 +1,28 @@
-// The choice of a token's experts, by a block `p` that has the fields of RouteBlock. An expert's place is how many come
-// before it in the order (larger score, then lower index), so nothing needs to be sorted.
+// The choice of a token's experts. The place of an expert is the number of experts that come before it in the
+// order (larger score, then lower index), so nothing needs to be sorted.
+//
+// Before it includes this file the kernel declares its argument block `p`, which has the fields of
+// RouteBlock. The build defines GROUP.
 #ifndef GRETA_VULKAN_ROUTE_H
 #define GRETA_VULKAN_ROUTE_H
 #include "kernels/vulkan/math.h"
 #include "kernels/vulkan/reduce.h"
 
-// What each is chosen by, 0 for one that cannot be; then the weights of those chosen.
+// The key by which each expert is chosen; 0 for one that cannot be chosen. Later the weights of those chosen.
 shared uvec4 keys[kMaxExperts / 4];
 shared uint group_keys[kMaxExpertGroups];
 shared uint chosen[kMaxExperts];  // the best first
 
-uint logits;       // where the token's begin
-float most, sum;   // of softmax
+uint logits;                // where the token's logits begin
+float max_logit, exp_sum;   // of the softmax over all experts
 
 float probability(uint e) {
   const float x = p.logits.at[logits + e];
-  return p.gating == kGatingSigmoid ? 1 / (1 + exp_f32(-x)) : exp_f32(x - most) / sum;
+  return p.gating == kGatingSigmoid ? 1 / (1 + exp_f32(-x)) : exp_f32(x - max_logit) / exp_sum;
 }
 
-// What experts are chosen by; 0 where that is not a number. Without a bias the logits themselves:
-// probabilities of 0 would tie.
+// The key of the score by which an expert is chosen; 0 where the score is not a number. Without a bias the
+// score is the logit, since probabilities of 0 would tie.
 uint score_key(uint e) {
   const float score = uint64_t(p.bias) != 0 ? probability(e) + p.bias.at[e] : p.logits.at[logits + e];
   return is_nan(score) ? 0 : key_of(score);
@@ -27,19 +30,21 @@ uint score_key(uint e) {
 
 uint key_at(uint e) { return keys[e / 4][e % 4]; }
 
-void softmax_parts() {
+// Sets max_logit and exp_sum.
+void find_softmax() {
   uint key = 0;
   for (uint e = gl_LocalInvocationIndex; e < p.experts; e += GROUP) {
     const float x = p.logits.at[logits + e];
     key = max(key, is_nan(x) ? 0 : key_of(x));
   }
-  most = of_key(group_max(key));
-  float mine = 0;
-  for (uint e = gl_LocalInvocationIndex; e < p.experts; e += GROUP) mine += exp_f32(p.logits.at[logits + e] - most);
-  sum = group_sum(mine);
+  max_logit = of_key(group_max(key));
+  float thread_sum = 0;
+  for (uint e = gl_LocalInvocationIndex; e < p.experts; e += GROUP)
+    thread_sum += exp_f32(p.logits.at[logits + e] - max_logit);
+  exp_sum = group_sum(thread_sum);
 }
 
-// How good groups are: by the best expert, or with a bias by the sum of the two best.
+// The scores of expert groups: that of the best expert, or with a bias the sum of the two best.
 void score_groups(uint size) {
   for (uint g = gl_LocalInvocationIndex; g < p.groups; g += GROUP) {
     uint first = 0, second = 0;
@@ -60,7 +65,7 @@ bool group_allowed(uint g) {
   return group_keys[g] != 0 && before < p.groups_used;
 }
 
-// Only experts of the best groups can be chosen.
+// Removes the experts of all groups but the best.
 void choose_groups() {
   const uint size = p.experts / p.groups;
   score_groups(size);
@@ -72,20 +77,22 @@ void choose_groups() {
 
 // How many experts come before expert e.
 uint place_of(uint e) {
-  const uint own = key_at(e);
+  const uint own_key = key_at(e);
   uvec4 before = uvec4(0);
   for (uint i = 0; i < p.experts; i += 4)
-    before += uvec4(greaterThan(keys[i / 4] + uvec4(lessThan(i + uvec4(0, 1, 2, 3), uvec4(e))), uvec4(own)));
+    before += uvec4(greaterThan(keys[i / 4] + uvec4(lessThan(i + uvec4(0, 1, 2, 3), uvec4(e))),
+                                uvec4(own_key)));
   return before.x + before.y + before.z + before.w;
 }
 
-// Chooses the experts of token `t`; all threads of a group.
+// Chooses the experts of token `t`. All threads of a group call it.
 void route(uint t) {
   logits = t * p.experts;
-  softmax_parts();
+  find_softmax();
   for (uint e = gl_LocalInvocationIndex; e < (p.experts + 3) / 4 * 4; e += GROUP)
     keys[e / 4][e % 4] = e < p.experts ? score_key(e) : 0;
-  for (uint j = gl_LocalInvocationIndex; j < p.used; j += GROUP) chosen[j] = 0;  // where too few can be
+  // For places that no expert takes.
+  for (uint j = gl_LocalInvocationIndex; j < p.used; j += GROUP) chosen[j] = 0;
   barrier();
   if (p.groups_used != p.groups) choose_groups();
   for (uint e = gl_LocalInvocationIndex; e < p.experts; e += GROUP) {

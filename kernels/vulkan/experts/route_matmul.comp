@@ -1,7 +1,11 @@
-// route_matmul: the router's matmul of one token, with the norm before it, and the choice of experts, which the last
-// group makes that has finished its logit (RouteMatmulBlock, kernels/abi/ops.h).
-//   grid   (experts)
-//   group  a logit
+// route_matmul: the router's product of one token, with the norm before it, and the choice of experts.
+//   logits[e] = logit_bias[e] + sum over k of W[e][k] * norm(x)[k]
+//     where W [experts][depth] and x [depth] float32; then route
+//   grid    (experts)
+//   group   GROUP threads make one logit; the last group chooses the experts (experts/route.h)
+//   shared  8 bytes for each subgroup; the arrays of experts/route.h
+//   moves   W once; x and gain once for each group, from the caches; then the bytes of route_plain
+// The argument block is RouteMatmulBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/group_ticket.h"
 #include "kernels/vulkan/lanes.h"
 #include "kernels/vulkan/step.h"
@@ -9,15 +13,16 @@
 
 layout(push_constant, scalar) uniform Push { RouteMatmulBlock p; };
 
-#include "kernels/vulkan/experts/route.h"
+#include "kernels/vulkan/experts/route.h"  // needs p
 
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 
 layout(constant_id = 2) const uint kDepth = 256;
 const uint kFours = kDepth / 4;
 
-shared vec2 parts[GROUP / kLanes];  // of each subgroup: the sum of products, and of squares of x
+shared vec2 subgroup_sums[GROUP / kLanes];  // the sum of products, and that of squares of x
 
+// Leaves the sums of each subgroup in shared memory.
 void add_products(uint expert) {
   vec4_address x = vec4_address(uint64_t(p.x)), gain = vec4_address(uint64_t(p.gain));
   vec4_address weight = vec4_address(uint64_t(p.weight) + uint64_t(expert) * kDepth * 4);
@@ -28,12 +33,12 @@ void add_products(uint expert) {
     sums += vec2(dot(weight.at[i], uint64_t(p.gain) != 0 ? value * gain.at[i] : value), dot(value, value));
   }
   const vec2 of_lanes = vec2(lanes_sum(sums.x), lanes_sum(sums.y));
-  if (gl_SubgroupInvocationID == 0) parts[gl_SubgroupID] = of_lanes;
+  if (gl_SubgroupInvocationID == 0) subgroup_sums[gl_SubgroupID] = of_lanes;
 }
 
 float logit(uint expert) {
   vec2 sums = vec2(0);
-  [[unroll]] for (uint i = 0; i < GROUP / kLanes; ++i) sums += parts[i];
+  [[unroll]] for (uint i = 0; i < GROUP / kLanes; ++i) sums += subgroup_sums[i];
   if (uint64_t(p.gain) != 0) sums.x *= inversesqrt(sums.y / float(kDepth) + p.epsilon);
   return uint64_t(p.logit_bias) != 0 ? sums.x + p.logit_bias.at[expert] : sums.x;
 }

@@ -1,5 +1,13 @@
-// matmul_expert_plain: group (i, slot) makes rows i * tile .. of one slot of a token with the slot's expert, a
-// subgroup one of them at a time. Sums run in matmul's order.
+// matmul_expert_plain: the product with experts for any type, shape and number of tokens; the definition of
+// right.
+//   y[slot][n] = sum over k of W[expert][n][k] * x[slot][k] + bias[expert][n]
+//     where x float32; a slot is an expert of a token
+//   grid    (n / p.tile, slots of all tokens)
+//   group   GROUP threads. A subgroup makes one row of y at a time (gemm/unit_dot.h); sums run in the order
+//           of matmul_plain
+//   shared  the tables of quant/<type>.h
+//   moves   the weights of each slot's expert once; x once for each row of y, from the caches; y
+// The argument block is MatmulExpertBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/gemm/unit_dot.h"
 

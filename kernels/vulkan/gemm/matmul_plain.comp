@@ -1,13 +1,19 @@
-// matmul_plain: y = W . x for any type, shape and count of tokens. One group makes `tile` rows of y for all
-// tokens, a subgroup one of them at a time, with each weight decoded once for kTokens tokens.
+// matmul_plain: the product for any type, shape and number of tokens; the definition of right.
+//   y[t][n] = sum over k of W[n][k] * x[t][k] + bias[n]     W [n][depth], x [rows][depth] float32
+//   grid    (n / p.tile)
+//   group   GROUP threads. A subgroup makes one row of y at a time (gemm/unit_dot.h), and decodes each weight
+//           once for kTokens tokens
+//   shared  the tables of quant/<type>.h
+//   moves   the weights once for each kTokens tokens; x once for each row of y, from the caches; y
+// The argument block is MatmulBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/gemm/unit_dot.h"
 
 layout(push_constant, scalar) uniform Push { MatmulBlock p; };
 
-const uint kTokens = 8;
+const uint kTokens = 8;  // tokens for which a weight is decoded once
 
-// Row n of y for tokens first .. first + count - 1. How many there are does not change a sum.
+// Makes row n of y for tokens first .. first + count - 1. A sum does not depend on `count`.
 void multiply_row(StepState_address step, uint n, uint first, uint count) {
   const uint64_t row = uint64_t(p.weight) + n * quant_row_bytes(p.depth);
   uint64_t x[kTokens];
@@ -36,5 +42,6 @@ void main() {
   const uint live = live_rows(step, p.rows_of);
   const uint n = gl_WorkGroupID.x * p.tile;
   for (uint r = n + gl_SubgroupID; r < min(n + p.tile, p.n); r += gl_NumSubgroups)
-    for (uint first = 0; first < live; first += kTokens) multiply_row(step, r, first, min(live - first, kTokens));
+    for (uint first = 0; first < live; first += kTokens)
+      multiply_row(step, r, first, min(live - first, kTokens));
 }

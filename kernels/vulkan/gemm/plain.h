@@ -1,5 +1,7 @@
-// Tiles without cooperative matrices: products and sums in float32. The threads of a group stand in a grid of
-// kDown x kAcross, each with every kDown-th token and every kAcross-th row. Included after gemm/tokens.h or gemm/slots.h.
+// How a tile of y is multiplied without cooperative matrices, in float32. The threads of a group stand in a
+// grid of kDown x kAcross, and each makes every kDown-th token and every kAcross-th row.
+//
+// The kernel defines TILE_BLOCK (tile.h), and store_y(), which is declared below, in tokens.h or slots.h.
 #ifndef GRETA_VULKAN_GEMM_PLAIN_H
 #define GRETA_VULKAN_GEMM_PLAIN_H
 #include "kernels/vulkan/gemm/tile.h"
@@ -10,9 +12,11 @@ const uint kTall = kTokens / kDown, kWide = kRows / kAcross;
 
 float sums[kTall * kWide];
 
-void multiply_step(uint which, uint column) {
-  const uint x_at = which * kBufferSize + gl_LocalInvocationIndex / kAcross * kPitch;
-  const uint w_at = which * kBufferSize + kWeightsAt + gl_LocalInvocationIndex % kAcross * kPitch;
+void store_y(uint token, uint row, float sum);  // tokens.h and slots.h define it
+
+void multiply_step(uint buffer_index, uint column) {
+  const uint x_at = buffer_index * kBufferSize + gl_LocalInvocationIndex / kAcross * kPitch;
+  const uint w_at = buffer_index * kBufferSize + kWeightsAt + gl_LocalInvocationIndex % kAcross * kPitch;
   for (uint k = 0; k < kStep / 8; ++k) {
     uvec4 x[kTall];
     [[unroll]] for (uint i = 0; i < kTall; ++i) x[i] = tile[x_at + i * kDown * kPitch + k];
@@ -37,7 +41,8 @@ void clear_sums() {
 void store_sums() {
   [[unroll]] for (uint i = 0; i < kTall; ++i) {
     [[unroll]] for (uint j = 0; j < kWide; ++j)
-      store_y(gl_LocalInvocationIndex / kAcross + i * kDown, gl_LocalInvocationIndex % kAcross + j * kAcross, sums[i * kWide + j]);
+      store_y(gl_LocalInvocationIndex / kAcross + i * kDown, gl_LocalInvocationIndex % kAcross + j * kAcross,
+              sums[i * kWide + j]);
   }
 }
 #endif

@@ -1,24 +1,29 @@
-// The tiles of a product with experts: group (i, j) makes some rows of one expert, j counting these for expert after
-// expert, for slots i * kTokens .. of those that chose it, then for those that stand gl_NumWorkGroups.x tiles further.
-// Which slots these are each group finds itself, in their order: subgroups look through a part of the ids each.
+// The tiles of a GEMM with experts. A slot is one of the `used` experts of a token. Group (i, j) makes one
+// tile of rows of one expert: j counts the row tiles of the first expert, then those of the next. It makes
+// them for slots i * kTokens .. of those that chose the expert, and then for those that lie
+// gl_NumWorkGroups.x tiles further. Each group finds these slots itself, in their order; each of its
+// subgroups looks through a range of the ids.
+//
+// The kernel defines TILE_BLOCK as MatmulExpertBlock (tile.h).
 #ifndef GRETA_VULKAN_GEMM_SLOTS_H
 #define GRETA_VULKAN_GEMM_SLOTS_H
 #extension GL_KHR_shader_subgroup_arithmetic : require
-#define TILE_BLOCK MatmulExpertBlock
 #include "kernels/vulkan/gemm/tile.h"
 
-shared uint slots[kTokens];  // of the tile
-shared uint found[kThreads / kLanes];
+shared uint slots[kTokens];  // the slots of the tile
+shared uint subgroup_slots[kThreads / kLanes];  // how many slots each subgroup has found
 
-uint expert, first_row, live;  // live: slots
-uint first_slot, slot_count;   // of those that chose the expert: the tile's first, and how many there are
+uint expert, first_row, live;  // live: slots of all live tokens
+// Among the slots that chose the expert: the tile's first, and how many there are.
+uint first_slot, slot_count;
 
 uint x_row(uint token) {
   const uint slot = slots[min(token, slot_count - first_slot - 1)];
   return (p.x_slots == 1 ? slot / p.used : slot) * (p.x_stride / 8);
 }
 
-// Which of slots 4 i .. 4 i + 3 chose the expert. Buckets of 16 tokens and more: ids are whole words of 16 bytes.
+// Which of slots 4 i .. 4 i + 3 chose the expert. A bucket has at least 16 tokens, so the ids are whole words
+// of 16 bytes.
 bvec4 chosen(uint i) {
   const uvec4 ids = i * 4 < live ? uvec4_address(uint64_t(p.ids)).at[i] : uvec4(~0u);
   return bvec4(ids.x == expert, ids.y == expert && i * 4 + 1 < live, ids.z == expert && i * 4 + 2 < live,
@@ -27,29 +32,30 @@ bvec4 chosen(uint i) {
 
 uint count_of(bvec4 which) { return uint(which.x) + uint(which.y) + uint(which.z) + uint(which.w); }
 
-// Words of ids that a subgroup looks through, a multiple of its lanes.
-uint words_each() {
+// How many words of 4 ids a subgroup looks through: a multiple of its lanes.
+uint words_of_subgroup() {
   const uint words = (live + 3) / 4, each = (words + kThreads / kLanes - 1) / (kThreads / kLanes);
   return (each + kLanes - 1) / kLanes * kLanes;
 }
 
+// Sets slot_count.
 void count_slots() {
-  const uint each = words_each(), begin = gl_SubgroupID * each;
+  const uint words = words_of_subgroup(), begin = gl_SubgroupID * words;
   uint count = 0;
-  for (uint i = begin + gl_SubgroupInvocationID; i < begin + each; i += kLanes) count += count_of(chosen(i));
+  for (uint i = begin + gl_SubgroupInvocationID; i < begin + words; i += kLanes) count += count_of(chosen(i));
   count = subgroupAdd(count);
-  if (gl_SubgroupInvocationID == 0) found[gl_SubgroupID] = count;
+  if (gl_SubgroupInvocationID == 0) subgroup_slots[gl_SubgroupID] = count;
   barrier();
   slot_count = 0;
-  [[unroll]] for (uint i = 0; i < kThreads / kLanes; ++i) slot_count += found[i];
+  [[unroll]] for (uint i = 0; i < kThreads / kLanes; ++i) slot_count += subgroup_slots[i];
 }
 
-// Fills `slots` from slot first_slot of the expert's on.
+// Fills `slots` with the slots that chose the expert, from the first_slot-th on.
 void find_slots() {
-  const uint each = words_each(), begin = gl_SubgroupID * each;
+  const uint words = words_of_subgroup(), begin = gl_SubgroupID * words;
   uint before = 0;
-  [[unroll]] for (uint i = 0; i < kThreads / kLanes; ++i) before += i < gl_SubgroupID ? found[i] : 0;
-  for (uint i = begin; i < begin + each; i += kLanes) {
+  [[unroll]] for (uint i = 0; i < kThreads / kLanes; ++i) before += i < gl_SubgroupID ? subgroup_slots[i] : 0;
+  for (uint i = begin; i < begin + words; i += kLanes) {
     const uint word = i + gl_SubgroupInvocationID;
     const bvec4 which = chosen(word);
     const uint count = count_of(which);
@@ -62,7 +68,7 @@ void find_slots() {
   }
 }
 
-// False: none of the group's slots chose the expert.
+// Returns false where the group has no slot that chose the expert.
 bool begin_expert() {
   const uint row_tiles = (p.n + kRows - 1) / kRows;
   expert = p.first + gl_WorkGroupID.y / row_tiles;
@@ -75,11 +81,13 @@ bool begin_expert() {
 }
 
 void begin_tile() {
-  barrier();  // all have stored what they read by `slots`
+  barrier();  // all threads have stored the tile before, for which they read `slots`
   if (uint64_t(p.ids) != 0) find_slots();
-  else for (uint i = gl_LocalInvocationIndex; i < kTokens; i += kThreads) slots[i] = (first_slot + i) * p.used + expert;
+  else for (uint i = gl_LocalInvocationIndex; i < kTokens; i += kThreads)
+    slots[i] = (first_slot + i) * p.used + expert;
   barrier();
-  begin_weights(uint64_t(p.weight) + uint64_t((expert - p.first) * p.n) * quant_row_bytes(p.depth), first_row);
+  begin_weights(uint64_t(p.weight) + uint64_t((expert - p.first) * p.n) * quant_row_bytes(p.depth),
+                first_row);
   begin_x();
 }
 

@@ -1,14 +1,16 @@
-// The tile of a product of neighbouring tokens: group (i, j) makes tokens i * kTokens .. and rows j * kRows ...
+// The tiles of a GEMM of neighbouring tokens: group (i, j) makes tokens i * kTokens .. and rows j * kRows ..
+// of y.
+//
+// The kernel defines TILE_BLOCK as MatmulTileBlock (tile.h).
 #ifndef GRETA_VULKAN_GEMM_TOKENS_H
 #define GRETA_VULKAN_GEMM_TOKENS_H
-#define TILE_BLOCK MatmulTileBlock
 #include "kernels/vulkan/gemm/tile.h"
 
 uint first_token, first_row, live;
 
 uint x_row(uint token) { return min(first_token + token, live - 1) * (p.depth / 8); }
 
-// False: no token of the tile lives.
+// Returns false where no token of the tile lives.
 bool begin_tile() {
   first_token = gl_WorkGroupID.x * kTokens;
   first_row = gl_WorkGroupID.y * kRows;
@@ -20,7 +22,7 @@ bool begin_tile() {
   return true;
 }
 
-// y of one row and token: bias first, then the residual.
+// Stores y of one token and row of the tile, after bias and residual.
 void store_y(uint token, uint row, float sum) {
   const uint t = first_token + token, n = first_row + row;
   if (t >= live || n >= p.n) return;

@@ -1,11 +1,12 @@
-// The sums of the plain matmuls: a subgroup makes a value of y, its lanes take units of 32 columns in turn, each
-// unit is summed by itself, then the lane's units, then the lanes.
+// The sums of the plain matmuls. A subgroup makes a value of y, and its lanes take units of 32 columns in
+// turn. Each unit is summed by itself; then come the lane's units, then the lanes.
 #ifndef GRETA_VULKAN_UNIT_DOT_H
 #define GRETA_VULKAN_UNIT_DOT_H
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_basic : require
+#include "kernels/vulkan/quant.h"
 
-// Weights times columns k .. of the row at address `x`, which has `depth` of them.
+// The product of 32 weights and columns k .. of the row of x at the address `x`, which has `depth` columns.
 float unit_dot(float w[kUnit], uint64_t x, uint k, uint depth) {
   float_address from = float_address(x + uint64_t(k) * 4);
   float sum = 0;

@@ -1,27 +1,35 @@
-// matmul_expert of one token or a few, x in the form q8x16 (MatmulExpertRowBlock, kernels/abi/ops.h).
-//   grid   (kGroupResults results to a group, slots of tokens)
-//   group  as in matmul_rows, with the weights of the slot's expert
+// matmul_expert_rows: the decode product with the experts of a few tokens, alone or of a gate.
+//   y[slot][n] = sum over k of W[expert][n][k] * x[slot][k] + bias, or activation(W . x + bias) * (W2 . x +
+//   bias2)
+//   A slot is one of the `used` experts of a token; W [experts][n][depth], x in the format q8x16.
+//   grid    (n / kGroupResults, slots of all tokens)
+//   group   the 16 sums or pairs of sums as in matmul_rows (group.h, sums_int8.h), with the weights of the
+//           slot's expert
+//   shared  64 to 128 bytes of partial sums for each slice of the columns, 128 bytes of results, the tables
+//           of dot/<type>.h
+//   moves   the weights of each slot's expert once; 1.75 bytes of x a value for each group, from the caches;
+//           4 bytes of y, and 1.75 more where y is rounded to q8x16 too
+// The argument block is MatmulExpertRowBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/elementwise/activation.h"
 
 layout(push_constant, scalar) uniform Push { MatmulExpertRowBlock p; };
 
-#include "kernels/vulkan/matvec/rows_sums.h"
-
 layout(constant_id = 3) const uint kPairing = kPairingNone;
 const bool kGates = kPairing == kPairingGate;
-const uint kSums = kGates ? 2 : 1;  // of a result
+const uint kSums = kGates ? 2 : 1;  // sums of a result
 
-uint matrix;  // of the slot's expert, among those that are here
+#include "kernels/vulkan/matvec/sums_int8.h"  // needs kSums
+
+uint matrix;  // the matrix of the slot's expert, among those that the launch has
 uint first_result() { return gl_WorkGroupID.x * kGroupResults; }
 uint result_count() { return p.n; }
 uint64_t weights_of(uint result, bool second) {
-  return (second && kGates ? uint64_t(p.weight2) : uint64_t(p.weight)) + uint64_t(matrix * p.n + result) * quant_row_bytes(kDepth);
+  const uint64_t weight = second && kGates ? uint64_t(p.weight2) : uint64_t(p.weight);
+  return weight + uint64_t(matrix * p.n + result) * quant_row_bytes(kDepth);
 }
 
-#include "kernels/vulkan/matvec/rows_results.h"
-
-// Where a slot's values begin.
+// Where a slot's values of x and their scales begin.
 struct Source {
   uint64_t quants, scales;
 };
@@ -32,21 +40,21 @@ Source source_of(uint slot) {
   return Source(row + at, row + q8x16_scales_at(width) + at / 16 * 8);
 }
 
-// Results first .. first + kOfStreams - 1 of the group, over the columns of slice `slice`.
-void make(Source x, uint first, uint slice) {
+// Makes results first .. first + kSubgroupResults - 1 of the group over slice `slice` of the columns.
+void multiply_slot(Source x, uint first, uint slice) {
   const uint lane = gl_SubgroupInvocationID;
-  uint64_t rows[kStreams];
-  rows_from(first, rows);
-  float sums[kStreams];
-  [[unroll]] for (uint i = 0; i < kStreams; ++i) sums[i] = 0;
+  uint64_t rows[kSubgroupRows];
+  find_rows(first, rows);
+  float sums[kSubgroupRows];
+  [[unroll]] for (uint i = 0; i < kSubgroupRows; ++i) sums[i] = 0;
   for (uint unit = slice * kLanes + lane; unit < kUnits; unit += kSlices * kLanes)
     add_unit(rows, unit, x.quants, x.scales, sums);
   const float sum = sum_of_lanes(sums);
-  if (lane < kStreams) parts[(slice * kGroupResults + first) * kSums + lane] = sum;
+  if (lane < kSubgroupRows) partial_sums[(slice * kGroupResults + first) * kSums + lane] = sum;
 }
 
-vec2 sums_of(uint i) {
-  const vec2 sums = sums_of_slices(i);
+vec2 normed_sums(uint i) {
+  const vec2 sums = sums_of_result(i);
   return p.epsilon >= 0 ? sums * norm_factor(kSubgroups, kDepth, p.epsilon) : sums;
 }
 
@@ -61,22 +69,22 @@ void main() {
   if (finishes && uint64_t(p.bias) != 0) bias.x = p.bias.at[expert * p.n + row];
   if (finishes && kGates && uint64_t(p.bias2) != 0) bias.y = p.bias2.at[expert * p.n + row];
   const Source x = source_of(slot);
-  float squares = 0;
-  if (p.epsilon >= 0) squares = squares_of_thread(x.quants);
+  float square_sum = 0;
+  if (p.epsilon >= 0) square_sum = squares_of_thread(x.quants);
   dot_begin();
-  for (uint set = gl_SubgroupID / kSlices; set * kOfStreams < kGroupResults; set += kSets)
-    make(x, set * kOfStreams, gl_SubgroupID % kSlices);
-  if (p.epsilon >= 0) share_squares(squares, gl_SubgroupID);
+  for (uint set = gl_SubgroupID / kSlices; set * kSubgroupResults < kGroupResults; set += kSetsAtOnce)
+    multiply_slot(x, set * kSubgroupResults, gl_SubgroupID % kSlices);
+  if (p.epsilon >= 0) publish_squares(square_sum, gl_SubgroupID);
   barrier();
   if (finishes) {
-    const vec2 sums = sums_of(i) + bias;
+    const vec2 sums = normed_sums(i) + bias;
     const float y = kGates ? gated(p.activation, sums.x, sums.y) : sums.x;
     p.y.at[slot * p.y_stride + row] = y;
     made[i] = vec2(y);
   }
   if (uint64_t(p.rounded) == 0) return;
   barrier();
-  if (i >= kStoring) return;
-  const uint width = p.used * p.n, block = slot % p.used * (p.n / 16) + gl_WorkGroupID.x;
-  store_made(uint64_t(p.rounded) + uint64_t(slot / p.used) * q8x16_row_bytes(width), width, block);
+  if (i >= kStoringThreads) return;
+  const uint width = p.used * p.n, group = slot % p.used * (p.n / 16) + gl_WorkGroupID.x;
+  store_made(uint64_t(p.rounded) + uint64_t(slot / p.used) * q8x16_row_bytes(width), width, group);
 }

@@ -1,5 +1,11 @@
-// norm_plain: one group is one row. A row that is one head is normed by all threads, of several heads each by a
-// subgroup. y is rounded by four lanes for each 16 values.
+// norm_plain: y[i][h] = x[i][h] / rms(x[i][h]) * gain, or residual[i] + scale * that x [rows][heads][width]
+// float32
+//   grid    (rows)
+//   group   GROUP threads. All of them normalise a row of one head; of several heads, each subgroup
+//           normalises one at a time
+//   shared  GROUP * 2 bytes for sums
+//   moves   x twice, y once; the residual once; 1.75 bytes a value for y in q8x16, 2 bytes for y as float16
+// The argument block is NormBlock in kernels/abi/ops.h.
 #extension GL_EXT_control_flow_attributes : require
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/reduce.h"
@@ -9,7 +15,7 @@
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 layout(push_constant, scalar) uniform Push { NormBlock p; };
 
-// Squares of every `stride`-th value from `first` on.
+// The sum of squares of every `stride`-th value of a head, from `first` on.
 float squares(uint from, uint first, uint stride) {
   vec4 sums = vec4(0);
   for (uint i = first; i < p.width; i += 4 * stride)
@@ -24,6 +30,7 @@ float factor_of(float sum) { return 1 / sqrt(sum / float(p.width) + p.epsilon); 
 
 vec4 four(float_address values, uint at) { return vec4_address(uint64_t(values)).at[at]; }
 
+// Stores every `stride`-th value of a head, from `first` on.
 void scale_by(float factor, uint from, uint to, uint first, uint stride) {
   for (uint i = first; i < p.width; i += stride) {
     const float y = p.x.at[from + i] * factor * p.gain.at[i];
@@ -32,7 +39,8 @@ void scale_by(float factor, uint from, uint to, uint first, uint stride) {
   }
 }
 
-// The same of a row four values at a time, and its rounded form; four loads of 16 bytes under way in each operand.
+// The same for a row of one head, four values at a time, and y in q8x16. Four loads of 16 bytes are under way
+// in each operand; four lanes together round 16 values.
 void scale_fours(float factor, uint row, uint from, uint to) {
   const uint count = p.width / 4, thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
   for (uint i = thread; i < count; i += 4 * GROUP) {
@@ -49,7 +57,8 @@ void scale_fours(float factor, uint row, uint from, uint to) {
       store_halves(p.halves, to + at * 4, y[j]);
       if (uint64_t(p.rounded) == 0) continue;
       const vec4 values = uint64_t(p.next_gain) == 0 ? y[j] : y[j] * four(p.next_gain, at);
-      store_q8x16(uint64_t(p.rounded) + uint64_t(row) * q8x16_row_bytes(p.width), p.width, at, values, dot(y[j], y[j]));
+      store_q8x16(uint64_t(p.rounded) + uint64_t(row) * q8x16_row_bytes(p.width), p.width, at, values,
+                  dot(y[j], y[j]));
     }
   }
 }

@@ -1,4 +1,9 @@
-// rope_plain: group (t, j) is GROUP pairs of token t, a thread one of them.
+// rope_plain: y[t][h] = x[t][h] with its first rope_width values rotated by the position of t     float32
+//   grid    (tokens, heads * rope_width / (2 * GROUP))
+//   group   GROUP threads with a pair of values each
+//   shared  none
+//   moves   the rotated values of x and y once; the table's row once for each head, from the caches
+// The argument block is RopeBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/step.h"
 
 layout(push_constant, scalar) uniform Push { RopeBlock p; };

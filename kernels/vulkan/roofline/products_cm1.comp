@@ -1,5 +1,10 @@
-// products_cm1: the cooperative matrices of subgroups (KHR), float16 with sums in float32, as matmul_tiles_cm1
-// multiplies. Operands and sums stay in registers; the subgroups of a group take its steps in turn.
+// products_cm1: y[i] = the sum over m, n and k of w[m][k] * x[n][k], p.steps times, modulo 2^32 w, x float16
+//   grid    (groups)
+//   group   kThreads threads. They multiply with the cooperative matrices of subgroups (KHR), as
+//           matmul_tiles_cm1 does; operands and sums stay in registers. The subgroups share the repetitions
+//   shared  GROUP * 2 bytes for sums
+//   moves   next to nothing: it measures arithmetic
+// The argument block is ProductsBlock in kernels/abi/ops.h.
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_KHR_cooperative_matrix : require
@@ -9,14 +14,14 @@
 #include "kernels/vulkan/reduce.h"
 
 layout(constant_id = 0) const uint kThreads = 128;
-// The device's shape of float16 x float16 -> float32.
+// The device's matrix shape for float16 x float16 -> float32.
 layout(constant_id = 100) const uint kM = 16;
 layout(constant_id = 101) const uint kN = 16;
 layout(constant_id = 102) const uint kK = 16;
 GRETA_ABI_BUFFER(uvec4, uvec4, 16)
 layout(push_constant, scalar) uniform Push { ProductsBlock p; };
 
-const uint kRows = 32, kTokens = 32;  // TILE
+const uint kRows = 32, kTokens = 32;  // TILE of the kernel in CMakeLists.txt
 const uint kTall = kRows / kM, kWide = kTokens / kN, kDeep = kProductsDepth / kK;
 const uint kPitch = kProductsDepth / 8;  // words of 8 values
 
@@ -36,7 +41,7 @@ void main() {
     coopMatLoad(x[i], operands.at, (kRows + i / kDeep * kN) * kPitch + i % kDeep * (kK / 8), kPitch,
                 gl_CooperativeMatrixLayoutColumnMajor);
   [[unroll]] for (uint i = 0; i < kTall * kWide; ++i) sums[i] = MatrixY(0);
-  [[dont_unroll]] for (uint step = gl_SubgroupID; step < p.steps; step += kThreads / kLanes)
+  [[dont_unroll]] for (uint repetition = gl_SubgroupID; repetition < p.steps; repetition += kThreads / kLanes)
     [[unroll]] for (uint k = 0; k < kDeep; ++k)
       [[unroll]] for (uint i = 0; i < kTall * kWide; ++i)
         sums[i] = coopMatMulAdd(w[i / kWide * kDeep + k], x[i % kWide * kDeep + k], sums[i]);

@@ -1,4 +1,9 @@
-// sum_plain: one group is one piece; a thread has four loads of 16 bytes under way.
+// sum_plain: y[i] = the sum over j of x[i][j], modulo 2^32     x [pieces][width] uint
+//   grid    (pieces)
+//   group   GROUP threads; each has four loads of 16 bytes under way
+//   shared  GROUP * 2 bytes for sums
+//   moves   x once: it measures bandwidth
+// The argument block is SumBlock in kernels/abi/ops.h.
 #extension GL_EXT_control_flow_attributes : require
 #include "kernels/vulkan/device.h"
 #include "kernels/abi/ops.h"

@@ -1,20 +1,23 @@
-// The draw of sample_plain where top-k, top-p or min-p leave out candidates. Candidates are ordered by {key, ~id},
-// the largest first, which no two share. Each step looks for the first in that order at which a running sum of counts
-// or masses goes past a target: by histograms of 8 bits at a time, from the top. What the three keep is always the
-// beginning of the order, so a bound describes it.
+// The draw of sample_plain where top-k, top-p or min-p leave out candidates.
 //
-// Only blocks of values whose largest can matter are looked at, and mostly their candidates fit a list.
+// Candidates are ordered by {key, ~id}, the largest first; no two are equal. Each filter keeps the beginning
+// of that order, so a bound, the last candidate kept, describes what is left. A filter looks for the first
+// candidate at which a running sum of counts or masses goes past a target. It finds it digit by digit, 8 bits
+// at a time from the top, with a histogram of each digit.
+//
+// Only blocks of values whose largest value can matter are looked at. Mostly their candidates fit in a list
+// in shared memory.
 #ifndef GRETA_VULKAN_SAMPLE_FILTERED_H
 #define GRETA_VULKAN_SAMPLE_FILTERED_H
 #include "kernels/vulkan/sample/sample_row.h"
 
-#define kListed 2048   // candidates of the list
-#define kMostRank 512  // at most so many blocks set the list's lower bound
+#define kListed 2048   // most candidates of the list
+#define kMostRank 512  // largest rank of the block that sets the list's lower bound
 #define kBins 256
 
 #define kWeighCount 0
 #define kWeighMass 1  // exp(logit - max), what top-p and min-p go by
-#define kWeighDraw 2  // the same at the row's temperature
+#define kWeighDraw 2  // exp((logit - max) / temperature)
 
 shared uvec2 listed[kListed];  // {key, id}
 shared uint listed_count;
@@ -25,10 +28,10 @@ shared uvec2 bin_before;
 
 float max_logit;
 uvec2 best;      // {key, ~id} of the first candidate
-uvec2 bound;     // of the last that is kept
-bool use_min_p;  // leave out by min-p too
+uvec2 bound;     // {key, ~id} of the last candidate kept
+bool use_min_p;  // min-p leaves out candidates too
 bool use_list;
-uint low_key;    // no candidate below it is kept
+uint low_key;    // no candidate with a lower key is kept
 
 bool at_least(uvec2 a, uvec2 b) { return a.x > b.x || (a.x == b.x && a.y >= b.y); }
 
@@ -39,10 +42,11 @@ float weight_of(uvec2 c, uint weigh) {
 }
 
 bool is_kept(uvec2 c) {
-  return c.x >= low_key && at_least(c, bound) && (!use_min_p || c == best || weight_of(c, kWeighMass) >= params.min_p);
+  return c.x >= low_key && at_least(c, bound) &&
+      (!use_min_p || c == best || weight_of(c, kWeighMass) >= params.min_p);
 }
 
-// The digit of 8 bits, counted from the top of {key, ~id}.
+// Digit `digit` of 8 bits, counted from the top of {key, ~id}.
 uint digit_of(uvec2 c, uint digit) { return ((digit < 4 ? c.x : c.y) >> (24 - digit % 4 * 8)) & 255; }
 
 // Whether c begins with the digits found so far.
@@ -51,10 +55,10 @@ bool has_prefix(uvec2 c, uvec2 found, uint digits) {
   return c.x == found.x && (c.y ^ found.y) >> (64 - digits * 8) == 0;
 }
 
-// One pass over the candidates does one of three things with each that is kept.
-#define kPassSum 0     // its weight is added to `sum`
-#define kPassBins 1    // and to the bin of its next digit, if it has the prefix
-#define kPassFind 2    // bin_before becomes it, if it has the prefix
+// A pass over the candidates does one of three things with each candidate that is kept.
+#define kPassSum 0   // adds its weight to `sum`
+#define kPassBins 1  // adds its weight to the bin of its next digit, if it has the prefix
+#define kPassFind 2  // sets bin_before to it, if it has the prefix
 struct Pass {
   uint kind, weigh, digits;
   uvec2 found;
@@ -79,7 +83,7 @@ void visit(inout Pass pass, uvec2 c) {
   }
 }
 
-// Largest keys of kKeys blocks from `first` on, each GROUP after the other; 0 where there is none.
+// The largest keys of kKeys blocks: `first` and every GROUP-th after it; 0 where there is no block.
 #define kKeys 8
 void load_keys(uint first, out uint keys[kKeys]) {
   [[unroll]] for (uint j = 0; j < kKeys; ++j)
@@ -112,16 +116,17 @@ uint64_t kept_mass(uint weigh) {
   return group_sum(pass.sum);
 }
 
-// Which bin takes the running sum from the top past `target`: {bin, its count}. Less what lies above it afterwards.
+// The bin at which the running sum from the top goes past `target`: {bin, its count}. `target` is then
+// reduced by the sum of the bins above it.
 uvec2 pick_bin(inout uint64_t target) {
   barrier();
-  // Thread i is bin 255 - i: what comes before it is above it.
+  // Thread i has bin 255 - i, so the threads before it have the bins above.
   const uint bin = kBins - 1 - min(gl_LocalInvocationIndex, kBins - 1);
   const bool is_bin = gl_LocalInvocationIndex < kBins;
-  const uint64_t mine = is_bin ? packUint2x32(uvec2(bin_low[bin], bin_high[bin])) : 0;
+  const uint64_t own_mass = is_bin ? packUint2x32(uvec2(bin_low[bin], bin_high[bin])) : 0;
   uint64_t total;
-  const uint64_t before = group_sum_before(mine, total);
-  if (is_bin && mine != 0 && before <= target && target < before + mine) {
+  const uint64_t before = group_sum_before(own_mass, total);
+  if (is_bin && own_mass != 0 && before <= target && target < before + own_mass) {
     bin_found = bin;
     bin_before = unpackUint2x32(before);
   }
@@ -136,7 +141,7 @@ void clear_bins() {
   barrier();
 }
 
-// The first kept candidate at which the running sum goes past `target`, which is less than the sum of all.
+// The first candidate kept at which the running sum goes past `target`, which is less than the sum of all.
 uvec2 first_past(uint64_t target, uint weigh) {
   Pass pass = Pass(kPassBins, weigh, 0, uvec2(0), 0);
   for (uint digit = 0; digit < 8; ++digit) {
@@ -156,7 +161,8 @@ uvec2 first_past(uint64_t target, uint weigh) {
   return bin_before;
 }
 
-// The `rank`-th largest of the blocks' largest keys: at least so many candidates are not below it.
+// The `rank`-th largest of the blocks' largest keys. At least `rank` candidates have that key or a larger
+// one.
 uint ranked_block(uint rank) {
   uint found = 0;
   uint64_t target = rank - 1;
@@ -174,7 +180,7 @@ uint ranked_block(uint rank) {
   return found;
 }
 
-// Lists the candidates from low_key on; false if they are too many.
+// Lists the candidates with keys from low_key on. It returns false if they are too many.
 bool list_candidates() {
   barrier();
   if (gl_LocalInvocationIndex == 0) listed_count = 0;
@@ -200,13 +206,13 @@ bool list_candidates() {
   return listed_count <= kListed;
 }
 
-// A bound that no candidate kept by min-p is below, for all that exp() may be off; 0 without min-p.
+// A key below which min-p keeps no candidate, even with the error of exp(); 0 without min-p.
 uint min_p_key() {
   return params.min_p > 0 ? key_of(max(max_logit + log(params.min_p) - 0.01, -kLargest)) : 0;
 }
 
-// top-p without top-k, as a share of `total`, the mass of the whole vocabulary. What the best blocks set as the lower
-// bound is a guess.
+// top-p without top-k: keeps a share of `total`, the mass of the whole vocabulary. The best blocks set a
+// lower bound, which is a guess: where too little mass lies above it, all candidates are taken.
 void cut_mass(uint64_t total) {
   const uint64_t share = max(share_of(total, params.top_p), 1);
   const uint sure = min_p_key();
@@ -221,7 +227,7 @@ void cut_mass(uint64_t total) {
   if (mass >= share) bound = first_past(share - 1, kWeighMass);
 }
 
-// `total`: mass of the whole vocabulary. `first`: {key, id} of the best candidate.
+// Draws a token. `total` is the mass of the whole vocabulary, `first` the {key, id} of the best candidate.
 uint draw_filtered(uvec2 first, uint64_t total, float uniform_draw) {
   best = uvec2(first.x, ~first.y);
   max_logit = of_key(first.x);
@@ -232,7 +238,8 @@ uint draw_filtered(uvec2 first, uint64_t total, float uniform_draw) {
     if (params.top_k <= min(blocks(), kMostRank)) low_key = ranked_block(params.top_k);
     use_list = list_candidates();
     bound = first_past(params.top_k - 1, kWeighCount);
-    if (cuts_mass()) bound = first_past(max(share_of(kept_mass(kWeighMass), params.top_p), 1) - 1, kWeighMass);
+    if (cuts_mass())
+      bound = first_past(max(share_of(kept_mass(kWeighMass), params.top_p), 1) - 1, kWeighMass);
   } else if (cuts_mass()) {
     cut_mass(total);
   } else {

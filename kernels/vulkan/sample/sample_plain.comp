@@ -1,11 +1,20 @@
-// sample_plain: group i is slice i % slices of output row i / slices, kSlice values of the vocabulary. Each slice
-// notes its best candidate and its mass; the last group to arrive merges them and draws: greedy from the best of
-// all; unfiltered in order of id, by going through the one slice in which the draw falls; else as
-// sample_filtered.h says.
+// sample_plain: draws the next token of each output.
+//   token = draw(filter(penalise(logits))), by the parameters and the position of the output's sequence
+//     where logits [outputs][vocab]
+//   grid    (outputs * slices): group i takes slice i % slices of output i / slices, kSlice values of the
+//           vocabulary
+//   group   GROUP threads with kBlock values each. A group notes the best candidate and the mass of its
+//           slice. The last group of an output draws: greedily the best of all; without filters by going
+//           through the slice in which the draw falls, in order of id; else as in sample_filtered.h
+//   shared  about 20 KiB: the list and the histogram of sample_filtered.h; GROUP * 4 bytes more
+//   moves   the logits once, and once more for a slice or for the blocks that filters look at; the penalised
+//           logits are written, and read instead of the logits
+// The argument block is SampleBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/group_ticket.h"
 #include "kernels/vulkan/sample/sample_filtered.h"
 
-layout(buffer_reference, scalar, buffer_reference_align = 4) writeonly buffer Drawn_address { StepState state; };
+layout(buffer_reference, scalar, buffer_reference_align = 4)
+  writeonly buffer Drawn_address { StepState state; };
 
 shared uint penalised[kSlice / 32];  // a bit for each value of the slice
 shared uint chosen;
@@ -13,7 +22,7 @@ shared uvec4 chosen_slice;
 
 uint slice_count() { return (p.vocab + kSlice - 1) / kSlice; }
 
-// Several outputs of a sequence would race for its last_token: the last one has it.
+// Several outputs of a sequence would race for its last_token. Only the last one draws.
 bool is_last_of_sequence(StepState_address step, uint i, uint live) {
   uint later = 0;
   for (uint j = i + 1 + gl_LocalInvocationIndex; j < live; j += GROUP)
@@ -21,20 +30,22 @@ bool is_last_of_sequence(StepState_address step, uint i, uint live) {
   return i + 1 >= live || group_max(later) == 0;
 }
 
-// Recent tokens of this slice, the current one among them.
+// Notes the recent tokens of this slice, including the current one.
 void note_penalised(StepState_address step, uint slice) {
   for (uint i = gl_LocalInvocationIndex; i < kSlice / 32; i += GROUP) penalised[i] = 0;
   barrier();
   const uint last_n = min(min(params.repeat_last_n, 256), row.position + 1);
   for (uint i = gl_LocalInvocationIndex; i < last_n; i += GROUP) {
     const uint position = row.position - i;
-    const uint token = p.token_log.at[page_of(step, row.sequence, position) * kPageTokens + position % kPageTokens];
+    const uint token =
+        p.token_log.at[page_of(step, row.sequence, position) * kPageTokens + position % kPageTokens];
     if (token < p.vocab && token / kSlice == slice)
       atomicOr(penalised[token % kSlice / 32], 1u << token % 32);
   }
   barrier();
 }
 
+// Applies the penalty to a block and stores the values.
 void penalise(uint block, uint count, inout float values[kBlock]) {
   const uint bits = penalised[gl_LocalInvocationIndex * kBlock / 32] >> gl_LocalInvocationIndex * kBlock % 32;
   [[unroll]] for (uint i = 0; i < kBlock; ++i) {
@@ -45,54 +56,55 @@ void penalise(uint block, uint count, inout float values[kBlock]) {
   }
 }
 
-// The sum of exp((value - most) / temperature) over a block.
-float block_mass(float values[kBlock], uint count, float most, float temperature) {
+// The sum of exp((value - maximum) / temperature) over a block.
+float block_mass(float values[kBlock], uint count, float maximum, float temperature) {
   float sum = 0;
   [[unroll]] for (uint i = 0; i < kBlock; ++i)
-    if (i < count) sum += exp_f32((values[i] - most) / temperature);
+    if (i < count) sum += exp_f32((values[i] - maximum) / temperature);
   return sum;
 }
 
-#define kFinite 0x80000000u  // beside an id
+#define kFinite 0x80000000u  // a flag beside an id: some logit of the slice is finite
 
-// The slice's record: {best key, its id with kFinite if a logit is finite, mass}. Masses are relative to its best.
+// The slice's record: {best key, its id with the flag kFinite, mass}. The mass is relative to the slice's
+// best.
 uvec4 take_slice(uint slice, float temperature) {
   const uint block = slice * GROUP + gl_LocalInvocationIndex;
   float values[kBlock];
   uint count;
   load_block(logits, block, values, count);
-  uint least = kNotFinite;  // of magnitudes, as bits
+  uint smallest = kNotFinite;  // of magnitudes, as bits
   [[unroll]] for (uint i = 0; i < kBlock; ++i)
-    if (i < count) least = min(least, magnitude_bits(values[i]));
+    if (i < count) smallest = min(smallest, magnitude_bits(values[i]));
   if (penalises) penalise(block, count, values);
-  uvec2 mine = uvec2(0, ~0u);
+  uvec2 thread_best = uvec2(0, ~0u);  // of the thread: {key, id}
   [[unroll]] for (uint i = 0; i < kBlock; ++i) {
     const uint key = i < count ? key_of(values[i]) : 0;
-    if (key > mine.x) mine = uvec2(key, block * kBlock + i);
+    if (key > thread_best.x) thread_best = uvec2(key, block * kBlock + i);
   }
-  if (count > 0) block_keys().at[block] = mine.x;
-  const uint flag = group_max(kNotFinite - least) != 0 ? kFinite : 0;
-  const uvec2 first = group_best(mine.x, mine.y);
+  if (count > 0) block_keys().at[block] = thread_best.x;
+  const uint flag = group_max(kNotFinite - smallest) != 0 ? kFinite : 0;
+  const uvec2 first = group_best(thread_best.x, thread_best.y);
   if (is_greedy()) return uvec4(first.x, first.y | flag, 0, 0);
   const uint64_t mass = group_sum(mass_of(block_mass(values, count, of_key(first.x), temperature)));
   return uvec4(first.x, first.y | flag, unpackUint2x32(mass));
 }
 
-// A draw in order of id from the slice {index, its best key, share of its mass to pass, 0}.
+// Draws in order of id from the slice {index, best key, the share of its mass at which the draw falls, 0}.
 void draw_from_slice(uvec4 drawn) {
   const uint block = drawn.x * GROUP + gl_LocalInvocationIndex;
-  const float most = of_key(drawn.y);
+  const float maximum = of_key(drawn.y);
   float values[kBlock];
   uint count;
   load_block(values_at(), block, values, count);
-  const uint64_t mine = mass_of(block_mass(values, count, most, params.temperature));
+  const uint64_t own_mass = mass_of(block_mass(values, count, maximum, params.temperature));
   uint64_t mass;
-  const uint64_t before = group_sum_before(mine, mass);
+  const uint64_t before = group_sum_before(own_mass, mass);
   const uint64_t target = min(share_of(mass, uintBitsToFloat(drawn.z)), mass - 1);
-  if (before > target || target >= before + mine) return;
+  if (before > target || target >= before + own_mass) return;
   float sum = 0;
   for (uint i = 0; i < count; ++i) {
-    sum += exp_f32((values[i] - most) / params.temperature);
+    sum += exp_f32((values[i] - maximum) / params.temperature);
     if (before + mass_of(sum) <= target) continue;
     chosen = block * kBlock + i;
     return;
@@ -101,17 +113,17 @@ void draw_from_slice(uvec4 drawn) {
 
 void draw_row() {
   const uint slice = gl_LocalInvocationIndex;
-  uvec4 mine = slice < slice_count() ? slices().at[slice] : uvec4(0, ~kFinite, 0, 0);
-  mine.y &= ~kFinite;
-  const uvec2 first = group_best(mine.x, mine.y);
+  uvec4 record = slice < slice_count() ? slices().at[slice] : uvec4(0, ~kFinite, 0, 0);
+  record.y &= ~kFinite;
+  const uvec2 first = group_best(record.x, record.y);
   if (is_greedy()) {
     chosen = first.y;
     return;
   }
-  const float below = of_key(max(mine.x, 1)) - of_key(first.x);
+  const float below = of_key(max(record.x, 1)) - of_key(first.x);
   const float temperature = is_filtered() ? 1 : params.temperature;
-  const float own = sum_of(packUint2x32(mine.zw));
-  const uint64_t mass = slice < slice_count() ? mass_of(own * exp_f32(below / temperature)) : 0;
+  const float slice_sum = sum_of(packUint2x32(record.zw));
+  const uint64_t mass = slice < slice_count() ? mass_of(slice_sum * exp_f32(below / temperature)) : 0;
   uint64_t total;
   const uint64_t before = group_sum_before(mass, total);
   const float uniform_draw = philox_uniform(params.seed_low, params.seed_high, row.position);
@@ -122,12 +134,12 @@ void draw_row() {
   }
   const uint64_t target = share_of(total, uniform_draw);
   if (before <= target && target < before + mass)
-    chosen_slice = uvec4(slice, mine.x, floatBitsToUint(sum_of(target - before) / sum_of(mass)), 0);
+    chosen_slice = uvec4(slice, record.x, floatBitsToUint(sum_of(target - before) / sum_of(mass)), 0);
   barrier();
   draw_from_slice(chosen_slice);
 }
 
-// To the next step, and to the host.
+// Hands the token to the next step and to the host.
 void hand_on(uint t, uint token) {
   Drawn_address to = Drawn_address(p.step);
   to.state.last_token[row.sequence] = token;
@@ -154,7 +166,7 @@ void main() {
   if (!is_last_group(p.counters, output_index, slice_count())) return;
   draw_row();
   barrier();
-  // Asked for at the end, so that the answer is not held in registers while the draw is made.
+  // This stands at the end, so that the answer needs no register during the draw.
   const uint other = gl_LocalInvocationIndex;
   const bool drawn = group_max(other < slice_count() ? slices().at[other].y & kFinite : 0) != 0;
   const uint token = drawn ? min(chosen, p.vocab - 1) : kNoDraw;

@@ -1,7 +1,8 @@
-// What the parts of sample_plain share: a row's parameters, its logits as sampling sees them, and masses.
+// What sample_plain.comp and sample_filtered.h share: an output's parameters, its logits as sampling sees
+// them, and masses.
 //
-// Masses are sums of exp() in fixed point, 64 bits with kMassUnit for 1: their sums are exact, whatever the order, so
-// equal input draws equal tokens.
+// A mass is a sum of exp() in fixed point, 64 bits with kMassUnit for 1. Such sums are exact in any order, so
+// equal inputs draw equal tokens. The build defines GROUP.
 #ifndef GRETA_VULKAN_SAMPLE_ROW_H
 #define GRETA_VULKAN_SAMPLE_ROW_H
 #extension GL_EXT_control_flow_attributes : require
@@ -15,14 +16,14 @@ GRETA_ABI_BUFFER(uvec4, uvec4, 16)
 layout(push_constant, scalar) uniform Push { SampleBlock p; };
 
 #define kBlock 16                // values of the vocabulary that a thread takes
-#define kSlice (GROUP * kBlock)  // and a group: TILE of the kernel's line
+#define kSlice (GROUP * kBlock)  // values that a group takes: TILE of the kernel in CMakeLists.txt
 const float kMassUnit = 1099511627776.0;  // 2^40
 const float kLargest = 3.402823466e38;
 
-// Of the output row that this group works on.
+// The output that this group works on.
 StepRow row;
 SampleParams params;
-uint64_t logits;   // address of the row's
+uint64_t logits;   // address of its logits
 uint64_t scratch;  // float penalised[vocab], uint block_key[blocks], uvec4 slice[slices]: each at 16 bytes
 bool penalises;
 
@@ -32,20 +33,23 @@ bool is_greedy() { return !(params.temperature > 0); }
 
 uint blocks() { return (p.vocab + kBlock - 1) / kBlock; }
 uint_address block_keys() { return uint_address(scratch + (uint64_t(p.vocab) * 4 + 15) / 16 * 16); }
-uvec4_address slices() { return uvec4_address(uint64_t(block_keys()) + (uint64_t(blocks()) * 4 + 15) / 16 * 16); }
+uvec4_address slices() {
+  return uvec4_address(uint64_t(block_keys()) + (uint64_t(blocks()) * 4 + 15) / 16 * 16);
+}
 
-// Finite: differences and sums of what comes out are never NaN. In bits, which no compiler takes for granted.
+// Makes a logit finite, so that differences and sums are never NaN. It works on bits, which no compiler
+// optimises away.
 float tame(float logit) {
   const uint bits = floatBitsToUint(logit), magnitude = bits & 0x7fffffffu;
   if (magnitude <= 0x7f7fffffu) return logit;
   return magnitude == 0x7f800000u && bits >> 31 == 0 ? kLargest : -kLargest;
 }
 
-// A tamed value's magnitude as bits, of which kNotFinite stands for what was infinite or no number.
+// The magnitude of a tamed value as bits. kNotFinite stands for all that was infinite or no number.
 const uint kNotFinite = 0x7f7fffffu;
 uint magnitude_bits(float tamed) { return floatBitsToUint(tamed) & 0x7fffffffu; }
 
-// Values of block `block`, as many as the vocabulary has; the others are left alone. Tame after penalties.
+// Loads `count` values of block `block`, as many as the vocabulary has, and tames them.
 void load_block(uint64_t from, uint block, out float values[kBlock], out uint count) {
   const uint first = block * kBlock;
   count = first < p.vocab ? min(kBlock, p.vocab - first) : 0;
@@ -58,9 +62,10 @@ void load_block(uint64_t from, uint block, out float values[kBlock], out uint co
     [[unroll]] for (uint i = 0; i < kBlock; ++i) values[i] = i < count ? tame(float_address(at).at[i]) : 0;
   }
 }
+// Where the values after penalties lie.
 uint64_t values_at() { return penalises ? scratch : logits; }
 
-// In bits: not every driver converts floats to 64 bits.
+// A float as a mass. It works on bits, since not every driver converts floats to 64-bit integers.
 uint64_t mass_of(float sum) {
   const uint bits = floatBitsToUint(sum), mantissa = (bits & 0x7fffffu) | 0x800000u;
   const int shift = int(bits >> 23) - 127 - 23 + 40;
@@ -71,13 +76,14 @@ float sum_of(uint64_t mass) {
   return (float(words.y) * 4294967296.0 + float(words.x)) / kMassUnit;
 }
 
-// share * mass, share of 24 bits.
+// share * mass; the share has 24 bits.
 uint64_t share_of(uint64_t mass, float share) {
   const uint bits = uint(share * 16777216.0);
   return (mass >> 24) * bits + ((mass & 0xffffff) * bits >> 24);
 }
 
-// Philox4x32-10 (Salmon et al. 2011), the first word for counter {position, 0, 0, 0}: uniform in [0, 1), of 24 bits.
+// The first word of Philox4x32-10 (Salmon et al. 2011) for the counter {position, 0, 0, 0}: uniform in [0,
+// 1), with 24 bits.
 float philox_uniform(uint key0, uint key1, uint position) {
   uvec4 c = uvec4(position, 0, 0, 0);
   for (uint i = 0; i < 10; ++i) {

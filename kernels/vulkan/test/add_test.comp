@@ -1,6 +1,9 @@
-// add_test, for tests of devices: y[i] = a[i] + b[i], as AddTestBlock of tests/support/device_kernels.h. Takes part in chains.
-//   grid   ceil(count / group)
-//   group  one value for each thread
+// add_test, for the tests of devices: y[i] = a[i] + b[i], i < count. It takes part in the chain.
+//   grid    (count / GROUP)
+//   group   GROUP threads with a value each
+//   shared  none
+//   moves   a, b and y once
+// The argument block is AddTestBlock of tests/support/device_kernels.h.
 #include "kernels/vulkan/device.h"
 #include "kernels/abi/abi.h"
 #include "kernels/vulkan/chain.h"

@@ -1,6 +1,9 @@
-// index_test, for tests of devices: y[i] = i * scale + base, as IndexBlock of tests/support/device_kernels.h.
-//   grid   ceil(count / group)
-//   group  one value for each thread
+// index_test, for the tests of devices: y[i] = i * scale + base, i < count
+//   grid    (count / GROUP)
+//   group   GROUP threads with a value each
+//   shared  none
+//   moves   y once
+// The argument block is IndexBlock of tests/support/device_kernels.h.
 #include "kernels/vulkan/device.h"
 #include "kernels/abi/abi.h"
 

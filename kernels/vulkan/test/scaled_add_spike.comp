@@ -1,6 +1,10 @@
-// scaled_add_spike: the test kernel of kernels/abi/scaled_add.h in Vulkan.
-//   grid   ceil(count / group)
-//   group  one value for each thread
+// scaled_add_spike, for tests/spike: y[i] = a[i] + scale * pages[page_table[i / page_values]][i %
+// page_values], i < count
+//   grid    (count / GROUP)
+//   group   GROUP threads with a value each
+//   shared  none
+//   moves   a, y and the values of the pages once
+// The argument block is ScaledAddBlock of kernels/abi/scaled_add.h.
 #include "kernels/vulkan/device.h"
 #include "kernels/abi/scaled_add.h"
 

@@ -1,18 +1,25 @@
-// What a decode kernel does with the sums of a result of `token`: bias, rotation, cache, residual, gate. Reads the block `p`.
-#ifndef GRETA_VULKAN_ROWS_Y_H
-#define GRETA_VULKAN_ROWS_Y_H
+// What matmul_rows and matmul_rows_float make of the sums of a result: bias, then rotation, gate or residual,
+// then the store to y or into a page of the KV cache. A result is one row of y, a gate of two sums, or two
+// rows that rotate together (kPairing, kernels/abi/ops.h). A group makes results first_result() ..
+// first_result() + kGroupResults - 1 of `token`.
+//
+// Before it includes this file the kernel declares its argument block `p`, a MatmulRowBlock or a
+// MatmulFloatRowBlock, and the build includes quant/<type>.h and dot/<type>.h.
+#ifndef GRETA_VULKAN_MATVEC_RESULTS_H
+#define GRETA_VULKAN_MATVEC_RESULTS_H
 #include "kernels/vulkan/elementwise/activation.h"
-
-uint token = gl_WorkGroupID.x;  // or, one after the other, all tokens
+#include "kernels/vulkan/step.h"
 
 layout(constant_id = 3) const uint kPairing = kPairingNone;
 const bool kGates = kPairing == kPairingGate, kRotates = kPairing >= kPairingNext;
-const uint kSums = kPairing == kPairingNone ? 1 : 2;  // of a result
+const uint kSums = kPairing == kPairingNone ? 1 : 2;  // sums of a result
+
+uint token = gl_WorkGroupID.x;  // matmul_rows_float goes through all tokens
 
 uint first_result() { return gl_WorkGroupID.y * kGroupResults; }
 uint result_count() { return kRotates ? p.n / 2 : p.n; }
 
-// The rows of y that result `i` is made of.
+// The rows of y that result `i` makes; without rotation both are the same row.
 uvec2 rows_of_result(uint i) {
   if (!kRotates) return uvec2(i);
   const uint in_head = i % (p.head_width / 2), first = i / (p.head_width / 2) * p.head_width;
@@ -23,12 +30,13 @@ uvec2 rows_of_result(uint i) {
 
 uint64_t weights_of(uint result, bool second) {
   const uvec2 rows = rows_of_result(result);
-  return (second && kGates ? uint64_t(p.weight2) : uint64_t(p.weight)) + (second ? rows.y : rows.x) * quant_row_bytes(kDepth);
+  const uint64_t weight = second && kGates ? uint64_t(p.weight2) : uint64_t(p.weight);
+  return weight + (second ? rows.y : rows.x) * quant_row_bytes(kDepth);
 }
 
-// What a result needs beside its sums; fetched before them.
+// What a result needs beside its sums. It is loaded before the products.
 struct Operands {
-  vec2 bias;
+  vec2 bias;      // of both sums
   vec2 rotation;  // cosine and sine
   float residual;
 };
@@ -44,12 +52,14 @@ Operands operands_of(uint i, uvec2 rows) {
   return o;
 }
 
-// Value `row` of the token's key or value into its page; the cache holds f32 or f16.
+// Stores value `row` of the token's key or value in its page. The cache holds f32 or f16.
 void store_in_page(uint row, float value) {
   const StepRow at_row = step_of(p.step).state.row[token];
   const uint position = at_row.position;
-  const uint64_t page = uint64_t(p.y) + uint64_t(page_of(step_of(p.step), at_row.sequence, position)) * p.page_bytes;
-  const uint64_t at = (uint64_t(row / p.head_width) * kPageTokens + position % kPageTokens) * p.head_width + row % p.head_width;
+  const uint64_t page =
+      uint64_t(p.y) + uint64_t(page_of(step_of(p.step), at_row.sequence, position)) * p.page_bytes;
+  const uint64_t head_position = uint64_t(row / p.head_width) * kPageTokens + position % kPageTokens;
+  const uint64_t at = head_position * p.head_width + row % p.head_width;
   if (p.cache_type == 0) float_address(page).at[uint(at)] = value;
   else float16_address(page).at[uint(at)] = float16_t(value);
 }
@@ -59,7 +69,7 @@ void store_row(uint row, float value) {
   else p.y.at[token * p.n + row] = value;
 }
 
-// y of a result, of its first row where it has two.
+// Stores a result and returns its y; of two rows that rotate together, that of the first.
 float finish(uvec2 rows, vec2 sums, Operands o) {
   sums += o.bias;
   if (kRotates) {
