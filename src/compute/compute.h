@@ -4,5 +4,4 @@
 #include "compute/launch.h"
 #include "compute/op.h"
 #include "compute/quant_type.h"
-#include "compute/refused_kernels.h"
 #include "runtime/runtime.h"

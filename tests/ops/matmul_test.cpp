@@ -149,6 +149,8 @@ TEST_CASE("matmul: says what does not fit", "[ops]") {
   const RowFilter filter{&rig.info(), false};
   const KernelRow* rows[8];
   REQUIRE(find_rows({&call, 1}, 1, filter, rows) == 0);
+  const KernelRow* row = nullptr;
+  REQUIRE_FALSE(choose_row({&call, 1}, 1, filter, &row).ok());
   REQUIRE(strstr(error_text(), "rows of 100 weights are not whole q4_k blocks of 256"));
   call.weight.depth = 256;
   REQUIRE(find_rows({&call, 1}, 1, filter, rows) > 0);
