@@ -107,13 +107,8 @@ bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
 // The row wants x in another form, once for all that read the same x; the gain of a norm before it goes into
 // that.
 Status GretaGraph::convert_input(Call& call, Form form, uint32_t depth, uint32_t bucket) {
-  Call convert;
-  convert.op = Op::Convert;
-  convert.form = form;
+  Call convert = make_convert(call.slot[kX], {}, call.slot[kStep], form, depth);
   convert.rows_of = call.rows_of;
-  convert.width = depth;
-  convert.slot[kX] = call.slot[kX];
-  convert.slot[kStep] = call.slot[kStep];
   if (call.op == Op::Norm) convert.weight = call.weight;
   const auto there = [&](const Step& step) {
     if (step.calls.empty() || step.calls.back().op != Op::Convert) return false;

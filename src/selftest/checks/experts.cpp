@@ -53,8 +53,8 @@ void check_route(Rig& rig) {
         auto logits = gaussians(size_t(live.tokens) * shape.experts, random, 3);
         if (shape.experts > 4) logits[4] = logits[1];  // a tie: the lower index first
         const auto bias = shape.bias ? gaussians(shape.experts, random, 0.5) : std::vector<float>();
-        Call call = row_call(Op::Route, rig.put_padded(logits, live.bucket * shape.experts),
-                             rig.room(uint64_t(live.bucket) * shape.used * 4), steps.put(rig));
+        Call call = make_call(Op::Route, rig.put_padded(logits, live.bucket * shape.experts),
+                              rig.room(uint64_t(live.bucket) * shape.used * 4), steps.put(rig));
         call.slot[kY2] = rig.room(uint64_t(live.bucket) * shape.used * 4);
         call.experts = shape.experts;
         call.used = shape.used;
@@ -102,14 +102,10 @@ void check_routers(Rig& rig) {
           random_matrix(QuantType::f32, shape.experts, shape.depth, 1, Scales::Plain, random);
       const Slice x_slice = rig.put(x), normed = norms ? rig.room(x_slice.bytes) : x_slice,
                   logits = rig.room(shape.experts * 4);
-      Call norm = row_call(Op::Norm, x_slice, normed, step);
-      norm.weight = put_vector(rig, gain);
-      norm.width = shape.depth;
-      norm.heads = 1;
-      norm.epsilon = 1e-5f;
-      Call matmul = row_call(Op::Matmul, normed, logits, step);
-      matmul.weight = put_matrix(rig, matrix, Layout::Gguf);
-      Call route = row_call(Op::Route, logits, rig.room(shape.used * 4), step);
+      const CallMaker make{step};
+      const Call norm = make.norm(put_vector(rig, gain), x_slice, normed, 1e-5f);
+      Call matmul = make.matmul(put_matrix(rig, matrix, Layout::Gguf), normed, logits);
+      Call route = make_call(Op::Route, logits, rig.room(shape.used * 4), step);
       route.slot[kY2] = rig.room(shape.used * 4);
       route.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
       route.experts = shape.experts;
@@ -184,9 +180,9 @@ void check_matmul_expert(Rig& rig) {
                                       depth, x_stride),
                              false);
           Call call =
-              row_call(Op::MatmulExpert,
-                       rig.put_padded(spread(x, depth, x_stride, NAN), live.bucket * x_slots * x_stride),
-                       rig.room(uint64_t(live.bucket) * used * y_stride * 4), steps.put(rig));
+              make_call(Op::MatmulExpert,
+                        rig.put_padded(spread(x, depth, x_stride, NAN), live.bucket * x_slots * x_stride),
+                        rig.room(uint64_t(live.bucket) * used * y_stride * 4), steps.put(rig));
           call.x_stride = strided ? x_stride : 0;
           call.y_stride = strided ? y_stride : 0;
           if (strided) call.slot[kBias] = rig.put(bias);
@@ -233,8 +229,8 @@ void check_matmul_heads(Rig& rig) {
   const auto x = gaussians(size_t(tokens) * heads * depth, random);
   Ids ids;
   for (uint32_t i = 0; i < tokens * heads; ++i) ids.push_back(i % heads);
-  Call call = row_call(Op::MatmulExpert, rig.put_padded(x, 8 * heads * depth), rig.room(8ull * heads * n * 4),
-                       steps.put(rig));
+  Call call = make_call(Op::MatmulExpert, rig.put_padded(x, 8 * heads * depth),
+                        rig.room(8ull * heads * n * 4), steps.put(rig));
   call.weight = put_matrix(rig, matrix, Layout::Gguf);
   call.experts = call.used = call.x_slots = heads;
   check_rows(rig, call, 8,
