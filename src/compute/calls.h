@@ -24,7 +24,13 @@ struct Rotation {
   uint32_t width, halves;
 };
 
-// Where keys or values go.
+struct AttentionShape {
+  uint32_t heads, kv_heads, key_width, value_width;
+  float scale, softcap;
+  uint32_t window;  // positions that a query sees; 0: all
+};
+
+// The pages of keys or of values.
 struct PoolPages {
   Slice pool;
   uint32_t bytes, cache_type;
@@ -104,6 +110,26 @@ struct CallMaker {
     c.slot[kX2] = b;
     c.width = width;
     c.scale = scale;
+    return c;
+  }
+  Call attention(const Slice& q, const Slice& y, const AttentionShape& shape, const PoolPages& keys,
+                 const PoolPages& values, const Slice& scratch) const {
+    Call c = of(Op::Attention, q, y);
+    c.slot[kPool] = keys.pool;
+    c.slot[kPool2] = values.pool;
+    c.slot[kScratch] = scratch;
+    if (scratch.buffer) c.slot[kCounters] = counters;
+    c.heads = shape.heads;
+    c.kv_heads = shape.kv_heads;
+    c.width = shape.key_width;
+    c.value_width = shape.value_width;
+    c.page_bytes = keys.bytes;
+    c.value_page_bytes = values.bytes;
+    c.cache_type = keys.cache_type;
+    c.value_cache_type = values.cache_type;
+    c.scale = shape.scale;
+    c.softcap = shape.softcap;
+    c.window = shape.window;
     return c;
   }
   Call combine(const Slice& x, const Slice& weights, const Slice& y, uint32_t width, uint32_t used) const {

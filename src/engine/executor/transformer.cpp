@@ -70,27 +70,16 @@ struct Builder {
   }
   Call attention(const LayerShape& shape, const Layer& layer, const Slice& q, const Slice& y,
                  const StepBuffers::Cache& cache) {
-    Call c = make.of(Op::Attention, q, y);
-    if (key.tokens <= kMaxSplitTokens) {
-      c.slot[kScratch] =
-          graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), s.heads, s.value_width));
-      c.slot[kCounters] = b.counters;
-    }
-    c.slot[kPool] = cache.keys;
-    c.slot[kPool2] = cache.values;
+    Slice scratch;
+    if (key.tokens <= kMaxSplitTokens)
+      scratch = graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), s.heads, s.value_width));
+    Call c = make.attention(q, y,
+                            {s.heads, s.kv_heads, s.key_width, s.value_width, s.attention_scale,
+                             s.attention_softcap, shape.window},
+                            {cache.keys, b.key_page_bytes, b.key_type},
+                            {cache.values, b.value_page_bytes, b.value_type}, scratch);
     c.slot[kTable] = layer.sinks.slice;
-    c.heads = s.heads;
-    c.kv_heads = s.kv_heads;
-    c.width = s.key_width;
-    c.value_width = s.value_width;
     c.y_stride = arch.latent ? s.key_width : 0;
-    c.page_bytes = b.key_page_bytes;
-    c.value_page_bytes = b.value_page_bytes;
-    c.cache_type = b.key_type;
-    c.value_cache_type = b.value_type;
-    c.scale = s.attention_scale;
-    c.softcap = s.attention_softcap;
-    c.window = shape.window;
     return c;
   }
   Call gate(const Slice& gate, const Slice& up, uint32_t width) const {

@@ -95,27 +95,21 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
   }
   const uint32_t q_width = shape.heads * shape.key_width, y_width = shape.heads * shape.value_width;
   const auto q = gaussians(size_t(live.tokens) * q_width, random, 2), sinks = gaussians(shape.heads, random);
-  Call call = make_call(Op::Attention, rig.put_padded(q, live.bucket * q_width),
-                        rig.room(uint64_t(live.bucket) * y_width * 4), steps.put(rig));
-  call.slot[kPool] = keys.pool;
-  call.slot[kPool2] = shape.latent ? keys.pool : values.pool;
-  if (shape.sinks) call.slot[kTable] = rig.put(sinks);
+  Slice scratch, counters;
   if (live.bucket <= kMaxSplitTokens) {
-    call.slot[kScratch] = rig.room(attention_scratch_bytes(live.bucket, shape.heads, shape.value_width));
-    call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
+    scratch = rig.room(attention_scratch_bytes(live.bucket, shape.heads, shape.value_width));
+    counters = rig.put(std::vector<uint32_t>(kCounterCount));
   }
-  call.heads = shape.heads;
-  call.kv_heads = shape.kv_heads;
-  call.width = shape.key_width;
-  call.value_width = shape.value_width;
-  call.page_bytes = keys.bytes;
-  call.value_page_bytes = shape.latent ? keys.bytes : values.bytes;
+  const Cache& read = shape.latent ? keys : values;
+  const Slice x = rig.put_padded(q, live.bucket * q_width),
+              y_slice = rig.room(uint64_t(live.bucket) * y_width * 4);
+  Call call = CallMaker{steps.put(rig), counters}.attention(
+      x, y_slice,
+      {shape.heads, shape.kv_heads, shape.key_width, shape.value_width, 1 / std::sqrt(float(shape.key_width)),
+       shape.softcap, shape.window},
+      {keys.pool, keys.bytes, shape.key_type}, {read.pool, read.bytes, shape.value_type}, scratch);
+  if (shape.sinks) call.slot[kTable] = rig.put(sinks);
   call.y_stride = shape.latent ? shape.key_width : 0;
-  call.cache_type = shape.key_type;
-  call.value_cache_type = shape.value_type;
-  call.scale = 1 / std::sqrt(float(shape.key_width));
-  call.softcap = shape.softcap;
-  call.window = shape.window;
 
   const reference::Attention oracle{shape.heads, shape.kv_heads, shape.key_width, shape.value_width,
                                     call.scale,  shape.softcap,  shape.window};
@@ -236,22 +230,13 @@ class HeadsCase {
  private:
   Call make_attention(Random& random) {
     const uint32_t width = shape.heads * shape.width;
-    Call call = make_call(Op::Attention, rig.put(gaussians(width, random, 2)), rig.room(width * 4), step);
-    call.slot[kPool] = keys.pool;
-    call.slot[kPool2] = values.pool;
-    call.slot[kScratch] = rig.room(attention_scratch_bytes(1, shape.heads, shape.width));
-    call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
-    call.heads = shape.heads;
-    call.kv_heads = shape.kv_heads;
-    call.width = call.value_width = shape.width;
-    call.page_bytes = keys.bytes;
-    call.value_page_bytes = values.bytes;
-    call.cache_type = shape.key_type;
-    call.value_cache_type = shape.value_type;
-    call.scale = 1 / std::sqrt(float(shape.width));
-    call.softcap = shape.softcap;
-    call.window = shape.window;
-    return call;
+    const Slice x = rig.put(gaussians(width, random, 2)), y = rig.room(width * 4);
+    return CallMaker{step, rig.put(std::vector<uint32_t>(kCounterCount))}.attention(
+        x, y,
+        {shape.heads, shape.kv_heads, shape.width, shape.width, 1 / std::sqrt(float(shape.width)),
+         shape.softcap, shape.window},
+        {keys.pool, keys.bytes, shape.key_type}, {values.pool, values.bytes, shape.value_type},
+        rig.room(attention_scratch_bytes(1, shape.heads, shape.width)));
   }
 
   // Adds the norm and the rotation of heads at x; what they come to.
