@@ -1,19 +1,18 @@
-# greta_kernel(OPS VARIANT ...) compiles one kernel source for a backend, once for each type, and
+# greta_kernel(OP VARIANT ...) compiles one kernel source for a backend, once for each type, and
 # writes its rows of the kernel table. The backend is the folder that calls it (kernels/<backend>):
 #   cpu     one row; the code is a function of <source>.cpp
 #   vulkan  one row; SPIR-V of <source>.comp, embedded           (GretaVulkanKernel.cmake)
 #   hip     one row for each gfx target; a code object of <source>.hip, embedded  (GretaHipKernel.cmake)
 # The same line serves all three: greta_kernel(norm row GROUP 256 CONSTANTS width heads).
 #
-#   OPS       "matmul", or a fused sequence "norm+matmul+rope"
-#   VARIANT   the source is <SOURCE or OPS>_<VARIANT>, in any folder of the backend: matmul plain = matmul/matmul_plain.cpp
-#   SOURCE    op that names the source, where OPS is a sequence (default: OPS)
-#   ALSO      further sequences that the same code covers
+#   OP        the op that gives the source its name and, unless COVERS says more, the only one that it covers
+#   VARIANT   the source is <OP>_<VARIANT>, in any folder of the backend: matmul plain = matmul/matmul_plain.cpp
+#   COVERS    names of the sequences that the code covers, of kernels/sequences.cmake (default: OP alone)
 #   QUANTS    weight types: `all` that have a decode header for the layout, or what greta_quants has chosen; a
 #             line with QUANTS and no type has no rows; absent for ops without weights
 #   LAYOUT    gguf (default), packed or planes
 #   FORM      f32 (default), q8, q8x16 or f16: form of a matmul's x, or of a convert's y
-#   BLOCK     argument block that CONSTANTS are fields of (default <Source>Block)
+#   BLOCK     argument block that CONSTANTS are fields of (default <Op>Block)
 #   ISA       cpu: avx2 or avx512vnni; default is the baseline of the architecture
 #   TOKENS    smallest and largest bucket (default 1 512)
 #   N, DEPTH  what the weight's rows and columns must divide by (default 1 1)
@@ -24,7 +23,7 @@
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
 #   THREADS   field of the block that says how many threads a group has (default: none, GROUP does)
 #   SUBGROUPS Vulkan: a group is this many subgroups, if they have at least half of GROUP's threads (default 0: all)
-#   CONSTANTS fields of the source's block that are fixed for a model: in Vulkan they
+#   CONSTANTS fields of the block that are fixed for a model: in Vulkan they
 #             are the specialization constants 2, 3, ..; CPU and HIP read them from the block
 #   NEEDS     feature bits that a GPU must have (names of the backend's features in src/compute, joined by |)
 #   LACKS     feature bits that it must not have, since other rows are faster there (default 0)
@@ -134,6 +133,43 @@ function(greta_op_enum op out)
   set(${out} ${name} PARENT_SCOPE)
 endfunction()
 
+# Names patterns of sequences of ops; what stands in brackets may be absent.
+function(greta_sequences name)
+  set(sequences "")
+  string(REPLACE "[" "(" patterns "${ARGN}")  # brackets keep the elements of a CMake list together
+  string(REPLACE "]" ")" patterns "${patterns}")
+  while(patterns)
+    list(POP_FRONT patterns pattern)
+    if(pattern MATCHES "^(.*)\\(([^()]*)\\)(.*)$")
+      list(PREPEND patterns "${CMAKE_MATCH_1}${CMAKE_MATCH_3}" "${CMAKE_MATCH_1}${CMAKE_MATCH_2}${CMAKE_MATCH_3}")
+    else()
+      string(REGEX MATCHALL "[a-z_]+" ops "${pattern}")
+      list(JOIN ops "+" sequence)
+      list(APPEND sequences ${sequence})
+    endif()
+  endwhile()
+  list(REMOVE_DUPLICATES sequences)
+  set_property(GLOBAL PROPERTY GRETA_SEQUENCES_${name} ${sequences})
+endfunction()
+include("${PROJECT_SOURCE_DIR}/kernels/sequences.cmake")
+
+# The sequences that greta_kernel's line covers, "norm+matmul" among them.
+function(greta_covered_sequences out)
+  set(sequences ${op})
+  if(K_COVERS)
+    set(sequences "")
+  endif()
+  foreach(name ${K_COVERS})
+    get_property(named GLOBAL PROPERTY GRETA_SEQUENCES_${name})
+    if(NOT named)
+      message(FATAL_ERROR "greta_kernel(${op} ${variant}): kernels/sequences.cmake has no sequences ${name}")
+    endif()
+    list(APPEND sequences ${named})
+  endforeach()
+  list(REMOVE_DUPLICATES sequences)
+  set(${out} ${sequences} PARENT_SCOPE)
+endfunction()
+
 # The path without extension, from the project's folder, of the one source NAME.* of this backend, in whatever folder.
 function(greta_kernel_source name out)
   file(GLOB_RECURSE found RELATIVE "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/${name}.cpp"
@@ -165,14 +201,14 @@ function(greta_kernel_library out)
   set(${out} ${library} PARENT_SCOPE)
 endfunction()
 
-function(greta_kernel ops variant)
-  set(single SOURCE LAYOUT FORM ISA NEEDS LACKS SPLITS SHARED WITH BY_TYPE BLOCK RANK N DEPTH GROUP SUBGROUPS
-    THREADS CHAIN)
-  cmake_parse_arguments(K "TEST" "${single}" "TILE;QUANTS;TOKENS;ALSO;CONSTANTS;TARGETS" ${ARGN})
+function(greta_kernel op variant)
+  set(single LAYOUT FORM ISA NEEDS LACKS SPLITS SHARED WITH BY_TYPE BLOCK RANK N DEPTH GROUP SUBGROUPS THREADS
+    CHAIN)
+  cmake_parse_arguments(K "TEST" "${single}" "TILE;QUANTS;TOKENS;COVERS;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "greta_kernel(${ops} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
+    message(FATAL_ERROR "greta_kernel(${op} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
-  foreach(pair SOURCE=${ops} LAYOUT=gguf FORM=f32 NEEDS=0 LACKS=0 TILE=1 SPLITS=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1 SUBGROUPS=0)
+  foreach(pair LAYOUT=gguf FORM=f32 NEEDS=0 LACKS=0 TILE=1 SPLITS=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1 SUBGROUPS=0)
     string(REGEX MATCH "^([A-Z_]+)=(.*)$" _ ${pair})
     if(NOT DEFINED K_${CMAKE_MATCH_1})
       set(K_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
@@ -182,8 +218,8 @@ function(greta_kernel ops variant)
     set(K_TOKENS 1 512)
   endif()
   if(NOT K_BLOCK)
-    greta_op_enum(${K_SOURCE} source_enum)
-    set(K_BLOCK ${source_enum}Block)
+    greta_op_enum(${op} op_enum)
+    set(K_BLOCK ${op_enum}Block)
   endif()
   if("QUANTS" IN_LIST K_KEYWORDS_MISSING_VALUES)
     return()
@@ -200,9 +236,9 @@ function(greta_kernel ops variant)
     set(table TEST_KERNEL)
   endif()
   get_filename_component(backend ${CMAKE_CURRENT_SOURCE_DIR} NAME)
-  greta_kernel_source(${K_SOURCE}_${variant} source)
+  greta_kernel_source(${op}_${variant} source)
   foreach(quant ${K_QUANTS})
-    set(row_name "${K_SOURCE}_${variant}")
+    set(row_name "${op}_${variant}")
     set(defines "#define GROUP ${K_GROUP}\n")
     set(weight "")
     set(type f32)
@@ -246,7 +282,8 @@ function(greta_add_rows target needs code)
   list(JOIN constants ", " constants)
   set(row_sequences "")
   set(row_tiles "")
-  foreach(sequence ${ops} ${K_ALSO})
+  greta_covered_sequences(sequences)
+  foreach(sequence ${sequences})
     foreach(tile ${K_TILE})
       list(APPEND row_sequences ${sequence})
       list(APPEND row_tiles ${tile})

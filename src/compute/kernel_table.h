@@ -1,6 +1,7 @@
 // The kernel table: one row for each compiled kernel, written by the CMake line that compiles it.
 #pragma once
 #include "compute/launch.h"
+#include "compute/reason.h"
 
 namespace greta {
 
@@ -38,17 +39,6 @@ uint32_t kernel_constants(const KernelRow& row, std::span<const uint8_t> block,
 
 std::span<const KernelRow> kernel_table();
 
-class RefusedKernels;
-
-// What rows may be used: the device's backend and features, or only the plain rows (rank 0).
-struct RowFilter {
-  const DeviceInfo* device = nullptr;
-  bool exact = false;
-  const RefusedKernels* refused = nullptr;  // by the driver
-};
-
-bool usable(const KernelRow& row, const RowFilter& filter);
-
 bool multiplies(Op op);  // matmul, matmul_expert
 Op lead_op(std::span<const Op> ops);
 
@@ -56,8 +46,9 @@ Op lead_op(std::span<const Op> ops);
 // that leads it (lead_op: route, else attention, else the first that multiplies, else rope, else the first)
 // packs for all.
 struct OpInfo {
-  // Shapes and types against each other and the row: a failure names the numbers.
-  Status (*check)(std::span<const Call> calls, const KernelRow& row);
+  // Whether shapes and types fit each other and the row; `why` names the numbers that do not, if someone
+  // asks.
+  bool (*fits)(std::span<const Call> calls, const KernelRow& row, Reason& why);
   // The grid for a plan of `bucket` token rows.
   void (*groups)(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]);
   // Block and accesses. Addresses are taken from the calls' slices as they are now.
@@ -70,11 +61,6 @@ const OpInfo& op_info(Op op);
 const Call& lead_call(std::span<const Call> calls);
 const OpInfo& lead_of(std::span<const Call> calls);
 
-// Appends to `out` each row that covers exactly these calls in a plan of `bucket` rows: sequence,
-// backend, features, type, layout, token range, multiples, then check(). Returns how many.
-uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
-                   std::span<const KernelRow*> out);
-
 // The whole of a launch but the loaded kernel.
 void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out);
 
@@ -82,12 +68,5 @@ void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t buc
 // (Call::splits).
 uint32_t tile_count(const Call& call, const KernelRow& row, uint32_t bucket);
 uint64_t split_bytes(const Call& call, const KernelRow& row, uint32_t bucket);
-
-// The row that packs a weight in GGUF order into another layout; null if there is none.
-const KernelRow* packing_row(QuantType type, Layout layout, const RowFilter& filter);
-
-// The layout in which weights of `type` are stored for this device: that of the highest-ranked matmul row, of
-// those that can be packed.
-Layout preferred_layout(QuantType type, const RowFilter& filter);
 
 }  // namespace greta

@@ -49,9 +49,8 @@ static bool loses_a_result(std::span<const Call> calls, size_t taken) {
 Status GretaGraph::add_first(std::span<const Call>* calls, uint32_t bucket) {
   size_t taken = std::min<size_t>(calls->size(), kMaxFused);
   const KernelRow* row = nullptr;
-  for (; taken > 1 && !row; taken -= row ? 0 : 1)
-    if (loses_a_result(*calls, taken) || !choose_row(calls->first(taken), bucket, filter_, &row).ok())
-      row = nullptr;
+  for (; taken > 1; --taken)
+    if (!loses_a_result(*calls, taken) && (row = best_row(calls->first(taken), bucket, filter_))) break;
   if (!row) GRETA_TRY(choose_row(calls->first(1), bucket, filter_, &row));
   GRETA_TRY(add_launch(calls->first(taken), *row, bucket));
   *calls = calls->subspan(taken);
@@ -68,10 +67,7 @@ Status GretaGraph::add_beside(std::span<std::span<const Call>> sequences, const 
     std::vector<Call> rest;
     for (const std::span<const Call> calls : sequences) rest.insert(rest.end(), calls.begin(), calls.end());
     rest.push_back(last);
-    const KernelRow* row;
-    const bool takes = rest.size() > 1 && choose_row(rest, bucket, filter_, &row).ok();
-    if (!takes) clear_error_text();
-    return takes;
+    return rest.size() > 1 && best_row(rest, bucket, filter_);
   };
   for (bool more = true; more && !one_row_takes_the_rest();) {
     more = false;
@@ -98,11 +94,8 @@ bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
     convert.rows_of = step.calls[0].rows_of;
     std::vector<Call> calls = step.calls;
     calls.push_back(convert);
-    const KernelRow* row = nullptr;
-    if (!choose_row(calls, bucket, filter_, &row).ok()) {
-      clear_error_text();
-      return false;
-    }
+    const KernelRow* row = best_row(calls, bucket, filter_);
+    if (!row) return false;
     step.calls = std::move(calls);
     step.row = row;
     make_launch(step.calls, *row, bucket, &step.launch);
@@ -114,13 +107,8 @@ bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
 // The row wants x in another form, once for all that read the same x; the gain of a norm before it goes into
 // that.
 Status GretaGraph::convert_input(Call& call, Form form, uint32_t depth, uint32_t bucket) {
-  Call convert;
-  convert.op = Op::Convert;
-  convert.form = form;
+  Call convert = make_convert(call.slot[kX], {}, call.slot[kStep], form, depth);
   convert.rows_of = call.rows_of;
-  convert.width = depth;
-  convert.slot[kX] = call.slot[kX];
-  convert.slot[kStep] = call.slot[kStep];
   if (call.op == Op::Norm) convert.weight = call.weight;
   const auto there = [&](const Step& step) {
     if (step.calls.empty() || step.calls.back().op != Op::Convert) return false;

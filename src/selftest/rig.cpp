@@ -164,6 +164,17 @@ bool Rig::left(Op op, QuantType type, Layout layout, uint32_t bucket) const {
   });
 }
 
+std::vector<std::string> Rig::sequences(Op op) const {
+  std::vector<std::string> found;
+  for (const KernelRow& row : kernel_table()) {
+    if (strcmp(row.backend, info().backend) || lead_op({row.ops, row.op_count}) != op) continue;
+    std::string text = op_name(row.ops[0]);
+    for (uint32_t i = 1; i < row.op_count; ++i) text += std::string("+") + op_name(row.ops[i]);
+    if (std::ranges::find(found, text) == found.end()) found.push_back(text);
+  }
+  return found;
+}
+
 const KernelRow* Rig::plain_row(std::span<const Call> calls, uint32_t bucket) const {
   const RowFilter filter{&info(), true};
   const KernelRow* row = nullptr;

@@ -93,6 +93,8 @@ class Rig {
   // The rows that this device may use for the calls, best first not implied; of a quick rig those that have
   // had no shape yet.
   std::vector<const KernelRow*> rows(std::span<const Call> calls, uint32_t bucket) const;
+  // The sequences that the backend's rows cover and `op` leads: "matmul", "matmul+add", ..
+  std::vector<std::string> sequences(Op op) const;
   const KernelRow* plain_row(std::span<const Call> calls, uint32_t bucket) const;
 
   // Runs the calls through one row, waits, and checks all canaries.

@@ -4,9 +4,7 @@
 
 namespace greta {
 
-constexpr uint32_t kMaxCandidates = 64;
-
-// "norm+matmul [4096][2048] q4_k" for the message that nothing fits.
+// "norm+matmul [4096][2048] q4_k", for the message that no row fits.
 static void describe(std::span<const Call> calls, char* text, size_t bytes) {
   size_t used = 0;
   const Tensor* weight = nullptr;
@@ -22,9 +20,9 @@ static void describe(std::span<const Call> calls, char* text, size_t bytes) {
                 weight->layout == Layout::Gguf ? "" : layout_name(weight->layout));
 }
 
-// On a unit are to be three groups with small tiles or two with large ones. Those that share a tile leave at
-// most so many sums: to add up more costs more than it gains (H200, 128 tokens, 4096 x 4096 in tiles of 128 x
-// 128: 26 us with 4 groups to a tile, 29 with 6, 31 with 9).
+// A unit should have three groups with small tiles, or two with large ones. Groups that share a tile write at
+// most kMostSums partial sums, because adding up more of them costs more than it gains (H200, 128 tokens,
+// 4096 x 4096 in tiles of 128 x 128: 26 us with 4 groups for a tile, 29 with 6, 31 with 9).
 constexpr uint32_t kSmallTile = 64 * 64, kMostSums = 65536;
 
 uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, const RowFilter& filter) {
@@ -36,8 +34,9 @@ uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, 
   return std::clamp(filter.device->unit_count * together / tiles, 1u, std::max(most, 1u));
 }
 
-// Of rows of one code those that make the fewest tokens which are not there; of these the one with the
-// largest tile whose groups keep all units busy; if none does, with most groups.
+// Rows of one code differ in their tile. The best one computes the fewest tokens beyond the bucket; among
+// equals it is the largest tile whose groups keep all units busy, or, where none does, the one with the most
+// groups.
 static bool fits_better(const KernelRow& a, const KernelRow& b, std::span<const Call> calls, uint32_t bucket,
                         const RowFilter& filter) {
   if (a.rank != b.rank || !a.tile_tokens || !b.tile_tokens) return a.rank > b.rank;
@@ -53,27 +52,29 @@ static bool fits_better(const KernelRow& a, const KernelRow& b, std::span<const 
   return a.tile * a.tile_tokens > b.tile * b.tile_tokens;
 }
 
+const KernelRow* best_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter) {
+  Reason unasked;
+  const KernelRow* best = nullptr;
+  for (const KernelRow& row : kernel_table())
+    if (covers(row, calls, bucket, filter, unasked) &&
+        (!best || fits_better(row, *best, calls, bucket, filter)))
+      best = &row;
+  return best;
+}
+
 Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
                   const KernelRow** out) {
-  clear_error_text();
-  const KernelRow* rows[kMaxCandidates];
-  const uint32_t count = find_rows(calls, bucket, filter, rows);
-  const KernelRow* best = nullptr;
-  for (uint32_t i = 0; i < count; ++i)
-    if (!best || fits_better(*rows[i], *best, calls, bucket, filter)) best = rows[i];
-  if (best) {
-    clear_error_text();  // what rows that do not fit have said
-    *out = best;
-    return {};
-  }
+  *out = best_row(calls, bucket, filter);
+  if (*out) return {};
   char what[256] = "";
   describe(calls, what, sizeof what);
-  char reason[kErrorTextBytes / 2];
-  format_text(reason, sizeof reason, "%s", error_text());
+  Reason reason(true);
+  for (const KernelRow& row : kernel_table()) covers(row, calls, bucket, filter, reason);
+  const char* text = reason.text();
   const bool refused = filter.refused && filter.refused->any();
   return fail(Code::Unsupported, "%s for %u rows: no kernel of %s%s%s%s%s", what, bucket,
               filter.device ? filter.device->backend : "any backend", filter.exact ? ", exact," : "",
-              reason[0] ? " fits: " : " covers it", reason,
+              text[0] ? " fits: " : " covers it", text,
               refused ? "; the driver refuses some, a newer one may take them" : "");
 }
 

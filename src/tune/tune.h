@@ -1,11 +1,15 @@
-// Autotuning: which of the rows that can run a sequence should. Until a device has a tuned table,
-// the row's rank decides.
+// Choosing a kernel: which of the rows that cover a sequence of calls runs it. A row's rank decides, then
+// the size of its tile.
 #pragma once
-#include "compute/compute.h"
+#include "tune/rows.h"
 
 namespace greta {
 
-// Unsupported, naming the ops, type and shape, when no row fits.
+// The row that runs exactly these calls in a plan of `bucket` token rows; null if none covers them.
+const KernelRow* best_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter);
+
+// The same for calls that must have a row: else Unsupported, naming ops, type, shape and what a row that
+// comes close asks for.
 Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
                   const KernelRow** out);
 

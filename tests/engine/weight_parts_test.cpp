@@ -56,7 +56,7 @@ TEST_CASE("weight parts: rows of the matrices of experts make the bits of whole 
     Ids ids;
     for (uint32_t i = 0; i < bucket * used; ++i) ids.push_back(i < tokens * used ? i % experts : ~0u);
     const Matrix matrix = random_matrix(QuantType::q8_0, n, depth, experts, Scales::Plain, random);
-    Call call = row_call(Op::MatmulExpert, rig.put_padded(gaussians(tokens * depth, random), bucket * depth),
+    Call call = make_call(Op::MatmulExpert, rig.put_padded(gaussians(tokens * depth, random), bucket * depth),
                          rig.room(uint64_t(bucket) * used * stride * 4), steps.put(rig));
     call.weight = put_matrix(rig, matrix, Layout::Gguf);
     call.slot[kBias] = rig.put(gaussians(experts * n, random, 3));

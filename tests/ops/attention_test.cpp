@@ -33,7 +33,7 @@ TEST_CASE("kv_write: the cache holds the nearest values of its type", "[ops]") {
     if (cache_block_of(type) != 1) continue;
     StepRows steps;
     steps.add(0, 0, 77);
-    Call call = row_call(Op::KvWrite, rig.put(x), {}, steps.put(rig));
+    Call call = make_call(Op::KvWrite, rig.put(x), {}, steps.put(rig));
     call.heads = 2;
     call.width = 8;
     call.page_bytes = cache_page_bytes(type, 2, 8);
@@ -70,7 +70,7 @@ TEST_CASE("kv_write: a cache of blocks", "[ops]") {
   x[64] = 8e6f;                                      // a large one
   StepRows steps;
   steps.add(0, 0, 77);
-  Call call = row_call(Op::KvWrite, rig.put(x), {}, steps.put(rig));
+  Call call = make_call(Op::KvWrite, rig.put(x), {}, steps.put(rig));
   call.heads = 2;
   call.width = width;
   call.page_bytes = cache_page_bytes(type, 2, width);

@@ -26,7 +26,7 @@ TEST_CASE("convert: packed weights hold the same values, in pieces or at once", 
     StepRows steps;
     Ids tokens;
     for (uint32_t t = 0; t < n; ++t) steps.add(t, 0, t), tokens.push_back(t);
-    Call call = row_call(Op::Embed, {}, rig.room(128 * width * 4), steps.put(rig));
+    Call call = make_call(Op::Embed, {}, rig.room(128 * width * 4), steps.put(rig));
     call.weight = whole;
     check_rows(rig, call, 128, reference::embed(matrix.values, width, tokens, 1), 0);
 

@@ -25,7 +25,7 @@ TEST_CASE("embed: takes sampled tokens, and none from outside the table", "[ops]
   steps.add(kTokenFromSample, 2, 0);
   steps.add(vocab, 0, 0);
   steps.last_token[2] = 3;
-  Call call = row_call(Op::Embed, {}, rig.room(4 * width * 4), steps.put(rig));
+  Call call = make_call(Op::Embed, {}, rig.room(4 * width * 4), steps.put(rig));
   call.weight = put_matrix(rig, matrix, Layout::Gguf);
   call.slot[kLog] = rig.room(uint64_t(steps.pool_pages()) * kPageTokens * 4);
   call.scale = 2.5f;

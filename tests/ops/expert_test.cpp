@@ -21,7 +21,7 @@ TEST_CASE("route: NaN among the logits still gives experts that exist", "[ops]")
   OpRig rig;
   StepRows steps;
   steps.add_tokens(2);
-  Call call = row_call(Op::Route, rig.put(std::vector<float>{NAN, 1, NAN, 0, NAN, NAN, NAN, NAN}),
+  Call call = make_call(Op::Route, rig.put(std::vector<float>{NAN, 1, NAN, 0, NAN, NAN, NAN, NAN}),
                        rig.room(2 * 3 * 4), steps.put(rig));
   call.slot[kY2] = rig.room(2 * 3 * 4);
   call.experts = 4;
@@ -54,7 +54,7 @@ TEST_CASE("matmul_expert: the bits do not depend on the number of threads", "[op
       steps.add_tokens(tokens);
       Ids ids;
       for (uint32_t i = 0; i < tokens * used; ++i) ids.push_back(uint32_t(random() % experts));
-      Call call = row_call(Op::MatmulExpert, rig->put(gaussians(size_t(tokens) * depth, random)),
+      Call call = make_call(Op::MatmulExpert, rig->put(gaussians(size_t(tokens) * depth, random)),
                            rig->room(uint64_t(tokens) * used * n * 4), steps.put(*rig));
       call.slot[kX2] = rig->put(ids);
       const Matrix matrix = random_matrix(type, n, depth, experts, Scales::Plain, random);

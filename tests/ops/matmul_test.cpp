@@ -53,7 +53,7 @@ TEST_CASE("matmul: plain rows give the same bits fused and unfused", "[ops]") {
   for (const Stored& stored : stored_types(rig, Op::Matmul)) {
     const MatmulShape shape{48, 512, 8, 7, true, Scales::Plain};
     MatmulCase c(rig, stored, shape, random);
-    for (const std::string sequence : kSequences) {
+    for (const std::string& sequence : rig.sequences(Op::Matmul)) {
       // No plain row gives two forms, or norms what other groups make.
       if (sequence.ends_with("convert") || sequence.find("matmul+norm") != std::string::npos) continue;
       const std::vector<Call> calls = c.calls(sequence);
@@ -149,6 +149,8 @@ TEST_CASE("matmul: says what does not fit", "[ops]") {
   const RowFilter filter{&rig.info(), false};
   const KernelRow* rows[8];
   REQUIRE(find_rows({&call, 1}, 1, filter, rows) == 0);
+  const KernelRow* row = nullptr;
+  REQUIRE_FALSE(choose_row({&call, 1}, 1, filter, &row).ok());
   REQUIRE(strstr(error_text(), "rows of 100 weights are not whole q4_k blocks of 256"));
   call.weight.depth = 256;
   REQUIRE(find_rows({&call, 1}, 1, filter, rows) > 0);

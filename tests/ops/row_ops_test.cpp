@@ -30,7 +30,7 @@ TEST_CASE("norm: gathers the rows that have outputs, takes rows of zeros, works 
   auto x = gaussians(9 * width, random);
   for (uint32_t i = 0; i < width; ++i) x[8 * width + i] = 0;
   const auto gain = gaussians(width, random);
-  Call call = row_call(Op::Norm, rig.put_padded(x, 16 * width), rig.room(8 * width * 4), steps.put(rig));
+  Call call = make_call(Op::Norm, rig.put_padded(x, 16 * width), rig.room(8 * width * 4), steps.put(rig));
   call.weight = put_vector(rig, gain);
   call.width = width;
   call.epsilon = 1e-6f;
@@ -60,7 +60,7 @@ TEST_CASE("gate: small values keep their relative precision", "[ops]") {
   std::vector<float> gate, up;
   for (int i = -1000; i <= 1000; ++i) gate.push_back(float(i) * 0.01f), up.push_back(1);
   for (const uint32_t activation : {uint32_t(kActivationSilu), uint32_t(kActivationGelu)}) {
-    Call call = row_call(Op::Gate, rig.put(gate), rig.room(gate.size() * 4), steps.put(rig));
+    Call call = make_call(Op::Gate, rig.put(gate), rig.room(gate.size() * 4), steps.put(rig));
     call.slot[kX2] = rig.put(up);
     call.width = uint32_t(gate.size());
     call.activation = activation;

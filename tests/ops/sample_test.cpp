@@ -65,7 +65,7 @@ TEST_CASE("sample: the last output of a sequence decides", "[ops]") {
   for (uint32_t t = 0; t < 3; ++t) steps.add(0, 5 % steps.sequences, t, true);
   steps.params[1] = {};
   Call call =
-      row_call(Op::Sample, rig.put(std::vector<float>{9, 0, 0, 0, 9, 0, 0, 0, 9}), {}, steps.put(rig));
+      make_call(Op::Sample, rig.put(std::vector<float>{9, 0, 0, 0, 9, 0, 0, 0, 9}), {}, steps.put(rig));
   call.slot[kY] = rig.room(kMaxStepSequences * kDrawnPositions * sizeof(uint32_t));
   call.slot[kScratch] = rig.room(3 * sample_scratch_bytes(3));
   call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
@@ -95,7 +95,7 @@ TEST_CASE("sample: many draws follow the distribution", "[ops]") {
       steps.params[s].temperature = 1;
       steps.params[s].seed_low = s;
     }
-    Call call = row_call(Op::Sample, rig.put(all), {}, steps.put(rig));
+    Call call = make_call(Op::Sample, rig.put(all), {}, steps.put(rig));
     call.slot[kY] = rig.room(kMaxStepSequences * kDrawnPositions * sizeof(uint32_t));
     call.slot[kScratch] = rig.room(together * sample_scratch_bytes(vocab));
     call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));

@@ -46,7 +46,8 @@ static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& sha
   }
   const bool makes_heads = row.ops[0] != Op::Attention && lead_call(calls).op == Op::Attention;
   if (makes_heads && shape.key_width != shape.value_width) return {};
-  if (row.ops[0] == Op::Attention && row.shared_bytes && !lead_of(calls).check(calls, row).ok()) return {};
+  Reason unasked;
+  if (row.ops[0] == Op::Attention && row.shared_bytes && !lead_of(calls).fits(calls, row, unasked)) return {};
   Launch launch;
   lead_of(calls).pack(calls, row, &launch);
   uint32_t values[kMaxConstants + 1];

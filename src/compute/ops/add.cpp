@@ -3,9 +3,9 @@
 
 namespace greta {
 
-static Status check(std::span<const Call> calls, const KernelRow&) {
-  GRETA_TRY(check_single(calls));
-  return check_size("add", "width", calls[0].width);
+static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
+  if (!check_single(calls, why)) return false;
+  return check_size("add", "width", calls[0].width, why);
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
@@ -29,6 +29,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   return {3 * values * kFloatBytes, 2 * values};
 }
 
-extern const OpInfo op_add = {check, groups_row_tiles, pack, cost};
+extern const OpInfo op_add = {fits, groups_row_tiles, pack, cost};
 
 }  // namespace greta

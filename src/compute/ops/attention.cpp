@@ -58,113 +58,111 @@ struct Parts {
 bool splits(const KernelRow& row) { return row.tokens_max <= kMaxSplitTokens; }
 
 // The form that the next matmul reads: of a few tokens q8x16, of many float16.
-Status check_convert(const Call& call, const Call& convert, const KernelRow& row) {
-  if (!splits(row) && makes_halves(call, convert, call.heads * call.value_width)) return {};
+bool check_convert(const Call& call, const Call& convert, const KernelRow& row, Reason& why) {
+  if (!splits(row) && makes_halves(call, convert, call.heads * call.value_width)) return true;
   if (!splits(row) || convert.op != Op::Convert || convert.form != Form::Q8X16 ||
       !same_place(convert.slot[kX], call.slot[kY]) || convert.width != call.heads * call.value_width ||
       call.value_width % 16 || convert.weight.n)
-    return fail(Code::Unsupported, "attention: %u heads of %u values do not fuse with %s of %u", call.heads,
-                call.value_width, op_name(convert.op), convert.width);
-  return {};
+    return why.no("attention: %u heads of %u values do not fuse with %s of %u", call.heads, call.value_width,
+                  op_name(convert.op), convert.width);
+  return true;
 }
 
 // Of the rows on cooperative matrices.
-Status check_tile(const Call& call, const KernelRow& row) {
+bool check_tile(const Call& call, const KernelRow& row, Reason& why) {
   const uint32_t sharing = row.code.subgroups * 16 / row.tile;  // subgroups that have the same queries
   if (call.width + call.value_width <= attention_widths(sharing) &&
       attention_shared_bytes(row.tile, call.width, call.value_width) <= row.shared_bytes)
-    return {};
-  return fail(Code::Unsupported, "attention: heads of %u keys and %u values do not fit in %s", call.width,
-              call.value_width, row.name);
+    return true;
+  return why.no("attention: heads of %u keys and %u values do not fit in %s", call.width, call.value_width,
+                row.name);
 }
 
 bool norms_all_heads(const Call& norm, uint32_t heads) { return heads_of(norm) == 1 && heads != 1; }
 
-Status check_operand(const Call& attention, const Parts::Operand& operand, uint32_t heads) {
+bool check_operand(const Call& attention, const Parts::Operand& operand, uint32_t heads, Reason& why) {
   if (const Call* norm = operand.norm) {
     if (norm->x_stride || norm->y_stride || norm->rows_of != kRowsTokens ||
         (heads_of(*norm) != heads && heads_of(*norm) != 1) ||
         uint64_t(heads_of(*norm)) * norm->width != uint64_t(heads) * attention.width)
-      return fail(Code::Unsupported, "attention: %u heads of %u values after a norm of %u of %u", heads,
-                  attention.width, heads_of(*norm), norm->width);
+      return why.no("attention: %u heads of %u values after a norm of %u of %u", heads, attention.width,
+                    heads_of(*norm), norm->width);
     if (norm->weight.n != 1 || norm->weight.depth != norm->width)
-      return fail(Code::Argument, "attention: a gain [%u][%u] for a norm over %u values", norm->weight.n,
-                  norm->weight.depth, norm->width);
-    GRETA_TRY(check_weight("attention", norm->weight));
+      return why.no("attention: a gain [%u][%u] for a norm over %u values", norm->weight.n,
+                    norm->weight.depth, norm->width);
+    if (!check_weight("attention", norm->weight, why)) return false;
   }
   const Call* rope = operand.rope;
   if (rope && (rope->x_stride || rope->y_stride || rope->heads != heads || rope->width != attention.width ||
                !rope->rope_width || rope->rope_width % 2 || rope->rope_width > rope->width))
-    return fail(Code::Unsupported, "attention: %u rotated values in %u heads of %u every %u",
-                rope->rope_width, rope->heads, rope->width, rope->x_stride);
-  return {};
+    return why.no("attention: %u rotated values in %u heads of %u every %u", rope->rope_width, rope->heads,
+                  rope->width, rope->x_stride);
+  return true;
 }
 
-Status check_write(const Call& attention, const Call& write, const Slice& pool, uint32_t page_bytes,
-                   uint32_t type) {
+bool check_write(const Call& attention, const Call& write, const Slice& pool, uint32_t page_bytes,
+                 uint32_t type, Reason& why) {
   if (!same_place(write.slot[kPool], pool) || write.heads != attention.kv_heads ||
       write.width != attention.width || write.page_bytes != page_bytes || write.cache_type != type)
-    return fail(Code::Unsupported,
-                "attention: reads other pages than those of %u heads of %u values that are written",
-                write.heads, write.width);
-  return {};
+    return why.no("attention: reads other pages than those of %u heads of %u values that are written",
+                  write.heads, write.width);
+  return true;
 }
 
 // Queries and keys are made alike.
-Status check_heads(const Parts& parts) {
+bool check_heads(const Parts& parts, Reason& why) {
   const Call& call = *parts.attention;
   const auto &query = parts.query, &key = parts.key;
   if (parts.unknown || !query.norm != !key.norm || !query.rope != !key.rope)
-    return fail(Code::Unsupported, "attention: does not fuse with %s of these operands",
-                op_name((parts.unknown ? parts.unknown : key.write)->op));
+    return why.no("attention: does not fuse with %s of these operands",
+                  op_name((parts.unknown ? parts.unknown : key.write)->op));
   if (call.width != call.value_width || call.width % 2 || call.y_stride || call.slot[kTable].buffer ||
       (call.heads / call.kv_heads + 2) * call.width > kMaxHeadsMade)
-    return fail(Code::Unsupported,
-                "attention: %u of %u heads of %u keys and %u values do not fuse with what makes them",
-                call.heads, call.kv_heads, call.width, call.value_width);
-  GRETA_TRY(check_operand(call, query, call.heads));
-  GRETA_TRY(check_operand(call, key, call.kv_heads));
+    return why.no("attention: %u of %u heads of %u keys and %u values do not fuse with what makes them",
+                  call.heads, call.kv_heads, call.width, call.value_width);
+  if (!check_operand(call, query, call.heads, why)) return false;
+  if (!check_operand(call, key, call.kv_heads, why)) return false;
   const bool all_heads = query.norm && norms_all_heads(*query.norm, call.heads);
   if (query.norm &&
       (query.norm->epsilon != key.norm->epsilon || heads_of(*key.norm) != (all_heads ? 1 : call.kv_heads)))
-    return fail(Code::Unsupported, "attention: queries and keys with norms of two kinds");
+    return why.no("attention: queries and keys with norms of two kinds");
   if (query.rope &&
       (!same_place(query.rope->slot[kTable], key.rope->slot[kTable]) ||
        query.rope->rope_width != key.rope->rope_width || query.rope->rope_halves != key.rope->rope_halves))
-    return fail(Code::Unsupported, "attention: queries and keys with rotations of two kinds");
-  GRETA_TRY(check_write(call, *key.write, call.slot[kPool], call.page_bytes, call.cache_type));
-  if (!parts.value.write) return {};
+    return why.no("attention: queries and keys with rotations of two kinds");
+  if (!check_write(call, *key.write, call.slot[kPool], call.page_bytes, call.cache_type, why)) return false;
+  if (!parts.value.write) return true;
   return check_write(call, *parts.value.write, call.slot[kPool2], call.value_page_bytes,
-                     call.value_cache_type);
+                     call.value_cache_type, why);
 }
 
-Status check(std::span<const Call> calls, const KernelRow& row) {
+bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
   const Parts parts(calls);
   const Call& call = *parts.attention;
   if (!call.kv_heads || !call.heads || call.heads % call.kv_heads)
-    return fail(Code::Argument, "attention: %u heads share %u KV heads", call.heads, call.kv_heads);
-  if (parts.convert) GRETA_TRY(check_convert(call, *parts.convert, row));
-  if (parts.makes_heads())
-    GRETA_TRY(check_heads(parts));
-  else if (calls.size() > 1u + (parts.convert != nullptr))
-    return check_single(calls);
-  GRETA_TRY(check_size("attention", "key width", call.width));
-  GRETA_TRY(check_size("attention", "value width", call.value_width));
+    return why.no("attention: %u heads share %u KV heads", call.heads, call.kv_heads);
+  if (parts.convert && !check_convert(call, *parts.convert, row, why)) return false;
+  if (parts.makes_heads() ? !check_heads(parts, why)
+                          : calls.size() > 1u + (parts.convert != nullptr) && !check_single(calls, why))
+    return false;
+  if (!check_size("attention", "key width", call.width, why)) return false;
+  if (!check_size("attention", "value width", call.value_width, why)) return false;
   if (call.width > kMaxHeadWidth || call.value_width > kMaxHeadWidth)
-    return fail(Code::Unsupported, "attention: heads of %u keys and %u values; at most %u fit", call.width,
-                call.value_width, kMaxHeadWidth);
-  GRETA_TRY(check_page("attention keys", call.kv_heads, call.width, call.page_bytes, call.cache_type));
+    return why.no("attention: heads of %u keys and %u values; at most %u fit", call.width, call.value_width,
+                  kMaxHeadWidth);
+  if (!check_page("attention keys", call.kv_heads, call.width, call.page_bytes, call.cache_type, why))
+    return false;
   if (call.width % row.depth_multiple || call.value_width % row.depth_multiple)
-    return fail(Code::Unsupported, "attention: %s takes heads of multiples of %u values", row.name,
-                row.depth_multiple);
-  if (row.shared_bytes && !splits(row)) GRETA_TRY(check_tile(call, row));
+    return why.no("attention: %s takes heads of multiples of %u values", row.name, row.depth_multiple);
+  if (row.shared_bytes && !splits(row) && !check_tile(call, row, why)) return false;
   if (splits(row) && (row.tokens_max * call.kv_heads > kCounterCount || !call.slot[kScratch].buffer))
-    return fail(Code::Unsupported, "attention: %s needs counters and scratch", row.name);
-  GRETA_TRY(check_stride("attention", call.y_stride, call.value_width));
-  GRETA_TRY(check_page("attention values", call.kv_heads, call.value_width, call.value_page_bytes,
-                       call.value_cache_type));
+    return why.no("attention: %s needs counters and scratch", row.name);
+  if (!check_stride("attention", call.y_stride, call.value_width, why)) return false;
+  if (!check_page("attention values", call.kv_heads, call.value_width, call.value_page_bytes,
+                  call.value_cache_type, why))
+    return false;
   return check_page("attention values", call.kv_heads, stride_or(call.y_stride, call.value_width),
-                    call.value_page_bytes, call.value_cache_type);
+                    call.value_page_bytes, call.value_cache_type, why);
 }
 
 void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
@@ -280,6 +278,6 @@ Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t depth) {
 
 }  // namespace
 
-extern const OpInfo op_attention = {check, groups, pack, cost};
+extern const OpInfo op_attention = {fits, groups, pack, cost};
 
 }  // namespace greta

@@ -3,10 +3,10 @@
 
 namespace greta {
 
-static Status check(std::span<const Call> calls, const KernelRow&) {
-  GRETA_TRY(check_single(calls));
-  GRETA_TRY(check_size("combine", "width", calls[0].width));
-  return check_size("combine", "count of experts", calls[0].used);
+static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
+  if (!check_single(calls, why)) return false;
+  if (!check_size("combine", "width", calls[0].width, why)) return false;
+  return check_size("combine", "count of experts", calls[0].used, why);
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
@@ -31,6 +31,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
           2ull * rows * call.used * call.width};
 }
 
-extern const OpInfo op_combine = {check, groups_row_tiles, pack, cost};
+extern const OpInfo op_combine = {fits, groups_row_tiles, pack, cost};
 
 }  // namespace greta

@@ -7,21 +7,20 @@ namespace greta {
 
 static bool of_activations(const Call& call) { return call.form != Form::F32; }
 
-static Status check(std::span<const Call> calls, const KernelRow& row) {
-  GRETA_TRY(check_single(calls));
+static bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
+  if (!check_single(calls, why)) return false;
   const Call& call = calls[0];
   if (call.form != row.form || of_activations(call) == (call.weight.layout != Layout::Gguf))
-    return fail(Code::Unsupported, "convert: %s makes another form", row.name);
+    return why.no("convert: %s makes another form", row.name);
   if (of_activations(call)) {
     if (!call.width || call.width % 32)
-      return fail(Code::Unsupported, "convert: rows of %u values are not whole blocks of 32", call.width);
+      return why.no("convert: rows of %u values are not whole blocks of 32", call.width);
     if (call.weight.n && (call.form != Form::Q8X16 || call.weight.depth != call.width))
-      return fail(Code::Unsupported, "convert: a gain [%u] for rows of %u values", call.weight.depth,
-                  call.width);
-    return {};
+      return why.no("convert: a gain [%u] for rows of %u values", call.weight.depth, call.width);
+    return true;
   }
-  if (call.weight.count != 1) return fail(Code::Argument, "convert: %u matrices at once", call.weight.count);
-  return check_weight("convert", call.weight);
+  if (call.weight.count != 1) return why.no("convert: %u matrices at once", call.weight.count);
+  return check_weight("convert", call.weight, why);
 }
 
 static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
@@ -62,6 +61,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
           0};
 }
 
-extern const OpInfo op_convert = {check, groups, pack, cost};
+extern const OpInfo op_convert = {fits, groups, pack, cost};
 
 }  // namespace greta

@@ -6,26 +6,25 @@ namespace greta {
 
 static uint32_t vocab_of(const Call& call) { return call.vocab ? call.vocab : call.weight.n; }
 
-static Status check_convert(const Call& call, const Call& convert) {
+static bool check_convert(const Call& call, const Call& convert, Reason& why) {
   const Tensor& gain = convert.weight;
   if (convert.op != Op::Convert || convert.form != Form::Q8X16 ||
       !same_place(convert.slot[kX], call.slot[kY]) || convert.width != call.weight.depth ||
       convert.width % 32 || (gain.n && gain.depth != convert.width))
-    return fail(Code::Unsupported, "embed: rows of %u values do not fuse with %s of %u", call.weight.depth,
-                op_name(convert.op), convert.width);
+    return why.no("embed: rows of %u values do not fuse with %s of %u", call.weight.depth,
+                  op_name(convert.op), convert.width);
   if (call.first || call.weight.n != vocab_of(call))
-    return fail(Code::Unsupported, "embed: %u of %u rows, others make the rest", call.weight.n, call.vocab);
-  return {};
+    return why.no("embed: %u of %u rows, others make the rest", call.weight.n, call.vocab);
+  return true;
 }
 
-static Status check(std::span<const Call> calls, const KernelRow&) {
+static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
   const Call& call = calls[0];
-  if (calls.size() > 2) return check_single(calls);
-  if (calls.size() == 2) GRETA_TRY(check_convert(call, calls[1]));
+  if (calls.size() > 2) return check_single(calls, why);
+  if (calls.size() == 2 && !check_convert(call, calls[1], why)) return false;
   if (call.vocab && (call.first > call.vocab || call.weight.n > call.vocab - call.first))
-    return fail(Code::Argument, "embed: %u rows from %u on in a table of %u", call.weight.n, call.first,
-                call.vocab);
-  return check_weight("embed", call.weight);
+    return why.no("embed: %u rows from %u on in a table of %u", call.weight.n, call.first, call.vocab);
+  return check_weight("embed", call.weight, why);
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
@@ -59,6 +58,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
           uint64_t(rows) * weight.depth};
 }
 
-extern const OpInfo op_embed = {check, groups_rows, pack, cost};
+extern const OpInfo op_embed = {fits, groups_rows, pack, cost};
 
 }  // namespace greta

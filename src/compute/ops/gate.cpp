@@ -4,11 +4,11 @@
 
 namespace greta {
 
-static Status check(std::span<const Call> calls, const KernelRow&) {
-  if (calls.size() != 2 || !makes_halves(calls[0], calls[1], calls[0].width)) GRETA_TRY(check_single(calls));
-  if (calls[0].activation > kActivationClamped)
-    return fail(Code::Argument, "gate: no activation %u", calls[0].activation);
-  return check_size("gate", "width", calls[0].width);
+static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
+  if ((calls.size() != 2 || !makes_halves(calls[0], calls[1], calls[0].width)) && !check_single(calls, why))
+    return false;
+  if (calls[0].activation > kActivationClamped) return why.no("gate: no activation %u", calls[0].activation);
+  return check_size("gate", "width", calls[0].width, why);
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
@@ -36,6 +36,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   return {3 * values * kFloatBytes, 8 * values};
 }
 
-extern const OpInfo op_gate = {check, groups_row_tiles, pack, cost};
+extern const OpInfo op_gate = {fits, groups_row_tiles, pack, cost};
 
 }  // namespace greta

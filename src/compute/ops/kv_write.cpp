@@ -3,12 +3,12 @@
 
 namespace greta {
 
-static Status check(std::span<const Call> calls, const KernelRow&) {
-  GRETA_TRY(check_single(calls));
+static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
+  if (!check_single(calls, why)) return false;
   const Call& call = calls[0];
-  GRETA_TRY(check_size("kv_write", "heads", call.heads));
-  GRETA_TRY(check_size("kv_write", "width", call.width));
-  return check_page("kv_write", call.heads, call.width, call.page_bytes, call.cache_type);
+  if (!check_size("kv_write", "heads", call.heads, why)) return false;
+  if (!check_size("kv_write", "width", call.width, why)) return false;
+  return check_page("kv_write", call.heads, call.width, call.page_bytes, call.cache_type, why);
 }
 
 static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
@@ -40,6 +40,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   return {values * kFloatBytes + quant_bytes(type, values), 0};
 }
 
-extern const OpInfo op_kv_write = {check, groups, pack, cost};
+extern const OpInfo op_kv_write = {fits, groups, pack, cost};
 
 }  // namespace greta

@@ -97,103 +97,95 @@ bool connected(const Parts& parts) {
 // Rows whose groups make results, whatever the heads, with as many threads as it takes.
 bool by_results(const KernelRow& row) { return row.threads_field != 0; }
 
-Status check_heads(const Parts& parts, const KernelRow& row, uint32_t n) {
+bool check_heads(const Parts& parts, const KernelRow& row, uint32_t n, Reason& why) {
   const Call& head = *parts.head();
   if (!head.width || uint64_t(head.heads) * head.width != n)
-    return fail(Code::Argument, "matmul: %u heads of %u values in %u rows", head.heads, head.width, n);
+    return why.no("matmul: %u heads of %u values in %u rows", head.heads, head.width, n);
   if (head.width > kMaxHeadWidth)
-    return fail(Code::Unsupported, "matmul: a fused head of %u values; at most %u fit", head.width,
-                kMaxHeadWidth);
+    return why.no("matmul: a fused head of %u values; at most %u fit", head.width, kMaxHeadWidth);
   if (const Call* rope = parts.rope) {
     if (rope->width != head.width || !rope->rope_width || rope->rope_width % 2 ||
         rope->rope_width > rope->width)
-      return fail(Code::Argument, "matmul: %u rotated values in heads of %u, written as heads of %u",
-                  rope->rope_width, rope->width, head.width);
+      return why.no("matmul: %u rotated values in heads of %u, written as heads of %u", rope->rope_width,
+                    rope->width, head.width);
   }
   if (by_results(row) && parts.rope && head.width % 2)
-    return fail(Code::Unsupported, "matmul: %s rotates pairs of rows, heads have %u values", row.name,
-                head.width);
+    return why.no("matmul: %s rotates pairs of rows, heads have %u values", row.name, head.width);
   QuantType cached;
   if (by_results(row) && parts.kv_write && cache_quant(parts.kv_write->cache_type, &cached) &&
       quant_info(cached).block > 1)
-    return fail(Code::Unsupported, "matmul: %s makes single rows, not blocks of %u", row.name,
-                quant_info(cached).block);
+    return why.no("matmul: %s makes single rows, not blocks of %u", row.name, quant_info(cached).block);
   if (const Call* kv = parts.kv_write)
-    return check_page("matmul", kv->heads, kv->width, kv->page_bytes, kv->cache_type);
-  return {};
+    return check_page("matmul", kv->heads, kv->width, kv->page_bytes, kv->cache_type, why);
+  return true;
 }
 
-Status check_gate(const Parts& parts) {
+bool check_gate(const Parts& parts, Reason& why) {
   const Tensor& a = parts.matmul->weight;
   const Tensor& b = parts.up->weight;
-  GRETA_TRY(check_weight("matmul", b));
+  if (!check_weight("matmul", b, why)) return false;
   if (parts.matmul->slot[kBias].bytes || parts.up->slot[kBias].bytes)
-    return fail(Code::Unsupported, "matmul: a gate over sums with a bias");
+    return why.no("matmul: a gate over sums with a bias");
   if (a.type != b.type || a.layout != b.layout || a.n != b.n || a.depth != b.depth)
-    return fail(Code::Unsupported, "matmul: gate [%u][%u] %s and up [%u][%u] %s differ", a.n, a.depth,
-                quant_info(a.type).name, b.n, b.depth, quant_info(b.type).name);
+    return why.no("matmul: gate [%u][%u] %s and up [%u][%u] %s differ", a.n, a.depth, quant_info(a.type).name,
+                  b.n, b.depth, quant_info(b.type).name);
   if (parts.gate->width != a.n || parts.gate->activation > kActivationClamped)
-    return fail(Code::Argument, "matmul: gate of %u values, activation %u, over %u rows", parts.gate->width,
-                parts.gate->activation, a.n);
-  return {};
+    return why.no("matmul: gate of %u values, activation %u, over %u rows", parts.gate->width,
+                  parts.gate->activation, a.n);
+  return true;
 }
 
-Status check_post_norm(const Parts& parts) {
+bool check_post_norm(const Parts& parts, Reason& why) {
   const Call& norm = *parts.post_norm;
   const uint32_t n = parts.matmul->weight.n;
   if (heads_of(norm) != 1 || norm.width != n || norm.x_stride || norm.y_stride ||
       norm.rows_of != parts.matmul->rows_of)
-    return fail(Code::Unsupported, "matmul: a norm over %u heads of %u after rows of %u", heads_of(norm),
-                norm.width, n);
-  if (norm.rows_of != kRowsTokens)
-    return fail(Code::Unsupported, "matmul: a norm behind rows that are no tokens");
+    return why.no("matmul: a norm over %u heads of %u after rows of %u", heads_of(norm), norm.width, n);
+  if (norm.rows_of != kRowsTokens) return why.no("matmul: a norm behind rows that are no tokens");
   if (norm.weight.depth != n || norm.weight.n != 1)
-    return fail(Code::Argument, "matmul: a gain [%u][%u] for %u values", norm.weight.n, norm.weight.depth, n);
-  if (!parts.matmul->slot[kCounters].buffer)
-    return fail(Code::Unsupported, "matmul: a norm behind it, and no counters");
-  return {};
+    return why.no("matmul: a gain [%u][%u] for %u values", norm.weight.n, norm.weight.depth, n);
+  if (!parts.matmul->slot[kCounters].buffer) return why.no("matmul: a norm behind it, and no counters");
+  return true;
 }
 
-Status check_convert(const Parts& parts) {
+bool check_convert(const Parts& parts, Reason& why) {
   const Call& convert = *parts.convert;
   const Tensor& gain = convert.weight;
   if (convert.form != Form::Q8X16 || convert.width != parts.matmul->weight.n || convert.width % 32 ||
       parts.head())
-    return fail(Code::Unsupported, "matmul: a form of %u values after %u", convert.width,
-                parts.matmul->weight.n);
+    return why.no("matmul: a form of %u values after %u", convert.width, parts.matmul->weight.n);
   if (gain.n && gain.depth != convert.width)
-    return fail(Code::Argument, "matmul: a gain [%u] for %u values", gain.depth, convert.width);
-  return {};
+    return why.no("matmul: a gain [%u] for %u values", gain.depth, convert.width);
+  return true;
 }
 
-Status check(std::span<const Call> calls, const KernelRow& row) {
+bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
   const Parts parts(calls);
   const Tensor& weight = parts.matmul->weight;
-  GRETA_TRY(check_weight("matmul", weight));
+  if (!check_weight("matmul", weight, why)) return false;
   if (parts.unknown || !parts.up != !parts.gate)
-    return fail(Code::Unsupported, "matmul: does not fuse with this sequence of %zu ops", calls.size());
-  if (!connected(parts)) return fail(Code::Unsupported, "matmul: the ops around it work on other data");
-  if (weight.count != 1) return fail(Code::Argument, "matmul: %u matrices", weight.count);
+    return why.no("matmul: does not fuse with this sequence of %zu ops", calls.size());
+  if (!connected(parts)) return why.no("matmul: the ops around it work on other data");
+  if (weight.count != 1) return why.no("matmul: %u matrices", weight.count);
   if (parts.matmul->form != Form::F32 && row.form != parts.matmul->form)
-    return fail(Code::Unsupported, "matmul: %s does not read x in this form", row.name);
+    return why.no("matmul: %s does not read x in this form", row.name);
   if (row.rank && weight.depth > kMaxRankedDepth)
-    return fail(Code::Unsupported, "matmul: rows of %u weights, %s holds %u", weight.depth, row.name,
-                kMaxRankedDepth);
+    return why.no("matmul: rows of %u weights, %s holds %u", weight.depth, row.name, kMaxRankedDepth);
   uint32_t rows;
-  if (!rows_of(parts, &rows)) return fail(Code::Unsupported, "matmul: norm and matmul run over other rows");
+  if (!rows_of(parts, &rows)) return why.no("matmul: norm and matmul run over other rows");
   if (parts.norm && (heads_of(*parts.norm) != 1 || parts.norm->width != weight.depth))
-    return fail(Code::Unsupported, "matmul: a norm over %u heads of %u before rows of %u",
-                heads_of(*parts.norm), parts.norm->width, weight.depth);
+    return why.no("matmul: a norm over %u heads of %u before rows of %u", heads_of(*parts.norm),
+                  parts.norm->width, weight.depth);
   if (parts.head()) {
-    if (rows != kRowsTokens) return fail(Code::Argument, "matmul: rotates or stores rows that are no tokens");
-    GRETA_TRY(check_heads(parts, row, weight.n));
+    if (rows != kRowsTokens) return why.no("matmul: rotates or stores rows that are no tokens");
+    if (!check_heads(parts, row, weight.n, why)) return false;
   }
-  if (parts.post_norm) GRETA_TRY(check_post_norm(parts));
+  if (parts.post_norm && !check_post_norm(parts, why)) return false;
   if (parts.add && (parts.add->width != weight.n || (parts.add->scale != 1 && !parts.post_norm)))
-    return fail(Code::Unsupported, "matmul: adds %g times %u values to %u", double(parts.add->scale),
-                parts.add->width, weight.n);
-  if (parts.convert) GRETA_TRY(check_convert(parts));
-  return parts.up ? check_gate(parts) : Status{};
+    return why.no("matmul: adds %g times %u values to %u", double(parts.add->scale), parts.add->width,
+                  weight.n);
+  if (parts.convert && !check_convert(parts, why)) return false;
+  return parts.up ? check_gate(parts, why) : true;
 }
 
 // Rows of y.
@@ -383,6 +375,6 @@ Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
 
 }  // namespace
 
-extern const OpInfo op_matmul = {check, groups, pack, cost};
+extern const OpInfo op_matmul = {fits, groups, pack, cost};
 
 }  // namespace greta

@@ -49,30 +49,30 @@ bool by_results(const KernelRow& row) { return row.form == Form::Q8X16; }
 uint32_t x_stride_of(const Call& call) { return stride_or(call.x_stride, call.weight.depth); }
 uint32_t y_stride_of(const Call& call) { return stride_or(call.y_stride, call.weight.n); }
 
-Status check_each(const Call& call, const KernelRow& row) {
-  GRETA_TRY(check_weight("matmul_expert", call.weight));
+bool check_each(const Call& call, const KernelRow& row, Reason& why) {
+  if (!check_weight("matmul_expert", call.weight, why)) return false;
   if (row.rank && call.weight.depth > kMaxRankedDepth)
-    return fail(Code::Unsupported, "matmul_expert: rows of %u weights, %s holds %u", call.weight.depth,
-                row.name, kMaxRankedDepth);
+    return why.no("matmul_expert: rows of %u weights, %s holds %u", call.weight.depth, row.name,
+                  kMaxRankedDepth);
   if (call.first > call.experts || call.weight.count > call.experts - call.first)
-    return fail(Code::Argument, "matmul_expert: weights of %u experts from %u on for %u", call.weight.count,
-                call.first, call.experts);
+    return why.no("matmul_expert: weights of %u experts from %u on for %u", call.weight.count, call.first,
+                  call.experts);
   if (!call.used || call.used > call.experts)
-    return fail(Code::Argument, "matmul_expert: %u of %u experts", call.used, call.experts);
+    return why.no("matmul_expert: %u of %u experts", call.used, call.experts);
   if (call.x_slots != 1 && call.x_slots != call.used)
-    return fail(Code::Argument, "matmul_expert: %u inputs for %u experts", call.x_slots, call.used);
+    return why.no("matmul_expert: %u inputs for %u experts", call.x_slots, call.used);
   if (call.form != Form::F32 && call.form != row.form)
-    return fail(Code::Unsupported, "matmul_expert: %s does not read x in this form", row.name);
+    return why.no("matmul_expert: %s does not read x in this form", row.name);
   if (by_results(row) && (x_stride_of(call) % 16 || call.x_slots * x_stride_of(call) % 32))
-    return fail(Code::Unsupported, "matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots,
-                x_stride_of(call));
-  GRETA_TRY(check_stride("matmul_expert", call.x_stride, call.weight.depth));
+    return why.no("matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots,
+                  x_stride_of(call));
+  if (!check_stride("matmul_expert", call.x_stride, call.weight.depth, why)) return false;
   if (row.tile_tokens && (x_stride_of(call) % 8 || call.x_slots * x_stride_of(call) % 32))
-    return fail(Code::Unsupported, "matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots,
-                x_stride_of(call));
+    return why.no("matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots,
+                  x_stride_of(call));
   if (row.tile_tokens && call.weight.count * divide_up(call.weight.n, row.tile) > kMaxTiles)
-    return fail(Code::Unsupported, "matmul_expert: %u matrices of %u rows", call.weight.count, call.weight.n);
-  return check_stride("matmul_expert", call.y_stride, call.weight.n);
+    return why.no("matmul_expert: %u matrices of %u rows", call.weight.count, call.weight.n);
+  return check_stride("matmul_expert", call.y_stride, call.weight.n, why);
 }
 
 // Each op of the sequence works on what the one before made, without gaps.
@@ -95,66 +95,63 @@ bool connected(const Parts& parts) {
   return !parts.convert || same_place(parts.convert->slot[kX], parts.y());
 }
 
-Status check_gate(const Parts& parts, const KernelRow& row) {
+bool check_gate(const Parts& parts, const KernelRow& row, Reason& why) {
   const Call &a = *parts.each, &b = *parts.up;
-  GRETA_TRY(check_each(b, row));
+  if (!check_each(b, row, why)) return false;
   if (a.weight.type != b.weight.type || a.weight.layout != b.weight.layout || a.weight.n != b.weight.n ||
       a.weight.depth != b.weight.depth || a.weight.count != b.weight.count || a.used != b.used ||
       a.x_slots != b.x_slots || x_stride_of(a) != x_stride_of(b))
-    return fail(Code::Unsupported, "matmul_expert: gate and up differ");
+    return why.no("matmul_expert: gate and up differ");
   if (parts.gate->width != parts.y_width() || parts.gate->activation > kActivationClamped ||
       y_stride_of(a) != a.weight.n || y_stride_of(b) != a.weight.n)
-    return fail(Code::Argument, "matmul_expert: gate of %u values, activation %u, over %u slots of %u",
-                parts.gate->width, parts.gate->activation, a.used, a.weight.n);
-  return {};
+    return why.no("matmul_expert: gate of %u values, activation %u, over %u slots of %u", parts.gate->width,
+                  parts.gate->activation, a.used, a.weight.n);
+  return true;
 }
 
-Status check_combine(const Parts& parts) {
+bool check_combine(const Parts& parts, Reason& why) {
   const Call &each = *parts.each, &combine = *parts.combine;
   if (combine.width != each.weight.n || combine.used != each.used || y_stride_of(each) != each.weight.n)
-    return fail(Code::Argument, "matmul_expert: adds up %u slots of %u values out of %u of %u", combine.used,
-                combine.width, each.used, each.weight.n);
+    return why.no("matmul_expert: adds up %u slots of %u values out of %u of %u", combine.used, combine.width,
+                  each.used, each.weight.n);
   if (each.x_slots != each.used || x_stride_of(each) != each.weight.depth || !each.slot[kX2].bytes)
-    return fail(Code::Unsupported, "matmul_expert: adds up slots that lie apart");
+    return why.no("matmul_expert: adds up slots that lie apart");
   if (parts.add && (parts.add->width != each.weight.n || parts.add->scale != 1))
-    return fail(Code::Unsupported, "matmul_expert: adds %g times %u values to %u", double(parts.add->scale),
-                parts.add->width, each.weight.n);
-  return {};
+    return why.no("matmul_expert: adds %g times %u values to %u", double(parts.add->scale), parts.add->width,
+                  each.weight.n);
+  return true;
 }
 
-Status check_convert(const Parts& parts) {
+bool check_convert(const Parts& parts, Reason& why) {
   const Call& convert = *parts.convert;
   const Tensor& gain = convert.weight;
   if (convert.form != Form::Q8X16 || convert.width != parts.y_width() || convert.width % 32 ||
       parts.each->weight.n % 16 || convert.rows_of != kRowsTokens)
-    return fail(Code::Unsupported, "matmul_expert: a form of %u values after slots of %u", convert.width,
-                parts.each->weight.n);
+    return why.no("matmul_expert: a form of %u values after slots of %u", convert.width,
+                  parts.each->weight.n);
   if (gain.n && (!parts.combine || gain.depth != convert.width))
-    return fail(Code::Unsupported, "matmul_expert: a gain [%u] for %u values", gain.depth, convert.width);
-  return {};
+    return why.no("matmul_expert: a gain [%u] for %u values", gain.depth, convert.width);
+  return true;
 }
 
-Status check(std::span<const Call> calls, const KernelRow& row) {
+bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
   const Parts parts(calls);
   if (parts.unknown || !parts.up != !parts.gate || (parts.norm && parts.combine) ||
       (parts.add && !parts.combine))
-    return fail(Code::Unsupported, "matmul_expert: does not fuse with this sequence of %zu ops",
-                calls.size());
+    return why.no("matmul_expert: does not fuse with this sequence of %zu ops", calls.size());
   const Call& each = *parts.each;
-  GRETA_TRY(check_each(each, row));
-  if (!connected(parts))
-    return fail(Code::Unsupported, "matmul_expert: the ops around it work on other data");
+  if (!check_each(each, row, why)) return false;
+  if (!connected(parts)) return why.no("matmul_expert: the ops around it work on other data");
   if (calls.size() > 1 && each.weight.count != each.experts)
-    return fail(Code::Unsupported, "matmul_expert: weights of %u of %u experts", each.weight.count,
-                each.experts);
+    return why.no("matmul_expert: weights of %u of %u experts", each.weight.count, each.experts);
   if (const Call* norm = parts.norm)
     if (heads_of(*norm) != 1 || norm->width != each.weight.depth || each.x_slots != 1 || norm->x_stride ||
         norm->y_stride || norm->rows_of != kRowsTokens)
-      return fail(Code::Unsupported, "matmul_expert: a norm over %u heads of %u before %u inputs of %u",
-                  heads_of(*norm), norm->width, each.x_slots, each.weight.depth);
-  if (parts.gate) GRETA_TRY(check_gate(parts, row));
-  if (parts.combine) GRETA_TRY(check_combine(parts));
-  return parts.convert ? check_convert(parts) : Status{};
+      return why.no("matmul_expert: a norm over %u heads of %u before %u inputs of %u", heads_of(*norm),
+                    norm->width, each.x_slots, each.weight.depth);
+  if (parts.gate && !check_gate(parts, row, why)) return false;
+  if (parts.combine && !check_combine(parts, why)) return false;
+  return parts.convert ? check_convert(parts, why) : true;
 }
 
 void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
@@ -276,6 +273,6 @@ Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
 
 }  // namespace
 
-extern const OpInfo op_matmul_expert = {check, groups, pack, cost};
+extern const OpInfo op_matmul_expert = {fits, groups, pack, cost};
 
 }  // namespace greta

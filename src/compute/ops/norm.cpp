@@ -5,48 +5,48 @@
 namespace greta {
 
 // Row for row on what the norm made, without gaps.
-static Status check_add(const Call& norm, const Call& add) {
+static bool check_add(const Call& norm, const Call& add, Reason& why) {
   if (add.op != Op::Add || !same_place(add.slot[kX2], norm.slot[kY]) || add.width != norm.width ||
       heads_of(norm) != 1 || norm.rows_of != kRowsTokens || norm.x_stride || norm.y_stride)
-    return fail(Code::Unsupported, "norm: rows of %u values do not fuse with %s of %u", norm.width,
-                op_name(add.op), add.width);
-  return {};
+    return why.no("norm: rows of %u values do not fuse with %s of %u", norm.width, op_name(add.op),
+                  add.width);
+  return true;
 }
 
-static Status check_convert(const Call& add, const Call& convert) {
+static bool check_convert(const Call& add, const Call& convert, Reason& why) {
   const Tensor& gain = convert.weight;
   if (convert.op != Op::Convert || convert.form != Form::Q8X16 ||
       !same_place(convert.slot[kX], add.slot[kY]) || convert.width != add.width || convert.width % 32 ||
       (gain.n && gain.depth != convert.width))
-    return fail(Code::Unsupported, "norm: rows of %u values do not fuse with %s of %u", add.width,
-                op_name(convert.op), convert.width);
-  return {};
+    return why.no("norm: rows of %u values do not fuse with %s of %u", add.width, op_name(convert.op),
+                  convert.width);
+  return true;
 }
 
-static Status check_halves(const Call& norm, const Call& convert) {
+static bool check_halves(const Call& norm, const Call& convert, Reason& why) {
   if (makes_halves(norm, convert, norm.width) && heads_of(norm) == 1 && !norm.x_stride && !norm.y_stride)
-    return {};
-  return fail(Code::Unsupported, "norm: rows of %u values do not fuse with a form of %u", norm.width,
-              convert.width);
+    return true;
+  return why.no("norm: rows of %u values do not fuse with a form of %u", norm.width, convert.width);
 }
 
 static bool gives_halves(std::span<const Call> calls) {
   return calls.size() == 2 && calls[1].op == Op::Convert;
 }
 
-static Status check(std::span<const Call> calls, const KernelRow&) {
+static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
   const Call& call = calls[0];
-  if (calls.size() > 3) return check_single(calls);
-  if (calls.size() > 1)
-    GRETA_TRY(gives_halves(calls) ? check_halves(call, calls[1]) : check_add(call, calls[1]));
-  if (calls.size() > 2) GRETA_TRY(check_convert(calls[1], calls[2]));
-  GRETA_TRY(check_size("norm", "width", call.width));
+  if (calls.size() > 3) return check_single(calls, why);
+  if (calls.size() > 1 &&
+      !(gives_halves(calls) ? check_halves(call, calls[1], why) : check_add(call, calls[1], why)))
+    return false;
+  if (calls.size() > 2 && !check_convert(calls[1], calls[2], why)) return false;
+  if (!check_size("norm", "width", call.width, why)) return false;
   if (call.weight.depth != call.width || call.weight.n != 1)
-    return fail(Code::Argument, "norm: a gain [%u][%u] for rows of %u values", call.weight.n,
-                call.weight.depth, call.width);
-  GRETA_TRY(check_stride("norm", call.x_stride, heads_of(call) * call.width));
-  GRETA_TRY(check_stride("norm", call.y_stride, heads_of(call) * call.width));
-  return check_weight("norm", call.weight);
+    return why.no("norm: a gain [%u][%u] for rows of %u values", call.weight.n, call.weight.depth,
+                  call.width);
+  if (!check_stride("norm", call.x_stride, heads_of(call) * call.width, why)) return false;
+  if (!check_stride("norm", call.y_stride, heads_of(call) * call.width, why)) return false;
+  return check_weight("norm", call.weight, why);
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
@@ -95,6 +95,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   return all;
 }
 
-extern const OpInfo op_norm = {check, groups_rows, pack, cost};
+extern const OpInfo op_norm = {fits, groups_rows, pack, cost};
 
 }  // namespace greta

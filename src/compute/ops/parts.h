@@ -9,47 +9,45 @@ namespace greta {
 constexpr uint64_t kFloatBytes = sizeof(float);
 
 // Heads of `width` fit pages of `page_bytes` in this cache type.
-inline Status check_page(const char* op, uint32_t heads, uint32_t width, uint32_t page_bytes,
-                         uint32_t cache_type) {
+inline bool check_page(const char* op, uint32_t heads, uint32_t width, uint32_t page_bytes,
+                       uint32_t cache_type, Reason& why) {
   QuantType type;
-  if (!cache_quant(cache_type, &type)) return fail(Code::Argument, "%s: no cache type %u", op, cache_type);
+  if (!cache_quant(cache_type, &type)) return why.no("%s: no cache type %u", op, cache_type);
   if (width % quant_info(type).block)
-    return fail(Code::Unsupported, "%s: heads of %u values in a %s cache, whose blocks have %u", op, width,
-                quant_info(type).name, quant_info(type).block);
+    return why.no("%s: heads of %u values in a %s cache, whose blocks have %u", op, width,
+                  quant_info(type).name, quant_info(type).block);
   const uint64_t needed = quant_bytes(type, uint64_t(heads) * kPageTokens * width);
   if (needed > page_bytes)
-    return fail(Code::Argument, "%s: a page of %u bytes for %u heads of %u values, which need %llu", op,
-                page_bytes, heads, width, (unsigned long long)needed);
-  return {};
+    return why.no("%s: a page of %u bytes for %u heads of %u values, which need %llu", op, page_bytes, heads,
+                  width, (unsigned long long)needed);
+  return true;
 }
 
-inline Status check_single(std::span<const Call> calls) {
-  if (calls.size() == 1) return {};
-  return fail(Code::Argument, "%s leads a sequence of %zu ops", op_name(calls[0].op), calls.size());
+inline bool check_single(std::span<const Call> calls, Reason& why) {
+  if (calls.size() == 1) return true;
+  return why.no("%s leads a sequence of %zu ops", op_name(calls[0].op), calls.size());
 }
 
 // A size that must not be zero.
-inline Status check_size(const char* op, const char* what, uint64_t size) {
-  return size ? Status{} : fail(Code::Argument, "%s: %s is 0", op, what);
+inline bool check_size(const char* op, const char* what, uint64_t size, Reason& why) {
+  return size || why.no("%s: %s is 0", op, what);
 }
 
 // The weight against its type's block and, where it has one, its slice.
-inline Status check_weight(const char* op, const Tensor& weight) {
+inline bool check_weight(const char* op, const Tensor& weight, Reason& why) {
   const QuantInfo& info = quant_info(weight.type);
   if (!weight.n || !weight.depth || !weight.count)
-    return fail(Code::Argument, "%s: weight [%u][%u] x %u is empty", op, weight.n, weight.depth,
-                weight.count);
-  if (weight.parts)
-    return fail(Code::Argument, "%s: a weight in %zu parts, each is a call", op, weight.parts->size());
+    return why.no("%s: weight [%u][%u] x %u is empty", op, weight.n, weight.depth, weight.count);
+  if (weight.parts) return why.no("%s: a weight in %zu parts, each is a call", op, weight.parts->size());
   if (weight.depth % info.block)
-    return fail(Code::Unsupported, "%s: rows of %u weights are not whole %s blocks of %u", op, weight.depth,
-                info.name, info.block);
+    return why.no("%s: rows of %u weights are not whole %s blocks of %u", op, weight.depth, info.name,
+                  info.block);
   const uint64_t needed = tensor_bytes(weight.type, weight.layout, weight.n, weight.depth, weight.count);
   if (weight.slice.buffer && weight.slice.bytes < needed)
-    return fail(Code::Argument, "%s: weight [%u][%u] x %u of type %s needs %llu bytes, its slice has %llu",
-                op, weight.n, weight.depth, weight.count, info.name, (unsigned long long)needed,
-                (unsigned long long)weight.slice.bytes);
-  return {};
+    return why.no("%s: weight [%u][%u] x %u of type %s needs %llu bytes, its slice has %llu", op, weight.n,
+                  weight.depth, weight.count, info.name, (unsigned long long)needed,
+                  (unsigned long long)weight.slice.bytes);
+  return true;
 }
 
 // Only some of its rows are filled, so initialisation is not checked.
@@ -80,9 +78,9 @@ inline void groups_rows(std::span<const Call>, const KernelRow&, uint32_t bucket
 
 inline uint32_t stride_or(uint32_t stride, uint32_t dense) { return stride ? stride : dense; }
 
-inline Status check_stride(const char* op, uint32_t stride, uint32_t width) {
-  if (!stride || stride >= width) return {};
-  return fail(Code::Argument, "%s: %u values every %u", op, width, stride);
+inline bool check_stride(const char* op, uint32_t stride, uint32_t width, Reason& why) {
+  if (!stride || stride >= width) return true;
+  return why.no("%s: %u values every %u", op, width, stride);
 }
 
 // What follows makes float16 of all that `call` made, `width` values to a row.

@@ -11,18 +11,18 @@ static uint64_t step_products(const KernelRow& row) {
   return uint64_t(row.tile) * row.tile_tokens * kProductsDepth;
 }
 
-static Status check(std::span<const Call> calls, const KernelRow& row) {
-  GRETA_TRY(check_single(calls));
+static bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
+  if (!check_single(calls, why)) return false;
   const Call& call = calls[0];
-  GRETA_TRY(check_size("products", "width", call.width));
+  if (!check_size("products", "width", call.width, why)) return false;
   if (call.width % step_products(row))
-    return fail(Code::Argument, "products: %u for a group, which makes %llu in a step", call.width,
-                (unsigned long long)step_products(row));
+    return why.no("products: %u for a group, which makes %llu in a step", call.width,
+                  (unsigned long long)step_products(row));
   const uint64_t needed = uint64_t(row.tile + row.tile_tokens) * form_row_bytes(Form::F16, kProductsDepth);
   if (call.slot[kX].bytes < needed)
-    return fail(Code::Argument, "products: %llu bytes of operands, %s needs %llu",
-                (unsigned long long)call.slot[kX].bytes, row.name, (unsigned long long)needed);
-  return {};
+    return why.no("products: %llu bytes of operands, %s needs %llu", (unsigned long long)call.slot[kX].bytes,
+                  row.name, (unsigned long long)needed);
+  return true;
 }
 
 static void groups(std::span<const Call> calls, const KernelRow&, uint32_t, uint32_t (&out)[3]) {
@@ -46,6 +46,6 @@ static Cost cost(std::span<const Call> calls, uint32_t, uint32_t) {
   return {call.slot[kX].bytes + call.slot[kY].bytes, 2 * uint64_t(call.width) * groups_of(call)};
 }
 
-extern const OpInfo op_products = {check, groups, pack, cost};
+extern const OpInfo op_products = {fits, groups, pack, cost};
 
 }  // namespace greta

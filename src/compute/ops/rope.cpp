@@ -20,45 +20,45 @@ struct Parts {
   bool norms_all_heads() const { return norm && heads_of(*norm) == 1 && rope->heads != 1; }
 };
 
-Status check_alone(const Call& call) {
-  GRETA_TRY(check_stride("rope", call.x_stride, call.rope_width));
-  return check_stride("rope", call.y_stride, call.rope_width);
+bool check_alone(const Call& call, Reason& why) {
+  if (!check_stride("rope", call.x_stride, call.rope_width, why)) return false;
+  return check_stride("rope", call.y_stride, call.rope_width, why);
 }
 
-Status check_norm(const Parts& parts) {
+bool check_norm(const Parts& parts, Reason& why) {
   const Call& norm = *parts.norm;
   const uint64_t values = uint64_t(parts.rope->heads) * parts.rope->width;
   if (!same_place(norm.slot[kY], parts.rope->slot[kX]) || norm.x_stride || norm.y_stride ||
       norm.rows_of != kRowsTokens || uint64_t(heads_of(norm)) * norm.width != values ||
       (heads_of(norm) != parts.rope->heads && heads_of(norm) != 1))
-    return fail(Code::Unsupported, "rope: %u heads of %u values after a norm of %u of %u", parts.rope->heads,
-                parts.rope->width, heads_of(norm), norm.width);
+    return why.no("rope: %u heads of %u values after a norm of %u of %u", parts.rope->heads,
+                  parts.rope->width, heads_of(norm), norm.width);
   if (norm.weight.depth != norm.width || norm.weight.n != 1)
-    return fail(Code::Argument, "rope: a gain [%u][%u] for a norm over %u values", norm.weight.n,
-                norm.weight.depth, norm.width);
-  return check_weight("rope", norm.weight);
+    return why.no("rope: a gain [%u][%u] for a norm over %u values", norm.weight.n, norm.weight.depth,
+                  norm.width);
+  return check_weight("rope", norm.weight, why);
 }
 
-Status check_kv_write(const Parts& parts) {
+bool check_kv_write(const Parts& parts, Reason& why) {
   const Call &rope = *parts.rope, &kv = *parts.kv_write;
   if (!same_place(kv.slot[kX], rope.slot[kY]) || kv.heads != rope.heads || kv.width != rope.width)
-    return fail(Code::Unsupported, "rope: %u heads of %u values, written as %u of %u", rope.heads, rope.width,
-                kv.heads, kv.width);
-  return check_page("rope", kv.heads, kv.width, kv.page_bytes, kv.cache_type);
+    return why.no("rope: %u heads of %u values, written as %u of %u", rope.heads, rope.width, kv.heads,
+                  kv.width);
+  return check_page("rope", kv.heads, kv.width, kv.page_bytes, kv.cache_type, why);
 }
 
-Status check(std::span<const Call> calls, const KernelRow&) {
+bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
   const Parts parts(calls);
   const Call& call = *parts.rope;
-  GRETA_TRY(check_size("rope", "heads", call.heads));
+  if (!check_size("rope", "heads", call.heads, why)) return false;
   if (!call.rope_width || call.rope_width % 2 || call.rope_width > call.width)
-    return fail(Code::Argument, "rope: %u rotated values in heads of %u", call.rope_width, call.width);
-  if (parts.alone()) return check_alone(call);
+    return why.no("rope: %u rotated values in heads of %u", call.rope_width, call.width);
+  if (parts.alone()) return check_alone(call, why);
   if (call.x_stride || call.y_stride || call.width % 2 || call.width > kMaxHeadWidth)
-    return fail(Code::Unsupported, "rope: heads of %u values every %u and %u do not fuse", call.width,
-                call.x_stride, call.y_stride);
-  if (parts.norm) GRETA_TRY(check_norm(parts));
-  return parts.kv_write ? check_kv_write(parts) : Status{};
+    return why.no("rope: heads of %u values every %u and %u do not fuse", call.width, call.x_stride,
+                  call.y_stride);
+  if (parts.norm && !check_norm(parts, why)) return false;
+  return parts.kv_write ? check_kv_write(parts, why) : true;
 }
 
 // Heads of a group; a norm over all of them needs them all.
@@ -135,6 +135,6 @@ Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
 
 }  // namespace
 
-extern const OpInfo op_rope = {check, groups, pack, cost};
+extern const OpInfo op_rope = {fits, groups, pack, cost};
 
 }  // namespace greta

@@ -24,43 +24,42 @@ struct Parts {
   }
 };
 
-Status check_choice(const Call& call) {
+bool check_choice(const Call& call, Reason& why) {
   if (!call.used || call.used > call.experts || call.experts > kMaxExperts)
-    return fail(Code::Argument, "route: %u of %u experts, of at most %u", call.used, call.experts,
-                kMaxExperts);
-  if (call.gating > kGatingSigmoid) return fail(Code::Argument, "route: no gating %u", call.gating);
+    return why.no("route: %u of %u experts, of at most %u", call.used, call.experts, kMaxExperts);
+  if (call.gating > kGatingSigmoid) return why.no("route: no gating %u", call.gating);
   if (!call.groups || call.groups > kMaxExpertGroups || call.experts % call.groups || !call.groups_used ||
       call.groups_used > call.groups || call.experts / call.groups * call.groups_used < call.used)
-    return fail(Code::Argument, "route: %u experts out of %u of %u groups of %u experts", call.used,
-                call.groups_used, call.groups, call.experts);
-  return {};
+    return why.no("route: %u experts out of %u of %u groups of %u experts", call.used, call.groups_used,
+                  call.groups, call.experts);
+  return true;
 }
 
-Status check_matmul(const Parts& parts) {
+bool check_matmul(const Parts& parts, Reason& why) {
   const Tensor& weight = parts.matmul->weight;
-  GRETA_TRY(check_weight("route", weight));
+  if (!check_weight("route", weight, why)) return false;
   if (weight.type != QuantType::f32 || weight.layout != Layout::Gguf || weight.n != parts.route->experts ||
       weight.count != 1 || weight.depth % 4 || parts.matmul->form != Form::F32 ||
       parts.matmul->rows_of != kRowsTokens)
-    return fail(Code::Unsupported, "route: a router [%u][%u] of type %s for %u experts", weight.n,
-                weight.depth, quant_info(weight.type).name, parts.route->experts);
+    return why.no("route: a router [%u][%u] of type %s for %u experts", weight.n, weight.depth,
+                  quant_info(weight.type).name, parts.route->experts);
   if (!same_place(parts.matmul->slot[kY], parts.route->slot[kX]) || !parts.route->slot[kCounters].buffer)
-    return fail(Code::Unsupported, "route: logits from elsewhere, or no counters");
+    return why.no("route: logits from elsewhere, or no counters");
   const Call* norm = parts.norm;
   if (norm &&
       (!same_place(norm->slot[kY], parts.matmul->slot[kX]) || heads_of(*norm) != 1 ||
        norm->width != weight.depth || norm->x_stride || norm->y_stride || norm->rows_of != kRowsTokens))
-    return fail(Code::Unsupported, "route: a norm over %u heads of %u before a router of %u", heads_of(*norm),
-                norm->width, weight.depth);
-  return {};
+    return why.no("route: a norm over %u heads of %u before a router of %u", heads_of(*norm), norm->width,
+                  weight.depth);
+  return true;
 }
 
-Status check(std::span<const Call> calls, const KernelRow&) {
+bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
   const Parts parts(calls);
   if (parts.unknown || (parts.norm && !parts.matmul))
-    return fail(Code::Unsupported, "route: does not fuse with this sequence of %zu ops", calls.size());
-  GRETA_TRY(check_choice(*parts.route));
-  return parts.matmul ? check_matmul(parts) : Status{};
+    return why.no("route: does not fuse with this sequence of %zu ops", calls.size());
+  if (!check_choice(*parts.route, why)) return false;
+  return parts.matmul ? check_matmul(parts, why) : true;
 }
 
 void groups(std::span<const Call> calls, const KernelRow&, uint32_t bucket, uint32_t (&out)[3]) {
@@ -128,6 +127,6 @@ Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
 
 }  // namespace
 
-extern const OpInfo op_route = {check, groups, pack, cost};
+extern const OpInfo op_route = {fits, groups, pack, cost};
 
 }  // namespace greta

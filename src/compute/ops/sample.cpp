@@ -6,13 +6,13 @@ namespace greta {
 
 constexpr uint32_t kMostTiles = 256;  // that one group merges
 
-static Status check(std::span<const Call> calls, const KernelRow& row) {
-  GRETA_TRY(check_single(calls));
+static bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
+  if (!check_single(calls, why)) return false;
   const uint32_t vocab = calls[0].vocab;
   if (row.tile > 1 && tiles_of(row, vocab) > kMostTiles)
-    return fail(Code::Unsupported, "sample: a vocabulary of %u, of which %s can take %u", vocab, row.name,
-                kMostTiles * row.tile);
-  return check_size("sample", "vocab", vocab);
+    return why.no("sample: a vocabulary of %u, of which %s can take %u", vocab, row.name,
+                  kMostTiles * row.tile);
+  return check_size("sample", "vocab", vocab, why);
 }
 
 static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
@@ -49,6 +49,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   return {values * kFloatBytes, 2 * values};
 }
 
-extern const OpInfo op_sample = {check, groups, pack, cost};
+extern const OpInfo op_sample = {fits, groups, pack, cost};
 
 }  // namespace greta

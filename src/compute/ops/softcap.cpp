@@ -4,11 +4,11 @@
 
 namespace greta {
 
-static Status check(std::span<const Call> calls, const KernelRow&) {
-  GRETA_TRY(check_single(calls));
-  if (!(calls[0].softcap >= 0)) return fail(Code::Argument, "softcap: a cap of %g", double(calls[0].softcap));
-  GRETA_TRY(check_size("softcap", "width", calls[0].width));
-  return check_stride("softcap", calls[0].y_stride, calls[0].width);
+static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
+  if (!check_single(calls, why)) return false;
+  if (!(calls[0].softcap >= 0)) return why.no("softcap: a cap of %g", double(calls[0].softcap));
+  if (!check_size("softcap", "width", calls[0].width, why)) return false;
+  return check_stride("softcap", calls[0].y_stride, calls[0].width, why);
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
@@ -33,6 +33,6 @@ static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   return {2 * values * kFloatBytes, 16 * values};
 }
 
-extern const OpInfo op_softcap = {check, groups_row_tiles, pack, cost};
+extern const OpInfo op_softcap = {fits, groups_row_tiles, pack, cost};
 
 }  // namespace greta

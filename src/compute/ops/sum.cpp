@@ -5,14 +5,14 @@ namespace greta {
 
 static uint64_t pieces_of(const Call& call) { return call.slot[kY].bytes / sizeof(uint32_t); }
 
-static Status check(std::span<const Call> calls, const KernelRow&) {
-  GRETA_TRY(check_single(calls));
+static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
+  if (!check_single(calls, why)) return false;
   const Call& call = calls[0];
-  GRETA_TRY(check_size("sum", "width", call.width));
+  if (!check_size("sum", "width", call.width, why)) return false;
   if (call.width % 16 || call.slot[kX].bytes != pieces_of(call) * call.width * sizeof(uint32_t))
-    return fail(Code::Argument, "sum: %llu bytes are not %llu pieces of %u words",
-                (unsigned long long)call.slot[kX].bytes, (unsigned long long)pieces_of(call), call.width);
-  return {};
+    return why.no("sum: %llu bytes are not %llu pieces of %u words", (unsigned long long)call.slot[kX].bytes,
+                  (unsigned long long)pieces_of(call), call.width);
+  return true;
 }
 
 static void groups(std::span<const Call> calls, const KernelRow&, uint32_t, uint32_t (&out)[3]) {
@@ -35,6 +35,6 @@ static Cost cost(std::span<const Call> calls, uint32_t, uint32_t) {
   return {calls[0].slot[kX].bytes + calls[0].slot[kY].bytes, 0};
 }
 
-extern const OpInfo op_sum = {check, groups, pack, cost};
+extern const OpInfo op_sum = {fits, groups, pack, cost};
 
 }  // namespace greta

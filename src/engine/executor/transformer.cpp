@@ -47,101 +47,45 @@ struct Builder {
   const StepBuffers& b;
   const StepKey& key;
   GretaGraph& graph;
+  const CallMaker make{b.step, b.counters};
 
   Slice rows(uint64_t width, uint32_t count) { return graph.temporary(count * width * sizeof(float)); }
   Slice rows(uint64_t width) { return rows(width, key.tokens); }
 
-  Call call(Op op, const Slice& x, const Slice& y) const {
-    Call c;
-    c.op = op;
-    c.slot[kX] = x;
-    c.slot[kY] = y;
-    c.slot[kStep] = b.step;
-    return c;
-  }
   Call norm(const Tensor& gain, const Slice& x, const Slice& y, uint32_t heads = 1) const {
-    Call c = call(Op::Norm, x, y);
-    c.weight = gain;
-    c.width = gain.depth;
-    c.heads = heads;
-    c.epsilon = s.epsilon;
-    return c;
+    return make.norm(gain, x, y, s.epsilon, heads);
   }
   Call matmul(const Tensor& weight, const Slice& x, const Slice& y, const Tensor& bias = {}) const {
-    Call c = call(Op::Matmul, x, y);
-    c.weight = weight;
-    c.slot[kBias] = bias.slice;
-    c.slot[kCounters] = b.counters;
-    return c;
+    return make.matmul(weight, x, y, bias.slice);
   }
   Call rope(const LayerShape& layer, const Slice& x, uint32_t heads) const {
-    Call c = call(Op::Rope, x, x);
-    c.slot[kTable] = b.rope[layer.rope_table];
-    c.heads = heads;
-    c.width = s.key_width;
-    c.rope_width = s.rope_width;
-    c.rope_halves = arch.rope == Rope::Halves;
-    return c;
+    return make.rope(x, {heads, s.key_width},
+                     {b.rope[layer.rope_table], s.rope_width, arch.rope == Rope::Halves});
   }
-  Call kv_write(const Slice& x, const Slice& pool, uint32_t width, uint32_t page_bytes, uint32_t type) const {
-    Call c = call(Op::KvWrite, x, {});
-    c.slot[kPool] = pool;
-    c.heads = s.kv_heads;
-    c.width = width;
-    c.page_bytes = page_bytes;
-    c.cache_type = type;
-    return c;
+  Call write_keys(const Slice& x, const StepBuffers::Cache& cache) const {
+    return make.kv_write(x, {s.kv_heads, s.key_width}, {cache.keys, b.key_page_bytes, b.key_type});
+  }
+  Call write_values(const Slice& x, const StepBuffers::Cache& cache) const {
+    return make.kv_write(x, {s.kv_heads, s.value_width}, {cache.values, b.value_page_bytes, b.value_type});
   }
   Call attention(const LayerShape& shape, const Layer& layer, const Slice& q, const Slice& y,
                  const StepBuffers::Cache& cache) {
-    Call c = call(Op::Attention, q, y);
-    if (key.tokens <= kMaxSplitTokens) {
-      c.slot[kScratch] =
-          graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), s.heads, s.value_width));
-      c.slot[kCounters] = b.counters;
-    }
-    c.slot[kPool] = cache.keys;
-    c.slot[kPool2] = cache.values;
+    Slice scratch;
+    if (key.tokens <= kMaxSplitTokens)
+      scratch = graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), s.heads, s.value_width));
+    Call c = make.attention(q, y,
+                            {s.heads, s.kv_heads, s.key_width, s.value_width, s.attention_scale,
+                             s.attention_softcap, shape.window},
+                            {cache.keys, b.key_page_bytes, b.key_type},
+                            {cache.values, b.value_page_bytes, b.value_type}, scratch);
     c.slot[kTable] = layer.sinks.slice;
-    c.heads = s.heads;
-    c.kv_heads = s.kv_heads;
-    c.width = s.key_width;
-    c.value_width = s.value_width;
     c.y_stride = arch.latent ? s.key_width : 0;
-    c.page_bytes = b.key_page_bytes;
-    c.value_page_bytes = b.value_page_bytes;
-    c.cache_type = b.key_type;
-    c.value_cache_type = b.value_type;
-    c.scale = s.attention_scale;
-    c.softcap = s.attention_softcap;
-    c.window = shape.window;
     return c;
   }
   Call gate(const Slice& gate, const Slice& up, uint32_t width) const {
-    Call c = call(Op::Gate, gate, gate);
-    c.slot[kX2] = up;
-    c.width = width;
-    c.activation = uint32_t(arch.activation);
-    return c;
+    return make.gate(gate, up, gate, width, uint32_t(arch.activation));
   }
-  Call add(const Slice& to, const Slice& x, float scale) const {
-    Call c = call(Op::Add, to, to);
-    c.slot[kX2] = x;
-    c.width = s.width;
-    c.scale = scale;
-    return c;
-  }
-  // Slot j of x, or x itself, times the matrix of expert ids[j], or without ids of head j.
-  Call matmul_each(const Tensor& weight, const Slice& x, const Slice& ids, const Slice& y, uint32_t slots,
-                   uint32_t x_slots) const {
-    Call c = call(Op::MatmulExpert, x, y);
-    c.weight = weight;
-    c.slot[kX2] = ids;
-    c.experts = weight.count;
-    c.used = slots;
-    c.x_slots = x_slots;
-    return c;
-  }
+  Call add(const Slice& to, const Slice& x, float scale) const { return make.add(to, x, to, s.width, scale); }
   Status emit(const Calls& calls) { return emit(calls.all(), key.tokens); }
   Status emit(std::span<const Call> calls, uint32_t bucket) {
     const auto cut =
@@ -207,8 +151,8 @@ struct Builder {
       queries += rope(shape, q, s.heads);
       keys += rope(shape, k, s.kv_heads);
     }
-    keys += kv_write(k, cache.keys, s.key_width, b.key_page_bytes, b.key_type);
-    values += kv_write(v, cache.values, s.value_width, b.value_page_bytes, b.value_type);
+    keys += write_keys(k, cache);
+    values += write_values(v, cache);
     GRETA_TRY(emit_attention({queries, keys, values}, attention(shape, layer, q, attended, cache)));
     return leave({matmul(layer.attention_output, attended, projected, layer.attention_output_bias)},
                  layer.post_attention_norm, projected, h);
@@ -235,7 +179,7 @@ struct Builder {
     } else {
       queries += matmul(layer.query, x, q);
     }
-    Call absorbed = matmul_each(layer.key_up, q, {}, query, s.heads, s.heads);
+    Call absorbed = make.matmul_each(layer.key_up, q, {}, query, s.heads, s.heads);
     absorbed.x_stride = head;
     absorbed.y_stride = s.key_width;
     Call turned = rope(shape, from(q, s.latent.plain), s.heads);
@@ -249,9 +193,9 @@ struct Builder {
     keys += matmul(layer.latent, x, k);
     keys += normed;
     keys += rope(shape, from(k, s.latent.width), 1);
-    keys += kv_write(k, cache.keys, s.key_width, b.key_page_bytes, b.key_type);
+    keys += write_keys(k, cache);
     GRETA_TRY(emit_attention({queries, keys}, attention(shape, layer, query, attended, cache)));
-    GRETA_TRY(emit({matmul_each(layer.value_up, attended, {}, y, s.heads, s.heads)}));
+    GRETA_TRY(emit({make.matmul_each(layer.value_up, attended, {}, y, s.heads, s.heads)}));
     return leave({matmul(layer.attention_output, y, projected)}, layer.post_attention_norm, projected, h);
   }
 
@@ -291,7 +235,7 @@ struct Builder {
     const Slice logits = rows(e.count), ids = rows(e.used), weights = rows(e.used), g = rows(slots),
                 u = rows(slots);
     const Slice d = rows(uint64_t(e.used) * s.width), y = rows(s.width);
-    Call route = call(Op::Route, logits, ids);
+    Call route = make.of(Op::Route, logits, ids);
     route.slot[kY2] = weights;
     route.slot[kBias] = layer.choice_bias.slice;
     route.slot[kCounters] = b.counters;
@@ -302,16 +246,13 @@ struct Builder {
     route.groups = e.groups;
     route.groups_used = e.groups_used;
     route.scale = e.scale;
-    Call gate_each = matmul_each(layer.expert_gate, x, ids, g, e.used, 1);
+    Call gate_each = make.matmul_each(layer.expert_gate, x, ids, g, e.used, 1);
     gate_each.slot[kBias] = layer.expert_gate_bias.slice;
-    Call up_each = matmul_each(layer.expert_up, x, ids, u, e.used, 1);
+    Call up_each = make.matmul_each(layer.expert_up, x, ids, u, e.used, 1);
     up_each.slot[kBias] = layer.expert_up_bias.slice;
-    Call down_each = matmul_each(layer.expert_down, g, ids, d, e.used, e.used);
+    Call down_each = make.matmul_each(layer.expert_down, g, ids, d, e.used, e.used);
     down_each.slot[kBias] = layer.expert_down_bias.slice;
-    Call combine = call(Op::Combine, d, y);
-    combine.slot[kX2] = weights;
-    combine.width = s.width;
-    combine.used = e.used;
+    const Call combine = make.combine(d, weights, y, s.width, e.used);
     Calls routed = before, gated = before;
     routed += matmul(layer.router, x, logits, layer.router_bias);
     GRETA_TRY(emit(routed += route));
@@ -348,7 +289,7 @@ struct Builder {
     }
     GRETA_TRY(emit(gathered.all(), key.outputs));
     if (s.final_softcap > 0 || s.logit_scale != 1) {
-      Call c = call(Op::Softcap, logits, logits);
+      Call c = make.of(Op::Softcap, logits, logits);
       c.width = s.vocab;
       c.softcap = s.final_softcap;
       c.scale = s.logit_scale;
@@ -357,7 +298,7 @@ struct Builder {
     }
     graph.name_part("head");
     if (key.sample) {
-      Call c = call(Op::Sample, logits, b.drawn);
+      Call c = make.of(Op::Sample, logits, b.drawn);
       c.rows_of = kRowsOutputs;
       c.slot[kLog] = b.token_log;
       c.slot[kScratch] = graph.temporary(key.outputs * sample_scratch_bytes(uint64_t(s.vocab)));
@@ -375,7 +316,7 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
                   const StepKey& key, GretaGraph* graph) {
   Builder builder{arch, shape, buffers, key, *graph};
   const Slice h = builder.rows(shape.width);  // the residual stream
-  Call embed = builder.call(Op::Embed, {}, h);
+  Call embed = builder.make.of(Op::Embed, {}, h);
   embed.weight = weights.token_embedding;
   embed.slot[kLog] = buffers.token_log;
   embed.width = shape.width;

@@ -43,7 +43,7 @@ void fill(Rig& rig, StepRows& steps, Cache& cache, uint32_t sequence, uint32_t l
     for (uint32_t t = 0; t < count; ++t) some.add(0, sequence, first + t);
     steps.table = some.table;
     const auto x = gaussians(size_t(count) * cache.heads * cache.width, random);
-    Call call = row_call(Op::KvWrite, rig.put_padded(x, 32 * cache.heads * cache.width), {}, some.put(rig));
+    Call call = make_call(Op::KvWrite, rig.put_padded(x, 32 * cache.heads * cache.width), {}, some.put(rig));
     call.slot[kPool] = cache.pool;
     call.heads = cache.heads;
     call.width = cache.width;
@@ -95,27 +95,21 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
   }
   const uint32_t q_width = shape.heads * shape.key_width, y_width = shape.heads * shape.value_width;
   const auto q = gaussians(size_t(live.tokens) * q_width, random, 2), sinks = gaussians(shape.heads, random);
-  Call call = row_call(Op::Attention, rig.put_padded(q, live.bucket * q_width),
-                       rig.room(uint64_t(live.bucket) * y_width * 4), steps.put(rig));
-  call.slot[kPool] = keys.pool;
-  call.slot[kPool2] = shape.latent ? keys.pool : values.pool;
-  if (shape.sinks) call.slot[kTable] = rig.put(sinks);
+  Slice scratch, counters;
   if (live.bucket <= kMaxSplitTokens) {
-    call.slot[kScratch] = rig.room(attention_scratch_bytes(live.bucket, shape.heads, shape.value_width));
-    call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
+    scratch = rig.room(attention_scratch_bytes(live.bucket, shape.heads, shape.value_width));
+    counters = rig.put(std::vector<uint32_t>(kCounterCount));
   }
-  call.heads = shape.heads;
-  call.kv_heads = shape.kv_heads;
-  call.width = shape.key_width;
-  call.value_width = shape.value_width;
-  call.page_bytes = keys.bytes;
-  call.value_page_bytes = shape.latent ? keys.bytes : values.bytes;
+  const Cache& read = shape.latent ? keys : values;
+  const Slice x = rig.put_padded(q, live.bucket * q_width),
+              y_slice = rig.room(uint64_t(live.bucket) * y_width * 4);
+  Call call = CallMaker{steps.put(rig), counters}.attention(
+      x, y_slice,
+      {shape.heads, shape.kv_heads, shape.key_width, shape.value_width, 1 / std::sqrt(float(shape.key_width)),
+       shape.softcap, shape.window},
+      {keys.pool, keys.bytes, shape.key_type}, {read.pool, read.bytes, shape.value_type}, scratch);
+  if (shape.sinks) call.slot[kTable] = rig.put(sinks);
   call.y_stride = shape.latent ? shape.key_width : 0;
-  call.cache_type = shape.key_type;
-  call.value_cache_type = shape.value_type;
-  call.scale = 1 / std::sqrt(float(shape.key_width));
-  call.softcap = shape.softcap;
-  call.window = shape.window;
 
   const reference::Attention oracle{shape.heads, shape.kv_heads, shape.key_width, shape.value_width,
                                     call.scale,  shape.softcap,  shape.window};
@@ -208,10 +202,8 @@ class HeadsCase {
                                       attention.scale, shape.softcap,  shape.window};
     const Values expected = reference::attention(q, keys.by_sequence[1], values.by_sequence[1], {}, oracle);
     const uint32_t width = shape.heads * shape.width;
-    Call convert =
-        row_call(Op::Convert, attention.slot[kY], rig.room(form_row_bytes(Form::Q8X16, width)), step);
-    convert.form = Form::Q8X16;
-    convert.width = width;
+    const Call convert = make_convert(attention.slot[kY], rig.room(form_row_bytes(Form::Q8X16, width)), step,
+                                      Form::Q8X16, width);
     std::vector<Call> rounding = calls;
     rounding.push_back(convert);
     for (const std::vector<Call>* sequence : {&calls, &rounding})
@@ -238,57 +230,35 @@ class HeadsCase {
  private:
   Call make_attention(Random& random) {
     const uint32_t width = shape.heads * shape.width;
-    Call call = row_call(Op::Attention, rig.put(gaussians(width, random, 2)), rig.room(width * 4), step);
-    call.slot[kPool] = keys.pool;
-    call.slot[kPool2] = values.pool;
-    call.slot[kScratch] = rig.room(attention_scratch_bytes(1, shape.heads, shape.width));
-    call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
-    call.heads = shape.heads;
-    call.kv_heads = shape.kv_heads;
-    call.width = call.value_width = shape.width;
-    call.page_bytes = keys.bytes;
-    call.value_page_bytes = values.bytes;
-    call.cache_type = shape.key_type;
-    call.value_cache_type = shape.value_type;
-    call.scale = 1 / std::sqrt(float(shape.width));
-    call.softcap = shape.softcap;
-    call.window = shape.window;
-    return call;
+    const Slice x = rig.put(gaussians(width, random, 2)), y = rig.room(width * 4);
+    return CallMaker{step, rig.put(std::vector<uint32_t>(kCounterCount))}.attention(
+        x, y,
+        {shape.heads, shape.kv_heads, shape.width, shape.width, 1 / std::sqrt(float(shape.width)),
+         shape.softcap, shape.window},
+        {keys.pool, keys.bytes, shape.key_type}, {values.pool, values.bytes, shape.value_type},
+        rig.room(attention_scratch_bytes(1, shape.heads, shape.width)));
   }
 
   // Adds the norm and the rotation of heads at x; what they come to.
   Values add_operand(uint32_t heads, const Slice& x, Random& random) {
     Values y = to_values(rig.get<float>(x));
     if (shape.normed != Normed::Not) {
-      Call norm = row_call(Op::Norm, x, x, step);
-      norm.heads = shape.normed == Normed::AllHeads ? 1 : heads;
-      norm.width = heads * shape.width / norm.heads;
-      const auto gain = gaussians(norm.width, random);
-      norm.weight = put_vector(rig, gain);
-      norm.epsilon = 1e-5f;
-      y = reference::norm(y, to_values(gain), double(norm.epsilon));
-      calls.push_back(norm);
+      const uint32_t normed_heads = shape.normed == Normed::AllHeads ? 1 : heads;
+      const auto gain = gaussians(heads * shape.width / normed_heads, random);
+      calls.push_back(CallMaker{step}.norm(put_vector(rig, gain), x, x, 1e-5f, normed_heads));
+      y = reference::norm(y, to_values(gain), double(calls.back().epsilon));
     }
     if (!shape.rope_width) return y;
-    Call rope = row_call(Op::Rope, x, x, step);
-    rope.slot[kTable] = table_slice.buffer ? table_slice : (table_slice = rig.put(table));
-    rope.heads = heads;
-    rope.width = shape.width;
-    rope.rope_width = shape.rope_width;
-    rope.rope_halves = shape.halves;
-    calls.push_back(rope);
+    if (!table_slice.buffer) table_slice = rig.put(table);
+    calls.push_back(
+        CallMaker{step}.rope(x, {heads, shape.width}, {table_slice, shape.rope_width, shape.halves}));
     return reference::rope(y, {shape.length - 1}, to_values(table),
                            {heads, shape.width, shape.rope_width, shape.halves});
   }
 
   void add_write(const Slice& x, const Cache& cache) {
-    Call write = row_call(Op::KvWrite, x, {}, step);
-    write.slot[kPool] = cache.pool;
-    write.heads = cache.heads;
-    write.width = cache.width;
-    write.page_bytes = cache.bytes;
-    write.cache_type = cache.type;
-    calls.push_back(write);
+    calls.push_back(
+        CallMaker{step}.kv_write(x, {cache.heads, cache.width}, {cache.pool, cache.bytes, cache.type}));
   }
 
   void append(Cache& cache, const Values& newest) {

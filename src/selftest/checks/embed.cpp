@@ -14,12 +14,12 @@ static void check_embed_rounded(Rig& rig, const Stored& stored, const Live& live
   const Matrix matrix = random_matrix(stored.type, vocab, width, 1, Scales::Plain, random);
   StepRows steps;
   for (uint32_t t = 0; t < live.tokens; ++t) steps.add(uint32_t(random() % vocab), 0, t);
-  Call call = row_call(Op::Embed, {}, rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
+  Call call = make_call(Op::Embed, {}, rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
   call.weight = put_matrix(rig, matrix, stored.layout);
   call.vocab = vocab;
   call.scale = 1.5f;
-  Call convert = row_call(Op::Convert, call.slot[kY],
-                          rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)), call.slot[kStep]);
+  Call convert = make_call(Op::Convert, call.slot[kY],
+                           rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)), call.slot[kStep]);
   convert.form = Form::Q8X16;
   convert.width = width;
   const auto gain = gaussians(width, random);
@@ -57,7 +57,7 @@ void check_embed(Rig& rig) {
         steps.add(tokens.back(), t % 2, 70 + t / 2);  // two sequences
       }
       const Slice log = rig.room(uint64_t(steps.pool_pages()) * kPageTokens * 4);
-      Call call = row_call(Op::Embed, {}, rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
+      Call call = make_call(Op::Embed, {}, rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
       call.weight = put_matrix(rig, matrix, stored.layout);
       call.slot[kLog] = log;
       const Values expected = reference::embed(matrix.values, width, tokens, 1);
@@ -128,7 +128,7 @@ void check_convert(Rig& rig) {
         for (uint32_t i = 0; i < 32; ++i) x[i] = 0;
         if (depth > 32)
           for (uint32_t i = 0; i < 32; ++i) x[32 + i] *= least;  // a scale near the smallest
-        Call call = row_call(Op::Convert, rig.put_padded(x, live.bucket * depth), {}, steps.put(rig));
+        Call call = make_call(Op::Convert, rig.put_padded(x, live.bucket * depth), {}, steps.put(rig));
         call.width = depth;
         if (gather) call.rows_of = kRowsGather;
         const std::vector<float> gain = gaussians(depth, random);

@@ -101,57 +101,33 @@ class SequenceCase {
     return sum;
   }
 
-  Call each(const Tensor& weight, const std::vector<float>& bias, const Slice& y, uint32_t x_slots) const {
-    Call call = row_call(Op::MatmulExpert, {}, y, step_);
-    call.slot[kX2] = id_slice_;
-    if (!bias.empty()) call.slot[kBias] = rig_.put(bias);
-    call.weight = weight;
-    call.experts = shape_.experts;
-    call.used = shape_.used;
-    call.x_slots = x_slots;
-    return call;
-  }
-
   std::vector<Call> calls_of(const std::string& sequence) {
+    const CallMaker make{step_};
     const uint32_t x_slots = gates(sequence) ? 1 : shape_.used, bucket = shape_.live.bucket;
     x_ = gates(sequence) ? rig_.put_padded(x_one_, size_t(bucket) * shape_.depth)
                          : rig_.put_padded(x_each_, size_t(bucket) * shape_.used * shape_.depth);
     std::vector<Call> calls;
     const Slice normed = norms(sequence) ? rig_.room(uint64_t(bucket) * shape_.depth * 4) : x_;
-    if (norms(sequence)) {
-      calls.push_back(row_call(Op::Norm, x_, normed, step_));
-      calls.back().weight = put_vector(rig_, gain_);
-      calls.back().width = shape_.depth;
-      calls.back().heads = 1;
-      calls.back().epsilon = kNormEpsilon;
-    }
-    calls.push_back(each(gate_weight_, gate_bias_, y_, x_slots));
+    const auto each = [&](const Tensor& weight, const std::vector<float>& bias, const Slice& y) {
+      calls.push_back(make.matmul_each(weight, normed, id_slice_, y, shape_.used, x_slots));
+      if (!bias.empty()) calls.back().slot[kBias] = rig_.put(bias);
+    };
+    if (norms(sequence)) calls.push_back(make.norm(put_vector(rig_, gain_), x_, normed, kNormEpsilon));
+    each(gate_weight_, gate_bias_, y_);
     if (gates(sequence)) {
-      calls.push_back(each(up_weight_, up_bias_, y2_, x_slots));
-      calls.push_back(row_call(Op::Gate, y_, y_, step_));
-      calls.back().slot[kX2] = y2_;
-      calls.back().width = shape_.used * shape_.n;
-      calls.back().activation = uint32_t(shape_.activation);
+      each(up_weight_, up_bias_, y2_);
+      calls.push_back(make.gate(y_, y2_, y_, shape_.used * shape_.n, uint32_t(shape_.activation)));
     }
-    for (Call& call : calls)
-      if (call.op == Op::MatmulExpert) call.slot[kX] = normed;
-    if (sums(sequence)) {
-      calls.push_back(row_call(Op::Combine, y_, sum_, step_));
-      calls.back().slot[kX2] = rig_.put_padded(weights_, size_t(bucket) * shape_.used);
-      calls.back().width = shape_.n;
-      calls.back().used = shape_.used;
-    }
-    if (adds(sequence)) {
-      calls.push_back(row_call(Op::Add, rig_.put_padded(residual_, size_t(bucket) * shape_.n), sum_, step_));
-      calls.back().slot[kX2] = sum_;
-      calls.back().width = shape_.n;
-    }
-    if (sequence.ends_with("convert")) {
-      calls.push_back(row_call(Op::Convert, sums(sequence) ? sum_ : y_, rounded_, step_));
-      calls.back().form = Form::Q8X16;
-      calls.back().width = (sums(sequence) ? 1 : shape_.used) * shape_.n;
-      if (sums(sequence)) calls.back().weight = put_vector(rig_, next_gain_);
-    }
+    if (sums(sequence))
+      calls.push_back(make.combine(y_, rig_.put_padded(weights_, size_t(bucket) * shape_.used), sum_,
+                                   shape_.n, shape_.used));
+    if (adds(sequence))
+      calls.push_back(make.add(rig_.put_padded(residual_, size_t(bucket) * shape_.n), sum_, sum_, shape_.n));
+    if (sequence.ends_with("convert"))
+      calls.push_back(
+          sums(sequence)
+              ? make_convert(sum_, rounded_, step_, Form::Q8X16, shape_.n, put_vector(rig_, next_gain_))
+              : make_convert(y_, rounded_, step_, Form::Q8X16, shape_.used * shape_.n));
     return calls;
   }
 
@@ -252,12 +228,7 @@ void check_expert_sequences(Rig& rig) {
       if (rig.checked() && shape.live.bucket != 8) continue;
       if (!rig.left(Op::MatmulExpert, stored.type, stored.layout, shape.live.bucket)) continue;
       SequenceCase c(rig, stored, shape, random);
-      for (const char* sequence :
-           {"matmul_expert", "matmul_expert+matmul_expert+gate", "matmul_expert+matmul_expert+gate+convert",
-            "norm+matmul_expert+matmul_expert+gate", "norm+matmul_expert+matmul_expert+gate+convert",
-            "matmul_expert+combine", "matmul_expert+combine+add", "matmul_expert+combine+convert",
-            "matmul_expert+combine+add+convert"})
-        c.check(sequence);
+      for (const std::string& sequence : rig.sequences(Op::MatmulExpert)) c.check(sequence);
       rig.reset();
     }
   rig.require_all_run(Op::MatmulExpert);

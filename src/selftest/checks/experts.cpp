@@ -53,8 +53,8 @@ void check_route(Rig& rig) {
         auto logits = gaussians(size_t(live.tokens) * shape.experts, random, 3);
         if (shape.experts > 4) logits[4] = logits[1];  // a tie: the lower index first
         const auto bias = shape.bias ? gaussians(shape.experts, random, 0.5) : std::vector<float>();
-        Call call = row_call(Op::Route, rig.put_padded(logits, live.bucket * shape.experts),
-                             rig.room(uint64_t(live.bucket) * shape.used * 4), steps.put(rig));
+        Call call = make_call(Op::Route, rig.put_padded(logits, live.bucket * shape.experts),
+                              rig.room(uint64_t(live.bucket) * shape.used * 4), steps.put(rig));
         call.slot[kY2] = rig.room(uint64_t(live.bucket) * shape.used * 4);
         call.experts = shape.experts;
         call.used = shape.used;
@@ -102,14 +102,10 @@ void check_routers(Rig& rig) {
           random_matrix(QuantType::f32, shape.experts, shape.depth, 1, Scales::Plain, random);
       const Slice x_slice = rig.put(x), normed = norms ? rig.room(x_slice.bytes) : x_slice,
                   logits = rig.room(shape.experts * 4);
-      Call norm = row_call(Op::Norm, x_slice, normed, step);
-      norm.weight = put_vector(rig, gain);
-      norm.width = shape.depth;
-      norm.heads = 1;
-      norm.epsilon = 1e-5f;
-      Call matmul = row_call(Op::Matmul, normed, logits, step);
-      matmul.weight = put_matrix(rig, matrix, Layout::Gguf);
-      Call route = row_call(Op::Route, logits, rig.room(shape.used * 4), step);
+      const CallMaker make{step};
+      const Call norm = make.norm(put_vector(rig, gain), x_slice, normed, 1e-5f);
+      Call matmul = make.matmul(put_matrix(rig, matrix, Layout::Gguf), normed, logits);
+      Call route = make_call(Op::Route, logits, rig.room(shape.used * 4), step);
       route.slot[kY2] = rig.room(shape.used * 4);
       route.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
       route.experts = shape.experts;
@@ -142,6 +138,97 @@ void check_routers(Rig& rig) {
   rig.require_all_run(Op::Route);
 }
 
+namespace {
+
+// Operands of a product with the matrices of chosen experts, and the results by each way to round x. Where
+// `strided`, there are gaps between inputs and between outputs, and a bias.
+class ExpertCase {
+ public:
+  ExpertCase(Rig& rig, const Stored& stored, const Live& live, uint32_t n, bool shared_x, Random& random)
+      : rig_(rig), live_(live), n_(n), x_slots_(shared_x ? 1 : kUsed), strided_(n == 31) {
+    StepRows steps;
+    steps.add_tokens(live.tokens);
+    depth_ = quant_info(stored.type).block == 1 ? 70 : 256;
+    x_stride_ = depth_ + (!strided_ ? 0 : depth_ % 32 ? 3 : 32);
+    y_stride_ = n + (strided_ ? 5 : 0);
+    matrix_ = random_matrix(stored.type, n, depth_, kExperts, Scales::Plain, random);
+    x_ = with_outliers(size_t(live.tokens) * x_slots_ * depth_, random);
+    if (strided_) bias_ = gaussians(kExperts * n, random, 3);
+    for (uint32_t i = 0; i < live.tokens * kUsed; ++i) ids_.push_back(uint32_t(random() % kExperts));
+    exact_ = expected(to_values(x_), false);
+    rounded_ = expected(rounded_to_q8(x_, depth_), false);
+    halves_ = expected(reference::halves(to_values(x_)), true);
+    if (x_width() % 32 == 0) {
+      const Values decoded = reference::decode_q8x16(form_of_x(Form::Q8X16, live.tokens), x_width());
+      in_16_ = expected(gathered(decoded, depth_, x_stride_), false);
+    }
+    const Slice x = rig.put_padded(spread(x_, depth_, x_stride_, NAN), live.bucket * x_width()),
+                y = rig.room(uint64_t(live.bucket) * kUsed * y_stride_ * 4), step = steps.put(rig);
+    Ids padded = ids_;
+    padded.resize(size_t(live.bucket) * kUsed, ~0u);
+    call_ = CallMaker{step}.matmul_each(put_matrix(rig, matrix_, stored.layout), x, rig.put(padded), y, kUsed,
+                                        x_slots_);
+    call_.x_stride = strided_ ? x_stride_ : 0;
+    call_.y_stride = strided_ ? y_stride_ : 0;
+    if (strided_) call_.slot[kBias] = rig.put(bias_);
+  }
+
+  void check() {
+    for (const KernelRow* row : rig_.rows({&call_, 1}, live_.bucket)) {
+      Call call = call_;
+      if (row->form != Form::F32) {
+        call.form = row->form;
+        call.slot[kX] = rig_.put(form_of_x(row->form, live_.bucket));
+      }
+      rig_.poison(call.slot[kY]);
+      rig_.run({&call, 1}, *row, live_.bucket);
+      // Vector rows of block types round x to the q8 form, as in matmul.cpp.
+      const bool rounds = row->rank > 0 && quant_info(row->type).block > 1;
+      const Values& right = row->form == Form::Q8X16 ? in_16_
+                            : row->form == Form::F16 ? halves_
+                            : rounds                 ? rounded_
+                                                     : exact_;
+      const double limit = row->form == Form::F16 ? 1e-9 : rounds ? 1e-10 : 1e-11;
+      require_close(gathered(rig_.get<float>(call.slot[kY]), n_, y_stride_), right,
+                    (n_ == 1 ? 10 : 1) * limit, row->name);
+      const auto whole = rig_.get<uint32_t>(call.slot[kY]);
+      rig_.poison(call.slot[kY]);
+      run_in_parts(rig_, call, 2, *row, live_.bucket);
+      expect(rig_.get<uint32_t>(call.slot[kY]) == whole, std::string(row->name) + ": other bits in parts");
+    }
+  }
+
+ private:
+  static constexpr uint32_t kExperts = 5, kUsed = 3;
+
+  uint32_t x_width() const { return x_slots_ * x_stride_; }
+  Values expected(const Values& of_x, bool halves) const {
+    return reference::matmul_expert(halves ? reference::halves(matrix_.values) : matrix_.values,
+                                    to_values(bias_), of_x, ids_, {n_, depth_, kUsed, x_slots_});
+  }
+  // What lies between inputs is far too large.
+  std::vector<uint8_t> form_of_x(Form form, uint32_t rows) const {
+    const std::vector<float> x = spread(x_, depth_, x_stride_, 1e30f);
+    std::vector<uint8_t> bytes =
+        form == Form::Q8X16 ? q8x16_rows(x, x_width(), {}, rows) : reference::half_bytes(to_values(x));
+    bytes.resize(size_t(rows) * form_row_bytes(form, x_width()), 0xff);
+    return bytes;
+  }
+
+  Rig& rig_;
+  Live live_;
+  uint32_t n_, x_slots_;
+  bool strided_;
+  uint32_t depth_ = 0, x_stride_ = 0, y_stride_ = 0;
+  Matrix matrix_;
+  std::vector<float> x_, bias_;
+  Ids ids_;
+  Values exact_, rounded_, halves_, in_16_;
+  Call call_;
+};
+
+}  // namespace
+
 void check_matmul_expert(Rig& rig) {
   Random random(2);
   for (const Stored& stored : stored_types(rig, Op::MatmulExpert))
@@ -149,77 +236,7 @@ void check_matmul_expert(Rig& rig) {
       for (const uint32_t n : {31u, 1u, 64u})
         for (const bool shared_x : {true, false}) {
           if (!rig.left(Op::MatmulExpert, stored.type, stored.layout, live.bucket)) continue;
-          const uint32_t experts = 5, used = 3, depth = quant_info(stored.type).block == 1 ? 70 : 256;
-          const uint32_t x_slots = shared_x ? 1 : used;
-          StepRows steps;
-          steps.add_tokens(live.tokens);
-          const bool strided = n == 31;  // with gaps between inputs and outputs, and a bias
-          const uint32_t x_gap = depth % 32 ? 3 : 32;
-          const uint32_t x_stride = depth + (strided ? x_gap : 0), y_stride = n + (strided ? 5 : 0);
-          const Matrix matrix = random_matrix(stored.type, n, depth, experts, Scales::Plain, random);
-          const auto x = with_outliers(size_t(live.tokens) * x_slots * depth, random);
-          const auto bias = strided ? gaussians(experts * n, random, 3) : std::vector<float>();
-          Ids ids;
-          for (uint32_t i = 0; i < live.tokens * used; ++i) ids.push_back(uint32_t(random() % experts));
-          const auto expected = [&](const Values& of_x, bool halves) {
-            return reference::matmul_expert(halves ? reference::halves(matrix.values) : matrix.values,
-                                            to_values(bias), of_x, ids, {n, depth, used, x_slots});
-          };
-          // What lies between inputs is far too large.
-          const uint32_t x_width = x_slots * x_stride;
-          const auto form_of_x = [&](Form form, uint32_t rows) {
-            const std::vector<float> spread_x = spread(x, depth, x_stride, 1e30f);
-            std::vector<uint8_t> bytes = form == Form::Q8X16 ? q8x16_rows(spread_x, x_width, {}, rows)
-                                                             : reference::half_bytes(to_values(spread_x));
-            bytes.resize(size_t(rows) * form_row_bytes(form, x_width), 0xff);
-            return bytes;
-          };
-          const Values exact = expected(to_values(x), false),
-                       rounded = expected(rounded_to_q8(x, depth), false);
-          const Values halves = expected(reference::halves(to_values(x)), true);
-          const Values in_16 =
-              x_width % 32
-                  ? Values{}
-                  : expected(gathered(reference::decode_q8x16(form_of_x(Form::Q8X16, live.tokens), x_width),
-                                      depth, x_stride),
-                             false);
-          Call call =
-              row_call(Op::MatmulExpert,
-                       rig.put_padded(spread(x, depth, x_stride, NAN), live.bucket * x_slots * x_stride),
-                       rig.room(uint64_t(live.bucket) * used * y_stride * 4), steps.put(rig));
-          call.x_stride = strided ? x_stride : 0;
-          call.y_stride = strided ? y_stride : 0;
-          if (strided) call.slot[kBias] = rig.put(bias);
-          ids.resize(size_t(live.bucket) * used, ~0u);
-          call.slot[kX2] = rig.put(ids);
-          call.weight = put_matrix(rig, matrix, stored.layout);
-          call.experts = experts;
-          call.used = used;
-          call.x_slots = x_slots;
-          const Call in_floats = call;
-          for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
-            call = in_floats;
-            if (row->form != Form::F32) {
-              call.form = row->form;
-              call.slot[kX] = rig.put(form_of_x(row->form, live.bucket));
-            }
-            rig.poison(call.slot[kY]);
-            rig.run({&call, 1}, *row, live.bucket);
-            // Vector rows of block types round x to the q8 form, as in matmul_test.cpp.
-            const bool rounds = row->rank > 0 && quant_info(row->type).block > 1;
-            const Values& right = row->form == Form::Q8X16 ? in_16
-                                  : row->form == Form::F16 ? halves
-                                  : rounds                 ? rounded
-                                                           : exact;
-            const double limit = row->form == Form::F16 ? 1e-9 : rounds ? 1e-10 : 1e-11;
-            require_close(gathered(rig.get<float>(call.slot[kY]), n, y_stride), right,
-                          (n == 1 ? 10 : 1) * limit, row->name);
-            const auto whole = rig.get<uint32_t>(call.slot[kY]);
-            rig.poison(call.slot[kY]);
-            run_in_parts(rig, call, 2, *row, live.bucket);
-            expect(rig.get<uint32_t>(call.slot[kY]) == whole,
-                   std::string(row->name) + ": other bits in parts");
-          }
+          ExpertCase(rig, stored, live, n, shared_x, random).check();
           rig.reset();
         }
 }
@@ -233,8 +250,8 @@ void check_matmul_heads(Rig& rig) {
   const auto x = gaussians(size_t(tokens) * heads * depth, random);
   Ids ids;
   for (uint32_t i = 0; i < tokens * heads; ++i) ids.push_back(i % heads);
-  Call call = row_call(Op::MatmulExpert, rig.put_padded(x, 8 * heads * depth), rig.room(8ull * heads * n * 4),
-                       steps.put(rig));
+  Call call = make_call(Op::MatmulExpert, rig.put_padded(x, 8 * heads * depth),
+                        rig.room(8ull * heads * n * 4), steps.put(rig));
   call.weight = put_matrix(rig, matrix, Layout::Gguf);
   call.experts = call.used = call.x_slots = heads;
   check_rows(rig, call, 8,

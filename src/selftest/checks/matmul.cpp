@@ -123,10 +123,10 @@ void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape
       !rig.left(Op::Matmul, stored.type, stored.layout, shape.bucket))
     return;
   MatmulCase c(rig, stored, shape, random, cache_type);
-  for (const char* sequence : kSequences) {
-    const bool heads = strstr(sequence, "rope") || strstr(sequence, "kv_write");
-    if (!strstr(sequence, part) || (heads && shape.n % kHeadWidth)) continue;
-    if (cache_type && !strstr(sequence, "kv_write")) continue;
+  for (const std::string& sequence : rig.sequences(Op::Matmul)) {
+    const bool writes = sequence.ends_with("kv_write"), rotates = sequence.find("rope") != std::string::npos;
+    if (sequence.find(part) == std::string::npos || ((writes || rotates) && shape.n % kHeadWidth)) continue;
+    if (cache_type && !writes) continue;
     const std::vector<Call> calls = c.calls(sequence);
     for (const KernelRow* row : rig.rows(calls, shape.bucket))
       for (uint32_t splits = 1;
@@ -183,15 +183,12 @@ void check_matmul_outputs(Rig& rig) {
         steps.add(t, 0, t, is_output);
         if (is_output) gathered.insert(gathered.end(), x.begin() + t * depth, x.begin() + (t + 1) * depth);
       }
-      Call norm =
-          row_call(Op::Norm, rig.put_padded(x, 32 * depth), rig.room(bucket * depth * 4), steps.put(rig));
-      norm.weight = put_vector(rig, gain);
-      norm.width = depth;
-      norm.heads = 1;
-      norm.epsilon = kEpsilon;
+      const CallMaker make{steps.put(rig)};
+      Call norm = make.norm(put_vector(rig, gain), rig.put_padded(x, 32 * depth),
+                            rig.room(bucket * depth * 4), kEpsilon);
       norm.rows_of = kRowsGather;
-      Call product = row_call(Op::Matmul, norm.slot[kX], rig.room(bucket * n * 4), norm.slot[kStep]);
-      product.weight = put_matrix(rig, matrix, stored.layout);
+      Call product =
+          make.matmul(put_matrix(rig, matrix, stored.layout), norm.slot[kX], rig.room(bucket * n * 4));
       product.rows_of = kRowsGather;
       Call of_normed = product;
       of_normed.slot[kX] = norm.slot[kY];

@@ -63,23 +63,28 @@ class MatmulCase {
 
   // The calls of a sequence like "norm+matmul+rope"; intermediate results go through normed, y and y2.
   std::vector<Call> calls(const std::string& sequence) {
-    std::vector<Call> list;
+    const CallMaker make{step_};
+    const HeadsShape heads{shape_.n / kHeadWidth, kHeadWidth};
     const bool norms = sequence.starts_with("norm");
-    if (norms) list.push_back(norm(gain_, x_, normed_));
-    list.push_back(matmul(weight_, norms ? normed_ : x_, y_));
-    if (!gates(sequence)) list.back().slot[kBias] = bias_;
-    if (sequence.find("matmul+matmul") != std::string::npos) {
-      list.push_back(matmul(weight2_, norms ? normed_ : x_, y2_));
-      list.push_back(gate());
+    const Slice& x = norms ? normed_ : x_;
+    std::vector<Call> list;
+    if (norms) list.push_back(make.norm(gain_, x_, normed_, kEpsilon));
+    list.push_back(make.matmul(weight_, x, y_, gates(sequence) ? Slice{} : bias_));
+    if (gates(sequence)) {
+      list.push_back(make.matmul(weight2_, x, y2_));
+      list.push_back(make.gate(y_, y2_, out_, shape_.n, 0));
     }
-    if (sequence.find("rope") != std::string::npos) list.push_back(rope());
-    if (sequence.find("kv_write") != std::string::npos) list.push_back(kv_write());
+    if (sequence.find("rope") != std::string::npos)
+      list.push_back(make.rope(y_, heads, {table_, kRopeWidth, rope_halves()}));
+    if (sequence.find("kv_write") != std::string::npos)
+      list.push_back(make.kv_write(y_, heads, {pool_, page_bytes_, cache_type_}));
     if (norms_y(sequence)) {
       list.back().slot[kCounters] = counters_;
-      list.push_back(norm(post_gain_, y_, y_));
+      list.push_back(make.norm(post_gain_, y_, y_, kEpsilon));
     }
-    if (adds(sequence)) list.push_back(add(scale_of(sequence)));
-    if (rounds(sequence)) list.push_back(convert());
+    if (adds(sequence)) list.push_back(make.add(residual_, y_, out_, shape_.n, scale_of(sequence)));
+    if (rounds(sequence))
+      list.push_back(make_convert(out_, rounded_, step_, Form::Q8X16, shape_.n, next_gain_));
     return list;
   }
 
@@ -225,66 +230,6 @@ class MatmulCase {
     }
     return all;
   }
-  Call call(Op op, const Slice& x, const Slice& y) const {
-    Call c;
-    c.op = op;
-    c.slot[kX] = x;
-    c.slot[kY] = y;
-    c.slot[kStep] = step_;
-    return c;
-  }
-  Call norm(const Tensor& gain, const Slice& x, const Slice& y) const {
-    Call c = call(Op::Norm, x, y);
-    c.weight = gain;
-    c.width = gain.depth;
-    c.heads = 1;
-    c.epsilon = kEpsilon;
-    return c;
-  }
-  Call matmul(const Tensor& weight, const Slice& x, const Slice& y) const {
-    Call c = call(Op::Matmul, x, y);
-    c.weight = weight;
-    return c;
-  }
-  Call gate() const {
-    Call c = call(Op::Gate, y_, out_);
-    c.slot[kX2] = y2_;
-    c.width = shape_.n;
-    return c;
-  }
-  Call add(float scale) const {
-    Call c = call(Op::Add, residual_, out_);
-    c.slot[kX2] = y_;
-    c.width = shape_.n;
-    c.scale = scale;
-    return c;
-  }
-  Call convert() const {
-    Call c = call(Op::Convert, out_, rounded_);
-    c.form = Form::Q8X16;
-    c.width = shape_.n;
-    c.weight = next_gain_;
-    return c;
-  }
-  Call rope() const {
-    Call c = call(Op::Rope, y_, y_);
-    c.slot[kTable] = table_;
-    c.heads = shape_.n / kHeadWidth;
-    c.width = kHeadWidth;
-    c.rope_width = kRopeWidth;
-    c.rope_halves = rope_halves();
-    return c;
-  }
-  Call kv_write() const {
-    Call c = call(Op::KvWrite, y_, {});
-    c.slot[kPool] = pool_;
-    c.heads = shape_.n / kHeadWidth;
-    c.width = kHeadWidth;
-    c.page_bytes = page_bytes_;
-    c.cache_type = cache_type_;
-    return c;
-  }
-
   Rig& rig_;
   MatmulShape shape_;
   uint32_t cache_type_, page_bytes_;
@@ -296,20 +241,6 @@ class MatmulCase {
   Slice step_, x_, residual_, bias_, table_, pool_, normed_, y_, y2_, out_, rounded_, counters_;
   Tensor gain_, weight_, weight2_, next_gain_, post_gain_;
 };
-
-inline const char* const kSequences[] = {"matmul",
-                                         "norm+matmul",
-                                         "matmul+add",
-                                         "norm+matmul+rope",
-                                         "norm+matmul+kv_write",
-                                         "norm+matmul+rope+kv_write",
-                                         "norm+matmul+matmul+gate",
-                                         "matmul+add+convert",
-                                         "norm+matmul+matmul+gate+convert",
-                                         "matmul+matmul+gate",
-                                         "matmul+matmul+gate+convert",
-                                         "matmul+norm+add",
-                                         "matmul+norm+add+convert"};
 
 // Runs the shape through every row of every sequence that has `part` in it, and holds each to its limit.
 void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,

@@ -27,7 +27,7 @@ void check_rope(Rig& rig) {
         const std::vector<float> table = turns(context, shape.rope_width);
         const auto x = gaussians(size_t(live.tokens) * width, random);
         const Slice step = steps.put(rig), cosines = rig.put(table);
-        Call call = row_call(Op::Rope, {}, {}, step);
+        Call call = make_call(Op::Rope, {}, {}, step);
         call.slot[kTable] = cosines;
         call.heads = shape.heads;
         call.width = shape.head_width;
@@ -64,7 +64,7 @@ void check_rope_strides(Rig& rig) {
   Values expected(size_t(tokens) * heads * y_stride, 7);
   for (size_t head = 0; head < size_t(tokens) * heads; ++head)
     for (uint32_t i = 0; i < rope_width; ++i) expected[head * y_stride + i] = turned[head * x_stride + i];
-  Call call = row_call(Op::Rope, rig.put_padded(x, 8 * heads * x_stride), {}, steps.put(rig));
+  Call call = make_call(Op::Rope, rig.put_padded(x, 8 * heads * x_stride), {}, steps.put(rig));
   call.slot[kTable] = rig.put(table);
   call.heads = heads;
   call.width = x_stride;
@@ -115,29 +115,17 @@ struct HeadCase {
   std::vector<Call> calls(Normed normed, bool halves, uint32_t cache_type) {
     std::vector<Call> calls;
     const Slice in = rig.put_padded(x, size_t(live.bucket) * width());
-    if (normed != Normed::Not) {
-      Call norm = row_call(Op::Norm, in, in, step);
-      norm.heads = normed == Normed::AllHeads ? 1 : shape.heads;
-      norm.width = width() / norm.heads;
-      norm.weight = put_vector(rig, {gain.begin(), gain.begin() + norm.width});
-      norm.epsilon = 1e-5f;
-      calls.push_back(norm);
-    }
-    Call rope = row_call(Op::Rope, in, in, step);
-    rope.slot[kTable] = table_slice;
-    rope.heads = shape.heads;
-    rope.width = shape.width;
-    rope.rope_width = shape.rope_width;
-    rope.rope_halves = halves;
-    calls.push_back(rope);
+    const CallMaker make{step};
+    const uint32_t normed_heads = normed == Normed::AllHeads ? 1 : shape.heads;
+    if (normed != Normed::Not)
+      calls.push_back(make.norm(put_vector(rig, {gain.begin(), gain.begin() + width() / normed_heads}), in,
+                                in, 1e-5f, normed_heads));
+    calls.push_back(make.rope(in, {shape.heads, shape.width}, {table_slice, shape.rope_width, halves}));
     if (cache_type == kNoCache) return calls;
-    Call write = row_call(Op::KvWrite, in, {}, step);
-    write.heads = shape.heads;
-    write.width = shape.width;
-    write.cache_type = cache_type;
-    write.page_bytes = cache_page_bytes(cache_type, shape.heads, shape.width) + 64;  // a page may be larger
-    write.slot[kPool] = rig.room(uint64_t(write.page_bytes) * steps.pool_pages());
-    calls.push_back(write);
+    const uint32_t bytes =
+        cache_page_bytes(cache_type, shape.heads, shape.width) + 64;  // a page may be larger than its heads
+    calls.push_back(make.kv_write(in, {shape.heads, shape.width},
+                                  {rig.room(uint64_t(bytes) * steps.pool_pages()), bytes, cache_type}));
     return calls;
   }
 

@@ -13,14 +13,9 @@ static void check_norm_add(Rig& rig, const Call& norm, const Values& normed, con
                            Random& random) {
   const uint32_t width = norm.width;
   const auto residual = with_outliers(normed.size(), random), next_gain = gaussians(width, random);
-  Call add = row_call(Op::Add, {}, {}, norm.slot[kStep]);
-  add.slot[kX2] = norm.slot[kY];
-  add.width = width;
-  add.scale = 0.7f;
-  Call convert =
-      row_call(Op::Convert, {}, rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)), norm.slot[kStep]);
-  convert.form = Form::Q8X16;
-  convert.width = width;
+  const Call add = CallMaker{norm.slot[kStep]}.add({}, norm.slot[kY], {}, width, 0.7f);
+  Call convert = make_convert({}, rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)),
+                              norm.slot[kStep], Form::Q8X16, width);
   if (live.tokens % 2) convert.weight = put_vector(rig, next_gain);
   const Values gain = live.tokens % 2 ? to_values(next_gain) : Values{};
   const Values expected = reference::add(to_values(residual), normed, double(add.scale));
@@ -48,8 +43,8 @@ void check_norm(Rig& rig) {
         steps.add_tokens(live.tokens);
         const auto x = with_outliers(size_t(live.tokens) * heads * width, random);
         const auto gain = gaussians(width, random);
-        Call call = row_call(Op::Norm, rig.put_padded(x, live.bucket * heads * width),
-                             rig.room(uint64_t(live.bucket) * heads * width * 4), steps.put(rig));
+        Call call = make_call(Op::Norm, rig.put_padded(x, live.bucket * heads * width),
+                              rig.room(uint64_t(live.bucket) * heads * width * 4), steps.put(rig));
         call.weight = put_vector(rig, gain);
         call.width = width;
         call.heads = heads;
@@ -73,7 +68,7 @@ void check_norm_strides(Rig& rig) {
   steps.add_tokens(tokens);
   auto x = gaussians(size_t(tokens) * stride, random);
   const auto gain = gaussians(width, random);
-  Call call = row_call(Op::Norm, {}, {}, steps.put(rig));
+  Call call = make_call(Op::Norm, {}, {}, steps.put(rig));
   call.weight = put_vector(rig, gain);
   call.width = width;
   call.x_stride = call.y_stride = stride;
@@ -106,8 +101,8 @@ void check_gate(Rig& rig) {
         gate[0] = 80;  // where exponentials end
         if (count > 2) gate[1] = -200, gate[2] = 0;
         const auto up = gaussians(count, random, 5);
-        Call call = row_call(Op::Gate, rig.put_padded(gate, live.bucket * width),
-                             rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
+        Call call = make_call(Op::Gate, rig.put_padded(gate, live.bucket * width),
+                              rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
         call.slot[kX2] = rig.put_padded(up, live.bucket * width);
         call.width = width;
         call.activation = activation;
@@ -128,8 +123,8 @@ void check_add(Rig& rig) {
         StepRows steps;
         steps.add_tokens(live.tokens);
         const auto a = with_outliers(size_t(live.tokens) * width, random), b = gaussians(a.size(), random);
-        Call call = row_call(Op::Add, rig.put_padded(a, live.bucket * width),
-                             rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
+        Call call = make_call(Op::Add, rig.put_padded(a, live.bucket * width),
+                              rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
         call.slot[kX2] = rig.put_padded(b, live.bucket * width);
         call.width = width;
         call.scale = scale;
@@ -148,8 +143,8 @@ void check_softcap(Rig& rig) {
       for (uint32_t t = 0; t < live.tokens; ++t) steps.add(t, 0, t, true);
       auto x = gaussians(size_t(live.tokens) * width, random, 40);
       for (size_t i = 0; i < x.size(); i += 5) x[i] *= 1e-4f;  // where tanh cancels
-      Call call = row_call(Op::Softcap, rig.put_padded(x, live.bucket * width),
-                           rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
+      Call call = make_call(Op::Softcap, rig.put_padded(x, live.bucket * width),
+                            rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
       call.width = width;
       call.softcap = width == 33 ? 0.f : 30.f;
       call.scale = width == 1 ? 1.f : 0.125f;
@@ -184,8 +179,8 @@ void check_combine(Rig& rig) {
         steps.add_tokens(live.tokens);
         const auto x = gaussians(size_t(live.tokens) * used * width, random);
         const auto weights = gaussians(size_t(live.tokens) * used, random);
-        Call call = row_call(Op::Combine, rig.put_padded(x, live.bucket * used * width),
-                             rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
+        Call call = make_call(Op::Combine, rig.put_padded(x, live.bucket * used * width),
+                              rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
         call.slot[kX2] = rig.put_padded(weights, live.bucket * used);
         call.width = width;
         call.used = used;
@@ -207,7 +202,7 @@ void check_sum(Rig& rig) {
       for (uint32_t j = 0; j < width; ++j) x.push_back(uint32_t(random())), sum += x.back();
       expected.push_back(sum);
     }
-    Call call = row_call(Op::Sum, rig.put(x), rig.room(pieces * sizeof(uint32_t)), {});
+    Call call = make_call(Op::Sum, rig.put(x), rig.room(pieces * sizeof(uint32_t)), {});
     call.width = width;
     for (const KernelRow* row : rig.rows({&call, 1}, 1)) {
       rig.poison(call.slot[kY]);
@@ -228,8 +223,9 @@ void check_products(Rig& rig) {
       Ids values(kMost, 1);
       if (!ones)
         for (uint32_t& value : values) value = uint32_t(random() % 8);
-      Call call = row_call(Op::Products, rig.put(reference::half_bytes(Values(values.begin(), values.end()))),
-                           rig.room(kGroups * sizeof(uint32_t)), {});
+      Call call =
+          make_call(Op::Products, rig.put(reference::half_bytes(Values(values.begin(), values.end()))),
+                    rig.room(kGroups * sizeof(uint32_t)), {});
       call.width = width;
       expect(op_info(Op::Products).cost({&call, 1}, 1, 0).flops == 2 * uint64_t(width) * kGroups,
              "products: other flops");

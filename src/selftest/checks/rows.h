@@ -18,15 +18,6 @@ inline std::span<const Live> live_rows(const Rig& rig, size_t count = 5, size_t 
   return std::span<const Live>(kLive).first(rig.checked() ? checked : count);
 }
 
-inline Call row_call(Op op, const Slice& x, const Slice& y, const Slice& step) {
-  Call call;
-  call.op = op;
-  call.slot[kX] = x;
-  call.slot[kY] = y;
-  call.slot[kStep] = step;
-  return call;
-}
-
 // Which norm queries and keys have.
 enum class Normed { Not, EachHead, AllHeads };
 
@@ -105,10 +96,8 @@ inline void expect_rounded(const KernelRow& row, const std::vector<float>& y,
 template <class Check>
 void run_with_form(Rig& rig, const Call& call, Form form, const Live& live, uint32_t width,
                    const Check& check) {
-  Call convert = row_call(Op::Convert, call.slot[kY], rig.room(live.bucket * form_row_bytes(form, width)),
-                          call.slot[kStep]);
-  convert.form = form;
-  convert.width = width;
+  const Call convert = make_convert(call.slot[kY], rig.room(live.bucket * form_row_bytes(form, width)),
+                                    call.slot[kStep], form, width);
   const Call calls[] = {call, convert};
   for (const KernelRow* row : rig.rows(calls, live.bucket)) {
     rig.poison(call.slot[kY]);

@@ -39,7 +39,7 @@ struct SampleCase {
       steps.add(history[s].back(), s, positions[s], true);
       steps.params[s] = device_params(params);
     }
-    call = row_call(Op::Sample, rig.put(logits), {}, steps.put(rig));
+    call = make_call(Op::Sample, rig.put(logits), {}, steps.put(rig));
     call.slot[kY] = rig.room(kMaxStepSequences * kDrawnPositions * sizeof(uint32_t));
     call.slot[kLog] = rig.put(log);
     call.slot[kScratch] = rig.room(positions.size() * sample_scratch_bytes(vocab));

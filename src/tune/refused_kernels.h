@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "compute/kernel_table.h"
+#include "compute/compute.h"
 
 namespace greta {
 

@@ -1,0 +1,56 @@
+#include "tune/rows.h"
+
+#include <cstring>
+
+namespace greta {
+
+bool usable(const KernelRow& row, const RowFilter& filter) {
+  if (filter.exact && row.rank) return false;
+  if (filter.refused && filter.refused->has(row)) return false;
+  if (!filter.device) return true;
+  const DeviceInfo& device = *filter.device;
+  return !strcmp(row.backend, device.backend) && (!row.target[0] || !strcmp(row.target, device.arch)) &&
+         (row.needs & ~device.features) == 0 && (row.lacks & device.features) == 0 &&
+         row.shared_bytes <= device.shared_bytes;
+}
+
+bool covers(const KernelRow& row, std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
+            Reason& why) {
+  if (calls.empty() || row.op_count != calls.size()) return false;
+  for (uint32_t i = 0; i < row.op_count; ++i)
+    if (row.ops[i] != calls[i].op) return false;
+  const Tensor& weight = lead_call(calls).weight;
+  return usable(row, filter) && row.type == weight.type && row.layout == weight.layout &&
+         bucket >= row.tokens_min && bucket <= row.tokens_max && weight.n % row.n_multiple == 0 &&
+         weight.depth % row.depth_multiple == 0 && lead_of(calls).fits(calls, row, why);
+}
+
+uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
+                   std::span<const KernelRow*> out) {
+  Reason unasked;
+  uint32_t count = 0;
+  for (const KernelRow& row : kernel_table())
+    if (count < out.size() && covers(row, calls, bucket, filter, unasked)) out[count++] = &row;
+  return count;
+}
+
+const KernelRow* packing_row(QuantType type, Layout layout, const RowFilter& filter) {
+  for (const KernelRow& row : kernel_table())
+    if (row.type == type && row.layout == layout && row.op_count == 1 && row.ops[0] == Op::Convert &&
+        usable(row, filter))
+      return &row;
+  return nullptr;
+}
+
+Layout preferred_layout(QuantType type, const RowFilter& filter) {
+  const KernelRow* best = nullptr;
+  for (const KernelRow& row : kernel_table()) {
+    if (row.type != type || row.op_count != 1 || row.ops[0] != Op::Matmul || !usable(row, filter)) continue;
+    const bool better =
+        !best || row.rank > best->rank || (row.rank == best->rank && row.layout == Layout::Gguf);
+    if (better && (row.layout == Layout::Gguf || packing_row(type, row.layout, filter))) best = &row;
+  }
+  return best ? best->layout : Layout::Gguf;
+}
+
+}  // namespace greta
