@@ -3,7 +3,7 @@
 #include <set>
 #include <string_view>
 
-#include "engine/arch.h"
+#include "engine/model/arch.h"
 #include "gguf/gguf.h"
 #include "graph/graph.h"
 
