@@ -1,6 +1,6 @@
-// What makes one architecture different from another, as data. models/<arch>.cpp fills in one Arch;
-// nothing else in the tree names an architecture. A feature is there if its tensor has a name here and,
-// where it is optional, lies in the file.
+// What makes one architecture different from another, as data. models/<arch>.cpp fills in one Arch, and
+// nothing else in the tree names an architecture. A model has a feature if the feature's tensor has a name
+// here and, where it is optional, lies in the file.
 #pragma once
 #include <cstdint>
 
@@ -13,7 +13,7 @@ enum class Rope : uint8_t {
 
 enum class Activation : uint8_t { Silu = 0, Gelu = 1, Clamped = 2 };  // kActivation* of kernels/abi/ops.h
 
-// A tensor's name in the file, with %u for the layer.
+// A tensor's name in the file. %u stands for the layer.
 struct TensorName {
   const char* text = nullptr;  // null: the architecture has no such tensor
   bool optional = false;
@@ -25,51 +25,51 @@ constexpr TensorName maybe(const char* text) { return {text, true}; }
 struct TensorNames {
   TensorName token_embedding = "token_embd.weight";
   TensorName output_norm = "output_norm.weight";
-  TensorName output = maybe("output.weight");  // absent: the embedding serves, transposed
+  TensorName output = maybe("output.weight");  // absent: the transposed embedding takes its place
   TensorName output_bias = maybe("output.bias");
   TensorName rope_factors = maybe("rope_freqs.weight");
-  TensorName long_factors = maybe("rope_factors_long.weight");    // for contexts past the original one
-  TensorName short_factors = maybe("rope_factors_short.weight");  // for the others
+  TensorName long_factors = maybe("rope_factors_long.weight");    // for contexts longer than the original one
+  TensorName short_factors = maybe("rope_factors_short.weight");  // for other contexts
 
-  // Attention. In the order in which a layer uses them.
+  // Attention, in the order in which a layer uses them.
   TensorName attention_norm = "blk.%u.attn_norm.weight";
   TensorName query = "blk.%u.attn_q.weight";
   TensorName key = "blk.%u.attn_k.weight";
   TensorName value = "blk.%u.attn_v.weight";
   TensorName query_key_value =
-      maybe("blk.%u.attn_qkv.weight");  // instead of the three: their rows, in this order
-  TensorName query_key_value_bias = maybe("blk.%u.attn_qkv.bias");  // likewise
+      maybe("blk.%u.attn_qkv.weight");  // in place of the three: their rows in this order
+  TensorName query_key_value_bias = maybe("blk.%u.attn_qkv.bias");  // in place of their biases
   TensorName query_bias = maybe("blk.%u.attn_q.bias");
   TensorName key_bias = maybe("blk.%u.attn_k.bias");
   TensorName value_bias = maybe("blk.%u.attn_v.bias");
-  TensorName query_norm = {}, key_norm = {};  // of each head, or of all heads together
+  TensorName query_norm = {}, key_norm = {};  // of each head, or of all heads together (norm_all_heads)
   TensorName sinks = {};
   TensorName attention_output = "blk.%u.attn_output.weight";
   TensorName attention_output_bias = maybe("blk.%u.attn_output.bias");
   TensorName post_attention_norm = {};  // of what attention adds to the residual
 
-  // Latent attention (Arch::latent), instead of query, key and value.
-  TensorName query_down = maybe("blk.%u.attn_q_a.weight");  // absent: `query` at once
+  // Latent attention (Arch::latent), in place of query, key and value.
+  TensorName query_down = maybe("blk.%u.attn_q_a.weight");  // absent: `query` takes the place of down and up
   TensorName query_down_norm = "blk.%u.attn_q_a_norm.weight";
   TensorName query_up = "blk.%u.attn_q_b.weight";
   TensorName latent = "blk.%u.attn_kv_a_mqa.weight";
   TensorName latent_norm = "blk.%u.attn_kv_a_norm.weight";
   TensorName key_up = "blk.%u.attn_k_b.weight";
   TensorName value_up = "blk.%u.attn_v_b.weight";
-  TensorName key_value_up = "blk.%u.attn_kv_b.weight";  // instead of the two (Latent::joined)
+  TensorName key_value_up = "blk.%u.attn_kv_b.weight";  // in place of key_up and value_up (Latent::joined)
 
   // Feed-forward.
   TensorName ffn_norm = "blk.%u.ffn_norm.weight";
   TensorName gate = "blk.%u.ffn_gate.weight";
   TensorName up = "blk.%u.ffn_up.weight";
-  TensorName gate_up = {};  // instead of the two: the rows of gate, then those of up
+  TensorName gate_up = {};  // in place of gate and up: the rows of gate, then those of up
   TensorName down = "blk.%u.ffn_down.weight";
   TensorName gate_bias = maybe("blk.%u.ffn_gate.bias");
   TensorName up_bias = maybe("blk.%u.ffn_up.bias");
   TensorName down_bias = maybe("blk.%u.ffn_down.bias");
   TensorName post_ffn_norm = {};
 
-  // Experts, in layers that have them instead of gate, up and down.
+  // Experts, in layers that have them in place of gate, up and down.
   TensorName router = "blk.%u.ffn_gate_inp.weight";
   TensorName router_bias = maybe("blk.%u.ffn_gate_inp.bias");
   TensorName choice_bias = maybe("blk.%u.exp_probs_b.bias");
@@ -84,7 +84,7 @@ struct TensorNames {
   TensorName shared_down = maybe("blk.%u.ffn_down_shexp.weight");
 };
 
-// Numbers that stand for "absent in the file" are its defaults.
+// Numbers that a file may give are defaults here, for files that lack their key.
 struct Arch {
   const char* name;  // general.architecture, and the prefix of the metadata keys
   Rope rope = Rope::Pairs;
@@ -92,21 +92,21 @@ struct Arch {
   TensorNames tensors = {};
 
   bool scale_embedding = false;  // embeddings are multiplied by sqrt(width)
-  bool norm_all_heads = false;   // query_norm and key_norm run over all heads of a row together
-  bool latent = false;  // multi-head latent attention: one cached head, from which keys and values come
-  bool scales = false;  // reads embedding_scale, residual_scale and logit_scale (logits are divided)
+  bool norm_all_heads = false;   // query_norm and key_norm run over all heads of a token together
+  bool latent = false;           // multi-head latent attention: keys and values are made from one cached head
+  bool scales =
+      false;  // the keys embedding_scale, residual_scale and logit_scale are read; the last one divides
 
   uint32_t window = 0;           // attention.sliding_window
   bool window_required = false;  // the file must give attention.sliding_window
-  uint32_t window_period =
-      0;  // each layer of this number sees all positions, others a window; 0: none sees all
-  bool window_rope = false;        // layers with a window rotate without scaling, by rope.freq_base_swa,
-  float window_rope_base = 0;      // which is this, or with 0 that of the other layers
-  uint32_t rope_skip_period = 0;   // each layer of this number does not rotate; 0: all do
-  bool rope_by_finetuned = false;  // rope.scaling.finetuned = false says that no layer rotates
+  uint32_t window_period = 0;    // every n-th layer sees all positions, others a window; 0: all have a window
+  bool window_rope = false;      // layers with a window rotate without scaling, by rope.freq_base_swa
+  float window_rope_base = 0;    // the default of that key; 0: the base of the other layers
+  uint32_t rope_skip_period = 0;   // every n-th layer does not rotate; 0: all layers rotate
+  bool rope_by_finetuned = false;  // rope.scaling.finetuned = false means that no layer rotates
 
   float attention_softcap = 0, final_softcap = 0;  // attn_logit_softcapping, final_logit_softcapping
-  uint32_t wide_query_layers = 0;  // with so many layers scores are scaled by 1 / sqrt(width / heads)
+  uint32_t wide_query_layers = 0;  // models of this many layers scale scores by 1 / sqrt(width / heads)
   bool whole_yarn_range = true;    // the ends of YaRN's range are rounded to whole pairs
 
   bool needs_experts = false;
