@@ -156,7 +156,7 @@ TEST_CASE("misuse: a batch with one wrong item changes none of its sessions", "[
   greta_session_close(other);
 }
 
-TEST_CASE("misuse: flags, enums and reserved fields that mean nothing are refused", "[api][misuse]") {
+TEST_CASE("misuse: flags and enums without a meaning are refused", "[api][misuse]") {
   Objects o;
   REQUIRE(o.load() == GRETA_OK);
   const greta_tokenizer* tokenizer = greta_model_tokenizer(o.model);
@@ -178,6 +178,12 @@ TEST_CASE("misuse: flags, enums and reserved fields that mean nothing are refuse
     options.value_type = greta_cache_type(type);
     CHECK(greta_executor_open(o.model, &options, &executor) == GRETA_ERROR_ARGUMENT);
   }
+}
+
+TEST_CASE("misuse: fields of options without a meaning are refused when objects are opened",
+          "[api][misuse]") {
+  Objects o;
+  REQUIRE(o.load() == GRETA_OK);
   greta_runtime* runtime = nullptr;
   auto of_runtime = sized<greta_runtime_options>();
   of_runtime.exact = 2;
@@ -199,6 +205,15 @@ TEST_CASE("misuse: flags, enums and reserved fields that mean nothing are refuse
   of_session.reserved = 1;
   greta_session* session = nullptr;
   CHECK(greta_session_open(o.model, &of_session, &session) == GRETA_ERROR_UNSUPPORTED);
+  greta_chat* chat = nullptr;
+  auto of_chat = sized<greta_chat_options>();
+  of_chat.raw = 2;
+  CHECK(greta_chat_open(o.session, &of_chat, &chat) == GRETA_ERROR_ARGUMENT);
+}
+
+TEST_CASE("misuse: fields of options without a meaning are refused by calls", "[api][misuse]") {
+  Objects o;
+  REQUIRE(o.load() == GRETA_OK);
   auto generate = sized<greta_generate_options>();
   generate.ignore_end = 2;
   CHECK(greta_session_generate(o.session, kPrompt, 3, &generate, nullptr) == GRETA_ERROR_ARGUMENT);
@@ -206,9 +221,6 @@ TEST_CASE("misuse: flags, enums and reserved fields that mean nothing are refuse
   generate.reserved = 1;
   CHECK(greta_session_generate(o.session, kPrompt, 3, &generate, nullptr) == GRETA_ERROR_UNSUPPORTED);
   greta_chat* chat = nullptr;
-  auto of_chat = sized<greta_chat_options>();
-  of_chat.raw = 2;
-  CHECK(greta_chat_open(o.session, &of_chat, &chat) == GRETA_ERROR_ARGUMENT);
   REQUIRE(greta_chat_open(o.session, nullptr, &chat) == GRETA_OK);
   auto answer = sized<greta_chat_answer_options>();
   answer.ignore_end = 2;

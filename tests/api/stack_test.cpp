@@ -272,19 +272,37 @@ const Nesting kSchemas[] = {
 
 }  // namespace
 
-TEST_CASE("stack: JSON, schemas and grammars that nest take 256 KiB", "[api][stack]") {
-  auto on = sized<greta_runtime_options>();
-  on.device = "cpu";
+namespace {
+
+// A session of the bundled model on the CPU.
+struct CpuSession {
   greta_runtime* runtime = nullptr;
   greta_model* model = nullptr;
   greta_session* session = nullptr;
-  auto source = sized<greta_source>();
-  source.path = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";
-  auto load = sized<greta_model_options>();
-  load.source = &source;
-  REQUIRE(greta_runtime_open(&on, &runtime) == GRETA_OK);
-  REQUIRE(greta_model_open(runtime, &load, &model) == GRETA_OK);
-  REQUIRE(greta_session_open(model, nullptr, &session) == GRETA_OK);
+
+  CpuSession() {
+    auto on = sized<greta_runtime_options>();
+    on.device = "cpu";
+    auto source = sized<greta_source>();
+    source.path = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";
+    auto load = sized<greta_model_options>();
+    load.source = &source;
+    REQUIRE(greta_runtime_open(&on, &runtime) == GRETA_OK);
+    REQUIRE(greta_model_open(runtime, &load, &model) == GRETA_OK);
+    REQUIRE(greta_session_open(model, nullptr, &session) == GRETA_OK);
+  }
+  ~CpuSession() {
+    greta_session_close(session);
+    greta_model_close(model);
+    greta_runtime_close(runtime);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("stack: schemas and grammars that nest take 256 KiB", "[api][stack]") {
+  const CpuSession cpu;
+  greta_session* const session = cpu.session;
   for (const Nesting& form : kSchemas)
     check_stack(std::string("schema: ") + form.name, [&] {
       for (size_t levels = 10; levels < 75; ++levels)
@@ -317,6 +335,11 @@ TEST_CASE("stack: JSON, schemas and grammars that nest take 256 KiB", "[api][sta
     greta_session_grammar(session, "root ::= \"(\" root \")\" | \"a\"", "root");
     greta_session_grammar(session, "root ::= (root2 root2?)+\nroot2 ::= [a-z] root2 | \"\"", "root");
   });
+}
+
+TEST_CASE("stack: JSON that nests takes 256 KiB", "[api][stack]") {
+  const CpuSession cpu;
+  greta_session* const session = cpu.session;
   check_stack("messages: JSON", [&] {
     greta_chat* chat = nullptr;
     auto options = sized<greta_chat_options>();
@@ -333,9 +356,6 @@ TEST_CASE("stack: JSON, schemas and grammars that nest take 256 KiB", "[api][sta
     greta_chat_close(chat);
     render("{{ x }}", R"({"x":)" + nested("[", "1", "]", 100000) + "}");
   });
-  greta_session_close(session);
-  greta_model_close(model);
-  greta_runtime_close(runtime);
 }
 
 namespace {

@@ -91,14 +91,14 @@ TEST_CASE("imported host memory is read where it lies", "[runtime]") {
       const auto stream = new_stream(*device);
       CHECK(!stream->fill(memory.all(), 1).ok());
       CHECK_THAT(error_text(), ContainsSubstring("read-only"));
-      DeviceMemory part;  // not of whole pages
+      DeviceMemory part;  // its bytes are not whole pages
       REQUIRE(part.import_host(*device, pages + 100, 6000).ok());
       CHECK(memcmp(read_words(*device, part.slice(16, 4000)).data(), pages + 104, 4000) == 0);
     }
     Buffer none;
     CHECK(device->import_host(nullptr, 10, &none).code == Code::Argument);
   }
-  CHECK(pages[5] == (5 ^ 0x5a5a));  // released, not unmapped
+  CHECK(pages[5] == (5 ^ 0x5a5a));  // the pages were released, but not unmapped
   unmap_pages(pages, 8192);
 }
 

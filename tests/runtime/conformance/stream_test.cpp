@@ -29,7 +29,7 @@ TEST_CASE("a grid in three dimensions has as many groups as their product", "[ru
   FOR_EACH_DEVICE(which);
   const OpenDevice device = which.open();
   if (strcmp(device->info().backend, "cpu")) return;
-  // The kernel sees groups flattened, x fastest.
+  // The kernel sees the groups as one flat index, in which x changes fastest.
   static std::atomic<uint32_t> seen[2 * 3 * 5];
   for (auto& group : seen) group = 0;
   KernelCode code;
@@ -156,7 +156,7 @@ TEST_CASE("streams on several threads do their own work", "[runtime]") {
   std::atomic<uint32_t> wrong{0};
   std::vector<std::thread> threads;
   for (uint32_t thread = 0; thread < kThreads; ++thread) {
-    threads.emplace_back([&, thread] {  // no REQUIRE in here: it is not thread-safe
+    threads.emplace_back([&, thread] {  // REQUIRE is not thread-safe, so there is none in here
       Stream* raw = nullptr;
       if (!device->create_stream(&raw).ok()) return void(++wrong);
       const std::unique_ptr<Stream> stream(raw);
