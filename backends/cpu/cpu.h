@@ -1,5 +1,5 @@
-// The CPU as a device: kernels are functions, memory is host memory, and a stream is a list of commands that
-// the device's threads walk together.
+// The CPU as a device: kernels are functions, memory is host memory, and a stream is a list of commands for
+// all threads.
 //
 // submit() makes recorded commands ready, and wait() runs them. Each worker walks the whole list and does its
 // fixed share of every command. So a step costs one start of the pool and one meeting of the workers for each
@@ -81,8 +81,7 @@ struct CpuQueue {
   bool has_work() const { return !submitted.empty() || next < running.size(); }
 
   // Returns when all submitted work is done, or the signal that `until` waits for has come. A wait that
-  // cannot end is an error and leaves the queue as it is. `lock` holds CpuDevice::order before and after the
-  // call.
+  // cannot end is an error and leaves the queue as it is. `lock` holds CpuDevice::order.
   Status run(std::unique_lock<std::mutex>& lock, const CpuCommand* until = nullptr);
 
  private:

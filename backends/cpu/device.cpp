@@ -62,8 +62,7 @@ static void give_back(const HostAllocator& allocator, void* pages, uint64_t byte
 Status CpuDevice::allocate(uint64_t bytes, Memory, Buffer* out) {
   if (!bytes) return fail(Code::Argument, "allocate: a buffer of 0 bytes");
   const bool large = bytes >= kHookBytes;
-  // This is checked first, because the system would promise pages that it does not have and kill the process
-  // later.
+  // Else the system would promise pages that it does not have and kill the process later.
   if (large && bytes > memory_available_bytes()) return no_memory(bytes, memory_available_bytes());
 
   auto allocation = std::make_unique<CpuAllocation>();

@@ -109,8 +109,7 @@ Status CpuQueue::run(std::unique_lock<std::mutex>& lock, const CpuCommand* until
       if (status.ok()) ++next;
       continue;
     }
-    // Run up to the next wait for another stream. A wait must not keep the workers from running the other
-    // stream.
+    // Stop before a wait for another stream, so that the workers can run that stream.
     const auto from = running.begin() + next;
     const auto end =
         std::find_if(from, running.end(), [](const CpuCommand& c) { return c.kind == CpuCommand::WaitFor; });

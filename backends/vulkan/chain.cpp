@@ -13,8 +13,7 @@ namespace greta {
 constexpr uint32_t kStride = VulkanChainCell::kStride;
 constexpr uint32_t kMaxGroups = VulkanChainCell::kMaxGroups;
 
-// The first stage after a barrier waits for the cell before its own, which has no groups and so lets it start
-// at once.
+// The first stage after a barrier waits for the cell before its own, which has no groups.
 bool VulkanChain::next_stage(bool counts, uint64_t groups, bool ordered) {
   const bool fits = counts && groups <= kMaxGroups && last_ + 2 < kCells;
   const bool follows = fits && whole_ && !ordered;
@@ -53,8 +52,7 @@ void VulkanStream::open_chain() {
   capture_->chain = std::move(chain);
 }
 
-// Returns the cell's address for a launch that is about to be recorded. Where the chain orders it, no barrier
-// is owed.
+// Returns the cell's address for a launch that is about to be recorded. No barrier then orders it.
 uint64_t VulkanStream::link(const Kernel& kernel, uint64_t groups) {
   constexpr VkPipelineStageFlags2 kKernels = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
   if (!capture_ || !capture_->chain) return 0;
@@ -72,8 +70,7 @@ uint64_t VulkanStream::link(const Kernel& kernel, uint64_t groups) {
   return cell;
 }
 
-// Fills the cells before the first replay, before their counts would overflow, and where the last replay may
-// have been abandoned.
+// Fills the cells before the first replay, before their counts would overflow, and after an abandoned replay.
 Status VulkanStream::fill_chain(VulkanChain& chain) {
   if (chain.abandons != abandons_) chain.replays = 0;
   chain.abandons = abandons_;
@@ -116,8 +113,7 @@ bool VulkanDevice::chain_failed_before() const {
   return !cache_path_.empty() && access((cache_path_ + kNoChain).c_str(), F_OK) == 0;
 }
 
-// Runs stages of more groups than any device holds at once. `memory` holds the values, then the count of
-// wrong ones.
+// Runs stages of more groups than any device holds at once. `memory`: values, then the count of wrong ones.
 Status VulkanDevice::check_chain(Stream& stream, const Kernel& kernel, const Slice& memory, Graph* graph) {
   constexpr uint32_t kStages = 24;
   const uint32_t groups = uint32_t((memory.bytes - sizeof(uint32_t)) / (2 * sizeof(uint32_t)));
@@ -140,8 +136,8 @@ Status VulkanDevice::check_chain(Stream& stream, const Kernel& kernel, const Sli
 }
 
 // Tests whether launches can wait for each other. Vulkan does not promise that the groups of one launch are
-// placed before those of the next, and no other check would notice a driver that places them otherwise. A
-// device that fails has no chains.
+// placed before those of the next, and no other check would notice one that does not. If it fails, there are
+// no chains.
 Status VulkanDevice::prove_chain() {
   if (!(physical.info.features & kVulkanChain)) return {};
   Buffer memory, answer;

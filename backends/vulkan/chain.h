@@ -9,8 +9,7 @@
 
 namespace greta {
 
-// A cell as kernels read it (ChainCell of kernels/abi/chain.h; tests/runtime/chain_abi_test.cpp compares
-// them).
+// A cell as kernels read it (ChainCell of kernels/abi/chain.h, with which a test compares it).
 struct VulkanChainCell {
   static constexpr uint32_t kStride = 64;         // bytes from one cell to the next
   static constexpr uint32_t kMaxGroups = 65535;   // of a stage

@@ -44,11 +44,7 @@ class VulkanInstance {
   PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr = nullptr;
 #define GLOBAL(name) PFN_##name name = nullptr;
 #define INSTANCE(name) PFN_##name name = nullptr;
-#define DEVICE(name)
 #include "backends/vulkan/symbols.def"
-#undef GLOBAL
-#undef INSTANCE
-#undef DEVICE
 
  private:
   Process process_;
@@ -59,13 +55,8 @@ class VulkanInstance {
 
 // The functions of one device, which do not pass through the loader.
 struct VulkanFunctions {
-#define GLOBAL(name)
-#define INSTANCE(name)
 #define DEVICE(name) PFN_##name name = nullptr;
 #include "backends/vulkan/symbols.def"
-#undef GLOBAL
-#undef INSTANCE
-#undef DEVICE
   Status load(const VulkanInstance& instance, VkDevice device);
 };
 

@@ -14,8 +14,7 @@ constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
                                 kVisible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
                                 kCoherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
                                 kCached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-// Memory with any other property (protected, lazily allocated, device-uncached) behaves otherwise and is
-// never chosen.
+// Memory with other properties (protected, lazily allocated, device-uncached) is never chosen.
 constexpr VkMemoryPropertyFlags kOrdinary = kLocal | kVisible | kCoherent | kCached;
 
 // The properties that memory of a kind must have, should have and should not have.

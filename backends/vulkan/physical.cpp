@@ -118,8 +118,7 @@ void describe_identity(const Properties& p, VulkanPhysical* out) {
   out->limits = core.limits;
 }
 
-// Imports are rounded up to the driver's alignment, so that must not be larger than a page: memory beside the
-// wanted bytes has to exist too.
+// Imports are rounded to the driver's alignment. If that is at most a page, memory beside them exists.
 void choose_import(const VulkanInstance& instance, const Properties& p, VulkanPhysical* out) {
   const uint64_t alignment = p.host.minImportedHostPointerAlignment;
   if (!alignment || alignment > page_bytes() || !out->info.unified_memory) return;
@@ -153,8 +152,8 @@ bool choose_queue(const VulkanInstance& instance, VulkanPhysical* out) {
   return best >= 0;
 }
 
-// Kernels are compiled for one subgroup size: 32 on NVIDIA, 64 on AMD if it can be chosen, elsewhere what the
-// driver prefers.
+// Kernels are compiled for one subgroup size: 32 on NVIDIA, 64 on AMD if it can be chosen, else the driver's
+// choice.
 void choose_lanes(const Properties& p, VulkanPhysical* out, Reasons* missing) {
   out->info.wave_min = p.v13.minSubgroupSize;
   out->info.wave_max = p.v13.maxSubgroupSize;
@@ -209,17 +208,13 @@ void read_features(const VulkanInstance& instance, const Properties& p, VulkanPh
   if (!has.member.feature) missing->add(#feature);
 #define WANT(member, feature)
 #include "backends/vulkan/features.def"
-#undef REQUIRE
-#undef WANT
   if (has.matrix.cooperativeMatrix) choose_matrix(instance, out);
-  // On a processor, lavapipe's barriers of a subgroup wait for the whole group, which these kernels do not
-  // allow.
+  // On a processor, lavapipe lets a subgroup's barrier wait for the whole group, which may not reach it.
   const bool half_sums = out->has_half_sums && out->matrix[0] == 16 && !out->info.cpu_type;
   // Emulated dot products are slower than kernels without them; on a processor they are used for the tests.
   const bool dot = has.v13.shaderIntegerDotProduct &&
                    (out->info.cpu_type || p.v13.integerDotProduct4x8BitPackedSignedAccelerated);
-  // The driver on which chains were measured to be right and faster than barriers, and the driver of the
-  // tests.
+  // Chains were measured to be right and faster than barriers on NVIDIA's driver; lavapipe serves the tests.
   const VkDriverId driver = p.v12.driverID;
   const bool chain = driver == VK_DRIVER_ID_NVIDIA_PROPRIETARY || driver == VK_DRIVER_ID_MESA_LLVMPIPE;
   const struct {
@@ -268,8 +263,6 @@ void enable_features(const VulkanInstance& instance, const VulkanPhysical& physi
 #define REQUIRE(member, feature) out->member.feature = VK_TRUE;
 #define WANT(member, feature) out->member.feature = has.member.feature;
 #include "backends/vulkan/features.def"
-#undef REQUIRE
-#undef WANT
   out->matrix.cooperativeMatrix = has.matrix.cooperativeMatrix;
 }
 

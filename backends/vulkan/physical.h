@@ -54,8 +54,7 @@ struct VulkanPhysical {
   uint64_t import_alignment = 0;
 };
 
-// Fails with Unsupported and every reason. What is known is filled in all the same, first the name and kind
-// of device.
+// Fails with Unsupported and every reason. What is known is filled in all the same.
 Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t features_mask,
                VulkanPhysical* out);
 

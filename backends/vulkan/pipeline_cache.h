@@ -1,5 +1,4 @@
-// Compiled pipelines on disk. A file is used only if its header names exactly this driver and its checksum is
-// right; any other file is replaced.
+// Compiled pipelines on disk. A file of another driver or with a wrong checksum is not used, but replaced.
 #pragma once
 #include <string>
 
@@ -10,8 +9,7 @@ namespace greta {
 // FOLDER/greta-vulkan-<key>.cache. The key depends on the device and the driver.
 std::string pipeline_cache_path(const char* folder, const VulkanPhysical& physical);
 
-// Reads what the driver once gave, or nothing if there is no file. Fails with Code::File if the file is
-// damaged or another driver's.
+// Reads what the driver once gave, or nothing if there is no file. Fails with Code::File if it is damaged.
 Status read_pipeline_cache(const std::string& path, const VulkanPhysical& physical,
                            std::vector<uint8_t>* out);
 

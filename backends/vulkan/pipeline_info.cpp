@@ -7,8 +7,7 @@ namespace greta {
 // The ids of specialization constants, the same as in kernels/vulkan/device.h.
 constexpr uint32_t kThreadsId = 0, kLanesId = 1, kFirstFieldId = 2, kMatrixId = 100, kChainedId = 103;
 
-// The device's subgroup size, or the nearest one with which this many threads fill a subgroup and do not need
-// more subgroups than a group may have.
+// The device's subgroup size, or the nearest one that this many threads fill and for which a group has room.
 static uint32_t lanes_for(const VulkanPhysical& physical, uint32_t threads) {
   uint32_t lanes = physical.lanes;
   if (!physical.lanes_settable) return lanes;

@@ -1,5 +1,4 @@
-// The one queue of a device. It submits the batches of all streams in an order in which none waits for a
-// later one.
+// The one queue of a device. It submits the batches of all streams so that none waits for a later one.
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -33,8 +32,7 @@ Status VulkanQueue::submit(std::vector<VulkanBatch>& batches) {
   return status;
 }
 
-// Submits held batches as long as there are some whose signals are submitted. `ready` has room for all of
-// them.
+// Submits held batches as long as there are some whose signals are submitted. `ready` has room for all.
 Status VulkanQueue::pump(std::vector<VulkanBatch>& ready) {
   for (size_t i = 0; i < held_.size();) {
     VulkanBatch& batch = held_[i];

@@ -116,8 +116,7 @@ Status VulkanStream::show_host() {
   return {};
 }
 
-// A batch that the host may wait for ends with a barrier towards the host, so that a wait need not record
-// anything.
+// A batch that the host may wait for ends with a barrier towards the host, so that a wait records nothing.
 Status VulkanStream::seal(bool for_host) {
   if (for_host && !shown_ && (commands_ || !open_.commands.empty())) GRETA_TRY(show_host());
   GRETA_TRY(close());
@@ -266,8 +265,7 @@ Status VulkanStream::end_capture(Graph* out) {
   return {};
 }
 
-// The graph's first command of a stage has recorded the barrier that was owed to the stage, if the graph has
-// one.
+// A barrier that was owed to a stage was recorded by the graph's first command of that stage, if any.
 void VulkanStream::order_after(const VulkanOrder& graph) {
   order_.owed_to_kernels = graph.owed_to_kernels ? order_.owed_to_kernels | graph.owed_to_kernels : 0;
   order_.owed_to_transfers = graph.owed_to_transfers ? order_.owed_to_transfers | graph.owed_to_transfers : 0;

@@ -2,8 +2,8 @@
 //
 // A stream records command buffers and gives them to the queue in batches. Each batch signals the next value
 // of the stream's timeline semaphore, and an event is a value of a timeline. In a Vulkan queue nothing
-// overtakes a batch that waits. So a batch that waits for a signal which is not submitted yet is held back on
-// the host until it is.
+// overtakes a batch that waits. So a batch is held back on the host until the signals that it waits for are
+// submitted.
 #pragma once
 #include <atomic>
 #include <condition_variable>

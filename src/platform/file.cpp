@@ -1,5 +1,4 @@
-// A read-only file over POSIX calls. Only regular files are opened: a pipe has no size to compare offsets
-// with.
+// A read-only file over POSIX calls. It opens regular files only, since a pipe has no size.
 #include "platform/file.h"
 
 #include <fcntl.h>

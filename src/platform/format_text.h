@@ -8,8 +8,7 @@
 
 namespace greta {
 
-// Works as snprintf: it writes at most bytes - 1 characters and a 0, and returns the length of the whole
-// text.
+// As snprintf, writes at most bytes - 1 characters and a 0, and returns the length of the whole text.
 int format_text(char* out, size_t bytes, const char* format, ...) __attribute__((format(printf, 3, 4)));
 int format_arguments(char* out, size_t bytes, const char* format, va_list arguments)
     __attribute__((format(printf, 3, 0)));

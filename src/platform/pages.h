@@ -16,8 +16,7 @@ void unmap_pages(void* pages, uint64_t bytes);
 // before 5.14 cannot do it, and nothing happens there.
 void populate_pages(const void* pages, uint64_t bytes);
 
-// Changes what may be done with the pages that [pages, pages + bytes) touches. Returns false if the system
-// refuses.
+// Changes what may be done with the pages that [pages, pages + bytes) touches. False if refused.
 bool protect_pages(void* pages, uint64_t bytes, Protection protection);
 
 }  // namespace greta

@@ -101,15 +101,13 @@ void ThreadPool::State::work(uint32_t worker) noexcept {
 ThreadPool::ThreadPool(uint32_t workers) : workers_(1), state_(std::make_unique<State>()) {
   workers = std::max(workers, 1u);
   State& state = *state_;
-  // If there are more workers than processors, a spinning worker only keeps the one that it waits for from
-  // running.
+  // With more workers than processors, a spinning worker only keeps the one that it waits for from running.
   const bool crowded = workers > cpu_count();
   state.idle_spins = crowded ? 1 : kIdleSpins;
   state.meet_spins = crowded ? 1 : kMeetSpins;
   state.threads.reserve(workers - 1);
 
-  // The pool's threads block all signals, which are for the host program's threads, but those that a thread
-  // causes itself.
+  // The pool's threads block signals, which are the program's, except those that a thread causes itself.
   sigset_t hidden, before;
   sigfillset(&hidden);
   for (int own : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) sigdelset(&hidden, own);

@@ -1,5 +1,4 @@
-// UTF-8: decoding of any bytes, a stream that lets only whole characters out, and quoting of names from
-// files.
+// UTF-8: decoding of any bytes, a stream that lets only whole characters out, and quoting of names.
 //
 // Invalid UTF-8 becomes U+FFFD, one for each maximal part of a broken sequence, as the Unicode standard
 // recommends and Python's "replace" does.

@@ -46,8 +46,7 @@ struct Found {
   std::string reason;  // why it cannot be used; "" if it can
 };
 
-// The devices of a backend, the best first: those with memory of their own, then those that share the host's,
-// then those that run on the processor.
+// The devices of a backend, best first: with memory of their own, with the host's, on the processor.
 std::vector<Found> devices_of(const Backend& backend, const DeviceOptions& options) {
   std::vector<Found> found(backend.count(options));
   for (uint32_t i = 0; i < found.size(); ++i) {

@@ -17,9 +17,8 @@ struct NamedDevice {
 };
 
 // Opens a device by its name ("cpu", "vulkan0"), the best usable device of a backend ("vulkan"), or the best
-// of all
-// ("auto"). If the name has a number and that device cannot be opened, the call fails with the reason; it
-// never opens another device instead.
+// of all, "auto". If the name has a number and that device cannot be opened, the call fails with the reason;
+// it never opens another device instead.
 Status open_device(const char* name, const DeviceOptions& options, NamedDevice* out);
 Status open_device(const char* name, const DeviceOptions& options, Device** out);
 

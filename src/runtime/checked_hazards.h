@@ -14,8 +14,7 @@ class Hazards {
   void barrier() { past_.clear(); }
 
   // The host has waited, so what ran before can no longer overlap. Accesses of captured plans are kept all
-  // the same and compared with the next plan: on another device two steps may be in flight, so a plan opens
-  // with a barrier.
+  // the same and compared with the next plan: steps may overlap, so a plan must begin with a barrier.
   void waited();
 
  private:

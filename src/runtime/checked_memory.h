@@ -1,5 +1,4 @@
-// What the checked device knows of memory: which bytes were written, which buffers are alive, and which pages
-// a launch may touch.
+// What the checked device knows of memory: written bytes, living buffers, and pages that a launch may touch.
 #pragma once
 #include <map>
 #include <memory>
@@ -57,8 +56,8 @@ Status check_lifetime(const Work& work, const BufferUse& use);
 // Fails if the use reads bytes that were never written.
 Status check_written(const Work& work, const BufferUse& use);
 
-// While this object lives, the pages of guarded buffers that `uses` does not cover fault, and those that it
-// only reads are read-only.
+// While it lives, pages of guarded buffers that `uses` does not cover fault, and pages that it only reads are
+// read-only.
 class PageGuard {
  public:
   PageGuard(std::span<const std::unique_ptr<TrackedBuffer>> buffers, std::span<const BufferUse> uses);

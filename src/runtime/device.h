@@ -124,8 +124,7 @@ class Stream {
   virtual Status submit() = 0;
   virtual Status wait() = 0;                    // submits, then blocks until the stream is idle
   virtual Status wait(const Event& event) = 0;  // submits, then blocks until the event's last signal here
-  // Forgets what was recorded since the last submit(), signals too, and ends a capture. Submitted work goes
-  // on.
+  // Forgets what was recorded since the last submit(), signals too, and ends a capture.
   virtual void abandon() noexcept = 0;
 };
 
@@ -144,8 +143,7 @@ class Recording {
   Stream* stream_;
 };
 
-// Abandons what was recorded and waits for what was submitted. If memory runs out, it does so only after the
-// wait.
+// Abandons what was recorded and waits for what was submitted. If memory runs out, it is after the wait.
 inline void drain(Stream& stream) noexcept {
   stream.abandon();
   try {
@@ -203,8 +201,7 @@ struct Backend {
 };
 
 // Every device refuses these with Code::Argument before it records anything: empty buffers, ranges outside
-// them, copies of unequal size or that overlap, blocks over kMaxBlockBytes, and grids of no groups or too
-// many.
+// them, unequal or overlapping copies, blocks over kMaxBlockBytes, grids of no or too many groups.
 Status check_slice(const Slice& slice, const char* role);
 Status check_dispatch(const Kernel& kernel, const uint32_t (&groups)[3], std::span<const uint8_t> block);
 Status check_copy(const Slice& to, const Slice& from);

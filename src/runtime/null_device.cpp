@@ -1,5 +1,4 @@
-// Buffers have addresses but no memory behind them, unless the host must see them. Commands are checked as on
-// any device and then dropped.
+// Buffers have addresses but no memory behind them, unless the host must see them. Commands are only checked.
 #include "runtime/null_device.h"
 
 #include <atomic>

@@ -32,12 +32,8 @@ uint64_t arena_limit(const DeviceInfo& info);
 
 class Pool {
  public:
-  // chunk_bytes  size of each buffer. A larger request gets a buffer of its own; on a device with own_buffers
-  // every
-  //              request does.
-  // slices       sizes that will be taken, in this order. If they are given, a buffer is only as large as the
-  // slices
-  //              that go into it.
+  // `chunk_bytes` is the size of each buffer. A larger slice gets a buffer of its own; with own_buffers all
+  // do. `slices` are sizes that will be taken in this order, so that no buffer is larger than they need.
   Pool(Device& device, uint64_t chunk_bytes, std::vector<uint64_t> slices = {})
       : device_(device), chunk_bytes_(chunk_bytes), slices_(std::move(slices)) {}
 

@@ -22,8 +22,7 @@ class Staging {
   uint64_t piece_bytes() const { return piece_bytes_; }
 
   // Fills `to` piece by piece: fill(context, offset, host, bytes) writes bytes [offset, offset + bytes) of
-  // the upload to `host`. The upload ends with the first failure. It returns when all is queued; finish()
-  // waits.
+  // the upload to `host`. The first failure ends it. It returns when all is queued; finish() waits.
   Status upload(const Slice& to, Status (*fill)(void* context, uint64_t offset, void* host, uint64_t bytes),
                 void* context);
   Status finish();

@@ -10,8 +10,8 @@ namespace greta {
 
 namespace {
 
-// Submitted work uses the host's buffer, so it is waited for before the buffer goes, whatever happened. Work
-// that was only recorded is abandoned.
+// Submitted work uses the host's buffer, so it is waited for before the buffer goes. Work that was only
+// recorded is abandoned.
 struct WaitAtEnd {
   Stream& stream;
   ~WaitAtEnd() { drain(stream); }
@@ -37,8 +37,7 @@ uint64_t Executor::cache_bytes(uint32_t positions) const {
   return page / kPageTokens * positions;
 }
 
-// A page of a layer is [kv_heads][kPageTokens] rows. In a page that is not full, the first rows of each head
-// are used.
+// A page of a layer is [kv_heads][kPageTokens] rows. A page that is not full uses each head's first rows.
 Status Executor::walk_cache(uint32_t sequence, uint32_t positions, const Spans& visit) const {
   const auto walk_page = [&](const Slice& pool, uint32_t page, uint64_t page_bytes, uint32_t used) -> Status {
     const uint64_t at = pool.offset + page * page_bytes, head = page_bytes / model_.shape.kv_heads;

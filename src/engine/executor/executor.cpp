@@ -8,8 +8,7 @@
 namespace greta {
 
 // The recording of a step or of copies. Unless it is kept, the recording is abandoned and the bookkeeping
-// that it changed is restored or marked as unknown. Fresh pages stay with their sequences, which the caller
-// truncates.
+// that it changed is restored or marked as unknown. Fresh pages stay until the caller truncates.
 class Executor::Attempt {
  public:
   explicit Attempt(Executor& executor) : executor_(executor), recording_(*executor.stream_) {
@@ -69,8 +68,7 @@ Status Executor::upload(uint64_t offset, uint64_t bytes) {
   return stream_->copy(step_.slice(offset, bytes), staged.slice(offset, bytes));
 }
 
-// The caller that opened the executor is told of the progress and may stop the compilers. So may each
-// sequence of the step in hand.
+// The executor's opener is told of the progress. It or a sequence of the step may stop the compilers.
 Progress Executor::compile_progress() {
   const auto told = [](void* user, uint64_t done, uint64_t total) -> int {
     Executor& self = *static_cast<Executor*>(user);
@@ -140,8 +138,7 @@ Status Executor::upload_rows() {
   return {};
 }
 
-// Notes what drawing has made of the device's rows (SampleBlock): each moves on by a position and takes the
-// drawn token.
+// Notes what drawing has made of the device's rows (SampleBlock): each takes the drawn token and moves on.
 void Executor::follow_draws() {
   static_assert(kMaxStepSequences <= 64);
   uint64_t sequences = 0;
@@ -215,8 +212,7 @@ Status Executor::step(std::span<const Row> rows, bool sample) {
   return wait(flight);
 }
 
-// Does everything before a step's launches: it makes the plan, reserves pages and records the upload of the
-// rows.
+// Does everything before a step's launches: the plan, pages, and the upload of the rows.
 Status Executor::prepare(std::span<const Row> rows, bool sample, GretaGraph** graph) {
   GRETA_TRY(model_.gguf.source().check_mapped());
   const uint32_t tokens = token_bucket(uint32_t(rows.size()));

@@ -58,8 +58,7 @@ class Executor {
   };
   // Runs one step of at most plan().step_tokens rows and waits for it. The rows of each sequence are in order
   // of their positions. Pages are reserved first, and a failure before the submission leaves the sequences as
-  // they were. With `sample` each output row draws a token; else logits() has the logits of the output rows
-  // in order.
+  // they were. With `sample` each output row draws a token; else logits() are those of the output rows.
   Status step(std::span<const Row> rows, bool sample);
   // The same in two parts, so that a step can run while the host looks at the one before it. At most kFlights
   // steps are under way: a further one first waits for the oldest.
@@ -76,21 +75,19 @@ class Executor {
   Status profile(std::span<const Row> rows, bool sample, void (*on_stage)(void* user, const Stage& stage),
                  void* user);
   const float* logits() const;  // [outputs of the last step][vocab]
-  // The token drawn after `position`. It is there once its flight was waited for, until kDrawnPositions
-  // further steps were submitted.
+  // The token drawn after `position`. It is there after the wait for its flight, until kDrawnPositions more
+  // are submitted.
   uint32_t drawn(uint32_t sequence, uint32_t position) const;
 
   // Sequences are indices below options.sequences.
   Status acquire_sequence(uint32_t* out);  // fails with Full when all are in use
   void release_sequence(uint32_t sequence);
-  // Gives positions [begin, end) of a sequence pages of its own, all or none, so that later steps find them
-  // there.
+  // Gives positions [begin, end) of a sequence pages of its own, all or none, for later steps.
   Status reserve(uint32_t sequence, uint32_t begin, uint32_t end);
   void fork_sequence(uint32_t from, uint32_t to, uint32_t position) { pages_.fork(from, to, position); }
   void truncate(uint32_t sequence, uint32_t position) { pages_.truncate(sequence, position); }
   void set_sampling(uint32_t sequence, const SampleParams& params);
-  // May be called from any thread or signal handler. A step that compiles kernels for the sequence then stops
-  // before the next kernel.
+  // May be called from any thread or signal handler. A step that is compiling kernels stops.
   void cancel(uint32_t sequence) { cancelled_[sequence].store(true, std::memory_order_relaxed); }
   bool take_cancel(uint32_t sequence) {
     return cancelled_[sequence].exchange(false, std::memory_order_relaxed);

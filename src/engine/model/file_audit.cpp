@@ -65,8 +65,7 @@ bool fits(std::string_view pattern, std::string_view text) {
   return false;
 }
 
-// Finds the row of a key. `prefixed` says that the key has the architecture's prefix, and `name` is then
-// without it.
+// Finds the row of a key. If `prefixed`, the key has the architecture's prefix, and `name` is without it.
 const KnownKey* find_key(std::string_view name, bool prefixed) {
   for (const KnownKey& key : kKeys) {
     std::string_view pattern = key.pattern;

@@ -25,8 +25,7 @@ std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const S
 // The same for a file from which no model has been made.
 Status audit_file(const Gguf& gguf, std::vector<UnusedPart>* out);
 
-// Fails if an optional tensor is in some layers and missing in others of the same kind: then the file has
-// lost some.
+// Fails if an optional tensor is in some layers and missing in others of their kind, so that some are lost.
 Status refuse_gaps(const Gguf& gguf, const Arch& arch, const Shape& shape);
 
 // Fails with Unsupported if a part is refused, and names the first one.

@@ -1,5 +1,4 @@
-// A model: its file's header, sizes, tokenizer and weights. It does not change once loaded, and executors
-// share it.
+// A model: its file's header, sizes, tokenizer and weights. It does not change once it is loaded.
 #pragma once
 #include <memory>
 
@@ -30,8 +29,7 @@ struct Model {
 Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out);
 Status load_model(Model* model, const Progress& progress);
 
-// Excludes kernels that the driver refused to compile from later plans. Returns true if a new plan can do
-// without them.
+// Excludes kernels that the driver refused from later plans. Returns true if making the plan anew may help.
 bool drop_refused(Model& model, std::span<const KernelRow* const> kernels);
 
 // The file's name for its mix of tensor types ("Q4_K_M", "F16"), or the type of most weights.

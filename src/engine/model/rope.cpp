@@ -13,8 +13,7 @@ double pair_of_turns(const RopeTable& rope, uint32_t width, double turns) {
   return width * std::log(length) / (2 * std::log(double(rope.base)));
 }
 
-// Interpolates between the plain frequency, for pairs that rotate often within the original context, and the
-// slowed one.
+// Interpolates between the plain frequency, for pairs that rotate often, and the slowed one.
 double yarn_frequency(const RopeTable& rope, uint32_t width, uint32_t pair, double plain) {
   const RopeScaling& scaling = rope.scaling;
   double low = pair_of_turns(rope, width, scaling.beta_fast),

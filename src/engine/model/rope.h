@@ -1,5 +1,4 @@
-// Tables of rotary positions. The host computes them in double, since kernels have no range reduction for sin
-// and cos.
+// Tables of rotary positions. The host makes them in double; kernels have no range reduction for sine.
 #pragma once
 #include "engine/model/weights.h"
 

@@ -79,8 +79,7 @@ struct Reader {
     const std::string name = note(key);
     if (status.ok()) status = gguf.get_string(name, value);
   }
-  // Reads one value for each layer of `s`, from an array with one for each layer of the file, or from a
-  // number.
+  // Reads one value for each layer of `s`, from an array for all layers of the file or a number.
   void in_layers(const char* key, const Shape& s, std::vector<uint32_t>* values) {
     const std::string name = note(key);
     values->resize(s.layers + s.draft_layers);
@@ -105,8 +104,7 @@ struct Reader {
       }
     *value = each[0];
   }
-  // Checks that a second key, for layers with a window, says the same: such layers have no sizes of their own
-  // here.
+  // Checks that a key for layers with a window says the same as `other`: they have no sizes of their own.
   void same_as(const char* key, const char* other, double value) {
     float given = float(value);
     const std::string name = note(key);
@@ -213,8 +211,7 @@ Status read_windows(Reader& r, Shape* s) {
   return {};
 }
 
-// A model uses LongRoPE if the file has its two tables. Converters write rope.scaling.type only for some such
-// models, and never for Phi 3.
+// A model uses LongRoPE if the file has its two tables. Converters do not always write rope.scaling.type.
 Status find_long_factors(Reader& r, std::string_view type, bool* out) {
   const TensorNames& names = r.arch.tensors;
   const bool is_long = r.gguf.find_tensor(names.long_factors.text),
@@ -362,8 +359,7 @@ Status read_experts(Reader& r, Shape* s) {
   if (e.scale == 0) e.scale = 1;
   if (e.groups == 0) e.groups = 1;
   if (e.groups == 1) e.groups_used = 1;
-  // Models with a bias of the choice gate by sigmoid. Converters of GLM 4.7 Flash write the bias without the
-  // key.
+  // Models with a bias of the choice gate by sigmoid. GLM 4.7 Flash has the bias without the key.
   const std::string bias = layer_name(names.choice_bias, std::min(dense, s->layers - 1));
   if (!gating) gating = r.gguf.find_tensor(bias) ? 2 : 1;
   e.gating = gating == 2 ? kGatingSigmoid : kGatingSoftmax;

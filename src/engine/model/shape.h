@@ -15,8 +15,7 @@ constexpr uint32_t kMaxHeads = 4096;
 constexpr uint32_t kMaxVocab = 1 << 24;
 constexpr uint32_t kMaxContext = 1 << 24;
 
-// How the angles of rotary positions are scaled. Only one kind applies; the file's factors may be used with
-// it.
+// How the angles of rotary positions are scaled. Only one kind applies, perhaps with the file's factors.
 struct RopeScaling {
   enum class Kind : uint8_t { None, Linear, Yarn, Long } kind = Kind::None;
   float factor = 1;            // linear: divides all positions; YaRN: divides those of the slow pairs
@@ -52,9 +51,8 @@ struct Experts {
   float scale = 1;
 };
 
-// Latent attention. A head's query and key have `plain` values and rope_width rotated ones. The cache holds,
-// for each position, `width` values, from which the keys and values of all heads are made, and the rotated
-// values of the key.
+// Latent attention. A head's query and key have `plain` values and rope_width rotated ones. For each position
+// the cache holds `width` values, which make the keys and values of all heads, and the key's rotated values.
 struct Latent {
   uint32_t width = 0;
   uint32_t query_width = 0;       // of the query's bottleneck; 0: there is none

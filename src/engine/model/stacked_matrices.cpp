@@ -86,8 +86,7 @@ Status StackedMatrices::open(const Rows& rows) {
   return {};
 }
 
-// Decodes by the device's kernels of embed, which give the exact values of every type: row i is that of token
-// i.
+// Decodes by the device's kernels of embed, which are exact for every type: row i is that of token i.
 Status StackedMatrices::decode(const Rows& rows) {
   const uint64_t values = uint64_t(rows.n) * rows.width;
   static_cast<StepState*>(step_.buffer().mapped)->token_count = rows.n;

@@ -203,8 +203,7 @@ uint64_t TensorStore::parameters() const {
 
 namespace {
 
-// Reads mapped weights from disk now, where the caller sees the progress and may cancel, and not in the first
-// step.
+// Reads mapped weights from disk now, where the caller sees the progress and may cancel.
 Status read_in_place(const Slice& slice, LoadMeter* meter) {
   const uint8_t* pages = static_cast<const uint8_t*>(slice.buffer->mapped) + slice.offset;
   for (uint64_t at = 0; at < slice.bytes; at += kMeterBytes) {
@@ -250,8 +249,7 @@ Status TensorStore::import_pages(Source& source, Device& device) {
   return {};
 }
 
-// Returns where the device reads these bytes of the file, or an empty slice if they were not imported or are
-// misaligned.
+// Where the device reads these bytes of the file; empty if they were not imported or are misaligned.
 Slice TensorStore::mapped(uint32_t part, uint64_t offset, uint64_t bytes, const DeviceInfo& device) const {
   for (const Mapped& range : mapped_) {
     if (range.part != part || offset < range.offset || offset + bytes > range.offset + range.bytes) continue;
@@ -308,8 +306,7 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
 }
 
 // Loads a tensor into memory of its own. On a device that reads mapped pages, a packed matrix is packed from
-// them. Matrices that the file has in another order are made in the host's memory first, all those of a
-// tensor at once.
+// them. Matrices that the file has in another order are first made in the host's memory.
 Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device,
                                 WeightUpload* upload, StackedMatrices* stacked) {
   const GgufTensor& from = *placed.source;

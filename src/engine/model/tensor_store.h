@@ -3,8 +3,7 @@
 // describe() needs only the file's header, so a memory plan can be made without loading. Weights are copied
 // into the device's memory, and repacked there where the kernels want another layout. If the file may be
 // mapped or lies in memory, and the device can use such pages, tensors in GGUF order are read in place; if
-// the device then refuses the pages, all weights are copied. A tensor that is larger than an arena may be
-// lies in parts.
+// the device then refuses the pages, all weights are copied. A tensor larger than an arena lies in parts.
 #pragma once
 #include <deque>
 #include <memory>

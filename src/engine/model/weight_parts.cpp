@@ -35,8 +35,7 @@ Slice values_from(const Slice& slice, uint64_t value) {
   return {slice.buffer, slice.offset + bytes, slice.bytes - bytes};
 }
 
-// Each call writes the rows of y of those tokens or slots whose weights lie in its part, and leaves the
-// others.
+// Each call writes only the rows of y of those tokens or slots whose weights lie in its part.
 Status add_chosen(const Call& call, uint32_t bucket, GretaGraph* graph) {
   const uint32_t n = call.weight.n;
   uint64_t row = 0;  // counted over all matrices

@@ -12,8 +12,7 @@ inline std::span<const Tensor> parts_of(const Tensor& tensor) {
   return tensor.parts ? std::span<const Tensor>(*tensor.parts) : std::span<const Tensor>(&tensor, 1);
 }
 
-// Cuts a tensor into parts of at most `limit` bytes. A part has whole matrices, or some rows of one where a
-// matrix is larger than the limit.
+// Cuts a tensor into parts of at most `limit` bytes. A part has whole matrices, or some rows of a larger one.
 Status cut_tensor(const Tensor& whole, uint64_t limit, std::vector<Tensor>* out);
 
 // Plans a call (embed, matmul, matmul_expert) whose weight lies in parts.

@@ -1,7 +1,7 @@
 // Uploads weights to the device. Several threads read them into a ring of pinned pieces; the device copies
 // each piece and, where the kernels want another layout, packs it. A piece is read while those before it are
-// copied and packed, and one ring serves a whole model. Weights are read directly into device memory that the
-// host sees.
+// copied and packed, and one ring serves a whole model. Device memory that the host sees is read into
+// directly.
 #pragma once
 #include <optional>
 

@@ -25,8 +25,7 @@ struct Weights {
 
 enum class Use : uint8_t { Embedding, Matrix, Heads, Experts, Vector };  // Heads: one matrix for each head
 
-// How the file holds the `count` matrices of a wanted tensor. Dimensions are in GGUF order, the fastest
-// first.
+// How the file holds the `count` matrices of a wanted tensor. Dimensions are in GGUF order.
 enum class Held : uint8_t {
   Apart,       // as a step wants them, with rows of `depth` values: [depth, rows, count]
   Stacked,     // one below the other: [depth, rows * count]
@@ -36,8 +35,8 @@ enum class Held : uint8_t {
 
 // A tensor that a step wants: rows first_row .. first_row + n - 1 of the file's tensor of this name, which
 // has `rows` rows in each of `count` matrices. A vector has rows of `depth` values, one for each expert or
-// just one. If `rows` is given for a vector, it is values first_row .. first_row + n - 1 of a vector of
-// `rows` values, and depth is 1.
+// just one. With `rows` given it is values first_row .. first_row + n - 1 of a vector of `rows` values, and
+// depth is 1.
 struct WantedTensor {
   TensorName name;
   Tensor* tensor;

@@ -34,8 +34,8 @@ size_t reach(const Reversed& text, size_t count, const std::vector<DryBreaker>& 
   return count;
 }
 
-// For each position i of the reversed text: how many tokens from there on equal those from its beginning (the
-// Z function; Gusfield 1997).
+// For each position i of the reversed text: how many tokens from there equal those from its start (Z
+// function, Gusfield 1997).
 std::vector<uint32_t> copies(const Reversed& text, size_t count) {
   std::vector<uint32_t> z(count, 0);
   for (size_t i = 1, left = 0, right = 0; i < count; ++i) {

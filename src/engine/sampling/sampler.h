@@ -1,5 +1,4 @@
-// Chooses a token on the host from a row of logits: a list of sampler steps narrows the candidates, then one
-// is drawn.
+// Chooses a token on the host from a row of logits: sampler steps narrow the candidates, then one is drawn.
 //
 // The steps, their order and their defaults are llama.cpp's; docs/sampling.md has formulas and sources. Draws
 // are Philox(seed, position), as on the device. For settings that the device's kernel supports (on_device)
@@ -61,8 +60,7 @@ struct SamplerSettings {
   std::vector<SamplerStep> order = default_sampler_order();
 };
 
-// Reads steps from names such as "penalties;dry;top_k". "" means no steps: a draw from all tokens. An unknown
-// name is an error.
+// Reads steps from names such as "penalties;dry;top_k". "" means no steps. Unknown names fail.
 Status parse_sampler_order(std::string_view text, std::vector<SamplerStep>* out);
 
 // Fails if a setting is out of its range, and names it.

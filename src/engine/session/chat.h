@@ -48,8 +48,7 @@ class Chat {
   static Status open(Session& session, const ChatOptions& options, const Log& log,
                      std::unique_ptr<Chat>* out);
 
-  // Adds a message in OpenAI's form: role, content (a text, null, or a list of parts), tool_calls,
-  // tool_call_id and so on.
+  // Adds a message in OpenAI's form: role, content (a text, null, or a list of parts), tool_calls and so on.
   Status add(jinja::Value message);
   const std::vector<jinja::Value>& messages() const { return messages_; }
   void truncate(size_t count) { messages_.resize(std::min(count, messages_.size())); }

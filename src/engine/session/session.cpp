@@ -160,8 +160,7 @@ Status Session::profile(std::span<const int32_t> tokens,
   return {};
 }
 
-// The rows of all items, in order of items and their tokens, are cut into steps. Each item's last row has
-// logits.
+// Cuts the rows of all items, one item after the other, into steps. Each item's last row has logits.
 Status Session::eval_batch(std::span<Item> items) {
   if (items.empty()) return fail(Code::Argument, "an empty batch");
   Executor& executor = items[0].session->executor();

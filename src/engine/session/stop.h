@@ -1,5 +1,4 @@
-// Finds stop strings in text that passes through. Text that may be the beginning of one is held back until
-// that is known.
+// Finds stop strings in text that passes through. Text that may begin one is held back until that is known.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -21,8 +20,8 @@ class StopMatcher {
  public:
   Status open(std::span<const std::string_view> texts);  // each must be valid UTF-8 and not empty
 
-  // Appends to `out` what can no longer be part of a stop string. Returns true if a stop string is complete;
-  // then nothing more may be pushed.
+  // Appends to `out` what can no longer be part of a stop string. Returns true if one is complete; then
+  // nothing more may be pushed.
   bool push(std::string_view text, std::string* out);
   void flush(std::string* out);             // the text has ended: appends what was held back
   int32_t found() const { return found_; }  // index of the stop string, or -1
