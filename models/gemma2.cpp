@@ -1,6 +1,6 @@
-// Gemma 2: norms before and after each block, soft caps, every second layer sees a window, GELU.
+// Gemma 2: norms before and after each block, soft caps, a window in every second layer, GELU.
 // Gemma Team, "Gemma 2: Improving Open Language Models at a Practical Size", arXiv 2408.00118. The 27B model,
-// of 46 layers, scales scores by its width over its heads. Converters have added 1 to the norms' gains.
+// with 46 layers, scales scores by its width over its heads. Converters have added 1 to the norms' gains.
 #include "engine/arch.h"
 
 namespace greta {

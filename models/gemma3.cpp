@@ -1,6 +1,6 @@
-// Gemma 3, text: norms before and after each block and of each query and key head; five layers with a window,
-// which turn by a base of their own, to one without. Gemma Team, "Gemma 3 Technical Report", arXiv
-// 2503.19786. The 27B model, of 62 layers, scales scores by its width over its heads.
+// Gemma 3 for text: norms before and after each block and of each query and key head; five layers with a
+// window, which rotate by a base of their own, then one without. Gemma Team, "Gemma 3 Technical Report",
+// arXiv 2503.19786. The 27B model, with 62 layers, scales scores by its width over its heads.
 #include "engine/arch.h"
 
 namespace greta {

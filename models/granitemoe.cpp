@@ -1,4 +1,4 @@
-// Granite 3 with experts: a softmax over those chosen, which is the softmax over all, normalised.
+// Granite 3 with experts: a softmax over the chosen ones, which is the normalised softmax over all.
 // IBM, "Granite 3.0 Language Models", 2024; transformers' modeling_granitemoe.py.
 #include "engine/arch.h"
 

@@ -1,9 +1,9 @@
-// The CPU as a device: kernels are functions, memory is host memory, a stream is a list of commands
-// that the device's threads walk together.
+// The CPU as a device: kernels are functions, memory is host memory, and a stream is a list of commands for
+// all threads.
 //
-// submit() makes recorded commands ready, wait() runs them. Each worker walks the whole list and does
-// its fixed share of every command, so a step costs one start of the pool and one meeting for each
-// barrier, and the same bits come out whatever the number of threads.
+// submit() makes recorded commands ready, and wait() runs them. Each worker walks the whole list and does its
+// fixed share of every command. So a step costs one start of the pool and one meeting of the workers for each
+// barrier, and its bits do not depend on the number of threads.
 #pragma once
 #include <condition_variable>
 #include <memory>
@@ -13,7 +13,7 @@
 
 #include "runtime/device.h"
 
-// As kernels/cpu/scratch.h defines it, which a backend may not include; a test compares the two.
+// The same struct as in kernels/cpu/scratch.h, which a backend may not include. A test compares the two.
 struct Scratch {
   uint8_t* data;
   uint64_t bytes;
@@ -24,19 +24,19 @@ namespace greta {
 class CpuDevice;
 struct CpuQueue;
 
-constexpr uint32_t kCpuScratchBytes = 1 << 20;  // of a worker
+constexpr uint32_t kCpuScratchBytes = 1 << 20;  // of each worker
 constexpr uint32_t kCpuMaxThreads = 1024;
 
-// Behind Buffer::handle.
+// What Buffer::handle points to.
 struct CpuAllocation {
-  uint64_t bytes = 0;  // mapped, whole pages
+  uint64_t bytes = 0;  // of its whole pages
   enum Origin : uint8_t { Mapped, Hook, Imported } origin = Mapped;
 };
 
-// Behind Event::handle. Guarded by CpuDevice::order.
+// What Event::handle points to. Guarded by CpuDevice::order.
 struct CpuEvent {
-  uint64_t recorded = 0;   // signals recorded so far; the n-th has ticket n
-  uint64_t signalled = 0;  // highest ticket that was reached
+  uint64_t recorded = 0;   // signals that were recorded; the n-th has ticket n
+  uint64_t signalled = 0;  // the highest ticket that was reached
   uint64_t time_ns = 0;
   std::weak_ptr<CpuQueue> queue;  // where the last signal was recorded
 };
@@ -55,33 +55,33 @@ struct CpuCommand {
   uint32_t word = 0;
   CpuEvent* event = nullptr;  // Signal, WaitFor
   uint64_t ticket = 0;
-  std::weak_ptr<CpuQueue> queue;    // WaitFor: where the signal with that ticket is
+  std::weak_ptr<CpuQueue> queue;    // WaitFor: the queue of the signal with that ticket
   const CpuGraph* graph = nullptr;  // Replay
 
   bool over() const { return event->signalled >= ticket; }  // of a WaitFor
 };
 
-// Behind Graph::handle.
+// What Graph::handle points to.
 struct CpuGraph {
   std::vector<CpuCommand> commands;
 };
 
-// Submitted work of a stream. Whoever waits runs it: the stream's own thread, or the thread of a
-// stream that waits for one of its events. Guarded by CpuDevice::order, but for `running` and
-// `next`, which belong to the runner while `busy`.
+// The submitted work of a stream. The thread that waits runs it: the stream's own thread, or that of a stream
+// that waits for one of its events. It is guarded by CpuDevice::order; but while `busy`, `running` and `next`
+// belong to the thread that runs the work.
 struct CpuQueue {
   explicit CpuQueue(CpuDevice& owner) : device(owner) {}
   CpuDevice& device;
   std::vector<CpuCommand> submitted, running;
   size_t next = 0;
-  bool busy = false, on_pool = false;
+  bool busy = false;         // a thread runs it
+  bool on_pool = false;      // the workers are at it
   std::thread::id recorder;  // the thread whose stream this is
 
   bool has_work() const { return !submitted.empty() || next < running.size(); }
 
-  // Returns when all that was submitted is done, or the signal that `until` waits for has come. A wait
-  // that cannot end is an error that leaves the queue where it stands. Called and left with `lock` (on
-  // CpuDevice::order) held.
+  // Returns when all submitted work is done, or the signal that `until` waits for has come. A wait that
+  // cannot end is an error and leaves the queue as it is. `lock` holds CpuDevice::order.
   Status run(std::unique_lock<std::mutex>& lock, const CpuCommand* until = nullptr);
 
  private:
@@ -123,7 +123,7 @@ class CpuDevice final : public Device {
  public:
   CpuDevice(const DeviceOptions& options, uint32_t threads);
   ~CpuDevice() override;
-  Status start();  // takes the workers' scratch memory
+  Status start();  // allocates the workers' scratch memory
 
   const DeviceInfo& info() const override { return info_; }
   uint64_t memory_free() const override { return memory_available_bytes(); }
@@ -143,7 +143,7 @@ class CpuDevice final : public Device {
 
   std::mutex order;  // guards events and queues
   Unforked<std::condition_variable> changed;
-  const Process process;  // whose threads it has
+  const Process process;  // the process that has its threads
 
  private:
   void walk(std::span<const CpuCommand> commands, uint32_t worker) noexcept;

@@ -1,4 +1,4 @@
-// The CPU device: its description, memory, events, and its row among the backends.
+// The CPU device: its description, memory and events, and its row among the backends.
 #include <algorithm>
 #include <cstring>
 
@@ -24,6 +24,7 @@ void describe_cpu(const DeviceOptions& options, uint32_t threads, DeviceInfo* ou
   out->unified_memory = true;
   out->imports_host = true;
   out->cpu_type = true;
+  out->host_functions = true;
 }
 
 CpuDevice::CpuDevice(const DeviceOptions& options, uint32_t threads)
@@ -52,7 +53,7 @@ static Status no_memory(uint64_t bytes, uint64_t available) {
               double(available) / kGiB);
 }
 
-// Objects are closed through this, and nobody could be told of an exception.
+// Releases memory when objects are closed. Nobody could be told of an exception then, so it is dropped.
 static void give_back(const HostAllocator& allocator, void* pages, uint64_t bytes) noexcept try {
   allocator.release(allocator.user, pages, bytes);
 } catch (...) {
@@ -61,7 +62,7 @@ static void give_back(const HostAllocator& allocator, void* pages, uint64_t byte
 Status CpuDevice::allocate(uint64_t bytes, Memory, Buffer* out) {
   if (!bytes) return fail(Code::Argument, "allocate: a buffer of 0 bytes");
   const bool large = bytes >= kHookBytes;
-  // Asked first: the system would promise pages that it does not have, and kill the process later.
+  // Else the system would promise pages that it does not have and kill the process later.
   if (large && bytes > memory_available_bytes()) return no_memory(bytes, memory_available_bytes());
 
   auto allocation = std::make_unique<CpuAllocation>();
@@ -172,6 +173,6 @@ static Status open(uint32_t index, const DeviceOptions& options, Device** out) {
 }
 
 extern const Backend backend_cpu;
-const Backend backend_cpu = {"cpu", count, describe, open};
+const Backend backend_cpu = {"cpu", true, count, describe, open};
 
 }  // namespace greta

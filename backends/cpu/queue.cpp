@@ -1,4 +1,4 @@
-// Running: how the workers walk a list of commands, and how one stream's list waits for another's.
+// Running: the workers walk a list of commands, and one stream's list may wait for another's.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -7,8 +7,8 @@
 
 namespace greta {
 
-constexpr uint64_t kPatienceNs = 60'000'000'000;  // for a signal that nobody submits
-constexpr uint64_t kCopyUnit = 4096;              // bytes of a copy or fill that stay with one worker
+constexpr uint64_t kPatienceNs = 60'000'000'000;  // how long a signal that nobody submits is waited for
+constexpr uint64_t kCopyUnit = 4096;  // a copy or fill is shared among workers in units of these bytes
 
 namespace {
 
@@ -16,7 +16,7 @@ struct Range {
   uint64_t first, last;
 };
 
-// The part of n items that a worker does. Depends on nothing but these three.
+// The range of n items that a worker does. It depends on nothing but the arguments.
 Range share(uint64_t n, uint32_t worker, uint32_t workers) {
   return {n * worker / workers, n * (worker + 1) / workers};
 }
@@ -77,7 +77,7 @@ void CpuDevice::walk(std::span<const CpuCommand> commands, uint32_t worker) noex
       case CpuCommand::Replay:
         walk(command.graph->commands, worker);
         break;
-      case CpuCommand::WaitFor:  // handled between two runs
+      case CpuCommand::WaitFor:  // CpuQueue::run handles it
         break;
     }
   }
@@ -109,7 +109,7 @@ Status CpuQueue::run(std::unique_lock<std::mutex>& lock, const CpuCommand* until
       if (status.ok()) ++next;
       continue;
     }
-    // Up to the next wait for another stream: that must not keep the workers from running the other.
+    // Stop before a wait for another stream, so that the workers can run that stream.
     const auto from = running.begin() + next;
     const auto end =
         std::find_if(from, running.end(), [](const CpuCommand& c) { return c.kind == CpuCommand::WaitFor; });
@@ -125,15 +125,15 @@ Status CpuQueue::run(std::unique_lock<std::mutex>& lock, const CpuCommand* until
   return status;
 }
 
-// The signal lies in another stream's queue. If that is idle, this thread runs it up to the signal; if
-// another thread runs it, or has still to submit it, this one sleeps. What can never come is an error.
-// There are no circles: a wait is for a signal that was recorded before it.
+// The signal lies in another stream's queue. If that is idle, this thread runs it up to the signal. If
+// another thread runs it or has still to submit it, this thread sleeps. A signal that can never come is an
+// error. Waits form no circle, since a wait is for a signal that was recorded before it.
 Status CpuQueue::await(const CpuCommand& command, std::unique_lock<std::mutex>& lock) {
   const std::thread::id self = std::this_thread::get_id();
   uint64_t deadline = now_ns() + kPatienceNs;
   while (!command.over()) {
     const std::shared_ptr<CpuQueue> other = command.queue.lock();
-    if (!other) return {};  // its stream was closed, and what had been submitted there was run
+    if (!other) return {};  // its stream was closed after its submitted work had run
     if (!other->busy && other->has_work()) {
       GRETA_TRY(other->run(lock, &command));
       continue;

@@ -1,4 +1,4 @@
-// Recording: each call becomes one command, checked here so that running cannot fail.
+// Recording: each call becomes one command. It is checked here, so that running it cannot fail.
 #include <cstring>
 
 #include "backends/cpu/cpu.h"
@@ -8,11 +8,11 @@ namespace greta {
 CpuStream::~CpuStream() {
   if (device_.process.elsewhere()) return;
   std::unique_lock<std::mutex> lock(device_.order);
-  // What is left over was submitted and never waited for; there is nobody to tell if it fails.
+  // What is left was submitted and never waited for, so nobody can be told of a failure.
   [[maybe_unused]] const Status ignored = queue_->run(lock);
 }
 
-// Reserves first: a failed allocation leaves the list as it was.
+// A failed allocation leaves the list as it was.
 CpuCommand& CpuStream::record(CpuCommand::Kind kind) {
   std::vector<CpuCommand>& list = capture_ ? capture_->commands : recorded_;
   CpuCommand& command = list.emplace_back();
@@ -111,7 +111,7 @@ Status CpuStream::replay(const Graph& graph) {
   return {};
 }
 
-// The lists are swapped where possible and keep their capacity, so that a steady state allocates nothing.
+// The lists are swapped if possible and keep their capacity, so that repeated steps allocate nothing.
 Status CpuStream::submit() {
   GRETA_TRY(not_capturing("submit"));
   const std::lock_guard<std::mutex> lock(device_.order);
@@ -134,7 +134,7 @@ void CpuStream::abandon() noexcept {
   capture_.reset();
 }
 
-// Runs what was submitted at least up to the signal.
+// Runs submitted work at least up to the signal.
 Status CpuStream::wait(const Event& event) {
   GRETA_TRY(submit());
   const auto* state = static_cast<const CpuEvent*>(event.handle);

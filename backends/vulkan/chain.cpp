@@ -1,18 +1,21 @@
 #include "backends/vulkan/chain.h"
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstring>
 
+#include "backends/vulkan/pipeline_cache.h"
 #include "backends/vulkan/vulkan.h"
-#include "kernels/abi/chain.h"
 
 namespace greta {
 
-static_assert(VulkanChain::kBytes == VulkanChain::kCells * kChainStride && sizeof(ChainCell) <= kChainStride);
+constexpr uint32_t kStride = VulkanChainCell::kStride;
+constexpr uint32_t kMaxGroups = VulkanChainCell::kMaxGroups;
 
-// Nothing waits for a cell of no groups, so one stands before the first stage after a barrier.
+// The first stage after a barrier waits for the cell before its own, which has no groups.
 bool VulkanChain::next_stage(bool counts, uint64_t groups, bool ordered) {
-  const bool fits = counts && groups <= kChainGroups && last_ + 2 < kCells;
+  const bool fits = counts && groups <= kMaxGroups && last_ + 2 < kCells;
   const bool follows = fits && whole_ && !ordered;
   if (fits) last_ += follows ? 1 : 2;
   stage_ = fits ? last_ : 0;
@@ -21,26 +24,26 @@ bool VulkanChain::next_stage(bool counts, uint64_t groups, bool ordered) {
 }
 
 uint64_t VulkanChain::link(bool counts, uint64_t groups) {
-  if (!counts || !stage_ || groups_[stage_] + groups > kChainGroups) {
+  if (!counts || !stage_ || groups_[stage_] + groups > kMaxGroups) {
     whole_ = false;
     return 0;
   }
   groups_[stage_] += uint32_t(groups);
-  return memory.address + uint64_t(stage_) * kChainStride;
+  return memory.address + uint64_t(stage_) * kStride;
 }
 
 std::vector<uint8_t> VulkanChain::cells(uint64_t stuck) const {
-  std::vector<uint8_t> bytes((last_ + 1) * kChainStride);
+  std::vector<uint8_t> bytes((last_ + 1) * kStride);
   for (uint32_t i = 0; i <= last_; ++i) {
-    const ChainCell cell = {stuck, groups_[i], 0};
-    std::memcpy(bytes.data() + i * kChainStride, &cell, sizeof cell);
+    const VulkanChainCell cell = {stuck, groups_[i], 0};
+    std::memcpy(bytes.data() + i * kStride, &cell, sizeof cell);
   }
   return bytes;
 }
 
 // --- the part of a stream
 
-// Without memory for it the graph has barriers.
+// A graph for whose cells there is no memory has barriers.
 void VulkanStream::open_chain() {
   follows_ = false;
   if (!(device_.physical.info.features & kVulkanChain)) return;
@@ -49,7 +52,7 @@ void VulkanStream::open_chain() {
   capture_->chain = std::move(chain);
 }
 
-// The cell of a launch that is about to be recorded; what the chain orders, no barrier has to.
+// Returns the cell's address for a launch that is about to be recorded. No barrier then orders it.
 uint64_t VulkanStream::link(const Kernel& kernel, uint64_t groups) {
   constexpr VkPipelineStageFlags2 kKernels = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
   if (!capture_ || !capture_->chain) return 0;
@@ -67,11 +70,11 @@ uint64_t VulkanStream::link(const Kernel& kernel, uint64_t groups) {
   return cell;
 }
 
-// Before the first replay, before counts would overflow, and where the last time may have been abandoned.
+// Fills the cells before the first replay, before their counts would overflow, and after an abandoned replay.
 Status VulkanStream::fill_chain(VulkanChain& chain) {
   if (chain.abandons != abandons_) chain.replays = 0;
   chain.abandons = abandons_;
-  if (chain.replays++ % kChainReplays) return {};
+  if (chain.replays++ % VulkanChainCell::kMaxReplays) return {};
   const std::vector<uint8_t> cells = chain.cells(device_.stuck_address());
   GRETA_TRY(begin());
   GRETA_TRY(barrier());
@@ -90,20 +93,27 @@ static const CodeBytes kCheck = {kernel_vulkan_chain_check, kernel_vulkan_chain_
 static const CodeBytes kCheck;
 #endif
 
-static std::atomic<bool> g_failed{false};  // then a device that this process opens again has no chains
+constexpr char kNoChain[] = ".no-chain";  // behind the path of the pipeline cache
 
+// A device whose chains have failed once is opened without them, as long as its driver stays the same: an
+// empty file beside its compiled kernels says so. Without a cache folder nothing remembers it.
 Status VulkanDevice::waited_well() {
   const auto* stuck = static_cast<const volatile uint32_t*>(stuck_.mapped);
   if (!stuck || !*stuck) return {};
-  g_failed = true;
   lose("a kernel that waited in vain for the one before it", VK_ERROR_DEVICE_LOST);
+  const bool remembers = chain_proved_ && !cache_path_.empty();
+  if (remembers && !write_pipeline_cache(cache_path_ + kNoChain, physical, {}).ok())
+    log_(LogLevel::Warning, "the next start will try chains of kernels again: %s", error_text());
   return fail(Code::Device,
-              "a kernel on %s waited in vain for the one before it: close the device and open it again, "
-              "then kernels follow each other by barriers",
-              physical.info.name);
+              "a kernel on %s waited in vain for the one before it: close the device and open it again%s",
+              physical.info.name, remembers ? ", then kernels follow each other by barriers" : "");
 }
 
-// Stages of as many groups as no device holds at once. `memory` is values, then the count of what was wrong.
+bool VulkanDevice::chain_failed_before() const {
+  return !cache_path_.empty() && access((cache_path_ + kNoChain).c_str(), F_OK) == 0;
+}
+
+// Runs stages of more groups than any device holds at once. `memory`: values, then the count of wrong ones.
 Status VulkanDevice::check_chain(Stream& stream, const Kernel& kernel, const Slice& memory, Graph* graph) {
   constexpr uint32_t kStages = 24;
   const uint32_t groups = uint32_t((memory.bytes - sizeof(uint32_t)) / (2 * sizeof(uint32_t)));
@@ -112,7 +122,7 @@ Status VulkanDevice::check_chain(Stream& stream, const Kernel& kernel, const Sli
   GRETA_TRY(stream.begin_capture());
   Status recorded;
   for (uint32_t stage = 0; stage < kStages && recorded.ok(); ++stage) {
-    const ChainCheckBlock block = {memory.address(), wrong, 0, stage, groups};
+    const VulkanChainCheck block = {memory.address(), wrong, 0, stage, groups};
     uint8_t bytes[sizeof block];
     std::memcpy(bytes, &block, sizeof block);
     const Access access = {memory, Access::kReadWrite, true};
@@ -125,9 +135,9 @@ Status VulkanDevice::check_chain(Stream& stream, const Kernel& kernel, const Sli
   return stream.barrier();
 }
 
-// Whether launches can wait for each other: Vulkan does not promise that groups of one are placed before
-// those of the next, nor would a driver that errs here be seen to err elsewhere. A device that fails does
-// without.
+// Tests whether launches can wait for each other. Vulkan does not promise that the groups of one launch are
+// placed before those of the next, and no other check would notice one that does not. If it fails, there are
+// no chains.
 Status VulkanDevice::prove_chain() {
   if (!(physical.info.features & kVulkanChain)) return {};
   Buffer memory, answer;
@@ -135,8 +145,8 @@ Status VulkanDevice::prove_chain() {
   Graph graph;
   std::unique_ptr<Stream> stream;
   const auto run = [&]() -> Status {
-    if (g_failed) return fail(Code::Unsupported, "they have failed before");
-    if (kCheck.empty()) return fail(Code::Unsupported, "there is no kernel to try it with");
+    if (chain_failed_before()) return fail(Code::Unsupported, "chains of kernels have failed on it before");
+    if (kCheck.empty()) return fail(Code::Unsupported, "this build has no kernel to test chains with");
     const uint32_t groups =
         physical.info.cpu_type ? 16 : 64 * physical.info.unit_count;  // a unit holds 32 or less
     GRETA_TRY(allocate(64, Memory::Readback, &stuck_));
@@ -146,7 +156,7 @@ Status VulkanDevice::prove_chain() {
     GRETA_TRY(load({.name = "chain_check",
                     .code = kCheck,
                     .group_size = {64, 1, 1},
-                    .chain_field = offsetof(ChainCheckBlock, chain)},
+                    .chain_field = offsetof(VulkanChainCheck, chain)},
                    &kernel));
     Stream* made = nullptr;
     GRETA_TRY(create_stream(&made));
@@ -167,15 +177,14 @@ Status VulkanDevice::prove_chain() {
   unload(kernel);
   release(memory);
   release(answer);
-  if (status.ok()) return {};
+  if (status.ok()) return chain_proved_ = true, Status{};
   physical.info.features &= ~uint32_t(kVulkanChain);
   log_(LogLevel::Info, "%s: kernels follow each other by barriers: %s", physical.info.name, error_text());
   clear_error_text();
   const bool waited = stuck_.mapped && *static_cast<volatile uint32_t*>(stuck_.mapped);
   lost_by_chains_ = lost_by_ && !waited;
   if (!waited) return {};
-  g_failed = false;  // nothing but the check was lost
-  lost_by_ = nullptr;
+  lost_by_ = nullptr;  // nothing but the check was lost
   release(stuck_);
   return {};
 }

@@ -1,4 +1,4 @@
-// The device: opening, what it answers, events, and its row among the backends.
+// The Vulkan device: opening and closing, events, and its row among the backends.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -92,7 +92,8 @@ Status VulkanDevice::create_device() {
   return result(vk.vkCreatePipelineLayout(handle, &block, nullptr, &layout), "vkCreatePipelineLayout");
 }
 
-// A driver may list a device that it cannot drive (no permission, no firmware, another's memory).
+// Fills and copies a little memory, since a driver may list a device that it cannot drive (no permission, no
+// firmware, its memory in use by another program).
 Status VulkanDevice::prove() {
   constexpr uint32_t kWord = 0x600dcafe;
   Buffer device_side, host_side;
@@ -117,8 +118,8 @@ Status VulkanDevice::prove() {
   return status;
 }
 
-// Whether a file that is mapped for reading can be imported. Drivers that pin pages for writing refuse it,
-// and a plan of memory is to say beforehand what will be copied: a page of this program is tried.
+// Tests with a page of this program whether a file that is mapped for reading can be imported. Drivers that
+// pin pages for writing refuse it, and a memory plan must know beforehand which weights will be copied.
 bool VulkanDevice::reads_file_pages() {
   constexpr uint64_t kBytes = 256;
   File file;
@@ -145,10 +146,10 @@ bool VulkanDevice::reads_file_pages() {
 VulkanDevice::~VulkanDevice() {
   if (!handle || elsewhere()) return;
   if (stuck_.handle) release(stuck_);
-  if (layout) {  // made when all functions were found
+  if (layout) {  // it is made after all functions were found
     try {
       save_pipeline_cache();
-    } catch (...) {  // memory, or the log callback: nothing depends on the file
+    } catch (...) {  // memory ran out or the log callback threw; nothing depends on the file
     }
     vk.vkDestroyPipelineCache(handle, cache_, nullptr);
     for (auto& [key, pipeline] : pipelines_) vk.vkDestroyPipeline(handle, pipeline->pipeline, nullptr);
@@ -210,7 +211,7 @@ void VulkanDevice::destroy(Event& event) {
   if (!state) return;
   if (!elsewhere()) {
     const VulkanPoint point = queue.event_point(*state);
-    if (point.timeline && !queue.reached(point)) queue.wait_idle();  // its clock is still to be written
+    if (point.timeline && !queue.reached(point)) queue.wait_idle();  // its time is still to be written
     if (state->query) vk.vkDestroyQueryPool(handle, state->query, nullptr);
   }
   delete state;
@@ -271,6 +272,6 @@ static Status open(uint32_t index, const DeviceOptions& options, Device** out) {
 }
 
 extern const Backend backend_vulkan;
-const Backend backend_vulkan = {"vulkan", count, describe, open};
+const Backend backend_vulkan = {"vulkan", false, count, describe, open};
 
 }  // namespace greta

@@ -1,5 +1,5 @@
-// Structs of extensions that are younger than the oldest headers we build with (1.3.239), under own
-// names so that newer headers do not clash. Layouts and numbers: the Vulkan registry.
+// Structs of extensions that the oldest supported headers (1.3.239) do not have. They have names of their
+// own, so that they do not clash with newer headers. Layouts and numbers are those of the Vulkan registry.
 #pragma once
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>

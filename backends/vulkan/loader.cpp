@@ -49,11 +49,7 @@ Status VulkanInstance::open(const char* library) {
 #define GLOBAL(name)                                \
   name = reinterpret_cast<PFN_##name>(find(#name)); \
   if (!name) return fail(Code::Unsupported, "the Vulkan loader has no %s; it is older than 1.1", #name);
-#define INSTANCE(name)
-#define DEVICE(name)
 #include "backends/vulkan/symbols.def"
-#undef GLOBAL
-#undef INSTANCE
   uint32_t version = 0;
   vkEnumerateInstanceVersion(&version);
   if (version < VK_API_VERSION_1_3)
@@ -73,14 +69,10 @@ Status VulkanInstance::open(const char* library) {
                 describe(result).text);
   if (result != VK_SUCCESS) return fail(Code::Unsupported, "vkCreateInstance: %s", describe(result).text);
   instance_ = made;
-#define GLOBAL(name)
 #define INSTANCE(name)                              \
   name = reinterpret_cast<PFN_##name>(find(#name)); \
   if (!name) return fail(Code::Unsupported, "the Vulkan loader has no %s", #name);
 #include "backends/vulkan/symbols.def"
-#undef GLOBAL
-#undef INSTANCE
-#undef DEVICE
   uint32_t count = 0;
   do {
     result = vkEnumeratePhysicalDevices(instance_, &count, nullptr);
@@ -100,15 +92,10 @@ VulkanInstance::~VulkanInstance() {
 }
 
 Status VulkanFunctions::load(const VulkanInstance& instance, VkDevice device) {
-#define GLOBAL(name)
-#define INSTANCE(name)
 #define DEVICE(name)                                                                \
   name = reinterpret_cast<PFN_##name>(instance.vkGetDeviceProcAddr(device, #name)); \
   if (!name) return fail(Code::Unsupported, "the driver has no %s", #name);
 #include "backends/vulkan/symbols.def"
-#undef GLOBAL
-#undef INSTANCE
-#undef DEVICE
   return {};
 }
 

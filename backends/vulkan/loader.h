@@ -1,4 +1,4 @@
-// The Vulkan loader, opened at run time, and an instance of it. Nothing links against Vulkan.
+// The Vulkan loader, which is opened at run time, and an instance of it. Nothing links against Vulkan.
 #pragma once
 #include <vector>
 
@@ -15,16 +15,16 @@ Struct tagged(VkStructureType type, void* next = nullptr) {
   return made;
 }
 
-// "VK_ERROR_DEVICE_LOST"; "VkResult -123" for those without a name here.
+// The name of a result, such as "VK_ERROR_DEVICE_LOST", or its number, such as "VkResult -123".
 struct ResultText {
   char text[48];
 };
 ResultText describe(VkResult result);
 
-// A failed call as a status: out of memory is Memory, all else Device.
+// Makes a status of a failed call: Memory if memory ran out, else Device.
 Status vulkan_failure(VkResult result, const char* what);
 
-// What to look at where drivers are installed and find nothing.
+// Advice for the case that drivers are installed and find no device.
 constexpr char kNoDeviceAdvice[] =
     "is the GPU's kernel module loaded, and may this user open /dev/dri/renderD*?";
 
@@ -35,7 +35,7 @@ class VulkanInstance {
   VulkanInstance(const VulkanInstance&) = delete;
   VulkanInstance& operator=(const VulkanInstance&) = delete;
 
-  // Unsupported, with the reason, where there is no loader or no driver.
+  // Fails with Unsupported and the reason if there is no loader or no driver.
   Status open(const char* library);
 
   PFN_vkVoidFunction find(const char* name) const { return vkGetInstanceProcAddr(instance_, name); }
@@ -44,28 +44,19 @@ class VulkanInstance {
   PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr = nullptr;
 #define GLOBAL(name) PFN_##name name = nullptr;
 #define INSTANCE(name) PFN_##name name = nullptr;
-#define DEVICE(name)
 #include "backends/vulkan/symbols.def"
-#undef GLOBAL
-#undef INSTANCE
-#undef DEVICE
 
  private:
   Process process_;
-  Unforked<DynamicLibrary> library_;  // whose threads may be in it
+  Unforked<DynamicLibrary> library_;  // threads of the driver may run in it
   VkInstance instance_ = VK_NULL_HANDLE;
   std::vector<VkPhysicalDevice> devices_;
 };
 
-// Functions of one device, without the loader's detour.
+// The functions of one device, which do not pass through the loader.
 struct VulkanFunctions {
-#define GLOBAL(name)
-#define INSTANCE(name)
 #define DEVICE(name) PFN_##name name = nullptr;
 #include "backends/vulkan/symbols.def"
-#undef GLOBAL
-#undef INSTANCE
-#undef DEVICE
   Status load(const VulkanInstance& instance, VkDevice device);
 };
 

@@ -1,4 +1,4 @@
-// Buffers: each a VkBuffer with memory and an address of its own.
+// Buffers. Each is a VkBuffer with memory and an address of its own.
 #include <algorithm>
 #include <bit>
 
@@ -14,10 +14,10 @@ constexpr VkMemoryPropertyFlags kLocal = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
                                 kVisible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
                                 kCoherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT,
                                 kCached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-// Behaves unlike other memory (protected, lazily allocated, device-uncached): never chosen.
+// Memory with other properties (protected, lazily allocated, device-uncached) is never chosen.
 constexpr VkMemoryPropertyFlags kOrdinary = kLocal | kVisible | kCoherent | kCached;
 
-// What a kind of memory must have, and what is liked and disliked.
+// The properties that memory of a kind must have, should have and should not have.
 struct MemoryWish {
   VkMemoryPropertyFlags need, like, dislike;
 };
@@ -31,7 +31,7 @@ MemoryWish wish_of(Memory memory, bool unified) {
     case Memory::Device:
       break;
   }
-  // Elsewhere the part of the memory that the host sees may be small.
+  // On other devices the host may see only a small part of the memory.
   return unified ? MemoryWish{kLocal, kVisible | kCoherent | kCached, 0} : MemoryWish{kLocal, 0, kVisible};
 }
 
@@ -105,7 +105,7 @@ Status VulkanDevice::allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer
   return {};
 }
 
-// `out->bytes` bytes of the host, both aligned.
+// Imports `out->bytes` bytes of host memory. The address and the size are aligned.
 Status VulkanDevice::import_memory(uint64_t address, VulkanBuffer* out) {
   void* const pages = reinterpret_cast<void*>(address);
   auto external =
@@ -139,7 +139,7 @@ Status VulkanDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
   if (bytes > limit)
     return fail(Code::Memory, "cannot allocate %llu bytes: the largest buffer of %s has %s", Number(bytes),
                 physical.info.name, SizeText(limit).text);
-  // A driver on the host's processor promises pages that the system does not have.
+  // A driver that runs on the host's processor would promise pages that the system does not have.
   if (physical.info.cpu_type && bytes > memory_available_bytes())
     return fail(Code::Memory, "cannot allocate %llu bytes: %s are available", Number(bytes),
                 SizeText(memory_available_bytes()).text);

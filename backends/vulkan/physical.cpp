@@ -1,4 +1,4 @@
-// What a physical device is and can do.
+// Reads what a physical device is and can do.
 #include "backends/vulkan/physical.h"
 
 #include <algorithm>
@@ -19,12 +19,12 @@ constexpr Vendor kVendors[] = {
     {0x5143, "qualcomm"}, {0x106b, "apple"},   {0x1010, "img"},   {0x10005, "mesa"},
 };
 
-// Kernels are written with these, whatever else a subgroup can do.
+// The subgroup operations that kernels use.
 constexpr VkSubgroupFeatureFlags kSubgroupOperations =
     VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT |
     VK_SUBGROUP_FEATURE_BALLOT_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
 
-// Properties that are asked for together. Those of extensions are linked only where there is one.
+// Properties that are queried together. Those of an extension are linked only if the device has it.
 struct Properties {
   VkPhysicalDeviceProperties2 core;
   VkPhysicalDeviceVulkan11Properties v11;
@@ -54,7 +54,7 @@ class Extensions {
   std::vector<VkExtensionProperties> list_;
 };
 
-// "a, b, c" for a message.
+// A list "a, b, c" for a message.
 struct Reasons {
   char text[512] = "";
   void add(const char* reason) {
@@ -92,7 +92,7 @@ uint32_t unit_count(const Properties& p, bool cpu_type) {
   const uint32_t amd =
       p.amd.shaderEngineCount * p.amd.shaderArraysPerEngineCount * p.amd.computeUnitsPerShaderArray;
   if (amd) return amd;
-  return cpu_type ? cpu_count() : 32;  // nothing says; a middling GPU
+  return cpu_type ? cpu_count() : 32;  // a middling GPU, since the driver does not tell
 }
 
 void describe_identity(const Properties& p, VulkanPhysical* out) {
@@ -118,7 +118,7 @@ void describe_identity(const Properties& p, VulkanPhysical* out) {
   out->limits = core.limits;
 }
 
-// What is around the memory that is asked for has to be there: the rest of its pages is.
+// Imports are rounded to the driver's alignment. If that is at most a page, memory beside them exists.
 void choose_import(const VulkanInstance& instance, const Properties& p, VulkanPhysical* out) {
   const uint64_t alignment = p.host.minImportedHostPointerAlignment;
   if (!alignment || alignment > page_bytes() || !out->info.unified_memory) return;
@@ -132,7 +132,7 @@ void choose_import(const VulkanInstance& instance, const Properties& p, VulkanPh
   if (can & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT) out->import_alignment = alignment;
 }
 
-// A queue that computes and does not draw leaves a desktop alone; else any that computes.
+// Prefers a queue with a clock, then one that does not draw, since that does not disturb a desktop.
 bool choose_queue(const VulkanInstance& instance, VulkanPhysical* out) {
   uint32_t count = 0;
   instance.vkGetPhysicalDeviceQueueFamilyProperties(out->handle, &count, nullptr);
@@ -152,8 +152,8 @@ bool choose_queue(const VulkanInstance& instance, VulkanPhysical* out) {
   return best >= 0;
 }
 
-// Kernels are compiled for one width: 32 on NVIDIA, 64 on AMD where it can be asked for, elsewhere what
-// the driver prefers.
+// Kernels are compiled for one subgroup size: 32 on NVIDIA, 64 on AMD if it can be chosen, else the driver's
+// choice.
 void choose_lanes(const Properties& p, VulkanPhysical* out, Reasons* missing) {
   out->info.wave_min = p.v13.minSubgroupSize;
   out->info.wave_max = p.v13.maxSubgroupSize;
@@ -177,7 +177,7 @@ bool multiplies_halves(const CooperativeMatrixProperties& p, uint32_t sums) {
          p.result_type == sums && p.scope == kScopeSubgroup && !p.saturating;
 }
 
-// The largest f16 x f16 -> f32 matrix that a subgroup multiplies.
+// Chooses the largest f16 x f16 -> f32 matrix that a subgroup multiplies.
 void choose_matrix(const VulkanInstance& instance, VulkanPhysical* out) {
   const auto query = reinterpret_cast<GetCooperativeMatrixProperties>(
       instance.find("vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
@@ -208,15 +208,13 @@ void read_features(const VulkanInstance& instance, const Properties& p, VulkanPh
   if (!has.member.feature) missing->add(#feature);
 #define WANT(member, feature)
 #include "backends/vulkan/features.def"
-#undef REQUIRE
-#undef WANT
   if (has.matrix.cooperativeMatrix) choose_matrix(instance, out);
-  // On a processor lavapipe waits for the whole group at a subgroup's barrier, wherever that stands.
+  // On a processor, lavapipe lets a subgroup's barrier wait for the whole group, which may not reach it.
   const bool half_sums = out->has_half_sums && out->matrix[0] == 16 && !out->info.cpu_type;
-  // Emulated dot products are slower than the kernels without; a processor runs them for the tests.
+  // Emulated dot products are slower than kernels without them; on a processor they are used for the tests.
   const bool dot = has.v13.shaderIntegerDotProduct &&
                    (out->info.cpu_type || p.v13.integerDotProduct4x8BitPackedSignedAccelerated);
-  // Drivers on which it was seen to be right and faster than barriers; and the one of the tests.
+  // Chains were measured to be right and faster than barriers on NVIDIA's driver; lavapipe serves the tests.
   const VkDriverId driver = p.v12.driverID;
   const bool chain = driver == VK_DRIVER_ID_NVIDIA_PROPRIETARY || driver == VK_DRIVER_ID_MESA_LLVMPIPE;
   const struct {
@@ -265,8 +263,6 @@ void enable_features(const VulkanInstance& instance, const VulkanPhysical& physi
 #define REQUIRE(member, feature) out->member.feature = VK_TRUE;
 #define WANT(member, feature) out->member.feature = has.member.feature;
 #include "backends/vulkan/features.def"
-#undef REQUIRE
-#undef WANT
   out->matrix.cooperativeMatrix = has.matrix.cooperativeMatrix;
 }
 
@@ -278,7 +274,7 @@ Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t
   instance.vkGetPhysicalDeviceProperties2(handle, &basic);
   format_text(out->info.name, sizeof out->info.name, "%.127s", basic.properties.deviceName);
   format_text(out->info.backend, sizeof out->info.backend, "vulkan");
-  out->info.weight_alignment = 16;  // kernels/vulkan/quant/quant.h
+  out->info.weight_alignment = 16;  // the widest load of kernels/vulkan
   const VkPhysicalDeviceType type = basic.properties.deviceType;
   out->info.cpu_type = type == VK_PHYSICAL_DEVICE_TYPE_CPU;
   out->info.unified_memory = out->info.cpu_type || type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;

@@ -1,24 +1,24 @@
-// A physical device as the loader lists it: what it is, and whether it can be used.
+// A physical device of the loader's list: what it is, and whether it can be used.
 #pragma once
 #include "backends/vulkan/loader.h"
 
 namespace greta {
 
-// DeviceInfo::features: what a kernel row may need beyond what every usable device has.
+// Bits of DeviceInfo::features: what a kernel row may need beyond what every usable device has.
 enum VulkanFeature : uint32_t {
   kVulkanIntDot = 1,          // dot products of packed int8
-  kVulkanCoopMatrix = 2,      // VK_KHR_cooperative_matrix, f16 x f16 -> f32 of a subgroup
-  kVulkanCoopMatrixHalf = 4,  // and f16 x f16 -> f16 of the same shape, of 16 rows
+  kVulkanCoopMatrix = 2,      // VK_KHR_cooperative_matrix: f16 x f16 -> f32 by a subgroup
+  kVulkanCoopMatrixHalf = 4,  // f16 x f16 -> f16 of the same shape as well, with 16 rows
   kVulkanChain = 8,           // launches may wait for each other (backends/vulkan/chain.h)
 };
 
-// The structs that features are asked for and enabled with, linked in this order.
+// The structs by which features are queried and enabled, linked in this order.
 struct FeatureChain {
   VkPhysicalDeviceFeatures2 core;
   VkPhysicalDeviceVulkan11Features v11;
   VkPhysicalDeviceVulkan12Features v12;
   VkPhysicalDeviceVulkan13Features v13;
-  CooperativeMatrixFeatures matrix;  // in the chain only with its extension
+  CooperativeMatrixFeatures matrix;  // linked only if the device has its extension
 
   explicit FeatureChain(bool with_matrix);
   FeatureChain(const FeatureChain&) = delete;
@@ -42,24 +42,23 @@ struct VulkanPhysical {
 
   uint32_t queue_family = 0;
   uint32_t timestamp_bits = 0;  // 0: the queue has no clock
-  uint32_t lanes = 1;           // of a subgroup, as kernels get it
-  bool lanes_settable = false;  // by a pipeline; else all have `lanes`
+  uint32_t lanes = 1;           // the subgroup size that kernels are compiled for
+  bool lanes_settable = false;  // a pipeline may choose its subgroup size; else all have `lanes`
   uint32_t subgroups_max = 1;   // of a group
-  uint32_t matrix[3] = {};      // M, N, K of the cooperative matrix; 0 without
-  bool has_half_sums = false;   // it has sums in f16 too
+  uint32_t matrix[3] = {};      // M, N, K of the cooperative matrix; 0 if there is none
+  bool has_half_sums = false;   // a cooperative matrix of that shape has sums in f16 too
   bool has_matrix = false;      // VK_KHR_cooperative_matrix
   bool has_budget = false;      // VK_EXT_memory_budget
-  // Of host memory that is imported, by VK_EXT_external_memory_host; 0: none is, or the device has memory of
-  // its own.
+  // The alignment in bytes of host memory that is imported by VK_EXT_external_memory_host. 0: none is
+  // imported, because the driver cannot or the device has memory of its own.
   uint64_t import_alignment = 0;
 };
 
-// Fills what is known even if it fails: the name and the kind of device come first. Unsupported, with every
-// reason.
+// Fails with Unsupported and every reason. What is known is filled in all the same.
 Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t features_mask,
                VulkanPhysical* out);
 
-// Sets what features.def lists and the device has, in the chain that creates the device.
+// Sets the features that features.def lists and the device has, for creating the device.
 void enable_features(const VulkanInstance& instance, const VulkanPhysical& physical, FeatureChain* out);
 
 }  // namespace greta

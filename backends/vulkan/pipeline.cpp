@@ -1,4 +1,4 @@
-// Kernels: a compute pipeline for each code and set of constants.
+// Kernels are compute pipelines: one for each SPIR-V code and set of constants.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +10,7 @@ namespace greta {
 
 namespace {
 
-// The same SPIR-V with the same constants is the same pipeline.
+// The same SPIR-V with the same constants and threads is the same pipeline.
 std::string key_of(const KernelCode& code, uint32_t threads) {
   const uint64_t head[] = {checksum(code.code.data(), code.code.size()), code.code.size(), threads};
   std::string key(reinterpret_cast<const char*>(head), sizeof head);
@@ -51,7 +51,7 @@ Status VulkanDevice::create_pipeline(const KernelCode& code, VkPipeline* out) {
   return status;
 }
 
-// A cache that the driver refuses is no reason to fail: the same without what was in it.
+// If the driver refuses the file's cache, an empty one is made instead.
 Status VulkanDevice::open_pipeline_cache(const DeviceOptions& options) {
   std::vector<uint8_t> data;
   if (options.cache_folder && *options.cache_folder) {
@@ -73,12 +73,12 @@ Status VulkanDevice::open_pipeline_cache(const DeviceOptions& options) {
   return result(vk.vkCreatePipelineCache(handle, &info, nullptr, &cache_), "vkCreatePipelineCache");
 }
 
-// Nothing depends on the file, so what goes wrong here is told and passed over.
+// Nothing depends on the file, so a failure is only logged.
 void VulkanDevice::save_pipeline_cache() {
   if (cache_path_.empty() || !cache_ || !compiled_ || lost_by_) return;
   size_t bytes = 0;
   if (vk.vkGetPipelineCacheData(handle, cache_, &bytes, nullptr) != VK_SUCCESS) return;
-  if (bytes == cached_bytes_) return;  // all came out of the file
+  if (bytes == cached_bytes_) return;  // nothing is new since the file was read
   std::vector<uint8_t> data(bytes);
   if (vk.vkGetPipelineCacheData(handle, cache_, &bytes, data.data()) != VK_SUCCESS) return;
   data.resize(bytes);
@@ -87,7 +87,7 @@ void VulkanDevice::save_pipeline_cache() {
          error_text());
 }
 
-// Compiled without the lock, so that several threads may load at once; the first of equals is kept.
+// Compiles without the lock, so that several threads may load at once. Of equal pipelines the first is kept.
 Status VulkanDevice::load(const KernelCode& code, Kernel* out) {
   GRETA_TRY(usable());
   if (code.code.empty() || code.code.size() % 4)

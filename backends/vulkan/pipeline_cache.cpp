@@ -19,7 +19,7 @@ struct CacheHeader {
   char magic[8] = {'G', 'R', 'E', 'T', 'A', 'V', 'P', '2'};
   uint8_t driver_uuid[VK_UUID_SIZE], cache_uuid[VK_UUID_SIZE];
   uint32_t vendor, device, driver_version, reserved = 0;
-  uint64_t bytes, checksum;  // of the data behind the header
+  uint64_t bytes, checksum;  // of the data after the header
 };
 static_assert(sizeof(CacheHeader) == 72);
 
@@ -73,7 +73,7 @@ static bool write_all(int file, const void* from, size_t bytes) {
   return true;
 }
 
-// What cannot be made is said when the file in it cannot.
+// Errors are ignored here, since opening the file in the folder reports them.
 static void make_folders(const std::string& path) {
   for (size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1))
     mkdir(path.substr(0, end).c_str(), 0700);
@@ -83,7 +83,7 @@ Status write_pipeline_cache(const std::string& path, const VulkanPhysical& physi
                             std::span<const uint8_t> data) {
   if (data.size() > kMaxCacheBytes - sizeof(CacheHeader)) return {};
   make_folders(path);
-  const std::string next = path + "." + std::to_string(getpid());  // two processes may close at once
+  const std::string next = path + "." + std::to_string(getpid());  // two processes may write at once
   const CacheHeader header = header_for(physical, data);
   const int file = ::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   bool written =

@@ -1,5 +1,4 @@
-// Compiled pipelines on disk. A file is believed only if its header names this very driver and its
-// checksum is right; anything else is written anew.
+// Compiled pipelines on disk. A file of another driver or with a wrong checksum is not used, but replaced.
 #pragma once
 #include <string>
 
@@ -7,14 +6,14 @@
 
 namespace greta {
 
-// DIR/greta-vulkan-<key>.cache, one for each device and driver.
+// FOLDER/greta-vulkan-<key>.cache. The key depends on the device and the driver.
 std::string pipeline_cache_path(const char* folder, const VulkanPhysical& physical);
 
-// What the driver once gave; nothing where there is no file. Code::File for one that cannot be believed.
+// Reads what the driver once gave, or nothing if there is no file. Fails with Code::File if it is damaged.
 Status read_pipeline_cache(const std::string& path, const VulkanPhysical& physical,
                            std::vector<uint8_t>* out);
 
-// Replaces the file in one step. Makes its folder and those above.
+// Replaces the file atomically. Makes its folder and those above.
 Status write_pipeline_cache(const std::string& path, const VulkanPhysical& physical,
                             std::span<const uint8_t> data);
 

@@ -4,10 +4,10 @@
 
 namespace greta {
 
-// Ids of specialization constants, as kernels/vulkan/device.h has them.
+// The ids of specialization constants, the same as in kernels/vulkan/device.h.
 constexpr uint32_t kThreadsId = 0, kLanesId = 1, kFirstFieldId = 2, kMatrixId = 100, kChainedId = 103;
 
-// The device's width, or the nearest one that this many threads fill and the device allows in a group.
+// The device's subgroup size, or the nearest one that this many threads fill and for which a group has room.
 static uint32_t lanes_for(const VulkanPhysical& physical, uint32_t threads) {
   uint32_t lanes = physical.lanes;
   if (!physical.lanes_settable) return lanes;
@@ -19,8 +19,8 @@ static uint32_t lanes_for(const VulkanPhysical& physical, uint32_t threads) {
 PipelineGroup pipeline_group(const VulkanPhysical& physical, const KernelCode& code) {
   const uint32_t threads = code.constants.empty() ? code.group_size[0] : code.constants[0];
   const uint32_t lanes = lanes_for(physical, threads), wanted = code.subgroups * lanes;
-  const bool enough =
-      wanted && wanted >= threads / 2;  // else a thread would hold more of a tile than fits in registers
+  // With fewer threads, each would hold more of a tile than fits into registers.
+  const bool enough = wanted && wanted >= threads / 2;
   return {enough ? std::min(wanted, threads) : threads, lanes};
 }
 

@@ -1,17 +1,17 @@
-// What the driver is asked for a kernel: one pipeline of one code with its constants.
+// The request to the driver for a kernel's pipeline: its code with its constants.
 #pragma once
 #include "backends/vulkan/physical.h"
 
 namespace greta {
 
-// Threads of a group, and of its subgroups.
+// Threads of a group, and lanes of its subgroups.
 struct PipelineGroup {
   uint32_t threads, lanes;
 };
 
 PipelineGroup pipeline_group(const VulkanPhysical& physical, const KernelCode& code);
 
-// Points into itself. The caller adds `stage.module` and `layout`, which live elsewhere.
+// `info` points into this object. The caller adds `stage.module` and `layout`.
 class PipelineInfo {
  public:
   PipelineInfo(const VulkanPhysical& physical, const KernelCode& code);

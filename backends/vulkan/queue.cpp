@@ -1,4 +1,4 @@
-// The one queue of a device: batches of all streams, in an order in which none waits for a later one.
+// The one queue of a device. It submits the batches of all streams so that none waits for a later one.
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -8,8 +8,8 @@
 
 namespace greta {
 
-constexpr uint64_t kPatienceNs = 60'000'000'000;  // for a signal that nobody submits
-constexpr uint64_t kSliceNs = 1'000'000'000;      // of a wait, between looks at whether the device was lost
+constexpr uint64_t kPatienceNs = 60'000'000'000;  // how long a signal that nobody submits is waited for
+constexpr uint64_t kSliceNs = 1'000'000'000;      // how often a wait looks whether the device was lost
 
 VulkanTimeline::~VulkanTimeline() {
   if (semaphore && !device.elsewhere()) device.vk.vkDestroySemaphore(device.handle, semaphore, nullptr);
@@ -21,7 +21,7 @@ static bool is_submitted(const VulkanPoint& point) {
 
 Status VulkanQueue::submit(std::vector<VulkanBatch>& batches) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<VulkanBatch> ready;  // memory for it first: all batches are taken, or none is
+  std::vector<VulkanBatch> ready;  // allocated first, so that all batches are taken or none
   ready.reserve(held_.size() + batches.size());
   held_.insert(held_.end(), std::make_move_iterator(batches.begin()), std::make_move_iterator(batches.end()));
   for (size_t i = held_.size() - batches.size(); i < held_.size(); ++i)
@@ -32,8 +32,7 @@ Status VulkanQueue::submit(std::vector<VulkanBatch>& batches) {
   return status;
 }
 
-// Submits every held batch whose signals are submitted, until none is left that can go. `ready` has room for
-// all.
+// Submits held batches as long as there are some whose signals are submitted. `ready` has room for all.
 Status VulkanQueue::pump(std::vector<VulkanBatch>& ready) {
   for (size_t i = 0; i < held_.size();) {
     VulkanBatch& batch = held_[i];
@@ -47,7 +46,7 @@ Status VulkanQueue::pump(std::vector<VulkanBatch>& ready) {
     batch.done.timeline->submitted = batch.done.value;
     ready.push_back(std::move(batch));
     held_.erase(held_.begin() + i);
-    i = 0;  // it may be what an earlier one waits for
+    i = 0;  // an earlier batch may have waited for this one
   }
   return ready.empty() ? Status{} : submit_ready(ready);
 }
@@ -62,7 +61,7 @@ VkSemaphoreSubmitInfo semaphore_info(const VulkanPoint& point) {
   return info;
 }
 
-// The arrays behind the structs of a vkQueueSubmit2.
+// The arrays that the structs of a vkQueueSubmit2 point to.
 struct Submission {
   std::vector<VkCommandBufferSubmitInfo> commands;
   std::vector<VkSemaphoreSubmitInfo> waits, signals;
@@ -78,7 +77,7 @@ struct Submission {
         ++info.commandBufferInfoCount;
       }
       for (const VulkanPoint& wait : batch.waits) {
-        if (wait.timeline->submitted < wait.value) continue;  // of a stream that is gone
+        if (wait.timeline->submitted < wait.value) continue;  // its stream is gone
         waits.push_back(semaphore_info(wait));
         ++info.waitSemaphoreInfoCount;
       }
@@ -86,7 +85,7 @@ struct Submission {
       info.signalSemaphoreInfoCount = 1;
       infos.push_back(info);
     }
-    uint32_t command = 0, wait = 0, signal = 0;  // the arrays have their place now
+    uint32_t command = 0, wait = 0, signal = 0;  // the arrays grow no more, so pointers into them stay valid
     for (VkSubmitInfo2& info : infos) {
       info.pCommandBufferInfos = commands.data() + command;
       info.pWaitSemaphoreInfos = waits.data() + wait;
@@ -115,7 +114,7 @@ Status VulkanQueue::submit_ready(std::span<const VulkanBatch> ready) {
     size_t end = first + 1;
     while (end < ready.size() && !ready[end - 1].alone) ++end;
     const VkResult result = submit(ready.subspan(first, end - first));
-    // What waits for these signals, of whichever stream, would wait for ever.
+    // Batches of any stream that wait for these signals would wait for ever.
     if (result != VK_SUCCESS) device_.lose("vkQueueSubmit2", result);
     GRETA_TRY(device_.result(result, "vkQueueSubmit2"));
     first = end;
@@ -123,7 +122,7 @@ Status VulkanQueue::submit_ready(std::span<const VulkanBatch> ready) {
   return {};
 }
 
-// Whether this thread should have submitted what a held batch of `timeline` waits for.
+// Returns true if a held batch of `timeline` waits for what this thread has not submitted.
 bool VulkanQueue::waits_for_own_thread(const VulkanTimeline& timeline) const {
   for (const VulkanBatch& batch : held_) {
     if (batch.done.timeline.get() != &timeline) continue;
@@ -170,7 +169,7 @@ void VulkanQueue::close(VulkanTimeline& timeline) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::erase_if(held_, [&](const VulkanBatch& batch) { return batch.done.timeline.get() == &timeline; });
   timeline.closed = true;
-  // There is nobody here to tell if what waited for this stream cannot be submitted; its own wait says so.
+  // If batches that waited for this stream cannot be submitted, their own wait reports it.
   try {
     std::vector<VulkanBatch> ready;
     ready.reserve(held_.size());

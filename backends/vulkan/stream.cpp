@@ -1,4 +1,4 @@
-// Recording into command buffers, and the batches that a stream gives to the queue.
+// A stream records into command buffers and gives them to the queue in batches.
 #include <cstring>
 #include <new>
 
@@ -29,7 +29,7 @@ Status VulkanStream::open() {
 VulkanStream::~VulkanStream() {
   if (device_.elsewhere()) return;
   device_.queue.close(*timeline_);
-  // What is left over was submitted and never waited for; there is nobody to tell if it fails.
+  // What is left was submitted and never waited for, so nobody can be told of a failure.
   if (timeline_->submitted && !device_.queue.wait({timeline_, timeline_->submitted}).ok())
     device_.queue.wait_idle();
   device_.discard(std::move(capture_));
@@ -116,7 +116,7 @@ Status VulkanStream::show_host() {
   return {};
 }
 
-// What the host may wait for ends by showing it what was written, so that a wait need record nothing.
+// A batch that the host may wait for ends with a barrier towards the host, so that a wait records nothing.
 Status VulkanStream::seal(bool for_host) {
   if (for_host && !shown_ && (commands_ || !open_.commands.empty())) GRETA_TRY(show_host());
   GRETA_TRY(close());
@@ -153,7 +153,7 @@ Status VulkanStream::dispatch(const Kernel& kernel, const uint32_t (&groups)[3],
     device_.vk.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, bound_ = pipeline);
   const uint64_t cell = link(kernel, uint64_t(groups[0]) * groups[1] * groups[2]);
   if (!block.empty()) {
-    alignas(16) uint8_t words[kMaxBlockBytes] = {};  // whole words are pushed
+    alignas(16) uint8_t words[kMaxBlockBytes] = {};  // the driver takes whole words only
     memcpy(words, block.data(), block.size());
     if (kernel.chain_field) memcpy(words + kernel.chain_field, &cell, sizeof cell);
     device_.vk.vkCmdPushConstants(commands_, device_.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
@@ -200,8 +200,8 @@ Status VulkanStream::barrier() {
   return {};
 }
 
-// A barrier is recorded before the first command that it concerns: between kernels it then names kernels
-// alone, which drivers answer with less.
+// A barrier is recorded before the first command that it concerns. A barrier between two kernels then names
+// only kernels, which costs drivers less.
 void VulkanStream::order(VkPipelineStageFlags2 stage) {
   VkPipelineStageFlags2& owed = stage == kKernels ? order_.owed_to_kernels : order_.owed_to_transfers;
   if (owed) record_barrier(device_.vk, commands_, owed, stage, accesses_of(stage));
@@ -228,7 +228,7 @@ Status VulkanStream::wait_for(const Event& event) {
   const auto* state = static_cast<const VulkanEvent*>(event.handle);
   if (!state) return fail(Code::Argument, "wait_for: the event was not created");
   const VulkanPoint point = device_.queue.event_point(*state);
-  if (!point.timeline) return {};  // never signalled
+  if (!point.timeline) return {};  // the event was never signalled
   GRETA_TRY(seal(true));
   open_.waits.push_back(point);
   return {};
@@ -265,7 +265,7 @@ Status VulkanStream::end_capture(Graph* out) {
   return {};
 }
 
-// What is owed to a stage was paid by the graph's first command of it, if it has one.
+// A barrier that was owed to a stage was recorded by the graph's first command of that stage, if any.
 void VulkanStream::order_after(const VulkanOrder& graph) {
   order_.owed_to_kernels = graph.owed_to_kernels ? order_.owed_to_kernels | graph.owed_to_kernels : 0;
   order_.owed_to_transfers = graph.owed_to_transfers ? order_.owed_to_transfers | graph.owed_to_transfers : 0;
@@ -305,8 +305,8 @@ Status VulkanStream::wait() {
   return reclaim();
 }
 
-// Command buffers that were recorded in vain go with the pool, or when a later batch has their value. All
-// that comes after is ordered after all that may still run.
+// Abandoned command buffers are freed with the pool, or when a later batch has reached their value. All later
+// work is ordered after all work that may still run.
 void VulkanStream::abandon() noexcept {
   if (device_.elsewhere()) return;
   if (commands_ && !capture_ && device_.vk.vkEndCommandBuffer(commands_) == VK_SUCCESS) {

@@ -1,9 +1,9 @@
 // The Vulkan device: memory known by address, one compute queue, kernels as pipelines of one layout.
 //
-// A stream records command buffers and hands them to the queue in batches; each batch signals the next
-// value of the stream's timeline semaphore. An event is a value of a timeline. Vulkan lets nothing of a
-// queue overtake a batch that waits, so a batch that waits for a signal which nobody has submitted yet
-// is held back on the host until it is.
+// A stream records command buffers and gives them to the queue in batches. Each batch signals the next value
+// of the stream's timeline semaphore, and an event is a value of a timeline. In a Vulkan queue nothing
+// overtakes a batch that waits. So a batch is held back on the host until the signals that it waits for are
+// submitted.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -21,66 +21,67 @@ namespace greta {
 
 class VulkanDevice;
 
-// Behind Buffer::handle.
+// What Buffer::handle points to.
 struct VulkanBuffer {
   VkBuffer buffer = VK_NULL_HANDLE;
   VkDeviceMemory memory = VK_NULL_HANDLE;
   uint64_t bytes = 0;  // of the memory
   bool device_local = false;
-  bool imported = false;  // read-only host pages
-  uint64_t first = 0;     // imported: bytes before those that were asked for
+  bool imported = false;  // it consists of read-only host pages
+  uint64_t first = 0;     // imported: bytes before the first one that was asked for
 };
 
-// Behind Kernel::handle; shared by all loads of the same code and constants.
+// What Kernel::handle points to. All loads of the same code and constants share it.
 struct VulkanPipeline {
   VkPipeline pipeline = VK_NULL_HANDLE;
   std::string key;
   uint32_t users = 0;
 };
 
-// How far a stream has come. Guarded by VulkanQueue::mutex_ but for the semaphore itself.
+// How far a stream has come. All but the semaphore itself is guarded by VulkanQueue::mutex_.
 struct VulkanTimeline {
   explicit VulkanTimeline(const VulkanDevice& owner) : device(owner) {}
   ~VulkanTimeline();
   const VulkanDevice& device;
   VkSemaphore semaphore = VK_NULL_HANDLE;
-  uint64_t given = 0;      // highest value that the stream gave to the queue
-  uint64_t submitted = 0;  // highest value that the driver has
-  bool closed = false;     // the stream is gone: what was not submitted will never come
+  uint64_t given = 0;      // the highest value that the stream gave to the queue
+  uint64_t submitted = 0;  // the highest value that was submitted to the driver
+  bool closed = false;     // the stream is gone, so what was not submitted will never come
   std::thread::id owner_thread;
 };
 
-struct VulkanPoint {  // a value of a timeline
+// A value of a timeline.
+struct VulkanPoint {
   std::shared_ptr<VulkanTimeline> timeline;
   uint64_t value = 0;
 };
 
-// Behind Event::handle. `last` is guarded by VulkanQueue::mutex_.
+// What Event::handle points to. `last` is guarded by VulkanQueue::mutex_.
 struct VulkanEvent {
   VkQueryPool query = VK_NULL_HANDLE;
   VulkanPoint last;  // the last signal that was recorded
 };
 
-// What a barrier has to order, as stages.
+// The pipeline stages that barriers have to order.
 struct VulkanOrder {
-  VkPipelineStageFlags2 since = 0;  // of what was recorded after the last barrier()
-  VkPipelineStageFlags2 owed_to_kernels = 0,
-                        owed_to_transfers = 0;  // what these are still to be ordered after
+  VkPipelineStageFlags2 since = 0;              // the stages of the commands after the last barrier()
+  VkPipelineStageFlags2 owed_to_kernels = 0;    // a barrier after these is owed before the next kernel
+  VkPipelineStageFlags2 owed_to_transfers = 0;  // and after these before the next transfer
 };
 
-// Behind Graph::handle. Its command buffers may be pending several times at once.
+// What Graph::handle points to. Its command buffers may be pending several times at once.
 struct VulkanGraph {
   VkCommandPool pool = VK_NULL_HANDLE;
   std::vector<VkCommandBuffer> parts;  // submitted one by one
-  VulkanOrder order;                   // of the stream while it is captured, then what is left at its end
-  std::unique_ptr<VulkanChain> chain;  // where the device has them
+  VulkanOrder order;  // during the capture that of the stream, then what is owed at the graph's end
+  std::unique_ptr<VulkanChain> chain;  // null if the device has no chains
 };
 
 struct VulkanBatch {
   VulkanPoint done;  // signalled at its end
   std::vector<VkCommandBuffer> commands;
   std::vector<VulkanPoint> waits;
-  bool alone = false;  // ends a vkQueueSubmit2
+  bool alone = false;  // it is the last of its vkQueueSubmit2
   bool empty() const { return commands.empty() && waits.empty(); }
 };
 
@@ -89,10 +90,10 @@ class VulkanQueue {
   explicit VulkanQueue(VulkanDevice& device) : device_(device) {}
   void set(VkQueue queue) { queue_ = queue; }
 
-  Status submit(std::vector<VulkanBatch>& batches);  // leaves it empty
-  Status wait(const VulkanPoint& point);             // blocks until it was reached
+  Status submit(std::vector<VulkanBatch>& batches);  // leaves `batches` empty
+  Status wait(const VulkanPoint& point);             // blocks until the point is reached
   void close(VulkanTimeline& timeline);              // drops what is held back of a stream that ends
-  void wait_idle();                                  // all that was submitted; a lost device answers at once
+  void wait_idle();  // blocks until all submitted work is done, or the device is lost
 
   void set_event(VulkanEvent& event, const VulkanPoint& point);
   VulkanPoint event_point(const VulkanEvent& event);
@@ -107,7 +108,7 @@ class VulkanQueue {
   VkQueue queue_ = VK_NULL_HANDLE;
   std::mutex mutex_;
   Unforked<std::condition_variable> changed_;
-  std::deque<VulkanBatch> held_;  // given but not submitted, in order
+  std::deque<VulkanBatch> held_;  // batches that were given but not submitted, in order
 };
 
 class VulkanStream final : public Stream {
@@ -138,10 +139,11 @@ class VulkanStream final : public Stream {
     uint64_t value;
   };
 
-  void order(VkPipelineStageFlags2 stage);  // before each command
+  void order(VkPipelineStageFlags2 stage);  // called before each command
   void order_after(const VulkanOrder& graph);
   Status show_host();
-  uint64_t link(const Kernel& kernel, uint64_t groups);  // and before a launch: its cell in a chain, or 0
+  uint64_t link(const Kernel& kernel,
+                uint64_t groups);  // called before a launch for its cell in a chain, or 0
   void open_chain();
   Status fill_chain(VulkanChain& chain);
   Status not_capturing(const char* what) const;
@@ -149,22 +151,22 @@ class VulkanStream final : public Stream {
   Status take_buffer(VkCommandBuffer* out);
   Status close();              // ends commands_
   Status seal(bool for_host);  // ends the open batch
-  Status reclaim();            // command buffers that have run
+  Status reclaim();            // makes command buffers that have run free again
 
   VulkanDevice& device_;
   std::shared_ptr<VulkanTimeline> timeline_;
-  uint64_t value_ = 0;  // of the last batch sealed
+  uint64_t value_ = 0;  // of the last sealed batch
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;  // being recorded
   VkPipeline bound_ = VK_NULL_HANDLE;          // in commands_
-  // Others may have been before.
+  // Other streams may have submitted work of any kind before.
   VulkanOrder order_{VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_ALL_TRANSFER_BIT};
-  bool shown_ = false;    // the host sees what the open batch writes
-  bool follows_ = false;  // the stage waits for the one before by a chain
-  uint64_t abandons_ = 0;
+  bool shown_ = false;     // the host sees what the open batch writes
+  bool follows_ = false;   // the chain's stage waits for the one before it by counters
+  uint64_t abandons_ = 0;  // how often the stream was abandoned
   std::vector<VkCommandBuffer> free_;
-  std::deque<Used> used_;             // by value
-  std::vector<VulkanBatch> batches_;  // sealed
+  std::deque<Used> used_;             // by ascending value
+  std::vector<VulkanBatch> batches_;  // sealed and not submitted
   VulkanBatch open_;
   std::unique_ptr<VulkanGraph> capture_;
 };
@@ -187,21 +189,21 @@ class VulkanDevice final : public Device {
   Status elapsed_ns(const Event& from, const Event& to, uint64_t* out) override;
   void destroy(Event& event) override;
   void destroy(Graph& graph) override;
-  void discard(std::unique_ptr<VulkanGraph> graph);  // none of it is pending
+  void discard(std::unique_ptr<VulkanGraph> graph);  // none of its command buffers may be pending
 
-  // A driver's answer to `what`, a literal, as a status. A device that was lost stays lost: nothing is asked
-  // of it again, and every later failure names the first.
+  // Makes a status of a driver's answer to the call `what`, a literal. A lost device stays lost: the driver
+  // is not called again, and every later failure names the first one.
   Status result(VkResult result, const char* what);
   Status usable() const;
-  // In a child of fork() the driver's objects are the parent's, and none is touched.
+  // In a child of fork() the driver's objects are the parent's and must not be touched.
   bool elsewhere() const { return process_.elsewhere(); }
-  void lose(const char* by,
-            VkResult with);  // from now on nothing is asked of it; `by` is a literal, the first one is told
+  // Marks the device as lost. `by`, a literal, says what found that; the first one is kept.
+  void lose(const char* by, VkResult with);
   bool lost_by_chains() const { return lost_by_chains_; }  // while it was opened
-  Status waited_well();                                    // after a wait: that no kernel waited in vain
+  Status waited_well();                                    // after a wait: fails if a kernel waited in vain
   uint64_t stuck_address() const {
     return stuck_.address;
-  }  // of a word that kernels set when they have waited in vain
+  }  // of a word that kernels set when they waited in vain
 
   VulkanPhysical physical;
   VulkanFunctions vk;
@@ -211,8 +213,9 @@ class VulkanDevice final : public Device {
 
  private:
   Status create_device();
-  Status prove();  // that work comes back right
+  Status prove();  // fails if the device does not fill and copy memory right
   Status prove_chain();
+  bool chain_failed_before() const;
   Status check_chain(Stream& stream, const Kernel& kernel, const Slice& memory, Graph* graph);
   Status create_buffer(uint64_t bytes, const void* next, VulkanBuffer* out, VkMemoryRequirements* needs);
   Status bind_memory(int type, void* next, VulkanBuffer* out);
@@ -229,14 +232,14 @@ class VulkanDevice final : public Device {
 
   Process process_;
   std::unique_ptr<VulkanInstance> instance_;
-  PFN_vkGetMemoryHostPointerPropertiesEXT host_pointer_properties_ = nullptr;  // of an extension
+  PFN_vkGetMemoryHostPointerPropertiesEXT host_pointer_properties_ = nullptr;  // null without its extension
   Log log_;
-  std::string cache_path_;  // "": none is kept
+  std::string cache_path_;  // "" if no cache is kept
   VkPipelineCache cache_ = VK_NULL_HANDLE;
   uint64_t cached_bytes_ = 0;  // in the file
   std::atomic<bool> compiled_{false};
-  bool lost_by_chains_ = false;
-  std::atomic<const char*> lost_by_{nullptr};         // the call that said so, once it is lost
+  bool lost_by_chains_ = false, chain_proved_ = false;
+  std::atomic<const char*> lost_by_{nullptr};  // what found that the device is lost; null while it is not
   std::atomic<int> lost_with_{VK_ERROR_DEVICE_LOST};  // a VkResult
   Buffer stuck_;
   std::atomic<uint64_t> used_bytes_{0};  // device-local

@@ -1,4 +1,4 @@
-// The engine: from a model's file and tokens to logits and text.
+// The engine turns a model's file and tokens into logits and text.
 #pragma once
 #include "engine/executor/executor.h"
 #include "engine/model/model.h"

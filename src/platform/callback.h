@@ -1,5 +1,5 @@
-// Calls of what the caller gave us. A C++ program's may throw: what does goes on as CallbackThrew, so that
-// the fence of the API can tell it from an exception of our own.
+// Calls of the caller's callbacks. A callback of a C++ program may throw. Its exception becomes
+// CallbackThrew, so that the exception fence of the API can tell it from an exception of the library.
 #pragma once
 #include <cxxabi.h>
 
@@ -16,9 +16,9 @@ template <class Call>
 auto call_back(const char* name, Call&& call) {
   try {
     return call();
-  } catch (const CallbackThrew&) {  // one within this one
+  } catch (const CallbackThrew&) {  // thrown by a callback inside this one
     throw;
-  } catch (const abi::__forced_unwind&) {  // its thread ends
+  } catch (const abi::__forced_unwind&) {  // the thread is being cancelled
     throw;
   } catch (const std::exception& e) {
     throw CallbackThrew(name, e.what());

@@ -1,6 +1,6 @@
-// The limits stand in small text files. Each level of the hierarchy may set one, so all levels from
-// the process's own group to the root are read; a group that is not visible here (a container sees
-// its own group as the root) is skipped.
+// The limits stand in small text files. Each level of the hierarchy may set one, so all levels from the
+// process's own group to the root are read. A container sees its own group as the root; what it does not see
+// is skipped.
 #include "platform/cgroup.h"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ bool Text::read(const char* path) {
   return used > 0;
 }
 
-// The number after `key` at the start of a line; kNone if there is none ("max" is none too).
+// Returns the number after `key` at the start of a line, or kNone if there is no number ("max" is not one).
 uint64_t number_after(const char* text, const char* key) {
   const size_t length = strlen(key);
   for (const char* line = text; line; line = strchr(line, '\n')) {

@@ -1,5 +1,5 @@
-// Four sums side by side, so that they need not wait for each other's multiplications. Every step can be
-// undone, so two words that differ never give the same sum where all else is equal.
+// Four sums run side by side, so that none waits for another's multiplication. Every step is reversible, so
+// inputs that differ in one word never give the same sum.
 #include "platform/checksum.h"
 
 #include <algorithm>
@@ -10,14 +10,15 @@ namespace greta {
 
 constexpr uint64_t kOdd = 0xff51afd7ed558ccd;
 
-// The shift brings high bits down first: a product spreads bits upwards only.
+// The shift brings high bits down first, because a product spreads bits upwards only.
 static uint64_t step(uint64_t sum, uint64_t word) {
   const uint64_t both = sum ^ word;
   return std::rotl((both ^ both >> 29) * kOdd, 31);
 }
 
 void Checksum::mix(const uint8_t* blocks, uint64_t count) {
-  uint64_t a = lanes_[0], b = lanes_[1], c = lanes_[2], d = lanes_[3], words[kLanes];  // in registers
+  uint64_t a = lanes_[0], b = lanes_[1], c = lanes_[2], d = lanes_[3];  // kept in registers
+  uint64_t words[kLanes];
   for (; count; --count, blocks += kBlock) {
     memcpy(words, blocks, kBlock);
     a = step(a, words[0]), b = step(b, words[1]), c = step(c, words[2]), d = step(d, words[3]);

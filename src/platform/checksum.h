@@ -1,5 +1,5 @@
-// A sum over bytes that come in pieces: against damage and mix-ups, not against malice. A change within eight
-// bytes is always seen.
+// A checksum over bytes that come in pieces. It finds damaged and mixed-up data, but does not protect against
+// an attacker. A change within eight bytes always changes it.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,7 @@ namespace greta {
 class Checksum {
  public:
   void add(const void* data, uint64_t bytes);
-  uint64_t value() const;  // of all so far; however they were cut
+  uint64_t value() const;  // of all bytes so far; it does not depend on how they were cut into pieces
 
  private:
   static constexpr uint32_t kLanes = 4, kBlock = kLanes * sizeof(uint64_t);
@@ -16,7 +16,7 @@ class Checksum {
 
   uint64_t lanes_[kLanes] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xd6e8feb86659fd93};
   uint64_t bytes_ = 0;
-  uint8_t held_[kBlock] = {};  // of a block that is not whole yet
+  uint8_t held_[kBlock] = {};  // the bytes of a block that is not complete yet
 };
 
 inline uint64_t checksum(const void* data, uint64_t bytes) {

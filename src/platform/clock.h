@@ -2,5 +2,5 @@
 #include <cstdint>
 
 namespace greta {
-uint64_t now_ns();  // monotonic
+uint64_t now_ns();  // nanoseconds of a monotonic clock
 }  // namespace greta

@@ -1,5 +1,4 @@
-// Asked of the processor itself (cpuid) and of the system: a feature counts only if the system saves
-// the registers it uses.
+// A feature counts only if the processor has it (cpuid) and the system saves the registers that it uses.
 #include "platform/cpu_features.h"
 
 #include <sched.h>
@@ -28,7 +27,7 @@ bool has(uint32_t value, std::initializer_list<uint32_t> bits) {
   return std::all_of(bits.begin(), bits.end(), [&](uint32_t bit) { return value >> bit & 1; });
 }
 
-// Register sets that the system saves: 0x6 xmm and ymm, 0xe0 the three of AVX-512.
+// The register sets that the system saves: bits 0x6 are xmm and ymm, bits 0xe0 the three of AVX-512.
 uint32_t saved_registers() {
   uint32_t low, high;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -76,7 +75,7 @@ uint32_t affinity_count() {
     cpu_set_t* set = CPU_ALLOC(processors);
     if (!set) return 1;
     const size_t bytes = CPU_ALLOC_SIZE(processors);
-    const bool known = sched_getaffinity(0, bytes, set) == 0;  // fails when the machine has more
+    const bool known = sched_getaffinity(0, bytes, set) == 0;  // fails if the machine has more processors
     const int count = known ? CPU_COUNT_S(bytes, set) : 0;
     CPU_FREE(set);
     if (known) return uint32_t(std::max(count, 1));
@@ -84,8 +83,8 @@ uint32_t affinity_count() {
   return 1;
 }
 
-// For a process that may open no more files: /proc has better numbers. What files keep of memory is not among
-// the free.
+// What sysinfo knows, for a process that may open no more files. The numbers of /proc are better, since here
+// memory that caches files does not count as free.
 struct SystemMemory {
   uint64_t total = 0, free = 0;
   SystemMemory() {

@@ -1,4 +1,4 @@
-// What this processor can do, asked once. A kernel row names the bits it needs.
+// What this processor can do; it is asked once. A kernel row names the feature bits that it needs.
 #pragma once
 #include <cstdint>
 
@@ -11,8 +11,8 @@ enum CpuFeature : uint32_t {
 
 uint32_t cpu_features();
 const char* cpu_name();  // the brand string, or "CPU"
-uint32_t cpu_count();    // processors this process may use (affinity and cgroup quota), at least 1
+uint32_t cpu_count();    // processors that this process may use, by affinity and cgroup quota; at least 1
 uint64_t memory_total_bytes();
-uint64_t memory_available_bytes();  // what may be allocated now: free memory, within the cgroup's limit
+uint64_t memory_available_bytes();  // what may be allocated now: free memory within the cgroup's limit
 
 }  // namespace greta

@@ -1,4 +1,4 @@
-// A driver's library, opened at run time, so that no GPU driver is needed to link or start.
+// A driver's library. It is opened at run time, so that no GPU driver is needed to link or start.
 #pragma once
 #include "platform/status.h"
 
@@ -11,8 +11,8 @@ class DynamicLibrary {
   DynamicLibrary(const DynamicLibrary&) = delete;
   DynamicLibrary& operator=(const DynamicLibrary&) = delete;
 
-  Status open(const char* name);         // Unsupported, with the loader's reason
-  void* find(const char* symbol) const;  // null if absent
+  Status open(const char* name);         // fails with Unsupported and the loader's reason
+  void* find(const char* symbol) const;  // null if the library has no such symbol
 
  private:
   void* handle_ = nullptr;

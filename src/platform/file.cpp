@@ -1,4 +1,4 @@
-// A read-only file over POSIX calls. Only regular files: a pipe has no size to check counts against.
+// A read-only file over POSIX calls. It opens regular files only, since a pipe has no size.
 #include "platform/file.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ File& File::operator=(File&& other) noexcept {
 
 Status File::open(const char* path) {
   if (is_open()) return fail(Code::Argument, "cannot open '%s': this object has a file already", path);
-  // O_NONBLOCK so that a pipe that nobody writes to is refused below instead of waited for.
+  // With O_NONBLOCK a pipe that nobody writes to is refused below instead of waited for.
   const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return fail(Code::File, "cannot open '%s': %s", path, errno_text(errno));
   struct stat info;
@@ -92,7 +92,7 @@ Status File::check_mapped() const {
   if (!pages_) return {};
   struct stat info;
   if (fstat(descriptor_, &info) != 0)
-    return fail(Code::File, "cannot ask for its size: %s", errno_text(errno));
+    return fail(Code::File, "cannot read the file's size: %s", errno_text(errno));
   if (uint64_t(info.st_size) >= size_) return {};
   return fail(
       Code::File,

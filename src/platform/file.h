@@ -1,4 +1,4 @@
-// A read-only file: read at an offset, or mapped.
+// A read-only file, which is read at offsets or mapped.
 #pragma once
 #include <cstdint>
 
@@ -15,19 +15,19 @@ class File {
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
 
-  // Code::File with the reason (no such file, a directory, no permission) in words.
+  // Fails with Code::File and the reason in words, such as no such file, a directory, or no permission.
   Status open(const char* path);
   uint64_t size() const { return size_; }
   bool is_open() const { return descriptor_ >= 0; }
 
-  // Exactly `bytes` bytes from `offset`; a short read is an error that names both.
+  // Reads exactly `bytes` bytes from `offset`. A file that ends before is an error that names both.
   Status read_at(uint64_t offset, void* to, uint64_t bytes) const;
 
-  // The whole file as read-only pages that stay valid while this object lives. Mapped once. Whoever reads one
-  // that lies beyond the file's end, because it was cut, dies by a signal.
+  // Maps the whole file as read-only pages, which stay valid while this object lives. Later calls return the
+  // same pages. If the file is cut afterwards, reading a page beyond its end kills the process by a signal.
   Status map(const uint8_t** out_pages);
 
-  // The file, if it is mapped, still has the bytes that it had when it was opened.
+  // Fails if the file is mapped and has become shorter since it was opened.
   Status check_mapped() const;
 
  private:

@@ -13,7 +13,7 @@ static locale_t plain_locale() {
 }
 
 int format_arguments(char* out, size_t bytes, const char* format, va_list arguments) {
-  // The locale of this thread alone is changed, and put back.
+  // Only this thread's locale is changed, and it is restored.
   const locale_t before = uselocale(plain_locale());
   const int length = vsnprintf(out, bytes, format, arguments);
   uselocale(before);

@@ -1,5 +1,5 @@
-// Messages for the person who runs the program. The library never prints: it hands each message
-// to the callback that the runtime was opened with.
+// Messages for the person who runs the program. The library never prints. It hands each message to the
+// callback that the runtime was opened with.
 #pragma once
 #include <cstdint>
 

@@ -16,7 +16,7 @@ void* map_pages(uint64_t bytes) {
   const uint64_t whole = round_up(bytes, page_bytes());
   void* pages = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) return nullptr;
-  // A hint: a kernel without huge pages refuses it and nothing is lost.
+  // This is a hint, which a kernel without huge pages refuses.
   if (whole >= kHugePageBytes) madvise(pages, whole, MADV_HUGEPAGE);
   return pages;
 }

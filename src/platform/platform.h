@@ -1,4 +1,4 @@
-// Platform: what the other layers need from the operating system and the processor.
+// The platform layer: what the other layers need from the operating system and the processor.
 #pragma once
 #include "platform/callback.h"
 #include "platform/checked.h"

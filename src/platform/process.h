@@ -1,5 +1,5 @@
-// Which process an object was made in. A child of fork() has copies of its parent's objects, but none of the
-// threads and none of the drivers' connections behind them.
+// Tells whether an object was made in this process. A child of fork() has copies of its parent's objects, but
+// not the threads and driver connections behind them.
 #pragma once
 #include "platform/status.h"
 
@@ -7,15 +7,15 @@ namespace greta {
 
 class Process {
  public:
-  Process();               // this one
-  bool elsewhere() const;  // asked by a child of the process that made it
-  Status check() const;    // Device if so
+  Process();               // remembers the process that makes it
+  bool elsewhere() const;  // the caller is a child of that process
+  Status check() const;    // fails with Code::Device if so
  private:
   int id_;
 };
 
-// What a child must not destroy: a condition variable for which a thread of the parent waits would be waited
-// for without end. It is left alone there.
+// An object that a child of fork() does not destroy. The destructor of a condition variable, for one, would
+// wait for ever for a thread that only the parent has.
 template <class T>
 class Unforked {
  public:

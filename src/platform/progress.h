@@ -1,4 +1,4 @@
-// How far something long has come: whoever asked for it is told now and then, and may stop it.
+// The progress of long work. Whoever asked for the work is told now and then, and may stop it.
 #pragma once
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 namespace greta {
 
 struct Progress {
-  int (*call)(void* user, uint64_t done, uint64_t total) = nullptr;  // non-zero cancels
+  int (*call)(void* user, uint64_t done, uint64_t total) = nullptr;  // returning non-zero cancels the work
   void* user = nullptr;
 
   bool goes_on(uint64_t done, uint64_t total) const {

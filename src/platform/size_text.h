@@ -1,4 +1,4 @@
-// A number of bytes as people read it.
+// A number of bytes as text for people.
 #pragma once
 #include <cstdint>
 

@@ -1,7 +1,7 @@
-// What can go wrong, said once: a code, and a sentence kept for the thread that failed.
+// A failure is a code and a sentence.
 //
-// A Status is one word, so it is free to return. The sentence lives in a fixed buffer of the
-// thread (nothing is allocated on a failure path) and stays until the next failure there.
+// A Status is one word, so returning it costs nothing. The sentence lies in a fixed buffer of the thread that
+// failed, so a failure allocates nothing, and stays there until the thread's next failure.
 #pragma once
 #include <cstdint>
 
@@ -11,7 +11,7 @@ enum class Code : uint32_t {
   Ok = 0,
   Argument = 1,     // the caller broke a rule
   File = 2,         // missing, truncated or malformed file
-  Unsupported = 3,  // valid, but not something this build or device can do
+  Unsupported = 3,  // valid, but this build or device cannot do it
   Memory = 4,       // host or device memory ran out; nothing was changed
   Device = 5,       // the driver failed; the device must be reopened
   Full = 6,         // the context window or the page pool has no room left
@@ -25,14 +25,14 @@ struct [[nodiscard]] Status {
 
 constexpr uint32_t kErrorTextBytes = 1024;
 
-// A failure with its sentence: what is wrong, where, and what was expected, with the numbers.
-// Text that does not fit is cut.
+// Makes a failure with its sentence, which says what is wrong, where, and what was expected, with the
+// numbers. Text that does not fit is cut.
 Status fail(Code code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
-// Puts "WHERE: " in front of the sentence of a failure; an Ok status passes untouched.
+// Puts "WHERE: " in front of the sentence of a failure. An Ok status passes unchanged.
 Status within(Status status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
-const char* error_text();  // of the last failure on this thread, "" if none
+const char* error_text();  // the sentence of this thread's last failure, "" if there was none
 void clear_error_text();
 
 // The only control-flow macro: returns from the caller on a failure.

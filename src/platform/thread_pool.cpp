@@ -15,11 +15,11 @@
 
 namespace greta {
 
-// A pause is 40 to 140 cycles, so a worker looks for the next job for some 50 us before it sleeps:
-// longer than the gap between two steps, short enough not to burn a quota.
+// A pause takes 40 to 140 cycles, so a worker looks for the next job for about 50 us before it sleeps. That
+// is longer than the gap between two steps, and short enough not to use up a CPU quota.
 constexpr uint32_t kIdleSpins = 2000;
-// Who is waited for here is about to come, unless another process has its processor: then giving up
-// this one soon is what brings it back. On two busy cores 500 beat 4000 by more than a half.
+// The worker that is waited for comes soon, unless another process runs on its processor. Then yielding early
+// is what brings it back: on two busy cores 500 was more than a half faster than 4000.
 constexpr uint32_t kMeetSpins = 500;
 
 static void pause_briefly() {
@@ -30,7 +30,7 @@ static void pause_briefly() {
 #endif
 }
 
-// Spins at most `spins` times, then gives the processor away between looks, until done().
+// Waits until done(): it spins at most `spins` times, then yields the processor between looks.
 template <class Done>
 static void spin_then_yield(uint32_t spins, Done done) {
   for (uint32_t i = 0; i < spins; ++i) {
@@ -43,7 +43,7 @@ static void spin_then_yield(uint32_t spins, Done done) {
 struct ThreadPool::State {
   std::mutex turn;  // held by the caller of run()
 
-  // The job. Written by the caller before `generation` grows, read by workers after.
+  // The job is written by the caller before `generation` grows and read by workers after that.
   void (*job)(void* context, uint32_t worker) noexcept = nullptr;
   void* context = nullptr;
   bool stop = false;
@@ -51,7 +51,7 @@ struct ThreadPool::State {
   uint32_t workers = 1, idle_spins = 0, meet_spins = 0;
   std::vector<std::thread> threads;
 
-  // Each on a line of its own: they are hammered by different workers.
+  // Different workers use these all the time, so each has a cache line of its own.
   alignas(64) std::atomic<uint32_t> generation{0};
   alignas(64) std::atomic<uint32_t> running{0};
   alignas(64) std::atomic<uint32_t> arrived{0};
@@ -66,8 +66,8 @@ struct ThreadPool::State {
   void work(uint32_t worker) noexcept;
 };
 
-// A worker counts itself a sleeper before it looks at `generation` for the last time, and the caller
-// grows `generation` before it looks for sleepers (both sequentially consistent): one sees the other.
+// A worker counts itself as a sleeper before it looks at `generation` for the last time, and the caller grows
+// `generation` before it looks for sleepers. Both are sequentially consistent, so one of them sees the other.
 void ThreadPool::State::start_job() {
   running.store(workers - 1, std::memory_order_relaxed);
   generation.fetch_add(1);
@@ -101,19 +101,19 @@ void ThreadPool::State::work(uint32_t worker) noexcept {
 ThreadPool::ThreadPool(uint32_t workers) : workers_(1), state_(std::make_unique<State>()) {
   workers = std::max(workers, 1u);
   State& state = *state_;
-  // With more workers than processors, a spinning worker only keeps the one it waits for from running.
+  // With more workers than processors, a spinning worker only keeps the one that it waits for from running.
   const bool crowded = workers > cpu_count();
   state.idle_spins = crowded ? 1 : kIdleSpins;
   state.meet_spins = crowded ? 1 : kMeetSpins;
   state.threads.reserve(workers - 1);
 
-  // Signals are for the threads of the host program, but for those that a thread brings on itself.
+  // The pool's threads block signals, which are the program's, except those that a thread causes itself.
   sigset_t hidden, before;
   sigfillset(&hidden);
   for (int own : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) sigdelset(&hidden, own);
   pthread_sigmask(SIG_SETMASK, &hidden, &before);
   while (workers_ < workers) {
-    // A system that refuses another thread leaves the pool with fewer workers; workers() tells.
+    // If the system refuses another thread, the pool has fewer workers, and workers() says how many.
     try {
       state.threads.emplace_back([&state, worker = workers_] { state.work(worker); });
     } catch (const std::system_error&) {
@@ -129,7 +129,7 @@ ThreadPool::ThreadPool(uint32_t workers) : workers_(1), state_(std::make_unique<
 }
 
 ThreadPool::~ThreadPool() {
-  if (process_.elsewhere()) {  // there are no threads to end, and nothing that says so
+  if (process_.elsewhere()) {  // the threads are the parent's, and joining them would wait for ever
     (void)state_.release();
     return;
   }

@@ -1,5 +1,5 @@
-// Threads that start a job together. The caller is worker 0; the others spin a little for the
-// next job, then sleep. Nothing is allocated and nothing thrown after the pool is made.
+// Threads that start a job together. The caller is worker 0. The others wait for the next job by spinning for
+// a short while, then sleep. After the pool is made it allocates and throws nothing.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,18 +11,18 @@ namespace greta {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(uint32_t workers);  // at least 1; starts workers - 1 threads
+  explicit ThreadPool(uint32_t workers);  // starts workers - 1 threads; 0 counts as 1
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   uint32_t workers() const { return workers_; }
 
-  // Runs job(context, worker) once on each worker and returns when all are done. One caller at a
-  // time: concurrent calls take turns. Not in a child of fork(), which has no workers.
+  // Runs job(context, worker) once on each worker and returns when all are done. Concurrent calls take turns.
+  // A child of fork() must not call it, since it has no workers.
   void run(void (*job)(void* context, uint32_t worker) noexcept, void* context);
 
-  // Inside a job: every worker waits here until all have come. Spins, then yields.
+  // Called inside a job: every worker waits here until all have come.
   void meet();
 
  private:

@@ -10,8 +10,8 @@ namespace {
 
 bool continues(uint8_t byte) { return (byte & 0xC0) == 0x80; }
 
-// Length of the sequence that `first` begins, and the range its second byte must lie in (the
-// standard's table 3-7, which leaves out overlong forms, surrogates and what is above U+10FFFF).
+// Returns the length of the sequence that `first` begins, and the range of its second byte. This is table 3-7
+// of the Unicode standard, which excludes overlong forms, surrogates and codes above U+10FFFF.
 uint32_t sequence(uint8_t first, uint8_t* low, uint8_t* high) {
   *low = 0x80;
   *high = 0xBF;
@@ -26,7 +26,7 @@ uint32_t sequence(uint8_t first, uint8_t* low, uint8_t* high) {
   return 4;
 }
 
-// Bytes at text[at] that are a good start of a sequence, and whether they are all of it.
+// Returns how many bytes at text[at] are a valid beginning of a sequence, whose full length goes to `length`.
 uint32_t well_formed(std::string_view text, size_t at, uint32_t* length) {
   uint8_t low, high;
   *length = sequence(uint8_t(text[at]), &low, &high);
@@ -67,7 +67,7 @@ void append_utf8(uint32_t code, std::string* to) {
 
 bool is_valid_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    for (uint64_t eight; at + 8 <= text.size(); at += 8) {  // ASCII
+    for (uint64_t eight; at + 8 <= text.size(); at += 8) {  // eight bytes of ASCII at a time
       memcpy(&eight, text.data() + at, 8);
       if (eight & 0x8080808080808080) break;
     }
@@ -97,7 +97,7 @@ void Utf8Stream::push(std::string_view bytes, std::string* out) {
   while (at < held_.size()) {
     uint32_t length;
     const uint32_t good = well_formed(held_, at, &length);
-    if (good && good < length && at + good == held_.size()) break;  // may go on in the next piece
+    if (good && good < length && at + good == held_.size()) break;  // the next piece may complete it
     const CodePoint point = decode_utf8(held_, at);
     append_utf8(point.code, out);
     at += point.bytes;

@@ -30,11 +30,9 @@ static Status unknown_device(const char* name) {
   return fail(Code::Unsupported, "no device '%s': this build has auto%s (also numbered: cpu0)", name, known);
 }
 
-static bool is_cpu(const Backend& backend) { return !strcmp(backend.name, "cpu"); }
-
 void write_id(const Backend& backend, uint32_t index, char (&out)[kDeviceIdBytes]) {
-  if (is_cpu(backend))  // of which there is one
-    format_text(out, sizeof out, "cpu");
+  if (backend.is_processor)
+    format_text(out, sizeof out, "%s", backend.name);
   else
     format_text(out, sizeof out, "%.11s%u", backend.name, index % 10000);
 }
@@ -45,10 +43,10 @@ struct Found {
   uint32_t index;
   DeviceInfo info;
   Status status;       // of its description
-  std::string reason;  // why it cannot be used, "" if it can
+  std::string reason;  // why it cannot be used; "" if it can
 };
 
-// Best first: with memory of its own, with the host's, driven by the processor.
+// The devices of a backend, best first: with memory of their own, with the host's, on the processor.
 std::vector<Found> devices_of(const Backend& backend, const DeviceOptions& options) {
   std::vector<Found> found(backend.count(options));
   for (uint32_t i = 0; i < found.size(); ++i) {
@@ -64,18 +62,19 @@ std::vector<Found> devices_of(const Backend& backend, const DeviceOptions& optio
   return found;
 }
 
-// "vulkan0, AMD Radeon: its driver lacks ..": what an opening says begins with the name already.
+// Makes "vulkan0, AMD Radeon: its driver lacks ..". The reason may begin with the device's name already.
 std::string sentence(const Backend& backend, const Found& device) {
   const std::string id = backend.name + std::to_string(device.index) + ", ", name = device.info.name;
   return id + (device.reason.starts_with(name) ? "" : name + ": ") + device.reason;
 }
 
-// Opens the best device of a backend, a processor's only if `processors` and there is no other. `passed`: why
-// those before it were not taken. The status is that of the first of them.
+// Opens the best device of a backend. A device that runs on the processor is taken only if `processors` says
+// so and there is no other. `passed` gets the reasons why better ones were not taken; on failure the status
+// is that of the first of them.
 Status open_best(const Backend& backend, bool processors, const DeviceOptions& options, NamedDevice* out,
                  std::vector<std::string>* passed) {
   std::vector<Found> found = devices_of(backend, options);
-  if (found.empty()) {  // it knows why: no driver, no permission
+  if (found.empty()) {  // `describe` knows the reason, such as no driver or no permission
     DeviceInfo none;
     const Status status = backend.describe(0, options, &none);
     passed->push_back(error_text());
@@ -107,14 +106,13 @@ std::string joined(const std::vector<std::string>& reasons) {
   return text;
 }
 
-// Without a GPU the processor is slow, so the reason is worth a message; and so is a GPU that was passed
-// over.
+// The log says why a GPU was passed over, since the processor is much slower.
 Status open_first(const DeviceOptions& options, NamedDevice* out) {
   std::vector<std::string> passed;
   for (const Backend* backend : kBackends) {
-    if (!open_best(*backend, is_cpu(*backend), options, out, &passed).ok()) continue;
+    if (!open_best(*backend, backend->is_processor, options, out, &passed).ok()) continue;
     if (passed.empty()) return {};
-    if (is_cpu(*backend))
+    if (backend->is_processor)
       options.log(LogLevel::Warning, "no GPU to use, running on the CPU: %s", joined(passed).c_str());
     else
       options.log(LogLevel::Warning, "%.900s; %s is taken", joined(passed).c_str(), out->id);
@@ -123,7 +121,7 @@ Status open_first(const DeviceOptions& options, NamedDevice* out) {
   return fail(Code::Unsupported, "no usable device: %s", joined(passed).c_str());
 }
 
-// "vulkan": the best of them.
+// Opens the best device of the backend that was named without a number.
 Status open_any(const Backend& backend, const DeviceOptions& options, NamedDevice* out) {
   std::vector<std::string> passed;
   const Status status = open_best(backend, true, options, out, &passed);
@@ -144,7 +142,7 @@ Status open_device(const char* name, const DeviceOptions& options, NamedDevice* 
     if (digits[digit_count] || digit_count > 4) continue;
     if (!digit_count) return open_any(*backend, options, out);
     const uint32_t index = uint32_t(strtoul(digits, nullptr, 10));
-    // `open` knows best why a device is not there: no driver, no permission, no such number.
+    // `open` knows why a device is not there: no driver, no permission, or no such number.
     GRETA_TRY(within(backend->open(index, options, &out->device), "device %s", name));
     return write_id(*backend, index, out->id), Status{};
   }

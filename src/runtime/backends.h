@@ -8,7 +8,7 @@ std::span<const Backend* const> backends();
 
 constexpr uint32_t kDeviceIdBytes = 16;
 
-// "vulkan1", "cpu": the name that open_device takes.
+// Writes the name that open_device takes, such as "vulkan1" or "cpu".
 void write_id(const Backend& backend, uint32_t index, char (&out)[kDeviceIdBytes]);
 
 struct NamedDevice {
@@ -16,9 +16,9 @@ struct NamedDevice {
   char id[kDeviceIdBytes] = "";
 };
 
-// Opens "cpu", "vulkan0", "hip1"; "vulkan": the best usable one of these; or "auto": the best usable one of
-// all. A device that was asked for by its number and cannot be opened is an error with the reason, never
-// another device.
+// Opens a device by its name ("cpu", "vulkan0"), the best usable device of a backend ("vulkan"), or the best
+// of all, "auto". If the name has a number and that device cannot be opened, the call fails with the reason;
+// it never opens another device instead.
 Status open_device(const char* name, const DeviceOptions& options, NamedDevice* out);
 Status open_device(const char* name, const DeviceOptions& options, Device** out);
 

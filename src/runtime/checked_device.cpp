@@ -45,9 +45,9 @@ class CheckedDevice final : public Device {
     graph = {};
   }
 
-  // Launches of all streams take turns: one changes the protection of pages that another would use.
+  // Launches of all streams take turns, since one changes the protection of pages that another would use.
   std::mutex mutex;
-  std::vector<std::unique_ptr<TrackedBuffer>> buffers;  // all that ever were
+  std::vector<std::unique_ptr<TrackedBuffer>> buffers;  // all that were ever allocated, released ones too
 
  private:
   void track(const Buffer& inner, std::unique_ptr<TrackedBuffer> tracked, Buffer* out);
@@ -68,7 +68,7 @@ class CheckedStream final : public Stream {
   Status signal(Event& event) override;
   Status wait_for(const Event& event) override;
   Status begin_capture() override;
-  Status split() override { return {}; }  // commands run one by one
+  Status split() override { return {}; }  // commands run one by one anyhow
   Status end_capture(Graph* out) override;
   Status replay(const Graph& graph) override;
   Status submit() override;
@@ -82,7 +82,7 @@ class CheckedStream final : public Stream {
  private:
   Status outside(const char* what) const;
   Work next_work(const char* name) const;
-  Status take(CheckedCommand&& command);  // records it in a capture, else checks and runs it
+  Status take(CheckedCommand&& command);  // records it during a capture, else checks and runs it
   Status execute(const CheckedCommand& command);
   Status run(const CheckedCommand& command);
 
@@ -95,7 +95,7 @@ class CheckedStream final : public Stream {
 
 void CheckedDevice::track(const Buffer& inner, std::unique_ptr<TrackedBuffer> tracked, Buffer* out) {
   tracked->inner = inner;
-  // What the host writes to device memory would not be seen.
+  // The mapping of device memory is hidden, since writes of the host through it would not be seen.
   const bool hidden = tracked->memory == Memory::Device && !tracked->imported;
   *out = {tracked.get(), inner.address, hidden ? nullptr : inner.mapped, inner.bytes};
   const std::lock_guard<std::mutex> lock(mutex);
@@ -108,8 +108,8 @@ Status CheckedDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
   Buffer inner;
   GRETA_TRY(inner_.allocate(bytes, memory, &inner));
   tracked->memory = memory;
-  // On the CPU the pages of a buffer are its own, and kernels run while the guard stands.
-  tracked->guarded = memory == Memory::Device && !strcmp(inner_.info().backend, "cpu") && inner.mapped;
+  // Kernels of this process run while the guard stands, and each of its buffers has pages of its own.
+  tracked->guarded = memory == Memory::Device && inner_.info().host_functions && inner.mapped;
   track(inner, std::move(tracked), out);
   return {};
 }
@@ -242,7 +242,7 @@ Status CheckedStream::run(const CheckedCommand& command) {
   return inner_->wait();
 }
 
-// Everything before it has run, so the time of an event is right and a wait for one is over.
+// All work before the signal has run already, so the event's time is right and a wait for it is over at once.
 Status CheckedStream::signal(Event& event) {
   GRETA_TRY(outside("signal"));
   GRETA_TRY(inner_->signal(event));
@@ -261,7 +261,7 @@ Status CheckedStream::begin_capture() {
   return {};
 }
 
-// A conflict inside a plan is found here; one between plans, at the replay.
+// Conflicts inside a plan are found here, conflicts between plans at the replay.
 Status CheckedStream::end_capture(Graph* out) {
   if (!capture_) return fail(Code::Argument, "end_capture: no capture was begun");
   const std::unique_ptr<CheckedGraph> graph = std::move(capture_);
@@ -294,7 +294,7 @@ Status CheckedStream::wait() {
   return inner_->wait();
 }
 
-// The work after the signal may still run as far as the caller knows, so its hazards stay.
+// For the caller, work after the signal may still be running, so its hazards stay.
 Status CheckedStream::wait(const Event& event) {
   GRETA_TRY(outside("wait"));
   return inner_->wait(event);

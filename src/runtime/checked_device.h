@@ -1,14 +1,14 @@
-// Wraps any device and verifies what launches declare: buffers alive, ranges inside them, reads only
-// of memory that was written, and a barrier between conflicting accesses. Where device memory is host
-// memory, pages that a launch did not declare are protected while it runs, so that a missing
-// declaration faults. Validation layers do not see hazards through addresses; this does.
+// Wraps any device and verifies what launches declare: buffers are alive, ranges lie inside them, only
+// written memory is read, and a barrier stands between conflicting accesses. Where kernels are functions of
+// this process, pages that a launch did not declare are protected while it runs, so that a missing
+// declaration faults. Validation layers do not see hazards through addresses; this device does.
 #pragma once
 #include "runtime/device.h"
 
 namespace greta {
 
 // `inner` must outlive the checked device. Each dispatch runs and completes at once.
-// A finding is Code::Device with the kernel, buffer range and the two launches in its text.
+// A violation is Code::Device; its text names the kernel, the range of the buffer and the two launches.
 Status open_checked_device(Device* inner, Device** out);
 
 }  // namespace greta

@@ -1,5 +1,5 @@
-// Finds two conflicting accesses without a barrier between them: a read after a write, a write after
-// a read, a write after a write, of overlapping bytes.
+// Finds two conflicting accesses to overlapping bytes without a barrier between them: a read after a write, a
+// write after a read, or a write after a write.
 #pragma once
 #include <vector>
 
@@ -13,9 +13,8 @@ class Hazards {
   void add(const Work& work, std::span<const BufferUse> uses);
   void barrier() { past_.clear(); }
 
-  // The host has waited: what ran can no longer overlap. What plans did is kept all the same and held
-  // against the launches of the next plan, since a captured plan opens with a barrier: two steps may
-  // be in flight on another device.
+  // The host has waited, so what ran before can no longer overlap. Accesses of captured plans are kept all
+  // the same and compared with the next plan: steps may overlap, so a plan must begin with a barrier.
   void waited();
 
  private:

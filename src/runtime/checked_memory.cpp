@@ -47,7 +47,7 @@ Status check_lifetime(const Work& work, const BufferUse& use) {
   return {};
 }
 
-// The host fills upload memory through its mapping, which nobody sees here.
+// The host fills upload memory through its mapping, which this device does not see.
 Status check_written(const Work& work, const BufferUse& use) {
   const TrackedBuffer& buffer = *use.buffer;
   if (!use.reads() || use.sparse || buffer.imported || buffer.memory == Memory::Upload) return {};
@@ -63,7 +63,7 @@ PageGuard::PageGuard(std::span<const std::unique_ptr<TrackedBuffer>> buffers, st
   for (const auto& buffer : buffers_)
     if (buffer->guarded && buffer->alive)
       protect_pages(buffer->inner.mapped, buffer->inner.bytes, Protection::None);
-  // Pages that are both read and written end up writable.
+  // Writes come second, so that pages which are both read and written end up writable.
   for (const bool writes : {false, true}) {
     for (const BufferUse& use : uses) {
       if (!use.buffer->guarded || !use.bytes || use.writes() != writes) continue;

@@ -1,4 +1,4 @@
-// What every device refuses before it records anything, in the same words.
+// The checks of arguments that every device makes before it records anything.
 #include "runtime/device.h"
 
 namespace greta {

@@ -1,5 +1,4 @@
-// Buffers have addresses but no memory behind them, unless the host must see them. Commands are
-// checked like anywhere else and then forgotten, so what is measured here is the host's own cost.
+// Buffers have addresses but no memory behind them, unless the host must see them. Commands are only checked.
 #include "runtime/null_device.h"
 
 #include <atomic>
@@ -11,7 +10,7 @@ namespace {
 
 using Number = unsigned long long;  // for %llu
 
-constexpr uint64_t kFirstAddress = uint64_t(1) << 44;  // nothing the process has mapped
+constexpr uint64_t kFirstAddress = uint64_t(1) << 44;  // the process has nothing mapped there
 constexpr uint64_t kPageBytes = 4096;
 
 struct NullEvent {
@@ -49,8 +48,8 @@ class NullDevice final : public Device {
 };
 
 struct NullBuffer {
-  uint64_t bytes = 0;     // counted against the device's memory
-  void* pages = nullptr;  // host memory to give back
+  uint64_t bytes = 0;     // of the device's memory
+  void* pages = nullptr;  // host memory that is given back at the release
 };
 
 class NullStream final : public Stream {

@@ -1,4 +1,4 @@
-// A device that does nothing, fast: the host's own cost is measured on it, and tests make it fail.
+// A device that does no work. The host's own cost is measured on it, and tests make it fail.
 #pragma once
 #include "runtime/device.h"
 

@@ -28,13 +28,13 @@ void DeviceMemory::reset() {
   buffer_ = {};
 }
 
-constexpr uint64_t kSliceAlignment = 256;  // of every slice: the strictest that a device asks for storage
+constexpr uint64_t kSliceAlignment = 256;  // the strictest alignment that a device asks for storage buffers
 
 uint64_t arena_limit(const DeviceInfo& info) {
   return std::min(kMaxArenaBytes, info.max_allocation_bytes / kSliceAlignment * kSliceAlignment);
 }
 
-// A chunk for a slice of `first` bytes and those after it.
+// The size of a chunk for a slice of `first` bytes and the slices after it.
 uint64_t Pool::next_chunk_bytes(uint64_t first) const {
   if (slices_.empty()) return std::max(first, chunk_bytes_);
   uint64_t bytes = first;
@@ -47,7 +47,7 @@ uint64_t Pool::next_chunk_bytes(uint64_t first) const {
   return bytes;
 }
 
-// The last chunk is the one that is being filled; a request too large for a chunk goes before it.
+// The last chunk is the one that is being filled, so a slice with a buffer of its own goes before it.
 Status Pool::take(uint64_t bytes, Slice* out) {
   if (!bytes || bytes > uint64_t(1) << 62)
     return fail(Code::Argument, "pool: a slice of %llu bytes", (unsigned long long)bytes);

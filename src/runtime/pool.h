@@ -1,4 +1,4 @@
-// Device memory in large pieces: a Pool hands out aligned slices of buffers of at most 1 GiB.
+// Device memory in large pieces. A Pool hands out aligned slices of buffers of at most 1 GiB.
 #pragma once
 #include <memory>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace greta {
 
-// An owned device buffer.
+// A device buffer that is released with this object.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -27,18 +27,17 @@ class DeviceMemory {
   Buffer buffer_;
 };
 
-// The most that a buffer of a pool has: our choice, or what the device allows.
+// The largest size of a pool's buffer in bytes: kMaxArenaBytes, or less if the device allows less.
 uint64_t arena_limit(const DeviceInfo& info);
 
 class Pool {
  public:
-  // `chunk_bytes`: size of each buffer; a larger request gets a buffer of its own, on a device of own_buffers
-  // each. `slices`: what will be taken, in this order; a buffer then has no more bytes than those of them
-  // that go into it.
+  // `chunk_bytes` is the size of each buffer. A larger slice gets a buffer of its own; with own_buffers all
+  // do. `slices` are sizes that will be taken in this order, so that no buffer is larger than they need.
   Pool(Device& device, uint64_t chunk_bytes, std::vector<uint64_t> slices = {})
       : device_(device), chunk_bytes_(chunk_bytes), slices_(std::move(slices)) {}
 
-  // A slice aligned to 256 bytes that lives until the pool dies.
+  // Takes a slice that is aligned to 256 bytes and lives as long as the pool.
   Status take(uint64_t bytes, Slice* out);
   uint64_t allocated_bytes() const { return allocated_bytes_; }
 

@@ -14,7 +14,7 @@ Status Staging::open(Device& device, uint64_t piece_bytes) {
   return {};
 }
 
-// A stream goes before the memory that its copies read.
+// The streams are deleted first, then the memory that their copies read.
 Staging::~Staging() {
   for (Piece& piece : piece_) delete piece.stream;
 }

@@ -1,7 +1,6 @@
 #include "tune/probe.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace greta {
 
@@ -35,7 +34,7 @@ Status Probe::time(std::span<const Launch> launches, uint64_t* ns) {
 }
 
 Status Probe::best_time(std::span<const Launch> launches, uint64_t* ns) {
-  const uint64_t warming = strcmp(device_.info().backend, "cpu") ? kWarmingNs : 0, start = now_ns();
+  const uint64_t warming = device_.info().host_functions ? 0 : kWarmingNs, start = now_ns();
   uint64_t best = ~uint64_t(0);
   for (uint32_t i = 0; i < kRounds || now_ns() - start < warming; ++i) {
     uint64_t round = 0;

@@ -1,5 +1,5 @@
-// Callbacks of a C++ program that throw: the call says which one, and all objects go on as if it had not been
-// made.
+// Callbacks of a C++ program that throw. The call says which callback threw, and all objects are as before
+// the call.
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdlib>
 #include <cstring>
@@ -14,10 +14,10 @@ namespace {
 
 const int32_t kPrompt[] = {1, 5, 9};
 
-// Throws in its call number `at`.
+// A callback that throws in its call number `at`.
 struct Thrower {
   int at = 0, calls = 0;
-  bool known = true;  // an exception that has words
+  bool known = true;  // throws an exception with a text
   void call() {
     if (++calls != at) return;
     if (known) throw std::runtime_error("a reason of the caller");
@@ -191,8 +191,7 @@ TEST_CASE("callbacks: a caller's allocator that throws", "[api][callbacks]") {
 TEST_CASE("callbacks: one of a self-test and one of a chat that throw", "[api][callbacks]") {
   Objects o;
   o.source = sized<greta_source>();
-  o.source.path =
-      GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";  // whose vocabulary can say something
+  o.source.path = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";  // its vocabulary has real texts
   REQUIRE(o.load() == GRETA_OK);
   Thrower thrower{1};
   auto selftest = sized<greta_selftest_options>();

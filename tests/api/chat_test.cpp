@@ -1,4 +1,4 @@
-// greta.h: chat. NULL, versions of structs, events as a C caller gets them.
+// Chat in greta.h: NULL, versions of structs, and events as a C caller gets them.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
@@ -78,7 +78,7 @@ TEST_CASE("api: chat with NULL and with structs of other versions", "[api][chat]
   CHECK(greta_chat_render(nullptr, 1, nullptr, 0, &bytes) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_chat_render(o.chat, 1, nullptr, 0, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_chat_answer(nullptr, nullptr, &result) == GRETA_ERROR_ARGUMENT);
-  CHECK(greta_chat_answer(o.chat, nullptr, &result) == GRETA_ERROR_ARGUMENT);  // nothing to answer
+  CHECK(greta_chat_answer(o.chat, nullptr, &result) == GRETA_ERROR_ARGUMENT);  // there is nothing to answer
   REQUIRE(o.add("user", "Hi") == GRETA_OK);
   CHECK(greta_chat_get(o.chat, 0, nullptr) == GRETA_ERROR_ARGUMENT);
 

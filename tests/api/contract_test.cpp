@@ -1,5 +1,5 @@
-// The contract of greta.h: NULL everywhere, options of other versions, bad input in words, a caller's
-// allocator that fails, callbacks that stop.
+// The contract of greta.h: NULL everywhere, options of other versions, bad input, a caller's allocator that
+// fails, and callbacks that stop.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdlib>
@@ -135,7 +135,7 @@ TEST_CASE("api: a device's roofs are measured", "[api]") {
 
 namespace {
 
-// Counts what is allocated; the n-th allocation fails.
+// An allocator that counts blocks. Its n-th allocation fails.
 struct CountingAllocator {
   uint64_t calls = 0, fail_at = 0, bytes = 0;
   std::map<void*, uint64_t> live;
@@ -365,7 +365,8 @@ TEST_CASE("api: saving and restoring without memory is a status, and changes not
     std::vector<int32_t> tokens(250, 7);
     REQUIRE(greta_session_eval(o.session, tokens.data(), tokens.size(), GRETA_ROWS_NONE, nullptr) ==
             GRETA_OK);
-    REQUIRE(greta_session_state_bytes(o.session) > 80000);  // a buffer that the caller's allocator gives
+    REQUIRE(greta_session_state_bytes(o.session) >
+            80000);  // so many that the caller's allocator gives the buffer
     std::string state;
     const auto append = [](void* user, const void* bytes, size_t count) {
       static_cast<std::string*>(user)->append(static_cast<const char*>(bytes), count);

@@ -1,5 +1,5 @@
-// A process that was forked with objects open: the child has none of its parent's threads. Its calls say so,
-// it can close what it has inherited, and it may open a runtime of its own.
+// A process is forked with objects open. The child has none of its parent's threads: its calls say so, it can
+// close what it has inherited, and it may open a runtime of its own.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,12 +13,12 @@ using namespace greta::test;
 
 namespace {
 
-// What a child's body returned; -1 if it did not end within a time that is far more than it needs, or died.
+// Returns what `body` returned in a child process, or -1 if the child died or did not end within a minute.
 template <class Body>
 int in_child(Body body) {
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);  // what waits for ever ends by this signal
+    alarm(60);  // a child that waits for ever ends by this signal
     _exit(body());
   }
   int state = 0;
@@ -88,7 +88,7 @@ TEST_CASE("fork: every call that needs the parent's device says so in the child,
     return wrong;
   });
   CHECK(wrong == 0);
-  // The parent's are as they were.
+  // The parent's objects work as before.
   CHECK(greta_session_eval(o.session, kTokens, 4, GRETA_ROWS_LAST, &logits) == GRETA_OK);
   greta_chat_close(chat);
   greta_executor_close(executor);
@@ -130,7 +130,7 @@ TEST_CASE("fork: a device's streams refuse work in the child, and all can be del
   Words words(*device, 64);
   auto stream = new_stream(*device);
   REQUIRE(stream->fill(words.all(), 7).ok());
-  REQUIRE(stream->submit().ok());  // and nobody waits for it
+  REQUIRE(stream->submit().ok());  // nobody waits for it
   const int wrong = in_child([&] {
     if (stream->wait().code != greta::Code::Device || !strstr(greta::error_text(), "fork")) return 1;
     stream.reset();

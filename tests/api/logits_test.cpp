@@ -1,5 +1,4 @@
-// Logits that are no numbers: a row without one finite value is a status wherever a token would be drawn from
-// it.
+// Logits that are not numbers. Drawing from a row without a finite value is an error everywhere.
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
 #include <cstring>
@@ -13,7 +12,7 @@ namespace {
 
 constexpr uint32_t kVocab = 67;
 
-// A model whose last norm has a NaN in it, so that every logit is one.
+// A model whose last norm has a NaN in it, so that every logit is NaN.
 TinyModel broken_model() {
   TinyModel tiny = make_tiny({});
   const float nan = NAN;
@@ -96,7 +95,7 @@ TEST_CASE("logits: what sampling makes of infinities and NaN", "[api][logits]") 
       }
       row[3] = NAN, row[4] = inf;
       CHECK(sample() == GRETA_ERROR_FILE);
-      for (const float rest : {NAN, -inf}) {  // one finite value is the token
+      for (const float rest : {NAN, -inf}) {  // a single finite value is chosen
         row.assign(kVocab, rest);
         row[41] = -3;
         REQUIRE(sample() == GRETA_OK);
@@ -124,7 +123,7 @@ TEST_CASE("logits: a filter of the caller that leaves nothing is an argument err
     CHECK_THAT(greta_error_text(), ContainsSubstring("filter"));
     CHECK(greta_session_position(o.session) == 0);
   }
-  // One that forces a token says so with an infinity.
+  // A filter may force a token by an infinite logit.
   const auto force = [](void*, float* logits, size_t vocab, const int32_t*, size_t) {
     std::fill(logits, logits + vocab, -INFINITY);
     logits[20] = INFINITY;

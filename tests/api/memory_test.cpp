@@ -1,5 +1,5 @@
-// Host memory that runs out in a call of greta.h: each allocation is failed once. The call says so, nothing
-// leaks, and the same call on the same objects then does what it would have done.
+// Host memory that runs out in a call of greta.h. Each allocation of the call fails once. The call says so,
+// nothing leaks, and the same call on the same objects then does what it would have done.
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -11,7 +11,7 @@ using namespace greta::test;
 
 namespace {
 
-// What a call came to, as bytes; grows without an allocation.
+// The results of a call as bytes. Adding to them allocates nothing.
 struct Output {
   std::string bytes;
   Output() { bytes.reserve(1 << 20); }
@@ -35,7 +35,7 @@ int on_write(void* user, const void* bytes, size_t count) {
 
 constexpr uint32_t kVocab = 67;
 
-// Sessions of one executor, and what a scenario made ready.
+// Sessions of one executor, and what a scenario has prepared.
 struct Stage {
   greta_executor* executor = nullptr;
   greta_session *first = nullptr, *second = nullptr;
@@ -59,7 +59,7 @@ struct Stage {
     greta_executor_close(executor);
   }
 
-  // Of the same text, from a place in it on; nothing is allocated.
+  // Tokens of a fixed text, from `place` on. It allocates nothing.
   static std::span<const int32_t> tokens(size_t count, size_t place = 0) {
     static const std::vector<int32_t> text = [] {
       std::vector<int32_t> list(200);
@@ -97,8 +97,8 @@ struct Stage {
 
 struct Scenario {
   const char* name;
-  void (*before)(Stage& stage);        // with all the memory it needs
-  greta_status (*call)(Stage& stage);  // whose allocations fail
+  void (*before)(Stage& stage);        // prepares the call, with all the memory it needs
+  greta_status (*call)(Stage& stage);  // the call whose allocations fail
 };
 
 const char kGrammar[] = "root ::= part+\npart ::= [0-9]+ \"t\"";
@@ -198,7 +198,7 @@ const Scenario kScenarios[] = {
      }},
 };
 
-// A call that fails leaves the sessions where they were.
+// Makes the call. If it fails, the sessions must be where they were.
 greta_status call(const Scenario& scenario, Stage& stage) {
   stage.out.clear();
   const uint32_t first = greta_session_position(stage.first), second = greta_session_position(stage.second);
@@ -208,7 +208,7 @@ greta_status call(const Scenario& scenario, Stage& stage) {
   return status == GRETA_ERROR_MEMORY && moved ? GRETA_STATUS_MAX : status;
 }
 
-// What both sessions do afterwards is part of what a call came to.
+// Generates with both sessions. The texts are part of the call's results.
 greta_status go_on(Stage& stage) {
   const auto next = stage.tokens(2, 31);
   const greta_status status = stage.eval(stage.first, next, GRETA_ROWS_LAST);
@@ -256,7 +256,7 @@ TEST_CASE("memory: each host allocation of a call may fail, and the call may be 
   options.threads = 2;
   Objects o(TinyShape{}, options);
   REQUIRE(o.load() == GRETA_OK);
-  const std::string expected = undisturbed(o.model, scenario);  // and what is made once for a model is there
+  const std::string expected = undisturbed(o.model, scenario);  // this also makes what a model makes once
   uint64_t n = 1, wrong = 0, leaked = 0;
   for (;; ++n) {
     const uint64_t before = live_allocations();

@@ -1,5 +1,5 @@
-// What a caller may do wrong: sizes of structs, counts, flags, pointers that are NULL beside a count,
-// callbacks that throw. Each is a status, nothing is read past what can be meant, and the objects go on.
+// Mistakes of a caller: wrong sizes of structs, counts and flags, NULL beside a count, callbacks that throw.
+// Each is refused by a status, nothing is read beyond the caller's memory, and the objects still work.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-// Memory that ends at a page that nothing may touch.
+// Memory that ends at a page which must not be touched.
 class Edge {
  public:
   Edge() : page_(size_t(sysconf(_SC_PAGESIZE))) {
@@ -37,7 +37,7 @@ class Edge {
 
 constexpr uint32_t kWildSizes[] = {0, 1, 3, 4097, 0x7fffffff, 0xffffffff};
 
-// Calls that take a struct, which lies at the edge with its wrong size.
+// Makes a call with a struct of a wrong size that lies at the edge.
 template <class Struct, class Call>
 void refuses_sizes(const char* what, Call call) {
   const Edge edge;
@@ -94,7 +94,7 @@ TEST_CASE("misuse: a wild struct_size is an argument error, and is not read to i
   options.max_tokens = 1;
   refuses_sizes<greta_generate_result>(
       "result", [&](auto* s) { return greta_session_generate(o.session, kPrompt, 3, &options, s); });
-  CHECK(greta_session_position(o.session) == 0);  // nothing was generated before it was seen
+  CHECK(greta_session_position(o.session) == 0);  // the mistake was found before anything was generated
   REQUIRE(greta_chat_open(o.session, nullptr, &chat) == GRETA_OK);
   refuses_sizes<greta_chat_answer_options>("answer",
                                            [&](auto* s) { return greta_chat_answer(chat, s, nullptr); });
@@ -156,7 +156,7 @@ TEST_CASE("misuse: a batch with one wrong item changes none of its sessions", "[
   greta_session_close(other);
 }
 
-TEST_CASE("misuse: flags, enums and reserved fields that mean nothing are refused", "[api][misuse]") {
+TEST_CASE("misuse: flags and enums without a meaning are refused", "[api][misuse]") {
   Objects o;
   REQUIRE(o.load() == GRETA_OK);
   const greta_tokenizer* tokenizer = greta_model_tokenizer(o.model);
@@ -178,6 +178,12 @@ TEST_CASE("misuse: flags, enums and reserved fields that mean nothing are refuse
     options.value_type = greta_cache_type(type);
     CHECK(greta_executor_open(o.model, &options, &executor) == GRETA_ERROR_ARGUMENT);
   }
+}
+
+TEST_CASE("misuse: fields of options without a meaning are refused when objects are opened",
+          "[api][misuse]") {
+  Objects o;
+  REQUIRE(o.load() == GRETA_OK);
   greta_runtime* runtime = nullptr;
   auto of_runtime = sized<greta_runtime_options>();
   of_runtime.exact = 2;
@@ -199,6 +205,15 @@ TEST_CASE("misuse: flags, enums and reserved fields that mean nothing are refuse
   of_session.reserved = 1;
   greta_session* session = nullptr;
   CHECK(greta_session_open(o.model, &of_session, &session) == GRETA_ERROR_UNSUPPORTED);
+  greta_chat* chat = nullptr;
+  auto of_chat = sized<greta_chat_options>();
+  of_chat.raw = 2;
+  CHECK(greta_chat_open(o.session, &of_chat, &chat) == GRETA_ERROR_ARGUMENT);
+}
+
+TEST_CASE("misuse: fields of options without a meaning are refused by calls", "[api][misuse]") {
+  Objects o;
+  REQUIRE(o.load() == GRETA_OK);
   auto generate = sized<greta_generate_options>();
   generate.ignore_end = 2;
   CHECK(greta_session_generate(o.session, kPrompt, 3, &generate, nullptr) == GRETA_ERROR_ARGUMENT);
@@ -206,9 +221,6 @@ TEST_CASE("misuse: flags, enums and reserved fields that mean nothing are refuse
   generate.reserved = 1;
   CHECK(greta_session_generate(o.session, kPrompt, 3, &generate, nullptr) == GRETA_ERROR_UNSUPPORTED);
   greta_chat* chat = nullptr;
-  auto of_chat = sized<greta_chat_options>();
-  of_chat.raw = 2;
-  CHECK(greta_chat_open(o.session, &of_chat, &chat) == GRETA_ERROR_ARGUMENT);
   REQUIRE(greta_chat_open(o.session, nullptr, &chat) == GRETA_OK);
   auto answer = sized<greta_chat_answer_options>();
   answer.ignore_end = 2;
@@ -268,7 +280,7 @@ TEST_CASE("misuse: NULL beside a count is an argument error", "[api][misuse]") {
   auto answer = sized<greta_chat_answer_options>();
   answer.stop_count = 1;
   CHECK(greta_chat_answer(chat, &answer, nullptr) == GRETA_ERROR_ARGUMENT);
-  answer.stop_count = 1u << 30;  // the array is not read to such an end
+  answer.stop_count = 1u << 30;  // the array is not read that far
   answer.stop_strings = Edge().last<const char*>();
   CHECK(greta_chat_answer(chat, &answer, nullptr) == GRETA_ERROR_ARGUMENT);
   greta_chat_close(chat);

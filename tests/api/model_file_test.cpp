@@ -1,4 +1,4 @@
-// What may happen to a model's file while it is loaded and after that, whether it is copied or mapped.
+// A model's file may change while it is loaded and after that, whether it is copied or mapped.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint32_t kVocab = 3000;  // about 1 MB of embeddings
 
-// A model of a file, in a runtime of its own.
+// A model from a file, in a runtime of its own.
 struct FileModel {
   TemporaryFolder folder;
   std::string file = make_tiny({.vocab = kVocab}).file;
@@ -78,7 +78,7 @@ struct FileModel {
   void write_back() const { folder.write("model.gguf", file); }
 };
 
-// Blocks of the CPU device from 64 KiB on.
+// Counts the blocks of 64 KiB and more that the CPU device allocates.
 struct Blocks {
   std::map<void*, uint64_t> live;
   uint64_t now = 0, most = 0;
@@ -112,7 +112,8 @@ TEST_CASE("api: a copied model needs its file no more", "[api][file]") {
   REQUIRE(m.load() == GRETA_OK);
   std::vector<float> whole, cut;
   REQUIRE(m.eval(&whole) == GRETA_OK);
-  for (const uint64_t bytes : {uint64_t(0), uint64_t(m.file.size())}) {  // to nothing, then nothing but zeros
+  for (const uint64_t bytes :
+       {uint64_t(0), uint64_t(m.file.size())}) {  // the file becomes empty, then has only zeros
     m.cut(bytes);
     REQUIRE(m.eval(&cut) == GRETA_OK);
     CHECK(cut == whole);
@@ -162,7 +163,7 @@ TEST_CASE("api: a mapped file that was cut ends the next step with a status", "[
     const int32_t token = 1;
     CHECK(greta_session_generate(m.session, &token, 1, nullptr, nullptr) == GRETA_ERROR_FILE);
     CHECK(greta_session_position(m.session) == 0);
-    m.write_back();  // and it goes on
+    m.write_back();  // then the session goes on
     REQUIRE(m.eval(&again) == GRETA_OK);
     CHECK(again == whole);
   }
@@ -206,7 +207,7 @@ TEST_CASE("api: a plan says what mapped and copied weights allocate", "[api][fil
       const greta_memory_plan plan = m.plan();
       REQUIRE(m.load() == GRETA_OK);
       greta_session_close(std::exchange(m.session, nullptr));
-      // Whole pages, where there are 64 KiB.
+      // Blocks of 64 KiB and more are whole pages.
       CHECK(blocks.now == (plan.weights_bytes < 65536 ? 0 : (plan.weights_bytes + 4095) / 4096 * 4096));
       CHECK((blocks.now > m.file.size() / 2) == !map);
     }
@@ -224,13 +225,13 @@ TEST_CASE("api: weights that do not fit are refused, with mapping as the way out
   CHECK(copied.load() == GRETA_ERROR_MEMORY);
   CHECK_THAT(greta_error_text(), ContainsSubstring("greta_source.map"));
   copied.source.map = 1;
-  CHECK(copied.plan().fits == 0);  // with the default session; the weights do
+  CHECK(copied.plan().fits == 0);  // the weights alone would fit, but not with the default session
   greta_model_options open{};
   open.struct_size = sizeof open;
   open.source = &copied.source;
   CHECK(greta_model_open(copied.runtime, &open, &copied.model) == GRETA_OK);
 
-  options.memory_limit_bytes = 1;  // a packed or an odd tensor may need some all the same
+  options.memory_limit_bytes = 1;  // packed or misaligned tensors may need memory all the same
   FileModel none(false, options);
   CHECK(none.load() == GRETA_ERROR_MEMORY);
   none.source.path = nullptr;

@@ -1,5 +1,5 @@
-// The setters of sampling in greta.h: what is out of range is refused in words, and nothing has changed then;
-// what a file recommends is read from it.
+// The setters of sampling in greta.h: values out of range are refused and change nothing, and the settings
+// that a file recommends are read from it.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
@@ -15,7 +15,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-// Entries put before those of a finished file, in steps of 32 bytes, so that its data stays aligned.
+// Puts entries before those of a finished file, in multiples of 32 bytes, so that its data stays aligned.
 std::string with_entries(const std::string& file, GgufWriter more, uint64_t count) {
   const size_t header = 24, pad = 8 + 3 + 4 + 8;
   const size_t plain = more.header().size() - header;
@@ -176,7 +176,7 @@ TEST_CASE("api: texts, tokens and orders of sampling that are wrong", "[api][sam
 TEST_CASE("api: a file's own settings of sampling", "[api][sampler]") {
   GgufWriter more;
   more.value("general.sampling.temp", 0.25f).value("general.sampling.top_k", 7u);
-  more.value("general.sampling.top_p", 1.5f);  // out of its range: as if absent
+  more.value("general.sampling.top_p", 1.5f);  // it is out of its range and counts as absent
   more.value("general.sampling.penalty_last_n", 32u).value("general.sampling.min_p", NAN);
   more.value("general.sampling.sequence", "top_k;temperature");
   const Objects o(with_entries(make_tiny({}).file, more, 6));

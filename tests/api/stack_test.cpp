@@ -1,9 +1,8 @@
-// How much stack the functions of greta.h take, at the limits of what may be nested: 256 KiB suffice for
-// each.
+// The functions of greta.h need at most 256 KiB of stack, also at the limits of what may be nested.
 //
-// A call runs on a thread whose stack was painted before, and what is no longer painted was used. That is
-// held to the bound in optimised builds. Others, and sanitizers, have frames several times as large; there
-// the same calls run on a large stack, which the sanitizer watches, and nothing is measured.
+// A call runs on a thread whose stack was filled with a pattern before. What has lost the pattern was used.
+// Only optimised builds are measured: others, and those with sanitizers, have frames several times as large.
+// There the same calls run on a large stack, which the sanitizer watches.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -20,7 +19,7 @@ using namespace greta::test;
 namespace {
 
 constexpr size_t kPromised = 256u << 10;
-constexpr size_t kRoom = 2u << 20;    // to see by how much a call is beyond
+constexpr size_t kRoom = 2u << 20;    // more than the bound, to see by how much a call exceeds it
 constexpr size_t kLarge = 64u << 20;  // for builds that may need more
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
 constexpr bool kMeasured = false;
@@ -44,7 +43,7 @@ void run_thread(pthread_attr_t* attributes, const Call& call) {
   pthread_attr_destroy(attributes);
 }
 
-// Bytes of stack that the call took, with what the system itself keeps on a thread's stack; 0 where not
+// Returns the bytes of stack that the call used, with what the system itself keeps there; 0 if nothing is
 // measured.
 size_t stack_used(const Call& call) {
   pthread_attr_t attributes;
@@ -67,7 +66,7 @@ size_t stack_used(const Call& call) {
   return kRoom - untouched;
 }
 
-// Measures the call, and then runs it on a stack of the promised size.
+// Measures the call, then runs it on a stack of the promised size.
 void check_stack(const std::string& what, const Call& call) {
   const size_t used = stack_used(call);
   INFO(what << ": " << used << " bytes of stack, " << kPromised << " are promised");
@@ -107,7 +106,7 @@ struct Nesting {
   const char *name, *open, *core, *close;
 };
 
-// Levels from far below every limit to beyond it: the deepest that is taken lies between.
+// Levels of nesting from far below every limit to beyond it.
 constexpr size_t kLevels[] = {20,  40,  60,  80,  99,  120, 140, 160, 180,
                               198, 199, 200, 220, 248, 249, 250, 2000};
 
@@ -177,7 +176,7 @@ TEST_CASE("stack: templates that nest are parsed and rendered in 256 KiB", "[api
 
 namespace {
 
-// Each calls itself as often as `n` says, and then looks at `deep`.
+// Templates that recurse N times and then evaluate LEAF.
 const std::pair<const char*, const char*> kRecursions[] = {
     {"a macro", "{% macro m(n) %}{{ m(n - 1) if n else LEAF }}{% endmacro %}{{ m(N) }}"},
     {"a macro in blocks",
@@ -234,7 +233,7 @@ TEST_CASE("stack: templates that recurse are rendered in 256 KiB", "[api][stack]
       const auto status = [&](const char* leaf, int n) {
         return render(with(with(text, "LEAF", leaf), "N", std::to_string(n)), context);
       };
-      int deepest = 1, beyond = 1000;  // calls that are taken, and that are not
+      int deepest = 1, beyond = 1000;  // recursions that are accepted and refused
       while (beyond - deepest > 1) {
         const int n = (deepest + beyond) / 2;
         (status("1", n) == GRETA_OK ? deepest : beyond) = n;
@@ -248,7 +247,7 @@ TEST_CASE("stack: templates that recurse are rendered in 256 KiB", "[api][stack]
         const std::string value = nested("{\"a\":", "1", "}", levels);
         render("{{ " + std::string(expression) + " }}", "{\"deep\":" + value + ",\"other\":" + value + "}");
       }
-      // Deeper than a display or a text may be.
+      // Values may be built deeper than they may be written in a template or in JSON.
       render(
           "{% set ns = namespace(x=[]) %}{% for i in range(1000) %}{% set ns.x = [ns.x] %}{% endfor %}" +
           with(with("{% set deep = ns.x %}{% set other = [ns.x] %}{{ LEAF }}", "LEAF", expression), "N", ""));
@@ -272,19 +271,37 @@ const Nesting kSchemas[] = {
 
 }  // namespace
 
-TEST_CASE("stack: JSON, schemas and grammars that nest take 256 KiB", "[api][stack]") {
-  auto on = sized<greta_runtime_options>();
-  on.device = "cpu";
+namespace {
+
+// A session of the bundled model on the CPU.
+struct CpuSession {
   greta_runtime* runtime = nullptr;
   greta_model* model = nullptr;
   greta_session* session = nullptr;
-  auto source = sized<greta_source>();
-  source.path = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";
-  auto load = sized<greta_model_options>();
-  load.source = &source;
-  REQUIRE(greta_runtime_open(&on, &runtime) == GRETA_OK);
-  REQUIRE(greta_model_open(runtime, &load, &model) == GRETA_OK);
-  REQUIRE(greta_session_open(model, nullptr, &session) == GRETA_OK);
+
+  CpuSession() {
+    auto on = sized<greta_runtime_options>();
+    on.device = "cpu";
+    auto source = sized<greta_source>();
+    source.path = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";
+    auto load = sized<greta_model_options>();
+    load.source = &source;
+    REQUIRE(greta_runtime_open(&on, &runtime) == GRETA_OK);
+    REQUIRE(greta_model_open(runtime, &load, &model) == GRETA_OK);
+    REQUIRE(greta_session_open(model, nullptr, &session) == GRETA_OK);
+  }
+  ~CpuSession() {
+    greta_session_close(session);
+    greta_model_close(model);
+    greta_runtime_close(runtime);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("stack: schemas and grammars that nest take 256 KiB", "[api][stack]") {
+  const CpuSession cpu;
+  greta_session* const session = cpu.session;
   for (const Nesting& form : kSchemas)
     check_stack(std::string("schema: ") + form.name, [&] {
       for (size_t levels = 10; levels < 75; ++levels)
@@ -317,6 +334,11 @@ TEST_CASE("stack: JSON, schemas and grammars that nest take 256 KiB", "[api][sta
     greta_session_grammar(session, "root ::= \"(\" root \")\" | \"a\"", "root");
     greta_session_grammar(session, "root ::= (root2 root2?)+\nroot2 ::= [a-z] root2 | \"\"", "root");
   });
+}
+
+TEST_CASE("stack: JSON that nests takes 256 KiB", "[api][stack]") {
+  const CpuSession cpu;
+  greta_session* const session = cpu.session;
   check_stack("messages: JSON", [&] {
     greta_chat* chat = nullptr;
     auto options = sized<greta_chat_options>();
@@ -333,9 +355,6 @@ TEST_CASE("stack: JSON, schemas and grammars that nest take 256 KiB", "[api][sta
     greta_chat_close(chat);
     render("{{ x }}", R"({"x":)" + nested("[", "1", "]", 100000) + "}");
   });
-  greta_session_close(session);
-  greta_model_close(model);
-  greta_runtime_close(runtime);
 }
 
 namespace {
@@ -345,7 +364,8 @@ int keep_bytes(void* to, const void* bytes, size_t count) {
   return 0;
 }
 
-// All that a program does from the runtime to the last token; what the kernels take is on this thread.
+// All that a program does, from the runtime to the last token. With one thread, kernels run on this stack
+// too.
 struct Whole {
   greta_status worst = GRETA_OK;
   void note(greta_status status) {

@@ -1,4 +1,4 @@
-// greta.h on a Vulkan device that is lost, and what its driver is asked for while a model is loaded and runs.
+// greta.h on a Vulkan device that is lost, and the calls of the driver while a model is loaded and runs.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstring>
@@ -15,8 +15,8 @@ namespace {
 
 const int32_t kTokens[] = {1, 4, 2, 8};
 
-// A runtime on vulkan0, or on a device that is opened elsewhere, with a model (the tiny one, or a file) and a
-// session.
+// A runtime on vulkan0, or on a device that is opened elsewhere, with a session of the tiny model or of a
+// file.
 struct Objects {
   TinyModel tiny = make_tiny({});
   std::string log;  // warnings
@@ -101,8 +101,8 @@ double relative_error(const std::vector<float>& of, const std::vector<float>& wa
   return error / size;
 }
 
-// What hears of kernels that are compiled lets the driver go on, which was made to wait, and stops one time
-// by its answer or by the session.
+// The callback that is told of compiled kernels lets the waiting driver go on. Once it stops the compiling,
+// by its answer or through the session.
 struct Stopper {
   MockDevices& mock;
   bool answers;
@@ -132,7 +132,7 @@ TEST_CASE("api: a lost device says why until it is closed, and is opened again",
     faults.fail(function, 0, kDeviceLost);
     CHECK(o.eval(&logits) == GRETA_ERROR_DEVICE);
     CHECK_THAT(greta_error_text(), ContainsSubstring(function) && ContainsSubstring("VK_ERROR_DEVICE_LOST"));
-    faults.none();  // the driver would answer again: nobody asks it
+    faults.none();  // the driver would work again, but is not called any more
     const std::string cause = std::string("was lost (") + function + ": VK_ERROR_DEVICE_LOST)";
     CHECK(o.eval(&logits) == GRETA_ERROR_DEVICE);
     CHECK_THAT(greta_error_text(), ContainsSubstring(cause));
@@ -155,7 +155,7 @@ TEST_CASE("api: kernels of a step are compiled side by side, each for subgroups 
           "[api][vulkan]") {
   MockDevices mock;
   Objects o(Objects::WithoutSession{}, open_first(mock));
-  CHECK(mock.seen().without_lanes == 0);  // of those that load the model
+  CHECK(mock.seen().without_lanes == 0);  // for the kernels that load the model
   const int together = greta::cpu_count() > 1 ? 2 : 1;
   mock.await(together);
   REQUIRE(o.open_session() == GRETA_OK);

@@ -1,5 +1,5 @@
-// Conversations with the bundled model: what is fed, what is kept when an answer is stopped, and real
-// templates there and back.
+// Conversations with the bundled model: what is fed, what is kept when an answer is stopped, and calls that
+// pass through real templates and back.
 #include "engine/session/chat.h"
 
 #include <catch2/catch_test_macros.hpp>
@@ -78,7 +78,7 @@ uint32_t common(std::span<const int32_t> a, std::span<const int32_t> b) {
   return uint32_t(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-// Opens reasoning in the prompt, and leaves it out of earlier answers.
+// A template that opens reasoning in the prompt and leaves it out of earlier answers.
 constexpr char kThinking[] =
     "{% for m in messages %}{{ '<|' ~ m.role ~ '|>\\n' ~ m.content ~ '<|end|>\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|assistant|>\\n<think>\\n' }}{% else %}</think>{% endif %}";
@@ -100,14 +100,14 @@ TEST_CASE("chat: only what is new of a conversation is fed", "[chat]") {
     CHECK(talk.session->position() == prompt.size() + 11);  // the last token drawn was not fed
     if (question != questions[0]) CHECK(result.reused_tokens > prompt.size() / 2);
 
-    // A session that has never seen the conversation says the same.
+    // A session that has never seen the conversation answers the same.
     Talk fresh;
     for (const Value& message : talk.chat->messages())
       if (&message != &talk.chat->messages().back()) require(fresh.chat->add(message));
     CHECK(fresh.answer().reused_tokens == 0);
     CHECK(fresh.last("content") == talk.last("content"));
   }
-  // The same question once more: all but its last token is there.
+  // The same question is asked once more: the session holds all but its last token.
   talk.chat->truncate(talk.chat->messages().size() - 1);
   const std::vector<int32_t> prompt = talk.prompt();
   CHECK(talk.answer().reused_tokens == prompt.size() - 1);
@@ -177,7 +177,7 @@ TEST_CASE("chat: a stopped answer keeps what was said", "[chat]") {
   CHECK(talk.answer({}, events).end == ChatEnd::Cancelled);
   CHECK(talk.chat->messages().size() == 4);
 
-  // Before anything is said nothing is added.
+  // An answer that is stopped before its first text adds no message.
   talk.say("Go on.");
   events.prompt = [](uint32_t, uint32_t) { return false; };
   CHECK(talk.answer({}, events).end == ChatEnd::Cancelled);
@@ -227,14 +227,14 @@ TEST_CASE("chat: what cannot be answered is said", "[chat]") {
     CHECK(Chat::open(*talk.session, bad, Log{}, &chat).code == Code::Argument);
     CHECK_FALSE(chat);
   }
-  // Names of plain forms.
+  // Templates can be given by the names of plain forms.
   for (const char* name : {"chatml", "llama3", "Phi-3", "gemma", "mistral"}) {
     std::unique_ptr<Chat> chat;
     require(Chat::open(*talk.session, {.chat_template = name}, Log{}, &chat));
   }
   std::unique_ptr<Chat> none;
   CHECK(Chat::open(*talk.session, {.chat_template = "no such form"}, Log{}, &none).code == Code::Argument);
-  // A template that refuses, in its own words.
+  // A template may refuse with its own words.
   Talk refusing({.chat_template = "{{ raise_exception('no thanks') }}"});
   refusing.say("Hi");
   CHECK(refusing.chat->answer({}, {}, &result).code == Code::Argument);
@@ -282,7 +282,7 @@ TEST_CASE("chat: template arguments and tools reach the template", "[chat]") {
   CHECK(text == "f good 7 True 8");
 }
 
-// The rendering of a call is what the model would have written: taken apart again it is the same call.
+// A rendered call is what the model would have written, so the parser finds the same call in it.
 TEST_CASE("chat: calls pass through the templates of many models and back", "[chat]") {
   const std::filesystem::path folder = test_data() / "templates";
   const char* const tools =
@@ -312,8 +312,8 @@ TEST_CASE("chat: calls pass through the templates of many models and back", "[ch
     add(R"({"role": "tool", "tool_call_id": "call00000", "name": "weather", "content": "sunny"})");
     if (chat->render(true, &result).ok()) CHECK_THAT(result, ContainsSubstring("sunny"));
 
-    // The answer: what follows the prompt, up to the token that ends it. A mark that is cut in two belongs to
-    // it.
+    // The answer is what follows the prompt, up to the token that ends it. A mark that the prompt's end cuts
+    // in two belongs to the answer.
     size_t same =
         std::mismatch(question.begin(), question.end(), call.begin(), call.end()).first - question.begin();
     if (const size_t open = call.rfind('<', same - 1); open != call.npos && call.find('>', open) >= same)
@@ -334,5 +334,5 @@ TEST_CASE("chat: calls pass through the templates of many models and back", "[ch
   }
   INFO(lost);
   CHECK(with_tools >= 25);
-  CHECK(there_and_back >= with_tools - 1);  // Solar's way is not known
+  CHECK(there_and_back >= with_tools - 1);  // the parser does not know Solar's format
 }

@@ -1,4 +1,5 @@
-// A model of a file on each device, copied and mapped: where its weights lie, and what a cut file does.
+// A model from a file on each device, copied and mapped: where its weights lie, and what happens if the file
+// is cut.
 #include <unistd.h>
 
 #include "support/devices.h"

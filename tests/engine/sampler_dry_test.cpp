@@ -1,4 +1,4 @@
-// DRY with breakers that are longer than a token, against its definition by plain loops.
+// DRY with breakers that are longer than a token is compared with its definition by plain loops.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <random>
@@ -12,12 +12,12 @@ using namespace greta::test;
 
 namespace {
 
-// The logits that DRY takes off, for a history whose copies may not reach before `begin`.
+// What DRY subtracts from logits, for a history whose repetitions may not reach before `begin`.
 std::vector<double> penalties(const std::vector<int32_t>& history, size_t begin, const DrySettings& s,
                               size_t vocab) {
   std::vector<double> out(vocab, 0);
   const size_t count = history.size();
-  for (size_t end = 0; end + 1 < count; ++end) {  // a copy that ends at `end`
+  for (size_t end = 0; end + 1 < count; ++end) {  // a repetition that ends at `end`
     size_t length = 0;
     while (length <= end && count - length > begin && history[end - length] == history[count - 1 - length])
       ++length;
@@ -41,7 +41,7 @@ TEST_CASE("sampler: DRY's breakers of several tokens", "[sampler]") {
   for (int repeat = 0; repeat < 2000; ++repeat) {
     std::vector<int32_t> history(2 + random() % 30);
     for (int32_t& each : history) each = int32_t(random() % kVocab);
-    size_t begin = 0;  // after the last breaker
+    size_t begin = 0;  // the position after the last breaker
     for (size_t i = 0; i < history.size(); ++i) {
       if (i + 1 < history.size() && history[i] == 1 && history[i + 1] == 2) begin = i + 2;
       if (i + 2 < history.size() && history[i] == 3 && history[i + 1] == 0 && history[i + 2] == 1)
@@ -60,7 +60,7 @@ TEST_CASE("sampler: DRY's breakers of several tokens", "[sampler]") {
       REQUIRE(std::abs(10 - each.logit - expected[size_t(each.id)]) < 1e-4);
     }
   }
-  CHECK(crossed > 200);  // the breakers did matter
+  CHECK(crossed > 200);  // breakers made a difference that often
 }
 
 TEST_CASE("sampler: DRY's breakers are found in the vocabulary", "[sampler]") {
@@ -85,7 +85,7 @@ TEST_CASE("sampler: DRY's breakers are found in the vocabulary", "[sampler]") {
     return false;
   };
   CHECK(has("x", "yz"));
-  CHECK(has("yx", "yz"));  // ends in its beginning
+  CHECK(has("yx", "yz"));  // the first token ends with the beginning of the text
   CHECK_FALSE(has("xq", "yz"));
   CHECK_FALSE(has("z", ""));
   for (const DryBreaker& each : found) CHECK_FALSE(each.tail.empty());  // no token holds all of it

@@ -1,5 +1,5 @@
-// The host's samplers: each step against a plain float64 reference, draws by their distribution, and the
-// device's kernel against the host for all that both can do.
+// The host's sampler: each step is compared with a plain float64 reference, draws with their distribution,
+// and the device's kernel with the host where both can choose.
 #include "engine/sampling/sampler.h"
 
 #include <catch2/catch_test_macros.hpp>
@@ -111,8 +111,8 @@ TEST_CASE("sampler: every step chooses what float64 chooses", "[sampler]") {
 
 namespace {
 
-// Whether the counts could well come from these probabilities: the limit of chi-square that one experiment in
-// ten thousand passes (Wilson and Hilferty 1931).
+// Returns true if the counts may come from these probabilities: chi-square is below the limit that one
+// experiment in ten thousand passes by chance (Wilson and Hilferty 1931).
 bool fits(const std::vector<uint32_t>& counts, const std::vector<double>& p, double draws) {
   double sum = 0, freedom = -1;
   for (size_t i = 0; i < counts.size(); ++i) {
@@ -131,7 +131,7 @@ bool fits(const std::vector<uint32_t>& counts, const std::vector<double>& p, dou
 TEST_CASE("sampler: a million draws follow the reference, and not one that is 1 % off", "[sampler]") {
   constexpr uint32_t kDraws = 1000000;
   const std::vector<float> logits = {0, 1, 2, -1, 0.5f, 1.5f, -2, 0.25f};
-  // The history is the same at every draw as far as a step looks: only the position changes.
+  // Steps see the same history at every draw; only the position changes.
   std::vector<int32_t> history(kDraws + 64);
   for (size_t i = 0; i < history.size(); ++i) history[i] = 3;
   for (const Named& each : all_settings()) {
@@ -156,7 +156,7 @@ TEST_CASE("sampler: a million draws follow the reference, and not one that is 1 
       p.push_back(settings.xtc_probability * applied.probability[i] +
                   (1 - settings.xtc_probability) * skipped.probability[i]);
     CHECK(fits(counts, p, kDraws));
-    // The likeliest token 1 % likelier, at the others' expense: this must show.
+    // The test must notice if the likeliest token is drawn 1 % more often than it should be.
     const size_t best = size_t(std::max_element(p.begin(), p.end()) - p.begin());
     if (p[best] > 0.9) continue;
     std::vector<double> biased = p;
@@ -219,7 +219,7 @@ TEST_CASE("sampler: what is no number, and what is forbidden", "[sampler]") {
     for (uint64_t allowed = 0; allowed < 8; ++allowed) {
       int32_t id = -1;
       const Status status = sampler.choose(std::vector<float>{5, 1, NAN}, &allowed, history, &id);
-      REQUIRE(status.ok() == ((allowed & 3) != 0));  // the third is NaN, and never chosen
+      REQUIRE(status.ok() == ((allowed & 3) != 0));  // the third logit is NaN and never chosen
       if (status.ok()) REQUIRE((allowed & 3 & (uint64_t(1) << id)) != 0);
     }
   }
@@ -269,7 +269,7 @@ TEST_CASE("sampler: the device and the host choose the same tokens", "[sampler]"
   std::unique_ptr<Session> session;
   REQUIRE(Session::open(std::shared_ptr<Executor>(engine.executor.get(), [](Executor*) {}), &session).ok());
   const auto generate = [&](SamplerSettings settings, bool host) {
-    // A filter that changes nothing keeps the device's kernel out.
+    // A filter that changes nothing makes the host choose.
     if (host) settings.filter.call = [](void*, float*, size_t, const int32_t*, size_t) { return 0; };
     REQUIRE(session->set_sampling(settings).ok());
     REQUIRE(session->truncate(0).ok());
@@ -312,7 +312,9 @@ TEST_CASE("sampler: the device and the host choose the same tokens", "[sampler]"
       INFO(each.name << ", seed " << seed);
       CHECK(generate(each.settings, false) == generate(each.settings, true));
     }
-  // What the kernel does not do, or not in that order, is the host's.
+}
+
+TEST_CASE("sampler: the host does what the device's kernel cannot do, or not in that order", "[sampler]") {
   Sampler sampler;
   const auto on_device = [&](auto change) {
     SamplerSettings s;

@@ -1,4 +1,4 @@
-// Stop strings: against a plain search, however the text is cut; and in generation.
+// Stop strings are compared with a plain search, however the text is cut, and tried in generation.
 #include "engine/session/stop.h"
 
 #include <catch2/catch_test_macros.hpp>
@@ -17,7 +17,7 @@ struct Stopped {
   bool operator==(const Stopped&) const = default;
 };
 
-// The match that ends first; of those, the longest; of those, the first in the list.
+// Finds the match that ends first; of several, the longest; of equal ones, the first in the list.
 Stopped plain_search(const std::string& text, const std::vector<std::string_view>& stops) {
   for (size_t end = 1; end <= text.size(); ++end) {
     Stopped best;
@@ -43,7 +43,7 @@ Stopped in_pieces(const std::string& text, const std::vector<std::string_view>& 
     at += count;
     REQUIRE(found == (matcher.found() >= 0));
     if (found) break;
-    // What is out can no longer become part of a match, and what waits may.
+    // Text that came out can no longer be part of a match, and text that is held back may be.
     const std::string whole = text.substr(0, std::min(at, text.size()));
     REQUIRE(whole.starts_with(out.text));
     bool may_begin = out.text == whole;

@@ -1,5 +1,6 @@
-// Weights that a GPU which shares the host's memory reads in the pages of their file: as if they were copied,
-// whether the driver takes such pages, refuses them from the beginning, or takes one and then no more.
+// A GPU that shares the host's memory reads weights in the pages of their file. Results are the same as with
+// copied weights, whether the driver takes such pages, refuses them from the beginning, or refuses them while
+// loading.
 #include <catch2/catch_test_macros.hpp>
 
 #include "support/tiny_model.h"
@@ -21,7 +22,7 @@ void require(Status status) {
   REQUIRE(status.ok());
 }
 
-// The bundled model's logits after a few tokens. `refuse`: from when on no pages are taken.
+// The bundled model's logits after a few tokens. `refuse` says from when on the driver takes no pages.
 enum class Refuse { Never, AtLoading, Always };
 void load(Faults& faults, Refuse refuse, Source source, Loaded* out) {
   const auto refused = [&] { faults.fail("vkGetMemoryHostPointerPropertiesEXT", 0, kOutOfHostMemory); };
@@ -60,7 +61,7 @@ Source bundled() {
 TEST_CASE("weights are read in the pages of a file, or copied where a driver refuses them",
           "[engine][vulkan]") {
   Faults faults;
-  for (const char* lacking : {"", "processor"}) {  // as it is, and as an integrated GPU
+  for (const char* lacking : {"", "processor"}) {  // the device as it is, and as an integrated GPU
     INFO("without " << lacking);
     faults.hide(lacking);
     Loaded copied, refused, imported;
@@ -93,7 +94,7 @@ TEST_CASE("a GPU with memory of its own imports nothing", "[engine][vulkan]") {
   CHECK_FALSE(device->info().unified_memory);
 }
 
-// A file in memory may lie anywhere: what is not where kernels can read it is copied.
+// A file in memory may lie at any address. Tensors that kernels cannot read at theirs are copied.
 TEST_CASE("weights in memory that are not aligned are copied", "[engine][vulkan]") {
   Faults faults;
   Loaded file;

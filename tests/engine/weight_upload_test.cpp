@@ -8,7 +8,7 @@ using namespace greta;
 
 namespace {
 
-// Weights in GGUF order; reading one byte of them may fail.
+// Weights in GGUF order. Reading one of their bytes may fail.
 struct Bytes {
   std::vector<uint8_t> data;
   uint64_t broken = ~uint64_t(0);
@@ -33,8 +33,8 @@ TEST_CASE("weights go up in pieces as they would at once, packed or as they are"
   const OpenDevice device = which.open();
   const RowFilter filter{&device->info(), false};
   const auto [n, depth, count] = GENERATE(table<uint32_t, uint32_t, uint32_t>({
-      {1000, 4096, 2},  // 4.3 MB each: two pieces
-      {32, 262144, 1},  // 16 rows are more than a piece has by default
+      {1000, 4096, 2},  // matrices of 4.3 MB, which take two pieces each
+      {32, 262144, 1},  // 16 rows are larger than a piece is by default
       {7, 64, 3},       // fewer rows than are packed together
   }));
   CAPTURE(n, depth, count);
@@ -78,7 +78,7 @@ TEST_CASE("weights are counted piece by piece, and the caller may end it between
   if (!which.computes) return;
   const OpenDevice device = which.open();
   const RowFilter filter{&device->info(), false};
-  constexpr uint32_t kRows = 4096, kDepth = 4096, kCount = 3;  // 17.8 MB each
+  constexpr uint32_t kRows = 4096, kDepth = 4096, kCount = 3;  // matrices of 17.8 MB
   const uint64_t matrix_bytes = kRows * quant_bytes(QuantType::q8_0, kDepth);
   Bytes bytes(kCount * matrix_bytes);
   Source source;
@@ -111,7 +111,7 @@ TEST_CASE("weights are counted piece by piece, and the caller may end it between
   CHECK(calls.count == 2);
   CHECK(upload.finish().ok());
 
-  // Where it is read from mapped pages, whole matrices are packed.
+  // From mapped pages, whole matrices are packed at once.
   Buffer pages;
   if (whole.layout == Layout::Gguf || !device->import_host(bytes.data.data(), bytes.data.size(), &pages).ok())
     return;

@@ -1,4 +1,4 @@
-// Checksum: the same however the bytes are cut, another one after any small change.
+// A checksum does not depend on how the bytes are cut into pieces, and any small change changes it.
 #include <catch2/catch_test_macros.hpp>
 #include <random>
 #include <set>

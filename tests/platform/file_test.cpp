@@ -1,4 +1,4 @@
-// File: every way of opening something that is not a readable file is refused in words.
+// Opening something that is not a readable file fails with a reason in words.
 #include "platform/file.h"
 
 #include <sys/stat.h>

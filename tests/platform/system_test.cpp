@@ -17,7 +17,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-// A folder that stands for "/", removed at the end.
+// A temporary folder that takes the place of "/".
 struct FakeRoot {
   test::TemporaryFolder folder;
   const std::string& path = folder.path();

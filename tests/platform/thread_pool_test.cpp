@@ -9,8 +9,8 @@ using namespace greta;
 
 namespace {
 
-// Each worker writes its own slot, meets, and adds up what all have written: a worker that passes
-// the meeting early reads a number of the round before.
+// Each worker writes its own slot, meets the others, and adds up what all have written. A worker that passes
+// the meeting too early reads a number of the round before.
 struct Rounds {
   ThreadPool* pool;
   uint32_t rounds;

@@ -1,4 +1,4 @@
-// Each fault that the checked device looks for is planted once.
+// Plants each fault that the checked device looks for.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-constexpr uint32_t kCount = 4096;  // words: four pages
+constexpr uint32_t kCount = 4096;  // words, which fill four pages
 
 struct Rig {
   OpenDevice device = open_checked(open_named("cpu", 2));
@@ -26,7 +26,7 @@ struct Rig {
     for (const Words* words : {&a, &b, &c}) REQUIRE(stream->fill(words->all(), 1).ok());
     REQUIRE(stream->barrier().ok());
   }
-  // A launch of `index` that writes y but declares something else.
+  // Launches `index`, which writes y, with other declared accesses.
   Status index_with(const Slice& y, std::span<const Access> accesses) {
     const IndexTestBlock block{y.address(), uint32_t(y.bytes / 4), 1, 0};
     return stream->dispatch(kernels.index, {uint32_t(y.bytes / 4 / kGroupWords), 1, 1},
@@ -79,7 +79,7 @@ TEST_CASE("checked: a read of what was never written", "[runtime]") {
   CHECK_THAT(error_text(), ContainsSubstring("add") && ContainsSubstring("byte 0 was never written"));
   CHECK(rig.stream->copy(rig.b.all(), fresh.all()).code == Code::Device);
 
-  // A hole of one word between two written halves.
+  // One word between two written halves was never written.
   REQUIRE(rig.stream->fill(fresh.slice(0, 100), 1).ok());
   REQUIRE(rig.stream->fill(fresh.slice(101, kCount - 101), 1).ok());
   REQUIRE(rig.stream->barrier().ok());
@@ -92,7 +92,7 @@ TEST_CASE("checked: a read of what was never written", "[runtime]") {
   REQUIRE(rig.stream->barrier().ok());
   CHECK(rig.kernels.add_words(*rig.stream, rig.a.all(), fresh.all(), rig.b.all()).ok());
 
-  // Host memory is written by the host; what a read-back buffer holds is not known.
+  // The host writes upload memory. A readback buffer holds nothing that is known.
   Words upload(*rig.device, 10, Memory::Upload), readback(*rig.device, 10, Memory::Readback);
   CHECK(rig.stream->copy(rig.c.slice(0, 10), upload.all()).ok());
   CHECK(rig.stream->copy(rig.c.slice(10, 10), readback.all()).code == Code::Device);
@@ -174,12 +174,12 @@ TEST_CASE("checked: results are those of the device inside", "[runtime]") {
 }
 
 #if defined(__SANITIZE_THREAD__)
-#define FORKS false  // a child of a threaded process may not start threads under this sanitizer
+#define FORKS false  // under this sanitizer a child of a threaded process may not start threads
 #else
 #define FORKS true
 #endif
 
-// Runs `plant` in a child; returns the signal that ended it, or minus its exit status.
+// Runs `plant` in a child process. Returns the signal that ended it, or its negative exit status.
 static int in_child(void (*plant)(Rig&)) {
   fflush(nullptr);
   const pid_t child = fork();
@@ -255,9 +255,9 @@ TEST_CASE("written bytes are kept as ranges", "[runtime]") {
   CHECK(!reads(9, 2));
   CHECK(!reads(14, 2));
   CHECK(!reads(12, 10));
-  write(15, 5);  // joins two
+  write(15, 5);  // joins two ranges
   CHECK(reads(10, 15));
   CHECK(!reads(10, 16));
-  write(0, 64);  // swallows all
+  write(0, 64);  // covers all ranges
   CHECK(reads(0, 64));
 }

@@ -10,7 +10,7 @@
 
 #include "support/device_kernels.h"
 
-// A backend may not include the kernels' headers, so both define Scratch. Compared here.
+// A backend may not include headers of kernels, so both define Scratch. This test compares the two.
 namespace of_kernels {
 #include "kernels/cpu/scratch.h"
 }
@@ -43,7 +43,7 @@ Kernel load(Device& device, const char* name, HostFunction function) {
 
 struct SumBlock {
   uint64_t x, y;
-};  // y[group] = float sum of 64 values of x, in order
+};  // y[group] = the float sum of 64 values of x, in order
 
 void sum_cpu(const void* block, uint32_t first, uint32_t count, Scratch*) {
   const auto& p = *static_cast<const SumBlock*>(block);

@@ -1,4 +1,4 @@
-// Faults that are there to be found. The hidden ones are run by name, under the validation layers, by
+// Planted faults that must be found. The hidden ones are run by name, under the validation layers, by
 // `.ci/run validation`.
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -6,7 +6,7 @@
 
 using namespace greta;
 
-// What it read is not used: without validation nothing is to be seen.
+// The value that it reads is not used, so nothing is noticed without validation.
 TEST_CASE("planted: a launch reads past the end of a buffer", "[.planted]") {
   const OpenDevice device = open_named("vulkan0", 0);
   const TestKernels kernels(*device);

@@ -17,14 +17,14 @@ TEST_CASE("a pool hands out aligned slices of shared buffers", "[runtime]") {
   CHECK(slice[1].bytes == 5000);
   CHECK(pool.allocated_bytes() == 10000);
 
-  REQUIRE(pool.take(20001, &slice[2]).ok());  // a buffer of its own, padded
+  REQUIRE(pool.take(20001, &slice[2]).ok());  // it gets a padded buffer of its own
   CHECK(slice[2].offset == 0);
   CHECK(slice[2].buffer->bytes == 20224);
-  REQUIRE(pool.take(1, &slice[3]).ok());  // the first is still being filled
+  REQUIRE(pool.take(1, &slice[3]).ok());  // the first buffer is still being filled
   CHECK(slice[3].buffer == slice[0].buffer);
   CHECK(slice[3].offset == 256 + 5120);
 
-  REQUIRE(pool.take(9000, &slice[4]).ok());  // does not fit any more
+  REQUIRE(pool.take(9000, &slice[4]).ok());  // it does not fit there any more
   CHECK(slice[4].buffer != slice[0].buffer);
   CHECK(pool.allocated_bytes() == 10000 + 20224 + 10000);
   for (const Slice& taken : slice) CHECK(taken.address() % 256 == 0);
@@ -56,7 +56,7 @@ TEST_CASE("a pool that knows what will be taken allocates that and no more", "[r
   std::vector<Slice> taken(slices.size());
   for (size_t i = 0; i < slices.size(); ++i) REQUIRE(pool.take(slices[i], &taken[i]).ok());
   CHECK(pool.allocated_bytes() == padded);
-  CHECK(taken[3].buffer == taken[0].buffer);  // around one that has its own
+  CHECK(taken[3].buffer == taken[0].buffer);  // the slice between them has a buffer of its own
   CHECK(taken[4].buffer != taken[0].buffer);
   CHECK(taken[5].buffer == taken[4].buffer);
   CHECK(taken[6].buffer != taken[4].buffer);

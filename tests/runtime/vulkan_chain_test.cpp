@@ -1,5 +1,9 @@
-// Launches of a captured graph that wait for each other instead of for barriers (backends/vulkan/chain.h).
+// Launches of a captured graph that wait for each other by counters instead of barriers
+// (backends/vulkan/chain.h).
+#include <unistd.h>
+
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <filesystem>
 
 #include "support/device_kernels.h"
 #include "support/test_device.h"
@@ -8,6 +12,7 @@
 using namespace greta;
 using Catch::Matchers::ContainsSubstring;
 using greta::test::kVulkanChains;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -15,8 +20,8 @@ constexpr uint32_t kStages = 10, kWords = 5000;
 
 bool has_chains(const OpenDevice& device) { return device->info().features & kVulkanChains; }
 
-// a = b + b, b = a + a, ..: each stage reads what all of the one before wrote. With `alone` a launch in the
-// middle that takes no part in chains.
+// Records b = a + a, a = b + b and so on: each stage reads what all groups of the one before it wrote. With
+// `alone` a launch in the middle takes no part in chains.
 struct Doubling {
   Device& device;
   TestKernels kernels;
@@ -38,7 +43,7 @@ struct Doubling {
     for (uint32_t i = 0; i < kStages; ++i) {
       const Slice from = i % 2 ? b.all() : a.all(), to = i % 2 ? a.all() : b.all();
       REQUIRE(stream->barrier().ok());
-      if (alone && i == kStages / 2) {  // aside of a stage that waits, and read by the next
+      if (alone && i == kStages / 2) {  // it runs beside a launch that waits
         REQUIRE(kernels.add_words(*stream, from, from, to).ok());
         REQUIRE(kernels.write_index(*stream, aside.all(), 0, i).ok());
         continue;
@@ -47,7 +52,7 @@ struct Doubling {
     }
     REQUIRE(stream->end_capture(&owned.graph).ok());
   }
-  // The words after so many replays, all the same.
+  // Returns the value of all words after this many replays.
   uint32_t run(uint32_t replays) {
     write_words(device, a.all(), std::vector<uint32_t>(kWords, 3));
     for (uint32_t i = 0; i < replays; ++i) REQUIRE(stream->replay(owned.graph).ok());
@@ -69,8 +74,7 @@ TEST_CASE("chain: launches of a captured graph follow each other without barrier
     Doubling doubling(device);
     faults.barriers();
     doubling.capture(false);
-    CHECK(faults.barriers() ==
-          (has_chains(device) ? 2 : int(kStages) + 1));  // one at the end, for what follows
+    CHECK(faults.barriers() == (has_chains(device) ? 2 : int(kStages) + 1));  // one is at the end
     CHECK(doubling.run(1) == 3u << kStages);
     CHECK(doubling.run(2) == 3u << 2 * kStages);
     for (uint32_t i = 0; i < 50; ++i) REQUIRE(doubling.run(1) == 3u << kStages);
@@ -92,7 +96,7 @@ TEST_CASE("chain: a launch that takes no part is ordered by barriers", "[runtime
 TEST_CASE("chain: a driver that does not keep the order of launches gets barriers", "[runtime][vulkan]") {
   Faults faults;
   if (!has_chains(faults.opened())) SKIP("the device has no chains");
-  faults.fail_once("vkCmdDispatch", 10);  // lost: those of the next stage wait in vain
+  faults.fail_once("vkCmdDispatch", 10);  // the launch does not run, so the next stage waits in vain
   const OpenDevice device = faults.opened();
   CHECK(!has_chains(device));
   Doubling doubling(device);
@@ -103,28 +107,33 @@ TEST_CASE("chain: a driver that does not keep the order of launches gets barrier
 TEST_CASE("chain: a device that the check loses is opened again without", "[runtime][vulkan]") {
   Faults faults;
   if (!has_chains(faults.opened())) SKIP("the device has no chains");
-  faults.fail_once("vkQueueSubmit2", 1, kDeviceLost);  // the first is that of prove()
+  faults.fail_once("vkQueueSubmit2", 1, kDeviceLost);  // the first submission is that of prove()
   CHECK(!has_chains(faults.opened()));
   CHECK(has_chains(faults.opened()));
 }
 
-TEST_CASE("chain: what waits in vain ends, as an error, and there are no chains after it",
+TEST_CASE("chain: what waits in vain ends as an error, and the device has no chains after it",
           "[runtime][vulkan]") {
   Faults faults;
+  const fs::path folder = fs::temp_directory_path() / ("greta-chain-" + std::to_string(::getpid()));
+  fs::remove_all(folder);
+  const std::string name = folder.string();
   {
-    const OpenDevice device = faults.opened();
+    const OpenDevice device = faults.opened(~0u, name.c_str());
     if (!has_chains(device)) SKIP("the device has no chains");
     Doubling doubling(device);
     faults.fail_once("vkCmdDispatch", 4);
     doubling.capture(false);
     REQUIRE(doubling.stream->replay(doubling.owned.graph).ok());
     CHECK(doubling.stream->wait().code == Code::Device);
-    CHECK_THAT(error_text(), ContainsSubstring("waited in vain"));
+    CHECK_THAT(error_text(), ContainsSubstring("waited in vain") && ContainsSubstring("by barriers"));
     CHECK(doubling.stream->submit().code == Code::Device);
   }
-  const OpenDevice again = faults.opened();
+  const OpenDevice again = faults.opened(~0u, name.c_str());
   CHECK(!has_chains(again));
   Doubling doubling(again);
   doubling.capture(false);
   CHECK(doubling.run(1) == 3u << kStages);
+  CHECK(has_chains(faults.opened()));  // without the folder nothing remembers the failure
+  fs::remove_all(folder);
 }

@@ -1,4 +1,4 @@
-// Which device `auto` and `vulkan` take, and what is said where there is no GPU.
+// Which device `auto` and `vulkan` take, and what the log says if there is no GPU.
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdlib>
 #include <cstring>
@@ -10,7 +10,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-// What was opened, and the lines of the log.
+// The device that was opened, and the lines of the log.
 struct Choice {
   Status status;
   std::string id, log;
@@ -37,7 +37,7 @@ std::unique_ptr<Choice> choose(MockDevices& mock, const char* name) {
   return choice;
 }
 
-struct Environment {  // one variable, for the life of this
+struct Environment {  // sets one variable while it lives
   const char* name;
   std::string before;
   bool was_set;
@@ -69,7 +69,7 @@ TEST_CASE("choice: a GPU with memory of its own comes before one that shares the
     }
   }
   mock.list("discrete integrated");
-  CHECK(choose(mock, "vulkan1")->id == "vulkan1");  // at its word
+  CHECK(choose(mock, "vulkan1")->id == "vulkan1");  // a number is taken at its word
 }
 
 TEST_CASE("choice: a GPU that cannot be used is passed over, by name", "[runtime][vulkan]") {

@@ -1,4 +1,5 @@
-// What goes wrong with a Vulkan driver, made by a libvulkan with faults, and the pipelines kept on disk.
+// Failures of a Vulkan driver, which a libvulkan with planted faults makes, and pipelines that are kept on
+// disk.
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ TEST_CASE("vulkan: a device that lacks something says what", "[runtime][vulkan]"
   faults.fail("vkCreateDevice", 0, kInitializationFailed);
   CHECK(faults.open(&device).code == Code::Device);
   CHECK_THAT(error_text(), ContainsSubstring("vkCreateDevice: VK_ERROR_INITIALIZATION_FAILED"));
-  faults.fail("vkQueueSubmit2", 0, kDeviceLost);  // opens, and does nothing
+  faults.fail("vkQueueSubmit2", 0, kDeviceLost);  // the device opens but cannot work
   CHECK(faults.open(&device).code == Code::Device);
   CHECK_THAT(error_text(), ContainsSubstring("does not work"));
   CHECK(!device);
@@ -106,7 +107,7 @@ TEST_CASE("vulkan: a lost device fails every call, can be closed and opened agai
     }
     CHECK(status.code == Code::Device);
     CHECK_THAT(error_text(), ContainsSubstring(function) && ContainsSubstring("VK_ERROR_DEVICE_LOST"));
-    faults.none();  // the driver would answer again: nobody asks it
+    faults.none();  // the driver would work again, but is not called any more
     Buffer buffer;
     Kernel kernel;
     Stream* none = nullptr;
@@ -176,7 +177,7 @@ TEST_CASE("vulkan: a replayed graph is one submission of one command buffer", "[
     }
     REQUIRE(stream->end_capture(&owned.graph).ok());
     REQUIRE(stream->replay(owned.graph).ok());
-    REQUIRE(stream->wait().ok());  // a chain's cells were filled
+    REQUIRE(stream->wait().ok());  // the first replay fills a chain's cells
     for (uint32_t step = 0; step < 3; ++step) {
       faults.submits();
       REQUIRE(stream->barrier().ok());
@@ -191,18 +192,23 @@ TEST_CASE("vulkan: a replayed graph is one submission of one command buffer", "[
     REQUIRE(stream->fill(a.all(), 1).ok());
     REQUIRE(stream->wait().ok());
     CHECK(faults.submits() ==
-          Faults::Submits{int(parts), int(parts) + 1});  // what follows goes with the last part
+          Faults::Submits{int(parts), int(parts) + 1});  // later work goes with the last part
   }
 }
 
-TEST_CASE("vulkan: compiled pipelines are kept on disk, and a bad file is no file", "[runtime][vulkan]") {
-  if (!is_there("vulkan")) SKIP("no Vulkan device: " << error_text());
+namespace {
+
+// A cache folder of this process, and device vulkan0 opened with it.
+struct CacheFolder {
   const fs::path top = fs::temp_directory_path() / ("greta-cache-" + std::to_string(::getpid()));
   const fs::path folder = top / "not" / "there";
-  fs::remove_all(top);
   const std::string name = folder.string();
-  std::string log;
-  const auto use = [&] {
+  std::string log;  // the messages of the last use() about compiled kernels
+
+  CacheFolder() { fs::remove_all(top); }
+  ~CacheFolder() { fs::remove_all(top); }
+  // Opens the device, runs a kernel and closes the device.
+  void use() {
     DeviceOptions options;
     options.cache_folder = name.c_str();
     log.clear();
@@ -221,45 +227,54 @@ TEST_CASE("vulkan: compiled pipelines are kept on disk, and a bad file is no fil
     REQUIRE(kernels.write_index(*stream, a.all(), 3).ok());
     REQUIRE(stream->wait().ok());
     CHECK(read_words(*device, a.all())[69] == 3 * 69);
-  };
-  const auto read = [](const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
-  use();
-  CHECK(log.empty());
+  }
+  long messages() const { return std::count(log.begin(), log.end(), '\n'); }
+};
+
+std::string read_whole(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+}  // namespace
+
+TEST_CASE("vulkan: compiled pipelines are kept on disk, and a bad file is no file", "[runtime][vulkan]") {
+  if (!is_there("vulkan")) SKIP("no Vulkan device: " << error_text());
+  CacheFolder cache;
+  cache.use();
+  CHECK(cache.log.empty());
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
-  REQUIRE(files.size() == 1);  // no temporary one is left
-  const std::string good = read(files[0]);
+  for (const auto& entry : fs::directory_iterator(cache.folder)) files.push_back(entry.path());
+  REQUIRE(files.size() == 1);  // no temporary file is left
+  const std::string good = read_whole(files[0]);
   CHECK(good.size() > 72);
   const auto with = [&](size_t at, char change) {
     std::string bytes = good;
     bytes[at] = char(bytes[at] ^ change);
     return bytes;
   };
-  // magic, driver, cache, device, version, size, checksum; the data; cut; lengthened; empty
+  // One byte of the magic, driver, cache, device, version, size, checksum or data is wrong; the file is cut,
+  // longer or empty.
   std::vector<std::string> bad = {good.substr(0, good.size() - 1), good + "x", good.substr(0, 40), "",
                                   with(good.size() - 1, 1)};
   for (const size_t at : {0, 9, 30, 44, 50, 57, 66}) bad.push_back(with(at, 1));
   for (const std::string& bytes : bad) {
     std::ofstream(files[0], std::ios::binary | std::ios::trunc) << bytes;
-    use();
-    CHECK_THAT(log, ContainsSubstring("info: compiled kernels are made anew: '" + files[0].string() +
-                                      "' is damaged"));
-    CHECK(std::count(log.begin(), log.end(), '\n') == 1);
-    CHECK(read(files[0]).substr(0, 40) == good.substr(0, 40));
-    CHECK(read(files[0]) != bytes);
+    cache.use();
+    CHECK_THAT(cache.log, ContainsSubstring("info: compiled kernels are made anew: '" + files[0].string() +
+                                            "' is damaged"));
+    CHECK(cache.messages() == 1);
+    CHECK(read_whole(files[0]).substr(0, 40) == good.substr(0, 40));
+    CHECK(read_whole(files[0]) != bytes);
   }
   const auto written = fs::last_write_time(files[0]);
-  use();  // all comes out of the file: it stays as it is
+  cache.use();  // all comes out of the file, so it stays as it is
   CHECK(fs::last_write_time(files[0]) == written);
-  CHECK(log.empty());
-  fs::remove_all(folder);
-  std::ofstream(folder) << "a file in the folder's place";
-  use();
-  CHECK_THAT(log, ContainsSubstring("warning: compiled kernels are not kept") &&
-                      ContainsSubstring(files[0].string()));
-  CHECK(std::count(log.begin(), log.end(), '\n') == 1);
-  fs::remove_all(top);
+  CHECK(cache.log.empty());
+  fs::remove_all(cache.folder);
+  std::ofstream(cache.folder) << "a file in the folder's place";
+  cache.use();
+  CHECK_THAT(cache.log, ContainsSubstring("warning: compiled kernels are not kept") &&
+                            ContainsSubstring(files[0].string()));
+  CHECK(cache.messages() == 1);
 }

@@ -37,15 +37,16 @@ class Faults {
   }
   void none() { set_("", 0, 0, 0), hide_(""); }
 
-  greta::Status open(greta::Device** out, uint32_t features_mask = ~0u) {
+  greta::Status open(greta::Device** out, uint32_t features_mask = ~0u, const char* cache_folder = nullptr) {
     greta::DeviceOptions options;
     options.features_mask = features_mask;
+    options.cache_folder = cache_folder;
     options.driver_library = MOCK_VULKAN_LIBRARY;
     return greta::open_device("vulkan0", options, out);
   }
-  OpenDevice opened(uint32_t features_mask = ~0u) {
+  OpenDevice opened(uint32_t features_mask = ~0u, const char* cache_folder = nullptr) {
     greta::Device* device = nullptr;
-    const greta::Status status = open(&device, features_mask);
+    const greta::Status status = open(&device, features_mask, cache_folder);
     INFO(greta::error_text());
     REQUIRE(status.ok());
     return {nullptr, std::unique_ptr<greta::Device>(device)};

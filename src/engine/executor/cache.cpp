@@ -1,5 +1,5 @@
-// A sequence's part of the cache to the host and back, in pieces, on the executor's own stream. Only
-// positions that were written are touched: the rest of a last page may hold what another sequence left there.
+// Copies a sequence's part of the cache to the host and back, in pieces, on the executor's own stream. Only
+// positions that were written are copied: the rest of a last page may hold what another sequence left there.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -10,14 +10,14 @@ namespace greta {
 
 namespace {
 
-// Work that was submitted uses the host's buffer: it is done before the buffer goes, whatever happened. What
-// was only recorded is not done any more.
+// Submitted work uses the host's buffer, so it is waited for before the buffer goes. Work that was only
+// recorded is abandoned.
 struct WaitAtEnd {
   Stream& stream;
   ~WaitAtEnd() { drain(stream); }
 };
 
-// Pages that are nobody's at the end.
+// Frees the sequence's pages at its end.
 struct GiveBack {
   PagePool& pages;
   uint32_t sequence;
@@ -37,7 +37,7 @@ uint64_t Executor::cache_bytes(uint32_t positions) const {
   return page / kPageTokens * positions;
 }
 
-// A page of a layer is [heads][kPageTokens] rows; of one that is not full, each head's first rows are used.
+// A page of a layer is [kv_heads][kPageTokens] rows. A page that is not full uses each head's first rows.
 Status Executor::walk_cache(uint32_t sequence, uint32_t positions, const Spans& visit) const {
   const auto walk_page = [&](const Slice& pool, uint32_t page, uint64_t page_bytes, uint32_t used) -> Status {
     const uint64_t at = pool.offset + page * page_bytes, head = page_bytes / model_.shape.kv_heads;
@@ -97,7 +97,7 @@ Status Executor::load_pages(Walk walk, uint32_t sequence, uint32_t positions, ui
   GRETA_TRY(piece.allocate(*model_.device, capacity, Memory::Upload));
   const WaitAtEnd wait{*stream_};
   uint64_t at = 0, filled = 0, left = bytes;
-  GRETA_TRY(stream_->barrier());  // a step may still write to pages that it no longer has
+  GRETA_TRY(stream_->barrier());  // a step may still write to pages that its sequence no longer has
   GRETA_TRY((this->*walk)(sequence, positions, [&](Slice to) -> Status {
     while (to.bytes) {
       if (at == filled) {

@@ -7,8 +7,8 @@
 
 namespace greta {
 
-// Unless it is kept, what was recorded is abandoned, and what it would have changed is as before or not
-// known. Fresh pages stay with their sequences, which are truncated by whoever asked for them.
+// The recording of a step or of copies. Unless it is kept, the recording is abandoned and the bookkeeping
+// that it changed is restored or marked as unknown. Fresh pages stay until the caller truncates.
 class Executor::Attempt {
  public:
   explicit Attempt(Executor& executor) : executor_(executor), recording_(*executor.stream_) {
@@ -68,7 +68,7 @@ Status Executor::upload(uint64_t offset, uint64_t bytes) {
   return stream_->copy(step_.slice(offset, bytes), staged.slice(offset, bytes));
 }
 
-// Whoever opened the executor is told, and may stop the compilers, as may each sequence of the step in hand.
+// The executor's opener is told of the progress. It or a sequence of the step may stop the compilers.
 Progress Executor::compile_progress() {
   const auto told = [](void* user, uint64_t done, uint64_t total) -> int {
     Executor& self = *static_cast<Executor*>(user);
@@ -100,7 +100,7 @@ Status Executor::plan_for(const StepKey& key, GretaGraph** out) {
   return {};
 }
 
-// A page that was shared gets its own copy in every layer before the step writes into it.
+// Copies shared pages in every layer before the step writes into them.
 Status Executor::copy_pages(std::span<const PagePool::Copy> copies) {
   const auto page = [](const Slice& pool, uint64_t index, uint64_t bytes) {
     return Slice{pool.buffer, pool.offset + index * bytes, bytes};
@@ -120,13 +120,13 @@ Status Executor::copy_pages(std::span<const PagePool::Copy> copies) {
   return {};
 }
 
-// The rows of the host's StepState, unless the device has them.
+// Uploads the rows of the host's StepState, unless the device has them.
 Status Executor::upload_rows() {
   StepState& state = host_state();
   const std::span<const StepRow> rows = {state.row, state.token_count};
   const bool same =
       rows.size() == rows_there_.size() && !memcmp(rows.data(), rows_there_.data(), rows.size_bytes());
-  rows_there_.clear();  // if the copy fails
+  rows_there_.clear();  // stays so if the copy fails
   if (!same) GRETA_TRY(upload(0, offsetof(StepState, row) + rows.size_bytes()));
   rows_there_.assign(rows.begin(), rows.end());
   const std::span<const uint32_t> outputs = {state.output_row, state.output_count};
@@ -138,12 +138,12 @@ Status Executor::upload_rows() {
   return {};
 }
 
-// What drawing makes of the rows (SampleBlock).
+// Notes what drawing has made of the device's rows (SampleBlock): each takes the drawn token and moves on.
 void Executor::follow_draws() {
   static_assert(kMaxStepSequences <= 64);
   uint64_t sequences = 0;
   for (const StepRow& row : rows_there_) sequences |= uint64_t(1) << row.sequence;
-  const size_t drawn = size_t(std::popcount(sequences));  // the last row of each
+  const size_t drawn = size_t(std::popcount(sequences));  // each sequence's last row draws
   if (drawn != rows_there_.size() || host_state().output_count != drawn) return rows_there_.clear();
   for (StepRow& row : rows_there_) {
     row.token = kTokenFromSample;
@@ -151,16 +151,17 @@ void Executor::follow_draws() {
   }
 }
 
-// What the device has is not known: the next step sends all that it needs.
+// What the device has is not known, so the next step uploads all that it needs.
 void Executor::forget_uploads() {
   rows_there_.clear();
   output_rows_there_.clear();
   std::fill(sampling_changed_.begin(), sampling_changed_.end(), true);
   uint32_t* tables = reinterpret_cast<uint32_t*>(&host_state() + 1);
-  std::fill_n(tables, uint64_t(options_.sequences) * plan_.pages_per_sequence, ~0u);  // as no table is
+  std::fill_n(tables, uint64_t(options_.sequences) * plan_.pages_per_sequence,
+              ~0u);  // no table is equal to this
 }
 
-// Writes the host's StepState for these rows and records the copies of what changed.
+// Writes the host's StepState for these rows and records copies of what has changed.
 Status Executor::upload_step(std::span<const Row> rows) {
   StepState& state = host_state();
   uint32_t outputs = 0;
@@ -211,7 +212,7 @@ Status Executor::step(std::span<const Row> rows, bool sample) {
   return wait(flight);
 }
 
-// Everything before a step's launches: its plan, its pages, its rows on their way.
+// Does everything before a step's launches: the plan, pages, and the upload of the rows.
 Status Executor::prepare(std::span<const Row> rows, bool sample, GretaGraph** graph) {
   GRETA_TRY(model_.gguf.source().check_mapped());
   const uint32_t tokens = token_bucket(uint32_t(rows.size()));
@@ -231,7 +232,7 @@ Status Executor::prepare(std::span<const Row> rows, bool sample, GretaGraph** gr
   GRETA_TRY(plan_for({tokens, output_bucket(outputs, tokens), sample && outputs > 0}, graph));
   GRETA_TRY(pages_.reserve(wants_, &copies_));
   GRETA_TRY(wait(flight_));
-  GRETA_TRY(stream_->barrier());  // the step before may still read what is written now
+  GRETA_TRY(stream_->barrier());  // the previous step may still read what is written now
   GRETA_TRY(copy_pages(copies_));
   return upload_step(rows);
 }

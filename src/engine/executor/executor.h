@@ -1,5 +1,5 @@
-// An executor runs forward steps of one model for the sequences that it holds: it owns a stream, one
-// arena, the StepState, the page pool with its bookkeeping, and the captured plans.
+// An executor runs forward steps of one model for several sequences. It owns a stream, an arena, the
+// StepState, the page pool with its bookkeeping, and the captured plans.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -13,16 +13,17 @@
 namespace greta {
 
 struct ExecutorOptions {
-  uint32_t context = 0;  // tokens of one sequence; 0: the smaller of the model's and 8192 that fits
+  uint32_t context =
+      0;  // tokens of one sequence; 0: that of the model, at most 8192, or less if it does not fit
   uint32_t sequences = 4;
   uint32_t key_type = 1, value_type = 1;  // kernels/abi/cache_types.def: f16
-  uint32_t cache_tokens = 0;              // of the pool; 0: context
+  uint32_t cache_tokens = 0;              // positions in the page pool; 0: context
   uint32_t output_rows = 8;               // rows of logits of one step: 1, 8 or 512
-  uint32_t step_tokens = 0;               // tokens of one step; 0: as many as take about a second
-  Progress progress = {};                 // of kernels that are compiled
+  uint32_t step_tokens = 0;               // tokens of one step; 0: step_limit()
+  Progress progress = {};                 // is told of kernels that are compiled
 };
 
-// What an executor allocates, to the byte.
+// What an executor allocates, exact to the byte.
 struct ExecutorPlan {
   uint32_t context = 0, pages = 0, pages_per_sequence = 0, step_tokens = 0;
   uint64_t cache_bytes = 0;  // keys, values and the token log
@@ -32,18 +33,18 @@ struct ExecutorPlan {
 };
 
 constexpr uint64_t kCachePieceBytes = uint64_t(4) << 20;
-constexpr uint32_t kFlights = 2;  // steps under way: one runs, the next is recorded
+constexpr uint32_t kFlights = 2;  // steps under way: one runs while the next is recorded
 constexpr uint64_t kDrawnBytes = kMaxStepSequences * kDrawnPositions * sizeof(uint32_t);
 static_assert(kFlights <= kDrawnPositions);
 
-// The most tokens of a step, unless the user says: so many that a CPU ends one in about a second, and a GPU
-// its largest launch in what a submission may take.
+// The most tokens of a step, where the user does not say. A CPU then ends a step in about a second, and a GPU
+// its largest launch within the time of one submission.
 uint32_t step_limit(const DeviceInfo& device, uint64_t token_parameters, uint64_t largest_product);
 
 class Executor {
  public:
-  // Pure arithmetic on a described model. free_bytes, what is free beside the weights, bounds the
-  // default context.
+  // Computes what an executor needs, without allocating it. The default context is chosen so that it fits
+  // into `free_bytes`, which is the memory that is free beside the weights.
   static Status plan(const Model& model, ExecutorOptions* options, uint64_t free_bytes, ExecutorPlan* out);
 
   static Status open(Model& model, const ExecutorOptions& options, uint64_t free_bytes,
@@ -51,73 +52,76 @@ class Executor {
   ~Executor();
 
   struct Row {
-    uint32_t token;  // id or kTokenFromSample
+    uint32_t token;  // a token's id, or kTokenFromSample
     uint32_t position, sequence;
     bool output;
   };
-  // Runs one step of at most plan().step_tokens rows and waits for it. `rows` is in order of position
-  // for each sequence; their pages are reserved first, and a failure before submission leaves the
-  // sequences as they were. With `sample`, each output row draws a token; else logits() are those of the
-  // output rows, in order.
+  // Runs one step of at most plan().step_tokens rows and waits for it. The rows of each sequence are in order
+  // of their positions. Pages are reserved first, and a failure before the submission leaves the sequences as
+  // they were. With `sample` each output row draws a token; else logits() are those of the output rows.
   Status step(std::span<const Row> rows, bool sample);
-  // The same in two parts, so that a step can be on its way while the one before it is looked at. At most
-  // kFlights are under way: a further one first waits for the oldest.
+  // The same in two parts, so that a step can run while the host looks at the one before it. At most kFlights
+  // steps are under way: a further one first waits for the oldest.
   Status submit(std::span<const Row> rows, bool sample, uint32_t* flight);
   Status wait(uint32_t flight);
-  // One such step with each kernel timed by itself, `on_stage` called for each kernel of each part of the
-  // step in order of its first launch.
+  // Runs one such step and times each kernel by itself. `on_stage` is called for each kernel of each part of
+  // the step, in the order of first launches.
   struct Stage {
-    const char *kernel, *part;  // "attention"
+    const char* kernel;
+    const char* part;  // of the step, such as "attention"
     uint32_t launches;
-    uint64_t ns, bytes, flops;  // of all launches; what must move and be computed
+    uint64_t ns, bytes, flops;  // of all launches together: time, bytes that must move, operations
   };
   Status profile(std::span<const Row> rows, bool sample, void (*on_stage)(void* user, const Stage& stage),
                  void* user);
   const float* logits() const;  // [outputs of the last step][vocab]
-  // The token after `position`, once its flight was waited for and until kDrawnPositions more were submitted.
+  // The token drawn after `position`. It is there after the wait for its flight, until kDrawnPositions more
+  // are submitted.
   uint32_t drawn(uint32_t sequence, uint32_t position) const;
 
-  // Sequences: indices below options.sequences.
-  Status acquire_sequence(uint32_t* out);  // Full when all are in use
+  // Sequences are indices below options.sequences.
+  Status acquire_sequence(uint32_t* out);  // fails with Full when all are in use
   void release_sequence(uint32_t sequence);
-  // Gives positions [begin, end) of a sequence pages of its own, all or nothing; steps then find them there.
+  // Gives positions [begin, end) of a sequence pages of its own, all or none, for later steps.
   Status reserve(uint32_t sequence, uint32_t begin, uint32_t end);
   void fork_sequence(uint32_t from, uint32_t to, uint32_t position) { pages_.fork(from, to, position); }
   void truncate(uint32_t sequence, uint32_t position) { pages_.truncate(sequence, position); }
   void set_sampling(uint32_t sequence, const SampleParams& params);
-  // From any thread or a signal handler: steps of the sequence stop between kernels that they have compiled.
+  // May be called from any thread or signal handler. A step that is compiling kernels stops.
   void cancel(uint32_t sequence) { cancelled_[sequence].store(true, std::memory_order_relaxed); }
   bool take_cancel(uint32_t sequence) {
     return cancelled_[sequence].exchange(false, std::memory_order_relaxed);
   }
 
-  // What a sequence's positions below `positions` have in the cache, as a stream of bytes: by page, layer,
-  // keys before values, head, position. It passes through a buffer of at most kCachePieceBytes.
+  // The cache of a sequence's first `positions` positions as a stream of bytes: by page, layer, keys before
+  // values, head, position. It passes through a buffer of at most kCachePieceBytes.
   using CacheBytes = std::function<Status(uint8_t* bytes, uint64_t count)>;
   uint64_t cache_bytes(uint32_t positions) const;
   Status save_cache(uint32_t sequence, uint32_t positions, const CacheBytes& take);
-  // Into fresh pages, which become the sequence's when all are filled, with these tokens in the log; on a
-  // failure it keeps those that it has.
+  // Fills fresh pages, and the token log with `tokens`. The pages become the sequence's when all are filled;
+  // on a failure the sequence keeps those that it has.
   Status restore_cache(uint32_t sequence, std::span<const int32_t> tokens, const CacheBytes& fill);
 
   const Model& model() const { return model_; }
   const ExecutorPlan& plan() const { return plan_; }
   const ExecutorOptions& options() const { return options_; }
-  uint32_t max_outputs(uint32_t tokens) const;  // rows of logits that a step of so many tokens may have
+  uint32_t max_outputs(uint32_t tokens) const;  // rows of logits that a step of `tokens` tokens may have
 
  private:
   struct Planned {
     StepKey key;
     std::unique_ptr<GretaGraph> graph;
   };
-  class Attempt;  // of a step or of copies
+  class Attempt;
   struct Flight {
-    DeviceMemory step;  // what goes to the StepState
+    DeviceMemory step;  // host memory from which the device's StepState is updated
     Event done;
     bool under_way = false;
   };
   Executor(Model& model, const ExecutorOptions& options, const ExecutorPlan& plan);
   Status allocate();
+  Status allocate_cache();
+  Status upload_tables();
   Status make_plan(const StepKey& key);
   Status plan_for(const StepKey& key, GretaGraph** out);
   Progress compile_progress();
@@ -127,13 +131,14 @@ class Executor {
   Status walk_log(uint32_t sequence, uint32_t positions, const Spans& visit) const;
   using Walk = Status (Executor::*)(uint32_t sequence, uint32_t positions, const Spans& visit) const;
   Status load_pages(Walk walk, uint32_t sequence, uint32_t positions, uint64_t bytes, const CacheBytes& fill);
-  uint32_t spare_sequence() const { return options_.sequences; }  // has pages while they are restored
+  uint32_t spare_sequence() const { return options_.sequences; }  // owns pages while they are restored
   Status prepare(std::span<const Row> rows, bool sample, GretaGraph** graph);
   Status upload_step(std::span<const Row> rows);
   Status upload_rows();
   void follow_draws();
   void forget_uploads();
-  Status upload(uint64_t offset, uint64_t bytes);  // of the host's StepState to the device's
+  Status upload(uint64_t offset,
+                uint64_t bytes);  // copies these bytes of the host's StepState to the device's
   StepState& host_state() { return *reinterpret_cast<StepState*>(host_step_.data()); }
 
   Model& model_;
@@ -148,10 +153,10 @@ class Executor {
 
   DeviceMemory arena_, step_, rope_, token_log_, counters_, drawn_, readback_;
   std::vector<uint64_t> host_step_;          // the StepState as the device will have it
-  std::vector<StepRow> rows_there_;          // and its rows as the device has them; none: not known
-  std::vector<uint32_t> output_rows_there_;  // the first of its output_row, likewise
+  std::vector<StepRow> rows_there_;          // its rows as the device has them; empty if that is not known
+  std::vector<uint32_t> output_rows_there_;  // the beginning of its output_row as the device has it
   Flight flights_[kFlights];
-  uint32_t flight_ = 0;  // that is being recorded, or comes next
+  uint32_t flight_ = 0;  // the flight that is being recorded or comes next
   std::unique_ptr<Pool> cache_;
   StepBuffers buffers_;
   std::unique_ptr<KernelSet> kernels_;

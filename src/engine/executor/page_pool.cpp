@@ -9,7 +9,7 @@ PagePool::PagePool(uint32_t pages, uint32_t sequences, uint32_t pages_per_sequen
   for (auto& table : tables_) table.reserve(pages_per_sequence);
 }
 
-// New pages, and copies of pages that others use too and that will be written.
+// Counts new pages, and copies of pages that will be written and that other sequences use too.
 uint32_t PagePool::needed(const Want& want) const {
   const std::vector<uint32_t>& table = tables_[want.sequence];
   const uint32_t pages = uint32_t(divide_up(want.end, kPageTokens));
@@ -31,7 +31,7 @@ Status PagePool::reserve(std::span<const Want> wants, std::vector<Copy>* copies)
     return fail(Code::Full, "the cache has %u of %u pages of %u tokens left, %llu are needed",
                 uint32_t(free_.size()), uint32_t(users_.size()), kPageTokens, (unsigned long long)count);
   copies->clear();
-  copies->reserve(count);  // all that may throw is behind us
+  copies->reserve(count);  // nothing after this may throw
   for (const Want& want : wants) {
     std::vector<uint32_t>& table = tables_[want.sequence];
     const uint32_t pages = uint32_t(divide_up(want.end, kPageTokens));

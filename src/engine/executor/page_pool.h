@@ -1,8 +1,8 @@
-// Which pages of the KV pool belong to which sequence. Host bookkeeping only: the bytes of a page lie
-// in each layer's slabs and in the token log, at the page's index.
+// Which pages of the KV cache belong to which sequence. This is bookkeeping of the host: the bytes of a page
+// lie at its index in each layer's cache and in the token log.
 //
-// Pages of 64 positions. Forked sequences share pages; a page is copied before one of them writes
-// into it. What a step needs is reserved before it is submitted, all or nothing.
+// A page has 64 positions. Forked sequences share pages, and a page is copied before one of them writes into
+// it. The pages of a step are reserved before it is submitted, all or none.
 #pragma once
 #include <span>
 #include <vector>
@@ -15,21 +15,24 @@ class PagePool {
  public:
   PagePool(uint32_t pages, uint32_t sequences, uint32_t pages_per_sequence);
 
+  // A page that must be copied before the step runs, and where it stands: table(sequence)[index].
   struct Copy {
     uint32_t from, to, sequence, index;
-  };  // pages to copy before the step runs; in whose table, where
+  };
+  // Positions [begin, end) that will be written.
   struct Want {
     uint32_t sequence, begin, end;
-  };  // positions that will be written
+  };
 
-  // Gives every wanted position a page of its sequence's own. Code::Full leaves everything as it was.
+  // Gives every wanted position a page that only its sequence uses. Code::Full leaves everything as it was.
   Status reserve(std::span<const Want> wants, std::vector<Copy>* copies);
 
-  // The copies were not made: their sequences share the pages again.
+  // Undoes copies that were not made: their sequences share the pages again.
   void take_back(std::span<const Copy> copies);
 
-  void fork(uint32_t from, uint32_t to, uint32_t position);  // `to` is empty; shares pages below position
-  void truncate(uint32_t sequence, uint32_t position);       // gives back pages wholly at or past position
+  void fork(uint32_t from, uint32_t to,
+            uint32_t position);                         // `to`, which is empty, shares pages below `position`
+  void truncate(uint32_t sequence, uint32_t position);  // gives back pages that begin at `position` or later
   void exchange(uint32_t a, uint32_t b) { tables_[a].swap(tables_[b]); }
 
   std::span<const uint32_t> table(uint32_t sequence) const { return tables_[sequence]; }
@@ -39,9 +42,9 @@ class PagePool {
   uint32_t needed(const Want& want) const;
 
   uint32_t pages_per_sequence_;
-  std::vector<uint32_t> users_;                // of each page
-  std::vector<uint32_t> free_;                 // a stack; capacity for all
-  std::vector<std::vector<uint32_t>> tables_;  // by sequence; capacity for all its pages
+  std::vector<uint32_t> users_;                // sequences that use each page
+  std::vector<uint32_t> free_;                 // a stack with capacity for all pages
+  std::vector<std::vector<uint32_t>> tables_;  // by sequence, with capacity for all its pages
 };
 
 }  // namespace greta

@@ -1,4 +1,4 @@
-// How much an executor needs, worked out on plans whose buffers have sizes but no memory.
+// Plans and allocates an executor's memory. Sizes come from plans whose buffers have no memory yet.
 #include <algorithm>
 
 #include "engine/executor/executor.h"
@@ -8,11 +8,11 @@ namespace greta {
 
 constexpr uint32_t kDefaultContext = 8192;
 constexpr uint64_t kMaxPageBytes = uint64_t(1) << 30;
-// A step of the CPU should end within about a second, so that a request to stop is heard. Two cores
+// A step on the CPU should end within about a second, so that a request to stop is answered soon. Two cores
 // reach 2e11 multiply-adds a second with the vector kernels.
 constexpr uint64_t kStepOperations = 200'000'000'000;
 
-// Of `heads` heads of `width` values.
+// The bytes of `heads` heads of `width` values.
 static Status page_bytes(uint32_t cache_type, uint64_t heads, uint32_t width, uint64_t* out) {
   QuantType type = QuantType::f32;
   cache_quant(cache_type, &type);
@@ -31,7 +31,7 @@ static uint64_t step_state_bytes(uint32_t sequences, uint32_t pages_per_sequence
 static Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b) {
   const Shape& s = model.shape;
   const uint64_t heads = uint64_t(s.kv_heads) * kPageTokens;
-  const bool latent = model.arch->latent;  // values are the beginning of the keys
+  const bool latent = model.arch->latent;  // then values are the beginning of the keys
   uint64_t keys = 0, values = 0;
   GRETA_TRY(page_bytes(o.key_type, heads, s.key_width, &keys));
   values = keys;
@@ -46,15 +46,15 @@ static Status describe_cache(const Model& model, const ExecutorOptions& o, StepB
   return {};
 }
 
-// Bytes of a page in one layer.
+// The bytes of a page in one layer.
 static uint64_t layer_page_bytes(const Model& model, const StepBuffers& b) {
   return b.key_page_bytes + (model.arch->latent ? 0 : uint64_t(b.value_page_bytes));
 }
 
-// The arena that the largest of the possible plans needs.
+// The bytes of the arena that the largest of the possible plans needs.
 static Status plan_arena(const Model& model, const ExecutorOptions& o, const ExecutorPlan& plan,
                          uint64_t* out) {
-  Buffer memory;  // stands for every buffer that is not the arena
+  Buffer memory;  // stands for all buffers but the arena
   memory.bytes = ~uint64_t(0) >> 1;
   uint64_t next = 0;
   const auto piece = [&](uint64_t bytes) {
@@ -139,7 +139,7 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, uint64_t fre
 
   const uint32_t first = o.context ? o.context : std::min(model.shape.context, kDefaultContext);
   GRETA_TRY(plan_at(model, o, first, &p));
-  // The default context shrinks until the cache fits; one that was asked for is taken at its word.
+  // The default context shrinks until the cache fits. A context that the caller asked for does not.
   while (!o.context && p.context > 256 && p.total() > free_bytes)
     GRETA_TRY(plan_at(model, o, p.context / 2, &p));
   *out = p;
@@ -168,17 +168,17 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, uint64_t free_
   ExecutorPlan plan;
   GRETA_TRY(Executor::plan(model, &options, free_bytes, &plan));
   if (plan.total() > free_bytes)
-    return fail(Code::Memory,
-                "a context of %u tokens needs %s beside the weights (cache %s, working memory %s, tables "
-                "%s), %s are free: "
-                "ask for a smaller context, or take a smaller quantization of the model",
-                plan.context, SizeText(plan.total()).text, SizeText(plan.cache_bytes).text,
-                SizeText(plan.arena_bytes).text, SizeText(plan.tables_bytes).text, SizeText(free_bytes).text);
+    return fail(
+        Code::Memory,
+        "a context of %u tokens needs %s beside the weights (cache %s, working memory %s, tables %s), %s are "
+        "free: ask for a smaller context, or take a smaller quantization of the model",
+        plan.context, SizeText(plan.total()).text, SizeText(plan.cache_bytes).text,
+        SizeText(plan.arena_bytes).text, SizeText(plan.tables_bytes).text, SizeText(free_bytes).text);
   std::unique_ptr<Executor> executor(new Executor(model, options, plan));
   GRETA_TRY(executor->allocate());
-  // Most kernels of a GPU's session are those of a token and of a long prompt: they are compiled now, and not
-  // in mid-talk. Not all side by side: a token's took up to 2 % longer where those of prompts lay between
-  // them.
+  // Most kernels of a GPU's session are those of one token and of a long prompt. They are compiled now, so
+  // that the first answers do not wait for them. The two plans are made one after the other: a token's
+  // kernels took up to 2 % longer where a prompt's kernels lay between them.
   if (!model.device->info().cpu_type)
     for (const uint32_t tokens : {1u, plan.step_tokens})
       if (tokens > 1 || executor->plans_.empty()) GRETA_TRY(executor->make_plan({tokens, 1, true}));
@@ -213,19 +213,26 @@ Status Executor::allocate() {
   GRETA_TRY(arena_.allocate(device, plan_.arena_bytes, Memory::Device));
 
   GRETA_TRY(describe_cache(model_, options_, &buffers_));
+  GRETA_TRY(allocate_cache());
   buffers_.step = step_.all();
   for (uint32_t i = 0; i < s.rope_tables; ++i) buffers_.rope[i] = rope_.slice(i * rope_bytes, rope_bytes);
   buffers_.token_log = token_log_.all();
   buffers_.counters = counters_.all();
   buffers_.drawn = drawn_.all();
   buffers_.readback = readback_.all();
+  return upload_tables();
+}
+
+Status Executor::allocate_cache() {
+  Device& device = *model_.device;
+  const uint32_t layers = model_.shape.layers;
   const uint64_t keys = uint64_t(plan_.pages) * buffers_.key_page_bytes;
   const uint64_t values = uint64_t(plan_.pages) * buffers_.value_page_bytes;
   const bool latent = model_.arch->latent;
-  std::vector<uint64_t> slices(latent ? s.layers : 2 * s.layers, keys);
+  std::vector<uint64_t> slices(latent ? layers : 2 * layers, keys);
   for (size_t i = 1; !latent && i < slices.size(); i += 2) slices[i] = values;
   cache_ = std::make_unique<Pool>(device, arena_limit(device.info()), std::move(slices));
-  buffers_.cache.resize(s.layers);
+  buffers_.cache.resize(layers);
   for (StepBuffers::Cache& layer : buffers_.cache) {
     GRETA_TRY(cache_->take(keys, &layer.keys));
     if (latent)
@@ -233,13 +240,18 @@ Status Executor::allocate() {
     else
       GRETA_TRY(cache_->take(values, &layer.values));
   }
+  return {};
+}
 
-  // The rope tables go up through a host copy; the state starts as zeros.
+// Uploads the rope tables and the StepState, and clears the token log and the counters.
+Status Executor::upload_tables() {
+  const Shape& s = model_.shape;
   std::vector<float> table(uint64_t(plan_.context) * s.rope_width * s.rope_tables);
+  const uint64_t table_values = table.size() / s.rope_tables;
   for (uint32_t i = 0; i < s.rope_tables; ++i)
-    fill_rope_table(s, model_.weights(), i, plan_.context, table.data() + i * rope_bytes / sizeof(float));
+    fill_rope_table(s, model_.weights(), i, plan_.context, table.data() + i * table_values);
   Staging staging;
-  GRETA_TRY(staging.open(device, 1 << 20));
+  GRETA_TRY(staging.open(*model_.device, 1 << 20));
   GRETA_TRY(staging.upload(
       rope_.all(),
       [](void* context, uint64_t offset, void* host, uint64_t bytes) {
@@ -250,7 +262,7 @@ Status Executor::allocate() {
   GRETA_TRY(staging.finish());
   host_state().sequence_capacity = options_.sequences;
   host_state().page_capacity = plan_.pages_per_sequence;
-  GRETA_TRY(upload(0, state));
+  GRETA_TRY(upload(0, step_.buffer().bytes));
   GRETA_TRY(stream_->fill(token_log_.all(), 0));
   GRETA_TRY(stream_->fill(counters_.all(), 0));
   return stream_->wait();

@@ -1,19 +1,19 @@
-// A transformer's forward step as calls: the recipe of a plan.
+// Writes a transformer's forward step as calls, from which a plan is made.
 #pragma once
 #include "engine/model/tensor_store.h"
 
 namespace greta {
 
-// What a plan is made for. Steps with the same key replay the same plan.
+// The size of a step that a plan is made for. Steps with the same key replay the same plan.
 struct StepKey {
-  uint32_t tokens = 1;   // bucket, of kTokenBuckets
-  uint32_t outputs = 1;  // bucket of logits rows: 0, 1, 8 or `tokens`
-  bool sample = false;   // draw the next token of each output row on the device
+  uint32_t tokens = 1;   // one of kTokenBuckets
+  uint32_t outputs = 1;  // rows of logits: 0, 1, 8 or `tokens`
+  bool sample = false;   // the device draws the next token of each output row
   bool operator==(const StepKey&) const = default;
 };
 
 constexpr uint32_t kTokenBuckets[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
-uint32_t token_bucket(uint32_t tokens);                     // smallest that holds them
+uint32_t token_bucket(uint32_t tokens);                     // the smallest bucket that holds them
 uint32_t output_bucket(uint32_t outputs, uint32_t tokens);  // 0, 1, 8 or the token bucket
 
 // Device memory that a step reads and writes beside weights and temporaries.
@@ -21,9 +21,9 @@ struct StepBuffers {
   Slice step;                  // StepState with its page tables
   Slice rope[kMaxRopeTables];  // [context][rope_width / 2][2]
   Slice token_log;             // [pages][kPageTokens]
-  Slice counters;              // kCounterCount of uint, 0 between launches
+  Slice counters;              // [kCounterCount] of uint, which are 0 between launches
   Slice drawn;                 // [kMaxStepSequences][kDrawnPositions]: tokens for the host
-  Slice readback;              // logits [outputs][vocab] for the host; empty: they stay on the device
+  Slice readback;              // logits [outputs][vocab] for the host
   struct Cache {
     Slice keys, values;
   };

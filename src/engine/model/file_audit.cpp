@@ -42,7 +42,7 @@ constexpr KnownTensor kNeedlessTensors[] = {
     {"a.*", "it belongs to the part that hears"},
 };
 
-// Tensors that other keys would call for: what is said of them is where to look.
+// Tensors that the model would use if other keys were set. The reason names those keys.
 constexpr KnownTensor kUncalledTensors[] = {
     {"blk.*.ffn_*_shexp.weight",
      "neither expert_shared_count nor expert_shared_feed_forward_length calls for it"},
@@ -55,7 +55,7 @@ constexpr KnownTensor kUncalledTensors[] = {
     {"*", "the architecture has no use for it"},
 };
 
-// "*" in the pattern stands for any text, also none.
+// "*" in the pattern stands for any text, also for an empty one.
 bool fits(std::string_view pattern, std::string_view text) {
   const size_t star = pattern.find('*');
   if (star == pattern.npos) return pattern == text;
@@ -65,7 +65,7 @@ bool fits(std::string_view pattern, std::string_view text) {
   return false;
 }
 
-// The row of a key; `name` is without the architecture's prefix if it has that, and `prefixed` says so.
+// Finds the row of a key. If `prefixed`, the key has the architecture's prefix, and `name` is without it.
 const KnownKey* find_key(std::string_view name, bool prefixed) {
   for (const KnownKey& key : kKeys) {
     std::string_view pattern = key.pattern;
@@ -76,7 +76,7 @@ const KnownKey* find_key(std::string_view name, bool prefixed) {
   return nullptr;
 }
 
-// Whether a value, or each value of an array, is one of two that change nothing.
+// Returns true if a value, or each value of an array, is one of two that change nothing.
 bool is_neutral(const GgufValue& value, const double (&neutral)[2]) {
   std::vector<double> numbers;
   return gguf_numbers(value, &numbers) &&
@@ -98,7 +98,7 @@ void add_key(const GgufValue& value, std::string_view prefix, std::vector<Unused
          known->kind == KnownKey::Kind::Needless ? known->reason : "it changes nothing in this model"});
 }
 
-// The number behind "blk.", or -1.
+// The number after "blk.", or -1.
 int64_t layer_of(std::string_view name) {
   if (!name.starts_with("blk.")) return -1;
   int64_t layer = 0;
@@ -108,7 +108,7 @@ int64_t layer_of(std::string_view name) {
   return at > 4 && at < name.size() && name[at] == '.' ? layer : -1;
 }
 
-// Whether the layer has what predicts a token further ahead.
+// Returns true if the layer has tensors that predict a token further ahead.
 bool drafts_tokens(const Gguf& gguf, int64_t layer) {
   const std::string prefix = "blk." + std::to_string(layer) + ".nextn.";
   return std::ranges::any_of(gguf.tensors(),
@@ -156,8 +156,8 @@ std::vector<UnusedPart> unused_parts(const Gguf& gguf, const Arch& arch, const S
 }
 
 Status refuse_gaps(const Gguf& gguf, const Arch& arch, const Shape& shape) {
-  std::map<std::string_view, std::string> there,
-      missing;  // the last one's name, by that with %u for the layer
+  // The last such tensor's name, by its name with %u for the layer.
+  std::map<std::string_view, std::string> there, missing;
   Weights weights;
   for (const NamedTensor& each : model_tensors(gguf, arch, shape, &weights))
     (gguf.find_tensor(each.name) ? there : missing)[each.wanted.name.text] = each.name;

@@ -1,16 +1,16 @@
-// How far loading has come.
+// Counts the bytes that loading a model has read.
 #pragma once
 #include "gguf/gguf.h"
 
 namespace greta {
 
-constexpr uint64_t kMeterBytes = 16 << 20;  // between two calls, at most
+constexpr uint64_t kMeterBytes = 16 << 20;  // the most bytes between two calls of the caller's function
 
-// Bytes of the file that are done; asks the caller after each advance whether to go on.
+// Asks the caller after each advance whether to go on.
 struct LoadMeter {
   const Progress& progress;
-  uint64_t total, done;
-  const Source* source = nullptr;  // whose mapped pages are read next
+  uint64_t total, done;            // bytes of the file
+  const Source* source = nullptr;  // if its mapped pages are read next, its size is checked again
 
   Status advance(uint64_t bytes) {
     done += bytes;

@@ -7,8 +7,8 @@
 
 namespace greta {
 
-// What packs weights has nothing plainer behind it: a type whose kernel the driver refuses stays in the
-// file's order. That is known before memory is planned.
+// Compiles the kernels that pack weights. No plainer kernel can replace them, so a type whose kernel the
+// driver refuses stays in the file's order. This must be known before memory is planned.
 static Status try_packing(Model& m) {
   for (bool complete = false; !complete;) {
     KernelSet kernels(*m.device);
@@ -22,7 +22,7 @@ static Status try_packing(Model& m) {
   return {};
 }
 
-// A file may have very many keys that nobody knows.
+// Logs the parts that are not used. Only some unknown keys are named, since a file may have very many.
 static void log_unused(std::span<const UnusedPart> parts, const Log& log) {
   constexpr uint32_t kMostWarnings = 16;
   uint32_t unknown = 0;
@@ -63,8 +63,8 @@ Status describe_model(Source&& source, Device& device, bool exact, const Log& lo
   return {};
 }
 
-// What tells two files apart without reading them whole: fine-tunes of one model often differ in weights
-// alone.
+// Computes what distinguishes two files, without reading them whole. It includes some weights, since
+// fine-tunes of one model often differ only there.
 static Status identify(const Gguf& gguf, uint64_t* out) {
   Checksum sum;
   for (const GgufValue& value : gguf.values()) {

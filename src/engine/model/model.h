@@ -1,4 +1,4 @@
-// A model: its file's header, sizes, tokenizer and weights. Immutable once loaded, shared by executors.
+// A model: its file's header, sizes, tokenizer and weights. It does not change once it is loaded.
 #pragma once
 #include <memory>
 
@@ -17,23 +17,22 @@ struct Model {
   std::unique_ptr<Tokenizer> tokenizer;
   Device* device = nullptr;
   RowFilter filter;
-  std::unique_ptr<RefusedKernels> refused = std::make_unique<RefusedKernels>();  // in `filter`
+  std::unique_ptr<RefusedKernels> refused = std::make_unique<RefusedKernels>();  // `filter` points to it
   Log log;
-  std::vector<UnusedPart> unused;  // names are the file's
-  uint64_t identity = 0;           // of the loaded file: metadata, tensor list, some bytes of each tensor
+  std::vector<UnusedPart> unused;  // its names lie in the file's header
+  uint64_t identity = 0;  // a checksum of the file's metadata, tensor list and some bytes of each tensor
 
   const Weights& weights() const { return store.weights(); }
 };
 
-// Reads and checks all but the weights; they are loaded by load_model, or never for a memory plan.
+// Reads and checks everything but the weights. That is enough for a memory plan.
 Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out);
-
-// After a plan could not be compiled: whether that was for kernels that the driver refuses, and a plan made
-// anew does without them.
-bool drop_refused(Model& model, std::span<const KernelRow* const> kernels);
 Status load_model(Model* model, const Progress& progress);
 
-// What the file calls its mix of types: "Q4_K_M", "F16", or the type of most weights.
+// Excludes kernels that the driver refused from later plans. Returns true if making the plan anew may help.
+bool drop_refused(Model& model, std::span<const KernelRow* const> kernels);
+
+// The file's name for its mix of tensor types ("Q4_K_M", "F16"), or the type of most weights.
 const char* file_type_name(const Gguf& gguf);
 
 }  // namespace greta

@@ -7,13 +7,13 @@ namespace greta {
 
 namespace {
 
-// The pair that turns `turns` times within the original context.
+// The (fractional) index of the pair that rotates `turns` times within the original context.
 double pair_of_turns(const RopeTable& rope, uint32_t width, double turns) {
   const double length = rope.scaling.original_context / (turns * 2 * M_PI);
   return width * std::log(length) / (2 * std::log(double(rope.base)));
 }
 
-// Between the plain frequency, for pairs that turn often within the original context, and the slowed one.
+// Interpolates between the plain frequency, for pairs that rotate often, and the slowed one.
 double yarn_frequency(const RopeTable& rope, uint32_t width, uint32_t pair, double plain) {
   const RopeScaling& scaling = rope.scaling;
   double low = pair_of_turns(rope, width, scaling.beta_fast),

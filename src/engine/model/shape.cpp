@@ -42,7 +42,7 @@ std::string layer_name(const TensorName& name, uint32_t layer) {
 
 namespace {
 
-// Reads keys under "<arch>.", notes which, and keeps the first failure.
+// Reads keys with the prefix "<arch>.", notes which were looked for, and keeps the first failure.
 struct Reader {
   const Gguf& gguf;
   const Arch& arch;
@@ -79,14 +79,14 @@ struct Reader {
     const std::string name = note(key);
     if (status.ok()) status = gguf.get_string(name, value);
   }
-  // One value for each layer of `s`, of an array that has one for each layer of the file, or of a number.
+  // Reads one value for each layer of `s`, from an array for all layers of the file or a number.
   void in_layers(const char* key, const Shape& s, std::vector<uint32_t>* values) {
     const std::string name = note(key);
     values->resize(s.layers + s.draft_layers);
     if (status.ok()) status = gguf.get_layers_u32(name, uint32_t(values->size()), values->data());
     values->resize(s.layers);
   }
-  // A count that may be given for each layer; only one that is the same everywhere can be run.
+  // Reads a count that may be given for each layer, but must be the same in all.
   void same_in_layers(const char* key, const Shape& s, uint32_t high, uint32_t* value, bool required) {
     const std::string name = note(key);
     if (!status.ok()) return;
@@ -104,7 +104,7 @@ struct Reader {
       }
     *value = each[0];
   }
-  // A second key for what `value` says already: layers with a window have no sizes of their own here.
+  // Checks that a key for layers with a window says the same as `other`: they have no sizes of their own.
   void same_as(const char* key, const char* other, double value) {
     float given = float(value);
     const std::string name = note(key);
@@ -147,8 +147,8 @@ Status read_heads(Reader& r, Shape* s) {
   return {};
 }
 
-// Converters before April 2025 wrote the widths of a head, of which there are as many for keys and values as
-// for queries. Those after them write the widths of the one head that is cached.
+// Converters before April 2025 wrote the widths of a query head and as many key-value heads as query heads.
+// Later ones write the widths of the one head that is cached.
 Status read_joined_latent(Reader& r, Shape* s, uint32_t* head) {
   r.u32("attention.key_length", 1, kMaxWidth, head, true);
   r.u32("attention.value_length", 1, kMaxWidth, &s->latent.value, true);
@@ -165,7 +165,7 @@ Status read_joined_latent(Reader& r, Shape* s, uint32_t* head) {
   return {};
 }
 
-// The sizes of latent attention. The cached head is [width | rope_width].
+// Reads the sizes of latent attention. The cached head has `width` values, then rope_width rotated ones.
 Status read_latent(Reader& r, Shape* s) {
   uint32_t head = 0;
   r.u32("attention.kv_lora_rank", 1, kMaxWidth, &s->latent.width, true);
@@ -191,7 +191,7 @@ Status read_latent(Reader& r, Shape* s) {
   return {};
 }
 
-// Which layers see a window, from the architecture's rule or the file's pattern.
+// Sets which layers see a window, by the architecture's rule or the file's pattern.
 Status read_windows(Reader& r, Shape* s) {
   uint32_t window = r.arch.window, period = r.arch.window_period;
   r.u32("attention.sliding_window", 0, UINT32_MAX, &window, r.arch.window_required);
@@ -211,8 +211,7 @@ Status read_windows(Reader& r, Shape* s) {
   return {};
 }
 
-// LongRoPE is there if its two tables are: converters write rope.scaling.type for some models that have them,
-// and for Phi 3 never.
+// A model uses LongRoPE if the file has its two tables. Converters do not always write rope.scaling.type.
 Status find_long_factors(Reader& r, std::string_view type, bool* out) {
   const TensorNames& names = r.arch.tensors;
   const bool is_long = r.gguf.find_tensor(names.long_factors.text),
@@ -236,7 +235,7 @@ Status read_rope_scaling(Reader& r, const Shape& s, RopeScaling* out, float* sco
   RopeScaling scaling;
   std::string_view type;
   r.text("rope.scaling.type", &type);
-  r.f32("rope.scale_linear", 0.0f, 1e6f, &scaling.factor);  // the key's name before 2024
+  r.f32("rope.scale_linear", 0.0f, 1e6f, &scaling.factor);  // the name of the next key before 2024
   r.f32("rope.scaling.factor", 0.0f, 1e6f, &scaling.factor);
   GRETA_TRY(r.status);
   if (scaling.factor == 0) scaling.factor = 1;
@@ -252,7 +251,7 @@ Status read_rope_scaling(Reader& r, const Shape& s, RopeScaling* out, float* sco
     return fail(Code::Unsupported,
                 "%s: %srope.scaling.type is \"%.*s\", expected none, linear, llama3, yarn or longrope",
                 r.gguf.name(), r.prefix.c_str(), int(type.size()), type.data());
-  // llama3's factors were worked out by the converter and lie in a tensor.
+  // The converter has computed llama3's factors and put them into a tensor.
   if (type == "llama3" && !r.gguf.find_tensor(r.arch.tensors.rope_factors.text))
     return fail(Code::File, "%s: rope.scaling.type is \"llama3\", but there is no tensor %s", r.gguf.name(),
                 r.arch.tensors.rope_factors.text);
@@ -270,8 +269,7 @@ Status read_rope_scaling(Reader& r, const Shape& s, RopeScaling* out, float* sco
   GRETA_TRY(r.status);
   const float growth = scaling.factor > 1 ? 0.1f * std::log(scaling.factor) : 0;
   const bool scores = r.arch.latent && log_multiplier > 0 && scaling.kind != Kind::None;
-  if (scores) {  // DeepSeek-V2, arXiv 2405.04434: the growth goes to the scores, also where linear scaling
-                 // makes it
+  if (scores) {  // DeepSeek-V2, arXiv 2405.04434: the growth scales the scores, also with linear scaling
     const float magnitude = 1 + 10 * log_multiplier * growth;
     *score_scale *= magnitude * magnitude;
   }
@@ -307,9 +305,9 @@ Status read_rope(Reader& r, Shape* s) {
   return r.status;
 }
 
-// The groups that experts are chosen from. A group is as good as its best expert, or where experts have a
-// bias as the two best together: DeepSeek's models have the former with a softmax and the latter with the
-// sigmoid, and no model is known with the other two.
+// Checks the groups that experts are chosen from. A group's score is that of its best expert, or, where
+// experts have a bias, the sum of its two best. DeepSeek's models use the former with a softmax and the
+// latter with a sigmoid; no model with another combination is known.
 Status check_groups(const Reader& r, const Experts& e, const std::string& bias) {
   if (e.groups == 1) return {};
   GRETA_TRY(r.gguf.require(r.prefix + "expert_group_used_count"));
@@ -361,8 +359,7 @@ Status read_experts(Reader& r, Shape* s) {
   if (e.scale == 0) e.scale = 1;
   if (e.groups == 0) e.groups = 1;
   if (e.groups == 1) e.groups_used = 1;
-  // A bias of the choice came with gating by sigmoid. Converters of GLM 4.7 Flash write the bias without the
-  // key.
+  // Models with a bias of the choice gate by sigmoid. GLM 4.7 Flash has the bias without the key.
   const std::string bias = layer_name(names.choice_bias, std::min(dense, s->layers - 1));
   if (!gating) gating = r.gguf.find_tensor(bias) ? 2 : 1;
   e.gating = gating == 2 ? kGatingSigmoid : kGatingSoftmax;

@@ -3,7 +3,7 @@
 #include <set>
 #include <string_view>
 
-#include "engine/arch.h"
+#include "engine/model/arch.h"
 #include "gguf/gguf.h"
 #include "graph/graph.h"
 
@@ -15,76 +15,77 @@ constexpr uint32_t kMaxHeads = 4096;
 constexpr uint32_t kMaxVocab = 1 << 24;
 constexpr uint32_t kMaxContext = 1 << 24;
 
-// How positions turn into angles. Kinds exclude each other; a table of factors may come on top.
+// How the angles of rotary positions are scaled. Only one kind applies, perhaps with the file's factors.
 struct RopeScaling {
   enum class Kind : uint8_t { None, Linear, Yarn, Long } kind = Kind::None;
-  float factor = 1;            // linear: positions are divided by it; yarn: so are the slow pairs'
+  float factor = 1;            // linear: divides all positions; YaRN: divides those of the slow pairs
   float attention_factor = 1;  // multiplies cosine and sine
   uint32_t original_context = 0;
   float beta_fast = 32, beta_slow = 1, extrapolation = 1;
   bool whole_range = true;
 };
 
-// Two tables at most: layers with a window may turn by another base.
+// A model has two tables at most, since layers with a window may rotate by another base.
 struct RopeTable {
   float base = 10000.0f;
   RopeScaling scaling;
-  bool factors = true;  // takes the file's factors, if there are any
+  bool factors = true;  // the file's factors apply, if it has any
 };
 constexpr uint32_t kMaxRopeTables = 2;
 constexpr uint8_t kNoRope = 0xff;
 
-// A tensor's name in the file.
+// A tensor's name in the file, with the layer in place of %u.
 std::string layer_name(const TensorName& name, uint32_t layer);
 
 struct LayerShape {
-  uint32_t window = 0;     // positions seen, the token's own among them; 0: all
-  uint8_t rope_table = 0;  // or kNoRope
+  uint32_t window = 0;     // how many positions a token sees, its own included; 0: all
+  uint8_t rope_table = 0;  // an index, or kNoRope
   bool experts = false;
 };
 
 struct Experts {
   uint32_t count = 0, used = 0;
-  uint32_t width = 0, shared_width = 0;  // hidden values of one expert, of the shared ones together
+  uint32_t width = 0, shared_width = 0;  // hidden values of one expert, and of the shared experts together
   uint32_t groups = 1, groups_used = 1, gating = kGatingSoftmax;
   bool normalise = false;
   float scale = 1;
 };
 
-// Latent attention: a head's query and key are `plain` values and rope_width rotated ones; a position caches
-// `width` values, from which all heads' keys and values are made, and the rotated ones of its key.
+// Latent attention. A head's query and key have `plain` values and rope_width rotated ones. For each position
+// the cache holds `width` values, which make the keys and values of all heads, and the key's rotated values.
 struct Latent {
-  uint32_t width = 0, query_width = 0;  // query_width: of the query's bottleneck, 0 without
-  uint32_t plain = 0, value = 0;        // of a head, before and after its matrices
-  bool joined = false;                  // the file has the matrices of keys and values as one tensor
+  uint32_t width = 0;
+  uint32_t query_width = 0;       // of the query's bottleneck; 0: there is none
+  uint32_t plain = 0, value = 0;  // of a head: values of the key that are not rotated, and of the value
+  bool joined = false;            // the file has the matrices of keys and values as one tensor
 };
 
 struct Shape {
   uint32_t layers = 0, width = 0, ffn_width = 0, vocab = 0;
-  uint32_t draft_layers = 0;  // the file has so many more behind them, which draft tokens and are not used
-  uint32_t heads = 0, kv_heads = 0;         // query heads, cached key-value heads
+  uint32_t draft_layers = 0;         // layers behind them in the file, which draft tokens and are not used
+  uint32_t heads = 0, kv_heads = 0;  // query heads, and cached key-value heads
   uint32_t key_width = 0, value_width = 0;  // of one cached head
-  uint32_t context = 0;                     // trained for
+  uint32_t context = 0;                     // the context that the model was trained for, in tokens
   uint32_t rope_width = 0;                  // rotated values of a head
   float epsilon = 1e-5f;
   float attention_scale = 0, attention_softcap = 0, final_softcap = 0;
   float embedding_scale = 1, residual_scale = 1, logit_scale = 1;
-  Latent latent;  // with Arch::latent; then values are the beginning of the keys
+  Latent latent;  // if Arch::latent; then the cached values are the beginning of the cached keys
   Experts experts;
   RopeTable rope[kMaxRopeTables];
   uint32_t rope_tables = 1;
   std::vector<LayerShape> each;  // [layers]
 };
 
-// The architecture by name; Unsupported lists what this build knows.
+// Finds an architecture by its name. The text of an Unsupported failure lists those that this build knows.
 Status find_arch(std::string_view name, const Arch** out);
-// That of a file, by its general.architecture.
+// Finds the architecture that a file names by general.architecture.
 Status file_arch(const Gguf& gguf, const Arch** out);
 
-// The keys that a model's sizes and settings were looked for under, whether the file has them or not.
+// The metadata keys that were looked for, whether the file has them or not.
 using KeysRead = std::set<std::string, std::less<>>;
 
-// Sizes and settings, with llama.cpp's defaults for keys that are absent.
+// Reads sizes and settings. Absent keys have llama.cpp's defaults.
 Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys);
 
 }  // namespace greta

@@ -7,13 +7,13 @@ namespace greta {
 
 namespace {
 
-constexpr uint64_t kDecodedBytes = 4 << 20;  // at once
+constexpr uint64_t kDecodedBytes = 4 << 20;  // how much is decoded at once
 
 uint32_t rows_at_once(uint32_t width) {
   return uint32_t(std::clamp<uint64_t>(kDecodedBytes / (width * sizeof(float)), 1, kMaxStepTokens));
 }
 
-// Rows [n][width] as columns of a matrix [width][depth]; `to`: the first of them.
+// Writes rows [n][width] as columns of a matrix [width][depth]. `to` is the place of the first column.
 template <size_t bytes>
 void put_columns(const uint8_t* rows, uint32_t n, uint32_t width, uint32_t depth, uint8_t* to) {
   for (uint64_t column = 0; column < width; ++column)
@@ -57,7 +57,7 @@ Status StackedMatrices::transpose(Rows rows, uint32_t depth, uint8_t* to) {
   return {};
 }
 
-// Values in transposed_type, valid until the next call.
+// Gives the rows' values in transposed_type. They are valid until the next call.
 Status StackedMatrices::read(const Rows& rows, const uint8_t** out) {
   const uint64_t bytes = quant_bytes(rows.type, uint64_t(rows.n) * rows.width);
   if (transposed_type(rows.type) == rows.type) {
@@ -86,7 +86,7 @@ Status StackedMatrices::open(const Rows& rows) {
   return {};
 }
 
-// By the device's kernels of embed, which decode rows of every type bit for bit: row i is that of token i.
+// Decodes by the device's kernels of embed, which are exact for every type: row i is that of token i.
 Status StackedMatrices::decode(const Rows& rows) {
   const uint64_t values = uint64_t(rows.n) * rows.width;
   static_cast<StepState*>(step_.buffer().mapped)->token_count = rows.n;

@@ -1,14 +1,13 @@
-// Matrices that a file holds one below the other in one tensor (Held), put together in the host's memory as a
-// step wants them.
+// Rearranges, in the host's memory, matrices that a file holds one below the other in one tensor (Held).
 #pragma once
 #include "engine/model/weights.h"
 #include "gguf/gguf.h"
 
 namespace greta {
 
-// The type of a matrix whose rows of `type` have become columns. Blocks of quantised values lie along a row
-// and cannot turn with it. So their values are decoded to float32, which holds each of them exactly. This
-// takes 4 bytes for a value, where Q8_0 has 1.06, Q4_0 0.56 and IQ1_S 0.2.
+// The type of a transposed matrix whose rows had `type`. A block of quantised values lies along a row and
+// cannot be transposed, so the values are decoded to float32, which holds each of them exactly. That takes 4
+// bytes a value, where Q8_0 takes 1.06, Q4_0 0.56 and IQ1_S 0.2.
 inline QuantType transposed_type(QuantType type) {
   return quant_info(type).block == 1 ? type : QuantType::f32;
 }
@@ -21,9 +20,10 @@ class StackedMatrices {
   struct Place {  // in a source
     uint32_t part;
     QuantType type;
-    uint64_t offset, stride;  // bytes: of the first matrix's wanted rows, and from there to the next one's
+    uint64_t offset;  // bytes from the part's beginning to the wanted rows of the first matrix
+    uint64_t stride;  // bytes from there to the wanted rows of the next matrix
   };
-  // All of `to` in GGUF order: rows of the same type, or columns in its transposed_type.
+  // Makes all of `to` in GGUF order: rows of the same type, or columns in its transposed_type.
   Status make(const Source& source, const Place& from, Held held, const Tensor& to,
               std::vector<uint8_t>* out);
 
@@ -44,8 +44,8 @@ class StackedMatrices {
   RowFilter filter_;
   KernelSet kernels_;
   std::vector<uint8_t> plain_;             // rows that need no decoding
-  DeviceMemory encoded_, decoded_, step_;  // seen by host and device
-  std::unique_ptr<Stream> stream_;         // goes before what it uses
+  DeviceMemory encoded_, decoded_, step_;  // host and device see them
+  std::unique_ptr<Stream> stream_;  // declared last, since it is destroyed before the memory that it uses
 };
 
 }  // namespace greta

@@ -7,7 +7,7 @@
 
 namespace greta {
 
-// The file's tensor has the shape that is wanted of it, and is placed.
+// Checks that the file's tensor has the wanted shape, and places it.
 Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter) {
   const GgufTensor* source = gguf.find_tensor(name);
   if (!source)
@@ -50,7 +50,7 @@ Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wante
   placed_.back().in_place = maps_ && can_stay(gguf.source(), placed_.back(), *filter.device);
   if (wanted.use == Use::Vector) return {};
 
-  // A type without kernels on this device is said now, with the tensor's name, not in mid-generation.
+  // A type without kernels on this device is refused now, with the tensor's name, and not during generation.
   Call call;
   call.op = wanted.use == Use::Embedding ? Op::Embed
             : wanted.use == Use::Matrix  ? Op::Matmul
@@ -72,13 +72,13 @@ Status TensorStore::cut_to(uint64_t limit, Tensor* tensor) {
   return {};
 }
 
-// Bytes of pages that are imported at once: a device takes whole ones.
+// The most bytes that are imported at once. They are whole pages.
 static uint64_t import_limit(const DeviceInfo& device) {
   const uint64_t ends = 2 * page_bytes();
   return device.max_allocation_bytes > ends ? device.max_allocation_bytes - ends : 0;
 }
 
-// In the caller's memory, or in a mapped file, which begins with a page.
+// A tensor can stay in the caller's memory, or in a mapped file, if the device can read it at its offset.
 bool TensorStore::can_stay(const Source& source, const Placed& placed, const DeviceInfo& device) {
   if (placed.tensor->layout != Layout::Gguf || placed.bytes > import_limit(device)) return false;
   if (placed.held != Held::Apart) return false;
@@ -86,8 +86,7 @@ bool TensorStore::can_stay(const Source& source, const Placed& placed, const Dev
   return (begin + placed.source->offset + placed.offset) % device.weight_alignment == 0;
 }
 
-// The device takes mapped pages, and the source has some to give: where a file cannot be mapped, it is
-// copied.
+// Returns true if the device takes mapped pages and the source can be mapped. Other files are copied.
 static bool can_map(Source& source, const DeviceInfo& device) {
   if (!device.imports_host || !source.maps()) return false;
   const uint8_t* pages = nullptr;
@@ -99,7 +98,7 @@ static bool can_map(Source& source, const DeviceInfo& device) {
   return true;
 }
 
-// Factors of the rotary frequencies, read at once: they go into a table that the host makes.
+// Reads factors of the rotary frequencies at once, since they go into a table that the host makes.
 Status TensorStore::find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out) {
   const GgufTensor* factors = name.text ? gguf.find_tensor(name.text) : nullptr;
   if (!factors) return {};
@@ -165,7 +164,8 @@ template <class Amount>
 uint64_t TensorStore::token_share(Amount amount) const {
   uint64_t sum = 0;
   for (const Placed& p : placed_) {
-    const bool gathered = p.tensor == &weights_.token_embedding && !weights_.tied;  // one row of it
+    const bool gathered =
+        p.tensor == &weights_.token_embedding && !weights_.tied;  // a token reads one row of it
     const uint64_t all = amount(p);
     sum += gathered ? all / p.tensor->n : p.routed ? all / p.tensor->count * experts_used_ : all;
   }
@@ -174,7 +174,7 @@ uint64_t TensorStore::token_share(Amount amount) const {
 
 static uint64_t values_of(const Tensor& tensor) { return uint64_t(tensor.n) * tensor.depth * tensor.count; }
 
-// In GGUF order, in the type that kernels read.
+// The bytes of a tensor in GGUF order, in the type that kernels read.
 static uint64_t read_bytes(const Tensor& tensor) { return quant_bytes(tensor.type, values_of(tensor)); }
 
 uint64_t TensorStore::token_bytes() const {
@@ -203,7 +203,7 @@ uint64_t TensorStore::parameters() const {
 
 namespace {
 
-// Reads mapped weights from disk here, where there is progress and cancel, and not in the first step.
+// Reads mapped weights from disk now, where the caller sees the progress and may cancel.
 Status read_in_place(const Slice& slice, LoadMeter* meter) {
   const uint8_t* pages = static_cast<const uint8_t*>(slice.buffer->mapped) + slice.offset;
   for (uint64_t at = 0; at < slice.bytes; at += kMeterBytes) {
@@ -216,7 +216,7 @@ Status read_in_place(const Slice& slice, LoadMeter* meter) {
 
 }  // namespace
 
-// Tensors in the order of the file, as many at once as a buffer holds.
+// Imports tensors in the order of the file, as many at once as a buffer may hold.
 Status TensorStore::import_pages(Source& source, Device& device) {
   const uint64_t limit = import_limit(device.info());
   std::vector<const Placed*> order;
@@ -245,11 +245,11 @@ Status TensorStore::import_pages(Source& source, Device& device) {
   }
   for (const Placed& p : placed_)
     if (p.in_place && !mapped(p.source->part, p.source->offset + p.offset, p.bytes, device.info()).buffer)
-      return fail(Code::Unsupported, "%.*s lies askew", int(p.source->name.size()), p.source->name.data());
+      return fail(Code::Unsupported, "%.*s is misaligned", int(p.source->name.size()), p.source->name.data());
   return {};
 }
 
-// Where the device reads these bytes of the file; nowhere if they were not imported, or lie askew.
+// Where the device reads these bytes of the file; empty if they were not imported or are misaligned.
 Slice TensorStore::mapped(uint32_t part, uint64_t offset, uint64_t bytes, const DeviceInfo& device) const {
   for (const Mapped& range : mapped_) {
     if (range.part != part || offset < range.offset || offset + bytes > range.offset + range.bytes) continue;
@@ -277,7 +277,7 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
     clear_error_text();
     GRETA_TRY(copy_all(device.info()));
   }
-  // Chunks of what is needed, so that the memory plan holds to the byte.
+  // The pool is told all slices, so that it allocates no more than the memory plan says.
   std::vector<uint64_t> slices;
   for (const Placed& placed : placed_)
     if (!placed.in_place)
@@ -305,8 +305,8 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
   return {};
 }
 
-// Into memory of its own; a packed matrix of a device that reads mapped pages is packed from them. Matrices
-// that the file has in another order are made in the host's memory first, all those of a tensor at once.
+// Loads a tensor into memory of its own. On a device that reads mapped pages, a packed matrix is packed from
+// them. Matrices that the file has in another order are first made in the host's memory.
 Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device,
                                 WeightUpload* upload, StackedMatrices* stacked) {
   const GgufTensor& from = *placed.source;

@@ -1,9 +1,9 @@
-// The weights of a model: which tensors there are, where each is placed, and the bytes on the device.
+// The weights of a model: which tensors there are, where each is placed, and their bytes on the device.
 //
 // describe() needs only the file's header, so a memory plan can be made without loading. Weights are copied
-// into memory of the device, and repacked there where the kernels want another layout. Where a file may be
-// mapped, or is memory, and the device can use such pages, it reads tensors in GGUF order in place; where it
-// then refuses pages, all is copied. A tensor larger than an arena may be lies in parts.
+// into the device's memory, and repacked there where the kernels want another layout. If the file may be
+// mapped or lies in memory, and the device can use such pages, tensors in GGUF order are read in place; if
+// the device then refuses the pages, all weights are copied. A tensor larger than an arena lies in parts.
 #pragma once
 #include <deque>
 #include <memory>
@@ -20,32 +20,32 @@ class TensorStore {
   Status load(Gguf& gguf, Device& device, const RowFilter& filter, const Progress& progress);
 
   const Weights& weights() const { return weights_; }
-  uint64_t device_bytes() const;  // to allocate
-  uint64_t mapped_bytes() const;  // used in place
-  uint64_t mapping_saves(const Source& source,
-                         const DeviceInfo& device) const;  // of device_bytes(), if a file were mapped
-  uint64_t file_bytes() const;                             // of all tensors used
-  uint64_t token_bytes() const;                            // that one decoded token reads
+  uint64_t device_bytes() const;  // that load() allocates on the device
+  uint64_t mapped_bytes() const;  // that are used in place
+  uint64_t file_bytes() const;    // of all tensors in use
+  uint64_t token_bytes() const;   // that one decoded token reads
+  // How many of device_bytes() would not be needed if the file were mapped.
+  uint64_t mapping_saves(const Source& source, const DeviceInfo& device) const;
   uint64_t parameters() const;
-  uint64_t token_parameters() const;  // that one token is multiplied with: of the experts, those used
+  uint64_t token_parameters() const;  // that one token is multiplied with; of experts only those in use
   uint64_t largest_product()
-      const;  // of them, those of the largest matrix, or matrices of experts, of a layer
+      const;  // the part of them that belongs to one matrix, or one layer's experts, at most
 
  private:
-  struct Placed {  // the placement table: one row for each tensor in use
+  struct Placed {  // a tensor in use and where it comes from
     const GgufTensor* source;
     Tensor* tensor;          // in weights_
-    uint64_t offset, bytes;  // in the tensor's data: a part of its rows, or all
-    bool in_place;           // mapped pages serve
-    bool routed;             // of its matrices a token is multiplied with few
-    Held held;               // how the file has its matrices,
-    uint64_t stride;         // and where they are not apart, bytes from one to the next
+    uint64_t offset, bytes;  // in the source's data: some of its rows, or all
+    bool in_place;           // it is read from mapped pages
+    bool routed;             // a token is multiplied with only a few of its matrices
+    Held held;               // how the file holds its matrices
+    uint64_t stride;         // bytes from one matrix to the next, where they are not apart
   };
   Status find(Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter);
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);
   template <class Amount>
-  uint64_t token_share(Amount amount) const;  // sum over tensors, of experts only those used
-  struct Mapped {  // pages of the file that the device reads: some tensors that follow each other
+  uint64_t token_share(Amount amount) const;  // the sum over tensors; of experts only those in use count
+  struct Mapped {  // pages of the file that the device reads, with some tensors that follow each other
     uint32_t part;
     uint64_t offset, bytes;
     DeviceMemory memory;
@@ -62,8 +62,8 @@ class TensorStore {
   std::deque<std::vector<Tensor>> parts_;  // of tensors that one buffer cannot hold
   std::vector<Placed> placed_;
   uint32_t experts_used_ = 1;
-  bool maps_ = false;          // the device reads mapped pages, or the caller's memory
-  std::deque<Mapped> mapped_;  // buffers stay where they are: slices point to them
+  bool maps_ = false;          // the device reads mapped pages or the caller's memory
+  std::deque<Mapped> mapped_;  // a deque, since slices point to its buffers
   std::unique_ptr<Pool> pool_;
 };
 

@@ -28,26 +28,26 @@ Status cut_tensor(const Tensor& whole, uint64_t limit, std::vector<Tensor>* out)
 
 namespace {
 
-// From the value-th on.
+// The slice from its float number `value` on.
 Slice values_from(const Slice& slice, uint64_t value) {
   if (!slice.buffer) return {};
   const uint64_t bytes = value * sizeof(float);
   return {slice.buffer, slice.offset + bytes, slice.bytes - bytes};
 }
 
-// Tokens, or slots, whose part it is have their rows of y written; the others are left.
+// Each call writes only the rows of y of those tokens or slots whose weights lie in its part.
 Status add_chosen(const Call& call, uint32_t bucket, GretaGraph* graph) {
   const uint32_t n = call.weight.n;
-  uint64_t row = 0;  // of all matrices
+  uint64_t row = 0;  // counted over all matrices
   for (const Tensor& weight : *call.weight.parts) {
     Call part = call;
     part.weight = weight;
     part.first = uint32_t(call.op == Op::Embed ? row : row / n);
-    if (call.op == Op::MatmulExpert && weight.n < n) {  // some columns of y
+    if (call.op == Op::MatmulExpert && weight.n < n) {  // it computes some columns of y
       part.y_stride = call.y_stride ? call.y_stride : n;
       part.slot[kY] = values_from(call.slot[kY], row % n);
-      part.slot[kBias] =
-          values_from(call.slot[kBias], uint64_t(part.first) * (n - weight.n) + row % n);  // of n in a row
+      part.slot[kBias] = values_from(call.slot[kBias],
+                                     uint64_t(part.first) * (n - weight.n) + row % n);  // a bias has n values
     }
     GRETA_TRY(graph->add({&part, 1}, bucket));
     row += uint64_t(weight.n) * weight.count;
@@ -55,8 +55,8 @@ Status add_chosen(const Call& call, uint32_t bucket, GretaGraph* graph) {
   return {};
 }
 
-// Each part makes some columns of y: in place where y is a single row, else in memory of its own, from where
-// they are brought between the others.
+// Each part computes some columns of y. If y is a single row they are written in place, else to temporary
+// memory, from where they are copied between the others.
 Status add_rows(const Call& call, uint32_t bucket, GretaGraph* graph) {
   std::vector<Call> moves;
   uint64_t first = 0;
@@ -69,7 +69,7 @@ Status add_rows(const Call& call, uint32_t bucket, GretaGraph* graph) {
       part.slot[kY].bytes = weight.n * sizeof(float);
     } else {
       Call move;
-      move.op = Op::Softcap;  // of scale 1 and no cap: a copy
+      move.op = Op::Softcap;  // with scale 1 and no cap this is a copy
       move.rows_of = call.rows_of == kRowsTokens ? kRowsTokens : kRowsOutputs;
       move.width = weight.n;
       move.y_stride = call.weight.n;

@@ -1,5 +1,5 @@
-// Weights of more bytes than one buffer may have: they lie in parts, each in one buffer, and a call on such a
-// weight becomes a call for each part.
+// Weights that are larger than one buffer may be. They lie in parts, each in a buffer of its own, and a call
+// on such a weight becomes one call for each part.
 #pragma once
 #include "graph/graph.h"
 
@@ -12,7 +12,7 @@ inline std::span<const Tensor> parts_of(const Tensor& tensor) {
   return tensor.parts ? std::span<const Tensor>(*tensor.parts) : std::span<const Tensor>(&tensor, 1);
 }
 
-// Parts of at most `limit` bytes: whole matrices, or where one is above it rows of each.
+// Cuts a tensor into parts of at most `limit` bytes. A part has whole matrices, or some rows of a larger one.
 Status cut_tensor(const Tensor& whole, uint64_t limit, std::vector<Tensor>* out);
 
 // Plans a call (embed, matmul, matmul_expert) whose weight lies in parts.

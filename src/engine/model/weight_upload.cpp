@@ -9,12 +9,12 @@ namespace greta {
 namespace {
 
 constexpr uint64_t kPieceBytes = 4 << 20;
-constexpr uint32_t kReaders = 4;  // one does not keep up with a fast bus
+constexpr uint32_t kReaders = 4;  // threads; a single one does not keep up with a fast bus
 constexpr uint64_t kReadAlignment = 4096;
 
 uint64_t row_bytes_of(const Tensor& tensor) { return quant_bytes(tensor.type, tensor.depth); }
 
-Call convert_call(const Tensor& to) {  // of one matrix
+Call convert_call(const Tensor& to) {  // for one matrix
   Call call;
   call.op = Op::Convert;
   call.weight = to;
@@ -33,8 +33,8 @@ Status WeightUpload::open(uint64_t piece_bytes) {
   return ring_->open(device_, piece_bytes);
 }
 
-// Each reader takes a part. If one fails the caller reads all once more, so that the sentence is its own. The
-// user's callback is called from the user's thread.
+// Each thread reads a share. If one fails, the calling thread reads everything again, because the error text
+// belongs to the thread that fails. The user's callback is called from the user's thread.
 Status WeightUpload::read(const Bytes& from, void* host) {
   if (from.source.calls_back()) return from.source.read_at(from.part, from.offset, host, from.bytes);
   if (!readers_) readers_.emplace(kReaders);
@@ -52,7 +52,7 @@ Status WeightUpload::read(const Bytes& from, void* host) {
         try {
           if (bytes && !w.from.source.read_at(w.from.part, w.from.offset + at, w.host + at, bytes).ok())
             w.ok = false;
-        } catch (const std::bad_alloc&) {  // for the sentence
+        } catch (const std::bad_alloc&) {  // an error text may need memory
           w.ok = false;
         }
       },
@@ -60,7 +60,7 @@ Status WeightUpload::read(const Bytes& from, void* host) {
   return work.ok ? Status{} : from.source.read_at(from.part, from.offset, host, from.bytes);
 }
 
-// Into memory that the host sees.
+// Reads into device memory that the host sees.
 Status WeightUpload::read_mapped(const Bytes& from, uint8_t* host) {
   for (uint64_t at = 0; at < from.bytes; at += kMeterBytes) {
     const uint64_t bytes = std::min(kMeterBytes, from.bytes - at);
@@ -75,7 +75,7 @@ Status WeightUpload::choose(const Tensor& to, const KernelRow** row) const {
   return choose_row({&call, 1}, 1, filter_, row);
 }
 
-// One launch that brings rows from GGUF order into the packed layout.
+// Records the launch that converts rows from GGUF order to the packed layout.
 Status WeightUpload::pack(const KernelRow& row, const Slice& from, const Tensor& to, const Rows& rows,
                           Stream* stream) {
   Call call = convert_call(to);

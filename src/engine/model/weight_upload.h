@@ -1,6 +1,7 @@
-// Weights on their way to the device: read by several threads into a ring of pinned pieces, copied and, where
-// the kernels want another layout, packed there. One ring serves a whole model: a piece is read while those
-// before it are copied and packed. Into memory that the host sees they are read at once.
+// Uploads weights to the device. Several threads read them into a ring of pinned pieces; the device copies
+// each piece and, where the kernels want another layout, packs it. A piece is read while those before it are
+// copied and packed, and one ring serves a whole model. Device memory that the host sees is read into
+// directly.
 #pragma once
 #include <optional>
 
@@ -12,25 +13,25 @@ namespace greta {
 
 class WeightUpload {
  public:
-  // `meter` (may be null) is told of each piece and may end the upload.
+  // `meter` may be null. It is told of each piece and may end the upload.
   WeightUpload(Device& device, const RowFilter& filter, LoadMeter* meter = nullptr)
       : device_(device), filter_(filter), meter_(meter), kernels_(device) {}
 
-  // All matrices of `to`, which has its memory, from rows in GGUF order at `offset` of a part of the source.
-  // They are there after finish().
+  // Uploads all matrices of `to`, whose memory is allocated, from rows in GGUF order at `offset` of a part of
+  // the source. They are there after finish().
   Status add(const Source& source, uint32_t part, uint64_t offset, const Tensor& to);
   Status finish() { return ring_ ? ring_->finish() : Status{}; }
 
-  // The same from rows that the device reads where they are; done on return.
+  // The same from rows that the device can read where they lie. They are there on return.
   Status pack_mapped(const Slice& from, const Tensor& to);
 
  private:
-  struct Bytes {  // of a source, for one piece
+  struct Bytes {  // of one piece, in a source
     const Source& source;
     uint32_t part;
     uint64_t offset, bytes;
   };
-  struct Rows {  // n rows of one matrix, `first` the first
+  struct Rows {  // rows first .. first + n - 1 of one matrix
     uint32_t matrix, first, n;
   };
   Status open(uint64_t piece_bytes);
@@ -44,8 +45,8 @@ class WeightUpload {
   RowFilter filter_;
   LoadMeter* meter_;
   KernelSet kernels_;
-  DeviceMemory raw_[Staging::kPieces];  // rows as they came, until they are packed
-  std::optional<Staging> ring_;         // its streams go before what they use
+  DeviceMemory raw_[Staging::kPieces];  // rows in GGUF order, until they are packed
+  std::optional<Staging> ring_;  // declared later, since its streams are destroyed before what they use
   std::optional<ThreadPool> readers_;
 };
 

@@ -19,8 +19,8 @@ constexpr const char* kExpertKeys =
     "block_count, leading_dense_block_count, embedding_length, expert_count, expert_feed_forward_length, "
     "feed_forward_length, expert_shared_count and expert_shared_feed_forward_length";
 
-// What was added to the list since `from` is called for by these keys.
-void called_for(const char* keys, size_t from, List* list) {
+// Notes that these keys determine the sizes of the tensors from index `from` on.
+void set_keys(const char* keys, size_t from, List* list) {
   for (size_t i = from; i < list->size(); ++i) (*list)[i].keys = keys;
 }
 
@@ -78,7 +78,7 @@ void add_latent(const Arch& arch, const Shape& s, Layer* l, List* list) {
   }
   add_matrix(list, names.latent, &l->latent, s.width, s.key_width);
   add_vector(list, names.latent_norm, &l->latent_norm, latent.width);
-  if (latent.joined) {  // of each head the rows that make its key, then those of its value
+  if (latent.joined) {  // each head has the rows that make its key, then those that make its value
     const uint64_t w = latent.width, k = latent.plain, v = latent.value;
     list->push_back({names.key_value_up, &l->key_up, Use::Heads, k, w, s.heads, 0, k + v, Held::Transposed});
     list->push_back({names.key_value_up, &l->value_up, Use::Heads, w, v, s.heads, k, k + v, Held::Stacked});
@@ -133,10 +133,10 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
   add_vector(&list, names.attention_norm, &layer->attention_norm, shape.width);
   const size_t attention = list.size();
   arch.latent ? add_latent(arch, shape, layer, &list) : add_attention(arch, shape, fused_query, layer, &list);
-  called_for(arch.latent ? kLatentKeys : kAttentionKeys, attention, &list);
+  set_keys(arch.latent ? kLatentKeys : kAttentionKeys, attention, &list);
   const size_t ffn = list.size();
   experts ? add_expert_layer(arch, shape, layer, &list) : add_ffn(arch, shape, layer, &list);
-  called_for(experts ? kExpertKeys : kFfnKeys, ffn, &list);
+  set_keys(experts ? kExpertKeys : kFfnKeys, ffn, &list);
   add_vector(&list, names.attention_output_bias, &layer->attention_output_bias, shape.width);
   add_vector(&list, names.post_attention_norm, &layer->post_attention_norm, shape.width);
   add_vector(&list, names.ffn_norm, &layer->ffn_norm, shape.width);

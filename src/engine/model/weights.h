@@ -1,10 +1,10 @@
-// The tensors of a model by what they do, and the list of those that the file must have.
+// The tensors of a model by their purpose, and the list of those that a file must have.
 #pragma once
 #include "engine/model/shape.h"
 
 namespace greta {
 
-// A tensor with n = 0 is not there: the architecture has no such part, or the file leaves it out.
+// A tensor with n = 0 is absent: the architecture has no such part, or the file leaves it out.
 inline bool there(const Tensor& tensor) { return tensor.n != 0; }
 
 struct Layer {
@@ -18,37 +18,39 @@ struct Layer {
 
 struct Weights {
   Tensor token_embedding, output_norm, output, output_bias;
-  bool tied = false;  // output is token_embedding
+  bool tied = false;  // token_embedding is also the output matrix
   std::vector<Layer> layers;
   std::vector<float> rope_factors, long_factors, short_factors;  // [rope_width / 2] or empty
 };
 
-enum class Use : uint8_t { Embedding, Matrix, Heads, Experts, Vector };  // Heads: a matrix for each head
+enum class Use : uint8_t { Embedding, Matrix, Heads, Experts, Vector };  // Heads: one matrix for each head
 
-// How the file holds the `count` matrices of a wanted tensor.
+// How the file holds the `count` matrices of a wanted tensor. Dimensions are in GGUF order.
 enum class Held : uint8_t {
-  Apart,       // as they are wanted, rows of `depth` values: [depth, rows, count]
+  Apart,       // as a step wants them, with rows of `depth` values: [depth, rows, count]
   Stacked,     // one below the other: [depth, rows * count]
-  Transposed,  // likewise [n, rows * count]; `depth` rows of each, from first_row on, are the wanted columns
+  Transposed,  // one below the other: [n, rows * count]; rows first_row .. first_row + depth - 1 of each are
+               // wanted
 };
 
 // A tensor that a step wants: rows first_row .. first_row + n - 1 of the file's tensor of this name, which
-// has `rows` of them in each of `count` matrices. A vector has rows of `depth` too, as many as experts or
-// one; with `rows` it is values first_row .. first_row + n - 1 of a vector of `rows` values, and depth is 1.
+// has `rows` rows in each of `count` matrices. A vector has rows of `depth` values, one for each expert or
+// just one. With `rows` given it is values first_row .. first_row + n - 1 of a vector of `rows` values, and
+// depth is 1.
 struct WantedTensor {
   TensorName name;
   Tensor* tensor;
   Use use;
   uint64_t depth, n, count = 1, first_row = 0, rows = 0;  // rows 0: n
   Held held = Held::Apart;
-  const char* keys = "block_count and embedding_length";  // of the metadata, that ask for it in this size
+  const char* keys = "block_count and embedding_length";  // metadata keys that determine its size
 };
 
-// What layer `index` wants. fused_query: the file has query, key and value as one tensor.
+// Lists what layer `index` wants. `fused_query` says that the file has query, key and value as one tensor.
 std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, uint32_t index,
                                         bool fused_query, Layer* layer);
 
-// All that a model wants of a file, by the names of its tensors there; sizes `weights` by layers.
+// Lists all tensors that a model wants, with their names in the file, and gives `weights` its layers.
 struct NamedTensor {
   std::string name;
   WantedTensor wanted;
@@ -56,8 +58,7 @@ struct NamedTensor {
 std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape,
                                        Weights* weights);
 
-// The tensors of rotary factors that this shape's angles are made with, without those that the architecture
-// lacks.
+// The names of the tensors of rotary factors that this shape uses and the architecture has.
 std::vector<std::string_view> factor_tensors(const Arch& arch, const Shape& shape);
 
 }  // namespace greta

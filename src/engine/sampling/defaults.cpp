@@ -1,4 +1,4 @@
-// What a model's file recommends for sampling: general.sampling.*, under llama.cpp's keys.
+// Reads the sampling settings that a model's file recommends: llama.cpp's keys general.sampling.*.
 #include <cmath>
 
 #include "engine/sampling/sampler.h"

@@ -1,5 +1,5 @@
-// DRY ("don't repeat yourself", p-e-w 2024): a token that would make the end of the text a longer copy of
-// something before is made less likely, the more the longer the copy is.
+// DRY ("don't repeat yourself", p-e-w 2024) lowers the logit of a token with which the end of the text would
+// repeat earlier text. The longer the repetition, the more it does so.
 #include <algorithm>
 #include <cmath>
 
@@ -12,13 +12,13 @@ const std::string_view kDryBreakers[4] = {"\n", ":", "\"", "*"};
 
 namespace {
 
-// The text from its end backwards: at(0) is the last token.
+// The tokens in reverse order: at(0) is the last one.
 struct Reversed {
   std::span<const int32_t> history;
   int32_t at(size_t i) const { return history[history.size() - 1 - i]; }
 };
 
-// How far back the first breaker ends: no copy reaches across it.
+// Returns how many tokens follow the last breaker. No repetition reaches across it.
 size_t reach(const Reversed& text, size_t count, const std::vector<DryBreaker>& breakers) {
   for (size_t i = 0; i < count; ++i) {
     const auto by_token = [](const DryBreaker& b, int32_t token) { return b.token < token; };
@@ -34,8 +34,8 @@ size_t reach(const Reversed& text, size_t count, const std::vector<DryBreaker>& 
   return count;
 }
 
-// For each place i: how many tokens from there backwards equal those from the end backwards (the Z
-// function; Gusfield 1997).
+// For each position i of the reversed text: how many tokens from there equal those from its start (Z
+// function, Gusfield 1997).
 std::vector<uint32_t> copies(const Reversed& text, size_t count) {
   std::vector<uint32_t> z(count, 0);
   for (size_t i = 1, left = 0, right = 0; i < count; ++i) {
@@ -62,7 +62,7 @@ void apply_dry(SamplerTurn& turn) {
       return token != other.token ? token < other.token : length > other.length;
     }
   };
-  std::vector<Repeat> repeats;  // what came after a copy would make it longer
+  std::vector<Repeat> repeats;  // the tokens that would make a repetition longer
   const std::vector<uint32_t> z = copies(text, count);
   for (size_t i = 1; i < count; ++i) {
     const size_t length = std::min<size_t>(z[i], limit);
@@ -70,7 +70,7 @@ void apply_dry(SamplerTurn& turn) {
   }
   if (repeats.empty()) return;
   std::sort(repeats.begin(), repeats.end());
-  // e^88.7 is about the largest float.
+  // base^most must fit into a float, and e^88.7 is about the largest float.
   const double most = s.base > 1.000001f ? std::floor(88.7228391 / std::log(double(s.base))) : INFINITY;
   for (Candidate& each : turn.candidates.list) {
     const auto found = std::lower_bound(repeats.begin(), repeats.end(), Repeat{each.id, SIZE_MAX});
@@ -81,8 +81,7 @@ void apply_dry(SamplerTurn& turn) {
   turn.candidates.sorted = 0;
 }
 
-// The tokens of a text that stands within another: without the space that some vocabularies put before a
-// text.
+// Encodes a text as it is within another text, without the space that some vocabularies put before a text.
 static Status encode_within(const Tokenizer& tokenizer, std::string_view text, std::vector<int32_t>* out) {
   if (!tokenizer.adds_space_prefix()) return tokenizer.encode(text, {false, false}, out);
   std::vector<int32_t> ids;

@@ -7,9 +7,9 @@
 
 namespace greta {
 
-constexpr uint32_t kDevicePenalised = 256;  // tokens that the device's kernel looks back
+constexpr uint32_t kDevicePenalised = 256;  // how many tokens the device's kernel looks back for penalties
 
-// Philox4x32-10 (Salmon et al. 2011), as kernels/cpu/sample/philox.h has it.
+// Philox4x32-10 (Salmon et al. 2011), the same as in kernels/cpu/sample/philox.h.
 float philox_draw(uint64_t seed, uint32_t position, uint32_t draw) {
   uint32_t c[4] = {position, draw, 0, 0};
   uint32_t key0 = uint32_t(seed), key1 = uint32_t(seed >> 32);
@@ -96,7 +96,7 @@ Status no_finite_logit() {
       "or its numbers overflow");
 }
 
-// Candidates in order of id, but for logits that are NaN or -infinity.
+// Makes the candidates in order of id. Tokens whose logit is NaN or -infinity are left out.
 void Sampler::fill(std::span<const float> logits, const uint64_t* allowed) {
   std::vector<Candidate>& list = candidates_.list;
   list.clear();
@@ -108,7 +108,7 @@ void Sampler::fill(std::span<const float> logits, const uint64_t* allowed) {
       list.push_back({std::min(double(logits[i]), kLargestLogit), int32_t(i)});
 }
 
-// Keeps what surprises by at most mu bits. Basu et al. 2021, "Mirostat", algorithm 2.
+// Keeps the candidates whose surprise is at most mu bits. Basu et al. 2021, "Mirostat", algorithm 2.
 void Sampler::mirostat(uint32_t position) {
   Candidates& c = candidates_;
   truncate(position);
@@ -163,7 +163,7 @@ Status Sampler::choose(std::span<const float> logits, const uint64_t* allowed,
   }
   if (ordered) candidates_.sort_to(candidates_.list.size());
 
-  // The first candidate at which the running sum passes the draw.
+  // Takes the first candidate at which the running sum passes the draw.
   const double max = candidates_.max(), uniform = philox_draw(s.seed, position, 0);
   double total = 0, sum = 0, chosen_weight = 0;
   for (const Candidate& each : candidates_.list) total += std::exp(each.logit - max);

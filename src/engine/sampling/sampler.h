@@ -1,8 +1,8 @@
-// Choosing a token on the host from a row of logits: a chain of steps over candidates, then one draw.
+// Chooses a token on the host from a row of logits: sampler steps narrow the candidates, then one is drawn.
 //
-// The steps, their order and their defaults are llama.cpp's; docs/sampling.md has formulas and sources.
-// Draws are Philox(seed, position), as on the device, and for settings that the device's kernel can do as
-// well (on_device) both choose the same token.
+// The steps, their order and their defaults are llama.cpp's; docs/sampling.md has formulas and sources. Draws
+// are Philox(seed, position), as on the device. For settings that the device's kernel supports (on_device)
+// both choose the same token.
 #pragma once
 #include <memory>
 #include <span>
@@ -21,10 +21,10 @@ constexpr uint32_t kMaxDryBreakerBytes = 64;
 
 struct LogitBias {
   int32_t token;
-  float bias;  // -infinity: never
+  float bias;  // -infinity excludes the token
 };
 
-// Where a repeat that DRY looks for ends: a token, followed by `tail`.
+// The tokens at which a repetition that DRY looks for ends: `token`, followed by `tail`.
 struct DryBreaker {
   int32_t token;
   std::vector<int32_t> tail;
@@ -33,7 +33,7 @@ struct DryBreaker {
 struct DrySettings {
   float multiplier = 0, base = 1.75f;
   uint32_t allowed_length = 2;
-  uint32_t last_n = 0;  // 0: all
+  uint32_t last_n = 0;  // how many of the last tokens it looks at; 0: all
   std::vector<DryBreaker> breakers;
 };
 
@@ -44,7 +44,7 @@ struct LogitFilter {
 
 std::vector<SamplerStep> default_sampler_order();  // each step once, as the enum has them
 
-// Every step is off as it stands here, and the chain is greedy.
+// By these defaults every step is off and the most likely token is chosen.
 struct SamplerSettings {
   float temperature = 0, dynamic_range = 0, dynamic_exponent = 1;
   uint32_t top_k = 0;
@@ -60,20 +60,20 @@ struct SamplerSettings {
   std::vector<SamplerStep> order = default_sampler_order();
 };
 
-// "penalties;dry;top_k" to steps; "" is no step at all: a draw from all. Unknown names fail.
+// Reads steps from names such as "penalties;dry;top_k". "" means no steps. Unknown names fail.
 Status parse_sampler_order(std::string_view text, std::vector<SamplerStep>* out);
 
-// Each setting within its range; names the one that is not.
+// Fails if a setting is out of its range, and names it.
 Status check_sampling(const SamplerSettings& settings);
 
-// Tokens and their tails at which the texts end a repeat: every token that holds one of them, or that
-// ends in the beginning of one, with what must follow.
+// Finds the tokens at which one of `texts` ends a repetition: every token that holds one of them, or that
+// ends with the beginning of one, with the tokens that must follow.
 class Tokenizer;
 Status find_dry_breakers(const Tokenizer& tokenizer, std::span<const std::string_view> texts,
                          std::vector<DryBreaker>* out);
 extern const std::string_view kDryBreakers[4];
 
-// What a file recommends: general.sampling.*. A value out of its range counts as absent.
+// The settings that a file recommends by general.sampling.*. A value out of its range counts as absent.
 struct SamplingDefaults {
   enum Field : uint32_t {
     kTemperature = 1,
@@ -89,7 +89,7 @@ struct SamplingDefaults {
     kMirostatEta = 1024,
     kOrder = 2048
   };
-  uint32_t fields = 0;  // those that the file has
+  uint32_t fields = 0;  // the bits of those that the file has
   float temperature = 0, top_p = 1, min_p = 0, repeat = 1;
   uint32_t top_k = 0;
   int32_t repeat_last_n = 0;
@@ -105,14 +105,14 @@ struct Candidate {
   int32_t id;
 };
 
-// The tokens that are left. The first `sorted` are the best ones in order (larger logit, then lower id);
-// the rest is in order of id until something sorts.
+// The candidates that are left. The first `sorted` are the best ones in order: by larger logit, then by lower
+// id. The rest is in order of id until something sorts.
 struct Candidates {
   std::vector<Candidate> list;
   size_t sorted = 0;
   double max() const;
   void sort_to(size_t count);
-  void keep(size_t count);  // the best, which are sorted
+  void keep(size_t count);  // keeps the first `count`, which must be sorted
 };
 
 class Sampler {
@@ -120,18 +120,18 @@ class Sampler {
   const SamplerSettings& settings() const { return *settings_; }
   void set(SamplerSettings settings);
 
-  // Whether the device's kernel does all that is asked for, in the order that it has.
+  // Returns true if the device's kernel does all that is asked for, in the same order.
   bool on_device() const { return on_device_; }
 
   // logits    [vocab]
-  // allowed   [ceil(vocab / 64)] bits of the tokens that a grammar allows, or null
-  // history   the sequence's tokens so far; the new one follows the last of them
-  // +infinity counts as the largest float; NaN and -infinity are never chosen. Fails if no logit is finite
-  // (File), or if nothing is left to choose from (Argument); Cancelled if the filter says so.
+  // allowed   [ceil(vocab / 64)] words with a bit for each token that a grammar allows, or null
+  // history   the sequence's tokens so far; the new token follows the last of them
+  // +infinity counts as the largest float; NaN and -infinity are never chosen. Fails with File if no logit is
+  // finite, with Argument if no candidate is left, and with Cancelled if the filter says so.
   Status choose(std::span<const float> logits, const uint64_t* allowed, std::span<const int32_t> history,
                 int32_t* out);
 
-  // After a truncate to `position` tokens.
+  // Tells the sampler that the sequence was truncated to `position` tokens.
   void truncate(size_t position);
 
  private:
@@ -141,18 +141,18 @@ class Sampler {
   std::shared_ptr<const SamplerSettings> settings_ = std::make_shared<SamplerSettings>();  // shared by forks
   bool on_device_ = true;
   Candidates candidates_;
-  std::vector<float> filtered_;  // logits that the filter or biases changed
+  std::vector<float> filtered_;  // logits after the filter and biases
   struct Surprise {
     uint32_t position;
     float mu;
   };
-  std::vector<Surprise> mirostat_;  // mu before each draw, ascending in position
+  std::vector<Surprise> mirostat_;  // mu before each draw, by ascending position
 };
 
-// The failure to choose from logits of which none is finite, as kNoDraw has it.
+// The failure for logits of which none is finite. The device reports them by kNoDraw.
 Status no_finite_logit();
 
-// Uniform in [0, 1) of 24 bits: draw number `draw` at a position.
+// A uniform number in [0, 1) of 24 bits: draw number `draw` at a position.
 float philox_draw(uint64_t seed, uint32_t position, uint32_t draw);
 
 }  // namespace greta

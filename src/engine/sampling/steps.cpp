@@ -1,4 +1,4 @@
-// What each step of the chain does. Probabilities are e^(logit - max), in double.
+// What each sampler step does. Probabilities are proportional to e^(logit - max), in double.
 #include "engine/sampling/steps.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ double sum_of_weights(const Candidates& c, double max) {
   return total;
 }
 
-// -sum p log p, in nats.
+// The entropy -sum p log p, in nats.
 double entropy_of(const Candidates& c, double max, double total) {
   double entropy = 0;
   for (const Candidate& each : c.list) {
@@ -29,7 +29,7 @@ double entropy_of(const Candidates& c, double max, double total) {
   return entropy;
 }
 
-// Rounds as the device's kernel does, which has its logits as float.
+// Rounds as the device's kernel does, whose logits are float.
 double penalised(double logit, uint32_t count, const SamplerSettings& s) {
   if (s.repeat != 1) logit = float(logit > 0 ? float(logit) / s.repeat : float(logit) * s.repeat);
   if (s.frequency != 0 || s.presence != 0) logit = float(logit - double(s.frequency) * count - s.presence);
@@ -64,7 +64,7 @@ void top_k(SamplerTurn& turn) {
   turn.candidates.keep(count);
 }
 
-// From the candidates nearest to the entropy on, until they have the probability p.
+// Keeps the candidates whose surprise is nearest to the entropy, until their probabilities sum up to p.
 void typical_p(SamplerTurn& turn) {
   Candidates& c = turn.candidates;
   const double max = c.max(), total = sum_of_weights(c, max), entropy = entropy_of(c, max, total);
@@ -102,7 +102,7 @@ void min_p(SamplerTurn& turn) {
   Candidates& c = turn.candidates;
   const double max = c.max(), least = turn.settings.min_p;
   std::erase_if(c.list, [=](const Candidate& each) { return std::exp(each.logit - max) < least; });
-  c.sorted = std::min(c.sorted, c.list.size());  // what goes out of the sorted ones is their tail
+  c.sorted = std::min(c.sorted, c.list.size());  // of the sorted candidates, only the last ones were removed
 }
 
 void xtc(SamplerTurn& turn) {
@@ -120,7 +120,7 @@ void xtc(SamplerTurn& turn) {
   c.sorted -= count - 1;
 }
 
-// Hotter where the probabilities are spread: by the entropy's part of what it could be.
+// The temperature grows with the entropy, as a share of the largest possible entropy.
 double dynamic_temperature(SamplerTurn& turn) {
   const SamplerSettings& s = turn.settings;
   Candidates& c = turn.candidates;
@@ -142,7 +142,7 @@ void temperature(SamplerTurn& turn) {
     c.keep(1);
     return;
   }
-  const double max = c.max();  // taken off first: a tiny temperature overflows nothing
+  const double max = c.max();  // subtracted first, so that a tiny temperature overflows nothing
   for (Candidate& each : c.list) each.logit = (each.logit - max) / t;
 }
 
@@ -206,7 +206,7 @@ double Candidates::max() const {
   return most;
 }
 
-// In growing pieces, so that a walk from the best down sorts little more than it sees.
+// Sorts in growing pieces, so that a walk from the best down sorts little more than it visits.
 void Candidates::sort_to(size_t count) {
   if (count <= sorted) return;
   count = std::min(std::max({count, 2 * sorted, size_t(64)}), list.size());

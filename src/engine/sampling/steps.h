@@ -1,10 +1,10 @@
-// The steps of a sampler's chain as rows of a table.
+// The sampler's steps as rows of a table.
 #pragma once
 #include "engine/sampling/sampler.h"
 
 namespace greta {
 
-// One choice in the making.
+// What a step works on: the choice of one token.
 struct SamplerTurn {
   const SamplerSettings& settings;
   Candidates& candidates;
@@ -13,14 +13,14 @@ struct SamplerTurn {
 };
 
 struct SamplerStepInfo {
-  std::string_view names[6];  // the first is llama.cpp's own, the others are read as well
-  bool truncates;             // leaves candidates out, so that the draw runs over them from the best down
+  std::string_view names[6];  // the first is llama.cpp's own name, the others are accepted too
+  bool truncates;             // removes candidates; the draw then runs over the rest from the best down
   bool (*active)(const SamplerSettings& settings);
   void (*apply)(SamplerTurn& turn);
 };
 
 const SamplerStepInfo& step_info(SamplerStep step);
-void apply_dry(SamplerTurn& turn);  // sampler_dry.cpp
+void apply_dry(SamplerTurn& turn);  // dry.cpp
 
 constexpr double kLargestLogit = 3.402823466e38;
 

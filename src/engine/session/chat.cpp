@@ -7,7 +7,7 @@ namespace greta {
 using jinja::Value;
 using namespace std::string_view_literals;
 
-// What an answer has come to so far.
+// The state of an answer while it is generated.
 struct Chat::Answer {
   const ChatAnswerOptions& options;
   const ChatEvents& events;
@@ -16,8 +16,8 @@ struct Chat::Answer {
   Value calls = Value::list();
   uint32_t generated = 0, thought = 0;
   int32_t last_token = kNoToken;
-  bool wanted = true;  // by the caller
-  bool cut = false;    // the reasoning has had its tokens
+  bool wanted = true;  // the caller has not stopped it
+  bool cut = false;    // the reasoning has used up its tokens
 };
 
 Status Chat::open(Session& session, const ChatOptions& options, const Log& log, std::unique_ptr<Chat>* out) {
@@ -72,7 +72,7 @@ Status Chat::add(Value message) {
   return {};
 }
 
-// Templates want the arguments of calls as objects, and a content that is a text.
+// Makes a message as templates expect it: the arguments of calls are objects, and the content is a text.
 Value Chat::for_template(const Value& message) const {
   Value out = Value::dict();
   bool has_content = false, has_thinking = false;
@@ -103,7 +103,7 @@ Value Chat::for_template(const Value& message) const {
     out.set(key, std::move(value));
   }
   if (!message.find("content")) out.set("content"sv, "");
-  // gpt-oss and LFM2.5 have another word for it; gpt-oss takes no content beside it in a message with calls.
+  // gpt-oss and LFM2.5 call reasoning "thinking". A gpt-oss message with calls has no content beside it.
   const Value& reasoning = message["reasoning_content"];
   if (reasoning.is_string() && !has_thinking && !(has_content && message.find("tool_calls")))
     out.set("thinking"sv, reasoning);
@@ -151,7 +151,7 @@ Status Chat::answer(const ChatAnswerOptions& options, const ChatEvents& events, 
     return !events.reasoning || events.reasoning(text);
   };
   sink.call = [&](ChatCall call) {
-    char id[32];  // nine letters and digits, as Mistral's templates insist on
+    char id[32];  // nine letters and digits, as Mistral's templates require
     format_text(id, sizeof id, "call%05zu", (calls + self->calls.size()) % 100000);
     if (call.id.empty()) call.id = id;
     Value function = Value::dict(), value = Value::dict();
@@ -183,11 +183,11 @@ Status Chat::answer(const ChatAnswerOptions& options, const ChatEvents& events, 
   return {};
 }
 
-// Feeds what the session does not hold of `tokens`, and draws. The reasoning may be closed in between: then
-// its end is fed, and it goes on from there.
+// Feeds those of `tokens` that the session does not hold, and generates. If the reasoning is closed in
+// between, its end is fed and generation goes on from there.
 Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& options, Answer* answer,
                       ChatResult* result) {
-  constexpr uint32_t kReasoningEndTokens = 32;  // at least that much room for what closes it
+  constexpr uint32_t kReasoningEndTokens = 32;  // room that is kept for the text that closes the reasoning
   const Tokenizer& tokenizer = *session_.executor().model().tokenizer;
   const std::span<const int32_t> held = session_.tokens();
   size_t common = 0;
@@ -219,7 +219,7 @@ Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& opti
     return a.events.prompt && !a.events.prompt(done, total) ? 1 : 0;
   };
   for (bool first = true;; first = false) {
-    // A budget of nothing closes the reasoning that the prompt has opened before it begins.
+    // With a budget of 0 tokens, reasoning that the prompt has opened is closed before it begins.
     const bool close = answer->cut || (first && options.reasoning_tokens == 0 && answer->parser.reasoning());
     if (close) {
       const std::string mark(answer->parser.reasoning_end()),

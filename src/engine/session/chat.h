@@ -1,7 +1,7 @@
-// A conversation: messages in, parts of the answer out.
+// A conversation: messages go in, parts of the answer come out.
 //
-// It is rendered as a whole every turn, and of its tokens only those are fed that the session does not
-// hold already. The model's template says how answers are taken apart, see chat_parser.h.
+// It is rendered as a whole every turn, and only the tokens that the session does not hold already are fed.
+// The model's template determines how answers are taken apart (text/chat/).
 #pragma once
 #include "engine/session/session.h"
 #include "text/text.h"
@@ -11,51 +11,50 @@ namespace greta {
 enum class ChatEnd : uint32_t { Stop = 0, Length = 1, ToolCalls = 2, Context = 3, Cancelled = 4 };
 
 struct ChatOptions {
-  std::string_view chat_template = {};  // in place of the model's; "": the model's
-  std::string_view tools = {};          // JSON, see ToolList
-  std::string_view arguments = {};      // a JSON object: further variables of the template
-  int64_t now_s = 0;                    // for templates that write the date
-  bool raw = false;                     // answers are text as it comes
+  std::string_view chat_template = {};  // in place of the model's; "" for the model's
+  std::string_view tools = {};          // JSON, as ToolList reads it
+  std::string_view arguments = {};      // a JSON object of further variables of the template
+  int64_t now_s = 0;                    // seconds since 1970, for templates that write the date
+  bool raw = false;                     // answers are not taken apart
 };
 
-// All but `end` are called as the answer comes; false or non-zero stops it.
+// Called while the answer comes. A callback that returns false stops it.
 struct ChatEvents {
   std::function<bool(std::string_view)> text, reasoning;
   std::function<bool(const ChatCall&)> call;
-  std::function<bool(uint32_t done, uint32_t total)> prompt;  // tokens that are new
+  std::function<bool(uint32_t done, uint32_t total)> prompt;  // counts tokens that the session did not hold
 };
 
 struct ChatAnswerOptions {
   uint32_t max_tokens = 0;  // 0: until the context is full
   bool ignore_end = false;
-  int64_t reasoning_tokens = -1;  // after so many the reasoning is closed; -1: when the model likes
+  int64_t reasoning_tokens = -1;  // reasoning is closed after this many tokens; -1: when the model closes it
   std::span<const std::string_view> stops = {};
 };
 
 struct ChatResult {
   ChatEnd end = ChatEnd::Stop;
   uint32_t prompt_tokens = 0;  // of the whole conversation
-  uint32_t reused_tokens = 0;  // of them, those that the session held already
+  uint32_t reused_tokens = 0;  // prompt tokens that the session held already
   uint32_t generated_tokens = 0;
-  uint32_t reasoning_tokens = 0;  // of them
+  uint32_t reasoning_tokens = 0;  // generated tokens that belong to reasoning
   uint32_t open_reasoning = 0;    // 1: the answer ended inside its reasoning
   uint64_t prompt_ns = 0, generate_ns = 0;
 };
 
 class Chat {
  public:
-  // The session is the caller's and outlives the chat. What it holds is taken for what was fed to it.
+  // The session belongs to the caller and must outlive the chat. Its tokens count as fed.
   static Status open(Session& session, const ChatOptions& options, const Log& log,
                      std::unique_ptr<Chat>* out);
 
-  // A message in OpenAI's form: role, content (a text, null, or a list of parts), tool_calls, tool_call_id,
-  // ...
+  // Adds a message in OpenAI's form: role, content (a text, null, or a list of parts), tool_calls and so on.
   Status add(jinja::Value message);
   const std::vector<jinja::Value>& messages() const { return messages_; }
   void truncate(size_t count) { messages_.resize(std::min(count, messages_.size())); }
 
-  // Answers the last message, and adds the answer to the messages unless nothing was said. On a failure
-  // the conversation is as before, but for Code::Device.
+  // Answers the last message, and adds the answer to the messages unless it is empty. A failure leaves the
+  // conversation as it was, except Code::Device.
   Status answer(const ChatAnswerOptions& options, const ChatEvents& events, ChatResult* result);
 
   Status render(bool add_generation_prompt, std::string* out) const;
@@ -77,7 +76,7 @@ class Chat {
   ToolList tools_;
   jinja::Value arguments_;
   int64_t now_s_ = 0;
-  std::vector<int32_t> spoken_;  // control tokens that mean something in answers
+  std::vector<int32_t> spoken_;  // control tokens whose text means something in answers, ascending
   std::vector<jinja::Value> messages_;
 };
 

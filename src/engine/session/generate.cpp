@@ -1,6 +1,6 @@
-// Generation: the prompt in steps, then a token a step, drawn on the device where its kernel can do what is
-// asked for, else on the host from the step's logits. On the device, the step after a token is submitted
-// before the token is known: the host is not waited for. What it computed is forgotten when the token ends
+// Generation feeds the prompt in steps, then one token a step. The device draws tokens if its kernel supports
+// the settings, else the host chooses from the step's logits. If the device draws, the next step is submitted
+// before the token is known, so that the device does not wait for the host. It is forgotten if the token ends
 // the text.
 #include <algorithm>
 
@@ -9,16 +9,16 @@
 
 namespace greta {
 
-// Text of tokens as they come, always valid UTF-8, without stop strings.
+// Makes text from tokens as they come. It is always valid UTF-8 and contains no stop string.
 struct Session::TokenStream {
   const Tokenizer& tokenizer;
   const GenerateOptions& options;
-  bool strip_space;  // the space that the vocabulary puts before the first word of a text
+  bool strip_space;  // removes the space that the vocabulary puts before the first word of a text
   StopMatcher stop;
   Utf8Stream stream;
   std::string piece, whole, text;
 
-  bool emit(int32_t token) {  // false: the caller wants to stop, or a stop string is there
+  bool emit(int32_t token) {  // returns false if the caller wants to stop or a stop string was found
     piece.clear();
     whole.clear();
     text.clear();
@@ -62,13 +62,13 @@ Status Session::feed(std::span<const int32_t> tokens, bool on_device, const Gene
   return {};
 }
 
-// The step of one token, which is fed only when it is known to be wanted.
+// Submits the step of one token. It counts as fed only once the token is known to be wanted.
 Status Session::submit_next(uint32_t token, bool on_device) {
   const Executor::Row row{token, position_, sequence_, true};
   return executor_->submit({&row, 1}, on_device, &flight_);
 }
 
-// The token that the step `flight` gives.
+// Gives the token that the step `flight` draws, or chooses it from the step's logits.
 Status Session::draw(bool on_device, uint32_t flight, bool may_end, int32_t* token) {
   GRETA_TRY(executor_->wait(flight));
   if (!on_device) return sample(executor_->logits(), may_end, token);
@@ -123,11 +123,11 @@ Status Session::feed_and_draw(std::span<const int32_t> tokens, const GenerateOpt
     if (position_ == context()) break;
     r.reason = StopReason::Cancelled;
     if (!ahead) status = submit_next(uint32_t(token), on_device);
-    if (status.code == Code::Full) {  // the pool that sessions share has run out
+    if (status.code == Code::Full) {  // the sessions have used up the pages that they share
       r.reason = StopReason::Context;
       break;
     }
-    if (status.code == Code::Cancelled) break;  // while kernels were compiled
+    if (status.code == Code::Cancelled) break;  // it came while kernels were compiled
     GRETA_TRY(status);
     fed({&token, 1});
   }

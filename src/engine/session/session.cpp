@@ -84,7 +84,7 @@ void Session::fed(std::span<const int32_t> tokens) {
 
 Status Session::check(std::span<const int32_t> tokens) const {
   if (tokens.empty()) return fail(Code::Argument, "no tokens to feed");
-  // Before they are read: of a wrong count nothing is read that could not be meant.
+  // The count is checked before any token is read, since a wrong count may be larger than the caller's array.
   if (tokens.size() > context() - position_)
     return fail(Code::Full,
                 "%zu tokens after %u do not fit the context of %u: shorten the prompt or ask for more",
@@ -160,7 +160,7 @@ Status Session::profile(std::span<const int32_t> tokens,
   return {};
 }
 
-// Rows of all items in order of their tokens, cut into steps; every item's last row has logits.
+// Cuts the rows of all items, one item after the other, into steps. Each item's last row has logits.
 Status Session::eval_batch(std::span<Item> items) {
   if (items.empty()) return fail(Code::Argument, "an empty batch");
   Executor& executor = items[0].session->executor();
@@ -185,7 +185,7 @@ Status Session::eval_batch(std::span<Item> items) {
     const uint32_t begin = item.session->position_;
     GRETA_TRY(executor.reserve(item.session->sequence_, begin, begin + uint32_t(item.tokens.size())));
   }
-  std::vector<size_t> outputs;  // items whose logits the step in hand makes
+  std::vector<size_t> outputs;  // the items whose logits the step in hand computes
   const auto run = [&]() -> Status {
     GRETA_TRY(executor.step(rows, false));
     for (size_t i = 0; i < outputs.size(); ++i)

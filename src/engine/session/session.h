@@ -1,4 +1,4 @@
-// A session: one sequence of an executor, with its position and its way of choosing tokens.
+// A session is one sequence of an executor, with its position and its settings for choosing tokens.
 #pragma once
 #include <functional>
 #include <utility>
@@ -18,13 +18,13 @@ struct GenerateOptions {
   int (*on_token)(void* user, int32_t token, const char* text, size_t bytes) = nullptr;  // non-zero stops
   int (*on_prompt)(void* user, uint32_t done, uint32_t total) = nullptr;                 // non-zero stops
   void* user = nullptr;
-  std::span<const std::string_view> stops = {};  // stop.h
-  std::span<const int32_t> spoken = {};          // control tokens whose text is given too, ascending
+  std::span<const std::string_view> stops = {};  // texts that end the generation (stop.h)
+  std::span<const int32_t> spoken = {};          // control tokens whose text on_token gets too, ascending
 };
 
 struct GenerateResult {
   StopReason reason = StopReason::Length;
-  int32_t stop_string = -1;  // of options.stops
+  int32_t stop_string = -1;  // its index in options.stops
   uint32_t prompt_tokens = 0, generated_tokens = 0;
   uint64_t prompt_ns = 0, generate_ns = 0;
 };
@@ -40,36 +40,36 @@ class Session {
   uint32_t context() const { return executor_->plan().context; }
   Executor& executor() { return *executor_; }
 
-  // What fails, with a status or an exception, leaves the session as it was before the call; what is
-  // cancelled keeps what was fed. `logits`: [0, 1 or tokens][vocab], valid until the next call on the
-  // executor.
+  // A call that fails with a status or an exception leaves the session as it was. A cancelled call keeps what
+  // was fed. `logits` is [0, 1 or tokens][vocab] and valid until the next call on the executor.
   Status eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits);
   Status generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result);
 
-  // Feeds the tokens as one step, each of its kernels timed alone.
+  // Feeds the tokens as one step and times each of its kernels by itself.
   Status profile(std::span<const int32_t> tokens, void (*on_stage)(void* user, const Executor::Stage& stage),
                  void* user);
 
-  // Draws the token that follows the last one fed from its row of logits, [vocab], on the host. kNoToken:
-  // the grammar is at its end, and the vocabulary has no token that says so, or `may_end` forbids it.
+  // Chooses the next token on the host, from the logits [vocab] of the last token fed. kNoToken: the grammar
+  // is at its end, and the vocabulary has no token to end with, or `may_end` forbids one.
   Status sample(const float* logits, bool may_end, int32_t* token);
 
-  Status set_sampling(SamplerSettings settings);  // checked; on a failure the settings are as before
+  Status set_sampling(SamplerSettings settings);  // a failure leaves the settings as they were
   const SamplerSettings& sampling() const { return sampler_.settings(); }
   void set_grammar(std::shared_ptr<const Grammar> grammar) {
     grammar_.set(std::move(grammar));
-  }                                                            // null: none
+  }  // may be null
   std::span<const int32_t> tokens() const { return tokens_; }  // fed so far
 
-  // Tokens and cache as a stream of state_bytes() bytes, session_state.h; `write` gets the next ones and
-  // stops it with non-zero. What is restored replaces what the session holds; on any failure it is as before.
+  // Saves tokens and cache as a stream of state_bytes() bytes (state.h). `write` gets the next bytes and
+  // stops by returning non-zero. A restored state replaces what the session holds; any failure leaves the
+  // session as it was.
   using WriteState = int (*)(void* user, const void* bytes, size_t count);
   uint64_t state_bytes() const;
   Status save(WriteState write, void* user);
   Status restore(const Source& source);
   void cancel() { executor_->cancel(sequence_); }
 
-  // Several sessions of one executor in shared steps; logits[i] follows the last token of session i.
+  // Feeds several sessions of one executor in shared steps. An item's logits are those of its last token.
   struct Item {
     Session* session;
     std::span<const int32_t> tokens;
@@ -80,7 +80,7 @@ class Session {
  private:
   struct TokenStream;
   struct StateReader;
-  struct Undo {  // of what a call has fed, unless it comes to its end
+  struct Undo {  // takes back what a call has fed, unless it is kept
     Session* session;
     uint32_t to;
     Undo(Session* of, uint32_t position) : session(of), to(position) {}
@@ -98,19 +98,19 @@ class Session {
   Status feed(std::span<const int32_t> tokens, bool on_device, const GenerateOptions& options);
   Status submit_next(uint32_t token, bool on_device);
   Status draw(bool on_device, uint32_t flight, bool may_end, int32_t* token);
-  void fed(std::span<const int32_t> tokens);  // the executor has taken them
-  void take_back(uint32_t position);          // forgets what was fed and reserved past it
+  void fed(std::span<const int32_t> tokens);  // counts them as fed, after the executor has taken them
+  void take_back(uint32_t position);          // forgets what was fed and reserved from there on
   bool take_cancel() { return executor_->take_cancel(sequence_); }
 
   std::shared_ptr<Executor> executor_;
   uint32_t sequence_ = ~0u;  // none yet
   uint32_t position_ = 0;
-  std::vector<int32_t> tokens_;  // [position_]; room for the whole context
+  std::vector<int32_t> tokens_;  // [position_], with capacity for the whole context
   Sampler sampler_;
   GrammarState grammar_;
   std::vector<float> all_logits_;
   std::vector<Executor::Row> rows_;
-  uint32_t flight_ = 0;  // of the executor, that this session submitted last
+  uint32_t flight_ = 0;  // the executor's flight that this session submitted last
 };
 
 }  // namespace greta

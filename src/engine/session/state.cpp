@@ -1,4 +1,4 @@
-// Sessions to bytes and back.
+// Saves sessions as bytes and restores them.
 #include "engine/session/state.h"
 
 #include <algorithm>
@@ -12,11 +12,11 @@ namespace greta {
 
 namespace {
 
-using Number = unsigned long long;  // what %llu takes
+using Number = unsigned long long;  // for %llu
 
 uint64_t header_sum(const StateHeader& header) { return checksum(&header, offsetof(StateHeader, checksum)); }
 
-// Of what the executor would save with so many tokens.
+// The header that this executor writes for `tokens` tokens.
 StateHeader state_header(const Executor& executor, uint32_t tokens) {
   const Shape& s = executor.model().shape;
   StateHeader h = {};
@@ -56,7 +56,7 @@ Status check_form(const StateHeader& header) {
   return {};
 }
 
-// Whether the session could have saved it.
+// Fails if the session could not have saved the state.
 Status check_origin(const StateHeader& header, const StateHeader& own) {
   const struct {
     const char* what;
@@ -91,12 +91,12 @@ Status check_origin(const StateHeader& header, const StateHeader& own) {
 
 }  // namespace
 
-// The source from its beginning on, with the sum of what was read.
+// Reads the source from its beginning and sums up what was read.
 struct Session::StateReader {
   const Source& source;
   uint64_t at = 0;
   Checksum sum = {};
-  bool failed = false;  // the source, which says its name itself
+  bool failed = false;  // reading failed, and that error's text has the source's name already
 
   Status read(void* to, uint64_t bytes) {
     failed = true;
@@ -166,7 +166,7 @@ Status Session::restore_from(StateReader& reader) {
     if (tokens[i] < 0 || uint32_t(tokens[i]) >= header.vocab)
       return fail(Code::File, "damaged: token %zu is %d, expected 0 to %u", i, tokens[i], header.vocab - 1);
   uint64_t left = executor_->cache_bytes(header.tokens);
-  std::vector<uint8_t> piece;  // to sum up: memory for uploads may be slow to read
+  std::vector<uint8_t> piece;  // the sum is made here, since memory for uploads may be slow to read
   if (left == 0) GRETA_TRY(reader.check_sum());
   const Status status =
       executor_->restore_cache(sequence_, tokens, [&](uint8_t* to, uint64_t bytes) -> Status {

@@ -48,7 +48,7 @@ bool StopMatcher::push(std::string_view text, std::string* out) {
       held_.clear();
       return true;
     }
-    if (held_.size() > wait + 256) {  // now and then, not at each byte
+    if (held_.size() > wait + 256) {  // appends larger pieces rather than single bytes
       out->append(held_, 0, held_.size() - wait);
       held_.erase(0, held_.size() - wait);
     }

@@ -1,4 +1,4 @@
-// Stop strings: text passes through, and where one of them may have begun it waits until it is known.
+// Finds stop strings in text that passes through. Text that may begin one is held back until that is known.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,24 +11,25 @@
 namespace greta {
 
 constexpr uint32_t kMaxStopStrings = 64;
-constexpr uint32_t kMaxStopBytes = 4096;  // of one
+constexpr uint32_t kMaxStopBytes = 4096;  // of one stop string
 
-// However the text is cut into pieces, the same comes out: all that stands before the match that ends first,
-// and of matches that end together, before the longest. Linear in the text for each string (Knuth, Morris,
-// Pratt 1977).
+// The output does not depend on how the text is cut into pieces. It is the text before the match that ends
+// first; if several end there, before the longest of them. The time is linear in the text for each stop
+// string (Knuth, Morris, Pratt 1977).
 class StopMatcher {
  public:
-  Status open(std::span<const std::string_view> texts);  // valid UTF-8, not empty
+  Status open(std::span<const std::string_view> texts);  // each must be valid UTF-8 and not empty
 
-  // Appends what is certain to `out`; true if a stop string is complete. Then nothing more is taken.
+  // Appends to `out` what can no longer be part of a stop string. Returns true if one is complete; then
+  // nothing more may be pushed.
   bool push(std::string_view text, std::string* out);
-  void flush(std::string* out);             // what was held back was no stop string
+  void flush(std::string* out);             // the text has ended: appends what was held back
   int32_t found() const { return found_; }  // index of the stop string, or -1
 
  private:
   struct Pattern {
     std::string text;
-    std::vector<uint32_t> shorter;  // after so many bytes: the longest beginning that also ends there
+    std::vector<uint32_t> shorter;  // [n]: the longest proper prefix that the first n bytes also end with
     uint32_t matched = 0;
   };
   std::vector<Pattern> patterns_;

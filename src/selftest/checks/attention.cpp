@@ -1,7 +1,6 @@
 // kv_write and attention through one paged cache against float64: what one writes the other reads.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "selftest/checks/cache_types.h"
 #include "selftest/checks/checks.h"
@@ -290,7 +289,7 @@ class HeadsCase {
 // A GPU's kernels are compiled for each shape, for some seconds: all shapes with halves, some with the other
 // types, of blocks also wide heads with all that may be asked of them, and a prompt.
 bool worth_it(const Rig& rig, uint32_t type, const Shape& shape) {
-  const bool all = type == 1 || !strcmp(rig.info().backend, "cpu"), blocks = cache_block_of(type) > 1;
+  const bool all = type == 1 || rig.info().host_functions, blocks = cache_block_of(type) > 1;
   const bool everything = shape.window && shape.softcap > 0 && shape.sinks;
   return whole_blocks(shape) &&
          (all || shape.key_width == 64 || shape.key_width == 96 ||
@@ -318,7 +317,7 @@ void check_attention(Rig& rig) {
     for (const Shape& shape : {prompt, in_window})
       if (!rig.checked() && worth_it(rig, type, shape)) check_shape(rig, shape, {128, 100}, random);
     // More pages than a row may split them into parts.
-    if (!rig.checked() && (type == 1 || !strcmp(rig.info().backend, "cpu")))
+    if (!rig.checked() && (type == 1 || rig.info().host_functions))
       check_shape(rig, {2, 1, 32, 32, 0, 0, true, type, type, false, 4500}, {2, 2}, random);
   }
   check_attention_heads(rig);

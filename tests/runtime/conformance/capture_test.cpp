@@ -68,10 +68,10 @@ TEST_CASE("a plan that may be submitted in parts runs in order, as often as want
   const auto stream = new_stream(*device);
   constexpr uint32_t kCount = 200;
   Words a(*device, kCount);
-  CHECK(stream->split().ok());  // outside of a capture: nothing
+  CHECK(stream->split().ok());  // outside of a capture it does nothing
   OwnedGraph owned{*device, {}};
   REQUIRE(stream->begin_capture().ok());
-  REQUIRE(stream->split().ok());  // nothing before it
+  REQUIRE(stream->split().ok());  // nothing was recorded before it
   for (uint32_t part = 0; part < 4; ++part) {
     REQUIRE(stream->barrier().ok());
     REQUIRE(kernels.add_words(*stream, a.all(), a.all(), a.all()).ok());  // doubles
@@ -156,7 +156,7 @@ TEST_CASE("what was recorded is abandoned, a capture too, and the stream goes on
     REQUIRE(stream->barrier().ok());
     REQUIRE(add().ok());
     stream->abandon();
-    if (!which.checked) {  // which runs each command as it comes
+    if (!which.checked) {  // the checked device runs each command at once
       REQUIRE(add().ok());
       REQUIRE(stream->signal(event.event).ok());
       REQUIRE(stream->barrier().ok());
@@ -167,7 +167,7 @@ TEST_CASE("what was recorded is abandoned, a capture too, and the stream goes on
     REQUIRE(stream->wait().ok());
     if (which.computes) CHECK(read_words(*device, b.all()) == std::vector<uint32_t>(kCount, 2 * round));
 
-    OwnedGraph owned{*device, {}};  // and the next capture is whole
+    OwnedGraph owned{*device, {}};  // the next capture is complete
     REQUIRE(stream->begin_capture().ok());
     REQUIRE(stream->barrier().ok());
     REQUIRE(add().ok());

@@ -61,7 +61,7 @@ TEST_CASE("the host waits for an event and leaves the work behind it in flight",
     const auto* words = static_cast<const uint32_t*>(host[step % 2].memory.buffer().mapped);
     for (uint32_t i = 0; i < 3000; ++i) wrong += which.computes && words[i] != i * step + 7;
   };
-  for (uint32_t step = 0; step < 20; ++step) {  // two steps in flight
+  for (uint32_t step = 0; step < 20; ++step) {  // two steps are in flight
     REQUIRE(stream->barrier().ok());
     REQUIRE(kernels.write_index(*stream, a.all(), step, 7).ok());
     REQUIRE(stream->barrier().ok());
@@ -113,7 +113,7 @@ TEST_CASE("streams of two threads hand work to each other", "[runtime]") {
     for (uint32_t round = 1; round <= kRounds; ++round) {
       wrong += !(stream->barrier().ok() && stream->fill(a.all(), round).ok());
       wrong += !stream->signal(made.event).ok();
-      recorded = round;  // not yet submitted: the other must wait
+      recorded = round;  // it is not submitted yet, so the other thread must wait
       std::this_thread::yield();
       wrong += !stream->wait().ok();
       while (taken < round) std::this_thread::yield();

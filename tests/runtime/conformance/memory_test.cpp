@@ -83,7 +83,7 @@ TEST_CASE("imported host memory is read where it lies", "[runtime]") {
   {
     DeviceMemory memory;
     REQUIRE(memory.import_host(*device, pages, 8192).ok());
-    if (!strcmp(device->info().backend, "cpu"))
+    if (device->info().host_functions)
       CHECK(memory.buffer().address == reinterpret_cast<uint64_t>(pages));
     if (which.computes) {
       const std::vector<uint32_t> words = read_words(*device, memory.all());
@@ -91,14 +91,14 @@ TEST_CASE("imported host memory is read where it lies", "[runtime]") {
       const auto stream = new_stream(*device);
       CHECK(!stream->fill(memory.all(), 1).ok());
       CHECK_THAT(error_text(), ContainsSubstring("read-only"));
-      DeviceMemory part;  // not of whole pages
+      DeviceMemory part;  // its bytes are not whole pages
       REQUIRE(part.import_host(*device, pages + 100, 6000).ok());
       CHECK(memcmp(read_words(*device, part.slice(16, 4000)).data(), pages + 104, 4000) == 0);
     }
     Buffer none;
     CHECK(device->import_host(nullptr, 10, &none).code == Code::Argument);
   }
-  CHECK(pages[5] == (5 ^ 0x5a5a));  // released, not unmapped
+  CHECK(pages[5] == (5 ^ 0x5a5a));  // the pages were released, but not unmapped
   unmap_pages(pages, 8192);
 }
 

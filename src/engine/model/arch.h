@@ -1,0 +1,116 @@
+// What makes one architecture different from another, as data. models/<arch>.cpp fills in one Arch, and
+// nothing else in the tree names an architecture. A model has a feature if the feature's tensor has a name
+// here and, where it is optional, lies in the file.
+#pragma once
+#include <cstdint>
+
+namespace greta {
+
+enum class Rope : uint8_t {
+  Pairs,   // rotates (2i, 2i + 1), as llama's converted weights are ordered
+  Halves,  // rotates (i, i + width / 2)
+};
+
+enum class Activation : uint8_t { Silu = 0, Gelu = 1, Clamped = 2 };  // kActivation* of kernels/abi/ops.h
+
+// A tensor's name in the file. %u stands for the layer.
+struct TensorName {
+  const char* text = nullptr;  // null: the architecture has no such tensor
+  bool optional = false;
+  constexpr TensorName() = default;
+  constexpr TensorName(const char* name, bool is_optional = false) : text(name), optional(is_optional) {}
+};
+constexpr TensorName maybe(const char* text) { return {text, true}; }
+
+struct TensorNames {
+  TensorName token_embedding = "token_embd.weight";
+  TensorName output_norm = "output_norm.weight";
+  TensorName output = maybe("output.weight");  // absent: the transposed embedding takes its place
+  TensorName output_bias = maybe("output.bias");
+  TensorName rope_factors = maybe("rope_freqs.weight");
+  TensorName long_factors = maybe("rope_factors_long.weight");    // for contexts longer than the original one
+  TensorName short_factors = maybe("rope_factors_short.weight");  // for other contexts
+
+  // Attention, in the order in which a layer uses them.
+  TensorName attention_norm = "blk.%u.attn_norm.weight";
+  TensorName query = "blk.%u.attn_q.weight";
+  TensorName key = "blk.%u.attn_k.weight";
+  TensorName value = "blk.%u.attn_v.weight";
+  TensorName query_key_value =
+      maybe("blk.%u.attn_qkv.weight");  // in place of the three: their rows in this order
+  TensorName query_key_value_bias = maybe("blk.%u.attn_qkv.bias");  // in place of their biases
+  TensorName query_bias = maybe("blk.%u.attn_q.bias");
+  TensorName key_bias = maybe("blk.%u.attn_k.bias");
+  TensorName value_bias = maybe("blk.%u.attn_v.bias");
+  TensorName query_norm = {}, key_norm = {};  // of each head, or of all heads together (norm_all_heads)
+  TensorName sinks = {};
+  TensorName attention_output = "blk.%u.attn_output.weight";
+  TensorName attention_output_bias = maybe("blk.%u.attn_output.bias");
+  TensorName post_attention_norm = {};  // of what attention adds to the residual
+
+  // Latent attention (Arch::latent), in place of query, key and value.
+  TensorName query_down = maybe("blk.%u.attn_q_a.weight");  // absent: `query` takes the place of down and up
+  TensorName query_down_norm = "blk.%u.attn_q_a_norm.weight";
+  TensorName query_up = "blk.%u.attn_q_b.weight";
+  TensorName latent = "blk.%u.attn_kv_a_mqa.weight";
+  TensorName latent_norm = "blk.%u.attn_kv_a_norm.weight";
+  TensorName key_up = "blk.%u.attn_k_b.weight";
+  TensorName value_up = "blk.%u.attn_v_b.weight";
+  TensorName key_value_up = "blk.%u.attn_kv_b.weight";  // in place of key_up and value_up (Latent::joined)
+
+  // Feed-forward.
+  TensorName ffn_norm = "blk.%u.ffn_norm.weight";
+  TensorName gate = "blk.%u.ffn_gate.weight";
+  TensorName up = "blk.%u.ffn_up.weight";
+  TensorName gate_up = {};  // in place of gate and up: the rows of gate, then those of up
+  TensorName down = "blk.%u.ffn_down.weight";
+  TensorName gate_bias = maybe("blk.%u.ffn_gate.bias");
+  TensorName up_bias = maybe("blk.%u.ffn_up.bias");
+  TensorName down_bias = maybe("blk.%u.ffn_down.bias");
+  TensorName post_ffn_norm = {};
+
+  // Experts, in layers that have them in place of gate, up and down.
+  TensorName router = "blk.%u.ffn_gate_inp.weight";
+  TensorName router_bias = maybe("blk.%u.ffn_gate_inp.bias");
+  TensorName choice_bias = maybe("blk.%u.exp_probs_b.bias");
+  TensorName expert_gate = "blk.%u.ffn_gate_exps.weight";
+  TensorName expert_up = "blk.%u.ffn_up_exps.weight";
+  TensorName expert_down = "blk.%u.ffn_down_exps.weight";
+  TensorName expert_gate_bias = maybe("blk.%u.ffn_gate_exps.bias");
+  TensorName expert_up_bias = maybe("blk.%u.ffn_up_exps.bias");
+  TensorName expert_down_bias = maybe("blk.%u.ffn_down_exps.bias");
+  TensorName shared_gate = maybe("blk.%u.ffn_gate_shexp.weight");
+  TensorName shared_up = maybe("blk.%u.ffn_up_shexp.weight");
+  TensorName shared_down = maybe("blk.%u.ffn_down_shexp.weight");
+};
+
+// Numbers that a file may give are defaults here, for files that lack their key.
+struct Arch {
+  const char* name;  // general.architecture, and the prefix of the metadata keys
+  Rope rope = Rope::Pairs;
+  Activation activation = Activation::Silu;
+  TensorNames tensors = {};
+
+  bool scale_embedding = false;  // embeddings are multiplied by sqrt(width)
+  bool norm_all_heads = false;   // query_norm and key_norm run over all heads of a token together
+  bool latent = false;           // multi-head latent attention: keys and values are made from one cached head
+  bool scales =
+      false;  // the keys embedding_scale, residual_scale and logit_scale are read; the last one divides
+
+  uint32_t window = 0;           // attention.sliding_window
+  bool window_required = false;  // the file must give attention.sliding_window
+  uint32_t window_period = 0;    // every n-th layer sees all positions, others a window; 0: all have a window
+  bool window_rope = false;      // layers with a window rotate without scaling, by rope.freq_base_swa
+  float window_rope_base = 0;    // the default of that key; 0: the base of the other layers
+  uint32_t rope_skip_period = 0;   // every n-th layer does not rotate; 0: all layers rotate
+  bool rope_by_finetuned = false;  // rope.scaling.finetuned = false means that no layer rotates
+
+  float attention_softcap = 0, final_softcap = 0;  // attn_logit_softcapping, final_logit_softcapping
+  uint32_t wide_query_layers = 0;  // models of this many layers scale scores by 1 / sqrt(width / heads)
+  bool whole_yarn_range = true;    // the ends of YaRN's range are rounded to whole pairs
+
+  bool needs_experts = false;
+  bool normalise_experts = false;  // expert_weights_norm
+};
+
+}  // namespace greta
