@@ -6,7 +6,8 @@
 # The same line serves all three: greta_kernel(norm row GROUP 256 CONSTANTS width heads).
 #
 #   OP        the op that gives the source its name and, unless COVERS says more, the only one that it covers
-#   VARIANT   the source is <OP>_<VARIANT>, in any folder of the backend: matmul plain = matmul/matmul_plain.cpp
+#   VARIANT   the source is <OP>_<VARIANT>, in any folder of the backend: matmul plain is
+#             matmul/matmul_plain.cpp
 #   COVERS    names of the sequences that the code covers, of kernels/sequences.cmake (default: OP alone)
 #   QUANTS    weight types: `all` that have a decode header for the layout, or what greta_quants has chosen; a
 #             line with QUANTS and no type has no rows; absent for ops without weights
@@ -22,7 +23,8 @@
 #   RANK      preferred when higher (default 0, the plain kernel)
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
 #   THREADS   field of the block that says how many threads a group has (default: none, GROUP does)
-#   SUBGROUPS Vulkan: a group is this many subgroups, if they have at least half of GROUP's threads (default 0: all)
+#   SUBGROUPS Vulkan: a group is this many subgroups, if they have at least half of GROUP's threads (default
+#             0: all)
 #   CONSTANTS fields of the block that are fixed for a model: in Vulkan they
 #             are the specialization constants 2, 3, ..; CPU and HIP read them from the block
 #   NEEDS     feature bits that a GPU must have (names of the backend's features in src/compute, joined by |)
@@ -141,7 +143,8 @@ function(greta_sequences name)
   while(patterns)
     list(POP_FRONT patterns pattern)
     if(pattern MATCHES "^(.*)\\(([^()]*)\\)(.*)$")
-      list(PREPEND patterns "${CMAKE_MATCH_1}${CMAKE_MATCH_3}" "${CMAKE_MATCH_1}${CMAKE_MATCH_2}${CMAKE_MATCH_3}")
+      list(PREPEND patterns "${CMAKE_MATCH_1}${CMAKE_MATCH_3}"
+        "${CMAKE_MATCH_1}${CMAKE_MATCH_2}${CMAKE_MATCH_3}")
     else()
       string(REGEX MATCHALL "[a-z_]+" ops "${pattern}")
       list(JOIN ops "+" sequence)
@@ -170,13 +173,15 @@ function(greta_covered_sequences out)
   set(${out} ${sequences} PARENT_SCOPE)
 endfunction()
 
-# The path without extension, from the project's folder, of the one source NAME.* of this backend, in whatever folder.
+# The path without extension, from the project's folder, of the one source NAME.* of this backend, in whatever
+# folder.
 function(greta_kernel_source name out)
   file(GLOB_RECURSE found RELATIVE "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/${name}.cpp"
     "${CMAKE_CURRENT_SOURCE_DIR}/${name}.comp" "${CMAKE_CURRENT_SOURCE_DIR}/${name}.hip")
   list(LENGTH found count)
   if(NOT count EQUAL 1)
-    message(FATAL_ERROR "kernel ${name}: one source is expected in ${CMAKE_CURRENT_SOURCE_DIR}, there are: ${found}")
+    message(FATAL_ERROR
+      "kernel ${name}: one source is expected in ${CMAKE_CURRENT_SOURCE_DIR}, there are: ${found}")
   endif()
   string(REGEX REPLACE "\\.[^./]*$" "" source "${found}")
   set(${out} "${source}" PARENT_SCOPE)
@@ -208,7 +213,8 @@ function(greta_kernel op variant)
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${op} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
-  foreach(pair LAYOUT=gguf FORM=f32 NEEDS=0 LACKS=0 TILE=1 SPLITS=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1 SUBGROUPS=0)
+  foreach(pair LAYOUT=gguf FORM=f32 NEEDS=0 LACKS=0 TILE=1 SPLITS=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1
+               SUBGROUPS=0)
     string(REGEX MATCH "^([A-Z_]+)=(.*)$" _ ${pair})
     if(NOT DEFINED K_${CMAKE_MATCH_1})
       set(K_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
@@ -308,9 +314,11 @@ function(greta_add_rows target needs code)
     list(LENGTH enums op_count)
     list(JOIN enums ", " enums)
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
-      "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, ${K_LACKS}, {${enums}}, ${op_count}, ${weight_form}, ")
+      "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, ${K_LACKS}, {${enums}}, ${op_count}, "
+      "${weight_form}, ")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
-      "${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, ${K_SPLITS}, ${shared}, ${K_RANK}, ")
+      "${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, ${K_SPLITS}, ${shared}, "
+      "${K_RANK}, ")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
       "{${constants}}, ${constant_count}, ${threads}, ${code}},\n")
   endforeach()
@@ -325,7 +333,8 @@ macro(greta_cpu_kernel)
   if(K_ISA)
     set(needs ${GRETA_ISA_NEEDS_${K_ISA}})
     list(APPEND flags ${GRETA_ISA_FLAGS_${K_ISA}})
-    if(GRETA_SANITIZE)  # that half of the compiler's time would watch arithmetic that is not C++'s but the vector unit's
+    # Half of the compiler's time would go into watching arithmetic that is the vector unit's, not C++'s.
+    if(GRETA_SANITIZE)
       list(APPEND flags -fno-sanitize=undefined)
     endif()
     if(weight)

@@ -102,7 +102,8 @@ function(greta_glslc_knows extension out)
   set(${out} ${${answer}} PARENT_SCOPE)
 endfunction()
 
-# Compiles the wrapper that greta_kernel's `defines`, `weight` and `source` make to `spirv`; "" where this glslc cannot.
+# Compiles the wrapper that greta_kernel's `defines`, `weight` and `source` make to `spirv`; "" where this
+# glslc cannot.
 macro(greta_vulkan_shader)
   set(spirv "")
   if(GRETA_VULKAN AND GRETA_GLSLC)
@@ -157,8 +158,8 @@ macro(greta_vulkan_kernel)
   endif()
 endmacro()
 
-# Code that no op needs but the backend itself, between the symbols kernel_vulkan_NAME and kernel_vulkan_NAME_end. Where
-# it is there, GRETA_VULKAN_CODE lists it.
+# Code that no op needs but the backend itself, between the symbols kernel_vulkan_NAME and
+# kernel_vulkan_NAME_end. Where it is there, GRETA_VULKAN_CODE lists it.
 function(greta_vulkan_code name)
   set(backend vulkan)
   set(row_name ${name})

@@ -5,11 +5,11 @@
 //   kUnit                          32: weights of a unit, columns 32 u .. 32 u + 31 of a row
 //   kWholeUnits                    whether every depth is a multiple of it: not for f32, f16 and bf16
 //   quant_row_bytes(depth)         bytes from one row to the next; a matrix [n][depth] has n times as many
-//   quant_begin()                  fills the type's tables in shared memory and waits for them; empty for types
-//                                  without. All threads of the group call it once, before any decode
+//   quant_begin()                  fills the type's tables in shared memory and waits for them; empty for
+//                                  types without. All threads of the group call it once, before any decode
 //   quant_decode(row, depth, unit, w)   w[0 .. 31] = the weights of unit `unit` of the row at address `row`,
-//                                  bit for bit those of kernels/cpu/quant/<type>.h. Weights past `depth` are 0,
-//                                  and nothing past the row is read
+//                                  bit for bit those of kernels/cpu/quant/<type>.h. Weights past `depth` are
+//                                  0, and nothing past the row is read
 // Matrices begin at multiples of 16 bytes. The load functions below are for kernels too.
 //
 // The build defines, from the type's row in src/compute/quant_types.def and from its header:

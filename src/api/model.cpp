@@ -9,7 +9,7 @@ constexpr uint64_t kHostBytes = 16u << 20;
 Status greta::read_executor_options(const greta_executor_options* given, ExecutorOptions* out) {
   greta_executor_options o;
   GRETA_TRY(read_options(given, &o));
-  const auto cache_type = [](greta_cache_type type, uint32_t* to) -> Status {
+  const auto cache_type = [](int type, uint32_t* to) -> Status {
     switch (type) {
       case GRETA_CACHE_F32:
         return *to = 0, Status{};
@@ -19,11 +19,11 @@ Status greta::read_executor_options(const greta_executor_options* given, Executo
       case GRETA_CACHE_Q8_0:
         return *to = 2, Status{};
       default:
-        return fail(Code::Argument, "cache type %d is not one of greta_cache_type", int(type));
+        return fail(Code::Argument, "cache type %d is not one of greta_cache_type", type);
     }
   };
-  GRETA_TRY(cache_type(o.key_type, &out->key_type));
-  GRETA_TRY(cache_type(o.value_type, &out->value_type));
+  GRETA_TRY(cache_type(enum_number(o.key_type), &out->key_type));
+  GRETA_TRY(cache_type(enum_number(o.value_type), &out->value_type));
   out->context = o.context;
   out->sequences = o.sequences;
   out->cache_tokens = o.cache_tokens;

@@ -46,6 +46,16 @@ inline Status read_flag(uint32_t value, const char* field, bool* out) {
   return {};
 }
 
+// The number that a caller's enum holds. C allows any number there; C++ may read as an enum only numbers that
+// it has.
+template <class Enum>
+int enum_number(const Enum& value) {
+  static_assert(sizeof(Enum) == sizeof(int));
+  int number;
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
+
 // Checks the struct for a result before the work is done.
 template <class Result>
 Status check_result(const Result* out) {

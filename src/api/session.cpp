@@ -96,8 +96,9 @@ greta_status greta_session_eval(greta_session* session, const int32_t* tokens, s
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(session));
     GRETA_TRY(need(tokens, "tokens"));
-    if (uint32_t(rows) > GRETA_ROWS_ALL)
-      return fail(Code::Argument, "rows is %d, which is not one of greta_rows", int(rows));
+    const int number = enum_number(rows);
+    if (number < GRETA_ROWS_NONE || number > GRETA_ROWS_ALL)
+      return fail(Code::Argument, "rows is %d, which is not one of greta_rows", number);
     if (rows != GRETA_ROWS_NONE) GRETA_TRY(need(out_logits, "out_logits"));
     return session->session->eval({tokens, count}, OutputRows(rows), out_logits);
   });

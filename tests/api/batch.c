@@ -70,9 +70,7 @@ int main(int argc, char** argv) {
   forked = best(logits, info.vocab_size);
 
   printf("alone %d %d, together %d %d, forked %d\n", alone[0], alone[1], together[0], together[1], forked);
-  greta_session_close(fork);
-  greta_session_close(second);
-  greta_session_close(first);
+  greta_session_close(fork), greta_session_close(second), greta_session_close(first);
   greta_executor_close(executor);
   greta_model_close(model);
   greta_file_close(file);

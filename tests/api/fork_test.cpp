@@ -80,11 +80,8 @@ TEST_CASE("fork: every call that needs the parent's device says so in the child,
     check(greta_chat_answer(chat, nullptr, nullptr));
     if (greta_session_position(o.session) != 4) return 100;
     greta_chat_close(chat);
-    greta_session_close(o.session);
     greta_executor_close(executor);
-    greta_model_close(o.model);
-    greta_file_close(o.file);
-    greta_runtime_close(o.runtime);
+    o.close();
     return wrong;
   });
   CHECK(wrong == 0);

@@ -305,8 +305,8 @@ TEST_CASE("chat: calls pass through the templates of many models and back", "[ch
     std::string question, call, result;
     add(R"({"role": "user", "content": "How is it in Rome?"})");
     if (!chat->render(true, &question).ok()) continue;
-    add(R"({"role": "assistant", "content": "", "tool_calls": [{"id": "call00000", "type": "function", "function":
-      {"name": "weather", "arguments": "{\"city\": \"Rome\", \"days\": 3}"}}]})");
+    add(R"({"role": "assistant", "content": "", "tool_calls": [{"id": "call00000", "type": "function",
+      "function": {"name": "weather", "arguments": "{\"city\": \"Rome\", \"days\": 3}"}}]})");
     if (!chat->render(false, &call).ok() || call.find("weather", question.size()) == call.npos) continue;
     ++with_tools;
     add(R"({"role": "tool", "tool_call_id": "call00000", "name": "weather", "content": "sunny"})");

@@ -1,6 +1,7 @@
 // A tiny model behind the handles of greta.h.
 #pragma once
 #include <catch2/catch_test_macros.hpp>
+#include <utility>
 
 #include "greta.h"
 #include "support/test_device.h"
@@ -47,11 +48,12 @@ struct Objects {
     const greta_status status = greta_model_open(runtime, &options, &model);
     return status ? status : greta_session_open(model, nullptr, &session);
   }
-  ~Objects() {
-    greta_session_close(session);
-    greta_model_close(model);
-    greta_file_close(file);
-    greta_runtime_close(runtime);
+  ~Objects() { close(); }
+  void close() {
+    greta_session_close(std::exchange(session, nullptr));
+    greta_model_close(std::exchange(model, nullptr));
+    greta_file_close(std::exchange(file, nullptr));
+    greta_runtime_close(std::exchange(runtime, nullptr));
   }
 };
 

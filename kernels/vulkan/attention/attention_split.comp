@@ -231,12 +231,9 @@ void pages_from(StepState_address step, Range range, uint first, out uint pages[
     pages[b] = page_at(step, range, first + b * kTeams + gl_LocalInvocationIndex / kTeamLanes);
 }
 
-// Attention of query heads first .. first + count - 1 over the range; `pages` are those of the first round.
-void attend(StepState_address step, Range range, uint t, uint kv_head, uint first, uint count, uint split,
-            uint pages[kPositionsAtOnce]) {
-  const uint team = gl_LocalInvocationIndex / kTeamLanes, lane = gl_LocalInvocationIndex % kTeamLanes;
-  const uint key_bytes = cache_head_bytes(kKeyType, kKeyWidth);
-  const uint value_bytes = cache_head_bytes(kValueType, value_stride());
+// Loads the queries of heads first .. first + count - 1 of token t, of which this lane holds its chunks, and
+// begins their sums.
+void begin_heads(uint t, uint first, uint count, uint lane) {
   [[unroll]] for (uint h = 0; h < kHeadsAtOnce; ++h) {
     online[h] = Online(kNone, 0);
     const uint head = first + min(h, count - 1);
@@ -248,6 +245,39 @@ void attend(StepState_address step, Range range, uint t, uint kv_head, uint firs
     }
     [[unroll]] for (uint i = 0; i < kLaneValueValues; ++i) sums[h * kLaneValueValues + i] = 0;
   }
+}
+
+// Scores become weights against the new maximum; those of positions that are not live become 0.
+void weigh(bool live[kPositionsAtOnce], inout float scores[kHeadsAtOnce * kPositionsAtOnce]) {
+  [[unroll]] for (uint h = 0; h < kHeadsAtOnce; ++h) {
+    float maximum = online[h].maximum;
+    [[unroll]] for (uint b = 0; b < kPositionsAtOnce; ++b)
+      maximum = live[b] ? max(maximum, scores[h * kPositionsAtOnce + b]) : maximum;
+    const float rescale = weight_of(online[h].maximum - maximum);
+    online[h] = Online(maximum, online[h].sum * rescale);
+    [[unroll]] for (uint b = 0; b < kPositionsAtOnce; ++b) {
+      const float weight = live[b] ? weight_of(scores[h * kPositionsAtOnce + b] - maximum) : 0;
+      scores[h * kPositionsAtOnce + b] = weight;
+      online[h].sum += weight;
+    }
+    [[unroll]] for (uint i = 0; i < kLaneValueValues; ++i) sums[h * kLaneValueValues + i] *= rescale;
+  }
+}
+
+uint64_t key_at(uint64_t page, uint kv_head, uint position) {
+  return position_at(uint64_t(p.keys), page, p.key_page_bytes, kv_head, position,
+                     cache_head_bytes(kKeyType, kKeyWidth));
+}
+uint64_t value_at(uint64_t page, uint kv_head, uint position) {
+  return position_at(uint64_t(p.values), page, p.value_page_bytes, kv_head, position,
+                     cache_head_bytes(kValueType, value_stride()));
+}
+
+// Attention of query heads first .. first + count - 1 over the range; `pages` are those of the first round.
+void attend(StepState_address step, Range range, uint t, uint kv_head, uint first, uint count, uint split,
+            uint pages[kPositionsAtOnce]) {
+  const uint team = gl_LocalInvocationIndex / kTeamLanes, lane = gl_LocalInvocationIndex % kTeamLanes;
+  begin_heads(t, first, count, lane);
 
   const uint start = first_position(range);
   [[dont_unroll]] for (uint s = start; s < range.end; s += kPositionsAtOnce * kTeams) {
@@ -257,10 +287,7 @@ void attend(StepState_address step, Range range, uint t, uint kv_head, uint firs
       const uint wanted = s + b * kTeams + team, position = clamp(wanted, range.begin, range.end - 1);
       live[b] = wanted == position;
       const uint64_t page = pages[b];
-      const uint64_t key =
-          position_at(uint64_t(p.keys), page, p.key_page_bytes, kv_head, position, key_bytes);
-      const uint64_t value =
-          position_at(uint64_t(p.values), page, p.value_page_bytes, kv_head, position, value_bytes);
+      const uint64_t key = key_at(page, kv_head, position), value = value_at(page, kv_head, position);
       [[unroll]] for (uint i = 0; i < kLaneKeyChunks; ++i)
         keys[b * kLaneKeyChunks + i] = load_chunk(kKeyType, key, lane_chunk(lane, i, kKeyChunks));
       [[unroll]] for (uint i = 0; i < kLaneValueChunks; ++i)
@@ -289,20 +316,7 @@ void attend(StepState_address step, Range range, uint t, uint kv_head, uint firs
               softcap_f32(uintBitsToFloat(kSoftcap), scores[h * kPositionsAtOnce + b]);
       }
     }
-    // Scores become weights against the new maximum.
-    [[unroll]] for (uint h = 0; h < kHeadsAtOnce; ++h) {
-      float maximum = online[h].maximum;
-      [[unroll]] for (uint b = 0; b < kPositionsAtOnce; ++b)
-        maximum = live[b] ? max(maximum, scores[h * kPositionsAtOnce + b]) : maximum;
-      const float rescale = weight_of(online[h].maximum - maximum);
-      online[h] = Online(maximum, online[h].sum * rescale);
-      [[unroll]] for (uint b = 0; b < kPositionsAtOnce; ++b) {
-        const float weight = live[b] ? weight_of(scores[h * kPositionsAtOnce + b] - maximum) : 0;
-        scores[h * kPositionsAtOnce + b] = weight;
-        online[h].sum += weight;
-      }
-      [[unroll]] for (uint i = 0; i < kLaneValueValues; ++i) sums[h * kLaneValueValues + i] *= rescale;
-    }
+    weigh(live, scores);
     [[unroll]] for (uint b = 0; b < kPositionsAtOnce; ++b)
       [[unroll]] for (uint i = 0; i < kLaneValueChunks; ++i) {
         float value[kChunk];

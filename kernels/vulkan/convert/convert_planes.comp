@@ -1,4 +1,5 @@
-// convert_planes: y = the weight x [rows][depth], from GGUF order to planes (QUANT_PLANES, kernels/vulkan/quant.h)
+// convert_planes: y = the weight x [rows][depth], from GGUF order to planes (QUANT_PLANES in
+// kernels/vulkan/quant.h)
 //   grid    (rows / 16): kPackRows of src/compute/op.h
 //   group   GROUP threads; each takes whole blocks, and copies them 1 or 2 bytes at a time: a divisor of a
 //           block's bytes

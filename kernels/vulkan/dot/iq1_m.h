@@ -13,7 +13,8 @@ struct Weights {
 Weights dot_load(uint64_t row, uint unit) {
   const uint64_t block = row + unit / 8 * QUANT_BYTES;
   const uint group = unit % 8;
-  return Weights(load_word(block + group * 4), load_u16(block + 32 + group * 2), uvec2_address(block + 48).at[0]);
+  return Weights(load_word(block + group * 4), load_u16(block + 32 + group * 2),
+                 uvec2_address(block + 48).at[0]);
 }
 
 uvec2 point_of(Weights w, int i) {

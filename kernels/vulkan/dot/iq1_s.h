@@ -11,8 +11,8 @@ struct Weights {
 
 Weights dot_load(uint64_t row, uint unit) {
   const uint block = unit / 8, group = unit % 8;
-  return Weights(load_word(part(row, kDepth, block, 0) + group * 4), load_u16(part(row, kDepth, block, 1) + group * 2),
-                 load_f16(part(row, kDepth, block, 2)));
+  return Weights(load_word(part(row, kDepth, block, 0) + group * 4),
+                 load_u16(part(row, kDepth, block, 1) + group * 2), load_f16(part(row, kDepth, block, 2)));
 }
 
 uvec2 point_of(Weights w, int i) {

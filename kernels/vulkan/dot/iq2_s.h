@@ -11,7 +11,8 @@ struct Weights {
 
 Weights dot_load(uint64_t row, uint unit) {
   const uint block = unit / 8, group = unit % 8;
-  return Weights(load_word(part(row, kDepth, block, 0) + group * 4), load_word(part(row, kDepth, block, 2) + group * 4),
+  return Weights(load_word(part(row, kDepth, block, 0) + group * 4),
+                 load_word(part(row, kDepth, block, 2) + group * 4),
                  load_u8(part(row, kDepth, block, 1) + group), load_u8(part(row, kDepth, block, 3) + group),
                  load_f16(part(row, kDepth, block, 4)));
 }

@@ -11,7 +11,8 @@ struct Weights {
 
 Weights dot_load(uint64_t row, uint unit) {
   const uint block = unit / 8;
-  return Weights(uvec2_address(part(row, kDepth, block, 0)).at[unit % 8], load_f16(part(row, kDepth, block, 1)));
+  return Weights(uvec2_address(part(row, kDepth, block, 0)).at[unit % 8],
+                 load_f16(part(row, kDepth, block, 1)));
 }
 
 float dot_unit(Weights w, uint unit, Values x) {

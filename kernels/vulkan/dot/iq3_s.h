@@ -14,9 +14,10 @@ struct Weights {
 
 Weights dot_load(uint64_t row, uint unit) {
   const uint block = unit / 8, group = unit % 8;
-  return Weights(uvec2_address(part(row, kDepth, block, 0)).at[group], load_word(part(row, kDepth, block, 2) + group * 4),
-                 load_u8(part(row, kDepth, block, 1) + group), load_u8(part(row, kDepth, block, 3) + group / 2),
-                 load_f16(part(row, kDepth, block, 4)));
+  return Weights(uvec2_address(part(row, kDepth, block, 0)).at[group],
+                 load_word(part(row, kDepth, block, 2) + group * 4),
+                 load_u8(part(row, kDepth, block, 1) + group),
+                 load_u8(part(row, kDepth, block, 3) + group / 2), load_f16(part(row, kDepth, block, 4)));
 }
 
 // Four points: low bits in bytes, high bits in bits.

@@ -17,8 +17,8 @@ struct Weights {
 
 Weights dot_load(uint64_t row, uint unit) {
   const uint block = unit / 8, group = unit % 8;
-  return Weights(uvec2_address(part(row, kDepth, block, 0)).at[group], load_word(part(row, kDepth, block, 1) + group * 4),
-                 load_f16(part(row, kDepth, block, 2)));
+  return Weights(uvec2_address(part(row, kDepth, block, 0)).at[group],
+                 load_word(part(row, kDepth, block, 1) + group * 4), load_f16(part(row, kDepth, block, 2)));
 }
 
 uvec4 points_of(uint four) {

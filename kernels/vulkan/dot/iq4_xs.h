@@ -15,5 +15,6 @@ Weights dot_load(uint64_t row, uint unit) {
 float dot_unit(Weights w, uint unit, Values x) {
   const uint group = unit % 8, scale = (w.head.y >> group * 4 & 15) | (w.head.x >> 16 + group * 2 & 3) << 4;
   const int low = dot16(iq4_bytes(w.q), x.q0), high = dot16(iq4_bytes(w.q >> 4), x.q1);
-  return unpackHalf2x16(w.head.x).x * float(int(scale) - 32) * (float(low) * x.scale0.x + float(high) * x.scale1.x);
+  return unpackHalf2x16(w.head.x).x * float(int(scale) - 32) *
+         (float(low) * x.scale0.x + float(high) * x.scale1.x);
 }

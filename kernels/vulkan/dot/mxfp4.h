@@ -17,5 +17,6 @@ float half_power(uint e) { return uintBitsToFloat(e < 2 ? 0x200000u << e : e - 1
 
 float dot_unit(Weights w, uint unit, Values x) {
   const int low = dot16(twice_plus_12(w.q), x.q0), high = dot16(twice_plus_12(w.q >> 4), x.q1);
-  return half_power(w.exponent) * (float(low) * x.scale0.x + float(high) * x.scale1.x - 12 * (x.scale0.y + x.scale1.y));
+  return half_power(w.exponent) *
+         (float(low) * x.scale0.x + float(high) * x.scale1.x - 12 * (x.scale0.y + x.scale1.y));
 }

@@ -1,4 +1,5 @@
-// NVFP4: a unit is half a block, two groups of 16 weights, the first 8 of each in the low halves of its bytes.
+// NVFP4: a unit is half a block, two groups of 16 weights, the first 8 of each in its bytes' low
+// halves.
 #include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {

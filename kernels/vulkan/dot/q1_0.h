@@ -9,7 +9,8 @@ struct Weights {
 void dot_begin() {}
 
 Weights dot_load(uint64_t row, uint unit) {
-  return Weights(load_word(part(row, kDepth, unit / 4, 0) + unit % 4 * 4), load_f16(part(row, kDepth, unit / 4, 1)));
+  return Weights(load_word(part(row, kDepth, unit / 4, 0) + unit % 4 * 4),
+                 load_f16(part(row, kDepth, unit / 4, 1)));
 }
 
 float dot_unit(Weights w, uint unit, Values x) {

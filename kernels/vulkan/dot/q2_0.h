@@ -9,7 +9,8 @@ struct Weights {
 void dot_begin() {}
 
 Weights dot_load(uint64_t row, uint unit) {
-  return Weights(uvec2_address(part(row, kDepth, unit / 2, 0)).at[unit % 2], load_f16(part(row, kDepth, unit / 2, 1)));
+  return Weights(uvec2_address(part(row, kDepth, unit / 2, 0)).at[unit % 2],
+                 load_f16(part(row, kDepth, unit / 2, 1)));
 }
 
 // The weights of four bytes.

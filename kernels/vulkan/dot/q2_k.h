@@ -12,7 +12,8 @@ void dot_begin() {}
 
 Weights dot_load(uint64_t row, uint unit) {
   const uint64_t block = row + unit / 8 * QUANT_BYTES;
-  return Weights(load_16(block + 16 + two_bits_at(unit)), load_word(block + (unit & 6) * 2), load_word(block + 80));
+  return Weights(load_16(block + 16 + two_bits_at(unit)), load_word(block + (unit & 6) * 2),
+                 load_word(block + 80));
 }
 
 float dot_unit(Weights w, uint unit, Values x) {
@@ -20,6 +21,7 @@ float dot_unit(Weights w, uint unit, Values x) {
   const uint scales = w.scales >> (unit & 1) * 8;
   const int low = dot16(q & 0x03030303, x.q0), high = dot16(q >> 2 & 0x03030303, x.q1);
   const vec2 d = unpackHalf2x16(w.d);
-  return d.x * (float(int(scales & 15) * low) * x.scale0.x + float(int(scales >> 16 & 15) * high) * x.scale1.x) -
+  return d.x * (float(int(scales & 15) * low) * x.scale0.x +
+                float(int(scales >> 16 & 15) * high) * x.scale1.x) -
          d.y * (float(scales >> 4 & 15) * x.scale0.y + float(scales >> 20 & 15) * x.scale1.y);
 }

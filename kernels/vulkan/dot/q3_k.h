@@ -15,7 +15,8 @@ Weights dot_load(uint64_t row, uint unit) {
   const uint64_t scales = part(row, kDepth, block, 2);
   return Weights(load_16(part(row, kDepth, block, 0) + two_bits_at(unit)),
                  load_16(part(row, kDepth, block, 1) + (unit & 1) * 16),
-                 uvec2(load_word(scales + (unit & 2) * 2), load_word(scales + 8)), load_f16(part(row, kDepth, block, 3)));
+                 uvec2(load_word(scales + (unit & 2) * 2), load_word(scales + 8)),
+                 load_f16(part(row, kDepth, block, 3)));
 }
 
 float dot_unit(Weights w, uint unit, Values x) {
@@ -23,7 +24,9 @@ float dot_unit(Weights w, uint unit, Values x) {
   const int low = dot16((q & 0x03030303) | (bits & 0x01010101) << 2, x.q0);
   const int high = dot16((q >> 2 & 0x03030303) | (bits & 0x02020202) << 1, x.q1);
   const uint shift = (unit & 1) * 8;  // the scales of the unit are in bytes 0 and 2 after it
-  const uint scales = (w.scales.x >> shift + (unit & 4) & 0x000f000f) | (w.scales.y >> shift + (unit & 6) & 0x00030003) << 4;
+  const uint scales =
+      (w.scales.x >> shift + (unit & 4) & 0x000f000f) | (w.scales.y >> shift + (unit & 6) & 0x00030003) << 4;
   const float scale0 = float(int(scales & 255) - 32), scale1 = float(int(scales >> 16) - 32);
-  return w.d * (scale0 * (float(low) * x.scale0.x - 4 * x.scale0.y) + scale1 * (float(high) * x.scale1.x - 4 * x.scale1.y));
+  return w.d * (scale0 * (float(low) * x.scale0.x - 4 * x.scale0.y) +
+                scale1 * (float(high) * x.scale1.x - 4 * x.scale1.y));
 }

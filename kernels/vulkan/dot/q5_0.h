@@ -1,4 +1,5 @@
-// Q5_0: a unit is a block; its first 16 weights are the low halves of the bytes and the low 16 of the fifth bits.
+// Q5_0: a unit is a block; its first 16 weights are the low halves of the bytes, and the low half of the
+// fifth bits.
 #include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {

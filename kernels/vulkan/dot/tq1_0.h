@@ -1,5 +1,5 @@
-// TQ1_0: units 0 to 5 of a block are digits 0 and 1, or 2 and 3, of 16 bytes; unit 6 is digit 4 of the first 32
-// bytes, unit 7 digit 4 of the next 16 and, as a group, digits 0 to 3 of the last 4.
+// TQ1_0: units 0 to 5 of a block are digits 0 and 1, or 2 and 3, of 16 bytes; unit 6 is digit 4 of the first
+// 32 bytes, unit 7 digit 4 of the next 16 and, as a group, digits 0 to 3 of the last 4.
 #include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {
@@ -14,7 +14,9 @@ Weights dot_load(uint64_t row, uint unit) {
   const uint64_t bytes = part(row, kDepth, block, 0);
   const uint at = i < 6 ? i / 2 * 16 : (i - 6) * 32;
   const uvec4 first = load_16(bytes + at);
-  const uvec4 second = i < 6 ? first : i == 6 ? load_16(bytes + 16) : uvec4(load_word(part(row, kDepth, block, 1)));
+  const uvec4 second = i < 6    ? first
+                       : i == 6 ? load_16(bytes + 16)
+                                : uvec4(load_word(part(row, kDepth, block, 1)));
   return Weights(first, second, load_f16(part(row, kDepth, block, 2)));
 }
 
@@ -27,7 +29,8 @@ uvec2 dot_groups(uint unit) {
 
 // The digits that power[j] = 3^digit takes from the bytes of word j.
 uvec4 digits(uvec4 bytes, uvec4 power) {
-  const uvec4 even = ((bytes & 0x00ff00ff) * power & 0x00ff00ff) * 3, odd = ((bytes >> 8 & 0x00ff00ff) * power & 0x00ff00ff) * 3;
+  const uvec4 even = ((bytes & 0x00ff00ff) * power & 0x00ff00ff) * 3,
+              odd = ((bytes >> 8 & 0x00ff00ff) * power & 0x00ff00ff) * 3;
   return (even >> 8 & 0x00030003) | (odd & 0x03000300);
 }
 

@@ -11,7 +11,8 @@ void dot_begin() {}
 
 Weights dot_load(uint64_t row, uint unit) {
   const uint block = unit / 8;
-  return Weights(load_16(part(row, kDepth, block, 0) + two_bits_at(unit)), load_f16(part(row, kDepth, block, 1)));
+  return Weights(load_16(part(row, kDepth, block, 0) + two_bits_at(unit)),
+                 load_f16(part(row, kDepth, block, 1)));
 }
 
 float dot_unit(Weights w, uint unit, Values x) {

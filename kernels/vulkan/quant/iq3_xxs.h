@@ -18,7 +18,8 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uint more = load_word(part(row, depth, block, 1) + group * 4);
   precise const float scale = load_f16(part(row, depth, block, 2)) * (0.5 + float(more >> 28)) * 0.5;
   [[unroll]] for (int j = 0; j < 8; ++j) {
-    const uint point = point_at(byte_of(words[j / 4], j % 4)), signs = even_signs((more >> (j / 2 * 7)) & 127);
+    const uint point = point_at(byte_of(words[j / 4], j % 4)),
+               signs = even_signs((more >> (j / 2 * 7)) & 127);
     [[unroll]] for (int i = 0; i < 4; ++i) {
       const uint code = bitfieldExtract(point, i * 3, 3);
       const float level = float(code * 8 + (code == 7 ? 6 : 4));  // 4, 12, .. 52, 62

@@ -27,7 +27,8 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
     const uint last = load_word(part(row, depth, block, 1));
     [[unroll]] for (int i = 0; i < 16; ++i) {
       w[i] = digit(byte_of(bytes, i), group * 2 - 10) * d;
-      w[i + 16] = (group < 7 ? digit(byte_of(bytes, i), group * 2 - 9) : digit(byte_of(last, i % 4), i / 4)) * d;
+      w[i + 16] =
+          (group < 7 ? digit(byte_of(bytes, i), group * 2 - 9) : digit(byte_of(last, i % 4), i / 4)) * d;
     }
   }
 }

@@ -183,12 +183,24 @@ Status Chat::answer(const ChatAnswerOptions& options, const ChatEvents& events, 
   return {};
 }
 
+// Appends to `tokens` the text that closes the reasoning, after the token that an answer was cut at.
+Status Chat::close_reasoning(Answer* answer, std::vector<int32_t>* tokens) {
+  const std::string mark(answer->parser.reasoning_end()), end = form_.channels ? mark : "\n" + mark + "\n\n";
+  if (answer->cut) *tokens = {answer->last_token};
+  GRETA_TRY(session_.executor().model().tokenizer->encode(end, {.add_special = false, .parse_special = true},
+                                                          tokens));
+  answer->parser.push(end);
+  answer->cut = false;
+  return {};
+}
+
 // Feeds those of `tokens` that the session does not hold, and generates. If the reasoning is closed in
 // between, its end is fed and generation goes on from there.
 Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& options, Answer* answer,
                       ChatResult* result) {
   constexpr uint32_t kReasoningEndTokens = 32;  // room that is kept for the text that closes the reasoning
-  const Tokenizer& tokenizer = *session_.executor().model().tokenizer;
+  constexpr ChatEnd kEnds[] = {ChatEnd::Length, ChatEnd::Stop, ChatEnd::Context, ChatEnd::Cancelled,
+                               ChatEnd::Stop};  // by StopReason
   const std::span<const int32_t> held = session_.tokens();
   size_t common = 0;
   while (common < held.size() && common + 1 < tokens.size() && held[common] == tokens[common]) ++common;
@@ -221,14 +233,7 @@ Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& opti
   for (bool first = true;; first = false) {
     // With a budget of 0 tokens, reasoning that the prompt has opened is closed before it begins.
     const bool close = answer->cut || (first && options.reasoning_tokens == 0 && answer->parser.reasoning());
-    if (close) {
-      const std::string mark(answer->parser.reasoning_end()),
-          end = form_.channels ? mark : "\n" + mark + "\n\n";
-      if (answer->cut) tokens = {answer->last_token};
-      GRETA_TRY(tokenizer.encode(end, {.add_special = false, .parse_special = true}, &tokens));
-      answer->parser.push(end);
-      answer->cut = false;
-    }
+    if (close) GRETA_TRY(close_reasoning(answer, &tokens));
     if (options.max_tokens) generate.max_tokens = options.max_tokens - answer->generated;
     GenerateResult part;
     GRETA_TRY(session_.generate(tokens, generate, &part));
@@ -236,8 +241,6 @@ Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& opti
     result->generate_ns += part.generate_ns;
     result->generated_tokens = answer->generated;
     result->reasoning_tokens = answer->thought;
-    constexpr ChatEnd kEnds[] = {ChatEnd::Length, ChatEnd::Stop, ChatEnd::Context, ChatEnd::Cancelled,
-                                 ChatEnd::Stop};
     result->end = kEnds[uint32_t(part.reason)];
     if (!answer->cut) break;
     if (options.max_tokens && answer->generated >= options.max_tokens) {

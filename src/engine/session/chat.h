@@ -67,6 +67,7 @@ class Chat {
   Status read(const ChatOptions& options, const Log& log);
   void find_spoken();
   jinja::Value for_template(const jinja::Value& message) const;
+  Status close_reasoning(Answer* answer, std::vector<int32_t>* tokens);
   Status generate(std::vector<int32_t> tokens, const ChatAnswerOptions& options, Answer* answer,
                   ChatResult* result);
 

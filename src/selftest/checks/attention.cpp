@@ -77,6 +77,32 @@ void check_rounded(Rig& rig, const Call& call, const Live& live, uint32_t width)
                 });
 }
 
+float scale_of(const Shape& shape) { return 1 / std::sqrt(float(shape.key_width)); }
+
+// What the queries q of all rows of `steps` [heads][key_width] come to.
+Values expected_of(const Shape& shape, const StepRows& steps, const Cache& keys, const Cache& values,
+                   const std::vector<float>& q, const std::vector<float>& sinks) {
+  const uint32_t q_width = shape.heads * shape.key_width;
+  const reference::Attention oracle{shape.heads,     shape.kv_heads, shape.key_width, shape.value_width,
+                                    scale_of(shape), shape.softcap,  shape.window};
+  Values expected;
+  for (size_t t = 0; t < steps.rows.size(); ++t) {
+    const StepRow& row = steps.rows[t];
+    const auto upto = [&](const Cache& cache) {
+      const Values& all = cache.by_sequence[row.sequence];
+      return Values(all.begin(),
+                    all.begin() + ptrdiff_t(size_t(row.position + 1) * cache.heads * cache.width));
+    };
+    const auto* from = &q[t * q_width];
+    const Values seen =
+        shape.latent ? beginnings(upto(keys), shape.key_width, shape.value_width) : upto(values);
+    const Values y =
+        reference::attention(to_values({from, from + q_width}), upto(keys), seen, to_values(sinks), oracle);
+    expected.insert(expected.end(), y.begin(), y.end());
+  }
+  return expected;
+}
+
 // Queries at the given positions of two sequences.
 void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random) {
   StepRows steps(4, uint32_t(divide_up(shape.length, kPageTokens)) + 1);
@@ -104,29 +130,14 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
               y_slice = rig.room(uint64_t(live.bucket) * y_width * 4);
   Call call = CallMaker{steps.put(rig), counters}.attention(
       x, y_slice,
-      {shape.heads, shape.kv_heads, shape.key_width, shape.value_width, 1 / std::sqrt(float(shape.key_width)),
-       shape.softcap, shape.window},
+      {shape.heads, shape.kv_heads, shape.key_width, shape.value_width, scale_of(shape), shape.softcap,
+       shape.window},
       {keys.pool, keys.bytes, shape.key_type}, {read.pool, read.bytes, shape.value_type}, scratch);
   if (shape.sinks) call.slot[kTable] = rig.put(sinks);
   call.y_stride = shape.latent ? shape.key_width : 0;
 
-  const reference::Attention oracle{shape.heads, shape.kv_heads, shape.key_width, shape.value_width,
-                                    call.scale,  shape.softcap,  shape.window};
-  Values expected;
-  for (uint32_t t = 0; t < live.tokens; ++t) {
-    const StepRow& row = steps.rows[t];
-    const auto upto = [&](const Cache& cache) {
-      const Values& all = cache.by_sequence[row.sequence];
-      return Values(all.begin(),
-                    all.begin() + ptrdiff_t(size_t(row.position + 1) * cache.heads * cache.width));
-    };
-    const auto* from = &q[size_t(t) * q_width];
-    const Values seen =
-        shape.latent ? beginnings(upto(keys), shape.key_width, shape.value_width) : upto(values);
-    const Values y = reference::attention(to_values({from, from + q_width}), upto(keys), seen,
-                                          shape.sinks ? to_values(sinks) : Values{}, oracle);
-    expected.insert(expected.end(), y.begin(), y.end());
-  }
+  const Values expected =
+      expected_of(shape, steps, keys, values, q, shape.sinks ? sinks : std::vector<float>());
   for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
     rig.poison(call.slot[kY]);
     rig.run({&call, 1}, *row, live.bucket);

@@ -60,6 +60,8 @@ constexpr SplitRule kRules[] = {
 
 }  // namespace
 
+std::span<const SplitRule> split_rules() { return kRules; }
+
 const SplitRule* find_split_rule(std::string_view name) {
   if (name.find(' ') != name.npos) return nullptr;
   for (const SplitRule& rule : kRules)

@@ -2,6 +2,7 @@
 // tokenizer.ggml.pre names them.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct SplitRule {
   bool has(SplitFlags flag) const { return flags & flag; }
 };
 
+std::span<const SplitRule> split_rules();
 const SplitRule* find_split_rule(std::string_view name);  // null if unknown
 const SplitRule& default_split_rule();
 

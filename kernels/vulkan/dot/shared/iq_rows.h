@@ -3,14 +3,15 @@
 #define GRETA_VULKAN_IQ_ROWS_H
 
 // Defines dot_begin(), which fills points[] with what `bytes_of` makes of the type's kPoints.
-#define DOT_POINTS(entry, bytes_of)                                                                           \
-  shared entry points[kPoints.length() * 8];                                                                  \
-  void dot_begin() {                                                                                          \
-    for (uint i = gl_LocalInvocationIndex; i < kPoints.length(); i += gl_WorkGroupSize.x) {                   \
-      const uvec4 eight = kPoints[i];                                                                         \
-      [[unroll]] for (uint j = 0; j < 8; ++j) points[i * 8 + j] = bytes_of(point_of_constant(eight, j));      \
-    }                                                                                                         \
-    barrier();                                                                                                \
+#define DOT_POINTS(entry, bytes_of)                                                         \
+  shared entry points[kPoints.length() * 8];                                                \
+  void dot_begin() {                                                                        \
+    for (uint i = gl_LocalInvocationIndex; i < kPoints.length(); i += gl_WorkGroupSize.x) { \
+      const uvec4 eight = kPoints[i];                                                       \
+      [[unroll]] for (uint j = 0; j < 8; ++j)                                               \
+        points[i * 8 + j] = bytes_of(point_of_constant(eight, j));                          \
+    }                                                                                       \
+    barrier();                                                                              \
   }
 
 // The codes of four weights, `bits` bits each, as bytes.
@@ -22,7 +23,9 @@ uint code_bytes(uint codes, int bits) {
 
 // The levels 8, 25, 43 of an IQ2 point.
 uint iq2_levels(uint codes) { return 0x08080808 + codes * 17 + (codes >> 1 & 0x01010101); }
-uvec2 iq2_bytes(uint point) { return uvec2(iq2_levels(code_bytes(point, 2)), iq2_levels(code_bytes(point >> 8, 2))); }
+uvec2 iq2_bytes(uint point) {
+  return uvec2(iq2_levels(code_bytes(point, 2)), iq2_levels(code_bytes(point >> 8, 2)));
+}
 
 // The 8 codes of an IQ1 point: byte i holds code i low and code i + 4 high.
 uint iq1_nibbles(uint point) { return code_bytes(point, 2) | code_bytes(point >> 8, 2) << 4; }

@@ -1,5 +1,5 @@
-// Units of the types that keep two bits of weights 128 half + 32 j + i in bits 2 j of byte 32 half + i of a block's
-// 64: unit 4 half + 2 p + h is 16 of the bytes, those from 32 half + 16 h on, with j = 2 p and 2 p + 1.
+// Units of the types that keep two bits of weight 128 half + 32 j + i in bits 2 j of byte 32 half + i, of the
+// 64 bytes of a block: unit 4 half + 2 p + h is the 16 bytes from 32 half + 16 h on, j = 2 p and 2 p + 1.
 #ifndef GRETA_VULKAN_TWO_BITS_H
 #define GRETA_VULKAN_TWO_BITS_H
 

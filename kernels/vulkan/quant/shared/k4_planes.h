@@ -16,8 +16,8 @@ void reorder_quants(uint64_t from, inout uint words[QUANT_REORDERED / 4]) {
   }
 }
 
-// The head of a block (scales_k4.h) as it is in planes: d and dmin; two words with a byte for each group, its scale and
-// above it the two lowest bits of its minimum; and a word with the other four bits of all minima.
+// The head of a block (scales_k4.h) as it is in planes: d and dmin; two words with a byte for each group, its
+// scale and above it the two lowest bits of its minimum; and a word with the other four bits of all minima.
 uvec4 plane_head(uvec4 head) {
   uvec4 words = uvec4(head.x, 0, 0, 0);
   [[unroll]] for (uint pair = 0; pair < 4; ++pair) {
