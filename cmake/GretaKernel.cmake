@@ -313,14 +313,11 @@ function(greta_add_rows target needs code)
     endif()
     list(LENGTH enums op_count)
     list(JOIN enums ", " enums)
-    set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
+    string(CONCAT row
       "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, ${K_LACKS}, {${enums}}, ${op_count}, "
-      "${weight_form}, ")
-    set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
-      "${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, ${K_SPLITS}, ${shared}, "
-      "${K_RANK}, ")
-    set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS
-      "{${constants}}, ${constant_count}, ${threads}, ${code}},\n")
+      "${weight_form}, ${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, "
+      "${K_SPLITS}, ${shared}, ${K_RANK}, {${constants}}, ${constant_count}, ${threads}, ${code}},\n")
+    set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS "${row}")
   endforeach()
 endfunction()
 

@@ -247,21 +247,26 @@ void begin_heads(uint t, uint first, uint count, uint lane) {
   }
 }
 
-// Scores become weights against the new maximum; those of positions that are not live become 0.
-void weigh(bool live[kPositionsAtOnce], inout float scores[kHeadsAtOnce * kPositionsAtOnce]) {
-  [[unroll]] for (uint h = 0; h < kHeadsAtOnce; ++h) {
-    float maximum = online[h].maximum;
-    [[unroll]] for (uint b = 0; b < kPositionsAtOnce; ++b)
-      maximum = live[b] ? max(maximum, scores[h * kPositionsAtOnce + b]) : maximum;
-    const float rescale = weight_of(online[h].maximum - maximum);
-    online[h] = Online(maximum, online[h].sum * rescale);
-    [[unroll]] for (uint b = 0; b < kPositionsAtOnce; ++b) {
-      const float weight = live[b] ? weight_of(scores[h * kPositionsAtOnce + b] - maximum) : 0;
-      scores[h * kPositionsAtOnce + b] = weight;
-      online[h].sum += weight;
-    }
-    [[unroll]] for (uint i = 0; i < kLaneValueValues; ++i) sums[h * kLaneValueValues + i] *= rescale;
-  }
+// Adds a chunk's part of the score of query head h, chunk i of this lane.
+float add_products(uint h, uint i, float key[kChunk], float score) {
+  const uint at = (h * kLaneKeyChunks + i) * kChunk;
+  [[unroll]] for (uint j = 0; j < kChunk; ++j) score = fma(q[at + j], key[j], score);
+  return score;
+}
+
+// The score of which each lane of a team has a part. Scores are scaled, not queries: that would wait for the
+// queries before keys are loaded.
+float team_score(float score) {
+  for (uint d = 1; d < kTeamLanes; d *= 2) score += subgroupShuffleXor(score, d);
+  score *= p.scale;
+  return kSoftcap != 0 ? softcap_f32(uintBitsToFloat(kSoftcap), score) : score;
+}
+
+// What head h has summed, against a maximum that is as large or larger.
+void set_maximum(uint h, float maximum) {
+  const float rescale = weight_of(online[h].maximum - maximum);
+  online[h] = Online(maximum, online[h].sum * rescale);
+  [[unroll]] for (uint i = 0; i < kLaneValueValues; ++i) sums[h * kLaneValueValues + i] *= rescale;
 }
 
 uint64_t key_at(uint64_t page, uint kv_head, uint position) {
@@ -302,21 +307,23 @@ void attend(StepState_address step, Range range, uint t, uint kv_head, uint firs
         float key[kChunk];
         decode_chunk(kKeyType, keys[b * kLaneKeyChunks + i], key);
         [[unroll]] for (uint h = 0; h < kHeadsAtOnce; ++h)
-          [[unroll]] for (uint j = 0; j < kChunk; ++j)
-            scores[h * kPositionsAtOnce + b] =
-                fma(q[(h * kLaneKeyChunks + i) * kChunk + j], key[j], scores[h * kPositionsAtOnce + b]);
+          scores[h * kPositionsAtOnce + b] = add_products(h, i, key, scores[h * kPositionsAtOnce + b]);
       }
-      [[unroll]] for (uint h = 0; h < kHeadsAtOnce; ++h) {
-        for (uint d = 1; d < kTeamLanes; d *= 2)
-          scores[h * kPositionsAtOnce + b] += subgroupShuffleXor(scores[h * kPositionsAtOnce + b], d);
-        // Scores are scaled, not queries: that would wait for the queries before keys are loaded.
-        scores[h * kPositionsAtOnce + b] *= p.scale;
-        if (kSoftcap != 0)
-          scores[h * kPositionsAtOnce + b] =
-              softcap_f32(uintBitsToFloat(kSoftcap), scores[h * kPositionsAtOnce + b]);
+      [[unroll]] for (uint h = 0; h < kHeadsAtOnce; ++h)
+        scores[h * kPositionsAtOnce + b] = team_score(scores[h * kPositionsAtOnce + b]);
+    }
+    // Scores become weights against the new maximum.
+    [[unroll]] for (uint h = 0; h < kHeadsAtOnce; ++h) {
+      float maximum = online[h].maximum;
+      [[unroll]] for (uint b = 0; b < kPositionsAtOnce; ++b)
+        maximum = live[b] ? max(maximum, scores[h * kPositionsAtOnce + b]) : maximum;
+      set_maximum(h, maximum);
+      [[unroll]] for (uint b = 0; b < kPositionsAtOnce; ++b) {
+        const float weight = live[b] ? weight_of(scores[h * kPositionsAtOnce + b] - maximum) : 0;
+        scores[h * kPositionsAtOnce + b] = weight;
+        online[h].sum += weight;
       }
     }
-    weigh(live, scores);
     [[unroll]] for (uint b = 0; b < kPositionsAtOnce; ++b)
       [[unroll]] for (uint i = 0; i < kLaneValueChunks; ++i) {
         float value[kChunk];
