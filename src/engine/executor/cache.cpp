@@ -10,8 +10,8 @@ namespace greta {
 
 namespace {
 
-// Submitted work uses the host's buffer, so it is waited for before the buffer goes. Work that was only
-// recorded is abandoned.
+// Waits for submitted work before the host's buffer that it uses is freed. Abandons work that was only
+// recorded.
 struct WaitAtEnd {
   Stream& stream;
   ~WaitAtEnd() { drain(stream); }
