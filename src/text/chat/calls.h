@@ -44,7 +44,7 @@ bool parse_call(std::string_view name, std::string_view json, std::vector<ChatCa
 // end.
 size_t json_extent(std::string_view text);
 
-// Whether the text may be a control token within calls.
+// Returns true if the text may be a control token within calls.
 bool is_call_mark(std::string_view text);
 
 // The part of parse_calls for calls that are written like those of a programming language.

@@ -25,8 +25,8 @@ class ChatTemplate {
   // there is one. If a template does not parse or is missing, a plain format stands in, whose control tokens
   // are in the vocabulary, or else ChatML. A template that does not parse is a warning.
   Status open(const Gguf& gguf, const Tokenizer& tokenizer, const Log& log);
-  // The same with the caller's text, or the name of a plain format ("chatml", "llama3"). A text that does not
-  // parse is an error.
+  // Opens the caller's text instead, or the plain format of that name ("chatml", "llama3"). A text that does
+  // not parse is an error.
   Status open_text(std::string_view text, const Tokenizer& tokenizer);
 
   // Appends the text, which is to be encoded with parse_special and add_special: if encode() adds the BOS

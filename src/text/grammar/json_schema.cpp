@@ -119,7 +119,7 @@ class Converter {
     return {};
   }
 
-  // A keyword that holds other schemas of the same value, with all that stands beside it.
+  // Converts a keyword that holds other schemas for the same value, together with the keywords beside it.
   [[gnu::noinline]] Status combined(const Value& schema, std::string_view word, const Value& value,
                                     uint32_t depth, const std::string& path, std::string* out) {
     const Value rest = schema_without(schema, word);
@@ -141,8 +141,8 @@ class Converter {
     return visit(merged, depth + 1, path, out);
   }
 
-  // An alternative for each of the schemas with what stands beside them. Those that cannot hold beside it are
-  // left out.
+  // Makes an alternative of each schema, merged with the keywords beside them. Schemas that contradict these
+  // keywords are left out.
   Status any_of(const Value& rest, const Value& list, uint32_t depth, const std::string& path,
                 std::string* out) {
     for (size_t i = 0; i < list.size(); ++i) {
@@ -179,8 +179,7 @@ class Converter {
     return {};
   }
 
-  // The type that is generated for a schema without one: that of the keywords which say something about one
-  // type.
+  // The type that is generated for a schema that names none: the one that its keywords are about.
   static std::string_view implied(const Value& schema) {
     struct Implied {
       const char* type;
@@ -262,8 +261,8 @@ class Converter {
     return {};
   }
 
-  // What comes first in a list, each at its place, and what the rest is. `rest` is null if nothing is said
-  // about it.
+  // Reads the schemas for the first items of a list, one for each place, and the schema for the rest. `rest`
+  // is null if the schema does not restrict it.
   struct Tuple {
     std::span<const Value> first;
     const Value* rest = nullptr;
@@ -271,7 +270,7 @@ class Converter {
   };
   [[gnu::noinline]] static Status tuple_of(const Value& schema, const std::string& path, Tuple* out) {
     const Value *prefix = schema.find("prefixItems"), *items = schema.find("items");
-    if (!items || !items->is_list()) {  // additionalItems says nothing then
+    if (!items || !items->is_list()) {  // then additionalItems has no meaning
       *out = {prefix ? prefix->items() : std::span<const Value>(), items, path + "/prefixItems/",
               path + "/items"};
       return {};

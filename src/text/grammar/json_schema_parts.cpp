@@ -56,7 +56,7 @@ bool json_fits_type(const Value& value, const Value& type) {
 
 namespace {
 
-// Whether the value keeps the schema's bounds of numbers and lengths.
+// Returns true if the value is within the schema's bounds of numbers and lengths.
 bool fits_bounds(const Value& value, const Value& schema) {
   const auto holds = [&](const char* word, const Value& of, auto&& compare) {
     const Value* bound = schema.find(word);

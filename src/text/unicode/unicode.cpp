@@ -1,4 +1,4 @@
-// What the tables of Unicode say: sorted lists of boundaries or codes, 48 kB in all.
+// Looks up code points in the tables of Unicode: sorted lists of boundaries or codes, 48 kB in all.
 #include "text/unicode/unicode.h"
 
 #include <algorithm>

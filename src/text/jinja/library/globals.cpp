@@ -31,7 +31,7 @@ Status range(Call& call) {
   return call.give(made);
 }
 
-// What dict() and namespace() take: a dict or pairs, and names.
+// Reads the arguments of dict() and namespace(): a dict or pairs, then name=value.
 Status fill(const Call& call, Dict* to) {
   Run& run = call.run;
   const auto& [places, names] = call.arguments;
@@ -130,8 +130,8 @@ constexpr const char* kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
 constexpr const char* kMonths[] = {"January", "February", "March",     "April",   "May",      "June",
                                    "July",    "August",   "September", "October", "November", "December"};
 
-// What a letter after '%' stands for: a number of the date, or else a text, in which letters after '%' stand
-// for something in turn. The time has no zone, so 'z' and 'Z' stand for nothing.
+// A letter after '%' stands for a number of the date, or for a text that is a format in turn. The time has no
+// zone, so 'z' and 'Z' stand for nothing.
 struct DateRow {
   char letter;
   int (*number)(const tm& date);

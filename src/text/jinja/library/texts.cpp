@@ -24,7 +24,7 @@ struct CaseMap {
 constexpr CaseMap kLower = {kLowerRows, kLowerTexts}, kUpper = {kUpperRows, kUpperTexts},
                   kTitle = {kTitleRows, kTitleTexts}, kFold = {kFoldRows, kFoldTexts};
 
-// Appends what `code` becomes; false if the map leaves it as it is.
+// Appends what the map makes of `code`. Returns false if the map has no entry for it.
 bool map_code(const CaseMap& map, uint32_t code, std::string* out) {
   const auto text = std::lower_bound(map.texts.begin(), map.texts.end(), code,
                                      [](const CaseText& t, uint32_t c) { return t.code < c; });
@@ -38,7 +38,7 @@ bool map_code(const CaseMap& map, uint32_t code, std::string* out) {
   return true;
 }
 
-// `first` is 'A' or 'a': the letters of ASCII from there on change.
+// Changes ASCII letters of one case. `first` is 'A' or 'a', the first of the letters that change.
 void append_mapped(const CaseMap& map, uint32_t first, uint32_t code, std::string* out) {
   if (code < 128)
     *out += char(code - first < 26 ? code ^ 32 : code);
@@ -65,7 +65,7 @@ bool is_cased(uint32_t code) {
   return c == CharClass::Upper || c == CharClass::Lower || c == CharClass::Title;
 }
 
-// A capital sigma at the end of a word has a small form of its own.
+// Tells whether a capital sigma ends a word, since it then has a small form of its own.
 bool is_final_sigma(std::string_view text, size_t sigma) {
   bool before = false;
   for (const auto& [code, bytes, at] : CodePoints(text)) {
