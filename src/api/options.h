@@ -32,7 +32,7 @@ Status read_options(const Options* given, Options* out) {
   return {};
 }
 
-// Refuses a value in a field that only a later version may give a meaning.
+// Refuses a value in a field whose meaning only a later version may know.
 inline Status check_reserved(uint32_t value) {
   return value ? fail(Code::Unsupported,
                       "a reserved field is %u, and so asks for something that this library does not know",

@@ -1,4 +1,4 @@
-// The parts of a model as one, and its tensors by name.
+// Joins the parts of a model, and finds tensors by name.
 #include "gguf/gguf.h"
 
 #include <algorithm>

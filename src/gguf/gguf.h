@@ -63,7 +63,7 @@ class Gguf {
 
   const char* name() const { return source_.name(0); }  // for messages
   uint32_t version() const;
-  uint64_t held_bytes() const;  // what the headers take on the heap
+  uint64_t held_bytes() const;  // the heap memory of the headers
   Source& source() { return source_; }
   const Source& source() const { return source_; }
 

@@ -17,9 +17,9 @@ class Source {
   // from the calling thread alone, and never asked for bytes beyond the size that was given.
   using ReadAt = int (*)(void* user, uint64_t offset, void* to, uint64_t bytes);
 
-  // Exactly one of these is called, once. If `path` ends in -0000K-of-0000N.gguf, all N parts are opened in
-  // order, whichever of them it names. With `map`, weights may stay in the mapped files, which nobody may cut
-  // or write to.
+  // Call exactly one of these, once. If `path` ends in -0000K-of-0000N.gguf, all N parts are opened in order,
+  // whichever of them it names. With `map`, weights may stay in the mapped files. Nobody may then cut the
+  // files or write to them.
   Status open_file(const char* path, bool map = false);
   Status open_memory(const void* bytes, uint64_t size);  // borrowed for the life of this object
   Status open_callback(ReadAt read_at, void* user, uint64_t size);
