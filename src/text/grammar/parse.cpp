@@ -1,13 +1,9 @@
 // Reads a grammar out of GBNF text.
 //
 //   rule:      name ::= alternatives, to the end of the line; within ( ) and after | it goes on
-//
 //   element:   "text"  [a-z]  [^a-z]  .  name  ( alternatives )
-//
 //   token:     <text of a token>  <[id of a token]>  !<token>
-//
 //   repeat:    element * + ? {m} {m,} {m,n}
-//
 //   escapes:   \n \r \t \\ \" \[ \] \- \^ \xXX \uXXXX \UXXXXXXXX
 #include "text/grammar/build.h"
 #include "text/tokenizer/tokenizer.h"

@@ -229,7 +229,7 @@ Status Parser::signature(Node* macro) {
   return expect_op(")");
 }
 
-// Reads the body of a macro or block, in which a break does not end a loop around it. A macro takes further
+// Reads the body of a macro or block. A break in it cannot end a loop around it. A macro takes further
 // arguments, or a caller, only if its body names them.
 Status Parser::own_body(const char* end, Node* node) {
   const size_t first = at_;
