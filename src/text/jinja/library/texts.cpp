@@ -7,10 +7,6 @@
 namespace greta::jinja {
 namespace {
 
-struct CaseRow {  // every stride-th code point from first to last
-  uint32_t first, last, stride;
-  int32_t delta;
-};
 struct CaseText {
   uint32_t code;
   const char* text;
@@ -18,23 +14,19 @@ struct CaseText {
 #include "text/jinja/library/case_tables.inc"
 
 struct CaseMap {
-  std::span<const CaseRow> rows;
+  std::span<const CaseRun> runs;
   std::span<const CaseText> texts;
 };
-constexpr CaseMap kLower = {kLowerRows, kLowerTexts}, kUpper = {kUpperRows, kUpperTexts},
-                  kTitle = {kTitleRows, kTitleTexts}, kFold = {kFoldRows, kFoldTexts};
+constexpr CaseMap kLower = {kLowerRuns, kLowerTexts}, kUpper = {kUpperRuns, kUpperTexts},
+                  kTitle = {kTitleRuns, kTitleTexts}, kFold = {kFoldRuns, kFoldTexts};
 
 // Appends what the map makes of `code`. Returns false if the map has no entry for it.
 bool map_code(const CaseMap& map, uint32_t code, std::string* out) {
   const auto text = std::lower_bound(map.texts.begin(), map.texts.end(), code,
                                      [](const CaseText& t, uint32_t c) { return t.code < c; });
   if (text != map.texts.end() && text->code == code) return *out += text->text, true;
-  auto row = std::upper_bound(map.rows.begin(), map.rows.end(), code,
-                              [](uint32_t c, const CaseRow& r) { return c < r.first; });
-  if (row == map.rows.begin()) return false;
-  --row;
-  if (code > row->last || (code - row->first) % row->stride) return false;
-  append_utf8(uint32_t(int64_t(code) + row->delta), out);
+  if (!change_case(map.runs, code, &code)) return false;
+  append_utf8(code, out);
   return true;
 }
 
