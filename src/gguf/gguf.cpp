@@ -24,7 +24,7 @@ const GgufValue* Gguf::find(std::string_view key) const { return headers_[0].fin
 
 Status Gguf::open(Source&& source) {
   if (source.parts() == 0 || source_.parts() != 0)
-    return fail(Code::Argument, "a model is opened once, from a source that is open");
+    return fail(Code::Argument, "open the source first, and open a model only once");
   source_ = std::move(source);
   GRETA_TRY(open_parts());
   GRETA_TRY(within(check_split(), "%s", name()));

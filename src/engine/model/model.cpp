@@ -92,7 +92,7 @@ Status load_model(Model* model, const Progress& progress) {
 bool drop_refused(Model& model, std::span<const KernelRow* const> kernels) {
   for (const KernelRow* row : kernels) model.refused->add(*row);
   if (!kernels.empty())
-    model.log(LogLevel::Warning, "%zu kernel%s done without: %s", kernels.size(),
+    model.log(LogLevel::Warning, "%zu kernel%s not used: %s", kernels.size(),
               kernels.size() > 1 ? "s are" : " is", error_text());
   return !kernels.empty();
 }

@@ -136,8 +136,7 @@ class Converter {
     Value merged;
     bool nothing = false;
     GRETA_TRY(merge_schemas(root_, schemas, depth + 1, &parts_, &merged, &nothing));
-    if (nothing)
-      return fail(Code::Argument, "JSON schema: no value meets all that is said at %s", path.c_str());
+    if (nothing) return fail(Code::Argument, "JSON schema: no value meets all keywords at %s", path.c_str());
     return visit(merged, depth + 1, path, out);
   }
 
@@ -158,7 +157,7 @@ class Converter {
       *out += (out->empty() ? "" : " | ") + rule;
     }
     if (!out->empty()) return {};
-    return fail(Code::Argument, "JSON schema: no value meets any at %s", path.c_str());
+    return fail(Code::Argument, "JSON schema: no value meets any schema at %s", path.c_str());
   }
 
   [[gnu::noinline]] static Status choices(const Value& schema, std::string* out) {
@@ -336,7 +335,7 @@ class Converter {
       GRETA_TRY(find_reference(root_, (*items)["$ref"].as_string(), &items));
     }
     if (!tuple.first.empty() || !items || !(items->find("enum") || items->find("const")))
-      return refuse("uniqueItems is held for items of an enum alone");
+      return refuse("uniqueItems is supported only for items of an enum");
     std::vector<Value> values;
     std::string body;
     GRETA_TRY(check_schema_keywords(*items, tuple.rest_path));

@@ -115,7 +115,8 @@ struct Union {
   }
 
   [[gnu::noinline]] Status refuse(std::string_view word) const {
-    return fail(Code::Unsupported, "JSON schema: two of %s, which must both hold", Quoted(word).c_str());
+    return fail(Code::Unsupported, "JSON schema: %s in two schemas that must both hold",
+                Quoted(word).c_str());
   }
 
   Status add_keyword(const Value& schema, const Value::Entry& each, uint32_t depth) {

@@ -135,7 +135,7 @@ Status json_number_rule(const jinja::Value& schema, std::string_view type, std::
       side.add(false, out);
     if (fractions) side.add_fractions(out);
   }
-  return out->empty() ? fail(Code::Unsupported, "JSON schema: no number with few digits is within the bounds")
+  return out->empty() ? fail(Code::Unsupported, "JSON schema: no number of few digits lies within the bounds")
                       : Status{};
 }
 

@@ -68,7 +68,7 @@ class Parser {
     uint32_t rule = 0;
     GRETA_TRY(builder_.rule_of(word, &rule));
     if (builder_.is_defined(rule))
-      return fail(Code::Argument, "the rule %s is there twice", Quoted(word).c_str());
+      return fail(Code::Argument, "the rule %s is defined twice", Quoted(word).c_str());
     skip(false);
     if (!take("::=")) return wrong("::=");
     skip(true);

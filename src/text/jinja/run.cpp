@@ -272,7 +272,7 @@ Status Run::assign(const Node& target, const Value& value, Frame* frame) {
     uint32_t hops = 0;
     const Value* found = frame->find(target.name, &hops);
     NamespaceObject* space = found ? namespace_of(*found) : nullptr;
-    if (!space) return fail(Code::Argument, "cannot assign an attribute of what is no namespace");
+    if (!space) return fail(Code::Argument, "only a namespace has attributes that can be set");
     space->attributes.set(text(target.text), value);
     return {};
   }
