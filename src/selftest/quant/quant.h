@@ -41,6 +41,13 @@ inline uint32_t bits_at(const uint8_t* block, uint32_t byte, uint32_t first, uin
   return (block[byte] >> first) & ((1u << count) - 1);
 }
 
+// A 4-bit float: sign, 2 bits of exponent, 1 of mantissa. There is no negative zero.
+inline float e2m1_value(uint32_t bits) {
+  static constexpr float kSizes[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  const float size = kSizes[bits & 7];
+  return bits & 8 && size > 0 ? -size : size;
+}
+
 inline uint32_t word_at(const uint8_t* at) {
   return at[0] | at[1] << 8 | at[2] << 16 | uint32_t(at[3]) << 24;
 }
