@@ -136,8 +136,8 @@ Status VulkanDevice::check_chain(Stream& stream, const Kernel& kernel, const Sli
 }
 
 // Tests whether launches can wait for each other. Vulkan does not promise that the groups of one launch are
-// placed before those of the next, and no other check would notice one that does not. If it fails, there are
-// no chains.
+// placed before those of the next, and no other check would notice one that does not. A failure means no
+// chains.
 Status VulkanDevice::prove_chain() {
   if (!(physical.info.features & kVulkanChain)) return {};
   Buffer memory, answer;

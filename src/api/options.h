@@ -46,8 +46,7 @@ inline Status read_flag(uint32_t value, const char* field, bool* out) {
   return {};
 }
 
-// The number that a caller's enum holds. C allows any number there; C++ may read as an enum only numbers that
-// it has.
+// The number that a caller's enum holds. C allows any number there; C++ only those of the enum.
 template <class Enum>
 int enum_number(const Enum& value) {
   static_assert(sizeof(Enum) == sizeof(int));

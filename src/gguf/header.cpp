@@ -23,8 +23,8 @@ Status HeaderBytes::open(const Source& source, uint32_t part) {
 }
 
 Status HeaderBytes::resize(uint64_t bytes) {
-  // The free memory is checked first: the system would promise pages that it does not have, and kill the
-  // process later.
+  // The system would promise pages that it does not have and kill the process later, so free memory is
+  // checked.
   const bool too_much =
       bytes > held_bytes_ + kLargestRead / 2 && bytes - held_bytes_ > memory_available_bytes();
   void* const moved = too_much ? nullptr : realloc(held_.get(), bytes);

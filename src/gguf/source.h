@@ -29,14 +29,12 @@ class Source {
   bool calls_back() const { return callback_ != nullptr; }  // then only the user's own thread may read
   const char* name(uint32_t part) const { return parts_[part].name.c_str(); }  // the path, for messages
 
-  // Reads exactly `bytes` bytes; any thread may call it. The sentence of a failure starts with the part's
-  // name.
+  // Reads exactly `bytes` bytes; any thread may call it. Error texts begin with the part's name.
   Status read_at(uint32_t part, uint64_t offset, void* to, uint64_t bytes) const;
 
   // The bytes of a part that is the caller's memory; null for others.
   const uint8_t* memory(uint32_t part) const { return parts_[part].memory; }
-  // Gives all of a part as read-only bytes that live as long as this object: memory, or a file that may be
-  // mapped.
+  // Gives all of a part, in memory or a mapped file, as read-only bytes that live as long as this object.
   bool maps() const { return map_ || parts_[0].memory; }
   Status map(uint32_t part, const uint8_t** out_bytes);
   // Fails if a mapped file was cut. To be called before mapped bytes are read.

@@ -16,8 +16,7 @@
 namespace greta {
 
 // The most operations that one submission gives to each compute unit. A weak unit does 5e10 a second, so they
-// take it a tenth of a second. A GPU that does not answer for seconds is reset, and meanwhile draws no
-// screen.
+// take it a tenth of a second. A GPU that is busy for seconds is reset, and draws no screen.
 constexpr uint64_t kSubmitFlops = 5'000'000'000;
 
 constexpr uint32_t kMaxCompilers = 16;  // threads that compile kernels at the same time

@@ -214,8 +214,7 @@ static uint64_t flops_of(const GretaGraph::Step& step) {
 }
 
 // A barrier stands before a launch that conflicts with one since the last barrier: both touch the same bytes,
-// and one of them writes. The first launch always has a barrier, because copies into the StepState precede
-// it.
+// and one of them writes. The first launch always has one, since copies into the StepState precede it.
 Status GretaGraph::finish() {
   size_t since = 0;
   uint32_t stage = 0;

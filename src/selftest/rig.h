@@ -88,8 +88,8 @@ class Rig {
   }
   void reset();  // releases all buffers
 
-  // The rows that this device may use for the calls, in any order. A quick rig gives only those that have not
-  // run yet.
+  // The rows that this device may use for the calls, in any order. A quick rig leaves out those that have
+  // run.
   std::vector<const KernelRow*> rows(std::span<const Call> calls, uint32_t bucket) const;
   // The sequences ("matmul", "matmul+add") that `op` leads and the backend's rows cover.
   std::vector<std::string> sequences(Op op) const;
@@ -160,8 +160,7 @@ std::vector<float> gaussians(size_t count, Random& random, double size = 1);
 std::vector<float> with_outliers(size_t count, Random& random);
 
 double nmse(const std::vector<float>& y, const Values& reference);
-// Fails unless the first reference.size() values of y have an NMSE of at most `limit` and the rest is still
-// poisoned.
+// Fails unless the first reference.size() values of y have an NMSE of at most `limit` and the rest is poison.
 void require_close(const std::vector<float>& y, const Values& reference, double limit,
                    const std::string& what);
 

@@ -10,8 +10,7 @@ namespace greta {
 
 namespace {
 
-// Waits for submitted work before the host's buffer that it uses is freed. Abandons work that was only
-// recorded.
+// Waits for submitted work before its host buffer is freed, and abandons work that was only recorded.
 struct WaitAtEnd {
   Stream& stream;
   ~WaitAtEnd() { drain(stream); }

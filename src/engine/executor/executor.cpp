@@ -68,8 +68,7 @@ Status Executor::upload(uint64_t offset, uint64_t bytes) {
   return stream_->copy(step_.slice(offset, bytes), staged.slice(offset, bytes));
 }
 
-// The progress of compiling goes to whoever opened the executor. They, or a sequence of the step, may stop
-// it.
+// Reports compiling to whoever opened the executor. They, or a sequence of the step, may stop it.
 Progress Executor::compile_progress() {
   const auto told = [](void* user, uint64_t done, uint64_t total) -> int {
     Executor& self = *static_cast<Executor*>(user);

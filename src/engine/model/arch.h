@@ -94,8 +94,7 @@ struct Arch {
   bool scale_embedding = false;  // embeddings are multiplied by sqrt(width)
   bool norm_all_heads = false;   // query_norm and key_norm run over all heads of a token together
   bool latent = false;           // multi-head latent attention: keys and values are made from one cached head
-  bool scales =
-      false;  // the keys embedding_scale, residual_scale and logit_scale are read; the last one divides
+  bool scales = false;  // reads the keys embedding_scale, residual_scale and logit_scale, which divides
 
   uint32_t window = 0;           // attention.sliding_window
   bool window_required = false;  // the file must give attention.sliding_window

@@ -35,8 +35,7 @@ enum class Held : uint8_t {
 
 // A tensor that a step wants. It is rows first_row .. first_row + n - 1 of the file's tensor of this name,
 // which has `rows` rows in each of `count` matrices. A vector is a single row of `depth` values, or one for
-// each expert; if `rows` is given, depth is 1 and the vector is values first_row .. first_row + n - 1 of
-// `rows`.
+// each expert; with `rows`, depth is 1, and it is values first_row .. first_row + n - 1 of that many.
 struct WantedTensor {
   TensorName name;
   Tensor* tensor;

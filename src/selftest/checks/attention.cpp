@@ -1,5 +1,4 @@
-// Checks kv_write and attention against float64 through one paged cache, which one writes and the other
-// reads.
+// Checks kv_write and attention against float64, through a paged cache that one writes and the other reads.
 #include <algorithm>
 #include <cmath>
 

@@ -20,8 +20,7 @@ struct SequenceShape {
 
 constexpr float kNormEpsilon = 1e-5f;
 
-// The experts of a gate read one x for all slots; those before combine read an x for each slot. They are
-// different matrices.
+// The experts of a gate read one x for all slots; those before combine, other matrices, read an x for each.
 class SequenceCase {
  public:
   SequenceCase(Rig& rig, const Stored& stored, const SequenceShape& shape, Random& random)

@@ -8,8 +8,7 @@
 
 namespace greta::selftest {
 
-// Checks y = residual + scale * norm(x), which overwrites the residual, and y rounded if the row gives it
-// too.
+// Checks y = residual + scale * norm(x), which overwrites the residual, and y rounded where a row gives it.
 static void check_norm_add(Rig& rig, const Call& norm, const Values& normed, const Live& live,
                            Random& random) {
   const uint32_t width = norm.width;

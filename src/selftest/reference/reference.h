@@ -66,8 +66,7 @@ Values combine(const Values& x, const Values& weights, uint32_t width, uint32_t 
 std::vector<uint8_t> convert_q8(const std::vector<float>& x);
 Values decode_q8(const std::vector<uint8_t>& rows, uint32_t depth);
 
-// The same for the format q8x16; `gain` is [depth] or empty. Scales are taken in float64, then rounded to
-// float.
+// The same for the format q8x16; `gain` is [depth] or empty. Scales are made in float64 and rounded to float.
 std::vector<uint8_t> convert_q8x16(const std::vector<float>& x, const Values& gain);
 Values decode_q8x16(const std::vector<uint8_t>& rows, uint32_t depth);
 // What is wrong with a row that a kernel made of x, or "". Scales may be off by units in the last place, and

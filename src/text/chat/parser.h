@@ -2,8 +2,7 @@
 //
 // A table says how each family of models marks these. A row counts if the model's chat template has its
 // marks. The parser is fed text in pieces of any size, and its result does not depend on how the text was
-// cut. Text that looks like a call but is none stays text, so only marks and the white space around them are
-// dropped.
+// cut. Text that only looks like a call stays text. So only marks, and white space around them, are dropped.
 #pragma once
 #include <functional>
 #include <string>

@@ -24,8 +24,7 @@ void GrammarMatcher::clear() {
 
 namespace {
 
-// Doubles a hash table when its `count` entries fill half of it. Slots hold index + 1; hash(index) gives the
-// place.
+// Doubles a hash table that `count` entries fill by half. Slots hold index + 1, at the place hash(index).
 template <class Hash>
 void grow_table(std::vector<uint32_t>* table, size_t count, Hash hash) {
   if ((count + 1) * 2 < table->size()) return;

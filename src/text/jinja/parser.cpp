@@ -80,8 +80,7 @@ Status Parser::parse() {
   return now().type == TokenType::End ? Status{} : unexpected("a statement");
 }
 
-// Reads statements up to a tag of `ends`, whose name is then the next token. Without `ends` it reads to the
-// end.
+// Reads statements up to a tag of `ends`, whose name is then the next token, or to the end without `ends`.
 Status Parser::statements(Words ends, std::vector<Node*>* out) {
   while (now().type != TokenType::End) {
     const Token& token = now();

@@ -104,8 +104,7 @@ struct Program {
 
 // Trees higher than this are refused, since evaluating one takes as many calls within each other.
 constexpr uint32_t kMaxHeight = 250;
-// How deep brackets, blocks, signs and operands of tighter operators may be nested, since the parser recurses
-// into them.
+// How deep brackets, blocks, signs and tighter operators may be nested, since the parser recurses there.
 constexpr uint32_t kMaxBrackets = 200;
 
 Status parse_program(std::string_view text, Program* out);

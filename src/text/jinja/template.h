@@ -31,8 +31,7 @@ class Template {
   Template(Template&&) noexcept;
   Template& operator=(Template&&) noexcept;
 
-  // Errors name the line. They are Code::Unsupported for parts of Jinja that are not here, else
-  // Code::Argument.
+  // Errors name the line. Missing parts of Jinja are Code::Unsupported, others Code::Argument.
   Status parse(std::string_view text);
 
   // Appends to `*out`. `context` is a dict of the variables. now_s: seconds since 1970 in local time, for

@@ -185,8 +185,7 @@ void cut_up_to_three(std::string_view text, Pieces out) { cut_matches<up_to_thre
 // [0-9][0-9][0-9]
 void cut_three_digits(std::string_view text, Pieces out) { cut_matches<three_digits>(text, out); }
 
-// Cuts out numbers in threes, counted from their end. With kApart, a number that a letter follows is left
-// whole.
+// Cuts out numbers in threes, counted from their end. With kApart, numbers before a letter stay whole.
 template <auto kIn, bool kApart>
 static void cut_threes(std::string_view text, Pieces out) {
   uint64_t count;

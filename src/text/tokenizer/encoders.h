@@ -45,12 +45,10 @@ constexpr std::string_view kSpaceMarkText = "\xE2\x96\x81";
 // Returns true if a space mark follows another character in the token.
 bool crosses_words(std::string_view token);
 
-// Returns true if no token that ordinary text may be cut into crosses words. Then words are encoded one by
-// one.
+// Returns true if no token of ordinary text crosses words. Then words are encoded one by one.
 bool has_words_apart(const Vocab& vocab);
 
-// Where the word that begins at text[from] ends: before the next space or mark that follows another
-// character.
+// The end of the word at text[from]: the next space or mark that follows another character.
 size_t marked_word_end(std::string_view text, size_t from);
 
 // Sets *out to the word with each space written as a mark.

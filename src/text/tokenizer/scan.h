@@ -47,8 +47,7 @@ struct Pieces {
 
 // Cuts out each match of kMatch, from left to right. The text between two matches is a piece, too. kMatch
 // returns the end of the match that begins at `from`, or `from` if there is none. To keep the time linear, it
-// must look at most a constant number of characters beyond its match, except along a run that it matches
-// next.
+// must look at most a constant distance beyond its match, except along a run that it matches next.
 template <size_t (*kMatch)(std::string_view, size_t)>
 void cut_matches(std::string_view text, Pieces out) {
   size_t done = 0;

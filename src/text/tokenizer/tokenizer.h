@@ -43,8 +43,7 @@ struct EncodeNotes {
   }
 };
 
-// Cuts a stretch of ordinary text into tokens. `encode` appends ids, and fails only if a normalized text gets
-// too long.
+// Cuts a stretch of ordinary text into tokens. `encode` fails only if a normalized text gets too long.
 class TextEncoder {
  public:
   virtual ~TextEncoder() = default;

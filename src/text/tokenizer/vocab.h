@@ -23,8 +23,7 @@ class SlotTable {
   static constexpr uint32_t kMaxProbes = 4096;
   void reserve(uint64_t count);  // at most three quarters full
 
-  // Calls same(index) for the entries at the place of this hash until it returns true. Returns that index, or
-  // kNoToken.
+  // Calls same(index) for entries of this hash until it returns true. Returns that index, or kNoToken.
   template <class Same>
   int32_t find(uint64_t hash, Same same) const {
     for (uint32_t i = 0; i <= kMaxProbes; ++i) {

@@ -1,6 +1,5 @@
-// The pre-tokenizers that cut text into words. They are scanners, written by hand, for the regular
-// expressions that the models' authors published in their tokenizer.json; each expression stands above its
-// scanner.
+// The pre-tokenizers that cut text into words. Each scanner is written by hand for the regular expression
+// above it, which the model's authors published in their tokenizer.json.
 #include <algorithm>
 #include <iterator>
 

@@ -49,8 +49,7 @@ void add_point(size_t precision, std::string* digits) {
   *digits += (power < 10 ? "e+0" : "e+") + std::to_string(power);
 }
 
-// The digits of a float without its sign. Without a type they are those of repr(), or of a %g that keeps
-// ".0".
+// The digits of a float without its sign. Without a type they are those of repr(), or of %g with ".0".
 std::string float_digits(double number, const Spec& spec) {
   const bool upper = spec.type >= 'A' && spec.type <= 'Z';
   if (!std::isfinite(number))

@@ -254,8 +254,7 @@ Status give_pieces(Call& call, const Pieces& pieces, Flavor flavor = Flavor::Lis
   return call.give_list(std::move(items), flavor);
 }
 
-// Splits the text into words with at most `most` cuts. The rest is one piece, with the white space at its
-// outer end.
+// Splits the text into words with at most `most` cuts. The rest is one piece, with its outer white space.
 template <bool FromRight>
 void split_words(std::string_view text, uint64_t most, Pieces* out) {
   Pieces words;
