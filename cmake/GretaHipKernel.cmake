@@ -12,8 +12,8 @@ include_guard(GLOBAL)
 
 set(GRETA_HIP_TARGETS gfx90a gfx942 gfx1030 gfx1100 gfx1151 gfx1201
   CACHE STRING "gfx targets of the HIP kernels")
-# These flags leave out HIP headers and the device library, fused multiply-adds that the source does not write,
-# and a hash of the build path in the object (-fuse-cuid).
+# These flags leave out HIP headers and the device library, fused multiply-adds that the source does not
+# write, and a hash of the build path in the object (-fuse-cuid).
 set(GRETA_HIP_FLAGS -x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -O3 -std=c++20
   -ffp-contract=off -mcode-object-version=5 -fuse-cuid=none -Wall -Wextra -I "${PROJECT_SOURCE_DIR}")
 

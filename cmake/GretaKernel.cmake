@@ -8,7 +8,7 @@
 #   OP        the op that gives the source its name, and is the only one that it covers unless COVERS is given
 #   VARIANT   the source is <OP>_<VARIANT>, in any folder of the backend: `matmul plain` is
 #             matmul/matmul_plain.cpp
-#   COVERS    the sequences that the code covers, by their names in kernels/sequences.cmake (default: OP alone)
+#   COVERS    sequences that the code covers, by their names in kernels/sequences.cmake (default: OP alone)
 #   QUANTS    weight types: `all` that have a decode header for the layout, or those that greta_quants has
 #             chosen. A line with QUANTS and no type has no rows. Absent for ops without weights
 #   LAYOUT    layout of the weights: gguf (default), packed or planes
@@ -23,8 +23,8 @@
 #   RANK      a higher one is preferred (default 0, the plain kernel)
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
 #   THREADS   field of the block with the threads of a group (default: none, GROUP says it)
-#   SUBGROUPS Vulkan: a group is this many subgroups if they have at least half of GROUP's threads, else it has
-#             all threads (default 0: always all)
+#   SUBGROUPS Vulkan: a group is this many subgroups if they have at least half of GROUP's threads, else
+#             it has all threads (default 0: always all)
 #   CONSTANTS fields of the block that are fixed for a model. In Vulkan they are the specialization
 #             constants 2, 3, ..; CPU and HIP read them from the block
 #   NEEDS     feature bits that a GPU must have (names of the backend's features in src/compute, joined by |)
@@ -35,11 +35,11 @@
 #   TARGETS   hip: only these gfx targets (default: all of GRETA_HIP_TARGETS)
 #   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc
 #
-# A generated source defines KERNEL_NAME and GROUP and includes the kernel's source. For a type it also defines
-# WEIGHT and the weights and bytes of a block (QUANT_BLOCK, QUANT_BYTES, from quant_types.def), on Vulkan the
-# layout of planes (PLANES, QUANT_PARTS), and includes the decode header first. No CMake file lists types: a
-# type has a kernel if it has the files. All kernels of a backend are one object library, which the global
-# properties GRETA_KERNEL_LIBRARIES and GRETA_TEST_KERNEL_LIBRARIES name.
+# A generated source defines KERNEL_NAME and GROUP and includes the kernel's source. For a type it also
+# defines WEIGHT and the weights and bytes of a block (QUANT_BLOCK, QUANT_BYTES, from quant_types.def), on
+# Vulkan the layout of planes (PLANES, QUANT_PARTS), and includes the decode header first. No CMake file
+# lists types: a type has a kernel if it has the files. All kernels of a backend are one object library,
+# which the global properties GRETA_KERNEL_LIBRARIES and GRETA_TEST_KERNEL_LIBRARIES name.
 include_guard(GLOBAL)
 include(GretaVulkanKernel)
 include(GretaHipKernel)
@@ -48,8 +48,9 @@ set(GRETA_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(GRETA_ISA_NEEDS_avx2 kCpuAvx2)
 set(GRETA_ISA_FLAGS_avx512vnni -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c)
 set(GRETA_ISA_NEEDS_avx512vnni kCpuAvx512Vnni)
-# Sources write fma where it is wanted, so that dequantisation and the order of rounding are the same everywhere.
-# Sanitized kernels are not timed, so -O1 does: GCC takes 24 s for a large one at -O3, and 3 s at -O1.
+# Sources write fma where it is wanted, so that dequantisation and the order of rounding are the same
+# everywhere. Sanitized kernels are not timed, so -O1 does: GCC takes 24 s for a large one at -O3, and 3 s
+# at -O1.
 if(NOT DEFINED GRETA_KERNEL_OPTIMISATION)
   if(GRETA_SANITIZE)
     set(GRETA_KERNEL_OPTIMISATION -O1)
@@ -59,7 +60,8 @@ if(NOT DEFINED GRETA_KERNEL_OPTIMISATION)
 endif()
 set(GRETA_KERNEL_FLAGS ${GRETA_KERNEL_OPTIMISATION} -ffp-contract=off -fno-exceptions -fno-rtti)
 
-# Sets GRETA_TYPES, the types of the table in its order, and for each GRETA_BLOCK_<type> and GRETA_BYTES_<type>.
+# Sets GRETA_TYPES, the types of the table in its order, and for each GRETA_BLOCK_<type> and
+# GRETA_BYTES_<type>.
 set(type_table "${PROJECT_SOURCE_DIR}/src/compute/quant_types.def")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${type_table}")
 file(STRINGS "${type_table}" type_rows REGEX "^QUANT_TYPE\\(")
@@ -91,8 +93,8 @@ function(greta_decode_header type layout out)
   set(${out} "${header}" PARENT_SCOPE)
 endfunction()
 
-# greta_quants(OUT [LAYOUT layout] [BLOCK least most] [WITH folder ..]) gives the types that have a decode header
-# for the layout, `least` to `most` weights in a block, and a header <type>.h in one of the folders.
+# greta_quants(OUT [LAYOUT layout] [BLOCK least most] [WITH folder ..]) gives the types that have a decode
+# header for the layout, `least` to `most` weights in a block, and a header <type>.h in one of the folders.
 function(greta_quants out)
   cmake_parse_arguments(Q "" "LAYOUT" "BLOCK;WITH" ${ARGN})
   if(NOT Q_LAYOUT)
@@ -173,8 +175,8 @@ function(greta_covered_sequences out)
   set(${out} ${sequences} PARENT_SCOPE)
 endfunction()
 
-# Gives the path, from the project's folder and without extension, of this backend's only source NAME.*, in any
-# of its folders.
+# Gives the path, from the project's folder and without extension, of this backend's only source NAME.*, in
+# any of its folders.
 function(greta_kernel_source name out)
   file(GLOB_RECURSE found RELATIVE "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/${name}.cpp"
     "${CMAKE_CURRENT_SOURCE_DIR}/${name}.comp" "${CMAKE_CURRENT_SOURCE_DIR}/${name}.hip")

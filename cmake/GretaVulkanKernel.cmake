@@ -101,8 +101,8 @@ function(greta_glslc_knows extension out)
   set(${out} ${${answer}} PARENT_SCOPE)
 endfunction()
 
-# Writes a wrapper from greta_kernel's `defines`, `weight` and `source`, and compiles it to `spirv`, which is ""
-# if this glslc cannot.
+# Writes a wrapper from greta_kernel's `defines`, `weight` and `source`, and compiles it to `spirv`, which
+# is "" if this glslc cannot.
 macro(greta_vulkan_shader)
   set(spirv "")
   if(GRETA_VULKAN AND GRETA_GLSLC)
@@ -157,8 +157,8 @@ macro(greta_vulkan_kernel)
   endif()
 endmacro()
 
-# Embeds code that the backend itself needs, between the symbols kernel_vulkan_NAME and kernel_vulkan_NAME_end.
-# GRETA_VULKAN_CODE lists the code that was built.
+# Embeds code that the backend itself needs, between the symbols kernel_vulkan_NAME and
+# kernel_vulkan_NAME_end. GRETA_VULKAN_CODE lists the code that was built.
 function(greta_vulkan_code name)
   set(backend vulkan)
   set(row_name ${name})

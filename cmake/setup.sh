@@ -144,8 +144,8 @@ knows_matrices() {
     "$1" --target-env=vulkan1.3 -fshader-stage=comp -o /dev/null - 2>/dev/null
 }
 
-# unpack_beside FOLDER "APT'S LINE" PACKAGE... unpacks packages of another Debian suite, with all that they need,
-# in a folder. Nothing is installed.
+# unpack_beside FOLDER "APT'S LINE" PACKAGE... unpacks packages of another Debian suite, with all that they
+# need, in a folder. Nothing is installed.
 unpack_beside() {
   state="$1/apt"
   mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/none" || return 1
