@@ -177,8 +177,8 @@ typedef struct greta_device_info {
   char arch[32];              /* The kind of processor: "cpu:avx512vnni", "gfx1100". */
   char reason[256];           /* "" for a device that can be used. */
   uint64_t memory_bytes;      /* All memory of the device. */
-  uint64_t memory_free_bytes; /* What is free of it, for a runtime within its limit. 0: not known. For a GPU
-                               * it is known only once a runtime has opened it. Where the process can open no
+  uint64_t memory_free_bytes; /* The memory that is free, for a runtime within its limit. 0: not known. For a
+                               * GPU it is known only once a runtime has opened it. If the process can open no
                                * more files, the host's number leaves out memory that caches files. */
   uint32_t unit_count;        /* Compute units of a GPU, or worker threads of the CPU device. */
   uint32_t unified_memory;    /* 1: device memory is host memory. */
@@ -238,12 +238,11 @@ typedef struct greta_source {
   void* user;             /* Passed to read_at. */
   uint64_t size_bytes;    /* The length of what read_at reads. */
 
-  /* 1: the weights stay in the mapped file where that is possible, that is, where the file can be mapped and
-   * the device can read it in place (the CPU, and some GPUs that share its memory). Nothing is copied then,
-   * and programs share the memory. The file may be deleted while it is in use, but nobody may cut it or write
-   * to it. Its size is checked before each step: where it is smaller, the call gives GRETA_ERROR_FILE. A file
-   * that is cut during a step ends the process by a signal (SIGBUS), and one that is written to changes the
-   * weights. */
+  /* 1: the weights stay in the mapped file if it can be mapped and the device can read it in place (the CPU,
+   * and some GPUs that share its memory). Then nothing is copied, and programs share the memory. The file may
+   * be deleted while it is in use, but nobody may cut it or write to it. Its size is checked before each
+   * step: if it has become smaller, the call gives GRETA_ERROR_FILE. If the file is cut during a step, a
+   * signal (SIGBUS) ends the process. If it is written to, the weights change. */
   uint32_t map;
   uint32_t reserved2;     /* 0. */
 } greta_source;
@@ -425,9 +424,9 @@ typedef struct greta_tokenizer greta_tokenizer;
 
 /* Opens the tokenizer of a file, which needs a vocabulary and no weights. The file must outlive it.
  *
- * log            told what had to be assumed, such as how a text is cut where the file's way is not known;
- *                and once, on the thread that calls greta_tokenizer_encode, that something was left out of a
- *                text. It is used until the tokenizer is closed. NULL: there is no log.
+ * log            receives what had to be assumed, for instance how text is cut if the file does not say it.
+ *                It is used until the tokenizer is closed: the thread that calls greta_tokenizer_encode
+ *                may log once that something was left out of a text. NULL: there is no log.
  * log_user       passed to log
  * out_tokenizer  the new tokenizer, to be closed with greta_tokenizer_close */
 GRETA_API greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log, void* log_user,
@@ -444,9 +443,9 @@ typedef enum greta_encode_flags {
   GRETA_ENCODE_FLAGS_MAX = 0x7fffffff
 } greta_encode_flags;
 
-/* Turns text into token ids. Invalid UTF-8 is read as U+FFFD. Text for which the vocabulary has no token, not
- * even tokens of its bytes or a token for what is unknown, is left out, and the log is told so once; no text
- * fails for its bytes. A text may have at most 1 GiB.
+/* Turns text into token ids. Invalid UTF-8 is read as U+FFFD. Text without a token becomes the tokens of its
+ * bytes, or the unknown token. If the vocabulary has neither, the text is left out, and the log says so once.
+ * So no text fails for its bytes. A text may have at most 1 GiB.
  *
  * text       [bytes], without a NUL at the end
  * flags      bits of greta_encode_flags
@@ -512,7 +511,7 @@ GRETA_API greta_status greta_tokenizer_render(const greta_tokenizer* tokenizer, 
                                               size_t capacity, size_t* out_bytes);
 
 /* Renders any Jinja text in the same way. No token is added to the context. A text that is no valid template
- * gives GRETA_ERROR_ARGUMENT, and what is Jinja but not known here GRETA_ERROR_UNSUPPORTED.
+ * gives GRETA_ERROR_ARGUMENT, and a part of Jinja that is not known here gives GRETA_ERROR_UNSUPPORTED.
  *
  * template_text  [template_bytes] */
 GRETA_API greta_status greta_template_render(const char* template_text, size_t template_bytes,
@@ -750,16 +749,16 @@ typedef int (*greta_logit_filter)(void* user, float* logits, size_t vocab, const
 GRETA_API greta_status greta_session_logit_filter(greta_session* session, greta_logit_filter filter,
                                                   void* user);
 
-/* Holds what is generated to a grammar in llama.cpp's GBNF. The prompt is not held to it. A generation that
- * goes on from the token drawn last goes on in the grammar as well; any other generation begins the grammar
- * anew. A grammar that is wrong gives GRETA_ERROR_ARGUMENT with the place.
+/* Sets a grammar, in llama.cpp's GBNF, that every generated text must fit. It does not apply to the prompt. A
+ * generation that goes on from the token drawn last goes on in the grammar as well; any other generation
+ * begins the grammar anew. A wrong grammar gives GRETA_ERROR_ARGUMENT with the place of the mistake.
  *
  * gbnf  NULL or "" removes the grammar
  * root  the rule to begin with; NULL: "root" */
 GRETA_API greta_status greta_session_grammar(greta_session* session, const char* gbnf, const char* root);
 
-/* Holds what is generated to a JSON schema, in the place of a grammar. A keyword that cannot be held gives
- * GRETA_ERROR_UNSUPPORTED. NULL or "" removes it. */
+/* Sets a JSON schema, in place of a grammar, that every generated text must fit. A keyword that cannot be
+ * enforced gives GRETA_ERROR_UNSUPPORTED. NULL or "" removes the schema. */
 GRETA_API greta_status greta_session_json_schema(greta_session* session, const char* schema);
 
 typedef enum greta_sampling_field {
@@ -836,11 +835,10 @@ typedef struct greta_generate_result {
   uint32_t reserved;
 } greta_generate_result;
 
-/* Feeds a prompt, then draws and feeds tokens until something stops it. To be stopped by a callback or by
- * greta_session_cancel is GRETA_OK with that reason. The session keeps what was fed and drawn, except for the
- * token that was drawn last: it has not been fed. To go on, give it as the first token of the next call,
- * or truncate the session. On an error the session is as it was before the call, whatever the callbacks were
- * given.
+/* Feeds a prompt, then draws and feeds tokens until something stops it. If a callback or greta_session_cancel
+ * stops it, the call gives GRETA_OK with that reason. The session keeps the tokens that were fed. The token
+ * that was drawn last has not been fed: to go on, give it as the first token of the next call, or truncate
+ * the session. On an error the session is as it was before the call, even if callbacks have received tokens.
  *
  * tokens      [count] the prompt; count is at least 1
  * options     may be NULL for the defaults
@@ -875,8 +873,8 @@ typedef struct greta_chat_options {
 
 /* Opens an empty conversation on a session, which must outlive it. Sampling is set on the session. Tokens
  * that the session holds are not computed again as far as the conversation begins with them. A template,
- * tools or arguments that are wrong give GRETA_ERROR_ARGUMENT, and what is Jinja but not known here
- * GRETA_ERROR_UNSUPPORTED.
+ * tools or arguments that are wrong give GRETA_ERROR_ARGUMENT, and a part of Jinja that is not known here
+ * gives GRETA_ERROR_UNSUPPORTED.
  *
  * options   may be NULL for the defaults; its strings are copied
  * out_chat  the new conversation, to be closed with greta_chat_close */
@@ -957,10 +955,10 @@ typedef struct greta_chat_result {
   uint64_t prompt_ns, generate_ns;
 } greta_chat_result;
 
-/* Answers the last message and adds the answer to the conversation, also an answer that was stopped, unless
- * nothing was said. A conversation that does not fit the context gives GRETA_ERROR_FULL; GRETA_ERROR_ARGUMENT
- * says that there is no message to answer or that the template refuses. On any error the conversation is as
- * before, but the session may hold less of it.
+/* Answers the last message and adds the answer to the conversation, even if it was stopped, unless it is
+ * empty. A conversation that does not fit the context gives GRETA_ERROR_FULL. If there is no message to
+ * answer, or the template refuses the conversation, the call gives GRETA_ERROR_ARGUMENT. On any error the
+ * conversation is as before, but the session may hold less of it.
  *
  * options     may be NULL for the defaults
  * out_result  set struct_size before the call; may be NULL */

@@ -7,17 +7,17 @@
 #    {.name = "norm_row", .code = {begin, end}, .group_size = {256, 1, 1}}}
 # The entry point has the row's name and takes the block by value; CONSTANTS are read from the block.
 #
-# Without a clang for amdgcn there are no HIP rows; targets that it does not know are left out.
+# Without a clang for amdgcn there are no HIP rows. Targets that the clang does not know are left out.
 include_guard(GLOBAL)
 
 set(GRETA_HIP_TARGETS gfx90a gfx942 gfx1030 gfx1100 gfx1151 gfx1201
   CACHE STRING "gfx targets of the HIP kernels")
-# No HIP headers and no device library; no fused multiply-add that the source does not write; no hash
-# of the build path in the object (-fuse-cuid).
+# These flags leave out HIP headers and the device library, fused multiply-adds that the source does not
+# write, and a hash of the build path in the object (-fuse-cuid).
 set(GRETA_HIP_FLAGS -x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -O3 -std=c++20
   -ffp-contract=off -mcode-object-version=5 -fuse-cuid=none -Wall -Wextra -I "${PROJECT_SOURCE_DIR}")
 
-# Defines `out`: whether `clang` makes code objects for a target (which takes lld beside it too).
+# Sets `out` to whether `clang` makes code objects for a target. That also needs lld beside it.
 function(greta_clang_makes clang target out)
   string(MAKE_C_IDENTIFIER "GRETA_HIP_MAKES_${clang}_${target}" answer)
   if(NOT DEFINED ${answer})
@@ -32,7 +32,7 @@ function(greta_clang_makes clang target out)
   set(${out} ${${answer}} PARENT_SCOPE)
 endfunction()
 
-# Sets GRETA_HIP_CLANG, the newest clang that makes any of the targets, and those it makes.
+# Sets GRETA_HIP_CLANG to the newest clang that makes any of the targets, and lists the targets that it makes.
 function(greta_find_hip_clang)
   set(usable "")
   set(names "")
@@ -86,7 +86,7 @@ macro(greta_hip_kernel)
         DEPENDS "${wrapper}" DEPFILE "${object}.d" VERBATIM
         COMMENT "Compiling HIP kernel ${row_name} for ${target}")
       greta_embed_kernel(kernel_hip_${row_name}_${target} "${object}" ${target})
-      # What tests/mock_hip and the instruction gate need to know of each code object.
+      # Data about each code object for tests/mock_hip and the instruction gate.
       set_property(GLOBAL APPEND PROPERTY GRETA_HIP_BUILDS
         "${row_name}|${target}|${K_GROUP}|${wrapper}|${object}")
     endif()

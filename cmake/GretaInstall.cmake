@@ -1,4 +1,4 @@
-# What `cmake --install` puts where, find_package and pkg-config files, and what CPack makes of it.
+# Rules for `cmake --install`, the files for find_package and pkg-config, and the packages of CPack.
 include(CMakePackageConfigHelpers)
 set(GRETA_MODELS_DIR "${CMAKE_INSTALL_DATADIR}/greta/models")
 set(cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/greta")

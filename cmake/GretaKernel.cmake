@@ -5,41 +5,41 @@
 #   hip     one row for each gfx target; a code object of <source>.hip, embedded  (GretaHipKernel.cmake)
 # The same line serves all three: greta_kernel(norm row GROUP 256 CONSTANTS width heads).
 #
-#   OP        the op that gives the source its name and, unless COVERS says more, the only one that it covers
-#   VARIANT   the source is <OP>_<VARIANT>, in any folder of the backend: matmul plain is
+#   OP        the op that gives the source its name, and is the only one that it covers unless COVERS is given
+#   VARIANT   the source is <OP>_<VARIANT>, in any folder of the backend: `matmul plain` is
 #             matmul/matmul_plain.cpp
-#   COVERS    names of the sequences that the code covers, of kernels/sequences.cmake (default: OP alone)
-#   QUANTS    weight types: `all` that have a decode header for the layout, or what greta_quants has chosen; a
-#             line with QUANTS and no type has no rows; absent for ops without weights
-#   LAYOUT    gguf (default), packed or planes
-#   FORM      f32 (default), q8, q8x16 or f16: form of a matmul's x, or of a convert's y
-#   BLOCK     argument block that CONSTANTS are fields of (default <Op>Block)
-#   ISA       cpu: avx2 or avx512vnni; default is the baseline of the architecture
+#   COVERS    sequences that the code covers, by their names in kernels/sequences.cmake (default: OP alone)
+#   QUANTS    weight types: `all` that have a decode header for the layout, or those that greta_quants has
+#             chosen. A line with QUANTS and no type has no rows. Absent for ops without weights
+#   LAYOUT    layout of the weights: gguf (default), packed or planes
+#   FORM      activation format of a matmul's x, or of a convert's y: f32 (default), q8, q8x16 or f16
+#   BLOCK     argument block that has the fields of CONSTANTS (default <Op>Block)
+#   ISA       cpu: avx2 or avx512vnni (default: the baseline of the architecture)
 #   TOKENS    smallest and largest bucket (default 1 512)
-#   N, DEPTH  what the weight's rows and columns must divide by (default 1 1)
-#   TILE      output rows of a group (default 1), or ROWSxTOKENS; several give a row of the table each
-#   SPLITS    most groups that may share a tile, each over a part of the columns (default 1)
-#   SHARED    bytes of workgroup memory for each row and token of the tile (default 0)
-#   RANK      preferred when higher (default 0, the plain kernel)
+#   N, DEPTH  the weight's rows and columns must be multiples of these (default 1 1)
+#   TILE      output rows of a group (default 1), or ROWSxTOKENS; several tiles give a table row each
+#   SPLITS    split-K: the most groups that may share a tile (default 1)
+#   SHARED    bytes of shared memory for each row and token of the tile (default 0)
+#   RANK      a higher one is preferred (default 0, the plain kernel)
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
-#   THREADS   field of the block that says how many threads a group has (default: none, GROUP does)
-#   SUBGROUPS Vulkan: a group is this many subgroups, if they have at least half of GROUP's threads (default
-#             0: all)
-#   CONSTANTS fields of the block that are fixed for a model: in Vulkan they
-#             are the specialization constants 2, 3, ..; CPU and HIP read them from the block
+#   THREADS   field of the block with the threads of a group (default: none, GROUP says it)
+#   SUBGROUPS Vulkan: a group is this many subgroups if they have at least half of GROUP's threads, else
+#             it has all threads (default 0: always all)
+#   CONSTANTS fields of the block that are fixed for a model. In Vulkan they are the specialization
+#             constants 2, 3, ..; CPU and HIP read them from the block
 #   NEEDS     feature bits that a GPU must have (names of the backend's features in src/compute, joined by |)
-#   LACKS     feature bits that it must not have, since other rows are faster there (default 0)
+#   LACKS     feature bits that it must not have, since other kernels are faster there (default 0)
 #   WITH      a folder whose <type>.h is included in front of the source
-#   BY_TYPE   Vulkan: a folder with headers for types. The one for the kernel's type is
-#             kernels/weight/<folder's name>.h to its source: <type>_<layout>.h, else <type>.h, else any.h
+#   BY_TYPE   Vulkan: a folder with headers for types. The source includes the one for its type as
+#             kernels/weight/<folder's name>.h. It is <type>_<layout>.h, else <type>.h, else any.h
 #   TARGETS   hip: only these gfx targets (default: all of GRETA_HIP_TARGETS)
 #   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc
 #
-# The source is included by a generated one that defines KERNEL_NAME and GROUP. For a type, that one also
-# defines WEIGHT, the weights and the bytes of a block (QUANT_BLOCK, QUANT_BYTES, from quant_types.def), in
-# Vulkan the layout of planes (PLANES, QUANT_PARTS), and includes the decode header first. No list of types
-# stands in CMake: a type is in a row where its files are. What is compiled gathers in one object library for
-# each backend, named in the global properties GRETA_KERNEL_LIBRARIES and GRETA_TEST_KERNEL_LIBRARIES.
+# A generated source defines KERNEL_NAME and GROUP and includes the kernel's source. For a type it also
+# defines WEIGHT and the weights and bytes of a block (QUANT_BLOCK, QUANT_BYTES, from quant_types.def), on
+# Vulkan the layout of planes (PLANES, QUANT_PARTS), and includes the decode header first. No CMake file
+# lists types: a type has a kernel if it has the files. All kernels of a backend are one object library,
+# which the global properties GRETA_KERNEL_LIBRARIES and GRETA_TEST_KERNEL_LIBRARIES name.
 include_guard(GLOBAL)
 include(GretaVulkanKernel)
 include(GretaHipKernel)
@@ -48,8 +48,9 @@ set(GRETA_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(GRETA_ISA_NEEDS_avx2 kCpuAvx2)
 set(GRETA_ISA_FLAGS_avx512vnni -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c)
 set(GRETA_ISA_NEEDS_avx512vnni kCpuAvx512Vnni)
-# fma is written where it is wanted, so that dequantisation and the order of rounding are the same everywhere.
-# Less than -O3 where nothing is timed: sanitized, a large one takes GCC 24 s at -O3 and 3 s at -O1.
+# Sources write fma where it is wanted, so that dequantisation and the order of rounding are the same
+# everywhere. Sanitized kernels are not timed, so -O1 does: GCC takes 24 s for a large one at -O3, and 3 s
+# at -O1.
 if(NOT DEFINED GRETA_KERNEL_OPTIMISATION)
   if(GRETA_SANITIZE)
     set(GRETA_KERNEL_OPTIMISATION -O1)
@@ -59,7 +60,8 @@ if(NOT DEFINED GRETA_KERNEL_OPTIMISATION)
 endif()
 set(GRETA_KERNEL_FLAGS ${GRETA_KERNEL_OPTIMISATION} -ffp-contract=off -fno-exceptions -fno-rtti)
 
-# GRETA_TYPES, the types of the table in its order, and of each GRETA_BLOCK_<type> and GRETA_BYTES_<type>.
+# Sets GRETA_TYPES, the types of the table in its order, and for each GRETA_BLOCK_<type> and
+# GRETA_BYTES_<type>.
 set(type_table "${PROJECT_SOURCE_DIR}/src/compute/quant_types.def")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${type_table}")
 file(STRINGS "${type_table}" type_rows REGEX "^QUANT_TYPE\\(")
@@ -71,9 +73,9 @@ foreach(row ${type_rows})
   set(GRETA_BYTES_${CMAKE_MATCH_1} ${CMAKE_MATCH_3})
 endforeach()
 
-# The name of the header in this backend's quant/ folder that decodes a type in a layout, or "":
-# <type>_<layout>.h, or <type>.h, which says in a line "#define QUANT_<LAYOUT> .." that it knows a layout
-# other than that of GGUF.
+# Gives the name of the header in this backend's quant/ folder that decodes a type in a layout, or "". It is
+# <type>_<layout>.h, or <type>.h. The latter knows a layout other than GGUF's if it has a line
+# "#define QUANT_<LAYOUT> ..".
 function(greta_decode_header type layout out)
   set(folder "${CMAKE_CURRENT_SOURCE_DIR}/quant")
   set(header "")
@@ -91,8 +93,8 @@ function(greta_decode_header type layout out)
   set(${out} "${header}" PARENT_SCOPE)
 endfunction()
 
-# greta_quants(OUT [LAYOUT layout] [BLOCK least most] [WITH folder ..]): the types that have a decode header
-# for the layout, as many weights in a block, and a header <type>.h in one of the folders.
+# greta_quants(OUT [LAYOUT layout] [BLOCK least most] [WITH folder ..]) gives the types that have a decode
+# header for the layout, `least` to `most` weights in a block, and a header <type>.h in one of the folders.
 function(greta_quants out)
   cmake_parse_arguments(Q "" "LAYOUT" "BLOCK;WITH" ${ARGN})
   if(NOT Q_LAYOUT)
@@ -105,7 +107,7 @@ function(greta_quants out)
   list(GET Q_BLOCK 1 most)
   set(names "")
   set(headers "")
-  foreach(folder quant ${Q_WITH})  # a header that comes or goes configures again
+  foreach(folder quant ${Q_WITH})  # CMake runs again when a header is added or removed
     file(GLOB there CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.h")
     if(NOT folder STREQUAL "quant")
       list(APPEND headers ${there})
@@ -135,7 +137,7 @@ function(greta_op_enum op out)
   set(${out} ${name} PARENT_SCOPE)
 endfunction()
 
-# Names patterns of sequences of ops; what stands in brackets may be absent.
+# Gives a name to patterns of sequences of ops. Ops in brackets are optional.
 function(greta_sequences name)
   set(sequences "")
   string(REPLACE "[" "(" patterns "${ARGN}")  # brackets keep the elements of a CMake list together
@@ -156,7 +158,7 @@ function(greta_sequences name)
 endfunction()
 include("${PROJECT_SOURCE_DIR}/kernels/sequences.cmake")
 
-# The sequences that greta_kernel's line covers, "norm+matmul" among them.
+# Gives the sequences that greta_kernel's line covers, such as "norm+matmul".
 function(greta_covered_sequences out)
   set(sequences ${op})
   if(K_COVERS)
@@ -173,8 +175,8 @@ function(greta_covered_sequences out)
   set(${out} ${sequences} PARENT_SCOPE)
 endfunction()
 
-# The path without extension, from the project's folder, of the one source NAME.* of this backend, in whatever
-# folder.
+# Gives the path, from the project's folder and without extension, of this backend's only source NAME.*, in
+# any of its folders.
 function(greta_kernel_source name out)
   file(GLOB_RECURSE found RELATIVE "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/${name}.cpp"
     "${CMAKE_CURRENT_SOURCE_DIR}/${name}.comp" "${CMAKE_CURRENT_SOURCE_DIR}/${name}.hip")
@@ -187,7 +189,7 @@ function(greta_kernel_source name out)
   set(${out} "${source}" PARENT_SCOPE)
 endfunction()
 
-# Defines `library` in the caller: the object library of this backend, made for its first kernel.
+# Sets `library` in the caller to this backend's object library, which is made for its first kernel.
 function(greta_kernel_library out)
   if(K_TEST)
     set(library greta_test_kernels_${backend})
@@ -267,7 +269,7 @@ function(greta_kernel op variant)
   endforeach()
 endfunction()
 
-# Adds a row for each sequence that the code covers. Reads what greta_kernel has set.
+# Adds a table row for each sequence that the code covers. It reads variables that greta_kernel has set.
 function(greta_add_rows target needs code)
   list(GET K_TOKENS 0 tokens_min)
   list(GET K_TOKENS 1 tokens_max)
@@ -322,7 +324,7 @@ function(greta_add_rows target needs code)
 endfunction()
 
 # CPU: a small generated source names the type and its kernels, then includes their files. The vector kernels
-# of a type share one: what they have in common is most of what the compiler has to do.
+# of a type share one generated source, since most of the compiler's work for them is the same.
 macro(greta_cpu_kernel)
   set(needs 0)
   set(flags ${GRETA_KERNEL_FLAGS})
@@ -330,7 +332,7 @@ macro(greta_cpu_kernel)
   if(K_ISA)
     set(needs ${GRETA_ISA_NEEDS_${K_ISA}})
     list(APPEND flags ${GRETA_ISA_FLAGS_${K_ISA}})
-    # Half of the compiler's time would go into watching arithmetic that is the vector unit's, not C++'s.
+    # The sanitizer would take half of the compiler's time to check vector arithmetic, which is not C++'s.
     if(GRETA_SANITIZE)
       list(APPEND flags -fno-sanitize=undefined)
     endif()
@@ -363,7 +365,7 @@ macro(greta_cpu_kernel)
   endif()
 endmacro()
 
-# The source of a folder's unit, once all its kernels are known.
+# Writes the source of a folder's unit, once all its kernels are known.
 function(greta_write_unit unit)
   get_property(text DIRECTORY PROPERTY GRETA_UNIT_${unit})
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${unit}.cpp" CONTENT "${text}" @ONLY)
@@ -391,7 +393,7 @@ ${name}_end:
   endif()
 endfunction()
 
-# And a row that carries them.
+# GPU: the same, and adds a table row with these bytes.
 function(greta_embed_kernel name file target)
   greta_embed_code(${name} "${file}")
   set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_CODE "EMBEDDED_KERNEL(${name})\n")

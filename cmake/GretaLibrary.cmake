@@ -9,7 +9,7 @@ include_guard(GLOBAL)
 
 find_program(GRETA_LD NAMES ld.bfd ld REQUIRED)
 
-# Makes `out`, the path of the joined object, from the objects of libraries.
+# Joins the objects of libraries, and sets `out` to the path of the joined object.
 function(greta_join_objects name out)
   set(objects "")
   foreach(library ${ARGN})

@@ -21,8 +21,8 @@ if(GRETA_VULKAN)
   endif()
 endif()
 
-# The line "#define QUANT_PLANES {offset, bytes}, .." of a decode header as a list of these numbers; ""
-# without one.
+# Gives the numbers in the line "#define QUANT_PLANES {offset, bytes}, .." of a decode header as a list, or ""
+# if the header has no such line.
 function(greta_planes_of header out)
   set(path "${CMAKE_CURRENT_SOURCE_DIR}/quant/${header}.h")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
@@ -49,8 +49,7 @@ function(greta_write_planes)
   file(CONFIGURE OUTPUT "${file}" CONTENT "${table}" @ONLY)
 endfunction()
 
-# Makes the folder that BY_TYPE means, with kernels/weight/<name>.h in it, and appends it to
-# `include_folders`.
+# Makes a folder with kernels/weight/<name>.h for BY_TYPE, and appends it to `include_folders`.
 function(greta_type_includes)
   get_filename_component(name ${K_BY_TYPE} NAME)
   set(header any)
@@ -66,8 +65,8 @@ function(greta_type_includes)
   set(include_folders ${include_folders} "${folder}" PARENT_SCOPE)
 endfunction()
 
-# Appends to `out` the extensions that a shader requires, its kernels/ includes from `include_folders` with
-# it.
+# Appends to `out` the extensions that are required by a shader and by the kernels/ headers that it includes
+# from `include_folders`.
 function(greta_shader_extensions path out)
   file(STRINGS "${path}" lines REGEX "^#(extension|include)")
   set(found ${${out}})
@@ -88,7 +87,7 @@ function(greta_shader_extensions path out)
   set(${out} ${found} PARENT_SCOPE)
 endfunction()
 
-# Whether glslc knows an extension; asked once for each and kept in the cache.
+# Tells whether glslc knows an extension. Each is tried once, and the answer is kept in the cache.
 function(greta_glslc_knows extension out)
   string(MAKE_C_IDENTIFIER "GRETA_GLSLC_KNOWS_${GRETA_GLSLC}_${extension}" answer)
   if(NOT DEFINED ${answer})
@@ -102,8 +101,8 @@ function(greta_glslc_knows extension out)
   set(${out} ${${answer}} PARENT_SCOPE)
 endfunction()
 
-# Compiles the wrapper that greta_kernel's `defines`, `weight` and `source` make to `spirv`; "" where this
-# glslc cannot.
+# Writes a wrapper from greta_kernel's `defines`, `weight` and `source`, and compiles it to `spirv`, which
+# is "" if this glslc cannot.
 macro(greta_vulkan_shader)
   set(spirv "")
   if(GRETA_VULKAN AND GRETA_GLSLC)
@@ -158,8 +157,8 @@ macro(greta_vulkan_kernel)
   endif()
 endmacro()
 
-# Code that no op needs but the backend itself, between the symbols kernel_vulkan_NAME and
-# kernel_vulkan_NAME_end. Where it is there, GRETA_VULKAN_CODE lists it.
+# Embeds code that the backend itself needs, between the symbols kernel_vulkan_NAME and
+# kernel_vulkan_NAME_end. GRETA_VULKAN_CODE lists the code that was built.
 function(greta_vulkan_code name)
   set(backend vulkan)
   set(row_name ${name})

@@ -20,7 +20,7 @@ as_root() {
 
 apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"; }
 
-# Whether a package is there, in a version that will do.
+# Succeeds if a package is installed in a version that is new enough.
 installed() {
   version=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "$1" 2>/dev/null) || return 1
   case "$1 $version" in
@@ -42,7 +42,7 @@ update_lists() {
   fi
 }
 
-# need PACKAGE[/SUITE]...: installs those that are missing.
+# need PACKAGE[/SUITE]... installs the packages that are missing.
 need() {
   missing=""
   for package in "$@"; do
@@ -63,7 +63,7 @@ need() {
   apt_get install -y --no-install-recommends $missing || die "apt-get install$missing"
 }
 
-# want REASON PACKAGE...: the same for packages that something optional needs; left out where apt has none.
+# want REASON PACKAGE... does the same for packages of an optional part, which is left out if apt lacks one.
 want() {
   reason=$1
   shift
@@ -78,7 +78,7 @@ want() {
   [ "$all" = no ] || need "$@"
 }
 
-# The first line of apt's sources for a suite, as a one-line entry for another suite: its options and mirror.
+# Prints apt's first source of a suite as a one-line entry for another suite, with its options and mirror.
 entry_like() {
   suite=$1 new_suite=$2
   {
@@ -111,7 +111,7 @@ entry_like() {
   } | head -n 1
 }
 
-# add_backports PACKAGE...: Debian 12 has Catch2 2 and an old Mesa; takes these packages from its backports.
+# add_backports PACKAGE... takes packages from Debian 12's backports, since it has Catch2 2 and an old Mesa.
 add_backports() {
   suite=bookworm
   backports="$suite-backports"
@@ -144,8 +144,8 @@ knows_matrices() {
     "$1" --target-env=vulkan1.3 -fshader-stage=comp -o /dev/null - 2>/dev/null
 }
 
-# Unpacks packages of another Debian suite, with all that they need, in a folder. Nothing is installed.
-# unpack_beside FOLDER "APT'S LINE" PACKAGE...
+# unpack_beside FOLDER "APT'S LINE" PACKAGE... unpacks packages of another Debian suite, with all that they
+# need, in a folder. Nothing is installed.
 unpack_beside() {
   state="$1/apt"
   mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/none" || return 1
@@ -169,8 +169,7 @@ unpack_beside() {
 }
 
 # Debian 12's glslc knows neither packed products of integers nor cooperative matrices, which the fast kernels
-# are made of. Debian 13's is unpacked in build/tools, where CMake looks first. It runs with the C library
-# that came with it.
+# need. So Debian 13's is unpacked in build/tools, where CMake looks first. It runs with its own C library.
 newer_glslc() {
   tools="$PWD/build/tools"
   command -v glslc >/dev/null 2>&1 && ! knows_matrices glslc || return 0
@@ -211,7 +210,7 @@ tools_to_test() {
   want "what compiles HIP kernels" clang-19 lld-19 llvm-19
 }
 
-# Compilers at once: one for each processor, but 1.5 GB of memory for each.
+# How many compilers run at once: one for each processor, but no more than one for each 1.5 GB of memory.
 job_count() {
   processors=$(nproc)
   by_memory=$(awk '/^MemAvailable:/ { print int($2 / 1500000) }' /proc/meminfo 2>/dev/null || echo 1)

@@ -1,5 +1,4 @@
-// The CPU as a device: kernels are functions, memory is host memory, and a stream is a list of commands for
-// all threads.
+// The CPU device: kernels are functions, memory is host memory, and a stream is a list of commands.
 //
 // submit() makes recorded commands ready, and wait() runs them. Each worker walks the whole list and does its
 // fixed share of every command. So a step costs one start of the pool and one meeting of the workers for each

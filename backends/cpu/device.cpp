@@ -149,7 +149,7 @@ void CpuDevice::destroy(Graph& graph) {
 static Status threads_of(uint32_t index, const DeviceOptions& options, uint32_t* out) {
   if (index) return fail(Code::Unsupported, "cpu%u: there is one CPU device, cpu0", index);
   if (options.threads > kCpuMaxThreads)
-    return fail(Code::Argument, "%u threads asked, at most %u are possible", options.threads, kCpuMaxThreads);
+    return fail(Code::Argument, "%u threads, but at most %u are possible", options.threads, kCpuMaxThreads);
   *out = options.threads ? options.threads : std::min(cpu_count(), kCpuMaxThreads);
   return {};
 }

@@ -136,8 +136,8 @@ Status VulkanDevice::check_chain(Stream& stream, const Kernel& kernel, const Sli
 }
 
 // Tests whether launches can wait for each other. Vulkan does not promise that the groups of one launch are
-// placed before those of the next, and no other check would notice one that does not. If it fails, there are
-// no chains.
+// placed before those of the next, and no other check would notice one that does not. A failure means no
+// chains.
 Status VulkanDevice::prove_chain() {
   if (!(physical.info.features & kVulkanChain)) return {};
   Buffer memory, answer;
@@ -145,7 +145,8 @@ Status VulkanDevice::prove_chain() {
   Graph graph;
   std::unique_ptr<Stream> stream;
   const auto run = [&]() -> Status {
-    if (chain_failed_before()) return fail(Code::Unsupported, "chains of kernels have failed on it before");
+    if (chain_failed_before())
+      return fail(Code::Unsupported, "chains of kernels have failed on this device before");
     if (kCheck.empty()) return fail(Code::Unsupported, "this build has no kernel to test chains with");
     const uint32_t groups =
         physical.info.cpu_type ? 16 : 64 * physical.info.unit_count;  // a unit holds 32 or less

@@ -263,7 +263,8 @@ static Status open(uint32_t index, const DeviceOptions& options, Device** out) {
     return {};
   }
   if (!device->lost_by_chains()) return status;
-  options.log(LogLevel::Warning, "%s: kernels that wait for each other lost it; opened again without",
+  options.log(LogLevel::Warning,
+              "%s was lost by kernels that wait for each other; it is opened again without chains",
               device->info().name);
   device.reset();
   DeviceOptions without = options;

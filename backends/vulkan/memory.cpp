@@ -113,7 +113,8 @@ Status VulkanDevice::import_memory(uint64_t address, VulkanBuffer* out) {
   external.handleTypes = kHostPages;
   VkMemoryRequirements needs;
   GRETA_TRY(create_buffer(out->bytes, &external, out, &needs));
-  if (needs.size > out->bytes) return fail(Code::Unsupported, "the driver wants more memory than there is");
+  if (needs.size > out->bytes)
+    return fail(Code::Unsupported, "the driver asks for more memory than was given");
   auto host = tagged<VkMemoryHostPointerPropertiesEXT>(VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT);
   GRETA_TRY(result(host_pointer_properties_(handle, kHostPages, pages, &host),
                    "vkGetMemoryHostPointerPropertiesEXT"));
@@ -165,7 +166,7 @@ Status VulkanDevice::import_host(const void* pages, uint64_t bytes, Buffer* out)
   GRETA_TRY(usable());
   if (!pages || !bytes) return fail(Code::Argument, "import_host: no pages");
   const uint64_t alignment = physical.import_alignment, limit = physical.info.max_allocation_bytes;
-  if (!alignment) return fail(Code::Unsupported, "%s takes no host memory in place", physical.info.name);
+  if (!alignment) return fail(Code::Unsupported, "%s cannot read host memory in place", physical.info.name);
   const uint64_t begin = reinterpret_cast<uint64_t>(pages), from = begin / alignment * alignment;
   auto made = std::make_unique<VulkanBuffer>();
   made->imported = true;

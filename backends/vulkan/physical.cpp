@@ -152,8 +152,7 @@ bool choose_queue(const VulkanInstance& instance, VulkanPhysical* out) {
   return best >= 0;
 }
 
-// Kernels are compiled for one subgroup size: 32 on NVIDIA, 64 on AMD if it can be chosen, else the driver's
-// choice.
+// Kernels are compiled for one subgroup size: 32 on NVIDIA, 64 on AMD if it can be set, else the driver's.
 void choose_lanes(const Properties& p, VulkanPhysical* out, Reasons* missing) {
   out->info.wave_min = p.v13.minSubgroupSize;
   out->info.wave_max = p.v13.maxSubgroupSize;

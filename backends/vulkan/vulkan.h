@@ -2,7 +2,7 @@
 //
 // A stream records command buffers and gives them to the queue in batches. Each batch signals the next value
 // of the stream's timeline semaphore, and an event is a value of a timeline. In a Vulkan queue nothing
-// overtakes a batch that waits. So a batch is held back on the host until the signals that it waits for are
+// overtakes a batch that waits. So the host holds a batch back until the signals that it waits for are
 // submitted.
 #pragma once
 #include <atomic>
@@ -201,9 +201,8 @@ class VulkanDevice final : public Device {
   void lose(const char* by, VkResult with);
   bool lost_by_chains() const { return lost_by_chains_; }  // while it was opened
   Status waited_well();                                    // after a wait: fails if a kernel waited in vain
-  uint64_t stuck_address() const {
-    return stuck_.address;
-  }  // of a word that kernels set when they waited in vain
+  // The address of a word that kernels set when they waited in vain.
+  uint64_t stuck_address() const { return stuck_.address; }
 
   VulkanPhysical physical;
   VulkanFunctions vk;

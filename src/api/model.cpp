@@ -3,7 +3,7 @@
 
 using namespace greta;
 
-// About what the host keeps in memory: the tables of the vocabulary, and plans.
+// An estimate of what the host keeps in memory: the tables of the vocabulary, and plans.
 constexpr uint64_t kHostBytes = 16u << 20;
 
 Status greta::read_executor_options(const greta_executor_options* given, ExecutorOptions* out) {

@@ -32,7 +32,7 @@ Status read_options(const Options* given, Options* out) {
   return {};
 }
 
-// Refuses a value in a field that only a later version may give a meaning.
+// Refuses a value in a field whose meaning only a later version may know.
 inline Status check_reserved(uint32_t value) {
   return value ? fail(Code::Unsupported,
                       "a reserved field is %u, and so asks for something that this library does not know",
@@ -46,8 +46,7 @@ inline Status read_flag(uint32_t value, const char* field, bool* out) {
   return {};
 }
 
-// The number that a caller's enum holds. C allows any number there; C++ may read as an enum only numbers that
-// it has.
+// The number that a caller's enum holds. C allows any number there; C++ only those of the enum.
 template <class Enum>
 int enum_number(const Enum& value) {
   static_assert(sizeof(Enum) == sizeof(int));

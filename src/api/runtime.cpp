@@ -55,7 +55,7 @@ greta_status greta_device_describe(uint32_t index, greta_device_info* out_info) 
       describe(device, &info);
       info.usable = usable.ok();
       if (device.cpu_type)
-        info.memory_free_bytes = memory_available_bytes();  // a GPU says it once it is open
+        info.memory_free_bytes = memory_available_bytes();  // that of a GPU is known once it is open
       if (!usable.ok()) copy_text(info.reason, sizeof info.reason, error_text());
       return write_result(info, out_info);
     }

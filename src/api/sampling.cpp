@@ -7,8 +7,7 @@ static_assert(uint32_t(SamplingDefaults::kOrder) == GRETA_SAMPLING_ORDER &&
               uint32_t(SamplingDefaults::kMirostat) == GRETA_SAMPLING_MIROSTAT &&
               uint32_t(SamplingDefaults::kTopK) == GRETA_SAMPLING_TOP_K);
 
-// Runs change(settings) -> Status on a copy of the settings. The session takes the copy if every value is in
-// its range.
+// Runs change(settings) -> Status on a copy of the settings. The session takes it if all are in range.
 template <class Change>
 static greta_status change_sampling(greta_session* session, Change change) {
   return fenced([&]() -> Status {

@@ -19,8 +19,7 @@ std::span<const KernelRow> kernel_table() { return kRows; }
 
 bool multiplies(Op op) { return op == Op::Matmul || op == Op::MatmulExpert; }
 
-// A place in order of calls: a choice of experts, else attention, else a product, else a rotation, else the
-// first.
+// The index of the op that leads a sequence (OpInfo).
 template <class OpAt>
 static size_t lead_index(size_t count, OpAt op_at) {
   for (const auto leads : {+[](Op op) { return op == Op::Route; }, +[](Op op) { return op == Op::Attention; },

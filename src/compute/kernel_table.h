@@ -9,31 +9,31 @@ constexpr uint32_t kMaxConstants = 10;
 
 struct KernelRow {
   const char* name;     // "matmul_plain_q8_0": op, variant, type
-  const char* backend;  // column of DeviceInfo::backend
-  const char* target;   // DeviceInfo::arch that the code is for ("gfx942"), or "" for any
+  const char* backend;  // equal to DeviceInfo::backend
+  const char* target;   // the DeviceInfo::arch that the code is for ("gfx942"), or "" for any
   uint32_t needs;       // feature bits that the device must have
-  uint32_t lacks;       // and those that it must not have
-  Op ops[kMaxFused];    // the sequence it covers
+  uint32_t lacks;       // feature bits that the device must not have
+  Op ops[kMaxFused];    // the sequence that it covers
   uint32_t op_count;
-  QuantType type;  // of the weight; f32 where the op has none
+  QuantType type;  // of the weight; f32 if the op has none
   Layout layout;
-  Form form;                            // of x (matmul) or of y (convert)
-  uint32_t tokens_min, tokens_max;      // buckets it serves
-  uint32_t n_multiple, depth_multiple;  // what the weight's shape must divide by
-  uint32_t tile;                        // rows of y that a group makes, unless the sequence fixes it
-  uint32_t tile_tokens;                 // and for how many tokens; 0: for all
-  uint32_t splits;        // groups that may share a tile, each over a part of the columns: at most
-  uint32_t shared_bytes;  // what the device must have for a group
-  uint32_t rank;          // preferred when higher; 0 is the plain kernel, the definition of right
-  uint16_t constant_fields[kMaxConstants];  // where in the block what is fixed for a model stands
+  Form form;                            // activation format of x (matmul) or of y (convert)
+  uint32_t tokens_min, tokens_max;      // the buckets that it serves
+  uint32_t n_multiple, depth_multiple;  // the weight's n and depth must be multiples of these
+  uint32_t tile;                        // rows of y that a group computes, unless the sequence fixes it
+  uint32_t tile_tokens;                 // tokens for which a group computes them; 0: all
+  uint32_t splits;                      // split-K: the most groups that may share a tile
+  uint32_t shared_bytes;                // shared memory that a group needs
+  uint32_t rank;  // a higher one is preferred; 0: the plain kernel, the definition of right
+  uint16_t constant_fields[kMaxConstants];  // offsets in the block of fields that become constants
   uint32_t constant_count;
-  uint16_t threads_field;  // likewise the threads of a group; 0: they are the code's
+  uint16_t threads_field;  // offset in the block of the threads of a group; 0: the code fixes them
   KernelCode code;
 };
 
-// The specialization constants that `row` takes with this block, in order of their ids: the threads
-// of a group, then the block's fields. Returns how many. They are KernelCode::constants on load; a
-// backend that has none ignores them, since its kernels read the block.
+// Writes the specialization constants that `row` takes from this block (KernelCode::constants), in order of
+// their ids: the threads of a group, then the block's fields. Returns how many. A backend without such
+// constants ignores them, since its kernels read the block.
 uint32_t kernel_constants(const KernelRow& row, std::span<const uint8_t> block,
                           uint32_t (&out)[kMaxConstants + 1]);
 
@@ -42,16 +42,15 @@ std::span<const KernelRow> kernel_table();
 bool multiplies(Op op);  // matmul, matmul_expert
 Op lead_op(std::span<const Op> ops);
 
-// What an op's file provides. `calls` is the sequence that `row` covers, in the row's order; the op
-// that leads it (lead_op: route, else attention, else the first that multiplies, else rope, else the first)
-// packs for all.
+// What an op's file provides. `calls` is the sequence that `row` covers, in the row's order. The op that
+// leads the sequence packs for all of it. It is the first route; without one the first attention, then the
+// first product, then the first rope; without any of these the first op.
 struct OpInfo {
-  // Whether shapes and types fit each other and the row; `why` names the numbers that do not, if someone
-  // asks.
+  // Returns true if shapes and types fit each other and the row. Else `why` names the numbers that do not.
   bool (*fits)(std::span<const Call> calls, const KernelRow& row, Reason& why);
   // The grid for a plan of `bucket` token rows.
   void (*groups)(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]);
-  // Block and accesses. Addresses are taken from the calls' slices as they are now.
+  // Writes the block and the accesses. Addresses are taken from the calls' slices as they are now.
   void (*pack)(std::span<const Call> calls, const KernelRow& row, Launch* out);
   // What `rows` live rows (tokens or outputs) at `depth` cached positions must move and compute.
   Cost (*cost)(std::span<const Call> calls, uint32_t rows, uint32_t depth);
@@ -61,11 +60,11 @@ const OpInfo& op_info(Op op);
 const Call& lead_call(std::span<const Call> calls);
 const OpInfo& lead_of(std::span<const Call> calls);
 
-// The whole of a launch but the loaded kernel.
+// Makes all of a launch but the loaded kernel.
 void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out);
 
-// Of a matmul by a row with tile_tokens: its tiles, and the bytes of the sums of groups that share them
-// (Call::splits).
+// For a product by a row with tile_tokens: how many tiles it has, and the bytes of the partial sums of groups
+// that share them (Call::splits).
 uint32_t tile_count(const Call& call, const KernelRow& row, uint32_t bucket);
 uint64_t split_bytes(const Call& call, const KernelRow& row, uint32_t bucket);
 

@@ -1,4 +1,4 @@
-// One kernel launch, complete: what GretaCompute makes and GretaGraph keeps.
+// A complete kernel launch. GretaCompute makes it and GretaGraph keeps it.
 #pragma once
 #include <algorithm>
 
@@ -10,7 +10,7 @@ constexpr uint32_t kMaxAccesses = 16;
 constexpr uint32_t kMaxConstantBytes = 32;
 constexpr uint32_t kMaxFused = 8;  // ops that one kernel row may cover
 
-// All of attention with heads, as a launch has it.
+// The block of attention with heads, and the constants that follow it.
 struct AttentionHeads {
   AttentionHeadsBlock block;
   AttentionHeadsConstants constants;
@@ -19,7 +19,7 @@ struct AttentionHeads {
 struct Launch {
   const Kernel* kernel = nullptr;
   uint32_t groups[3] = {1, 1, 1};
-  // A block whose kernel gets more than that has fields at its end that are constants of the kernel alone.
+  // Fields after the first kMaxBlockBytes bytes are only specialization constants of the kernel.
   alignas(8) uint8_t block[kMaxBlockBytes + kMaxConstantBytes] = {};
   uint32_t block_bytes = 0, access_count = 0;
   Access accesses[kMaxAccesses];
@@ -36,9 +36,8 @@ struct Launch {
     block_bytes = sizeof from;
   }
   std::span<const uint8_t> fields() const { return {block, block_bytes}; }
-  std::span<const uint8_t> arguments() const {
-    return {block, std::min(block_bytes, kMaxBlockBytes)};
-  }  // of a dispatch
+  // What a dispatch passes to the kernel.
+  std::span<const uint8_t> arguments() const { return {block, std::min(block_bytes, kMaxBlockBytes)}; }
 };
 
 }  // namespace greta

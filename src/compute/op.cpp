@@ -45,11 +45,11 @@ const char* layout_name(Layout layout) {
   return kNames[uint32_t(layout)];
 }
 
-// Of one row in the layout of planes; a type that has none stays in GGUF order.
+// The bytes of one matrix row in the layout of planes, or in GGUF order if the type has no planes.
 static uint64_t plane_row_bytes(QuantType type, uint64_t depth) {
   static constexpr struct {
     QuantType type;
-    uint32_t bytes[5];  // that a block has in each plane
+    uint32_t bytes[5];  // of a block in each plane
   } kPlanes[] = {
 #define QUANT_PLANES_OF(name, o0, b0, o1, b1, o2, b2, o3, b3, o4, b4) {QuantType::name, {b0, b1, b2, b3, b4}},
 #include "kernels/abi/quant_planes.inc"  // made by the build

@@ -5,14 +5,14 @@ namespace greta {
 
 constexpr unsigned kReasonBytes = 512;
 
-// A planner tries dozens of rows for each launch. So that a "no" costs nothing, its sentence is formatted
-// only where someone has asked for it.
+// A planner tries dozens of rows for each launch. A "no" must cost nothing, so its sentence is formatted only
+// if someone has asked for it.
 class Reason {
  public:
   explicit Reason(bool asked = false) : asked_(asked) { text_[0] = 0; }
-  // Always false, which is the answer; keeps the sentence if asked.
+  // Keeps the sentence if it was asked for. Always returns false, as the caller's answer.
   bool no(const char* format, ...) __attribute__((format(printf, 2, 3)));
-  const char* text() const { return text_; }  // the last one, "" if there is none
+  const char* text() const { return text_; }  // the last sentence, or ""
 
  private:
   bool asked_;

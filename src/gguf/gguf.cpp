@@ -1,4 +1,4 @@
-// The parts of a model as one, and its tensors by name.
+// Joins the parts of a model, and finds tensors by name.
 #include "gguf/gguf.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ const GgufValue* Gguf::find(std::string_view key) const { return headers_[0].fin
 
 Status Gguf::open(Source&& source) {
   if (source.parts() == 0 || source_.parts() != 0)
-    return fail(Code::Argument, "a model is opened once, from a source that is open");
+    return fail(Code::Argument, "open the source first, and open a model only once");
   source_ = std::move(source);
   GRETA_TRY(open_parts());
   GRETA_TRY(within(check_split(), "%s", name()));
@@ -51,25 +51,24 @@ Status Gguf::open_parts() {
 // The parts themselves say which they are, since file names alone may be wrong.
 Status Gguf::check_split() const {
   const uint32_t parts = source_.parts();
-  GgufInteger count{false, 1}, number{false, 0}, tensors{false, tensors_.size()};
+  uint64_t count = 1, number = 0, tensors = tensors_.size();
   bool found;
   for (uint32_t part = 0; part < parts; ++part) {
-    GRETA_TRY(headers_[part].get_integer("split.count", 0, UINT32_MAX, &count, &found));
-    GRETA_TRY(headers_[part].get_integer("split.no", 0, UINT32_MAX, &number, &found));
-    if (parts == 1 && count.bits > 1)
+    GRETA_TRY(headers_[part].get_integer("split.count", UINT32_MAX, &count, &found));
+    GRETA_TRY(headers_[part].get_integer("split.no", UINT32_MAX, &number, &found));
+    if (parts == 1 && count > 1)
       return fail(Code::File,
                   "this is part %llu of a model split in %llu; the parts are found if they lie side by side "
                   "and their names end in -00001-of-%05llu.gguf and so on",
-                  (unsigned long long)number.bits + 1, (unsigned long long)count.bits,
-                  (unsigned long long)count.bits);
-    if (parts > 1 && (count.bits != parts || number.bits != part || !found))
+                  (unsigned long long)number + 1, (unsigned long long)count, (unsigned long long)count);
+    if (parts > 1 && (count != parts || number != part || !found))
       return fail(Code::File, "%s says that it is part %llu of %llu, expected %u of %u", source_.name(part),
-                  (unsigned long long)number.bits + 1, (unsigned long long)count.bits, part + 1, parts);
+                  (unsigned long long)number + 1, (unsigned long long)count, part + 1, parts);
   }
-  GRETA_TRY(headers_[0].get_integer("split.tensors.count", 0, UINT32_MAX, &tensors, &found));
-  if (parts > 1 && tensors.bits != tensors_.size())
+  GRETA_TRY(headers_[0].get_integer("split.tensors.count", UINT32_MAX, &tensors, &found));
+  if (parts > 1 && tensors != tensors_.size())
     return fail(Code::File, "the %u parts hold %llu tensors, expected %llu (split.tensors.count)", parts,
-                (unsigned long long)tensors_.size(), (unsigned long long)tensors.bits);
+                (unsigned long long)tensors_.size(), (unsigned long long)tensors);
   return {};
 }
 

@@ -63,7 +63,7 @@ class Gguf {
 
   const char* name() const { return source_.name(0); }  // for messages
   uint32_t version() const;
-  uint64_t held_bytes() const;  // what the headers take on the heap
+  uint64_t held_bytes() const;  // the heap memory of the headers
   Source& source() { return source_; }
   const Source& source() const { return source_; }
 
@@ -76,16 +76,13 @@ class Gguf {
   // value has another type or does not fit. Any integer type serves for an integer, and any finite number for
   // an f32.
   Status get_u32(std::string_view key, uint32_t* out) const;
-  Status get_u64(std::string_view key, uint64_t* out) const;
-  Status get_i32(std::string_view key, int32_t* out) const;
   Status get_f32(std::string_view key, float* out) const;
   Status get_bool(std::string_view key, bool* out) const;
   Status get_string(std::string_view key, std::string_view* out) const;
 
-  // Write out[count], a value for each layer, from an array of that length or from a scalar that serves for
-  // all. For get_layers_u32, booleans count as 0 and 1.
+  // Writes out[count], a value for each layer, from an array of that length or from a scalar that serves for
+  // all. Booleans count as 0 and 1.
   Status get_layers_u32(std::string_view key, uint32_t count, uint32_t* out) const;
-  Status get_layers_f32(std::string_view key, uint32_t count, float* out) const;
 
   Status get_strings(std::string_view key, StringArray* out) const;
   Status get_f32_array(std::string_view key, PackedArray<float>* out) const;

@@ -23,8 +23,8 @@ Status HeaderBytes::open(const Source& source, uint32_t part) {
 }
 
 Status HeaderBytes::resize(uint64_t bytes) {
-  // The free memory is checked first: the system would promise pages that it does not have, and kill the
-  // process later.
+  // The system would promise pages that it does not have and kill the process later, so free memory is
+  // checked.
   const bool too_much =
       bytes > held_bytes_ + kLargestRead / 2 && bytes - held_bytes_ > memory_available_bytes();
   void* const moved = too_much ? nullptr : realloc(held_.get(), bytes);
@@ -307,10 +307,8 @@ Status GgufHeader::parse(Source& source, uint32_t part) {
   GRETA_TRY(bytes.trim(cursor.at));
   bind(cursor);
   GRETA_TRY(index_values());
-  GgufInteger wanted;
   bool found;
-  GRETA_TRY(get_integer("general.alignment", 0, UINT64_MAX, &wanted, &found));
-  if (found) alignment = wanted.bits;
+  GRETA_TRY(get_integer("general.alignment", UINT64_MAX, &alignment, &found));
   if (alignment < 8 || alignment > kMaxAlignment || (alignment & (alignment - 1)) != 0)
     return fail(Code::File, "general.alignment is %llu, expected a power of two from 8 to %llu",
                 Number(alignment), Number(kMaxAlignment));

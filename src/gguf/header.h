@@ -53,8 +53,8 @@ struct GgufHeader {
 
   const GgufValue* find(std::string_view key) const;
 
-  // Reads an integer from low to high. If the key is absent, `*out` is untouched and `*found` is false.
-  Status get_integer(std::string_view key, int64_t low, uint64_t high, GgufInteger* out, bool* found) const;
+  // Reads an integer from 0 to `most`. If the key is absent, `*out` is untouched and `*found` is false.
+  Status get_integer(std::string_view key, uint64_t most, uint64_t* out, bool* found) const;
 
  private:
   struct Cursor;

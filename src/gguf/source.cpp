@@ -98,7 +98,7 @@ Status Source::read_at(uint32_t part_index, uint64_t offset, void* to, uint64_t 
 Status Source::map(uint32_t part_index, const uint8_t** out_bytes) {
   Part& part = parts_[part_index];
   if (part.memory) return *out_bytes = part.memory, Status{};
-  if (!map_) return fail(Code::Unsupported, "%s: not to be mapped", part.name.c_str());
+  if (!map_) return fail(Code::Unsupported, "%s: it cannot be mapped", part.name.c_str());
   return within(part.file.map(out_bytes), "%s", part.name.c_str());
 }
 

@@ -37,12 +37,10 @@ bool real(ValueType type, const uint8_t* data, double* out) {
   return true;
 }
 
-Status check_range(const GgufValue& value, const GgufInteger& integer, int64_t low, uint64_t high) {
-  const bool fits =
-      integer.negative ? int64_t(integer.bits) >= low : low <= 0 || integer.bits >= uint64_t(low);
-  if (fits && (integer.negative || integer.bits <= high)) return {};
-  return fail(Code::File, "key %s: %s, expected %lld to %llu", Quoted(value.key).c_str(),
-              integer_text(integer).c_str(), (long long)low, (unsigned long long)high);
+Status check_range(const GgufValue& value, const GgufInteger& integer, uint64_t most) {
+  if (!integer.negative && integer.bits <= most) return {};
+  return fail(Code::File, "key %s: %s, expected 0 to %llu", Quoted(value.key).c_str(),
+              integer_text(integer).c_str(), (unsigned long long)most);
 }
 
 Status to_f32(const GgufValue& value, const uint8_t* data, float* out) {
@@ -79,39 +77,22 @@ Status gguf_wrong_type(const GgufValue& value, const char* expected) {
               type_text(value).c_str(), expected);
 }
 
-Status GgufHeader::get_integer(std::string_view key, int64_t low, uint64_t high, GgufInteger* out,
-                               bool* found) const {
+Status GgufHeader::get_integer(std::string_view key, uint64_t most, uint64_t* out, bool* found) const {
   const GgufValue* value = find(key);
   *found = value != nullptr;
   if (!value) return {};
   GgufInteger integer;
   if (!gguf_integer(value->type, value->data, &integer)) return gguf_wrong_type(*value, "an integer");
-  GRETA_TRY(check_range(*value, integer, low, high));
-  *out = integer;
-  return {};
-}
-
-Status Gguf::get_u32(std::string_view key, uint32_t* out) const {
-  GgufInteger integer{false, *out};
-  bool found;
-  GRETA_TRY(within(headers_[0].get_integer(key, 0, UINT32_MAX, &integer, &found), "%s", name()));
-  *out = uint32_t(integer.bits);
-  return {};
-}
-
-Status Gguf::get_u64(std::string_view key, uint64_t* out) const {
-  GgufInteger integer{false, *out};
-  bool found;
-  GRETA_TRY(within(headers_[0].get_integer(key, 0, UINT64_MAX, &integer, &found), "%s", name()));
+  GRETA_TRY(check_range(*value, integer, most));
   *out = integer.bits;
   return {};
 }
 
-Status Gguf::get_i32(std::string_view key, int32_t* out) const {
-  GgufInteger integer{*out < 0, uint64_t(int64_t(*out))};
+Status Gguf::get_u32(std::string_view key, uint32_t* out) const {
+  uint64_t integer = *out;
   bool found;
-  GRETA_TRY(within(headers_[0].get_integer(key, INT32_MIN, INT32_MAX, &integer, &found), "%s", name()));
-  *out = int32_t(int64_t(integer.bits));
+  GRETA_TRY(within(headers_[0].get_integer(key, UINT32_MAX, &integer, &found), "%s", name()));
+  *out = uint32_t(integer);
   return {};
 }
 
@@ -160,19 +141,9 @@ Status Gguf::get_layers_u32(std::string_view key, uint32_t count, uint32_t* out)
     GgufInteger integer{false, *data != 0};
     if (value->element != ValueType::Bool && !gguf_integer(value->element, data, &integer))
       return within(gguf_wrong_type(*value, "an integer, or an array of them"), "%s", name());
-    GRETA_TRY(within(check_range(*value, integer, 0, UINT32_MAX), "%s", name()));
+    GRETA_TRY(within(check_range(*value, integer, UINT32_MAX), "%s", name()));
     out[i] = uint32_t(integer.bits);
   }
-  return {};
-}
-
-Status Gguf::get_layers_f32(std::string_view key, uint32_t count, float* out) const {
-  const GgufValue* value = find(key);
-  if (!value) return {};
-  uint32_t step = 0;
-  GRETA_TRY(within(layer_data(*value, count, &step), "%s", name()));
-  for (uint32_t i = 0; i < count; ++i)
-    GRETA_TRY(within(to_f32(*value, value->data + uint64_t(i) * step, out + i), "%s", name()));
   return {};
 }
 

@@ -1,11 +1,11 @@
 // GretaGraph: a forward step as a static list of launches, planned once and replayed.
 //
-// Nothing in a plan changes from step to step. What does change - tokens, positions, page tables -
-// lives in a StepState in device memory that the kernels read. So a captured plan is never patched.
+// A captured plan is never patched. What changes from step to step (tokens, positions, page tables) lies in
+// a StepState in device memory, which the kernels read.
 //
-// Planning: add() takes sequences of calls and gives them to the kernel rows that cover most of them;
-// finish() derives barriers from what the launches read and write and packs the temporaries into one
-// arena by their lifetimes; bind() fixes addresses; run() replays.
+// add() takes sequences of calls and gives each to the kernel row that covers most of it. finish() derives
+// barriers from what the launches read and write, and lays the temporaries out in one arena by their
+// lifetimes. bind() fixes addresses, and run() replays.
 #pragma once
 #include <list>
 #include <memory>
@@ -15,30 +15,30 @@
 
 namespace greta {
 
-// What one submission may ask of each compute unit. Systems take a device for hung that does not answer for
-// seconds and share it with what draws the screen; weak units do 5e10 a second: a tenth of a second.
+// The most operations that one submission gives to each compute unit. A weak unit does 5e10 a second, so they
+// take it a tenth of a second. A GPU that is busy for seconds is reset, and draws no screen.
 constexpr uint64_t kSubmitFlops = 5'000'000'000;
 
-constexpr uint32_t kMaxCompilers = 16;  // threads for which a driver compiles kernels at once
+constexpr uint32_t kMaxCompilers = 16;  // threads that compile kernels at the same time
 
-// Loaded kernels of one device, by code and constants. Not thread-safe: one for each executor.
+// Loaded kernels of one device, by code and constants. It is not thread-safe, so each executor has its own.
 class KernelSet {
  public:
   explicit KernelSet(Device& device) : device_(device) {}
   ~KernelSet();
   KernelSet(const KernelSet&) = delete;
   KernelSet& operator=(const KernelSet&) = delete;
-  // One for each set of specialization constants, which are fields of the launch's block. Usable after
-  // compile().
+  // Gives the kernel of this code and these specialization constants, which are fields of the launch's block.
+  // It can be used after compile().
   const Kernel* want(const KernelRow& row, std::span<const uint8_t> block);
-  // All that is wanted and not there yet, side by side; `progress` hears of it some 20 times a second, and
-  // last of all kernels if it heard of any. Where it fails, or is cancelled, those that are not there are
-  // wanted no more.
+  // Compiles the wanted kernels that are missing, in several threads. `progress` is called about 20 times a
+  // second, and once more at the end if it was called at all. After a failure, kernels that are still missing
+  // are no longer wanted.
   Status compile(const Progress& progress = {});
-  std::span<const KernelRow* const> refused() const {
-    return refused_;
-  }  // by the driver, at the last compile()
-  Status load(const KernelRow& row, std::span<const uint8_t> block, const Kernel** out);  // both
+  // The rows whose kernels the driver refused at the last compile().
+  std::span<const KernelRow* const> refused() const { return refused_; }
+  // want() and compile() of one kernel.
+  Status load(const KernelRow& row, std::span<const uint8_t> block, const Kernel** out);
   Device& device() { return device_; }
 
  private:
@@ -53,7 +53,7 @@ class KernelSet {
   Status compile(std::span<Entry* const> missing, const Progress& progress);
 
   Device& device_;
-  std::list<Entry> entries_;  // addresses of kernels stay
+  std::list<Entry> entries_;  // a list, since addresses of kernels must stay
   std::vector<const KernelRow*> refused_;
 };
 
@@ -64,19 +64,19 @@ class GretaGraph {
   GretaGraph(const GretaGraph&) = delete;
   GretaGraph& operator=(const GretaGraph&) = delete;
 
-  // Memory that lives from its first to its last use in this plan.
+  // Reserves memory that lives from its first to its last use in this plan.
   Slice temporary(uint64_t bytes);
 
-  // A sequence of calls over `bucket` rows that one kernel row may cover. Where none does, the longest
-  // covered beginning is split off, and so on. Results between the calls need not be kept.
+  // Adds a sequence of calls over `bucket` rows. The longest beginning that a kernel row covers becomes a
+  // launch, and so on with the rest. Results between the calls need not be kept.
   Status add(std::span<const Call> calls, uint32_t bucket);
-  // The same of sequences that do not need each other's results: the first launches of all, then the second
-  // ones, so that they wait at the same barriers. What the spans still have afterwards, one row takes
-  // together with `last`, which reads their results: to be added with it.
+  // Adds sequences that do not need each other's results: the first launch of each, then the second of each,
+  // so that they wait at the same barriers. `last` reads their results. If one row covers all that is left
+  // together with `last`, that rest stays in the spans, for the caller to add with `last`.
   Status add_beside(std::span<std::span<const Call>> sequences, const Call& last, uint32_t bucket);
   Status copy(const Slice& to, const Slice& from);
 
-  // What was added since the last call is this part of the step, for profiles: "attention".
+  // Names the part of the step ("attention") to which all belongs that was added since the last call.
   void name_part(const char* name) {
     for (; named_ < steps_.size(); ++named_) steps_[named_].part = name;
   }
@@ -84,32 +84,32 @@ class GretaGraph {
   Status finish();
   uint64_t arena_bytes() const { return arena_bytes_; }
 
-  // `arena` has at least arena_bytes(); all other buffers of the calls have their addresses. Then the kernels
-  // are to be compiled.
+  // Fixes all addresses. `arena` has at least arena_bytes(), and all other buffers of the calls have their
+  // addresses already. The caller then compiles the kernels.
   Status bind(KernelSet& kernels, const Slice& arena);
   Status capture(Stream& stream, Device& device);
   Status run(Stream& stream) const;  // replays if captured, else records each launch
-  // Runs each step alone, after what was before it, and waits: nanoseconds of each on the device.
+  // Runs each launch by itself and waits for it. `ns` gets the nanoseconds that each took on the device.
   Status time_steps(Stream& stream, Device& device, std::vector<uint64_t>* ns) const;
 
   struct Step {
-    std::vector<Call> calls;  // empty: a copy
+    std::vector<Call> calls;  // empty if this is a copy
     const KernelRow* row = nullptr;
     uint32_t bucket = 0;
     Slice to, from;  // of a copy
     Launch launch;
     bool barrier_before = false;
-    bool split_before = false;  // a device is not kept busy too long without a break
-    uint32_t stage = 0;         // steps of one stage may overlap
+    bool split_before = false;  // a new submission begins here (kSubmitFlops)
+    uint32_t stage = 0;         // launches of one stage may overlap
     const char* part = "";
   };
   std::span<const Step> steps() const { return steps_; }
   uint32_t barriers() const;
-  void remove_barrier(uint32_t index);  // tests: the plan must then be reported by the checked device
+  void remove_barrier(uint32_t index);  // for tests, in which the checked device must then report the plan
 
  private:
   struct Temporary {
-    uint64_t bytes, place, offset;  // place: unique while planning; offset: in the arena
+    uint64_t bytes, place, offset;  // `place` is unique while planning, and `offset` lies in the arena
     uint32_t first_stage, last_stage;
   };
   Status add_first(std::span<const Call>* calls, uint32_t bucket);
@@ -129,9 +129,9 @@ class GretaGraph {
   Buffer planning_;                     // stands for the arena until bind()
   std::vector<Temporary> temporaries_;  // by place
   std::vector<Step> steps_;
-  size_t named_ = 0;  // of the steps, those that have a part
+  size_t named_ = 0;  // how many of steps_ have a part
   uint64_t next_place_ = 0, arena_bytes_ = 0;
-  uint32_t next_counter_ = 0;  // of those that split matmuls have
+  uint32_t next_counter_ = 0;  // the counter that the next split-K product gets
   Graph captured_;
   Device* captured_on_ = nullptr;
 };

@@ -34,8 +34,8 @@ Status KernelSet::compile(Entry& entry) {
   return {};
 }
 
-// Threads that compile kernels, and the caller, who watches them: a driver takes up to some seconds for a
-// kernel, and does not come back before it is done.
+// Several threads compile kernels while the caller's thread watches. A driver may take seconds for a kernel
+// and cannot be interrupted.
 struct KernelSet::Compilers {
   KernelSet& set;
   std::span<Entry* const> missing;
@@ -59,11 +59,11 @@ struct KernelSet::Compilers {
     for (size_t i; !stop && (i = next++) < missing.size(); ++done) {
       try {
         (void)set.compile(*missing[i]);
-      } catch (const std::bad_alloc&) {  // nor is it there then
+      } catch (const std::bad_alloc&) {  // the kernel stays missing, and the caller's thread tries again
       }
     }
   }
-  bool wait_until_left() {  // or for a moment
+  bool wait_until_left() {  // waits for kMoment at most; returns true if all threads have ended
     std::unique_lock<std::mutex> lock(mutex);
     return left.wait_for(lock, kMoment, [&] { return at_work == 0; });
   }
@@ -83,7 +83,7 @@ struct KernelSet::Compilers {
     if (told && !stop) (void)progress.goes_on(done, missing.size());
   }
   void run() {
-    if (!at_work) return compile();  // the system gives no threads
+    if (!at_work) return compile();  // the system gave us no threads
     threads.run(
         [](void* context, uint32_t worker) noexcept {
           Compilers& c = *static_cast<Compilers*>(context);
@@ -96,8 +96,8 @@ struct KernelSet::Compilers {
   }
 };
 
-// What fails is compiled once more by the caller, so that the sentence is its own; kernels that are functions
-// of the program have nothing to compile.
+// A kernel that failed is compiled once more in the caller's thread, to which the error text must belong.
+// Kernels that are functions of this program need no compiling.
 Status KernelSet::compile(std::span<Entry* const> missing, const Progress& progress) {
   if (!missing.back()->row->code.code.empty() && (missing.size() > 1 || progress.call)) {
     Compilers compilers(*this, missing, progress);
@@ -114,7 +114,7 @@ Status KernelSet::compile(std::span<Entry* const> missing, const Progress& progr
     if (compiled.ok()) continue;
     status = compiled;
     if (status.code != Code::Unsupported) break;
-    refused_.push_back(entry->row);  // there may be more of them
+    refused_.push_back(entry->row);  // the loop goes on, to find all that the driver refuses
   }
   return status;
 }

@@ -1,4 +1,4 @@
-// Planning a step: which kernel row for which calls, where barriers stand, where temporaries lie.
+// Plans a step: which kernel row runs which calls, where barriers stand, and where temporaries lie.
 #include <algorithm>
 
 #include "graph/graph.h"
@@ -31,8 +31,8 @@ GretaGraph::Temporary* GretaGraph::temporary_of(const Slice& slice) {
   return &*(after - 1);
 }
 
-// A fused launch writes what its last call makes. Whether it would lose a result in between that a later call
-// reads.
+// A fused launch writes only what its last call makes. Returns true if a call after the `taken` first ones
+// reads a result that such a launch would not write.
 static bool loses_a_result(std::span<const Call> calls, size_t taken) {
   const Slice& kept = calls[taken - 1].slot[kY];
   for (const Call& made : calls.first(taken - 1)) {
@@ -44,8 +44,8 @@ static bool loses_a_result(std::span<const Call> calls, size_t taken) {
   return false;
 }
 
-// A launch of the longest beginning that one row covers, which is taken off the calls; a single call must
-// have a row.
+// Adds a launch of the longest beginning that one row covers, and takes it off the calls. Fails if no row
+// covers even the first call.
 Status GretaGraph::add_first(std::span<const Call>* calls, uint32_t bucket) {
   size_t taken = std::min<size_t>(calls->size(), kMaxFused);
   const KernelRow* row = nullptr;
@@ -80,7 +80,7 @@ Status GretaGraph::add_beside(std::span<std::span<const Call>> sequences, const 
   return {};
 }
 
-// Lets the launch that makes x give it in the other form too, where a row does both.
+// Lets the launch that makes x also convert it. Returns false if no row does both.
 bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
   for (size_t i = steps_.size(); i-- > 0;) {
     Step& step = steps_[i];
@@ -90,7 +90,8 @@ bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
     };
     if (std::none_of(accesses.begin(), accesses.end(), writes_x)) continue;
     if (step.calls.empty() || step.bucket != bucket || step.calls.size() == kMaxFused) return false;
-    if (convert.rows_of == kRowsGather && bucket > 1) return false;  // one token is the row that is gathered
+    // The row that is gathered from a single token is that token's.
+    if (convert.rows_of == kRowsGather && bucket > 1) return false;
     convert.rows_of = step.calls[0].rows_of;
     std::vector<Call> calls = step.calls;
     calls.push_back(convert);
@@ -104,8 +105,8 @@ bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
   return false;
 }
 
-// The row wants x in another form, once for all that read the same x; the gain of a norm before it goes into
-// that.
+// Converts x to the activation format that the row reads, once for all launches that read the same x. If a
+// norm leads the launch, the conversion also multiplies by its gain.
 Status GretaGraph::convert_input(Call& call, Form form, uint32_t depth, uint32_t bucket) {
   Call convert = make_convert(call.slot[kX], {}, call.slot[kStep], form, depth);
   convert.rows_of = call.rows_of;
@@ -124,12 +125,13 @@ Status GretaGraph::convert_input(Call& call, Form form, uint32_t depth, uint32_t
   return {};
 }
 
-// An equal launch ran before, or one that ends so, and nothing has written what it read or made since.
+// Returns true if an equal launch, or one that ends in this call, ran before, and nothing has since written
+// what it read or made.
 bool GretaGraph::already_there(std::span<const Call> calls) const {
   if (calls.size() != 1 || (calls[0].op != Op::Norm && calls[0].op != Op::Convert)) return false;
   for (size_t i = steps_.size(); i-- > 0;) {
     const Step& step = steps_[i];
-    // A launch keeps the result of a convert at its end, and of what is before it there if that is all.
+    // A launch leaves the result of a convert at its end, and also that of a single call before the convert.
     const size_t count = step.calls.size();
     const bool converts = count && step.calls.back().op == Op::Convert;
     if (converts && step.calls.back() == calls[0]) return true;
@@ -144,14 +146,14 @@ bool GretaGraph::already_there(std::span<const Call> calls) const {
   return false;
 }
 
-// Values of x that a product reads for a token; a norm before it is over as many.
+// How many values of x a product reads for a token. A norm before it runs over as many.
 static uint32_t width_of_x(const Call& call) {
   const uint32_t depth = call.weight.depth;
   return call.op == Op::MatmulExpert ? call.x_slots * (call.x_stride ? call.x_stride : depth) : depth;
 }
 
-// Groups that share a tile need memory for their sums and a counter for each tile; launches of one stage have
-// others.
+// Chooses split-K for a product. Groups that share a tile need memory for their sums, and each tile needs a
+// counter that no other launch of the stage uses.
 void GretaGraph::split_columns(Call& call, const KernelRow& row, uint32_t bucket) {
   const Slice all = call.slot[kCounters];
   const uint32_t tiles = tile_count(call, row, bucket);
@@ -202,7 +204,7 @@ Status GretaGraph::copy(const Slice& to, const Slice& from) {
   return {};
 }
 
-// Of a step over a full bucket, with a cache that is full.
+// The operations of a launch if the bucket and the cache are full.
 static uint64_t flops_of(const GretaGraph::Step& step) {
   if (!step.row) return 0;
   uint64_t depth = 0;
@@ -211,8 +213,8 @@ static uint64_t flops_of(const GretaGraph::Step& step) {
   return lead_of(step.calls).cost(step.calls, step.bucket, uint32_t(depth)).flops;
 }
 
-// A barrier stands before a step that touches what a step since the last barrier touches, where one
-// of the two writes. The first step always has one: a plan follows copies into its StepState.
+// A barrier stands before a launch that conflicts with one since the last barrier: both touch the same bytes,
+// and one of them writes. The first launch always has one, since copies into the StepState precede it.
 Status GretaGraph::finish() {
   size_t since = 0;
   uint32_t stage = 0;
@@ -249,8 +251,8 @@ void GretaGraph::note_lifetimes() {
       }
 }
 
-// Largest first, each at the lowest place that is free over its stages. Reuse happens only in a later
-// stage, so the barrier between the stages orders it.
+// Places the largest temporary first, and each at the lowest offset that is free during its stages. Memory is
+// reused only in a later stage, so the barrier between the stages orders the uses.
 void GretaGraph::place_temporaries() {
   std::vector<Temporary*> order;
   for (Temporary& t : temporaries_)

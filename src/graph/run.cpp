@@ -1,4 +1,4 @@
-// Fixing a plan's addresses, capturing it, replaying it.
+// Fixes a plan's addresses, captures the plan and replays it.
 #include "graph/graph.h"
 
 namespace greta {
@@ -56,7 +56,7 @@ Status GretaGraph::time_steps(Stream& stream, Device& device, std::vector<uint64
       for (Event& event : list) device.destroy(event);
     }
   } events{device, std::vector<Event>(steps_.size() + 1)};
-  Recording recording(stream);  // goes before the events that it signals
+  Recording recording(stream);  // declared last, since it is destroyed before the events that it signals
   ns->assign(steps_.size(), 0);
   for (Event& event : events.list) GRETA_TRY(device.create_event(&event));
   GRETA_TRY(stream.barrier());

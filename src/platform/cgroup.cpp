@@ -1,6 +1,5 @@
 // The limits stand in small text files. Each level of the hierarchy may set one, so all levels from the
-// process's own group to the root are read. A container sees its own group as the root; what it does not see
-// is skipped.
+// process's own group to the root are read. A container sees its own group as the root, and skips others.
 #include "platform/cgroup.h"
 
 #include <fcntl.h>

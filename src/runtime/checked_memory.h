@@ -56,8 +56,8 @@ Status check_lifetime(const Work& work, const BufferUse& use);
 // Fails if the use reads bytes that were never written.
 Status check_written(const Work& work, const BufferUse& use);
 
-// While it lives, pages of guarded buffers that `uses` does not cover fault, and pages that it only reads are
-// read-only.
+// While it lives, pages of guarded buffers fault if `uses` does not cover them, or on a write if it only
+// reads.
 class PageGuard {
  public:
   PageGuard(std::span<const std::unique_ptr<TrackedBuffer>> buffers, std::span<const BufferUse> uses);

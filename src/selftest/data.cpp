@@ -1,4 +1,4 @@
-// Data for the ops, and how results are judged.
+// Makes data for the ops and judges results.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

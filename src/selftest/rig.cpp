@@ -78,7 +78,7 @@ void Rig::poison(const Slice& slice) {
   write(slice, ones.data());
 }
 
-// Host memory that a GPU reaches takes it milliseconds to get: it is kept.
+// Allocating host memory that a GPU reaches takes milliseconds, so the buffer is kept.
 void Rig::grow(Buffer* staging, Memory memory, uint64_t bytes) {
   if (staging->bytes >= bytes) return;
   finish();
@@ -91,8 +91,8 @@ void Rig::finish() {
   staged_ = 0;
 }
 
-// Written at once, or on the way when the next launch or read begins: a GPU takes longer for a submission
-// than for a copy.
+// Writes at once, or records a copy that is submitted with the next launch or read, since a GPU takes longer
+// for a submission than for a copy.
 void Rig::write(const Slice& slice, const void* from) {
   if (!slice.bytes) return;
   if (reaches(slice)) {
@@ -119,7 +119,7 @@ void Rig::read(const Slice& slice, void* to) {
   memcpy(to, readback_.mapped, slice.bytes);
 }
 
-// All of them come back together, after the launch.
+// Reads all canaries with a single submission.
 void Rig::check_canaries() {
   std::vector<Slice> canaries;
   for (const auto& room : rooms_)
@@ -190,7 +190,7 @@ void Rig::run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket
   stop_if_asked();
   const Kernel* kernel = nullptr;
   must(kernels_.load(row, launch.fields(), &kernel));
-  stop_if_asked();  // a driver may take its time for a kernel
+  stop_if_asked();  // once more, since the driver may have compiled for seconds
   must(stream_->dispatch(*kernel, launch.groups, launch.arguments(), {launch.accesses, launch.access_count}));
   must(stream_->barrier());
   check_canaries();
@@ -232,7 +232,7 @@ uint32_t StepRows::page(uint32_t sequence, uint32_t position) {
   expect(pool_pages() % 7 != 0, "pages are dealt in steps of 7");
   uint32_t& entry = table[size_t(sequence) * pages + position / kPageTokens];
   if (entry == ~0u) {
-    // Every page once, far from its neighbours, since 7 and the count of pages have no common divisor.
+    // Gives out every page once, far from the one before, since 7 does not divide the count of pages.
     const uint32_t index = sequence * pages + position / kPageTokens;
     entry = (index * 7 + 3) % pool_pages();
   }

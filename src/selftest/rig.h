@@ -1,6 +1,6 @@
-// Runs single launches on a device and checks them: every buffer stands between canaries and is
-// poisoned with NaN where nothing was put, and it is known which rows of the kernel table have run.
-// What goes wrong is thrown as Failed, and caught by run_selftest() or by the tests.
+// Runs single launches on a device and checks them. Every buffer lies between canaries, and holds NaN where
+// nothing was put. The rig notes which rows of the kernel table have run. It throws Failed, which
+// run_selftest() or a test catches.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -27,29 +27,29 @@ inline void expect(bool right, const std::string& what) {
   if (!right) throw Failed{what};
 }
 
-// A launch that is repeated shows a sanitizer nothing new, and takes half of the time there.
+// Under a sanitizer launches are not repeated: that would show nothing new and take half of the time.
 #if defined(__has_feature)
 constexpr bool kSanitized = __has_feature(address_sanitizer);
 #else
 constexpr bool kSanitized = false;
 #endif
 
-// Rigs at work as another thread sees them, and may stop them.
+// What another thread sees of working rigs, and how it stops them.
 struct Watched {
-  std::vector<bool> counted;            // by row of the kernel table: of which `kernels` is told
-  std::atomic<bool> stop{false};        // the next launch or buffer is not made: Stopped is thrown
-  std::atomic<const char*> kernel{""};  // that was launched last
-  std::atomic<uint32_t> kernels{0};     // that have run
+  std::vector<bool> counted;            // by row of the kernel table: whether `kernels` counts it
+  std::atomic<bool> stop{false};        // set by the other thread; the rigs then throw Stopped
+  std::atomic<const char*> kernel{""};  // the kernel that was launched last
+  std::atomic<uint32_t> kernels{0};     // how many kernels have run
   std::atomic<uint64_t> launches{0};
 };
 struct Stopped {};
 
-// "matmul_rows_*", "embed_plain_f16"
+// Returns true if a pattern ("matmul_rows_*", "embed_plain_f16") fits the kernel's name.
 bool names_kernel(const std::string& pattern, const char* kernel);
 
 class Rig {
  public:
-  // checked: the device verifies accesses, which is slow: fewer shapes will do.
+  // `checked` says that the device verifies accesses. That is slow, so fewer shapes are run.
   explicit Rig(Device& device, bool checked = false);
   ~Rig();
   Rig(const Rig&) = delete;
@@ -57,16 +57,14 @@ class Rig {
 
   const DeviceInfo& info() const;
   bool checked() const { return checked_; }
-  // From now on each row of the table runs in one shape alone, the first that reaches it: a shape lasts from
-  // a reset to the next. Again with each type of cache, and without the repeats that tell whether the bits
-  // are the same.
+  // Makes this a quick rig: each row of the table runs only in the first shape that reaches it, once with
+  // each type of cache, and without repeats. A shape lasts from one reset() to the next.
   void hurry() { quick_ = true; }
   bool repeats() const { return !checked_ && !quick_ && !kSanitized; }
-  // Only kernels of this name from now on, of names that begin so where it ends with '*'; "": all.
+  // Limits the kernels to those that the pattern names ("": all), or to those for weights of one type.
   void only(const std::string& name) { only_ = name; }
-  // And of those only the ones for weights of this type.
   void only(QuantType type) { type_ = type; }
-  // `by` sees what runs from now on; other rigs may have the same one.
+  // Several rigs may share one Watched.
   void watch(Watched* by) { watched_ = by; }
   bool takes(const KernelRow& row) const {
     return (only_.empty() || names_kernel(only_, row.name)) && (!type_ || row.type == *type_);
@@ -78,8 +76,8 @@ class Rig {
   Slice put(const std::vector<T>& values) {
     return put(values.data(), values.size() * sizeof(T));
   }
-  // Values for `count` floats: those past them are NaN of another kind than a poisoned result's, so that
-  // one that spreads to a row that is not live is seen there.
+  // A buffer of `count` floats that begins with these values. The rest is NaN of another kind than that of a
+  // poisoned result, so that a row that is not live shows it if it spreads there.
   Slice put_padded(std::vector<float> values, uint64_t count);
   void poison(const Slice& slice);
   template <class T>
@@ -90,10 +88,10 @@ class Rig {
   }
   void reset();  // releases all buffers
 
-  // The rows that this device may use for the calls, best first not implied; of a quick rig those that have
-  // had no shape yet.
+  // The rows that this device may use for the calls, in any order. A quick rig leaves out those that have
+  // run.
   std::vector<const KernelRow*> rows(std::span<const Call> calls, uint32_t bucket) const;
-  // The sequences that the backend's rows cover and `op` leads: "matmul", "matmul+add", ..
+  // The sequences ("matmul", "matmul+add") that `op` leads and the backend's rows cover.
   std::vector<std::string> sequences(Op op) const;
   const KernelRow* plain_row(std::span<const Call> calls, uint32_t bucket) const;
 
@@ -101,18 +99,19 @@ class Rig {
   void run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket);
   void run_plain(const Call& call, uint32_t bucket);
 
-  // Fails unless each row of the table that `op` leads, and this device can run, has run.
+  // Fails unless every row that `op` leads, and that this device can run, has run.
   void require_all_run(Op op) const;
   const std::vector<bool>& ran() const { return ran_; }  // by row of the table
-  // Whether rows() may give one that `op` leads, for these weights: always, but of a quick rig.
+  // Returns true if rows() may still give one that `op` leads for such weights. A rig that is not quick
+  // always returns true.
   bool left(Op op, QuantType type, Layout layout, uint32_t bucket) const;
   uint64_t launches() const { return launches_; }
 
  private:
   struct Room;
-  using Turn = std::pair<const KernelRow*, uint32_t>;  // a row, and the types of the cache that its calls use
+  using Turn = std::pair<const KernelRow*, uint32_t>;  // a row, and the cache types that its calls use
   static Turn turn_of(std::span<const Call> calls, const KernelRow& row);
-  // Whether the host writes and reads it where it lies; a checked device is to see the copies.
+  // Returns true if the host reads and writes the slice in place. A checked device must see copies instead.
   bool reaches(const Slice& slice) const { return slice.buffer->mapped && !checked(); }
   void read(const Slice& slice, void* to);
   void write(const Slice& slice, const void* from);
@@ -135,14 +134,13 @@ class Rig {
   uint64_t launches_ = 0;
   std::vector<std::unique_ptr<Room>> rooms_;
   std::vector<bool> ran_;
-  std::set<Turn> running_, had_;  // of a quick rig: in this shape, and in those before
+  std::set<Turn> running_, had_;  // of a quick rig: what runs in this shape, and what ran in earlier ones
 };
 
-// A StepState in the making. What a kernel must not look at is 0xffffffff: an unused row, a page of
-// a sequence that holds nothing yet.
+// Builds a StepState. What a kernel must not read is 0xffffffff, such as an unused row or page.
 struct StepRows {
   explicit StepRows(uint32_t sequences = 4, uint32_t pages = 8);
-  // Appends a live row and gives its position a page; `output`: also a row of the logits.
+  // Appends a live row and gives its position a page. With `output` the row also has logits.
   void add(uint32_t token, uint32_t sequence, uint32_t position, bool output = false);
   void add_tokens(uint32_t count);                      // rows at positions 0 .. count - 1 of sequence 0
   uint32_t page(uint32_t sequence, uint32_t position);  // pool page, given out in a scattered order
@@ -158,11 +156,11 @@ struct StepRows {
 
 Values to_values(const std::vector<float>& x);
 std::vector<float> gaussians(size_t count, Random& random, double size = 1);
-// Gaussian, with one value of 1e3 in 256, as activations of real models have them.
+// Gaussian values, of which one in 256 is multiplied by 1e3, as in activations of real models.
 std::vector<float> with_outliers(size_t count, Random& random);
 
 double nmse(const std::vector<float>& y, const Values& reference);
-// The first reference.size() values of y within `limit`; those after it untouched poison.
+// Fails unless the first reference.size() values of y have an NMSE of at most `limit` and the rest is poison.
 void require_close(const std::vector<float>& y, const Values& reference, double limit,
                    const std::string& what);
 
@@ -173,10 +171,10 @@ struct Matrix {
   std::vector<uint8_t> bytes;
   Values values;
 };
-enum class Scales { Plain, Extreme };  // Extreme: zero blocks, largest scales, denormal and negative ones
+enum class Scales { Plain, Extreme };  // Extreme: blocks of zeros, and largest, denormal and negative scales
 Matrix random_matrix(QuantType type, uint32_t n, uint32_t depth, uint32_t count, Scales scales,
                      Random& random);
-// On the device in `layout`.
+// Puts the matrix on the device, in `layout`.
 Tensor put_matrix(Rig& rig, const Matrix& matrix, Layout layout);
 Tensor put_vector(Rig& rig, const std::vector<float>& values);
 

@@ -12,7 +12,7 @@ namespace greta::selftest {
 
 namespace {
 
-constexpr std::chrono::milliseconds kMoment{50};  // from one look at what runs to the next
+constexpr std::chrono::milliseconds kMoment{50};  // between two calls of the progress callback
 
 struct Check {
   const char* op;
@@ -36,12 +36,12 @@ constexpr Check kChecks[] = {
     {"products", {check_products}},
 };
 
-// "attention" is a word of "kv_write, attention".
+// Returns true if the check is for this op. "kv_write, attention" is for either of the two.
 bool names(const Check& check, const std::string& op) {
   return (", " + std::string(check.op) + ", ").find(", " + op + ", ") != std::string::npos;
 }
 
-// A kernel of this device that the check runs, and that the pattern names.
+// Returns true if the check runs this row on this device, and the pattern names it.
 bool runs(const Device& device, const Check& check, const std::string& pattern, const KernelRow& row) {
   return usable(row, {&device.info(), false}) && (pattern.empty() || names_kernel(pattern, row.name)) &&
          names(check, op_name(lead_op({row.ops, row.op_count})));
@@ -53,13 +53,12 @@ struct Part {
   std::string failure;
 };
 
-// What is asked for: kernels by their names, "" for all, in all their shapes or quickly.
 struct Wanted {
-  std::string kernels;
-  bool quick;
+  std::string kernels;  // a pattern of names, "" for all
+  bool quick;           // Rig::hurry()
 };
 
-// A check, of kernels for one type of weights or all.
+// Runs a check for kernels of one type of weights, or of all types.
 Part run_part(Device& device, const Check& check, const Wanted& wanted, std::optional<QuantType> type,
               Watched* watched) {
   Part part;
@@ -78,14 +77,14 @@ Part run_part(Device& device, const Check& check, const Wanted& wanted, std::opt
   } catch (const Stopped&) {
   } catch (const Failed& failed) {
     part.failure = failed.what;
-  } catch (const std::exception& error) {  // of memory
+  } catch (const std::exception& error) {  // memory ran out
     part.failure = error.what();
   }
   return part;
 }
 
-// What parts a check has: one for each type of weights where a driver compiles the kernels, which takes it up
-// to a second for each.
+// The parts of a check that run side by side. Where a driver compiles the kernels, which takes up to a second
+// for each, there is a part for each type of weights; else there is one.
 std::vector<std::optional<QuantType>> parts_of(const Device& device, const Check& check,
                                                const std::string& kernels) {
   std::set<QuantType> types;
@@ -99,7 +98,7 @@ std::vector<std::optional<QuantType>> parts_of(const Device& device, const Check
   return {types.begin(), types.end()};
 }
 
-// The parts of a check at work, side by side, and a thread that watches them.
+// The parts of a check, which several threads take in turn.
 struct Work {
   Device& device;
   const Check& check;
@@ -120,7 +119,7 @@ struct Work {
       changed.notify_all();
     }
   }
-  bool wait_until_done() {  // or for a moment
+  bool wait_until_done() {  // waits for kMoment at most; returns true if all parts are done
     std::unique_lock<std::mutex> lock(mutex);
     return changed.wait_for(lock, kMoment, [&] { return done == types.size(); });
   }
@@ -130,7 +129,7 @@ struct Watcher {
   Progress progress;
   void* user;
 
-  // What the caller's callback throws stops the parts, and is thrown again once they are done.
+  // An exception of the caller's callback stops the parts, and is thrown again when they are done.
   void watch(Work& work, uint32_t kernels, std::exception_ptr* thrown) const noexcept {
     try {
       tell(work, kernels);
@@ -149,7 +148,7 @@ struct Watcher {
   }
 };
 
-// False: it was stopped.
+// Returns false if it was stopped.
 bool run_check(Device& device, const Check& check, const Wanted& wanted, const Watcher& watcher,
                OpResult* out) {
   Work work{device, check, wanted, parts_of(device, check, wanted.kernels), {}};

@@ -1,4 +1,4 @@
-// The checks of all ops on a device that is open: what `greta-cli selftest` runs.
+// The checks of all ops on an open device, which `greta-cli selftest` runs.
 #pragma once
 #include "selftest/checks/checks.h"
 
@@ -6,22 +6,21 @@ namespace greta::selftest {
 
 struct OpResult {
   const char* op;        // "matmul"
-  uint32_t kernels = 0;  // rows of the kernel table that were checked, fused ones with matmul
+  uint32_t kernels = 0;  // rows of the kernel table that were checked; fused ones count for the op that leads
   uint64_t launches = 0;
-  std::string failure;  // "" if all was right
+  std::string failure;  // what was wrong; "" if nothing was
 };
 
 struct OpProgress {
-  const char *op, *kernel;        // that was launched last, "" before the first
-  uint32_t kernels_run, kernels;  // how many have run of those that will
+  const char *op, *kernel;        // `kernel` was launched last; "" before the first
+  uint32_t kernels_run, kernels;  // how many have run, and how many will in all
   uint64_t launches;
 };
 
-// Checks one op by the name that OpResult has ("attention" too is "kv_write, attention"), or kernels by
-// theirs
-// ("matmul_rows_q4_k", "matmul_rows_*"), or with "" all. Calls, on this thread, report after each op and
-// progress some 20 times a second; a false of either ends the run soon: Cancelled. Of an op that was stopped
-// only what was wrong is reported. quick: as Rig::hurry() says.
+// Checks what `name` names: an op of OpResult, kernels ("matmul_rows_q4_k", "matmul_rows_*"), or everything
+// (""). It calls `report` after each op and `progress` about 20 times a second, both on this thread. If
+// either returns false, the run soon ends with Cancelled, and the op that was stopped is reported only if
+// something was wrong. For `quick` see Rig::hurry().
 using Report = bool (*)(void* user, const OpResult& result);
 using Progress = bool (*)(void* user, const OpProgress& progress);
 Status run_selftest(Device& device, const std::string& name, Report report, void* user,

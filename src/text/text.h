@@ -1,4 +1,4 @@
-// Text: tokenizers, grammars, templates of chats and the parser of answers. Nothing here needs a device.
+// The text layer: tokenizers, grammars, chat templates and the parser of answers. It needs no device.
 #pragma once
 #include "text/chat/parser.h"
 #include "text/chat/template.h"

@@ -1,4 +1,4 @@
-// How fast this device reads memory: sums of words over more than any cache holds.
+// Measures how fast this device reads memory, by summing more words than any cache holds.
 #include <algorithm>
 #include <memory>
 
@@ -6,17 +6,17 @@
 
 namespace greta {
 
-constexpr uint64_t kProbeBytes = 256u << 20;  // beyond every cache
+constexpr uint64_t kProbeBytes = 256u << 20;  // larger than any cache
 constexpr uint32_t kPieceWords = 16384;
 constexpr uint64_t kPieces = kProbeBytes / (kPieceWords * sizeof(uint32_t));
-constexpr uint32_t kPasses = 16;  // over all of it, that may overlap: a round has so many at most
+constexpr uint32_t kPasses = 16;  // the most passes of one round; passes may overlap
 
 Status measure_bandwidth(Device& device, uint64_t* out_bytes_per_second) {
   const uint64_t sum_bytes = kPieces * sizeof(uint32_t);
   Stream* opened = nullptr;
   GRETA_TRY(device.create_stream(&opened));
   DeviceMemory memory, sums;
-  const std::unique_ptr<Stream> stream(opened);  // goes before the memory it works on
+  const std::unique_ptr<Stream> stream(opened);  // destroyed before the memory that it works on
   GRETA_TRY(memory.allocate(device, kProbeBytes, Memory::Device));
   GRETA_TRY(sums.allocate(device, kPasses * sum_bytes, Memory::Device));
   Call call;
@@ -33,7 +33,8 @@ Status measure_bandwidth(Device& device, uint64_t* out_bytes_per_second) {
   }
   Probe probe(device, *stream);
   GRETA_TRY(probe.open(*row, passes[0]));
-  GRETA_TRY(stream->fill(memory.all(), 1));  // pages that were never written are all the same one
+  // Pages that were never written may all be one page of the system, which a cache holds.
+  GRETA_TRY(stream->fill(memory.all(), 1));
   GRETA_TRY(stream->wait());
   uint64_t ns = 0;
   GRETA_TRY(probe.time({passes, 1}, &ns));

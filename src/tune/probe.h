@@ -1,11 +1,11 @@
-// Launches of one kernel, timed: how a device's bounds are measured.
+// Times launches of one kernel, which is how a device's bounds are measured.
 #pragma once
 #include "tune/tune.h"
 
 namespace greta {
 
-constexpr uint64_t kRoundNs =
-    5'000'000;  // in the time of a shorter round its beginning and end would be seen
+// The shortest round that is timed. The cost of its beginning and end is then negligible.
+constexpr uint64_t kRoundNs = 5'000'000;
 
 class Probe {
  public:
@@ -14,11 +14,11 @@ class Probe {
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
 
-  Status open(const KernelRow& row,
-              const Launch& launch);  // once; the launches that follow are specialised alike
-  // From the beginning of the first to the end of the last; they may overlap.
+  // Loads the kernel, once. All launches must have the specialization constants of this one.
+  Status open(const KernelRow& row, const Launch& launch);
+  // The time from the beginning of the first to the end of the last. They may overlap.
   Status time(std::span<const Launch> launches, uint64_t* ns);
-  // The best of a few rounds, on a GPU after its clocks have risen.
+  // The shortest time of a few rounds. On a GPU they begin after its clocks have risen.
   Status best_time(std::span<const Launch> launches, uint64_t* ns);
 
  private:

@@ -1,4 +1,4 @@
-// Kernels that a driver has refused to compile: their rows are chosen no more.
+// Remembers kernels that a driver has refused to compile. Their rows are not chosen again.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -8,7 +8,7 @@
 
 namespace greta {
 
-// Thread-safe. Rows of one code share their fate.
+// It is thread-safe. If a kernel's code is refused, so are all rows with that code.
 class RefusedKernels {
  public:
   bool any() const { return any_; }

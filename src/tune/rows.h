@@ -4,17 +4,17 @@
 
 namespace greta {
 
-// What rows may be used: those for the device's backend and features, or only the plain rows (rank 0).
+// Which rows may be used: those for the device's backend and features, or only the plain ones (rank 0).
 struct RowFilter {
-  const DeviceInfo* device = nullptr;  // null: any
-  bool exact = false;
-  const RefusedKernels* refused = nullptr;  // by the driver
+  const DeviceInfo* device = nullptr;       // null: rows of any device
+  bool exact = false;                       // only plain rows
+  const RefusedKernels* refused = nullptr;  // rows that the driver refused; null: none
 };
 
 bool usable(const KernelRow& row, const RowFilter& filter);
 
-// Whether a row covers exactly these calls in a plan of `bucket` token rows: sequence, backend, features,
-// type, layout, token range, multiples, then the leading op's fits().
+// Returns true if a row covers exactly these calls in a plan of `bucket` token rows. Compared are sequence,
+// backend, features, type, layout, token range and multiples; then the leading op's fits() decides.
 bool covers(const KernelRow& row, std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
             Reason& why);
 
@@ -25,8 +25,8 @@ uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter
 // The row that converts a weight in GGUF order to another layout; null if there is none.
 const KernelRow* packing_row(QuantType type, Layout layout, const RowFilter& filter);
 
-// The layout in which this device stores weights of `type`: that of the highest-ranked matmul row, of those
-// that can be packed.
+// The layout in which this device stores weights of `type`. It is that of the highest-ranked matmul row whose
+// layout a kernel can make.
 Layout preferred_layout(QuantType type, const RowFilter& filter);
 
 }  // namespace greta

@@ -35,8 +35,7 @@ uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, 
 }
 
 // Rows of one code differ in their tile. The best one computes the fewest tokens beyond the bucket; among
-// equals it is the largest tile whose groups keep all units busy, or, where none does, the one with the most
-// groups.
+// equals it is the largest tile whose groups keep all units busy, else the one with the most groups.
 static bool fits_better(const KernelRow& a, const KernelRow& b, std::span<const Call> calls, uint32_t bucket,
                         const RowFilter& filter) {
   if (a.rank != b.rank || !a.tile_tokens || !b.tile_tokens) return a.rank > b.rank;

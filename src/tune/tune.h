@@ -1,5 +1,5 @@
-// Choosing a kernel: which of the rows that cover a sequence of calls runs it. A row's rank decides, then
-// the size of its tile.
+// Chooses the kernel row that runs a sequence of calls: of those that cover it, the one with the highest
+// rank, then the one whose tile fits best. Also measures what a device can reach.
 #pragma once
 #include "tune/rows.h"
 
@@ -8,19 +8,20 @@ namespace greta {
 // The row that runs exactly these calls in a plan of `bucket` token rows; null if none covers them.
 const KernelRow* best_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter);
 
-// The same for calls that must have a row: else Unsupported, naming ops, type, shape and what a row that
-// comes close asks for.
+// Does the same for calls that must have a row. Without one it fails with Unsupported, and the text names
+// ops, type and shape, and what a row that comes close asks for.
 Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
                   const KernelRow** out);
 
 // How many groups should share a tile of y (Call::splits), for a row with tile_tokens.
 uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, const RowFilter& filter);
 
-// Read bandwidth over 256 MiB, the best of a few rounds; takes about a tenth of a second.
+// Measures the read bandwidth over 256 MiB, as the best of a few rounds. It takes about a tenth of a second.
 Status measure_bandwidth(Device& device, uint64_t* out_bytes_per_second);
 
-// Products and sums a second, two operations each, of the fastest kernel of `products` that runs here: in
-// registers, best of a few rounds of 5 to 20 ms. A third of a second on a GPU, less on a processor.
+// Measures operations a second, two for each multiply-add, by the fastest kernel of the op `products`, which
+// works in registers. The result is the best of a few rounds of 5 to 20 ms. It takes a third of a second on a
+// GPU, and less on a processor.
 Status measure_arithmetic(Device& device, uint64_t* out_flops_per_second);
 
 }  // namespace greta

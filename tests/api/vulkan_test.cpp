@@ -235,7 +235,7 @@ TEST_CASE("api: the plain kernels take the place of those that the driver refuse
     if (row.rank && !strcmp(row.backend, "vulkan")) mock.refuse(row.code.code);
   REQUIRE(o->open_session() == GRETA_OK);
   const std::vector<float> plain = o->eval();
-  CHECK_THAT(o->log, ContainsSubstring("done without: kernel ") && ContainsSubstring("refuses the shader") &&
+  CHECK_THAT(o->log, ContainsSubstring("not used: kernel ") && ContainsSubstring("refuses the shader") &&
                          ContainsSubstring("a newer driver may take it"));
   CHECK(relative_error(plain, want) < 1e-4);
   const std::string said = o->log;
@@ -263,7 +263,7 @@ TEST_CASE("api: weights that the driver cannot pack stay in the file's order", "
       if (!strncmp(row.name, refused, strlen(refused))) mock.refuse(row.code.code), ++kernels;
     REQUIRE(kernels > 0);
     Objects o(open_first(mock), kTales);
-    CHECK_THAT(o.log, ContainsSubstring("done without: kernel convert_planes_"));
+    CHECK_THAT(o.log, ContainsSubstring("not used: kernel convert_planes_"));
     const std::string said = o.log;
     CHECK(relative_error(o.eval(), want) < 1e-4);
     CHECK(o.log == said);

@@ -19,14 +19,13 @@ void read_all(const Gguf& gguf) {
     if (gguf.find(value.key) != &value) __builtin_trap();
     sum += gguf_text(value, 100).size();
     uint32_t number, layers[4];
-    float real, reals[4];
+    float real;
     std::string_view text;
     StringArray texts;
     PackedArray<float> floats;
     (void)!gguf.get_u32(value.key, &number).ok();
     (void)!gguf.get_f32(value.key, &real).ok();
     (void)!gguf.get_layers_u32(value.key, 4, layers).ok();
-    (void)!gguf.get_layers_f32(value.key, 4, reals).ok();
     if (gguf.get_string(value.key, &text).ok())
       for (const char c : text) sum += uint8_t(c);
     if (gguf.get_strings(value.key, &texts).ok())

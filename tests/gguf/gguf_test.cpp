@@ -72,17 +72,16 @@ TEST_CASE("all value types, from pages and through a callback, versions 2 and 3"
       CHECK(gguf.version() == version);
       CHECK(gguf.values().size() == 17);
       CHECK(get(&Gguf::get_u32, gguf, "u8", 0u) == 200);
-      CHECK(get(&Gguf::get_i32, gguf, "i8", 0) == -3);
+      CHECK(get(&Gguf::get_f32, gguf, "i8", 0.0f) == -3);
       CHECK(get(&Gguf::get_u32, gguf, "u16", 0u) == 60000);
-      CHECK(get(&Gguf::get_i32, gguf, "i16", 0) == -300);
+      CHECK(get(&Gguf::get_f32, gguf, "i16", 0.0f) == -300);
       CHECK(get(&Gguf::get_u32, gguf, "u32", 0u) == 4000000000u);
-      CHECK(get(&Gguf::get_i32, gguf, "i32", 0) == -70000);
+      CHECK(get(&Gguf::get_f32, gguf, "i32", 0.0f) == -70000);
       CHECK(get(&Gguf::get_f32, gguf, "f32", 0.0f) == 1.5f);
       CHECK(get(&Gguf::get_f32, gguf, "f64", 0.0f) == 0.25f);
-      CHECK(get(&Gguf::get_f32, gguf, "i8", 0.0f) == -3.0f);
       CHECK(get(&Gguf::get_bool, gguf, "bool", false));
       CHECK(get(&Gguf::get_string, gguf, "string", std::string_view()) == "caf\xC3\xA9");
-      CHECK(get(&Gguf::get_u64, gguf, "u64", uint64_t(0)) == uint64_t(1) << 40);
+      CHECK(get(&Gguf::get_f32, gguf, "u64", 0.0f) == 0x1p40f);
       CHECK(get(&Gguf::get_u32, gguf, "absent", 42u) == 42);
 
       StringArray strings;
@@ -111,7 +110,6 @@ TEST_CASE("a value of the wrong type or size fails in words", "[engine][gguf]") 
   Gguf gguf;
   REQUIRE(open_memory(file, &gguf).ok());
   uint32_t u = 5;
-  int32_t i = 5;
   float f = 5;
   bool b = false;
   std::string_view text;
@@ -126,8 +124,7 @@ TEST_CASE("a value of the wrong type or size fails in words", "[engine][gguf]") 
   };
   refused(gguf.get_u32("i8", &u), "\"i8\"", "-3, expected 0 to 4294967295");
   refused(gguf.get_u32("u64", &u), "\"u64\"", "1099511627776, expected");
-  refused(gguf.get_i32("u32", &i), "\"u32\"", "4000000000, expected -2147483648 to 2147483647");
-  refused(gguf.get_i32("i64", &i), "\"i64\"", "-1099511627776, expected");
+  refused(gguf.get_u32("i64", &u), "\"i64\"", "-1099511627776, expected");
   refused(gguf.get_u32("string", &u), "\"string\"", "string, expected an integer");
   refused(gguf.get_u32("f32", &u), "\"f32\"", "f32, expected an integer");
   refused(gguf.get_u32("ints", &u), "\"ints\"", "array of 2 i32, expected an integer");
@@ -142,7 +139,6 @@ TEST_CASE("a value of the wrong type or size fails in words", "[engine][gguf]") 
   refused(gguf.get_i32_array("i32", &ints), "\"i32\"", "i32, expected an array of i32");
   refused(gguf.require("absent"), "\"absent\"", "missing");
   CHECK(u == 5);
-  CHECK(i == 5);
   CHECK(f == 5);
 }
 
@@ -155,16 +151,13 @@ TEST_CASE("one value for each layer", "[engine][gguf]") {
   CHECK((layers[0] == 200 && layers[2] == 200));
   REQUIRE(gguf.get_layers_u32("bools", 3, layers).ok());
   CHECK((layers[0] == 1 && layers[1] == 0 && layers[2] == 1));
-  float numbers[3] = {};
-  REQUIRE(gguf.get_layers_f32("floats", 3, numbers).ok());
-  CHECK((numbers[0] == 1 && numbers[2] == 3));
   CHECK(gguf.get_layers_u32("ints", 3, layers).code == Code::File);
   CHECK(says("an array of 2 values, expected 3, one for each layer"));
   CHECK(gguf.get_layers_u32("ints", 2, layers).code == Code::File);
   CHECK(says("-1, expected 0"));
   CHECK(gguf.get_layers_u32("floats", 3, layers).code == Code::File);
   CHECK(gguf.get_layers_u32("string", 3, layers).code == Code::File);
-  CHECK(gguf.get_layers_f32("strings", 3, numbers).code == Code::File);
+  CHECK(gguf.get_layers_u32("strings", 3, layers).code == Code::File);
   layers[0] = 77;
   CHECK(gguf.get_layers_u32("absent", 3, layers).ok());
   CHECK(layers[0] == 77);

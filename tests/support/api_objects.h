@@ -34,7 +34,7 @@ struct Objects {
 
   void open(greta_runtime_options options) {
     options.struct_size = sizeof options;
-    // An allocator of the caller is the CPU's alone.
+    // Only the CPU uses the caller's allocator.
     if (!options.device) options.device = options.allocate ? "cpu" : test_device();
     source.struct_size = sizeof source;
     source.memory = tiny.file.data();

@@ -11,8 +11,9 @@
 
 namespace fs = std::filesystem;
 
-// What glibc's localedef makes of the numbers of German: a mark, 6 fields and where they lie (the
-// point, the separator of thousands, its grouping, the first two as wide characters, the encoding).
+// The file that glibc's localedef makes for German numbers: a mark, then 6 fields with their places. They are
+// the decimal point, the separator of thousands, its grouping, the first two as wide characters, and the
+// encoding.
 static constexpr std::string_view kNumbers(
     "\x14\x11\x03\x20\x06\0\0\0\x20\0\0\0\x22\0\0\0\x24\0\0\0\x28\0\0\0\x2C\0\0\0\x30\0\0\0"
     ",\0.\0\x03\x03\0\0,\0\0\0.\0\0\0UTF-8\0",

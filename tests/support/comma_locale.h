@@ -1,5 +1,5 @@
-// A locale with a decimal comma, for as long as an object lives. No machine needs to have one
-// installed: the file that a C library reads is written into a folder of its own.
+// Sets a locale with a decimal comma for as long as the object lives. None need be installed, since the file
+// that the C library reads is written to a temporary folder.
 #pragma once
 #include <string>
 
@@ -9,7 +9,7 @@ class CommaLocale {
   ~CommaLocale();
   CommaLocale(const CommaLocale&) = delete;
   CommaLocale& operator=(const CommaLocale&) = delete;
-  // False where the C library does not take the file. Then the process is as it was before.
+  // False if the C library refuses the file. Then nothing has changed.
   bool is_set() const { return set_; }
 
  private:

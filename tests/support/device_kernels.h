@@ -1,4 +1,4 @@
-// Small kernels for tests of devices: 64 words are a group.
+// Small kernels for tests of devices. A group handles 64 words.
 #pragma once
 #include "support/devices.h"
 
@@ -10,7 +10,7 @@ struct IndexTestBlock {  // y[i] = i * scale + base
 };
 struct AddTestBlock {  // y[i] = a[i] + b[i]
   uint64_t a, b, y;
-  uint64_t chain;  // the device's
+  uint64_t chain;  // the address of the launch's cell in a chain, which the device sets
   uint32_t count;
 };
 

@@ -8,7 +8,7 @@
 
 #include "runtime/runtime.h"
 
-// A device and, if it wraps one, the device inside; closed in that order.
+// A device, and the device inside if it wraps one. They are closed in this order.
 struct OpenDevice {
   std::unique_ptr<greta::Device> inner, device;
   greta::Device& operator*() const { return *device; }
@@ -18,7 +18,7 @@ struct OpenDevice {
 struct DeviceCase {
   const char* name;
   bool computes;  // launches have results
-  bool checked;   // finds what others let pass
+  bool checked;   // it is the checked device, which reports what others let pass
   OpenDevice (*open)();
 };
 
@@ -46,7 +46,7 @@ inline OpenDevice open_checked(OpenDevice inner) {
   return {std::move(inner.device), std::unique_ptr<greta::Device>(device)};
 }
 
-// Whether device 0 of a backend can be used here, and this build has kernels for it.
+// Returns true if device 0 of a backend can be used here and this build has kernels for it.
 bool is_there(const char* backend);
 
 inline const std::vector<DeviceCase>& device_cases() {
@@ -93,7 +93,7 @@ struct OwnedGraph {
   ~OwnedGraph() { device.destroy(graph); }
 };
 
-// `words` words of device memory.
+// Allocates `words` words of device memory.
 struct Words {
   greta::DeviceMemory memory;
   Words(greta::Device& device, uint64_t words, greta::Memory kind = greta::Memory::Device) {

@@ -1,4 +1,4 @@
-// Test kernels that are compiled for a GPU: rows of the tests' kernel table.
+// Test kernels that are compiled for a GPU, as rows of the tests' kernel table.
 #include <cstring>
 #include <string>
 

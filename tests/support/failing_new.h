@@ -1,11 +1,12 @@
-// Host memory that runs out: operator new of this program counts what lives, and fails once where a test says
-// so.
+// Makes host memory run out. This program's operator new counts living allocations, and fails once if a test
+// asks for it.
 #pragma once
 #include <cstdint>
 
 namespace greta::test {
 
-// While it lives, the allocation number `fail_at` of this thread, from 1, fails with std::bad_alloc; 0: none.
+// While it lives, this thread's allocation number `fail_at`, counted from 1, fails with std::bad_alloc. 0:
+// none does.
 class FailingNew {
  public:
   explicit FailingNew(uint64_t fail_at);

@@ -1,4 +1,4 @@
-// Writes small GGUF files for tests: good ones from calls, bad ones by writing what a call would not.
+// Writes small GGUF files for tests. Calls write good files; fields that are set directly make bad ones.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -29,10 +29,11 @@ struct Bytes {
 
 class GgufWriter {
  public:
-  // What the header claims; set freely for bad files. Counts are taken from the calls unless set.
+  // What the header claims, which a test may set to anything. Counts are those of the calls unless they are
+  // set.
   uint32_t version = 3;
   uint64_t tensor_count = UINT64_MAX, value_count = UINT64_MAX;
-  uint64_t alignment = 32;  // of the data; say it in the metadata too when it is not 32
+  uint64_t alignment = 32;  // of the data; if it is not 32, the metadata must have it too
 
   GgufWriter& raw_value(std::string_view key, uint32_t type, std::string_view payload);
   GgufWriter& value(std::string_view key, uint32_t number) { return scalar(key, 4, number); }
@@ -59,10 +60,10 @@ class GgufWriter {
     return raw_value(key, 9, payload.data);
   }
 
-  // A tensor whose data follows that of the last one, aligned.
+  // Adds a tensor whose aligned data follows that of the last one.
   GgufWriter& tensor(std::string_view name, uint32_t type, const std::vector<uint64_t>& ne,
                      std::string_view data);
-  // A directory entry alone, offset as given.
+  // Adds only an entry of the tensor list, with this offset.
   GgufWriter& raw_tensor(std::string_view name, uint32_t dims, const std::vector<uint64_t>& ne, uint32_t type,
                          uint64_t offset);
   GgufWriter& data(std::string_view bytes);  // appended to the data, then padded
@@ -75,7 +76,7 @@ class GgufWriter {
   std::string value_bytes_, tensor_bytes_, data_;
 };
 
-// A vocabulary of two bytes' pieces short of nothing: enough of SPM or BPE for tests of text.
+// A small complete vocabulary of SPM or BPE, enough for tests of text.
 GgufWriter spm_vocabulary(const std::vector<std::string>& pieces, const std::vector<float>& scores);
 GgufWriter bpe_vocabulary(const std::vector<std::string>& tokens, const std::vector<std::string>& merges,
                           const char* split);
@@ -83,7 +84,7 @@ GgufWriter bpe_vocabulary(const std::vector<std::string>& tokens, const std::vec
 // The alphabet of byte-level BPE, by byte.
 std::vector<std::string> byte_alphabet();
 
-// A file of this content in a fresh temporary folder that goes when the object does.
+// A file with this content in a fresh temporary folder, which is removed with the object.
 class TemporaryFolder {
  public:
   TemporaryFolder();

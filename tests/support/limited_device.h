@@ -1,5 +1,5 @@
-// A device that has no large buffers and takes no mapped pages, as some GPUs do; otherwise the one that it
-// wraps. Its pools give every tensor a buffer of its own.
+// Wraps a device so that it has no large buffers and takes no mapped pages, as some GPUs. Its pools give
+// every tensor a buffer of its own.
 #pragma once
 #include "runtime/runtime.h"
 
@@ -12,7 +12,7 @@ class LimitedDevice : public Device {
     info_.imports_host = false;
     info_.own_buffers = true;
   }
-  void lift() { lifted_ = true; }  // from now on larger buffers are given, though info() does not say so
+  void lift() { lifted_ = true; }  // from now on larger buffers are allocated, though info() does not say so
 
   const DeviceInfo& info() const override { return info_; }
   uint64_t memory_free() const override { return inner_.memory_free(); }

@@ -26,7 +26,7 @@ struct ModelFile {
   std::vector<Value> values;
   std::vector<Tensor> tensors;
 
-  // Both fail the test if there is none.
+  // Both fail the test if there is no such part.
   Tensor& tensor(const std::string& name);
   const Value& value(const std::string& key) const;
   Value& value(const std::string& key) { return const_cast<Value&>(std::as_const(*this).value(key)); }
@@ -36,7 +36,7 @@ struct ModelFile {
   void set_u32(const std::string& key, uint32_t number);
 
   std::string text(const std::string& key) const;
-  // Those of an array, or one.
+  // The numbers of an array, or the single one.
   template <class T>
   std::vector<T> numbers(const std::string& key) const {
     const Value& found = value(key);
@@ -47,9 +47,9 @@ struct ModelFile {
   }
 };
 
-// What lies in tests/golden/architectures/, without the ending, in order.
+// The names of the files in tests/golden/architectures/, without the ending, in order.
 std::vector<std::string> golden_names();
-// The golden of this name there.
+// Reads the golden of this name there.
 ModelFile read_model(const std::string& name);
 std::string write_model(const ModelFile& model);
 
@@ -68,7 +68,7 @@ Edit retype(const char* tensor, uint32_t type);
 // ---- loading ----------------------------------------------------------------------------------
 
 struct LoadedModel {
-  std::string file;  // that the model views
+  std::string file;  // the bytes that the model refers to
   Model model;
   std::shared_ptr<Executor> executor;
 
@@ -77,13 +77,13 @@ struct LoadedModel {
   std::vector<float> last_logits(std::span<const int32_t> tokens);
 };
 
-// Loads models on the CPU, by plain kernels.
+// Loads models on the CPU with plain kernels.
 class ModelLoader {
  public:
   ModelLoader();
-  // All that opening a session of the model does.
+  // Does all that opening a session of the model does.
   Status load(const ModelFile& file, uint32_t context = 64, std::unique_ptr<LoadedModel>* out = nullptr);
-  // The file is refused, with these words in the text.
+  // Fails unless the file is refused with these words in the error text.
   void check_refused(const ModelFile& file, const std::string& named);
 
  private:

@@ -13,7 +13,7 @@ struct Array {
   std::vector<uint8_t> bytes;  // row-major
 };
 
-// By name, without ".npy". Empty when the file cannot be read.
+// The arrays by their names, without ".npy". The result is empty if the file cannot be read.
 std::map<std::string, Array> read_npz(const std::string& path);
 
 }  // namespace greta::test

@@ -1,6 +1,6 @@
-// To be preloaded: zeros from address 0 on. Mesa 26's lavapipe reads an address that is the same for all
-// lanes also where none of them is active, so behind a test that it is not null. Needs root, or ends the
-// program.
+// A library to be preloaded, which maps zeros at address 0. Mesa 26's lavapipe reads an address that is the
+// same for all lanes even if no lane is active, for instance behind a test that the address is not null.
+// Mapping needs root; without it the program ends.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -8,7 +8,7 @@
 
 greta::test::ReadFaults greta::test::read_faults;
 
-// In place of the C library's.
+// Takes the place of the C library's pread.
 extern "C" ssize_t pread(int file, void* to, size_t bytes, off_t offset) {
   greta::test::ReadFaults& faults = greta::test::read_faults;
   uint32_t left = faults.interrupts;

@@ -1,4 +1,5 @@
-// What pread does in this program, for tests of reading files: as the system's, but for what is asked here.
+// Replaces pread in this program, for tests of reading files. It works as the system's, with the faults that
+// are set here.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -6,9 +7,9 @@
 namespace greta::test {
 
 struct ReadFaults {
-  std::atomic<uint64_t> most{~uint64_t(0)};  // bytes of one read
-  std::atomic<uint32_t> interrupts{0};       // of the next reads, that a signal ends
-  std::atomic<int> error{0};                 // of every read that covers byte error_at of a file
+  std::atomic<uint64_t> most{~uint64_t(0)};  // the most bytes of one read
+  std::atomic<uint32_t> interrupts{0};       // how many of the next reads a signal interrupts
+  std::atomic<int> error{0};                 // the errno of every read that covers byte error_at of a file
   std::atomic<uint64_t> error_at{0};
   void clear() { most = ~uint64_t(0), interrupts = 0, error = 0; }
 };

@@ -20,14 +20,14 @@ Logits softmax(const Logits& logits) {
   return p;
 }
 
-// By rising value(id), then id.
+// Sorts ids by rising value(id), then by id.
 template <class Value>
 void sort_by(std::vector<int32_t>* ids, Value value) {
   std::sort(ids->begin(), ids->end(),
             [&](int32_t a, int32_t b) { return value(a) != value(b) ? value(a) < value(b) : a < b; });
 }
 
-// Ids of what is left, by falling logit, then id.
+// The ids that are left, by falling logit, then by id.
 std::vector<int32_t> ranking(const Logits& logits) {
   std::vector<int32_t> ids;
   for (size_t i = 0; i < logits.size(); ++i)
@@ -60,7 +60,7 @@ double entropy(const Logits& p) {
   return sum;
 }
 
-// Length of the longest end of `text` that also ends at `end`, without crossing what a breaker ends.
+// The length of the longest end of `text` that also ends at `end`, and does not reach across a breaker.
 size_t copy_length(const std::vector<int32_t>& text, size_t end, size_t most) {
   size_t n = 0;
   while (n < most && n < end && text[end - 1 - n] == text[text.size() - 1 - n]) ++n;
@@ -97,7 +97,7 @@ Logits penalise(const Logits& logits, const SamplerSettings& s, const std::vecto
   return out;
 }
 
-// The logits on their way through the steps.
+// The logits as the steps change them.
 struct Chain {
   Logits l;
   const SamplerSettings& s;

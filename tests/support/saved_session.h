@@ -1,4 +1,4 @@
-// Sessions to strings and back.
+// Saves sessions to strings and restores them.
 #pragma once
 #include <cstddef>
 #include <cstring>
@@ -25,7 +25,8 @@ inline Status restore(Session& session, const std::string& bytes) {
   return session.restore(source);
 }
 
-// As if it had been saved like this; what is too short for sums stays as it is.
+// Corrects the checksums of a changed state, as if it had been saved like this. A state that is too short for
+// checksums stays as it is.
 inline std::string with_sums(std::string bytes) {
   StateHeader header;
   if (bytes.size() < sizeof header + sizeof(uint64_t)) return bytes;

@@ -4,9 +4,9 @@
 
 namespace greta::test {
 
-// The folder that the environment names in GRETA_TEST_DATA; skips the running test if it names none. A name
-// that is not a folder fails the test. Where GRETA_TEST_DATA_LOG names a file, the test's name is added to
-// it.
+// Gives the folder that the environment variable GRETA_TEST_DATA names, or skips the running test if it is
+// not set. If the name is no folder, the test fails. If GRETA_TEST_DATA_LOG names a file, the test's name is
+// added to it.
 std::filesystem::path test_data();
 
 }  // namespace greta::test

@@ -11,7 +11,7 @@ inline const char* test_device() {
   return name && *name ? name : "cpu";
 }
 
-// Vulkan's feature bits: kVulkanCoopMatrix, and kVulkanChain, to be masked out.
+// Vulkan's feature bits kVulkanCoopMatrix and kVulkanChain, which tests mask out.
 constexpr uint32_t kVulkanMatrices = 2, kVulkanChains = 8;
 
 inline bool on_cpu() { return !std::strcmp(test_device(), "cpu"); }

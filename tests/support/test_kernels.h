@@ -6,8 +6,7 @@ namespace greta {
 
 std::span<const KernelRow> test_kernel_table();
 
-// The row for this backend and device architecture, chosen as a backend's device would be served; null if
-// this build has none.
+// The row that a device of this backend and architecture would get, or null if this build has none.
 const KernelRow* find_test_kernel(const char* name, const char* backend, const char* arch);
 
 }  // namespace greta

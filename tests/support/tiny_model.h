@@ -45,7 +45,7 @@ struct EngineOptions {
   uint32_t threads = 2;
   bool exact = true, checked = false;
   uint64_t largest_weights =
-      0;  // bytes of a buffer of weights, which are copied then; 0: what the device says
+      0;  // the most bytes of a buffer of weights, which are then copied; 0: the device's own limit
   ExecutorOptions executor{.context = 256, .key_type = 0, .value_type = 0};  // f32 cache
 };
 void open_engine(const std::string& file, const EngineOptions& options, Engine* out);

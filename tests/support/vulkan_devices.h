@@ -3,8 +3,8 @@
 
 #include "support/devices.h"
 
-// Devices behind tests/mock_vulkan/vulkan_devices.cpp, a libvulkan that lists what it is told to and watches
-// the pipelines that are made. Skips the test where there is no device behind it.
+// Devices of tests/mock_vulkan/vulkan_devices.cpp, a libvulkan that lists the devices that it is told to and
+// watches the pipelines that are made. Skips the test if there is no real device behind it.
 class MockDevices {
  public:
   struct Pipelines {

@@ -7,7 +7,7 @@
 constexpr int kOutOfHostMemory = -1, kOutOfDeviceMemory = -2, kInitializationFailed = -3, kDeviceLost = -4;
 
 // Device vulkan0 behind tests/mock_vulkan, a libvulkan that fails or hides what it is told to. Skips the test
-// where there is no such device.
+// if there is no such device.
 class Faults {
  public:
   Faults() {
@@ -25,12 +25,12 @@ class Faults {
   void fail(const char* function, int passing, int result) { set_(function, passing, result, 0); }
   void fail_once(const char* function, int passing, int result = 0) { set_(function, passing, result, 1); }
   void hide(const char* names) { hide_(names); }
-  int barriers() { return barriers_(); }  // that were recorded since the last question
+  int barriers() { return barriers_(); }  // how many were recorded since the last call
   struct Submits {
     int calls = 0, buffers = 0;
     bool operator==(const Submits&) const = default;
   };
-  Submits submits() {  // since the last question
+  Submits submits() {  // those since the last call
     Submits since;
     submits_(&since.calls, &since.buffers);
     return since;

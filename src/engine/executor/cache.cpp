@@ -10,8 +10,7 @@ namespace greta {
 
 namespace {
 
-// Submitted work uses the host's buffer, so it is waited for before the buffer goes. Work that was only
-// recorded is abandoned.
+// Waits for submitted work before its host buffer is freed, and abandons work that was only recorded.
 struct WaitAtEnd {
   Stream& stream;
   ~WaitAtEnd() { drain(stream); }

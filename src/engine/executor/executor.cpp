@@ -68,7 +68,7 @@ Status Executor::upload(uint64_t offset, uint64_t bytes) {
   return stream_->copy(step_.slice(offset, bytes), staged.slice(offset, bytes));
 }
 
-// The executor's opener is told of the progress. It or a sequence of the step may stop the compilers.
+// Reports compiling to whoever opened the executor. They, or a sequence of the step, may stop it.
 Progress Executor::compile_progress() {
   const auto told = [](void* user, uint64_t done, uint64_t total) -> int {
     Executor& self = *static_cast<Executor*>(user);
@@ -138,7 +138,8 @@ Status Executor::upload_rows() {
   return {};
 }
 
-// Notes what drawing has made of the device's rows (SampleBlock): each takes the drawn token and moves on.
+// Repeats on the host's copy what drawing does to the device's rows (SampleBlock): each takes the drawn token
+// and moves on by a position.
 void Executor::follow_draws() {
   static_assert(kMaxStepSequences <= 64);
   uint64_t sequences = 0;
@@ -151,7 +152,7 @@ void Executor::follow_draws() {
   }
 }
 
-// What the device has is not known, so the next step uploads all that it needs.
+// Forgets what the device has, so that the next step uploads all that it needs.
 void Executor::forget_uploads() {
   rows_there_.clear();
   output_rows_there_.clear();

@@ -13,14 +13,13 @@
 namespace greta {
 
 struct ExecutorOptions {
-  uint32_t context =
-      0;  // tokens of one sequence; 0: that of the model, at most 8192, or less if it does not fit
+  uint32_t context = 0;  // tokens of one sequence; 0: the model's or 8192, or less if that does not fit
   uint32_t sequences = 4;
-  uint32_t key_type = 1, value_type = 1;  // kernels/abi/cache_types.def: f16
+  uint32_t key_type = 1, value_type = 1;  // indices in kernels/abi/cache_types.def; 1: f16
   uint32_t cache_tokens = 0;              // positions in the page pool; 0: context
   uint32_t output_rows = 8;               // rows of logits of one step: 1, 8 or 512
   uint32_t step_tokens = 0;               // tokens of one step; 0: step_limit()
-  Progress progress = {};                 // is told of kernels that are compiled
+  Progress progress = {};                 // counts kernels that are compiled
 };
 
 // What an executor allocates, exact to the byte.
@@ -37,8 +36,8 @@ constexpr uint32_t kFlights = 2;  // steps under way: one runs while the next is
 constexpr uint64_t kDrawnBytes = kMaxStepSequences * kDrawnPositions * sizeof(uint32_t);
 static_assert(kFlights <= kDrawnPositions);
 
-// The most tokens of a step, where the user does not say. A CPU then ends a step in about a second, and a GPU
-// its largest launch within the time of one submission.
+// The default of step_tokens. With it a CPU ends a step in about a second, and a GPU ends its largest launch
+// within the time of one submission.
 uint32_t step_limit(const DeviceInfo& device, uint64_t token_parameters, uint64_t largest_product);
 
 class Executor {
@@ -64,13 +63,13 @@ class Executor {
   // steps are under way: a further one first waits for the oldest.
   Status submit(std::span<const Row> rows, bool sample, uint32_t* flight);
   Status wait(uint32_t flight);
-  // Runs one such step and times each kernel by itself. `on_stage` is called for each kernel of each part of
-  // the step, in the order of first launches.
+  // Runs one step and times each kernel by itself. `on_stage` is called for each kernel of each part of the
+  // step, in the order of first launches.
   struct Stage {
     const char* kernel;
     const char* part;  // of the step, such as "attention"
     uint32_t launches;
-    uint64_t ns, bytes, flops;  // of all launches together: time, bytes that must move, operations
+    uint64_t ns, bytes, flops;  // of all its launches together; `bytes` are those that must move
   };
   Status profile(std::span<const Row> rows, bool sample, void (*on_stage)(void* user, const Stage& stage),
                  void* user);
@@ -87,7 +86,7 @@ class Executor {
   void fork_sequence(uint32_t from, uint32_t to, uint32_t position) { pages_.fork(from, to, position); }
   void truncate(uint32_t sequence, uint32_t position) { pages_.truncate(sequence, position); }
   void set_sampling(uint32_t sequence, const SampleParams& params);
-  // May be called from any thread or signal handler. A step that is compiling kernels stops.
+  // Stops a step that is compiling kernels. Any thread or signal handler may call it.
   void cancel(uint32_t sequence) { cancelled_[sequence].store(true, std::memory_order_relaxed); }
   bool take_cancel(uint32_t sequence) {
     return cancelled_[sequence].exchange(false, std::memory_order_relaxed);

@@ -9,7 +9,7 @@ PagePool::PagePool(uint32_t pages, uint32_t sequences, uint32_t pages_per_sequen
   for (auto& table : tables_) table.reserve(pages_per_sequence);
 }
 
-// Counts new pages, and copies of pages that will be written and that other sequences use too.
+// Counts new pages, and copies of pages that will be written although other sequences use them too.
 uint32_t PagePool::needed(const Want& want) const {
   const std::vector<uint32_t>& table = tables_[want.sequence];
   const uint32_t pages = uint32_t(divide_up(want.end, kPageTokens));

@@ -21,7 +21,7 @@ uint32_t output_bucket(uint32_t outputs, uint32_t tokens) {
 
 namespace {
 
-// Calls one after the other, so that neighbours may be fused.
+// A sequence of calls that may be fused with their neighbours.
 class Calls {
  public:
   static constexpr uint32_t kMost = 8;
@@ -96,8 +96,8 @@ struct Builder {
     GRETA_TRY(add_parts(*cut, bucket, &graph));
     return emit(calls.subspan(before + 1), bucket);
   }
-  // What makes queries, keys and values, which do not need each other's results, and the attention that reads
-  // them.
+  // Emits the calls that make queries, keys and values, which do not need each other's results, then the
+  // attention that reads them.
   Status emit_attention(std::initializer_list<Calls> each, const Call& attention) {
     std::vector<std::span<const Call>> sequences;
     for (const Calls& calls : each) sequences.push_back(calls.all());
@@ -118,12 +118,13 @@ struct Builder {
     return {};
   }
 
-  // h += scale * norm(x), where x is what `last` makes of the block; no norm where there is none.
+  // Adds a block's result to the residual: h += scale * norm(x). The calls `last` make x. The norm is left
+  // out if the layer has none.
   Status leave(Calls last, const Tensor& post_norm, const Slice& x, const Slice& h) {
     if (there(post_norm)) last += norm(post_norm, x, x);
     return emit(last += add(h, x, s.residual_scale));
   }
-  // The norm before a block, and where its result lies: h itself without one.
+  // Gives the norm before a block, and sets *x to its result. Without a norm *x is h.
   Calls enter(const Tensor& gain, const Slice& h, Slice* x) {
     *x = h;
     if (!there(gain)) return {};
@@ -158,8 +159,9 @@ struct Builder {
                  layer.post_attention_norm, projected, h);
   }
 
-  // DeepSeek-V2, arXiv 2405.04434, with the matrices that would make a head's key and value from the latent
-  // moved to the query and the result: one cached head [latent | rotated] serves all.
+  // Latent attention of DeepSeek-V2 (arXiv 2405.04434) in its absorbed form. The matrices that would make a
+  // head's key and value from the latent are applied to the query and the result instead. So all heads share
+  // one cached head [latent | rotated].
   Status latent_block(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache,
                       const Slice& h) {
     const uint32_t head = s.latent.plain + s.rope_width;
@@ -199,12 +201,12 @@ struct Builder {
     return leave({matmul(layer.attention_output, y, projected)}, layer.post_attention_norm, projected, h);
   }
 
-  // A matrix, and what is added to the product with it.
+  // A matrix and its bias.
   struct Linear {
     Tensor weight, bias = {};
   };
 
-  // y = down(activation(gate(x)) * up(x)); all but the last call are emitted.
+  // Computes y = down(activation(gate(x)) * up(x)). It emits all calls but the last, which `*last` gets.
   Status dense(Calls before, Linear to_gate, Linear to_up, Linear down, const Slice& x, const Slice& y,
                Call* last) {
     const uint32_t hidden = to_gate.weight.n;
@@ -276,7 +278,7 @@ struct Builder {
     return {};
   }
 
-  // Logits of the output rows only: nobody asked for the others.
+  // Only output rows get logits, since nobody reads the others.
   Status head(const Weights& weights, const Slice& h) {
     const Slice normed = rows(s.width, key.outputs), logits = rows(s.vocab, key.outputs);
     Calls calls = {

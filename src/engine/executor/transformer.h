@@ -13,7 +13,7 @@ struct StepKey {
 };
 
 constexpr uint32_t kTokenBuckets[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
-uint32_t token_bucket(uint32_t tokens);                     // the smallest bucket that holds them
+uint32_t token_bucket(uint32_t tokens);                     // the smallest bucket for so many tokens
 uint32_t output_bucket(uint32_t outputs, uint32_t tokens);  // 0, 1, 8 or the token bucket
 
 // Device memory that a step reads and writes beside weights and temporaries.

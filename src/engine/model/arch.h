@@ -25,7 +25,7 @@ constexpr TensorName maybe(const char* text) { return {text, true}; }
 struct TensorNames {
   TensorName token_embedding = "token_embd.weight";
   TensorName output_norm = "output_norm.weight";
-  TensorName output = maybe("output.weight");  // absent: the transposed embedding takes its place
+  TensorName output = maybe("output.weight");  // if absent, token_embedding takes its place
   TensorName output_bias = maybe("output.bias");
   TensorName rope_factors = maybe("rope_freqs.weight");
   TensorName long_factors = maybe("rope_factors_long.weight");    // for contexts longer than the original one
@@ -36,9 +36,9 @@ struct TensorNames {
   TensorName query = "blk.%u.attn_q.weight";
   TensorName key = "blk.%u.attn_k.weight";
   TensorName value = "blk.%u.attn_v.weight";
-  TensorName query_key_value =
-      maybe("blk.%u.attn_qkv.weight");  // in place of the three: their rows in this order
-  TensorName query_key_value_bias = maybe("blk.%u.attn_qkv.bias");  // in place of their biases
+  // These two hold the rows of query, key and value in this order, in place of the tensors above.
+  TensorName query_key_value = maybe("blk.%u.attn_qkv.weight");
+  TensorName query_key_value_bias = maybe("blk.%u.attn_qkv.bias");
   TensorName query_bias = maybe("blk.%u.attn_q.bias");
   TensorName key_bias = maybe("blk.%u.attn_k.bias");
   TensorName value_bias = maybe("blk.%u.attn_v.bias");
@@ -46,10 +46,10 @@ struct TensorNames {
   TensorName sinks = {};
   TensorName attention_output = "blk.%u.attn_output.weight";
   TensorName attention_output_bias = maybe("blk.%u.attn_output.bias");
-  TensorName post_attention_norm = {};  // of what attention adds to the residual
+  TensorName post_attention_norm = {};  // normalises what attention adds to the residual
 
   // Latent attention (Arch::latent), in place of query, key and value.
-  TensorName query_down = maybe("blk.%u.attn_q_a.weight");  // absent: `query` takes the place of down and up
+  TensorName query_down = maybe("blk.%u.attn_q_a.weight");  // if absent, `query` is in place of down and up
   TensorName query_down_norm = "blk.%u.attn_q_a_norm.weight";
   TensorName query_up = "blk.%u.attn_q_b.weight";
   TensorName latent = "blk.%u.attn_kv_a_mqa.weight";
@@ -62,7 +62,7 @@ struct TensorNames {
   TensorName ffn_norm = "blk.%u.ffn_norm.weight";
   TensorName gate = "blk.%u.ffn_gate.weight";
   TensorName up = "blk.%u.ffn_up.weight";
-  TensorName gate_up = {};  // in place of gate and up: the rows of gate, then those of up
+  TensorName gate_up = {};  // the rows of gate, then those of up, in place of both
   TensorName down = "blk.%u.ffn_down.weight";
   TensorName gate_bias = maybe("blk.%u.ffn_gate.bias");
   TensorName up_bias = maybe("blk.%u.ffn_up.bias");
@@ -94,8 +94,7 @@ struct Arch {
   bool scale_embedding = false;  // embeddings are multiplied by sqrt(width)
   bool norm_all_heads = false;   // query_norm and key_norm run over all heads of a token together
   bool latent = false;           // multi-head latent attention: keys and values are made from one cached head
-  bool scales =
-      false;  // the keys embedding_scale, residual_scale and logit_scale are read; the last one divides
+  bool scales = false;  // reads the keys embedding_scale, residual_scale and logit_scale, which divides
 
   uint32_t window = 0;           // attention.sliding_window
   bool window_required = false;  // the file must give attention.sliding_window

@@ -7,8 +7,8 @@
 
 namespace greta {
 
-// Compiles the kernels that pack weights. No plainer kernel can replace them, so a type whose kernel the
-// driver refuses stays in the file's order. This must be known before memory is planned.
+// Compiles the kernels that pack weights. If the driver refuses one, its type stays in the file's order,
+// since no plainer kernel can pack it. This must be known before memory is planned.
 static Status try_packing(Model& m) {
   for (bool complete = false; !complete;) {
     KernelSet kernels(*m.device);
@@ -92,7 +92,7 @@ Status load_model(Model* model, const Progress& progress) {
 bool drop_refused(Model& model, std::span<const KernelRow* const> kernels) {
   for (const KernelRow* row : kernels) model.refused->add(*row);
   if (!kernels.empty())
-    model.log(LogLevel::Warning, "%zu kernel%s done without: %s", kernels.size(),
+    model.log(LogLevel::Warning, "%zu kernel%s not used: %s", kernels.size(),
               kernels.size() > 1 ? "s are" : " is", error_text());
   return !kernels.empty();
 }

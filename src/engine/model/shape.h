@@ -55,14 +55,14 @@ struct Experts {
 // the cache holds `width` values, which make the keys and values of all heads, and the key's rotated values.
 struct Latent {
   uint32_t width = 0;
-  uint32_t query_width = 0;       // of the query's bottleneck; 0: there is none
-  uint32_t plain = 0, value = 0;  // of a head: values of the key that are not rotated, and of the value
+  uint32_t query_width = 0;       // width of the query's bottleneck; 0: there is none
+  uint32_t plain = 0, value = 0;  // values of a head's key that are not rotated, and of its value
   bool joined = false;            // the file has the matrices of keys and values as one tensor
 };
 
 struct Shape {
   uint32_t layers = 0, width = 0, ffn_width = 0, vocab = 0;
-  uint32_t draft_layers = 0;         // layers behind them in the file, which draft tokens and are not used
+  uint32_t draft_layers = 0;         // layers after these in the file, which draft tokens and are not used
   uint32_t heads = 0, kv_heads = 0;  // query heads, and cached key-value heads
   uint32_t key_width = 0, value_width = 0;  // of one cached head
   uint32_t context = 0;                     // the context that the model was trained for, in tokens

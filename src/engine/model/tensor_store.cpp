@@ -13,7 +13,7 @@ Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wante
   if (!source)
     return wanted.name.optional
                ? Status{}
-               : fail(Code::File, "%s: no tensor %s (called for by %s)", gguf.name(), name, wanted.keys);
+               : fail(Code::File, "%s: no tensor %s (required by %s)", gguf.name(), name, wanted.keys);
   const bool apart = wanted.held == Held::Apart, turned = wanted.held == Held::Transposed;
   const bool cut_vector = wanted.use == Use::Vector && wanted.rows;
   const uint64_t stride = wanted.rows ? wanted.rows : wanted.n;

@@ -20,16 +20,15 @@ class TensorStore {
   Status load(Gguf& gguf, Device& device, const RowFilter& filter, const Progress& progress);
 
   const Weights& weights() const { return weights_; }
-  uint64_t device_bytes() const;  // that load() allocates on the device
-  uint64_t mapped_bytes() const;  // that are used in place
-  uint64_t file_bytes() const;    // of all tensors in use
-  uint64_t token_bytes() const;   // that one decoded token reads
+  uint64_t device_bytes() const;  // what load() allocates on the device
+  uint64_t mapped_bytes() const;  // what is used in place
+  uint64_t file_bytes() const;    // the size of all tensors in use
+  uint64_t token_bytes() const;   // what one decoded token reads
   // How many of device_bytes() would not be needed if the file were mapped.
   uint64_t mapping_saves(const Source& source, const DeviceInfo& device) const;
   uint64_t parameters() const;
-  uint64_t token_parameters() const;  // that one token is multiplied with; of experts only those in use
-  uint64_t largest_product()
-      const;  // the part of them that belongs to one matrix, or one layer's experts, at most
+  uint64_t token_parameters() const;  // parameters that one token is multiplied with, by the experts in use
+  uint64_t largest_product() const;   // the most of these in one matrix, or in one layer's experts
 
  private:
   struct Placed {  // a tensor in use and where it comes from
@@ -39,12 +38,12 @@ class TensorStore {
     bool in_place;           // it is read from mapped pages
     bool routed;             // a token is multiplied with only a few of its matrices
     Held held;               // how the file holds its matrices
-    uint64_t stride;         // bytes from one matrix to the next, where they are not apart
+    uint64_t stride;         // bytes from one matrix to the next, unless they are Held::Apart
   };
   Status find(Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter);
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);
   template <class Amount>
-  uint64_t token_share(Amount amount) const;  // the sum over tensors; of experts only those in use count
+  uint64_t token_share(Amount amount) const;  // the sum over tensors, in which only experts in use count
   struct Mapped {  // pages of the file that the device reads, with some tensors that follow each other
     uint32_t part;
     uint64_t offset, bytes;

@@ -1,7 +1,6 @@
 // Uploads weights to the device. Several threads read them into a ring of pinned pieces; the device copies
 // each piece and, where the kernels want another layout, packs it. A piece is read while those before it are
-// copied and packed, and one ring serves a whole model. Device memory that the host sees is read into
-// directly.
+// copied and packed, and one ring serves a whole model. Memory that the host sees is read into directly.
 #pragma once
 #include <optional>
 

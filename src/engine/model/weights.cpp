@@ -78,7 +78,7 @@ void add_latent(const Arch& arch, const Shape& s, Layer* l, List* list) {
   }
   add_matrix(list, names.latent, &l->latent, s.width, s.key_width);
   add_vector(list, names.latent_norm, &l->latent_norm, latent.width);
-  if (latent.joined) {  // each head has the rows that make its key, then those that make its value
+  if (latent.joined) {  // for each head the rows that make its key are followed by those that make its value
     const uint64_t w = latent.width, k = latent.plain, v = latent.value;
     list->push_back({names.key_value_up, &l->key_up, Use::Heads, k, w, s.heads, 0, k + v, Held::Transposed});
     list->push_back({names.key_value_up, &l->value_up, Use::Heads, w, v, s.heads, k, k + v, Held::Stacked});

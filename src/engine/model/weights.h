@@ -29,14 +29,13 @@ enum class Use : uint8_t { Embedding, Matrix, Heads, Experts, Vector };  // Head
 enum class Held : uint8_t {
   Apart,       // as a step wants them, with rows of `depth` values: [depth, rows, count]
   Stacked,     // one below the other: [depth, rows * count]
-  Transposed,  // one below the other: [n, rows * count]; rows first_row .. first_row + depth - 1 of each are
-               // wanted
+  Transposed,  // one below the other: [n, rows * count]; of each, rows first_row .. first_row + depth - 1
+               // count
 };
 
-// A tensor that a step wants: rows first_row .. first_row + n - 1 of the file's tensor of this name, which
-// has `rows` rows in each of `count` matrices. A vector has rows of `depth` values, one for each expert or
-// just one. With `rows` given it is values first_row .. first_row + n - 1 of a vector of `rows` values, and
-// depth is 1.
+// A tensor that a step wants. It is rows first_row .. first_row + n - 1 of the file's tensor of this name,
+// which has `rows` rows in each of `count` matrices. A vector is a single row of `depth` values, or one for
+// each expert; with `rows`, depth is 1, and it is values first_row .. first_row + n - 1 of that many.
 struct WantedTensor {
   TensorName name;
   Tensor* tensor;

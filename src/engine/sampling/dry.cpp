@@ -1,5 +1,5 @@
-// DRY ("don't repeat yourself", p-e-w 2024) lowers the logit of a token with which the end of the text would
-// repeat earlier text. The longer the repetition, the more it does so.
+// DRY ("don't repeat yourself", p-e-w 2024) lowers the logit of a token that would continue a repetition of
+// earlier text. The longer the repetition, the lower the logit.
 #include <algorithm>
 #include <cmath>
 

@@ -89,7 +89,7 @@ struct SamplingDefaults {
     kMirostatEta = 1024,
     kOrder = 2048
   };
-  uint32_t fields = 0;  // the bits of those that the file has
+  uint32_t fields = 0;  // a bit for each setting that the file has
   float temperature = 0, top_p = 1, min_p = 0, repeat = 1;
   uint32_t top_k = 0;
   int32_t repeat_last_n = 0;
@@ -105,8 +105,8 @@ struct Candidate {
   int32_t id;
 };
 
-// The candidates that are left. The first `sorted` are the best ones in order: by larger logit, then by lower
-// id. The rest is in order of id until something sorts.
+// The candidates that are left. The first `sorted` are the best ones in order: the larger logit first, then
+// the lower id. The rest is in order of id until something sorts it.
 struct Candidates {
   std::vector<Candidate> list;
   size_t sorted = 0;

@@ -1,7 +1,6 @@
 // Generation feeds the prompt in steps, then one token a step. The device draws tokens if its kernel supports
 // the settings, else the host chooses from the step's logits. If the device draws, the next step is submitted
-// before the token is known, so that the device does not wait for the host. It is forgotten if the token ends
-// the text.
+// before the token is known, so that the device does not wait for the host. It is dropped if the text ends.
 #include <algorithm>
 
 #include "engine/session/session.h"

@@ -185,7 +185,7 @@ Status Session::eval_batch(std::span<Item> items) {
     const uint32_t begin = item.session->position_;
     GRETA_TRY(executor.reserve(item.session->sequence_, begin, begin + uint32_t(item.tokens.size())));
   }
-  std::vector<size_t> outputs;  // the items whose logits the step in hand computes
+  std::vector<size_t> outputs;  // the items whose logits this step computes
   const auto run = [&]() -> Status {
     GRETA_TRY(executor.step(rows, false));
     for (size_t i = 0; i < outputs.size(); ++i)

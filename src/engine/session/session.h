@@ -49,15 +49,15 @@ class Session {
   Status profile(std::span<const int32_t> tokens, void (*on_stage)(void* user, const Executor::Stage& stage),
                  void* user);
 
-  // Chooses the next token on the host, from the logits [vocab] of the last token fed. kNoToken: the grammar
-  // is at its end, and the vocabulary has no token to end with, or `may_end` forbids one.
+  // Chooses the next token on the host, from the logits [vocab] of the last token fed. It gives kNoToken if
+  // the grammar is at its end, and the vocabulary has no token that ends an answer or `may_end` forbids it.
   Status sample(const float* logits, bool may_end, int32_t* token);
 
   Status set_sampling(SamplerSettings settings);  // a failure leaves the settings as they were
   const SamplerSettings& sampling() const { return sampler_.settings(); }
   void set_grammar(std::shared_ptr<const Grammar> grammar) {
     grammar_.set(std::move(grammar));
-  }  // may be null
+  }                                                            // null: none
   std::span<const int32_t> tokens() const { return tokens_; }  // fed so far
 
   // Saves tokens and cache as a stream of state_bytes() bytes (state.h). `write` gets the next bytes and

@@ -1,4 +1,4 @@
-// kv_write and attention through one paged cache against float64: what one writes the other reads.
+// Checks kv_write and attention against float64, through a paged cache that one writes and the other reads.
 #include <algorithm>
 #include <cmath>
 
@@ -48,14 +48,14 @@ void fill(Rig& rig, StepRows& steps, Cache& cache, uint32_t sequence, uint32_t l
     call.width = cache.width;
     call.page_bytes = cache.bytes;
     call.cache_type = cache.type;
-    rig.run({&call, 1}, *rig.plain_row({&call, 1}, 32), 32);  // whatever kernel is checked by its name
+    rig.run({&call, 1}, *rig.plain_row({&call, 1}, 32), 32);  // the plain row, whichever kernels are wanted
     for (const KernelRow* row : rig.rows({&call, 1}, 32)) rig.run({&call, 1}, *row, 32);
     const Values held = reference::cached(x, kCacheTypes[cache.type]);
     cache.by_sequence[sequence].insert(cache.by_sequence[sequence].end(), held.begin(), held.end());
   }
 }
 
-// Others have no kernel row.
+// Heads of other widths have no kernel row.
 bool whole_blocks(const Shape& shape) {
   return shape.key_width % cache_block_of(shape.key_type) == 0 &&
          shape.value_width % cache_block_of(shape.value_type) == 0;
@@ -69,7 +69,7 @@ Values beginnings(const Values& x, uint32_t width, uint32_t kept) {
   return out;
 }
 
-// Rows that also give y in the form that a matmul of a few tokens reads.
+// Checks kernel rows that also give y in the activation format that a matmul of a few tokens reads.
 void check_rounded(Rig& rig, const Call& call, const Live& live, uint32_t width) {
   run_with_form(rig, call, Form::Q8X16, live, width,
                 [&](const KernelRow& row, const std::vector<float>& y, const std::vector<uint8_t>& rounded) {
@@ -79,7 +79,7 @@ void check_rounded(Rig& rig, const Call& call, const Live& live, uint32_t width)
 
 float scale_of(const Shape& shape) { return 1 / std::sqrt(float(shape.key_width)); }
 
-// What the queries q of all rows of `steps` [heads][key_width] come to.
+// The expected result for the queries q of all rows of `steps`, [heads][key_width] each.
 Values expected_of(const Shape& shape, const StepRows& steps, const Cache& keys, const Cache& values,
                    const std::vector<float>& q, const std::vector<float>& sinks) {
   const uint32_t q_width = shape.heads * shape.key_width;
@@ -152,7 +152,7 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
   rig.reset();
 }
 
-// A token's heads as the matmuls made them: normed, rotated and stored by the launch that attends over them.
+// A token's heads as the matmuls made them. The launch of attention normalises, rotates and stores them.
 struct Heads {
   uint32_t heads, kv_heads, width, rope_width;  // rope_width 0: not rotated
   Normed normed;
@@ -161,7 +161,8 @@ struct Heads {
   float softcap = 0;
 };
 
-// The bytes of a head in its page, and the page's own otherwise.
+// Fails unless the newest position's heads lie in their page with the values `held`, and nothing else of the
+// pool has changed.
 void expect_stored(const Cache& cache, std::vector<uint8_t> pool, std::vector<uint8_t> before,
                    StepRows& steps, const StepRow& row, const Values& held, const std::string& what) {
   QuantType type;
@@ -249,7 +250,7 @@ class HeadsCase {
         rig.room(attention_scratch_bytes(1, shape.heads, shape.width)));
   }
 
-  // Adds the norm and the rotation of heads at x; what they come to.
+  // Adds calls of norm and rope for the heads at x, and returns the expected result.
   Values add_operand(uint32_t heads, const Slice& x, Random& random) {
     Values y = to_values(rig.get<float>(x));
     if (shape.normed != Normed::Not) {
@@ -297,8 +298,8 @@ class HeadsCase {
 
 }  // namespace
 
-// A GPU's kernels are compiled for each shape, for some seconds: all shapes with halves, some with the other
-// types, of blocks also wide heads with all that may be asked of them, and a prompt.
+// A GPU's driver compiles kernels for each shape, which takes seconds. So all shapes run with a cache of
+// halves, and some with other types. Block types also run wide heads with everything on, and a prompt.
 bool worth_it(const Rig& rig, uint32_t type, const Shape& shape) {
   const bool all = type == 1 || rig.info().host_functions, blocks = cache_block_of(type) > 1;
   const bool everything = shape.window && shape.softcap > 0 && shape.sinks;
@@ -319,15 +320,15 @@ void check_attention(Rig& rig) {
         {4, 2, 256, 256, 100, 50, false, type, type},  {6, 2, 64, 328, 0, 0, false, type, type},
     };
     for (const Shape& shape : shapes)
-      for (const Live& live : live_rows(rig, 4, 2))  // few tokens and many have rows of their own
+      for (const Live& live : live_rows(rig, 4, 2))  // few and many tokens have kernel rows of their own
         if (worth_it(rig, type, shape)) check_shape(rig, shape, live, random);
-    // A prompt, most of whose cache all tokens of a group see.
+    // A prompt in which all tokens of a group see most of the cache.
     const Shape prompt = {4, 1, 128, 128, 0, 0, true, type, type, false, 300, true};
     Shape in_window = prompt;
     in_window.window = 90;
     for (const Shape& shape : {prompt, in_window})
       if (!rig.checked() && worth_it(rig, type, shape)) check_shape(rig, shape, {128, 100}, random);
-    // More pages than a row may split them into parts.
+    // More pages than a kernel row has groups for in a KV split.
     if (!rig.checked() && (type == 1 || rig.info().host_functions))
       check_shape(rig, {2, 1, 32, 32, 0, 0, true, type, type, false, 4500}, {2, 2}, random);
   }

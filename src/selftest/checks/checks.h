@@ -1,5 +1,5 @@
-// What each op must do, over odd shapes and all types, on the rig's device: every row of the kernel table
-// against float64. Throws Failed.
+// A check of each op compares every row of the kernel table with float64, over odd shapes and all types, on
+// the rig's device. It throws Failed.
 #pragma once
 #include "selftest/checks/rows.h"
 
@@ -19,13 +19,13 @@ void check_convert(Rig& rig);
 void check_route(Rig& rig);
 void check_routers(Rig& rig);
 void check_matmul(Rig& rig);
-void check_matmul_outputs(Rig& rig);  // rows of a step that have outputs alone, weights of floats
+void check_matmul_outputs(Rig& rig);  // only rows of a step that have outputs; float weights
 void check_matmul_expert(Rig& rig);
 void check_matmul_heads(Rig& rig);
 void check_expert_sequences(Rig& rig);
 void check_attention(Rig& rig);
-void check_attention_heads(Rig& rig);  // one token, with what makes its heads
-void check_attention_lanes(Rig& rig);  // one shape, and those of the heads
+void check_attention_heads(Rig& rig);  // one token, fused with norm, rope and kv_write of its heads
+void check_attention_lanes(Rig& rig);  // one shape, and those of check_attention_heads
 void check_sample(Rig& rig);
 void check_sum(Rig& rig);
 void check_products(Rig& rig);

@@ -1,5 +1,5 @@
-// embed: rows of the table for every type, bit for bit, and what it writes into the token log. convert: the
-// q8 form byte for byte, the other forms value for value.
+// Checks embed for every type, bit for bit, with what it writes into the token log. Checks convert: the q8
+// format byte for byte, the other formats value for value.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 
 namespace greta::selftest {
 
-// Rows that also give y in the form that a matmul reads.
+// Checks kernel rows that also give y in the activation format that a matmul reads.
 static void check_embed_rounded(Rig& rig, const Stored& stored, const Live& live, Random& random) {
   const uint32_t vocab = 37, width = quant_info(stored.type).block == 1 ? 96 : 512;
   const Matrix matrix = random_matrix(stored.type, vocab, width, 1, Scales::Plain, random);
@@ -34,7 +34,7 @@ static void check_embed_rounded(Rig& rig, const Stored& stored, const Live& live
         for (uint32_t i = 0; i < width; ++i)
           expect(y[size_t(t) * width + i] ==
                      float(matrix.values[size_t(steps.rows[t].token) * width + i]) * call.scale,
-                 std::string(row->name) + ": another value where y is rounded too");
+                 std::string(row->name) + ": y differs when the row also gives it rounded");
       expect_rounded(*row, y, rig.get<uint8_t>(convert.slot[kY]), width, gains ? to_values(gain) : Values{},
                      live.tokens);
     }
@@ -83,7 +83,7 @@ void check_embed(Rig& rig) {
   rig.require_all_run(Op::Embed);
 }
 
-// Each row of y against the reference; `every`: how many rows of x stand for one of y.
+// Compares each row of y with the reference. `every` is how many rows of x make one of y.
 static void check_form(Rig& rig, const Call& call, const KernelRow& row, const Live& live,
                        const std::vector<float>& x, const Values& gain, uint32_t every) {
   rig.poison(call.slot[kY]);
@@ -104,19 +104,19 @@ static void check_form(Rig& rig, const Call& call, const KernelRow& row, const L
     const auto same = [&](uint32_t first, uint32_t count) {
       return std::equal(&expected[first], &expected[first] + count, &y[at + first]);
     };
-    // The planes of q8; what lies between them is nobody's.
+    // Compares the planes of q8. The bytes between them are not used.
     const uint32_t scales = depth / 32 * 4, sums = depth / 16 * 2;
     expect(q8 ? same(0, depth) && same(q8_scales_at(depth), scales) && same(q8_sums_at(depth), sums)
               : same(0, depth * 2),
-           std::string(row.name) + ": other bytes at depth " + std::to_string(depth));
+           std::string(row.name) + ": wrong bytes at depth " + std::to_string(depth));
   }
   expect(std::all_of(y.begin() + ptrdiff_t(at), y.end(), [](uint8_t byte) { return byte == 0xff; }),
-         std::string(row.name) + ": wrote a row that does not live");
+         std::string(row.name) + ": wrote a row that is not live");
 }
 
 void check_convert(Rig& rig) {
   Random random(1);
-  // GPUs may take denormal values for 0, which must then be nothing beside the scale.
+  // GPUs may take denormal values for 0, so these must be negligible beside the scale.
   const float least = rig.info().host_functions ? 1e-36f : 1e-33f;
   for (const Live& live : live_rows(rig))
     for (const uint32_t depth : {96u, 32u, 256u, 4096u})

@@ -1,4 +1,4 @@
-// matmul_expert with what is fused around it, and matmul_expert on many tokens, against float64.
+// Checks matmul_expert against float64: with what is fused around it, and on many tokens.
 #include <cstring>
 
 #include "selftest/checks/checks.h"
@@ -7,7 +7,7 @@ namespace greta::selftest {
 
 namespace {
 
-// One: every slot has the same expert. Heads: slot j has matrix j, without ids.
+// How experts are chosen. One: every slot has the same expert. Heads: slot j has matrix j, without ids.
 enum class Chosen { Random, One, Heads };
 
 struct SequenceShape {
@@ -20,8 +20,7 @@ struct SequenceShape {
 
 constexpr float kNormEpsilon = 1e-5f;
 
-// A gate's experts and those that combine follows are different matrices over x of one slot, and of each
-// slot.
+// The experts of a gate read one x for all slots; those before combine, other matrices, read an x for each.
 class SequenceCase {
  public:
   SequenceCase(Rig& rig, const Stored& stored, const SequenceShape& shape, Random& random)
@@ -59,7 +58,7 @@ class SequenceCase {
   void check(const std::string& sequence) {
     std::vector<Call> calls = calls_of(sequence);
     for (const KernelRow* row : rig_.rows(calls, shape_.live.bucket)) {
-      if (row->form == Form::F32 && row->rank) continue;  // rounds x itself: check_matmul_expert
+      if (row->form == Form::F32 && row->rank) continue;  // it rounds x itself; check_matmul_expert checks it
       std::vector<Call> formed = calls;
       give_form(sequence, &formed, row->form);
       const Slice& result = sums(sequence) ? sum_ : y_;
@@ -76,7 +75,7 @@ class SequenceCase {
                                  " depth " + std::to_string(shape_.depth) + " bucket " +
                                  std::to_string(shape_.live.bucket);
         const uint64_t bits = sum_of_bits(y);
-        expect(repeat == 0 || bits == first_bits, what + ": other bits in a repeat");
+        expect(repeat == 0 || bits == first_bits, what + ": a repeat gave other bits");
         first_bits = bits;
         if (repeat) continue;
         require_close(y, expected(sequence, row->form), row->form == Form::F16 ? 1e-9 : 1e-10, what);
@@ -158,7 +157,7 @@ class SequenceCase {
     }
   }
 
-  // A norm's gain is in the form q8x16, its factor is not.
+  // In the format q8x16 x was multiplied by a norm's gain, but not by its factor.
   Values x_as_read(const std::string& sequence, Form form) const {
     const Values x = to_values(input(sequence));
     if (form == Form::F32) return x;

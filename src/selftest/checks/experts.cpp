@@ -1,4 +1,4 @@
-// route and matmul_expert against float64.
+// Checks route and matmul_expert against float64.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,7 +9,7 @@ namespace greta::selftest {
 
 namespace {
 
-// Rows of `width` values, moved `stride` apart; what lies between is `gap`.
+// Moves rows of `width` values `stride` apart, and fills the gaps with `gap`.
 std::vector<float> spread(const std::vector<float>& x, uint32_t width, uint32_t stride, float gap) {
   std::vector<float> out(x.size() / width * stride, gap);
   for (size_t i = 0; i < x.size(); ++i) out[i / width * stride + i % width] = x[i];
@@ -73,7 +73,7 @@ void check_route(Rig& rig) {
           rig.run({&call, 1}, *row, live.bucket);
           Ids ids = rig.get<uint32_t>(call.slot[kY]);
           ids.resize(expected.ids.size());
-          expect(ids == expected.ids, std::string(row->name) + ": other experts");
+          expect(ids == expected.ids, std::string(row->name) + ": chose other experts");
           require_close(rig.get<float>(call.slot[kY2]), expected.weights, 1e-12, row->name);
           if (live.bucket != 8 || !rig.repeats() || shape.experts != 256) continue;
           for (const Slice& y : {call.slot[kY], call.slot[kY2]})
@@ -83,7 +83,7 @@ void check_route(Rig& rig) {
       }
 }
 
-// After a router's matmul, alone and with the norm before it.
+// Checks route fused with the router's matmul, without and with the norm before it.
 void check_routers(Rig& rig) {
   Random random(5);
   struct Shape {
@@ -124,7 +124,7 @@ void check_routers(Rig& rig) {
           rig.run(calls, *row, 1);
           require_close(rig.get<float>(logits), right, 1e-11, row->name);
           expect(rig.get<uint32_t>(route.slot[kY]) == expected.ids,
-                 std::string(row->name) + ": other experts");
+                 std::string(row->name) + ": chose other experts");
           require_close(rig.get<float>(route.slot[kY2]), expected.weights, 1e-10, row->name);
           for (const uint32_t counter : rig.get<uint32_t>(route.slot[kCounters]))
             expect(counter == 0, std::string(row->name) + " leaves a counter");
@@ -140,7 +140,7 @@ void check_routers(Rig& rig) {
 
 namespace {
 
-// Operands of a product with the matrices of chosen experts, and the results by each way to round x. Where
+// Operands of a product with the matrices of chosen experts, and its results for each activation format. If
 // `strided`, there are gaps between inputs and between outputs, and a bias.
 class ExpertCase {
  public:
@@ -182,7 +182,7 @@ class ExpertCase {
       }
       rig_.poison(call.slot[kY]);
       rig_.run({&call, 1}, *row, live_.bucket);
-      // Vector rows of block types round x to the q8 form, as in matmul.cpp.
+      // Vector rows of block types round x to the q8 format, as in matmul.cpp.
       const bool rounds = row->rank > 0 && quant_info(row->type).block > 1;
       const Values& right = row->form == Form::Q8X16 ? in_16_
                             : row->form == Form::F16 ? halves_
@@ -194,7 +194,8 @@ class ExpertCase {
       const auto whole = rig_.get<uint32_t>(call.slot[kY]);
       rig_.poison(call.slot[kY]);
       run_in_parts(rig_, call, 2, *row, live_.bucket);
-      expect(rig_.get<uint32_t>(call.slot[kY]) == whole, std::string(row->name) + ": other bits in parts");
+      expect(rig_.get<uint32_t>(call.slot[kY]) == whole,
+             std::string(row->name) + ": other bits when the weight is in parts");
     }
   }
 
@@ -206,7 +207,7 @@ class ExpertCase {
     return reference::matmul_expert(halves ? reference::halves(matrix_.values) : matrix_.values,
                                     to_values(bias_), of_x, ids_, {n_, depth_, kUsed, x_slots_});
   }
-  // What lies between inputs is far too large.
+  // The gaps between inputs hold huge values, which show up in the result if they are read.
   std::vector<uint8_t> form_of_x(Form form, uint32_t rows) const {
     const std::vector<float> x = spread(x_, depth_, x_stride_, 1e30f);
     std::vector<uint8_t> bytes =

@@ -1,4 +1,4 @@
-// matmul and the sequences around it: every row of the kernel table against float64, over odd shapes.
+// Checks matmul and the sequences around it: every row of the kernel table against float64, over odd shapes.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,26 +10,27 @@ namespace greta::selftest {
 
 namespace {
 
-// Limits of NMSE. In float32 a lane adds depth / 16 products and rounds each time with a variance of
-// 2^-48 / 3 of its sum: depth / 32 * 1.2e-15 in all, 4e-13 at depth 11008; a norm and a gate around it,
-// and weights whose sums cancel, take some times that. Rounding x to 127 steps of the largest of 32
-// Gaussian values (2.1 sigma) is (2.1 / 127)^2 / 12 = 2.3e-5 of it; a product of two such sums has twice
-// that, and a few large ones decide it. After a norm inside the row a value on the edge may round the
-// other way: (2.1 / 127)^2 / depth each, and with an outlier of 16 sigma, (16 / 127)^2 / depth.
+// Limits of the NMSE.
+// In float32 a lane adds depth / 16 products. Each addition rounds with a variance of 2^-48 / 3 of the sum,
+// so the NMSE is depth / 32 * 1.2e-15: 4e-13 at depth 11008. A norm, a gate and sums that cancel multiply it
+// by a few. Rounding x to 127 steps of the largest of 32 Gaussian values (2.1 sigma) gives (2.1 / 127)^2 / 12
+// = 2.3e-5. A product of two such sums has twice that, and a few large values decide it. If the kernel row
+// makes a norm itself, a value half-way between two steps may round the other way. Each adds (2.1 / 127)^2 /
+// depth, or (16 / 127)^2 / depth beside an outlier of 16 sigma.
 constexpr double kFloatLimit = 1e-11, kRoundedLimit = 1e-10, kFlipLimit = 5e-6, kOutlierFlipLimit = 2e-4;
-// A float16 row adds in float32 in an order of the hardware's; rounding x and weights to 11 bits is twice
-// (2^-11)^2 / 6, 8e-8.
+// A float16 row adds in float32, in an order that the hardware chooses. Rounding x and weights to 11 bits
+// gives 2 * (2^-11)^2 / 6 = 8e-8.
 constexpr double kHalfLimit = 1e-9, kHalfMethodLimit = 1e-6;
 constexpr double kMethodLimit = 5e-5, kGateMethodLimit = 2e-4;
 
-// Vector rows of block types multiply in int8: they round x to the q8 form, which they are given
-// (Form::Q8) or make themselves.
+// Returns true if the kernel row rounds x, or reads it rounded. Vector rows of block types multiply in int8,
+// so they are given the q8 format (Form::Q8) or make it themselves.
 bool rounds_x(const KernelRow& row) {
   return row.form != Form::F32 || (row.rank > 0 && quant_info(row.type).block > 1);
 }
 
-// With `splits` groups to a tile of y, in memory that is just as large as they need: the same bits whoever is
-// last.
+// Runs split-K with `splits` groups for each tile of y, in memory that is just large enough. Fails unless the
+// bits are always the same, whichever group finishes last.
 void run_split(Rig& rig, std::vector<Call> calls, const Slice& y, const KernelRow& row, uint32_t bucket,
                uint32_t splits, int repeats) {
   Call& product = *std::ranges::find(calls, Op::Matmul, &Call::op);
@@ -42,27 +43,28 @@ void run_split(Rig& rig, std::vector<Call> calls, const Slice& y, const KernelRo
     rig.poison(y);
     rig.run(calls, row, bucket);
     expect(rig.get<uint8_t>(y) == once,
-           row.name + std::string(": other bits, splits ") + std::to_string(splits));
+           row.name + std::string(": other bits with the same number of splits, ") + std::to_string(splits));
   }
   for (const uint32_t counter : rig.get<uint32_t>(product.slot[kCounters]))
     expect(counter == 0, row.name + std::string(": a counter is left at ") + std::to_string(counter));
 }
 
-// One shape for the rows of a few tokens, in all their sequences, and one for tiles.
+// How often a launch is repeated: one shape for rows of a few tokens, in all sequences, and one for tiles.
 int repeats_of(const Rig& rig, const MatmulShape& shape, const std::string& sequence) {
   if (!rig.repeats()) return 0;
   return shape.n == 96 || (shape.n == 140 && sequence == "matmul") ? 100 : 0;
 }
 
-// Limit A, against the row's own rounded x, holds on all data. Limit B, against x itself, is for Gaussian
-// data, since an outlier leaves its 31 neighbours without bits, and for more than a few sums.
+// Compares a row with float64 by two limits. Limit A, against the rounded x that the row uses, holds on all
+// data. Limit B, against x itself, holds for many sums over Gaussian data: an outlier leaves its 31
+// neighbours without bits.
 void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const KernelRow& row,
                const MatmulShape& shape, uint32_t cache_type, uint32_t splits) {
   std::vector<Call> calls = c.calls(sequence);
   const bool rounds = rounds_x(row), norms = calls[0].op == Op::Norm;
   const bool tame = !shape.outliers && shape.scales == Scales::Plain, few = shape.n * shape.live < 16;
   const bool halves = row.form == Form::F16;
-  const bool given = row.form != Form::F32;  // and not rounded by the row itself
+  const bool given = row.form != Form::F32;  // x comes rounded, so the row does not round it
   if (given) c.give_form(&calls, row.form);
   rig.poison(c.result(sequence));
   const int repeats = repeats_of(rig, shape, sequence);
@@ -70,8 +72,8 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
     run_split(rig, calls, c.result(sequence), row, shape.bucket, splits, repeats);
   else
     check_repeats(rig, calls, row, shape.bucket, c.result(sequence), repeats);
-  // A few sums that cancel are not averaged out, and a gate's exponential multiplies what they are off by; a
-  // cache of halves keeps 11 bits: (2^-12)^2 / 3 is 2e-8.
+  // A few sums that cancel are not averaged out, and a gate's exponential multiplies their error. A cache of
+  // halves keeps 11 bits, which gives (2^-12)^2 / 3 = 2e-8.
   const double factor = !few                                         ? 1
                         : sequence.find("gate") != std::string::npos ? 10
                                                                      : 1,
@@ -95,7 +97,7 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
                        : tame            ? kFlipLimit
                                          : kOutlierFlipLimit;
   check(" (A)", given ? row.form : Form::Q8, limit);
-  // Rows of one token share its rounding: where weights have a mean, as in Q2_K, they are one sample.
+  // All results of a token share its rounding. If weights have a mean, as in Q2_K, they are a single sample.
   if (tame && !few && shape.live > 1)
     check(" (B)", Form::F32,
           halves                                       ? kHalfMethodLimit
@@ -103,7 +105,7 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
                                                        : kMethodLimit);
 }
 
-// By all rows that read x as it is.
+// Compares all rows that read x in float32.
 void check_gathered(Rig& rig, const std::vector<Call>& calls, uint32_t bucket, const Values& expected) {
   const Slice& y = calls.back().slot[kY];
   for (const KernelRow* row : rig.rows(calls, bucket)) {
@@ -140,8 +142,8 @@ constexpr Scales kPlain = Scales::Plain, kExtreme = Scales::Extreme;
 
 void check_matmul(Rig& rig) {
   Random random(1);
-  // First what has most in it, for a quick rig: rows that fill no group, a few tokens, tokens that fill no
-  // tile.
+  // The first shapes are for a quick rig and have most in them: matrix rows that do not fill a group, and
+  // tokens that do not fill a tile.
   const MatmulShape shapes[] = {
       {31, 768, 4, 3, true, kPlain},      {96, 768, 8, 7, false, kPlain},
       {140, 1280, 32, 23, false, kPlain}, {70, 1312, 64, 39, false, kPlain},
@@ -154,12 +156,12 @@ void check_matmul(Rig& rig) {
       {1100, 256, 1, 1, false, kPlain},   {128, 1024, 32, 32, true, kPlain},
       {31, 256, 4, 3, true, kPlain},
   };
-  // A checked device is slow: a shape of one token, and those of some buckets.
+  // A checked device is slow, so it runs one shape of a token and those of some buckets.
   for (const Stored& stored : stored_types(rig, Op::Matmul))
     for (const MatmulShape& shape : shapes)
       if (!rig.checked() || shape.n == 64 || shape.bucket == 8 || shape.bucket == 16 || shape.bucket == 32)
         check_matmul_shape(rig, stored, shape, random);
-  // Rows of y of which a thread has more than it loads at once.
+  // Enough rows of y that a thread has more of them than it loads at once.
   if (!rig.checked())
     for (const Stored& stored : stored_types(rig, Op::Matmul))
       check_matmul_shape(rig, stored, {4128, 256, 2, 2, false, kPlain}, random, 0, "matmul+norm");

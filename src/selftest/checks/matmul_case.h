@@ -1,4 +1,4 @@
-// Operands of matmul and of the sequences around it, with what each should give in float64.
+// Operands of matmul and of the sequences around it, and the expected results in float64.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -15,12 +15,11 @@ struct MatmulShape {
   Scales scales;
 };
 
-// Heads of a sequence that rotates or stores: width, and how much of it is rotated.
+// In sequences with rope or kv_write a head has kHeadWidth values, of which kRopeWidth are rotated.
 constexpr uint32_t kHeadWidth = 16, kRopeWidth = 12;
 constexpr float kEpsilon = 1e-5f;
 
-// One set of operands for all sequences, and what each should give. Half of the shapes have a bias, half
-// rotate halves.
+// One set of operands for all sequences. Half of the shapes have a bias, and half rotate by halves.
 class MatmulCase {
  public:
   MatmulCase(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,
@@ -30,7 +29,7 @@ class MatmulCase {
     const size_t values = size_t(shape.live) * shape.depth;
     x_values_ = shape.outliers ? with_outliers(values, random) : gaussians(values, random);
     gain_values_ = gaussians(shape.depth, random, 0.1);
-    for (float& gain : gain_values_) gain += 1;  // what follows the norm is still Gaussian
+    for (float& gain : gain_values_) gain += 1;  // so that the norm's result is still Gaussian
     residual_values_ = gaussians(size_t(shape.live) * shape.n, random, 3);
     gate_matrix_ = random_matrix(stored.type, shape.n, shape.depth, 1, shape.scales, random);
     up_matrix_ = random_matrix(stored.type, shape.n, shape.depth, 1, shape.scales, random);
@@ -61,7 +60,7 @@ class MatmulCase {
       *slice = rig.room(size_t(shape.bucket) * std::max(shape.n, shape.depth) * 4);
   }
 
-  // The calls of a sequence like "norm+matmul+rope"; intermediate results go through normed, y and y2.
+  // The calls of a sequence such as "norm+matmul+rope". Intermediate results lie in normed_, y_ and y2_.
   std::vector<Call> calls(const std::string& sequence) {
     const CallMaker make{step_};
     const HeadsShape heads{shape_.n / kHeadWidth, kHeadWidth};
@@ -88,14 +87,14 @@ class MatmulCase {
     return list;
   }
 
-  // Where the sequence leaves its result, poisoned before a run.
+  // Where the sequence leaves its result. The caller poisons it before a run.
   Slice& result(const std::string& sequence) {
     if (adds(sequence) || gates(sequence)) return out_;
     return sequence.ends_with("kv_write") ? pool_ : y_;
   }
 
-  // As a row gives it that reads x in `form`: a row of the q8 form multiplies in int8, one of f16 rounds x
-  // and weights to halves.
+  // The result of a kernel row that reads x in `form`: q8 formats multiply in int8, and f16 rounds x and
+  // weights to halves.
   Values expected(const std::string& sequence, Form form) const {
     const Values h = input(sequence, form);
     const Values& weight = gate_matrix_.values;
@@ -116,7 +115,7 @@ class MatmulCase {
     return y;
   }
 
-  // How far the sums cancel: the squares of their products over those of the results.
+  // How far the sums cancel: the sum of the squares of all products, over that of the results.
   double cancellation(const std::string& sequence, Form form) const {
     Values weight = gate_matrix_.values, h = input(sequence, form), y = expected(sequence, form);
     for (Values* values : {&weight, &h, &y})
@@ -142,7 +141,7 @@ class MatmulCase {
     }
   }
 
-  // Of a sequence that also gives y in the form q8x16: what is wrong with that, "" if nothing.
+  // For a sequence that also gives y in the format q8x16: what is wrong with it, or "".
   std::string wrong_form(const std::string& sequence) {
     const std::vector<uint8_t> rows = rig_.get<uint8_t>(rounded_);
     std::vector<float> y = output(sequence);
@@ -157,13 +156,13 @@ class MatmulCase {
     return "";
   }
 
-  // The counters of the groups of a sequence are 0 before and after it.
+  // Returns true if a counter is not 0. All are 0 before a sequence and must be so after it.
   bool counters_are_left() {
     const std::vector<uint32_t> counters = rig_.get<uint32_t>(counters_);
     return std::ranges::any_of(counters, [](uint32_t counter) { return counter != 0; });
   }
 
-  // The result as [t][n] floats followed by poison, out of its pages if it went there.
+  // The result as [t][n] floats followed by poison. A result in pages of the cache is gathered from them.
   std::vector<float> output(const std::string& sequence) {
     const Slice& slice = result(sequence);
     if (!sequence.ends_with("kv_write")) {
@@ -197,7 +196,8 @@ class MatmulCase {
   bool rope_halves() const { return shape_.n / 32 % 2; }
   static bool rounds(const std::string& sequence) { return sequence.ends_with("convert"); }
 
-  // What the matmul of a sequence reads. A norm's gain is in the form q8x16, its factor is not.
+  // What the matmul of a sequence reads. In the format q8x16 x was multiplied by a norm's gain, but not by
+  // its factor, so that is done here.
   Values input(const std::string& sequence, Form form) const {
     Values h = to_values(x_values_);
     if (form == Form::Q8X16) {
@@ -242,7 +242,7 @@ class MatmulCase {
   Tensor gain_, weight_, weight2_, next_gain_, post_gain_;
 };
 
-// Runs the shape through every row of every sequence that has `part` in it, and holds each to its limit.
+// Runs the shape through every row of every sequence whose name contains `part`, and compares each result.
 void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape, Random& random,
                         uint32_t cache_type = 0, const char* part = "");
 

@@ -1,5 +1,4 @@
-// rope against float64, alone and with what is fused around it: a norm before, the write into the cache
-// after.
+// Checks rope against float64: alone, and fused with a norm before it and kv_write after it.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -38,12 +37,12 @@ void check_rope(Rig& rig) {
                             {shape.heads, shape.head_width, shape.rope_width, halves == 1});
         for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
           std::vector<float> rows = x;
-          rows.resize(live.bucket * width, 7.f);  // not live: must stay
+          rows.resize(live.bucket * width, 7.f);  // rows that are not live must stay as they are
           call.slot[kX] = call.slot[kY] = rig.put(rows);
           rig.run({&call, 1}, *row, live.bucket);
           std::vector<float> y = rig.get<float>(call.slot[kX]);
           expect(std::equal(y.begin() + ptrdiff_t(x.size()), y.end(), rows.begin() + ptrdiff_t(x.size())),
-                 std::string(row->name) + ": rows that do not live were written");
+                 std::string(row->name) + ": rows that are not live were written");
           y.resize(x.size());
           require_close(y, expected, 1e-13, row->name);
         }
@@ -88,7 +87,7 @@ struct HeadShape {
 };
 constexpr uint32_t kNoCache = kCacheTypeCount;
 
-// Heads of a step's tokens: their values before and after norm and rotation.
+// The heads of a step's tokens before and after norm and rotation.
 struct HeadCase {
   Rig& rig;
   Live live;
@@ -137,7 +136,7 @@ struct HeadCase {
                            {shape.heads, shape.width, shape.rope_width, halves});
   }
 
-  // What lies in the pages, [t][heads][width]; nothing else of them was written.
+  // What lies in the pages, [t][heads][width]. Fails if anything else of them was written.
   std::vector<float> from_pages(const Call& write) {
     std::vector<uint8_t> pool = rig.get<uint8_t>(write.slot[kPool]);
     QuantType type;
@@ -159,7 +158,7 @@ struct HeadCase {
     return y;
   }
 
-  // Alone they change their input.
+  // Without kv_write, norm and rope change their input.
   bool repeated(uint32_t cache_type) const {
     return rig.repeats() && cache_type != kNoCache && live.bucket == 8 && shape.width == 128;
   }
@@ -179,7 +178,7 @@ struct HeadCase {
         std::vector<float> all = rig.get<float>(sequence[0].slot[kX]);
         expect(std::all_of(all.begin() + ptrdiff_t(y.size()), all.end(),
                            [](float value) { return std::isnan(value); }),
-               what + ": rows that do not live were written");
+               what + ": rows that are not live were written");
         all.resize(y.size());
         require_close(all, y, 1e-12, what);
         continue;

@@ -1,5 +1,5 @@
-// The ops that work value by value or row by row against float64: norm, gate, add, softcap, combine; and
-// sums, which are exact.
+// Checks ops that work value by value or row by row against float64: norm, gate, add, softcap and combine.
+// Also checks sum and products, which are exact.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace greta::selftest {
 
-// y = residual + scale * norm(x) over its residual, and where a row gives it as well y's rounded form.
+// Checks y = residual + scale * norm(x), which overwrites the residual, and y rounded where a row gives it.
 static void check_norm_add(Rig& rig, const Call& norm, const Values& normed, const Live& live,
                            Random& random) {
   const uint32_t width = norm.width;
@@ -98,7 +98,7 @@ void check_gate(Rig& rig) {
         steps.add_tokens(live.tokens);
         const size_t count = size_t(live.tokens) * width;
         auto gate = gaussians(count, random, 4);
-        gate[0] = 80;  // where exponentials end
+        gate[0] = 80;  // near the largest exponent that a float's exponential has
         if (count > 2) gate[1] = -200, gate[2] = 0;
         const auto up = gaussians(count, random, 5);
         Call call = make_call(Op::Gate, rig.put_padded(gate, live.bucket * width),
@@ -142,7 +142,7 @@ void check_softcap(Rig& rig) {
       StepRows steps;
       for (uint32_t t = 0; t < live.tokens; ++t) steps.add(t, 0, t, true);
       auto x = gaussians(size_t(live.tokens) * width, random, 40);
-      for (size_t i = 0; i < x.size(); i += 5) x[i] *= 1e-4f;  // where tanh cancels
+      for (size_t i = 0; i < x.size(); i += 5) x[i] *= 1e-4f;  // where a naive tanh cancels
       Call call = make_call(Op::Softcap, rig.put_padded(x, live.bucket * width),
                             rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
       call.width = width;
@@ -160,7 +160,7 @@ void check_softcap(Rig& rig) {
         for (size_t i = 0; i < strided.size(); ++i) {
           const size_t at = i / call.y_stride, value = i % call.y_stride;
           expect(strided[i] == (value < width ? dense[at * width + value] : ~0u),
-                 std::string(row->name) + ": other values where rows have gaps");
+                 std::string(row->name) + ": other values if there are gaps between rows");
         }
       }
       call.y_stride = 0;
@@ -207,14 +207,14 @@ void check_sum(Rig& rig) {
     for (const KernelRow* row : rig.rows({&call, 1}, 1)) {
       rig.poison(call.slot[kY]);
       rig.run({&call, 1}, *row, 1);
-      expect(rig.get<uint32_t>(call.slot[kY]) == expected, std::string(row->name) + ": other sums");
+      expect(rig.get<uint32_t>(call.slot[kY]) == expected, std::string(row->name) + ": wrong sums");
     }
     rig.reset();
   }
   rig.require_all_run(Op::Sum);
 }
 
-// Operands of 1 count the products, others tell whether they meet those that they should.
+// Operands of 1 count the products. Other operands show whether the right ones are multiplied.
 void check_products(Rig& rig) {
   Random random(9);
   constexpr uint32_t kMost = (64 + 32) * kProductsDepth, kGroups = 3, kStep = 64 * 32 * kProductsDepth;
@@ -238,11 +238,11 @@ void check_products(Rig& rig) {
           sum += w * x;
         }
         const uint32_t expected = width / (row->tile * row->tile_tokens * kProductsDepth) * sum;
-        expect(!ones || expected == width, "products: not as many as asked for");
+        expect(!ones || expected == width, "products: the wrong number of products");
         rig.poison(call.slot[kY]);
         rig.run({&call, 1}, *row, 1);
         expect(rig.get<uint32_t>(call.slot[kY]) == Ids(kGroups, expected),
-               std::string(row->name) + ": other sums");
+               std::string(row->name) + ": wrong sums");
       }
       rig.reset();
     }

@@ -7,18 +7,18 @@
 
 namespace greta::selftest {
 
-// A bucket and the rows of it that live.
+// A bucket, and how many of its rows are live.
 struct Live {
   uint32_t bucket, tokens;
 };
 constexpr Live kLive[] = {{8, 7}, {32, 32}, {1, 1}, {2, 1}, {128, 77}};
 
-// The first `count` of them, or on a checked device `checked`.
+// The first `count` of kLive, or the first `checked` on a checked device.
 inline std::span<const Live> live_rows(const Rig& rig, size_t count = 5, size_t checked = 1) {
   return std::span<const Live>(kLive).first(rig.checked() ? checked : count);
 }
 
-// Which norm queries and keys have.
+// Over what queries and keys are normalised.
 enum class Normed { Not, EachHead, AllHeads };
 
 // A table of rotations: [context][rope_width / 2][cosine, sine].
@@ -31,7 +31,7 @@ inline std::vector<float> turns(uint32_t context, uint32_t rope_width) {
   return table;
 }
 
-// Runs every row that covers the call and holds each to the reference.
+// Runs every row that covers the call, and compares each result with the reference.
 inline void check_rows(Rig& rig, const Call& call, uint32_t bucket, const Values& expected, double limit) {
   const std::vector<const KernelRow*> rows = rig.rows({&call, 1}, bucket);
   for (const KernelRow* row : rows) {
@@ -41,7 +41,8 @@ inline void check_rows(Rig& rig, const Call& call, uint32_t bucket, const Values
   }
 }
 
-// `count` rows, or matrices, of a tensor from `first` on; packed rows in whole groups.
+// The `count` matrix rows of a tensor from `first` on, or matrices if it has several. In the packed layout
+// both numbers are multiples of kPackRows.
 inline Tensor part_of(const Tensor& whole, uint32_t first, uint32_t count) {
   const auto bytes = [&](uint32_t some) {
     return whole.count == 1 ? tensor_bytes(whole.type, whole.layout, some, whole.depth, 1)
@@ -53,7 +54,7 @@ inline Tensor part_of(const Tensor& whole, uint32_t first, uint32_t count) {
   return part;
 }
 
-// Runs a call once for each of two parts of its weight, the first with `count` rows or matrices.
+// Runs a call once for each of two parts of its weight. The first has `count` matrix rows or matrices.
 inline void run_in_parts(Rig& rig, const Call& call, uint32_t count, const KernelRow& row, uint32_t bucket) {
   const uint32_t all = call.weight.count == 1 ? call.weight.n : call.weight.count;
   Call part = call;
@@ -64,7 +65,7 @@ inline void run_in_parts(Rig& rig, const Call& call, uint32_t count, const Kerne
   rig.run({&part, 1}, row, bucket);
 }
 
-// Rows of `width` values in the form q8x16, and 0xff for those of the bucket that do not live.
+// Rows of `width` values in the format q8x16. Rows of the bucket that are not live are 0xff.
 inline std::vector<uint8_t> q8x16_rows(const std::vector<float>& x, uint32_t width, const Values& gain,
                                        uint32_t bucket) {
   std::vector<uint8_t> all;
@@ -76,8 +77,8 @@ inline std::vector<uint8_t> q8x16_rows(const std::vector<float>& x, uint32_t wid
   return all;
 }
 
-// Rows in the form q8x16 hold the values of y, which a launch gave with them; those that do not live are as
-// poisoned.
+// Fails unless the rows in the format q8x16 hold the values of y from the same launch, and rows that are not
+// live are still poisoned.
 inline void expect_rounded(const KernelRow& row, const std::vector<float>& y,
                            const std::vector<uint8_t>& rounded, uint32_t width, const Values& gain,
                            size_t tokens) {
@@ -89,10 +90,10 @@ inline void expect_rounded(const KernelRow& row, const std::vector<float>& y,
   }
   expect(std::all_of(rounded.begin() + ptrdiff_t(tokens * bytes), rounded.end(),
                      [](uint8_t b) { return b == 0xff; }),
-         std::string(row.name) + ": rounded rows that do not live");
+         std::string(row.name) + ": a rounded row that is not live was written");
 }
 
-// Runs the rows that also give y in a form; check(row, y, y in the form).
+// Runs the kernel rows that also give y in an activation format, and calls check(row, y, y in the format).
 template <class Check>
 void run_with_form(Rig& rig, const Call& call, Form form, const Live& live, uint32_t width,
                    const Check& check) {
@@ -107,25 +108,26 @@ void run_with_form(Rig& rig, const Call& call, Form form, const Live& live, uint
   }
 }
 
-// Rows that also give y as float16, which must be what y rounds to.
+// Checks kernel rows that also give y as float16, which must be y rounded.
 inline void check_halves(Rig& rig, const Call& call, const Live& live, uint32_t width) {
   run_with_form(rig, call, Form::F16, live, width,
                 [&](const KernelRow& row, std::vector<float> y, const std::vector<uint8_t>& halves) {
                   y.resize(size_t(live.tokens) * width);
                   std::vector<uint8_t> expected = reference::half_bytes(to_values(y));
                   expected.resize(halves.size(), 0xff);
-                  expect(halves == expected, std::string(row.name) + ": other halves than those of y");
+                  expect(halves == expected,
+                         std::string(row.name) + ": the float16 values are not those of y");
                 });
 }
 
-// One launch, then the same bits of y over repeats of it: of calls that do not change their input.
+// Fails unless repeats of a launch give the same bits of y. The calls must not change their input.
 inline void check_repeats(Rig& rig, std::span<const Call> calls, const KernelRow& row, uint32_t bucket,
                           const Slice& y, int repeats = 100) {
   rig.run(calls, row, bucket);
   const auto first = rig.get<uint8_t>(y);
   for (int i = 0; i < repeats; ++i) {
     rig.run(calls, row, bucket);
-    expect(rig.get<uint8_t>(y) == first, std::string(row.name) + ": other bits in a repeat");
+    expect(rig.get<uint8_t>(y) == first, std::string(row.name) + ": a repeat gave other bits");
   }
 }
 

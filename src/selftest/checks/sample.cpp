@@ -1,4 +1,4 @@
-// sample against float64.
+// Checks sample against float64.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,13 +10,13 @@ namespace greta::selftest {
 
 namespace {
 
-// Rows of which some values are no numbers: kNoDraw where none is finite, else the largest of them.
+// Checks rows in which some values are not finite. The result is kNoDraw if none is finite, else the largest.
 void check_no_numbers(Rig& rig, Random& random) {
   const float inf = INFINITY;
   const reference::Sampling all[] = {
       {0, 0, 0, 0, 0, 0, 0}, {1, 0.9, 0.1, 1.2, 5, 64, 1}, {1, 0, 0, 0, 0, 0, 1}};
   struct Special {
-    float rest, largest;  // all but one
+    float rest, largest;  // all values but one, and that one
   };
   for (const reference::Sampling& params : all)
     for (const uint32_t vocab : {5000u, 3u})
@@ -49,7 +49,7 @@ void check_no_numbers(Rig& rig, Random& random) {
 void check_sample(Rig& rig) {
   Random random(1);
   const reference::Sampling all[] = {
-      {0.8, 0.95, 0.02, 1.3, 40, 64, 5},  // the first for a quick rig: all there is
+      {0.8, 0.95, 0.02, 1.3, 40, 64, 5},  // first, for a quick rig: everything is on
       {0, 0, 0, 0, 0, 0, 0},
       {1, 0, 0, 0, 0, 0, 1},
       {0.7, 0, 0, 0, 40, 0, 2},

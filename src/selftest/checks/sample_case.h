@@ -1,4 +1,4 @@
-// Rows of logits to sample from, with histories, for checks.
+// Rows of logits with histories, for checks of sample.
 #pragma once
 #include <cstring>
 
@@ -19,7 +19,7 @@ inline SampleParams device_params(const reference::Sampling& p) {
   return out;
 }
 
-// A row of the logits for each of `positions` of sequence 0, 1, .. in turn, with its own history.
+// A row of logits for each sequence, which is at positions[i] and has a history of its own.
 struct SampleCase {
   Rig& rig;
   uint32_t vocab;
@@ -47,8 +47,8 @@ struct SampleCase {
     call.vocab = vocab;
   }
 
-  // The tokens of all sequences, ~0 where none was drawn. The host gets the same ones, and rows go on from
-  // them.
+  // Fails unless the host gets the same tokens and the rows of the next step follow them. Returns the tokens
+  // of all sequences, ~0 where none was drawn.
   Ids run(const KernelRow& row, uint32_t bucket) {
     call.slot[kStep] = steps.put(rig);
     rig.poison(call.slot[kY]);
@@ -63,9 +63,9 @@ struct SampleCase {
       drawn[was.sequence * kDrawnPositions + was.position % kDrawnPositions] = state.last_token[was.sequence];
       expect(state.row[t].token == kTokenFromSample && state.row[t].position == was.position + 1 &&
                  state.row[t].sequence == was.sequence && state.row[t].output == was.output,
-             std::string(row.name) + ": a row that does not go on from its token");
+             std::string(row.name) + ": the next step's row does not follow from the drawn token");
     }
-    expect(rig.get<uint32_t>(call.slot[kY]) == drawn, std::string(row.name) + ": other tokens for the host");
+    expect(rig.get<uint32_t>(call.slot[kY]) == drawn, std::string(row.name) + ": the host got other tokens");
     return Ids(state.last_token, state.last_token + kMaxStepSequences);
   }
 };

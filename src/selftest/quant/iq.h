@@ -1,4 +1,4 @@
-// What the IQ types share: points of their grids (kernels/tables), one value at a time.
+// The points of the grids that IQ types share (kernels/tables), one value at a time.
 #pragma once
 #include "selftest/quant/quant.h"
 
@@ -11,7 +11,7 @@ inline float iq2_value(uint16_t point, uint32_t i) {
 }
 inline float iq1_value(uint16_t point, uint32_t i) { return float((point >> 2 * i) & 3) - 1; }
 
-// 7 of 8 signs are stored; with the eighth an even number of them are set.
+// 7 of 8 signs are stored. The eighth makes the number of set ones even.
 inline float even_sign(uint32_t seven, uint32_t i) {
   uint32_t sum = 0;
   for (uint32_t bit = 0; bit < 7; ++bit) sum += (seven >> bit) & 1;

@@ -4,14 +4,7 @@
 
 namespace greta::reference {
 
-// A 4-bit float: sign, 2 bits of exponent, 1 of mantissa.
-static float e2m1(uint32_t bits) {
-  const int exponent = (bits >> 1) & 3, mantissa = bits & 1;
-  const float size = exponent ? std::ldexp(1 + 0.5f * float(mantissa), exponent - 1) : 0.5f * float(mantissa);
-  return bits & 8 && size > 0 ? -size : size;  // no negative zero
-}
-
-// An 8-bit float of 4 bits of exponent and 3 of mantissa; the uppermost bit is not looked at.
+// An 8-bit float: 4 bits of exponent, 3 of mantissa. The uppermost bit is ignored.
 static float e4m3(uint8_t bits) {
   const int exponent = (bits >> 3) & 15, mantissa = bits & 7;
   if (bits == 0x7f) return 0;  // NaN in the format
@@ -20,7 +13,7 @@ static float e4m3(uint8_t bits) {
 
 static float weight(const uint8_t* block, uint32_t i) {
   const uint32_t group = i / 16, in_group = i % 16;
-  return e4m3(block[group]) * e2m1(bits_at(block, 4 + group * 8 + in_group % 8, in_group / 8 * 4, 4));
+  return e4m3(block[group]) * e2m1_value(bits_at(block, 4 + group * 8 + in_group % 8, in_group / 8 * 4, 4));
 }
 
 // The scale nearest to the size, which has no sign here.

@@ -1,5 +1,5 @@
-// Tensor types, read one weight at a time from what the GGUF specification says of their blocks.
-// Values are float32, rounded where the format rounds, so that decoders can be held to the bit.
+// Reads tensor types one weight at a time, by what the GGUF specification says of their blocks. Values are
+// float32, rounded where the format rounds, so that decoders can be compared bit for bit.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -14,11 +14,11 @@ struct Quant {
   const char* name;  // as in quant_types.def
   uint32_t block, bytes;
   float (*weight)(const uint8_t* block, uint32_t i);
-  // The block holds random bytes: sets its floating-point fields so that weights are about `size`.
+  // Sets the floating-point fields of a block of random bytes so that weights are about `size`.
   void (*resize)(uint8_t* block, double size, Random& random);
 };
 
-// Those of every QUANT_TYPE in quant_types.def; each type's file defines its own, quant_<name>.
+// The oracles of all types that a QUANT_TYPE row lists. Each type's file defines its own, quant_<name>.
 std::span<const Quant* const> quants();
 const Quant* find_quant(const char* name);
 
@@ -39,6 +39,13 @@ inline void put_half(uint8_t* at, double value) {
 // `count` bits of a block, from bit `first` of byte `byte` on.
 inline uint32_t bits_at(const uint8_t* block, uint32_t byte, uint32_t first, uint32_t count) {
   return (block[byte] >> first) & ((1u << count) - 1);
+}
+
+// A 4-bit float: sign, 2 bits of exponent, 1 of mantissa. There is no negative zero.
+inline float e2m1_value(uint32_t bits) {
+  static constexpr float kSizes[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  const float size = kSizes[bits & 7];
+  return bits & 8 && size > 0 ? -size : size;
 }
 
 inline uint32_t word_at(const uint8_t* at) {

@@ -1,5 +1,5 @@
-// The forms of activations. q8: a product or quotient of two floats, taken in double and rounded once to
-// float, is the float operation exactly, so this gives the kernel's bytes and not only its values.
+// The activation formats. A product or quotient of two floats, taken in double and rounded to float, is
+// exactly the float operation. So q8 has the kernel's bytes here, and not only its values.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -109,7 +109,7 @@ const char* wrong_q8x16(const uint8_t* row, const std::vector<float>& x, const V
   return "";
 }
 
-// The nearest half, ties to even: units are 2^-10 of the power of two below, from 2^-24 on.
+// The nearest half, with ties to even. A unit is 2^-10 of the power of two below, but at least 2^-24.
 static double nearest_half(double x) {
   x = std::clamp(x, -65504.0, 65504.0);
   if (x == 0) return x;

@@ -17,7 +17,7 @@ static double half(double value) {
   return std::fabs(rounded) > 65504 ? std::copysign(INFINITY, value) : rounded;
 }
 
-// Q8_0: the values of the q8 form, with its scales as halves.
+// Q8_0 has the values of the q8 format, with scales rounded to halves.
 static Values blocks(const std::vector<float>& x) {
   const std::vector<uint8_t> row = convert_q8(x);
   Values out;

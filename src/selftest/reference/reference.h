@@ -1,5 +1,5 @@
-// The definition of right: each op in float64, naive, one after the other, from what its block in
-// kernels/abi/ops.h says. Nothing here shares code with a kernel. Arrays are row-major.
+// The definition of right: each op in float64, written naively from the comments of its block in
+// kernels/abi/ops.h. Nothing here shares code with a kernel. Arrays are row-major.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -62,22 +62,22 @@ Values matmul_expert(const Values& weight, const Values& bias, const Values& x, 
 // x [t][used][width], weights [t][used] -> [t][width]
 Values combine(const Values& x, const Values& weights, uint32_t width, uint32_t used);
 
-// One row in the q8 form of kernels/abi/q8.h, byte for byte, and the values of rows.
+// convert_q8 makes one row in the q8 format of kernels/abi/q8.h, byte for byte. decode_q8 gives rows' values.
 std::vector<uint8_t> convert_q8(const std::vector<float>& x);
 Values decode_q8(const std::vector<uint8_t>& rows, uint32_t depth);
 
-// The same of the form q8x16; gain [depth] or empty. Scales are taken in float64 and then rounded to float.
+// The same for the format q8x16; `gain` is [depth] or empty. Scales are made in float64 and rounded to float.
 std::vector<uint8_t> convert_q8x16(const std::vector<float>& x, const Values& gain);
 Values decode_q8x16(const std::vector<uint8_t>& rows, uint32_t depth);
-// What is wrong with a row that a kernel gives for x, "" if nothing: scales may be off by units in the last
-// place, and values half-way between two integers be rounded to either.
+// What is wrong with a row that a kernel made of x, or "". Scales may be off by units in the last place, and
+// values half-way between two integers may be rounded to either.
 const char* wrong_q8x16(const uint8_t* row, const std::vector<float>& x, const Values& gain);
 
 // The nearest float16 values, at most 65504 in magnitude, and their bytes.
 Values halves(const Values& x);
 std::vector<uint8_t> half_bytes(const Values& x);
 
-// What values become in a cache of this type ("f32", "f16", "q8_0"; whole blocks).
+// What values become in a cache of this type ("f32", "f16", "q8_0"). There are whole blocks of them.
 Values cached(const std::vector<float>& x, const char* type);
 
 struct Sampling {
@@ -87,9 +87,9 @@ struct Sampling {
 };
 struct Draw {
   uint32_t id;
-  double margin;  // distance of the draw, or of a filter, from where the answer would turn
+  double margin;  // how far the draw, or a filter, was from another answer
 };
-// `recent`: the sequence's tokens up to the current one.
+// `recent` are the sequence's tokens up to the current one.
 Draw sample(const std::vector<float>& logits, const Ids& recent, uint32_t position, const Sampling& params);
 
 }  // namespace greta::reference

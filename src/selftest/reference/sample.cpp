@@ -40,7 +40,7 @@ std::vector<Candidate> penalised(const std::vector<float>& logits, const Ids& re
   return all;
 }
 
-// Leaves what top-p and then min-p keep; notes how near a decision was.
+// Keeps what top-p and then min-p keep, and notes how near a decision was to turning.
 void filter(const Sampling& params, std::vector<Candidate>* kept, double* margin) {
   const double max = kept->front().logit;
   double total = 0, sum = 0;

@@ -87,7 +87,7 @@ constexpr TagForm kTagForms[] = {
      "</｜DSML｜parameter>"},
 };
 
-// Without the one line end on either side that belongs to the tags.
+// The text without one line end at either side, which belongs to the tags.
 std::string_view between_tags(std::string_view text) {
   if (text.starts_with('\n')) text.remove_prefix(1);
   if (text.ends_with('\n')) text.remove_suffix(1);
@@ -151,7 +151,7 @@ bool parse_key_value(std::string_view body, const ToolList& tools, std::vector<C
   call.name = trim_blanks(body.substr(0, keys));
   body.remove_prefix(keys);
   if (!is_name(call.name)) return false;
-  if (body.empty() && !tools.has(call.name)) return false;  // it is a word, not a call
+  if (body.empty() && !tools.has(call.name)) return false;  // a mere word is no call
   Value arguments = Value::dict();
   while (!body.empty()) {
     std::string_view key, gap, value;
@@ -169,7 +169,7 @@ bool parse_key_value(std::string_view body, const ToolList& tools, std::vector<C
 
 // ---- a name, then JSON ------------------------------------------------------------------------
 
-// What stands around a name and its arguments, in the forms of Mistral, DeepSeek and Kimi.
+// The marks around a name and its arguments, as Mistral, DeepSeek and Kimi write them.
 constexpr std::string_view kSeparators[] = {
     "[TOOL_CALLS]",
     "[CALL_ID]",

@@ -40,11 +40,10 @@ bool parse_calls(std::string_view body, const ToolList& tools, std::vector<ChatC
 // Appends a call whose name is known from elsewhere and whose arguments are `json`.
 bool parse_call(std::string_view name, std::string_view json, std::vector<ChatCall>* out);
 
-// The length of the object or array that `text` begins with, found by its brackets alone; 0 if it does not
-// end.
+// The length, by brackets alone, of the object or array that `text` begins with; 0 if it does not end.
 size_t json_extent(std::string_view text);
 
-// Whether the text may be a control token within calls.
+// Returns true if the text may be a control token within calls.
 bool is_call_mark(std::string_view text);
 
 // The part of parse_calls for calls that are written like those of a programming language.

@@ -52,20 +52,20 @@ constexpr size_t kLongestHeader = 512;
 
 // ---- looking for marks --------------------------------------------------------------------------
 
-// How many bytes at the end of `text` may be the beginning of `mark`.
+// The most bytes at the end of `text` that may be the beginning of `mark`.
 size_t begun(std::string_view text, std::string_view mark) {
   for (size_t bytes = std::min(text.size(), mark.size() - 1); bytes > 0; --bytes)
     if (text.substr(text.size() - bytes) == mark.substr(0, bytes)) return bytes;
   return 0;
 }
 
-// Whether `text` could still turn into something that begins with `mark`.
+// Returns true if `text` begins with `mark`, or may do so once more has come.
 bool may_become(std::string_view text, std::string_view mark) {
   return text.size() < mark.size() && mark.starts_with(text);
 }
 
-// Returns the bytes before the first of the marks, and sets *which to its index. If none of them is there,
-// *which is -1, and the bytes are those that certainly belong to no mark.
+// Returns the number of bytes before the first mark, and sets *which to its index. Without a mark, *which is
+// -1 and the bytes are those that cannot belong to one.
 template <class Marks>
 size_t before_mark(std::string_view text, const Marks& marks, int* which) {
   size_t first = text.npos, held = 0;
@@ -273,8 +273,8 @@ bool ChatParser::take_reasoning(bool last) {
   return true;
 }
 
-// The limits do not depend on how the text is cut, since a closing mark that begins within the limit is
-// waited for.
+// A closing mark that begins within the limit is waited for, so that the result does not depend on how the
+// text is cut.
 bool ChatParser::take_calls(bool last) {
   const std::string_view text = rest(), end = section_->close.empty() ? section_->open : section_->close;
   size_t at = text.find(end, searched_);
@@ -357,7 +357,7 @@ bool ChatParser::take_header(bool last) {
   state_ = State::Message;
   searched_ = 0;
   if (!header || end > kLongestHeader) {
-    say(1);  // without a header it is said; the text after its first character may begin with a mark
+    say(1);  // it is no header; the text after this character may begin with a mark
     return true;
   }
   const std::string_view head = text.substr(0, end);

@@ -1,10 +1,8 @@
-// Takes the answer of a model apart while it comes: what is said, what is thought, and which tools are
-// called.
+// Takes the answer of a model apart while it comes: into what is said, what is thought, and calls of tools.
 //
-// A table has a row for how each family of models marks these. A row counts if the model's chat template has
-// its marks. The parser is fed text in pieces of any size, and gives the same parts however the text was cut.
-// Text that looks like a call but is none stays text, so nothing is lost but marks and the white space around
-// them.
+// A table says how each family of models marks these. A row counts if the model's chat template has its
+// marks. The parser is fed text in pieces of any size, and its result does not depend on how the text was
+// cut. Text that only looks like a call stays text. So only marks, and white space around them, are dropped.
 #pragma once
 #include <functional>
 #include <string>
@@ -29,13 +27,13 @@ struct ChatSection {
   bool keep_open = false;  // the mark is a part of the call
 };
 
-// What a template says about the answers of its model.
+// How a model marks the parts of its answers, by what its template says.
 struct ChatForm {
   std::vector<const ChatSection*> sections;
   bool channels = false;    // <|channel|>NAME<|message|>...<|end|>
   bool bare_calls = false;  // a call may be JSON without marks around it
 
-  // Whether a control token with this text means something to the parser.
+  // Returns true if a control token with this text means something to the parser.
   bool is_mark(std::string_view text) const;
   // The section of reasoning with whose opening mark `prompt` ends; null if there is none.
   const ChatSection* opened_by(std::string_view prompt) const;
@@ -76,7 +74,7 @@ class ChatParser {
   void drop(size_t bytes) { at_ += bytes; }
   std::string_view rest() const { return std::string_view(buffer_).substr(at_); }
   void pass(std::string_view text, bool thought);
-  void say(size_t bytes);  // off the front of the buffer
+  void say(size_t bytes);  // takes them off the front of the buffer
   bool give(std::vector<ChatCall>&& calls);
 
   static constexpr uint32_t kMaxFailedCalls = 32;

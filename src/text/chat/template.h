@@ -25,13 +25,12 @@ class ChatTemplate {
   // there is one. If a template does not parse or is missing, a plain format stands in, whose control tokens
   // are in the vocabulary, or else ChatML. A template that does not parse is a warning.
   Status open(const Gguf& gguf, const Tokenizer& tokenizer, const Log& log);
-  // The same with the caller's text, or the name of a plain format ("chatml", "llama3"). A text that does not
-  // parse is an error.
+  // Opens the caller's text instead, or the plain format of that name ("chatml", "llama3"). A text that does
+  // not parse is an error.
   Status open_text(std::string_view text, const Tokenizer& tokenizer);
 
   // Appends the text, which is to be encoded with parse_special and add_special: if encode() adds the BOS
-  // token, the one at the start of the rendering is left out. The message of raise_exception comes back as
-  // Code::Argument.
+  // token, the one at the start of the rendering is left out. raise_exception gives Code::Argument.
   Status render(const ChatInput& input, const jinja::Limits& limits, std::string* out) const;
 
   // Renders with any context. Tokens are added if it has none, and the BOS token stays where it is.
@@ -41,9 +40,7 @@ class ChatTemplate {
   const std::string& text() const { return text_; }            // also that of a plain format
   const std::string& tool_text() const { return tool_text_; }  // "" if chats with tools use the same
   bool is_fallback() const { return fallback_ != nullptr; }
-  const char* fallback() const {
-    return fallback_ ? fallback_ : "";
-  }  // such as "ChatML"; "" if none stands in
+  const char* fallback() const { return fallback_ ? fallback_ : ""; }  // "ChatML", or "" if none stands in
 
  private:
   void read_tokens(const Tokenizer& tokenizer);

@@ -151,7 +151,7 @@ Status GrammarBuilder::repeat(const Sequence& item, uint32_t least, uint32_t mos
   GRETA_TRY(count_elements(least));
   out->insert(out->end(), least, once);
   if (most == least) return {};
-  // rest(k) is empty or: once, then rest(k - 1). Without a limit it goes on as itself.
+  // rest(k) is empty, or the item and then rest(k - 1). Without a limit rest refers to itself.
   uint32_t rest = 0;
   GRETA_TRY(add_rule(&rest));
   if (most == kNoLimit) {
@@ -171,8 +171,8 @@ Status GrammarBuilder::repeat(const Sequence& item, uint32_t least, uint32_t mos
   return {};
 }
 
-// Which rules may stand for nothing. It begins with those that have an empty alternative, and goes on to the
-// rules whose alternatives these make empty.
+// Finds the rules that may stand for nothing: first those with an empty alternative, then those with an
+// alternative of such rules alone.
 std::vector<bool> GrammarBuilder::nullable() const {
   struct Alternative {
     uint32_t rule;
@@ -203,8 +203,9 @@ std::vector<bool> GrammarBuilder::nullable() const {
   return is;
 }
 
-// A rule that can begin with itself would need endless stacks, unless it is then also its last element: that
-// comes back to the same stack. So no cycle of "can begin with" may hold a call that is not the last element.
+// Refuses left recursion: a rule that can begin with itself would need endless stacks. The exception is a
+// call that is also the last element, since it comes back to the same stack. So a cycle of "can begin with"
+// may only hold such calls.
 Status GrammarBuilder::check_left_recursion() const {
   struct Edge {
     uint32_t to;

@@ -26,7 +26,7 @@ class GrammarBuilder {
   Status append_text(std::string_view text, Sequence* out);
   // Appends one character of these ranges, or any other one if `negated`.
   Status append_class(std::vector<CharRange> ranges, bool negated, Sequence* out);
-  // Appends `item` at least `least` and at most `most` times; with kNoLimit, as often as one likes.
+  // Appends `item` at least `least` and at most `most` times. kNoLimit means any number of times.
   static constexpr uint32_t kNoLimit = ~0u;
   Status repeat(const Sequence& item, uint32_t least, uint32_t most, Sequence* out);
 

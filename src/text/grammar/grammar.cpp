@@ -1,11 +1,11 @@
-// How a matcher walks through a grammar.
+// Walks a matcher through a grammar.
 #include "text/grammar/grammar.h"
 
 #include <algorithm>
 
 namespace greta {
 
-// With more than these, all remembered states but the current one are forgotten.
+// If more is remembered than this, all states but the current one are forgotten.
 constexpr size_t kMaxNodes = 1u << 17, kMaxStates = 1u << 13;
 
 GrammarMatcher::GrammarMatcher(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) {
@@ -24,8 +24,7 @@ void GrammarMatcher::clear() {
 
 namespace {
 
-// Doubles a hash table when its `count` entries fill half of it. Slots hold index + 1; hash(index) gives the
-// place.
+// Doubles a hash table that `count` entries fill by half. Slots hold index + 1, at the place hash(index).
 template <class Hash>
 void grow_table(std::vector<uint32_t>* table, size_t count, Hash hash) {
   if ((count + 1) * 2 < table->size()) return;
@@ -69,8 +68,8 @@ void GrammarMatcher::begin_state() {
   accepts_ = false;
 }
 
-// Follows rules and ends until bytes or a token are next, and each stack only once: a rule that calls itself
-// as its last element comes back to the same stack, and stops there.
+// Follows rules and ends until bytes or a token come next. Each stack is followed only once, because a rule
+// that calls itself as its last element comes back to the same stack.
 void GrammarMatcher::expand(uint32_t start) {
   work_.push_back(start);
   while (!work_.empty() && steps_ <= kMaxGrammarSteps) {
@@ -166,7 +165,7 @@ Status GrammarMatcher::walk(uint32_t state, std::string_view bytes, uint32_t* ou
   return {};
 }
 
-// The state of the stacks that wait for this token, once it has come.
+// The state after this token: that of the stacks that waited for it.
 Status GrammarMatcher::after_token(uint32_t state, int32_t token, uint32_t* out) {
   begin_state();
   const State from = states_[state];
@@ -242,7 +241,7 @@ Status GrammarMatcher::mask(const VocabTrie& trie, std::span<uint64_t> bits) {
   return {};
 }
 
-// Keeps only the current state when too much was remembered.
+// Forgets all states but the current one if there are too many.
 void GrammarMatcher::compact() {
   if (nodes_.size() < kMaxNodes && states_.size() < kMaxStates) return;
   const std::vector<Node> nodes = std::move(nodes_);

@@ -1,5 +1,5 @@
-// Grammars in llama.cpp's GBNF, compiled to bytes. They say what a text may be, and which tokens may come
-// next.
+// Grammars in llama.cpp's GBNF, compiled to bytes. A grammar says what a text may be, so that a matcher can
+// tell which tokens may come next.
 //
 // A Grammar has rules of alternatives of elements. An element is a set of bytes, a rule, or a token.
 // Characters are their UTF-8 bytes, so a token may end anywhere within one. A GrammarMatcher walks through it
@@ -55,14 +55,14 @@ class GrammarMatcher {
  public:
   explicit GrammarMatcher(std::shared_ptr<const Grammar> grammar);
   Status reset();                       // goes back to the beginning
-  Status push(std::string_view bytes);  // fails if they cannot come next, and then nothing has changed
+  Status push(std::string_view bytes);  // fails, and changes nothing, if they cannot come next
   Status push_token(int32_t token, std::string_view bytes);
   bool may_end() const { return states_[state_].accepts; }
-  bool is_over() const;  // nothing can follow
+  bool is_over() const;  // returns true if nothing can follow
 
   // Sets the bits of the tokens that may come next, [ceil(vocab / 64)]; the rest is cleared.
   Status mask(const VocabTrie& trie, std::span<uint64_t> bits);
-  uint64_t visited() const { return visited_; }  // how many nodes of the trie the last mask took
+  uint64_t visited() const { return visited_; }  // how many nodes of the trie the last mask visited
 
  private:
   // A stack: the element that is next, and the stack below it. Equal stacks are one node.
@@ -94,7 +94,7 @@ class GrammarMatcher {
   std::vector<uint32_t> transitions_;  // [states][classes], kNone where not known yet
   uint32_t state_ = kDead;
 
-  // These belong to the state in the making.
+  // The parts of the state that is being made.
   std::vector<uint32_t> work_, tops_;
   uint32_t epoch_ = 0;
   bool accepts_ = false;

@@ -119,7 +119,7 @@ class Converter {
     return {};
   }
 
-  // A keyword that holds other schemas of the same value, with all that stands beside it.
+  // Converts a keyword that holds other schemas for the same value, together with the keywords beside it.
   [[gnu::noinline]] Status combined(const Value& schema, std::string_view word, const Value& value,
                                     uint32_t depth, const std::string& path, std::string* out) {
     const Value rest = schema_without(schema, word);
@@ -136,13 +136,12 @@ class Converter {
     Value merged;
     bool nothing = false;
     GRETA_TRY(merge_schemas(root_, schemas, depth + 1, &parts_, &merged, &nothing));
-    if (nothing)
-      return fail(Code::Argument, "JSON schema: no value meets all that is said at %s", path.c_str());
+    if (nothing) return fail(Code::Argument, "JSON schema: no value meets all keywords at %s", path.c_str());
     return visit(merged, depth + 1, path, out);
   }
 
-  // An alternative for each of the schemas with what stands beside them. Those that cannot hold beside it are
-  // left out.
+  // Makes an alternative of each schema, merged with the keywords beside them. Schemas that contradict these
+  // keywords are left out.
   Status any_of(const Value& rest, const Value& list, uint32_t depth, const std::string& path,
                 std::string* out) {
     for (size_t i = 0; i < list.size(); ++i) {
@@ -158,7 +157,7 @@ class Converter {
       *out += (out->empty() ? "" : " | ") + rule;
     }
     if (!out->empty()) return {};
-    return fail(Code::Argument, "JSON schema: no value meets any at %s", path.c_str());
+    return fail(Code::Argument, "JSON schema: no value meets any schema at %s", path.c_str());
   }
 
   [[gnu::noinline]] static Status choices(const Value& schema, std::string* out) {
@@ -179,8 +178,7 @@ class Converter {
     return {};
   }
 
-  // The type that is generated for a schema without one: that of the keywords which say something about one
-  // type.
+  // The type that is generated for a schema that names none: the one that its keywords are about.
   static std::string_view implied(const Value& schema) {
     struct Implied {
       const char* type;
@@ -262,8 +260,8 @@ class Converter {
     return {};
   }
 
-  // What comes first in a list, each at its place, and what the rest is. `rest` is null if nothing is said
-  // about it.
+  // Reads the schemas for the first items of a list, one for each place, and the schema for the rest. `rest`
+  // is null if the schema does not restrict it.
   struct Tuple {
     std::span<const Value> first;
     const Value* rest = nullptr;
@@ -271,7 +269,7 @@ class Converter {
   };
   [[gnu::noinline]] static Status tuple_of(const Value& schema, const std::string& path, Tuple* out) {
     const Value *prefix = schema.find("prefixItems"), *items = schema.find("items");
-    if (!items || !items->is_list()) {  // additionalItems says nothing then
+    if (!items || !items->is_list()) {  // then additionalItems has no meaning
       *out = {prefix ? prefix->items() : std::span<const Value>(), items, path + "/prefixItems/",
               path + "/items"};
       return {};
@@ -337,7 +335,7 @@ class Converter {
       GRETA_TRY(find_reference(root_, (*items)["$ref"].as_string(), &items));
     }
     if (!tuple.first.empty() || !items || !(items->find("enum") || items->find("const")))
-      return refuse("uniqueItems is held for items of an enum alone");
+      return refuse("uniqueItems is supported only for items of an enum");
     std::vector<Value> values;
     std::string body;
     GRETA_TRY(check_schema_keywords(*items, tuple.rest_path));

@@ -1,5 +1,4 @@
-// Turns JSON schemas into GBNF. A keyword that cannot be enforced is refused by its name, never left out in
-// silence.
+// Turns JSON schemas into GBNF. A keyword that cannot be enforced is refused by its name.
 #pragma once
 #include <string>
 #include <string_view>

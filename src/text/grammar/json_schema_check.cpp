@@ -74,7 +74,7 @@ bool is_type(const Value& value) {
   return std::find(std::begin(kTypes), std::end(kTypes), value.as_string()) != std::end(kTypes);
 }
 
-// Null if the value is what the keyword may hold, else the words for what that is.
+// Returns null if the keyword may hold the value, else the words for what it may hold.
 const char* expected(Holds holds, const Value& value) {
   const auto all_texts = [&] {
     return std::all_of(value.items().begin(), value.items().end(),

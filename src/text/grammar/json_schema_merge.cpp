@@ -24,8 +24,7 @@ bool unescape_part(std::string_view part, std::string* out) {
   return true;
 }
 
-// Resolves %25 and the like, as URLs write them. False for a % without two digits, and if the result is not
-// UTF-8.
+// Resolves %25 and the like, as URLs write them. False if a % lacks two digits, or the result is not UTF-8.
 bool decode_percents(std::string_view text, std::string* out) {
   const auto digit = [&](size_t i) { return i < text.size() ? hex_digit(text[i]) : -1; };
   for (size_t i = 0; i < text.size(); ++i) {
@@ -115,7 +114,8 @@ struct Union {
   }
 
   [[gnu::noinline]] Status refuse(std::string_view word) const {
-    return fail(Code::Unsupported, "JSON schema: two of %s, which must both hold", Quoted(word).c_str());
+    return fail(Code::Unsupported, "JSON schema: %s in two schemas that must both hold",
+                Quoted(word).c_str());
   }
 
   Status add_keyword(const Value& schema, const Value::Entry& each, uint32_t depth) {

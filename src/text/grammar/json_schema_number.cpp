@@ -24,7 +24,7 @@ std::string padded(uint64_t least, uint64_t most, size_t width) {
   return body;
 }
 
-// The same without zeros before them.
+// GBNF for the digits of a range of numbers without leading zeros.
 std::string digits(uint64_t least, uint64_t most) {
   const std::string a = std::to_string(least), b = std::to_string(most);
   if (a.size() < b.size()) {
@@ -95,8 +95,8 @@ struct Side {
       *out += (out->empty() ? "" : " | ") + std::string(sign) + "(" + digits(from, end) + ")" + rest;
   }
 
-  // A number with a fraction has room up to the next whole one. Beside an open bound it has so few digits
-  // that no float takes it for the bound, and beside an open lower one it is not zero.
+  // A fraction may follow a whole part if the next whole number is still within the bounds. Beside an open
+  // bound it has so few digits that no float rounds to the bound; beside an open lower bound it is not zero.
   void add_fractions(std::string* out) const {
     constexpr uint64_t kMost = 999'999'999'999'999;  // beyond, floats do not tell fractions apart
     constexpr size_t kDigits = 15;
@@ -135,7 +135,7 @@ Status json_number_rule(const jinja::Value& schema, std::string_view type, std::
       side.add(false, out);
     if (fractions) side.add_fractions(out);
   }
-  return out->empty() ? fail(Code::Unsupported, "JSON schema: no number with few digits is within the bounds")
+  return out->empty() ? fail(Code::Unsupported, "JSON schema: no number of few digits lies within the bounds")
                       : Status{};
 }
 

@@ -56,7 +56,7 @@ bool json_fits_type(const Value& value, const Value& type) {
 
 namespace {
 
-// Whether the value keeps the schema's bounds of numbers and lengths.
+// Returns true if the value is within the schema's bounds of numbers and lengths.
 bool fits_bounds(const Value& value, const Value& schema) {
   const auto holds = [&](const char* word, const Value& of, auto&& compare) {
     const Value* bound = schema.find(word);
@@ -158,8 +158,9 @@ Status json_unique_rule(std::span<const Value> values, uint32_t least, uint32_t 
   constexpr size_t kMaxValues = 10;  // a rule for each of 1024 sets
   const size_t count = values.size();
   if (count > kMaxValues)
-    return fail(Code::Unsupported, "JSON schema: uniqueItems is held for at most %zu values, here are %zu",
-                kMaxValues, count);
+    return fail(Code::Unsupported,
+                "JSON schema: uniqueItems is supported for at most %zu values, and there are %zu", kMaxValues,
+                count);
   if (least > count)
     return fail(Code::Argument, "JSON schema: minItems is %u, and there are %zu values for uniqueItems",
                 least, count);

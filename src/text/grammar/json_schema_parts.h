@@ -1,4 +1,4 @@
-// Parts of the conversion of schemas: what keywords may hold, references, schemas that must all hold, and the
+// Parts of the conversion of schemas: checks of keywords, references, schemas that must all hold, and
 // grammars of texts, keys, numbers and patterns.
 #pragma once
 #include <functional>
@@ -16,13 +16,12 @@ namespace greta {
 Status check_schema(const jinja::Value& root);  // checks what keywords hold, in all schemas within it
 // Checks this schema alone, and that its keywords are known. `path` is where it is.
 Status check_schema_keywords(const jinja::Value& schema, const std::string& path);
-bool is_schema_note(std::string_view keyword);  // whether it says nothing about what a text may be
+bool is_schema_note(std::string_view keyword);  // returns true if it does not restrict a text
 
 // ---- values ----
 bool json_whole(const jinja::Value& value, int64_t* out);  // false unless it is a whole number within 64 bits
 bool json_equal(const jinja::Value& a, const jinja::Value& b);  // as JSON has it: 1 is 1.0, true is not 1
-// Whether a value has the type, or one of the types, that `type` names. An undefined `type` names all of
-// them.
+// Returns true if a value has the type, or one of the types, that `type` names. Undefined names all.
 bool json_fits_type(const jinja::Value& value, const jinja::Value& type);
 // Appends the values that `enum` and `const` allow, and the type and bounds of numbers and lengths that stand
 // beside them. Other keywords beside them are refused.
@@ -32,8 +31,7 @@ Status json_choices(const jinja::Value& schema, std::vector<jinja::Value>* out);
 // Finds what a $ref points to.
 Status find_reference(const jinja::Value& root, std::string_view pointer, const jinja::Value** out);
 // Makes one schema of several that must all hold. `root` is the document that $ref points into. `parts`
-// counts the visited schemas, up to kMaxSchemaParts. If no value meets them all, `*nothing` is set and *out
-// is not.
+// counts the visited schemas, up to kMaxSchemaParts. If no value fits all, it sets only `*nothing`.
 Status merge_schemas(const jinja::Value& root, std::span<const jinja::Value> schemas, uint32_t depth,
                      uint32_t* parts, jinja::Value* out, bool* nothing);
 jinja::Value schema_without(const jinja::Value& schema, std::string_view keyword);  // leaves out notes, too
@@ -42,8 +40,7 @@ jinja::Value schema_without(const jinja::Value& schema, std::string_view keyword
 std::string gbnf_literal(std::string_view text);
 using AddRule = std::function<std::string(const std::string& body)>;  // returns the rule's name
 
-// GBNF for a key in quotes that is none of these. It has no escapes, so that it is none of them in another
-// spelling.
+// GBNF for a key in quotes that is none of these. It allows no escapes, so none can come in another spelling.
 Status json_other_key(const std::set<std::string_view>& names, const AddRule& add_rule, std::string* out);
 
 // GBNF for a number of the type "integer" or "number" within the schema's minimum and maximum.

@@ -1,9 +1,10 @@
 // Reads a grammar out of GBNF text.
 //
-//   rule       name ::= alternatives           up to the end of the line; within ( ) and after | lines go on
-//   element    "text"  [a-z]  [^a-z]  .  name  ( alternatives )  <text of a token>  <[id of a token]>
-//   !<token> repeat     element * + ? {m} {m,} {m,n} escapes    \n \r \t \\ \" \[ \] \- \^ \xXX \uXXXX
-//   \UXXXXXXXX
+//   rule:      name ::= alternatives, to the end of the line; within ( ) and after | it goes on
+//   element:   "text"  [a-z]  [^a-z]  .  name  ( alternatives )
+//   token:     <text of a token>  <[id of a token]>  !<token>
+//   repeat:    element * + ? {m} {m,} {m,n}
+//   escapes:   \n \r \t \\ \" \[ \] \- \^ \xXX \uXXXX \UXXXXXXXX
 #include "text/grammar/build.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/unicode/unicode.h"
@@ -67,7 +68,7 @@ class Parser {
     uint32_t rule = 0;
     GRETA_TRY(builder_.rule_of(word, &rule));
     if (builder_.is_defined(rule))
-      return fail(Code::Argument, "the rule %s is there twice", Quoted(word).c_str());
+      return fail(Code::Argument, "the rule %s is defined twice", Quoted(word).c_str());
     skip(false);
     if (!take("::=")) return wrong("::=");
     skip(true);

@@ -1,5 +1,4 @@
-// Objects that only templates make (namespaces, macros, methods, loops), and the frames that hold a
-// template's variables.
+// Objects that only templates make (namespaces, macros, methods, loops), and frames that hold variables.
 #pragma once
 #include <map>
 #include <string>

@@ -56,7 +56,8 @@ static Status unknown_function(Form form, const std::string& name) {
               name.c_str());
 }
 
-// A Filter or a Test. `head` is what the chain of filters of a block starts from, null outside of blocks.
+// Evaluates a Filter or a Test. `head` is the text of a block, to which its chain of filters applies; it is
+// null outside of blocks.
 Status Run::apply_node(const Node& node, Frame* frame, const Value* head, Value* result) {
   Value subject;
   const Node* const operand = node.kids[0];
@@ -100,8 +101,8 @@ Status Run::call_macro(const MacroObject& macro, Arguments& arguments, Value* re
   return capture(macro.node.body, frame.get(), &flow, result);
 }
 
-// Makes the macro's parameters, and what it takes beside them, variables of its frame. This is a function of
-// its own so that its stack is free again when the macro's body runs.
+// Makes the macro's parameters and further arguments variables of its frame. This is a function of its own so
+// that its stack is free again when the macro's body runs.
 Status Run::give_arguments(const Node& node, Arguments& arguments, Frame* frame) {
   const char* const title = node.form == Form::Macro ? node.text.c_str() : "caller";
   const size_t count = node.parameters.size();

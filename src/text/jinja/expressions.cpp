@@ -1,4 +1,4 @@
-// What the nodes of expressions evaluate to.
+// Evaluates the nodes of expressions.
 #include <algorithm>
 
 #include "text/jinja/library/library.h"
@@ -229,7 +229,7 @@ static Status loop_attribute(Run& run, LoopObject& loop, std::string_view name, 
   return {};
 }
 
-// Whether Python's own objects have this name and a sandbox must not give it out.
+// Returns true if Python's own objects have this name, and a sandbox must hide it.
 static bool is_unsafe(const Value& object, std::string_view name) {
   if (name.substr(0, 2) == "__") return true;
   constexpr std::string_view kList[] = {"append", "clear",  "extend",  "insert",
@@ -241,7 +241,7 @@ static bool is_unsafe(const Value& object, std::string_view name) {
   return (object.is_list() && in(kList)) || (object.is_dict() && in(kDict));
 }
 
-// Finds what Python finds as an attribute: methods, and what namespaces, loops and groups have.
+// Finds an attribute as Python does: a method, or a member of a namespace, loop or group.
 static Status python_attribute(Run& run, const Value& object, std::string_view name, Value* result,
                                bool* found) {
   *found = true;

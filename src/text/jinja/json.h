@@ -10,7 +10,7 @@ namespace greta::jinja {
 
 constexpr uint32_t kMaxJsonDepth = 256;  // brackets within brackets
 
-// Reads one document. Keys keep their order, and of equal keys the last value counts. An integer beyond 64
+// Reads one document. Keys keep their order. If a key repeats, its last value counts. An integer beyond 64
 // bits becomes a float. Errors name line and column, and leave `*out` unchanged.
 Status parse_json(std::string_view text, Value* out);
 

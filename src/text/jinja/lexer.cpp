@@ -82,7 +82,7 @@ class Lexer {
   std::string open_;           // the closing brackets that the tag still needs, the next one last
 };
 
-// Whether the tag at `at` is {% raw %}, or {% endraw %} with `closing`, and where it ends.
+// Returns true if the tag at `at` is {% raw %}, or {% endraw %} with `closing`, and sets where it ends.
 bool Lexer::match_raw(size_t at, const char* word, char* sign, size_t* end, bool closing) const {
   if (text_.substr(at, 2) != "{%") return false;
   at += 2;
@@ -114,7 +114,7 @@ bool Lexer::find_tag(Tag* tag) const {
   return false;
 }
 
-// The text before a tag. The sign "-" takes all white space at its end away, lstrip_blocks the blanks before
+// The text before a tag. The sign "-" removes all white space at its end; lstrip_blocks removes blanks before
 // a tag that begins its line.
 void Lexer::add_data(std::string_view data, char sign, bool strip_line) {
   if (sign == '-') {
@@ -268,7 +268,7 @@ Status Lexer::unescape(std::string_view raw, std::string* out) const {
       *out += raw[at];
       continue;
     }
-    const char c = raw[++at];  // there is one: the quote that closes is not escaped
+    const char c = raw[++at];  // always there, since the closing quote is not escaped
     const size_t hex = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     if (const size_t simple = kFrom.find(c); simple != kFrom.npos) {
       *out += kTo[simple];

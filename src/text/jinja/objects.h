@@ -1,4 +1,4 @@
-// What values hold on the heap, and the budget that this is taken from while a template renders.
+// The objects that values hold on the heap, and the budget that they are charged to while a template renders.
 #pragma once
 #include <array>
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace greta::jinja {
 
-// The memory of the objects that one rendering made and that are alive.
+// Counts the memory of living objects that one rendering made.
 struct Budget {
   uint64_t limit = 0, used = 0;
 };
@@ -26,7 +26,7 @@ struct Object {
     bytes += more;
     if (budget) budget->used += more;
   }
-  // Hands over what it holds, so that destroying a deep structure takes no recursion.
+  // Hands over the values that it holds, so that destroying a deep structure takes no recursion.
   virtual void drop_children(struct Pending*) {}
 
   std::atomic<uint32_t> references = 1;
@@ -100,12 +100,12 @@ struct Sequence : Object {
   void drop_children(Pending* pending) override;
   std::vector<Value> items;
   Flavor flavor;
-  size_t taken = 0;                   // of a generator: how many items are gone
+  size_t taken = 0;                   // how many items a generator has given out
   std::array<int64_t, 3> range = {};  // start, stop, step
 };
 
-// What may be a dict's key, and the order of keys: None, numbers (by value: 1 == 1.0 == true), texts, and
-// tuples of those.
+// A dict's key, and the order of keys. A key is None, a number (by value: 1 == 1.0 == true), a text, or a
+// tuple of these.
 bool is_hashable(const Value& value);
 int compare_keys(const Value& a, const Value& b);
 int compare_keys(const Value& a, std::string_view b);
@@ -132,8 +132,8 @@ struct Dict : Object {
     }
   };
   std::vector<Value::Entry> entries;
-  // Indices of entries by key, in use once there are many. It is a tree, since keys may be chosen to collide
-  // in a hash table.
+  // Indices of entries by key, used once there are many. It is a tree, since a hostile template could choose
+  // keys that collide in a hash table.
   std::set<uint32_t, ByKey> order;
 
  private:

@@ -80,7 +80,7 @@ Status Parser::parse() {
   return now().type == TokenType::End ? Status{} : unexpected("a statement");
 }
 
-// Reads up to one of the tags `ends`, whose name is then the next token, or up to the end if there are none.
+// Reads statements up to a tag of `ends`, whose name is then the next token, or to the end without `ends`.
 Status Parser::statements(Words ends, std::vector<Node*>* out) {
   while (now().type != TokenType::End) {
     const Token& token = now();
@@ -151,7 +151,7 @@ Status Parser::unknown_tag() const {
 
 Status Parser::parse_if(Node** out) {
   Node* node = *out = make(Form::If, now().line);
-  // An elif is an If alone in the `other` of the one before.
+  // An elif is an If that stands alone in the `other` of the If before it.
   std::vector<Node*> chain = {node};
   for (;;) {
     next();  // if or elif
@@ -228,8 +228,8 @@ Status Parser::signature(Node* macro) {
   return expect_op(")");
 }
 
-// The body of a macro or a block that a loop around it does not reach into. A macro takes further arguments,
-// or a caller, only if its body speaks of them.
+// Reads the body of a macro or block. A break in it cannot end a loop around it. A macro takes further
+// arguments, or a caller, only if its body names them.
 Status Parser::own_body(const char* end, Node* node) {
   const size_t first = at_;
   const uint32_t loops = std::exchange(loops_, 0);
@@ -289,8 +289,8 @@ Status Parser::parse_with(Node** out) {
   return {};
 }
 
-// transformers marks the assistant's own words with this tag, and rendering leaves the mark out. There it is
-// a call block, so what is set inside stays inside.
+// The tag {% generation %} of transformers marks the assistant's own words. Rendering leaves the mark out. As
+// in transformers, what is set inside stays inside.
 Status Parser::parse_generation(Node** out) {
   Node* node = *out = make(Form::Scope, now().line);
   next();

@@ -1,4 +1,4 @@
-// The parser's expressions: operands, and operators by how tightly they bind.
+// Parses expressions: operands, and operators by how tightly they bind.
 #include "text/jinja/library/library.h"
 #include "text/jinja/parser.h"
 
@@ -75,9 +75,8 @@ const Parser::Operator* Parser::operator_now() const {
   return nullptr;
 }
 
-// Operands with operators between them that bind as tightly as `least`, or tighter; each operator groups
-// from the left. The function calls itself once for each step from a weak operator to a tighter one that is
-// there, so that brackets within brackets take little of the stack.
+// Parses operands with operators that bind at least as tightly as `least`, and group from the left. It calls
+// itself only for a tighter operator that is there, so that nested brackets take little of the stack.
 Status Parser::operation(uint32_t least, Node** out) {
   GRETA_TRY(nest());
   const Nested nested(this);
@@ -326,7 +325,7 @@ Status Parser::dotted_name(std::string* out) {
   return {};
 }
 
-// Starts at the token before the filter's name. *node is what is filtered, null in a block.
+// Starts at the token before the filter's name. *node is the filtered value, or null in a block.
 Status Parser::filter(Node** node) {
   next();
   Node* made = make(Form::Filter, now().line);

@@ -12,8 +12,8 @@ std::string float_text(double number);  // repr: "1.0", "1e+16", "nan"
 
 void append_escaped(uint32_t code, std::string* out);  // as \x, \u or \U with hexadecimal digits
 
-// These append. They fail with Code::Full if *out becomes longer than max_bytes, and for values nested more
-// deeply than kMaxNesting.
+// Both append to *out. They fail with Code::Full if *out becomes longer than max_bytes, or if values are
+// nested more deeply than kMaxNesting.
 Status append_str(const Value& value, uint64_t max_bytes, std::string* out);
 Status append_repr(const Value& value, uint64_t max_bytes, std::string* out, uint32_t depth = 0);
 

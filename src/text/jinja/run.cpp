@@ -90,7 +90,7 @@ Status Run::print(std::string_view bytes) {
   return step(bytes.size() / 64);
 }
 
-// What `write` writes, as a text.
+// Gives as a text what `write` writes.
 template <class Write>
 Status Run::capture(Value* result, Write&& write) {
   std::string text;
@@ -196,7 +196,7 @@ Status Run::loop(const Node& node, Frame* frame, const Value& items, uint32_t de
   auto& state = *static_cast<LoopObject*>(holder.object());
   GRETA_TRY(start(items, &state.cursor));
   state.depth0 = depth0;
-  const struct Over {  // whoever holds the loop longer must not hold its frame, which may hold the holder
+  const struct Over {  // whoever keeps the loop must not keep its frame, which may refer back to them
     LoopObject& state;
     ~Over() {
       state.outer = {};
@@ -219,7 +219,7 @@ Status Run::loop(const Node& node, Frame* frame, const Value& items, uint32_t de
     state.before = std::move(state.current);
     state.current = item;
     if (inner->references.load(std::memory_order_relaxed) > 1)
-      inner = Ref<Frame>(new Frame(frame, &budget));  // a macro has kept the one before
+      inner = Ref<Frame>(new Frame(frame, &budget));  // a macro has kept the frame of the last iteration
     else
       inner->clear();
     inner->set(kLoop, holder);
@@ -272,7 +272,7 @@ Status Run::assign(const Node& target, const Value& value, Frame* frame) {
     uint32_t hops = 0;
     const Value* found = frame->find(target.name, &hops);
     NamespaceObject* space = found ? namespace_of(*found) : nullptr;
-    if (!space) return fail(Code::Argument, "cannot assign an attribute of what is no namespace");
+    if (!space) return fail(Code::Argument, "only a namespace has attributes that can be set");
     space->attributes.set(text(target.text), value);
     return {};
   }

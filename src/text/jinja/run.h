@@ -28,8 +28,8 @@ struct Run {
     steps_left -= count;
     return {};
   }
-  Status room(uint64_t bytes);    // fails if so many more bytes are too many; counts as work, too
-  Status exhausted(bool memory);  // the failure of either
+  Status room(uint64_t bytes);    // fails if this many more bytes are too many; counts as work, too
+  Status exhausted(bool memory);  // the failure of `room` (memory) or `step`
   struct Level {                  // one level deeper, for as long as it lives
     explicit Level(Run* run) : run_(*run) { ++run_.depth; }
     ~Level() { --run_.depth; }
@@ -46,7 +46,7 @@ struct Run {
   Value dict();
   Value undefined(std::string&& hint);
   Value method(const FunctionRow& function, const Value& self);
-  // Keeps what may be part of a ring until the end of the run, when it is emptied.
+  // Keeps an object that may be part of a ring of references until the end of the run, when it is emptied.
   void keep(Object* object);
   void keep(Frame* frame);
 
@@ -113,14 +113,14 @@ struct Run {
 
 // ---- iteration and operators ----
 Status start(const Value& value, Cursor* out);                          // fails if it cannot be looped over
-Status collect(Run& run, const Value& value, std::vector<Value>* out);  // all its items
+Status collect(Run& run, const Value& value, std::vector<Value>* out);  // gives all its items
 Status length_of(const Value& value, int64_t* out);
 Status operate(Run& run, const std::string& op, const Value& a, const Value& b, Value* out);
 Status add(Run& run, const Value& a, const Value& b, Value* out);
 Status equal(Run& run, const Value& a, const Value& b, bool* out, uint32_t depth = 0);
 Status less(Run& run, const Value& a, const Value& b, bool* out, uint32_t depth = 0);
 Status holds(Run& run, Comparison how, const Value& a, const Value& b, bool* out);
-// The value of a key that may be of any type; null where there is none. Lists and dicts are refused.
+// Finds the value of a key of any type, or null if there is none. Keys that are lists or dicts are refused.
 Status find_key(Run& run, const Dict& dict, const Value& key, const Value** out);
 Status contains(Run& run, const Value& container, const Value& item, bool* out);
 Status slice(Run& run, const Value& object, const Value parts[3], Value* out);
@@ -128,7 +128,7 @@ Status to_text(Run& run, const Value& value, std::string* out);  // str()
 Status format_percent(Run& run, const Value& form, const Value& values, Value* out);
 
 Status undefined_error(const Value& undefined);
-// Calls a function of the library, once its arguments are checked. `*result` is no part of the others.
+// Checks the arguments and calls a function of the library. `*result` must not be part of an argument.
 Status invoke(Run& run, const FunctionRow& row, const Value& self, const Arguments& arguments, Value* result);
 
 }  // namespace greta::jinja

@@ -14,7 +14,7 @@ struct Node;
 struct FunctionRow;  // of the library: a filter, a test, a method or a function
 
 enum class Form : uint8_t {
-  // Expressions, each with what its `kids` are
+  // Expressions. The comment says what the `kids` are, and after a semicolon what else is used.
   Constant,   // -
   Name,       // -
   Tuple,      // the items
@@ -63,7 +63,7 @@ struct ArgumentNode {
 
 struct Parameter {
   uint32_t name;
-  Node* otherwise;  // what it is where nothing is given; null: undefined
+  Node* otherwise;  // its default; null: undefined
 };
 
 struct Node {
@@ -104,8 +104,7 @@ struct Program {
 
 // Trees higher than this are refused, since evaluating one takes as many calls within each other.
 constexpr uint32_t kMaxHeight = 250;
-// The parser goes down into brackets, blocks, signs and the operands of tighter operators. This is how deep
-// they may be within each other.
+// How deep brackets, blocks, signs and tighter operators may be nested, since the parser recurses there.
 constexpr uint32_t kMaxBrackets = 200;
 
 Status parse_program(std::string_view text, Program* out);

@@ -1,8 +1,8 @@
-// A Jinja template is parsed once, and rendered with a context as Python's jinja2 renders it in the sandbox
-// that transformers sets up for chat templates. docs/chat-templates.md lists what there is.
+// A Jinja template. It is parsed once, and rendered as Python's jinja2 does in the sandbox that transformers
+// sets up for chat templates. docs/chat-templates.md lists what is supported.
 //
-// Templates come out of model files and may be hostile. Whatever they do ends at a limit, with a status. They
-// reach no file, clock or environment, and no memory but that of their context.
+// Templates come from model files and may be hostile. Their work ends at a limit, with a status. They see
+// only their context: no file, clock, environment or other memory.
 #pragma once
 #include <memory>
 #include <string>
@@ -18,7 +18,7 @@ constexpr uint64_t kMaxTemplateBytes = 4u << 20;
 struct Limits {
   uint64_t steps = 50'000'000;  // one for each node; work on texts and lists counts by its size
   uint64_t output_bytes = 64u << 20;
-  uint64_t memory_bytes = 256u << 20;  // what all values that are alive at once may take
+  uint64_t memory_bytes = 256u << 20;  // the most that all living values may take together
   uint32_t depth = 400;                // expressions, statements and calls within each other
 };
 
@@ -31,8 +31,7 @@ class Template {
   Template(Template&&) noexcept;
   Template& operator=(Template&&) noexcept;
 
-  // Errors name the line. They are Code::Unsupported for parts of Jinja that are not here, else
-  // Code::Argument.
+  // Errors name the line. Missing parts of Jinja are Code::Unsupported, others Code::Argument.
   Status parse(std::string_view text);
 
   // Appends to `*out`. `context` is a dict of the variables. now_s: seconds since 1970 in local time, for

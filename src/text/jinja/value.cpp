@@ -48,7 +48,7 @@ void Dict::drop_children(Pending* pending) {
 
 // ---- dicts ------------------------------------------------------------------------------------
 
-// Keys of one class are compared by their values; classes from 3 on hold other values.
+// Keys of one class are compared by their values. Values of classes from 3 on cannot be keys.
 static int key_class(const Value& v) {
   if (v.is_none()) return 0;
   if (is_numeric(v)) return 1;

@@ -18,7 +18,7 @@
 namespace greta::jinja {
 
 enum class Kind : uint8_t {
-  Undefined,  // the value of a name that nothing stands behind
+  Undefined,  // the value of an unknown name
   None,       // JSON's null
   Bool,
   Int,
@@ -76,7 +76,7 @@ class Value {
   bool is_dict() const { return kind_ == Kind::Dict; }
   bool is_true() const;  // as Python's bool() has it: 0, "", empty containers, None and undefined are false
 
-  // What it holds; false, 0 or "" if it is of another kind.
+  // The value that it holds; false, 0 or "" if it is of another kind.
   bool as_bool() const { return is_bool() && as_.flag; }
   int64_t as_int() const { return is_int() ? as_.number : 0; }
   double as_double() const { return is_float() ? as_.real : double(as_int()); }
@@ -89,13 +89,13 @@ class Value {
   const Value* find(std::string_view key) const;        // null if absent
   const Value& operator[](std::string_view key) const;  // undefined if absent
 
-  // For building: `push` on a list, `set` on a dict. On another kind, nothing happens.
+  // Build a value: `push` works on a list and `set` on a dict. On other kinds they do nothing.
   void push(Value item);
   void set(Value key, Value value);  // a key that is there already keeps its place
 
   const char* type_name() const;  // Python's: "str", "dict"
 
-  // ---- for the engine itself ----
+  // ---- for the interpreter itself ----
   // Takes over the object's one reference.
   Value(Kind kind, Object* object, bool mark = false) : kind_(kind), mark_(mark) { as_.object = object; }
   Object* object() const { return holds_object() ? as_.object : nullptr; }

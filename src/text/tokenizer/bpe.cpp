@@ -1,6 +1,5 @@
 // BPE begins with the bytes of a word, one token each. It merges the neighbours whose merge comes first in
-// the file's list, the leftmost on a tie, until no merge fits. A byte without a token is as if it were not
-// there.
+// the file's list, the leftmost on a tie, until no merge fits. A byte without a token is dropped.
 //
 // Tokens and merges are written in an alphabet of 256 visible characters, one for each byte. Under rules with
 // kCharacters they are written as they read, with marks for spaces: then a word is its characters, and one

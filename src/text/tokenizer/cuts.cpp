@@ -185,30 +185,14 @@ void cut_up_to_three(std::string_view text, Pieces out) { cut_matches<up_to_thre
 // [0-9][0-9][0-9]
 void cut_three_digits(std::string_view text, Pieces out) { cut_matches<three_digits>(text, out); }
 
-// \p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})): numbers in threes counted from their end.
-void cut_thousands(std::string_view text, Pieces out) {
+// Cuts out numbers in threes, counted from their end. With kApart, numbers before a letter stay whole.
+template <auto kIn, bool kApart>
+static void cut_threes(std::string_view text, Pieces out) {
   uint64_t count;
   size_t done = 0;
   for (Scan scan(text, 0); !scan.end();) {
-    run_end<is_number_char>(scan, &count);
-    if (count == 0) {
-      scan.next();
-      continue;
-    }
-    if (scan.at > done) out.end(scan.at);
-    scan = end_thousands(scan, count, out);
-    done = scan.at;
-  }
-  if (text.size() > done) out.end(text.size());
-}
-
-// \d{1,3}(?=(?:\d{3})*\b): the same where no letter follows.
-void cut_thousands_before_words(std::string_view text, Pieces out) {
-  uint64_t count;
-  size_t done = 0;
-  for (Scan scan(text, 0); !scan.end();) {
-    const Scan after = run_end<is_digit>(scan, &count);
-    if (count == 0 || word_char(after)) {
+    const Scan after = run_end<kIn>(scan, &count);
+    if (count == 0 || (kApart && word_char(after))) {
       scan = after;
       if (count == 0) scan.next();
       continue;
@@ -219,6 +203,12 @@ void cut_thousands_before_words(std::string_view text, Pieces out) {
   }
   if (text.size() > done) out.end(text.size());
 }
+
+// \p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))
+void cut_thousands(std::string_view text, Pieces out) { cut_threes<is_number_char, false>(text, out); }
+
+// \d{1,3}(?=(?:\d{3})*\b)
+void cut_thousands_before_words(std::string_view text, Pieces out) { cut_threes<is_digit, true>(text, out); }
 
 // (?=(\d{3})+(?!\d)): cuts before each group of three, takes nothing out.
 void cut_before_thousands(std::string_view text, Pieces out) {

@@ -26,7 +26,7 @@ int byte_piece(std::string_view text);
 // a byte but reads otherwise.
 Status find_byte_pieces(const Vocab& vocab, int32_t (&out)[256]);
 
-// What stands for text that has no token.
+// The tokens that stand for text without a token of its own.
 struct Substitute {
   int32_t bytes[256];  // byte pieces
   int32_t unknown;     // or kNoToken
@@ -42,14 +42,13 @@ void join_unknown(int32_t unknown, size_t start, std::vector<int32_t>* out);
 constexpr uint32_t kSpaceMark = 0x2581;  // stands for a space in the texts of tokens
 constexpr std::string_view kSpaceMarkText = "\xE2\x96\x81";
 
-// Whether a space mark follows another character in the token.
+// Returns true if a space mark follows another character in the token.
 bool crosses_words(std::string_view token);
 
-// Whether no token that ordinary text may be cut into crosses words. Then words can be encoded one by one.
+// Returns true if no token of ordinary text crosses words. Then words are encoded one by one.
 bool has_words_apart(const Vocab& vocab);
 
-// Where the word that begins at text[from] ends: before the next space or mark that follows another
-// character.
+// The end of the word at text[from]: the next space or mark that follows another character.
 size_t marked_word_end(std::string_view text, size_t from);
 
 // Sets *out to the word with each space written as a mark.

@@ -1,4 +1,4 @@
-// What the vocabularies of SentencePiece's kind share: scores, marks for spaces, and pieces for bytes.
+// The parts that vocabularies of SentencePiece's kind share: scores, marks for spaces, and pieces for bytes.
 #include <algorithm>
 
 #include "text/tokenizer/encoders.h"

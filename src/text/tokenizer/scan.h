@@ -1,4 +1,4 @@
-// A place in a text and what stands there. The scanners of the pre-tokenizers are made of these.
+// A place in a text and the character there. The scanners of the pre-tokenizers are made of these.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -45,9 +45,9 @@ struct Pieces {
   void end(size_t at) { ends->push_back(base + uint32_t(at)); }
 };
 
-// Cuts out each match of kMatch, the leftmost first. What lies between two matches is a piece too. kMatch
-// returns the end of the match that begins at `from`, or `from` if none does. So that time stays linear, it
-// must not look further than a constant beyond what it matches, except along a run that it matches next time.
+// Cuts out each match of kMatch, from left to right. The text between two matches is a piece, too. kMatch
+// returns the end of the match that begins at `from`, or `from` if there is none. To keep the time linear, it
+// must look at most a constant distance beyond its match, except along a run that it matches next.
 template <size_t (*kMatch)(std::string_view, size_t)>
 void cut_matches(std::string_view text, Pieces out) {
   size_t done = 0;

@@ -1,5 +1,5 @@
-// Pre-tokenizers: how a text is cut into words, within each of which byte pairs are merged.
-// tokenizer.ggml.pre names them.
+// Pre-tokenizers, which cut a text into words. Byte pairs are merged only within a word. tokenizer.ggml.pre
+// names the pre-tokenizer.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -24,7 +24,7 @@ enum SplitFlags : uint32_t {
 
 struct SplitRule {
   std::string_view names;  // with spaces between them
-  Cut* cuts[kMaxCuts];     // each cuts the pieces that the one before left; null where there are no more
+  Cut* cuts[kMaxCuts];     // each cuts the pieces that the one before made; null after the last
   uint32_t flags;
   bool has(SplitFlags flag) const { return flags & flag; }
 };

@@ -1,4 +1,4 @@
-// What all kinds of tokenizers share: special tokens, BOS and EOS, and the way back to text.
+// The parts that all kinds of tokenizers share: special tokens, BOS and EOS, and decoding.
 #include "text/tokenizer/tokenizer.h"
 
 #include <algorithm>
@@ -104,7 +104,7 @@ Status Tokenizer::open_encoder(const Gguf& gguf, std::string_view model, const L
         gguf.name(), Quoted(name).c_str());
   }
   add_bos_ = rule->has(kAddBos);
-  force_bos_ = rule->has(kAddBos) && rule->has(kCharacters);  // files of Gemma 4 say no, and mean yes
+  force_bos_ = rule->has(kAddBos) && rule->has(kCharacters);  // Gemma 4 needs BOS, though its files deny it
   has_marks_ = rule->has(kCharacters);
   return make_bpe_encoder(gguf, vocab_, unknown_, *rule, log, &encoder_);
 }
@@ -120,7 +120,7 @@ Status Tokenizer::read_flags(const Gguf& gguf, const Log& log) {
   return {};
 }
 
-// GGUF does not say which tokens eat the white space beside them; these models' tokenizer.json do.
+// Which tokens remove white space beside them. GGUF does not say it, but these models' tokenizer.json do.
 Status Tokenizer::read_strips(const Gguf& gguf) {
   std::string_view pre, architecture, model_name;
   GRETA_TRY(gguf.get_string("general.name", &model_name));

@@ -1,17 +1,16 @@
 // A Tokenizer turns text into token ids and back, for the vocabularies that tokenizer.ggml.model names
 // (docs/tokenizers.md). These rules hold for all of them:
 //   text      Invalid UTF-8 is read as U+FFFD. The time is n log n in the length of the text at most.
-//   special   User-defined tokens are always taken out of the text first; control tokens and the unknown
-//   token
-//             only with parse_special. At each place the longest one wins.
+//   special   User-defined tokens are always taken out of the text first. Control tokens and the unknown
+//             token are taken out only with parse_special. At each place the longest one wins.
 //   missing   A character without a token becomes the tokens of its bytes, or else the unknown token, which
 //             stands once for a run of such characters. If the vocabulary has neither, the character is left
 //             out: encode never fails for want of a token. In a byte-level vocabulary, a byte without a token
 //             is left out and the rest of its character stays. The first time that a tokenizer leaves
 //             something out, it logs a warning.
 //   twins     Of tokens with the same text, the lowest id is used.
-// Once it is open, nothing of a Tokenizer changes but that warning and the trie, so encode and decode may run
-// on several threads.
+// encode and decode may run on several threads: once a Tokenizer is open, only that warning and the trie
+// change, and both are safe.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -32,7 +31,7 @@ constexpr uint64_t kMaxSpecialBytes = 512;  // longer special tokens are not fou
 struct EncodeOptions {
   bool add_special = true;     // the BOS and EOS tokens that the vocabulary asks for
   bool parse_special = false;  // control tokens are found in the text
-  uint64_t* steps = nullptr;   // if set, the steps that the call took are added here
+  uint64_t* steps = nullptr;   // if set, the call adds the number of its steps
 };
 
 // What an encoder reports to the call of encode that uses it.
@@ -44,8 +43,7 @@ struct EncodeNotes {
   }
 };
 
-// One way to cut a stretch of ordinary text. `encode` appends ids, and fails only if a normalized text gets
-// too long.
+// Cuts a stretch of ordinary text into tokens. `encode` fails only if a normalized text gets too long.
 class TextEncoder {
  public:
   virtual ~TextEncoder() = default;
@@ -53,7 +51,7 @@ class TextEncoder {
 };
 
 enum class TokenizerKind {
-  None,  // "none", "no_vocab": no vocabulary; no text but the empty one can be encoded
+  None,  // "none", "no_vocab": without a vocabulary only the empty text can be encoded
   Spm,   // "llama": SentencePiece's merges by score
   Bpe,   // "gpt2", "gemma4": merges by rank
   Wpm,   // "bert": WordPiece, the longest pieces from the left
@@ -83,7 +81,7 @@ class Tokenizer {
   void append_piece(int32_t id, bool special, std::string* out) const;
   std::string piece(int32_t id, bool special = false) const;
 
-  // The text of ids, made valid UTF-8. The one space that encoding puts before the text is dropped.
+  // Gives the text of ids as valid UTF-8. The one space that encoding puts before the text is dropped.
   std::string decode(const int32_t* ids, size_t count, bool special = false) const;
 
   int32_t find(std::string_view text) const { return vocab_.find(text); }  // the token of this text

@@ -23,8 +23,7 @@ class SlotTable {
   static constexpr uint32_t kMaxProbes = 4096;
   void reserve(uint64_t count);  // at most three quarters full
 
-  // Calls same(index) for the entries at the place of this hash until it returns true. Returns that index, or
-  // kNoToken.
+  // Calls same(index) for entries of this hash until it returns true. Returns that index, or kNoToken.
   template <class Same>
   int32_t find(uint64_t hash, Same same) const {
     for (uint32_t i = 0; i <= kMaxProbes; ++i) {
@@ -66,14 +65,14 @@ class Vocab {
   bool has_kinds() const { return kinds_.count != 0; }
   uint64_t longest_bytes() const { return longest_bytes_; }
 
-  // The token of this text, kNoToken if there is none. Of several, tokens that text may be cut into come
-  // first, then the lowest id.
+  // The token of this text, or kNoToken. Of several, one that ordinary text may be cut into is preferred,
+  // then the lowest id.
   int32_t find(std::string_view text) const;
 
-  // The same among the tokens that ordinary text may be cut into. Control tokens, the unknown token and byte
-  // pieces are not among them, so no text that a user types turns into a control token.
+  // The same among tokens that ordinary text may be cut into. These exclude control tokens, the unknown token
+  // and byte pieces, so that nothing a user types becomes a control token.
   int32_t find_plain(std::string_view text) const;
-  bool plain(uint32_t id) const;  // whether it is such a token
+  bool plain(uint32_t id) const;  // returns true if it is one of these
 
  private:
   const uint8_t* texts_ = nullptr;

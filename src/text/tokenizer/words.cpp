@@ -1,6 +1,5 @@
-// The pre-tokenizers that cut text into words. They are scanners, written by hand, for the regular
-// expressions that the models' authors published in their tokenizer.json; each expression stands above its
-// scanner.
+// The pre-tokenizers that cut text into words. Each scanner is written by hand for the regular expression
+// above it, which the model's authors published in their tokenizer.json.
 #include <algorithm>
 #include <iterator>
 
@@ -31,7 +30,7 @@ size_t contraction(std::string_view text, size_t from, bool fold) {
   return pair ? scan.at : from;
 }
 
-// What an expression has for white space before \s+(?!\S)|\s+.
+// What an expression has for white space, before its last part \s+(?!\S)|\s+.
 enum class White {
   Plain,       // nothing
   Newlines,    // \s*[\r\n]+
@@ -49,7 +48,7 @@ size_t white_space(std::string_view text, size_t from, White how) {
     if (scan.newline()) after_newline = scan.at + scan.bytes;
   }
   if (how != White::Plain && how != White::OneNewline && after_newline > from) return after_newline;
-  return scan.end() || last == from ? scan.at : last;  // one is left for the word that follows
+  return scan.end() || last == from ? scan.at : last;  // the last one is left for the word that follows
 }
 
 // What may follow ` ?[^\s\p{L}\p{N}]+`.
@@ -168,8 +167,8 @@ bool lower(const Scan& s) {  // L: [\p{Ll}\p{Lm}\p{Lo}\p{M}]
   return s.kind == CharClass::Lower || caseless<kHow>(s);
 }
 
-// Sets *with_lower to the end of U*L+ at `from`, and returns that of U+L*. Either is `from` if it is not
-// there.
+// Sets *with_lower to the end of U*L+ at `from`, and returns the end of U+L*. Either end is `from` if there
+// is no match.
 template <Cased kHow>
 size_t cased_letters(std::string_view text, size_t from, size_t* with_lower) {
   size_t after_caseless = from;

@@ -30,8 +30,8 @@ bool stands_alone(uint32_t code) {
   return is_punctuation(kind) || (code < 128 && kind == CharClass::Symbol);
 }
 
-// Whether the text is cleaned of this character. BERT's tokenizer knows three controls as white space; the
-// others that Unicode calls white space are controls to it like any other.
+// Returns true if this character is removed from the text. BERT's tokenizer takes three controls for white
+// space, and removes the other controls, even those that Unicode calls white space.
 bool is_cleaned(uint32_t code, CharClass kind) {
   return kind == CharClass::Control || code == kReplacement || code == '\v' || code == '\f' || code == 0x85;
 }
@@ -96,7 +96,7 @@ void WpmEncoder::end_word(Word* word, std::vector<int32_t>* out, EncodeNotes* no
     out->push_back(longest);
     at = end;
   }
-  if (at < text.size()) {  // what cannot be taken apart to the end is unknown as a whole
+  if (at < text.size()) {  // a word that cannot be cut to its end is unknown as a whole
     out->resize(first);
     if (unknown_ == kNoToken)
       notes->leave_out(std::string_view(text).substr(kSpaceMarkText.size()));

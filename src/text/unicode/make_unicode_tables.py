@@ -62,12 +62,45 @@ def lower():
             yield code, ord(to)
 
 
-def write(name, what, entries):
+def neighbours(codes):
+    """Runs of codes that follow each other: first << 12 | how many. A code that repeats begins a new run."""
+    found = []
+    for code in codes:
+        if found and code == found[-1][0] + found[-1][1]:
+            found[-1][1] += 1
+        else:
+            found.append([code, 1])
+    return [first << 12 | count for first, count in found]
+
+
+def steps(starts):
+    """(first code, class) as distance from the first code before << 4 | class."""
+    last = 0
+    for code, value in starts:
+        yield (code - last) << 4 | value
+        last = code
+
+
+def case_runs(pairs):
+    """(first, last, stride, delta) of codes at a fixed stride that change by the same amount."""
+    found = []
+    for code, to in pairs:
+        if found:
+            first, last, stride, delta = found[-1]
+            step = code - last
+            if to - code == delta and step <= 2 and (stride == step or first == last):
+                found[-1] = (first, code, step, delta)
+                continue
+        found.append((code, code, 1, to - code))
+    return [f"{{{', '.join(map(str, run))}}}" for run in found]
+
+
+def write(name, what, entries, kind="uint32_t"):
     print(f"\n// {what}")
-    print(f"constexpr uint32_t {name}[{len(entries)}] = {{")
+    print(f"constexpr {kind} {name}[{len(entries)}] = {{")
     line = "   "
     for entry in entries:
-        text = f" {entry:#x},"
+        text = f" {entry}," if isinstance(entry, str) else f" {entry:#x},"
         if len(line) + len(text) > 109:
             print(line)
             line = "   "
@@ -76,20 +109,26 @@ def write(name, what, entries):
     print("};")
 
 
+def write_mapped(pairs, lower_pairs):
+    """Writes decomposed forms and lower case, given as pairs (code, form)."""
+    codes, forms = zip(*pairs)
+    write("kDecomposedRuns", "Codes with a decomposed form, as runs: first << 12 | how many. A code has a place\n"
+          "// for each code point of its form that is no nonspacing mark.", neighbours(codes))
+    write("kDecomposedForms", "The form for each place, in the same order.", forms)
+    write("kLowerRuns", "Lower case of one code point.", case_runs(lower_pairs), "CaseRun")
+
+
 def main():
     if unicodedata.unidata_version != UNICODE:
         sys.exit(f"unicodedata2 is of Unicode {unicodedata.unidata_version}, expected {UNICODE}")
     print(f"// Written by make_unicode_tables.py from Unicode {UNICODE}. All sorted.")
     classes = runs((code, char_class(code)) for code in range(0x110000))
-    write("kClassStarts", "First code << 4 | class.", [code << 4 | value for code, value in classes])
+    write("kClassSteps", "Where classes begin: distance from the beginning before << 4 | class.",
+          list(steps(classes)))
     han = runs((code, code not in SURROGATES and bool(regex.match(r"\p{Han}", chr(code))))
                for code in range(0x110000))
     write("kHanEdges", "Codes where the script Han begins and ends, in turn.", [code for code, _ in han][1:])
-    for name, what, pairs in (
-            ("Decomposed", "without nonspacing marks, one row for each that is left", list(decomposed())),
-            ("Lower", "of one code point", list(lower()))):
-        write(f"k{name}Codes", f"What has a {name.lower()} form ({what})", [code for code, _ in pairs])
-        write(f"k{name}Forms", "and the form.", [form for _, form in pairs])
+    write_mapped(list(decomposed()), list(lower()))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// What the tables of Unicode say: sorted lists of boundaries or codes, 48 kB in all.
+// Looks up code points in the tables of Unicode: sorted lists of boundaries or codes, 45 kB in all.
 #include "text/unicode/unicode.h"
 
 #include <algorithm>
@@ -12,6 +12,23 @@ namespace greta {
 namespace {
 
 #include "text/unicode/unicode_tables.inc"
+
+// First code << 4 | class, ascending.
+constexpr auto kClassStarts = [] {
+  std::array<uint32_t, std::size(kClassSteps)> starts{};
+  uint32_t code = 0;
+  for (size_t i = 0; i < starts.size(); ++i)
+    starts[i] = (code += kClassSteps[i] >> 4) << 4 | (kClassSteps[i] & 15);
+  return starts;
+}();
+
+constexpr auto kDecomposedCodes = [] {
+  std::array<uint32_t, std::size(kDecomposedForms)> codes{};
+  size_t place = 0;
+  for (const uint32_t run : kDecomposedRuns)
+    for (uint32_t i = 0; i < (run & 0xFFF); ++i) codes[place++] = (run >> 12) + i;
+  return codes;
+}();
 
 // For each 256 code points, the place in kClassStarts of the entry that their first one lies in.
 constexpr uint32_t kPages = 0x110000 >> 8;
@@ -28,8 +45,8 @@ constexpr auto kClassPages = [] {
 
 constexpr CharClass look_up(uint32_t code) {
   // The last entry at or below the code; entries of lower codes compare below (code + 1) << 4.
-  const uint32_t* first = kClassStarts + kClassPages[code >> 8];
-  const uint32_t* last = kClassStarts + kClassPages[(code >> 8) + 1] + 1;
+  const uint32_t* first = kClassStarts.data() + kClassPages[code >> 8];
+  const uint32_t* last = kClassStarts.data() + kClassPages[(code >> 8) + 1] + 1;
   return CharClass(std::lower_bound(first, last, (code + 1) << 4)[-1] & 15);
 }
 
@@ -53,8 +70,18 @@ bool is_han(uint32_t code) {
 
 uint32_t lower_case(uint32_t code) {
   if (code < 128) return code >= 'A' && code <= 'Z' ? code + 32 : code;
-  const uint32_t* at = std::lower_bound(std::begin(kLowerCodes), std::end(kLowerCodes), code);
-  return at != std::end(kLowerCodes) && *at == code ? kLowerForms[at - kLowerCodes] : code;
+  change_case(kLowerRuns, code, &code);
+  return code;
+}
+
+bool change_case(std::span<const CaseRun> runs, uint32_t code, uint32_t* to) {
+  const auto after = std::upper_bound(runs.begin(), runs.end(), code,
+                                      [](uint32_t c, const CaseRun& run) { return c < run.first; });
+  if (after == runs.begin()) return false;
+  const CaseRun& run = after[-1];
+  if (code > run.last || (code - run.first) % run.stride) return false;
+  *to = uint32_t(int64_t(code) + run.delta);
+  return true;
 }
 
 uint32_t decompose(uint32_t code, uint32_t* to) {
@@ -67,10 +94,10 @@ uint32_t decompose(uint32_t code, uint32_t* to) {
     to[2] = 0x11A7 + syllable % 28;
     return to[2] == 0x11A7 ? 2 : 3;
   }
-  const uint32_t* at = std::lower_bound(std::begin(kDecomposedCodes), std::end(kDecomposedCodes), code);
+  const auto* at = std::lower_bound(kDecomposedCodes.begin(), kDecomposedCodes.end(), code);
   uint32_t count = 0;
-  for (; at != std::end(kDecomposedCodes) && *at == code && count < kMaxDecomposed; ++at)
-    to[count++] = kDecomposedForms[at - kDecomposedCodes];
+  for (; at != kDecomposedCodes.end() && *at == code && count < kMaxDecomposed; ++at)
+    to[count++] = kDecomposedForms[at - kDecomposedCodes.begin()];
   if (count == 0 && char_class(code) != CharClass::NonspacingMark) to[count++] = code;
   return count;
 }

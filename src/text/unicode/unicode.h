@@ -1,6 +1,7 @@
 // Classes of code points by the tables of Unicode, and texts read code point by code point.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -53,6 +54,13 @@ inline int hex_digit(char c) {
 }
 
 uint32_t lower_case(uint32_t code);
+
+// Code points from `first` to `last`, `stride` apart, which change case by adding `delta`.
+struct CaseRun {
+  uint32_t first, last, stride;
+  int32_t delta;
+};
+bool change_case(std::span<const CaseRun> runs, uint32_t code, uint32_t* to);  // false if it is in no run
 
 // Writes the canonical decomposition without nonspacing marks, and returns its length: 0 to kMaxDecomposed
 // code points.

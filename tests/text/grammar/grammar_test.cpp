@@ -97,7 +97,7 @@ TEST_CASE("grammar: what is wrong is said, with its line", "[grammar]") {
       {"a ::= \"x\"", "no rule \"root\""},
       {"root ::= missing", "\"missing\" is used but not defined"},
       {"root ::= \"a", "the grammar ends"},
-      {"root ::= \"a\"\nroot ::= \"b\"", "line 2: the rule \"root\" is there twice"},
+      {"root ::= \"a\"\nroot ::= \"b\"", "line 2: the rule \"root\" is defined twice"},
       {"root ::= [z-a]", "backwards"},
       {"root ::= []", "without characters"},
       {"root ::= (\"a\"", "expected )"},

@@ -1,4 +1,4 @@
-// Strings with values put in: "%s" % x, and "{}".format(x).
+// Formats values into strings: "%s" % x, and "{}".format(x).
 #include <cfloat>
 #include <charconv>
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace greta::jinja {
 namespace {
 
-// How one value is to be written, in formats of both kinds.
+// How a value is written, in formats of both kinds.
 struct Spec {
   std::string fill = " ";
   char align = 0;  // < > = ^, or 0 for the type's own
@@ -37,7 +37,7 @@ std::string integer_digits(int64_t number, char type) {
   return type == 'X' ? to_upper(digits) : digits;
 }
 
-// Python ends a whole number of %g with ".0" where the precision has room, else it takes an exponent.
+// Python writes a whole number as %g with ".0" if the precision has room, else with an exponent.
 void add_point(size_t precision, std::string* digits) {
   const size_t power = digits->size() - 1;
   if (power + 1 < precision) {
@@ -49,8 +49,7 @@ void add_point(size_t precision, std::string* digits) {
   *digits += (power < 10 ? "e+0" : "e+") + std::to_string(power);
 }
 
-// The digits of a float without its sign. Without a type they are those of repr(), or of a %g that keeps
-// ".0".
+// The digits of a float without its sign. Without a type they are those of repr(), or of %g with ".0".
 std::string float_digits(double number, const Spec& spec) {
   const bool upper = spec.type >= 'A' && spec.type <= 'Z';
   if (!std::isfinite(number))
@@ -130,7 +129,7 @@ Status place_code(Run& run, int64_t code, const Spec& spec, char own_align, std:
   return place_text(run, one, spec, own_align, out);
 }
 
-// As a conversion writes a value: 's' by str(), 'r' by repr(), 'a' by repr() in ASCII.
+// Writes a value by a conversion: 's' is str(), 'r' is repr(), and 'a' is repr() in ASCII.
 Status convert(Run& run, char conversion, const Value& value, std::string* out) {
   if (conversion == 's') return append_str(value, run.budget.limit, out);
   if (conversion == 'r') return append_repr(value, run.budget.limit, out);
@@ -141,7 +140,7 @@ Status convert(Run& run, char conversion, const Value& value, std::string* out) 
   return {};
 }
 
-// Past the bracket that closes the one before `at`; npos if there is none.
+// The place after the bracket that closes the one before `at`, or npos if there is none.
 size_t after_bracket(std::string_view text, size_t at, char open, char close) {
   for (int depth = 1; at < text.size();) {
     const char c = text[at++];
@@ -189,7 +188,7 @@ struct PercentFormat {
   Status write(const Value& value, Spec spec, std::string* out);
 };
 
-// Behind "%(".
+// Reads the name after "%(".
 Status PercentFormat::named_value(Value* out) {
   const size_t end = after_bracket(format, at, '(', ')');
   if (end == format.npos) return fail(Code::Argument, "incomplete format key");
@@ -203,7 +202,7 @@ Status PercentFormat::named_value(Value* out) {
   return {};
 }
 
-// Behind "%".
+// Reads a conversion after "%".
 Status PercentFormat::directive(std::string* out) {
   if (take('%')) return *out += '%', Status{};
   Spec spec;
@@ -352,7 +351,7 @@ Status BraceFormat::field(std::string_view field, uint32_t depth, std::string* o
   return write(value, spec, out);
 }
 
-// A field's name or number, then .attributes and [items].
+// Finds the value of a field: its name or number, then .attributes and [items].
 Status BraceFormat::find(std::string_view path, Value* out) {
   size_t at = std::min(path.find_first_of(".["), path.size());
   const std::string_view first = path.substr(0, at);

@@ -1,5 +1,6 @@
 // Functions that every template has.
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 
 #include "text/jinja/library/library.h"
@@ -31,7 +32,7 @@ Status range(Call& call) {
   return call.give(made);
 }
 
-// What dict() and namespace() take: a dict or pairs, and names.
+// Reads the arguments of dict() and namespace(): a dict or pairs, then name=value.
 Status fill(const Call& call, Dict* to) {
   Run& run = call.run;
   const auto& [places, names] = call.arguments;
@@ -97,30 +98,21 @@ Status raise_exception(Call& call) {
 
 // ---- the date ---------------------------------------------------------------------------------
 
-// The day in the proleptic Gregorian calendar, counted in eras of 400 years from 1 March of year 0.
+// The date of a time in seconds since 1970, in the proleptic Gregorian calendar.
 tm date_of(int64_t seconds) {
-  int64_t days = seconds / 86400, rest = seconds % 86400;
-  if (rest < 0) rest += 86400, --days;
-  const int64_t shifted = days + 719468;
-  const int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097;
-  const int64_t day_of_era = shifted - era * 146097;
-  const int64_t year_of_era =
-      (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-  const int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-  const int64_t month_from_march = (5 * day_of_year + 2) / 153;
-  const int64_t month = month_from_march < 10 ? month_from_march + 3 : month_from_march - 9;
-  const int64_t year = year_of_era + era * 400 + (month <= 2);
+  const std::chrono::sys_seconds time{std::chrono::seconds(seconds)};
+  const std::chrono::sys_days day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day ymd(day);
+  const std::chrono::hh_mm_ss clock(time - day);
   tm date = {};
-  date.tm_year = int(year - 1900);
-  date.tm_mon = int(month - 1);
-  date.tm_mday = int(day_of_year - (153 * month_from_march + 2) / 5 + 1);
-  date.tm_hour = int(rest / 3600);
-  date.tm_min = int(rest / 60 % 60);
-  date.tm_sec = int(rest % 60);
-  date.tm_wday = int(((days + 4) % 7 + 7) % 7);
-  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-  constexpr int kBefore[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
-  date.tm_yday = kBefore[month - 1] + date.tm_mday - 1 + (leap && month > 2);
+  date.tm_year = int(ymd.year()) - 1900;
+  date.tm_mon = int(unsigned(ymd.month())) - 1;
+  date.tm_mday = int(unsigned(ymd.day()));
+  date.tm_hour = int(clock.hours().count());
+  date.tm_min = int(clock.minutes().count());
+  date.tm_sec = int(clock.seconds().count());
+  date.tm_wday = int(std::chrono::weekday(day).c_encoding());
+  date.tm_yday = int((day - std::chrono::sys_days(ymd.year() / 1 / 1)).count());
   return date;
 }
 
@@ -130,8 +122,8 @@ constexpr const char* kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
 constexpr const char* kMonths[] = {"January", "February", "March",     "April",   "May",      "June",
                                    "July",    "August",   "September", "October", "November", "December"};
 
-// What a letter after '%' stands for: a number of the date, or else a text, in which letters after '%' stand
-// for something in turn. The time has no zone, so 'z' and 'Z' stand for nothing.
+// A letter after '%' stands for a number of the date, or for a text that is a format in turn. The time has no
+// zone, so 'z' and 'Z' stand for nothing.
 struct DateRow {
   char letter;
   int (*number)(const tm& date);

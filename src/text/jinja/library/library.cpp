@@ -1,4 +1,4 @@
-// How the functions of the library are found, and how they are called.
+// Finds the functions of the library and calls them.
 #include "text/jinja/library/library.h"
 
 namespace greta::jinja {

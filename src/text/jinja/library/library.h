@@ -1,5 +1,5 @@
-// What templates call: filters, tests, methods and functions. Each is a row of a table, which names its
-// parameters; `invoke` checks the arguments against them, so that the functions themselves need not.
+// The filters, tests, methods and functions that templates call. Each is a row of a table that names its
+// parameters. `invoke` checks arguments against them, so the functions need not.
 #pragma once
 #include <span>
 #include <string>
@@ -14,7 +14,7 @@ namespace greta::jinja {
 // What a parameter takes. "OrNone": None counts as if nothing was given.
 enum Takes : uint8_t { kAny, kInt, kFlag, kText, kAnyOrNone, kIntOrNone, kTextOrNone };
 
-// Names of several words are none in Python: such an argument is given by its place alone.
+// A name of several words is no name in Python, so such an argument can only be given by its place.
 struct ParameterRow {
   const char* name = nullptr;
   Takes takes = kAny;
@@ -70,7 +70,7 @@ FunctionRows text_methods();
 extern const FunctionRow loop_call, joiner_call;  // what calling a loop or a joiner does
 Status format_method(Call& call);                 // str.format
 
-// Fail if the value is of another type; `what` names it.
+// These fail if the value is of another type. `what` names the value.
 Status want_int(const char* what, const Value& value, int64_t* out);
 Status want_text(const char* what, const Value& value, std::string_view* out);
 Status beyond_64_bits();  // the failure of an integer that does not fit
@@ -83,9 +83,9 @@ std::string to_title(std::string_view text);        // each word: a run of lette
 std::string to_title_words(std::string_view text);  // words begin after white space, '-' and opening brackets
 std::string to_swapped(std::string_view text);      // capitals to small letters and back
 std::string to_capitalized(std::string_view text);
-// Whether it has letters of one case and none of the other.
+// Returns true if the text has letters of one case and none of the other.
 bool is_in_case(std::string_view text, CharClass wanted, CharClass other);
-// Without what stands at either end and is white space, or one of `chars` where they are given.
+// The text without white space at either end, or without the characters `chars` if they are given.
 std::string_view strip(std::string_view text, const Value* chars, bool left, bool right);
 uint64_t code_points(std::string_view text);
 size_t byte_of(std::string_view text, uint64_t code_point);  // where it starts; the text's size at most
@@ -94,7 +94,7 @@ std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends)
 // Both take linear time, and return npos if the part is not in the text.
 size_t find_bytes(std::string_view text, std::string_view part, size_t from);
 size_t rfind_bytes(std::string_view text, std::string_view part);
-// a.b.0 of a value, or `otherwise` (which may be null) where that is undefined.
+// The attribute "a.b.0" of a value, or `otherwise` (which may be null) if it is undefined.
 Status nested_attribute(Run& run, const Value& value, const Value& path, const Value* otherwise, Value* out);
 
 }  // namespace greta::jinja

@@ -34,12 +34,12 @@ namespace {
 
 // ---- sorting ----------------------------------------------------------------------------------
 
-// An item beside the keys that it is sorted or compared by: attributes of it, in lower case if they are texts
-// and case does not matter.
+// An item and the keys by which it is sorted or compared. Keys are attributes of the item; texts are in lower
+// case if case does not matter.
 struct Keyed {
   Value item;
   std::vector<Value> keys;
-  bool listed = false;  // the keys compare as Python compares lists: equal ones need no order
+  bool listed = false;  // keys compare as lists do in Python, where equal elements need no order
 };
 
 Status fold(Run& run, bool case_sensitive, Value* key) {
@@ -50,7 +50,7 @@ Status fold(Run& run, bool case_sensitive, Value* key) {
   return {};
 }
 
-// The items by the attributes `paths`, or by themselves if there are none.
+// Pairs each item with the attributes `paths`, or with itself if there are none.
 struct Keying {
   std::vector<Value> paths;
   bool case_sensitive;
@@ -154,7 +154,7 @@ Status unique(Call& call) {
   for (Keyed& each : keyed) {
     Value& key = each.keys[0];
     if (key.is_undefined())
-      key = call.run.pair(Value(nullptr), Value("undefined"));  // equal to its like alone
+      key = call.run.pair(Value(nullptr), Value("undefined"));  // undefined is only equal to undefined
     if (!is_hashable(key)) return fail(Code::Argument, "unhashable type: '%s'", key.type_name());
     GRETA_TRY(call.run.step(1 + key.as_string().size() / 16));
     if (seen.find(key)) continue;
@@ -193,7 +193,7 @@ Status groupby(Call& call) {
       if (!same) break;
       members.push_back(keyed[end].item);
     }
-    Value key;  // as the first of the group has it, not folded
+    Value key;  // that of the group's first item, before case was folded
     GRETA_TRY(nested_attribute(run, keyed[start].item, *call[0], call[1], &key));
     groups.push_back(run.sequence({key, run.sequence(std::move(members))}, Flavor::Group));
   }
@@ -210,11 +210,11 @@ Arguments without(const Arguments& arguments, size_t first) {
   return rest;
 }
 
-// By the name of a filter and its arguments, or by an attribute.
+// Maps each item by the name of a filter and its arguments, or by an attribute.
 Status map(Call& call) {
   Run& run = call.run;
   std::vector<Value> items;
-  if (call.self.is_true()) GRETA_TRY(collect(run, call.self, &items));  // else nothing, even of None
+  if (call.self.is_true()) GRETA_TRY(collect(run, call.self, &items));  // None, for one, has no items
   const auto& [places, names] = call.arguments;
   const Value *attribute = nullptr, *otherwise = nullptr;
   for (const auto& [name, value] : names) {

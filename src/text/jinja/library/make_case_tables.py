@@ -2,7 +2,7 @@
 
     make_case_tables.py > case_tables.inc
 
-Runs of code points at a fixed stride that change by the same amount share a row; what becomes several
+Runs of code points at a fixed stride that change by the same amount share a run; what becomes several
 characters has a row of its own, with its UTF-8. Title case is written where it is not the upper one, and
 what is folded where it is not the lower case.
 """
@@ -53,7 +53,7 @@ def wrap(items):
 print(f"// Made by make_case_tables.py from Unicode {unicodedata.unidata_version}. Do not edit.")
 for name, change, base in (("Lower", str.lower, str), ("Upper", str.upper, str), ("Title", str.title, str.upper),
                            ("Fold", str.casefold, str.lower)):
-    print(f"constexpr CaseRow k{name}Rows[] = {{")
+    print(f"constexpr CaseRun k{name}Runs[] = {{")
     wrap(f"{{{first}, {last}, {stride}, {delta}}}," for first, last, stride, delta in rows(change, base))
     print("};")
     print(f"constexpr CaseText k{name}Texts[] = {{")

@@ -1,5 +1,5 @@
-// Methods that look into strings, and those of lists, tuples, dicts, numbers, loops and cyclers; and how
-// methods are found.
+// Methods that search or test strings, and methods of lists, tuples, dicts, numbers, loops and cyclers. Also
+// finds methods by name.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 // ---- strings ----------------------------------------------------------------------------------
 
-// Two bounds among `length` items, the arguments 1 and 2; negative ones count from the end.
+// Reads arguments 1 and 2 as bounds among `length` items. Negative bounds count from the end.
 void read_bounds(const Call& call, int64_t length, int64_t bounds[2]) {
   for (size_t i = 0; i < 2; ++i) {
     bounds[i] = call.integer(i + 1, i ? length : 0);
@@ -81,14 +81,14 @@ Status has_affix(Call& call) {
   return call.give(yes);
 }
 
-// Whether something holds for the text.
+// A method that tests the text.
 template <auto Is>
 Status text_is(Call& call) {
   GRETA_TRY(call.run.step(call.self.as_string().size() / 4));
   return call.give(bool(Is(call.self.as_string())));
 }
 
-// Whether there are characters, and each is of a kind.
+// Tests that there are characters and that each is of a kind.
 template <bool (*Is)(uint32_t)>
 bool all_are(std::string_view text) {
   return !text.empty() && span_of(text, Is) == text.size();

@@ -1,4 +1,4 @@
-// Tests: what stands after "is".
+// Tests, which stand after "is".
 #include "text/jinja/library/library.h"
 
 namespace greta::jinja {
@@ -56,7 +56,7 @@ Status sameas(Call& call) {
   return compared<Comparison::Equal>(call);
 }
 
-// Whether a filter or a test has this name.
+// Returns true if a filter or a test has this name.
 template <const FunctionRow* (*Find)(std::string_view)>
 Status is_name_of(Call& call) {
   const Value& name = call.self;

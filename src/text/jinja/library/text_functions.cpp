@@ -51,8 +51,8 @@ Status aligned(Call& call) {
   return call.give(call.run.text(std::move(made)));
 }
 
-// The first `count` of them are replaced, or all if `count` is negative. An empty text to be replaced stands
-// before every character and at the end.
+// Replaces the first `count` matches, or all if `count` is negative. An empty text matches before every
+// character and at the end.
 template <bool KeepsMarkup>
 Status replace(Call& call) {
   Run& run = call.run;
@@ -254,7 +254,7 @@ Status give_pieces(Call& call, const Pieces& pieces, Flavor flavor = Flavor::Lis
   return call.give_list(std::move(items), flavor);
 }
 
-// The words of the text. Beyond `most` cuts, the rest is one piece with the white space at its outer end.
+// Splits the text into words with at most `most` cuts. The rest is one piece, with its outer white space.
 template <bool FromRight>
 void split_words(std::string_view text, uint64_t most, Pieces* out) {
   Pieces words;
@@ -289,7 +289,7 @@ Status split(Call& call) {
     return give_pieces(call, pieces);
   }
   if (separator.empty()) return fail(Code::Argument, "empty separator");
-  // From the right is from the left in the reversed text.
+  // Splitting from the right is splitting the reversed text from the left.
   std::string seen(text), mark(separator);
   if (FromRight) {
     std::reverse(seen.begin(), seen.end());
@@ -328,7 +328,7 @@ Status splitlines(Call& call) {
   return give_pieces(call, split_lines(call.self.as_string(), call.integer(0) != 0));
 }
 
-// Where `self` is safe in HTML, a text that is not is escaped.
+// If `self` is safe in HTML, a text that is not gets escaped.
 void match_markup(const Call& call, Value* value) {
   if (call.self.is_markup() && value->is_string() && !value->is_markup())
     *value = call.run.text(escape_html(value->as_string()), true);

@@ -7,10 +7,6 @@
 namespace greta::jinja {
 namespace {
 
-struct CaseRow {  // every stride-th code point from first to last
-  uint32_t first, last, stride;
-  int32_t delta;
-};
 struct CaseText {
   uint32_t code;
   const char* text;
@@ -18,27 +14,23 @@ struct CaseText {
 #include "text/jinja/library/case_tables.inc"
 
 struct CaseMap {
-  std::span<const CaseRow> rows;
+  std::span<const CaseRun> runs;
   std::span<const CaseText> texts;
 };
-constexpr CaseMap kLower = {kLowerRows, kLowerTexts}, kUpper = {kUpperRows, kUpperTexts},
-                  kTitle = {kTitleRows, kTitleTexts}, kFold = {kFoldRows, kFoldTexts};
+constexpr CaseMap kLower = {kLowerRuns, kLowerTexts}, kUpper = {kUpperRuns, kUpperTexts},
+                  kTitle = {kTitleRuns, kTitleTexts}, kFold = {kFoldRuns, kFoldTexts};
 
-// Appends what `code` becomes; false if the map leaves it as it is.
+// Appends what the map makes of `code`. Returns false if the map has no entry for it.
 bool map_code(const CaseMap& map, uint32_t code, std::string* out) {
   const auto text = std::lower_bound(map.texts.begin(), map.texts.end(), code,
                                      [](const CaseText& t, uint32_t c) { return t.code < c; });
   if (text != map.texts.end() && text->code == code) return *out += text->text, true;
-  auto row = std::upper_bound(map.rows.begin(), map.rows.end(), code,
-                              [](uint32_t c, const CaseRow& r) { return c < r.first; });
-  if (row == map.rows.begin()) return false;
-  --row;
-  if (code > row->last || (code - row->first) % row->stride) return false;
-  append_utf8(uint32_t(int64_t(code) + row->delta), out);
+  if (!change_case(map.runs, code, &code)) return false;
+  append_utf8(code, out);
   return true;
 }
 
-// `first` is 'A' or 'a': the letters of ASCII from there on change.
+// Changes ASCII letters of one case. `first` is 'A' or 'a', the first of the letters that change.
 void append_mapped(const CaseMap& map, uint32_t first, uint32_t code, std::string* out) {
   if (code < 128)
     *out += char(code - first < 26 ? code ^ 32 : code);
@@ -65,7 +57,7 @@ bool is_cased(uint32_t code) {
   return c == CharClass::Upper || c == CharClass::Lower || c == CharClass::Title;
 }
 
-// A capital sigma at the end of a word has a small form of its own.
+// Tells whether a capital sigma ends a word, since it then has a small form of its own.
 bool is_final_sigma(std::string_view text, size_t sigma) {
   bool before = false;
   for (const auto& [code, bytes, at] : CodePoints(text)) {

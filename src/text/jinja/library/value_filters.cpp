@@ -1,4 +1,4 @@
-// Filters of numbers and of any value; and how filters are found.
+// Filters of numbers and of any value. Also finds filters by name.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -90,7 +90,7 @@ Status int_filter(Call& call) {
   return real >= -0x1p63 && real < 0x1p63 ? call.give(int64_t(real)) : beyond_64_bits();
 }
 
-// What the filter "float" makes of a value: null where it makes nothing.
+// What the filter "float" makes of a value, or null if it cannot.
 Status to_float(const Value& value, Value* out) {
   double number;
   if (value.is_undefined()) return undefined_error(value);
@@ -117,7 +117,7 @@ Status abs_filter(Call& call) {
   return call.give(number < 0 ? -number : number);
 }
 
-// To the nearest decimal, by the exact value of the float; halves go to even.
+// Rounds to the nearest decimal by the exact value of the float. Halves go to even.
 double round_decimal(double value, int64_t precision) {
   if (!std::isfinite(value) || precision > 323) return value;
   if (precision < -308) return std::copysign(0.0, value);
@@ -195,7 +195,7 @@ Status attr(Call& call) {
   return call.run.attribute(self, name, call.result);
 }
 
-// As transformers defines it: Python's json.dumps, without escapes for HTML.
+// tojson as transformers defines it: Python's json.dumps, without escapes for HTML.
 Status tojson(Call& call) {
   JsonStyle style;
   style.ascii = call.is_true(0);
