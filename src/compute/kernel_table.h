@@ -65,7 +65,7 @@ const OpInfo& lead_of(std::span<const Call> calls);
 void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out);
 
 // Of a matmul by a row with tile_tokens: its tiles, and the bytes of the sums of groups that share them
-// (Call::splits).
+// (Call::Matmul::splits).
 uint32_t tile_count(const Call& call, const KernelRow& row, uint32_t bucket);
 uint64_t split_bytes(const Call& call, const KernelRow& row, uint32_t bucket);
 
