@@ -21,7 +21,7 @@ struct PoolPages {
   uint32_t bytes, cache_type;
 };
 
-// Logs of tokens and working memory of sample.
+// What sample has beside its logits: the token log and working memory.
 struct SampleMemory {
   Slice log, scratch;
 };
@@ -30,7 +30,7 @@ struct CallMaker {
   Slice step = {};      // the StepState of all calls
   Slice counters = {};  // of groups that share a result; absent where no kernel needs them
 
-  // `vocab` is given where the table has more rows than its tensor, or may have.
+  // `vocab` is how many rows the whole table has, if `table` may be a part of it.
   Call embed(const Tensor& table, const Slice& y, const Slice& log = {}, float scale = 1,
              uint32_t vocab = 0) const {
     Call c = of(Op::Embed, {}, y);
@@ -138,7 +138,7 @@ struct CallMaker {
     c.weight = to;
     return c;
   }
-  // Rows of `width` values, which may be the same ones.
+  // y = cap * tanh(scale * x / cap) over rows of `width` values; without a cap y = scale * x.
   Call softcap(const Slice& x, const Slice& y, uint32_t width, float cap, float scale) const {
     Call c = of(Op::Softcap, x, y);
     c.width = width;

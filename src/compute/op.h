@@ -85,8 +85,9 @@ struct Call {
   uint8_t rows_of = kRowsTokens;  // the rows that the op runs over: kRows*
   Tensor weight;                  // what a product multiplies by; norm's gain: f32, n = 1
   Slice slot[kSlotCount];
-  uint32_t width =
-      0;  // values of a row, or of a head for norm, rope and kv_write; sums and products of a group
+  // Values of a row, or of a head for norm, rope and kv_write; what a group adds or multiplies for sum and
+  // products. Attention and the products of matrices do not ask.
+  uint32_t width = 0;
   // Values from one row to the next (norm, softcap), from one head to the next (rope), or from one slot to
   // the next (matmul_expert); 0: they follow each other without gaps.
   uint32_t x_stride = 0, y_stride = 0;
@@ -114,7 +115,7 @@ struct Call {
   } rope;
   struct KvWrite {
     uint32_t heads = 0;  // in a row
-    CachePages pages;
+    CachePages pages = {};
     bool operator==(const KvWrite&) const = default;
   } kv_write;
   struct Attention {

@@ -39,9 +39,9 @@ struct Parts {
   }
 
   const Slice& y() const { return (add ? add : combine ? combine : gate ? gate : each)->slot[kY]; }
-  uint64_t y_width() const {
+  uint64_t y_width() const {  // of a token
     return uint64_t(combine ? 1 : each->experts.used) * each->weight.n;
-  }  // of a token
+  }
 };
 
 constexpr uint32_t kMaxTiles = 65535;  // groups that every device takes in a dimension

@@ -42,8 +42,8 @@ Status add_chosen(const Call& call, uint32_t bucket, GretaGraph* graph) {
   for (const Tensor& weight : *call.weight.parts) {
     Call part = call;
     part.weight = weight;
-    uint32_t& first = call.op == Op::Embed ? part.embed.first : part.matmul_expert.first;
-    first = uint32_t(call.op == Op::Embed ? row : row / n);
+    const uint32_t first = uint32_t(call.op == Op::Embed ? row : row / n);
+    (call.op == Op::Embed ? part.embed.first : part.matmul_expert.first) = first;
     if (call.op == Op::MatmulExpert && weight.n < n) {  // it computes some columns of y
       part.y_stride = call.y_stride ? call.y_stride : n;
       part.slot[kY] = values_from(call.slot[kY], row % n);
@@ -71,7 +71,8 @@ Status add_rows(const Call& call, uint32_t bucket, GretaGraph* graph) {
     } else {
       const Slice y = part.slot[kY];
       part.slot[kY] = graph->temporary(uint64_t(bucket) * weight.n * sizeof(float));
-      Call move = CallMaker{call.slot[kStep]}.softcap(part.slot[kY], y, weight.n, 0, 1);  // a copy
+      // With scale 1 and no cap this is a copy.
+      Call move = CallMaker{call.slot[kStep]}.softcap(part.slot[kY], y, weight.n, 0, 1);
       move.rows_of = call.rows_of == kRowsTokens ? kRowsTokens : kRowsOutputs;
       move.y_stride = call.weight.n;
       moves.push_back(move);
