@@ -14,7 +14,7 @@ constexpr uint64_t kReadAlignment = 4096;
 
 uint64_t row_bytes_of(const Tensor& tensor) { return quant_bytes(tensor.type, tensor.depth); }
 
-Tensor one_of(Tensor matrices) {
+Tensor one_matrix(Tensor matrices) {
   matrices.count = 1;
   return matrices;
 }
@@ -67,14 +67,14 @@ Status WeightUpload::read_mapped(const Bytes& from, uint8_t* host) {
 }
 
 Status WeightUpload::choose(const Tensor& to, const KernelRow** row) const {
-  const Call call = CallMaker{}.pack({}, one_of(to));
+  const Call call = CallMaker{}.pack({}, one_matrix(to));
   return choose_row({&call, 1}, 1, filter_, row);
 }
 
 // Records the launch that converts rows from GGUF order to the packed layout.
 Status WeightUpload::pack(const KernelRow& row, const Slice& from, const Tensor& to, const Rows& rows,
                           Stream* stream) {
-  Tensor made = one_of(to);
+  Tensor made = one_matrix(to);
   made.n = rows.n;
   const uint64_t at = tensor_bytes(to.type, to.layout, to.n, to.depth, rows.matrix) +
                       tensor_bytes(to.type, to.layout, rows.first, to.depth, 1);
