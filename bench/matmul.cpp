@@ -181,11 +181,8 @@ class Bench {
     if (layout == Layout::Gguf) {
       GRETA_TRY(stream_->copy(first, {&gguf_, 0, weight_bytes_}));
     } else {
-      Call call;
-      call.op = Op::Convert;
-      call.weight = {type_, layout, rows_, shape_.depth, 1, first};
-      call.slot[kX] = {&gguf_, 0, gguf_.bytes};
-      call.slot[kY] = first;
+      const Call call =
+          CallMaker{}.pack({&gguf_, 0, gguf_.bytes}, {type_, layout, rows_, shape_.depth, 1, first});
       const KernelRow* row = nullptr;
       GRETA_TRY(choose_row({&call, 1}, 1, filter(), &row));
       Launch launch;
@@ -208,27 +205,16 @@ class Bench {
   // What `row` covers, with this copy of the weights; valid until the next.
   std::span<const Call> calls(const KernelRow& row, uint64_t copy) {
     const uint64_t bytes = tensor_bytes(type_, row.layout, shape_.n, shape_.depth, 1);
-    Call& first = calls_[0];
-    first = {};
-    first.op = Op::Matmul;
-    first.form = row.form;
-    first.weight = {type_, row.layout, shape_.n, shape_.depth, 1, {&weights_, copy * weight_bytes_, bytes}};
-    first.slot[kX] = {&x_, 0, form_row_bytes(row.form, shape_.depth) * shape_.tokens};
-    first.slot[kY] = {&y_, 0, y_.bytes};
-    first.slot[kStep] = {&step_, 0, step_.bytes};
-    if (!shape_.gates) return {calls_, 1};
-    calls_[1] = first;
-    calls_[1].weight.slice.offset += bytes;
-    calls_[1].slot[kY] = {&y2_, 0, y2_.bytes};
-    Call& gate = calls_[2];
-    gate = {};
-    gate.op = Op::Gate;
-    gate.width = shape_.n;
-    gate.slot[kX] = first.slot[kY];
-    gate.slot[kX2] = calls_[1].slot[kY];
-    gate.slot[kY] = {&out_, 0, out_.bytes};
-    gate.slot[kStep] = first.slot[kStep];
-    return calls_;
+    const CallMaker make{{&step_, 0, step_.bytes}};
+    const Slice x = {&x_, 0, form_row_bytes(row.form, shape_.depth) * shape_.tokens}, y = {&y_, 0, y_.bytes},
+                y2 = {&y2_, 0, y2_.bytes};
+    Tensor weight = {type_, row.layout, shape_.n, shape_.depth, 1, {&weights_, copy * weight_bytes_, bytes}};
+    calls_[0] = make.matmul(weight, x, y);
+    weight.slice.offset += bytes;
+    calls_[1] = make.matmul(weight, x, y2);
+    calls_[2] = make.gate(y, y2, {&out_, 0, out_.bytes}, shape_.n, 0);
+    calls_[0].form = calls_[1].form = row.form;
+    return {calls_, shape_.gates ? 3u : 1u};
   }
 
   Status dispatch(const Kernel& kernel, const Launch& launch) {
@@ -328,13 +314,10 @@ constexpr Variant kVariants[] = {
 bool measured(const KernelRow& row, const RowFilter& filter, const Options& options, const Shape& shape) {
   if (!row.rank || !strstr(row.name, options.row.c_str())) return false;
   if (options.row.empty() && (row.tile_tokens != 0) != (shape.tokens >= 16)) return false;
-  Call calls[3];
-  calls[0].op = Op::Matmul;
-  calls[0].form = row.form;
-  calls[0].weight = {row.type, preferred_layout(row.type, filter), shape.n, shape.depth, 1, {}};
-  calls[1] = calls[0];
-  calls[2].op = Op::Gate;
-  calls[2].width = shape.n;
+  const CallMaker make;
+  Call product = make.matmul({row.type, preferred_layout(row.type, filter), shape.n, shape.depth}, {}, {});
+  product.form = row.form;
+  const Call calls[] = {product, product, make.gate({}, {}, {}, shape.n, 0)};
   const KernelRow* rows[64];
   const uint32_t count = find_rows({calls, shape.gates ? 3u : 1u}, shape.tokens, filter, rows);
   return std::find(rows, rows + count, &row) != rows + count;

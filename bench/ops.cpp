@@ -58,13 +58,6 @@ class Bench {
   }
 
   Status time_matmul(const KernelRow& row, const Shape& shape) {
-    Call call;
-    call.op = Op::Matmul;
-    call.form = row.form;
-    call.weight.type = row.type;
-    call.weight.layout = row.layout;
-    call.weight.n = shape.n;
-    call.weight.depth = shape.depth;
     const uint64_t weight_bytes = tensor_bytes(row.type, row.layout, shape.n, shape.depth, 1);
     const uint64_t copies = shape.tokens > 8 ? 1 : std::max<uint64_t>(1, kColdBytes / weight_bytes);
     Buffer weights, x, y;
@@ -74,9 +67,9 @@ class Bench {
     GRETA_TRY(device_->allocate(uint64_t(shape.tokens) * shape.n * 4, Memory::Device, &y));
     for (Buffer* buffer : {&weights, &x}) memset(buffer->mapped, 0x11, buffer->bytes);  // no zero, no NaN
     static_cast<StepState*>(step_.mapped)->token_count = shape.tokens;
-    call.slot[kX] = {&x, 0, x.bytes};
-    call.slot[kY] = {&y, 0, y.bytes};
-    call.slot[kStep] = {&step_, 0, step_.bytes};
+    Call call = CallMaker{{&step_, 0, step_.bytes}}.matmul({row.type, row.layout, shape.n, shape.depth},
+                                                           {&x, 0, x.bytes}, {&y, 0, y.bytes});
+    call.form = row.form;
     const Status status = time_launches(row, call, shape.tokens, weights, weight_bytes, copies);
     for (Buffer* buffer : {&weights, &x, &y}) device_->release(*buffer);
     return status;

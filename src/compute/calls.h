@@ -5,15 +5,6 @@
 
 namespace greta {
 
-inline Call make_call(Op op, const Slice& x, const Slice& y, const Slice& step) {
-  Call call;
-  call.op = op;
-  call.slot[kX] = x;
-  call.slot[kY] = y;
-  call.slot[kStep] = step;
-  return call;
-}
-
 // Heads that are rotated or written: how many, and their values.
 struct HeadsShape {
   uint32_t heads, width;
@@ -24,40 +15,35 @@ struct Rotation {
   uint32_t width, halves;
 };
 
-struct AttentionShape {
-  uint32_t heads, kv_heads, key_width, value_width;
-  float scale, softcap;
-  uint32_t window;  // positions that a query sees; 0: all
-};
-
 // The pages of keys or of values.
 struct PoolPages {
   Slice pool;
   uint32_t bytes, cache_type;
 };
 
-// Rows of activations in the form that a product reads: `width` values each, times the gain if there is one.
-inline Call make_convert(const Slice& x, const Slice& y, const Slice& step, Form form, uint32_t width,
-                         const Tensor& gain = {}) {
-  Call c = make_call(Op::Convert, x, y, step);
-  c.form = form;
-  c.width = width;
-  c.weight = gain;
-  return c;
-}
+// What sample has beside its logits: the token log and working memory.
+struct SampleMemory {
+  Slice log, scratch;
+};
 
 struct CallMaker {
-  Slice step;           // the StepState of all calls
+  Slice step = {};      // the StepState of all calls
   Slice counters = {};  // of groups that share a result; absent where no kernel needs them
 
-  Call of(Op op, const Slice& x, const Slice& y) const { return make_call(op, x, y, step); }
-
+  // `vocab` is how many rows the whole table has, if `table` may be a part of it.
+  Call embed(const Tensor& table, const Slice& y, const Slice& log = {}, float scale = 1,
+             uint32_t vocab = 0) const {
+    Call c = of(Op::Embed, {}, y);
+    c.weight = table;
+    c.slot[kLog] = log;
+    c.embed = {.vocab = vocab, .scale = scale};
+    return c;
+  }
   Call norm(const Tensor& gain, const Slice& x, const Slice& y, float epsilon, uint32_t heads = 1) const {
     Call c = of(Op::Norm, x, y);
     c.weight = gain;
     c.width = gain.depth;
-    c.heads = heads;
-    c.epsilon = epsilon;
+    c.norm = {heads, epsilon};
     return c;
   }
   Call matmul(const Tensor& weight, const Slice& x, const Slice& y, const Slice& bias = {}) const {
@@ -74,34 +60,42 @@ struct CallMaker {
     Call c = of(Op::MatmulExpert, x, y);
     c.weight = weight;
     c.slot[kX2] = ids;
-    c.experts = weight.count;
-    c.used = slots;
-    c.x_slots = x_slots;
+    c.experts = {weight.count, slots};
+    c.matmul_expert.x_slots = x_slots;
     return c;
   }
   Call rope(const Slice& x, const HeadsShape& of_x, const Rotation& rotation) const {
     Call c = of(Op::Rope, x, x);
     c.slot[kTable] = rotation.table;
-    c.heads = of_x.heads;
     c.width = of_x.width;
-    c.rope_width = rotation.width;
-    c.rope_halves = rotation.halves;
+    c.rope = {of_x.heads, rotation.width, rotation.halves};
     return c;
   }
   Call kv_write(const Slice& x, const HeadsShape& of_x, const PoolPages& to) const {
     Call c = of(Op::KvWrite, x, {});
     c.slot[kPool] = to.pool;
-    c.heads = of_x.heads;
     c.width = of_x.width;
-    c.page_bytes = to.bytes;
-    c.cache_type = to.cache_type;
+    c.kv_write = {of_x.heads, {to.bytes, to.cache_type}};
+    return c;
+  }
+  // The pages of `shape` are those of `keys` and `values`.
+  Call attention(const Slice& q, const Slice& y, const Call::Attention& shape, const PoolPages& keys,
+                 const PoolPages& values, const Slice& scratch) const {
+    Call c = of(Op::Attention, q, y);
+    c.slot[kPool] = keys.pool;
+    c.slot[kPool2] = values.pool;
+    c.slot[kScratch] = scratch;
+    if (scratch.buffer) c.slot[kCounters] = counters;
+    c.attention = shape;
+    c.attention.keys = {keys.bytes, keys.cache_type};
+    c.attention.values = {values.bytes, values.cache_type};
     return c;
   }
   Call gate(const Slice& gate, const Slice& up, const Slice& y, uint32_t width, uint32_t activation) const {
     Call c = of(Op::Gate, gate, y);
     c.slot[kX2] = up;
     c.width = width;
-    c.activation = activation;
+    c.gate.activation = activation;
     return c;
   }
   // y = a + scale * b
@@ -109,35 +103,77 @@ struct CallMaker {
     Call c = of(Op::Add, a, y);
     c.slot[kX2] = b;
     c.width = width;
-    c.scale = scale;
+    c.add.scale = scale;
     return c;
   }
-  Call attention(const Slice& q, const Slice& y, const AttentionShape& shape, const PoolPages& keys,
-                 const PoolPages& values, const Slice& scratch) const {
-    Call c = of(Op::Attention, q, y);
-    c.slot[kPool] = keys.pool;
-    c.slot[kPool2] = values.pool;
-    c.slot[kScratch] = scratch;
-    if (scratch.buffer) c.slot[kCounters] = counters;
-    c.heads = shape.heads;
-    c.kv_heads = shape.kv_heads;
-    c.width = shape.key_width;
-    c.value_width = shape.value_width;
-    c.page_bytes = keys.bytes;
-    c.value_page_bytes = values.bytes;
-    c.cache_type = keys.cache_type;
-    c.value_cache_type = values.cache_type;
-    c.scale = shape.scale;
-    c.softcap = shape.softcap;
-    c.window = shape.window;
+  Call route(const Slice& logits, const Slice& ids, const Slice& weights, const Call::Experts& experts,
+             const Call::Route& choice, const Slice& bias = {}) const {
+    Call c = of(Op::Route, logits, ids);
+    c.slot[kY2] = weights;
+    c.slot[kBias] = bias;
+    c.slot[kCounters] = counters;
+    c.experts = experts;
+    c.route = choice;
     return c;
   }
   Call combine(const Slice& x, const Slice& weights, const Slice& y, uint32_t width, uint32_t used) const {
     Call c = of(Op::Combine, x, y);
     c.slot[kX2] = weights;
     c.width = width;
-    c.used = used;
+    c.experts.used = used;
     return c;
+  }
+  // Rows of activations in the form that a product reads: `width` values each, times the gain if there is
+  // one.
+  Call convert(const Slice& x, const Slice& y, Form form, uint32_t width, const Tensor& gain = {}) const {
+    Call c = of(Op::Convert, x, y);
+    c.form = form;
+    c.width = width;
+    c.weight = gain;
+    return c;
+  }
+  // One matrix in GGUF order to the layout of `to`.
+  Call pack(const Slice& gguf, const Tensor& to) const {
+    Call c = of(Op::Convert, gguf, to.slice);
+    c.weight = to;
+    return c;
+  }
+  // y = cap * tanh(scale * x / cap) over rows of `width` values; without a cap y = scale * x.
+  Call softcap(const Slice& x, const Slice& y, uint32_t width, float cap, float scale) const {
+    Call c = of(Op::Softcap, x, y);
+    c.width = width;
+    c.softcap = {cap, scale};
+    return c;
+  }
+  Call sample(const Slice& logits, const Slice& drawn, uint32_t vocab, const SampleMemory& memory) const {
+    Call c = of(Op::Sample, logits, drawn);
+    c.slot[kLog] = memory.log;
+    c.slot[kScratch] = memory.scratch;
+    c.slot[kCounters] = counters;
+    c.sample.vocab = vocab;
+    return c;
+  }
+  // For each word of y, the sum of `width` words of x.
+  Call sum(const Slice& x, const Slice& y, uint32_t width) const {
+    Call c = of(Op::Sum, x, y);
+    c.width = width;
+    return c;
+  }
+  // For each word of y, `width` products of the operands.
+  Call products(const Slice& operands, const Slice& y, uint32_t width) const {
+    Call c = of(Op::Products, operands, y);
+    c.width = width;
+    return c;
+  }
+
+ private:
+  Call of(Op op, const Slice& x, const Slice& y) const {
+    Call call;
+    call.op = op;
+    call.slot[kX] = x;
+    call.slot[kY] = y;
+    call.slot[kStep] = step;
+    return call;
   }
 };
 

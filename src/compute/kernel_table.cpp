@@ -50,7 +50,8 @@ uint32_t tile_count(const Call& call, const KernelRow& row, uint32_t bucket) {
 }
 
 uint64_t split_bytes(const Call& call, const KernelRow& row, uint32_t bucket) {
-  return uint64_t(tile_count(call, row, bucket)) * call.splits * row.tile * row.tile_tokens * sizeof(float);
+  return uint64_t(tile_count(call, row, bucket)) * call.matmul.splits * row.tile * row.tile_tokens *
+         sizeof(float);
 }
 
 }  // namespace greta

@@ -64,7 +64,7 @@ const OpInfo& lead_of(std::span<const Call> calls);
 void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out);
 
 // For a product by a row with tile_tokens: how many tiles it has, and the bytes of the partial sums of groups
-// that share them (Call::splits).
+// that share them (Call::Matmul::splits).
 uint32_t tile_count(const Call& call, const KernelRow& row, uint32_t bucket);
 uint64_t split_bytes(const Call& call, const KernelRow& row, uint32_t bucket);
 

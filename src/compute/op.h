@@ -45,7 +45,7 @@ struct Tensor {
   Layout layout = Layout::Gguf;
   uint32_t n = 0, depth = 0;  // rows and columns; a vector has n = 1
   uint32_t count = 1;         // matrices one after the other (experts)
-  Slice slice;
+  Slice slice = {};
   // Of a tensor that one buffer cannot hold, whose slice is empty: in order, whole matrices or rows of each.
   const std::vector<Tensor>* parts = nullptr;
   bool operator==(const Tensor&) const = default;
@@ -70,26 +70,96 @@ enum Slot : uint8_t {
   kSlotCount
 };
 
+// The pages of keys or of values in a pool (kernels/abi/ops.h, KvWriteBlock).
+struct CachePages {
+  uint32_t bytes = 0;  // from one page to the next
+  uint32_t type = 0;   // index in kernels/abi/cache_types.def
+  bool operator==(const CachePages&) const = default;
+};
+
+// An op, its operands, and what the op is told about them. Below the operands, each struct is what one op
+// takes, in the order of ops.def; those of other ops keep their defaults.
 struct Call {
   Op op = Op::Embed;
-  Form form = Form::F32;  // matmul: of x; convert: of y
-  uint8_t rows_of = kRowsTokens;
-  Tensor weight;  // also norm's gain: f32, n = 1
+  Form form = Form::F32;          // of x for a product, of y for convert
+  uint8_t rows_of = kRowsTokens;  // the rows that the op runs over: kRows*
+  Tensor weight;                  // what a product multiplies by; norm's gain: f32, n = 1
   Slice slot[kSlotCount];
-  uint32_t heads = 0, kv_heads = 0;     // norm: groups in a row
-  uint32_t width = 0, value_width = 0;  // of a head, or of a row for row-wise ops
-  // Values between rows (norm, softcap: y_stride), heads (rope), slots (matmul_expert), positions of a page's
-  // values (attention: y_stride); 0: they follow each other without gaps.
+  // Values of a row, or of a head for norm, rope and kv_write; what a group adds or multiplies for sum and
+  // products. Attention and the products of matrices do not ask.
+  uint32_t width = 0;
+  // Values from one row to the next (norm, softcap), from one head to the next (rope), or from one slot to
+  // the next (matmul_expert); 0: they follow each other without gaps.
   uint32_t x_stride = 0, y_stride = 0;
-  uint32_t rope_width = 0, rope_halves = 0;
-  uint32_t page_bytes = 0, value_page_bytes = 0, cache_type = 0, value_cache_type = 0;
-  uint32_t window = 0, activation = 0;
-  uint32_t experts = 0, used = 0, x_slots = 1, normalise = 0, gating = 0, groups = 1, groups_used = 1;
-  uint32_t vocab = 0;
-  uint32_t splits = 1;  // of matmul: groups that share a tile of y, each over a part of the columns
-  uint32_t first =
-      0;  // of the weight's rows among `vocab` (embed), of its matrices among `experts` (matmul_expert)
-  float epsilon = 0, scale = 1, softcap = 0;
+
+  struct Embed {
+    uint32_t vocab = 0;  // rows of the whole table; 0: as many as `weight` has
+    uint32_t first = 0;  // the first row of `weight` among them
+    float scale = 1;
+    bool operator==(const Embed&) const = default;
+  } embed;
+  struct Norm {
+    uint32_t heads = 1;  // in a row, each normalised by itself
+    float epsilon = 0;
+    bool operator==(const Norm&) const = default;
+  } norm;
+  struct Matmul {
+    uint32_t splits = 1;  // groups that share a tile of y, each over a range of the columns (split-K)
+    bool operator==(const Matmul&) const = default;
+  } matmul;
+  struct Rope {
+    uint32_t heads = 0;   // in a row
+    uint32_t width = 0;   // rotated values at the start of each head
+    uint32_t halves = 0;  // 0: pairs (2i, 2i+1); 1: pairs (i, i + width / 2)
+    bool operator==(const Rope&) const = default;
+  } rope;
+  struct KvWrite {
+    uint32_t heads = 0;  // in a row
+    CachePages pages = {};
+    bool operator==(const KvWrite&) const = default;
+  } kv_write;
+  struct Attention {
+    uint32_t heads = 0, kv_heads = 0;         // of queries; of keys and of values
+    uint32_t key_width = 0, value_width = 0;  // values of a head
+    float scale = 1, softcap = 0;             // of the logits; softcap 0: none
+    uint32_t window = 0;                      // positions that a query sees; 0: all
+    uint32_t value_stride = 0;                // values between positions in a page of values; 0: value_width
+    CachePages keys = {}, values = {};
+    bool operator==(const Attention&) const = default;
+  } attention;
+  struct Gate {
+    uint32_t activation = 0;  // kActivation*
+    bool operator==(const Gate&) const = default;
+  } gate;
+  struct Add {
+    float scale = 1;  // of the second input
+    bool operator==(const Add&) const = default;
+  } add;
+  struct Experts {       // of route, matmul_expert and combine
+    uint32_t count = 0;  // experts of the model; combine does not ask
+    uint32_t used = 0;   // of a token: its slots
+    bool operator==(const Experts&) const = default;
+  } experts;
+  struct Route {
+    uint32_t normalise = 0;                // 1: the weights of the chosen experts add up to `scale`
+    uint32_t gating = 0;                   // kGating*
+    uint32_t groups = 1, groups_used = 1;  // of experts: all, and those that may be chosen from
+    float scale = 1;                       // of the weights
+    bool operator==(const Route&) const = default;
+  } route;
+  struct MatmulExpert {
+    uint32_t x_slots = 1;  // inputs of a token: 1, or one for each slot
+    uint32_t first = 0;    // the expert of the first matrix of `weight`
+    bool operator==(const MatmulExpert&) const = default;
+  } matmul_expert;
+  struct Softcap {
+    float cap = 0, scale = 1;  // cap 0: none
+    bool operator==(const Softcap&) const = default;
+  } softcap;
+  struct Sample {
+    uint32_t vocab = 0;  // logits of a row
+    bool operator==(const Sample&) const = default;
+  } sample;
   bool operator==(const Call&) const = default;
 };
 

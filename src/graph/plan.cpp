@@ -108,7 +108,7 @@ bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
 // Converts x to the activation format that the row reads, once for all launches that read the same x. If a
 // norm leads the launch, the conversion also multiplies by its gain.
 Status GretaGraph::convert_input(Call& call, Form form, uint32_t depth, uint32_t bucket) {
-  Call convert = make_convert(call.slot[kX], {}, call.slot[kStep], form, depth);
+  Call convert = CallMaker{call.slot[kStep]}.convert(call.slot[kX], {}, form, depth);
   convert.rows_of = call.rows_of;
   if (call.op == Op::Norm) convert.weight = call.weight;
   const auto there = [&](const Step& step) {
@@ -149,7 +149,8 @@ bool GretaGraph::already_there(std::span<const Call> calls) const {
 // How many values of x a product reads for a token. A norm before it runs over as many.
 static uint32_t width_of_x(const Call& call) {
   const uint32_t depth = call.weight.depth;
-  return call.op == Op::MatmulExpert ? call.x_slots * (call.x_stride ? call.x_stride : depth) : depth;
+  return call.op == Op::MatmulExpert ? call.matmul_expert.x_slots * (call.x_stride ? call.x_stride : depth)
+                                     : depth;
 }
 
 // Chooses split-K for a product. Groups that share a tile need memory for their sums, and each tile needs a
@@ -158,8 +159,8 @@ void GretaGraph::split_columns(Call& call, const KernelRow& row, uint32_t bucket
   const Slice all = call.slot[kCounters];
   const uint32_t tiles = tile_count(call, row, bucket);
   if (!all.buffer) return;
-  call.splits = choose_splits(call, row, bucket, filter_);
-  if (call.splits == 1) return;
+  call.matmul.splits = choose_splits(call, row, bucket, filter_);
+  if (call.matmul.splits == 1) return;
   if (next_counter_ + tiles > kCounterCount) next_counter_ = 0;
   call.slot[kCounters] = {all.buffer, all.offset + next_counter_ * sizeof(uint32_t),
                           tiles * sizeof(uint32_t)};
@@ -204,12 +205,17 @@ Status GretaGraph::copy(const Slice& to, const Slice& from) {
   return {};
 }
 
+// Bytes of a page of the keys that attention reads, or of what kv_write writes; 0 for other ops.
+static uint32_t page_bytes_of(const Call& call) {
+  return call.op == Op::Attention ? call.attention.keys.bytes : call.kv_write.pages.bytes;
+}
+
 // The operations of a launch if the bucket and the cache are full.
 static uint64_t flops_of(const GretaGraph::Step& step) {
   if (!step.row) return 0;
   uint64_t depth = 0;
   for (const Call& call : step.calls)
-    if (call.page_bytes) depth = call.slot[kPool].bytes / call.page_bytes * kPageTokens;
+    if (const uint32_t bytes = page_bytes_of(call)) depth = call.slot[kPool].bytes / bytes * kPageTokens;
   return lead_of(step.calls).cost(step.calls, step.bucket, uint32_t(depth)).flops;
 }
 

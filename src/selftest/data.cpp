@@ -90,16 +90,12 @@ Tensor put_matrix(Rig& rig, const Matrix& matrix, Layout layout) {
   const Slice source = tensor.slice;
   tensor.slice = rig.room(tensor_bytes(matrix.type, layout, matrix.n, matrix.depth, matrix.count));
   for (uint32_t i = 0; i < matrix.count; ++i) {  // one matrix at a time
-    Call call;
-    call.op = Op::Convert;
-    call.weight = tensor;
-    call.weight.count = 1;
-    const uint64_t bytes = tensor_bytes(matrix.type, layout, matrix.n, matrix.depth, 1);
-    call.weight.slice = {tensor.slice.buffer, tensor.slice.offset + i * bytes, bytes};
-    call.slot[kX] = {source.buffer, source.offset + i * (source.bytes / matrix.count),
-                     source.bytes / matrix.count};
-    call.slot[kY] = call.weight.slice;
-    rig.run_plain(call, 1);
+    Tensor one = tensor;
+    one.count = 1;
+    const uint64_t bytes = tensor_bytes(matrix.type, layout, matrix.n, matrix.depth, 1),
+                   read = source.bytes / matrix.count;
+    one.slice = {tensor.slice.buffer, tensor.slice.offset + i * bytes, bytes};
+    rig.run_plain(CallMaker{}.pack({source.buffer, source.offset + i * read, read}, one), 1);
   }
   return tensor;
 }

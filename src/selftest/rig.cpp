@@ -152,7 +152,10 @@ std::vector<const KernelRow*> Rig::rows(std::span<const Call> calls, uint32_t bu
 
 Rig::Turn Rig::turn_of(std::span<const Call> calls, const KernelRow& row) {
   uint32_t cache = 0;
-  for (const Call& call : calls) cache = std::max(cache, call.cache_type << 8 | call.value_cache_type);
+  for (const Call& call : calls) {
+    const uint32_t keys = std::max(call.kv_write.pages.type, call.attention.keys.type);
+    cache = std::max(cache, keys << 8 | call.attention.values.type);
+  }
   return {&row, cache};
 }
 

@@ -45,11 +45,7 @@ Status measure_arithmetic(Device& device, uint64_t* out_flops_per_second) {
     static_cast<uint16_t*>(host.buffer().mapped)[i] = kHalves[i * 2654435761u >> 29];
   GRETA_TRY(stream->copy(operands.all(), host.all()));
   GRETA_TRY(stream->barrier());
-  Call call;
-  call.op = Op::Products;
-  call.width = kFirstWidth;
-  call.slot[kX] = operands.all();
-  call.slot[kY] = sums.all();
+  Call call = CallMaker{}.products(operands.all(), sums.all(), kFirstWidth);
   std::unique_ptr<Probe> probe;
   const KernelRow* row = nullptr;
   GRETA_TRY(open_best(device, call, *stream, &probe, &row));

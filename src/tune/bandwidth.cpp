@@ -19,11 +19,7 @@ Status measure_bandwidth(Device& device, uint64_t* out_bytes_per_second) {
   const std::unique_ptr<Stream> stream(opened);  // destroyed before the memory that it works on
   GRETA_TRY(memory.allocate(device, kProbeBytes, Memory::Device));
   GRETA_TRY(sums.allocate(device, kPasses * sum_bytes, Memory::Device));
-  Call call;
-  call.op = Op::Sum;
-  call.width = kPieceWords;
-  call.slot[kX] = memory.all();
-  call.slot[kY] = sums.slice(0, sum_bytes);
+  Call call = CallMaker{}.sum(memory.all(), sums.slice(0, sum_bytes), kPieceWords);
   const KernelRow* row = nullptr;
   GRETA_TRY(choose_row({&call, 1}, 1, {&device.info(), false}, &row));
   Launch passes[kPasses] = {};

@@ -13,7 +13,7 @@ const KernelRow* best_row(std::span<const Call> calls, uint32_t bucket, const Ro
 Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
                   const KernelRow** out);
 
-// How many groups should share a tile of y (Call::splits), for a row with tile_tokens.
+// How many groups should share a tile of y (Call::Matmul::splits), for a row with tile_tokens.
 uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, const RowFilter& filter);
 
 // Measures the read bandwidth over 256 MiB, as the best of a few rounds. It takes about a tenth of a second.

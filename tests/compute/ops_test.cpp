@@ -18,12 +18,7 @@ DeviceInfo cpu_device(uint32_t features) {
 }
 
 Call matmul(QuantType type, uint32_t n, uint32_t depth) {
-  Call call;
-  call.op = Op::Matmul;
-  call.weight.type = type;
-  call.weight.n = n;
-  call.weight.depth = depth;
-  return call;
+  return CallMaker{}.matmul({type, Layout::Gguf, n, depth}, {}, {});
 }
 
 // A buffer for each operand, so that each access can be told.
@@ -56,16 +51,12 @@ TEST_CASE("ops: matmul costs its weights once and two operations for each", "[co
 }
 
 TEST_CASE("ops: attention costs the cache that it sees", "[compute]") {
-  Call call;
-  call.op = Op::Attention;
-  call.heads = 8;
-  call.kv_heads = 2;
-  call.width = call.value_width = 64;
-  call.cache_type = call.value_cache_type = 1;  // f16
+  const PoolPages f16 = {{}, 0, 1};
+  Call call = CallMaker{}.attention({}, {}, {8, 2, 64, 64}, f16, f16, {});
   const Cost all = op_info(Op::Attention).cost({&call, 1}, 1, 1000);
   CHECK(all.bytes == 1000ull * 2 * (64 + 64) * 2 + 8 * 128 * 4);
   CHECK(all.flops == 2ull * 8 * 1000 * 128);
-  call.window = 100;
+  call.attention.window = 100;
   CHECK(op_info(Op::Attention).cost({&call, 1}, 1, 1000).flops == 2ull * 8 * 100 * 128);
 }
 
@@ -73,30 +64,14 @@ TEST_CASE("ops: a fused launch declares its operands and not what it keeps to it
   const Operands o;
   const DeviceInfo device = cpu_device(0);
   Buffer normed, q;  // between the calls
-  Call norm, rope, write;
-  norm.op = Op::Norm;
-  norm.weight.n = 1;
-  norm.weight.depth = norm.width = 64;
-  norm.weight.slice = Operands::all(o.gain);
-  norm.slot[kX] = Operands::all(o.x);
-  norm.slot[kY] = {&normed, 0, 16};
-  Call product = matmul(QuantType::f32, 32, 64);
-  product.weight.slice = {&o.weight, 0, 32 * 64 * 4};
-  product.slot[kX] = norm.slot[kY];
-  product.slot[kY] = {&q, 0, 16};
-  rope.op = Op::Rope;
-  rope.heads = 2;
-  rope.width = rope.rope_width = 16;
-  rope.slot[kX] = rope.slot[kY] = product.slot[kY];
-  rope.slot[kTable] = Operands::all(o.table);
-  write.op = Op::KvWrite;
-  write.heads = 2;
-  write.width = 16;
-  write.page_bytes = 2 * 16 * kPageTokens * 4;
-  write.slot[kX] = product.slot[kY];
-  write.slot[kPool] = Operands::all(o.pool);
-  Call calls[] = {norm, product, rope, write};
-  for (Call& call : calls) call.slot[kStep] = Operands::all(o.step);
+  const Slice between = {&normed, 0, 16}, y = {&q, 0, 16};
+  const CallMaker make{Operands::all(o.step)};
+  Call calls[] = {
+      make.norm({QuantType::f32, Layout::Gguf, 1, 64, 1, Operands::all(o.gain)}, Operands::all(o.x), between,
+                0),
+      make.matmul({QuantType::f32, Layout::Gguf, 32, 64, 1, {&o.weight, 0, 32 * 64 * 4}}, between, y),
+      make.rope(y, {2, 16}, {Operands::all(o.table), 16, 0}),
+      make.kv_write(y, {2, 16}, {Operands::all(o.pool), 2 * 16 * kPageTokens * 4, 0})};
   calls[1].weight.slice.bytes = 8;
   const KernelRow* row = nullptr;
   const RowFilter filter{&device, true};
@@ -120,15 +95,11 @@ TEST_CASE("ops: the residual is whichever operand of add the matmul has not made
   const Operands o;
   const DeviceInfo device = cpu_device(0);
   for (const bool swapped : {false, true}) {
-    Call product = matmul(QuantType::f32, 32, 64), add;
-    product.slot[kX] = Operands::all(o.x);
-    product.slot[kY] = Operands::all(o.y);
-    add.op = Op::Add;
-    add.width = 32;
-    add.slot[swapped ? kX2 : kX] = Operands::all(o.residual);
-    add.slot[swapped ? kX : kX2] = Operands::all(o.y);
-    add.slot[kY] = Operands::all(o.residual);
-    const Call calls[] = {product, add};
+    const Slice y = Operands::all(o.y), residual = Operands::all(o.residual);
+    const CallMaker make;
+    const Call calls[] = {
+        make.matmul({QuantType::f32, Layout::Gguf, 32, 64}, Operands::all(o.x), y),
+        swapped ? make.add(y, residual, residual, 32) : make.add(residual, y, residual, 32)};
     const KernelRow* row = nullptr;
     REQUIRE(choose_row(calls, 4, {&device, true}, &row).ok());
     Launch launch;
@@ -151,28 +122,15 @@ TEST_CASE("ops: what does not fit is refused with its numbers", "[compute]") {
   };
   refused(matmul(QuantType::q6_k, 8, 320), "rows of 320 weights are not whole q6_k blocks of 256");
   refused(matmul(QuantType::q8_k, 8, 256), "matmul [8][256] q8_k for 1 rows: no kernel of cpu");
-  Call attention;
-  attention.op = Op::Attention;
-  attention.heads = 7;
-  attention.kv_heads = 2;
-  refused(attention, "7 heads share 2 KV heads");
-  attention.heads = 8;
-  attention.width = attention.value_width = 64;
-  attention.page_bytes = 100;
-  refused(attention, "a page of 100 bytes for 2 heads of 64 values, which need 32768");
-  attention.cache_type = 9;
-  refused(attention, "no cache type 9");
-  Call rope;
-  rope.op = Op::Rope;
-  rope.heads = 1;
-  rope.width = 64;
-  rope.rope_width = 65;
-  refused(rope, "65 rotated values in heads of 64");
-  Call route;
-  route.op = Op::Route;
-  route.experts = 4;
-  route.used = 5;
-  refused(route, "5 of 4 experts");
+  const CallMaker make;
+  const auto attention = [&](uint32_t heads, uint32_t cache_type) {
+    return make.attention({}, {}, {heads, 2, 64, 64}, {{}, 100, cache_type}, {{}, 0, 0}, {});
+  };
+  refused(attention(7, 0), "7 heads share 2 KV heads");
+  refused(attention(8, 0), "a page of 100 bytes for 2 heads of 64 values, which need 32768");
+  refused(attention(8, 9), "no cache type 9");
+  refused(make.rope({}, {1, 64}, {{}, 65, 0}), "65 rotated values in heads of 64");
+  refused(make.route({}, {}, {}, {4, 5}, {}), "5 of 4 experts");
 }
 
 TEST_CASE("ops: the highest rank is chosen, exact takes plain rows", "[compute]") {

@@ -56,13 +56,11 @@ TEST_CASE("weight parts: rows of the matrices of experts make the bits of whole 
     Ids ids;
     for (uint32_t i = 0; i < bucket * used; ++i) ids.push_back(i < tokens * used ? i % experts : ~0u);
     const Matrix matrix = random_matrix(QuantType::q8_0, n, depth, experts, Scales::Plain, random);
-    Call call = make_call(Op::MatmulExpert, rig.put_padded(gaussians(tokens * depth, random), bucket * depth),
-                         rig.room(uint64_t(bucket) * used * stride * 4), steps.put(rig));
-    call.weight = put_matrix(rig, matrix, Layout::Gguf);
+    const Slice x = rig.put_padded(gaussians(tokens * depth, random), bucket * depth),
+                y = rig.room(uint64_t(bucket) * used * stride * 4), step = steps.put(rig);
+    Call call =
+        CallMaker{step}.matmul_each(put_matrix(rig, matrix, Layout::Gguf), x, rig.put(ids), y, used, 1);
     call.slot[kBias] = rig.put(gaussians(experts * n, random, 3));
-    call.slot[kX2] = rig.put(ids);
-    call.experts = experts;
-    call.used = used;
     call.y_stride = stride == n ? 0 : stride;
     rig.run_plain(call, bucket);
     const auto whole = rig.get<uint32_t>(call.slot[kY]);

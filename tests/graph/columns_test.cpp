@@ -31,15 +31,12 @@ static bool has_vulkan_rows() {
 static void add_products(GretaGraph& graph, Buffer& memory, uint32_t n, uint32_t count, uint32_t tokens) {
   if (!has_vulkan_rows()) SKIP("this build has no Vulkan kernels");
   constexpr uint32_t kDepth = 4096;
-  Call call;
-  call.op = Op::Matmul;
-  call.slot[kStep] = {&memory, 0, 64};
-  call.slot[kCounters] = {&memory, 4096, kCounterCount * sizeof(uint32_t)};
-  call.slot[kX] = graph.temporary(uint64_t(tokens) * kDepth * sizeof(float));
+  const CallMaker make{{&memory, 0, 64}, {&memory, 4096, kCounterCount * sizeof(uint32_t)}};
+  const Slice x = graph.temporary(uint64_t(tokens) * kDepth * sizeof(float));
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t bytes = tensor_bytes(QuantType::q4_k, Layout::Gguf, n, kDepth, 1);
-    call.weight = {QuantType::q4_k, Layout::Gguf, n, kDepth, 1, {&memory, (i + 1) * bytes, bytes}};
-    call.slot[kY] = graph.temporary(uint64_t(tokens) * n * sizeof(float));
+    const Tensor weight = {QuantType::q4_k, Layout::Gguf, n, kDepth, 1, {&memory, (i + 1) * bytes, bytes}};
+    const Call call = make.matmul(weight, x, graph.temporary(uint64_t(tokens) * n * sizeof(float)));
     REQUIRE(graph.add({&call, 1}, tokens).ok());
   }
   REQUIRE(graph.finish().ok());
@@ -63,8 +60,8 @@ TEST_CASE("split columns: products beside each other share neither sums nor coun
   const auto products = products_of(graph);
   for (const GretaGraph::Step* a : products) {
     const Call& call = a->calls[0];
-    CHECK(call.splits > 1);
-    CHECK(a->launch.groups[2] == call.splits);
+    CHECK(call.matmul.splits > 1);
+    CHECK(a->launch.groups[2] == call.matmul.splits);
     CHECK(call.slot[kScratch].bytes == split_bytes(call, *a->row, 32));
     CHECK(call.slot[kCounters].bytes == tile_count(call, *a->row, 32) * sizeof(uint32_t));
     for (const GretaGraph::Step* b : products) {

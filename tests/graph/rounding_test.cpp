@@ -18,7 +18,7 @@ struct Plan {
   DeviceInfo info;
   GretaGraph graph{{&info}};
   uint64_t used = 128;
-  const Slice step{&memory, 0, 64}, counters{&memory, 64, 64};
+  const CallMaker make{{&memory, 0, 64}, {&memory, 64, 64}};
 
   Plan() {
     snprintf(info.backend, sizeof info.backend, "vulkan");
@@ -36,32 +36,11 @@ struct Plan {
     const Layout layout = preferred_layout(type, {&info});
     return {type, layout, n, depth, count, take(tensor_bytes(type, layout, n, depth, count))};
   }
-  Call call(Op op, const Slice& x, const Slice& y) {
-    Call c;
-    c.op = op;
-    c.width = kWidth;
-    c.slot[kX] = x;
-    c.slot[kY] = y;
-    c.slot[kStep] = step;
-    return c;
-  }
   Call matmul(const Slice& x, const Slice& y, QuantType type = QuantType::q4_k) {
-    Call c = call(Op::Matmul, x, y);
-    c.weight = tensor(type, kWidth);
-    c.slot[kCounters] = counters;
-    return c;
+    return make.matmul(tensor(type, kWidth), x, y);
   }
-  Call norm(const Tensor& gain, const Slice& x, const Slice& y) {
-    Call c = call(Op::Norm, x, y);
-    c.weight = gain;
-    c.heads = 1;
-    return c;
-  }
-  Call add(const Slice& to, const Slice& x) {
-    Call c = call(Op::Add, to, to);
-    c.slot[kX2] = x;
-    return c;
-  }
+  Call norm(const Tensor& gain, const Slice& x, const Slice& y) { return make.norm(gain, x, y, 0); }
+  Call add(const Slice& to, const Slice& x) { return make.add(to, x, to, kWidth); }
   void emit(std::initializer_list<Call> calls) { REQUIRE(graph.add({calls.begin(), calls.size()}, 1).ok()); }
   // "matmul+add+convert" of step i.
   std::string ops(size_t i) const {
@@ -182,7 +161,7 @@ static uint32_t barriers_of(const char* name, QuantType type, uint32_t layers, u
   weights.output_norm = plan.tensor(QuantType::f32, 1);
   weights.layers.resize(layers);
   StepBuffers buffers;
-  buffers.step = plan.step;
+  buffers.step = plan.make.step;
   buffers.rope[0] = plan.take(64 * s.rope_width * sizeof(float));
   buffers.token_log = plan.take(kPageTokens * sizeof(uint32_t));
   buffers.counters = plan.take(kCounterCount * sizeof(uint32_t));

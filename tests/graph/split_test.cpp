@@ -11,12 +11,11 @@ static uint32_t splits(uint32_t units, uint32_t tokens) {
   Buffer memory;
   memory.bytes = uint64_t(1) << 40;
   GretaGraph graph({&info, true});
-  Call call;
-  call.op = Op::Matmul;
-  call.weight = {QuantType::f32, Layout::Gguf, 1024, 1024, 1, {&memory, 0, 4 << 20}};
+  const Tensor weight = {QuantType::f32, Layout::Gguf, 1024, 1024, 1, {&memory, 0, 4 << 20}};
   for (uint64_t i = 0; i < 12; ++i) {
-    call.slot[kX] = {&memory, (i + 1) << 30, uint64_t(tokens) << 12};
-    call.slot[kY] = {&memory, (i + 2) << 30, uint64_t(tokens) << 12};
+    const Slice x = {&memory, (i + 1) << 30, uint64_t(tokens) << 12},
+                y = {&memory, (i + 2) << 30, uint64_t(tokens) << 12};
+    const Call call = CallMaker{}.matmul(weight, x, y);
     REQUIRE(graph.add({&call, 1}, tokens).ok());
   }
   REQUIRE(graph.finish().ok());

@@ -33,13 +33,10 @@ TEST_CASE("kv_write: the cache holds the nearest values of its type", "[ops]") {
     if (cache_block_of(type) != 1) continue;
     StepRows steps;
     steps.add(0, 0, 77);
-    Call call = make_call(Op::KvWrite, rig.put(x), {}, steps.put(rig));
-    call.heads = 2;
-    call.width = 8;
-    call.page_bytes = cache_page_bytes(type, 2, 8);
-    call.cache_type = type;
-    call.slot[kPool] = rig.room(uint64_t(call.page_bytes) * steps.pool_pages());
-    const uint32_t bytes = call.page_bytes / (2 * 8 * kPageTokens);
+    const uint32_t page_bytes = cache_page_bytes(type, 2, 8), bytes = page_bytes / (2 * 8 * kPageTokens);
+    const Slice from = rig.put(x), step = steps.put(rig);
+    const PoolPages pages = {rig.room(uint64_t(page_bytes) * steps.pool_pages()), page_bytes, type};
+    const Call call = CallMaker{step}.kv_write(from, {2, 8}, pages);
     for (const KernelRow* row : rig.rows({&call, 1}, 1)) {
       rig.poison(call.slot[kPool]);
       rig.run({&call, 1}, *row, 1);
@@ -47,7 +44,7 @@ TEST_CASE("kv_write: the cache holds the nearest values of its type", "[ops]") {
       std::vector<uint8_t> expected(pool.size(), 0xff);
       for (uint32_t i = 0; i < x.size(); ++i) {
         const uint64_t slot = uint64_t(i / 8) * kPageTokens + 77 % kPageTokens;
-        uint8_t* at = &expected[uint64_t(steps.page(0, 77)) * call.page_bytes + (slot * 8 + i % 8) * bytes];
+        uint8_t* at = &expected[uint64_t(steps.page(0, 77)) * page_bytes + (slot * 8 + i % 8) * bytes];
         const double value = reference::cached({x[i]}, kCacheTypes[type])[0];
         const float exact = float(value);
         const uint16_t half =
@@ -70,12 +67,10 @@ TEST_CASE("kv_write: a cache of blocks", "[ops]") {
   x[64] = 8e6f;                                      // a large one
   StepRows steps;
   steps.add(0, 0, 77);
-  Call call = make_call(Op::KvWrite, rig.put(x), {}, steps.put(rig));
-  call.heads = 2;
-  call.width = width;
-  call.page_bytes = cache_page_bytes(type, 2, width);
-  call.cache_type = type;
-  call.slot[kPool] = rig.room(uint64_t(call.page_bytes) * steps.pool_pages());
+  const uint32_t page_bytes = cache_page_bytes(type, 2, width);
+  const Slice from = rig.put(x), step = steps.put(rig);
+  const PoolPages pages = {rig.room(uint64_t(page_bytes) * steps.pool_pages()), page_bytes, type};
+  const Call call = CallMaker{step}.kv_write(from, {2, width}, pages);
   for (const KernelRow* row : rig.rows({&call, 1}, 1)) {
     rig.poison(call.slot[kPool]);
     rig.run({&call, 1}, *row, 1);
@@ -85,7 +80,7 @@ TEST_CASE("kv_write: a cache of blocks", "[ops]") {
       for (uint32_t i = 0; i < width; ++i) {
         const uint64_t slot = uint64_t(h) * kPageTokens + 77 % kPageTokens;
         const uint8_t* block =
-            &pool[uint64_t(steps.page(0, 77)) * call.page_bytes + slot * head_bytes + i / 32 * 34];
+            &pool[uint64_t(steps.page(0, 77)) * page_bytes + slot * head_bytes + i / 32 * 34];
         CHECK(reference::half_at(block) * float(int8_t(block[2 + i % 32])) == expected[h * width + i]);
       }
   }

@@ -26,8 +26,8 @@ TEST_CASE("convert: packed weights hold the same values, in pieces or at once", 
     StepRows steps;
     Ids tokens;
     for (uint32_t t = 0; t < n; ++t) steps.add(t, 0, t), tokens.push_back(t);
-    Call call = make_call(Op::Embed, {}, rig.room(128 * width * 4), steps.put(rig));
-    call.weight = whole;
+    const Slice y = rig.room(128 * width * 4);
+    const Call call = CallMaker{steps.put(rig)}.embed(whole, y);
     check_rows(rig, call, 128, reference::embed(matrix.values, width, tokens, 1), 0);
 
     // 32 rows, then the rest: how a store uploads in chunks of whole tiles.
@@ -37,18 +37,15 @@ TEST_CASE("convert: packed weights hold the same values, in pieces or at once", 
       const Slice source = rig.put(matrix.bytes);
       for (uint32_t first = 0; first < n; first += 2 * kPackRows) {
         const uint32_t rows = std::min(n - first, 2 * kPackRows);
-        Call pack;
-        pack.op = Op::Convert;
-        pack.weight = tensor;
-        pack.weight.n = rows;
+        Tensor piece = tensor;
+        piece.n = rows;
         const uint64_t from = quant_bytes(stored.type, uint64_t(first) * width);
         const uint64_t to = tensor_bytes(stored.type, stored.layout, first, width, 1);
-        pack.weight.slice = {tensor.slice.buffer, tensor.slice.offset + to,
-                             tensor_bytes(stored.type, stored.layout, rows, width, 1)};
-        pack.slot[kX] = {source.buffer, source.offset + from,
-                         quant_bytes(stored.type, uint64_t(rows) * width)};
-        pack.slot[kY] = pack.weight.slice;
-        rig.run_plain(pack, 1);
+        piece.slice = {tensor.slice.buffer, tensor.slice.offset + to,
+                       tensor_bytes(stored.type, stored.layout, rows, width, 1)};
+        const Slice gguf = {source.buffer, source.offset + from,
+                            quant_bytes(stored.type, uint64_t(rows) * width)};
+        rig.run_plain(CallMaker{}.pack(gguf, piece), 1);
       }
       return tensor;
     }();

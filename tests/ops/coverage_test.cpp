@@ -24,15 +24,13 @@ TEST_CASE("kernel table: every bucket has a row for each type in its preferred l
             DeviceInfo info = rig.info();
             info.features = features;
             const RowFilter filter{&info, exact};
-            Call call;
-            call.op = op;
-            call.weight.type = type;
-            call.weight.layout = preferred_layout(type, filter);
-            call.weight.n = 33;  // fits no tile
-            call.weight.depth = quant_info(type).block == 1 ? 33 : quant_info(type).block;
-            call.weight.count = op == Op::MatmulExpert ? 4 : 1;
-            call.experts = 4;
-            call.used = 2;
+            const uint32_t depth = quant_info(type).block == 1 ? 33 : quant_info(type).block;
+            const Tensor weight = {type, preferred_layout(type, filter), 33,  // rows, which fit no tile
+                                   depth, op == Op::MatmulExpert ? 4u : 1u};
+            const CallMaker make;
+            const Call call = op == Op::Matmul  ? make.matmul(weight, {}, {})
+                              : op == Op::Embed ? make.embed(weight, {})
+                                                : make.matmul_each(weight, {}, {}, {}, 2, 1);
             const KernelRow* rows[16];
             INFO(op_name(op) << " " << quant_info(type).name << " bucket " << bucket << " features "
                              << features << (exact ? " exact" : "") << ": " << error_text());
@@ -84,10 +82,7 @@ TEST_CASE(
   info.features = ~0u;
   info.shared_bytes = 64 << 10;
   const RowFilter filter{&info, false};
-  Call call;
-  call.op = Op::Matmul;
-  call.weight.type = QuantType::q4_k;
-  call.weight.depth = 4096;
+  Call call = CallMaker{}.matmul({QuantType::q4_k, Layout::Gguf, 0, 4096}, {}, {});
   uint32_t seen = 0;
   for (const uint32_t units : {1u, 60u, 132u, 100000u})
     for (const uint32_t n : {64u, 1024u, 4096u, 14336u})

@@ -25,10 +25,9 @@ TEST_CASE("embed: takes sampled tokens, and none from outside the table", "[ops]
   steps.add(kTokenFromSample, 2, 0);
   steps.add(vocab, 0, 0);
   steps.last_token[2] = 3;
-  Call call = make_call(Op::Embed, {}, rig.room(4 * width * 4), steps.put(rig));
-  call.weight = put_matrix(rig, matrix, Layout::Gguf);
-  call.slot[kLog] = rig.room(uint64_t(steps.pool_pages()) * kPageTokens * 4);
-  call.scale = 2.5f;
+  const Slice y = rig.room(4 * width * 4), step = steps.put(rig);
+  const Slice log = rig.room(uint64_t(steps.pool_pages()) * kPageTokens * 4);
+  const Call call = CallMaker{step}.embed(put_matrix(rig, matrix, Layout::Gguf), y, log, 2.5f);
   check_rows(rig, call, 4, reference::embed(matrix.values, width, {0, 3, 0}, 2.5), 1e-14);
 }
 

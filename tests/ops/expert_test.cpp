@@ -21,11 +21,9 @@ TEST_CASE("route: NaN among the logits still gives experts that exist", "[ops]")
   OpRig rig;
   StepRows steps;
   steps.add_tokens(2);
-  Call call = make_call(Op::Route, rig.put(std::vector<float>{NAN, 1, NAN, 0, NAN, NAN, NAN, NAN}),
-                       rig.room(2 * 3 * 4), steps.put(rig));
-  call.slot[kY2] = rig.room(2 * 3 * 4);
-  call.experts = 4;
-  call.used = 3;
+  const Slice logits = rig.put(std::vector<float>{NAN, 1, NAN, 0, NAN, NAN, NAN, NAN});
+  const Slice ids = rig.room(2 * 3 * 4), weights = rig.room(2 * 3 * 4);
+  const Call call = CallMaker{steps.put(rig)}.route(logits, ids, weights, {4, 3}, {});
   for (const KernelRow* row : rig.rows({&call, 1}, 2)) {
     rig.run({&call, 1}, *row, 2);
     for (const uint32_t id : rig.get<uint32_t>(call.slot[kY])) REQUIRE(id < 4);
@@ -54,18 +52,17 @@ TEST_CASE("matmul_expert: the bits do not depend on the number of threads", "[op
       steps.add_tokens(tokens);
       Ids ids;
       for (uint32_t i = 0; i < tokens * used; ++i) ids.push_back(uint32_t(random() % experts));
-      Call call = make_call(Op::MatmulExpert, rig->put(gaussians(size_t(tokens) * depth, random)),
-                           rig->room(uint64_t(tokens) * used * n * 4), steps.put(*rig));
-      call.slot[kX2] = rig->put(ids);
+      const Slice x = rig->put(gaussians(size_t(tokens) * depth, random)), ids_slice = rig->put(ids),
+                  y = rig->room(uint64_t(tokens) * used * n * 4);
+      const CallMaker make{steps.put(*rig)};
       const Matrix matrix = random_matrix(type, n, depth, experts, Scales::Plain, random);
-      call.weight = put_matrix(*rig, matrix, Layout::Gguf);
-      call.experts = experts;
-      call.used = used;
+      const Tensor weight = put_matrix(*rig, matrix, Layout::Gguf);
+      const Call call = make.matmul_each(weight, x, ids_slice, y, used, 1);
       for (const KernelRow* row : rig->rows({&call, 1}, tokens)) {
         rig->poison(call.slot[kY]);
         rig->run({&call, 1}, *row, tokens);
-        const auto y = rig->get<uint32_t>(call.slot[kY]);
-        bits[rig == &five].insert(bits[rig == &five].end(), y.begin(), y.end());
+        const auto words = rig->get<uint32_t>(y);
+        bits[rig == &five].insert(bits[rig == &five].end(), words.begin(), words.end());
       }
       rig->reset();
     }

@@ -87,15 +87,11 @@ TEST_CASE("matmul: plain rows give the same bits in pieces of any size", "[ops]"
         const uint32_t live = std::min(bucket, tokens - t);
         StepRows steps;
         for (uint32_t i = 0; i < live; ++i) steps.add(0, 0, t + i);
-        Call call;
-        call.op = Op::Matmul;
-        call.weight = weight;
         const auto from = x.begin() + ptrdiff_t(size_t(t) * depth);
-        call.slot[kX] = rig.put(std::vector<float>(from, from + ptrdiff_t(size_t(live) * depth)));
-        call.slot[kY] = rig.room(size_t(live) * n * 4);
-        call.slot[kStep] = steps.put(rig);
-        rig.run_plain(call, bucket);
-        const auto y = rig.get<uint32_t>(call.slot[kY]);
+        const Slice piece = rig.put(std::vector<float>(from, from + ptrdiff_t(size_t(live) * depth))),
+                    result = rig.room(size_t(live) * n * 4);
+        rig.run_plain(CallMaker{steps.put(rig)}.matmul(weight, piece, result), bucket);
+        const auto y = rig.get<uint32_t>(result);
         all.insert(all.end(), y.begin(), y.end());
       }
       if (first.empty()) first = all;
@@ -141,11 +137,7 @@ TEST_CASE("matmul: the same bits every time, whatever the threads and the bucket
 
 TEST_CASE("matmul: says what does not fit", "[ops]") {
   OpRig rig;
-  Call call;
-  call.op = Op::Matmul;
-  call.weight.type = QuantType::q4_k;
-  call.weight.n = 4;
-  call.weight.depth = 100;
+  Call call = CallMaker{}.matmul({QuantType::q4_k, Layout::Gguf, 4, 100}, {}, {});
   const RowFilter filter{&rig.info(), false};
   const KernelRow* rows[8];
   REQUIRE(find_rows({&call, 1}, 1, filter, rows) == 0);

@@ -30,14 +30,12 @@ TEST_CASE("norm: gathers the rows that have outputs, takes rows of zeros, works 
   auto x = gaussians(9 * width, random);
   for (uint32_t i = 0; i < width; ++i) x[8 * width + i] = 0;
   const auto gain = gaussians(width, random);
-  Call call = make_call(Op::Norm, rig.put_padded(x, 16 * width), rig.room(8 * width * 4), steps.put(rig));
-  call.weight = put_vector(rig, gain);
-  call.width = width;
-  call.epsilon = 1e-6f;
+  const Slice from = rig.put_padded(x, 16 * width), y_slice = rig.room(8 * width * 4), step = steps.put(rig);
+  Call call = CallMaker{step}.norm(put_vector(rig, gain), from, y_slice, 1e-6f);
   call.rows_of = kRowsGather;
   Values gathered = to_values({x.begin() + 2 * width, x.begin() + 3 * width});
   gathered.resize(2 * width);  // the row of zeros
-  check_rows(rig, call, 8, reference::norm(gathered, to_values(gain), call.epsilon), 1e-12);
+  check_rows(rig, call, 8, reference::norm(gathered, to_values(gain), call.norm.epsilon), 1e-12);
 
   call.rows_of = kRowsOutputs;
   call.slot[kX] = call.slot[kY] = rig.put_padded({x.begin(), x.begin() + 2 * width}, 8 * width);
@@ -45,7 +43,7 @@ TEST_CASE("norm: gathers the rows that have outputs, takes rows of zeros, works 
   const Values two = to_values({x.begin(), x.begin() + 2 * width});
   std::vector<float> y = rig.get<float>(call.slot[kY]);
   y.resize(2 * width);
-  require_close(y, reference::norm(two, to_values(gain), call.epsilon), 1e-12, "in place");
+  require_close(y, reference::norm(two, to_values(gain), call.norm.epsilon), 1e-12, "in place");
 }
 
 TEST_CASE("gate: every row agrees with float64", "[ops]") {
@@ -60,10 +58,9 @@ TEST_CASE("gate: small values keep their relative precision", "[ops]") {
   std::vector<float> gate, up;
   for (int i = -1000; i <= 1000; ++i) gate.push_back(float(i) * 0.01f), up.push_back(1);
   for (const uint32_t activation : {uint32_t(kActivationSilu), uint32_t(kActivationGelu)}) {
-    Call call = make_call(Op::Gate, rig.put(gate), rig.room(gate.size() * 4), steps.put(rig));
-    call.slot[kX2] = rig.put(up);
-    call.width = uint32_t(gate.size());
-    call.activation = activation;
+    const Slice gate_slice = rig.put(gate), up_slice = rig.put(up), y_slice = rig.room(gate.size() * 4);
+    const CallMaker make{steps.put(rig)};
+    const Call call = make.gate(gate_slice, up_slice, y_slice, uint32_t(gate.size()), activation);
     rig.run_plain(call, 1);
     const auto y = rig.get<float>(call.slot[kY]);
     const auto kind = activation ? reference::Activation::Gelu : reference::Activation::Silu;

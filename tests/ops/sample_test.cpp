@@ -64,12 +64,7 @@ TEST_CASE("sample: the last output of a sequence decides", "[ops]") {
   StepRows steps;
   for (uint32_t t = 0; t < 3; ++t) steps.add(0, 5 % steps.sequences, t, true);
   steps.params[1] = {};
-  Call call =
-      make_call(Op::Sample, rig.put(std::vector<float>{9, 0, 0, 0, 9, 0, 0, 0, 9}), {}, steps.put(rig));
-  call.slot[kY] = rig.room(kMaxStepSequences * kDrawnPositions * sizeof(uint32_t));
-  call.slot[kScratch] = rig.room(3 * sample_scratch_bytes(3));
-  call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
-  call.vocab = 3;
+  const Call call = sample_call(rig, {9, 0, 0, 0, 9, 0, 0, 0, 9}, steps, 3, 3);
   for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
     rig.run({&call, 1}, *row, 8);
     const auto bytes = rig.get<uint8_t>(call.slot[kStep]);
@@ -95,11 +90,7 @@ TEST_CASE("sample: many draws follow the distribution", "[ops]") {
       steps.params[s].temperature = 1;
       steps.params[s].seed_low = s;
     }
-    Call call = make_call(Op::Sample, rig.put(all), {}, steps.put(rig));
-    call.slot[kY] = rig.room(kMaxStepSequences * kDrawnPositions * sizeof(uint32_t));
-    call.slot[kScratch] = rig.room(together * sample_scratch_bytes(vocab));
-    call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
-    call.vocab = vocab;
+    const Call call = sample_call(rig, all, steps, together, vocab);
     rig.run_plain(call, together);
     StepState state;
     memcpy(&state, rig.get<uint8_t>(call.slot[kStep]).data(), sizeof state);

@@ -17,12 +17,7 @@ void check_decode(OpRig& rig, const Matrix& matrix, const std::vector<uint32_t>&
   for (const Layout layout : {Layout::Gguf, Layout::Packed, Layout::Planes}) {
     StepRows steps;
     for (uint32_t n = 0; n < matrix.n; ++n) steps.add(n, 0, n);
-    Call call;
-    call.op = Op::Embed;
-    call.weight.type = matrix.type;
-    call.weight.layout = layout;
-    call.weight.n = matrix.n;
-    call.weight.depth = matrix.depth;
+    Call call = CallMaker{}.embed({matrix.type, layout, matrix.n, matrix.depth}, {});
     const std::vector<const KernelRow*> rows = rig.rows({&call, 1}, 32);
     if (rows.empty() && layout != Layout::Gguf) continue;
     REQUIRE(!rows.empty());

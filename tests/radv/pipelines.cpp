@@ -26,23 +26,25 @@ std::string Pipeline::name() const {
 
 // None where the row does not take heads of this shape.
 static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& shape) {
+  // Whatever its op is, a call has the fields of all ops: no model makes such calls, and no operand is read.
   std::vector<Call> calls(row.op_count);
+  const CachePages pages = {UINT32_MAX, shape.cache_type};
   for (uint32_t i = 0; i < row.op_count; ++i) {
     Call& call = calls[i];
     call.op = row.ops[i];
-    call.weight.type = row.type;
-    call.weight.layout = row.layout;
-    call.weight.n = call.weight.depth = shape.depth;
-    call.heads = shape.heads;
-    call.kv_heads = shape.kv_heads;
+    call.weight = {row.type, row.layout, shape.depth, shape.depth};
     call.width = shape.key_width;
-    call.softcap = shape.softcap;
-    call.used = 8;  // experts
-    call.value_width = shape.value_width;
-    call.rope_width = shape.key_width;
-    call.epsilon = 1e-5f;
-    call.cache_type = call.value_cache_type = shape.cache_type;
-    call.page_bytes = call.value_page_bytes = UINT32_MAX;
+    call.norm = {shape.heads, 1e-5f};
+    call.rope = {shape.heads, shape.key_width};
+    call.kv_write = {shape.heads, pages};
+    call.attention = {.heads = shape.heads,
+                      .kv_heads = shape.kv_heads,
+                      .key_width = shape.key_width,
+                      .value_width = shape.value_width,
+                      .softcap = shape.softcap,
+                      .keys = pages,
+                      .values = pages};
+    call.experts.used = 8;
   }
   const bool makes_heads = row.ops[0] != Op::Attention && lead_call(calls).op == Op::Attention;
   if (makes_heads && shape.key_width != shape.value_width) return {};

@@ -16,7 +16,7 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.y = call.slot[kY].address();
   block.step = call.slot[kStep].address();
   block.width = call.width;
-  block.scale = call.scale;
+  block.scale = call.add.scale;
   out->set_block(block);
   out->read(call.slot[kX]);
   out->read(call.slot[kX2]);

@@ -59,11 +59,13 @@ bool splits(const KernelRow& row) { return row.tokens_max <= kMaxSplitTokens; }
 
 // The form that the next matmul reads: of a few tokens q8x16, of many float16.
 bool check_convert(const Call& call, const Call& convert, const KernelRow& row, Reason& why) {
-  if (!splits(row) && makes_halves(call, convert, call.heads * call.value_width)) return true;
+  const uint32_t heads = call.attention.heads, value_width = call.attention.value_width;
+  const uint32_t width = heads * value_width;
+  if (!splits(row) && makes_halves(call, convert, width)) return true;
   if (!splits(row) || convert.op != Op::Convert || convert.form != Form::Q8X16 ||
-      !same_place(convert.slot[kX], call.slot[kY]) || convert.width != call.heads * call.value_width ||
-      call.value_width % 16 || convert.weight.n)
-    return why.no("attention: %u heads of %u values do not fuse with %s of %u", call.heads, call.value_width,
+      !same_place(convert.slot[kX], call.slot[kY]) || convert.width != width || value_width % 16 ||
+      convert.weight.n)
+    return why.no("attention: %u heads of %u values do not fuse with %s of %u", heads, value_width,
                   op_name(convert.op), convert.width);
   return true;
 }
@@ -71,107 +73,108 @@ bool check_convert(const Call& call, const Call& convert, const KernelRow& row, 
 // Of the rows on cooperative matrices.
 bool check_tile(const Call& call, const KernelRow& row, Reason& why) {
   const uint32_t sharing = row.code.subgroups * 16 / row.tile;  // subgroups that have the same queries
-  if (call.width + call.value_width <= attention_widths(sharing) &&
-      attention_shared_bytes(row.tile, call.width, call.value_width) <= row.shared_bytes)
+  const uint32_t key_width = call.attention.key_width, value_width = call.attention.value_width;
+  if (key_width + value_width <= attention_widths(sharing) &&
+      attention_shared_bytes(row.tile, key_width, value_width) <= row.shared_bytes)
     return true;
-  return why.no("attention: heads of %u keys and %u values do not fit in %s", call.width, call.value_width,
+  return why.no("attention: heads of %u keys and %u values do not fit in %s", key_width, value_width,
                 row.name);
 }
 
-bool norms_all_heads(const Call& norm, uint32_t heads) { return heads_of(norm) == 1 && heads != 1; }
+bool norms_all_heads(const Call& norm, uint32_t heads) { return norm.norm.heads == 1 && heads != 1; }
 
-bool check_operand(const Call& attention, const Parts::Operand& operand, uint32_t heads, Reason& why) {
+// The norm and the rotation of queries or keys, which have `heads` heads of `width` values.
+bool check_operand(const Parts::Operand& operand, uint32_t heads, uint32_t width, Reason& why) {
   if (const Call* norm = operand.norm) {
     if (norm->x_stride || norm->y_stride || norm->rows_of != kRowsTokens ||
-        (heads_of(*norm) != heads && heads_of(*norm) != 1) ||
-        uint64_t(heads_of(*norm)) * norm->width != uint64_t(heads) * attention.width)
-      return why.no("attention: %u heads of %u values after a norm of %u of %u", heads, attention.width,
-                    heads_of(*norm), norm->width);
+        (norm->norm.heads != heads && norm->norm.heads != 1) ||
+        uint64_t(norm->norm.heads) * norm->width != uint64_t(heads) * width)
+      return why.no("attention: %u heads of %u values after a norm of %u of %u", heads, width,
+                    norm->norm.heads, norm->width);
     if (norm->weight.n != 1 || norm->weight.depth != norm->width)
       return why.no("attention: a gain [%u][%u] for a norm over %u values", norm->weight.n,
                     norm->weight.depth, norm->width);
     if (!check_weight("attention", norm->weight, why)) return false;
   }
   const Call* rope = operand.rope;
-  if (rope && (rope->x_stride || rope->y_stride || rope->heads != heads || rope->width != attention.width ||
-               !rope->rope_width || rope->rope_width % 2 || rope->rope_width > rope->width))
-    return why.no("attention: %u rotated values in %u heads of %u every %u", rope->rope_width, rope->heads,
-                  rope->width, rope->x_stride);
+  if (rope && (rope->x_stride || rope->y_stride || rope->rope.heads != heads || rope->width != width ||
+               !rope->rope.width || rope->rope.width % 2 || rope->rope.width > width))
+    return why.no("attention: %u rotated values in %u heads of %u every %u", rope->rope.width,
+                  rope->rope.heads, rope->width, rope->x_stride);
   return true;
 }
 
-bool check_write(const Call& attention, const Call& write, const Slice& pool, uint32_t page_bytes,
-                 uint32_t type, Reason& why) {
-  if (!same_place(write.slot[kPool], pool) || write.heads != attention.kv_heads ||
-      write.width != attention.width || write.page_bytes != page_bytes || write.cache_type != type)
+bool check_write(const Call::Attention& attention, const Call& write, const Slice& pool,
+                 const CachePages& pages, Reason& why) {
+  if (!same_place(write.slot[kPool], pool) || write.kv_write.heads != attention.kv_heads ||
+      write.width != attention.key_width || write.kv_write.pages != pages)
     return why.no("attention: reads other pages than those of %u heads of %u values that are written",
-                  write.heads, write.width);
+                  write.kv_write.heads, write.width);
   return true;
 }
 
 // Queries and keys are made alike.
 bool check_heads(const Parts& parts, Reason& why) {
   const Call& call = *parts.attention;
+  const Call::Attention& shape = call.attention;
+  const uint32_t width = shape.key_width;
   const auto &query = parts.query, &key = parts.key;
   if (parts.unknown || !query.norm != !key.norm || !query.rope != !key.rope)
     return why.no("attention: does not fuse with %s of these operands",
                   op_name((parts.unknown ? parts.unknown : key.write)->op));
-  if (call.width != call.value_width || call.width % 2 || call.y_stride || call.slot[kTable].buffer ||
-      (call.heads / call.kv_heads + 2) * call.width > kMaxHeadsMade)
+  if (width != shape.value_width || width % 2 || shape.value_stride || call.slot[kTable].buffer ||
+      (shape.heads / shape.kv_heads + 2) * width > kMaxHeadsMade)
     return why.no("attention: %u of %u heads of %u keys and %u values do not fuse with what makes them",
-                  call.heads, call.kv_heads, call.width, call.value_width);
-  if (!check_operand(call, query, call.heads, why)) return false;
-  if (!check_operand(call, key, call.kv_heads, why)) return false;
-  const bool all_heads = query.norm && norms_all_heads(*query.norm, call.heads);
-  if (query.norm &&
-      (query.norm->epsilon != key.norm->epsilon || heads_of(*key.norm) != (all_heads ? 1 : call.kv_heads)))
+                  shape.heads, shape.kv_heads, width, shape.value_width);
+  if (!check_operand(query, shape.heads, width, why)) return false;
+  if (!check_operand(key, shape.kv_heads, width, why)) return false;
+  const bool all_heads = query.norm && norms_all_heads(*query.norm, shape.heads);
+  if (query.norm && (query.norm->norm.epsilon != key.norm->norm.epsilon ||
+                     key.norm->norm.heads != (all_heads ? 1 : shape.kv_heads)))
     return why.no("attention: queries and keys with norms of two kinds");
   if (query.rope &&
       (!same_place(query.rope->slot[kTable], key.rope->slot[kTable]) ||
-       query.rope->rope_width != key.rope->rope_width || query.rope->rope_halves != key.rope->rope_halves))
+       query.rope->rope.width != key.rope->rope.width || query.rope->rope.halves != key.rope->rope.halves))
     return why.no("attention: queries and keys with rotations of two kinds");
-  if (!check_write(call, *key.write, call.slot[kPool], call.page_bytes, call.cache_type, why)) return false;
+  if (!check_write(shape, *key.write, call.slot[kPool], shape.keys, why)) return false;
   if (!parts.value.write) return true;
-  return check_write(call, *parts.value.write, call.slot[kPool2], call.value_page_bytes,
-                     call.value_cache_type, why);
+  return check_write(shape, *parts.value.write, call.slot[kPool2], shape.values, why);
 }
 
 bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
   const Parts parts(calls);
   const Call& call = *parts.attention;
-  if (!call.kv_heads || !call.heads || call.heads % call.kv_heads)
-    return why.no("attention: %u heads share %u KV heads", call.heads, call.kv_heads);
+  const Call::Attention& shape = call.attention;
+  if (!shape.kv_heads || !shape.heads || shape.heads % shape.kv_heads)
+    return why.no("attention: %u heads share %u KV heads", shape.heads, shape.kv_heads);
   if (parts.convert && !check_convert(call, *parts.convert, row, why)) return false;
   if (parts.makes_heads() ? !check_heads(parts, why)
                           : calls.size() > 1u + (parts.convert != nullptr) && !check_single(calls, why))
     return false;
-  if (!check_size("attention", "key width", call.width, why)) return false;
-  if (!check_size("attention", "value width", call.value_width, why)) return false;
-  if (call.width > kMaxHeadWidth || call.value_width > kMaxHeadWidth)
-    return why.no("attention: heads of %u keys and %u values; at most %u fit", call.width, call.value_width,
-                  kMaxHeadWidth);
-  if (!check_page("attention keys", call.kv_heads, call.width, call.page_bytes, call.cache_type, why))
-    return false;
-  if (call.width % row.depth_multiple || call.value_width % row.depth_multiple)
+  if (!check_size("attention", "key width", shape.key_width, why)) return false;
+  if (!check_size("attention", "value width", shape.value_width, why)) return false;
+  if (shape.key_width > kMaxHeadWidth || shape.value_width > kMaxHeadWidth)
+    return why.no("attention: heads of %u keys and %u values; at most %u fit", shape.key_width,
+                  shape.value_width, kMaxHeadWidth);
+  if (!check_page("attention keys", shape.kv_heads, shape.key_width, shape.keys, why)) return false;
+  if (shape.key_width % row.depth_multiple || shape.value_width % row.depth_multiple)
     return why.no("attention: %s takes heads of multiples of %u values", row.name, row.depth_multiple);
   if (row.shared_bytes && !splits(row) && !check_tile(call, row, why)) return false;
-  if (splits(row) && (row.tokens_max * call.kv_heads > kCounterCount || !call.slot[kScratch].buffer))
+  if (splits(row) && (row.tokens_max * shape.kv_heads > kCounterCount || !call.slot[kScratch].buffer))
     return why.no("attention: %s needs counters and scratch", row.name);
-  if (!check_stride("attention", call.y_stride, call.value_width, why)) return false;
-  if (!check_page("attention values", call.kv_heads, call.value_width, call.value_page_bytes,
-                  call.value_cache_type, why))
-    return false;
-  return check_page("attention values", call.kv_heads, stride_or(call.y_stride, call.value_width),
-                    call.value_page_bytes, call.value_cache_type, why);
+  if (!check_stride("attention", shape.value_stride, shape.value_width, why)) return false;
+  if (!check_page("attention values", shape.kv_heads, shape.value_width, shape.values, why)) return false;
+  return check_page("attention values", shape.kv_heads, stride_or(shape.value_stride, shape.value_width),
+                    shape.values, why);
 }
 
 void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
-  const Call& call = lead_call(calls);
-  const uint64_t queries = uint64_t(bucket) * (call.heads / call.kv_heads);
-  out[0] = (row.tile > 1 ? uint32_t(divide_up(queries, row.tile)) : bucket) * call.kv_heads;
+  const Call::Attention& shape = lead_call(calls).attention;
+  const uint64_t queries = uint64_t(bucket) * (shape.heads / shape.kv_heads);
+  out[0] = (row.tile > 1 ? uint32_t(divide_up(queries, row.tile)) : bucket) * shape.kv_heads;
   const bool shares_width = row.tile > 1 && !row.shared_bytes;
-  out[1] = splits(row)    ? attention_splits(call.kv_heads)
-           : shares_width ? uint32_t(divide_up(call.value_width, kAttentionValues))
+  out[1] = splits(row)    ? attention_splits(shape.kv_heads)
+           : shares_width ? uint32_t(divide_up(shape.value_width, kAttentionValues))
                           : 1;
   out[2] = 1;
 }
@@ -180,6 +183,7 @@ void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, 
 template <class Block>
 void pack_operands(const Parts& parts, Block* block) {
   const Call& call = *parts.attention;
+  const Call::Attention& shape = call.attention;
   block->q = call.slot[kX].address();
   block->y = call.slot[kY].address();
   block->keys = call.slot[kPool].address();
@@ -187,25 +191,26 @@ void pack_operands(const Parts& parts, Block* block) {
   block->step = call.slot[kStep].address();
   block->scratch = call.slot[kScratch].address();
   block->counters = call.slot[kCounters].address();
-  block->heads = call.heads;
-  block->kv_heads = call.kv_heads;
-  block->key_page_bytes = call.page_bytes;
-  block->value_page_bytes = call.value_page_bytes;
-  block->scale = call.scale;
-  block->window = call.window;
+  block->heads = shape.heads;
+  block->kv_heads = shape.kv_heads;
+  block->key_page_bytes = shape.keys.bytes;
+  block->value_page_bytes = shape.values.bytes;
+  block->scale = shape.scale;
+  block->window = shape.window;
 }
 
 void pack_alone(const Parts& parts, const KernelRow& row, Launch* out) {
   const Call& call = *parts.attention;
+  const Call::Attention& shape = call.attention;
   AttentionBlock block = {};
   pack_operands(parts, &block);
   block.sinks = call.slot[kTable].address();
-  block.key_width = call.width;
-  block.value_width = call.value_width;
-  block.key_type = call.cache_type;
-  block.value_type = call.value_cache_type;
-  block.softcap = call.softcap;
-  block.value_stride = stride_or(call.y_stride, call.value_width);
+  block.key_width = shape.key_width;
+  block.value_width = shape.value_width;
+  block.key_type = shape.keys.type;
+  block.value_type = shape.values.type;
+  block.softcap = shape.softcap;
+  block.value_stride = stride_or(shape.value_stride, shape.value_width);
   if (parts.convert) (splits(row) ? block.rounded : block.halves) = parts.convert->slot[kY].address();
   out->set_block(block);
   out->read(call.slot[kX]);
@@ -216,6 +221,7 @@ void pack_alone(const Parts& parts, const KernelRow& row, Launch* out) {
 
 void pack_heads(const Parts& parts, Launch* out) {
   const Call& call = *parts.attention;
+  const Call::Attention& shape = call.attention;
   const auto &query = parts.query, &key = parts.key, &value = parts.value;
   AttentionHeads all = {};
   AttentionHeadsBlock& block = all.block;
@@ -223,22 +229,22 @@ void pack_heads(const Parts& parts, Launch* out) {
   block.k = key.x->address();
   block.v = value.x ? value.x->address() : 0;
   AttentionHeadsConstants& constants = all.constants;
-  constants.head_width = call.width;
-  constants.key_type = call.cache_type;
-  constants.value_type = call.value_cache_type;
-  constants.softcap = call.softcap;
+  constants.head_width = shape.key_width;
+  constants.key_type = shape.keys.type;
+  constants.value_type = shape.values.type;
+  constants.softcap = shape.softcap;
   if (query.norm) {
     block.q_gain = query.norm->weight.slice.address();
     block.k_gain = key.norm->weight.slice.address();
-    constants.epsilon = query.norm->epsilon;
-    constants.norms = norms_all_heads(*query.norm, call.heads) ? kNormsAllHeads : kNormsEachHead;
+    constants.epsilon = query.norm->norm.epsilon;
+    constants.norms = norms_all_heads(*query.norm, shape.heads) ? kNormsAllHeads : kNormsEachHead;
     out->read(query.norm->weight.slice);
     out->read(key.norm->weight.slice);
   }
   if (query.rope) {
     block.table = query.rope->slot[kTable].address();
-    constants.rope_width = query.rope->rope_width;
-    constants.rope_halves = query.rope->rope_halves;
+    constants.rope_width = query.rope->rope.width;
+    constants.rope_halves = query.rope->rope.halves;
     out->read(query.rope->slot[kTable]);
   }
   if (parts.convert) block.rounded = parts.convert->slot[kY].address();
@@ -266,14 +272,14 @@ void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
 
 // Rows of one sequence read its cache together.
 Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t depth) {
-  const Call& call = lead_call(calls);
+  const Call::Attention& shape = lead_call(calls).attention;
   QuantType keys = QuantType::f32, values = QuantType::f32;
-  if (!cache_quant(call.cache_type, &keys) || !cache_quant(call.value_cache_type, &values)) return {};
-  const uint64_t seen = call.window && call.window < depth ? call.window : depth;
-  const uint64_t widths = uint64_t(call.width) + call.value_width;
-  const uint64_t cache = quant_bytes(keys, call.width) + quant_bytes(values, call.value_width);
-  return {seen * call.kv_heads * cache + rows * call.heads * widths * kFloatBytes,
-          2 * rows * call.heads * seen * widths};
+  if (!cache_quant(shape.keys.type, &keys) || !cache_quant(shape.values.type, &values)) return {};
+  const uint64_t seen = shape.window && shape.window < depth ? shape.window : depth;
+  const uint64_t widths = uint64_t(shape.key_width) + shape.value_width;
+  const uint64_t cache = quant_bytes(keys, shape.key_width) + quant_bytes(values, shape.value_width);
+  return {seen * shape.kv_heads * cache + rows * shape.heads * widths * kFloatBytes,
+          2 * rows * shape.heads * seen * widths};
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace greta {
 static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
   if (!check_single(calls, why)) return false;
   if (!check_size("combine", "width", calls[0].width, why)) return false;
-  return check_size("combine", "count of experts", calls[0].used, why);
+  return check_size("combine", "count of experts", calls[0].experts.used, why);
 }
 
 static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
@@ -17,7 +17,7 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.y = call.slot[kY].address();
   block.step = call.slot[kStep].address();
   block.width = call.width;
-  block.used = call.used;
+  block.used = call.experts.used;
   out->set_block(block);
   out->read(call.slot[kX]);
   out->read(call.slot[kX2]);
@@ -26,9 +26,8 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
 }
 
 static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
-  const Call& call = calls[0];
-  return {rows * (uint64_t(call.used) * call.width + call.used + call.width) * kFloatBytes,
-          2ull * rows * call.used * call.width};
+  const uint64_t width = calls[0].width, used = calls[0].experts.used;
+  return {rows * (used * width + used + width) * kFloatBytes, 2 * rows * used * width};
 }
 
 extern const OpInfo op_combine = {fits, groups_row_tiles, pack, cost};

@@ -4,7 +4,7 @@
 
 namespace greta {
 
-static uint32_t vocab_of(const Call& call) { return call.vocab ? call.vocab : call.weight.n; }
+static uint32_t vocab_of(const Call& call) { return call.embed.vocab ? call.embed.vocab : call.weight.n; }
 
 static bool check_convert(const Call& call, const Call& convert, Reason& why) {
   const Tensor& gain = convert.weight;
@@ -13,8 +13,8 @@ static bool check_convert(const Call& call, const Call& convert, Reason& why) {
       convert.width % 32 || (gain.n && gain.depth != convert.width))
     return why.no("embed: rows of %u values do not fuse with %s of %u", call.weight.depth,
                   op_name(convert.op), convert.width);
-  if (call.first || call.weight.n != vocab_of(call))
-    return why.no("embed: %u of %u rows, others make the rest", call.weight.n, call.vocab);
+  if (call.embed.first || call.weight.n != vocab_of(call))
+    return why.no("embed: %u of %u rows, others make the rest", call.weight.n, call.embed.vocab);
   return true;
 }
 
@@ -22,8 +22,9 @@ static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
   const Call& call = calls[0];
   if (calls.size() > 2) return check_single(calls, why);
   if (calls.size() == 2 && !check_convert(call, calls[1], why)) return false;
-  if (call.vocab && (call.first > call.vocab || call.weight.n > call.vocab - call.first))
-    return why.no("embed: %u rows from %u on in a table of %u", call.weight.n, call.first, call.vocab);
+  const uint32_t vocab = call.embed.vocab, first = call.embed.first;
+  if (vocab && (first > vocab || call.weight.n > vocab - first))
+    return why.no("embed: %u rows from %u on in a table of %u", call.weight.n, first, vocab);
   return check_weight("embed", call.weight, why);
 }
 
@@ -36,9 +37,9 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.token_log = call.slot[kLog].address();
   block.width = call.weight.depth;
   block.vocab = vocab_of(call);
-  block.first = call.first;
+  block.first = call.embed.first;
   block.rows = call.weight.n;
-  block.scale = call.scale;
+  block.scale = call.embed.scale;
   if (calls.size() == 2) {
     block.rounded = calls[1].slot[kY].address();
     block.next_gain = calls[1].weight.slice.address();

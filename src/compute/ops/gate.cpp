@@ -7,7 +7,8 @@ namespace greta {
 static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
   if ((calls.size() != 2 || !makes_halves(calls[0], calls[1], calls[0].width)) && !check_single(calls, why))
     return false;
-  if (calls[0].activation > kActivationClamped) return why.no("gate: no activation %u", calls[0].activation);
+  if (calls[0].gate.activation > kActivationClamped)
+    return why.no("gate: no activation %u", calls[0].gate.activation);
   return check_size("gate", "width", calls[0].width, why);
 }
 
@@ -19,7 +20,7 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.y = call.slot[kY].address();
   block.step = call.slot[kStep].address();
   block.width = call.width;
-  block.activation = call.activation;
+  block.activation = call.gate.activation;
   out->read(call.slot[kX]);
   out->read(call.slot[kX2]);
   out->write(call.slot[kY]);

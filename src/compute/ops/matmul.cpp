@@ -57,6 +57,7 @@ struct Parts {
   }
 
   const Call* head() const { return kv_write ? kv_write : rope; }
+  uint32_t heads() const { return kv_write ? kv_write->kv_write.heads : rope->rope.heads; }
   // Where y goes, unless into a page: rope works in place, the others write their y.
   const Slice& y() const { return rope ? rope->slot[kX] : (add ? add : gate ? gate : matmul)->slot[kY]; }
 };
@@ -98,26 +99,24 @@ bool connected(const Parts& parts) {
 bool by_results(const KernelRow& row) { return row.threads_field != 0; }
 
 bool check_heads(const Parts& parts, const KernelRow& row, uint32_t n, Reason& why) {
-  const Call& head = *parts.head();
-  if (!head.width || uint64_t(head.heads) * head.width != n)
-    return why.no("matmul: %u heads of %u values in %u rows", head.heads, head.width, n);
-  if (head.width > kMaxHeadWidth)
-    return why.no("matmul: a fused head of %u values; at most %u fit", head.width, kMaxHeadWidth);
+  const uint32_t width = parts.head()->width, heads = parts.heads();
+  if (!width || uint64_t(heads) * width != n)
+    return why.no("matmul: %u heads of %u values in %u rows", heads, width, n);
+  if (width > kMaxHeadWidth)
+    return why.no("matmul: a fused head of %u values; at most %u fit", width, kMaxHeadWidth);
   if (const Call* rope = parts.rope) {
-    if (rope->width != head.width || !rope->rope_width || rope->rope_width % 2 ||
-        rope->rope_width > rope->width)
-      return why.no("matmul: %u rotated values in heads of %u, written as heads of %u", rope->rope_width,
-                    rope->width, head.width);
+    const uint32_t rotated = rope->rope.width;
+    if (rope->width != width || !rotated || rotated % 2 || rotated > width)
+      return why.no("matmul: %u rotated values in heads of %u, written as heads of %u", rotated, rope->width,
+                    width);
   }
-  if (by_results(row) && parts.rope && head.width % 2)
-    return why.no("matmul: %s rotates pairs of rows, heads have %u values", row.name, head.width);
+  if (by_results(row) && parts.rope && width % 2)
+    return why.no("matmul: %s rotates pairs of rows, heads have %u values", row.name, width);
   QuantType cached;
-  if (by_results(row) && parts.kv_write && cache_quant(parts.kv_write->cache_type, &cached) &&
+  if (by_results(row) && parts.kv_write && cache_quant(parts.kv_write->kv_write.pages.type, &cached) &&
       quant_info(cached).block > 1)
     return why.no("matmul: %s makes single rows, not blocks of %u", row.name, quant_info(cached).block);
-  if (const Call* kv = parts.kv_write)
-    return check_page("matmul", kv->heads, kv->width, kv->page_bytes, kv->cache_type, why);
-  return true;
+  return !parts.kv_write || check_page("matmul", heads, width, parts.kv_write->kv_write.pages, why);
 }
 
 bool check_gate(const Parts& parts, Reason& why) {
@@ -129,18 +128,18 @@ bool check_gate(const Parts& parts, Reason& why) {
   if (a.type != b.type || a.layout != b.layout || a.n != b.n || a.depth != b.depth)
     return why.no("matmul: gate [%u][%u] %s and up [%u][%u] %s differ", a.n, a.depth, quant_info(a.type).name,
                   b.n, b.depth, quant_info(b.type).name);
-  if (parts.gate->width != a.n || parts.gate->activation > kActivationClamped)
+  if (parts.gate->width != a.n || parts.gate->gate.activation > kActivationClamped)
     return why.no("matmul: gate of %u values, activation %u, over %u rows", parts.gate->width,
-                  parts.gate->activation, a.n);
+                  parts.gate->gate.activation, a.n);
   return true;
 }
 
 bool check_post_norm(const Parts& parts, Reason& why) {
   const Call& norm = *parts.post_norm;
   const uint32_t n = parts.matmul->weight.n;
-  if (heads_of(norm) != 1 || norm.width != n || norm.x_stride || norm.y_stride ||
+  if (norm.norm.heads != 1 || norm.width != n || norm.x_stride || norm.y_stride ||
       norm.rows_of != parts.matmul->rows_of)
-    return why.no("matmul: a norm over %u heads of %u after rows of %u", heads_of(norm), norm.width, n);
+    return why.no("matmul: a norm over %u heads of %u after rows of %u", norm.norm.heads, norm.width, n);
   if (norm.rows_of != kRowsTokens) return why.no("matmul: a norm behind rows that are no tokens");
   if (norm.weight.depth != n || norm.weight.n != 1)
     return why.no("matmul: a gain [%u][%u] for %u values", norm.weight.n, norm.weight.depth, n);
@@ -173,16 +172,16 @@ bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
     return why.no("matmul: rows of %u weights, %s holds %u", weight.depth, row.name, kMaxRankedDepth);
   uint32_t rows;
   if (!rows_of(parts, &rows)) return why.no("matmul: norm and matmul run over other rows");
-  if (parts.norm && (heads_of(*parts.norm) != 1 || parts.norm->width != weight.depth))
-    return why.no("matmul: a norm over %u heads of %u before rows of %u", heads_of(*parts.norm),
+  if (parts.norm && (parts.norm->norm.heads != 1 || parts.norm->width != weight.depth))
+    return why.no("matmul: a norm over %u heads of %u before rows of %u", parts.norm->norm.heads,
                   parts.norm->width, weight.depth);
   if (parts.head()) {
     if (rows != kRowsTokens) return why.no("matmul: rotates or stores rows that are no tokens");
     if (!check_heads(parts, row, weight.n, why)) return false;
   }
   if (parts.post_norm && !check_post_norm(parts, why)) return false;
-  if (parts.add && (parts.add->width != weight.n || (parts.add->scale != 1 && !parts.post_norm)))
-    return why.no("matmul: adds %g times %u values to %u", double(parts.add->scale), parts.add->width,
+  if (parts.add && (parts.add->width != weight.n || (parts.add->add.scale != 1 && !parts.post_norm)))
+    return why.no("matmul: adds %g times %u values to %u", double(parts.add->add.scale), parts.add->width,
                   weight.n);
   if (parts.convert && !check_convert(parts, why)) return false;
   return parts.up ? check_gate(parts, why) : true;
@@ -203,7 +202,7 @@ void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, 
                                                     : bucket;  // of a group; 0: all
   out[0] = tokens ? uint32_t(divide_up(bucket, tokens)) : tiles;
   out[1] = tokens ? tiles : 1;
-  out[2] = parts.matmul->splits;
+  out[2] = parts.matmul->matmul.splits;
 }
 
 uint64_t& pool_of(MatmulBlock* block) { return block->pool; }
@@ -215,13 +214,13 @@ void pack_heads(const Parts& parts, Block* block, Launch* out) {
   block->head_width = parts.head()->width;
   if (const Call* rope = parts.rope) {
     block->rope = rope->slot[kTable].address();
-    block->rope_width = rope->rope_width;
+    block->rope_width = rope->rope.width;
     out->read(rope->slot[kTable]);
   }
   if (const Call* kv = parts.kv_write) {
     pool_of(block) = kv->slot[kPool].address();
-    block->page_bytes = kv->page_bytes;
-    block->cache_type = kv->cache_type;
+    block->page_bytes = kv->kv_write.pages.bytes;
+    block->cache_type = kv->kv_write.pages.type;
     out->write(kv->slot[kPool], true);
   }
 }
@@ -256,11 +255,11 @@ void pack_product(const Parts& parts, Block* block, Launch* out) {
 template <class Block>
 void pack_parts(const Parts& parts, Block* block, Launch* out) {
   pack_product(parts, block, out);
-  if (parts.norm) block->epsilon = parts.norm->epsilon;
+  if (parts.norm) block->epsilon = parts.norm->norm.epsilon;
   if (parts.head()) pack_heads(parts, block, out);
   if (parts.up) {
     block->weight2 = parts.up->weight.slice.address();
-    block->activation = parts.gate->activation;
+    block->activation = parts.gate->gate.activation;
     out->read(parts.up->weight.slice);
   }
 }
@@ -287,7 +286,7 @@ Block results_of(const Parts& parts, Launch* out) {
   if (!parts.norm) block.epsilon = -1;
   block.pairing = parts.up                  ? kPairingGate
                   : !parts.rope             ? kPairingNone
-                  : parts.rope->rope_halves ? kPairingHalves
+                  : parts.rope->rope.halves ? kPairingHalves
                                             : kPairingNext;
   return block;
 }
@@ -317,8 +316,8 @@ void pack_normed(const Parts& parts, Launch* out) {
   block.norm_gain = norm.weight.slice.address();
   block.counters = matmul.slot[kCounters].address();
   block.threads = threads_of(parts);
-  block.epsilon = norm.epsilon;
-  block.scale = parts.add->scale;
+  block.epsilon = norm.norm.epsilon;
+  block.scale = parts.add->add.scale;
   out->write(matmul.slot[kY]);
   out->read(norm.weight.slice);
   out->note(matmul.slot[kCounters], Access::kReadWrite, false);
@@ -339,7 +338,7 @@ void pack_tiles(const Parts& parts, const KernelRow& row, Launch* out) {
   block.tile = row.tile;
   block.tile_tokens = row.tile_tokens;
   rows_of(parts, &block.rows_of);
-  if (call.splits > 1) {
+  if (call.matmul.splits > 1) {
     block.parts = call.slot[kScratch].address();
     block.counters = call.slot[kCounters].address();
     out->note(call.slot[kScratch], Access::kReadWrite, true);
@@ -358,7 +357,7 @@ void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   pack_parts(parts, &block, out);
   block.tile = tile_of(parts, row);
   rows_of(parts, &block.rows_of);
-  if (parts.rope) block.rope_halves = parts.rope->rope_halves;
+  if (parts.rope) block.rope_halves = parts.rope->rope.halves;
   pack_gain(parts, &block, out);
   out->set_block(block);
 }

@@ -39,7 +39,9 @@ struct Parts {
   }
 
   const Slice& y() const { return (add ? add : combine ? combine : gate ? gate : each)->slot[kY]; }
-  uint64_t y_width() const { return uint64_t(combine ? 1 : each->used) * each->weight.n; }  // of a token
+  uint64_t y_width() const {  // of a token
+    return uint64_t(combine ? 1 : each->experts.used) * each->weight.n;
+  }
 };
 
 constexpr uint32_t kMaxTiles = 65535;  // groups that every device takes in a dimension
@@ -54,22 +56,21 @@ bool check_each(const Call& call, const KernelRow& row, Reason& why) {
   if (row.rank && call.weight.depth > kMaxRankedDepth)
     return why.no("matmul_expert: rows of %u weights, %s holds %u", call.weight.depth, row.name,
                   kMaxRankedDepth);
-  if (call.first > call.experts || call.weight.count > call.experts - call.first)
-    return why.no("matmul_expert: weights of %u experts from %u on for %u", call.weight.count, call.first,
-                  call.experts);
-  if (!call.used || call.used > call.experts)
-    return why.no("matmul_expert: %u of %u experts", call.used, call.experts);
-  if (call.x_slots != 1 && call.x_slots != call.used)
-    return why.no("matmul_expert: %u inputs for %u experts", call.x_slots, call.used);
+  const uint32_t experts = call.experts.count, used = call.experts.used;
+  const uint32_t first = call.matmul_expert.first, x_slots = call.matmul_expert.x_slots;
+  if (first > experts || call.weight.count > experts - first)
+    return why.no("matmul_expert: weights of %u experts from %u on for %u", call.weight.count, first,
+                  experts);
+  if (!used || used > experts) return why.no("matmul_expert: %u of %u experts", used, experts);
+  if (x_slots != 1 && x_slots != used)
+    return why.no("matmul_expert: %u inputs for %u experts", x_slots, used);
   if (call.form != Form::F32 && call.form != row.form)
     return why.no("matmul_expert: %s does not read x in this form", row.name);
-  if (by_results(row) && (x_stride_of(call) % 16 || call.x_slots * x_stride_of(call) % 32))
-    return why.no("matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots,
-                  x_stride_of(call));
+  if (by_results(row) && (x_stride_of(call) % 16 || x_slots * x_stride_of(call) % 32))
+    return why.no("matmul_expert: %u inputs of %u values are not whole blocks", x_slots, x_stride_of(call));
   if (!check_stride("matmul_expert", call.x_stride, call.weight.depth, why)) return false;
-  if (row.tile_tokens && (x_stride_of(call) % 8 || call.x_slots * x_stride_of(call) % 32))
-    return why.no("matmul_expert: %u inputs of %u values are not whole blocks", call.x_slots,
-                  x_stride_of(call));
+  if (row.tile_tokens && (x_stride_of(call) % 8 || x_slots * x_stride_of(call) % 32))
+    return why.no("matmul_expert: %u inputs of %u values are not whole blocks", x_slots, x_stride_of(call));
   if (row.tile_tokens && call.weight.count * divide_up(call.weight.n, row.tile) > kMaxTiles)
     return why.no("matmul_expert: %u matrices of %u rows", call.weight.count, call.weight.n);
   return check_stride("matmul_expert", call.y_stride, call.weight.n, why);
@@ -99,26 +100,29 @@ bool check_gate(const Parts& parts, const KernelRow& row, Reason& why) {
   const Call &a = *parts.each, &b = *parts.up;
   if (!check_each(b, row, why)) return false;
   if (a.weight.type != b.weight.type || a.weight.layout != b.weight.layout || a.weight.n != b.weight.n ||
-      a.weight.depth != b.weight.depth || a.weight.count != b.weight.count || a.used != b.used ||
-      a.x_slots != b.x_slots || x_stride_of(a) != x_stride_of(b))
+      a.weight.depth != b.weight.depth || a.weight.count != b.weight.count ||
+      a.experts.used != b.experts.used || a.matmul_expert.x_slots != b.matmul_expert.x_slots ||
+      x_stride_of(a) != x_stride_of(b))
     return why.no("matmul_expert: gate and up differ");
-  if (parts.gate->width != parts.y_width() || parts.gate->activation > kActivationClamped ||
+  if (parts.gate->width != parts.y_width() || parts.gate->gate.activation > kActivationClamped ||
       y_stride_of(a) != a.weight.n || y_stride_of(b) != a.weight.n)
     return why.no("matmul_expert: gate of %u values, activation %u, over %u slots of %u", parts.gate->width,
-                  parts.gate->activation, a.used, a.weight.n);
+                  parts.gate->gate.activation, a.experts.used, a.weight.n);
   return true;
 }
 
 bool check_combine(const Parts& parts, Reason& why) {
   const Call &each = *parts.each, &combine = *parts.combine;
-  if (combine.width != each.weight.n || combine.used != each.used || y_stride_of(each) != each.weight.n)
-    return why.no("matmul_expert: adds up %u slots of %u values out of %u of %u", combine.used, combine.width,
-                  each.used, each.weight.n);
-  if (each.x_slots != each.used || x_stride_of(each) != each.weight.depth || !each.slot[kX2].bytes)
+  if (combine.width != each.weight.n || combine.experts.used != each.experts.used ||
+      y_stride_of(each) != each.weight.n)
+    return why.no("matmul_expert: adds up %u slots of %u values out of %u of %u", combine.experts.used,
+                  combine.width, each.experts.used, each.weight.n);
+  if (each.matmul_expert.x_slots != each.experts.used || x_stride_of(each) != each.weight.depth ||
+      !each.slot[kX2].bytes)
     return why.no("matmul_expert: adds up slots that lie apart");
-  if (parts.add && (parts.add->width != each.weight.n || parts.add->scale != 1))
-    return why.no("matmul_expert: adds %g times %u values to %u", double(parts.add->scale), parts.add->width,
-                  each.weight.n);
+  if (parts.add && (parts.add->width != each.weight.n || parts.add->add.scale != 1))
+    return why.no("matmul_expert: adds %g times %u values to %u", double(parts.add->add.scale),
+                  parts.add->width, each.weight.n);
   return true;
 }
 
@@ -142,13 +146,13 @@ bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
   const Call& each = *parts.each;
   if (!check_each(each, row, why)) return false;
   if (!connected(parts)) return why.no("matmul_expert: the ops around it work on other data");
-  if (calls.size() > 1 && each.weight.count != each.experts)
-    return why.no("matmul_expert: weights of %u of %u experts", each.weight.count, each.experts);
+  if (calls.size() > 1 && each.weight.count != each.experts.count)
+    return why.no("matmul_expert: weights of %u of %u experts", each.weight.count, each.experts.count);
   if (const Call* norm = parts.norm)
-    if (heads_of(*norm) != 1 || norm->width != each.weight.depth || each.x_slots != 1 || norm->x_stride ||
-        norm->y_stride || norm->rows_of != kRowsTokens)
-      return why.no("matmul_expert: a norm over %u heads of %u before %u inputs of %u", heads_of(*norm),
-                    norm->width, each.x_slots, each.weight.depth);
+    if (norm->norm.heads != 1 || norm->width != each.weight.depth || each.matmul_expert.x_slots != 1 ||
+        norm->x_stride || norm->y_stride || norm->rows_of != kRowsTokens)
+      return why.no("matmul_expert: a norm over %u heads of %u before %u inputs of %u", norm->norm.heads,
+                    norm->width, each.matmul_expert.x_slots, each.weight.depth);
   if (parts.gate && !check_gate(parts, row, why)) return false;
   if (parts.combine && !check_combine(parts, why)) return false;
   return parts.convert ? check_convert(parts, why) : true;
@@ -159,12 +163,13 @@ void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, 
   const Call& each = *parts.each;
   out[2] = 1;
   if (row.tile_tokens) {  // as many groups as if all experts were chosen alike
-    out[0] = uint32_t(divide_up(divide_up(uint64_t(bucket) * each.used, each.experts), row.tile_tokens));
+    out[0] = uint32_t(
+        divide_up(divide_up(uint64_t(bucket) * each.experts.used, each.experts.count), row.tile_tokens));
     out[1] = uint32_t(each.weight.count * divide_up(each.weight.n, row.tile));
     return;
   }
   out[0] = uint32_t(divide_up(each.weight.n, by_results(row) ? kGroupResults : row.tile));
-  out[1] = parts.combine ? bucket : bucket * each.used;
+  out[1] = parts.combine ? bucket : bucket * each.experts.used;
 }
 
 // What all blocks have.
@@ -181,7 +186,7 @@ void pack_each(const Parts& parts, Block* block, Launch* out) {
   block->n = each.weight.n;
   block->depth = each.weight.depth;
   block->experts = each.weight.count;
-  block->used = each.used;
+  block->used = each.experts.used;
   out->read(each.weight.slice);
   out->read(x);
   out->read(each.slot[kX2]);
@@ -193,10 +198,10 @@ void pack_each(const Parts& parts, Block* block, Launch* out) {
 template <class Block>
 void pack_strides(const Parts& parts, Block* block) {
   const Call& each = *parts.each;
-  block->x_slots = each.x_slots;
+  block->x_slots = each.matmul_expert.x_slots;
   block->x_stride = x_stride_of(each);
   block->y_stride = y_stride_of(each);
-  block->first = each.first;
+  block->first = each.matmul_expert.first;
 }
 
 template <class Block>
@@ -211,12 +216,12 @@ void pack_results(const Parts& parts, Launch* out) {
   pack_each(parts, &block, out);
   pack_strides(parts, &block);
   pack_convert(parts, &block, out);
-  block.epsilon = parts.norm ? parts.norm->epsilon : -1;
+  block.epsilon = parts.norm ? parts.norm->norm.epsilon : -1;
   block.pairing = parts.up ? kPairingGate : kPairingNone;
   if (parts.up) {
     block.weight2 = parts.up->weight.slice.address();
     block.bias2 = parts.up->slot[kBias].address();
-    block.activation = parts.gate->activation;
+    block.activation = parts.gate->gate.activation;
     out->read(parts.up->weight.slice);
     out->read(parts.up->slot[kBias]);
   }
@@ -262,12 +267,13 @@ Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   const Parts parts(calls);
   const Call& each = *parts.each;
   const Tensor& weight = each.weight;
-  const uint64_t slots = uint64_t(rows) * each.used * weight.count / each.experts,
+  const uint64_t slots = uint64_t(rows) * each.experts.used * weight.count / each.experts.count,
                  matrices = parts.up ? 2 : 1;
   const uint64_t read = tensor_bytes(weight.type, weight.layout, weight.n, weight.depth,
                                      std::min<uint64_t>(slots, weight.count));
   return {
-      matrices * read + (uint64_t(rows) * each.x_slots * weight.depth + rows * parts.y_width()) * kFloatBytes,
+      matrices * read +
+          (uint64_t(rows) * each.matmul_expert.x_slots * weight.depth + rows * parts.y_width()) * kFloatBytes,
       2 * matrices * slots * weight.n * weight.depth};
 }
 

@@ -7,7 +7,7 @@ namespace greta {
 // Row for row on what the norm made, without gaps.
 static bool check_add(const Call& norm, const Call& add, Reason& why) {
   if (add.op != Op::Add || !same_place(add.slot[kX2], norm.slot[kY]) || add.width != norm.width ||
-      heads_of(norm) != 1 || norm.rows_of != kRowsTokens || norm.x_stride || norm.y_stride)
+      norm.norm.heads != 1 || norm.rows_of != kRowsTokens || norm.x_stride || norm.y_stride)
     return why.no("norm: rows of %u values do not fuse with %s of %u", norm.width, op_name(add.op),
                   add.width);
   return true;
@@ -24,7 +24,7 @@ static bool check_convert(const Call& add, const Call& convert, Reason& why) {
 }
 
 static bool check_halves(const Call& norm, const Call& convert, Reason& why) {
-  if (makes_halves(norm, convert, norm.width) && heads_of(norm) == 1 && !norm.x_stride && !norm.y_stride)
+  if (makes_halves(norm, convert, norm.width) && norm.norm.heads == 1 && !norm.x_stride && !norm.y_stride)
     return true;
   return why.no("norm: rows of %u values do not fuse with a form of %u", norm.width, convert.width);
 }
@@ -44,8 +44,8 @@ static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
   if (call.weight.depth != call.width || call.weight.n != 1)
     return why.no("norm: a gain [%u][%u] for rows of %u values", call.weight.n, call.weight.depth,
                   call.width);
-  if (!check_stride("norm", call.x_stride, heads_of(call) * call.width, why)) return false;
-  if (!check_stride("norm", call.y_stride, heads_of(call) * call.width, why)) return false;
+  if (!check_stride("norm", call.x_stride, call.norm.heads * call.width, why)) return false;
+  if (!check_stride("norm", call.y_stride, call.norm.heads * call.width, why)) return false;
   return check_weight("norm", call.weight, why);
 }
 
@@ -59,10 +59,10 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.y = y.address();
   block.step = call.slot[kStep].address();
   block.width = call.width;
-  block.heads = heads_of(call);
+  block.heads = call.norm.heads;
   block.x_stride = stride_or(call.x_stride, block.heads * call.width);
   block.y_stride = stride_or(call.y_stride, block.heads * call.width);
-  block.epsilon = call.epsilon;
+  block.epsilon = call.norm.epsilon;
   block.rows_of = call.rows_of;
   out->read(call.slot[kX]);
   out->read(call.weight.slice);
@@ -74,7 +74,7 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   }
   if (adds) {
     block.residual = calls[1].slot[kX].address();
-    block.scale = calls[1].scale;
+    block.scale = calls[1].add.scale;
     out->read(calls[1].slot[kX]);
   }
   if (calls.size() > 2) {
@@ -87,7 +87,7 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
 }
 
 static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
-  const uint64_t values = uint64_t(rows) * heads_of(calls[0]) * calls[0].width;
+  const uint64_t values = uint64_t(rows) * calls[0].norm.heads * calls[0].width;
   Cost all = {2 * values * kFloatBytes, 4 * values};
   if (calls.size() > 1) all.bytes += values * kFloatBytes, all.flops += 2 * values;
   if (calls.size() > 2)

@@ -8,17 +8,16 @@ namespace greta {
 
 constexpr uint64_t kFloatBytes = sizeof(float);
 
-// Heads of `width` fit pages of `page_bytes` in this cache type.
-inline bool check_page(const char* op, uint32_t heads, uint32_t width, uint32_t page_bytes,
-                       uint32_t cache_type, Reason& why) {
+// Heads of `width` values fit these pages.
+inline bool check_page(const char* op, uint32_t heads, uint32_t width, const CachePages& pages, Reason& why) {
   QuantType type;
-  if (!cache_quant(cache_type, &type)) return why.no("%s: no cache type %u", op, cache_type);
+  if (!cache_quant(pages.type, &type)) return why.no("%s: no cache type %u", op, pages.type);
   if (width % quant_info(type).block)
     return why.no("%s: heads of %u values in a %s cache, whose blocks have %u", op, width,
                   quant_info(type).name, quant_info(type).block);
   const uint64_t needed = quant_bytes(type, uint64_t(heads) * kPageTokens * width);
-  if (needed > page_bytes)
-    return why.no("%s: a page of %u bytes for %u heads of %u values, which need %llu", op, page_bytes, heads,
+  if (needed > pages.bytes)
+    return why.no("%s: a page of %u bytes for %u heads of %u values, which need %llu", op, pages.bytes, heads,
                   width, (unsigned long long)needed);
   return true;
 }
@@ -88,7 +87,5 @@ inline bool makes_halves(const Call& call, const Call& convert, uint32_t width) 
   return convert.op == Op::Convert && convert.form == Form::F16 &&
          same_place(convert.slot[kX], call.slot[kY]) && convert.width == width && !convert.weight.n;
 }
-
-inline uint32_t heads_of(const Call& call) { return call.heads ? call.heads : 1; }
 
 }  // namespace greta

@@ -25,31 +25,33 @@ struct Parts {
 };
 
 bool check_choice(const Call& call, Reason& why) {
-  if (!call.used || call.used > call.experts || call.experts > kMaxExperts)
-    return why.no("route: %u of %u experts, of at most %u", call.used, call.experts, kMaxExperts);
-  if (call.gating > kGatingSigmoid) return why.no("route: no gating %u", call.gating);
-  if (!call.groups || call.groups > kMaxExpertGroups || call.experts % call.groups || !call.groups_used ||
-      call.groups_used > call.groups || call.experts / call.groups * call.groups_used < call.used)
-    return why.no("route: %u experts out of %u of %u groups of %u experts", call.used, call.groups_used,
-                  call.groups, call.experts);
+  const uint32_t count = call.experts.count, used = call.experts.used;
+  const Call::Route& route = call.route;
+  if (!used || used > count || count > kMaxExperts)
+    return why.no("route: %u of %u experts, of at most %u", used, count, kMaxExperts);
+  if (route.gating > kGatingSigmoid) return why.no("route: no gating %u", route.gating);
+  if (!route.groups || route.groups > kMaxExpertGroups || count % route.groups || !route.groups_used ||
+      route.groups_used > route.groups || count / route.groups * route.groups_used < used)
+    return why.no("route: %u experts out of %u of %u groups of %u experts", used, route.groups_used,
+                  route.groups, count);
   return true;
 }
 
 bool check_matmul(const Parts& parts, Reason& why) {
   const Tensor& weight = parts.matmul->weight;
   if (!check_weight("route", weight, why)) return false;
-  if (weight.type != QuantType::f32 || weight.layout != Layout::Gguf || weight.n != parts.route->experts ||
-      weight.count != 1 || weight.depth % 4 || parts.matmul->form != Form::F32 ||
-      parts.matmul->rows_of != kRowsTokens)
+  if (weight.type != QuantType::f32 || weight.layout != Layout::Gguf ||
+      weight.n != parts.route->experts.count || weight.count != 1 || weight.depth % 4 ||
+      parts.matmul->form != Form::F32 || parts.matmul->rows_of != kRowsTokens)
     return why.no("route: a router [%u][%u] of type %s for %u experts", weight.n, weight.depth,
-                  quant_info(weight.type).name, parts.route->experts);
+                  quant_info(weight.type).name, parts.route->experts.count);
   if (!same_place(parts.matmul->slot[kY], parts.route->slot[kX]) || !parts.route->slot[kCounters].buffer)
     return why.no("route: logits from elsewhere, or no counters");
   const Call* norm = parts.norm;
   if (norm &&
-      (!same_place(norm->slot[kY], parts.matmul->slot[kX]) || heads_of(*norm) != 1 ||
+      (!same_place(norm->slot[kY], parts.matmul->slot[kX]) || norm->norm.heads != 1 ||
        norm->width != weight.depth || norm->x_stride || norm->y_stride || norm->rows_of != kRowsTokens))
-    return why.no("route: a norm over %u heads of %u before a router of %u", heads_of(*norm), norm->width,
+    return why.no("route: a norm over %u heads of %u before a router of %u", norm->norm.heads, norm->width,
                   weight.depth);
   return true;
 }
@@ -64,7 +66,7 @@ bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
 
 void groups(std::span<const Call> calls, const KernelRow&, uint32_t bucket, uint32_t (&out)[3]) {
   const Parts parts(calls);
-  out[0] = parts.matmul ? parts.route->experts : bucket;
+  out[0] = parts.matmul ? parts.route->experts.count : bucket;
   out[1] = out[2] = 1;
 }
 
@@ -74,14 +76,14 @@ void pack_choice(const Call& call, Block* block, Launch* out) {
   block->ids = call.slot[kY].address();
   block->weights = call.slot[kY2].address();
   block->step = call.slot[kStep].address();
-  block->experts = call.experts;
-  block->used = call.used;
-  block->normalise = call.normalise;
+  block->experts = call.experts.count;
+  block->used = call.experts.used;
+  block->normalise = call.route.normalise;
   block->bias = call.slot[kBias].address();
-  block->gating = call.gating;
-  block->groups = call.groups;
-  block->groups_used = call.groups_used;
-  block->scale = call.scale;
+  block->gating = call.route.gating;
+  block->groups = call.route.groups;
+  block->groups_used = call.route.groups_used;
+  block->scale = call.route.scale;
   out->read(call.slot[kBias]);
   out->write(call.slot[kY]);
   out->write(call.slot[kY2]);
@@ -111,7 +113,7 @@ void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   out->write(parts.route->slot[kX]);
   if (parts.norm) {
     block.gain = parts.norm->weight.slice.address();
-    block.epsilon = parts.norm->epsilon;
+    block.epsilon = parts.norm->norm.epsilon;
     out->read(parts.norm->weight.slice);
   }
   out->set_block(block);
@@ -119,10 +121,10 @@ void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
 
 Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
   const Parts parts(calls);
-  const Call& call = *parts.route;
-  const uint64_t weights = parts.matmul ? uint64_t(call.experts) * parts.matmul->weight.depth : 0;
-  return {weights * kFloatBytes + rows * (call.experts + 2ull * call.used) * kFloatBytes,
-          2 * weights * rows + uint64_t(rows) * call.experts * (4 + call.used)};
+  const uint64_t count = parts.route->experts.count, used = parts.route->experts.used;
+  const uint64_t weights = parts.matmul ? count * parts.matmul->weight.depth : 0;
+  return {weights * kFloatBytes + rows * (count + 2 * used) * kFloatBytes,
+          2 * weights * rows + rows * count * (4 + used)};
 }
 
 }  // namespace

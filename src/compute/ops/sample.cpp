@@ -8,7 +8,7 @@ constexpr uint32_t kMostTiles = 256;  // that one group merges
 
 static bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
   if (!check_single(calls, why)) return false;
-  const uint32_t vocab = calls[0].vocab;
+  const uint32_t vocab = calls[0].sample.vocab;
   if (row.tile > 1 && tiles_of(row, vocab) > kMostTiles)
     return why.no("sample: a vocabulary of %u, of which %s can take %u", vocab, row.name,
                   kMostTiles * row.tile);
@@ -16,7 +16,7 @@ static bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why)
 }
 
 static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
-  out[0] = bucket * tiles_of(row, calls[0].vocab);
+  out[0] = bucket * tiles_of(row, calls[0].sample.vocab);
   out[1] = out[2] = 1;
 }
 
@@ -29,7 +29,7 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.scratch = call.slot[kScratch].address();
   block.counters = call.slot[kCounters].address();
   block.drawn = call.slot[kY].address();
-  block.vocab = call.vocab;
+  block.vocab = call.sample.vocab;
   out->set_block(block);
   out->read(call.slot[kX]);
   read_step(call, out);
@@ -45,7 +45,7 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
 }
 
 static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
-  const uint64_t values = uint64_t(rows) * calls[0].vocab;
+  const uint64_t values = uint64_t(rows) * calls[0].sample.vocab;
   return {values * kFloatBytes, 2 * values};
 }
 

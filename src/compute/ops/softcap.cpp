@@ -6,7 +6,8 @@ namespace greta {
 
 static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
   if (!check_single(calls, why)) return false;
-  if (!(calls[0].softcap >= 0)) return why.no("softcap: a cap of %g", double(calls[0].softcap));
+  const float cap = calls[0].softcap.cap;
+  if (!(cap >= 0)) return why.no("softcap: a cap of %g", double(cap));
   if (!check_size("softcap", "width", calls[0].width, why)) return false;
   return check_stride("softcap", calls[0].y_stride, calls[0].width, why);
 }
@@ -18,8 +19,8 @@ static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
   block.y = call.slot[kY].address();
   block.step = call.slot[kStep].address();
   block.width = call.width;
-  block.cap = call.softcap;
-  block.scale = call.scale;
+  block.cap = call.softcap.cap;
+  block.scale = call.softcap.scale;
   block.rows_of = call.rows_of;
   block.y_stride = stride_or(call.y_stride, call.width);
   out->set_block(block);

@@ -75,11 +75,10 @@ struct Builder {
       scratch = graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), s.heads, s.value_width));
     Call c = make.attention(q, y,
                             {s.heads, s.kv_heads, s.key_width, s.value_width, s.attention_scale,
-                             s.attention_softcap, shape.window},
+                             s.attention_softcap, shape.window, arch.latent ? s.key_width : 0},
                             {cache.keys, b.key_page_bytes, b.key_type},
                             {cache.values, b.value_page_bytes, b.value_type}, scratch);
     c.slot[kTable] = layer.sinks.slice;
-    c.y_stride = arch.latent ? s.key_width : 0;
     return c;
   }
   Call gate(const Slice& gate, const Slice& up, uint32_t width) const {
@@ -237,17 +236,9 @@ struct Builder {
     const Slice logits = rows(e.count), ids = rows(e.used), weights = rows(e.used), g = rows(slots),
                 u = rows(slots);
     const Slice d = rows(uint64_t(e.used) * s.width), y = rows(s.width);
-    Call route = make.of(Op::Route, logits, ids);
-    route.slot[kY2] = weights;
-    route.slot[kBias] = layer.choice_bias.slice;
-    route.slot[kCounters] = b.counters;
-    route.experts = e.count;
-    route.used = e.used;
-    route.normalise = e.normalise;
-    route.gating = e.gating;
-    route.groups = e.groups;
-    route.groups_used = e.groups_used;
-    route.scale = e.scale;
+    const Call route =
+        make.route(logits, ids, weights, {e.count, e.used},
+                   {e.normalise, e.gating, e.groups, e.groups_used, e.scale}, layer.choice_bias.slice);
     Call gate_each = make.matmul_each(layer.expert_gate, x, ids, g, e.used, 1);
     gate_each.slot[kBias] = layer.expert_gate_bias.slice;
     Call up_each = make.matmul_each(layer.expert_up, x, ids, u, e.used, 1);
@@ -291,21 +282,15 @@ struct Builder {
     }
     GRETA_TRY(emit(gathered.all(), key.outputs));
     if (s.final_softcap > 0 || s.logit_scale != 1) {
-      Call c = make.of(Op::Softcap, logits, logits);
-      c.width = s.vocab;
-      c.softcap = s.final_softcap;
-      c.scale = s.logit_scale;
+      Call c = make.softcap(logits, logits, s.vocab, s.final_softcap, s.logit_scale);
       c.rows_of = kRowsOutputs;
       GRETA_TRY(graph.add({&c, 1}, key.outputs));
     }
     graph.name_part("head");
     if (key.sample) {
-      Call c = make.of(Op::Sample, logits, b.drawn);
+      const Slice scratch = graph.temporary(key.outputs * sample_scratch_bytes(uint64_t(s.vocab)));
+      Call c = make.sample(logits, b.drawn, s.vocab, {b.token_log, scratch});
       c.rows_of = kRowsOutputs;
-      c.slot[kLog] = b.token_log;
-      c.slot[kScratch] = graph.temporary(key.outputs * sample_scratch_bytes(uint64_t(s.vocab)));
-      c.slot[kCounters] = b.counters;
-      c.vocab = s.vocab;
       return graph.add({&c, 1}, key.outputs);
     }
     return graph.copy({b.readback.buffer, b.readback.offset, logits.bytes}, logits);
@@ -318,13 +303,8 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
                   const StepKey& key, GretaGraph* graph) {
   Builder builder{arch, shape, buffers, key, *graph};
   const Slice h = builder.rows(shape.width);  // the residual stream
-  Call embed = builder.make.of(Op::Embed, {}, h);
-  embed.weight = weights.token_embedding;
-  embed.slot[kLog] = buffers.token_log;
-  embed.width = shape.width;
-  embed.vocab = shape.vocab;
-  embed.scale = shape.embedding_scale;
-  GRETA_TRY(builder.emit({embed}));
+  GRETA_TRY(builder.emit({builder.make.embed(weights.token_embedding, h, buffers.token_log,
+                                             shape.embedding_scale, shape.vocab)}));
   graph->name_part("embed");
   for (uint32_t l = 0; l < shape.layers; ++l) {
     const LayerShape& each = shape.each[l];

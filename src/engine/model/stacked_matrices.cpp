@@ -90,14 +90,9 @@ Status StackedMatrices::open(const Rows& rows) {
 Status StackedMatrices::decode(const Rows& rows) {
   const uint64_t values = uint64_t(rows.n) * rows.width;
   static_cast<StepState*>(step_.buffer().mapped)->token_count = rows.n;
-  Call call;
-  call.op = Op::Embed;
   const Slice encoded = encoded_.slice(0, quant_bytes(rows.type, values));
-  call.weight = {rows.type, Layout::Gguf, rows.n, rows.width, 1, encoded};
-  call.width = rows.width;
-  call.vocab = rows.n;
-  call.slot[kStep] = step_.all();
-  call.slot[kY] = decoded_.slice(0, values * sizeof(float));
+  const Call call = CallMaker{step_.all()}.embed({rows.type, Layout::Gguf, rows.n, rows.width, 1, encoded},
+                                                 decoded_.slice(0, values * sizeof(float)));
   const KernelRow* row = nullptr;
   GRETA_TRY(choose_row({&call, 1}, kMaxStepTokens, filter_, &row));
   Launch launch;

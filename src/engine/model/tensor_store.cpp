@@ -51,14 +51,10 @@ Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wante
   if (wanted.use == Use::Vector) return {};
 
   // A type without kernels on this device is refused now, with the tensor's name, and not during generation.
-  Call call;
-  call.op = wanted.use == Use::Embedding ? Op::Embed
-            : wanted.use == Use::Matrix  ? Op::Matmul
-                                         : Op::MatmulExpert;
-  call.weight = *out;
-  call.width = uint32_t(wanted.depth);
-  call.vocab = uint32_t(wanted.n);
-  call.experts = call.used = uint32_t(wanted.count);
+  const CallMaker make;
+  const Call call = wanted.use == Use::Embedding ? make.embed(*out, {})
+                    : wanted.use == Use::Matrix  ? make.matmul(*out, {}, {})
+                                                 : make.matmul_each(*out, {}, {}, {}, out->count, 1);
   const KernelRow* row = nullptr;
   GRETA_TRY(within(choose_row({&call, 1}, 1, filter, &row), "%s: %s", gguf.name(), name));
   if (placed_.back().in_place) return {};

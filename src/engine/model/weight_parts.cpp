@@ -42,12 +42,13 @@ Status add_chosen(const Call& call, uint32_t bucket, GretaGraph* graph) {
   for (const Tensor& weight : *call.weight.parts) {
     Call part = call;
     part.weight = weight;
-    part.first = uint32_t(call.op == Op::Embed ? row : row / n);
+    const uint32_t first = uint32_t(call.op == Op::Embed ? row : row / n);
+    (call.op == Op::Embed ? part.embed.first : part.matmul_expert.first) = first;
     if (call.op == Op::MatmulExpert && weight.n < n) {  // it computes some columns of y
       part.y_stride = call.y_stride ? call.y_stride : n;
       part.slot[kY] = values_from(call.slot[kY], row % n);
       part.slot[kBias] = values_from(call.slot[kBias],
-                                     uint64_t(part.first) * (n - weight.n) + row % n);  // a bias has n values
+                                     uint64_t(first) * (n - weight.n) + row % n);  // a bias has n values
     }
     GRETA_TRY(graph->add({&part, 1}, bucket));
     row += uint64_t(weight.n) * weight.count;
@@ -68,14 +69,12 @@ Status add_rows(const Call& call, uint32_t bucket, GretaGraph* graph) {
     if (bucket == 1) {
       part.slot[kY].bytes = weight.n * sizeof(float);
     } else {
-      Call move;
-      move.op = Op::Softcap;  // with scale 1 and no cap this is a copy
+      const Slice y = part.slot[kY];
+      part.slot[kY] = graph->temporary(uint64_t(bucket) * weight.n * sizeof(float));
+      // With scale 1 and no cap this is a copy.
+      Call move = CallMaker{call.slot[kStep]}.softcap(part.slot[kY], y, weight.n, 0, 1);
       move.rows_of = call.rows_of == kRowsTokens ? kRowsTokens : kRowsOutputs;
-      move.width = weight.n;
       move.y_stride = call.weight.n;
-      move.slot[kStep] = call.slot[kStep];
-      move.slot[kY] = part.slot[kY];
-      move.slot[kX] = part.slot[kY] = graph->temporary(uint64_t(bucket) * weight.n * sizeof(float));
       moves.push_back(move);
     }
     GRETA_TRY(graph->add({&part, 1}, bucket));

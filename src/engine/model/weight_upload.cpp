@@ -14,13 +14,9 @@ constexpr uint64_t kReadAlignment = 4096;
 
 uint64_t row_bytes_of(const Tensor& tensor) { return quant_bytes(tensor.type, tensor.depth); }
 
-Call convert_call(const Tensor& to) {  // for one matrix
-  Call call;
-  call.op = Op::Convert;
-  call.weight = to;
-  call.weight.count = 1;
-  call.width = to.depth;
-  return call;
+Tensor one_matrix(Tensor matrices) {
+  matrices.count = 1;
+  return matrices;
 }
 
 }  // namespace
@@ -71,21 +67,19 @@ Status WeightUpload::read_mapped(const Bytes& from, uint8_t* host) {
 }
 
 Status WeightUpload::choose(const Tensor& to, const KernelRow** row) const {
-  const Call call = convert_call(to);
+  const Call call = CallMaker{}.pack({}, one_matrix(to));
   return choose_row({&call, 1}, 1, filter_, row);
 }
 
 // Records the launch that converts rows from GGUF order to the packed layout.
 Status WeightUpload::pack(const KernelRow& row, const Slice& from, const Tensor& to, const Rows& rows,
                           Stream* stream) {
-  Call call = convert_call(to);
-  call.weight.n = rows.n;
+  Tensor made = one_matrix(to);
+  made.n = rows.n;
   const uint64_t at = tensor_bytes(to.type, to.layout, to.n, to.depth, rows.matrix) +
                       tensor_bytes(to.type, to.layout, rows.first, to.depth, 1);
-  call.weight.slice = {to.slice.buffer, to.slice.offset + at,
-                       tensor_bytes(to.type, to.layout, rows.n, to.depth, 1)};
-  call.slot[kX] = from;
-  call.slot[kY] = call.weight.slice;
+  made.slice = {to.slice.buffer, to.slice.offset + at, tensor_bytes(to.type, to.layout, rows.n, to.depth, 1)};
+  const Call call = CallMaker{}.pack(from, made);
   Launch launch;
   make_launch({&call, 1}, row, 1, &launch);
   GRETA_TRY(kernels_.load(row, launch.fields(), &launch.kernel));

@@ -42,12 +42,9 @@ void fill(Rig& rig, StepRows& steps, Cache& cache, uint32_t sequence, uint32_t l
     for (uint32_t t = 0; t < count; ++t) some.add(0, sequence, first + t);
     steps.table = some.table;
     const auto x = gaussians(size_t(count) * cache.heads * cache.width, random);
-    Call call = make_call(Op::KvWrite, rig.put_padded(x, 32 * cache.heads * cache.width), {}, some.put(rig));
-    call.slot[kPool] = cache.pool;
-    call.heads = cache.heads;
-    call.width = cache.width;
-    call.page_bytes = cache.bytes;
-    call.cache_type = cache.type;
+    const Slice from = rig.put_padded(x, 32 * cache.heads * cache.width);
+    const Call call = CallMaker{some.put(rig)}.kv_write(from, {cache.heads, cache.width},
+                                                        {cache.pool, cache.bytes, cache.type});
     rig.run({&call, 1}, *rig.plain_row({&call, 1}, 32), 32);  // the plain row, whichever kernels are wanted
     for (const KernelRow* row : rig.rows({&call, 1}, 32)) rig.run({&call, 1}, *row, 32);
     const Values held = reference::cached(x, kCacheTypes[cache.type]);
@@ -131,10 +128,9 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
   Call call = CallMaker{steps.put(rig), counters}.attention(
       x, y_slice,
       {shape.heads, shape.kv_heads, shape.key_width, shape.value_width, scale_of(shape), shape.softcap,
-       shape.window},
+       shape.window, shape.latent ? shape.key_width : 0},
       {keys.pool, keys.bytes, shape.key_type}, {read.pool, read.bytes, shape.value_type}, scratch);
   if (shape.sinks) call.slot[kTable] = rig.put(sinks);
-  call.y_stride = shape.latent ? shape.key_width : 0;
 
   const Values expected =
       expected_of(shape, steps, keys, values, q, shape.sinks ? sinks : std::vector<float>());
@@ -209,12 +205,13 @@ class HeadsCase {
   }
 
   void check() {
-    const reference::Attention oracle{shape.heads,     shape.kv_heads, shape.width, shape.width,
-                                      attention.scale, shape.softcap,  shape.window};
+    const reference::Attention oracle{
+        shape.heads,   shape.kv_heads, shape.width, shape.width, attention.attention.scale,
+        shape.softcap, shape.window};
     const Values expected = reference::attention(q, keys.by_sequence[1], values.by_sequence[1], {}, oracle);
     const uint32_t width = shape.heads * shape.width;
-    const Call convert = make_convert(attention.slot[kY], rig.room(form_row_bytes(Form::Q8X16, width)), step,
-                                      Form::Q8X16, width);
+    const Call convert = CallMaker{step}.convert(
+        attention.slot[kY], rig.room(form_row_bytes(Form::Q8X16, width)), Form::Q8X16, width);
     std::vector<Call> rounding = calls;
     rounding.push_back(convert);
     for (const std::vector<Call>* sequence : {&calls, &rounding})
@@ -257,7 +254,7 @@ class HeadsCase {
       const uint32_t normed_heads = shape.normed == Normed::AllHeads ? 1 : heads;
       const auto gain = gaussians(heads * shape.width / normed_heads, random);
       calls.push_back(CallMaker{step}.norm(put_vector(rig, gain), x, x, 1e-5f, normed_heads));
-      y = reference::norm(y, to_values(gain), double(calls.back().epsilon));
+      y = reference::norm(y, to_values(gain), double(calls.back().norm.epsilon));
     }
     if (!shape.rope_width) return y;
     if (!table_slice.buffer) table_slice = rig.put(table);

@@ -13,14 +13,11 @@ static void check_embed_rounded(Rig& rig, const Stored& stored, const Live& live
   const Matrix matrix = random_matrix(stored.type, vocab, width, 1, Scales::Plain, random);
   StepRows steps;
   for (uint32_t t = 0; t < live.tokens; ++t) steps.add(uint32_t(random() % vocab), 0, t);
-  Call call = make_call(Op::Embed, {}, rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
-  call.weight = put_matrix(rig, matrix, stored.layout);
-  call.vocab = vocab;
-  call.scale = 1.5f;
-  Call convert = make_call(Op::Convert, call.slot[kY],
-                           rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)), call.slot[kStep]);
-  convert.form = Form::Q8X16;
-  convert.width = width;
+  const Slice room = rig.room(uint64_t(live.bucket) * width * 4);
+  const CallMaker make{steps.put(rig)};
+  const Call call = make.embed(put_matrix(rig, matrix, stored.layout), room, {}, 1.5f, vocab);
+  Call convert =
+      make.convert(room, rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)), Form::Q8X16, width);
   const auto gain = gaussians(width, random);
   for (const bool gains : {false, true}) {
     if (gains) convert.weight = put_vector(rig, gain);
@@ -33,7 +30,7 @@ static void check_embed_rounded(Rig& rig, const Stored& stored, const Live& live
       for (uint32_t t = 0; t < live.tokens; ++t)
         for (uint32_t i = 0; i < width; ++i)
           expect(y[size_t(t) * width + i] ==
-                     float(matrix.values[size_t(steps.rows[t].token) * width + i]) * call.scale,
+                     float(matrix.values[size_t(steps.rows[t].token) * width + i]) * call.embed.scale,
                  std::string(row->name) + ": y differs when the row also gives it rounded");
       expect_rounded(*row, y, rig.get<uint8_t>(convert.slot[kY]), width, gains ? to_values(gain) : Values{},
                      live.tokens);
@@ -56,13 +53,12 @@ void check_embed(Rig& rig) {
         steps.add(tokens.back(), t % 2, 70 + t / 2);  // two sequences
       }
       const Slice log = rig.room(uint64_t(steps.pool_pages()) * kPageTokens * 4);
-      Call call = make_call(Op::Embed, {}, rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
-      call.weight = put_matrix(rig, matrix, stored.layout);
-      call.slot[kLog] = log;
+      const Slice y = rig.room(uint64_t(live.bucket) * width * 4), step = steps.put(rig);
+      Call call = CallMaker{step}.embed(put_matrix(rig, matrix, stored.layout), y, log);
       const Values expected = reference::embed(matrix.values, width, tokens, 1);
       check_rows(rig, call, live.bucket, expected, 0);
       rig.poison(log);
-      call.vocab = vocab;
+      call.embed.vocab = vocab;
       for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
         rig.poison(call.slot[kY]);
         run_in_parts(rig, call, kPackRows, *row, live.bucket);
@@ -127,16 +123,16 @@ void check_convert(Rig& rig) {
         for (uint32_t i = 0; i < 32; ++i) x[i] = 0;
         if (depth > 32)
           for (uint32_t i = 0; i < 32; ++i) x[32 + i] *= least;  // a scale near the smallest
-        Call call = make_call(Op::Convert, rig.put_padded(x, live.bucket * depth), {}, steps.put(rig));
-        call.width = depth;
-        if (gather) call.rows_of = kRowsGather;
+        const Slice x_slice = rig.put_padded(x, live.bucket * depth);
+        const CallMaker make{steps.put(rig)};
         const std::vector<float> gain = gaussians(depth, random);
         for (const Form form : {Form::Q8, Form::Q8X16, Form::F16})
           for (const bool gains : {false, true}) {
             if (gains && form != Form::Q8X16) continue;
-            call.form = form;
-            call.weight = gains ? put_vector(rig, gain) : Tensor{};
-            call.slot[kY] = rig.room(live.bucket * form_row_bytes(form, depth));
+            const Tensor times = gains ? put_vector(rig, gain) : Tensor{};
+            Call call = make.convert(x_slice, rig.room(live.bucket * form_row_bytes(form, depth)), form,
+                                     depth, times);
+            if (gather) call.rows_of = kRowsGather;
             for (const KernelRow* row : rig.rows({&call, 1}, live.bucket))
               check_form(rig, call, *row, live, x, gains ? to_values(gain) : Values{}, gather ? 2 : 1);
           }

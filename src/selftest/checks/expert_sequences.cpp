@@ -123,10 +123,9 @@ class SequenceCase {
     if (adds(sequence))
       calls.push_back(make.add(rig_.put_padded(residual_, size_t(bucket) * shape_.n), sum_, sum_, shape_.n));
     if (sequence.ends_with("convert"))
-      calls.push_back(
-          sums(sequence)
-              ? make_convert(sum_, rounded_, step_, Form::Q8X16, shape_.n, put_vector(rig_, next_gain_))
-              : make_convert(y_, rounded_, step_, Form::Q8X16, shape_.used * shape_.n));
+      calls.push_back(sums(sequence)
+                          ? make.convert(sum_, rounded_, Form::Q8X16, shape_.n, put_vector(rig_, next_gain_))
+                          : make.convert(y_, rounded_, Form::Q8X16, shape_.used * shape_.n));
     return calls;
   }
 

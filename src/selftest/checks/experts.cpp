@@ -53,20 +53,16 @@ void check_route(Rig& rig) {
         auto logits = gaussians(size_t(live.tokens) * shape.experts, random, 3);
         if (shape.experts > 4) logits[4] = logits[1];  // a tie: the lower index first
         const auto bias = shape.bias ? gaussians(shape.experts, random, 0.5) : std::vector<float>();
-        Call call = make_call(Op::Route, rig.put_padded(logits, live.bucket * shape.experts),
-                              rig.room(uint64_t(live.bucket) * shape.used * 4), steps.put(rig));
-        call.slot[kY2] = rig.room(uint64_t(live.bucket) * shape.used * 4);
-        call.experts = shape.experts;
-        call.used = shape.used;
-        call.normalise = normalise;
-        call.groups = shape.groups;
-        call.groups_used = shape.groups_used;
-        call.gating = shape.sigmoid ? kGatingSigmoid : kGatingSoftmax;
-        call.scale = normalise ? 1.0f : 2.5f;
-        if (shape.bias) call.slot[kBias] = rig.put(bias);
+        const Slice x = rig.put_padded(logits, live.bucket * shape.experts), step = steps.put(rig);
+        const Slice ids_slice = rig.room(uint64_t(live.bucket) * shape.used * 4),
+                    weights = rig.room(ids_slice.bytes);
+        const Call::Route choice = {normalise, uint32_t(shape.sigmoid ? kGatingSigmoid : kGatingSoftmax),
+                                    shape.groups, shape.groups_used, normalise ? 1.0f : 2.5f};
+        const Call call = CallMaker{step}.route(x, ids_slice, weights, {shape.experts, shape.used}, choice,
+                                                shape.bias ? rig.put(bias) : Slice{});
         const auto expected = reference::route(to_values(logits), to_values(bias),
                                                {shape.experts, shape.used, shape.groups, shape.groups_used,
-                                                normalise == 1, shape.sigmoid, double(call.scale)});
+                                                normalise == 1, shape.sigmoid, double(choice.scale)});
         for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
           rig.poison(call.slot[kY]);
           rig.poison(call.slot[kY2]);
@@ -102,19 +98,15 @@ void check_routers(Rig& rig) {
           random_matrix(QuantType::f32, shape.experts, shape.depth, 1, Scales::Plain, random);
       const Slice x_slice = rig.put(x), normed = norms ? rig.room(x_slice.bytes) : x_slice,
                   logits = rig.room(shape.experts * 4);
-      const CallMaker make{step};
+      const CallMaker make{step, rig.put(std::vector<uint32_t>(kCounterCount))};
       const Call norm = make.norm(put_vector(rig, gain), x_slice, normed, 1e-5f);
-      Call matmul = make.matmul(put_matrix(rig, matrix, Layout::Gguf), normed, logits);
-      Call route = make_call(Op::Route, logits, rig.room(shape.used * 4), step);
-      route.slot[kY2] = rig.room(shape.used * 4);
-      route.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
-      route.experts = shape.experts;
-      route.used = shape.used;
-      route.normalise = 1;
-      if (shape.bias) matmul.slot[kBias] = rig.put(bias);
+      const Call matmul = make.matmul(put_matrix(rig, matrix, Layout::Gguf), normed, logits,
+                                      shape.bias ? rig.put(bias) : Slice{});
+      const Slice ids = rig.room(shape.used * 4), weights = rig.room(shape.used * 4);
+      const Call route = make.route(logits, ids, weights, {shape.experts, shape.used}, {.normalise = 1});
       std::vector<Call> calls = {matmul, route};
       if (norms) calls.insert(calls.begin(), norm);
-      Values of_x = norms ? reference::norm(to_values(x), to_values(gain), norm.epsilon) : to_values(x);
+      Values of_x = norms ? reference::norm(to_values(x), to_values(gain), norm.norm.epsilon) : to_values(x);
       Values right = reference::matmul(matrix.values, of_x, shape.depth);
       for (size_t e = 0; e < bias.size(); ++e) right[e] += double(bias[e]);
       const auto expected = reference::route(right, {}, {shape.experts, shape.used, 1, 1, true, false, 1});
@@ -251,10 +243,10 @@ void check_matmul_heads(Rig& rig) {
   const auto x = gaussians(size_t(tokens) * heads * depth, random);
   Ids ids;
   for (uint32_t i = 0; i < tokens * heads; ++i) ids.push_back(i % heads);
-  Call call = make_call(Op::MatmulExpert, rig.put_padded(x, 8 * heads * depth),
-                        rig.room(8ull * heads * n * 4), steps.put(rig));
-  call.weight = put_matrix(rig, matrix, Layout::Gguf);
-  call.experts = call.used = call.x_slots = heads;
+  const Slice from = rig.put_padded(x, 8 * heads * depth), y = rig.room(8ull * heads * n * 4),
+              step = steps.put(rig);
+  const Call call =
+      CallMaker{step}.matmul_each(put_matrix(rig, matrix, Layout::Gguf), from, {}, y, heads, heads);
   check_rows(rig, call, 8,
              reference::matmul_expert(matrix.values, {}, to_values(x), ids, {n, depth, heads, heads}), 1e-11);
 }

@@ -34,7 +34,7 @@ bool rounds_x(const KernelRow& row) {
 void run_split(Rig& rig, std::vector<Call> calls, const Slice& y, const KernelRow& row, uint32_t bucket,
                uint32_t splits, int repeats) {
   Call& product = *std::ranges::find(calls, Op::Matmul, &Call::op);
-  product.splits = splits;
+  product.matmul.splits = splits;
   product.slot[kScratch] = rig.room(split_bytes(product, row, bucket));
   product.slot[kCounters] = rig.put(std::vector<uint32_t>(tile_count(product, row, bucket)));
   check_repeats(rig, calls, row, bucket, y, repeats);

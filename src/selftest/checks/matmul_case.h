@@ -82,8 +82,7 @@ class MatmulCase {
       list.push_back(make.norm(post_gain_, y_, y_, kEpsilon));
     }
     if (adds(sequence)) list.push_back(make.add(residual_, y_, out_, shape_.n, scale_of(sequence)));
-    if (rounds(sequence))
-      list.push_back(make_convert(out_, rounded_, step_, Form::Q8X16, shape_.n, next_gain_));
+    if (rounds(sequence)) list.push_back(make.convert(out_, rounded_, Form::Q8X16, shape_.n, next_gain_));
     return list;
   }
 

@@ -26,12 +26,8 @@ void check_rope(Rig& rig) {
         const std::vector<float> table = turns(context, shape.rope_width);
         const auto x = gaussians(size_t(live.tokens) * width, random);
         const Slice step = steps.put(rig), cosines = rig.put(table);
-        Call call = make_call(Op::Rope, {}, {}, step);
-        call.slot[kTable] = cosines;
-        call.heads = shape.heads;
-        call.width = shape.head_width;
-        call.rope_width = shape.rope_width;
-        call.rope_halves = halves;
+        Call call =
+            CallMaker{step}.rope({}, {shape.heads, shape.head_width}, {cosines, shape.rope_width, halves});
         const Values expected =
             reference::rope(to_values(x), positions, to_values(table),
                             {shape.heads, shape.head_width, shape.rope_width, halves == 1});
@@ -63,11 +59,9 @@ void check_rope_strides(Rig& rig) {
   Values expected(size_t(tokens) * heads * y_stride, 7);
   for (size_t head = 0; head < size_t(tokens) * heads; ++head)
     for (uint32_t i = 0; i < rope_width; ++i) expected[head * y_stride + i] = turned[head * x_stride + i];
-  Call call = make_call(Op::Rope, rig.put_padded(x, 8 * heads * x_stride), {}, steps.put(rig));
-  call.slot[kTable] = rig.put(table);
-  call.heads = heads;
-  call.width = x_stride;
-  call.rope_width = rope_width;
+  const Slice x_slice = rig.put_padded(x, 8 * heads * x_stride);
+  const CallMaker make{steps.put(rig)};
+  Call call = make.rope(x_slice, {heads, x_stride}, {rig.put(table), rope_width, 0});
   call.x_stride = x_stride;
   call.y_stride = y_stride;
   for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
@@ -140,15 +134,15 @@ struct HeadCase {
   std::vector<float> from_pages(const Call& write) {
     std::vector<uint8_t> pool = rig.get<uint8_t>(write.slot[kPool]);
     QuantType type;
-    cache_quant(write.cache_type, &type);
+    cache_quant(write.kv_write.pages.type, &type);
     const reference::Quant& quant = *reference::find_quant(quant_info(type).name);
     const size_t head_bytes = quant_bytes(type, shape.width);
     std::vector<float> y;
     for (const StepRow& row : steps.rows)
       for (uint32_t h = 0; h < shape.heads; ++h) {
         const size_t slot = size_t(h) * kPageTokens + row.position % kPageTokens;
-        uint8_t* head =
-            &pool[size_t(steps.page(row.sequence, row.position)) * write.page_bytes + slot * head_bytes];
+        uint8_t* head = &pool[size_t(steps.page(row.sequence, row.position)) * write.kv_write.pages.bytes +
+                              slot * head_bytes];
         for (uint32_t i = 0; i < shape.width; ++i)
           y.push_back(float(quant.weight(head + i / quant.block * quant.bytes, i % quant.block)));
         memset(head, 0xff, head_bytes);

@@ -8,17 +8,20 @@
 
 namespace greta::selftest {
 
+constexpr float kRowEpsilon = 1e-5f;
+
 // Checks y = residual + scale * norm(x), which overwrites the residual, and y rounded where a row gives it.
 static void check_norm_add(Rig& rig, const Call& norm, const Values& normed, const Live& live,
                            Random& random) {
   const uint32_t width = norm.width;
   const auto residual = with_outliers(normed.size(), random), next_gain = gaussians(width, random);
-  const Call add = CallMaker{norm.slot[kStep]}.add({}, norm.slot[kY], {}, width, 0.7f);
-  Call convert = make_convert({}, rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)),
-                              norm.slot[kStep], Form::Q8X16, width);
+  const CallMaker make{norm.slot[kStep]};
+  const Call add = make.add({}, norm.slot[kY], {}, width, 0.7f);
+  Call convert =
+      make.convert({}, rig.room(live.bucket * form_row_bytes(Form::Q8X16, width)), Form::Q8X16, width);
   if (live.tokens % 2) convert.weight = put_vector(rig, next_gain);
   const Values gain = live.tokens % 2 ? to_values(next_gain) : Values{};
-  const Values expected = reference::add(to_values(residual), normed, double(add.scale));
+  const Values expected = reference::add(to_values(residual), normed, double(add.add.scale));
   for (const size_t count : {2, 3}) {
     Call calls[] = {norm, add, convert};
     for (const KernelRow* row : rig.rows({calls, count}, live.bucket)) {
@@ -43,13 +46,11 @@ void check_norm(Rig& rig) {
         steps.add_tokens(live.tokens);
         const auto x = with_outliers(size_t(live.tokens) * heads * width, random);
         const auto gain = gaussians(width, random);
-        Call call = make_call(Op::Norm, rig.put_padded(x, live.bucket * heads * width),
-                              rig.room(uint64_t(live.bucket) * heads * width * 4), steps.put(rig));
-        call.weight = put_vector(rig, gain);
-        call.width = width;
-        call.heads = heads;
-        call.epsilon = 1e-5f;
-        const Values expected = reference::norm(to_values(x), to_values(gain), call.epsilon);
+        const Slice from = rig.put_padded(x, live.bucket * heads * width),
+                    y = rig.room(uint64_t(live.bucket) * heads * width * 4);
+        const CallMaker make{steps.put(rig)};
+        const Call call = make.norm(put_vector(rig, gain), from, y, kRowEpsilon, heads);
+        const Values expected = reference::norm(to_values(x), to_values(gain), kRowEpsilon);
         check_rows(rig, call, live.bucket, expected, 1e-12);
         if (heads == 1) {
           check_norm_add(rig, call, expected, live, random);
@@ -68,15 +69,13 @@ void check_norm_strides(Rig& rig) {
   steps.add_tokens(tokens);
   auto x = gaussians(size_t(tokens) * stride, random);
   const auto gain = gaussians(width, random);
-  Call call = make_call(Op::Norm, {}, {}, steps.put(rig));
-  call.weight = put_vector(rig, gain);
-  call.width = width;
+  const CallMaker make{steps.put(rig)};
+  Call call = make.norm(put_vector(rig, gain), {}, {}, kRowEpsilon);
   call.x_stride = call.y_stride = stride;
-  call.epsilon = 1e-5f;
   Values expected = to_values(x);
   for (uint32_t t = 0; t < tokens; ++t) {
     const auto row = expected.begin() + t * stride;
-    const Values y = reference::norm({row, row + width}, to_values(gain), call.epsilon);
+    const Values y = reference::norm({row, row + width}, to_values(gain), kRowEpsilon);
     std::copy(y.begin(), y.end(), row);
   }
   for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
@@ -101,11 +100,10 @@ void check_gate(Rig& rig) {
         gate[0] = 80;  // near the largest exponent that a float's exponential has
         if (count > 2) gate[1] = -200, gate[2] = 0;
         const auto up = gaussians(count, random, 5);
-        Call call = make_call(Op::Gate, rig.put_padded(gate, live.bucket * width),
-                              rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
-        call.slot[kX2] = rig.put_padded(up, live.bucket * width);
-        call.width = width;
-        call.activation = activation;
+        const Slice gate_slice = rig.put_padded(gate, live.bucket * width),
+                    y = rig.room(uint64_t(live.bucket) * width * 4), step = steps.put(rig);
+        const Slice up_slice = rig.put_padded(up, live.bucket * width);
+        const Call call = CallMaker{step}.gate(gate_slice, up_slice, y, width, activation);
         const auto kind = reference::Activation(activation);
         check_rows(rig, call, live.bucket, reference::gate(to_values(gate), to_values(up), kind), 1e-12);
         check_halves(rig, call, live, width);
@@ -123,11 +121,10 @@ void check_add(Rig& rig) {
         StepRows steps;
         steps.add_tokens(live.tokens);
         const auto a = with_outliers(size_t(live.tokens) * width, random), b = gaussians(a.size(), random);
-        Call call = make_call(Op::Add, rig.put_padded(a, live.bucket * width),
-                              rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
-        call.slot[kX2] = rig.put_padded(b, live.bucket * width);
-        call.width = width;
-        call.scale = scale;
+        const Slice a_slice = rig.put_padded(a, live.bucket * width),
+                    y = rig.room(uint64_t(live.bucket) * width * 4), step = steps.put(rig);
+        const Slice b_slice = rig.put_padded(b, live.bucket * width);
+        const Call call = CallMaker{step}.add(a_slice, b_slice, y, width, scale);
         check_rows(rig, call, live.bucket, reference::add(to_values(a), to_values(b), scale), 1e-13);
         if (live.bucket == 8) check_repeats(rig, call, live.bucket);
         rig.reset();
@@ -143,14 +140,12 @@ void check_softcap(Rig& rig) {
       for (uint32_t t = 0; t < live.tokens; ++t) steps.add(t, 0, t, true);
       auto x = gaussians(size_t(live.tokens) * width, random, 40);
       for (size_t i = 0; i < x.size(); i += 5) x[i] *= 1e-4f;  // where a naive tanh cancels
-      Call call = make_call(Op::Softcap, rig.put_padded(x, live.bucket * width),
-                            rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
-      call.width = width;
-      call.softcap = width == 33 ? 0.f : 30.f;
-      call.scale = width == 1 ? 1.f : 0.125f;
+      const float cap = width == 33 ? 0.f : 30.f, scale = width == 1 ? 1.f : 0.125f;
+      const Slice from = rig.put_padded(x, live.bucket * width),
+                  y = rig.room(uint64_t(live.bucket) * width * 4), step = steps.put(rig);
+      Call call = CallMaker{step}.softcap(from, y, width, cap, scale);
       call.rows_of = kRowsOutputs;
-      check_rows(rig, call, live.bucket,
-                 reference::softcap(to_values(x), double(call.softcap), double(call.scale)), 1e-12);
+      check_rows(rig, call, live.bucket, reference::softcap(to_values(x), double(cap), double(scale)), 1e-12);
       const auto dense = rig.get<uint32_t>(call.slot[kY]);
       call.y_stride = width + 3;
       call.slot[kY] = rig.room(uint64_t(live.bucket) * call.y_stride * 4);
@@ -179,11 +174,10 @@ void check_combine(Rig& rig) {
         steps.add_tokens(live.tokens);
         const auto x = gaussians(size_t(live.tokens) * used * width, random);
         const auto weights = gaussians(size_t(live.tokens) * used, random);
-        Call call = make_call(Op::Combine, rig.put_padded(x, live.bucket * used * width),
-                              rig.room(uint64_t(live.bucket) * width * 4), steps.put(rig));
-        call.slot[kX2] = rig.put_padded(weights, live.bucket * used);
-        call.width = width;
-        call.used = used;
+        const Slice from = rig.put_padded(x, live.bucket * used * width),
+                    y = rig.room(uint64_t(live.bucket) * width * 4), step = steps.put(rig);
+        const Slice weight_slice = rig.put_padded(weights, live.bucket * used);
+        const Call call = CallMaker{step}.combine(from, weight_slice, y, width, used);
         check_rows(rig, call, live.bucket, reference::combine(to_values(x), to_values(weights), width, used),
                    1e-11);
         if (live.bucket == 8) check_repeats(rig, call, live.bucket);
@@ -202,8 +196,8 @@ void check_sum(Rig& rig) {
       for (uint32_t j = 0; j < width; ++j) x.push_back(uint32_t(random())), sum += x.back();
       expected.push_back(sum);
     }
-    Call call = make_call(Op::Sum, rig.put(x), rig.room(pieces * sizeof(uint32_t)), {});
-    call.width = width;
+    const Slice from = rig.put(x);
+    const Call call = CallMaker{}.sum(from, rig.room(pieces * sizeof(uint32_t)), width);
     for (const KernelRow* row : rig.rows({&call, 1}, 1)) {
       rig.poison(call.slot[kY]);
       rig.run({&call, 1}, *row, 1);
@@ -223,10 +217,8 @@ void check_products(Rig& rig) {
       Ids values(kMost, 1);
       if (!ones)
         for (uint32_t& value : values) value = uint32_t(random() % 8);
-      Call call =
-          make_call(Op::Products, rig.put(reference::half_bytes(Values(values.begin(), values.end()))),
-                    rig.room(kGroups * sizeof(uint32_t)), {});
-      call.width = width;
+      const Slice operands = rig.put(reference::half_bytes(Values(values.begin(), values.end())));
+      const Call call = CallMaker{}.products(operands, rig.room(kGroups * sizeof(uint32_t)), width);
       expect(op_info(Op::Products).cost({&call, 1}, 1, 0).flops == 2 * uint64_t(width) * kGroups,
              "products: other flops");
       for (const KernelRow* row : rig.rows({&call, 1}, 1)) {

@@ -61,7 +61,7 @@ inline void run_in_parts(Rig& rig, const Call& call, uint32_t count, const Kerne
   part.weight = part_of(call.weight, 0, count);
   rig.run({&part, 1}, row, bucket);
   part.weight = part_of(call.weight, count, all - count);
-  part.first = count;
+  (call.op == Op::Embed ? part.embed.first : part.matmul_expert.first) = count;
   rig.run({&part, 1}, row, bucket);
 }
 
@@ -97,8 +97,8 @@ inline void expect_rounded(const KernelRow& row, const std::vector<float>& y,
 template <class Check>
 void run_with_form(Rig& rig, const Call& call, Form form, const Live& live, uint32_t width,
                    const Check& check) {
-  const Call convert = make_convert(call.slot[kY], rig.room(live.bucket * form_row_bytes(form, width)),
-                                    call.slot[kStep], form, width);
+  const Call convert = CallMaker{call.slot[kStep]}.convert(
+      call.slot[kY], rig.room(live.bucket * form_row_bytes(form, width)), form, width);
   const Call calls[] = {call, convert};
   for (const KernelRow* row : rig.rows(calls, live.bucket)) {
     rig.poison(call.slot[kY]);

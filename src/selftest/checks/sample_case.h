@@ -19,6 +19,16 @@ inline SampleParams device_params(const reference::Sampling& p) {
   return out;
 }
 
+// `rows` rows of logits, and the memory that drawing from them takes.
+inline Call sample_call(Rig& rig, const std::vector<float>& logits, StepRows& steps, uint32_t rows,
+                        uint32_t vocab, const Slice& log = {}) {
+  const Slice x = rig.put(logits), step = steps.put(rig);
+  const Slice drawn = rig.room(kMaxStepSequences * kDrawnPositions * sizeof(uint32_t));
+  const Slice scratch = rig.room(rows * sample_scratch_bytes(uint64_t(vocab)));
+  return CallMaker{step, rig.put(std::vector<uint32_t>(kCounterCount))}.sample(x, drawn, vocab,
+                                                                               {log, scratch});
+}
+
 // A row of logits for each sequence, which is at positions[i] and has a history of its own.
 struct SampleCase {
   Rig& rig;
@@ -39,12 +49,7 @@ struct SampleCase {
       steps.add(history[s].back(), s, positions[s], true);
       steps.params[s] = device_params(params);
     }
-    call = make_call(Op::Sample, rig.put(logits), {}, steps.put(rig));
-    call.slot[kY] = rig.room(kMaxStepSequences * kDrawnPositions * sizeof(uint32_t));
-    call.slot[kLog] = rig.put(log);
-    call.slot[kScratch] = rig.room(positions.size() * sample_scratch_bytes(vocab));
-    call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
-    call.vocab = vocab;
+    call = sample_call(rig, logits, steps, uint32_t(positions.size()), vocab, rig.put(log));
   }
 
   // Fails unless the host gets the same tokens and the rows of the next step follow them. Returns the tokens
