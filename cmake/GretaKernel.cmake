@@ -27,8 +27,10 @@
 #             it has all threads (default 0: always all)
 #   CONSTANTS fields of the block that are fixed for a model. In Vulkan they are the specialization
 #             constants 2, 3, ..; CPU and HIP read them from the block
-#   NEEDS     feature bits that a GPU must have (names of the backend's features in src/compute, joined by |)
-#   LACKS     feature bits that it must not have, since other kernels are faster there (default 0)
+#   NEEDS     features that a GPU must have, joined by |, such as kVulkanCoopMatrix|kVulkanCoopMatrixHalf. They
+#             are the enumerators of a header in backends/<backend>. The table row has their bits as a number,
+#             and an unknown name is an error (default: none)
+#   LACKS     features that it must not have, since other kernels are faster there (default: none)
 #   WITH      a folder whose <type>.h is included in front of the source
 #   BY_TYPE   Vulkan: a folder with headers for types. The source includes the one for its type as
 #             kernels/weight/<folder's name>.h. It is <type>_<layout>.h, else <type>.h, else any.h
@@ -137,6 +139,38 @@ function(greta_op_enum op out)
   set(${out} ${name} PARENT_SCOPE)
 endfunction()
 
+# Sets `out` to the bits of features that are named like "kVulkanIntDot|kVulkanChain", as a number. The names
+# are the enumerators `k<Backend><Feature> = <bit>,` in the headers of backends/<backend>.
+function(greta_feature_bits names out)
+  get_property(known GLOBAL PROPERTY GRETA_FEATURES_${backend})
+  if(NOT known)
+    greta_op_enum(${backend} prefix)
+    file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/${backend}/*.h")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers})
+    foreach(header ${headers})
+      file(STRINGS "${header}" lines REGEX "^ *k${prefix}[A-Za-z0-9]+ = [0-9]+,")
+      foreach(line ${lines})
+        string(REGEX MATCH "k[A-Za-z0-9]+ = [0-9]+" feature "${line}")
+        string(REPLACE " = " "=" feature "${feature}")
+        list(APPEND known ${feature})
+      endforeach()
+    endforeach()
+    set_property(GLOBAL PROPERTY GRETA_FEATURES_${backend} ${known})
+  endif()
+  set(bits 0)
+  string(REPLACE "|" ";" names "${names}")
+  foreach(name ${names})
+    set(found ${known})
+    list(FILTER found INCLUDE REGEX "^${name}=[0-9]+$")
+    if(NOT found)
+      message(FATAL_ERROR "greta_kernel(${op} ${variant}): backends/${backend} has no feature \"${name}\"")
+    endif()
+    string(REGEX REPLACE "^.*=" "" bit "${found}")
+    math(EXPR bits "${bits} | ${bit}")
+  endforeach()
+  set(${out} ${bits} PARENT_SCOPE)
+endfunction()
+
 # Gives a name to patterns of sequences of ops. Ops in brackets are optional.
 function(greta_sequences name)
   set(sequences "")
@@ -215,7 +249,7 @@ function(greta_kernel op variant)
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${op} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
-  foreach(pair LAYOUT=gguf FORM=f32 NEEDS=0 LACKS=0 TILE=1 SPLITS=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1
+  foreach(pair LAYOUT=gguf FORM=f32 TILE=1 SPLITS=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1
                SUBGROUPS=0)
     string(REGEX MATCH "^([A-Z_]+)=(.*)$" _ ${pair})
     if(NOT DEFINED K_${CMAKE_MATCH_1})
@@ -245,6 +279,8 @@ function(greta_kernel op variant)
   endif()
   get_filename_component(backend ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   greta_kernel_source(${op}_${variant} source)
+  greta_feature_bits("${K_NEEDS}" K_NEEDS)
+  greta_feature_bits("${K_LACKS}" K_LACKS)
   foreach(quant ${K_QUANTS})
     set(row_name "${op}_${variant}")
     set(defines "#define GROUP ${K_GROUP}\n")

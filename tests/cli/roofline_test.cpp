@@ -1,5 +1,5 @@
 // Which roof bounds a stage, with made-up ones: 100 bytes and 1000 operations a second.
-#include "../../tools/cli/roofline.h"
+#include "../../tools/cli/bench/roofline.h"
 
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-#include "commands.h"
+#include "commands/commands.h"
 #include "console.h"
 #include "greta.h"
 #include "help.h"

@@ -1,4 +1,10 @@
-// Q4_K in planes: a unit is a group, 16 weights in the low halves and 16 in the high ones.
+// The int8 product of Q4_K in planes. A block has 256 weights in 8 groups of 32, and a unit is a group:
+//   weight = d * scale * q - dmin * minimum    d and dmin of the block, scale and minimum of the group
+// quant/q4_k_planes.h and quant/shared/k4_planes.h define what is read here:
+//   unit_low(row, unit)             the 16 bytes of a unit: q of weights 0 .. 15 in their low halves, q of
+//                                   weights 16 .. 31 in their high halves
+//   block_head(row, depth, block)   the 16 bytes of a block with d and dmin (f16), scales and minima
+//   plane_scales(head, group)       the scale and the minimum of a group, 6 bits each
 #include "kernels/vulkan/matvec/unit_int8.h"
 
 struct Weights {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "json.h"
-#include "logits_file.h"
+#include "logits/file.h"
 
 namespace greta::cli {
 

@@ -1,4 +1,4 @@
-#include "divergence.h"
+#include "logits/divergence.h"
 
 #include <algorithm>
 #include <cmath>

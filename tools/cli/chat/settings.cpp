@@ -2,7 +2,7 @@
 #include <CLI/Config.hpp>
 #include <algorithm>
 
-#include "chat_talk.h"
+#include "chat/talk.h"
 #include "console.h"
 
 namespace greta::cli {

@@ -1,5 +1,5 @@
 // libedit does the editing. Its keys are read here, so that signals, pastes and changes of size are noticed.
-#include "line_editor.h"
+#include "chat/line_editor.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 // greta-cli chat: declares its options, and decides whether there is one message or a conversation.
 #include <CLI/Config.hpp>
 
-#include "chat_talk.h"
-#include "commands.h"
+#include "chat/talk.h"
+#include "commands/commands.h"
 #include "console.h"
 
 namespace greta::cli {

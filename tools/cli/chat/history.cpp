@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "line_editor.h"
+#include "chat/line_editor.h"
 
 namespace greta::cli {
 namespace {

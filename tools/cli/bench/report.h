@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bench_stages.h"
+#include "bench/stages.h"
 #include "greta.h"
 
 namespace greta::cli {

@@ -1,7 +1,7 @@
 // greta-cli devices: lists every device that was looked for, and why some cannot be used.
 #include <memory>
 
-#include "commands.h"
+#include "commands/commands.h"
 #include "console.h"
 #include "json.h"
 #include "model.h"

@@ -2,7 +2,7 @@
 #include <CLI/Config.hpp>
 #include <memory>
 
-#include "commands.h"
+#include "commands/commands.h"
 #include "console.h"
 #include "model.h"
 #include "prompt_cache.h"

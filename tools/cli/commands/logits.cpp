@@ -3,15 +3,15 @@
 #include <charconv>
 #include <memory>
 
-#include "commands.h"
+#include "commands/commands.h"
 #include "console.h"
+#include "logits/npy.h"
 #include "model.h"
-#include "npy.h"
 
 namespace greta::cli {
 namespace {
 
-constexpr uint32_t kRows = 512;  // rows of logits that are held at a time
+constexpr uint32_t kRowsAtOnce = 512;  // rows of logits that are held at a time
 
 struct LogitsOptions {
   EngineOptions engine;
@@ -50,10 +50,10 @@ int logits(const LogitsOptions& options) {
       throw Failed(format("--ids: %d is not a token: the vocabulary has %u tokens", id, info.vocab_size));
     }
   }
-  const Session session = open_session(model.get(), executor_options(context, info.context, kRows));
+  const Session session = open_session(model.get(), executor_options(context, info.context, kRowsAtOnce));
   NpyWriter out(options.output, ids.size(), info.vocab_size);
   for (size_t done = 0; done < ids.size();) {
-    const size_t count = std::min<size_t>(kRows, ids.size() - done);
+    const size_t count = std::min<size_t>(kRowsAtOnce, ids.size() - done);
     const float* rows = nullptr;
     check(greta_session_eval(session.get(), ids.data() + done, count, GRETA_ROWS_ALL, &rows));
     out.write(rows, count);

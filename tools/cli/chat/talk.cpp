@@ -1,5 +1,5 @@
 // The conversation itself: writes events to the streams and makes messages of lines.
-#include "chat_talk.h"
+#include "chat/talk.h"
 
 #include <ctime>
 

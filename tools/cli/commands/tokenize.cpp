@@ -2,7 +2,7 @@
 // weights.
 #include <memory>
 
-#include "commands.h"
+#include "commands/commands.h"
 #include "console.h"
 #include "model.h"
 

@@ -8,7 +8,7 @@ if(git AND EXISTS "${SOURCE}/.git")
       "${git}" -C "${SOURCE}" describe --always --dirty --abbrev=10 --exclude=*
     OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
-file(CONFIGURE OUTPUT "${TO}" CONTENT [[// Written by tools/cli/commit.cmake.
-#include "build_commit.h"
+file(CONFIGURE OUTPUT "${TO}" CONTENT [[// Written by tools/cli/bench/commit.cmake.
+#include "bench/build_commit.h"
 const char greta::cli::kBuildCommit[] = "@commit@";
 ]] @ONLY)

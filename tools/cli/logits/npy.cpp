@@ -1,6 +1,6 @@
 // The .npy format, version 1.0: magic, length of the header, a Python dictionary padded to 64 bytes, then the
 // data.
-#include "npy.h"
+#include "logits/npy.h"
 
 #include <bit>
 

@@ -1,4 +1,4 @@
-#include "logits_file.h"
+#include "logits/file.h"
 
 #include <sys/stat.h>
 

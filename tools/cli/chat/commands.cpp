@@ -4,7 +4,7 @@
 #include <cstring>
 #include <functional>
 
-#include "chat_talk.h"
+#include "chat/talk.h"
 #include "console.h"
 #include "output_file.h"
 

@@ -1,5 +1,5 @@
 // Prints the profile of a step as a table and as JSON.
-#include "bench_stages.h"
+#include "bench/stages.h"
 
 #include <algorithm>
 

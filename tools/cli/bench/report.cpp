@@ -1,11 +1,11 @@
 // Statistics over the samples of a measurement, and the forms in which they are printed.
-#include "bench_report.h"
+#include "bench/report.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "build_commit.h"
+#include "bench/build_commit.h"
 #include "console.h"
 
 namespace greta::cli {

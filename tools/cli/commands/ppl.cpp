@@ -5,17 +5,17 @@
 #include <chrono>
 #include <memory>
 
-#include "commands.h"
+#include "commands/commands.h"
 #include "console.h"
-#include "divergence.h"
 #include "json.h"
-#include "logits_file.h"
+#include "logits/divergence.h"
+#include "logits/file.h"
 #include "model.h"
 
 namespace greta::cli {
 namespace {
 
-constexpr uint32_t kRows = 512;  // rows of logits that are held at a time
+constexpr uint32_t kRowsHeld = 512;  // rows of logits that are held at a time
 
 struct PplOptions {
   EngineOptions engine;
@@ -47,7 +47,7 @@ void measure_window(greta_session* session, const int32_t* tokens, uint32_t size
   check(greta_session_truncate(session, 0));
   check(greta_session_eval(session, tokens, first, GRETA_ROWS_NONE, nullptr));
   for (uint32_t done = first; done < size - 1;) {
-    const uint32_t count = std::min(kRows, size - 1 - done);
+    const uint32_t count = std::min(kRowsHeld, size - 1 - done);
     const float* rows = nullptr;
     check(greta_session_eval(session, tokens + done, count, GRETA_ROWS_ALL, &rows));
     for (uint32_t t = 0; t < count; ++t) {
@@ -148,7 +148,7 @@ int ppl(const PplOptions& options) {
   const Model model = open_model(runtime.get(), path, !options.engine.model.copy);
   const greta_model_info info = describe(model.get());
   const greta_tokenizer* tokenizer = greta_model_tokenizer(model.get());
-  const greta_executor_options executor = executor_options(context, info.context, kRows);
+  const greta_executor_options executor = executor_options(context, info.context, kRowsHeld);
   const uint32_t size = executor.context;
   if (size < 4) throw Misused("-c takes at least 4 tokens");
   std::vector<int32_t> tokens = choose_tokens(options, text, measurement, tokenizer, info.vocab_size, size);

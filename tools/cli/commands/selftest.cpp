@@ -3,7 +3,7 @@
 #include <chrono>
 #include <memory>
 
-#include "commands.h"
+#include "commands/commands.h"
 #include "console.h"
 #include "json.h"
 #include "model.h"

@@ -2,7 +2,7 @@
 #include <ctime>
 #include <memory>
 
-#include "commands.h"
+#include "commands/commands.h"
 #include "console.h"
 #include "model.h"
 

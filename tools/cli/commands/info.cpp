@@ -2,7 +2,7 @@
 #include <charconv>
 #include <memory>
 
-#include "commands.h"
+#include "commands/commands.h"
 #include "console.h"
 #include "json.h"
 #include "model.h"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <random>
 
-#include "bench_report.h"
-#include "commands.h"
+#include "bench/report.h"
+#include "commands/commands.h"
 #include "console.h"
 #include "model.h"
 

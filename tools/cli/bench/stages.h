@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/roofline.h"
 #include "json.h"
-#include "roofline.h"
 
 namespace greta::cli {
 

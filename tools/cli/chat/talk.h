@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "chat/line_editor.h"
 #include "console.h"
 #include "json.h"
-#include "line_editor.h"
 #include "model.h"
 #include "prompt_cache.h"
 
