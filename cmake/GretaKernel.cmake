@@ -27,8 +27,8 @@
 #             0: all)
 #   CONSTANTS fields of the block that are fixed for a model: in Vulkan they
 #             are the specialization constants 2, 3, ..; CPU and HIP read them from the block
-#   NEEDS     features that a GPU must have, joined by |, such as kVulkanCoopMatrix|kVulkanCoopMatrixHalf. They
-#             are the enumerators of a header in backends/<backend>. The row has their bits as a number, and an
+#   NEEDS     features that a GPU must have, joined by |: kVulkanCoopMatrix|kVulkanCoopMatrixHalf. They are
+#             enumerators of a header in backends/<backend>. The row has their bits as a number, and an
 #             unknown name is an error (default: none)
 #   LACKS     features that it must not have, since other rows are faster there (default: none)
 #   WITH      a folder whose <type>.h is included in front of the source
