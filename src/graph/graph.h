@@ -78,7 +78,7 @@ class GretaGraph {
 
   // What was added since the last call is this part of the step, for profiles: "attention".
   void name_part(const char* name) {
-    for (; named_ < steps_.size(); ++named_) steps_[named_].part = name;
+    for (; named_ < commands_.size(); ++named_) commands_[named_].part = name;
   }
 
   Status finish();
@@ -89,10 +89,11 @@ class GretaGraph {
   Status bind(KernelSet& kernels, const Slice& arena);
   Status capture(Stream& stream, Device& device);
   Status run(Stream& stream) const;  // replays if captured, else records each launch
-  // Runs each step alone, after what was before it, and waits: nanoseconds of each on the device.
-  Status time_steps(Stream& stream, Device& device, std::vector<uint64_t>* ns) const;
+  // Runs each command alone, after what was before it, and waits: nanoseconds of each on the device.
+  Status time_commands(Stream& stream, Device& device, std::vector<uint64_t>* ns) const;
 
-  struct Step {
+  // A launch or a copy of the plan.
+  struct Command {
     std::vector<Call> calls;  // empty: a copy
     const KernelRow* row = nullptr;
     uint32_t bucket = 0;
@@ -100,10 +101,10 @@ class GretaGraph {
     Launch launch;
     bool barrier_before = false;
     bool split_before = false;  // a device is not kept busy too long without a break
-    uint32_t stage = 0;         // steps of one stage may overlap
+    uint32_t stage = 0;         // commands of one stage may overlap
     const char* part = "";
   };
-  std::span<const Step> steps() const { return steps_; }
+  std::span<const Command> commands() const { return commands_; }
   uint32_t barriers() const;
   void remove_barrier(uint32_t index);  // tests: the plan must then be reported by the checked device
 
@@ -122,14 +123,14 @@ class GretaGraph {
   void note_lifetimes();
   void place_temporaries();
   Slice bound(const Slice& slice, const Slice& arena);
-  static Status record(const Step& step, Stream& stream);
+  static Status record(const Command& command, Stream& stream);
   Status record(Stream& stream) const;
 
   RowFilter filter_;
   Buffer planning_;                     // stands for the arena until bind()
   std::vector<Temporary> temporaries_;  // by place
-  std::vector<Step> steps_;
-  size_t named_ = 0;  // of the steps, those that have a part
+  std::vector<Command> commands_;
+  size_t named_ = 0;  // how many of the commands have a part
   uint64_t next_place_ = 0, arena_bytes_ = 0;
   uint32_t next_counter_ = 0;  // of those that split matmuls have
   Graph captured_;

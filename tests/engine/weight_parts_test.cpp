@@ -57,7 +57,7 @@ TEST_CASE("weight parts: rows of the matrices of experts make the bits of whole 
     for (uint32_t i = 0; i < bucket * used; ++i) ids.push_back(i < tokens * used ? i % experts : ~0u);
     const Matrix matrix = random_matrix(QuantType::q8_0, n, depth, experts, Scales::Plain, random);
     Call call = make_call(Op::MatmulExpert, rig.put_padded(gaussians(tokens * depth, random), bucket * depth),
-                         rig.room(uint64_t(bucket) * used * stride * 4), steps.put(rig));
+                          rig.room(uint64_t(bucket) * used * stride * 4), steps.put(rig));
     call.weight = put_matrix(rig, matrix, Layout::Gguf);
     call.slot[kBias] = rig.put(gaussians(experts * n, random, 3));
     call.slot[kX2] = rig.put(ids);
@@ -78,9 +78,10 @@ TEST_CASE("weight parts: rows of the matrices of experts make the bits of whole 
     call.weight.slice = {};
     GretaGraph graph({&rig.info(), true});
     REQUIRE(add_parts(call, bucket, &graph).ok());
-    REQUIRE(graph.steps().size() == 2 * experts);
+    REQUIRE(graph.commands().size() == 2 * experts);
     rig.poison(call.slot[kY]);
-    for (const GretaGraph::Step& step : graph.steps()) rig.run(step.calls, *step.row, step.bucket);
+    for (const GretaGraph::Command& command : graph.commands())
+      rig.run(command.calls, *command.row, command.bucket);
     CHECK(rig.get<uint32_t>(call.slot[kY]) == whole);
     rig.reset();
   }
