@@ -78,7 +78,7 @@ class GretaGraph {
 
   // Names the part of the step ("attention") to which all belongs that was added since the last call.
   void name_part(const char* name) {
-    for (; named_ < steps_.size(); ++named_) steps_[named_].part = name;
+    for (; named_ < commands_.size(); ++named_) commands_[named_].part = name;
   }
 
   Status finish();
@@ -90,9 +90,9 @@ class GretaGraph {
   Status capture(Stream& stream, Device& device);
   Status run(Stream& stream) const;  // replays if captured, else records each launch
   // Runs each launch by itself and waits for it. `ns` gets the nanoseconds that each took on the device.
-  Status time_steps(Stream& stream, Device& device, std::vector<uint64_t>* ns) const;
+  Status time_commands(Stream& stream, Device& device, std::vector<uint64_t>* ns) const;
 
-  struct Step {
+  struct Command {
     std::vector<Call> calls;  // empty if this is a copy
     const KernelRow* row = nullptr;
     uint32_t bucket = 0;
@@ -103,7 +103,7 @@ class GretaGraph {
     uint32_t stage = 0;         // launches of one stage may overlap
     const char* part = "";
   };
-  std::span<const Step> steps() const { return steps_; }
+  std::span<const Command> commands() const { return commands_; }
   uint32_t barriers() const;
   void remove_barrier(uint32_t index);  // for tests, in which the checked device must then report the plan
 
@@ -122,14 +122,14 @@ class GretaGraph {
   void note_lifetimes();
   void place_temporaries();
   Slice bound(const Slice& slice, const Slice& arena);
-  static Status record(const Step& step, Stream& stream);
+  static Status record(const Command& command, Stream& stream);
   Status record(Stream& stream) const;
 
   RowFilter filter_;
   Buffer planning_;                     // stands for the arena until bind()
   std::vector<Temporary> temporaries_;  // by place
-  std::vector<Step> steps_;
-  size_t named_ = 0;  // how many of steps_ have a part
+  std::vector<Command> commands_;
+  size_t named_ = 0;  // how many of commands_ have a part
   uint64_t next_place_ = 0, arena_bytes_ = 0;
   uint32_t next_counter_ = 0;  // the counter that the next split-K product gets
   Graph captured_;

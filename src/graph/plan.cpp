@@ -82,24 +82,24 @@ Status GretaGraph::add_beside(std::span<std::span<const Call>> sequences, const 
 
 // Lets the launch that makes x also convert it. Returns false if no row does both.
 bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
-  for (size_t i = steps_.size(); i-- > 0;) {
-    Step& step = steps_[i];
-    const std::span<const Access> accesses(step.launch.accesses, step.launch.access_count);
+  for (size_t i = commands_.size(); i-- > 0;) {
+    Command& command = commands_[i];
+    const std::span<const Access> accesses(command.launch.accesses, command.launch.access_count);
     const auto writes_x = [&](const Access& a) {
       return (a.mode & Access::kWrite) && overlaps(a.slice, convert.slot[kX]);
     };
     if (std::none_of(accesses.begin(), accesses.end(), writes_x)) continue;
-    if (step.calls.empty() || step.bucket != bucket || step.calls.size() == kMaxFused) return false;
+    if (command.calls.empty() || command.bucket != bucket || command.calls.size() == kMaxFused) return false;
     // The row that is gathered from a single token is that token's.
     if (convert.rows_of == kRowsGather && bucket > 1) return false;
-    convert.rows_of = step.calls[0].rows_of;
-    std::vector<Call> calls = step.calls;
+    convert.rows_of = command.calls[0].rows_of;
+    std::vector<Call> calls = command.calls;
     calls.push_back(convert);
     const KernelRow* row = best_row(calls, bucket, filter_);
     if (!row) return false;
-    step.calls = std::move(calls);
-    step.row = row;
-    make_launch(step.calls, *row, bucket, &step.launch);
+    command.calls = std::move(calls);
+    command.row = row;
+    make_launch(command.calls, *row, bucket, &command.launch);
     return true;
   }
   return false;
@@ -111,12 +111,12 @@ Status GretaGraph::convert_input(Call& call, Form form, uint32_t depth, uint32_t
   Call convert = CallMaker{call.slot[kStep]}.convert(call.slot[kX], {}, form, depth);
   convert.rows_of = call.rows_of;
   if (call.op == Op::Norm) convert.weight = call.weight;
-  const auto there = [&](const Step& step) {
-    if (step.calls.empty() || step.calls.back().op != Op::Convert) return false;
-    convert.slot[kY] = step.calls.back().slot[kY];
-    return convert == step.calls.back() && already_there({&convert, 1});
+  const auto there = [&](const Command& command) {
+    if (command.calls.empty() || command.calls.back().op != Op::Convert) return false;
+    convert.slot[kY] = command.calls.back().slot[kY];
+    return convert == command.calls.back() && already_there({&convert, 1});
   };
-  if (std::none_of(steps_.begin(), steps_.end(), there)) {
+  if (std::none_of(commands_.begin(), commands_.end(), there)) {
     convert.slot[kY] = temporary(form_row_bytes(form, depth) * bucket);
     if (!fuse_convert(convert, bucket)) GRETA_TRY(add({&convert, 1}, bucket));
   }
@@ -129,15 +129,15 @@ Status GretaGraph::convert_input(Call& call, Form form, uint32_t depth, uint32_t
 // what it read or made.
 bool GretaGraph::already_there(std::span<const Call> calls) const {
   if (calls.size() != 1 || (calls[0].op != Op::Norm && calls[0].op != Op::Convert)) return false;
-  for (size_t i = steps_.size(); i-- > 0;) {
-    const Step& step = steps_[i];
+  for (size_t i = commands_.size(); i-- > 0;) {
+    const Command& command = commands_[i];
     // A launch leaves the result of a convert at its end, and also that of a single call before the convert.
-    const size_t count = step.calls.size();
-    const bool converts = count && step.calls.back().op == Op::Convert;
-    if (converts && step.calls.back() == calls[0]) return true;
-    if (count && count <= 1u + converts && step.calls.front() == calls[0]) return true;
-    for (uint32_t a = 0; a < step.launch.access_count; ++a) {
-      const Access& access = step.launch.accesses[a];
+    const size_t count = command.calls.size();
+    const bool converts = count && command.calls.back().op == Op::Convert;
+    if (converts && command.calls.back() == calls[0]) return true;
+    if (count && count <= 1u + converts && command.calls.front() == calls[0]) return true;
+    for (uint32_t a = 0; a < command.launch.access_count; ++a) {
+      const Access& access = command.launch.accesses[a];
       if ((access.mode & Access::kWrite) &&
           (overlaps(access.slice, calls[0].slot[kX]) || overlaps(access.slice, calls[0].slot[kY])))
         return false;
@@ -170,25 +170,25 @@ void GretaGraph::split_columns(Call& call, const KernelRow& row, uint32_t bucket
 
 Status GretaGraph::add_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket) {
   if (already_there(calls)) return {};
-  Step step;
-  step.calls.assign(calls.begin(), calls.end());
-  step.row = &row;
-  step.bucket = bucket;
+  Command command;
+  command.calls.assign(calls.begin(), calls.end());
+  command.row = &row;
+  command.bucket = bucket;
   if (row.form != Form::F32 && calls[0].op != Op::Convert) {
-    Call& first = step.calls[0];
+    Call& first = command.calls[0];
     const bool norms = first.op == Op::Norm;
     GRETA_TRY(convert_input(first, row.form, width_of_x(calls[norms]), bucket));
-    for (Call& call : step.calls) {  // gate and up of one sequence read the same x
+    for (Call& call : command.calls) {  // gate and up of one sequence read the same x
       if (!multiplies(call.op)) continue;
       call.form = row.form;
       if (!norms) call.slot[kX] = first.slot[kX];
     }
   }
   if (row.splits > 1)
-    for (Call& call : step.calls)
+    for (Call& call : command.calls)
       if (call.op == Op::Matmul) split_columns(call, row, bucket);
-  make_launch(step.calls, row, bucket, &step.launch);
-  steps_.push_back(std::move(step));
+  make_launch(command.calls, row, bucket, &command.launch);
+  commands_.push_back(std::move(command));
   return {};
 }
 
@@ -196,12 +196,12 @@ Status GretaGraph::copy(const Slice& to, const Slice& from) {
   if (to.bytes != from.bytes)
     return fail(Code::Argument, "copy of %llu bytes to %llu", (unsigned long long)from.bytes,
                 (unsigned long long)to.bytes);
-  Step step;
-  step.to = to;
-  step.from = from;
-  step.launch.read(from);
-  step.launch.write(to);
-  steps_.push_back(std::move(step));
+  Command command;
+  command.to = to;
+  command.from = from;
+  command.launch.read(from);
+  command.launch.write(to);
+  commands_.push_back(std::move(command));
   return {};
 }
 
@@ -211,12 +211,12 @@ static uint32_t page_bytes_of(const Call& call) {
 }
 
 // The operations of a launch if the bucket and the cache are full.
-static uint64_t flops_of(const GretaGraph::Step& step) {
-  if (!step.row) return 0;
+static uint64_t flops_of(const GretaGraph::Command& command) {
+  if (!command.row) return 0;
   uint64_t depth = 0;
-  for (const Call& call : step.calls)
+  for (const Call& call : command.calls)
     if (const uint32_t bytes = page_bytes_of(call)) depth = call.slot[kPool].bytes / bytes * kPageTokens;
-  return lead_of(step.calls).cost(step.calls, step.bucket, uint32_t(depth)).flops;
+  return lead_of(command.calls).cost(command.calls, command.bucket, uint32_t(depth)).flops;
 }
 
 // A barrier stands before a launch that conflicts with one since the last barrier: both touch the same bytes,
@@ -226,22 +226,22 @@ Status GretaGraph::finish() {
   uint32_t stage = 0;
   const uint64_t most = kSubmitFlops * (filter_.device ? filter_.device->unit_count : 1);
   uint64_t flops = 0;  // since the last split
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    Step& step = steps_[i];
+  for (size_t i = 0; i < commands_.size(); ++i) {
+    Command& command = commands_[i];
     bool hazard = i == 0;
     for (size_t j = since; j < i && !hazard; ++j)
-      for (uint32_t a = 0; a < step.launch.access_count && !hazard; ++a)
-        for (uint32_t b = 0; b < steps_[j].launch.access_count && !hazard; ++b)
-          hazard = conflicts(step.launch.accesses[a], steps_[j].launch.accesses[b]);
+      for (uint32_t a = 0; a < command.launch.access_count && !hazard; ++a)
+        for (uint32_t b = 0; b < commands_[j].launch.access_count && !hazard; ++b)
+          hazard = conflicts(command.launch.accesses[a], commands_[j].launch.accesses[b]);
     if (hazard) {
       since = i;
       stage += i > 0;
     }
-    step.barrier_before = hazard;
-    step.stage = stage;
-    const uint64_t own = flops_of(step);
-    step.split_before = i > 0 && flops + own > most;
-    flops = own + (step.split_before ? 0 : flops);
+    command.barrier_before = hazard;
+    command.stage = stage;
+    const uint64_t own = flops_of(command);
+    command.split_before = i > 0 && flops + own > most;
+    flops = own + (command.split_before ? 0 : flops);
   }
   note_lifetimes();
   place_temporaries();
@@ -249,11 +249,11 @@ Status GretaGraph::finish() {
 }
 
 void GretaGraph::note_lifetimes() {
-  for (const Step& step : steps_)
-    for (uint32_t a = 0; a < step.launch.access_count; ++a)
-      if (Temporary* t = temporary_of(step.launch.accesses[a].slice)) {
-        t->first_stage = std::min(t->first_stage, step.stage);
-        t->last_stage = std::max(t->last_stage, step.stage);
+  for (const Command& command : commands_)
+    for (uint32_t a = 0; a < command.launch.access_count; ++a)
+      if (Temporary* t = temporary_of(command.launch.accesses[a].slice)) {
+        t->first_stage = std::min(t->first_stage, command.stage);
+        t->last_stage = std::max(t->last_stage, command.stage);
       }
 }
 

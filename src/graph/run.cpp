@@ -17,57 +17,57 @@ Status GretaGraph::bind(KernelSet& kernels, const Slice& arena) {
   if (arena.bytes < arena_bytes_)
     return fail(Code::Memory, "a step needs %llu bytes of working memory, the arena has %llu",
                 (unsigned long long)arena_bytes_, (unsigned long long)arena.bytes);
-  for (Step& step : steps_) {
-    if (step.calls.empty()) {
-      step.to = bound(step.to, arena);
-      step.from = bound(step.from, arena);
+  for (Command& command : commands_) {
+    if (command.calls.empty()) {
+      command.to = bound(command.to, arena);
+      command.from = bound(command.from, arena);
       continue;
     }
-    for (Call& call : step.calls)
+    for (Call& call : command.calls)
       for (Slice& slice : call.slot) slice = bound(slice, arena);
-    step.launch = {};
-    make_launch(step.calls, *step.row, step.bucket, &step.launch);
-    step.launch.kernel = kernels.want(*step.row, step.launch.fields());
+    command.launch = {};
+    make_launch(command.calls, *command.row, command.bucket, &command.launch);
+    command.launch.kernel = kernels.want(*command.row, command.launch.fields());
   }
   return {};
 }
 
-Status GretaGraph::record(const Step& step, Stream& stream) {
-  if (step.calls.empty()) return stream.copy(step.to, step.from);
-  const Launch& launch = step.launch;
+Status GretaGraph::record(const Command& command, Stream& stream) {
+  if (command.calls.empty()) return stream.copy(command.to, command.from);
+  const Launch& launch = command.launch;
   return stream.dispatch(*launch.kernel, launch.groups, launch.arguments(),
                          {launch.accesses, launch.access_count});
 }
 
 Status GretaGraph::record(Stream& stream) const {
-  for (const Step& step : steps_) {
-    if (step.split_before) GRETA_TRY(stream.split());
-    if (step.barrier_before) GRETA_TRY(stream.barrier());
-    GRETA_TRY(record(step, stream));
+  for (const Command& command : commands_) {
+    if (command.split_before) GRETA_TRY(stream.split());
+    if (command.barrier_before) GRETA_TRY(stream.barrier());
+    GRETA_TRY(record(command, stream));
   }
   return {};
 }
 
-Status GretaGraph::time_steps(Stream& stream, Device& device, std::vector<uint64_t>* ns) const {
+Status GretaGraph::time_commands(Stream& stream, Device& device, std::vector<uint64_t>* ns) const {
   struct Events {
     Device& device;
     std::vector<Event> list;
     ~Events() {
       for (Event& event : list) device.destroy(event);
     }
-  } events{device, std::vector<Event>(steps_.size() + 1)};
+  } events{device, std::vector<Event>(commands_.size() + 1)};
   Recording recording(stream);  // declared last, since it is destroyed before the events that it signals
-  ns->assign(steps_.size(), 0);
+  ns->assign(commands_.size(), 0);
   for (Event& event : events.list) GRETA_TRY(device.create_event(&event));
   GRETA_TRY(stream.barrier());
   GRETA_TRY(stream.signal(events.list[0]));
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    GRETA_TRY(record(steps_[i], stream));
+  for (size_t i = 0; i < commands_.size(); ++i) {
+    GRETA_TRY(record(commands_[i], stream));
     GRETA_TRY(stream.barrier());
     GRETA_TRY(stream.signal(events.list[i + 1]));
   }
   GRETA_TRY(stream.wait());
-  for (size_t i = 0; i < steps_.size(); ++i)
+  for (size_t i = 0; i < commands_.size(); ++i)
     GRETA_TRY(device.elapsed_ns(events.list[i], events.list[i + 1], &(*ns)[i]));
   return {};
 }
@@ -88,14 +88,14 @@ Status GretaGraph::run(Stream& stream) const {
 
 uint32_t GretaGraph::barriers() const {
   uint32_t count = 0;
-  for (const Step& step : steps_) count += step.barrier_before;
+  for (const Command& command : commands_) count += command.barrier_before;
   return count;
 }
 
 void GretaGraph::remove_barrier(uint32_t index) {
-  for (Step& step : steps_)
-    if (step.barrier_before && index-- == 0) {
-      step.barrier_before = false;
+  for (Command& command : commands_)
+    if (command.barrier_before && index-- == 0) {
+      command.barrier_before = false;
       return;
     }
 }

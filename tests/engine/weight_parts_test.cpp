@@ -76,9 +76,10 @@ TEST_CASE("weight parts: rows of the matrices of experts make the bits of whole 
     call.weight.slice = {};
     GretaGraph graph({&rig.info(), true});
     REQUIRE(add_parts(call, bucket, &graph).ok());
-    REQUIRE(graph.steps().size() == 2 * experts);
+    REQUIRE(graph.commands().size() == 2 * experts);
     rig.poison(call.slot[kY]);
-    for (const GretaGraph::Step& step : graph.steps()) rig.run(step.calls, *step.row, step.bucket);
+    for (const GretaGraph::Command& command : graph.commands())
+      rig.run(command.calls, *command.row, command.bucket);
     CHECK(rig.get<uint32_t>(call.slot[kY]) == whole);
     rig.reset();
   }

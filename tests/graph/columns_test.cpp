@@ -43,10 +43,10 @@ static void add_products(GretaGraph& graph, Buffer& memory, uint32_t n, uint32_t
 }
 
 // The launches of products; a test is skipped where none can be split.
-static std::vector<const GretaGraph::Step*> products_of(const GretaGraph& graph) {
-  std::vector<const GretaGraph::Step*> products;
-  for (const GretaGraph::Step& step : graph.steps())
-    if (step.calls[0].op == Op::Matmul) products.push_back(&step);
+static std::vector<const GretaGraph::Command*> products_of(const GretaGraph& graph) {
+  std::vector<const GretaGraph::Command*> products;
+  for (const GretaGraph::Command& command : graph.commands())
+    if (command.calls[0].op == Op::Matmul) products.push_back(&command);
   if (!products[0]->row->tile_tokens) SKIP("no compiler of shaders that knows cooperative matrices");
   return products;
 }
@@ -58,13 +58,13 @@ TEST_CASE("split columns: products beside each other share neither sums nor coun
   GretaGraph graph({&info});
   add_products(graph, memory, 4096, 3, 32);
   const auto products = products_of(graph);
-  for (const GretaGraph::Step* a : products) {
+  for (const GretaGraph::Command* a : products) {
     const Call& call = a->calls[0];
     CHECK(call.matmul.splits > 1);
     CHECK(a->launch.groups[2] == call.matmul.splits);
     CHECK(call.slot[kScratch].bytes == split_bytes(call, *a->row, 32));
     CHECK(call.slot[kCounters].bytes == tile_count(call, *a->row, 32) * sizeof(uint32_t));
-    for (const GretaGraph::Step* b : products) {
+    for (const GretaGraph::Command* b : products) {
       CHECK(a->stage == b->stage);
       if (a == b) continue;
       CHECK(apart(call.slot[kScratch], b->calls[0].slot[kScratch]));

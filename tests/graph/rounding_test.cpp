@@ -45,7 +45,7 @@ struct Plan {
   // "matmul+add+convert" of step i.
   std::string ops(size_t i) const {
     std::string text;
-    for (const Call& each : graph.steps()[i].calls)
+    for (const Call& each : graph.commands()[i].calls)
       text += (text.empty() ? "" : "+") + std::string(op_name(each.op));
     return text;
   }
@@ -70,16 +70,16 @@ TEST_CASE("the launch that makes x rounds it, once for all that read it", "[grap
     plan.emit({plan.norm(gain, h, normed), plan.matmul(normed, plan.row())});
   }
   REQUIRE(plan.graph.finish().ok());
-  REQUIRE(plan.graph.steps().size() == 4);
+  REQUIRE(plan.graph.commands().size() == 4);
   CHECK(plan.ops(0) == "convert");  // no launch has made x
   CHECK(plan.ops(1) == "matmul+add+convert");
   CHECK(plan.ops(2) == "norm+matmul");
   CHECK(plan.ops(3) == "norm+matmul");
-  CHECK(plan.graph.steps()[2].barrier_before);
-  CHECK_FALSE(plan.graph.steps()[3].barrier_before);
+  CHECK(plan.graph.commands()[2].barrier_before);
+  CHECK_FALSE(plan.graph.commands()[3].barrier_before);
   // Both read what step 1 has rounded, with their gain in it.
-  const Call& rounded = plan.graph.steps()[1].calls.back();
-  for (size_t i : {2, 3}) CHECK(plan.graph.steps()[i].calls[0].slot[kX] == rounded.slot[kY]);
+  const Call& rounded = plan.graph.commands()[1].calls.back();
+  for (size_t i : {2, 3}) CHECK(plan.graph.commands()[i].calls[0].slot[kX] == rounded.slot[kY]);
   CHECK(rounded.weight == gain);
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("what another launch has changed since, or another gain asks for, is r
   REQUIRE(plan.graph.finish().ok());
   const char* const expected[] = {"convert",     "matmul+add", "add",        "convert",
                                   "norm+matmul", "convert",    "norm+matmul"};
-  REQUIRE(plan.graph.steps().size() == std::size(expected));
+  REQUIRE(plan.graph.commands().size() == std::size(expected));
   for (size_t i = 0; i < std::size(expected); ++i) CHECK(plan.ops(i) == expected[i]);
 }
 
@@ -115,9 +115,9 @@ TEST_CASE("a norm after a block takes the residual and rounds", "[graph]") {
     REQUIRE(plan.graph.finish().ok());
     std::vector<std::string> expected = {"convert", "matmul+norm+add+convert", "norm+matmul"};
     if (type == QuantType::f16) expected.erase(expected.begin());
-    REQUIRE(plan.graph.steps().size() == expected.size());
+    REQUIRE(plan.graph.commands().size() == expected.size());
     for (size_t i = 0; i < expected.size(); ++i) CHECK(plan.ops(i) == expected[i]);
-    CHECK(plan.graph.steps()[expected.size() - 2].calls.back().weight == gain);
+    CHECK(plan.graph.commands()[expected.size() - 2].calls.back().weight == gain);
     CHECK(plan.graph.barriers() == expected.size());
   }
 }

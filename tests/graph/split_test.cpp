@@ -20,7 +20,7 @@ static uint32_t splits(uint32_t units, uint32_t tokens) {
   }
   REQUIRE(graph.finish().ok());
   uint32_t count = 0;
-  for (const GretaGraph::Step& step : graph.steps()) count += step.split_before;
+  for (const GretaGraph::Command& command : graph.commands()) count += command.split_before;
   return count;
 }
 

@@ -1,4 +1,4 @@
-// convert_avx512vnni: float32 rows to the q8 form, byte for byte that of convert_plain. One group is
+// convert_avx512vnni: float32 rows to the format q8, byte for byte that of convert_plain. One group is
 // one row.
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/avx512vnni.h"

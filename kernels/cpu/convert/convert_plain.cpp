@@ -1,4 +1,4 @@
-// convert_plain: float32 rows to the q8 form. One group is one row.
+// convert_plain: float32 rows to the format q8. One group is one row.
 #include "kernels/cpu/convert/q8_form.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/step.h"

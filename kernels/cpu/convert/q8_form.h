@@ -1,4 +1,4 @@
-// float32 to the q8 form of activations (kernels/abi/q8.h), one row. Faster versions must give the
+// float32 to the activation format q8 (kernels/abi/q8.h), one row. Faster versions must give the
 // same bytes.
 #pragma once
 #include "kernels/abi/q8.h"

@@ -1,4 +1,4 @@
-// matmul_tiles_avx2: many tokens in the q8 form times W, alone or added to a residual.
+// matmul_tiles_avx2: many tokens in the format q8 times W, alone or added to a residual.
 #include "kernels/cpu/simd/avx2/type.h"
 #include "kernels/cpu/simd/tiles.h"
 

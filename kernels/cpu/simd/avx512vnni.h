@@ -1,4 +1,4 @@
-// What the AVX-512 kernels share: the q8 form, sums over lanes, a transpose.
+// What the AVX-512 kernels share: the format q8, sums over lanes, a transpose.
 #pragma once
 #include "kernels/abi/q8.h"
 #include "kernels/cpu/half.h"

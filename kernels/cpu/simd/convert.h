@@ -1,4 +1,4 @@
-// Rows of activations to the q8 form by the q8_row of the instruction set that was included before.
+// Rows of activations to the format q8 by the q8_row of the instruction set that was included before.
 #pragma once
 #include "kernels/cpu/step.h"
 

@@ -260,22 +260,22 @@ Status Executor::profile(std::span<const Row> rows, bool sample,
   GretaGraph* graph = nullptr;
   GRETA_TRY(prepare(rows, sample, &graph));
   std::vector<uint64_t> ns;
-  GRETA_TRY(graph->time_steps(*stream_, *model_.device, &ns));
+  GRETA_TRY(graph->time_commands(*stream_, *model_.device, &ns));
   if (sample) follow_draws();
   attempt.keep();
   std::vector<Stage> stages;
   for (size_t i = 0; i < ns.size(); ++i) {
-    const GretaGraph::Step& step = graph->steps()[i];
-    const char* name = step.row ? step.row->name : "copy";
+    const GretaGraph::Command& command = graph->commands()[i];
+    const char* name = command.row ? command.row->name : "copy";
     auto stage = std::find_if(stages.begin(), stages.end(), [&](const Stage& s) {
-      return !strcmp(s.kernel, name) && !strcmp(s.part, step.part);
+      return !strcmp(s.kernel, name) && !strcmp(s.part, command.part);
     });
-    if (stage == stages.end()) stage = stages.insert(stage, Stage{name, step.part, 0, 0, 0, 0});
-    Cost cost = {2 * step.to.bytes, 0};
-    if (step.row) {
-      const bool of_tokens = lead_call(step.calls).rows_of == kRowsTokens;
+    if (stage == stages.end()) stage = stages.insert(stage, Stage{name, command.part, 0, 0, 0, 0});
+    Cost cost = {2 * command.to.bytes, 0};
+    if (command.row) {
+      const bool of_tokens = lead_call(command.calls).rows_of == kRowsTokens;
       const uint32_t live = of_tokens ? uint32_t(rows.size()) : host_state().output_count;
-      cost = lead_of(step.calls).cost(step.calls, live, rows.back().position + 1);
+      cost = lead_of(command.calls).cost(command.calls, live, rows.back().position + 1);
     }
     stage->launches += 1;
     stage->ns += ns[i];

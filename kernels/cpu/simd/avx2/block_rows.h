@@ -8,7 +8,7 @@
 
 namespace {
 
-// A token: the q8 form of its row, then the scale and (scale x sum) of each group.
+// A token: its row in the format q8, then the scale and (scale x sum) of each group.
 struct BlockToken {
   const uint8_t* q;
   const float* scale;

@@ -1,4 +1,4 @@
-// A panel of W for AVX2, and its product with tokens in the q8 form. For each 8 rows:
+// A panel of W for AVX2, and its product with tokens in the format q8. For each 8 rows:
 //   byte  quants[columns / 4][8][4]        unsigned: the type's q plus its zero point; signed: the weights
 //   float scale[columns / kGroup][8]
 //   float min[columns / kGroup][8]         where the type has minima

@@ -9,7 +9,7 @@
 
 namespace {
 
-// A token: the q8 form of its row, then the scale and (scale x sum) of each 16 values.
+// A token: its row in the format q8, then the scale and (scale x sum) of each 16 values.
 struct BlockToken {
   const int8_t* q;
   const float* scale;

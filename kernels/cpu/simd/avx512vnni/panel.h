@@ -1,4 +1,4 @@
-// A panel of W ready for VNNI, and its product with tokens in the q8 form. For each 16 rows:
+// A panel of W ready for VNNI, and its product with tokens in the format q8. For each 16 rows:
 //   u8    quants[columns / 4][16][4]       as the type's q plus what makes it unsigned
 //   float scale[columns / kGroup][16]
 //   float min[columns / kGroup][16]        where the type has minima

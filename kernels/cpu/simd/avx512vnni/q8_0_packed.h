@@ -11,7 +11,7 @@ namespace {
 struct Rows {
   using Type = q8_0_packed;
 
-  // A token: the q8 form of its row, then -128 times the sum of each 32 values.
+  // A token: its row in the format q8, then -128 times the sum of each 32 values.
   struct Token {
     const uint8_t* q;
     const float* scale;
