@@ -55,9 +55,8 @@ class Session {
 
   Status set_sampling(SamplerSettings settings);  // a failure leaves the settings as they were
   const SamplerSettings& sampling() const { return sampler_.settings(); }
-  void set_grammar(std::shared_ptr<const Grammar> grammar) {
-    grammar_.set(std::move(grammar));
-  }                                                            // null: none
+  // Null removes the grammar.
+  void set_grammar(std::shared_ptr<const Grammar> grammar) { grammar_.set(std::move(grammar)); }
   std::span<const int32_t> tokens() const { return tokens_; }  // fed so far
 
   // Saves tokens and cache as a stream of state_bytes() bytes (state.h). `write` gets the next bytes and
