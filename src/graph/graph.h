@@ -92,6 +92,7 @@ class GretaGraph {
   // Runs each launch by itself and waits for it. `ns` gets the nanoseconds that each took on the device.
   Status time_commands(Stream& stream, Device& device, std::vector<uint64_t>* ns) const;
 
+  // A launch or a copy of the plan.
   struct Command {
     std::vector<Call> calls;  // empty if this is a copy
     const KernelRow* row = nullptr;
