@@ -313,9 +313,9 @@ TEST_CASE("json schema: patterns that are not supported are named", "[grammar]")
 
 TEST_CASE("json schema: schemas that cannot be merged are named", "[grammar]") {
   const Refused wrong[] = {
-      {R"({"allOf":[{"items":{"type":"null"}},{"items":{}}]})", "two of \"items\""},
-      {R"({"allOf":[{"pattern":"^a$"},{"pattern":"^.$"}]})", "two of \"pattern\""},
-      {R"({"allOf":[{"anyOf":[{}]},{"anyOf":[{},{}]}]})", "two of \"anyOf\""},
+      {R"({"allOf":[{"items":{"type":"null"}},{"items":{}}]})", "\"items\" in two schemas"},
+      {R"({"allOf":[{"pattern":"^a$"},{"pattern":"^.$"}]})", "\"pattern\" in two schemas"},
+      {R"({"allOf":[{"anyOf":[{}]},{"anyOf":[{},{}]}]})", "\"anyOf\" in two schemas"},
       {R"({"allOf":[{"type":"string"},{"type":"object"}]})", "no value meets all keywords at #"},
       {R"({"type":"null","anyOf":[{"type":"string"},{"type":"object"}]})",
        "no value meets any schema at #/anyOf"},
@@ -342,9 +342,9 @@ TEST_CASE("json schema: what is not supported is named", "[grammar]") {
       {R"({"properties":{},"format":"date"})", "format of"},
       {R"({"patternProperties":{}})", "patternProperties"},
       {R"({"type":"array","uniqueItems":true})", "uniqueItems is supported only for items of an enum"},
-      {R"({"prefixItems":[{}],"items":{"enum":[1]},"uniqueItems":true})", "uniqueItems is held"},
+      {R"({"prefixItems":[{}],"items":{"enum":[1]},"uniqueItems":true})", "uniqueItems is supported only"},
       {R"({"items":{"enum":[1,2,3,4,5,6,7,8,9,10,11]},"uniqueItems":true})",
-       "at most 10 values, here are 11"},
+       "at most 10 values, and there are 11"},
       {R"({"items":{"enum":[1,2]},"uniqueItems":true,"minItems":3})", "minItems is 3"},
       {R"({"items":[{}],"prefixItems":[{}]})", "beside prefixItems"},
       {R"({"enum":["a"],"pattern":"^a$"})", "\"pattern\" beside enum"},
