@@ -27,9 +27,9 @@
 #             it has all threads (default 0: always all)
 #   CONSTANTS fields of the block that are fixed for a model. In Vulkan they are the specialization
 #             constants 2, 3, ..; CPU and HIP read them from the block
-#   NEEDS     features that a GPU must have, joined by |, such as kVulkanCoopMatrix|kVulkanCoopMatrixHalf. They
-#             are the enumerators of a header in backends/<backend>. The table row has their bits as a number,
-#             and an unknown name is an error (default: none)
+#   NEEDS     features that a GPU must have, joined by |: kVulkanCoopMatrix|kVulkanCoopMatrixHalf. They are
+#             enumerators of a header in backends/<backend>. The table row has their bits as a number, and an
+#             unknown name is an error (default: none)
 #   LACKS     features that it must not have, since other kernels are faster there (default: none)
 #   WITH      a folder whose <type>.h is included in front of the source
 #   BY_TYPE   Vulkan: a folder with headers for types. The source includes the one for its type as
