@@ -34,7 +34,7 @@ jobs_of_lavapipe() {
 
 # Products of one kernel, in all shapes with 8 lanes and in one shape with 4 and 16.
 products_of() {
-  local kernel=$1 type add=job bits
+  local kernel=$1 type bits
   case $kernel in
     *_q4_k_planes | matmul_rows_float*_f16) # of all ways to launch one
       job "products" "8 lanes: $kernel" "kernel:$kernel $host $mesa" kernel_right 256 "$kernel"
@@ -45,12 +45,14 @@ products_of() {
       return
       ;;
   esac
-  add=optional_job
   for type in "${in_all_shapes[@]}"; do
-    [[ $kernel != *[a-z]_"$type" ]] || add=job
+    [[ $kernel != *[a-z]_"$type" ]] || {
+      job "products of other types" "8 lanes: $kernel" "kernel:$kernel src/selftest/checks $mesa" \
+        kernel_right 256 "$kernel"
+      return
+    }
   done
-  $add "products of other types" "8 lanes: $kernel" "kernel:$kernel src/selftest/checks $mesa" \
-    kernel_right 256 "$kernel"
+  optional_job "products of other types" "8 lanes: $kernel" "kernel:$kernel $mesa" kernel_right 256 "$kernel"
 }
 
 # What takes longest comes first.
