@@ -1,6 +1,11 @@
-// attention_plain: one group is one token and one KV head; the query heads that share it go through
-// the cache together, 16 at a time. Softmax runs online, a page at a time in order of position, and
-// y itself holds the sums, so no length of context needs memory.
+// attention_plain: attention for any shape and type of cache; the definition of right.
+//   y[t][h] = softmax over s of (scale * q[t][h] . k[s]) times v[s]     all query heads h of one KV head
+//   grid    (tokens * KV heads)
+//   group   a token and a KV head; its query heads go through the cache together, 16 at a time. Softmax runs
+//           online, a page at a time in order of position
+//   scratch none: y itself holds the sums, so no length of context needs memory
+//   moves   keys and values of all positions once for each 16 query heads; queries and y from the caches
+// The argument block is AttentionBlock in kernels/abi/ops.h.
 #include "kernels/cpu/math.h"
 #include "kernels/cpu/row_math.h"
 #include "kernels/cpu/scratch.h"

@@ -1,4 +1,11 @@
-// kv_write_plain: one group is one token with all its heads.
+// kv_write_plain: stores keys or values of the step's tokens in their pages.
+//   pool[page of t][h][position of t % kPageTokens] = x[t][h]
+//     where x [tokens][heads][head_width], in the cache's type
+//   grid    (tokens)
+//   group   one token with all its heads
+//   scratch none
+//   moves   x once, and as many values of the cache's type
+// The argument block is KvWriteBlock in kernels/abi/ops.h.
 #include "kernels/cpu/row_math.h"
 #include "kernels/cpu/scratch.h"
 

@@ -1,5 +1,10 @@
-// convert_avx2: float32 rows to the format q8, byte for byte that of convert_plain. One group is
-// one row.
+// convert_avx2: y = x in the activation format q8 (kernels/abi/q8.h), byte for byte as convert_plain
+//   x [rows][depth] float32
+//   grid    (rows)
+//   group   one row
+//   scratch none
+//   moves   4 bytes of x and 1.25 bytes of y a value
+// The argument block is ConvertBlock in kernels/abi/ops.h.
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/simd/avx2.h"
 #include "kernels/cpu/simd/convert.h"

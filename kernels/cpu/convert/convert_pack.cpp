@@ -1,4 +1,9 @@
-// convert_pack: a weight from GGUF order to the packed layout. One group is one tile's rows.
+// convert_pack: y = the weight x [rows][depth], from GGUF order to the packed layout (quant/<type>_packed.h)
+//   grid    (rows / Weight::kRows)
+//   group   the rows of one tile
+//   scratch none
+//   moves   the weight once in each order
+// The argument block is ConvertBlock in kernels/abi/ops.h.
 #include "kernels/abi/ops.h"
 #include "kernels/cpu/scratch.h"
 

@@ -1,4 +1,9 @@
-// convert_plain: float32 rows to the format q8. One group is one row.
+// convert_plain: y = x in the activation format q8 (kernels/abi/q8.h)     x [rows][depth] float32
+//   grid    (rows)
+//   group   one row
+//   scratch none
+//   moves   4 bytes of x and 1.25 bytes of y a value
+// The argument block is ConvertBlock in kernels/abi/ops.h.
 #include "kernels/cpu/convert/q8_form.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/step.h"

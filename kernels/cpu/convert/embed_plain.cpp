@@ -1,4 +1,10 @@
-// embed_plain: one group is one token.
+// embed_plain: y[t][k] = scale * weight[token of t][k], and the token log
+//   weight [vocab][width] of any type, y float32
+//   grid    (tokens)
+//   group   one token
+//   scratch none
+//   moves   a row of the weight and y for each token
+// The argument block is EmbedBlock in kernels/abi/ops.h.
 #include "kernels/cpu/block_order.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/step.h"

@@ -1,4 +1,9 @@
-// add_plain: one group is one token.
+// add_plain: y[t][i] = a[t][i] + scale * b[t][i]     [tokens][width] float32
+//   grid    (tokens)
+//   group   one token
+//   scratch none
+//   moves   a, b and y once
+// The argument block is AddBlock in kernels/abi/ops.h.
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/step.h"
 

@@ -1,4 +1,9 @@
-// gate_plain: one group is one token.
+// gate_plain: y[t][i] = activation(gate[t][i]) * up[t][i]     [tokens][width] float32
+//   grid    (tokens)
+//   group   one token
+//   scratch none
+//   moves   gate, up and y once
+// The argument block is GateBlock in kernels/abi/ops.h.
 #include "kernels/cpu/math.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/step.h"

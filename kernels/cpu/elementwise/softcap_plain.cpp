@@ -1,4 +1,10 @@
-// softcap_plain: one group is one row.
+// softcap_plain: y[i][k] = cap * tanh(scale * x[i][k] / cap); with cap 0 y = scale * x
+//   x [rows][width] float32
+//   grid    (rows)
+//   group   one row
+//   scratch none
+//   moves   x and y once
+// The argument block is SoftcapBlock in kernels/abi/ops.h.
 #include "kernels/cpu/math.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/step.h"

@@ -1,4 +1,10 @@
-// combine_plain: one group is one token.
+// combine_plain: y[t][i] = sum over j of weights[t][j] * x[t][j][i], in order of j
+//   x [tokens][used][width] float32
+//   grid    (tokens)
+//   group   one token
+//   scratch none
+//   moves   x and y once; the weights once for each value, from the caches
+// The argument block is CombineBlock in kernels/abi/ops.h.
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/step.h"
 

@@ -1,5 +1,11 @@
-// route_plain: one group is one token. Experts, and groups of them, are found one after the other, each
-// the next in the order (larger score, then lower index), so nothing needs to be stored or sorted.
+// route_plain: chooses the experts of each token.
+//   ids[t][j], weights[t][j] = the j-th best expert of token t by logits[t], and its weight
+//   grid    (tokens)
+//   group   one token. Experts, and groups of them, are found one after the other, each the next in the order
+//           (larger score, then lower index)
+//   scratch none: nothing is stored or sorted
+//   moves   4 bytes for each expert, read once for each choice; 8 bytes for each choice
+// The argument block is RouteBlock in kernels/abi/ops.h.
 #include "kernels/cpu/math.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/step.h"

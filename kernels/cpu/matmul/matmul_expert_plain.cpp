@@ -1,5 +1,12 @@
-// matmul_expert_plain: one group is one slot of a token and one tile of its expert's rows. Sums run in
-// matmul's order.
+// matmul_expert_plain: the product with experts for any type, shape and number of tokens; the definition of
+// right.
+//   y[slot][n] = sum over k of W[expert][n][k] * x[slot][k] + bias[expert][n]
+//     where x float32; a slot is an expert of a token
+//   grid    (n / TILE, slots of all tokens)
+//   group   TILE rows of y of one slot. Sums run in the order of matmul_plain
+//   scratch none
+//   moves   the weights of each slot's expert once; x once for each row of y, from the caches; y
+// The argument block is MatmulExpertBlock in kernels/abi/ops.h.
 #include "kernels/cpu/block_order.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/scratch.h"

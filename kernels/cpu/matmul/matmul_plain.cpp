@@ -1,7 +1,14 @@
-// matmul_plain: y = W . x for any type, shape and count of tokens, and the definition of right for
-// the sequences around it: a norm of x before; rotation, the write into the page pool, a residual or
-// a gate after. Weights are decoded 256 columns at a time, for all tokens of a tile together. Sums
-// run in one order (lanes.h), so tiles, buckets, threads and fusion leave the bits alone.
+// matmul_plain: the product for any type, shape and number of tokens; the definition of right, also for the
+// sequences around it: a norm of x before; rotation, the write into the page pool, a residual or a gate
+// after.
+//   y[t][n] = sum over k of W[n][k] * x[t][k] + bias[n]     W [n][depth], x [rows][depth] float32
+//   grid    (n / TILE), or (heads) where heads are rotated or written
+//   group   TILE rows of y, or one head, of all tokens. Weights are decoded 256 columns at a time, for up to
+//           32 tokens together. Sums run in one order (lanes.h), so tiles, buckets, threads and fusion leave
+//           the bits alone
+//   scratch none
+//   moves   the weights once for each 32 tokens; x once for each 4 rows of y, from the caches; y
+// The argument block is MatmulBlock in kernels/abi/ops.h.
 #include "kernels/cpu/block_order.h"
 #include "kernels/cpu/math.h"
 #include "kernels/cpu/row_math.h"

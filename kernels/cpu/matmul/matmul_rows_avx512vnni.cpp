@@ -1,4 +1,10 @@
-// matmul_rows_avx512vnni: few tokens times rows of W, alone and in the fused sequences of decode.
+// matmul_rows_avx512vnni: the decode product of few tokens, alone and in the sequences of a decode step.
+//   y[t][n] = sum over k of W[n][k] * x[t][k] + bias[n]     W [n][depth], x [tokens][depth] float32
+//   grid    (n / TILE), or (heads) where heads are rotated or written
+//   group   TILE rows of y, or one head, of all tokens (simd/rows.h)
+//   scratch x of all tokens that fit, normalised and rounded to the format in which the type multiplies
+//   moves   the weights once; x once for each worker, from the caches; y
+// The argument block is MatmulBlock in kernels/abi/ops.h.
 #include "kernels/cpu/simd/avx512vnni/type.h"
 #include "kernels/cpu/simd/rows.h"
 

@@ -1,4 +1,9 @@
-// norm_plain: one group is one row with all its heads.
+// norm_plain: y[i][h] = x[i][h] / rms(x[i][h]) * gain     x [rows][heads][width] float32
+//   grid    (rows)
+//   group   one row with all its heads
+//   scratch none
+//   moves   x twice, y once
+// The argument block is NormBlock in kernels/abi/ops.h.
 #include "kernels/cpu/row_math.h"
 #include "kernels/cpu/scratch.h"
 

@@ -1,4 +1,9 @@
-// rope_plain: one group is one token with all its heads.
+// rope_plain: y[t][h] = x[t][h] with its first rope_width values rotated by the position of t     float32
+//   grid    (tokens)
+//   group   one token with all its heads
+//   scratch none
+//   moves   the rotated values of x and y once; the table's row once for each head, from the caches
+// The argument block is RopeBlock in kernels/abi/ops.h.
 #include "kernels/cpu/row_math.h"
 #include "kernels/cpu/scratch.h"
 

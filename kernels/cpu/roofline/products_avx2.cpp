@@ -1,5 +1,11 @@
-// products_avx2: int8, as tiles multiply small quants: pairs by vpmaddubsw are summed in int16 over eight
-// steps, these in int32.
+// products_avx2: y[i] = the sum over m, n and k of w[m][k] * x[n][k], repeated, modulo 2^32
+//   w, x int8
+//   grid    (groups)
+//   group   one value of y. It multiplies as tiles multiply small quants: pairs by vpmaddubsw are summed in
+//           int16 over eight steps, and these sums in int32
+//   scratch none
+//   moves   next to nothing: it measures arithmetic
+// The argument block is ProductsBlock in kernels/abi/ops.h.
 #include "kernels/cpu/simd/avx2.h"
 #include "kernels/cpu/simd/products.h"
 

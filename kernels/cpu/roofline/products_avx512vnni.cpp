@@ -1,5 +1,11 @@
-// products_avx512vnni: int8 with sums in int32, as tiles multiply by vpdpbusd. 16 sums, none of which waits
-// for another.
+// products_avx512vnni: y[i] = the sum over m, n and k of w[m][k] * x[n][k], repeated, modulo 2^32
+//   w, x int8
+//   grid    (groups)
+//   group   one value of y. It multiplies as tiles do, by vpdpbusd with sums in int32: 16 sums, none of which
+//           waits for another
+//   scratch none
+//   moves   next to nothing: it measures arithmetic
+// The argument block is ProductsBlock in kernels/abi/ops.h.
 #include "kernels/cpu/simd/intrinsics.h"
 #include "kernels/cpu/simd/products.h"
 

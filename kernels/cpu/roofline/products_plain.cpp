@@ -1,4 +1,10 @@
-// products_plain: products and sums of float32 in vectors, as lanes.h makes them.
+// products_plain: y[i] = the sum over m, n and k of w[m][k] * x[n][k], repeated, modulo 2^32
+//   w, x float32
+//   grid    (groups)
+//   group   one value of y. It multiplies float32 in vectors, as lanes.h makes them
+//   scratch none
+//   moves   next to nothing: it measures arithmetic
+// The argument block is ProductsBlock in kernels/abi/ops.h.
 #include "kernels/abi/ops.h"
 #include "kernels/cpu/half.h"
 #include "kernels/cpu/lanes.h"

@@ -1,4 +1,9 @@
-// sum_plain: one group is one piece.
+// sum_plain: y[i] = the sum over j of x[i][j], modulo 2^32     x [pieces][width] uint
+//   grid    (pieces)
+//   group   one piece
+//   scratch none
+//   moves   x once: it measures bandwidth
+// The argument block is SumBlock in kernels/abi/ops.h.
 #include "kernels/abi/ops.h"
 #include "kernels/cpu/scratch.h"
 

@@ -1,6 +1,13 @@
-// sample_plain: one group is one output row. Candidates are a heap in scratch, taken in order (larger
-// logit, then lower id) until top-k, top-p or min-p ends the list; without those three there is
-// nothing to sort and the draw runs over the vocabulary in order of id.
+// sample_plain: draws the next token of each output.
+//   token = draw(filter(penalise(logits))), by the parameters and the position of the output's sequence
+//     where logits [outputs][vocab]
+//   grid    (outputs)
+//   group   one output. Candidates are a heap, taken in order (larger logit, then lower id) until top-k,
+//           top-p or min-p ends the list. Without those three nothing is sorted, and the draw runs over the
+//           vocabulary in order of id
+//   memory  the block's scratch: sample_scratch_bytes(vocab) for each output
+//   moves   the logits once or twice; the candidates
+// The argument block is SampleBlock in kernels/abi/ops.h.
 #include "kernels/cpu/math.h"
 #include "kernels/cpu/sample/philox.h"
 #include "kernels/cpu/scratch.h"

@@ -1,4 +1,5 @@
-// convert_q8x16: y[i] = x[i] * gain in the activation format q8x16 (kernels/abi/q8.h) x [rows][depth] float32
+// convert_q8x16: y[i] = x[i] * gain in the activation format q8x16 (kernels/abi/q8.h)
+//   x [rows][depth] float32
 //   grid    (rows, depth / (16 * GROUP))
 //   group   GROUP threads; each takes 16 values, which share a scale
 //   shared  none

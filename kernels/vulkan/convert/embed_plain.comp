@@ -1,5 +1,5 @@
-// embed_plain: y[t][k] = scale * weight[token of t][k], and the token log weight [vocab][width] of any type,
-// y float32
+// embed_plain: y[t][k] = scale * weight[token of t][k], and the token log
+//   weight [vocab][width] of any type, y float32
 //   grid    (tokens)
 //   group   GROUP threads; each takes units of 32 weights
 //   shared  the tables of quant/<type>.h

@@ -1,4 +1,5 @@
-// softcap_plain: y[i][k] = cap * tanh(scale * x[i][k] / cap); with cap 0 y = scale * x [rows][width] float32
+// softcap_plain: y[i][k] = cap * tanh(scale * x[i][k] / cap); with cap 0 y = scale * x
+//   x [rows][width] float32
 //   grid    (rows, width / GROUP)
 //   group   GROUP threads with a value each
 //   shared  none

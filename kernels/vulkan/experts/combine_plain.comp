@@ -1,5 +1,5 @@
-// combine_plain: y[t][i] = sum over j of weights[t][j] * x[t][j][i], in order of j x [tokens][used][width]
-// float32
+// combine_plain: y[t][i] = sum over j of weights[t][j] * x[t][j][i], in order of j
+//   x [tokens][used][width] float32
 //   grid    (tokens, width / GROUP)
 //   group   GROUP threads with a value each
 //   shared  none

@@ -1,5 +1,5 @@
-// norm_plain: y[i][h] = x[i][h] / rms(x[i][h]) * gain, or residual[i] + scale * that x [rows][heads][width]
-// float32
+// norm_plain: y[i][h] = x[i][h] / rms(x[i][h]) * gain, or residual[i] + scale * that
+//   x [rows][heads][width] float32
 //   grid    (rows)
 //   group   GROUP threads. All of them normalise a row of one head; of several heads, each subgroup
 //           normalises one at a time

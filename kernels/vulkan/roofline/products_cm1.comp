@@ -1,4 +1,5 @@
-// products_cm1: y[i] = the sum over m, n and k of w[m][k] * x[n][k], p.steps times, modulo 2^32 w, x float16
+// products_cm1: y[i] = the sum over m, n and k of w[m][k] * x[n][k], p.steps times, modulo 2^32
+//   w, x float16
 //   grid    (groups)
 //   group   kThreads threads. They multiply with the cooperative matrices of subgroups (KHR), as
 //           matmul_tiles_cm1 does; operands and sums stay in registers. The subgroups share the repetitions

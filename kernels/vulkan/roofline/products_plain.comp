@@ -1,5 +1,5 @@
-// products_plain: y[i] = the sum over m, n and k of w[m][k] * x[n][k], p.steps times, modulo 2^32 w, x
-// float16
+// products_plain: y[i] = the sum over m, n and k of w[m][k] * x[n][k], p.steps times, modulo 2^32
+//   w, x float16
 //   grid    (groups)
 //   group   GROUP threads. They multiply in float32, as matmul_tiles_plain does. A thread takes four columns,
 //           and every GROUP / 8-th repetition
