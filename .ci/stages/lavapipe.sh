@@ -4,8 +4,9 @@
 # cooperative matrices run on a newer lavapipe.
 # Minutes: 17 whole, 5 sampled.
 # Inputs: of a kernel's jobs its SPIR-V and its rows of the kernel table. The kernels of one type of weights
-# (Q4_K), of attention and of the small ops also have the code that launches kernels and the oracles; models
-# also have the code that plans steps. The system's Mesa is an input of all.
+# (Q4_K), of attention and of the small ops also have the code that launches kernels and the oracles; those of
+# the types in `in_all_shapes` have the oracles; models also have the code that plans steps. The system's Mesa
+# is an input of all.
 # A job is a kernel or some tests with a number of lanes; the sample is one job in 10 of each group.
 sample_of_lavapipe=10
 
@@ -34,7 +35,7 @@ jobs_of_lavapipe() {
 
 # Products of one kernel, in all shapes with 8 lanes and in one shape with 4 and 16.
 products_of() {
-  local kernel=$1 type bits
+  local kernel=$1 type add inputs bits
   case $kernel in
     *_q4_k_planes | matmul_rows_float*_f16) # of all ways to launch one
       job "products" "8 lanes: $kernel" "kernel:$kernel $host $mesa" kernel_right 256 "$kernel"
@@ -45,14 +46,11 @@ products_of() {
       return
       ;;
   esac
+  add=optional_job inputs="kernel:$kernel $mesa"
   for type in "${in_all_shapes[@]}"; do
-    [[ $kernel != *[a-z]_"$type" ]] || {
-      job "products of other types" "8 lanes: $kernel" "kernel:$kernel src/selftest/checks $mesa" \
-        kernel_right 256 "$kernel"
-      return
-    }
+    [[ $kernel != *[a-z]_"$type" ]] || add=job inputs="kernel:$kernel src/selftest/checks $mesa"
   done
-  optional_job "products of other types" "8 lanes: $kernel" "kernel:$kernel $mesa" kernel_right 256 "$kernel"
+  $add "products of other types" "8 lanes: $kernel" "$inputs" kernel_right 256 "$kernel"
 }
 
 # What takes longest comes first.
