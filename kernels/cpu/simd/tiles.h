@@ -8,8 +8,9 @@
 //   kPanelDepth, kUnit                     columns of a panel, and what they are a multiple of
 //   panel_bytes(columns)                   scratch for a panel of that many columns
 //   x_bytes(depth)                         bytes from one row of x to the next
-//   unpack(b, part, panel)                 the weights of `part` into the panel; rows past n may hold
-//   anything multiply(b, part, panel, tile)         y += the panel times x of the tile's tokens
+//   unpack(b, part, panel)                 the weights of `part` into the panel; what rows past n hold
+//                                          has no effect
+//   multiply(b, part, panel, tile)         y += the panel times x of the tile's tokens
 // Every output is summed by itself in one order, so the bits do not depend on tiles or threads.
 #pragma once
 #include "kernels/cpu/scratch.h"
