@@ -31,7 +31,7 @@
 #             enumerators of a header in backends/<backend>. The table row has their bits as a number, and an
 #             unknown name is an error (default: none)
 #   LACKS     features that it must not have, since other kernels are faster there (default: none)
-#   WITH      a folder whose <type>.h is included in front of the source
+#   WITH      a folder beside the decode headers' whose <type>.h is included in front of the source
 #   BY_TYPE   Vulkan: a folder with headers for types. The source includes the one for its type as
 #             kernels/weight/<folder's name>.h. It is <type>_<layout>.h, else <type>.h, else any.h
 #   TARGETS   hip: only these gfx targets (default: all of GRETA_HIP_TARGETS)
@@ -39,10 +39,11 @@
 #
 # A generated source defines KERNEL_NAME and GROUP and includes the kernel's source. For a type it also
 # defines WEIGHT and the weights and bytes of a block (QUANT_BLOCK, QUANT_BYTES, from quant_types.def), on
-# Vulkan the layout of planes (PLANES, QUANT_PARTS), and includes the decode header first. No CMake file
+# GPUs the layout of planes (PLANES, QUANT_PARTS), and includes the decode header first. No CMake file
 # lists types: a type has a kernel if it has the files. All kernels of a backend are one object library,
 # which the global properties GRETA_KERNEL_LIBRARIES and GRETA_TEST_KERNEL_LIBRARIES name.
 include_guard(GLOBAL)
+include(GretaWeights)
 include(GretaVulkanKernel)
 include(GretaHipKernel)
 
@@ -61,70 +62,6 @@ if(NOT DEFINED GRETA_KERNEL_OPTIMISATION)
   endif()
 endif()
 set(GRETA_KERNEL_FLAGS ${GRETA_KERNEL_OPTIMISATION} -ffp-contract=off -fno-exceptions -fno-rtti)
-
-# Sets GRETA_TYPES, the types of the table in its order, and for each GRETA_BLOCK_<type> and
-# GRETA_BYTES_<type>.
-set(type_table "${PROJECT_SOURCE_DIR}/src/compute/quant_types.def")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${type_table}")
-file(STRINGS "${type_table}" type_rows REGEX "^QUANT_TYPE\\(")
-set(GRETA_TYPES "")
-foreach(row ${type_rows})
-  string(REGEX MATCH "\\(([a-z0-9_]+), [0-9]+, ([0-9]+), ([0-9]+)\\)" _ "${row}")
-  list(APPEND GRETA_TYPES ${CMAKE_MATCH_1})
-  set(GRETA_BLOCK_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
-  set(GRETA_BYTES_${CMAKE_MATCH_1} ${CMAKE_MATCH_3})
-endforeach()
-
-# Gives the name of the header in this backend's quant/ folder that decodes a type in a layout, or "". It is
-# <type>_<layout>.h, or <type>.h. The latter knows a layout other than GGUF's if it has a line
-# "#define QUANT_<LAYOUT> ..".
-function(greta_decode_header type layout out)
-  set(folder "${CMAKE_CURRENT_SOURCE_DIR}/quant")
-  set(header "")
-  if(layout STREQUAL "gguf" AND EXISTS "${folder}/${type}.h")
-    set(header ${type})
-  elseif(EXISTS "${folder}/${type}_${layout}.h")
-    set(header ${type}_${layout})
-  elseif(EXISTS "${folder}/${type}.h")
-    string(TOUPPER ${layout} define)
-    file(STRINGS "${folder}/${type}.h" knows REGEX "^#define QUANT_${define} ")
-    if(knows)
-      set(header ${type})
-    endif()
-  endif()
-  set(${out} "${header}" PARENT_SCOPE)
-endfunction()
-
-# greta_quants(OUT [LAYOUT layout] [BLOCK least most] [WITH folder ..]) gives the types that have a decode
-# header for the layout, `least` to `most` weights in a block, and a header <type>.h in one of the folders.
-function(greta_quants out)
-  cmake_parse_arguments(Q "" "LAYOUT" "BLOCK;WITH" ${ARGN})
-  if(NOT Q_LAYOUT)
-    set(Q_LAYOUT gguf)
-  endif()
-  if(NOT Q_BLOCK)
-    set(Q_BLOCK 1 65536)
-  endif()
-  list(GET Q_BLOCK 0 least)
-  list(GET Q_BLOCK 1 most)
-  set(names "")
-  set(headers "")
-  foreach(folder quant ${Q_WITH})  # CMake runs again when a header is added or removed
-    file(GLOB there CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.h")
-    if(NOT folder STREQUAL "quant")
-      list(APPEND headers ${there})
-    endif()
-  endforeach()
-  list(TRANSFORM headers REPLACE "^.*/" "")
-  foreach(type ${GRETA_TYPES})
-    greta_decode_header(${type} ${Q_LAYOUT} header)
-    if(header AND GRETA_BLOCK_${type} GREATER_EQUAL least AND GRETA_BLOCK_${type} LESS_EQUAL most
-       AND (NOT Q_WITH OR "${type}.h" IN_LIST headers))
-      list(APPEND names ${type})
-    endif()
-  endforeach()
-  set(${out} ${names} PARENT_SCOPE)
-endfunction()
 
 # "kv_write" -> "KvWrite"
 function(greta_op_enum op out)
@@ -296,9 +233,19 @@ function(greta_kernel op variant)
       string(APPEND defines "#define WEIGHT ${header}\n#define QUANT_BLOCK ${GRETA_BLOCK_${quant}}\n"
         "#define QUANT_BYTES ${GRETA_BYTES_${quant}}\n")
       greta_decode_header(${quant} ${K_LAYOUT} decode_header)
-      set(weight "#include \"kernels/${backend}/quant/${decode_header}.h\"\n")
+      greta_weight_folder(weight_folder)
+      set(weight "#include \"${weight_folder}/quant/${decode_header}.h\"\n")
       if(K_WITH)
-        string(APPEND weight "#include \"kernels/${backend}/${K_WITH}/${quant}.h\"\n")
+        string(APPEND weight "#include \"${weight_folder}/${K_WITH}/${quant}.h\"\n")
+      endif()
+      if(NOT backend STREQUAL "cpu")
+        greta_planes_of(${decode_header} planes)
+        if(planes)
+          string(APPEND defines "#define QUANT_PARTS kParts_${quant}\n")
+        endif()
+        if(K_LAYOUT STREQUAL "planes")
+          string(APPEND defines "#define PLANES\n")
+        endif()
       endif()
     endif()
     cmake_language(CALL greta_${backend}_kernel)

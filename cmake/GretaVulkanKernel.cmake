@@ -21,34 +21,6 @@ if(GRETA_VULKAN)
   endif()
 endif()
 
-# Gives the numbers in the line "#define QUANT_PLANES {offset, bytes}, .." of a decode header as a list, or ""
-# if the header has no such line.
-function(greta_planes_of header out)
-  set(path "${CMAKE_CURRENT_SOURCE_DIR}/quant/${header}.h")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
-  file(STRINGS "${path}" line REGEX "^#define QUANT_PLANES ")
-  string(REGEX REPLACE "//.*" "" line "${line}")
-  string(REGEX MATCHALL "[0-9]+" numbers "${line}")
-  set(${out} "${numbers}" PARENT_SCOPE)
-endfunction()
-
-# Writes kernels/abi/quant_planes.inc, which shaders and the host read: a line
-# QUANT_PLANES_OF(type, offset, bytes of plane 0, .. of plane 4) for each type that has the layout of planes.
-function(greta_write_planes)
-  set(table "")
-  greta_quants(types LAYOUT planes)
-  foreach(type ${types})
-    greta_decode_header(${type} planes header)
-    greta_planes_of(${header} numbers)
-    list(APPEND numbers 0 0 0 0 0 0 0 0)
-    list(SUBLIST numbers 0 10 numbers)
-    list(JOIN numbers ", " numbers)
-    string(APPEND table "QUANT_PLANES_OF(${type}, ${numbers})\n")
-  endforeach()
-  set(file "${PROJECT_BINARY_DIR}/generated/kernels/abi/quant_planes.inc")
-  file(CONFIGURE OUTPUT "${file}" CONTENT "${table}" @ONLY)
-endfunction()
-
 # Makes a folder with kernels/weight/<name>.h for BY_TYPE, and appends it to `include_folders`.
 function(greta_type_includes)
   get_filename_component(name ${K_BY_TYPE} NAME)
@@ -142,15 +114,6 @@ ${defines}${weight}#include \"${source}.comp\"
 endmacro()
 
 macro(greta_vulkan_kernel)
-  if(weight)
-    greta_planes_of(${decode_header} planes)
-    if(planes)
-      string(APPEND defines "#define QUANT_PARTS kParts_${quant}\n")
-    endif()
-    if(K_LAYOUT STREQUAL "planes")
-      string(APPEND defines "#define PLANES\n")
-    endif()
-  endif()
   greta_vulkan_shader()
   if(spirv)
     greta_embed_kernel(kernel_vulkan_${row_name} "${spirv}" "")

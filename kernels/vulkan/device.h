@@ -10,4 +10,5 @@
 #define GRETA_VULKAN_DEVICE_H
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint kLanes = 32;
+#define length_of(array) array.length()
 #endif

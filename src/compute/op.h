@@ -29,7 +29,7 @@ enum class Layout : uint8_t {
   Gguf,    // as in the file: [n][depth / block] blocks
   Packed,  // tiles of kPackRows rows, interleaved for one vector load; the type's packed decode header says
            // how
-  Planes,  // in each row quants first, then scales, for loads of 16 bytes: kernels/vulkan/quant.h
+  Planes,  // in each row quants first, then scales, for loads of 16 bytes: kernels/gpu/quant.h
 };
 const char* layout_name(Layout layout);  // "planes"
 constexpr uint32_t kPackRows = 16;

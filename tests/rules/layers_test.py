@@ -33,7 +33,8 @@ ALSO = {
     },
 }
 # Kernels are freestanding. What hosted C they may see, by folder.
-KERNEL_SYSTEM = {"cpu": {"stdint.h", "immintrin.h"}, "hip": {"stdint.h"}, "abi": {"stdint.h"}, "vulkan": set()}
+KERNEL_SYSTEM = {"cpu": {"stdint.h", "immintrin.h"}, "hip": {"stdint.h"}, "abi": {"stdint.h"}, "gpu": set(),
+                 "vulkan": set()}
 
 
 def refuse_src(parts, name):

@@ -38,7 +38,7 @@ def refused(path, lines, types):
     found = []
     for number, line in enumerate(lines, 1):
         for match in re.finditer(r"(?<![a-z0-9])(?=(%s)(?![a-z0-9]))" % "|".join(types), line.lower()):
-            own = rf"(kernels/(cpu|vulkan|hip)/.+|src/selftest/quant)/{match[1]}(_packed|_planes)?\.(h|cpp)"
+            own = rf"(kernels/(cpu|gpu|vulkan|hip)/.+|src/selftest/quant)/{match[1]}(_packed|_planes)?\.(h|cpp)"
             comment = ("#" if path.startswith("cmake/") else "//") in line[: match.start()]
             may = match[1] != TYPE and (comment or path in ROWS or not path.startswith(CODE))
             if not may and not re.fullmatch(own, path):

@@ -19,7 +19,7 @@
 #include "kernels/vulkan/group_ticket.h"
 #include "kernels/vulkan/lanes.h"
 #include "kernels/vulkan/attention/cache_chunk.h"
-#include "kernels/vulkan/convert/q8x16.h"
+#include "kernels/gpu/q8x16.h"
 
 layout(constant_id = 2) const uint kHeads = 1;
 layout(constant_id = 3) const uint kKvHeads = 1;

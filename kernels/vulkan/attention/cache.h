@@ -1,8 +1,8 @@
 // The types of the KV cache (kernels/abi/cache_types.def), and where the values of a head lie in a page.
 #ifndef GRETA_VULKAN_CACHE_H
 #define GRETA_VULKAN_CACHE_H
-#include "kernels/vulkan/math.h"
-#include "kernels/vulkan/quant.h"
+#include "kernels/gpu/math.h"
+#include "kernels/gpu/quant.h"
 #include "kernels/vulkan/step.h"
 
 #define kCacheF32 0

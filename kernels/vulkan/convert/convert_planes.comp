@@ -1,5 +1,5 @@
 // convert_planes: y = the weight x [rows][depth], from GGUF order to planes (QUANT_PLANES in
-// kernels/vulkan/quant.h)
+// kernels/gpu/quant.h)
 //   grid    (rows / 16): kPackRows of src/compute/op.h
 //   group   GROUP threads; each takes whole blocks, and copies them 1 or 2 bytes at a time: a divisor of a
 //           block's bytes

@@ -5,7 +5,7 @@
 //   shared  none
 //   moves   4 bytes of x and 1.75 bytes of y a value; the gain once for each row, from the caches
 // The argument block is ConvertBlock in kernels/abi/ops.h.
-#include "kernels/vulkan/convert/q8x16.h"
+#include "kernels/gpu/q8x16.h"
 #include "kernels/vulkan/step.h"
 
 layout(push_constant, scalar) uniform Push { ConvertBlock p; };

@@ -6,7 +6,7 @@
 //   moves   a row of the weight and y for each token; 1.75 bytes more a value where y is rounded to q8x16 too
 // The argument block is EmbedBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/step.h"
-#include "kernels/vulkan/convert/q8x16.h"
+#include "kernels/gpu/q8x16.h"
 
 layout(push_constant, scalar) uniform Push { EmbedBlock p; };
 

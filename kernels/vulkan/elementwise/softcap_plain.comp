@@ -5,7 +5,7 @@
 //   shared  none
 //   moves   x and y once
 // The argument block is SoftcapBlock in kernels/abi/ops.h.
-#include "kernels/vulkan/math.h"
+#include "kernels/gpu/math.h"
 #include "kernels/vulkan/step.h"
 
 layout(push_constant, scalar) uniform Push { SoftcapBlock p; };

@@ -5,7 +5,7 @@
 // RouteBlock. The build defines GROUP.
 #ifndef GRETA_VULKAN_ROUTE_H
 #define GRETA_VULKAN_ROUTE_H
-#include "kernels/vulkan/math.h"
+#include "kernels/gpu/math.h"
 #include "kernels/vulkan/reduce.h"
 
 // The key by which each expert is chosen; 0 for one that cannot be chosen. Later the weights of those chosen.

@@ -4,7 +4,7 @@
 #define GRETA_VULKAN_UNIT_DOT_H
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_basic : require
-#include "kernels/vulkan/quant.h"
+#include "kernels/gpu/quant.h"
 
 // The product of 32 weights and columns k .. of the row of x at the address `x`, which has `depth` columns.
 float unit_dot(float w[kUnit], uint64_t x, uint k, uint depth) {

@@ -21,7 +21,7 @@
 #define GRETA_VULKAN_GEMM_WEIGHTS_H
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#include "kernels/vulkan/quant.h"
+#include "kernels/gpu/quant.h"
 
 // 1: weights are computed in float32 and rounded once. 0: in float16, with d * scale rounded too: errors of
 // 3e-7 (NMSE) instead of 4e-8 for half of the instructions.

@@ -7,7 +7,7 @@
 #ifndef GRETA_VULKAN_MATVEC_NORMED_RESULTS_H
 #define GRETA_VULKAN_MATVEC_NORMED_RESULTS_H
 #include "kernels/vulkan/group_ticket.h"
-#include "kernels/vulkan/convert/q8x16.h"
+#include "kernels/gpu/q8x16.h"
 
 layout(constant_id = 3) const uint kWidth = 256;  // results of a token, values that the norm takes together
 

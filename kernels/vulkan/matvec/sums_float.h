@@ -3,7 +3,7 @@
 #ifndef GRETA_VULKAN_MATVEC_SUMS_FLOAT_H
 #define GRETA_VULKAN_MATVEC_SUMS_FLOAT_H
 #include "kernels/vulkan/matvec/group.h"
-#include "kernels/vulkan/matvec/unit_float.h"
+#include "kernels/gpu/unit_float.h"
 
 // The kernel defines these.
 uint64_t row_of_x();   // the address of the row of x, float32

@@ -3,7 +3,7 @@
 #ifndef GRETA_VULKAN_MATVEC_SUMS_INT8_H
 #define GRETA_VULKAN_MATVEC_SUMS_INT8_H
 #include "kernels/vulkan/matvec/group.h"
-#include "kernels/vulkan/matvec/unit_int8.h"
+#include "kernels/gpu/unit_int8.h"
 
 uint64_t row_of_x();  // the kernel defines it: the address of the group's row of x
 

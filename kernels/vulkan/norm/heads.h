@@ -4,7 +4,7 @@
 #define GRETA_VULKAN_HEADS_H
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #include "kernels/vulkan/lanes.h"
-#include "kernels/vulkan/quant.h"
+#include "kernels/gpu/quant.h"
 
 const uint kPairs = (kHeadWidth / 2 + kLanes - 1) / kLanes;  // pairs that a lane has
 

@@ -9,7 +9,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "kernels/vulkan/step.h"
 #include "kernels/vulkan/reduce.h"
-#include "kernels/vulkan/convert/q8x16.h"
+#include "kernels/gpu/q8x16.h"
 #include "kernels/vulkan/halves.h"
 
 GRETA_ABI_BUFFER(vec4, vec4, 16)

@@ -6,7 +6,7 @@
 #ifndef GRETA_VULKAN_SAMPLE_ROW_H
 #define GRETA_VULKAN_SAMPLE_ROW_H
 #extension GL_EXT_control_flow_attributes : require
-#include "kernels/vulkan/math.h"
+#include "kernels/gpu/math.h"
 #include "kernels/vulkan/reduce.h"
 #include "kernels/vulkan/step.h"
 
