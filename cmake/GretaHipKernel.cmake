@@ -15,7 +15,8 @@ set(GRETA_HIP_TARGETS gfx90a gfx942 gfx1030 gfx1100 gfx1151 gfx1201
 # These flags leave out HIP headers and the device library, fused multiply-adds that the source does not
 # write, and a hash of the build path in the object (-fuse-cuid).
 set(GRETA_HIP_FLAGS -x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -O3 -std=c++20
-  -ffp-contract=off -mcode-object-version=5 -fuse-cuid=none -Wall -Wextra -I "${PROJECT_SOURCE_DIR}")
+  -ffp-contract=off -mcode-object-version=5 -fuse-cuid=none -Wall -Wextra
+  -I "${PROJECT_SOURCE_DIR}" -I "${PROJECT_BINARY_DIR}/generated")
 
 # Sets `out` to whether `clang` makes code objects for a target. That also needs lld beside it.
 function(greta_clang_makes clang target out)
@@ -74,9 +75,17 @@ if(GRETA_HIP)
 endif()
 
 macro(greta_hip_kernel)
+  string(APPEND defines "#define BLOCK ${K_BLOCK}\n")
+  if(K_THREADS)
+    string(APPEND defines "#define THREADS ${K_THREADS}\n")
+  endif()
+  set(hip_weight "")
+  if(weight)
+    set(hip_weight "#include \"kernels/hip/glsl.h\"\nGLSL_BEGIN\n${weight}GLSL_END\n")
+  endif()
   set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.hip")
   file(CONFIGURE OUTPUT "${wrapper}" CONTENT
-    "#define KERNEL_NAME ${row_name}\n${defines}${weight}#include \"${source}.hip\"\n" @ONLY)
+    "#define KERNEL_NAME ${row_name}\n${defines}${hip_weight}#include \"${source}.hip\"\n" @ONLY)
   foreach(target ${GRETA_HIP_USABLE_TARGETS})
     if(NOT K_TARGETS OR target IN_LIST K_TARGETS)
       set(object "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.${target}.hsaco")

@@ -1,42 +1,206 @@
-// What every HIP kernel may use. Kernels are freestanding: no HIP headers, no host code, no C
-// library. Helpers are static or in an anonymous namespace, since each target has its own build of
-// the same source. tests/mock_hip compiles that source for the host too (GRETA_EMULATED) and gives
-// the builtins used here a body there.
+// What every HIP kernel may use. Kernels are freestanding: no HIP headers, no host code, no C library.
+// Helpers are static or in an anonymous namespace, since the types of a source are linked into one code
+// object. tests/mock_hip compiles the same source for the host (GRETA_EMULATED) and gives the builtins used
+// here a body there; where a body of its own is faster, both stand here side by side.
+//
+// The build puts in front of a kernel's source: KERNEL_NAME, GROUP (threads of a group), BLOCK (the argument
+// block), THREADS (the block's field with the threads of a group, where they vary), and for a weight its
+// decode header (kernels/hip/glsl.h).
 #pragma once
+#include "kernels/abi/ops.h"
+
+typedef unsigned short uint16_t;
+typedef unsigned long uint64_t;
 
 #ifdef GRETA_EMULATED
 #define KERNEL(threads) static
 #define DEVICE static inline
 #define SHARED static thread_local
+#define GLOBAL
+#define ARGUMENT
 #else
 // launch_bounds is ignored by clang for amdgcn; this attribute is not.
 #define KERNEL(threads) extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads)))
 #define DEVICE static inline __attribute__((device, always_inline))
-#define SHARED __attribute__((shared))
+#define SHARED static __attribute__((__shared__))
+#define GLOBAL __attribute__((address_space(1)))    // memory of the device
+#define ARGUMENT __attribute__((address_space(4)))  // the argument block
 #endif
 
 #ifdef __GFX9__
-constexpr unsigned kWave = 64;  // lanes in lockstep: CDNA
+constexpr uint kWave = 64;  // lanes in lockstep: CDNA
 #else
-constexpr unsigned kWave = 32;  // RDNA
+constexpr uint kWave = 32;  // RDNA
 #endif
 
-DEVICE unsigned thread_x() { return __builtin_amdgcn_workitem_id_x(); }
-DEVICE unsigned lane() { return __builtin_amdgcn_workitem_id_x() % kWave; }
-DEVICE unsigned group_x() { return __builtin_amdgcn_workgroup_id_x(); }
-DEVICE unsigned group_y() { return __builtin_amdgcn_workgroup_id_y(); }
-DEVICE unsigned group_z() { return __builtin_amdgcn_workgroup_id_z(); }
+DEVICE uint thread_x() { return __builtin_amdgcn_workitem_id_x(); }
+DEVICE uint lane() { return thread_x() % kWave; }
+DEVICE uint group_x() { return __builtin_amdgcn_workgroup_id_x(); }
+DEVICE uint group_y() { return __builtin_amdgcn_workgroup_id_y(); }
+DEVICE uint group_z() { return __builtin_amdgcn_workgroup_id_z(); }
 
-// All threads of the group meet; what they wrote to SHARED memory is seen by all. The fences name
-// local memory alone: a full workgroup fence would flush caches on gfx11 and gfx12.
+// The wave's index in its group, which the compiler knows to be the same in all lanes.
+DEVICE uint wave_index() {
+#ifdef GRETA_EMULATED
+  return thread_x() / kWave;
+#else
+  return __builtin_amdgcn_readfirstlane(thread_x() / kWave);
+#endif
+}
+
+// A field of the argument block, for functions that are not given the block.
+#define BLOCK_FIELD(field) (((const ARGUMENT BLOCK*)__builtin_amdgcn_kernarg_segment_ptr())->field)
+
+// The threads of a group.
+#ifdef THREADS
+#define group_threads() BLOCK_FIELD(THREADS)
+#else
+#define group_threads() uint(GROUP)
+#endif
+
+// All threads of the group meet; what they wrote to SHARED memory is seen by all. The fences name local
+// memory alone: a full workgroup fence would flush caches on gfx11 and gfx12.
 DEVICE void group_barrier() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
 }
 
-// value as lane `from` of the wave holds it; every lane of the wave takes part.
-DEVICE float shuffle(float value, unsigned from) {
-  const int bits = __builtin_amdgcn_ds_bpermute(int(from * 4), __builtin_bit_cast(int, value));
-  return __builtin_bit_cast(float, bits);
+// ---- Memory. An address is a multiple of T's bytes. ----
+
+template <class T>
+DEVICE T load(uint64_t address) {
+  return *(const GLOBAL T*)address;
+}
+template <class T, class From>
+DEVICE T load(const GLOBAL From* address) {
+  return *(const GLOBAL T*)address;
+}
+
+// For what is read once, such as weights: it does not push out of the caches what is read again.
+template <class T>
+DEVICE T load_streamed(uint64_t address) {
+  return __builtin_nontemporal_load((const GLOBAL T*)address);
+}
+template <class T, class From>
+DEVICE T load_streamed(const GLOBAL From* address) {
+  return __builtin_nontemporal_load((const GLOBAL T*)address);
+}
+
+// Adds for all groups of the device, and returns what was there. It orders no other memory (group_ticket.h
+// does).
+DEVICE uint atomic_add(GLOBAL uint* at, uint value) {
+  return __hip_atomic_fetch_add(at, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
+// ---- Waves. All lanes of a wave take part in each of these. Values are of 4 bytes. ----
+
+// value as lane `from` of the wave holds it.
+template <class T>
+DEVICE T shuffle(T value, uint from) {
+  return __builtin_bit_cast(T, __builtin_amdgcn_ds_bpermute(int(from * 4), __builtin_bit_cast(int, value)));
+}
+
+// value as the lane with the index `from` holds it, which is the same in all lanes: a scalar.
+template <class T>
+DEVICE T broadcast(T value, uint from) {
+  return __builtin_bit_cast(T, __builtin_amdgcn_readlane(__builtin_bit_cast(int, value), int(from)));
+}
+
+struct AddLanes {
+  template <class T>
+  DEVICE T of(T a, T b) {
+    return a + b;
+  }
+};
+struct MaxLanes {
+  DEVICE float of(float a, float b) { return __builtin_fmaxf(a, b); }
+  DEVICE int of(int a, int b) { return a > b ? a : b; }
+  DEVICE uint of(uint a, uint b) { return a > b ? a : b; }
+};
+struct MinLanes {
+  DEVICE float of(float a, float b) { return __builtin_fminf(a, b); }
+  DEVICE int of(int a, int b) { return a < b ? a : b; }
+  DEVICE uint of(uint a, uint b) { return a < b ? a : b; }
+};
+
+// The results of all lanes, joined in pairs: of neighbours, then of neighbouring pairs, and so on. So the
+// order is the same for each target, and all lanes get the same bits.
+#ifdef GRETA_EMULATED
+template <class Join, class T>
+static void join_lanes(const mock_hip::Wave& wave) {
+  T values[kWave];
+  for (uint i = 0; i < kWave; ++i) values[i] = *static_cast<const T*>(wave.in[i]);
+  for (uint count = kWave / 2; count > 0; count /= 2)
+    for (uint i = 0; i < count; ++i) values[i] = Join::of(values[2 * i], values[2 * i + 1]);
+  for (uint i = 0; i < kWave; ++i) *static_cast<T*>(wave.out[i]) = values[0];
+}
+template <class Join, class T>
+DEVICE T wave_join(T value) {
+  mock_hip::meet_wave(join_lanes<Join, T>, &value, &value);
+  return value;
+}
+template <class T>
+DEVICE T shuffle_xor(T value, uint mask) {
+  return shuffle(value, lane() ^ mask);
+}
+#else
+// Data-parallel primitives: an operand as another lane of the row of 16 holds it, in the same instruction.
+enum RowOrder { kXor1 = 0xb1, kXor2 = 0x4e, kMirrorEight = 0x141, kMirrorRow = 0x140 };
+template <RowOrder order, class T>
+DEVICE T in_row(T value) {
+  const int bits = __builtin_bit_cast(int, value);
+  return __builtin_bit_cast(T, __builtin_amdgcn_update_dpp(bits, bits, order, 15, 15, true));
+}
+
+template <class Join, class T>
+DEVICE T wave_join(T value) {
+  value = Join::of(value, in_row<kXor1>(value));
+  value = Join::of(value, in_row<kXor2>(value));
+  value = Join::of(value, in_row<kMirrorEight>(value));
+  value = Join::of(value, in_row<kMirrorRow>(value));
+#ifdef __GFX9__
+  // Rows 1 and 3 take in the row before, then row 3 takes in row 1; the other rows keep what they have.
+  const int rows = __builtin_bit_cast(int, value);
+  const T pair =
+      Join::of(value, __builtin_bit_cast(T, __builtin_amdgcn_update_dpp(0, rows, 0x142, 10, 15, false)));
+  const int pairs = __builtin_bit_cast(int, pair);
+  const T all =
+      Join::of(pair, __builtin_bit_cast(T, __builtin_amdgcn_update_dpp(0, pairs, 0x143, 12, 15, false)));
+  return broadcast(all, 63);
+#else
+  const int row = __builtin_bit_cast(int, value);
+  const int other = __builtin_amdgcn_permlanex16(row, row, 0x76543210, 0xfedcba98, true, true);
+  return Join::of(value, __builtin_bit_cast(T, other));
+#endif
+}
+
+template <class T>
+DEVICE T shuffle_xor(T value, uint mask) {
+  if (mask == 1) return in_row<kXor1>(value);
+  if (mask == 2) return in_row<kXor2>(value);
+  return shuffle(value, lane() ^ mask);
+}
+#endif
+
+template <class T>
+DEVICE T wave_sum(T value) {
+  return wave_join<AddLanes>(value);
+}
+template <class T>
+DEVICE T wave_max(T value) {
+  return wave_join<MaxLanes>(value);
+}
+template <class T>
+DEVICE T wave_min(T value) {
+  return wave_join<MinLanes>(value);
+}
+
+// sum + the products of the four signed bytes of a with those of b.
+DEVICE int dot4(int a, int b, int sum) {
+#if defined(__GFX11__) || defined(__GFX12__)
+  return __builtin_amdgcn_sudot4(true, a, true, b, sum, false);
+#else
+  return __builtin_amdgcn_sdot4(a, b, sum, false);
+#endif
 }

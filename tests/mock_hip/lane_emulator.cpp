@@ -20,6 +20,7 @@ struct Group {
   std::vector<Lane> lanes{kMaxThreads};
   LaunchShape shape = {};
   unsigned index[3] = {};
+  const void* argument = nullptr;
   unsigned running = 0;  // the lane whose fiber runs now
 };
 
@@ -27,6 +28,7 @@ static thread_local Group* group = nullptr;
 
 unsigned thread_in_group() { return group->running; }
 unsigned group_index(unsigned axis) { return group->index[axis]; }
+const void* argument_block() { return group->argument; }
 
 void meet_group() {
   group->lanes[group->running].state = State::AtBarrier;
@@ -108,6 +110,7 @@ const char* run_grid(const LaunchShape& shape, void (*body)(void*), void* argume
   static thread_local Group own;
   group = &own;
   group->shape = shape;
+  group->argument = argument;
   for (unsigned z = 0; z < shape.groups[2]; ++z)
     for (unsigned y = 0; y < shape.groups[1]; ++y)
       for (unsigned x = 0; x < shape.groups[0]; ++x) {

@@ -27,6 +27,7 @@ const char* run_grid(const LaunchShape& shape, void (*body)(void* argument), voi
 
 unsigned thread_in_group();
 unsigned group_index(unsigned axis);
+const void* argument_block();
 void meet_group();
 
 // The lanes of one wave at a wave operation. Lanes that have ended have in == null.
