@@ -58,7 +58,7 @@ struct Wanted {
   bool quick;           // Rig::hurry()
 };
 
-// Runs a check for kernels of one type of weights, or of all types.
+// Runs a check for kernels of one type of weights, or of all types. Throws std::bad_alloc.
 Part run_part(Device& device, const Check& check, const Wanted& wanted, std::optional<QuantType> type,
               Watched* watched) {
   Part part;
@@ -75,10 +75,8 @@ Part run_part(Device& device, const Check& check, const Wanted& wanted, std::opt
       part.launches = rig.launches();
     }
   } catch (const Stopped&) {
-  } catch (const Failed& failed) {
-    part.failure = failed.what;
-  } catch (const std::exception& error) {  // memory ran out
-    part.failure = error.what();
+  } catch (Failed& failed) {
+    part.failure = std::move(failed.what);
   }
   return part;
 }
@@ -110,10 +108,15 @@ struct Work {
   std::mutex mutex = {};
   std::condition_variable changed = {};
   size_t done = 0;
+  std::atomic<bool> out_of_memory{false};
 
-  void run_parts() {
+  void run_parts() noexcept {
     for (size_t i; (i = next++) < types.size();) {
-      if (!watched.stop) parts[i] = run_part(device, check, wanted, types[i], &watched);
+      try {
+        if (!watched.stop) parts[i] = run_part(device, check, wanted, types[i], &watched);
+      } catch (const std::bad_alloc&) {
+        out_of_memory = watched.stop = true;
+      }
       const std::lock_guard<std::mutex> lock(mutex);
       ++done;
       changed.notify_all();
@@ -162,12 +165,14 @@ bool run_check(Device& device, const Check& check, const Wanted& wanted, const W
     std::exception_ptr thrown;
   } job{work, watcher, uint32_t(std::ranges::count(work.watched.counted, true)), nullptr};
   ThreadPool threads(1 + uint32_t(std::min<size_t>(work.types.size(), std::min(kMaxCompilers, cpu_count()))));
+  if (threads.workers() == 1) work.run_parts();  // the system refuses threads, so nobody can watch
   threads.run(
       [](void* context, uint32_t worker) noexcept {
         Job& j = *static_cast<Job*>(context);
         worker ? j.work.run_parts() : j.watcher.watch(j.work, j.kernels, &j.thrown);
       },
       &job);
+  if (work.out_of_memory) throw std::bad_alloc();
   if (job.thrown) std::rethrow_exception(job.thrown);
   *out = {check.op, 0, 0, {}};
   std::vector<bool> ran(kernel_table().size());

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "support/device_kernels.h"
+#include "support/failing_threads.h"
 
 using namespace greta;
 
@@ -121,4 +122,22 @@ TEST_CASE("weights are counted piece by piece, and the caller may end it between
   CHECK(calls.count == kCount);
   CHECK(calls.last == bytes.data.size());
   device->release(pages);
+}
+
+TEST_CASE("weights are read in whole where the system refuses threads", "[engine]") {
+  const OpenDevice device = open_named("cpu", 1);
+  constexpr uint32_t kRows = 100, kDepth = 4096;
+  Tensor weights = {QuantType::q8_0, Layout::Gguf, kRows, kDepth, 1, {}};
+  Bytes bytes(bytes_of(weights));
+  Source source;
+  REQUIRE(source.open_memory(bytes.data.data(), bytes.data.size()).ok());
+  Words memory(*device, bytes_of(weights) / 4);
+  weights.slice = memory.all();
+  WeightUpload upload(*device, {&device->info(), false});
+  {
+    const test::FailingThreads refused;
+    REQUIRE(upload.add(source, 0, 0, weights).ok());
+  }
+  REQUIRE(upload.finish().ok());
+  CHECK(memcmp(read_words(*device, memory.all()).data(), bytes.data.data(), bytes.data.size()) == 0);
 }

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "selftest/selftest.h"
+#include "support/failing_new.h"
+#include "support/failing_threads.h"
 #include "support/op_rig.h"
 
 namespace greta::test {
@@ -141,6 +143,40 @@ TEST_CASE("self-test: of an op, of kernels by their names, or says that there ar
   CHECK(some[0].kernels >= 3);
   CHECK(some[0].kernels < all[0].kernels);
   if (on_cpu()) CHECK(some[0].kernels < 10);
+}
+
+TEST_CASE("self-test: runs where the system refuses threads", "[ops]") {
+  if (!on_cpu()) SKIP("drivers start threads");
+  const RigDevice device(test_device(), ~0u, 0);
+  std::vector<OpResult> with, without;
+  REQUIRE(run_selftest(*device.device, "gate", keep_result, &with, nullptr, true).ok());
+  const FailingThreads refused;
+  REQUIRE(run_selftest(*device.device, "gate", keep_result, &without, nullptr, true).ok());
+  REQUIRE((with.size() == 1 && without.size() == 1));
+  CHECK(without[0].failure == "");
+  CHECK(without[0].kernels == with[0].kernels);
+}
+
+TEST_CASE("self-test: a lack of memory is no wrong kernel", "[ops]") {
+  if (!on_cpu()) SKIP("drivers have memory of their own");
+  const RigDevice device(test_device(), ~0u, 0);
+  std::vector<OpResult> results;
+  results.reserve(1);
+  const FailingThreads refused;  // so that all allocations are this thread's
+  bool all_were_there = false;
+  int failed = 0;
+  for (uint64_t fail_at = 1; !all_were_there; fail_at += 1 + fail_at / 8) {
+    results.clear();
+    const FailingNew memory(fail_at);
+    try {
+      (void)run_selftest(*device.device, "softcap", keep_result, &results, nullptr, true);
+    } catch (const std::bad_alloc&) {
+      ++failed;
+    }
+    all_were_there = !memory.failed();
+    for (const OpResult& result : results) CHECK(result.failure == "");
+  }
+  CHECK(failed > 10);
 }
 
 TEST_CASE("self-test: a quick one launches every kernel that a whole one launches, less often", "[ops]") {
