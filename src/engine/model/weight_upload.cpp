@@ -30,8 +30,8 @@ Status WeightUpload::open(uint64_t piece_bytes) {
 }
 
 // Each thread reads a share; the system may have refused some of them. If one fails, the calling thread reads
-// everything again, because the error text belongs to the thread that fails. The user's callback is called from
-// the user's thread.
+// everything again, because the error text belongs to the thread that fails. The user's callback is called
+// from the user's thread.
 Status WeightUpload::read(const Bytes& from, void* host) {
   if (from.source.calls_back()) return from.source.read_at(from.part, from.offset, host, from.bytes);
   if (!readers_) readers_.emplace(kReaders);
@@ -40,7 +40,8 @@ Status WeightUpload::read(const Bytes& from, void* host) {
     uint8_t* host;
     uint64_t share;
     std::atomic<bool> ok{true};
-  } work{from, static_cast<uint8_t*>(host), round_up(divide_up(from.bytes, readers_->workers()), kReadAlignment)};
+  } work{from, static_cast<uint8_t*>(host),
+         round_up(divide_up(from.bytes, readers_->workers()), kReadAlignment)};
   readers_->run(
       [](void* context, uint32_t reader) noexcept {
         Work& w = *static_cast<Work*>(context);
