@@ -354,25 +354,28 @@ function(greta_write_unit unit)
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${unit}.cpp" CONTENT "${text}" @ONLY)
 endfunction()
 
-# GPU: adds `file`, which a custom command of this folder makes, to the object library as bytes
-# between the symbols NAME and NAME_end.
+# GPU: adds `file`, which a custom command of this folder makes, to the object library as packed bytes
+# between the symbols NAME and NAME_end. A backend unpacks them when it loads a kernel (platform/packed.h).
 function(greta_embed_code name file)
   greta_kernel_library(library)
   set(assembly "${CMAKE_CURRENT_BINARY_DIR}/${name}.S")
+  set(packed "${CMAKE_CURRENT_BINARY_DIR}/${name}.packed")
   file(CONFIGURE OUTPUT "${assembly}" CONTENT "        .section .rodata
         .global ${name}, ${name}_end
         .hidden ${name}, ${name}_end
         .balign 64
 ${name}:
-        .incbin \"${file}\"
+        .incbin \"${packed}\"
 ${name}_end:
         .byte 0
         .section .note.GNU-stack,\"\",%progbits
 " @ONLY)
   get_target_property(there ${library} SOURCES)
   if(NOT assembly IN_LIST there)
+    add_custom_command(OUTPUT "${packed}" COMMAND greta_pack "${file}" "${packed}"
+      DEPENDS greta_pack "${file}" VERBATIM)
     target_sources(${library} PRIVATE "${assembly}")
-    set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${file}")
+    set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${packed}")
   endif()
 endfunction()
 

@@ -8,7 +8,8 @@ jobs_of_fuzz() {
   local file name text="src/text src/platform"
   local -A about=([session]="src/engine src/gguf" [chat]="src/text/chat src/text/jinja"
     [template]="src/text/jinja" [grammar]="src/text/grammar"
-    [tokenizer]="src/text/tokenizer src/gguf" [gguf]="src/gguf src/text")
+    [tokenizer]="src/text/tokenizer src/gguf" [gguf]="src/gguf src/text"
+    [packed]="src/platform/packed*")
   for file in tests/fuzz/*.cpp; do
     name=$(basename "$file" .cpp)
     [ "$name" != replay ] || continue

@@ -32,9 +32,11 @@ Status check_group(const VulkanPhysical& physical, const KernelCode& code, uint3
 
 Status VulkanDevice::create_pipeline(const KernelCode& code, VkPipeline* out) {
   GRETA_TRY(check_group(physical, code, pipeline_group(physical, code).threads));
+  std::vector<uint8_t> spirv;
+  GRETA_TRY(within(unpack(code.code, &spirv), "%s", code.name));
   auto shader = tagged<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
-  shader.codeSize = code.code.size();
-  shader.pCode = reinterpret_cast<const uint32_t*>(code.code.data());
+  shader.codeSize = spirv.size();
+  shader.pCode = reinterpret_cast<const uint32_t*>(spirv.data());
   VkShaderModule module = VK_NULL_HANDLE;
   GRETA_TRY(result(vk.vkCreateShaderModule(handle, &shader, nullptr, &module), "vkCreateShaderModule"));
 
@@ -90,7 +92,7 @@ void VulkanDevice::save_pipeline_cache() {
 // Compiles without the lock, so that several threads may load at once. Of equal pipelines the first is kept.
 Status VulkanDevice::load(const KernelCode& code, Kernel* out) {
   GRETA_TRY(usable());
-  if (code.code.empty() || code.code.size() % 4)
+  if (code.code.empty())
     return fail(Code::Unsupported, "%s: the kernel has no code for Vulkan", code.name);
   const uint32_t threads = pipeline_group(physical, code).threads;
   std::string key = key_of(code, threads);

@@ -9,6 +9,7 @@
 #include "platform/file.h"
 #include "platform/format_text.h"
 #include "platform/log.h"
+#include "platform/packed.h"
 #include "platform/pages.h"
 #include "platform/process.h"
 #include "platform/progress.h"

@@ -73,9 +73,11 @@ RadvDevice::~RadvDevice() {
 
 Status RadvDevice::create_pipeline(const KernelCode& code, VkPipelineCreateFlags capture,
                                    VkPipeline* out) const {
+  std::vector<uint8_t> spirv;
+  GRETA_TRY(within(unpack(code.code, &spirv), "%s", code.name));
   auto shader = tagged<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
-  shader.codeSize = code.code.size();
-  shader.pCode = reinterpret_cast<const uint32_t*>(code.code.data());
+  shader.codeSize = spirv.size();
+  shader.pCode = reinterpret_cast<const uint32_t*>(spirv.data());
   PipelineInfo request(physical_, code);
   VkResult result = vk_.vkCreateShaderModule(handle_, &shader, nullptr, &request.info.stage.module);
   if (result != VK_SUCCESS) return vulkan_failure(result, "vkCreateShaderModule");

@@ -75,6 +75,10 @@ TEST_CASE("vulkan: a shader that the driver refuses is an error of that kernel",
   faults.fail("vkCreateComputePipelines", 0, kInitializationFailed);
   CHECK(device->load(test_kernel_code(*device, "add"), &kernel).code == Code::Unsupported);
   CHECK_THAT(error_text(), ContainsSubstring("refuses the shader add_test"));
+  KernelCode damaged = test_kernel_code(*device, "add");
+  --damaged.code.last;
+  CHECK(device->load(damaged, &kernel).code == Code::Unsupported);
+  CHECK_THAT(error_text(), ContainsSubstring("add_test: its") && ContainsSubstring("code are damaged"));
   KernelCode large = test_kernel_code(*device, "add");
   large.group_size[0] = 1 << 20;
   CHECK(device->load(large, &kernel).code == Code::Unsupported);

@@ -66,8 +66,10 @@ Status HipSpikeDevice::read(uint64_t address, void* to, uint64_t bytes) {
 }
 
 Status HipSpikeDevice::run(const KernelCode& code, uint32_t groups, std::span<const uint8_t> block) {
+  std::vector<uint8_t> object;
+  GRETA_TRY(within(unpack(code.code, &object), "%s", code.name));
   void* module = nullptr;
-  HIP_TRY(hipModuleLoadData(&module, code.code.data()));
+  HIP_TRY(hipModuleLoadData(&module, object.data()));
   void* function = nullptr;
   Status status = check(hip_.hipModuleGetFunction(&function, module, code.name), "hipModuleGetFunction");
   if (status.ok()) {

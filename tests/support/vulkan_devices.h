@@ -29,7 +29,11 @@ class MockDevices {
   void none() { list_(nullptr), await_(0), refuse_(nullptr, 0); }
   void list(const char* words) { list_(words); }  // "discrete integrated-old"; "": none
   void await(int pipelines_at_once) { await_(pipelines_at_once); }
-  void refuse(const greta::CodeBytes& code) { refuse_(code.data(), code.size()); }
+  void refuse(const greta::CodeBytes& code) {
+    std::vector<uint8_t> spirv;
+    REQUIRE(greta::unpack(code, &spirv).ok());
+    refuse_(spirv.data(), spirv.size());
+  }
   Pipelines seen() {
     Pipelines seen = {};
     seen_(&seen.made, &seen.without_lanes, &seen.at_once);
