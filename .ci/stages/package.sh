@@ -1,4 +1,4 @@
-# package: cpack, and what the package depends on.
+# package: cpack, what the package depends on, and how large the program and the library are.
 # Minutes: 1 whole, after the stage tests; alone it compiles the library.
 # Inputs: what is installed and how. It is one job, so the sample is all of it.
 sample_of_package=1
@@ -24,4 +24,8 @@ make_package() {
     libc6*) ;;
     *) echo "the package depends on $depends"; return 1 ;;
   esac
+  local -a backends=(cpu)
+  ! compgen -G 'build/release/kernels/vulkan/*.spv' >/dev/null || backends+=(vulkan)
+  ! compgen -G 'build/release/kernels/hip/*.hsaco' >/dev/null || backends+=(hip)
+  python3 tests/rules/size_test.py c++ build/release/libgreta.a build/release/bin/greta-cli "${backends[@]}"
 }
