@@ -128,17 +128,10 @@ struct MinLanes {
 // order is the same for each target, and all lanes get the same bits.
 #ifdef GRETA_EMULATED
 template <class Join, class T>
-static void join_lanes(const mock_hip::Wave& wave) {
-  T values[kWave];
-  for (uint i = 0; i < kWave; ++i) values[i] = *static_cast<const T*>(wave.in[i]);
-  for (uint count = kWave / 2; count > 0; count /= 2)
-    for (uint i = 0; i < count; ++i) values[i] = Join::of(values[2 * i], values[2 * i + 1]);
-  for (uint i = 0; i < kWave; ++i) *static_cast<T*>(wave.out[i]) = values[0];
-}
-template <class Join, class T>
 DEVICE T wave_join(T value) {
-  mock_hip::meet_wave(join_lanes<Join, T>, &value, &value);
-  return value;
+  T joined;
+  mock_hip::meet_wave(mock_hip::join_wave<Join, T>, &value, &joined);
+  return joined;
 }
 template <class T>
 DEVICE T shuffle_xor(T value, uint mask) {

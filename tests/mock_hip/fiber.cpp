@@ -14,7 +14,9 @@
 #endif
 
 #if defined(__x86_64__)
-// Saves the registers that a call must keep, swaps stacks, and returns into the other one.
+// Saves the registers that a call must keep, swaps stacks, and goes on in the other one. It jumps there,
+// since processors foresee a jump to where the last one went, but expect a return to go where the call came
+// from.
 extern "C" void mock_hip_switch_stack(void** saved, void* next);
 asm(R"(
         .text
@@ -34,89 +36,58 @@ mock_hip_switch_stack:
         popq %r12
         popq %rbx
         popq %rbp
-        ret
+        popq %rcx
+        jmpq *%rcx
         .size mock_hip_switch_stack, .-mock_hip_switch_stack
 )");
 #endif
 
 namespace mock_hip {
 
-static thread_local Fiber* current = nullptr;
-
-Fiber::Fiber() : stack_(new uint8_t[kStackBytes]) {}
-
-void Fiber::start(void (*function)(void*), void* argument) {
-  function_ = function;
-  argument_ = argument;
-  done_ = false;
-  sanitizer_state_ = nullptr;
-  prepare_stack();
-}
-
-void Fiber::resume() {
-  current = this;
 #ifdef MOCK_HIP_ASAN
-  __sanitizer_start_switch_fiber(&outer_sanitizer_state_, stack_.get(), kStackBytes);
+static thread_local Fiber* switched_from = nullptr;
 #endif
-  switch_in();
-#ifdef MOCK_HIP_ASAN
-  __sanitizer_finish_switch_fiber(outer_sanitizer_state_, nullptr, nullptr);
-#endif
-  current = nullptr;
-}
 
-void Fiber::yield() { current->switch_out(false); }
-
-void Fiber::entry() {
-  Fiber* self = current;
-#ifdef MOCK_HIP_ASAN
-  __sanitizer_finish_switch_fiber(nullptr, &self->outer_stack_, &self->outer_stack_bytes_);
-#endif
-  self->function_(self->argument_);
-  self->done_ = true;
-  self->switch_out(true);
-}
-
+void Fiber::start(uint8_t* stack, size_t stack_bytes, void (*function)()) {
+  stack_ = stack;
+  stack_bytes_ = stack_bytes;
 #if defined(__x86_64__)
-
-void Fiber::prepare_stack() {
-  // Six saved registers, the address that the first switch returns to, and a slot that keeps the
-  // stack aligned as after a call.
-  uint8_t* top = stack_.get() + kStackBytes;
+  // Six saved registers, the address that the first switch returns to, and a slot that keeps the stack
+  // aligned as after a call.
+  uint8_t* top = stack + stack_bytes;
   top -= reinterpret_cast<uintptr_t>(top) % 16;
   void** frame = reinterpret_cast<void**>(top) - 8;
   std::memset(frame, 0, 8 * sizeof(void*));
-  frame[6] = reinterpret_cast<void*>(&Fiber::entry);
+  frame[6] = reinterpret_cast<void*>(function);
   stack_pointer_ = frame;
-}
-
-void Fiber::switch_in() { mock_hip_switch_stack(&outer_stack_pointer_, stack_pointer_); }
-
 #else
-
-void Fiber::prepare_stack() {
   getcontext(&context_);
-  context_.uc_stack.ss_sp = stack_.get();
-  context_.uc_stack.ss_size = kStackBytes;
+  context_.uc_stack.ss_sp = stack;
+  context_.uc_stack.ss_size = stack_bytes;
   context_.uc_link = nullptr;
-  makecontext(&context_, &Fiber::entry, 0);
+  makecontext(&context_, function, 0);
+#endif
 }
 
-void Fiber::switch_in() { swapcontext(&outer_context_, &context_); }
-
-#endif
-
-void Fiber::switch_out([[maybe_unused]] bool for_good) {
+void Fiber::switch_to(Fiber& from, Fiber& to) {
 #ifdef MOCK_HIP_ASAN
-  __sanitizer_start_switch_fiber(for_good ? nullptr : &sanitizer_state_, outer_stack_, outer_stack_bytes_);
+  switched_from = &from;
+  __sanitizer_start_switch_fiber(&from.sanitizer_state_, to.stack_, to.stack_bytes_);
 #endif
 #if defined(__x86_64__)
-  mock_hip_switch_stack(&stack_pointer_, outer_stack_pointer_);
+  mock_hip_switch_stack(&from.stack_pointer_, to.stack_pointer_);
 #else
-  swapcontext(&context_, &outer_context_);
+  swapcontext(&from.context_, &to.context_);
 #endif
 #ifdef MOCK_HIP_ASAN
-  __sanitizer_finish_switch_fiber(sanitizer_state_, &outer_stack_, &outer_stack_bytes_);
+  __sanitizer_finish_switch_fiber(from.sanitizer_state_, &switched_from->stack_,
+                                  &switched_from->stack_bytes_);
+#endif
+}
+
+void Fiber::arrive() {
+#ifdef MOCK_HIP_ASAN
+  __sanitizer_finish_switch_fiber(nullptr, &switched_from->stack_, &switched_from->stack_bytes_);
 #endif
 }
 

@@ -1,8 +1,8 @@
-// A fiber: a function with a stack of its own, that runs until it yields. Each lane of an emulated
-// workgroup is one.
+// A fiber: a function with a stack of its own, that runs until it switches to another. Each lane of an
+// emulated workgroup is one. A fiber without a stack stands for the thread that switches to the others.
 #pragma once
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #if !defined(__x86_64__)
 #include <ucontext.h>
@@ -12,35 +12,23 @@ namespace mock_hip {
 
 class Fiber {
  public:
-  static constexpr uint64_t kStackBytes = 64 * 1024;
-
-  Fiber();
-  void start(void (*function)(void* argument), void* argument);  // runs at the first resume
-  void resume();        // until it yields or ends; called outside of fibers
-  static void yield();  // called inside one
-  bool done() const { return done_; }
+  // Sets up a fiber that runs `function` at the first switch to it. The function calls arrive() first, and
+  // never returns.
+  void start(uint8_t* stack, size_t stack_bytes, void (*function)());
+  // Leaves the fiber `from`, which runs now, until something switches back to it.
+  static void switch_to(Fiber& from, Fiber& to);
+  static void arrive();
 
  private:
-  void prepare_stack();
-  void switch_in();
-  void switch_out(bool for_good);
-  static void entry();
-
-  std::unique_ptr<uint8_t[]> stack_;
-  void (*function_)(void*) = nullptr;
-  void* argument_ = nullptr;
-  bool done_ = true;
 #if defined(__x86_64__)
   void* stack_pointer_ = nullptr;
-  void* outer_stack_pointer_ = nullptr;
 #else
-  ucontext_t context_, outer_context_;
+  ucontext_t context_;
 #endif
   // For AddressSanitizer, which wants to know of each switch.
   [[maybe_unused]] void* sanitizer_state_ = nullptr;
-  [[maybe_unused]] void* outer_sanitizer_state_ = nullptr;
-  [[maybe_unused]] const void* outer_stack_ = nullptr;
-  [[maybe_unused]] size_t outer_stack_bytes_ = 0;
+  [[maybe_unused]] const void* stack_ = nullptr;
+  [[maybe_unused]] size_t stack_bytes_ = 0;
 };
 
 }  // namespace mock_hip

@@ -1,27 +1,52 @@
 #include "tests/mock_hip/lane_emulator.h"
 
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "tests/mock_hip/fiber.h"
 
 namespace mock_hip {
 
+// A lane's stack. Their tops lie in different sets of the processor's caches.
+constexpr uint64_t kStackBytes = 64 * 1024, kStackStride = kStackBytes + 5 * 64;
+
 enum class State : uint8_t { Ready, AtWave, AtBarrier, Ended };
 
 struct Lane {
   Fiber fiber;
-  State state = State::Ready;
-  WaveFunction function = nullptr;
-  const void* in = nullptr;
-  void* out = nullptr;
+  State state = State::Ended;
+  bool started = false;
 };
 
+struct WaveOfLanes {
+  unsigned first, size;
+  WaveFunction function = nullptr;  // where its lanes are, if they are at a wave operation
+  bool at_barrier = false;
+  Wave meeting = {};
+};
+
+// What a thread of the host has to run groups. A lane that stops switches to the next that can run by itself,
+// so a meeting costs one switch for each lane.
 struct Group {
   std::vector<Lane> lanes{kMaxThreads};
+  std::unique_ptr<uint8_t[]> stacks{new uint8_t[kMaxThreads * kStackStride]};
+  Fiber outside;  // the thread itself
   LaunchShape shape = {};
+  void (*body)(void*) = nullptr;
+  void* argument = nullptr;
   unsigned index[3] = {};
-  const void* argument = nullptr;
-  unsigned running = 0;  // the lane whose fiber runs now
+  const char* fault = nullptr;
+
+  std::vector<unsigned> lane_order;  // of the lanes of a wave
+  std::vector<unsigned> wave_order;
+  std::vector<WaveOfLanes> waves;
+  unsigned wave_turn = 0, lane_turn = 0;  // which of the orders run now
+  unsigned running = 0;                   // the lane whose fiber runs now
+  unsigned ended = 0;
 };
 
 static thread_local Group* group = nullptr;
@@ -30,94 +55,226 @@ unsigned thread_in_group() { return group->running; }
 unsigned group_index(unsigned axis) { return group->index[axis]; }
 const void* argument_block() { return group->argument; }
 
+// 0 .. count - 1 in an order that the seed chooses.
+static void set_order(unsigned seed, unsigned count, std::vector<unsigned>* order) {
+  order->resize(count);
+  for (unsigned i = 0; i < count; ++i) (*order)[i] = seed == 1 ? count - 1 - i : i;
+  uint64_t random = seed;
+  for (unsigned i = count; seed > 1 && i > 1; --i) {
+    random = random * 6364136223846793005 + 1442695040888963407;
+    std::swap((*order)[i - 1], (*order)[(random >> 33) % i]);
+  }
+}
+
+// All lanes of the wave have stopped: computes what they met for. Returns false if they cannot go on now.
+static bool finish_meeting(Group& g, WaveOfLanes& wave) {
+  if (!wave.function) return false;
+  if (wave.at_barrier) {
+    g.fault = "lanes of one wave are at a barrier and at a wave operation";
+    return false;
+  }
+  wave.meeting.fault = nullptr;
+  wave.function(wave.meeting);
+  g.fault = wave.meeting.fault;
+  wave.function = nullptr;
+  for (unsigned i = wave.first; i < wave.first + wave.size; ++i)
+    if (g.lanes[i].state == State::AtWave) g.lanes[i].state = State::Ready;
+  return !g.fault;
+}
+
+// All waves have stopped, at a barrier or at their end. Returns false if the group has ended.
+static bool finish_barrier(Group& g) {
+  if (g.ended == g.shape.threads) return false;
+  if (g.ended) {
+    g.fault = "some threads of a group ended while others wait at a barrier";
+    return false;
+  }
+  for (unsigned i = 0; i < g.shape.threads; ++i) g.lanes[i].state = State::Ready;
+  for (WaveOfLanes& wave : g.waves) wave.at_barrier = false;
+  return true;
+}
+
+// Chooses the lane that runs next, or null for none.
+static Lane* next_lane(Group& g) {
+  for (;;) {
+    WaveOfLanes& wave = g.waves[g.wave_order[g.wave_turn]];
+    while (g.lane_turn < g.lane_order.size()) {
+      const unsigned i = g.lane_order[g.lane_turn++];
+      if (i < wave.size && g.lanes[wave.first + i].state == State::Ready) {
+        g.running = wave.first + i;
+        return &g.lanes[g.running];
+      }
+    }
+    g.lane_turn = 0;
+    if (finish_meeting(g, wave)) continue;
+    if (g.fault) return nullptr;
+    if (++g.wave_turn < g.waves.size()) continue;
+    g.wave_turn = 0;
+    if (!finish_barrier(g)) return nullptr;
+  }
+}
+
+// Leaves the lane that runs now, until it is its turn again.
+static void pass_on(Group& g, Lane& lane) {
+  Lane* next = next_lane(g);
+  if (next != &lane) Fiber::switch_to(lane.fiber, next ? next->fiber : g.outside);
+}
+
 void meet_group() {
-  group->lanes[group->running].state = State::AtBarrier;
-  Fiber::yield();
+  Group& g = *group;
+  Lane& lane = g.lanes[g.running];
+  lane.state = State::AtBarrier;
+  g.waves[g.running / g.shape.wave].at_barrier = true;
+  pass_on(g, lane);
 }
 
 void meet_wave(WaveFunction function, const void* in, void* out) {
-  Lane& lane = group->lanes[group->running];
-  lane.function = function;
-  lane.in = in;
-  lane.out = out;
+  Group& g = *group;
+  Lane& lane = g.lanes[g.running];
+  WaveOfLanes& wave = g.waves[g.running / g.shape.wave];
+  if (wave.function && wave.function != function) {
+    g.fault = "lanes of one wave are at different wave operations";
+    Fiber::switch_to(lane.fiber, g.outside);
+  }
+  wave.function = function;
+  wave.meeting.in[g.running - wave.first] = in;
+  wave.meeting.out[g.running - wave.first] = out;
   lane.state = State::AtWave;
-  Fiber::yield();
+  pass_on(g, lane);
 }
 
-// Runs each ready lane of first .. end - 1 to its next meeting point.
-static void run_ready_lanes(unsigned first, unsigned end) {
-  for (unsigned k = first; k < end; ++k) {
-    const unsigned i = group->shape.seed % 2 ? first + end - 1 - k : k;
-    Lane& lane = group->lanes[i];
-    if (lane.state != State::Ready) continue;
-    group->running = i;
-    lane.fiber.resume();
-    if (lane.fiber.done()) lane.state = State::Ended;
-  }
-}
-
-// Runs a wave until all its lanes have ended or wait at a barrier.
-static const char* run_wave(unsigned first, unsigned end) {
+// The life of a lane: one thread of a group after the other.
+static void live() {
+  Fiber::arrive();
   for (;;) {
-    run_ready_lanes(first, end);
-    Wave wave = {end - first, {}, {}};
-    WaveFunction function = nullptr;
-    bool at_barrier = false;
-    for (unsigned i = first; i < end; ++i) {
-      const Lane& lane = group->lanes[i];
-      at_barrier |= lane.state == State::AtBarrier;
-      if (lane.state != State::AtWave) continue;
-      if (function && function != lane.function) return "lanes of one wave are at different wave operations";
-      function = lane.function;
-      wave.in[i - first] = lane.in;
-      wave.out[i - first] = lane.out;
-    }
-    if (!function) return nullptr;
-    if (at_barrier) return "lanes of one wave are at a barrier and at a wave operation";
-    function(wave);
-    for (unsigned i = first; i < end; ++i)
-      if (group->lanes[i].state == State::AtWave) group->lanes[i].state = State::Ready;
+    Group& g = *group;
+    g.body(g.argument);
+    Lane& lane = g.lanes[g.running];
+    WaveOfLanes& wave = g.waves[g.running / g.shape.wave];
+    lane.state = State::Ended;
+    wave.meeting.in[g.running - wave.first] = nullptr;
+    ++g.ended;
+    pass_on(g, lane);
   }
 }
 
-static const char* run_group(void (*body)(void*), void* argument) {
-  const LaunchShape& shape = group->shape;
-  const unsigned waves = (shape.threads + shape.wave - 1) / shape.wave;
-  for (unsigned i = 0; i < shape.threads; ++i) {
-    group->lanes[i].state = State::Ready;
-    group->lanes[i].fiber.start(body, argument);
+static const char* run_group(Group& g) {
+  for (unsigned i = 0; i < g.shape.threads; ++i) {
+    Lane& lane = g.lanes[i];
+    lane.state = State::Ready;
+    if (!lane.started) lane.fiber.start(&g.stacks[i * kStackStride], kStackBytes, live);
+    lane.started = true;
   }
-  for (;;) {
-    for (unsigned k = 0; k < waves; ++k) {
-      const unsigned first = (k + shape.seed) % waves * shape.wave;
-      const unsigned end = first + shape.wave < shape.threads ? first + shape.wave : shape.threads;
-      if (const char* fault = run_wave(first, end)) return fault;
-    }
-    unsigned waiting = 0, ended = 0;
-    for (unsigned i = 0; i < shape.threads; ++i) {
-      waiting += group->lanes[i].state == State::AtBarrier;
-      ended += group->lanes[i].state == State::Ended;
-    }
-    if (ended == shape.threads) return nullptr;
-    if (ended && waiting) return "some threads of a group ended while others wait at a barrier";
-    for (unsigned i = 0; i < shape.threads; ++i) group->lanes[i].state = State::Ready;
+  for (WaveOfLanes& wave : g.waves) {
+    wave.function = nullptr;
+    wave.at_barrier = false;
+  }
+  g.wave_turn = g.lane_turn = g.ended = 0;
+  g.fault = nullptr;
+  if (Lane* first = next_lane(g)) Fiber::switch_to(g.outside, first->fiber);
+  if (g.fault)  // lanes are left in the middle of the kernel
+    for (Lane& lane : g.lanes) lane.started = false;
+  return g.fault;
+}
+
+struct Grid {
+  LaunchShape shape;
+  void (*body)(void*);
+  void* argument;
+  std::atomic<uint64_t> next{0};  // group that runs next
+  std::atomic<const char*> fault{nullptr};
+  uint64_t groups() const { return uint64_t(shape.groups[0]) * shape.groups[1] * shape.groups[2]; }
+};
+
+// Runs the groups that are left, as one of several workers.
+static void run_groups(Grid& grid) {
+  static thread_local Group own;
+  Group& g = own;
+  group = &g;
+  g.shape = grid.shape;
+  g.body = grid.body;
+  g.argument = grid.argument;
+  const unsigned waves = (g.shape.threads + g.shape.wave - 1) / g.shape.wave;
+  set_order(g.shape.seed, g.shape.wave, &g.lane_order);
+  set_order(g.shape.seed, waves, &g.wave_order);
+  g.waves.clear();
+  for (unsigned first = 0; first < g.shape.threads; first += g.shape.wave) {
+    const unsigned size = g.shape.threads - first < g.shape.wave ? g.shape.threads - first : g.shape.wave;
+    g.waves.push_back({first, size});
+    g.waves.back().meeting.size = g.shape.wave;
+  }
+  const uint64_t row = g.shape.groups[0], plane = row * g.shape.groups[1], all = grid.groups();
+  for (uint64_t turn; !grid.fault && (turn = grid.next++) < all;) {
+    const uint64_t i = g.shape.seed % 2 ? all - 1 - turn : turn;
+    g.index[0] = unsigned(i % row);
+    g.index[1] = unsigned(i % plane / row);
+    g.index[2] = unsigned(i / plane);
+    if (const char* fault = run_group(g)) grid.fault = fault;
   }
 }
+
+// Threads that stay, since a thread's fibers do.
+class Helpers {
+ public:
+  ~Helpers() {
+    {
+      std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  // Runs the grid on this thread and on `count` others, or on this one alone if the others are at work.
+  void run(Grid& grid, unsigned count) {
+    std::unique_lock turn(turn_, std::try_to_lock);
+    if (!turn || count == 0) return run_groups(grid);
+    {
+      std::lock_guard lock(mutex_);
+      while (threads_.size() < count) threads_.emplace_back([this] { help(); });
+      grid_ = &grid;
+      wanted_ = count;
+    }
+    changed_.notify_all();
+    run_groups(grid);
+    std::unique_lock lock(mutex_);
+    wanted_ = 0;  // whoever has not begun comes too late
+    idle_.wait(lock, [&] { return working_ == 0; });
+  }
+
+ private:
+  void help() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return ending_ || wanted_ > 0; });
+      if (ending_) return;
+      --wanted_;
+      ++working_;
+      Grid& grid = *grid_;
+      lock.unlock();
+      run_groups(grid);
+      lock.lock();
+      --working_;
+      idle_.notify_all();
+    }
+  }
+
+  std::mutex turn_, mutex_;
+  std::condition_variable changed_, idle_;
+  std::vector<std::thread> threads_;
+  Grid* grid_ = nullptr;
+  unsigned wanted_ = 0, working_ = 0;  // helpers that shall begin, and that have
+  bool ending_ = false;
+};
 
 const char* run_grid(const LaunchShape& shape, void (*body)(void*), void* argument) {
   if (shape.threads == 0 || shape.threads > kMaxThreads) return "a group has 1 to 1024 threads";
   if (shape.wave == 0 || shape.wave > kMaxWave) return "a wave has 1 to 64 lanes";
-  static thread_local Group own;
-  group = &own;
-  group->shape = shape;
-  group->argument = argument;
-  for (unsigned z = 0; z < shape.groups[2]; ++z)
-    for (unsigned y = 0; y < shape.groups[1]; ++y)
-      for (unsigned x = 0; x < shape.groups[0]; ++x) {
-        group->index[0] = x, group->index[1] = y, group->index[2] = z;
-        if (const char* fault = run_group(body, argument)) return fault;
-      }
-  return nullptr;
+  static Helpers helpers;
+  Grid grid = {shape, body, argument};
+  const uint64_t most = grid.groups() - 1;
+  helpers.run(grid, most < shape.workers ? unsigned(most) : shape.workers - 1);
+  return grid.fault;
 }
 
 struct ShuffleIn {
@@ -125,7 +282,7 @@ struct ShuffleIn {
   int value;
 };
 
-static void shuffle_wave(const Wave& wave) {
+static void shuffle_wave(Wave& wave) {
   for (unsigned i = 0; i < wave.size; ++i) {
     if (!wave.in[i]) continue;
     const void* from = wave.in[static_cast<const ShuffleIn*>(wave.in[i])->from % wave.size];

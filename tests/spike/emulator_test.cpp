@@ -71,7 +71,7 @@ TEST_CASE("divergent barriers and wave operations are faults", "[spike]") {
           if (thread_in_group() % 2)
             shuffle_from(0, 1);
           else
-            meet_wave([](const Wave&) {}, &in, &out);
+            meet_wave([](Wave&) {}, &in, &out);
         }) == "lanes of one wave are at different wave operations");
   CHECK(run({{1, 1, 1}, 2048, 32, 0}, [](void*) {}) == "a group has 1 to 1024 threads");
   CHECK(run(shape, [](void*) { meet_group(); }) == "");  // and it still works
