@@ -2,56 +2,23 @@
 // process's own group to the root are read. A container sees its own group as the root, and skips others.
 #include "platform/cgroup.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "platform/format_text.h"
+#include "platform/system_text.h"
 
 namespace greta {
 
-constexpr uint64_t kNone = ~uint64_t(0);
+constexpr uint64_t kNone = SystemText::kNone;
 
 namespace {
-
-struct Text {
-  char data[16384];
-  bool read(const char* path);
-};
-
-bool Text::read(const char* path) {
-  const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return false;
-  size_t used = 0;
-  while (used < sizeof data - 1) {
-    const ssize_t got = ::read(descriptor, data + used, sizeof data - 1 - used);
-    if (got <= 0) break;
-    used += size_t(got);
-  }
-  ::close(descriptor);
-  data[used] = 0;
-  return used > 0;
-}
-
-// Returns the number after `key` at the start of a line, or kNone if there is no number ("max" is not one).
-uint64_t number_after(const char* text, const char* key) {
-  const size_t length = strlen(key);
-  for (const char* line = text; line; line = strchr(line, '\n')) {
-    if (*line == '\n') ++line;
-    if (strncmp(line, key, length)) continue;
-    const char* digits = line + length + strspn(line + length, " \t");
-    return *digits >= '0' && *digits <= '9' ? strtoull(digits, nullptr, 10) : kNone;
-  }
-  return kNone;
-}
 
 struct GroupReader {
   const char* root;
   CgroupLimits limits;
-  Text text;
+  SystemText text;
   char path[4096];
 
   bool read(const char* folder, const char* group, const char* file) {
@@ -59,7 +26,7 @@ struct GroupReader {
     return length > 0 && size_t(length) < sizeof path && text.read(path);
   }
   uint64_t number(const char* folder, const char* group, const char* file) {
-    return read(folder, group, file) ? number_after(text.data, "") : kNone;
+    return read(folder, group, file) ? text.number_after("") : kNone;
   }
 
   void memory(const char* folder, const char* group, const char* limit_file, const char* used_file,
@@ -71,7 +38,7 @@ struct GroupReader {
     if (used == kNone) used = 0;
     if (read(folder, group, "memory.stat")) {
       for (const char* key : cached) {
-        const uint64_t bytes = number_after(text.data, key);
+        const uint64_t bytes = text.number_after(key);
         if (bytes != kNone) used -= std::min(used, bytes);
       }
     }
@@ -89,7 +56,7 @@ struct GroupReader {
     memory(folder, group, "memory.max", "memory.current", {"inactive_file ", "active_file "});
     if (!read(folder, group, "cpu.max")) return;
     const char* period = strchr(text.data, ' ');
-    if (period) quota(number_after(text.data, ""), strtoull(period, nullptr, 10));
+    if (period) quota(text.number_after(""), strtoull(period, nullptr, 10));
   }
   void memory1(const char* group) {
     memory("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes", "memory.usage_in_bytes",
@@ -126,7 +93,7 @@ bool lists(const char* names, const char* name) {
 
 CgroupLimits read_cgroup_limits(const char* root) {
   GroupReader reader{root, {}, {}, {}};
-  Text groups;
+  SystemText groups;
   char path[4096];
   format_text(path, sizeof path, "%s/proc/self/cgroup", root);
   if (!groups.read(path)) return reader.limits;
@@ -153,11 +120,11 @@ CgroupLimits read_cgroup_limits(const char* root) {
 }
 
 uint64_t read_meminfo(const char* root, const char* key) {
-  Text text;
+  SystemText text;
   char path[4096];
   format_text(path, sizeof path, "%s/proc/meminfo", root);
   if (!text.read(path)) return 0;
-  const uint64_t kilobytes = number_after(text.data, key);
+  const uint64_t kilobytes = text.number_after(key);
   return kilobytes == kNone ? 0 : kilobytes * 1024;
 }
 

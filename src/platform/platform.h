@@ -15,5 +15,6 @@
 #include "platform/progress.h"
 #include "platform/size_text.h"
 #include "platform/status.h"
+#include "platform/system_gpus.h"
 #include "platform/thread_pool.h"
 #include "platform/utf8.h"

@@ -5,27 +5,16 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <string>
 
 #include "platform/cgroup.h"
 #include "platform/platform.h"
-#include "support/gguf_writer.h"
+#include "support/fake_root.h"
 
 using namespace greta;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
-
-// A temporary folder that takes the place of "/".
-struct FakeRoot {
-  test::TemporaryFolder folder;
-  const std::string& path = folder.path();
-  void write(const std::string& file, const std::string& text) {
-    std::filesystem::create_directories(std::filesystem::path(path + file).parent_path());
-    folder.write(file, text);
-  }
-};
 
 constexpr uint64_t kNone = ~uint64_t(0);
 
