@@ -140,9 +140,11 @@ typedef struct greta_runtime_options {
   uint32_t struct_size;
   uint32_t threads;            /* Worker threads of the CPU device; 0: one for each processor it may use. */
   const char* device;          /* The device to open. "auto" or NULL takes the best GPU that works, else the
-                                * CPU. "vulkan" takes the best device of that kind. "cpu", "vulkan0" or "hip1"
-                                * takes exactly that device: if it cannot be used, the call fails with the
-                                * reason and takes no other. Read during the call. */
+                                * CPU; an AMD Instinct through HIP, another GPU through Vulkan, or through HIP
+                                * where Vulkan has no driver for it. "vulkan" takes the best device of that
+                                * kind. "cpu", "vulkan0" or "hip1" takes exactly that device: if it cannot be
+                                * used, the call fails with the reason and takes no other. Read during the
+                                * call. */
   uint64_t memory_limit_bytes; /* The most that this runtime may allocate on the device; 0: what is free. */
   greta_log_callback log;      /* Receives the log until the runtime is closed; NULL: there is no log. */
   void* log_user;              /* Passed to `log`. */
@@ -185,6 +187,8 @@ typedef struct greta_device_info {
   uint32_t cpu_type;          /* 1: the device computes on the host's processor, as software GPUs do. Of these
                                * devices "auto" takes only "cpu". */
   uint32_t reserved;
+  char pci[16];               /* The PCI address: "0000:03:00.0"; "" if it is not known. Two devices with the
+                               * same address are one GPU behind two drivers. */
 } greta_device_info;
 
 /* Gives the number of devices that were looked for, including those that cannot be used. A kind of device

@@ -34,6 +34,8 @@ struct Properties {
   VkPhysicalDeviceShaderCorePropertiesAMD amd;
   VkPhysicalDeviceShaderCoreProperties2AMD amd2;
   VkPhysicalDeviceExternalMemoryHostPropertiesEXT host;
+  VkPhysicalDevicePCIBusInfoPropertiesEXT pci;
+  bool has_pci;
 };
 
 class Extensions {
@@ -74,6 +76,7 @@ void read_properties(const VulkanInstance& instance, VkPhysicalDevice device, co
   out->amd.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD;
   out->amd2.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_2_AMD;
   out->host.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT;
+  out->pci.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT;
   out->core.pNext = &out->v11;
   out->v11.pNext = &out->v12;
   out->v12.pNext = &out->v13;
@@ -83,6 +86,8 @@ void read_properties(const VulkanInstance& instance, VkPhysicalDevice device, co
   if (extensions.has(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) link(&out->amd, &out->amd.pNext);
   if (extensions.has(VK_AMD_SHADER_CORE_PROPERTIES_2_EXTENSION_NAME)) link(&out->amd2, &out->amd2.pNext);
   if (extensions.has(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) link(&out->host, &out->host.pNext);
+  out->has_pci = extensions.has(VK_EXT_PCI_BUS_INFO_EXTENSION_NAME);
+  if (out->has_pci) link(&out->pci, &out->pci.pNext);
   instance.vkGetPhysicalDeviceProperties2(device, &out->core);
 }
 
@@ -112,6 +117,9 @@ void describe_identity(const Properties& p, VulkanPhysical* out) {
   for (const Vendor& known : kVendors)
     if (known.id == core.vendorID) format_text(vendor, sizeof vendor, "%s", known.name);
   format_text(info.arch, sizeof info.arch, "vulkan:%s:%x", vendor, core.deviceID);
+  if (p.has_pci)
+    format_text(info.pci, sizeof info.pci, "%04x:%02x:%02x.%x", p.pci.pciDomain, p.pci.pciBus,
+                p.pci.pciDevice, p.pci.pciFunction);
   info.runs_ahead = true;
   info.unit_count = unit_count(p, info.cpu_type);
   info.shared_bytes = core.limits.maxComputeSharedMemorySize;

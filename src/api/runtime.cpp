@@ -18,6 +18,7 @@ static void describe(const DeviceInfo& info, greta_device_info* out) {
   copy_text(out->name, sizeof out->name, info.name);
   copy_text(out->driver, sizeof out->driver, info.driver);
   copy_text(out->arch, sizeof out->arch, info.arch);
+  copy_text(out->pci, sizeof out->pci, info.pci);
   out->usable = 1;
   out->memory_bytes = info.memory_bytes;
   out->unit_count = info.unit_count;

@@ -39,65 +39,65 @@ void write_id(const Backend& backend, uint32_t index, char (&out)[kDeviceIdBytes
 
 namespace {
 
-struct Found {
+bool is_instinct(const DeviceInfo& info) {
+  for (const char* arch : {"gfx90a", "gfx942", "gfx950"})
+    if (!strcmp(info.arch, arch)) return true;
+  return false;
+}
+bool has_own_memory(const DeviceInfo& info) { return !info.cpu_type && !info.unified_memory; }
+bool shares_memory(const DeviceInfo& info) { return !info.cpu_type && info.unified_memory; }
+bool is_processor(const DeviceInfo&) { return true; }
+
+// The turns of "auto": devices of a row come before those of the next. So an Instinct takes HIP, another GPU
+// Vulkan, and HIP where Vulkan has no driver for it. A Vulkan device on the processor has no turn.
+struct Turn {
+  const char* backend;
+  bool (*has)(const DeviceInfo& info);
+};
+constexpr Turn kTurns[] = {{"hip", is_instinct},      {"vulkan", has_own_memory}, {"hip", has_own_memory},
+                           {"vulkan", shares_memory}, {"hip", shares_memory},     {"cpu", is_processor}};
+constexpr size_t kNoTurn = std::size(kTurns) - 1;  // just before the processor, if it had one
+
+struct Candidate {
+  const Backend* backend;
   uint32_t index;
   DeviceInfo info;
   Status status;       // of its description
   std::string reason;  // why it cannot be used; "" if it can
+  bool present;        // false: it stands for a backend that has no device
+  size_t turn;
+  bool has_turn;
 };
 
-// The devices of a backend, best first: with memory of their own, with the host's, on the processor.
-std::vector<Found> devices_of(const Backend& backend, const DeviceOptions& options) {
-  std::vector<Found> found(backend.count(options));
-  for (uint32_t i = 0; i < found.size(); ++i) {
-    Found& device = found[i];
-    device.index = i;
+void place(Candidate* candidate) {
+  const auto turn = std::ranges::find_if(kTurns, [&](const Turn& t) {
+    return !strcmp(t.backend, candidate->backend->name) && t.has(candidate->info);
+  });
+  candidate->has_turn = turn != std::end(kTurns);
+  candidate->turn = candidate->has_turn ? size_t(turn - kTurns) : kNoTurn;
+}
+
+// A backend without a device has one candidate, since `describe` knows the reason, such as no permission. If
+// it also knows the name or kind of a GPU that is there, the GPU is present.
+void add_candidates(const Backend& backend, const DeviceOptions& options, std::vector<Candidate>* to) {
+  const uint32_t count = backend.count(options);
+  for (uint32_t i = 0; i < std::max(1u, count); ++i) {
+    Candidate device = {&backend, i, {}, {}, {}, true, 0, false};
     device.status = backend.describe(i, options, &device.info);
     if (!device.status.ok()) device.reason = error_text();
+    if (!count && device.status.ok()) device.reason = backend.name + std::string(" has no device");
+    device.present = count || *device.info.name || *device.info.arch;
+    place(&device);
+    to->push_back(std::move(device));
   }
-  const auto place = [](const Found& f) {
-    return std::pair(f.info.cpu_type ? 2 : f.info.unified_memory ? 1 : 0, f.index);
-  };
-  std::ranges::sort(found, {}, place);
-  return found;
 }
 
 // Makes "vulkan0, AMD Radeon: its driver lacks ..". The reason may begin with the device's name already.
-std::string sentence(const Backend& backend, const Found& device) {
-  const std::string id = backend.name + std::to_string(device.index) + ", ", name = device.info.name;
-  return id + (device.reason.starts_with(name) ? "" : name + ": ") + device.reason;
-}
-
-// Opens the best device of a backend. A device that runs on the processor is taken only if `processors` says
-// so and there is no other. `passed` gets the reasons why better ones were not taken; on failure the status
-// is that of the first of them.
-Status open_best(const Backend& backend, bool processors, const DeviceOptions& options, NamedDevice* out,
-                 std::vector<std::string>* passed) {
-  std::vector<Found> found = devices_of(backend, options);
-  if (found.empty()) {  // `describe` knows the reason, such as no driver or no permission
-    DeviceInfo none;
-    const Status status = backend.describe(0, options, &none);
-    passed->push_back(error_text());
-    return status.ok() ? fail(Code::Unsupported, "%s has no device", backend.name) : status;
-  }
-  processors = processors && found[0].info.cpu_type;
-  Status first;
-  for (Found& device : found) {
-    if (device.info.cpu_type && !processors) {
-      if (passed->empty())
-        device.reason = "it runs on the processor";
-      else
-        continue;
-    }
-    if (device.reason.empty()) {
-      device.status = backend.open(device.index, options, &out->device);
-      if (device.status.ok()) return write_id(backend, device.index, out->id), Status{};
-      device.reason = error_text();
-    }
-    if (first.ok()) first = device.status.ok() ? Status{Code::Unsupported} : device.status;
-    passed->push_back(sentence(backend, device));
-  }
-  return first;
+std::string sentence(const Candidate& device) {
+  if (!device.present) return device.reason;
+  const std::string id = device.backend->name + std::to_string(device.index), name = device.info.name;
+  if (name.empty()) return id + ": " + device.reason;
+  return id + ", " + (device.reason.starts_with(name) ? "" : name + ": ") + device.reason;
 }
 
 std::string joined(const std::vector<std::string>& reasons) {
@@ -106,34 +106,79 @@ std::string joined(const std::vector<std::string>& reasons) {
   return text;
 }
 
-// The log says why a GPU was passed over, since the processor is much slower.
-Status open_first(const DeviceOptions& options, NamedDevice* out) {
-  std::vector<std::string> passed;
-  for (const Backend* backend : kBackends) {
-    if (!open_best(*backend, backend->is_processor, options, out, &passed).ok()) continue;
-    if (passed.empty()) return {};
-    if (backend->is_processor)
-      options.log(LogLevel::Warning, "no GPU to use, running on the CPU: %s", joined(passed).c_str());
-    else
-      options.log(LogLevel::Warning, "%.900s; %s is taken", joined(passed).c_str(), out->id);
-    return {};
+struct Choice {
+  const Candidate* taken = nullptr;
+  Status first;                          // the status of the first that was not taken
+  std::vector<std::string> all, better;  // why others were not taken: all, and only devices that are present
+};
+
+// Opens the first candidate that works. One without a turn is taken only if `any` says so.
+Choice open_in_turn(std::vector<Candidate>& candidates, bool any, const DeviceOptions& options,
+                    NamedDevice* out) {
+  std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
+    return std::pair(a.turn, a.has_turn) < std::pair(b.turn, b.has_turn);
+  });
+  Choice choice;
+  for (Candidate& device : candidates) {
+    const bool refused = device.present && !device.has_turn && !any;
+    if (refused && !choice.all.empty()) continue;
+    if (refused) device.reason = "it runs on the processor";
+    if (device.reason.empty()) {
+      device.status = device.backend->open(device.index, options, &out->device);
+      if (device.status.ok()) {
+        write_id(*device.backend, device.index, out->id);
+        choice.taken = &device;
+        return choice;
+      }
+      device.reason = error_text();
+    }
+    if (choice.first.ok()) choice.first = device.status.ok() ? Status{Code::Unsupported} : device.status;
+    choice.all.push_back(sentence(device));
+    if (device.present) choice.better.push_back(choice.all.back());
   }
-  return fail(Code::Unsupported, "no usable device: %s", joined(passed).c_str());
+  return choice;
+}
+
+// The log says why a GPU was passed over, since the processor is much slower. What would have come later and
+// cannot be used is told for information.
+void tell(const Choice& choice, const char* id, const std::vector<Candidate>& candidates,
+          const DeviceOptions& options) {
+  if (choice.taken->backend->is_processor && !choice.all.empty())
+    options.log(LogLevel::Warning, "no GPU to use, running on the CPU: %s", joined(choice.all).c_str());
+  else if (!choice.better.empty())
+    options.log(LogLevel::Warning, "%.900s; %s is taken", joined(choice.better).c_str(), id);
+  for (const Candidate* later = choice.taken + 1; later < candidates.data() + candidates.size(); ++later)
+    if (later->present && later->has_turn && !later->reason.empty())
+      options.log(LogLevel::Info, "%.900s", sentence(*later).c_str());
 }
 
 // Opens the best device of the backend that was named without a number.
 Status open_any(const Backend& backend, const DeviceOptions& options, NamedDevice* out) {
-  std::vector<std::string> passed;
-  const Status status = open_best(backend, true, options, out, &passed);
-  if (!status.ok()) return fail(status.code, "device %s: %s", backend.name, joined(passed).c_str());
-  if (!passed.empty()) options.log(LogLevel::Warning, "%.900s; %s is taken", joined(passed).c_str(), out->id);
+  std::vector<Candidate> candidates;
+  add_candidates(backend, options, &candidates);
+  const bool any = std::ranges::none_of(candidates, &Candidate::has_turn);
+  const Choice choice = open_in_turn(candidates, any, options, out);
+  if (!choice.taken)
+    return fail(choice.first.code, "device %s: %s", backend.name, joined(choice.all).c_str());
+  tell(choice, out->id, candidates, options);
   return {};
 }
 
 }  // namespace
 
+Status open_best(std::span<const Backend* const> from, const DeviceOptions& options, NamedDevice* out) {
+  std::vector<Candidate> candidates;
+  for (const Backend* backend : from)
+    if (!backend->worth_asking || backend->worth_asking(options))
+      add_candidates(*backend, options, &candidates);
+  const Choice choice = open_in_turn(candidates, false, options, out);
+  if (!choice.taken) return fail(Code::Unsupported, "no usable device: %s", joined(choice.all).c_str());
+  tell(choice, out->id, candidates, options);
+  return {};
+}
+
 Status open_device(const char* name, const DeviceOptions& options, NamedDevice* out) {
-  if (!name || !*name || !strcmp(name, "auto")) return open_first(options, out);
+  if (!name || !*name || !strcmp(name, "auto")) return open_best(kBackends, options, out);
   for (const Backend* backend : kBackends) {
     const size_t length = strlen(backend->name);
     if (strncmp(name, backend->name, length)) continue;

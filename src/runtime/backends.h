@@ -16,6 +16,9 @@ struct NamedDevice {
   char id[kDeviceIdBytes] = "";
 };
 
+// Opens the best usable device of these backends: "auto". The log says why better ones were not taken.
+Status open_best(std::span<const Backend* const> from, const DeviceOptions& options, NamedDevice* out);
+
 // Opens a device by its name ("cpu", "vulkan0"), the best usable device of a backend ("vulkan"), or the best
 // of all, "auto". If the name has a number and that device cannot be opened, the call fails with the reason;
 // it never opens another device instead.

@@ -24,6 +24,7 @@ struct DeviceInfo {
   char backend[16] = {};                // "cpu", "vulkan", "hip": the column of the kernel table
   char arch[32] = {};                   // "cpu:avx512vnni", "gfx942": the tuner's key
   char driver[128] = {};                // driver and version: the pipeline cache's key
+  char pci[16] = {};                    // "0000:03:00.0"; "" if it is not known
   uint64_t memory_bytes = 0;            // device-local memory in all
   uint64_t max_allocation_bytes = 0;    // of one Buffer
   uint32_t features = 0;                // bits of the backend, which kernel rows may need
@@ -187,6 +188,7 @@ struct DeviceOptions {
   uint32_t features_mask = ~0u;          // features that the device may report; tests hide instruction sets
   const char* cache_folder = nullptr;    // where compiled pipelines are kept; null: nowhere
   const char* driver_library = nullptr;  // in place of the backend's own; tests put a faulty one there
+  SystemView system;                     // where /sys and /dev are; tests make up their own
   Log log;
 };
 
@@ -198,6 +200,8 @@ struct Backend {
   // Fails with the reason if the device is not usable. What is known of it is filled in all the same.
   Status (*describe)(uint32_t index, const DeviceOptions& options, DeviceInfo* out);
   Status (*open)(uint32_t index, const DeviceOptions& options, Device** out);
+  // False where "auto" should not even open the driver's library, since there can be no device. Null: true.
+  bool (*worth_asking)(const DeviceOptions& options) = nullptr;
 };
 
 // Every device refuses these with Code::Argument before it records anything: empty buffers, ranges outside

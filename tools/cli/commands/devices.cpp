@@ -1,5 +1,7 @@
 // greta-cli devices: lists every device that was looked for, and why some cannot be used.
+#include <cstring>
 #include <memory>
+#include <vector>
 
 #include "commands/commands.h"
 #include "console.h"
@@ -16,6 +18,7 @@ Json to_json(const greta_device_info& device) {
           {"name", device.name},
           {"driver", device.driver},
           {"arch", device.arch},
+          {"pci", device.pci},
           {"memory_bytes", device.memory_bytes},
           {"memory_free_bytes", device.memory_free_bytes ? Json(device.memory_free_bytes) : Json(nullptr)},
           {"unit_count", device.unit_count},
@@ -23,7 +26,14 @@ Json to_json(const greta_device_info& device) {
           {"cpu_type", device.cpu_type != 0}};
 }
 
-std::string to_text(const greta_device_info& device) {
+// Of a GPU that an earlier device also is, behind another driver: "; the same GPU as vulkan0".
+std::string same_gpu(const greta_device_info& device, const std::vector<greta_device_info>& earlier) {
+  for (const greta_device_info& other : earlier)
+    if (*device.pci && !strcmp(device.pci, other.pci)) return format("; the same GPU as %s", other.id);
+  return "";
+}
+
+std::string to_text(const greta_device_info& device, const std::vector<greta_device_info>& earlier) {
   if (!device.usable) {
     const std::string name = *device.name ? std::string(device.name) + ": " : "";
     return format("%-9s not usable: %s\n", device.id, printable(name + device.reason).c_str());
@@ -31,9 +41,10 @@ std::string to_text(const greta_device_info& device) {
   const bool as_gpu = device.cpu_type && std::string_view(device.id) != "cpu";
   const std::string free =
       device.memory_free_bytes ? ", " + size_text(device.memory_free_bytes) + " free" : "";
-  return format("%-9s %s (%s, %u units, %s%s)%s\n", device.id, printable(device.name).c_str(), device.arch,
+  return format("%-9s %s (%s, %u units, %s%s)%s%s\n", device.id, printable(device.name).c_str(), device.arch,
                 device.unit_count, size_text(device.memory_bytes).c_str(), free.c_str(),
-                as_gpu ? ": it runs on the processor, and auto never takes it" : "");
+                as_gpu ? ": it runs on the processor, and auto never takes it" : "",
+                same_gpu(device, earlier).c_str());
 }
 
 int devices(bool as_json) {
@@ -41,11 +52,13 @@ int devices(bool as_json) {
   check(greta_device_count(&count));
   Json list = Json::array();
   std::string text;
+  std::vector<greta_device_info> all;
   for (uint32_t i = 0; i < count; ++i) {
     auto device = sized<greta_device_info>();
     check(greta_device_describe(i, &device));
     list.push_back(to_json(device));
-    text += to_text(device);
+    text += to_text(device, all);
+    all.push_back(device);
   }
   put(as_json ? json_text(list) : text);
   return kExitOk;
