@@ -51,6 +51,17 @@ DEVICE uint wave_index() {
 // A field of the argument block, for functions that are not given the block.
 #define BLOCK_FIELD(field) (((const ARGUMENT BLOCK*)__builtin_amdgcn_kernarg_segment_ptr())->field)
 
+// The argument block, for a loop whose body is to load anew what it needs of it. Otherwise all that the
+// compiler makes of the fields stays in registers over the loop, and they spill.
+template <class Block>
+DEVICE const ARGUMENT Block& reloaded_block() {
+  auto block = (const ARGUMENT Block*)__builtin_amdgcn_kernarg_segment_ptr();
+#ifndef GRETA_EMULATED
+  asm volatile("" : "+s"(block));
+#endif
+  return *block;
+}
+
 // The threads of a group.
 #ifdef THREADS
 #define group_threads() BLOCK_FIELD(THREADS)
