@@ -9,8 +9,12 @@ DEVICE float unit_dot(const float* w, const GLOBAL float* x, uint k, uint depth)
   if (kWholeUnits || k + kUnit <= depth) {
     for (uint i = 0; i < kUnit; ++i) sum = __builtin_fmaf(w[i], x[k + i], sum);
   } else {
+    uint left = depth - k;
+#ifdef __AMDGCN__
+    asm volatile("" : "+v"(left));  // so that no masks are kept for the next token, for want of registers
+#endif
     for (uint i = 0; i < kUnit; ++i)
-      if (k + i < depth) sum = __builtin_fmaf(w[i], x[k + i], sum);
+      if (i < left) sum = __builtin_fmaf(w[i], x[k + i], sum);
   }
   return sum;
 }
