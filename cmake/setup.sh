@@ -189,11 +189,35 @@ newer_glslc() {
   note "that failed: left out are the kernels that need it"
 }
 
+# newest_clang TEST LEAST: sets `clang` to the number of the newest clang, from LEAST on, that passes TEST with
+# its linker and tools.
+newest_clang() {
+  for clang in 30 29 28 27 26 25 24 23 22 21 20 19; do
+    [ "$clang" -ge "$2" ] && "$1" "clang-$clang" && "$1" "lld-$clang" && "$1" "llvm-$clang" && return 0
+  done
+  return 1
+}
+has_candidate() { [ -n "$(candidate "$1")" ]; }
+
+# Plain clang compiles the kernels of the HIP backend; ROCm is not needed. From 20 on it knows the families of
+# AMD's GPUs: Debian 12 has such a one among its security updates.
+clang_for_hip() {
+  newest_clang installed 20 || {
+    update_lists
+    newest_clang has_candidate 19 || {
+      note "apt has no clang from 19 on: left out is the HIP backend"
+      return 0
+    }
+  }
+  need "clang-$clang" "lld-$clang" "llvm-$clang"
+}
+
 tools_to_build() {
   say "Packages to build GRETA"
   need g++ cmake ninja-build libcli11-dev nlohmann-json3-dev
   want "line editing in greta-cli chat" libedit-dev
   want "the Vulkan backend" glslc libvulkan-dev
+  clang_for_hip
   if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release; then newer_glslc; fi
 }
 
@@ -207,7 +231,6 @@ tools_to_test() {
   fi
   need "catch2$from" pkg-config python3
   want "what runs Vulkan kernels" "mesa-vulkan-drivers$from"
-  want "what compiles HIP kernels" clang-19 lld-19 llvm-19
 }
 
 # How many compilers run at once: one for each processor, but no more than one for each 1.5 GB of memory.
