@@ -193,7 +193,8 @@ newer_glslc() {
 # its linker and tools.
 newest_clang() {
   for clang in 30 29 28 27 26 25 24 23 22 21 20 19; do
-    [ "$clang" -ge "$2" ] && "$1" "clang-$clang" && "$1" "lld-$clang" && "$1" "llvm-$clang" && return 0
+    [ "$clang" -ge "$2" ] && "$1" "clang-$clang" && "$1" "lld-$clang" && "$1" "llvm-$clang" &&
+      return 0
   done
   return 1
 }
