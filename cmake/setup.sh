@@ -189,8 +189,8 @@ newer_glslc() {
   note "that failed: left out are the kernels that need it"
 }
 
-# newest_clang TEST LEAST: sets `clang` to the number of the newest clang, from LEAST on, that passes TEST with
-# its linker and tools.
+# newest_clang TEST LEAST: sets `clang` to the number of the newest clang, from LEAST on, that passes TEST
+# with its linker and tools.
 newest_clang() {
   for clang in 30 29 28 27 26 25 24 23 22 21 20 19; do
     [ "$clang" -ge "$2" ] && "$1" "clang-$clang" && "$1" "lld-$clang" && "$1" "llvm-$clang" &&
