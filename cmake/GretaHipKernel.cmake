@@ -1,22 +1,45 @@
-# HIP kernels for greta_kernel: <source>.hip to one code object for each gfx target, by plain clang,
-# without ROCm. Each is a row of its own, chosen by the device's exact gcnArchName.
+# HIP kernels for greta_kernel: <source>.hip to code objects by plain clang and lld, without ROCm.
 #
 #   greta_kernel(norm row GROUP 256 CONSTANTS width)
-# compiles norm_row.hip and writes for gfx942 (and likewise for the others)
-#   {"norm_row", "hip", "gfx942", .., {offsetof(NormBlock, width)}, 1,
+# compiles norm_row.hip and writes for each target a row like
+#   {"norm_row", "hip", "gfx11-generic", .., {offsetof(NormBlock, width)}, 1,
 #    {.name = "norm_row", .code = {begin, end}, .group_size = {256, 1, 1}}}
-# The entry point has the row's name and takes the block by value; CONSTANTS are read from the block.
+# The entry point has the row's name and takes the block by value. CONSTANTS are read from the block; those
+# that lie behind its first 128 bytes are passed behind it.
 #
-# Without a clang for amdgcn there are no HIP rows. Targets that the clang does not know are left out.
+# All kernels of one source for one target, of all types and lines, are one code object, a *unit*. Each
+# kernel is compiled to bitcode by itself, and lld makes the unit of them.
+#
+# A target is a family (gfx11-generic: code object 6, for HIP 6.4 and newer) or exact (gfx1100: code object
+# 5, for any HIP 6). For a family that the clang does not know, its exact targets are built. Without a clang
+# for amdgcn there are no HIP rows.
 include_guard(GLOBAL)
 
-set(GRETA_HIP_TARGETS gfx90a gfx942 gfx1030 gfx1100 gfx1151 gfx1201
-  CACHE STRING "gfx targets of the HIP kernels")
+set(GRETA_HIP_TARGETS gfx90a gfx9-4-generic gfx10-3-generic gfx11-generic gfx12-generic
+  CACHE STRING "gfx targets of the HIP kernels: families, or exact ones for HIP 6.0 to 6.3")
 # These flags leave out HIP headers and the device library, fused multiply-adds that the source does not
 # write, and a hash of the build path in the object (-fuse-cuid).
 set(GRETA_HIP_FLAGS -x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -O3 -std=c++20
-  -ffp-contract=off -mcode-object-version=5 -fuse-cuid=none -Wall -Wextra
+  -ffp-contract=off -fuse-cuid=none -Wall -Wextra
   -I "${PROJECT_SOURCE_DIR}" -I "${PROJECT_BINARY_DIR}/generated")
+
+# Sets GRETA_HIP_FAMILY_<target> to the exact targets of each family.
+set(family_table "${PROJECT_SOURCE_DIR}/src/runtime/gfx_families.def")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${family_table}")
+file(STRINGS "${family_table}" families REGEX "^GFX_FAMILY\\(")
+foreach(family ${families})
+  string(REGEX MATCH "\\(([a-z0-9-]+), ([a-z0-9 ]+)\\)" _ "${family}")
+  string(REPLACE " " ";" GRETA_HIP_FAMILY_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
+endforeach()
+
+# Gives the flags for a target. clang 19 warns of code object 6 if its driver is asked for it.
+function(greta_hip_target_flags target out)
+  set(version 5)
+  if(target MATCHES "-generic$")
+    set(version 6)
+  endif()
+  set(${out} --offload-arch=${target} -Xclang -mcode-object-version=${version} PARENT_SCOPE)
+endfunction()
 
 # Sets `out` to whether `clang` makes code objects for a target. That also needs lld beside it.
 function(greta_clang_makes clang target out)
@@ -24,8 +47,9 @@ function(greta_clang_makes clang target out)
   if(NOT DEFINED ${answer})
     set(probe "${PROJECT_BINARY_DIR}/CMakeFiles/greta_target.hip")
     file(WRITE "${probe}" "extern \"C\" __attribute__((global)) void nothing() {}\n")
+    greta_hip_target_flags(${target} flags)
     execute_process(
-      COMMAND "${clang}" ${GRETA_HIP_FLAGS} --offload-arch=${target} "${probe}" -o "${probe}.hsaco"
+      COMMAND "${clang}" ${GRETA_HIP_FLAGS} ${flags} "${probe}" -o "${probe}.hsaco"
       RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
     string(COMPARE EQUAL "${result}" 0 makes)
     set(${answer} ${makes} CACHE INTERNAL "")
@@ -33,7 +57,36 @@ function(greta_clang_makes clang target out)
   set(${out} ${${answer}} PARENT_SCOPE)
 endfunction()
 
-# Sets GRETA_HIP_CLANG to the newest clang that makes any of the targets, and lists the targets that it makes.
+# Sets `out` to those of `targets` that `clang` makes, with the exact targets of a family in place of one
+# that it does not make. `left_out` says which these are.
+function(greta_hip_usable clang targets out left_out)
+  set(usable "")
+  set(missing "")
+  foreach(target ${targets})
+    greta_clang_makes("${clang}" ${target} makes)
+    set(instead "")
+    if(makes)
+      list(APPEND usable ${target})
+    else()
+      greta_hip_usable("${clang}" "${GRETA_HIP_FAMILY_${target}}" instead _)
+      list(APPEND usable ${instead})
+      list(JOIN instead " " instead)
+      if(instead)
+        list(APPEND missing "${target} (built instead: ${instead})")
+      else()
+        list(APPEND missing "${target} (left out)")
+      endif()
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES usable)
+  list(JOIN missing ", " missing)
+  set(${out} ${usable} PARENT_SCOPE)
+  set(${left_out} "${missing}" PARENT_SCOPE)
+endfunction()
+
+# Sets GRETA_HIP_CLANG to the newest clang that makes any of the targets, GRETA_HIP_LLD to its lld, and
+# GRETA_HIP_USABLE_TARGETS to the targets that are built. The exact ones come first: of equal rows of the
+# table the first is chosen.
 function(greta_find_hip_clang)
   set(usable "")
   set(names "")
@@ -46,12 +99,7 @@ function(greta_find_hip_clang)
       set(GRETA_HIP_CANDIDATE "${GRETA_HIP_CLANG}")
     endif()
     if(GRETA_HIP_CANDIDATE)
-      foreach(target ${GRETA_HIP_TARGETS})
-        greta_clang_makes("${GRETA_HIP_CANDIDATE}" ${target} makes)
-        if(makes)
-          list(APPEND usable ${target})
-        endif()
-      endforeach()
+      greta_hip_usable("${GRETA_HIP_CANDIDATE}" "${GRETA_HIP_TARGETS}" usable left_out)
       if(usable OR GRETA_HIP_CLANG)
         set(GRETA_HIP_CLANG "${GRETA_HIP_CANDIDATE}" CACHE FILEPATH "Compiler of the HIP kernels")
         break()
@@ -59,20 +107,82 @@ function(greta_find_hip_clang)
       unset(GRETA_HIP_CANDIDATE)
     endif()
   endforeach()
-  set(GRETA_HIP_USABLE_TARGETS ${usable} PARENT_SCOPE)
-  set(unknown ${GRETA_HIP_TARGETS})
-  list(REMOVE_ITEM unknown "" ${usable})
   if(NOT usable)
     message(STATUS
       "HIP kernels: left out, there is no clang (19 or newer, with lld) for ${GRETA_HIP_TARGETS}")
-  elseif(unknown)
-    message(STATUS "HIP kernels: ${GRETA_HIP_CLANG} does not know ${unknown}; these targets are left out")
+    return()
+  elseif(left_out)
+    message(STATUS "HIP kernels: ${GRETA_HIP_CLANG} does not know ${left_out}")
   endif()
+  set(families ${usable})
+  list(FILTER families INCLUDE REGEX "-generic$")
+  list(FILTER usable EXCLUDE REGEX "-generic$")
+  set(GRETA_HIP_USABLE_TARGETS ${usable} ${families} PARENT_SCOPE)
+  execute_process(COMMAND "${GRETA_HIP_CLANG}" -print-prog-name=ld.lld OUTPUT_VARIABLE lld
+    OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(GRETA_HIP_LLD "${lld}" PARENT_SCOPE)
 endfunction()
 
 if(GRETA_HIP)
   greta_find_hip_clang()
 endif()
+
+# Sets `out` to whether greta_kernel's line is for a target: TARGETS names it, its family, or nothing.
+function(greta_hip_wants target out)
+  set(wants TRUE)
+  if(K_TARGETS AND NOT target IN_LIST K_TARGETS)
+    set(wants FALSE)
+    foreach(family ${K_TARGETS})
+      if(target IN_LIST GRETA_HIP_FAMILY_${family})
+        set(wants TRUE)
+      endif()
+    endforeach()
+  endif()
+  set(${out} ${wants} PARENT_SCOPE)
+endfunction()
+
+# Compiles a kernel to bitcode for its unit, once for all lines with this source and type.
+function(greta_hip_bitcode wrapper unit target)
+  set(bitcode "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.${target}.bc")
+  get_property(parts DIRECTORY PROPERTY GRETA_HIP_UNIT_${unit}_${target})
+  if(bitcode IN_LIST parts)
+    return()
+  elseif(NOT parts)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL greta_link_hip_unit [[${unit}]] [[${target}]])")
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY GRETA_HIP_UNIT_${unit}_${target} "${bitcode}")
+  # The driver ignores -MF when it compiles for the device alone.
+  greta_hip_target_flags(${target} flags)
+  add_custom_command(OUTPUT "${bitcode}"
+    COMMAND "${GRETA_HIP_CLANG}" ${GRETA_HIP_FLAGS} ${flags}
+      -Xclang -dependency-file -Xclang "${bitcode}.d" -Xclang -MT -Xclang "${bitcode}"
+      -emit-llvm -c "${wrapper}" -o "${bitcode}"
+    DEPENDS "${wrapper}" DEPFILE "${bitcode}.d" VERBATIM
+    COMMENT "Compiling HIP kernel ${row_name} for ${target}")
+  set_property(GLOBAL APPEND PROPERTY GRETA_HIP_BUILDS
+    "${row_name}|${target}|${K_GROUP}|${wrapper}|${CMAKE_CURRENT_BINARY_DIR}/${unit}.${target}.hsaco")
+endfunction()
+
+# Writes generated/hip_kernels.tsv for the gates of machine code, from the property that tests/mock_hip
+# reads. A line is kernel, target, threads of a group, the generated source and the unit's code object.
+function(greta_write_hip_builds)
+  get_property(builds GLOBAL PROPERTY GRETA_HIP_BUILDS)
+  list(TRANSFORM builds REPLACE "\\|" "\t")
+  list(TRANSFORM builds APPEND "\n")
+  list(JOIN builds "" lines)
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/hip_kernels.tsv" CONTENT "${lines}" @ONLY)
+endfunction()
+
+# Makes a unit's code object, once all its kernels are known. Each part is optimised already, and all define
+# the same symbol __hip_cuid_.
+function(greta_link_hip_unit unit target)
+  get_property(parts DIRECTORY PROPERTY GRETA_HIP_UNIT_${unit}_${target})
+  set(object "${CMAKE_CURRENT_BINARY_DIR}/${unit}.${target}.hsaco")
+  add_custom_command(OUTPUT "${object}"
+    COMMAND "${GRETA_HIP_LLD}" -shared --no-undefined --allow-multiple-definition -plugin-opt=mcpu=${target}
+      --lto-O0 --lto-CGO3 ${parts} -o "${object}"
+    DEPENDS ${parts} VERBATIM COMMENT "Linking HIP kernels ${unit} for ${target}")
+endfunction()
 
 macro(greta_hip_kernel)
   string(APPEND defines "#define BLOCK ${K_BLOCK}\n")
@@ -86,18 +196,13 @@ macro(greta_hip_kernel)
   set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.hip")
   file(CONFIGURE OUTPUT "${wrapper}" CONTENT
     "#define KERNEL_NAME ${row_name}\n${defines}${hip_weight}#include \"${source}.hip\"\n" @ONLY)
+  set(unit ${op}_${variant})
   foreach(target ${GRETA_HIP_USABLE_TARGETS})
-    if(NOT K_TARGETS OR target IN_LIST K_TARGETS)
-      set(object "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.${target}.hsaco")
-      add_custom_command(OUTPUT "${object}"
-        COMMAND "${GRETA_HIP_CLANG}" ${GRETA_HIP_FLAGS} --offload-arch=${target}
-          -MD -MF "${object}.d" -MT "${object}" "${wrapper}" -o "${object}"
-        DEPENDS "${wrapper}" DEPFILE "${object}.d" VERBATIM
-        COMMENT "Compiling HIP kernel ${row_name} for ${target}")
-      greta_embed_kernel(kernel_hip_${row_name}_${target} "${object}" ${target})
-      # Data about each code object for tests/mock_hip and the instruction gate.
-      set_property(GLOBAL APPEND PROPERTY GRETA_HIP_BUILDS
-        "${row_name}|${target}|${K_GROUP}|${wrapper}|${object}")
+    greta_hip_wants(${target} wants)
+    if(wants)
+      greta_hip_bitcode("${wrapper}" ${unit} ${target})
+      string(MAKE_C_IDENTIFIER kernel_hip_${unit}_${target} symbol)
+      greta_embed_kernel(${symbol} "${CMAKE_CURRENT_BINARY_DIR}/${unit}.${target}.hsaco" ${target})
     endif()
   endforeach()
 endmacro()

@@ -2,7 +2,8 @@
 # writes its rows of the kernel table. The backend is the folder that calls it (kernels/<backend>):
 #   cpu     one row; the code is a function of <source>.cpp
 #   vulkan  one row; SPIR-V of <source>.comp, embedded           (GretaVulkanKernel.cmake)
-#   hip     one row for each gfx target; a code object of <source>.hip, embedded  (GretaHipKernel.cmake)
+#   hip     one row for each gfx target; an entry point in the code object of <source>.hip, which is embedded
+#           (GretaHipKernel.cmake)
 # The same line serves all three: greta_kernel(norm row GROUP 256 CONSTANTS width heads).
 #
 #   OP        the op that gives the source its name, and is the only one that it covers unless COVERS is given
@@ -34,7 +35,8 @@
 #   WITH      a folder beside the decode headers' whose <type>.h is included in front of the source
 #   BY_TYPE   Vulkan: a folder with headers for types. The source includes the one for its type as
 #             kernels/weight/<folder's name>.h. It is <type>_<layout>.h, else <type>.h, else any.h
-#   TARGETS   hip: only these gfx targets (default: all of GRETA_HIP_TARGETS)
+#   TARGETS   hip: only these gfx targets, and the exact ones of these families (default: all of
+#             GRETA_HIP_TARGETS)
 #   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc
 #
 # A generated source defines KERNEL_NAME and GROUP and includes the kernel's source. For a type it also
@@ -398,4 +400,5 @@ function(greta_write_kernel_table)
     file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/${file}_code.inc" CONTENT "${code}" @ONLY)
     file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/${file}_rows.inc" CONTENT "${rows}" @ONLY)
   endforeach()
+  greta_write_hip_builds()
 endfunction()

@@ -10,7 +10,8 @@ constexpr uint32_t kMaxConstants = 10;
 struct KernelRow {
   const char* name;     // "matmul_plain_q8_0": op, variant, type
   const char* backend;  // equal to DeviceInfo::backend
-  const char* target;   // the DeviceInfo::arch that the code is for ("gfx942"), or "" for any
+  const char* target;   // what the code is for: a DeviceInfo::arch ("gfx942"), a family of them
+                        // (runtime/gfx_family.h), or "" for any
   uint32_t needs;       // feature bits that the device must have
   uint32_t lacks;       // feature bits that the device must not have
   Op ops[kMaxFused];    // the sequence that it covers
@@ -36,6 +37,12 @@ struct KernelRow {
 // constants ignores them, since its kernels read the block.
 uint32_t kernel_constants(const KernelRow& row, std::span<const uint8_t> block,
                           uint32_t (&out)[kMaxConstants + 1]);
+
+// Whether rows of the table have the same code. Its name alone does not say so: code for a family of devices
+// may stand beside code for one of them.
+inline bool same_code(const KernelRow& a, const KernelRow& b) {
+  return a.code.name == b.code.name && a.target == b.target;
+}
 
 std::span<const KernelRow> kernel_table();
 

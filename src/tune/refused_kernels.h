@@ -1,5 +1,6 @@
 // Remembers kernels that a driver has refused to compile. Their rows are not chosen again.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <vector>
@@ -19,19 +20,17 @@ class RefusedKernels {
   }
   void add(const KernelRow& row) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!find(row)) names_.push_back(row.code.name);
+    if (!find(row)) rows_.push_back(&row);
     any_ = true;
   }
 
  private:
   bool find(const KernelRow& row) const {
-    for (const char* name : names_)
-      if (name == row.code.name) return true;
-    return false;
+    return std::ranges::any_of(rows_, [&](const KernelRow* refused) { return same_code(*refused, row); });
   }
   std::atomic<bool> any_{false};
   mutable std::mutex mutex_;
-  std::vector<const char*> names_;
+  std::vector<const KernelRow*> rows_;  // of the kernel table
 };
 
 }  // namespace greta

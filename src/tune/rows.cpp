@@ -9,7 +9,7 @@ bool usable(const KernelRow& row, const RowFilter& filter) {
   if (filter.refused && filter.refused->has(row)) return false;
   if (!filter.device) return true;
   const DeviceInfo& device = *filter.device;
-  return !strcmp(row.backend, device.backend) && (!row.target[0] || !strcmp(row.target, device.arch)) &&
+  return !strcmp(row.backend, device.backend) && (!row.target[0] || runs_on(row.target, device.arch)) &&
          (row.needs & ~device.features) == 0 && (row.lacks & device.features) == 0 &&
          row.shared_bytes <= device.shared_bytes;
 }

@@ -121,8 +121,10 @@ static std::string read_metadata(const uint8_t* from, const uint8_t* end, CodeOb
   Reader reader(from, end);
   const Value root = reader.value();
   if (reader.failed()) return "the metadata is not MessagePack as code objects have it";
-  const std::string target = root["amdhsa.target"].text;  // "amdgcn-amd-amdhsa--gfx942"
-  out->target = target.substr(target.rfind('-') + 1);
+  const std::string target = root["amdhsa.target"].text;  // "amdgcn-amd-amdhsa--gfx9-4-generic"
+  const size_t at = target.find("--");
+  if (at == target.npos) return "the metadata has no target";
+  out->target = target.substr(at + 2);
   for (const Value& kernel : root["amdhsa.kernels"].items) out->kernels.push_back(read_kernel(kernel));
   return "";
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 
+#include "runtime/gfx_family.h"
 #include "tests/mock_hip/code_object.h"
 #include "tests/mock_hip/device_memory.h"
 #include "tests/mock_hip/kernel_registry.h"
@@ -166,7 +167,7 @@ API int hipStreamSynchronize(void*) { return kSuccess; }
 API int hipModuleLoadData(void** module, const void* image) {
   auto* loaded = new Module;
   std::string wrong = loaded->object.parse(static_cast<const uint8_t*>(image));
-  if (wrong.empty() && loaded->object.target != arch_target())
+  if (wrong.empty() && !greta::runs_on(loaded->object.target, arch_target()))
     wrong = "a code object for " + loaded->object.target + " on a " + arch_target();
   if (!wrong.empty()) {
     delete loaded;

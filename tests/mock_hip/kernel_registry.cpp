@@ -13,7 +13,7 @@ void register_kernel(HostKernel* kernel) {
 
 const HostKernel* find_kernel(const char* name, const char* target) {
   for (const HostKernel* kernel = first_kernel; kernel; kernel = kernel->next)
-    if (!std::strcmp(kernel->name, name) && !std::strcmp(kernel->target, target)) return kernel;
+    if (!std::strcmp(kernel->name, name) && kernel->kind == host_kind(target)) return kernel;
   return nullptr;
 }
 

@@ -1,12 +1,18 @@
 // The kernels that the mock runtime can run: each registers itself when the library is loaded.
 #pragma once
 #include <cstdint>
+#include <string_view>
 
 namespace mock_hip {
 
+// What a source is built as for the host: wave64 is gfx9, wave32 gfx11 (and gfx10) or gfx12.
+constexpr std::string_view host_kind(std::string_view target) {
+  return target.starts_with("gfx9") ? "gfx9" : target.starts_with("gfx12") ? "gfx12" : "gfx11";
+}
+
 struct HostKernel {
   const char* name;
-  const char* target;      // "gfx942"
+  const char* kind;        // host_kind of the targets that it stands for
   unsigned threads;        // of a group
   unsigned block_bytes;    // of its only argument
   unsigned address_count;  // 64-bit addresses at the start of the block
@@ -46,9 +52,9 @@ struct Registration {
   explicit Registration(const HostKernel& from) : kernel(from) { register_kernel(&kernel); }
 };
 
-#define EMULATED_KERNEL(function, target, threads)                          \
-  static mock_hip::Registration registration(                               \
-      {#function, target, threads, mock_hip::Runner<function>::kBlockBytes, \
+#define EMULATED_KERNEL(function, kind, threads)                          \
+  static mock_hip::Registration registration(                             \
+      {#function, kind, threads, mock_hip::Runner<function>::kBlockBytes, \
        mock_hip::Runner<function>::kAddressCount, mock_hip::Runner<function>::run, nullptr});
 
 }  // namespace mock_hip

@@ -63,7 +63,8 @@ if(hip_builds)
     DEPENDS greta_abi_layout VERBATIM)
   target_sources(greta_spike_tests PRIVATE "${layout}")
   list(GET GRETA_HIP_USABLE_TARGETS 0 target)
-  add_test(NAME "spike: HIP packs the blocks as C++ does" 
-    COMMAND "${GRETA_HIP_CLANG}" ${GRETA_HIP_FLAGS} --offload-arch=${target} -fsyntax-only
+  greta_hip_target_flags(${target} target_flags)
+  add_test(NAME "spike: HIP packs the blocks as C++ does"
+    COMMAND "${GRETA_HIP_CLANG}" ${GRETA_HIP_FLAGS} ${target_flags} -fsyntax-only
       -I "${CMAKE_CURRENT_BINARY_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}/abi_layout.hip")
 endif()

@@ -24,7 +24,7 @@ std::span<const KernelRow> test_kernel_table() { return kRows; }
 const KernelRow* find_test_kernel(const char* name, const char* backend, const char* arch) {
   for (const KernelRow& row : kRows)
     if (!std::strcmp(row.name, name) && !std::strcmp(row.backend, backend) &&
-        (!row.target[0] || !std::strcmp(row.target, arch)))
+        (!row.target[0] || runs_on(row.target, arch)))
       return &row;
   return nullptr;
 }

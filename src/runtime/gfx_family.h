@@ -1,0 +1,28 @@
+// Which AMD GPUs run a code object. A code object is for one exact target (gfx942) or for a family of them
+// (gfx9-4-generic).
+#pragma once
+#include <string_view>
+
+namespace greta {
+
+// The family that `arch`, an exact target, belongs to; "" if it has none.
+constexpr std::string_view gfx_family(std::string_view arch) {
+  constexpr std::string_view kFamilies[][2] = {
+#define GFX_FAMILY(target, members) {#target, " " #members " "},
+#include "runtime/gfx_families.def"
+#undef GFX_FAMILY
+  };
+  for (const auto& [family, members] : kFamilies) {
+    const size_t at = members.find(arch);
+    if (at != members.npos && at > 0 && members[at - 1] == ' ' && members[at + arch.size()] == ' ')
+      return family;
+  }
+  return "";
+}
+
+// Whether a device of the exact target `arch` runs code for `target`.
+constexpr bool runs_on(std::string_view target, std::string_view arch) {
+  return target == arch || (!target.empty() && target == gfx_family(arch));
+}
+
+}  // namespace greta
