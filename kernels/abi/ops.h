@@ -248,12 +248,17 @@ struct AttentionHeadsBlock {
   uint window;
 };
 
-// What else is fixed for a model; kernels have it as specialization constants, not in the block.
+// What else is fixed for a model. Kernels of Vulkan have it as specialization constants, not in the block.
 struct AttentionHeadsConstants {
   uint head_width, key_type, value_type;
   float softcap, epsilon;
   uint rope_width, rope_halves;
   uint norms;
+};
+
+struct AttentionHeads {
+  AttentionHeadsBlock block;
+  AttentionHeadsConstants constants;
 };
 
 #define kNormsNone 0

@@ -10,12 +10,6 @@ constexpr uint32_t kMaxAccesses = 16;
 constexpr uint32_t kMaxConstantBytes = 32;
 constexpr uint32_t kMaxFused = 8;  // ops that one kernel row may cover
 
-// The block of attention with heads, and the constants that follow it.
-struct AttentionHeads {
-  AttentionHeadsBlock block;
-  AttentionHeadsConstants constants;
-};
-
 struct Launch {
   const Kernel* kernel = nullptr;
   uint32_t groups[3] = {1, 1, 1};

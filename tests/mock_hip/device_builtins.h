@@ -15,6 +15,7 @@
 #define __builtin_amdgcn_fence(...) ((void)0)  // groups and lanes run on coherent memory
 #define __builtin_amdgcn_ds_bpermute(byte_address, value) mock_hip::shuffle_from(byte_address, value)
 #define __builtin_amdgcn_readlane(value, lane) mock_hip::shuffle_from((lane) * 4, value)
+#define __builtin_amdgcn_exp2f(value) __builtin_exp2f(value)
 #define __hip_atomic_fetch_add(at, value, order, scope) __atomic_fetch_add(at, value, order)
 
 // sum + products of the signed bytes of a and b.

@@ -1,0 +1,47 @@
+// attention_heads: attention_split of one token, with the norm and the rotation of its queries and key before
+// it, and the store of key and value. Each group makes the heads that it needs (attention_heads.h); the group
+// that takes the newest position stores key and value in their page. Grid, group and bytes are as in
+// attention_split; shared memory has the heads too, 9 KiB. The argument block is AttentionHeads in
+// kernels/abi/ops.h.
+#include "kernels/hip/attention/attention_heads.h"
+
+// The block of attention alone that says the same.
+DEVICE AttentionBlock attention_of(const AttentionHeads& p) {
+  const AttentionHeadsBlock& b = p.block;
+  const AttentionHeadsConstants& c = p.constants;
+  AttentionBlock attention = {};
+  attention.y = b.y;
+  attention.keys = b.keys;
+  attention.values = b.values;
+  attention.step = b.step;
+  attention.scratch = b.scratch;
+  attention.counters = b.counters;
+  attention.rounded = b.rounded;
+  attention.heads = b.heads;
+  attention.kv_heads = b.kv_heads;
+  attention.key_width = attention.value_width = attention.value_stride = c.head_width;
+  attention.key_page_bytes = b.key_page_bytes;
+  attention.value_page_bytes = b.value_page_bytes;
+  attention.key_type = c.key_type;
+  attention.value_type = c.value_type;
+  attention.scale = b.scale;
+  attention.softcap = c.softcap;
+  attention.window = b.window;
+  return attention;
+}
+
+KERNEL(GROUP) void KERNEL_NAME(AttentionHeads p) {
+  const AttentionBlock attention = attention_of(p);
+  Range range;
+  if (!find_range(attention, range)) return;
+  make_heads(p, range);
+  const uint head_fours = p.constants.head_width / 4;
+  uint from = 0, last = 0;  // the query heads at hand, among those of the KV head
+  attend_range(
+      attention, range,
+      [&](uint first, uint count) {
+        from = first - range.kv_head * (p.block.heads / p.block.kv_heads);
+        last = from + count - 1;
+      },
+      [&](uint h, uint i) { return made[min(from + h, last) * head_fours + i]; });
+}

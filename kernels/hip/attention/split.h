@@ -1,0 +1,445 @@
+// What attention_split and attention_heads share: a group attends to a range of the positions of a token and
+// KV head, and the last group merges the ranges. The page of attention_split.hip says how.
+#pragma once
+#include "kernels/hip/attention/cache_chunk.h"
+#include "kernels/hip/attention/team.h"
+#include "kernels/hip/group_ticket.h"
+GLSL_BEGIN
+#include "kernels/gpu/q8x16.h"
+GLSL_END
+
+namespace {
+
+// A lane holds so many chunks of sums, of keys and of values. They are its chunks of several heads and
+// positions, fewer where it has several chunks of a head.
+constexpr uint kHeldChunks = 4;
+constexpr uint kWaves = GROUP / kWave;
+constexpr float kNone = -3e38f;     // below every score
+constexpr uint kMergedHeads = 8;    // heads whose ranges the last group merges at once
+constexpr uint kLoadsAtOnce = 8;    // loads of partial results that are under way together
+constexpr uint kMinSplitPages = 2;  // of a range: to merge ranges takes as long as to read some pages
+
+SHARED vec4 fours[GROUP * kChunk / 4];           // queries; later a chunk of each lane's sums
+SHARED float wave_maximum[kHeldChunks][kWaves];  // the largest score of a head
+SHARED float wave_weight[kHeldChunks][kWaves];   // the sum of weights, against the group's maximum
+SHARED float split_weight[kMergedHeads][kMaxAttentionSplits];
+
+// What a group takes: positions begin .. end - 1 of a sequence, one of `splits` ranges, for a token and a KV
+// head. The page of `begin` may begin earlier.
+struct Range {
+  uint t, kv_head, split, splits, sequence, begin, end;
+  bool newest;  // whether the token's own position is among them
+};
+
+// What a lane has of some query heads: an online softmax, and its chunks of the sums of weighted values.
+template <uint kLaneChunks>
+struct Heads {
+  static constexpr uint kCount = kHeldChunks / kLaneChunks;  // heads
+  static constexpr uint kRows = kHeldChunks / kLaneChunks;   // rows of positions that are loaded together
+  static constexpr uint kScores = kCount * kRows;
+  float maximum[kCount], weight[kCount];
+  vec2 sums[kHeldChunks][kChunk / 2];  // [head][chunk of the lane]
+};
+
+// Keys or values of the KV head in the cache.
+struct Cache {
+  const GLOBAL byte* pool;
+  uint page_bytes, type;
+  uint head_bytes;  // from one position to the next
+  uint chunks;      // of a head
+};
+
+// Where a row of positions lies, one for each team; it is in one page. For positions outside of the range it
+// is the nearest one in it.
+struct Row {
+  uint page, slot;  // of the first position
+  uint further;     // of this lane's position, from the first
+};
+
+}  // namespace
+
+// The compiler moves no load across it.
+DEVICE void keep_order() { asm volatile("" ::: "memory"); }
+
+// The weight of a score that is `below` (negative or 0) under the maximum.
+DEVICE float weight_of(float below) { return __builtin_amdgcn_exp2f(below * 1.44269504f); }
+
+DEVICE float sink_of(const AttentionBlock& p, uint head) { return p.sinks ? p.sinks[head] : kNone; }
+
+// The range of this group; false if there is none.
+DEVICE bool find_range(const AttentionBlock& p, Range& range) {
+  const Step step = step_of(p.step);
+  const uint t = group_x() / p.kv_heads, split = group_y();
+  if (t >= live_rows(step, kRowsTokens)) return false;
+  const uint end = step->row[t].position + 1, begin = p.window != 0 && p.window < end ? end - p.window : 0;
+  const uint first_page = begin / kPageTokens, pages = (end + kPageTokens - 1) / kPageTokens - first_page;
+  const uint most = attention_splits(p.kv_heads), each = max((pages + most - 1) / most, kMinSplitPages);
+  const uint splits = (pages + each - 1) / each, from = (first_page + split * each) * kPageTokens;
+  if (split >= splits) return false;
+  range = {t,
+           group_x() % p.kv_heads,
+           split,
+           splits,
+           step->row[t].sequence,
+           max(begin, from),
+           min(end, from + each * kPageTokens),
+           false};
+  range.newest = range.end == end;
+  return true;
+}
+
+// The largest score and the sum of weights of head h over all waves.
+DEVICE float maximum_of(uint h) {
+  float maximum = kNone;
+  for (uint i = 0; i < kWaves; ++i) maximum = max(maximum, wave_maximum[h][i]);
+  return maximum;
+}
+DEVICE float weight_of_head(uint h) {
+  float weight = 0;
+  for (uint i = 0; i < kWaves; ++i) weight += wave_weight[h][i];
+  return weight;
+}
+
+// The result of a range for one head: {maximum, sum of weights}, and 16 bytes further its values.
+DEVICE GLOBAL float* partial(const AttentionBlock& p, uint t, uint head, uint split) {
+  const uint64_t index = (uint64_t(t) * p.heads + head) * kMaxAttentionSplits + split;
+  return (GLOBAL float*)(p.scratch + index * ((p.value_width + 4) * 4));
+}
+
+// Stores four of a token's values, from value `at` on, in y and in q8x16. All lanes of a wave call it, four
+// neighbours with 16 values. A lane whose values another one has is not `first`.
+DEVICE void store_y(const AttentionBlock& p, bool first, uint t, uint at, vec4 y) {
+  const uint width = p.heads * p.value_width;
+  if (first) ((GLOBAL vec4*)(p.y + t * width))[at / 4] = y;
+  if (!p.rounded) return;
+  store_q8x16(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(width), width, at / 4, y, dot(y, y));
+}
+
+DEVICE uint clamp_position(uint position, uint first, uint last) { return min(max(position, first), last); }
+
+// The first position of the row that has `position`, or of the nearest row in the range.
+DEVICE uint row_start(const Range& range, const Team& team, uint position) {
+  const uint last = range.end - 1;
+  return clamp_position(position, range.begin - range.begin % team.count, last - last % team.count);
+}
+
+DEVICE uint page_of_row(const AttentionBlock& p, const Range& range, const Team& team, uint position) {
+  return page_of(step_of(p.step), range.sequence, row_start(range, team, position));
+}
+
+DEVICE Row row_of(const Range& range, const Team& team, uint first, uint page) {
+  const uint start = row_start(range, team, first);
+  const uint position = clamp_position(first + team.index, range.begin, range.end - 1);
+  return {page, range.kv_head * kPageTokens + start % kPageTokens, (position - start) % kPageTokens};
+}
+
+// Where a chunk of this lane lies in a row.
+template <uint kType>
+DEVICE Place place_of(const Cache& cache, const Row& row, uint chunk) {
+  return {cache.pool + uint64_t(row.page) * cache.page_bytes + row.slot * cache.head_bytes,
+          row.further * cache.head_bytes + chunk_at(kType == kCacheAny ? cache.type : kType, chunk), chunk};
+}
+
+// The index of a lane's chunk in its head. Lanes that have none repeat the last chunk.
+DEVICE uint chunk_of(const Cache& cache, const Team& team, uint c) {
+  return min(team.lane + c * team.lanes, cache.chunks - 1);
+}
+
+// Whether any lane of a team has a c-th chunk.
+DEVICE bool has_chunk(const Cache& cache, const Team& team, uint c) {
+  return c == 0 || c * team.lanes < cache.chunks;
+}
+
+// Loads this lane's chunks in all rows: [row][chunk of the lane].
+template <uint kLaneChunks, uint kType>
+DEVICE void load_chunks(const Cache& cache, const Team& team, const Row (&rows)[kHeldChunks / kLaneChunks],
+                        Chunk (&chunks)[kHeldChunks]) {
+#pragma unroll
+  for (uint i = 0; i < kHeldChunks; ++i)
+    if (const uint c = i % kLaneChunks; has_chunk(cache, team, c))
+      chunks[i] = load_chunk<kType>(place_of<kType>(cache, rows[i / kLaneChunks], chunk_of(cache, team, c)));
+}
+
+// scores[h][row] = this lane's part of q[h] . key, for one or two rows from `from` on. query(h, i) are values
+// 4 i .. of head h.
+template <uint kLaneChunks, uint kType, class Query>
+DEVICE void multiply_rows(const Cache& cache, const Team& team, const Row (&rows)[kHeldChunks / kLaneChunks],
+                          const Chunk (&keys)[kHeldChunks], uint from, Query query,
+                          float (&scores)[Heads<kLaneChunks>::kScores]) {
+  constexpr uint kRows = Heads<kLaneChunks>::kRows, kTogether = kRows < 2 ? kRows : 2;
+#pragma unroll
+  for (uint c = 0; c < kLaneChunks; ++c) {
+    if (!has_chunk(cache, team, c)) break;
+    const uint chunk = chunk_of(cache, team, c);
+    const bool own = team.lane + c * team.lanes < cache.chunks;
+    ChunkValues key[kTogether];
+#pragma unroll
+    for (uint b = 0; b < kTogether; ++b)
+      key[b] = decode_chunk<kType>(cache.type, keys[(from + b) * kLaneChunks + c],
+                                   place_of<kType>(cache, rows[from + b], chunk));
+    keep_order();
+#pragma unroll
+    for (uint h = 0; h < Heads<kLaneChunks>::kCount; ++h) {
+      const vec4 low = query(h, chunk * 2), high = query(h, chunk * 2 + 1);
+      const vec2 q[] = {low.xy, low.zw, high.xy, high.zw};
+#pragma unroll
+      for (uint b = 0; b < kTogether; ++b) {
+        vec2 sum = {0, 0};
+#pragma unroll
+        for (uint j = 0; j < kChunk / 2; ++j) sum = __builtin_elementwise_fma(q[j], key[b].pairs[j], sum);
+        scores[h * kRows + from + b] += own ? sum.x + sum.y : 0;
+      }
+    }
+  }
+}
+
+template <uint kLaneChunks, uint kType, class Query>
+DEVICE void multiply_keys(const Cache& cache, const Team& team, const Row (&rows)[kHeldChunks / kLaneChunks],
+                          const Chunk (&keys)[kHeldChunks], Query query,
+                          float (&scores)[Heads<kLaneChunks>::kScores]) {
+#pragma unroll
+  for (float& score : scores) score = 0;
+#pragma unroll
+  for (uint from = 0; from < Heads<kLaneChunks>::kRows; from += 2)
+    multiply_rows<kLaneChunks, kType>(cache, team, rows, keys, from, query, scores);
+}
+
+// heads.sums[h] += weights[h][row] * value
+template <uint kLaneChunks, uint kType>
+DEVICE void add_values(const Cache& cache, const Team& team, const Row (&rows)[kHeldChunks / kLaneChunks],
+                       const Chunk (&values)[kHeldChunks],
+                       const float (&weights)[Heads<kLaneChunks>::kScores], Heads<kLaneChunks>& heads) {
+  constexpr uint kRows = Heads<kLaneChunks>::kRows;
+#pragma unroll
+  for (uint i = 0; i < kHeldChunks; ++i) {
+    const uint c = i % kLaneChunks, b = i / kLaneChunks;
+    if (!has_chunk(cache, team, c)) continue;
+    const ChunkValues value =
+        decode_chunk<kType>(cache.type, values[i], place_of<kType>(cache, rows[b], chunk_of(cache, team, c)));
+#pragma unroll
+    for (uint h = 0; h < Heads<kLaneChunks>::kCount; ++h) {
+      const float weight = weights[h * kRows + b];
+      auto& sums = heads.sums[h * kLaneChunks + c];
+#pragma unroll
+      for (uint j = 0; j < kChunk / 2; ++j)
+        sums[j] = __builtin_elementwise_fma(vec2{weight, weight}, value.pairs[j], sums[j]);
+    }
+    keep_order();
+  }
+}
+
+// What head h has summed, against a maximum that is as large or larger.
+template <uint kLaneChunks>
+DEVICE void set_maximum(Heads<kLaneChunks>& heads, uint h, float maximum) {
+  const float rescale = weight_of(heads.maximum[h] - maximum);
+  heads.maximum[h] = maximum;
+  heads.weight[h] *= rescale;
+#pragma unroll
+  for (uint i = 0; i < kLaneChunks; ++i)
+#pragma unroll
+    for (uint j = 0; j < kChunk / 2; ++j) heads.sums[h * kLaneChunks + i][j] *= rescale;
+}
+
+// Scores of the rows from position `first` on become weights against the new maximum. Those of positions
+// outside of the range become 0.
+template <uint kLaneChunks>
+DEVICE void weigh_scores(const AttentionBlock& p, const Range& range, const Team& team, uint first,
+                         float (&scores)[Heads<kLaneChunks>::kScores], Heads<kLaneChunks>& heads) {
+  constexpr uint kRows = Heads<kLaneChunks>::kRows;
+#pragma unroll
+  for (float& score : scores) score *= p.scale;
+  if (p.softcap > 0)
+#pragma unroll
+    for (float& score : scores) score = softcap_f32(p.softcap, score);
+#pragma unroll
+  for (uint b = 0; b < kRows; ++b) {
+    const bool live = first + b * team.count + team.index - range.begin < range.end - range.begin;
+#pragma unroll
+    for (uint h = 0; h < Heads<kLaneChunks>::kCount; ++h)
+      scores[h * kRows + b] = live ? scores[h * kRows + b] : -__builtin_inff();
+  }
+#pragma unroll
+  for (uint h = 0; h < Heads<kLaneChunks>::kCount; ++h) {
+    float maximum = heads.maximum[h];
+#pragma unroll
+    for (uint b = 0; b < kRows; ++b) maximum = max(maximum, scores[h * kRows + b]);
+    set_maximum(heads, h, maximum);
+#pragma unroll
+    for (uint b = 0; b < kRows; ++b) {
+      float& score = scores[h * kRows + b];
+      score = weight_of(score - maximum);
+      heads.weight[h] += score;
+    }
+  }
+}
+
+// Sums up the positions of the range for the heads.
+template <uint kLaneChunks, uint kType, class Query>
+DEVICE void sum_range(const AttentionBlock& p, const Range& range, const Team& team, Query query,
+                      Heads<kLaneChunks>& heads) {
+  constexpr uint kRows = Heads<kLaneChunks>::kRows;
+  const Cache keys = {p.keys, p.key_page_bytes, p.key_type, cache_head_bytes(p.key_type, p.key_width),
+                      p.key_width / kChunk};
+  const Cache values = {p.values, p.value_page_bytes, p.value_type,
+                        cache_head_bytes(p.value_type, p.value_stride), p.value_width / kChunk};
+#pragma unroll
+  for (uint i = 0; i < kHeldChunks; ++i)
+#pragma unroll
+    for (uint j = 0; j < kChunk / 2; ++j) heads.sums[i][j] = vec2{0, 0};
+#pragma unroll
+  for (uint h = 0; h < Heads<kLaneChunks>::kCount; ++h) heads.maximum[h] = kNone, heads.weight[h] = 0;
+  uint s = range.begin / kPageTokens * kPageTokens, pages[kRows];
+#pragma unroll
+  for (uint b = 0; b < kRows; ++b) pages[b] = page_of_row(p, range, team, s + b * team.count);
+#pragma unroll 1
+  for (; s < range.end; s += kRows * team.count) {
+    Row rows[kRows];
+#pragma unroll
+    for (uint b = 0; b < kRows; ++b) rows[b] = row_of(range, team, s + b * team.count, pages[b]);
+    Chunk key_chunks[kHeldChunks] = {}, value_chunks[kHeldChunks] = {};
+    load_chunks<kLaneChunks, kType>(keys, team, rows, key_chunks);
+    load_chunks<kLaneChunks, kType>(values, team, rows, value_chunks);
+    // The pages of the next round are loaded during this one.
+#pragma unroll
+    for (uint b = 0; b < kRows; ++b) pages[b] = page_of_row(p, range, team, s + (kRows + b) * team.count);
+    float scores[Heads<kLaneChunks>::kScores];
+    multiply_keys<kLaneChunks, kType>(keys, team, rows, key_chunks, query, scores);
+    team_sums(scores, team.lanes);
+    weigh_scores<kLaneChunks>(p, range, team, s, scores, heads);
+    add_values<kLaneChunks, kType>(values, team, rows, value_chunks, scores, heads);
+  }
+}
+
+// Leaves the maximum and the sum of weights of each head in shared memory, and turns the sums of all teams
+// into sums against that maximum.
+template <uint kLaneChunks>
+DEVICE void agree_on_maxima(const Team& team, Heads<kLaneChunks>& heads) {
+#pragma unroll
+  for (uint h = 0; h < Heads<kLaneChunks>::kCount; ++h) {
+    const float maximum = wave_max(heads.maximum[h]);
+    if (lane() == 0) wave_maximum[h][wave_index()] = maximum;
+  }
+  group_barrier();
+#pragma unroll
+  for (uint h = 0; h < Heads<kLaneChunks>::kCount; ++h) {
+    set_maximum(heads, h, maximum_of(h));
+    const float weight = wave_sum(team.lane == 0 ? heads.weight[h] : 0);
+    if (lane() == 0) wave_weight[h][wave_index()] = weight;
+  }
+}
+
+// Stores values 4 i .. of head first + h, whose weighted values add up to `sum`: the result, or that of this
+// range where there are several. All lanes of a wave call it; `stores` is as in store_y().
+DEVICE void store_head(const AttentionBlock& p, const Range& range, bool stores, uint head, uint h, uint i,
+                       vec4 sum) {
+  const float most = maximum_of(h), weight = weight_of_head(h);
+  if (range.splits > 1) {
+    if (!stores) return;
+    const auto to = (GLOBAL vec4*)partial(p, range.t, head, range.split);
+    to[1 + i] = sum;
+    if (i == 0) to[0] = vec4{most, weight, 0, 0};
+    return;
+  }
+  const float sink = sink_of(p, head), maximum = max(most, sink), rescale = weight_of(most - maximum);
+  const float all = weight * rescale + (sink == kNone ? 0 : weight_of(sink - maximum));
+  store_y(p, stores, range.t, head * p.value_width + i * 4, sum * (rescale / all));
+}
+
+// Adds up the teams, in their order, and stores the results of heads first .. first + count - 1. A thread
+// makes four values of a chunk; threads for which there are none repeat those of others.
+template <uint kLaneChunks>
+DEVICE void merge_teams(const AttentionBlock& p, const Range& range, const Team& team,
+                        Heads<kLaneChunks>& heads, uint first, uint count) {
+  agree_on_maxima(team, heads);
+#pragma unroll
+  for (uint held = 0; held < kHeldChunks; ++held) {
+    const uint h = held / kLaneChunks, start = held % kLaneChunks * team.lanes;
+    const auto& sums = heads.sums[held];
+    group_barrier();
+    fours[thread_x() * 2] = vec4{sums[0].x, sums[0].y, sums[1].x, sums[1].y};
+    fours[thread_x() * 2 + 1] = vec4{sums[2].x, sums[2].y, sums[3].x, sums[3].y};
+    group_barrier();
+    if (h >= count || start * kChunk >= p.value_width) continue;
+    const uint all = min(2 * team.lanes, p.value_width / 4 - start * 2);  // fours of these chunks
+    if (wave_index() * kWave >= all) continue;
+    const uint own = thread_x() < all ? thread_x() : thread_x() % min(all, 4);
+    vec4 sum = {0, 0, 0, 0};
+    for (uint from = own; from < 2 * GROUP; from += 2 * team.lanes) sum += fours[from];
+    store_head(p, range, thread_x() < all, first + h, h, start * 2 + own, sum);
+  }
+  group_barrier();
+}
+
+template <uint kLaneChunks, class Stage, class Query>
+DEVICE void attend(const AttentionBlock& p, const Range& range, const Team& team, Stage stage, Query query) {
+  const uint per_kv = p.heads / p.kv_heads;
+#pragma unroll 1
+  for (uint h = 0; h < per_kv; h += Heads<kLaneChunks>::kCount) {
+    const uint first = range.kv_head * per_kv + h, count = min(per_kv - h, Heads<kLaneChunks>::kCount);
+    stage(first, count);
+    Heads<kLaneChunks> heads;
+    const bool same = p.key_type == p.value_type;
+    if (same && p.key_type == kCacheF16)
+      sum_range<kLaneChunks, kCacheF16>(p, range, team, query, heads);
+    else if (same && p.key_type == kCacheQ8)
+      sum_range<kLaneChunks, kCacheQ8>(p, range, team, query, heads);
+    else
+      sum_range<kLaneChunks, kCacheAny>(p, range, team, query, heads);
+    merge_teams(p, range, team, heads, first, count);
+  }
+}
+
+// Merges the ranges of heads first .. first + count - 1; the last group calls it.
+DEVICE void merge_splits(const AttentionBlock& p, uint t, uint splits, uint first, uint count) {
+  for (uint h = wave_index(); h < count; h += kWaves) {
+    const float sink = sink_of(p, first + h);
+    float maximum = sink;
+    for (uint s = lane(); s < splits; s += kWave) maximum = max(maximum, partial(p, t, first + h, s)[0]);
+    maximum = wave_max(maximum);
+    float sum = 0;
+    for (uint s = lane(); s < splits; s += kWave) {
+      const auto part = partial(p, t, first + h, s);
+      split_weight[h][s] = weight_of(part[0] - maximum);
+      sum += split_weight[h][s] * part[1];
+    }
+    sum = wave_sum(sum) + (sink == kNone ? 0 : weight_of(sink - maximum));
+    for (uint s = lane(); s < splits; s += kWave) split_weight[h][s] /= sum;
+  }
+  group_barrier();
+  // All lanes go through the loop equally often, for store_y(). Those that are left over repeat the first.
+  const uint end = count * p.value_width, stride = p.value_width / 4 + 1;
+  for (uint from = 0; from < end; from += GROUP * 4) {
+    const bool stores = from + thread_x() * 4 < end;
+    const uint i = stores ? from + thread_x() * 4 : thread_x() * 4 % min(16, end), h = i / p.value_width;
+    const auto parts = (const GLOBAL vec4*)partial(p, t, first + h, 0) + 1 + i % p.value_width / 4;
+    vec4 y = {0, 0, 0, 0};
+    for (uint s = 0; s < splits; s += kLoadsAtOnce) {
+      vec4 values[kLoadsAtOnce];
+#pragma unroll
+      for (uint j = 0; j < kLoadsAtOnce; ++j) values[j] = parts[min(s + j, splits - 1) * stride];
+#pragma unroll
+      for (uint j = 0; j < kLoadsAtOnce; ++j)
+        if (s + j < splits) y += values[j] * split_weight[h][s + j];
+    }
+    store_y(p, stores, t, first * p.value_width + i, y);
+  }
+  group_barrier();
+}
+
+// Attends to the range, and merges all ranges of the token where this group is the last. stage(first, count)
+// makes query heads first .. first + count - 1 ready; then query(h, i) are values 4 i .. of head first + h.
+template <class Stage, class Query>
+DEVICE void attend_range(const AttentionBlock& p, const Range& range, Stage stage, Query query) {
+  const uint chunks = max(p.key_width, p.value_width) / kChunk;
+  const Team team = team_for(chunks);
+  if (chunks <= kWave)
+    attend<1>(p, range, team, stage, query);
+  else if (chunks <= 2 * kWave)
+    attend<2>(p, range, team, stage, query);
+  else if constexpr (kWave == 32)
+    attend<4>(p, range, team, stage, query);
+  if (range.splits == 1 || !is_last_group(p.counters, group_x(), range.splits)) return;
+  const uint per_kv = p.heads / p.kv_heads;
+  for (uint h = 0; h < per_kv; h += kMergedHeads)
+    merge_splits(p, range.t, range.splits, range.kv_head * per_kv + h, min(per_kv - h, kMergedHeads));
+}
