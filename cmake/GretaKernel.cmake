@@ -27,7 +27,8 @@
 #   SUBGROUPS Vulkan: a group is this many subgroups if they have at least half of GROUP's threads, else
 #             it has all threads (default 0: always all)
 #   CONSTANTS fields of the block that are fixed for a model. In Vulkan they are the specialization
-#             constants 2, 3, ..; CPU and HIP read them from the block
+#             constants 2, 3, ..; CPU and HIP read them from the block. Those behind its first 128 bytes come
+#             last and in order: HIP appends them to the block (KernelCode::appended)
 #   NEEDS     features that a GPU must have, joined by |: kVulkanCoopMatrix|kVulkanCoopMatrixHalf. They are
 #             enumerators of a header in backends/<backend>. The table row has their bits as a number, and an
 #             unknown name is an error (default: none)
@@ -388,6 +389,12 @@ function(greta_embed_kernel name file target)
   set(group ".group_size = {${K_GROUP}, 1, 1}, .subgroups = ${K_SUBGROUPS}")
   if(K_CHAIN)
     string(APPEND group ", .chain_field = offsetof(${K_BLOCK}, ${K_CHAIN})")
+  endif()
+  if(K_CONSTANTS)
+    list(TRANSFORM K_CONSTANTS REPLACE "^.+$" "(offsetof(${K_BLOCK}, \\0) >= kMaxBlockBytes)"
+      OUTPUT_VARIABLE behind)
+    list(JOIN behind " + " behind)
+    string(APPEND group ", .appended = ${behind}")
   endif()
   greta_add_rows("${target}" ${K_NEEDS} "{.name = \"${row_name}\", .code = {${name}, ${name}_end}, ${group}}")
 endfunction()

@@ -102,6 +102,9 @@ struct KernelCode {
   // vulkan: the offset in the block of the address of the launch's cell in a chain, by which launches wait
   // for each other (docs/vulkan.md). 0: the kernel takes no part in chains.
   uint16_t chain_field = 0;
+  // hip: so many of the last constants are fields behind the first kMaxBlockBytes bytes of the argument
+  // block. A dispatch passes them behind its block, and the kernel takes both as one struct by value.
+  uint32_t appended = 0;
 };
 
 // Work runs in the order in which it was recorded, but a dispatch, copy or fill may overlap those since the

@@ -163,4 +163,21 @@ TEST_CASE("ops: rows too long for a worker's memory go to a plain kernel", "[com
   }
 }
 
+TEST_CASE("constants behind the block are a row's last ones, in the order of their struct", "[compute]") {
+  for (const KernelRow& row : kernel_table()) {
+    if (row.code.function) continue;  // a launch's host kernels see the block alone
+    CAPTURE(row.name, row.target);
+    REQUIRE(row.code.appended <= row.constant_count);
+    const uint32_t inside = row.constant_count - row.code.appended;
+    for (uint32_t i = 0; i < row.constant_count; ++i) {
+      CAPTURE(i, row.constant_fields[i]);
+      if (i < inside)
+        CHECK(row.constant_fields[i] < kMaxBlockBytes);
+      else
+        CHECK(row.constant_fields[i] == kMaxBlockBytes + (i - inside) * sizeof(uint32_t));
+    }
+  }
+  STATIC_REQUIRE(offsetof(AttentionHeads, constants) == kMaxBlockBytes);
+}
+
 }  // namespace greta::test
