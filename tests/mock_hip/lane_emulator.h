@@ -53,7 +53,7 @@ void join_wave(Wave& wave) {
   T values[kMaxWave];
   for (unsigned i = 0; i < wave.size; ++i) {
     if (!wave.in[i]) {
-      wave.fault = "lanes are absent where a wave adds its values";
+      wave.fault = "lanes are absent where a wave joins its values";
       return;
     }
     values[i] = *static_cast<const T*>(wave.in[i]);
