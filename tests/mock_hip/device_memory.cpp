@@ -1,23 +1,26 @@
 #include "tests/mock_hip/device_memory.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 namespace mock_hip {
 
 constexpr uint64_t kAlignment = 256;
-constexpr int kPoison = 0xcd;
+constexpr uint8_t kPoison = 0xcd;
+constexpr uint64_t kGuardBytes = 256;  // behind each block
 
 DeviceMemory::~DeviceMemory() {
   for (const auto& block : blocks_) std::free(reinterpret_cast<void*>(block.first));
 }
 
-void* DeviceMemory::allocate(uint64_t bytes) {
+void* DeviceMemory::allocate(uint64_t bytes, uint64_t capacity) {
   std::lock_guard lock(mutex_);
-  if (bytes == 0 || bytes > capacity_ - used_) return nullptr;
-  void* pointer = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  if (bytes == 0 || used_ > capacity || bytes > capacity - used_) return nullptr;
+  const uint64_t all = (bytes + kGuardBytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* pointer = std::aligned_alloc(kAlignment, all);
   if (!pointer) return nullptr;
-  std::memset(pointer, kPoison, bytes);
+  std::memset(pointer, kPoison, all);
   blocks_[reinterpret_cast<uintptr_t>(pointer)] = bytes;
   used_ += bytes;
   return pointer;
@@ -43,9 +46,18 @@ bool DeviceMemory::contains(const void* pointer, uint64_t bytes) const {
   return offset <= block->second && bytes <= block->second - offset;
 }
 
-uint64_t DeviceMemory::free_bytes() const {
+uint64_t DeviceMemory::used_bytes() const {
   std::lock_guard lock(mutex_);
-  return capacity_ - used_;
+  return used_;
+}
+
+bool DeviceMemory::is_overrun() const {
+  std::lock_guard lock(mutex_);
+  for (const auto& [address, bytes] : blocks_) {
+    const auto* guard = reinterpret_cast<const uint8_t*>(address + bytes);
+    if (std::any_of(guard, guard + kGuardBytes, [](uint8_t byte) { return byte != kPoison; })) return true;
+  }
+  return false;
 }
 
 }  // namespace mock_hip

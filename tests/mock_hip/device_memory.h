@@ -9,21 +9,21 @@ namespace mock_hip {
 
 class DeviceMemory {
  public:
-  explicit DeviceMemory(uint64_t capacity) : capacity_(capacity) {}
+  DeviceMemory() = default;
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  void* allocate(uint64_t bytes);  // null when the capacity is used up
-  bool release(void* pointer);     // false if it was not allocated
+  void* allocate(uint64_t bytes, uint64_t capacity);  // null when all blocks together would exceed `capacity`
+  bool release(void* pointer);                        // false if it was not allocated
   bool contains(const void* pointer, uint64_t bytes) const;
-  uint64_t capacity() const { return capacity_; }
-  uint64_t free_bytes() const;
+  uint64_t used_bytes() const;
+  bool is_overrun() const;  // something was written behind the end of a block
 
  private:
   mutable std::mutex mutex_;
   std::map<uintptr_t, uint64_t> blocks_;  // address to bytes
-  uint64_t capacity_, used_ = 0;
+  uint64_t used_ = 0;
 };
 
 }  // namespace mock_hip

@@ -1,63 +1,42 @@
-// The mock of libamdhip64.so: the functions of a HIP runtime that GRETA calls, for a machine without
-// an AMD GPU. A module is a real code object, and every launch is checked against its metadata; what
-// runs is the same kernel source, compiled for the host (lane_emulator.h). All work is done at once,
-// so a stream is only a name.
+// The mock of libamdhip64.so: the functions of a HIP runtime that GRETA calls, for a machine without an AMD
+// GPU. A module is a real code object, and every launch is checked against its metadata. What runs is the
+// same kernel source, compiled for the host (lane_emulator.h), when the host waits for it (streams.h). The
+// environment says what the runtime is and what fails (orders.h).
 //
-//   MOCK_HIP_ARCH       gcnArchName of the device (default "gfx942:sramecc+:xnack-"); "none": no device
-//   MOCK_HIP_SEED       order of waves and lanes (default 0)
-//   mock_hip_fault()    what the last refused call did wrong, in words
+//   mock_hip_fault()    what the last refused call did wrong, in words; hipGetErrorString says it too
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "runtime/gfx_family.h"
 #include "tests/mock_hip/code_object.h"
-#include "tests/mock_hip/device_memory.h"
-#include "tests/mock_hip/kernel_registry.h"
-#include "tests/mock_hip/lane_emulator.h"
+#include "tests/mock_hip/launch.h"
+#include "tests/mock_hip/memory.h"
+#include "tests/mock_hip/orders.h"
+#include "tests/mock_hip/streams.h"
 
 #define API extern "C" __attribute__((visibility("default")))
 
 namespace mock_hip {
 
-// Values of hipError_t.
-enum Error {
-  kSuccess = 0,
-  kInvalidValue = 1,
-  kOutOfMemory = 2,
-  kNoDevice = 100,
-  kInvalidDevice = 101,
-  kNoBinaryForGpu = 209,
-  kInvalidHandle = 400,
-  kNotFound = 500,
-  kLaunchFailure = 719,
-};
-
-constexpr uint64_t kDeviceBytes = uint64_t(4) << 30;
-constexpr uint64_t kMaxSharedBytes = 64 * 1024;
-static DeviceMemory memory(kDeviceBytes);
 static thread_local std::string fault_text;
+static thread_local int last_error = 0;
+static thread_local int current_device = 0;
 
-static int refuse(Error error, const std::string& text) {
+static int refuse(int error, const std::string& text) {
   fault_text = text;
-  return error;
+  return last_error = error;
 }
 
-static std::string arch_name() {
-  const char* name = std::getenv("MOCK_HIP_ARCH");
-  return name ? name : "gfx942:sramecc+:xnack-";
-}
-static bool has_device() { return arch_name() != "none"; }
-static std::string arch_target() {
-  const std::string name = arch_name();
+static bool has_device(int device) { return device >= 0 && size_t(device) < archs().size(); }
+
+static std::string target_of(int device) {
+  const std::string name = archs()[size_t(device)];
   return name.substr(0, name.find(':'));
 }
-
-struct Function {
-  const KernelMetadata* metadata;
-  const HostKernel* host;
-};
 
 struct Module {
   CodeObject object;
@@ -67,122 +46,323 @@ struct Module {
   }
 };
 
+static int (*system_event_handler)(const void*, void*) = nullptr;
+static void* system_event_data = nullptr;
+
+// What ROCr does at a page fault: without a handler it ends the process.
+static std::string page_fault() {
+  struct {
+    uint32_t type = 0;
+    uint64_t agent = 1, address = 0xdead000;
+    uint32_t reason = 1;
+  } event;
+  if (!system_event_handler || system_event_handler(&event, system_event_data)) std::abort();
+  return kHangs;
+}
+
+static int answer_of(const Stream& stream) {
+  return stream.error ? refuse(stream.error, stream.wrong.empty() ? "not ready" : stream.wrong)
+                      : int(kSuccess);
+}
+
 }  // namespace mock_hip
 
 using namespace mock_hip;
 
+// Every function begins with it: takes the lock, and fails if it was ordered to.
+#define ENTER(name)                                                        \
+  const std::lock_guard<std::recursive_mutex> runtime_lock(runtime_mutex); \
+  if (const int ordered = ordered_failure(name)) return refuse(ordered, name " was told to fail")
+
+// And those that a capture of the same thread does not allow.
+#define ENTER_OUTSIDE(name) \
+  ENTER(name);              \
+  if (this_thread_captures()) return refuse(kStreamCaptureUnsupported, name " during a capture")
+
 API const char* mock_hip_fault() { return fault_text.c_str(); }
 
-API int hipInit(unsigned) { return has_device() ? kSuccess : refuse(kNoDevice, "MOCK_HIP_ARCH is none"); }
+API int hsa_amd_register_system_event_handler(int (*handler)(const void*, void*), void* data) {
+  system_event_handler = handler;
+  system_event_data = data;
+  return 0;
+}
+
+API int hipInit(unsigned) {
+  ENTER("hipInit");
+  return has_device(0) ? kSuccess : refuse(kNoDevice, "there is no device");
+}
 
 API int hipGetDeviceCount(int* count) {
-  *count = has_device() ? 1 : 0;
-  return has_device() ? kSuccess : refuse(kNoDevice, "MOCK_HIP_ARCH is none");
+  ENTER("hipGetDeviceCount");
+  *count = int(archs().size());
+  return *count ? kSuccess : refuse(kNoDevice, "there is no device");
+}
+
+API int hipGetDevice(int* device) {
+  *device = current_device;
+  return has_device(0) ? kSuccess : refuse(kNoDevice, "there is no device");
 }
 
 API int hipSetDevice(int device) {
-  return device == 0 && has_device() ? kSuccess : refuse(kInvalidDevice, "there is one device, number 0");
-}
-
-API int hipRuntimeGetVersion(int* version) {
-  *version = 60443484;
+  ENTER("hipSetDevice");
+  if (!has_device(device)) return refuse(kInvalidDevice, "there is no such device");
+  current_device = device;
   return kSuccess;
 }
 
-API const char* hipGetErrorString(int error) {
+API int hipRuntimeGetVersion(int* version) {
+  *version = int(number("MOCK_HIP_VERSION", 60443484));
+  return kSuccess;
+}
+
+API int hipGetLastError() { return std::exchange(last_error, int(kSuccess)); }
+
+API const char* hipGetErrorName(int error) {
   switch (error) {
+#define NAME(value) \
+  case k##value:    \
+    return "hipError" #value;
+    NAME(InvalidValue)
+    NAME(OutOfMemory)
+    NAME(NoDevice)
+    NAME(InvalidDevice)
+    NAME(InvalidImage)
+    NAME(NoBinaryForGpu)
+    NAME(InvalidHandle)
+    NAME(NotFound)
+    NAME(NotReady)
+    NAME(IllegalAddress)
+    NAME(LaunchTimeOut)
+    NAME(HostMemoryAlreadyRegistered)
+    NAME(LaunchFailure)
+    NAME(StreamCaptureUnsupported)
+    NAME(StreamCaptureInvalidated)
+#undef NAME
     case kSuccess:
-      return "no error";
-    case kInvalidValue:
-      return "invalid argument";
-    case kOutOfMemory:
-      return "out of memory";
-    case kNoDevice:
-      return "no ROCm-capable device is detected";
-    case kNoBinaryForGpu:
-      return "no kernel image is available for execution on the device";
-    case kNotFound:
-      return "named symbol not found";
-    case kLaunchFailure:
-      return "unspecified launch failure";
+      return "hipSuccess";
   }
-  return "unknown error";
+  return "hipErrorUnknown";
+}
+
+// The mock says in words what was wrong, where a real runtime has a sentence for each error.
+API const char* hipGetErrorString(int error) {
+  return error && !fault_text.empty() ? fault_text.c_str() : "no error";
 }
 
 // The properties of HIP 6 and newer; only the fields at these offsets are filled in.
 API int hipGetDevicePropertiesR0600(void* properties, int device) {
-  if (device != 0 || !has_device()) return refuse(kInvalidDevice, "there is one device, number 0");
+  ENTER("hipGetDevicePropertiesR0600");
+  if (!has_device(device)) return refuse(kInvalidDevice, "there is no such device");
   constexpr uint64_t kBytes = 1472;
-  constexpr uint64_t kNameAt = 0, kMemoryAt = 288, kSharedAt = 296, kWaveAt = 308, kArchAt = 1160;
   uint8_t* out = static_cast<uint8_t*>(properties);
+  const auto put = [&](size_t offset, auto value) { std::memcpy(out + offset, &value, sizeof value); };
   std::memset(out, 0, kBytes);
-  std::snprintf(reinterpret_cast<char*>(out + kNameAt), 256, "Mock GPU %s", arch_target().c_str());
-  std::snprintf(reinterpret_cast<char*>(out + kArchAt), 256, "%s", arch_name().c_str());
-  const uint64_t shared = kMaxSharedBytes;
-  const int wave = arch_target().rfind("gfx9", 0) == 0 ? 64 : 32;
-  std::memcpy(out + kMemoryAt, &kDeviceBytes, sizeof kDeviceBytes);
-  std::memcpy(out + kSharedAt, &shared, sizeof shared);
-  std::memcpy(out + kWaveAt, &wave, sizeof wave);
+  const std::string target = target_of(device);
+  std::snprintf(reinterpret_cast<char*>(out), 256, "Mock GPU %s", target.c_str());
+  put(288, device_bytes());
+  put(296, uint64_t(64 << 10));                            // sharedMemPerBlock
+  put(308, target.starts_with("gfx9") ? 64 : 32);          // warpSize
+  put(320, 1024);                                          // maxThreadsPerBlock
+  put(336, 0x7fffffff), put(340, 65536), put(344, 65536);  // maxGridSize
+  put(388, 8);                                             // multiProcessorCount
+  put(396, int(number("MOCK_HIP_INTEGRATED", 0)));
+  put(584, 3 + device);  // pciBusID
+  std::snprintf(reinterpret_cast<char*>(out + 1160), 256, "%s", archs()[size_t(device)].c_str());
   return kSuccess;
 }
 
-API int hipMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
-  *free_bytes = memory.free_bytes();
-  *total_bytes = memory.capacity();
+API int hipMemGetInfo(size_t* free, size_t* total) {
+  ENTER("hipMemGetInfo");
+  *free = free_bytes(current_device);
+  *total = device_bytes();
   return kSuccess;
 }
 
 API int hipMalloc(void** pointer, size_t bytes) {
-  *pointer = memory.allocate(bytes);
+  ENTER_OUTSIDE("hipMalloc");
+  *pointer = allocate_device(current_device, bytes);
   if (*pointer) return kSuccess;
   return refuse(kOutOfMemory, "hipMalloc: no room for " + std::to_string(bytes) + " bytes");
 }
 
+// Frees wait for all work, as those of the driver do.
 API int hipFree(void* pointer) {
-  return !pointer || memory.release(pointer) ? kSuccess : refuse(kInvalidValue, "hipFree: not allocated");
+  ENTER_OUTSIDE("hipFree");
+  (void)finish_all();
+  return !pointer || release_device(pointer) ? kSuccess : refuse(kInvalidValue, "hipFree: not allocated");
 }
 
-API int hipMemcpyAsync(void* to, const void* from, size_t bytes, int kind, void*) {
-  constexpr int kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3;
-  if ((kind == kHostToDevice || kind == kDeviceToDevice) && !memory.contains(to, bytes))
-    return refuse(kInvalidValue, "hipMemcpyAsync: the destination is not device memory");
-  if ((kind == kDeviceToHost || kind == kDeviceToDevice) && !memory.contains(from, bytes))
-    return refuse(kInvalidValue, "hipMemcpyAsync: the source is not device memory");
-  std::memmove(to, from, bytes);
+API int hipHostMalloc(void** pointer, size_t bytes, unsigned) {
+  ENTER_OUTSIDE("hipHostMalloc");
+  *pointer = allocate_pinned(bytes);
+  if (*pointer) return kSuccess;
+  return refuse(kOutOfMemory, "hipHostMalloc: no room for " + std::to_string(bytes) + " bytes");
+}
+
+API int hipHostFree(void* pointer) {
+  ENTER_OUTSIDE("hipHostFree");
+  (void)finish_all();
+  return !pointer || release_pinned(pointer) ? kSuccess : refuse(kInvalidValue, "hipHostFree: not allocated");
+}
+
+API int hipHostRegister(void* pointer, size_t bytes, unsigned) {
+  ENTER_OUTSIDE("hipHostRegister");
+  if (register_host(pointer, bytes)) return kSuccess;
+  return refuse(kHostMemoryAlreadyRegistered, "hipHostRegister: these pages are registered");
+}
+
+API int hipHostUnregister(void* pointer) {
+  ENTER_OUTSIDE("hipHostUnregister");
+  (void)finish_all();
+  return unregister_host(pointer) ? kSuccess : refuse(kInvalidValue, "hipHostUnregister: not registered");
+}
+
+API int hipHostGetDevicePointer(void** seen, void* pointer, unsigned) {
+  ENTER("hipHostGetDevicePointer");
+  if (!is_pinned(pointer, 1)) return refuse(kInvalidValue, "hipHostGetDevicePointer: not pinned");
+  *seen = pointer;
   return kSuccess;
 }
 
 API int hipStreamCreateWithFlags(void** stream, unsigned) {
-  *stream = new char;
+  ENTER_OUTSIDE("hipStreamCreateWithFlags");
+  *stream = new_stream(current_device);
   return kSuccess;
 }
 
 API int hipStreamDestroy(void* stream) {
-  delete static_cast<char*>(stream);
+  ENTER_OUTSIDE("hipStreamDestroy");
+  const int error = finish(*static_cast<Stream*>(stream));
+  if (!error) delete_stream(static_cast<Stream*>(stream));  // others may wait for the signals of a broken one
+  return error;
+}
+
+API int hipStreamQuery(void* handle) {
+  ENTER_OUTSIDE("hipStreamQuery");
+  Stream& stream = *static_cast<Stream*>(handle);
+  if (!stream.tasks.empty()) (void)step_towards(stream);
+  if (stream.error) return answer_of(stream);
+  return stream.tasks.empty() ? kSuccess : refuse(kNotReady, "not ready");
+}
+
+API int hipStreamSynchronize(void* handle) {
+  ENTER_OUTSIDE("hipStreamSynchronize");
+  Stream& stream = *static_cast<Stream*>(handle);
+  const int error = finish(stream);
+  return stream.error ? answer_of(stream) : error;
+}
+
+API int hipStreamWaitEvent(void* handle, void* event, unsigned) {
+  ENTER("hipStreamWaitEvent");
+  if (const std::shared_ptr<Signal>& last = static_cast<Event*>(event)->last)
+    give(*static_cast<Stream*>(handle), {{}, last, {}, nullptr});
   return kSuccess;
 }
 
-API int hipStreamSynchronize(void*) { return kSuccess; }
+// Memory that is not pinned is copied at once, after all work of the stream.
+API int hipMemcpyAsync(void* to, const void* from, size_t bytes, int kind, void* handle) {
+  ENTER("hipMemcpyAsync");
+  constexpr int kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3;
+  if ((kind == kHostToDevice || kind == kDeviceToDevice) && !is_device(to, bytes))
+    return refuse(kInvalidValue, "hipMemcpyAsync: the destination is not device memory");
+  if ((kind == kDeviceToHost || kind == kDeviceToDevice) && !is_device(from, bytes))
+    return refuse(kInvalidValue, "hipMemcpyAsync: the source is not device memory");
+  Stream& stream = *static_cast<Stream*>(handle);
+  const auto copy = [=] {
+    std::memmove(to, from, bytes);
+    return std::string();
+  };
+  if (is_device_visible(to, bytes) && is_device_visible(from, bytes)) {
+    give(stream, {copy, {}, {}, nullptr});
+    return kSuccess;
+  }
+  if (this_thread_captures()) return refuse(kStreamCaptureUnsupported, "a copy of memory that is not pinned");
+  if (finish(stream)) return answer_of(stream);
+  copy();
+  return kSuccess;
+}
+
+API int hipMemsetD32Async(void* to, int word, size_t count, void* handle) {
+  ENTER("hipMemsetD32Async");
+  if (!is_device_visible(to, count * 4)) return refuse(kInvalidValue, "hipMemsetD32Async: not device memory");
+  const auto fill = [=] {
+    for (size_t i = 0; i < count; ++i) std::memcpy(static_cast<char*>(to) + 4 * i, &word, 4);
+    return std::string();
+  };
+  give(*static_cast<Stream*>(handle), {fill, {}, {}, nullptr});
+  return kSuccess;
+}
+
+API int hipEventCreateWithFlags(void** event, unsigned flags) {
+  ENTER_OUTSIDE("hipEventCreateWithFlags");
+  constexpr unsigned kWithoutTime = 2;
+  auto* made = new Event;
+  made->timed = !(flags & kWithoutTime);
+  *event = made;
+  return kSuccess;
+}
+
+API int hipEventDestroy(void* event) {
+  ENTER("hipEventDestroy");
+  delete static_cast<Event*>(event);
+  return kSuccess;
+}
+
+API int hipEventRecord(void* event, void* handle) {
+  ENTER_OUTSIDE("hipEventRecord");
+  auto signal = std::make_shared<Signal>();
+  signal->stream = static_cast<Stream*>(handle);
+  static_cast<Event*>(event)->last = signal;
+  give(*signal->stream, {{}, {}, signal, nullptr});
+  return kSuccess;
+}
+
+API int hipEventQuery(void* event) {
+  ENTER_OUTSIDE("hipEventQuery");
+  const std::shared_ptr<Signal> signal = static_cast<Event*>(event)->last;
+  if (!signal || signal->done) return kSuccess;
+  (void)step_towards(*signal->stream);
+  if (signal->done) return kSuccess;
+  if (signal->stream->error) return answer_of(*signal->stream);
+  return refuse(kNotReady, "not ready");
+}
+
+API int hipEventElapsedTime(float* ms, void* from, void* to) {
+  ENTER("hipEventElapsedTime");
+  const auto *first = static_cast<Event*>(from), *last = static_cast<Event*>(to);
+  if (!first->timed || !last->timed || !first->last || !last->last)
+    return refuse(kInvalidHandle, "hipEventElapsedTime: an event has no time");
+  if (!first->last->done || !last->last->done) return refuse(kNotReady, "not ready");
+  *ms = float((double(last->last->at_ns) - double(first->last->at_ns)) / 1e6);
+  return kSuccess;
+}
 
 API int hipModuleLoadData(void** module, const void* image) {
-  auto* loaded = new Module;
+  ENTER_OUTSIDE("hipModuleLoadData");
+  auto loaded = std::make_unique<Module>();
   std::string wrong = loaded->object.parse(static_cast<const uint8_t*>(image));
-  if (wrong.empty() && !greta::runs_on(loaded->object.target, arch_target()))
-    wrong = "a code object for " + loaded->object.target + " on a " + arch_target();
-  if (!wrong.empty()) {
-    delete loaded;
-    return refuse(kNoBinaryForGpu, "hipModuleLoadData: " + wrong);
-  }
-  *module = loaded;
+  constexpr size_t kAbiVersionAt = 8;
+  constexpr uint8_t kCodeObject6 = 4;
+  if (wrong.empty() && static_cast<const uint8_t*>(image)[kAbiVersionAt] >= kCodeObject6 &&
+      number("MOCK_HIP_VERSION", 60443484) < 60400000)
+    wrong = "code object 6 needs HIP 6.4";
+  const std::string target = target_of(current_device);
+  if (wrong.empty() && !greta::runs_on(loaded->object.target, target))
+    wrong = "a code object for " + loaded->object.target + " on a " + target;
+  if (!wrong.empty()) return refuse(kNoBinaryForGpu, "hipModuleLoadData: " + wrong);
+  *module = loaded.release();
   return kSuccess;
 }
 
 API int hipModuleUnload(void* module) {
+  ENTER_OUTSIDE("hipModuleUnload");
+  (void)finish_all();
   delete static_cast<Module*>(module);
   return kSuccess;
 }
 
 API int hipModuleGetFunction(void** function, void* module, const char* name) {
+  ENTER("hipModuleGetFunction");
   auto* from = static_cast<Module*>(module);
   const KernelMetadata* metadata = from->object.find(name);
   if (!metadata) return refuse(kNotFound, std::string("hipModuleGetFunction: no kernel ") + name);
@@ -193,76 +373,73 @@ API int hipModuleGetFunction(void** function, void* module, const char* name) {
   return kSuccess;
 }
 
-namespace mock_hip {
-
-// Copies the kernel's argument out of either form of a launch; returns what is wrong with it, or "".
-static std::string read_block(const KernelMetadata& kernel, void** parameters, void** extra,
-                              std::vector<uint64_t>* block) {
-  const KernelArgument* own = nullptr;
-  for (const KernelArgument& argument : kernel.arguments) {
-    if (argument.kind.rfind("hidden_", 0) == 0) return "the kernel takes hidden arguments";
-    if (own || argument.kind != "by_value" || argument.offset)
-      return "the kernel takes more than one block by value";
-    own = &argument;
-  }
-  if (!own) return "the kernel takes no block";
-  block->assign((own->bytes + 7) / 8, 0xeeeeeeeeeeeeeeee);
-  if (parameters) {
-    std::memcpy(block->data(), parameters[0], own->bytes);
-    return "";
-  }
-  constexpr uintptr_t kBuffer = 1, kBytes = 2, kEnd = 3;
-  const void* buffer = nullptr;
-  uint64_t bytes = 0;
-  for (; extra && reinterpret_cast<uintptr_t>(extra[0]) != kEnd; extra += 2) {
-    if (reinterpret_cast<uintptr_t>(extra[0]) == kBuffer) buffer = extra[1];
-    if (reinterpret_cast<uintptr_t>(extra[0]) == kBytes) bytes = *static_cast<size_t*>(extra[1]);
-  }
-  if (!buffer || bytes != own->bytes)
-    return "a block of " + std::to_string(bytes) + " bytes, the code object takes " +
-           std::to_string(own->bytes);
-  std::memcpy(block->data(), buffer, bytes);
-  return "";
-}
-
-static std::string check_shape(const Function& function, const LaunchShape& shape, unsigned dynamic_shared) {
-  const KernelMetadata& metadata = *function.metadata;
-  if (!shape.groups[0] || !shape.groups[1] || !shape.groups[2]) return "an empty grid";
-  if (shape.threads > metadata.max_threads)
-    return "a group of " + std::to_string(shape.threads) + " threads, the code object allows " +
-           std::to_string(metadata.max_threads);
-  if (shape.threads != function.host->threads)
-    return "a group of " + std::to_string(shape.threads) + " threads, the kernel is written for " +
-           std::to_string(function.host->threads);
-  if (metadata.shared_bytes + dynamic_shared > kMaxSharedBytes) return "more than 64 KiB of shared memory";
-  return "";
-}
-
-static std::string check_addresses(const HostKernel& host, const std::vector<uint64_t>& block) {
-  if (host.block_bytes > block.size() * 8) return "the host build takes a larger block than the code object";
-  for (unsigned i = 0; i < host.address_count; ++i)
-    if (block[i] && !memory.contains(reinterpret_cast<void*>(block[i]), 1))
-      return "address " + std::to_string(i) + " of the block is not in device memory";
-  return "";
-}
-
-}  // namespace mock_hip
-
-API int hipModuleLaunchKernel(void* handle, unsigned groups_x, unsigned groups_y, unsigned groups_z,
+API int hipModuleLaunchKernel(void* function, unsigned groups_x, unsigned groups_y, unsigned groups_z,
                               unsigned threads_x, unsigned threads_y, unsigned threads_z,
-                              unsigned shared_bytes, void*, void** parameters, void** extra) {
-  const Function& function = *static_cast<Function*>(handle);
-  const char* seed = std::getenv("MOCK_HIP_SEED");
-  const LaunchShape shape = {{groups_x, groups_y, groups_z},
-                             threads_x * threads_y * threads_z,
-                             unsigned(function.metadata->wave),
-                             seed ? unsigned(std::atoi(seed)) : 0};
-  std::vector<uint64_t> block;
-  std::string wrong = check_shape(function, shape, shared_bytes);
-  if (wrong.empty()) wrong = read_block(*function.metadata, parameters, extra, &block);
-  if (wrong.empty()) wrong = check_addresses(*function.host, block);
-  if (!wrong.empty()) return refuse(kInvalidValue, function.metadata->name + ": " + wrong);
-  if (const char* fault = run_grid(shape, function.host->run, block.data()))
-    return refuse(kLaunchFailure, function.metadata->name + ": " + fault);
+                              unsigned shared_bytes, void* handle, void** parameters, void** extra) {
+  ENTER("hipModuleLaunchKernel");
+  KernelLaunch launch;
+  const std::string wrong =
+      make_launch(*static_cast<Function*>(function), {groups_x, groups_y, groups_z},
+                  threads_x * threads_y * threads_z, shared_bytes, parameters, extra, &launch);
+  if (!wrong.empty()) return refuse(kInvalidValue, wrong);
+  const auto run = [launch = std::move(launch)]() -> std::string {
+    const Launch order = next_launch();
+    if (order == Launch::Hangs) return kHangs;
+    return order == Launch::Faults ? page_fault() : run_launch(launch);
+  };
+  give(*static_cast<Stream*>(handle), {run, {}, {}, nullptr});
+  return kSuccess;
+}
+
+API int hipStreamBeginCapture(void* handle, int) {
+  ENTER_OUTSIDE("hipStreamBeginCapture");
+  begin_capture(*static_cast<Stream*>(handle));
+  return kSuccess;
+}
+
+API int hipStreamEndCapture(void* handle, void** graph) {
+  const std::lock_guard<std::recursive_mutex> runtime_lock(runtime_mutex);
+  std::unique_ptr<Graph> captured(end_capture(*static_cast<Stream*>(handle)));
+  *graph = nullptr;
+  if (const int ordered = ordered_failure("hipStreamEndCapture")) return refuse(ordered, "was told to fail");
+  if (captured && !captured->invalid) return *graph = captured.release(), kSuccess;
+  return refuse(kStreamCaptureInvalidated, "hipStreamEndCapture: the capture is invalid");
+}
+
+API int hipGraphInstantiate(void** exec, void* graph, void**, char*, size_t) {
+  ENTER_OUTSIDE("hipGraphInstantiate");
+  auto* made = new Exec;
+  made->tasks = static_cast<Graph*>(graph)->tasks;
+  *exec = made;
+  return kSuccess;
+}
+
+API int hipGraphDestroy(void* graph) {
+  ENTER_OUTSIDE("hipGraphDestroy");
+  delete static_cast<Graph*>(graph);
+  return kSuccess;
+}
+
+API int hipGraphLaunch(void* handle, void* stream_handle) {
+  ENTER_OUTSIDE("hipGraphLaunch");
+  auto* exec = static_cast<Exec*>(handle);
+  Stream& stream = *static_cast<Stream*>(stream_handle);
+  for (size_t i = 0; i < exec->tasks.size(); ++i) {
+    Task task = exec->tasks[i];
+    if (i + 1 == exec->tasks.size()) task.last_of = exec, ++exec->in_flight;
+    give(stream, std::move(task));
+  }
+  return kSuccess;
+}
+
+// The driver frees what a graph that still runs needs, so the mock does not let that pass.
+API int hipGraphExecDestroy(void* handle) {
+  ENTER_OUTSIDE("hipGraphExecDestroy");
+  auto* exec = static_cast<Exec*>(handle);
+  if (exec->in_flight) {
+    std::fputs("mock_hip: a graph that still runs is destroyed\n", stderr);
+    std::abort();
+  }
+  delete exec;
   return kSuccess;
 }

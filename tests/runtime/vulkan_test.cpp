@@ -43,7 +43,7 @@ TEST_CASE("vulkan: no loader, no driver, no such device", "[runtime][vulkan]") {
   Device* device = nullptr;
   const Status status = open_device("vulkan0", options, &device);
   CHECK(status.code == Code::Unsupported);
-  if (strstr(error_text(), "this build has auto, cpu")) SKIP("this build has no Vulkan backend");
+  if (strstr(error_text(), "no device 'vulkan0'")) SKIP("this build has no Vulkan backend");
   CHECK_THAT(error_text(),
              ContainsSubstring("no Vulkan loader") && ContainsSubstring("/nonexistent/libvulkan.so"));
   if (!is_there("vulkan")) return;

@@ -47,7 +47,22 @@ inline OpenDevice open_checked(OpenDevice inner) {
 }
 
 // Returns true if device 0 of a backend can be used here and this build has kernels for it.
-bool is_there(const char* backend);
+bool is_there(const char* backend, const greta::DeviceOptions& options = {});
+
+// Options for the mock of HIP's runtime (tests/mock_hip).
+inline greta::DeviceOptions with_mock_hip() {
+  greta::DeviceOptions options;
+  options.driver_library = MOCK_HIP_LIBRARY;
+  return options;
+}
+
+inline OpenDevice open_mock_hip() {
+  greta::Device* device = nullptr;
+  const greta::Status status = greta::open_device("hip0", with_mock_hip(), &device);
+  INFO(greta::error_text());
+  REQUIRE(status.ok());
+  return {nullptr, std::unique_ptr<greta::Device>(device)};
+}
 
 inline const std::vector<DeviceCase>& device_cases() {
   static const std::vector<DeviceCase> cases = [] {
@@ -57,6 +72,10 @@ inline const std::vector<DeviceCase>& device_cases() {
         {"cpu, 3 threads", true, false, [] { return open_named("cpu", 3); }},
         {"checked over cpu", true, true, [] { return open_checked(open_named("cpu", 2)); }},
     };
+    if (is_there("hip", with_mock_hip())) {
+      list.push_back({"hip", true, false, [] { return open_mock_hip(); }});
+      list.push_back({"checked over hip", true, true, [] { return open_checked(open_mock_hip()); }});
+    }
     if (!is_there("vulkan")) return list;
     list.push_back({"vulkan", true, false, [] { return open_named("vulkan0", 0); }});
     list.push_back(

@@ -12,10 +12,10 @@ const KernelCode* embedded_test_code(const DeviceInfo& info, const char* name) {
   return row ? &row->code : nullptr;
 }
 
-bool is_there(const char* name) {
+bool is_there(const char* name, const DeviceOptions& options) {
   for (const Backend* backend : backends()) {
     DeviceInfo info;
-    if (!strcmp(backend->name, name) && backend->count({}) && backend->describe(0, {}, &info).ok())
+    if (!strcmp(backend->name, name) && backend->count(options) && backend->describe(0, options, &info).ok())
       return embedded_test_code(info, "index") != nullptr;
   }
   return false;

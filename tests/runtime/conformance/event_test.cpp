@@ -28,7 +28,8 @@ TEST_CASE("events time what lies between them", "[runtime]") {
     REQUIRE(device->elapsed_ns(before.event, between.event, &first).ok());
     REQUIRE(device->elapsed_ns(between.event, after.event, &second).ok());
     REQUIRE(device->elapsed_ns(before.event, after.event, &both).ok());
-    CHECK(first + second == both);
+    // HIP tells milliseconds with 24 bits.
+    CHECK(std::max(first + second, both) - std::min(first + second, both) <= both >> 22);
     if (which.computes) CHECK(first > 0);
   }
 }

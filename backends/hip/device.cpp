@@ -1,0 +1,221 @@
+// The HIP device: opening and closing, events, and its row among the backends.
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "backends/hip/hip.h"
+#include "backends/hip/system.h"
+
+namespace greta {
+
+constexpr uint64_t kWaitLimitMs = 60'000;
+
+Status HipDevice::usable() const {
+  GRETA_TRY(hip.check_process());
+  if (usable_here()) return {};
+  const char* const by = lost_by_;
+  if (!by) {
+    char fault[128];
+    hip_fault_text(fault);
+    return fail(Code::Device, "%s was lost (%s): close it and open it again", info_.name, fault);
+  }
+  const int with = lost_with_;
+  return fail(Code::Device, "%s was lost (%s: %s): close it and open it again", info_.name, by,
+              hip.hipGetErrorName(with));
+}
+
+void HipDevice::lose(const char* by, int with) {
+  const char* nobody = nullptr;
+  if (lost_by_.compare_exchange_strong(nobody, by)) lost_with_ = with;
+}
+
+// True of errors after which the driver runs nothing more.
+static bool ends_the_device(int error) {
+  return error == kHipUncorrectableMemory || error == kHipIllegalAddress || error == kHipLaunchTimeOut ||
+         error == kHipLaunchFailure || error == kHipUnknown;
+}
+
+Status HipDevice::result(int error, const char* what) {
+  if (ends_the_device(error)) lose(what, error);
+  return hip.result(error, what);
+}
+
+Status hip_inspect(const HipLibrary& hip, uint32_t index, const SystemView& system, HipProperties* properties,
+                   DeviceInfo* out) {
+  *out = {};
+  GRETA_TRY(hip.check_index(index, system));
+  GRETA_TRY(
+      hip.result(hip.hipGetDevicePropertiesR0600(properties, int(index)), "hipGetDevicePropertiesR0600"));
+  properties->name[sizeof properties->name - 1] = properties->arch[sizeof properties->arch - 1] = '\0';
+  char version[64];
+  hip.text_of_version(version);
+  format_text(out->name, sizeof out->name, "%.120s", properties->name);
+  format_text(out->backend, sizeof out->backend, "hip");
+  format_text(out->arch, sizeof out->arch, "%.*s", int(std::min<size_t>(strcspn(properties->arch, ":"), 31)),
+              properties->arch);
+  format_text(out->driver, sizeof out->driver, "%s", version);
+  out->unified_memory = properties->integrated != 0;
+  hip_pci(*properties, out->pci);
+  const SystemGpus gpus = read_system_gpus(system);
+  out->memory_bytes = hip_memory_bytes(*properties, gpus.find(out->pci));
+  out->max_allocation_bytes = out->memory_bytes;
+  out->wave_min = out->wave_max = uint32_t(properties->lanes);
+  out->unit_count = uint32_t(properties->units);
+  out->shared_bytes = uint32_t(properties->shared_bytes);
+  out->runs_ahead = true;
+  return {};
+}
+
+Status HipDevice::open(uint32_t index, const DeviceOptions& options) {
+  index_ = index;
+  log_ = options.log;
+  system_root_ = options.system.root;
+  wait_limit_ns_ = (options.wait_limit_ms ? options.wait_limit_ms : kWaitLimitMs) * 1'000'000;
+  properties_ = std::make_unique<HipProperties>();
+  GRETA_TRY(hip_inspect(hip, index, options.system, properties_.get(), &info_));
+  info_.features &= options.features_mask;
+  hip_watch_faults(hip);
+  faults_before_ = hip_fault_count();
+  GRETA_TRY(within(prove(), "%s does not work", info_.name));
+  info_.imports_host = info_.unified_memory && reads_file_pages();
+  return usable();
+}
+
+// Fills and copies a little memory, since a driver may list a device that it cannot drive (its memory in use
+// by another program, no permission for its render node).
+Status HipDevice::prove() {
+  constexpr uint32_t kWord = 0x600dcafe;
+  Buffer device_side, host_side;
+  Stream* made = nullptr;
+  Status status = create_stream(&made);
+  const std::unique_ptr<Stream> stream(made);
+  const auto run = [&]() -> Status {
+    GRETA_TRY(allocate(256, Memory::Device, &device_side));
+    GRETA_TRY(allocate(256, Memory::Readback, &host_side));
+    GRETA_TRY(stream->fill({&device_side, 0, 256}, kWord));
+    GRETA_TRY(stream->barrier());
+    GRETA_TRY(stream->copy({&host_side, 0, 256}, {&device_side, 0, 256}));
+    GRETA_TRY(stream->wait());
+    uint32_t word;
+    memcpy(&word, static_cast<uint8_t*>(host_side.mapped) + 252, sizeof word);
+    if (word != kWord) return fail(Code::Device, "filled memory reads as %08x, not %08x", word, kWord);
+    return {};
+  };
+  if (status.ok()) status = run();
+  release(device_side);
+  release(host_side);
+  return status;
+}
+
+// Tests with a page of this program whether a file that is mapped for reading can be registered. Drivers that
+// pin pages for writing refuse it, and a memory plan must know beforehand which weights will be copied.
+bool HipDevice::reads_file_pages() {
+  constexpr uint64_t kBytes = 256;
+  File file;
+  const uint8_t* pages = nullptr;
+  Buffer imported, host_side;
+  Stream* made = nullptr;
+  const auto run = [&]() -> Status {
+    GRETA_TRY(file.open("/proc/self/exe"));
+    GRETA_TRY(file.map(&pages));
+    GRETA_TRY(import_host(pages, kBytes, &imported));
+    GRETA_TRY(allocate(kBytes, Memory::Readback, &host_side));
+    GRETA_TRY(create_stream(&made));
+    GRETA_TRY(made->copy({&host_side, 0, kBytes}, {&imported, 0, kBytes}));
+    return made->wait();
+  };
+  const bool reads = run().ok() && !memcmp(host_side.mapped, pages, kBytes);
+  clear_error_text();
+  delete made;
+  release(imported);
+  release(host_side);
+  return reads;
+}
+
+Status HipDevice::create_stream(Stream** out) {
+  GRETA_TRY(usable());
+  auto stream = std::make_unique<HipStream>(*this);
+  GRETA_TRY(stream->open());
+  *out = stream.release();
+  return {};
+}
+
+// What Event::handle and Graph::handle point to, since recorded commands share these objects.
+template <class T, class Handle>
+static std::shared_ptr<T>* shared_of(const Handle& handle) {
+  return static_cast<std::shared_ptr<T>*>(handle.handle);
+}
+
+HipEvent::~HipEvent() {
+  if (handle && device.may_free()) (void)device.hip.hipEventDestroy(handle);
+}
+
+HipGraph::~HipGraph() {
+  if (handle && device.may_free()) (void)device.hip.hipGraphExecDestroy(handle);
+}
+
+Status HipDevice::create_event(Event* out, bool timed) {
+  GRETA_TRY(usable());
+  const HipCurrent current(hip, index());
+  auto event = std::make_shared<HipEvent>(*this);
+  event->timed = timed;
+  GRETA_TRY(result(hip.hipEventCreateWithFlags(&event->handle, timed ? 0 : kHipEventWithoutTime),
+                   "hipEventCreateWithFlags"));
+  out->handle = new std::shared_ptr<HipEvent>(std::move(event));
+  return {};
+}
+
+Status HipDevice::elapsed_ns(const Event& from, const Event& to, uint64_t* out) {
+  if (!from.handle || !to.handle) return fail(Code::Argument, "elapsed_ns: an event was not created");
+  GRETA_TRY(usable());
+  HipEvent& first = **shared_of<HipEvent>(from);
+  HipEvent& last = **shared_of<HipEvent>(to);
+  if (!first.timed || !last.timed)
+    return fail(Code::Argument, "elapsed_ns: an event was created without a clock");
+  for (HipEvent* event : {&first, &last})
+    if (!queue.reached(*event))
+      return fail(Code::Argument, "elapsed_ns: the %s event was not signalled and waited for",
+                  event == &first ? "first" : "second");
+  float ms = 0;  // below 16 ms it is exact to the nanosecond
+  GRETA_TRY(result(hip.hipEventElapsedTime(&ms, first.handle, last.handle), "hipEventElapsedTime"));
+  *out = ms > 0 ? uint64_t(std::llround(double(ms) * 1e6)) : 0;
+  return {};
+}
+
+void HipDevice::destroy(Event& event) {
+  delete shared_of<HipEvent>(event);
+  event = {};
+}
+
+void HipDevice::destroy(Graph& graph) {
+  delete shared_of<HipGraph>(graph);
+  graph = {};
+}
+
+static uint32_t count(const DeviceOptions& options) {
+  const HipLibrary* hip = nullptr;
+  return hip_driver_is_there(options).ok() && HipLibrary::get(options, &hip).ok() ? hip->device_count() : 0;
+}
+
+static Status describe(uint32_t index, const DeviceOptions& options, DeviceInfo* out) {
+  *out = {};
+  GRETA_TRY(hip_driver_is_there(options));
+  const HipLibrary* hip = nullptr;
+  GRETA_TRY(HipLibrary::get(options, &hip));
+  HipProperties properties = {};
+  return hip_inspect(*hip, index, options.system, &properties, out);
+}
+
+static Status open(uint32_t index, const DeviceOptions& options, Device** out) {
+  const HipLibrary* hip = nullptr;
+  GRETA_TRY(HipLibrary::get(options, &hip));
+  auto device = std::make_unique<HipDevice>(*hip);
+  GRETA_TRY(device->open(index, options));
+  *out = device.release();
+  return {};
+}
+
+extern const Backend backend_hip;
+const Backend backend_hip = {"hip", false, count, describe, open};
+
+}  // namespace greta

@@ -1,0 +1,101 @@
+#include "backends/hip/loader.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace greta {
+
+constexpr int kOldestMajor = 6;  // hipGetDevicePropertiesR0600 came with it
+// Also the library's name of HIP 5, so that it is said to be too old.
+constexpr const char* kNames[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so",
+                                  "libamdhip64.so.5"};
+
+Status HipLibrary::get(const DeviceOptions& options, const HipLibrary** out) {
+  static std::mutex mutex;
+  static auto& opened = *new std::map<std::string, std::unique_ptr<HipLibrary>>;
+  const std::string key = options.driver_library ? options.driver_library : "";
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<HipLibrary>& library = opened[key];
+  if (!library) {
+    auto made = std::make_unique<HipLibrary>();
+    GRETA_TRY(made->open(options.driver_library));
+    library = std::move(made);
+  }
+  GRETA_TRY(library->check_process());
+  *out = library.get();
+  return {};
+}
+
+// A null name stands for those of ROCm.
+Status HipLibrary::open(const char* name) {
+  if (name) {
+    GRETA_TRY(library_.open(name));
+    return load(name);
+  }
+  for (const char* candidate : kNames)
+    if (library_.open(candidate).ok()) return load(candidate);
+  return fail(Code::Unsupported, "no HIP runtime (libamdhip64.so.7 or .6): install ROCm %d.4 or newer",
+              kOldestMajor);
+}
+
+Status HipLibrary::load(const char* name) {
+  hipRuntimeGetVersion = reinterpret_cast<int (*)(int*)>(library_.find("hipRuntimeGetVersion"));
+  if (hipRuntimeGetVersion) GRETA_TRY(check_version(name));
+#define NEED(result, symbol, ...)                                             \
+  symbol = reinterpret_cast<result (*)(__VA_ARGS__)>(library_.find(#symbol)); \
+  if (!symbol) return fail(Code::Unsupported, "%s has no %s", name, #symbol);
+#define WANT(result, symbol, ...) symbol = reinterpret_cast<result (*)(__VA_ARGS__)>(library_.find(#symbol));
+#include "backends/hip/symbols.def"
+  return {};
+}
+
+// A runtime that tells no version, as some do where there is no device, is judged by its functions.
+Status HipLibrary::check_version(const char* name) {
+  if (hipRuntimeGetVersion(&version_) != kHipSuccess || !version_) return {};
+  if (version_ / 10000000 >= kOldestMajor) return {};
+  char text[64];
+  text_of_version(text);
+  return fail(Code::Unsupported, "%s is %s, which is too old: %d.0 is needed, and 6.4 for the usual kernels",
+              name, text, kOldestMajor);
+}
+
+void HipLibrary::text_of_version(char (&out)[64]) const {
+  format_text(out, sizeof out, "HIP %d.%d.%d", version_ / 10000000, version_ / 100000 % 100,
+              version_ % 100000);
+}
+
+Status HipLibrary::result(int error, const char* what) const {
+  if (error == kHipSuccess) return {};
+  (void)hipGetLastError();  // it would otherwise be found by the program that GRETA is built into
+  const Code code = error == kHipOutOfMemory ? Code::Memory : Code::Device;
+  return fail(code, "%s: %s (%s)", what, hipGetErrorName(error), hipGetErrorString(error));
+}
+
+uint32_t HipLibrary::device_count() const {
+  int count = 0;
+  const bool ok = hipGetDeviceCount(&count) == kHipSuccess;
+  if (!ok) (void)hipGetLastError();
+  return ok && count > 0 ? uint32_t(count) : 0;
+}
+
+Status HipLibrary::check_index(uint32_t index, const SystemView& system) const {
+  const uint32_t count = device_count();
+  if (!count) return within(explain_no_hip_gpu(system), "the HIP runtime finds no device");
+  if (index < count) return {};
+  return fail(Code::Unsupported, "there %s %u HIP device%s, numbered from 0", count == 1 ? "is" : "are",
+              count, count == 1 ? "" : "s");
+}
+
+HipCurrent::HipCurrent(const HipLibrary& hip, int device) : hip_(hip) {
+  if (hip_.hipGetDevice(&before_) == kHipSuccess && before_ == device) return;
+  error_ = hip_.hipSetDevice(device);
+  changed_ = error_ == kHipSuccess;
+}
+
+HipCurrent::~HipCurrent() {
+  if (changed_) (void)hip_.hipSetDevice(before_);
+}
+
+}  // namespace greta

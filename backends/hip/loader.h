@@ -1,0 +1,55 @@
+// ROCm's HIP runtime, which is opened when a device is asked for. Nothing links against it.
+#pragma once
+#include "backends/hip/api.h"
+#include "runtime/device.h"
+
+namespace greta {
+
+class HipLibrary {
+ public:
+  // Gives the library of `options`, or else the newest runtime of the machine. It is opened once and stays
+  // open until the process ends, since the runtime has threads. Fails with Unsupported and the reason if
+  // there is none that can be used.
+  static Status get(const DeviceOptions& options, const HipLibrary** out);
+
+  // Makes a status of a driver's answer to the call `what`: Memory if memory ran out, else Device.
+  Status result(int error, const char* what) const;
+  Status check_process() const { return process_.check(); }
+  bool elsewhere() const { return process_.elsewhere(); }
+  int version() const { return version_; }  // 60443484 is 6.4.43484
+  uint32_t device_count() const;            // 0 if there is none, or none that this user may open
+  // Fails if there is no such device, and says why.
+  Status check_index(uint32_t index, const SystemView& system) const;
+  void text_of_version(char (&out)[64]) const;  // "HIP 6.4.43484"
+
+#define NEED(result, name, ...) result (*name)(__VA_ARGS__) = nullptr;
+#define WANT(result, name, ...) result (*name)(__VA_ARGS__) = nullptr;
+#include "backends/hip/symbols.def"
+
+ private:
+  Status open(const char* name);
+  Status load(const char* name);
+  Status check_version(const char* name);
+
+  Process process_;
+  DynamicLibrary library_;
+  int version_ = 0;
+};
+
+// Makes a device the calling thread's current one while it lives. The thread may be one of the program that
+// GRETA is built into, and have a device of its own.
+class HipCurrent {
+ public:
+  HipCurrent(const HipLibrary& hip, int device);
+  ~HipCurrent();
+  HipCurrent(const HipCurrent&) = delete;
+  HipCurrent& operator=(const HipCurrent&) = delete;
+  int error() const { return error_; }
+
+ private:
+  const HipLibrary& hip_;
+  int before_ = 0, error_ = 0;
+  bool changed_ = false;
+};
+
+}  // namespace greta

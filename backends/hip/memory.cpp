@@ -1,0 +1,110 @@
+// Buffers: device memory, pinned host memory, and registered host pages.
+#include <algorithm>
+
+#include "backends/hip/hip.h"
+#include "backends/hip/system.h"
+
+namespace greta {
+
+using Number = unsigned long long;  // for %llu
+
+constexpr uint64_t kSizeStep = 64;  // of a buffer in bytes: a wide load of the last values stays inside
+
+uint64_t HipDevice::memory_free() const {
+  if (!may_free()) return 0;
+  const HipCurrent current(hip, index());
+  size_t free = 0, total = 0;
+  if (hip.hipMemGetInfo(&free, &total) != kHipSuccess) return 0;
+  if (!info_.unified_memory) return std::min<uint64_t>(free, info_.memory_bytes);
+  const SystemGpus gpus = read_system_gpus({.root = system_root_.c_str()});
+  return std::min(hip_memory_free(*properties_, gpus.find(info_.pci), free), info_.memory_bytes);
+}
+
+Status HipDevice::allocate_memory(uint64_t bytes, Memory memory, HipBuffer* out, uint64_t* address) {
+  const HipCurrent current(hip, index());
+  if (memory == Memory::Device) {
+    GRETA_TRY(result(hip.hipMalloc(&out->pointer, bytes), "hipMalloc"));
+    *address = reinterpret_cast<uint64_t>(out->pointer);
+    return {};
+  }
+  GRETA_TRY(result(hip.hipHostMalloc(&out->pointer, bytes, 0), "hipHostMalloc"));
+  void* seen = nullptr;
+  GRETA_TRY(result(hip.hipHostGetDevicePointer(&seen, out->pointer, 0), "hipHostGetDevicePointer"));
+  *address = reinterpret_cast<uint64_t>(seen);
+  return {};
+}
+
+Status HipDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
+  GRETA_TRY(usable());
+  if (!bytes) return fail(Code::Argument, "allocate: a buffer of 0 bytes");
+  const uint64_t limit = info_.max_allocation_bytes;
+  if (bytes > limit)
+    return fail(Code::Memory, "cannot allocate %llu bytes: the largest buffer of %s has %s", Number(bytes),
+                info_.name, SizeText(limit).text);
+  auto made = std::make_unique<HipBuffer>();
+  made->memory = memory;
+  uint64_t address = 0;
+  const Status status = allocate_memory(round_up(bytes, kSizeStep), memory, made.get(), &address);
+  if (!status.ok()) {
+    free_memory(*made);
+    const char* const kind = memory == Memory::Device ? "device" : "host";
+    const uint64_t free = memory_free();
+    const bool seemed_free = status.code == Code::Memory && memory == Memory::Device && free >= bytes;
+    return within(status, "cannot allocate %llu bytes of %s memory, %s %s", Number(bytes), kind,
+                  SizeText(free).text,
+                  seemed_free ? "seemed to be free (another program may use it)" : "are free");
+  }
+  *out = {made.get(), address, memory == Memory::Device ? nullptr : made->pointer, bytes};
+  (void)made.release();
+  return {};
+}
+
+// Registers whole pages, from the one that the first byte lies in.
+Status HipDevice::import_host(const void* pages, uint64_t bytes, Buffer* out) {
+  GRETA_TRY(usable());
+  if (!pages || !bytes) return fail(Code::Argument, "import_host: no pages");
+  if (!info_.unified_memory)
+    return fail(Code::Unsupported, "%s has memory of its own: weights are copied to it", info_.name);
+  const uint64_t begin = reinterpret_cast<uint64_t>(pages), from = begin / page_bytes() * page_bytes();
+  const uint64_t size = round_up(begin + bytes, page_bytes()) - from;
+  const HipCurrent current(hip, index());
+  auto made = std::make_unique<HipBuffer>();
+  made->imported = true;
+  made->memory = Memory::Upload;
+  const auto import = [&](void** seen) -> Status {
+    void* const first = reinterpret_cast<void*>(from);
+    GRETA_TRY(result(hip.hipHostRegister(first, size, kHipHostRegisterMapped), "hipHostRegister"));
+    made->pointer = first;
+    return result(hip.hipHostGetDevicePointer(seen, first, 0), "hipHostGetDevicePointer");
+  };
+  void* seen = nullptr;
+  const Status status = import(&seen);
+  if (!status.ok()) {
+    free_memory(*made);
+    return within(status, "cannot import %llu bytes", Number(bytes));
+  }
+  *out = {made.get(), reinterpret_cast<uint64_t>(seen) + (begin - from), const_cast<void*>(pages), bytes};
+  (void)made.release();
+  return {};
+}
+
+void HipDevice::free_memory(const HipBuffer& buffer) {
+  if (!buffer.pointer || !may_free()) return;
+  const HipCurrent current(hip, index());
+  if (buffer.imported)
+    (void)hip.hipHostUnregister(buffer.pointer);
+  else if (buffer.memory == Memory::Device)
+    (void)hip.hipFree(buffer.pointer);
+  else
+    (void)hip.hipHostFree(buffer.pointer);
+}
+
+void HipDevice::release(Buffer& buffer) {
+  auto* state = static_cast<HipBuffer*>(buffer.handle);
+  if (!state) return;
+  free_memory(*state);
+  delete state;
+  buffer = {};
+}
+
+}  // namespace greta

@@ -1,0 +1,253 @@
+// Gives the batches of all streams to the driver so that none waits for a later one, waits for them, and
+// makes graphs of captures.
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <new>
+
+#include "backends/hip/hip.h"
+
+namespace greta {
+
+constexpr uint64_t kPatienceNs = 60'000'000'000;  // how long a signal that nobody submits is waited for
+constexpr uint64_t kSpinNs = 2'000'000;           // how long a wait asks without a pause
+constexpr auto kPause = std::chrono::microseconds(20);
+
+HipQueue::~HipQueue() {
+  if (capture_stream_ && device_.may_free()) (void)device_.hip.hipStreamDestroy(capture_stream_);
+}
+
+static bool is_submitted(const HipPoint& point) {
+  return point.timeline->submitted >= point.value || point.timeline->closed;
+}
+
+Status HipQueue::submit(std::vector<HipBatch>& batches) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  held_.insert(held_.end(), std::make_move_iterator(batches.begin()), std::make_move_iterator(batches.end()));
+  for (size_t i = held_.size() - batches.size(); i < held_.size(); ++i)
+    held_[i].done.timeline->given = held_[i].done.value;
+  batches.clear();
+  const Status status = pump();
+  changed_->notify_all();
+  return status;
+}
+
+// Submits held batches as long as there are some whose signals are submitted.
+Status HipQueue::pump() {
+  const HipCurrent current(device_.hip, device_.index());
+  for (size_t i = 0; i < held_.size();) {
+    const HipBatch& batch = held_[i];
+    const bool first = std::none_of(held_.begin(), held_.begin() + i, [&](const HipBatch& other) {
+      return other.done.timeline == batch.done.timeline;
+    });
+    if (!first || !std::all_of(batch.waits.begin(), batch.waits.end(), is_submitted)) {
+      ++i;
+      continue;
+    }
+    const HipBatch ready = std::move(held_[i]);
+    held_.erase(held_.begin() + i);
+    GRETA_TRY(device_.usable());
+    ready.done.timeline->submitted = ready.done.value;
+    for (const HipCommand& command : ready.commands) GRETA_TRY(run(command, *ready.done.timeline));
+    i = 0;  // an earlier batch may have waited for this one
+  }
+  return {};
+}
+
+// A command that fails leaves its batch incomplete, so nothing that comes after it can be right.
+Status HipQueue::run(const HipCommand& command, HipTimeline& timeline) {
+  const char* call = "";
+  const int error = give(command, timeline, &call);
+  if (error == kHipSuccess) return {};
+  device_.lose(call, error);
+  const Status status = device_.result(error, call);
+  return command.kind == HipCommand::kLaunch ? within(status, "%s", command.kernel->name) : status;
+}
+
+// Calls the driver for one command. `call` gets the name of the function.
+int HipQueue::give(const HipCommand& command, HipTimeline& timeline, const char** call) {
+  switch (command.kind) {
+    case HipCommand::kLaunch:
+    case HipCommand::kCopy:
+    case HipCommand::kFill:
+      return work(command, timeline.stream, call);
+    case HipCommand::kSignal:
+      *call = "hipEventRecord";
+      return device_.hip.hipEventRecord(command.event->handle, timeline.stream);
+    case HipCommand::kWait:
+      *call = "hipStreamWaitEvent";
+      return device_.hip.hipStreamWaitEvent(timeline.stream, command.event->handle, 0);
+    case HipCommand::kReplay:
+      break;
+  }
+  for (const HipCommand& captured : command.graph->commands)
+    if (const int error = work(captured, timeline.stream, call)) return error;
+  if (!command.graph->handle) return kHipSuccess;
+  if (std::ranges::find(timeline.in_flight, command.graph) == timeline.in_flight.end())
+    timeline.in_flight.push_back(command.graph);
+  *call = "hipGraphLaunch";
+  return device_.hip.hipGraphLaunch(command.graph->handle, timeline.stream);
+}
+
+int HipQueue::work(const HipCommand& command, void* stream, const char** call) {
+  if (command.kind == HipCommand::kCopy) {
+    *call = "hipMemcpyAsync";
+    return device_.hip.hipMemcpyAsync(command.to, command.from, command.bytes, command.direction, stream);
+  }
+  if (command.kind == HipCommand::kFill) {
+    *call = "hipMemsetD32Async";
+    return device_.hip.hipMemsetD32Async(command.to, int(command.word), command.bytes / 4, stream);
+  }
+  *call = "hipModuleLaunchKernel";
+  size_t bytes = command.block_bytes;
+  void* extra[] = {kHipLaunchBuffer, const_cast<uint8_t*>(command.block), kHipLaunchBytes, &bytes,
+                   kHipLaunchEnd};
+  return device_.hip.hipModuleLaunchKernel(command.kernel->function, command.groups[0], command.groups[1],
+                                           command.groups[2], command.kernel->threads, 1, 1, 0, stream,
+                                           nullptr, bytes ? extra : nullptr);
+}
+
+// A refusal costs speed alone: the graph then keeps its commands, and a replay gives them one by one.
+Status HipQueue::capture(HipGraph& graph) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  GRETA_TRY(device_.usable());
+  const HipCurrent current(device_.hip, device_.index());
+  const char* call = "";
+  const int error = make_graph(graph, &call);
+  if (error == kHipSuccess) {
+    graph.commands.clear();
+    graph.commands.shrink_to_fit();
+    return {};
+  }
+  (void)device_.result(error, call);
+  device_.log()(LogLevel::Warning, "%s takes no graph of a plan, whose %zu commands are given one by one: %s",
+                device_.info().name, graph.commands.size(), error_text());
+  clear_error_text();
+  // What a failed capture leaves of its stream is not known.
+  if (capture_stream_) (void)device_.hip.hipStreamDestroy(capture_stream_);
+  capture_stream_ = nullptr;
+  return {};
+}
+
+int HipQueue::make_graph(HipGraph& graph, const char** call) {
+  const HipLibrary& hip = device_.hip;
+  *call = "hipStreamCreateWithFlags";
+  if (!capture_stream_)
+    if (const int error = hip.hipStreamCreateWithFlags(&capture_stream_, kHipNonBlockingStream)) return error;
+  *call = "hipStreamBeginCapture";
+  if (const int error = hip.hipStreamBeginCapture(capture_stream_, kHipCaptureOfThread)) return error;
+  int error = kHipSuccess;
+  for (size_t i = 0; i < graph.commands.size() && !error; ++i)
+    error = work(graph.commands[i], capture_stream_, call);
+  void* captured = nullptr;
+  const int ended = hip.hipStreamEndCapture(capture_stream_, &captured);
+  if (!error) {
+    *call = "hipStreamEndCapture";
+    error = ended;
+  }
+  if (!error) {
+    *call = "hipGraphInstantiate";
+    error = hip.hipGraphInstantiate(&graph.handle, captured, nullptr, nullptr, 0);
+    if (error) graph.handle = nullptr;
+  }
+  if (captured && !ended) (void)hip.hipGraphDestroy(captured);
+  return error;
+}
+
+// Returns true if a held batch of `timeline` waits for what this thread has not submitted.
+bool HipQueue::waits_for_own_thread(const HipTimeline& timeline) const {
+  for (const HipBatch& batch : held_) {
+    if (batch.done.timeline.get() != &timeline) continue;
+    for (const HipPoint& wait : batch.waits)
+      if (wait.timeline->given < wait.value && !wait.timeline->closed &&
+          wait.timeline->owner_thread == std::this_thread::get_id())
+        return true;
+  }
+  return false;
+}
+
+Status HipQueue::wait_submitted(const HipPoint& point) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const uint64_t deadline = now_ns() + kPatienceNs;
+  while (!is_submitted(point)) {
+    if (waits_for_own_thread(*point.timeline))
+      return fail(Code::Argument, "wait: for an event whose signal this thread recorded but did not submit");
+    if (now_ns() > deadline)
+      return fail(Code::Device, "wait: no event of another stream came for %llu s",
+                  (unsigned long long)(kPatienceNs / 1'000'000'000));
+    changed_->wait_for(lock, std::chrono::milliseconds(100));
+    GRETA_TRY(device_.usable());
+  }
+  return {};
+}
+
+// Asks instead of calling the driver's own wait, which never returns from a device that hangs. Only the time
+// between the questions counts against the limit.
+Status HipQueue::wait(const HipPoint& point, const HipEvent* event) {
+  GRETA_TRY(device_.usable());
+  GRETA_TRY(wait_submitted(point));
+  HipTimeline& timeline = *point.timeline;
+  const uint64_t submitted = submitted_by(timeline);
+  if (submitted < point.value) return {};  // its stream was closed before it came
+  const char* const call = event ? "hipEventQuery" : "hipStreamQuery";
+  for (uint64_t paused = 0;;) {
+    const int answer =
+        event ? device_.hip.hipEventQuery(event->handle) : device_.hip.hipStreamQuery(timeline.stream);
+    if (answer == kHipSuccess) break;
+    if (answer != kHipNotReady) {
+      device_.lose(call, answer);
+      return device_.result(answer, call);
+    }
+    GRETA_TRY(device_.usable());
+    const uint64_t begin = now_ns();
+    if (paused < kSpinNs)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kPause);
+    paused += now_ns() - begin;
+    if (paused > device_.wait_limit_ns()) {
+      device_.lose("a wait without end", kHipLaunchTimeOut);
+      return device_.usable();
+    }
+  }
+  if (!event) forget_graphs(timeline, submitted);
+  return device_.usable();
+}
+
+uint64_t HipQueue::submitted_by(const HipTimeline& timeline) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return timeline.submitted;
+}
+
+// The stream was idle when batch `submitted` was its last.
+void HipQueue::forget_graphs(HipTimeline& timeline, uint64_t submitted) {
+  std::vector<std::shared_ptr<HipGraph>> done;  // destroyed without the lock
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (timeline.submitted == submitted) done.swap(timeline.in_flight);
+}
+
+void HipQueue::close(HipTimeline& timeline) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::erase_if(held_, [&](const HipBatch& batch) { return batch.done.timeline.get() == &timeline; });
+  timeline.closed = true;
+  (void)pump();  // if batches that waited for this stream cannot be submitted, their own wait reports it
+  changed_->notify_all();
+}
+
+void HipQueue::set_event(HipEvent& event, const HipPoint& point) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  event.last = point;
+}
+
+HipPoint HipQueue::event_point(const HipEvent& event) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return event.last;
+}
+
+bool HipQueue::reached(const HipEvent& event) {
+  const HipPoint point = event_point(event);
+  if (!point.timeline || submitted_by(*point.timeline) < point.value || !device_.usable().ok()) return false;
+  return device_.hip.hipEventQuery(event.handle) == kHipSuccess;
+}
+
+}  // namespace greta

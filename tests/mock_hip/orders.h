@@ -1,0 +1,53 @@
+// What the environment tells the mock runtime to be and to do wrong. It is read again at every call, so that
+// a test can change it.
+//
+//   MOCK_HIP_ARCH     gcnArchName of the devices, with commas between them (default
+//   "gfx942:sramecc+:xnack-");
+//                     "none": there is no device
+//   MOCK_HIP_VERSION  what hipRuntimeGetVersion answers (default 60443484, which is 6.4.43484). Below 6.4,
+//   code
+//                     objects of version 6 are refused
+//   MOCK_HIP_MEMORY   bytes of memory of each device (default 4 GiB)
+//   MOCK_HIP_SEED     in which order streams, waves and lanes run (default 0)
+//   MOCK_HIP_THREADS  how many threads run a launch (default: as many as there are processors, at most 4)
+//   MOCK_HIP_INTEGRATED  1: the devices are APUs
+//   MOCK_HIP_FAIL     "function calls error": after so many calls, this function always fails with this
+//   number;
+//                     several with commas between them
+//   MOCK_HIP_HANG     n: the n-th launch that runs from now on never ends
+//   MOCK_HIP_FAULT    n: the n-th launch that runs from now on reads a page that is not there
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mock_hip {
+
+// Values of hipError_t.
+enum Error : int {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kInvalidImage = 200,
+  kNoBinaryForGpu = 209,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kLaunchTimeOut = 702,
+  kHostMemoryAlreadyRegistered = 712,
+  kLaunchFailure = 719,
+  kStreamCaptureUnsupported = 900,
+  kStreamCaptureInvalidated = 901,
+  kUnknown = 999,
+};
+
+std::vector<std::string> archs();  // of the devices; empty if there is none
+uint64_t number(const char* variable, uint64_t otherwise);
+int ordered_failure(const char* function);  // the error with which this call must fail, or 0
+enum class Launch { Runs, Hangs, Faults };
+Launch next_launch();  // what becomes of the next launch that runs
+
+}  // namespace mock_hip

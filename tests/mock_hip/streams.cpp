@@ -1,0 +1,128 @@
+#include "tests/mock_hip/streams.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "tests/mock_hip/orders.h"
+
+namespace mock_hip {
+
+std::recursive_mutex runtime_mutex;
+
+constexpr size_t kMostTasks = 4096;  // of a stream; more make the host wait
+
+static std::vector<Stream*>& streams() {
+  static std::vector<Stream*> all;
+  return all;
+}
+
+Stream* new_stream(int device) {
+  auto* stream = new Stream;
+  stream->device = device;
+  streams().push_back(stream);
+  return stream;
+}
+
+void delete_stream(Stream* stream) {
+  std::erase(streams(), stream);
+  delete stream;
+}
+
+static uint64_t random_number() {
+  static uint64_t state = 0, seed = ~uint64_t(0);
+  const uint64_t now = number("MOCK_HIP_SEED", 0);
+  if (now != seed) seed = now, state = now * 0x9e3779b97f4a7c15u + 1;
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return state >> 33;
+}
+
+static bool is_ready(const Stream& stream) {
+  if (stream.tasks.empty() || stream.error) return false;
+  const Task& task = stream.tasks.front();
+  return !task.waits_for || task.waits_for->done;
+}
+
+static uint64_t now_ns() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+}
+
+static void run_first(Stream& stream) {
+  const Task task = std::move(stream.tasks.front());
+  stream.tasks.pop_front();
+  std::string wrong = task.run ? task.run() : "";
+  if (wrong == kHangs) {
+    stream.error = kNotReady;
+  } else if (!wrong.empty()) {
+    stream.error = kLaunchFailure;
+    stream.wrong = wrong;
+  } else if (task.signals) {
+    task.signals->done = true;
+    task.signals->at_ns = now_ns();
+  }
+  if (task.last_of && wrong != kHangs) --task.last_of->in_flight;
+}
+
+// Runs the first task of `stream`, or of the stream that it waits for. With a seed other streams may come
+// first.
+bool step_towards(Stream& stream) {
+  if (number("MOCK_HIP_SEED", 0)) {
+    std::vector<Stream*> ready;
+    for (Stream* other : streams())
+      if (is_ready(*other)) ready.push_back(other);
+    if (!ready.empty() && random_number() % 4 == 0)
+      return run_first(*ready[random_number() % ready.size()]), true;
+  }
+  Stream* at = &stream;
+  for (size_t hops = 0; hops <= streams().size(); ++hops) {
+    if (is_ready(*at)) return run_first(*at), true;
+    if (at->tasks.empty() || at->error) return false;
+    at = at->tasks.front().waits_for->stream;
+  }
+  return false;  // they wait for each other
+}
+
+int finish(Stream& stream) {
+  while (!stream.tasks.empty() && !stream.error)
+    if (!step_towards(stream)) return kNotReady;
+  return stream.error;
+}
+
+int finish_all() {
+  int error = kSuccess;
+  for (size_t i = 0; i < streams().size(); ++i)
+    if (const int one = finish(*streams()[i]); one && !error) error = one;
+  return error;
+}
+
+int finish_signal(const Signal& signal) {
+  while (!signal.done) {
+    if (signal.stream->error) return signal.stream->error;
+    if (!step_towards(*signal.stream)) return kNotReady;
+  }
+  return kSuccess;
+}
+
+void give(Stream& stream, Task task) {
+  if (stream.capture) return stream.capture->tasks.push_back(std::move(task));
+  stream.tasks.push_back(std::move(task));
+  while (stream.tasks.size() > kMostTasks && step_towards(stream)) {
+  }
+}
+
+static thread_local Graph* capture_of_thread = nullptr;
+
+void begin_capture(Stream& stream) { capture_of_thread = stream.capture = new Graph; }
+
+Graph* end_capture(Stream& stream) {
+  capture_of_thread = nullptr;
+  return std::exchange(stream.capture, nullptr);
+}
+
+bool this_thread_captures() {
+  if (capture_of_thread) capture_of_thread->invalid = true;
+  return capture_of_thread != nullptr;
+}
+
+}  // namespace mock_hip
