@@ -18,9 +18,11 @@ include_guard(GLOBAL)
 set(GRETA_HIP_TARGETS gfx90a gfx9-4-generic gfx10-3-generic gfx11-generic gfx12-generic
   CACHE STRING "gfx targets of the HIP kernels: families, or exact ones for HIP 6.0 to 6.3")
 # These flags leave out HIP headers and the device library, fused multiply-adds that the source does not
-# write, and a hash of the build path in the object (-fuse-cuid).
+# write, and a hash of the build path in the object (-fuse-cuid). Pairs of values in one instruction cost more
+# moves than they save (-fno-slp-vectorize). The scan limit keeps fields of the argument block in registers in
+# long loops.
 set(GRETA_HIP_FLAGS -x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -O3 -std=c++20
-  -ffp-contract=off -fuse-cuid=none -Wall -Wextra
+  -ffp-contract=off -fno-slp-vectorize -mllvm -memdep-block-scan-limit=2000 -fuse-cuid=none -Wall -Wextra
   -I "${PROJECT_SOURCE_DIR}" -I "${PROJECT_BINARY_DIR}/generated")
 
 # Sets GRETA_HIP_FAMILY_<target> to the exact targets of each family.
@@ -188,6 +190,9 @@ macro(greta_hip_kernel)
   string(APPEND defines "#define BLOCK ${K_BLOCK}\n")
   if(K_THREADS)
     string(APPEND defines "#define THREADS ${K_THREADS}\n")
+  endif()
+  if(K_WITH)
+    string(APPEND defines "#define WEIGHTS_STREAM\n")
   endif()
   set(hip_weight "")
   if(weight)

@@ -43,6 +43,14 @@ GRETA_ABI_BUFFER(uint16, uint16_t, 2)
 GRETA_ABI_BUFFER(uvec2, uvec2, 8)
 GRETA_ABI_BUFFER(uvec4, uvec4, 16)
 
+// Value i of the type T at an address. The build defines WEIGHTS_STREAM for HIP where a kernel reads each
+// weight once, so that weights do not push out of the caches what is read again.
+#ifdef WEIGHTS_STREAM
+#define LOADED(T, at, i) load_streamed<T>(at + i * sizeof(T))
+#else
+#define LOADED(T, at, i) T##_address(at).at[i]
+#endif
+
 uint load_u8(uint64_t at) { return uint(byte_address(at).at[0]); }
 uint load_u16(uint64_t at) { return uint(uint16_address(at).at[0]); }
 float load_f16(uint64_t at) { return unpackHalf2x16(load_u16(at)).x; }
@@ -56,7 +64,7 @@ uint load_word_of_2(uint64_t at) {
   uint16_address from = uint16_address(at);
   return uint(from.at[0]) | uint(from.at[1]) << 16;
 }
-uint load_word_of_4(uint64_t at) { return uint_address(at).at[0]; }
+uint load_word_of_4(uint64_t at) { return LOADED(uint, at, 0); }
 uvec4 load_16_of_1(uint64_t at) {
   return uvec4(load_word_of_1(at), load_word_of_1(at + 4), load_word_of_1(at + 8), load_word_of_1(at + 12));
 }
@@ -66,8 +74,8 @@ uvec4 load_16_of_2(uint64_t at) {
 uvec4 load_16_of_4(uint64_t at) {
   return uvec4(load_word_of_4(at), load_word_of_4(at + 4), load_word_of_4(at + 8), load_word_of_4(at + 12));
 }
-uvec4 load_16_of_8(uint64_t at) { return uvec4(uvec2_address(at).at[0], uvec2_address(at).at[1]); }
-uvec4 load_16_of_16(uint64_t at) { return uvec4_address(at).at[0]; }
+uvec4 load_16_of_8(uint64_t at) { return uvec4(LOADED(uvec2, at, 0), LOADED(uvec2, at, 1)); }
+uvec4 load_16_of_16(uint64_t at) { return LOADED(uvec4, at, 0); }
 
 // Byte i of words, without and with its sign.
 uint byte_of(uint word, int i) { return bitfieldExtract(word, i * 8, 8); }
@@ -122,8 +130,14 @@ uint64_t quant_row_bytes(uint depth) {
 }
 // Where part `part` of block `block` lies.
 uint64_t part(uint64_t row, uint depth, uint block, uint part) {
+#ifdef GL_core_profile
   [[unroll]] for (uint i = 0; i < part; ++i) row += plane_bytes(depth, i);
   return row + block * QUANT_PARTS[part].y;
+#else  // an address that all lanes share, and 32 bits of a lane
+  uint at = block * QUANT_PARTS[part].y;
+  [[unroll]] for (uint i = 0; i < part; ++i) at += uint(plane_bytes(depth, i));
+  return row + at;
+#endif
 }
 #else
 uint64_t quant_row_bytes(uint depth) { return uint64_t(depth / QUANT_BLOCK) * QUANT_BYTES; }

@@ -9,6 +9,10 @@
 #ifndef GRETA_GPU_UNIT_FLOAT_H
 #define GRETA_GPU_UNIT_FLOAT_H
 
+#ifndef GL_core_profile
+#pragma clang fp contract(fast)  // as GLSL does: a sum of products takes an instruction for each
+#endif
+
 // kDepth: columns of the weight, values of a row of x. kUnits: units of a row.
 #ifdef GL_core_profile
 layout(constant_id = 2) const uint kDepth = 256;

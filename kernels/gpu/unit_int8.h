@@ -22,6 +22,10 @@
 GRETA_ABI_BUFFER(float16, float16_t, 2)
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 
+#ifndef GL_core_profile
+#pragma clang fp contract(fast)  // as GLSL does: a sum of products takes an instruction for each
+#endif
+
 // kDepth: columns of the weight, values of a row of x. kUnits: units of a row.
 #ifdef GL_core_profile
 layout(constant_id = 2) const uint kDepth = 256;

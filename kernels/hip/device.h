@@ -14,13 +14,15 @@ typedef unsigned long uint64_t;
 
 #ifdef GRETA_EMULATED
 #define KERNEL(threads) static
+#define KERNEL_OF(least, most) static
 #define DEVICE static inline
 #define SHARED static thread_local
 #define GLOBAL
 #define ARGUMENT
 #else
 // launch_bounds is ignored by clang for amdgcn; this attribute is not.
-#define KERNEL(threads) extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads)))
+#define KERNEL_OF(least, most) extern "C" __attribute__((global, amdgpu_flat_work_group_size(least, most)))
+#define KERNEL(threads) KERNEL_OF(threads, threads)
 #define DEVICE static inline __attribute__((device, always_inline))
 #define SHARED static __attribute__((__shared__))
 #define GLOBAL __attribute__((address_space(1)))    // memory of the device
@@ -207,4 +209,22 @@ DEVICE int dot4(int a, int b, int sum) {
 #else
   return __builtin_amdgcn_sdot4(a, b, sum, false);
 #endif
+}
+
+// Bytes of two words, one for each byte of `from`: 0 to 3 of `low`, 4 to 7 of `high`.
+DEVICE uint pick_bytes(uint low, uint high, uint from) {
+#ifdef GRETA_EMULATED
+  const uint64_t words = uint64_t(high) << 32 | low;
+  uint bytes = 0;
+  for (uint i = 0; i < 32; i += 8) bytes |= (words >> (from >> i & 7) * 8 & 255) << i;
+  return bytes;
+#else
+  return __builtin_amdgcn_perm(high, low, from);
+#endif
+}
+
+// Four bytes of a table of 16, which the low halves of the bytes of q choose.
+DEVICE uint look_up_bytes(const uint (&table)[4], uint q) {
+  const uint low = q & 0x07070707, half = (q >> 1 & 0x04040404) | 0x03020100;
+  return pick_bytes(pick_bytes(table[0], table[1], low), pick_bytes(table[2], table[3], low), half);
 }

@@ -6,12 +6,16 @@
 #include "kernels/gpu/quant/shared/e2m1.h"
 
 // Half of a scale; 0x7f, NaN in the format, stands for 0.
+#ifdef GL_core_profile
 float half_scale(uint bits) {
   const uint exponent = (bits >> 3) & 15, mantissa = bits & 7;
   if (bits == 0x7f) return 0;
   if (exponent == 0) return float(mantissa) * (1.0f / 1024);
   return uintBitsToFloat((exponent + 127 - 8) << 23 | mantissa << 20);
 }
+#else  // a float32 with these bits is 2^-119 of it, be it denormal or not
+float half_scale(uint bits) { return bits == 0x7f ? 0 : uintBitsToFloat(bits << 20) * 0x1p119f; }
+#endif
 
 void quant_begin() {}
 

@@ -2,6 +2,7 @@
 #ifndef GRETA_GPU_IQ4_ROWS_H
 #define GRETA_GPU_IQ4_ROWS_H
 
+#ifdef GL_core_profile
 shared uint16_t iq4_pairs[256];
 
 void dot_begin() {
@@ -18,4 +19,14 @@ uvec4 iq4_bytes(uvec4 q) {
     bytes[i] = uint(iq4_pairs[byte_of(pairs[i], 0)]) | uint(iq4_pairs[byte_of(pairs[i], 2)]) << 16;
   return bytes;
 }
+#else
+void dot_begin() {}
+
+uvec4 iq4_bytes(uvec4 q) {
+  const uint table[4] = {0xbfad9881, 0xf6eaddcf, 0x26190d01, 0x71594535};  // kIq4Values
+  uvec4 bytes;
+  [[unroll]] for (int i = 0; i < 4; ++i) bytes[i] = look_up_bytes(table, q[i]);
+  return bytes;
+}
+#endif
 #endif
