@@ -11,6 +11,7 @@ RigDevice::RigDevice(const std::string& name, uint32_t features_mask, uint32_t t
   DeviceOptions options;
   options.features_mask = features_mask;
   options.threads = threads;
+  options.driver_library = test_library();
   const bool checked = name.starts_with("checked ");
   Device* opened = nullptr;
   expect(open_device(name.c_str() + (checked ? 8 : 0), options, &opened).ok(), error_text());

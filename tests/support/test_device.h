@@ -11,6 +11,12 @@ inline const char* test_device() {
   return name && *name ? name : "cpu";
 }
 
+// The library that drives it in place of the system's, or null: GRETA_TEST_LIBRARY, as of tests/mock_hip.
+inline const char* test_library() {
+  const char* path = std::getenv("GRETA_TEST_LIBRARY");
+  return path && *path ? path : nullptr;
+}
+
 // Vulkan's feature bits kVulkanCoopMatrix and kVulkanChain, which tests mask out.
 constexpr uint32_t kVulkanMatrices = 2, kVulkanChains = 8;
 
