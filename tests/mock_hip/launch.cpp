@@ -48,7 +48,7 @@ static std::string check_shape(const Function& function, const LaunchShape& shap
     return "a group of " + std::to_string(shape.threads) + " threads, the code object allows " +
            std::to_string(metadata.max_threads);
   if (shape.threads % function.host->threads)  // the argument block may ask for more (THREADS)
-    return "a group of " + std::to_string(shape.threads) + " threads, the kernel is written for multiples of " +
+    return "a group of " + std::to_string(shape.threads) + " threads, the kernel takes multiples of " +
            std::to_string(function.host->threads);
   if (metadata.shared_bytes + dynamic_shared > kMaxSharedBytes) return "more than 64 KiB of shared memory";
   return "";
