@@ -30,7 +30,7 @@ DEVICE AttentionBlock attention_of(const AttentionHeads& p) {
   return attention;
 }
 
-KERNEL(GROUP) void KERNEL_NAME(AttentionHeads p) {
+AT_LEAST_WAVES(3) KERNEL(GROUP) void KERNEL_NAME(AttentionHeads p) {
   const AttentionBlock attention = attention_of(p);
   Range range;
   if (!find_range(attention, range)) return;

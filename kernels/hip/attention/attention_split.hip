@@ -14,7 +14,7 @@
 // The argument block is AttentionBlock in kernels/abi/ops.h.
 #include "kernels/hip/attention/split.h"
 
-KERNEL(GROUP) void KERNEL_NAME(AttentionBlock p) {
+AT_LEAST_WAVES(4) KERNEL(GROUP) void KERNEL_NAME(AttentionBlock p) {
   Range range;
   if (!find_range(p, range)) return;
   const uint head_fours = p.key_width / 4;

@@ -8,6 +8,18 @@ GLSL_BEGIN
 #include "kernels/gpu/q8x16.h"
 GLSL_END
 
+// Waves that are to fit in a SIMD at once, each with 128 registers a lane. The shared memory of
+// attention_heads leaves room for three on CDNA.
+#ifdef GRETA_EMULATED
+#define AT_LEAST_WAVES(cdna)
+#elif defined(__GFX9__)
+#define AT_LEAST_WAVES(cdna) __attribute__((amdgpu_waves_per_eu(cdna)))
+#elif defined(__GFX12__)
+#define AT_LEAST_WAVES(cdna) __attribute__((amdgpu_waves_per_eu(12)))
+#else
+#define AT_LEAST_WAVES(cdna) __attribute__((amdgpu_waves_per_eu(8)))
+#endif
+
 namespace {
 
 // A lane holds so many chunks of sums, of keys and of values. They are its chunks of several heads and
@@ -34,9 +46,7 @@ struct Range {
 // What a lane has of some query heads: an online softmax, and its chunks of the sums of weighted values.
 template <uint kLaneChunks>
 struct Heads {
-  static constexpr uint kCount = kHeldChunks / kLaneChunks;  // heads
-  static constexpr uint kRows = kHeldChunks / kLaneChunks;   // rows of positions that are loaded together
-  static constexpr uint kScores = kCount * kRows;
+  static constexpr uint kCount = kHeldChunks / kLaneChunks;
   float maximum[kCount], weight[kCount];
   vec2 sums[kHeldChunks][kChunk / 2];  // [head][chunk of the lane]
 };
@@ -54,6 +64,19 @@ struct Cache {
 struct Row {
   uint page, slot;  // of the first position
   uint further;     // of this lane's position, from the first
+};
+
+// A round over the positions: rows of positions, one for each team, whose keys and values are loaded together
+// where the kernel knows their type.
+template <uint kLaneChunks_, uint kType_>
+struct Round {
+  static constexpr uint kLaneChunks = kLaneChunks_, kType = kType_;
+  static constexpr uint kHeads = Heads<kLaneChunks>::kCount;
+  static constexpr uint kRows = kType == kCacheAny ? 1 : kHeldChunks / kLaneChunks;
+  static constexpr uint kRowsAtOnce = kRows == 1 ? 1 : 2;  // that are multiplied by queries loaded once
+  Row rows[kRows];
+  Chunk keys[kRows * kLaneChunks], values[kRows * kLaneChunks];  // [row][chunk of the lane]
+  float scores[kHeads * kRows];                                  // [head][row], then their weights
 };
 
 }  // namespace
@@ -150,76 +173,60 @@ DEVICE bool has_chunk(const Cache& cache, const Team& team, uint c) {
   return c == 0 || c * team.lanes < cache.chunks;
 }
 
-// Loads this lane's chunks in all rows: [row][chunk of the lane].
-template <uint kLaneChunks, uint kType>
-DEVICE void load_chunks(const Cache& cache, const Team& team, const Row (&rows)[kHeldChunks / kLaneChunks],
-                        Chunk (&chunks)[kHeldChunks]) {
+// Loads this lane's chunks in all rows.
+template <class R>
+DEVICE void load_chunks(const Cache& cache, const Team& team, const R& round,
+                        Chunk (&chunks)[R::kRows * R::kLaneChunks]) {
 #pragma unroll
-  for (uint i = 0; i < kHeldChunks; ++i)
-    if (const uint c = i % kLaneChunks; has_chunk(cache, team, c))
-      chunks[i] = load_chunk<kType>(place_of<kType>(cache, rows[i / kLaneChunks], chunk_of(cache, team, c)));
+  for (uint i = 0; i < R::kRows * R::kLaneChunks; ++i)
+    if (const uint c = i % R::kLaneChunks; has_chunk(cache, team, c))
+      chunks[i] = load_chunk<R::kType>(
+          place_of<R::kType>(cache, round.rows[i / R::kLaneChunks], chunk_of(cache, team, c)));
 }
 
-// scores[h][row] = this lane's part of q[h] . key, for one or two rows from `from` on. query(h, i) are values
-// 4 i .. of head h.
-template <uint kLaneChunks, uint kType, class Query>
-DEVICE void multiply_rows(const Cache& cache, const Team& team, const Row (&rows)[kHeldChunks / kLaneChunks],
-                          const Chunk (&keys)[kHeldChunks], uint from, Query query,
-                          float (&scores)[Heads<kLaneChunks>::kScores]) {
-  constexpr uint kRows = Heads<kLaneChunks>::kRows, kTogether = kRows < 2 ? kRows : 2;
+// Adds this lane's part of q[h] . key to the scores of kRowsAtOnce rows from `from` on. query(h, i) are
+// values 4 i .. of head h.
+template <class R, class Query>
+DEVICE void multiply_rows(const Cache& cache, const Team& team, R& round, uint from, Query query) {
 #pragma unroll
-  for (uint c = 0; c < kLaneChunks; ++c) {
+  for (uint c = 0; c < R::kLaneChunks; ++c) {
     if (!has_chunk(cache, team, c)) break;
     const uint chunk = chunk_of(cache, team, c);
     const bool own = team.lane + c * team.lanes < cache.chunks;
-    ChunkValues key[kTogether];
+    ChunkValues key[R::kRowsAtOnce];
 #pragma unroll
-    for (uint b = 0; b < kTogether; ++b)
-      key[b] = decode_chunk<kType>(cache.type, keys[(from + b) * kLaneChunks + c],
-                                   place_of<kType>(cache, rows[from + b], chunk));
+    for (uint b = 0; b < R::kRowsAtOnce; ++b)
+      key[b] = decode_chunk<R::kType>(cache.type, round.keys[(from + b) * R::kLaneChunks + c],
+                                      place_of<R::kType>(cache, round.rows[from + b], chunk));
     keep_order();
 #pragma unroll
-    for (uint h = 0; h < Heads<kLaneChunks>::kCount; ++h) {
+    for (uint h = 0; h < R::kHeads; ++h) {
       const vec4 low = query(h, chunk * 2), high = query(h, chunk * 2 + 1);
       const vec2 q[] = {low.xy, low.zw, high.xy, high.zw};
 #pragma unroll
-      for (uint b = 0; b < kTogether; ++b) {
+      for (uint b = 0; b < R::kRowsAtOnce; ++b) {
         vec2 sum = {0, 0};
 #pragma unroll
         for (uint j = 0; j < kChunk / 2; ++j) sum = __builtin_elementwise_fma(q[j], key[b].pairs[j], sum);
-        scores[h * kRows + from + b] += own ? sum.x + sum.y : 0;
+        round.scores[h * R::kRows + from + b] += own ? sum.x + sum.y : 0;
       }
     }
   }
 }
 
-template <uint kLaneChunks, uint kType, class Query>
-DEVICE void multiply_keys(const Cache& cache, const Team& team, const Row (&rows)[kHeldChunks / kLaneChunks],
-                          const Chunk (&keys)[kHeldChunks], Query query,
-                          float (&scores)[Heads<kLaneChunks>::kScores]) {
-#pragma unroll
-  for (float& score : scores) score = 0;
-#pragma unroll
-  for (uint from = 0; from < Heads<kLaneChunks>::kRows; from += 2)
-    multiply_rows<kLaneChunks, kType>(cache, team, rows, keys, from, query, scores);
-}
-
 // heads.sums[h] += weights[h][row] * value
-template <uint kLaneChunks, uint kType>
-DEVICE void add_values(const Cache& cache, const Team& team, const Row (&rows)[kHeldChunks / kLaneChunks],
-                       const Chunk (&values)[kHeldChunks],
-                       const float (&weights)[Heads<kLaneChunks>::kScores], Heads<kLaneChunks>& heads) {
-  constexpr uint kRows = Heads<kLaneChunks>::kRows;
+template <class R>
+DEVICE void add_values(const Cache& cache, const Team& team, const R& round, Heads<R::kLaneChunks>& heads) {
 #pragma unroll
-  for (uint i = 0; i < kHeldChunks; ++i) {
-    const uint c = i % kLaneChunks, b = i / kLaneChunks;
+  for (uint i = 0; i < R::kRows * R::kLaneChunks; ++i) {
+    const uint c = i % R::kLaneChunks, b = i / R::kLaneChunks;
     if (!has_chunk(cache, team, c)) continue;
-    const ChunkValues value =
-        decode_chunk<kType>(cache.type, values[i], place_of<kType>(cache, rows[b], chunk_of(cache, team, c)));
+    const ChunkValues value = decode_chunk<R::kType>(
+        cache.type, round.values[i], place_of<R::kType>(cache, round.rows[b], chunk_of(cache, team, c)));
 #pragma unroll
-    for (uint h = 0; h < Heads<kLaneChunks>::kCount; ++h) {
-      const float weight = weights[h * kRows + b];
-      auto& sums = heads.sums[h * kLaneChunks + c];
+    for (uint h = 0; h < R::kHeads; ++h) {
+      const float weight = round.scores[h * R::kRows + b];
+      auto& sums = heads.sums[h * R::kLaneChunks + c];
 #pragma unroll
       for (uint j = 0; j < kChunk / 2; ++j)
         sums[j] = __builtin_elementwise_fma(vec2{weight, weight}, value.pairs[j], sums[j]);
@@ -240,73 +247,77 @@ DEVICE void set_maximum(Heads<kLaneChunks>& heads, uint h, float maximum) {
     for (uint j = 0; j < kChunk / 2; ++j) heads.sums[h * kLaneChunks + i][j] *= rescale;
 }
 
-// Scores of the rows from position `first` on become weights against the new maximum. Those of positions
+// Scores of the round from position `first` on become weights against the new maximum. Those of positions
 // outside of the range become 0.
-template <uint kLaneChunks>
-DEVICE void weigh_scores(const AttentionBlock& p, const Range& range, const Team& team, uint first,
-                         float (&scores)[Heads<kLaneChunks>::kScores], Heads<kLaneChunks>& heads) {
-  constexpr uint kRows = Heads<kLaneChunks>::kRows;
+template <class R>
+DEVICE void weigh_scores(const AttentionBlock& p, const Range& range, const Team& team, uint first, R& round,
+                         Heads<R::kLaneChunks>& heads) {
 #pragma unroll
-  for (float& score : scores) score *= p.scale;
+  for (float& score : round.scores) score *= p.scale;
   if (p.softcap > 0)
 #pragma unroll
-    for (float& score : scores) score = softcap_f32(p.softcap, score);
+    for (float& score : round.scores) score = softcap_f32(p.softcap, score);
 #pragma unroll
-  for (uint b = 0; b < kRows; ++b) {
+  for (uint b = 0; b < R::kRows; ++b) {
     const bool live = first + b * team.count + team.index - range.begin < range.end - range.begin;
 #pragma unroll
-    for (uint h = 0; h < Heads<kLaneChunks>::kCount; ++h)
-      scores[h * kRows + b] = live ? scores[h * kRows + b] : -__builtin_inff();
+    for (uint h = 0; h < R::kHeads; ++h)
+      round.scores[h * R::kRows + b] = live ? round.scores[h * R::kRows + b] : -__builtin_inff();
   }
 #pragma unroll
-  for (uint h = 0; h < Heads<kLaneChunks>::kCount; ++h) {
+  for (uint h = 0; h < R::kHeads; ++h) {
     float maximum = heads.maximum[h];
 #pragma unroll
-    for (uint b = 0; b < kRows; ++b) maximum = max(maximum, scores[h * kRows + b]);
+    for (uint b = 0; b < R::kRows; ++b) maximum = max(maximum, round.scores[h * R::kRows + b]);
     set_maximum(heads, h, maximum);
 #pragma unroll
-    for (uint b = 0; b < kRows; ++b) {
-      float& score = scores[h * kRows + b];
+    for (uint b = 0; b < R::kRows; ++b) {
+      float& score = round.scores[h * R::kRows + b];
       score = weight_of(score - maximum);
       heads.weight[h] += score;
     }
   }
 }
 
-// Sums up the positions of the range for the heads.
-template <uint kLaneChunks, uint kType, class Query>
-DEVICE void sum_range(const AttentionBlock& p, const Range& range, const Team& team, Query query,
-                      Heads<kLaneChunks>& heads) {
-  constexpr uint kRows = Heads<kLaneChunks>::kRows;
-  const Cache keys = {p.keys, p.key_page_bytes, p.key_type, cache_head_bytes(p.key_type, p.key_width),
-                      p.key_width / kChunk};
-  const Cache values = {p.values, p.value_page_bytes, p.value_type,
-                        cache_head_bytes(p.value_type, p.value_stride), p.value_width / kChunk};
+template <uint kLaneChunks>
+DEVICE void begin_heads(Heads<kLaneChunks>& heads) {
 #pragma unroll
   for (uint i = 0; i < kHeldChunks; ++i)
 #pragma unroll
     for (uint j = 0; j < kChunk / 2; ++j) heads.sums[i][j] = vec2{0, 0};
 #pragma unroll
   for (uint h = 0; h < Heads<kLaneChunks>::kCount; ++h) heads.maximum[h] = kNone, heads.weight[h] = 0;
-  uint s = range.begin / kPageTokens * kPageTokens, pages[kRows];
+}
+
+// Sums up the positions of the range for the heads.
+template <class R, class Query>
+DEVICE void sum_range(const AttentionBlock& p, const Range& range, const Team& team, Query query,
+                      Heads<R::kLaneChunks>& heads) {
+  const Cache keys = {p.keys, p.key_page_bytes, p.key_type, cache_head_bytes(p.key_type, p.key_width),
+                      p.key_width / kChunk};
+  const Cache values = {p.values, p.value_page_bytes, p.value_type,
+                        cache_head_bytes(p.value_type, p.value_stride), p.value_width / kChunk};
+  begin_heads(heads);
+  uint s = range.begin / kPageTokens * kPageTokens, pages[R::kRows];
 #pragma unroll
-  for (uint b = 0; b < kRows; ++b) pages[b] = page_of_row(p, range, team, s + b * team.count);
+  for (uint b = 0; b < R::kRows; ++b) pages[b] = page_of_row(p, range, team, s + b * team.count);
 #pragma unroll 1
-  for (; s < range.end; s += kRows * team.count) {
-    Row rows[kRows];
+  for (; s < range.end; s += R::kRows * team.count) {
+    R round = {};
 #pragma unroll
-    for (uint b = 0; b < kRows; ++b) rows[b] = row_of(range, team, s + b * team.count, pages[b]);
-    Chunk key_chunks[kHeldChunks] = {}, value_chunks[kHeldChunks] = {};
-    load_chunks<kLaneChunks, kType>(keys, team, rows, key_chunks);
-    load_chunks<kLaneChunks, kType>(values, team, rows, value_chunks);
+    for (uint b = 0; b < R::kRows; ++b) round.rows[b] = row_of(range, team, s + b * team.count, pages[b]);
+    load_chunks(keys, team, round, round.keys);
+    load_chunks(values, team, round, round.values);
     // The pages of the next round are loaded during this one.
 #pragma unroll
-    for (uint b = 0; b < kRows; ++b) pages[b] = page_of_row(p, range, team, s + (kRows + b) * team.count);
-    float scores[Heads<kLaneChunks>::kScores];
-    multiply_keys<kLaneChunks, kType>(keys, team, rows, key_chunks, query, scores);
-    team_sums(scores, team.lanes);
-    weigh_scores<kLaneChunks>(p, range, team, s, scores, heads);
-    add_values<kLaneChunks, kType>(values, team, rows, value_chunks, scores, heads);
+    for (uint b = 0; b < R::kRows; ++b)
+      pages[b] = page_of_row(p, range, team, s + (R::kRows + b) * team.count);
+#pragma unroll
+    for (uint from = 0; from < R::kRows; from += R::kRowsAtOnce)
+      multiply_rows(keys, team, round, from, query);
+    team_sums(round.scores, team.lanes);
+    weigh_scores(p, range, team, s, round, heads);
+    add_values(values, team, round, heads);
   }
 }
 
@@ -356,35 +367,36 @@ DEVICE void merge_teams(const AttentionBlock& p, const Range& range, const Team&
     const uint h = held / kLaneChunks, start = held % kLaneChunks * team.lanes;
     const auto& sums = heads.sums[held];
     group_barrier();
-    fours[thread_x() * 2] = vec4{sums[0].x, sums[0].y, sums[1].x, sums[1].y};
-    fours[thread_x() * 2 + 1] = vec4{sums[2].x, sums[2].y, sums[3].x, sums[3].y};
+    fours[team.thread * 2] = vec4{sums[0].x, sums[0].y, sums[1].x, sums[1].y};
+    fours[team.thread * 2 + 1] = vec4{sums[2].x, sums[2].y, sums[3].x, sums[3].y};
     group_barrier();
     if (h >= count || start * kChunk >= p.value_width) continue;
     const uint all = min(2 * team.lanes, p.value_width / 4 - start * 2);  // fours of these chunks
     if (wave_index() * kWave >= all) continue;
-    const uint own = thread_x() < all ? thread_x() : thread_x() % min(all, 4);
+    const uint own = team.thread < all ? team.thread : team.thread % min(all, 4);
     vec4 sum = {0, 0, 0, 0};
     for (uint from = own; from < 2 * GROUP; from += 2 * team.lanes) sum += fours[from];
-    store_head(p, range, thread_x() < all, first + h, h, start * 2 + own, sum);
+    store_head(p, range, team.thread < all, first + h, h, start * 2 + own, sum);
   }
   group_barrier();
 }
 
 template <uint kLaneChunks, class Stage, class Query>
-DEVICE void attend(const AttentionBlock& p, const Range& range, const Team& team, Stage stage, Query query) {
+DEVICE void attend(const AttentionBlock& p, const Range& range, uint chunks, Stage stage, Query query) {
   const uint per_kv = p.heads / p.kv_heads;
 #pragma unroll 1
   for (uint h = 0; h < per_kv; h += Heads<kLaneChunks>::kCount) {
     const uint first = range.kv_head * per_kv + h, count = min(per_kv - h, Heads<kLaneChunks>::kCount);
     stage(first, count);
+    const Team team = team_for(chunks);
     Heads<kLaneChunks> heads;
     const bool same = p.key_type == p.value_type;
     if (same && p.key_type == kCacheF16)
-      sum_range<kLaneChunks, kCacheF16>(p, range, team, query, heads);
+      sum_range<Round<kLaneChunks, kCacheF16>>(p, range, team, query, heads);
     else if (same && p.key_type == kCacheQ8)
-      sum_range<kLaneChunks, kCacheQ8>(p, range, team, query, heads);
+      sum_range<Round<kLaneChunks, kCacheQ8>>(p, range, team, query, heads);
     else
-      sum_range<kLaneChunks, kCacheAny>(p, range, team, query, heads);
+      sum_range<Round<kLaneChunks, kCacheAny>>(p, range, team, query, heads);
     merge_teams(p, range, team, heads, first, count);
   }
 }
@@ -431,13 +443,12 @@ DEVICE void merge_splits(const AttentionBlock& p, uint t, uint splits, uint firs
 template <class Stage, class Query>
 DEVICE void attend_range(const AttentionBlock& p, const Range& range, Stage stage, Query query) {
   const uint chunks = max(p.key_width, p.value_width) / kChunk;
-  const Team team = team_for(chunks);
   if (chunks <= kWave)
-    attend<1>(p, range, team, stage, query);
+    attend<1>(p, range, chunks, stage, query);
   else if (chunks <= 2 * kWave)
-    attend<2>(p, range, team, stage, query);
+    attend<2>(p, range, chunks, stage, query);
   else if constexpr (kWave == 32)
-    attend<4>(p, range, team, stage, query);
+    attend<4>(p, range, chunks, stage, query);
   if (range.splits == 1 || !is_last_group(p.counters, group_x(), range.splits)) return;
   const uint per_kv = p.heads / p.kv_heads;
   for (uint h = 0; h < per_kv; h += kMergedHeads)

@@ -5,12 +5,19 @@
 struct Team {
   uint lanes, count;  // of a team; teams of the group
   uint index, lane;   // of this thread's team; of this thread in it
+  uint thread;        // of the group
 };
 
-// Teams with a lane for each of `chunks` chunks, or of a whole wave.
+// Teams with a lane for each of `chunks` chunks, or of a whole wave. What is made of a team stays within the
+// loop that asks for it: the compiler does not know that it is the same each time, and so does not keep it in
+// registers over all that comes before.
 DEVICE Team team_for(uint chunks) {
+  uint thread = thread_x();
+#ifndef GRETA_EMULATED
+  asm volatile("" : "+v"(thread));
+#endif
   const uint lanes = chunks <= 8 ? 8 : chunks <= 16 ? 16 : chunks <= 32 || kWave == 32 ? 32 : 64;
-  return {lanes, GROUP / lanes, thread_x() / lanes, thread_x() % lanes};
+  return {lanes, GROUP / lanes, thread / lanes, thread % lanes, thread};
 }
 
 // values[i] = its sum over the team, in the order of wave_sum(). All lanes of the wave call it.
