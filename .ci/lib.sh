@@ -7,8 +7,8 @@ minutes() { awk -v seconds="$1" 'BEGIN { printf "%.1f", seconds / 60 }'; }
 
 # job GROUP NAME "INPUTS" COMMAND...: declares a job of the stage. Of each group a sample runs. INPUTS are
 # files, folders or globs of the repository, kernel:PATTERN for Vulkan kernels and their table rows,
-# lines:FILE:NAME for the lines of a file of the release build that begin with NAME, or package:NAME for the
-# version of a package (.ci/plan.py).
+# hip:PATTERN for those of HIP, lines:FILE:NAME for the lines of a file of the release build that begin with
+# NAME, or package:NAME for the version of a package (.ci/plan.py).
 declare -A job_command=()
 job() {
   local group=$1 name=$2 inputs=$3

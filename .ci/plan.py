@@ -11,6 +11,7 @@ Inputs hash contents, not paths, so that a mere move changes nothing. Comments a
 count, nor do blank lines and how far a line is indented. An input is one of
     PATH            a file, a folder with all below it, or a glob
     kernel:GLOB     Vulkan kernels of the build: their SPIR-V and their rows of the kernel table
+    hip:GLOB        HIP kernels of the build: the code objects that hold them, for all targets, and their rows
     lines:FILE:NAME lines of a file of the build that begin with NAME
     package:NAME    the version of an installed package
 """
@@ -80,21 +81,36 @@ class Inputs:
     def __init__(self, root, build):
         self.root, self.build = root, os.path.join(root, build)
 
-    @functools.cached_property
-    def kernels(self):
-        """The hash of each Vulkan kernel that was built, by its name."""
+    def rows_of(self, backend):
+        """The rows of each kernel in the kernel table, by its name."""
         rows = {}
         for table in glob.glob(os.path.join(self.build, "generated", "*kernel_rows.inc")):
             with open(table, encoding="utf-8") as file:
                 for line in file:
-                    if match := re.match(r'\{"(\w+)", "vulkan"', line):
+                    if match := re.match(rf'\{{"(\w+)", "{backend}"', line):
                         rows.setdefault(match.group(1), []).append(line.strip())
-        hashes = {}
+        return rows
+
+    @functools.cached_property
+    def kernels(self):
+        """The hash of each Vulkan kernel that was built, by its name."""
+        rows, hashes = self.rows_of("vulkan"), {}
         for path in glob.glob(os.path.join(self.build, "kernels/vulkan/*.spv")):
             name = os.path.basename(path).removesuffix(".spv")
             with open(path, "rb") as file:
                 hashes[name] = sha(sha(file.read()) + "\n".join(sorted(rows.get(name, []))))
         return hashes
+
+    @functools.cached_property
+    def hip_kernels(self):
+        """The same for HIP kernels."""
+        objects = {}
+        for kernel, target, _, _, path in (line.split("\t") for line in self.lines("generated/hip_kernels.tsv") or []):
+            path = os.path.join(self.build, "kernels/hip", os.path.basename(path))
+            if os.path.isfile(path):
+                objects.setdefault(kernel, []).append(f"{target} {file_hash(path)}")
+        rows = self.rows_of("hip")
+        return {name: sha("\n".join(sorted(found) + sorted(rows.get(name, [])))) for name, found in objects.items()}
 
     @functools.lru_cache(maxsize=None)
     def lines(self, path):
@@ -108,8 +124,9 @@ class Inputs:
     def one(self, name):
         """The hash of one input; `ABSENT` where it is not built."""
         kind, _, rest = name.partition(":")
-        if kind == "kernel":
-            found = [value for key, value in self.kernels.items() if fnmatch.fnmatchcase(key, rest)]
+        if kind in ("kernel", "hip"):
+            kernels = self.kernels if kind == "kernel" else self.hip_kernels
+            found = [value for key, value in kernels.items() if fnmatch.fnmatchcase(key, rest)]
             return sha("\n".join(sorted(found))) if found else ABSENT
         if kind == "lines":
             path, _, begin = rest.partition(":")

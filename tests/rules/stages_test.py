@@ -59,6 +59,20 @@ class Hashes(unittest.TestCase):
             self.assertEqual(rope, self.hash_of({**files, path: text}, "kernel:rope"), path)
         self.assertEqual(plan.ABSENT, self.hash_of(files, "kernel:sum"))
 
+    def test_a_hip_kernel_counts_with_its_code_objects_and_rows(self):
+        files = {"build/kernels/hip/norm_plain.gfx942.hsaco": "code", "build/kernels/hip/norm_plain.gfx1100.hsaco": "code",
+                 "build/kernels/hip/rope_plain.gfx942.hsaco": "code",
+                 "build/generated/kernel_rows.inc": '{"norm", "hip", "gfx942"},\n{"norm", "vulkan", ""},\n',
+                 "build/generated/hip_kernels.tsv": "norm\tgfx942\t64\tx\t/a/norm_plain.gfx942.hsaco\n"
+                                                    "norm\tgfx1100\t64\tx\t/a/norm_plain.gfx1100.hsaco\n"
+                                                    "rope\tgfx942\t64\tx\t/a/rope_plain.gfx942.hsaco\n"}
+        first, rope = self.hash_of(files, "hip:norm*"), self.hash_of(files, "hip:rope")
+        for path, text in (("build/kernels/hip/norm_plain.gfx1100.hsaco", "planted fault"),
+                           ("build/generated/kernel_rows.inc", '{"norm", "hip", "gfx90a"},\n')):
+            self.assertNotEqual(first, self.hash_of({**files, path: text}, "hip:norm*"), path)
+            self.assertEqual(rope, self.hash_of({**files, path: text}, "hip:rope"), path)
+        self.assertEqual(plan.ABSENT, self.hash_of(files, "hip:sum"))
+
     def test_an_input_that_names_nothing_is_an_error(self):
         with self.assertRaises(SystemExit):
             self.hash_of({"src/a.cpp": ""}, "source")

@@ -1,0 +1,258 @@
+"""Holds the machine code of all HIP kernels to rules, and against a baseline.
+
+    gate.py KERNELS --llvm FOLDER --clang CLANG [--baselines FOLDER] [--update] [--complete] [--list] [NAME...]
+
+KERNELS has a line for each kernel and target: name, target, threads of a group, generated source and code object, with
+tabs between (build/release/generated/hip_kernels.tsv). NAME... chooses kernels; it may have wildcards. The tools of
+FOLDER read the code objects.
+
+Nobody runs these kernels where they are made. What no emulator sees is seen here: registers, memory that spills, waits
+between the dies of a GPU, the length of loops. RULES says what must be true of which kernels. A baseline has the
+figures of each kernel (tests/hip/baseline/TARGET.tsv); it is of one compiler, and another is held to the rules alone.
+What has grown past the slack fails. --update writes the baseline, and --complete fails on kernels that it lacks.
+"""
+import argparse
+import concurrent.futures
+import dataclasses
+import fnmatch
+import os
+import re
+import subprocess
+import sys
+import typing
+
+import machine_code
+
+BASELINE_CLANG = "22"
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    name: str
+    kernels: str  # patterns with blanks between
+    targets: str
+    broken: typing.Callable  # gives what is wrong with a kernel, or None
+
+    def covers(self, kernel):
+        return matches(kernel.name, self.kernels) and matches(kernel.target, self.targets)
+
+
+def matches(name, patterns):
+    """Whether one of the patterns fits, and none of those that begin with an exclamation mark."""
+    words = patterns.split()
+    return (any(fnmatch.fnmatchcase(name, word) for word in words if word[0] != "!")
+            and not any(fnmatch.fnmatchcase(name, word[1:]) for word in words if word[0] == "!"))
+
+
+def forbids(pattern, why):
+    search = re.compile(f"^({pattern})[^\n]*", re.M).search
+
+    def broken(kernel):
+        found = search(kernel.text)
+        return f"'{found.group()}': {why}" if found else None
+
+    return broken
+
+
+def needs(pattern, why):
+    search = re.compile(f"^({pattern})", re.M).search
+    return lambda kernel: None if search(kernel.text) else why
+
+
+def at_most(field, limit, why):
+    def broken(kernel):
+        value = kernel.number(field)
+        return f"{value} {field}, at most {limit}: {why}" if value > limit else None
+
+    return broken
+
+
+def group_is_stated(kernel):
+    value = kernel.number("max_flat_workgroup_size")
+    return None if value == kernel.threads else f"compiled for groups of {value} threads, its line says {kernel.threads}"
+
+
+def wave_is_right(kernel):
+    value, wanted = kernel.number("wavefront_size"), 64 if kernel.wide else 32
+    return None if value == wanted else f"waves of {value} lanes, not {wanted}"
+
+
+def no_hidden(kernel):
+    return f"takes {kernel.hidden[0]}, which the backend does not pass" if kernel.hidden else None
+
+
+def ordered(atomic, before, behind):
+    """An atomic that gives its old value is a ticket: what other groups wrote is seen behind the last one alone if caches
+    are written back before it and forgotten behind it."""
+    atomic, before, behind = (re.compile(word) for word in (atomic, before, behind))
+
+    def broken(kernel):
+        texts = [line[2] for line in kernel.lines]
+        for i, text in enumerate(texts):
+            if not text.startswith("global_atomic") or not atomic.search(text):
+                continue
+            for word, part, where in ((before, texts[:i], "before"), (behind, texts[i + 1:], "behind")):
+                if not any(map(word.match, part)):
+                    return f"no '{word.pattern}' {where} '{text}'"
+        return None
+
+    return broken
+
+
+def loop_at_most(limit):
+    def broken(kernel):
+        value = machine_code.instructions_a_weight(kernel)
+        if value is None:
+            return "no loop with v_dot4 to count"
+        return f"{value:.2f} instructions a weight in the inner loop, at most {limit}" if value > limit else None
+
+    return broken
+
+
+# Kernels of decode, by what their products are of.
+DOT_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_* !*_float_*"
+ALL_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_*"
+GFX94 = "gfx942 gfx950 gfx9-4-generic"
+RULES = [
+    Rule("flat", "*", "*", forbids("flat_", "an address has lost its ADDRESS type")),
+    Rule("scratch", "*", "*", at_most("private_segment_fixed_size", 0, "bytes of scratch memory for each lane")),
+    Rule("spilled vector registers", "*", "*", at_most("vgpr_spill_count", 0, "they go to memory")),
+    Rule("spilled scalar registers", "*", "*", at_most("sgpr_spill_count", 0, "they go to vector registers or memory")),
+    Rule("calls", "*", "*", forbids("s_swappc_b64", "a function was not inlined")),
+    Rule("group", "*", "*", group_is_stated),
+    Rule("wave", "*", "*", wave_is_right),
+    Rule("hidden arguments", "*", "*", no_hidden),
+    Rule("vector registers", "*", "gfx9*", at_most("vgpr_count", 128, "four waves on a SIMD")),
+    Rule("vector registers", "*", "gfx1*", at_most("vgpr_count", 192, "eight waves on a SIMD")),
+    Rule("shared memory", "*", "*", at_most("group_segment_fixed_size", 32 * 1024, "two groups on a unit")),
+    Rule("ticket", "*", GFX94, ordered(r"\bsc0\b", "buffer_wbl2 sc1", "buffer_inv sc1")),
+    Rule("ticket", "*", "gfx90a", ordered(r"\bglc\b", r"s_waitcnt.*vmcnt\(0\)", "buffer_wbinvl1_vol")),
+    Rule("ticket", "*", "gfx10* gfx11*", ordered(r"\bglc\b", r"s_waitcnt_vscnt null, 0x0", "buffer_gl1_inv")),
+    Rule("ticket", "*", "gfx12*", ordered("TH_ATOMIC_RETURN", "s_wait_storecnt 0x0", "global_inv scope:SCOPE_DEV")),
+    Rule("16-byte loads", ALL_ROWS, "*", needs("global_load_(dwordx4|b128)", "no loads of 16 bytes")),
+    Rule("products of bytes", DOT_ROWS, "*", needs("v_dot4", "no v_dot4")),
+    Rule("row registers", "matmul_rows_q4_k*", "gfx9*", at_most("vgpr_count", 80, "six waves on a SIMD")),
+    Rule("row registers", "matmul_rows_q4_k*", "gfx1*", at_most("vgpr_count", 96, "sixteen waves on a SIMD")),
+    Rule("row loop", "matmul_rows_q4_k*", "gfx9*", loop_at_most(2.0)),
+    Rule("row loop", "matmul_rows_q4_k*", "gfx10* gfx11*", loop_at_most(2.2)),
+    Rule("row loop", "matmul_rows_q4_k*", "gfx12*", loop_at_most(2.3)),
+]
+
+# What a baseline has of a kernel, and how much it may grow: a part of it, and beside this a number.
+COLUMNS = {"vgprs": (0, 4), "sgprs": (0, 16), "lds": (0, 0), "bytes": (0.1, 256), "loop": (0.03, 0.02)}
+
+
+def figures(kernel):
+    loop = machine_code.instructions_a_weight(kernel)
+    return {"vgprs": kernel.number("vgpr_count"), "sgprs": kernel.number("sgpr_count"),
+            "lds": kernel.number("group_segment_fixed_size"), "bytes": kernel.code_bytes,
+            "loop": round(loop, 3) if loop else 0}
+
+
+def grown(kernel, before):
+    """What of a kernel is more than its baseline allows."""
+    for column, now in figures(kernel).items():
+        part, number = COLUMNS[column]
+        if now > before[column] * (1 + part) + number:
+            yield f"{now} {column}, the baseline has {before[column]:g}"
+
+
+def read_baseline(path):
+    """The figures of each kernel by its name, and the clang that they are of."""
+    if not os.path.isfile(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        lines = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
+    return {name: dict(zip(COLUMNS, map(float, values))) for name, *values in lines}
+
+
+def write_baseline(path, kernels):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"# clang {BASELINE_CLANG}\n# kernel\t" + "\t".join(COLUMNS) + "\n")
+        for kernel in sorted(kernels, key=lambda kernel: kernel.name):
+            file.write("\t".join([kernel.name, *(f"{value:g}" for value in figures(kernel).values())]) + "\n")
+
+
+def read_kernels(path, names, llvm):
+    """Machine code of the kernels of a list, a code object at a time."""
+    with open(path, encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file if line.strip()]
+    chosen = [row for row in rows if not names or any(fnmatch.fnmatchcase(row[0], name) for name in names)]
+    tools = [os.path.join(llvm, tool) for tool in ("llvm-objdump", "llvm-readelf")]
+    objects = sorted({row[4] for row in chosen})
+    with concurrent.futures.ProcessPoolExecutor(os.cpu_count()) as pool:
+        contents = dict(zip(objects, pool.map(machine_code.read, objects, *([tool] * len(objects) for tool in tools))))
+    kernels = []
+    for name, target, threads, _, path in chosen:
+        fields, code = contents[path]
+        if name not in fields or not code.get(name):
+            sys.exit(f"{path} has no kernel {name}")
+        kernels.append(machine_code.Kernel(name, target, int(threads), *fields[name], code[name]))
+    return kernels
+
+
+def failures_of(kernels, baselines):
+    """Pairs of a kernel and a rule's name with what is wrong."""
+    for kernel in kernels:
+        for rule in RULES:
+            if rule.covers(kernel) and (wrong := rule.broken(kernel)):
+                yield kernel, f"{rule.name}: {wrong}"
+        before = baselines.get(kernel.target, {}).get(kernel.name)
+        if before:
+            for wrong in grown(kernel, before):
+                yield kernel, f"growth: {wrong}"
+
+
+def tools_are_there(llvm):
+    """Whether the code objects can be read; without tools a test is skipped."""
+    missing = [tool for tool in ("llvm-objdump", "llvm-readelf") if not os.path.isfile(os.path.join(llvm, tool))]
+    if missing:
+        print(f"skipped: there is no {' and no '.join(missing)} in {llvm} beside clang")
+    return not missing
+
+
+def clang_version(clang):
+    said = subprocess.run([clang, "--version"], capture_output=True, text=True, check=True).stdout
+    return re.search(r"version (\d+)", said).group(1)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kernels")
+    parser.add_argument("names", nargs="*")
+    for name in ("--llvm", "--clang"):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--baselines", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "baseline"))
+    for name in ("--update", "--complete", "--list"):
+        parser.add_argument(name, action="store_true")
+    args = parser.parse_args()
+
+    if not tools_are_there(args.llvm):
+        return 77
+    kernels = read_kernels(args.kernels, args.names, args.llvm)
+    targets = sorted({kernel.target for kernel in kernels})
+    paths = {target: os.path.join(args.baselines, f"{target}.tsv") for target in targets}
+    version = clang_version(args.clang)
+    compared = version == BASELINE_CLANG
+    if args.update:
+        if not compared or args.names:
+            sys.exit(f"a baseline is of all kernels as clang {BASELINE_CLANG} makes them; this is clang {version}")
+        for target, path in paths.items():
+            write_baseline(path, [kernel for kernel in kernels if kernel.target == target])
+    elif not compared:
+        print(f"the baseline is of clang {BASELINE_CLANG}, this is clang {version}: the rules alone")
+    baselines = {target: read_baseline(path) if compared else {} for target, path in paths.items()}
+
+    if args.list:
+        for kernel in kernels:
+            print(kernel.name, kernel.target, *(f"{name} {value:g}" for name, value in figures(kernel).items()))
+    failures = list(failures_of(kernels, baselines))
+    for kernel, wrong in failures:
+        print(f"FAILED: {kernel.name} {kernel.target}: {wrong}")
+    new = [kernel for kernel in kernels if compared and kernel.name not in baselines[kernel.target]]
+    print(f"{len(kernels)} kernels for {', '.join(targets)}, {len(failures)} failures, {len(new)} without a baseline")
+    return 1 if failures or (new and args.complete) or not kernels else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

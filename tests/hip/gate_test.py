@@ -1,0 +1,169 @@
+"""Each rule of the gate fails on a kernel that was planted to break it, and what has grown is seen.
+
+    gate_test.py CLANG LLVM
+
+Planted kernels are compiled by CLANG, for targets that every clang from 19 on knows.
+"""
+import concurrent.futures
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import gate
+import machine_code
+
+CLANG, LLVM = sys.argv[1:3]
+FLAGS = ("-x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -O3 -std=c++20 -fuse-cuid=none "
+         "-mcode-object-version=5").split()
+HEAD = """
+#define GROUP(n) __attribute__((global, amdgpu_flat_work_group_size(1, n)))
+#define SHARED __attribute__((shared))
+#define DEVICE __attribute__((device))
+using uint = unsigned;
+using uint4 = uint __attribute__((ext_vector_type(4)));
+#define UNROLL _Pragma("unroll")
+DEVICE inline uint lane() { return __builtin_amdgcn_workitem_id_x(); }
+"""
+KEPT = "UNROLL for (int i = 0; i < %d; ++i) asm volatile(\"v_mov_b32 %%0, %%1\" : \"=v\"(a[i]) : \"v\"(y[i]));"
+HELD = "{ float a[%d]; " + KEPT + " UNROLL for (int i = 0; i < %d; ++i) y[lane() + i] = a[%d - i]; }"
+
+
+def held(count):
+    """A body that has `count` values in registers at once."""
+    return HELD % (count, count, count, count - 1)
+
+
+LOAD = "uint4 w = x[lane()]; "
+DOT = "__builtin_amdgcn_sdot4(int(w.x), int(w.y), 0, false)"
+DOT_11 = "__builtin_amdgcn_sudot4(true, int(w.x), true, int(w.y), 0, false)"
+# A loop with `%s` as its product, and many more instructions.
+SLOW = """(const uint4* x, uint* y, uint n) {
+  uint sum = 0;
+  for (uint i = 0; i < n; ++i) {
+    uint4 w = x[i * 64 + lane()];
+    sum += %s;
+    UNROLL for (int j = 0; j < 24; ++j) sum = (sum ^ sum >> 5) * 77777u + w.z;
+  }
+  y[lane()] = sum;
+}"""
+TICKET = """(uint* count, uint* y) {
+  y[lane()] = lane();
+  %s
+  uint last = __hip_atomic_fetch_add(count, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+  %s
+  if (last == 7) y[64] = y[lane() ^ 1] + 1;
+}"""
+RELEASE, ACQUIRE = ('__builtin_amdgcn_fence(__ATOMIC_%s, "agent");' % word for word in ("RELEASE", "ACQUIRE"))
+
+# Name, target, the rules that it breaks, what stands in front of the name, parameters and body; flags.
+PLANTED = [
+    ("right", "gfx942", "", "", "(float* y) { y[lane()] = 1; }"),
+    ("right_ticket", "gfx942", "", "", TICKET % (RELEASE, ACQUIRE)),
+    ("right_ticket", "gfx90a", "", "", TICKET % (RELEASE, ACQUIRE)),
+    ("right_ticket", "gfx1030", "", "", TICKET % (RELEASE, ACQUIRE)),
+    ("right_ticket", "gfx1100", "", "", TICKET % (RELEASE, ACQUIRE)),
+    ("right_ticket", "gfx1201", "", "", TICKET % (RELEASE, ACQUIRE)),
+    ("unreleased", "gfx942", "ticket", "", TICKET % ("", ACQUIRE)),
+    ("unacquired", "gfx942", "ticket", "", TICKET % (RELEASE, "")),
+    ("unacquired", "gfx90a", "ticket", "", TICKET % (RELEASE, "")),
+    ("unacquired", "gfx1030", "ticket", "", TICKET % (RELEASE, "")),
+    ("unacquired", "gfx1100", "ticket", "", TICKET % (RELEASE, "")),
+    ("unreleased", "gfx1201", "ticket", "", TICKET % ("", ACQUIRE)),
+    ("unacquired", "gfx1201", "ticket", "", TICKET % (RELEASE, "")),
+    ("flat", "gfx942", "flat", "", "(float** y) { *y[lane()] = 1; }"),
+    ("scratch", "gfx1100", "scratch", "",
+     "(uint* y) { uint a[40]; for (uint i = 0; i < 40; ++i) a[i] = y[i * 7]; y[0] = a[y[lane()] % 40]; }"),
+    ("vector_spill", "gfx942", "spilled vector registers,scratch", "__attribute__((amdgpu_num_vgpr(24)))",
+     "(float* y) " + held(60)),
+    ("scalar_spill", "gfx942", "spilled scalar registers", "__attribute__((amdgpu_num_sgpr(24)))",
+     "(const uint* x, uint* y, uint n) { uint a[60]; UNROLL for (int i = 0; i < 60; ++i) "
+     "asm volatile(\"s_mov_b32 %0, %1\" : \"=s\"(a[i]) : \"s\"(n)); UNROLL for (int i = 0; i < 60; ++i) "
+     "asm volatile(\"s_mov_b32 s0, %0\" :: \"s\"(a[59 - i]) : \"s0\"); }"),
+    ("calls", "gfx942", "calls", "", "(float* y) { y[lane()] = far(y[lane() + 1]); }"),
+    ("group", "gfx1201", "group", "", "(float* y) { y[lane()] = 1; }"),
+    ("wave", "gfx1100", "wave", "", "(float* y) { y[lane()] = 1; }", "-mwavefrontsize64"),
+    ("hidden", "gfx942", "hidden arguments", "",
+     "(uint* y) { y[lane()] = ((const __attribute__((address_space(4))) uint*)__builtin_amdgcn_implicitarg_ptr())[0]; }"),
+    ("many", "gfx942", "vector registers", "", "(float* y) " + held(140)),
+    ("many", "gfx1100", "vector registers", "", "(float* y) " + held(210)),
+    ("shared", "gfx942", "shared memory", "",
+     "(float* y) { SHARED float a[12000]; a[lane() * 99] = y[0]; __builtin_amdgcn_s_barrier(); y[1] = a[lane() * 98]; }"),
+    ("matmul_rows_q8_0", "gfx942", "16-byte loads", "",
+     "(const uint* x, uint* y) { y[lane()] = __builtin_amdgcn_sdot4(x[lane() * 3], x[lane() * 5], 0, false); }"),
+    ("matmul_rows_q8_0", "gfx1201", "products of bytes", "", "(const uint4* x, uint* y) { " + LOAD + "y[lane()] = w.x * w.y; }"),
+    ("matmul_rows_q4_k", "gfx942", "row loop", "", SLOW % DOT),
+    ("matmul_rows_q4_k", "gfx1100", "row loop", "", SLOW % DOT_11),
+    ("matmul_rows_q4_k", "gfx1201", "row loop", "", SLOW % DOT_11),
+    ("matmul_rows_q4_k_planes", "gfx942", "row registers,row loop", "",
+     "(const uint4* x, float* y) { " + LOAD + "y[lane()] = " + DOT + "; " + held(100)[1:]),
+    ("matmul_rows_q4_k_planes", "gfx1201", "row registers,row loop", "",
+     "(const uint4* x, float* y) { " + LOAD + "y[lane()] = " + DOT_11 + "; " + held(110)[1:]),
+]
+
+
+def compiled(folder, plant):
+    """Compiles a planted kernel; a line for the gate."""
+    name, target, _, before, rest, *flags = plant
+    source = os.path.join(folder, f"{name}.{target}.hip")
+    group = "" if name == "group" else "amdgpu_flat_work_group_size(1, 64)"
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(HEAD + "DEVICE __attribute__((noinline)) float far(float x) { return __builtin_sqrtf(x) * x; }\n"
+                   f'extern "C" __attribute__((global, {group})) {before} void {name}{rest}\n')
+    subprocess.run([CLANG, *FLAGS, f"--offload-arch={target}", *flags, source, "-o", source + ".co"], check=True)
+    return "\t".join([name, target, "64", source, source + ".co"])
+
+
+def planted_kernels(folder):
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        lines = list(pool.map(lambda plant: compiled(folder, plant), PLANTED))
+    path = os.path.join(folder, "kernels.tsv")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    return gate.read_kernels(path, [], LLVM)
+
+
+class Gate(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.kernels = planted_kernels(cls.folder.name)
+
+    def test_each_planted_kernel_breaks_its_rules_alone(self):
+        for kernel, plant in zip(self.kernels, PLANTED):
+            said = [wrong for _, wrong in gate.failures_of([kernel], {})]
+            with self.subTest(kernel=kernel.name, target=kernel.target, said=said):
+                self.assertEqual(set(filter(None, plant[2].split(","))), {text.split(":")[0] for text in said})
+
+    def test_no_rule_is_without_a_planted_kernel(self):
+        for rule in gate.RULES:
+            with self.subTest(rule=rule.name, targets=rule.targets):
+                self.assertTrue(any(rule.covers(kernel) and rule.broken(kernel) for kernel in self.kernels))
+
+    def test_what_has_grown_is_seen_in_every_column(self):
+        kernel = next(kernel for kernel in self.kernels if kernel.name == "many")
+        path = os.path.join(self.folder.name, "baseline.tsv")
+        gate.write_baseline(path, [kernel])
+        before = gate.read_baseline(path)[kernel.name]
+        self.assertEqual([], list(gate.grown(kernel, before)))
+        now = gate.figures(kernel)
+        for column, value in {"vgprs": 5, "sgprs": 17, "bytes": 700}.items():
+            less = {**before, column: now[column] - value}
+            self.assertEqual([f"{now[column]} {column}, the baseline has {less[column]:g}"], list(gate.grown(kernel, less)))
+        row = next(kernel for kernel in self.kernels if kernel.name == "matmul_rows_q4_k")
+        before = gate.figures(row)
+        self.assertTrue(list(gate.grown(row, {**before, "loop": before["loop"] * 0.9})))
+
+    def test_a_loop_is_counted_to_the_instruction(self):
+        row = next(kernel for kernel in self.kernels if kernel.name == "matmul_rows_q4_k")
+        loop = row.row_loop()
+        self.assertEqual(1, len(machine_code.dots(loop)))
+        self.assertRegex(loop[-1], "^s_cbranch")
+        self.assertAlmostEqual(len(loop) / 4, machine_code.instructions_a_weight(row))
+
+
+if not gate.tools_are_there(LLVM):
+    sys.exit(77)
+unittest.main(argv=sys.argv[:1], verbosity=2)
