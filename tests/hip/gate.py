@@ -112,17 +112,21 @@ def loop_at_most(limit):
 # Kernels of decode, by what their products are of.
 DOT_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_* !*_float_*"
 ALL_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_*"
+# They keep scalars of many loops at once; a spilled one costs an instruction or two, and no memory.
+ATTENTION, NOT_ATTENTION = "attention_split attention_heads", "!attention_split !attention_heads"
 GFX94 = "gfx942 gfx950 gfx9-4-generic"
 RULES = [
     Rule("flat", "*", "*", forbids("flat_", "an address has lost its ADDRESS type")),
     Rule("scratch", "*", "*", at_most("private_segment_fixed_size", 0, "bytes of scratch memory for each lane")),
     Rule("spilled vector registers", "*", "*", at_most("vgpr_spill_count", 0, "they go to memory")),
-    Rule("spilled scalar registers", "*", "*", at_most("sgpr_spill_count", 0, "they go to vector registers or memory")),
+    Rule("spilled scalar registers", f"* {NOT_ATTENTION}", "*", at_most("sgpr_spill_count", 0, "they go to vector registers")),
+    Rule("spilled scalar registers", ATTENTION, "*", at_most("sgpr_spill_count", 112, "they go to vector registers")),
     Rule("calls", "*", "*", forbids("s_swappc_b64", "a function was not inlined")),
     Rule("group", "*", "*", group_is_stated),
     Rule("wave", "*", "*", wave_is_right),
     Rule("hidden arguments", "*", "*", no_hidden),
-    Rule("vector registers", "*", "gfx9*", at_most("vgpr_count", 128, "four waves on a SIMD")),
+    Rule("vector registers", f"* {NOT_ATTENTION}", "gfx9*", at_most("vgpr_count", 128, "four waves on a SIMD")),
+    Rule("vector registers", ATTENTION, "gfx9*", at_most("vgpr_count", 168, "three waves on a SIMD")),
     Rule("vector registers", "*", "gfx1*", at_most("vgpr_count", 192, "eight waves on a SIMD")),
     Rule("shared memory", "*", "*", at_most("group_segment_fixed_size", 32 * 1024, "two groups on a unit")),
     Rule("ticket", "*", GFX94, ordered(r"\bsc0\b", "buffer_wbl2 sc1", "buffer_inv sc1")),

@@ -57,6 +57,13 @@ TICKET = """(uint* count, uint* y) {
 }"""
 RELEASE, ACQUIRE = ('__builtin_amdgcn_fence(__ATOMIC_%s, "agent");' % word for word in ("RELEASE", "ACQUIRE"))
 
+FEW_SCALARS = "__attribute__((amdgpu_num_sgpr(24)))"
+SCALARS = """(uint* y, uint n) {
+  uint a[%d];
+  UNROLL for (int i = 0; i < %d; ++i) asm volatile("s_mov_b32 %%0, %%1" : "=s"(a[i]) : "s"(n));
+  UNROLL for (int i = 0; i <= %d; ++i) asm volatile("s_mov_b32 s0, %%0" :: "s"(a[i]) : "s0");
+}"""
+
 # Name, target, the rules that it breaks, what stands in front of the name, parameters and body; flags.
 PLANTED = [
     ("right", "gfx942", "", "", "(float* y) { y[lane()] = 1; }"),
@@ -77,10 +84,9 @@ PLANTED = [
      "(uint* y) { uint a[40]; for (uint i = 0; i < 40; ++i) a[i] = y[i * 7]; y[0] = a[y[lane()] % 40]; }"),
     ("vector_spill", "gfx942", "spilled vector registers,scratch", "__attribute__((amdgpu_num_vgpr(24)))",
      "(float* y) " + held(60)),
-    ("scalar_spill", "gfx942", "spilled scalar registers", "__attribute__((amdgpu_num_sgpr(24)))",
-     "(const uint* x, uint* y, uint n) { uint a[60]; UNROLL for (int i = 0; i < 60; ++i) "
-     "asm volatile(\"s_mov_b32 %0, %1\" : \"=s\"(a[i]) : \"s\"(n)); UNROLL for (int i = 0; i < 60; ++i) "
-     "asm volatile(\"s_mov_b32 s0, %0\" :: \"s\"(a[59 - i]) : \"s0\"); }"),
+    ("scalar_spill", "gfx942", "spilled scalar registers", FEW_SCALARS, SCALARS % (60, 60, 59)),
+    ("attention_split", "gfx942", "spilled scalar registers", FEW_SCALARS, SCALARS % (180, 180, 179)),
+    ("attention_heads", "gfx942", "vector registers", "", "(float* y) " + held(180)),
     ("calls", "gfx942", "calls", "", "(float* y) { y[lane()] = far(y[lane() + 1]); }"),
     ("group", "gfx1201", "group", "", "(float* y) { y[lane()] = 1; }"),
     ("wave", "gfx1100", "wave", "", "(float* y) { y[lane()] = 1; }", "-mwavefrontsize64"),
