@@ -72,6 +72,12 @@ def group_is_stated(kernel):
     return None if value == kernel.threads else f"compiled for groups of {value} threads, its line says {kernel.threads}"
 
 
+def group_is_row(kernel):
+    """The threads of a decode row are a field of its block, so it is compiled for more than its line says."""
+    value = kernel.number("max_flat_workgroup_size")
+    return None if kernel.threads <= value <= 512 else f"compiled for groups of {value} threads, not {kernel.threads} to 512"
+
+
 def wave_is_right(kernel):
     value, wanted = kernel.number("wavefront_size"), 64 if kernel.wide else 32
     return None if value == wanted else f"waves of {value} lanes, not {wanted}"
@@ -112,6 +118,7 @@ def loop_at_most(limit):
 # Kernels of decode, by what their products are of.
 DOT_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_* !*_float_*"
 ALL_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_*"
+NOT_ROWS = "!matmul_rows_* !matmul_expert_rows_* !matmul_expert_summed_*"
 # They keep scalars of many loops at once; a spilled one costs an instruction or two, and no memory.
 ATTENTION, NOT_ATTENTION = "attention_split attention_heads", "!attention_split !attention_heads"
 GFX94 = "gfx942 gfx950 gfx9-4-generic"
@@ -122,7 +129,8 @@ RULES = [
     Rule("spilled scalar registers", f"* {NOT_ATTENTION}", "*", at_most("sgpr_spill_count", 0, "they go to vector registers")),
     Rule("spilled scalar registers", ATTENTION, "*", at_most("sgpr_spill_count", 112, "they go to vector registers")),
     Rule("calls", "*", "*", forbids("s_swappc_b64", "a function was not inlined")),
-    Rule("group", "*", "*", group_is_stated),
+    Rule("group", f"* {NOT_ROWS}", "*", group_is_stated),
+    Rule("group", ALL_ROWS, "*", group_is_row),
     Rule("wave", "*", "*", wave_is_right),
     Rule("hidden arguments", "*", "*", no_hidden),
     Rule("vector registers", f"* {NOT_ATTENTION}", "gfx9*", at_most("vgpr_count", 128, "four waves on a SIMD")),

@@ -89,6 +89,7 @@ PLANTED = [
     ("attention_heads", "gfx942", "vector registers", "", "(float* y) " + held(180)),
     ("calls", "gfx942", "calls", "", "(float* y) { y[lane()] = far(y[lane() + 1]); }"),
     ("group", "gfx1201", "group", "", "(float* y) { y[lane()] = 1; }"),
+    ("matmul_rows_f32_group", "gfx1201", "group,16-byte loads,products of bytes", "", "(float* y) { y[lane()] = 1; }"),
     ("wave", "gfx1100", "wave", "", "(float* y) { y[lane()] = 1; }", "-mwavefrontsize64"),
     ("hidden", "gfx942", "hidden arguments", "",
      "(uint* y) { y[lane()] = ((const __attribute__((address_space(4))) uint*)__builtin_amdgcn_implicitarg_ptr())[0]; }"),
@@ -113,7 +114,7 @@ def compiled(folder, plant):
     """Compiles a planted kernel; a line for the gate."""
     name, target, _, before, rest, *flags = plant
     source = os.path.join(folder, f"{name}.{target}.hip")
-    group = "" if name == "group" else "amdgpu_flat_work_group_size(1, 64)"
+    group = "" if "group" in name else "amdgpu_flat_work_group_size(1, 64)"
     with open(source, "w", encoding="utf-8") as file:
         file.write(HEAD + "DEVICE __attribute__((noinline)) float far(float x) { return __builtin_sqrtf(x) * x; }\n"
                    f'extern "C" __attribute__((global, {group})) {before} void {name}{rest}\n')
