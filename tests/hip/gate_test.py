@@ -86,7 +86,6 @@ PLANTED = [
      "(float* y) " + held(60)),
     ("scalar_spill", "gfx942", "spilled scalar registers", FEW_SCALARS, SCALARS % (60, 60, 59)),
     ("attention_split", "gfx942", "spilled scalar registers", FEW_SCALARS, SCALARS % (180, 180, 179)),
-    ("attention_heads", "gfx942", "vector registers", "", "(float* y) " + held(180)),
     ("calls", "gfx942", "calls", "", "(float* y) { y[lane()] = far(y[lane() + 1]); }"),
     ("group", "gfx1201", "group", "", "(float* y) { y[lane()] = 1; }"),
     ("matmul_rows_f32_group", "gfx1201", "group,16-byte loads,products of bytes", "", "(float* y) { y[lane()] = 1; }"),
