@@ -53,17 +53,22 @@ Status HipLibrary::load(const char* name) {
 
 // A runtime that tells no version, as some do where there is no device, is judged by its functions.
 Status HipLibrary::check_version(const char* name) {
-  if (hipRuntimeGetVersion(&version_) != kHipSuccess || !version_) return {};
-  if (version_ / 10000000 >= kOldestMajor) return {};
+  const int known = version();
+  if (!known || known / 10000000 >= kOldestMajor) return {};
   char text[64];
   text_of_version(text);
   return fail(Code::Unsupported, "%s is %s, which is too old: %d.0 is needed, and 6.4 for the usual kernels",
               name, text, kOldestMajor);
 }
 
+int HipLibrary::version() const {
+  int version = 0;
+  return hipRuntimeGetVersion(&version) == kHipSuccess ? version : 0;
+}
+
 void HipLibrary::text_of_version(char (&out)[64]) const {
-  format_text(out, sizeof out, "HIP %d.%d.%d", version_ / 10000000, version_ / 100000 % 100,
-              version_ % 100000);
+  const int known = version();
+  format_text(out, sizeof out, "HIP %d.%d.%d", known / 10000000, known / 100000 % 100, known % 100000);
 }
 
 Status HipLibrary::result(int error, const char* what) const {

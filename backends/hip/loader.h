@@ -16,8 +16,8 @@ class HipLibrary {
   Status result(int error, const char* what) const;
   Status check_process() const { return process_.check(); }
   bool elsewhere() const { return process_.elsewhere(); }
-  int version() const { return version_; }  // 60443484 is 6.4.43484
-  uint32_t device_count() const;            // 0 if there is none, or none that this user may open
+  int version() const;            // 60443484 is 6.4.43484; 0 if the runtime tells none
+  uint32_t device_count() const;  // 0 if there is none, or none that this user may open
   // Fails if there is no such device, and says why.
   Status check_index(uint32_t index, const SystemView& system) const;
   void text_of_version(char (&out)[64]) const;  // "HIP 6.4.43484"
@@ -33,7 +33,6 @@ class HipLibrary {
 
   Process process_;
   DynamicLibrary library_;
-  int version_ = 0;
 };
 
 // Makes a device the calling thread's current one while it lives. The thread may be one of the program that

@@ -51,13 +51,16 @@ uint64_t DeviceMemory::used_bytes() const {
   return used_;
 }
 
-bool DeviceMemory::is_overrun() const {
+bool DeviceMemory::find_overrun() {
   std::lock_guard lock(mutex_);
+  bool found = false;
   for (const auto& [address, bytes] : blocks_) {
-    const auto* guard = reinterpret_cast<const uint8_t*>(address + bytes);
-    if (std::any_of(guard, guard + kGuardBytes, [](uint8_t byte) { return byte != kPoison; })) return true;
+    auto* guard = reinterpret_cast<uint8_t*>(address + bytes);
+    if (std::all_of(guard, guard + kGuardBytes, [](uint8_t byte) { return byte == kPoison; })) continue;
+    std::memset(guard, kPoison, kGuardBytes);
+    found = true;
   }
-  return false;
+  return found;
 }
 
 }  // namespace mock_hip

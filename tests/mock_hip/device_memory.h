@@ -18,7 +18,7 @@ class DeviceMemory {
   bool release(void* pointer);                        // false if it was not allocated
   bool contains(const void* pointer, uint64_t bytes) const;
   uint64_t used_bytes() const;
-  bool is_overrun() const;  // something was written behind the end of a block
+  bool find_overrun();  // true if something was written behind the end of a block since the last call
 
  private:
   mutable std::mutex mutex_;

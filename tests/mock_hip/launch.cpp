@@ -81,7 +81,7 @@ std::string make_launch(const Function& function, const unsigned (&groups)[3], u
 std::string run_launch(const KernelLaunch& launch) {
   std::vector<uint64_t> block = launch.block;
   const char* fault = run_grid(launch.shape, launch.function.host->run, block.data());
-  if (!fault && is_overrun()) fault = "it wrote behind the end of a buffer";
+  if (!fault && find_overrun()) fault = "it wrote behind the end of a buffer";
   return fault ? launch.function.metadata->name + ": " + fault : "";
 }
 

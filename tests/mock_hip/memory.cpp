@@ -64,10 +64,10 @@ bool is_device_visible(const void* pointer, uint64_t bytes) {
   return is_device(pointer, bytes) || is_pinned(pointer, bytes);
 }
 
-bool is_overrun() {
-  for (const DeviceMemory& memory : of_device)
-    if (memory.is_overrun()) return true;
-  return pinned.is_overrun();
+bool find_overrun() {
+  bool found = pinned.find_overrun();
+  for (DeviceMemory& memory : of_device) found |= memory.find_overrun();
+  return found;
 }
 
 }  // namespace mock_hip

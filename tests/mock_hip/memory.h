@@ -18,6 +18,6 @@ bool unregister_host(void* pointer);
 bool is_device(const void* pointer, uint64_t bytes);
 bool is_pinned(const void* pointer, uint64_t bytes);          // or registered
 bool is_device_visible(const void* pointer, uint64_t bytes);  // one of them
-bool is_overrun();  // something was written behind the end of a block
+bool find_overrun();  // true if something was written behind the end of a block since the last call
 
 }  // namespace mock_hip

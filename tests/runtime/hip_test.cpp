@@ -49,6 +49,12 @@ TEST_CASE("hip: no library, an old one, no device, no such device", "[runtime][h
   Device* device = nullptr;
   CHECK(orders.open(&device, options).code == Code::Unsupported);
   CHECK_THAT(error_text(), ContainsSubstring("hip0") && ContainsSubstring("/nonexistent/libamdhip64.so"));
+  const std::string other_name = std::string("/") + MOCK_HIP_LIBRARY;  // it is opened once by each name
+  options.driver_library = other_name.c_str();
+  orders.set("VERSION", "50221153");
+  CHECK(orders.open(&device, options).code == Code::Unsupported);
+  CHECK_THAT(error_text(), ContainsSubstring("HIP 5.2.21153, which is too old: 6.0 is needed"));
+  orders.none();
   orders.set("ARCH", "none");
   CHECK(orders.open(&device).code == Code::Unsupported);
   CHECK_THAT(error_text(), ContainsSubstring("finds no device") && ContainsSubstring("/dev/kfd"));
@@ -187,9 +193,9 @@ TEST_CASE("hip: a code object that is cut short or refused is an error of that k
   CHECK(device->load(code, &kernel).code == Code::Unsupported);
   CHECK_THAT(error_text(), ContainsSubstring("HIP 6.4.43484 refuses the code object"));
   orders.set("VERSION", "60200000");
-  Device* opened = nullptr;
-  REQUIRE(orders.open(&opened).ok());
-  delete opened;
+  CHECK(device->load(code, &kernel).code == Code::Unsupported);
+  CHECK_THAT(error_text(), ContainsSubstring("HIP 6.2.0 refuses") && ContainsSubstring("6.4 or newer") &&
+                               ContainsSubstring("-DGRETA_HIP_TARGETS=gfx942"));
   orders.none();
   REQUIRE(device->load(code, &kernel).ok());
   device->unload(kernel);
