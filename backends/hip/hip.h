@@ -138,6 +138,7 @@ class HipQueue {
   Unforked<std::condition_variable> changed_;
   std::deque<HipBatch> held_;       // batches that were given but not submitted, in order
   void* capture_stream_ = nullptr;  // never has work of its own
+  bool warned_ = false;             // of a graph that was refused
 };
 
 class HipStream final : public Stream {

@@ -120,8 +120,10 @@ Status HipQueue::capture(HipGraph& graph) {
     return {};
   }
   (void)device_.result(error, call);
-  device_.log()(LogLevel::Warning, "%s takes no graph of a plan, whose %zu commands are given one by one: %s",
+  device_.log()(warned_ ? LogLevel::Debug : LogLevel::Warning,
+                "%s takes no graph of a plan, whose %zu commands are given one by one: %s",
                 device_.info().name, graph.commands.size(), error_text());
+  warned_ = true;
   clear_error_text();
   // What a failed capture leaves of its stream is not known.
   if (capture_stream_) (void)device_.hip.hipStreamDestroy(capture_stream_);
