@@ -201,6 +201,25 @@ GRETA_API greta_status greta_device_count(uint32_t* out_count);
  * out_info  set struct_size before the call */
 GRETA_API greta_status greta_device_describe(uint32_t index, greta_device_info* out_info);
 
+/* Something that is known of this machine's GPUs, their drivers, and who may open them. The texts are valid
+ * during the callback. */
+typedef struct greta_finding {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* subject;        /* "system", "/dev/kfd", "gpu 0000:03:00.0", or a device's id: "hip0". */
+  const char* key;            /* "target" */
+  const char* value;          /* "gfx942" */
+  const char* advice;         /* What to do, where this keeps a GPU from being used; else "". */
+} greta_finding;
+
+/* Examines what keeps GPUs from being used. Devices are described and none is opened. Subjects come one after
+ * the other. Later versions may word findings in other ways.
+ *
+ * on_finding  receives each finding; a non-zero return value stops the call with GRETA_ERROR_CANCELLED
+ * user        passed to on_finding */
+GRETA_API greta_status greta_machine_examine(int (*on_finding)(void* user, const greta_finding* finding),
+                                             void* user);
+
 /* Describes the device of a runtime. Set struct_size of out_info before the call. */
 GRETA_API greta_status greta_runtime_describe(const greta_runtime* runtime, greta_device_info* out_info);
 

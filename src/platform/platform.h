@@ -16,5 +16,6 @@
 #include "platform/size_text.h"
 #include "platform/status.h"
 #include "platform/system_gpus.h"
+#include "platform/system_text.h"
 #include "platform/thread_pool.h"
 #include "platform/utf8.h"

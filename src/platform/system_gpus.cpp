@@ -38,17 +38,6 @@ std::vector<std::string> numbered(const std::string& folder, const char* start) 
 
 uint64_t known(uint64_t number) { return number == SystemText::kNone ? 0 : number; }
 
-// The rest of the line that begins with `key`; "" if there is none.
-std::string text_after(const SystemText& text, const char* key) {
-  for (const char* line = text.data; line; line = strchr(line, '\n')) {
-    if (*line == '\n') ++line;
-    if (strncmp(line, key, strlen(key))) continue;
-    const char* begin = line + strlen(key);
-    return {begin, strcspn(begin, "\n")};
-  }
-  return "";
-}
-
 class Reader {
  public:
   explicit Reader(const SystemView& view) : view_(view), root_(view.root) {}
@@ -73,8 +62,8 @@ class Reader {
       const std::string folder = "/sys/class/drm/" + node + "/device/";
       SystemGpu gpu;
       if (read(folder + "uevent")) {
-        gpu.driver = text_after(text_, "DRIVER=");
-        gpu.pci = text_after(text_, "PCI_SLOT_NAME=");
+        gpu.driver = text_.line_after("DRIVER=");
+        gpu.pci = text_.line_after("PCI_SLOT_NAME=");
       }
       gpu.render = device("/dev/dri/" + node);
       gpu.memory = number(folder + "mem_info_vram_total");
@@ -83,7 +72,7 @@ class Reader {
       gpu.host_memory_used = number(folder + "mem_info_gtt_used");
       gpu.clock = clock(folder + "pp_dpm_sclk");
       gpu.memory_clock = clock(folder + "pp_dpm_mclk");
-      if (read(folder + "product_name")) gpu.name = text_after(text_, "");
+      if (read(folder + "product_name")) gpu.name = text_.line_after("");
       gpus.push_back(std::move(gpu));
     }
     return gpus;

@@ -23,15 +23,24 @@ bool SystemText::read(const char* path) {
   return used > 0;
 }
 
-uint64_t SystemText::number_after(const char* key) const {
+const char* SystemText::after(const char* key) const {
   const size_t length = strlen(key);
   for (const char* line = data; line; line = strchr(line, '\n')) {
     if (*line == '\n') ++line;
-    if (strncmp(line, key, length)) continue;
-    const char* digits = line + length + strspn(line + length, " \t");
-    return *digits >= '0' && *digits <= '9' ? strtoull(digits, nullptr, 10) : kNone;
+    if (!strncmp(line, key, length)) return line + length;
   }
-  return kNone;
+  return nullptr;
+}
+
+uint64_t SystemText::number_after(const char* key) const {
+  const char* digits = after(key);
+  if (digits) digits += strspn(digits, " \t");
+  return digits && *digits >= '0' && *digits <= '9' ? strtoull(digits, nullptr, 10) : kNone;
+}
+
+std::string SystemText::line_after(const char* key) const {
+  const char* text = after(key);
+  return text ? std::string(text, strcspn(text, "\n")) : "";
 }
 
 }  // namespace greta

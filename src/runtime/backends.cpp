@@ -30,6 +30,12 @@ static Status unknown_device(const char* name) {
   return fail(Code::Unsupported, "no device '%s': this build has auto%s (also numbered: cpu0)", name, known);
 }
 
+bool is_instinct(const char* arch) {
+  for (const char* instinct : {"gfx90a", "gfx942", "gfx950"})
+    if (!strcmp(arch, instinct)) return true;
+  return false;
+}
+
 void write_id(const Backend& backend, uint32_t index, char (&out)[kDeviceIdBytes]) {
   if (backend.is_processor)
     format_text(out, sizeof out, "%s", backend.name);
@@ -39,11 +45,7 @@ void write_id(const Backend& backend, uint32_t index, char (&out)[kDeviceIdBytes
 
 namespace {
 
-bool is_instinct(const DeviceInfo& info) {
-  for (const char* arch : {"gfx90a", "gfx942", "gfx950"})
-    if (!strcmp(info.arch, arch)) return true;
-  return false;
-}
+bool is_instinct(const DeviceInfo& info) { return greta::is_instinct(info.arch); }
 bool has_own_memory(const DeviceInfo& info) { return !info.cpu_type && !info.unified_memory; }
 bool shares_memory(const DeviceInfo& info) { return !info.cpu_type && info.unified_memory; }
 bool is_processor(const DeviceInfo&) { return true; }

@@ -62,6 +62,25 @@ VKAPI_ATTR void VKAPI_CALL other_properties(VkPhysicalDevice device, VkPhysicalD
   out->properties.deviceType = as.type;
   if (as.old) out->properties.apiVersion = VK_API_VERSION_1_2;
   snprintf(out->properties.deviceName, sizeof out->properties.deviceName, "%s", as.name);
+  for (auto* next = static_cast<VkBaseOutStructure*>(out->pNext); next; next = next->pNext)
+    if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT) {
+      auto* pci = reinterpret_cast<VkPhysicalDevicePCIBusInfoPropertiesEXT*>(next);
+      pci->pciDomain = 0, pci->pciBus = 0xc0 + uint32_t(&as - listed), pci->pciDevice = 3,
+      pci->pciFunction = 0;
+    }
+}
+
+// A device that is listed in place of another one has a PCI address of its own.
+PFN_vkEnumerateDeviceExtensionProperties real_vkEnumerateDeviceExtensionProperties;
+VKAPI_ATTR VkResult VKAPI_CALL other_extensions(VkPhysicalDevice device, const char* layer, uint32_t* count,
+                                                VkExtensionProperties* out) {
+  const uint32_t room = *count;
+  const VkResult result = real_vkEnumerateDeviceExtensionProperties(real(device), layer, count, out);
+  if (real(device) == device || result != VK_SUCCESS) return result;
+  if (!out) return ++*count, result;
+  if (*count == room) return VK_INCOMPLETE;
+  out[(*count)++] = {VK_EXT_PCI_BUS_INFO_EXTENSION_NAME, 1};
+  return result;
 }
 
 // Functions of a physical device that answer as the real one.
@@ -76,8 +95,6 @@ PASSED(void, vkGetPhysicalDeviceQueueFamilyProperties,
 PASSED(void, vkGetPhysicalDeviceExternalBufferProperties,
        (VkPhysicalDevice d, const VkPhysicalDeviceExternalBufferInfo* i, VkExternalBufferProperties* p),
        (real(d), i, p))
-PASSED(VkResult, vkEnumerateDeviceExtensionProperties,
-       (VkPhysicalDevice d, const char* l, uint32_t* n, VkExtensionProperties* p), (real(d), l, n, p))
 PASSED(VkResult, vkCreateDevice,
        (VkPhysicalDevice d, const VkDeviceCreateInfo* i, const VkAllocationCallbacks* a, VkDevice* o),
        (real(d), i, a, o))
@@ -149,13 +166,13 @@ PFN_vkVoidFunction replaced(const char* name, PFN_vkVoidFunction from) {
 #define REPLACE_PASSED(function) REPLACE(function, passed_##function)
   REPLACE(vkEnumeratePhysicalDevices, list_devices)
   REPLACE(vkGetPhysicalDeviceProperties2, other_properties)
+  REPLACE(vkEnumerateDeviceExtensionProperties, other_extensions)
   REPLACE(vkCreateShaderModule, watched_module)
   REPLACE(vkCreateComputePipelines, watched_pipelines)
   REPLACE_PASSED(vkGetPhysicalDeviceFeatures2)
   REPLACE_PASSED(vkGetPhysicalDeviceMemoryProperties2)
   REPLACE_PASSED(vkGetPhysicalDeviceQueueFamilyProperties)
   REPLACE_PASSED(vkGetPhysicalDeviceExternalBufferProperties)
-  REPLACE_PASSED(vkEnumerateDeviceExtensionProperties)
   REPLACE_PASSED(vkCreateDevice)
   if (!strcmp(name, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR")) {
     real_matrix_properties = reinterpret_cast<MatrixProperties>(from);

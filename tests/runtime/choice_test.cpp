@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "support/devices.h"
+#include "support/fake_backends.h"
 #include "support/fake_gpus.h"
 
 using namespace greta;
@@ -10,42 +11,8 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-struct FakeDevice {
-  const char* name;
-  const char* arch = "";
-  bool unified = false, on_processor = false;
-  const char* reason = "";  // why it cannot be used
-};
-
-// A backend whose devices a test sets. `Kind` keeps those of several apart.
-template <int Kind>
-struct Fake {
-  inline static std::vector<FakeDevice> devices;
-  inline static FakeDevice none;  // what is known where there is no device
-  inline static int asked = 0;
-
-  static uint32_t count(const DeviceOptions&) { return ++asked, uint32_t(devices.size()); }
-  static Status describe(uint32_t index, const DeviceOptions&, DeviceInfo* out) {
-    ++asked;
-    const FakeDevice& device = index < devices.size() ? devices[index] : none;
-    format_text(out->name, sizeof out->name, "%s", device.name ? device.name : "");
-    format_text(out->arch, sizeof out->arch, "%s", device.arch);
-    out->unified_memory = device.unified;
-    out->cpu_type = device.on_processor;
-    return *device.reason ? fail(Code::Unsupported, "%s", device.reason) : Status{};
-  }
-  static Status open(uint32_t, const DeviceOptions&, Device** out) { return open_null_device({}, out); }
-  static bool where_kfd_is(const DeviceOptions& options) {
-    return read_system_gpus(options.system).has_hip();
-  }
-};
-using Hip = Fake<0>;
-using Vulkan = Fake<1>;
-using Cpu = Fake<2>;
-
-constexpr Backend kHip = {"hip", false, Hip::count, Hip::describe, Hip::open, Hip::where_kfd_is};
-constexpr Backend kVulkan = {"vulkan", false, Vulkan::count, Vulkan::describe, Vulkan::open};
-constexpr Backend kCpu = {"cpu", true, Cpu::count, Cpu::describe, Cpu::open};
+using Hip = FakeHip;
+using Vulkan = FakeVulkan;
 
 struct Choice {
   std::string id, warnings, told;
@@ -61,7 +28,7 @@ struct Machine {
     Hip::asked = 0;
     Vulkan::devices = {{"Radeon (RADV)", "vulkan:amd"}};
     Vulkan::none = {"", "", false, false, "no Vulkan loader"};
-    Cpu::devices = {{"CPU", "cpu:avx2", true, true}};
+    FakeCpu::devices = {{"CPU", "cpu:avx2", true, true}};
   }
   Choice choose() {
     Choice choice;
@@ -72,7 +39,7 @@ struct Machine {
                      (level >= uint32_t(LogLevel::Warning) ? told.warnings : told.told) += text;
                    },
                    &choice};
-    const Backend* const all[] = {&kVulkan, &kHip, &kCpu};
+    const Backend* const all[] = {&kFakeVulkan, &kFakeHip, &kFakeCpu};
     NamedDevice named;
     CHECK(open_best(all, options, &named).ok());
     choice.id = named.id;

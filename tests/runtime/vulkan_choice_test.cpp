@@ -95,6 +95,13 @@ TEST_CASE("choice: a GPU that cannot be used is passed over, by name", "[runtime
              ContainsSubstring("device vulkan: vulkan0, mock discrete-old 0: its driver has Vulkan 1.2"));
 }
 
+TEST_CASE("choice: a device has the PCI address that its driver tells", "[runtime][vulkan]") {
+  MockDevices mock;
+  mock.list("discrete integrated");
+  CHECK(!strcmp(choose(mock, "vulkan0")->device->info().pci, "0000:c0:03.0"));
+  CHECK(!strcmp(choose(mock, "vulkan1")->device->info().pci, "0000:c1:03.0"));
+}
+
 TEST_CASE("choice: a driver on the processor is taken by name, or as the only one", "[runtime][vulkan]") {
   MockDevices mock;
   for (const char* list : {"processor", "processor-old", "processor-old processor"}) {

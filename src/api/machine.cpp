@@ -1,0 +1,214 @@
+// The function of greta.h that examines the machine. Nothing is opened but the drivers' libraries.
+#include "api/machine.h"
+
+#include <cstring>
+#include <set>
+
+#include "api/handles.h"
+
+using namespace greta;
+
+namespace {
+
+struct Listed {
+  const Backend* backend;
+  std::string id;
+  DeviceInfo info;
+  std::string reason;  // why it cannot be used; "" if it can
+  bool present;        // false: it stands for a backend that has no device
+};
+
+class Examination {
+ public:
+  explicit Examination(const MachineParts& parts)
+      : parts_(parts), system_(read_system_gpus(parts.options.system)) {}
+
+  std::vector<Finding> run() {
+    list_devices();
+    build();
+    system();
+    if (has("hip")) compute_driver();
+    for (const SystemGpu& gpu : system_.gpus) this->gpu(gpu);
+    for (const Listed& device : devices_) this->device(device);
+    return std::move(findings_);
+  }
+
+ private:
+  const MachineParts& parts_;
+  const SystemGpus system_;
+  std::vector<Listed> devices_;
+  std::vector<Finding> findings_;
+
+  void add(const std::string& subject, const char* key, const std::string& value,
+           const std::string& advice = "") {
+    if (!value.empty()) findings_.push_back({subject, key, value, advice});
+  }
+
+  void list_devices() {
+    for (const Backend* backend : parts_.backends) {
+      const uint32_t count = backend->count(parts_.options);
+      for (uint32_t i = 0; i < std::max(1u, count); ++i) {
+        Listed device = {backend, backend->name, {}, {}, count > 0};
+        const Status usable = backend->describe(i, parts_.options, &device.info);
+        if (!usable.ok()) device.reason = error_text();
+        char id[kDeviceIdBytes];
+        write_id(*backend, i, id);
+        if (count) device.id = id;
+        devices_.push_back(std::move(device));
+      }
+    }
+  }
+
+  bool has(std::string_view backend) const {
+    return std::ranges::any_of(parts_.backends, [&](const Backend* b) { return b->name == backend; });
+  }
+
+  // The usable device of a backend that is this GPU; null if there is none.
+  const Listed* device_of(const SystemGpu& gpu, std::string_view backend) const {
+    for (const Listed& device : devices_)
+      if (device.backend->name == backend && device.present && device.reason.empty() &&
+          !device.info.cpu_type && device.info.pci == gpu.pci)
+        return &device;
+    return nullptr;
+  }
+
+  // Whether `auto` has the driver that it wants for this GPU.
+  bool is_served(const SystemGpu& gpu) const {
+    if (device_of(gpu, "hip")) return true;
+    return device_of(gpu, "vulkan") && !(has("hip") && is_instinct(gpu.target.c_str()));
+  }
+  // Whether HIP could serve a GPU that is not served.
+  bool wants_hip() const {
+    return std::ranges::any_of(system_.gpus, [&](const SystemGpu& g) { return g.is_amd() && !is_served(g); });
+  }
+
+  void build() {
+    std::string names, targets;
+    for (const Backend* backend : parts_.backends)
+      names += (names.empty() ? "" : ", ") + std::string(backend->name);
+    for (const std::string& target : parts_.targets) targets += (targets.empty() ? "" : ", ") + target;
+    add("build", "backends", names);
+    if (has("hip")) add("build", "code objects", targets.empty() ? "none" : targets);
+  }
+
+  void system() {
+    SystemText text;
+    const std::string root = parts_.options.system.root;
+    if (text.read((root + "/etc/os-release").c_str())) {
+      std::string name = text.line_after("PRETTY_NAME=");
+      std::erase(name, '"');
+      add("system", "name", name);
+    }
+    if (text.read((root + "/proc/sys/kernel/osrelease").c_str()))
+      add("system", "kernel", text.line_after(""));
+  }
+
+  std::string permission(const DeviceFile& file) const {
+    char text[512];
+    format_text(text, sizeof text, "owner %s, group %s, permissions %03o, this user %s open it",
+                file.owner.c_str(), file.group.c_str(), file.permissions, file.usable ? "may" : "may not");
+    return text;
+  }
+
+  void compute_driver() {
+    const DeviceFile& kfd = system_.kfd;
+    if (system_.dxg.there) add("/dev/dxg", "access", permission(system_.dxg));
+    std::string advice;
+    if (wants_hip() && !kfd.usable && !explain_no_hip_gpu(parts_.options.system).ok()) advice = error_text();
+    add("/dev/kfd", "access", kfd.there ? permission(kfd) : "it is not there", advice);
+  }
+
+  void gpu(const SystemGpu& gpu) {
+    const std::string subject = "gpu " + (gpu.pci.empty() ? gpu.render.path : gpu.pci);
+    add(subject, "driver", gpu.driver);
+    add(subject, "name", gpu.name);
+    if (!gpu.target.empty()) target(subject, gpu.target.c_str(), is_served(gpu));
+    if (gpu.render.there)
+      add(subject, "node", gpu.render.path + ": " + permission(gpu.render),
+          gpu.render.usable || is_served(gpu) ? "" : permission_advice(gpu.render));
+    memory(subject, "memory", gpu.memory, gpu.memory_used);
+    memory(subject, "host memory", gpu.host_memory, gpu.host_memory_used);
+    add(subject, "clock", gpu.clock);
+    add(subject, "memory clock", gpu.memory_clock);
+    std::string ids;
+    for (const Listed& device : devices_)
+      if (*device.info.pci && device.info.pci == gpu.pci) ids += (ids.empty() ? "" : ", ") + device.id;
+    std::string advice;
+    if (!is_served(gpu) && !(gpu.is_amd() && has("hip")))
+      advice = is_instinct(gpu.target.c_str()) ? "build GRETA with HIP" : "install a Vulkan driver for it";
+    add(subject, "devices", ids.empty() ? "none" : ids, advice);
+  }
+
+  void memory(const std::string& subject, const char* key, uint64_t all, uint64_t used) {
+    if (all) add(subject, key, std::string(SizeText(all).text) + ", " + SizeText(used).text + " in use");
+  }
+
+  // Which code of this build runs on a target.
+  void target(const std::string& subject, const char* arch, bool is_served) {
+    add(subject, "target", arch);
+    if (!has("hip")) return;
+    std::string code;
+    for (const std::string& target : parts_.targets)
+      if (runs_on(target, arch) && (code.empty() || target == arch)) code = target;
+    if (!code.empty()) return add(subject, "code object", code);
+    add(subject, "code object", "none fits",
+        is_served ? "" : "build with -DGRETA_HIP_TARGETS=" + std::string(arch));
+  }
+
+  void device(const Listed& device) {
+    const DeviceInfo& info = device.info;
+    const std::string& id = device.id;
+    const bool of_hip = !strcmp(device.backend->name, "hip");
+    add(id, "name", info.name);
+    add(id, "driver", info.driver);
+    add(id, "address", info.pci);
+    if (*info.arch && of_hip && !system_.find(info.pci))
+      target(id, info.arch, true);
+    else
+      add(id, "kind", info.arch);
+    if (info.memory_bytes)
+      add(id, "memory",
+          SizeText(info.memory_bytes).text +
+              std::string(info.unified_memory ? ", shared with the host" : ""));
+    if (device.reason.empty())
+      return add(id, "usable",
+                 info.cpu_type && !device.backend->is_processor ? "on the processor, never by auto" : "yes");
+    add(id, "usable", "no: " + device.reason, needs_action(device) ? device.reason : "");
+  }
+
+  // A driver that fails matters where a GPU is left without one.
+  bool needs_action(const Listed& device) const {
+    if (device.info.cpu_type) return false;
+    const bool of_hip = !strcmp(device.backend->name, "hip");
+    if (const SystemGpu* gpu = system_.find(device.info.pci)) return !is_served(*gpu);
+    if (of_hip) return wants_hip();
+    return std::ranges::any_of(system_.gpus, [&](const SystemGpu& gpu) {
+      return !is_served(gpu) && !is_instinct(gpu.target.c_str());
+    });
+  }
+};
+
+std::vector<std::string> hip_targets() {
+  std::set<std::string> targets;
+  for (const KernelRow& row : kernel_table())
+    if (!strcmp(row.backend, "hip")) targets.insert(row.target);
+  return {targets.begin(), targets.end()};
+}
+
+}  // namespace
+
+std::vector<Finding> greta::examine_machine(const MachineParts& parts) { return Examination(parts).run(); }
+
+greta_status greta_machine_examine(int (*on_finding)(void* user, const greta_finding* finding), void* user) {
+  return fenced([&]() -> Status {
+    if (!on_finding) return fail(Code::Argument, "on_finding is NULL");
+    const std::vector<std::string> targets = hip_targets();
+    for (const Finding& from : examine_machine({backends(), targets, {}})) {
+      const greta_finding finding = {
+          sizeof finding, 0, from.subject.c_str(), from.key.c_str(), from.value.c_str(), from.advice.c_str()};
+      if (call_back("on_finding", [&] { return on_finding(user, &finding); }))
+        return fail(Code::Cancelled, "the callback stopped the examination at %s", from.subject.c_str());
+    }
+    return {};
+  });
+}
