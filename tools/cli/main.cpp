@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"chat", "talk with a model that has a chat template", chat_command},
     {"info", "show what is in a GGUF file, and the memory it would take", info_command},
     {"devices", "list the devices that models can run on", devices_command},
+    {"doctor", "say what keeps GPUs from being used, and what to do", doctor_command},
     {"bench", "measure speed as llama-bench does", bench_command},
     {"tokenize", "turn a text into tokens", tokenize_command},
     {"template", "print a chat template, or what it makes of a conversation", template_command},

@@ -12,6 +12,7 @@ Action run_command(CLI::App& app);
 Action chat_command(CLI::App& app);
 Action info_command(CLI::App& app);
 Action devices_command(CLI::App& app);
+Action doctor_command(CLI::App& app);
 Action bench_command(CLI::App& app);
 Action tokenize_command(CLI::App& app);
 Action template_command(CLI::App& app);
