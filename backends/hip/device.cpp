@@ -63,7 +63,7 @@ Status hip_inspect(const HipLibrary& hip, uint32_t index, const SystemView& syst
   out->unit_count = uint32_t(properties->units);
   out->shared_bytes = uint32_t(properties->shared_bytes);
   out->runs_ahead = true;
-  return {};
+  return hip_check_code(out->arch, hip.version(), kHipTargets);
 }
 
 Status HipDevice::open(uint32_t index, const DeviceOptions& options) {
@@ -192,23 +192,31 @@ void HipDevice::destroy(Graph& graph) {
   graph = {};
 }
 
+// Without a library the first thing to say is that there is no GPU, if that is so.
+static Status find_runtime(const DeviceOptions& options, const HipLibrary** out) {
+  const Status found = HipLibrary::get(options, out);
+  if (found.ok() || options.driver_library || hip_may_be_there(options)) return found;
+  return explain_no_hip_gpu(options.system);
+}
+
 static uint32_t count(const DeviceOptions& options) {
   const HipLibrary* hip = nullptr;
-  return hip_driver_is_there(options).ok() && HipLibrary::get(options, &hip).ok() ? hip->device_count() : 0;
+  return HipLibrary::get(options, &hip).ok() ? hip->device_count() : 0;
 }
 
 static Status describe(uint32_t index, const DeviceOptions& options, DeviceInfo* out) {
   *out = {};
-  GRETA_TRY(hip_driver_is_there(options));
   const HipLibrary* hip = nullptr;
-  GRETA_TRY(HipLibrary::get(options, &hip));
+  Status status = find_runtime(options, &hip);
   HipProperties properties = {};
-  return hip_inspect(*hip, index, options.system, &properties, out);
+  if (status.ok()) status = hip_inspect(*hip, index, options.system, &properties, out);
+  if (!status.ok() && !index && !*out->arch) hip_describe_hidden(options, out);
+  return status;
 }
 
 static Status open(uint32_t index, const DeviceOptions& options, Device** out) {
   const HipLibrary* hip = nullptr;
-  GRETA_TRY(HipLibrary::get(options, &hip));
+  GRETA_TRY(find_runtime(options, &hip));
   auto device = std::make_unique<HipDevice>(*hip);
   GRETA_TRY(device->open(index, options));
   *out = device.release();
@@ -216,6 +224,6 @@ static Status open(uint32_t index, const DeviceOptions& options, Device** out) {
 }
 
 extern const Backend backend_hip;
-const Backend backend_hip = {"hip", false, count, describe, open};
+const Backend backend_hip = {"hip", false, count, describe, open, hip_may_be_there};
 
 }  // namespace greta

@@ -4,9 +4,17 @@
 
 namespace greta {
 
-Status hip_driver_is_there(const DeviceOptions& options) {
-  if (options.driver_library || read_system_gpus(options.system).has_hip()) return {};
-  return explain_no_hip_gpu(options.system);
+bool hip_may_be_there(const DeviceOptions& options) { return read_system_gpus(options.system).has_hip(); }
+
+void hip_describe_hidden(const DeviceOptions& options, DeviceInfo* out) {
+  const SystemGpus system = read_system_gpus(options.system);
+  const SystemGpu* shown = nullptr;
+  for (const SystemGpu& gpu : system.gpus)
+    if (!gpu.target.empty() && (!shown || (!is_instinct(shown->target) && is_instinct(gpu.target))))
+      shown = &gpu;
+  if (!shown) return;
+  format_text(out->arch, sizeof out->arch, "%.31s", shown->target.c_str());
+  format_text(out->pci, sizeof out->pci, "%.15s", shown->pci.c_str());
 }
 
 void hip_pci(const HipProperties& properties, char (&out)[16]) {

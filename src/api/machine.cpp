@@ -75,7 +75,7 @@ class Examination {
   // Whether `auto` has the driver that it wants for this GPU.
   bool is_served(const SystemGpu& gpu) const {
     if (device_of(gpu, "hip")) return true;
-    return device_of(gpu, "vulkan") && !(has("hip") && is_instinct(gpu.target.c_str()));
+    return device_of(gpu, "vulkan") && !(has("hip") && is_instinct(gpu.target));
   }
   // Whether HIP could serve a GPU that is not served.
   bool wants_hip() const {
@@ -135,7 +135,7 @@ class Examination {
       if (*device.info.pci && device.info.pci == gpu.pci) ids += (ids.empty() ? "" : ", ") + device.id;
     std::string advice;
     if (!is_served(gpu) && !(gpu.is_amd() && has("hip")))
-      advice = is_instinct(gpu.target.c_str()) ? "build GRETA with HIP" : "install a Vulkan driver for it";
+      advice = is_instinct(gpu.target) ? "build GRETA with HIP" : "install a Vulkan driver for it";
     add(subject, "devices", ids.empty() ? "none" : ids, advice);
   }
 
@@ -182,9 +182,8 @@ class Examination {
     const bool of_hip = !strcmp(device.backend->name, "hip");
     if (const SystemGpu* gpu = system_.find(device.info.pci)) return !is_served(*gpu);
     if (of_hip) return wants_hip();
-    return std::ranges::any_of(system_.gpus, [&](const SystemGpu& gpu) {
-      return !is_served(gpu) && !is_instinct(gpu.target.c_str());
-    });
+    return std::ranges::any_of(
+        system_.gpus, [&](const SystemGpu& gpu) { return !is_served(gpu) && !is_instinct(gpu.target); });
   }
 };
 

@@ -30,12 +30,6 @@ static Status unknown_device(const char* name) {
   return fail(Code::Unsupported, "no device '%s': this build has auto%s (also numbered: cpu0)", name, known);
 }
 
-bool is_instinct(const char* arch) {
-  for (const char* instinct : {"gfx90a", "gfx942", "gfx950"})
-    if (!strcmp(arch, instinct)) return true;
-  return false;
-}
-
 void write_id(const Backend& backend, uint32_t index, char (&out)[kDeviceIdBytes]) {
   if (backend.is_processor)
     format_text(out, sizeof out, "%s", backend.name);
@@ -45,7 +39,7 @@ void write_id(const Backend& backend, uint32_t index, char (&out)[kDeviceIdBytes
 
 namespace {
 
-bool is_instinct(const DeviceInfo& info) { return greta::is_instinct(info.arch); }
+bool is_accelerator(const DeviceInfo& info) { return is_instinct(info.arch); }
 bool has_own_memory(const DeviceInfo& info) { return !info.cpu_type && !info.unified_memory; }
 bool shares_memory(const DeviceInfo& info) { return !info.cpu_type && info.unified_memory; }
 bool is_processor(const DeviceInfo&) { return true; }
@@ -56,7 +50,7 @@ struct Turn {
   const char* backend;
   bool (*has)(const DeviceInfo& info);
 };
-constexpr Turn kTurns[] = {{"hip", is_instinct},      {"vulkan", has_own_memory}, {"hip", has_own_memory},
+constexpr Turn kTurns[] = {{"hip", is_accelerator},   {"vulkan", has_own_memory}, {"hip", has_own_memory},
                            {"vulkan", shares_memory}, {"hip", shares_memory},     {"cpu", is_processor}};
 constexpr size_t kNoTurn = std::size(kTurns) - 1;  // just before the processor, if it had one
 

@@ -16,9 +16,6 @@ struct NamedDevice {
   char id[kDeviceIdBytes] = "";
 };
 
-// Whether a gfx target is one of AMD's accelerators for data centres, which "auto" runs through HIP.
-bool is_instinct(const char* arch);
-
 // Opens the best usable device of these backends: "auto". The log says why better ones were not taken.
 Status open_best(std::span<const Backend* const> from, const DeviceOptions& options, NamedDevice* out);
 

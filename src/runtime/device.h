@@ -7,6 +7,7 @@
 #include <span>
 
 #include "platform/platform.h"
+#include "runtime/gfx_family.h"
 
 struct Scratch;  // a CPU worker's private memory: kernels/cpu/scratch.h
 

@@ -25,4 +25,9 @@ constexpr bool runs_on(std::string_view target, std::string_view arch) {
   return target == arch || (!target.empty() && target == gfx_family(arch));
 }
 
+// Whether it is one of AMD's accelerators for data centres, which "auto" runs through HIP.
+constexpr bool is_instinct(std::string_view arch) {
+  return arch == "gfx90a" || arch == "gfx942" || arch == "gfx950";
+}
+
 }  // namespace greta

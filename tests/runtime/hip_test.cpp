@@ -3,7 +3,9 @@
 #include <cstring>
 #include <string>
 
+#include "backends/hip/system.h"
 #include "support/device_kernels.h"
+#include "support/fake_gpus.h"
 #include "support/hip_orders.h"
 
 using namespace greta;
@@ -38,6 +40,13 @@ std::vector<uint32_t> replayed(Device& device, uint32_t base) {
 void check_replayed(const std::vector<uint32_t>& words, uint32_t base) {
   CHECK(words[0] == 77);
   CHECK(words[299] == 3 * 299 + base);
+}
+
+const Backend& find_backend(const char* name) {
+  for (const Backend* backend : backends())
+    if (!strcmp(backend->name, name)) return *backend;
+  FAIL("no backend " << name);
+  return *backends()[0];
 }
 
 }  // namespace
@@ -241,4 +250,59 @@ TEST_CASE("hip: an APU takes pages of a file, another GPU copies", "[runtime][hi
   CHECK(device->info().imports_host);
   orders.set("FAIL", "hipHostRegister 0 1");
   CHECK(!open_mock_hip()->info().imports_host);
+}
+
+TEST_CASE("hip: a device without code says what to do, before it is opened", "[runtime][hip]") {
+  constexpr int kOld = 60241134, kNew = 60443484;
+  CHECK(hip_check_code("gfx942", kOld, "gfx90a gfx942").ok());
+  CHECK(hip_check_code("gfx942", kNew, "gfx9-4-generic").ok());
+  CHECK(hip_check_code("gfx1151", kNew, "gfx90a gfx11-generic").ok());
+  CHECK(hip_check_code("gfx942", kOld, "gfx9-4-generic").code == Code::Unsupported);
+  CHECK_THAT(error_text(), ContainsSubstring("HIP 6.2 does not know") && ContainsSubstring("ROCm 6.4") &&
+                               ContainsSubstring("-DGRETA_HIP_TARGETS=gfx942"));
+  CHECK(hip_check_code("gfx906", kNew, "gfx90a gfx11-generic").code == Code::Unsupported);
+  CHECK_THAT(error_text(), ContainsSubstring("no code object of this build fits gfx906, there are gfx90a "
+                                             "gfx11-generic: use Vulkan"));
+  CHECK(hip_check_code("gfx942", kNew, "").code == Code::Unsupported);
+  CHECK_THAT(error_text(), ContainsSubstring("no HIP kernels: install clang"));
+}
+
+TEST_CASE("hip: what keeps a GPU from being used is said by name, and auto goes on", "[runtime][hip]") {
+  HipOrders orders;
+  FakeGpus tree;
+  std::string log;
+  DeviceOptions options = with_mock_hip();
+  options.threads = 1;
+  options.system = tree.view();
+  options.log = {[](void* to, uint32_t level, const char* text) {
+                   if (level >= uint32_t(LogLevel::Warning)) *static_cast<std::string*>(to) += text;
+                 },
+                 &log};
+  const Backend* const hip_and_cpu[] = {&find_backend("hip"), &find_backend("cpu")};
+  const auto choose = [&] {
+    log.clear();
+    NamedDevice named;
+    REQUIRE(open_best(hip_and_cpu, options, &named).ok());
+    delete named.device;
+    return std::string(named.id);
+  };
+  CHECK(choose() == "cpu");  // without /dev/kfd the runtime is not asked
+  CHECK(log.empty());
+  tree.add_kfd();
+  tree.add(kInstinct);
+  CHECK(choose() == "hip0");
+  orders.set("ARCH", "none");
+  CHECK(choose() == "cpu");
+  CHECK_THAT(log, ContainsSubstring("hip0: the HIP runtime finds no device: ") &&
+                      ContainsSubstring("unset HIP_VISIBLE_DEVICES"));
+  FakeGpus::forbidden = "/dev/kfd";
+  CHECK(choose() == "cpu");
+  CHECK_THAT(log, ContainsSubstring("the group render: sudo usermod -aG render,video $USER"));
+  FakeGpus::forbidden.clear();
+  orders.set("ARCH", "gfx906");
+  CHECK(choose() == "cpu");
+  CHECK_THAT(log, ContainsSubstring("no code object of this build fits gfx906"));
+  options.driver_library = "/nonexistent/libamdhip64.so";
+  CHECK(choose() == "cpu");
+  CHECK_THAT(log, ContainsSubstring("hip0: ") && ContainsSubstring("/nonexistent/libamdhip64.so"));
 }

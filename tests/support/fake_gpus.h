@@ -1,5 +1,8 @@
 // A folder in place of "/" that shows GPUs as the kernel's drivers do.
 #pragma once
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+
 #include "platform/platform.h"
 #include "support/fake_root.h"
 
