@@ -192,13 +192,6 @@ void HipDevice::destroy(Graph& graph) {
   graph = {};
 }
 
-// Without a library the first thing to say is that there is no GPU, if that is so.
-static Status find_runtime(const DeviceOptions& options, const HipLibrary** out) {
-  const Status found = HipLibrary::get(options, out);
-  if (found.ok() || options.driver_library || hip_may_be_there(options)) return found;
-  return explain_no_hip_gpu(options.system);
-}
-
 static uint32_t count(const DeviceOptions& options) {
   const HipLibrary* hip = nullptr;
   return HipLibrary::get(options, &hip).ok() ? hip->device_count() : 0;
@@ -207,7 +200,7 @@ static uint32_t count(const DeviceOptions& options) {
 static Status describe(uint32_t index, const DeviceOptions& options, DeviceInfo* out) {
   *out = {};
   const HipLibrary* hip = nullptr;
-  Status status = find_runtime(options, &hip);
+  Status status = HipLibrary::get(options, &hip);
   HipProperties properties = {};
   if (status.ok()) status = hip_inspect(*hip, index, options.system, &properties, out);
   if (!status.ok() && !index && !*out->arch) hip_describe_hidden(options, out);
@@ -216,7 +209,7 @@ static Status describe(uint32_t index, const DeviceOptions& options, DeviceInfo*
 
 static Status open(uint32_t index, const DeviceOptions& options, Device** out) {
   const HipLibrary* hip = nullptr;
-  GRETA_TRY(find_runtime(options, &hip));
+  GRETA_TRY(HipLibrary::get(options, &hip));
   auto device = std::make_unique<HipDevice>(*hip);
   GRETA_TRY(device->open(index, options));
   *out = device.release();

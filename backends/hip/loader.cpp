@@ -5,6 +5,8 @@
 #include <mutex>
 #include <string>
 
+#include "backends/hip/system.h"
+
 namespace greta {
 
 constexpr int kOldestMajor = 6;  // hipGetDevicePropertiesR0600 came with it
@@ -20,7 +22,7 @@ Status HipLibrary::get(const DeviceOptions& options, const HipLibrary** out) {
   std::unique_ptr<HipLibrary>& library = opened[key];
   if (!library) {
     auto made = std::make_unique<HipLibrary>();
-    GRETA_TRY(made->open(options.driver_library));
+    GRETA_TRY(made->open(options));
     library = std::move(made);
   }
   GRETA_TRY(library->check_process());
@@ -28,14 +30,16 @@ Status HipLibrary::get(const DeviceOptions& options, const HipLibrary** out) {
   return {};
 }
 
-// A null name stands for those of ROCm.
-Status HipLibrary::open(const char* name) {
-  if (name) {
+// Without a name those of ROCm are tried. If there is none, the first thing to say is that there is no GPU,
+// if that is so.
+Status HipLibrary::open(const DeviceOptions& options) {
+  if (const char* name = options.driver_library) {
     GRETA_TRY(library_.open(name));
     return load(name);
   }
   for (const char* candidate : kNames)
     if (library_.open(candidate).ok()) return load(candidate);
+  if (!hip_may_be_there(options)) return explain_no_hip_gpu(options.system);
   return fail(Code::Unsupported, "no HIP runtime (libamdhip64.so.7 or .6): install ROCm %d.4 or newer",
               kOldestMajor);
 }

@@ -27,7 +27,7 @@ class HipLibrary {
 #include "backends/hip/symbols.def"
 
  private:
-  Status open(const char* name);
+  Status open(const DeviceOptions& options);
   Status load(const char* name);
   Status check_version(const char* name);
 
