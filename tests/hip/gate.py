@@ -248,6 +248,7 @@ def main():
     if args.update:
         if not compared or args.names:
             sys.exit(f"a baseline is of all kernels as clang {BASELINE_CLANG} makes them; this is clang {version}")
+        os.makedirs(args.baselines, exist_ok=True)
         for target, path in paths.items():
             write_baseline(path, [kernel for kernel in kernels if kernel.target == target])
     elif not compared:
