@@ -236,7 +236,7 @@ def main():
     parser.add_argument("--baselines", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "baseline"))
     for name in ("--update", "--complete", "--list"):
         parser.add_argument(name, action="store_true")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
 
     if not tools_are_there(args.llvm):
         return 77
