@@ -127,6 +127,8 @@ endfunction()
 
 if(GRETA_HIP)
   greta_find_hip_clang()
+else()
+  message(STATUS "HIP kernels: left out, GRETA_HIP is OFF")
 endif()
 
 # Sets `out` to whether greta_kernel's line is for a target: TARGETS names it, its family, or nothing.

@@ -19,6 +19,8 @@ if(GRETA_VULKAN)
   if(NOT GRETA_GLSLC)
     message(STATUS "Vulkan kernels: left out, there is no glslc")
   endif()
+else()
+  message(STATUS "Vulkan kernels: left out, GRETA_VULKAN is OFF")
 endif()
 
 # Makes a folder with kernels/weight/<name>.h for BY_TYPE, and appends it to `include_folders`.

@@ -240,7 +240,10 @@ def main():
 
     if not tools_are_there(args.llvm):
         return 77
-    kernels = read_kernels(args.kernels, args.names, args.llvm)
+    try:
+        kernels = read_kernels(args.kernels, args.names, args.llvm)
+    except RuntimeError as error:  # a tool that cannot read a code object
+        sys.exit(str(error))
     targets = sorted({kernel.target for kernel in kernels})
     paths = {target: os.path.join(args.baselines, f"{target}.tsv") for target in targets}
     version = clang_version(args.clang)
