@@ -1,6 +1,6 @@
 # sanitizers: the tests under the address, leak and undefined behaviour sanitizers, compiled by clang 19 with
-# warnings as errors. Left out are tests that compare numbers over minutes in code that others run too, and
-# an op's repeats.
+# warnings as errors. Left out are tests that compare numbers over minutes in code that others run too, an
+# op's repeats, and what reads the machine code of GPUs.
 # Minutes: 14 whole, 7 sampled (most of them compile the library).
 # Inputs: of the tests of a folder, that folder and the sources that its tests are about.
 # A job is a folder of tests; only the tests of chosen folders are compiled. The sample is one job in 4 of
@@ -19,6 +19,7 @@ jobs_of_sanitizers() {
   job device "runtime" "tests/runtime tests/mock_vulkan $device" true
   job device "ops" "tests/ops tests/compute tests/quant $device" true
   job device "spike" "tests/spike tests/mock_hip $device" true
+  job device "hip" "tests/hip tests/mock_hip $device" true
   job models "graph" "tests/graph src/graph src/tune $device" true
   job models "engine" "tests/engine $engine $text $device" true
   job models "models" "tests/models tests/golden $engine $device" true
@@ -30,7 +31,7 @@ jobs_of_sanitizers() {
 stage_sanitizers() {
   choose_jobs sanitizers
   local name folders="" slow='^(golden|cli_(results|sampling|divergence))$|million draws'
-  slow+='|memory: each host allocation of a call'
+  slow+='|memory: each host allocation of a call|^hip\.'
   local without=$slow
   for name in "${chosen[@]}"; do folders+=";$name"; done
   [[ $folders != *";ops"* ]] || folders+=";compute;quant"
