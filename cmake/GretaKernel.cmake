@@ -390,7 +390,7 @@ function(greta_embed_kernel name file target)
   if(K_CHAIN)
     string(APPEND group ", .chain_field = offsetof(${K_BLOCK}, ${K_CHAIN})")
   endif()
-  if(K_CONSTANTS)
+  if(K_CONSTANTS AND NOT backend STREQUAL "vulkan")  # Vulkan has specialization constants
     list(TRANSFORM K_CONSTANTS REPLACE "^.+$" "(offsetof(${K_BLOCK}, \\0) >= kMaxBlockBytes)"
       OUTPUT_VARIABLE behind)
     list(JOIN behind " + " behind)
