@@ -18,7 +18,7 @@ GRETA_ABI_BUFFER(uint, uint, 4)
 GRETA_ABI_BUFFER(byte, uint8_t, 1)
 #define output output_  // GLSL reserves these two words
 #define sample sample_
-#elif defined(__HIP__) && defined(__AMDGCN__)
+#elif defined(__HIP__) && defined(__AMDGCN__) || defined(GRETA_PTX)  // tests/ptx_hip
 typedef unsigned int uint;
 typedef unsigned char byte;
 #define ADDRESS(T) __attribute__((address_space(1))) T*

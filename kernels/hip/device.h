@@ -19,6 +19,13 @@ typedef unsigned long uint64_t;
 #define SHARED static thread_local
 #define GLOBAL
 #define ARGUMENT
+#elif defined(GRETA_PTX)  // tests/ptx_hip
+#define KERNEL_OF(least, most) extern "C" __attribute__((global, launch_bounds(most)))
+#define KERNEL(threads) KERNEL_OF(threads, threads)
+#define DEVICE static inline __attribute__((device, always_inline))
+#define SHARED static __attribute__((__shared__))
+#define GLOBAL __attribute__((address_space(1)))
+#define ARGUMENT
 #else
 // launch_bounds is ignored by clang for amdgcn; this attribute is not.
 #define KERNEL_OF(least, most) extern "C" __attribute__((global, amdgpu_flat_work_group_size(least, most)))
