@@ -5,9 +5,9 @@
 
 namespace mock_hip {
 
-// What a source is built as for the host: wave64 is gfx9, wave32 gfx11 (and gfx10) or gfx12.
+// What a source is built as for the host. It differs by the lanes of a wave alone: CDNA has 64, RDNA 32.
 constexpr std::string_view host_kind(std::string_view target) {
-  return target.starts_with("gfx9") ? "gfx9" : target.starts_with("gfx12") ? "gfx12" : "gfx11";
+  return target.starts_with("gfx9") ? "wave64" : "wave32";
 }
 
 struct HostKernel {
