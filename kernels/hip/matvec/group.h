@@ -122,7 +122,7 @@ DEVICE void loads_first() {
 }
 
 // The sums are made before what follows is loaded, in the registers of the weights that they are made of.
-DEVICE void sums_first(float (&sums)[kWaveRows]) {
+DEVICE void sums_first([[maybe_unused]] float (&sums)[kWaveRows]) {
 #ifndef GRETA_EMULATED
   asm volatile("" : "+v"(sums[0]), "+v"(sums[1]), "+v"(sums[2]), "+v"(sums[3]));
 #endif
