@@ -76,60 +76,9 @@ Status HipDevice::open(uint32_t index, const DeviceOptions& options) {
   info_.features &= options.features_mask;
   hip_watch_faults(hip);
   faults_before_ = hip_fault_count();
-  GRETA_TRY(within(prove(), "%s does not work", info_.name));
-  info_.imports_host = info_.unified_memory && reads_file_pages();
+  GRETA_TRY(within(prove_memory(*this), "%s does not work", info_.name));
+  info_.imports_host = info_.unified_memory && reads_file_pages(*this);
   return usable();
-}
-
-// Fills and copies a little memory, since a driver may list a device that it cannot drive (its memory in use
-// by another program, no permission for its render node).
-Status HipDevice::prove() {
-  constexpr uint32_t kWord = 0x600dcafe;
-  Buffer device_side, host_side;
-  Stream* made = nullptr;
-  Status status = create_stream(&made);
-  const std::unique_ptr<Stream> stream(made);
-  const auto run = [&]() -> Status {
-    GRETA_TRY(allocate(256, Memory::Device, &device_side));
-    GRETA_TRY(allocate(256, Memory::Readback, &host_side));
-    GRETA_TRY(stream->fill({&device_side, 0, 256}, kWord));
-    GRETA_TRY(stream->barrier());
-    GRETA_TRY(stream->copy({&host_side, 0, 256}, {&device_side, 0, 256}));
-    GRETA_TRY(stream->wait());
-    uint32_t word;
-    memcpy(&word, static_cast<uint8_t*>(host_side.mapped) + 252, sizeof word);
-    if (word != kWord) return fail(Code::Device, "filled memory reads as %08x, not %08x", word, kWord);
-    return {};
-  };
-  if (status.ok()) status = run();
-  release(device_side);
-  release(host_side);
-  return status;
-}
-
-// Tests with a page of this program whether a file that is mapped for reading can be registered. Drivers that
-// pin pages for writing refuse it, and a memory plan must know beforehand which weights will be copied.
-bool HipDevice::reads_file_pages() {
-  constexpr uint64_t kBytes = 256;
-  File file;
-  const uint8_t* pages = nullptr;
-  Buffer imported, host_side;
-  Stream* made = nullptr;
-  const auto run = [&]() -> Status {
-    GRETA_TRY(file.open("/proc/self/exe"));
-    GRETA_TRY(file.map(&pages));
-    GRETA_TRY(import_host(pages, kBytes, &imported));
-    GRETA_TRY(allocate(kBytes, Memory::Readback, &host_side));
-    GRETA_TRY(create_stream(&made));
-    GRETA_TRY(made->copy({&host_side, 0, kBytes}, {&imported, 0, kBytes}));
-    return made->wait();
-  };
-  const bool reads = run().ok() && !memcmp(host_side.mapped, pages, kBytes);
-  clear_error_text();
-  delete made;
-  release(imported);
-  release(host_side);
-  return reads;
 }
 
 Status HipDevice::create_stream(Stream** out) {

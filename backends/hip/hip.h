@@ -213,8 +213,6 @@ class HipDevice final : public Device {
 
  private:
   bool usable_here() const { return !lost_by_ && hip_fault_count() == faults_before_; }
-  Status prove();  // fails if the device does not fill and copy memory right
-  bool reads_file_pages();
   Status allocate_memory(uint64_t bytes, Memory memory, HipBuffer* out, uint64_t* address);
   void free_memory(const HipBuffer& buffer);
   Status read_module(const KernelCode& code, HipModule* out);

@@ -1,7 +1,6 @@
 // The Vulkan device: opening and closing, events, and its row among the backends.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "backends/vulkan/vulkan.h"
 
@@ -49,9 +48,9 @@ Status VulkanDevice::open(std::unique_ptr<VulkanInstance> instance, uint32_t ind
   GRETA_TRY(within(inspect(*instance_, chosen, options.features_mask, &physical), "%s", physical.info.name));
   GRETA_TRY(within(create_device(), "%s", physical.info.name));
   GRETA_TRY(open_pipeline_cache(options));
-  GRETA_TRY(within(prove(), "%s does not work", physical.info.name));
+  GRETA_TRY(within(prove_memory(*this), "%s does not work", physical.info.name));
   GRETA_TRY(within(prove_chain(), "%s", physical.info.name));
-  physical.info.imports_host = reads_file_pages();
+  physical.info.imports_host = physical.import_alignment && reads_file_pages(*this);
   if (physical.import_alignment && !physical.info.imports_host)
     log_(LogLevel::Debug, "%s takes no pages of a mapped file: weights are copied", physical.info.name);
   return usable();
@@ -90,57 +89,6 @@ Status VulkanDevice::create_device() {
   block.pushConstantRangeCount = 1;
   block.pPushConstantRanges = &range;
   return result(vk.vkCreatePipelineLayout(handle, &block, nullptr, &layout), "vkCreatePipelineLayout");
-}
-
-// Fills and copies a little memory, since a driver may list a device that it cannot drive (no permission, no
-// firmware, its memory in use by another program).
-Status VulkanDevice::prove() {
-  constexpr uint32_t kWord = 0x600dcafe;
-  Buffer device_side, host_side;
-  Stream* made = nullptr;
-  Status status = create_stream(&made);
-  const std::unique_ptr<Stream> stream(made);
-  const auto run = [&]() -> Status {
-    GRETA_TRY(allocate(256, Memory::Device, &device_side));
-    GRETA_TRY(allocate(256, Memory::Readback, &host_side));
-    GRETA_TRY(stream->fill({&device_side, 0, 256}, kWord));
-    GRETA_TRY(stream->barrier());
-    GRETA_TRY(stream->copy({&host_side, 0, 256}, {&device_side, 0, 256}));
-    GRETA_TRY(stream->wait());
-    uint32_t word;
-    memcpy(&word, static_cast<uint8_t*>(host_side.mapped) + 252, sizeof word);
-    if (word != kWord) return fail(Code::Device, "filled memory reads as %08x, not %08x", word, kWord);
-    return {};
-  };
-  if (status.ok()) status = run();
-  release(device_side);
-  release(host_side);
-  return status;
-}
-
-// Tests with a page of this program whether a file that is mapped for reading can be imported. Drivers that
-// pin pages for writing refuse it, and a memory plan must know beforehand which weights will be copied.
-bool VulkanDevice::reads_file_pages() {
-  constexpr uint64_t kBytes = 256;
-  File file;
-  const uint8_t* pages = nullptr;
-  Buffer imported, host_side;
-  Stream* made = nullptr;
-  const auto run = [&]() -> Status {
-    GRETA_TRY(file.open("/proc/self/exe"));
-    GRETA_TRY(file.map(&pages));
-    GRETA_TRY(import_host(pages, kBytes, &imported));
-    GRETA_TRY(allocate(kBytes, Memory::Readback, &host_side));
-    GRETA_TRY(create_stream(&made));
-    GRETA_TRY(made->copy({&host_side, 0, kBytes}, {&imported, 0, kBytes}));
-    return made->wait();
-  };
-  const bool reads = physical.import_alignment && run().ok() && !memcmp(host_side.mapped, pages, kBytes);
-  clear_error_text();
-  delete made;
-  release(imported);
-  release(host_side);
-  return reads;
 }
 
 VulkanDevice::~VulkanDevice() {

@@ -212,7 +212,6 @@ class VulkanDevice final : public Device {
 
  private:
   Status create_device();
-  Status prove();  // fails if the device does not fill and copy memory right
   Status prove_chain();
   bool chain_failed_before() const;
   Status check_chain(Stream& stream, const Kernel& kernel, const Slice& memory, Graph* graph);
@@ -221,7 +220,6 @@ class VulkanDevice final : public Device {
   Status allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer* out, void** mapped);
   Status import_memory(uint64_t address, VulkanBuffer* out);
   uint64_t address_of(const VulkanBuffer& buffer) const;
-  bool reads_file_pages();
   Status create_pipeline(const KernelCode& code, VkPipeline* out);
   Status nanoseconds(const VulkanEvent& event, const char* which, uint64_t* out);
   void destroy_buffer(VulkanBuffer& buffer);

@@ -1,5 +1,8 @@
-// The checks of arguments that every device makes before it records anything.
+// The checks of arguments that every device makes before it records anything, and those of a device when it
+// is opened.
 #include "runtime/device.h"
+
+#include <cstring>
 
 namespace greta {
 
@@ -44,6 +47,53 @@ Status check_fill(const Slice& to) {
     return fail(Code::Argument, "fill: offset %llu and size %llu must be multiples of 4",
                 (unsigned long long)to.offset, (unsigned long long)to.bytes);
   return {};
+}
+
+Status prove_memory(Device& device) {
+  constexpr uint32_t kWord = 0x600dcafe;
+  Buffer device_side, host_side;
+  Stream* stream = nullptr;
+  const auto run = [&]() -> Status {
+    GRETA_TRY(device.create_stream(&stream));
+    GRETA_TRY(device.allocate(256, Memory::Device, &device_side));
+    GRETA_TRY(device.allocate(256, Memory::Readback, &host_side));
+    GRETA_TRY(stream->fill({&device_side, 0, 256}, kWord));
+    GRETA_TRY(stream->barrier());
+    GRETA_TRY(stream->copy({&host_side, 0, 256}, {&device_side, 0, 256}));
+    GRETA_TRY(stream->wait());
+    uint32_t word;
+    memcpy(&word, static_cast<uint8_t*>(host_side.mapped) + 252, sizeof word);
+    if (word != kWord) return fail(Code::Device, "filled memory reads as %08x, not %08x", word, kWord);
+    return {};
+  };
+  const Status status = run();
+  delete stream;
+  device.release(device_side);
+  device.release(host_side);
+  return status;
+}
+
+bool reads_file_pages(Device& device) {
+  constexpr uint64_t kBytes = 256;
+  File file;
+  const uint8_t* pages = nullptr;
+  Buffer imported, host_side;
+  Stream* stream = nullptr;
+  const auto run = [&]() -> Status {
+    GRETA_TRY(file.open("/proc/self/exe"));
+    GRETA_TRY(file.map(&pages));
+    GRETA_TRY(device.import_host(pages, kBytes, &imported));
+    GRETA_TRY(device.allocate(kBytes, Memory::Readback, &host_side));
+    GRETA_TRY(device.create_stream(&stream));
+    GRETA_TRY(stream->copy({&host_side, 0, kBytes}, {&imported, 0, kBytes}));
+    return stream->wait();
+  };
+  const bool reads = run().ok() && !memcmp(host_side.mapped, pages, kBytes);
+  clear_error_text();
+  delete stream;
+  device.release(imported);
+  device.release(host_side);
+  return reads;
 }
 
 }  // namespace greta

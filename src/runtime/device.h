@@ -216,4 +216,14 @@ Status check_dispatch(const Kernel& kernel, const uint32_t (&groups)[3], std::sp
 Status check_copy(const Slice& to, const Slice& from);
 Status check_fill(const Slice& to);
 
+// What a backend asks of a device that it opens.
+
+// Fails if the device does not fill and copy memory right: a driver may list a device that it cannot drive
+// (no permission, no firmware, its memory in use by another program).
+Status prove_memory(Device& device);
+// Whether the device takes the pages of a file that is mapped for reading, tried with this program. Drivers
+// that pin pages for writing refuse them, and a memory plan must know beforehand which weights will be
+// copied.
+bool reads_file_pages(Device& device);
+
 }  // namespace greta

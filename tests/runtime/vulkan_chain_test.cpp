@@ -107,7 +107,7 @@ TEST_CASE("chain: a driver that does not keep the order of launches gets barrier
 TEST_CASE("chain: a device that the check loses is opened again without", "[runtime][vulkan]") {
   Faults faults;
   if (!has_chains(faults.opened())) SKIP("the device has no chains");
-  faults.fail_once("vkQueueSubmit2", 1, kDeviceLost);  // the first submission is that of prove()
+  faults.fail_once("vkQueueSubmit2", 1, kDeviceLost);  // the first submission is that of prove_memory()
   CHECK(!has_chains(faults.opened()));
   CHECK(has_chains(faults.opened()));
 }
