@@ -85,8 +85,8 @@ class Forms(CliTest):
 
     def test_wrong_usage(self):
         run = ["run", "-p", "x"]
-        for args in (["fly"], ["-m", MODEL], ["run", "--fly"], ["run", "-p"], [*run, "extra"], ["ppl"],
-                     [*run, "-n", "many"], [*run, "-t", "-1"], [*run, "-f", "y"], [*run, "-ctk", "q9"],
+        for args in (["fly"], ["run", "--fly"], ["run", "-p"], [*run, "extra"], ["ppl"],
+                     [*run, "-n", "many"], [*run, "-t", "-2"], [*run, "-f", "y"], [*run, "-ctk", "q9"],
                      [*run, "--top-p", "2"], ["logits", "--ids", "1"], ["logits", "--ids", "one", "-o", "x"],
                      ["logits", "--ids", "", "-o", "x"], ["bench", "-p", "0", "-n", "0"],
                      ["bench", "-p", "5,"], ["bench", "-o", "xml"], ["ppl", "-f", "x", "--chunks", "0"],

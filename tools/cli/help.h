@@ -5,7 +5,7 @@
 #include <CLI/Formatter.hpp>
 #include <string>
 
-#include "options.h"
+#include "llama_flags.h"
 
 namespace greta::cli {
 

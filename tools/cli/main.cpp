@@ -1,14 +1,14 @@
 // greta-cli: finds the command, runs it, and turns what happens into one line and an exit code.
 #include <CLI/App.hpp>
-#include <algorithm>
 #include <new>
 
+#include "command_line.h"
 #include "commands/commands.h"
 #include "console.h"
 #include "greta.h"
 #include "help.h"
 #include "llama_flags.h"
-#include "options.h"
+#include "slips.h"
 
 namespace greta::cli {
 namespace {
@@ -35,7 +35,7 @@ constexpr Command kCommands[] = {
 constexpr char kWelcome[] =
     "GRETA runs GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.\n"
     "Try the bundled model: greta-cli chat -p \"Tell me a story about a beaver.\"\n"
-    "Run your own model: greta-cli -m FILE.gguf chat. Get help: greta-cli -h, greta-cli COMMAND -h\n";
+    "Run your own model: greta-cli -m FILE.gguf. Get help: greta-cli -h, greta-cli COMMAND -h\n";
 
 // The library was built for the kinds of device that it looks for.
 std::string version_text() {
@@ -79,9 +79,19 @@ std::string completion_text(const CLI::App& app) {
          "complete -o default -F _greta_cli greta-cli\n";
 }
 
-std::vector<std::string> reversed(std::vector<std::string> words) {
-  std::reverse(words.begin(), words.end());
-  return words;
+// Gives CLI11 the words, and turns what it says of wrong ones into one line.
+void parse(CLI::App& app, const CommandLine& line) {
+  if (!line.unknown.empty()) throw Misused(unknown_command(app, line.unknown));
+  const CLI::App* const command = command_named(app, line.command);
+  try {
+    app.parse(std::vector<std::string>(line.words.rbegin(), line.words.rend()));
+  } catch (const CLI::CallForHelp&) {
+    throw;
+  } catch (const CLI::ExtrasError&) {
+    throw Misused(unexpected_word(app, command, line.words));
+  } catch (const CLI::ParseError& error) {
+    throw Misused(misuse_text(command, error, line.words));
+  }
 }
 
 int dispatch(int argc, char** argv) {
@@ -90,6 +100,8 @@ int dispatch(int argc, char** argv) {
   app.formatter(std::make_shared<Help>());
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.footer(
+      "Without a command, -m FILE.gguf is chat where the model has a template and a terminal is there, else "
+      "run.\n"
       "Options may stand before the command or after it. Results go to stdout, all else goes to stderr.\n"
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.");
   bool version = false;
@@ -104,7 +116,7 @@ int dispatch(int argc, char** argv) {
                  "use colour on stderr; auto asks NO_COLOR, CLICOLOR_FORCE and the terminal")
       ->type_name("WHEN")
       ->expected(0, 1)
-      ->check(CLI::IsMember({"on", "off", "auto"}));
+      ->check(one_of({"on", "off", "auto"}));
 
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Command& command : kCommands) {
@@ -115,15 +127,11 @@ int dispatch(int argc, char** argv) {
   }
 
   try {
-    app.parse(reversed(normal_order(app, argc, argv)));
+    parse(app, command_line(app, argc, argv));
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
     put(chosen.empty() ? app.help() : chosen[0]->help("greta-cli"));
     return kExitOk;
-  } catch (const CLI::ParseError& error) {
-    const auto chosen = app.get_subcommands();
-    throw Misused(std::string(error.what()) + " (see greta-cli" +
-                  (chosen.empty() ? "" : " " + chosen[0]->get_name()) + " -h)");
   }
   if (version) {
     put(version_text());

@@ -1,4 +1,4 @@
-// Declares the shared options, reads prompts, and puts the command line into the order CLI11 expects.
+// Declares the shared options and reads prompts.
 #include "options.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "console.h"
-#include "llama_flags.h"
+#include "slips.h"
 
 namespace greta::cli {
 
@@ -27,7 +27,8 @@ void add_options(CLI::App& app, VerbosityOptions& options) {
 
 void add_options(CLI::App& app, ModelOptions& options) {
   app.add_option("-m,--model", options.path, "run this GGUF file; without it the bundled model runs")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty());
 }
 
 void add_mapping(CLI::App& app, ModelOptions& options) {
@@ -48,7 +49,7 @@ void add_options(CLI::App& app, DeviceOptions& options) {
   add_device(app, options);
   app.add_option("-t,--threads", options.threads, "threads of the CPU device; 0: one for each processor")
       ->type_name("N")
-      ->check(CLI::Range(0, 1024))
+      ->check(in_range(int64_t{0}, 1024))
       ->capture_default_str();
 }
 
@@ -56,7 +57,7 @@ void add_cache_types(CLI::App& app, ContextOptions& options) {
   const auto add = [&app](const char* name, std::string& value, const char* about) {
     app.add_option(name, value, about)
         ->type_name("TYPE")
-        ->check(CLI::IsMember({"f32", "f16", "q8_0"}))
+        ->check(one_of({"f32", "f16", "q8_0"}))
         ->capture_default_str();
   };
   add("--cache-type-k", options.key_type, "type of the cached keys");
@@ -67,7 +68,7 @@ void add_options(CLI::App& app, ContextOptions& options) {
   app.add_option("-c,--ctx-size", options.context,
                  "length of the context in tokens; 0: the model's [8192, or less if that does not fit]")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{0}, int64_t{INT32_MAX}));
+      ->check(in_range(int64_t{0}, INT32_MAX));
   add_cache_types(app, options);
   add_batch_size(app, options);
 }
@@ -76,7 +77,7 @@ void add_batch_size(CLI::App& app, ContextOptions& options) {
   app.add_option("-b,--batch-size", options.step_tokens,
                  "the most tokens of a step, up to 512; 0: chosen by speed")
       ->type_name("N")
-      ->check(CLI::Range(0, 512))
+      ->check(in_range(int64_t{0}, 512))
       ->capture_default_str();
 }
 
@@ -85,7 +86,7 @@ void add_options(CLI::App& app, TextOptions& options) {
       app.add_option("-p,--prompt", options.text, "read the text from the command line")->type_name("TEXT");
   CLI::Option* file = app.add_option("-f,--file", options.file,
                                      "read the text from this file; without -p and -f, from standard input");
-  file->type_name("FILE")->excludes(text);
+  file->type_name("FILE")->excludes(text)->check(not_empty());
   app.add_flag("-e,--escape", options.escape,
                R"(replace \n, \t, \\ and \x41 in the text by what they stand for)");
   options.text_option = text;
@@ -182,90 +183,54 @@ std::optional<std::string> read_text(const TextOptions& options, bool trim) {
   return options.escape ? unescape(text) : text;
 }
 
-std::vector<uint32_t> parse_list(const std::string& option, const std::string& text, uint32_t smallest) {
-  std::vector<uint32_t> values;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  for (;;) {
-    uint32_t value = 0;
-    const auto [next, error] = std::from_chars(at, end, value);
-    if (error != std::errc() || value < smallest || value > INT32_MAX || (next != end && *next != ',')) {
-      throw Misused(format("%s takes numbers of at least %u with commas between them, not \"%s\"",
-                           option.c_str(), smallest, text.c_str()));
-    }
-    values.push_back(value);
-    if (next == end) return values;
-    at = next + 1;
-  }
-}
-
 namespace {
 
-struct Synonym {
-  const char* given;
-  const char* meant;
-};
-constexpr Synonym kSynonyms[] = {
-    {"-ctk", "--cache-type-k"},   {"-ctv", "--cache-type-v"}, {"-dev", "--device"},
-    {"-sys", "--system-prompt"},  {"-ub", "--batch-size"},    {"--ubatch-size", "--batch-size"},
-    {"--n-predict", "--predict"},
-};
-
-std::string usual_spelling(const std::string& word) {
-  for (const Synonym& spelling : kSynonyms) {
-    if (word == spelling.given) return spelling.meant;
-  }
-  const char* const meant = llama_spelling(word);
-  return meant ? meant : word;
+// Reads a number off the front of the text.
+bool take_number(std::string_view* text, uint32_t* value) {
+  const char* const end = text->data() + text->size();
+  const auto [next, error] = std::from_chars(text->data(), end, *value);
+  text->remove_prefix(static_cast<size_t>(next - text->data()));
+  return error == std::errc() && *value <= INT32_MAX;
 }
 
-// Whether the next word is the value of `word`, in any command.
-bool takes_value(const CLI::App& app, const std::string& word) {
-  std::vector<const CLI::App*> apps = app.get_subcommands([](const CLI::App*) { return true; });
-  apps.push_back(&app);
-  for (const CLI::App* command : apps) {
-    const CLI::Option* option = command->get_option_no_throw(word);
-    if (option && option->get_items_expected_min() > 0) return true;
+// Appends 5, or 1-8, 1-8+2, 1-8*2 written out. False if the text is none of them.
+bool add_numbers(std::string_view text, uint32_t smallest, std::vector<uint32_t>* values) {
+  uint32_t first = 0, step = 1;
+  if (!take_number(&text, &first) || first < smallest) return false;
+  uint32_t last = first;
+  if (text.starts_with('-')) {
+    text.remove_prefix(1);
+    if (!take_number(&text, &last) || last < first) return false;
   }
-  return false;
+  const bool times = text.starts_with('*');
+  if (times || text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (!take_number(&text, &step) || step < 1 || (times && (step < 2 || first == 0))) return false;
+  }
+  constexpr size_t kMost = 1000;  // more would be a slip
+  for (uint64_t value = first; value <= last && values->size() <= kMost;
+       value = times ? value * step : value + step)
+    values->push_back(static_cast<uint32_t>(value));
+  return text.empty() && values->size() <= kMost;
 }
 
 }  // namespace
 
-std::vector<std::string> single_dash_words(const std::string& long_name) {
-  std::vector<std::string> words;
-  for (const Synonym& spelling : kSynonyms) {
-    if (long_name == spelling.meant && spelling.given[1] != '-') words.emplace_back(spelling.given);
-  }
-  add_single_dash_words(long_name, &words);
-  return words;
-}
-
-std::vector<std::string> normal_order(const CLI::App& app, int argc, char** argv) {
-  std::vector<std::string> words;
-  std::optional<size_t> command;
-  for (int i = 1; i < argc; ++i) {
-    std::string word = argv[i];
-    if (word.size() < 2 || word[0] != '-') {
-      if (!command) command = words.size();
-      words.push_back(std::move(word));
-      continue;
+std::vector<uint32_t> parse_list(const std::string& option, const std::string& text, uint32_t smallest) {
+  std::vector<uint32_t> values;
+  std::string_view rest = text;
+  for (;;) {
+    // CLI11 puts a line end between the values of an option that is given twice.
+    const size_t comma = rest.find_first_of(",\n");
+    if (!add_numbers(rest.substr(0, comma), smallest, &values)) {
+      throw Misused(
+          format("%s takes numbers of at least %u with commas between them, or ranges such as 128-512+128 "
+                 "or 128-512*2, not \"%s\" (see greta-cli bench -h)",
+                 option.c_str(), smallest, text.c_str()));
     }
-    word = usual_spelling(word);
-    if (i + 1 < argc && takes_switch(word) && is_switch(argv[i + 1])) {
-      words.push_back(word + "=" + argv[++i]);
-    } else if (i + 1 < argc && takes_value(app, word)) {
-      std::string value = argv[++i];
-      const bool empty = value.empty();
-      adapt_llama_value(&word, &value);
-      if (!word.empty()) words.push_back(std::move(word));
-      if (empty || !value.empty()) words.push_back(std::move(value));
-    } else {
-      words.push_back(std::move(word));
-    }
+    if (comma == rest.npos) return values;
+    rest.remove_prefix(comma + 1);
   }
-  if (command) std::rotate(words.begin(), words.begin() + *command, words.begin() + *command + 1);
-  return words;
 }
 
 }  // namespace greta::cli

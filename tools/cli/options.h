@@ -85,14 +85,8 @@ std::optional<std::string> read_text(const TextOptions& options, bool trim);
 std::string read_file(const std::string& path);
 std::string unescape(const std::string& text);  // replaces \n, \t, \x41 and the like
 
-// "512,1024" -> {512, 1024}. Throws Misused with the name of the option.
+// "512,1024" -> {512, 1024}, and llama-bench's ranges: "1-8*2" -> {1, 2, 4, 8}. Throws Misused with the name
+// of the option.
 std::vector<uint32_t> parse_list(const std::string& option, const std::string& text, uint32_t smallest);
-
-// Puts argv[1..) into the order and the words that CLI11 expects: the command comes first, however many
-// options stand before it, and llama.cpp's single-dash words (-ctk) become the long names.
-std::vector<std::string> normal_order(const CLI::App& app, int argc, char** argv);
-
-// The single-dash words for an option: "--device" -> {"-dev"}.
-std::vector<std::string> single_dash_words(const std::string& long_name);
 
 }  // namespace greta::cli

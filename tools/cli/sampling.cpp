@@ -8,6 +8,7 @@
 
 #include "console.h"
 #include "model.h"
+#include "slips.h"
 
 namespace greta::cli {
 namespace {
@@ -24,7 +25,11 @@ CLI::Option* add(CLI::App& app, SamplingOptions& options, const char* names, T& 
 template <class T>
 void add_number(CLI::App& app, SamplingOptions& options, const char* names, T& value, const char* about,
                 double least, double most) {
-  add(app, options, names, value, about)->check(CLI::Range(least, most))->capture_default_str();
+  CLI::Option* const option = add(app, options, names, value, about)->capture_default_str();
+  if constexpr (std::is_integral_v<T>)
+    option->check(in_range(static_cast<int64_t>(least), static_cast<int64_t>(most)));
+  else
+    option->check(in_range(least, most));
 }
 
 void add_steps(CLI::App& app, SamplingOptions& o) {
@@ -169,7 +174,7 @@ void add_options(CLI::App& app, SamplingOptions& options) {
       ->take_all();
   app.add_option("-s,--seed", options.seed, "seed of the draws; -1: a new one each time")
       ->type_name("S")
-      ->check(CLI::Range(int64_t{-1}, INT64_MAX))
+      ->check(in_range(int64_t{-1}, INT64_MAX))
       ->capture_default_str();
 }
 

@@ -37,6 +37,8 @@ Numbers numbers_of(const BenchRow& row) {
   return {spread(ns), spread(speeds), speeds};
 }
 
+bool is_decoding(const BenchRow& row) { return row.generate > 0 && row.prompt == 0; }
+
 // Bytes of weights that generating tokens reads per second. Reading prompts is bound by arithmetic, so that
 // the number would say nothing there.
 double weight_bytes_per_second(const BenchRow& row, const Numbers& numbers) {
@@ -48,7 +50,7 @@ Json json_of(const BenchRow& row) {
   const double read = weight_bytes_per_second(row, numbers);
   const double percent = 100 * read / static_cast<double>(row.roofs.bandwidth);
   const auto whole = [](double value) { return static_cast<uint64_t>(value + 0.5); };
-  const bool decode = row.generate > 0;
+  const bool decode = is_decoding(row);
   Json json = {{"greta_version", greta_version()},
                {"build_commit", std::string(kBuildCommit)},
                {"backends", std::string(row.device.id)},
@@ -118,7 +120,7 @@ std::string markdown_of(const BenchRow& row, bool first) {
                  size_text(row.model.weights_bytes).c_str(), millions < 1000 ? millions : millions / 1000,
                  millions < 1000 ? "M" : "B", row.device.id, row.threads, cache.c_str(),
                  test_name(row.prompt, row.generate, row.depth).c_str(), speed.c_str(), numbers.speed.median);
-  text += row.generate > 0 ? format(" %8.2f | %14.1f |\n", read / 1e9, percent)
+  text += is_decoding(row) ? format(" %8.2f | %14.1f |\n", read / 1e9, percent)
                            : format(" %8s | %14s |\n", "", "");
   if (row.profile.tokens == 0) return text;
   const double step_ns = row.generate > 0                   ? numbers.ns.median / row.generate
@@ -130,7 +132,8 @@ std::string markdown_of(const BenchRow& row, bool first) {
 }  // namespace
 
 std::string test_name(uint32_t prompt, uint32_t generate, uint32_t depth) {
-  const std::string name = prompt > 0 ? format("pp%u", prompt) : format("tg%u", generate);
+  std::string name = prompt > 0 ? format("pp%u", prompt) : "";
+  if (generate > 0) name += format("%stg%u", prompt > 0 ? "+" : "", generate);
   return depth > 0 ? name + format(" @ d%u", depth) : name;
 }
 

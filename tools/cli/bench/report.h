@@ -19,7 +19,7 @@ struct BenchRow {
   BenchProfile profile;
 };
 
-std::string test_name(uint32_t prompt, uint32_t generate, uint32_t depth);  // "pp512 @ d4096"
+std::string test_name(uint32_t prompt, uint32_t generate, uint32_t depth);  // "pp512 @ d4096", "pp512+tg128"
 
 class BenchReport {
  public:

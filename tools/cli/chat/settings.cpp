@@ -4,6 +4,7 @@
 
 #include "chat/talk.h"
 #include "console.h"
+#include "slips.h"
 
 namespace greta::cli {
 namespace {
@@ -31,9 +32,7 @@ void declare(CLI::App& app, SamplingOptions& sampling, int64_t& predict) {
   app.set_help_flag();
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_options(app, sampling);
-  app.add_option("--predict", predict)
-      ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
-      ->capture_default_str();
+  app.add_option("--predict", predict)->check(in_range(int64_t{-1}, INT32_MAX))->capture_default_str();
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "commands/commands.h"
 #include "console.h"
 #include "model.h"
+#include "slips.h"
 
 namespace greta::cli {
 namespace {
@@ -20,18 +21,31 @@ struct BenchOptions {
   ModelOptions model;
   DeviceOptions device;
   ContextOptions context;
-  std::string prompt = "512", generate = "128", depth = "0", threads = "0", output = "md";
+  std::string prompt = "512", generate = "128", pair, depth = "0", threads = "0", output = "md";
   uint32_t repetitions = 5;
 };
 
 struct Test {
-  uint32_t prompt, generate, depth;  // one of the first two is 0
+  uint32_t prompt, generate, depth;  // of the first two one is 0, but with -pg
 };
+
+// "512,128,1024,64" -> {512, 128}, {1024, 64}
+std::vector<std::pair<uint32_t, uint32_t>> make_pairs(const std::string& text) {
+  if (text.empty()) return {};
+  const std::vector<uint32_t> numbers = parse_list("-pg", text, 1);
+  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  for (size_t i = 0; i + 1 < numbers.size(); i += 2) pairs.emplace_back(numbers[i], numbers[i + 1]);
+  if (numbers.size() % 2 != 0)
+    throw Misused("-pg takes the length of a prompt and a number of tokens, such as 512,128, not \"" + text +
+                  "\" (see greta-cli bench -h)");
+  return pairs;
+}
 
 std::vector<Test> make_tests(const BenchOptions& options) {
   std::vector<Test> tests;
   const auto prompts = parse_list("-p", options.prompt, 0);
   const auto lengths = parse_list("-n", options.generate, 0);
+  const auto pairs = make_pairs(options.pair);
   for (uint32_t depth : parse_list("-d", options.depth, 0)) {
     for (uint32_t prompt : prompts) {
       if (prompt > 0) tests.push_back({prompt, 0, depth});
@@ -39,8 +53,10 @@ std::vector<Test> make_tests(const BenchOptions& options) {
     for (uint32_t length : lengths) {
       if (length > 0) tests.push_back({0, length, depth});
     }
+    for (const auto& [prompt, length] : pairs) tests.push_back({prompt, length, depth});
   }
-  if (tests.empty()) throw Misused("there is nothing to measure, since -p and -n are both 0");
+  if (tests.empty())
+    throw Misused("there is nothing to measure, since -p and -n are both 0 (see greta-cli bench -h)");
   return tests;
 }
 
@@ -90,15 +106,23 @@ std::vector<uint64_t> measure(greta_model* model, const greta_model_info& info, 
                          options.repetitions));
     check(greta_session_truncate(session.get(), test.depth));
     const auto start = std::chrono::steady_clock::now();
-    if (test.prompt > 0) {
-      feed(session.get(), prompt);
-    } else {
-      generate(session.get(), prompt[0], test.generate);
-    }
+    if (test.prompt > 0) feed(session.get(), prompt);
+    if (test.generate > 0) generate(session.get(), prompt[0], test.generate);
     const auto time = std::chrono::steady_clock::now() - start;
     if (r > 0) samples_ns.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
   }
   return samples_ns;
+}
+
+// An error names the flags of the test that failed.
+std::string flags_text(const Test& test) {
+  std::string text;
+  if (test.prompt > 0 && test.generate > 0) {
+    text = format("-pg %u,%u", test.prompt, test.generate);
+  } else {
+    text = test.prompt > 0 ? format("-p %u", test.prompt) : format("-n %u", test.generate);
+  }
+  return test.depth > 0 ? text + format(" -d %u", test.depth) : text;
 }
 
 void add_stage(void* user, const greta_profile_stage* stage) {
@@ -126,6 +150,18 @@ BenchProfile profile(greta_runtime* runtime, greta_model* model, const BenchRow&
     check(greta_session_profile(session.get(), tokens.data(), tokens.size(), add_stage, &result.works));
   }
   return result;
+}
+
+void run_test(greta_runtime* runtime, greta_model* model, const BenchOptions& options, const Test& test,
+              Progress& progress, BenchRow* row) {
+  row->prompt = test.prompt;
+  row->generate = test.generate;
+  row->depth = test.depth;
+  row->time = time_text();
+  row->samples_ns = measure(model, row->model, options, test, progress);
+  row->profile = {};
+  if (options.profile && (test.prompt == 0 || test.generate == 0))  // steps of both kinds are not one
+    row->profile = profile(runtime, model, *row, options, test);
 }
 
 int bench(const BenchOptions& options) {
@@ -156,12 +192,11 @@ int bench(const BenchOptions& options) {
       check(greta_runtime_measure_arithmetic(runtime.get(), &row.roofs.arithmetic));
     }
     for (const Test& test : tests) {
-      row.prompt = test.prompt;
-      row.generate = test.generate;
-      row.depth = test.depth;
-      row.time = time_text();
-      row.samples_ns = measure(model.get(), row.model, options, test, progress);
-      if (options.profile) row.profile = profile(runtime.get(), model.get(), row, options, test);
+      try {
+        run_test(runtime.get(), model.get(), options, test, progress, &row);
+      } catch (const Failed& error) {
+        throw Failed(flags_text(test) + ": " + error.what());
+      }
       progress.clear();
       put(report.add(row));
     }
@@ -176,21 +211,26 @@ Action bench_command(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
   add_options(app, options->model);
   const auto list = [&](const char* name, std::string& value, const char* about) {
-    app.add_option(name, value, about)->type_name("N[,N]")->capture_default_str();
+    app.add_option(name, value, about)
+        ->type_name("N[,N]")
+        ->capture_default_str()
+        ->multi_option_policy(CLI::MultiOptionPolicy::Join);
   };
   list("-p,--n-prompt", options->prompt, "lengths of the prompts to read; 0: none");
   list("-n,--n-gen", options->generate, "numbers of tokens to generate; 0: none");
+  list("--prompt-and-gen", options->pair,
+       "lengths of a prompt and of the text after it, measured together: 512,128");
   list("-d,--n-depth", options->depth, "numbers of tokens that are in the context before");
   list("-t,--threads", options->threads, "threads of the CPU device; 0: one for each processor");
   app.add_option("-r,--repetitions", options->repetitions, "measure each test N times")
       ->type_name("N")
-      ->check(CLI::Range(1, 1000))
+      ->check(in_range(int64_t{1}, 1000))
       ->capture_default_str();
   app.add_flag("--profile", options->profile,
                "also time the stages of one step, with rates and percent of the measured roof");
   app.add_option("-o,--output", options->output, "form of the output")
       ->type_name("FORM")
-      ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))
+      ->check(one_of({"md", "csv", "json", "jsonl"}))
       ->capture_default_str();
   app.add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
   add_device(app, options->device);

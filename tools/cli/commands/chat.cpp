@@ -4,6 +4,7 @@
 #include "chat/talk.h"
 #include "commands/commands.h"
 #include "console.h"
+#include "slips.h"
 
 namespace greta::cli {
 namespace {
@@ -40,15 +41,15 @@ void add_reasoning(CLI::App& app, ChatOptions& options) {
       ->type_name("WORD")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check(CLI::IsMember({"on", "off", "auto", "show", "hide", "raw"}));
+      ->check(one_of({"on", "off", "auto", "show", "hide", "raw"}));
   app.add_option("--reasoning-budget", options.reasoning_budget,
                  "end the reasoning after N tokens; 0: no reasoning, -1: as long as the model wants")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
+      ->check(in_range(int64_t{-1}, INT32_MAX))
       ->capture_default_str();
   app.add_option("--reasoning-format", options.reasoning_format, "none: the same as --reasoning raw")
       ->type_name("FORM")
-      ->check(CLI::IsMember({"none", "auto", "deepseek", "deepseek-legacy"}))
+      ->check(one_of({"none", "auto", "deepseek", "deepseek-legacy"}))
       ->group("");
 }
 
@@ -69,7 +70,7 @@ Action chat_command(CLI::App& app) {
   app.add_option("-n,--predict", options->predict,
                  "answer with at most N tokens; -1: as long as the model wants")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
+      ->check(in_range(int64_t{-1}, INT32_MAX))
       ->capture_default_str();
   app.add_flag("--ignore-eos", options->ignore_end, "go on after the model has ended its answer");
   add_reasoning(app, *options);

@@ -11,6 +11,7 @@
 #include "logits/divergence.h"
 #include "logits/file.h"
 #include "model.h"
+#include "slips.h"
 
 namespace greta::cli {
 namespace {
@@ -187,7 +188,7 @@ Action ppl_command(CLI::App& app) {
       ->type_name("TEXT");
   app.add_option("--chunks", options->chunks, "measure only the first N chunks; -1: all")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
+      ->check(in_range(int64_t{-1}, INT32_MAX))
       ->capture_default_str();
   CLI::Option* const base = app.add_option("--kl-divergence-base,--save-all-logits", options->base,
                                            "save the predictions in this file")

@@ -6,6 +6,7 @@
 #include "console.h"
 #include "model.h"
 #include "prompt_cache.h"
+#include "slips.h"
 
 namespace greta::cli {
 namespace {
@@ -95,7 +96,7 @@ Action run_command(CLI::App& app) {
   add_options(app, options->text);
   app.add_option("-n,--predict", options->predict, "generate at most N tokens; -1: go on to the end")
       ->type_name("N")
-      ->check(CLI::Range(int64_t{-1}, int64_t{INT32_MAX}))
+      ->check(in_range(int64_t{-1}, INT32_MAX))
       ->capture_default_str();
   app.add_flag("--ignore-eos", options->ignore_end, "go on after the model has ended its text");
   app.add_flag("--no-display-prompt", options->no_display_prompt,

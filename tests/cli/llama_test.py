@@ -1,0 +1,195 @@
+"""Only the name changes: what people type for llama.cpp's programs. llama_flags.txt lists their flags."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+from support import LIMIT, MODEL, PROGRAM, CliTest, main, vocabulary_gguf
+
+FLAGS = pathlib.Path(__file__).with_name("llama_flags.txt")
+SHORT = ["-n", "8", "--temp", "0", "-c", "256"]
+CONVERSATION = r"Ctrl-D leaves\s+> "
+UNKNOWN = r"has no option|belongs to no option|is an option of|needs a value|there is no command"
+
+
+def listed():
+    """(program, word, values) for each word of each flag; the value is what stands behind the last word."""
+    for line in FLAGS.read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        program, *words = line.split(" ")
+        names = [word for word in words if re.match(r"--?[A-Za-z]", word)]
+        for name in names:
+            yield program, name, [str(MODEL) if word == "MODEL" else word for word in words[len(names):]]
+
+
+class Flags(CliTest):
+    def test_every_flag_of_the_list_is_known(self):
+        """Each is the same, or taken, or refused with the reason. A wrong value behind it stops what is taken before it runs."""
+        seen = 0
+        stops = {"cli": ["--top-p", "x"], "bench": ["-r", "x"]}
+        answered = ("--help", "-h", "--usage")
+        for program, name, values in listed():
+            seen += 1
+            command = ["bench"] if program == "bench" else []
+            stop = [] if name in answered else stops[program]
+            done = subprocess.run([PROGRAM, *command, "-m", MODEL, name, *values, *stop],
+                                  capture_output=True, text=True, timeout=LIMIT, stdin=subprocess.DEVNULL)
+            with self.subTest(flag=[program, name, *values], err=done.stderr):
+                self.assertNotRegex(done.stderr, UNKNOWN)
+                self.assertEqual(done.returncode, 0 if name in answered else 2)
+                said = done.stderr.splitlines()
+                self.assertLessEqual(len(said), 1 if name in answered else 2)
+                if name not in answered:
+                    self.assertRegex(said[-1], r"^greta-cli: -[^ ]")
+        self.assertGreater(seen, 400)
+
+    def test_underscores(self):
+        for args in (["--n_predict", "3"], ["--n_predict=3"], ["--predict=3"]):
+            self.assertEqual(self.out("run", "-p", "Once", "--temp", 0, "--ctx_size", 64, *args),
+                             self.out("run", "-p", "Once", "--temp", 0, "-c", 64, "-n", 3))
+        self.assertIn("a_b=1\n", self.out("run", "-p", "a_b=1", "-n", 0, "-c", 64))
+
+    def test_values_mean_the_same(self):
+        base = self.out("run", "-p", "Once", *SHORT)
+        for args in (["-t", "-1"], ["-dev", "none"], ["--device", "CPU"], ["-mmp", "1"], ["-mmp", "0"],
+                     ["--no-kv-offload", "0"], ["--sampler-seq", "kt"], ["--temperature", "0"]):
+            self.assertEqual(self.out("run", "-p", "Once", *SHORT, *args), base)
+
+    def test_a_note_says_what_has_no_effect(self):
+        err = self.run_cli("run", "-p", "Once", *SHORT, "-Cr", "0-1")[1]
+        self.assertIn("greta-cli: -Cr, --cpu-range: use taskset", err)
+
+
+class Bench(CliTest):
+    def rows(self, *args):
+        out = self.out("bench", "-m", MODEL, "-r", 1, "-o", "jsonl", *args)
+        return [(row["n_prompt"], row["n_gen"], row["n_depth"]) for row in map(json.loads, out.splitlines())]
+
+    def test_ranges(self):
+        self.assertEqual(self.rows("-p", "1-3,8", "-n", 0), [(1, 0, 0), (2, 0, 0), (3, 0, 0), (8, 0, 0)])
+        self.assertEqual(self.rows("-p", "4-16*2", "-n", 0), [(4, 0, 0), (8, 0, 0), (16, 0, 0)])
+        self.assertEqual(self.rows("-p", 0, "-n", "1", "-d", "0-9+4"), [(0, 1, 0), (0, 1, 4), (0, 1, 8)])
+        for wrong in ("5,", "9-3", "1-9*1", "1-9+0", "0-8*2", "-3", "1-2-3", "1-4000000000", "0-2000000000", ""):
+            self.assertIn(": -p takes numbers", self.error(2, "bench", "-p", wrong))
+
+    def test_an_option_that_is_given_twice(self):
+        self.assertEqual(self.rows("-p", 0, "-n", 1, "-n", 2), [(0, 1, 0), (0, 2, 0)])
+
+    def test_a_prompt_and_its_answer_in_one(self):
+        self.assertEqual(self.rows("-p", 0, "-n", 0, "-pg", "8,4", "-pg", "2,1"), [(8, 4, 0), (2, 1, 0)])
+        self.assertIn("pp8+tg4", self.out("bench", "-m", MODEL, "-r", 1, "-p", 0, "-n", 0, "-pg", "8,4"))
+        for wrong in ("8", "8,4,2", "8;4"):
+            self.assertIn(": -pg takes ", self.error(2, "bench", "-pg", wrong))
+
+
+class NoCommand(CliTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_without_a_terminal_a_text_is_continued(self):
+        text = self.out("run", "-m", MODEL, "-p", "Once upon", *SHORT)
+        for args in (["-m", MODEL, "-p", "Once upon", *SHORT], [MODEL, "-p", "Once upon", *SHORT],
+                     ["-p", "Once upon", *SHORT, MODEL], ["-p", "Once upon", *SHORT, "-no-cnv"],
+                     ["run", MODEL, "-p", "Once upon", *SHORT]):
+            self.assertEqual(self.out(*args), text)
+        self.assertEqual(self.out(*SHORT, "-m", MODEL, stdin=b"Once upon"), text)
+
+    def test_flags_of_conversations_mean_chat(self):
+        text = self.out("chat", "-m", MODEL, "-p", "Tell me a story.", *SHORT)
+        for flag in ("-cnv", "-st", "-i", "-if"):
+            self.assertEqual(self.out("-m", MODEL, "-p", "Tell me a story.", *SHORT, flag), text)
+        asked = ["-p", "Tell me a story.", "-sys", "Be brief.", *SHORT]
+        self.assertEqual(self.out(*asked), self.out("chat", *asked))
+
+    def test_escapes_are_read_as_llama_cli_does(self):
+        self.assertTrue(self.out("-m", MODEL, "-p", r"a\nb", "-n", 0).startswith("a\nb"))
+        self.assertTrue(self.out("-m", MODEL, "-p", r"a\nb", "-n", 0, "--no-escape").startswith(r"a\nb"))
+        self.assertTrue(self.out("run", "-m", MODEL, "-p", r"a\nb", "-n", 0).startswith(r"a\nb"))
+
+    def test_on_a_terminal_there_is_a_conversation(self):
+        for args in (["-m", MODEL, "-p", "Hello", *SHORT], [MODEL, *SHORT], ["-p", "Hello", *SHORT]):
+            terminal = self.terminal(*args, state=self.folder)
+            terminal.wait_for(CONVERSATION)
+            terminal.send(b"\x04")
+            self.assertEqual(terminal.exit_code(), 0)
+
+    def test_one_turn_on_a_terminal(self):
+        terminal = self.terminal("-m", MODEL, "-p", "Hello", "-st", *SHORT, state=self.folder)
+        self.assertEqual(terminal.exit_code(), 0)
+        self.assertNotRegex(terminal.seen, CONVERSATION)
+
+    def test_no_conversation_on_a_terminal(self):
+        terminal = self.terminal("-m", MODEL, "-p", "Once upon", "-no-cnv", *SHORT, state=self.folder)
+        self.assertEqual(terminal.exit_code(), 0)
+        self.assertIn("Once upon", terminal.seen)
+
+    def test_a_model_without_a_template(self):
+        path = self.folder / "plain.gguf"
+        path.write_bytes(vocabulary_gguf([]))
+        terminal = self.terminal("-m", path, "-p", "Once", *SHORT, state=self.folder)
+        self.assertEqual(terminal.exit_code(), 1)  # it has no tensors, so that only the choice is seen
+        self.assertNotRegex(terminal.seen, CONVERSATION)
+
+    def test_a_model_that_is_not_there(self):
+        self.assertIn("no/such.gguf", self.error(1, "no/such.gguf", "-p", "x"))
+        self.assertIn("no/such.gguf", self.error(1, "info", "no/such.gguf"))
+        self.assertIn(str(MODEL), self.out("info", MODEL))
+
+
+class Slips(CliTest):
+    def test_commands(self):
+        for word, answer in (("chta", "did you mean chat?"), ("ifno", "did you mean info?"), ("serve", "no server"),
+                             ("devcies", "did you mean devices?"), ("pull", "nothing is downloaded"),
+                             ("quantize", "files are read as they are"), ("fly", "greta-cli -h")):
+            error = self.error(2, word)
+            self.assertIn(f"there is no command {word}: ", error)
+            self.assertIn(answer, error)
+
+    def test_words_that_are_meant_as_options(self):
+        self.assertEqual(self.out("version"), self.out("--version"))
+        self.assertEqual(self.out("help"), self.out("-h"))
+        self.assertEqual(self.out("help", "bench"), self.out("bench", "-h"))
+
+    def test_options(self):
+        run = ["run", "-p", "x"]
+        for args, answer in (([*run, "--tmep", "0"], "run has no option --tmep: did you mean --temp? (see greta-cli run -h)"),
+                             ([*run, "--xyzzy"], "run has no option --xyzzy (see greta-cli run -h)"),
+                             (["-p", "x", "--tpo-k", "1"], "did you mean --top-k?"),
+                             ([*run, "--n-gen", "4"], "--n-gen is an option of bench, not of run"),
+                             ([*run, "-st"], "--single-turn is an option of chat, not of run"),
+                             (["bench", "--top-k", "4"], "--top-k is an option of run, not of bench"),
+                             (["run", "several", "words", "-p", "x"], '"several" belongs to no option: a text stands behind -p'),
+                             ([*run, "--first", "--second"], "--first")):
+            self.assertIn(answer, self.error(2, *args))
+
+    def test_values(self):
+        run = ["run", "-p", "x"]
+        for args, answer in (([*run, "--top-p", "2"], '--top-p takes a number from 0 to 1, not "2"'),
+                             ([*run, "--temp", "-1"], '--temp takes a number of at least 0, not "-1"'),
+                             ([*run, "--presence-penalty", "x"], '--presence-penalty takes a number, not "x"'),
+                             ([*run, "-n", "many"], '--predict takes a whole number of at least -1, not "many"'),
+                             ([*run, "-t", "9999"], '--threads takes a whole number from 0 to 1024, not "9999"'),
+                             ([*run, "-ctk", "q4_0"], '--cache-type-k takes f32, f16 or q8_0, not "q4_0"'),
+                             ([*run, "-ngl"], "--gpu-layers needs a value"), (["run", "-p"], "--prompt needs a value"),
+                             (["run", "-m", "", "-p", "x"], "--model is empty: is a variable of the shell not set?"),
+                             (["-m", "", "-p", "x"], "--model is empty"), (["bench", "-m", ""], "--model is empty"),
+                             (["info", "-m", ""], "--model is empty"), (["run", "-f", ""], "--file is empty")):
+            error = self.error(2, *args)
+            self.assertIn(answer, error)
+            self.assertRegex(error, r"\(see greta-cli \w+ -h\)$")
+            self.assertNotIn(".000", error)
+
+    def test_an_error_of_bench_names_its_flags(self):
+        for args, flags in ((["-p", "1", "-n", "0", "-d", "100000000"], "-p 1 -d 100000000: "),
+                            (["-p", "0", "-n", "100000000"], "-n 100000000: "),
+                            (["-p", "0", "-n", "0", "-pg", "1,100000000"], "-pg 1,100000000: ")):
+            self.assertIn("greta-cli: " + flags, self.error(1, "bench", *args))
+
+
+if __name__ == "__main__":
+    main()
