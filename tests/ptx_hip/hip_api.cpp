@@ -43,7 +43,6 @@ const Cuda& cuda() {
 
 constexpr int kNoDevice = 100, kNotFound = 500;
 constexpr uint64_t kSharedBytes = 48 * 1024;  // of a group, without asking for more
-static thread_local int current = 0;
 
 static std::string folder() {
   if (const char* named = std::getenv("PTX_HIP_FOLDER")) return named;
@@ -105,10 +104,9 @@ API const char* hipGetErrorString(int error) {
 }
 API int hipGetLastError() { return 0; }
 
-API int hipGetDevice(int* device) {
-  *device = current;
-  return 0;
-}
+// A thread of a HIP program begins with device 0; one of CUDA's driver begins with none.
+static thread_local int current = -1;
+
 API int hipSetDevice(int index) {
   int device = 0;
   if (const int error = cuda().device(&device, index)) return error;
@@ -116,6 +114,12 @@ API int hipSetDevice(int index) {
   if (const int error = cuda().retain_context(&context, device)) return error;
   current = index;
   return cuda().set_context(context);
+}
+API int hipGetDevice(int* device) {
+  if (current < 0)
+    if (const int error = hipSetDevice(0)) return error;
+  *device = current;
+  return 0;
 }
 
 API int hipGetDevicePropertiesR0600(HipProperties* properties, int index) {
