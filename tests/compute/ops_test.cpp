@@ -165,7 +165,7 @@ TEST_CASE("ops: rows too long for a worker's memory go to a plain kernel", "[com
 
 TEST_CASE("constants behind the block are a row's last ones, in the order of their struct", "[compute]") {
   for (const KernelRow& row : kernel_table()) {
-    if (row.code.function) continue;  // a launch's host kernels see the block alone
+    if (strcmp(row.backend, "hip")) continue;  // the others pass no constants behind the block
     CAPTURE(row.name, row.target);
     REQUIRE(row.code.appended <= row.constant_count);
     const uint32_t inside = row.constant_count - row.code.appended;

@@ -80,7 +80,7 @@ TEST_CASE("the mock refuses launches that a HIP runtime would refuse", "[spike]"
   CHECK(contains(error_text(), "a group of 128 threads, the code object allows 64"));
   wrong.group_size[0] = 32;
   CHECK_FALSE(device.run(wrong, 1, bytes).ok());
-  CHECK(contains(error_text(), "the kernel is written for 64"));
+  CHECK(contains(error_text(), "a group of 32 threads, the kernel takes multiples of 64"));
 
   CHECK_FALSE(device.run(row->code, 1, bytes.first(40)).ok());
   CHECK(contains(error_text(), "a block of 40 bytes, the code object takes 48"));
