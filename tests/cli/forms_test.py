@@ -65,10 +65,16 @@ class Forms(CliTest):
         looked = "vulkan" in self.out("--version")
         for more, lines in ([], int(looked)), (["-q"], 0), (["--device", "cpu"], 0):
             _, err = self.run_cli(*command, *more, env=env)
-            self.assertEqual(err.count("no GPU to use, running on the CPU: no Vulkan "), lines, err)
+            self.assertEqual(err.count("no GPU to use, running on the CPU"), lines, err)
+            self.assertLessEqual(max(map(len, err.splitlines()), default=0), 100)
+        self.assertEqual(self.run_cli(*command, "-v", env=env)[1].count("no GPU to use"), int(looked))
         for device in ("vulkan", "vulkan0") if looked else ():
             error = self.error(1, *command, "--device", device, env=env)
             self.assertRegex(error, f"device {device}: no Vulkan .*install")
+        out, err = self.run_cli("run", "-m", "no/such.gguf", "-p", "a", code=1, env=env)
+        self.assertRegex(err, r"^greta-cli: cannot open 'no/such.gguf'.*\n" + r"greta-cli: no GPU.*\n" * int(looked) + "$")
+        bench = self.run_cli("bench", "-p", "1", "-n", "0", "-r", "1", "-t", "1,2", env=env)[1]
+        self.assertEqual(bench.count("no GPU to use"), int(looked), bench)
 
     def test_options_before_and_after_the_command(self):
         for args in (["-m", MODEL, *GREEDY, "run", "-p", "Once", "-n", 4],
@@ -120,7 +126,19 @@ class BadInput(CliTest):
         for what, path in files.items():
             for args in (["run", "-p", "x"], ["info"], ["tokenize", "-p", "x"], ["bench"]):
                 with self.subTest(what=what, args=args):
-                    self.assertIn(pathlib.Path(path).name, self.error(1, "-m", path, *args))
+                    self.assertEqual(self.error(1, "-m", path, *args).count(pathlib.Path(path).name), 1)
+
+    def test_a_wrong_number_is_said_once(self):
+        whole = MODEL.read_bytes()
+        key = b"llama.attention.head_count" + struct.pack("<II", 4, 4)
+        self.assertEqual(whole.count(key), 1)
+        path = self.file(whole.replace(key, key[:-4] + bytes(4)))
+        self.assertRegex(self.error(1, "-m", path, "-p", "x"), r"head_count is 0 in layer 0, expected 1 to \d+$")
+
+    def test_notes_come_behind_an_error(self):
+        err = self.run_cli("run", "-p", "x", "--device", "nowhere7", code=1)[1].splitlines()
+        self.assertRegex(err[0], "^greta-cli: no device 'nowhere7'")
+        self.assertRegex(err[1], "bundled model runs")
 
     def test_what_is_not_there(self):
         self.assertIn("no/such", self.error(1, "run", "-f", "no/such"))

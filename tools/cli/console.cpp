@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -29,6 +30,9 @@ int output_error = 0;  // errno of the first write to stdout that failed
 Verbosity level = Verbosity::kNormal;
 bool level_known = false;
 std::vector<std::string> early_notes;  // notes made before the verbosity is known
+std::vector<std::string> later_notes;  // those that were said come first
+size_t later_notes_said = 0;
+bool notes_wait = true;
 Colour colour = Colour::kAuto;
 int log_file = -1;
 
@@ -126,6 +130,16 @@ void note(std::string_view text) {
   } else if (level != Verbosity::kQuiet) {
     say(text);
   }
+}
+void note_later(const std::string& text) {
+  const bool known = std::find(later_notes.begin(), later_notes.end(), text) != later_notes.end();
+  if (!known) later_notes.push_back(text);
+  if (notes_wait) return;
+  say_later_notes();
+}
+void say_later_notes() {
+  notes_wait = false;
+  for (; later_notes_said < later_notes.size(); ++later_notes_said) note(later_notes[later_notes_said]);
 }
 void detail(std::string_view text) {
   if (level == Verbosity::kVerbose) say(text);

@@ -56,6 +56,10 @@ bool stderr_is_terminal();
 void say(std::string_view text);     // "greta-cli: text", always
 void note(std::string_view text);    // the same, unless -q
 void detail(std::string_view text);  // the same, with -v
+// Notes that wait until the model is open, or come after the error that keeps it from opening. Each text is
+// said once.
+void note_later(const std::string& text);
+void say_later_notes();
 void write_error(std::string_view text);
 // Makes say, note and detail write to this file as well. Throws Failed.
 void set_log_file(const std::string& path);

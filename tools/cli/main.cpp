@@ -151,8 +151,7 @@ int dispatch(int argc, char** argv) {
   return kExitOk;
 }
 
-int run_program(int argc, char** argv) {
-  start_console();
+int run_and_tell(int argc, char** argv) {
   try {
     return dispatch(argc, argv);
   } catch (const OutputClosed&) {
@@ -168,6 +167,13 @@ int run_program(int argc, char** argv) {
     say(error.what());
   }
   return kExitFailed;
+}
+
+int run_program(int argc, char** argv) {
+  start_console();
+  const int code = run_and_tell(argc, argv);
+  if (code != kExitInterrupted) say_later_notes();  // behind the error, if there was one
+  return code;
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include "model.h"
 
 #include <cstdlib>
+#include <cstring>
+#include <iterator>
 
 #include "bundled.h"
 #include "console.h"
@@ -22,7 +24,7 @@ std::string model_path(const ModelOptions& options) {
   if (!options.path.empty()) return options.path;
   std::string path = bundled_model_path();
   if (path.empty()) throw Misused("there is no -m FILE, and the bundled model is not installed");
-  note(std::string("there is no -m, so the bundled model runs: ") + kBundledModel);
+  note_later(std::string("there is no -m, so the bundled model runs: ") + kBundledModel);
   return path;
 }
 
@@ -37,10 +39,32 @@ Owner own(greta_status status, typename Owner::pointer& opened) {
 }
 
 void log_line(void*, greta_log_level level, const char* text) {
+  if (level == GRETA_LOG_WARNING) return note_later(text);
   const Verbosity wanted = level >= GRETA_LOG_ERROR     ? Verbosity::kQuiet
                            : level >= GRETA_LOG_WARNING ? Verbosity::kNormal
                                                         : Verbosity::kVerbose;
   if (verbosity() >= wanted && level >= GRETA_LOG_INFO) say(text);
+}
+
+// Warnings that come while a runtime is opened are about the choice of its device.
+bool choosing_device = false;
+std::vector<std::string> choice_warnings;
+
+void log_runtime(void*, greta_log_level level, const char* text) {
+  if (level == GRETA_LOG_WARNING && choosing_device)
+    choice_warnings.emplace_back(text);
+  else
+    log_line(nullptr, level, text);
+}
+
+// Why there is no GPU takes at most 100 characters; the whole of it is for -v and for doctor.
+void note_choice(const greta_runtime* runtime) {
+  constexpr size_t kMost = 100 - std::size("greta-cli: ");
+  for (const std::string& text : choice_warnings) {
+    const bool as_it_is = text.size() <= kMost || verbosity() == Verbosity::kVerbose || !runtime ||
+                          std::strncmp(describe(runtime).id, "cpu", 3) != 0;
+    note_later(as_it_is ? text : "no GPU to use, running on the CPU (greta-cli doctor says why)");
+  }
 }
 
 int load_progress(void* user, uint64_t done, uint64_t total) {
@@ -76,9 +100,14 @@ Runtime open_runtime(const DeviceOptions& options) {
   open.threads = options.threads;
   open.device = options.device.c_str();
   open.exact = options.exact ? 1 : 0;
-  open.log = log_line;
+  open.log = log_runtime;
   greta_runtime* runtime = nullptr;
-  return own<Runtime>(greta_runtime_open(&open, &runtime), runtime);
+  choice_warnings.clear();
+  choosing_device = true;
+  const greta_status status = greta_runtime_open(&open, &runtime);
+  choosing_device = false;
+  note_choice(runtime);
+  return own<Runtime>(status, runtime);
 }
 
 static greta_source source_of(const std::string& path, bool map) {
@@ -143,6 +172,7 @@ Session open_session(greta_model* model, const greta_executor_options& executor)
   greta_session* session = nullptr;
   Session owner = own<Session>(greta_session_open(model, &open, &session), session);
   set_active_session(session);
+  say_later_notes();
   return owner;
 }
 

@@ -96,10 +96,14 @@ struct Reader {
     in_layers(key, s, &each);
     if (!status.ok()) return;
     for (uint32_t l = 0; l < s.layers; ++l)
-      if (each[l] != each[0] || each[l] < 1 || each[l] > high) {
-        status = fail(Code::Unsupported,
-                      "%s: %s is %u in layer %u and %u in layer 0, expected one value of 1 to %u",
-                      gguf.name(), name.c_str(), each[l], l, each[0], high);
+      if (each[l] < 1 || each[l] > high) {
+        status = fail(Code::Unsupported, "%s: %s is %u in layer %u, expected 1 to %u", gguf.name(),
+                      name.c_str(), each[l], l, high);
+        return;
+      } else if (each[l] != each[0]) {
+        status =
+            fail(Code::Unsupported, "%s: %s is %u in layer %u and %u in layer 0, expected the same in all",
+                 gguf.name(), name.c_str(), each[l], l, each[0]);
         return;
       }
     *value = each[0];

@@ -69,6 +69,7 @@ std::string summary(const Table& table, const std::string& device, double second
 int selftest(const SelftestOptions& options) {
   options.verbosity.apply();
   const Runtime runtime = open_runtime(options.device);
+  say_later_notes();
   const greta_device_info info = describe(runtime.get());
   const std::string device = format("%s (%s)", info.id, printable(info.name).c_str());
   note("this checks " + device);
