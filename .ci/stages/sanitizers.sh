@@ -31,15 +31,27 @@ jobs_of_sanitizers() {
 stage_sanitizers() {
   choose_jobs sanitizers
   local name folders="" slow='^(golden|cli_(results|sampling|divergence))$|million draws'
-  slow+='|memory: each host allocation of a call|^hip\.'
+  slow+='|memory: each host allocation of a call|^hip\.|^hip: .* on gfx'
   local without=$slow
   for name in "${chosen[@]}"; do folders+=";$name"; done
   [[ $folders != *";ops"* ]] || folders+=";compute;quant"
   [[ $folders = *";cli"* ]] || without+='|^cli_'
   [[ $folders = *";fuzz"* ]] || without+='|^fuzz\.'
   [[ $folders = *";spike"* ]] || without+='|^spike'
-  configure_sanitized "-DGRETA_TEST_FOLDERS=${folders#;}"
+  # Code of GPUs is not sanitized: one target for each size of wave is enough.
+  configure_sanitized "-DGRETA_TEST_FOLDERS=${folders#;}" "-DGRETA_HIP_TARGETS=gfx942;gfx1100"
   cmake --build build/fuzz -j "$(job_count)"
   echo "tests in the folders ${folders#;}"
   ctest --preset fuzz -j "$(job_count)" -E "$without"
+  [[ $folders != *";hip"* ]] || sanitized_hip_kernels
+}
+
+# Every HIP kernel from its own source, sanitized, in one shape.
+sanitized_hip_kernels() {
+  local arch
+  [ -e build/fuzz/tests/mock_hip ] || { skip "HIP: there is no clang that compiles its kernels"; return 0; }
+  for arch in gfx942 gfx1100; do
+    LD_LIBRARY_PATH=build/fuzz/tests/mock_hip/lib MOCK_HIP_ARCH=$arch build/fuzz/bin/greta-cli selftest \
+      --device hip0 --quick || die "a HIP kernel under the sanitizers on $arch"
+  done
 }
