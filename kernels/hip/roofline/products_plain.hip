@@ -29,6 +29,6 @@ KERNEL(GROUP) void KERNEL_NAME(ProductsBlock p) {
         sums[i] = __builtin_fmaf(w[i / kTokens][k], x[i % kTokens][k], sums[i]);
   uint sum = 0;
   for (uint i = 0; i < kRows * kTokens; ++i) sum += uint(sums[i]);
-  const int all = group_sum(int(sum));
+  const uint all = group_sum(sum);
   if (thread_x() == 0) p.y[group_x()] = all;
 }

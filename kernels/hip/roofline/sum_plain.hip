@@ -15,6 +15,6 @@ KERNEL(GROUP) void KERNEL_NAME(SumBlock p) {
   for (; i + 3 * GROUP < count; i += 4 * GROUP)
     sums += (x[i] + x[i + GROUP]) + (x[i + 2 * GROUP] + x[i + 3 * GROUP]);
   for (; i < count; i += GROUP) sums += x[i];
-  const int sum = group_sum(int(sums.x + sums.y + sums.z + sums.w));
+  const uint sum = group_sum(sums.x + sums.y + sums.z + sums.w);
   if (thread_x() == 0) p.y[group_x()] = sum;
 }
