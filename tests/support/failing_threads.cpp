@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-static thread_local bool refused = false;
+[[maybe_unused]] static thread_local bool refused = false;
 
 namespace greta::test {
 
@@ -14,6 +14,7 @@ FailingThreads::~FailingThreads() { refused = false; }
 
 }  // namespace greta::test
 
+#if GRETA_THREADS_CAN_FAIL
 // The linker takes this one before the C library's.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                               void* argument) noexcept {
@@ -21,3 +22,4 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
   static const Create create = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
   return refused ? EAGAIN : create(thread, attributes, start, argument);
 }
+#endif
