@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,7 @@ struct Candidate {
   bool present;        // false: it stands for a backend that has no device
   size_t turn;
   bool has_turn;
+  size_t found = 0;  // how many were found before it
 };
 
 void place(Candidate* candidate) {
@@ -84,6 +86,7 @@ void add_candidates(const Backend& backend, const DeviceOptions& options, std::v
     if (!count && device.status.ok()) device.reason = backend.name + std::string(" has no device");
     device.present = count || *device.info.name || *device.info.arch;
     place(&device);
+    device.found = to->size();
     to->push_back(std::move(device));
   }
 }
@@ -111,8 +114,8 @@ struct Choice {
 // Opens the first candidate that works. One without a turn is taken only if `any` says so.
 Choice open_in_turn(std::vector<Candidate>& candidates, bool any, const DeviceOptions& options,
                     NamedDevice* out) {
-  std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
-    return std::pair(a.turn, a.has_turn) < std::pair(b.turn, b.has_turn);
+  std::ranges::sort(candidates, {}, [](const Candidate& device) {
+    return std::tuple(device.turn, device.has_turn, device.found);
   });
   Choice choice;
   for (Candidate& device : candidates) {
