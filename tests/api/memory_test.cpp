@@ -5,7 +5,7 @@
 #include <span>
 
 #include "support/api_objects.h"
-#include "support/failing_new.h"
+#include "support/failing_memory.h"
 
 using namespace greta::test;
 
@@ -226,7 +226,7 @@ Trial try_with(greta_model* model, const Scenario& scenario, uint64_t fail_at, c
   Stage stage(model);
   scenario.before(stage);
   {
-    const FailingNew failing(fail_at);
+    const FailingMemory failing(fail_at);
     trial.status = call(scenario, stage);
     trial.count = failing.count();
     trial.failed = failing.failed();
@@ -316,7 +316,7 @@ TEST_CASE("memory: each host allocation of opening may fail, and nothing leaks",
     greta_status status;
     bool failed;
     {
-      const FailingNew failing(n);
+      const FailingMemory failing(n);
       status = open_all();
       failed = failing.failed();
     }

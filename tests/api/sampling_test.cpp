@@ -130,6 +130,7 @@ const std::vector<Setter> kSetters = {
 
 }  // namespace
 
+// CVE-2026-54235.
 TEST_CASE("api: each setting of sampling is within its range, or nothing changes", "[api][sampler]") {
   Objects o;
   REQUIRE(greta_session_temperature(o.session, 1.2f) == GRETA_OK);

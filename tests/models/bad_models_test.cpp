@@ -48,14 +48,14 @@ void check(const std::vector<Row>& rows) {
 TEST_CASE("bad models: sizes that contradict each other", "[models][architectures][bad]") {
   check({
       {"an architecture nobody knows", "llama-plain", set_text("general.architecture", "lama"), "\"lama\""},
-      {"no layers", "llama-plain", set_u32("llama.block_count", 0), "block_count"},
+      {"CVE-2024-8063: no layers", "llama-plain", set_u32("llama.block_count", 0), "block_count"},
       {"a layer more than there is", "llama-plain", set_u32("llama.block_count", 3),
        "blk.2.attn_norm.weight"},
       {"layers without end", "llama-plain", set_u32("llama.block_count", UINT32_MAX), "block_count"},
       {"no width", "llama-plain", set_u32("llama.embedding_length", 0), "embedding_length"},
       {"twice the width", "llama-plain", set_u32("llama.embedding_length", 64), "token_embd.weight"},
       {"no width given", "llama-plain", drop("llama.embedding_length"), "embedding_length"},
-      {"no heads", "llama-plain", set_u32("llama.attention.head_count", 0), "head_count"},
+      {"CVE-2024-8063: no heads", "llama-plain", set_u32("llama.attention.head_count", 0), "head_count"},
       {"heads that do not divide the width", "llama-plain", set_u32("llama.attention.head_count", 6),
        "width 32"},
       {"heads without end", "llama-plain", set_u32("llama.attention.head_count", UINT32_MAX), "head_count"},

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "selftest/selftest.h"
-#include "support/failing_new.h"
+#include "support/failing_memory.h"
 #include "support/failing_threads.h"
 #include "support/op_rig.h"
 
@@ -169,7 +169,7 @@ TEST_CASE("self-test: a lack of memory is no wrong kernel", "[ops]") {
   int failed = 0;
   for (uint64_t fail_at = 1; !all_were_there; fail_at += 1 + fail_at / 8) {
     results.clear();
-    const FailingNew memory(fail_at);
+    const FailingMemory memory(fail_at);
     try {
       (void)run_selftest(*device.device, "softcap", keep_result, &results, nullptr, true);
     } catch (const std::bad_alloc&) {

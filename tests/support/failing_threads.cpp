@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "support/failing_memory.h"
+
 [[maybe_unused]] static thread_local bool refused = false;
 
 namespace greta::test {
@@ -20,6 +22,7 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
                               void* argument) noexcept {
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const Create create = reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));
-  return refused ? EAGAIN : create(thread, attributes, start, argument);
+  return refused || greta::test::next_allocation_fails() ? EAGAIN
+                                                         : create(thread, attributes, start, argument);
 }
 #endif

@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <filesystem>
 
+#include "support/failing_memory.h"
 #include "support/gguf_writer.h"
 
 namespace greta::test {
@@ -153,7 +154,12 @@ Status ModelLoader::load(const ModelFile& file, uint32_t context, std::unique_pt
 
 void ModelLoader::check_refused(const ModelFile& file, const std::string& named) {
   clear_error_text();
-  const Status status = load(file);
+  Status status;
+  {
+    const FailingMemory memory(0);
+    status = load(file);
+    CHECK(memory.peak_bytes() < kMostOfRefusal);
+  }
   const std::string text = error_text();
   INFO("expected a word of \"" << named << "\", got: " << text);
   CHECK_FALSE(status.ok());

@@ -126,6 +126,7 @@ TEST_CASE("grammar: what is wrong is said, with its line", "[grammar]") {
   }
 }
 
+// llama.cpp#22234, CVE-2025-71379 and CVE-2026-73556.
 TEST_CASE("grammar: hostile ones end at a limit", "[grammar]") {
   const auto ends = [](const std::string& text) {
     std::shared_ptr<const Grammar> grammar;

@@ -34,6 +34,7 @@ std::string many(const char* text, size_t count) {
 
 }  // namespace
 
+// CVE-2025-61620 and CVE-2025-62426.
 TEST_CASE("a hostile template stops at a limit", "[engine][jinja]") {
   const std::string forever = "{% for a in range(9999) %}{% for b in range(9999) %}";
   const std::string texts[] = {
@@ -82,6 +83,20 @@ TEST_CASE("a hostile template stops at a limit", "[engine][jinja]") {
   }
   for (const char* text : {"{{ range(10 ** 9) }}", "{{ 2 ** 10 ** 9 }}", "{{ 9223372036854775807 + 1 }}"})
     CHECK(refusal(text).code == Code::Argument);
+}
+
+// CVE-2024-34359: there is no object behind a value whose attributes would lead to functions of the system.
+TEST_CASE("a template reaches nothing but its context", "[engine][jinja]") {
+  for (const char* text :
+       {"{{ ''.__class__.__mro__ }}", "{{ [].__class__.__base__.__subclasses__() }}",
+        "{{ self.__init__.__globals__ }}", "{{ cycler.__init__.__globals__.os }}",
+        "{{ namespace.__globals__ }}", "{% include '/etc/passwd' %}", "{% import 'os' as os %}{{ os }}",
+        "{{ ''|attr('__class__') }}", "{{ range.__self__ }}", "{{ open('/etc/passwd') }}"}) {
+    INFO(text);
+    std::string out;
+    const Status status = render(text, &out, low());
+    CHECK((!status.ok() || out.empty()));
+  }
 }
 
 TEST_CASE("each limit is its own", "[engine][jinja]") {

@@ -1,6 +1,7 @@
 // Vocabularies that are broken or hostile give a clear error or follow a stated rule.
 #include <catch2/catch_test_macros.hpp>
 
+#include "support/failing_memory.h"
 #include "support/gguf_writer.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -74,7 +75,9 @@ struct Refused {
 
 void check(const Refused& row) {
   INFO(row.what);
+  const test::FailingMemory memory(0);
   const Opened opened(row.writer);
+  CHECK(memory.peak_bytes() < test::kMostOfRefusal);
   const std::string text = error_text();
   INFO(text);
   CHECK(opened.status.code == row.code);
@@ -90,7 +93,7 @@ TEST_CASE("tokens that are broken are refused in words", "[engine][tokenizer]") 
       {"another kind", GgufWriter().value("tokenizer.ggml.model", "rwkv"), "tokenizer \"rwkv\"",
        Code::Unsupported},
       {"a number as kind", GgufWriter().value("tokenizer.ggml.model", 1u), "expected a string"},
-      {"no tokens", GgufWriter().value("tokenizer.ggml.model", "llama"),
+      {"CVE-2025-0312: no tokens", GgufWriter().value("tokenizer.ggml.model", "llama"),
        "\"tokenizer.ggml.tokens\" is missing"},
       {"zero tokens", spm({}, {}, {}), "0 tokens"},
       {"tokens of numbers",
@@ -100,13 +103,15 @@ TEST_CASE("tokens that are broken are refused in words", "[engine][tokenizer]") 
        "expected an array of string"},
       {"no scores", spm({"a"}, {}, {}), "\"tokenizer.ggml.scores\" is missing"},
       {"scores of another length", spm({"a", "b"}, {1}, {}), "1 values, expected 2, one for each token"},
-      {"kinds of another length", spm({"a", "b"}, {1, 2}, {1}), "token_type has 1 values, expected 2"},
+      {"CVE-2025-0313: kinds of another length", spm({"a", "b"}, {1, 2}, {1}),
+       "token_type has 1 values, expected 2"},
       {"a kind that is none", spm({"a"}, {1}, {7}), "token 0 is 7, expected 0 to 6"},
       {"a kind below zero", spm({"a"}, {1}, {-1}), "token 0 is -1"},
-      {"a byte <0x-1>", spm({"<0x-1>"}, {1}, {6}), "\"<0x-1>\", expected <0x00> to <0xFF>"},
+      {"llama.cpp#25969: a byte <0x-1>", spm({"<0x-1>"}, {1}, {6}), "\"<0x-1>\", expected <0x00> to <0xFF>"},
       {"a byte of three digits", spm({"<0x100>"}, {1}, {6}), "expected <0x00>"},
       {"an empty byte", spm({""}, {1}, {6}), "expected <0x00>"},
-      {"a token too long", spm({std::string(20000, 'x')}, {1}, {}), "20000 bytes, expected at most 16384"},
+      {"CVE-2025-49847: a token too long", spm({std::string(20000, 'x')}, {1}, {}),
+       "20000 bytes, expected at most 16384"},
   };
   for (const Refused& row : rows) check(row);
 }
@@ -235,7 +240,7 @@ TEST_CASE("a charsmap that leads astray is refused", "[engine][tokenizer]") {
   CHECK(std::string(error_text()).find("leads to unit 2097") != std::string::npos);
 }
 
-TEST_CASE("a text too long is refused before it is read", "[engine][tokenizer]") {
+TEST_CASE("CVE-2025-52566: a text too long is refused before it is read", "[engine][tokenizer]") {
   const Opened opened(spm({"a"}, {0}, {}));
   REQUIRE(opened.status.ok());
   Ids ids;

@@ -1,0 +1,44 @@
+// Texts and tokens go into memory of the caller, whatever room it says to have.
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+
+#include "support/api_objects.h"
+
+using namespace greta::test;
+
+// CVE-2025-52566, CVE-2025-49847.
+TEST_CASE("api: tokens and texts fill the room that there is, and no more", "[api]") {
+  Objects o;
+  REQUIRE(o.load() == GRETA_OK);
+  const greta_tokenizer* const tokenizer = greta_model_tokenizer(o.model);
+  const char* const text = "1t2t3t4t5t";
+  size_t all = 0;
+  REQUIRE(greta_tokenizer_encode(tokenizer, text, strlen(text), 0, nullptr, 0, &all) == GRETA_OK);
+  REQUIRE(all >= 3);
+  std::vector<int32_t> tokens(all + 4);
+  for (size_t room = 0; room <= all; ++room) {
+    std::fill(tokens.begin(), tokens.end(), -7);
+    size_t count = 0;
+    const greta_status status =
+        greta_tokenizer_encode(tokenizer, text, strlen(text), 0, tokens.data(), room, &count);
+    INFO("room for " << room << " of " << all << " tokens: " << greta_error_text());
+    CHECK(status == GRETA_OK);
+    CHECK(count == all);
+    CHECK(std::all_of(tokens.begin() + ptrdiff_t(room), tokens.end(), [](int32_t t) { return t == -7; }));
+  }
+  // Room that a number of 32 bits, or a signed one, would not hold.
+  for (const size_t room : {size_t(1) << 31, (size_t(1) << 32) + 1, ~size_t(0)}) {
+    size_t count = 0;
+    CHECK(greta_tokenizer_encode(tokenizer, text, strlen(text), 0, tokens.data(), room, &count) == GRETA_OK);
+    CHECK(count == all);
+  }
+  size_t bytes = 0;
+  REQUIRE(greta_tokenizer_decode(tokenizer, tokens.data(), all, nullptr, 0, &bytes) == GRETA_OK);
+  for (size_t room = 0; room <= bytes + 1; ++room) {
+    std::string out(bytes + 4, '#');
+    size_t count = 0;
+    CHECK(greta_tokenizer_decode(tokenizer, tokens.data(), all, out.data(), room, &count) == GRETA_OK);
+    CHECK(count == bytes);
+    CHECK(out.find_first_not_of('#', room) == out.npos);
+  }
+}
