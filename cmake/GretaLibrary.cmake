@@ -4,6 +4,9 @@
 # std::vector<float>::push_back could be taken in place of ours, or ours dropped for one built with
 # different flags.
 #
+# <NAME>::embedded is the same library for those who link it into a shared library of their own, which then
+# does not show its functions. <NAME>::shared is lib<NAME>.so, made of the same object.
+#
 # With sanitizers or the fuzzer the objects are archived as they are: their tables do not survive the joining.
 include_guard(GLOBAL)
 
@@ -41,6 +44,7 @@ function(greta_single_object_library name)
   else()
     greta_join_objects(${name} object ${ARGN})
     target_sources(${name} PRIVATE "${object}")
+    greta_shared_library(${name} "${object}")
     # A C program is linked by its C compiler, so the C++ runtime is named for it.
     set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C)
     target_link_libraries(${name} INTERFACE
@@ -50,7 +54,32 @@ function(greta_single_object_library name)
   # Only the header, not the folder that it lies in.
   configure_file("${CMAKE_CURRENT_SOURCE_DIR}/${name}.h"
     "${CMAKE_CURRENT_BINARY_DIR}/include/${name}.h" COPYONLY)
+  greta_show_header(${name})
+
+  add_library(${name}_embedded INTERFACE)
+  add_library(${name}::embedded ALIAS ${name}_embedded)
+  set_target_properties(${name}_embedded PROPERTIES EXPORT_NAME embedded)
+  target_link_libraries(${name}_embedded INTERFACE ${name})
+  target_link_options(${name}_embedded INTERFACE "LINKER:--exclude-libs,lib${name}.a")
+endfunction()
+
+function(greta_show_header name)
   target_include_directories(${name} INTERFACE
     "$<BUILD_INTERFACE:${CMAKE_CURRENT_BINARY_DIR}/include>"
     "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+endfunction()
+
+# While the major number is 0, a minor one may break the interface, so both are in the name.
+function(greta_shared_library name object)
+  set(version "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
+  file(CONFIGURE OUTPUT ${name}.map CONTENT "GRETA_@version@ { global: @name@_*; local: *; };\n" @ONLY)
+  add_library(${name}_shared SHARED "${object}")
+  add_library(${name}::shared ALIAS ${name}_shared)
+  set_target_properties(${name}_shared PROPERTIES EXPORT_NAME shared OUTPUT_NAME ${name} LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION} SOVERSION ${version} LINK_DEPENDS "${CMAKE_CURRENT_BINARY_DIR}/${name}.map"
+    EXCLUDE_FROM_ALL $<NOT:$<BOOL:${GRETA_SHARED}>>)
+  target_link_options(${name}_shared PRIVATE "LINKER:--no-undefined"
+    "LINKER:--version-script=${CMAKE_CURRENT_BINARY_DIR}/${name}.map")
+  target_link_libraries(${name}_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  greta_show_header(${name}_shared)
 endfunction()
