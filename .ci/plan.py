@@ -6,6 +6,7 @@ JOBS has a line for each job: its group, its name and its inputs, with tabs betw
 CHOSEN, and the hash of the inputs of every job into WHOLE, for .ci/whole/STAGE. That file is what the last whole run
 wrote; without it every job counts as changed. The sample is one job in N of each group, at least one; the hash of the
 commit chooses it. A group whose name ends with ? is beyond a whole run: its jobs run where they changed, or as a sample.
+Of such a group at most MOST_BEYOND changed jobs run, which the commit chooses: what changed them all is in the others too.
 
 Inputs hash contents, not paths, so that a mere move changes nothing. Comments and the folders of #include lines do not
 count, nor do blank lines and how far a line is indented. An input is one of
@@ -31,6 +32,7 @@ SCRIPTS = (".sh", ".cmake", ".txt", ".py")
 TOKEN = re.compile(r'R"([^()\\ ]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])*\'|//(?:\\\n|[^\n])*|/\*.*?\*/', re.S)
 INCLUDE = re.compile(r'^(\s*#\s*include\s+")[^"\n]*/', re.M)
 ABSENT = "absent"
+MOST_BEYOND = 24
 
 
 def sha(data):
@@ -170,16 +172,22 @@ def sample(jobs, commit, share):
 
 def choose(jobs, hashes, record, commit, share, whole):
     """The reason for each job that has to run, by its name. `jobs` are pairs of a group and a name."""
-    reasons = {}
+    reasons, changed_beyond = {}, {}
     sampled = sample(jobs, commit, share)
     for group, name in jobs:
         beyond = group.endswith("?")
+        changed = record is not None and (hashes[name] == ABSENT or record.get(name) != hashes[name])
         if not beyond and (whole or record is None):
             reasons[name] = "whole" if whole else "there was no whole run"
-        elif record is not None and (hashes[name] == ABSENT or record.get(name) != hashes[name]):
+        elif beyond and changed:
+            changed_beyond.setdefault(group, []).append(name)
+        elif changed:
             reasons[name] = "its inputs changed"
         elif name in sampled:
             reasons[name] = "sample"
+    for names in changed_beyond.values():
+        names.sort(key=lambda name: sha(commit + "\n" + name))
+        reasons.update((name, "its inputs changed") for name in names[:MOST_BEYOND])
     return reasons
 
 

@@ -90,6 +90,14 @@ class Choice(unittest.TestCase):
         reasons = self.choose(job_7="other", rest_9="other")
         self.assertEqual({"job 7", "rest 9"}, {name for name, why in reasons.items() if why == "its inputs changed"})
 
+    def test_a_change_of_everything_stays_within_a_whole_run_and_a_few(self):
+        chosen = []
+        for commit in ("a", "b"):
+            reasons = plan.choose(self.JOBS, dict.fromkeys(self.HASHES, "other"), self.HASHES, commit, 10, False)
+            chosen.append({name for name in reasons if name.startswith("rest")})
+            self.assertEqual([40, plan.MOST_BEYOND], [len(reasons) - len(chosen[-1]), len(chosen[-1])])
+        self.assertNotEqual(*chosen)
+
     def test_what_is_not_built_counts_as_changed(self):
         self.assertEqual("its inputs changed", self.choose(job_7=plan.ABSENT)["job 7"])
 
