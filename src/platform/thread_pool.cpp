@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <new>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -49,7 +47,17 @@ struct ThreadPool::State {
   bool stop = false;
 
   uint32_t workers = 1, idle_spins = 0, meet_spins = 0;
-  std::vector<std::thread> threads;
+  // POSIX's threads, since a std::thread that is not joined would end the process.
+  struct Worker {
+    State* state;
+    uint32_t number;
+    pthread_t thread;
+    static void* start(void* self) noexcept {
+      static_cast<Worker*>(self)->state->work(static_cast<Worker*>(self)->number);
+      return nullptr;
+    }
+  };
+  std::vector<Worker> threads;  // [workers - 1]
 
   // Different workers use these all the time, so each has a cache line of its own.
   alignas(64) std::atomic<uint32_t> generation{0};
@@ -105,7 +113,7 @@ ThreadPool::ThreadPool(uint32_t workers) : workers_(1), state_(std::make_unique<
   const bool crowded = workers > cpu_count();
   state.idle_spins = crowded ? 1 : kIdleSpins;
   state.meet_spins = crowded ? 1 : kMeetSpins;
-  state.threads.reserve(workers - 1);
+  state.threads.resize(workers - 1);
 
   // The pool's threads block signals, which are the program's, except those that a thread causes itself.
   sigset_t hidden, before;
@@ -114,14 +122,11 @@ ThreadPool::ThreadPool(uint32_t workers) : workers_(1), state_(std::make_unique<
   pthread_sigmask(SIG_SETMASK, &hidden, &before);
   while (workers_ < workers) {
     // If the system refuses another thread, the pool has fewer workers, and workers() says how many.
-    try {
-      state.threads.emplace_back([&state, worker = workers_] { state.work(worker); });
-    } catch (const std::system_error&) {
-      break;
-    } catch (const std::bad_alloc&) {
-      break;
-    }
-    pthread_setname_np(state.threads.back().native_handle(), "greta");
+    State::Worker& worker = state.threads[workers_ - 1];
+    worker.state = &state;
+    worker.number = workers_;
+    if (pthread_create(&worker.thread, nullptr, State::Worker::start, &worker) != 0) break;
+    pthread_setname_np(worker.thread, "greta");
     ++workers_;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -135,7 +140,7 @@ ThreadPool::~ThreadPool() {
   }
   state_->stop = true;
   state_->start_job();
-  for (std::thread& thread : state_->threads) thread.join();
+  for (uint32_t i = 1; i < workers_; ++i) pthread_join(state_->threads[i - 1].thread, nullptr);
 }
 
 void ThreadPool::run(void (*job)(void* context, uint32_t worker) noexcept, void* context) {
