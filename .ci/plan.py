@@ -32,7 +32,7 @@ SCRIPTS = (".sh", ".cmake", ".txt", ".py")
 TOKEN = re.compile(r'R"([^()\\ ]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])*\'|//(?:\\\n|[^\n])*|/\*.*?\*/', re.S)
 INCLUDE = re.compile(r'^(\s*#\s*include\s+")[^"\n]*/', re.M)
 ABSENT = "absent"
-MOST_BEYOND = 24
+MOST_BEYOND = 12
 
 
 def sha(data):
