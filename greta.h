@@ -90,6 +90,8 @@
 extern "C" {
 #endif
 
+/* What is linked into a shared library is seen through it, unless the linker is told otherwise. CMake's
+ * target greta::embedded and the words of `pkg-config --variable=embed greta` do so. */
 #ifndef GRETA_API
 #define GRETA_API __attribute__((visibility("default")))
 #endif
@@ -336,6 +338,21 @@ typedef struct greta_unused {
  * user       passed to on_unused */
 GRETA_API greta_status greta_file_audit(const greta_file* file,
                                         int (*on_unused)(void* user, const greta_unused* unused), void* user);
+
+typedef struct greta_weights_check {
+  uint32_t struct_size;
+  uint32_t block_weights;   /* The weights of a block of the tensor's type. */
+  uint64_t blocks;          /* How many blocks the tensor has. */
+  uint64_t bad_blocks;      /* Blocks with a weight that is NaN or infinite. */
+  uint64_t first_bad_block; /* The index of the first one. */
+  uint64_t zero_blocks;     /* Blocks of which every byte is 0, as a download leaves them that did not end. */
+} greta_weights_check;
+
+/* Reads all of a tensor's weights and looks for those that are no numbers, about 70 million in a second.
+ * greta_model_open does not look at them. `index` is below greta_file_tensor_count; set struct_size of
+ * out_check before the call. */
+GRETA_API greta_status greta_file_check_weights(const greta_file* file, uint64_t index,
+                                                greta_weights_check* out_check);
 
 /* ---- models -------------------------------------------------------------------------------------- */
 

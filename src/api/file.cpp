@@ -59,13 +59,21 @@ uint64_t greta_file_size_bytes(const greta_file* file) {
 uint64_t greta_file_tensor_count(const greta_file* file) { return file ? file->gguf.tensors().size() : 0; }
 uint64_t greta_file_metadata_count(const greta_file* file) { return file ? file->gguf.values().size() : 0; }
 
+Status greta::tensor_at(const greta_file* file, uint64_t index, const GgufTensor** out) {
+  const std::vector<GgufTensor>& tensors = file->gguf.tensors();
+  if (index >= tensors.size())
+    return fail(Code::Argument, "there is no tensor %llu: the file has %zu", (unsigned long long)index,
+                tensors.size());
+  *out = &tensors[index];
+  return {};
+}
+
 greta_status greta_file_tensor(const greta_file* file, uint64_t index, greta_tensor_info* out_tensor) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(file, "file"));
-    if (index >= file->gguf.tensors().size())
-      return fail(Code::Argument, "there is no tensor %llu: the file has %zu", (unsigned long long)index,
-                  file->gguf.tensors().size());
-    const GgufTensor& tensor = file->gguf.tensors()[index];
+    const GgufTensor* found = nullptr;
+    GRETA_TRY(tensor_at(file, index, &found));
+    const GgufTensor& tensor = *found;
     greta_tensor_info info = {};
     info.dimensions = tensor.dims;
     info.name = file->tensor_names[index].c_str();

@@ -130,6 +130,9 @@ greta_status fenced(Body&& body) noexcept {
 // Reads stop strings, which stay the caller's.
 Status read_stops(const char* const* given, size_t count, std::vector<std::string_view>* out);
 
+// Fails where a file has no tensor of this index.
+Status tensor_at(const greta_file* file, uint64_t index, const GgufTensor** out);
+
 // Copies a text to the caller, with a NUL behind it where there is room.
 Status give_text(const std::string& from, char* text, size_t capacity, size_t* out_bytes);
 

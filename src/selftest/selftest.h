@@ -1,6 +1,7 @@
 // The checks of all ops on an open device, which `greta-cli selftest` runs.
 #pragma once
 #include "selftest/checks/checks.h"
+#include "selftest/weights.h"
 
 namespace greta::selftest {
 

@@ -22,6 +22,7 @@ constexpr Command kCommands[] = {
     {"run", "continue a text", run_command},
     {"chat", "talk with a model that has a chat template", chat_command},
     {"info", "show what is in a GGUF file, and the memory it would take", info_command},
+    {"verify", "read all of a GGUF file and say what is wrong or odd in it", verify_command},
     {"devices", "list the devices that models can run on", devices_command},
     {"doctor", "say what keeps GPUs from being used, and what to do", doctor_command},
     {"bench", "measure speed as llama-bench does", bench_command},

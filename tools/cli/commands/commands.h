@@ -11,6 +11,7 @@ using Action = std::function<int()>;
 Action run_command(CLI::App& app);
 Action chat_command(CLI::App& app);
 Action info_command(CLI::App& app);
+Action verify_command(CLI::App& app);
 Action devices_command(CLI::App& app);
 Action doctor_command(CLI::App& app);
 Action bench_command(CLI::App& app);
