@@ -37,11 +37,10 @@ AT_LEAST_WAVES(3) KERNEL(GROUP) void KERNEL_NAME(AttentionHeads p) {
   make_heads(p, range);
   const uint head_fours = p.constants.head_width / 4;
   uint from = 0, last = 0;  // the query heads at hand, among those of the KV head
-  attend_range(
-      attention, range,
-      [&](uint first, uint count) {
-        from = first - range.kv_head * (p.block.heads / p.block.kv_heads);
-        last = from + count - 1;
-      },
-      [&](uint h, uint i) { return made[min(from + h, last) * head_fours + i]; });
+  attend_range([] { return attention_of((const AttentionHeads&)reloaded_block<AttentionHeads>()); }, range,
+               [&](const AttentionBlock& again, uint first, uint count) {
+                 from = first - range.kv_head * (again.heads / again.kv_heads);
+                 last = from + count - 1;
+               },
+               [&](uint h, uint i) { return made[min(from + h, last) * head_fours + i]; });
 }

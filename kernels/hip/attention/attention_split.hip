@@ -17,13 +17,13 @@
 AT_LEAST_WAVES(4) KERNEL(GROUP) void KERNEL_NAME(AttentionBlock p) {
   Range range;
   if (!find_range(p, range)) return;
-  const uint head_fours = p.key_width / 4;
-  const auto q = (const GLOBAL vec4*)p.q + range.t * p.heads * head_fours;
-  attend_range(
-      p, range,
-      [&](uint first, uint count) {
-        for (uint i = thread_x(); i < count * head_fours; i += GROUP) fours[i] = q[first * head_fours + i];
-        group_barrier();
-      },
-      [&](uint h, uint i) { return fours[h * head_fours + i]; });
+  uint head_fours = 0;
+  attend_range([] { return (const AttentionBlock&)reloaded_block<AttentionBlock>(); }, range,
+               [&](const AttentionBlock& again, uint first, uint count) {
+                 head_fours = again.key_width / 4;
+                 const auto q = (const GLOBAL vec4*)again.q + (range.t * again.heads + first) * head_fours;
+                 for (uint i = thread_x(); i < count * head_fours; i += GROUP) fours[i] = q[i];
+                 group_barrier();
+               },
+               [&](uint h, uint i) { return fours[h * head_fours + i]; });
 }

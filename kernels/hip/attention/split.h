@@ -111,6 +111,15 @@ DEVICE bool find_range(const AttentionBlock& p, Range& range) {
   return true;
 }
 
+// The range, of which the compiler now knows nothing. What is made of its bounds stays within the loop that
+// asks for it.
+DEVICE Range opaque(Range range) {
+#ifndef GRETA_EMULATED
+  asm volatile("" : "+s"(range.begin), "+s"(range.end));
+#endif
+  return range;
+}
+
 // The largest score and the sum of weights of head h over all waves.
 DEVICE float maximum_of(uint h) {
   float maximum = kNone;
@@ -381,14 +390,20 @@ DEVICE void merge_teams(const AttentionBlock& p, const Range& range, const Team&
   group_barrier();
 }
 
-template <uint kLaneChunks, class Stage, class Query>
-DEVICE void attend(const AttentionBlock& p, const Range& range, uint chunks, Stage stage, Query query) {
-  const uint per_kv = p.heads / p.kv_heads;
+// Chunks of the widest head.
+DEVICE uint chunks_of(const AttentionBlock& p) { return max(p.key_width, p.value_width) / kChunk; }
+
+template <uint kLaneChunks, class Args, class Stage, class Query>
+DEVICE void attend(Args args, Range range, Stage stage, Query query) {
 #pragma unroll 1
-  for (uint h = 0; h < per_kv; h += Heads<kLaneChunks>::kCount) {
+  for (uint h = 0;; h += Heads<kLaneChunks>::kCount) {
+    const AttentionBlock p = args();
+    const uint per_kv = p.heads / p.kv_heads;
+    if (h >= per_kv) return;
+    range = opaque(range);
     const uint first = range.kv_head * per_kv + h, count = min(per_kv - h, Heads<kLaneChunks>::kCount);
-    stage(first, count);
-    const Team team = team_for(chunks);
+    stage(p, first, count);
+    const Team team = team_for(chunks_of(p));
     Heads<kLaneChunks> heads;
     const bool same = p.key_type == p.value_type;
     if (same && p.key_type == kCacheF16)
@@ -397,7 +412,7 @@ DEVICE void attend(const AttentionBlock& p, const Range& range, uint chunks, Sta
       sum_range<Round<kLaneChunks, kCacheQ8>>(p, range, team, query, heads);
     else
       sum_range<Round<kLaneChunks, kCacheAny>>(p, range, team, query, heads);
-    merge_teams(p, range, team, heads, first, count);
+    merge_teams(args(), range, team, heads, first, count);
   }
 }
 
@@ -438,19 +453,22 @@ DEVICE void merge_splits(const AttentionBlock& p, uint t, uint splits, uint firs
   group_barrier();
 }
 
-// Attends to the range, and merges all ranges of the token where this group is the last. stage(first, count)
-// makes query heads first .. first + count - 1 ready; then query(h, i) are values 4 i .. of head first + h.
-template <class Stage, class Query>
-DEVICE void attend_range(const AttentionBlock& p, const Range& range, Stage stage, Query query) {
-  const uint chunks = max(p.key_width, p.value_width) / kChunk;
+// Attends to the range, and merges all ranges of the token where this group is the last. args() loads the
+// block anew, so that what is made of it takes no scalar registers elsewhere (reloaded_block). stage(args(),
+// first, count) makes query heads first .. first + count - 1 ready; then query(h, i) are values 4 i .. of
+// head first + h.
+template <class Args, class Stage, class Query>
+DEVICE void attend_range(Args args, const Range& range, Stage stage, Query query) {
+  const uint chunks = chunks_of(args());
   if (chunks <= kWave)
-    attend<1>(p, range, chunks, stage, query);
+    attend<1>(args, range, stage, query);
   else if (chunks <= 2 * kWave)
-    attend<2>(p, range, chunks, stage, query);
+    attend<2>(args, range, stage, query);
   else if constexpr (kWave == 32)
-    attend<4>(p, range, chunks, stage, query);
-  if (range.splits == 1 || !is_last_group(p.counters, group_x(), range.splits)) return;
-  const uint per_kv = p.heads / p.kv_heads;
+    attend<4>(args, range, stage, query);
+  if (range.splits == 1 || !is_last_group(args().counters, group_x(), range.splits)) return;
+  const AttentionBlock again = args();
+  const uint per_kv = again.heads / again.kv_heads;
   for (uint h = 0; h < per_kv; h += kMergedHeads)
-    merge_splits(p, range.t, range.splits, range.kv_head * per_kv + h, min(per_kv - h, kMergedHeads));
+    merge_splits(again, range.t, range.splits, range.kv_head * per_kv + h, min(per_kv - h, kMergedHeads));
 }
