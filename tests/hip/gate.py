@@ -119,15 +119,12 @@ def loop_at_most(limit):
 DOT_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_* !*_float_*"
 ALL_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_*"
 NOT_ROWS = "!matmul_rows_* !matmul_expert_rows_* !matmul_expert_summed_*"
-# They keep scalars of many loops at once; a spilled one costs an instruction or two, and no memory.
-ATTENTION, NOT_ATTENTION = "attention_split attention_heads", "!attention_split !attention_heads"
 GFX94 = "gfx942 gfx950 gfx9-4-generic"
 RULES = [
     Rule("flat", "*", "*", forbids("flat_", "an address has lost its ADDRESS type")),
     Rule("scratch", "*", "*", at_most("private_segment_fixed_size", 0, "bytes of scratch memory for each lane")),
     Rule("spilled vector registers", "*", "*", at_most("vgpr_spill_count", 0, "they go to memory")),
-    Rule("spilled scalar registers", f"* {NOT_ATTENTION}", "*", at_most("sgpr_spill_count", 0, "they go to vector registers")),
-    Rule("spilled scalar registers", ATTENTION, "*", at_most("sgpr_spill_count", 80, "they go to vector registers")),
+    Rule("spilled scalar registers", "*", "*", at_most("sgpr_spill_count", 0, "they go to vector registers")),
     Rule("calls", "*", "*", forbids("s_swappc_b64", "a function was not inlined")),
     Rule("group", f"* {NOT_ROWS}", "*", group_is_stated),
     Rule("group", ALL_ROWS, "*", group_is_row),

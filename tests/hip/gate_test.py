@@ -85,7 +85,6 @@ PLANTED = [
     ("vector_spill", "gfx942", "spilled vector registers,scratch", "__attribute__((amdgpu_num_vgpr(24)))",
      "(float* y) " + held(60)),
     ("scalar_spill", "gfx942", "spilled scalar registers", FEW_SCALARS, SCALARS % (60, 60, 59)),
-    ("attention_split", "gfx942", "spilled scalar registers", FEW_SCALARS, SCALARS % (180, 180, 179)),
     ("calls", "gfx942", "calls", "", "(float* y) { y[lane()] = far(y[lane() + 1]); }"),
     ("group", "gfx1201", "group", "", "(float* y) { y[lane()] = 1; }"),
     ("matmul_rows_f32_group", "gfx1201", "group,16-byte loads,products of bytes", "", "(float* y) { y[lane()] = 1; }"),
@@ -168,6 +167,12 @@ class Gate(unittest.TestCase):
         self.assertEqual(1, len(machine_code.dots(loop)))
         self.assertRegex(loop[-1], "^s_cbranch")
         self.assertAlmostEqual(len(loop) / 4, machine_code.instructions_a_weight(row))
+
+    def test_a_loop_ends_at_the_last_of_its_branches(self):
+        texts = ["s_nop 1", "v_dot4_i32_i8 v0, v1, v2, v0", "s_cbranch_scc1 4", "global_load_dword v1, v2, s[0:1]", "s_branch 4",
+                 "s_endpgm"]
+        lines = [(4 * i, 4, text, 4 if "branch" in text else None) for i, text in enumerate(texts)]
+        self.assertEqual([texts[1:5]], machine_code.Kernel("row", "gfx942", 64, {}, [], lines).loops())
 
 
 if not gate.tools_are_there(LLVM):

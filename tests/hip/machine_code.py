@@ -35,8 +35,9 @@ class Kernel:
         return self.lines[-1][0] + self.lines[-1][1] if self.lines else 0
 
     def loops(self):
-        """The instructions of each innermost loop."""
-        ends = [(to, offset) for offset, _, _, to in self.lines if to is not None and to <= offset]
+        """The instructions of each innermost loop. Of several branches to its start, the last one is its end."""
+        last_branches = {to: offset for offset, _, _, to in self.lines if to is not None and to <= offset}
+        ends = list(last_branches.items())
         inner = [(first, last) for first, last in ends
                  if not any((a, b) != (first, last) and first <= a and b <= last for a, b in ends)]
         return [[text for offset, _, text, _ in self.lines if first <= offset <= last] for first, last in sorted(set(inner))]
