@@ -100,6 +100,20 @@ TEST_CASE("mutant: an argument block of another size, an address of the host", "
   }
 }
 
+TEST_CASE("mutant: an index far behind the end of a buffer", "[hip]") {
+  HipOrders orders;
+  orders.set("SEED", "1");  // the last group runs first, and its lanes have the largest index
+  const OpenDevice device = open_mock_hip();
+  const TestKernels kernels(*device);
+  const auto stream = new_stream(*device);
+  Words y(*device, 64);
+  const IndexTestBlock block{y.all().address(), ~0u, 3, 0};
+  const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(&block), sizeof block);
+  REQUIRE(stream->dispatch(kernels.index, {1 << 26, 1, 1}, bytes, {}).ok());
+  CHECK(stream->wait().code == Code::Device);
+  CHECK_THAT(error_text(), ContainsSubstring("index_test: a lane reads or writes where there is no memory"));
+}
+
 TEST_CASE("mutant: memory that is released before the work on it is submitted", "[hip]") {
   HipOrders orders;
   const OpenDevice device = open_mock_hip();

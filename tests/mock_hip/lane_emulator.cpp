@@ -1,5 +1,7 @@
 #include "tests/mock_hip/lane_emulator.h"
 
+#include <signal.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -47,6 +49,7 @@ struct Group {
   unsigned wave_turn = 0, lane_turn = 0;  // which of the orders run now
   unsigned running = 0;                   // the lane whose fiber runs now
   unsigned ended = 0;
+  bool in_lanes = false;  // whether one of their fibers runs
 };
 
 static thread_local Group* group = nullptr;
@@ -171,11 +174,44 @@ static const char* run_group(Group& g) {
   }
   g.wave_turn = g.lane_turn = g.ended = 0;
   g.fault = nullptr;
-  if (Lane* first = next_lane(g)) Fiber::switch_to(g.outside, first->fiber);
+  if (Lane* first = next_lane(g)) {
+    g.in_lanes = true;
+    Fiber::switch_to(g.outside, first->fiber);
+    g.in_lanes = false;
+  }
   if (g.fault)  // lanes are left in the middle of the kernel
     for (Lane& lane : g.lanes) lane.started = false;
   return g.fault;
 }
+
+// While one lives, a lane that reads or writes where there is no memory ends its grid. It is made for each
+// grid, since others set and restore the handler too.
+class FaultWatch {
+ public:
+  FaultWatch() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    struct sigaction action = {};
+    action.sa_sigaction = end_group;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;  // the handler does not return from a lane
+    if (!count_++) sigaction(SIGSEGV, &action, &before_);
+  }
+  ~FaultWatch() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!--count_) sigaction(SIGSEGV, &before_, nullptr);
+  }
+
+ private:
+  // A fault outside of lanes happens again, for who handled it before.
+  static void end_group(int number, siginfo_t*, void*) {
+    if (!group || !group->in_lanes) return (void)sigaction(number, &before_, nullptr);
+    group->fault = "a lane reads or writes where there is no memory";
+    Fiber::switch_to(group->lanes[group->running].fiber, group->outside);
+  }
+
+  inline static std::mutex mutex_;
+  inline static unsigned count_ = 0;
+  inline static struct sigaction before_;
+};
 
 struct Grid {
   LaunchShape shape;
@@ -271,6 +307,7 @@ const char* run_grid(const LaunchShape& shape, void (*body)(void*), void* argume
   if (shape.threads == 0 || shape.threads > kMaxThreads) return "a group has 1 to 1024 threads";
   if (shape.wave == 0 || shape.wave > kMaxWave) return "a wave has 1 to 64 lanes";
   static Helpers helpers;
+  const FaultWatch watch;
   Grid grid = {shape, body, argument};
   const uint64_t most = grid.groups() - 1;
   helpers.run(grid, most < shape.workers ? unsigned(most) : shape.workers - 1);

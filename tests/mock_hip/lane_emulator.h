@@ -2,7 +2,7 @@
 // where all threads of the group meet, a wave operation (shuffle, sum, matrix core) where all lanes of a
 // wave meet: the last to come finds every operand, one function computes all results, and the lanes
 // go on. So a missing barrier, a divergent one or a wave operation in divergent lanes shows as a
-// wrong result or a fault. Nothing here says anything of speed.
+// wrong result or a fault, and a wild address is a fault too. Nothing here says anything of speed.
 //
 // A new wave operation (MFMA, WMMA) is one function over Wave and one line in device_builtins.h.
 #pragma once

@@ -147,3 +147,21 @@ TEST_CASE("divergent barriers and wave operations are faults", "[spike]") {
   CHECK(run({{1, 1, 1}, 2048, 32, 0}, [](void*) {}) == "a group has 1 to 1024 threads");
   CHECK(run(shape, [](void*) { meet_group(); }) == "");  // and it still works
 }
+
+TEST_CASE("a wild address is a fault, in one thread or in several", "[spike]") {
+  const auto follow = [](void* argument) {
+    meet_group();
+    if (group_index(0) == 5 && thread_in_group() == 33) ++**static_cast<volatile int**>(argument);
+    meet_group();
+  };
+  for (unsigned workers : {1u, 4u})
+    for (uintptr_t wild : {uintptr_t(64), uintptr_t(0xdeadbeefdeadbee0)}) {
+      const LaunchShape shape = {{9, 1, 1}, 64, 32, 0, workers};
+      int real = 0;
+      int* address = reinterpret_cast<int*>(wild);
+      CHECK(run(shape, follow, &address) == "a lane reads or writes where there is no memory");
+      address = &real;
+      CHECK(run(shape, follow, &address) == "");
+      CHECK(real == 1);
+    }
+}
