@@ -43,6 +43,7 @@ Status HipDevice::result(int error, const char* what) {
 Status hip_inspect(const HipLibrary& hip, uint32_t index, const SystemView& system, HipProperties* properties,
                    DeviceInfo* out) {
   *out = {};
+  format_text(out->library, sizeof out->library, "%s", hip.path());
   GRETA_TRY(hip.check_index(index, system));
   GRETA_TRY(
       hip.result(hip.hipGetDevicePropertiesR0600(properties, int(index)), "hipGetDevicePropertiesR0600"));

@@ -46,7 +46,8 @@ Status HipLibrary::open(const DeviceOptions& options) {
 
 Status HipLibrary::load(const char* name) {
   hipRuntimeGetVersion = reinterpret_cast<int (*)(int*)>(library_.find("hipRuntimeGetVersion"));
-  if (hipRuntimeGetVersion) GRETA_TRY(check_version(name));
+  library_.path_of("hipRuntimeGetVersion", path_, sizeof path_);
+  if (hipRuntimeGetVersion) GRETA_TRY(check_version());
 #define NEED(result, symbol, ...)                                             \
   symbol = reinterpret_cast<result (*)(__VA_ARGS__)>(library_.find(#symbol)); \
   if (!symbol) return fail(Code::Unsupported, "%s has no %s", name, #symbol);
@@ -56,13 +57,13 @@ Status HipLibrary::load(const char* name) {
 }
 
 // A runtime that tells no version, as some do where there is no device, is judged by its functions.
-Status HipLibrary::check_version(const char* name) {
+Status HipLibrary::check_version() const {
   const int known = version();
   if (!known || known / 10000000 >= kOldestMajor) return {};
   char text[64];
   text_of_version(text);
   return fail(Code::Unsupported, "%s is %s, which is too old: %d.0 is needed, and 6.4 for the usual kernels",
-              name, text, kOldestMajor);
+              path_, text, kOldestMajor);
 }
 
 int HipLibrary::version() const {

@@ -21,6 +21,7 @@ class HipLibrary {
   // Fails if there is no such device, and says why.
   Status check_index(uint32_t index, const SystemView& system) const;
   void text_of_version(char (&out)[64]) const;  // "HIP 6.4.43484"
+  const char* path() const { return path_; }    // of its file
 
 #define NEED(result, name, ...) result (*name)(__VA_ARGS__) = nullptr;
 #define WANT(result, name, ...) result (*name)(__VA_ARGS__) = nullptr;
@@ -29,10 +30,11 @@ class HipLibrary {
  private:
   Status open(const DeviceOptions& options);
   Status load(const char* name);
-  Status check_version(const char* name);
+  Status check_version() const;
 
   Process process_;
   DynamicLibrary library_;
+  char path_[256] = {};
 };
 
 // Makes a device the calling thread's current one while it lives. The thread may be one of the program that

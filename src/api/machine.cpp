@@ -161,6 +161,7 @@ class Examination {
     const bool of_hip = !strcmp(device.backend->name, "hip");
     add(id, "name", info.name);
     add(id, "driver", info.driver);
+    add(id, "library", info.library);
     add(id, "address", info.pci);
     if (*info.arch && of_hip && !system_.find(info.pci))
       target(id, info.arch, true);

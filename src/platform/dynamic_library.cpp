@@ -2,6 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+
+#include "platform/format_text.h"
+
 namespace greta {
 
 DynamicLibrary::~DynamicLibrary() {
@@ -20,5 +24,15 @@ Status DynamicLibrary::open(const char* name) {
 }
 
 void* DynamicLibrary::find(const char* symbol) const { return handle_ ? dlsym(handle_, symbol) : nullptr; }
+
+// Links are followed, since the name of the file itself often has the version.
+void DynamicLibrary::path_of(const char* symbol, char* out, size_t bytes) const {
+  const void* const address = find(symbol);
+  Dl_info found = {};
+  const bool known = address && dladdr(address, &found) && found.dli_fname;
+  char* real = known ? realpath(found.dli_fname, nullptr) : nullptr;
+  format_text(out, bytes, "%s", real ? real : known ? found.dli_fname : "");
+  std::free(real);
+}
 
 }  // namespace greta

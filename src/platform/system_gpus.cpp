@@ -174,7 +174,7 @@ std::string permission_advice(const DeviceFile& file) {
 }
 
 static Status not_permitted(const DeviceFile& file) {
-  return fail(Code::Unsupported, "this user may not open %s, which belongs to the group %s: %s",
+  return fail(Code::Unsupported, "this user may not open %s, which belongs to the group %s (%s)",
               file.path.c_str(), file.group.c_str(), permission_advice(file).c_str());
 }
 
@@ -189,18 +189,18 @@ Status explain_no_hip_gpu(const SystemView& view) {
   if (!system.has_hip())
     return has_amd
                ? fail(Code::Unsupported,
-                      "there is no /dev/kfd, though there is an AMD GPU: a container must be started with "
+                      "there is no /dev/kfd, though there is an AMD GPU; a container must be started with "
                       "--device /dev/kfd --device /dev/dri, and a kernel must have the driver amdgpu with "
                       "HSA_AMD")
                : fail(Code::Unsupported,
-                      "there is no /dev/kfd: this machine has no AMD GPU, or its driver amdgpu is not "
+                      "there is no /dev/kfd, so this machine has no AMD GPU, or its driver amdgpu is not "
                       "loaded (sudo modprobe amdgpu)");
   if (system.kfd.there && !system.kfd.usable) return not_permitted(system.kfd);
   for (const SystemGpu& gpu : system.gpus)
     if (gpu.is_amd() && gpu.render.there && !gpu.render.usable) return not_permitted(gpu.render);
   if (!targets.empty())
     return fail(Code::Unsupported,
-                "the HIP runtime hides the GPUs that the kernel shows (%s): unset HIP_VISIBLE_DEVICES, "
+                "the HIP runtime hides the GPUs that the kernel shows (%s); unset HIP_VISIBLE_DEVICES, "
                 "ROCR_VISIBLE_DEVICES and GPU_DEVICE_ORDINAL, or install a ROCm that knows them",
                 targets.c_str());
   return fail(Code::Unsupported, "%s is there, but the kernel shows no AMD GPU that computes (see dmesg)",

@@ -26,6 +26,7 @@ struct DeviceInfo {
   char arch[32] = {};                   // "cpu:avx512vnni", "gfx942": the tuner's key
   char driver[128] = {};                // driver and version: the pipeline cache's key
   char pci[16] = {};                    // "0000:03:00.0"; "" if it is not known
+  char library[256] = {};               // the driver's library that was opened; "" if it is not known
   uint64_t memory_bytes = 0;            // device-local memory in all
   uint64_t max_allocation_bytes = 0;    // of one Buffer
   uint32_t features = 0;                // bits of the backend, which kernel rows may need
@@ -215,6 +216,11 @@ Status check_slice(const Slice& slice, const char* role);
 Status check_dispatch(const Kernel& kernel, const uint32_t (&groups)[3], std::span<const uint8_t> block);
 Status check_copy(const Slice& to, const Slice& from);
 Status check_fill(const Slice& to);
+
+// What `allocate` of a GPU says: that the size is nothing or above the device's largest buffer; and, behind
+// the driver's reason, how much memory seemed to be free.
+Status check_allocation(const DeviceInfo& info, uint64_t bytes);
+Status allocation_failed(const Device& device, uint64_t bytes, Memory memory, Status reason);
 
 // What a backend asks of a device that it opens.
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr FakeDevice kCpuDevice{"CPU", "cpu:avx2", true, true};
 constexpr FakeDevice kRadeonByVulkan{"Radeon (RADV)", "vulkan:amd:744c", false, false, "", "0000:03:00.0"};
-constexpr FakeDevice kRadeonByHip{"Radeon", "gfx1100", false, false, "", "0000:03:00.0"};
+constexpr FakeDevice kRadeonByHip{"Radeon", "gfx1100", false, false, "", "0000:03:00.0", "/opt/rocm/a.so"};
 constexpr FakeDevice kInstinctByHip{"Instinct", "gfx942", false, false, "", "0000:c1:00.0"};
 
 struct Machine {
@@ -110,6 +110,7 @@ TEST_CASE("machine: a Radeon is served by either driver", "[api]") {
   machine.examine();
   CHECK(machine.advice().empty());
   CHECK(machine.value("gpu 0000:03:00.0", "code object") == "gfx11-generic");
+  CHECK(machine.value("hip0", "library") == "/opt/rocm/a.so");
 }
 
 TEST_CASE("machine: two GPUs, of which one is hidden", "[api]") {

@@ -22,7 +22,7 @@ TEST_CASE("gpus: a machine without one", "[platform]") {
   CHECK(!system.kfd.there);
   CHECK(!system.find(""));
   CHECK_THAT(reason(tree),
-             Equals("there is no /dev/kfd: this machine has no AMD GPU, or its driver amdgpu is "
+             Equals("there is no /dev/kfd, so this machine has no AMD GPU, or its driver amdgpu is "
                     "not loaded (sudo modprobe amdgpu)"));
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("gpus: two of them, with targets, nodes and clocks", "[platform]") {
   CHECK(instinct.target == "gfx942");
   CHECK(system.find("0000:c1:00.0") == &instinct);
   CHECK(!system.find("0000:c2:00.0"));
-  CHECK_THAT(reason(tree), ContainsSubstring("hides the GPUs that the kernel shows (gfx1100, gfx942): unset "
+  CHECK_THAT(reason(tree), ContainsSubstring("hides the GPUs that the kernel shows (gfx1100, gfx942); unset "
                                              "HIP_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES"));
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("gpus: one whose render node a container hides is found by its address
   CHECK(system.gpus[0].pci == "0001:03:1f.3");
   CHECK(!system.gpus[0].render.there);
   CHECK_THAT(reason(tree),
-             ContainsSubstring("there is no /dev/kfd, though there is an AMD GPU: a container") &&
+             ContainsSubstring("there is no /dev/kfd, though there is an AMD GPU; a container") &&
                  ContainsSubstring("--device /dev/kfd --device /dev/dri"));
 }
 
@@ -86,14 +86,14 @@ TEST_CASE("gpus: who may not open a node is told the group", "[platform]") {
   tree.add(kRadeon);
   FakeGpus::forbidden = "/dev/kfd";
   CHECK(!read_system_gpus(tree.view()).kfd.usable);
-  CHECK_THAT(reason(tree), Equals("this user may not open /dev/kfd, which belongs to the group render: sudo "
-                                  "usermod -aG render,video $USER, then log in again"));
+  CHECK_THAT(reason(tree), Equals("this user may not open /dev/kfd, which belongs to the group render (sudo "
+                                  "usermod -aG render,video $USER, then log in again)"));
   FakeGpus::forbidden = "/dev/dri/renderD128";
   CHECK_THAT(reason(tree), ContainsSubstring("may not open /dev/dri/renderD128"));
   tree.write("/etc/group", "gpu-people:x:0:\n");
-  CHECK_THAT(reason(tree), ContainsSubstring("the group gpu-people: sudo usermod -aG gpu-people $USER"));
+  CHECK_THAT(reason(tree), ContainsSubstring("the group gpu-people (sudo usermod -aG gpu-people $USER"));
   tree.write("/etc/group", "render:x:10:\n");  // nobody has given the number a name
-  CHECK_THAT(reason(tree), ContainsSubstring("the group 0: sudo usermod -aG 0 $USER"));
+  CHECK_THAT(reason(tree), ContainsSubstring("the group 0 (sudo usermod -aG 0 $USER"));
 }
 
 TEST_CASE("gpus: a driver without a GPU that computes", "[platform]") {

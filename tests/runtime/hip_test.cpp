@@ -67,6 +67,9 @@ TEST_CASE("hip: no library, an old one, no device, no such device", "[runtime][h
   orders.set("ARCH", "none");
   CHECK(orders.open(&device).code == Code::Unsupported);
   CHECK_THAT(error_text(), ContainsSubstring("finds no device") && ContainsSubstring("/dev/kfd"));
+  DeviceInfo info;
+  CHECK(find_backend("hip").describe(0, with_mock_hip(), &info).code == Code::Unsupported);
+  CHECK(info.library == std::filesystem::canonical(MOCK_HIP_LIBRARY));
   orders.set("ARCH", "gfx942,gfx1100");
   NamedDevice named;
   CHECK(open_device("hip2", with_mock_hip(), &named).code == Code::Unsupported);
@@ -267,6 +270,12 @@ TEST_CASE("hip: a device without code says what to do, before it is opened", "[r
   CHECK_THAT(error_text(), ContainsSubstring("no HIP kernels: install clang"));
 }
 
+// Whether this build has code objects for the target itself, which any HIP 6 loads.
+static bool has_exact_code(std::string_view target) {
+  const std::string all = std::string(" ") + kHipTargets + " ";
+  return all.find(" " + std::string(target) + " ") != std::string::npos;
+}
+
 TEST_CASE("hip: what keeps a GPU from being used is said by name, and auto goes on", "[runtime][hip]") {
   HipOrders orders;
   FakeGpus tree;
@@ -297,11 +306,20 @@ TEST_CASE("hip: what keeps a GPU from being used is said by name, and auto goes 
                       ContainsSubstring("unset HIP_VISIBLE_DEVICES"));
   FakeGpus::forbidden = "/dev/kfd";
   CHECK(choose() == "cpu");
-  CHECK_THAT(log, ContainsSubstring("the group render: sudo usermod -aG render,video $USER"));
+  CHECK_THAT(log, ContainsSubstring("the group render (sudo usermod -aG render,video $USER"));
   FakeGpus::forbidden.clear();
   orders.set("ARCH", "gfx906");
   CHECK(choose() == "cpu");
   CHECK_THAT(log, ContainsSubstring("no code object of this build fits gfx906"));
+  orders.set("ARCH", "gfx942");
+  for (const char* version : {"60032830", "60342134"}) {  // they refuse code for a family
+    orders.set("VERSION", version);
+    CHECK(choose() == (has_exact_code("gfx942") ? "hip0" : "cpu"));
+    if (has_exact_code("gfx942")) continue;
+    CHECK_THAT(log, ContainsSubstring("hip0, Mock GPU gfx942: HIP 6.") &&
+                        ContainsSubstring("install ROCm 6.4 or newer, or build with "
+                                          "-DGRETA_HIP_TARGETS=gfx942"));
+  }
   options.driver_library = "/nonexistent/libamdhip64.so";
   CHECK(choose() == "cpu");
   CHECK_THAT(log, ContainsSubstring("hip0: ") && ContainsSubstring("/nonexistent/libamdhip64.so"));

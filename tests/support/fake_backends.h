@@ -11,6 +11,7 @@ struct FakeDevice {
   bool unified = false, on_processor = false;
   const char* reason = "";  // why it cannot be used
   const char* pci = "";
+  const char* library = "";
 };
 
 // A backend whose devices a test sets. `Kind` keeps those of several apart.
@@ -27,6 +28,7 @@ struct Fake {
     greta::format_text(out->name, sizeof out->name, "%s", device.name ? device.name : "");
     greta::format_text(out->arch, sizeof out->arch, "%s", device.arch);
     greta::format_text(out->pci, sizeof out->pci, "%s", device.pci);
+    greta::format_text(out->library, sizeof out->library, "%s", device.library);
     out->unified_memory = device.unified;
     out->cpu_type = device.on_processor;
     return *device.reason ? greta::fail(greta::Code::Unsupported, "%s", device.reason) : greta::Status{};
