@@ -36,23 +36,14 @@ Status HipDevice::allocate_memory(uint64_t bytes, Memory memory, HipBuffer* out,
 
 Status HipDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
   GRETA_TRY(usable());
-  if (!bytes) return fail(Code::Argument, "allocate: a buffer of 0 bytes");
-  const uint64_t limit = info_.max_allocation_bytes;
-  if (bytes > limit)
-    return fail(Code::Memory, "cannot allocate %llu bytes: the largest buffer of %s has %s", Number(bytes),
-                info_.name, SizeText(limit).text);
+  GRETA_TRY(check_allocation(info_, bytes));
   auto made = std::make_unique<HipBuffer>();
   made->memory = memory;
   uint64_t address = 0;
   const Status status = allocate_memory(round_up(bytes, kSizeStep), memory, made.get(), &address);
   if (!status.ok()) {
     free_memory(*made);
-    const char* const kind = memory == Memory::Device ? "device" : "host";
-    const uint64_t free = memory_free();
-    const bool seemed_free = status.code == Code::Memory && memory == Memory::Device && free >= bytes;
-    return within(status, "cannot allocate %llu bytes of %s memory, %s %s", Number(bytes), kind,
-                  SizeText(free).text,
-                  seemed_free ? "seemed to be free (another program may use it)" : "are free");
+    return allocation_failed(*this, bytes, memory, status);
   }
   *out = {made.get(), address, memory == Memory::Device ? nullptr : made->pointer, bytes};
   (void)made.release();

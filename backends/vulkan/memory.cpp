@@ -135,11 +135,7 @@ uint64_t VulkanDevice::address_of(const VulkanBuffer& buffer) const {
 
 Status VulkanDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
   GRETA_TRY(usable());
-  if (!bytes) return fail(Code::Argument, "allocate: a buffer of 0 bytes");
-  const uint64_t limit = physical.info.max_allocation_bytes;
-  if (bytes > limit)
-    return fail(Code::Memory, "cannot allocate %llu bytes: the largest buffer of %s has %s", Number(bytes),
-                physical.info.name, SizeText(limit).text);
+  GRETA_TRY(check_allocation(physical.info, bytes));
   // A driver that runs on the host's processor would promise pages that the system does not have.
   if (physical.info.cpu_type && bytes > memory_available_bytes())
     return fail(Code::Memory, "cannot allocate %llu bytes: %s are available", Number(bytes),
@@ -149,12 +145,7 @@ Status VulkanDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
   const Status status = allocate_memory(round_up(bytes, kBufferAlignment), memory, made.get(), &mapped);
   if (!status.ok()) {
     destroy_buffer(*made);
-    const char* const kind = memory == Memory::Device ? "device" : "host";
-    const uint64_t free = memory_free();
-    const bool seemed_free = status.code == Code::Memory && memory == Memory::Device && free >= bytes;
-    return within(status, "cannot allocate %llu bytes of %s memory, %s %s", Number(bytes), kind,
-                  SizeText(free).text,
-                  seemed_free ? "seemed to be free (another program may use it)" : "are free");
+    return allocation_failed(*this, bytes, memory, status);
   }
   if (made->device_local) used_bytes_ += made->bytes;
   *out = {made.get(), address_of(*made), mapped, bytes};

@@ -1,5 +1,4 @@
-// The checks of arguments that every device makes before it records anything, and those of a device when it
-// is opened.
+// The checks of arguments that every device makes, and those of a device when it is opened.
 #include "runtime/device.h"
 
 #include <cstring>
@@ -47,6 +46,23 @@ Status check_fill(const Slice& to) {
     return fail(Code::Argument, "fill: offset %llu and size %llu must be multiples of 4",
                 (unsigned long long)to.offset, (unsigned long long)to.bytes);
   return {};
+}
+
+Status check_allocation(const DeviceInfo& info, uint64_t bytes) {
+  if (!bytes) return fail(Code::Argument, "allocate: a buffer of 0 bytes");
+  const uint64_t limit = info.max_allocation_bytes;
+  if (bytes <= limit) return {};
+  return fail(Code::Memory, "cannot allocate %llu bytes: the largest buffer of %s has %s",
+              (unsigned long long)bytes, info.name, SizeText(limit).text);
+}
+
+Status allocation_failed(const Device& device, uint64_t bytes, Memory memory, Status reason) {
+  const char* const kind = memory == Memory::Device ? "device" : "host";
+  const uint64_t free = device.memory_free();
+  const bool seemed_free = reason.code == Code::Memory && memory == Memory::Device && free >= bytes;
+  return within(reason, "cannot allocate %llu bytes of %s memory, %s %s", (unsigned long long)bytes, kind,
+                SizeText(free).text,
+                seemed_free ? "seemed to be free (another program may use it)" : "are free");
 }
 
 Status prove_memory(Device& device) {
