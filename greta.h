@@ -848,7 +848,9 @@ typedef struct greta_generate_options {
   uint32_t struct_size;
   uint32_t max_tokens;    /* The most tokens to generate. 0: until the context is full. */
   uint32_t ignore_end;    /* 1: tokens that end an answer are tokens like others. */
-  uint32_t reserved;      /* 0. */
+  uint32_t shift;         /* 1: a full context does not end the generation. Of the tokens behind the first
+                           * keep_tokens the older half is forgotten, and the others are read again. After
+                           * that an error leaves the session with what it has kept of its beginning. */
 
   /* Receives each token as it comes, with its text: `bytes` bytes of valid UTF-8 and a NUL, valid during the
    * call. Bytes of a character that is not complete yet are held back, and so is text with which a stop
@@ -858,12 +860,14 @@ typedef struct greta_generate_options {
   int (*on_token)(void* user, int32_t token, const char* text, size_t bytes);
   void* user;             /* Passed to both callbacks. */
 
-  /* Receives how many tokens of the prompt are done. A non-zero return value stops the generation. May be
-   * NULL. */
+  /* Receives how many tokens of the prompt are done, or of those that are read again after a shift. A
+   * non-zero return value stops the generation. May be NULL. */
   int (*on_prompt)(void* user, uint32_t done, uint32_t total);
   const char* const* stop_strings; /* [stop_count] texts that end the generation, however tokens cut them:
                                     * valid UTF-8 of 1 to 4096 bytes each. Read during the call. */
   size_t stop_count;               /* At most 64. */
+  uint32_t keep_tokens;            /* The first tokens of the session that `shift` never forgets. */
+  uint32_t reserved;               /* 0. */
 } greta_generate_options;
 
 typedef struct greta_generate_result {
@@ -872,13 +876,14 @@ typedef struct greta_generate_result {
   uint32_t prompt_tokens, generated_tokens; /* A token that ends the answer is not counted. */
   uint64_t prompt_ns, generate_ns;          /* The time for the prompt, and for all that came after it. */
   int32_t stop_string;    /* The index of the stop string that was generated, else -1. */
-  uint32_t reserved;
+  uint32_t forgotten_tokens; /* How many tokens of the session were forgotten by shifts. */
 } greta_generate_result;
 
 /* Feeds a prompt, then draws and feeds tokens until something stops it. If a callback or greta_session_cancel
  * stops it, the call gives GRETA_OK with that reason. The session keeps the tokens that were fed. The token
  * that was drawn last has not been fed: to go on, give it as the first token of the next call, or truncate
- * the session. On an error the session is as it was before the call, even if callbacks have received tokens.
+ * the session. On an error the session is as it was before the call, even if callbacks have received tokens,
+ * unless it was shifted.
  *
  * tokens      [count] the prompt; count is at least 1
  * options     may be NULL for the defaults
@@ -909,6 +914,10 @@ typedef struct greta_chat_options {
                               * {"enable_thinking": false}; NULL: none. */
   int64_t now_s;             /* Seconds since 1970 on a clock that shows local time, for templates that write
                               * the date. */
+  uint32_t forget_oldest;    /* 1: where the context is full, also within an answer, the oldest turns leave,
+                              * and what stands behind them is read again. System messages at the beginning
+                              * stay, and so does the last turn: the answer ends if that fills the context. */
+  uint32_t reserved;         /* 0. */
 } greta_chat_options;
 
 /* Opens an empty conversation on a session, which must outlive it. Sampling is set on the session. Tokens
@@ -936,8 +945,8 @@ GRETA_API greta_status greta_chat_get(greta_chat* chat, uint32_t index, greta_me
  * GRETA_ERROR_ARGUMENT. */
 GRETA_API greta_status greta_chat_truncate(greta_chat* chat, uint32_t count);
 
-/* Gives the conversation as the model would read it. add_answer, text, capacity and out_bytes are as in
- * greta_tokenizer_chat, and so are the errors. */
+/* Gives the conversation as the model would read it, without the turns that have left. add_answer, text,
+ * capacity and out_bytes are as in greta_tokenizer_chat, and so are the errors. */
 GRETA_API greta_status greta_chat_render(greta_chat* chat, int add_answer, char* text, size_t capacity,
                                          size_t* out_bytes);
 
@@ -991,12 +1000,14 @@ typedef struct greta_chat_result {
   uint32_t generated_tokens;
   uint32_t reasoning_tokens; /* How many of the generated tokens are reasoning. */
   uint32_t open_reasoning;   /* 1: the answer ended within its reasoning. */
-  uint32_t reserved;
+  uint32_t forgotten_messages; /* How many messages, behind those of the system, the model no longer reads.
+                              * greta_chat_get still gives them. */
   uint64_t prompt_ns, generate_ns;
 } greta_chat_result;
 
 /* Answers the last message and adds the answer to the conversation, even if it was stopped, unless it is
- * empty. A conversation that does not fit the context gives GRETA_ERROR_FULL. If there is no message to
+ * empty. A conversation that does not fit the context gives GRETA_ERROR_FULL, with forget_oldest only where
+ * its last turn alone does not fit. If there is no message to
  * answer, or the template refuses the conversation, the call gives GRETA_ERROR_ARGUMENT. On any error the
  * conversation is as before, but the session may hold less of it.
  *

@@ -88,6 +88,8 @@ greta_status greta_chat_open(greta_session* session, const greta_chat_options* g
     options.arguments = view(o.arguments);
     options.now_s = o.now_s;
     GRETA_TRY(read_flag(o.raw, "raw", &options.raw));
+    GRETA_TRY(read_flag(o.forget_oldest, "forget_oldest", &options.forget_oldest));
+    GRETA_TRY(check_reserved(o.reserved));
     GRETA_TRY(Chat::open(*session->session, options, session->executor->counted.runtime->log, &chat->chat));
     *out_chat = chat.release();
     return {};
@@ -174,6 +176,7 @@ greta_status greta_chat_answer(greta_chat* chat, const greta_chat_answer_options
     result.generated_tokens = r.generated_tokens;
     result.reasoning_tokens = r.reasoning_tokens;
     result.open_reasoning = r.open_reasoning;
+    result.forgotten_messages = r.forgotten_messages;
     result.prompt_ns = r.prompt_ns;
     result.generate_ns = r.generate_ns;
     return write_result(result, out_result);

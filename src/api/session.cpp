@@ -193,6 +193,12 @@ greta_status greta_session_generate(greta_session* session, const int32_t* token
     GRETA_TRY(check_reserved(o.reserved));
     GenerateOptions options = options_of(o);
     GRETA_TRY(read_flag(o.ignore_end, "ignore_end", &options.ignore_end));
+    bool shift = false;
+    GRETA_TRY(read_flag(o.shift, "shift", &shift));
+    if (shift)
+      options.on_full = [keep = o.keep_tokens](std::span<const int32_t> held, std::vector<int32_t>* instead) {
+        return forget_half(held, keep, instead);
+      };
     std::vector<std::string_view> stops;
     GRETA_TRY(read_stops(o.stop_strings, o.stop_count, &stops));
     options.stops = stops;
@@ -206,7 +212,7 @@ greta_status greta_session_generate(greta_session* session, const int32_t* token
                                        r.prompt_ns,
                                        r.generate_ns,
                                        r.stop_string,
-                                       0};
+                                       r.forgotten_tokens};
     return write_result(result, out_result);
   });
 }

@@ -247,6 +247,27 @@ TEST_CASE("api: generation stops where it should", "[api]") {
   }
 }
 
+TEST_CASE("api: a full context that is shifted does not end a generation", "[api]") {
+  Objects o;
+  REQUIRE(o.load() == GRETA_OK);
+  const int32_t prompt[] = {1, 5, 9};
+  greta_generate_options options{};
+  options.struct_size = sizeof options;
+  options.ignore_end = 1;
+  options.shift = 1;
+  options.keep_tokens = 2;
+  options.max_tokens = 520;
+  greta_generate_result result{};
+  result.struct_size = sizeof result;
+  REQUIRE(greta_session_generate(o.session, prompt, 3, &options, &result) == GRETA_OK);
+  CHECK(result.reason == GRETA_STOP_LENGTH);
+  CHECK(result.generated_tokens == 520);
+  CHECK(result.forgotten_tokens == 255);
+  CHECK(greta_session_position(o.session) == 3 + 519 - 255);
+  options.shift = 2;
+  CHECK(greta_session_generate(o.session, prompt, 3, &options, &result) == GRETA_ERROR_ARGUMENT);
+}
+
 TEST_CASE("api: drawing depends on seed and position alone", "[api]") {
   Objects o;
   REQUIRE(o.load() == GRETA_OK);

@@ -89,6 +89,11 @@ void Sampler::truncate(size_t position) {
   while (!mirostat_.empty() && mirostat_.back().position >= position) mirostat_.pop_back();
 }
 
+void Sampler::move_back(uint32_t count) {
+  std::erase_if(mirostat_, [&](const Surprise& each) { return each.position < count; });
+  for (Surprise& each : mirostat_) each.position -= count;
+}
+
 Status no_finite_logit() {
   return fail(
       Code::File,

@@ -133,6 +133,8 @@ class Sampler {
 
   // Tells the sampler that the sequence was truncated to `position` tokens.
   void truncate(size_t position);
+  // Tells it that the last token of the sequence now stands `count` positions earlier.
+  void move_back(uint32_t count);
 
  private:
   void fill(std::span<const float> logits, const uint64_t* allowed);

@@ -31,6 +31,11 @@ Status Chat::read(const ChatOptions& options, const Log& log) {
   const Model& model = session_.executor().model();
   GRETA_TRY(options.chat_template.empty() ? template_.open(model.gguf, *model.tokenizer, log)
                                           : template_.open_text(options.chat_template, *model.tokenizer));
+  if (template_.is_fallback() && !model.gguf.find("tokenizer.chat_template"))
+    log(LogLevel::Warning,
+        "the model has no chat template, so it may not be made for conversations: they are written in the "
+        "format of %s",
+        template_.fallback());
   if (!options.tools.empty()) GRETA_TRY(tools_.parse(options.tools));
   if (!options.arguments.empty()) {
     GRETA_TRY(within(parse_json(options.arguments, &arguments_), "template arguments"));
@@ -38,6 +43,7 @@ Status Chat::read(const ChatOptions& options, const Log& log) {
       return fail(Code::Argument, "template arguments: expected an object, not %s", arguments_.type_name());
   }
   now_s_ = options.now_s;
+  forget_oldest_ = options.forget_oldest;
   if (!options.raw) form_ = chat_form(template_.text() + template_.tool_text());
   find_spoken();
   return {};
@@ -70,6 +76,11 @@ Status Chat::add(Value message) {
                   Quoted(role.as_string()).c_str());
   messages_.push_back(std::move(message));
   return {};
+}
+
+void Chat::truncate(size_t count) {
+  messages_.resize(std::min(count, messages_.size()));
+  if (system_count() + forgotten_ >= messages_.size()) forgotten_ = 0;
 }
 
 // Makes a message as templates expect it: the arguments of calls are objects, and the content is a text.
@@ -113,7 +124,9 @@ Value Chat::for_template(const Value& message) const {
 Status Chat::render(bool add_generation_prompt, std::string* out) const {
   ChatInput input;
   input.messages = Value::list();
-  for (const Value& message : messages_) input.messages.push(for_template(message));
+  const size_t system = system_count();
+  for (size_t i = 0; i < messages_.size(); ++i)
+    if (i < system || i >= system + forgotten_) input.messages.push(for_template(messages_[i]));
   input.tools = tools_.value();
   input.arguments = arguments_;
   input.add_generation_prompt = add_generation_prompt;
@@ -121,19 +134,85 @@ Status Chat::render(bool add_generation_prompt, std::string* out) const {
   return template_.render(input, {}, out);
 }
 
+// ---- a full context -----------------------------------------------------------------------------
+
+// How many messages of the system the conversation begins with.
+size_t Chat::system_count() const {
+  size_t count = 0;
+  while (count < messages_.size() && (messages_[count]["role"].as_string() == "system" ||
+                                      messages_[count]["role"].as_string() == "developer"))
+    ++count;
+  return count;
+}
+
+// Makes the oldest turn leave: all messages before the next one of the user. False if there is one turn left.
+bool Chat::forget_turn() {
+  const size_t system = system_count();
+  for (size_t i = system + forgotten_ + 1; i < messages_.size(); ++i) {
+    if (messages_[i]["role"].as_string() != "user") continue;
+    forgotten_ = i - system;
+    return true;
+  }
+  return false;
+}
+
+Status Chat::encode_prompt(std::string* text, std::vector<int32_t>* tokens) const {
+  text->clear();
+  tokens->clear();
+  GRETA_TRY(render(true, text));
+  return session_.executor().model().tokenizer->encode(*text, {.add_special = true, .parse_special = true},
+                                                       tokens);
+}
+
+// Makes turns leave until the prompt, with what there is of the answer, takes at most three quarters of the
+// context, so that this does not happen again at once. Gives the prompt; it may still be too long.
+Status Chat::make_room(size_t answer_tokens, std::string* text, std::vector<int32_t>* prompt) {
+  const size_t most = size_t(session_.context()) * 3 / 4;
+  while (prompt->size() + answer_tokens > most && forget_turn()) GRETA_TRY(encode_prompt(text, prompt));
+  return {};
+}
+
+// Gives what the session shall hold in place of `held`, which is a prompt of `prompt_size` tokens and what
+// there is of the answer. Gives nothing if the last turn alone fills the context.
+Status Chat::forget_within_answer(std::span<const int32_t> held, size_t* prompt_size,
+                                  std::vector<int32_t>* instead) {
+  const size_t forgotten = forgotten_;
+  const std::span<const int32_t> said = held.subspan(*prompt_size);
+  instead->assign(held.begin(), held.begin() + std::ptrdiff_t(*prompt_size));
+  std::string text;
+  if (forget_oldest_) GRETA_TRY(make_room(said.size(), &text, instead));
+  if (instead->size() + said.size() >= held.size()) {
+    forgotten_ = forgotten;
+    instead->clear();
+    return {};
+  }
+  *prompt_size = instead->size();
+  instead->insert(instead->end(), said.begin(), said.end());
+  return {};
+}
+
 // ---- answers ------------------------------------------------------------------------------------
 
 Status Chat::answer(const ChatAnswerOptions& options, const ChatEvents& events, ChatResult* result) {
+  const size_t forgotten = forgotten_;
+  const Status status = answer_last(options, events, result);
+  if (status.ok())
+    result->forgotten_messages = uint32_t(forgotten_);
+  else
+    forgotten_ = forgotten;
+  return status;
+}
+
+Status Chat::answer_last(const ChatAnswerOptions& options, const ChatEvents& events, ChatResult* result) {
   if (messages_.empty()) return fail(Code::Argument, "the conversation is empty: add a message first");
   const std::string_view last = messages_.back()["role"].as_string();
   if (last == "assistant" || last == "system" || last == "developer")
     return fail(Code::Argument, "nothing to answer: the last message has the role %s", Quoted(last).c_str());
   std::string prompt;
-  GRETA_TRY(render(true, &prompt));
   std::vector<int32_t> tokens;
-  const Tokenizer& tokenizer = *session_.executor().model().tokenizer;
-  GRETA_TRY(tokenizer.encode(prompt, {.add_special = true, .parse_special = true}, &tokens));
+  GRETA_TRY(encode_prompt(&prompt, &tokens));
   if (tokens.empty()) return fail(Code::Argument, "the chat template made nothing of the conversation");
+  if (forget_oldest_ && tokens.size() >= session_.context()) GRETA_TRY(make_room(0, &prompt, &tokens));
   if (tokens.size() >= session_.context())
     return fail(Code::Full, "the conversation is %zu tokens long, and the context has room for %u",
                 tokens.size(), session_.context());
@@ -209,11 +288,8 @@ Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& opti
   result->reused_tokens = uint32_t(common);
   tokens.erase(tokens.begin(), tokens.begin() + std::ptrdiff_t(common));
 
-  GenerateOptions generate;
-  generate.ignore_end = options.ignore_end;
-  generate.stops = options.stops;
-  generate.spoken = spoken_;
-  generate.user = answer;
+  GenerateOptions generate{
+      .ignore_end = options.ignore_end, .user = answer, .stops = options.stops, .spoken = spoken_};
   generate.on_token = [](void* user, int32_t token, const char* text, size_t bytes) {
     Answer& a = *static_cast<Answer*>(user);
     if (token != kNoToken) {
@@ -225,6 +301,10 @@ Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& opti
     a.cut = a.wanted && a.parser.reasoning() && a.options.reasoning_tokens >= 0 &&
             int64_t(a.thought) >= a.options.reasoning_tokens;
     return a.wanted && !a.cut ? 0 : 1;
+  };
+  size_t prompt_size = result->prompt_tokens;
+  generate.on_full = [&](auto held_now, auto* to) {
+    return forget_within_answer(held_now, &prompt_size, to);
   };
   generate.on_prompt = [](void* user, uint32_t done, uint32_t total) {
     const Answer& a = *static_cast<Answer*>(user);

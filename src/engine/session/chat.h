@@ -16,6 +16,7 @@ struct ChatOptions {
   std::string_view arguments = {};      // a JSON object of further variables of the template
   int64_t now_s = 0;                    // seconds since 1970, for templates that write the date
   bool raw = false;                     // answers are not taken apart
+  bool forget_oldest = false;           // where the context is full, the oldest turns leave
 };
 
 // Called while the answer comes. A callback that returns false stops it.
@@ -39,6 +40,8 @@ struct ChatResult {
   uint32_t generated_tokens = 0;
   uint32_t reasoning_tokens = 0;  // generated tokens that belong to reasoning
   uint32_t open_reasoning = 0;    // 1: the answer ended inside its reasoning
+  uint32_t forgotten_messages =
+      0;  // the oldest ones, behind the system message, that the model does not read
   uint64_t prompt_ns = 0, generate_ns = 0;
 };
 
@@ -51,12 +54,13 @@ class Chat {
   // Adds a message in OpenAI's form: role, content (a text, null, or a list of parts), tool_calls and so on.
   Status add(jinja::Value message);
   const std::vector<jinja::Value>& messages() const { return messages_; }
-  void truncate(size_t count) { messages_.resize(std::min(count, messages_.size())); }
+  void truncate(size_t count);
 
   // Answers the last message, and adds the answer to the messages unless it is empty. A failure leaves the
   // conversation as it was, except Code::Device.
   Status answer(const ChatAnswerOptions& options, const ChatEvents& events, ChatResult* result);
 
+  // Gives the conversation as the model reads it, without the messages that have left.
   Status render(bool add_generation_prompt, std::string* out) const;
   const ChatTemplate& chat_template() const { return template_; }
   const ToolList& tools() const { return tools_; }
@@ -67,6 +71,13 @@ class Chat {
   Status read(const ChatOptions& options, const Log& log);
   void find_spoken();
   jinja::Value for_template(const jinja::Value& message) const;
+  Status answer_last(const ChatAnswerOptions& options, const ChatEvents& events, ChatResult* result);
+  Status encode_prompt(std::string* text, std::vector<int32_t>* tokens) const;
+  size_t system_count() const;
+  bool forget_turn();
+  Status make_room(size_t answer_tokens, std::string* text, std::vector<int32_t>* prompt);
+  Status forget_within_answer(std::span<const int32_t> held, size_t* prompt_size,
+                              std::vector<int32_t>* instead);
   Status close_reasoning(Answer* answer, std::vector<int32_t>* tokens);
   Status generate(std::vector<int32_t> tokens, const ChatAnswerOptions& options, Answer* answer,
                   ChatResult* result);
@@ -79,6 +90,8 @@ class Chat {
   int64_t now_s_ = 0;
   std::vector<int32_t> spoken_;  // control tokens whose text means something in answers, ascending
   std::vector<jinja::Value> messages_;
+  bool forget_oldest_ = false;
+  size_t forgotten_ = 0;  // how many of the messages behind the system message have left
 };
 
 }  // namespace greta

@@ -79,12 +79,12 @@ Status Session::generate(std::span<const int32_t> tokens, const GenerateOptions&
                          GenerateResult* result) {
   GRETA_TRY(check(tokens));
   Undo undo{this, position_};
-  GRETA_TRY(feed_and_draw(tokens, options, result));
+  GRETA_TRY(feed_and_draw(tokens, options, &undo, result));
   undo.keep();
   return {};
 }
 
-Status Session::feed_and_draw(std::span<const int32_t> tokens, const GenerateOptions& options,
+Status Session::feed_and_draw(std::span<const int32_t> tokens, const GenerateOptions& options, Undo* undo,
                               GenerateResult* result) {
   const Tokenizer& tokenizer = *executor_->model().tokenizer;
   const bool fresh = position_ == 0 && tokens.size() == 1 && tokens[0] == tokenizer.bos();
@@ -118,8 +118,12 @@ Status Session::feed_and_draw(std::span<const int32_t> tokens, const GenerateOpt
     if (!stream.emit(token) || take_cancel()) break;
     r.reason = StopReason::Length;
     if (r.generated_tokens == options.max_tokens) break;
-    r.reason = StopReason::Context;
-    if (position_ == context()) break;
+    if (position_ == context()) {
+      const Status room = make_room(on_device, options, undo, &r);
+      r.reason = room.code == Code::Cancelled ? StopReason::Cancelled : StopReason::Context;
+      if (room.ok() ? position_ == context() : room.code == Code::Cancelled) break;
+      GRETA_TRY(room);
+    }
     r.reason = StopReason::Cancelled;
     if (!ahead) status = submit_next(uint32_t(token), on_device);
     if (status.code == Code::Full) {  // the sessions have used up the pages that they share

@@ -20,14 +20,22 @@ struct GenerateOptions {
   void* user = nullptr;
   std::span<const std::string_view> stops = {};  // texts that end the generation (stop.h)
   std::span<const int32_t> spoken = {};          // control tokens whose text on_token gets too, ascending
+
+  // Called where the context is full. It gives the tokens that shall stand in place of those held, or none if
+  // the generation shall end. They are read again from the first on that differs, and on_prompt counts them.
+  std::function<Status(std::span<const int32_t> held, std::vector<int32_t>* instead)> on_full = {};
 };
 
 struct GenerateResult {
   StopReason reason = StopReason::Length;
   int32_t stop_string = -1;  // its index in options.stops
   uint32_t prompt_tokens = 0, generated_tokens = 0;
+  uint32_t forgotten_tokens = 0;  // by on_full
   uint64_t prompt_ns = 0, generate_ns = 0;
 };
+
+// An on_full that keeps the first `keep` tokens and the last half of the others.
+Status forget_half(std::span<const int32_t> held, uint32_t keep, std::vector<int32_t>* instead);
 
 class Session {
  public:
@@ -43,6 +51,7 @@ class Session {
   // A call that fails with a status or an exception leaves the session as it was. A cancelled call keeps what
   // was fed. `logits` is [0, 1 or tokens][vocab] and valid until the next call on the executor.
   Status eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits);
+  // After on_full has given tokens, a failed generation leaves what both have in common.
   Status generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result);
 
   // Feeds the tokens as one step and times each of its kernels by itself.
@@ -92,8 +101,9 @@ class Session {
   explicit Session(std::shared_ptr<Executor> executor);
   Status check(std::span<const int32_t> tokens) const;
   Status restore_from(StateReader& reader);
-  Status feed_and_draw(std::span<const int32_t> tokens, const GenerateOptions& options,
+  Status feed_and_draw(std::span<const int32_t> tokens, const GenerateOptions& options, Undo* undo,
                        GenerateResult* result);
+  Status make_room(bool on_device, const GenerateOptions& options, Undo* undo, GenerateResult* result);
   Status feed(std::span<const int32_t> tokens, bool on_device, const GenerateOptions& options);
   Status submit_next(uint32_t token, bool on_device);
   Status draw(bool on_device, uint32_t flight, bool may_end, int32_t* token);

@@ -15,15 +15,15 @@ void GrammarState::set(std::shared_ptr<const Grammar> grammar) {
 Status GrammarState::prepare(const Tokenizer& tokenizer, const VocabTrie& trie, uint32_t vocab,
                              std::span<const int32_t> tokens, bool may_end,
                              std::span<const uint64_t>* allowed) {
-  const bool goes_on =
-      !drawn_.empty() && tokens.size() == begin_ + drawn_.size() && tokens.back() == drawn_.back();
+  const bool goes_on = !drawn_.empty() && begin_ + int64_t(drawn_.size()) == int64_t(tokens.size()) &&
+                       tokens.back() == drawn_.back();
   const bool begin = !goes_on || stale_;
   stale_ = true;  // until all of it went well
   if (begin) {
     GRETA_TRY(matcher_->reset());
     if (!goes_on) {
       drawn_.clear();
-      begin_ = uint32_t(tokens.size());
+      begin_ = int64_t(tokens.size());
     }
     for (const int32_t token : drawn_) GRETA_TRY(matcher_->push_token(token, tokenizer.piece(token)));
   }
@@ -51,7 +51,8 @@ Status GrammarState::drawn(const Tokenizer& tokenizer, int32_t token) {
 }
 
 void GrammarState::truncate(uint32_t position) {
-  const size_t kept = position < begin_ ? 0 : std::min<size_t>(drawn_.size(), position - begin_ + 1);
+  const int64_t most = std::max<int64_t>(0, int64_t(position) - begin_ + 1);
+  const size_t kept = std::min(drawn_.size(), size_t(most));
   stale_ = stale_ || kept < drawn_.size();
   drawn_.resize(kept);
 }

@@ -19,10 +19,12 @@ class GrammarState {
                  std::span<const int32_t> tokens, bool may_end, std::span<const uint64_t>* allowed);
   Status drawn(const Tokenizer& tokenizer, int32_t token);
   void truncate(uint32_t position);  // keeps so many tokens of the session
+  // Tells that the last token of the session now stands `count` positions earlier. What was drawn stays.
+  void move_back(uint32_t count) { begin_ -= count; }
 
  private:
   std::optional<GrammarMatcher> matcher_;
-  uint32_t begin_ = 0;          // position of the first token drawn
+  int64_t begin_ = 0;           // position of the first token drawn; negative if it was moved out
   std::vector<int32_t> drawn_;  // the last one may not have been fed yet
   bool stale_ = false;          // the matcher may have gone beyond `drawn_`
   std::vector<uint64_t> allowed_;
