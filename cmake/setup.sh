@@ -8,6 +8,48 @@ die() {
   exit 1
 }
 
+# stage "WHAT" "HOW LONG" COMMAND...: runs it with all that it prints in the file $setup_log, and prints one
+# line for it. On a terminal the line shows how far a build has come.
+stage() {
+  what=$1 long=$2
+  shift 2
+  printf '%s (%s) ... ' "$what" "$long"
+  printf '\n######## %s\n' "$what" >>"$setup_log"
+  began=$(date +%s)
+  ("$@") >>"$setup_log" 2>&1 </dev/null &
+  running=$!
+  trap 'kill "$running" 2>/dev/null; printf "stopped\n"; exit 130' INT TERM HUP
+  while [ -t 1 ] && kill -0 "$running" 2>/dev/null; do
+    sleep 1
+    done_of=$(tail -c 400 "$setup_log" | grep -o '^\[[0-9]*/[0-9]*\]' | tail -n 1) || true
+    [ -z "$done_of" ] || printf '\r\033[K%s (%s) ... %s ' "$what" "$long" "$done_of"
+  done
+  code=0
+  wait "$running" || code=$?
+  trap - INT TERM HUP
+  seconds=$(($(date +%s) - began))
+  if [ "$code" -ne 0 ]; then
+    printf 'failed after %d s\n\nThe end of %s:\n\n' "$seconds" "$setup_log"
+    tail -n 20 "$setup_log"
+    exit 1
+  fi
+  printf 'done in %d s\n' "$seconds"
+}
+
+# begin_stages NAME: begins the log of a script.
+begin_stages() {
+  mkdir -p build
+  setup_log=$PWD/build/$1.log
+  : >"$setup_log"
+  printf 'Details are in %s.\n' "$setup_log"
+}
+
+# About how long a build of `$1` minutes on one processor takes here.
+build_time() {
+  count=$(job_count)
+  echo "about $((($1 + count - 1) / count)) minutes with $count at once, less where it was built before"
+}
+
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then
     "$@"

@@ -5,8 +5,19 @@ set -eu
 cd "$(dirname "$0")/.."
 . cmake/setup.sh
 
-tools_to_build
-if [ -f build/release/CMakeCache.txt ]; then build release; else build release -DGRETA_TESTS=OFF; fi
-say "A story"
-build/release/bin/greta-cli chat -p "Tell me a story about a beaver." || die "greta-cli chat"
-say "Done. The program is build/release/bin/greta-cli; it says what it can do with -h."
+build_program() {
+  if [ -f build/release/CMakeCache.txt ]; then build release; else build release -DGRETA_TESTS=OFF; fi
+}
+begin_stages story
+stage "Packages to build with" "1 to 5 minutes" tools_to_build
+stage "The program" "$(build_time 24)" build_program
+printf '\nA story:\n\n'
+build/release/bin/greta-cli chat -q -p "Tell me a story about a beaver." || die "greta-cli chat"
+cat <<'END'
+
+What to type next:
+  build/release/bin/greta-cli chat             talk with the bundled model, which tells stories
+  build/release/bin/greta-cli -m FILE.gguf     run a model of your own
+  build/release/bin/greta-cli doctor           see whether a GPU is found, and why not
+  build/release/bin/greta-cli -h               all commands
+END

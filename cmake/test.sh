@@ -5,10 +5,12 @@ set -eu
 cd "$(dirname "$0")/.."
 . cmake/setup.sh
 
-tools_to_build
-tools_to_test
-build release -DGRETA_TESTS=ON
-say "Tests"
+build_tests() { build release -DGRETA_TESTS=ON; }
+begin_stages test
+stage "Packages to build with" "1 to 5 minutes" tools_to_build
+stage "Packages to test with" "1 to 5 minutes" tools_to_test
+stage "The program and its tests" "$(build_time 60)" build_tests
+# The tests show their own progress: a line each.
 # shellcheck disable=SC2086
 ctest --preset release -j "$(job_count)" ${GRETA_CTEST:-} || die "tests failed"
-say "Done: all tests passed."
+printf '\nAll tests passed. What to type next: build/release/bin/greta-cli chat\n'
