@@ -382,7 +382,7 @@ class LlamaFlags(CliTest):
 
     def test_refused(self):
         for args, word in ((["-hf", "some/model"], "-m FILE"), (["--mlock"], "vmtouch"), (["-sm", "row"], "--device"),
-                           (["--lora", "x"], "merge"), (["-no-cnv"], "run"), (["--context-shift"], "-c"),
+                           (["--lora", "x"], "merge"), (["-no-cnv"], "run"),
                            (["--rope-scale", "2"], "file"), (["--in-prefix", "x"], "template")):
             self.assertIn(word, self.error(2, "chat", "-p", "x", *args))
 

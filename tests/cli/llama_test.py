@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import sqlite3
 import subprocess
 import tempfile
 
@@ -55,12 +56,43 @@ class Flags(CliTest):
     def test_values_mean_the_same(self):
         base = self.out("run", "-p", "Once", *SHORT)
         for args in (["-t", "-1"], ["-dev", "none"], ["--device", "CPU"], ["-mmp", "1"], ["-mmp", "0"],
-                     ["--no-kv-offload", "0"], ["--sampler-seq", "kt"], ["--temperature", "0"]):
+                     ["--no-kv-offload", "0"], ["--sampler-seq", "kt"], ["--temperature", "0"], ["--temp", "-1"], ["-n8"],
+                     ["--temp", "-0.5"]):
             self.assertEqual(self.out("run", "-p", "Once", *SHORT, *args), base)
 
     def test_a_note_says_what_has_no_effect(self):
         err = self.run_cli("run", "-p", "Once", *SHORT, "-Cr", "0-1")[1]
         self.assertIn("greta-cli: -Cr, --cpu-range: use taskset", err)
+
+
+class Variables(CliTest):
+    def run_with(self, variables, *args, code=0):
+        return self.run_cli(*args, code=code, env={**os.environ, **variables})
+
+    def test_they_stand_for_options(self):
+        told = self.out("run", "-m", MODEL, "-p", "Once", *SHORT)
+        variables = {"LLAMA_ARG_MODEL": str(MODEL), "LLAMA_ARG_CTX_SIZE": "256", "LLAMA_ARG_N_PREDICT": "8",
+                     "LLAMA_ARG_TEMPERATURE": "0", "LLAMA_ARG_FLASH_ATTN": "on", "LLAMA_ARG_NO_MMAP": "1",
+                     "LLAMA_ARG_DEVICE": "none", "LLAMA_ARG_THREADS": "-1", "LLAMA_ARG_CONTEXT_SHIFT": "0"}
+        for args in (["run", "-p", "Once"], ["-p", "Once"]):
+            out, err = self.run_with(variables, *args)
+            self.assertEqual(out, told)
+            self.assertNotIn("bundled", err)
+            self.assertIn("greta-cli: LLAMA_ARG_CTX_SIZE stands for --ctx-size 256\n", err)
+        self.assertEqual(self.run_with(variables, "run", "-q", "-p", "Once")[1], "")
+
+    def test_an_option_that_was_typed_counts_more(self):
+        variables = {"LLAMA_ARG_N_PREDICT": "3", "LLAMA_ARG_MODEL": "no/such.gguf"}
+        self.assertEqual(self.run_with(variables, "run", "-m", str(MODEL), "-p", "Once", *SHORT)[0],
+                         self.out("run", "-p", "Once", *SHORT))
+        self.assertIn("no/such.gguf", self.run_with(variables, "run", "-p", "Once", code=1)[1])
+
+    def test_commands_take_what_they_know(self):
+        variables = {"LLAMA_ARG_N_PREDICT": "3", "LLAMA_ARG_TOP_K": "x"}
+        self.run_with(variables, "tokenize", "-p", "Once")
+        self.run_with(variables, "-h")
+        self.run_with(variables, "run", "-h")
+        self.assertIn("--top-k takes", self.run_with(variables, "run", "-p", "x", code=2)[1])
 
 
 class Bench(CliTest):
@@ -77,6 +109,26 @@ class Bench(CliTest):
 
     def test_an_option_that_is_given_twice(self):
         self.assertEqual(self.rows("-p", 0, "-n", 1, "-n", 2), [(0, 1, 0), (0, 2, 0)])
+
+    def test_lists_of_types_and_steps(self):
+        out = self.out("bench", "-m", MODEL, "-r", 1, "-o", "jsonl", "-p", 8, "-n", 0, "-ctk", "f16,q8_0", "-ctv", "f32",
+                       "-b", "4,2048", "-ctk", "f32")
+        rows = [(row["type_k"], row["type_v"], row["n_batch"]) for row in map(json.loads, out.splitlines())]
+        self.assertEqual(rows, [(key, "f32", batch) for key in ("f16", "q8_0", "f32") for batch in (4, 512)])
+        self.assertIn("-ctk takes f32, f16 or q8_0, with commas between them, not", self.error(2, "bench", "-ctk", "f16,q4_0"))
+        self.assertIn("-b takes numbers", self.error(2, "bench", "-b", "x"))
+
+    def test_sql_and_results_on_stderr(self):
+        told = ["bench", "-m", str(MODEL), "-r", "1", "-p", "4", "-n", "2", "-o", "sql", "-oe", "jsonl"]
+        out, err = self.run_cli(*told)
+        base = sqlite3.connect(":memory:")
+        base.executescript(out)
+        self.assertEqual(base.execute("SELECT n_prompt, n_gen, type_k FROM llama_bench").fetchall(), [(4, 0, "f16"), (0, 2, "f16")])
+        rows = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+        self.assertEqual([row["n_prompt"] for row in rows], [4, 0])
+        base.executescript(out)  # a second run adds its rows
+        self.assertEqual(base.execute("SELECT count(*) FROM llama_bench").fetchone(), (4,))
+        self.assertIn("--profile does not fit", self.error(2, *told, "--profile"))
 
     def test_a_prompt_and_its_answer_in_one(self):
         self.assertEqual(self.rows("-p", 0, "-n", 0, "-pg", "8,4", "-pg", "2,1"), [(8, 4, 0), (2, 1, 0)])
@@ -170,7 +222,7 @@ class Slips(CliTest):
     def test_values(self):
         run = ["run", "-p", "x"]
         for args, answer in (([*run, "--top-p", "2"], '--top-p takes a number from 0 to 1, not "2"'),
-                             ([*run, "--temp", "-1"], '--temp takes a number of at least 0, not "-1"'),
+                             ([*run, "--temp", "-x"], '--temp takes a number of at least 0, not "-x"'),
                              ([*run, "--presence-penalty", "x"], '--presence-penalty takes a number, not "x"'),
                              ([*run, "-n", "many"], '--predict takes a whole number of at least -1, not "many"'),
                              ([*run, "-t", "9999"], '--threads takes a whole number from 0 to 1024, not "9999"'),

@@ -65,7 +65,7 @@ class Sampling(Folder):
                          self.out("run", *SHORT, "-s", 1, "--sampling-seq", "kt"))
 
     def test_numbers_out_of_range(self):
-        for flag, value in (("--top-p", "1.5"), ("--min-p", "-1"), ("--temp", "-1"), ("--top-k", "-1"),
+        for flag, value in (("--top-p", "1.5"), ("--min-p", "-1"), ("--top-k", "-1"),
                             ("--mirostat", "3"), ("--dry-base", "0.5"), ("--repeat-penalty", "0"),
                             ("--temp", "x")):
             self.assertIn(flag, self.error(2, "run", *SHORT, flag, value))

@@ -77,6 +77,15 @@ class Terminal:
     def send(self, data):
         os.write(self.fd, data)
 
+    def send_all(self, data):
+        """Sends what the terminal's buffers do not hold, and reads meanwhile."""
+        while data:
+            readable, writable, _ = select.select([self.fd], [self.fd], [], 1)
+            if writable:
+                data = data[os.write(self.fd, data[:1024]):]
+            if readable:
+                self.read()
+
     def exit_code(self):
         deadline = time.monotonic() + LIMIT
         while self.read():

@@ -78,6 +78,16 @@ void add_with_switch(std::string word, std::string value, Words* words) {
   words->push_back({value.empty() ? word : word + "=" + value, Kind::kOption});
 }
 
+// Takes "-mFILE" and "-n8" apart. False if it is no letter of an option with its value.
+bool add_letter_with_value(const CLI::App& app, const std::string& typed, Words* words) {
+  if (typed.size() < 3 || typed[1] == '-' || !options_named(app, {}, llama_spelling(typed)).empty())
+    return false;
+  const std::string letter = llama_spelling(typed.substr(0, 2));
+  if (!takes_value(app, *words, letter)) return false;
+  add_with_value(letter, typed.substr(2), words);
+  return true;
+}
+
 Words read_words(const CLI::App& app, int argc, char** argv) {
   Words words;
   for (int i = 1; i < argc; ++i) {
@@ -86,6 +96,7 @@ Words read_words(const CLI::App& app, int argc, char** argv) {
       words.push_back({typed, Kind::kFree});
       continue;
     }
+    if (add_letter_with_value(app, typed, &words)) continue;
     std::optional<std::string> value;
     const std::string word = option_of(typed, &value);
     const char* const next = i + 1 < argc ? argv[i + 1] : nullptr;
@@ -126,6 +137,9 @@ void take_model(Words* words) {
 
 std::string model_of(const Words& words) {
   std::string path = bundled_model_path();
+  for (const Variable& variable : llama_variables()) {
+    if (std::strcmp(variable.option, "--model") == 0) path = variable.value;
+  }
   for (size_t i = 0; i + 1 < words.size(); ++i) {
     if (words[i].kind == Kind::kOption && (words[i].text == "-m" || words[i].text == "--model"))
       path = words[i + 1].text;
@@ -175,6 +189,27 @@ void add_usual_command(const CLI::App& app, Words* words) {
   words->insert(words->begin(), {command, Kind::kFree});
 }
 
+// Puts what variables of the environment say before all words that were typed, whose options then count more.
+void add_variables(const CLI::App& app, const std::string& command, Words* words) {
+  if (command == "bench") return;  // llama-bench reads none
+  Words added;
+  for (const Variable& variable : llama_variables()) {
+    const CLI::Option* option = command_named(app, command)->get_option_no_throw(variable.option);
+    if (!option) option = app.get_option_no_throw(variable.option);
+    if (!option) continue;
+    note(std::string(variable.name) + " stands for " + variable.option + " " + variable.value);
+    const bool off = std::strcmp(variable.value, "0") == 0 || std::strcmp(variable.value, "false") == 0;
+    if (takes_switch(variable.option)) {
+      add_with_switch(variable.option, variable.value, &added);
+    } else if (option->get_items_expected_min() > 0) {
+      add_with_value(variable.option, variable.value, &added);
+    } else if (!off) {
+      added.push_back({variable.option, Kind::kOption});
+    }
+  }
+  words->insert(words->begin() + 1, added.begin(), added.end());
+}
+
 // Whether there is more than what the program itself answers.
 bool needs_command(const CLI::App& app, const Words& words) {
   if (has(words, {"-h", "--help"})) return false;
@@ -205,6 +240,7 @@ CommandLine command_line(const CLI::App& app, int argc, char** argv) {
     (command_named(app, command->text) ? line.command : line.unknown) = command->text;
     std::rotate(words.begin(), command, command + 1);
   }
+  if (!line.command.empty() && !has(words, {"-h", "--help"})) add_variables(app, line.command, &words);
   for (Word& word : words) line.words.push_back(std::move(word.text));
   return line;
 }

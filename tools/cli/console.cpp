@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "greta.h"
+#include "wrap.h"
 
 namespace greta::cli {
 namespace {
@@ -35,11 +37,15 @@ size_t later_notes_said = 0;
 bool notes_wait = true;
 Colour colour = Colour::kAuto;
 int log_file = -1;
+WordWrap words;  // of stdout
+termios shown_keys;
+std::atomic<bool> keys_are_silent{false};
 
 void handle_interrupt(int) {
   const int saved = errno;
   const bool first = interrupts.fetch_add(1) == 0;
   if (!first && interrupt_answer.load() == OnInterrupt::kStop) {
+    SilentKeys::restore_keys();
     // The terminal has written ^C, and the cursor stands behind it.
     if (write(STDERR_FILENO, "\n", 1) < 0) errno = saved;
     _exit(kExitInterrupted);
@@ -93,6 +99,23 @@ bool write_output(std::string_view text) noexcept {
   } catch (...) {  // out of memory
     output_error = ENOMEM;
   }
+  return output_error == 0;
+}
+
+bool write_words(std::string_view text) noexcept {
+  if (!stdout_is_terminal()) return write_output(text);
+  if (output_error != 0) return false;
+  try {
+    output_error = write_all(STDOUT_FILENO, words.push(printable_lines(text), terminal_columns()));
+  } catch (...) {  // out of memory
+    output_error = ENOMEM;
+  }
+  return output_error == 0;
+}
+
+bool end_words() noexcept {
+  if (output_error == 0) output_error = write_all(STDOUT_FILENO, words.flush());
+  if (words.column() == 0) words = {};  // the next text begins anew
   return output_error == 0;
 }
 
@@ -163,12 +186,30 @@ bool stderr_has_colour() {
 
 bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0; }
 
+uint32_t terminal_columns() {
+  winsize size{};
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0) return size.ws_col;
+  }
+  return 0;
+}
+
+SilentKeys::SilentKeys() {
+  if (!stdin_is_terminal() || tcgetattr(STDIN_FILENO, &shown_keys) != 0) return;
+  termios silent = shown_keys;
+  silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  keys_are_silent.store(tcsetattr(STDIN_FILENO, TCSANOW, &silent) == 0);
+}
+
+void SilentKeys::restore_keys() noexcept {
+  if (keys_are_silent.exchange(false)) tcsetattr(STDIN_FILENO, TCSANOW, &shown_keys);
+}
+
 void Progress::show(std::string_view state) {
   if (!stderr_is_terminal() || level == Verbosity::kQuiet) return;
   std::string line = label_ + " " + printable(state);
-  winsize size{};
   // A line that is wider than the terminal could not be erased.
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) line = line.substr(0, size.ws_col - 1);
+  if (const uint32_t columns = terminal_columns()) line.resize(std::min<size_t>(line.size(), columns - 1));
   if (line == shown_) return;
   write_error("\r\x1b[K" + line);
   shown_ = line;
@@ -248,6 +289,7 @@ std::string printable_but(std::string_view text, std::string_view kept) {
 }  // namespace
 
 std::string printable(std::string_view text) { return printable_but(text, ""); }
+bool is_text(std::string_view text) { return printable_but(text, "\n\t\r\f") == text; }
 std::string printable_lines(std::string_view text) { return printable_but(text, "\n\t"); }
 
 }  // namespace greta::cli

@@ -46,6 +46,10 @@ const greta_session* active_session();
 bool write_output(std::string_view text) noexcept;
 void check_output();
 void put(std::string_view text);  // write_output(), then check_output()
+// The same for a text that comes in pieces: on a terminal, lines end between words, and so a word waits for
+// its end. end_words() writes what still waits; call it before anything else is written.
+bool write_words(std::string_view text) noexcept;
+bool end_words() noexcept;
 
 // ---- stderr ----
 enum class Verbosity { kQuiet, kNormal, kVerbose };
@@ -69,6 +73,17 @@ enum class Colour { kAuto, kOn, kOff };
 void set_colour(Colour choice);
 bool stderr_has_colour();
 bool stdout_is_terminal();
+uint32_t terminal_columns();  // of stdout, else of stderr; 0 if it is not known
+
+// While this lives, the terminal does not show what is typed: the keys wait for the next prompt.
+class SilentKeys {
+ public:
+  SilentKeys();
+  ~SilentKeys() { restore_keys(); }
+  SilentKeys(const SilentKeys&) = delete;
+  SilentKeys& operator=(const SilentKeys&) = delete;
+  static void restore_keys() noexcept;  // also from a signal handler that ends the program
+};
 
 // A line on the terminal of stderr that is rewritten in place and erased at the end. Where stderr is no
 // terminal, nothing is written.
@@ -95,5 +110,6 @@ std::string size_text(uint64_t bytes);  // "4.56 MiB"
 std::string printable(std::string_view text);
 // Does the same for texts of several lines, in which line ends and tabs stay.
 std::string printable_lines(std::string_view text);
+bool is_text(std::string_view text);  // UTF-8 without control characters, but line ends, tabs and form feeds
 
 }  // namespace greta::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -38,6 +39,7 @@ constexpr char kNoVectors[] = "there are no control vectors yet; leave the flag 
 constexpr char kOnlyText[] = "only text is read; leave the flag out";
 
 #define FLAG(names, value, fate, text)
+#define VARIABLE(name, option)
 #define SPELLING(given, meant) {given, meant},
 constexpr Spelling kSpellings[] = {
 #include "llama_flags.def"
@@ -50,7 +52,15 @@ constexpr Flag kFlags[] = {
 #include "llama_flags.def"
 };
 #undef FLAG
+#undef VARIABLE
+#define FLAG(names, value, fate, text)
+#define VARIABLE(name, option) {name, option, nullptr},
+constexpr Variable kVariables[] = {
+#include "llama_flags.def"
+};
+#undef FLAG
 #undef SPELLING
+#undef VARIABLE
 
 std::vector<std::string> names_of(const Flag& flag) {
   std::vector<std::string> names;
@@ -112,6 +122,15 @@ std::string llama_spelling(const std::string& word) {
   return word;
 }
 
+std::vector<Variable> llama_variables() {
+  std::vector<Variable> set;
+  for (const Variable& each : kVariables) {
+    const char* const value = std::getenv(each.name);
+    if (value && *value) set.push_back({each.name, each.option, value});
+  }
+  return set;
+}
+
 std::vector<std::string> single_dash_words(const std::string& long_name) {
   std::vector<std::string> words;
   for (const Spelling& spelling : kSpellings) {
@@ -160,6 +179,9 @@ void adapt_llama_switch(std::string* word, std::string* value) {
 
 void adapt_llama_value(std::string* word, std::string* value) {
   if (*word == "--device") *value = device_name(*value);
+  if (*word == "--temp" && value->size() > 1 && (*value)[0] == '-' &&
+      value->find_first_not_of("0123456789.", 1) == value->npos)
+    *value = "0";                                     // less than nothing means the most likely token, too
   if (*word == "--split-mode" && *value == "none") {  // this is what happens anyway
     word->clear();
     value->clear();

@@ -11,6 +11,12 @@ namespace greta::cli {
 // The word that this one stands for here; the word itself if the table does not have it.
 std::string llama_spelling(const std::string& word);
 
+// LLAMA_ARG_* variables of the environment that are set, in the order of the table.
+struct Variable {
+  const char *name, *option, *value;
+};
+std::vector<Variable> llama_variables();
+
 // The single-dash words for an option: "--device" -> {"-dev"}.
 std::vector<std::string> single_dash_words(const std::string& long_name);
 
@@ -23,8 +29,8 @@ bool is_switch(const std::string& value);
 void adapt_llama_switch(std::string* word, std::string* value);  // as below: --mmap 0 is --no-mmap
 
 // Replaces a flag and its value by what they mean here: -ngl 0 and -dev none are the CPU, -b above 512 is
-// 512, -lv N is -q, -v or nothing, -t -1 is -t 0, and -sm none is nothing. An empty value means that the word
-// has none; an empty word is left out.
+// 512, -lv N is -q, -v or nothing, -t -1 is -t 0, --temp below 0 is 0, and -sm none is nothing. An empty
+// value means that the word has none; an empty word is left out.
 void adapt_llama_value(std::string* word, std::string* value);
 
 }  // namespace greta::cli

@@ -20,11 +20,11 @@ void check(greta_status status) {
   if (status != GRETA_OK) throw Failed(greta_error_text());
 }
 
-std::string model_path(const ModelOptions& options) {
+std::string model_path(const ModelOptions& options, bool tell) {
   if (!options.path.empty()) return options.path;
   std::string path = bundled_model_path();
   if (path.empty()) throw Misused("there is no -m FILE, and the bundled model is not installed");
-  note_later(std::string("there is no -m, so the bundled model runs: ") + kBundledModel);
+  if (tell) note_later(std::string("there is no -m, so the bundled model runs: ") + kBundledModel);
   return path;
 }
 
@@ -176,15 +176,41 @@ Session open_session(greta_model* model, const greta_executor_options& executor)
   return owner;
 }
 
-Engine open_engine(const EngineOptions& options) {
+namespace {
+
+// Weights that stay in the mapped file need no memory of their own, so that the library refuses none.
+void warn_of_memory(const Engine& engine, const greta_device_info& before) {
+  const uint64_t weights = engine.info.weights_bytes, free = before.memory_free_bytes;
+  if (!before.unified_memory || free == 0 || weights <= free) return;
+  note_later(
+      format("the weights take %s and %s of memory are free: they are read from the disk again and "
+             "again, which is slow (take a smaller model, or one of a smaller type)",
+             size_text(weights).c_str(), size_text(free).c_str()));
+}
+
+void warn_of_context(const Engine& engine, int64_t context) {
+  if (context <= int64_t{engine.info.context}) return;
+  note_later(
+      format("-c %lld is more than the %u tokens that the model was trained for: beyond them its text may "
+             "make no sense",
+             static_cast<long long>(context), engine.info.context));
+}
+
+}  // namespace
+
+Engine open_engine(const EngineOptions& options, bool tell) {
   Engine engine;
-  const std::string path = model_path(options.model);
+  const std::string path = model_path(options.model, tell);
+  engine.model_name = path.substr(path.rfind('/') + 1) + (options.model.path.empty() ? " (bundled)" : "");
   engine.runtime = open_runtime(options.device);
+  const greta_device_info before = describe(engine.runtime.get());
   engine.model = open_model(engine.runtime.get(), path, !options.model.copy);
   engine.info = describe(engine.model.get());
+  warn_of_memory(engine, before);
+  warn_of_context(engine, options.context.context);
   const greta_model_info& info = engine.info;
   engine.session = open_session(engine.model.get(), executor_options(options.context, info.context, 1));
-  if (options.context.context < 0) {
+  if (options.context.context < 0 && tell) {
     const uint32_t chosen = greta_session_context(engine.session.get());
     const std::string of = chosen < info.context ? format(" (the model has %u)", info.context) : "";
     note(format("this runs with a context of %u tokens%s; -c sets another", chosen, of.c_str()));

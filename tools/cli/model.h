@@ -34,8 +34,8 @@ T sized() {
 // Throws Failed with the library's words, or Interrupted after a Ctrl-C.
 void check(greta_status status);
 
-// The path of -m, or of the bundled model; then a note says so.
-std::string model_path(const ModelOptions& options);
+// The path of -m, or of the bundled model; then a note says so if `tell`.
+std::string model_path(const ModelOptions& options, bool tell = true);
 
 Runtime open_runtime(const DeviceOptions& options);
 File open_file(const std::string& path, bool map = false);  // `map` serves memory plans
@@ -56,11 +56,12 @@ struct Engine {
   Model model;
   Session session;
   greta_model_info info;
+  std::string model_name;  // of the file, without its folder
   const greta_tokenizer* tokenizer() const { return greta_model_tokenizer(model.get()); }
 };
-// Opens what is needed to generate text, with one row of logits. Where -c does not set the context, a note
-// says which one was chosen.
-Engine open_engine(const EngineOptions& options);
+// Opens what is needed to generate text, with one row of logits. Notes say what was chosen for the user: the
+// bundled model without -m, the context without -c. `tell` is false where a banner will say this.
+Engine open_engine(const EngineOptions& options, bool tell = true);
 
 std::vector<int32_t> encode(const greta_tokenizer* tokenizer, std::string_view text, uint32_t flags);
 std::string decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size_t count);

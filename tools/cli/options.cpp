@@ -93,6 +93,14 @@ void add_options(CLI::App& app, TextOptions& options) {
   options.file_option = file;
 }
 
+// The word that is given last counts.
+void add_shift(CLI::App& app, ShiftOptions& options, const char* about, const char* about_no) {
+  app.add_flag_callback("--context-shift", [&options] { options.shift = true; }, about)->trigger_on_parse();
+  app.add_flag_callback(
+         "--no-context-shift", [&options] { options.shift = false; }, about_no)
+      ->trigger_on_parse();
+}
+
 void add_options(CLI::App& app, EngineOptions& options) {
   add_options(app, options.model);
   add_mapping(app, options.model);

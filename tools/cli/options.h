@@ -56,6 +56,12 @@ struct TextOptions {
   bool escape = false;
 };
 
+// What becomes of a full context. `run` ends without --context-shift, and `chat` with --no-context-shift.
+struct ShiftOptions {
+  bool shift = false;
+  int64_t keep = 0;  // tokens of the prompt that stay, and one that begins a text; -1: all of the prompt
+};
+
 // The options of every command that runs a model.
 struct EngineOptions {
   VerbosityOptions verbosity;
@@ -71,6 +77,7 @@ void add_options(CLI::App& app, ContextOptions& options);
 void add_options(CLI::App& app, SamplingOptions& options);
 void add_options(CLI::App& app, TextOptions& options);
 void add_options(CLI::App& app, EngineOptions& options);
+void add_shift(CLI::App& app, ShiftOptions& options, const char* about, const char* about_no);
 // Single options of the groups above, for commands that take only these.
 void add_device(CLI::App& app, DeviceOptions& options);
 void add_mapping(CLI::App& app, ModelOptions& options);

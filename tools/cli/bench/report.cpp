@@ -63,6 +63,7 @@ Json json_of(const BenchRow& row) {
                {"model_size", row.model.weights_bytes},
                {"model_n_params", row.model.parameters},
                {"n_threads", row.threads},
+               {"n_batch", row.batch},
                {"type_k", row.key_type},
                {"type_v", row.value_type},
                {"n_prompt", row.prompt},
@@ -99,6 +100,24 @@ std::string csv_of(const Json& json, bool first) {
     values += (values.empty() ? "\"" : ",\"") + text + "\"";
   }
   return (first ? names + "\n" : "") + values + "\n";
+}
+
+// A statement for each row, with one before the first that makes the table. What is no single value is left
+// out, as in CSV.
+std::string sql_of(const Json& json, bool first) {
+  std::string columns, names, values;
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_array()) continue;
+    const char* const type = value.is_string() ? "TEXT" : value.is_number_integer() ? "INTEGER" : "REAL";
+    std::string text = value.is_string() ? value.get<std::string>() : value.is_null() ? "NULL" : value.dump();
+    for (size_t at = 0; value.is_string() && (at = text.find('\'', at)) != text.npos; at += 2)
+      text.insert(at, 1, '\'');
+    columns += (columns.empty() ? "  " : ",\n  ") + name + " " + type;
+    names += (names.empty() ? "" : ", ") + name;
+    values += (values.empty() ? "" : ", ") + (value.is_string() ? "'" + text + "'" : text);
+  }
+  const std::string table = first ? "CREATE TABLE IF NOT EXISTS llama_bench (\n" + columns + "\n);\n\n" : "";
+  return table + "INSERT INTO llama_bench (" + names + ") VALUES (" + values + ");\n";
 }
 
 std::string markdown_of(const BenchRow& row, bool first) {
@@ -141,8 +160,9 @@ std::string BenchReport::add(const BenchRow& row) {
   const bool first = rows_++ == 0 || (form_ == "md" && row.profile.tokens > 0);
   if (form_ == "md") return markdown_of(row, first);
   if (form_ == "csv") return csv_of(json_of(row), first);
+  if (form_ == "sql") return sql_of(json_of(row), first);
   if (form_ == "jsonl") return json_text(json_of(row), -1);
-  list_.push_back(json_of(row));
+  if (form_ == "json") list_.push_back(json_of(row));
   return "";
 }
 

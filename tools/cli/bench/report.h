@@ -13,7 +13,7 @@ struct BenchRow {
   std::string path, time, key_type, value_type;
   greta_model_info model;
   greta_device_info device;
-  uint32_t threads, prompt, generate, depth;
+  uint32_t threads, prompt, generate, depth, batch;
   Roofs roofs;                       // arithmetic is measured only for a profile
   std::vector<uint64_t> samples_ns;  // one for each repetition
   BenchProfile profile;

@@ -8,6 +8,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "console.h"
@@ -28,7 +29,7 @@ namespace greta::cli {
 namespace {
 
 constexpr char kPasteOn[] = "\x1b[?2004h", kPasteOff[] = "\x1b[?2004l";
-constexpr size_t kMaxPasteBytes = 1 << 20;
+constexpr size_t kMaxPaste = 1 << 20;  // characters
 
 // ---- signals while a line is edited, which restore the terminal first ----
 termios found, editing_mode;
@@ -41,6 +42,7 @@ void leave_terminal() {
 
 void end_by_signal(int signal_number) {
   if (editing.load()) leave_terminal();
+  SilentKeys::restore_keys();
   signal(signal_number, SIG_DFL);
   raise(signal_number);
 }
@@ -48,6 +50,7 @@ void end_by_signal(int signal_number) {
 void stop_by_signal(int) {
   const int saved = errno;
   const bool back = editing.load();
+  SilentKeys::restore_keys();
   if (back) {
     tcgetattr(STDIN_FILENO, &editing_mode);
     leave_terminal();
@@ -112,26 +115,48 @@ int read_key(EditLine* el, wchar_t* out) {
   }
 }
 
-// Puts what the terminal marks as a paste into the line, with its line ends.
-unsigned char take_paste(EditLine* el, int) {
+// Reads what the terminal marks as a paste, to the mark of its end. What is too long is left out.
+std::wstring read_paste(EditLine* el, bool* cut) {
   static constexpr wchar_t kEnd[] = L"\x1b[201~";
   constexpr size_t kEndLength = 6;
   std::wstring text;
+  size_t count = 0;  // of the characters that match kEnd now
   wchar_t c;
-  while (text.size() < kMaxPasteBytes && read_key(el, &c) == 1) {
+  while (count < kEndLength && read_key(el, &c) == 1) {
+    count = c == kEnd[count] ? count + 1 : c == kEnd[0] ? 1 : 0;
     text += c;
-    if (text.size() >= kEndLength && text.compare(text.size() - kEndLength, kEndLength, kEnd) == 0) {
-      text.resize(text.size() - kEndLength);
-      break;
-    }
+    // Of a text that is too long its last characters are kept apart, in which the mark may begin.
+    if (text.size() <= kMaxPaste + kEndLength) continue;
+    text.erase(kMaxPaste, 1);
+    *cut = true;
   }
+  if (count == kEndLength) text.resize(text.size() - kEndLength);
+  return text;
+}
+
+// Puts a paste into the line, with its line ends.
+unsigned char take_paste(EditLine* el, int) {
+  bool cut = false;
+  const std::wstring text = read_paste(el, &cut);
   std::wstring line;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == L'\r' && i + 1 < text.size() && text[i + 1] == L'\n') continue;
     line += text[i] == L'\r' ? L'\n' : text[i];
   }
   if (!line.empty()) el_winsertstr(el, line.c_str());
-  return CC_REFRESH;
+  if (!cut) return CC_REFRESH;
+  write_error("\n");
+  say("of the paste, the first 1048576 characters are taken");
+  return CC_REDISPLAY;
+}
+
+std::wstring wide(const std::string& text) {
+  std::wstring out(text.size() + 1, L'\0');
+  const char* from = text.c_str();
+  mbstate_t state = {};
+  const size_t length = mbsrtowcs(out.data(), &from, out.size(), &state);
+  out.resize(length == static_cast<size_t>(-1) ? 0 : length);
+  return out;
 }
 
 // Editing needs to know the encoding of characters. Where the locale does not say it, it is UTF-8.
@@ -148,6 +173,8 @@ struct LineEditor::Editing {
   FILE* out = nullptr;
   std::string prompt;
   bool pastes = true;  // the terminal may be able to mark them
+  Completer complete = nullptr;
+  std::wstring text;  // what the line begins as
 
   bool open(const std::vector<std::string>& lines) {
     const char* term = getenv("TERM");
@@ -169,13 +196,15 @@ struct LineEditor::Editing {
     el_set(el, EL_GETCFN, read_key);
     el_set(el, EL_PROMPT_ESC, give_prompt, '\1');
     el_set(el, EL_ADDFN, "greta-paste", "take a paste", take_paste);
+    el_set(el, EL_ADDFN, "greta-complete", "complete a word", complete_word);
     const struct {
       const char *key, *command;
     } binds[] = {
         {"\\e[200~", "greta-paste"},  {"^R", "em-inc-search-prev"}, {"\\e[3~", "ed-delete-next-char"},
         {"\\e[H", "ed-move-to-beg"},  {"\\e[F", "ed-move-to-end"},  {"\\e[1~", "ed-move-to-beg"},
         {"\\e[4~", "ed-move-to-end"}, {"\\eOH", "ed-move-to-beg"},  {"\\eOF", "ed-move-to-end"},
-        {"\\e[1;5C", "em-next-word"}, {"\\e[1;5D", "ed-prev-word"}, {"^W", "ed-delete-prev-word"}};
+        {"\\e[1;5C", "em-next-word"}, {"\\e[1;5D", "ed-prev-word"}, {"^W", "ed-delete-prev-word"},
+        {"^I", "greta-complete"}};
     for (const auto& bind : binds) el_set(el, EL_BIND, bind.key, bind.command, nullptr);
     for (const int number : {SIGTERM, SIGHUP, SIGQUIT}) on_signal(number, end_by_signal);
     on_signal(SIGTSTP, stop_by_signal);
@@ -189,15 +218,52 @@ struct LineEditor::Editing {
     if (out) fclose(out);
   }
 
-  static char* give_prompt(EditLine* el) {
+  static Editing& of(EditLine* el) {
     void* self = nullptr;
     el_get(el, EL_CLIENTDATA, &self);
-    return static_cast<Editing*>(self)->prompt.data();
+    return *static_cast<Editing*>(self);
+  }
+
+  static char* give_prompt(EditLine* el) { return of(el).prompt.data(); }
+
+  // Puts in what all words that fit have in common; where that is nothing new, it lists them.
+  static unsigned char complete_word(EditLine* el, int) {
+    const LineInfo* info = el_line(el);
+    const std::string line(info->buffer, info->cursor);
+    const Completions found = of(el).complete(line);
+    if (found.words.empty()) return CC_ERROR;
+    std::string common = found.words[0];
+    for (const std::string& word : found.words) {
+      const auto end = std::mismatch(common.begin(), common.end(), word.begin(), word.end()).first;
+      common.erase(end, common.end());
+    }
+    const size_t typed = line.size() - found.start;
+    if (common.size() > typed) {
+      el_insertstr(el, common.c_str() + typed);
+      return CC_REFRESH;
+    }
+    if (found.words.size() == 1) return CC_ERROR;
+    std::string list = "\n";
+    for (const std::string& word : found.words) list += printable(word) + "  ";
+    write_error(list + "\n");
+    return CC_REDISPLAY;
+  }
+
+  // Reads the first character of a line. The line has been made empty by then.
+  static int read_first_key(EditLine* el, wchar_t* out) {
+    el_set(el, EL_GETCFN, read_key);
+    Editing& self = of(el);
+    if (!self.text.empty()) {
+      el_winsertstr(el, self.text.c_str());
+      el_set(el, EL_REFRESH);
+    }
+    return read_key(el, out);
   }
 
   Outcome read(std::string* line) {
     editing.store(true);
     if (pastes) write_error(kPasteOn);
+    el_set(el, EL_GETCFN, read_first_key);
     el_set(el, EL_PREP_TERM,
            1);  // el_gets shows the prompt first: keys that come at once would be read as a line
     int length = 0;
@@ -217,30 +283,34 @@ struct LineEditor::Editing {
 struct LineEditor::Editing {};
 #endif
 
-LineEditor::LineEditor(bool plain, bool colour) : colour_(colour) {
+LineEditor::LineEditor(bool plain, bool colour, Completer complete) : colour_(colour) {
 #if GRETA_LINE_EDITOR
   if (plain || !stdin_is_terminal() || !stderr_is_terminal()) return;
   auto editing = std::make_unique<Editing>();
+  editing->complete = complete;
   if (editing->open(history_.lines())) editing_ = std::move(editing);
 #else
   (void)plain;
+  (void)complete;
 #endif
 }
 
 LineEditor::~LineEditor() = default;
 
-LineEditor::Outcome LineEditor::read(const std::string& prompt, std::string* line) {
+LineEditor::Outcome LineEditor::read(const std::string& prompt, std::string* line, const std::string& text) {
   on_interrupt(OnInterrupt::kNote);
   forget_interrupt();
   Outcome outcome = Outcome::kEnd;
 #if GRETA_LINE_EDITOR
   if (editing_) {
     editing_->prompt = colour_ ? "\1\x1b[1;32m\1" + prompt + "\1\x1b[0m\1 " : prompt + " ";
+    editing_->text = wide(text);
     outcome = editing_->read(line);
   } else {
     outcome = read_plain(prompt, line);
   }
 #else
+  (void)text;
   outcome = read_plain(prompt, line);
 #endif
   forget_interrupt();

@@ -23,18 +23,28 @@ class History {
   std::vector<std::string> lines_;
 };
 
+// Words that may stand in place of the last one of a line, which begins at `start`.
+struct Completions {
+  size_t start = 0;
+  std::vector<std::string> words;
+};
+
 class LineEditor {
  public:
+  using Completer = Completions (*)(const std::string& line);
   enum class Outcome { kLine, kEnd, kInterrupted };
 
-  // plain: lines are read without editing and without escape sequences.
-  LineEditor(bool plain, bool colour);
+  // plain: lines are read without editing and without escape sequences. `complete` is asked where the tab key
+  // is pressed, with what stands before the cursor.
+  LineEditor(bool plain, bool colour, Completer complete);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // Reads a line, without its line end. A pasted text may have line ends within. `prompt` is ASCII.
-  Outcome read(const std::string& prompt, std::string* line);
+  // Reads a line, without its line end. A pasted text may have line ends within. `prompt` is ASCII. If lines
+  // are edited, the line begins as `text`.
+  Outcome read(const std::string& prompt, std::string* line, const std::string& text = "");
+  bool edits() const { return editing_ != nullptr; }
   void remember(const std::string& line);
 
  private:

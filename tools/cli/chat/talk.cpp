@@ -57,7 +57,8 @@ Talk::Talk(const Engine& engine, ChatOptions& options, bool conversation)
   if (shows_ == ShowReasoning::kAuto) {
     shows_ = conversation && stderr_is_terminal() ? ShowReasoning::kShow : ShowReasoning::kHide;
   }
-  if (conversation) editor_ = std::make_unique<LineEditor>(options.simple_io, stderr_has_colour());
+  if (conversation)
+    editor_ = std::make_unique<LineEditor>(options.simple_io, stderr_has_colour(), chat_completions);
   std::string form = options.chat_template;
   if (!options.template_file.empty()) form = read_file(options.template_file);
   if (!options.tools_file.empty()) tools_ = read_file(options.tools_file);
@@ -68,6 +69,7 @@ Talk::Talk(const Engine& engine, ChatOptions& options, bool conversation)
   open.tools = tools_.empty() ? nullptr : tools_.c_str();
   open.arguments = arguments.c_str();
   open.now_s = local_time_s();
+  open.forget_oldest = options.shift.shift ? 1 : 0;
   greta_chat* chat = nullptr;
   const greta_status status = greta_chat_open(engine.session.get(), &open, &chat);
   chat_.reset(chat);
@@ -83,21 +85,26 @@ Talk::Talk(const Engine& engine, ChatOptions& options, bool conversation)
 
 // Ends what was written last, before something else is written.
 void Talk::end_part() {
-  if (in_reasoning_)
-    write_error(std::string(stderr_has_colour() ? kPlain : "") + (line_open_ ? "\n\n" : "\n"));
+  end_words();
+  if (in_reasoning_) {
+    write_error(thoughts_.flush() + (stderr_has_colour() ? kPlain : "") + (line_open_ ? "\n\n" : "\n"));
+    thoughts_ = {};
+  }
   in_reasoning_ = line_open_ = false;
 }
 
 void Talk::show(greta_chat_part part, std::string_view text) {
   if (part == GRETA_CHAT_REASONING) {
     if (shows_ == ShowReasoning::kHide) return;
-    if (!in_reasoning_ && line_open_) write_output("\n");
+    if (!in_reasoning_ && line_open_) write_words("\n");
+    if (!in_reasoning_) end_words();
     if (!in_reasoning_ && stderr_has_colour()) write_error(kDim);
     in_reasoning_ = true;
-    write_error(stderr_is_terminal() ? printable_lines(text) : std::string(text));
+    write_error(stderr_is_terminal() ? thoughts_.push(printable_lines(text), terminal_columns())
+                                     : std::string(text));
   } else {
     if (in_reasoning_) end_part();
-    write_output(text);
+    write_words(text);
   }
   wrote_ = true;
   if (!text.empty()) line_open_ = text.back() != '\n';
@@ -106,6 +113,8 @@ void Talk::show(greta_chat_part part, std::string_view text) {
 int Talk::on_event(void* user, const greta_chat_event* event) {
   Talk& self = *static_cast<Talk*>(user);
   if (event->part == GRETA_CHAT_PROMPT) {
+    // The line of progress would erase an answer's line, within which turns have left.
+    if (self.line_open_ || self.in_reasoning_) return interrupted() ? 1 : 0;
     if (event->done < event->total) {
       self.progress_.show_fraction(event->done, event->total);
     } else {
@@ -147,12 +156,18 @@ bool Talk::answer() {
   options.on_event = on_event;
   options.user = this;
   auto result = sized<greta_chat_result>();
-  const greta_status status = greta_chat_answer(chat_.get(), &options, &result);
+  greta_status status = GRETA_OK;
+  {
+    std::optional<SilentKeys> silent;
+    if (editor_ && editor_->edits()) silent.emplace();
+    status = greta_chat_answer(chat_.get(), &options, &result);
+  }
   progress_.clear();
   if (in_reasoning_ || line_open_ || (!wrote_ && status == GRETA_OK)) {
     const bool thought = in_reasoning_;
     end_part();
-    if (!thought) put("\n");
+    if (!thought) write_words("\n");
+    end_words();
   }
   line_open_ = wrote_ = false;
   check_output();
@@ -169,16 +184,26 @@ bool Talk::answer() {
   if (result.open_reasoning && result.end != GRETA_CHAT_END_CANCELLED) {
     note("the answer ended within its reasoning (see --reasoning show, --reasoning-budget N and -n)");
   }
-  if (result.end == GRETA_CHAT_END_CONTEXT) {
-    note(format("the context of %u tokens is full; /clear starts anew, -c sets another length",
-                greta_session_context(engine_.session.get())));
-  }
+  tell_of_context(result);
   if (options_.show_timings) {
     say(stats());
   } else {
     detail(stats());
   }
   return true;
+}
+
+void Talk::tell_of_context(const greta_chat_result& result) {
+  const uint32_t context = greta_session_context(engine_.session.get());
+  if (result.forgotten_messages > 0 && !told_forgotten_) {
+    note(format(
+        "the context of %u tokens is full: the model no longer reads the oldest turns (-c sets another "
+        "length)",
+        context));
+    told_forgotten_ = true;
+  }
+  if (result.end == GRETA_CHAT_END_CONTEXT)
+    note(format("the context of %u tokens is full; /clear starts anew, -c sets another length", context));
 }
 
 std::string Talk::stats() const {
@@ -193,7 +218,8 @@ std::string Talk::stats() const {
 
 bool Talk::ask(const std::string& text) {
   const uint32_t before = count();
-  add({{"role", "user"}, {"content", text}});
+  add({{"role", "user"}, {"content", attached_ + text}});
+  attached_.clear();
   if (!answer()) {
     truncate(before);
     return false;
@@ -239,6 +265,8 @@ void Talk::clear() {
   const Json all = messages();
   truncate(!all.empty() && all[0]["role"] == "system" ? 1 : 0);
   calls_.clear();
+  attached_.clear();
+  told_forgotten_ = false;
 }
 
 uint32_t Talk::last_question() const {
@@ -323,8 +351,42 @@ bool Talk::answer_calls() {
   return true;
 }
 
-int Talk::loop() {
+void Talk::toggle_timings() {
+  options_.show_timings = !options_.show_timings;
+  note(options_.show_timings ? "tokens and speed are shown after each answer"
+                             : "tokens and speed are not shown");
+}
+
+void Talk::retry(const std::string& text) {
+  const uint32_t question = last_question();
+  if (question == count()) throw Failed("there is no question yet");
+  const Json before = messages();
+  std::string asked = text;
+  if (asked.empty()) {
+    if (!editor_ || !editor_->edits())
+      throw Failed("write /retry TEXT: without line editing there is nothing to edit");
+    const Json& content = before[question]["content"];
+    if (!content.is_string()) throw Failed("the last question is no plain text: write /retry TEXT");
+    if (editor_->read(">", &asked, content.get<std::string>()) != LineEditor::Outcome::kLine) return;
+    if (asked.find_first_not_of(" \t\n") == std::string::npos) return;
+    editor_->remember(asked);
+  }
+  truncate(question);
+  if (!ask(asked) || count() == question) set_messages(before);
+}
+
+// Two lines: what runs, and where help is.
+void Talk::greet() const {
+  const greta_device_info device = describe(engine_.runtime.get());
+  const uint32_t context = greta_session_context(engine_.session.get());
+  const std::string of = context < engine_.info.context ? format(" of %u", engine_.info.context) : "";
+  note(format("%s on %s (%s), context %u%s tokens", engine_.model_name.c_str(), device.id, device.name,
+              context, of.c_str()));
   note("/help lists the commands, Ctrl-C stops an answer, and Ctrl-D leaves");
+}
+
+int Talk::loop() {
+  greet();
   bool hinted = false;
   for (;;) {
     std::string text;

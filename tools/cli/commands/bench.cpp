@@ -21,7 +21,9 @@ struct BenchOptions {
   ModelOptions model;
   DeviceOptions device;
   ContextOptions context;
-  std::string prompt = "512", generate = "128", pair, depth = "0", threads = "0", output = "md";
+  std::string prompt = "512", generate = "128", pair, depth = "0", threads = "0";
+  std::string key_types = "f16", value_types = "f16", batch = "0";
+  std::string output = "md", output_err = "none";
   uint32_t repetitions = 5;
 };
 
@@ -164,14 +166,49 @@ void run_test(greta_runtime* runtime, greta_model* model, const BenchOptions& op
     row->profile = profile(runtime, model, *row, options, test);
 }
 
-int bench(const BenchOptions& options) {
+// "f16,q8_0" -> {"f16", "q8_0"}
+std::vector<std::string> parse_types(const char* option, const std::string& text) {
+  std::vector<std::string> types;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find_first_of(",\n", at), text.size());
+    types.push_back(text.substr(at, end - at));
+    const std::string& type = types.back();
+    if (type != "f32" && type != "f16" && type != "q8_0")
+      throw Misused(
+          format("%s takes f32, f16 or q8_0, with commas between them, not \"%s\" (see greta-cli bench -h)",
+                 option, type.c_str()));
+    at = end + 1;
+  }
+  return types;
+}
+
+// Every combination of the types of the cache and of the size of a step.
+std::vector<ContextOptions> make_contexts(const BenchOptions& options) {
+  std::vector<ContextOptions> contexts;
+  for (const std::string& key : parse_types("-ctk", options.key_types))
+    for (const std::string& value : parse_types("-ctv", options.value_types))
+      for (const uint32_t tokens : parse_list("-b", options.batch, 0)) {
+        ContextOptions context;
+        context.key_type = key;
+        context.value_type = value;
+        context.step_tokens =
+            std::min(tokens, 512u);  // llama-bench's 2048 stands for as many as there can be
+        contexts.push_back(context);
+      }
+  return contexts;
+}
+
+int bench(BenchOptions options) {
   options.verbosity.apply();
-  if (options.profile && options.output == "csv")
-    throw Misused("--profile does not fit into the lines of -o csv: use -o json, jsonl or md");
+  for (const std::string& form : {options.output, options.output_err}) {
+    if (options.profile && (form == "csv" || form == "sql"))
+      throw Misused("--profile does not fit into the lines of -o " + form + ": use -o json, jsonl or md");
+  }
+  const std::vector<ContextOptions> contexts = make_contexts(options);
   const std::vector<Test> tests = make_tests(options);
   const std::vector<uint32_t> threads = parse_list("-t", options.threads, 0);
   const std::string path = model_path(options.model);
-  BenchReport report(options.output);
+  BenchReport report(options.output), report_err(options.output_err);
   Progress progress("bench");
   for (uint32_t thread_count : threads) {
     DeviceOptions device = options.device;
@@ -183,25 +220,31 @@ int bench(const BenchOptions& options) {
     row.model = describe(model.get());
     row.device = describe(runtime.get());
     row.threads = thread_count > 0 ? thread_count : row.device.unit_count;
-    row.key_type = options.context.key_type;
-    row.value_type = options.context.value_type;
     progress.show("memory bandwidth");
     check(greta_runtime_measure_bandwidth(runtime.get(), &row.roofs.bandwidth));
     if (options.profile) {
       progress.show("arithmetic");
       check(greta_runtime_measure_arithmetic(runtime.get(), &row.roofs.arithmetic));
     }
-    for (const Test& test : tests) {
-      try {
-        run_test(runtime.get(), model.get(), options, test, progress, &row);
-      } catch (const Failed& error) {
-        throw Failed(flags_text(test) + ": " + error.what());
+    for (const ContextOptions& context : contexts) {
+      options.context = context;
+      row.key_type = context.key_type;
+      row.value_type = context.value_type;
+      row.batch = context.step_tokens;
+      for (const Test& test : tests) {
+        try {
+          run_test(runtime.get(), model.get(), options, test, progress, &row);
+        } catch (const Failed& error) {
+          throw Failed(flags_text(test) + ": " + error.what());
+        }
+        progress.clear();
+        put(report.add(row));
+        write_error(report_err.add(row));
       }
-      progress.clear();
-      put(report.add(row));
     }
   }
   put(report.finish());
+  write_error(report_err.finish());
   return kExitOk;
 }
 
@@ -212,7 +255,7 @@ Action bench_command(CLI::App& app) {
   add_options(app, options->model);
   const auto list = [&](const char* name, std::string& value, const char* about) {
     app.add_option(name, value, about)
-        ->type_name("N[,N]")
+        ->type_name("X[,X]")
         ->capture_default_str()
         ->multi_option_policy(CLI::MultiOptionPolicy::Join);
   };
@@ -228,15 +271,20 @@ Action bench_command(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--profile", options->profile,
                "also time the stages of one step, with rates and percent of the measured roof");
+  list("--cache-type-k", options->key_types, "types of the cached keys: f32, f16, q8_0");
+  list("--cache-type-v", options->value_types, "types of the cached values");
+  list("-b,--batch-size", options->batch, "the most tokens of a step, up to 512; 0: chosen by speed");
   app.add_option("-o,--output", options->output, "form of the output")
       ->type_name("FORM")
-      ->check(one_of({"md", "csv", "json", "jsonl"}))
+      ->check(one_of({"md", "csv", "json", "jsonl", "sql"}))
+      ->capture_default_str();
+  app.add_option("--output-err", options->output_err, "print the results on stderr, too, in this form")
+      ->type_name("FORM")
+      ->check(one_of({"none", "md", "csv", "json", "jsonl", "sql"}))
       ->capture_default_str();
   app.add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
   add_device(app, options->device);
   add_mapping(app, options->model);
-  add_cache_types(app, options->context);
-  add_batch_size(app, options->context);
   add_options(app, options->verbosity);
   return [options] { return bench(*options); };
 }

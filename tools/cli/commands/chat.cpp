@@ -25,7 +25,7 @@ int chat(ChatOptions& options) {
   const std::optional<std::string> message = read_text(options.text, true);
   if (message && message->empty()) throw Misused("the message is empty");
   const bool conversation = !message || (options.interactive && from_terminal);
-  const Engine engine = open_engine(options.engine);
+  const Engine engine = open_engine(options.engine, !conversation);
   use_model_sampling(engine.model.get(), &options.sampling);
   set_sampling(engine.session.get(), options.sampling);
   PromptCache cache(options.cache, engine.session.get());
@@ -73,6 +73,8 @@ Action chat_command(CLI::App& app) {
       ->check(in_range(int64_t{-1}, INT32_MAX))
       ->capture_default_str();
   app.add_flag("--ignore-eos", options->ignore_end, "go on after the model has ended its answer");
+  add_shift(app, options->shift, "let the oldest turns leave a full context, which is the default",
+            "end an answer where the context is full");
   add_reasoning(app, *options);
   CLI::Option* form =
       app.add_option("--chat-template", options->chat_template,

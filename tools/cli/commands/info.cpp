@@ -143,11 +143,23 @@ constexpr Line kPlanLines[] = {
     {"host", &greta_memory_plan::host_bytes, "vocabulary and bookkeeping, about"},
 };
 
+// Mapped weights take no memory of their own, but they are slow where they cannot all stay in it.
+bool mapped_fits(const greta_memory_plan& plan) {
+  return plan.mapped_bytes == 0 || plan.total_bytes + plan.mapped_bytes <= plan.free_bytes;
+}
+
+const char* fit_text(const greta_memory_plan& plan) {
+  if (!plan.fits) return "does not fit";
+  return mapped_fits(plan) ? "fits"
+                           : "fits, but the weights are read from the disk again and again: they take more "
+                             "memory than is free";
+}
+
 std::string plan_text(const Plan& made) {
   if (!made.problem.empty()) return "\nmemory plan    none: " + printable(made.problem) + "\n";
   const greta_memory_plan& plan = made.plan;
   std::string text = format("\nmemory plan    %s, context %u tokens, steps of %u: %s\n", plan.device,
-                            plan.context, plan.step_tokens, plan.fits ? "fits" : "does not fit");
+                            plan.context, plan.step_tokens, fit_text(plan));
   for (const Line& line : kPlanLines) {
     const uint64_t bytes = plan.*line.bytes;
     text += format("  %-8s %16llu bytes %12s   %s", line.name, static_cast<unsigned long long>(bytes),
@@ -224,6 +236,7 @@ Json plan_json(const Plan& made) {
   if (!made.problem.empty()) return nullptr;
   Json json = {{"device", made.plan.device},
                {"fits", made.plan.fits != 0},
+               {"mapped_fits", mapped_fits(made.plan)},
                {"context", made.plan.context},
                {"step_tokens", made.plan.step_tokens}};
   for (const Line& line : kPlanLines) json[std::string(line.name) + "_bytes"] = made.plan.*line.bytes;

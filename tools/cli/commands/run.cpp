@@ -16,12 +16,19 @@ struct RunOptions {
   TextOptions text;
   SamplingOptions sampling;
   PromptCacheOptions cache;
+  ShiftOptions shift;
   int64_t predict = -1;
   bool ignore_end = false, no_display_prompt = false;
 };
 
+// How many tokens a shift never forgets. llama.cpp, too, always keeps the one that begins a text.
+uint32_t kept_tokens(const ShiftOptions& options, const greta_tokenizer* tokenizer, size_t prompt_tokens) {
+  if (options.keep < 0) return static_cast<uint32_t>(prompt_tokens);
+  return static_cast<uint32_t>(options.keep) + (adds_bos(tokenizer) ? 1 : 0);
+}
+
 int write_token(void*, int32_t, const char* text, size_t bytes) {
-  return write_output({text, bytes}) && !interrupted() ? 0 : 1;
+  return write_words({text, bytes}) && !interrupted() ? 0 : 1;
 }
 
 int show_prompt_progress(void* user, uint32_t done, uint32_t total) {
@@ -33,11 +40,16 @@ int show_prompt_progress(void* user, uint32_t done, uint32_t total) {
   return interrupted() ? 1 : 0;
 }
 
-void report(const greta_generate_result& result, uint32_t context) {
+void report(const greta_generate_result& result, uint32_t context, bool shift) {
   const auto speed = [](uint32_t tokens, uint64_t ns) {
     return ns == 0 ? 0.0 : 1e9 * tokens / static_cast<double>(ns);
   };
-  if (result.reason == GRETA_STOP_CONTEXT) note(format("the context of %u tokens is full", context));
+  if (result.forgotten_tokens > 0)
+    note(format("the context of %u tokens was full: %u tokens were forgotten (-c sets another length)",
+                context, result.forgotten_tokens));
+  if (result.reason == GRETA_STOP_CONTEXT)
+    note(format("the context of %u tokens is full: -c sets another length%s", context,
+                shift ? "" : ", and --context-shift forgets its older half and goes on"));
   detail(format("prompt %u tokens, %.2f t/s; generated %u tokens, %.2f t/s", result.prompt_tokens,
                 speed(result.prompt_tokens, result.prompt_ns), result.generated_tokens,
                 speed(result.generated_tokens, result.generate_ns)));
@@ -57,7 +69,8 @@ int run(const RunOptions& options) {
   PromptCache cache(options.cache, session);
   const size_t held = cache.keep_common(tokens);
 
-  if (!options.no_display_prompt) put(*prompt);
+  if (!options.no_display_prompt) write_words(*prompt);
+  check_output();
   auto result = sized<greta_generate_result>();
   greta_status status = GRETA_OK;
   if (options.predict == 0) {
@@ -77,15 +90,18 @@ int run(const RunOptions& options) {
     for (const std::string& text : texts) stops.push_back(text.c_str());
     generate.stop_strings = stops.data();
     generate.stop_count = stops.size();
+    generate.shift = options.shift.shift ? 1 : 0;
+    generate.keep_tokens = kept_tokens(options.shift, engine.tokenizer(), tokens.size());
     status = greta_session_generate(session, tokens.data() + held, tokens.size() - held, &generate, &result);
   }
   if (status == GRETA_OK) {  // This is so after Ctrl-C, too, and when nobody reads stdout any longer.
-    write_output("\n");
+    write_words("\n");
     cache.save(options.cache.all ? UINT32_MAX : static_cast<uint32_t>(tokens.size()));
   }
+  end_words();
   check_output();
   check(status);
-  report(result, greta_session_context(session));
+  report(result, greta_session_context(session), options.shift.shift);
   return kExitOk;
 }
 
@@ -99,6 +115,13 @@ Action run_command(CLI::App& app) {
       ->check(in_range(int64_t{-1}, INT32_MAX))
       ->capture_default_str();
   app.add_flag("--ignore-eos", options->ignore_end, "go on after the model has ended its text");
+  add_shift(app, options->shift, "forget the older half of a full context, and go on",
+            "end the text where the context is full, which is the default");
+  app.add_option("--keep", options->shift.keep,
+                 "with --context-shift: never forget the first N tokens of the prompt; -1: all of it")
+      ->type_name("N")
+      ->check(in_range(int64_t{-1}, INT32_MAX))
+      ->capture_default_str();
   app.add_flag("--no-display-prompt", options->no_display_prompt,
                "write only the generated text to stdout, without the prompt");
   add_options(app, options->cache);

@@ -1,0 +1,31 @@
+// Breaks a text that comes in pieces between its words, so that the edge of a terminal cuts none.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace greta::cli {
+
+class WordWrap {
+ public:
+  // Takes printable UTF-8, and gives what can be written of it: a word waits for its end. `columns` is the
+  // width of the terminal now. Lines are left as they are where it is below 8, which stands for unknown, too,
+  // and between two lines that begin with ``` (code).
+  std::string push(std::string_view text, uint32_t columns);
+  std::string flush();  // what still waits
+  uint32_t column() const { return column_; }
+
+ private:
+  void put_word();
+  void end_line();
+
+  std::string out_, blanks_, word_;  // blanks_ and word_ wait
+  uint32_t columns_ = 0, column_ = 0, blanks_width_ = 0, word_width_ = 0;
+  std::string line_start_;           // its first characters but blanks, at most three
+  bool code_ = false, cut_ = false;  // cut_: the word that waits goes on behind what is written of it
+};
+
+// How many columns a terminal shows the character in: 0, 1 or 2.
+uint32_t character_width(char32_t character);
+
+}  // namespace greta::cli
