@@ -37,7 +37,7 @@ choose_jobs() {
   mapfile -t chosen <"$work/chosen.txt"
 }
 
-# run_jobs STAGE: runs those that were chosen, as many at once as there are cores.
+# run_jobs STAGE: runs those that were chosen, as many at once as there are cores, until time is up.
 run_jobs() {
   local name
   for name in "${chosen[@]}"; do beside run_job "$name"; done
@@ -45,6 +45,7 @@ run_jobs() {
 }
 run_job() {
   local start=$SECONDS
+  [ $start -lt $last_begin ] || { echo "$1" >>"$work/left.txt"; return 0; }
   eval "${job_command[$1]}" || { echo "FAILED: the job '$1'"; return 1; }
   echo "  $1: $((SECONDS - start)) s"
 }

@@ -191,6 +191,12 @@ def choose(jobs, hashes, record, commit, share, whole):
     return reasons
 
 
+def in_order(jobs, commit):
+    """The names of the jobs, as declared. Jobs beyond a whole run come last, in an order that the commit chooses."""
+    beyond = [name for group, name in jobs if group.endswith("?")]
+    return [name for group, name in jobs if not group.endswith("?")] + sorted(beyond, key=lambda name: sha(commit + "\n" + name))
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("stage", "jobs", "chosen", "hashes"):
@@ -214,7 +220,7 @@ def main():
     reasons = choose(jobs, hashes, record, args.commit, args.share, args.whole)
 
     with open(args.chosen, "w", encoding="utf-8") as file:
-        file.writelines(f"{name}\n" for _, name in jobs if name in reasons)
+        file.writelines(f"{name}\n" for name in in_order(jobs, args.commit) if name in reasons)
     with open(args.hashes, "w", encoding="utf-8") as file:
         file.writelines(f"{value} {name}\n" for name, value in sorted(hashes.items()) if value != ABSENT)
     counts = {}

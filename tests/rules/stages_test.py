@@ -98,6 +98,21 @@ class Choice(unittest.TestCase):
             self.assertEqual([40, plan.MOST_BEYOND], [len(reasons) - len(chosen[-1]), len(chosen[-1])])
         self.assertNotEqual(*chosen)
 
+    def test_what_is_beyond_a_whole_run_comes_last(self):
+        first, second = (plan.in_order(self.JOBS, commit) for commit in ("a", "b"))
+        self.assertEqual([f"job {i}" for i in range(40)], first[:40])
+        self.assertEqual(sorted(first), sorted(second))
+        self.assertNotEqual(first, second)
+
+    def test_no_job_begins_when_time_is_up(self):
+        script = """work=$1; touch "$work/left.txt"; job_count() { echo 1; }; . .ci/lib.sh
+          last_begin=$2; job_command[a]="echo ran"; chosen=(a); run_jobs tests; cat "$work/left.txt" """
+        with tempfile.TemporaryDirectory() as work:
+            said = [subprocess.check_output(["bash", "-c", script, "bash", work, end], cwd=ROOT, text=True)
+                    for end in ("100", "-1")]
+        self.assertIn("ran", said[0])
+        self.assertEqual("a\n", said[1])
+
     def test_what_is_not_built_counts_as_changed(self):
         self.assertEqual("its inputs changed", self.choose(job_7=plan.ABSENT)["job 7"])
 
