@@ -14,6 +14,8 @@
  *   sampler    The settings by which a session chooses its next token: temperature, top-k, grammar and so on.
  *              It is a part of the session and not an object; a new session takes the most likely token.
  *   chat       A conversation on a session: messages go in, answers come out in parts.
+ *   service    Answers many requests at once, from any number of threads. A request is a prompt or a
+ *              conversation and its answer.
  *
  * THE SHORT WAY
  *   This is a complete program. Everything else in this file is there when you need it.
@@ -49,12 +51,13 @@
  *                function that returns a value instead of a status returns 0, -1, "" or NULL for a NULL
  *                object.
  *   ownership    X_open gives you an object and X_close takes it back. Close children first: chats, sessions,
- *                executors, tokenizers, models and files, then the runtime.
+ *                executors and services, tokenizers, models and files, then the runtime. A request may also
+ *                be closed after its service.
  *   borrowing    A const pointer that you receive belongs to the object it came from and lives as long as
  *                that object, unless the function names a shorter time.
- *   threads      Threads may share runtimes, models, files and tokenizers. An executor, its sessions and
- *                their chats belong to one thread at a time; only greta_session_cancel may come from another
- *                one.
+ *   threads      Threads may share runtimes, models, files, tokenizers and services. An executor, its
+ *                sessions and their chats belong to one thread at a time; only greta_session_cancel may come
+ *                from another one.
  *   callbacks    A callback runs on the calling thread, and no lock is held. It must not close the object in
  *                use. It should not throw: a C++ exception out of a callback ends the call with
  *                GRETA_ERROR_ARGUMENT, the error text names the callback, and the objects are left as after
@@ -1015,6 +1018,187 @@ typedef struct greta_chat_result {
  * out_result  set struct_size before the call; may be NULL */
 GRETA_API greta_status greta_chat_answer(greta_chat* chat, const greta_chat_answer_options* options,
                                          greta_chat_result* out_result);
+
+/* ---- services: many requests at once ------------------------------------------------------------- */
+
+/* A service answers many requests on one executor of its own. In each step of the model it computes a token
+ * for every answer that is being written, and beside them as much of new prompts as the time of a step
+ * allows. docs/serving.md says in which order requests are served and what happens when memory is short.
+ *
+ * These functions may be called from any thread at any time, with two exceptions: a service is closed when no
+ * other call on it runs, and a request is closed when no other call on it runs. One thread runs the steps. */
+typedef struct greta_service greta_service;
+typedef struct greta_request greta_request;
+
+typedef struct greta_service_options {
+  uint32_t struct_size;
+  uint32_t own_thread;      /* 1: the library makes the thread that runs the steps. 0: greta_service_run does
+                             * it on yours. */
+  const greta_executor_options* executor; /* Sizes. `sequences` is how many requests run at once, the others
+                                           * wait; its default is 16 here. Set cache_tokens to what all of
+                                           * them need together. NULL: the defaults. */
+  uint32_t max_requests;    /* The most that wait or run; more are refused with GRETA_ERROR_FULL. 0: 1024. */
+  uint32_t event_capacity;  /* Events that a request may have unread. Then it pauses, and only it. 0: 64. */
+  uint32_t step_ms;         /* How long a step should take while answers are written. Prompts are cut by the
+                             * measured times of steps to fit into it. 0: 50. */
+  uint32_t chunk_tokens;    /* Tokens of prompts in such a step, in place of step_ms; 0: by step_ms. */
+  uint32_t no_prefix_cache; /* 1: nothing is kept of requests that have ended. */
+  uint32_t reserved;        /* 0. */
+} greta_service_options;
+
+/* Opens a service, which opens an executor.
+ *
+ * model        must outlive the service
+ * options      may be NULL for the defaults
+ * out_service  the new service, to be closed with greta_service_close */
+GRETA_API greta_status greta_service_open(greta_model* model, const greta_service_options* options,
+                                          greta_service** out_service);
+
+/* Stops the service. Requests that have not ended end as cancelled, and can still be read and closed. */
+GRETA_API void greta_service_close(greta_service* service);
+
+/* Runs steps on the calling thread until greta_service_stop is called, also while there are no requests. If
+ * another thread runs the service, it gives GRETA_ERROR_ARGUMENT. */
+GRETA_API greta_status greta_service_run(greta_service* service);
+
+/* Makes greta_service_run, or the library's own thread, return after the step under way. Requests stay as
+ * they are, and greta_service_run goes on with them. */
+GRETA_API void greta_service_stop(greta_service* service);
+
+typedef struct greta_service_info {
+  uint32_t struct_size;
+  uint32_t waiting, running;      /* Requests. */
+  uint32_t pages, free_pages;     /* Pages of 64 tokens in the cache, and those that hold nothing. */
+  uint32_t cached_pages;          /* Pages of the prefix cache that no running request uses. */
+  uint64_t steps, rows;           /* Steps so far, and tokens that they fed. */
+  uint64_t cached_tokens;         /* Tokens of prompts that came from the prefix cache. */
+  uint64_t set_back;              /* How often a request lost its pages to an older one. */
+} greta_service_info;
+
+/* Says what the service does, as of its last step. Set struct_size of out_info before the call. */
+GRETA_API greta_status greta_service_describe(greta_service* service, greta_service_info* out_info);
+
+/* How a request chooses its tokens: the steps of greta_session_temperature and the functions after it, with
+ * the same ranges. A field that is 0 leaves its step out, or takes the default of its function. */
+typedef struct greta_sampling_options {
+  uint32_t struct_size;
+  float temperature;
+  float dynamic_range, dynamic_exponent;  /* An exponent of 0 is 1. */
+  uint32_t top_k;
+  float top_p, min_p, typical_p, top_n_sigma;
+  float xtc_probability, xtc_threshold;
+  float repeat_penalty, frequency_penalty, presence_penalty;  /* A repeat_penalty of 0 is 1. */
+  uint32_t penalty_last_n;
+  float mirostat_tau, mirostat_eta;       /* An eta of 0 is 0.1. */
+  uint32_t reserved;                      /* 0. */
+  uint64_t seed;
+  const greta_dry_options* dry;           /* NULL: off. */
+  const int32_t* bias_tokens;             /* [bias_count] */
+  const float* biases;                    /* [bias_count] */
+  size_t bias_count;
+  const char* order;                      /* NULL: the default. */
+  const char* grammar;                    /* GBNF; NULL: none. At most one of grammar and json_schema. */
+  const char* grammar_root;               /* NULL: "root". */
+  const char* json_schema;
+} greta_sampling_options;
+
+/* What is asked for. Everything is copied. Give either tokens or messages. */
+typedef struct greta_request_options {
+  uint32_t struct_size;
+  uint32_t max_tokens;       /* The most tokens to generate. 0: until the context is full. */
+  const int32_t* tokens;     /* [token_count] the prompt */
+  size_t token_count;
+  const greta_message* messages; /* [message_count] a conversation, whose last message is answered. The answer
+                                  * comes in parts, as that of greta_chat_answer does. */
+  size_t message_count;
+  const greta_chat_options* chat; /* How the messages are written and the answer is read; NULL: the
+                                   * defaults. */
+  const greta_sampling_options* sampling; /* NULL: the most likely token. */
+  const char* const* stop_strings; /* [stop_count], as in greta_generate_options. */
+  size_t stop_count;
+  int32_t priority;          /* -2 to 2; the larger goes first. */
+  uint32_t ignore_end;       /* 1: tokens that end an answer are tokens like others. */
+  uint64_t salt;             /* Requests share pages of the prefix cache only with those of the same salt. */
+  uint32_t no_cache;         /* 1: takes nothing from the prefix cache and leaves nothing there. */
+  uint32_t no_answer;        /* 1: the request ends when the prompt was read. */
+  uint32_t logprobs;         /* 1: events have the logarithm of the probability of their token. */
+  uint32_t prompt_logprobs;  /* 1: there is also an event for each token of the prompt but the first. The
+                              * prompt is then read output_rows tokens at a time, and not from the cache. */
+  uint32_t top_logprobs;     /* How many of the likeliest tokens are listed beside it, at most 20. */
+  uint32_t reserved;         /* 0. */
+} greta_request_options;
+
+/* Adds a request. What is wrong with the options is said here; what goes wrong later ends the request.
+ *
+ * options      required
+ * out_request  the new request, to be closed with greta_request_close */
+GRETA_API greta_status greta_service_add(greta_service* service, const greta_request_options* options,
+                                         greta_request** out_request);
+
+typedef enum greta_event_kind {
+  GRETA_EVENT_NONE = 0,      /* Nothing came within the time. */
+  GRETA_EVENT_TEXT = 1,      /* text and bytes hold a piece of the answer. */
+  GRETA_EVENT_REASONING = 2, /* text and bytes hold a piece of what the model thinks. */
+  GRETA_EVENT_TOOL_CALL = 3, /* id, name and arguments hold a whole call of a tool. */
+  GRETA_EVENT_PROMPT = 4,    /* token and logprob are those of a token of the prompt. */
+  GRETA_EVENT_END = 5,       /* The request has ended: greta_request_finish says how. */
+  GRETA_EVENT_KIND_MAX = 0x7fffffff
+} greta_event_kind;
+
+typedef struct greta_top_logprob {
+  int32_t token;
+  float logprob;
+} greta_top_logprob;
+
+/* Pointers are valid until the next call of greta_request_next on the request, or until it is closed. */
+typedef struct greta_request_event {
+  uint32_t struct_size;
+  greta_event_kind kind;
+  int32_t token;             /* Each token of the answer comes with one event, which may have no text, as in
+                              * greta_generate_options. -1: a further part of the same token's text, or text
+                              * that was held back. */
+  float logprob;             /* Natural logarithm, of the model's own probability; 0 if not asked for. */
+  const char* text;          /* [bytes] valid UTF-8, with a NUL behind it. */
+  size_t bytes;
+  const char *id, *name, *arguments; /* arguments is a JSON object. */
+  const greta_top_logprob* top;      /* [top_count], the likeliest first */
+  size_t top_count;
+} greta_request_event;
+
+/* Gives the next event. Only one thread at a time may wait for a request's events.
+ *
+ * timeout_ns  how long to wait for it; 0: not at all; UINT64_MAX: for ever
+ * out_event   set struct_size before the call */
+GRETA_API greta_status greta_request_next(greta_request* request, uint64_t timeout_ns,
+                                          greta_request_event* out_event);
+
+/* Ends the request at the next step, from any thread. Nobody else's answer changes. */
+GRETA_API void greta_request_cancel(greta_request* request);
+
+typedef struct greta_request_result {
+  uint32_t struct_size;
+  greta_stop_reason reason;
+  int32_t stop_string;       /* The index of the stop string that was generated, else -1. */
+  uint32_t prompt_tokens;
+  uint32_t cached_tokens;    /* How many tokens came from the prefix cache, each time that pages were read. */
+  uint32_t generated_tokens; /* A token that ends the answer is not counted. */
+  uint32_t set_back;         /* How often the request lost its pages and read its text anew. */
+  uint32_t tool_calls;       /* Calls in the answer. */
+  uint32_t open_reasoning;   /* 1: the answer ended within its reasoning. */
+  uint32_t reserved;
+  uint64_t queued_ns;        /* From greta_service_add to the first step. */
+  uint64_t prompt_ns;        /* From there to the first token. */
+  uint64_t generate_ns;      /* From there to the end. */
+} greta_request_result;
+
+/* Says how a request has ended, after GRETA_EVENT_END. A request that failed gives the status and the error
+ * text of its failure; the result is written then, too. Before the end it gives GRETA_ERROR_ARGUMENT.
+ *
+ * out_result  set struct_size before the call; may be NULL */
+GRETA_API greta_status greta_request_finish(greta_request* request, greta_request_result* out_result);
+
+/* Closes a request. If it has not ended, it is cancelled. */
+GRETA_API void greta_request_close(greta_request* request);
 
 /* ---- experimental: may change in any version ----------------------------------------------------- */
 

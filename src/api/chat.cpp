@@ -59,7 +59,9 @@ struct EventCall {
   }
 };
 
-Status read_message(const greta_message& given, jinja::Value* out) {
+}  // namespace
+
+Status greta::read_message(const greta_message& given, jinja::Value* out) {
   *out = jinja::Value::dict();
   if (given.role) out->set("role"sv, given.role);
   if (given.content) out->set("content"sv, given.content);
@@ -72,7 +74,15 @@ Status read_message(const greta_message& given, jinja::Value* out) {
   return {};
 }
 
-}  // namespace
+Status greta::read_chat_options(const greta_chat_options& given, ChatOptions* out) {
+  out->chat_template = view(given.chat_template);
+  out->tools = view(given.tools);
+  out->arguments = view(given.arguments);
+  out->now_s = given.now_s;
+  GRETA_TRY(read_flag(given.raw, "raw", &out->raw));
+  GRETA_TRY(check_reserved(given.reserved));
+  return read_flag(given.forget_oldest, "forget_oldest", &out->forget_oldest);
+}
 
 greta_status greta_chat_open(greta_session* session, const greta_chat_options* given, greta_chat** out_chat) {
   return fenced([&]() -> Status {
@@ -83,13 +93,7 @@ greta_status greta_chat_open(greta_session* session, const greta_chat_options* g
     auto chat = std::make_unique<greta_chat>();
     chat->session = session;
     ChatOptions options;
-    options.chat_template = view(o.chat_template);
-    options.tools = view(o.tools);
-    options.arguments = view(o.arguments);
-    options.now_s = o.now_s;
-    GRETA_TRY(read_flag(o.raw, "raw", &options.raw));
-    GRETA_TRY(read_flag(o.forget_oldest, "forget_oldest", &options.forget_oldest));
-    GRETA_TRY(check_reserved(o.reserved));
+    GRETA_TRY(read_chat_options(o, &options));
     GRETA_TRY(Chat::open(*session->session, options, session->executor->counted.runtime->log, &chat->chat));
     *out_chat = chat.release();
     return {};

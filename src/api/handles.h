@@ -133,6 +133,15 @@ Status read_stops(const char* const* given, size_t count, std::vector<std::strin
 // Fails where a file has no tensor of this index.
 Status tensor_at(const greta_file* file, uint64_t index, const GgufTensor** out);
 
+// Read what sessions and requests are told of sampling.
+Status read_bias(const int32_t* tokens, const float* biases, size_t count, uint32_t vocab,
+                 std::vector<LogitBias>* out);
+Status read_dry(const greta_dry_options& given, const Tokenizer& tokenizer, DrySettings* out);
+
+// Read a conversation. The texts of the options stay the caller's.
+Status read_message(const greta_message& given, jinja::Value* out);
+Status read_chat_options(const greta_chat_options& given, ChatOptions* out);
+
 // Copies a text to the caller, with a NUL behind it where there is room.
 Status give_text(const std::string& from, char* text, size_t capacity, size_t* out_bytes);
 

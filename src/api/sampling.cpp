@@ -77,48 +77,55 @@ greta_status greta_session_sampler_order(greta_session* session, const char* ord
   });
 }
 
+Status greta::read_bias(const int32_t* tokens, const float* biases, size_t count, uint32_t vocab,
+                        std::vector<LogitBias>* out) {
+  if (count) {
+    GRETA_TRY(need(tokens, "tokens"));
+    GRETA_TRY(need(biases, "biases"));
+  }
+  out->clear();
+  for (size_t i = 0; i < count; ++i) {
+    if (tokens[i] < 0 || uint32_t(tokens[i]) >= vocab)
+      return fail(Code::Argument, "token %zu is %d, expected 0 to %u", i, tokens[i], vocab - 1);
+    out->push_back({tokens[i], biases[i]});
+  }
+  return {};
+}
+
 greta_status greta_session_logit_bias(greta_session* session, const int32_t* tokens, const float* biases,
                                       size_t count) {
-  return change_sampling(session, [=](SamplerSettings& s) -> Status {
-    if (count) {
-      GRETA_TRY(need(tokens, "tokens"));
-      GRETA_TRY(need(biases, "biases"));
-    }
-    const uint32_t vocab = session->session->executor().model().shape.vocab;
-    s.bias.clear();
-    for (size_t i = 0; i < count; ++i) {
-      if (tokens[i] < 0 || uint32_t(tokens[i]) >= vocab)
-        return fail(Code::Argument, "token %zu is %d, expected 0 to %u", i, tokens[i], vocab - 1);
-      s.bias.push_back({tokens[i], biases[i]});
-    }
-    return {};
+  return change_sampling(session, [=](SamplerSettings& s) {
+    return read_bias(tokens, biases, count, session->session->executor().model().shape.vocab, &s.bias);
   });
+}
+
+Status greta::read_dry(const greta_dry_options& given, const Tokenizer& tokenizer, DrySettings* out) {
+  greta_dry_options o;
+  GRETA_TRY(read_options(&given, &o));
+  if (o.breaker_count) GRETA_TRY(need(o.breakers, "breakers"));
+  if (o.breaker_count > kMaxDryBreakers)
+    return fail(Code::Argument, "%u sequence breakers are given, and at most %u are allowed", o.breaker_count,
+                kMaxDryBreakers);
+  DrySettings dry;
+  dry.multiplier = o.multiplier;
+  dry.last_n = o.last_n;
+  if (o.base != 0) dry.base = o.base;
+  if (o.allowed_length) dry.allowed_length = o.allowed_length;
+  std::vector<std::string_view> texts(kDryBreakers, std::end(kDryBreakers));
+  if (o.breakers) texts.clear();
+  for (uint32_t i = 0; i < o.breaker_count; ++i) {
+    GRETA_TRY(need(o.breakers[i], "a sequence breaker"));
+    texts.push_back(o.breakers[i]);
+  }
+  if (dry.multiplier > 0) GRETA_TRY(find_dry_breakers(tokenizer, texts, &dry.breakers));
+  *out = std::move(dry);
+  return {};
 }
 
 greta_status greta_session_dry(greta_session* session, const greta_dry_options* given) {
   return change_sampling(session, [=](SamplerSettings& s) -> Status {
     GRETA_TRY(need(given, "options"));
-    greta_dry_options o;
-    GRETA_TRY(read_options(given, &o));
-    if (o.breaker_count) GRETA_TRY(need(o.breakers, "breakers"));
-    if (o.breaker_count > kMaxDryBreakers)
-      return fail(Code::Argument, "%u sequence breakers are given, and at most %u are allowed",
-                  o.breaker_count, kMaxDryBreakers);
-    DrySettings dry;
-    dry.multiplier = o.multiplier;
-    dry.last_n = o.last_n;
-    if (o.base != 0) dry.base = o.base;
-    if (o.allowed_length) dry.allowed_length = o.allowed_length;
-    std::vector<std::string_view> texts(kDryBreakers, std::end(kDryBreakers));
-    if (o.breakers) texts.clear();
-    for (uint32_t i = 0; i < o.breaker_count; ++i) {
-      GRETA_TRY(need(o.breakers[i], "a sequence breaker"));
-      texts.push_back(o.breakers[i]);
-    }
-    const Tokenizer& tokenizer = *session->session->executor().model().tokenizer;
-    if (dry.multiplier > 0) GRETA_TRY(find_dry_breakers(tokenizer, texts, &dry.breakers));
-    s.dry = std::move(dry);
-    return {};
+    return read_dry(*given, *session->session->executor().model().tokenizer, &s.dry);
   });
 }
 

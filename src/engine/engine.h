@@ -3,6 +3,7 @@
 #include "engine/executor/executor.h"
 #include "engine/model/model.h"
 #include "engine/sampling/sampler.h"
+#include "engine/serve/service.h"
 #include "engine/session/chat.h"
 #include "engine/session/session.h"
 #include "engine/session/stop.h"

@@ -8,6 +8,8 @@
 #include "platform/dynamic_library.h"
 #include "platform/file.h"
 #include "platform/format_text.h"
+#include "platform/guarded.h"
+#include "platform/hidden_signals.h"
 #include "platform/log.h"
 #include "platform/packed.h"
 #include "platform/pages.h"

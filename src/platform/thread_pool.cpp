@@ -1,7 +1,6 @@
 #include "platform/thread_pool.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "platform/cpu_features.h"
+#include "platform/hidden_signals.h"
 
 namespace greta {
 
@@ -115,11 +115,7 @@ ThreadPool::ThreadPool(uint32_t workers) : workers_(1), state_(std::make_unique<
   state.meet_spins = crowded ? 1 : kMeetSpins;
   state.threads.resize(workers - 1);
 
-  // The pool's threads block signals, which are the program's, except those that a thread causes itself.
-  sigset_t hidden, before;
-  sigfillset(&hidden);
-  for (int own : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) sigdelset(&hidden, own);
-  pthread_sigmask(SIG_SETMASK, &hidden, &before);
+  const HiddenSignals hidden;
   while (workers_ < workers) {
     // If the system refuses another thread, the pool has fewer workers, and workers() says how many.
     State::Worker& worker = state.threads[workers_ - 1];
@@ -129,7 +125,6 @@ ThreadPool::ThreadPool(uint32_t workers) : workers_(1), state_(std::make_unique<
     pthread_setname_np(worker.thread, "greta");
     ++workers_;
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   state.workers = workers_;
 }
 

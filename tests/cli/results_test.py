@@ -235,6 +235,21 @@ class Bench(CliTest):
         for row in rows:
             self.check_row(row)
 
+    def test_streams(self):
+        args = ["bench", "-m", MODEL, "-r", 1, "-o", "jsonl"]
+        rows = [json.loads(line) for line in self.out(*args, "-np", "1,3", "-p", 8, "-n", 12).splitlines()]
+        self.assertEqual([row["test"] for row in rows], ["pp8+tg12 x1", "pp8+tg12 x3"])
+        rows += map(json.loads, self.out(*args, "-np", 2, "--mix", "-p", 200, "-n", 40).splitlines())
+        self.assertEqual(rows[-1]["test"], "pp200 beside x2")
+        self.assertGreater(rows[-1]["prompt_alone_ts"], 0)
+        for row in rows:
+            self.assertGreater(row["prompt_ts"], 0)
+            self.assertLessEqual(row["gap_p50_ms"], row["gap_p99_ms"])
+            self.assertLessEqual(row["first_p50_ms"], row["first_p99_ms"])
+        self.assertIn("| pp8+tg4 x2 |", self.out("bench", "-m", MODEL, "-r", 1, "-np", 2, "-p", 8, "-n", 4).replace("  ", ""))
+        self.error(2, "bench", "-np", 2, "-d", 8)
+        self.error(2, "bench", "--mix")
+
     def check_stages(self, row, tokens):
         self.assertEqual(row["profile_tokens"], tokens)
         names = [stage["stage"] for stage in row["stages"]]

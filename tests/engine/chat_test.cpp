@@ -256,7 +256,7 @@ TEST_CASE("chat: a model's broken template gives way to a plain form, and that i
                 &said};
   std::unique_ptr<Chat> chat;
   require(Chat::open(*session, {}, log, &chat));
-  CHECK(chat->chat_template().is_fallback());
+  CHECK(chat->dialect().chat_template().is_fallback());
   CHECK_THAT(said, ContainsSubstring("template"));
   Value message = Value::dict();
   message.set("role"sv, "user");
@@ -322,7 +322,7 @@ TEST_CASE("chat: calls pass through the templates of many models and back", "[ch
     if (call.ends_with(eos)) call.resize(call.size() - eos.size());
     const ChatForm form = chat_form(text);
     std::string calls;
-    ChatParser parser(form, chat->tools(), call.substr(0, same),
+    ChatParser parser(form, chat->dialect().tools(), call.substr(0, same),
                       {[](std::string_view) { return true; }, [](std::string_view) { return true; },
                        [&](ChatCall made) { return calls += made.name + " " + made.arguments, true; }});
     parser.push(call.substr(same));

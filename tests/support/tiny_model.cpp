@@ -84,7 +84,10 @@ void open_engine(const std::string& file, const EngineOptions& options, Engine* 
   require(open_device(test_device(), device_options, &device));
   out->device.reset(device);
   LimitedDevice* limited = nullptr;
-  if (options.largest_weights) {
+  if (options.wrap) {
+    out->inner = std::move(out->device);
+    out->device = options.wrap(*out->inner);
+  } else if (options.largest_weights) {
     out->inner = std::move(out->device);
     out->device = std::make_unique<LimitedDevice>(*out->inner, options.largest_weights);
     limited = static_cast<LimitedDevice*>(out->device.get());

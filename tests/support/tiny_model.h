@@ -2,6 +2,7 @@
 // plain vectors for the float64 oracle.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct EngineOptions {
   bool exact = true, checked = false;
   uint64_t largest_weights =
       0;  // the most bytes of a buffer of weights, which are then copied; 0: the device's own limit
+  std::function<std::unique_ptr<Device>(Device&)> wrap = {};                 // around the device itself
   ExecutorOptions executor{.context = 256, .key_type = 0, .value_type = 0};  // f32 cache
 };
 void open_engine(const std::string& file, const EngineOptions& options, Engine* out);

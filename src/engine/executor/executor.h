@@ -85,6 +85,7 @@ class Executor {
   Status reserve(uint32_t sequence, uint32_t begin, uint32_t end);
   void fork_sequence(uint32_t from, uint32_t to, uint32_t position) { pages_.fork(from, to, position); }
   void truncate(uint32_t sequence, uint32_t position) { pages_.truncate(sequence, position); }
+  PagePool& pages() { return pages_; }
   void set_sampling(uint32_t sequence, const SampleParams& params);
   // Stops a step that is compiling kernels. Any thread or signal handler may call it.
   void cancel(uint32_t sequence) { cancelled_[sequence].store(true, std::memory_order_relaxed); }

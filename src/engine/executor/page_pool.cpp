@@ -64,16 +64,13 @@ void PagePool::take_back(std::span<const Copy> copies) {
 
 void PagePool::fork(uint32_t from, uint32_t to, uint32_t position) {
   const uint32_t pages = uint32_t(divide_up(position, kPageTokens));
-  for (uint32_t i = 0; i < pages; ++i) {
-    tables_[to].push_back(tables_[from][i]);
-    ++users_[tables_[from][i]];
-  }
+  for (uint32_t i = 0; i < pages; ++i) share(tables_[from][i], to);
 }
 
 void PagePool::truncate(uint32_t sequence, uint32_t position) {
   std::vector<uint32_t>& table = tables_[sequence];
   while (table.size() > divide_up(position, kPageTokens)) {
-    if (--users_[table.back()] == 0) free_.push_back(table.back());
+    drop(table.back());
     table.pop_back();
   }
 }

@@ -1,8 +1,8 @@
 // Which pages of the KV cache belong to which sequence. This is bookkeeping of the host: the bytes of a page
 // lie at its index in each layer's cache and in the token log.
 //
-// A page has 64 positions. Forked sequences share pages, and a page is copied before one of them writes into
-// it. The pages of a step are reserved before it is submitted, all or none.
+// A page has 64 positions. Forked sequences share pages, and a page is copied before one of its users writes
+// into it. The pages of a step are reserved before it is submitted, all or none.
 #pragma once
 #include <span>
 #include <vector>
@@ -35,6 +35,16 @@ class PagePool {
   void truncate(uint32_t sequence, uint32_t position);  // gives back pages that begin at `position` or later
   void exchange(uint32_t a, uint32_t b) { tables_[a].swap(tables_[b]); }
 
+  // A page may also be held by who is no sequence, and given to a sequence behind those that it has.
+  void hold(uint32_t page) { ++users_[page]; }
+  void drop(uint32_t page) {
+    if (--users_[page] == 0) free_.push_back(page);
+  }
+  void share(uint32_t page, uint32_t sequence) {
+    tables_[sequence].push_back(page);
+    hold(page);
+  }
+
   std::span<const uint32_t> table(uint32_t sequence) const { return tables_[sequence]; }
   uint32_t free_pages() const { return uint32_t(free_.size()); }
 
@@ -42,7 +52,7 @@ class PagePool {
   uint32_t needed(const Want& want) const;
 
   uint32_t pages_per_sequence_;
-  std::vector<uint32_t> users_;                // sequences that use each page
+  std::vector<uint32_t> users_;                // sequences and others that use each page
   std::vector<uint32_t> free_;                 // a stack with capacity for all pages
   std::vector<std::vector<uint32_t>> tables_;  // by sequence, with capacity for all its pages
 };

@@ -22,58 +22,14 @@ struct Chat::Answer {
 
 Status Chat::open(Session& session, const ChatOptions& options, const Log& log, std::unique_ptr<Chat>* out) {
   std::unique_ptr<Chat> chat(new Chat(session));
-  GRETA_TRY(chat->read(options, log));
+  GRETA_TRY(chat->dialect_.open(session.executor().model(), options, log));
+  chat->forget_oldest_ = options.forget_oldest;
   *out = std::move(chat);
   return {};
 }
 
-Status Chat::read(const ChatOptions& options, const Log& log) {
-  const Model& model = session_.executor().model();
-  GRETA_TRY(options.chat_template.empty() ? template_.open(model.gguf, *model.tokenizer, log)
-                                          : template_.open_text(options.chat_template, *model.tokenizer));
-  if (template_.is_fallback() && !model.gguf.find("tokenizer.chat_template"))
-    log(LogLevel::Warning,
-        "the model has no chat template, so it may not be made for conversations: they are written in the "
-        "format of %s",
-        template_.fallback());
-  if (!options.tools.empty()) GRETA_TRY(tools_.parse(options.tools));
-  if (!options.arguments.empty()) {
-    GRETA_TRY(within(parse_json(options.arguments, &arguments_), "template arguments"));
-    if (!arguments_.is_dict())
-      return fail(Code::Argument, "template arguments: expected an object, not %s", arguments_.type_name());
-  }
-  now_s_ = options.now_s;
-  forget_oldest_ = options.forget_oldest;
-  if (!options.raw) form_ = chat_form(template_.text() + template_.tool_text());
-  find_spoken();
-  return {};
-}
-
-void Chat::find_spoken() {
-  const Tokenizer& tokenizer = *session_.executor().model().tokenizer;
-  for (uint32_t id = 0; id < tokenizer.size(); ++id)
-    if (tokenizer.vocab().kind(id) == TokenKind::Control && form_.is_mark(tokenizer.vocab().text(id)))
-      spoken_.push_back(int32_t(id));
-}
-
-// ---- messages -----------------------------------------------------------------------------------
-
 Status Chat::add(Value message) {
-  if (!message.is_dict())
-    return fail(Code::Argument, "a message: expected an object, not %s", message.type_name());
-  const Value& role = message["role"];
-  if (role.as_string().empty()) return fail(Code::Argument, "a message without a role");
-  const Value* content = message.find("content");
-  const bool calls = message["tool_calls"].is_list() && message["tool_calls"].size() > 0;
-  if (content && !content->is_string() && !content->is_list() && !content->is_none())
-    return fail(Code::Argument, "a message of role %s: its content is %s, expected a text or a list",
-                Quoted(role.as_string()).c_str(), content->type_name());
-  if ((!content || content->is_none()) && !calls && !message["reasoning_content"].is_string())
-    return fail(Code::Argument, "a message of role %s without content", Quoted(role.as_string()).c_str());
-  for (const Value& call : message["tool_calls"].items())
-    if (call["function"]["name"].as_string().empty())
-      return fail(Code::Argument, "a message of role %s: a tool call without function.name",
-                  Quoted(role.as_string()).c_str());
+  GRETA_TRY(Dialect::check(message));
   messages_.push_back(std::move(message));
   return {};
 }
@@ -81,57 +37,6 @@ Status Chat::add(Value message) {
 void Chat::truncate(size_t count) {
   messages_.resize(std::min(count, messages_.size()));
   if (system_count() + forgotten_ >= messages_.size()) forgotten_ = 0;
-}
-
-// Makes a message as templates expect it: the arguments of calls are objects, and the content is a text.
-Value Chat::for_template(const Value& message) const {
-  Value out = Value::dict();
-  bool has_content = false, has_thinking = false;
-  for (const Value::Entry& entry : message.entries()) {
-    const std::string_view key = entry.key.as_string();
-    Value value = entry.value;
-    if (key == "content") {
-      has_content = value.is_true();
-      if (value.is_none()) value = "";
-    } else if (key == "tool_calls") {
-      Value calls = Value::list();
-      for (const Value& call : entry.value.items()) {
-        Value function = Value::dict(), copy = Value::dict();
-        for (const Value::Entry& part : call["function"].entries()) {
-          Value parsed = part.value;
-          if (part.key.as_string() == "arguments" && parsed.is_string() &&
-              (!parse_json(part.value.as_string(), &parsed).ok() || !parsed.is_dict()))
-            parsed = part.value;
-          function.set(part.key.as_string(), std::move(parsed));
-        }
-        for (const Value::Entry& part : call.entries())
-          copy.set(part.key.as_string(), part.key.as_string() == "function" ? function : part.value);
-        calls.push(std::move(copy));
-      }
-      value = std::move(calls);
-    }
-    has_thinking |= key == "thinking";
-    out.set(key, std::move(value));
-  }
-  if (!message.find("content")) out.set("content"sv, "");
-  // gpt-oss and LFM2.5 call reasoning "thinking". A gpt-oss message with calls has no content beside it.
-  const Value& reasoning = message["reasoning_content"];
-  if (reasoning.is_string() && !has_thinking && !(has_content && message.find("tool_calls")))
-    out.set("thinking"sv, reasoning);
-  return out;
-}
-
-Status Chat::render(bool add_generation_prompt, std::string* out) const {
-  ChatInput input;
-  input.messages = Value::list();
-  const size_t system = system_count();
-  for (size_t i = 0; i < messages_.size(); ++i)
-    if (i < system || i >= system + forgotten_) input.messages.push(for_template(messages_[i]));
-  input.tools = tools_.value();
-  input.arguments = arguments_;
-  input.add_generation_prompt = add_generation_prompt;
-  input.now_s = now_s_;
-  return template_.render(input, {}, out);
 }
 
 // ---- a full context -----------------------------------------------------------------------------
@@ -156,12 +61,16 @@ bool Chat::forget_turn() {
   return false;
 }
 
+// The messages that have not left.
+std::vector<Value> Chat::kept() const {
+  const auto begin = messages_.begin(), system = begin + std::ptrdiff_t(system_count());
+  std::vector<Value> out(begin, system);
+  out.insert(out.end(), system + std::ptrdiff_t(forgotten_), messages_.end());
+  return out;
+}
+
 Status Chat::encode_prompt(std::string* text, std::vector<int32_t>* tokens) const {
-  text->clear();
-  tokens->clear();
-  GRETA_TRY(render(true, text));
-  return session_.executor().model().tokenizer->encode(*text, {.add_special = true, .parse_special = true},
-                                                       tokens);
+  return dialect_.prompt(*session_.executor().model().tokenizer, kept(), text, tokens);
 }
 
 // Makes turns leave until the prompt, with what there is of the answer, takes at most three quarters of the
@@ -204,14 +113,10 @@ Status Chat::answer(const ChatAnswerOptions& options, const ChatEvents& events, 
 }
 
 Status Chat::answer_last(const ChatAnswerOptions& options, const ChatEvents& events, ChatResult* result) {
-  if (messages_.empty()) return fail(Code::Argument, "the conversation is empty: add a message first");
-  const std::string_view last = messages_.back()["role"].as_string();
-  if (last == "assistant" || last == "system" || last == "developer")
-    return fail(Code::Argument, "nothing to answer: the last message has the role %s", Quoted(last).c_str());
+  GRETA_TRY(Dialect::check_answerable(messages_));
   std::string prompt;
   std::vector<int32_t> tokens;
   GRETA_TRY(encode_prompt(&prompt, &tokens));
-  if (tokens.empty()) return fail(Code::Argument, "the chat template made nothing of the conversation");
   if (forget_oldest_ && tokens.size() >= session_.context()) GRETA_TRY(make_room(0, &prompt, &tokens));
   if (tokens.size() >= session_.context())
     return fail(Code::Full, "the conversation is %zu tokens long, and the context has room for %u",
@@ -230,9 +135,7 @@ Status Chat::answer_last(const ChatAnswerOptions& options, const ChatEvents& eve
     return !events.reasoning || events.reasoning(text);
   };
   sink.call = [&](ChatCall call) {
-    char id[32];  // nine letters and digits, as Mistral's templates require
-    format_text(id, sizeof id, "call%05zu", (calls + self->calls.size()) % 100000);
-    if (call.id.empty()) call.id = id;
+    if (call.id.empty()) call.id = call_id(calls + self->calls.size());
     Value function = Value::dict(), value = Value::dict();
     function.set("name"sv, call.name);
     function.set("arguments"sv, call.arguments);
@@ -242,7 +145,8 @@ Status Chat::answer_last(const ChatAnswerOptions& options, const ChatEvents& eve
     self->calls.push(std::move(value));
     return !events.call || events.call(call);
   };
-  Answer answer{options, events, ChatParser(form_, tools_, prompt, std::move(sink)), {}, {}, Value::list()};
+  Answer answer{options, events, ChatParser(dialect_.form(), dialect_.tools(), prompt, std::move(sink)),
+                {},      {},     Value::list()};
   self = &answer;
   ChatResult r;
   GRETA_TRY(generate(std::move(tokens), options, &answer, &r));
@@ -264,7 +168,8 @@ Status Chat::answer_last(const ChatAnswerOptions& options, const ChatEvents& eve
 
 // Appends to `tokens` the text that closes the reasoning, after the token that an answer was cut at.
 Status Chat::close_reasoning(Answer* answer, std::vector<int32_t>* tokens) {
-  const std::string mark(answer->parser.reasoning_end()), end = form_.channels ? mark : "\n" + mark + "\n\n";
+  const std::string mark(answer->parser.reasoning_end()),
+      end = dialect_.form().channels ? mark : "\n" + mark + "\n\n";
   if (answer->cut) *tokens = {answer->last_token};
   GRETA_TRY(session_.executor().model().tokenizer->encode(end, {.add_special = false, .parse_special = true},
                                                           tokens));
@@ -289,7 +194,7 @@ Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& opti
   tokens.erase(tokens.begin(), tokens.begin() + std::ptrdiff_t(common));
 
   GenerateOptions generate{
-      .ignore_end = options.ignore_end, .user = answer, .stops = options.stops, .spoken = spoken_};
+      .ignore_end = options.ignore_end, .user = answer, .stops = options.stops, .spoken = dialect_.spoken()};
   generate.on_token = [](void* user, int32_t token, const char* text, size_t bytes) {
     Answer& a = *static_cast<Answer*>(user);
     if (token != kNoToken) {

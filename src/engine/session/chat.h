@@ -1,23 +1,13 @@
 // A conversation: messages go in, parts of the answer come out.
 //
 // It is rendered as a whole every turn, and only the tokens that the session does not hold already are fed.
-// The model's template determines how answers are taken apart (text/chat/).
 #pragma once
+#include "engine/session/dialect.h"
 #include "engine/session/session.h"
-#include "text/text.h"
 
 namespace greta {
 
 enum class ChatEnd : uint32_t { Stop = 0, Length = 1, ToolCalls = 2, Context = 3, Cancelled = 4 };
-
-struct ChatOptions {
-  std::string_view chat_template = {};  // in place of the model's; "" for the model's
-  std::string_view tools = {};          // JSON, as ToolList reads it
-  std::string_view arguments = {};      // a JSON object of further variables of the template
-  int64_t now_s = 0;                    // seconds since 1970, for templates that write the date
-  bool raw = false;                     // answers are not taken apart
-  bool forget_oldest = false;           // where the context is full, the oldest turns leave
-};
 
 // Called while the answer comes. A callback that returns false stops it.
 struct ChatEvents {
@@ -61,18 +51,17 @@ class Chat {
   Status answer(const ChatAnswerOptions& options, const ChatEvents& events, ChatResult* result);
 
   // Gives the conversation as the model reads it, without the messages that have left.
-  Status render(bool add_generation_prompt, std::string* out) const;
-  const ChatTemplate& chat_template() const { return template_; }
-  const ToolList& tools() const { return tools_; }
+  Status render(bool add_generation_prompt, std::string* out) const {
+    return dialect_.render(kept(), add_generation_prompt, out);
+  }
+  const Dialect& dialect() const { return dialect_; }
 
  private:
   struct Answer;
   explicit Chat(Session& session) : session_(session) {}
-  Status read(const ChatOptions& options, const Log& log);
-  void find_spoken();
-  jinja::Value for_template(const jinja::Value& message) const;
   Status answer_last(const ChatAnswerOptions& options, const ChatEvents& events, ChatResult* result);
   Status encode_prompt(std::string* text, std::vector<int32_t>* tokens) const;
+  std::vector<jinja::Value> kept() const;
   size_t system_count() const;
   bool forget_turn();
   Status make_room(size_t answer_tokens, std::string* text, std::vector<int32_t>* prompt);
@@ -83,12 +72,7 @@ class Chat {
                   ChatResult* result);
 
   Session& session_;
-  ChatTemplate template_;
-  ChatForm form_;
-  ToolList tools_;
-  jinja::Value arguments_;
-  int64_t now_s_ = 0;
-  std::vector<int32_t> spoken_;  // control tokens whose text means something in answers, ascending
+  Dialect dialect_;
   std::vector<jinja::Value> messages_;
   bool forget_oldest_ = false;
   size_t forgotten_ = 0;  // how many of the messages behind the system message have left

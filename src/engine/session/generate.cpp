@@ -4,38 +4,23 @@
 #include <algorithm>
 
 #include "engine/session/session.h"
-#include "engine/session/stop.h"
+#include "engine/session/text_stream.h"
 
 namespace greta {
 
-// Makes text from tokens as they come. It is always valid UTF-8 and contains no stop string.
+// Gives the caller the text of tokens as they come.
 struct Session::TokenStream {
-  const Tokenizer& tokenizer;
   const GenerateOptions& options;
-  bool strip_space;  // removes the space that the vocabulary puts before the first word of a text
-  StopMatcher stop;
-  Utf8Stream stream;
-  std::string piece, whole, text;
+  TextStream stream;
+  std::string text;
 
   bool emit(int32_t token) {  // returns false if the caller wants to stop or a stop string was found
-    piece.clear();
-    whole.clear();
     text.clear();
-    if (token == kNoToken) {
-      stream.flush(&whole);
-    } else {
-      const bool spoken = std::binary_search(options.spoken.begin(), options.spoken.end(), token);
-      tokenizer.append_piece(token, spoken, &piece);
-      if (strip_space && !piece.empty() && piece[0] == ' ') piece.erase(0, 1);
-      strip_space = false;
-      stream.push(piece, &whole);
-    }
-    const bool found = stop.push(whole, &text);
-    if (token == kNoToken && !found) stop.flush(&text);
-    if (token == kNoToken && text.empty()) return !found;
+    const bool more = token == kNoToken ? stream.finish(&text) : stream.push(token, &text);
+    if (token == kNoToken && text.empty()) return more;
     const bool stopped =
         options.on_token && options.on_token(options.user, token, text.c_str(), text.size()) != 0;
-    return !found && !stopped;
+    return more && !stopped;
   }
 };
 
@@ -89,9 +74,9 @@ Status Session::feed_and_draw(std::span<const int32_t> tokens, const GenerateOpt
   const Tokenizer& tokenizer = *executor_->model().tokenizer;
   const bool fresh = position_ == 0 && tokens.size() == 1 && tokens[0] == tokenizer.bos();
   const bool on_device = sampler_.on_device() && !grammar_.active();
-  TokenStream stream{
-      tokenizer, options, fresh && tokenizer.adds_space_prefix() && !grammar_.active(), {}, {}, {}, {}, {}};
-  GRETA_TRY(stream.stop.open(options.stops));
+  const bool strip_space = fresh && tokenizer.adds_space_prefix() && !grammar_.active();
+  TokenStream stream{options, {tokenizer, strip_space, options.spoken}, {}};
+  GRETA_TRY(stream.stream.open(options.stops));
   take_cancel();
   const uint64_t start = now_ns();
   GenerateResult r;
@@ -136,8 +121,8 @@ Status Session::feed_and_draw(std::span<const int32_t> tokens, const GenerateOpt
   }
   executor_->truncate(sequence_, position_);
   r.generate_ns = now_ns() - prompt_end;
-  if (stream.stop.found() < 0) stream.emit(kNoToken);
-  r.stop_string = stream.stop.found();
+  if (stream.stream.found() < 0) stream.emit(kNoToken);
+  r.stop_string = stream.stream.found();
   if (r.stop_string >= 0) r.reason = StopReason::String;
   *result = r;
   return {};

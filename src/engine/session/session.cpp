@@ -42,8 +42,7 @@ Status Session::truncate(uint32_t position) {
   return {};
 }
 
-Status Session::set_sampling(SamplerSettings settings) {
-  GRETA_TRY(check_sampling(settings));
+SampleParams sample_params(const SamplerSettings& settings) {
   SampleParams params = {};
   const auto& order = settings.order;
   const auto named = [&](SamplerStep step) {
@@ -59,22 +58,32 @@ Status Session::set_sampling(SamplerSettings settings) {
   }
   params.seed_low = uint32_t(settings.seed);
   params.seed_high = uint32_t(settings.seed >> 32);
+  return params;
+}
+
+Status Session::set_sampling(SamplerSettings settings) {
+  GRETA_TRY(check_sampling(settings));
+  const SampleParams params = sample_params(settings);
   sampler_.set(std::move(settings));
   executor_->set_sampling(sequence_, params);
   return {};
 }
 
-Status Session::sample(const float* logits, bool may_end, int32_t* token) {
-  if (position_ == 0) return fail(Code::Argument, "there is no token yet that another could follow");
-  const Model& model = executor_->model();
+Status choose_token(const Model& model, Sampler& sampler, GrammarState& grammar, const float* logits,
+                    std::span<const int32_t> tokens, bool may_end, int32_t* token) {
   const uint32_t vocab = model.shape.vocab;
-  if (!grammar_.active()) return sampler_.choose({logits, vocab}, nullptr, tokens_, token);
+  if (!grammar.active()) return sampler.choose({logits, vocab}, nullptr, tokens, token);
   std::span<const uint64_t> allowed;
-  GRETA_TRY(grammar_.prepare(*model.tokenizer, model.tokenizer->trie(), vocab, tokens_, may_end, &allowed));
+  GRETA_TRY(grammar.prepare(*model.tokenizer, model.tokenizer->trie(), vocab, tokens, may_end, &allowed));
   *token = kNoToken;
   if (allowed.empty()) return {};
-  GRETA_TRY(sampler_.choose({logits, vocab}, allowed.data(), tokens_, token));
-  return grammar_.drawn(*model.tokenizer, *token);
+  GRETA_TRY(sampler.choose({logits, vocab}, allowed.data(), tokens, token));
+  return grammar.drawn(*model.tokenizer, *token);
+}
+
+Status Session::sample(const float* logits, bool may_end, int32_t* token) {
+  if (position_ == 0) return fail(Code::Argument, "there is no token yet that another could follow");
+  return choose_token(executor_->model(), sampler_, grammar_, logits, tokens_, may_end, token);
 }
 
 void Session::fed(std::span<const int32_t> tokens) {
@@ -82,18 +91,21 @@ void Session::fed(std::span<const int32_t> tokens) {
   position_ += uint32_t(tokens.size());
 }
 
-Status Session::check(std::span<const int32_t> tokens) const {
+Status check_tokens(std::span<const int32_t> tokens, uint32_t position, uint32_t context, uint32_t vocab) {
   if (tokens.empty()) return fail(Code::Argument, "no tokens to feed");
   // The count is checked before any token is read, since a wrong count may be larger than the caller's array.
-  if (tokens.size() > context() - position_)
+  if (tokens.size() > context - position)
     return fail(Code::Full,
                 "%zu tokens after %u do not fit the context of %u: shorten the prompt or ask for more",
-                tokens.size(), position_, context());
+                tokens.size(), position, context);
   for (size_t i = 0; i < tokens.size(); ++i)
-    if (tokens[i] < 0 || uint32_t(tokens[i]) >= executor_->model().shape.vocab)
-      return fail(Code::Argument, "token %zu is %d, expected 0 to %u", i, tokens[i],
-                  executor_->model().shape.vocab - 1);
+    if (tokens[i] < 0 || uint32_t(tokens[i]) >= vocab)
+      return fail(Code::Argument, "token %zu is %d, expected 0 to %u", i, tokens[i], vocab - 1);
   return {};
+}
+
+Status Session::check(std::span<const int32_t> tokens) const {
+  return check_tokens(tokens, position_, context(), executor_->model().shape.vocab);
 }
 
 void Session::take_back(uint32_t position) {

@@ -37,6 +37,18 @@ struct GenerateResult {
 // An on_full that keeps the first `keep` tokens and the last half of the others.
 Status forget_half(std::span<const int32_t> held, uint32_t keep, std::vector<int32_t>* instead);
 
+// What the device's kernel is told of the settings, for samplers with on_device().
+SampleParams sample_params(const SamplerSettings& settings);
+
+// Fails unless the tokens are of the vocabulary and fit into the context after `position`.
+Status check_tokens(std::span<const int32_t> tokens, uint32_t position, uint32_t context, uint32_t vocab);
+
+// Chooses on the host the token that follows `tokens`, from the logits [vocab] of the last of them. It gives
+// kNoToken if the grammar is at its end, and the vocabulary has no token that ends an answer or `may_end`
+// forbids it.
+Status choose_token(const Model& model, Sampler& sampler, GrammarState& grammar, const float* logits,
+                    std::span<const int32_t> tokens, bool may_end, int32_t* token);
+
 class Session {
  public:
   static Status open(std::shared_ptr<Executor> executor, std::unique_ptr<Session>* out);
@@ -58,8 +70,7 @@ class Session {
   Status profile(std::span<const int32_t> tokens, void (*on_stage)(void* user, const Executor::Stage& stage),
                  void* user);
 
-  // Chooses the next token on the host, from the logits [vocab] of the last token fed. It gives kNoToken if
-  // the grammar is at its end, and the vocabulary has no token that ends an answer or `may_end` forbids it.
+  // choose_token for the logits [vocab] of the last token fed.
   Status sample(const float* logits, bool may_end, int32_t* token);
 
   Status set_sampling(SamplerSettings settings);  // a failure leaves the settings as they were

@@ -45,32 +45,37 @@ double weight_bytes_per_second(const BenchRow& row, const Numbers& numbers) {
   return numbers.speed.mean * static_cast<double>(row.model.token_bytes);
 }
 
+// What every measurement says: with what, and on what.
+Json head_of(const BenchRow& row) {
+  return {{"greta_version", greta_version()},
+          {"build_commit", std::string(kBuildCommit)},
+          {"backends", std::string(row.device.id)},
+          {"device", row.device.name},
+          {"driver", row.device.driver},
+          {"arch", row.device.arch},
+          {"model_filename", row.path},
+          {"model_identity", format("%016llx", static_cast<unsigned long long>(row.model.identity))},
+          {"model_type", std::string(row.model.architecture) + " " + row.model.type},
+          {"model_size", row.model.weights_bytes},
+          {"model_n_params", row.model.parameters},
+          {"n_threads", row.threads},
+          {"n_batch", row.batch},
+          {"type_k", row.key_type},
+          {"type_v", row.value_type},
+          {"n_prompt", row.prompt},
+          {"n_gen", row.generate},
+          {"n_depth", row.depth},
+          {"test_time", row.time}};
+}
+
 Json json_of(const BenchRow& row) {
   const Numbers numbers = numbers_of(row);
   const double read = weight_bytes_per_second(row, numbers);
   const double percent = 100 * read / static_cast<double>(row.roofs.bandwidth);
   const auto whole = [](double value) { return static_cast<uint64_t>(value + 0.5); };
   const bool decode = is_decoding(row);
-  Json json = {{"greta_version", greta_version()},
-               {"build_commit", std::string(kBuildCommit)},
-               {"backends", std::string(row.device.id)},
-               {"device", row.device.name},
-               {"driver", row.device.driver},
-               {"arch", row.device.arch},
-               {"model_filename", row.path},
-               {"model_identity", format("%016llx", static_cast<unsigned long long>(row.model.identity))},
-               {"model_type", std::string(row.model.architecture) + " " + row.model.type},
-               {"model_size", row.model.weights_bytes},
-               {"model_n_params", row.model.parameters},
-               {"n_threads", row.threads},
-               {"n_batch", row.batch},
-               {"type_k", row.key_type},
-               {"type_v", row.value_type},
-               {"n_prompt", row.prompt},
-               {"n_gen", row.generate},
-               {"n_depth", row.depth},
-               {"test_time", row.time},
-               {"avg_ns", whole(numbers.ns.mean)},
+  Json json = head_of(row);
+  json.update({{"avg_ns", whole(numbers.ns.mean)},
                {"stddev_ns", whole(numbers.ns.deviation)},
                {"median_ns", whole(numbers.ns.median)},
                {"avg_ts", numbers.speed.mean},
@@ -80,7 +85,7 @@ Json json_of(const BenchRow& row) {
                {"bandwidth_percent", decode ? Json(percent) : Json(nullptr)},
                {"bandwidth_gb_s", static_cast<double>(row.roofs.bandwidth) / 1e9},
                {"samples_ns", row.samples_ns},
-               {"samples_ts", numbers.speeds}};
+               {"samples_ts", numbers.speeds}});
   if (row.profile.tokens > 0) {
     json["profile_tokens"] = row.profile.tokens;
     json["arithmetic_tflop_s"] = static_cast<double>(row.roofs.arithmetic) / 1e12;
@@ -148,6 +153,24 @@ std::string markdown_of(const BenchRow& row, bool first) {
   return text + stages_text(row.profile, row.roofs, step_ns);
 }
 
+// The speed of a mix is that of its prompts, beside what they have alone.
+std::string markdown_of(const BenchRow& row, const ServeNumbers& numbers, const std::string& test,
+                        bool first) {
+  constexpr char kHead[] =
+      "| model                | backend  |                 test | prompt t/s | % of alone |        t/s |"
+      " gap p50 ms | gap p99 ms | first p50 ms | first p99 ms |\n"
+      "| -------------------- | -------- | -------------------: | ---------: | ---------: | ---------: |"
+      " ---------: | ---------: | -----------: | -----------: |\n";
+  const auto number = [](double value) { return value > 0 ? format("%.2f", value) : std::string(); };
+  const double part = numbers.alone_ts > 0 ? 100 * numbers.prompt_ts / numbers.alone_ts : 0;
+  return (first ? kHead : "") +
+         format("| %-20s | %-8s | %20s | %10s | %10s | %10s | %10.2f | %10.2f | %12.2f | %12.2f |\n",
+                (std::string(row.model.architecture) + " " + row.model.type).c_str(), row.device.id,
+                test.c_str(), number(numbers.prompt_ts).c_str(), number(part).c_str(),
+                number(numbers.generate_ts).c_str(), numbers.gap_p50_ms, numbers.gap_p99_ms,
+                numbers.first_p50_ms, numbers.first_p99_ms);
+}
+
 }  // namespace
 
 std::string test_name(uint32_t prompt, uint32_t generate, uint32_t depth) {
@@ -159,10 +182,31 @@ std::string test_name(uint32_t prompt, uint32_t generate, uint32_t depth) {
 std::string BenchReport::add(const BenchRow& row) {
   const bool first = rows_++ == 0 || (form_ == "md" && row.profile.tokens > 0);
   if (form_ == "md") return markdown_of(row, first);
-  if (form_ == "csv") return csv_of(json_of(row), first);
-  if (form_ == "sql") return sql_of(json_of(row), first);
-  if (form_ == "jsonl") return json_text(json_of(row), -1);
-  if (form_ == "json") list_.push_back(json_of(row));
+  return add_json(json_of(row), first);
+}
+
+std::string BenchReport::add(const BenchRow& row, const ServeNumbers& numbers, uint32_t streams,
+                             const std::string& test) {
+  const bool first = rows_++ == 0;
+  if (form_ == "md") return markdown_of(row, numbers, test, first);
+  Json json = head_of(row);
+  json.update({{"n_parallel", streams},
+               {"test", test},
+               {"prompt_ts", numbers.prompt_ts},
+               {"generate_ts", numbers.generate_ts},
+               {"prompt_alone_ts", numbers.alone_ts > 0 ? Json(numbers.alone_ts) : Json(nullptr)},
+               {"gap_p50_ms", numbers.gap_p50_ms},
+               {"gap_p99_ms", numbers.gap_p99_ms},
+               {"first_p50_ms", numbers.first_p50_ms},
+               {"first_p99_ms", numbers.first_p99_ms}});
+  return add_json(std::move(json), first);
+}
+
+std::string BenchReport::add_json(Json json, bool first) {
+  if (form_ == "csv") return csv_of(json, first);
+  if (form_ == "sql") return sql_of(json, first);
+  if (form_ == "jsonl") return json_text(json, -1);
+  if (form_ == "json") list_.push_back(std::move(json));
   return "";
 }
 

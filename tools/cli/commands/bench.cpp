@@ -7,6 +7,7 @@
 #include <random>
 
 #include "bench/report.h"
+#include "bench/serving.h"
 #include "commands/commands.h"
 #include "console.h"
 #include "model.h"
@@ -24,6 +25,9 @@ struct BenchOptions {
   std::string prompt = "512", generate = "128", pair, depth = "0", threads = "0";
   std::string key_types = "f16", value_types = "f16", batch = "0";
   std::string output = "md", output_err = "none";
+  std::string streams;  // "": no service is measured
+  bool mix = false;
+  uint32_t step_ms = 0;
   uint32_t repetitions = 5;
 };
 
@@ -59,6 +63,20 @@ std::vector<Test> make_tests(const BenchOptions& options) {
   }
   if (tests.empty())
     throw Misused("there is nothing to measure, since -p and -n are both 0 (see greta-cli bench -h)");
+  return tests;
+}
+
+std::vector<ServeTest> make_serve_tests(const BenchOptions& options) {
+  std::vector<ServeTest> tests;
+  if (options.streams.empty() && (options.mix || options.step_ms > 0))
+    throw Misused("--mix and --step-ms go with -np (see greta-cli bench -h)");
+  if (options.streams.empty()) return tests;
+  if (options.profile || !options.pair.empty() || options.depth != "0")
+    throw Misused("-np goes with -p and -n, and not with --profile, -pg and -d (see greta-cli bench -h)");
+  for (uint32_t streams : parse_list("-np", options.streams, 1))
+    for (uint32_t prompt : parse_list("-p", options.prompt, options.mix ? 1 : 0))
+      for (uint32_t length : parse_list("-n", options.generate, 2))
+        tests.push_back({streams, prompt, length, options.mix, options.repetitions, options.step_ms});
   return tests;
 }
 
@@ -198,6 +216,49 @@ std::vector<ContextOptions> make_contexts(const BenchOptions& options) {
   return contexts;
 }
 
+// Where results go.
+struct BenchReports {
+  BenchReport out, err;
+  template <class... Results>
+  void add(const Results&... results) {
+    put(out.add(results...));
+    write_error(err.add(results...));
+  }
+};
+
+void run_tests(greta_runtime* runtime, greta_model* model, const BenchOptions& options,
+               const std::vector<Test>& tests, BenchRow* row, Progress& progress, BenchReports& reports) {
+  for (const Test& test : tests) {
+    try {
+      run_test(runtime, model, options, test, progress, row);
+    } catch (const Failed& error) {
+      throw Failed(flags_text(test) + ": " + error.what());
+    }
+    progress.clear();
+    reports.add(*row);
+  }
+}
+
+void run_tests(greta_model* model, const BenchOptions& options, const std::vector<ServeTest>& tests,
+               BenchRow* row, Progress& progress, BenchReports& reports) {
+  for (const ServeTest& test : tests) {
+    const std::string name = test_name(test);
+    progress.show(name);
+    row->prompt = test.prompt;
+    row->generate = test.generate;
+    row->depth = 0;
+    row->time = time_text();
+    ServeNumbers numbers;
+    try {
+      numbers = measure(model, row->model, options.context, test);
+    } catch (const Failed& error) {
+      throw Failed(name + ": " + error.what());
+    }
+    progress.clear();
+    reports.add(*row, numbers, test.streams, name);
+  }
+}
+
 int bench(BenchOptions options) {
   options.verbosity.apply();
   for (const std::string& form : {options.output, options.output_err}) {
@@ -205,10 +266,11 @@ int bench(BenchOptions options) {
       throw Misused("--profile does not fit into the lines of -o " + form + ": use -o json, jsonl or md");
   }
   const std::vector<ContextOptions> contexts = make_contexts(options);
-  const std::vector<Test> tests = make_tests(options);
+  const std::vector<ServeTest> serve_tests = make_serve_tests(options);
+  const std::vector<Test> tests = serve_tests.empty() ? make_tests(options) : std::vector<Test>();
   const std::vector<uint32_t> threads = parse_list("-t", options.threads, 0);
   const std::string path = model_path(options.model);
-  BenchReport report(options.output), report_err(options.output_err);
+  BenchReports reports{BenchReport(options.output), BenchReport(options.output_err)};
   Progress progress("bench");
   for (uint32_t thread_count : threads) {
     DeviceOptions device = options.device;
@@ -231,20 +293,12 @@ int bench(BenchOptions options) {
       row.key_type = context.key_type;
       row.value_type = context.value_type;
       row.batch = context.step_tokens;
-      for (const Test& test : tests) {
-        try {
-          run_test(runtime.get(), model.get(), options, test, progress, &row);
-        } catch (const Failed& error) {
-          throw Failed(flags_text(test) + ": " + error.what());
-        }
-        progress.clear();
-        put(report.add(row));
-        write_error(report_err.add(row));
-      }
+      run_tests(runtime.get(), model.get(), options, tests, &row, progress, reports);
+      run_tests(model.get(), options, serve_tests, &row, progress, reports);
     }
   }
-  put(report.finish());
-  write_error(report_err.finish());
+  put(reports.out.finish());
+  write_error(reports.err.finish());
   return kExitOk;
 }
 
@@ -264,6 +318,13 @@ Action bench_command(CLI::App& app) {
   list("--prompt-and-gen", options->pair,
        "lengths of a prompt and of the text after it, measured together: 512,128");
   list("-d,--n-depth", options->depth, "numbers of tokens that are in the context before");
+  list("--parallel", options->streams,
+       "measure a service with so many streams at once, each with a prompt of -p and a text of -n tokens");
+  app.add_flag("--mix", options->mix,
+               "with -np: prompts of -p tokens arrive, one after the other, while the streams go on");
+  app.add_option("--step-ms", options->step_ms, "with -np: what a step should take while texts are generated")
+      ->type_name("N")
+      ->check(in_range(int64_t{1}, 60000));
   list("-t,--threads", options->threads, "threads of the CPU device; 0: one for each processor");
   app.add_option("-r,--repetitions", options->repetitions, "measure each test N times")
       ->type_name("N")

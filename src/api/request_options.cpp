@@ -1,0 +1,112 @@
+#include "api/request_options.h"
+
+namespace greta {
+
+namespace {
+
+void set_if(float given, float* to) {
+  if (given != 0) *to = given;
+}
+
+Status read_grammar(const greta_sampling_options& o, const Tokenizer& tokenizer, RequestOptions* out) {
+  if (o.grammar && o.json_schema)
+    return fail(Code::Argument, "grammar and json_schema are both set: set at most one of them");
+  std::string gbnf = o.grammar ? o.grammar : "";
+  if (o.json_schema && *o.json_schema) GRETA_TRY(json_schema_grammar(o.json_schema, &gbnf));
+  const bool named = o.grammar && o.grammar_root;
+  return gbnf.empty() ? Status{}
+                      : parse_grammar(gbnf, named ? o.grammar_root : "root", &tokenizer, &out->grammar);
+}
+
+Status read_sampling(const greta_model& model, const greta_sampling_options* given, RequestOptions* out) {
+  greta_sampling_options o;
+  GRETA_TRY(read_options(given, &o));
+  GRETA_TRY(check_reserved(o.reserved));
+  SamplerSettings& s = out->sampling;
+  s.temperature = o.temperature;
+  s.dynamic_range = o.dynamic_range;
+  set_if(o.dynamic_exponent, &s.dynamic_exponent);
+  s.top_k = o.top_k;
+  set_if(o.top_p, &s.top_p);
+  s.min_p = o.min_p;
+  set_if(o.typical_p, &s.typical_p);
+  s.top_n_sigma = o.top_n_sigma;
+  s.xtc_probability = o.xtc_probability;
+  set_if(o.xtc_threshold, &s.xtc_threshold);
+  set_if(o.repeat_penalty, &s.repeat);
+  s.frequency = o.frequency_penalty;
+  s.presence = o.presence_penalty;
+  s.penalty_last_n = o.penalty_last_n;
+  s.mirostat_tau = o.mirostat_tau;
+  set_if(o.mirostat_eta, &s.mirostat_eta);
+  s.seed = o.seed;
+  const Tokenizer& tokenizer = *model.model.tokenizer;
+  if (o.dry) GRETA_TRY(read_dry(*o.dry, tokenizer, &s.dry));
+  GRETA_TRY(read_bias(o.bias_tokens, o.biases, o.bias_count, model.model.shape.vocab, &s.bias));
+  if (o.order) GRETA_TRY(parse_sampler_order(o.order, &s.order));
+  return read_grammar(o, tokenizer, out);
+}
+
+Status read_conversation(const greta_model& model, const greta_request_options& o, RequestOptions* out) {
+  greta_chat_options chat;
+  GRETA_TRY(within(read_options(o.chat, &chat), "chat"));
+  ChatOptions options;
+  GRETA_TRY(read_chat_options(chat, &options));
+  if (options.forget_oldest)
+    return fail(Code::Unsupported, "forget_oldest: a request reads its whole conversation or is refused");
+  auto dialect = std::make_shared<Dialect>();
+  GRETA_TRY(dialect->open(model.model, options, model.runtime->log));
+  std::vector<jinja::Value> messages(o.message_count);
+  for (size_t i = 0; i < messages.size(); ++i) {
+    GRETA_TRY(within(read_message(o.messages[i], &messages[i]), "message %zu", i));
+    GRETA_TRY(within(Dialect::check(messages[i]), "message %zu", i));
+    out->earlier_calls += messages[i]["tool_calls"].size();
+  }
+  GRETA_TRY(Dialect::check_answerable(messages));
+  GRETA_TRY(dialect->prompt(*model.model.tokenizer, messages, &out->prompt_text, &out->tokens));
+  out->dialect = std::move(dialect);
+  return {};
+}
+
+Status read_flags(const greta_request_options& o, RequestOptions* out) {
+  bool no_cache = false;
+  GRETA_TRY(read_flag(o.ignore_end, "ignore_end", &out->ignore_end));
+  GRETA_TRY(read_flag(o.no_cache, "no_cache", &no_cache));
+  GRETA_TRY(read_flag(o.no_answer, "no_answer", &out->no_answer));
+  GRETA_TRY(read_flag(o.logprobs, "logprobs", &out->logprobs));
+  GRETA_TRY(read_flag(o.prompt_logprobs, "prompt_logprobs", &out->prompt_logprobs));
+  out->use_cache = !no_cache;
+  return {};
+}
+
+}  // namespace
+
+Status read_request_options(const greta_model& model, const greta_request_options* given,
+                            RequestOptions* out) {
+  greta_request_options o;
+  GRETA_TRY(read_options(given, &o));
+  GRETA_TRY(check_reserved(o.reserved));
+  GRETA_TRY(read_flags(o, out));
+  out->max_tokens = o.max_tokens;
+  out->priority = o.priority;
+  out->salt = o.salt;
+  out->top = o.top_logprobs;
+  std::vector<std::string_view> stops;
+  GRETA_TRY(read_stops(o.stop_strings, o.stop_count, &stops));
+  out->stops.assign(stops.begin(), stops.end());
+  GRETA_TRY(within(read_sampling(model, o.sampling, out), "sampling"));
+  if (o.token_count && o.message_count)
+    return fail(Code::Argument, "tokens and messages are both set: give one of them");
+  if (o.message_count) {
+    GRETA_TRY(need(o.messages, "messages"));
+    return read_conversation(model, o, out);
+  }
+  if (o.token_count) GRETA_TRY(need(o.tokens, "tokens"));
+  // No context is longer, and a wrong count may be larger than the caller's array.
+  if (o.token_count > kMaxContext)
+    return fail(Code::Full, "%zu tokens do not fit any context", o.token_count);
+  out->tokens.assign(o.tokens, o.tokens + o.token_count);
+  return {};
+}
+
+}  // namespace greta

@@ -1,0 +1,12 @@
+// Reads what a caller asks of a service.
+#pragma once
+#include "api/handles.h"
+
+namespace greta {
+
+constexpr uint32_t kMaxRequests = 1u << 20;
+
+Status read_request_options(const greta_model& model, const greta_request_options* given,
+                            RequestOptions* out);
+
+}  // namespace greta

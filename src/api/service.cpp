@@ -1,0 +1,177 @@
+// The functions of greta.h for services and their requests.
+#include "api/request_options.h"
+
+using namespace greta;
+
+using Kind = RequestEvent::Kind;
+static_assert(GRETA_EVENT_TEXT == 1 + int(Kind::Text) && GRETA_EVENT_PROMPT == 1 + int(Kind::Prompt));
+static_assert(sizeof(greta_top_logprob) == sizeof(Likely) &&
+              offsetof(greta_top_logprob, logprob) == offsetof(Likely, logprob));
+
+struct greta_service {
+  greta_model* model;
+  std::shared_ptr<CountedExecutor> executor;  // outlives the service
+  std::unique_ptr<Service> service;
+};
+
+struct greta_request {
+  std::shared_ptr<Request> request;
+  RequestEvent event;  // what greta_request_next gave out last
+};
+
+static Status read_service_options(const greta_service_options* given, ServiceOptions* out,
+                                   greta_executor_options* sizes) {
+  greta_service_options o;
+  GRETA_TRY(read_options(given, &o));
+  GRETA_TRY(check_reserved(o.reserved));
+  GRETA_TRY(read_flag(o.own_thread, "own_thread", &out->own_thread));
+  bool no_cache = false;
+  GRETA_TRY(read_flag(o.no_prefix_cache, "no_prefix_cache", &no_cache));
+  out->scheduler.prefix_cache = !no_cache;
+  if (o.max_requests) out->scheduler.requests = o.max_requests;
+  if (o.max_requests > kMaxRequests)
+    return fail(Code::Argument, "max_requests is %u, at most %u", o.max_requests, kMaxRequests);
+  if (o.event_capacity) out->events = o.event_capacity;
+  if (o.step_ms) out->scheduler.step_ns = uint64_t(o.step_ms) * 1'000'000;
+  out->scheduler.chunk_tokens = o.chunk_tokens;
+  GRETA_TRY(within(read_options(o.executor, sizes), "executor"));
+  sizes->struct_size = sizeof *sizes;
+  if (sizes->sequences == 0) sizes->sequences = 16;
+  return {};
+}
+
+greta_status greta_service_open(greta_model* model, const greta_service_options* given,
+                                greta_service** out_service) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need_device(model));
+    GRETA_TRY(need(out_service, "out_service"));
+    ServiceOptions options;
+    greta_executor_options sizes;
+    GRETA_TRY(read_service_options(given, &options, &sizes));
+    auto service = std::make_unique<greta_service>();
+    service->model = model;
+    GRETA_TRY(open_executor(*model, &sizes, &service->executor));
+    std::shared_ptr<Executor> engine(service->executor, service->executor->executor.get());
+    GRETA_TRY(Service::open(std::move(engine), options, &service->service));
+    *out_service = service.release();
+    return {};
+  });
+}
+
+// A child of fork() leaves all to its parent, whose threads may hold locks.
+void greta_service_close(greta_service* service) {
+  if (service && !service->model->runtime->process.elsewhere()) delete service;
+}
+
+greta_status greta_service_run(greta_service* service) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(service, "service"));
+    GRETA_TRY(need_device(service->model));
+    return service->service->run();
+  });
+}
+
+void greta_service_stop(greta_service* service) {
+  if (service && !service->model->runtime->process.elsewhere()) service->service->stop();
+}
+
+greta_status greta_service_describe(greta_service* service, greta_service_info* out_info) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(service, "service"));
+    GRETA_TRY(need_device(service->model));
+    const ServiceState state = service->service->state();
+    greta_service_info info = {};
+    info.waiting = state.waiting;
+    info.running = state.running;
+    info.pages = state.pages;
+    info.free_pages = state.free_pages;
+    info.cached_pages = state.cached_pages;
+    info.steps = state.counts.steps;
+    info.rows = state.counts.rows;
+    info.cached_tokens = state.counts.cached_tokens;
+    info.set_back = state.counts.set_back;
+    return write_result(info, out_info);
+  });
+}
+
+greta_status greta_service_add(greta_service* service, const greta_request_options* given,
+                               greta_request** out_request) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(service, "service"));
+    GRETA_TRY(need_device(service->model));
+    GRETA_TRY(need(given, "options"));
+    GRETA_TRY(need(out_request, "out_request"));
+    RequestOptions options;
+    GRETA_TRY(read_request_options(*service->model, given, &options));
+    auto request = std::make_unique<greta_request>();
+    GRETA_TRY(service->service->add(std::move(options), &request->request));
+    *out_request = request.release();
+    return {};
+  });
+}
+
+greta_status greta_request_next(greta_request* request, uint64_t timeout_ns, greta_request_event* out_event) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(request, "request"));
+    GRETA_TRY(request->request->process().check());
+    GRETA_TRY(check_result(out_event));
+    greta_request_event event = {};
+    RequestEvent& from = request->event;
+    from = {};
+    event.token = kNoToken;
+    event.text = "";
+    if (request->request->next(timeout_ns, &from)) {
+      event.kind = greta_event_kind(1 + int(from.kind));
+      event.token = from.token.token;
+      event.logprob = from.token.logprob;
+      event.text = from.text.c_str();
+      event.bytes = from.text.size();
+      if (from.kind == Kind::ToolCall) {
+        event.id = from.call.id.c_str();
+        event.name = from.call.name.c_str();
+        event.arguments = from.call.arguments.c_str();
+      }
+      event.top = reinterpret_cast<const greta_top_logprob*>(from.top.data());
+      event.top_count = from.top.size();
+    } else {
+      RequestResult result;
+      event.kind = request->request->ended(&result) ? GRETA_EVENT_END : GRETA_EVENT_NONE;
+    }
+    return write_result(event, out_event);
+  });
+}
+
+void greta_request_cancel(greta_request* request) {
+  if (request && !request->request->process().elsewhere()) request->request->cancel();
+}
+
+greta_status greta_request_finish(greta_request* request, greta_request_result* out_result) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(request, "request"));
+    GRETA_TRY(request->request->process().check());
+    if (out_result) GRETA_TRY(check_result(out_result));
+    RequestResult from;
+    if (!request->request->ended(&from))
+      return fail(Code::Argument, "the request has not ended, or not all its events were read");
+    greta_request_result result = {};
+    result.reason = greta_stop_reason(from.reason);
+    result.stop_string = from.stop_string;
+    result.prompt_tokens = from.prompt_tokens;
+    result.cached_tokens = from.cached_tokens;
+    result.generated_tokens = from.generated_tokens;
+    result.set_back = from.set_back;
+    result.tool_calls = from.tool_calls;
+    result.open_reasoning = from.open_reasoning;
+    result.queued_ns = from.queued_ns;
+    result.prompt_ns = from.prompt_ns;
+    result.generate_ns = from.generate_ns;
+    if (out_result) GRETA_TRY(write_result(result, out_result));
+    return from.status.ok() ? from.status : fail(from.status.code, "%s", from.error);
+  });
+}
+
+void greta_request_close(greta_request* request) {
+  if (!request || request->request->process().elsewhere()) return;
+  request->request->cancel();
+  delete request;
+}

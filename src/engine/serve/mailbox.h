@@ -1,0 +1,91 @@
+// How the thread that runs a service and the threads that use it speak to each other.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+
+#include "engine/session/session.h"
+
+namespace greta {
+
+// Wakes the thread that runs a service. It may be rung from any thread.
+class Doorbell {
+ public:
+  void ring() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    rung_ = true;
+    wake_.notify_one();
+  }
+  void wait() {  // until it was rung since the last wait
+    std::unique_lock<std::mutex> lock(mutex_);
+    wake_.wait(lock, [&] { return rung_; });
+    rung_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool rung_ = false;
+};
+
+struct RequestResult {
+  Status status;                     // the rest is valid also where this is a failure
+  char error[kErrorTextBytes] = "";  // its sentence
+  StopReason reason = StopReason::Length;
+  int32_t stop_string = -1;
+  uint32_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
+  uint32_t tool_calls = 0;      // that the answer has
+  bool open_reasoning = false;  // it ended within its reasoning
+  uint32_t set_back = 0;        // how often it lost its pages to an older request and read its text anew
+  uint64_t queued_ns = 0, prompt_ns = 0, generate_ns = 0;
+};
+
+struct Likely {  // a token with the logarithm of its probability, before any sampling step
+  int32_t token = kNoToken;
+  float logprob = 0;
+};
+
+struct RequestEvent {
+  enum class Kind : uint8_t { Text, Reasoning, ToolCall, Prompt } kind = Kind::Text;
+  // Each token that is drawn comes with one event. kNoToken: a further event of the same token, or text that
+  // was held back until the end. Prompt: the token of the prompt whose probability this is.
+  Likely token;
+  std::string text;
+  ChatCall call;
+  std::vector<Likely> top;  // the likeliest tokens, where they were asked for
+};
+
+// What has come of a request and was not read yet. One thread writes; any thread reads.
+class Mailbox {
+ public:
+  Mailbox(size_t capacity, std::shared_ptr<Doorbell> writer)
+      : capacity_(capacity), writer_(std::move(writer)) {}
+
+  // The writer's side. A full box takes further events, but its request makes none until it is read.
+  bool full() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return events_.size() >= capacity_;
+  }
+  bool half_read() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return events_.size() <= capacity_ / 2;
+  }
+  void put(RequestEvent event);
+  void end(const RequestResult& result);
+
+  // The reader's side. Gives the next event, or false if none comes within `timeout_ns` or ever.
+  bool take(uint64_t timeout_ns, RequestEvent* out);
+  bool ended(RequestResult* out);  // it has ended and every event was read
+
+ private:
+  const size_t capacity_;
+  const std::shared_ptr<Doorbell> writer_;
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::deque<RequestEvent> events_;
+  RequestResult result_;
+  bool ended_ = false;
+};
+
+}  // namespace greta

@@ -1,0 +1,301 @@
+#include "engine/serve/scheduler.h"
+
+#include <algorithm>
+
+namespace greta {
+
+namespace {
+
+constexpr uint32_t kLeastPromptRows =
+    16;  // beside answers, so that a prompt comes to its end on slow devices
+
+uint32_t pages_for(size_t tokens) { return uint32_t(divide_up(tokens, kPageTokens)); }
+
+}  // namespace
+
+Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options)
+    : executor_(executor),
+      options_(options),
+      step_tokens_(executor.plan().step_tokens),
+      max_outputs_(executor.max_outputs(executor.plan().step_tokens)),
+      ahead_(executor.model().device->info().runs_ahead),
+      index_(executor.pages(), executor.plan().pages),
+      waiting_(options.requests) {
+  const uint32_t sequences = executor.options().sequences;
+  live_.reserve(options.requests);
+  paused_.reserve(options.requests);
+  for (std::vector<Request*>* list : {&running_, &order_}) list->reserve(sequences);
+  for (std::vector<Part>* list : {&plan_, &batch_, &under_way_.parts, &next_.parts}) list->reserve(sequences);
+  rows_.reserve(step_tokens_);
+}
+
+void Scheduler::add(std::shared_ptr<Request> request) {
+  waiting_.add(request.get());
+  live_.push_back(std::move(request));
+}
+
+bool Scheduler::step() {
+  end_cancelled();
+  resume_read();
+  admit();
+  plan_.clear();
+  planned_rows_ = planned_choices_ = 0;
+  plan_decodes();
+  plan_prompts();
+  bool worked = !plan_.empty();
+  for (const bool sample : {true, false}) {
+    batch_.clear();
+    for (const Part& part : plan_)
+      if (part.request->on_device() == sample) batch_.push_back(part);
+    if (!batch_.empty()) run(batch_, sample);
+  }
+  if (!worked) worked = collect();
+  cache_pages();
+  worked |= std::erase_if(live_, [](const auto& r) { return r->phase == Request::Phase::Ended; }) > 0;
+  return worked;
+}
+
+// ---- who runs -----------------------------------------------------------------------------------
+
+void Scheduler::end_cancelled() {
+  for (const std::shared_ptr<Request>& request : live_)
+    if (request->cancelled() && request->phase != Request::Phase::Ended) end(*request, StopReason::Cancelled);
+}
+
+// Requests that were set back because nobody read their events wait again once somebody does.
+void Scheduler::resume_read() {
+  std::erase_if(paused_, [&](Request* request) {
+    if (!request->half_read()) return false;
+    request->phase = Request::Phase::Waiting;
+    waiting_.put_back(request);
+    return true;
+  });
+}
+
+void Scheduler::admit() {
+  while (Request* request = waiting_.front()) {
+    if (pages_for(request->tokens().size()) > executor_.plan().pages) {
+      end(*request, StopReason::Context);  // it has filled the whole pool
+      continue;
+    }
+    if (!fits(*request)) {
+      if (!pause_stalled()) return;
+      continue;
+    }
+    waiting_.admit_front();
+    const Status status = start(*request);
+    if (!status.ok()) fail(*request, status);
+  }
+}
+
+// There are a sequence and pages for it, and beside them a page for each request that runs.
+bool Scheduler::fits(const Request& request) {
+  if (running_.size() == executor_.options().sequences) return false;
+  const uint32_t pages = executor_.plan().pages;
+  uint32_t wanted = std::min(pages, pages_for(request.tokens().size() + 1));
+  uint32_t node = PageIndex::kRoot;
+  for (uint32_t i = 0; options_.prefix_cache && request.adopts() && i < wanted; ++i) {
+    if (size_t(i + 1) * kPageTokens >= request.tokens().size()) break;
+    node = index_.find(node, request.options().salt, request.page_tokens(i));
+    if (node == PageIndex::kNone || index_.idle(node)) break;
+    --wanted;
+  }
+  return wanted + running_.size() <= executor_.pages().free_pages() + index_.idle_pages();
+}
+
+// Sets a request back whose events nobody reads. Returns false if there is none.
+bool Scheduler::pause_stalled() {
+  for (size_t i = running_.size(); i-- > 0;)
+    if (running_[i]->stalled()) {
+      Request& request = *running_[i];
+      set_back(request, Request::Phase::Paused);
+      return true;
+    }
+  return false;
+}
+
+Status Scheduler::start(Request& request) {
+  if (!request.admission) request.admitted(++admissions_);
+  GRETA_TRY(guarded([&] { return request.reserve(); }));
+  GRETA_TRY(executor_.acquire_sequence(&request.sequence));
+  executor_.set_sampling(request.sequence, sample_params(request.options().sampling));
+  request.phase = Request::Phase::Running;
+  const auto older = [](const Request* a, const Request* b) { return a->admission < b->admission; };
+  running_.insert(std::upper_bound(running_.begin(), running_.end(), &request, older), &request);
+  return {};
+}
+
+// Gives up its pages and its sequence. What it has computed stays in the prefix cache for a while.
+void Scheduler::leave(Request& request) {
+  const auto same = [&](const Request* other) { return other == &request; };
+  waiting_.remove_if(same);
+  std::erase_if(paused_, same);
+  std::erase_if(running_, same);
+  std::erase_if(plan_, [&](const Part& part) { return part.request == &request; });
+  index_.unpin(request.node);
+  request.node = PageIndex::kRoot;
+  request.node_pages = request.fed = 0;
+  if (request.sequence != ~0u) executor_.release_sequence(std::exchange(request.sequence, ~0u));
+}
+
+void Scheduler::set_back(Request& request, Request::Phase phase) {
+  collect();  // it may be drawing
+  if (request.phase != Request::Phase::Running) return;
+  cache_pages_of(request);
+  leave(request);
+  request.count_set_back();
+  ++counts_.set_back;
+  request.phase = phase;
+  if (phase == Request::Phase::Paused)
+    paused_.push_back(&request);
+  else
+    waiting_.put_back(&request);
+}
+
+void Scheduler::end(Request& request, StopReason reason) {
+  const Status status = guarded([&] { return request.end(reason), Status{}; });
+  if (!status.ok()) return fail(request, status);
+  leave(request);
+}
+
+void Scheduler::fail(Request& request, Status status) {
+  request.fail_with(status);
+  leave(request);
+}
+
+void Scheduler::end_all() {
+  collect();
+  for (const std::shared_ptr<Request>& request : live_)
+    if (request->phase != Request::Phase::Ended) end(*request, StopReason::Cancelled);
+  live_.clear();
+}
+
+// ---- what a step computes -------------------------------------------------------------------------
+
+void Scheduler::plan_decodes() {
+  order_.assign(running_.begin(), running_.end());
+  if (first_ >= order_.size()) first_ = 0;
+  std::rotate(order_.begin(), order_.begin() + first_, order_.end());
+  for (Request* request : order_)
+    if (request->phase == Request::Phase::Running && request->decodes()) plan_decode(*request);
+}
+
+void Scheduler::plan_decode(Request& request) {
+  const bool device = request.on_device();
+  if (request.drawing && !(ahead_ && device && request.may_go_on())) return;
+  if (planned_rows_ == step_tokens_ || (!device && planned_choices_ == max_outputs_)) {
+    ++first_;  // the next step begins with another
+    return;
+  }
+  if (request.stalled() || !reserve(request, request.fed + 1)) return;
+  plan_.push_back({&request, request.fed, 1, true});
+  ++planned_rows_;
+  planned_choices_ += !device;
+}
+
+// How many rows of prompts the step may have beside the rows that are planned.
+uint32_t Scheduler::prompt_rows() {
+  const uint32_t room = step_tokens_ - planned_rows_;
+  if (planned_rows_ == 0) return room;
+  if (options_.chunk_tokens) return std::min(room, options_.chunk_tokens);
+  const uint32_t rows = clock_.rows_within(options_.step_ns, step_tokens_);
+  return std::min(room, std::max(kLeastPromptRows, rows - std::min(rows, planned_rows_)));
+}
+
+void Scheduler::plan_prompts() {
+  uint32_t room = prompt_rows();
+  order_.assign(running_.begin(), running_.end());
+  for (Request* request : order_)
+    if (room && request->phase == Request::Phase::Running && !request->decodes())
+      plan_prompt(*request, &room);
+}
+
+void Scheduler::plan_prompt(Request& request, uint32_t* room) {
+  adopt_cached(request);
+  if (computed_beside(request)) return;
+  const uint32_t outputs = max_outputs_ - planned_choices_;
+  const bool scores = request.scores();
+  if (scores && request.stalled()) return;
+  Part part{&request, request.fed, std::min(request.unfed(), scores ? std::min(*room, outputs) : *room),
+            false, scores};
+  part.draws = part.count == request.unfed();
+  if (part.draws && !request.on_device() && outputs == 0) {  // its last row waits
+    part.draws = false;
+    --part.count;
+  }
+  if (part.count == 0 || !reserve(request, request.fed + part.count)) return;
+  plan_.push_back(part);
+  if (!request.on_device()) planned_choices_ += part.outputs();
+  *room -= part.count;
+}
+
+// Takes pages that the cache has for what comes next. The last token is always computed, for its logits.
+void Scheduler::adopt_cached(Request& request) {
+  if (!options_.prefix_cache || !request.adopts()) return;
+  while (request.fed == request.node_pages * kPageTokens && request.unfed() > kPageTokens) {
+    const uint32_t node =
+        index_.find(request.node, request.options().salt, request.page_tokens(request.node_pages));
+    if (node == PageIndex::kNone) return;
+    executor_.pages().share(index_.page(node), request.sequence);
+    index_.move_pin(request.node, node);
+    request.node = node;
+    ++request.node_pages;
+    request.fed += kPageTokens;
+    request.count_cached(kPageTokens);
+    counts_.cached_tokens += kPageTokens;
+  }
+}
+
+// Another request computes in this step what this one needs next; it takes that page when it is done.
+bool Scheduler::computed_beside(const Request& request) const {
+  if (!options_.prefix_cache || !request.adopts()) return false;
+  if (request.fed != request.node_pages * kPageTokens || request.unfed() <= kPageTokens) return false;
+  return std::ranges::any_of(plan_, [&](const Part& part) {
+    const Request& other = *part.request;
+    return other.node == request.node && other.options().use_cache &&
+           other.options().salt == request.options().salt &&
+           other.tokens().size() >= size_t(request.node_pages + 1) * kPageTokens &&
+           std::ranges::equal(other.page_tokens(request.node_pages), request.page_tokens(request.node_pages));
+  });
+}
+
+Request* Scheduler::newest() { return running_.back(); }
+
+// Gives the request pages up to `end`. Returns false if it has none; then it waits or has ended.
+bool Scheduler::reserve(Request& request, uint32_t end_position) {
+  for (;;) {
+    const Status status =
+        guarded([&] { return executor_.reserve(request.sequence, request.fed, end_position); });
+    if (status.ok()) return true;
+    if (status.code != Code::Full) return fail(request, status), false;
+    if (index_.give_up_page()) continue;
+    if (collect()) {
+      if (request.phase != Request::Phase::Running) return false;
+      continue;
+    }
+    if (running_.size() == 1) return end(request, StopReason::Context), false;
+    Request* victim = newest();
+    set_back(*victim, Request::Phase::Waiting);
+    if (victim == &request) return false;
+  }
+}
+
+void Scheduler::cache_pages() {
+  for (Request* request : running_) cache_pages_of(*request);
+}
+
+// Puts pages that are full into the prefix cache. Steps that are submitted later may read them.
+void Scheduler::cache_pages_of(Request& request) {
+  if (!options_.prefix_cache || !request.options().use_cache) return;
+  const uint32_t known = std::min(request.fed, uint32_t(request.tokens().size()));
+  const std::span<const uint32_t> table = executor_.pages().table(request.sequence);
+  while (request.node_pages < known / kPageTokens) {
+    const uint32_t node = index_.add(request.node, request.options().salt,
+                                     request.page_tokens(request.node_pages), table[request.node_pages]);
+    index_.move_pin(request.node, node);
+    request.node = node;
+    ++request.node_pages;
+  }
+}
+
+}  // namespace greta

@@ -1,0 +1,51 @@
+// How conversations are written for a model, and how its answers are read: by its chat template, which also
+// determines how answers are taken apart (text/chat/).
+#pragma once
+#include "engine/model/model.h"
+
+namespace greta {
+
+struct ChatOptions {
+  std::string_view chat_template = {};  // in place of the model's; "" for the model's
+  std::string_view tools = {};          // JSON, as ToolList reads it
+  std::string_view arguments = {};      // a JSON object of further variables of the template
+  int64_t now_s = 0;                    // seconds since 1970, for templates that write the date
+  bool raw = false;                     // answers are not taken apart
+  bool forget_oldest = false;           // where a chat's context is full, the oldest turns leave
+};
+
+// An id for call number `number` of a conversation, for models that give none: nine letters and digits, as
+// Mistral's templates require.
+std::string call_id(size_t number);
+
+class Dialect {
+ public:
+  Status open(const Model& model, const ChatOptions& options, const Log& log);
+
+  // Checks a message in OpenAI's form: role, content (a text, null, or a list of parts), tool_calls and so
+  // on.
+  static Status check(const jinja::Value& message);
+  Status render(std::span<const jinja::Value> messages, bool add_generation_prompt, std::string* out) const;
+  static Status check_answerable(std::span<const jinja::Value> messages);  // the last one can be answered
+  // Renders what the model is to answer, as text and as tokens.
+  Status prompt(const Tokenizer& tokenizer, std::span<const jinja::Value> messages, std::string* text,
+                std::vector<int32_t>* tokens) const;
+
+  const ChatTemplate& chat_template() const { return template_; }
+  const ChatForm& form() const { return form_; }
+  const ToolList& tools() const { return tools_; }
+  // Control tokens whose text means something in answers, ascending.
+  std::span<const int32_t> spoken() const { return spoken_; }
+
+ private:
+  void find_spoken(const Tokenizer& tokenizer);
+
+  ChatTemplate template_;
+  ChatForm form_;
+  ToolList tools_;
+  jinja::Value arguments_;
+  int64_t now_s_ = 0;
+  std::vector<int32_t> spoken_;
+};
+
+}  // namespace greta

@@ -1,0 +1,487 @@
+// Many requests on one executor: each answer is that of a session alone, whoever else is there, however few
+// pages there are, and whatever fails for others.
+#include "engine/serve/scheduler.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <cmath>
+#include <random>
+
+#include "support/failing_memory.h"
+#include "support/faulty_device.h"
+#include "support/tiny_model.h"
+
+using namespace greta;
+using namespace greta::test;
+
+namespace {
+
+std::vector<int32_t> some_tokens(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<int32_t> tokens(count);
+  for (int32_t& token : tokens) token = int32_t(3 + random() % 60);
+  return tokens;
+}
+
+struct Answer {
+  std::vector<int32_t> tokens;
+  std::string text;
+  RequestResult result;
+};
+
+// An engine with a scheduler.
+struct Rig {
+  const TinyModel tiny = make_tiny({});
+  Submissions submissions;
+  Engine engine;
+  std::unique_ptr<Scheduler> scheduler;
+  std::shared_ptr<Doorbell> bell = std::make_shared<Doorbell>();
+
+  // ahead: the device is said to compute beside the host, so that two steps are under way
+  explicit Rig(const ExecutorOptions& sizes, const SchedulerOptions& options = {}, bool ahead = false) {
+    EngineOptions of_engine;
+    of_engine.threads = 1;  // tests of threads are others
+    of_engine.wrap = [&](Device& inner) { return std::make_unique<FaultyDevice>(inner, ahead, submissions); };
+    of_engine.executor = sizes;
+    of_engine.executor.key_type = of_engine.executor.value_type = 0;
+    open_engine(tiny.file, of_engine, &engine);
+    scheduler = std::make_unique<Scheduler>(*engine.executor, options);
+  }
+  ~Rig() { scheduler.reset(); }
+
+  std::shared_ptr<Request> add(RequestOptions options, size_t events = 1000) {
+    std::shared_ptr<Request> request;
+    const Status status = Request::open(*engine.model, engine.executor->plan().context, events, bell,
+                                        std::move(options), &request);
+    INFO(error_text());
+    REQUIRE(status.ok());
+    scheduler->add(request);
+    return request;
+  }
+  void run() {
+    for (int i = 0; scheduler->step(); ++i) REQUIRE(i < 100'000);
+  }
+  void check_clean() {  // nobody runs, and all pages are free or idle in the cache
+    CHECK(scheduler->live() == 0);
+    CHECK(engine.executor->pages().free_pages() + scheduler->index().idle_pages() ==
+          engine.executor->plan().pages);
+  }
+};
+
+void drain(Request& request, Answer* answer) {
+  RequestEvent event;
+  while (request.next(0, &event)) {
+    if (event.token.token != kNoToken) answer->tokens.push_back(event.token.token);
+    answer->text += event.text;
+  }
+}
+
+Answer answer_of(Request& request) {
+  Answer answer;
+  drain(request, &answer);
+  REQUIRE(request.ended(&answer.result));
+  return answer;
+}
+
+RequestOptions request_of(std::vector<int32_t> tokens, uint32_t max_tokens, uint64_t seed = 0) {
+  RequestOptions options;
+  options.tokens = std::move(tokens);
+  options.max_tokens = max_tokens;
+  options.ignore_end = true;
+  if (seed) options.sampling.temperature = 1.5f, options.sampling.seed = seed;
+  return options;
+}
+
+// What a session alone generates.
+std::vector<int32_t> alone(Rig& rig, const RequestOptions& request) {
+  std::unique_ptr<Session> session;
+  REQUIRE(
+      Session::open(std::shared_ptr<Executor>(rig.engine.executor.get(), [](Executor*) {}), &session).ok());
+  REQUIRE(session->set_sampling(request.sampling).ok());
+  session->set_grammar(request.grammar);
+  std::vector<int32_t> out;
+  GenerateOptions options;
+  options.max_tokens = request.max_tokens;
+  options.ignore_end = request.ignore_end;
+  options.user = &out;
+  options.on_token = [](void* user, int32_t token, const char*, size_t) {
+    if (token != kNoToken) static_cast<std::vector<int32_t>*>(user)->push_back(token);
+    return 0;
+  };
+  GenerateResult result;
+  const Status status = session->generate(request.tokens, options, &result);
+  INFO(error_text());
+  REQUIRE(status.ok());
+  return out;
+}
+
+// Requests of many kinds: greedy and drawn on the device, drawn on the host, short and long.
+std::vector<RequestOptions> mixed_requests(size_t count) {
+  std::vector<RequestOptions> requests;
+  for (uint32_t i = 0; i < count; ++i) {
+    RequestOptions request = request_of(some_tokens(1 + (i * 37) % 150, i), 5 + i % 30, i % 3 ? i : 0);
+    if (i % 4 == 1) request.sampling.typical_p = 0.9f;  // on the host
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+}  // namespace
+
+TEST_CASE("serve: each answer is that of a session alone, whoever else is there", "[serve]") {
+  const uint32_t cache = GENERATE(64u * 40, 64u * 8);  // the second has room for two or three of them
+  const bool ahead = GENERATE(false, true);
+  Rig rig({.context = 256, .sequences = 8, .cache_tokens = cache}, {}, ahead);
+  const std::vector<RequestOptions> requests = mixed_requests(24);
+  std::vector<std::vector<int32_t>> expected;
+  for (const RequestOptions& request : requests) expected.push_back(alone(rig, request));
+  std::vector<std::shared_ptr<Request>> handles;
+  for (const RequestOptions& request : requests) handles.push_back(rig.add(request));
+  rig.run();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    INFO("request " << i);
+    const Answer answer = answer_of(*handles[i]);
+    CHECK(answer.result.status.ok());
+    CHECK(answer.result.reason == StopReason::Length);
+    CHECK(answer.tokens == expected[i]);
+    CHECK(answer.result.generated_tokens == requests[i].max_tokens);
+  }
+  rig.check_clean();
+}
+
+TEST_CASE("serve: a full pool sets the newest back, and its answer goes on where it was", "[serve]") {
+  const bool ahead = GENERATE(false, true);
+  Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * 5}, {}, ahead);
+  std::vector<RequestOptions> requests;
+  for (uint32_t i = 0; i < 4; ++i) requests.push_back(request_of(some_tokens(10, i), 150, i));
+  std::vector<std::vector<int32_t>> expected;
+  for (const RequestOptions& request : requests) expected.push_back(alone(rig, request));
+  std::vector<std::shared_ptr<Request>> handles;
+  for (const RequestOptions& request : requests) handles.push_back(rig.add(request));
+  rig.run();
+  CHECK(rig.scheduler->counts().set_back > 0);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Answer answer = answer_of(*handles[i]);
+    CHECK(answer.tokens == expected[i]);
+    CHECK(answer.result.reason == StopReason::Length);
+    if (i == 0) CHECK(answer.result.set_back == 0);
+  }
+  rig.check_clean();
+}
+
+TEST_CASE("serve: a request alone ends when its context or the pool is full", "[serve]") {
+  const bool pool = GENERATE(false, true);
+  Rig rig({.context = pool ? 256u : 128u, .sequences = 2, .cache_tokens = pool ? 128u : 256u});
+  const auto request = rig.add(request_of(some_tokens(5, 1), 0));
+  rig.run();
+  const Answer answer = answer_of(*request);
+  CHECK(answer.result.status.ok());
+  CHECK(answer.result.reason == StopReason::Context);
+  CHECK(answer.tokens.size() == 128 - 5 + 1);
+  rig.check_clean();
+}
+
+TEST_CASE("serve: what was computed before is not computed again", "[serve]") {
+  Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * 16});
+  const std::vector<int32_t> prompt = some_tokens(200, 1);
+  const RequestOptions options = request_of(prompt, 8);
+  const std::vector<int32_t> expected = alone(rig, options);
+  const auto first = rig.add(options);
+  rig.run();
+  CHECK(answer_of(*first).result.cached_tokens == 0);
+  const uint64_t rows = rig.scheduler->counts().rows;
+  RequestOptions other = options;
+  other.salt = 7;
+  RequestOptions without = options;
+  without.use_cache = false;
+  const auto second = rig.add(options), salted = rig.add(other), plain = rig.add(without);
+  rig.run();
+  const Answer again = answer_of(*second);
+  CHECK(again.result.cached_tokens == 192);
+  CHECK(again.tokens == expected);
+  for (Request* request : {salted.get(), plain.get()}) {
+    const Answer answer = answer_of(*request);
+    CHECK(answer.result.cached_tokens == 0);
+    CHECK(answer.tokens == expected);
+  }
+  CHECK(rig.scheduler->counts().rows - rows == (8 + 7) + 2 * (200 + 7));
+  rig.check_clean();
+}
+
+TEST_CASE("serve: requests that arrive together compute a shared prefix once", "[serve]") {
+  Rig rig({.context = 256, .sequences = 8, .cache_tokens = 64 * 32, .step_tokens = 32});
+  const std::vector<int32_t> prefix = some_tokens(192, 1);
+  std::vector<std::shared_ptr<Request>> handles;
+  std::vector<std::vector<int32_t>> expected;
+  for (uint32_t i = 0; i < 6; ++i) {
+    std::vector<int32_t> prompt = prefix;
+    for (int32_t token : some_tokens(8, 100 + i)) prompt.push_back(token);
+    const RequestOptions options = request_of(prompt, 4);
+    expected.push_back(alone(rig, options));
+    handles.push_back(rig.add(options));
+  }
+  rig.run();
+  CHECK(rig.scheduler->counts().rows == 192 + 6 * (8 + 3));
+  for (size_t i = 0; i < handles.size(); ++i) {
+    const Answer answer = answer_of(*handles[i]);
+    CHECK(answer.tokens == expected[i]);
+    CHECK(answer.result.cached_tokens == (i ? 192 : 0));
+  }
+  rig.check_clean();
+}
+
+TEST_CASE("serve: a reader that stalls pauses only its own request", "[serve]") {
+  Rig rig({.context = 256, .sequences = 2, .cache_tokens = 64 * 8});
+  const RequestOptions options = request_of(some_tokens(20, 1), 60);
+  const std::vector<int32_t> expected = alone(rig, options);
+  const auto stalled = rig.add(options, 8);
+  const auto other = rig.add(options);
+  rig.run();
+  CHECK(answer_of(*other).tokens == expected);
+  RequestResult result;
+  CHECK(!stalled->ended(&result));
+  // A third one takes its place while nobody reads.
+  const auto third = rig.add(options), fourth = rig.add(options);
+  rig.run();
+  CHECK(answer_of(*third).tokens == expected);
+  CHECK(answer_of(*fourth).tokens == expected);
+  CHECK(rig.scheduler->counts().set_back == 1);
+  Answer answer;
+  while (!stalled->ended(&answer.result)) {
+    drain(*stalled, &answer);
+    rig.run();
+  }
+  CHECK(answer.tokens == expected);
+  rig.check_clean();
+}
+
+TEST_CASE("serve: a cancelled request frees its pages at once and changes no other answer", "[serve]") {
+  Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * 16}, {.prefix_cache = false});
+  const RequestOptions options = request_of(some_tokens(20, 1), 100, 5);
+  const std::vector<int32_t> expected = alone(rig, options);
+  const auto kept = rig.add(options), cancelled = rig.add(options), waiting = rig.add(options);
+  for (int i = 0; i < 10; ++i) rig.scheduler->step();
+  const uint32_t free = rig.engine.executor->pages().free_pages();
+  cancelled->cancel();
+  rig.scheduler->step();
+  CHECK(rig.engine.executor->pages().free_pages() > free);
+  waiting->cancel();
+  waiting->cancel();
+  rig.run();
+  CHECK(answer_of(*kept).tokens == expected);
+  for (Request* request : {cancelled.get(), waiting.get()}) {
+    const Answer answer = answer_of(*request);
+    CHECK(answer.result.reason == StopReason::Cancelled);
+    CHECK(answer.tokens ==
+          std::vector<int32_t>(expected.begin(), expected.begin() + std::ptrdiff_t(answer.tokens.size())));
+  }
+  rig.check_clean();
+}
+
+TEST_CASE("serve: the higher priority goes first, and the lower one does not wait for ever", "[serve]") {
+  Rig rig({.context = 256, .sequences = 1, .cache_tokens = 256});
+  const auto add = [&](int32_t priority) {
+    RequestOptions options = request_of({5}, 1);
+    options.priority = priority;
+    return rig.add(options);
+  };
+  const auto ended = [](Request& request) {
+    RequestEvent event;
+    while (request.next(0, &event)) continue;
+    RequestResult result;
+    return request.ended(&result);
+  };
+  const auto normal = add(0), low = add(-1), high = add(1);
+  rig.scheduler->step();
+  CHECK(ended(*high));
+  CHECK(!ended(*normal));
+  size_t others = 0;
+  for (; !ended(*low); ++others) {  // another request of the higher priority comes in each step
+    REQUIRE(others < 100);
+    add(0);
+    rig.scheduler->step();
+  }
+  CHECK(ended(*normal));
+  CHECK(others >= WaitingLine::kPatience - 2);
+  CHECK(others <= WaitingLine::kPatience + 4);
+  rig.run();
+}
+
+TEST_CASE("serve: within a priority nobody is overtaken, even where there are pages for a later one",
+          "[serve]") {
+  Rig rig({.context = 256, .sequences = 4, .cache_tokens = 256});
+  const auto first = rig.add(request_of(some_tokens(100, 1), 20));
+  const auto large = rig.add(request_of(some_tokens(200, 2), 2));
+  const auto small = rig.add(request_of(some_tokens(2, 3), 2));
+  RequestResult result;
+  while (!first->ended(&result)) {
+    RequestEvent event;
+    rig.scheduler->step();
+    while (first->next(0, &event)) continue;
+    CHECK(large->phase == Request::Phase::Waiting);
+    CHECK(small->phase == Request::Phase::Waiting);
+  }
+  rig.run();
+  CHECK(answer_of(*small).tokens.size() == 2);
+}
+
+TEST_CASE("serve: a submission that fails once harms nobody", "[serve][faults]") {
+  const bool ahead = GENERATE(false, true);
+  Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * 16}, {.prefix_cache = false}, ahead);
+  const std::vector<RequestOptions> requests = mixed_requests(6);
+  std::vector<std::vector<int32_t>> expected;
+  for (const RequestOptions& request : requests) expected.push_back(alone(rig, request));
+  bool reached = true;
+  for (uint64_t at = 1; reached; ++at) {
+    std::vector<std::shared_ptr<Request>> handles;
+    for (const RequestOptions& request : requests) handles.push_back(rig.add(request));
+    rig.submissions.count = 0;
+    rig.submissions.fail_at = at;
+    rig.run();
+    reached = rig.submissions.count >= at;
+    rig.submissions.fail_at = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      INFO("submission " << at << ", request " << i);
+      const Answer answer = answer_of(*handles[i]);
+      // Only a request that was alone in its step cannot be told from what is to blame.
+      if (answer.result.status.ok())
+        CHECK(answer.tokens == expected[i]);
+      else
+        CHECK(answer.result.status.code == Code::Memory);
+    }
+    rig.check_clean();
+  }
+}
+
+TEST_CASE("serve: a device that is lost ends every request with its status", "[serve][faults]") {
+  const bool ahead = GENERATE(false, true);
+  Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * 16}, {}, ahead);
+  std::vector<std::shared_ptr<Request>> handles;
+  for (const RequestOptions& request : mixed_requests(6)) handles.push_back(rig.add(request));
+  for (int i = 0; i < 4; ++i) rig.scheduler->step();
+  rig.submissions.code = Code::Device;
+  rig.submissions.fail_after = rig.submissions.count;
+  rig.run();
+  for (const auto& handle : handles) {
+    const Answer answer = answer_of(*handle);
+    if (answer.result.generated_tokens < 5) CHECK(answer.result.status.code == Code::Device);
+    if (!answer.result.status.ok())
+      CHECK(std::string(answer.result.error).find("fails") != std::string::npos);
+  }
+  rig.submissions.fail_after = ~0ull;  // the core lives on
+  const RequestOptions options = request_of(some_tokens(10, 1), 5);
+  const auto request = rig.add(options);
+  rig.run();
+  CHECK(answer_of(*request).tokens == alone(rig, options));
+  rig.check_clean();
+}
+
+TEST_CASE("serve: host memory that runs out once ends at most one request", "[serve][faults]") {
+  Rig rig({.context = 128, .sequences = 4, .cache_tokens = 64 * 8});
+  const std::vector<RequestOptions> requests = mixed_requests(4);
+  std::vector<std::vector<int32_t>> expected;
+  for (const RequestOptions& request : requests) expected.push_back(alone(rig, request));
+  bool reached = true;
+  for (uint64_t at = 1; reached; at += 1 + at / 16) {
+    std::vector<std::shared_ptr<Request>> handles;
+    for (const RequestOptions& request : requests) handles.push_back(rig.add(request));
+    {
+      const FailingMemory failing(at);
+      for (int i = 0; rig.scheduler->step(); ++i)
+        if (i > 100'000) break;
+      reached = failing.failed();
+    }
+    size_t failed = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      INFO("allocation " << at << ", request " << i);
+      const Answer answer = answer_of(*handles[i]);
+      failed += !answer.result.status.ok();
+      if (answer.result.status.ok())
+        CHECK(answer.tokens == expected[i]);
+      else
+        CHECK(answer.result.status.code == Code::Memory);
+    }
+    CHECK(failed <= 1);
+    rig.check_clean();
+  }
+}
+
+TEST_CASE("serve: the same batch gives the same bits every time", "[serve]") {
+  const bool exact = GENERATE(true, false);
+  CAPTURE(exact);
+  const TinyModel tiny = make_tiny({});
+  Engine engine;
+  EngineOptions of_engine{.threads = 1, .exact = exact};
+  of_engine.executor = {
+      .context = 256, .sequences = 8, .key_type = 0, .value_type = 0, .cache_tokens = 64 * 24};
+  open_engine(tiny.file, of_engine, &engine);
+  const auto bell = std::make_shared<Doorbell>();
+  std::vector<std::vector<float>> first;
+  for (int run = 0; run < 100; ++run) {
+    // Without a prefix cache, and with chunks that do not depend on the clock.
+    Scheduler scheduler(*engine.executor, {.chunk_tokens = 32, .prefix_cache = false});
+    std::vector<std::shared_ptr<Request>> handles;
+    for (RequestOptions options : mixed_requests(8)) {
+      options.logprobs = true;
+      options.max_tokens = 6;
+      std::shared_ptr<Request> request;
+      REQUIRE(Request::open(*engine.model, 256, 100, bell, std::move(options), &request).ok());
+      handles.push_back(request);
+      scheduler.add(request);
+    }
+    while (scheduler.step()) continue;
+    std::vector<std::vector<float>> logprobs(handles.size());
+    RequestEvent event;
+    for (size_t i = 0; i < handles.size(); ++i)
+      while (handles[i]->next(0, &event)) logprobs[i].push_back(event.token.logprob);
+    if (run == 0) first = logprobs;
+    REQUIRE(logprobs == first);
+    REQUIRE(logprobs[0].size() >= 6);
+  }
+}
+
+TEST_CASE("serve: log-probabilities of prompt and answer are those of the logits", "[serve]") {
+  Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * 16});
+  const std::vector<int32_t> prompt = some_tokens(40, 3);
+  RequestOptions options = request_of(prompt, 3);
+  options.logprobs = options.prompt_logprobs = true;
+  options.top = 4;
+  rig.add(request_of(some_tokens(30, 4), 20, 7));
+  const auto request = rig.add(options);
+  RequestOptions only = options;
+  only.no_answer = true;
+  const auto scored = rig.add(only);
+  rig.run();
+
+  std::unique_ptr<Session> session;
+  REQUIRE(
+      Session::open(std::shared_ptr<Executor>(rig.engine.executor.get(), [](Executor*) {}), &session).ok());
+  std::vector<int32_t> text = prompt;
+  std::vector<RequestEvent> events;
+  RequestEvent event;
+  while (request->next(0, &event)) events.push_back(event);
+  REQUIRE(events.size() == 39 + 3);
+  for (size_t i = 39; i < events.size(); ++i) text.push_back(events[i].token.token);
+  const float* logits = nullptr;
+  REQUIRE(session->eval({text.data(), text.size() - 1}, OutputRows::All, &logits).ok());
+  const uint32_t vocab = rig.engine.model->shape.vocab;
+  for (size_t i = 0; i < events.size(); ++i) {
+    const std::span<const float> row(logits + i * vocab, vocab);
+    double sum = 0;
+    for (const float logit : row) sum += std::exp(double(logit));
+    CHECK(events[i].kind == (i < 39 ? RequestEvent::Kind::Prompt : RequestEvent::Kind::Text));
+    CHECK(events[i].token.token == text[i + 1]);
+    CHECK(std::abs(events[i].token.logprob - (row[size_t(text[i + 1])] - std::log(sum))) < 1e-5);
+    REQUIRE(events[i].top.size() == 4);
+    CHECK(events[i].top[0].logprob ==
+          float(double(*std::max_element(row.begin(), row.end())) - std::log(sum)));
+    CHECK(std::is_sorted(events[i].top.begin(), events[i].top.end(),
+                         [](const Likely& a, const Likely& b) { return a.logprob > b.logprob; }));
+  }
+  size_t of_prompt = 0;
+  while (scored->next(0, &event)) of_prompt += event.kind == RequestEvent::Kind::Prompt;
+  CHECK(of_prompt == 39);
+  CHECK(answer_of(*scored).result.generated_tokens == 0);
+  session.reset();
+  rig.check_clean();
+}

@@ -1,0 +1,67 @@
+// Wraps a device whose submissions fail on demand, and which may claim that it computes beside the host.
+#pragma once
+#include "support/forwarding_device.h"
+
+namespace greta::test {
+
+struct Submissions {
+  uint64_t count = 0;
+  uint64_t fail_at = 0;         // this one fails, counted from 1; 0: none does
+  uint64_t fail_after = ~0ull;  // and all after this many
+  Code code = Code::Memory;
+  Status next() {
+    ++count;
+    return count == fail_at || count > fail_after
+               ? fail(code, "submission %llu fails", (unsigned long long)count)
+               : Status{};
+  }
+};
+
+class FaultyStream final : public Stream {
+ public:
+  FaultyStream(std::unique_ptr<Stream> inner, Submissions& submissions)
+      : inner_(std::move(inner)), submissions_(submissions) {}
+  Status dispatch(const Kernel& kernel, const uint32_t (&groups)[3], std::span<const uint8_t> block,
+                  std::span<const Access> accesses) override {
+    return inner_->dispatch(kernel, groups, block, accesses);
+  }
+  Status copy(const Slice& to, const Slice& from) override { return inner_->copy(to, from); }
+  Status fill(const Slice& to, uint32_t word) override { return inner_->fill(to, word); }
+  Status barrier() override { return inner_->barrier(); }
+  Status signal(Event& event) override { return inner_->signal(event); }
+  Status wait_for(const Event& event) override { return inner_->wait_for(event); }
+  Status begin_capture() override { return inner_->begin_capture(); }
+  Status split() override { return inner_->split(); }
+  Status end_capture(Graph* out) override { return inner_->end_capture(out); }
+  Status replay(const Graph& graph) override { return inner_->replay(graph); }
+  Status submit() override {
+    GRETA_TRY(submissions_.next());
+    return inner_->submit();
+  }
+  Status wait() override { return inner_->wait(); }
+  Status wait(const Event& event) override { return inner_->wait(event); }
+  void abandon() noexcept override { inner_->abandon(); }
+
+ private:
+  std::unique_ptr<Stream> inner_;
+  Submissions& submissions_;
+};
+
+class FaultyDevice final : public ForwardingDevice {
+ public:
+  FaultyDevice(Device& inner, bool runs_ahead, Submissions& submissions)
+      : ForwardingDevice(inner), submissions_(submissions) {
+    info_.runs_ahead = runs_ahead;
+  }
+  Status create_stream(Stream** out) override {
+    Stream* inner = nullptr;
+    GRETA_TRY(inner_.create_stream(&inner));
+    *out = new FaultyStream(std::unique_ptr<Stream>(inner), submissions_);
+    return {};
+  }
+
+ private:
+  Submissions& submissions_;
+};
+
+}  // namespace greta::test
