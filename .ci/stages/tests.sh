@@ -10,8 +10,17 @@ stage_tests() {
   [ "$(c++ -dumpversion 2>/dev/null)" != 12 ] || warnings=-Werror
   CXXFLAGS=$warnings CFLAGS=$warnings GRETA_CTEST="-LE ^hip\$" sh cmake/test.sh 2>&1 | tee "$work/tests.log"
   terminals_were_there
+  record_sizes
   sh cmake/story.sh >"$work/story.txt" || die "story.sh"
   [ "$(wc -w <"$work/story.txt")" -gt 50 ] || die "story.sh wrote no story"
+}
+
+# How large the program and the library are, as the rule of sizes has measured them: for the end of the run,
+# and after a whole run for a commit.
+record_sizes() {
+  local log=build/release/Testing/Temporary/LastTest.log
+  grep -h 'kernels of .* MB, at most' "$log" | sort -u >"$work/sizes.txt" || die "the rule of sizes"
+  [ $whole = no ] || { mkdir -p "$top/.ci/whole" && cp "$work/sizes.txt" "$top/.ci/whole/sizes"; }
 }
 
 # Tests of greta-cli on a terminal skip themselves where the system has no pseudo-terminals.

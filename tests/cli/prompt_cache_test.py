@@ -1,6 +1,7 @@
 """--prompt-cache: what was read is not read again, and a file that is wrong is refused and kept."""
 import pathlib
 import re
+import resource
 import signal
 import tempfile
 
@@ -91,6 +92,19 @@ class PromptCache(CliTest):
         out, err = self.run_cli(*RUN, "-p", PROMPT, "--prompt-cache", str(place), code=1)
         self.assertEqual(out, self.out(*RUN, "-p", PROMPT))
         self.assertIn("No such file or directory", err)
+
+    def test_a_disk_that_fills_up(self):
+        """A limit on the size of files stands for it. The text comes, and the file that was there stays."""
+        self.run_with("Once upon a time")
+        first = self.path.read_bytes()
+        for limit in (0, 100, 4096, 30000):
+            out, err = self.run_cli(
+                *RUN, "-p", PROMPT, *self.option, code=1, restore_signals=False,  # SIGXFSZ stays ignored
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            self.assertEqual(out, self.out(*RUN, "-p", PROMPT))
+            self.assertIn("File too large", err)
+            self.assertEqual(self.path.read_bytes(), first)
+        self.assertIn("No space left on device", self.error(1, "logits", "--ids", "1 2", "-o", "/dev/full"))
 
     def test_ctrl_c_keeps_what_was_read(self):
         args = ["run", "-p", PROMPT, "--temp", "0", "-c", "8192", "--exact", "-t", "1", "--ignore-eos", *self.option]

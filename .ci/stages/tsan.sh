@@ -1,0 +1,30 @@
+# tsan: what threads share, under the thread sanitizer: pools, sessions of one model on eight threads,
+# runtimes side by side, requests to stop, and a whole program.
+# Minutes: 4 whole, 4 where something changed, estimated; most of them compile the library.
+# Inputs: the library for the CPU, and the tests of threads.
+# A job is a kind of test. One build serves all, so the sample is one of them.
+sample_of_tsan=3
+
+jobs_of_tsan() {
+  local library="src backends/cpu kernels/cpu kernels/abi models greta.h"
+  job threads "threads:" "tests/api/threads_test.cpp $library" sanitized_threads '^threads: '
+  job threads "pools" "tests/platform/thread_pool_test.cpp src/platform" sanitized_threads \
+    '^(every worker|workers see|a pool|callers on several threads)'
+  job threads "programs" "tests/api/*.c $library" sanitized_threads '^api_(story|batch)$'
+}
+
+stage_tsan() {
+  choose_jobs tsan
+  tools_to_build
+  tools_to_test
+  cmake --preset tsan -DGRETA_VULKAN=OFF -DGRETA_HIP=OFF -DGRETA_CLI=OFF \
+    "-DGRETA_TEST_FOLDERS=api/threads;platform/thread_pool" || die "cmake --preset tsan"
+  cmake --build build/tsan -j "$(job_count)" --target greta_tests greta_api_{story,batch}
+  local name
+  for name in "${chosen[@]}"; do run_job "$name" || die "threads"; done
+}
+
+# sanitized_threads PATTERN: the tests of these names, of which there are some.
+sanitized_threads() {
+  ctest --preset tsan -R "$1" --no-tests=error
+}
