@@ -1,6 +1,6 @@
 # tsan: what threads share, under the thread sanitizer: pools, sessions of one model on eight threads,
 # runtimes side by side, requests to stop, and a whole program.
-# Minutes: 4 whole, 4 where something changed, estimated; most of them compile the library.
+# Minutes: 3 whole, estimated from the processor time of a build and a run; most of them compile the library.
 # Inputs: the library for the CPU, and the tests of threads.
 # A job is a kind of test. One build serves all, so the sample is one of them.
 sample_of_tsan=3
