@@ -14,6 +14,22 @@ if(TARGET greta-cli)
     target_link_options(greta-cli PRIVATE -s)  # CPack would strip libgreta.a too
   endif()
 endif()
+# The program itself writes its manual page and the completions of shells, from the options that it declares.
+function(install_text_of option file)
+  install(CODE "
+    set(file \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${file}\")
+    message(STATUS \"Installing: \${file}\")
+    get_filename_component(folder \"\${file}\" DIRECTORY)
+    file(MAKE_DIRECTORY \"\${folder}\")
+    execute_process(COMMAND \"$<TARGET_FILE:greta-cli>\" ${option} OUTPUT_FILE \"\${file}\"
+      COMMAND_ERROR_IS_FATAL ANY)")
+endfunction()
+if(TARGET greta-cli AND NOT CMAKE_CROSSCOMPILING)
+  install_text_of(--manual "${CMAKE_INSTALL_MANDIR}/man1/greta-cli.1")
+  install_text_of(--completion-bash "${CMAKE_INSTALL_DATADIR}/bash-completion/completions/greta-cli")
+  install_text_of(--completion-zsh "${CMAKE_INSTALL_DATADIR}/zsh/site-functions/_greta-cli")
+  install_text_of(--completion-fish "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d/greta-cli.fish")
+endif()
 file(GLOB models CONFIGURE_DEPENDS models/*.gguf models/*.txt models/*.md)
 install(FILES ${models} DESTINATION "${GRETA_MODELS_DIR}")
 install(FILES README.md LICENSE TYPE DOC)

@@ -12,6 +12,26 @@ stage_package() {
   run_jobs "the package"
 }
 
+# Runs the program of both packages as a user would: from any folder, without anything of the build. The .deb
+# is unpacked into a root that has Debian's C library and nothing else.
+try_packages() {
+  local root=$work/clean said
+  mkdir -p "$root/tar" "$root/deb/tmp"
+  tar -xzf build/release/*.tar.gz -C "$root/tar" || return 1
+  said=$(cd / && env -i "$root"/tar/greta-*/bin/greta-cli chat -q -p "Tell me a story." -n 16) &&
+    [ -n "$said" ] || { echo "the tarball's program does not run"; return 1; }
+  for file in man/man1/greta-cli.1 bash-completion/completions/greta-cli zsh/site-functions/_greta-cli \
+    fish/vendor_completions.d/greta-cli.fish; do
+    [ -s "$root"/tar/greta-*/share/"$file" ] || { echo "the package has no $file"; return 1; }
+  done
+  dpkg -x build/release/*.deb "$root/deb" || return 1
+  [ "$(id -u)" = 0 ] && (cd "$root" && apt-get -qq download libc6 && dpkg -x libc6_*.deb deb) ||
+    { skip "the .deb in a clean root: it takes root and apt's libc6"; return 0; }
+  said=$(chroot "$root/deb" /usr/bin/greta-cli chat -q -p "Tell me a story." -n 16) && [ -n "$said" ] ||
+    { echo "the program of the .deb does not run in a clean root"; return 1; }
+  echo "both packages run; in the clean root it said: $said"
+}
+
 # It is made in the release build's folder: a package has the same objects, linked in another way.
 make_package() {
   local depends
@@ -24,6 +44,7 @@ make_package() {
     libc6*) ;;
     *) echo "the package depends on $depends"; return 1 ;;
   esac
+  try_packages || return 1
   local -a backends=(cpu)
   ! compgen -G 'build/release/kernels/vulkan/*.spv' >/dev/null || backends+=(vulkan)
   ! compgen -G 'build/release/kernels/hip/*.hsaco' >/dev/null || backends+=(hip)

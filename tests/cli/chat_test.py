@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -401,6 +402,26 @@ class LlamaFlags(CliTest):
         check = script + '\nCOMP_WORDS=(greta-cli chat --single-t); COMP_CWORD=2; _greta_cli; echo "${COMPREPLY[@]}"'
         done = subprocess.run(["bash", "-c", check], capture_output=True, timeout=LIMIT, text=True)
         self.assertEqual((done.stdout, done.stderr), ("--single-turn\n", ""))
+
+    def test_completions_of_other_shells(self):
+        """All options of the help are there. A shell that is installed reads its script."""
+        options = set(re.findall(r"--[a-z][a-z-]+", self.out("chat", "-h"))) - {"--show"}
+        for shell, form in (("zsh", "{}["), ("fish", "-l {} ")):
+            script = self.out(f"--completion-{shell}")
+            for option in ("--single-turn", "--top-k", "--device", "--context-shift", "--tools"):
+                self.assertIn(option, options)
+                self.assertIn(form.format(option if shell == "zsh" else option[2:]), script)
+            if shutil.which(shell):
+                done = subprocess.run([shell, "-n", "/dev/stdin"], input=script, capture_output=True, timeout=LIMIT, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_manual(self):
+        page = self.out("--manual")
+        for word in ("run", "chat", "bench", "\\-\\-single\\-turn", "\\-\\-top\\-k"):
+            self.assertIn("\\fB" + word.split(" ")[0], page.replace("\\fB\\-c, ", "\\fB"))
+        if shutil.which("groff"):
+            done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], input=page, capture_output=True, timeout=LIMIT, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 if __name__ == "__main__":

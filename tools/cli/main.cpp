@@ -8,6 +8,7 @@
 #include "greta.h"
 #include "help.h"
 #include "llama_flags.h"
+#include "shell.h"
 #include "slips.h"
 
 namespace greta::cli {
@@ -58,28 +59,6 @@ std::string version_text() {
   return text + "\n";
 }
 
-// A bash function that completes commands, then the options of the command that was typed, and files for
-// values.
-std::string completion_text(const CLI::App& app) {
-  std::string commands, cases;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    commands += command->get_name() + " ";
-    std::string words;
-    for (const CLI::Option* option : command->get_options()) {
-      if (option->get_group().empty()) continue;
-      for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
-    }
-    cases += "    " + command->get_name() + ") words=\"" + words + "\" ;;\n";
-  }
-  return "_greta_cli() {\n  local word words=\"" + commands +
-         "\"\n  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-         "    case $word in\n" +
-         cases +
-         "    esac\n  done\n"
-         "  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\n"
-         "complete -o default -F _greta_cli greta-cli\n";
-}
-
 // Gives CLI11 the words, and turns what it says of wrong ones into one line.
 void parse(CLI::App& app, const CommandLine& line) {
   if (!line.unknown.empty()) throw Misused(unknown_command(app, line.unknown));
@@ -107,10 +86,15 @@ int dispatch(int argc, char** argv) {
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.");
   bool version = false;
   app.add_flag("--version", version, "print the version, and the backends that are compiled in");
-  bool list_devices = false, completion = false;
+  bool list_devices = false, manual = false;
   app.add_flag("--list-devices", list_devices, "do what the command devices does");
-  app.add_flag("--completion-bash", completion,
-               "print completion for bash: eval \"$(greta-cli --completion-bash)\"");
+  std::string shell;
+  for (const char* name : {"bash", "zsh", "fish"}) {
+    app.add_flag_callback(
+        std::string("--completion-") + name, [&shell, name] { shell = name; },
+        std::string("print completion for ") + name);
+  }
+  app.add_flag("--manual", manual, "print the manual page, for man -l");
   std::string log_file, colour = "auto";
   app.add_option("--log-file", log_file, "write what is said on stderr to this file, too")->type_name("FILE");
   app.add_option("--color", colour,
@@ -138,8 +122,8 @@ int dispatch(int argc, char** argv) {
     put(version_text());
     return kExitOk;
   }
-  if (completion) {
-    put(completion_text(app));
+  if (manual || !shell.empty()) {
+    put(manual ? manual_text(app) : completion_text(app, shell));
     return kExitOk;
   }
   if (!log_file.empty()) set_log_file(log_file);
