@@ -74,8 +74,7 @@ void parse(CLI::App& app, const CommandLine& line) {
   }
 }
 
-int dispatch(int argc, char** argv) {
-  CLI::App app("GRETA runs GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.", "greta-cli");
+void describe(CLI::App& app) {
   app.set_help_flag("-h,--help", "print this help; after a command, the help of that command");
   app.formatter(std::make_shared<Help>());
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -84,6 +83,11 @@ int dispatch(int argc, char** argv) {
       "run.\n"
       "Options may stand before the command or after it. Results go to stdout, all else goes to stderr.\n"
       "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.");
+}
+
+int dispatch(int argc, char** argv) {
+  CLI::App app("GRETA runs GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.", "greta-cli");
+  describe(app);
   bool version = false;
   app.add_flag("--version", version, "print the version, and the backends that are compiled in");
   bool list_devices = false, manual = false;

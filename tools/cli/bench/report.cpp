@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "bench/build_commit.h"
+#include "bench/drawing.h"
 #include "console.h"
 
 namespace greta::cli {
@@ -86,9 +87,9 @@ Json json_of(const BenchRow& row) {
                {"bandwidth_gb_s", static_cast<double>(row.roofs.bandwidth) / 1e9},
                {"samples_ns", row.samples_ns},
                {"samples_ts", numbers.speeds}});
+  if (row.roofs.arithmetic > 0) json["arithmetic_tflop_s"] = static_cast<double>(row.roofs.arithmetic) / 1e12;
   if (row.profile.tokens > 0) {
     json["profile_tokens"] = row.profile.tokens;
-    json["arithmetic_tflop_s"] = static_cast<double>(row.roofs.arithmetic) / 1e12;
     json["stages"] = stages_json(row.profile, row.roofs);
   }
   return json;
@@ -206,10 +207,12 @@ std::string BenchReport::add_json(Json json, bool first) {
   if (form_ == "csv") return csv_of(json, first);
   if (form_ == "sql") return sql_of(json, first);
   if (form_ == "jsonl") return json_text(json, -1);
-  if (form_ == "json") list_.push_back(std::move(json));
+  if (form_ == "json" || form_ == "svg") list_.push_back(std::move(json));
   return "";
 }
 
-std::string BenchReport::finish() { return form_ == "json" ? json_text(list_) : ""; }
+std::string BenchReport::finish() {
+  return form_ == "json" ? json_text(list_) : form_ == "svg" ? bench_svg(list_) : "";
+}
 
 }  // namespace greta::cli

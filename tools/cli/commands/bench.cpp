@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 
+#include "bench/drawing.h"
 #include "bench/report.h"
 #include "bench/serving.h"
 #include "commands/commands.h"
@@ -24,7 +25,7 @@ struct BenchOptions {
   ContextOptions context;
   std::string prompt = "512", generate = "128", pair, depth = "0", threads = "0";
   std::string key_types = "f16", value_types = "f16", batch = "0";
-  std::string output = "md", output_err = "none";
+  std::string output = "md", output_err = "none", draw;
   std::string streams;  // "": no service is measured
   bool mix = false;
   uint32_t step_ms = 0;
@@ -261,6 +262,10 @@ void run_tests(greta_model* model, const BenchOptions& options, const std::vecto
 
 int bench(BenchOptions options) {
   options.verbosity.apply();
+  if (!options.draw.empty()) {
+    put(bench_svg(Json::parse(read_file(options.draw), nullptr, false)));
+    return kExitOk;
+  }
   for (const std::string& form : {options.output, options.output_err}) {
     if (options.profile && (form == "csv" || form == "sql"))
       throw Misused("--profile does not fit into the lines of -o " + form + ": use -o json, jsonl or md");
@@ -284,7 +289,7 @@ int bench(BenchOptions options) {
     row.threads = thread_count > 0 ? thread_count : row.device.unit_count;
     progress.show("memory bandwidth");
     check(greta_runtime_measure_bandwidth(runtime.get(), &row.roofs.bandwidth));
-    if (options.profile) {
+    if (options.profile || options.output == "svg") {
       progress.show("arithmetic");
       check(greta_runtime_measure_arithmetic(runtime.get(), &row.roofs.arithmetic));
     }
@@ -337,12 +342,15 @@ Action bench_command(CLI::App& app) {
   list("-b,--batch-size", options->batch, "the most tokens of a step, up to 512; 0: chosen by speed");
   app.add_option("-o,--output", options->output, "form of the output")
       ->type_name("FORM")
-      ->check(one_of({"md", "csv", "json", "jsonl", "sql"}))
+      ->check(one_of({"md", "csv", "json", "jsonl", "sql", "svg"}))
       ->capture_default_str();
   app.add_option("--output-err", options->output_err, "print the results on stderr, too, in this form")
       ->type_name("FORM")
       ->check(one_of({"none", "md", "csv", "json", "jsonl", "sql"}))
       ->capture_default_str();
+  app.add_option("--draw", options->draw, "measure nothing: draw the results that -o json wrote to this file")
+      ->type_name("FILE")
+      ->check(not_empty());
   app.add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
   add_device(app, options->device);
   add_mapping(app, options->model);

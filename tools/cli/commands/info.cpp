@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "commands/commands.h"
+#include "commands/info_parts.h"
 #include "console.h"
 #include "json.h"
 #include "model.h"
@@ -228,6 +229,8 @@ std::string as_text(const Contents& contents) {
     text += format("  %-42s %-8s %-22s %14llu bytes\n", printable(tensor.name).c_str(), tensor.type,
                    shape_text(tensor).c_str(), static_cast<unsigned long long>(tensor.size_bytes));
   }
+  text += shares_text("bytes by type", bytes_by_type(tensors));
+  text += shares_text("bytes by part", bytes_by_part(tensors));
   if (verbosity() == Verbosity::kVerbose) text += unused_text(unused);
   return text + plan_text(plan);
 }
@@ -251,6 +254,8 @@ Json as_json(const Contents& contents) {
                {"parts", parts},
                {"metadata", Json::object()},
                {"tensors", Json::array()},
+               {"bytes_by_type", shares_json(bytes_by_type(tensors))},
+               {"bytes_by_part", shares_json(bytes_by_part(tensors))},
                {"unused", Json::array()},
                {"memory_plan", plan_json(plan)}};
   if (!plan.problem.empty()) json["memory_plan_problem"] = plan.problem;

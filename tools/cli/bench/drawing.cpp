@@ -1,0 +1,190 @@
+#include "bench/drawing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "console.h"
+
+namespace greta::cli {
+namespace {
+
+constexpr double kWidth = 920, kLeft = 170, kRight = 300, kBar = 22, kRow = 34, kChart = 360;
+constexpr char kBlue[] = "#3465a4", kOrange[] = "#f57900", kDark[] = "#2e3436";
+
+std::string xml(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  return out;
+}
+
+std::string label(double x, double y, const std::string& text, const char* anchor = "start", int size = 13) {
+  return format("<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" fill=\"%s\">", x, y, size,
+                anchor, kDark) +
+         xml(text) + "</text>\n";
+}
+
+std::string bar(double x, double y, double width, double height, const char* colour) {
+  return format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y, width,
+                height, colour);
+}
+
+std::string line(double x1, double y1, double x2, double y2, const char* colour) {
+  return format(
+      "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"1.5\"/>\n", x1, y1,
+      x2, y2, colour);
+}
+
+std::string name_of(const Json& row) {
+  const uint32_t prompt = row.at("n_prompt"), generate = row.at("n_gen"), depth = row.at("n_depth");
+  std::string name = prompt > 0 ? format("pp%u", prompt) : "";
+  if (generate > 0) name += format("%stg%u", prompt > 0 ? "+" : "", generate);
+  return depth > 0 ? name + format(" @ d%u", depth) : name;
+}
+
+double number(const Json& row, const char* key) {
+  return row.contains(key) && row[key].is_number() ? row[key].get<double>() : 0;
+}
+
+// The share of the roof that bounds the row, 0 where it is not known.
+double share_of_roof(const Json& row) {
+  if (number(row, "n_prompt") == 0) return number(row, "bandwidth_percent") / 100;
+  const double roof = 1e12 * number(row, "arithmetic_tflop_s");
+  if (number(row, "n_gen") > 0 || roof == 0) return 0;
+  return number(row, "avg_ts") * 2 * number(row, "model_n_params") / roof;
+}
+
+std::string bars(const Json& rows, double top) {
+  const double most = kWidth - kLeft - kRight;
+  std::string out =
+      line(kLeft + most, top - 6, kLeft + most, top + kRow * static_cast<double>(rows.size()), kOrange);
+  out += label(kLeft + most, top - 12, "the roof", "middle", 12);
+  double y = top;
+  for (const Json& row : rows) {
+    const double share = share_of_roof(row);
+    const char* const roof = number(row, "n_prompt") > 0 ? "arithmetic" : "bandwidth";
+    out += label(kLeft - 10, y + 16, name_of(row), "end");
+    out += bar(kLeft, y, most, kBar, "#eeeeec") + bar(kLeft, y, most * std::min(share, 1.0), kBar, kBlue);
+    std::string text = format("%.1f t/s", number(row, "avg_ts"));
+    if (share > 0) text += format(", %.0f %% of the %s", 100 * share, roof);
+    out += label(kLeft + most + 12, y + 16, text);
+    y += kRow;
+  }
+  return out;
+}
+
+// A scale of powers of ten from `least` to `most`, on `length` points from `start` on.
+struct Scale {
+  double least, most, start, length;
+  double at(double value) const {
+    return start + length * (std::log10(value) - std::log10(least)) / (std::log10(most) - std::log10(least));
+  }
+};
+
+Scale scale_of(const std::vector<double>& values, double start, double length) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return {std::pow(10, std::floor(std::log10(*least))), std::pow(10, std::ceil(std::log10(*most) + 0.01)),
+          start, length};
+}
+
+std::string axes(const Scale& x, const Scale& y) {
+  std::string out = label(x.start + x.length / 2, y.start + 38, "operations for each byte", "middle", 12);
+  out += label(x.start, y.start + y.length - 12, "operations per second", "middle", 12);
+  for (double value = x.least; value <= x.most * 1.01; value *= 10) {
+    out += line(x.at(value), y.start, x.at(value), y.start + y.length, "#eeeeec");
+    out += label(x.at(value), y.start + 18, format("%g", value), "middle", 11);
+  }
+  for (double value = y.least; value <= y.most * 1.01; value *= 10) {
+    out += line(x.start, y.at(value), x.start + x.length, y.at(value), "#eeeeec");
+    out += label(x.start - 8, y.at(value) + 4, format("%g", value), "end", 11);
+  }
+  return out;
+}
+
+struct Point {
+  double x, y;
+  std::string name;
+};
+
+// The stages of a row, under what the device was measured to read and to compute.
+std::string roofline(const Json& row, double top) {
+  const double bandwidth = 1e9 * number(row, "bandwidth_gb_s"),
+               arithmetic = 1e12 * number(row, "arithmetic_tflop_s");
+  std::vector<Point> points;
+  for (const Json& stage : row.at("stages")) {
+    const double bytes = number(stage, "bytes"), flops = number(stage, "flops"), ns = number(stage, "ns");
+    if (bytes > 0 && flops > 0 && ns > 0)
+      points.push_back(
+          {flops / bytes, 1e9 * flops / ns,
+           stage.at("stage").get<std::string>() + format(", %.0f %%", number(stage, "roof_percent"))});
+  }
+  std::string out =
+      label(20, top, format("One step of %s, by stage, with the share of its roof", name_of(row).c_str()),
+            "start", 15);
+  if (points.empty() || bandwidth == 0 || arithmetic == 0) return out;
+  const double ridge = arithmetic / bandwidth;
+  std::vector<double> across = {ridge / 3, ridge * 3}, up = {arithmetic};
+  for (const Point& point : points) {
+    across.push_back(point.x);
+    up.push_back(point.y);
+  }
+  const Scale x = scale_of(across, 90, kWidth - 130), y = scale_of(up, top + kChart - 60, -(kChart - 110));
+  out += axes(x, y);
+  const double begin = std::max(x.least, y.least / bandwidth);
+  out += line(x.at(begin), y.at(begin * bandwidth), x.at(ridge), y.at(arithmetic), kOrange);
+  out += line(x.at(ridge), y.at(arithmetic), x.at(x.most), y.at(arithmetic), kOrange);
+  out += label(x.at(x.most), y.at(arithmetic) - 6, format("%.3g TFLOP/s", arithmetic * 1e-12), "end", 12);
+  out +=
+      label(x.at(begin) + 6, y.at(begin * bandwidth) - 8, format("%.4g GB/s", bandwidth * 1e-9), "start", 12);
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.y > b.y; });
+  double last = -1e9;  // labels do not lie on each other
+  for (const Point& point : points) {
+    const double height = std::max(y.at(point.y) + 4, last + 13);
+    last = height;
+    out += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"/>\n", x.at(point.x), y.at(point.y),
+                  kBlue);
+    out += label(x.at(point.x) + 8, height, point.name, "start", 11);
+  }
+  return out;
+}
+
+std::string drawing(const Json& rows) {
+  if (!rows.is_array() || rows.empty()) throw Failed("expected the rows that bench -o json prints");
+  const Json& first = rows[0];
+  const double below = 96 + kRow * static_cast<double>(rows.size());
+  double height = below;
+  std::string body = label(
+      20, 30, first.at("model_type").get<std::string>() + " on " + first.at("device").get<std::string>(),
+      "start", 17);
+  body += label(
+      20, 50,
+      format("%s, cache %s/%s, %s", first.at("backends").get<std::string>().c_str(),
+             first.at("type_k").get<std::string>().c_str(), first.at("type_v").get<std::string>().c_str(),
+             first.at("test_time").get<std::string>().c_str()),
+      "start", 12);
+  body += bars(rows, 90);
+  for (const Json& row : rows) {
+    if (!row.contains("stages")) continue;
+    body += roofline(row, height + 20);
+    height += kChart + 20;
+  }
+  return format(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+             "font-family=\"sans-serif\">\n"
+             "<rect width=\"%.0f\" height=\"%.0f\" fill=\"#ffffff\"/>\n",
+             kWidth, height, kWidth, height) +
+         body + "</svg>\n";
+}
+
+}  // namespace
+
+std::string bench_svg(const Json& rows) {
+  try {
+    return drawing(rows);
+  } catch (const Json::exception&) {
+    throw Failed("expected the rows that bench -o json prints");
+  }
+}
+
+}  // namespace greta::cli
