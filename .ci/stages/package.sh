@@ -15,7 +15,7 @@ stage_package() {
 # Runs the program of both packages as a user would: from any folder, without anything of the build. The .deb
 # is unpacked into a root that has Debian's C library and nothing else.
 try_packages() {
-  local root=$work/clean said
+  local root=$work/clean said file
   mkdir -p "$root/tar" "$root/deb/tmp"
   tar -xzf build/release/*.tar.gz -C "$root/tar" || return 1
   said=$(cd / && env -i "$root"/tar/greta-*/bin/greta-cli chat -q -p "Tell me a story." -n 16) &&
@@ -27,7 +27,9 @@ try_packages() {
   dpkg -x build/release/*.deb "$root/deb" || return 1
   [ "$(id -u)" = 0 ] && (cd "$root" && apt-get -qq download libc6 && dpkg -x libc6_*.deb deb) ||
     { skip "the .deb in a clean root: it takes root and apt's libc6"; return 0; }
-  said=$(chroot "$root/deb" /usr/bin/greta-cli chat -q -p "Tell me a story." -n 16) && [ -n "$said" ] ||
+  # Without /proc the program does not know its folder, and so not the bundled model.
+  said=$(chroot "$root/deb" /usr/bin/greta-cli chat -q -p "Tell me a story." -n 16 \
+    -m /usr/share/greta/models/tales-llama-7m-q4_k_m.gguf) && [ -n "$said" ] ||
     { echo "the program of the .deb does not run in a clean root"; return 1; }
   echo "both packages run; in the clean root it said: $said"
 }

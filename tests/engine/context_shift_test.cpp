@@ -31,7 +31,7 @@ struct Rig {
     tiny = make_tiny(shape);
     ExecutorOptions options = cache;
     options.context = context;
-    open_engine(tiny.file, {.executor = options}, &engine);
+    open_engine(tiny.file, {.threads = 1, .executor = options}, &engine);
     session = open();
   }
   // A session in place of the one before, whose pages it takes.
@@ -175,7 +175,7 @@ struct Talk {
   explicit Talk(bool forget, uint32_t context) {
     std::ifstream file(GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf", std::ios::binary);
     static const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    open_engine(bytes, {.executor = {.context = context}}, &engine);
+    open_engine(bytes, {.threads = 1, .executor = {.context = context}}, &engine);
     require(Session::open(std::shared_ptr<Executor>(engine.executor.get(), [](Executor*) {}), &session));
     require(Chat::open(*session, {.forget_oldest = forget}, Log{}, &chat));
   }

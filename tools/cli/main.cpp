@@ -74,7 +74,7 @@ void parse(CLI::App& app, const CommandLine& line) {
   }
 }
 
-void describe(CLI::App& app) {
+void introduce(CLI::App& app) {
   app.set_help_flag("-h,--help", "print this help; after a command, the help of that command");
   app.formatter(std::make_shared<Help>());
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -87,7 +87,7 @@ void describe(CLI::App& app) {
 
 int dispatch(int argc, char** argv) {
   CLI::App app("GRETA runs GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.", "greta-cli");
-  describe(app);
+  introduce(app);
   bool version = false;
   app.add_flag("--version", version, "print the version, and the backends that are compiled in");
   bool list_devices = false, manual = false;
