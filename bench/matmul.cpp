@@ -313,7 +313,7 @@ constexpr Variant kVariants[] = {
 // is used for so many tokens unless it is named.
 bool measured(const KernelRow& row, const RowFilter& filter, const Options& options, const Shape& shape) {
   if (!row.rank || !strstr(row.name, options.row.c_str())) return false;
-  if (options.row.empty() && (row.tile_tokens != 0) != (shape.tokens >= 16)) return false;
+  if (options.row.empty() && (row.threads_field == 0) != (shape.tokens >= 16)) return false;
   const CallMaker make;
   Call product = make.matmul({row.type, preferred_layout(row.type, filter), shape.n, shape.depth}, {}, {});
   product.form = row.form;
@@ -347,7 +347,7 @@ Status run(const Options& options) {
                    variant.step, variant.buffers, error_text());
         };
         time({row.code.group_size[0], row.tile, row.tile_tokens, 0, 0, 0});
-        if (options.variants && first && row.tile_tokens && strcmp(varied, row.name))
+        if (options.variants && first && row.splits > 1 && strcmp(varied, row.name))
           for (const Variant& variant : kVariants) time(variant);
         varied = row.name;
         prepared = true;

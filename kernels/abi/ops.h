@@ -95,9 +95,9 @@ struct MatmulTileBlock {
 
 #define kTileColumns 256  // columns of the largest block of weights; a range is a multiple
 
-// A matvec whose x is rounded already, with the ops of MatmulBlock fused around it. Group (t, g) makes
-// results g * kGroupResults .. of token t. A result is a row of y, or a pair of rows that are rotated
-// together (kPairing).
+// A matvec whose x is rounded already, with the ops of MatmulBlock fused around it. Group (i, g) makes
+// results g * kGroupResults .. of the tokens from i * MatmulRows.tokens on. A result is a row of y, or a pair
+// of rows that are rotated together (kPairing).
 struct MatmulRowBlock {
   ADDRESS(byte) weight;    // [n][depth]
   ADDRESS(byte) weight2;   // the `up` of a gate, or 0
@@ -118,6 +118,11 @@ struct MatmulRowBlock {
   uint activation;
 };
 
+struct MatmulRows {
+  MatmulRowBlock block;
+  uint tokens;       // tokens for which a group makes results; a constant of the kernel
+};
+
 // A matvec followed by a norm: y[t] = residual[t] + scale * norm(weight . x[t] + bias) * norm_gain. The last
 // group of a token takes the norm.
 struct MatmulNormBlock {
@@ -136,6 +141,7 @@ struct MatmulNormBlock {
   uint n, depth;             // n is a multiple of 4
   uint threads;
   float epsilon, scale;
+  uint tokens;               // as in MatmulRows
 };
 
 // A matvec whose weights and x are floats, over rows_of rows. Group (0, g) makes results g * kGroupResults ..

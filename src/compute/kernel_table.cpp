@@ -41,6 +41,7 @@ const OpInfo& lead_of(std::span<const Call> calls) { return op_info(lead_call(ca
 
 void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out) {
   *out = {};
+  out->bucket = bucket;
   lead_of(calls).groups(calls, row, bucket, out->groups);
   lead_of(calls).pack(calls, row, out);
 }

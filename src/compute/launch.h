@@ -13,6 +13,7 @@ constexpr uint32_t kMaxFused = 8;  // ops that one kernel row may cover
 struct Launch {
   const Kernel* kernel = nullptr;
   uint32_t groups[3] = {1, 1, 1};
+  uint32_t bucket = 1;  // token rows of the plan
   // Fields after the first kMaxBlockBytes bytes are only constants of the kernel (KernelCode::appended).
   alignas(8) uint8_t block[kMaxBlockBytes + kMaxConstantBytes] = {};
   uint32_t block_bytes = 0, access_count = 0;

@@ -24,8 +24,8 @@ std::string Pipeline::name() const {
   return text;
 }
 
-// None where the row does not take heads of this shape.
-static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& shape) {
+// The constants in a plan of `bucket` tokens. None where the row does not take heads of this shape.
+static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& shape, uint32_t bucket) {
   // Whatever its op is, a call has the fields of all ops: no model makes such calls, and no operand is read.
   std::vector<Call> calls(row.op_count);
   const CachePages pages = {UINT32_MAX, shape.cache_type};
@@ -51,6 +51,7 @@ static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& sha
   Reason unasked;
   if (row.ops[0] == Op::Attention && row.shared_bytes && !lead_of(calls).fits(calls, row, unasked)) return {};
   Launch launch;
+  launch.bucket = bucket;
   lead_of(calls).pack(calls, row, &launch);
   uint32_t values[kMaxConstants + 1];
   const uint32_t count = kernel_constants(row, launch.fields(), values);
@@ -61,14 +62,15 @@ std::vector<Pipeline> pipelines_of_table() {
   std::vector<Pipeline> out;
   for (const KernelRow& row : kernel_table()) {
     if (strcmp(row.backend, "vulkan") != 0) continue;
-    for (const Shape& shape : kShapes) {
-      Pipeline made = {&row, constants_of(row, shape)};
-      if (made.constants.empty()) continue;
-      const bool there = std::any_of(out.begin(), out.end(), [&](const Pipeline& p) {
-        return p.row->code.code.data() == row.code.code.data() && p.constants == made.constants;
-      });
-      if (!there) out.push_back(std::move(made));
-    }
+    for (const Shape& shape : kShapes)
+      for (const uint32_t bucket : {row.tokens_min, row.tokens_max}) {
+        Pipeline made = {&row, constants_of(row, shape, bucket)};
+        if (made.constants.empty()) continue;
+        const bool there = std::any_of(out.begin(), out.end(), [&](const Pipeline& p) {
+          return p.row->code.code.data() == row.code.code.data() && p.constants == made.constants;
+        });
+        if (!there) out.push_back(std::move(made));
+      }
   }
   return out;
 }

@@ -18,6 +18,7 @@ layout(push_constant, scalar) uniform Push { MatmulExpertRowBlock p; };
 layout(constant_id = 3) const uint kPairing = kPairingNone;
 const bool kGates = kPairing == kPairingGate;
 const uint kSums = kGates ? 2 : 1;  // sums of a result
+const uint kTokens = 1;
 
 #include "kernels/vulkan/matvec/sums_int8.h"  // needs kSums
 
@@ -49,13 +50,12 @@ void multiply_slot(Source x, uint first, uint slice) {
   [[unroll]] for (uint i = 0; i < kSubgroupRows; ++i) sums[i] = 0;
   for (uint unit = slice * kLanes + lane; unit < kUnits; unit += kSlices * kLanes)
     add_unit(rows, unit, x.quants, x.scales, sums);
-  const float sum = sum_of_lanes(sums);
-  if (lane < kSubgroupRows) partial_sums[(slice * kGroupResults + first) * kSums + lane] = sum;
+  leave_sums(sums, slice, 0, first);
 }
 
 vec2 normed_sums(uint i) {
   const vec2 sums = sums_of_result(i);
-  return p.epsilon >= 0 ? sums * norm_factor(kSubgroups, kDepth, p.epsilon) : sums;
+  return p.epsilon >= 0 ? sums * norm_factor(0, kSubgroups, kDepth, p.epsilon) : sums;
 }
 
 void main() {
@@ -70,7 +70,7 @@ void main() {
   if (finishes && kGates && uint64_t(p.bias2) != 0) bias.y = p.bias2.at[expert * p.n + row];
   const Source x = source_of(slot);
   float square_sum = 0;
-  if (p.epsilon >= 0) square_sum = squares_of_thread(x.quants);
+  if (p.epsilon >= 0) square_sum = squares_of_thread(x.quants, gl_SubgroupID);
   dot_begin();
   for (uint set = gl_SubgroupID / kSlices; set * kSubgroupResults < kGroupResults; set += kSetsAtOnce)
     multiply_slot(x, set * kSubgroupResults, gl_SubgroupID % kSlices);

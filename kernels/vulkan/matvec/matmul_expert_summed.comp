@@ -14,7 +14,7 @@
 
 layout(push_constant, scalar) uniform Push { MatmulExpertSumBlock p; };
 
-const uint kSums = 1;  // sums of a result
+const uint kSums = 1, kTokens = 1;  // sums of a result, tokens of a group
 
 #include "kernels/vulkan/matvec/sums_int8.h"  // needs kSums
 
@@ -46,8 +46,7 @@ void multiply_slots(uint first, uint slice) {
     add_unit(rows, at % kUnits, x + slot * kDepth, scales + slot * (kDepth / 16 * 8), slot_sums);
     [[unroll]] for (uint i = 0; i < kSubgroupRows; ++i) sums[i] = fma(factors[slot], slot_sums[i], sums[i]);
   }
-  const float sum = sum_of_lanes(sums);
-  if (lane < kSubgroupRows) partial_sums[slice * kGroupResults + first + lane] = sum;
+  leave_sums(sums, slice, 0, first);
 }
 
 void main() {

@@ -20,6 +20,7 @@ layout(push_constant, scalar) uniform Push { MatmulFloatRowBlock p; };
 layout(constant_id = 4) const uint kEpsilon = 1u << 31;  // its bits; negative: no norm precedes
 
 const bool kNorms = kEpsilon >> 31 == 0;
+const uint kTokens = 1;  // whose sums a group makes at once
 
 #include "kernels/vulkan/matvec/results.h"     // needs p, float16_address and vec2_address
 #include "kernels/vulkan/matvec/sums_float.h"  // needs kSums and kNorms
@@ -31,7 +32,7 @@ uint64_t gain_of_x() { return uint64_t(p.gain); }
 
 vec2 normed_sums(uint i) {
   const vec2 sums = sums_of_result(i);
-  return kNorms ? sums * norm_factor(kSlices, kDepth, p.epsilon) : sums;
+  return kNorms ? sums * norm_factor(0, kSlices, kDepth, p.epsilon) : sums;
 }
 
 void main() {

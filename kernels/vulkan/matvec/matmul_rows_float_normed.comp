@@ -15,6 +15,7 @@ GRETA_ABI_BUFFER(vec4, vec4, 16)
 layout(push_constant, scalar) uniform Push { MatmulNormBlock p; };
 
 const bool kNorms = false;  // no norm precedes the product
+const uint kTokens = 1;     // whose sums a group makes at once
 
 #include "kernels/vulkan/matvec/normed_results.h"  // needs p and vec4_address
 #include "kernels/vulkan/matvec/sums_float.h"      // needs kNorms
@@ -33,7 +34,7 @@ void main() {
   for (;;) {
     make_sums(first_rows, w);
     barrier();
-    finish(token, bias);
+    finish(token, live, bias);
     if (++token >= live) break;  // a step has at least one token
     load_first_unit(first_rows, w);
   }

@@ -3,7 +3,7 @@
 // all, which is shorter than a launch of its own.
 //
 // Before it includes this file the kernel declares its argument block `p`, a MatmulNormBlock, and the build
-// includes quant/<type>.h and dot/<type>.h.
+// includes quant/<type>.h and dot/<type>.h. The kernel defines kTokens.
 #ifndef GRETA_VULKAN_MATVEC_NORMED_RESULTS_H
 #define GRETA_VULKAN_MATVEC_NORMED_RESULTS_H
 #include "kernels/vulkan/group_ticket.h"
@@ -73,9 +73,10 @@ void norm_row(uint t) {
     load(t, first, more);
     sum += squares_of(more, first);
   }
+  if (kTokens > 1) barrier();  // all threads have the factor of the token before
   publish_squares(sum, gl_SubgroupID);
   barrier();
-  const float factor = norm_factor(kSubgroups, kWidth, p.epsilon);
+  const float factor = norm_factor(0, kSubgroups, kWidth, p.epsilon);
   store(f, t, 0, factor);
   [[dont_unroll]] for (uint first = kFoursAtOnce; first < kThreadFours; first += kFoursAtOnce) {
     load(t, first, more);
@@ -83,17 +84,21 @@ void norm_row(uint t) {
   }
 }
 
-// The first kGroupResults threads of a group finish a result each.
-uint result_of_thread() { return first_result() + gl_LocalInvocationIndex; }
-bool finishes() { return gl_LocalInvocationIndex < kGroupResults && result_of_thread() < kWidth; }
+// Thread i of the first kGroupResults * kTokens of a group finishes a result of a token.
+uint own_token() { return kTokens == 1 ? 0 : gl_LocalInvocationIndex / kGroupResults; }
+uint result_of_thread() { return first_result() + gl_LocalInvocationIndex - own_token() * kGroupResults; }
+bool finishes() { return gl_LocalInvocationIndex < kGroupResults * kTokens && result_of_thread() < kWidth; }
 float bias_of_thread() { return finishes() && uint64_t(p.bias) != 0 ? p.bias.at[result_of_thread()] : 0; }
 
-// Leaves the group's results; the last group of the token takes the norm. All threads call it, after a
-// barrier behind make_sums().
-void finish(uint t, float bias) {
-  if (finishes())
+// Leaves the group's results of tokens first .. first + kTokens - 1, of which those before `live` live. The
+// last group of these tokens takes their norms. All threads call it, after a barrier behind make_sums().
+void finish(uint first, uint live, float bias) {
+  const uint t = first + own_token();
+  if (finishes() && t < live)
     p.product.at[t * kWidth + result_of_thread()] = sums_of_result(gl_LocalInvocationIndex).x + bias;
-  if (is_last_group(p.counters, t, gl_NumWorkGroups.y)) norm_row(t);
+  if (!is_last_group(p.counters, first / kTokens, gl_NumWorkGroups.y)) return;
+  [[dont_unroll]] for (uint of_group = 0; of_group < kTokens && first + of_group < live; ++of_group)
+    norm_row(first + of_group);
 }
 
 #endif

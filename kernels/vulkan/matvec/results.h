@@ -4,7 +4,7 @@
 // first_result() + kGroupResults - 1 of `token`.
 //
 // Before it includes this file the kernel declares its argument block `p`, a MatmulRowBlock or a
-// MatmulFloatRowBlock, and the build includes quant/<type>.h and dot/<type>.h.
+// MatmulFloatRowBlock, and the build includes quant/<type>.h and dot/<type>.h. The kernel sets `token`.
 #ifndef GRETA_VULKAN_MATVEC_RESULTS_H
 #define GRETA_VULKAN_MATVEC_RESULTS_H
 #include "kernels/vulkan/elementwise/activation.h"
@@ -14,7 +14,7 @@ layout(constant_id = 3) const uint kPairing = kPairingNone;
 const bool kGates = kPairing == kPairingGate, kRotates = kPairing >= kPairingNext;
 const uint kSums = kPairing == kPairingNone ? 1 : 2;  // sums of a result
 
-uint token = gl_WorkGroupID.x;  // matmul_rows_float goes through all tokens
+uint token;  // whose result a thread finishes
 
 uint first_result() { return gl_WorkGroupID.y * kGroupResults; }
 uint result_count() { return kRotates ? p.n / 2 : p.n; }

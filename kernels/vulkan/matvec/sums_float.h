@@ -1,5 +1,6 @@
 // The sums of a subgroup's rows where weights and x are floats, with the norm before the product. The kernel
-// defines kSums and the constant kNorms before it includes this file; kNorms: x is normalised first.
+// defines kSums and the constant kNorms before it includes this file; kNorms: x is normalised first. kTokens
+// is 1.
 #ifndef GRETA_VULKAN_MATVEC_SUMS_FLOAT_H
 #define GRETA_VULKAN_MATVEC_SUMS_FLOAT_H
 #include "kernels/vulkan/matvec/group.h"
@@ -46,8 +47,7 @@ void multiply_rows(uint64_t rows[kSubgroupRows], Weights w[kSubgroupRows], bool 
     load_unit(rows, unit, w);
     add_loaded(w, unit, x, sums, square_sum);
   }
-  const float sum = sum_of_lanes(sums);
-  if (lane < kSubgroupRows) partial_sums[(slice * kGroupResults + first) * kSums + lane] = sum;
+  leave_sums(sums, slice, 0, first);
   if (kNorms && first == 0) publish_squares(square_sum, slice);
 }
 

@@ -3,6 +3,7 @@
 // form that the next matmul reads. Group = a tile of output rows, one head where heads are rotated or
 // written; for all tokens, or where the row has tile_tokens, for some. Rows that make results have blocks of
 // their own, for x in the form q8x16 and for floats.
+#include <algorithm>
 #include <utility>
 
 #include "compute/ops/parts.h"
@@ -193,13 +194,17 @@ uint32_t tile_of(const Parts& parts, const KernelRow& row) {
   return parts.head() ? parts.head()->width : row.tile;
 }
 
+// Tokens for which a group of a row by_results makes results.
+uint32_t tokens_of_group(const KernelRow& row, uint32_t bucket) {
+  if (row.form != Form::Q8X16) return bucket;
+  return std::clamp(row.tile_tokens, 1u, bucket);
+}
+
 // Tiles of tokens come first: those that share weights run at the same time.
 void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
   const Parts parts(calls);
   const uint32_t tiles = uint32_t(divide_up(parts.matmul->weight.n, tile_of(parts, row)));
-  const uint32_t tokens = !by_results(row)          ? row.tile_tokens
-                          : row.form == Form::Q8X16 ? 1
-                                                    : bucket;  // of a group; 0: all
+  const uint32_t tokens = by_results(row) ? tokens_of_group(row, bucket) : row.tile_tokens;  // 0: all
   out[0] = tokens ? uint32_t(divide_up(bucket, tokens)) : tiles;
   out[1] = tokens ? tiles : 1;
   out[2] = parts.matmul->matmul.splits;
@@ -271,18 +276,19 @@ void pack_gain(const Parts& parts, Block* block, Launch* out) {
   out->read(parts.norm->weight.slice);
 }
 
-// Few groups with much to do each are larger: their parts of the columns are under way together.
-uint32_t threads_of(const Parts& parts) {
+// Few groups with much to do each are larger: their parts of the columns are under way together. For several
+// tokens a thread needs more registers than there are for so many.
+uint32_t threads_of(const Parts& parts, uint32_t tokens) {
   const Tensor& weight = parts.matmul->weight;
   const uint64_t rows = (parts.rope ? 2 : 1) * kGroupResults, groups = weight.n / rows;
-  return groups < 512 && rows * weight.depth >= 65536 ? 512 : 256;
+  return tokens < 4 && groups < 512 && rows * weight.depth >= 65536 ? 512 : 256;
 }
 
 template <class Block>
-Block results_of(const Parts& parts, Launch* out) {
+Block results_of(const Parts& parts, uint32_t tokens, Launch* out) {
   Block block = {};
   pack_parts(parts, &block, out);
-  block.threads = threads_of(parts);
+  block.threads = threads_of(parts, tokens);
   if (!parts.norm) block.epsilon = -1;
   block.pairing = parts.up                  ? kPairingGate
                   : !parts.rope             ? kPairingNone
@@ -300,13 +306,14 @@ void pack_convert(const Parts& parts, Block* block, Launch* out) {
   out->read(parts.convert->weight.slice);
 }
 
-void pack_results(const Parts& parts, Launch* out) {
-  auto block = results_of<MatmulRowBlock>(parts, out);
-  pack_convert(parts, &block, out);
-  out->set_block(block);
+void pack_results(const Parts& parts, const KernelRow& row, Launch* out) {
+  const uint32_t tokens = tokens_of_group(row, out->bucket);
+  MatmulRows rows = {results_of<MatmulRowBlock>(parts, tokens, out), tokens};
+  pack_convert(parts, &rows.block, out);
+  out->set_block(rows);
 }
 
-void pack_normed(const Parts& parts, Launch* out) {
+void pack_normed(const Parts& parts, const KernelRow& row, Launch* out) {
   MatmulNormBlock block = {};
   const Call& matmul = *parts.matmul;
   const Call& norm = *parts.post_norm;
@@ -315,7 +322,8 @@ void pack_normed(const Parts& parts, Launch* out) {
   block.product = matmul.slot[kY].address();
   block.norm_gain = norm.weight.slice.address();
   block.counters = matmul.slot[kCounters].address();
-  block.threads = threads_of(parts);
+  block.tokens = tokens_of_group(row, out->bucket);
+  block.threads = threads_of(parts, row.form == Form::Q8X16 ? block.tokens : 1);
   block.epsilon = norm.norm.epsilon;
   block.scale = parts.add->add.scale;
   out->write(matmul.slot[kY]);
@@ -325,7 +333,7 @@ void pack_normed(const Parts& parts, Launch* out) {
 }
 
 void pack_float_results(const Parts& parts, Launch* out) {
-  auto block = results_of<MatmulFloatRowBlock>(parts, out);
+  auto block = results_of<MatmulFloatRowBlock>(parts, 1, out);
   rows_of(parts, &block.rows_of);
   pack_gain(parts, &block, out);
   out->set_block(block);
@@ -349,9 +357,9 @@ void pack_tiles(const Parts& parts, const KernelRow& row, Launch* out) {
 
 void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   const Parts parts(calls);
-  if (parts.post_norm) return pack_normed(parts, out);
+  if (parts.post_norm) return pack_normed(parts, row, out);
   if (by_results(row))
-    return row.form == Form::Q8X16 ? pack_results(parts, out) : pack_float_results(parts, out);
+    return row.form == Form::Q8X16 ? pack_results(parts, row, out) : pack_float_results(parts, out);
   if (row.tile_tokens) return pack_tiles(parts, row, out);
   MatmulBlock block = {};
   pack_parts(parts, &block, out);
