@@ -387,10 +387,11 @@ typedef struct greta_executor_options {
   uint32_t struct_size;
   uint32_t context;         /* The most tokens of one sequence. 0: 8192, or what the model was trained for if
                              * that is less, halved until it fits into free memory. */
-  uint32_t sequences;       /* The most sessions that may be open at once, 1 to 64. 0: 4. */
+  uint32_t sequences;       /* The most sessions that may be open at once, 1 to 256. 0: 4. */
   greta_cache_type key_type, value_type; /* Types of the cached keys and values. */
   uint32_t cache_tokens;    /* The tokens that the page pool holds for all sequences; 0: `context`. */
-  uint32_t output_rows;     /* The most rows of logits of one step: 1, 8 or 512. 0: 8. A larger number makes
+  uint32_t output_rows;     /* The most rows of logits of one step, at most 512, rounded up to 1 or to a power
+                             * of two from 8 on. 0: `sequences`, rounded so. A larger number makes
                              * GRETA_ROWS_ALL faster. */
   uint32_t step_tokens;     /* The most tokens of one step, at most 512, rounded down to a power of two. 0: as
                              * many as run in about a second. */
@@ -566,8 +567,9 @@ GRETA_API greta_status greta_template_render(const char* template_text, size_t t
 typedef struct greta_executor greta_executor;
 
 /* Opens an executor, which owns the page pool and the working memory. A session opens a private one unless it
- * is given one; only sessions of one executor can run together in greta_batch_eval. It is refused with
- * GRETA_ERROR_MEMORY where it needs more than is free (greta_memory_plan_make says beforehand).
+ * is given one; only sessions of one executor can run together (greta_batch_generate, greta_batch_eval). It
+ * is refused with GRETA_ERROR_MEMORY where it needs more than is free (greta_memory_plan_make says
+ * beforehand).
  *
  * model         must outlive the executor
  * options       may be NULL for the defaults
@@ -639,7 +641,7 @@ typedef struct greta_batch_item {
 /* Feeds tokens to several sessions together, so that the weights are read once for all of them. On a failure
  * no session has taken any token. It can be cancelled only while kernels are compiled.
  *
- * items  [count]; count is 1 to 64 */
+ * items  [count]; count is 1 to 256 */
 GRETA_API greta_status greta_batch_eval(greta_batch_item* items, size_t count);
 
 /* ---- saved sessions ------------------------------------------------------------------------------ */
@@ -894,6 +896,35 @@ typedef struct greta_generate_result {
 GRETA_API greta_status greta_session_generate(greta_session* session, const int32_t* tokens, size_t count,
                                               const greta_generate_options* options,
                                               greta_generate_result* out_result);
+
+/* What greta_batch_generate does for one of its sessions. */
+typedef struct greta_generate_item {
+  greta_session* session;     /* Of the same executor as the others. A session may stand in one item only. */
+  const int32_t* tokens;      /* [count] the prompt. */
+  size_t count;               /* At least 1. */
+  const greta_generate_options* options; /* May be NULL for the defaults. */
+  greta_generate_result* result;         /* Set struct_size before the call. May be NULL. */
+  greta_status status;        /* Out: what greta_session_generate would have returned. */
+  char error[256];            /* Out: what went wrong, in words, "" with GRETA_OK. It may be cut. */
+} greta_generate_item;
+
+/* Generates with several sessions together: what greta_session_generate does for each, in shared steps, so
+ * that the weights are read once for all of them. Pieces of prompts run in the same steps as the next tokens
+ * of others. Each item has callbacks, limits and stop strings of its own; callbacks come one at a time on the
+ * calling thread. greta_session_cancel, from a callback too, stops the item of that session alone.
+ *
+ * The call gives GRETA_OK when every item has a status; an item that fails leaves its session as it was and
+ * changes nothing for the others. Any other status means that no session has changed: for instance
+ * GRETA_ERROR_ARGUMENT for items with wrong options or without different sessions of one executor, or
+ * GRETA_ERROR_MEMORY where the host's memory ran out.
+ *
+ * In a runtime with `exact` set each answer is what its session would have written alone; else its logits
+ * differ by rounding. The sessions share the room of a page pool: where that ends, so does the text that
+ * needs it, with GRETA_STOP_CONTEXT. If the sampling of one session needs the host (docs/sampling.md), steps
+ * of all wait for that.
+ *
+ * items  [count]; count is 1 to 256 */
+GRETA_API greta_status greta_batch_generate(greta_generate_item* items, size_t count);
 
 /* Asks the call that is running on the session to stop at its next step, or before the next kernel that it
  * would compile. It may be called from any thread and from a signal handler. Where no call is running, it

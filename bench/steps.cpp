@@ -3,9 +3,10 @@
 //   greta-bench-steps -m FILE [--device D] [--sequences 1,2,4] [--depth TOKENS] [-n STEPS] [--fork]
 //   [--profile]
 //
-// Each sequence first holds `depth` tokens. A step then feeds one token of each sequence by greta_batch_eval
-// and reads the logits of all. With --fork the sequences share the pages of those tokens. --profile runs one
-// more step, in which the device draws, and times each of its kernels by itself.
+// Each sequence first holds `depth` tokens; with --fork they share the pages of these. A step then feeds one
+// token of each sequence: `eval` by greta_batch_eval, which gives the host the logits of all, and `generate`
+// by greta_batch_generate, where the device draws. `host` is the time that the host takes for one of these
+// steps. --profile runs one more, and times each of its kernels by itself.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -57,7 +58,6 @@ class Group {
     sizes.context = uint32_t(round_up(options_.depth + options_.steps + 8, kPageTokens));
     sizes.sequences = count_;
     sizes.cache_tokens = sizes.context * count_;
-    sizes.output_rows = count_ > 8 ? 512 : 8;
     GRETA_TRY(checked(greta_executor_open(model_, &sizes, &executor_)));
     greta_session_options shared = {};
     shared.struct_size = sizeof shared;
@@ -73,37 +73,95 @@ class Group {
     return {};
   }
 
-  // Runs `steps` steps and gives the nanoseconds of each.
-  Status run(uint32_t steps, std::vector<uint64_t>* ns) {
+  // The median time of a step by greta_batch_eval.
+  Status eval(uint32_t steps, double* ms) {
     std::vector<int32_t> next(count_);
     std::vector<greta_batch_item> items(count_);
+    std::vector<uint64_t> ns;
     for (uint32_t i = 0; i < count_; ++i) items[i] = {sessions_[i], &next[i], 1, nullptr};
     for (uint32_t step = 0; step < steps; ++step) {
       for (uint32_t i = 0; i < count_; ++i) next[i] = token(i, options_.depth + step);
       const uint64_t start = now_ns();
       GRETA_TRY(checked(greta_batch_eval(items.data(), items.size())));
-      ns->push_back(now_ns() - start);
+      ns.push_back(now_ns() - start);
     }
+    std::sort(ns.begin(), ns.end());
+    *ms = double(ns[ns.size() / 2]) / 1e6;
+    return back();
+  }
+
+  // The mean time of a step by greta_batch_generate, without the first.
+  Status generate(uint32_t steps, double* ms) {
+    std::vector<int32_t> next(count_);
+    std::vector<greta_generate_item> items(count_);
+    greta_generate_options write = {};
+    write.struct_size = sizeof write;
+    write.max_tokens = steps + 1;
+    write.ignore_end = 1;
+    greta_generate_result result = {};
+    result.struct_size = sizeof result;
+    for (uint32_t i = 0; i < count_; ++i) {
+      next[i] = token(i, options_.depth);
+      items[i].session = sessions_[i];
+      items[i].tokens = &next[i];
+      items[i].count = 1;
+      items[i].options = &write;
+    }
+    items[0].result = &result;
+    GRETA_TRY(checked(greta_batch_generate(items.data(), items.size())));
+    for (const greta_generate_item& item : items)
+      if (item.status) return fail(Code(item.status), "%s", item.error);
+    *ms = double(result.generate_ns) / 1e6 / steps;
+    return back();
+  }
+
+  // The time for which the host is busy with a step that draws: that of kFlights submissions to an idle
+  // device, which wait for nothing.
+  Status host(uint32_t rounds, double* us) {
+    Executor& executor = *executor_->shared->executor;
+    uint64_t ns = 0;
+    for (uint32_t round = 0; round < rounds; ++round) {
+      uint32_t flights[kFlights];
+      std::vector<Executor::Row> rows = next_rows();
+      const uint64_t start = now_ns();
+      for (uint32_t& flight : flights) {
+        GRETA_TRY(executor.submit(rows, &flight));
+        for (Executor::Row& row : rows) row = {kTokenFromSample, row.position + 1, row.sequence, row.output};
+      }
+      ns += now_ns() - start;
+      for (const uint32_t flight : flights) GRETA_TRY(executor.wait(flight));
+      GRETA_TRY(back());
+    }
+    *us = double(ns) / 1e3 / rounds / kFlights;
     return {};
   }
 
-  // Prints what each kernel of a step takes. Sequence i of the executor is that of session i.
+  // Prints what each kernel of a step takes.
   Status profile() {
-    std::vector<Executor::Row> rows;
-    for (uint32_t i = 0; i < count_; ++i)
-      rows.push_back({uint32_t(token(i, 0)), greta_session_position(sessions_[i]), i, true});
+    const std::vector<Executor::Row> rows = next_rows();
     const auto print = [](void*, const Executor::Stage& s) {
       printf("  %-18s %-28s %5u %9.1f us %8.1f GB/s %8.2f TFLOP/s\n", s.part, s.kernel, s.launches,
              double(s.ns) / 1e3, double(s.bytes) / double(s.ns), double(s.flops) / double(s.ns) / 1e3);
     };
     Executor& executor = *executor_->shared->executor;
-    GRETA_TRY(
-        executor.profile(rows, true, print, nullptr));  // the first compiles kernels, and times them cold
+    GRETA_TRY(executor.profile(rows, print, nullptr));  // the first compiles kernels, and times them cold
     printf("\n");
-    return executor.profile(rows, true, print, nullptr);
+    return executor.profile(rows, print, nullptr);
   }
 
  private:
+  // A step's rows. Sequence i of the executor is that of session i.
+  std::vector<Executor::Row> next_rows() const {
+    std::vector<Executor::Row> rows;
+    for (uint32_t i = 0; i < count_; ++i)
+      rows.push_back({uint32_t(token(i, options_.depth)), options_.depth, i, Executor::Output::Draw});
+    return rows;
+  }
+  Status back() {
+    for (greta_session* session : sessions_)
+      GRETA_TRY(checked(greta_session_truncate(session, options_.depth)));
+    return {};
+  }
   int32_t token(uint32_t sequence, uint32_t position) const {
     return int32_t((uint64_t(position) * 7919 + sequence * 104729 + 17) % vocab_);
   }
@@ -123,14 +181,14 @@ class Group {
 Status measure(greta_model* model, const Options& options, uint32_t count) {
   Group group(model, options, count);
   GRETA_TRY(group.open());
-  std::vector<uint64_t> ns;
-  GRETA_TRY(group.run(3, &ns));  // compiles kernels and warms the device
-  ns.clear();
-  GRETA_TRY(group.run(options.steps, &ns));
-  std::sort(ns.begin(), ns.end());
-  const double median = double(ns[ns.size() / 2]) / 1e6;
-  printf("%4u sequences at %u: eval %8.3f ms a step, %9.1f t/s\n", count, options.depth, median,
-         count / median * 1e3);
+  double warm = 0, eval = 0, generate = 0, host = 0;
+  GRETA_TRY(group.eval(3, &warm));  // compiles kernels and warms the device
+  GRETA_TRY(group.generate(3, &warm));
+  GRETA_TRY(group.eval(options.steps, &eval));
+  GRETA_TRY(group.generate(options.steps, &generate));
+  GRETA_TRY(group.host(options.steps, &host));
+  printf("%4u sequences at %u: eval %.3f ms a step, %.1f t/s; generate %.3f ms, %.1f t/s; host %.0f us\n",
+         count, options.depth, eval, count / eval * 1e3, generate, count / generate * 1e3, host);
   if (options.profile) GRETA_TRY(group.profile());
   fflush(stdout);
   return {};

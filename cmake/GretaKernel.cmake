@@ -19,7 +19,8 @@
 #   TOKENS    smallest and largest bucket (default 1 512)
 #   N, DEPTH  the weight's rows and columns must be multiples of these (default 1 1)
 #   TILE      output rows of a group (default 1), or ROWSxTOKENS; several tiles give a table row each
-#   SPLITS    split-K: the most groups that may share a tile (default 1)
+#   SPLITS    split-K: the most groups that may share a tile; attention: the groups that share rows, each of
+#             which is the only one of its sequence (default 1)
 #   SHARED    bytes of shared memory for each row and token of the tile (default 0)
 #   RANK      a higher one is preferred (default 0, the plain kernel)
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)

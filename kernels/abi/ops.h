@@ -215,9 +215,8 @@ struct AttentionBlock {
   ADDRESS(byte) values;
   ADDRESS(byte) step;
   ADDRESS(float) sinks;   // [heads] extra logits without a value, or 0
-  // For kernels with a KV split, where several groups share the positions of a token and KV head:
-  // kMaxSplitTokens at most.
-  ADDRESS(byte) scratch;   // attention_scratch_bytes(), any contents
+  // For kernels with a KV split, where several groups share the positions of a token and KV head.
+  ADDRESS(byte) scratch;   // attention_scratch_bytes() or attention_lone_scratch_bytes(), any contents
   ADDRESS(uint) counters;  // [kCounterCount], 0 before and after
   ADDRESS(byte) rounded;   // y in q8x16 as well, or 0
   ADDRESS(byte) halves;    // y as float16 as well, or 0
@@ -231,12 +230,12 @@ struct AttentionBlock {
                           // more where the values are the beginning of the keys
 };
 
-// Attention of one token whose heads are as the matmuls have made them: the kernel normalises and rotates
-// queries and key, and stores key and value in their page. Fields are as in AttentionBlock and
-// RopeHeadsBlock.
+// Attention whose heads are as the matmuls have made them: the kernel normalises and rotates queries and
+// keys, and stores keys and values in their pages. There is one token, or each is the only one of its
+// sequence. Fields are as in AttentionBlock and RopeHeadsBlock.
 struct AttentionHeadsBlock {
-  ADDRESS(float) q;       // [heads][head_width]
-  ADDRESS(float) k;       // [kv_heads][head_width]
+  ADDRESS(float) q;       // [tokens][heads][head_width]
+  ADDRESS(float) k;       // [tokens][kv_heads][head_width]
   ADDRESS(float) v;       // likewise, or 0 where it lies in its page already
   ADDRESS(float) y;
   ADDRESS(byte) keys;
@@ -244,7 +243,7 @@ struct AttentionHeadsBlock {
   ADDRESS(byte) step;
   ADDRESS(byte) scratch;
   ADDRESS(uint) counters;
-  ADDRESS(byte) rounded;
+  ADDRESS(byte) rounded;  // y in q8x16 as well, or as float16 with AttentionHeadsConstants.halves; or 0
   ADDRESS(float) q_gain;  // [head_width], with kNormsAllHeads [heads][head_width]; or 0
   ADDRESS(float) k_gain;
   ADDRESS(float) table;
@@ -260,6 +259,7 @@ struct AttentionHeadsConstants {
   float softcap, epsilon;
   uint rope_width, rope_halves;
   uint norms;
+  uint halves;
 };
 
 struct AttentionHeads {
@@ -282,8 +282,17 @@ struct AttentionHeads {
 #define attention_scratch_bytes(tokens, heads, value_width) \
   ((tokens) * (heads) * kMaxAttentionSplits * ((value_width) + 4) * 4)
 
+// Attention of rows that are each the only one of their sequence: their pages are cut into ranges, at least
+// one of each row and kLoneGroups / kv_heads more, so that about kLoneGroups groups share the work of a step.
+#define kLoneGroups 1024
+#define kMaxLoneSplits 128  // ranges of a row
+#define attention_lone_ranges(tokens, kv_heads) \
+  ((tokens) + ((kv_heads) < kLoneGroups ? kLoneGroups / (kv_heads) : 1))
+#define attention_lone_scratch_bytes(tokens, heads, kv_heads, value_width) \
+  (attention_lone_ranges(tokens, kv_heads) * (heads) * ((value_width) + 4) * 4)
+
 // Counters by which a group finds out that it is the last of several; no launch needs more.
-#define kCounterCount 4096
+#define kCounterCount 16384
 
 #define kActivationSilu 0
 #define kActivationGelu 1   // the tanh approximation
@@ -433,9 +442,10 @@ struct SoftcapBlock {  // y = cap * tanh(scale * x / cap); cap 0: y = scale * x
   uint y_stride;
 };
 
-// Draws the next token of each output into last_token of its sequence: penalties, top-k, top-p, min-p,
-// temperature, then one Philox4x32-10 draw keyed by (seed, position). The token's row in StepState becomes
-// that of the token drawn, one position further, so that the next step can go on without the host.
+// Draws the next token of each output from first_drawn on into last_token of its sequence: penalties, top-k,
+// top-p, min-p, temperature, then one Philox4x32-10 draw keyed by (seed, position). The token's row in
+// StepState becomes that of the token drawn, one position further, so that the next step can go on without
+// the host.
 struct SampleBlock {
   ADDRESS(float) logits;    // [outputs][vocab]
   ADDRESS(byte) step;

@@ -8,7 +8,7 @@
 #include "kernels/abi/abi.h"
 
 #define kMaxStepTokens 512      // rows of the largest bucket
-#define kMaxStepSequences 64    // most sequences of an executor
+#define kMaxStepSequences 256   // most sequences of an executor
 #define kTokenFromSample 0xffffffffu  // StepRow.token: take last_token[sequence]
 #define kNoOutput 0xffffffffu
 #define kNoDraw 0xffffffffu     // drawn where each logit is NaN or of the largest magnitude or more
@@ -35,6 +35,8 @@ struct SampleParams {
 struct StepState {
   uint token_count;        // live rows, <= the plan's bucket
   uint output_count;       // live rows of the logits
+  uint first_drawn;        // the first row of the logits that is drawn from; the host has those before
+  uint lone_count;         // rows 0 .. lone_count - 1 are each the only row of their sequence
   uint sequence_capacity;
   uint page_capacity;      // pages of one sequence
   StepRow row[kMaxStepTokens];

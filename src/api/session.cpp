@@ -135,12 +135,16 @@ greta_status greta_session_profile(greta_session* session, const int32_t* tokens
   });
 }
 
+static Status check_batch(size_t count) {
+  if (count <= kMaxStepSequences) return {};
+  return fail(Code::Argument, "the batch has %zu items, but an executor has at most %u sessions", count,
+              kMaxStepSequences);
+}
+
 greta_status greta_batch_eval(greta_batch_item* items, size_t count) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(items, "items"));
-    if (count > kMaxStepSequences)
-      return fail(Code::Argument, "the batch has %zu items, but an executor has at most %u sessions", count,
-                  kMaxStepSequences);
+    GRETA_TRY(check_batch(count));
     std::vector<Session::Item> list;
     for (size_t i = 0; i < count; ++i) {
       GRETA_TRY(need_device(items[i].session));
@@ -182,38 +186,72 @@ static GenerateOptions options_of(greta_generate_options& given) {
   return options;
 }
 
+namespace {
+// A caller's options, as the engine takes them. The object must not move.
+struct ReadOptions {
+  greta_generate_options given;
+  std::vector<std::string_view> stops;
+  GenerateOptions options;
+
+  Status read(const greta_generate_options* from, const greta_generate_result* result) {
+    if (result) GRETA_TRY(check_result(result));
+    GRETA_TRY(read_options(from, &given));
+    GRETA_TRY(check_reserved(given.reserved));
+    options = options_of(given);
+    GRETA_TRY(read_flag(given.ignore_end, "ignore_end", &options.ignore_end));
+    bool shift = false;
+    GRETA_TRY(read_flag(given.shift, "shift", &shift));
+    if (shift)
+      options.on_full = [keep = given.keep_tokens](std::span<const int32_t> held, std::vector<int32_t>* to) {
+        return forget_half(held, keep, to);
+      };
+    GRETA_TRY(read_stops(given.stop_strings, given.stop_count, &stops));
+    options.stops = stops;
+    return {};
+  }
+};
+
+Status give_result(const GenerateResult& r, greta_generate_result* out) {
+  if (!out) return {};
+  return write_result(
+      greta_generate_result{0, greta_stop_reason(r.reason), r.prompt_tokens, r.generated_tokens, r.prompt_ns,
+                            r.generate_ns, r.stop_string, r.forgotten_tokens},
+      out);
+}
+}  // namespace
+
 greta_status greta_session_generate(greta_session* session, const int32_t* tokens, size_t count,
                                     const greta_generate_options* given, greta_generate_result* out_result) {
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(session));
     GRETA_TRY(need(tokens, "tokens"));
-    if (out_result) GRETA_TRY(check_result(out_result));
-    greta_generate_options o;
-    GRETA_TRY(read_options(given, &o));
-    GRETA_TRY(check_reserved(o.reserved));
-    GenerateOptions options = options_of(o);
-    GRETA_TRY(read_flag(o.ignore_end, "ignore_end", &options.ignore_end));
-    bool shift = false;
-    GRETA_TRY(read_flag(o.shift, "shift", &shift));
-    if (shift)
-      options.on_full = [keep = o.keep_tokens](std::span<const int32_t> held, std::vector<int32_t>* instead) {
-        return forget_half(held, keep, instead);
-      };
-    std::vector<std::string_view> stops;
-    GRETA_TRY(read_stops(o.stop_strings, o.stop_count, &stops));
-    options.stops = stops;
+    ReadOptions read;
+    GRETA_TRY(read.read(given, out_result));
     GenerateResult r;
-    GRETA_TRY(session->session->generate({tokens, count}, options, &r));
-    if (!out_result) return {};
-    const greta_generate_result result{0,
-                                       greta_stop_reason(r.reason),
-                                       r.prompt_tokens,
-                                       r.generated_tokens,
-                                       r.prompt_ns,
-                                       r.generate_ns,
-                                       r.stop_string,
-                                       r.forgotten_tokens};
-    return write_result(result, out_result);
+    GRETA_TRY(session->session->generate({tokens, count}, read.options, &r));
+    return give_result(r, out_result);
+  });
+}
+
+greta_status greta_batch_generate(greta_generate_item* items, size_t count) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(items, "items"));
+    GRETA_TRY(check_batch(count));
+    std::vector<ReadOptions> read(count);
+    std::vector<Session::Generation> list;
+    for (size_t i = 0; i < count; ++i) {
+      GRETA_TRY(need_device(items[i].session));
+      GRETA_TRY(need(items[i].tokens, "an item's tokens"));
+      GRETA_TRY(within(read[i].read(items[i].options, items[i].result), "item %zu", i));
+      list.push_back({items[i].session->session.get(), {items[i].tokens, items[i].count}, read[i].options});
+    }
+    GRETA_TRY(Session::generate_batch(list));
+    for (size_t i = 0; i < count; ++i) {
+      items[i].status = to_c(list[i].status);
+      format_text(items[i].error, sizeof items[i].error, "%s", list[i].error.c_str());
+      if (list[i].status.ok()) GRETA_TRY(give_result(list[i].result, items[i].result));
+    }
+    return {};
   });
 }
 

@@ -5,7 +5,7 @@
 
 namespace greta {
 
-constexpr uint32_t kMaxConstants = 10;
+constexpr uint32_t kMaxConstants = 11;
 
 struct KernelRow {
   const char* name;     // "matmul_plain_q8_0": op, variant, type
@@ -23,9 +23,11 @@ struct KernelRow {
   uint32_t n_multiple, depth_multiple;  // the weight's n and depth must be multiples of these
   uint32_t tile;                        // rows of y that a group computes, unless the sequence fixes it
   uint32_t tile_tokens;                 // tokens for which a group computes them; 0: all
-  uint32_t splits;                      // split-K: the most groups that may share a tile
-  uint32_t shared_bytes;                // shared memory that a group needs
-  uint32_t rank;  // a higher one is preferred; 0: the plain kernel, the definition of right
+  // Split-K: the most groups that may share a tile. Attention: the groups that share a step's lone rows, by
+  // their work; 1: its groups are those of tokens.
+  uint32_t splits;
+  uint32_t shared_bytes;  // shared memory that a group needs
+  uint32_t rank;          // a higher one is preferred; 0: the plain kernel, the definition of right
   uint16_t constant_fields[kMaxConstants];  // offsets in the block of fields that become constants
   uint32_t constant_count;
   uint16_t threads_field;  // offset in the block of the threads of a group; 0: the code fixes them
@@ -48,6 +50,10 @@ std::span<const KernelRow> kernel_table();
 
 bool multiplies(Op op);  // matmul, matmul_expert
 Op lead_op(std::span<const Op> ops);
+// Whether it is an attention whose groups share rows, each of which is the only one of its sequence.
+inline bool takes_lone_rows(const KernelRow& row) {
+  return row.splits > 1 && lead_op({row.ops, row.op_count}) == Op::Attention;
+}
 
 // What an op's file provides. `calls` is the sequence that `row` covers, in the row's order. The op that
 // leads the sequence packs for all of it. It is the first route; without one the first attention, then the

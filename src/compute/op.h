@@ -77,6 +77,10 @@ struct CachePages {
   bool operator==(const CachePages&) const = default;
 };
 
+// Which rows of a step an attention runs over. `Lone` promises that each row is the only one of its sequence.
+// Otherwise the step's first StepState.lone_count rows are such rows, and may have an attention of their own.
+enum class AttentionRows : uint8_t { All, Lone, FirstLone, Others };
+
 // An op, its operands, and what the op is told about them. Below the operands, each struct is what one op
 // takes, in the order of ops.def; those of other ops keep their defaults.
 struct Call {
@@ -125,6 +129,7 @@ struct Call {
     uint32_t window = 0;                      // positions that a query sees; 0: all
     uint32_t value_stride = 0;                // values between positions in a page of values; 0: value_width
     CachePages keys = {}, values = {};
+    AttentionRows rows = AttentionRows::All;
     bool operator==(const Attention&) const = default;
   } attention;
   struct Gate {

@@ -75,6 +75,8 @@ class GretaGraph {
   // together with `last`, that rest stays in the spans, for the caller to add with `last`.
   Status add_beside(std::span<std::span<const Call>> sequences, const Call& last, uint32_t bucket);
   Status copy(const Slice& to, const Slice& from);
+  // Whether one row covers exactly these calls.
+  bool covers(std::span<const Call> calls, uint32_t bucket) const { return best_row(calls, bucket, filter_); }
 
   // Names the part of the step ("attention") to which all belongs that was added since the last call.
   void name_part(const char* name) {

@@ -262,6 +262,8 @@ Slice StepRows::put(Rig& rig) const {
   memset(&state, 0xff, sizeof state);
   state.token_count = uint32_t(rows.size());
   state.output_count = uint32_t(outputs.size());
+  state.first_drawn = first_drawn;
+  state.lone_count = lone_count;
   state.sequence_capacity = sequences;
   state.page_capacity = pages;
   std::copy(rows.begin(), rows.end(), state.row);

@@ -148,6 +148,7 @@ struct StepRows {
   Slice put(Rig& rig) const;
 
   uint32_t sequences, pages;
+  uint32_t first_drawn = 0, lone_count = 0;
   std::vector<StepRow> rows;
   Ids outputs, table;
   std::vector<SampleParams> params;

@@ -1,5 +1,6 @@
-/* batch MODEL: a memory plan, one executor, two conversations stepped together, a fork. C99 and greta.h
- * alone; exits 0 if batched logits choose the same tokens as sessions that run alone. */
+/* batch MODEL: a memory plan, one executor, two conversations stepped together, a fork, and two texts that
+ * are written together. C99 and greta.h alone; exits 0 if a batch chooses the same tokens as sessions that
+ * run alone. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,38 @@ static int32_t best(const float* logits, uint32_t vocab) {
   for (i = 1; i < vocab; ++i)
     if (logits[i] > logits[top]) top = i;
   return (int32_t)top;
+}
+
+/* The first token of a text. */
+static int keep_first(void* user, int32_t token, const char* text, size_t bytes) {
+  int32_t* first = user;
+  (void)text, (void)bytes;
+  if (*first < 0) *first = token;
+  return 0;
+}
+
+/* Two texts after the same prompts as in `prompts`; `out` gets the first token of each. */
+static int write_together(greta_session* first, greta_session* second, const greta_batch_item* prompts,
+                          int32_t* out) {
+  greta_generate_item items[2];
+  greta_generate_options options[2];
+  int i;
+  memset(items, 0, sizeof items);
+  memset(options, 0, sizeof options);
+  items[0].session = first;
+  items[1].session = second;
+  for (i = 0; i < 2; ++i) {
+    if (greta_session_truncate(items[i].session, 0)) return 1;
+    options[i].struct_size = sizeof options[i];
+    options[i].max_tokens = 8;
+    options[i].ignore_end = 1;
+    options[i].on_token = keep_first;
+    options[i].user = &out[i];
+    items[i].tokens = prompts[i].tokens;
+    items[i].count = prompts[i].count;
+    items[i].options = &options[i];
+  }
+  return greta_batch_generate(items, 2) || items[0].status || items[1].status;
 }
 
 int main(int argc, char** argv) {
@@ -35,7 +68,7 @@ int main(int argc, char** argv) {
   const int32_t left[] = {1, 5, 9, 13}, right[] = {1, 7, 3};
   greta_batch_item items[2] = {{.tokens = left, .count = 4}, {.tokens = right, .count = 3}};
   const float* logits = NULL;
-  int32_t alone[2], together[2], forked;
+  int32_t alone[2], together[2], forked, written[2] = {-1, -1};
 
   if (argc != 2) {
     fprintf(stderr, "usage: batch MODEL\n");
@@ -69,11 +102,15 @@ int main(int argc, char** argv) {
   if (greta_session_eval(fork, left + 3, 1, GRETA_ROWS_LAST, &logits)) return failed("forked eval");
   forked = best(logits, info.vocab_size);
 
-  printf("alone %d %d, together %d %d, forked %d\n", alone[0], alone[1], together[0], together[1], forked);
+  if (write_together(first, second, items, written)) return failed("generate");
+
+  printf("alone %d %d, together %d %d, forked %d, written %d %d\n", alone[0], alone[1], together[0],
+         together[1], forked, written[0], written[1]);
   greta_session_close(fork), greta_session_close(second), greta_session_close(first);
   greta_executor_close(executor);
   greta_model_close(model);
   greta_file_close(file);
   greta_runtime_close(runtime);
-  return alone[0] != together[0] || alone[1] != together[1] || forked != alone[0];
+  return alone[0] != together[0] || alone[1] != together[1] || forked != alone[0] || written[0] != alone[0] ||
+         written[1] != alone[1];
 }

@@ -143,6 +143,29 @@ const Scenario kScenarios[] = {
          if (status == GRETA_OK) s.out.add(item.logits, kVocab * sizeof(float));
        return status;
      }},
+    {"a batch that generates",
+     [](Stage& s) {
+       s.feed(s.first, 66);
+       REQUIRE(greta_session_temperature(s.first, 0.8f) == GRETA_OK);
+       REQUIRE(greta_session_typical_p(s.second, 0.9f) == GRETA_OK);
+     },
+     [](Stage& s) {
+       const auto a = s.tokens(3), b = s.tokens(70, 9);
+       auto options = sized<greta_generate_options>();
+       options.max_tokens = 4;
+       options.on_token = on_token;
+       options.user = &s.out;
+       greta_generate_item items[2] = {};
+       items[0].session = s.first;
+       items[0].tokens = a.data();
+       items[0].count = a.size();
+       items[1].session = s.second;
+       items[1].tokens = b.data();
+       items[1].count = b.size();
+       for (greta_generate_item& item : items) item.options = &options;
+       const greta_status status = greta_batch_generate(items, 2);
+       return status ? status : items[0].status ? items[0].status : items[1].status;
+     }},
     {"save", [](Stage& s) { s.feed(s.first, 70); },
      [](Stage& s) { return greta_session_save(s.first, on_write, &s.out); }},
     {"restore",

@@ -120,8 +120,12 @@ TEST_CASE("misuse: more tokens than fit are refused before they are read", "[api
   }
   auto* const item = edge.last<greta_batch_item>();
   *item = {o.session, kPrompt, 3, nullptr};
-  for (const size_t count : {size_t(65), ~size_t(0)})
+  for (const size_t count : {size_t(257), ~size_t(0)})
     CHECK(greta_batch_eval(item, count) == GRETA_ERROR_ARGUMENT);
+  auto* const writing = edge.last<greta_generate_item>();
+  *writing = {};
+  for (const size_t count : {size_t(257), ~size_t(0)})
+    CHECK(greta_batch_generate(writing, count) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_position(o.session) == 0);
 }
 

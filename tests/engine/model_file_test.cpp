@@ -38,8 +38,8 @@ TEST_CASE("weights of a file are copied, or mapped where that was asked for and 
     uint32_t sequence = 0;
     REQUIRE(executor->acquire_sequence(&sequence).ok());
     const auto run = [&]() -> Status {
-      const Executor::Row row{1, 0, sequence, true};
-      GRETA_TRY(executor->step({&row, 1}, false));
+      const Executor::Row row{1, 0, sequence, Executor::Output::Logits};
+      GRETA_TRY(executor->step({&row, 1}));
       logits[map].assign(executor->logits(), executor->logits() + 300);
       return {};
     };

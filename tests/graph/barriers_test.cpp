@@ -90,7 +90,7 @@ TEST_CASE("decode has five barriers a layer", "[graph]") {
   for (const uint32_t layers : {1u, 2u, 5u}) {
     const auto tiny = make_tiny({.layers = layers});
     Planned planned;
-    planned.open(tiny.file, {1, 1, false}, 1);
+    planned.open(tiny.file, {1, 1, 1, false}, 1);
     // Before embed, and between the last layer, the head and the copy of its logits.
     CHECK(planned.graph->barriers() == 5 * layers + 3);
   }
@@ -98,7 +98,7 @@ TEST_CASE("decode has five barriers a layer", "[graph]") {
 
 TEST_CASE("a plan with any one barrier removed is reported", "[graph]") {
   const auto tiny = make_tiny({});
-  for (const StepKey key : {StepKey{1, 1, false}, StepKey{1, 1, true}, StepKey{16, 1, false}}) {
+  for (const StepKey key : {StepKey{1, 1, 1, false}, StepKey{1, 1, 0, true}, StepKey{16, 1, 1, false}}) {
     const uint32_t tokens = key.tokens == 1 ? 1 : 11;
     uint32_t barriers = 0;
     {
@@ -125,7 +125,7 @@ TEST_CASE("a plan with any one barrier removed is reported", "[graph]") {
 TEST_CASE("a captured plan replays what it recorded, and says how much it needs", "[graph]") {
   const auto tiny = make_tiny({});
   Planned planned;
-  planned.open(tiny.file, {1, 1, false}, 1);
+  planned.open(tiny.file, {1, 1, 1, false}, 1);
   REQUIRE(planned.run().ok());
   const uint32_t vocab = tiny.shape.vocab;
   const float* logits = static_cast<const float*>(planned.readback.buffer().mapped);
@@ -137,7 +137,7 @@ TEST_CASE("a captured plan replays what it recorded, and says how much it needs"
   }
   GretaGraph again(planned.engine.model->filter);
   REQUIRE(build_step(*planned.engine.model->arch, planned.engine.model->shape,
-                     planned.engine.model->weights(), planned.buffers, {1, 1, false}, &again)
+                     planned.engine.model->weights(), planned.buffers, {1, 1, 1, false}, &again)
               .ok());
   CHECK(again.bind(*planned.kernels, planned.arena.slice(0, again.arena_bytes() - 1)).code == Code::Memory);
 }

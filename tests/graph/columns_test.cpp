@@ -78,7 +78,7 @@ TEST_CASE("split columns: where counters are used again there is a barrier betwe
   Buffer memory;
   memory.bytes = uint64_t(1) << 32;
   GretaGraph graph({&info});
-  add_products(graph, memory, 4096, 100, 32);
+  add_products(graph, memory, 4096, 400, 32);
   const auto products = products_of(graph);
   const Slice first = products[0]->calls[0].slot[kCounters];
   uint32_t again = 0;

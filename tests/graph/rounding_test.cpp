@@ -185,7 +185,7 @@ static uint32_t barriers_of(const KernelRow& row, const char* name, QuantType ty
     }
     buffers.cache.push_back({plan.take(buffers.key_page_bytes), plan.take(buffers.value_page_bytes)});
   }
-  REQUIRE(build_step(*arch, s, weights, buffers, {tokens, 1, false}, &plan.graph).ok());
+  REQUIRE(build_step(*arch, s, weights, buffers, {tokens, 1, 1, false}, &plan.graph).ok());
   return plan.graph.barriers();
 }
 

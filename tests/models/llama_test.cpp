@@ -184,12 +184,13 @@ TEST_CASE("profiles: what only the output rows need is counted for them alone", 
     uint32_t sequence = 0;
     REQUIRE(engine.executor->acquire_sequence(&sequence).ok());
     std::vector<Executor::Row> rows;
-    for (uint32_t t = 0; t < tokens; ++t) rows.push_back({t, t, sequence, t + 1 == tokens});
+    for (uint32_t t = 0; t < tokens; ++t) rows.push_back({t, t, sequence, Executor::Output::None});
+    rows.back().output = Executor::Output::Draw;
     const auto note = [](void* user, const Executor::Stage& stage) {
       (*static_cast<Bytes*>(user))[stage.kernel] += stage.bytes;
     };
     Bytes bytes;
-    REQUIRE(engine.executor->profile(rows, true, note, &bytes).ok());
+    REQUIRE(engine.executor->profile(rows, note, &bytes).ok());
     return bytes;
   };
   Bytes one = profile(67, 1), many = profile(67, 30), one_of_more = profile(670, 1),

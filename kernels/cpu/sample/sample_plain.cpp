@@ -1,4 +1,4 @@
-// sample_plain: draws the next token of each output.
+// sample_plain: draws the next token of each output from first_drawn on.
 //   token = draw(filter(penalise(logits))), by the parameters and the position of the output's sequence
 //     where logits [outputs][vocab]
 //   grid    (outputs)
@@ -169,6 +169,6 @@ extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t gr
   StepState* step = (StepState*)b.step;
   const uint32_t live = live_rows(step, kRowsOutputs);
   for (uint32_t i = first_group; i < first_group + group_count && i < live; ++i)
-    if (is_last_of_sequence(step, i, live))
+    if (i >= step->first_drawn && is_last_of_sequence(step, i, live))
       hand_on(b, step, step->row[step->output_row[i]], sample_row(b, step, i));
 }

@@ -1,4 +1,4 @@
-// sample_plain: draws the next token of each output.
+// sample_plain: draws the next token of each output from first_drawn on.
 //   token = draw(filter(penalise(logits))), by the parameters and the position of the output's sequence
 //     where logits [outputs][vocab]
 //   grid    (outputs * slices): group i takes slice i % slices of output i / slices, kSlice values of the
@@ -155,7 +155,7 @@ KERNEL(GROUP) void KERNEL_NAME(SampleBlock p) {
   const Step step = step_of(p.step);
   const uint slices = (p.vocab + kSlice - 1) / kSlice;
   const uint index = group_x() / slices, slice = group_x() % slices, live = live_rows(step, kRowsOutputs);
-  if (index >= live) return;
+  if (index < step->first_drawn || index >= live) return;
   const Output o = output_of(p, step, index);
   if (!is_last_of_sequence(o, step, index, live)) return;
   if (o.penalises) note_penalised(o, step, p.token_log, slice);

@@ -15,16 +15,24 @@ layout(constant_id = 9) const uint kRopeWidth = 0;
 layout(constant_id = 10) const uint kRopeHalves = 0;
 layout(constant_id = 11) const uint kNorms = 0;
 
+#ifdef LONE_ROWS
+layout(constant_id = 12) const uint kHalves = 0;  // y in float16 for the next matmul, not in q8x16
+const uint kTokenStride = 1;
+#else
+const uint kTokenStride = 0;  // there is one token
+#endif
+
 shared vec4 made[(kHeadsPerKv + 2) * kHeadWidth / 4];  // heads: queries, key, value
 shared float subgroup_squares[GROUP / 4];              // one for each subgroup, of at least 4 lanes
 
 // The factors of the norms over all heads of queries and over all heads of keys; negative where each head has
 // its own. Half of the threads add up the squares of each, in the order of rope_heads, which has as many
 // threads.
-vec2 factors_of_token() {
+vec2 factors_of_token(uint t) {
   if (kNorms != kNormsAllHeads) return vec2(-1);
   const uint each = GROUP / 2, width = kHeadWidth * (gl_LocalInvocationIndex < each ? kHeads : kKvHeads);
-  float_address x = float_address(gl_LocalInvocationIndex < each ? uint64_t(p.q) : uint64_t(p.k));
+  float_address x = float_address((gl_LocalInvocationIndex < each ? uint64_t(p.q) : uint64_t(p.k)) +
+                                  kTokenStride * t * width * 4);
   float sum = 0;
   for (uint i = gl_LocalInvocationIndex % each; i < width; i += each) sum += x.at[i] * x.at[i];
   sum = lanes_sum(sum);
@@ -38,10 +46,11 @@ vec2 factors_of_token() {
 }
 
 // Makes head `i` of `made`.
-void make_head_of_group(uint i, uint position, uint kv_head, vec2 factors) {
+void make_head_of_group(uint i, uint t, uint position, uint kv_head, vec2 factors) {
   const bool query = i < kHeadsPerKv, value = i > kHeadsPerKv;
   const uint head = query ? kv_head * kHeadsPerKv + i : kv_head, bytes = head * kHeadWidth * 4;
-  const uint64_t x = uint64_t(query ? p.q : value ? p.v : p.k) + bytes;
+  const uint before = kTokenStride * t * (query ? kHeads : kKvHeads) * kHeadWidth * 4;
+  const uint64_t x = uint64_t(query ? p.q : value ? p.v : p.k) + before + bytes;
   uint64_t gain = value ? 0 : uint64_t(query ? p.q_gain : p.k_gain);
   if (gain != 0 && kNorms == kNormsAllHeads) gain += bytes;
   Rotation rotation = Rotation(float_address(uint64_t(p.table) + uint64_t(position) * kRopeWidth * 4),
@@ -76,12 +85,12 @@ void store_in_page(StepState_address step, StepRow row, uint i, uint64_t pool, u
 }
 
 // Makes the group's heads; `newest`: the group takes the newest position. All threads call it.
-void make_heads(StepState_address step, StepRow row, uint kv_head, bool newest) {
-  const vec2 factors = factors_of_token();
+void make_heads(StepState_address step, uint t, StepRow row, uint kv_head, bool newest) {
+  const vec2 factors = factors_of_token(t);
   const bool stores_value = uint64_t(p.v) != 0;
   const uint count = kHeadsPerKv + (!newest ? 0 : stores_value ? 2 : 1);
   [[dont_unroll]] for (uint i = gl_SubgroupID; i < count; i += kSubgroups)
-    make_head_of_group(i, row.position, kv_head, factors);
+    make_head_of_group(i, t, row.position, kv_head, factors);
   barrier();
   if (!newest) return;
   store_in_page(step, row, kHeadsPerKv, uint64_t(p.keys), p.key_page_bytes, kKeyType, kv_head);

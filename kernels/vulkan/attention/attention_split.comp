@@ -12,7 +12,8 @@
 //   moves   keys and values of all positions once for each kHeadsAtOnce query heads; queries and y; with
 //           several ranges value_width + 2 floats for each head and range, written and read once
 // The argument block is AttentionBlock in kernels/abi/ops.h, or AttentionHeadsBlock where MAKES_HEADS is
-// defined (attention_heads.comp).
+// defined (attention_heads.comp). With LONE_ROWS the ranges are dealt out by the work of the step
+// (attention_lone.h).
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
 #include "kernels/vulkan/chain.h"
@@ -61,10 +62,18 @@ const uint kPositionsAtOnce = kLaneChunks < 4 ? 4 / kLaneChunks : 1;
 
 const float kNone = -3e38;  // below every score
 const uint kMergedHeads = 8;  // heads whose ranges the last group merges at once
-const uint kSplits = attention_splits(kKvHeads);  // most ranges of a token
+#ifdef LONE_ROWS
+const uint kSplits = kMaxLoneSplits;  // most ranges of a token
+#else
+const uint kSplits = attention_splits(kKvHeads);
+#endif
 const uint kLoadsAtOnce = 8;    // loads of partial results that are under way together
 // Fewest pages of a range: to merge ranges takes as long as to read some pages.
+#ifdef LONE_ROWS
+const uint kMinSplitPages = 4;
+#else
 const uint kMinSplitPages = 2;
+#endif
 
 // The weighted sums of the subgroups of a group meet in shared memory, of as many subgroups at once as fit.
 const uint kSubgroups = GROUP / kLanes;
@@ -91,6 +100,18 @@ vec4 query_at(uint t, uint head, uint i) {
 }
 #endif
 
+#ifdef LONE_ROWS
+#include "kernels/vulkan/halves.h"
+uint first_range;  // of the token, among the ranges of the step
+#ifdef MAKES_HEADS
+bool stores_halves() { return kHalves != 0; }
+byte_address halves_at() { return p.rounded; }
+#else
+bool stores_halves() { return uint64_t(p.halves) != 0; }
+byte_address halves_at() { return p.halves; }
+#endif
+#endif
+
 // The positions [begin, end) that this group takes. The page of `begin` may begin earlier.
 struct Range {
   uint sequence, begin, end, splits;  // splits: how many ranges the token has
@@ -101,8 +122,12 @@ float weight_of(float below) { return exp2(below * 1.44269504); }
 
 // The result of a range for one head: {maximum, sum of weights}, and 16 bytes further its values.
 float_address partial(uint t, uint head, uint split) {
-  return float_address(uint64_t(p.scratch) +
-                       uint64_t((t * kHeads + head) * kMaxAttentionSplits + split) * (kValueWidth + 4) * 4);
+#ifdef LONE_ROWS
+  const uint index = (first_range + split) * kHeads + head;
+#else
+  const uint index = (t * kHeads + head) * kMaxAttentionSplits + split;
+#endif
+  return float_address(uint64_t(p.scratch) + uint64_t(index) * (kValueWidth + 4) * 4);
 }
 
 uint64_t position_at(uint64_t pool, uint64_t page, uint page_bytes, uint kv_head, uint position, uint bytes) {
@@ -157,11 +182,17 @@ Online total_of(uint h) {
   return all;
 }
 
-// Stores four of a token's values, from value `at` on, in y and in q8x16. Four neighbouring lanes have 16
-// values.
+// Stores four of a token's values, from value `at` on, in y and in the form of the next matmul. Four
+// neighbouring lanes have 16 values, as q8x16 needs them.
 void store_y(uint t, uint at, vec4 y) {
   const uint width = kHeads * kValueWidth;
   vec4_address(uint64_t(p.y)).at[(t * width + at) / 4] = y;
+#ifdef LONE_ROWS
+  if (stores_halves()) {
+    store_halves(halves_at(), t * width + at, y);
+    return;
+  }
+#endif
   if (uint64_t(p.rounded) == 0) return;
   store_q8x16(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(width), width, at / 4, y, dot(y, y));
 }
@@ -373,31 +404,56 @@ void merge_splits(uint splits, uint t, uint first, uint count) {
   barrier();
 }
 
+// Which range of which token the group takes.
+struct Share {
+  uint t, split, splits;
+  uint each;  // pages of a range
+};
+
+// The positions that the token of a row sees are [begin, row.position].
+uint begin_of(StepRow row) {
+  const uint end = row.position + 1;
+  return p.window != 0 && p.window < end ? end - p.window : 0;
+}
+uint pages_of(StepRow row) { return row.position / kPageTokens + 1 - begin_of(row) / kPageTokens; }
+
+#ifdef LONE_ROWS
+#include "kernels/vulkan/attention/attention_lone.h"
+#else
+bool find_share(StepState_address step, out Share share) {
+  share.t = gl_WorkGroupID.x / kKvHeads;
+  share.split = gl_WorkGroupID.y;
+  const uint pages = pages_of(step.state.row[share.t]);
+  share.each = max((pages + kSplits - 1) / kSplits, kMinSplitPages);
+  share.splits = (pages + share.each - 1) / share.each;
+  return share.t < live_rows(step, kRowsTokens) && share.split < share.splits;
+}
+#endif
+
 // Groups without a range do not wait in the chain; the group of the first token and the first range always
 // has one.
 void attend_range(uint64_t chain) {
   StepState_address step = step_of(p.step);
-  const uint t = gl_WorkGroupID.x / kKvHeads, kv_head = gl_WorkGroupID.x % kKvHeads, split = gl_WorkGroupID.y;
+  Share share;
+  if (!find_share(step, share)) return;
+  const uint t = share.t, kv_head = gl_WorkGroupID.x % kKvHeads;
   const StepRow row = step.state.row[t];
-  if (t >= live_rows(step, kRowsTokens)) return;
-  const uint end = row.position + 1, begin = p.window != 0 && p.window < end ? end - p.window : 0;
-  const uint first_page = begin / kPageTokens, pages = (end + kPageTokens - 1) / kPageTokens - first_page;
-  const uint each = max((pages + kSplits - 1) / kSplits, kMinSplitPages), splits = (pages + each - 1) / each;
-  if (split >= splits) return;
-  const uint from = (first_page + split * each) * kPageTokens;
-  const Range range = Range(row.sequence, max(begin, from), min(end, from + each * kPageTokens), splits);
+  const uint begin = begin_of(row), end = row.position + 1;
+  const uint from = (begin / kPageTokens + share.split * share.each) * kPageTokens;
+  const Range range =
+      Range(row.sequence, max(begin, from), min(end, from + share.each * kPageTokens), share.splits);
   uint first_pages[kPositionsAtOnce];
   pages_from(step, range, first_position(range), first_pages);
   chain_wait(chain);
 #ifdef MAKES_HEADS
-  make_heads(step, row, kv_head, range.end == end);
+  make_heads(step, t, row, kv_head, range.end == end);
 #endif
   [[dont_unroll]] for (uint h = 0; h < kHeadsPerKv; h += kHeadsAtOnce)
-    attend(step, range, t, kv_head, kv_head * kHeadsPerKv + h, min(kHeadsPerKv - h, kHeadsAtOnce), split,
-           first_pages);
-  if (splits == 1 || !is_last_group(p.counters, gl_WorkGroupID.x, splits)) return;
+    attend(step, range, t, kv_head, kv_head * kHeadsPerKv + h, min(kHeadsPerKv - h, kHeadsAtOnce),
+           share.split, first_pages);
+  if (share.splits == 1 || !is_last_group(p.counters, t * kKvHeads + kv_head, share.splits)) return;
   [[dont_unroll]] for (uint h = 0; h < kHeadsPerKv; h += kMergedHeads)
-    merge_splits(splits, t, kv_head * kHeadsPerKv + h, min(kHeadsPerKv - h, kMergedHeads));
+    merge_splits(share.splits, t, kv_head * kHeadsPerKv + h, min(kHeadsPerKv - h, kMergedHeads));
 }
 
 void main() {

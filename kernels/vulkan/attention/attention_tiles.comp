@@ -200,7 +200,9 @@ void main() {
   first_value = gl_WorkGroupID.y * kGroupValues;
   query_index = gl_LocalInvocationIndex / 16;
   column_index = gl_LocalInvocationIndex % 16;
-  const uint first = token_of(0), end = min(live_rows(step, kRowsTokens), token_of(kQueries - 1) + 1);
+  // The step's first rows may have an attention of their own.
+  const uint first = max(token_of(0), step.state.lone_count);
+  const uint end = min(live_rows(step, kRowsTokens), token_of(kQueries - 1) + 1);
   if (first >= end) return;
   if (gl_LocalInvocationIndex < kQueries) {
     const bool sinks = uint64_t(p.sinks) != 0;
@@ -219,7 +221,7 @@ void main() {
     [[unroll]] for (uint r = 0; r < kThreadQueries; ++r) {
       const uint query = query_index * kThreadQueries + r, t = token_of(query);
       const uint i = first_value + value_tile * kTileValues + column_index * 4;
-      if (t >= end || i >= kValueWidth) continue;
+      if (t < first || t >= end || i >= kValueWidth) continue;
       const uint to = (t * kHeads + head_of(query)) * kValueWidth + i;
       vec4_address(p.y).at[to / 4] = sums[value_tile * kThreadQueries + r] / query_sum[query];
     }

@@ -417,8 +417,8 @@ void find_totals() {
   barrier();
 }
 
-// Stores y = sums / (total + the sink's weight).
-void store(uint end) {
+// Stores y = sums / (total + the sink's weight) of tokens begin .. end - 1.
+void store(uint begin, uint end) {
   if (!has_queries) return;
   MatrixSum factors;
   uint to[kComponents];  // in y, or ~0 where no token lives
@@ -431,7 +431,7 @@ void store(uint end) {
       sum = sum * factor + exp2(sink - after);
     }
     factors[c] = factor / sum;
-    to[c] = t < end ? (t * kHeads + head_of(query)) * kValueWidth : ~0;
+    to[c] = t >= begin && t < end ? (t * kHeads + head_of(query)) * kValueWidth : ~0;
   }
   [[unroll]] for (uint n = 0; n < kValueMatrices; ++n) {
     const MatrixSum y = sums[n] * factors;
@@ -454,7 +454,8 @@ void main() {
   has_queries = own_query < kQueries;
   raises_seen = 0;
   const uint first = token_of(0), end = min(live_rows(step, kRowsTokens), token_of(kQueries - 1) + 1);
-  if (first >= end) return;
+  const uint begin = max(first, step.state.lone_count);  // rows before have an attention of their own
+  if (begin >= end) return;
   const uint tokens = end - first;
   for (uint i = gl_LocalInvocationIndex; i < kQueries; i += kThreads) {
     if (i < kQueries / kM) raise_count[i] = 0;
@@ -468,7 +469,7 @@ void main() {
   maximum = MatrixSum(kMinMaximum);
   total = MatrixSum(0);
   [[unroll]] for (uint n = 0; n < kValueMatrices; ++n) sums[n] = MatrixSum(0);
-  for (uint t = 0; t < tokens;) {
+  for (uint t = begin - first; t < tokens;) {
     uint run_end = t + 1;
     while (run_end < tokens && token_sequence[run_end] == token_sequence[t]) ++run_end;
     attend(step, t, run_end, t == 0 && run_end == tokens);
@@ -476,5 +477,5 @@ void main() {
   }
   barrier();
   find_totals();
-  store(end);
+  store(begin, end);
 }

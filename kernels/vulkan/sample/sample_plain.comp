@@ -1,4 +1,4 @@
-// sample_plain: draws the next token of each output.
+// sample_plain: draws the next token of each output from first_drawn on.
 //   token = draw(filter(penalise(logits))), by the parameters and the position of the output's sequence
 //     where logits [outputs][vocab]
 //   grid    (outputs * slices): group i takes slice i % slices of output i / slices, kSlice values of the
@@ -152,7 +152,7 @@ void main() {
   StepState_address step = step_of(p.step);
   const uint output_index = gl_WorkGroupID.x / slice_count(), slice = gl_WorkGroupID.x % slice_count();
   const uint live = live_rows(step, kRowsOutputs);
-  if (output_index >= live) return;
+  if (output_index < step.state.first_drawn || output_index >= live) return;
   row = step.state.row[step.state.output_row[output_index]];
   params = step.state.sample[row.sequence];
   logits = uint64_t(p.logits) + uint64_t(output_index) * p.vocab * 4;

@@ -1,7 +1,7 @@
 // attention over the paged cache, alone or with what makes its operands of those that matmuls gave: norm,
 // rotation, the write into the page pool. Group = a token and a KV head, with the query heads that share it.
-// A row for few tokens alone splits the positions among groups; one with a tile takes so many queries (tokens
-// x query heads).
+// A row for few tokens alone splits the positions among groups; so does one with SPLITS, which takes rows
+// that are each the only one of their sequence. One with a tile takes so many queries (tokens x query heads).
 #include "compute/ops/parts.h"
 #include "kernels/abi/attention_tile.h"
 
@@ -55,14 +55,17 @@ struct Parts {
   }
 };
 
-bool splits(const KernelRow& row) { return row.tokens_max <= kMaxSplitTokens; }
+bool splits(const KernelRow& row) { return row.tokens_max <= kMaxSplitTokens || takes_lone_rows(row); }
 
-// The form that the next matmul reads: of a few tokens q8x16, of many float16.
+// The form that the next matmul reads: of a few tokens q8x16, of many float16. Where several launches make y,
+// none of them converts it.
 bool check_convert(const Call& call, const Call& convert, const KernelRow& row, Reason& why) {
   const uint32_t heads = call.attention.heads, value_width = call.attention.value_width;
   const uint32_t width = heads * value_width;
-  if (!splits(row) && makes_halves(call, convert, width)) return true;
-  if (!splits(row) || convert.op != Op::Convert || convert.form != Form::Q8X16 ||
+  const AttentionRows rows = call.attention.rows;
+  const bool makes_all = rows == AttentionRows::All || rows == AttentionRows::Lone;
+  if (makes_all && (!splits(row) || takes_lone_rows(row)) && makes_halves(call, convert, width)) return true;
+  if (!makes_all || !splits(row) || convert.op != Op::Convert || convert.form != Form::Q8X16 ||
       !same_place(convert.slot[kX], call.slot[kY]) || convert.width != width || value_width % 16 ||
       convert.weight.n)
     return why.no("attention: %u heads of %u values do not fuse with %s of %u", heads, value_width,
@@ -141,10 +144,21 @@ bool check_heads(const Parts& parts, Reason& why) {
   return check_write(shape, *parts.value.write, call.slot[kPool2], shape.values, why);
 }
 
+// Rows that share a step by its work take only what is promised to be alone in its sequence. The heads of
+// several tokens are made beside their attention only then, since one would read what another one stores.
+bool check_rows(const Call& call, bool makes_heads, const KernelRow& row, Reason& why) {
+  const AttentionRows rows = call.attention.rows;
+  const bool lone = rows == AttentionRows::Lone || (rows == AttentionRows::FirstLone && !makes_heads);
+  if (takes_lone_rows(row) ? lone && row.splits <= kLoneGroups : rows != AttentionRows::FirstLone)
+    return true;
+  return why.no("attention: %s does not take these rows of a step", row.name);
+}
+
 bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
   const Parts parts(calls);
   const Call& call = *parts.attention;
   const Call::Attention& shape = call.attention;
+  if (!check_rows(call, parts.makes_heads(), row, why)) return false;
   if (!shape.kv_heads || !shape.heads || shape.heads % shape.kv_heads)
     return why.no("attention: %u heads share %u KV heads", shape.heads, shape.kv_heads);
   if (parts.convert && !check_convert(call, *parts.convert, row, why)) return false;
@@ -171,11 +185,13 @@ bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
 void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
   const Call::Attention& shape = lead_call(calls).attention;
   const uint64_t queries = uint64_t(bucket) * (shape.heads / shape.kv_heads);
-  out[0] = (row.tile > 1 ? uint32_t(divide_up(queries, row.tile)) : bucket) * shape.kv_heads;
+  const uint32_t blocks = row.tile > 1 ? uint32_t(divide_up(queries, row.tile)) : bucket;
+  out[0] = (takes_lone_rows(row) ? 1 : blocks) * shape.kv_heads;
   const bool shares_width = row.tile > 1 && !row.shared_bytes;
-  out[1] = splits(row)    ? attention_splits(shape.kv_heads)
-           : shares_width ? uint32_t(divide_up(shape.value_width, kAttentionValues))
-                          : 1;
+  out[1] = takes_lone_rows(row) ? bucket + std::max(row.splits / shape.kv_heads, 1u)
+           : splits(row)        ? attention_splits(shape.kv_heads)
+           : shares_width       ? uint32_t(divide_up(shape.value_width, kAttentionValues))
+                                : 1;
   out[2] = 1;
 }
 
@@ -199,7 +215,7 @@ void pack_operands(const Parts& parts, Block* block) {
   block->window = shape.window;
 }
 
-void pack_alone(const Parts& parts, const KernelRow& row, Launch* out) {
+void pack_alone(const Parts& parts, Launch* out) {
   const Call& call = *parts.attention;
   const Call::Attention& shape = call.attention;
   AttentionBlock block = {};
@@ -211,7 +227,8 @@ void pack_alone(const Parts& parts, const KernelRow& row, Launch* out) {
   block.value_type = shape.values.type;
   block.softcap = shape.softcap;
   block.value_stride = stride_or(shape.value_stride, shape.value_width);
-  if (parts.convert) (splits(row) ? block.rounded : block.halves) = parts.convert->slot[kY].address();
+  if (const Call* convert = parts.convert)
+    (convert->form == Form::Q8X16 ? block.rounded : block.halves) = convert->slot[kY].address();
   out->set_block(block);
   out->read(call.slot[kX]);
   out->read(call.slot[kPool], true);
@@ -247,7 +264,10 @@ void pack_heads(const Parts& parts, Launch* out) {
     constants.rope_halves = query.rope->rope.halves;
     out->read(query.rope->slot[kTable]);
   }
-  if (parts.convert) block.rounded = parts.convert->slot[kY].address();
+  if (parts.convert) {
+    block.rounded = parts.convert->slot[kY].address();
+    constants.halves = parts.convert->form != Form::Q8X16;
+  }
   out->set_block(all);
   for (const Slice* x : {query.x, key.x, value.x})
     if (x) out->read(*x);
@@ -261,7 +281,7 @@ void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   if (parts.makes_heads())
     pack_heads(parts, out);
   else
-    pack_alone(parts, row, out);
+    pack_alone(parts, out);
   out->write(call.slot[kY]);
   if (parts.convert) out->write(parts.convert->slot[kY]);
   read_step(call, out);
@@ -270,7 +290,7 @@ void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   out->note(call.slot[kCounters], Access::kReadWrite, false);
 }
 
-// Rows of one sequence read its cache together.
+// Rows of one sequence read its cache together. Lone rows are taken to be at the same depth.
 Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t depth) {
   const Call::Attention& shape = lead_call(calls).attention;
   QuantType keys = QuantType::f32, values = QuantType::f32;
@@ -278,7 +298,8 @@ Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t depth) {
   const uint64_t seen = shape.window && shape.window < depth ? shape.window : depth;
   const uint64_t widths = uint64_t(shape.key_width) + shape.value_width;
   const uint64_t cache = quant_bytes(keys, shape.key_width) + quant_bytes(values, shape.value_width);
-  return {seen * shape.kv_heads * cache + rows * shape.heads * widths * kFloatBytes,
+  const uint64_t sequences = shape.rows == AttentionRows::Lone ? rows : 1;
+  return {sequences * seen * shape.kv_heads * cache + rows * shape.heads * widths * kFloatBytes,
           2 * rows * shape.heads * seen * widths};
 }
 

@@ -1,7 +1,7 @@
 #include "engine/executor/executor.h"
 
 #include <algorithm>
-#include <bit>
+#include <bitset>
 #include <cstddef>
 #include <cstring>
 
@@ -89,14 +89,16 @@ Status Executor::make_plan(const StepKey& key) {
     if (!complete && !drop_refused(model_, kernels_->refused())) return compiled;
   }
   GRETA_TRY(graph->capture(*stream_, *model_.device));
-  plans_.push_back({key, std::move(graph)});
+  const auto takes_lone = [](const GretaGraph::Command& c) { return c.row && takes_lone_rows(*c.row); };
+  const bool lone = std::ranges::any_of(graph->commands(), takes_lone);
+  plans_.push_back({key, std::move(graph), lone});
   return {};
 }
 
-Status Executor::plan_for(const StepKey& key, GretaGraph** out) {
+Status Executor::plan_for(const StepKey& key, const Planned** out) {
   const auto find = [&] { return std::ranges::find(plans_, key, &Planned::key); };
   if (find() == plans_.end()) GRETA_TRY(make_plan(key));
-  *out = find()->graph.get();
+  *out = &*find();
   return {};
 }
 
@@ -124,11 +126,14 @@ Status Executor::copy_pages(std::span<const PagePool::Copy> copies) {
 Status Executor::upload_rows() {
   StepState& state = host_state();
   const std::span<const StepRow> rows = {state.row, state.token_count};
-  const bool same =
-      rows.size() == rows_there_.size() && !memcmp(rows.data(), rows_there_.data(), rows.size_bytes());
+  const bool same = rows.size() == rows_there_.size() && state.first_drawn == first_drawn_there_ &&
+                    state.lone_count == lone_there_ &&
+                    !memcmp(rows.data(), rows_there_.data(), rows.size_bytes());
   rows_there_.clear();  // stays so if the copy fails
   if (!same) GRETA_TRY(upload(0, offsetof(StepState, row) + rows.size_bytes()));
   rows_there_.assign(rows.begin(), rows.end());
+  first_drawn_there_ = state.first_drawn;
+  lone_there_ = state.lone_count;
   const std::span<const uint32_t> outputs = {state.output_row, state.output_count};
   const bool known = outputs.size() <= output_rows_there_.size();
   if (known && std::equal(outputs.begin(), outputs.end(), output_rows_there_.begin())) return {};
@@ -138,15 +143,15 @@ Status Executor::upload_rows() {
   return {};
 }
 
-// Repeats on the host's copy what drawing does to the device's rows (SampleBlock): each takes the drawn token
-// and moves on by a position.
+// Repeats on the host's copy what drawing does to the device's rows (SampleBlock): the last drawn output of
+// each sequence makes its row that of the token drawn, one position further.
 void Executor::follow_draws() {
-  static_assert(kMaxStepSequences <= 64);
-  uint64_t sequences = 0;
-  for (const StepRow& row : rows_there_) sequences |= uint64_t(1) << row.sequence;
-  const size_t drawn = size_t(std::popcount(sequences));  // each sequence's last row draws
-  if (drawn != rows_there_.size() || host_state().output_count != drawn) return rows_there_.clear();
-  for (StepRow& row : rows_there_) {
+  const StepState& state = host_state();
+  std::bitset<kMaxStepSequences> drawn;
+  for (uint32_t i = state.output_count; i-- > state.first_drawn;) {
+    StepRow& row = rows_there_[state.output_row[i]];
+    if (drawn[row.sequence]) continue;
+    drawn.set(row.sequence);
     row.token = kTokenFromSample;
     ++row.position;
   }
@@ -162,16 +167,24 @@ void Executor::forget_uploads() {
               ~0u);  // no table is equal to this
 }
 
-// Writes the host's StepState for these rows and records copies of what has changed.
-Status Executor::upload_step(std::span<const Row> rows) {
+// Writes the host's StepState for these rows and records copies of what has changed. Outputs whose logits the
+// host gets come before those that are drawn.
+Status Executor::upload_step(std::span<const Row> rows, uint32_t lone) {
   StepState& state = host_state();
-  uint32_t outputs = 0;
-  for (uint32_t t = 0; t < rows.size(); ++t) {
-    state.row[t] = {rows[t].token, rows[t].position, rows[t].sequence, rows[t].output ? outputs : kNoOutput};
-    if (rows[t].output) state.output_row[outputs++] = t;
+  const uint32_t count = uint32_t(rows.size());
+  for (uint32_t t = 0; t < count; ++t)
+    state.row[t] = {rows[t].token, rows[t].position, rows[t].sequence, kNoOutput};
+  state.token_count = count;
+  state.output_count = 0;
+  for (const Output kind : {Output::Logits, Output::Draw}) {
+    state.first_drawn = state.output_count;
+    for (uint32_t t = 0; t < count; ++t) {
+      if (rows[t].output != kind) continue;
+      state.row[t].output = state.output_count;
+      state.output_row[state.output_count++] = t;
+    }
   }
-  state.token_count = uint32_t(rows.size());
-  state.output_count = outputs;
+  state.lone_count = lone;
   GRETA_TRY(upload_rows());
   uint32_t* tables = reinterpret_cast<uint32_t*>(&state + 1);
   for (const PagePool::Want& want : wants_) {
@@ -207,44 +220,66 @@ Status Executor::wait(uint32_t flight) {
   return stream_->wait(flights_[flight].done);
 }
 
-Status Executor::step(std::span<const Row> rows, bool sample) {
+Status Executor::step(std::span<const Row> rows) {
   uint32_t flight = 0;
-  GRETA_TRY(submit(rows, sample, &flight));
+  GRETA_TRY(submit(rows, &flight));
   return wait(flight);
 }
 
-// Does everything before a step's launches: the plan, pages, and the upload of the rows.
-Status Executor::prepare(std::span<const Row> rows, bool sample, GretaGraph** graph) {
-  GRETA_TRY(model_.gguf.source().check_mapped());
-  const uint32_t tokens = token_bucket(uint32_t(rows.size()));
+// How many rows at the beginning are each the only one of their sequence.
+static uint32_t count_lone(std::span<const Executor::Row> rows) {
+  const auto goes_on = [](const Executor::Row& a, const Executor::Row& b) {
+    return a.sequence == b.sequence;
+  };
+  return uint32_t(std::ranges::adjacent_find(rows, goes_on) - rows.begin());
+}
+
+Status Executor::choose_plan(std::span<const Row> rows, StepKey* out) const {
+  const uint32_t count = uint32_t(rows.size()), tokens = token_bucket(count);
   if (rows.empty() || tokens > plan_.step_tokens)
-    return fail(Code::Argument, "a step of %u tokens, expected 1 to %u", uint32_t(rows.size()),
-                plan_.step_tokens);
-  uint32_t outputs = 0;
+    return fail(Code::Argument, "a step of %u tokens, expected 1 to %u", count, plan_.step_tokens);
+  const auto with = [&](Output output) { return uint32_t(std::ranges::count(rows, output, &Row::output)); };
+  const uint32_t logits = with(Output::Logits), drawn = with(Output::Draw);
+  if (logits > max_outputs(tokens))
+    return fail(Code::Argument, "a step with %u rows of logits, at most %u", logits, max_outputs(tokens));
+  if (drawn && logits + drawn > options_.sequences)
+    return fail(Code::Argument, "a step that draws, with %u outputs for %u sequences", logits + drawn,
+                options_.sequences);
+  *out = {tokens, output_bucket(logits + drawn, tokens), output_bucket(logits, tokens), drawn > 0};
+  const uint32_t lone = takes_lone_rows_ && tokens > kMaxSplitTokens ? count_lone(rows) : 0;
+  if (lone) out->lone = lone == count ? LoneRows::All : LoneRows::First;
+  return {};
+}
+
+// Does everything before a step's launches: the plan, pages, and the upload of the rows.
+Status Executor::prepare(std::span<const Row> rows, GretaGraph** graph) {
+  GRETA_TRY(model_.gguf.source().check_mapped());
+  StepKey key;
+  GRETA_TRY(choose_plan(rows, &key));
   wants_.clear();
   for (const Row& row : rows) {
-    outputs += row.output;
     if (wants_.empty() || wants_.back().sequence != row.sequence)
       wants_.push_back({row.sequence, row.position, 0});
     wants_.back().end = row.position + 1;
   }
-  if (!sample && outputs > max_outputs(tokens))
-    return fail(Code::Argument, "a step with %u rows of logits, at most %u", outputs, max_outputs(tokens));
-  GRETA_TRY(plan_for({tokens, output_bucket(outputs, tokens), sample && outputs > 0}, graph));
+  const Planned* plan = nullptr;
+  GRETA_TRY(plan_for(key, &plan));
+  *graph = plan->graph.get();
+  const uint32_t lone = plan->lone ? count_lone(rows) : 0;
   GRETA_TRY(pages_.reserve(wants_, &copies_));
   GRETA_TRY(wait(flight_));
   GRETA_TRY(stream_->barrier());  // the previous step may still read what is written now
   GRETA_TRY(copy_pages(copies_));
-  return upload_step(rows);
+  return upload_step(rows, lone);
 }
 
-Status Executor::submit(std::span<const Row> rows, bool sample, uint32_t* out) {
+Status Executor::submit(std::span<const Row> rows, uint32_t* out) {
   Attempt attempt(*this);
   GretaGraph* graph = nullptr;
-  GRETA_TRY(prepare(rows, sample, &graph));
+  GRETA_TRY(prepare(rows, &graph));
   Flight& flight = flights_[flight_];
   GRETA_TRY(graph->run(*stream_));
-  if (sample) follow_draws();
+  follow_draws();
   GRETA_TRY(stream_->signal(flight.done));
   GRETA_TRY(stream_->submit());
   attempt.keep();
@@ -254,14 +289,14 @@ Status Executor::submit(std::span<const Row> rows, bool sample, uint32_t* out) {
   return {};
 }
 
-Status Executor::profile(std::span<const Row> rows, bool sample,
-                         void (*on_stage)(void* user, const Stage& stage), void* user) {
+Status Executor::profile(std::span<const Row> rows, void (*on_stage)(void* user, const Stage& stage),
+                         void* user) {
   Attempt attempt(*this);
   GretaGraph* graph = nullptr;
-  GRETA_TRY(prepare(rows, sample, &graph));
+  GRETA_TRY(prepare(rows, &graph));
   std::vector<uint64_t> ns;
   GRETA_TRY(graph->time_commands(*stream_, *model_.device, &ns));
-  if (sample) follow_draws();
+  follow_draws();
   attempt.keep();
   std::vector<Stage> stages;
   for (size_t i = 0; i < ns.size(); ++i) {

@@ -17,7 +17,7 @@ struct ExecutorOptions {
   uint32_t sequences = 4;
   uint32_t key_type = 1, value_type = 1;  // indices in kernels/abi/cache_types.def; 1: f16
   uint32_t cache_tokens = 0;              // positions in the page pool; 0: context
-  uint32_t output_rows = 8;               // rows of logits of one step: 1, 8 or 512
+  uint32_t output_rows = 0;               // rows of logits of one step; 0: 8, or `sequences` if that is more
   uint32_t step_tokens = 0;               // tokens of one step; 0: step_limit()
   Progress progress = {};                 // counts kernels that are compiled
 };
@@ -50,18 +50,27 @@ class Executor {
                      std::unique_ptr<Executor>* out);
   ~Executor();
 
+  // What a step makes of a row: the host gets its logits, or the device draws the token that follows it, by
+  // the sampling of its sequence.
+  enum class Output : uint32_t { None, Logits, Draw };
   struct Row {
-    uint32_t token;  // a token's id, or kTokenFromSample
+    uint32_t token;  // a token's id, or kTokenFromSample: what the step before drew for this sequence
     uint32_t position, sequence;
-    bool output;
+    Output output;
   };
-  // Runs one step of at most plan().step_tokens rows and waits for it. The rows of each sequence are in order
-  // of their positions. Pages are reserved first, and a failure before the submission leaves the sequences as
-  // they were. With `sample` each output row draws a token; else logits() are those of the output rows.
-  Status step(std::span<const Row> rows, bool sample);
+  // Runs one step of at most plan().step_tokens rows and waits for it. A step is any mix of rows: tokens that
+  // go on with their sequences, and pieces of prompts. The rows of a sequence stand together in order of
+  // their positions. Rows that are the only ones of their sequence should come first, where attention reads
+  // their caches side by side.
+  //
+  // At most max_outputs(rows) rows have logits. In a step that draws, at most options().sequences rows have
+  // an output of either kind; of several draws of one sequence only the last is made. Pages are reserved
+  // first: Code::Full, like any failure before the submission, leaves the sequences as they were.
+  Status step(std::span<const Row> rows);
   // The same in two parts, so that a step can run while the host looks at the one before it. At most kFlights
-  // steps are under way: a further one first waits for the oldest.
-  Status submit(std::span<const Row> rows, bool sample, uint32_t* flight);
+  // steps are under way: a further one first waits for the oldest. A step with rows of logits overwrites
+  // those of the one before.
+  Status submit(std::span<const Row> rows, uint32_t* flight);
   Status wait(uint32_t flight);
   // Runs one step and times each kernel by itself. `on_stage` is called for each kernel of each part of the
   // step, in the order of first launches.
@@ -71,9 +80,8 @@ class Executor {
     uint32_t launches;
     uint64_t ns, bytes, flops;  // of all its launches together; `bytes` are those that must move
   };
-  Status profile(std::span<const Row> rows, bool sample, void (*on_stage)(void* user, const Stage& stage),
-                 void* user);
-  const float* logits() const;  // [outputs of the last step][vocab]
+  Status profile(std::span<const Row> rows, void (*on_stage)(void* user, const Stage& stage), void* user);
+  const float* logits() const;  // [rows with Output::Logits of the last step][vocab]
   // The token drawn after `position`. It is there after the wait for its flight, until kDrawnPositions more
   // are submitted.
   uint32_t drawn(uint32_t sequence, uint32_t position) const;
@@ -111,6 +119,7 @@ class Executor {
   struct Planned {
     StepKey key;
     std::unique_ptr<GretaGraph> graph;
+    bool lone;  // attention takes the step's first lone rows by themselves
   };
   class Attempt;
   struct Flight {
@@ -123,7 +132,7 @@ class Executor {
   Status allocate_cache();
   Status upload_tables();
   Status make_plan(const StepKey& key);
-  Status plan_for(const StepKey& key, GretaGraph** out);
+  Status plan_for(const StepKey& key, const Planned** out);
   Progress compile_progress();
   Status copy_pages(std::span<const PagePool::Copy> copies);
   using Spans = std::function<Status(Slice)>;
@@ -132,8 +141,9 @@ class Executor {
   using Walk = Status (Executor::*)(uint32_t sequence, uint32_t positions, const Spans& visit) const;
   Status load_pages(Walk walk, uint32_t sequence, uint32_t positions, uint64_t bytes, const CacheBytes& fill);
   uint32_t spare_sequence() const { return options_.sequences; }  // owns pages while they are restored
-  Status prepare(std::span<const Row> rows, bool sample, GretaGraph** graph);
-  Status upload_step(std::span<const Row> rows);
+  Status prepare(std::span<const Row> rows, GretaGraph** graph);
+  Status choose_plan(std::span<const Row> rows, StepKey* out) const;
+  Status upload_step(std::span<const Row> rows, uint32_t lone);
   Status upload_rows();
   void follow_draws();
   void forget_uploads();
@@ -148,12 +158,14 @@ class Executor {
   std::vector<bool> sequence_used_;
   std::vector<bool> sampling_changed_;
   std::vector<std::atomic<bool>> cancelled_;  // by sequence
+  bool takes_lone_rows_;  // some kernel of the device takes rows that are alone in their sequences
   std::vector<PagePool::Want> wants_;
   std::vector<PagePool::Copy> copies_;
 
   DeviceMemory arena_, step_, rope_, token_log_, counters_, drawn_, readback_;
-  std::vector<uint64_t> host_step_;          // the StepState as the device will have it
-  std::vector<StepRow> rows_there_;          // its rows as the device has them; empty if that is not known
+  std::vector<uint64_t> host_step_;  // the StepState as the device will have it
+  std::vector<StepRow> rows_there_;  // its rows as the device has them; empty if that is not known
+  uint32_t first_drawn_there_ = 0, lone_there_ = 0;
   std::vector<uint32_t> output_rows_there_;  // the beginning of its output_row as the device has it
   Flight flights_[kFlights];
   uint32_t flight_ = 0;  // the flight that is being recorded or comes next

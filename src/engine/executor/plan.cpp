@@ -51,6 +51,12 @@ static uint64_t layer_page_bytes(const Model& model, const StepBuffers& b) {
   return b.key_page_bytes + (model.arch->latent ? 0 : uint64_t(b.value_page_bytes));
 }
 
+static bool has_lone_rows(const Model& model) {
+  return std::ranges::any_of(kernel_table(), [&](const KernelRow& row) {
+    return takes_lone_rows(row) && usable(row, model.filter);
+  });
+}
+
 // The bytes of the arena that the largest of the possible plans needs.
 static Status plan_arena(const Model& model, const ExecutorOptions& o, const ExecutorPlan& plan,
                          uint64_t* out) {
@@ -76,13 +82,18 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
     b.cache.push_back({keys, model.arch->latent ? keys : piece(uint64_t(plan.pages) * b.value_page_bytes)});
   }
   *out = 0;
+  std::vector<std::pair<bool, LoneRows>> kinds = {{false, LoneRows::None}, {true, LoneRows::None}};
+  if (has_lone_rows(model))
+    for (const LoneRows lone : {LoneRows::First, LoneRows::All})
+      for (const bool sample : {false, true}) kinds.push_back({sample, lone});
   for (uint32_t tokens : kTokenBuckets) {
     if (tokens > plan.step_tokens) break;
-    for (const bool sample : {false, true}) {
+    for (const auto& [sample, lone] : kinds) {
       const uint32_t rows = sample ? o.sequences : o.output_rows;
+      const uint32_t outputs = output_bucket(std::min(rows, tokens), tokens);
       GretaGraph graph(model.filter);
       GRETA_TRY(build_step(*model.arch, model.shape, model.weights(), b,
-                           {tokens, output_bucket(std::min(rows, tokens), tokens), sample}, &graph));
+                           {tokens, outputs, outputs, sample, lone}, &graph));
       *out = std::max(*out, graph.arena_bytes());
     }
   }
@@ -120,9 +131,9 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, uint64_t fre
   if (o.sequences == 0) o.sequences = 4;
   if (o.sequences > kMaxStepSequences)
     return fail(Code::Argument, "%u sequences, at most %u", o.sequences, kMaxStepSequences);
-  if (o.output_rows == 0) o.output_rows = 8;
-  if (o.output_rows != 1 && o.output_rows != 8 && o.output_rows != kMaxStepTokens)
-    return fail(Code::Argument, "output_rows is %u, expected 1, 8 or %u", o.output_rows, kMaxStepTokens);
+  if (o.output_rows > kMaxStepTokens)
+    return fail(Code::Argument, "output_rows is %u, at most %u", o.output_rows, kMaxStepTokens);
+  o.output_rows = output_bucket(o.output_rows ? o.output_rows : std::max(8u, o.sequences), kMaxStepTokens);
   if (o.context > kMaxContext)
     return fail(Code::Argument, "a context of %u tokens, at most %u", o.context, kMaxContext);
   if (o.step_tokens > kMaxStepTokens)
@@ -153,7 +164,8 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
       pages_(plan.pages, options.sequences + 1, plan.pages_per_sequence),
       sequence_used_(options.sequences),
       sampling_changed_(options.sequences, true),
-      cancelled_(options.sequences) {}
+      cancelled_(options.sequences),
+      takes_lone_rows_(has_lone_rows(model)) {}
 
 Executor::~Executor() {
   if (stream_) drain(*stream_);
@@ -181,7 +193,7 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, uint64_t free_
   // kernels took up to 2 % longer where a prompt's kernels lay between them.
   if (!model.device->info().cpu_type)
     for (const uint32_t tokens : {1u, plan.step_tokens})
-      if (tokens > 1 || executor->plans_.empty()) GRETA_TRY(executor->make_plan({tokens, 1, true}));
+      if (tokens > 1 || executor->plans_.empty()) GRETA_TRY(executor->make_plan({tokens, 1, 0, true}));
   *out = std::move(executor);
   return {};
 }

@@ -14,9 +14,7 @@ uint32_t token_bucket(uint32_t tokens) {
 }
 
 uint32_t output_bucket(uint32_t outputs, uint32_t tokens) {
-  if (outputs == 0) return 0;
-  const uint32_t bucket = outputs == 1 ? 1 : outputs <= 8 ? 8 : tokens;
-  return std::min(bucket, tokens);
+  return outputs <= 1 ? outputs : std::min(token_bucket(std::max(outputs, 8u)), tokens);
 }
 
 namespace {
@@ -48,6 +46,7 @@ struct Builder {
   const StepKey& key;
   GretaGraph& graph;
   const CallMaker make{b.step, b.counters};
+  LoneRows lone = LoneRows::None;
 
   Slice rows(uint64_t width, uint32_t count) { return graph.temporary(count * width * sizeof(float)); }
   Slice rows(uint64_t width) { return rows(width, key.tokens); }
@@ -69,10 +68,7 @@ struct Builder {
     return make.kv_write(x, {s.kv_heads, s.value_width}, {cache.values, b.value_page_bytes, b.value_type});
   }
   Call attention(const LayerShape& shape, const Layer& layer, const Slice& q, const Slice& y,
-                 const StepBuffers::Cache& cache) {
-    Slice scratch;
-    if (key.tokens <= kMaxSplitTokens)
-      scratch = graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), s.heads, s.value_width));
+                 const StepBuffers::Cache& cache, const Slice& scratch) const {
     Call c = make.attention(q, y,
                             {s.heads, s.kv_heads, s.key_width, s.value_width, s.attention_scale,
                              s.attention_softcap, shape.window, arch.latent ? s.key_width : 0},
@@ -80,6 +76,27 @@ struct Builder {
                             {cache.values, b.value_page_bytes, b.value_type}, scratch);
     c.slot[kTable] = layer.sinks.slice;
     return c;
+  }
+  Call attention(const LayerShape& shape, const Layer& layer, const Slice& q, const Slice& y,
+                 const StepBuffers::Cache& cache) {
+    Slice scratch;
+    if (lone != LoneRows::None)
+      scratch = graph.temporary(
+          attention_lone_scratch_bytes(uint64_t(key.tokens), s.heads, s.kv_heads, s.value_width));
+    else if (key.tokens <= kMaxSplitTokens)
+      scratch = graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), s.heads, s.value_width));
+    Call c = attention(shape, layer, q, y, cache, scratch);
+    if (lone == LoneRows::All) c.attention.rows = AttentionRows::Lone;
+    return c;
+  }
+  // Whether the device has an attention for rows that are each the only one of their sequence, in all layers.
+  bool takes_lone_rows(const Weights& weights) const {
+    for (uint32_t l = 0; l < s.layers; ++l) {
+      Call c = attention(s.each[l], weights.layers[l], b.step, b.step, b.cache[l], b.step);
+      c.attention.rows = AttentionRows::FirstLone;  // no other kernel takes these
+      if (!graph.covers({&c, 1}, key.tokens)) return false;
+    }
+    return true;
   }
   Call gate(const Slice& gate, const Slice& up, uint32_t width) const {
     return make.gate(gate, up, gate, width, uint32_t(arch.activation));
@@ -112,7 +129,15 @@ struct Builder {
         for (const Call& call : calls) last += call;
     }
     graph.name_part("q k v");
-    GRETA_TRY(emit(last += attention));
+    if (lone == LoneRows::First) {
+      Call first = attention, others = attention;
+      first.attention.rows = AttentionRows::FirstLone;
+      others.attention.rows = AttentionRows::Others;
+      GRETA_TRY(emit(last += first));
+      GRETA_TRY(emit({others}));
+    } else {
+      GRETA_TRY(emit(last += attention));
+    }
     graph.name_part("attention");
     return {};
   }
@@ -291,9 +316,11 @@ struct Builder {
       const Slice scratch = graph.temporary(key.outputs * sample_scratch_bytes(uint64_t(s.vocab)));
       Call c = make.sample(logits, b.drawn, s.vocab, {b.token_log, scratch});
       c.rows_of = kRowsOutputs;
-      return graph.add({&c, 1}, key.outputs);
+      GRETA_TRY(graph.add({&c, 1}, key.outputs));
     }
-    return graph.copy({b.readback.buffer, b.readback.offset, logits.bytes}, logits);
+    if (!key.logits) return {};
+    const uint64_t bytes = key.logits * s.vocab * sizeof(float);
+    return graph.copy({b.readback.buffer, b.readback.offset, bytes}, {logits.buffer, logits.offset, bytes});
   }
 };
 
@@ -302,6 +329,7 @@ struct Builder {
 Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, const StepBuffers& buffers,
                   const StepKey& key, GretaGraph* graph) {
   Builder builder{arch, shape, buffers, key, *graph};
+  if (key.lone != LoneRows::None && builder.takes_lone_rows(weights)) builder.lone = key.lone;
   const Slice h = builder.rows(shape.width);  // the residual stream
   GRETA_TRY(builder.emit({builder.make.embed(weights.token_embedding, h, buffers.token_log,
                                              shape.embedding_scale, shape.vocab)}));

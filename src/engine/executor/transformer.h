@@ -4,17 +4,22 @@
 
 namespace greta {
 
+// Which rows of a step are each the only one of their sequence.
+enum class LoneRows : uint8_t { None, First, All };
+
 // The size of a step that a plan is made for. Steps with the same key replay the same plan.
 struct StepKey {
-  uint32_t tokens = 1;   // one of kTokenBuckets
-  uint32_t outputs = 1;  // rows of logits: 0, 1, 8 or `tokens`
-  bool sample = false;   // the device draws the next token of each output row
+  uint32_t tokens = 1;             // one of kTokenBuckets
+  uint32_t outputs = 1;            // rows of logits: an output_bucket()
+  uint32_t logits = 1;             // how many of these rows, the first ones, the host gets
+  bool sample = false;             // the device draws tokens from the live rows behind those
+  LoneRows lone = LoneRows::None;  // what attention may make use of
   bool operator==(const StepKey&) const = default;
 };
 
 constexpr uint32_t kTokenBuckets[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 uint32_t token_bucket(uint32_t tokens);                     // the smallest bucket for so many tokens
-uint32_t output_bucket(uint32_t outputs, uint32_t tokens);  // 0, 1, 8 or the token bucket
+uint32_t output_bucket(uint32_t outputs, uint32_t tokens);  // 0, 1, or a bucket from 8 to `tokens`, if less
 
 // Device memory that a step reads and writes beside weights and temporaries.
 struct StepBuffers {

@@ -43,11 +43,11 @@ bool Scheduler::step() {
   plan_decodes();
   plan_prompts();
   bool worked = !plan_.empty();
-  for (const bool sample : {true, false}) {
+  for (const bool scores : {false, true}) {  // a step that draws has at most a row of logits of each request
     batch_.clear();
     for (const Part& part : plan_)
-      if (part.request->on_device() == sample) batch_.push_back(part);
-    if (!batch_.empty()) run(batch_, sample);
+      if (part.scores == scores) batch_.push_back(part);
+    if (!batch_.empty()) run(batch_);
   }
   if (!worked) worked = collect();
   cache_pages();

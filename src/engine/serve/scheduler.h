@@ -68,8 +68,8 @@ class Scheduler {
   bool computed_beside(const Request& request) const;
   bool reserve(Request& request, uint32_t end_position);
   Request* newest();
-  void run(std::span<const Part> parts, bool sample);
-  Status submit(std::span<const Part> parts, bool sample);
+  void run(std::span<const Part> parts);
+  Status submit(std::span<const Part> parts);
   bool collect();
   void take_outputs(const Part& part, const float* logits);
   void cache_pages();

@@ -5,35 +5,40 @@
 namespace greta {
 
 // Runs the parts as one step. If that fails, each half is tried alone, down to the request that is to blame.
-void Scheduler::run(std::span<const Part> parts, bool sample) {
-  const Status status = guarded([&] { return submit(parts, sample); });
+void Scheduler::run(std::span<const Part> parts) {
+  const Status status = guarded([&] { return submit(parts); });
   if (status.ok()) return;
   if (parts.size() == 1) {
     Request& request = *parts[0].request;
     if (request.phase == Request::Phase::Running) fail(request, status);
     return;
   }
-  run(parts.first(parts.size() / 2), sample);
-  run(parts.subspan(parts.size() / 2), sample);
+  run(parts.first(parts.size() / 2));
+  run(parts.subspan(parts.size() / 2));
 }
 
 // Submits a step, and collects the one before. The device goes on with this one if it can.
-Status Scheduler::submit(std::span<const Part> parts, bool sample) {
+Status Scheduler::submit(std::span<const Part> parts) {
+  using Output = Executor::Output;
+  bool chooses = false;  // the host, so that the step after this one waits for it
   rows_.clear();
   next_.parts.clear();
   for (const Part& part : parts) {
     Request& request = *part.request;
     if (request.phase != Request::Phase::Running) continue;  // it has ended since the step was planned
     next_.parts.push_back(part);
+    const Output output = request.on_device() ? Output::Draw : Output::Logits;
+    chooses |= !request.on_device();
     for (uint32_t at = part.begin; at < part.begin + part.count; ++at) {
       const uint32_t token = at < request.tokens().size() ? uint32_t(request.tokens()[at]) : kTokenFromSample;
       const bool last = at + 1 == part.begin + part.count;
-      rows_.push_back({token, at, request.sequence, part.scores || (part.draws && last)});
+      const bool gives = part.scores || (part.draws && last);
+      rows_.push_back({token, at, request.sequence, gives ? output : Output::None});
     }
   }
   if (rows_.empty()) return {};
   next_.begun_ns = now_ns();
-  GRETA_TRY(executor_.submit(rows_, sample, &next_.flight));
+  GRETA_TRY(executor_.submit(rows_, &next_.flight));
   next_.rows = uint32_t(rows_.size());
   for (const Part& part : next_.parts) {
     part.request->fed = part.begin + part.count;
@@ -42,7 +47,7 @@ Status Scheduler::submit(std::span<const Part> parts, bool sample) {
   collect();
   std::swap(under_way_, next_);
   any_under_way_ = true;
-  if (!ahead_ || !sample) collect();
+  if (!ahead_ || chooses) collect();
   return {};
 }
 

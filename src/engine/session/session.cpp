@@ -137,9 +137,10 @@ Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const flo
     for (size_t i = 0; i < count; ++i) {
       const bool output =
           rows == OutputRows::All || (rows == OutputRows::Last && done + i + 1 == tokens.size());
-      rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_, output});
+      rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_,
+                       output ? Executor::Output::Logits : Executor::Output::None});
     }
-    const Status status = executor.step(rows_, false);
+    const Status status = executor.step(rows_);
     if (status.code == Code::Cancelled) undo.to = position_;
     GRETA_TRY(status);
     if (rows == OutputRows::All)
@@ -165,8 +166,9 @@ Status Session::profile(std::span<const int32_t> tokens,
   Undo undo{this, position_};
   rows_.clear();
   for (size_t i = 0; i < tokens.size(); ++i)
-    rows_.push_back({uint32_t(tokens[i]), position_ + uint32_t(i), sequence_, i + 1 == tokens.size()});
-  GRETA_TRY(executor_->profile(rows_, true, on_stage, user));
+    rows_.push_back({uint32_t(tokens[i]), position_ + uint32_t(i), sequence_, Executor::Output::None});
+  rows_.back().output = Executor::Output::Draw;
+  GRETA_TRY(executor_->profile(rows_, on_stage, user));
   fed(tokens);
   undo.keep();
   return {};
@@ -174,20 +176,13 @@ Status Session::profile(std::span<const int32_t> tokens,
 
 // Cuts the rows of all items, one item after the other, into steps. Each item's last row has logits.
 Status Session::eval_batch(std::span<Item> items) {
-  if (items.empty()) return fail(Code::Argument, "an empty batch");
+  GRETA_TRY(check_together(items));
   Executor& executor = items[0].session->executor();
   const uint32_t vocab = executor.model().shape.vocab;
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (&items[i].session->executor() != &executor)
-      return fail(Code::Argument, "item %zu belongs to another executor", i);
-    for (size_t j = 0; j < i; ++j)
-      if (items[j].session == items[i].session)
-        return fail(Code::Argument, "items %zu and %zu are one session", j, i);
+  for (size_t i = 0; i < items.size(); ++i)
     GRETA_TRY(within(items[i].session->check(items[i].tokens), "item %zu", i));
-  }
   for (const Item& item : items) item.session->take_cancel();
   Session& first = *items[0].session;
-  first.all_logits_.resize(items.size() * vocab);
   std::vector<Executor::Row> rows;
   rows.reserve(kMaxStepTokens);
   std::vector<Undo> undo;
@@ -199,10 +194,15 @@ Status Session::eval_batch(std::span<Item> items) {
   }
   std::vector<size_t> outputs;  // the items whose logits this step computes
   const auto run = [&]() -> Status {
-    GRETA_TRY(executor.step(rows, false));
-    for (size_t i = 0; i < outputs.size(); ++i)
-      memcpy(first.all_logits_.data() + outputs[i] * vocab, executor.logits() + i * vocab,
-             vocab * sizeof(float));
+    GRETA_TRY(executor.step(rows));
+    const bool all = outputs.size() == items.size();  // then they stay where the step has left them
+    if (!all && !outputs.empty()) first.all_logits_.resize(items.size() * vocab);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const float* logits = executor.logits() + i * vocab;
+      float* kept = first.all_logits_.data() + outputs[i] * vocab;
+      if (!all) memcpy(kept, logits, vocab * sizeof(float));
+      items[outputs[i]].logits = all ? logits : kept;
+    }
     rows.clear();
     outputs.clear();
     return {};
@@ -211,7 +211,8 @@ Status Session::eval_batch(std::span<Item> items) {
     Session& session = *items[i].session;
     for (size_t t = 0; t < items[i].tokens.size(); ++t) {
       const bool last = t + 1 == items[i].tokens.size();
-      rows.push_back({uint32_t(items[i].tokens[t]), session.position_, session.sequence_, last});
+      rows.push_back({uint32_t(items[i].tokens[t]), session.position_, session.sequence_,
+                      last ? Executor::Output::Logits : Executor::Output::None});
       session.fed(items[i].tokens.subspan(t, 1));
       if (last) outputs.push_back(i);
       if (rows.size() < executor.plan().step_tokens && outputs.size() < executor.options().output_rows)
@@ -221,7 +222,6 @@ Status Session::eval_batch(std::span<Item> items) {
   }
   if (!rows.empty()) GRETA_TRY(run());
   for (Undo& each : undo) each.keep();
-  for (size_t i = 0; i < items.size(); ++i) items[i].logits = first.all_logits_.data() + i * vocab;
   return {};
 }
 

@@ -88,6 +88,19 @@ class Session {
   Status restore(const Source& source);
   void cancel() { executor_->cancel(sequence_); }
 
+  // What generate_batch() does for one of its sessions.
+  struct Generation {
+    Session* session;
+    std::span<const int32_t> tokens;
+    GenerateOptions options;
+    GenerateResult result = {};
+    Status status = {};
+    std::string error = {};  // the text of a failure
+  };
+  // generate() for several sessions of one executor, in shared steps. What fails for one session, or stops
+  // it, stands in its item and changes nothing for the others. An exception undoes all.
+  static Status generate_batch(std::span<Generation> items);
+
   // Feeds several sessions of one executor in shared steps. An item's logits are those of its last token.
   struct Item {
     Session* session;
@@ -98,6 +111,8 @@ class Session {
 
  private:
   struct TokenStream;
+  class Writing;
+  class Batch;
   struct StateReader;
   struct Undo {  // takes back what a call has fed, unless it is kept
     Session* session;
@@ -112,12 +127,9 @@ class Session {
   explicit Session(std::shared_ptr<Executor> executor);
   Status check(std::span<const int32_t> tokens) const;
   Status restore_from(StateReader& reader);
-  Status feed_and_draw(std::span<const int32_t> tokens, const GenerateOptions& options, Undo* undo,
-                       GenerateResult* result);
-  Status make_room(bool on_device, const GenerateOptions& options, Undo* undo, GenerateResult* result);
-  Status feed(std::span<const int32_t> tokens, bool on_device, const GenerateOptions& options);
-  Status submit_next(uint32_t token, bool on_device);
-  Status draw(bool on_device, uint32_t flight, bool may_end, int32_t* token);
+  // Fails unless the items are different sessions of one executor.
+  template <class AnyItem>
+  static Status check_together(std::span<AnyItem> items);
   void fed(std::span<const int32_t> tokens);  // counts them as fed, after the executor has taken them
   void take_back(uint32_t position);          // forgets what was fed and reserved from there on
   bool take_cancel() { return executor_->take_cancel(sequence_); }
@@ -130,7 +142,20 @@ class Session {
   GrammarState grammar_;
   std::vector<float> all_logits_;
   std::vector<Executor::Row> rows_;
-  uint32_t flight_ = 0;  // the executor's flight that this session submitted last
 };
+
+template <class AnyItem>
+Status Session::check_together(std::span<AnyItem> items) {
+  if (items.empty()) return fail(Code::Argument, "an empty batch");
+  size_t item_of[kMaxStepSequences] = {};  // by sequence, from 1
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (items[i].session->executor_ != items[0].session->executor_)
+      return fail(Code::Argument, "item %zu belongs to another executor", i);
+    size_t& item = item_of[items[i].session->sequence_];
+    if (item) return fail(Code::Argument, "items %zu and %zu are one session", item - 1, i);
+    item = i + 1;
+  }
+  return {};
+}
 
 }  // namespace greta

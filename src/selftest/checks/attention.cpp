@@ -100,6 +100,42 @@ Values expected_of(const Shape& shape, const StepRows& steps, const Cache& keys,
   return expected;
 }
 
+// Checks the rows that take a step's first rows, each of which is the only one of its sequence. What they
+// compute does not ask for that: only heads that are made beside it do. `call` is that of all rows.
+void check_lone(Rig& rig, Call call, StepRows steps, const Live& live, const Shape& shape,
+                const Values& expected) {
+  const uint32_t y_width = shape.heads * shape.value_width;
+  if (live.bucket == 1) return;
+  call.slot[kScratch] = rig.room(
+      attention_lone_scratch_bytes(uint64_t(live.bucket), shape.heads, shape.kv_heads, shape.value_width));
+  call.slot[kCounters] = rig.put(std::vector<uint32_t>(kCounterCount));
+  Call first = call, others = call;
+  call.attention.rows = AttentionRows::Lone;
+  first.attention.rows = AttentionRows::FirstLone;
+  others.attention.rows = AttentionRows::Others;
+  for (const KernelRow* row : rig.rows({&first, 1}, live.bucket)) {
+    steps.lone_count = live.tokens;
+    call.slot[kStep] = steps.put(rig);
+    rig.poison(call.slot[kY]);
+    rig.run({&call, 1}, *row, live.bucket);
+    require_close(rig.get<float>(call.slot[kY]), expected, 1e-11, row->name);
+    check_rounded(rig, call, live, y_width);
+    check_halves(rig, call, live, y_width);
+    check_repeats(rig, call, live.bucket);
+    steps.lone_count = divide_up(live.tokens, 2u);
+    first.slot[kStep] = others.slot[kStep] = steps.put(rig);
+    for (const KernelRow* rest : rig.rows({&others, 1}, live.bucket)) {
+      rig.poison(call.slot[kY]);
+      rig.run({&first, 1}, *row, live.bucket);
+      rig.run({&others, 1}, *rest, live.bucket);
+      require_close(rig.get<float>(call.slot[kY]), expected, rest->needs ? 1e-6 : 1e-11,
+                    std::string(row->name) + " before " + rest->name);
+    }
+    for (const uint32_t counter : rig.get<uint32_t>(call.slot[kCounters]))
+      expect(counter == 0, "attention: a counter is not 0 afterwards");
+  }
+}
+
 // Queries at the given positions of two sequences.
 void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random) {
   StepRows steps(4, uint32_t(divide_up(shape.length, kPageTokens)) + 1);
@@ -142,6 +178,7 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
   check_rounded(rig, call, live, y_width);
   check_halves(rig, call, live, y_width);
   if (live.bucket == 8) check_repeats(rig, call, live.bucket);
+  check_lone(rig, call, steps, live, shape, expected);
   if (live.bucket <= kMaxSplitTokens)
     for (const uint32_t counter : rig.get<uint32_t>(call.slot[kCounters]))
       expect(counter == 0, "attention: a counter is not 0 afterwards");
@@ -157,99 +194,134 @@ struct Heads {
   float softcap = 0;
 };
 
-// Fails unless the newest position's heads lie in their page with the values `held`, and nothing else of the
-// pool has changed.
+// Fails unless the heads of the steps' rows lie in their pages with the values `held`, and nothing else of
+// the pool has changed.
 void expect_stored(const Cache& cache, std::vector<uint8_t> pool, std::vector<uint8_t> before,
-                   StepRows& steps, const StepRow& row, const Values& held, const std::string& what) {
+                   StepRows& steps, const Values& held, const std::string& what) {
   QuantType type;
   cache_quant(cache.type, &type);
   const reference::Quant& quant = *reference::find_quant(quant_info(type).name);
   const size_t head_bytes = quant_bytes(type, cache.width);
   std::vector<float> found;
-  for (uint32_t h = 0; h < cache.heads; ++h) {
-    const size_t slot = size_t(h) * kPageTokens + row.position % kPageTokens;
-    const size_t at = size_t(steps.page(row.sequence, row.position)) * cache.bytes + slot * head_bytes;
-    for (uint32_t i = 0; i < cache.width; ++i)
-      found.push_back(float(quant.weight(&pool[at + i / quant.block * quant.bytes], i % quant.block)));
-    for (auto* bytes : {&pool, &before}) std::fill_n(bytes->begin() + ptrdiff_t(at), head_bytes, uint8_t(0));
-  }
+  for (const StepRow& row : steps.rows)
+    for (uint32_t h = 0; h < cache.heads; ++h) {
+      const size_t slot = size_t(h) * kPageTokens + row.position % kPageTokens;
+      const size_t at = size_t(steps.page(row.sequence, row.position)) * cache.bytes + slot * head_bytes;
+      for (uint32_t i = 0; i < cache.width; ++i)
+        found.push_back(float(quant.weight(&pool[at + i / quant.block * quant.bytes], i % quant.block)));
+      for (auto* bytes : {&pool, &before})
+        std::fill_n(bytes->begin() + ptrdiff_t(at), head_bytes, uint8_t(0));
+    }
   require_close(found, held, cache_block_of(cache.type) > 1 || cache.type == 1 ? 1e-6 : 1e-12,
-                what + ": the newest head in its page");
-  expect(pool == before, what + ": bytes of the cache that are not the newest head's were written");
+                what + ": the newest heads in their pages");
+  expect(pool == before, what + ": bytes of the cache that are not of the newest heads were written");
 }
 
+// One token, or three of different sequences, which have different lengths.
 class HeadsCase {
  public:
-  HeadsCase(Rig& rig, const Heads& shape, Random& random)
-      : rig(rig), shape(shape), steps(3, uint32_t(divide_up(shape.length, kPageTokens)) + 1) {
+  HeadsCase(Rig& rig, const Heads& shape, uint32_t tokens, Random& random)
+      : rig(rig),
+        shape(shape),
+        bucket(tokens > 1 ? 16 : 1),
+        steps(3, uint32_t(divide_up(shape.length, kPageTokens)) + 1) {
     keys = make_cache(rig, steps, shape.kv_heads, shape.width, shape.key_type);
     values = make_cache(rig, steps, shape.kv_heads, shape.width, shape.value_type);
-    for (Cache* cache : {&keys, &values}) fill(rig, steps, *cache, 1, shape.length - 1, random);
-    steps.add(0, 1, shape.length - 1);
+    const uint32_t lengths[] = {shape.length, 1, (shape.length + 1) / 2};
+    for (uint32_t t = 0; t < tokens; ++t)
+      for (Cache* cache : {&keys, &values}) fill(rig, steps, *cache, (t + 1) % 3, lengths[t] - 1, random);
+    for (uint32_t t = 0; t < tokens; ++t) steps.add(0, (t + 1) % 3, lengths[t] - 1);
+    steps.lone_count = tokens;
     step = steps.put(rig);
     table = turns(shape.length, shape.rope_width);
     attention = make_attention(random);
     q = add_operand(shape.heads, attention.slot[kX], random);
-    const Slice k = rig.put(gaussians(size_t(shape.kv_heads) * shape.width, random, 3));
-    newest_key = add_operand(shape.kv_heads, k, random);
+    const Slice k = heads_of(shape.kv_heads, 3, random);
+    newest_keys = add_operand(shape.kv_heads, k, random);
     add_write(k, keys);
-    const auto v = gaussians(size_t(shape.kv_heads) * shape.width, random);
-    add_write(rig.put(v), values);
+    const Slice v = heads_of(shape.kv_heads, 1, random);
+    add_write(v, values);
     if (!shape.stores_value) {
-      rig.run_plain(calls.back(), 1);
+      rig.run_plain(calls.back(), bucket);
       calls.pop_back();
     }
     calls.push_back(attention);
-    append(keys, newest_key);
-    append(values, to_values(v));
+    append(keys, newest_keys);
+    append(values, live_part(rig.get<float>(v), shape.kv_heads));
   }
 
   void check() {
     const reference::Attention oracle{
         shape.heads,   shape.kv_heads, shape.width, shape.width, attention.attention.scale,
         shape.softcap, shape.window};
-    const Values expected = reference::attention(q, keys.by_sequence[1], values.by_sequence[1], {}, oracle);
     const uint32_t width = shape.heads * shape.width;
-    const Call convert = CallMaker{step}.convert(
-        attention.slot[kY], rig.room(form_row_bytes(Form::Q8X16, width)), Form::Q8X16, width);
-    std::vector<Call> rounding = calls;
-    rounding.push_back(convert);
-    for (const std::vector<Call>* sequence : {&calls, &rounding})
-      for (const KernelRow* row : rig.rows(*sequence, 1)) {
-        const auto before = rig.get<uint8_t>(keys.pool), before_values = rig.get<uint8_t>(values.pool);
-        rig.poison(attention.slot[kY]);
-        rig.poison(convert.slot[kY]);
-        rig.run(*sequence, *row, 1);
-        const bool exact = !shape.key_type && !shape.value_type;
-        const std::vector<float> y = rig.get<float>(attention.slot[kY]);
-        require_close(y, expected, exact ? 1e-11 : 1e-6, what(*row));
-        const StepRow& at = steps.rows[0];
-        expect_stored(keys, rig.get<uint8_t>(keys.pool), before, steps, at, newest(keys), what(*row));
-        expect_stored(values, rig.get<uint8_t>(values.pool), before_values, steps, at, newest(values),
-                      what(*row));
-        if (sequence == &rounding) expect_rounded(*row, y, rig.get<uint8_t>(convert.slot[kY]), width, {}, 1);
-        if (rig.repeats() && shape.width == 128) check_repeats(rig, *sequence, *row, 1, attention.slot[kY]);
-        for (const uint32_t counter : rig.get<uint32_t>(attention.slot[kCounters]))
-          expect(counter == 0, "attention: a counter is not 0 afterwards");
-      }
+    Values expected;
+    for (size_t t = 0; t < steps.rows.size(); ++t) {
+      const uint32_t sequence = steps.rows[t].sequence;
+      const Values row(q.begin() + ptrdiff_t(t * width), q.begin() + ptrdiff_t((t + 1) * width));
+      const Values y =
+          reference::attention(row, keys.by_sequence[sequence], values.by_sequence[sequence], {}, oracle);
+      expected.insert(expected.end(), y.begin(), y.end());
+    }
+    check_sequence(calls, Form::F32, expected);
+    for (const Form form : {Form::Q8X16, Form::F16}) {
+      const Slice to = rig.room(form_row_bytes(form, width) * bucket);
+      std::vector<Call> rounding = calls;
+      rounding.push_back(CallMaker{step}.convert(attention.slot[kY], to, form, width));
+      check_sequence(rounding, form, expected);
+    }
     rig.reset();
   }
 
  private:
+  void check_sequence(const std::vector<Call>& sequence, Form form, const Values& expected) {
+    const Slice& converted = sequence.back().slot[kY];
+    const uint32_t width = shape.heads * shape.width, tokens = uint32_t(steps.rows.size());
+    for (const KernelRow* row : rig.rows(sequence, bucket)) {
+      const auto before = rig.get<uint8_t>(keys.pool), before_values = rig.get<uint8_t>(values.pool);
+      rig.poison(attention.slot[kY]);
+      rig.poison(converted);
+      rig.run(sequence, *row, bucket);
+      const bool exact = !shape.key_type && !shape.value_type;
+      const std::vector<float> y = rig.get<float>(attention.slot[kY]);
+      require_close(y, expected, exact ? 1e-11 : 1e-6, what(*row));
+      expect_stored(keys, rig.get<uint8_t>(keys.pool), before, steps, newest(keys), what(*row));
+      expect_stored(values, rig.get<uint8_t>(values.pool), before_values, steps, newest(values), what(*row));
+      if (form == Form::Q8X16) expect_rounded(*row, y, rig.get<uint8_t>(converted), width, {}, tokens);
+      if (form == Form::F16) expect_halves(*row, y, rig.get<uint8_t>(converted), tokens * width);
+      if (rig.repeats() && shape.width == 128) check_repeats(rig, sequence, *row, bucket, attention.slot[kY]);
+      for (const uint32_t counter : rig.get<uint32_t>(attention.slot[kCounters]))
+        expect(counter == 0, "attention: a counter is not 0 afterwards");
+    }
+  }
+
+  // Heads of the live rows as the matmuls gave them; rows of the bucket that are not live are poison.
+  Slice heads_of(uint32_t heads, double size, Random& random) {
+    const uint32_t width = heads * shape.width;
+    return rig.put_padded(gaussians(steps.rows.size() * width, random, size), bucket * width);
+  }
+  Values live_part(const std::vector<float>& x, uint32_t heads) const {
+    return to_values({x.begin(), x.begin() + ptrdiff_t(steps.rows.size() * heads * shape.width)});
+  }
+
   Call make_attention(Random& random) {
-    const uint32_t width = shape.heads * shape.width;
-    const Slice x = rig.put(gaussians(width, random, 2)), y = rig.room(width * 4);
-    return CallMaker{step, rig.put(std::vector<uint32_t>(kCounterCount))}.attention(
+    const Slice x = heads_of(shape.heads, 2, random), y = rig.room(bucket * shape.heads * shape.width * 4);
+    const uint64_t scratch =
+        bucket == 1 ? attention_scratch_bytes(1, shape.heads, shape.width)
+                    : attention_lone_scratch_bytes(bucket, shape.heads, shape.kv_heads, shape.width);
+    Call call = CallMaker{step, rig.put(std::vector<uint32_t>(kCounterCount))}.attention(
         x, y,
         {shape.heads, shape.kv_heads, shape.width, shape.width, 1 / std::sqrt(float(shape.width)),
          shape.softcap, shape.window},
         {keys.pool, keys.bytes, shape.key_type}, {values.pool, values.bytes, shape.value_type},
-        rig.room(attention_scratch_bytes(1, shape.heads, shape.width)));
+        rig.room(scratch));
+    if (bucket > 1) call.attention.rows = AttentionRows::Lone;
+    return call;
   }
 
   // Adds calls of norm and rope for the heads at x, and returns the expected result.
   Values add_operand(uint32_t heads, const Slice& x, Random& random) {
-    Values y = to_values(rig.get<float>(x));
+    Values y = live_part(rig.get<float>(x), heads);
     if (shape.normed != Normed::Not) {
       const uint32_t normed_heads = shape.normed == Normed::AllHeads ? 1 : heads;
       const auto gain = gaussians(heads * shape.width / normed_heads, random);
@@ -260,7 +332,9 @@ class HeadsCase {
     if (!table_slice.buffer) table_slice = rig.put(table);
     calls.push_back(
         CallMaker{step}.rope(x, {heads, shape.width}, {table_slice, shape.rope_width, shape.halves}));
-    return reference::rope(y, {shape.length - 1}, to_values(table),
+    Ids positions;
+    for (const StepRow& row : steps.rows) positions.push_back(row.position);
+    return reference::rope(y, positions, to_values(table),
                            {heads, shape.width, shape.rope_width, shape.halves});
   }
 
@@ -269,13 +343,22 @@ class HeadsCase {
         CallMaker{step}.kv_write(x, {cache.heads, cache.width}, {cache.pool, cache.bytes, cache.type}));
   }
 
+  // Adds the newest heads of all rows to their sequences.
   void append(Cache& cache, const Values& newest) {
     const Values held = reference::cached({newest.begin(), newest.end()}, kCacheTypes[cache.type]);
-    cache.by_sequence[1].insert(cache.by_sequence[1].end(), held.begin(), held.end());
+    const ptrdiff_t width = cache.heads * cache.width;
+    for (size_t t = 0; t < steps.rows.size(); ++t) {
+      Values& all = cache.by_sequence[steps.rows[t].sequence];
+      all.insert(all.end(), held.begin() + ptrdiff_t(t) * width, held.begin() + ptrdiff_t(t + 1) * width);
+    }
   }
-  static Values newest(const Cache& cache) {
-    const Values& all = cache.by_sequence[1];
-    return {all.end() - ptrdiff_t(cache.heads * cache.width), all.end()};
+  Values newest(const Cache& cache) const {
+    Values heads;
+    for (const StepRow& row : steps.rows) {
+      const Values& all = cache.by_sequence[row.sequence];
+      heads.insert(heads.end(), all.end() - ptrdiff_t(cache.heads * cache.width), all.end());
+    }
+    return heads;
   }
   std::string what(const KernelRow& row) const {
     return std::string(row.name) + ", " + std::to_string(shape.heads) + "/" + std::to_string(shape.kv_heads) +
@@ -284,13 +367,14 @@ class HeadsCase {
 
   Rig& rig;
   Heads shape;
+  uint32_t bucket;
   StepRows steps;
   Cache keys, values;
   Slice step, table_slice;
   std::vector<float> table;
   std::vector<Call> calls;
   Call attention;
-  Values q, newest_key;
+  Values q, newest_keys;
 };
 
 }  // namespace
@@ -345,10 +429,13 @@ void check_attention_heads(Rig& rig) {
       {4, 2, 64, 0, Normed::EachHead, true, false, 0, 0, 130, 0, 30},
       {8, 2, 64, 0, Normed::EachHead, true, true, 2, 2, 300, 64},
       {4, 1, 128, 0, Normed::Not, true, true, 2, 2, 1000},
+      {4, 2, 64, 32, Normed::Not, true, false, 1, 1, 200},
+      {8, 2, 64, 64, Normed::Not, false, true, 1, 1, 150},
       {34, 2, 24, 16, Normed::EachHead, true, false, 0, 1, 200},
       {5, 5, 40, 40, Normed::AllHeads, false, false, 1, 0, 129},
   };
-  for (const Heads& shape : shapes) HeadsCase(rig, shape, random).check();
+  for (const Heads& shape : shapes)
+    for (const uint32_t tokens : {1u, 3u}) HeadsCase(rig, shape, tokens, random).check();
 }
 
 void check_attention_lanes(Rig& rig) {

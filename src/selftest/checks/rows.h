@@ -108,15 +108,20 @@ void run_with_form(Rig& rig, const Call& call, Form form, const Live& live, uint
   }
 }
 
+// Fails unless the float16 values are the first `count` of y, rounded, and then poison.
+inline void expect_halves(const KernelRow& row, std::vector<float> y, const std::vector<uint8_t>& halves,
+                          size_t count) {
+  y.resize(count);
+  std::vector<uint8_t> expected = reference::half_bytes(to_values(y));
+  expected.resize(halves.size(), 0xff);
+  expect(halves == expected, std::string(row.name) + ": the float16 values are not those of y");
+}
+
 // Checks kernel rows that also give y as float16, which must be y rounded.
 inline void check_halves(Rig& rig, const Call& call, const Live& live, uint32_t width) {
   run_with_form(rig, call, Form::F16, live, width,
-                [&](const KernelRow& row, std::vector<float> y, const std::vector<uint8_t>& halves) {
-                  y.resize(size_t(live.tokens) * width);
-                  std::vector<uint8_t> expected = reference::half_bytes(to_values(y));
-                  expected.resize(halves.size(), 0xff);
-                  expect(halves == expected,
-                         std::string(row.name) + ": the float16 values are not those of y");
+                [&](const KernelRow& row, const std::vector<float>& y, const std::vector<uint8_t>& halves) {
+                  expect_halves(row, y, halves, size_t(live.tokens) * width);
                 });
 }
 
