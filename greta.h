@@ -806,6 +806,12 @@ GRETA_API greta_status greta_session_grammar(greta_session* session, const char*
  * enforced gives GRETA_ERROR_UNSUPPORTED. NULL or "" removes the schema. */
 GRETA_API greta_status greta_session_json_schema(greta_session* session, const char* schema);
 
+/* Sets how many tokens a generation may guess from the session's tokens and verify in one step: 0 to 7; 0, the
+ * value at first, guesses none. The text is the same with any number: a guess counts only if it is the token
+ * that is drawn (without `exact` logits differ by rounding, as in a batch). A text that repeats earlier parts,
+ * as code and quotations do, comes sooner. greta_generate_result counts guesses. */
+GRETA_API greta_status greta_session_draft_tokens(greta_session* session, uint32_t most);
+
 typedef enum greta_sampling_field {
   GRETA_SAMPLING_TEMPERATURE = 1,
   GRETA_SAMPLING_TOP_K = 2,
@@ -882,6 +888,9 @@ typedef struct greta_generate_result {
   uint64_t prompt_ns, generate_ns;          /* The time for the prompt, and for all that came after it. */
   int32_t stop_string;    /* The index of the stop string that was generated, else -1. */
   uint32_t forgotten_tokens; /* How many tokens of the session were forgotten by shifts. */
+  uint32_t drafted_tokens;  /* Guesses that were verified (greta_session_draft_tokens). */
+  uint32_t accepted_tokens; /* Those that were right. */
+  uint32_t reserved;
 } greta_generate_result;
 
 /* Feeds a prompt, then draws and feeds tokens until something stops it. If a callback or greta_session_cancel

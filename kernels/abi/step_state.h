@@ -12,7 +12,7 @@
 #define kTokenFromSample 0xffffffffu  // StepRow.token: take last_token[sequence]
 #define kNoOutput 0xffffffffu
 #define kNoDraw 0xffffffffu     // drawn where each logit is NaN or of the largest magnitude or more
-#define kDrawnPositions 2       // last positions of each sequence whose tokens the host can still read
+#define kDrawnPositions 16      // last positions of each sequence whose tokens the host can still read
 
 struct StepRow {
   uint token;     // id, or kTokenFromSample

@@ -151,6 +151,14 @@ greta_status greta_session_grammar(greta_session* session, const char* gbnf, con
     return {};
   });
 }
+
+greta_status greta_session_draft_tokens(greta_session* session, uint32_t most) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(session, "session"));
+    return session->session->set_draft_tokens(most);
+  });
+}
+
 greta_status greta_session_json_schema(greta_session* session, const char* schema) {
   if (!schema || !*schema) return greta_session_grammar(session, nullptr, nullptr);
   std::string gbnf;

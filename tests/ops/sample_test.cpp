@@ -59,21 +59,6 @@ TEST_CASE("sample: equal logits give the lowest id, NaN and infinity no id that 
     }
 }
 
-TEST_CASE("sample: the last output of a sequence decides", "[ops]") {
-  OpRig rig;
-  StepRows steps;
-  for (uint32_t t = 0; t < 3; ++t) steps.add(0, 5 % steps.sequences, t, true);
-  steps.params[1] = {};
-  const Call call = sample_call(rig, {9, 0, 0, 0, 9, 0, 0, 0, 9}, steps, 3, 3);
-  for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
-    rig.run({&call, 1}, *row, 8);
-    const auto bytes = rig.get<uint8_t>(call.slot[kStep]);
-    StepState state;
-    memcpy(&state, bytes.data(), sizeof state);
-    REQUIRE(state.last_token[1] == 2);
-  }
-}
-
 TEST_CASE("sample: many draws follow the distribution", "[ops]") {
   OpRig rig;
   const std::vector<float> logits = {0, 1, 2, -1, 0.5f, 1.5f, -2, 0.25f};

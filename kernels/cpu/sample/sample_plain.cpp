@@ -154,10 +154,12 @@ bool is_last_of_sequence(const StepState* step, uint32_t output, uint32_t live) 
   return true;
 }
 
-// To the next step, and to the host.
-void hand_on(const SampleBlock& b, StepState* step, StepRow& row, uint32_t token) {
-  step->last_token[row.sequence] = token;
+// To the host, and to the next step.
+void hand_on(const SampleBlock& b, StepState* step, uint32_t output, uint32_t live, uint32_t token) {
+  StepRow& row = step->row[step->output_row[output]];
   ((uint32_t*)b.drawn)[row.sequence * kDrawnPositions + row.position % kDrawnPositions] = token;
+  if (!is_last_of_sequence(step, output, live)) return;
+  step->last_token[row.sequence] = token;
   row.token = kTokenFromSample;
   ++row.position;
 }
@@ -169,6 +171,5 @@ extern "C" void KERNEL_NAME(const void* block, uint32_t first_group, uint32_t gr
   StepState* step = (StepState*)b.step;
   const uint32_t live = live_rows(step, kRowsOutputs);
   for (uint32_t i = first_group; i < first_group + group_count && i < live; ++i)
-    if (i >= step->first_drawn && is_last_of_sequence(step, i, live))
-      hand_on(b, step, step->row[step->output_row[i]], sample_row(b, step, i));
+    if (i >= step->first_drawn) hand_on(b, step, i, live, sample_row(b, step, i));
 }

@@ -30,7 +30,7 @@ DEVICE uint64_t group_best(uint64_t c) {
   return candidate(best.key, best.index);
 }
 
-// Several outputs of a sequence would race for its last_token. Only the last one draws.
+// Several outputs of a sequence would race for its last_token. The last one has it.
 DEVICE bool is_last_of_sequence(const Output& o, Step step, uint i, uint live) {
   uint later = 0;
   for (uint j = i + 1 + thread_x(); j < live; j += GROUP)
@@ -142,13 +142,14 @@ DEVICE void draw_row(const Output& o) {
   draw_from_slice(o);
 }
 
-// Hands the token to the next step and to the host.
-DEVICE void hand_on(const ARGUMENT SampleBlock& p, const Output& o, uint t, uint token) {
+// Hands the token to the host, and to the next step if it is the last of its sequence.
+DEVICE void hand_on(const ARGUMENT SampleBlock& p, const Output& o, uint t, uint token, bool last) {
+  p.drawn[o.sequence * kDrawnPositions + o.position % kDrawnPositions] = token;
+  if (!last) return;
   const auto state = (GLOBAL StepState*)p.step;
   state->last_token[o.sequence] = token;
   state->row[t].token = kTokenFromSample;
   state->row[t].position = o.position + 1;
-  p.drawn[o.sequence * kDrawnPositions + o.position % kDrawnPositions] = token;
 }
 
 KERNEL(GROUP) void KERNEL_NAME(SampleBlock p) {
@@ -157,7 +158,6 @@ KERNEL(GROUP) void KERNEL_NAME(SampleBlock p) {
   const uint index = group_x() / slices, slice = group_x() % slices, live = live_rows(step, kRowsOutputs);
   if (index < step->first_drawn || index >= live) return;
   const Output o = output_of(p, step, index);
-  if (!is_last_of_sequence(o, step, index, live)) return;
   if (o.penalises) note_penalised(o, step, p.token_log, slice);
   const Record record = take_slice(o, slice, is_filtered(o.params) ? 1 : o.params.temperature);
   if (thread_x() == 0) o.records[slice] = record;
@@ -167,5 +167,7 @@ KERNEL(GROUP) void KERNEL_NAME(SampleBlock p) {
   const bool finite = group_max(thread_x() < slices ? uint(o.records[thread_x()].x) & kFinite : 0) != 0;
   const uint token = finite ? min(chosen, o.vocab - 1) : kNoDraw;
   const auto& again = reloaded_block<SampleBlock>();
-  if (thread_x() == 0) hand_on(again, o, step_of(again.step)->output_row[index], token);
+  const Step same_step = step_of(again.step);
+  const bool last = is_last_of_sequence(o, same_step, index, live_rows(same_step, kRowsOutputs));
+  if (thread_x() == 0) hand_on(again, o, same_step->output_row[index], token, last);
 }

@@ -22,7 +22,7 @@ shared uvec4 chosen_slice;
 
 uint slice_count() { return (p.vocab + kSlice - 1) / kSlice; }
 
-// Several outputs of a sequence would race for its last_token. Only the last one draws.
+// Several outputs of a sequence would race for its last_token. The last one has it.
 bool is_last_of_sequence(StepState_address step, uint i, uint live) {
   uint later = 0;
   for (uint j = i + 1 + gl_LocalInvocationIndex; j < live; j += GROUP)
@@ -139,13 +139,14 @@ void draw_row() {
   draw_from_slice(chosen_slice);
 }
 
-// Hands the token to the next step and to the host.
-void hand_on(uint t, uint token) {
+// Hands the token to the host, and to the next step if it is the last of its sequence.
+void hand_on(uint t, uint token, bool last) {
+  p.drawn.at[row.sequence * kDrawnPositions + row.position % kDrawnPositions] = token;
+  if (!last) return;
   Drawn_address to = Drawn_address(p.step);
   to.state.last_token[row.sequence] = token;
   to.state.row[t].token = kTokenFromSample;
   to.state.row[t].position = row.position + 1;
-  p.drawn.at[row.sequence * kDrawnPositions + row.position % kDrawnPositions] = token;
 }
 
 void main() {
@@ -159,7 +160,6 @@ void main() {
   scratch = uint64_t(p.scratch) + uint64_t(output_index) * sample_scratch_bytes(p.vocab);
   penalises = params.repeat_penalty > 0 && params.repeat_penalty != 1 && params.repeat_last_n != 0 &&
               uint64_t(p.token_log) != 0;
-  if (!is_last_of_sequence(step, output_index, live)) return;
   if (penalises) note_penalised(step, slice);
   const uvec4 record = take_slice(slice, is_filtered() ? 1 : params.temperature);
   if (gl_LocalInvocationIndex == 0) slices().at[slice] = record;
@@ -170,5 +170,6 @@ void main() {
   const uint other = gl_LocalInvocationIndex;
   const bool drawn = group_max(other < slice_count() ? slices().at[other].y & kFinite : 0) != 0;
   const uint token = drawn ? min(chosen, p.vocab - 1) : kNoDraw;
-  if (gl_LocalInvocationIndex == 0) hand_on(step.state.output_row[output_index], token);
+  const bool last = is_last_of_sequence(step, output_index, live);
+  if (gl_LocalInvocationIndex == 0) hand_on(step.state.output_row[output_index], token, last);
 }

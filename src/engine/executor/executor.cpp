@@ -242,9 +242,9 @@ Status Executor::choose_plan(std::span<const Row> rows, StepKey* out) const {
   const uint32_t logits = with(Output::Logits), drawn = with(Output::Draw);
   if (logits > max_outputs(tokens))
     return fail(Code::Argument, "a step with %u rows of logits, at most %u", logits, max_outputs(tokens));
-  if (drawn && logits + drawn > options_.sequences)
-    return fail(Code::Argument, "a step that draws, with %u outputs for %u sequences", logits + drawn,
-                options_.sequences);
+  if (drawn && logits + drawn > max_draws(options_))
+    return fail(Code::Argument, "a step that draws, with %u outputs, at most %u", logits + drawn,
+                max_draws(options_));
   *out = {tokens, output_bucket(logits + drawn, tokens), output_bucket(logits, tokens), drawn > 0};
   const uint32_t lone = takes_lone_rows_ && tokens > kMaxSplitTokens ? count_lone(rows) : 0;
   if (lone) out->lone = lone == count ? LoneRows::All : LoneRows::First;

@@ -1,6 +1,7 @@
 // An executor runs forward steps of one model for several sequences. It owns a stream, an arena, the
 // StepState, the page pool with its bookkeeping, and the captured plans.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -21,6 +22,11 @@ struct ExecutorOptions {
   uint32_t step_tokens = 0;               // tokens of one step; 0: step_limit()
   Progress progress = {};                 // counts kernels that are compiled
 };
+
+// Rows with an output in a step that draws: one of each sequence, or those of a sequence whose next tokens
+// were guessed.
+constexpr uint32_t kGuessedRows = 8;
+inline uint32_t max_draws(const ExecutorOptions& o) { return std::max(o.sequences, kGuessedRows); }
 
 // What an executor allocates, exact to the byte.
 struct ExecutorPlan {
@@ -63,8 +69,8 @@ class Executor {
   // their positions. Rows that are the only ones of their sequence should come first, where attention reads
   // their caches side by side.
   //
-  // At most max_outputs(rows) rows have logits. In a step that draws, at most options().sequences rows have
-  // an output of either kind; of several draws of one sequence only the last is made. Pages are reserved
+  // At most max_outputs(rows) rows have logits. In a step that draws, at most max_draws() rows have an output
+  // of either kind. Of several draws of one sequence the last is its last token. Pages are reserved
   // first: Code::Full, like any failure before the submission, leaves the sequences as they were.
   Status step(std::span<const Row> rows);
   // The same in two parts, so that a step can run while the host looks at the one before it. At most kFlights

@@ -89,7 +89,7 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
   for (uint32_t tokens : kTokenBuckets) {
     if (tokens > plan.step_tokens) break;
     for (const auto& [sample, lone] : kinds) {
-      const uint32_t rows = sample ? o.sequences : o.output_rows;
+      const uint32_t rows = sample ? max_draws(o) : o.output_rows;
       const uint32_t outputs = output_bucket(std::min(rows, tokens), tokens);
       GretaGraph graph(model.filter);
       GRETA_TRY(build_step(*model.arch, model.shape, model.weights(), b,

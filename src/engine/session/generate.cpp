@@ -2,8 +2,12 @@
 // kernel supports the settings, else the host chooses from the step's logits. If the device draws for all
 // sessions, the next step is submitted before its tokens are known, so that the device does not wait for the
 // host. Rows of that step are dropped where a text has ended.
+//
+// Where a text repeats itself, a step also has rows for the tokens that are likely to come next (draft.h). A
+// guess is right if it is the token that is drawn before it, so the text is the same as without guesses.
 #include <algorithm>
 
+#include "engine/session/draft.h"
 #include "engine/session/session.h"
 #include "engine/session/text_stream.h"
 
@@ -29,12 +33,13 @@ struct Session::TokenStream {
 // the order in which they were submitted.
 class Session::Writing {
  public:
-  // What a step has of this session: rows up to `position`, the last of them with `output`.
+  // What a step has of this session: rows of which the last 1 + `guesses` have `output`.
   struct Part {
     Writing* writing;
-    uint32_t rows, position;
+    uint32_t rows, position;  // `position` is that of the first row with an output
     Executor::Output output;
-    uint32_t logits;  // which of the step's rows of logits is that of the last row
+    uint32_t guesses = 0;
+    uint32_t logits = 0;  // which of the step's rows of logits is that of the first row with an output
   };
 
   Writing(Generation& item, uint64_t start_ns)
@@ -44,12 +49,14 @@ class Session::Writing {
         prompt_(item.tokens),
         next_(session_.position_),
         on_device_(session_.sampler_.on_device() && !session_.grammar_.active()),
+        depth_(session_.draft_tokens_),
         stream_{item.options, {tokenizer(), begins_text(), item.options.spoken}},
         start_ns_(start_ns) {}
 
   bool goes_on() const { return goes_on_; }
   bool on_device() const { return on_device_; }
   bool in_prompt() const { return sent_ < prompt_.size(); }
+  bool guesses() const { return depth_.depth() != 0; }
   bool take_cancel() { return session_.take_cancel(); }
   void keep() {
     if (item_.status.ok()) undo_.keep();
@@ -70,6 +77,8 @@ class Session::Writing {
     GRETA_TRY(session_.check(item_.tokens));
     GRETA_TRY(stream_.stream.open(item_.options.stops));
     take_cancel();
+    if (drafts()) draft_.push(session_.tokens_);
+    if (drafts()) draft_.push(item_.tokens);
     return session_.executor_->reserve(session_.sequence_, next_, next_ + uint32_t(item_.tokens.size()));
   }
 
@@ -80,9 +89,20 @@ class Session::Writing {
     return ahead && drawing_ == 1 && !last && !full_;
   }
 
-  // Gives the next row a page. The text ends where there is none.
-  Status reserve() {
-    const Status status = session_.executor_->reserve(session_.sequence_, next_, next_ + 1);
+  // Gives the next row a page, and those of at most `most` guesses that the step can verify. The text ends
+  // where there is no page.
+  Status reserve(uint32_t most) {
+    const uint32_t left = session_.context() - 1 - next_;
+    copy_guesses(drawing_ ? 0 : std::min({most, depth_.depth(), left}));
+    const auto pages = [&] {
+      const uint32_t end = next_ + 1 + uint32_t(guesses_.size());
+      return session_.executor_->reserve(session_.sequence_, next_, end);
+    };
+    Status status = pages();
+    if (status.code == Code::Full && !guesses_.empty()) {
+      guesses_.clear();
+      status = pages();
+    }
     if (status.code != Code::Full) return status;
     full_ = true;
     return drawing_ ? Status{} : stop(StopReason::Context);
@@ -94,19 +114,22 @@ class Session::Writing {
     const Executor::Output output = on_device_ ? Executor::Output::Draw : Executor::Output::Logits;
     if (!in_prompt()) {
       rows->push_back({drawing_ ? kTokenFromSample : uint32_t(token_), next_, session_.sequence_, output});
-      return {const_cast<Writing*>(this), 1, next_, output, 0};
+      const uint32_t guesses = uint32_t(guesses_.size());
+      for (uint32_t i = 0; i < guesses; ++i)
+        rows->push_back({uint32_t(guesses_[i]), next_ + 1 + i, session_.sequence_, output});
+      return {const_cast<Writing*>(this), 1 + guesses, next_, output, guesses};
     }
     const auto left = prompt_.subspan(sent_);
     const uint32_t count = uint32_t(std::min<size_t>(most, left.size()));
     for (uint32_t i = 0; i < count; ++i)
       rows->push_back({uint32_t(left[i]), next_ + i, session_.sequence_, Executor::Output::None});
     if (count == left.size() && !again_) rows->back().output = output;
-    return {const_cast<Writing*>(this), count, next_ + count - 1, rows->back().output, 0};
+    return {const_cast<Writing*>(this), count, next_ + count - 1, rows->back().output};
   }
 
   void submitted(const Part& part) {
     if (in_prompt()) sent_ += part.rows;
-    next_ += part.rows;
+    next_ += part.rows - part.guesses;
     drawing_ += part.output != Executor::Output::None;
   }
 
@@ -125,10 +148,7 @@ class Session::Writing {
     }
     if (part.output == Executor::Output::None) return {};
     --drawing_;
-    const Status drawn = draw(part);
-    if (drawn.code == Code::Cancelled) return stop(StopReason::Cancelled);
-    GRETA_TRY(drawn);
-    return take_token();
+    return part.guesses ? verify(part) : watch(part);
   }
 
   // Ends the text. The session keeps what was fed.
@@ -160,19 +180,57 @@ class Session::Writing {
 
  private:
   const Tokenizer& tokenizer() const { return *session_.executor_->model().tokenizer; }
+  bool drafts() const { return session_.draft_tokens_ != 0; }
   bool begins_text() const {
     return session_.position_ == 0 && item_.tokens.size() == 1 && item_.tokens[0] == tokenizer().bos() &&
            tokenizer().adds_space_prefix() && !session_.grammar_.active();
   }
 
-  // Gives the token that the step drew, or chooses it from the step's logits.
-  Status draw(const Part& part) {
+  // Takes the token of a step without guesses, and sees whether it would have been guessed.
+  Status watch(const Part& part) {
+    if (drafts()) copy_guesses(1);
+    GRETA_TRY(take_draw(part, 0));
+    if (!guesses_.empty()) depth_.watched(token_ == guesses_[0]);
+    return {};
+  }
+
+  // Takes the tokens of a step with guesses, up to the first one that was not guessed.
+  Status verify(const Part& part) {
+    result_.drafted_tokens += part.guesses;
+    for (uint32_t right = 0;; ++right) {
+      GRETA_TRY(take_draw(part, right));
+      if (!goes_on_) return {};
+      if (right == part.guesses || token_ != guesses_[right]) {
+        depth_.verified(part.guesses, right);
+        return {};
+      }
+      ++result_.accepted_tokens;
+      session_.fed({&token_, 1});
+      ++next_;
+    }
+  }
+
+  Status take_draw(const Part& part, uint32_t i) {
+    const Status drawn = draw(part, i);
+    if (drawn.code == Code::Cancelled) return stop(StopReason::Cancelled);
+    GRETA_TRY(drawn);
+    if (drafts()) draft_.push({&token_, 1});
+    return take_token();
+  }
+
+  void copy_guesses(uint32_t most) {
+    const std::span<const int32_t> guess = draft_.guess(most);
+    guesses_.assign(guess.begin(), guess.end());
+  }
+
+  // Gives the token that the step drew at output `i` of the part, or chooses it from the step's logits.
+  Status draw(const Part& part, uint32_t i) {
     const Executor& executor = *session_.executor_;
     if (!on_device_) {
-      const float* logits = executor.logits() + uint64_t(part.logits) * executor.model().shape.vocab;
+      const float* logits = executor.logits() + uint64_t(part.logits + i) * executor.model().shape.vocab;
       return session_.sample(logits, !item_.options.ignore_end, &token_);
     }
-    token_ = int32_t(executor.drawn(session_.sequence_, part.position));
+    token_ = int32_t(executor.drawn(session_.sequence_, part.position + i));
     return token_ == int32_t(kNoDraw) ? no_finite_logit() : Status{};
   }
 
@@ -219,14 +277,18 @@ class Session::Writing {
   Undo undo_;
   std::span<const int32_t> prompt_;  // the item's, or what is read again
   std::vector<int32_t> reread_;
-  bool again_ = false;        // prompt_ is part of reread_
-  uint32_t leaving_ = 0;      // tokens that reread_ leaves out
-  uint32_t next_;             // the position of the next row
-  size_t sent_ = 0;           // tokens of the prompt that were submitted
-  size_t fed_ = 0;            // those whose step is finished
-  uint32_t drawing_ = 0;      // steps under way that draw a token
-  int32_t token_ = kNoToken;  // the last one drawn
-  bool on_device_, goes_on_ = true;
+  bool again_ = false;    // prompt_ is part of reread_
+  uint32_t leaving_ = 0;  // tokens that reread_ leaves out
+  uint32_t next_;         // the position of the next row
+  bool on_device_;
+  Draft draft_;
+  DraftDepth depth_;
+  std::vector<int32_t> guesses_;  // of the step that comes next or is under way
+  size_t sent_ = 0;               // tokens of the prompt that were submitted
+  size_t fed_ = 0;                // those whose step is finished
+  uint32_t drawing_ = 0;          // steps under way that draw a token
+  int32_t token_ = kNoToken;      // the last one drawn
+  bool goes_on_ = true;
   bool full_ = false;  // the pool has no page for the next row
   TokenStream stream_;
   uint64_t start_ns_;
@@ -276,7 +338,8 @@ class Session::Batch {
 
   bool runs_ahead() const {
     return executor_.model().device->info().runs_ahead &&
-           std::ranges::all_of(writings_, [](const Writing& w) { return !w.goes_on() || w.on_device(); });
+           std::ranges::all_of(
+               writings_, [](const Writing& w) { return !w.goes_on() || (w.on_device() && !w.guesses()); });
   }
 
   // Fills a step: first the next tokens of texts, then pieces of prompts. Where a step does not take all
@@ -294,7 +357,7 @@ class Session::Batch {
         first_ = at;
         break;
       }
-      writing.guard([&] { return writing.reserve(); });
+      writing.guard([&] { return writing.reserve(room_for_guesses(writing)); });
       if (writing.goes_on() && !writing.full()) add(step, writing);
     }
     for (Writing& writing : writings_)
@@ -306,9 +369,20 @@ class Session::Batch {
            (writing.on_device() || logits_ < executor_.options().output_rows);
   }
 
+  // Guesses are verified only in steps of few rows, which cost little more than a step of one.
+  uint32_t room_for_guesses(const Writing& writing) const {
+    const uint32_t rows = std::min(kGuessedRows, executor_.plan().step_tokens);
+    const uint32_t logits = writing.on_device() ? rows : executor_.options().output_rows - logits_;
+    const uint32_t taken = uint32_t(rows_.size()) + 1;
+    return taken < rows ? std::min(rows - taken, logits - 1) : 0;
+  }
+
   void add(Step& step, Writing& writing) {
     Part part = writing.add_rows(executor_.plan().step_tokens - uint32_t(rows_.size()), &rows_);
-    if (part.output == Executor::Output::Logits) part.logits = logits_++;
+    if (part.output == Executor::Output::Logits) {
+      part.logits = logits_;
+      logits_ += 1 + part.guesses;
+    }
     step.parts.push_back(part);
   }
 
@@ -344,6 +418,13 @@ class Session::Batch {
   Step steps_[kFlights];
   size_t first_ = 0;  // which text comes first in the next step
 };
+
+Status Session::set_draft_tokens(uint32_t most) {
+  if (most > kMaxDraftTokens)
+    return fail(Code::Argument, "%u tokens to guess in a step, at most %u", most, kMaxDraftTokens);
+  draft_tokens_ = most;
+  return {};
+}
 
 Status Session::generate_batch(std::span<Generation> items) {
   GRETA_TRY(check_together(items));

@@ -31,6 +31,7 @@ Status Session::fork(std::unique_ptr<Session>* out) {
   GRETA_TRY(child->set_sampling(sampling()));
   child->sampler_ = sampler_;
   child->grammar_ = grammar_;
+  child->draft_tokens_ = draft_tokens_;
   *out = std::move(child);
   return {};
 }

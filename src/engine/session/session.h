@@ -31,6 +31,7 @@ struct GenerateResult {
   int32_t stop_string = -1;  // its index in options.stops
   uint32_t prompt_tokens = 0, generated_tokens = 0;
   uint32_t forgotten_tokens = 0;  // by on_full
+  uint32_t drafted_tokens = 0, accepted_tokens = 0;  // guesses that were verified, and those that were right
   uint64_t prompt_ns = 0, generate_ns = 0;
 };
 
@@ -75,6 +76,9 @@ class Session {
 
   Status set_sampling(SamplerSettings settings);  // a failure leaves the settings as they were
   const SamplerSettings& sampling() const { return sampler_.settings(); }
+  // The most tokens that are guessed and verified in one step of generate(), at most kMaxDraftTokens
+  // (draft.h).
+  Status set_draft_tokens(uint32_t most);
   // Null removes the grammar.
   void set_grammar(std::shared_ptr<const Grammar> grammar) { grammar_.set(std::move(grammar)); }
   std::span<const int32_t> tokens() const { return tokens_; }  // fed so far
@@ -140,6 +144,7 @@ class Session {
   std::vector<int32_t> tokens_;  // [position_], with capacity for the whole context
   Sampler sampler_;
   GrammarState grammar_;
+  uint32_t draft_tokens_ = 0;
   std::vector<float> all_logits_;
   std::vector<Executor::Row> rows_;
 };

@@ -44,6 +44,30 @@ void check_no_numbers(Rig& rig, Random& random) {
       }
 }
 
+// Checks rows of one sequence: each draws for the host, and the last one decides how the sequence goes on.
+void check_one_sequence(Rig& rig) {
+  StepRows steps;
+  const uint32_t sequence = 5 % steps.sequences, vocab = 3;
+  for (uint32_t t = 0; t < 3; ++t) steps.add(0, sequence, t, true);
+  steps.params[sequence] = {};
+  Call call = sample_call(rig, {9, 0, 0, 0, 9, 0, 0, 0, 9}, steps, 3, vocab);
+  for (const KernelRow* row : rig.rows({&call, 1}, 8)) {
+    call.slot[kStep] = steps.put(rig);
+    rig.run({&call, 1}, *row, 8);
+    StepState state;
+    memcpy(&state, rig.get<uint8_t>(call.slot[kStep]).data(), sizeof state);
+    const Ids drawn = rig.get<uint32_t>(call.slot[kY]);
+    for (uint32_t t = 0; t < 3; ++t) {
+      expect(drawn[sequence * kDrawnPositions + t] == t,
+             std::string(row->name) + ": the host got another token of several");
+      expect(state.row[t].position == (t < 2 ? t : t + 1),
+             std::string(row->name) + ": moved another row than the last of a sequence");
+    }
+    expect(state.last_token[sequence] == 2, std::string(row->name) + ": the last draw does not decide");
+  }
+  rig.reset();
+}
+
 }  // namespace
 
 void check_sample(Rig& rig) {
@@ -88,6 +112,7 @@ void check_sample(Rig& rig) {
         rig.reset();
       }
   check_no_numbers(rig, random);
+  check_one_sequence(rig);
   expect(near * 50 < draws, "sample: too many draws are too near to say");
   rig.require_all_run(Op::Sample);
 }

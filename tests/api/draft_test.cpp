@@ -1,0 +1,150 @@
+// Guessed tokens change nothing of a text: it is the same as without guesses, however it is chosen and
+// wherever it ends.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/api_objects.h"
+
+using namespace greta::test;
+
+namespace {
+
+constexpr char kModel[] = GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf";
+
+// Two texts of one session, the second of which goes on from the first, and what was counted.
+struct Texts {
+  std::vector<int32_t> tokens;
+  std::string text;
+  greta_generate_result first = sized<greta_generate_result>(), second = sized<greta_generate_result>();
+  uint32_t position = 0;
+};
+
+struct Setting {
+  const char* name;
+  uint32_t max_tokens, ignore_end;
+  bool repeats;  // the text is known to repeat itself
+  std::function<greta_status(greta_session*)> set = [](greta_session*) { return GRETA_OK; };
+  const char* stop = nullptr;
+};
+
+greta_status sampled(greta_session* session, float temperature, uint64_t seed) {
+  greta_session_seed(session, seed);
+  greta_session_top_k(session, 20);
+  greta_session_top_p(session, 0.9f);
+  return greta_session_temperature(session, temperature);
+}
+
+int forbid_nothing(void*, float*, size_t, const int32_t*, size_t) { return 0; }
+
+const Setting kSettings[] = {
+    {"greedy", 150, 1, true},
+    {"to the end of the context", 0, 1, true},
+    {"a single token", 1, 1, false},
+    {"drawn", 150, 1, false, [](greta_session* s) { return sampled(s, 0.3f, 7); }},
+    {"drawn, to its end", 150, 0, false, [](greta_session* s) { return sampled(s, 1, 8); }},
+    {"chosen on the host", 150, 1, true,
+     [](greta_session* s) { return greta_session_logit_filter(s, forbid_nothing, nullptr); }},
+    {"with a grammar", 100, 0, true,
+     [](greta_session* s) {
+       return greta_session_grammar(s, "root ::= (\"the king \" | \"a cat \")+", nullptr);
+     }},
+    {"with a stop string", 150, 1, false, [](greta_session*) { return GRETA_OK; }, "and the"},
+};
+
+// The bundled model on the CPU, with the same bits for any number of rows in a step.
+struct Tales {
+  greta_runtime* runtime = nullptr;
+  greta_model* model = nullptr;
+  greta_session* session = nullptr;
+
+  Tales() {
+    auto on = sized<greta_runtime_options>();
+    on.device = "cpu";
+    on.exact = 1;
+    REQUIRE(greta_runtime_open(&on, &runtime) == GRETA_OK);
+    auto source = sized<greta_source>();
+    source.path = kModel;
+    auto load = sized<greta_model_options>();
+    load.source = &source;
+    REQUIRE(greta_model_open(runtime, &load, &model) == GRETA_OK);
+    auto sizes = sized<greta_executor_options>();
+    sizes.context = 256;
+    auto options = sized<greta_session_options>();
+    options.private_executor = &sizes;
+    REQUIRE(greta_session_open(model, &options, &session) == GRETA_OK);
+  }
+  ~Tales() {
+    greta_session_close(session);
+    greta_model_close(model);
+    greta_runtime_close(runtime);
+  }
+  Tales(const Tales&) = delete;
+  Tales& operator=(const Tales&) = delete;
+
+  std::vector<int32_t> tokens(const std::string& text) const {
+    std::vector<int32_t> out(text.size() + 1);
+    size_t count = 0;
+    REQUIRE(greta_tokenizer_encode(greta_model_tokenizer(model), text.data(), text.size(), 0, out.data(),
+                                   out.size(), &count) == GRETA_OK);
+    out.resize(count);
+    return out;
+  }
+};
+
+Texts write(const Setting& setting, uint32_t draft_tokens) {
+  const Tales tales;
+  greta_session* session = tales.session;
+  REQUIRE(setting.set(session) == GRETA_OK);
+  REQUIRE(greta_session_draft_tokens(session, draft_tokens) == GRETA_OK);
+  Texts texts;
+  auto options = sized<greta_generate_options>();
+  options.max_tokens = setting.max_tokens;
+  options.ignore_end = setting.ignore_end;
+  options.user = &texts;
+  options.on_token = [](void* user, int32_t token, const char* text, size_t bytes) {
+    Texts& to = *static_cast<Texts*>(user);
+    if (token >= 0) to.tokens.push_back(token);
+    to.text.append(text, bytes);
+    return 0;
+  };
+  options.stop_strings = &setting.stop;
+  options.stop_count = setting.stop ? 1 : 0;
+  const std::vector<int32_t> prompt =
+      tales.tokens("Once upon a time there was a king, and the king had a cat. Once upon a time");
+  REQUIRE(greta_session_generate(session, prompt.data(), prompt.size(), &options, &texts.first) == GRETA_OK);
+  const std::vector<int32_t> more = tales.tokens(" The");
+  if (greta_session_position(session) + more.size() < 256)
+    REQUIRE(greta_session_generate(session, more.data(), more.size(), &options, &texts.second) == GRETA_OK);
+  texts.position = greta_session_position(session);
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("drafts: a text is the same with guesses as without", "[api][draft]") {
+  const Setting& setting = GENERATE(from_range(std::begin(kSettings), std::end(kSettings)));
+  const uint32_t most = GENERATE(1u, 7u);
+  INFO(setting.name << ", at most " << most);
+  const Texts plain = write(setting, 0), guessed = write(setting, most);
+  CHECK(guessed.tokens == plain.tokens);
+  CHECK(guessed.text == plain.text);
+  CHECK(guessed.position == plain.position);
+  CHECK(guessed.first.reason == plain.first.reason);
+  CHECK(guessed.second.reason == plain.second.reason);
+  CHECK(guessed.first.generated_tokens == plain.first.generated_tokens);
+  CHECK(guessed.first.stop_string == plain.first.stop_string);
+  CHECK(plain.first.drafted_tokens == 0);
+  CHECK(guessed.first.accepted_tokens <= guessed.first.drafted_tokens);
+  if (setting.repeats) CHECK(guessed.first.accepted_tokens > 10);
+}
+
+TEST_CASE("drafts: more than seven are refused", "[api][draft]") {
+  const Tales tales;
+  CHECK(greta_session_draft_tokens(tales.session, 8) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_error_text() == std::string("8 tokens to guess in a step, at most 7"));
+  CHECK(greta_session_draft_tokens(nullptr, 1) == GRETA_ERROR_ARGUMENT);
+}
