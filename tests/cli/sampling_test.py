@@ -47,6 +47,14 @@ class Sampling(Folder):
             self.assertEqual(self.out("run", *SHORT, "-s", 5, *more), first)
             self.assertNotEqual(self.out("run", *SHORT, "-s", 6, *more), first)
 
+    def test_guessed_tokens_change_no_text(self):
+        for more in (["--temp", 0, "-n", 120], ["-s", 5, "-n", 60], ["--temp", 0, "--grammar", 'root ::= ("a cat " | "a king ")+']):
+            plain = self.out("run", *SHORT, "--exact", *more)
+            for spec in (["--spec", "ngram"], ["--spec-type", "ngram-simple", "--draft-max", 3], ["--spec", "none"]):
+                self.assertEqual(self.out("run", *SHORT, "--exact", *more, *spec), plain)
+        said = self.run_cli("run", *SHORT, "-v", "--temp", 0, "-n", 120, "--spec", "ngram")[1]
+        self.assertRegex(said, r"\d+ of \d+ guessed tokens were right")
+
     def test_biases(self):
         ids = [int(word) for word in self.out("tokenize", "--ids", "-p", " the", "--no-bos").split()]
         biased = self.out("run", *SHORT, "--temp", 0, "-l", f"{ids[-1]}+1000", "--no-display-prompt")

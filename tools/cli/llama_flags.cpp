@@ -34,7 +34,7 @@ constexpr char kOneDevice[] =
 constexpr char kNoNetwork[] = "nothing is downloaded: get the .gguf file yourself and give it with -m FILE";
 constexpr char kFromFile[] = "it is taken from the model's file";
 constexpr char kHost[] = "use taskset, nice or numactl";
-constexpr char kNoDraft[] = "there is no speculative decoding yet; leave the flag out";
+constexpr char kNoDraft[] = "no second model guesses tokens; --spec ngram guesses from the text";
 constexpr char kNoVectors[] = "there are no control vectors yet; leave the flag out";
 constexpr char kOnlyText[] = "only text is read; leave the flag out";
 

@@ -45,8 +45,10 @@ struct SamplingOptions {
   std::vector<std::string> dry_breakers, logit_bias, stops;
   std::string samplers, sampler_letters;  // "": the default order
   std::string grammar, grammar_file, schema, schema_file;
-  int64_t seed = -1;            // -1: a new one each time
-  std::set<std::string> given;  // long names of the options that came from the command line
+  std::string speculation = "none";  // or "ngram"
+  uint32_t draft_tokens = 7;         // with ngram: the most tokens that are guessed for a step
+  int64_t seed = -1;                 // -1: a new one each time
+  std::set<std::string> given;       // long names of the options that came from the command line
 };
 
 struct TextOptions {

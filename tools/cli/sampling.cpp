@@ -172,6 +172,17 @@ void add_options(CLI::App& app, SamplingOptions& options) {
       ->type_name("TEXT")
       ->allow_extra_args(false)
       ->take_all();
+  app.add_option("--spec,--spec-type", options.speculation,
+                 "ngram: guess tokens from the text so far and verify several at once, which changes no text "
+                 "(ngram-simple is the same); none: do not")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"none", "ngram", "ngram-simple"}))
+      ->capture_default_str();
+  app.add_option("--draft-max,--draft,--draft-n,--spec-draft-n-max", options.draft_tokens,
+                 "with --spec ngram: guess at most N tokens for a step; more than 7 are 7")
+      ->type_name("N")
+      ->check(in_range(int64_t{0}, int64_t{1} << 20))
+      ->capture_default_str();
   app.add_option("-s,--seed", options.seed, "seed of the draws; -1: a new one each time")
       ->type_name("S")
       ->check(in_range(int64_t{-1}, INT64_MAX))
@@ -208,6 +219,8 @@ void use_model_sampling(const greta_model* model, SamplingOptions* options) {
 void set_sampling(greta_session* session, const SamplingOptions& options) {
   if (options.mirostat == 1) throw Misused("--mirostat takes 2, or 0 for none");
   check(greta_session_sampling_clear(session));
+  const uint32_t guesses = options.speculation == "none" ? 0 : std::min(options.draft_tokens, 7u);
+  check(greta_session_draft_tokens(session, guesses));
   const std::string order =
       options.sampler_letters.empty() ? options.samplers : order_of_letters(options.sampler_letters);
   if (!order.empty()) check(greta_session_sampler_order(session, order.c_str()));

@@ -53,6 +53,8 @@ void report(const greta_generate_result& result, uint32_t context, bool shift) {
   detail(format("prompt %u tokens, %.2f t/s; generated %u tokens, %.2f t/s", result.prompt_tokens,
                 speed(result.prompt_tokens, result.prompt_ns), result.generated_tokens,
                 speed(result.generated_tokens, result.generate_ns)));
+  if (result.drafted_tokens > 0)
+    detail(format("%u of %u guessed tokens were right", result.accepted_tokens, result.drafted_tokens));
 }
 
 int run(const RunOptions& options) {
