@@ -806,10 +806,10 @@ GRETA_API greta_status greta_session_grammar(greta_session* session, const char*
  * enforced gives GRETA_ERROR_UNSUPPORTED. NULL or "" removes the schema. */
 GRETA_API greta_status greta_session_json_schema(greta_session* session, const char* schema);
 
-/* Sets how many tokens a generation may guess from the session's tokens and verify in one step: 0 to 7; 0, the
- * value at first, guesses none. The text is the same with any number: a guess counts only if it is the token
- * that is drawn (without `exact` logits differ by rounding, as in a batch). A text that repeats earlier parts,
- * as code and quotations do, comes sooner. greta_generate_result counts guesses. */
+/* Sets how many tokens a generation may guess from the session's tokens and verify in one step: 0 to 7. The
+ * first value is 0. The text is the same with any number: a guess counts only if it is the token that is
+ * drawn (without `exact` logits differ by rounding, as in a batch). A text that repeats earlier parts, as
+ * code and quotations do, comes sooner. greta_generate_result counts guesses. */
 GRETA_API greta_status greta_session_draft_tokens(greta_session* session, uint32_t most);
 
 typedef enum greta_sampling_field {

@@ -443,9 +443,9 @@ struct SoftcapBlock {  // y = cap * tanh(scale * x / cap); cap 0: y = scale * x
 };
 
 // Draws the next token of each output from first_drawn on: penalties, top-k, top-p, min-p, temperature, then
-// one Philox4x32-10 draw keyed by (seed, position). The last draw of a sequence is its last_token too, and the
-// row from which it came becomes in StepState that of the token drawn, one position further, so that the next
-// step can go on without the host.
+// one Philox4x32-10 draw keyed by (seed, position). The last draw of a sequence is its last_token too. Its
+// row in StepState becomes that of the token drawn, one position further, so that the next step can go on
+// without the host.
 struct SampleBlock {
   ADDRESS(float) logits;    // [outputs][vocab]
   ADDRESS(byte) step;

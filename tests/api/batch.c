@@ -70,10 +70,7 @@ int main(int argc, char** argv) {
   const float* logits = NULL;
   int32_t alone[2], together[2], forked, written[2] = {-1, -1};
 
-  if (argc != 2) {
-    fprintf(stderr, "usage: batch MODEL\n");
-    return 2;
-  }
+  if (argc != 2) return fprintf(stderr, "usage: batch MODEL\n"), 2;
   if (greta_runtime_open(&runtime_options, &runtime)) return failed("runtime");
   if (greta_file_open(&source, &file)) return failed("file");
   if (greta_memory_plan_make(runtime, file, &sizes, &plan)) return failed("plan");
@@ -103,7 +100,6 @@ int main(int argc, char** argv) {
   forked = best(logits, info.vocab_size);
 
   if (write_together(first, second, items, written)) return failed("generate");
-
   printf("alone %d %d, together %d %d, forked %d, written %d %d\n", alone[0], alone[1], together[0],
          together[1], forked, written[0], written[1]);
   greta_session_close(fork), greta_session_close(second), greta_session_close(first);
