@@ -52,7 +52,9 @@ class Sampling(Folder):
             plain = self.out("run", *SHORT, "--exact", *more)
             for spec in (["--spec", "ngram"], ["--spec-type", "ngram-simple", "--draft-max", 3], ["--spec", "none"]):
                 self.assertEqual(self.out("run", *SHORT, "--exact", *more, *spec), plain)
-        said = self.run_cli("run", *SHORT, "-v", "--temp", 0, "-n", 120, "--spec", "ngram")[1]
+        repeating = "Once upon a time there was a king, and the king had a cat. Once upon a time"
+        said = self.run_cli("run", "-p", repeating, "-c", "256", "-n", "150", "--temp", "0", "--ignore-eos", "-v",
+                            "--spec", "ngram")[1]
         self.assertRegex(said, r"\d+ of \d+ guessed tokens were right")
 
     def test_biases(self):
