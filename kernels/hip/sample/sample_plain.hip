@@ -30,12 +30,9 @@ DEVICE uint64_t group_best(uint64_t c) {
   return candidate(best.key, best.index);
 }
 
-// Several outputs of a sequence would race for its last_token. The last one has it.
-DEVICE bool is_last_of_sequence(const Output& o, Step step, uint i, uint live) {
-  uint later = 0;
-  for (uint j = i + 1 + thread_x(); j < live; j += GROUP)
-    later |= step->row[step->output_row[j]].sequence == o.sequence;
-  return i + 1 >= live || group_max(later) == 0;
+// Several outputs of a sequence, which stand together, would race for its last_token. The last one has it.
+DEVICE bool is_last_of_sequence(const Output& o, Step step, uint i) {
+  return i + 1 >= live_rows(step, kRowsOutputs) || step->row[step->output_row[i + 1]].sequence != o.sequence;
 }
 
 // Notes the recent tokens of this slice, including the current one.
@@ -168,6 +165,6 @@ KERNEL(GROUP) void KERNEL_NAME(SampleBlock p) {
   const uint token = finite ? min(chosen, o.vocab - 1) : kNoDraw;
   const auto& again = reloaded_block<SampleBlock>();
   const Step same_step = step_of(again.step);
-  const bool last = is_last_of_sequence(o, same_step, index, live_rows(same_step, kRowsOutputs));
+  const bool last = is_last_of_sequence(o, same_step, index);
   if (thread_x() == 0) hand_on(again, o, same_step->output_row[index], token, last);
 }

@@ -18,16 +18,15 @@ layout(buffer_reference, scalar, buffer_reference_align = 4)
 
 shared uint penalised[kSlice / 32];  // a bit for each value of the slice
 shared uint chosen;
+shared bool decides;  // the output is the last of its sequence
 shared uvec4 chosen_slice;
 
 uint slice_count() { return (p.vocab + kSlice - 1) / kSlice; }
 
-// Several outputs of a sequence would race for its last_token. The last one has it.
-bool is_last_of_sequence(StepState_address step, uint i, uint live) {
-  uint later = 0;
-  for (uint j = i + 1 + gl_LocalInvocationIndex; j < live; j += GROUP)
-    later |= uint(step.state.row[step.state.output_row[j]].sequence == row.sequence);
-  return i + 1 >= live || group_max(later) == 0;
+// Several outputs of a sequence, which stand together, would race for its last_token. The last one has it.
+bool is_last_of_sequence(StepState_address step, uint i) {
+  return i + 1 >= live_rows(step, kRowsOutputs) ||
+         step.state.row[step.state.output_row[i + 1]].sequence != row.sequence;
 }
 
 // Notes the recent tokens of this slice, including the current one.
@@ -160,6 +159,7 @@ void main() {
   scratch = uint64_t(p.scratch) + uint64_t(output_index) * sample_scratch_bytes(p.vocab);
   penalises = params.repeat_penalty > 0 && params.repeat_penalty != 1 && params.repeat_last_n != 0 &&
               uint64_t(p.token_log) != 0;
+  if (gl_LocalInvocationIndex == 0) decides = is_last_of_sequence(step, output_index);
   if (penalises) note_penalised(step, slice);
   const uvec4 record = take_slice(slice, is_filtered() ? 1 : params.temperature);
   if (gl_LocalInvocationIndex == 0) slices().at[slice] = record;
@@ -170,6 +170,5 @@ void main() {
   const uint other = gl_LocalInvocationIndex;
   const bool drawn = group_max(other < slice_count() ? slices().at[other].y & kFinite : 0) != 0;
   const uint token = drawn ? min(chosen, p.vocab - 1) : kNoDraw;
-  const bool last = is_last_of_sequence(step, output_index, live);
-  if (gl_LocalInvocationIndex == 0) hand_on(step.state.output_row[output_index], token, last);
+  if (gl_LocalInvocationIndex == 0) hand_on(step.state.output_row[output_index], token, decides);
 }
