@@ -151,7 +151,10 @@ TEST_CASE("divergent barriers and wave operations are faults", "[spike]") {
 TEST_CASE("a wild address is a fault, in one thread or in several", "[spike]") {
   const auto follow = [](void* argument) {
     meet_group();
-    if (group_index(0) == 5 && thread_in_group() == 33) ++**static_cast<volatile int**>(argument);
+    if (group_index(0) == 5 && thread_in_group() == 33) {
+      volatile int& value = **static_cast<volatile int**>(argument);
+      value = value + 1;
+    }
     meet_group();
   };
   for (unsigned workers : {1u, 4u})
