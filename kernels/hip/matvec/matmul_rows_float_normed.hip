@@ -6,6 +6,10 @@
 //   shared  20 bytes for each wave (group.h)
 //   moves   the bytes of matmul_rows_float, and 4 bytes of the product a result, written once and read twice
 // The argument block is MatmulNormBlock in kernels/abi/ops.h.
+#include "kernels/hip/glsl.h"
+GLSL_BEGIN
+#include "kernels/gpu/q8x16.h"
+GLSL_END
 #include "kernels/hip/matvec/normed_results.h"
 #include "kernels/hip/matvec/sums_float.h"
 

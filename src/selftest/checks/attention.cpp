@@ -393,7 +393,7 @@ void check_attention(Rig& rig) {
   Random random(1);
   for (uint32_t type = 0; type < kCacheTypeCount; ++type) {
     const Shape shapes[] = {
-        {1, 1, 8, 8, 0, 0, false, type, type},         {8, 4, 64, 64, 0, 0, false, type, type},
+        {1, 1, 8, 8, 0, 0, false, type, type},         {20, 2, 64, 64, 0, 0, false, type, type, false, 300},
         {4, 4, 7, 33, 0, 30, true, type, 0},           {34, 2, 20, 16, 40, 0, false, 0, type},
         {6, 3, 128, 96, 64, 20, true, type, type},     {2, 1, 576, 512, 1, 0, false, type, type},
         {5, 1, 96, 64, 0, 0, false, type, type, true}, {4, 2, 40, 7, 70, 0, false, type, type, true},
