@@ -1084,6 +1084,14 @@ typedef struct greta_service_options {
   uint32_t chunk_tokens;    /* Tokens of prompts in such a step, in place of step_ms; 0: by step_ms. */
   uint32_t no_prefix_cache; /* 1: nothing is kept of requests that have ended. */
   uint32_t reserved;        /* 0. */
+  uint64_t host_cache_bytes; /* Host memory for pages that the prefix cache gives up when the pool is full.
+                              * A request whose text begins with such a page gets it back by a copy. It is
+                              * allocated page by page, when it is needed. 0: they are lost. */
+  const char* page_folder;    /* A folder for pages that have no place in memory any more, and for all pages
+                               * when the service is closed, so that they outlive the program. It is made if
+                               * it is not there. Who can write to it can change answers. NULL: none. */
+  uint64_t page_folder_bytes; /* The most that its files take together; those that were not used for longest
+                               * go. 0: 4 GiB. */
 } greta_service_options;
 
 /* Opens a service, which opens an executor.
@@ -1113,6 +1121,9 @@ typedef struct greta_service_info {
   uint64_t steps, rows;           /* Steps so far, and tokens that they fed. */
   uint64_t cached_tokens;         /* Tokens of prompts that came from the prefix cache. */
   uint64_t set_back;              /* How often a request lost its pages to an older one. */
+  uint64_t brought_back;          /* Pages that came back from the host's memory or from the folder. */
+  uint32_t host_pages;            /* Pages that the host's memory holds. */
+  uint32_t reserved;
 } greta_service_info;
 
 /* Says what the service does, as of its last step. Set struct_size of out_info before the call. */

@@ -1,13 +1,8 @@
 #include "backends/vulkan/pipeline_cache.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 
 namespace greta {
 
@@ -64,36 +59,11 @@ Status read_pipeline_cache(const std::string& path, const VulkanPhysical& physic
   return {};
 }
 
-static bool write_all(int file, const void* from, size_t bytes) {
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t wrote = write(file, static_cast<const uint8_t*>(from) + done, bytes - done);
-    if (wrote < 0 && errno != EINTR) return false;
-    if (wrote > 0) done += size_t(wrote);
-  }
-  return true;
-}
-
-// Errors are ignored here, since opening the file in the folder reports them.
-static void make_folders(const std::string& path) {
-  for (size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1))
-    mkdir(path.substr(0, end).c_str(), 0700);
-}
-
 Status write_pipeline_cache(const std::string& path, const VulkanPhysical& physical,
                             std::span<const uint8_t> data) {
   if (data.size() > kMaxCacheBytes - sizeof(CacheHeader)) return {};
-  make_folders(path);
-  const std::string next = path + "." + std::to_string(getpid());  // two processes may write at once
   const CacheHeader header = header_for(physical, data);
-  const int file = ::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  bool written =
-      file >= 0 && write_all(file, &header, sizeof header) && write_all(file, data.data(), data.size());
-  const int error = errno;
-  if (file >= 0) written = close(file) == 0 && written;
-  if (written && rename(next.c_str(), path.c_str()) == 0) return {};
-  const int last = written ? errno : error;
-  if (file >= 0) unlink(next.c_str());
-  return fail(Code::File, "cannot write '%s': %s", path.c_str(), errno_text(last));
+  return replace_file(path, {{reinterpret_cast<const uint8_t*>(&header), sizeof header}, data});
 }
 
 }  // namespace greta

@@ -19,6 +19,8 @@ struct greta_request {
   RequestEvent event;  // what greta_request_next gave out last
 };
 
+constexpr uint64_t kPageFolderBytes = uint64_t(4) << 30;
+
 static Status read_service_options(const greta_service_options* given, ServiceOptions* out,
                                    greta_executor_options* sizes) {
   greta_service_options o;
@@ -34,6 +36,11 @@ static Status read_service_options(const greta_service_options* given, ServiceOp
   if (o.event_capacity) out->events = o.event_capacity;
   if (o.step_ms) out->scheduler.step_ns = uint64_t(o.step_ms) * 1'000'000;
   out->scheduler.chunk_tokens = o.chunk_tokens;
+  out->scheduler.host_cache_bytes = o.host_cache_bytes;
+  if (o.page_folder && !*o.page_folder) return fail(Code::Argument, "page_folder is empty, expected a path");
+  if (o.page_folder) out->scheduler.folder.folder = o.page_folder;
+  out->scheduler.folder.bytes = o.page_folder_bytes ? o.page_folder_bytes : kPageFolderBytes;
+  out->scheduler.folder.version = GRETA_VERSION;
   GRETA_TRY(within(read_options(o.executor, sizes), "executor"));
   sizes->struct_size = sizeof *sizes;
   if (sizes->sequences == 0) sizes->sequences = 16;
@@ -90,6 +97,8 @@ greta_status greta_service_describe(greta_service* service, greta_service_info* 
     info.rows = state.counts.rows;
     info.cached_tokens = state.counts.cached_tokens;
     info.set_back = state.counts.set_back;
+    info.brought_back = state.counts.brought_back;
+    info.host_pages = state.kept_pages;
     return write_result(info, out_info);
   });
 }

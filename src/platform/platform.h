@@ -7,6 +7,7 @@
 #include "platform/cpu_features.h"
 #include "platform/dynamic_library.h"
 #include "platform/file.h"
+#include "platform/folder.h"
 #include "platform/format_text.h"
 #include "platform/guarded.h"
 #include "platform/hidden_signals.h"

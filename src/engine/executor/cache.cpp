@@ -131,4 +131,51 @@ Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> token
   return {};
 }
 
+// All that the pools have of a page, in the order of save_page().
+Status Executor::walk_page(uint32_t page, const Spans& visit) const {
+  const auto in = [&](const Slice& pool, uint64_t bytes) {
+    return Slice{pool.buffer, pool.offset + page * bytes, bytes};
+  };
+  for (const StepBuffers::Cache& layer : buffers_.cache) {
+    GRETA_TRY(visit(in(layer.keys, buffers_.key_page_bytes)));
+    if (layer.values != layer.keys) GRETA_TRY(visit(in(layer.values, buffers_.value_page_bytes)));
+  }
+  return visit(in(token_log_.all(), kPageTokens * sizeof(uint32_t)));
+}
+
+// A step that fails later forgets what was only recorded, so copies are submitted at once.
+Status Executor::save_page(uint32_t page, const Slice& to) {
+  Recording recording(*stream_);
+  uint64_t at = to.offset;
+  GRETA_TRY(stream_->barrier());
+  GRETA_TRY(walk_page(page, [&](const Slice& from) -> Status {
+    GRETA_TRY(stream_->copy({to.buffer, at, from.bytes}, from));
+    at += from.bytes;
+    return {};
+  }));
+  GRETA_TRY(stream_->barrier());  // the page's next user writes to it
+  GRETA_TRY(stream_->submit());
+  recording.keep();
+  return {};
+}
+
+Status Executor::wait_all() {
+  return guarded([&] { return stream_->wait(); });
+}
+
+Status Executor::load_page(const Slice& from, uint32_t page) {
+  Recording recording(*stream_);
+  uint64_t at = from.offset;
+  GRETA_TRY(stream_->barrier());  // a step may still write to the page for the one who had it before
+  GRETA_TRY(walk_page(page, [&](const Slice& to) -> Status {
+    GRETA_TRY(stream_->copy(to, {from.buffer, at, to.bytes}));
+    at += to.bytes;
+    return {};
+  }));
+  GRETA_TRY(stream_->barrier());
+  GRETA_TRY(stream_->submit());
+  recording.keep();
+  return {};
+}
+
 }  // namespace greta

@@ -116,6 +116,13 @@ class Executor {
   // on a failure the sequence keeps those that it has.
   Status restore_cache(uint32_t sequence, std::span<const int32_t> tokens, const CacheBytes& fill);
 
+  // Submits the copy of a whole page to memory of `page_bytes()` or back: keys and values by layer, then the
+  // page's part of the token log. Steps that are submitted later come behind it; the host waits for nothing.
+  uint64_t page_bytes() const { return cache_bytes(kPageTokens) + kPageTokens * sizeof(uint32_t); }
+  Status save_page(uint32_t page, const Slice& to);
+  Status load_page(const Slice& from, uint32_t page);
+  Status wait_all();  // for everything that was submitted
+
   const Model& model() const { return model_; }
   const ExecutorPlan& plan() const { return plan_; }
   const ExecutorOptions& options() const { return options_; }
@@ -142,6 +149,7 @@ class Executor {
   Progress compile_progress();
   Status copy_pages(std::span<const PagePool::Copy> copies);
   using Spans = std::function<Status(Slice)>;
+  Status walk_page(uint32_t page, const Spans& visit) const;
   Status walk_cache(uint32_t sequence, uint32_t positions, const Spans& visit) const;
   Status walk_log(uint32_t sequence, uint32_t positions, const Spans& visit) const;
   using Walk = Status (Executor::*)(uint32_t sequence, uint32_t positions, const Spans& visit) const;

@@ -35,8 +35,15 @@ class PagePool {
   void truncate(uint32_t sequence, uint32_t position);  // gives back pages that begin at `position` or later
   void exchange(uint32_t a, uint32_t b) { tables_[a].swap(tables_[b]); }
 
-  // A page may also be held by who is no sequence, and given to a sequence behind those that it has.
+  // A page may also be held by who is no sequence, and given to a sequence behind those that it has. take()
+  // gives a free page, of which there is one, to who is no sequence.
   void hold(uint32_t page) { ++users_[page]; }
+  uint32_t take() {
+    const uint32_t page = free_.back();
+    free_.pop_back();
+    hold(page);
+    return page;
+  }
   void drop(uint32_t page) {
     if (--users_[page] == 0) free_.push_back(page);
   }

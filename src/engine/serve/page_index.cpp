@@ -17,12 +17,28 @@ uint64_t hash_of(uint32_t parent, uint64_t salt, PageIndex::Tokens tokens) {
   return sum.value();
 }
 
+void fill_downwards(std::vector<uint32_t>* list, uint32_t count) {
+  list->reserve(count);
+  for (uint32_t i = count; i-- > 0;) list->push_back(i);
+}
+
 }  // namespace
 
-PageIndex::PageIndex(PagePool& pages, uint32_t count)
-    : pages_(pages), nodes_(count), buckets_(std::bit_ceil(std::max(count, 1u)), kNone) {
-  free_.reserve(count);
-  for (uint32_t node = count; node-- > 0;) free_.push_back(node);
+PageIndex::PageIndex(PagePool& pages, uint32_t count, Host host)
+    : pages_(pages),
+      host_(std::move(host)),
+      nodes_(size_t(count) + host_.slots),
+      buckets_(std::bit_ceil(std::max(nodes_.size(), size_t(1))), kNone) {
+  fill_downwards(&free_, count + host_.slots);
+  fill_downwards(&free_slots_, host_.slots);
+}
+
+void PageIndex::text_of(uint32_t at, std::vector<int32_t>* out) const {
+  uint32_t pages = 0;
+  for (uint32_t node = at; node != kRoot; node = nodes_[node].parent) ++pages;
+  out->resize(size_t(pages) * kPageTokens);
+  for (; at != kRoot; at = nodes_[at].parent)
+    memcpy(out->data() + size_t(--pages) * kPageTokens, nodes_[at].tokens, sizeof nodes_[at].tokens);
 }
 
 uint32_t PageIndex::find(uint32_t parent, uint64_t salt, Tokens tokens) const {
@@ -38,8 +54,13 @@ uint32_t PageIndex::find(uint32_t parent, uint64_t salt, Tokens tokens) const {
 
 uint32_t PageIndex::add(uint32_t parent, uint64_t salt, Tokens tokens, uint32_t page) {
   const uint32_t there = find(parent, salt, tokens);
-  if (there != kNone) return there;
-  const uint32_t at = free_.back();  // each node has a page of its own, so there is one
+  if (there != kNone) {
+    if (nodes_[there].slot == kNone) return there;
+    pages_.hold(page);
+    bring_back(there, page);
+    return there;
+  }
+  const uint32_t at = free_.back();  // each node has a page or a slot of its own, so there is one
   free_.pop_back();
   Node& node = nodes_[at];
   node = {};
@@ -50,16 +71,16 @@ uint32_t PageIndex::add(uint32_t parent, uint64_t salt, Tokens tokens, uint32_t 
   memcpy(node.tokens, tokens.data(), sizeof node.tokens);
   node.next_of_hash = std::exchange(bucket(node.hash), at);
   pages_.hold(page);
-  if (parent != kRoot) ++nodes_[parent].children;
+  if (parent != kRoot) ++nodes_[parent].children, ++nodes_[parent].children_on_device;
   ++idle_;
-  line_up(at, false);
+  join(on_device_, at, false);
   return at;
 }
 
 void PageIndex::pin(uint32_t at) {
   for (; at != kRoot; at = nodes_[at].parent) {
     Node& node = nodes_[at];
-    if (in_line(node)) leave_line(at);
+    if (may_go(node)) leave(on_device_, at);
     if (node.users++) return;
     --idle_;
   }
@@ -70,39 +91,106 @@ void PageIndex::unpin(uint32_t at) {
     Node& node = nodes_[at];
     if (--node.users) return;
     ++idle_;
-    if (node.children == 0) line_up(at, false);
+    if (may_go(node)) join(on_device_, at, false);
   }
 }
 
 bool PageIndex::give_up_page() {
-  const uint32_t at = oldest_;
-  if (at == kNone) return false;
-  Node& node = nodes_[at];
-  leave_line(at);
-  uint32_t* link = &bucket(node.hash);
-  while (*link != at) link = &nodes_[*link].next_of_hash;
-  *link = node.next_of_hash;
-  pages_.drop(node.page);
-  --idle_;
-  free_.push_back(at);
-  // The parent was last used when the last of its children was, or later: it is the oldest now.
-  if (node.parent != kRoot && --nodes_[node.parent].children == 0 && idle(node.parent))
-    line_up(node.parent, true);
+  if (on_device_.oldest == kNone) return false;
+  give_up(on_device_.oldest, take_slot());
   return true;
 }
 
-void PageIndex::line_up(uint32_t at, bool oldest) {
+// Moves a node of the line to a slot, or where that is kNone or the copy fails, takes it out of the tree.
+void PageIndex::give_up(uint32_t at, uint32_t slot) {
+  leave(on_device_, at);
   Node& node = nodes_[at];
-  node.older = oldest ? kNone : newest_;
-  node.newer = oldest ? oldest_ : kNone;
-  (node.older == kNone ? oldest_ : nodes_[node.older].newer) = at;
-  (node.newer == kNone ? newest_ : nodes_[node.newer].older) = at;
+  const bool kept = slot != kNone && host_.keep(node.page, slot).ok();
+  if (!kept && host_.lose) host_.lose(at);
+  pages_.drop(std::exchange(node.page, kNone));
+  --idle_;
+  const uint32_t parent = node.parent;
+  if (kept) {
+    node.slot = slot;
+    ++kept_;
+    if (node.children == 0) join(on_host_, at, false);
+  } else {
+    if (slot != kNone) free_slots_.push_back(slot);
+    while (node.children) forget_leaf(on_host_.oldest);  // without this page they are of no use
+    remove(at);
+  }
+  lost_device_child(parent);
 }
 
-void PageIndex::leave_line(uint32_t at) {
+// The parent was last used when the last of its children was, or later: it is the oldest now.
+void PageIndex::lost_device_child(uint32_t parent) {
+  if (parent == kRoot) return;
+  --nodes_[parent].children_on_device;
+  if (may_go(nodes_[parent])) join(on_device_, parent, true);
+}
+
+void PageIndex::bring_back(uint32_t at, uint32_t page) {
+  Node& node = nodes_[at];
+  if (node.children == 0) leave(on_host_, at);
+  free_slots_.push_back(std::exchange(node.slot, kNone));
+  --kept_;
+  node.page = page;
+  ++idle_;
+  if (node.parent != kRoot) ++nodes_[node.parent].children_on_device;
+  join(on_device_, at, false);
+}
+
+void PageIndex::forget(uint32_t at) {
+  while (nodes_[at].children) forget_leaf(on_host_.oldest);
+  forget_leaf(at);
+}
+
+void PageIndex::forget_all() {
+  while (on_host_.oldest != kNone) forget_leaf(on_host_.oldest);
+  while (on_device_.oldest != kNone) give_up(on_device_.oldest, kNone);
+}
+
+// A free slot, if need be that of the oldest leaf; kNone if the host has none.
+uint32_t PageIndex::take_slot() {
+  if (free_slots_.empty() && on_host_.oldest != kNone) forget_leaf(on_host_.oldest);
+  if (free_slots_.empty()) return kNone;
+  const uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+
+void PageIndex::forget_leaf(uint32_t at) {
+  if (host_.lose) host_.lose(at);
+  leave(on_host_, at);
+  free_slots_.push_back(std::exchange(nodes_[at].slot, kNone));
+  --kept_;
+  remove(at);
+}
+
+// Takes a leaf out of the tree that is in no line.
+void PageIndex::remove(uint32_t at) {
   const Node& node = nodes_[at];
-  (node.older == kNone ? oldest_ : nodes_[node.older].newer) = node.newer;
-  (node.newer == kNone ? newest_ : nodes_[node.newer].older) = node.older;
+  uint32_t* link = &bucket(node.hash);
+  while (*link != at) link = &nodes_[*link].next_of_hash;
+  *link = node.next_of_hash;
+  free_.push_back(at);
+  if (node.parent == kRoot) return;
+  Node& parent = nodes_[node.parent];
+  if (--parent.children == 0 && parent.slot != kNone) join(on_host_, node.parent, true);
+}
+
+void PageIndex::join(Line& line, uint32_t at, bool oldest) {
+  Node& node = nodes_[at];
+  node.older = oldest ? kNone : line.newest;
+  node.newer = oldest ? line.oldest : kNone;
+  (node.older == kNone ? line.oldest : nodes_[node.older].newer) = at;
+  (node.newer == kNone ? line.newest : nodes_[node.newer].older) = at;
+}
+
+void PageIndex::leave(Line& line, uint32_t at) {
+  const Node& node = nodes_[at];
+  (node.older == kNone ? line.oldest : nodes_[node.older].newer) = node.newer;
+  (node.newer == kNone ? line.newest : nodes_[node.newer].older) = node.older;
 }
 
 }  // namespace greta

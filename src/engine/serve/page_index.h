@@ -6,61 +6,88 @@
 // different roots.
 //
 // A request pins the last node of its path. Nodes on no pinned path are idle; their pages are given up leaves
-// first, and of these the least recently used one. All memory is allocated when the index is made.
+// first, and of these the least recently used one. Where the host has slots, a page that is given up moves to
+// one, and its node is kept: what is on the device is the upper part of the tree, what the host keeps the
+// lower one. Where no slot is free, the kept leaf that has not been used for longest is forgotten. Who made
+// the index is told before a page is lost. All memory is allocated when the index is made.
 #pragma once
+#include <functional>
+
 #include "engine/executor/page_pool.h"
 
 namespace greta {
 
 class PageIndex {
  public:
-  static constexpr uint32_t kNone = ~0u;        // no node
+  static constexpr uint32_t kNone = ~0u;        // no node, no slot
   static constexpr uint32_t kRoot = kNone - 1;  // the parent of first pages
   using Tokens = std::span<const int32_t>;      // kPageTokens of them
+  struct Host {
+    uint32_t slots = 0;                                             // pages that it has room for
+    std::function<Status(uint32_t page, uint32_t slot)> keep = {};  // copies a page to a slot
+    std::function<void(uint32_t node)> lose = {};  // the node's page or slot will be used for something else
+  };
 
-  PageIndex(PagePool& pages, uint32_t count);  // count: pages in the pool
+  PageIndex(PagePool& pages, uint32_t count, Host host);  // count: pages in the pool
 
   uint32_t find(uint32_t parent, uint64_t salt, Tokens tokens) const;  // kNone: there is none
   // Adds a page that holds `tokens` after those of `parent`, which must be pinned or the root. Where there is
-  // such a node already, that one stays. Gives the node.
+  // such a node already, that one stays; if the host kept it, it has this page now. Gives the node.
   uint32_t add(uint32_t parent, uint64_t salt, Tokens tokens, uint32_t page);
   uint32_t page(uint32_t node) const { return nodes_[node].page; }
+  uint32_t slot(uint32_t node) const { return nodes_[node].slot; }  // kNone: the node is on the device
+  uint64_t salt(uint32_t node) const { return nodes_[node].salt; }
+  void text_of(uint32_t node, std::vector<int32_t>* out) const;  // from its beginning to the end of the page
   bool idle(uint32_t node) const { return nodes_[node].users == 0; }
 
   void pin(uint32_t node);  // both do nothing for the root
   void unpin(uint32_t node);
-  // Moves a pin from a node to one of its children, which may be idle.
+  // Moves a pin from a node to one of its children, which may be idle, but is on the device.
   void move_pin(uint32_t from, uint32_t to) { pin(to), unpin(from); }
 
   uint32_t idle_pages() const { return idle_; }
+  uint32_t kept_pages() const { return kept_; }  // that the host has
   bool give_up_page();  // frees the page of the oldest idle leaf; false if there is none
-  void clear() {
-    while (give_up_page()) {
-    }
-  }
+  // Gives a node that the host keeps a page of the pool, which the caller has filled. Its parent is pinned or
+  // the root.
+  void bring_back(uint32_t node, uint32_t page);
+  void forget(uint32_t node);  // a node that the host keeps, with all below it and leaves that are older
+  void forget_all();           // idle and kept nodes
 
  private:
   struct Node {
-    uint32_t parent, page;
-    uint32_t users = 0;             // pins, and children with users
-    uint32_t children = 0;          // a node of which other nodes are the continuation is no leaf
+    uint32_t parent;
+    uint32_t page = kNone, slot = kNone;  // it has one of them
+    uint32_t users = 0;                   // pins, and children with users
+    uint32_t children = 0, children_on_device = 0;
     uint32_t next_of_hash = 0;      // a list of each bucket
-    uint32_t older = 0, newer = 0;  // idle leaves, in the order in which they became idle
+    uint32_t older = 0, newer = 0;  // in the line that the node stands in
     uint64_t salt, hash;
     int32_t tokens[kPageTokens];
   };
+  // Nodes that may go, in the order in which they were last used.
+  struct Line {
+    uint32_t oldest = kNone, newest = kNone;
+  };
   uint32_t& bucket(uint64_t hash) { return buckets_[hash & (buckets_.size() - 1)]; }
   uint32_t bucket(uint64_t hash) const { return buckets_[hash & (buckets_.size() - 1)]; }
-  void line_up(uint32_t node, bool oldest);  // a leaf became idle
-  void leave_line(uint32_t node);
-  bool in_line(const Node& node) const { return node.users == 0 && node.children == 0; }
+  void join(Line& line, uint32_t node, bool oldest);
+  void leave(Line& line, uint32_t node);
+  bool may_go(const Node& node) const { return node.users == 0 && node.children_on_device == 0; }
+  uint32_t take_slot();
+  void lost_device_child(uint32_t parent);
+  void give_up(uint32_t node, uint32_t slot);
+  void forget_leaf(uint32_t node);
+  void remove(uint32_t node);
 
   PagePool& pages_;
+  const Host host_;
   std::vector<Node> nodes_;
-  std::vector<uint32_t> free_;
+  std::vector<uint32_t> free_, free_slots_;
   std::vector<uint32_t> buckets_;  // the first node of each hash, kNone if there is none
-  uint32_t oldest_ = kNone, newest_ = kNone;
-  uint32_t idle_ = 0;
+  Line on_device_;                 // idle nodes without children on the device
+  Line on_host_;                   // kept nodes without children
+  uint32_t idle_ = 0, kept_ = 0;
 };
 
 }  // namespace greta

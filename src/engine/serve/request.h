@@ -62,6 +62,7 @@ class Request {
   uint32_t drawing = 0;  // how many of its tokens are drawn by steps under way
   uint32_t node = PageIndex::kRoot;  // the last page of its text that the index has
   uint32_t node_pages = 0;           // how many pages that path has
+  uint32_t looked_up = 0;            // pages that were looked for in the folder of pages
 
   const RequestOptions& options() const { return options_; }
   std::span<const int32_t> tokens() const { return tokens_; }  // the prompt and what was drawn

@@ -19,7 +19,9 @@ Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options)
       step_tokens_(executor.plan().step_tokens),
       max_outputs_(executor.max_outputs(executor.plan().step_tokens)),
       ahead_(executor.model().device->info().runs_ahead),
-      index_(executor.pages(), executor.plan().pages),
+      host_pages_(executor, options.prefix_cache ? options.host_cache_bytes : 0),
+      folder_(executor, options.prefix_cache ? options.folder : PageFolderOptions{}),
+      index_(executor.pages(), executor.plan().pages, host()),
       waiting_(options.requests) {
   const uint32_t sequences = executor.options().sequences;
   live_.reserve(options.requests);
@@ -27,6 +29,11 @@ Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options)
   for (std::vector<Request*>* list : {&running_, &order_}) list->reserve(sequences);
   for (std::vector<Part>* list : {&plan_, &batch_, &under_way_.parts, &next_.parts}) list->reserve(sequences);
   rows_.reserve(step_tokens_);
+}
+
+Scheduler::~Scheduler() {
+  end_all();
+  if (folder_.there()) index_.forget_all();  // which stores them
 }
 
 void Scheduler::add(std::shared_ptr<Request> request) {
@@ -134,7 +141,7 @@ void Scheduler::leave(Request& request) {
   std::erase_if(plan_, [&](const Part& part) { return part.request == &request; });
   index_.unpin(request.node);
   request.node = PageIndex::kRoot;
-  request.node_pages = request.fed = 0;
+  request.node_pages = request.fed = request.looked_up = 0;
   if (request.sequence != ~0u) executor_.release_sequence(std::exchange(request.sequence, ~0u));
 }
 
@@ -229,12 +236,91 @@ void Scheduler::plan_prompt(Request& request, uint32_t* room) {
   *room -= part.count;
 }
 
+// The node of the request's next page, which the cache may have.
+uint32_t Scheduler::next_cached(const Request& request) const {
+  return index_.find(request.node, request.options().salt, request.page_tokens(request.node_pages));
+}
+
+PageIndex::Host Scheduler::host() {
+  PageIndex::Host host = {host_pages_.count()};
+  host.keep = [this](uint32_t page, uint32_t slot) { return host_pages_.keep(page, slot); };
+  if (folder_.there()) host.lose = [this](uint32_t node) { store(node); };
+  return host;
+}
+
+// Stores the page of a node in the folder, unless it is there.
+void Scheduler::store(uint32_t node) {
+  const Status status = guarded([&]() -> Status {
+    const uint64_t salt = index_.salt(node);
+    index_.text_of(node, &text_);
+    if (folder_.has(salt, text_)) return folder_.touch(salt, text_), Status{};
+    uint32_t slot = index_.slot(node);
+    if (slot == PageIndex::kNone) {
+      slot = host_pages_.spare();
+      GRETA_TRY(host_pages_.keep(index_.page(node), slot));
+    }
+    std::span<uint8_t> page;
+    GRETA_TRY(host_pages_.bytes_of(slot, &page));
+    folder_.store(salt, text_, page);
+    return {};
+  });
+  (void)status;  // then the page is lost, and will be computed again
+}
+
+// Makes sure that there is a free page. Returns false if all are in use.
+bool Scheduler::make_room() {
+  while (executor_.pages().free_pages() == 0)
+    if (!index_.give_up_page()) return false;
+  return true;
+}
+
+// Reads the request's next page from the folder. Returns its node, kNone where there is none.
+uint32_t Scheduler::read_back(Request& request) {
+  if (!folder_.there() || request.looked_up > request.node_pages) return PageIndex::kNone;
+  request.looked_up = request.node_pages + 1;
+  uint32_t node = PageIndex::kNone;
+  const Status status = guarded([&]() -> Status {
+    const std::span<const int32_t> text =
+        request.tokens().first(size_t(request.node_pages + 1) * kPageTokens);
+    const uint64_t salt = request.options().salt;
+    if (!folder_.has(salt, text) || !make_room()) return {};
+    std::span<uint8_t> bytes;
+    GRETA_TRY(host_pages_.bytes_of(host_pages_.spare(), &bytes));
+    if (!folder_.load(salt, text, bytes)) return {};
+    const uint32_t page = executor_.pages().take();
+    const Status copied = host_pages_.bring_back(host_pages_.spare(), page);
+    if (copied.ok()) node = index_.add(request.node, salt, text.last(kPageTokens), page);
+    executor_.pages().drop(page);
+    counts_.brought_back += copied.ok();
+    return copied;
+  });
+  (void)status;  // then the page is computed
+  return node;
+}
+
+// Copies the request's next page back from the host. Returns its node, kNone where there is no page for it.
+uint32_t Scheduler::bring_back(const Request& request) {
+  if (!make_room()) return PageIndex::kNone;
+  const uint32_t node = next_cached(request);  // its slot may have gone to a page that was given up
+  if (node == PageIndex::kNone) return node;
+  const uint32_t page = executor_.pages().take();
+  if (!host_pages_.bring_back(index_.slot(node), page).ok()) {
+    executor_.pages().drop(page);
+    index_.forget(node);
+    return PageIndex::kNone;
+  }
+  index_.bring_back(node, page);
+  ++counts_.brought_back;
+  return node;
+}
+
 // Takes pages that the cache has for what comes next. The last token is always computed, for its logits.
 void Scheduler::adopt_cached(Request& request) {
   if (!options_.prefix_cache || !request.adopts()) return;
   while (request.fed == request.node_pages * kPageTokens && request.unfed() > kPageTokens) {
-    const uint32_t node =
-        index_.find(request.node, request.options().salt, request.page_tokens(request.node_pages));
+    uint32_t node = next_cached(request);
+    if (node == PageIndex::kNone) node = read_back(request);
+    else if (index_.slot(node) != PageIndex::kNone) node = bring_back(request);
     if (node == PageIndex::kNone) return;
     executor_.pages().share(index_.page(node), request.sequence);
     index_.move_pin(request.node, node);

@@ -3,12 +3,15 @@
 //   admission  in the order of the waiting line, while there are a sequence and pages
 //   decode     first: a row of each request whose prompt was read and whose events somebody reads
 //   prompts    then, in order of admission, as many rows as a step may have within its time
-//   pages      where none is free, the prefix cache gives up its oldest; then the newest request is set back:
-//              it loses its pages and reads its text anew later, while its answer goes on where it was
+//   pages      where none is free, the prefix cache gives up its oldest, to the host if that has room; then
+//              the newest request is set back: it loses its pages and reads its text anew later, while its
+//              answer goes on where it was
 //   failure    of a step is tried again with fewer requests, until it is known whose it is
 //
 // One thread calls step(). Nothing that is shared by requests throws once the scheduler is made.
 #pragma once
+#include "engine/serve/host_pages.h"
+#include "engine/serve/page_folder.h"
 #include "engine/serve/page_index.h"
 #include "engine/serve/step_clock.h"
 #include "engine/serve/waiting_line.h"
@@ -20,16 +23,18 @@ struct SchedulerOptions {
   uint64_t step_ns = 50'000'000;  // what a step should take while answers are generated
   uint32_t chunk_tokens = 0;      // prompt tokens of such a step; 0: by step_ns
   bool prefix_cache = true;
+  uint64_t host_cache_bytes = 0;  // of host memory for pages that the prefix cache gives up
+  PageFolderOptions folder = {};  // for pages that have no place in memory any more
 };
 
 struct SchedulerCounts {
-  uint64_t steps = 0, rows = 0, cached_tokens = 0, set_back = 0;
+  uint64_t steps = 0, rows = 0, cached_tokens = 0, set_back = 0, brought_back = 0;
 };
 
 class Scheduler {
  public:
   Scheduler(Executor& executor, const SchedulerOptions& options);
-  ~Scheduler() { end_all(); }
+  ~Scheduler();
 
   size_t live() const { return live_.size(); }
   void add(std::shared_ptr<Request> request);  // live() is below options.requests
@@ -65,6 +70,12 @@ class Scheduler {
   void plan_prompt(Request& request, uint32_t* room);
   uint32_t prompt_rows();
   void adopt_cached(Request& request);
+  uint32_t next_cached(const Request& request) const;
+  uint32_t bring_back(const Request& request);
+  uint32_t read_back(Request& request);
+  bool make_room();
+  PageIndex::Host host();
+  void store(uint32_t node);
   bool computed_beside(const Request& request) const;
   bool reserve(Request& request, uint32_t end_position);
   Request* newest();
@@ -83,6 +94,9 @@ class Scheduler {
   const SchedulerOptions options_;
   const uint32_t step_tokens_, max_outputs_;
   const bool ahead_;  // the device computes beside the host
+  HostPages host_pages_;
+  PageFolder folder_;
+  std::vector<int32_t> text_;  // of a page that is stored
   PageIndex index_;
   StepClock clock_;
   WaitingLine waiting_;

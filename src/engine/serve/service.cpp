@@ -64,6 +64,7 @@ void Service::take_arrivals() {
   state_.running = scheduler_.running();
   state_.waiting = uint32_t(live_) - std::min(uint32_t(live_), state_.running);
   state_.cached_pages = scheduler_.index().idle_pages();
+  state_.kept_pages = scheduler_.index().kept_pages();
   state_.free_pages = pages.free_pages();
   state_.pages = executor_->plan().pages;
   state_.counts = scheduler_.counts();

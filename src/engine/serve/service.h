@@ -15,7 +15,7 @@ struct ServiceOptions {
 
 struct ServiceState {
   uint32_t waiting = 0, running = 0;
-  uint32_t cached_pages = 0, free_pages = 0, pages = 0;
+  uint32_t cached_pages = 0, kept_pages = 0, free_pages = 0, pages = 0;
   SchedulerCounts counts;
 };
 

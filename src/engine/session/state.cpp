@@ -16,7 +16,8 @@ using Number = unsigned long long;  // for %llu
 
 uint64_t header_sum(const StateHeader& header) { return checksum(&header, offsetof(StateHeader, checksum)); }
 
-// The header that this executor writes for `tokens` tokens.
+}  // namespace
+
 StateHeader state_header(const Executor& executor, uint32_t tokens) {
   const Shape& s = executor.model().shape;
   StateHeader h = {};
@@ -39,6 +40,8 @@ StateHeader state_header(const Executor& executor, uint32_t tokens) {
   h.checksum = header_sum(h);
   return h;
 }
+
+namespace {
 
 const char* type_name(uint32_t cache_type) {
   QuantType type = QuantType::f32;

@@ -10,6 +10,8 @@
 #pragma once
 #include <cstdint>
 
+#include "engine/executor/executor.h"
+
 namespace greta {
 
 constexpr char kStateMagic[8] = {'G', 'R', 'E', 'T', 'A', 'K', 'V', '\n'};
@@ -28,5 +30,9 @@ struct StateHeader {
   uint64_t checksum;              // of the header before it
 };
 static_assert(sizeof(StateHeader) == 80);
+
+// The header that this executor writes for `tokens` tokens. Where two are equal, so are the cache's model, its
+// types and the order of its bytes.
+StateHeader state_header(const Executor& executor, uint32_t tokens);
 
 }  // namespace greta

@@ -1,0 +1,53 @@
+// Pages of the prefix cache in files, which outlive the program. A file has one page, and the whole text up
+// to its end, so that a page is used for the very text that it was computed from. Its name is a hash of the
+// model, of what computed the page, of the salt and of the text.
+//
+// Nothing in a file is trusted: its size, its header and its text must be those that this executor would have
+// written, and a checksum finds damage. Who can write to the folder can change answers, since keys and values
+// may be any numbers, but no more than that. Where the files together grow beyond a limit, those that were
+// used least recently go.
+#pragma once
+#include <string>
+
+#include "engine/executor/executor.h"
+
+namespace greta {
+
+struct PageFolderOptions {
+  std::string folder = {};  // empty: there is none
+  uint64_t bytes = 0;       // of all files together
+  uint32_t version = 0;     // of the library; pages of another one are not used
+};
+
+class PageFolder {
+ public:
+  using Tokens = std::span<const int32_t>;  // a text from its beginning to the end of the page
+
+  PageFolder(const Executor& executor, const PageFolderOptions& options);
+
+  bool there() const { return !options_.folder.empty(); }
+  bool has(uint64_t salt, Tokens text) const;
+  void touch(uint64_t salt, Tokens text) const;  // the page was used now
+  // Writes a page of Executor::page_bytes(). The first failure is a warning in the log, the others are
+  // silent.
+  void store(uint64_t salt, Tokens text, std::span<const uint8_t> page);
+  // Reads a page. Returns false where there is none, or a damaged one, which is removed.
+  bool load(uint64_t salt, Tokens text, std::span<uint8_t> page);
+
+ private:
+  struct Written {
+    std::string path;
+    uint64_t bytes;
+  };
+  std::string path_of(uint64_t salt, Tokens text) const;
+  void trim();
+
+  const Executor& executor_;
+  const PageFolderOptions options_;
+  const uint64_t origin_;       // a checksum of what computes the pages
+  std::vector<Written> files_;  // the oldest first
+  uint64_t bytes_ = 0;
+  bool warned_ = false;
+};
+
+}  // namespace greta

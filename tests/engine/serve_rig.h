@@ -1,0 +1,123 @@
+// An engine with a scheduler, and requests for tests of it.
+#pragma once
+#include "engine/serve/scheduler.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <random>
+
+#include "support/faulty_device.h"
+#include "support/tiny_model.h"
+
+namespace greta::test {
+
+inline std::vector<int32_t> some_tokens(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<int32_t> tokens(count);
+  for (int32_t& token : tokens) token = int32_t(3 + random() % 60);
+  return tokens;
+}
+
+struct Answer {
+  std::vector<int32_t> tokens;
+  std::string text;
+  RequestResult result;
+};
+
+// An engine with a scheduler.
+struct Rig {
+  const TinyModel tiny = make_tiny({});
+  Submissions submissions;
+  Engine engine;
+  std::unique_ptr<Scheduler> scheduler;
+  std::shared_ptr<Doorbell> bell = std::make_shared<Doorbell>();
+
+  // ahead: the device is said to compute beside the host, so that two steps are under way
+  explicit Rig(const ExecutorOptions& sizes, const SchedulerOptions& options = {}, bool ahead = false) {
+    EngineOptions of_engine;
+    of_engine.threads = 1;  // tests of threads are others
+    of_engine.wrap = [&](Device& inner) { return std::make_unique<FaultyDevice>(inner, ahead, submissions); };
+    of_engine.executor = sizes;
+    of_engine.executor.key_type = of_engine.executor.value_type = 0;
+    open_engine(tiny.file, of_engine, &engine);
+    scheduler = std::make_unique<Scheduler>(*engine.executor, options);
+  }
+  ~Rig() { scheduler.reset(); }
+
+  std::shared_ptr<Request> add(RequestOptions options, size_t events = 1000) {
+    std::shared_ptr<Request> request;
+    const Status status = Request::open(*engine.model, engine.executor->plan().context, events, bell,
+                                        std::move(options), &request);
+    INFO(error_text());
+    REQUIRE(status.ok());
+    scheduler->add(request);
+    return request;
+  }
+  void run() {
+    for (int i = 0; scheduler->step(); ++i) REQUIRE(i < 100'000);
+  }
+  void check_clean() {  // nobody runs, and all pages are free or idle in the cache
+    CHECK(scheduler->live() == 0);
+    CHECK(engine.executor->pages().free_pages() + scheduler->index().idle_pages() ==
+          engine.executor->plan().pages);
+  }
+};
+
+inline void drain(Request& request, Answer* answer) {
+  RequestEvent event;
+  while (request.next(0, &event)) {
+    if (event.token.token != kNoToken) answer->tokens.push_back(event.token.token);
+    answer->text += event.text;
+  }
+}
+
+inline Answer answer_of(Request& request) {
+  Answer answer;
+  drain(request, &answer);
+  REQUIRE(request.ended(&answer.result));
+  return answer;
+}
+
+inline RequestOptions request_of(std::vector<int32_t> tokens, uint32_t max_tokens, uint64_t seed = 0) {
+  RequestOptions options;
+  options.tokens = std::move(tokens);
+  options.max_tokens = max_tokens;
+  options.ignore_end = true;
+  if (seed) options.sampling.temperature = 1.5f, options.sampling.seed = seed;
+  return options;
+}
+
+// What a session alone generates.
+inline std::vector<int32_t> alone(Rig& rig, const RequestOptions& request) {
+  std::unique_ptr<Session> session;
+  REQUIRE(
+      Session::open(std::shared_ptr<Executor>(rig.engine.executor.get(), [](Executor*) {}), &session).ok());
+  REQUIRE(session->set_sampling(request.sampling).ok());
+  session->set_grammar(request.grammar);
+  std::vector<int32_t> out;
+  GenerateOptions options;
+  options.max_tokens = request.max_tokens;
+  options.ignore_end = request.ignore_end;
+  options.user = &out;
+  options.on_token = [](void* user, int32_t token, const char*, size_t) {
+    if (token != kNoToken) static_cast<std::vector<int32_t>*>(user)->push_back(token);
+    return 0;
+  };
+  GenerateResult result;
+  const Status status = session->generate(request.tokens, options, &result);
+  INFO(error_text());
+  REQUIRE(status.ok());
+  return out;
+}
+
+// Requests of many kinds: greedy and drawn on the device, drawn on the host, short and long.
+inline std::vector<RequestOptions> mixed_requests(size_t count) {
+  std::vector<RequestOptions> requests;
+  for (uint32_t i = 0; i < count; ++i) {
+    RequestOptions request = request_of(some_tokens(1 + (i * 37) % 150, i), 5 + i % 30, i % 3 ? i : 0);
+    if (i % 4 == 1) request.sampling.typical_p = 0.9f;  // on the host
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+}  // namespace greta::test
