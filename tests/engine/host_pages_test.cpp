@@ -10,12 +10,12 @@ using namespace greta::test;
 
 namespace {
 
-constexpr uint32_t kPool = 8;  // pages on the device
+constexpr uint32_t kDevicePages = 8;  // pages on the device
 
 // A scheduler whose host has room for `pages` pages.
 struct HostRig : Rig {
   explicit HostRig(uint64_t pages, bool ahead = false)
-      : Rig({.context = 256, .sequences = 2, .cache_tokens = 64 * kPool}, {}, ahead) {
+      : Rig({.context = 256, .sequences = 2, .cache_tokens = 64 * kDevicePages}, {}, ahead) {
     scheduler = std::make_unique<Scheduler>(
         *engine.executor,
         SchedulerOptions{.host_cache_bytes = pages * engine.executor->page_bytes() + 1});
@@ -39,7 +39,7 @@ TEST_CASE("serve: pages that were given up come back from the host", "[serve]") 
   for (uint32_t i = 0; i < 6; ++i) expected.push_back(alone(rig, text(i)));
   for (uint32_t i = 0; i < 6; ++i) CHECK(rig.ask(text(i)).tokens == expected[i]);
   CHECK(rig.kept() + rig.scheduler->index().idle_pages() == 6 * 3);  // none was lost
-  CHECK(rig.kept() >= 6 * 3 - kPool);
+  CHECK(rig.kept() >= 6 * 3 - kDevicePages);
   for (uint32_t i = 0; i < 6; ++i) {
     const uint64_t rows = rig.scheduler->counts().rows;
     const Answer again = rig.ask(text(i));

@@ -90,7 +90,7 @@ void PageFolder::store(uint64_t salt, Tokens text, std::span<const uint8_t> page
   const Status status = replace_file(path, {bytes_of(&header, 1), bytes_of(text.data(), text.size()), page});
   if (!status.ok()) {
     if (!std::exchange(warned_, true))
-      executor_.model().log.warn("pages of the prefix cache are not kept: %s", error_text());
+      executor_.model().log(LogLevel::Warning, "pages of the prefix cache are not kept: %s", error_text());
     return;
   }
   files_.push_back({std::move(path), bytes});
