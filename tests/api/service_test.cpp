@@ -9,6 +9,7 @@
 
 #include "support/api_objects.h"
 #include "support/failing_threads.h"
+#include "support/gguf_writer.h"
 
 using namespace greta::test;
 
@@ -355,4 +356,33 @@ TEST_CASE("service: a child of fork is told so, and closing returns there", "[ap
   REQUIRE(waitpid(child, &state, 0) == child);
   CHECK((WIFEXITED(state) && WEXITSTATUS(state) == 0));
   CHECK(read_all(request).tokens.size() == 200);
+}
+
+TEST_CASE("service: pages go to the host and to a folder, and a later service has them", "[api][serve]") {
+  const TemporaryFolder folder;
+  const std::string pages = folder.path() + "/pages";
+  auto options = Served::own_thread();
+  options.host_cache_bytes = 1 << 20;
+  options.page_folder = pages.c_str();
+  std::vector<int32_t> prompt(150);
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = int32_t(3 + i * i % 60);
+  const auto request = ask(prompt, 4);
+  std::vector<int32_t> first;
+  for (int service = 0; service < 2; ++service) {
+    Served s(options);
+    const Read read = read_all(add(s.service, request));
+    CHECK(read.status == GRETA_OK);
+    CHECK(read.result.cached_tokens == (service ? 128 : 0));
+    if (service) CHECK(read.tokens == first);
+    first = read.tokens;
+    auto info = sized<greta_service_info>();
+    REQUIRE(greta_service_describe(s.service, &info) == GRETA_OK);
+    CHECK(info.brought_back == (service ? 2 : 0));
+    CHECK(info.host_pages == 0);
+  }
+  options.page_folder = "";
+  Served s;
+  greta_service* none = nullptr;
+  CHECK(greta_service_open(s.o.model, &options, &none) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_error_text() == std::string("page_folder is empty, expected a path"));
 }

@@ -1,7 +1,7 @@
 // What matmul_rows_normed and matmul_rows_float_normed make of the sums: y[t] = residual[t] + scale *
 // norm(sums + bias). Each group leaves its results in p.product. The last group of a token normalises them
-// all, which is shorter than a launch of its own. The argument block is a MatmulNormBlock. The kernel includes
-// kernels/gpu/q8x16.h before.
+// all, which is shorter than a launch of its own. The argument block is a MatmulNormBlock. The kernel
+// includes kernels/gpu/q8x16.h before.
 #pragma once
 #include "kernels/hip/group_ticket.h"
 #include "kernels/hip/matvec/group.h"

@@ -31,8 +31,8 @@ struct StateHeader {
 };
 static_assert(sizeof(StateHeader) == 80);
 
-// The header that this executor writes for `tokens` tokens. Where two are equal, so are the cache's model, its
-// types and the order of its bytes.
+// The header that this executor writes for `tokens` tokens. Where two are equal, so are the cache's model,
+// its types and the order of its bytes.
 StateHeader state_header(const Executor& executor, uint32_t tokens);
 
 }  // namespace greta
