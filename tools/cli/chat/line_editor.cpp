@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -165,6 +166,13 @@ void choose_locale() {
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) setlocale(LC_CTYPE, "C.UTF-8");
 }
 
+// libedit takes memory for each place of the screen, twice: 34 GB for the largest size that there can be.
+bool screen_is_absurd() {
+  constexpr uint32_t kMostPlaces = 1 << 22;
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && uint32_t(size.ws_row) * size.ws_col > kMostPlaces;
+}
+
 }  // namespace
 
 struct LineEditor::Editing {
@@ -178,7 +186,7 @@ struct LineEditor::Editing {
 
   bool open(const std::vector<std::string>& lines) {
     const char* term = getenv("TERM");
-    if (!term || !*term || tcgetattr(STDIN_FILENO, &found) != 0) return false;
+    if (!term || !*term || tcgetattr(STDIN_FILENO, &found) != 0 || screen_is_absurd()) return false;
     pastes = std::strcmp(term, "dumb") != 0;
     choose_locale();
     const int copy = dup(STDERR_FILENO);
