@@ -61,7 +61,10 @@ Status Gguf::check_split() const {
                   "this is part %llu of a model split in %llu; the parts are found if they lie side by side "
                   "and their names end in -00001-of-%05llu.gguf and so on",
                   (unsigned long long)number + 1, (unsigned long long)count, (unsigned long long)count);
-    if (parts > 1 && (count != parts || number != part || !found))
+    if (parts > 1 && count == parts && !found)
+      return fail(Code::File, "%s has no key split.no, expected it in part %u of %u", source_.name(part),
+                  part + 1, parts);
+    if (parts > 1 && (count != parts || number != part))
       return fail(Code::File, "%s says that it is part %llu of %llu, expected %u of %u", source_.name(part),
                   (unsigned long long)number + 1, (unsigned long long)count, part + 1, parts);
   }

@@ -250,6 +250,10 @@ TEST_CASE("bad names and places of tensors", "[engine][gguf]") {
        with_tensor(1, {32}, 0, UINT64_MAX - 31),
        Code::File,
        {"beyond the end"}},
+      {"an offset to which its bytes cannot be added",
+       with_tensor(1, {uint64_t(1) << 59}, 0, UINT64_MAX - (uint64_t(1) << 61) + 1),
+       Code::File,
+       {"beyond the end"}},
       {"CVE-2026-7482: more weights than bytes",
        with_tensor(1, {2048}, 0, 0),
        Code::File,
@@ -338,6 +342,26 @@ TEST_CASE("a false length costs no memory", "[engine][gguf]") {
   file = counts(0, 1) + Bytes().string("k").u32(8).u64(1u << 29).data + std::string(1 << 17, 'x');
   CHECK(open_callback(file, claimed).code == Code::File);
   CHECK(std::string(error_text()).find("returned 1") != std::string::npos);
+}
+
+// The parts of a split model may each have as many tensors as a file may. Together they may not have more.
+TEST_CASE("parts have no more tensors together than a file may have", "[engine][gguf]") {
+  constexpr uint64_t kInEach = kMaxTensors / 2 + 1;
+  const test::TemporaryFolder folder;
+  for (const uint32_t number : {0u, 1u}) {
+    GgufWriter writer;
+    writer.alignment = 8;
+    writer.value("general.alignment", 8u).value("split.no", number).value("split.count", 2u);
+    for (uint64_t i = 0; i < kInEach; ++i)
+      writer.raw_tensor(std::to_string(number) + "." + std::to_string(i), 1, {1}, 24, i * 8);
+    writer.data(std::string(kInEach * 8, 0));
+    folder.write(number ? "m-00002-of-00002.gguf" : "m-00001-of-00002.gguf", writer.file());
+  }
+  Source source;
+  REQUIRE(source.open_file((folder.path() + "/m-00001-of-00002.gguf").c_str()).ok());
+  CHECK(Gguf().open(std::move(source)).code == Code::File);
+  CHECK(std::string(error_text()).find("1048578 tensors in all parts, expected at most 1048576") !=
+        std::string::npos);
 }
 
 TEST_CASE("a model opens once", "[engine][gguf]") {

@@ -142,6 +142,37 @@ TEST_CASE("a value of the wrong type or size fails in words", "[engine][gguf]") 
   CHECK(f == 5);
 }
 
+TEST_CASE("a key that is absent leaves the default", "[engine][gguf]") {
+  const std::string file = one_of_each().array("unsigned", 4, std::vector<uint32_t>{7}).file();
+  Gguf first, gguf;
+  REQUIRE(open_memory(file, &first).ok());
+  gguf = std::move(first);
+  const StringArray some{nullptr, 9};
+  const PackedArray<float> floats{nullptr, 9};
+  const PackedArray<int32_t> ints{nullptr, 9};
+  CHECK(get(&Gguf::get_f32, gguf, "absent", 1.5f) == 1.5f);
+  CHECK(get(&Gguf::get_bool, gguf, "absent", true));
+  CHECK(get(&Gguf::get_string, gguf, "absent", std::string_view("text")) == "text");
+  CHECK(get(&Gguf::get_strings, gguf, "absent", some).count == 9);
+  CHECK(get(&Gguf::get_f32_array, gguf, "absent", floats).count == 9);
+  CHECK(get(&Gguf::get_i32_array, gguf, "absent", ints).count == 9);
+  CHECK(get(&Gguf::get_i32_array, gguf, "unsigned", ints)[0] == 7);
+  CHECK(gguf.require("u8").ok());
+}
+
+TEST_CASE("values as numbers", "[engine][gguf]") {
+  const std::string file = one_of_each().file();
+  Gguf gguf;
+  REQUIRE(open_memory(file, &gguf).ok());
+  std::vector<double> numbers;
+  for (const char* key : {"i64", "f64", "bool", "ints", "bools", "nothing"})
+    CHECK(gguf_numbers(*gguf.find(key), &numbers) == (key != std::string("nothing")));
+  CHECK(numbers == std::vector<double>{-0x1p40, 0.25, 1, -1, 2, 1, 0, 1});
+  CHECK_FALSE(gguf_numbers(*gguf.find("string"), &numbers));
+  CHECK_FALSE(gguf_numbers(*gguf.find("strings"), &numbers));
+  CHECK(numbers.size() == 8);
+}
+
 TEST_CASE("one value for each layer", "[engine][gguf]") {
   const std::string file = one_of_each().file();
   Gguf gguf;
@@ -191,6 +222,7 @@ TEST_CASE("tensors of every type with their places", "[engine][gguf]") {
     CHECK(data == std::string(bytes[t], char(t)));
   }
   CHECK_FALSE(gguf.find_tensor("t"));
+  CHECK_FALSE(gguf.find_tensor("u"));
   CHECK_FALSE(gguf.find_tensor(""));
 }
 
@@ -231,6 +263,7 @@ TEST_CASE("split models", "[engine][gguf]") {
       {part(0, 3, 2, "a"), part(1, 3, 2, "b"), "part 1 of 3, expected 1 of 2"},
       {part(0, 2, 2, "a"), part(1, 2, 2, "a"), "tensor \"a\": there are two"},
       {GgufWriter().file(), part(1, 2, 1, "b"), "part 1 of 1, expected 1 of 2"},
+      {GgufWriter().value("split.count", 2u).file(), part(1, 2, 1, "b"), "no key split.no, expected it in"},
   };
   for (const auto& row : rows) {
     folder.write("x-00001-of-00002.gguf", row.first);
@@ -247,7 +280,7 @@ TEST_CASE("split models", "[engine][gguf]") {
 
 TEST_CASE("values as short text", "[engine][gguf]") {
   GgufWriter writer = one_of_each();
-  writer.value("odd", "a\"b\n\x1b");
+  writer.value("odd", "a\"b\n\x1b\\\x7f").value("false", false);
   const std::string file = writer.file();
   Gguf gguf;
   REQUIRE(open_memory(file, &gguf).ok());
@@ -260,5 +293,6 @@ TEST_CASE("values as short text", "[engine][gguf]") {
   CHECK(text("strings", 7) == "[\"a\", \"\", ...] (3)");
   CHECK(text("bools") == "[true, false, true]");
   CHECK(text("nothing") == "[]");
-  CHECK(text("odd") == "\"a\\\"b\\n \"");
+  CHECK(text("odd") == "\"a\\\"b\\n \\\\ \"");
+  CHECK(text("false") == "false");
 }

@@ -34,8 +34,36 @@ TEST_CASE("a header of 150,000 tokens is read in pieces that grow, each byte onc
   REQUIRE(source.open_callback(Reads::read, &reads, reads.file.size()).ok());
   Gguf gguf;
   REQUIRE(gguf.open(std::move(source)).ok());
+  CHECK(gguf.held_bytes() <= reads.file.size());
+  CHECK(gguf.source().calls_back());
   INFO(reads.calls << " reads of " << reads.bytes << " bytes, " << memory.peak_bytes() << " held");
   CHECK(reads.calls < 40);
   CHECK(reads.bytes <= reads.file.size());
   CHECK(memory.peak_bytes() < 4 * reads.file.size());
+}
+
+TEST_CASE("a header for which there is no memory is a status or an exception", "[engine][gguf]") {
+  std::vector<std::string> tokens(20'000, "token");
+  Reads reads{GgufWriter().value("tokenizer.ggml.tokens", tokens).tensor("a", 0, {1}, "0123").file()};
+  uint64_t said = 0, thrown = 0;
+  for (uint64_t n = 1;; ++n) {
+    const uint64_t before = test::live_allocations();
+    {
+      Source source;
+      REQUIRE(source.open_callback(Reads::read, &reads, reads.file.size()).ok());
+      const test::FailingMemory failing(n);
+      Status status;
+      try {
+        status = Gguf().open(std::move(source));
+      } catch (const std::bad_alloc&) {
+        ++thrown;
+      }
+      if (!failing.failed()) break;
+      if (status.code == Code::Memory) ++said;
+    }
+    CHECK(test::live_allocations() == before);
+  }
+  CHECK(std::string(error_text()).find("a header of") != std::string::npos);
+  CHECK(said >= 3);  // the buffer is enlarged twice and cut to size once
+  CHECK(thrown > 0);
 }

@@ -29,6 +29,7 @@ TEST_CASE("memory and callbacks give the same bytes", "[engine][source]") {
     CHECK(source->size(0) == 10);
     REQUIRE(source->read_at(0, 3, text, 3).ok());
     CHECK(std::string(text) == "345");
+    CHECK(source->read_at(0, 10, nullptr, 0).ok());
     CHECK(source->read_at(0, 8, text, 3).code == Code::File);
     CHECK(source->read_at(0, UINT64_MAX - 1, text, 3).code == Code::File);
   }
@@ -36,6 +37,7 @@ TEST_CASE("memory and callbacks give the same bytes", "[engine][source]") {
   REQUIRE(memory.map(0, &mapped).ok());
   CHECK(mapped == reinterpret_cast<const uint8_t*>(bytes.data()));
   CHECK(memory.memory(0) == mapped);
+  CHECK(memory.maps());
   CHECK(callback.map(0, &mapped).code == Code::Unsupported);
   char byte;
   CHECK(callback.read_at(0, 5, &byte, 1).code == Code::File);
@@ -68,11 +70,15 @@ TEST_CASE("any part of a split model opens all of it", "[engine][source]") {
     CHECK(says("expected a part"));
   }
   // A name that is nearly that of a part is an ordinary name.
-  for (const char* name : {"m-0001-of-00003.gguf", "m-00001-of-0000a.gguf", "-00001_of-00003.gguf"}) {
+  for (const char* name : {"m-0001-of-00003.gguf", "m-00001-of-0000a.gguf", "-00001_of-00003.gguf",
+                           "-0000.-of-00003.gguf", "m-00001-of-00003.ggux"}) {
     Source plain;
     REQUIRE(plain.open_file(folder.write(name, "x").c_str()).ok());
     CHECK(plain.parts() == 1);
   }
+  CHECK(Source().open_file("short").code == Code::File);
+  CHECK(Source().open_file("").code == Code::Argument);
+  CHECK(Source().open_file(nullptr).code == Code::Argument);
 }
 
 TEST_CASE("a file is mapped where that was asked for, part by part", "[engine][source]") {
