@@ -1,0 +1,190 @@
+// Host memory that runs out in the thread that runs a service. Each allocation of adding requests and of
+// running them fails once. A request that cannot go on ends with GRETA_ERROR_MEMORY, nothing leaks, and the
+// service then answers the same requests as before.
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "support/api_objects.h"
+#include "support/failing_memory.h"
+
+using namespace greta::test;
+
+namespace {
+
+struct Answer {
+  greta_status status = GRETA_OK;
+  std::string text;
+  bool operator==(const Answer&) const = default;
+};
+
+// Reads a request to its end and closes it.
+Answer read_all(greta_request* request) {
+  Answer answer;
+  auto event = sized<greta_request_event>();
+  do {
+    answer.status = greta_request_next(request, UINT64_MAX, &event);
+    if (answer.status) break;
+    answer.text.append(event.text, event.bytes);
+    answer.text += '|';
+  } while (event.kind != GRETA_EVENT_END);
+  if (!answer.status) answer.status = greta_request_finish(request, nullptr);
+  greta_request_close(request);
+  return answer;
+}
+
+constexpr size_t kRequests = 3;
+using Answers = std::array<Answer, kRequests>;
+
+// One that the device draws, one that a grammar and the host draw, and a conversation.
+greta_status add_requests(greta_service* service, std::array<greta_request*, kRequests>* out) {
+  static const int32_t first[] = {3, 10, 17, 24, 31, 38}, second[] = {5, 6, 7};
+  static const greta_message message = {"user", "1t 2t", nullptr};
+  auto plain = sized<greta_request_options>();
+  plain.tokens = first;
+  plain.token_count = std::size(first);
+  plain.max_tokens = 6;
+  plain.ignore_end = 1;
+  auto sampling = sized<greta_sampling_options>();
+  sampling.temperature = 0.8f;
+  sampling.seed = 7;
+  sampling.grammar = "root ::= part+\npart ::= [0-9]+ \"t\"";
+  auto bound = plain;
+  bound.tokens = second;
+  bound.token_count = std::size(second);
+  bound.sampling = &sampling;
+  bound.logprobs = bound.prompt_logprobs = 1;
+  bound.top_logprobs = 3;
+  auto chat = sized<greta_request_options>();
+  chat.messages = &message;
+  chat.message_count = 1;
+  chat.max_tokens = 4;
+  const greta_request_options* const all[kRequests] = {&plain, &bound, &chat};
+  greta_status status = GRETA_OK;
+  for (size_t i = 0; i < kRequests && !status; ++i) status = greta_service_add(service, all[i], &(*out)[i]);
+  return status;
+}
+
+greta_status open_service(greta_model* model, greta_service** out) {
+  auto sizes = sized<greta_executor_options>();
+  sizes.context = 128;
+  sizes.sequences = 4;
+  sizes.cache_tokens = 512;
+  auto options = sized<greta_service_options>();
+  options.executor = &sizes;
+  options.max_requests = 8;
+  return greta_service_open(model, &options, out);
+}
+
+struct Round {
+  greta_status begun = GRETA_OK, ran = GRETA_OK;
+  Answers answers;
+  bool failed = false;
+};
+
+// Opens the service, if there is none, adds the requests and runs them on this thread, whose allocation
+// `fail_at` fails. Another one reads.
+Round ask(greta_model* model, greta_service** service, uint64_t fail_at) {
+  Round round;
+  std::array<greta_request*, kRequests> requests{};
+  std::atomic<int> begun{0};
+  std::thread reader([&] {
+    begun.wait(0);
+    if (begun != 1) return;
+    for (size_t i = 0; i < kRequests; ++i) round.answers[i] = read_all(requests[i]);
+    greta_service_stop(*service);
+  });
+  {
+    const FailingMemory failing(fail_at);
+    if (!*service) round.begun = open_service(model, service);
+    if (!round.begun) round.begun = add_requests(*service, &requests);
+    begun = round.begun ? 2 : 1;
+    begun.notify_one();
+    if (!round.begun) round.ran = greta_service_run(*service);
+    round.failed = failing.failed();
+  }
+  reader.join();
+  if (round.begun)
+    for (greta_request* request : requests) greta_request_close(request);
+  return round;
+}
+
+// What failed has said so, and what did not fail is whole.
+bool right(const Round& round, const Answers& expected) {
+  if (round.begun) return round.begun == GRETA_ERROR_MEMORY;
+  bool all = round.ran == GRETA_OK;
+  for (size_t i = 0; i < kRequests; ++i) {
+    const Answer& answer = round.answers[i];
+    all &= answer.status == GRETA_OK ? answer == expected[i] : answer.status == GRETA_ERROR_MEMORY;
+  }
+  return all;
+}
+
+struct Count {
+  uint64_t tried = 0, ended = 0, wrong = 0;
+};
+
+// Returns whether an allocation failed.
+bool try_with(greta_model* model, greta_service** service, uint64_t n, const Answers& expected,
+              Count* count) {
+  const Round round = ask(model, service, n);
+  if (!round.failed) return false;
+  ++count->tried;
+  for (const Answer& answer : round.answers) count->ended += answer.status == GRETA_ERROR_MEMORY;
+  const bool fine = right(round, expected) && ask(model, service, 0).answers == expected;
+  INFO("allocation " << n << ": " << greta_error_text());
+  if (!fine && ++count->wrong < 8) CHECK(fine);
+  return true;
+}
+
+struct Loaded {
+  Objects o{TinyShape{}, exact()};
+  Answers expected;
+  Loaded() {
+    REQUIRE(o.load() == GRETA_OK);
+    greta_service* service = nullptr;
+    expected = ask(o.model, &service, 0).answers;
+    greta_service_close(service);
+    for (const Answer& answer : expected) REQUIRE(answer.status == GRETA_OK);
+  }
+  static greta_runtime_options exact() {
+    greta_runtime_options options{};
+    options.exact = 1;
+    options.threads = 1;
+    return options;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("memory: each host allocation of requests may fail, and the service answers afterwards",
+          "[api][memory][serve]") {
+  Loaded loaded;
+  greta_model* const model = loaded.o.model;
+  greta_service* service = nullptr;
+  Count count;
+  (void)ask(model, &service, 0);
+  for (uint64_t n = 1; try_with(model, &service, n, loaded.expected, &count);) ++n;
+  greta_service_close(service);
+  INFO(count.tried << " allocations, which ended " << count.ended << " requests");
+  CHECK(count.wrong == 0);
+  CHECK(count.tried > 50);
+  CHECK(count.ended > 20);
+}
+
+TEST_CASE("memory: some host allocations of a service's life may fail, and nothing leaks",
+          "[api][memory][serve]") {
+  Loaded loaded;
+  Count count;
+  uint64_t leaked = 0;
+  for (uint64_t n = 1, more = 1; more; n += 17) {
+    const uint64_t before = live_allocations();
+    greta_service* service = nullptr;
+    more = try_with(loaded.o.model, &service, n, loaded.expected, &count);
+    greta_service_close(service);
+    leaked += live_allocations() != before;
+  }
+  CHECK(count.wrong == 0);
+  CHECK(leaked == 0);
+  CHECK(count.tried > 30);
+}
