@@ -10,8 +10,11 @@ namespace greta {
 // The most bytes that a struct of any version has. A size that nobody set is mostly a larger number.
 constexpr uint32_t kMaxStructBytes = 4096;
 
-inline Status check_struct_size(uint32_t size, const char* of) {
-  if (size >= sizeof(uint32_t) && size <= kMaxStructBytes) return {};
+// In every version sizeof is a multiple of the alignment, so a size that is none would cut a pointer in two.
+template <class Struct>
+Status check_struct_size(const Struct& given, const char* of) {
+  const uint32_t size = given.struct_size;
+  if (size >= sizeof(uint32_t) && size <= kMaxStructBytes && size % alignof(Struct) == 0) return {};
   return fail(Code::Argument, "%s struct_size is %u: set it to sizeof the struct", of, size);
 }
 
@@ -21,7 +24,7 @@ template <class Options>
 Status read_options(const Options* given, Options* out) {
   *out = {};
   if (!given) return {};
-  GRETA_TRY(check_struct_size(given->struct_size, "the options'"));
+  GRETA_TRY(check_struct_size(*given, "the options'"));
   const size_t known = std::min<size_t>(given->struct_size, sizeof(Options));
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   if (std::any_of(bytes + known, bytes + given->struct_size, [](unsigned char b) { return b != 0; }))
@@ -59,7 +62,7 @@ int enum_number(const Enum& value) {
 template <class Result>
 Status check_result(const Result* out) {
   if (!out) return fail(Code::Argument, "the result struct is NULL");
-  return check_struct_size(out->struct_size, "the result's");
+  return check_struct_size(*out, "the result's");
 }
 
 // Writes as much of `from` as the caller's struct has room for. The caller's struct_size stays as it is.

@@ -35,14 +35,13 @@ class Edge {
   char* base_;
 };
 
-constexpr uint32_t kWildSizes[] = {0, 1, 3, 4097, 0x7fffffff, 0xffffffff};
-
-// Makes a call with a struct of a wrong size that lies at the edge.
+// Makes a call with a struct of a wrong size that lies at the edge. The last two sizes end within a field.
 template <class Struct, class Call>
 void refuses_sizes(const char* what, Call call) {
   const Edge edge;
   Struct* const given = edge.last<Struct>();
-  for (const uint32_t size : kWildSizes) {
+  const uint32_t whole = sizeof(Struct), half = alignof(Struct) / 2;
+  for (const uint32_t size : {0u, 1u, 3u, 4097u, 0x7fffffffu, 0xffffffffu, whole - 1, whole - half}) {
     *given = {};
     given->struct_size = size;
     INFO(what << " of " << size << " bytes");
@@ -90,6 +89,8 @@ TEST_CASE("misuse: a wild struct_size is an argument error, and is not read to i
   refuses_sizes<greta_model_info>("model's info", [&](auto* s) { return greta_model_describe(o.model, s); });
   refuses_sizes<greta_sampling_defaults>("sampling",
                                          [&](auto* s) { return greta_model_sampling(o.model, s); });
+  refuses_sizes<greta_weights_check>("check",
+                                     [&](auto* s) { return greta_file_check_weights(o.file, 0, s); });
   auto options = sized<greta_generate_options>();
   options.max_tokens = 1;
   refuses_sizes<greta_generate_result>(
@@ -101,6 +102,34 @@ TEST_CASE("misuse: a wild struct_size is an argument error, and is not read to i
   refuses_sizes<greta_chat_result>("answer's result",
                                    [&](auto* s) { return greta_chat_answer(chat, nullptr, s); });
   greta_chat_close(chat);
+}
+
+TEST_CASE("misuse: a wild struct_size is an argument error for services, too", "[api][misuse][serve]") {
+  Objects o;
+  REQUIRE(o.load() == GRETA_OK);
+  greta_service* service = nullptr;
+  greta_request* request = nullptr;
+  refuses_sizes<greta_service_options>("service",
+                                       [&](auto* s) { return greta_service_open(o.model, s, &service); });
+  REQUIRE(greta_service_open(o.model, nullptr, &service) == GRETA_OK);
+  refuses_sizes<greta_service_info>("service's info",
+                                    [&](auto* s) { return greta_service_describe(service, s); });
+  auto ask = sized<greta_request_options>();
+  ask.tokens = kPrompt;
+  ask.token_count = std::size(kPrompt);
+  refuses_sizes<greta_request_options>("request",
+                                       [&](auto* s) { return greta_service_add(service, s, &request); });
+  refuses_sizes<greta_sampling_options>("request's sampling", [&](auto* s) {
+    ask.sampling = s;
+    return greta_service_add(service, &ask, &request);
+  });
+  ask.sampling = nullptr;
+  REQUIRE(greta_service_add(service, &ask, &request) == GRETA_OK);
+  refuses_sizes<greta_request_event>("event", [&](auto* s) { return greta_request_next(request, 0, s); });
+  refuses_sizes<greta_request_result>("request's result",
+                                      [&](auto* s) { return greta_request_finish(request, s); });
+  greta_request_close(request);
+  greta_service_close(service);
 }
 
 TEST_CASE("misuse: more tokens than fit are refused before they are read", "[api][misuse]") {
