@@ -1,4 +1,5 @@
 """Writes the seeds of fuzz/sampler.cpp into corpus/sampler: each step of sampling alone, all of them, and odd logits.
+And those of fuzz/api.cpp into corpus/api: each call alone, after one that opens a session.
 
     make_seeds.py
 
@@ -7,7 +8,10 @@ The seeds of fuzz/model.cpp are the models in tests/golden/architectures, which 
 import pathlib
 import struct
 
-FOLDER = pathlib.Path(__file__).parent / "corpus" / "sampler"
+CORPUS = pathlib.Path(__file__).parent / "corpus"
+FOLDER = CORPUS / "sampler"
+CALLS = ("open_session fork_session close_session eval batch generate batch_generate set_sampling set_texts sample "
+         "save_and_restore chat texts look open_runtime serve profile").split()  # in the order of kCalls
 
 
 def setting(share):
@@ -29,8 +33,18 @@ def seed(name, logits=LOGITS, order=NINE_STEPS, bias=b"\0", masked=0, **settings
     (FOLDER / name).write_bytes(out)
 
 
+def call_seeds():
+    """A session is opened with the defaults. Each call then takes small numbers, which are those it can use."""
+    folder = CORPUS / "api"
+    folder.mkdir(parents=True, exist_ok=True)
+    opened, small = bytes(4), bytes([0, 5, 5, 5, 0, 0, 5, 0, 5, 1, 5, 0])
+    for number, name in enumerate(CALLS):
+        (folder / name).write_bytes(opened + 2 * (bytes([number]) + small))
+
+
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
+    call_seeds()
     warm = {"temperature": 0.5}
     seed("greedy")
     seed("all", top_k=b"\x28", top_p=0.9, min_p=0.05, typical_p=0.9, top_n_sigma=0.5, xtc_probability=0.5, repeat=0.6,

@@ -67,3 +67,21 @@ TEST_CASE("a header for which there is no memory is a status or an exception", "
   CHECK(said >= 3);  // the buffer is enlarged twice and cut to size once
   CHECK(thrown > 0);
 }
+
+// One more than a power of two, where a vector that has grown by doubling holds most beside its contents.
+TEST_CASE("refusing a header of 524,289 tensors takes memory by what it has", "[engine][gguf]") {
+  constexpr uint64_t kCount = (1 << 19) + 1;
+  GgufWriter writer;
+  for (uint64_t i = 0; i < kCount; ++i)
+    writer.raw_tensor(std::to_string(i % (kCount - 1)), 1, {1}, 24, i * 32);
+  const uint64_t header = writer.header().size();
+  Reads reads{writer.data(std::string(kCount * 32, 0)).file()};
+  const test::FailingMemory memory(0);
+  Source source;
+  REQUIRE(source.open_callback(Reads::read, &reads, reads.file.size()).ok());
+  CHECK(Gguf().open(std::move(source)).code == Code::File);
+  CHECK(std::string(error_text()).find("there are two of this name") != std::string::npos);
+  INFO(memory.peak_bytes() << " bytes for a header of " << header);
+  CHECK(memory.peak_bytes() > test::kMostOfRefusal);
+  CHECK(memory.peak_bytes() < test::kMostTimesHeader * header);
+}
