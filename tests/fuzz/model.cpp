@@ -1,9 +1,10 @@
-// Any bytes as a model: its shape, its vocabulary and its memory plan, its weights and a few steps. It must
-// not crash, and it must not allocate what the file does not have. Changes keep most of a file right
-// (gguf_changes.h), so that they reach the sizes.
+// Any bytes as a model: what it would not use, its shape, its vocabulary and its memory plan, its weights and
+// a few steps. It must not crash, and it must not allocate what the file does not have. Changes keep most of
+// a file right (gguf_changes.h), so that they reach the sizes.
 //
 // Input: a GGUF file. The corpus is that of models in tests/golden/architectures.
 #include "engine/engine.h"
+#include "engine/model/file_audit.h"
 #include "gguf_changes.h"
 #include "runtime/runtime.h"
 
@@ -46,11 +47,22 @@ void step(Model& model) {
   (void)!session->generate({tokens, 1}, generate, &result).ok();
 }
 
+void audit(const uint8_t* data, size_t size) {
+  Source source;
+  Gguf gguf;
+  std::vector<UnusedPart> parts;
+  if (!source.open_memory(data, size).ok() || !gguf.open(std::move(source)).ok()) return;
+  if (!audit_file(gguf, &parts).ok()) return;
+  for (const UnusedPart& part : parts)
+    if (part.name.empty()) __builtin_trap();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Source source;
   Model model;
+  if (size) audit(data, size);
   if (size == 0 || !source.open_memory(data, size).ok()) return 0;
   if (!describe_model(std::move(source), cpu(), size % 2, Log{}, &model).ok()) return 0;
   step(model);
