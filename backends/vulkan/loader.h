@@ -38,7 +38,7 @@ class VulkanInstance {
   // Fails with Unsupported and the reason if there is no loader or no driver.
   Status open(const char* library);
 
-  // Prefers what the loader exports. Asked for a name, it may give the function of that name which the program
+  // Prefers what the loader exports. Asked for a name, it may give the function of that name that the program
   // exports, since its own references go through the dynamic linker.
   PFN_vkVoidFunction find(const char* name) const {
     const auto exported = reinterpret_cast<PFN_vkVoidFunction>(library_->find(name));
