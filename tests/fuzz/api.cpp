@@ -411,7 +411,7 @@ void serve(Program& p) {
   Odd<greta_service_options> options;
   options->executor = &sizes.value;
   using S = greta_service_options;
-  options.change(p.tape, {offsetof(S, own_thread), offsetof(S, executor)});
+  options.change(p.tape, {offsetof(S, own_thread), offsetof(S, executor), offsetof(S, page_folder)});
   greta_service* service = nullptr;
   if (!ok(greta_service_open(rig().model, &options.value, &service))) return;
   Odd<greta_sampling_options> sampling;
