@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "platform/format_text.h"
 
@@ -16,7 +17,11 @@ Status DynamicLibrary::open(const char* name) {
   void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* reason = dlerror();
-    return fail(Code::Unsupported, "cannot open the library %s: %s", name, reason ? reason : "no reason");
+    if (!reason) reason = "no reason";
+    const size_t length = std::strlen(name);  // the loader's text begins with the name, too
+    if (std::strncmp(reason, name, length) == 0 && std::strncmp(reason + length, ": ", 2) == 0)
+      reason += length + 2;
+    return fail(Code::Unsupported, "cannot open the library %s: %s", name, reason);
   }
   if (handle_) dlclose(handle_);
   handle_ = handle;

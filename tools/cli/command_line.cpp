@@ -53,6 +53,11 @@ bool is_value_of_unknown(const CLI::App& app, const Words& before, const std::st
          options_named(app, before, word.substr(0, word.find('='))).empty();
 }
 
+// Whether the word is an option itself, so that the one before it lacks its value ("-ngl -p hi").
+bool is_option(const CLI::App& app, const Words& before, const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && !options_named(app, before, llama_spelling(word)).empty();
+}
+
 // Takes "--n_predict=4" apart, and gives the option its usual name.
 std::string option_of(const std::string& typed, std::optional<std::string>* value) {
   std::string name = typed;
@@ -102,6 +107,8 @@ Words read_words(const CLI::App& app, int argc, char** argv) {
     const char* const next = i + 1 < argc ? argv[i + 1] : nullptr;
     if (takes_switch(word) && (value || (next && is_switch(next)))) {
       add_with_switch(word, value ? *value : argv[++i], &words);
+    } else if (!value && next && takes_value(app, words, word) && is_option(app, words, next)) {
+      throw Misused(typed + " needs a value, but " + next + " follows (see greta-cli -h)");
     } else if ((takes_value(app, words, word) && (value || next)) ||
                (!value && is_value_of_unknown(app, words, word, next))) {
       add_with_value(word, value ? *value : argv[++i], &words);

@@ -144,7 +144,7 @@ bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
 void write_error(std::string_view text) { write_all(STDERR_FILENO, text); }
 void say(std::string_view text) {
   const std::string line = "greta-cli: " + printable(text) + "\n";
-  write_error(line);
+  write_error(stderr_is_terminal() ? wrapped(line, terminal_columns()) : line);
   if (log_file >= 0) write_all(log_file, line);
 }
 void note(std::string_view text) {

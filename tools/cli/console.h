@@ -60,8 +60,8 @@ bool stderr_is_terminal();
 void say(std::string_view text);     // "greta-cli: text", always
 void note(std::string_view text);    // the same, unless -q
 void detail(std::string_view text);  // the same, with -v
-// Notes that wait until the model is open, or come after the error that keeps it from opening. Each text is
-// said once.
+// Notes that wait until a command begins its work, or come after the error that keeps it from that. Each text
+// is said once.
 void note_later(const std::string& text);
 void say_later_notes();
 void write_error(std::string_view text);

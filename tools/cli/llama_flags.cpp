@@ -30,7 +30,7 @@ struct Flag {
   const char* text;
 };
 constexpr char kOneDevice[] =
-    "a model runs on one device as a whole: choose it with --device D (see greta-cli devices)";
+    "a model runs on one device as a whole: choose one of greta-cli devices with --device D";
 constexpr char kNoNetwork[] = "nothing is downloaded: get the .gguf file yourself and give it with -m FILE";
 constexpr char kFromFile[] = "it is taken from the model's file";
 constexpr char kHost[] = "use taskset, nice or numactl";

@@ -172,7 +172,6 @@ Session open_session(greta_model* model, const greta_executor_options& executor)
   greta_session* session = nullptr;
   Session owner = own<Session>(greta_session_open(model, &open, &session), session);
   set_active_session(session);
-  say_later_notes();
   return owner;
 }
 
@@ -213,7 +212,7 @@ Engine open_engine(const EngineOptions& options, bool tell) {
   if (options.context.context < 0 && tell) {
     const uint32_t chosen = greta_session_context(engine.session.get());
     const std::string of = chosen < info.context ? format(" (the model has %u)", info.context) : "";
-    note(format("this runs with a context of %u tokens%s; -c sets another", chosen, of.c_str()));
+    note_later(format("this runs with a context of %u tokens%s; -c sets another", chosen, of.c_str()));
   }
   const greta_device_info device = describe(engine.runtime.get());
   detail(format("%s %s, %s of weights, on %s: %s (%s)", info.architecture, info.type,

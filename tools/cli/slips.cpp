@@ -99,7 +99,10 @@ std::string unknown_option(const CLI::App& app, const CLI::App* command, const s
       return name + " is an option of " + other->get_name() + ", not of " + here + " (see " +
              help_of(command) + ")";
   }
-  const std::string meant = nearest(name, long_options(command ? *command : app));
+  std::vector<std::string> names = long_options(app);  // they may stand behind any command
+  if (command) names = long_options(*command);
+  if (command && nearest(name, names).empty()) names = long_options(app);
+  const std::string meant = nearest(name, names);
   const std::string question = meant.empty() ? "" : ": did you mean " + meant + "?";
   return here + " has no option " + name + question + " (see " + help_of(command) + ")";
 }

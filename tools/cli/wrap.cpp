@@ -45,6 +45,19 @@ std::string_view take_character(std::string_view* text, char32_t* character) {
   return taken;
 }
 
+// Moves the column behind the character. True if the character begins or ends a line.
+bool step_right(wchar_t character, uint32_t columns, uint32_t* column) {
+  if (character == L'\n') {
+    *column = 0;
+    return true;
+  }
+  const bool tab = character == L'\t';
+  const uint32_t width = tab ? kTab - *column % kTab : character_width(static_cast<char32_t>(character));
+  const bool breaks = *column + width > columns;
+  *column = breaks ? width : *column + width;
+  return breaks;
+}
+
 }  // namespace
 
 uint32_t character_width(char32_t character) {
@@ -122,6 +135,44 @@ std::string WordWrap::flush() {
   blanks_.clear();
   blanks_width_ = 0;
   return std::exchange(out_, {});
+}
+
+std::string wrapped(std::string_view text, uint32_t columns, uint32_t indent) {
+  if (columns < kFewestColumns + indent) return std::string(text);
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const size_t kept = std::min<size_t>(indent, end);
+    WordWrap words;
+    std::string line = words.push(text.substr(kept, end - kept), columns - indent);
+    line += words.flush();
+    for (size_t at = 0; (at = line.find('\n', at)) != line.npos; at += 1 + indent)
+      line.insert(at + 1, indent, ' ');
+    out += text.substr(0, kept);
+    out += line + (end < text.size() ? "\n" : "");
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+uint32_t lines_above_end(std::wstring_view text, uint32_t columns) {
+  uint32_t lines = 0, column = 0;
+  for (const wchar_t character : text) lines += step_right(character, columns, &column);
+  return lines + (column == columns ? 1 : 0);
+}
+
+std::wstring drawn_lines(std::wstring_view text, uint32_t columns) {
+  std::wstring lines;
+  uint32_t column = 0;
+  for (const wchar_t character : text) {
+    const bool filled = column == columns && !lines.empty() && lines.back() != L' ';
+    if (step_right(character, columns, &column) && character != L'\n' && !filled) {
+      lines.erase(lines.find_last_not_of(L' ') + 1);
+      lines += L'\n';
+    }
+    lines += character;
+  }
+  return lines;
 }
 
 }  // namespace greta::cli

@@ -28,4 +28,16 @@ class WordWrap {
 // How many columns a terminal shows the character in: 0, 1 or 2.
 uint32_t character_width(char32_t character);
 
+// A text of whole lines, broken between its words. Of each line the first `indent` characters are ASCII that
+// is kept, and what follows them stays to the right of them.
+std::string wrapped(std::string_view text, uint32_t columns, uint32_t indent = 0);
+
+// How many lines lie above the cursor where it stands behind `text`, which began at the left edge and was
+// broken at the width alone.
+uint32_t lines_above_end(std::wstring_view text, uint32_t columns);
+
+// The text with a line end wherever it was broken at `columns` behind a blank. An editor that draws several
+// lines at once leaves such blanks out and moves down, so that the terminal takes these lines for separate.
+std::wstring drawn_lines(std::wstring_view text, uint32_t columns);
+
 }  // namespace greta::cli

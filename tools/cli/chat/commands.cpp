@@ -8,6 +8,7 @@
 #include "chat/talk.h"
 #include "console.h"
 #include "output_file.h"
+#include "wrap.h"
 
 namespace greta::cli {
 namespace {
@@ -87,16 +88,17 @@ constexpr ChatCommand kCommands[] = {
 };
 
 void help(Talk&, const std::string&) {
-  std::string text;
+  std::string commands;
   for (const ChatCommand& command : kCommands) {
-    text +=
+    commands +=
         format("  /%-22s %s\n", (std::string(command.name) + " " + command.argument).c_str(), command.about);
   }
-  text +=
+  const std::string more =
       "  The tab key completes commands and files.\n"
       "  A line that ends with \\ goes on in the next; all lines between two \"\"\" are one message.\n"
       "  To begin a message with /, write //.\n";
-  write_error(text);
+  const uint32_t columns = terminal_columns();
+  write_error(wrapped(commands, columns, 26) + wrapped(more, columns, 2));
 }
 
 size_t distance(const std::string& a, const std::string& b) {

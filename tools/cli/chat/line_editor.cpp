@@ -13,6 +13,7 @@
 #include <cerrno>
 
 #include "console.h"
+#include "wrap.h"
 
 #if GRETA_LINE_EDITOR
 #include <histedit.h>
@@ -34,7 +35,7 @@ constexpr size_t kMaxPaste = 1 << 20;  // characters
 
 // ---- signals while a line is edited, which restore the terminal first ----
 termios found, editing_mode;
-std::atomic<bool> editing{false}, redraw{false};
+std::atomic<bool> editing{false}, redraw{false}, resized{false};
 
 void leave_terminal() {
   if (write(STDERR_FILENO, kPasteOff, sizeof kPasteOff - 1) < 0) return;
@@ -65,7 +66,7 @@ void stop_by_signal(int) {
   errno = saved;
 }
 
-void note_resize(int) { redraw.store(true); }
+void note_resize(int) { resized.store(true); }
 
 void on_signal(int number, void (*handler)(int)) {
   struct sigaction action = {}, before = {};
@@ -73,6 +74,39 @@ void on_signal(int number, void (*handler)(int)) {
   sigemptyset(&action.sa_mask);
   sigaction(number, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
+}
+
+// ---- what the terminal shows ----
+// libedit takes memory for each place of the screen, twice: 34 GB for the largest size that there can be.
+bool screen_is_absurd() {
+  constexpr uint32_t kMostPlaces = 1 << 22;
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && uint32_t(size.ws_row) * size.ws_col > kMostPlaces;
+}
+
+bool can_steer = true;  // whether the terminal knows escape sequences
+std::wstring shown_prompt;
+std::wstring drawn;           // what libedit drew at once, with the prompt
+uint32_t drawn_columns = 80;  // the width of the terminal then
+
+void note_drawing(EditLine* el) {
+  const LineInfoW* const line = el_wline(el);
+  drawn = shown_prompt + std::wstring(line->buffer, line->lastchar);
+  drawn_columns = terminal_columns();
+}
+
+// Puts the cursor where the prompt begins, and erases what follows. A terminal breaks its lines anew when its
+// width changes, so that the prompt is as many lines above as the text before the cursor takes now.
+void erase_line(EditLine* el) {
+  const uint32_t columns = terminal_columns();
+  if (!can_steer || columns == 0) return;
+  const LineInfoW* const line = el_wline(el);
+  const std::wstring before = shown_prompt + std::wstring(line->buffer, line->cursor);
+  const size_t same = static_cast<size_t>(
+      std::mismatch(before.begin(), before.end(), drawn.begin(), drawn.end()).first - before.begin());
+  const std::wstring lines = drawn_lines(before.substr(0, same), drawn_columns) + before.substr(same);
+  const uint32_t above = lines_above_end(lines, columns);
+  write_error(above > 0 ? format("\r\x1b[%uA\x1b[J", above) : "\r\x1b[J");
 }
 
 // ---- keys ----
@@ -87,8 +121,11 @@ bool wait_for_key(EditLine* el) {
   sigprocmask(SIG_BLOCK, &held, &before);
   bool ready = false;
   while (!ready && !interrupted()) {
-    if (redraw.exchange(false)) {
-      el_resize(el);
+    const bool erase = resized.exchange(false);
+    if (erase) erase_line(el);
+    if (redraw.exchange(false) || erase) {
+      if (!screen_is_absurd()) el_resize(el);
+      note_drawing(el);
       el_set(el, EL_REFRESH);
     }
     pollfd key{STDIN_FILENO, POLLIN, 0};
@@ -145,6 +182,7 @@ unsigned char take_paste(EditLine* el, int) {
     line += text[i] == L'\r' ? L'\n' : text[i];
   }
   if (!line.empty()) el_winsertstr(el, line.c_str());
+  note_drawing(el);
   if (!cut) return CC_REFRESH;
   write_error("\n");
   say("of the paste, the first 1048576 characters are taken");
@@ -166,13 +204,6 @@ void choose_locale() {
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-// libedit takes memory for each place of the screen, twice: 34 GB for the largest size that there can be.
-bool screen_is_absurd() {
-  constexpr uint32_t kMostPlaces = 1 << 22;
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && uint32_t(size.ws_row) * size.ws_col > kMostPlaces;
-}
-
 }  // namespace
 
 struct LineEditor::Editing {
@@ -187,7 +218,7 @@ struct LineEditor::Editing {
   bool open(const std::vector<std::string>& lines) {
     const char* term = getenv("TERM");
     if (!term || !*term || tcgetattr(STDIN_FILENO, &found) != 0 || screen_is_absurd()) return false;
-    pastes = std::strcmp(term, "dumb") != 0;
+    pastes = can_steer = std::strcmp(term, "dumb") != 0;
     choose_locale();
     const int copy = dup(STDERR_FILENO);
     out = copy < 0 ? nullptr : fdopen(copy, "w");
@@ -263,6 +294,7 @@ struct LineEditor::Editing {
     Editing& self = of(el);
     if (!self.text.empty()) {
       el_winsertstr(el, self.text.c_str());
+      note_drawing(el);
       el_set(el, EL_REFRESH);
     }
     return read_key(el, out);
@@ -313,6 +345,8 @@ LineEditor::Outcome LineEditor::read(const std::string& prompt, std::string* lin
   if (editing_) {
     editing_->prompt = colour_ ? "\1\x1b[1;32m\1" + prompt + "\1\x1b[0m\1 " : prompt + " ";
     editing_->text = wide(text);
+    shown_prompt = wide(prompt + " ");
+    drawn.clear();
     outcome = editing_->read(line);
   } else {
     outcome = read_plain(prompt, line);

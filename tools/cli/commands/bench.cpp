@@ -117,6 +117,7 @@ std::vector<uint64_t> measure(greta_model* model, const greta_model_info& info, 
   ContextOptions context = options.context;
   context.context = int64_t{test.depth} + test.prompt + test.generate;
   const Session session = open_session(model, executor_options(context, info.context, 1));
+  say_later_notes();
   const std::vector<int32_t> past = some_tokens(info.vocab_size, test.depth);
   const std::vector<int32_t> prompt = some_tokens(info.vocab_size, std::max(test.prompt, 1u));
   if (test.depth > 0) feed(session.get(), past);
@@ -161,6 +162,7 @@ BenchProfile profile(greta_runtime* runtime, greta_model* model, const BenchRow&
   auto plan = sized<greta_memory_plan>();
   check(greta_memory_plan_make(runtime, open_file(row.path, !options.model.copy).get(), &executor, &plan));
   const Session session = open_session(model, executor);
+  say_later_notes();
   if (test.depth > 0) feed(session.get(), some_tokens(row.model.vocab_size, test.depth));
   BenchProfile result;
   result.tokens = std::min(std::max(test.prompt, 1u), plan.step_tokens);

@@ -12,6 +12,7 @@ namespace {
 int talk_until_done(const Engine& engine, ChatOptions& options, const std::optional<std::string>& message,
                     bool conversation) {
   Talk talk(engine, options, conversation);
+  say_later_notes();
   if (message && !talk.ask(*message) && !conversation) return kExitFailed;
   if (!conversation || (message && options.single_turn)) return interrupted() ? kExitInterrupted : kExitOk;
   forget_interrupt();

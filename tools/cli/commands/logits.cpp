@@ -52,6 +52,7 @@ int logits(const LogitsOptions& options) {
   }
   const Session session = open_session(model.get(), executor_options(context, info.context, kRowsAtOnce));
   NpyWriter out(options.output, ids.size(), info.vocab_size);
+  say_later_notes();
   for (size_t done = 0; done < ids.size();) {
     const size_t count = std::min<size_t>(kRowsAtOnce, ids.size() - done);
     const float* rows = nullptr;

@@ -156,6 +156,7 @@ int ppl(const PplOptions& options) {
   uint64_t chunks = tokens.size() / size;
   if (options.chunks >= 0) chunks = std::min(chunks, static_cast<uint64_t>(options.chunks));
   const Session session = open_session(model.get(), executor);
+  say_later_notes();
   if (!options.base.empty() && !options.compare) {
     const LogitsHeader header{size, static_cast<int32_t>(info.vocab_size), static_cast<int32_t>(chunks)};
     measurement.writer = std::make_unique<LogitsWriter>(options.base, header, tokens.data());

@@ -69,6 +69,7 @@ int run(const RunOptions& options) {
   const auto tokens = encode(engine.tokenizer(), *prompt, GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL);
   if (tokens.empty()) throw Failed("the prompt is empty, and this model has no token that begins a text");
   PromptCache cache(options.cache, session);
+  say_later_notes();
   const size_t held = cache.keep_common(tokens);
 
   if (!options.no_display_prompt) write_words(*prompt);

@@ -43,6 +43,12 @@ std::string rendering(const std::string& template_name, const std::string& conte
   return text;
 }
 
+// To a pipe byte for byte; on a terminal what comes next begins a line.
+void put_text(const std::string& text) {
+  put(text);
+  if (stdout_is_terminal() && !text.ends_with('\n')) put("\n");
+}
+
 int print_template(const TemplateOptions& options) {
   options.verbosity.apply();
   const bool with_context = !options.context.empty();
@@ -55,10 +61,10 @@ int print_template(const TemplateOptions& options) {
   if (!options.file.empty()) {
     const std::string text = read_file(options.file);
     if (!with_context) {
-      put(text);
+      put_text(text);
       return kExitOk;
     }
-    put(rendering(options.file, context_name, [&](char* to, size_t capacity, size_t* bytes) {
+    put_text(rendering(options.file, context_name, [&](char* to, size_t capacity, size_t* bytes) {
       return greta_template_render(text.data(), text.size(), context.data(), context.size(), now_s, to,
                                    capacity, bytes);
     }));
@@ -70,10 +76,10 @@ int print_template(const TemplateOptions& options) {
   const std::string text = greta_tokenizer_template(tokenizer.get());
   if (text.empty()) say(path + ": there is no chat template that works, so a plain format stands in");
   if (!with_context) {
-    put(text);
+    put_text(text);
     return kExitOk;
   }
-  put(rendering(path, context_name, [&](char* to, size_t capacity, size_t* bytes) {
+  put_text(rendering(path, context_name, [&](char* to, size_t capacity, size_t* bytes) {
     return greta_tokenizer_render(tokenizer.get(), context.data(), context.size(), now_s, to, capacity,
                                   bytes);
   }));
