@@ -28,6 +28,8 @@ if(TARGET greta-cli AND NOT CMAKE_CROSSCOMPILING)
   install_text_of(--manual "${CMAKE_INSTALL_MANDIR}/man1/greta-cli.1")
   install_text_of(--completion-bash "${CMAKE_INSTALL_DATADIR}/bash-completion/completions/greta-cli")
   install_text_of(--completion-zsh "${CMAKE_INSTALL_DATADIR}/zsh/site-functions/_greta-cli")
+  # Debian's zsh looks for what packages install here, and into the folder above only below /usr/local.
+  install_text_of(--completion-zsh "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions/_greta-cli")
   install_text_of(--completion-fish "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d/greta-cli.fish")
 endif()
 file(GLOB models CONFIGURE_DEPENDS models/*.gguf models/*.txt models/*.md)

@@ -20,7 +20,7 @@ try_packages() {
   tar -xzf build/release/*.tar.gz -C "$root/tar" || return 1
   said=$(cd / && env -i "$root"/tar/greta-*/bin/greta-cli chat -q -p "Tell me a story." -n 16) &&
     [ -n "$said" ] || { echo "the tarball's program does not run"; return 1; }
-  for file in man/man1/greta-cli.1 bash-completion/completions/greta-cli zsh/site-functions/_greta-cli \
+  for file in man/man1/greta-cli.1 bash-completion/completions/greta-cli zsh/vendor-completions/_greta-cli \
     fish/vendor_completions.d/greta-cli.fish; do
     [ -s "$root"/tar/greta-*/share/"$file" ] || { echo "the package has no $file"; return 1; }
   done

@@ -90,6 +90,45 @@ class Width(Console):
                     self.assertNotIn("\x1b[?2004h", terminal.whole)
 
 
+class Resize(Console):
+    LINE = b"Tell me a story about a beaver who lived by the river and had many friends, pls"  # 79 characters
+
+    def after(self, terminal, columns):
+        """What is written where the width of the terminal changes."""
+        terminal.seen = terminal.whole = ""
+        termios.tcsetwinsize(terminal.fd, (24, columns))
+        terminal.wait_for(r"p\s*l\s*s")  # the last word may be broken
+        return terminal.whole
+
+    def test_the_line_is_drawn_where_it_began(self):
+        """The terminal has broken the line anew: the cursor goes up by the lines that are above it now."""
+        terminal = self.begin(columns=60)
+        terminal.send(self.LINE)
+        terminal.wait_for("pls")
+        for columns, above in ((40, 2), (90, 0), (20, 4), (60, 1)):
+            up = f"\x1b[{above}A" if above else ""
+            self.assertIn(f"\r{up}\x1b[J> Tell me", self.after(terminal, columns))
+        terminal.send(b"\x01" + 4 * b"\x1b[C")  # "> Tell" is before the cursor
+        terminal.seen = ""
+        self.assertIn("\r\x1b[J> Tell me", self.after(terminal, 30))
+        # At 30 columns the second line ends with a blank, which is not drawn: the terminal keeps it as a line.
+        terminal.send(b"\x05")
+        time.sleep(0.3)
+        terminal.read()
+        self.assertIn("\r\x1b[1A\x1b[J> Tell me", self.after(terminal, 82))
+        terminal.send(b"\x15")
+        self.leave(terminal)
+
+    def test_notes_break_between_words(self):
+        terminal = self.begin(columns=40, ready=r"leaves\s+> ")
+        terminal.send(b"/help\r")
+        seen = terminal.wait_for(r"(?s)write //.+> ")
+        self.assertIn("greta-cli: /help lists the commands,\r\n", terminal.whole)
+        self.assertLessEqual(max(map(len, seen.replace("\r\n", "\n").split("\n"))), 40, seen)
+        self.assertRegex(seen, r"\n  /regen                  answer the\s+\n {26}last question\s+\n {26}once more")
+        self.leave(terminal)
+
+
 class Banner(Console):
     def test_two_lines(self):
         terminal = self.terminal("chat", "-c", "512", "--device", "cpu", state=self.folder)
@@ -146,7 +185,7 @@ class Keys(Console):
         text = b"word and word\r" * 75_000  # 1.05 MB
         terminal.send_all(b"\x1b[200~" + text + b"end\x1b[201~\r")
         terminal.wait_for("the first 1048576 characters are taken")
-        terminal.wait_for(r"(?s)room for 512.+\n> ")
+        terminal.wait_for(r"(?s)room\s+for\s+512.+\n> ")
         terminal.send(b"Hi\r")
         terminal.wait_for(r"(?s)Hi\s+\w.+\n> ")
         self.assertEqual([m["content"] for m in self.saved(terminal)][0], "Hi")

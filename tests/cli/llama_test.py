@@ -212,6 +212,7 @@ class Slips(CliTest):
         for args, answer in (([*run, "--tmep", "0"], "run has no option --tmep: did you mean --temp? (see greta-cli run -h)"),
                              ([*run, "--xyzzy"], "run has no option --xyzzy (see greta-cli run -h)"),
                              (["-p", "x", "--tpo-k", "1"], "did you mean --top-k?"),
+                             (["--versoin"], "did you mean --version?"),
                              ([*run, "--n-gen", "4"], "--n-gen is an option of bench, not of run"),
                              ([*run, "-st"], "--single-turn is an option of chat, not of run"),
                              (["bench", "--top-k", "4"], "--top-k is an option of run, not of bench"),
@@ -227,13 +228,16 @@ class Slips(CliTest):
                              ([*run, "-n", "many"], '--predict takes a whole number of at least -1, not "many"'),
                              ([*run, "-t", "9999"], '--threads takes a whole number from 0 to 1024, not "9999"'),
                              ([*run, "-ctk", "q4_0"], '--cache-type-k takes f32, f16 or q8_0, not "q4_0"'),
-                             ([*run, "-ngl"], "--gpu-layers needs a value"), (["run", "-p"], "--prompt needs a value"),
+                             ([*run, "-ngl"], "--gpu-layers needs a value"),
+                             (["run", "-ngl", "-p", "x"], "-ngl needs a value, but -p follows"),
+                             (["bench", "-p", "-n", "3"], "-p needs a value, but -n follows"),
+                             (["run", "-p"], "--prompt needs a value"),
                              (["run", "-m", "", "-p", "x"], "--model is empty: is a variable of the shell not set?"),
                              (["-m", "", "-p", "x"], "--model is empty"), (["bench", "-m", ""], "--model is empty"),
                              (["info", "-m", ""], "--model is empty"), (["run", "-f", ""], "--file is empty")):
             error = self.error(2, *args)
             self.assertIn(answer, error)
-            self.assertRegex(error, r"\(see greta-cli \w+ -h\)$")
+            self.assertRegex(error, r"\(see greta-cli (\w+ )?-h\)$")
             self.assertNotIn(".000", error)
 
     def test_an_error_of_bench_names_its_flags(self):

@@ -1,10 +1,12 @@
 """What is looked at rather than read: where the bytes of a file are, and pictures of bench."""
 import json
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree
 
 from sampling_test import Folder
-from support import MODEL, ROOT, main
+from support import LIMIT, MODEL, PROGRAM, ROOT, main
 
 BENCH = ["bench", "-m", str(MODEL), "-r", "1", "-p", "16", "-n", "4"]
 
@@ -36,7 +38,32 @@ class Info(Folder):
         self.assertEqual(set(contents["bytes_by_part"]), {"embedding", "attention", "feed-forward", "norms"})
 
 
+class Readme(Folder):
+    def test_its_pictures_are_those_of_the_measured_file(self):
+        script = ROOT / "docs" / "figures" / "make_readme.py"
+        subprocess.run([sys.executable, "-B", script, PROGRAM, self.folder], check=True, timeout=LIMIT)
+        readme = (ROOT / "README.md").read_text()
+        for name in ("bytes.svg", "speed.svg", "roofline.svg"):
+            self.assertIn(f"(docs/figures/{name})", readme)
+            self.assertEqual((self.folder / name).read_text(), (script.parent / name).read_text(), f"run {script}")
+
+
 class Bench(Folder):
+    def test_labels_do_not_lie_on_each_other(self):
+        row = json.loads(self.out(*BENCH, "--profile", "-o", "json"))[0]
+        row["stages"] = [{"stage": f"stage{i}", "bytes": 1000, "flops": 1000 + i, "ns": 1000, "roof_percent": 5} for i in range(8)]
+        svg = self.out("bench", "--draw", self.file("row.json", json.dumps([row])))
+        places = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>stage\d, 5 %<', svg)
+        heights = sorted(float(y) for _, y in places)
+        self.assertEqual(len(heights), 8)
+        self.assertTrue(all(b - a >= 12 for a, b in zip(heights, heights[1:])), heights)
+        # Two dots of one height that are far from each other have their labels beside them.
+        row["stages"] = [{"stage": name, "bytes": 10**6, "flops": flops, "ns": flops / 1000, "roof_percent": 5}
+                         for name, flops in (("left", 10**6), ("right", 10**9))]
+        svg = self.out("bench", "--draw", self.file("row.json", json.dumps([row])))
+        places = re.findall(r'y="([\d.]+)"[^>]*>(?:left|right), 5 %<', svg)
+        self.assertEqual([float(y) - 4 for y in places], [float(y) for y in re.findall(r'cy="([\d.]+)"', svg)])
+
     def test_a_bar_for_each_test(self):
         rects, circles, _, texts = shapes(self.out(*BENCH, "-o", "svg"))
         self.assertEqual((rects, circles), (1 + 2 * 2, 0))  # the ground, and for each test a bar on its roof

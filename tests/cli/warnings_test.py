@@ -133,6 +133,17 @@ class Context(Folder):
             self.assertEqual(terminal.exit_code(), 0)
 
 
+class Order(Folder):
+    def test_notes_come_behind_an_error(self):
+        """Also where the model was opened before: what is wrong is the first line."""
+        for args, wrong in ((["run", "--grammar", "root :="], "expected ::="), (["chat", "--tools", "no/such"], "no/such: "),
+                            (["chat", "--chat-template", "no-such"], "no chat template"),
+                            (["run", "--prompt-cache", str(self.file("cache", "damaged"))], "cache")):
+            err = self.run_cli(*args, "-p", "x", *SHORT, code=1)[1].splitlines()
+            self.assertIn(wrong, err[0], err)
+            self.assertIn("bundled model", err[1], err)
+
+
 class Memory(Folder):
     def setUp(self):
         super().setUp()

@@ -107,6 +107,40 @@ struct Point {
   std::string name;
 };
 
+// A box that a dot or a label takes.
+struct Taken {
+  double left, top, right, bottom;
+  bool meets(const Taken& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+// Each label stands beside its dot, or as near above or below as no other dot or label lies.
+std::string named_points(std::vector<Point> points, const Scale& x, const Scale& y) {
+  constexpr double kDot = 4, kLetter = 6, kAbove = 9, kBelow = 3;  // of the font
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.y > b.y; });
+  std::string out;
+  std::vector<Taken> taken;
+  for (const Point& point : points) {
+    const double left = x.at(point.x), top = y.at(point.y);
+    out += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%g\" fill=\"%s\"/>\n", left, top, kDot, kBlue);
+    taken.push_back({left - kDot, top - kDot, left + kDot, top + kDot});
+  }
+  for (const Point& point : points) {
+    const double left = x.at(point.x) + 8, right = left + kLetter * static_cast<double>(point.name.size());
+    double base = 0;
+    Taken box{};
+    for (int step = 0; step < 40; ++step) {  // beside the dot, then below, above, further below, ...
+      base = y.at(point.y) + 4 + (step % 2 ? 6.5 : -6.5) * ((step + 1) / 2);
+      box = {left, base - kAbove, right, base + kBelow};
+      if (std::none_of(taken.begin(), taken.end(), [&](const Taken& other) { return other.meets(box); })) break;
+    }
+    taken.push_back(box);
+    out += label(left, base, point.name, "start", 11);
+  }
+  return out;
+}
+
 // The stages of a row, under what the device was measured to read and to compute.
 std::string roofline(const Json& row, double top) {
   const double bandwidth = 1e9 * number(row, "bandwidth_gb_s"),
@@ -135,18 +169,8 @@ std::string roofline(const Json& row, double top) {
   out += line(x.at(begin), y.at(begin * bandwidth), x.at(ridge), y.at(arithmetic), kOrange);
   out += line(x.at(ridge), y.at(arithmetic), x.at(x.most), y.at(arithmetic), kOrange);
   out += label(x.at(x.most), y.at(arithmetic) - 6, format("%.3g TFLOP/s", arithmetic * 1e-12), "end", 12);
-  out +=
-      label(x.at(begin) + 6, y.at(begin * bandwidth) - 8, format("%.4g GB/s", bandwidth * 1e-9), "start", 12);
-  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.y > b.y; });
-  double last = -1e9;  // labels do not lie on each other
-  for (const Point& point : points) {
-    const double height = std::max(y.at(point.y) + 4, last + 13);
-    last = height;
-    out += format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"/>\n", x.at(point.x), y.at(point.y),
-                  kBlue);
-    out += label(x.at(point.x) + 8, height, point.name, "start", 11);
-  }
-  return out;
+  out += label(x.at(ridge) - 16, y.at(arithmetic) + 4, format("%.4g GB/s", bandwidth * 1e-9), "end", 12);
+  return out + named_points(points, x, y);
 }
 
 std::string drawing(const Json& rows) {
