@@ -117,6 +117,7 @@ std::vector<uint64_t> measure(greta_model* model, const greta_model_info& info, 
   ContextOptions context = options.context;
   context.context = int64_t{test.depth} + test.prompt + test.generate;
   const Session session = open_session(model, executor_options(context, info.context, 1));
+  progress.clear();
   say_later_notes();
   const std::vector<int32_t> past = some_tokens(info.vocab_size, test.depth);
   const std::vector<int32_t> prompt = some_tokens(info.vocab_size, std::max(test.prompt, 1u));
