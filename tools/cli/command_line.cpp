@@ -53,9 +53,14 @@ bool is_value_of_unknown(const CLI::App& app, const Words& before, const std::st
          options_named(app, before, word.substr(0, word.find('='))).empty();
 }
 
-// Whether the word is an option itself, so that the one before it lacks its value ("-ngl -p hi").
-bool is_option(const CLI::App& app, const Words& before, const std::string& word) {
-  return word.size() > 1 && word[0] == '-' && !options_named(app, before, llama_spelling(word)).empty();
+// Whether the option lacks its value, since `next` is an option itself ("-ngl -p hi"). A text may be any word.
+bool lacks_value(const CLI::App& app, const Words& before, const std::string& word,
+                 const std::string& next) {
+  if (next[0] != '-' || options_named(app, before, llama_spelling(next)).empty()) return false;
+  const auto options = options_named(app, before, word);
+  return takes_value(app, before, word) && std::none_of(options.begin(), options.end(), [](auto* option) {
+           return option->get_type_name().starts_with("TEXT");
+         });
 }
 
 // Takes "--n_predict=4" apart, and gives the option its usual name.
@@ -107,7 +112,7 @@ Words read_words(const CLI::App& app, int argc, char** argv) {
     const char* const next = i + 1 < argc ? argv[i + 1] : nullptr;
     if (takes_switch(word) && (value || (next && is_switch(next)))) {
       add_with_switch(word, value ? *value : argv[++i], &words);
-    } else if (!value && next && takes_value(app, words, word) && is_option(app, words, next)) {
+    } else if (!value && next && lacks_value(app, words, word, next)) {
       throw Misused(typed + " needs a value, but " + next + " follows (see greta-cli -h)");
     } else if ((takes_value(app, words, word) && (value || next)) ||
                (!value && is_value_of_unknown(app, words, word, next))) {

@@ -133,7 +133,8 @@ std::string named_points(std::vector<Point> points, const Scale& x, const Scale&
     for (int step = 0; step < 40; ++step) {  // beside the dot, then below, above, further below, ...
       base = y.at(point.y) + 4 + (step % 2 ? 6.5 : -6.5) * ((step + 1) / 2);
       box = {left, base - kAbove, right, base + kBelow};
-      if (std::none_of(taken.begin(), taken.end(), [&](const Taken& other) { return other.meets(box); })) break;
+      const auto meets = [&](const Taken& other) { return other.meets(box); };
+      if (std::none_of(taken.begin(), taken.end(), meets)) break;
     }
     taken.push_back(box);
     out += label(left, base, point.name, "start", 11);
