@@ -53,7 +53,7 @@ bool is_value_of_unknown(const CLI::App& app, const Words& before, const std::st
          options_named(app, before, word.substr(0, word.find('='))).empty();
 }
 
-// Whether the option lacks its value, since `next` is an option itself ("-ngl -p hi"). A text may be any word.
+// Whether the option lacks its value, since `next` is an option, too ("-ngl -p hi"). A text may be any word.
 bool lacks_value(const CLI::App& app, const Words& before, const std::string& word,
                  const std::string& next) {
   if (next[0] != '-' || options_named(app, before, llama_spelling(next)).empty()) return false;
