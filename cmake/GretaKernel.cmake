@@ -35,8 +35,9 @@
 #             unknown name is an error (default: none)
 #   LACKS     features that it must not have, since other kernels are faster there (default: none)
 #   WITH      a folder beside the decode headers' whose <type>.h is included in front of the source
-#   BY_TYPE   Vulkan: a folder with headers for types. The source includes the one for its type as
-#             kernels/weight/<folder's name>.h. It is <type>_<layout>.h, else <type>.h, else any.h
+#   BY_TYPE   a folder beside the decode headers' with headers for types: <type>_<layout>.h, else <type>.h,
+#             else any.h. Vulkan: the source includes that of its type as kernels/weight/<BY_TYPE>.h. HIP: it
+#             includes BY_TYPE
 #   TARGETS   hip: only these gfx targets, and the exact ones of these families (default: all of
 #             GRETA_HIP_TARGETS)
 #   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc

@@ -23,19 +23,13 @@ else()
   message(STATUS "Vulkan kernels: left out, GRETA_VULKAN is OFF")
 endif()
 
-# Makes a folder with kernels/weight/<name>.h for BY_TYPE, and appends it to `include_folders`.
+# Makes a folder with kernels/weight/<BY_TYPE>.h, and appends it to `include_folders`.
 function(greta_type_includes)
-  get_filename_component(name ${K_BY_TYPE} NAME)
-  set(header any)
-  foreach(own ${quant} ${quant}_${K_LAYOUT})
-    if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${K_BY_TYPE}/${own}.h")
-      set(header ${own})
-    endif()
-  endforeach()
-  file(GLOB _ CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${K_BY_TYPE}/*.h")
+  greta_weight_folder(weight_folder)
+  greta_type_header(header)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/${K_BY_TYPE}/${header}")
-  file(CONFIGURE OUTPUT "${folder}/kernels/weight/${name}.h"
-    CONTENT "#include \"kernels/${backend}/${K_BY_TYPE}/${header}.h\"\n" @ONLY)
+  file(CONFIGURE OUTPUT "${folder}/kernels/weight/${K_BY_TYPE}.h"
+    CONTENT "#include \"${weight_folder}/${K_BY_TYPE}/${header}.h\"\n" @ONLY)
   set(include_folders ${include_folders} "${folder}" PARENT_SCOPE)
 endfunction()
 

@@ -45,6 +45,19 @@ function(greta_decode_header type layout out)
   set(${out} "${header}" PARENT_SCOPE)
 endfunction()
 
+# Gives the name of the header of this type and layout, without .h, in the folder that BY_TYPE names.
+function(greta_type_header out)
+  greta_weight_folder(folder)
+  set(header any)
+  foreach(own ${quant} ${quant}_${K_LAYOUT})
+    if(EXISTS "${PROJECT_SOURCE_DIR}/${folder}/${K_BY_TYPE}/${own}.h")
+      set(header ${own})
+    endif()
+  endforeach()
+  file(GLOB _ CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/${K_BY_TYPE}/*.h")
+  set(${out} ${header} PARENT_SCOPE)
+endfunction()
+
 # greta_quants(OUT [LAYOUT layout] [BLOCK least most] [WITH folder ..]) gives the types that have a decode
 # header for the layout, `least` to `most` weights in a block, and a header <type>.h in one of the folders.
 function(greta_quants out)

@@ -11,10 +11,17 @@ void register_kernel(HostKernel* kernel) {
   first_kernel = kernel;
 }
 
-const HostKernel* find_kernel(const char* name, const char* target) {
+static const HostKernel* find_kernel(const char* name, std::string_view kind) {
   for (const HostKernel* kernel = first_kernel; kernel; kernel = kernel->next)
-    if (!std::strcmp(kernel->name, name) && kernel->kind == host_kind(target)) return kernel;
+    if (!std::strcmp(kernel->name, name) && kernel->kind == kind) return kernel;
   return nullptr;
+}
+
+const HostKernel* find_kernel(const char* name, const char* target) {
+  // Matrices have other layouts there, so kernels with matrix instructions are built for it too.
+  if (std::string_view(target).starts_with("gfx12"))
+    if (const HostKernel* kernel = find_kernel(name, std::string_view("gfx12"))) return kernel;
+  return find_kernel(name, host_kind(target));
 }
 
 }  // namespace mock_hip

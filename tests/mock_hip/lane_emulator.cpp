@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/mock_hip/fiber.h"
+#include "tests/mock_hip/matrix_builtins.h"
 
 namespace mock_hip {
 
@@ -56,6 +57,7 @@ static thread_local Group* group = nullptr;
 
 unsigned thread_in_group() { return group->running; }
 unsigned group_index(unsigned axis) { return group->index[axis]; }
+unsigned group_count(unsigned axis) { return group->shape.groups[axis]; }
 const void* argument_block() { return group->argument; }
 
 // 0 .. count - 1 in an order that the seed chooses.

@@ -1,6 +1,6 @@
 // Q4_0 in both layouts (quant/q4_0.h): a side is the low or the high halves of all bytes.
 const uint kSideBytes = 0;
-#include "kernels/vulkan/gemm/pieces/shared/two_units.h"
+#include "kernels/gpu/pieces/shared/two_units.h"
 
 bool may_overflow(Piece piece) {
   return max(abs(unpackHalf2x16(piece.d[0]).x), abs(unpackHalf2x16(piece.d[1]).x)) * 8 > kMaxHalf;

@@ -1,5 +1,5 @@
 // Q6_K in planes (quant/q6_k_planes.h).
-#include "kernels/vulkan/gemm/pieces/shared/by_steps.h"
+#include "kernels/gpu/pieces/shared/by_steps.h"
 
 struct Piece {
   uvec4 low[kUnits], all_scales;
@@ -7,7 +7,7 @@ struct Piece {
   uint scales, d;  // of both units
 };
 
-void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
+void load_piece(INOUT(Piece) piece, uint64_t row, uint depth, uint column, uint side) {
   const uint block = column / 256, unit = column / 32;
   piece.low[0] = unit_low(row, kSteps == 1 ? unit + side : unit);
   piece.high[0] = unit_high(row, depth, kSteps == 1 ? unit + side : unit);

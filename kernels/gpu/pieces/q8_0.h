@@ -1,6 +1,6 @@
 // Q8_0 in both layouts (quant/q8_0.h).
 const uint kSideBytes = 16;
-#include "kernels/vulkan/gemm/pieces/shared/two_units.h"
+#include "kernels/gpu/pieces/shared/two_units.h"
 
 bool may_overflow(Piece piece) {
   return max(abs(unpackHalf2x16(piece.d[0]).x), abs(unpackHalf2x16(piece.d[1]).x)) * 128 > kMaxHalf;

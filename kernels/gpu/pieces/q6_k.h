@@ -1,12 +1,12 @@
 // Q6_K in GGUF order (quant/q6_k.h).
-#include "kernels/vulkan/gemm/pieces/shared/half_units.h"
+#include "kernels/gpu/pieces/shared/half_units.h"
 
 struct Piece {
   uvec4 low[2], high;
   uint scales, d;
 };
 
-void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
+void load_piece(INOUT(Piece) piece, uint64_t row, uint depth, uint column, uint side) {
   const uint block = column / 256, half_block = column % 256 / 128;
   const uint64_t from = row + block * QUANT_BYTES, low = from + half_block * 64 + side * 16;
   piece.low[0] = load_16(low);

@@ -8,8 +8,12 @@ struct Piece {
   uvec4 chunk[4];
 };
 
-void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
+void load_piece(INOUT(Piece) piece, uint64_t row, uint depth, uint column, uint side) {
+#ifdef GL_core_profile
   piece = Piece(uvec4[4](uvec4(0), uvec4(0), uvec4(0), uvec4(0)));
+#else
+  piece = {};
+#endif
   const uint unit = column / 32 + side;
   if (unit * 32 >= depth) return;
   float w[kUnit];

@@ -1,11 +1,11 @@
 // Q4_K in planes (quant/q4_k_planes.h).
-#include "kernels/vulkan/gemm/pieces/shared/by_steps.h"
+#include "kernels/gpu/pieces/shared/by_steps.h"
 
 struct Piece {
   uvec4 head, q[kUnits];
 };
 
-void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
+void load_piece(INOUT(Piece) piece, uint64_t row, uint depth, uint column, uint side) {
   const uint unit = column / 32;
   if (unit % 8 == 0) piece.head = block_head(row, depth, unit / 8);
   piece.q[0] = unit_low(row, kSteps == 1 ? unit + side : unit);

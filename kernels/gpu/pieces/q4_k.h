@@ -1,11 +1,11 @@
 // Q4_K in GGUF order (quant/q4_k.h): the head of a block is loaded once.
-#include "kernels/vulkan/gemm/pieces/shared/half_units.h"
+#include "kernels/gpu/pieces/shared/half_units.h"
 
 struct Piece {
   uvec4 head, q;
 };
 
-void load_piece(inout Piece piece, uint64_t row, uint depth, uint column, uint side) {
+void load_piece(INOUT(Piece) piece, uint64_t row, uint depth, uint column, uint side) {
   const uint64_t block = row + column / 256 * QUANT_BYTES;
   if (column % 256 == 0) piece.head = load_16(block);
   piece.q = load_16(block + 16 + column % 256 / 2 + side * 16);
