@@ -2,9 +2,9 @@
 // and RDNA4).
 //
 // A fragment is 16 rows of A, or 16 columns of B, over kFragmentColumns columns of A. Lanes read it from
-// memory where a row of A or a column of B has 8 neighbouring values in a word of 16 bytes. The order in which
-// the instructions take the columns does not matter, so long as A and B have the same one: a lane gives the
-// values of its words, one after the other.
+// memory where a row of A or a column of B has 8 neighbouring values in a word of 16 bytes. The order in
+// which the instructions take the columns of A does not matter, so long as the rows of B have the same one:
+// a lane gives the values of its words, one after the other.
 #pragma once
 #include "kernels/hip/glsl.h"
 #include "kernels/hip/matrix_layouts.h"

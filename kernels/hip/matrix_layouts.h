@@ -1,5 +1,6 @@
-// Where the lanes of a wave hold the values of matrices, for the matrix instructions that the kernels use. The
-// emulator of tests/mock_hip multiplies by the same table, and tests/spike/matrix_test.cpp says it again.
+// Where the lanes of a wave hold the values of matrices, for the matrix instructions that the kernels use.
+// The emulator of tests/mock_hip multiplies by the same table, and tests/spike/matrix_test.cpp says it again
+// in other words.
 //
 // All multiply A [16][columns] by B [columns][16] and add D [16][16]. A lane's part is lane / 16. Its values
 // of A are of row lane % 16, its values of B of column lane % 16; both have the same places. Its results are

@@ -50,8 +50,8 @@ void multiply_wave(Wave& wave) {
       for (unsigned column = 0; column < 16; ++column) d[row][column] += a[row][k] * b[k][column];
   for (unsigned lane = 0; lane < layout.lanes; ++lane)
     for (unsigned i = 0; i < layout.results; ++i)
-      static_cast<float*>(wave.out[lane])[i] = static_cast<const Operands*>(wave.in[lane])->sums[i] +
-                                               d[layout.row_of_result(lane, i)][lane % 16];
+      static_cast<float*>(wave.out[lane])[i] =
+          static_cast<const Operands*>(wave.in[lane])->sums[i] + d[layout.row_of_result(lane, i)][lane % 16];
 }
 
 template <class T, const MatrixLayout& layout, class Values, class Sums>

@@ -11,8 +11,9 @@ DEVICE uint range_count() { return __builtin_amdgcn_grid_size_z(); }
 // Where the lane's sums of matrix `matrix` of a range are: four neighbouring results of all threads together.
 template <class T>
 DEVICE GLOBAL vec4* partial_at(const MatmulTileBlock& p, uint index, uint range, uint matrix) {
-  const auto parts = (GLOBAL vec4*)p.parts + uint64_t(index * range_count() + range) * (kRows * T::kTokens / 4);
-  return parts + matrix * (GROUP * kLayout.results / 4) + thread_x();
+  const auto parts = (GLOBAL vec4*)p.parts;
+  return parts + uint64_t(index * range_count() + range) * (kRows * T::kTokens / 4) +
+         matrix * (GROUP * kLayout.results / 4) + thread_x();
 }
 
 template <class T>
@@ -22,7 +23,8 @@ DEVICE void store_partial(T& t, const MatmulTileBlock& p, uint index) {
 #pragma unroll
     for (uint r = 0; r < kLayout.results; r += 4) {
       const Sums& sums = t.sums[i / T::kWide][i % T::kWide];
-      partial_at<T>(p, index, group_z(), i)[r / 4 * GROUP] = vec4{sums[r], sums[r + 1], sums[r + 2], sums[r + 3]};
+      partial_at<T>(p, index, group_z(), i)[r / 4 * GROUP] =
+          vec4(sums[r], sums[r + 1], sums[r + 2], sums[r + 3]);
     }
 }
 

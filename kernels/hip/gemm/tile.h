@@ -4,8 +4,8 @@
 // Word c of a row r lies at place c ^ r % 8, so that eight neighbouring rows have the same word in different
 // banks. While the group multiplies a step, the values of the next are on their way into registers.
 //
-// The waves of a group stand in a grid, kAcross of them over the rows. The matrix instructions take x as A and
-// the weights as B (matrix.h), so that the lanes of a wave store neighbouring rows of y.
+// The waves of a group stand in a grid, kAcross of them over the rows. The matrix instructions take x as A
+// and the weights as B (matrix.h), so that the lanes of a wave store neighbouring rows of y.
 //
 // Before it includes this file the kernel defines kRows and kMostTokens, the most tokens of a tile.
 #pragma once
@@ -20,7 +20,6 @@ SHARED uvec4 tile[(kRows + kMostTokens) * kPitch];
 
 // A thread brings pieces of 32 weights and words of 8 values of x for each step.
 constexpr uint kPiecesEach = kRows * 2 / GROUP;
-
 
 constexpr uint place_of(uint row, uint word) { return row * kPitch + (word ^ row % 8); }
 
@@ -38,10 +37,8 @@ struct Tile {
   uint64_t x_at[kWordsEach];
   uvec4 words[kWordsEach];
   Sums sums[kTall][kWide];
-
-  // The wave's first token and row in the tile.
-  WORD uint token_of_wave() const { return wave_index() / kAcross * kTall * 16; }
-  WORD uint row_of_wave() const { return wave_index() % kAcross * kWide * 16; }
+  uint wave_token, wave_row;  // the wave's first ones, in the tile
+  uint x_place, w_place;      // where the lane's words of the wave's first fragments lie
 };
 
 // Rows and tokens past the last repeat it; their results are not stored.
@@ -62,6 +59,10 @@ DEVICE void begin_tile(T& t, const MatmulTileBlock& p) {
   for (uint i = 0; i < T::kTall; ++i)
 #pragma unroll
     for (uint j = 0; j < T::kWide; ++j) t.sums[i][j] = Sums{};
+  t.wave_token = wave_index() / T::kAcross * T::kTall * 16;
+  t.wave_row = wave_index() % T::kAcross * T::kWide * 16;
+  t.w_place = place_of(t.wave_row + lane() % 16, first_word());
+  t.x_place = place_of(kRows + t.wave_token + lane() % 16, first_word());
 }
 
 // Loads what the group multiplies in the step from `column` on.
@@ -86,7 +87,8 @@ DEVICE void store_step(T& t, uint column) {
     const uint piece = i * GROUP + thread_x(), side = side_of(piece);
     uvec4 chunks[4];
 #pragma unroll
-    for (uint chunk = 0; chunk < 4; ++chunk) chunks[chunk] = chunk_of(t.pieces[i], column, side, chunk, false);
+    for (uint chunk = 0; chunk < 4; ++chunk)
+      chunks[chunk] = chunk_of(t.pieces[i], column, side, chunk, false);
     if (__builtin_expect(may_overflow(t.pieces[i]), 0))
 #pragma unroll
       for (uint chunk = 0; chunk < 4; ++chunk) chunks[chunk] = saturated(chunks[chunk]);
@@ -97,31 +99,31 @@ DEVICE void store_step(T& t, uint column) {
 #pragma unroll
   for (uint i = 0; i < T::kWordsEach; ++i) {
     const uint word = i * GROUP + thread_x();
-    if (T::kWords % GROUP == 0 || word < T::kWords) tile[place_of(kRows + word / kPitch, word % kPitch)] = t.words[i];
+    if (T::kWords % GROUP == 0 || word < T::kWords)
+      tile[place_of(kRows + word / kPitch, word % kPitch)] = t.words[i];
   }
 }
 
-// The fragment of rows row .. row + 15 of the tile, from word `word` of them on.
-DEVICE Fragment load_fragment(uint row, uint word) {
+// Fragment i of those that begin at a place, from word `word` of its rows on: a multiple of a fragment's
+// words.
+DEVICE Fragment load_fragment(uint place, uint i, uint word) {
   Fragment fragment;
 #pragma unroll
-  for (uint i = 0; i < kFragmentWords; ++i)
-    fragment.words[i] = tile[place_of(row + lane() % 16, word + first_word() + i)];
+  for (uint k = 0; k < kFragmentWords; ++k) fragment.words[k] = tile[(place ^ (word + k)) + i * 16 * kPitch];
   return fragment;
 }
 
 // Multiplies what lies in shared memory and adds it to the sums.
 template <class T>
 DEVICE void multiply_step(T& t) {
-  const uint token = kRows + t.token_of_wave(), row = t.row_of_wave();
 #pragma unroll
   for (uint word = 0; word < kPitch; word += kFragmentColumns / 8) {
     Fragment w[T::kWide];
 #pragma unroll
-    for (uint j = 0; j < T::kWide; ++j) w[j] = load_fragment(row + j * 16, word);
+    for (uint j = 0; j < T::kWide; ++j) w[j] = load_fragment(t.w_place, j, word);
 #pragma unroll
     for (uint i = 0; i < T::kTall; ++i) {
-      const Fragment x = load_fragment(token + i * 16, word);
+      const Fragment x = load_fragment(t.x_place, i, word);
 #pragma unroll
       for (uint j = 0; j < T::kWide; ++j) t.sums[i][j] = multiply(x, w[j], t.sums[i][j]);
     }
@@ -145,7 +147,7 @@ DEVICE void multiply_columns(T& t, uint depth, uint begin, uint end) {
 // Calls take(token, row, sum) for each of the lane's sums, with its place in y.
 template <class T, class Take>
 DEVICE void for_each_sum(T& t, const Take& take) {
-  const uint token = t.first_token + t.token_of_wave(), row = t.first_row + t.row_of_wave() + lane() % 16;
+  const uint token = t.first_token + t.wave_token, row = t.first_row + t.wave_row + lane() % 16;
 #pragma unroll
   for (uint i = 0; i < T::kTall; ++i)
 #pragma unroll
