@@ -115,10 +115,22 @@ def loop_at_most(limit):
     return broken
 
 
+def tile_loop_at_most(limit):
+    def broken(kernel):
+        value = machine_code.others_a_product(kernel)
+        if value is None:
+            return "no loop with matrix instructions to count"
+        return f"{value:.2f} other instructions for each matrix instruction, at most {limit}" if value > limit else None
+
+    return broken
+
+
 # Kernels of decode, by what their products are of.
 DOT_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_* !*_float_*"
 ALL_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_*"
 NOT_ROWS = "!matmul_rows_* !matmul_expert_rows_* !matmul_expert_summed_*"
+TILES = "matmul_tiles_*"
+NOT_TILES = "* !matmul_tiles_*"
 GFX94 = "gfx942 gfx950 gfx9-4-generic"
 RULES = [
     Rule("flat", "*", "*", forbids("flat_", "an address has lost its ADDRESS type")),
@@ -130,15 +142,21 @@ RULES = [
     Rule("group", ALL_ROWS, "*", group_is_row),
     Rule("wave", "*", "*", wave_is_right),
     Rule("hidden arguments", "*", "*", no_hidden),
-    Rule("vector registers", "*", "gfx9*", at_most("vgpr_count", 128, "four waves on a SIMD")),
-    Rule("vector registers", "*", "gfx1*", at_most("vgpr_count", 192, "eight waves on a SIMD")),
-    Rule("shared memory", "*", "*", at_most("group_segment_fixed_size", 32 * 1024, "two groups on a unit")),
+    Rule("vector registers", NOT_TILES, "gfx9*", at_most("vgpr_count", 128, "four waves on a SIMD")),
+    Rule("vector registers", NOT_TILES, "gfx1*", at_most("vgpr_count", 192, "eight waves on a SIMD")),
+    Rule("shared memory", NOT_TILES, "*", at_most("group_segment_fixed_size", 32 * 1024, "two groups on a unit")),
     Rule("ticket", "*", GFX94, ordered(r"\bsc0\b", "buffer_wbl2 sc1", "buffer_inv sc1")),
     Rule("ticket", "*", "gfx90a", ordered(r"\bglc\b", r"s_waitcnt.*vmcnt\(0\)", "buffer_wbinvl1_vol")),
     Rule("ticket", "*", "gfx10* gfx11*", ordered(r"\bglc\b", r"s_waitcnt_vscnt null, 0x0", "buffer_gl1_inv")),
     Rule("ticket", "*", "gfx12*", ordered("TH_ATOMIC_RETURN", "s_wait_storecnt 0x0", "global_inv scope:SCOPE_DEV")),
     Rule("16-byte loads", ALL_ROWS, "*", needs("global_load_(dwordx4|b128)", "no loads of 16 bytes")),
     Rule("products of bytes", DOT_ROWS, "*", needs("v_dot4", "no v_dot4")),
+    Rule("tile registers", TILES, "gfx9*", at_most("vgpr_count", 256, "two waves on a SIMD")),
+    Rule("tile registers", "matmul_tiles_*_q4_k*", "gfx1*", at_most("vgpr_count", 240, "six waves on a SIMD")),
+    Rule("tile memory", TILES, "*", at_most("group_segment_fixed_size", 40 * 1024, "a tile, and tables of 8 KiB")),
+    Rule("matrix instructions", TILES, "*", needs("v_(mfma|wmma)", "no matrix instructions")),
+    Rule("tile loop", "matmul_tiles_*_q4_k*", "gfx9*", tile_loop_at_most(2.8)),
+    Rule("tile loop", "matmul_tiles_*_q4_k*", "gfx1*", tile_loop_at_most(6.5)),
     Rule("row registers", "matmul_rows_q4_k*", "gfx9*", at_most("vgpr_count", 80, "six waves on a SIMD")),
     Rule("row registers", "matmul_rows_q4_k*", "gfx1*", at_most("vgpr_count", 96, "sixteen waves on a SIMD")),
     Rule("row loop", "matmul_rows_q4_k*", "gfx9*", loop_at_most(2.0)),
@@ -146,12 +164,13 @@ RULES = [
     Rule("row loop", "matmul_rows_q4_k*", "gfx12*", loop_at_most(2.3)),
 ]
 
-# What a baseline has of a kernel, and how much it may grow: a part of it, and beside this a number.
+# What a baseline has of a kernel, and how much it may grow: a part of it, and beside this a number. The loop is that of a
+# row, or that of a tile.
 COLUMNS = {"vgprs": (0, 4), "sgprs": (0, 16), "lds": (0, 0), "bytes": (0.1, 256), "loop": (0.03, 0.02)}
 
 
 def figures(kernel):
-    loop = machine_code.instructions_a_weight(kernel)
+    loop = machine_code.others_a_product(kernel) or machine_code.instructions_a_weight(kernel)
     return {"vgprs": kernel.number("vgpr_count"), "sgprs": kernel.number("sgpr_count"),
             "lds": kernel.number("group_segment_fixed_size"), "bytes": kernel.code_bytes,
             "loop": round(loop, 3) if loop else 0}

@@ -23,6 +23,8 @@ HEAD = """
 #define DEVICE __attribute__((device))
 using uint = unsigned;
 using uint4 = uint __attribute__((ext_vector_type(4)));
+template <class T, int count>
+using Vector = T __attribute__((ext_vector_type(count)));
 #define UNROLL _Pragma("unroll")
 DEVICE inline uint lane() { return __builtin_amdgcn_workitem_id_x(); }
 """
@@ -48,6 +50,20 @@ SLOW = """(const uint4* x, uint* y, uint n) {
   }
   y[lane()] = sum;
 }"""
+# A loop with a matrix instruction, and many more.
+TILE = """(const Vector<_Float16, %(values)d>* x, Vector<float, %(sums)d>* y, uint* z, uint n) {
+  Vector<float, %(sums)d> sums = {};
+  const auto a = x[lane()], b = x[lane() + 64];
+  uint last = 0;
+  for (uint i = 0; i < n; ++i) {
+    sums = __builtin_amdgcn_%(product)s;
+    UNROLL for (int j = 0; j < 8; ++j) last = (last ^ last >> 5) * 77777u + i;
+  }
+  y[lane()] = sums;
+  z[lane()] = last;
+}"""
+TILE_9 = TILE % {"values": 4, "sums": 4, "product": "mfma_f32_16x16x16f16(a, b, sums, 0, 0, 0)"}
+TILE_11 = TILE % {"values": 16, "sums": 8, "product": "wmma_f32_16x16x16_f16_w32(a, b, sums)"}
 TICKET = """(uint* count, uint* y) {
   y[lane()] = lane();
   %s
@@ -94,6 +110,13 @@ PLANTED = [
     ("many", "gfx942", "vector registers", "", "(float* y) " + held(140)),
     ("many", "gfx1100", "vector registers", "", "(float* y) " + held(210)),
     ("shared", "gfx942", "shared memory", "",
+     "(float* y) { SHARED float a[12000]; a[lane() * 99] = y[0]; __builtin_amdgcn_s_barrier(); y[1] = a[lane() * 98]; }"),
+    ("matmul_tiles_mfma_q8_0", "gfx942", "", "", TILE_9),
+    ("matmul_tiles_mfma_q4_k", "gfx942", "tile loop", "", TILE_9),
+    ("matmul_tiles_wmma_q4_k", "gfx1100", "tile loop", "", TILE_11),
+    ("matmul_tiles_mfma_f16", "gfx942", "matrix instructions,tile registers", "", "(float* y) " + held(270)),
+    ("matmul_tiles_wmma_q4_k_planes", "gfx1100", "matrix instructions,tile registers,tile loop", "", "(float* y) " + held(248)),
+    ("matmul_tiles_mfma_f32", "gfx942", "tile memory,matrix instructions", "",
      "(float* y) { SHARED float a[12000]; a[lane() * 99] = y[0]; __builtin_amdgcn_s_barrier(); y[1] = a[lane() * 98]; }"),
     ("matmul_rows_q8_0", "gfx942", "16-byte loads", "",
      "(const uint* x, uint* y) { y[lane()] = __builtin_amdgcn_sdot4(x[lane() * 3], x[lane() * 5], 0, false); }"),
@@ -167,6 +190,13 @@ class Gate(unittest.TestCase):
         self.assertEqual(1, len(machine_code.dots(loop)))
         self.assertRegex(loop[-1], "^s_cbranch")
         self.assertAlmostEqual(len(loop) / 4, machine_code.instructions_a_weight(row))
+
+    def test_others_are_counted_beside_matrix_instructions(self):
+        tile = next(kernel for kernel in self.kernels if kernel.name == "matmul_tiles_mfma_q8_0")
+        loop = tile.tile_loop()
+        self.assertEqual(1, len(machine_code.matrix_products(loop)))
+        self.assertEqual(len(loop) - 1, machine_code.others_a_product(tile))
+        self.assertEqual(len(loop) - 1, gate.figures(tile)["loop"])
 
     def test_a_loop_ends_at_the_last_of_its_branches(self):
         texts = ["s_nop 1", "v_dot4_i32_i8 v0, v1, v2, v0", "s_cbranch_scc1 4", "global_load_dword v1, v2, s[0:1]", "s_branch 4",

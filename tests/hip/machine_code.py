@@ -49,6 +49,23 @@ class Kernel:
         return min(loops, key=lambda pair: pair[0])[1] if loops else []
 
 
+    def tile_loop(self):
+        """The innermost loop over columns of a tile with matrix instructions: of the tiles of a kernel that of the largest,
+        which has the most of them."""
+        return max(self.loops(), key=lambda loop: len(matrix_products(loop)), default=[])
+
+
+def matrix_products(lines):
+    return [line for line in lines if line.startswith(("v_mfma", "v_wmma"))]
+
+
+def others_a_product(kernel):
+    """Of that loop, or None: how many other instructions it has for each matrix instruction."""
+    loop = kernel.tile_loop()
+    count = len(matrix_products(loop))
+    return (len(loop) - count) / count if count else None
+
+
 def dots(lines):
     return [line for line in lines if line.startswith("v_dot4")]
 

@@ -188,6 +188,12 @@ API int hipModuleLoadData(void** out, const void* bytes) {
     delete module;
     return greta::kHipInvalidImage;
   }
+  // NVIDIA's GPUs lack AMD's matrix instructions.
+  for (const mock_hip::KernelMetadata& kernel : module->object.kernels)
+    if (kernel.name.find("_wmma_") != std::string::npos) {
+      delete module;
+      return greta::kHipNoBinaryForGpu;
+    }
   *out = module;
   return 0;
 }
