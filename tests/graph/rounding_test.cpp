@@ -194,7 +194,9 @@ static uint32_t barriers_of(const KernelRow& row, const char* name, QuantType ty
 TEST_CASE("layers of a GPU's plans have as many barriers as they need", "[graph]") {
   const KernelRow& row = built_row();
   constexpr QuantType q4_k = QuantType::q4_k, f16 = QuantType::f16;
-  const uint32_t prompt = strcmp(row.backend, "hip") ? 9 : 11;  // HIP has no tiles, which add to the residual
+  // Attention of many tokens does not round on HIP. RDNA2 has no tiles there, which add to the residual.
+  const bool hip = !strcmp(row.backend, "hip"), tiles = !hip || strncmp(row.target, "gfx10", 5);
+  const uint32_t prompt = !tiles ? 11 : hip ? 10 : 9, prompt_normed = tiles && hip ? 12 : 11;
   const struct {
     const char* arch;
     QuantType type;
@@ -207,7 +209,7 @@ TEST_CASE("layers of a GPU's plans have as many barriers as they need", "[graph]
                {"olmo2", q4_k, 1, 5},
                {"llama", q4_k, 512, prompt},
                {"qwen3", q4_k, 512, prompt},
-               {"gemma3", q4_k, 512, 11},
+               {"gemma3", q4_k, 512, prompt_normed},
                {"deepseek2", q4_k, 1, 12},
                {"llama", f16, 1, 5},
                {"llama", QuantType::bf16, 1, 5},
