@@ -9,7 +9,7 @@
 sample_of_hip=10
 
 jobs_of_hip() {
-  local name arch host="$launching backends/hip tests/mock_hip"
+  local name arch archs host="$launching backends/hip tests/mock_hip"
   while read -r name; do
     case $name in
       "") ;;
@@ -19,7 +19,12 @@ jobs_of_hip() {
     esac
   done <<<"$(ctest --test-dir build/release -N -L hip 2>/dev/null | sed -n 's/^ *Test *#[0-9]*: //p')"
   for name in $(hip_kernels); do
-    for arch in gfx942 gfx1100; do
+    case $name in  # layouts of matrices differ from RDNA3 to RDNA4
+      *_mfma_*) archs="gfx942" ;;
+      *_wmma_*) archs="gfx1100 gfx1200" ;;
+      *) archs="gfx942 gfx1100" ;;
+    esac
+    for arch in $archs; do
       case $name in
         *_q4_k | *_q4_k_planes | *_plain | *_q8x16 | rope_* | attention_*)
           job "kernels" "$arch: $name" "hip:$name $host $checking" emulated "$arch" "$name" ;;

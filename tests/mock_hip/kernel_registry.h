@@ -5,7 +5,7 @@
 
 namespace mock_hip {
 
-// What a source is built as for the host. It differs by the lanes of a wave alone: CDNA has 64, RDNA 32.
+// What a source is built as for the host. It differs by the lanes of a wave: CDNA has 64, RDNA 32.
 constexpr std::string_view host_kind(std::string_view target) {
   return target.starts_with("gfx9") ? "wave64" : "wave32";
 }
