@@ -69,6 +69,8 @@ int run(const RunOptions& options) {
   const auto tokens = encode(engine.tokenizer(), *prompt, GRETA_ENCODE_BOS | GRETA_ENCODE_SPECIAL);
   if (tokens.empty()) throw Failed("the prompt is empty, and this model has no token that begins a text");
   PromptCache cache(options.cache, session);
+  // Before the prompt is written, since a Ctrl-C that this notices would leave its line open.
+  const uint32_t kept = kept_tokens(options.shift, engine.tokenizer(), tokens.size());
   say_later_notes();
   const size_t held = cache.keep_common(tokens);
 
@@ -94,7 +96,7 @@ int run(const RunOptions& options) {
     generate.stop_strings = stops.data();
     generate.stop_count = stops.size();
     generate.shift = options.shift.shift ? 1 : 0;
-    generate.keep_tokens = kept_tokens(options.shift, engine.tokenizer(), tokens.size());
+    generate.keep_tokens = kept;
     status = greta_session_generate(session, tokens.data() + held, tokens.size() - held, &generate, &result);
   }
   if (status == GRETA_OK) {  // This is so after Ctrl-C, too, and when nobody reads stdout any longer.
