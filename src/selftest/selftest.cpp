@@ -58,6 +58,13 @@ struct Wanted {
   bool quick;           // Rig::hurry()
 };
 
+Status unknown_name(const std::string& name) {
+  std::string ops;
+  for (const Check& check : kChecks) ops += (ops.empty() ? "" : ", ") + std::string(check.op);
+  return fail(Code::Argument, "no op %s to check, nor a kernel of that name (the ops are %s)", name.c_str(),
+              ops.c_str());
+}
+
 // Runs a check for kernels of one type of weights, or of all types. Throws std::bad_alloc.
 Part run_part(Device& device, const Check& check, const Wanted& wanted, std::optional<QuantType> type,
               Watched* watched) {
@@ -201,8 +208,7 @@ Status run_selftest(Device& device, const std::string& name, Report report, void
     const bool told = whole || !result.failure.empty();
     if ((told && !report(user, result)) || !whole) return fail(Code::Cancelled, "the self-test was stopped");
   }
-  return known ? Status{}
-               : fail(Code::Argument, "no op %s to check, nor a kernel of that name", name.c_str());
+  return known ? Status{} : unknown_name(name);
 }
 
 }  // namespace greta::selftest
