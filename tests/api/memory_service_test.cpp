@@ -176,12 +176,17 @@ TEST_CASE("memory: some host allocations of a service's life may fail, and nothi
           "[api][memory][serve]") {
   Loaded loaded;
   Count count;
-  uint64_t leaked = 0;
-  for (uint64_t n = 1, more = 1; more; n += 17) {
-    const uint64_t before = live_allocations();
+  uint64_t leaked = 0, before = 0;
+  const auto try_life = [&](uint64_t n) {
+    before = live_allocations();
     greta_service* service = nullptr;
-    more = try_with(loaded.o.model, &service, n, loaded.expected, &count);
+    const bool more = try_with(loaded.o.model, &service, n, loaded.expected, &count);
     greta_service_close(service);
+    return more;
+  };
+  (void)try_life(1);  // Catch2 keeps memory for the first message
+  for (uint64_t n = 1, more = 1; more; n += 17) {
+    more = try_life(n);
     leaked += live_allocations() != before;
   }
   CHECK(count.wrong == 0);
