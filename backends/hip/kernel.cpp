@@ -87,6 +87,7 @@ Status HipDevice::load(const KernelCode& code, Kernel* out) {
   auto made = std::make_unique<HipKernel>();
   const auto appended = code.constants.last(code.appended);
   made->appended.assign(appended.begin(), appended.end());
+  if (made->appended.size() % 2) made->appended.push_back(0);  // a struct with addresses ends at 8 bytes
   made->name = code.name;
   made->threads = threads;
   GRETA_TRY(load_module(code, &made->module));

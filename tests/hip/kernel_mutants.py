@@ -89,7 +89,7 @@ SWAPPED = [
     ("attention_split", "kernels/hip/attention/split.h", "vec4{sums[0].x, sums[0].y, sums[1].x, sums[1].y}",
      "vec4{sums[0].x, sums[1].x, sums[0].y, sums[1].y}"),
     ("matmul_tiles_mfma_q8_0_planes", "kernels/hip/gemm/tile.h", "kLayout.row_of_result(lane(), r)", "(r * 4 + lane() / 16)"),
-    ("attention_plain", "kernels/hip/attention/cache.h", "head * kPageTokens + position % kPageTokens",
+    ("kv_write_plain", "kernels/hip/attention/cache.h", "head * kPageTokens + position % kPageTokens",
      "position % kPageTokens * kPageTokens + head"),
 ]
 
