@@ -1,8 +1,9 @@
 # hip: the HIP kernels and their backend, without an AMD GPU. All tests with the label hip: machine code is
 # held to rules and a baseline, the backend and the whole program run on the mock runtime. Each kernel runs
-# there too, from its own source, with the waves of MI300 and of Radeon, against float64. What is declared of
-# HIP is compared with the headers of HIP 6 and 7, and these runtimes have to answer that there is no GPU.
-# Minutes: 10 whole, 4 sampled, both estimated, after the stage tests.
+# there too, from its own source, with the waves of MI300 and of Radeon, against float64: all of them in one
+# shape, those of Q4_K and those without weights in all shapes. What is declared of HIP is compared with the
+# headers of HIP 6 and 7, and these runtimes have to answer that there is no GPU.
+# Minutes: 12 whole, 4 sampled, both estimated, after the stage tests.
 # Inputs: of a kernel its code objects and its rows of the kernel table; of one type of products also the code
 # of the host and the oracles; of tests also their sources.
 # A job is a kernel on a GPU, or a test; the sample is one job in 10 of each group.
@@ -18,18 +19,22 @@ jobs_of_hip() {
       *) job "tests" "$name" "hip:* $host $planning tests/hip tests/runtime" labelled "$name" ;;
     esac
   done <<<"$(ctest --test-dir build/release -N -L hip 2>/dev/null | sed -n 's/^ *Test *#[0-9]*: //p')"
+  for arch in gfx942 gfx1100 gfx1200; do
+    job "kernels of all types" "$arch: all kernels in one shape" "hip:* $host $checking" \
+      emulated "$arch" --quick
+  done
   for name in $(hip_kernels); do
+    case $name in
+      *_q4_k | *_q4_k_planes | *_plain | *_q8x16 | rope_* | attention_*) ;;
+      *) continue ;;
+    esac
     case $name in  # layouts of matrices differ from RDNA3 to RDNA4
       *_mfma_*) archs="gfx942" ;;
       *_wmma_*) archs="gfx1100 gfx1200" ;;
       *) archs="gfx942 gfx1100" ;;
     esac
     for arch in $archs; do
-      case $name in
-        *_q4_k | *_q4_k_planes | *_plain | *_q8x16 | rope_* | attention_*)
-          job "kernels" "$arch: $name" "hip:$name $host $checking" emulated "$arch" "$name" ;;
-        *) job "kernels of other types" "$arch: $name" "hip:$name" emulated "$arch" "$name" --quick ;;
-      esac
+      job "kernels" "$arch: $name" "hip:$name $host $checking" emulated "$arch" --op "$name"
     done
   done
 }
@@ -66,12 +71,13 @@ labelled() {
   ! grep -q 'Skipped' "$log" || skip "the test $1"
 }
 
-# emulated GPU KERNEL [--quick]: compares a kernel with float64 in all shapes, or in one.
+# emulated GPU OPTION...: compares kernels with float64, as the options of the self-test say.
 emulated() {
-  local log="$work/emulated-$BASHPID.txt"
-  LD_LIBRARY_PATH=build/release/tests/mock_hip/lib MOCK_HIP_ARCH=$1 build/release/bin/greta-cli selftest \
-    --device hip0 --op "$2" ${3:+"$3"} >"$log" 2>&1 || { tail -n 40 "$log"; return 1; }
-  ! grep -q ' 0 kernels' "$log" || { echo "$2 did not run on $1"; return 1; }
+  local log="$work/emulated-$BASHPID.txt" arch=$1
+  shift
+  LD_LIBRARY_PATH=build/release/tests/mock_hip/lib MOCK_HIP_ARCH=$arch build/release/bin/greta-cli selftest \
+    --device hip0 "$@" >"$log" 2>&1 || { tail -n 40 "$log"; return 1; }
+  ! grep -q ' 0 kernels' "$log" || { grep ' 0 kernels' "$log"; echo "did not run on $arch"; return 1; }
 }
 
 # unpack_hip VERSION: the runtime and headers of Debian sid, or of experimental, into $work/hipVERSION.
