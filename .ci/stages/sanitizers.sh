@@ -6,7 +6,7 @@
 # A job is a folder of tests; only the tests of chosen folders are compiled. The sample is one job in 4 of
 # each group.
 sample_of_sanitizers=4
-latest_minute_of_sanitizers=52
+latest_minute_of_sanitizers=48
 
 jobs_of_sanitizers() {
   local text="src/text src/gguf src/platform src/compute/quant_type*"
