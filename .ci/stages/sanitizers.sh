@@ -1,6 +1,6 @@
 # sanitizers: the tests under the address, leak and undefined behaviour sanitizers, compiled by clang 19 with
-# warnings as errors. Left out are tests that compare numbers over minutes in code that others run too, an
-# op's repeats, and what reads the machine code of GPUs.
+# warnings as errors. Left out are tests that compare numbers or refuse memory over minutes in code that
+# others run too, an op's repeats, and what reads the machine code of GPUs.
 # Minutes: 20 whole, 9 sampled, both estimated (most of them compile the library and the HIP kernels).
 # Inputs: of the tests of a folder, that folder and the sources that its tests are about.
 # A job is a folder of tests; only the tests of chosen folders are compiled. The sample is one job in 4 of
@@ -32,7 +32,8 @@ jobs_of_sanitizers() {
 stage_sanitizers() {
   choose_jobs sanitizers
   local name folders="" slow='^(golden|cli_(results|sampling|divergence))$|million draws'
-  slow+='|memory: each host allocation of a call|^hip\.|^hip: .* on gfx'
+  slow+='|memory: each host allocation of (a call|opening)|memory: some allocations of a whole program'
+  slow+='|^hip\.|^hip: .* on gfx'
   local without=$slow
   for name in "${chosen[@]}"; do folders+=";$name"; done
   [[ $folders != *";ops"* ]] || folders+=";compute;quant"
