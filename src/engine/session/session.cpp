@@ -200,9 +200,12 @@ Status Session::eval_batch(std::span<Item> items) {
     if (!all && !outputs.empty()) first.all_logits_.resize(items.size() * vocab);
     for (size_t i = 0; i < outputs.size(); ++i) {
       const float* logits = executor.logits() + i * vocab;
-      float* kept = first.all_logits_.data() + outputs[i] * vocab;
-      if (!all) memcpy(kept, logits, vocab * sizeof(float));
-      items[outputs[i]].logits = all ? logits : kept;
+      if (!all) {
+        float* kept = first.all_logits_.data() + outputs[i] * vocab;
+        memcpy(kept, logits, vocab * sizeof(float));
+        logits = kept;
+      }
+      items[outputs[i]].logits = logits;
     }
     rows.clear();
     outputs.clear();
