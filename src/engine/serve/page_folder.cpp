@@ -118,6 +118,11 @@ bool PageFolder::load(uint64_t salt, Tokens text, std::span<uint8_t> page) {
     return true;
   }
   remove_file(path);
+  const auto listed = std::ranges::find(files_, path, &Written::path);
+  if (listed != files_.end()) {
+    bytes_ -= listed->bytes;
+    files_.erase(listed);
+  }
   return false;
 }
 
