@@ -3,12 +3,15 @@
 # Minutes: 12 whole; it always runs whole.
 # Inputs: everything.
 
+# What the tests print is read from $work/tests.xml, since another ctest in the same folder overwrites
+# LastTest.log.
 stage_tests() {
   grep -qx 'sh cmake/test.sh' README.md || die "README.md does not give sh cmake/test.sh as its command"
   tools_to_build
   local warnings=""
   [ "$(c++ -dumpversion 2>/dev/null)" != 12 ] || warnings=-Werror
-  CXXFLAGS=$warnings CFLAGS=$warnings GRETA_CTEST="-LE ^hip\$" sh cmake/test.sh 2>&1 | tee "$work/tests.log"
+  GRETA_CTEST="-LE ^hip\$ --output-junit $work/tests.xml" CXXFLAGS=$warnings CFLAGS=$warnings \
+    sh cmake/test.sh 2>&1 | tee "$work/tests.log"
   terminals_were_there
   record_sizes
   sh cmake/story.sh >"$work/story.txt" || die "story.sh"
@@ -18,15 +21,14 @@ stage_tests() {
 # How large the program and the library are, as the rule of sizes has measured them: for the end of the run,
 # and after a whole run for a commit.
 record_sizes() {
-  local log=build/release/Testing/Temporary/LastTest.log
-  grep -h 'kernels of .* MB, at most' "$log" | sort -u >"$work/sizes.txt" || die "the rule of sizes"
+  grep -o '[^>]*kernels of .* MB, at most [0-9]*' "$work/tests.xml" | sort -u >"$work/sizes.txt" ||
+    die "the rule of sizes has printed none"
   [ $whole = no ] || { mkdir -p "$top/.ci/whole" && cp "$work/sizes.txt" "$top/.ci/whole/sizes"; }
 }
 
 # Tests of greta-cli on a terminal skip themselves where the system has no pseudo-terminals.
 terminals_were_there() {
   local reason
-  reason=$(grep -o -m 1 'the system has no pseudo-terminal.*' build/release/Testing/Temporary/LastTest.log) ||
-    return 0
+  reason=$(grep -o -m 1 'the system has no pseudo-terminal[^<]*' "$work/tests.xml") || return 0
   skip "tests of greta-cli on a terminal: $reason"
 }
