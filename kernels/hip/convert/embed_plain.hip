@@ -30,8 +30,8 @@ KERNEL(GROUP) void KERNEL_NAME(EmbedBlock p) {
   const Step step = step_of(p.step);
   const uint t = group_x();
   if (t >= live_rows(step, kRowsTokens)) return;
-  const StepRow row = step->row[t];
-  uint token = row.token == kTokenFromSample ? step->last_token[row.sequence] : row.token;
+  uint token = step->row[t].token;
+  if (token == kTokenFromSample) token = step->last_token[step->row[t].sequence];
   if (token >= p.vocab) token = 0;  // never read past the table
   if (token - p.first >= p.rows) return;
   const uint64_t weight = uint64_t(p.weight) + (token - p.first) * quant_row_bytes(p.width);
