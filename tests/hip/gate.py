@@ -129,8 +129,8 @@ def tile_loop_at_most(limit):
 DOT_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_* !*_float_*"
 ALL_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_*"
 NOT_ROWS = "!matmul_rows_* !matmul_expert_rows_* !matmul_expert_summed_*"
-TILES = "matmul_tiles_*"
-NOT_TILES = "* !matmul_tiles_*"
+TILES = "matmul_tiles_* matmul_expert_tiles_*"
+NOT_TILES = "* !matmul_tiles_* !matmul_expert_tiles_*"
 GFX94 = "gfx942 gfx950 gfx9-4-generic"
 RULES = [
     Rule("flat", "*", "*", forbids("flat_", "an address has lost its ADDRESS type")),

@@ -64,6 +64,7 @@ BARRIERS = {
     "kernels/hip/matvec/matmul_expert_summed.hip": "matmul_expert_summed_q8_0_planes",
     "kernels/hip/norm/rope_heads.hip": "rope_heads",
     "kernels/hip/gemm/tile.h": "matmul_tiles_mfma_q8_0_planes",
+    "kernels/hip/gemm/slots.h": "matmul_expert_tiles_mfma_q8_0_planes",
     "kernels/hip/group_ticket.h": "matmul_rows_normed_q8_0_planes",
     "kernels/hip/experts/route.h": "route_plain",
     "kernels/hip/experts/route_matmul.hip": "route_matmul",
@@ -89,6 +90,7 @@ SWAPPED = [
     ("attention_split", "kernels/hip/attention/split.h", "vec4{sums[0].x, sums[0].y, sums[1].x, sums[1].y}",
      "vec4{sums[0].x, sums[1].x, sums[0].y, sums[1].y}"),
     ("matmul_tiles_mfma_q8_0_planes", "kernels/hip/gemm/tile.h", "kLayout.row_of_result(lane(), r)", "(r * 4 + lane() / 16)"),
+    ("matmul_expert_tiles_mfma_q8_0_planes", "kernels/hip/gemm/slots.h", "word * 4 + j;", "word * 4 + 3 - j;"),
     ("kv_write_plain", "kernels/hip/attention/cache.h", "head * kPageTokens + position % kPageTokens",
      "position % kPageTokens * kPageTokens + head"),
 ]

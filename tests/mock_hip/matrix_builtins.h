@@ -68,6 +68,7 @@ Sums multiply_matrices(const Values& a, const Values& b, const Sums& sums) {
 
 }  // namespace mock_hip
 
+#define __builtin_amdgcn_grid_size_x() (mock_hip::group_count(0) * GROUP)
 #define __builtin_amdgcn_grid_size_z() (mock_hip::group_count(2))  // groups have one thread along z
 #define __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, sums, ...) \
   mock_hip::multiply_matrices<_Float16, kMfma16x16x16>(a, b, sums)

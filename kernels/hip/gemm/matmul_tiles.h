@@ -20,7 +20,9 @@ DEVICE void make_tile(const MatmulTileBlock& p) {
   t.first_token = group_x() * T::kTokens;
   t.first_row = group_y() * kRows;
   if (t.first_token >= t.live) return;
-  begin_tile(t, p);
+  begin_tile(t, uint64_t(p.weight), p.n, p.depth, [&](uint token) {  // those past the last repeat it
+    return uint64_t(p.x) + uint64_t(min(t.first_token + token, t.live - 1)) * p.depth * 2;
+  });
   const uint blocks = (p.depth + kTileColumns - 1) / kTileColumns, ranges = range_count();
   const uint end = (group_z() + 1) * blocks / ranges * kTileColumns;
   multiply_columns(t, p.depth, group_z() * blocks / ranges * kTileColumns, min(end, p.depth));

@@ -31,7 +31,7 @@ struct Tile {
   static constexpr uint kWords = kTokens * kPitch, kWordsEach = (kWords + GROUP - 1) / GROUP;
   static_assert(kTall * kDown * 16 == kTokens && kWide * kAcross * 16 == kRows);
 
-  uint first_token, first_row, live;
+  uint first_token, first_row, live;  // live: tokens of all tiles
   uint64_t piece_row[kPiecesEach];
   Piece pieces[kPiecesEach];
   uint64_t x_at[kWordsEach];
@@ -41,19 +41,20 @@ struct Tile {
   uint x_place, w_place;      // where the lane's words of the wave's first fragments lie
 };
 
-// Rows and tokens past the last repeat it; their results are not stored.
-template <class T>
-DEVICE void begin_tile(T& t, const MatmulTileBlock& p) {
+// Begins a tile from t.first_row on of the n rows at `weight`. x_row(token) is the address of x of a token of
+// the tile. Rows past the last repeat it; their results are not stored.
+template <class T, class RowOf>
+DEVICE void begin_tile(T& t, uint64_t weight, uint n, uint depth, const RowOf& x_row) {
 #pragma unroll
   for (uint i = 0; i < kPiecesEach; ++i) {
-    const uint row = min(t.first_row + row_of(i * GROUP + thread_x()), p.n - 1);
-    t.piece_row[i] = uint64_t(p.weight) + row * quant_row_bytes(p.depth);
+    const uint row = min(t.first_row + row_of(i * GROUP + thread_x()), n - 1);
+    t.piece_row[i] = weight + row * quant_row_bytes(depth);
     t.pieces[i] = {};
   }
 #pragma unroll
   for (uint i = 0; i < T::kWordsEach; ++i) {
-    const uint word = i * GROUP + thread_x(), token = min(t.first_token + word / kPitch, t.live - 1);
-    t.x_at[i] = uint64_t(p.x) + (uint64_t(token) * p.depth + word % kPitch * 8) * 2;
+    const uint word = i * GROUP + thread_x();
+    t.x_at[i] = x_row(word / kPitch) + word % kPitch * 16;
   }
 #pragma unroll
   for (uint i = 0; i < T::kTall; ++i)

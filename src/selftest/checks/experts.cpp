@@ -136,17 +136,28 @@ namespace {
 // `strided`, there are gaps between inputs and between outputs, and a bias.
 class ExpertCase {
  public:
-  ExpertCase(Rig& rig, const Stored& stored, const Live& live, uint32_t n, bool shared_x, Random& random)
-      : rig_(rig), live_(live), n_(n), x_slots_(shared_x ? 1 : kUsed), strided_(n == 31) {
+  // Which experts the slots choose. Few: two of 130, so that 128 experts have no slot.
+  enum class Choice { Any, One, Few };
+  struct Shape {
+    uint32_t n;
+    bool shared_x;
+    Choice choice;
+  };
+  ExpertCase(Rig& rig, const Stored& stored, const Live& live, const Shape& shape, Random& random)
+      : rig_(rig), live_(live), n_(shape.n), x_slots_(shape.shared_x ? 1 : kUsed), strided_(n_ == 31) {
+    const uint32_t n = n_, experts = shape.choice == Choice::Few ? 130 : 5;
     StepRows steps;
     steps.add_tokens(live.tokens);
     depth_ = quant_info(stored.type).block == 1 ? 70 : 256;
     x_stride_ = depth_ + (!strided_ ? 0 : depth_ % 32 ? 3 : 32);
     y_stride_ = n + (strided_ ? 5 : 0);
-    matrix_ = random_matrix(stored.type, n, depth_, kExperts, Scales::Plain, random);
+    matrix_ = random_matrix(stored.type, n, depth_, experts, Scales::Plain, random);
     x_ = with_outliers(size_t(live.tokens) * x_slots_ * depth_, random);
-    if (strided_) bias_ = gaussians(kExperts * n, random, 3);
-    for (uint32_t i = 0; i < live.tokens * kUsed; ++i) ids_.push_back(uint32_t(random() % kExperts));
+    if (strided_) bias_ = gaussians(experts * n, random, 3);
+    for (uint32_t i = 0; i < live.tokens * kUsed; ++i)
+      ids_.push_back(shape.choice == Choice::One   ? 3
+                     : shape.choice == Choice::Few ? uint32_t(random() % 2) * (experts - 1)
+                                                   : uint32_t(random() % experts));
     exact_ = expected(to_values(x_), false);
     rounded_ = expected(rounded_to_q8(x_, depth_), false);
     halves_ = expected(reference::halves(to_values(x_)), true);
@@ -192,7 +203,7 @@ class ExpertCase {
   }
 
  private:
-  static constexpr uint32_t kExperts = 5, kUsed = 3;
+  static constexpr uint32_t kUsed = 3;
 
   uint32_t x_width() const { return x_slots_ * x_stride_; }
   Values expected(const Values& of_x, bool halves) const {
@@ -224,14 +235,19 @@ class ExpertCase {
 
 void check_matmul_expert(Rig& rig) {
   Random random(2);
-  for (const Stored& stored : stored_types(rig, Op::MatmulExpert))
+  uint32_t type = 0;  // each third type has one shape for an unusual choice of experts
+  for (const Stored& stored : stored_types(rig, Op::MatmulExpert)) {
+    const auto unusual = ExpertCase::Choice(type++ % 3);
     for (const Live& live : live_rows(rig, 4))
-      for (const uint32_t n : {31u, 1u, 64u})
+      for (const uint32_t n : {31u, 1u, live.bucket == 32 ? 144u : 64u})
         for (const bool shared_x : {true, false}) {
           if (!rig.left(Op::MatmulExpert, stored.type, stored.layout, live.bucket)) continue;
-          ExpertCase(rig, stored, live, n, shared_x, random).check();
+          const bool is_unusual = live.bucket == 32 && n == 31 && shared_x;
+          const auto choice = is_unusual ? unusual : ExpertCase::Choice::Any;
+          ExpertCase(rig, stored, live, {n, shared_x, choice}, random).check();
           rig.reset();
         }
+  }
 }
 
 void check_matmul_heads(Rig& rig) {
