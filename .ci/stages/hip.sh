@@ -29,8 +29,8 @@ jobs_of_hip() {
       *) continue ;;
     esac
     case $name in  # layouts of matrices differ from RDNA3 to RDNA4
-      *_mfma_*) archs="gfx942" ;;
-      *_wmma_*) archs="gfx1100 gfx1200" ;;
+      *_mfma | *_mfma_*) archs="gfx942" ;;
+      *_wmma | *_wmma_*) archs="gfx1100 gfx1200" ;;
       *) archs="gfx942 gfx1100" ;;
     esac
     for arch in $archs; do

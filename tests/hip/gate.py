@@ -131,6 +131,8 @@ ALL_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_*"
 NOT_ROWS = "!matmul_rows_* !matmul_expert_rows_* !matmul_expert_summed_*"
 TILES = "matmul_tiles_* matmul_expert_tiles_*"
 NOT_TILES = "* !matmul_tiles_* !matmul_expert_tiles_*"
+PROMPTS = "attention_tiles_* attention_wide_*"
+NOT_MATRICES = f"{NOT_TILES} !attention_tiles_* !attention_wide_*"
 GFX94 = "gfx942 gfx950 gfx9-4-generic"
 RULES = [
     Rule("flat", "*", "*", forbids("flat_", "an address has lost its ADDRESS type")),
@@ -142,8 +144,8 @@ RULES = [
     Rule("group", ALL_ROWS, "*", group_is_row),
     Rule("wave", "*", "*", wave_is_right),
     Rule("hidden arguments", "*", "*", no_hidden),
-    Rule("vector registers", NOT_TILES, "gfx9*", at_most("vgpr_count", 128, "four waves on a SIMD")),
-    Rule("vector registers", NOT_TILES, "gfx1*", at_most("vgpr_count", 192, "eight waves on a SIMD")),
+    Rule("vector registers", NOT_MATRICES, "gfx9*", at_most("vgpr_count", 128, "four waves on a SIMD")),
+    Rule("vector registers", NOT_MATRICES, "gfx1*", at_most("vgpr_count", 192, "eight waves on a SIMD")),
     Rule("shared memory", NOT_TILES, "*", at_most("group_segment_fixed_size", 32 * 1024, "two groups on a unit")),
     Rule("ticket", "*", GFX94, ordered(r"\bsc0\b", "buffer_wbl2 sc1", "buffer_inv sc1")),
     Rule("ticket", "*", "gfx90a", ordered(r"\bglc\b", r"s_waitcnt.*vmcnt\(0\)", "buffer_wbinvl1_vol")),
@@ -154,9 +156,15 @@ RULES = [
     Rule("tile registers", TILES, "gfx9*", at_most("vgpr_count", 256, "two waves on a SIMD")),
     Rule("tile registers", "matmul_tiles_*_q4_k*", "gfx1*", at_most("vgpr_count", 240, "six waves on a SIMD")),
     Rule("tile memory", TILES, "*", at_most("group_segment_fixed_size", 40 * 1024, "a tile, and tables of 8 KiB")),
-    Rule("matrix instructions", TILES, "*", needs("v_(mfma|wmma)", "no matrix instructions")),
+    Rule("matrix instructions", f"{TILES} {PROMPTS}", "*", needs("v_(mfma|wmma)", "no matrix instructions")),
     Rule("tile loop", "matmul_tiles_*_q4_k*", "gfx9*", tile_loop_at_most(2.8)),
     Rule("tile loop", "matmul_tiles_*_q4_k*", "gfx1*", tile_loop_at_most(6.5)),
+    Rule("attention registers", "attention_tiles_*", "gfx9*", at_most("vgpr_count", 168, "three waves on a SIMD")),
+    Rule("attention registers", "attention_wide_*", "gfx9*", at_most("vgpr_count", 128, "two groups on a unit")),
+    Rule("attention loop", "attention_tiles_*", "gfx9*", tile_loop_at_most(7.5)),
+    Rule("attention loop", "attention_wide_*", "gfx9*", tile_loop_at_most(9.2)),
+    Rule("attention loop", "attention_tiles_*", "gfx1*", tile_loop_at_most(15.5)),
+    Rule("attention loop", "attention_wide_*", "gfx1*", tile_loop_at_most(20)),
     Rule("row registers", "matmul_rows_q4_k*", "gfx9*", at_most("vgpr_count", 80, "six waves on a SIMD")),
     Rule("row registers", "matmul_rows_q4_k*", "gfx1*", at_most("vgpr_count", 96, "sixteen waves on a SIMD")),
     Rule("row loop", "matmul_rows_q4_k*", "gfx9*", loop_at_most(2.0)),

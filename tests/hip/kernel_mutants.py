@@ -65,6 +65,7 @@ BARRIERS = {
     "kernels/hip/norm/rope_heads.hip": "rope_heads",
     "kernels/hip/gemm/tile.h": "matmul_tiles_mfma_q8_0_planes",
     "kernels/hip/gemm/slots.h": "matmul_expert_tiles_mfma_q8_0_planes",
+    "kernels/hip/attention/tiles.h": "attention_wide_mfma",
     "kernels/hip/group_ticket.h": "matmul_rows_normed_q8_0_planes",
     "kernels/hip/experts/route.h": "route_plain",
     "kernels/hip/experts/route_matmul.hip": "route_matmul",
@@ -91,6 +92,8 @@ SWAPPED = [
      "vec4{sums[0].x, sums[1].x, sums[0].y, sums[1].y}"),
     ("matmul_tiles_mfma_q8_0_planes", "kernels/hip/gemm/tile.h", "kLayout.row_of_result(lane(), r)", "(r * 4 + lane() / 16)"),
     ("matmul_expert_tiles_mfma_q8_0_planes", "kernels/hip/gemm/slots.h", "word * 4 + j;", "word * 4 + 3 - j;"),
+    ("attention_tiles_mfma", "kernels/hip/attention/tiles.h", "place * 4 + s / 2 % 4", "place * 4 + 3 - s / 2 % 4"),
+    ("attention_tiles_mfma", "kernels/hip/attention/tiles.h", "score / kLayout.results * 16", "(1 - score / kLayout.results) * 16"),
     ("kv_write_plain", "kernels/hip/attention/cache.h", "head * kPageTokens + position % kPageTokens",
      "position % kPageTokens * kPageTokens + head"),
 ]

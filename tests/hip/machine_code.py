@@ -50,9 +50,9 @@ class Kernel:
 
 
     def tile_loop(self):
-        """The innermost loop over columns of a tile with matrix instructions: of the tiles of a kernel that of the largest,
-        which has the most of them."""
-        return max(self.loops(), key=lambda loop: len(matrix_products(loop)), default=[])
+        """The innermost loop of a tile with matrix instructions: of the tiles of a kernel that of the largest, which has
+        the most of them, and of several of them the shortest."""
+        return max(self.loops(), key=lambda loop: (len(matrix_products(loop)), -len(loop)), default=[])
 
 
 def matrix_products(lines):

@@ -190,7 +190,7 @@ API int hipModuleLoadData(void** out, const void* bytes) {
   }
   // NVIDIA's GPUs lack AMD's matrix instructions.
   for (const mock_hip::KernelMetadata& kernel : module->object.kernels)
-    if (kernel.name.find("_wmma_") != std::string::npos) {
+    if ((kernel.name + "_").find("_wmma_") != std::string::npos) {
       delete module;
       return greta::kHipNoBinaryForGpu;
     }

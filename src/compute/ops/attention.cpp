@@ -73,12 +73,13 @@ bool check_convert(const Call& call, const Call& convert, const KernelRow& row, 
   return true;
 }
 
-// Of the rows on cooperative matrices.
+// Of the rows on matrix units. Those for one target have the widths of heads in their code.
 bool check_tile(const Call& call, const KernelRow& row, Reason& why) {
   const uint32_t sharing = row.code.subgroups * 16 / row.tile;  // subgroups that have the same queries
   const uint32_t key_width = call.attention.key_width, value_width = call.attention.value_width;
-  if (key_width + value_width <= attention_widths(sharing) &&
-      attention_shared_bytes(row.tile, key_width, value_width) <= row.shared_bytes)
+  if (row.target[0] ? std::max(key_width, value_width) <= attention_fixed_width(sharing)
+                    : key_width + value_width <= attention_widths(sharing) &&
+                          attention_shared_bytes(row.tile, key_width, value_width) <= row.shared_bytes)
     return true;
   return why.no("attention: heads of %u keys and %u values do not fit in %s", key_width, value_width,
                 row.name);

@@ -1,0 +1,12 @@
+// attention_tiles_wmma: attention of many tokens on RDNA3 and RDNA4 (tiles.h).
+namespace {
+constexpr unsigned kQueries = 128, kSharing = 1;  // TILE in CMakeLists.txt, tiles.h
+}
+#include "kernels/hip/attention/tiles.h"
+
+KERNEL(GROUP) void KERNEL_NAME(AttentionBlock p) {
+  if (p.key_width <= 64 && p.value_width <= 64)
+    attend_heads<64>(p);
+  else
+    attend_heads<128>(p);
+}
