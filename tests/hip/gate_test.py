@@ -124,6 +124,7 @@ PLANTED = [
     ("attention_wide_wmma", "gfx1100", "attention loop", "", TILE_11),
     ("attention_tiles_mfma", "gfx90a", "matrix instructions,attention registers,attention loop", "", "(float* y) " + held(180)),
     ("attention_wide_mfma", "gfx90a", "matrix instructions,attention registers,attention loop", "", "(float* y) " + held(140)),
+    ("products_mfma", "gfx942", "products loop", "", TILE_9),
     ("matmul_rows_q8_0", "gfx942", "16-byte loads", "",
      "(const uint* x, uint* y) { y[lane()] = __builtin_amdgcn_sdot4(x[lane() * 3], x[lane() * 5], 0, false); }"),
     ("matmul_rows_q8_0", "gfx1201", "products of bytes", "", "(const uint4* x, uint* y) { " + LOAD + "y[lane()] = w.x * w.y; }"),
