@@ -1,7 +1,8 @@
-/* guest MODEL ROUNDS: what a program that embeds the library finds of it while it works and after it has
- * closed everything. A child process goes through the whole interface in ROUNDS rounds. Its descriptors 1 and
- * 2 stay empty, and it ends by itself. After the first round nothing of the process has changed: threads,
- * open files, signals, locale, environment, folder, rounding. Later rounds add no memory. */
+/* guest MODEL SMALL ROUNDS: what a program that embeds the library finds of it while it works and after it has
+ * closed everything. A child process goes through the whole interface with MODEL, then opens everything, reads
+ * a token and closes everything ROUNDS times with SMALL. Its descriptors 1 and 2 stay empty, and it ends by
+ * itself. After the first round and after the last, nothing of the process has changed: threads, open files,
+ * signals, locale, environment, folder, rounding. Rounds add no memory. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fenv.h>
@@ -98,6 +99,7 @@ static void live(const char* path, int briefly) {
   greta_source source = {.struct_size = sizeof source, .path = path};
   greta_model_options load = {.struct_size = sizeof load, .source = &source};
   greta_executor_options executor = {.struct_size = sizeof executor, .context = 256};
+  if (briefly) executor.context = 64, executor.step_tokens = 8; /* planning is most of a round */
   greta_session_options of_session = {.struct_size = sizeof of_session, .private_executor = &executor};
   greta_memory_plan plan = {.struct_size = sizeof plan};
   greta_runtime* runtime = NULL;
@@ -176,7 +178,7 @@ static long memory_kib(void) {
   return kib;
 }
 
-static void be_host(const char* path, int rounds) {
+static void be_host(const char* path, const char* small, int rounds) {
   static State before, after;
   uint32_t devices = 0;
   /* Drivers of GPUs that are found keep threads and files of their own from here on. */
@@ -189,9 +191,9 @@ static void be_host(const char* path, int rounds) {
   NEED(after.files == before.files);
   NEED(!memcmp(&before, &after, sizeof before));
   long settled = 0;
-  for (int round = 1; round < rounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     if (round == kKeptRounds) settled = memory_kib();
-    live(path, 1);
+    live(small, 1);
   }
   wait_for_threads(before.threads);
   look(&after);
@@ -205,12 +207,12 @@ static void be_host(const char* path, int rounds) {
 
 int main(int argc, char** argv) {
   int said[2];
-  if (argc != 3 || pipe(said) != 0) return 2;
+  if (argc != 4 || pipe(said) != 0) return 2;
   report = fdopen(dup(2), "w");
   const pid_t child = fork();
   if (child == 0) {
     dup2(said[1], 1), dup2(said[1], 2), close(said[0]), close(said[1]);
-    be_host(argv[1], atoi(argv[2]));
+    be_host(argv[1], argv[2], atoi(argv[3]));
     exit(0);
   }
   close(said[1]);
