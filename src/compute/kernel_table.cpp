@@ -1,6 +1,8 @@
 #include "compute/kernel_table.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 namespace greta {
 
@@ -16,6 +18,19 @@ static constinit const KernelRow kRows[] = {
 };
 
 std::span<const KernelRow> kernel_table() { return kRows; }
+
+std::span<const KernelRow> rows_of(const char* backend) {
+  std::span<const KernelRow> rest = kernel_table();
+  while (!rest.empty()) {
+    const char* const first = rest[0].backend;
+    const auto end =
+        std::ranges::partition_point(rest, [&](const KernelRow& row) { return !strcmp(row.backend, first); });
+    const size_t count = size_t(end - rest.begin());
+    if (!strcmp(first, backend)) return rest.first(count);
+    rest = rest.subspan(count);
+  }
+  return {};
+}
 
 bool multiplies(Op op) { return op == Op::Matmul || op == Op::MatmulExpert; }
 

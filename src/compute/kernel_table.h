@@ -47,6 +47,7 @@ inline bool same_code(const KernelRow& a, const KernelRow& b) {
 }
 
 std::span<const KernelRow> kernel_table();
+std::span<const KernelRow> rows_of(const char* backend);  // they stand together in the table
 
 bool multiplies(Op op);  // matmul, matmul_expert
 Op lead_op(std::span<const Op> ops);

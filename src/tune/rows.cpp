@@ -4,6 +4,10 @@
 
 namespace greta {
 
+std::span<const KernelRow> candidates(const RowFilter& filter) {
+  return filter.device ? rows_of(filter.device->backend) : kernel_table();
+}
+
 bool usable(const KernelRow& row, const RowFilter& filter) {
   if (filter.exact && row.rank) return false;
   if (filter.refused && filter.refused->has(row)) return false;
@@ -29,13 +33,13 @@ uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter
                    std::span<const KernelRow*> out) {
   Reason unasked;
   uint32_t count = 0;
-  for (const KernelRow& row : kernel_table())
+  for (const KernelRow& row : candidates(filter))
     if (count < out.size() && covers(row, calls, bucket, filter, unasked)) out[count++] = &row;
   return count;
 }
 
 const KernelRow* packing_row(QuantType type, Layout layout, const RowFilter& filter) {
-  for (const KernelRow& row : kernel_table())
+  for (const KernelRow& row : candidates(filter))
     if (row.type == type && row.layout == layout && row.op_count == 1 && row.ops[0] == Op::Convert &&
         usable(row, filter))
       return &row;
@@ -44,7 +48,7 @@ const KernelRow* packing_row(QuantType type, Layout layout, const RowFilter& fil
 
 Layout preferred_layout(QuantType type, const RowFilter& filter) {
   const KernelRow* best = nullptr;
-  for (const KernelRow& row : kernel_table()) {
+  for (const KernelRow& row : candidates(filter)) {
     if (row.type != type || row.op_count != 1 || row.ops[0] != Op::Matmul || !usable(row, filter)) continue;
     const bool better =
         !best || row.rank > best->rank || (row.rank == best->rank && row.layout == Layout::Gguf);

@@ -11,6 +11,7 @@ struct RowFilter {
   const RefusedKernels* refused = nullptr;  // rows that the driver refused; null: none
 };
 
+std::span<const KernelRow> candidates(const RowFilter& filter);  // rows of its backend
 bool usable(const KernelRow& row, const RowFilter& filter);
 
 // Returns true if a row covers exactly these calls in a plan of `bucket` token rows. Compared are sequence,
