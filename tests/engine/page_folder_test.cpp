@@ -1,4 +1,8 @@
 // Pages of the prefix cache in a folder: they outlive the scheduler, and nothing in the folder is trusted.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <cstdio>
@@ -145,6 +149,81 @@ TEST_CASE("serve: the folder of pages stays within its limit", "[serve]") {
   rig.options.folder.bytes = 1;
   rig.restart();
   CHECK(rig.files().empty());
+}
+
+namespace {
+
+// A folder that has room for three pages, each of a text of its own.
+struct Three : FolderRig {
+  const std::vector<uint8_t> page = std::vector<uint8_t>(engine.executor->page_bytes(), 7);
+  std::unique_ptr<PageFolder> pages;
+
+  Three() {
+    reopen();
+    put(0);
+    options.folder.bytes = 3 * files().at(0).bytes;
+    reopen();
+    put(1), put(2);
+  }
+  void reopen() { pages = std::make_unique<PageFolder>(*engine.executor, options.folder); }
+  static std::vector<int32_t> text(uint32_t which) { return some_tokens(64, which); }
+  void put(uint32_t which) { pages->store(0, text(which), page); }
+  bool get(uint32_t which) {
+    std::vector<uint8_t> read(page.size());
+    return pages->load(0, text(which), read) && read == page;
+  }
+  std::string there() const {  // which pages the folder has
+    std::string all;
+    for (uint32_t which = 0; which < 10; ++which)
+      if (pages->has(0, text(which))) all += char('0' + which);
+    return all;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("serve: of the pages in a folder those go that were used least recently", "[serve]") {
+  Three rig;
+  CHECK(rig.there() == "012");
+  rig.pages->touch(0, Three::text(0));
+  rig.put(3);
+  CHECK(rig.there() == "023");
+  CHECK(rig.get(2));
+  rig.put(4);
+  CHECK(rig.there() == "234");
+  rig.put(5);
+  CHECK(rig.there() == "245");
+}
+
+TEST_CASE("serve: a file of a page that is gone counts no longer", "[serve]") {
+  Three rig;
+  change_file(rig.files().back().path, "damaged");
+  CHECK(!rig.get(2));  // which removes it
+  rig.put(3);
+  CHECK(rig.there() == "013");
+
+  REQUIRE(unlink(rig.files().back().path.c_str()) == 0);  // by another program
+  rig.put(3);
+  CHECK(rig.there() == "013");
+}
+
+TEST_CASE("serve: a page that was half written is removed, and one that is being written counts", "[serve]") {
+  Three rig;
+  const auto half = [&](const char* name) {
+    const std::string path = rig.options.folder.folder + "/greta-0123456789abcdef.kvpage" + name;
+    change_file(path, "half");
+    return path;
+  };
+  const std::string left = half(".1"), writing = half(".2");
+  const int writer = ::open(writing.c_str(), O_WRONLY | O_CLOEXEC);
+  REQUIRE(flock(writer, LOCK_EX | LOCK_NB) == 0);
+  rig.reopen();
+  CHECK(access(left.c_str(), F_OK) != 0);
+  CHECK(access(writing.c_str(), F_OK) == 0);
+  CHECK(rig.there() == "12");  // with the four bytes there would be too many
+  close(writer);
+  rig.reopen();
+  CHECK(access(writing.c_str(), F_OK) != 0);
 }
 
 TEST_CASE("serve: a folder that cannot be written costs nothing but its pages", "[serve]") {

@@ -53,6 +53,7 @@ std::span<const uint8_t> bytes_of(const T* from, size_t count) {
 PageFolder::PageFolder(const Executor& executor, const PageFolderOptions& options)
     : executor_(executor), options_(options), origin_(origin_of(executor, options.version)) {
   if (!there()) return;
+  remove_leftovers(options_.folder, kEnding);
   for (FolderFile& file : list_files(options_.folder, kEnding)) {
     bytes_ += file.bytes;
     files_.push_back({std::move(file.path), file.bytes});
@@ -76,7 +77,12 @@ bool PageFolder::has(uint64_t salt, Tokens text) const {
   return access(path_of(salt, text).c_str(), F_OK) == 0;
 }
 
-void PageFolder::touch(uint64_t salt, Tokens text) const { touch_file(path_of(salt, text)); }
+void PageFolder::touch(uint64_t salt, Tokens text) {
+  const std::string path = path_of(salt, text);
+  touch_file(path);
+  const auto listed = find(path);
+  if (listed != files_.end()) std::rotate(listed, listed + 1, files_.end());
+}
 
 void PageFolder::store(uint64_t salt, Tokens text, std::span<const uint8_t> page) {
   PageHeader header;
@@ -93,6 +99,7 @@ void PageFolder::store(uint64_t salt, Tokens text, std::span<const uint8_t> page
       executor_.model().log(LogLevel::Warning, "pages of the prefix cache are not kept: %s", error_text());
     return;
   }
+  forget(path);  // another program may have removed it
   files_.push_back({std::move(path), bytes});
   bytes_ += bytes;
   trim();
@@ -114,16 +121,23 @@ bool PageFolder::load(uint64_t salt, Tokens text, std::span<uint8_t> page) {
   expected.checksum = header.checksum;
   if (read && !memcmp(&header, &expected, sizeof header) && std::ranges::equal(tokens, text) &&
       header.checksum == sum_of(text, page)) {
-    touch_file(path);
+    touch(salt, text);
     return true;
   }
   remove_file(path);
-  const auto listed = std::ranges::find(files_, path, &Written::path);
-  if (listed != files_.end()) {
-    bytes_ -= listed->bytes;
-    files_.erase(listed);
-  }
+  forget(path);
   return false;
+}
+
+std::vector<PageFolder::Written>::iterator PageFolder::find(const std::string& path) {
+  return std::ranges::find(files_, path, &Written::path);
+}
+
+void PageFolder::forget(const std::string& path) {
+  const auto listed = find(path);
+  if (listed == files_.end()) return;
+  bytes_ -= listed->bytes;
+  files_.erase(listed);
 }
 
 void PageFolder::trim() {

@@ -5,7 +5,8 @@
 // Nothing in a file is trusted: its size, its header and its text must be those that this executor would have
 // written, and a checksum finds damage. Who can write to the folder can change answers, since keys and values
 // may be any numbers, but no more than that. Where the files together grow beyond a limit, those that were
-// used least recently go.
+// used least recently go. What a program that was killed has left half written is removed when the folder is
+// opened.
 #pragma once
 #include <string>
 
@@ -27,7 +28,7 @@ class PageFolder {
 
   bool there() const { return !options_.folder.empty(); }
   bool has(uint64_t salt, Tokens text) const;
-  void touch(uint64_t salt, Tokens text) const;  // the page was used now
+  void touch(uint64_t salt, Tokens text);  // the page was used now
   // Writes a page of Executor::page_bytes(). The first failure is a warning in the log, the others are
   // silent.
   void store(uint64_t salt, Tokens text, std::span<const uint8_t> page);
@@ -40,12 +41,14 @@ class PageFolder {
     uint64_t bytes;
   };
   std::string path_of(uint64_t salt, Tokens text) const;
+  std::vector<Written>::iterator find(const std::string& path);
+  void forget(const std::string& path);
   void trim();
 
   const Executor& executor_;
   const PageFolderOptions options_;
   const uint64_t origin_;       // a checksum of what computes the pages
-  std::vector<Written> files_;  // the oldest first
+  std::vector<Written> files_;  // the one that was used least recently first
   uint64_t bytes_ = 0;
   bool warned_ = false;
 };
