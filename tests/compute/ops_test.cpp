@@ -180,4 +180,14 @@ TEST_CASE("constants behind the block are a row's last ones, in the order of the
   STATIC_REQUIRE(offsetof(AttentionHeads, constants) == kMaxBlockBytes);
 }
 
+TEST_CASE("the rows of a backend stand together in the kernel table", "[compute]") {
+  size_t elsewhere = 0;
+  for (const KernelRow& row : kernel_table()) {
+    const std::span<const KernelRow> rows = rows_of(row.backend);
+    elsewhere += &row < rows.data() || &row >= rows.data() + rows.size();
+  }
+  CHECK(elsewhere == 0);
+  CHECK(rows_of("none").empty());
+}
+
 }  // namespace greta::test

@@ -248,6 +248,33 @@ TEST_CASE("CVE-2025-52566: a text too long is refused before it is read", "[engi
   CHECK(ids.empty());
 }
 
+TEST_CASE("refusing large vocabularies takes memory by what they hold", "[engine][tokenizer]") {
+  constexpr int32_t kTokens = 400'000;
+  Texts tokens, merges;
+  for (int32_t i = 0; i < kTokens; ++i) tokens.push_back("t" + std::to_string(i));
+  for (int32_t i = 0; i < kTokens; ++i) merges.push_back("t " + std::to_string(i));
+  std::vector<int32_t> kinds(kTokens, 1);
+  kinds.back() = 6;  // a byte, which its text is not
+  const GgufWriter rows[] = {spm(tokens, std::vector<float>(kTokens), kinds),
+                             GgufWriter()
+                                 .value("tokenizer.ggml.model", "gpt2")
+                                 .value("tokenizer.ggml.tokens", tokens)
+                                 .value("tokenizer.ggml.merges", merges)
+                                 .value("tokenizer.ggml.bos_token_id", uint32_t(kTokens))};
+  for (const GgufWriter& row : rows) {
+    const std::string file = row.file();
+    Source source;
+    REQUIRE(source.open_memory(file.data(), file.size()).ok());
+    const test::FailingMemory memory(0);
+    Gguf gguf;
+    REQUIRE(gguf.open(std::move(source)).ok());
+    CHECK(Tokenizer().open(gguf, Log{}).code == Code::File);
+    INFO(error_text() << "; " << memory.peak_bytes() << " bytes for a header of " << file.size());
+    CHECK(memory.peak_bytes() > 1'000'000);  // it was read
+    CHECK(memory.peak_bytes() < test::kMostOfRefusal);
+  }
+}
+
 TEST_CASE("a hash table refuses entries that crowd one place", "[engine][tokenizer]") {
   SlotTable table;
   table.reserve(100000);
