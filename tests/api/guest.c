@@ -1,8 +1,8 @@
-/* guest MODEL SMALL ROUNDS: what a program that embeds the library finds of it while it works and after it has
- * closed everything. A child process goes through the whole interface with MODEL, then opens everything, reads
- * a token and closes everything ROUNDS times with SMALL. Its descriptors 1 and 2 stay empty, and it ends by
- * itself. After the first round and after the last, nothing of the process has changed: threads, open files,
- * signals, locale, environment, folder, rounding. Rounds add no memory. */
+/* guest MODEL SMALL ROUNDS: what a program that embeds the library finds of it while it works and after it
+ * has closed everything. A child process goes through the whole interface with MODEL, then opens everything,
+ * reads a token and closes everything ROUNDS times with SMALL. Its descriptors 1 and 2 stay empty, and it
+ * ends by itself. After the first round and after the last, nothing of the process has changed: threads,
+ * open files, signals, locale, environment, folder, rounding. Rounds add no memory. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fenv.h>
