@@ -10,12 +10,14 @@ class StepClock {
   void note(uint32_t rows, uint64_t ns) {
     Bucket& bucket = buckets_[index(rows)];
     if (!bucket.seen++) return;  // the first step of a size also makes its plan
-    bucket.ns = bucket.ns ? bucket.ns + int64_t(ns - bucket.ns) / kMemory : ns;
+    const bool anew = bucket.ns == 0 || bucket.refused;
+    bucket.ns = anew ? ns : bucket.ns + int64_t(ns - bucket.ns) / kMemory;
+    bucket.refused = false;
   }
 
   // The most rows, up to `most`, of a step that should end within `ns`. A size that never ran is taken to
   // last twice as long as half of it. One that is refused is thought of as slow a little less each time, so
-  // that it is tried again.
+  // that it is tried again; then it is measured anew, so that fewer than one step in 100 is twice too long.
   uint32_t rows_within(uint64_t ns, uint32_t most) {
     uint64_t guess = 0;
     uint32_t rows = 1;
@@ -23,6 +25,7 @@ class StepClock {
       guess = buckets_[i].ns ? buckets_[i].ns : 2 * guess;
       if (guess > ns) {
         buckets_[i].ns -= buckets_[i].ns / kForgetting;
+        buckets_[i].refused = true;
         break;
       }
       rows = kTokenBuckets[i];
@@ -41,6 +44,7 @@ class StepClock {
   }
   struct Bucket {
     uint64_t ns = 0, seen = 0;
+    bool refused = false;  // since it ran last
   };
   Bucket buckets_[kCount];
 };
