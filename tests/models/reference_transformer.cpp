@@ -70,14 +70,14 @@ void add(Vector* x, const Vector& y) {
 
 }  // namespace
 
-std::vector<std::vector<double>> reference_forward(const TinyModel& m, const std::vector<int32_t>& tokens,
-                                                   Operands operands) {
+std::vector<std::vector<double>> reference_hidden(const TinyModel& m, const std::vector<int32_t>& tokens,
+                                                  Operands operands) {
   const TinyShape& s = m.shape;
   const auto product = [&](const std::vector<float>& weight, const Vector& x) {
     return multiply(weight, x, operands);
   };
   std::vector<std::vector<Vector>> keys(s.layers), values(s.layers);
-  std::vector<Vector> logits;
+  std::vector<Vector> states;
   for (uint32_t position = 0; position < tokens.size(); ++position) {
     const auto row = m.embedding.begin() + size_t(tokens[position]) * s.width;
     Vector h(row, row + s.width);
@@ -96,9 +96,16 @@ std::vector<std::vector<double>> reference_forward(const TinyModel& m, const std
       for (size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
       add(&h, product(layer.down, gate));
     }
-    logits.push_back(product(m.output, norm(h, m.output_norm, s.epsilon)));
+    states.push_back(norm(h, m.output_norm, s.epsilon));
   }
-  return logits;
+  return states;
+}
+
+std::vector<std::vector<double>> reference_forward(const TinyModel& m, const std::vector<int32_t>& tokens,
+                                                   Operands operands) {
+  std::vector<Vector> rows = reference_hidden(m, tokens, operands);
+  for (Vector& row : rows) row = multiply(m.output, row, operands);
+  return rows;
 }
 
 double nmse(const float* y, const std::vector<double>& reference) {

@@ -8,6 +8,10 @@ namespace greta::test {
 // take them.
 enum class Operands { Exact, Halves };
 
+// What the last norm gives for each token: [tokens][width].
+std::vector<std::vector<double>> reference_hidden(const TinyModel& model, const std::vector<int32_t>& tokens,
+                                                  Operands operands = Operands::Exact);
+
 // Logits after each token: [tokens][vocab].
 std::vector<std::vector<double>> reference_forward(const TinyModel& model, const std::vector<int32_t>& tokens,
                                                    Operands operands = Operands::Exact);

@@ -176,7 +176,7 @@ Status Executor::upload_step(std::span<const Row> rows, uint32_t lone) {
     state.row[t] = {rows[t].token, rows[t].position, rows[t].sequence, kNoOutput};
   state.token_count = count;
   state.output_count = 0;
-  for (const Output kind : {Output::Logits, Output::Draw}) {
+  for (const Output kind : {Output::Hidden, Output::Logits, Output::Draw}) {
     state.first_drawn = state.output_count;
     for (uint32_t t = 0; t < count; ++t) {
       if (rows[t].output != kind) continue;
@@ -239,7 +239,14 @@ Status Executor::choose_plan(std::span<const Row> rows, StepKey* out) const {
   if (rows.empty() || tokens > plan_.step_tokens)
     return fail(Code::Argument, "a step of %u tokens, expected 1 to %u", count, plan_.step_tokens);
   const auto with = [&](Output output) { return uint32_t(std::ranges::count(rows, output, &Row::output)); };
-  const uint32_t logits = with(Output::Logits), drawn = with(Output::Draw);
+  const uint32_t logits = with(Output::Logits), drawn = with(Output::Draw), hidden = with(Output::Hidden);
+  if (hidden > (logits || drawn ? 0 : max_hidden(tokens)))
+    return fail(Code::Argument, "a step with %u hidden states and %u other outputs, at most %u and none",
+                hidden, logits + drawn, max_hidden(tokens));
+  if (hidden) {
+    *out = {tokens, output_bucket(hidden, tokens), 0, false, LoneRows::None, true};
+    return {};
+  }
   if (logits > max_outputs(tokens))
     return fail(Code::Argument, "a step with %u rows of logits, at most %u", logits, max_outputs(tokens));
   if (drawn && logits + drawn > max_draws(options_))

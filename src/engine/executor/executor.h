@@ -57,8 +57,8 @@ class Executor {
   ~Executor();
 
   // What a step makes of a row: the host gets its logits, or the device draws the token that follows it, by
-  // the sampling of its sequence.
-  enum class Output : uint32_t { None, Logits, Draw };
+  // the sampling of its sequence, or the host gets its hidden state, which is what logits are made from.
+  enum class Output : uint32_t { None, Logits, Draw, Hidden };
   struct Row {
     uint32_t token;  // a token's id, or kTokenFromSample: what the step before drew for this sequence
     uint32_t position, sequence;
@@ -70,12 +70,13 @@ class Executor {
   // their caches side by side.
   //
   // At most max_outputs(rows) rows have logits. In a step that draws, at most max_draws() rows have an output
-  // of either kind. Of several draws of one sequence the last is its last token. Pages are reserved
+  // of either kind. A step that gives at most max_hidden(rows) hidden states has no other output. Of several
+  // draws of one sequence the last is its last token. Pages are reserved
   // first: Code::Full, like any failure before the submission, leaves the sequences as they were.
   Status step(std::span<const Row> rows);
   // The same in two parts, so that a step can run while the host looks at the one before it. At most kFlights
-  // steps are under way: a further one first waits for the oldest. A step with rows of logits overwrites
-  // those of the one before.
+  // steps are under way: a further one first waits for the oldest. A step with rows of logits or hidden
+  // states overwrites those of the one before.
   Status submit(std::span<const Row> rows, uint32_t* flight);
   Status wait(uint32_t flight);
   // Runs one step and times each kernel by itself. `on_stage` is called for each kernel of each part of the
@@ -88,6 +89,7 @@ class Executor {
   };
   Status profile(std::span<const Row> rows, void (*on_stage)(void* user, const Stage& stage), void* user);
   const float* logits() const;  // [rows with Output::Logits of the last step][vocab]
+  const float* hidden() const { return logits(); }  // [rows with Output::Hidden of the last step][width]
   // The token drawn after `position`. It is there after the wait for its flight, until kDrawnPositions more
   // are submitted.
   uint32_t drawn(uint32_t sequence, uint32_t position) const;
@@ -127,6 +129,7 @@ class Executor {
   const ExecutorPlan& plan() const { return plan_; }
   const ExecutorOptions& options() const { return options_; }
   uint32_t max_outputs(uint32_t tokens) const;  // rows of logits that a step of `tokens` tokens may have
+  uint32_t max_hidden(uint32_t tokens) const;   // hidden states that it may give
 
  private:
   struct Planned {

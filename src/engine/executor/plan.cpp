@@ -57,6 +57,25 @@ static bool has_lone_rows(const Model& model) {
   });
 }
 
+// What the host reads of a step: rows of logits, or hidden states, of which there is room for one at least.
+static uint64_t readback_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_tokens) {
+  const uint64_t logits = uint64_t(std::min(o.output_rows, step_tokens)) * s.vocab;
+  return std::max<uint64_t>(logits, s.width) * sizeof(float);
+}
+
+static uint32_t hidden_rows(const Shape& s, const ExecutorOptions& o, uint32_t step_tokens, uint32_t tokens) {
+  const uint64_t room = readback_bytes(s, o, step_tokens) / sizeof(float) / s.width;
+  if (room >= tokens) return tokens;
+  uint32_t most = 1;
+  for (const uint32_t bucket : kTokenBuckets)
+    if (bucket >= 8 && bucket <= room) most = bucket;
+  return most;
+}
+
+uint32_t Executor::max_hidden(uint32_t tokens) const {
+  return hidden_rows(model_.shape, options_, plan_.step_tokens, tokens);
+}
+
 // The bytes of the arena that the largest of the possible plans needs.
 static Status plan_arena(const Model& model, const ExecutorOptions& o, const ExecutorPlan& plan,
                          uint64_t* out) {
@@ -88,14 +107,19 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
       for (const bool sample : {false, true}) kinds.push_back({sample, lone});
   for (uint32_t tokens : kTokenBuckets) {
     if (tokens > plan.step_tokens) break;
+    const auto plan_step = [&](const StepKey& key) -> Status {
+      GretaGraph graph(model.filter);
+      GRETA_TRY(build_step(*model.arch, model.shape, model.weights(), b, key, &graph));
+      *out = std::max(*out, graph.arena_bytes());
+      return {};
+    };
     for (const auto& [sample, lone] : kinds) {
       const uint32_t rows = sample ? max_draws(o) : o.output_rows;
       const uint32_t outputs = output_bucket(std::min(rows, tokens), tokens);
-      GretaGraph graph(model.filter);
-      GRETA_TRY(build_step(*model.arch, model.shape, model.weights(), b,
-                           {tokens, outputs, outputs, sample, lone}, &graph));
-      *out = std::max(*out, graph.arena_bytes());
+      GRETA_TRY(plan_step({tokens, outputs, outputs, sample, lone}));
     }
+    const uint32_t hidden = hidden_rows(model.shape, o, plan.step_tokens, tokens);
+    GRETA_TRY(plan_step({tokens, output_bucket(hidden, tokens), 0, false, LoneRows::None, true}));
   }
   *out = round_up(*out, 256);
   return {};
@@ -114,9 +138,8 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
     return fail(Code::Argument, "a cache of %u pages in %u layers does not fit 64 bits", p->pages, s.layers);
   p->cache_bytes = keys_and_values + round_up(uint64_t(p->pages) * kPageTokens * sizeof(uint32_t), 256);
   const uint64_t state = step_state_bytes(o.sequences, p->pages_per_sequence);
-  const uint64_t rows = std::min(o.output_rows, p->step_tokens);
   p->tables_bytes = (1 + kFlights) * state + s.rope_tables * rope_table_bytes(s, context) +
-                    rows * s.vocab * sizeof(float) + kDrawnBytes + kCounterCount * sizeof(uint32_t);
+                    readback_bytes(s, o, p->step_tokens) + kDrawnBytes + kCounterCount * sizeof(uint32_t);
   return plan_arena(model, o, *p, &p->arena_bytes);
 }
 
@@ -219,9 +242,7 @@ Status Executor::allocate() {
   GRETA_TRY(token_log_.allocate(device, round_up(uint64_t(plan_.pages) * kPageTokens * sizeof(uint32_t), 256),
                                 Memory::Device));
   GRETA_TRY(counters_.allocate(device, kCounterCount * sizeof(uint32_t), Memory::Device));
-  GRETA_TRY(readback_.allocate(
-      device, uint64_t(std::min(options_.output_rows, plan_.step_tokens)) * s.vocab * sizeof(float),
-      Memory::Readback));
+  GRETA_TRY(readback_.allocate(device, readback_bytes(s, options_, plan_.step_tokens), Memory::Readback));
   GRETA_TRY(arena_.allocate(device, plan_.arena_bytes, Memory::Device));
 
   GRETA_TRY(describe_cache(model_, options_, &buffers_));

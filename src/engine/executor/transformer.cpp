@@ -294,6 +294,16 @@ struct Builder {
     return {};
   }
 
+  // The host gets the hidden states of the output rows.
+  Status hidden(const Weights& weights, const Slice& h) {
+    const Slice normed = rows(s.width, key.outputs);
+    Call c = norm(weights.output_norm, h, normed);
+    c.rows_of = kRowsGather;
+    GRETA_TRY(emit({&c, 1}, key.outputs));
+    graph.name_part("head");
+    return graph.copy({b.readback.buffer, b.readback.offset, normed.bytes}, normed);
+  }
+
   // Only output rows get logits, since nobody reads the others.
   Status head(const Weights& weights, const Slice& h) {
     const Slice normed = rows(s.width, key.outputs), logits = rows(s.vocab, key.outputs);
@@ -343,7 +353,7 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
     GRETA_TRY(each.experts ? builder.expert_block(layer, h) : builder.ffn_block(layer, h));
     graph->name_part(each.experts ? "experts down" : "down");
   }
-  if (key.outputs) GRETA_TRY(builder.head(weights, h));
+  if (key.outputs) GRETA_TRY(key.hidden ? builder.hidden(weights, h) : builder.head(weights, h));
   graph->name_part(key.sample ? "sample" : "logits");
   return graph->finish();
 }

@@ -14,6 +14,7 @@ struct StepKey {
   uint32_t logits = 1;             // how many of these rows, the first ones, the host gets
   bool sample = false;             // the device draws tokens from the live rows behind those
   LoneRows lone = LoneRows::None;  // what attention may make use of
+  bool hidden = false;             // the outputs are hidden states, and there are no logits
   bool operator==(const StepKey&) const = default;
 };
 
@@ -28,7 +29,7 @@ struct StepBuffers {
   Slice token_log;             // [pages][kPageTokens]
   Slice counters;              // [kCounterCount] of uint, which are 0 between launches
   Slice drawn;                 // [kMaxStepSequences][kDrawnPositions]: tokens for the host
-  Slice readback;              // logits [outputs][vocab] for the host
+  Slice readback;              // logits [outputs][vocab] or hidden states [outputs][width] for the host
   struct Cache {
     Slice keys, values;
   };

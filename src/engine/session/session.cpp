@@ -117,17 +117,13 @@ void Session::take_back(uint32_t position) {
   grammar_.truncate(position);
 }
 
-Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits) {
-  GRETA_TRY(check(tokens));
+template <class OutputOf, class Taken>
+Status Session::feed(std::span<const int32_t> tokens, uint32_t most, OutputOf output, Taken taken) {
   take_cancel();
   Executor& executor = *executor_;
-  const uint32_t vocab = executor.model().shape.vocab;
   const uint32_t begin = position_;
-  if (rows == OutputRows::All) all_logits_.resize(tokens.size() * vocab);
   Undo undo{this, begin};
   GRETA_TRY(executor.reserve(sequence_, begin, begin + uint32_t(tokens.size())));
-  uint32_t most = executor.plan().step_tokens;
-  if (rows == OutputRows::All) most = std::min(most, token_bucket(executor.options().output_rows));
   for (size_t done = 0; done < tokens.size();) {
     undo.to = position_;
     if (done && take_cancel())
@@ -135,25 +131,57 @@ Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const flo
     undo.to = begin;
     const size_t count = std::min<size_t>(most, tokens.size() - done);
     rows_.clear();
-    for (size_t i = 0; i < count; ++i) {
-      const bool output =
-          rows == OutputRows::All || (rows == OutputRows::Last && done + i + 1 == tokens.size());
-      rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_,
-                       output ? Executor::Output::Logits : Executor::Output::None});
-    }
+    for (size_t i = 0; i < count; ++i)
+      rows_.push_back({uint32_t(tokens[done + i]), position_ + uint32_t(i), sequence_, output(done + i)});
     const Status status = executor.step(rows_);
     if (status.code == Code::Cancelled) undo.to = position_;
     GRETA_TRY(status);
-    if (rows == OutputRows::All)
-      memcpy(all_logits_.data() + done * vocab, executor.logits(), count * vocab * sizeof(float));
+    GRETA_TRY(taken(done, count));
     fed(tokens.subspan(done, count));
     done += count;
   }
   undo.keep();
-  if (logits)
-    *logits = rows == OutputRows::All    ? all_logits_.data()
-              : rows == OutputRows::Last ? executor.logits()
-                                         : nullptr;
+  return {};
+}
+
+Status Session::eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits) {
+  GRETA_TRY(check(tokens));
+  const Executor& executor = *executor_;
+  const uint64_t vocab = executor.model().shape.vocab;
+  const bool all = rows == OutputRows::All, last = rows == OutputRows::Last;
+  uint32_t most = executor.plan().step_tokens;
+  if (all) most = std::min(most, token_bucket(executor.options().output_rows));
+  if (all) all_logits_.resize(tokens.size() * vocab);
+  const auto output = [&](size_t i) {
+    return all || (last && i + 1 == tokens.size()) ? Executor::Output::Logits : Executor::Output::None;
+  };
+  GRETA_TRY(feed(tokens, most, output, [&](size_t done, size_t count) {
+    if (all) memcpy(all_logits_.data() + done * vocab, executor.logits(), count * vocab * sizeof(float));
+    return Status{};
+  }));
+  if (logits) *logits = all ? all_logits_.data() : last ? executor.logits() : nullptr;
+  return {};
+}
+
+Status Session::embed(std::span<const int32_t> tokens, const EmbedOptions& options,
+                      std::span<const float>* out) {
+  GRETA_TRY(check(tokens));
+  const Executor& executor = *executor_;
+  const uint32_t width = executor.model().shape.width, begin = position_, steps = executor.plan().step_tokens;
+  PooledText text(options, width, begin, uint32_t(tokens.size()));
+  std::vector<float> embedding;
+  const auto output = [&](size_t i) {
+    return text.wants(begin + uint32_t(i)) ? Executor::Output::Hidden : Executor::Output::None;
+  };
+  const uint32_t most = options.pooling == Pooling::Mean ? executor.max_hidden(steps) : steps;
+  GRETA_TRY(feed(tokens, most, output, [&](size_t done, size_t count) -> Status {
+    const float* state = executor.hidden();
+    for (uint32_t at = begin + uint32_t(done); at < begin + uint32_t(done + count); ++at)
+      if (text.wants(at)) text.add(at, std::exchange(state, state + width));
+    return text.complete() ? text.finish(&embedding) : Status{};
+  }));
+  embedding_ = std::move(embedding);
+  *out = embedding_;
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/executor/executor.h"
 #include "engine/sampling/sampler.h"
+#include "engine/session/pooling.h"
 #include "text/text.h"
 
 namespace greta {
@@ -50,6 +51,8 @@ Status check_tokens(std::span<const int32_t> tokens, uint32_t position, uint32_t
 Status choose_token(const Model& model, Sampler& sampler, GrammarState& grammar, const float* logits,
                     std::span<const int32_t> tokens, bool may_end, int32_t* token);
 
+struct StateReader;
+
 class Session {
  public:
   static Status open(std::shared_ptr<Executor> executor, std::unique_ptr<Session>* out);
@@ -64,6 +67,8 @@ class Session {
   // A call that fails with a status or an exception leaves the session as it was. A cancelled call keeps what
   // was fed. `logits` is [0, 1 or tokens][vocab] and valid until the next call on the executor.
   Status eval(std::span<const int32_t> tokens, OutputRows rows, const float** logits);
+  // Feeds tokens likewise, and pools their hidden states. The vector [width] is valid until the next call.
+  Status embed(std::span<const int32_t> tokens, const EmbedOptions& options, std::span<const float>* out);
   // After on_full has given tokens, a failed generation leaves what both have in common.
   Status generate(std::span<const int32_t> tokens, const GenerateOptions& options, GenerateResult* result);
 
@@ -117,7 +122,6 @@ class Session {
   struct TokenStream;
   class Writing;
   class Batch;
-  struct StateReader;
   struct Undo {  // takes back what a call has fed, unless it is kept
     Session* session;
     uint32_t to;
@@ -131,6 +135,10 @@ class Session {
   explicit Session(std::shared_ptr<Executor> executor);
   Status check(std::span<const int32_t> tokens) const;
   Status restore_from(StateReader& reader);
+  // Feeds tokens in steps of at most `most`. `output` says what becomes of each, and `taken` reads the rows
+  // of a step, whose first token has the index `done`.
+  template <class OutputOf, class Taken>
+  Status feed(std::span<const int32_t> tokens, uint32_t most, OutputOf output, Taken taken);
   // Fails unless the items are different sessions of one executor.
   template <class AnyItem>
   static Status check_together(std::span<AnyItem> items);
@@ -146,6 +154,7 @@ class Session {
   GrammarState grammar_;
   uint32_t draft_tokens_ = 0;
   std::vector<float> all_logits_;
+  std::vector<float> embedding_;
   std::vector<Executor::Row> rows_;
 };
 

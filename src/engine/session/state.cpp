@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "engine/model/rope.h"
-#include "engine/session/session.h"
 
 namespace greta {
 
@@ -94,49 +93,129 @@ Status check_origin(const StateHeader& header, const StateHeader& own) {
 
 }  // namespace
 
-// Reads the source from its beginning and sums up what was read.
-struct Session::StateReader {
-  const Source& source;
-  uint64_t at = 0;
-  Checksum sum = {};
-  bool failed = false;  // reading failed, and that error's text has the source's name already
+Status StateReader::read(void* to, uint64_t bytes) {
+  failed = true;
+  GRETA_TRY(source.read_at(0, at, to, bytes));
+  failed = false;
+  sum.add(to, bytes);
+  at += bytes;
+  return {};
+}
 
-  Status read(void* to, uint64_t bytes) {
-    failed = true;
-    GRETA_TRY(source.read_at(0, at, to, bytes));
-    failed = false;
-    sum.add(to, bytes);
-    at += bytes;
+Status StateReader::check_sum() {
+  const uint64_t want = sum.value();
+  uint64_t saved = 0;
+  GRETA_TRY(read(&saved, sizeof saved));
+  return saved == want ? Status{} : fail(Code::File, "damaged: the checksum is wrong");
+}
+
+Status StateReader::read_head(const Executor& executor, std::vector<int32_t>* tokens) {
+  StateHeader header;
+  if (source.size(0) < sizeof header)
+    return fail(Code::File, "this is no saved session: it has %llu bytes", Number(source.size(0)));
+  GRETA_TRY(read(&header, sizeof header));
+  GRETA_TRY(check_form(header));
+  GRETA_TRY(check_origin(header, state_header(executor, 0)));
+  if (header.tokens > executor.plan().context)
+    return fail(Code::Full, "%u tokens were saved, the context has %u: ask for more", header.tokens,
+                executor.plan().context);
+  const uint64_t expected = state_header(executor, header.tokens).total_bytes;
+  if (header.total_bytes != expected || source.size(0) != expected)
+    return fail(Code::File, "truncated or damaged: %llu bytes, a saved session of %u tokens has %llu",
+                Number(source.size(0)), header.tokens, Number(expected));
+  tokens->resize(header.tokens);
+  GRETA_TRY(read(tokens->data(), tokens->size() * sizeof(int32_t)));
+  for (size_t i = 0; i < tokens->size(); ++i)
+    if ((*tokens)[i] < 0 || uint32_t((*tokens)[i]) >= header.vocab)
+      return fail(Code::File, "damaged: token %zu is %d, expected 0 to %u", i, (*tokens)[i],
+                  header.vocab - 1);
+  return {};
+}
+
+Status read_state(const Source& source, const Executor& executor, SavedState* out) {
+  if (source.parts() != 1) return fail(Code::Argument, "a saved session is one file");
+  StateReader reader{source};
+  const auto read = [&]() -> Status {
+    GRETA_TRY(reader.read_head(executor, &out->tokens));
+    out->cache.resize(executor.cache_bytes(uint32_t(out->tokens.size())));
+    GRETA_TRY(reader.read(out->cache.data(), out->cache.size()));
+    return reader.check_sum();
+  };
+  const Status status = read();
+  out->header = state_header(executor, uint32_t(out->tokens.size()));
+  return reader.failed ? status : within(status, "%s", source.name(0));
+}
+
+Status save_state(Executor& executor, uint32_t sequence, std::span<const int32_t> tokens, SavedState* out) {
+  const uint32_t count = uint32_t(tokens.size());
+  SavedState state{state_header(executor, count), {tokens.begin(), tokens.end()}, {}};
+  state.cache.reserve(executor.cache_bytes(count));
+  GRETA_TRY(executor.save_cache(sequence, count, [&](const uint8_t* bytes, uint64_t more) {
+    state.cache.insert(state.cache.end(), bytes, bytes + more);
+    return Status{};
+  }));
+  *out = std::move(state);
+  return {};
+}
+
+Status load_state(const SavedState& state, Executor& executor, uint32_t sequence) {
+  const uint8_t* next = state.cache.data();
+  return executor.restore_cache(sequence, state.tokens, [&](uint8_t* to, uint64_t bytes) {
+    memcpy(to, next, bytes);
+    next += bytes;
+    return Status{};
+  });
+}
+
+namespace {
+
+// Gives out the parts of a state and sums them up.
+struct StateWriter {
+  Session::WriteState write;
+  void* user;
+  uint64_t total;
+  uint64_t done = 0;
+  Checksum sum = {};
+
+  Status put(const void* bytes, uint64_t count, bool cancelled = false) {
+    if (cancelled || write(user, bytes, count) != 0)
+      return fail(Code::Cancelled, "stopped after %llu of %llu bytes of the session", Number(done),
+                  Number(total));
+    sum.add(bytes, count);
+    done += count;
     return {};
   }
-  Status check_sum() {
-    const uint64_t want = sum.value();
-    uint64_t saved = 0;
-    GRETA_TRY(read(&saved, sizeof saved));
-    return saved == want ? Status{} : fail(Code::File, "damaged: the checksum is wrong");
+  Status end() {
+    const uint64_t value = sum.value();
+    return put(&value, sizeof value);
   }
 };
+
+}  // namespace
+
+Status write_state(const SavedState& state, Session::WriteState write, void* user) {
+  StateWriter writer{write, user, state.header.total_bytes};
+  GRETA_TRY(writer.put(&state.header, sizeof state.header));
+  if (!state.tokens.empty())
+    GRETA_TRY(writer.put(state.tokens.data(), state.tokens.size() * sizeof(int32_t)));
+  for (uint64_t at = 0, bytes = 0; at < state.cache.size(); at += bytes) {
+    bytes = std::min<uint64_t>(kCachePieceBytes, state.cache.size() - at);
+    GRETA_TRY(writer.put(state.cache.data() + at, bytes));
+  }
+  return writer.end();
+}
 
 uint64_t Session::state_bytes() const { return state_header(*executor_, position_).total_bytes; }
 
 Status Session::save(WriteState write, void* user) {
   take_cancel();
   const StateHeader header = state_header(*executor_, position_);
-  Checksum sum;
-  uint64_t done = 0;
-  const auto put = [&](const void* bytes, uint64_t count) -> Status {
-    if (take_cancel() || write(user, bytes, count) != 0)
-      return fail(Code::Cancelled, "stopped after %llu of %llu bytes of the session", Number(done),
-                  Number(header.total_bytes));
-    sum.add(bytes, count);
-    done += count;
-    return {};
-  };
+  StateWriter writer{write, user, header.total_bytes};
+  const auto put = [&](const void* bytes, uint64_t count) { return writer.put(bytes, count, take_cancel()); };
   GRETA_TRY(put(&header, sizeof header));
   if (position_) GRETA_TRY(put(tokens_.data(), position_ * sizeof(int32_t)));
   GRETA_TRY(executor_->save_cache(sequence_, position_, put));
-  const uint64_t value = sum.value();
-  return put(&value, sizeof value);
+  return writer.end();
 }
 
 Status Session::restore(const Source& source) {
@@ -148,27 +227,9 @@ Status Session::restore(const Source& source) {
 }
 
 Status Session::restore_from(StateReader& reader) {
-  const Source& source = reader.source;
-  StateHeader header;
-  if (source.size(0) < sizeof header)
-    return fail(Code::File, "this is no saved session: it has %llu bytes", Number(source.size(0)));
-  GRETA_TRY(reader.read(&header, sizeof header));
-  GRETA_TRY(check_form(header));
-  GRETA_TRY(check_origin(header, state_header(*executor_, 0)));
-  if (header.tokens > context())
-    return fail(Code::Full, "%u tokens were saved, the context has %u: ask for more", header.tokens,
-                context());
-  const uint64_t expected = state_header(*executor_, header.tokens).total_bytes;
-  if (header.total_bytes != expected || source.size(0) != expected)
-    return fail(Code::File, "truncated or damaged: %llu bytes, a saved session of %u tokens has %llu",
-                Number(source.size(0)), header.tokens, Number(expected));
-
-  std::vector<int32_t> tokens(header.tokens);
-  GRETA_TRY(reader.read(tokens.data(), tokens.size() * sizeof(int32_t)));
-  for (size_t i = 0; i < tokens.size(); ++i)
-    if (tokens[i] < 0 || uint32_t(tokens[i]) >= header.vocab)
-      return fail(Code::File, "damaged: token %zu is %d, expected 0 to %u", i, tokens[i], header.vocab - 1);
-  uint64_t left = executor_->cache_bytes(header.tokens);
+  std::vector<int32_t> tokens;
+  GRETA_TRY(reader.read_head(*executor_, &tokens));
+  uint64_t left = executor_->cache_bytes(uint32_t(tokens.size()));
   std::vector<uint8_t> piece;  // the sum is made here, since memory for uploads may be slow to read
   if (left == 0) GRETA_TRY(reader.check_sum());
   const Status status =
@@ -184,7 +245,7 @@ Status Session::restore_from(StateReader& reader) {
   if (status.code == Code::Full && position_)
     return within(status, "beside the %u tokens that the session holds", position_);
   GRETA_TRY(status);
-  position_ = header.tokens;
+  position_ = uint32_t(tokens.size());
   tokens_.assign(tokens.begin(), tokens.end());
   sampler_.truncate(0);
   grammar_.truncate(0);

@@ -10,7 +10,7 @@
 #pragma once
 #include <cstdint>
 
-#include "engine/executor/executor.h"
+#include "engine/session/session.h"
 
 namespace greta {
 
@@ -34,5 +34,34 @@ static_assert(sizeof(StateHeader) == 80);
 // The header that this executor writes for `tokens` tokens. Where two are equal, so are the cache's model,
 // its types and the order of its bytes.
 StateHeader state_header(const Executor& executor, uint32_t tokens);
+
+// Reads a state from its beginning and sums up what was read.
+struct StateReader {
+  const Source& source;
+  uint64_t at = 0;
+  Checksum sum = {};
+  bool failed = false;  // reading failed, and that error's text has the source's name already
+
+  Status read(void* to, uint64_t bytes);
+  Status check_sum();
+  // Reads all before the keys and values. Fails unless the executor could have saved it and one of its
+  // sequences can hold it.
+  Status read_head(const Executor& executor, std::vector<int32_t>* tokens);
+};
+
+// A saved session in the host's memory.
+struct SavedState {
+  StateHeader header = {};
+  std::vector<int32_t> tokens;
+  std::vector<uint8_t> cache;
+};
+
+// Reads and checks a whole state. Any thread may do so.
+Status read_state(const Source& source, const Executor& executor, SavedState* out);
+// Copies the cache of the sequence's first tokens.
+Status save_state(Executor& executor, uint32_t sequence, std::span<const int32_t> tokens, SavedState* out);
+// Fills the sequence's cache with a state that the executor can hold.
+Status load_state(const SavedState& state, Executor& executor, uint32_t sequence);
+Status write_state(const SavedState& state, Session::WriteState write, void* user);
 
 }  // namespace greta

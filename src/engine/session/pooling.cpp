@@ -1,0 +1,50 @@
+#include "engine/session/pooling.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace greta {
+
+Status model_pooling(const Model& model, Pooling* out) {
+  const std::string key = std::string(model.arch->name) + ".pooling_type";
+  uint32_t number = 0;  // as of a file whose tokens have a vector each
+  GRETA_TRY(model.gguf.get_u32(key, &number));
+  if (number > uint32_t(Pooling::Last))
+    return fail(Code::Unsupported, "%s is %u, by which this version makes no vector of a text", key.c_str(),
+                number);
+  *out = number ? Pooling(number) : Pooling::Mean;
+  return {};
+}
+
+PooledText::PooledText(const EmbedOptions& options, uint32_t width, uint32_t begin, uint32_t count)
+    : raw_(options.raw),
+      first_(options.pooling == Pooling::Last ? begin + count - 1 : begin),
+      last_(options.pooling == Pooling::First ? begin + 1 : begin + count),
+      next_(first_),
+      sum_(width) {}
+
+uint32_t PooledText::wanted(uint32_t begin, uint32_t count) const {
+  const uint32_t from = std::max(begin, first_), to = std::min(begin + count, last_);
+  return to > from ? to - from : 0;
+}
+
+void PooledText::add(uint32_t position, const float* state) {
+  if (position != next_ || complete()) return;
+  for (size_t i = 0; i < sum_.size(); ++i) sum_[i] += double(state[i]);
+  ++next_;
+}
+
+Status PooledText::finish(std::vector<float>* out) const {
+  const double count = double(last_ - first_);
+  double squares = 0;
+  for (const double sum : sum_) squares += sum / count * (sum / count);
+  if (!std::isfinite(squares))
+    return fail(Code::File, "the model gave hidden states that are not finite: its weights are damaged, or "
+                            "its numbers overflow");
+  const double scale = raw_ || squares == 0 ? 1 / count : 1 / count / std::sqrt(squares);
+  out->resize(sum_.size());
+  std::ranges::transform(sum_, out->begin(), [&](double sum) { return float(sum * scale); });
+  return {};
+}
+
+}  // namespace greta
