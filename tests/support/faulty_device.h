@@ -1,5 +1,7 @@
 // Wraps a device whose submissions fail on demand, and which may claim that it computes beside the host.
 #pragma once
+#include <functional>
+
 #include "support/forwarding_device.h"
 
 namespace greta::test {
@@ -9,8 +11,12 @@ struct Submissions {
   uint64_t fail_at = 0;         // this one fails, counted from 1; 0: none does
   uint64_t fail_after = ~0ull;  // and all after this many
   Code code = Code::Memory;
+  std::function<void()> on_submit = {};
+  uint64_t waits = 0;         // for everything, as copies of a sequence's cache do
+  uint64_t fail_wait_at = 0;  // this one fails, counted from 1; 0: none does
   Status next() {
     ++count;
+    if (on_submit) on_submit();
     return count == fail_at || count > fail_after
                ? fail(code, "submission %llu fails", (unsigned long long)count)
                : Status{};
@@ -38,7 +44,10 @@ class FaultyStream final : public Stream {
     GRETA_TRY(submissions_.next());
     return inner_->submit();
   }
-  Status wait() override { return inner_->wait(); }
+  Status wait() override {
+    if (++submissions_.waits == submissions_.fail_wait_at) return fail(Code::Memory, "a wait fails");
+    return inner_->wait();
+  }
   Status wait(const Event& event) override { return inner_->wait(event); }
   void abandon() noexcept override { inner_->abandon(); }
 

@@ -47,13 +47,14 @@ struct Likely {  // a token with the logarithm of its probability, before any sa
 };
 
 struct RequestEvent {
-  enum class Kind : uint8_t { Text, Reasoning, ToolCall, Prompt } kind = Kind::Text;
+  enum class Kind : uint8_t { Text, Reasoning, ToolCall, Prompt, Embedding } kind = Kind::Text;
   // Each token that is drawn comes with one event. kNoToken: a further event of the same token, or text that
   // was held back until the end. Prompt: the token of the prompt whose probability this is.
   Likely token;
   std::string text;
   ChatCall call;
-  std::vector<Likely> top;  // the likeliest tokens, where they were asked for
+  std::vector<Likely> top;       // the likeliest tokens, where they were asked for
+  std::vector<float> embedding;  // of the whole prompt
 };
 
 // What has come of a request and was not read yet. One thread writes; any thread reads.

@@ -59,6 +59,10 @@ Request::Request(const Model& model, uint32_t context, size_t events, std::share
   sampler_.set(options_.sampling);
   grammar_.set(options_.grammar);
   on_device_ = sampler_.on_device() && !grammar_.active() && !options_.logprobs && !options_.prompt_logprobs;
+  if (options_.embed) {
+    pooled_.emplace(*options_.embed, model.shape.width, 0, uint32_t(tokens_.size()));
+    on_device_ = true;  // nothing is chosen
+  }
   if (options_.dialect)
     parser_.emplace(options_.dialect->form(), options_.dialect->tools(), options_.prompt_text, sink());
 }
@@ -94,6 +98,9 @@ Status Request::open(const Model& model, uint32_t context, size_t events, std::s
                 kMaxPriority);
   if (options.top > kMaxTop)
     return fail(Code::Argument, "%u likeliest tokens are asked for, at most %u", options.top, kMaxTop);
+  if (int(options.prompt_logprobs) + bool(options.embed) + bool(options.state) > 1)
+    return fail(Code::Argument, "set at most one of prompt_logprobs, embed and state");
+  if (options.state) options.use_cache = false;  // others take nothing from a state that came from outside
   const bool strip_space = starts_text(model, options);
   auto request =
       std::make_shared<Request>(model, context, events, std::move(engine), std::move(options), strip_space);
@@ -159,6 +166,22 @@ Status Request::score(uint32_t position, const float* logits) {
   return {};
 }
 
+Status Request::pool(uint32_t position, const float* state) {
+  pooled_->add(position, state);
+  if (!pooled_->complete()) return {};
+  RequestEvent event;
+  event.kind = RequestEvent::Kind::Embedding;
+  GRETA_TRY(pooled_->finish(&event.embedding));
+  mailbox_.put(std::move(event));
+  end(StopReason::Length);
+  return {};
+}
+
+void Request::keep_state_failure(Status status) {
+  state_status_ = status;
+  strncpy(state_error_, error_text(), sizeof state_error_ - 1);
+}
+
 // Puts the events of a text into the mailbox. The first one has what `first` says of the token.
 void Request::deliver(RequestEvent&& first, std::string&& text) {
   made_.clear();
@@ -183,24 +206,23 @@ void Request::end(StopReason reason) {
   if (parser_) result_.open_reasoning = parser_->reasoning();
   deliver({}, std::move(rest));
   result_.stop_string = text_.found();
-  close(result_);
+  close();
 }
 
 void Request::fail_with(Status status) {
   result_.status = status;
   strncpy(result_.error, error_text(), sizeof result_.error - 1);
-  close(result_);
+  close();
 }
 
-void Request::close(RequestResult& result) {
+void Request::close() {
   const uint64_t now = now_ns();
   if (!admitted_ns_)
-    result.queued_ns = now - added_ns_;
+    result_.queued_ns = now - added_ns_;
   else
-    result.prompt_ns = (first_ns_ ? first_ns_ : now) - admitted_ns_;
-  if (first_ns_) result.generate_ns = now - first_ns_;
+    result_.prompt_ns = (first_ns_ ? first_ns_ : now) - admitted_ns_;
+  if (first_ns_) result_.generate_ns = now - first_ns_;
   phase = Phase::Ended;
-  mailbox_.end(result);
 }
 
 }  // namespace greta

@@ -6,6 +6,7 @@
 #include "engine/serve/mailbox.h"
 #include "engine/serve/page_index.h"
 #include "engine/session/dialect.h"
+#include "engine/session/state.h"
 #include "engine/session/text_stream.h"
 
 namespace greta {
@@ -24,6 +25,9 @@ struct RequestOptions {
   uint64_t salt = 0;     // only requests of the same salt share cached pages
   bool use_cache = true;
   bool no_answer = false;  // it ends when the prompt was read
+  std::optional<EmbedOptions> embed;        // it gives a vector of the prompt in place of an answer
+  std::shared_ptr<const SavedState> state;  // of the prompt's beginning, whose keys and values are used
+  bool keep_state = false;                  // its own state can be written when it has ended
   bool logprobs = false, prompt_logprobs = false;
   uint32_t top = 0;  // how many of the likeliest tokens are listed, where logprobs are given
   // How the answer of a conversation is taken apart; null: it is text as it comes.
@@ -42,6 +46,10 @@ class Request {
   bool next(uint64_t timeout_ns, RequestEvent* out) { return mailbox_.take(timeout_ns, out); }
   bool ended(RequestResult* out) { return mailbox_.ended(out); }
   const Process& process() const { return process_; }
+  const SavedState& state() const { return state_; }  // after it has ended
+  Status state_status() const {
+    return state_status_.ok() ? Status{} : greta::fail(state_status_.code, "%s", state_error_);
+  }
   void cancel() {
     cancelled_.store(true, std::memory_order_relaxed);
     engine_->ring();
@@ -52,7 +60,7 @@ class Request {
     Waiting,  // for a sequence and for pages
     Paused,   // set back because nobody reads its events
     Running,  // it has a sequence: first its tokens are fed, then one is drawn in each step
-    Ended,    // its result is in the mailbox
+    Ended,    // its result is made; announce() puts it into the mailbox
   };
   Phase phase = Phase::Waiting;
   uint64_t line_since = 0;  // how many were admitted when it came to its place in the line
@@ -70,7 +78,12 @@ class Request {
   bool decodes() const { return drawing || (result_.generated_tokens && unfed() == 1); }
   bool on_device() const { return on_device_; }
   bool scores() const { return options_.prompt_logprobs && fed + 1 < options_.tokens.size(); }
-  bool adopts() const { return options_.use_cache && !options_.prompt_logprobs; }
+  bool adopts() const {
+    const bool every_row = options_.prompt_logprobs || (pooled_ && options_.embed->pooling != Pooling::Last);
+    return options_.use_cache && !every_row;
+  }
+  const PooledText* pooled() const { return pooled_ ? &*pooled_ : nullptr; }
+  bool ended_well() const { return phase == Phase::Ended && result_.status.ok(); }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   bool stalled() { return mailbox_.full(); }
   bool half_read() { return mailbox_.half_read(); }
@@ -87,10 +100,16 @@ class Request {
   Status take(int32_t token) { return take(token, nullptr); }
   Status choose(const float* logits);
   Status score(uint32_t position, const float* logits);  // of the token of the prompt that follows `position`
+  // Takes the hidden state [width] of a token. The request ends with the last one that it wants.
+  Status pool(uint32_t position, const float* state);
+  // Keeps what save_state() gave, or why it failed.
+  void keep_state(SavedState&& state) { state_ = std::move(state); }
+  void keep_state_failure(Status status);
   void count_cached(uint32_t tokens) { result_.cached_tokens += tokens; }
   void count_set_back() { ++result_.set_back; }
   void end(StopReason reason);  // after the text that was held back
   void fail_with(Status status);
+  void announce() { mailbox_.end(result_); }  // after which its reader may close it
 
   Request(const Model& model, uint32_t context, size_t events, std::shared_ptr<Doorbell> engine,
           RequestOptions&& options, bool strip_space);
@@ -99,7 +118,7 @@ class Request {
   ChatSink sink();
   Status take(int32_t token, const float* logits);
   void deliver(RequestEvent&& first, std::string&& text);
-  void close(RequestResult& result);
+  void close();
 
   const Process process_;
   const Model& model_;
@@ -114,6 +133,10 @@ class Request {
   TextStream text_;
   std::optional<ChatParser> parser_;
   std::vector<RequestEvent> made_;  // by the parser, of one token
+  std::optional<PooledText> pooled_;
+  SavedState state_;
+  Status state_status_;  // why there is none, with its sentence
+  char state_error_[kErrorTextBytes] = "";
   uint32_t scored_ = 0;             // tokens of the prompt whose probabilities were given
   bool on_device_ = false;
   RequestResult result_;

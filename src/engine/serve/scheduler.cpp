@@ -18,6 +18,7 @@ Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options)
       options_(options),
       step_tokens_(executor.plan().step_tokens),
       max_outputs_(executor.max_outputs(executor.plan().step_tokens)),
+      max_hidden_(executor.max_hidden(executor.plan().step_tokens)),
       ahead_(executor.model().device->info().runs_ahead),
       host_pages_(executor, options.prefix_cache ? options.host_cache_bytes : 0),
       folder_(executor, options.prefix_cache ? options.folder : PageFolderOptions{}),
@@ -46,14 +47,14 @@ bool Scheduler::step() {
   resume_read();
   admit();
   plan_.clear();
-  planned_rows_ = planned_choices_ = 0;
+  planned_rows_ = planned_choices_ = planned_hidden_ = 0;
   plan_decodes();
   plan_prompts();
   bool worked = !plan_.empty();
-  for (const bool scores : {false, true}) {  // a step that draws has at most a row of logits of each request
+  for (const Part::Kind kind : {Part::Kind::Draws, Part::Kind::Scores, Part::Kind::Pools}) {
     batch_.clear();
     for (const Part& part : plan_)
-      if (part.scores == scores) batch_.push_back(part);
+      if (part.kind() == kind) batch_.push_back(part);
     if (!batch_.empty()) run(batch_);
   }
   if (!worked) worked = collect();
@@ -126,14 +127,39 @@ Status Scheduler::start(Request& request) {
   GRETA_TRY(guarded([&] { return request.reserve(); }));
   GRETA_TRY(executor_.acquire_sequence(&request.sequence));
   executor_.set_sampling(request.sequence, sample_params(request.options().sampling));
+  if (request.options().state) GRETA_TRY(guarded([&] { return load(request); }));
   request.phase = Request::Phase::Running;
   const auto older = [](const Request* a, const Request* b) { return a->admission < b->admission; };
   running_.insert(std::upper_bound(running_.begin(), running_.end(), &request, older), &request);
   return {};
 }
 
+// Takes the keys and values of its saved state. Where there are no pages for them, its text is read anew. The
+// last token is always computed, for its logits.
+Status Scheduler::load(Request& request) {
+  const SavedState& state = *request.options().state;
+  while (executor_.pages().free_pages() < pages_for(state.tokens.size()))
+    if (!index_.give_up_page()) return {};
+  GRETA_TRY(load_state(state, executor_, request.sequence));
+  request.fed = uint32_t(std::min(state.tokens.size(), request.tokens().size() - 1));
+  request.count_cached(request.fed);
+  return {};
+}
+
+// Copies the state of a request that has ended, if its owner wants it.
+void Scheduler::keep_state(Request& request) {
+  const Status status = guarded([&]() -> Status {
+    const size_t fed = std::min<size_t>(request.fed, request.tokens().size());
+    SavedState state;
+    GRETA_TRY(save_state(executor_, request.sequence, request.tokens().first(fed), &state));
+    return request.keep_state(std::move(state)), Status{};
+  });
+  if (!status.ok()) request.keep_state_failure(status);
+}
+
 // Gives up its pages and its sequence. What it has computed stays in the prefix cache for a while.
 void Scheduler::leave(Request& request) {
+  if (request.ended_well() && request.options().keep_state) keep_state(request);
   const auto same = [&](const Request* other) { return other == &request; };
   waiting_.remove_if(same);
   std::erase_if(paused_, same);
@@ -143,6 +169,7 @@ void Scheduler::leave(Request& request) {
   request.node = PageIndex::kRoot;
   request.node_pages = request.fed = request.looked_up = 0;
   if (request.sequence != ~0u) executor_.release_sequence(std::exchange(request.sequence, ~0u));
+  if (request.phase == Request::Phase::Ended) request.announce();
 }
 
 void Scheduler::set_back(Request& request, Request::Phase phase) {
@@ -220,6 +247,7 @@ void Scheduler::plan_prompts() {
 void Scheduler::plan_prompt(Request& request, uint32_t* room) {
   adopt_cached(request);
   if (computed_beside(request)) return;
+  if (request.pooled()) return plan_pooled(request, room);
   const uint32_t outputs = max_outputs_ - planned_choices_;
   const bool scores = request.scores();
   if (scores && request.stalled()) return;
@@ -233,6 +261,17 @@ void Scheduler::plan_prompt(Request& request, uint32_t* room) {
   if (part.count == 0 || !reserve(request, request.fed + part.count)) return;
   plan_.push_back(part);
   if (!request.on_device()) planned_choices_ += part.outputs();
+  *room -= part.count;
+}
+
+void Scheduler::plan_pooled(Request& request, uint32_t* room) {
+  Part part{&request, request.fed, std::min(request.unfed(), *room), false};
+  const auto hidden = [&] { return request.pooled()->wanted(part.begin, part.count); };
+  while (part.count && hidden() > max_hidden_ - planned_hidden_) --part.count;  // the others wait
+  part.pooled = hidden();
+  if (part.count == 0 || !reserve(request, request.fed + part.count)) return;
+  plan_.push_back(part);
+  planned_hidden_ += part.pooled;
   *room -= part.count;
 }
 

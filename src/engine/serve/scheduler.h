@@ -25,6 +25,7 @@ struct SchedulerOptions {
   bool prefix_cache = true;
   uint64_t host_cache_bytes = 0;  // of host memory for pages that the prefix cache gives up
   PageFolderOptions folder = {};  // for pages that have no place in memory any more
+  uint64_t (*now)() = now_ns;     // what steps are timed with
 };
 
 struct SchedulerCounts {
@@ -50,7 +51,11 @@ class Scheduler {
     uint32_t begin, count;  // positions
     bool draws;             // from its last row
     bool scores = false;    // each row has logits, for the probability of the token that follows
+    uint32_t pooled = 0;    // how many of its rows have hidden states
     uint32_t outputs() const { return scores ? count : draws; }
+    // Steps that draw have at most a row of logits of each request; hidden states have steps of their own.
+    enum class Kind : uint8_t { Draws, Scores, Pools };
+    Kind kind() const { return pooled ? Kind::Pools : scores ? Kind::Scores : Kind::Draws; }
   };
   struct Turn {  // a step that was submitted
     std::vector<Part> parts;
@@ -68,6 +73,7 @@ class Scheduler {
   void plan_decode(Request& request);
   void plan_prompts();
   void plan_prompt(Request& request, uint32_t* room);
+  void plan_pooled(Request& request, uint32_t* room);
   uint32_t prompt_rows();
   void adopt_cached(Request& request);
   uint32_t next_cached(const Request& request) const;
@@ -83,6 +89,9 @@ class Scheduler {
   Status submit(std::span<const Part> parts);
   bool collect();
   void take_outputs(const Part& part, const float* logits);
+  void take_pooled(const Part& part, const float* states);
+  Status load(Request& request);
+  void keep_state(Request& request);
   void cache_pages();
   void cache_pages_of(Request& request);
   void set_back(Request& request, Request::Phase phase);
@@ -92,7 +101,7 @@ class Scheduler {
 
   Executor& executor_;
   const SchedulerOptions options_;
-  const uint32_t step_tokens_, max_outputs_;
+  const uint32_t step_tokens_, max_outputs_, max_hidden_;
   const bool ahead_;  // the device computes beside the host
   HostPages host_pages_;
   PageFolder folder_;
@@ -106,7 +115,7 @@ class Scheduler {
   std::vector<Request*> order_;    // a copy, while requests leave
   std::vector<Part> plan_;
   std::vector<Part> batch_;
-  uint32_t planned_rows_ = 0, planned_choices_ = 0;
+  uint32_t planned_rows_ = 0, planned_choices_ = 0, planned_hidden_ = 0;
   uint32_t first_ = 0;  // whose row comes first where not all fit into a step
   std::vector<Executor::Row> rows_;
   Turn under_way_, next_;

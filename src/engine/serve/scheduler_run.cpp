@@ -28,16 +28,18 @@ Status Scheduler::submit(std::span<const Part> parts) {
     if (request.phase != Request::Phase::Running) continue;  // it has ended since the step was planned
     next_.parts.push_back(part);
     const Output output = request.on_device() ? Output::Draw : Output::Logits;
-    chooses |= !request.on_device();
+    chooses |= !request.on_device() || part.pooled;
     for (uint32_t at = part.begin; at < part.begin + part.count; ++at) {
       const uint32_t token = at < request.tokens().size() ? uint32_t(request.tokens()[at]) : kTokenFromSample;
       const bool last = at + 1 == part.begin + part.count;
       const bool gives = part.scores || (part.draws && last);
-      rows_.push_back({token, at, request.sequence, gives ? output : Output::None});
+      const bool pools = part.pooled && request.pooled()->wants(at);
+      rows_.push_back(
+          {token, at, request.sequence, pools ? Output::Hidden : gives ? output : Output::None});
     }
   }
   if (rows_.empty()) return {};
-  next_.begun_ns = now_ns();
+  next_.begun_ns = options_.now();
   GRETA_TRY(executor_.submit(rows_, &next_.flight));
   next_.rows = uint32_t(rows_.size());
   for (const Part& part : next_.parts) {
@@ -57,7 +59,7 @@ bool Scheduler::collect() {
   if (!any_under_way_) return false;
   any_under_way_ = false;
   const Status waited = guarded([&] { return executor_.wait(under_way_.flight); });
-  const uint64_t now = now_ns();
+  const uint64_t now = options_.now();
   clock_.note(under_way_.rows, now - std::max(under_way_.begun_ns, collected_ns_));
   collected_ns_ = now;
   ++counts_.steps;
@@ -69,6 +71,8 @@ bool Scheduler::collect() {
     const bool running = request.phase == Request::Phase::Running;
     if (running && !waited.ok()) fail(request, waited);
     if (running && waited.ok() && part.outputs()) take_outputs(part, logits);
+    if (running && waited.ok() && part.pooled) take_pooled(part, logits);
+    logits += uint64_t(part.pooled) * executor_.model().shape.width;
     if (!request.on_device()) logits += uint64_t(part.outputs()) * executor_.model().shape.vocab;
   }
   return true;
@@ -87,6 +91,19 @@ void Scheduler::take_outputs(const Part& part, const float* logits) {
     for (uint32_t row = 0; part.scores && row < part.count; ++row)
       GRETA_TRY(request.score(part.begin + row, logits + row * vocab));
     return part.draws ? request.choose(logits + (part.outputs() - 1) * vocab) : Status{};
+  });
+  if (!status.ok()) return fail(request, status);
+  if (request.phase == Request::Phase::Ended) leave(request);
+}
+
+// states: [pooled rows of the part][width]
+void Scheduler::take_pooled(const Part& part, const float* states) {
+  Request& request = *part.request;
+  const uint32_t width = executor_.model().shape.width;
+  const Status status = guarded([&]() -> Status {
+    for (uint32_t at = part.begin; at < part.begin + part.count; ++at)
+      if (request.pooled()->wants(at)) GRETA_TRY(request.pool(at, std::exchange(states, states + width)));
+    return {};
   });
   if (!status.ok()) return fail(request, status);
   if (request.phase == Request::Phase::Ended) leave(request);
