@@ -644,6 +644,33 @@ typedef struct greta_batch_item {
  * items  [count]; count is 1 to 256 */
 GRETA_API greta_status greta_batch_eval(greta_batch_item* items, size_t count);
 
+/* How the hidden states of a text's tokens become one vector. A hidden state is what the model's last norm
+ * gives for a token, from which its logits are made. It has greta_model_info.width values. */
+typedef enum greta_pooling {
+  GRETA_POOLING_DEFAULT = 0, /* What the file says (its key pooling_type), else the mean. */
+  GRETA_POOLING_MEAN = 1,    /* The mean of all tokens. */
+  GRETA_POOLING_FIRST = 2,   /* That of the first token ("cls"). It knows nothing of those behind it. */
+  GRETA_POOLING_LAST = 3,    /* That of the last token, which embedding models want to be the end token. */
+  GRETA_POOLING_MAX = 0x7fffffff
+} greta_pooling;
+
+typedef struct greta_embed_options {
+  uint32_t struct_size;
+  greta_pooling pooling;
+  uint32_t raw;           /* 0: the vector is divided by its length. 1: it is as it was pooled. */
+  uint32_t reserved;      /* 0. */
+} greta_embed_options;
+
+/* Feeds tokens as greta_session_eval does, and gives a vector for them. What the session held before is their
+ * past, so truncate it to 0 for a new text. Numbers that are not finite give GRETA_ERROR_FILE, and pooling
+ * that the file asks for and this version does not have gives GRETA_ERROR_UNSUPPORTED.
+ *
+ * tokens         [count] count is at least 1
+ * options        may be NULL for the defaults
+ * out_embedding  [greta_model_info.width] borrowed until the next call on this session */
+GRETA_API greta_status greta_session_embed(greta_session* session, const int32_t* tokens, size_t count,
+                                           const greta_embed_options* options, const float** out_embedding);
+
 /* ---- saved sessions ------------------------------------------------------------------------------ */
 
 /* Gives the tokens that the session holds, [greta_session_position], borrowed until the next call on it. */
@@ -1177,6 +1204,15 @@ typedef struct greta_request_options {
                               * prompt is then read output_rows tokens at a time, and not from the cache. */
   uint32_t top_logprobs;     /* How many of the likeliest tokens are listed beside it, at most 20. */
   uint32_t reserved;         /* 0. */
+  const greta_embed_options* embed; /* Asks for a vector of the prompt in place of an answer; NULL: none. */
+  const greta_source* state; /* A saved session or request, read during the call. The prompt must begin with
+                              * its tokens. Their keys and values are not computed again, but for the last
+                              * token of the prompt, and nobody else gets them from the prefix cache. They lie
+                              * in the host's memory until the request is closed. The errors are those of
+                              * greta_session_restore. NULL: none. At most one of state, embed and
+                              * prompt_logprobs may be set. */
+  uint32_t keep_state;       /* 1: greta_request_save can write the request's state when it has ended. */
+  uint32_t reserved2;        /* 0. */
 } greta_request_options;
 
 /* Adds a request. What is wrong with the options is said here; what goes wrong later ends the request.
@@ -1193,6 +1229,7 @@ typedef enum greta_event_kind {
   GRETA_EVENT_TOOL_CALL = 3, /* id, name and arguments hold a whole call of a tool. */
   GRETA_EVENT_PROMPT = 4,    /* token and logprob are those of a token of the prompt. */
   GRETA_EVENT_END = 5,       /* The request has ended: greta_request_finish says how. */
+  GRETA_EVENT_EMBEDDING = 6, /* embedding is the vector of the prompt. */
   GRETA_EVENT_KIND_MAX = 0x7fffffff
 } greta_event_kind;
 
@@ -1214,6 +1251,8 @@ typedef struct greta_request_event {
   const char *id, *name, *arguments; /* arguments is a JSON object. */
   const greta_top_logprob* top;      /* [top_count], the likeliest first */
   size_t top_count;
+  const float* embedding;            /* [embedding_count] as from greta_session_embed, else NULL. */
+  size_t embedding_count;
 } greta_request_event;
 
 /* Gives the next event. Only one thread at a time may wait for a request's events.
@@ -1231,7 +1270,8 @@ typedef struct greta_request_result {
   greta_stop_reason reason;
   int32_t stop_string;       /* The index of the stop string that was generated, else -1. */
   uint32_t prompt_tokens;
-  uint32_t cached_tokens;    /* How many tokens came from the prefix cache, each time that pages were read. */
+  uint32_t cached_tokens;    /* How many tokens came from the prefix cache, each time that pages were read, or
+                              * from the state that it began with. */
   uint32_t generated_tokens; /* A token that ends the answer is not counted. */
   uint32_t set_back;         /* How often the request lost its pages and read its text anew. */
   uint32_t tool_calls;       /* Calls in the answer. */
@@ -1247,6 +1287,19 @@ typedef struct greta_request_result {
  *
  * out_result  set struct_size before the call; may be NULL */
 GRETA_API greta_status greta_request_finish(greta_request* request, greta_request_result* out_result);
+
+/* Gives the number of bytes that greta_request_save would write, 0 where it would fail. */
+GRETA_API uint64_t greta_request_state_bytes(const greta_request* request);
+
+/* Writes the state of a request that has kept it, after GRETA_EVENT_END: the tokens that were read, with
+ * their keys and values, in the form of greta_session_save. greta_session_restore takes it, and so does a
+ * further request, of a later service too. To save a request that runs, cancel it. The state lies in the
+ * host's memory until the request is closed; if there was no room for it, the call gives GRETA_ERROR_MEMORY.
+ * A request that failed, or did not keep its state, gives GRETA_ERROR_ARGUMENT.
+ *
+ * write  receives the bytes
+ * user   passed to write */
+GRETA_API greta_status greta_request_save(greta_request* request, greta_write_callback write, void* user);
 
 /* Closes a request. If it has not ended, it is cancelled. */
 GRETA_API void greta_request_close(greta_request* request);

@@ -133,6 +133,9 @@ Status read_stops(const char* const* given, size_t count, std::vector<std::strin
 // Fails where a file has no tensor of this index.
 Status tensor_at(const greta_file* file, uint64_t index, const GgufTensor** out);
 
+// Reads how hidden states are pooled.
+Status read_embed(const Model& model, const greta_embed_options* given, EmbedOptions* out);
+
 // Read what sessions and requests are told of sampling.
 Status read_bias(const int32_t* tokens, const float* biases, size_t count, uint32_t vocab,
                  std::vector<LogitBias>* out);
@@ -141,6 +144,16 @@ Status read_dry(const greta_dry_options& given, const Tokenizer& tokenizer, DryS
 // Read a conversation. The texts of the options stay the caller's.
 Status read_message(const greta_message& given, jinja::Value* out);
 Status read_chat_options(const greta_chat_options& given, ChatOptions* out);
+
+// Passes the bytes of a saved state on to a C caller's callback.
+struct CWriter {
+  greta_write_callback call;
+  void* user;
+  static int write(void* self, const void* bytes, size_t count) {
+    const CWriter& to = *static_cast<const CWriter*>(self);
+    return call_back("write", [&] { return to.call(to.user, bytes, count); });
+  }
+};
 
 // Copies a text to the caller, with a NUL behind it where there is room.
 Status give_text(const std::string& from, char* text, size_t capacity, size_t* out_bytes);

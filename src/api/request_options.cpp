@@ -75,26 +75,12 @@ Status read_flags(const greta_request_options& o, RequestOptions* out) {
   GRETA_TRY(read_flag(o.no_answer, "no_answer", &out->no_answer));
   GRETA_TRY(read_flag(o.logprobs, "logprobs", &out->logprobs));
   GRETA_TRY(read_flag(o.prompt_logprobs, "prompt_logprobs", &out->prompt_logprobs));
+  GRETA_TRY(read_flag(o.keep_state, "keep_state", &out->keep_state));
   out->use_cache = !no_cache;
   return {};
 }
 
-}  // namespace
-
-Status read_request_options(const greta_model& model, const greta_request_options* given,
-                            RequestOptions* out) {
-  greta_request_options o;
-  GRETA_TRY(read_options(given, &o));
-  GRETA_TRY(check_reserved(o.reserved));
-  GRETA_TRY(read_flags(o, out));
-  out->max_tokens = o.max_tokens;
-  out->priority = o.priority;
-  out->salt = o.salt;
-  out->top = o.top_logprobs;
-  std::vector<std::string_view> stops;
-  GRETA_TRY(read_stops(o.stop_strings, o.stop_count, &stops));
-  out->stops.assign(stops.begin(), stops.end());
-  GRETA_TRY(within(read_sampling(model, o.sampling, out), "sampling"));
+Status read_prompt(const greta_model& model, const greta_request_options& o, RequestOptions* out) {
   if (o.token_count && o.message_count)
     return fail(Code::Argument, "tokens and messages are both set: give one of them");
   if (o.message_count) {
@@ -107,6 +93,47 @@ Status read_request_options(const greta_model& model, const greta_request_option
     return fail(Code::Full, "%zu tokens do not fit any context", o.token_count);
   out->tokens.assign(o.tokens, o.tokens + o.token_count);
   return {};
+}
+
+// Reads a saved state, with which the prompt must begin.
+Status read_saved(const greta_source* given, const Executor& executor, RequestOptions* out) {
+  StoredSource stored;
+  GRETA_TRY(stored.store(given));
+  Source opened;
+  GRETA_TRY(stored.open(&opened));
+  auto state = std::make_shared<SavedState>();
+  GRETA_TRY(read_state(opened, executor, state.get()));
+  const std::vector<int32_t>&held = state->tokens, &asked = out->tokens;
+  const size_t same = size_t(std::ranges::mismatch(held, asked).in1 - held.begin());
+  if (same < held.size())
+    return fail(Code::Argument,
+                "the prompt of %zu tokens must begin with the %zu of the state, and only the first %zu are the "
+                "same",
+                asked.size(), held.size(), same);
+  out->state = std::move(state);
+  return {};
+}
+
+}  // namespace
+
+Status read_request_options(const greta_model& model, const Executor& executor,
+                            const greta_request_options* given, RequestOptions* out) {
+  greta_request_options o;
+  GRETA_TRY(read_options(given, &o));
+  GRETA_TRY(check_reserved(o.reserved));
+  GRETA_TRY(check_reserved(o.reserved2));
+  GRETA_TRY(read_flags(o, out));
+  out->max_tokens = o.max_tokens;
+  out->priority = o.priority;
+  out->salt = o.salt;
+  out->top = o.top_logprobs;
+  std::vector<std::string_view> stops;
+  GRETA_TRY(read_stops(o.stop_strings, o.stop_count, &stops));
+  out->stops.assign(stops.begin(), stops.end());
+  GRETA_TRY(within(read_sampling(model, o.sampling, out), "sampling"));
+  if (o.embed) GRETA_TRY(within(read_embed(model.model, o.embed, &out->embed.emplace()), "embed"));
+  GRETA_TRY(read_prompt(model, o, out));
+  return o.state ? within(read_saved(o.state, executor, out), "state") : Status{};
 }
 
 }  // namespace greta

@@ -6,7 +6,8 @@ namespace greta {
 
 constexpr uint32_t kMaxRequests = 1u << 20;
 
-Status read_request_options(const greta_model& model, const greta_request_options* given,
-                            RequestOptions* out);
+// executor: that of the service
+Status read_request_options(const greta_model& model, const Executor& executor,
+                            const greta_request_options* given, RequestOptions* out);
 
 }  // namespace greta

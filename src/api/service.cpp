@@ -111,7 +111,7 @@ greta_status greta_service_add(greta_service* service, const greta_request_optio
     GRETA_TRY(need(given, "options"));
     GRETA_TRY(need(out_request, "out_request"));
     RequestOptions options;
-    GRETA_TRY(read_request_options(*service->model, given, &options));
+    GRETA_TRY(read_request_options(*service->model, *service->executor->executor, given, &options));
     auto request = std::make_unique<greta_request>();
     GRETA_TRY(service->service->add(std::move(options), &request->request));
     *out_request = request.release();
@@ -130,7 +130,8 @@ greta_status greta_request_next(greta_request* request, uint64_t timeout_ns, gre
     event.token = kNoToken;
     event.text = "";
     if (request->request->next(timeout_ns, &from)) {
-      event.kind = greta_event_kind(1 + int(from.kind));
+      event.kind = from.kind == Kind::Embedding ? GRETA_EVENT_EMBEDDING
+                                                : greta_event_kind(1 + int(from.kind));
       event.token = from.token.token;
       event.logprob = from.token.logprob;
       event.text = from.text.c_str();
@@ -142,6 +143,8 @@ greta_status greta_request_next(greta_request* request, uint64_t timeout_ns, gre
       }
       event.top = reinterpret_cast<const greta_top_logprob*>(from.top.data());
       event.top_count = from.top.size();
+      event.embedding = from.embedding.empty() ? nullptr : from.embedding.data();
+      event.embedding_count = from.embedding.size();
     } else {
       RequestResult result;
       event.kind = request->request->ended(&result) ? GRETA_EVENT_END : GRETA_EVENT_NONE;
@@ -176,6 +179,36 @@ greta_status greta_request_finish(greta_request* request, greta_request_result* 
     result.generate_ns = from.generate_ns;
     if (out_result) GRETA_TRY(write_result(result, out_result));
     return from.status.ok() ? from.status : fail(from.status.code, "%s", from.error);
+  });
+}
+
+// Gives the state of a request that has ended, unless it has none.
+static Status state_of(const greta_request* request, const SavedState** out) {
+  GRETA_TRY(need(request, "request"));
+  GRETA_TRY(request->request->process().check());
+  RequestResult result;
+  if (!request->request->ended(&result))
+    return fail(Code::Argument, "the request has not ended, or not all its events were read");
+  if (!request->request->options().keep_state)
+    return fail(Code::Argument, "the request has kept no state: ask for it with keep_state");
+  if (!result.status.ok()) return fail(Code::Argument, "the request failed, and has no state");
+  GRETA_TRY(request->request->state_status());
+  *out = &request->request->state();
+  return {};
+}
+
+uint64_t greta_request_state_bytes(const greta_request* request) {
+  const SavedState* state = nullptr;
+  return state_of(request, &state).ok() ? state->header.total_bytes : 0;
+}
+
+greta_status greta_request_save(greta_request* request, greta_write_callback write, void* user) {
+  return fenced([&]() -> Status {
+    const SavedState* state = nullptr;
+    GRETA_TRY(state_of(request, &state));
+    if (!write) return fail(Code::Argument, "write is NULL");
+    CWriter writer{write, user};
+    return write_state(*state, CWriter::write, &writer);
   });
 }
 

@@ -3,6 +3,8 @@
 
 using namespace greta;
 
+static_assert(uint32_t(Pooling::Mean) == GRETA_POOLING_MEAN &&
+              uint32_t(Pooling::Last) == GRETA_POOLING_LAST);
 static_assert(uint32_t(OutputRows::All) == GRETA_ROWS_ALL &&
               uint32_t(StopReason::String) == GRETA_STOP_STRING);
 
@@ -67,16 +69,8 @@ greta_status greta_session_save(greta_session* session, greta_write_callback wri
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(session));
     if (!write) return fail(Code::Argument, "write is NULL");
-    struct Writer {
-      greta_write_callback write;
-      void* user;
-    } writer{write, user};
-    return session->session->save(
-        [](void* self, const void* bytes, size_t count) {
-          const Writer& to = *static_cast<const Writer*>(self);
-          return call_back("write", [&] { return to.write(to.user, bytes, count); });
-        },
-        &writer);
+    CWriter writer{write, user};
+    return session->session->save(CWriter::write, &writer);
   });
 }
 
@@ -101,6 +95,34 @@ greta_status greta_session_eval(greta_session* session, const int32_t* tokens, s
       return fail(Code::Argument, "rows is %d, which is not one of greta_rows", number);
     if (rows != GRETA_ROWS_NONE) GRETA_TRY(need(out_logits, "out_logits"));
     return session->session->eval({tokens, count}, OutputRows(rows), out_logits);
+  });
+}
+
+Status greta::read_embed(const Model& model, const greta_embed_options* given, EmbedOptions* out) {
+  greta_embed_options o;
+  GRETA_TRY(read_options(given, &o));
+  GRETA_TRY(check_reserved(o.reserved));
+  GRETA_TRY(read_flag(o.raw, "raw", &out->raw));
+  const int number = enum_number(o.pooling);
+  if (number < GRETA_POOLING_DEFAULT || number > GRETA_POOLING_LAST)
+    return fail(Code::Argument, "pooling is %d, which is not one of greta_pooling", number);
+  if (number == GRETA_POOLING_DEFAULT) return model_pooling(model, &out->pooling);
+  out->pooling = Pooling(number);
+  return {};
+}
+
+greta_status greta_session_embed(greta_session* session, const int32_t* tokens, size_t count,
+                                 const greta_embed_options* given, const float** out_embedding) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need_device(session));
+    GRETA_TRY(need(tokens, "tokens"));
+    GRETA_TRY(need(out_embedding, "out_embedding"));
+    EmbedOptions options;
+    GRETA_TRY(read_embed(session->executor->executor->model(), given, &options));
+    std::span<const float> embedding;
+    GRETA_TRY(session->session->embed({tokens, count}, options, &embedding));
+    *out_embedding = embedding.data();
+    return {};
   });
 }
 

@@ -50,6 +50,7 @@ TEST_CASE("api: NULL is an argument error everywhere, or does nothing", "[api]")
   CHECK(greta_session_save(nullptr, nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_restore(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_eval(nullptr, nullptr, 0, GRETA_ROWS_NONE, nullptr) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_session_embed(nullptr, nullptr, 0, nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_batch_eval(nullptr, 1) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_batch_generate(nullptr, 1) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_session_temperature(nullptr, 1) == GRETA_ERROR_ARGUMENT);

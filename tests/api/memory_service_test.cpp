@@ -21,22 +21,29 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-// Reads a request to its end and closes it.
-Answer read_all(greta_request* request) {
+int append(void* user, const void* bytes, size_t count) {
+  if (count) static_cast<std::string*>(user)->append(static_cast<const char*>(bytes), count);
+  return 0;
+}
+
+// Reads a request to its end, with its state if it keeps one, and closes it.
+Answer read_all(greta_request* request, bool keeps_state) {
   Answer answer;
   auto event = sized<greta_request_event>();
   do {
     answer.status = greta_request_next(request, UINT64_MAX, &event);
     if (answer.status) break;
     answer.text.append(event.text, event.bytes);
+    append(&answer.text, event.embedding, event.embedding_count * sizeof(float));
     answer.text += '|';
   } while (event.kind != GRETA_EVENT_END);
   if (!answer.status) answer.status = greta_request_finish(request, nullptr);
+  if (!answer.status && keeps_state) answer.status = greta_request_save(request, append, &answer.text);
   greta_request_close(request);
   return answer;
 }
 
-constexpr size_t kRequests = 4;
+constexpr size_t kRequests = 4, kKeepsState = 3;
 using Answers = std::array<Answer, kRequests>;
 using Requests = std::array<greta_request*, kRequests>;
 
@@ -62,7 +69,8 @@ greta_status add_long_requests(greta_service* service, Requests* out) {
   return status;
 }
 
-// Two that the device draws, one that a grammar and the host draw, and a conversation.
+// One that the device draws, one that a grammar and the host draw, a conversation, and a text of which a
+// vector is made and the state is kept.
 greta_status add_requests(greta_service* service, Requests* out) {
   static const int32_t first[] = {3, 10, 17, 24, 31, 38}, second[] = {5, 6, 7};
   static const greta_message message = {"user", "1t 2t", nullptr};
@@ -85,7 +93,11 @@ greta_status add_requests(greta_service* service, Requests* out) {
   chat.messages = &message;
   chat.message_count = 1;
   chat.max_tokens = 4;
-  const greta_request_options* const all[kRequests] = {&plain, &bound, &chat, &plain};
+  auto embed = sized<greta_embed_options>();
+  auto vector = plain;
+  vector.embed = &embed;
+  vector.keep_state = 1;
+  const greta_request_options* const all[kRequests] = {&plain, &bound, &chat, &vector};
   greta_status status = GRETA_OK;
   for (size_t i = 0; i < kRequests && !status; ++i) status = greta_service_add(service, all[i], &(*out)[i]);
   return status;
@@ -119,7 +131,8 @@ Round ask(const Program& program, greta_service** service, uint64_t fail_at) {
   std::thread reader([&] {
     begun.wait(0);
     if (begun != 1) return;
-    for (size_t i = 0; i < kRequests; ++i) round.answers[i] = read_all(requests[i]);
+    for (size_t i = 0; i < kRequests; ++i) round.answers[i] = 
+      round.answers[i] = read_all(requests[i], i == kKeepsState && !program.page_folder);
     greta_service_stop(*service);
   });
   {

@@ -124,6 +124,16 @@ TEST_CASE("misuse: a wild struct_size is an argument error for services, too", "
     return greta_service_add(service, &ask, &request);
   });
   ask.sampling = nullptr;
+  refuses_sizes<greta_embed_options>("request's embedding", [&](auto* s) {
+    ask.embed = s;
+    return greta_service_add(service, &ask, &request);
+  });
+  ask.embed = nullptr;
+  refuses_sizes<greta_source>("request's state", [&](auto* s) {
+    ask.state = s;
+    return greta_service_add(service, &ask, &request);
+  });
+  ask.state = nullptr;
   REQUIRE(greta_service_add(service, &ask, &request) == GRETA_OK);
   refuses_sizes<greta_request_event>("event", [&](auto* s) { return greta_request_next(request, 0, s); });
   refuses_sizes<greta_request_result>("request's result",
@@ -142,6 +152,7 @@ TEST_CASE("misuse: more tokens than fit are refused before they are read", "[api
     INFO(count);
     CHECK(greta_session_eval(o.session, tokens, count, GRETA_ROWS_LAST, &logits) == GRETA_ERROR_FULL);
     CHECK(greta_session_generate(o.session, tokens, count, nullptr, nullptr) == GRETA_ERROR_FULL);
+    CHECK(greta_session_embed(o.session, tokens, count, nullptr, &logits) == GRETA_ERROR_FULL);
     greta_batch_item item = {o.session, tokens, count, nullptr};
     CHECK(greta_batch_eval(&item, 1) == GRETA_ERROR_FULL);
     CHECK(greta_session_profile(

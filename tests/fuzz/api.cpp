@@ -149,6 +149,11 @@ void eval(Program& p) {
                         p.tape.below(8) ? &logits : nullptr));
   if (logits) rig().logits[0] = logits[0];
   ok(greta_session_truncate(session, uint32_t(p.tape.number())));
+  Odd<greta_embed_options> how;
+  how->pooling = greta_pooling(p.tape.below(5));
+  const float* embedding = nullptr;
+  if (ok(greta_session_embed(session, tokens.data(), p.count(), how.change(p.tape), &embedding)))
+    rig().logits[0] = embedding[0];
 }
 
 void batch(Program& p) {
@@ -428,7 +433,8 @@ void serve(Program& p) {
   using Q = greta_request_options;
   ask.change(p.tape, {offsetof(Q, tokens), offsetof(Q, token_count), offsetof(Q, messages),
                       offsetof(Q, message_count), offsetof(Q, chat), offsetof(Q, sampling),
-                      offsetof(Q, stop_strings), offsetof(Q, stop_count)});
+                      offsetof(Q, stop_strings), offsetof(Q, stop_count), offsetof(Q, embed),
+                      offsetof(Q, state)});
   greta_request* request = nullptr;
   ok(greta_service_add(service, &ask.value, &request));
   Odd<greta_service_info> info;
@@ -437,6 +443,9 @@ void serve(Program& p) {
   Odd<greta_request_event> event;
   ok(greta_request_next(request, 0, event.change(p.tape)));
   ok(greta_request_finish(request, nullptr));
+  std::string saved;
+  ok(greta_request_save(request, on_write, &saved));
+  if (saved.size() > greta_request_state_bytes(request)) __builtin_trap();
   greta_request_close(request);
 }
 
