@@ -1,13 +1,15 @@
 // Guessed tokens change nothing of a text: it is the same as without guesses, however it is chosen and
-// wherever it ends.
+// wherever it ends. What is drawn behind a guess has the model's own probabilities.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/generators/catch_generators_range.hpp>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "support/api_objects.h"
+#include "support/test_data.h"
 
 using namespace greta::test;
 
@@ -55,19 +57,20 @@ const Setting kSettings[] = {
     {"with a stop string", 150, 1, false, [](greta_session*) { return GRETA_OK; }, "and the"},
 };
 
-// The bundled model on the CPU, with the same bits for any number of rows in a step.
+// A trained model on the CPU, the bundled one if none is named, with the same bits for any number of rows in
+// a step.
 struct Tales {
   greta_runtime* runtime = nullptr;
   greta_model* model = nullptr;
   greta_session* session = nullptr;
 
-  Tales() {
+  explicit Tales(const std::string& path = kModel) {
     auto on = sized<greta_runtime_options>();
     on.device = "cpu";
     on.exact = 1;
     REQUIRE(greta_runtime_open(&on, &runtime) == GRETA_OK);
     auto source = sized<greta_source>();
-    source.path = kModel;
+    source.path = path.c_str();
     auto load = sized<greta_model_options>();
     load.source = &source;
     REQUIRE(greta_model_open(runtime, &load, &model) == GRETA_OK);
@@ -140,6 +143,129 @@ TEST_CASE("drafts: a text is the same with guesses as without", "[api][draft]") 
   CHECK(plain.first.drafted_tokens == 0);
   CHECK(guessed.first.accepted_tokens <= guessed.first.drafted_tokens);
   if (setting.repeats) CHECK(guessed.first.accepted_tokens > 10);
+}
+
+namespace {
+
+// What 40 tokens the model writes behind a prompt. *result is added up.
+std::vector<int32_t> continued(greta_session* session, const std::vector<int32_t>& prompt, uint32_t guesses,
+                               greta_generate_result* sum) {
+  std::vector<int32_t> out;
+  REQUIRE(greta_session_truncate(session, 0) == GRETA_OK);
+  REQUIRE(greta_session_draft_tokens(session, guesses) == GRETA_OK);
+  auto options = sized<greta_generate_options>();
+  options.max_tokens = 40;
+  options.ignore_end = 1;
+  options.user = &out;
+  options.on_token = [](void* user, int32_t token, const char*, size_t) {
+    if (token >= 0) static_cast<std::vector<int32_t>*>(user)->push_back(token);
+    return 0;
+  };
+  auto result = sized<greta_generate_result>();
+  REQUIRE(greta_session_generate(session, prompt.data(), prompt.size(), &options, &result) == GRETA_OK);
+  sum->drafted_tokens += result.drafted_tokens;
+  sum->accepted_tokens += result.accepted_tokens;
+  return out;
+}
+
+// Chi-square of counts against probabilities, less its number of degrees of freedom, in standard deviations
+// (Wilson and Hilferty). Outcomes that are expected less than five times count as one.
+double surprise(const std::vector<int>& counts, const std::vector<double>& probabilities, int draws) {
+  double square = 0, rest = 0, seen_rest = 0;
+  int bins = 0;
+  const auto add = [&](double seen, double expected) {
+    square += (seen - expected) * (seen - expected) / expected;
+    ++bins;
+  };
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const double expected = draws * probabilities[i];
+    if (expected >= 5) add(counts[i], expected);
+    if (expected < 5) rest += expected, seen_rest += counts[i];
+  }
+  if (rest >= 5) add(seen_rest, rest);
+  REQUIRE(bins > 2);
+  const double freedom = bins - 1, of_cube = 2 / (9 * freedom);
+  return (std::cbrt(square / freedom) - (1 - of_cube)) / std::sqrt(of_cube);
+}
+
+}  // namespace
+
+TEST_CASE("drafts: 200 prompts of a trained model have the same text with guesses, greedy and drawn",
+          "[api][draft]") {
+  const Tales tales((test_data() / "models/stories260K-f32.gguf").string());
+  const char* const names[] = {"Lily", "Tom", "Mia", "Ben", "Sue", "Max", "Sara", "Tim", "Anna", "Sam"};
+  const char* const things[] = {"ball", "dog",  "cat",  "hat",  "car", "boat", "bird",
+                                "cake", "doll", "tree", "book", "frog", "bike", "fish",
+                                "toy",  "kite", "box",  "bear", "duck", "cup"};
+  int prompts = 0, differ = 0;
+  auto sum = sized<greta_generate_result>();
+  for (const char* name : names)
+    for (const char* thing : things) {
+      const std::string fact = std::string(name) + " had a big red " + thing + ". ";
+      const std::vector<int32_t> prompt = tales.tokens(fact + fact + name);
+      // Every fourth one is drawn.
+      REQUIRE(greta_session_seed(tales.session, uint64_t(prompts)) == GRETA_OK);
+      REQUIRE(greta_session_temperature(tales.session, prompts % 4 == 3 ? 0.7f : 0) == GRETA_OK);
+      const auto plain = continued(tales.session, prompt, 0, &sum);
+      differ += plain != continued(tales.session, prompt, 7, &sum);
+      ++prompts;
+    }
+  CHECK(prompts == 200);
+  CHECK(differ == 0);
+  CHECK(sum.drafted_tokens > 150);
+  CHECK(sum.accepted_tokens > 100);
+}
+
+TEST_CASE("drafts: what is drawn behind a right guess has the model's own probabilities", "[api][draft]") {
+  const Tales tales((test_data() / "models/stories260K-f32.gguf").string());
+  greta_session* session = tales.session;
+  const std::string fact = "Once upon a time, there was a little girl named Lily. ";
+  std::vector<int32_t> prompt = tales.tokens(fact + fact + "Once upon");
+  const auto before = std::search(prompt.begin(), prompt.end(), prompt.end() - 3, prompt.end()) + 3;
+  REQUIRE(before < prompt.end() - 3);
+  const std::vector<int32_t> guess(before, before + 3);  // what followed the last three tokens
+  const float temperature = 0.8f;
+  REQUIRE(greta_session_temperature(session, temperature) == GRETA_OK);
+
+  // The probabilities behind the prompt and three tokens that repeat what was there before.
+  std::vector<int32_t> text = prompt;
+  text.insert(text.end(), guess.begin(), guess.end());
+  const float* logits = nullptr;
+  REQUIRE(greta_session_eval(session, text.data(), text.size(), GRETA_ROWS_LAST, &logits) == GRETA_OK);
+  auto info = sized<greta_model_info>();
+  REQUIRE(greta_model_describe(tales.model, &info) == GRETA_OK);
+  std::vector<double> probabilities(info.vocab_size);
+  double sum = 0;
+  for (size_t i = 0; i < probabilities.size(); ++i) sum += std::exp(double(logits[i]) / temperature);
+  for (size_t i = 0; i < probabilities.size(); ++i)
+    probabilities[i] = std::exp(double(logits[i]) / temperature) / sum;
+
+  std::vector<int> counts(info.vocab_size);
+  int draws = 0;
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
+    REQUIRE(greta_session_truncate(session, uint32_t(prompt.size() - 1)) == GRETA_OK);
+    REQUIRE(greta_session_draft_tokens(session, 7) == GRETA_OK);
+    REQUIRE(greta_session_seed(session, seed) == GRETA_OK);
+    std::vector<int32_t> out;
+    auto options = sized<greta_generate_options>();
+    options.max_tokens = 4;
+    options.ignore_end = 1;
+    options.user = &out;
+    options.on_token = [](void* user, int32_t token, const char*, size_t) {
+      if (token >= 0) static_cast<std::vector<int32_t>*>(user)->push_back(token);
+      return 0;
+    };
+    auto result = sized<greta_generate_result>();
+    REQUIRE(greta_session_generate(session, &prompt.back(), 1, &options, &result) == GRETA_OK);
+    REQUIRE(out.size() == 4);
+    if (!std::equal(guess.begin(), guess.end(), out.begin())) continue;
+    CHECK(result.accepted_tokens > 0);  // the third token was guessed, so the fourth is drawn behind a guess
+    ++counts[size_t(out[3])];
+    ++draws;
+  }
+  INFO(draws << " draws");
+  CHECK(draws > 1000);
+  CHECK(surprise(counts, probabilities, draws) < 3.5);
 }
 
 TEST_CASE("drafts: more than seven are refused", "[api][draft]") {
