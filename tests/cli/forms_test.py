@@ -14,7 +14,7 @@ import time
 from support import LIMIT, MODEL, PROGRAM, CliTest, main, start
 
 COMMANDS = ["run", "chat", "info", "devices", "bench", "tokenize", "logits", "ppl", "template",
-            "selftest", "verify"]
+            "selftest", "verify", "embed"]
 GREEDY = ["--temp", "0", "-c", "256"]
 # Goes on for many seconds, so that a signal finds it at work however busy the machine is.
 ENDLESS = ["--temp", "0", "-c", "8192", "--exact", "-t", "1", "--ignore-eos"]
@@ -95,7 +95,8 @@ class Forms(CliTest):
                      [*run, "-n", "many"], [*run, "-t", "-2"], [*run, "-f", "y"], [*run, "-ctk", "q9"],
                      [*run, "--top-p", "2"], ["logits", "--ids", "1"], ["logits", "--ids", "one", "-o", "x"],
                      ["logits", "--ids", "", "-o", "x"], ["bench", "-p", "0", "-n", "0"],
-                     ["bench", "-p", "5,"], ["bench", "-o", "xml"], ["ppl", "-f", "x", "--chunks", "0"],
+                     ["bench", "-p", "5,"], ["bench", "-o", "xml"], ["embed", "-p", "x", "--pooling", "all"],
+                     ["embed", "-p", "x", "--embd-normalize", "3"], ["ppl", "-f", "x", "--chunks", "0"],
                      ["chat", "-p", ""]):
             with self.subTest(args=args):
                 self.error(2, *args)

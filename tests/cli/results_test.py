@@ -83,6 +83,35 @@ class Run(Folder):
             self.assertTrue(self.out("run", "-p", "Once", "-n", 4, *GREEDY, *more).startswith("Once"))
 
 
+class Embed(Folder):
+    def vectors(self, *args):
+        out = self.out("embed", "-c", 256, "--embd-output-format", "array", *args)
+        return json.loads(out)
+
+    def test_a_vector_for_each_line(self):
+        path = self.file("t", "The dog ran.\nA cat sat.\n")
+        two = self.vectors("-f", path)
+        self.assertEqual([len(vector) for vector in two], [len(two[0])] * 2)
+        for vector, text in zip(two, ("The dog ran.", "A cat sat.")):
+            self.assertAlmostEqual(sum(x * x for x in vector), 1, 5)
+            self.assertEqual(self.vectors("-p", text), [vector])
+        self.assertEqual(len(self.vectors("-f", path, "--embd-separator", "#")), 1)
+        raw = self.vectors("-f", path, "--embd-normalize", -1)
+        self.assertGreater(abs(sum(x * x for x in raw[0]) - 1), 0.01)
+        self.assertEqual(self.vectors("-f", path, "--pooling", "mean"), two)
+        self.assertNotEqual(self.vectors("-f", path, "--pooling", "last"), two)
+
+    def test_forms(self):
+        path = self.file("t", "The dog ran.\nA cat sat.")
+        lines = self.out("embed", "-c", 256, "-f", path).splitlines()
+        self.assertEqual([line.split(":")[0] for line in lines], ["embedding 0", "embedding 1"])
+        whole = json.loads(self.out("embed", "-c", 256, "-f", path, "--embd-output-format", "json"))
+        self.assertEqual([each["index"] for each in whole["data"]], [0, 1])
+        for line, each, vector in zip(lines, whole["data"], self.vectors("-f", path)):
+            self.assertEqual(each["embedding"], vector)
+            self.assertEqual(line.split(":")[1].split(), ["%.6f" % x for x in vector])
+
+
 class Tokenize(Folder):
     def test_every_byte(self):
         path = self.file("bytes", EACH_BYTE)

@@ -31,6 +31,7 @@ constexpr Command kCommands[] = {
     {"template", "print a chat template, or what it makes of a conversation", template_command},
     {"logits", "write the logits of given tokens to a .npy file", logits_command},
     {"ppl", "measure the perplexity of a text as llama-perplexity does", ppl_command},
+    {"embed", "make vectors of texts as llama-embedding does", embed_command},
     {"selftest", "check every kernel of a device against float64 arithmetic", selftest_command},
 };
 

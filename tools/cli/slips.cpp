@@ -39,6 +39,7 @@ constexpr Habit kHabits[] = {
     {"completion", "use greta-cli run -m FILE.gguf -p TEXT"},
     {"cli", "use greta-cli chat -m FILE.gguf"},
     {"perplexity", "use greta-cli ppl -m FILE.gguf -f TEXT"},
+    {"embedding", "use greta-cli embed -m FILE.gguf -p TEXT"},
 };
 
 // How many letters must be changed, put in, left out or swapped with the next to make `b` of `a`.

@@ -19,6 +19,7 @@ Action tokenize_command(CLI::App& app);
 Action template_command(CLI::App& app);
 Action logits_command(CLI::App& app);
 Action ppl_command(CLI::App& app);
+Action embed_command(CLI::App& app);
 Action selftest_command(CLI::App& app);
 
 }  // namespace greta::cli
