@@ -131,7 +131,7 @@ Round ask(const Program& program, greta_service** service, uint64_t fail_at) {
   std::thread reader([&] {
     begun.wait(0);
     if (begun != 1) return;
-    for (size_t i = 0; i < kRequests; ++i) round.answers[i] = 
+    for (size_t i = 0; i < kRequests; ++i)
       round.answers[i] = read_all(requests[i], i == kKeepsState && !program.page_folder);
     greta_service_stop(*service);
   });
