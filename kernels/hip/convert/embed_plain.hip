@@ -30,8 +30,9 @@ KERNEL(GROUP) void KERNEL_NAME(EmbedBlock p) {
   const Step step = step_of(p.step);
   const uint t = group_x();
   if (t >= live_rows(step, kRowsTokens)) return;
+  const uint sequence = step->row[t].sequence, position = step->row[t].position;
   uint token = step->row[t].token;
-  if (token == kTokenFromSample) token = step->last_token[step->row[t].sequence];
+  if (token == kTokenFromSample) token = step->last_token[sequence];
   if (token >= p.vocab) token = 0;  // never read past the table
   if (token - p.first >= p.rows) return;
   const uint64_t weight = uint64_t(p.weight) + (token - p.first) * quant_row_bytes(p.width);
@@ -44,6 +45,6 @@ KERNEL(GROUP) void KERNEL_NAME(EmbedBlock p) {
     if (p.rounded) round_unit(p, t, k / kUnit, w);
   }
   if (thread_x() != 0 || !p.token_log) return;
-  const uint page = page_of(step, row.sequence, row.position);
-  p.token_log[page * kPageTokens + row.position % kPageTokens] = token;
+  const uint page = page_of(step, sequence, position);
+  p.token_log[page * kPageTokens + position % kPageTokens] = token;
 }
