@@ -177,11 +177,12 @@ void run_mix(greta_service* service, uint32_t vocab, const ServeTest& test, Seen
     const std::lock_guard<std::mutex> lock(mutex);
     from = Clock::now();
   }
+  double prompts_s = 0;
   for (uint32_t i = 0; i < test.repetitions; ++i) {
-    const double first = ask(10 + i);
-    seen.first_s.push_back(first);
-    prompt_ts->push_back(test.prompt / first);
+    seen.first_s.push_back(ask(10 + i));
+    prompts_s += seen.first_s.back();
   }
+  prompt_ts->push_back(static_cast<double>(test.prompt) * test.repetitions / prompts_s);
   over = true;
   join_all(threads);
 }
