@@ -107,8 +107,8 @@ Status read_saved(const greta_source* given, const Executor& executor, RequestOp
   const size_t same = size_t(std::ranges::mismatch(held, asked).in1 - held.begin());
   if (same < held.size())
     return fail(Code::Argument,
-                "the prompt of %zu tokens must begin with the %zu of the state, and only the first %zu are the "
-                "same",
+                "the prompt of %zu tokens must begin with the %zu of the state, and only the first %zu are "
+                "the same",
                 asked.size(), held.size(), same);
   out->state = std::move(state);
   return {};

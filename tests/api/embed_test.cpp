@@ -93,6 +93,39 @@ greta_status embed_with(uint32_t named, greta_pooling pooling, std::vector<float
   return status;
 }
 
+// A session takes the state, and saves the same bytes.
+void check_session_takes(greta_model* model, const greta_source& source, const std::string& state) {
+  auto sizes = sized<greta_executor_options>();
+  sizes.context = 256;
+  auto open = sized<greta_session_options>();
+  open.private_executor = &sizes;
+  greta_session* session = nullptr;
+  REQUIRE(greta_session_open(model, &open, &session) == GRETA_OK);
+  REQUIRE(greta_session_restore(session, &source) == GRETA_OK);
+  CHECK(greta_session_position(session) == 70 + 19);
+  std::string again;
+  REQUIRE(greta_session_save(session, append, &again) == GRETA_OK);
+  CHECK(again == state);
+  greta_session_close(session);
+}
+
+// Adds a request that begins with a state of 89 tokens. Gives its answer, where it is taken.
+Read read_from_state(const Served& s, const greta_source& source, const std::vector<int32_t>& tokens,
+                     greta_status status, const char* words) {
+  auto options = ask(tokens, 1);
+  options.state = &source;
+  greta_request* request = nullptr;
+  CHECK(s.add(options, &request) == status);
+  if (words) CHECK_THAT(greta_error_text(), ContainsSubstring(words));
+  if (status) return {};
+  const Read read = read_to_end(request);
+  auto result = sized<greta_request_result>();
+  REQUIRE(greta_request_finish(request, &result) == GRETA_OK);
+  CHECK(result.cached_tokens == 88);  // all but the last, for its logits
+  greta_request_close(request);
+  return read;
+}
+
 }  // namespace
 
 TEST_CASE("embed: what is wrong is refused", "[api][embed]") {
@@ -196,38 +229,15 @@ TEST_CASE("request state: it is written after the end, and what goes wrong is a 
   CHECK(state.size() == greta_request_state_bytes(request));
   greta_request_close(request);
 
-  // A session takes it, and saves the same bytes.
   auto source = sized<greta_source>();
   source.memory = state.data(), source.memory_bytes = state.size();
-  auto sizes = sized<greta_executor_options>();
-  sizes.context = 256;
-  auto open = sized<greta_session_options>();
-  open.private_executor = &sizes;
-  greta_session* session = nullptr;
-  REQUIRE(greta_session_open(s.o.model, &open, &session) == GRETA_OK);
-  REQUIRE(greta_session_restore(session, &source) == GRETA_OK);
-  CHECK(greta_session_position(session) == 70 + 19);
-  std::string again;
-  REQUIRE(greta_session_save(session, append, &again) == GRETA_OK);
-  CHECK(again == state);
-  greta_session_close(session);
+  check_session_takes(s.o.model, source, state);
 
   // And so does another request, whose prompt begins with its tokens.
   std::vector<int32_t> more = text;
   more.insert(more.end(), answer.begin(), answer.begin() + 19);
   const auto from_state = [&](const std::vector<int32_t>& tokens, greta_status status, const char* words) {
-    auto next = ask(tokens, 1);
-    next.state = &source;
-    greta_request* goes_on = nullptr;
-    CHECK(s.add(next, &goes_on) == status);
-    if (words) CHECK_THAT(greta_error_text(), ContainsSubstring(words));
-    if (status) return Read{};
-    const Read read = read_to_end(goes_on);
-    auto result = sized<greta_request_result>();
-    REQUIRE(greta_request_finish(goes_on, &result) == GRETA_OK);
-    CHECK(result.cached_tokens == 88);  // all but the last, for its logits
-    greta_request_close(goes_on);
-    return read;
+    return read_from_state(s, source, tokens, status, words);
   };
   CHECK(from_state(more, GRETA_OK, nullptr).tokens == std::vector<int32_t>{answer[19]});
   from_state(text, GRETA_ERROR_ARGUMENT, "only the first 70 are");
