@@ -5,6 +5,7 @@
 #include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -147,22 +148,29 @@ TEST_CASE("drafts: a text is the same with guesses as without", "[api][draft]") 
 
 namespace {
 
-// What 40 tokens the model writes behind a prompt. *result is added up.
-std::vector<int32_t> continued(greta_session* session, const std::vector<int32_t>& prompt, uint32_t guesses,
-                               greta_generate_result* sum) {
+// What tokens the model writes behind these, after what the session holds.
+std::vector<int32_t> generated(greta_session* session, std::span<const int32_t> tokens, uint32_t max_tokens,
+                               greta_generate_result* result) {
   std::vector<int32_t> out;
-  REQUIRE(greta_session_truncate(session, 0) == GRETA_OK);
-  REQUIRE(greta_session_draft_tokens(session, guesses) == GRETA_OK);
   auto options = sized<greta_generate_options>();
-  options.max_tokens = 40;
+  options.max_tokens = max_tokens;
   options.ignore_end = 1;
   options.user = &out;
   options.on_token = [](void* user, int32_t token, const char*, size_t) {
     if (token >= 0) static_cast<std::vector<int32_t>*>(user)->push_back(token);
     return 0;
   };
+  REQUIRE(greta_session_generate(session, tokens.data(), tokens.size(), &options, result) == GRETA_OK);
+  return out;
+}
+
+// What 40 tokens the model writes behind a prompt. *sum is added to.
+std::vector<int32_t> continued(greta_session* session, const std::vector<int32_t>& prompt, uint32_t guesses,
+                               greta_generate_result* sum) {
+  REQUIRE(greta_session_truncate(session, 0) == GRETA_OK);
+  REQUIRE(greta_session_draft_tokens(session, guesses) == GRETA_OK);
   auto result = sized<greta_generate_result>();
-  REQUIRE(greta_session_generate(session, prompt.data(), prompt.size(), &options, &result) == GRETA_OK);
+  const std::vector<int32_t> out = generated(session, prompt, 40, &result);
   sum->drafted_tokens += result.drafted_tokens;
   sum->accepted_tokens += result.accepted_tokens;
   return out;
@@ -246,17 +254,8 @@ TEST_CASE("drafts: what is drawn behind a right guess has the model's own probab
     REQUIRE(greta_session_truncate(session, uint32_t(prompt.size() - 1)) == GRETA_OK);
     REQUIRE(greta_session_draft_tokens(session, 7) == GRETA_OK);
     REQUIRE(greta_session_seed(session, seed) == GRETA_OK);
-    std::vector<int32_t> out;
-    auto options = sized<greta_generate_options>();
-    options.max_tokens = 4;
-    options.ignore_end = 1;
-    options.user = &out;
-    options.on_token = [](void* user, int32_t token, const char*, size_t) {
-      if (token >= 0) static_cast<std::vector<int32_t>*>(user)->push_back(token);
-      return 0;
-    };
     auto result = sized<greta_generate_result>();
-    REQUIRE(greta_session_generate(session, &prompt.back(), 1, &options, &result) == GRETA_OK);
+    const std::vector<int32_t> out = generated(session, {&prompt.back(), 1}, 4, &result);
     REQUIRE(out.size() == 4);
     if (!std::equal(guess.begin(), guess.end(), out.begin())) continue;
     CHECK(result.accepted_tokens > 0);  // the third token was guessed, so the fourth is drawn behind a guess

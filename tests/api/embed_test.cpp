@@ -2,7 +2,7 @@
 // request that goes on from a state.
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include "support/api_objects.h"
+#include "support/api_requests.h"
 #include "support/model_file.h"
 
 using namespace greta::test;
@@ -45,15 +45,6 @@ struct Served {
     return greta_service_add(service, &options, out);
   }
 };
-
-greta_request_options ask(const std::vector<int32_t>& tokens, uint32_t max_tokens) {
-  auto options = sized<greta_request_options>();
-  options.tokens = tokens.data();
-  options.token_count = tokens.size();
-  options.max_tokens = max_tokens;
-  options.ignore_end = 1;
-  return options;
-}
 
 struct Read {
   std::vector<int32_t> tokens;

@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "support/api_objects.h"
+#include "support/api_requests.h"
 #include "support/failing_threads.h"
 #include "support/gguf_writer.h"
 
@@ -41,15 +41,6 @@ struct Served {
     return options;
   }
 };
-
-greta_request_options ask(const std::vector<int32_t>& tokens, uint32_t max_tokens) {
-  auto options = sized<greta_request_options>();
-  options.tokens = tokens.data();
-  options.token_count = tokens.size();
-  options.max_tokens = max_tokens;
-  options.ignore_end = 1;
-  return options;
-}
 
 struct Read {
   std::vector<int32_t> tokens;

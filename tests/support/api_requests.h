@@ -1,0 +1,19 @@
+// Requests of a service, for tests through greta.h.
+#pragma once
+#include <vector>
+
+#include "support/api_objects.h"
+
+namespace greta::test {
+
+// Asks for max_tokens tokens behind these, which the caller keeps.
+inline greta_request_options ask(const std::vector<int32_t>& tokens, uint32_t max_tokens) {
+  auto options = sized<greta_request_options>();
+  options.tokens = tokens.data();
+  options.token_count = tokens.size();
+  options.max_tokens = max_tokens;
+  options.ignore_end = 1;
+  return options;
+}
+
+}  // namespace greta::test
