@@ -185,9 +185,9 @@ struct StateWriter {
     done += count;
     return {};
   }
-  Status end() {
+  Status end(bool cancelled = false) {
     const uint64_t value = sum.value();
-    return put(&value, sizeof value);
+    return put(&value, sizeof value, cancelled);
   }
 };
 
@@ -215,7 +215,7 @@ Status Session::save(WriteState write, void* user) {
   GRETA_TRY(put(&header, sizeof header));
   if (position_) GRETA_TRY(put(tokens_.data(), position_ * sizeof(int32_t)));
   GRETA_TRY(executor_->save_cache(sequence_, position_, put));
-  return writer.end();
+  return writer.end(take_cancel());
 }
 
 Status Session::restore(const Source& source) {
