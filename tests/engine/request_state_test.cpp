@@ -1,4 +1,5 @@
 // The state of a request: where it was saved, a session or another request goes on to the bit.
+#include <catch2/generators/catch_generators.hpp>
 #include <cstring>
 
 #include "engine/serve_rig.h"
