@@ -10,13 +10,6 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-greta_runtime_options exact_options() {
-  greta_runtime_options options{};
-  options.exact = 1;
-  options.threads = 1;
-  return options;
-}
-
 std::vector<int32_t> some_text(size_t count) {
   std::vector<int32_t> tokens(count);
   for (size_t i = 0; i < count; ++i) tokens[i] = int32_t(3 + i * i % 60);

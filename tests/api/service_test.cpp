@@ -15,13 +15,6 @@ using namespace greta::test;
 
 namespace {
 
-greta_runtime_options exact_options() {
-  greta_runtime_options options{};
-  options.exact = 1;
-  options.threads = 1;
-  return options;
-}
-
 // A service of the tiny model, with a thread of its own unless `options` says otherwise.
 struct Served {
   Objects o{TinyShape{}, exact_options()};

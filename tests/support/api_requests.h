@@ -6,6 +6,14 @@
 
 namespace greta::test {
 
+// Of runtimes whose answers are compared to the bit.
+inline greta_runtime_options exact_options() {
+  greta_runtime_options options{};
+  options.exact = 1;
+  options.threads = 1;
+  return options;
+}
+
 // Asks for max_tokens tokens behind these, which the caller keeps.
 inline greta_request_options ask(const std::vector<int32_t>& tokens, uint32_t max_tokens) {
   auto options = sized<greta_request_options>();

@@ -1,13 +1,12 @@
 // Which queries a group of the attention kernels for many tokens has, and what they see of the cache.
 #pragma once
+#include "kernels/hip/grid.h"
 #include "kernels/hip/matrix.h"
 #include "kernels/hip/step.h"
 
 namespace {
 constexpr uint kWaves = GROUP / kWave;
 static_assert(kWaves == kQueries / 16 * kSharing);
-
-DEVICE uint group_count_x() { return __builtin_amdgcn_grid_size_x() / GROUP; }
 
 // value, which is the same in all lanes, as a scalar.
 template <class T>

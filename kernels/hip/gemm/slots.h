@@ -5,6 +5,7 @@
 // looks through a range of the ids.
 #pragma once
 #include "kernels/hip/gemm/tile.h"
+#include "kernels/hip/grid.h"
 
 namespace {
 SHARED uint slots[kMostTokens];     // the slots of the tile
@@ -15,8 +16,6 @@ struct Expert {
   uint live;             // slots of all live tokens
   uint slot_count;       // how many of them chose the expert
 };
-
-DEVICE uint group_count_x() { return __builtin_amdgcn_grid_size_x() / GROUP; }
 
 // Which of slots 4 i .. 4 i + 3 chose the expert, as bits. A bucket has at least 16 tokens, so the ids are
 // whole words of 16 bytes.

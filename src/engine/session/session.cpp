@@ -178,7 +178,7 @@ Status Session::embed(std::span<const int32_t> tokens, const EmbedOptions& optio
     const float* state = executor.hidden();
     for (uint32_t at = begin + uint32_t(done); at < begin + uint32_t(done + count); ++at)
       if (text.wants(at)) text.add(at, std::exchange(state, state + width));
-    return text.complete() ? text.finish(&embedding) : Status{};
+    return text.complete() && embedding.empty() ? text.finish(&embedding) : Status{};
   }));
   embedding_ = std::move(embedding);
   *out = embedding_;

@@ -74,8 +74,8 @@ void check_rounded(Rig& rig, const Call& call, const Live& live, uint32_t width)
                 });
 }
 
-// The limit of the NMSE. Rows on matrix units have queries, keys, weights and values in float16.
-double limit_of(const KernelRow& row) { return row.tile > 1 && row.shared_bytes ? 1e-6 : 1e-11; }
+// The limit of the NMSE. Rows on matrix units, whose subgroups share queries, have all operands in float16.
+double limit_of(const KernelRow& row) { return row.code.subgroups ? 1e-6 : 1e-11; }
 
 float scale_of(const Shape& shape) { return 1 / std::sqrt(float(shape.key_width)); }
 

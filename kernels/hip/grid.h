@@ -1,0 +1,7 @@
+// How many groups a launch has.
+#pragma once
+#include "kernels/hip/device.h"
+
+namespace {
+DEVICE uint group_count_x() { return __builtin_amdgcn_grid_size_x() / GROUP; }
+}  // namespace
