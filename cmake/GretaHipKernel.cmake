@@ -157,9 +157,10 @@ function(greta_hip_bitcode wrapper unit target)
   set_property(DIRECTORY APPEND PROPERTY GRETA_HIP_UNIT_${unit}_${target} "${bitcode}")
   # The driver ignores -MF when it compiles for the device alone.
   greta_hip_target_flags(${target} flags)
+  greta_depfile_target("${bitcode}" depfile_target)
   add_custom_command(OUTPUT "${bitcode}"
     COMMAND "${GRETA_HIP_CLANG}" ${GRETA_HIP_FLAGS} ${flags}
-      -Xclang -dependency-file -Xclang "${bitcode}.d" -Xclang -MT -Xclang "${bitcode}"
+      -Xclang -dependency-file -Xclang "${bitcode}.d" -Xclang -MT -Xclang "${depfile_target}"
       -emit-llvm -c "${wrapper}" -o "${bitcode}"
     DEPENDS "${wrapper}" DEPFILE "${bitcode}.d" VERBATIM
     COMMENT "Compiling HIP kernel ${row_name} for ${target}")

@@ -48,6 +48,19 @@
 # lists types: a type has a kernel if it has the files. All kernels of a backend are one object library,
 # which the global properties GRETA_KERNEL_LIBRARIES and GRETA_TEST_KERNEL_LIBRARIES name.
 include_guard(GLOBAL)
+
+# Compilers write depfiles as Ninja reads them. CMake would start itself behind each to change its paths,
+# which is a tenth of the time of a small kernel.
+cmake_policy(SET CMP0116 OLD)
+
+# Sets `out` to the name by which a depfile calls an output.
+function(greta_depfile_target output out)
+  if(CMAKE_GENERATOR MATCHES "Ninja")
+    file(RELATIVE_PATH output "${CMAKE_BINARY_DIR}" "${output}")
+  endif()
+  set(${out} "${output}" PARENT_SCOPE)
+endfunction()
+
 include(GretaWeights)
 include(GretaVulkanKernel)
 include(GretaHipKernel)
@@ -165,17 +178,25 @@ function(greta_kernel_source name out)
   set(${out} "${source}" PARENT_SCOPE)
 endfunction()
 
-# Sets `library` in the caller to this backend's object library, which is made for its first kernel.
+# Sets `out` to the object library of this backend's kernels, or of those for an instruction set, which is
+# made for its first kernel. Further arguments are flags of the compiler.
 function(greta_kernel_library out)
   if(K_TEST)
     set(library greta_test_kernels_${backend})
   else()
     set(library greta_kernels_${backend})
+    if(K_ISA)
+      string(APPEND library _${K_ISA})
+    endif()
   endif()
   if(NOT TARGET ${library})
     add_library(${library} OBJECT)
+    set_target_properties(${library} PROPERTIES UNITY_BUILD OFF)  # kernels name what they need alike
     target_include_directories(${library} PRIVATE "${PROJECT_SOURCE_DIR}")
-    target_compile_options(${library} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>")
+    target_compile_options(${library} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>" ${ARGN})
+    if(K_ISA)  # the headers of the intrinsics take longer than some kernels
+      target_precompile_headers(${library} PRIVATE "${PROJECT_SOURCE_DIR}/kernels/cpu/simd/intrinsics.h")
+    endif()
   endif()
   get_property(listed GLOBAL PROPERTY GRETA_${table}_LIBRARIES)
   if(NOT library IN_LIST listed)
@@ -329,10 +350,9 @@ macro(greta_cpu_kernel)
     endif()
   endif()
   if(NOT K_ISA OR CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    greta_kernel_library(library)
+    greta_kernel_library(library ${flags})
     set(unit_source "${CMAKE_CURRENT_BINARY_DIR}/${unit}.cpp")
     target_sources(${library} PRIVATE "${unit_source}")
-    set_source_files_properties("${unit_source}" PROPERTIES COMPILE_OPTIONS "${flags}")
     set(kernel "#define KERNEL_NAME kernel_cpu_${row_name}\n#include \"${source}.cpp\"\n#undef KERNEL_NAME\n")
     get_property(unit_text DIRECTORY PROPERTY GRETA_UNIT_${unit})
     if(NOT unit_text)

@@ -12,11 +12,17 @@ include_guard(GLOBAL)
 
 find_program(GRETA_LD NAMES ld.bfd ld REQUIRED)
 
+# Sets `out` to the objects of a library. CMake counts a precompiled header among them.
+function(greta_objects_of library out)
+  set(${out} "$<FILTER:$<TARGET_OBJECTS:${library}>,EXCLUDE,[.][gp]ch$>" PARENT_SCOPE)
+endfunction()
+
 # Joins the objects of libraries, and sets `out` to the path of the joined object.
 function(greta_join_objects name out)
   set(objects "")
   foreach(library ${ARGN})
-    list(APPEND objects "$<TARGET_OBJECTS:${library}>")
+    greta_objects_of(${library} some)
+    list(APPEND objects "${some}")
   endforeach()
   set(list_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_objects.txt")
   file(GENERATE OUTPUT "${list_file}" CONTENT "\"$<JOIN:${objects},\"\n\">\"\n")
@@ -38,7 +44,8 @@ function(greta_single_object_library name)
   add_library(${name}::${name} ALIAS ${name})
   if(GRETA_SANITIZE OR GRETA_FUZZ)
     foreach(library ${ARGN})
-      target_sources(${name} PRIVATE "$<TARGET_OBJECTS:${library}>")
+      greta_objects_of(${library} objects)
+      target_sources(${name} PRIVATE "${objects}")
     endforeach()
     set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
   else()

@@ -100,9 +100,10 @@ ${defines}${weight}#include \"${source}.comp\"
       if(NOT compiled)  # by another line, whose rows are for other tokens
         set_property(DIRECTORY PROPERTY GRETA_SHADER_${row_name} TRUE)
         list(TRANSFORM include_folders PREPEND -I OUTPUT_VARIABLE include_flags)
+        greta_depfile_target("${spirv}" depfile_target)
         add_custom_command(OUTPUT "${spirv}"
-          COMMAND "${GRETA_GLSLC}" ${GRETA_GLSLC_FLAGS} ${include_flags} -MD -MF "${spirv}.d" -MT "${spirv}"
-            "${wrapper}" -o "${spirv}"
+          COMMAND "${GRETA_GLSLC}" ${GRETA_GLSLC_FLAGS} ${include_flags} -MD -MF "${spirv}.d"
+            -MT "${depfile_target}" "${wrapper}" -o "${spirv}"
           DEPENDS "${wrapper}" DEPFILE "${spirv}.d" VERBATIM COMMENT "Compiling Vulkan kernel ${row_name}")
       endif()
     endif()

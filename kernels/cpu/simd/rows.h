@@ -49,7 +49,7 @@ inline void add_bias(const MatmulBlock& b, uint32_t first, uint32_t count, uint3
 
 // Rows first .. first + count - 1 of one matrix for `tokens` tokens, at most kRowTokens.
 template <class Rows>
-inline void multiply(const MatmulBlock& b, uint64_t weight, uint32_t first, uint32_t count,
+[[gnu::noinline]] void multiply(const MatmulBlock& b, uint64_t weight, uint32_t first, uint32_t count,
                      const uint8_t* const* slots, uint32_t tokens, float* out, uint32_t stride) {
   const uint8_t* w = (const uint8_t*)weight;
   static_assert(kRowTokens == 4, "one case for each count");
