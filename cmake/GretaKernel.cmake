@@ -194,8 +194,12 @@ function(greta_kernel_library out)
     set_target_properties(${library} PROPERTIES UNITY_BUILD OFF)  # kernels name what they need alike
     target_include_directories(${library} PRIVATE "${PROJECT_SOURCE_DIR}")
     target_compile_options(${library} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra>" ${ARGN})
-    if(K_ISA)  # the headers of the intrinsics take longer than some kernels
-      target_precompile_headers(${library} PRIVATE "${PROJECT_SOURCE_DIR}/kernels/cpu/simd/intrinsics.h")
+    if(K_ISA)
+      # The intrinsics take longer than some kernels. GCC 12 warns of operands that they leave undefined on
+      # purpose (GCC bug 105593).
+      target_precompile_headers(${library} PRIVATE <immintrin.h>)
+      target_compile_options(${library} PRIVATE
+        "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>")
     endif()
   endif()
   get_property(listed GLOBAL PROPERTY GRETA_${table}_LIBRARIES)

@@ -6,7 +6,8 @@
 //   scratch none
 //   moves   next to nothing: it measures arithmetic
 // The argument block is ProductsBlock in kernels/abi/ops.h.
-#include "kernels/cpu/simd/intrinsics.h"
+#include <immintrin.h>
+
 #include "kernels/cpu/simd/products.h"
 
 namespace {

@@ -1,8 +1,9 @@
 // What the AVX2 kernels share: the format q8, sums over lanes, a transpose.
 #pragma once
+#include <immintrin.h>
+
 #include "kernels/abi/q8.h"
 #include "kernels/cpu/half.h"
-#include "kernels/cpu/simd/intrinsics.h"
 #include "kernels/cpu/simd/prefetch.h"
 
 namespace {

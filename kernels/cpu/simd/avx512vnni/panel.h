@@ -8,8 +8,9 @@
 // conversion and 2 (with minima 3) multiply-adds: at best 80 % (73 %) of the VNNI peak. Measured on
 // one core of a Zen 5: Q4_K 690 Gop/s, Q6_K 610, of 1085.
 #pragma once
+#include <immintrin.h>
+
 #include "kernels/abi/q8.h"
-#include "kernels/cpu/simd/intrinsics.h"
 #include "kernels/cpu/simd/tiles.h"
 
 namespace {

@@ -8,8 +8,9 @@
 // These types have one Quants for both instruction sets; a type whose unpacking gains from one of its own
 // has it in avx2/<type>.h or avx512vnni/<type>.h.
 #pragma once
+#include <immintrin.h>
+
 #include "kernels/cpu/half.h"
-#include "kernels/cpu/simd/intrinsics.h"
 
 namespace {
 
