@@ -7,8 +7,8 @@
 // the busiest bank has different words. The phases of 8 and 16 bytes are those that were measured on CDNA 4
 // (64 banks of 4 bytes). Those of CDNA 2 and 3, and of stores of 16 bytes, are taken to be alike.
 //
-// Only the first accesses are looked at (kMostOfLane, kMostInstructions): loops repeat themselves. After them,
-// or at the end of the process, lines on the standard error say what was seen, and the process ends:
+// Only the first accesses are looked at (kMostOfLane, kMostInstructions): loops repeat themselves. After
+// them, or at the end of the process, lines on the standard error say what was seen, and the process ends:
 //   lds <loads or stores> <bytes of a lane> <instructions> <phases> <clocks>
 #include <link.h>
 #include <unistd.h>
