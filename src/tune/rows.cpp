@@ -18,6 +18,12 @@ bool usable(const KernelRow& row, const RowFilter& filter) {
          row.shared_bytes <= device.shared_bytes;
 }
 
+// Whether no more slots of a step share an expert than the row is made for.
+static bool takes_slots(const KernelRow& row, const Call& call, uint32_t bucket) {
+  return !row.expert_slots ||
+         uint64_t(bucket) * call.experts.used <= uint64_t(row.expert_slots) * call.experts.count;
+}
+
 bool covers(const KernelRow& row, std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
             Reason& why) {
   if (calls.empty() || row.op_count != calls.size()) return false;
@@ -26,7 +32,8 @@ bool covers(const KernelRow& row, std::span<const Call> calls, uint32_t bucket, 
   const Tensor& weight = lead_call(calls).weight;
   return usable(row, filter) && row.type == weight.type && row.layout == weight.layout &&
          bucket >= row.tokens_min && bucket <= row.tokens_max && weight.n % row.n_multiple == 0 &&
-         weight.depth % row.depth_multiple == 0 && lead_of(calls).fits(calls, row, why);
+         weight.depth % row.depth_multiple == 0 && takes_slots(row, lead_call(calls), bucket) &&
+         lead_of(calls).fits(calls, row, why);
 }
 
 uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,

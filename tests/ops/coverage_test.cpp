@@ -117,6 +117,33 @@ TEST_CASE(
   if (!seen) SKIP("no compiler of shaders that knows cooperative matrices");
 }
 
+TEST_CASE("kernel table: experts with few slots each take the rows of a few tokens, others take tiles",
+          "[ops]") {
+  DeviceInfo info;
+  snprintf(info.backend, sizeof info.backend, "vulkan");
+  info.features = ~0u;
+  info.shared_bytes = 64 << 10;
+  const RowFilter filter{&info, false};
+  const auto reads_each_slot = [&](uint32_t experts, uint32_t used, uint32_t bucket) {
+    Call call = CallMaker{}.matmul_each({QuantType::q4_k, Layout::Planes, 0, 2048}, {}, {}, {}, used, 1);
+    call.weight.n = 768;
+    call.weight.count = call.experts.count = experts;
+    const KernelRow* row = nullptr;
+    REQUIRE(choose_row({&call, 1}, bucket, filter, &row).ok());
+    return row->form == Form::Q8X16;
+  };
+  const KernelRow* rows[1];
+  Call any = CallMaker{}.matmul({QuantType::q4_k, Layout::Planes, 0, 2048}, {}, {});
+  any.weight.n = 768;
+  if (!find_rows({&any, 1}, 1, filter, rows)) SKIP("no compiler of shaders");
+  CHECK(reads_each_slot(8, 2, 8));
+  CHECK(!reads_each_slot(8, 2, 16));  // four slots of each
+  CHECK(reads_each_slot(128, 8, 16));
+  CHECK(reads_each_slot(128, 8, 32));
+  CHECK(!reads_each_slot(127, 8, 32));
+  CHECK(!reads_each_slot(128, 8, 64));
+}
+
 static bool keep_result(void* user, const OpResult& result) {
   static_cast<std::vector<OpResult>*>(user)->push_back(result);
   return true;

@@ -220,6 +220,7 @@ void check_expert_sequences(Rig& rig) {
       {129, 256, 2, 2, {128, 77}, Chosen::Heads, true, Silu},
       {16, 256, 5, 4, {512, 300}, Chosen::Random, false, Silu},  // more slots than a group's threads look
                                                                  // through at once
+      {32, 512, 48, 3, {32, 29}, Chosen::Random, true, Silu},    // two slots of each expert
   };
   for (const Stored& stored : stored_types(rig, Op::MatmulExpert))
     for (const SequenceShape& shape : shapes) {
