@@ -114,7 +114,7 @@ class Context(Folder):
         self.assertEqual(said.count("no longer reads the oldest turns"), 1)  # said once
         path = self.folder / "saved.json"
         terminal.send(f"/save {path}\r".encode())
-        terminal.wait_for(r"13 messages in")  # all of them are still there
+        terminal.wait_for(r"(?s)13 messages in.*\n> ")  # all of them are still there; the key comes behind the prompt
         self.assertEqual(json.loads(path.read_text())[0]["content"], "Be brief.")
         terminal.send(b"\x04")
         self.assertEqual(terminal.exit_code(), 0)
