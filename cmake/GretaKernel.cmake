@@ -85,14 +85,19 @@ set(GRETA_KERNEL_FLAGS ${GRETA_KERNEL_OPTIMISATION} -ffp-contract=off -fno-excep
 
 # "kv_write" -> "KvWrite"
 function(greta_op_enum op out)
+  get_property(name GLOBAL PROPERTY GRETA_OP_ENUM_${op})
+  if(name)
+    set(${out} ${name} PARENT_SCOPE)
+    return()
+  endif()
   string(REPLACE "_" ";" words ${op})
-  set(name "")
   foreach(word ${words})
     string(SUBSTRING ${word} 0 1 first)
     string(SUBSTRING ${word} 1 -1 rest)
     string(TOUPPER ${first} first)
     string(APPEND name ${first}${rest})
   endforeach()
+  set_property(GLOBAL PROPERTY GRETA_OP_ENUM_${op} ${name})
   set(${out} ${name} PARENT_SCOPE)
 endfunction()
 
@@ -333,7 +338,8 @@ function(greta_add_rows target needs code)
     string(CONCAT row
       "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, ${K_LACKS}, {${enums}}, ${op_count}, "
       "${weight_form}, ${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, "
-      "${K_SPLITS}, ${K_SLOTS}, ${shared}, ${K_RANK}, {${constants}}, ${constant_count}, ${threads}, ${code}},\n")
+      "${K_SPLITS}, ${K_SLOTS}, ${shared}, ${K_RANK}, {${constants}}, ${constant_count}, ${threads}, "
+      "${code}},\n")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS "${row}")
   endforeach()
 endfunction()

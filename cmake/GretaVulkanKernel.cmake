@@ -34,10 +34,24 @@ function(greta_type_includes)
 endfunction()
 
 # Appends to `out` the extensions that are required by a shader and by the kernels/ headers that it includes
-# from `include_folders`.
+# from `include_folders`. A file is read once for the same folders.
 function(greta_shader_extensions path out)
+  string(MD5 key "${path};${include_folders}")
+  get_property(known GLOBAL PROPERTY GRETA_EXTENSIONS_${key} SET)
+  if(NOT known)
+    greta_read_extensions("${path}" found)
+    set_property(GLOBAL PROPERTY GRETA_EXTENSIONS_${key} "${found}")
+  endif()
+  get_property(found GLOBAL PROPERTY GRETA_EXTENSIONS_${key})
+  list(APPEND ${out} ${found})
+  list(REMOVE_DUPLICATES ${out})
+  set(${out} ${${out}} PARENT_SCOPE)
+endfunction()
+
+# Sets `out` to the extensions of a file that was not read yet.
+function(greta_read_extensions path out)
   file(STRINGS "${path}" lines REGEX "^#(extension|include)")
-  set(found ${${out}})
+  set(found "")
   foreach(line ${lines})
     if(line MATCHES "^#extension +([A-Za-z0-9_]+) *: *require")
       list(APPEND found ${CMAKE_MATCH_1})
@@ -51,7 +65,6 @@ function(greta_shader_extensions path out)
       endforeach()
     endif()
   endforeach()
-  list(REMOVE_DUPLICATES found)
   set(${out} ${found} PARENT_SCOPE)
 endfunction()
 

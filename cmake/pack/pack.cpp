@@ -13,8 +13,8 @@ namespace greta::packed {
 
 namespace {
 
-constexpr uint32_t kRounds = 3;
-constexpr uint32_t kTries = 48;     // earlier places that are compared
+constexpr uint32_t kRounds = 2;
+constexpr uint32_t kTries = 24;     // earlier places that are compared; twice as many save a quarter of a percent
 constexpr uint32_t kLong = 192;     // a match of this length is taken as it is
 constexpr uint32_t kHashBits = 16;  // of three bytes
 
