@@ -13,8 +13,9 @@ namespace greta::packed {
 
 namespace {
 
+// One round more and twice as many tries take twice the time, and save one percent of the size.
 constexpr uint32_t kRounds = 2;
-constexpr uint32_t kTries = 24;     // earlier places that are compared; twice as many save a quarter of a percent
+constexpr uint32_t kTries = 24;     // earlier places that are compared
 constexpr uint32_t kLong = 192;     // a match of this length is taken as it is
 constexpr uint32_t kHashBits = 16;  // of three bytes
 
