@@ -21,8 +21,8 @@
 #   TILE      output rows of a group (default 1), or ROWSxTOKENS; several tiles give a table row each
 #   SPLITS    split-K: the most groups that may share a tile; attention: the groups that share rows, each of
 #             which is the only one of its sequence (default 1)
-#   SLOTS     matmul_expert: the most slots that an expert has on average in a step of the bucket (default 0:
-#             any)
+#   SLOTS     matmul_expert: the most slots that an expert has on average in a step of the bucket (default:
+#             any number)
 #   SHARED    bytes of shared memory for each row and token of the tile (default 0)
 #   RANK      a higher one is preferred (default 0, the plain kernel)
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
@@ -217,14 +217,14 @@ function(greta_kernel_library out)
 endfunction()
 
 function(greta_kernel op variant)
-  set(single LAYOUT FORM ISA NEEDS LACKS SPLITS SLOTS SHARED WITH BY_TYPE BLOCK RANK N DEPTH GROUP SUBGROUPS THREADS
-    CHAIN)
+  set(single LAYOUT FORM ISA NEEDS LACKS SPLITS SLOTS SHARED WITH BY_TYPE BLOCK RANK N DEPTH GROUP SUBGROUPS
+    THREADS CHAIN)
   cmake_parse_arguments(K "TEST" "${single}" "TILE;QUANTS;TOKENS;COVERS;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${op} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
-  foreach(pair LAYOUT=gguf FORM=f32 TILE=1 SPLITS=1 SLOTS=0 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1
-               SUBGROUPS=0)
+  foreach(pair LAYOUT=gguf FORM=f32 TILE=1 SPLITS=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1
+      SUBGROUPS=0)
     string(REGEX MATCH "^([A-Z_]+)=(.*)$" _ ${pair})
     if(NOT DEFINED K_${CMAKE_MATCH_1})
       set(K_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
@@ -306,6 +306,10 @@ function(greta_add_rows target needs code)
   if(K_THREADS)
     set(threads "offsetof(${K_BLOCK}, ${K_THREADS})")
   endif()
+  set(slots "")
+  if(K_SLOTS)
+    set(slots ", ${K_SLOTS}")
+  endif()
   list(LENGTH constants constant_count)
   list(JOIN constants ", " constants)
   set(row_sequences "")
@@ -338,8 +342,7 @@ function(greta_add_rows target needs code)
     string(CONCAT row
       "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, ${K_LACKS}, {${enums}}, ${op_count}, "
       "${weight_form}, ${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, "
-      "${K_SPLITS}, ${K_SLOTS}, ${shared}, ${K_RANK}, {${constants}}, ${constant_count}, ${threads}, "
-      "${code}},\n")
+      "${K_SPLITS}, ${shared}, ${K_RANK}, {${constants}}, ${constant_count}, ${threads}, ${code}${slots}},\n")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS "${row}")
   endforeach()
 endfunction()

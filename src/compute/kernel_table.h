@@ -26,13 +26,13 @@ struct KernelRow {
   // Split-K: the most groups that may share a tile. Attention: the groups that share a step's lone rows, by
   // their work; 1: its groups are those of tokens.
   uint32_t splits;
-  uint32_t expert_slots;  // of experts: the most slots that one has on average in a step of the bucket; 0: any
   uint32_t shared_bytes;  // shared memory that a group needs
   uint32_t rank;          // a higher one is preferred; 0: the plain kernel, the definition of right
   uint16_t constant_fields[kMaxConstants];  // offsets in the block of fields that become constants
   uint32_t constant_count;
   uint16_t threads_field;  // offset in the block of the threads of a group; 0: the code fixes them
   KernelCode code;
+  uint32_t expert_slots = 0;  // the most slots that an expert has on average in a step of the bucket; 0: any
 };
 
 // Writes the specialization constants that `row` takes from this block (KernelCode::constants), in order of
