@@ -74,15 +74,21 @@ TEST_CASE("kernel table: a layout's bytes are those of GGUF order but for the ti
   }
 }
 
+// A device that every Vulkan kernel can run on.
+static DeviceInfo able_vulkan_device() {
+  DeviceInfo info;
+  snprintf(info.backend, sizeof info.backend, "vulkan");
+  info.features = ~0u;
+  info.shared_bytes = 64 << 10;
+  return info;
+}
+
 // Tiled rows of one code differ in their tile alone, so what is chosen must not depend on their order.
 TEST_CASE(
     "kernel table: the least padding, then the largest tile that keeps all units busy, else the one with "
     "most groups",
     "[ops]") {
-  DeviceInfo info;
-  snprintf(info.backend, sizeof info.backend, "vulkan");
-  info.features = ~0u;
-  info.shared_bytes = 64 << 10;
+  DeviceInfo info = able_vulkan_device();
   const RowFilter filter{&info, false};
   Call call = CallMaker{}.matmul({QuantType::q4_k, Layout::Gguf, 0, 4096}, {}, {});
   uint32_t seen = 0;
@@ -119,10 +125,7 @@ TEST_CASE(
 
 TEST_CASE("kernel table: experts with few slots each take the rows of a few tokens, others take tiles",
           "[ops]") {
-  DeviceInfo info;
-  snprintf(info.backend, sizeof info.backend, "vulkan");
-  info.features = ~0u;
-  info.shared_bytes = 64 << 10;
+  const DeviceInfo info = able_vulkan_device();
   const RowFilter filter{&info, false};
   const auto reads_each_slot = [&](uint32_t experts, uint32_t used, uint32_t bucket) {
     Call call = CallMaker{}.matmul_each({QuantType::q4_k, Layout::Planes, 0, 2048}, {}, {}, {}, used, 1);
