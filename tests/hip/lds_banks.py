@@ -17,10 +17,10 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from kernel_mutants import ARCH, KIND, MACROS, ROOT, read, swapped
+
 BASELINE = os.path.join(ROOT, "tests/hip/baseline/lds_banks.tsv")
 HEADER = "# kernel\taccess\tbytes of a lane\tclocks a phase\n"
-ARCH, KIND, MACROS = "gfx942", "wave64", ("-D__GFX9__", "-D__gfx942__")  # as tests/mock_hip has them
 KERNELS = ("matmul_tiles_mfma_q4_k_planes", "matmul_expert_tiles_mfma_q4_k_planes", "attention_tiles_mfma",
            "attention_wide_mfma")
 SWIZZLE = ("kernels/hip/gemm/tile.h", "(word ^ row % 8)", "word")
@@ -31,13 +31,9 @@ def build(kernel, folder, mock, compiler, change=None):
     """A library with the kernel, whose accesses are seen. `change` is a source, a text in it and what replaces it."""
     if change:
         source, right, wrong = change
-        with open(os.path.join(ROOT, source), encoding="utf-8") as file:
-            text = file.read()
-        if right not in text:
-            sys.exit(f"{source} has no '{right}' any more: change this test with it")
         os.makedirs(os.path.dirname(os.path.join(folder, source)))
         with open(os.path.join(folder, source), "w", encoding="utf-8") as file:
-            file.write(text.replace(right, wrong))
+            file.write(swapped(right, wrong)(read(source)))
     common = [compiler[0], "-I", folder, *compiler[1:], *MACROS, "-g0"]
     trace, code, library = (os.path.join(folder, name) for name in ("trace.o", "kernel.o", "kernel.so"))
     plain = [word for word in common if not word.startswith("-include") and not word.endswith("device_builtins.h")]

@@ -85,9 +85,6 @@ struct Trace {
     seen.clear();
     accesses.clear();
   }
-};
-
-struct TraceOfProcess : Trace {
   [[noreturn]] void end_process() {
     flush();
     for (const auto& [kind, count] : counts)
@@ -96,7 +93,7 @@ struct TraceOfProcess : Trace {
     fflush(stderr);
     _exit(0);
   }
-  ~TraceOfProcess() { end_process(); }
+  ~Trace() { end_process(); }
 } trace;
 
 int find_shared(dl_phdr_info* info, size_t, void* here) {
