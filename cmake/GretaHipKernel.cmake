@@ -8,7 +8,7 @@
 # that lie behind its first 128 bytes are passed behind it.
 #
 # All kernels of one source for one target, of all types and lines, are one code object, a *unit*. Each
-# kernel is compiled to bitcode by itself, and lld makes the unit of them.
+# kernel is compiled to bitcode by itself, all in one process, and lld makes the unit of them.
 #
 # A target is a family (gfx11-generic: code object 6, for HIP 6.4 and newer) or exact (gfx1100: code object
 # 5, for any HIP 6). For a family that the clang does not know, its exact targets are built. Without a clang
@@ -145,27 +145,56 @@ function(greta_hip_wants target out)
   set(${out} ${wants} PARENT_SCOPE)
 endfunction()
 
-# Compiles a kernel to bitcode for its unit, once for all lines with this source and type.
-function(greta_hip_bitcode wrapper unit target)
-  set(bitcode "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.${target}.bc")
+# Sets `out` to the command that compiles for a target, without its inputs. It is what clang's driver would
+# call: that takes one input, and to begin takes as long as a small kernel does.
+function(greta_hip_compile_command target out)
+  get_property(command GLOBAL PROPERTY GRETA_HIP_COMPILE_${target})
+  if(NOT command)
+    greta_hip_target_flags(${target} flags)
+    execute_process(
+      COMMAND "${GRETA_HIP_CLANG}" ${GRETA_HIP_FLAGS} ${flags} -emit-llvm -c - -o any.bc -\#\#\#
+      ERROR_VARIABLE printed OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+    string(REGEX MATCH "[^\n]*\"-cc1\"[^\n]*" command "${printed}")
+    string(REGEX REPLACE "\"(-main-file-name|-o)\" \"[^\"]*\"|\"-\"" "" command "${command}")
+    separate_arguments(command UNIX_COMMAND "${command}")
+    set_property(GLOBAL PROPERTY GRETA_HIP_COMPILE_${target} "${command}")
+  endif()
+  set(${out} "${command}" PARENT_SCOPE)
+endfunction()
+
+# Adds a kernel to its unit, once for all lines with this source and type. Bitcode is written beside its
+# source, so each target has a folder of sources.
+function(greta_add_to_hip_unit wrapper unit target)
+  set(part "${CMAKE_CURRENT_BINARY_DIR}/${target}/${row_name}")
   get_property(parts DIRECTORY PROPERTY GRETA_HIP_UNIT_${unit}_${target})
-  if(bitcode IN_LIST parts)
+  if(part IN_LIST parts)
     return()
   elseif(NOT parts)
-    cmake_language(EVAL CODE "cmake_language(DEFER CALL greta_link_hip_unit [[${unit}]] [[${target}]])")
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL greta_make_hip_unit [[${unit}]] [[${target}]])")
   endif()
-  set_property(DIRECTORY APPEND PROPERTY GRETA_HIP_UNIT_${unit}_${target} "${bitcode}")
-  # The driver ignores -MF when it compiles for the device alone.
-  greta_hip_target_flags(${target} flags)
-  greta_depfile_target("${bitcode}" depfile_target)
-  add_custom_command(OUTPUT "${bitcode}"
-    COMMAND "${GRETA_HIP_CLANG}" ${GRETA_HIP_FLAGS} ${flags}
-      -Xclang -dependency-file -Xclang "${bitcode}.d" -Xclang -MT -Xclang "${depfile_target}"
-      -emit-llvm -c "${wrapper}" -o "${bitcode}"
-    DEPENDS "${wrapper}" DEPFILE "${bitcode}.d" VERBATIM
-    COMMENT "Compiling HIP kernel ${row_name} for ${target}")
+  set_property(DIRECTORY APPEND PROPERTY GRETA_HIP_UNIT_${unit}_${target} "${part}")
+  file(CONFIGURE OUTPUT "${part}.hip" CONTENT "#include \"../${row_name}.hip\"\n" @ONLY)
   set_property(GLOBAL APPEND PROPERTY GRETA_HIP_BUILDS
     "${row_name}|${target}|${K_GROUP}|${wrapper}|${CMAKE_CURRENT_BINARY_DIR}/${unit}.${target}.hsaco")
+endfunction()
+
+# Makes a unit's code object, once all its kernels are known. Each part is optimised already, and all define
+# the same symbol __hip_cuid_.
+function(greta_make_hip_unit unit target)
+  get_property(parts DIRECTORY PROPERTY GRETA_HIP_UNIT_${unit}_${target})
+  list(TRANSFORM parts APPEND ".hip" OUTPUT_VARIABLE sources)
+  list(TRANSFORM parts APPEND ".bc" OUTPUT_VARIABLE bitcode)
+  set(object "${CMAKE_CURRENT_BINARY_DIR}/${unit}.${target}.hsaco")
+  greta_hip_compile_command(${target} compile)
+  greta_depfile_target("${object}" depfile_target)
+  add_custom_command(OUTPUT "${object}"
+    COMMAND rm -f "${object}.headers"
+    COMMAND ${compile} ${sources} -header-include-file "${object}.headers"
+    COMMAND sh "${PROJECT_SOURCE_DIR}/cmake/depfile.sh" "${object}.d" "${depfile_target}" "${object}.headers"
+    COMMAND "${GRETA_HIP_LLD}" -shared --no-undefined --allow-multiple-definition -plugin-opt=mcpu=${target}
+      --lto-O0 --lto-CGO3 ${bitcode} -o "${object}"
+    DEPENDS ${sources} BYPRODUCTS ${bitcode} DEPFILE "${object}.d" VERBATIM
+    COMMENT "Compiling HIP kernels ${unit} for ${target}")
 endfunction()
 
 # Writes generated/hip_kernels.tsv for the gates of machine code, from the property that tests/mock_hip
@@ -176,17 +205,6 @@ function(greta_write_hip_builds)
   list(TRANSFORM builds APPEND "\n")
   list(JOIN builds "" lines)
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/hip_kernels.tsv" CONTENT "${lines}" @ONLY)
-endfunction()
-
-# Makes a unit's code object, once all its kernels are known. Each part is optimised already, and all define
-# the same symbol __hip_cuid_.
-function(greta_link_hip_unit unit target)
-  get_property(parts DIRECTORY PROPERTY GRETA_HIP_UNIT_${unit}_${target})
-  set(object "${CMAKE_CURRENT_BINARY_DIR}/${unit}.${target}.hsaco")
-  add_custom_command(OUTPUT "${object}"
-    COMMAND "${GRETA_HIP_LLD}" -shared --no-undefined --allow-multiple-definition -plugin-opt=mcpu=${target}
-      --lto-O0 --lto-CGO3 ${parts} -o "${object}"
-    DEPENDS ${parts} VERBATIM COMMENT "Linking HIP kernels ${unit} for ${target}")
 endfunction()
 
 macro(greta_hip_kernel)
@@ -212,7 +230,7 @@ macro(greta_hip_kernel)
   foreach(target ${GRETA_HIP_USABLE_TARGETS})
     greta_hip_wants(${target} wants)
     if(wants)
-      greta_hip_bitcode("${wrapper}" ${unit} ${target})
+      greta_add_to_hip_unit("${wrapper}" ${unit} ${target})
       string(MAKE_C_IDENTIFIER kernel_hip_${unit}_${target} symbol)
       greta_embed_kernel(${symbol} "${CMAKE_CURRENT_BINARY_DIR}/${unit}.${target}.hsaco" ${target})
     endif()

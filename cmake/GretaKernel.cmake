@@ -398,25 +398,40 @@ endfunction()
 # between the symbols NAME and NAME_end. A backend unpacks them when it loads a kernel (platform/packed.h).
 function(greta_embed_code name file)
   greta_kernel_library(library)
-  set(assembly "${CMAKE_CURRENT_BINARY_DIR}/${name}.S")
-  set(packed "${CMAKE_CURRENT_BINARY_DIR}/${name}.packed")
-  file(CONFIGURE OUTPUT "${assembly}" CONTENT "        .section .rodata
-        .global ${name}, ${name}_end
+  get_property(there DIRECTORY PROPERTY GRETA_EMBEDDED_${library})
+  if(NOT there)
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL greta_write_embedded [[${library}]])")
+  endif()
+  if(NOT name IN_LIST there)
+    set_property(DIRECTORY APPEND PROPERTY GRETA_EMBEDDED_${library} ${name})
+    set(packed "${CMAKE_CURRENT_BINARY_DIR}/${name}.packed")
+    add_custom_command(OUTPUT "${packed}" COMMAND greta_pack "${file}" "${packed}"
+      DEPENDS greta_pack "${file}" VERBATIM)
+  endif()
+endfunction()
+
+# Writes the source of an object library's packed bytes, once all are known.
+function(greta_write_embedded library)
+  get_property(names DIRECTORY PROPERTY GRETA_EMBEDDED_${library})
+  set(text "        .section .rodata\n")
+  set(packed "")
+  foreach(name ${names})
+    set(file "${CMAKE_CURRENT_BINARY_DIR}/${name}.packed")
+    list(APPEND packed "${file}")
+    string(APPEND text "        .global ${name}, ${name}_end
         .hidden ${name}, ${name}_end
         .balign 64
 ${name}:
-        .incbin \"${packed}\"
+        .incbin \"${file}\"
 ${name}_end:
         .byte 0
-        .section .note.GNU-stack,\"\",%progbits
-" @ONLY)
-  get_target_property(there ${library} SOURCES)
-  if(NOT assembly IN_LIST there)
-    add_custom_command(OUTPUT "${packed}" COMMAND greta_pack "${file}" "${packed}"
-      DEPENDS greta_pack "${file}" VERBATIM)
-    target_sources(${library} PRIVATE "${assembly}")
-    set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${packed}")
-  endif()
+")
+  endforeach()
+  string(APPEND text "        .section .note.GNU-stack,\"\",%progbits\n")
+  set(assembly "${CMAKE_CURRENT_BINARY_DIR}/${library}.S")
+  file(CONFIGURE OUTPUT "${assembly}" CONTENT "${text}" @ONLY)
+  target_sources(${library} PRIVATE "${assembly}")
+  set_source_files_properties("${assembly}" PROPERTIES OBJECT_DEPENDS "${packed}")
 endfunction()
 
 # GPU: the same, and adds a table row with these bytes.

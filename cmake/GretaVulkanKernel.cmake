@@ -23,14 +23,15 @@ else()
   message(STATUS "Vulkan kernels: left out, GRETA_VULKAN is OFF")
 endif()
 
-# Makes a folder with kernels/weight/<BY_TYPE>.h, and appends it to `include_folders`.
+# Makes a folder with kernels/weight/<BY_TYPE>.h, and appends it to `include_folders`. Sets `type_header`.
 function(greta_type_includes)
   greta_weight_folder(weight_folder)
-  greta_type_header(header)
-  set(folder "${CMAKE_CURRENT_BINARY_DIR}/${K_BY_TYPE}/${header}")
+  greta_type_header(type_header)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/${K_BY_TYPE}/${type_header}")
   file(CONFIGURE OUTPUT "${folder}/kernels/weight/${K_BY_TYPE}.h"
-    CONTENT "#include \"${weight_folder}/${K_BY_TYPE}/${header}.h\"\n" @ONLY)
+    CONTENT "#include \"${weight_folder}/${K_BY_TYPE}/${type_header}.h\"\n" @ONLY)
   set(include_folders ${include_folders} "${folder}" PARENT_SCOPE)
+  set(type_header "${type_header}" PARENT_SCOPE)
 endfunction()
 
 # Appends to `out` the extensions that are required by a shader and by the kernels/ headers that it includes
@@ -82,16 +83,35 @@ function(greta_glslc_knows extension out)
   set(${out} ${${answer}} PARENT_SCOPE)
 endfunction()
 
-# Writes a wrapper from greta_kernel's `defines`, `weight` and `source`, and compiles it to `spirv`, which
+# Compiles all shaders of one source and the same folders in one process, once they are known: glslc takes
+# longer to begin than for most shaders.
+function(greta_compile_shaders unit include_folders)
+  get_property(rows DIRECTORY PROPERTY GRETA_SHADERS_${unit})
+  list(TRANSFORM rows APPEND ".glsl" OUTPUT_VARIABLE sources)
+  list(TRANSFORM rows APPEND ".spv" OUTPUT_VARIABLE spirv)
+  list(TRANSFORM rows APPEND ".spv.d" OUTPUT_VARIABLE depfiles)
+  list(TRANSFORM include_folders PREPEND -I)
+  list(GET spirv 0 first)
+  greta_depfile_target("${CMAKE_CURRENT_BINARY_DIR}/${first}" depfile_target)
+  add_custom_command(OUTPUT ${spirv}
+    COMMAND "${GRETA_GLSLC}" ${GRETA_GLSLC_FLAGS} -fshader-stage=compute ${include_folders} -MD -c ${sources}
+    COMMAND sh "${PROJECT_SOURCE_DIR}/cmake/depfile.sh" ${unit}.d "${depfile_target}" ${depfiles}
+    DEPENDS ${sources} DEPFILE "${CMAKE_CURRENT_BINARY_DIR}/${unit}.d" VERBATIM
+    WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}" COMMENT "Compiling Vulkan kernels ${unit}")
+endfunction()
+
+# Writes a wrapper from greta_kernel's `defines`, `weight` and `source`, which is compiled to `spirv`. That
 # is "" if this glslc cannot.
 macro(greta_vulkan_shader)
   set(spirv "")
   if(GRETA_VULKAN AND GRETA_GLSLC)
     set(include_folders "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}/generated")
+    get_filename_component(unit "${source}" NAME)
     if(K_BY_TYPE)
       greta_type_includes()
+      string(APPEND unit "_${type_header}")
     endif()
-    set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.comp")
+    set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.glsl")
     file(CONFIGURE OUTPUT "${wrapper}" CONTENT "#version 460
 #extension GL_GOOGLE_include_directive : require
 ${defines}${weight}#include \"${source}.comp\"
@@ -109,15 +129,13 @@ ${defines}${weight}#include \"${source}.comp\"
       message(STATUS "Vulkan kernels: ${row_name} left out, ${GRETA_GLSLC} does not know ${missing}")
     else()
       set(spirv "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.spv")
-      get_property(compiled DIRECTORY PROPERTY GRETA_SHADER_${row_name})
-      if(NOT compiled)  # by another line, whose rows are for other tokens
-        set_property(DIRECTORY PROPERTY GRETA_SHADER_${row_name} TRUE)
-        list(TRANSFORM include_folders PREPEND -I OUTPUT_VARIABLE include_flags)
-        greta_depfile_target("${spirv}" depfile_target)
-        add_custom_command(OUTPUT "${spirv}"
-          COMMAND "${GRETA_GLSLC}" ${GRETA_GLSLC_FLAGS} ${include_flags} -MD -MF "${spirv}.d"
-            -MT "${depfile_target}" "${wrapper}" -o "${spirv}"
-          DEPENDS "${wrapper}" DEPFILE "${spirv}.d" VERBATIM COMMENT "Compiling Vulkan kernel ${row_name}")
+      get_property(rows DIRECTORY PROPERTY GRETA_SHADERS_${unit})
+      if(NOT rows)
+        cmake_language(EVAL CODE
+          "cmake_language(DEFER CALL greta_compile_shaders [[${unit}]] [[${include_folders}]])")
+      endif()
+      if(NOT row_name IN_LIST rows)  # by another line, whose rows are for other tokens
+        set_property(DIRECTORY APPEND PROPERTY GRETA_SHADERS_${unit} ${row_name})
       endif()
     endif()
   endif()
