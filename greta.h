@@ -1113,7 +1113,8 @@ typedef struct greta_service_options {
   uint32_t reserved;        /* 0. */
   uint64_t host_cache_bytes; /* Host memory for pages that the prefix cache gives up when the pool is full.
                               * A request whose text begins with such a page gets it back by a copy. It is
-                              * allocated page by page, when it is needed. 0: they are lost. */
+                              * allocated page by page, when it is needed. At most 131,072 pages of 64 tokens
+                              * are kept. 0: they are lost. */
   const char* page_folder;    /* A folder for pages that have no place in memory any more, and for all pages
                                * when the service is closed, so that they outlive the program. It is made if
                                * it is not there. Who can write to it can change answers. NULL: none. */

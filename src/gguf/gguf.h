@@ -23,7 +23,7 @@ namespace greta {
 // A file that goes beyond one of these limits is refused.
 constexpr uint64_t kMaxHeaderBytes = 1ull << 30;
 constexpr uint64_t kMaxPairs = 1ull << 16;
-constexpr uint64_t kMaxTensors = 1ull << 20;
+constexpr uint64_t kMaxTensors = 1ull << 16;
 constexpr uint64_t kMaxKeyBytes = 1ull << 16;
 constexpr uint64_t kMaxTensorNameBytes = 64;
 constexpr uint64_t kMaxAlignment = 1ull << 20;

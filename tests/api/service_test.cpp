@@ -370,3 +370,12 @@ TEST_CASE("service: pages go to the host and to a folder, and a later service ha
   CHECK(greta_service_open(s.o.model, &options, &none) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_error_text() == std::string("page_folder is empty, expected a path"));
 }
+
+TEST_CASE("service: the host's cache may be as large as its caller likes", "[api][serve]") {
+  auto options = Served::own_thread();
+  options.host_cache_bytes = UINT64_MAX;
+  Served s(options);
+  const Read read = read_all(add(s.service, ask({3, 4, 5}, 4)));
+  CHECK(read.status == GRETA_OK);
+  CHECK(read.tokens.size() == 4);
+}

@@ -68,6 +68,9 @@ def page_seeds():
     (folder / "empty").write_bytes(b"\0")
     for kind in ("log", "head", "bytes", "cut"):
         (folder / f"forged_{kind}").write_bytes(bytes([12, 0, 0, *kinds[kind], 0, 1, 0, 1]))
+    # changes the log of a page so that its values are infinite
+    (folder / "forged_numbers").write_bytes(bytes([12, 0x7e, 0xda, 0xda, 0xda, 0x75, 0x5b, 0x63, 0xda, 0xda, 0x5b, 0xda]) + b"=" * 31 +
+                                            bytes.fromhex("daffdadaffffff7f030801"))
     for limit in range(4):
         (folder / f"both_{limit}").write_bytes(bytes([8 + limit, 0, 0, 0, 0, 0, 1, 0, 1, *names["rest"], 0, 0]))
 

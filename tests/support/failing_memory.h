@@ -6,9 +6,8 @@
 
 namespace greta::test {
 
-// Refusing a bad file may take this many bytes of memory, or this many times the bytes of its header where
-// that is more. What the file only claims to have does not count.
-constexpr uint64_t kMostOfRefusal = 50'000'000, kMostTimesHeader = 10;
+// Refusing a bad file may take this many bytes of memory.
+constexpr uint64_t kMostOfRefusal = 50'000'000;
 
 // While it lives, this thread's allocation number `fail_at`, counted from 1, fails as the system would let it
 // fail. 0: none does.

@@ -2,14 +2,20 @@
 // memory that the device copies to and from by itself, so that no step waits for it. A slot's memory is
 // allocated when it is first used.
 #pragma once
+#include <algorithm>
+
 #include "engine/executor/executor.h"
 
 namespace greta {
 
+// The most slots, 8 Mi tokens: the index of pages has memory for each slot from the beginning.
+constexpr uint32_t kMaxHostPages = 131072;
+
 class HostPages {
  public:
   HostPages(Executor& executor, uint64_t bytes)
-      : executor_(executor), slots_(size_t(bytes / executor.page_bytes()) + 1) {}
+      : executor_(executor),
+        slots_(size_t(std::min(bytes / executor.page_bytes(), uint64_t(kMaxHostPages))) + 1) {}
   ~HostPages() { (void)executor_.wait_all(); }  // no copy is under way when the memory goes
   HostPages(const HostPages&) = delete;
   HostPages& operator=(const HostPages&) = delete;
