@@ -66,9 +66,12 @@ enum Slot : uint8_t {
   kBias,      // of matmul, matmul_expert and the choice of route
   kLog,       // token log
   kScratch,   // working memory of sample, attention and of matmul that is split
-  kCounters,  // kCounterCount of uint that every launch leaves 0, or absent where no row wants them
+  kCounters,  // kCounterCount of uint that every launch leaves 0, or absent where no row wants them; the last
+              // kRouterCounters are the router's
   kSlotCount
 };
+
+constexpr uint32_t kRouterCounters = 32;  // one for each token
 
 // The pages of keys or of values in a pool (kernels/abi/ops.h, KvWriteBlock).
 struct CachePages {

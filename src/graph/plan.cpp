@@ -161,7 +161,7 @@ void GretaGraph::split_columns(Call& call, const KernelRow& row, uint32_t bucket
   if (!all.buffer) return;
   call.matmul.splits = choose_splits(call, row, bucket, filter_);
   if (call.matmul.splits == 1) return;
-  if (next_counter_ + tiles > kCounterCount) next_counter_ = 0;
+  if (next_counter_ + tiles > kCounterCount - kRouterCounters) next_counter_ = 0;
   call.slot[kCounters] = {all.buffer, all.offset + next_counter_ * sizeof(uint32_t),
                           tiles * sizeof(uint32_t)};
   call.slot[kScratch] = temporary(split_bytes(call, row, bucket));

@@ -28,7 +28,7 @@ constexpr uint32_t kSmallTile = 64 * 64, kMostSums = 65536;
 uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, const RowFilter& filter) {
   const uint32_t tiles = tile_count(call, row, bucket),
                  blocks = uint32_t(divide_up(call.weight.depth, kTileColumns));
-  if (!filter.device || row.splits == 1 || tiles > kCounterCount) return 1;
+  if (!filter.device || row.splits == 1 || tiles > kCounterCount - kRouterCounters) return 1;
   const uint32_t area = row.tile * row.tile_tokens, together = area > kSmallTile ? 2 : 3;
   const uint32_t most = std::min({row.splits, blocks / 2, kMostSums / area});
   return std::clamp(filter.device->unit_count * together / tiles, 1u, std::max(most, 1u));

@@ -1,10 +1,10 @@
-// route_matmul: the router's product of one token, with the norm before it, and the choice of experts.
-//   logits[e] = logit_bias[e] + sum over k of W[e][k] * norm(x)[k]
-//     where W [experts][depth] and x [depth] float32; then route
-//   grid    (experts)
-//   group   GROUP threads make one logit; the last group chooses the experts (experts/route.h)
+// route_matmul: the router's product of a few tokens, with the norm before it, and the choice of experts.
+//   logits[t][e] = logit_bias[e] + sum over k of W[e][k] * norm(x[t])[k]
+//     where W [experts][depth] and x [tokens][depth] float32; then route
+//   grid    (experts, tokens)
+//   group   GROUP threads make one logit; a token's last group chooses its experts (experts/route.h)
 //   shared  8 bytes for each subgroup; the arrays of experts/route.h
-//   moves   W once; x and gain once for each group, from the caches; then the bytes of route_plain
+//   moves   W once; W for further tokens, x and gain from the caches; then the bytes of route_plain
 // The argument block is RouteMatmulBlock in kernels/abi/ops.h.
 #include "kernels/vulkan/group_ticket.h"
 #include "kernels/vulkan/lanes.h"
@@ -23,8 +23,8 @@ const uint kFours = kDepth / 4;
 shared vec2 subgroup_sums[GROUP / kLanes];  // the sum of products, and that of squares of x
 
 // Leaves the sums of each subgroup in shared memory.
-void add_products(uint expert) {
-  vec4_address x = vec4_address(uint64_t(p.x)), gain = vec4_address(uint64_t(p.gain));
+void add_products(uint t, uint expert) {
+  vec4_address x = vec4_address(uint64_t(p.x) + t * kDepth * 4), gain = vec4_address(uint64_t(p.gain));
   vec4_address weight = vec4_address(uint64_t(p.weight) + uint64_t(expert) * kDepth * 4);
   vec2 sums = vec2(0);
   [[unroll]] for (uint first = 0; first < kFours; first += GROUP) {
@@ -44,10 +44,10 @@ float logit(uint expert) {
 }
 
 void main() {
-  if (step_of(p.step).state.token_count == 0) return;
-  const uint expert = gl_WorkGroupID.x;
-  add_products(expert);
+  const uint expert = gl_WorkGroupID.x, t = gl_WorkGroupID.y;
+  if (t >= live_rows(step_of(p.step), kRowsTokens)) return;
+  add_products(t, expert);
   barrier();
-  if (gl_LocalInvocationIndex == 0) p.logits.at[expert] = logit(expert);
-  if (is_last_group(p.counters, kCounterCount - 1, gl_NumWorkGroups.x)) route(0);
+  if (gl_LocalInvocationIndex == 0) p.logits.at[t * p.experts + expert] = logit(expert);
+  if (is_last_group(p.counters, kCounterCount - 1 - t, gl_NumWorkGroups.x)) route(t);
 }

@@ -1,5 +1,5 @@
 // route: the experts of each token (ids in kY) and their weights (kY2). Group = a token. Alone, or after the
-// router's matmul and the norm before it: then a group is a logit of one token.
+// router's matmul and the norm before it: then a group is a logit of a token.
 #include "compute/ops/parts.h"
 
 namespace greta {
@@ -42,7 +42,8 @@ bool check_matmul(const Parts& parts, Reason& why) {
   if (!check_weight("route", weight, why)) return false;
   if (weight.type != QuantType::f32 || weight.layout != Layout::Gguf ||
       weight.n != parts.route->experts.count || weight.count != 1 || weight.depth % 4 ||
-      parts.matmul->form != Form::F32 || parts.matmul->rows_of != kRowsTokens)
+      parts.matmul->form != Form::F32 || parts.matmul->x_stride || parts.matmul->y_stride ||
+      parts.matmul->rows_of != kRowsTokens)
     return why.no("route: a router [%u][%u] of type %s for %u experts", weight.n, weight.depth,
                   quant_info(weight.type).name, parts.route->experts.count);
   if (!same_place(parts.matmul->slot[kY], parts.route->slot[kX]) || !parts.route->slot[kCounters].buffer)
@@ -56,18 +57,21 @@ bool check_matmul(const Parts& parts, Reason& why) {
   return true;
 }
 
-bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
+bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
   const Parts parts(calls);
   if (parts.unknown || (parts.norm && !parts.matmul))
     return why.no("route: does not fuse with this sequence of %zu ops", calls.size());
   if (!check_choice(*parts.route, why)) return false;
+  if (parts.matmul && row.tokens_max > kRouterCounters)
+    return why.no("route: %s is for %u tokens, counters are for %u", row.name, row.tokens_max, kRouterCounters);
   return parts.matmul ? check_matmul(parts, why) : true;
 }
 
 void groups(std::span<const Call> calls, const KernelRow&, uint32_t bucket, uint32_t (&out)[3]) {
   const Parts parts(calls);
   out[0] = parts.matmul ? parts.route->experts.count : bucket;
-  out[1] = out[2] = 1;
+  out[1] = parts.matmul ? bucket : 1;
+  out[2] = 1;
 }
 
 template <class Block>

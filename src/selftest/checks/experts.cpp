@@ -79,54 +79,69 @@ void check_route(Rig& rig) {
       }
 }
 
+namespace {
+
+struct RouterShape {
+  uint32_t experts, used, depth;
+  bool bias;
+};
+
+void check_router(Rig& rig, const RouterShape& shape, bool norms, const Live& live, Random& random) {
+  StepRows steps;
+  steps.add_tokens(live.tokens);
+  const Slice step = steps.put(rig);
+  const auto x = gaussians(size_t(live.tokens) * shape.depth, random), gain = gaussians(shape.depth, random);
+  const auto bias = shape.bias ? gaussians(shape.experts, random) : std::vector<float>();
+  const Matrix matrix = random_matrix(QuantType::f32, shape.experts, shape.depth, 1, Scales::Plain, random);
+  const Slice x_slice = rig.put_padded(x, live.bucket * shape.depth),
+              normed = norms ? rig.room(x_slice.bytes) : x_slice,
+              logits = rig.room(uint64_t(live.bucket) * shape.experts * 4);
+  const CallMaker make{step, rig.put(std::vector<uint32_t>(kCounterCount))};
+  const Call norm = make.norm(put_vector(rig, gain), x_slice, normed, 1e-5f);
+  const Call matmul = make.matmul(put_matrix(rig, matrix, Layout::Gguf), normed, logits,
+                                  shape.bias ? rig.put(bias) : Slice{});
+  const uint64_t chosen = uint64_t(live.bucket) * shape.used;
+  const Slice ids = rig.room(chosen * 4), weights = rig.room(chosen * 4);
+  const Call route = make.route(logits, ids, weights, {shape.experts, shape.used}, {.normalise = 1});
+  std::vector<Call> calls = {matmul, route};
+  if (norms) calls.insert(calls.begin(), norm);
+  const Values of_x =
+      norms ? reference::norm(to_values(x), to_values(gain), norm.norm.epsilon) : to_values(x);
+  Values right = reference::matmul(matrix.values, of_x, shape.depth);
+  for (size_t i = 0; i < right.size() && shape.bias; ++i) right[i] += double(bias[i % shape.experts]);
+  const auto expected = reference::route(right, {}, {shape.experts, shape.used, 1, 1, true, false, 1});
+  for (const KernelRow* row : rig.rows(calls, live.bucket)) {
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      for (const Slice& slice : {logits, route.slot[kY], route.slot[kY2]}) rig.poison(slice);
+      rig.run(calls, *row, live.bucket);
+      auto logits_made = rig.get<float>(logits), weights_made = rig.get<float>(route.slot[kY2]);
+      Ids made = rig.get<uint32_t>(route.slot[kY]);
+      logits_made.resize(right.size());
+      made.resize(expected.ids.size());
+      weights_made.resize(expected.weights.size());
+      require_close(logits_made, right, 1e-11, row->name);
+      expect(made == expected.ids, std::string(row->name) + ": chose other experts");
+      require_close(weights_made, expected.weights, 1e-10, row->name);
+      for (const uint32_t counter : rig.get<uint32_t>(route.slot[kCounters]))
+        expect(counter == 0, std::string(row->name) + " leaves a counter");
+    }
+    if (rig.repeats() && shape.depth == 300)
+      for (const Slice& y : {logits, route.slot[kY], route.slot[kY2]})
+        check_repeats(rig, calls, *row, live.bucket, y);
+  }
+  rig.reset();
+}
+
+}  // namespace
+
 // Checks route fused with the router's matmul, without and with the norm before it.
 void check_routers(Rig& rig) {
   Random random(5);
-  struct Shape {
-    uint32_t experts, used, depth;
-    bool bias;
-  };
-  for (const Shape& shape :
-       {Shape{128, 8, 300, true}, Shape{9, 2, 64, false}, Shape{6, 6, 2048, true}, Shape{300, 10, 64, false}})
-    for (const bool norms : {false, true}) {
-      StepRows steps;
-      steps.add_tokens(1);
-      const Slice step = steps.put(rig);
-      const auto x = gaussians(shape.depth, random), gain = gaussians(shape.depth, random);
-      const auto bias = shape.bias ? gaussians(shape.experts, random) : std::vector<float>();
-      const Matrix matrix =
-          random_matrix(QuantType::f32, shape.experts, shape.depth, 1, Scales::Plain, random);
-      const Slice x_slice = rig.put(x), normed = norms ? rig.room(x_slice.bytes) : x_slice,
-                  logits = rig.room(shape.experts * 4);
-      const CallMaker make{step, rig.put(std::vector<uint32_t>(kCounterCount))};
-      const Call norm = make.norm(put_vector(rig, gain), x_slice, normed, 1e-5f);
-      const Call matmul = make.matmul(put_matrix(rig, matrix, Layout::Gguf), normed, logits,
-                                      shape.bias ? rig.put(bias) : Slice{});
-      const Slice ids = rig.room(shape.used * 4), weights = rig.room(shape.used * 4);
-      const Call route = make.route(logits, ids, weights, {shape.experts, shape.used}, {.normalise = 1});
-      std::vector<Call> calls = {matmul, route};
-      if (norms) calls.insert(calls.begin(), norm);
-      Values of_x = norms ? reference::norm(to_values(x), to_values(gain), norm.norm.epsilon) : to_values(x);
-      Values right = reference::matmul(matrix.values, of_x, shape.depth);
-      for (size_t e = 0; e < bias.size(); ++e) right[e] += double(bias[e]);
-      const auto expected = reference::route(right, {}, {shape.experts, shape.used, 1, 1, true, false, 1});
-      for (const KernelRow* row : rig.rows(calls, 1)) {
-        for (int repeat = 0; repeat < 3; ++repeat) {
-          for (const Slice& slice : {logits, route.slot[kY], route.slot[kY2]}) rig.poison(slice);
-          rig.run(calls, *row, 1);
-          require_close(rig.get<float>(logits), right, 1e-11, row->name);
-          expect(rig.get<uint32_t>(route.slot[kY]) == expected.ids,
-                 std::string(row->name) + ": chose other experts");
-          require_close(rig.get<float>(route.slot[kY2]), expected.weights, 1e-10, row->name);
-          for (const uint32_t counter : rig.get<uint32_t>(route.slot[kCounters]))
-            expect(counter == 0, std::string(row->name) + " leaves a counter");
-        }
-        if (rig.repeats() && shape.depth == 300)
-          for (const Slice& y : {logits, route.slot[kY], route.slot[kY2]})
-            check_repeats(rig, calls, *row, 1, y);
-      }
-      rig.reset();
-    }
+  for (const RouterShape& shape : {RouterShape{128, 8, 300, true}, RouterShape{9, 2, 64, false},
+                                   RouterShape{6, 6, 2048, true}, RouterShape{300, 10, 64, false}})
+    for (const bool norms : {false, true})
+      for (const Live& live : {Live{1, 1}, Live{8, 5}, Live{32, 17}})
+        check_router(rig, shape, norms, live, random);
   rig.require_all_run(Op::Route);
 }
 
