@@ -1,6 +1,7 @@
 // StepState: all that changes from one forward step to the next, in device memory. Captured plans carry only
 // its address. It is one buffer: the struct below, then
-//   uint   page_table[sequence_capacity][page_capacity]   pool page of each 64 positions of a sequence
+//   uint              page_table[sequence_capacity][page_capacity]  pool page of each 64 positions of a sequence
+//   SamplePenalties   penalties[sequence_capacity]
 // Ownership: only the sample kernel writes `last_token`. It also turns the row from which it drew a token
 // into the row of that token. Copies that the host records on the same stream write all the rest.
 #ifndef GRETA_ABI_STEP_STATE_H
@@ -12,6 +13,7 @@
 #define kTokenFromSample 0xffffffffu  // StepRow.token: take last_token[sequence]
 #define kNoOutput 0xffffffffu
 #define kNoDraw 0xffffffffu     // drawn where each logit is NaN or of the largest magnitude or more
+#define kMaxPenalised 256       // most recent tokens that are penalised
 #define kDrawnPositions 16      // last positions of each sequence whose tokens the host can still read
 
 struct StepRow {
@@ -28,8 +30,14 @@ struct SampleParams {
   float min_p;            // keep tokens at least this likely relative to the best
   float repeat_penalty;   // divides positive and multiplies negative logits of recent tokens; 0 or 1: off
   uint top_k;             // keep the k most likely; 0: all
-  uint repeat_last_n;     // recent tokens that are penalised, at most 256
+  uint repeat_last_n;     // recent tokens that are penalised, at most kMaxPenalised
   uint seed_low, seed_high;
+};
+
+// What is taken from the logit of a recent token, after repeat_penalty.
+struct SamplePenalties {
+  float frequency;  // for each time that it is there
+  float presence;   // once
 };
 
 struct StepState {

@@ -22,4 +22,10 @@ inline uint32_t page_of(const StepState* step, uint32_t sequence, uint32_t posit
   return table[uint64_t(sequence) * step->page_capacity + position / kPageTokens];
 }
 
+inline const SamplePenalties& penalties_of(const StepState* step, uint32_t sequence) {
+  const uint32_t* table = (const uint32_t*)(step + 1);
+  const uint32_t* behind = table + uint64_t(step->sequence_capacity) * step->page_capacity;
+  return ((const SamplePenalties*)behind)[sequence];
+}
+
 }  // namespace

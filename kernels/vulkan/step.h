@@ -8,7 +8,7 @@
 
 layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer StepState_address {
   StepState state;
-  uint page_table[];  // [sequence_capacity][page_capacity]
+  uint page_table[];  // [sequence_capacity][page_capacity], then SamplePenalties [sequence_capacity]
 };
 
 StepState_address step_of(byte_address step) { return StepState_address(step); }

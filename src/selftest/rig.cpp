@@ -234,6 +234,7 @@ StepRows::StepRows(uint32_t sequences, uint32_t pages)
       pages(pages),
       table(size_t(sequences) * pages, ~0u),
       params(kMaxStepSequences),
+      penalties(sequences),
       last_token(kMaxStepSequences, ~0u) {}
 
 uint32_t StepRows::page(uint32_t sequence, uint32_t position) {
@@ -262,7 +263,9 @@ void StepRows::add_tokens(uint32_t count) {
 }
 
 Slice StepRows::put(Rig& rig) const {
-  std::vector<uint8_t> bytes(sizeof(StepState) + table.size() * sizeof(uint32_t), 0xff);
+  const size_t table_bytes = table.size() * sizeof(uint32_t);
+  const size_t penalties_bytes = penalties.size() * sizeof(SamplePenalties);
+  std::vector<uint8_t> bytes(sizeof(StepState) + table_bytes + penalties_bytes, 0xff);
   StepState state;
   memset(&state, 0xff, sizeof state);
   state.token_count = uint32_t(rows.size());
@@ -276,7 +279,8 @@ Slice StepRows::put(Rig& rig) const {
   std::copy(params.begin(), params.end(), state.sample);
   std::copy(last_token.begin(), last_token.end(), state.last_token);
   memcpy(bytes.data(), &state, sizeof state);
-  memcpy(bytes.data() + sizeof state, table.data(), table.size() * sizeof(uint32_t));
+  memcpy(bytes.data() + sizeof state, table.data(), table_bytes);
+  memcpy(bytes.data() + sizeof state + table_bytes, penalties.data(), penalties_bytes);
   return rig.put(bytes);
 }
 

@@ -152,6 +152,7 @@ struct StepRows {
   std::vector<StepRow> rows;
   Ids outputs, table;
   std::vector<SampleParams> params;
+  std::vector<SamplePenalties> penalties;
   Ids last_token;
 };
 

@@ -326,7 +326,7 @@ TEST_CASE("sampler: the host does what the device's kernel cannot do, or not in 
   CHECK(on_device([](S s) { s.order = {SamplerStep::TopP, SamplerStep::TopK}, s.top_k = 3; }));
   CHECK_FALSE(
       on_device([](S s) { s.order = {SamplerStep::TopP, SamplerStep::TopK}, s.top_k = 3, s.top_p = 0.5f; }));
-  CHECK_FALSE(on_device([](S s) { s.presence = 1, s.penalty_last_n = 3; }));
+  CHECK(on_device([](S s) { s.presence = 1, s.frequency = -1, s.penalty_last_n = 256; }));
   CHECK_FALSE(on_device([](S s) { s.repeat = 2, s.penalty_last_n = 257; }));
   CHECK_FALSE(on_device([](S s) { s.dry.multiplier = 1; }));
   CHECK_FALSE(on_device([](S s) { s.mirostat_tau = 1; }));

@@ -15,7 +15,6 @@
 
 namespace {
 
-constexpr uint32_t kMaxPenalised = 256;
 constexpr float kLargest = 3.402823466e38f;
 
 struct Candidate {
@@ -32,9 +31,13 @@ inline float tame(float logit) {
   return logit > kLargest ? kLargest : logit >= -kLargest ? logit : -kLargest;
 }
 
-// Recent tokens, the current one among them, each once.
+struct Recent {
+  uint32_t token, times;
+};
+
+// Recent tokens, the current one among them, each once, and how often they are there.
 uint32_t recent_tokens(const SampleBlock& b, const StepState* step, const StepRow& row, uint32_t wanted,
-                       uint32_t* out) {
+                       Recent* out) {
   const uint32_t held = row.position + 1;
   uint32_t last_n = wanted < kMaxPenalised ? wanted : kMaxPenalised, count = 0;
   if (last_n > held) last_n = held;
@@ -42,21 +45,27 @@ uint32_t recent_tokens(const SampleBlock& b, const StepState* step, const StepRo
     const uint32_t position = row.position - i;
     const uint64_t page = page_of(step, row.sequence, position);
     const uint32_t token = ((const uint32_t*)b.token_log)[page * kPageTokens + position % kPageTokens];
-    bool known = token >= b.vocab;
-    for (uint32_t j = 0; j < count && !known; ++j) known = out[j] == token;
-    if (!known) out[count++] = token;
+    if (token >= b.vocab) continue;
+    uint32_t at = 0;
+    while (at < count && out[at].token != token) ++at;
+    if (at == count) out[count++] = {token, 0};
+    ++out[at].times;
   }
   return count;
 }
 
 void penalise(const SampleBlock& b, const StepState* step, const StepRow& row, const SampleParams& params,
               Candidate* all) {
-  if (!(params.repeat_penalty > 0) || params.repeat_penalty == 1.f || !b.token_log) return;
-  uint32_t tokens[kMaxPenalised];
+  const SamplePenalties& taken = penalties_of(step, row.sequence);
+  const bool repeats = params.repeat_penalty > 0 && params.repeat_penalty != 1.f;
+  const bool takes = taken.frequency != 0 || taken.presence != 0;
+  if ((!repeats && !takes) || !b.token_log) return;
+  Recent tokens[kMaxPenalised];
   const uint32_t count = recent_tokens(b, step, row, params.repeat_last_n, tokens);
   for (uint32_t i = 0; i < count; ++i) {
-    float& logit = all[tokens[i]].logit;
-    logit = tame(logit > 0 ? logit / params.repeat_penalty : logit * params.repeat_penalty);
+    float& logit = all[tokens[i].token].logit;
+    if (repeats) logit = tame(logit > 0 ? logit / params.repeat_penalty : logit * params.repeat_penalty);
+    if (takes) logit = tame(logit - (taken.frequency * float(tokens[i].times) + taken.presence));
   }
 }
 

@@ -6,7 +6,8 @@
 //   group   GROUP threads with kBlock values each. A group notes the best candidate and the mass of its
 //           slice. The last group of an output draws: greedily the best of all; without filters by going
 //           through the slice in which the draw falls, in order of id; else as in sample_filtered.h
-//   shared  about 20 KiB: the list and the histogram of sample_filtered.h; the penalised values of a slice
+//   shared  about 21 KiB: the list and the histogram of sample_filtered.h; the penalised values of a slice,
+//           and the recent tokens
 //   moves   the logits once, and once more for a slice or for the blocks that filters look at; the penalised
 //           logits are written, and read instead of the logits
 // The argument block is SampleBlock in kernels/abi/ops.h.
@@ -16,6 +17,7 @@
 namespace {
 
 SHARED uint penalised[kSlice / 32];  // a bit for each value of the slice
+SHARED uint recent[kMaxPenalised];
 SHARED uint chosen;
 SHARED uint drawn_slice;  // the slice in which the draw falls, its best key,
 SHARED uint drawn_key;
@@ -35,27 +37,40 @@ DEVICE bool is_last_of_sequence(const Output& o, Step step, uint i) {
   return i + 1 >= live_rows(step, kRowsOutputs) || step->row[step->output_row[i + 1]].sequence != o.sequence;
 }
 
+DEVICE uint recent_count(const Output& o) {
+  return min(min(o.params.repeat_last_n, uint(kMaxPenalised)), o.position + 1);
+}
+
 // Notes the recent tokens of this slice, including the current one.
 DEVICE void note_penalised(const Output& o, Step step, const GLOBAL uint* token_log, uint slice) {
   for (uint i = thread_x(); i < kSlice / 32; i += GROUP) penalised[i] = 0;
   group_barrier();
-  const uint last_n = min(min(o.params.repeat_last_n, 256u), o.position + 1);
-  for (uint i = thread_x(); i < last_n; i += GROUP) {
+  for (uint i = thread_x(); i < recent_count(o); i += GROUP) {
     const uint position = o.position - i;
     const uint token = token_log[page_of(step, o.sequence, position) * kPageTokens + position % kPageTokens];
+    recent[i] = token;
     if (token < o.vocab && token / kSlice == slice)
       __atomic_fetch_or(&penalised[token % kSlice / 32], 1u << token % 32, __ATOMIC_RELAXED);
   }
   group_barrier();
 }
 
-// Applies the penalty to a block and stores the values.
+// The value of a recent token after the penalties.
+DEVICE float penalised_value(const Output& o, uint token, float value) {
+  const float penalty = o.params.repeat_penalty;
+  if (repeats(o.params)) value = tame(value > 0 ? value / penalty : value * penalty);
+  if (!takes(o.taken)) return value;
+  uint times = 0;
+  for (uint i = 0; i < recent_count(o); ++i) times += recent[i] == token;
+  return tame(value - (o.taken.frequency * float(times) + o.taken.presence));
+}
+
+// Applies the penalties to a block and stores the values.
 DEVICE void penalise(const Output& o, uint block, uint count, float (&values)[kBlock]) {
   const uint bits = penalised[thread_x() * kBlock / 32] >> thread_x() * kBlock % 32;
-  const float penalty = o.params.repeat_penalty;
   for (uint i = 0; i < kBlock; ++i) {
     if (i >= count) break;
-    if (bits >> i & 1) values[i] = tame(values[i] > 0 ? values[i] / penalty : values[i] * penalty);
+    if (bits >> i & 1) values[i] = penalised_value(o, block * kBlock + i, values[i]);
     o.values[block * kBlock + i] = values[i];
   }
 }

@@ -24,6 +24,7 @@ struct Output {
   uint vocab, blocks, slices;
   uint sequence, position;
   SampleParams params;
+  SamplePenalties taken;
   bool penalises;
   const GLOBAL float* logits;  // [vocab]
   GLOBAL float* values;        // [vocab] after penalties: logits, if there are none
@@ -39,6 +40,16 @@ DEVICE SampleParams params_of(Step step, uint sequence) {
           from->top_k,       from->repeat_last_n, from->seed_low, from->seed_high};
 }
 
+DEVICE SamplePenalties penalties_of(Step step, uint sequence) {
+  const auto behind = (const GLOBAL float*)(step + 1) + step->sequence_capacity * step->page_capacity;
+  return {behind[sequence * 2], behind[sequence * 2 + 1]};
+}
+
+DEVICE bool repeats(const SampleParams& params) {
+  return params.repeat_penalty > 0 && params.repeat_penalty != 1;
+}
+DEVICE bool takes(const SamplePenalties& taken) { return taken.frequency != 0 || taken.presence != 0; }
+
 DEVICE Output output_of(const SampleBlock& p, Step step, uint index) {
   Output o;
   const auto row = &step->row[step->output_row[index]];
@@ -48,8 +59,8 @@ DEVICE Output output_of(const SampleBlock& p, Step step, uint index) {
   o.sequence = row->sequence;
   o.position = row->position;
   o.params = params_of(step, o.sequence);
-  o.penalises = o.params.repeat_penalty > 0 && o.params.repeat_penalty != 1 && o.params.repeat_last_n != 0 &&
-                p.token_log;
+  o.taken = penalties_of(step, o.sequence);
+  o.penalises = (repeats(o.params) || takes(o.taken)) && o.params.repeat_last_n != 0 && p.token_log;
   o.logits = p.logits + uint64_t(index) * p.vocab;
   const auto scratch = p.scratch + uint64_t(index) * sample_scratch_bytes(p.vocab);
   o.values = o.penalises ? (GLOBAL float*)scratch : p.logits + uint64_t(index) * p.vocab;

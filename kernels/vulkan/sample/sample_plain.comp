@@ -6,7 +6,8 @@
 //   group   GROUP threads with kBlock values each. A group notes the best candidate and the mass of its
 //           slice. The last group of an output draws: greedily the best of all; without filters by going
 //           through the slice in which the draw falls, in order of id; else as in sample_filtered.h
-//   shared  about 20 KiB: the list and the histogram of sample_filtered.h; GROUP * 4 bytes more
+//   shared  about 21 KiB: the list and the histogram of sample_filtered.h; GROUP * 4 bytes and the recent
+//           tokens more
 //   moves   the logits once, and once more for a slice or for the blocks that filters look at; the penalised
 //           logits are written, and read instead of the logits
 // The argument block is SampleBlock in kernels/abi/ops.h.
@@ -17,6 +18,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 4)
   writeonly buffer Drawn_address { StepState state; };
 
 shared uint penalised[kSlice / 32];  // a bit for each value of the slice
+shared uint recent[kMaxPenalised];
 shared uint chosen;
 shared bool decides;  // the output is the last of its sequence
 shared uvec4 chosen_slice;
@@ -29,28 +31,39 @@ bool is_last_of_sequence(StepState_address step, uint i) {
          step.state.row[step.state.output_row[i + 1]].sequence != row.sequence;
 }
 
+uint recent_count() { return min(min(params.repeat_last_n, kMaxPenalised), row.position + 1); }
+
 // Notes the recent tokens of this slice, including the current one.
 void note_penalised(StepState_address step, uint slice) {
   for (uint i = gl_LocalInvocationIndex; i < kSlice / 32; i += GROUP) penalised[i] = 0;
   barrier();
-  const uint last_n = min(min(params.repeat_last_n, 256), row.position + 1);
-  for (uint i = gl_LocalInvocationIndex; i < last_n; i += GROUP) {
+  for (uint i = gl_LocalInvocationIndex; i < recent_count(); i += GROUP) {
     const uint position = row.position - i;
     const uint token =
         p.token_log.at[page_of(step, row.sequence, position) * kPageTokens + position % kPageTokens];
+    recent[i] = token;
     if (token < p.vocab && token / kSlice == slice)
       atomicOr(penalised[token % kSlice / 32], 1u << token % 32);
   }
   barrier();
 }
 
-// Applies the penalty to a block and stores the values.
+// The value of a recent token after the penalties.
+float penalised_value(uint token, float value) {
+  if (repeats()) value = tame(value > 0 ? value / params.repeat_penalty : value * params.repeat_penalty);
+  if (!takes()) return value;
+  uint times = 0;
+  for (uint i = 0; i < recent_count(); ++i) times += uint(recent[i] == token);
+  precise const float all = taken.frequency * float(times) + taken.presence;
+  return tame(value - all);
+}
+
+// Applies the penalties to a block and stores the values.
 void penalise(uint block, uint count, inout float values[kBlock]) {
   const uint bits = penalised[gl_LocalInvocationIndex * kBlock / 32] >> gl_LocalInvocationIndex * kBlock % 32;
   [[unroll]] for (uint i = 0; i < kBlock; ++i) {
     if (i >= count) break;
-    if ((bits >> i & 1) != 0)
-      values[i] = tame(values[i] > 0 ? values[i] / params.repeat_penalty : values[i] * params.repeat_penalty);
+    if ((bits >> i & 1) != 0) values[i] = penalised_value(block * kBlock + i, values[i]);
     float_address(scratch).at[block * kBlock + i] = values[i];
   }
 }
@@ -157,8 +170,8 @@ void main() {
   params = step.state.sample[row.sequence];
   logits = uint64_t(p.logits) + uint64_t(output_index) * p.vocab * 4;
   scratch = uint64_t(p.scratch) + uint64_t(output_index) * sample_scratch_bytes(p.vocab);
-  penalises = params.repeat_penalty > 0 && params.repeat_penalty != 1 && params.repeat_last_n != 0 &&
-              uint64_t(p.token_log) != 0;
+  taken = penalties_of(step, row.sequence);
+  penalises = (repeats() || takes()) && params.repeat_last_n != 0 && uint64_t(p.token_log) != 0;
   if (gl_LocalInvocationIndex == 0) decides = is_last_of_sequence(step, output_index);
   if (penalises) note_penalised(step, slice);
   const uvec4 record = take_slice(slice, is_filtered() ? 1 : params.temperature);

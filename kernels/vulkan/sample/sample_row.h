@@ -23,10 +23,18 @@ const float kLargest = 3.402823466e38;
 // The output that this group works on.
 StepRow row;
 SampleParams params;
+SamplePenalties taken;
 uint64_t logits;   // address of its logits
 uint64_t scratch;  // float penalised[vocab], uint block_key[blocks], uvec4 slice[slices]: each at 16 bytes
 bool penalises;
 
+SamplePenalties penalties_of(StepState_address step, uint sequence) {
+  const uint at = step.state.sequence_capacity * step.state.page_capacity + sequence * 2;
+  return SamplePenalties(uintBitsToFloat(step.page_table[at]), uintBitsToFloat(step.page_table[at + 1]));
+}
+
+bool repeats() { return params.repeat_penalty > 0 && params.repeat_penalty != 1; }
+bool takes() { return taken.frequency != 0 || taken.presence != 0; }
 bool cuts_mass() { return params.top_p > 0 && params.top_p < 1; }
 bool is_filtered() { return params.top_k != 0 || cuts_mass() || params.min_p > 0; }
 bool is_greedy() { return !(params.temperature > 0); }

@@ -47,8 +47,9 @@ void Executor::release_sequence(uint32_t sequence) {
   sequence_used_[sequence] = false;
 }
 
-void Executor::set_sampling(uint32_t sequence, const SampleParams& params) {
-  host_state().sample[sequence] = params;
+void Executor::set_sampling(uint32_t sequence, const DeviceSampling& sampling) {
+  host_state().sample[sequence] = sampling.params;
+  host_penalties()[sequence] = sampling.penalties;
   sampling_changed_[sequence] = true;
 }
 
@@ -59,6 +60,11 @@ const float* Executor::logits() const { return static_cast<const float*>(readbac
 uint32_t Executor::drawn(uint32_t sequence, uint32_t position) const {
   return static_cast<const uint32_t*>(
       drawn_.buffer().mapped)[sequence * kDrawnPositions + position % kDrawnPositions];
+}
+
+Status Executor::upload_part(const void* from, uint64_t bytes) {
+  return upload(uint64_t(static_cast<const uint8_t*>(from) - reinterpret_cast<uint8_t*>(host_step_.data())),
+                bytes);
 }
 
 Status Executor::upload(uint64_t offset, uint64_t bytes) {
@@ -162,8 +168,7 @@ void Executor::forget_uploads() {
   rows_there_.clear();
   output_rows_there_.clear();
   std::fill(sampling_changed_.begin(), sampling_changed_.end(), true);
-  uint32_t* tables = reinterpret_cast<uint32_t*>(&host_state() + 1);
-  std::fill_n(tables, uint64_t(options_.sequences) * plan_.pages_per_sequence,
+  std::fill_n(host_tables(), uint64_t(options_.sequences) * plan_.pages_per_sequence,
               ~0u);  // no table is equal to this
 }
 
@@ -186,18 +191,16 @@ Status Executor::upload_step(std::span<const Row> rows, uint32_t lone) {
   }
   state.lone_count = lone;
   GRETA_TRY(upload_rows());
-  uint32_t* tables = reinterpret_cast<uint32_t*>(&state + 1);
   for (const PagePool::Want& want : wants_) {
     const std::span<const uint32_t> table = pages_.table(want.sequence);
-    uint32_t* row = tables + uint64_t(want.sequence) * plan_.pages_per_sequence;
+    uint32_t* row = host_tables() + uint64_t(want.sequence) * plan_.pages_per_sequence;
     if (!table.empty() && memcmp(row, table.data(), table.size_bytes()) != 0) {
       memcpy(row, table.data(), table.size_bytes());
-      GRETA_TRY(upload(uint64_t(reinterpret_cast<uint8_t*>(row) - reinterpret_cast<uint8_t*>(&state)),
-                       table.size_bytes()));
+      GRETA_TRY(upload_part(row, table.size_bytes()));
     }
     if (sampling_changed_[want.sequence]) {
-      GRETA_TRY(
-          upload(offsetof(StepState, sample) + want.sequence * sizeof(SampleParams), sizeof(SampleParams)));
+      GRETA_TRY(upload_part(&state.sample[want.sequence], sizeof(SampleParams)));
+      GRETA_TRY(upload_part(&host_penalties()[want.sequence], sizeof(SamplePenalties)));
       sampling_changed_[want.sequence] = false;
     }
   }

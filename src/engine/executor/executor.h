@@ -28,6 +28,12 @@ struct ExecutorOptions {
 constexpr uint32_t kGuessedRows = 8;
 inline uint32_t max_draws(const ExecutorOptions& o) { return std::max(o.sequences, kGuessedRows); }
 
+// What the device's kernel is told of a sequence's sampling.
+struct DeviceSampling {
+  SampleParams params;
+  SamplePenalties penalties;
+};
+
 // What an executor allocates, exact to the byte.
 struct ExecutorPlan {
   uint32_t context = 0, pages = 0, pages_per_sequence = 0, step_tokens = 0;
@@ -102,7 +108,7 @@ class Executor {
   void fork_sequence(uint32_t from, uint32_t to, uint32_t position) { pages_.fork(from, to, position); }
   void truncate(uint32_t sequence, uint32_t position) { pages_.truncate(sequence, position); }
   PagePool& pages() { return pages_; }
-  void set_sampling(uint32_t sequence, const SampleParams& params);
+  void set_sampling(uint32_t sequence, const DeviceSampling& sampling);
   // Stops a step that is compiling kernels. Any thread or signal handler may call it.
   void cancel(uint32_t sequence) { cancelled_[sequence].store(true, std::memory_order_relaxed); }
   bool take_cancel(uint32_t sequence) {
@@ -164,9 +170,15 @@ class Executor {
   Status upload_rows();
   void follow_draws();
   void forget_uploads();
-  Status upload(uint64_t offset,
-                uint64_t bytes);  // copies these bytes of the host's StepState to the device's
+  // Both copy bytes of the host's StepState to the device's.
+  Status upload(uint64_t offset, uint64_t bytes);
+  Status upload_part(const void* from, uint64_t bytes);
   StepState& host_state() { return *reinterpret_cast<StepState*>(host_step_.data()); }
+  uint32_t* host_tables() { return reinterpret_cast<uint32_t*>(&host_state() + 1); }
+  SamplePenalties* host_penalties() {
+    return reinterpret_cast<SamplePenalties*>(host_tables() +
+                                              uint64_t(options_.sequences) * plan_.pages_per_sequence);
+  }
 
   Model& model_;
   ExecutorOptions options_;

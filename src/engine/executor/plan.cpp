@@ -25,7 +25,8 @@ static Status page_bytes(uint32_t cache_type, uint64_t heads, uint32_t width, ui
 }
 
 static uint64_t step_state_bytes(uint32_t sequences, uint32_t pages_per_sequence) {
-  return round_up(sizeof(StepState) + uint64_t(sequences) * pages_per_sequence * sizeof(uint32_t), 256);
+  const uint64_t of_sequence = pages_per_sequence * sizeof(uint32_t) + sizeof(SamplePenalties);
+  return round_up(sizeof(StepState) + sequences * of_sequence, 256);
 }
 
 static Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b) {

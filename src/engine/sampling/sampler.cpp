@@ -4,10 +4,9 @@
 #include <cmath>
 
 #include "engine/sampling/steps.h"
+#include "kernels/abi/step_state.h"
 
 namespace greta {
-
-constexpr uint32_t kDevicePenalised = 256;  // how many tokens the device's kernel looks back for penalties
 
 // Philox4x32-10 (Salmon et al. 2011), the same as in kernels/cpu/sample/philox.h.
 float philox_draw(uint64_t seed, uint32_t position, uint32_t draw) {
@@ -70,9 +69,7 @@ static bool fits_device(const SamplerSettings& s) {
     next = std::find(next, std::end(kDeviceOrder), step);
     if (next == std::end(kDeviceOrder)) return false;
     ++next;
-    if (step == SamplerStep::Penalties &&
-        (s.frequency != 0 || s.presence != 0 || s.penalty_last_n > kDevicePenalised))
-      return false;
+    if (step == SamplerStep::Penalties && s.penalty_last_n > kMaxPenalised) return false;
   }
   return true;
 }

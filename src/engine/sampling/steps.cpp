@@ -32,7 +32,7 @@ double entropy_of(const Candidates& c, double max, double total) {
 // Rounds as the device's kernel does, whose logits are float.
 double penalised(double logit, uint32_t count, const SamplerSettings& s) {
   if (s.repeat != 1) logit = float(logit > 0 ? float(logit) / s.repeat : float(logit) * s.repeat);
-  if (s.frequency != 0 || s.presence != 0) logit = float(logit - double(s.frequency) * count - s.presence);
+  if (s.frequency != 0 || s.presence != 0) logit = float(logit) - (s.frequency * float(count) + s.presence);
   return std::clamp(logit, -kLargestLogit, kLargestLogit);
 }
 

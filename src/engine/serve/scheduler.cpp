@@ -126,7 +126,7 @@ Status Scheduler::start(Request& request) {
   if (!request.admission) request.admitted(++admissions_);
   GRETA_TRY(guarded([&] { return request.reserve(); }));
   GRETA_TRY(executor_.acquire_sequence(&request.sequence));
-  executor_.set_sampling(request.sequence, sample_params(request.options().sampling));
+  executor_.set_sampling(request.sequence, device_sampling(request.options().sampling));
   if (request.options().state) GRETA_TRY(guarded([&] { return load(request); }));
   request.phase = Request::Phase::Running;
   const auto older = [](const Request* a, const Request* b) { return a->admission < b->admission; };

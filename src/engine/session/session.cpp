@@ -43,8 +43,9 @@ Status Session::truncate(uint32_t position) {
   return {};
 }
 
-SampleParams sample_params(const SamplerSettings& settings) {
-  SampleParams params = {};
+DeviceSampling device_sampling(const SamplerSettings& settings) {
+  DeviceSampling sampling = {};
+  SampleParams& params = sampling.params;
   const auto& order = settings.order;
   const auto named = [&](SamplerStep step) {
     return std::find(order.begin(), order.end(), step) != order.end();
@@ -56,17 +57,18 @@ SampleParams sample_params(const SamplerSettings& settings) {
   if (named(SamplerStep::Penalties)) {
     params.repeat_penalty = settings.repeat;
     params.repeat_last_n = settings.penalty_last_n;
+    sampling.penalties = {settings.frequency, settings.presence};
   }
   params.seed_low = uint32_t(settings.seed);
   params.seed_high = uint32_t(settings.seed >> 32);
-  return params;
+  return sampling;
 }
 
 Status Session::set_sampling(SamplerSettings settings) {
   GRETA_TRY(check_sampling(settings));
-  const SampleParams params = sample_params(settings);
+  const DeviceSampling sampling = device_sampling(settings);
   sampler_.set(std::move(settings));
-  executor_->set_sampling(sequence_, params);
+  executor_->set_sampling(sequence_, sampling);
   return {};
 }
 

@@ -39,8 +39,8 @@ struct GenerateResult {
 // An on_full that keeps the first `keep` tokens and the last half of the others.
 Status forget_half(std::span<const int32_t> held, uint32_t keep, std::vector<int32_t>* instead);
 
-// What the device's kernel is told of the settings, for samplers with on_device().
-SampleParams sample_params(const SamplerSettings& settings);
+// For samplers with on_device().
+DeviceSampling device_sampling(const SamplerSettings& settings);
 
 // Fails unless the tokens are of the vocabulary and fit into the context after `position`.
 Status check_tokens(std::span<const int32_t> tokens, uint32_t position, uint32_t context, uint32_t vocab);

@@ -73,7 +73,7 @@ void check_one_sequence(Rig& rig) {
 void check_sample(Rig& rig) {
   Random random(1);
   const reference::Sampling all[] = {
-      {0.8, 0.95, 0.02, 1.3, 40, 64, 5},  // first, for a quick rig: everything is on
+      {0.8, 0.95, 0.02, 1.3, 40, 64, 5, 0.25, 0.5},  // first, for a quick rig: everything is on
       {0, 0, 0, 0, 0, 0, 0},
       {1, 0, 0, 0, 0, 0, 1},
       {0.7, 0, 0, 0, 40, 0, 2},
@@ -81,6 +81,9 @@ void check_sample(Rig& rig) {
       {1, 0, 0.05, 0, 0, 0, 4},
       {0, 0, 0, 1.5, 0, 256, 6},
       {1, 0.5, 0, 1.1, 3, 1000, 7},
+      {0, 0, 0, 0, 0, 256, 11, 0.75, 0},
+      {0.9, 0, 0, 0, 0, 64, 12, 0, 2},
+      {1, 0.9, 0, 1, 20, 300, 13, -0.5, -0.25},
       {1, 1, 0, 1, 1, 8, 0x123456789abcdef0},
       {2, 0.999, 0.5, 0, 100000, 0, 9},
       {0.01, 0, 0, 0, 2, 0, 10},

@@ -48,6 +48,7 @@ struct SampleCase {
       }
       steps.add(history[s].back(), s, positions[s], true);
       steps.params[s] = device_params(params);
+      steps.penalties[s] = {float(params.frequency), float(params.presence)};
     }
     call = sample_call(rig, logits, steps, uint32_t(positions.size()), vocab, rig.put(log));
   }

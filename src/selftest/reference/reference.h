@@ -84,6 +84,7 @@ struct Sampling {
   double temperature, top_p, min_p, repeat_penalty;
   uint32_t top_k, repeat_last_n;
   uint64_t seed;
+  double frequency = 0, presence = 0;
 };
 struct Draw {
   uint32_t id;

@@ -1,8 +1,9 @@
 // Sampling as kernels/abi/step_state.h describes it: penalties, top-k, top-p, min-p, temperature, draw.
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
+#include "kernels/abi/step_state.h"
 #include "selftest/reference/reference.h"
 
 namespace greta::reference {
@@ -31,11 +32,14 @@ std::vector<Candidate> penalised(const std::vector<float>& logits, const Ids& re
                                  const Sampling& params) {
   std::vector<Candidate> all;
   for (size_t i = 0; i < logits.size(); ++i) all.push_back({double(logits[i]), uint32_t(i)});
-  if (params.repeat_penalty <= 0) return all;
-  const size_t last_n = std::min<size_t>({params.repeat_last_n, recent.size(), 256});
-  for (const uint32_t id : std::set<uint32_t>(recent.end() - ptrdiff_t(last_n), recent.end())) {
+  const size_t last_n = std::min<size_t>({params.repeat_last_n, recent.size(), size_t(kMaxPenalised)});
+  std::map<uint32_t, uint32_t> times;
+  for (size_t i = recent.size() - last_n; i < recent.size(); ++i) ++times[recent[i]];
+  for (const auto& [id, count] : times) {
     double& logit = all[id].logit;
-    logit = float(logit > 0 ? logit / params.repeat_penalty : logit * params.repeat_penalty);
+    if (params.repeat_penalty > 0)
+      logit = float(logit > 0 ? logit / params.repeat_penalty : logit * params.repeat_penalty);
+    logit = float(logit - (params.frequency * count + params.presence));
   }
   return all;
 }
