@@ -10,7 +10,7 @@ build_program() {
 }
 begin_stages story
 stage "Packages to build with" "1 to 5 minutes" tools_to_build
-stage "The program" "$(build_time 20)" build_program
+stage "The program" "$(build_time 17)" build_program
 printf '\nA story:\n\n'
 build/release/bin/greta-cli chat -q -p "Tell me a story about a beaver." || die "greta-cli chat"
 cat <<'END'
