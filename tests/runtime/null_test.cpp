@@ -1,3 +1,6 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "support/device_kernels.h"
@@ -62,4 +65,39 @@ TEST_CASE("null: a lost device answers every call with an error until it is open
   device = open_null();
   const auto stream = new_stream(*device);
   CHECK(stream->wait().ok());
+}
+
+// Everything that a host may do, where the n-th allocation fails and the n-th submission loses the device.
+static void work_and_fail(uint64_t n) {
+  const OpenDevice device = open_null({.fail_allocation = n, .fail_submit = n});
+  DeviceMemory memory[3];
+  for (DeviceMemory& each : memory) (void)each.allocate(*device, 4096, Memory::Device);
+  Stream* opened = nullptr;
+  if (!device->create_stream(&opened).ok()) return;
+  const std::unique_ptr<Stream> stream(opened);
+  for (const DeviceMemory& each : memory) {
+    if (each.buffer().bytes) (void)stream->fill(each.all(), 0);
+    (void)stream->submit();
+    (void)stream->wait();
+  }
+}
+
+TEST_CASE("null: a process whose device fails goes on and writes nothing", "[runtime]") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], 1), dup2(ends[1], 2);
+    close(ends[0]), close(ends[1]);
+    for (uint64_t n = 0; n < 8; ++n) work_and_fail(n);
+    _exit(7);
+  }
+  close(ends[1]);
+  char written[64];
+  CHECK(read(ends[0], written, sizeof written) == 0);
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
 }
