@@ -71,7 +71,7 @@ enum Slot : uint8_t {
   kSlotCount
 };
 
-constexpr uint32_t kRouterCounters = 64;  // one for each token
+constexpr uint32_t kRouterCounters = 32;  // one for each token
 
 // The pages of keys or of values in a pool (kernels/abi/ops.h, KvWriteBlock).
 struct CachePages {
