@@ -6,8 +6,7 @@
 //   group   GROUP threads with kBlock values each. A group notes the best candidate and the mass of its
 //           slice. The last group of an output draws: greedily the best of all; without filters by going
 //           through the slice in which the draw falls, in order of id; else as in sample_filtered.h
-//   shared  about 21 KiB: the list and the histogram of sample_filtered.h; the penalised values of a slice,
-//           and the recent tokens
+//   shared  about 20 KiB: the list and the histogram of sample_filtered.h; the penalised values of a slice
 //   moves   the logits once, and once more for a slice or for the blocks that filters look at; the penalised
 //           logits are written, and read instead of the logits
 // The argument block is SampleBlock in kernels/abi/ops.h.
@@ -17,7 +16,8 @@
 namespace {
 
 SHARED uint penalised[kSlice / 32];  // a bit for each value of the slice
-SHARED uint recent[kMaxPenalised];
+#define recent bin_count             // the recent tokens, before there is a histogram
+static_assert(kBins >= kMaxPenalised);
 SHARED uint chosen;
 SHARED uint drawn_slice;  // the slice in which the draw falls, its best key,
 SHARED uint drawn_key;
@@ -41,7 +41,7 @@ DEVICE uint recent_count(const Output& o) {
   return min(min(o.params.repeat_last_n, uint(kMaxPenalised)), o.position + 1);
 }
 
-// Notes the recent tokens of this slice, including the current one.
+// Notes the recent tokens, including the current one, and which of them are in this slice.
 DEVICE void note_penalised(const Output& o, Step step, const GLOBAL uint* token_log, uint slice) {
   for (uint i = thread_x(); i < kSlice / 32; i += GROUP) penalised[i] = 0;
   group_barrier();
@@ -59,20 +59,24 @@ DEVICE void note_penalised(const Output& o, Step step, const GLOBAL uint* token_
 DEVICE float penalised_value(const Output& o, uint token, float value) {
   const float penalty = o.params.repeat_penalty;
   if (repeats(o.params)) value = tame(value > 0 ? value / penalty : value * penalty);
-  if (!takes(o.taken)) return value;
   uint times = 0;
   for (uint i = 0; i < recent_count(o); ++i) times += recent[i] == token;
   return tame(value - (o.taken.frequency * float(times) + o.taken.presence));
 }
 
-// Applies the penalties to a block and stores the values.
+// Stores a block, applies the penalties there and loads it again. There are few recent tokens, so they are
+// not worth registers for all values.
 DEVICE void penalise(const Output& o, uint block, uint count, float (&values)[kBlock]) {
-  const uint bits = penalised[thread_x() * kBlock / 32] >> thread_x() * kBlock % 32;
-  for (uint i = 0; i < kBlock; ++i) {
-    if (i >= count) break;
-    if (bits >> i & 1) values[i] = penalised_value(o, block * kBlock + i, values[i]);
-    o.values[block * kBlock + i] = values[i];
+  const auto stored = o.values + block * kBlock;
+  for (uint i = 0; i < kBlock; ++i)
+    if (i < count) stored[i] = values[i];
+  uint bits = penalised[thread_x() * kBlock / 32] >> thread_x() * kBlock % 32 & ((1u << kBlock) - 1);
+  if (bits == 0) return;
+  for (; bits; bits &= bits - 1) {
+    const uint i = __builtin_ctz(bits);
+    stored[i] = penalised_value(o, block * kBlock + i, stored[i]);
   }
+  load_block(o, o.values, block, values);
 }
 
 // The sum of exp((value - maximum) / temperature) over a block.

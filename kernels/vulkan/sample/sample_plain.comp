@@ -6,8 +6,7 @@
 //   group   GROUP threads with kBlock values each. A group notes the best candidate and the mass of its
 //           slice. The last group of an output draws: greedily the best of all; without filters by going
 //           through the slice in which the draw falls, in order of id; else as in sample_filtered.h
-//   shared  about 21 KiB: the list and the histogram of sample_filtered.h; GROUP * 4 bytes and the recent
-//           tokens more
+//   shared  about 20 KiB: the list and the histogram of sample_filtered.h; GROUP * 4 bytes more
 //   moves   the logits once, and once more for a slice or for the blocks that filters look at; the penalised
 //           logits are written, and read instead of the logits
 // The argument block is SampleBlock in kernels/abi/ops.h.
@@ -18,7 +17,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 4)
   writeonly buffer Drawn_address { StepState state; };
 
 shared uint penalised[kSlice / 32];  // a bit for each value of the slice
-shared uint recent[kMaxPenalised];
+#define recent bin_count             // the recent tokens, before there is a histogram
 shared uint chosen;
 shared bool decides;  // the output is the last of its sequence
 shared uvec4 chosen_slice;
@@ -33,7 +32,7 @@ bool is_last_of_sequence(StepState_address step, uint i) {
 
 uint recent_count() { return min(min(params.repeat_last_n, kMaxPenalised), row.position + 1); }
 
-// Notes the recent tokens of this slice, including the current one.
+// Notes the recent tokens, including the current one, and which of them are in this slice.
 void note_penalised(StepState_address step, uint slice) {
   for (uint i = gl_LocalInvocationIndex; i < kSlice / 32; i += GROUP) penalised[i] = 0;
   barrier();
@@ -51,21 +50,26 @@ void note_penalised(StepState_address step, uint slice) {
 // The value of a recent token after the penalties.
 float penalised_value(uint token, float value) {
   if (repeats()) value = tame(value > 0 ? value / params.repeat_penalty : value * params.repeat_penalty);
-  if (!takes()) return value;
   uint times = 0;
   for (uint i = 0; i < recent_count(); ++i) times += uint(recent[i] == token);
   precise const float all = taken.frequency * float(times) + taken.presence;
   return tame(value - all);
 }
 
-// Applies the penalties to a block and stores the values.
-void penalise(uint block, uint count, inout float values[kBlock]) {
-  const uint bits = penalised[gl_LocalInvocationIndex * kBlock / 32] >> gl_LocalInvocationIndex * kBlock % 32;
-  [[unroll]] for (uint i = 0; i < kBlock; ++i) {
-    if (i >= count) break;
-    if ((bits >> i & 1) != 0) values[i] = penalised_value(block * kBlock + i, values[i]);
-    float_address(scratch).at[block * kBlock + i] = values[i];
+// Stores a block, applies the penalties there and loads it again. There are few recent tokens, so they are
+// not worth registers for all values.
+void penalise(uint block, inout float values[kBlock], uint count) {
+  float_address stored = float_address(scratch + uint64_t(block) * kBlock * 4);
+  [[unroll]] for (uint i = 0; i < kBlock; ++i)
+    if (i < count) stored.at[i] = values[i];
+  uint bits = penalised[gl_LocalInvocationIndex * kBlock / 32] >> gl_LocalInvocationIndex * kBlock % 32;
+  bits &= (1u << kBlock) - 1;
+  if (bits == 0) return;
+  for (; bits != 0; bits &= bits - 1) {
+    const uint i = findLSB(bits);
+    stored.at[i] = penalised_value(block * kBlock + i, stored.at[i]);
   }
+  load_block(scratch, block, values, count);
 }
 
 // The sum of exp((value - maximum) / temperature) over a block.
@@ -88,7 +92,7 @@ uvec4 take_slice(uint slice, float temperature) {
   uint smallest = kNotFinite;  // of magnitudes, as bits
   [[unroll]] for (uint i = 0; i < kBlock; ++i)
     if (i < count) smallest = min(smallest, magnitude_bits(values[i]));
-  if (penalises) penalise(block, count, values);
+  if (penalises) penalise(block, values, count);
   uvec2 thread_best = uvec2(0, ~0u);  // of the thread: {key, id}
   [[unroll]] for (uint i = 0; i < kBlock; ++i) {
     const uint key = i < count ? key_of(values[i]) : 0;
