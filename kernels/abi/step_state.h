@@ -1,6 +1,6 @@
 // StepState: all that changes from one forward step to the next, in device memory. Captured plans carry only
 // its address. It is one buffer: the struct below, then
-//   uint              page_table[sequence_capacity][page_capacity]  pool page of each 64 positions of a sequence
+//   uint   page_table[sequence_capacity][page_capacity]   pool page of each 64 positions of a sequence
 //   SamplePenalties   penalties[sequence_capacity]
 // Ownership: only the sample kernel writes `last_token`. It also turns the row from which it drew a token
 // into the row of that token. Copies that the host records on the same stream write all the rest.

@@ -63,7 +63,8 @@ bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
     return why.no("route: does not fuse with this sequence of %zu ops", calls.size());
   if (!check_choice(*parts.route, why)) return false;
   if (parts.matmul && row.tokens_max > kRouterCounters)
-    return why.no("route: %s is for %u tokens, counters are for %u", row.name, row.tokens_max, kRouterCounters);
+    return why.no("route: %s is for %u tokens, counters are for %u", row.name, row.tokens_max,
+                  kRouterCounters);
   return parts.matmul ? check_matmul(parts, why) : true;
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "engine/sampling/steps.h"
-#include "kernels/abi/step_state.h"
+#include "graph/graph.h"
 
 namespace greta {
 
