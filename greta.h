@@ -1,7 +1,7 @@
 /* greta.h - run GGUF language models on AMD GPUs, on any Vulkan GPU, or on the CPU.
  *
  * This file is the whole public interface: what is not declared here is not part of it. It stays one file,
- * so that there is one to copy and one to read.
+ * however long, so that there is one to copy and one to read.
  *
  * OBJECTS
  *   runtime    One device, a GPU or the CPU, with a limit on the memory that may be used there.

@@ -86,3 +86,21 @@ TEST_CASE("refusing a header of as many tensors as may be takes little memory", 
   CHECK(memory.peak_bytes() > writer.header().size());
   CHECK(memory.peak_bytes() < test::kMostOfRefusal);
 }
+
+TEST_CASE("refusing a header of 25 MB and as many keys as may be takes little memory", "[engine][gguf]") {
+  constexpr uint64_t kBytes = 25'000'000, kKeyBytes = kBytes / kMaxPairs - 16;
+  GgufWriter writer;
+  for (uint64_t i = 0; i < kMaxPairs; ++i) {
+    const std::string key = std::to_string(i % (kMaxPairs - 1));
+    writer.value(key + std::string(kKeyBytes - key.size(), 'x'), uint32_t(i));
+  }
+  Reads reads{writer.file()};
+  const test::FailingMemory memory(0);
+  Source source;
+  REQUIRE(source.open_callback(Reads::read, &reads, reads.file.size()).ok());
+  CHECK(Gguf().open(std::move(source)).code == Code::File);
+  CHECK(std::string(error_text()).find("there are two entries of this name") != std::string::npos);
+  INFO(memory.peak_bytes() << " bytes for a header of " << writer.header().size());
+  CHECK(writer.header().size() > kBytes - 100'000);
+  CHECK(memory.peak_bytes() < test::kMostOfRefusal);
+}

@@ -67,7 +67,7 @@ TEST_CASE("null: a lost device answers every call with an error until it is open
   CHECK(stream->wait().ok());
 }
 
-// Everything that a host may do, where the n-th allocation fails and the n-th submission loses the device.
+// Works on a device whose n-th allocation fails and whose n-th submission loses it.
 static void work_and_fail(uint64_t n) {
   const OpenDevice device = open_null({.fail_allocation = n, .fail_submit = n});
   DeviceMemory memory[3];

@@ -16,7 +16,7 @@
 namespace {
 
 SHARED uint penalised[kSlice / 32];  // a bit for each value of the slice
-#define recent bin_count             // the recent tokens, before there is a histogram
+#define recent bin_count             // the recent tokens: nobody reads them when bins are counted
 static_assert(kBins >= kMaxPenalised);
 SHARED uint chosen;
 SHARED uint drawn_slice;  // the slice in which the draw falls, its best key,

@@ -17,7 +17,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 4)
   writeonly buffer Drawn_address { StepState state; };
 
 shared uint penalised[kSlice / 32];  // a bit for each value of the slice
-#define recent bin_count             // the recent tokens, before there is a histogram
+#define recent bin_count             // the recent tokens: nobody reads them when bins are counted
 shared uint chosen;
 shared bool decides;  // the output is the last of its sequence
 shared uvec4 chosen_slice;

@@ -62,15 +62,11 @@ uint32_t Executor::drawn(uint32_t sequence, uint32_t position) const {
       drawn_.buffer().mapped)[sequence * kDrawnPositions + position % kDrawnPositions];
 }
 
-Status Executor::upload_part(const void* from, uint64_t bytes) {
-  return upload(uint64_t(static_cast<const uint8_t*>(from) - reinterpret_cast<uint8_t*>(host_step_.data())),
-                bytes);
-}
-
-Status Executor::upload(uint64_t offset, uint64_t bytes) {
+Status Executor::upload(const void* from, uint64_t bytes) {
   const DeviceMemory& staged = flights_[flight_].step;
   const auto* state = reinterpret_cast<const uint8_t*>(host_step_.data());
-  memcpy(static_cast<uint8_t*>(staged.buffer().mapped) + offset, state + offset, bytes);
+  const auto offset = uint64_t(static_cast<const uint8_t*>(from) - state);
+  memcpy(static_cast<uint8_t*>(staged.buffer().mapped) + offset, from, bytes);
   return stream_->copy(step_.slice(offset, bytes), staged.slice(offset, bytes));
 }
 
@@ -136,7 +132,7 @@ Status Executor::upload_rows() {
                     state.lone_count == lone_there_ &&
                     !memcmp(rows.data(), rows_there_.data(), rows.size_bytes());
   rows_there_.clear();  // stays so if the copy fails
-  if (!same) GRETA_TRY(upload(0, offsetof(StepState, row) + rows.size_bytes()));
+  if (!same) GRETA_TRY(upload(&state, offsetof(StepState, row) + rows.size_bytes()));
   rows_there_.assign(rows.begin(), rows.end());
   first_drawn_there_ = state.first_drawn;
   lone_there_ = state.lone_count;
@@ -144,7 +140,7 @@ Status Executor::upload_rows() {
   const bool known = outputs.size() <= output_rows_there_.size();
   if (known && std::equal(outputs.begin(), outputs.end(), output_rows_there_.begin())) return {};
   output_rows_there_.clear();
-  GRETA_TRY(upload(offsetof(StepState, output_row), outputs.size_bytes()));
+  GRETA_TRY(upload(state.output_row, outputs.size_bytes()));
   output_rows_there_.assign(outputs.begin(), outputs.end());
   return {};
 }
@@ -196,11 +192,11 @@ Status Executor::upload_step(std::span<const Row> rows, uint32_t lone) {
     uint32_t* row = host_tables() + uint64_t(want.sequence) * plan_.pages_per_sequence;
     if (!table.empty() && memcmp(row, table.data(), table.size_bytes()) != 0) {
       memcpy(row, table.data(), table.size_bytes());
-      GRETA_TRY(upload_part(row, table.size_bytes()));
+      GRETA_TRY(upload(row, table.size_bytes()));
     }
     if (sampling_changed_[want.sequence]) {
-      GRETA_TRY(upload_part(&state.sample[want.sequence], sizeof(SampleParams)));
-      GRETA_TRY(upload_part(&host_penalties()[want.sequence], sizeof(SamplePenalties)));
+      GRETA_TRY(upload(&state.sample[want.sequence], sizeof(SampleParams)));
+      GRETA_TRY(upload(&host_penalties()[want.sequence], sizeof(SamplePenalties)));
       sampling_changed_[want.sequence] = false;
     }
   }

@@ -170,9 +170,8 @@ class Executor {
   Status upload_rows();
   void follow_draws();
   void forget_uploads();
-  // Both copy bytes of the host's StepState to the device's.
-  Status upload(uint64_t offset, uint64_t bytes);
-  Status upload_part(const void* from, uint64_t bytes);
+  // Copies `bytes` at `from` in the host's StepState to the device's.
+  Status upload(const void* from, uint64_t bytes);
   StepState& host_state() { return *reinterpret_cast<StepState*>(host_step_.data()); }
   uint32_t* host_tables() { return reinterpret_cast<uint32_t*>(&host_state() + 1); }
   SamplePenalties* host_penalties() {

@@ -296,7 +296,7 @@ Status Executor::upload_tables() {
   GRETA_TRY(staging.finish());
   host_state().sequence_capacity = options_.sequences;
   host_state().page_capacity = plan_.pages_per_sequence;
-  GRETA_TRY(upload(0, step_.buffer().bytes));
+  GRETA_TRY(upload(&host_state(), step_.buffer().bytes));
   GRETA_TRY(stream_->fill(token_log_.all(), 0));
   GRETA_TRY(stream_->fill(counters_.all(), 0));
   return stream_->wait();
