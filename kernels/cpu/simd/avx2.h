@@ -78,6 +78,24 @@ inline void transpose(__m256i (&v)[8]) {
   for (int i = 0; i < 8; ++i) v[i] = t[i];
 }
 
+// 16 bytes of two rows in a vector's halves.
+inline __m256i halves_of(const uint8_t* low, const uint8_t* high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i*)low)),
+                                 _mm_loadu_si128((const __m128i*)high), 1);
+}
+
+// Transposes 4 words of 8 rows, from `at` bytes into each: 8 shuffles.
+inline void transpose_four(const uint8_t* const (&row)[8], uint32_t at, __m256i* to) {
+  const __m256i a = halves_of(row[0] + at, row[4] + at), b = halves_of(row[1] + at, row[5] + at),
+                c = halves_of(row[2] + at, row[6] + at), d = halves_of(row[3] + at, row[7] + at);
+  const __m256i low_ab = _mm256_unpacklo_epi32(a, b), high_ab = _mm256_unpackhi_epi32(a, b),
+                low_cd = _mm256_unpacklo_epi32(c, d), high_cd = _mm256_unpackhi_epi32(c, d);
+  to[0] = _mm256_unpacklo_epi64(low_ab, low_cd);
+  to[1] = _mm256_unpackhi_epi64(low_ab, low_cd);
+  to[2] = _mm256_unpacklo_epi64(high_ab, high_cd);
+  to[3] = _mm256_unpackhi_epi64(high_ab, high_cd);
+}
+
 // Products of 4 columns: 8 int32 += u8 q times s8 x.
 inline __m256i pairs(__m256i q, __m256i x) { return _mm256_maddubs_epi16(q, x); }
 inline __m256i widen(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }

@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr uint32_t kGateChunk = 64;
+constexpr uint32_t kGateChunk = 16;  // rows of a group of matmul_rows, which uses this too
 
 // Through a buffer, since y may be gate or up.
 template <uint32_t kActivation>
@@ -15,28 +15,29 @@ inline void gate_row(const float* gate, const float* up, uint32_t width, float* 
   float out[kGateChunk];
   uint32_t i = 0;
   for (; i + kGateChunk <= width; i += kGateChunk) {
+#pragma GCC unroll 1  // GCC spreads no loop over lanes that it has unrolled
     for (uint32_t j = 0; j < kGateChunk; ++j) out[j] = gated(kActivation, gate[i + j], up[i + j]);
     __builtin_memcpy(y + i, out, sizeof out);
   }
   for (; i < width; ++i) y[i] = gated(kActivation, gate[i], up[i]);
 }
 
+inline void gate_row(uint32_t activation, const float* gate, const float* up, uint32_t width, float* y) {
+  switch (activation) {
+    case kActivationGelu:
+      return gate_row<kActivationGelu>(gate, up, width, y);
+    case kActivationClamped:
+      return gate_row<kActivationClamped>(gate, up, width, y);
+    default:
+      return gate_row<kActivationSilu>(gate, up, width, y);
+  }
+}
+
 inline void gate_rows(const GateBlock& b, uint32_t first_group, uint32_t group_count) {
   const uint32_t live = live_rows(step_of(b.step), kRowsTokens);
   for (uint32_t t = first_group; t < first_group + group_count && t < live; ++t) {
     const uint64_t at = uint64_t(t) * b.width;
-    const float *gate = (const float*)b.gate + at, *up = (const float*)b.up + at;
-    float* y = (float*)b.y + at;
-    switch (b.activation) {
-      case kActivationGelu:
-        gate_row<kActivationGelu>(gate, up, b.width, y);
-        break;
-      case kActivationClamped:
-        gate_row<kActivationClamped>(gate, up, b.width, y);
-        break;
-      default:
-        gate_row<kActivationSilu>(gate, up, b.width, y);
-    }
+    gate_row(b.activation, (const float*)b.gate + at, (const float*)b.up + at, b.width, (float*)b.y + at);
   }
 }
 

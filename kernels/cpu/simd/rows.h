@@ -6,16 +6,21 @@
 //   prepare(x, depth, slot)                x in that form
 //   multiply<T>(weight, n, first, count, depth, slots, out, stride)
 //                                          out[t * stride + i] = W[first + i] . x[t], for T tokens
-// Every output is summed by itself in one order, so the bits do not depend on T, tiles or threads.
+//   kManyFrom, multiply_many(weight, n, first, count, depth, slots, tokens, out, stride)
+//                                          the same for kManyFrom, 3 or 5, to kBatch tokens; where a type has
+//                                          none, they are taken kRowTokens at a time
+// Every output is summed by itself in one order, so the bits do not depend on tiles, threads or the other
+// tokens; of these only the number matters, whether it reaches kManyFrom.
 #pragma once
 #include "kernels/cpu/math.h"
 #include "kernels/cpu/row_math.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/cpu/simd/gate.h"
 
 namespace {
 
 constexpr uint32_t kBatch = 8;      // tokens whose form is held at once
-constexpr uint32_t kRowTokens = 4;  // tokens that share an unpacked weight
+constexpr uint32_t kRowTokens = 4;  // tokens that share an unpacked weight, but for multiply_many
 constexpr uint32_t kRowTile = 32;   // output rows held at once, where no head asks for more
 
 // Tokens first .. first + count - 1 of the step, each in the form of Rows.
@@ -47,21 +52,33 @@ inline void add_bias(const MatmulBlock& b, uint32_t first, uint32_t count, uint3
     for (uint32_t r = 0; r < count; ++r) out[t * stride + r] += bias[r];
 }
 
-// Rows first .. first + count - 1 of one matrix for `tokens` tokens, at most kRowTokens.
+// From so many tokens on multiply_many takes them.
 template <class Rows>
-[[gnu::noinline]] void multiply(const MatmulBlock& b, uint64_t weight, uint32_t first, uint32_t count,
-                     const uint8_t* const* slots, uint32_t tokens, float* out, uint32_t stride) {
-  const uint8_t* w = (const uint8_t*)weight;
+constexpr uint32_t many_from() {
+  if constexpr (requires { Rows::kManyFrom; })
+    return Rows::kManyFrom;
+  else
+    return kBatch + 1;
+}
+
+template <class Rows>
+constexpr uint32_t kTokensTogether = many_from<Rows>() <= kBatch ? kBatch : kRowTokens;
+
+// Rows first .. first + count - 1 of one matrix for `tokens` tokens, at most kTokensTogether.
+template <class Rows>
+[[gnu::noinline]] void multiply(const uint8_t* weight, uint32_t n, uint32_t first, uint32_t count,
+                                uint32_t depth, const uint8_t* const* slots, uint32_t tokens, float* out,
+                                uint32_t stride) {
   static_assert(kRowTokens == 4, "one case for each count");
-  switch (tokens) {
-    case 1:
-      return Rows::template multiply<1>(w, b.n, first, count, b.depth, slots, out, stride);
-    case 2:
-      return Rows::template multiply<2>(w, b.n, first, count, b.depth, slots, out, stride);
-    case 3:
-      return Rows::template multiply<3>(w, b.n, first, count, b.depth, slots, out, stride);
-    default:
-      return Rows::template multiply<4>(w, b.n, first, count, b.depth, slots, out, stride);
+  constexpr uint32_t many = many_from<Rows>();
+  if constexpr (many <= kBatch)
+    if (tokens >= many)
+      return Rows::multiply_many(weight, n, first, count, depth, slots, tokens, out, stride);
+  if (tokens == 1) return Rows::template multiply<1>(weight, n, first, count, depth, slots, out, stride);
+  if (tokens == 2) return Rows::template multiply<2>(weight, n, first, count, depth, slots, out, stride);
+  if constexpr (many > 3) {
+    if (tokens == 3) return Rows::template multiply<3>(weight, n, first, count, depth, slots, out, stride);
+    Rows::template multiply<4>(weight, n, first, count, depth, slots, out, stride);
   }
 }
 
@@ -69,15 +86,17 @@ template <class Rows>
 template <class Rows>
 void finish_rows(const MatmulBlock& b, const Batch& batch, uint32_t t, uint32_t tokens, uint32_t first,
                  uint32_t count) {
-  alignas(64) float out[kRowTokens][kRowTile], up[kRowTokens][kRowTile];
-  multiply<Rows>(b, b.weight, first, count, batch.slot + t, tokens, out[0], kRowTile);
+  alignas(64) float out[kTokensTogether<Rows>][kRowTile], up[kTokensTogether<Rows>][kRowTile];
+  const auto times = [&](uint64_t weight, float* to) {
+    multiply<Rows>((const uint8_t*)weight, b.n, first, count, b.depth, batch.slot + t, tokens, to, kRowTile);
+  };
+  times(b.weight, out[0]);
   add_bias(b, first, count, tokens, out[0], kRowTile);
-  if (b.weight2) multiply<Rows>(b, b.weight2, first, count, batch.slot + t, tokens, up[0], kRowTile);
+  if (b.weight2) times(b.weight2, up[0]);
   for (uint32_t i = 0; i < tokens; ++i) {
     const uint64_t at = uint64_t(batch.first + t + i) * b.n + first;
     float* y = (float*)b.y + at;
-    if (b.weight2)
-      for (uint32_t r = 0; r < count; ++r) out[i][r] = gated(b.activation, out[i][r], up[i][r]);
+    if (b.weight2) gate_row(b.activation, out[i], up[i], count, out[i]);
     if (b.residual) {
       const float* residual = (const float*)b.residual + at;
       for (uint32_t r = 0; r < count; ++r) y[r] = residual[r] + out[i][r];
@@ -91,8 +110,9 @@ void finish_rows(const MatmulBlock& b, const Batch& batch, uint32_t t, uint32_t 
 template <class Rows>
 void finish_head(const MatmulBlock& b, const StepState* step, const Batch& batch, uint32_t t, uint32_t tokens,
                  uint32_t head) {
-  alignas(64) float out[kRowTokens][kMaxHeadWidth];
-  multiply<Rows>(b, b.weight, head * b.tile, b.tile, batch.slot + t, tokens, out[0], kMaxHeadWidth);
+  alignas(64) float out[kTokensTogether<Rows>][kMaxHeadWidth];
+  multiply<Rows>((const uint8_t*)b.weight, b.n, head * b.tile, b.tile, b.depth, batch.slot + t, tokens, out[0],
+                 kMaxHeadWidth);
   add_bias(b, head * b.tile, b.tile, tokens, out[0], kMaxHeadWidth);
   for (uint32_t i = 0; i < tokens; ++i) {
     const uint32_t token = batch.first + t + i;
@@ -109,8 +129,9 @@ void finish_head(const MatmulBlock& b, const StepState* step, const Batch& batch
 
 template <class Rows>
 void finish_group(const MatmulBlock& b, const StepState* step, const Batch& batch, uint32_t group) {
-  for (uint32_t t = 0; t < batch.count; t += kRowTokens) {
-    const uint32_t tokens = batch.count - t < kRowTokens ? batch.count - t : kRowTokens;
+  constexpr uint32_t most = kTokensTogether<Rows>;
+  for (uint32_t t = 0; t < batch.count; t += most) {
+    const uint32_t tokens = batch.count - t < most ? batch.count - t : most;
     if (b.rope || b.pool) {
       finish_head<Rows>(b, step, batch, t, tokens, group);
       continue;

@@ -12,6 +12,13 @@
 
 namespace {
 
+// The value of a sum that is computed where it is written: GCC would first make all products of a group, for
+// which there are no registers, and add them afterwards.
+inline __m256i in_order(__m256i sum) {
+  asm("" : "+x"(sum));
+  return sum;
+}
+
 // kMost: the largest quant; 0: signed weights, whose absolute values meet x with their sign.
 template <uint32_t kGroupColumns, bool kMinima, int32_t kZeroPoint, int32_t kMost, uint32_t kMostColumns>
 struct Panel {
@@ -52,28 +59,58 @@ struct Panel {
     }
   }
 
-  // Integer sums over one group.
+  // Integer sums over one group. `dot` holds what they start with.
   template <int R, int T>
   static inline void dots(const uint8_t* const (&eight)[R], uint32_t g, const uint8_t* const (&x)[T],
                           __m256i (&dot)[R][T]) {
     for (uint32_t i = 0; i < kGroup / 4; i += kSteps) {
-      __m256i sum[R][T];
+      if constexpr (kSteps <= 2)
+        few_steps<R, T>(eight, g, i, x, dot);
+      else
+        many_steps<R, T>(eight, g, i, x, dot);
+    }
+  }
+
+  // kSteps steps of 4 columns from step i of the group. Sums of int16 are short-lived, the weights stay.
+  template <int R, int T>
+  static inline void few_steps(const uint8_t* const (&eight)[R], uint32_t g, uint32_t i,
+                               const uint8_t* const (&x)[T], __m256i (&dot)[R][T]) {
+    __m256i w[R][kSteps];
+    for (int r = 0; r < R; ++r)
+      for (uint32_t j = 0; j < kSteps; ++j)
+        w[r][j] = _mm256_loadu_si256((const __m256i*)(eight[r] + (g * (kGroup / 4) + i + j) * 32));
+    for (int t = 0; t < T; ++t) {
+      __m256i four[kSteps];
+      for (uint32_t j = 0; j < kSteps; ++j) four[j] = broadcast4(x[t] + g * kGroup + (i + j) * 4);
+      for (int r = 0; r < R; ++r) {
+        __m256i sum = products<kMost>(w[r][0], four[0]);
+        for (uint32_t j = 1; j < kSteps; ++j)
+          sum = in_order(_mm256_add_epi16(sum, products<kMost>(w[r][j], four[j])));
+        dot[r][t] = in_order(_mm256_add_epi32(dot[r][t], widen(sum)));
+      }
+    }
+  }
+
+  // The same where sums of int16 take many: they stay, the weights pass by.
+  template <int R, int T>
+  static inline void many_steps(const uint8_t* const (&eight)[R], uint32_t g, uint32_t i,
+                                const uint8_t* const (&x)[T], __m256i (&dot)[R][T]) {
+    __m256i sum[R][T];
 #pragma GCC unroll 8
-      for (uint32_t j = 0; j < kSteps; ++j) {
-        __m256i w[R];
-        for (int r = 0; r < R; ++r)
-          w[r] = _mm256_loadu_si256((const __m256i*)(eight[r] + (g * (kGroup / 4) + i + j) * 32));
-        for (int t = 0; t < T; ++t) {
-          const __m256i four = broadcast4(x[t] + g * kGroup + (i + j) * 4);
-          for (int r = 0; r < R; ++r) {
-            const __m256i product = products<kMost>(w[r], four);
-            sum[r][t] = j == 0 ? product : _mm256_add_epi16(sum[r][t], product);
-          }
+    for (uint32_t j = 0; j < kSteps; ++j) {
+      __m256i w[R];
+      for (int r = 0; r < R; ++r)
+        w[r] = _mm256_loadu_si256((const __m256i*)(eight[r] + (g * (kGroup / 4) + i + j) * 32));
+      for (int t = 0; t < T; ++t) {
+        const __m256i four = broadcast4(x[t] + g * kGroup + (i + j) * 4);
+        for (int r = 0; r < R; ++r) {
+          const __m256i product = products<kMost>(w[r], four);
+          sum[r][t] = j == 0 ? product : in_order(_mm256_add_epi16(sum[r][t], product));
         }
       }
-      for (int t = 0; t < T; ++t)
-        for (int r = 0; r < R; ++r) dot[r][t] = _mm256_add_epi32(dot[r][t], widen(sum[r][t]));
     }
+    for (int t = 0; t < T; ++t)
+      for (int r = 0; r < R; ++r) dot[r][t] = in_order(_mm256_add_epi32(dot[r][t], widen(sum[r][t])));
   }
 
   // T tokens from `token` of the tile, R eights of rows from `first`.

@@ -11,6 +11,9 @@ struct Quants {
   static constexpr bool kHasMin = true;
   static constexpr int32_t kZero = 0, kMost = 3;
 
+  static constexpr uint32_t kPlanes[] = {16, 48};
+  static constexpr int last_plane(int chunk) { return chunk / 4; }
+
   static inline Scales<16> scales(const uint8_t* block) {
     const __m128 both = _mm_cvtph_ps(_mm_loadu_si32(block + 80));
     const __m256 d = _mm256_broadcastss_ps(both), dmin = _mm256_broadcastss_ps(_mm_movehdup_ps(both));

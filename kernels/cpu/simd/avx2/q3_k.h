@@ -11,6 +11,9 @@ struct Quants {
   static constexpr bool kHasMin = false;
   static constexpr int32_t kZero = 4, kMost = 7;
 
+  static constexpr uint32_t kPlanes[] = {0, 32, 64};
+  static constexpr int last_plane(int chunk) { return 1 + chunk / 4; }
+
   // 8 bytes of low halves for the first and the second 8, 4 bytes of two bits for each four.
   static inline Scales<16> scales(const uint8_t* block) {
     const __m128i raw =

@@ -11,8 +11,13 @@ struct Quants {
   static constexpr uint32_t kGroup = 32;
   static constexpr bool kHasMin = true;
   static constexpr int32_t kZero = 0, kMost = 31;
+  static constexpr uint32_t kPlanes[] = {16, 48, 80, 112, 144};
+  static constexpr int last_plane(int chunk) { return 1 + chunk / 2; }
 
   static inline Scales<32> scales(const uint8_t* block) { return scales_k4(block); }
+  static inline void unpack_scales(const uint8_t* const (&block)[8], float* scale, float* min) {
+    unpack_scales_k4(block, scale, min);
+  }
 
   // The low or high halves of 32 bytes, and bit C of another 32.
   template <int C>

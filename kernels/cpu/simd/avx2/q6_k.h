@@ -10,6 +10,8 @@ struct Quants {
   static constexpr uint32_t kGroup = 16;
   static constexpr bool kHasMin = false;
   static constexpr int32_t kZero = 32, kMost = 63;
+  static constexpr uint32_t kPlanes[] = {0, 32, 128, 64, 96, 160};
+  static constexpr int last_plane(int chunk) { return 2 + chunk / 4 * 3; }
 
   static inline Scales<16> scales(const uint8_t* block) {
     const __m256 d = _mm256_set1_ps(_cvtsh_ss(load_u16(block + 208)));

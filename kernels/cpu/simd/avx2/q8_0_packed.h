@@ -38,7 +38,8 @@ struct Rows {
           const __m256i magnitude = _mm256_abs_epi8(w);
           for (int t = 0; t < T; ++t) {
             const __m256i x = broadcast4(tokens[t].q + i * 32 + k * 4);
-            dot[h][t] = _mm256_add_epi32(dot[h][t], widen(pairs(magnitude, _mm256_sign_epi8(x, w))));
+            const __m256i four = widen(pairs(magnitude, _mm256_sign_epi8(x, w)));
+            dot[h][t] = in_order(_mm256_add_epi32(dot[h][t], four));
           }
         }
       for (int h = 0; h < 2; ++h) {
