@@ -69,4 +69,24 @@ inline void transpose(__m512i (&v)[16]) {
   }
 }
 
+// 16 bytes of four rows in a vector's quarters.
+inline __m512i quarters_of(const uint8_t* const* row, uint32_t at) {
+  __m512i all = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i*)(row[0] + at)));
+  all = _mm512_inserti32x4(all, _mm_loadu_si128((const __m128i*)(row[4] + at)), 1);
+  all = _mm512_inserti32x4(all, _mm_loadu_si128((const __m128i*)(row[8] + at)), 2);
+  return _mm512_inserti32x4(all, _mm_loadu_si128((const __m128i*)(row[12] + at)), 3);
+}
+
+// Transposes 4 words of 16 rows, from `at` bytes into each: 8 shuffles.
+inline void transpose_four(const uint8_t* const (&row)[16], uint32_t at, __m512i* to) {
+  const __m512i a = quarters_of(row, at), b = quarters_of(row + 1, at), c = quarters_of(row + 2, at),
+                d = quarters_of(row + 3, at);
+  const __m512i low_ab = _mm512_unpacklo_epi32(a, b), high_ab = _mm512_unpackhi_epi32(a, b),
+                low_cd = _mm512_unpacklo_epi32(c, d), high_cd = _mm512_unpackhi_epi32(c, d);
+  to[0] = _mm512_unpacklo_epi64(low_ab, low_cd);
+  to[1] = _mm512_unpackhi_epi64(low_ab, low_cd);
+  to[2] = _mm512_unpacklo_epi64(high_ab, high_cd);
+  to[3] = _mm512_unpackhi_epi64(high_ab, high_cd);
+}
+
 }  // namespace

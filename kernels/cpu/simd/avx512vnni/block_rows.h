@@ -6,6 +6,7 @@
 #pragma once
 #include "kernels/cpu/simd/avx512vnni.h"
 #include "kernels/cpu/simd/avx512vnni/block.h"
+#include "kernels/cpu/simd/avx512vnni/block_many.h"
 
 namespace {
 
@@ -100,6 +101,19 @@ struct BlockRows {
     for (; r + kTogether <= count; r += kTogether)
       rows<kTogether, T>(row + r * row_bytes, row_bytes, depth, tokens, out + r, stride);
     for (; r < count; ++r) rows<1, T>(row + r * row_bytes, row_bytes, depth, tokens, out + r, stride);
+  }
+
+  // The same for more tokens.
+  static constexpr uint32_t kManyFrom = 5;
+  static void multiply_many(const uint8_t* weight, uint32_t, uint32_t first, uint32_t count, uint32_t depth,
+                            const uint8_t* const* slots, uint32_t token_count, float* out, uint32_t stride) {
+    BlockToken tokens[kManyTokens];
+    for (uint32_t t = 0; t < token_count; ++t) tokens[t] = BlockToken(slots[t], depth);
+    const uint64_t row_bytes = uint64_t(depth / 256) * Quants::kBlockBytes;
+    for (uint32_t r = 0; r < count; r += 16)
+      BlockMany<Quants, BlockToken>::rows(weight + (first + r) * row_bytes, row_bytes,
+                                          count - r < 16 ? count - r : 16, depth, tokens, token_count,
+                                          out + r, stride);
   }
 };
 

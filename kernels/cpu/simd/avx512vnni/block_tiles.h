@@ -32,23 +32,35 @@ struct BlockTiles {
     for (int i = 0; i < 16; i += step) _mm512_store_si512(to + i / step * 64, v[i]);
   }
 
-  // `next_bytes` on lies the block of the next panel; it comes while this panel is multiplied.
-  __attribute__((noinline)) static void unpack_block(const uint8_t* const (&block)[16], uint64_t next_bytes,
-                                                     uint8_t* quants, uint8_t* scale, uint8_t* min) {
+  static inline void unpack_scales(const uint8_t* const (&block)[16], uint8_t* scale, uint8_t* min) {
     __m512i scales[16], minima[16];
     for (int r = 0; r < 16; ++r) {
-      for (uint32_t line = 0; line < Quants::kBlockBytes; line += 64)
-        _mm_prefetch((const char*)block[r] + next_bytes + line, _MM_HINT_T1);
       const SixteenScales s = Quants::scales(block[r]);
       scales[r] = _mm512_castps_si512(s.scale);
       minima[r] = _mm512_castps_si512(s.min);
     }
     groups(scales, scale);
     if constexpr (Quants::kHasMin) groups(minima, min);
-    chunk<0>(block, quants);
-    chunk<1>(block, quants);
-    chunk<2>(block, quants);
-    chunk<3>(block, quants);
+  }
+
+  // `next_bytes` on lies the block of the next panel; it comes while this panel is multiplied.
+  __attribute__((noinline)) static void unpack_block(const uint8_t* const (&block)[16], uint64_t next_bytes,
+                                                     uint8_t* quants, uint8_t* scale, uint8_t* min) {
+    for (int r = 0; r < 16; ++r)
+      for (uint32_t line = 0; line < Quants::kBlockBytes; line += 64)
+        _mm_prefetch((const char*)block[r] + next_bytes + line, _MM_HINT_T1);
+    if constexpr (requires { Quants::unpack_scales; })
+      Quants::unpack_scales(block, (float*)scale, (float*)min);
+    else
+      unpack_scales(block, scale, min);
+    if constexpr (requires { Quants::unpack_quants; }) {
+      Quants::unpack_quants(block, quants);
+    } else {
+      chunk<0>(block, quants);
+      chunk<1>(block, quants);
+      chunk<2>(block, quants);
+      chunk<3>(block, quants);
+    }
   }
 
   static void unpack(const MatmulBlock& b, const Part& part, uint8_t* panel) {

@@ -13,12 +13,29 @@ struct Quants {
   static constexpr int32_t kZero = 0;
 
   static inline SixteenScales scales(const uint8_t* block) { return scales_k4(block); }
+  static inline void unpack_scales(const uint8_t* const (&block)[16], float* scale, float* min) {
+    unpack_scales_k4(block, scale, min);
+  }
 
   // Weights 64 C .. 64 C + 63: group 2 C are the low halves of 32 bytes, group 2 C + 1 the high ones.
   template <int C>
   static inline __m512i quants(const uint8_t* block) {
     const __m512i moved = _mm512_srlv_epi32(twice(block + 16 + C * 32), halves(0, 4));
     return _mm512_and_si512(moved, _mm512_set1_epi8(15));
+  }
+
+  // The same of 16 rows in the order of a panel: bytes are transposed before they are split.
+  static inline void unpack_quants(const uint8_t* const (&block)[16], uint8_t* quants) {
+    for (uint32_t at = 0; at < 128; at += 16) {
+      __m512i words[4];
+      transpose_four(block, 16 + at, words);
+      uint8_t* low = quants + (at / 32 * 16 + at % 32 / 4) * 64;  // 512 bytes on lie the high halves
+      for (int i = 0; i < 4; ++i) {
+        _mm512_store_si512(low + i * 64, _mm512_and_si512(words[i], _mm512_set1_epi8(15)));
+        const __m512i moved = _mm512_srli_epi32(words[i], 4);
+        _mm512_store_si512(low + 512 + i * 64, _mm512_and_si512(moved, _mm512_set1_epi8(15)));
+      }
+    }
   }
 };
 

@@ -13,6 +13,9 @@ struct Quants {
   static constexpr int32_t kZero = 0;
 
   static inline SixteenScales scales(const uint8_t* block) { return scales_k4(block); }
+  static inline void unpack_scales(const uint8_t* const (&block)[16], float* scale, float* min) {
+    unpack_scales_k4(block, scale, min);
+  }
 
   // Groups 2 C and 2 C + 1: low and high halves of 32 bytes, and bits 2 C and 2 C + 1 of another 32.
   template <int C>
