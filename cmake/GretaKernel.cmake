@@ -67,10 +67,14 @@ include(GretaWeights)
 include(GretaVulkanKernel)
 include(GretaHipKernel)
 
-set(GRETA_ISA_FLAGS_avx2 -fno-trapping-math -mavx2 -mfma -mf16c)
+set(GRETA_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(GRETA_ISA_NEEDS_avx2 kCpuAvx2)
-set(GRETA_ISA_FLAGS_avx512vnni -fno-trapping-math -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c)
+set(GRETA_ISA_FLAGS_avx512vnni -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c)
 set(GRETA_ISA_NEEDS_avx512vnni kCpuAvx512Vnni)
+# GCC spreads the choices of exp_f32 (kernels/cpu/math.h) over lanes only if a comparison may not trap.
+foreach(isa avx2 avx512vnni)
+  list(APPEND GRETA_ISA_FLAGS_${isa} -fno-trapping-math)
+endforeach()
 # Sources write fma where it is wanted, so that dequantisation and the order of rounding are the same
 # everywhere. Sanitized kernels are not timed, so -O1 does: GCC takes 24 s for a large one at -O3, and 3 s
 # at -O1.

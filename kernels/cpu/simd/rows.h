@@ -111,8 +111,8 @@ template <class Rows>
 void finish_head(const MatmulBlock& b, const StepState* step, const Batch& batch, uint32_t t, uint32_t tokens,
                  uint32_t head) {
   alignas(64) float out[kTokensTogether<Rows>][kMaxHeadWidth];
-  multiply<Rows>((const uint8_t*)b.weight, b.n, head * b.tile, b.tile, b.depth, batch.slot + t, tokens, out[0],
-                 kMaxHeadWidth);
+  const uint8_t* weight = (const uint8_t*)b.weight;
+  multiply<Rows>(weight, b.n, head * b.tile, b.tile, b.depth, batch.slot + t, tokens, out[0], kMaxHeadWidth);
   add_bias(b, head * b.tile, b.tile, tokens, out[0], kMaxHeadWidth);
   for (uint32_t i = 0; i < tokens; ++i) {
     const uint32_t token = batch.first + t + i;

@@ -1,6 +1,6 @@
 // Rows of blocks of 256 weights times 3 to 8 tokens in AVX2. Of 16 rows, 256 columns at a time are unpacked
-// to the order of a panel (panel.h), which stays in the first-level cache, as do the sums; then four tokens at
-// a time meet it.
+// to the order of a panel (panel.h), which stays in the first-level cache, as do the sums; then three or four
+// tokens at a time meet it.
 //
 // For 256 weights and a token: 8 maddubs, 8 adds of int16 (Q4_K), 5 instructions for each group of a vector
 // of rows, and an eighth of the unpacking, where one row at a time takes 40 (block_rows.h).
@@ -17,8 +17,9 @@ struct BlockMany {
   static constexpr int kEights = 2;
   using Form = Panel<kGroup, Quants::kHasMin, Quants::kZero, Quants::kMost, 256>;
 
-  // Tokens that meet a vector of weights together: as many as there are registers for the int16 sums, and for
-  // int32 sums too where int16 cannot hold a group. Q6_K, 8 tokens: 650 us with 3, 660 with 4, 708 with 2.
+  // Tokens that meet a vector of weights together: as many as there are registers for the int16 sums, and
+  // for int32 sums too where int16 cannot hold a group. 2048 x 2048 of Q6_K times 8 tokens took 650 us with
+  // 3 together, 660 with 4, 708 with 2.
   static constexpr int kTogether = Form::kSteps == kGroup / 4 ? 4 : 3;
 
   struct Eight {

@@ -49,7 +49,8 @@ inline void unpack_scales_k4(const uint8_t* const (&block)[8], float* scale, flo
     return _mm256_cvtph_ps(_mm256_castsi256_si128(packed));
   };
   const __m256 d = halves(_mm256_blend_epi16(v[0], none, 0xaa)), dmin = halves(_mm256_srli_epi32(v[0], 16));
-  const __m256i rest = _mm256_and_si256(v[3], low), rest_min = _mm256_and_si256(_mm256_srli_epi16(v[3], 4), low);
+  const __m256i rest = _mm256_and_si256(v[3], low);
+  const __m256i rest_min = _mm256_and_si256(_mm256_srli_epi16(v[3], 4), low);
   scale_words(_mm256_and_si256(v[1], six), d, scale);
   scale_words(_mm256_or_si256(rest, _mm256_and_si256(_mm256_srli_epi16(v[1], 2), high)), d, scale + 32);
   scale_words(_mm256_and_si256(v[2], six), dmin, min);
