@@ -7,7 +7,7 @@
 //   multiply<T>(weight, n, first, count, depth, slots, out, stride)
 //                                          out[t * stride + i] = W[first + i] . x[t], for T tokens
 //   kManyFrom, multiply_many(weight, n, first, count, depth, slots, tokens, out, stride)
-//                                          the same for kManyFrom, 3 or 5, to kBatch tokens; where a type has
+//                                          the same for kManyFrom, 2 or 5, to kBatch tokens; where a type has
 //                                          none, they are taken kRowTokens at a time
 // Every output is summed by itself in one order, so the bits do not depend on tiles, threads or the other
 // tokens; of these only the number matters, whether it reaches kManyFrom.
@@ -75,7 +75,8 @@ template <class Rows>
     if (tokens >= many)
       return Rows::multiply_many(weight, n, first, count, depth, slots, tokens, out, stride);
   if (tokens == 1) return Rows::template multiply<1>(weight, n, first, count, depth, slots, out, stride);
-  if (tokens == 2) return Rows::template multiply<2>(weight, n, first, count, depth, slots, out, stride);
+  if constexpr (many > 2)
+    if (tokens == 2) return Rows::template multiply<2>(weight, n, first, count, depth, slots, out, stride);
   if constexpr (many > 3) {
     if (tokens == 3) return Rows::template multiply<3>(weight, n, first, count, depth, slots, out, stride);
     Rows::template multiply<4>(weight, n, first, count, depth, slots, out, stride);

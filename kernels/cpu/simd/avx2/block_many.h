@@ -1,4 +1,4 @@
-// Rows of blocks of 256 weights times 3 to 8 tokens in AVX2. Of 16 rows, 256 columns at a time are unpacked
+// Rows of blocks of 256 weights times 2 to 8 tokens in AVX2. Of 16 rows, 256 columns at a time are unpacked
 // to the order of a panel (panel.h), which stays in the first-level cache, as do the sums; then three or four
 // tokens at a time meet it.
 //

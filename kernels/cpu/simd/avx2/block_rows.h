@@ -112,10 +112,10 @@ struct BlockRows {
     for (; r < count; ++r) rows<1, T>(row + r * row_bytes, row_bytes, depth, tokens, out + r, stride);
   }
 
-  // The same for more tokens. 2048 x 2048 of Q4_K for 3, 4, 5, 8 tokens took 402, 515, 685, 1032 us one row
-  // at a time, 199, 240, 300, 431 this way. A type whose planes are not transposed (block_tiles.h) gains from
+  // The same for more tokens. 2048 x 2048 of Q4_K for 2, 3, 4, 8 tokens took 316, 402, 515, 1032 us one row
+  // at a time, 182, 199, 262, 431 this way. A type whose planes are not transposed (block_tiles.h) gains from
   // 5 tokens on.
-  static constexpr uint32_t kManyFrom = BlockTiles<Quants>::kTransposesPlanes ? 3 : 5;
+  static constexpr uint32_t kManyFrom = BlockTiles<Quants>::kTransposesPlanes ? 2 : 5;
   static void multiply_many(const uint8_t* weight, uint32_t, uint32_t first, uint32_t count, uint32_t depth,
                             const uint8_t* const* slots, uint32_t token_count, float* out, uint32_t stride) {
     BlockToken tokens[kManyTokens];
