@@ -1,9 +1,10 @@
 // Measures whole steps of several sequences through greta.h.
 //
 //   greta-bench-steps -m FILE [--device D] [--sequences 1,2,4] [--depth TOKENS] [-n STEPS] [--fork]
-//   [--profile]
+//   [--apart] [--profile]
 //
-// Each sequence first holds `depth` tokens; with --fork they share the pages of these. A step then feeds one
+// Each sequence first holds `depth` tokens; with --fork they share the pages of these. With --apart each of them
+// reads the shared pages by itself, as it does where too little would be saved. A step then feeds one
 // token of each sequence: `eval` by greta_batch_eval, which gives the host the logits of all, and `generate`
 // by greta_batch_generate, where the device draws. `host` is the time that the host takes for one of these
 // steps. --profile runs one more, and times each of its kernels by itself.
@@ -24,7 +25,7 @@ struct Options {
   const char* device = nullptr;
   std::vector<uint32_t> sequences = {1, 2, 4, 8, 16, 32, 64};
   uint32_t depth = 128, steps = 64;
-  bool fork = false, profile = false;
+  bool fork = false, apart = false, profile = false;
 };
 
 Status checked(greta_status status) {
@@ -59,6 +60,7 @@ class Group {
     sizes.sequences = count_;
     sizes.cache_tokens = sizes.context * count_;
     GRETA_TRY(checked(greta_executor_open(model_, &sizes, &executor_)));
+    if (options_.apart) executor_->shared->executor->set_pages_saved(~0u);
     greta_session_options shared = {};
     shared.struct_size = sizeof shared;
     shared.executor = executor_;
@@ -218,6 +220,8 @@ bool read_options(int count, char** words, Options* out) {
       out->profile = true;
     else if (word == "--fork")
       out->fork = true;
+    else if (word == "--apart")
+      out->apart = true;
     else if (i + 1 == count)
       return false;
     else if (word == "-m")
@@ -245,7 +249,7 @@ int main(int count, char** words) {
   if (!read_options(count, words, &options)) {
     fprintf(stderr,
             "greta-bench-steps -m FILE [--device D] [--sequences 1,2,4] [--depth TOKENS] [-n STEPS] [--fork] "
-            "[--profile]\n");
+            "[--apart] [--profile]\n");
     return 2;
   }
   if (run(options).ok()) return 0;

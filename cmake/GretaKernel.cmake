@@ -23,6 +23,8 @@
 #             which is the only one of its sequence (default 1)
 #   SLOTS     matmul_expert: the most slots that an expert has on average in a step of the bucket (default:
 #             any number)
+#   PREFIX    attention of rows that share the first pages of their sequences: Sums makes the partial results of
+#             these pages, Behind adds them to those of the positions behind (default: the row knows of none)
 #   SHARED    bytes of shared memory for each row and token of the tile (default 0)
 #   RANK      a higher one is preferred (default 0, the plain kernel)
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
@@ -222,7 +224,7 @@ endfunction()
 
 function(greta_kernel op variant)
   set(single LAYOUT FORM ISA NEEDS LACKS SPLITS SLOTS SHARED WITH BY_TYPE BLOCK RANK N DEPTH GROUP SUBGROUPS
-    THREADS CHAIN)
+    THREADS CHAIN PREFIX)
   cmake_parse_arguments(K "TEST" "${single}" "TILE;QUANTS;TOKENS;COVERS;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${op} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
@@ -310,9 +312,11 @@ function(greta_add_rows target needs code)
   if(K_THREADS)
     set(threads "offsetof(${K_BLOCK}, ${K_THREADS})")
   endif()
-  set(slots "")
-  if(K_SLOTS)
-    set(slots ", ${K_SLOTS}")
+  set(optional "")
+  if(K_PREFIX)
+    set(optional ", 0, Prefix::${K_PREFIX}")
+  elseif(K_SLOTS)
+    set(optional ", ${K_SLOTS}")
   endif()
   list(LENGTH constants constant_count)
   list(JOIN constants ", " constants)
@@ -346,7 +350,7 @@ function(greta_add_rows target needs code)
     string(CONCAT row
       "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, ${K_LACKS}, {${enums}}, ${op_count}, "
       "${weight_form}, ${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, "
-      "${K_SPLITS}, ${shared}, ${K_RANK}, {${constants}}, ${constant_count}, ${threads}, ${code}${slots}},\n")
+      "${K_SPLITS}, ${shared}, ${K_RANK}, {${constants}}, ${constant_count}, ${threads}, ${code}${optional}},\n")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS "${row}")
   endforeach()
 endfunction()

@@ -33,6 +33,7 @@ struct KernelRow {
   uint16_t threads_field;  // offset in the block of the threads of a group; 0: the code fixes them
   KernelCode code;
   uint32_t expert_slots = 0;  // the most slots that an expert has on average in a step of the bucket; 0: any
+  Prefix prefix = Prefix::None;  // what an attention does with shared pages
 };
 
 // Writes the specialization constants that `row` takes from this block (KernelCode::constants), in order of

@@ -84,6 +84,11 @@ struct CachePages {
 // Otherwise the step's first StepState.lone_count rows are such rows, and may have an attention of their own.
 enum class AttentionRows : uint8_t { All, Lone, FirstLone, Others };
 
+// What an attention does with the pages with which several sequences begin (kernels/abi/shared_prefix.h), if
+// it knows them: Sums makes partial results of these pages for all rows that share them; Behind runs over the
+// positions behind, and adds those results.
+enum class Prefix : uint8_t { None, Sums, Behind };
+
 // An op, its operands, and what the op is told about them. Below the operands, each struct is what one op
 // takes, in the order of ops.def; those of other ops keep their defaults.
 struct Call {
@@ -133,6 +138,7 @@ struct Call {
     uint32_t value_stride = 0;                // values between positions in a page of values; 0: value_width
     CachePages keys = {}, values = {};
     AttentionRows rows = AttentionRows::All;
+    Prefix prefix = Prefix::None;
     bool operator==(const Attention&) const = default;
   } attention;
   struct Gate {

@@ -265,7 +265,8 @@ void StepRows::add_tokens(uint32_t count) {
 Slice StepRows::put(Rig& rig) const {
   const size_t table_bytes = table.size() * sizeof(uint32_t);
   const size_t penalties_bytes = penalties.size() * sizeof(SamplePenalties);
-  std::vector<uint8_t> bytes(sizeof(StepState) + table_bytes + penalties_bytes, 0xff);
+  const size_t prefixes_bytes = prefixes.size() * sizeof(SharedPrefixes);
+  std::vector<uint8_t> bytes(sizeof(StepState) + table_bytes + penalties_bytes + prefixes_bytes, 0xff);
   StepState state;
   memset(&state, 0xff, sizeof state);
   state.token_count = uint32_t(rows.size());
@@ -281,6 +282,7 @@ Slice StepRows::put(Rig& rig) const {
   memcpy(bytes.data(), &state, sizeof state);
   memcpy(bytes.data() + sizeof state, table.data(), table_bytes);
   memcpy(bytes.data() + sizeof state + table_bytes, penalties.data(), penalties_bytes);
+  memcpy(bytes.data() + bytes.size() - prefixes_bytes, prefixes.data(), prefixes_bytes);
   return rig.put(bytes);
 }
 

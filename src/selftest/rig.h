@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "kernels/abi/shared_prefix.h"
 #include "selftest/quant/quant.h"
 #include "selftest/reference/reference.h"
 
@@ -154,6 +155,7 @@ struct StepRows {
   std::vector<SampleParams> params;
   std::vector<SamplePenalties> penalties;
   Ids last_token;
+  std::vector<SharedPrefixes> prefixes;  // one, or none
 };
 
 Values to_values(const std::vector<float>& x);

@@ -26,7 +26,7 @@ uint sum_to_lane(uint value) {
 uint pages_each(StepState_address step, uint rows) {
   uint total = 0, most = 0;
   for (uint i = gl_SubgroupInvocationID; i < rows; i += kLanes) {
-    const uint pages = pages_of(step.state.row[i]);
+    const uint pages = pages_of(step.state.row[i], i);
     total += pages;
     most = max(most, pages);
   }
@@ -44,7 +44,7 @@ bool find_share(StepState_address step, out Share share) {
   uint before = 0;
   for (uint first = 0; first < rows; first += kLanes) {
     const uint i = first + gl_SubgroupInvocationID;
-    const uint ranges = i < rows ? ranges_of(pages_of(step.state.row[i]), share.each) : 0;
+    const uint ranges = i < rows ? ranges_of(pages_of(step.state.row[i], i), share.each) : 0;
     const uint end = before + sum_to_lane(ranges);
     const uvec4 behind = subgroupBallot(end > gl_WorkGroupID.y);
     if (any(notEqual(behind, uvec4(0)))) {

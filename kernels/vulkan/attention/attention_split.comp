@@ -13,7 +13,8 @@
 //           several ranges value_width + 2 floats for each head and range, written and read once
 // The argument block is AttentionBlock in kernels/abi/ops.h, or AttentionHeadsBlock where MAKES_HEADS is
 // defined (attention_heads.comp). With LONE_ROWS the ranges are dealt out by the work of the step
-// (attention_lone.h).
+// (attention_lone.h). With BEHIND_PREFIXES a row's ranges begin behind its shared prefix
+// (attention_behind.h).
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
 #include "kernels/vulkan/chain.h"
@@ -62,7 +63,9 @@ const uint kPositionsAtOnce = kLaneChunks < 4 ? 4 / kLaneChunks : 1;
 
 const float kNone = -3e38;  // below every score
 const uint kMergedHeads = 8;  // heads whose ranges the last group merges at once
-#ifdef LONE_ROWS
+#ifdef BEHIND_PREFIXES
+const uint kSplits = kMaxPrefixRanges + kMaxLoneSplits;
+#elif defined(LONE_ROWS)
 const uint kSplits = kMaxLoneSplits;  // most ranges of a token
 #else
 const uint kSplits = attention_splits(kKvHeads);
@@ -120,10 +123,19 @@ struct Range {
 // The weight of a score that is `below` (negative or 0) under the maximum.
 float weight_of(float below) { return exp2(below * 1.44269504); }
 
+#ifdef BEHIND_PREFIXES
+#include "kernels/vulkan/attention/attention_behind.h"
+#else
+const uint prefix_ranges = 0;  // ranges of the token that another launch has made
+#endif
+
 // The result of a range for one head: {maximum, sum of weights}, and 16 bytes further its values.
 float_address partial(uint t, uint head, uint split) {
+#ifdef BEHIND_PREFIXES
+  if (split < prefix_ranges) return prefix_partial(head, split);
+#endif
 #ifdef LONE_ROWS
-  const uint index = (first_range + split) * kHeads + head;
+  const uint index = (first_range + split - prefix_ranges) * kHeads + head;
 #else
   const uint index = (t * kHeads + head) * kMaxAttentionSplits + split;
 #endif
@@ -410,12 +422,18 @@ struct Share {
   uint each;  // pages of a range
 };
 
-// The positions that the token of a row sees are [begin, row.position].
-uint begin_of(StepRow row) {
+// The positions that row t of the step takes here are [begin, row.position].
+uint begin_of(StepRow row, uint t) {
+#ifdef BEHIND_PREFIXES
+  return prefixes.all.row[t].pages * kPageTokens;
+#else
   const uint end = row.position + 1;
   return p.window != 0 && p.window < end ? end - p.window : 0;
+#endif
 }
-uint pages_of(StepRow row) { return row.position / kPageTokens + 1 - begin_of(row) / kPageTokens; }
+uint pages_of(StepRow row, uint t) {
+  return row.position / kPageTokens + 1 - begin_of(row, t) / kPageTokens;
+}
 
 #ifdef LONE_ROWS
 #include "kernels/vulkan/attention/attention_lone.h"
@@ -423,7 +441,7 @@ uint pages_of(StepRow row) { return row.position / kPageTokens + 1 - begin_of(ro
 bool find_share(StepState_address step, out Share share) {
   share.t = gl_WorkGroupID.x / kKvHeads;
   share.split = gl_WorkGroupID.y;
-  const uint pages = pages_of(step.state.row[share.t]);
+  const uint pages = pages_of(step.state.row[share.t], share.t);
   share.each = max((pages + kSplits - 1) / kSplits, kMinSplitPages);
   share.splits = (pages + share.each - 1) / share.each;
   return share.t < live_rows(step, kRowsTokens) && share.split < share.splits;
@@ -434,14 +452,21 @@ bool find_share(StepState_address step, out Share share) {
 // has one.
 void attend_range(uint64_t chain) {
   StepState_address step = step_of(p.step);
+#ifdef BEHIND_PREFIXES
+  prefixes = prefixes_of(p.step, step);
+#endif
   Share share;
   if (!find_share(step, share)) return;
   const uint t = share.t, kv_head = gl_WorkGroupID.x % kKvHeads;
   const StepRow row = step.state.row[t];
-  const uint begin = begin_of(row), end = row.position + 1;
+  const uint begin = begin_of(row, t), end = row.position + 1;
+#ifdef BEHIND_PREFIXES
+  find_prefix(t);
+#endif
   const uint from = (begin / kPageTokens + share.split * share.each) * kPageTokens;
+  const uint splits = prefix_ranges + share.splits;
   const Range range =
-      Range(row.sequence, max(begin, from), min(end, from + share.each * kPageTokens), share.splits);
+      Range(row.sequence, max(begin, from), min(end, from + share.each * kPageTokens), splits);
   uint first_pages[kPositionsAtOnce];
   pages_from(step, range, first_position(range), first_pages);
   chain_wait(chain);
@@ -450,10 +475,10 @@ void attend_range(uint64_t chain) {
 #endif
   [[dont_unroll]] for (uint h = 0; h < kHeadsPerKv; h += kHeadsAtOnce)
     attend(step, range, t, kv_head, kv_head * kHeadsPerKv + h, min(kHeadsPerKv - h, kHeadsAtOnce),
-           share.split, first_pages);
-  if (share.splits == 1 || !is_last_group(p.counters, t * kKvHeads + kv_head, share.splits)) return;
+           prefix_ranges + share.split, first_pages);
+  if (splits == 1 || !is_last_group(p.counters, t * kKvHeads + kv_head, share.splits)) return;
   [[dont_unroll]] for (uint h = 0; h < kHeadsPerKv; h += kMergedHeads)
-    merge_splits(share.splits, t, kv_head * kHeadsPerKv + h, min(kHeadsPerKv - h, kMergedHeads));
+    merge_splits(splits, t, kv_head * kHeadsPerKv + h, min(kHeadsPerKv - h, kMergedHeads));
 }
 
 void main() {

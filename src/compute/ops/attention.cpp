@@ -4,6 +4,7 @@
 // that are each the only one of their sequence. One with a tile takes so many queries (tokens x query heads).
 #include "compute/ops/parts.h"
 #include "kernels/abi/attention_tile.h"
+#include "kernels/abi/shared_prefix.h"
 
 namespace greta {
 namespace {
@@ -145,12 +146,23 @@ bool check_heads(const Parts& parts, Reason& why) {
   return check_write(shape, *parts.value.write, call.slot[kPool2], shape.values, why);
 }
 
+// Shared pages are those of lone rows, which see all of them.
+bool check_prefix(const Call::Attention& shape, const KernelRow& row, Reason& why) {
+  if (shape.prefix == row.prefix &&
+      (row.prefix == Prefix::None ||
+       (!shape.window && (shape.rows == AttentionRows::Lone || shape.rows == AttentionRows::FirstLone))))
+    return true;
+  return why.no("attention: %s does not take shared pages in this way, with a window of %u", row.name,
+                shape.window);
+}
+
 // Rows that share a step by its work take only what is promised to be alone in its sequence. The heads of
 // several tokens are made beside their attention only then, since one would read what another one stores.
 bool check_rows(const Call& call, bool makes_heads, const KernelRow& row, Reason& why) {
   const AttentionRows rows = call.attention.rows;
   const bool lone = rows == AttentionRows::Lone || (rows == AttentionRows::FirstLone && !makes_heads);
-  if (takes_lone_rows(row) ? lone && row.splits <= kLoneGroups : rows != AttentionRows::FirstLone)
+  if (row.prefix == Prefix::Sums ||
+      (takes_lone_rows(row) ? lone && row.splits <= kLoneGroups : rows != AttentionRows::FirstLone))
     return true;
   return why.no("attention: %s does not take these rows of a step", row.name);
 }
@@ -159,7 +171,7 @@ bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
   const Parts parts(calls);
   const Call& call = *parts.attention;
   const Call::Attention& shape = call.attention;
-  if (!check_rows(call, parts.makes_heads(), row, why)) return false;
+  if (!check_prefix(shape, row, why) || !check_rows(call, parts.makes_heads(), row, why)) return false;
   if (!shape.kv_heads || !shape.heads || shape.heads % shape.kv_heads)
     return why.no("attention: %u heads share %u KV heads", shape.heads, shape.kv_heads);
   if (parts.convert && !check_convert(call, *parts.convert, row, why)) return false;
@@ -175,6 +187,8 @@ bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
   if (shape.key_width % row.depth_multiple || shape.value_width % row.depth_multiple)
     return why.no("attention: %s takes heads of multiples of %u values", row.name, row.depth_multiple);
   if (row.shared_bytes && !splits(row) && !check_tile(call, row, why)) return false;
+  if (row.prefix == Prefix::Sums && !call.slot[kScratch].buffer)
+    return why.no("attention: %s needs scratch", row.name);
   if (splits(row) && (row.tokens_max * shape.kv_heads > kCounterCount || !call.slot[kScratch].buffer))
     return why.no("attention: %s needs counters and scratch", row.name);
   if (!check_stride("attention", shape.value_stride, shape.value_width, why)) return false;
@@ -185,6 +199,12 @@ bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
 
 void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
   const Call::Attention& shape = lead_call(calls).attention;
+  out[2] = 1;
+  if (row.prefix == Prefix::Sums) {
+    out[0] = shape.kv_heads;
+    out[1] = attention_prefix_items(bucket, shape.heads, shape.kv_heads);
+    return;
+  }
   const uint64_t queries = uint64_t(bucket) * (shape.heads / shape.kv_heads);
   const uint32_t blocks = row.tile > 1 ? uint32_t(divide_up(queries, row.tile)) : bucket;
   out[0] = (takes_lone_rows(row) ? 1 : blocks) * shape.kv_heads;
@@ -193,7 +213,6 @@ void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, 
            : splits(row)        ? attention_splits(shape.kv_heads)
            : shares_width       ? uint32_t(divide_up(shape.value_width, kAttentionValues))
                                 : 1;
-  out[2] = 1;
 }
 
 // What all blocks have.
@@ -286,6 +305,7 @@ void pack(std::span<const Call> calls, const KernelRow& row, Launch* out) {
   out->write(call.slot[kY]);
   if (parts.convert) out->write(parts.convert->slot[kY]);
   read_step(call, out);
+  if (row.prefix == Prefix::Sums) out->write(call.slot[kScratch], true);
   if (!splits(row)) return;
   out->note(call.slot[kScratch], Access::kReadWrite, true);
   out->note(call.slot[kCounters], Access::kReadWrite, false);
@@ -299,7 +319,8 @@ Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t depth) {
   const uint64_t seen = shape.window && shape.window < depth ? shape.window : depth;
   const uint64_t widths = uint64_t(shape.key_width) + shape.value_width;
   const uint64_t cache = quant_bytes(keys, shape.key_width) + quant_bytes(values, shape.value_width);
-  const uint64_t sequences = shape.rows == AttentionRows::Lone ? rows : 1;
+  const bool each = shape.rows == AttentionRows::Lone && shape.prefix != Prefix::Sums;
+  const uint64_t sequences = each ? rows : 1;
   return {sequences * seen * shape.kv_heads * cache + rows * shape.heads * widths * kFloatBytes,
           2 * rows * shape.heads * seen * widths};
 }

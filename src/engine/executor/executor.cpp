@@ -163,6 +163,7 @@ void Executor::follow_draws() {
 void Executor::forget_uploads() {
   rows_there_.clear();
   output_rows_there_.clear();
+  prefixes_there_ = false;
   std::fill(sampling_changed_.begin(), sampling_changed_.end(), true);
   std::fill_n(host_tables(), uint64_t(options_.sequences) * plan_.pages_per_sequence,
               ~0u);  // no table is equal to this
@@ -170,7 +171,7 @@ void Executor::forget_uploads() {
 
 // Writes the host's StepState for these rows and records copies of what has changed. Outputs whose logits the
 // host gets come before those that are drawn.
-Status Executor::upload_step(std::span<const Row> rows, uint32_t lone) {
+Status Executor::upload_step(std::span<const Row> rows, uint32_t lone, bool prefixes) {
   StepState& state = host_state();
   const uint32_t count = uint32_t(rows.size());
   for (uint32_t t = 0; t < count; ++t)
@@ -187,6 +188,10 @@ Status Executor::upload_step(std::span<const Row> rows, uint32_t lone) {
   }
   state.lone_count = lone;
   GRETA_TRY(upload_rows());
+  if (prefixes && !prefixes_there_) {
+    GRETA_TRY(upload(host_prefixes(), sizeof(SharedPrefixes)));
+    prefixes_there_ = true;
+  }
   for (const PagePool::Want& want : wants_) {
     const std::span<const uint32_t> table = pages_.table(want.sequence);
     uint32_t* row = host_tables() + uint64_t(want.sequence) * plan_.pages_per_sequence;
@@ -257,11 +262,36 @@ Status Executor::choose_plan(std::span<const Row> rows, StepKey* out) const {
   return {};
 }
 
+// Looks for pages that the lone rows of a step share. Where there are enough, the step has a plan of its own.
+// Pages that a row is written to are not shared when it runs, so pages need not be reserved before.
+void Executor::find_prefixes(std::span<const Row> rows, StepKey* key) {
+  const uint32_t lone = count_lone(rows);
+  if (!takes_prefixes_ || key->hidden || lone < kMinPrefixRows) return;
+  if (key->tokens <= kMaxSplitTokens && lone < rows.size()) return;  // no kernel takes a part of so few rows
+  sharing_.clear();
+  for (uint32_t t = 0; t < lone; ++t) {
+    const std::span<const uint32_t> table = pages_.table(rows[t].sequence);
+    const size_t whole = std::min<size_t>(rows[t].position / kPageTokens, table.size());
+    if (whole && pages_.users(table[0]) >= kMinPrefixRows)
+      sharing_.push_back({t, rows[t].sequence, table.first(whole)});
+  }
+  if (sharing_.size() < kMinPrefixRows) return;
+  SharedPrefixes found;
+  find_shared_pages(sharing_, options_.pages_saved ? options_.pages_saved : kMinPagesSaved, &found);
+  if (!found.count) return;
+  key->prefixes = true;
+  key->lone = lone == rows.size() ? LoneRows::All : LoneRows::First;
+  if (!memcmp(&found, host_prefixes(), sizeof found)) return;
+  memcpy(host_prefixes(), &found, sizeof found);
+  prefixes_there_ = false;
+}
+
 // Does everything before a step's launches: the plan, pages, and the upload of the rows.
 Status Executor::prepare(std::span<const Row> rows, GretaGraph** graph) {
   GRETA_TRY(model_.gguf.source().check_mapped());
   StepKey key;
   GRETA_TRY(choose_plan(rows, &key));
+  find_prefixes(rows, &key);
   wants_.clear();
   for (const Row& row : rows) {
     if (wants_.empty() || wants_.back().sequence != row.sequence)
@@ -276,7 +306,7 @@ Status Executor::prepare(std::span<const Row> rows, GretaGraph** graph) {
   GRETA_TRY(wait(flight_));
   GRETA_TRY(stream_->barrier());  // the previous step may still read what is written now
   GRETA_TRY(copy_pages(copies_));
-  return upload_step(rows, lone);
+  return upload_step(rows, lone, key.prefixes);
 }
 
 Status Executor::submit(std::span<const Row> rows, uint32_t* out) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/executor/page_pool.h"
+#include "engine/executor/shared_pages.h"
 #include "engine/executor/transformer.h"
 #include "engine/model/model.h"
 
@@ -21,6 +22,8 @@ struct ExecutorOptions {
   uint32_t output_rows = 0;               // rows of logits of one step; 0: 8, or `sequences` if that is more
   uint32_t step_tokens = 0;               // tokens of one step; 0: step_limit()
   Progress progress = {};                 // counts kernels that are compiled
+  // Pages with which sequences of a step begin are read once where this saves so many; 0: kMinPagesSaved.
+  uint32_t pages_saved = 0;
 };
 
 // Rows with an output in a step that draws: one of each sequence, or those of a sequence whose next tokens
@@ -109,6 +112,7 @@ class Executor {
   void truncate(uint32_t sequence, uint32_t position) { pages_.truncate(sequence, position); }
   PagePool& pages() { return pages_; }
   void set_sampling(uint32_t sequence, const DeviceSampling& sampling);
+  void set_pages_saved(uint32_t pages) { options_.pages_saved = pages; }  // as in ExecutorOptions
   // Stops a step that is compiling kernels. Any thread or signal handler may call it.
   void cancel(uint32_t sequence) { cancelled_[sequence].store(true, std::memory_order_relaxed); }
   bool take_cancel(uint32_t sequence) {
@@ -166,8 +170,9 @@ class Executor {
   uint32_t spare_sequence() const { return options_.sequences; }  // owns pages while they are restored
   Status prepare(std::span<const Row> rows, GretaGraph** graph);
   Status choose_plan(std::span<const Row> rows, StepKey* out) const;
-  Status upload_step(std::span<const Row> rows, uint32_t lone);
+  Status upload_step(std::span<const Row> rows, uint32_t lone, bool prefixes);
   Status upload_rows();
+  void find_prefixes(std::span<const Row> rows, StepKey* key);
   void follow_draws();
   void forget_uploads();
   // Copies `bytes` at `from` in the host's StepState to the device's.
@@ -179,6 +184,10 @@ class Executor {
                                               uint64_t(options_.sequences) * plan_.pages_per_sequence);
   }
 
+  SharedPrefixes* host_prefixes() {
+    return reinterpret_cast<SharedPrefixes*>(host_penalties() + options_.sequences);
+  }
+
   Model& model_;
   ExecutorOptions options_;
   ExecutorPlan plan_;
@@ -187,6 +196,7 @@ class Executor {
   std::vector<bool> sampling_changed_;
   std::vector<std::atomic<bool>> cancelled_;  // by sequence
   bool takes_lone_rows_;  // some kernel of the device takes rows that are alone in their sequences
+  bool takes_prefixes_;   // some kernel of the device takes pages that such rows share
   std::vector<PagePool::Want> wants_;
   std::vector<PagePool::Copy> copies_;
 
@@ -194,6 +204,8 @@ class Executor {
   std::vector<uint64_t> host_step_;  // the StepState as the device will have it
   std::vector<StepRow> rows_there_;  // its rows as the device has them; empty if that is not known
   uint32_t first_drawn_there_ = 0, lone_there_ = 0;
+  bool prefixes_there_ = false;              // the device has the host's SharedPrefixes
+  std::vector<SharingRow> sharing_;          // of the step that is being prepared
   std::vector<uint32_t> output_rows_there_;  // the beginning of its output_row as the device has it
   Flight flights_[kFlights];
   uint32_t flight_ = 0;  // the flight that is being recorded or comes next

@@ -53,6 +53,7 @@ class PagePool {
   }
 
   std::span<const uint32_t> table(uint32_t sequence) const { return tables_[sequence]; }
+  uint32_t users(uint32_t page) const { return users_[page]; }
   uint32_t free_pages() const { return uint32_t(free_.size()); }
 
  private:

@@ -3,6 +3,7 @@
 
 #include "engine/executor/executor.h"
 #include "engine/model/rope.h"
+#include "kernels/abi/shared_prefix.h"
 
 namespace greta {
 
@@ -26,7 +27,7 @@ static Status page_bytes(uint32_t cache_type, uint64_t heads, uint32_t width, ui
 
 static uint64_t step_state_bytes(uint32_t sequences, uint32_t pages_per_sequence) {
   const uint64_t of_sequence = pages_per_sequence * sizeof(uint32_t) + sizeof(SamplePenalties);
-  return round_up(sizeof(StepState) + sequences * of_sequence, 256);
+  return round_up(sizeof(StepState) + sequences * of_sequence + sizeof(SharedPrefixes), 256);
 }
 
 static Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b) {
@@ -55,6 +56,12 @@ static uint64_t layer_page_bytes(const Model& model, const StepBuffers& b) {
 static bool has_lone_rows(const Model& model) {
   return std::ranges::any_of(kernel_table(), [&](const KernelRow& row) {
     return takes_lone_rows(row) && usable(row, model.filter);
+  });
+}
+
+static bool has_prefix_rows(const Model& model) {
+  return std::ranges::any_of(kernel_table(), [&](const KernelRow& row) {
+    return row.prefix == Prefix::Sums && usable(row, model.filter);
   });
 }
 
@@ -102,10 +109,15 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
     b.cache.push_back({keys, model.arch->latent ? keys : piece(uint64_t(plan.pages) * b.value_page_bytes)});
   }
   *out = 0;
-  std::vector<std::pair<bool, LoneRows>> kinds = {{false, LoneRows::None}, {true, LoneRows::None}};
-  if (has_lone_rows(model))
-    for (const LoneRows lone : {LoneRows::First, LoneRows::All})
-      for (const bool sample : {false, true}) kinds.push_back({sample, lone});
+  struct Kind {
+    LoneRows lone;
+    bool prefixes;
+  };
+  std::vector<Kind> kinds = {{LoneRows::None, false}};
+  for (const LoneRows lone : {LoneRows::First, LoneRows::All}) {
+    if (has_lone_rows(model)) kinds.push_back({lone, false});
+    if (has_prefix_rows(model)) kinds.push_back({lone, true});
+  }
   for (uint32_t tokens : kTokenBuckets) {
     if (tokens > plan.step_tokens) break;
     const auto plan_step = [&](const StepKey& key) -> Status {
@@ -114,11 +126,12 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
       *out = std::max(*out, graph.arena_bytes());
       return {};
     };
-    for (const auto& [sample, lone] : kinds) {
-      const uint32_t rows = sample ? max_draws(o) : o.output_rows;
-      const uint32_t outputs = output_bucket(std::min(rows, tokens), tokens);
-      GRETA_TRY(plan_step({tokens, outputs, outputs, sample, lone}));
-    }
+    for (const Kind& kind : kinds)
+      for (const bool sample : {false, true}) {
+        const uint32_t rows = sample ? max_draws(o) : o.output_rows;
+        const uint32_t outputs = output_bucket(std::min(rows, tokens), tokens);
+        GRETA_TRY(plan_step({tokens, outputs, outputs, sample, kind.lone, false, kind.prefixes}));
+      }
     const uint32_t hidden = hidden_rows(model.shape, o, plan.step_tokens, tokens);
     GRETA_TRY(plan_step({tokens, output_bucket(hidden, tokens), 0, false, LoneRows::None, true}));
   }
@@ -189,7 +202,8 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
       sequence_used_(options.sequences),
       sampling_changed_(options.sequences, true),
       cancelled_(options.sequences),
-      takes_lone_rows_(has_lone_rows(model)) {}
+      takes_lone_rows_(has_lone_rows(model)),
+      takes_prefixes_(has_prefix_rows(model)) {}
 
 Executor::~Executor() {
   if (stream_) drain(*stream_);

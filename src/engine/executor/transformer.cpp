@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/model/weight_parts.h"
+#include "kernels/abi/shared_prefix.h"
 
 namespace greta {
 
@@ -77,17 +78,45 @@ struct Builder {
     c.slot[kTable] = layer.sinks.slice;
     return c;
   }
+  uint64_t lone_scratch_bytes() const {
+    return attention_lone_scratch_bytes(uint64_t(key.tokens), s.heads, s.kv_heads, s.value_width);
+  }
+  uint64_t prefix_scratch_bytes() const {
+    return attention_prefix_scratch_bytes(uint64_t(key.tokens), s.heads, s.kv_heads, s.value_width);
+  }
   Call attention(const LayerShape& shape, const Layer& layer, const Slice& q, const Slice& y,
                  const StepBuffers::Cache& cache) {
+    const bool shares = key.prefixes && takes_prefixes(shape, layer, cache);
+    const LoneRows rows = shares ? key.lone : lone;
     Slice scratch;
-    if (lone != LoneRows::None)
-      scratch = graph.temporary(
-          attention_lone_scratch_bytes(uint64_t(key.tokens), s.heads, s.kv_heads, s.value_width));
+    if (rows != LoneRows::None)
+      scratch = graph.temporary(lone_scratch_bytes() + (shares ? prefix_scratch_bytes() : 0));
     else if (key.tokens <= kMaxSplitTokens)
       scratch = graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), s.heads, s.value_width));
     Call c = attention(shape, layer, q, y, cache, scratch);
-    if (lone == LoneRows::All) c.attention.rows = AttentionRows::Lone;
+    if (shares) c.attention.prefix = Prefix::Behind;
+    if (rows == LoneRows::All) c.attention.rows = AttentionRows::Lone;
+    if (rows == LoneRows::First) c.attention.rows = AttentionRows::FirstLone;
     return c;
+  }
+  // The attention over shared pages whose results `behind` adds.
+  Call prefix_sums(const Call& behind) const {
+    Call c = behind;
+    c.attention.prefix = Prefix::Sums;
+    c.slot[kY] = {};
+    const Slice& scratch = behind.slot[kScratch];
+    c.slot[kScratch] = {scratch.buffer, scratch.offset + lone_scratch_bytes(), prefix_scratch_bytes()};
+    return c;
+  }
+  // Whether the device has kernels for the pages that rows share in this layer.
+  bool takes_prefixes(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache) const {
+    Call c = attention(shape, layer, b.step, b.step, cache, b.step);
+    c.attention.rows = AttentionRows::FirstLone;
+    for (const Prefix prefix : {Prefix::Sums, Prefix::Behind}) {
+      c.attention.prefix = prefix;
+      if (!graph.covers({&c, 1}, key.tokens)) return false;
+    }
+    return true;
   }
   // Whether the device has an attention for rows that are each the only one of their sequence, in all layers.
   bool takes_lone_rows(const Weights& weights) const {
@@ -120,23 +149,27 @@ struct Builder {
     const auto in_parts = [](const Calls& calls) {
       return std::ranges::any_of(calls.all(), [](const Call& call) { return call.weight.parts != nullptr; });
     };
+    const bool shares = attention.attention.prefix == Prefix::Behind;
+    const Call next = shares ? prefix_sums(attention) : attention;
     Calls last;
     if (std::ranges::any_of(each, in_parts)) {
       for (const Calls& calls : each) GRETA_TRY(emit(calls));
     } else {
-      GRETA_TRY(graph.add_beside(sequences, attention, key.tokens));
+      GRETA_TRY(graph.add_beside(sequences, next, key.tokens));
       for (const std::span<const Call> calls : sequences)
         for (const Call& call : calls) last += call;
     }
     graph.name_part("q k v");
-    if (lone == LoneRows::First) {
-      Call first = attention, others = attention;
-      first.attention.rows = AttentionRows::FirstLone;
+    if (shares) {
+      GRETA_TRY(emit(last += next));
+      last = {};
+    }
+    GRETA_TRY(emit(last += attention));
+    if (attention.attention.rows == AttentionRows::FirstLone) {
+      Call others = attention;
       others.attention.rows = AttentionRows::Others;
-      GRETA_TRY(emit(last += first));
+      others.attention.prefix = Prefix::None;
       GRETA_TRY(emit({others}));
-    } else {
-      GRETA_TRY(emit(last += attention));
     }
     graph.name_part("attention");
     return {};

@@ -15,6 +15,7 @@ struct StepKey {
   bool sample = false;             // the device draws tokens from the live rows behind those
   LoneRows lone = LoneRows::None;  // what attention may make use of
   bool hidden = false;             // the outputs are hidden states, and there are no logits
+  bool prefixes = false;           // of the lone rows some share pages that are read once (SharedPrefixes)
   bool operator==(const StepKey&) const = default;
 };
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "selftest/checks/cache_types.h"
+#include "selftest/checks/attention_case.h"
 #include "selftest/checks/checks.h"
 
 namespace greta::selftest {
@@ -18,39 +18,6 @@ struct Shape {
   uint32_t length = 150;  // of the longer of two sequences
   bool prompt = false;    // the tokens are its last ones, in order
 };
-
-// Keys or values of every sequence by position, as they come out of the cache.
-struct Cache {
-  uint32_t heads, width, type, bytes;
-  Slice pool;
-  std::vector<Values> by_sequence;
-};
-
-Cache make_cache(Rig& rig, StepRows& steps, uint32_t heads, uint32_t width, uint32_t type) {
-  Cache cache{
-      heads, width, type, cache_page_bytes(type, heads, width), {}, std::vector<Values>(steps.sequences)};
-  cache.pool = rig.room(uint64_t(cache.bytes) * steps.pool_pages());
-  return cache;
-}
-
-// Writes positions 0 .. length - 1 of a sequence with kv_write, at most 32 at a time.
-void fill(Rig& rig, StepRows& steps, Cache& cache, uint32_t sequence, uint32_t length, Random& random) {
-  for (uint32_t first = 0; first < length; first += 32) {
-    const uint32_t count = std::min(32u, length - first);
-    StepRows some = steps;
-    some.rows.clear();
-    for (uint32_t t = 0; t < count; ++t) some.add(0, sequence, first + t);
-    steps.table = some.table;
-    const auto x = gaussians(size_t(count) * cache.heads * cache.width, random);
-    const Slice from = rig.put_padded(x, 32 * cache.heads * cache.width);
-    const Call call = CallMaker{some.put(rig)}.kv_write(from, {cache.heads, cache.width},
-                                                        {cache.pool, cache.bytes, cache.type});
-    rig.run({&call, 1}, *rig.plain_row({&call, 1}, 32), 32);  // the plain row, whichever kernels are wanted
-    for (const KernelRow* row : rig.rows({&call, 1}, 32)) rig.run({&call, 1}, *row, 32);
-    const Values held = reference::cached(x, kCacheTypes[cache.type]);
-    cache.by_sequence[sequence].insert(cache.by_sequence[sequence].end(), held.begin(), held.end());
-  }
-}
 
 // Heads of other widths have no kernel row.
 bool whole_blocks(const Shape& shape) {
@@ -73,9 +40,6 @@ void check_rounded(Rig& rig, const Call& call, const Live& live, uint32_t width)
                   expect_rounded(row, y, rounded, width, {}, live.tokens);
                 });
 }
-
-// The limit of the NMSE. Rows on matrix units, whose subgroups share queries, have all operands in float16.
-double limit_of(const KernelRow& row) { return row.code.subgroups ? 1e-6 : 1e-11; }
 
 float scale_of(const Shape& shape) { return 1 / std::sqrt(float(shape.key_width)); }
 
@@ -147,7 +111,7 @@ void check_shape(Rig& rig, const Shape& shape, const Live& live, Random& random)
   const uint32_t lengths[] = {shape.length, 64};
   for (uint32_t sequence = 0; sequence < 2; ++sequence)
     for (Cache* cache : {&keys, &values})
-      if (!shape.latent || cache == &keys) fill(rig, steps, *cache, sequence, lengths[sequence], random);
+      if (!shape.latent || cache == &keys) fill(rig, steps, *cache, sequence, 0, lengths[sequence], random);
   const uint32_t positions[] = {shape.length - 1, 0, 63, 64, 127, 128, 1, 100};
   for (uint32_t t = 0; t < live.tokens; ++t) {
     const uint32_t sequence = !shape.prompt && t % 3 == 1;
@@ -232,7 +196,7 @@ class HeadsCase {
     values = make_cache(rig, steps, shape.kv_heads, shape.width, shape.value_type);
     const uint32_t lengths[] = {shape.length, 1, (shape.length + 1) / 2};
     for (uint32_t t = 0; t < tokens; ++t)
-      for (Cache* cache : {&keys, &values}) fill(rig, steps, *cache, (t + 1) % 3, lengths[t] - 1, random);
+      for (Cache* cache : {&keys, &values}) fill(rig, steps, *cache, (t + 1) % 3, 0, lengths[t] - 1, random);
     for (uint32_t t = 0; t < tokens; ++t) steps.add(0, (t + 1) % 3, lengths[t] - 1);
     steps.lone_count = tokens;
     step = steps.put(rig);
@@ -417,6 +381,7 @@ void check_attention(Rig& rig) {
       check_shape(rig, {2, 1, 32, 32, 0, 0, true, type, type, false, 4500}, {2, 2}, random);
   }
   check_attention_heads(rig);
+  check_attention_prefixes(rig);
   rig.require_all_run(Op::Attention);
   rig.require_all_run(Op::KvWrite);
 }
@@ -446,6 +411,7 @@ void check_attention_lanes(Rig& rig) {
   for (const Live& live : live_rows(rig, 4))
     check_shape(rig, {4, 1, 64, 64, 40, 0, true, 1, 1}, live, random);
   check_attention_heads(rig);
+  check_attention_prefixes(rig);
   rig.require_all_run(Op::Attention);
 }
 

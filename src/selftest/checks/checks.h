@@ -25,6 +25,7 @@ void check_matmul_heads(Rig& rig);
 void check_expert_sequences(Rig& rig);
 void check_attention(Rig& rig);
 void check_attention_heads(Rig& rig);  // one token, fused with norm, rope and kv_write of its heads
+void check_attention_prefixes(Rig& rig);  // pages with which several sequences begin
 void check_attention_lanes(Rig& rig);  // one shape, and those of check_attention_heads
 void check_sample(Rig& rig);
 void check_sum(Rig& rig);
