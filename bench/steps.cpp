@@ -3,8 +3,8 @@
 //   greta-bench-steps -m FILE [--device D] [--sequences 1,2,4] [--depth TOKENS] [-n STEPS] [--fork]
 //   [--apart] [--profile]
 //
-// Each sequence first holds `depth` tokens; with --fork they share the pages of these. With --apart each of them
-// reads the shared pages by itself, as it does where too little would be saved. A step then feeds one
+// Each sequence first holds `depth` tokens; with --fork they share the pages of these. With --apart each
+// of them reads the shared pages by itself, as it does where too little would be saved. A step then feeds one
 // token of each sequence: `eval` by greta_batch_eval, which gives the host the logits of all, and `generate`
 // by greta_batch_generate, where the device draws. `host` is the time that the host takes for one of these
 // steps. --profile runs one more, and times each of its kernels by itself.

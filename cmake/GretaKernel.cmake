@@ -23,8 +23,9 @@
 #             which is the only one of its sequence (default 1)
 #   SLOTS     matmul_expert: the most slots that an expert has on average in a step of the bucket (default:
 #             any number)
-#   PREFIX    attention of rows that share the first pages of their sequences: Sums makes the partial results of
-#             these pages, Behind adds them to those of the positions behind (default: the row knows of none)
+#   PREFIX    attention of rows that share the first pages of their sequences: Sums makes the partial results
+#             of these pages, Behind adds them to those of the positions behind (default: the row knows of
+#             none)
 #   SHARED    bytes of shared memory for each row and token of the tile (default 0)
 #   RANK      a higher one is preferred (default 0, the plain kernel)
 #   GROUP     threads of a group; the source sees it as GROUP, Vulkan also as constant 0 (default 1)
@@ -350,7 +351,8 @@ function(greta_add_rows target needs code)
     string(CONCAT row
       "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, ${K_LACKS}, {${enums}}, ${op_count}, "
       "${weight_form}, ${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, "
-      "${K_SPLITS}, ${shared}, ${K_RANK}, {${constants}}, ${constant_count}, ${threads}, ${code}${optional}},\n")
+      "${K_SPLITS}, ${shared}, ${K_RANK}, {${constants}}, ${constant_count}, ${threads}, ${code}"
+      "${optional}},\n")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS "${row}")
   endforeach()
 endfunction()

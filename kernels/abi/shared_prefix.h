@@ -1,5 +1,5 @@
 // SharedPrefixes: which rows of a step share the first pages of their sequences. It lies behind the penalties
-// of the StepState (kernels/abi/step_state.h), and is there only in a step whose plan reads shared pages once.
+// of the StepState (kernels/abi/step_state.h). Only a plan that reads shared pages once asks for it.
 //
 // A prefix is a run of pages with which several sequences begin. Its members are rows of the step, each of
 // which is the only one of its sequence, and each has positions behind the prefix. The queries of a prefix

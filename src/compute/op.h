@@ -11,6 +11,7 @@
 #include "compute/quant_type.h"
 #include "kernels/abi/ops.h"
 #include "kernels/abi/q8.h"
+#include "kernels/abi/shared_prefix.h"
 #include "runtime/runtime.h"
 
 namespace greta {

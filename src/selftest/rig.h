@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "kernels/abi/shared_prefix.h"
 #include "selftest/quant/quant.h"
 #include "selftest/reference/reference.h"
 

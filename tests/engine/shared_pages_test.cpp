@@ -1,5 +1,5 @@
-// Pages with which several sequences of a step begin: which ones are found, and that reading them once changes
-// logits by rounding alone.
+// Pages with which several sequences of a step begin: which ones are found, and that reading them once
+// changes logits by rounding alone.
 #include "engine/executor/shared_pages.h"
 
 #include <algorithm>

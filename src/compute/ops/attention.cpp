@@ -4,7 +4,6 @@
 // that are each the only one of their sequence. One with a tile takes so many queries (tokens x query heads).
 #include "compute/ops/parts.h"
 #include "kernels/abi/attention_tile.h"
-#include "kernels/abi/shared_prefix.h"
 
 namespace greta {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "engine/executor/executor.h"
 #include "engine/model/rope.h"
-#include "kernels/abi/shared_prefix.h"
 
 namespace greta {
 

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/abi/shared_prefix.h"
+#include "graph/graph.h"
 
 namespace greta {
 

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "engine/model/weight_parts.h"
-#include "kernels/abi/shared_prefix.h"
 
 namespace greta {
 

@@ -23,8 +23,9 @@ constexpr uint32_t kNoPrefix = ~0u;
 struct PrefixTail {
   uint32_t prefix, positions;
 };
-constexpr PrefixTail kTails[kSequences] = {{0, 1},   {1, 70}, {0, 63}, {kNoPrefix, 130}, {0, 64}, {1, 1},  {0, 300},
-                                     {0, 200}, {1, 64}, {0, 7},  {1, 5},       {0, 65}, {kNoPrefix, 1}};
+constexpr PrefixTail kTails[kSequences] = {
+    {0, 1},  {1, 70}, {0, 63},  {kNoPrefix, 130}, {0, 64}, {1, 1}, {0, 300},
+    {0, 200}, {1, 64}, {0, 7},  {1, 5},           {0, 65}, {kNoPrefix, 1}};
 constexpr uint32_t kPrefixPages[] = {9, 2};
 
 // A step of one row of each sequence.
@@ -181,10 +182,10 @@ class PrefixCase {
 void check_attention_prefixes(Rig& rig) {
   Random random(5);
   const PrefixShape shapes[] = {
-      {8, 2, 128, 128, 0, true, 1, 1},
-      {20, 2, 64, 96, 20, false, 2, 1},
       {12, 4, 40, 24, 0, false, 0, 0},
       {7, 1, 64, 64, 0, false, 2, 2},
+      {20, 2, 64, 96, 20, false, 2, 1},
+      {8, 2, 128, 128, 0, true, 1, 1},
   };
   if (std::ranges::none_of(kernel_table(), [&](const KernelRow& row) {
         return row.prefix != Prefix::None && usable(row, {&rig.info(), false}) && rig.takes(row);
