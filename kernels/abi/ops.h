@@ -216,7 +216,9 @@ struct AttentionBlock {
   ADDRESS(byte) step;
   ADDRESS(float) sinks;   // [heads] extra logits without a value, or 0
   // For kernels with a KV split, where several groups share the positions of a token and KV head.
-  ADDRESS(byte) scratch;   // attention_scratch_bytes() or attention_lone_scratch_bytes(), any contents
+  // attention_scratch_bytes() or attention_lone_scratch_bytes(), any contents; with shared prefixes
+  // (kernels/abi/shared_prefix.h) also the partial results of these
+  ADDRESS(byte) scratch;
   ADDRESS(uint) counters;  // [kCounterCount], 0 before and after
   ADDRESS(byte) rounded;   // y in q8x16 as well, or 0
   ADDRESS(byte) halves;    // y as float16 as well, or 0

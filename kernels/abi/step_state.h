@@ -2,6 +2,7 @@
 // its address. It is one buffer: the struct below, then
 //   uint   page_table[sequence_capacity][page_capacity]   pool page of each 64 positions of a sequence
 //   SamplePenalties   penalties[sequence_capacity]
+//   SharedPrefixes   where a plan asks for it (kernels/abi/shared_prefix.h)
 // Ownership: only the sample kernel writes `last_token`. It also turns the row from which it drew a token
 // into the row of that token. Copies that the host records on the same stream write all the rest.
 #ifndef GRETA_ABI_STEP_STATE_H
