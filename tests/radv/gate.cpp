@@ -22,6 +22,7 @@ namespace greta::test {
 namespace {
 
 std::string instruction_of(const KernelRow& row) {
+  if (row.prefix == Prefix::Behind) return "";  // the kernel before it has the matrices
   if (row.needs & kVulkanIntDot) return "v_dot4";
   return row.needs & kVulkanCoopMatrix ? "v_wmma" : "";
 }

@@ -29,6 +29,7 @@ static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& sha
   // Whatever its op is, a call has the fields of all ops: no model makes such calls, and no operand is read.
   std::vector<Call> calls(row.op_count);
   const CachePages pages = {UINT32_MAX, shape.cache_type};
+  Buffer scratch;
   for (uint32_t i = 0; i < row.op_count; ++i) {
     Call& call = calls[i];
     call.op = row.ops[i];
@@ -43,7 +44,10 @@ static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& sha
                       .value_width = shape.value_width,
                       .softcap = shape.softcap,
                       .keys = pages,
-                      .values = pages};
+                      .values = pages,
+                      .rows = row.prefix == Prefix::None ? AttentionRows::All : AttentionRows::Lone,
+                      .prefix = row.prefix};
+    if (row.prefix != Prefix::None) call.slot[kScratch] = {&scratch, 0, 0};
     call.experts.used = 8;
   }
   const bool makes_heads = row.ops[0] != Op::Attention && lead_call(calls).op == Op::Attention;
