@@ -163,7 +163,9 @@ typedef struct greta_runtime_options {
 
   uint32_t exact;              /* 1: use only the plain kernels. They are slow, and their results do not
                                 * depend on how a prompt is cut into steps. */
-  uint32_t reserved;           /* 0. */
+  uint32_t persistent;         /* 1: a decode step on an AMD Instinct is one launch that stays on the GPU,
+                                * where its kernels allow that. Results are the same. Another device is
+                                * refused. */
   const char* cache_folder;    /* A folder for compiled GPU kernels, with one file for each device and driver;
                                 * NULL: nothing is kept, and kernels are compiled at each start. */
 } greta_runtime_options;

@@ -14,6 +14,7 @@
 # 5, for any HIP 6). For a family that the clang does not know, its exact targets are built. Without a clang
 # for amdgcn there are no HIP rows.
 include_guard(GLOBAL)
+include(GretaHipStages)
 
 set(GRETA_HIP_TARGETS gfx90a gfx9-4-generic gfx10-3-generic gfx11-generic gfx12-generic
   CACHE STRING "gfx targets of the HIP kernels: families, or exact ones for HIP 6.0 to 6.3")
@@ -229,6 +230,9 @@ macro(greta_hip_kernel)
   set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.hip")
   file(CONFIGURE OUTPUT "${wrapper}" CONTENT
     "#define KERNEL_NAME ${row_name}\n${defines}${hip_weight}#include \"${source}.hip\"\n" @ONLY)
+  if(row_name IN_LIST GRETA_HIP_STAGES)
+    greta_write_hip_stage(${row_name} "${defines}" "${hip_weight}" "${source}")
+  endif()
   set(unit ${op}_${variant})
   foreach(target ${GRETA_HIP_USABLE_TARGETS})
     greta_hip_wants(${target} wants)

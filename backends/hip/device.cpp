@@ -79,6 +79,7 @@ Status HipDevice::open(uint32_t index, const DeviceOptions& options) {
   faults_before_ = hip_fault_count();
   GRETA_TRY(within(prove_memory(*this), "%s does not work", info_.name));
   info_.imports_host = info_.unified_memory && reads_file_pages(*this);
+  if (options.persistent) GRETA_TRY(open_persistent());
   return usable();
 }
 

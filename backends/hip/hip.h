@@ -16,10 +16,12 @@
 #include <vector>
 
 #include "backends/hip/faults.h"
+#include "backends/hip/persistent.h"
 
 namespace greta {
 
 class HipDevice;
+struct HipCommand;
 struct HipGraph;
 
 // What Buffer::handle points to.
@@ -57,6 +59,8 @@ struct HipTimeline {
   bool closed = false;     // the Stream is gone, so what was not submitted will never come
   std::thread::id owner_thread;
   std::vector<std::shared_ptr<HipGraph>> in_flight;  // replayed since the stream was last seen idle
+  // The replay of a plan as one launch of which nobody knows yet that it was done, and what was given behind.
+  std::vector<HipCommand> unsettled;
 };
 
 // The end of a batch.
@@ -81,6 +85,7 @@ struct HipCommand {
   const HipKernel* kernel = nullptr;
   uint32_t groups[3] = {1, 1, 1};
   uint32_t block_bytes = 0;
+  bool meets = false;  // a launch of a capture: a barrier stands before it
   alignas(16) uint8_t block[kHipBlockBytes];
   void* to = nullptr;
   const void* from = nullptr;
@@ -99,6 +104,8 @@ struct HipGraph {
   HipDevice& device;
   void* handle = nullptr;
   std::vector<HipCommand> commands;
+  std::unique_ptr<HipPersistent> persistent;  // where the plan can be one launch
+  std::vector<HipCommand> counters;           // fills of what its launches leave 0
 };
 
 struct HipBatch {
@@ -128,6 +135,15 @@ class HipQueue {
   int give(const HipCommand& command, HipTimeline& timeline, const char** call);
   int work(const HipCommand& command, void* stream, const char** call);  // a launch, copy or fill
   int make_graph(HipGraph& graph, const char** call);
+  void make_persistent(HipGraph& graph);
+  int launch_persistent(HipPersistent& plan, void* stream, const char** call);
+  bool replay_persistent(const HipCommand& command, HipTimeline& timeline, int* error, const char** call);
+  void give_up_persistent(const char* why);
+  Status note_unsettled(const HipCommand& command, HipTimeline& timeline);
+  Status settle(HipTimeline& timeline);
+  Status conclude(HipTimeline& timeline);
+  Status look_at_persistent(HipTimeline& timeline, bool* again);
+  Status poll(HipTimeline& timeline, const HipEvent* event);
   Status wait_submitted(const HipPoint& point);
   uint64_t submitted_by(const HipTimeline& timeline);
   void forget_graphs(HipTimeline& timeline, uint64_t submitted);
@@ -139,6 +155,7 @@ class HipQueue {
   std::deque<HipBatch> held_;       // batches that were given but not submitted, in order
   void* capture_stream_ = nullptr;  // never has work of its own
   bool warned_ = false;             // of a graph that was refused
+  bool persistent_failed_ = false;  // plans are launches of their own from now on
 };
 
 class HipStream final : public Stream {
@@ -167,6 +184,7 @@ class HipStream final : public Stream {
   Status not_capturing(const char* what) const;
   HipCommand& add(HipCommand::Kind kind);
   void seal();  // ends the open batch
+  void note_counters(std::span<const Access> accesses);
 
   HipDevice& device_;
   std::shared_ptr<HipTimeline> timeline_;
@@ -174,11 +192,13 @@ class HipStream final : public Stream {
   std::vector<HipBatch> batches_;  // sealed and not submitted
   HipBatch open_;
   std::shared_ptr<HipGraph> capture_;
+  bool meets_ = false;  // a barrier of the capture that no launch follows yet
 };
 
 class HipDevice final : public Device {
  public:
   explicit HipDevice(const HipLibrary& library) : hip(library), queue(*this) {}
+  ~HipDevice() override { unload(persistent_); }
   Status open(uint32_t index, const DeviceOptions& options);
 
   const DeviceInfo& info() const override { return info_; }
@@ -207,6 +227,9 @@ class HipDevice final : public Device {
   const Log& log() const { return log_; }
   uint64_t wait_limit_ns() const { return wait_limit_ns_; }
   const HipProperties& properties() const { return *properties_; }
+  // The kernel for plans as one launch, and how many groups of it stay on the device at once; 0: no plan is.
+  const HipKernel& persistent_kernel() const { return *static_cast<const HipKernel*>(persistent_.handle); }
+  uint32_t persistent_groups() const { return persistent_groups_; }
 
   const HipLibrary& hip;
   HipQueue queue;
@@ -219,6 +242,7 @@ class HipDevice final : public Device {
   Status load_module(const KernelCode& code, HipModule** out);
   Status refuse_code(const KernelCode& code, int error);
   void release_module(HipModule& module);
+  Status open_persistent();
 
   DeviceInfo info_;
   std::unique_ptr<HipProperties> properties_;
@@ -231,6 +255,8 @@ class HipDevice final : public Device {
   std::atomic<int> lost_with_{kHipSuccess};
   std::mutex modules_mutex_;
   std::map<std::string, std::unique_ptr<HipModule>> modules_;
+  Kernel persistent_;
+  uint32_t persistent_groups_ = 0;
 };
 
 // Asks the driver what a device is. Fails with the reason if GRETA cannot use it; what is known is filled in.

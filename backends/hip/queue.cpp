@@ -47,6 +47,7 @@ Status HipQueue::pump() {
     const HipBatch ready = std::move(held_[i]);
     held_.erase(held_.begin() + i);
     GRETA_TRY(device_.usable());
+    for (const HipPoint& point : ready.waits) GRETA_TRY(settle(*point.timeline));
     ready.done.timeline->submitted = ready.done.value;
     for (const HipCommand& command : ready.commands) GRETA_TRY(run(command, *ready.done.timeline));
     i = 0;  // an earlier batch may have waited for this one
@@ -56,6 +57,7 @@ Status HipQueue::pump() {
 
 // A command that fails leaves its batch incomplete, so nothing that comes after it can be right.
 Status HipQueue::run(const HipCommand& command, HipTimeline& timeline) {
+  GRETA_TRY(note_unsettled(command, timeline));
   const char* call = "";
   const int error = give(command, timeline, &call);
   if (error == kHipSuccess) return {};
@@ -80,8 +82,10 @@ int HipQueue::give(const HipCommand& command, HipTimeline& timeline, const char*
     case HipCommand::kReplay:
       break;
   }
+  int error = kHipSuccess;
+  if (replay_persistent(command, timeline, &error, call)) return error;
   for (const HipCommand& captured : command.graph->commands)
-    if (const int error = work(captured, timeline.stream, call)) return error;
+    if ((error = work(captured, timeline.stream, call))) return error;
   if (!command.graph->handle) return kHipSuccess;
   if (std::ranges::find(timeline.in_flight, command.graph) == timeline.in_flight.end())
     timeline.in_flight.push_back(command.graph);
@@ -112,6 +116,7 @@ Status HipQueue::capture(HipGraph& graph) {
   const std::lock_guard<std::mutex> lock(mutex_);
   GRETA_TRY(device_.usable());
   const HipCurrent current(device_.hip, device_.index());
+  make_persistent(graph);
   const char* call = "";
   const int error = make_graph(graph, &call);
   if (error == kHipSuccess) {
@@ -191,11 +196,20 @@ Status HipQueue::wait(const HipPoint& point, const HipEvent* event) {
   HipTimeline& timeline = *point.timeline;
   const uint64_t submitted = submitted_by(timeline);
   if (submitted < point.value) return {};  // its stream was closed before it came
+  for (bool again = true; again;) {
+    GRETA_TRY(poll(timeline, event));
+    GRETA_TRY(look_at_persistent(timeline, &again));
+  }
+  if (!event) forget_graphs(timeline, submitted);
+  return device_.usable();
+}
+
+Status HipQueue::poll(HipTimeline& timeline, const HipEvent* event) {
   const char* const call = event ? "hipEventQuery" : "hipStreamQuery";
   for (uint64_t paused = 0;;) {
     const int answer =
         event ? device_.hip.hipEventQuery(event->handle) : device_.hip.hipStreamQuery(timeline.stream);
-    if (answer == kHipSuccess) break;
+    if (answer == kHipSuccess) return {};
     if (answer != kHipNotReady) {
       device_.lose(call, answer);
       return device_.result(answer, call);
@@ -212,8 +226,6 @@ Status HipQueue::wait(const HipPoint& point, const HipEvent* event) {
       return device_.usable();
     }
   }
-  if (!event) forget_graphs(timeline, submitted);
-  return device_.usable();
 }
 
 uint64_t HipQueue::submitted_by(const HipTimeline& timeline) {

@@ -1,5 +1,6 @@
 // A stream records commands and gives them to the queue in batches. A batch ends with a signal, or before a
 // wait for another stream.
+#include <algorithm>
 #include <cstring>
 
 #include "backends/hip/hip.h"
@@ -46,8 +47,22 @@ void HipStream::seal() {
   ++value_;
 }
 
+// What a launch reads and writes as a whole are counters, which it leaves 0.
+void HipStream::note_counters(std::span<const Access> accesses) {
+  for (const Access& access : accesses) {
+    if (access.mode != Access::kReadWrite || access.sparse) continue;
+    void* const to = reinterpret_cast<void*>(access.slice.address());
+    const auto there = [&](const HipCommand& c) { return c.to == to && c.bytes == access.slice.bytes; };
+    if (std::ranges::any_of(capture_->counters, there)) continue;
+    HipCommand& fill = capture_->counters.emplace_back();
+    fill.kind = HipCommand::kFill;
+    fill.to = to;
+    fill.bytes = access.slice.bytes;
+  }
+}
+
 Status HipStream::dispatch(const Kernel& kernel, const uint32_t (&groups)[3], std::span<const uint8_t> block,
-                           std::span<const Access>) {
+                           std::span<const Access> accesses) {
   GRETA_TRY(check_dispatch(kernel, groups, block));
   const int* limits = device_.properties().max_grid;
   for (uint32_t i = 0; i < 3; ++i)
@@ -58,6 +73,11 @@ Status HipStream::dispatch(const Kernel& kernel, const uint32_t (&groups)[3], st
   HipCommand& command = add(HipCommand::kLaunch);
   command.kernel = static_cast<const HipKernel*>(kernel.handle);
   memcpy(command.groups, groups, sizeof groups);
+  if (capture_) {
+    command.meets = meets_;
+    meets_ = false;
+    if (device_.persistent_groups()) note_counters(accesses);
+  }
   if (!block.empty()) memcpy(command.block, block.data(), block.size());
   const std::vector<uint32_t>& appended = command.kernel->appended;
   command.block_bytes = uint32_t(block.size());
@@ -111,7 +131,10 @@ Status HipStream::fill(const Slice& to, uint32_t word) {
   return {};
 }
 
-Status HipStream::barrier() { return device_.usable(); }
+Status HipStream::barrier() {
+  meets_ = true;
+  return device_.usable();
+}
 
 static std::shared_ptr<HipEvent> event_of(const Event& event) {
   return event.handle ? *static_cast<std::shared_ptr<HipEvent>*>(event.handle) : nullptr;

@@ -69,7 +69,6 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
     GRETA_TRY(need(out_runtime, "out_runtime"));
     greta_runtime_options o;
     GRETA_TRY(read_options(given, &o));
-    GRETA_TRY(check_reserved(o.reserved));
     if (!o.allocate != !o.release)
       return fail(Code::Argument, "allocate and release must both be set, or neither of them");
     auto runtime = std::make_unique<greta_runtime>();
@@ -82,9 +81,13 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
     device.allocator = {o.allocate, o.release, o.allocator_user};
     device.cache_folder = o.cache_folder;
     device.log = runtime->log;
+    GRETA_TRY(read_flag(o.persistent, "persistent", &device.persistent));
     NamedDevice opened;
     GRETA_TRY(open_device(o.device ? o.device : "auto", device, &opened));
     runtime->device.reset(opened.device);
+    if (device.persistent && strcmp(opened.device->info().backend, "hip"))
+      return fail(Code::Unsupported, "persistent: %s has no launch of several kernels, HIP devices have one",
+                  opened.id);
     copy_text(runtime->device_id, sizeof runtime->device_id, opened.id);
     *out_runtime = runtime.release();
     return {};

@@ -195,6 +195,7 @@ struct DeviceOptions {
   const char* driver_library = nullptr;  // in place of the backend's own; tests put a faulty one there
   SystemView system;                     // where /sys and /dev are; tests make up their own
   uint32_t wait_limit_ms = 0;  // HIP: a wait that takes longer means that the device hangs; 0: a minute
+  bool persistent = false;     // HIP: a captured plan is one launch, where it can be (docs/hip.md)
   Log log;
 };
 

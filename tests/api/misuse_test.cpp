@@ -234,8 +234,9 @@ TEST_CASE("misuse: fields of options without a meaning are refused when objects 
   CHECK(greta_runtime_open(&of_runtime, &runtime) == GRETA_ERROR_ARGUMENT);
   CHECK_THAT(greta_error_text(), ContainsSubstring("exact"));
   of_runtime = sized<greta_runtime_options>();
-  of_runtime.reserved = 1;
-  CHECK(greta_runtime_open(&of_runtime, &runtime) == GRETA_ERROR_UNSUPPORTED);
+  of_runtime.persistent = 2;
+  CHECK(greta_runtime_open(&of_runtime, &runtime) == GRETA_ERROR_ARGUMENT);
+  CHECK_THAT(greta_error_text(), ContainsSubstring("persistent"));
   greta_source source = o.source;
   source.reserved = 1;
   greta_file* file = nullptr;

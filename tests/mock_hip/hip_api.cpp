@@ -22,6 +22,8 @@
 
 namespace mock_hip {
 
+constexpr unsigned kUnits = 8;
+
 static thread_local std::string fault_text;
 static thread_local int last_error = 0;
 static thread_local int current_device = 0;
@@ -164,7 +166,7 @@ API int hipGetDevicePropertiesR0600(void* properties, int device) {
   put(308, target.starts_with("gfx9") ? 64 : 32);          // warpSize
   put(320, 1024);                                          // maxThreadsPerBlock
   put(336, 0x7fffffff), put(340, 65536), put(344, 65536);  // maxGridSize
-  put(388, 8);                                             // multiProcessorCount
+  put(388, int(kUnits));                                   // multiProcessorCount
   put(396, int(number("MOCK_HIP_INTEGRATED", 0)));
   put(584, 3 + device);  // pciBusID
   std::snprintf(reinterpret_cast<char*>(out + 1160), 256, "%s", archs()[size_t(device)].c_str());
@@ -373,6 +375,16 @@ API int hipModuleGetFunction(void** function, void* module, const char* name) {
   return kSuccess;
 }
 
+static int give_launch(void* handle, KernelLaunch launch) {
+  const auto run = [launch = std::move(launch)]() -> std::string {
+    const Launch order = next_launch();
+    if (order == Launch::Hangs) return kHangs;
+    return order == Launch::Faults ? page_fault() : run_launch(launch);
+  };
+  give(*static_cast<Stream*>(handle), {run, {}, {}, nullptr});
+  return kSuccess;
+}
+
 API int hipModuleLaunchKernel(void* function, unsigned groups_x, unsigned groups_y, unsigned groups_z,
                               unsigned threads_x, unsigned threads_y, unsigned threads_z,
                               unsigned shared_bytes, void* handle, void** parameters, void** extra) {
@@ -381,14 +393,29 @@ API int hipModuleLaunchKernel(void* function, unsigned groups_x, unsigned groups
   const std::string wrong =
       make_launch(*static_cast<Function*>(function), {groups_x, groups_y, groups_z},
                   threads_x * threads_y * threads_z, shared_bytes, parameters, extra, &launch);
-  if (!wrong.empty()) return refuse(kInvalidValue, wrong);
-  const auto run = [launch = std::move(launch)]() -> std::string {
-    const Launch order = next_launch();
-    if (order == Launch::Hangs) return kHangs;
-    return order == Launch::Faults ? page_fault() : run_launch(launch);
-  };
-  give(*static_cast<Stream*>(handle), {run, {}, {}, nullptr});
+  return wrong.empty() ? give_launch(handle, std::move(launch)) : refuse(kInvalidValue, wrong);
+}
+
+API int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* groups, void*, int, size_t) {
+  ENTER("hipModuleOccupancyMaxActiveBlocksPerMultiprocessor");
+  *groups = 1;
   return kSuccess;
+}
+
+API int hipModuleLaunchCooperativeKernel(void* function, unsigned groups_x, unsigned groups_y,
+                                         unsigned groups_z, unsigned threads_x, unsigned threads_y,
+                                         unsigned threads_z, unsigned shared_bytes, void* handle,
+                                         void** parameters) {
+  ENTER("hipModuleLaunchCooperativeKernel");
+  const unsigned groups = groups_x * groups_y * groups_z;
+  if (groups > kUnits) return refuse(kCooperativeTooLarge, "more groups than stay side by side");
+  KernelLaunch launch;
+  const std::string wrong =
+      make_launch(*static_cast<Function*>(function), {groups_x, groups_y, groups_z},
+                  threads_x * threads_y * threads_z, shared_bytes, parameters, nullptr, &launch);
+  if (!wrong.empty()) return refuse(kInvalidValue, wrong);
+  launch.resident = unsigned(number("MOCK_HIP_RESIDENT", groups));
+  return give_launch(handle, std::move(launch));
 }
 
 API int hipStreamBeginCapture(void* handle, int) {

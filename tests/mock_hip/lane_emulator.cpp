@@ -2,27 +2,34 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "tests/mock_hip/fiber.h"
+#include "tests/mock_hip/kernel_registry.h"
 #include "tests/mock_hip/matrix_builtins.h"
+#include "tests/mock_hip/orders.h"
+#include "tests/mock_hip/resident_grid.h"
 
 namespace mock_hip {
 
 // A lane's stack. Their tops lie in different sets of the processor's caches.
 constexpr uint64_t kStackBytes = 64 * 1024, kStackStride = kStackBytes + 5 * 64;
 
-enum class State : uint8_t { Ready, AtWave, AtBarrier, Ended };
+enum class State : uint8_t { Ready, AtWave, AtBarrier, BodyEnded, Ended };
 
 struct Lane {
   Fiber fiber;
   State state = State::Ended;
   bool started = false;
+  unsigned meets = 0;  // at a barrier: so many of the group's threads meet there, the first ones
 };
 
 struct WaveOfLanes {
@@ -31,6 +38,8 @@ struct WaveOfLanes {
   bool at_barrier = false;
   Wave meeting = {};
 };
+
+struct ResidentGrid;
 
 // What a thread of the host has to run groups. A lane that stops switches to the next that can run by itself,
 // so a meeting costs one switch for each lane.
@@ -51,6 +60,11 @@ struct Group {
   unsigned running = 0;                   // the lane whose fiber runs now
   unsigned ended = 0;
   bool in_lanes = false;  // whether one of their fibers runs
+  unsigned body_threads = 0;  // how many threads meet at a barrier of the kernel
+  const char* body_name = nullptr;
+  const HostKernel* host_body = nullptr;
+  ResidentGrid* resident = nullptr;
+  unsigned order = 0, begun = 0;  // of the group in it, and how many groups of launches it has begun
 };
 
 static thread_local Group* group = nullptr;
@@ -87,6 +101,19 @@ static bool finish_meeting(Group& g, WaveOfLanes& wave) {
   return !g.fault;
 }
 
+// All lanes of the wave have stopped. Where they have ended a body of decode_stages, they go on together.
+static bool finish_body(Group& g, WaveOfLanes& wave) {
+  unsigned ended = 0;
+  for (unsigned i = wave.first; i < wave.first + wave.size; ++i) ended += g.lanes[i].state == State::BodyEnded;
+  if (!ended) return false;
+  if (ended < wave.size) {
+    g.fault = "some lanes of a wave ended a body while others wait at a barrier";
+    return false;
+  }
+  for (unsigned i = wave.first; i < wave.first + wave.size; ++i) g.lanes[i].state = State::Ready;
+  return true;
+}
+
 // All waves have stopped, at a barrier or at their end. Returns false if the group has ended.
 static bool finish_barrier(Group& g) {
   if (g.ended == g.shape.threads) return false;
@@ -94,8 +121,17 @@ static bool finish_barrier(Group& g) {
     g.fault = "some threads of a group ended while others wait at a barrier";
     return false;
   }
-  for (unsigned i = 0; i < g.shape.threads; ++i) g.lanes[i].state = State::Ready;
-  for (WaveOfLanes& wave : g.waves) wave.at_barrier = false;
+  // Some of decode_stages's threads may meet while the others wait for all.
+  unsigned count = g.shape.threads;
+  for (unsigned i = 0; i < g.shape.threads; ++i) count = std::min(count, g.lanes[i].meets);
+  for (unsigned i = 0; i < count; ++i) {
+    if (g.lanes[i].meets != count) {
+      g.fault = "threads of a group are at different barriers";
+      return false;
+    }
+    g.lanes[i].state = State::Ready;
+  }
+  for (WaveOfLanes& wave : g.waves) wave.at_barrier = wave.at_barrier && wave.first >= count;
   return true;
 }
 
@@ -111,7 +147,7 @@ static Lane* next_lane(Group& g) {
       }
     }
     g.lane_turn = 0;
-    if (finish_meeting(g, wave)) continue;
+    if (finish_meeting(g, wave) || finish_body(g, wave)) continue;
     if (g.fault) return nullptr;
     if (++g.wave_turn < g.waves.size()) continue;
     g.wave_turn = 0;
@@ -125,13 +161,16 @@ static void pass_on(Group& g, Lane& lane) {
   if (next != &lane) Fiber::switch_to(lane.fiber, next ? next->fiber : g.outside);
 }
 
-void meet_group() {
+static void meet_threads(unsigned count) {
   Group& g = *group;
   Lane& lane = g.lanes[g.running];
   lane.state = State::AtBarrier;
+  lane.meets = count;
   g.waves[g.running / g.shape.wave].at_barrier = true;
   pass_on(g, lane);
 }
+
+void meet_group() { meet_threads(group->body_threads); }
 
 void meet_wave(WaveFunction function, const void* in, void* out) {
   Group& g = *group;
@@ -164,9 +203,11 @@ static void live() {
 }
 
 static const char* run_group(Group& g) {
+  g.body_threads = g.shape.threads;
   for (unsigned i = 0; i < g.shape.threads; ++i) {
     Lane& lane = g.lanes[i];
     lane.state = State::Ready;
+    lane.meets = 0;
     if (!lane.started) lane.fiber.start(&g.stacks[i * kStackStride], kStackBytes, live);
     lane.started = true;
   }
@@ -224,8 +265,8 @@ struct Grid {
   uint64_t groups() const { return uint64_t(shape.groups[0]) * shape.groups[1] * shape.groups[2]; }
 };
 
-// Runs the groups that are left, as one of several workers.
-static void run_groups(Grid& grid) {
+// Sets up this thread to run groups of a grid.
+static Group& group_of_thread(const Grid& grid) {
   static thread_local Group own;
   Group& g = own;
   group = &g;
@@ -241,6 +282,12 @@ static void run_groups(Grid& grid) {
     g.waves.push_back({first, size});
     g.waves.back().meeting.size = g.shape.wave;
   }
+  return g;
+}
+
+// Runs the groups that are left, as one of several workers.
+static void run_groups(Grid& grid) {
+  Group& g = group_of_thread(grid);
   const uint64_t row = g.shape.groups[0], plane = row * g.shape.groups[1], all = grid.groups();
   for (uint64_t turn; !grid.fault && (turn = grid.next++) < all;) {
     const uint64_t i = g.shape.seed % 2 ? all - 1 - turn : turn;
@@ -315,6 +362,117 @@ const char* run_grid(const LaunchShape& shape, void (*body)(void*), void* argume
   helpers.run(grid, most < shape.workers ? unsigned(most) : shape.workers - 1);
   return grid.fault;
 }
+
+// A grid whose groups have a thread each, of which one runs at a time.
+struct ResidentGrid {
+  Grid& grid;
+  const unsigned groups, resident;
+  uint64_t random;
+  std::mutex mutex = {};
+  std::vector<std::condition_variable> turned{groups};
+  std::vector<unsigned> staying = {};  // groups that have begun and not ended
+  unsigned begun = 0, turn = ~0u;      // the group that runs now
+
+  // Gives the turn to some group that stays. Groups begin where there is room.
+  void pass_turn() {
+    while (begun < groups && staying.size() < resident) staying.push_back(begun++);
+    random = random * 6364136223846793005 + 1442695040888963407;
+    if (staying.empty()) return;
+    turn = staying[(random >> 33) % staying.size()];
+    turned[turn].notify_one();
+  }
+  void await_turn(std::unique_lock<std::mutex>& lock, unsigned own) {
+    turned[own].wait(lock, [&] { return turn == own; });
+  }
+  void run_one(unsigned own) {
+    std::unique_lock lock(mutex);
+    await_turn(lock, own);
+    if (!grid.fault) {
+      lock.unlock();
+      Group& g = group_of_thread(grid);
+      g.resident = this;
+      g.order = g.index[0] = own;
+      g.index[1] = g.index[2] = 0;
+      const char* const fault = run_group(g);
+      lock.lock();
+      if (fault && !grid.fault) grid.fault = fault;
+    }
+    std::erase(staying, own);
+    pass_turn();
+  }
+};
+
+const char* run_resident_grid(const LaunchShape& shape, unsigned resident, void (*body)(void*),
+                              void* argument) {
+  const FaultWatch watch;
+  Grid grid = {shape, body, argument};
+  ResidentGrid all = {grid, unsigned(grid.groups()), resident, shape.seed};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < all.groups; ++i) threads.emplace_back([&all, i] { all.run_one(i); });
+  {
+    const std::lock_guard lock(all.mutex);
+    all.pass_turn();
+  }
+  for (std::thread& thread : threads) thread.join();
+  return grid.fault;
+}
+
+unsigned group_in_grid() { return group->order; }
+const void* grid_block() { return group->resident->grid.argument; }
+unsigned resident_groups() { return group->resident->groups; }
+unsigned die_of_group() { return group->order % unsigned(number("MOCK_HIP_DIES", 1)); }
+
+void let_others_run() {
+  Group& g = *group;
+  ResidentGrid& all = *g.resident;
+  std::unique_lock lock(all.mutex);
+  all.pass_turn();
+  all.await_turn(lock, g.order);
+  if (!all.grid.fault) return;
+  lock.unlock();
+  g.fault = all.grid.fault;
+  Fiber::switch_to(g.lanes[g.running].fiber, g.outside);
+}
+
+void all_threads_meet() { meet_threads(group->shape.threads); }
+
+void set_group(unsigned x, unsigned y, unsigned z, unsigned threads, const void* block) {
+  Group& g = *group;
+  g.index[0] = x;
+  g.index[1] = y;
+  g.index[2] = z;
+  g.body_threads = threads;
+  g.argument = const_cast<void*>(block);
+  if (g.running == 0 && ++g.begun % 4 == 0) let_others_run();
+}
+
+void run_body(const char* kernel) {
+  Group& g = *group;
+  if (kernel != g.body_name) g.host_body = find_kernel(kernel, g.shape.wave == 64 ? "gfx942" : "gfx1100");
+  g.body_name = kernel;
+  Lane& lane = g.lanes[g.running];
+  if (!g.host_body) {
+    g.fault = "a body has no host build";
+    Fiber::switch_to(lane.fiber, g.outside);
+  }
+  g.host_body->run(g.argument);
+  WaveOfLanes& wave = g.waves[g.running / g.shape.wave];
+  lane.state = State::BodyEnded;
+  wave.meeting.in[g.running - wave.first] = nullptr;
+  pass_on(g, lane);
+}
+
+// What the last group does wrong, by MOCK_HIP_GRID: "stuck 3", "lost 3" or "further".
+static bool is_ordered(const char* what, unsigned meeting) {
+  const char* order = std::getenv("MOCK_HIP_GRID");
+  if (!order || group->order + 1 != group->resident->groups) return false;
+  const size_t length = std::strlen(what);
+  return !std::strncmp(order, what, length) && (!meeting || unsigned(std::atoi(order + length)) == meeting);
+}
+bool loses_arrival(unsigned meeting) { return is_ordered("lost ", meeting); }
+bool is_stuck(unsigned meeting) { return is_ordered("stuck ", meeting); }
+unsigned further_stages() { return is_ordered("further", 0); }
+unsigned most_polls(unsigned polls) { return std::min(polls, 3000u); }
 
 struct ShuffleIn {
   unsigned from;

@@ -6,6 +6,7 @@
 
 #include "tests/mock_hip/memory.h"
 #include "tests/mock_hip/orders.h"
+#include "tests/mock_hip/resident_grid.h"
 
 namespace mock_hip {
 
@@ -80,7 +81,9 @@ std::string make_launch(const Function& function, const unsigned (&groups)[3], u
 
 std::string run_launch(const KernelLaunch& launch) {
   std::vector<uint64_t> block = launch.block;
-  const char* fault = run_grid(launch.shape, launch.function.host->run, block.data());
+  void (*const run)(void*) = launch.function.host->run;
+  const char* fault = launch.resident ? run_resident_grid(launch.shape, launch.resident, run, block.data())
+                                      : run_grid(launch.shape, run, block.data());
   if (!fault && find_overrun()) fault = "it wrote behind the end of a buffer";
   return fault ? launch.function.metadata->name + ": " + fault : "";
 }

@@ -18,6 +18,7 @@ struct KernelLaunch {
   Function function;
   LaunchShape shape;
   std::vector<uint64_t> block;
+  unsigned resident = 0;  // of a cooperative launch: how many groups stay side by side
 };
 
 // Checks a launch against the metadata of its code object, and copies its argument block. Returns what is

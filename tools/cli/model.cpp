@@ -100,6 +100,7 @@ Runtime open_runtime(const DeviceOptions& options) {
   open.threads = options.threads;
   open.device = options.device.c_str();
   open.exact = options.exact ? 1 : 0;
+  open.persistent = options.persistent ? 1 : 0;
   open.log = log_runtime;
   greta_runtime* runtime = nullptr;
   choice_warnings.clear();

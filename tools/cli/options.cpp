@@ -43,6 +43,8 @@ void add_device(CLI::App& app, DeviceOptions& options) {
       ->capture_default_str();
   app.add_flag("--exact", options.exact,
                "use only the plain kernels, which are slow and give the same bits for every step size");
+  app.add_flag("--persistent", options.persistent,
+               "a decode step is one launch that stays on the GPU, on HIP devices for which it was built");
 }
 
 void add_options(CLI::App& app, DeviceOptions& options) {

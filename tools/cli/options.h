@@ -25,6 +25,7 @@ struct DeviceOptions {
   std::string device = "auto";
   uint32_t threads = 0;  // 0: one for each processor
   bool exact = false;
+  bool persistent = false;
 };
 
 struct ContextOptions {

@@ -4,7 +4,12 @@
 #include "kernels/hip/attention/split.h"
 #include "kernels/hip/norm/heads.h"
 
+#ifdef GRETA_STAGE
+#define made STAGE_MEMORY(vec4, kSplitBytes)
+static_assert(kSplitBytes + kMaxHeadsMade * sizeof(float) <= kStageBytes);
+#else
 SHARED vec4 made[kMaxHeadsMade / 4];  // heads: queries, key, value
+#endif
 SHARED float squares_of_wave[kWaves];
 
 // The factors of the norms over all heads of queries and over all heads of keys; negative where each head has

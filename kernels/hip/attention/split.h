@@ -31,10 +31,19 @@ constexpr uint kMergedHeads = 8;    // heads whose ranges the last group merges 
 constexpr uint kLoadsAtOnce = 8;    // loads of partial results that are under way together
 constexpr uint kMinSplitPages = 2;  // of a range: to merge ranges takes as long as to read some pages
 
-SHARED vec4 fours[GROUP * kChunk / 4];           // queries; later a chunk of each lane's sums
+constexpr uint kFours = GROUP * kChunk / 4;
+using SplitWeights = float[kMaxAttentionSplits];
+
 SHARED float wave_maximum[kHeldChunks][kWaves];  // the largest score of a head
 SHARED float wave_weight[kHeldChunks][kWaves];   // the sum of weights, against the group's maximum
-SHARED float split_weight[kMergedHeads][kMaxAttentionSplits];
+#ifdef GRETA_STAGE
+#define fours STAGE_MEMORY(vec4, 0)
+#define split_weight STAGE_MEMORY(SplitWeights, kFours * sizeof(vec4))
+constexpr uint kSplitBytes = kFours * sizeof(vec4) + kMergedHeads * sizeof(SplitWeights);
+#else
+SHARED vec4 fours[kFours];  // queries; later a chunk of each lane's sums
+SHARED SplitWeights split_weight[kMergedHeads];
+#endif
 
 // What a group takes: positions begin .. end - 1 of a sequence, one of `splits` ranges, for a token and a KV
 // head. The page of `begin` may begin earlier.

@@ -14,7 +14,13 @@
 
 constexpr uint kHeadsAtOnce = GROUP / kWave < 4 ? GROUP / kWave : 4;
 
-SHARED float staged[kHeadsAtOnce][kMaxHeadWidth];  // heads on their way into blocks of q8_0
+using Head = float[kMaxHeadWidth];
+#ifdef GRETA_STAGE
+#define staged STAGE_MEMORY(Head, 0)
+static_assert(kHeadsAtOnce * sizeof(Head) <= kStageBytes);
+#else
+SHARED Head staged[kHeadsAtOnce];  // heads on their way into blocks of q8_0
+#endif
 
 // The factor of a norm over all heads of token t.
 DEVICE float factor_of_token(const RopeHeadsBlock& p, uint t) {

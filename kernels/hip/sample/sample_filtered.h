@@ -23,10 +23,16 @@ enum Weigh : uint {
   kWeighDraw,   // exp((logit - max) / temperature)
 };
 
+#ifdef GRETA_STAGE
+#define listed STAGE_MEMORY(uint64_t, 0)
+#define bin_mass STAGE_MEMORY(uint64_t, kListed * sizeof(uint64_t))
+#define bin_count STAGE_MEMORY(uint, (kListed + kBins) * sizeof(uint64_t))
+#else
 SHARED uint64_t listed[kListed];  // candidates
-SHARED uint listed_count;
 SHARED uint64_t bin_mass[kBins];
 SHARED uint bin_count[kBins];
+#endif
+SHARED uint listed_count;
 SHARED uint bin_found;
 SHARED uint64_t found_mass, found_candidate;
 
