@@ -51,6 +51,7 @@ function(greta_hip_stages)
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/decode_stages.hip" CONTENT
     "#define KERNEL_NAME decode_stages\n#define GROUP 512\n#define BLOCK PersistentBlock\n\
 #include \"kernels/hip/persistent/decode_stages.hip\"\n" @ONLY)
+  set_property(GLOBAL PROPERTY GRETA_HIP_STAGES ${GRETA_HIP_STAGES})
   set(backend hip)
   set(table KERNEL)
   foreach(target ${GRETA_HIP_USABLE_TARGETS})

@@ -35,6 +35,8 @@ static CodeBytes code_for(const char* arch) {
   return {};
 }
 
+HipPersistent::HipPersistent(HipDevice& owner) : device(owner) {}
+
 HipPersistent::~HipPersistent() {
   for (Buffer* buffer : {&list, &staged, &state, &report_}) device.release(*buffer);
 }

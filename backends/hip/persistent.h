@@ -36,7 +36,7 @@ constexpr uint32_t kHipGridBytes = (3 * 16 + 4) * 32 * 4;  // of `state`
 
 // What a capture keeps for it.
 struct HipPersistent {
-  explicit HipPersistent(HipDevice& owner) : device(owner) {}
+  explicit HipPersistent(HipDevice& owner);
   ~HipPersistent();
   HipPersistent(const HipPersistent&) = delete;
   HipPersistent& operator=(const HipPersistent&) = delete;

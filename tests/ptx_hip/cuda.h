@@ -40,6 +40,9 @@ namespace ptx_hip {
   DRIVER(function, cuModuleGetFunction, void**, void*, const char*)                                 \
   DRIVER(launch, cuLaunchKernel, void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
          unsigned, void*, void**, void**)                                                           \
+  DRIVER(launch_cooperative, cuLaunchCooperativeKernel, void*, unsigned, unsigned, unsigned, unsigned, \
+         unsigned, unsigned, unsigned, void*, void**)                                               \
+  DRIVER(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor, int*, void*, int, size_t)          \
   DRIVER(begin_capture, cuStreamBeginCapture_v2, void*, int)                                        \
   DRIVER(end_capture, cuStreamEndCapture, void*, void**)                                            \
   DRIVER(instantiate, cuGraphInstantiateWithFlags, void**, void*, unsigned long long)               \

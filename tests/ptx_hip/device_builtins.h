@@ -5,17 +5,21 @@
 
 #define GRETA_PTX
 
+// The lanes that take part in an exchange: all that have not ended. The lanes of a body of decode_stages do
+// not end, so kernels/hip/persistent/stage_begin.h has another word for them.
+#define PTX_LANES ~0u
+
 #define __builtin_amdgcn_workitem_id_x() __nvvm_read_ptx_sreg_tid_x()
 #define __builtin_amdgcn_workgroup_id_x() __nvvm_read_ptx_sreg_ctaid_x()
 #define __builtin_amdgcn_workgroup_id_y() __nvvm_read_ptx_sreg_ctaid_y()
 #define __builtin_amdgcn_workgroup_id_z() __nvvm_read_ptx_sreg_ctaid_z()
 #define __builtin_amdgcn_s_barrier() meet_group_of_ptx()
 #define __builtin_amdgcn_readfirstlane(value) (value)  // also where only some lanes come
-#define __builtin_amdgcn_readlane(value, lane) __nvvm_shfl_sync_idx_i32(~0u, value, lane, 31)
+#define __builtin_amdgcn_readlane(value, lane) __nvvm_shfl_sync_idx_i32(PTX_LANES, value, lane, 31)
 #define __builtin_amdgcn_ds_bpermute(bytes, value) \
-  __nvvm_shfl_sync_idx_i32(~0u, value, ((bytes) / 4) & 31, 31)
+  __nvvm_shfl_sync_idx_i32(PTX_LANES, value, ((bytes) / 4) & 31, 31)
 #define __builtin_amdgcn_permlanex16(old, value, low, high, all, bound) \
-  __nvvm_shfl_sync_bfly_i32(~0u, value, 16, 31)
+  __nvvm_shfl_sync_bfly_i32(PTX_LANES, value, 16, 31)
 #define __builtin_amdgcn_sdot4(a, b, sum, clamp) dot_of_bytes(a, b, sum)
 #define __builtin_amdgcn_sudot4(signed_a, a, signed_b, b, sum, clamp) dot_of_bytes(a, b, sum)
 
@@ -33,12 +37,12 @@ PTX_INLINE void fence_of_ptx(const char* scope) {
 }
 
 // Data-parallel primitives: the operand of another lane of the row of 16, by the numbers that device.h uses.
-#define __builtin_amdgcn_update_dpp(old, value, order, rows, banks, bound) lane_of_row<order>(value)
+#define __builtin_amdgcn_update_dpp(old, value, order, rows, banks, bound) lane_of_row<order>(value, PTX_LANES)
 template <int order>
-PTX_INLINE int lane_of_row(int value) {
+PTX_INLINE int lane_of_row(int value, unsigned lanes) {
   static_assert(order == 0xb1 || order == 0x4e || order == 0x141 || order == 0x140);
   constexpr int mask = order == 0xb1 ? 1 : order == 0x4e ? 2 : order == 0x141 ? 7 : 15;
-  return __nvvm_shfl_sync_bfly_i32(~0u, value, mask, 31);
+  return __nvvm_shfl_sync_bfly_i32(lanes, value, mask, 31);
 }
 
 PTX_INLINE int dot_of_bytes(int a, int b, int sum) {
@@ -48,7 +52,12 @@ PTX_INLINE int dot_of_bytes(int a, int b, int sum) {
 }
 
 #define __HIP_MEMORY_SCOPE_AGENT 0
+#define __HIP_MEMORY_SCOPE_SYSTEM 1
 #define __hip_atomic_fetch_add(at, value, order, scope) __atomic_fetch_add(at, value, order)
+#define __hip_atomic_load(at, order, scope) __atomic_load_n(at, order)
+#define __hip_atomic_store(at, value, order, scope) __atomic_store_n(at, value, order)
+#define __hip_atomic_compare_exchange_strong(at, expected, value, order, other, scope) \
+  __atomic_compare_exchange_n(at, expected, value, false, order, other)
 
 // The argument block is the parameter of the kernel that this is inlined into.
 #define PTX_TEXT_OF(name) #name

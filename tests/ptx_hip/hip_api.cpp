@@ -217,6 +217,19 @@ API int hipModuleLaunchKernel(void* function, unsigned groups_x, unsigned groups
                        stream, parameters, extra ? copied : nullptr);
 }
 
+// A kernel's parameters begin at the same places in both.
+API int hipModuleLaunchCooperativeKernel(void* function, unsigned groups_x, unsigned groups_y,
+                                         unsigned groups_z, unsigned threads_x, unsigned threads_y,
+                                         unsigned threads_z, unsigned shared, void* stream,
+                                         void** parameters) {
+  return cuda().launch_cooperative(function, groups_x, groups_y, groups_z, threads_x, threads_y, threads_z,
+                                   shared, stream, parameters);
+}
+API int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int* groups, void* function, int threads,
+                                                           size_t shared) {
+  return cuda().occupancy(groups, function, threads, shared);
+}
+
 API int hipStreamBeginCapture(void* stream, int mode) { return cuda().begin_capture(stream, mode); }
 API int hipStreamEndCapture(void* stream, void** graph) { return cuda().end_capture(stream, graph); }
 API int hipGraphInstantiate(void** executable, void* graph, void**, char*, size_t) {

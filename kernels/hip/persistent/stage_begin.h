@@ -4,6 +4,8 @@
 #define GRETA_STAGE
 
 #ifdef GRETA_PTX
+#undef PTX_LANES
+#define PTX_LANES __nvvm_activemask()  // others may have come to the end of the body
 #define STAGE_SHARED __attribute__((weak, __shared__))
 #define STAGE_ARGUMENT
 #else
