@@ -62,8 +62,10 @@ function(greta_hip_stages)
   list(TRANSFORM GRETA_HIP_STAGES REPLACE "^.+$" "HIP_STAGE(\\0)\n" OUTPUT_VARIABLE names)
   list(JOIN names "" names)
   get_property(code GLOBAL PROPERTY GRETA_HIP_STAGES_CODE)
-  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/hip_stages.def"
-    CONTENT "${names}#undef HIP_STAGE\n" @ONLY)
-  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/hip_stages_code.inc"
+  foreach(layer kernels backends)
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/${layer}/hip/stages.def"
+      CONTENT "${names}#undef HIP_STAGE\n" @ONLY)
+  endforeach()
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/backends/hip/stages_code.inc"
     CONTENT "${code}#undef HIP_STAGES_CODE\n" @ONLY)
 endfunction()

@@ -14,18 +14,18 @@ constexpr uint32_t kPolls = 1 << 20;
 
 static constexpr const char* kBodies[] = {
 #define HIP_STAGE(name) #name,
-#include "hip_stages.def"
+#include "backends/hip/stages.def"
     ""};
 
 #define HIP_STAGES_CODE(target, symbol) extern "C" const uint8_t symbol[], symbol##_end[];
-#include "hip_stages_code.inc"
+#include "backends/hip/stages_code.inc"
 struct StagesCode {
   const char* target;
   CodeBytes code;
 };
 static const StagesCode kCode[] = {
 #define HIP_STAGES_CODE(target, symbol) {target, {symbol, symbol##_end}},
-#include "hip_stages_code.inc"
+#include "backends/hip/stages_code.inc"
     {"", {}}};
 
 // The code for a device: that for its exact target comes first.

@@ -11,7 +11,7 @@
 
 // Counters of the grid, by their lines. All are 0 before and after a launch.
 #define kGridMembers 0                                 // [die] groups that run there
-#define kGridArrived kPersistentDies                   // [die] groups that have come to a meeting, of all meetings
+#define kGridArrived kPersistentDies                   // [die] groups that have come, of all meetings
 #define kGridPassed (2 * kPersistentDies)              // [die] the last meeting that is over
 #define kGridJoined (3 * kPersistentDies)              // groups that have begun
 #define kGridDies (3 * kPersistentDies + 1)            // dies whose groups are all there, of all meetings
@@ -21,7 +21,7 @@
 #define kGridFailed 0xffffffffu
 
 struct PersistentLaunch {
-  uint body;      // its index in hip_stages.def
+  uint body;      // its index in the build's kernels/hip/stages.def
   uint threads;   // of a group
   uint groups_x, groups_y;
   uint groups;    // in all

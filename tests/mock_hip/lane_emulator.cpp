@@ -104,7 +104,8 @@ static bool finish_meeting(Group& g, WaveOfLanes& wave) {
 // All lanes of the wave have stopped. Where they have ended a body of decode_stages, they go on together.
 static bool finish_body(Group& g, WaveOfLanes& wave) {
   unsigned ended = 0;
-  for (unsigned i = wave.first; i < wave.first + wave.size; ++i) ended += g.lanes[i].state == State::BodyEnded;
+  for (unsigned i = wave.first; i < wave.first + wave.size; ++i)
+    ended += g.lanes[i].state == State::BodyEnded;
   if (!ended) return false;
   if (ended < wave.size) {
     g.fault = "some lanes of a wave ended a body while others wait at a barrier";

@@ -17,8 +17,9 @@
 //   MOCK_HIP_HANG     n: the n-th launch that runs from now on never ends
 //   MOCK_HIP_DIES     over how many dies the groups of a cooperative launch are spread (default 1)
 //   MOCK_HIP_RESIDENT how many groups of a cooperative launch stay side by side (default: all)
-//   MOCK_HIP_GRID     what the last group of a cooperative launch does wrong: "stuck n": it ends behind meeting n
-//                     of the groups; "lost n": it is not counted at meeting n; "further": it waits for one more
+//   MOCK_HIP_GRID     what the last group of a cooperative launch does wrong: "stuck n": it ends behind
+//                     meeting n of the groups; "lost n": it is not counted at meeting n; "further": it
+//                     waits for one more
 //   MOCK_HIP_FAULT    n: the n-th launch that runs from now on reads a page that is not there
 #pragma once
 #include <cstdint>

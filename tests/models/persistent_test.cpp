@@ -1,5 +1,5 @@
-// A plan as one launch of HIP's kernel decode_stages, on the mock runtime: the same bits as its launches have,
-// and what becomes of a plan whose groups do not meet.
+// A plan as one launch of HIP's kernel decode_stages, on the mock runtime: the same bits as its launches
+// have, and what becomes of a plan whose groups do not meet.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstddef>
@@ -157,7 +157,8 @@ TEST_CASE("persistent: a plan with other kernels stays as it is, and says which"
   (void)one.logits(1);
   CHECK(one.lines.listed.empty());
   REQUIRE_FALSE(one.lines.refused.empty());
-  CHECK_THAT(one.lines.refused.back(), ContainsSubstring("matmul_plain_") || ContainsSubstring("embed_plain_"));
+  CHECK_THAT(one.lines.refused.back(),
+             ContainsSubstring("matmul_plain_") || ContainsSubstring("embed_plain_"));
 }
 
 TEST_CASE("persistent: a device without code for it is refused", "[models][hip]") {

@@ -37,7 +37,8 @@ PTX_INLINE void fence_of_ptx(const char* scope) {
 }
 
 // Data-parallel primitives: the operand of another lane of the row of 16, by the numbers that device.h uses.
-#define __builtin_amdgcn_update_dpp(old, value, order, rows, banks, bound) lane_of_row<order>(value, PTX_LANES)
+#define __builtin_amdgcn_update_dpp(old, value, order, rows, banks, bound) \
+  lane_of_row<order>(value, PTX_LANES)
 template <int order>
 PTX_INLINE int lane_of_row(int value, unsigned lanes) {
   static_assert(order == 0xb1 || order == 0x4e || order == 0x141 || order == 0x140);

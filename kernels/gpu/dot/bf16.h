@@ -1,4 +1,5 @@
 // BF16: a unit is 16 bytes.
+#define DOT_STAGE  // decode_stages of kernels/hip has bodies for it
 #include "kernels/gpu/unit_float.h"
 
 struct Weights {

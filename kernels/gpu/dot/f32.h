@@ -1,4 +1,5 @@
 // F32: a unit is 32 bytes.
+#define DOT_STAGE  // decode_stages of kernels/hip has bodies for it
 #include "kernels/gpu/unit_float.h"
 #define DOT_LARGE
 

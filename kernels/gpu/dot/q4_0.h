@@ -1,4 +1,5 @@
 // Q4_0: a unit is a block; its first 16 weights are the low halves of the bytes.
+#define DOT_STAGE  // decode_stages of kernels/hip has bodies for it
 #include "kernels/gpu/unit_int8.h"
 
 struct Weights {

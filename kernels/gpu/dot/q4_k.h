@@ -5,6 +5,7 @@
 //                                   weights 16 .. 31 in their high halves
 //   block_head(row, depth, block)   the 16 bytes of a block with d and dmin (f16), scales and minima
 //   plane_scales(head, group)       the scale and the minimum of a group, 6 bits each
+#define DOT_STAGE  // decode_stages of kernels/hip has bodies for it
 #include "kernels/gpu/unit_int8.h"
 
 struct Weights {

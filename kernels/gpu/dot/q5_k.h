@@ -1,4 +1,5 @@
 // Q5_K in planes: as Q4_K, with a fifth bit.
+#define DOT_STAGE  // decode_stages of kernels/hip has bodies for it
 #include "kernels/gpu/unit_int8.h"
 
 struct Weights {

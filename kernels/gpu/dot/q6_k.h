@@ -1,4 +1,5 @@
 // Q6_K in planes: a unit is two groups, the first in the low halves of its bytes.
+#define DOT_STAGE  // decode_stages of kernels/hip has bodies for it
 #include "kernels/gpu/unit_int8.h"
 
 struct Weights {

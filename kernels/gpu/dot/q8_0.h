@@ -1,4 +1,5 @@
 // Q8_0: a unit is a block.
+#define DOT_STAGE  // decode_stages of kernels/hip has bodies for it
 #include "kernels/gpu/unit_int8.h"
 
 struct Weights {

@@ -13,7 +13,7 @@ static_assert(GROUP == kPersistentThreads);
 #ifdef GRETA_EMULATED
 static const char* const body_names[] = {
 #define HIP_STAGE(name) #name,
-#include "hip_stages.def"
+#include "kernels/hip/stages.def"
 };
 DEVICE void run_body(uint body) { mock_hip::run_body(body_names[body]); }
 DEVICE void set_group(const ARGUMENT PersistentLaunch& launch, uint i) {
@@ -30,17 +30,17 @@ DEVICE void all_threads_meet() { mock_hip::all_threads_meet(); }
 #include "kernels/hip/persistent/stage_begin.h"
 enum Body : uint {
 #define HIP_STAGE(name) kBody_##name,
-#include "hip_stages.def"
+#include "kernels/hip/stages.def"
 };
 #define HIP_STAGE(name) extern "C" __attribute__((device)) void stage_##name();
-#include "hip_stages.def"
+#include "kernels/hip/stages.def"
 DEVICE void run_body(uint body) {
   switch (body) {
 #define HIP_STAGE(name)  \
   case kBody_##name:     \
     stage_##name();      \
     break;
-#include "hip_stages.def"
+#include "kernels/hip/stages.def"
   }
 }
 DEVICE void set_group(const ARGUMENT PersistentLaunch& launch, uint i) {

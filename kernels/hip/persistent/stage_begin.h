@@ -26,8 +26,8 @@ STAGE_SHARED StageContext stage_context;
 STAGE_SHARED unsigned stage_arrived[8];
 
 
-// Memory that bodies share with each other, where a kernel of its own would have SHARED arrays: it is as large
-// as the largest need and not as their sum.
+// Memory that bodies share with each other, where a kernel of its own would have SHARED arrays: it is as
+// large as the largest need and not as their sum.
 constexpr unsigned kStageBytes = 19456;
 struct alignas(16) StageMemory {
   unsigned char bytes[kStageBytes];
@@ -37,8 +37,8 @@ STAGE_SHARED StageMemory stage_memory;
 
 STAGE_DEVICE unsigned stage_uniform(unsigned value) { return __builtin_amdgcn_readfirstlane(value); }
 
-// The thread, of which the compiler knows nothing. Else it would make what follows from it once for all bodies,
-// in registers that all of them would have to leave alone.
+// The thread, of which the compiler knows nothing. Else it would make what follows from it once for all
+// bodies, in registers that all of them would have to leave alone.
 STAGE_DEVICE unsigned stage_thread() {
   unsigned thread = __builtin_amdgcn_workitem_id_x();
 #ifndef GRETA_PTX
@@ -75,8 +75,10 @@ STAGE_DEVICE void stage_barrier(unsigned threads) {
     come = __hip_atomic_fetch_add(arrived, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
   come = stage_uniform(come);
   const unsigned all = come - come % waves + waves;
-  while (int(stage_uniform(__hip_atomic_load(arrived, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP)) - all) < 0)
-    __builtin_amdgcn_s_sleep(1);
+  const auto count = [&] {
+    return stage_uniform(__hip_atomic_load(arrived, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP));
+  };
+  while (int(count() - all) < 0) __builtin_amdgcn_s_sleep(1);
 }
 #endif
 
