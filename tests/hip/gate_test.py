@@ -89,6 +89,7 @@ PLANTED = [
     ("right_ticket", "gfx1100", "", "", TICKET % (RELEASE, ACQUIRE)),
     ("right_ticket", "gfx1201", "", "", TICKET % (RELEASE, ACQUIRE)),
     ("unreleased", "gfx942", "ticket", "", TICKET % ("", ACQUIRE)),
+    ("decode_stages", "gfx942", "meetings", "", TICKET % (RELEASE, ACQUIRE)),
     ("unacquired", "gfx942", "ticket", "", TICKET % (RELEASE, "")),
     ("unacquired", "gfx90a", "ticket", "", TICKET % (RELEASE, "")),
     ("unacquired", "gfx1030", "ticket", "", TICKET % (RELEASE, "")),
