@@ -154,6 +154,7 @@ function(greta_hip_compile_command target out)
     greta_hip_target_flags(${target} flags)
     execute_process(
       COMMAND "${GRETA_HIP_CLANG}" ${GRETA_HIP_FLAGS} ${flags} -emit-llvm -c - -o any.bc -\#\#\#
+      WORKING_DIRECTORY "${PROJECT_BINARY_DIR}"  # it is in the command, whoever runs CMake
       ERROR_VARIABLE printed OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
     string(REGEX MATCH "[^\n]*\"-cc1\"[^\n]*" command "${printed}")
     if(NOT command)
