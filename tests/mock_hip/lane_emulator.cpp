@@ -13,9 +13,7 @@
 #include <vector>
 
 #include "tests/mock_hip/fiber.h"
-#include "tests/mock_hip/kernel_registry.h"
 #include "tests/mock_hip/matrix_builtins.h"
-#include "tests/mock_hip/orders.h"
 #include "tests/mock_hip/resident_grid.h"
 
 namespace mock_hip {
@@ -367,7 +365,8 @@ const char* run_grid(const LaunchShape& shape, void (*body)(void*), void* argume
 // A grid whose groups have a thread each, of which one runs at a time.
 struct ResidentGrid {
   Grid& grid;
-  const unsigned groups, resident;
+  const unsigned groups;
+  const Residence residence;
   uint64_t random;
   std::mutex mutex = {};
   std::vector<std::condition_variable> turned{groups};
@@ -376,7 +375,7 @@ struct ResidentGrid {
 
   // Gives the turn to some group that stays. Groups begin where there is room.
   void pass_turn() {
-    while (begun < groups && staying.size() < resident) staying.push_back(begun++);
+    while (begun < groups && staying.size() < residence.groups) staying.push_back(begun++);
     random = random * 6364136223846793005 + 1442695040888963407;
     if (staying.empty()) return;
     turn = staying[(random >> 33) % staying.size()];
@@ -403,11 +402,11 @@ struct ResidentGrid {
   }
 };
 
-const char* run_resident_grid(const LaunchShape& shape, unsigned resident, void (*body)(void*),
+const char* run_resident_grid(const LaunchShape& shape, const Residence& residence, void (*body)(void*),
                               void* argument) {
   const FaultWatch watch;
   Grid grid = {shape, body, argument};
-  ResidentGrid all = {grid, unsigned(grid.groups()), resident, shape.seed};
+  ResidentGrid all = {grid, unsigned(grid.groups()), residence, shape.seed};
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < all.groups; ++i) threads.emplace_back([&all, i] { all.run_one(i); });
   {
@@ -421,7 +420,7 @@ const char* run_resident_grid(const LaunchShape& shape, unsigned resident, void 
 unsigned group_in_grid() { return group->order; }
 const void* grid_block() { return group->resident->grid.argument; }
 unsigned resident_groups() { return group->resident->groups; }
-unsigned die_of_group() { return group->order % unsigned(number("MOCK_HIP_DIES", 1)); }
+unsigned die_of_group() { return group->order % group->resident->residence.dies; }
 
 void let_others_run() {
   Group& g = *group;
@@ -449,7 +448,8 @@ void set_group(unsigned x, unsigned y, unsigned z, unsigned threads, const void*
 
 void run_body(const char* kernel) {
   Group& g = *group;
-  if (kernel != g.body_name) g.host_body = find_kernel(kernel, g.shape.wave == 64 ? "gfx942" : "gfx1100");
+  if (kernel != g.body_name)
+    g.host_body = g.resident->residence.find(kernel, g.shape.wave == 64 ? "gfx942" : "gfx1100");
   g.body_name = kernel;
   Lane& lane = g.lanes[g.running];
   if (!g.host_body) {

@@ -82,7 +82,8 @@ std::string make_launch(const Function& function, const unsigned (&groups)[3], u
 std::string run_launch(const KernelLaunch& launch) {
   std::vector<uint64_t> block = launch.block;
   void (*const run)(void*) = launch.function.host->run;
-  const char* fault = launch.resident ? run_resident_grid(launch.shape, launch.resident, run, block.data())
+  const Residence residence = {launch.resident, unsigned(number("MOCK_HIP_DIES", 1)), find_kernel};
+  const char* fault = launch.resident ? run_resident_grid(launch.shape, residence, run, block.data())
                                       : run_grid(launch.shape, run, block.data());
   if (!fault && find_overrun()) fault = "it wrote behind the end of a buffer";
   return fault ? launch.function.metadata->name + ": " + fault : "";

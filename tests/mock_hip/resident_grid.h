@@ -1,21 +1,27 @@
 // A grid whose groups all stay until it ends, as a cooperative launch has them: each group has a thread of
 // the host, and one of them runs at a time. A group that waits for others lets one run that the seed chooses.
 #pragma once
+#include "tests/mock_hip/kernel_registry.h"
 #include "tests/mock_hip/lane_emulator.h"
 
 namespace mock_hip {
 
-// Runs the grid. At most `resident` groups run side by side; the others begin when one of these ends. Returns
-// what the kernel did wrong, or null.
-const char* run_resident_grid(const LaunchShape& shape, unsigned resident, void (*body)(void* argument),
-                              void* argument);
+struct Residence {
+  unsigned groups = 0;  // that run side by side at most; the others begin when one of these ends
+  unsigned dies = 1;    // over which groups are dealt out in turn
+  const HostKernel* (*find)(const char* kernel, const char* arch) = nullptr;  // for run_body()
+};
+
+// Runs the grid. Returns what the kernel did wrong, or null.
+const char* run_resident_grid(const LaunchShape& shape, const Residence& residence,
+                              void (*body)(void* argument), void* argument);
 
 // ---- what decode_stages calls ----
 
 unsigned resident_groups();
 unsigned group_in_grid();
 const void* grid_block();  // the argument block of the launch
-unsigned die_of_group();    // groups are dealt out to MOCK_HIP_DIES dies in turn
+unsigned die_of_group();
 void let_others_run();      // the lane's group goes on when it is its turn again
 void all_threads_meet();    // of the group, also those that take no part in a body
 // From now on the lanes are those of another group and launch, with so many threads.
