@@ -180,6 +180,28 @@ TEST_CASE("constants behind the block are a row's last ones, in the order of the
   STATIC_REQUIRE(offsetof(AttentionHeads, constants) == kMaxBlockBytes);
 }
 
+TEST_CASE("ops: rows in tiles do not take a step's lone rows, which they leave out", "[compute]") {
+  constexpr uint32_t kF16 = 1, kHeads = 2, kWidth = 64, kBytes = kHeads * kWidth * kPageTokens * 2;
+  Buffer memory;
+  memory.bytes = 1 << 20;
+  const Slice all = {&memory, 0, memory.bytes};
+  Call call = CallMaker{all, all}.attention(all, all, {8, kHeads, kWidth, kWidth, 1},
+                                            {all, kBytes, kF16}, {all, kBytes, kF16}, all);
+  for (const KernelRow& row : kernel_table()) {
+    const bool attends = lead_op({row.ops, row.op_count}) == Op::Attention;
+    if (!attends || row.op_count > 1 || row.tile == 1 || row.prefix != Prefix::None) continue;
+    CAPTURE(row.name, row.target);
+    const auto takes = [&](AttentionRows rows) {
+      Reason unasked;
+      call.attention.rows = rows;
+      return op_info(Op::Attention).fits({&call, 1}, row, unasked);
+    };
+    CHECK(takes(AttentionRows::All));
+    CHECK(takes(AttentionRows::Others));
+    CHECK_FALSE(takes(AttentionRows::Lone));
+  }
+}
+
 TEST_CASE("the rows of a backend stand together in the kernel table", "[compute]") {
   size_t elsewhere = 0;
   for (const KernelRow& row : kernel_table()) {

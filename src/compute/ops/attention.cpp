@@ -157,11 +157,12 @@ bool check_prefix(const Call::Attention& shape, const KernelRow& row, Reason& wh
 
 // Rows that share a step by its work take only what is promised to be alone in its sequence. The heads of
 // several tokens are made beside their attention only then, since one would read what another one stores.
+// Rows in tiles leave out the lone ones of a step.
 bool check_rows(const Call& call, bool makes_heads, const KernelRow& row, Reason& why) {
   const AttentionRows rows = call.attention.rows;
   const bool lone = rows == AttentionRows::Lone || (rows == AttentionRows::FirstLone && !makes_heads);
-  if (row.prefix == Prefix::Sums ||
-      (takes_lone_rows(row) ? lone && row.splits <= kLoneGroups : rows != AttentionRows::FirstLone))
+  const bool others = rows != AttentionRows::FirstLone && (rows != AttentionRows::Lone || row.tile == 1);
+  if (row.prefix == Prefix::Sums || (takes_lone_rows(row) ? lone && row.splits <= kLoneGroups : others))
     return true;
   return why.no("attention: %s does not take these rows of a step", row.name);
 }
