@@ -41,19 +41,34 @@ inline void take_slot(const MatmulExpertBlock& b, uint32_t slot, ExpertMemory* m
   batch->x[i] = form;
 }
 
+template <class Rows>
+inline void multiply_slots(const MatmulExpertBlock& b, const uint8_t* weight, uint32_t first, uint32_t count,
+                           const uint8_t* const* x, uint32_t slots, float* out) {
+  static_assert(kRowTokens == 4, "one case for each count");
+  switch (slots) {
+    case 1:
+      return Rows::template multiply<1>(weight, b.n, first, count, b.depth, x, out, kRowTile);
+    case 2:
+      return Rows::template multiply<2>(weight, b.n, first, count, b.depth, x, out, kRowTile);
+    case 3:
+      return Rows::template multiply<3>(weight, b.n, first, count, b.depth, x, out, kRowTile);
+    default:
+      return Rows::template multiply<4>(weight, b.n, first, count, b.depth, x, out, kRowTile);
+  }
+}
+
 // Rows begin .. end - 1 of one expert for the slots of a batch.
 template <class Rows, class Weight>
 void finish_batch(const MatmulExpertBlock& b, uint32_t expert, const ExpertBatch& batch, uint32_t begin,
                   uint32_t end) {
   const uint8_t* weight = (const uint8_t*)b.weight + expert * Weight::matrix_bytes(b.n, b.depth);
   const float* bias = b.bias ? (const float*)b.bias + uint64_t(b.first + expert) * b.n : nullptr;
-  constexpr uint32_t most = kTokensTogether<Rows>;
-  alignas(64) float out[most][kRowTile];
+  alignas(64) float out[kRowTokens][kRowTile];
   for (uint32_t n = begin; n < end; n += kRowTile) {
     const uint32_t count = end - n < kRowTile ? end - n : kRowTile;
-    for (uint32_t i = 0; i < batch.count; i += most) {
-      const uint32_t slots = batch.count - i < most ? batch.count - i : most;
-      multiply<Rows>(weight, b.n, n, count, b.depth, batch.x + i, slots, out[0], kRowTile);
+    for (uint32_t i = 0; i < batch.count; i += kRowTokens) {
+      const uint32_t slots = batch.count - i < kRowTokens ? batch.count - i : kRowTokens;
+      multiply_slots<Rows>(b, weight, n, count, batch.x + i, slots, out[0]);
       for (uint32_t s = 0; s < slots; ++s) {
         float* y = (float*)b.y + uint64_t(batch.slot[i + s]) * b.y_stride + n;
         for (uint32_t r = 0; r < count; ++r) y[r] = bias ? out[s][r] + bias[n + r] : out[s][r];
