@@ -132,12 +132,12 @@ void HipQueue::make_persistent(HipGraph& graph) {
   auto made = std::make_unique<HipPersistent>(device_);
   const Status status = made->make(graph.commands, device_.persistent_groups());
   if (status.ok()) {
-    device_.log()(LogLevel::Debug, "a plan of %u launches is one launch of %u groups, which meet %u times",
+    device_.log()(LogLevel::Info, "a plan of %u launches is one launch of %u groups, which meet %u times",
                   made->launches, device_.persistent_groups(), made->meetings);
     graph.persistent = std::move(made);
     return;
   }
-  device_.log()(LogLevel::Debug, "a plan of %zu commands is not one launch: %s", graph.commands.size(),
+  device_.log()(LogLevel::Info, "a plan of %zu commands is not one launch: %s", graph.commands.size(),
                 error_text());
   clear_error_text();
 }

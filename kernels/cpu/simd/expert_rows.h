@@ -41,6 +41,8 @@ inline void take_slot(const MatmulExpertBlock& b, uint32_t slot, ExpertMemory* m
   batch->x[i] = form;
 }
 
+// Not multiply() of rows.h: its order of sums depends on how many tokens there are, and how many slots of an
+// expert a worker has depends on the threads.
 template <class Rows>
 inline void multiply_slots(const MatmulExpertBlock& b, const uint8_t* weight, uint32_t first, uint32_t count,
                            const uint8_t* const* x, uint32_t slots, float* out) {

@@ -5,6 +5,10 @@
 
 namespace greta {
 
+// By which kernels/vulkan/attention/prefix.h finds the prefixes.
+static_assert(kStepStateWords * sizeof(uint32_t) == sizeof(StepState));
+static_assert(2 * sizeof(uint32_t) == sizeof(SamplePenalties));
+
 namespace {
 
 // How many pages both begin with.
