@@ -21,7 +21,7 @@
 namespace greta {
 
 class HipDevice;
-struct HipCommand;
+struct HipEvent;
 struct HipGraph;
 
 // What Buffer::handle points to.
@@ -46,6 +46,24 @@ struct HipKernel {
   const char* name = "";
   uint32_t threads = 1;            // of a group
   std::vector<uint32_t> appended;  // what a launch passes behind its block
+};
+
+constexpr uint32_t kHipBlockBytes = 256;  // of a kernel's arguments: the block and constants behind it
+
+struct HipCommand {
+  enum Kind : uint8_t { kLaunch, kCopy, kFill, kSignal, kWait, kReplay } kind;
+  const HipKernel* kernel = nullptr;
+  uint32_t groups[3] = {1, 1, 1};
+  uint32_t block_bytes = 0;
+  bool meets = false;  // a launch of a capture: a barrier stands before it
+  alignas(16) uint8_t block[kHipBlockBytes];
+  void* to = nullptr;
+  const void* from = nullptr;
+  uint64_t bytes = 0;
+  int direction = 0;  // of a copy
+  uint32_t word = 0;  // of a fill
+  std::shared_ptr<HipEvent> event;
+  std::shared_ptr<HipGraph> graph;
 };
 
 // How far a stream has come. All but the HIP stream itself is guarded by HipQueue::mutex_.
@@ -76,24 +94,6 @@ struct HipEvent {
   void* handle = nullptr;
   bool timed = false;
   HipPoint last;  // the last signal that was recorded; guarded by HipQueue::mutex_
-};
-
-constexpr uint32_t kHipBlockBytes = 256;  // of a kernel's arguments: the block and constants behind it
-
-struct HipCommand {
-  enum Kind : uint8_t { kLaunch, kCopy, kFill, kSignal, kWait, kReplay } kind;
-  const HipKernel* kernel = nullptr;
-  uint32_t groups[3] = {1, 1, 1};
-  uint32_t block_bytes = 0;
-  bool meets = false;  // a launch of a capture: a barrier stands before it
-  alignas(16) uint8_t block[kHipBlockBytes];
-  void* to = nullptr;
-  const void* from = nullptr;
-  uint64_t bytes = 0;
-  int direction = 0;  // of a copy
-  uint32_t word = 0;  // of a fill
-  std::shared_ptr<HipEvent> event;
-  std::shared_ptr<HipGraph> graph;
 };
 
 // The driver's graph of a capture, or the commands themselves where the driver refused to make one. The
