@@ -87,7 +87,7 @@ class Bench {
         call.weight.slice = {&weights, copy * weight_bytes, weight_bytes};
         Launch launch;
         make_launch({&call, 1}, row, tokens, &launch);
-        GRETA_TRY(stream_->dispatch(kernel, launch.groups, {launch.block, launch.block_bytes},
+        GRETA_TRY(stream_->dispatch(kernel, launch.groups, launch.arguments(),
                                     {launch.accesses, launch.access_count}));
         GRETA_TRY(stream_->barrier());
       }

@@ -226,7 +226,7 @@ class Bench {
   }
 
   Status dispatch(const Kernel& kernel, const Launch& launch) {
-    return stream_->dispatch(kernel, launch.groups, {launch.block, launch.block_bytes},
+    return stream_->dispatch(kernel, launch.groups, launch.arguments(),
                              {launch.accesses, launch.access_count});
   }
 
