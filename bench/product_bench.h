@@ -13,6 +13,7 @@
 
 #include "selftest/quant/quant.h"
 #include "selftest/reference/reference.h"
+#include "tune/dies.h"
 #include "tune/tune.h"
 
 namespace greta {
@@ -109,6 +110,7 @@ class Bench {
     GRETA_TRY(split(row, variant.splits));
     Launch launch;
     make_launch(calls(row, 0), row, shape_.tokens, &launch);
+    deal_over_dies(row, &device_->info(), &launch);
     uint32_t constants[kMaxConstants + 1];
     uint32_t count = kernel_constants(row, {launch.block, launch.block_bytes}, constants);
     if (variant.step) {
@@ -240,6 +242,7 @@ class Bench {
       for (uint32_t i = 0; i < launches; ++i) {
         Launch launch;
         make_launch(calls(row, i % copies_), row, shape_.tokens, &launch);
+        deal_over_dies(row, &device_->info(), &launch);
         GRETA_TRY(dispatch(kernel, launch));
         if (alone) GRETA_TRY(stream_->barrier());
       }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/graph.h"
+#include "tune/dies.h"
 
 namespace greta {
 
@@ -100,6 +101,7 @@ bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
     command.calls = std::move(calls);
     command.row = row;
     make_launch(command.calls, *row, bucket, &command.launch);
+    deal_over_dies(*row, filter_.device, &command.launch);
     return true;
   }
   return false;
@@ -188,6 +190,7 @@ Status GretaGraph::add_launch(std::span<const Call> calls, const KernelRow& row,
     for (Call& call : command.calls)
       if (call.op == Op::Matmul) split_columns(call, row, bucket);
   make_launch(command.calls, row, bucket, &command.launch);
+  deal_over_dies(row, filter_.device, &command.launch);
   commands_.push_back(std::move(command));
   return {};
 }

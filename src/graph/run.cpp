@@ -1,5 +1,6 @@
 // Fixes a plan's addresses, captures the plan and replays it.
 #include "graph/graph.h"
+#include "tune/dies.h"
 
 namespace greta {
 
@@ -27,6 +28,7 @@ Status GretaGraph::bind(KernelSet& kernels, const Slice& arena) {
       for (Slice& slice : call.slot) slice = bound(slice, arena);
     command.launch = {};
     make_launch(command.calls, *command.row, command.bucket, &command.launch);
+    deal_over_dies(*command.row, filter_.device, &command.launch);
     command.launch.kernel = kernels.want(*command.row, command.launch.fields());
   }
   return {};

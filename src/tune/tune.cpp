@@ -34,19 +34,35 @@ uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, 
   return std::clamp(filter.device->unit_count * together / tiles, 1u, std::max(most, 1u));
 }
 
+// Clocks that 256 columns of a row's tiles take on the busiest unit of a device such as an MI300, by count:
+// 16 for each matrix instruction, which is of 16 x 16 x 16, and 4 for each of the others, which decode the
+// weights of the tile's rows and bring x of its tokens. For Q4_K there are about 145 / rows + 145 / tokens of
+// these for each matrix instruction (tests/hip/baseline), so they take 36 clocks for each row and token. What
+// hides behind other waves is not left out, and adding up partial sums is.
+static uint64_t clocks_of(const KernelRow& row, uint64_t groups, uint32_t splits, uint64_t units) {
+  constexpr uint32_t kOthers = 36;
+  return divide_up(groups, units) * (row.tile * row.tile_tokens + kOthers * (row.tile + row.tile_tokens)) /
+         splits;
+}
+
 // Rows of one code differ in their tile. The best one computes the fewest tokens beyond the bucket; among
-// equals it is the largest tile whose groups keep all units busy, else the one with the most groups.
+// equals it is the largest tile whose groups keep all units busy, else the one with the most groups. Of two
+// codes the one whose tiles take fewer clocks is better, by count.
 static bool fits_better(const KernelRow& a, const KernelRow& b, std::span<const Call> calls, uint32_t bucket,
                         const RowFilter& filter) {
   if (a.rank != b.rank || !a.tile_tokens || !b.tile_tokens) return a.rank > b.rank;
   const uint64_t tokens_a = round_up(bucket, a.tile_tokens), tokens_b = round_up(bucket, b.tile_tokens);
   if (tokens_a != tokens_b) return tokens_a < tokens_b;
+  const auto splits = [&](const KernelRow& row) {
+    return choose_splits(lead_call(calls), row, bucket, filter);
+  };
   const auto groups = [&](const KernelRow& row) {
     uint32_t of[3];
     lead_of(calls).groups(calls, row, bucket, of);
-    return uint64_t(of[0]) * of[1] * choose_splits(lead_call(calls), row, bucket, filter);
+    return uint64_t(of[0]) * of[1] * splits(row);
   };
   const uint64_t units = filter.device ? filter.device->unit_count : 1, of_a = groups(a), of_b = groups(b);
+  if (!same_code(a, b)) return clocks_of(a, of_a, splits(a), units) < clocks_of(b, of_b, splits(b), units);
   if (of_a < units || of_b < units) return of_a > of_b;
   return a.tile * a.tile_tokens > b.tile * b.tile_tokens;
 }

@@ -123,6 +123,16 @@ def loop_at_most(limit):
     return broken
 
 
+def takes_turns(kernel):
+    """Waves of one half multiply, at a higher priority, while those of the other load: the loops of the two halves have the
+    same barriers, and store together at the last."""
+    most = len(machine_code.matrix_products(kernel.tile_loop()))
+    turns = sorted("".join(machine_code.turns(loop)) for loop in kernel.loops()
+                   if most and len(machine_code.matrix_products(loop)) == most)
+    wanted = ["load multiply load multiply store ", "multiply load multiply load store "]
+    return None if turns == wanted else f"its halves take the turns {turns}"
+
+
 def tile_loop_at_most(limit):
     def broken(kernel):
         value = machine_code.others_a_product(kernel)
@@ -137,8 +147,8 @@ def tile_loop_at_most(limit):
 DOT_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_* !*_float_*"
 ALL_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_*"
 NOT_ROWS = "!matmul_rows_* !matmul_expert_rows_* !matmul_expert_summed_*"
-TILES = "matmul_tiles_* matmul_expert_tiles_*"
-NOT_TILES = "* !matmul_tiles_* !matmul_expert_tiles_*"
+TILES = "matmul_tiles_* matmul_expert_tiles_* matmul_wide_*"
+NOT_TILES = "* !matmul_tiles_* !matmul_expert_tiles_* !matmul_wide_*"
 PROMPTS = "attention_tiles_* attention_wide_*"
 NOT_MATRICES = f"{NOT_TILES} !attention_tiles_* !attention_wide_*"
 GFX94 = "gfx942 gfx950 gfx9-4-generic"
@@ -164,9 +174,13 @@ RULES = [
     Rule("products of bytes", DOT_ROWS, "*", needs("v_dot4", "no v_dot4")),
     Rule("tile registers", TILES, "gfx9*", at_most("vgpr_count", 256, "two waves on a SIMD")),
     Rule("tile registers", "matmul_tiles_*_q4_k*", "gfx1*", at_most("vgpr_count", 240, "six waves on a SIMD")),
-    Rule("tile memory", TILES, "*", at_most("group_segment_fixed_size", 40 * 1024, "a tile, and tables of 8 KiB")),
+    Rule("tile memory", f"{TILES} !matmul_wide_*", "*",
+         at_most("group_segment_fixed_size", 40 * 1024, "a tile, and tables of 8 KiB")),
+    Rule("tile memory", "matmul_wide_*", "*", at_most("group_segment_fixed_size", 64 * 1024, "all that a unit has")),
+    Rule("turns", "matmul_wide_*", "*", takes_turns),
     Rule("matrix instructions", f"{TILES} {PROMPTS} products_mfma products_wmma", "*", needs("v_(mfma|wmma)", "no matrix instructions")),
-    Rule("tile loop", "matmul_tiles_*_q4_k*", "gfx9*", tile_loop_at_most(2.8)),
+    Rule("tile loop", "matmul_tiles_*_q4_k*", "gfx9*", tile_loop_at_most(2.35)),
+    Rule("tile loop", "matmul_wide_*_q4_k*", "gfx9*", tile_loop_at_most(1.3)),
     Rule("tile loop", "matmul_tiles_*_q4_k*", "gfx1*", tile_loop_at_most(6.5)),
     Rule("attention registers", "attention_tiles_*", "gfx9*", at_most("vgpr_count", 168, "three waves on a SIMD")),
     Rule("attention registers", "attention_wide_*", "gfx9*", at_most("vgpr_count", 128, "two groups on a unit")),

@@ -55,6 +55,28 @@ class Kernel:
         return max(self.loops(), key=lambda loop: (len(matrix_products(loop)), -len(loop)), default=[])
 
 
+def turns(loop):
+    """What a wave does from one barrier of a loop to the next, if it multiplies at a higher priority there: 'load ',
+    'multiply ' or 'store ', or several of them."""
+    parts, kinds = [[]], []
+    for line in loop:
+        parts[-1].append(line)
+        if line.startswith("s_barrier"):
+            parts.append([])
+    last = parts.pop()
+    if not parts or "s_setprio 1" not in loop:
+        return []
+    parts[0] = last + parts[0]
+    for part in parts:
+        products = matrix_products(part)
+        raised = "s_setprio 1" in part and "s_setprio 0" in part[part.index("s_setprio 1"):]
+        kinds.append(("multiply " if raised and products else "products " if products else "")
+                     + ("load " if any(line.startswith("ds_read") for line in part) else "")
+                     + ("store " if any(line.startswith("ds_write") for line in part) else ""))
+    first = kinds.index("store ") + 1 if "store " in kinds else 0
+    return kinds[first:] + kinds[:first]
+
+
 def matrix_products(lines):
     return [line for line in lines if line.startswith(("v_mfma", "v_wmma"))]
 

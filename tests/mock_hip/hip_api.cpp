@@ -22,7 +22,7 @@
 
 namespace mock_hip {
 
-constexpr unsigned kUnits = 8;
+unsigned units() { return unsigned(number("MOCK_HIP_UNITS", 8)); }
 
 static thread_local std::string fault_text;
 static thread_local int last_error = 0;
@@ -166,7 +166,7 @@ API int hipGetDevicePropertiesR0600(void* properties, int device) {
   put(308, target.starts_with("gfx9") ? 64 : 32);          // warpSize
   put(320, 1024);                                          // maxThreadsPerBlock
   put(336, 0x7fffffff), put(340, 65536), put(344, 65536);  // maxGridSize
-  put(388, int(kUnits));                                   // multiProcessorCount
+  put(388, int(units()));                                  // multiProcessorCount
   put(396, int(number("MOCK_HIP_INTEGRATED", 0)));
   put(584, 3 + device);  // pciBusID
   std::snprintf(reinterpret_cast<char*>(out + 1160), 256, "%s", archs()[size_t(device)].c_str());
@@ -408,7 +408,7 @@ API int hipModuleLaunchCooperativeKernel(void* function, unsigned groups_x, unsi
                                          void** parameters) {
   ENTER("hipModuleLaunchCooperativeKernel");
   const unsigned groups = groups_x * groups_y * groups_z;
-  if (groups > kUnits) return refuse(kCooperativeTooLarge, "more groups than stay side by side");
+  if (groups > units()) return refuse(kCooperativeTooLarge, "more groups than stay side by side");
   KernelLaunch launch;
   const std::string wrong =
       make_launch(*static_cast<Function*>(function), {groups_x, groups_y, groups_z},

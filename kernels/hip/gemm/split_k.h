@@ -17,19 +17,19 @@ DEVICE GLOBAL vec4* partial_at(const MatmulTileBlock& p, uint index, uint range,
 }
 
 template <class T>
-DEVICE void store_partial(T& t, const MatmulTileBlock& p, uint index) {
+DEVICE void store_partial(T& t, const MatmulTileBlock& p) {
 #pragma unroll
   for (uint i = 0; i < T::kTall * T::kWide; ++i)
 #pragma unroll
     for (uint r = 0; r < kLayout.results; r += 4) {
       const Sums& sums = t.sums[i / T::kWide][i % T::kWide];
-      partial_at<T>(p, index, group_z(), i)[r / 4 * GROUP] =
+      partial_at<T>(p, t.index, group_z(), i)[r / 4 * GROUP] =
           vec4(sums[r], sums[r + 1], sums[r + 2], sums[r + 3]);
     }
 }
 
 template <class T>
-DEVICE void add_partials(T& t, const MatmulTileBlock& p, uint index) {
+DEVICE void add_partials(T& t, const MatmulTileBlock& p) {
   const uint ranges = range_count();
 #pragma unroll
   for (uint i = 0; i < T::kTall * T::kWide; ++i) t.sums[i / T::kWide][i % T::kWide] = Sums{};
@@ -39,7 +39,7 @@ DEVICE void add_partials(T& t, const MatmulTileBlock& p, uint index) {
     for (uint i = 0; i < T::kTall * T::kWide; ++i)
 #pragma unroll
       for (uint r = 0; r < kLayout.results; r += 4) {
-        const vec4 part = partial_at<T>(p, index, range, i)[r / 4 * GROUP];
+        const vec4 part = partial_at<T>(p, t.index, range, i)[r / 4 * GROUP];
 #pragma unroll
         for (uint k = 0; k < 4; ++k) t.sums[i / T::kWide][i % T::kWide][r + k] += part[k];
       }
@@ -49,10 +49,9 @@ DEVICE void add_partials(T& t, const MatmulTileBlock& p, uint index) {
 template <class T>
 DEVICE bool is_finished(T& t, const MatmulTileBlock& p) {
   if (range_count() == 1) return true;
-  const uint index = group_x() * ((p.n + kRows - 1) / kRows) + group_y();
-  store_partial(t, p, index);
-  if (!is_last_group(p.counters, index, range_count(), *(uint*)tile)) return false;
-  add_partials(t, p, index);
+  store_partial(t, p);
+  if (!is_last_group(p.counters, t.index, range_count(), *(uint*)tile)) return false;
+  add_partials(t, p);
   return true;
 }
 }  // namespace

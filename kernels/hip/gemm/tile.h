@@ -31,6 +31,7 @@ struct Tile {
   static constexpr uint kWords = kTokens * kPitch, kWordsEach = (kWords + GROUP - 1) / GROUP;
   static_assert(kTall * kDown * 16 == kTokens && kWide * kAcross * 16 == kRows);
 
+  uint index;                         // of the tile in the launch
   uint first_token, first_row, live;  // live: tokens of all tiles
   uint64_t piece_row[kPiecesEach];
   Piece pieces[kPiecesEach];
@@ -40,6 +41,19 @@ struct Tile {
   uint wave_token, wave_row;  // the wave's first ones, in the tile
   uint x_place, w_place;      // where the lane's words of the wave's first fragments lie
 };
+
+// Begins the wave's part of a tile.
+template <class T>
+DEVICE void begin_wave(T& t) {
+#pragma unroll
+  for (uint i = 0; i < T::kTall; ++i)
+#pragma unroll
+    for (uint j = 0; j < T::kWide; ++j) t.sums[i][j] = Sums{};
+  t.wave_token = wave_index() / T::kAcross * T::kTall * 16;
+  t.wave_row = wave_index() % T::kAcross * T::kWide * 16;
+  t.w_place = place_of(t.wave_row + lane() % 16, first_word());
+  t.x_place = place_of(kRows + t.wave_token + lane() % 16, first_word());
+}
 
 // Begins a tile from t.first_row on of the n rows at `weight`. x_row(token) is the address of x of a token of
 // the tile. Rows past the last repeat it; their results are not stored.
@@ -56,14 +70,7 @@ DEVICE void begin_tile(T& t, uint64_t weight, uint n, uint depth, const RowOf& x
     const uint word = i * GROUP + thread_x();
     t.x_at[i] = x_row(word / kPitch) + word % kPitch * 16;
   }
-#pragma unroll
-  for (uint i = 0; i < T::kTall; ++i)
-#pragma unroll
-    for (uint j = 0; j < T::kWide; ++j) t.sums[i][j] = Sums{};
-  t.wave_token = wave_index() / T::kAcross * T::kTall * 16;
-  t.wave_row = wave_index() % T::kAcross * T::kWide * 16;
-  t.w_place = place_of(t.wave_row + lane() % 16, first_word());
-  t.x_place = place_of(kRows + t.wave_token + lane() % 16, first_word());
+  begin_wave(t);
 }
 
 // Loads what the group multiplies in the step from `column` on.

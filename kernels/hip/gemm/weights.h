@@ -14,17 +14,17 @@ WORD vec2 clamp(vec2 a, vec2 least, vec2 most) {
 
 WORD uint half_pair(vec2 w) { return __builtin_bit_cast(uint, __builtin_convertvector(w, f16vec2)); }
 
-// A word of (q - bias) * scale + offset for the 8 bytes q. It is not clipped: may_overflow() is asked for the
-// whole piece.
+// A word of (q - bias) * scale + offset for the 8 bytes q, rounded once: one of `bias` and `offset` is 0, and
+// `bias` a power of two. It is not clipped: may_overflow() is asked for the whole piece.
 DEVICE uvec4 halves_of(uvec2 q, float bias, float scale, float offset, bool) {
+  const float step = scale * 0x1p24f, zero = bias ? -bias * scale : offset;
   uvec4 words;
 #pragma unroll
   for (uint i = 0; i < 4; ++i) {
-    // Two bytes between bytes 0x64 are the halves 1024 + q.
-    const uint bits = pick_bytes(q[i / 2], 0x64646464, i % 2 ? 0x04030402 : 0x04010400);
-    const float16_t zero = float16_t(1024 + bias);
-    const f16vec2 pair = __builtin_bit_cast(f16vec2, bits) - f16vec2{zero, zero};
-    words[i] = half_pair(vec2(fma(float(pair.x), scale, offset), fma(float(pair.y), scale, offset)));
+    // Two bytes below bytes that are 0 are the denormal halves q / 2^24.
+    const uint bits = pick_bytes(q[i / 2], 0, i % 2 ? 0x0c030c02 : 0x0c010c00);
+    const auto pair = __builtin_bit_cast(f16vec2, bits);
+    words[i] = half_pair(vec2(fma(float(pair.x), step, zero), fma(float(pair.y), step, zero)));
   }
   return words;
 }
