@@ -36,11 +36,11 @@ uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, 
 
 // Clocks that 256 columns of a row's tiles take on the busiest unit of a device such as an MI300, by count:
 // 16 for each matrix instruction, which is of 16 x 16 x 16, and 4 for each of the others, which decode the
-// weights of the tile's rows and bring x of its tokens. For Q4_K there are about 145 / rows + 145 / tokens of
-// these for each matrix instruction (tests/hip/baseline), so they take 36 clocks for each row and token. What
-// hides behind other waves is not left out, and adding up partial sums is.
+// weights of the tile's rows and bring x of its tokens. For Q4_K there are about 180 / rows + 180 / tokens of
+// these for each matrix instruction (docs/hip.md), so they take 45 clocks for each row and token. What hides
+// behind other waves is counted too, and adding up partial sums is not.
 static uint64_t clocks_of(const KernelRow& row, uint64_t groups, uint32_t splits, uint64_t units) {
-  constexpr uint32_t kOthers = 36;
+  constexpr uint32_t kOthers = 45;
   return divide_up(groups, units) * (row.tile * row.tile_tokens + kOthers * (row.tile + row.tile_tokens)) /
          splits;
 }

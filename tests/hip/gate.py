@@ -176,7 +176,6 @@ RULES = [
     Rule("tile registers", "matmul_tiles_*_q4_k*", "gfx1*", at_most("vgpr_count", 240, "six waves on a SIMD")),
     Rule("tile memory", f"{TILES} !matmul_wide_*", "*",
          at_most("group_segment_fixed_size", 40 * 1024, "a tile, and tables of 8 KiB")),
-    Rule("tile memory", "matmul_wide_*", "*", at_most("group_segment_fixed_size", 64 * 1024, "all that a unit has")),
     Rule("turns", "matmul_wide_*", "*", takes_turns),
     Rule("matrix instructions", f"{TILES} {PROMPTS} products_mfma products_wmma", "*", needs("v_(mfma|wmma)", "no matrix instructions")),
     Rule("tile loop", "matmul_tiles_*_q4_k*", "gfx9*", tile_loop_at_most(2.35)),

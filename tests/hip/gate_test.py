@@ -115,6 +115,8 @@ PLANTED = [
     ("matmul_tiles_mfma_q8_0", "gfx942", "", "", TILE_9),
     ("matmul_tiles_mfma_q4_k", "gfx942", "tile loop", "", TILE_9),
     ("matmul_tiles_wmma_q4_k", "gfx1100", "tile loop", "", TILE_11),
+    ("matmul_wide_mfma_q8_0", "gfx942", "turns", "", TILE_9),
+    ("matmul_wide_mfma_q4_k", "gfx942", "turns,tile loop", "", TILE_9),
     ("matmul_tiles_mfma_f16", "gfx942", "matrix instructions,tile registers", "", "(float* y) " + held(270)),
     ("matmul_tiles_wmma_q4_k_planes", "gfx1100", "matrix instructions,tile registers,tile loop", "", "(float* y) " + held(248)),
     ("matmul_tiles_mfma_f32", "gfx942", "tile memory,matrix instructions", "",

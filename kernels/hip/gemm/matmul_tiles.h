@@ -39,9 +39,14 @@ DEVICE bool choose_tile(T& t, const MatmulTileBlock& p) {
   return t.first_token < t.live && row_tile < row_tiles;
 }
 
-// The first column of a range; of the range behind the last one, where that ends.
-DEVICE uint first_column(uint depth, uint range) {
-  return min(range * ((depth + kTileColumns - 1) / kTileColumns) / range_count() * kTileColumns, depth);
+// The columns of the group. The compiler sees that the first is a multiple of kTileColumns.
+struct Columns {
+  uint begin, end;
+};
+DEVICE Columns columns_of_group(uint depth) {
+  const uint blocks = (depth + kTileColumns - 1) / kTileColumns, ranges = range_count();
+  const uint end = (group_z() + 1) * blocks / ranges * kTileColumns;
+  return {group_z() * blocks / ranges * kTileColumns, min(end, depth)};
 }
 
 // Stores a tile, unless another group adds up its sums.
@@ -64,7 +69,8 @@ DEVICE void make_tile(const MatmulTileBlock& p) {
   begin_tile(t, uint64_t(p.weight), p.n, p.depth, [&](uint token) {  // those past the last repeat it
     return uint64_t(p.x) + uint64_t(min(t.first_token + token, t.live - 1)) * p.depth * 2;
   });
-  multiply_columns(t, p.depth, first_column(p.depth, group_z()), first_column(p.depth, group_z() + 1));
+  const Columns columns = columns_of_group(p.depth);
+  multiply_columns(t, p.depth, columns.begin, columns.end);
   finish_tile(t, p);
 }
 }  // namespace

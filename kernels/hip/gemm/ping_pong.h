@@ -175,7 +175,7 @@ DEVICE void make_tile_in_turns(const MatmulTileBlock& p) {
   begin_wave(t);
   Sources<T> from = sources_of(t, p);
   const uint depth = p.depth;
-  const uint begin = first_column(depth, group_z()), end = first_column(depth, group_z() + 1);
+  const auto [begin, end] = columns_of_group(depth);
 #pragma unroll
   for (uint i = 0; i < kPiecesEach; ++i) t.pieces[i] = {};
   load_whole_step(t, from, depth, begin);
