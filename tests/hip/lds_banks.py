@@ -21,8 +21,8 @@ from kernel_mutants import ARCH, KIND, MACROS, ROOT, read, swapped
 
 BASELINE = os.path.join(ROOT, "tests/hip/baseline/lds_banks.tsv")
 HEADER = "# kernel\taccess\tbytes of a lane\tclocks a phase\n"
-KERNELS = ("matmul_tiles_mfma_q4_k_planes", "matmul_expert_tiles_mfma_q4_k_planes", "attention_tiles_mfma",
-           "attention_wide_mfma")
+KERNELS = ("matmul_tiles_mfma_q4_k_planes", "matmul_wide_mfma_q4_k_planes", "matmul_expert_tiles_mfma_q4_k_planes",
+           "attention_tiles_mfma", "attention_wide_mfma")
 SWIZZLE = ("kernels/hip/gemm/tile.h", "(word ^ row % 8)", "word")
 MOST_SECONDS = 600
 
