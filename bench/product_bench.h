@@ -13,7 +13,6 @@
 
 #include "selftest/quant/quant.h"
 #include "selftest/reference/reference.h"
-#include "tune/dies.h"
 #include "tune/tune.h"
 
 namespace greta {

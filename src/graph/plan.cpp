@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "graph/graph.h"
-#include "tune/dies.h"
 
 namespace greta {
 

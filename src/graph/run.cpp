@@ -1,6 +1,5 @@
 // Fixes a plan's addresses, captures the plan and replays it.
 #include "graph/graph.h"
-#include "tune/dies.h"
 
 namespace greta {
 

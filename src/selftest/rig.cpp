@@ -4,8 +4,6 @@
 #include <cstring>
 #include <new>
 
-#include "tune/dies.h"
-
 namespace greta::selftest {
 
 constexpr uint64_t kCanaryBytes = 256;

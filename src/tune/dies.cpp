@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "runtime/gfx_family.h"
-
 namespace greta {
 
 // The runtime does not tell the dies of a device, or of the part of a GPU that a device is. Its units do:

@@ -1,8 +1,8 @@
 // GPUs of several dies. An MI300 gives the groups of a launch to its dies in turn, and each die has an L2
-// cache of its own. Products in tiles are dealt out so that a die's groups make neighbouring tiles, which read
-// the same weights (kernels/hip/gemm/matmul_tiles.h).
+// cache of its own. Products in tiles are dealt out so that a die's groups make neighbouring tiles, which
+// read the same weights (kernels/hip/gemm/matmul_tiles.h).
 #pragma once
-#include "compute/kernel_table.h"
+#include "compute/compute.h"
 
 namespace greta {
 

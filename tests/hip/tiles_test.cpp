@@ -7,7 +7,6 @@
 #include "selftest/checks/checks.h"
 #include "selftest/checks/matmul_case.h"
 #include "support/hip_orders.h"
-#include "tune/dies.h"
 #include "tune/tune.h"
 
 using namespace greta;
