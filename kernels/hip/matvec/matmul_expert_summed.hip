@@ -6,15 +6,20 @@
 //   group   p.threads threads, as in matmul_rows (group.h, sums_int8.h). The columns of all slots, one slot
 //           after the other, are shared among lanes and slices as the columns of one row are there
 //   shared  20 bytes for each wave (group.h), 128 bytes of results, 8 bytes for each of kMaxExperts slots,
-//   the
-//           tables of gpu/dot/<type>.h
+//           the tables of gpu/dot/<type>.h
 //   moves   the weights of each token's experts once; 1.75 bytes of x a value for each group, from the
 //           caches; 4 bytes of y, and 1.75 more where y is rounded to q8x16 too
 // The argument block is MatmulExpertSumBlock in kernels/abi/ops.h.
 #include "kernels/hip/matvec/sums_int8.h"
 
-SHARED uint experts[kMaxExperts];   // of each slot
-SHARED float factors[kMaxExperts];  // what each slot is multiplied by
+// Of each slot: its expert, and what it is multiplied by.
+#ifdef GRETA_STAGE
+#define expert_of STAGE_MEMORY(uint, 0)
+#define factor_of STAGE_MEMORY(float, kMaxExperts * sizeof(uint))
+#else
+SHARED uint expert_of[kMaxExperts];
+SHARED float factor_of[kMaxExperts];
+#endif
 
 // A unit of the columns of all slots.
 struct SlotUnit {
@@ -35,7 +40,7 @@ DEVICE void multiply_slots(const MatmulExpertSumBlock& p, const Share& share, ui
 #pragma clang loop unroll(disable)
   for (SlotUnit at = moved({0, 0}, first_unit(share), units); at.slot < p.used;
        at = moved(at, unit_step(share), units)) {
-    const uint64_t matrix = (uint64_t)p.weight + uint64_t(experts[at.slot] * p.n) * row_bytes;
+    const uint64_t matrix = (uint64_t)p.weight + uint64_t(expert_of[at.slot] * p.n) * row_bytes;
     Rows rows;
 #pragma unroll
     for (uint i = 0; i < kWaveRows; ++i) rows.at[i] = matrix + min(first + i, p.n - 1) * row_bytes;
@@ -45,7 +50,7 @@ DEVICE void multiply_slots(const MatmulExpertSumBlock& p, const Share& share, ui
     loads_first();
 #pragma unroll
     for (uint i = 0; i < kWaveRows; ++i)
-      sums[i] = fma(factors[at.slot], dot_unit(rows.w[i], lane() % 8, values), sums[i]);
+      sums[i] = fma(factor_of[at.slot], dot_unit(rows.w[i], lane() % 8, values), sums[i]);
   }
   publish_sums(sums, share, set);
 }
@@ -54,8 +59,8 @@ KERNEL_OF(GROUP, kMostThreads) void KERNEL_NAME(MatmulExpertSumBlock p) {
   const uint t = group_y(), i = thread_x(), row = group_x() * kGroupResults + i;
   if (t >= live_rows(step_of(p.step), kRowsTokens)) return;
   for (uint j = i; j < p.used; j += p.threads) {
-    experts[j] = min(p.ids[t * p.used + j], p.experts - 1);
-    factors[j] = p.weights[t * p.used + j];
+    expert_of[j] = min(p.ids[t * p.used + j], p.experts - 1);
+    factor_of[j] = p.weights[t * p.used + j];
   }
   dot_begin();
   group_barrier();
@@ -65,7 +70,7 @@ KERNEL_OF(GROUP, kMostThreads) void KERNEL_NAME(MatmulExpertSumBlock p) {
     if (p.residual) added = p.residual[t * p.n + row];
     if (p.gain) gain = p.gain[row];
     if (p.bias)
-      for (uint j = 0; j < p.used; ++j) added = fma(factors[j], p.bias[experts[j] * p.n + row], added);
+      for (uint j = 0; j < p.used; ++j) added = fma(factor_of[j], p.bias[expert_of[j] * p.n + row], added);
   }
   const Share share = share_of(p.threads, 1);
   for (uint set = first_set(share); set < share.sets; set += share.waves)
