@@ -45,16 +45,35 @@ HipPersistentBlock HipPersistent::block() const {
   return {list.address, state.address, report_.address, launches, kPolls};
 }
 
+// The body of decode_stages for a launch, an index of kBodies; kNoBody: none.
+constexpr uint32_t kNoBody = uint32_t(std::size(kBodies)) - 1;
+static uint32_t body_of(const HipCommand& command) {
+  uint32_t body = 0;
+  while (body < kNoBody && strcmp(kBodies[body], command.kernel->name)) ++body;
+  return body;
+}
+
+// All launches have a body. The reason why not names each kernel that has none.
+static Status check_bodies(const std::vector<HipCommand>& commands) {
+  std::vector<std::string> missing;
+  for (const HipCommand& command : commands)
+    if (command.kind == HipCommand::kLaunch && body_of(command) == kNoBody &&
+        std::ranges::find(missing, command.kernel->name) == missing.end())
+      missing.push_back(command.kernel->name);
+  if (missing.empty()) return {};
+  std::string names = missing[0];
+  for (size_t i = 1; i < missing.size(); ++i) names += ", " + missing[i];
+  return fail(Code::Unsupported, "decode_stages has no body for %s", names.c_str());
+}
+
 static Status list_launch(const HipCommand& command, HipListedLaunch* out) {
   const char* const name = command.kernel->name;
-  const auto body = std::ranges::find_if(kBodies, [&](const char* b) { return !strcmp(b, name); });
-  if (body == std::end(kBodies)) return fail(Code::Unsupported, "%s is no body of decode_stages", name);
   const uint64_t groups = uint64_t(command.groups[0]) * command.groups[1] * command.groups[2];
   if (groups > INT32_MAX || command.kernel->threads > HipListedLaunch::kThreads)
     return fail(Code::Unsupported, "%s has %llu groups of %u threads", name, (unsigned long long)groups,
                 command.kernel->threads);
   *out = {};
-  out->body = uint32_t(body - std::begin(kBodies));
+  out->body = body_of(command);
   out->threads = command.kernel->threads;
   out->groups_x = command.groups[0];
   out->groups_y = command.groups[1];
@@ -68,6 +87,7 @@ static Status list_launch(const HipCommand& command, HipListedLaunch* out) {
 // took the last group of the launch before it.
 static Status list_launches(const std::vector<HipCommand>& commands, uint32_t groups,
                             std::vector<HipListedLaunch>* out, std::vector<HipCommand>* copies) {
+  GRETA_TRY(check_bodies(commands));
   uint64_t taken = 0;  // groups of the stage so far
   for (const HipCommand& command : commands) {
     if (command.kind != HipCommand::kLaunch) {
@@ -156,6 +176,7 @@ int HipQueue::launch_persistent(HipPersistent& plan, void* stream, const char** 
       return error;
     plan.filled = true;
   }
+  plan.expect_report();
   HipPersistentBlock block = plan.block();
   void* arguments[] = {&block};
   *call = "hipModuleLaunchCooperativeKernel";
@@ -219,6 +240,8 @@ Status HipQueue::conclude(HipTimeline& timeline) {
   const HipPersistent& plan = *graph.persistent;
   const uint32_t report = plan.report();
   if (!report) return {};
+  // A group was lost behind the last meeting. Others may have drawn, so the launches cannot be done again.
+  if (report == kHipGridRuns) return device_.result(kHipLaunchFailure, "the end of decode_stages");
   char why[128];
   format_text(why, sizeof why, "groups of decode_stages did not meet before launch %u of %u, %s", report,
               plan.launches, plan.name_of(report - 1));
@@ -241,7 +264,8 @@ Status HipQueue::look_at_persistent(HipTimeline& timeline, bool* again) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (timeline.unsettled.empty()) return {};
   const uint32_t report = timeline.unsettled[0].graph->persistent->report();
-  if (!report && device_.hip.hipStreamQuery(timeline.stream) != kHipSuccess) return {};  // it still runs
+  const bool met = !report || report == kHipGridRuns;
+  if (met && device_.hip.hipStreamQuery(timeline.stream) != kHipSuccess) return {};  // it still runs
   *again = report != 0;
   const HipCurrent current(device_.hip, device_.index());
   return settle(timeline);

@@ -28,11 +28,13 @@ struct HipListedLaunch {
 struct HipPersistentBlock {
   uint64_t list;
   uint64_t state;   // counters of the groups' meetings, all 0
-  uint64_t report;  // memory of the host: 0, or 1 + the launch before which groups did not meet
+  uint64_t report;  // memory of the host: kHipGridRuns before, 0 behind the end of all groups, or 1 + the
+                    // launch before which groups did not meet
   uint32_t launches;
   uint32_t polls;
 };
 constexpr uint32_t kHipGridBytes = (3 * 16 + 4) * 32 * 4;  // of `state`
+constexpr uint32_t kHipGridRuns = ~0u;
 
 // What a capture keeps for it.
 struct HipPersistent {
@@ -43,9 +45,10 @@ struct HipPersistent {
 
   // Lists the launches of a capture. Fails with Unsupported, and the reason, if one of them cannot be listed.
   Status make(const std::vector<HipCommand>& commands, uint32_t groups);
-  // 0, or 1 + the launch before which groups did not meet in the last run; more than `launches` where all
-  // launches were done by then.
+  // Of the last run. kHipGridRuns: not all groups have ended. 0: they have. Else 1 + the launch before which
+  // groups did not meet; more than `launches` where all launches were done by then.
   uint32_t report() const { return *static_cast<const volatile uint32_t*>(report_.mapped); }
+  void expect_report() { *static_cast<volatile uint32_t*>(report_.mapped) = kHipGridRuns; }
   HipPersistentBlock block() const;
   const char* name_of(uint32_t launch) const { return launch < names_.size() ? names_[launch] : "the end"; }
 

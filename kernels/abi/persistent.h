@@ -19,6 +19,7 @@
 #define kGridLeft (3 * kPersistentDies + 3)            // groups that have ended
 #define kGridLines (3 * kPersistentDies + 4)
 #define kGridFailed 0xffffffffu
+#define kGridRuns 0xffffffffu  // of `report`
 
 struct PersistentLaunch {
   uint body;      // its index in the build's kernels/hip/stages.def
@@ -34,7 +35,8 @@ struct PersistentLaunch {
 struct PersistentBlock {
   ADDRESS(byte) list;    // PersistentLaunch[launches + 1]; the last one has no groups
   ADDRESS(uint) state;   // [kGridLines][kPersistentLine]
-  ADDRESS(uint) report;  // memory of the host: 0, or 1 + the launch before which groups did not meet
+  ADDRESS(uint) report;  // memory of the host: kGridRuns before, 0 behind the end of all groups, or 1 + the
+                         // launch before which groups did not meet
   uint launches;
   uint polls;            // how often a group looks for the others before it gives up
 };

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstddef>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "kernels/abi/persistent.h"
 #include "models/reference_transformer.h"
 #include "support/hip_orders.h"
+#include "support/model_file.h"
 
 using namespace greta;
 using namespace greta::test;
@@ -28,8 +30,11 @@ struct Lines {
   }
 };
 
+constexpr const char* kTales = "../../../models/tales-llama-7m-q4_k_m";  // from the folder of the goldens
+
 struct Opened {
   Lines lines;
+  std::string file;
   Engine engine;
   std::shared_ptr<Session> session;
 
@@ -37,7 +42,8 @@ struct Opened {
     INFO(error_text());
     REQUIRE(status.ok());
   }
-  explicit Opened(bool persistent, bool exact = false) {
+  explicit Opened(bool persistent, bool exact = false, const ModelFile& model = read_model(kTales))
+      : file(write_model(model)) {
     DeviceOptions options = with_mock_hip();
     options.persistent = persistent;
     options.log = {Lines::write, &lines};
@@ -45,7 +51,7 @@ struct Opened {
     require(open_device("hip0", options, &device));
     engine.device.reset(device);
     Source source;
-    require(source.open_file(GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf"));
+    require(source.open_memory(file.data(), file.size()));
     engine.model = std::make_unique<Model>();
     require(describe_model(std::move(source), *device, exact, Log{}, engine.model.get()));
     require(load_model(engine.model.get(), {}));
@@ -58,12 +64,19 @@ struct Opened {
     require(Session::open(std::shared_ptr<Executor>(engine.executor.get(), [](Executor*) {}), &session));
     std::vector<float> all;
     for (uint32_t i = 0; i < count; ++i) {
-      const int32_t token = int32_t(100 + 7 * i);
+      const int32_t token = int32_t((100 + 7 * i) % engine.model->shape.vocab);
       const float* row = nullptr;
       require(session->eval({&token, 1}, OutputRows::Last, &row));
       all.insert(all.end(), row, row + engine.model->shape.vocab);
     }
     return all;
+  }
+
+  // How often the groups of the newest plan meet.
+  uint32_t meetings() const {
+    const std::string before = "which meet ";
+    REQUIRE_FALSE(lines.listed.empty());
+    return uint32_t(std::stoul(lines.listed.back().substr(lines.listed.back().find(before) + before.size())));
   }
 
   // What the device draws, each token from the one before, with two steps under way.
@@ -80,7 +93,7 @@ struct Opened {
     for (uint32_t i = 0; i <= count; ++i) {
       uint32_t flight = 0;
       if (i < count) {
-        const Executor::Row row = {i ? kTokenFromSample : 100, i, sequence, Executor::Output::Draw};
+        const Executor::Row row = {i ? kTokenFromSample : 50, i, sequence, Executor::Output::Draw};
         require(executor.submit({&row, 1}, &flight));
       }
       if (i) {
@@ -95,6 +108,70 @@ struct Opened {
 };
 
 constexpr uint32_t kLogits = 2, kDrawn = 6;
+
+// The first layer of the model in Q4_K_M.
+ModelFile one_layer() {
+  ModelFile model = read_model(kTales);
+  model.set_u32("llama.block_count", 1);
+  std::erase_if(model.tensors, [](const ModelFile::Tensor& t) {
+    return t.name.starts_with("blk.") && !t.name.starts_with("blk.0.");
+  });
+  return model;
+}
+
+void add_floats(ModelFile& model, const std::string& name, const std::vector<uint64_t>& ne,
+                const std::vector<float>& values) {
+  constexpr uint32_t kF32 = 0;
+  const auto* bytes = reinterpret_cast<const char*>(values.data());
+  model.tensors.push_back({name, kF32, ne, {bytes, values.size() * sizeof(float)}});
+}
+
+// The output matrix is no longer the token table, which so lies in GGUF order.
+ModelFile with_own_table() {
+  ModelFile model = one_layer();
+  ModelFile::Tensor output = model.tensor("token_embd.weight");
+  output.name = "output.weight";
+  model.tensors.push_back(output);
+  return model;
+}
+
+// Eight experts, each with its rows in another order, of which two are chosen.
+ModelFile with_experts() {
+  constexpr uint32_t kExperts = 8;
+  ModelFile model = one_layer();
+  model.set_u32("llama.expert_count", kExperts);
+  model.set_u32("llama.expert_used_count", 2);
+  std::minstd_rand random(1);
+  std::normal_distribution<float> normal;
+  for (const std::string name : {"blk.0.ffn_gate", "blk.0.ffn_up", "blk.0.ffn_down"}) {
+    ModelFile::Tensor& t = model.tensor(name + ".weight");
+    const std::string rows = t.data + t.data;
+    const uint64_t row_bytes = t.data.size() / t.ne[1];
+    std::string all;
+    for (uint32_t e = 0; e < kExperts; ++e) all += rows.substr(e * row_bytes, t.data.size());
+    t = {name + "_exps.weight", t.type, {t.ne[0], t.ne[1], kExperts}, all};
+  }
+  const uint64_t width = model.tensor("output_norm.weight").ne[0];
+  std::vector<float> router(width * kExperts);
+  for (float& weight : router) weight = normal(random);
+  add_floats(model, "blk.0.ffn_gate_inp.weight", {width, kExperts}, router);
+  return model;
+}
+
+// Norms behind the blocks, as in OLMo 2, instead of before them.
+ModelFile with_post_norms() {
+  ModelFile model = one_layer();
+  for (ModelFile::Value& v : model.values)
+    if (v.key.starts_with("llama.")) v.key = "olmo2." + v.key.substr(6);
+  set_text("general.architecture", "olmo2")(model);
+  model.tensor("blk.0.attn_norm.weight").name = "blk.0.post_attention_norm.weight";
+  model.tensor("blk.0.ffn_norm.weight").name = "blk.0.post_ffw_norm.weight";
+  for (const std::string heads : {"blk.0.attn_q", "blk.0.attn_k"}) {
+    const uint64_t width = model.tensor(heads + ".weight").ne[1];
+    add_floats(model, heads + "_norm.weight", {width}, std::vector<float>(width, 1.0f));
+  }
+  return model;
+}
 
 }  // namespace
 
@@ -112,6 +189,63 @@ TEST_CASE("persistent: a plan in one launch has the bits of its launches", "[mod
     CHECK(one.lines.listed.size() == 2);  // with logits, and with a draw
     CHECK(one.lines.warnings.empty());
   }
+}
+
+TEST_CASE("persistent: models of other kinds are one launch with the bits of its launches",
+          "[models][hip]") {
+  HipOrders orders;
+  const struct {
+    const char* what;
+    ModelFile model;
+  } cases[] = {{"a table in GGUF order", with_own_table()},
+               {"experts", with_experts()},
+               {"norms behind products", with_post_norms()},
+               {"norms behind products of floats", read_model("olmo2-plain")}};
+  for (const auto& kind : cases) {
+    CAPTURE(kind.what);
+    Opened plain(false, false, kind.model), one(true, false, kind.model);
+    const bool same = one.logits(kLogits) == plain.logits(kLogits);
+    CHECK(same);
+    CHECK(one.drawn(kDrawn / 2) == plain.drawn(kDrawn / 2));
+    CAPTURE(one.lines.refused);
+    CHECK(one.lines.listed.size() == 2);
+    CHECK(one.lines.warnings.empty());
+  }
+}
+
+// A launch's groups count themselves, so that the last one makes something of what all have written. One of
+// the eight groups of decode_stages ends, so some of them are counted and others are not.
+TEST_CASE("persistent: counters that groups shared when one ended are cleared", "[models][hip]") {
+  HipOrders orders;
+  for (const ModelFile& model : {with_experts(), with_post_norms()}) {
+    Opened plain(false, false, model);
+    const auto logits = plain.logits(1);
+    for (uint32_t meeting = 2, meetings = 3; meeting < meetings; ++meeting) {
+      CAPTURE(meeting);
+      Opened one(true, false, model);
+      orders.set("GRID", ("stuck " + std::to_string(meeting)).c_str());
+      const bool same = one.logits(1) == logits;
+      orders.none();
+      CHECK(same);
+      CHECK(one.lines.warnings.size() == 1);
+      meetings = one.meetings();
+    }
+  }
+}
+
+TEST_CASE("persistent: a group that is lost behind the last meeting ends in a failure", "[models][hip]") {
+  HipOrders orders;
+  Opened one(true, false, one_layer());
+  (void)one.logits(1);
+  orders.set("GRID", ("stuck " + std::to_string(one.meetings())).c_str());
+  const int32_t token = 100;
+  const float* row = nullptr;
+  std::unique_ptr<Session> session;
+  const auto executor = std::shared_ptr<Executor>(one.engine.executor.get(), [](Executor*) {});
+  one.require(Session::open(executor, &session));
+  CHECK(session->eval({&token, 1}, OutputRows::Last, &row).code == Code::Device);
+  CHECK_THAT(error_text(), ContainsSubstring("the end of decode_stages"));
+  orders.none();
 }
 
 TEST_CASE("persistent: groups that do not meet end in plain launches with the same results",
@@ -174,6 +308,7 @@ TEST_CASE("persistent: a device without code for it is refused", "[models][hip]"
 TEST_CASE("persistent: the backend and the kernel agree on the list", "[models][hip]") {
   CHECK(HipListedLaunch::kThreads == kPersistentThreads);
   CHECK(HipListedLaunch::kBlockBytes == kPersistentBlockBytes);
+  CHECK(kHipGridRuns == kGridRuns);
   CHECK(kHipGridBytes == kGridLines * kPersistentLine * sizeof(uint32_t));
   CHECK(sizeof(HipListedLaunch) == sizeof(PersistentLaunch));
   CHECK(offsetof(HipListedLaunch, body) == offsetof(PersistentLaunch, body));

@@ -104,8 +104,9 @@ DEVICE bool meet(const PersistentBlock& p, uint meeting, uint launch) {
   return await(p, kGridPassed + die, meeting, launch);
 }
 
-// The last group to end leaves all counters 0. One thread calls it.
+// The last group to end leaves all counters 0, and says so to the host. One thread calls it.
 DEVICE void leave(const PersistentBlock& p) {
   if (atomic_add(counter(p, kGridLeft), 1) + 1 != grid_groups()) return;
   for (uint i = 0; i < kGridLines; ++i) write_counter(p, i, 0);
+  __hip_atomic_store(p.report, 0u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
 }
