@@ -10,6 +10,9 @@
 #define __builtin_amdgcn_workgroup_id_x() (mock_hip::group_index(0))
 #define __builtin_amdgcn_workgroup_id_y() (mock_hip::group_index(1))
 #define __builtin_amdgcn_workgroup_id_z() (mock_hip::group_index(2))
+#define __builtin_amdgcn_grid_size_x() (mock_hip::group_count(0) * GROUP)
+#define __builtin_amdgcn_grid_size_y() (mock_hip::group_count(1))  // groups have one thread along y and z
+#define __builtin_amdgcn_grid_size_z() (mock_hip::group_count(2))
 #define __builtin_amdgcn_kernarg_segment_ptr() (mock_hip::argument_block())
 #define __builtin_amdgcn_s_barrier() mock_hip::meet_group()
 #define __builtin_amdgcn_fence(...) ((void)0)  // groups and lanes run on coherent memory

@@ -31,6 +31,7 @@ const char* run_grid(const LaunchShape& shape, void (*body)(void* argument), voi
 // These do not change while a thread of the grid runs, so a compiler may keep what they return.
 [[gnu::const]] unsigned thread_in_group();
 [[gnu::const]] unsigned group_index(unsigned axis);
+[[gnu::const]] unsigned group_count(unsigned axis);  // of the grid
 [[gnu::const]] const void* argument_block();
 void meet_group();
 

@@ -9,8 +9,6 @@
 
 namespace mock_hip {
 
-unsigned group_count(unsigned axis);  // of the grid
-
 // What a lane gives. T is the type of the values of A and B.
 template <class T, const MatrixLayout& layout>
 struct MatrixOperands {
@@ -68,9 +66,6 @@ Sums multiply_matrices(const Values& a, const Values& b, const Sums& sums) {
 
 }  // namespace mock_hip
 
-#define __builtin_amdgcn_grid_size_x() (mock_hip::group_count(0) * GROUP)
-#define __builtin_amdgcn_grid_size_y() (mock_hip::group_count(1))  // groups have one thread along y and z
-#define __builtin_amdgcn_grid_size_z() (mock_hip::group_count(2))
 #define __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, sums, ...) \
   mock_hip::multiply_matrices<_Float16, kMfma16x16x16>(a, b, sums)
 #define __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a, b, sums) \

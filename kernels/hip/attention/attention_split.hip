@@ -12,18 +12,7 @@
 //           lane for each chunk of a head; queries and y; with several ranges value_width + 4 floats for each
 //           head and range, written and read once
 // The argument block is AttentionBlock in kernels/abi/ops.h.
-#include "kernels/hip/attention/split.h"
-
-AT_LEAST_WAVES(4) KERNEL(GROUP) void KERNEL_NAME(AttentionBlock p) {
-  Range range;
-  if (!find_range(p, range)) return;
-  uint head_fours = 0;
-  attend_range([] { return (const AttentionBlock&)reloaded_block<AttentionBlock>(); }, range,
-               [&](const AttentionBlock& again, uint first, uint count) {
-                 head_fours = again.key_width / 4;
-                 const auto q = (const GLOBAL vec4*)again.q + (range.t * again.heads + first) * head_fours;
-                 for (uint i = thread_x(); i < count * head_fours; i += GROUP) fours[i] = q[i];
-                 group_barrier();
-               },
-               [&](uint h, uint i) { return fours[h * head_fours + i]; });
+namespace {
+constexpr bool kLone = false;  // range.h
 }
+#include "kernels/hip/attention/attention_split.h"

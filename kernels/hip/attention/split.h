@@ -1,9 +1,12 @@
-// What attention_split and attention_heads share: a group attends to a range of the positions of a token and
-// KV head, and the last group merges the ranges. The page of attention_split.hip says how.
+// What attention_split, attention_heads and their forms for lone rows share: a group attends to a range of
+// the positions of a token and KV head, and the last group merges the ranges. The page of attention_split.hip
+// says how. The kernel defines kLone (range.h).
 #pragma once
 #include "kernels/hip/attention/cache_chunk.h"
+#include "kernels/hip/attention/range.h"
 #include "kernels/hip/attention/team.h"
 #include "kernels/hip/group_ticket.h"
+#include "kernels/hip/halves.h"
 GLSL_BEGIN
 #include "kernels/gpu/q8x16.h"
 GLSL_END
@@ -29,10 +32,9 @@ constexpr uint kWaves = GROUP / kWave;
 constexpr float kNone = -3e38f;     // below every score
 constexpr uint kMergedHeads = 8;    // heads whose ranges the last group merges at once
 constexpr uint kLoadsAtOnce = 8;    // loads of partial results that are under way together
-constexpr uint kMinSplitPages = 2;  // of a range: to merge ranges takes as long as to read some pages
 
 constexpr uint kFours = GROUP * kChunk / 4;
-using SplitWeights = float[kMaxAttentionSplits];
+using SplitWeights = float[kMaxSplits];
 
 SHARED float wave_maximum[kHeldChunks][kWaves];  // the largest score of a head
 SHARED float wave_weight[kHeldChunks][kWaves];   // the sum of weights, against the group's maximum
@@ -44,13 +46,6 @@ constexpr uint kSplitBytes = kFours * sizeof(vec4) + kMergedHeads * sizeof(Split
 SHARED vec4 fours[kFours];  // queries; later a chunk of each lane's sums
 SHARED SplitWeights split_weight[kMergedHeads];
 #endif
-
-// What a group takes: positions begin .. end - 1 of a sequence, one of `splits` ranges, for a token and a KV
-// head. The page of `begin` may begin earlier.
-struct Range {
-  uint t, kv_head, split, splits, sequence, begin, end;
-  bool newest;  // whether the token's own position is among them
-};
 
 // What a lane has of some query heads: an online softmax, and its chunks of the sums of weighted values.
 template <uint kLaneChunks>
@@ -98,28 +93,6 @@ DEVICE float weight_of(float below) { return __builtin_amdgcn_exp2f(below * 1.44
 
 DEVICE float sink_of(const AttentionBlock& p, uint head) { return p.sinks ? p.sinks[head] : kNone; }
 
-// The range of this group; false if there is none.
-DEVICE bool find_range(const AttentionBlock& p, Range& range) {
-  const Step step = step_of(p.step);
-  const uint t = group_x() / p.kv_heads, split = group_y();
-  if (t >= live_rows(step, kRowsTokens)) return false;
-  const uint end = step->row[t].position + 1, begin = p.window != 0 && p.window < end ? end - p.window : 0;
-  const uint first_page = begin / kPageTokens, pages = (end + kPageTokens - 1) / kPageTokens - first_page;
-  const uint most = attention_splits(p.kv_heads), each = max((pages + most - 1) / most, kMinSplitPages);
-  const uint splits = (pages + each - 1) / each, from = (first_page + split * each) * kPageTokens;
-  if (split >= splits) return false;
-  range = {t,
-           group_x() % p.kv_heads,
-           split,
-           splits,
-           step->row[t].sequence,
-           max(begin, from),
-           min(end, from + each * kPageTokens),
-           false};
-  range.newest = range.end == end;
-  return true;
-}
-
 // The range, of which the compiler now knows nothing. What is made of its bounds stays within the loop that
 // asks for it.
 DEVICE Range opaque(Range range) {
@@ -141,17 +114,20 @@ DEVICE float weight_of_head(uint h) {
   return weight;
 }
 
-// The result of a range for one head: {maximum, sum of weights}, and 16 bytes further its values.
-DEVICE GLOBAL float* partial(const AttentionBlock& p, uint t, uint head, uint split) {
-  const uint64_t index = (uint64_t(t) * p.heads + head) * kMaxAttentionSplits + split;
+// The result of a range for one head: {maximum, sum of weights}, and 16 bytes further its values. Those of a
+// head follow each other; of lone rows, those of a range.
+DEVICE GLOBAL float* partial(const AttentionBlock& p, const Range& range, uint head, uint split) {
+  const uint64_t index = kLone ? uint64_t(range.first_range + split) * p.heads + head
+                               : (uint64_t(range.t) * p.heads + head) * kMaxAttentionSplits + split;
   return (GLOBAL float*)(p.scratch + index * ((p.value_width + 4) * 4));
 }
 
-// Stores four of a token's values, from value `at` on, in y and in q8x16. All lanes of a wave call it, four
-// neighbours with 16 values. A lane whose values another one has is not `first`.
+// Stores four of a token's values, from value `at` on, in y and in the form of the next matmul. All lanes of
+// a wave call it, four neighbours with 16 values. A lane whose values another one has is not `first`.
 DEVICE void store_y(const AttentionBlock& p, bool first, uint t, uint at, vec4 y) {
   const uint width = p.heads * p.value_width;
   if (first) ((GLOBAL vec4*)(p.y + t * width))[at / 4] = y;
+  if (kLone && first) store_halves(p.halves, t * width + at, y);
   if (!p.rounded) return;
   store_q8x16(uint64_t(p.rounded) + uint64_t(t) * q8x16_row_bytes(width), width, at / 4, y, dot(y, y));
 }
@@ -364,7 +340,7 @@ DEVICE void store_head(const AttentionBlock& p, const Range& range, bool stores,
   const float most = maximum_of(h), weight = weight_of_head(h);
   if (range.splits > 1) {
     if (!stores) return;
-    const auto to = (GLOBAL vec4*)partial(p, range.t, head, range.split);
+    const auto to = (GLOBAL vec4*)partial(p, range, head, range.split);
     to[1 + i] = sum;
     if (i == 0) to[0] = vec4{most, weight, 0, 0};
     return;
@@ -426,15 +402,16 @@ DEVICE void attend(Args args, Range range, Stage stage, Query query) {
 }
 
 // Merges the ranges of heads first .. first + count - 1; the last group calls it.
-DEVICE void merge_splits(const AttentionBlock& p, uint t, uint splits, uint first, uint count) {
+DEVICE void merge_splits(const AttentionBlock& p, const Range& range, uint first, uint count) {
+  const uint splits = range.splits;
   for (uint h = wave_index(); h < count; h += kWaves) {
     const float sink = sink_of(p, first + h);
     float maximum = sink;
-    for (uint s = lane(); s < splits; s += kWave) maximum = max(maximum, partial(p, t, first + h, s)[0]);
+    for (uint s = lane(); s < splits; s += kWave) maximum = max(maximum, partial(p, range, first + h, s)[0]);
     maximum = wave_max(maximum);
     float sum = 0;
     for (uint s = lane(); s < splits; s += kWave) {
-      const auto part = partial(p, t, first + h, s);
+      const auto part = partial(p, range, first + h, s);
       split_weight[h][s] = weight_of(part[0] - maximum);
       sum += split_weight[h][s] * part[1];
     }
@@ -443,11 +420,11 @@ DEVICE void merge_splits(const AttentionBlock& p, uint t, uint splits, uint firs
   }
   group_barrier();
   // All lanes go through the loop equally often, for store_y(). Those that are left over repeat the first.
-  const uint end = count * p.value_width, stride = p.value_width / 4 + 1;
+  const uint end = count * p.value_width, stride = (kLone ? p.heads : 1) * (p.value_width / 4 + 1);
   for (uint from = 0; from < end; from += GROUP * 4) {
     const bool stores = from + thread_x() * 4 < end;
     const uint i = stores ? from + thread_x() * 4 : thread_x() * 4 % min(16, end), h = i / p.value_width;
-    const auto parts = (const GLOBAL vec4*)partial(p, t, first + h, 0) + 1 + i % p.value_width / 4;
+    const auto parts = (const GLOBAL vec4*)partial(p, range, first + h, 0) + 1 + i % p.value_width / 4;
     vec4 y = {0, 0, 0, 0};
     for (uint s = 0; s < splits; s += kLoadsAtOnce) {
       vec4 values[kLoadsAtOnce];
@@ -457,7 +434,7 @@ DEVICE void merge_splits(const AttentionBlock& p, uint t, uint splits, uint firs
       for (uint j = 0; j < kLoadsAtOnce; ++j)
         if (s + j < splits) y += values[j] * split_weight[h][s + j];
     }
-    store_y(p, stores, t, first * p.value_width + i, y);
+    store_y(p, stores, range.t, first * p.value_width + i, y);
   }
   group_barrier();
 }
@@ -475,9 +452,9 @@ DEVICE void attend_range(Args args, const Range& range, Stage stage, Query query
     attend<2>(args, range, stage, query);
   else if constexpr (kWave == 32)
     attend<4>(args, range, stage, query);
-  if (range.splits == 1 || !is_last_group(args().counters, group_x(), range.splits)) return;
+  if (range.splits == 1 || !is_last_group(args().counters, counter_of(args(), range), range.splits)) return;
   const AttentionBlock again = args();
   const uint per_kv = again.heads / again.kv_heads;
   for (uint h = 0; h < per_kv; h += kMergedHeads)
-    merge_splits(again, range.t, range.splits, range.kv_head * per_kv + h, min(per_kv - h, kMergedHeads));
+    merge_splits(again, range, range.kv_head * per_kv + h, min(per_kv - h, kMergedHeads));
 }
