@@ -283,7 +283,7 @@ Slice StepRows::put(Rig& rig) const {
   memcpy(bytes.data(), &state, sizeof state);
   memcpy(bytes.data() + sizeof state, table.data(), table_bytes);
   memcpy(bytes.data() + sizeof state + table_bytes, penalties.data(), penalties_bytes);
-  memcpy(bytes.data() + bytes.size() - prefixes_bytes, prefixes.data(), prefixes_bytes);
+  if (prefixes_bytes) memcpy(bytes.data() + bytes.size() - prefixes_bytes, prefixes.data(), prefixes_bytes);
   return rig.put(bytes);
 }
 
