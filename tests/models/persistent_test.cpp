@@ -1,9 +1,9 @@
 // A plan as one launch of HIP's kernel decode_stages, on the mock runtime: the same bits as its launches
 // have, and what becomes of a plan whose groups do not meet.
-#include <cstring>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstddef>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
