@@ -88,6 +88,7 @@ void check_lone(Rig& rig, Call call, StepRows steps, const Live& live, const Sha
     require_close(rig.get<float>(call.slot[kY]), expected, 1e-11, row->name);
     check_rounded(rig, call, live, y_width);
     check_halves(rig, call, live, y_width);
+    // With one width of heads: on the lane emulator a launch of so many groups takes long.
     if (shape.key_width == 128 && !shape.prompt) check_repeats(rig, call, live.bucket);
     steps.lone_count = divide_up(live.tokens, 2u);
     first.slot[kStep] = others.slot[kStep] = steps.put(rig);
