@@ -13,6 +13,7 @@
 #define __builtin_amdgcn_workgroup_id_x() __nvvm_read_ptx_sreg_ctaid_x()
 #define __builtin_amdgcn_workgroup_id_y() __nvvm_read_ptx_sreg_ctaid_y()
 #define __builtin_amdgcn_workgroup_id_z() __nvvm_read_ptx_sreg_ctaid_z()
+#define __builtin_amdgcn_grid_size_x() (__nvvm_read_ptx_sreg_nctaid_x() * GROUP)
 #define __builtin_amdgcn_grid_size_y() __nvvm_read_ptx_sreg_nctaid_y()  // groups have one thread along y
 #define __builtin_amdgcn_s_barrier() meet_group_of_ptx()
 #define __builtin_amdgcn_readfirstlane(value) (value)  // also where only some lanes come
