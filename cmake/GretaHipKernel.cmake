@@ -16,7 +16,7 @@
 include_guard(GLOBAL)
 include(GretaHipStages)
 
-set(GRETA_HIP_TARGETS gfx90a gfx9-4-generic gfx10-3-generic gfx11-generic gfx12-generic
+set(GRETA_HIP_TARGETS gfx90a gfx950 gfx9-4-generic gfx10-3-generic gfx11-generic gfx12-generic
   CACHE STRING "gfx targets of the HIP kernels: families, or exact ones for HIP 6.0 to 6.3")
 # These flags leave out HIP headers and the device library, fused multiply-adds that the source does not
 # write, and a hash of the build path in the object (-fuse-cuid). Pairs of values in one instruction cost more
@@ -26,13 +26,17 @@ set(GRETA_HIP_FLAGS -x hip --offload-device-only --no-gpu-bundle-output -nogpuin
   -ffp-contract=off -fno-slp-vectorize -mllvm -memdep-block-scan-limit=2000 -fuse-cuid=none -Wall -Wextra
   -I "${PROJECT_SOURCE_DIR}" -I "${PROJECT_BINARY_DIR}/generated")
 
-# Sets GRETA_HIP_FAMILY_<target> to the exact targets of each family.
+# Sets GRETA_HIP_FAMILY_<family> to the exact targets of each family, and GRETA_HIP_FAMILY_OF_<target> to the
+# family of each of these.
 set(family_table "${PROJECT_SOURCE_DIR}/src/runtime/gfx_families.def")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${family_table}")
 file(STRINGS "${family_table}" families REGEX "^GFX_FAMILY\\(")
 foreach(family ${families})
   string(REGEX MATCH "\\(([a-z0-9-]+), ([a-z0-9 ]+)\\)" _ "${family}")
   string(REPLACE " " ";" GRETA_HIP_FAMILY_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
+  foreach(target ${GRETA_HIP_FAMILY_${CMAKE_MATCH_1}})
+    set(GRETA_HIP_FAMILY_OF_${target} ${CMAKE_MATCH_1})
+  endforeach()
 endforeach()
 
 # Gives the flags for a target. clang 19 warns of code object 6 if its driver is asked for it.
@@ -132,16 +136,20 @@ else()
   message(STATUS "HIP kernels: left out, GRETA_HIP is OFF")
 endif()
 
+# Targets that have an instruction which their family lacks. Where the family is built too, only kernels whose
+# lines name such a target are built for it, and its devices take all others from the family.
+set(GRETA_HIP_BESIDE_FAMILY gfx950)
+
 # Sets `out` to whether greta_kernel's line is for a target: TARGETS names it, its family, or nothing.
 function(greta_hip_wants target out)
   set(wants TRUE)
-  if(K_TARGETS AND NOT target IN_LIST K_TARGETS)
-    set(wants FALSE)
-    foreach(family ${K_TARGETS})
-      if(target IN_LIST GRETA_HIP_FAMILY_${family})
-        set(wants TRUE)
-      endif()
-    endforeach()
+  set(family "${GRETA_HIP_FAMILY_OF_${target}}")
+  if(NOT target IN_LIST K_TARGETS)
+    if(K_TARGETS AND NOT family IN_LIST K_TARGETS)
+      set(wants FALSE)
+    elseif(target IN_LIST GRETA_HIP_BESIDE_FAMILY AND family IN_LIST GRETA_HIP_USABLE_TARGETS)
+      set(wants FALSE)
+    endif()
   endif()
   set(${out} ${wants} PARENT_SCOPE)
 endfunction()

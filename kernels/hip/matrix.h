@@ -17,10 +17,14 @@ typedef VECTOR(float, 8) vec8;
 #undef VECTOR
 
 #if defined(__GFX9__)
-constexpr MatrixLayout kLayout = kMfma16x16x16;
+#if defined(__gfx950__)
+constexpr MatrixLayout kLayout = kMfma16x16x32;
+#else
+constexpr MatrixLayout kLayout = kMfma16x16x16;  // two instructions for a fragment
+#endif
 typedef vec4 Sums;
-constexpr uint kFragmentColumns = 32;  // two instructions
-constexpr uint kFragmentWords = 1;     // that a lane reads
+constexpr uint kFragmentColumns = 32;
+constexpr uint kFragmentWords = 1;  // that a lane reads
 #elif defined(__GFX12__)
 constexpr MatrixLayout kLayout = kWmmaGfx12;
 typedef vec8 Sums;
@@ -42,8 +46,12 @@ DEVICE uint first_word() { return kFragmentWords == 1 ? lane() / 16 : 0; }
 DEVICE Sums multiply(const Fragment& a, const Fragment& b, Sums sums) {
 #if defined(__GFX9__)
   const auto a8 = __builtin_bit_cast(f16vec8, a), b8 = __builtin_bit_cast(f16vec8, b);
+#if defined(__gfx950__)
+  return __builtin_amdgcn_mfma_f32_16x16x32_f16(a8, b8, sums, 0, 0, 0);
+#else
   sums = __builtin_amdgcn_mfma_f32_16x16x16f16(a8.lo, b8.lo, sums, 0, 0, 0);
   return __builtin_amdgcn_mfma_f32_16x16x16f16(a8.hi, b8.hi, sums, 0, 0, 0);
+#endif
 #elif defined(__GFX12__)
   return __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(__builtin_bit_cast(f16vec8, a),
                                                           __builtin_bit_cast(f16vec8, b), sums);

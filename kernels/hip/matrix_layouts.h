@@ -26,7 +26,9 @@ struct MatrixLayout {
   }
 };
 
-// float16 x float16 -> float32: v_mfma_f32_16x16x16_f16, and v_wmma_f32_16x16x16_f16 of two families.
+// float16 x float16 -> float32: v_mfma_f32_16x16x16_f16, v_mfma_f32_16x16x32_f16 of gfx950, and
+// v_wmma_f32_16x16x16_f16 of two families.
 inline constexpr MatrixLayout kMfma16x16x16 = {64, 16, 4, 4, 16, 4, 4, 1, 4};
+inline constexpr MatrixLayout kMfma16x16x32 = {64, 32, 8, 8, 32, 8, 4, 1, 4};
 inline constexpr MatrixLayout kWmmaGfx11 = {32, 16, 16, 16, 16, 0, 8, 2, 1};
 inline constexpr MatrixLayout kWmmaGfx12 = {32, 16, 8, 4, 8, 4, 8, 1, 8};

@@ -149,7 +149,7 @@ class Examination {
     if (!has("hip")) return;
     std::string code;
     for (const std::string& target : parts_.targets)
-      if (runs_on(target, arch) && (code.empty() || target == arch)) code = target;
+      if (runs_on(target, arch)) code += (code.empty() ? "" : ", ") + target;
     if (!code.empty()) return add(subject, "code object", code);
     add(subject, "code object", "none fits",
         is_served ? "" : "build with -DGRETA_HIP_TARGETS=" + std::string(arch));

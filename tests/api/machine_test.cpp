@@ -143,6 +143,19 @@ TEST_CASE("machine: a target that no code object fits", "[api]") {
                  ContainsSubstring("hip0: no code object fits\n"));
 }
 
+TEST_CASE("machine: code for a target and for its family", "[api]") {
+  Machine machine;
+  machine.targets = {"gfx11-generic", "gfx9-4-generic", "gfx950"};
+  machine.tree.add_kfd();
+  machine.tree.add(kInstinct);
+  FakeHip::devices = {kInstinctByHip};
+  machine.examine();
+  CHECK(machine.value("gpu 0000:c1:00.0", "code object") == "gfx9-4-generic");
+  FakeHip::devices = {{"Instinct", "gfx950", false, false, "", "0000:f1:00.0"}};
+  machine.examine();
+  CHECK(machine.value("hip0", "code object") == "gfx9-4-generic, gfx950");
+}
+
 TEST_CASE("machine: an APU has little memory of its own", "[api]") {
   Machine machine;
   machine.tree.add_kfd();

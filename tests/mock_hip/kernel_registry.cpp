@@ -18,9 +18,10 @@ static const HostKernel* find_kernel(const char* name, std::string_view kind) {
 }
 
 const HostKernel* find_kernel(const char* name, const char* target) {
-  // Matrices have other layouts there, so kernels with matrix instructions are built for it too.
-  if (std::string_view(target).starts_with("gfx12"))
-    if (const HostKernel* kernel = find_kernel(name, std::string_view("gfx12"))) return kernel;
+  // Matrices have other layouts there, so kernels with matrix instructions are built for these too.
+  for (const std::string_view kind : {"gfx950", "gfx12"})
+    if (std::string_view(target).starts_with(kind))
+      if (const HostKernel* kernel = find_kernel(name, kind)) return kernel;
   return find_kernel(name, host_kind(target));
 }
 

@@ -68,6 +68,8 @@ Sums multiply_matrices(const Values& a, const Values& b, const Sums& sums) {
 
 #define __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, sums, ...) \
   mock_hip::multiply_matrices<_Float16, kMfma16x16x16>(a, b, sums)
+#define __builtin_amdgcn_mfma_f32_16x16x32_f16(a, b, sums, ...) \
+  mock_hip::multiply_matrices<_Float16, kMfma16x16x32>(a, b, sums)
 #define __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a, b, sums) \
   mock_hip::multiply_matrices<_Float16, kWmmaGfx11>(a, b, sums)
 #define __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(a, b, sums) \

@@ -40,3 +40,15 @@ TEST_CASE("a device may use rows for its exact target and for its family", "[run
     CHECK_FALSE(usable(row, {&device}));
   }
 }
+
+// Of equal rows the first is chosen.
+TEST_CASE("rows for an exact target stand before those for its family", "[runtime]") {
+  const std::span<const KernelRow> rows = kernel_table();
+  const auto equal = [](const KernelRow& a, const KernelRow& b) {
+    return !std::strcmp(a.name, b.name) && a.tile == b.tile && a.tile_tokens == b.tile_tokens;
+  };
+  for (size_t i = 0; i < rows.size(); ++i)
+    for (size_t j = i + 1; j < rows.size(); ++j)
+      if (equal(rows[i], rows[j]) && gfx_family(rows[j].target) == rows[i].target && rows[i].target[0])
+        FAIL_CHECK(rows[j].name << " for " << rows[j].target);
+}

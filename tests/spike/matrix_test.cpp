@@ -16,6 +16,9 @@ struct Printed {
 static const Printed kPrintedMfma = {
     [](unsigned lane, unsigned word, unsigned element) { return 4 * (lane / 16) + 2 * word + element; },
     [](unsigned lane, unsigned word) { return 4 * (lane / 16) + word; }};
+static const Printed kPrintedGfx950 = {
+    [](unsigned lane, unsigned word, unsigned element) { return 8 * (lane / 16) + 2 * word + element; },
+    [](unsigned lane, unsigned word) { return 4 * (lane / 16) + word; }};
 static const Printed kPrintedGfx11 = {
     [](unsigned, unsigned word, unsigned element) { return 2 * word + element; },
     [](unsigned lane, unsigned word) { return 2 * word + lane / 16; }};
@@ -77,6 +80,7 @@ void check_layout(const Printed& printed) {
 
 TEST_CASE("a single 1 goes through each place of a matrix instruction's layout", "[spike]") {
   check_layout<kMfma16x16x16>(kPrintedMfma);
+  check_layout<kMfma16x16x32>(kPrintedGfx950);
   check_layout<kWmmaGfx11>(kPrintedGfx11);
   check_layout<kWmmaGfx12>(kPrintedGfx12);
 }
