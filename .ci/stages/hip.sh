@@ -10,7 +10,8 @@
 sample_of_hip=10
 
 jobs_of_hip() {
-  local name arch archs host="$launching backends/hip tests/mock_hip"
+  local name arch archs beside="" host="$launching backends/hip tests/mock_hip"
+  grep -q $'\tgfx950\t' build/release/generated/hip_kernels.tsv && beside=gfx950  # clang 19 does not know it
   while read -r name; do
     case $name in
       "") ;;
@@ -28,8 +29,8 @@ jobs_of_hip() {
       *_q4_k | *_q4_k_planes | *_plain | *_q8x16 | rope_* | attention_*) ;;
       *) continue ;;
     esac
-    case $name in  # layouts of matrices differ from RDNA3 to RDNA4
-      *_mfma | *_mfma_*) archs="gfx942" ;;
+    case $name in  # layouts of matrices differ from RDNA3 to RDNA4, and MI350 has an instruction of its own
+      *_mfma | *_mfma_*) archs="gfx942${beside:+ $beside}" ;;
       *_wmma | *_wmma_*) archs="gfx1100 gfx1200" ;;
       *) archs="gfx942 gfx1100" ;;
     esac

@@ -146,6 +146,27 @@ TEST_CASE("tiles: those of all shared memory are chosen where units are as busy 
   if (!seen) SKIP("no HIP kernels");
 }
 
+// gfx950 has an instruction that gfx942, of the same family, lacks.
+TEST_CASE("tiles: a device takes code for itself before that for its family", "[hip]") {
+  const Call call = product_of(28672, 4096);
+  uint32_t seen = 0;
+  for (const auto& [arch, units] : {std::pair("gfx942", 304u), {"gfx950", 256u}}) {
+    const DeviceInfo info = device_of(arch, units);
+    const std::vector<const KernelRow*> rows = tile_rows(info);
+    const auto is_exact = [&](const KernelRow* row) { return std::string_view(row->target) == arch; };
+    const bool exact = std::ranges::any_of(rows, is_exact);
+    for (const uint32_t bucket : {16u, 64u, 128u, 256u, 512u}) {
+      if (rows.empty()) continue;
+      const KernelRow* row = best_row({&call, 1}, bucket, {&info, false});
+      REQUIRE(row);
+      INFO(row->name << " for " << row->target << " on " << arch << ", bucket " << bucket);
+      CHECK(row->target == (exact ? arch : gfx_family(arch)));
+      ++seen;
+    }
+  }
+  if (!seen) SKIP("no HIP kernels");
+}
+
 // A tile that two groups make adds its residual twice, since that lies where the result does.
 TEST_CASE("tiles: results are those of float64 on several dies", "[hip]") {
   HipOrders orders;
