@@ -48,11 +48,19 @@ class Kernel:
         loops = [(len(dots(loop)), loop) for loop in self.loops() if dots(loop)]
         return min(loops, key=lambda pair: pair[0])[1] if loops else []
 
-
     def tile_loop(self):
         """The innermost loop of a tile with matrix instructions: of the tiles of a kernel that of the largest, which has
         the most of them, and of several of them the shortest."""
         return max(self.loops(), key=lambda loop: (len(matrix_products(loop)), -len(loop)), default=[])
+
+    def tile_step(self):
+        """That loop with the loads of the next step, where the compiler puts these behind its end: then a longer loop
+        begins an instruction before it."""
+        inner, texts = self.tile_loop(), [line[2] for line in self.lines]
+        first = next(i for i in range(len(texts)) if texts[i:i + len(inner)] == inner)
+        before = self.lines[first - 1][0]
+        last = max((offset for offset, _, _, to in self.lines if to == before and offset > before), default=None)
+        return inner if last is None else [text for offset, _, text, _ in self.lines if before <= offset <= last]
 
 
 def turns(loop):
