@@ -11,6 +11,7 @@ of waves and lanes are tried, since a mistake may be right by chance in one.
 import concurrent.futures
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ import typing
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SEEDS = "0123"
 MOST_SECONDS = 300
+STACK_BYTES = 64 << 20
 BARRIER = re.compile(r"(group_)?barrier\(\);|__builtin_amdgcn_s_barrier\(\);")
 ARCH, KIND, MACROS = "gfx942", "wave64", ("-D__GFX9__", "-D__gfx942__")  # as tests/mock_hip has them
 
@@ -149,7 +151,15 @@ def finds(program, mock, mutant, library):
     return None
 
 
+def enlarge_stacks():
+    """Gives threads of programs that are started from here larger stacks. Shared memory of all the mock's kernels, 8 MB, is
+    a thread's own, and if the library is there from a program's start it lies on the thread's stack."""
+    _, most = resource.getrlimit(resource.RLIMIT_STACK)
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES if most == resource.RLIM_INFINITY else min(STACK_BYTES, most), most))
+
+
 def main():
+    enlarge_stacks()
     words = sys.argv[1:]
     names = words[words.index("--") + 1:] if "--" in words else []
     program, mock, *compiler = words[:words.index("--")] if names else words

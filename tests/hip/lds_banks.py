@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from kernel_mutants import ARCH, KIND, MACROS, ROOT, read, swapped
+from kernel_mutants import ARCH, KIND, MACROS, ROOT, enlarge_stacks, read, swapped
 
 BASELINE = os.path.join(ROOT, "tests/hip/baseline/lds_banks.tsv")
 HEADER = "# kernel\taccess\tbytes of a lane\tclocks a phase\n"
@@ -73,6 +73,7 @@ def read_baseline():
 
 
 def main():
+    enlarge_stacks()
     words = sys.argv[1:]
     update = words[-2:] == ["--", "--update"]
     program, mock, *compiler = words[:-2] if update else words
