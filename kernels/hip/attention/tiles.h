@@ -104,10 +104,13 @@ struct Heads {
   float maximum, total;  // of the lane's query; total: of the weights that the lane has made
 };
 
-// Words of a row lie in such an order that eight neighbouring rows have the same word in different banks.
+// Words of a row lie in such an order that eight neighbouring rows have the same word in different banks. On
+// CDNA rows 0 to 3 and 12 to 15 of 16 have a word in other banks than rows 4 to 11 have the next one: lanes
+// with these are served together (tests/hip/lds_trace.cpp).
 template <class T>
 DEVICE uint key_place(uint row, uint word) {
-  return row * T::kChunks + (word ^ row % 8);
+  const uint half = kWave == 64 && T::kChunks % 16 == 0 ? (row ^ row * 2) & 8 : 0;
+  return row * T::kChunks + (word ^ (row % 8 + half));
 }
 template <class T>
 DEVICE uint value_place(uint row, uint word) {
@@ -191,14 +194,16 @@ DEVICE Chunk load_key(const AttentionBlock& p, const Cached& cached, uint i) {
   return bring<T>(type, {cached.keys, from + chunk_at(type, chunk), chunk});
 }
 
-// Chunk i of a thread's values is chunk `chunk` of position `s`.
+// Chunk i of a thread's values is chunk `chunk` of position `s`. 32 lanes have eight neighbouring chunks of
+// four pairs of positions: once transposed, these lie in different banks.
 struct ValueAt {
   uint s, chunk;
 };
 template <class T>
 DEVICE ValueAt value_at(uint i) {
-  const uint at = i / 2 * GROUP + thread_x();
-  return {at / T::kChunks * 2 + i % 2, at % T::kChunks};
+  const uint at = i / 2 * GROUP + thread_x(), eights = T::kChunks / 8;
+  const uint pair = at / 32 / eights * 4 + at / 8 % 4;
+  return {pair * 2 + i % 2, at / 32 % eights * 8 + at % 8};
 }
 
 template <class T>
