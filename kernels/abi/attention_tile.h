@@ -10,8 +10,8 @@
 // a wider head; each of them makes all scores and a share of the sums.
 #define kAttentionValues 256
 
-// HIP: the widest keys and values for matrix units, where `sharing` waves have the same 16 queries.
-#define attention_fixed_width(sharing) ((sharing) * 128)
+// HIP: shared memory for keys and values of a tile, where the widest heads have `width` values.
+#define attention_fixed_bytes(width) ((width) * kAttentionTile * 4)
 
 // All that follows is for cooperative matrices. The largest key width + value width whose queries and sums
 // fit in the registers of `sharing` subgroups that have the same 16 queries.

@@ -149,8 +149,8 @@ ALL_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_*"
 NOT_ROWS = "!matmul_rows_* !matmul_expert_rows_* !matmul_expert_summed_*"
 TILES = "matmul_tiles_* matmul_expert_tiles_* matmul_wide_*"
 NOT_TILES = "* !matmul_tiles_* !matmul_expert_tiles_* !matmul_wide_*"
-PROMPTS = "attention_tiles_* attention_wide_*"
-NOT_MATRICES = f"{NOT_TILES} !attention_tiles_* !attention_wide_*"
+PROMPTS = "attention_tiles_* attention_wide_* attention_prefix_*"
+NOT_MATRICES = f"{NOT_TILES} !attention_tiles_* !attention_wide_* !attention_prefix_*"
 GFX94 = "gfx942 gfx950 gfx9-4-generic"
 # Its matrix instruction makes two products of the others', so each of them has twice as many others. For Q4_K it has 16
 # more for 32 of them in tiles, 64 in wide ones: conversions to halves by pairs, which this target has, in place of
@@ -187,14 +187,14 @@ RULES = [
     Rule("tile loop", "matmul_tiles_*_q4_k*", "gfx950", tile_loop_at_most(5.1)),
     Rule("tile loop", "matmul_wide_*_q4_k*", "gfx950", tile_loop_at_most(2.9)),
     Rule("tile loop", "matmul_tiles_*_q4_k*", "gfx1*", tile_loop_at_most(6.5)),
-    Rule("attention registers", "attention_tiles_*", "gfx9*", at_most("vgpr_count", 168, "three waves on a SIMD")),
+    Rule("attention registers", "attention_tiles_* attention_prefix_*", "gfx9*", at_most("vgpr_count", 168, "three waves on a SIMD")),
     Rule("attention registers", "attention_wide_*", "gfx9*", at_most("vgpr_count", 128, "two groups on a unit")),
-    Rule("attention loop", "attention_tiles_*", f"gfx9* {NOT_GFX950}", tile_loop_at_most(7.5)),
+    Rule("attention loop", "attention_tiles_* attention_prefix_*", f"gfx9* {NOT_GFX950}", tile_loop_at_most(7.5)),
     Rule("attention loop", "attention_wide_*", f"gfx9* {NOT_GFX950}", tile_loop_at_most(9.2)),
-    Rule("attention loop", "attention_tiles_*", "gfx950", tile_loop_at_most(15)),
+    Rule("attention loop", "attention_tiles_* attention_prefix_*", "gfx950", tile_loop_at_most(15)),
     Rule("attention loop", "attention_wide_*", "gfx950", tile_loop_at_most(18.4)),
     Rule("attention loop", "attention_tiles_*", "gfx1*", tile_loop_at_most(15.5)),
-    Rule("attention loop", "attention_wide_*", "gfx1*", tile_loop_at_most(20)),
+    Rule("attention loop", "attention_wide_* attention_prefix_*", "gfx1*", tile_loop_at_most(20)),
     Rule("products loop", "products_mfma products_wmma", f"* {NOT_GFX950}", tile_loop_at_most(1)),
     Rule("products loop", "products_mfma", "gfx950", tile_loop_at_most(1.5)),
     Rule("row registers", "matmul_rows_q4_k*", "gfx9*", at_most("vgpr_count", 80, "six waves on a SIMD")),

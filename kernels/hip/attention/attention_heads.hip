@@ -4,6 +4,6 @@
 // attention_split; shared memory has the heads too, 9 KiB. The argument block is AttentionHeads in
 // kernels/abi/ops.h.
 namespace {
-constexpr bool kLone = false;  // range.h
+constexpr bool kLone = false, kBehind = false;  // range.h
 }
 #include "kernels/hip/attention/attention_heads.h"

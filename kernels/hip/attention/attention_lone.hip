@@ -4,6 +4,6 @@
 // Group, shared memory and bytes are as in attention_split. The argument block is AttentionBlock in
 // kernels/abi/ops.h.
 namespace {
-constexpr bool kLone = true;
+constexpr bool kLone = true, kBehind = false;  // range.h
 }
 #include "kernels/hip/attention/attention_split.h"

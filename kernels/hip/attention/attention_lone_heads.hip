@@ -2,6 +2,6 @@
 // stores of keys and values, as in attention_heads. The argument block is AttentionHeads in
 // kernels/abi/ops.h.
 namespace {
-constexpr bool kLone = true;  // range.h
+constexpr bool kLone = true, kBehind = false;  // range.h
 }
 #include "kernels/hip/attention/attention_heads.h"

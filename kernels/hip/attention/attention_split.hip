@@ -13,6 +13,6 @@
 //           head and range, written and read once
 // The argument block is AttentionBlock in kernels/abi/ops.h.
 namespace {
-constexpr bool kLone = false;  // range.h
+constexpr bool kLone = false, kBehind = false;  // range.h
 }
 #include "kernels/hip/attention/attention_split.h"

@@ -1,6 +1,6 @@
 // attention_tiles_mfma: attention of many tokens on CDNA (tiles.h).
 namespace {
-constexpr unsigned kQueries = 64, kSharing = 1;  // TILE in CMakeLists.txt, tiles.h
+constexpr unsigned kQueries = 64, kSharing = 1, kWidest = 128;  // TILE in CMakeLists.txt, tiles.h
 }
 #include "kernels/hip/attention/tiles.h"
 

@@ -1,6 +1,6 @@
 // attention_tiles_wmma: attention of many tokens on RDNA3 and RDNA4 (tiles.h).
 namespace {
-constexpr unsigned kQueries = 128, kSharing = 1;  // TILE in CMakeLists.txt, tiles.h
+constexpr unsigned kQueries = 128, kSharing = 1, kWidest = 128;  // TILE in CMakeLists.txt, tiles.h
 }
 #include "kernels/hip/attention/tiles.h"
 

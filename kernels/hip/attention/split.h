@@ -122,6 +122,16 @@ DEVICE GLOBAL float* partial(const AttentionBlock& p, const Range& range, uint h
   return (GLOBAL float*)(p.scratch + index * ((p.value_width + 4) * 4));
 }
 
+// The same for a range of the row's prefix. These results lie behind those of all groups.
+DEVICE GLOBAL float* prefix_partial(const AttentionBlock& p, const PrefixResults& prefix, uint head,
+                                    uint split) {
+  const uint heads = p.heads / p.kv_heads, query = prefix.query + head % heads;
+  const uint item = prefix.item + split * prefix.blocks + query / kPrefixQueries;
+  const uint64_t index = uint64_t(group_count_y()) * p.heads +
+                         prefix_result(item, p.kv_heads, head / heads, query % kPrefixQueries);
+  return (GLOBAL float*)(p.scratch + index * ((p.value_width + 4) * 4));
+}
+
 // Stores four of a token's values, from value `at` on, in y and in the form of the next matmul. All lanes of
 // a wave call it, four neighbours with 16 values. A lane whose values another one has is not `first`.
 DEVICE void store_y(const AttentionBlock& p, bool first, uint t, uint at, vec4 y) {
@@ -340,7 +350,7 @@ DEVICE void store_head(const AttentionBlock& p, const Range& range, bool stores,
   const float most = maximum_of(h), weight = weight_of_head(h);
   if (range.splits > 1) {
     if (!stores) return;
-    const auto to = (GLOBAL vec4*)partial(p, range, head, range.split);
+    const auto to = (GLOBAL vec4*)partial(p, range, head, range.split - range.prefix_ranges);
     to[1 + i] = sum;
     if (i == 0) to[0] = vec4{most, weight, 0, 0};
     return;
@@ -404,14 +414,21 @@ DEVICE void attend(Args args, Range range, Stage stage, Query query) {
 // Merges the ranges of heads first .. first + count - 1; the last group calls it.
 DEVICE void merge_splits(const AttentionBlock& p, const Range& range, uint first, uint count) {
   const uint splits = range.splits;
+  PrefixResults prefix = {};
+  if (kBehind && range.prefix_ranges)
+    prefix = find_results(cut_prefixes(step_of(p.step), p.heads, p.kv_heads), range.t);
+  const auto part_of = [&](uint h, uint s) {
+    return kBehind && s < range.prefix_ranges ? prefix_partial(p, prefix, first + h, s)
+                                              : partial(p, range, first + h, s - range.prefix_ranges);
+  };
   for (uint h = wave_index(); h < count; h += kWaves) {
     const float sink = sink_of(p, first + h);
     float maximum = sink;
-    for (uint s = lane(); s < splits; s += kWave) maximum = max(maximum, partial(p, range, first + h, s)[0]);
+    for (uint s = lane(); s < splits; s += kWave) maximum = max(maximum, part_of(h, s)[0]);
     maximum = wave_max(maximum);
     float sum = 0;
     for (uint s = lane(); s < splits; s += kWave) {
-      const auto part = partial(p, range, first + h, s);
+      const auto part = part_of(h, s);
       split_weight[h][s] = weight_of(part[0] - maximum);
       sum += split_weight[h][s] * part[1];
     }
@@ -425,11 +442,15 @@ DEVICE void merge_splits(const AttentionBlock& p, const Range& range, uint first
     const bool stores = from + thread_x() * 4 < end;
     const uint i = stores ? from + thread_x() * 4 : thread_x() * 4 % min(16, end), h = i / p.value_width;
     const auto parts = (const GLOBAL vec4*)partial(p, range, first + h, 0) + 1 + i % p.value_width / 4;
+    const auto values_of = [&](uint s) {
+      if constexpr (!kBehind) return parts[s * stride];
+      return ((const GLOBAL vec4*)part_of(h, s))[1 + i % p.value_width / 4];
+    };
     vec4 y = {0, 0, 0, 0};
     for (uint s = 0; s < splits; s += kLoadsAtOnce) {
       vec4 values[kLoadsAtOnce];
 #pragma unroll
-      for (uint j = 0; j < kLoadsAtOnce; ++j) values[j] = parts[min(s + j, splits - 1) * stride];
+      for (uint j = 0; j < kLoadsAtOnce; ++j) values[j] = values_of(min(s + j, splits - 1));
 #pragma unroll
       for (uint j = 0; j < kLoadsAtOnce; ++j)
         if (s + j < splits) y += values[j] * split_weight[h][s + j];
@@ -452,7 +473,8 @@ DEVICE void attend_range(Args args, const Range& range, Stage stage, Query query
     attend<2>(args, range, stage, query);
   else if constexpr (kWave == 32)
     attend<4>(args, range, stage, query);
-  if (range.splits == 1 || !is_last_group(args().counters, counter_of(args(), range), range.splits)) return;
+  const uint groups = range.splits - range.prefix_ranges;
+  if (range.splits == 1 || !is_last_group(args().counters, counter_of(args(), range), groups)) return;
   const AttentionBlock again = args();
   const uint per_kv = again.heads / again.kv_heads;
   for (uint h = 0; h < per_kv; h += kMergedHeads)

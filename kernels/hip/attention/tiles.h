@@ -18,17 +18,18 @@
 // is rare after the first tile, and only then the sums are scaled. Each query is judged by itself, so that
 // its bits do not depend on its neighbours. The argument block is AttentionBlock in kernels/abi/ops.h.
 //
-// The kernel defines kQueries and kSharing, 1 or 2. Where waves share queries, each multiplies a share of the
-// keys' columns and sums a share of the values' columns. They add up their scores, and both weigh all
-// positions.
+// The kernel defines kQueries, kWidest, which is the most values of a head, and kSharing, 1 or 2. Where waves
+// share queries, each multiplies a share of the keys' columns and sums a share of the values' columns. They
+// add up their scores, and both weigh all positions.
 #pragma once
 #include "kernels/abi/attention_tile.h"
 #include "kernels/hip/attention/cache_chunk.h"
+#include "kernels/hip/attention/tile_lanes.h"
 #include "kernels/hip/attention/tile_queries.h"
 #include "kernels/hip/halves.h"
 
 namespace {
-constexpr uint kTile = kAttentionTile, kWidest = attention_fixed_width(kSharing);
+constexpr uint kTile = kAttentionTile;
 constexpr uint kFragments = kTile / kFragmentColumns;  // of positions
 constexpr uint kMatrices = kFragmentColumns / 16;      // of scores of a fragment
 constexpr uint kScores = kMatrices * kLayout.results;  // that a lane has of a fragment
@@ -37,48 +38,9 @@ constexpr float kNone = -3e38f;        // of a hidden position: its weight is 0 
 constexpr float kMinMaximum = -1e30f;  // the first `maximum`
 constexpr float kSlack = 8;            // weights are at most 2^8
 
-constexpr float kLog2e = 1.44269504f;
-
-DEVICE float exp2_f32(float x) { return __builtin_amdgcn_exp2f(x); }
-
-DEVICE uint half_pair_of(float low, float high) {
-  return __builtin_bit_cast(uint, f16vec2{float16_t(low), float16_t(high)});
-}
-
-// No instruction is moved over it: what would be loaded early would wait in registers. Where a fragment takes
-// eight of them (gfx11), the fragments of a phase are loaded by fours.
-DEVICE void end_phase() {
-#ifndef GRETA_EMULATED
-  __builtin_amdgcn_sched_barrier(0);
-#endif
-}
-
-DEVICE void end_fours(uint fragment) {
-  if (kFragmentWords > 1 && fragment % 4 == 0) end_phase();
-}
-
-DEVICE bool wave_any(bool value) {
-#ifdef GRETA_EMULATED
-  return wave_max(uint(value)) != 0;
-#elif defined(__GFX9__)
-  return __builtin_amdgcn_ballot_w64(value) != 0;
-#else
-  return __builtin_amdgcn_ballot_w32(value) != 0;
-#endif
-}
-
-// value as the lane 16 before or behind holds it, of waves of 32.
-DEVICE uint other_row(uint value) {
-#if defined(GRETA_EMULATED) || defined(__GFX9__)
-  return shuffle_xor(value, 16);
-#else
-  return __builtin_amdgcn_permlanex16(value, value, 0x76543210, 0xfedcba98, true, true);
-#endif
-}
-
 // Keys [kTile][kWidth], behind them values [kWidth][kTile], in words of 8 float16. Scores that waves exchange
 // lie where the values will be.
-SHARED uvec4 tile[2 * kTile * kWidest / 8];
+SHARED uvec4 tile[attention_fixed_bytes(kWidest) / 16];
 
 // Heads of up to `width` values; keys and values of one type, or with kCacheAny of any, and only then scores
 // may have a softcap. A lane has kRun neighbouring columns of y for each of its results: column n % kRun of
@@ -89,7 +51,7 @@ struct Heads {
   // Whether chunks wait in registers while others are multiplied. Wide heads have no registers left.
   static constexpr bool kAhead = type != kCacheAny && width <= 128;
   static constexpr uint kUnroll = kAhead || type == kCacheF16 ? 16 : 1;  // chunks that are decoded together
-  static constexpr uint kRun = width < 128 ? width / 16 : 8, kChunks = width / kChunk;
+  static constexpr uint kRun = width < 128 * kSharing ? width / 16 / kSharing : 8, kChunks = width / kChunk;
   static constexpr uint kKeyFragments = width / kFragmentColumns / kSharing;
   static constexpr uint kValueMatrices = width / 16 / kSharing;
   // Chunks of keys that a thread brings, and of values: two neighbouring positions together.
@@ -419,10 +381,34 @@ DEVICE void attend(T& t, const AttentionBlock& p, const Queries& q, const Run& r
   }
 }
 
+// Adds up the weights that the lanes of a query have made.
+template <class T>
+DEVICE void add_totals(T& t) {
+  for (uint mask = 16; mask < kWave; mask *= 2) t.total += shuffle_xor(t.total, mask);
+}
+
+// Calls take(column, sums) for the lane's sums of four columns each, of `width`.
+template <class T, class Take>
+DEVICE void for_each_sum(T& t, const Queries& q, uint width, const Take& take) {
+#pragma unroll
+  for (uint n = 0; n < T::kValueMatrices; n += T::kRun)
+#pragma unroll
+    for (uint r = 0; r < kLayout.results; ++r) {
+      const uint column =
+          ((q.share * T::kValueMatrices + n) / T::kRun * 16 + kLayout.row_of_result(lane(), r)) * T::kRun;
+      if (column >= width) continue;
+#pragma unroll
+      for (uint i = 0; i < T::kRun; i += 4) {
+        const Sums* sums = &t.sums[n + i];
+        take(column + i, vec4(sums[0][r], sums[1][r], sums[2][r], sums[3][r]));
+      }
+    }
+}
+
 // Stores y = sums / (total + the sink's weight).
 template <class T>
 DEVICE void store(T& t, const AttentionBlock& p, const Queries& q) {
-  for (uint mask = 16; mask < kWave; mask *= 2) t.total += shuffle_xor(t.total, mask);
+  add_totals(t);
   if (q.token < q.begin || q.token >= q.end) return;
   float factor = 1;
   if (p.sinks) {
@@ -432,33 +418,28 @@ DEVICE void store(T& t, const AttentionBlock& p, const Queries& q) {
   }
   factor /= t.total;
   const uint from = (q.token * p.heads + q.head) * p.value_width;
-#pragma unroll
-  for (uint n = 0; n < T::kValueMatrices; n += T::kRun)
-#pragma unroll
-    for (uint r = 0; r < kLayout.results; ++r) {
-      const uint column =
-          ((q.share * T::kValueMatrices + n) / T::kRun * 16 + kLayout.row_of_result(lane(), r)) * T::kRun;
-      if (column >= p.value_width) continue;
-#pragma unroll
-      for (uint i = 0; i < T::kRun; i += 4) {
-        const Sums* sums = &t.sums[n + i];
-        const vec4 y = factor * vec4(sums[0][r], sums[1][r], sums[2][r], sums[3][r]);
-        ((GLOBAL vec4*)p.y)[(from + column + i) / 4] = y;
-        store_halves(p.halves, from + column + i, y);
-      }
-    }
+for_each_sum(t, q, p.value_width, [&](uint column, vec4 sums) {
+    const vec4 y = factor * sums;
+    ((GLOBAL vec4*)p.y)[(from + column) / 4] = y;
+    store_halves(p.halves, from + column, y);
+  });
 }
 
+// Loads the queries, and sets out without any position.
 template <class T>
-DEVICE void attend_group(const AttentionBlock& p) {
-  Queries q = find_queries(p);
-  if (!load_rows(q)) return;
-  T t;
+DEVICE void begin_sums(T& t, const AttentionBlock& p, const Queries& q) {
   load_queries(t, p, q);
   t.maximum = kMinMaximum;
   t.total = 0;
 #pragma unroll
   for (Sums& sum : t.sums) sum = Sums{};
+}
+
+template <class T>
+DEVICE void attend_group(T& t, const AttentionBlock& p) {
+  Queries q = find_queries(p);
+  if (!load_rows(q)) return;
+  begin_sums(t, p, q);
 #pragma clang loop unroll(disable)
   for (uint first = q.begin; first < q.end;) {
     const Run run = find_run(q, first, p.window);
@@ -468,14 +449,24 @@ DEVICE void attend_group(const AttentionBlock& p) {
   store(t, p, q);
 }
 
+// Calls group(t) with Heads<width, ..> for the types of the cache.
+template <uint width, class Group>
+DEVICE void with_heads(const AttentionBlock& p, const Group& group) {
+  const uint type = p.key_type == p.value_type && p.softcap == 0 ? p.key_type : kCacheAny;
+  if (type == kCacheF16) {
+    Heads<width, kCacheF16> t;
+    group(t);
+  } else if (type == kCacheQ8) {
+    Heads<width, kCacheQ8> t;
+    group(t);
+  } else {
+    Heads<width, kCacheAny> t;
+    group(t);
+  }
+}
+
 template <uint width>
 DEVICE void attend_heads(const AttentionBlock& p) {
-  const uint type = p.key_type == p.value_type && p.softcap == 0 ? p.key_type : kCacheAny;
-  if (type == kCacheF16)
-    attend_group<Heads<width, kCacheF16>>(p);
-  else if (type == kCacheQ8)
-    attend_group<Heads<width, kCacheQ8>>(p);
-  else
-    attend_group<Heads<width, kCacheAny>>(p);
+  with_heads<width>(p, [&](auto& t) { attend_group(t, p); });
 }
 }  // namespace
