@@ -45,6 +45,8 @@
 #             includes BY_TYPE
 #   TARGETS   hip: only these gfx targets, and the exact ones of these families (default: all of
 #             GRETA_HIP_TARGETS)
+#   UNIT      hip: the kernel is in the code object of this variant, whose code is much like its own and packs
+#             well beside it (default: in that of its own variant)
 #   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc
 #
 # A generated source defines KERNEL_NAME and GROUP and includes the kernel's source. For a type it also
@@ -225,7 +227,7 @@ endfunction()
 
 function(greta_kernel op variant)
   set(single LAYOUT FORM ISA NEEDS LACKS SPLITS SLOTS SHARED WITH BY_TYPE BLOCK RANK N DEPTH GROUP SUBGROUPS
-    THREADS CHAIN PREFIX)
+    THREADS CHAIN PREFIX UNIT)
   cmake_parse_arguments(K "TEST" "${single}" "TILE;QUANTS;TOKENS;COVERS;CONSTANTS;TARGETS" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${op} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
