@@ -156,14 +156,15 @@ DEVICE Chunk load_key(const AttentionBlock& p, const Cached& cached, uint i) {
   return bring<T>(type, {cached.keys, from + chunk_at(type, chunk), chunk});
 }
 
-// Chunk i of a thread's values is chunk `chunk` of position `s`. 32 lanes have eight neighbouring chunks of
-// four pairs of positions: once transposed, these lie in different banks.
+// Chunk i of a thread's values is chunk `chunk` of position `s`. On CDNA 32 lanes have eight neighbouring
+// chunks of four pairs of positions: once transposed, these lie in different banks.
 struct ValueAt {
   uint s, chunk;
 };
 template <class T>
 DEVICE ValueAt value_at(uint i) {
   const uint at = i / 2 * GROUP + thread_x(), eights = T::kChunks / 8;
+  if constexpr (kWave == 32) return {at / T::kChunks * 2 + i % 2, at % T::kChunks};
   const uint pair = at / 32 / eights * 4 + at / 8 % 4;
   return {pair * 2 + i % 2, at / 32 % eights * 8 + at % 8};
 }
