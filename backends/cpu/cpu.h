@@ -154,6 +154,6 @@ class CpuDevice final : public Device {
   uint8_t* scratch_ = nullptr;  // [workers][kCpuScratchBytes]
 };
 
-void describe_cpu(const DeviceOptions& options, uint32_t threads, DeviceInfo* out);
+void describe_cpu(uint32_t features, uint32_t threads, DeviceInfo* out);
 
 }  // namespace greta

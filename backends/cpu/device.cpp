@@ -8,13 +8,25 @@ namespace greta {
 
 constexpr uint64_t kHookBytes = 64 << 10;  // smaller blocks do not go through the host's allocator
 
-void describe_cpu(const DeviceOptions& options, uint32_t threads, DeviceInfo* out) {
+// The best instruction set comes first.
+struct InstructionSet {
+  uint32_t feature;
+  const char* name;
+};
+constexpr InstructionSet kInstructionSets[] = {
+    {kCpuAmx, "amx"}, {kCpuAvx512Vnni, "avx512vnni"}, {kCpuAvx2, "avx2"}};
+
+static const char* best_isa(uint32_t features) {
+  for (const InstructionSet& isa : kInstructionSets)
+    if (features & isa.feature) return isa.name;
+  return "baseline";
+}
+
+void describe_cpu(uint32_t features, uint32_t threads, DeviceInfo* out) {
   *out = {};
-  const uint32_t features = cpu_features() & options.features_mask;
-  const char* isa = features & kCpuAvx512Vnni ? "avx512vnni" : features & kCpuAvx2 ? "avx2" : "baseline";
   format_text(out->name, sizeof out->name, "%s", cpu_name());
   format_text(out->backend, sizeof out->backend, "cpu");
-  format_text(out->arch, sizeof out->arch, "cpu:%s", isa);
+  format_text(out->arch, sizeof out->arch, "cpu:%s", best_isa(features));
   format_text(out->driver, sizeof out->driver, "greta");
   out->memory_bytes = memory_total_bytes();
   out->max_allocation_bytes = out->memory_bytes;
@@ -27,11 +39,17 @@ void describe_cpu(const DeviceOptions& options, uint32_t threads, DeviceInfo* ou
   out->host_functions = true;
 }
 
+// The system is asked for AMX tiles only by who opens a device that would use them.
+static uint32_t permitted_features(const DeviceOptions& options) {
+  const uint32_t features = cpu_features() & options.features_mask;
+  return features & kCpuAmx && !permit_amx() ? features & ~kCpuAmx : features;
+}
+
 CpuDevice::CpuDevice(const DeviceOptions& options, uint32_t threads)
     : allocator_(options.allocator), pool_(threads) {
   if (pool_.workers() < threads)
     options.log(LogLevel::Warning, "the system refused threads: %u of %u run", pool_.workers(), threads);
-  describe_cpu(options, pool_.workers(), &info_);
+  describe_cpu(permitted_features(options), pool_.workers(), &info_);
 }
 
 CpuDevice::~CpuDevice() { unmap_pages(scratch_, uint64_t(pool_.workers()) * kCpuScratchBytes); }
@@ -159,7 +177,7 @@ static uint32_t count(const DeviceOptions&) { return 1; }
 static Status describe(uint32_t index, const DeviceOptions&, DeviceInfo* out) {
   uint32_t threads = 0;
   GRETA_TRY(threads_of(index, {}, &threads));
-  describe_cpu({}, threads, out);
+  describe_cpu(cpu_features(), threads, out);
   return {};
 }
 

@@ -2,7 +2,9 @@
 #include "platform/cpu_features.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -27,7 +29,8 @@ bool has(uint32_t value, std::initializer_list<uint32_t> bits) {
   return std::all_of(bits.begin(), bits.end(), [&](uint32_t bit) { return value >> bit & 1; });
 }
 
-// The register sets that the system saves: bits 0x6 are xmm and ymm, bits 0xe0 the three of AVX-512.
+// The register sets that the system saves: bits 0x6 are xmm and ymm, bits 0xe0 the three of AVX-512,
+// bits 0x60000 the two of AMX.
 uint32_t saved_registers() {
   uint32_t low, high;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -51,15 +54,21 @@ void read_brand(char (&name)[64]) {
 
 Cpu::Cpu() {
   read_brand(name);
-  uint32_t a, b, c, d, b7, c7;
+  uint32_t a, b, c, d, b7, c7, d7;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return;
   const bool avx = has(c, {12, 27, 28, 29});  // FMA, OSXSAVE, AVX, F16C
-  if (!avx || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d)) return;
+  if (!avx || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d7)) return;
   const uint32_t saved = saved_registers();
   if ((saved & 0x6) != 0x6 || !has(b7, {5})) return;  // AVX2
   features |= kCpuAvx2;
   // F, DQ, BW, VL; VNNI
-  if ((saved & 0xe0) == 0xe0 && has(b7, {16, 17, 30, 31}) && has(c7, {11})) features |= kCpuAvx512Vnni;
+  if ((saved & 0xe0) != 0xe0 || !has(b7, {16, 17, 30, 31}) || !has(c7, {11})) return;
+  features |= kCpuAvx512Vnni;
+  // AMX-TILE, AMX-BF16; AVX512_BF16
+  uint32_t a71 = 0;
+  if ((saved & 0x60000) != 0x60000 || !has(d7, {22, 24}) || !__get_cpuid_count(7, 1, &a71, &b, &c, &d))
+    return;
+  if (has(a71, {5})) features |= kCpuAmx;
 }
 #else
 Cpu::Cpu() = default;
@@ -98,6 +107,18 @@ struct SystemMemory {
 }  // namespace
 
 uint32_t cpu_features() { return cpu().features; }
+
+// Linux gives a process the 8 kB of a thread's tiles on request (Documentation/arch/x86/xstate.rst), to all
+// its threads. It refuses where a thread has a signal stack that could not hold them.
+bool permit_amx() {
+#if defined(__x86_64__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return (cpu_features() & kCpuAmx) && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 const char* cpu_name() { return cpu().name; }
 uint32_t cpu_count() { return std::min(affinity_count(), read_cgroup_limits("").cpu_count); }
 

@@ -23,7 +23,7 @@ using HostFunction = void (*)(const void* block, uint32_t first_group, uint32_t 
 struct DeviceInfo {
   char name[128] = {};                  // "AMD EPYC 9554", "AMD Radeon RX 7900 XTX (RADV NAVI31)"
   char backend[16] = {};                // "cpu", "vulkan", "hip": the column of the kernel table
-  char arch[32] = {};                   // "cpu:avx512vnni", "gfx942": the tuner's key
+  char arch[32] = {};                   // "cpu:amx", "gfx942": the tuner's key
   char driver[128] = {};                // driver and version: the pipeline cache's key
   char pci[16] = {};                    // "0000:03:00.0"; "" if it is not known
   char library[256] = {};               // the driver's library that was opened; "" if it is not known

@@ -25,10 +25,11 @@ TEST_CASE("time goes forward", "[platform]") {
   CHECK(now_ns() >= before);
 }
 
-TEST_CASE("the processor names itself and AVX-512 comes with AVX2", "[platform]") {
+TEST_CASE("the processor names itself, AVX-512 comes with AVX2 and AMX with AVX-512", "[platform]") {
   CHECK(strlen(cpu_name()) > 0);
   CHECK(cpu_count() >= 1);
   if (cpu_features() & kCpuAvx512Vnni) CHECK(cpu_features() & kCpuAvx2);
+  if (cpu_features() & kCpuAmx) CHECK(cpu_features() & kCpuAvx512Vnni);
   CHECK(memory_total_bytes() > 0);
   CHECK(memory_available_bytes() > 0);
   CHECK(memory_available_bytes() <= memory_total_bytes());

@@ -65,7 +65,7 @@ TEST_CASE("cpu: describes the processor and what the options leave of it", "[run
   CHECK(info.shared_bytes == 1 << 20);
   CHECK(info.unified_memory);
   CHECK(info.cpu_type);
-  CHECK(info.features == cpu_features());
+  CHECK((info.features | kCpuAmx) == (cpu_features() | kCpuAmx));
   CHECK_THAT(info.name, Equals(cpu_name()));
   DeviceOptions options = with_threads(1);
   options.features_mask = kCpuAvx2;
@@ -77,6 +77,19 @@ TEST_CASE("cpu: describes the processor and what the options leave of it", "[run
   CHECK(open_with({})->info().unit_count == cpu_count());
   Device* none = nullptr;
   CHECK(open_device("cpu", with_threads(100000), &none).code == Code::Argument);
+}
+
+TEST_CASE("cpu: AMX tiles are used where the system permits them", "[runtime]") {
+  if (!(cpu_features() & kCpuAmx)) {
+    CHECK(!permit_amx());
+    SKIP("this processor has no AMX");
+  }
+  DeviceOptions options = with_threads(1);
+  const bool permitted = permit_amx();
+  CHECK(bool(open_with(options)->info().features & kCpuAmx) == permitted);
+  CHECK_THAT(open_with(options)->info().arch, Equals(permitted ? "cpu:amx" : "cpu:avx512vnni"));
+  options.features_mask = ~uint32_t(kCpuAmx);
+  CHECK_THAT(open_with(options)->info().arch, Equals("cpu:avx512vnni"));
 }
 
 TEST_CASE("cpu: the same bits for any number of threads", "[runtime]") {
