@@ -15,7 +15,7 @@
 #   LAYOUT    layout of the weights: gguf (default), packed or planes
 #   FORM      activation format of a matmul's x, or of a convert's y: f32 (default), q8, q8x16 or f16
 #   BLOCK     argument block that has the fields of CONSTANTS (default <Op>Block)
-#   ISA       cpu: avx2 or avx512vnni (default: the baseline of the architecture)
+#   ISA       cpu: avx2, avx512vnni or amx (default: the baseline of the architecture)
 #   TOKENS    smallest and largest bucket (default 1 512)
 #   N, DEPTH  the weight's rows and columns must be multiples of these (default 1 1)
 #   TILE      output rows of a group (default 1), or ROWSxTOKENS; several tiles give a table row each
@@ -76,8 +76,11 @@ set(GRETA_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(GRETA_ISA_NEEDS_avx2 kCpuAvx2)
 set(GRETA_ISA_FLAGS_avx512vnni -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c)
 set(GRETA_ISA_NEEDS_avx512vnni kCpuAvx512Vnni)
+# Tiles for products, and AVX-512 for all else.
+set(GRETA_ISA_FLAGS_amx ${GRETA_ISA_FLAGS_avx512vnni} -mavx512bf16 -mamx-tile -mamx-bf16)
+set(GRETA_ISA_NEEDS_amx kCpuAmx)
 # GCC spreads the choices of exp_f32 (kernels/cpu/math.h) over lanes only if a comparison may not trap.
-foreach(isa avx2 avx512vnni)
+foreach(isa avx2 avx512vnni amx)
   list(APPEND GRETA_ISA_FLAGS_${isa} -fno-trapping-math)
 endforeach()
 # Sources write fma where it is wanted, so that dequantisation and the order of rounding are the same

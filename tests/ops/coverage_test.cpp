@@ -18,7 +18,8 @@ TEST_CASE("kernel table: every bucket has a row for each type in its preferred l
     if (std::find(types.begin(), types.end(), s.type) == types.end()) types.push_back(s.type);
   REQUIRE(types.size() >= 10);
   // Instruction sets that a processor may have; the order of the bits in CpuFeature.
-  for (const uint32_t features : {0u, uint32_t(kCpuAvx2), uint32_t(kCpuAvx2 | kCpuAvx512Vnni)})
+  for (const uint32_t features : {0u, uint32_t(kCpuAvx2), uint32_t(kCpuAvx2 | kCpuAvx512Vnni),
+                                  uint32_t(kCpuAvx2 | kCpuAvx512Vnni | kCpuAmx)})
     for (const bool exact : {false, true})
       for (const QuantType type : types)
         for (const uint32_t bucket : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 256u, 512u})

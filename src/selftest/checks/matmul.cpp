@@ -21,7 +21,12 @@ constexpr double kFloatLimit = 1e-11, kRoundedLimit = 1e-10, kFlipLimit = 5e-6, 
 // A float16 row adds in float32, in an order that the hardware chooses. Rounding x and weights to 11 bits
 // gives 2 * (2^-11)^2 / 6 = 8e-8.
 constexpr double kHalfLimit = 1e-9, kHalfMethodLimit = 1e-6;
+// A bfloat16 has 8 bits: 2 * (2^-8)^2 / 6 = 5e-6, whatever the data.
+constexpr double kBrainLimit = 2e-5;
 constexpr double kMethodLimit = 5e-5, kGateMethodLimit = 2e-4;
+
+// AMX tiles multiply in bfloat16.
+bool multiplies_brain(const KernelRow& row) { return !strcmp(row.backend, "cpu") && row.needs & kCpuAmx; }
 
 // Returns true if the kernel row rounds x, or reads it rounded. Vector rows of block types multiply in int8,
 // so they are given the q8 format (Form::Q8) or make it themselves.
@@ -91,6 +96,7 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
     const std::string wrong = c.wrong_form(sequence);
     expect(wrong.empty(), row.name + (" " + sequence) + ": " + wrong + " of the rounded result is wrong");
   }
+  if (multiplies_brain(row)) return check("", Form::F32, kBrainLimit);
   if (!rounds) return check("", Form::F32, kFloatLimit);
   const double limit = halves            ? kHalfLimit
                        : given || !norms ? kRoundedLimit
