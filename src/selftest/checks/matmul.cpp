@@ -165,7 +165,8 @@ void check_matmul(Rig& rig) {
   // A checked device is slow, so it runs one shape of a token and those of some buckets.
   for (const Stored& stored : stored_types(rig, Op::Matmul))
     for (const MatmulShape& shape : shapes)
-      if (!rig.checked() || shape.n == 64 || shape.bucket == 8 || shape.bucket == 16 || shape.bucket == 32)
+      if (!rig.checked() || shape.n == 64 || shape.bucket == 8 || shape.bucket == 16 || shape.bucket == 32 ||
+          shape.bucket == 128)
         check_matmul_shape(rig, stored, shape, random);
   // Enough rows of y that a thread has more of them than it loads at once.
   if (!rig.checked())
