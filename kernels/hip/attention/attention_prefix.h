@@ -78,7 +78,7 @@ KERNEL(GROUP) void KERNEL_NAME(AttentionBlock p) {
   Run run = {};
   run.sequence = item.sequence;
   run.from = item.begin_page * kPageTokens, run.until = item.end_page * kPageTokens;
-  run.seen_until = run.until;
+  run.seen_until = ~0u;
   const auto attend_item = [&](auto& t) {
     begin_sums(t, p, q);
     attend(t, p, q, run, true);
