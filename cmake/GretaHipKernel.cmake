@@ -8,8 +8,8 @@
 # that lie behind its first 128 bytes are passed behind it.
 #
 # All kernels of one source for one target, of all types and lines, are one code object, a *unit*, and so are
-# those of sources that share a UNIT. Each kernel is compiled to bitcode by itself, all in one process, and lld
-# makes the unit of them.
+# those of sources that share a UNIT. Each kernel is compiled to bitcode by itself, all in one process, and
+# lld makes the unit of them.
 #
 # A target is a family (gfx11-generic: code object 6, for HIP 6.4 and newer) or exact (gfx1100: code object
 # 5, for any HIP 6). For a family that the clang does not know, its exact targets are built. Without a clang
@@ -245,7 +245,7 @@ macro(greta_hip_kernel)
   endif()
   set(unit ${op}_${variant})
   if(K_UNIT)
-    set(unit ${op}_${K_UNIT})
+    set(unit ${K_UNIT})
   endif()
   foreach(target ${GRETA_HIP_USABLE_TARGETS})
     greta_hip_wants(${target} wants)

@@ -45,8 +45,8 @@
 #             includes BY_TYPE
 #   TARGETS   hip: only these gfx targets, and the exact ones of these families (default: all of
 #             GRETA_HIP_TARGETS)
-#   UNIT      hip: the kernel is in the code object of this variant, whose code is much like its own and packs
-#             well beside it (default: in that of its own variant)
+#   UNIT      hip: the kernel is in the code object of this name, <op>_<variant>, whose code is much like its
+#             own and packs well beside it (default: in that of its own)
 #   TEST      a kernel of the tests: its row covers no op and goes to test_kernel_rows.inc
 #
 # A generated source defines KERNEL_NAME and GROUP and includes the kernel's source. For a type it also
