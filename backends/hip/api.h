@@ -25,6 +25,7 @@ constexpr int kHipHostToDevice = 1, kHipDeviceToHost = 2, kHipDeviceToDevice = 3
 constexpr unsigned kHipNonBlockingStream = 1;
 constexpr unsigned kHipEventWithoutTime = 2;
 constexpr unsigned kHipHostRegisterMapped = 2;
+constexpr int kHipFunctionSharedBytes = 1;  // of hipFuncGetAttribute: shared memory of a group
 constexpr int kHipCaptureOfThread = 1;  // a capture concerns the calls of its own thread
 
 // The marks in the last argument of hipModuleLaunchKernel.

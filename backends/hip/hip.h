@@ -241,6 +241,7 @@ class HipDevice final : public Device {
   Status read_module(const KernelCode& code, HipModule* out);
   Status load_module(const KernelCode& code, HipModule** out);
   Status refuse_code(const KernelCode& code, int error);
+  Status check_shared(const HipKernel& kernel) const;
   void release_module(HipModule& module);
   Status open_persistent();
 

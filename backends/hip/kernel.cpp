@@ -70,6 +70,16 @@ void HipDevice::release_module(HipModule& module) {
   modules_.erase(std::string(module.key));
 }
 
+// A launch with more shared memory than the device says it has would be refused, or worse.
+Status HipDevice::check_shared(const HipKernel& kernel) const {
+  int bytes = 0;
+  if (!hip.hipFuncGetAttribute || hip.hipFuncGetAttribute(&bytes, kHipFunctionSharedBytes, kernel.function))
+    return {};
+  if (uint64_t(bytes) <= info_.shared_bytes) return {};
+  return fail(Code::Unsupported, "%s: a group has %d bytes of shared memory, %s allows %u", kernel.name,
+              bytes, info_.name, info_.shared_bytes);
+}
+
 Status HipDevice::load(const KernelCode& code, Kernel* out) {
   GRETA_TRY(usable());
   if (code.code.empty()) return fail(Code::Unsupported, "%s: the kernel has no code for HIP", code.name);
@@ -92,9 +102,11 @@ Status HipDevice::load(const KernelCode& code, Kernel* out) {
   made->threads = threads;
   GRETA_TRY(load_module(code, &made->module));
   const int error = hip.hipModuleGetFunction(&made->function, made->module->handle, code.name);
-  if (error) {
+  const Status status =
+      error ? within(result(error, "hipModuleGetFunction"), "%s", code.name) : check_shared(*made);
+  if (!status.ok()) {
     release_module(*made->module);
-    return within(result(error, "hipModuleGetFunction"), "%s", code.name);
+    return status;
   }
   *out = {};
   out->group_size[0] = threads;

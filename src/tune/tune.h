@@ -2,6 +2,7 @@
 // rank, then the one whose tile fits best. Also measures what a device can reach.
 #pragma once
 #include "tune/dies.h"
+#include "tune/matrices.h"
 #include "tune/rows.h"
 
 namespace greta {

@@ -56,6 +56,7 @@ SAME_PLACE(arch, gcnArchName);
 static_assert(kHipSuccess == int(hipSuccess) && kHipInvalidValue == int(hipErrorInvalidValue));
 static_assert(kHipOutOfMemory == int(hipErrorOutOfMemory) && kHipInvalidImage == int(hipErrorInvalidImage));
 static_assert(kHipNoBinaryForGpu == int(hipErrorNoBinaryForGpu) && kHipNotReady == int(hipErrorNotReady));
+static_assert(kHipFunctionSharedBytes == int(HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
 static_assert(kHipUncorrectableMemory == int(hipErrorECCNotCorrectable));
 static_assert(kHipIllegalAddress == int(hipErrorIllegalAddress) && kHipUnknown == int(hipErrorUnknown));
 static_assert(kHipLaunchTimeOut == int(hipErrorLaunchTimeOut));

@@ -22,6 +22,10 @@
 
 namespace mock_hip {
 
+constexpr int kFunctionSharedBytes = 1;
+
+bool wrong_matrices = false;
+
 unsigned units() { return unsigned(number("MOCK_HIP_UNITS", 8)); }
 
 static thread_local std::string fault_text;
@@ -162,7 +166,7 @@ API int hipGetDevicePropertiesR0600(void* properties, int device) {
   const std::string target = target_of(device);
   std::snprintf(reinterpret_cast<char*>(out), 256, "Mock GPU %s", target.c_str());
   put(288, device_bytes());
-  put(296, uint64_t(64 << 10));                            // sharedMemPerBlock
+  put(296, number("MOCK_HIP_SHARED", 64 << 10));          // sharedMemPerBlock
   put(308, target.starts_with("gfx9") ? 64 : 32);          // warpSize
   put(320, 1024);                                          // maxThreadsPerBlock
   put(336, 0x7fffffff), put(340, 65536), put(344, 65536);  // maxGridSize
@@ -375,9 +379,17 @@ API int hipModuleGetFunction(void** function, void* module, const char* name) {
   return kSuccess;
 }
 
+API int hipFuncGetAttribute(int* value, int attribute, const void* function) {
+  ENTER("hipFuncGetAttribute");
+  if (attribute != kFunctionSharedBytes) return refuse(kInvalidValue, "hipFuncGetAttribute: an attribute");
+  *value = int(static_cast<const Function*>(function)->metadata->shared_bytes);
+  return kSuccess;
+}
+
 static int give_launch(void* handle, KernelLaunch launch) {
   const auto run = [launch = std::move(launch)]() -> std::string {
     const Launch order = next_launch();
+    wrong_matrices = number("MOCK_HIP_WRONG_MATRICES", 0) != 0;
     if (order == Launch::Hangs) return kHangs;
     return order == Launch::Faults ? page_fault() : run_launch(launch);
   };

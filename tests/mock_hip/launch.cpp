@@ -51,7 +51,9 @@ static std::string check_shape(const Function& function, const LaunchShape& shap
   if (shape.threads % function.host->threads)  // the argument block may ask for more (THREADS)
     return "a group of " + std::to_string(shape.threads) + " threads, the kernel takes multiples of " +
            std::to_string(function.host->threads);
-  if (metadata.shared_bytes + dynamic_shared > kMaxSharedBytes) return "more than 64 KiB of shared memory";
+  const uint64_t shared = number("MOCK_HIP_SHARED", kMaxSharedBytes);
+  if (metadata.shared_bytes + dynamic_shared > shared)
+    return "more than " + std::to_string(shared) + " bytes of shared memory";
   return "";
 }
 

@@ -9,6 +9,8 @@
 
 namespace mock_hip {
 
+extern bool wrong_matrices;  // orders.h
+
 // What a lane gives. T is the type of the values of A and B.
 template <class T, const MatrixLayout& layout>
 struct MatrixOperands {
@@ -43,7 +45,7 @@ void multiply_wave(Wave& wave) {
     }
   }
   float d[16][16] = {};
-  for (unsigned row = 0; row < 16; ++row)
+  for (unsigned row = 0; row < 16 && !wrong_matrices; ++row)
     for (unsigned k = 0; k < layout.columns; ++k)
       for (unsigned column = 0; column < 16; ++column) d[row][column] += a[row][k] * b[k][column];
   for (unsigned lane = 0; lane < layout.lanes; ++lane)

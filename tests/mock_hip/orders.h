@@ -9,6 +9,8 @@
 //                     objects of version 6 are refused
 //   MOCK_HIP_MEMORY   bytes of memory of each device (default 4 GiB)
 //   MOCK_HIP_UNITS    compute units of each device (default 8)
+//   MOCK_HIP_SHARED   bytes of shared memory of a group that each device says it has (default 64 KiB)
+//   MOCK_HIP_WRONG_MATRICES  1: matrix instructions add no products
 //   MOCK_HIP_SEED     in which order streams, waves and lanes run (default 0)
 //   MOCK_HIP_THREADS  how many threads run a launch (default: as many as there are processors, at most 4)
 //   MOCK_HIP_INTEGRATED  1: the devices are APUs

@@ -22,6 +22,14 @@ static Status try_packing(Model& m) {
   return {};
 }
 
+// Excludes kernels with matrix instructions where the device multiplies wrong.
+static Status try_matrices(Model& m) {
+  bool right = true;
+  GRETA_TRY(within(check_matrices(*m.device, m.refused.get(), &right), "matrix instructions"));
+  if (!right) m.log(LogLevel::Warning, "kernels with matrix instructions are not used: %s", error_text());
+  return {};
+}
+
 // Logs the parts that are not used. Only some unknown keys are named, since a file may have very many.
 static void log_unused(std::span<const UnusedPart> parts, const Log& log) {
   constexpr uint32_t kMostWarnings = 16;
@@ -49,6 +57,7 @@ Status describe_model(Source&& source, Device& device, bool exact, const Log& lo
   m.name = title;
   KeysRead keys;
   GRETA_TRY(read_shape(m.gguf, *m.arch, &m.shape, &keys));
+  if (!exact) GRETA_TRY(try_matrices(m));
   GRETA_TRY(try_packing(m));
   GRETA_TRY(m.store.describe(m.gguf, *m.arch, m.shape, m.filter));
   GRETA_TRY(refuse_gaps(m.gguf, *m.arch, m.shape));

@@ -1,0 +1,88 @@
+#include "tune/matrices.h"
+
+#include <cstring>
+#include <memory>
+
+#include "tune/probe.h"
+
+namespace greta {
+
+constexpr uint32_t kMostRows = 64;  // of operands: those of w and of x
+constexpr uint32_t kSteps = 3;
+constexpr uint16_t kHalves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};  // 0 to 7
+
+// Kernels for one target are named for their matrix instructions.
+static bool multiplies_matrices(const KernelRow& row) {
+  return row.target[0] && (strstr(row.name, "_mfma") || strstr(row.name, "_wmma"));
+}
+
+static uint32_t operand(uint32_t row, uint32_t k) { return (row * 3 + k * 5 + row * k) % 8; }
+
+// The sum over m, n and k of w[m][k] * x[n][k], kSteps times.
+static uint32_t expected_sum(const KernelRow& row) {
+  uint32_t sum = 0;
+  for (uint32_t k = 0; k < kProductsDepth; ++k) {
+    uint32_t w = 0, x = 0;
+    for (uint32_t m = 0; m < row.tile; ++m) w += operand(m, k);
+    for (uint32_t n = 0; n < row.tile_tokens; ++n) x += operand(row.tile + n, k);
+    sum += w * x;
+  }
+  return sum * kSteps;
+}
+
+// Runs a row of `products` with one group.
+static Status multiply(Device& device, const KernelRow& row, uint32_t* sum) {
+  Stream* opened = nullptr;
+  GRETA_TRY(device.create_stream(&opened));
+  DeviceMemory host, operands, result, back;
+  const std::unique_ptr<Stream> stream(opened);  // destroyed before the memory that it works on
+  GRETA_TRY(host.allocate(device, kMostRows * kProductsDepth * sizeof(uint16_t), Memory::Upload));
+  GRETA_TRY(operands.allocate(device, host.all().bytes, Memory::Device));
+  GRETA_TRY(result.allocate(device, sizeof *sum, Memory::Device));
+  GRETA_TRY(back.allocate(device, sizeof *sum, Memory::Readback));
+  auto* values = static_cast<uint16_t*>(host.buffer().mapped);
+  for (uint32_t i = 0; i < kMostRows * kProductsDepth; ++i)
+    values[i] = kHalves[operand(i / kProductsDepth, i % kProductsDepth)];
+  GRETA_TRY(stream->copy(operands.all(), host.all()));
+  GRETA_TRY(stream->barrier());
+  const uint32_t width = kSteps * row.tile * row.tile_tokens * kProductsDepth;
+  const Call call = CallMaker{}.products(operands.all(), result.all(), width);
+  Launch launch;
+  make_launch({&call, 1}, row, 1, &launch);
+  Probe probe(device, *stream);
+  GRETA_TRY(probe.open(row, launch));
+  uint64_t ns = 0;
+  GRETA_TRY(probe.time({&launch, 1}, &ns));
+  GRETA_TRY(stream->copy(back.all(), result.all()));
+  GRETA_TRY(stream->barrier());
+  GRETA_TRY(stream->submit());
+  GRETA_TRY(stream->wait());
+  memcpy(sum, back.buffer().mapped, sizeof *sum);
+  return {};
+}
+
+Status check_matrices(Device& device, RefusedKernels* refused, bool* right) {
+  *right = true;
+  const RowFilter filter = {&device.info(), false, refused};
+  for (const KernelRow& row : candidates(filter)) {
+    if (row.ops[0] != Op::Products || !multiplies_matrices(row) || !usable(row, filter)) continue;
+    uint32_t sum = 0;
+    const Status status = multiply(device, row, &sum);
+    if (status.code == Code::Unsupported) {  // a plan that wants such a kernel is told so
+      clear_error_text();
+      return {};
+    }
+    GRETA_TRY(status);
+    const uint32_t expected = expected_sum(row);
+    if (sum == expected) return {};
+    *right = false;
+    for (const KernelRow& other : candidates(filter))
+      if (multiplies_matrices(other)) refused->add(other);
+    (void)fail(Code::Device, "%s multiplies matrices wrong: the products of %s add up to %u, and not to %u",
+               device.info().name, row.name, sum, expected);
+    return {};
+  }
+  return {};
+}
+
+}  // namespace greta
