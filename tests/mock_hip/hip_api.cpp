@@ -24,8 +24,6 @@ namespace mock_hip {
 
 constexpr int kFunctionSharedBytes = 1;
 
-bool wrong_matrices = false;
-
 unsigned units() { return unsigned(number("MOCK_HIP_UNITS", 8)); }
 
 static thread_local std::string fault_text;

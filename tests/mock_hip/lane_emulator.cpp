@@ -18,6 +18,8 @@
 
 namespace mock_hip {
 
+bool wrong_matrices = false;  // matrix_builtins.h
+
 // A lane's stack. Their tops lie in different sets of the processor's caches.
 constexpr uint64_t kStackBytes = 64 * 1024, kStackStride = kStackBytes + 5 * 64;
 

@@ -53,6 +53,8 @@ enum Error : int {
   kUnknown = 999,
 };
 
+extern bool wrong_matrices;  // what launches are told (lane_emulator.cpp)
+
 std::vector<std::string> archs();  // of the devices; empty if there is none
 uint64_t number(const char* variable, uint64_t otherwise);
 int ordered_failure(const char* function);  // the error with which this call must fail, or 0
