@@ -70,7 +70,7 @@ void HipDevice::release_module(HipModule& module) {
   modules_.erase(std::string(module.key));
 }
 
-// A launch with more shared memory than the device says it has would be refused, or worse.
+// The driver would refuse a launch with more shared memory than the device has, in the middle of a step.
 Status HipDevice::check_shared(const HipKernel& kernel) const {
   int bytes = 0;
   if (!hip.hipFuncGetAttribute || hip.hipFuncGetAttribute(&bytes, kHipFunctionSharedBytes, kernel.function))

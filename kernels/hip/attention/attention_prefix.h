@@ -39,8 +39,8 @@ DEVICE bool find_item(const PrefixCut& cut, Item& item) {
   return false;
 }
 
-// The queries of an item. `own` is the place of the lane's query in the block, `member` that of its row among
-// the members of all prefixes.
+// `own` is the place of the lane's query in the item's block, `member` that of its row among the members of
+// all prefixes.
 struct OwnQuery {
   uint own, member;
 };
