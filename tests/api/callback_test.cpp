@@ -1,5 +1,6 @@
 // Callbacks of a C++ program that throw. The call says which callback threw, and all objects are as before
 // the call.
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,7 @@
 // Host memory that runs out in a call of greta.h. Each allocation of the call fails once. The call says so,
 // nothing leaks, and the same call on the same objects then does what it would have done.
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 #include <cstring>
 #include <span>

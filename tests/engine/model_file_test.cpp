@@ -2,6 +2,8 @@
 // is cut.
 #include <unistd.h>
 
+#include <catch2/generators/catch_generators.hpp>
+
 #include "support/devices.h"
 #include "support/gguf_writer.h"
 #include "support/limited_device.h"

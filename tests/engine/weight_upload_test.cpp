@@ -1,5 +1,6 @@
 #include "engine/model/weight_upload.h"
 
+#include <catch2/generators/catch_generators.hpp>
 #include <cstring>
 
 #include "support/device_kernels.h"
