@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "platform/cpu_features.h"
+#include "platform/fair_mutex.h"
 #include "platform/hidden_signals.h"
 
 namespace greta {
@@ -39,7 +40,7 @@ static void spin_then_yield(uint32_t spins, Done done) {
 }
 
 struct ThreadPool::State {
-  std::mutex turn;  // held by the caller of run()
+  FairMutex turn;  // held by the caller of run()
 
   // The job is written by the caller before `generation` grows and read by workers after that.
   void (*job)(void* context, uint32_t worker) noexcept = nullptr;
@@ -140,7 +141,7 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::run(void (*job)(void* context, uint32_t worker) noexcept, void* context) {
   State& state = *state_;
-  const std::lock_guard<std::mutex> turn(state.turn);
+  const std::lock_guard<FairMutex> turn(state.turn);
   if (workers_ == 1) return job(context, 0);
   state.job = job;
   state.context = context;

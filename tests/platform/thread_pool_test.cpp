@@ -1,5 +1,9 @@
+#include <unistd.h>
+
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -33,6 +37,16 @@ struct Rounds {
 
 void count_job(void* context, uint32_t) noexcept {
   static_cast<std::atomic<uint32_t>*>(context)->fetch_add(1);
+}
+
+// Waits until a thread sleeps.
+void await_sleep(pid_t thread) {
+  std::string text;
+  do {
+    std::this_thread::yield();
+    std::getline(std::ifstream("/proc/self/task/" + std::to_string(thread) + "/stat"), text);
+    text.erase(0, text.rfind(')') + 2);
+  } while (text.substr(0, 1) != "S");
 }
 
 }  // namespace
@@ -85,4 +99,32 @@ TEST_CASE("callers on several threads take turns", "[platform]") {
 
 TEST_CASE("a pool that was never used closes", "[platform]") {
   for (uint32_t i = 0; i < 20; ++i) ThreadPool pool(4);
+}
+
+TEST_CASE("a thread that runs one job after the other does not keep others from the pool", "[platform]") {
+  struct Beside {
+    ThreadPool pool{1};
+    std::atomic<pid_t> caller = 0;
+    std::atomic<int> turns = 0;
+    std::thread other;
+  } beside;
+  const auto first = [](void* context, uint32_t) noexcept {
+    Beside& self = *static_cast<Beside*>(context);
+    self.other = std::thread([&self] {
+      self.caller = gettid();
+      self.pool.run([](void* of, uint32_t) noexcept { ++static_cast<Beside*>(of)->turns; }, &self);
+    });
+    while (!self.caller) std::this_thread::yield();
+    await_sleep(self.caller);
+  };
+  int seen = -1;
+  const auto second = [](void* context, uint32_t) noexcept {
+    auto& [from, to] = *static_cast<std::pair<Beside*, int*>*>(context);
+    *to = from->turns;
+  };
+  std::pair<Beside*, int*> both(&beside, &seen);
+  beside.pool.run(first, &beside);
+  beside.pool.run(second, &both);
+  beside.other.join();
+  CHECK(seen == 1);
 }
