@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "platform/file_size_signal.h"
 #include "platform/format_text.h"
 
 namespace greta {
@@ -63,21 +64,32 @@ int make_locked(const std::string& path) {
   return -1;
 }
 
+// In an ending, a question mark stands for a hexadecimal digit.
+bool ends_with(std::string_view name, std::string_view ending) {
+  if (name.size() < ending.size()) return false;
+  name.remove_prefix(name.size() - ending.size());
+  return std::ranges::equal(name, ending, [](char is, char wanted) {
+    return wanted == '?' ? std::string_view("0123456789abcdef").find(is) != std::string_view::npos
+                         : is == wanted;
+  });
+}
+
 // "a.end.4711" is written to before it becomes "a.end".
 bool is_being_written(std::string_view name, std::string_view ending) {
   const size_t dot = name.rfind('.');
-  return dot != name.npos && dot + 1 < name.size() && name.substr(0, dot).ends_with(ending) &&
+  return dot != name.npos && dot + 1 < name.size() && ends_with(name.substr(0, dot), ending) &&
          name.find_first_not_of("0123456789", dot + 1) == name.npos;
 }
 
-// Calls visit(path, info) for each regular file of a folder.
+// Calls visit(path, info) for each regular file of a folder that is this user's.
 template <class Visit>
 void visit_files(const std::string& folder, const Visit& visit) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()), closedir);
   while (const dirent* entry = open ? readdir(open.get()) : nullptr) {
     struct stat info;
     const std::string path = folder + "/" + entry->d_name;
-    if (lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) visit(path, info);
+    if (lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid())
+      visit(path, info);
   }
 }
 
@@ -86,6 +98,7 @@ void visit_files(const std::string& folder, const Visit& visit) {
 Status replace_file(const std::string& path, std::initializer_list<std::span<const uint8_t>> parts) {
   make_folders(path);
   const std::string next = path + "." + std::to_string(getpid());  // two processes may write at once
+  const HiddenFileSizeSignal hidden;
   const int file = make_locked(next);
   bool written = file >= 0;
   for (const std::span<const uint8_t>& part : parts) written = written && write_all(file, part);
@@ -107,9 +120,9 @@ void remove_leftovers(const std::string& folder, const char* ending) {
 std::vector<FolderFile> list_files(const std::string& folder, const char* ending) {
   std::vector<FolderFile> files;
   visit_files(folder, [&](const std::string& path, const struct stat& info) {
-    if (!path.ends_with(ending) && !is_being_written(path, ending)) return;
-    files.push_back({path, uint64_t(info.st_size),
-                     int64_t(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec});
+    if (!ends_with(path, ending) && !is_being_written(path, ending)) return;
+    files.push_back(
+        {path, uint64_t(info.st_size), int64_t(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec});
   });
   std::ranges::sort(files, {}, [](const FolderFile& file) { return std::pair(file.written_ns, file.path); });
   return files;

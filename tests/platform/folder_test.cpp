@@ -86,3 +86,24 @@ TEST_CASE("what killed programs left is removed, and what is being written stays
   remove_leftovers(folder.path() + "/none", ".end");
   CHECK(list_files(folder.path() + "/none", ".end").empty());
 }
+
+TEST_CASE("a question mark in an ending stands for a hexadecimal digit", "[platform][file]") {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"x-0f.end", "x-0g.end", "x-f.end", "x-00f.end", "ax-0f.end", "x-0f.end.17"})
+    folder.write(name, "text");
+  std::vector<std::string> listed;
+  for (const FolderFile& file : list_files(folder.path(), "/x-??.end"))
+    listed.push_back(file.path.substr(folder.path().size() + 1));
+  std::ranges::sort(listed);
+  CHECK(listed == std::vector<std::string>{"x-0f.end", "x-0f.end.17"});
+}
+
+TEST_CASE("files of other users are not looked at", "[platform][file]") {
+  if (geteuid() != 0) SKIP("only root can give a file away");
+  const test::TemporaryFolder folder;
+  for (const char* name : {"a.end", "a.end.17"})
+    REQUIRE(chown(folder.write(name, "another's").c_str(), 4711, gid_t(-1)) == 0);
+  remove_leftovers(folder.path(), ".end");
+  CHECK(list_files(folder.path(), "").empty());
+  CHECK(text_of(folder.path() + "/a.end.17") == "another's");
+}
