@@ -1,6 +1,7 @@
 // Pages of the prefix cache in a folder: they outlive the scheduler, and nothing in the folder is trusted.
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -35,7 +36,9 @@ struct FolderRig : Rig {
     run();
     return answer_of(*handle);
   }
-  std::vector<FolderFile> files() { return list_files(options.folder.folder, ".kvpage"); }
+  std::vector<FolderFile> files() {
+    return list_files(options.folder.folder, "/greta-????????????????.kvpage");
+  }
 };
 
 void change_file(const std::string& path, const std::string& bytes) {
@@ -148,6 +151,68 @@ TEST_CASE("serve: the folder of pages stays within its limit", "[serve]") {
   CHECK(rig.files().size() >= 2);
   rig.options.folder.bytes = 1;
   rig.restart();
+  CHECK(rig.files().empty());
+}
+
+namespace {
+
+// How many files got their names in a folder.
+class Arrivals {
+ public:
+  explicit Arrivals(const std::string& folder) : events_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    REQUIRE(inotify_add_watch(events_, folder.c_str(), IN_MOVED_TO) >= 0);
+  }
+  ~Arrivals() { close(events_); }
+  size_t count() {
+    alignas(inotify_event) char bytes[4096];
+    for (ssize_t got; (got = read(events_, bytes, sizeof bytes)) > 0;)
+      for (ssize_t at = 0; at < got; ++count_)
+        at += ssize_t(sizeof(inotify_event) + reinterpret_cast<inotify_event*>(bytes + at)->len);
+    return count_;
+  }
+
+ private:
+  const int events_;
+  size_t count_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("serve: closing writes the pages that the folder has room for, and no others", "[serve]") {
+  FolderRig rig;
+  const bool host = GENERATE(false, true);
+  rig.ask(1);
+  rig.restart();
+  uint64_t largest = 0;
+  for (const FolderFile& file : rig.files()) largest = std::max(largest, file.bytes);
+  const size_t room = GENERATE(1, 2, 4);
+  CAPTURE(host, room);
+  rig.options.folder.bytes = room * largest;
+  rig.options.host_cache_bytes = host * 5 * rig.engine.executor->page_bytes();
+  rig.restart();
+  rig.ask(2), rig.ask(3);
+  if (host) rig.ask(4);  // pages of the first ones are the host's now
+  Arrivals arrivals(rig.options.folder.folder);
+  rig.restart();
+  CHECK(arrivals.count() == room);
+  CHECK(rig.files().size() == room);
+  CHECK(rig.ask(host ? 4 : 3).result.cached_tokens == 64 * std::min(room, size_t(3)));  // used last
+}
+
+TEST_CASE("serve: files in the folder that are not of pages stay", "[serve]") {
+  FolderRig rig;
+  rig.ask(1);
+  rig.restart();
+  std::vector<std::string> others;
+  for (const char* name :
+       {"mine.kvpage", "greta-notes.kvpage", "greta-0123456789abcdeF.kvpage", "notes.kvpage.7",
+        "greta-0123456789abcdef0.kvpage", "x-greta-0123456789abcdef.kvpage"}) {
+    others.push_back(rig.options.folder.folder + "/" + name);
+    change_file(others.back(), std::string(1000, 'x'));
+  }
+  rig.options.folder.bytes = 1;
+  rig.restart();
+  for (const std::string& path : others) CHECK(access(path.c_str(), F_OK) == 0);
   CHECK(rig.files().empty());
 }
 

@@ -112,6 +112,27 @@ TEST_CASE("serve: requests that arrive together compute a shared prefix once", "
   rig.check_clean();
 }
 
+TEST_CASE("serve: a prompt that ends in the step that read it stays in the prefix cache", "[serve]") {
+  Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * 16}, {}, GENERATE(false, true));
+  const std::vector<int32_t> prompt = some_tokens(200, 1);
+  RequestOptions warming = request_of(prompt, GENERATE(1u, 2u));
+  const auto kind = GENERATE(0, 1, 2, 3);
+  warming.no_answer = kind == 1;
+  if (kind == 2) warming.embed = EmbedOptions{.pooling = Pooling::Last};
+  if (kind == 3) warming.embed = EmbedOptions{.pooling = Pooling::Mean};
+  CAPTURE(kind, warming.max_tokens);
+  const auto first = rig.add(warming);
+  rig.run();
+  CHECK(answer_of(*first).result.status.ok());
+  const RequestOptions options = request_of(prompt, 4);
+  const auto second = rig.add(options);
+  rig.run();
+  const Answer answer = answer_of(*second);
+  CHECK(answer.result.cached_tokens == 192);
+  CHECK(answer.tokens == alone(rig, options));
+  rig.check_clean();
+}
+
 TEST_CASE("serve: a reader that stalls pauses only its own request", "[serve]") {
   Rig rig({.context = 256, .sequences = 2, .cache_tokens = 64 * 8});
   const RequestOptions options = request_of(some_tokens(20, 1), 60);

@@ -12,7 +12,7 @@ namespace greta {
 
 namespace {
 
-constexpr const char* kEnding = ".kvpage";
+constexpr const char* kPages = "/greta-????????????????.kvpage";  // as list_files() takes it
 
 // The text follows, then keys, values and the token log as Executor::save_page() has them.
 struct PageHeader {
@@ -53,8 +53,8 @@ std::span<const uint8_t> bytes_of(const T* from, size_t count) {
 PageFolder::PageFolder(const Executor& executor, const PageFolderOptions& options)
     : executor_(executor), options_(options), origin_(origin_of(executor, options.version)) {
   if (!there()) return;
-  remove_leftovers(options_.folder, kEnding);
-  for (FolderFile& file : list_files(options_.folder, kEnding)) {
+  remove_leftovers(options_.folder, kPages);
+  for (FolderFile& file : list_files(options_.folder, kPages)) {
     bytes_ += file.bytes;
     files_.push_back({std::move(file.path), file.bytes});
   }
@@ -69,8 +69,13 @@ std::string PageFolder::path_of(uint64_t salt, Tokens text) const {
   sum.add(&salt, sizeof salt);
   sum.add(text.data(), text.size_bytes());
   char name[64];
-  format_text(name, sizeof name, "/greta-%016llx%s", (unsigned long long)sum.value(), kEnding);
+  format_text(name, sizeof name, "/greta-%016llx.kvpage", (unsigned long long)sum.value());
   return options_.folder + name;
+}
+
+uint64_t PageFolder::room() const {
+  const uint64_t least = sizeof(PageHeader) + kPageTokens * sizeof(int32_t) + executor_.page_bytes();
+  return options_.bytes / least;
 }
 
 bool PageFolder::has(uint64_t salt, Tokens text) const {

@@ -6,7 +6,7 @@
 // written, and a checksum finds damage. Who can write to the folder can change answers, since keys and values
 // may be any numbers, but no more than that. Where the files together grow beyond a limit, those that were
 // used least recently go. What a program that was killed has left half written is removed when the folder is
-// opened.
+// opened. Files with other names, and those of other users, are left alone.
 #pragma once
 #include <string>
 
@@ -27,6 +27,7 @@ class PageFolder {
   PageFolder(const Executor& executor, const PageFolderOptions& options);
 
   bool there() const { return !options_.folder.empty(); }
+  uint64_t room() const;  // how many pages it may have at most
   bool has(uint64_t salt, Tokens text) const;
   void touch(uint64_t salt, Tokens text);  // the page was used now
   // Writes a page of Executor::page_bytes(). The first failure is a warning in the log, the others are

@@ -32,9 +32,13 @@ Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options)
   rows_.reserve(step_tokens_);
 }
 
+// Pages are lost in the order in which the folder would give them up, so only the last ones are stored.
 Scheduler::~Scheduler() {
   end_all();
-  if (folder_.there()) index_.forget_all();  // which stores them
+  if (!folder_.there()) return;
+  const uint64_t pages = index_.idle_pages() + index_.kept_pages();
+  not_stored_ = pages - std::min(pages, folder_.room());
+  index_.forget_all();
 }
 
 void Scheduler::add(std::shared_ptr<Request> request) {
@@ -67,7 +71,7 @@ bool Scheduler::step() {
 
 void Scheduler::end_cancelled() {
   for (const std::shared_ptr<Request>& request : live_)
-    if (request->cancelled() && request->phase != Request::Phase::Ended) end(*request, StopReason::Cancelled);
+    if (request->ends_soon() && request->phase != Request::Phase::Ended) end(*request, request->ends_for());
 }
 
 // Requests that were set back because nobody read their events wait again once somebody does.
@@ -160,6 +164,7 @@ void Scheduler::keep_state(Request& request) {
 // Gives up its pages and its sequence. What it has computed stays in the prefix cache for a while.
 void Scheduler::leave(Request& request) {
   if (request.ended_well() && request.options().keep_state) keep_state(request);
+  if (request.ended_well() && request.sequence != ~0u) cache_pages_of(request);
   const auto same = [&](const Request* other) { return other == &request; };
   waiting_.remove_if(same);
   std::erase_if(paused_, same);
@@ -289,6 +294,7 @@ PageIndex::Host Scheduler::host() {
 
 // Stores the page of a node in the folder, unless it is there.
 void Scheduler::store(uint32_t node) {
+  if (not_stored_ && not_stored_--) return;
   const Status status = guarded([&]() -> Status {
     const uint64_t salt = index_.salt(node);
     index_.text_of(node, &text_);
@@ -358,8 +364,10 @@ void Scheduler::adopt_cached(Request& request) {
   if (!options_.prefix_cache || !request.adopts()) return;
   while (request.fed == request.node_pages * kPageTokens && request.unfed() > kPageTokens) {
     uint32_t node = next_cached(request);
-    if (node == PageIndex::kNone) node = read_back(request);
-    else if (index_.slot(node) != PageIndex::kNone) node = bring_back(request);
+    if (node == PageIndex::kNone)
+      node = read_back(request);
+    else if (index_.slot(node) != PageIndex::kNone)
+      node = bring_back(request);
     if (node == PageIndex::kNone) return;
     executor_.pages().share(index_.page(node), request.sequence);
     index_.move_pin(request.node, node);

@@ -105,6 +105,7 @@ class Scheduler {
   const bool ahead_;  // the device computes beside the host
   HostPages host_pages_;
   PageFolder folder_;
+  uint64_t not_stored_ = 0;    // pages that are lost next, for which the folder has no room
   std::vector<int32_t> text_;  // of a page that is stored
   PageIndex index_;
   StepClock clock_;

@@ -34,8 +34,7 @@ Status Scheduler::submit(std::span<const Part> parts) {
       const bool last = at + 1 == part.begin + part.count;
       const bool gives = part.scores || (part.draws && last);
       const bool pools = part.pooled && request.pooled()->wants(at);
-      rows_.push_back(
-          {token, at, request.sequence, pools ? Output::Hidden : gives ? output : Output::None});
+      rows_.push_back({token, at, request.sequence, pools ? Output::Hidden : gives ? output : Output::None});
     }
   }
   if (rows_.empty()) return {};
