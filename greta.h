@@ -58,6 +58,12 @@
  *   threads      Threads may share runtimes, models, files, tokenizers and services. An executor, its
  *                sessions and their chats belong to one thread at a time; only greta_session_cancel may come
  *                from another one.
+ *   cancelling   A thread that is cancelled (pthread_cancel) while it is in the library ends in the waits of
+ *                greta_request_next and greta_service_run, else when the call returns; callbacks are part of
+ *                the call. Its objects remain usable. A callback must not end its thread (pthread_exit).
+ *   signals      The library's own threads block all signals but those of faults. Where files are written, in
+ *                cache_folder and page_folder, the thread blocks SIGXFSZ until they are, so that a limit on
+ *                the size of files costs these files and nothing else.
  *   callbacks    A callback runs on the calling thread, and no lock is held. It must not close the object in
  *                use. It should not throw: a C++ exception out of a callback ends the call with
  *                GRETA_ERROR_ARGUMENT, the error text names the callback, and the objects are left as after
@@ -117,8 +123,9 @@ typedef enum greta_status {
   GRETA_ERROR_MEMORY = 4,      /* Host or device memory ran out. The objects remain usable. */
   GRETA_ERROR_DEVICE = 5,      /* The driver failed, or the process was forked. Close the runtime and open it
                                 * again. */
-  GRETA_ERROR_FULL = 6,        /* There is no room left, for example in the context or in the page pool. */
+  GRETA_ERROR_FULL = 6,        /* There is no room for this, as in the context or in the page pool. */
   GRETA_ERROR_CANCELLED = 7,   /* A callback or greta_session_cancel asked to stop. */
+  GRETA_ERROR_BUSY = 8,        /* A service takes no more requests for now. Try again when some have ended. */
   GRETA_STATUS_MAX = 0x7fffffff
 } greta_status;
 
@@ -881,6 +888,7 @@ typedef enum greta_stop_reason {
   GRETA_STOP_CONTEXT = 2,   /* The context or the page pool has no room left. */
   GRETA_STOP_CANCELLED = 3, /* A callback or greta_session_cancel asked to stop. */
   GRETA_STOP_STRING = 4,    /* One of the stop strings was generated. */
+  GRETA_STOP_UNREAD = 5,    /* Nobody read the events of the request, and another one needed its place. */
   GRETA_STOP_REASON_MAX = 0x7fffffff
 } greta_stop_reason;
 
@@ -1106,7 +1114,8 @@ typedef struct greta_service_options {
   const greta_executor_options* executor; /* Sizes. `sequences` is how many requests run at once, the others
                                            * wait; its default is 16 here. Set cache_tokens to what all of
                                            * them need together. NULL: the defaults. */
-  uint32_t max_requests;    /* The most that wait or run; more are refused with GRETA_ERROR_FULL. 0: 1024. */
+  uint32_t max_requests;    /* The most that wait or run; more are refused with GRETA_ERROR_BUSY. One that has
+                             * ended, was cancelled or closed does not count. 0: 1024. */
   uint32_t event_capacity;  /* Events that a request may have unread. Then it pauses, and only it. 0: 64. */
   uint32_t step_ms;         /* How long a step should take while answers are written. Prompts are cut by the
                              * measured times of steps to fit into it. 0: 50. */
@@ -1122,6 +1131,13 @@ typedef struct greta_service_options {
                                * it is not there. Who can write to it can change answers. NULL: none. */
   uint64_t page_folder_bytes; /* The most that its files take together; those that were not used for longest
                                * go. 0: 4 GiB. */
+  uint32_t unread_ms;         /* A request has a deadline for unread events: where one is to be added and all
+                               * places are taken, one ends with GRETA_STOP_UNREAD of whose event_capacity
+                               * more than half was not read, and nothing for this long. It is the one that
+                               * was left alone for longest. 0: 60,000. UINT32_MAX: none ends so. */
+  uint32_t salt_requests;     /* The most requests of one salt that wait or run, so that no tenant takes all
+                               * places; more are refused with GRETA_ERROR_BUSY. The salt 0 has no limit of
+                               * its own. At most max_requests. 0: half of that. */
 } greta_service_options;
 
 /* Opens a service, which opens an executor.
@@ -1140,7 +1156,9 @@ GRETA_API void greta_service_close(greta_service* service);
 GRETA_API greta_status greta_service_run(greta_service* service);
 
 /* Makes greta_service_run, or the library's own thread, return after the step under way. Requests stay as
- * they are, and greta_service_run goes on with them. */
+ * they are, and greta_service_run goes on with them on the thread that calls it, also where the library had a
+ * thread of its own; it waits for one that was stopped and still runs. Where nothing runs the service, the
+ * next greta_service_run returns at once. */
 GRETA_API void greta_service_stop(greta_service* service);
 
 typedef struct greta_service_info {
@@ -1220,6 +1238,10 @@ typedef struct greta_request_options {
 
 /* Adds a request. What is wrong with the options is said here; what goes wrong later ends the request.
  *
+ * Errors:
+ *   GRETA_ERROR_BUSY  max_requests or salt_requests wait or run. This is found before the options are read.
+ *   GRETA_ERROR_FULL  The prompt is longer than the context, or than the cache of all requests.
+ *
  * options      required
  * out_request  the new request, to be closed with greta_request_close */
 GRETA_API greta_status greta_service_add(greta_service* service, const greta_request_options* options,
@@ -1260,7 +1282,7 @@ typedef struct greta_request_event {
 
 /* Gives the next event. Only one thread at a time may wait for a request's events.
  *
- * timeout_ns  how long to wait for it; 0: not at all; UINT64_MAX: for ever
+ * timeout_ns  how long to wait for it; 0: not at all; UINT64_MAX: for ever. Other times end, however long.
  * out_event   set struct_size before the call */
 GRETA_API greta_status greta_request_next(greta_request* request, uint64_t timeout_ns,
                                           greta_request_event* out_event);

@@ -100,7 +100,7 @@ greta_status greta_chat_open(greta_session* session, const greta_chat_options* g
   });
 }
 
-void greta_chat_close(greta_chat* chat) { delete chat; }
+void greta_chat_close(greta_chat* chat) { close_object(chat); }
 
 greta_status greta_chat_add(greta_chat* chat, const greta_message* message) {
   return fenced([&]() -> Status {

@@ -45,7 +45,7 @@ greta_status greta_file_open(const greta_source* source, greta_file** out_file) 
   });
 }
 
-void greta_file_close(greta_file* file) { delete file; }
+void greta_file_close(greta_file* file) { close_object(file); }
 
 uint32_t greta_file_version(const greta_file* file) { return file ? file->gguf.version() : 0; }
 
@@ -138,7 +138,7 @@ greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log
   });
 }
 
-void greta_tokenizer_close(greta_tokenizer* tokenizer) { delete tokenizer; }
+void greta_tokenizer_close(greta_tokenizer* tokenizer) { close_object(tokenizer); }
 
 greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, const char* text, size_t bytes,
                                     uint32_t flags, int32_t* tokens, size_t capacity, size_t* out_count) {

@@ -111,9 +111,11 @@ Status open_executor(greta_model& model, const greta_executor_options* given,
                      std::shared_ptr<CountedExecutor>* out);
 Status read_executor_options(const greta_executor_options* given, ExecutorOptions* out);
 
-// Runs body() -> Status. No exception leaves: those of containers and of callbacks become statuses.
+// Runs body() -> Status. No exception leaves: those of containers and of callbacks become statuses. Only the
+// unwinding of a thread that is cancelled in a wait passes.
 template <class Body>
-greta_status fenced(Body&& body) noexcept {
+greta_status fenced(Body&& body) {
+  const Uncancelled uncancelled;
   try {
     return to_c(body());
   } catch (const std::bad_alloc&) {
@@ -122,9 +124,18 @@ greta_status fenced(Body&& body) noexcept {
     return to_c(fail(Code::Argument, "%s", threw.text));
   } catch (const std::exception& e) {
     return to_c(fail(Code::Device, "internal error: %s", e.what()));
+  } catch (const abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     return to_c(fail(Code::Device, "internal error"));
   }
+}
+
+// Closes an object that X_open made.
+template <class Object>
+void close_object(Object* object) {
+  const Uncancelled uncancelled;
+  delete object;
 }
 
 // Reads stop strings, which stay the caller's.

@@ -108,7 +108,7 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
   });
 }
 
-void greta_model_close(greta_model* model) { delete model; }
+void greta_model_close(greta_model* model) { close_object(model); }
 
 const greta_tokenizer* greta_model_tokenizer(const greta_model* model) {
   return model ? &model->tokenizer : nullptr;
@@ -160,4 +160,4 @@ greta_status greta_executor_open(greta_model* model, const greta_executor_option
   });
 }
 
-void greta_executor_close(greta_executor* executor) { delete executor; }
+void greta_executor_close(greta_executor* executor) { close_object(executor); }

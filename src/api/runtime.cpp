@@ -3,7 +3,7 @@
 
 using namespace greta;
 
-static_assert(uint32_t(Code::Cancelled) == GRETA_ERROR_CANCELLED &&
+static_assert(uint32_t(Code::Cancelled) == GRETA_ERROR_CANCELLED && uint32_t(kBusy) == GRETA_ERROR_BUSY &&
               uint32_t(Code::Argument) == GRETA_ERROR_ARGUMENT);
 static_assert(uint32_t(LogLevel::Error) == GRETA_LOG_ERROR);
 
@@ -94,7 +94,7 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
   });
 }
 
-void greta_runtime_close(greta_runtime* runtime) { delete runtime; }
+void greta_runtime_close(greta_runtime* runtime) { close_object(runtime); }
 
 greta_status greta_runtime_describe(const greta_runtime* runtime, greta_device_info* out_info) {
   return fenced([&]() -> Status {

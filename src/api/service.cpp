@@ -33,6 +33,13 @@ static Status read_service_options(const greta_service_options* given, ServiceOp
   if (o.max_requests) out->scheduler.requests = o.max_requests;
   if (o.max_requests > kMaxRequests)
     return fail(Code::Argument, "max_requests is %u, at most %u", o.max_requests, kMaxRequests);
+  if (o.salt_requests > out->scheduler.requests)
+    return fail(Code::Argument, "salt_requests is %u, and max_requests %zu", o.salt_requests,
+                out->scheduler.requests);
+  out->places.all = out->scheduler.requests;
+  out->places.of_salt = o.salt_requests ? o.salt_requests : std::max<size_t>(1, out->places.all / 2);
+  if (o.unread_ms) out->places.unread_ns = uint64_t(o.unread_ms) * 1'000'000;
+  if (o.unread_ms == UINT32_MAX) out->places.unread_ns = UINT64_MAX;
   if (o.event_capacity) out->events = o.event_capacity;
   if (o.step_ms) out->scheduler.step_ns = uint64_t(o.step_ms) * 1'000'000;
   out->scheduler.chunk_tokens = o.chunk_tokens;
@@ -67,7 +74,7 @@ greta_status greta_service_open(greta_model* model, const greta_service_options*
 
 // A child of fork() leaves all to its parent, whose threads may hold locks.
 void greta_service_close(greta_service* service) {
-  if (service && !service->model->runtime->process.elsewhere()) delete service;
+  if (service && !service->model->runtime->process.elsewhere()) close_object(service);
 }
 
 greta_status greta_service_run(greta_service* service) {
@@ -110,10 +117,14 @@ greta_status greta_service_add(greta_service* service, const greta_request_optio
     GRETA_TRY(need_device(service->model));
     GRETA_TRY(need(given, "options"));
     GRETA_TRY(need(out_request, "out_request"));
+    greta_request_options o;
+    GRETA_TRY(read_options(given, &o));
+    std::unique_ptr<Places::Place> place;
+    GRETA_TRY(service->service->take_place(o.salt, &place));
     RequestOptions options;
     GRETA_TRY(read_request_options(*service->model, *service->executor->executor, given, &options));
     auto request = std::make_unique<greta_request>();
-    GRETA_TRY(service->service->add(std::move(options), &request->request));
+    GRETA_TRY(service->service->add(std::move(options), std::move(place), &request->request));
     *out_request = request.release();
     return {};
   });
@@ -130,8 +141,8 @@ greta_status greta_request_next(greta_request* request, uint64_t timeout_ns, gre
     event.token = kNoToken;
     event.text = "";
     if (request->request->next(timeout_ns, &from)) {
-      event.kind = from.kind == Kind::Embedding ? GRETA_EVENT_EMBEDDING
-                                                : greta_event_kind(1 + int(from.kind));
+      event.kind =
+          from.kind == Kind::Embedding ? GRETA_EVENT_EMBEDDING : greta_event_kind(1 + int(from.kind));
       event.token = from.token.token;
       event.logprob = from.token.logprob;
       event.text = from.text.c_str();
@@ -215,5 +226,5 @@ greta_status greta_request_save(greta_request* request, greta_write_callback wri
 void greta_request_close(greta_request* request) {
   if (!request || request->request->process().elsewhere()) return;
   request->request->cancel();
-  delete request;
+  close_object(request);
 }

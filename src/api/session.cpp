@@ -3,10 +3,10 @@
 
 using namespace greta;
 
-static_assert(uint32_t(Pooling::Mean) == GRETA_POOLING_MEAN &&
-              uint32_t(Pooling::Last) == GRETA_POOLING_LAST);
+static_assert(uint32_t(Pooling::Mean) == GRETA_POOLING_MEAN && uint32_t(Pooling::Last) == GRETA_POOLING_LAST);
 static_assert(uint32_t(OutputRows::All) == GRETA_ROWS_ALL &&
-              uint32_t(StopReason::String) == GRETA_STOP_STRING);
+              uint32_t(StopReason::String) == GRETA_STOP_STRING &&
+              uint32_t(StopReason::Unread) == GRETA_STOP_UNREAD);
 
 // The engine's session keeps a pointer to its executor, and the counted executor keeps that alive.
 static Status open_on(std::shared_ptr<CountedExecutor> executor, greta_session** out) {
@@ -36,7 +36,7 @@ greta_status greta_session_open(greta_model* model, const greta_session_options*
   });
 }
 
-void greta_session_close(greta_session* session) { delete session; }
+void greta_session_close(greta_session* session) { close_object(session); }
 
 greta_status greta_session_fork(greta_session* session, greta_session** out_session) {
   return fenced([&]() -> Status {

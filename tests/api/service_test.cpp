@@ -7,63 +7,13 @@
 #include <random>
 #include <thread>
 
-#include "support/api_requests.h"
+#include "support/api_services.h"
 #include "support/failing_threads.h"
 #include "support/gguf_writer.h"
 
 using namespace greta::test;
 
 namespace {
-
-// A service of the tiny model, with a thread of its own unless `options` says otherwise.
-struct Served {
-  Objects o{TinyShape{}, exact_options()};
-  greta_service* service = nullptr;
-
-  explicit Served(greta_service_options options = own_thread()) {
-    REQUIRE(o.load() == GRETA_OK);
-    auto sizes = sized<greta_executor_options>();
-    sizes.context = 256, sizes.sequences = 8, sizes.cache_tokens = 2048;
-    if (!options.executor) options.executor = &sizes;
-    REQUIRE(greta_service_open(o.model, &options, &service) == GRETA_OK);
-  }
-  ~Served() { greta_service_close(service); }
-  static greta_service_options own_thread() {
-    auto options = sized<greta_service_options>();
-    options.own_thread = 1;
-    return options;
-  }
-};
-
-struct Read {
-  std::vector<int32_t> tokens;
-  std::string text, reasoning;
-  greta_status status = GRETA_OK;
-  greta_request_result result = sized<greta_request_result>();
-};
-
-// Reads a request to its end and closes it.
-Read read_all(greta_request* request) {
-  Read read;
-  auto event = sized<greta_request_event>();
-  do {
-    if (greta_request_next(request, UINT64_MAX, &event) != GRETA_OK) break;
-    if (event.token >= 0) read.tokens.push_back(event.token);
-    if (event.kind == GRETA_EVENT_TEXT) read.text.append(event.text, event.bytes);
-    if (event.kind == GRETA_EVENT_REASONING) read.reasoning.append(event.text, event.bytes);
-  } while (event.kind != GRETA_EVENT_END);
-  read.status = greta_request_finish(request, &read.result);
-  greta_request_close(request);
-  return read;
-}
-
-greta_request* add(greta_service* service, const greta_request_options& options) {
-  greta_request* request = nullptr;
-  const greta_status status = greta_service_add(service, &options, &request);
-  INFO(greta_error_text());
-  REQUIRE(status == GRETA_OK);
-  return request;
-}
 
 std::vector<int32_t> alone(greta_session* session, const greta_request_options& options) {
   std::vector<int32_t> out;
@@ -144,7 +94,7 @@ TEST_CASE("service: what is wrong is refused, and the service goes on", "[api][s
   // A third request is one too many while two of them are not read.
   options = ask(tokens, 200);
   greta_request *first = add(s.service, options), *second = add(s.service, options);
-  refused(options, GRETA_ERROR_FULL);
+  refused(options, GRETA_ERROR_BUSY);
   CHECK(greta_request_finish(first, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(read_all(first).tokens.size() == 200);
   const Read until_full = read_all(second);

@@ -20,7 +20,7 @@ constexpr uint32_t kContext = 128;
 int tokens_left;  // of all generations of an input
 
 bool ok(greta_status status) {
-  if (status < GRETA_OK || status > GRETA_ERROR_CANCELLED || status == GRETA_ERROR_DEVICE) __builtin_trap();
+  if (status < GRETA_OK || status > GRETA_ERROR_BUSY || status == GRETA_ERROR_DEVICE) __builtin_trap();
   const std::string_view text = greta_error_text();
   if (status && text.empty()) __builtin_trap();
   if (status && text.find("internal error") != text.npos) __builtin_trap();
@@ -431,10 +431,10 @@ void serve(Program& p) {
   ask->token_count = p.count();
   ask->sampling = &sampling.value;
   using Q = greta_request_options;
-  ask.change(p.tape, {offsetof(Q, tokens), offsetof(Q, token_count), offsetof(Q, messages),
-                      offsetof(Q, message_count), offsetof(Q, chat), offsetof(Q, sampling),
-                      offsetof(Q, stop_strings), offsetof(Q, stop_count), offsetof(Q, embed),
-                      offsetof(Q, state)});
+  ask.change(p.tape,
+             {offsetof(Q, tokens), offsetof(Q, token_count), offsetof(Q, messages),
+              offsetof(Q, message_count), offsetof(Q, chat), offsetof(Q, sampling), offsetof(Q, stop_strings),
+              offsetof(Q, stop_count), offsetof(Q, embed), offsetof(Q, state)});
   greta_request* request = nullptr;
   ok(greta_service_add(service, &ask.value, &request));
   Odd<greta_service_info> info;

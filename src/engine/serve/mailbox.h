@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "engine/serve/cancellation.h"
 #include "engine/session/session.h"
 
 namespace greta {
@@ -19,6 +20,7 @@ class Doorbell {
   }
   void wait() {  // until it was rung since the last wait
     std::unique_lock<std::mutex> lock(mutex_);
+    const Cancellable cancellable;
     wake_.wait(lock, [&] { return rung_; });
     rung_ = false;
   }
@@ -63,6 +65,13 @@ class Mailbox {
   Mailbox(size_t capacity, std::shared_ptr<Doorbell> writer)
       : capacity_(capacity), writer_(std::move(writer)) {}
 
+  // How long the reader has left more than half of the box unread.
+  uint64_t unread_ns(uint64_t now) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const bool crowded = events_.size() > capacity_ / 2;
+    return crowded && now > crowded_since_ns_ ? now - crowded_since_ns_ : 0;
+  }
+
   // The writer's side. A full box takes further events, but its request makes none until it is read.
   bool full() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -75,7 +84,8 @@ class Mailbox {
   void put(RequestEvent event);
   void end(const RequestResult& result);
 
-  // The reader's side. Gives the next event, or false if none comes within `timeout_ns` or ever.
+  // The reader's side. Gives the next event, or false if none comes within `timeout_ns` or ever. ~0: it waits
+  // as long as that takes.
   bool take(uint64_t timeout_ns, RequestEvent* out);
   bool ended(RequestResult* out);  // it has ended and every event was read
 
@@ -85,6 +95,7 @@ class Mailbox {
   std::mutex mutex_;
   std::condition_variable came_;
   std::deque<RequestEvent> events_;
+  uint64_t crowded_since_ns_ = 0;  // since when more than half is unread, and nobody has read any
   RequestResult result_;
   bool ended_ = false;
 };

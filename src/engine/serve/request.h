@@ -5,6 +5,7 @@
 
 #include "engine/serve/mailbox.h"
 #include "engine/serve/page_index.h"
+#include "engine/serve/places.h"
 #include "engine/session/dialect.h"
 #include "engine/session/state.h"
 #include "engine/session/text_stream.h"
@@ -24,7 +25,7 @@ struct RequestOptions {
   int32_t priority = 0;  // -kMaxPriority to kMaxPriority; the larger goes first
   uint64_t salt = 0;     // only requests of the same salt share cached pages
   bool use_cache = true;
-  bool no_answer = false;  // it ends when the prompt was read
+  bool no_answer = false;                   // it ends when the prompt was read
   std::optional<EmbedOptions> embed;        // it gives a vector of the prompt in place of an answer
   std::shared_ptr<const SavedState> state;  // of the prompt's beginning, whose keys and values are used
   bool keep_state = false;                  // its own state can be written when it has ended
@@ -51,8 +52,18 @@ class Request {
     return state_status_.ok() ? Status{} : greta::fail(state_status_.code, "%s", state_error_);
   }
   void cancel() {
-    cancelled_.store(true, std::memory_order_relaxed);
+    end_soon(StopReason::Cancelled);
+    if (place_) place_->give_up();
+  }
+  void end_soon(StopReason reason) {  // the first one that is given counts
+    StopReason none = StopReason::Length;
+    ends_for_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
     engine_->ring();
+  }
+  uint64_t unread_ns(uint64_t now) { return mailbox_.unread_ns(now); }
+  void hold(std::unique_ptr<Places::Place> place) {  // before other threads have the request
+    place_ = std::move(place);
+    place_->belong_to(this);
   }
 
   // ---- for the thread that runs the service ----
@@ -84,7 +95,8 @@ class Request {
   }
   const PooledText* pooled() const { return pooled_ ? &*pooled_ : nullptr; }
   bool ended_well() const { return phase == Phase::Ended && result_.status.ok(); }
-  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  bool ends_soon() const { return ends_for() != StopReason::Length; }
+  StopReason ends_for() const { return ends_for_.load(std::memory_order_relaxed); }
   bool stalled() { return mailbox_.full(); }
   bool half_read() { return mailbox_.half_read(); }
   // Another token may follow those that are being drawn.
@@ -109,7 +121,10 @@ class Request {
   void count_set_back() { ++result_.set_back; }
   void end(StopReason reason);  // after the text that was held back
   void fail_with(Status status);
-  void announce() { mailbox_.end(result_); }  // after which its reader may close it
+  void announce() {  // after which its reader may close it
+    if (place_) place_->give_up();
+    mailbox_.end(result_);
+  }
 
   Request(const Model& model, uint32_t context, size_t events, std::shared_ptr<Doorbell> engine,
           RequestOptions&& options, bool strip_space);
@@ -126,7 +141,7 @@ class Request {
   const RequestOptions options_;
   const std::shared_ptr<Doorbell> engine_;
   Mailbox mailbox_;
-  std::atomic<bool> cancelled_ = false;
+  std::atomic<StopReason> ends_for_ = StopReason::Length;  // Length: nobody has asked it to end
   std::vector<int32_t> tokens_;
   Sampler sampler_;
   GrammarState grammar_;
@@ -137,10 +152,11 @@ class Request {
   SavedState state_;
   Status state_status_;  // why there is none, with its sentence
   char state_error_[kErrorTextBytes] = "";
-  uint32_t scored_ = 0;             // tokens of the prompt whose probabilities were given
+  uint32_t scored_ = 0;  // tokens of the prompt whose probabilities were given
   bool on_device_ = false;
   RequestResult result_;
   uint64_t added_ns_ = 0, admitted_ns_ = 0, first_ns_ = 0;
+  std::unique_ptr<Places::Place> place_;  // goes first, since whoever looks for a place may look at all above
 };
 
 }  // namespace greta

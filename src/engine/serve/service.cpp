@@ -3,7 +3,10 @@
 namespace greta {
 
 Service::Service(std::shared_ptr<Executor> executor, const ServiceOptions& options)
-    : executor_(std::move(executor)), options_(options), scheduler_(*executor_, options.scheduler) {
+    : executor_(std::move(executor)),
+      options_(options),
+      places_(std::make_shared<Places>(options.places)),
+      scheduler_(*executor_, options.scheduler) {
   arrivals_.reserve(options.scheduler.requests);
 }
 
@@ -19,6 +22,7 @@ Status Service::start_thread() {
   const HiddenSignals hidden;
   const auto start = [](void* self) noexcept -> void* {
     static_cast<Service*>(self)->loop();
+    static_cast<Service*>(self)->end_run();
     return nullptr;
   };
   busy_ = has_thread_ = pthread_create(&thread_, nullptr, start, this) == 0;
@@ -35,7 +39,8 @@ Service::~Service() {
   scheduler_.end_all();
 }
 
-Status Service::add(RequestOptions&& options, std::shared_ptr<Request>* out) {
+Status Service::add(RequestOptions&& options, std::unique_ptr<Places::Place> place,
+                    std::shared_ptr<Request>* out) {
   GRETA_TRY(process_.check());
   const ExecutorPlan& plan = executor_->plan();
   if (options.tokens.size() > uint64_t(plan.pages) * kPageTokens)
@@ -43,11 +48,10 @@ Status Service::add(RequestOptions&& options, std::shared_ptr<Request>* out) {
                 options.tokens.size(), plan.pages * kPageTokens);
   std::shared_ptr<Request> request;
   GRETA_TRY(Request::open(model(), plan.context, options_.events, bell_, std::move(options), &request));
+  request->hold(std::move(place));
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (live_ + arrivals_.size() >= options_.scheduler.requests)
-      return fail(Code::Full, "%zu requests wait or run, and the service takes no more",
-                  options_.scheduler.requests);
+    if (arrivals_.size() == options_.scheduler.requests) end_cancelled_arrivals();  // so there is room
     arrivals_.push_back(request);
   }
   bell_->ring();
@@ -55,14 +59,28 @@ Status Service::add(RequestOptions&& options, std::shared_ptr<Request>* out) {
   return {};
 }
 
+// Those hold no place, so they are beside the requests that the scheduler has room for.
+void Service::end_cancelled_arrivals() {
+  std::erase_if(arrivals_, [](const std::shared_ptr<Request>& request) {
+    if (!request->ends_soon()) return false;
+    const Status status = guarded([&] { return request->end(request->ends_for()), Status{}; });
+    if (!status.ok()) request->fail_with(status);
+    request->announce();
+    return true;
+  });
+}
+
+// Where the scheduler is full for a moment, some of its requests are cancelled and leave with its next step.
 void Service::take_arrivals() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (std::shared_ptr<Request>& request : arrivals_) scheduler_.add(std::move(request));
-  arrivals_.clear();
-  live_ = scheduler_.live();
+  end_cancelled_arrivals();
+  const size_t taken = std::min(arrivals_.size(), options_.scheduler.requests - scheduler_.live());
+  for (size_t i = 0; i < taken; ++i) scheduler_.add(std::move(arrivals_[i]));
+  arrivals_.erase(arrivals_.begin(), arrivals_.begin() + std::ptrdiff_t(taken));
+  const uint32_t live = uint32_t(scheduler_.live());
   const PagePool& pages = executor_->pages();
   state_.running = scheduler_.running();
-  state_.waiting = uint32_t(live_) - std::min(uint32_t(live_), state_.running);
+  state_.waiting = live - std::min(live, state_.running);
   state_.cached_pages = scheduler_.index().idle_pages();
   state_.kept_pages = scheduler_.index().kept_pages();
   state_.free_pages = pages.free_pages();
@@ -80,18 +98,34 @@ ServiceState Service::state() {
 Status Service::run() {
   GRETA_TRY(process_.check());
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (busy_) return fail(Code::Argument, "a thread runs this service already");
+    std::unique_lock<std::mutex> lock(mutex_);
+    const Cancellable cancellable;
+    while (busy_) {
+      if (!stop_) return fail(Code::Argument, "a thread runs this service already");
+      idle_.wait(lock);
+    }
     busy_ = true;
   }
+  struct End {  // also where the thread is cancelled
+    Service& service;
+    ~End() { service.end_run(); }
+  } end{*this};
   loop();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  busy_ = false;
   return {};
 }
 
-void Service::loop() noexcept {
-  while (!stop_.exchange(false)) {
+void Service::end_run() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  busy_ = stop_ = false;
+  idle_.notify_all();
+}
+
+void Service::loop() {
+  const auto stopped = [&] {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return stop_;
+  };
+  while (!stopped()) {
     take_arrivals();
     if (!scheduler_.step()) bell_->wait();
   }
@@ -99,7 +133,10 @@ void Service::loop() noexcept {
 }
 
 void Service::stop() {
-  stop_ = true;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
   bell_->ring();
 }
 

@@ -9,6 +9,7 @@ namespace greta {
 
 struct ServiceOptions {
   SchedulerOptions scheduler;
+  PlaceLimits places;  // `all` is scheduler.requests
   size_t events = 64;  // that a request may have unread until it pauses
   bool own_thread = false;
 };
@@ -26,8 +27,10 @@ class Service {
   // Ends every request that has not ended as cancelled. A child of fork() must not call it.
   ~Service();
 
-  Status add(RequestOptions&& options, std::shared_ptr<Request>* out);
-  Status run();  // until stop(), on the calling thread
+  // A place for a request, which is taken before its options are read.
+  Status take_place(uint64_t salt, std::unique_ptr<Places::Place>* out) { return places_->take(salt, out); }
+  Status add(RequestOptions&& options, std::unique_ptr<Places::Place> place, std::shared_ptr<Request>* out);
+  Status run();  // until stop(), on the calling thread, after a thread that was told to stop
   void stop();   // run() returns after the step under way; requests stay as they are
   ServiceState state();
   const Model& model() const { return executor_->model(); }
@@ -35,19 +38,22 @@ class Service {
  private:
   Service(std::shared_ptr<Executor> executor, const ServiceOptions& options);
   Status start_thread();
+  void end_cancelled_arrivals();
   void take_arrivals();
-  void loop() noexcept;
+  void loop();
+  void end_run();
 
   const Process process_;
   const std::shared_ptr<Executor> executor_;
   const ServiceOptions options_;
   const std::shared_ptr<Doorbell> bell_ = std::make_shared<Doorbell>();
+  const std::shared_ptr<Places> places_;
   std::mutex mutex_;  // for what follows
+  std::condition_variable idle_;
   std::vector<std::shared_ptr<Request>> arrivals_;
   ServiceState state_;
-  bool busy_ = false;  // a thread runs it
-  size_t live_ = 0;    // requests of the scheduler
-  std::atomic<bool> stop_ = false;
+  bool busy_ = false;    // a thread runs it
+  bool stop_ = false;    // and shall end, or the next one shall
   Scheduler scheduler_;  // of the thread that runs it
   bool has_thread_ = false;
   pthread_t thread_ = {};

@@ -11,7 +11,7 @@
 namespace greta {
 
 enum class OutputRows : uint32_t { None = 0, Last = 1, All = 2 };
-enum class StopReason : uint32_t { Length = 0, End = 1, Context = 2, Cancelled = 3, String = 4 };
+enum class StopReason : uint32_t { Length = 0, End = 1, Context = 2, Cancelled = 3, String = 4, Unread = 5 };
 
 struct GenerateOptions {
   uint32_t max_tokens = 0;  // 0: until the context is full
