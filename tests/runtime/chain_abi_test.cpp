@@ -1,4 +1,5 @@
 // The chain's memory is described twice: for kernels and for the backend, which includes no kernel's header.
+#include <catch2/catch_test_macros.hpp>
 #include <cstddef>
 
 #include "backends/vulkan/chain.h"
