@@ -1,0 +1,61 @@
+// How long a reader of events waits.
+#include "engine/serve/mailbox.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <catch2/catch_test_macros.hpp>
+#include <chrono>
+#include <thread>
+
+#include "support/failing_threads.h"
+
+using namespace greta;
+
+// Where a thread's waits say when they end.
+[[maybe_unused]] static thread_local std::atomic<uint64_t>* told_end = nullptr;
+
+#if GRETA_THREADS_CAN_FAIL
+// The linker takes this one before the C library's.
+extern "C" int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                                      const timespec* end) {
+  using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
+  static const Wait wait = reinterpret_cast<Wait>(dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
+  if (told_end) *told_end = uint64_t(end->tv_sec) * 1'000'000'000 + uint64_t(end->tv_nsec);
+  return wait(condition, mutex, clock, end);
+}
+#endif
+
+namespace {
+
+constexpr uint64_t kHour = uint64_t(3600) * 1'000'000'000;
+
+// Waits for an event, which comes after a while. Gives when the wait would have ended, 0: never.
+uint64_t end_of_wait(uint64_t timeout_ns) {
+  Mailbox mailbox(4, std::make_shared<Doorbell>());
+  std::atomic<uint64_t> end = 0;
+  std::thread reader([&] {
+    RequestEvent event;
+    told_end = &end;
+    CHECK(mailbox.take(timeout_ns, &event));
+  });
+  for (int i = 0; i < 200 && !end; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  mailbox.put({});
+  reader.join();
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("serve: a wait for an event has an end, however long it is", "[serve]") {
+  if (!GRETA_THREADS_CAN_FAIL) SKIP("sanitizers wait themselves");
+  for (const uint64_t hours : {1, 2, 24, 24 * 365 * 100}) {
+    CAPTURE(hours);
+    const uint64_t before = now_ns(), end = end_of_wait(hours * kHour);
+    CHECK(end >= before + hours * kHour);
+    CHECK(end <= now_ns() + hours * kHour);
+  }
+  for (const uint64_t beyond : {UINT64_MAX, UINT64_MAX - 1, UINT64_MAX / 2})  // the end of the clock
+    CHECK(end_of_wait(beyond) == 0);
+}
