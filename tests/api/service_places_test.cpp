@@ -86,6 +86,7 @@ TEST_CASE("service: readers that stay away within their time keep their places",
   CHECK(read_all(second).tokens.size() == 100);
 }
 
+// CVE-2026-9540.
 TEST_CASE("service: one salt does not get all places", "[api][serve]") {
   const uint32_t quota = GENERATE(0u, 3u);  // the default is a half
   Served s(places(8, quota));

@@ -29,7 +29,7 @@ class Run(Terminals):
     def run_args(self, prompt):
         return ["run", "-p", prompt, "-n", "12", "-c", "256", "--temp", "0", "--grammar", GRAMMAR]
 
-    def test_text_of_the_model(self):
+    def test_text_of_the_model(self):  # CVE-2026-3108
         seen = self.on_terminal(*self.run_args("Once upon a time"))
         self.check_shown(seen, "Once upon a time \\x1b[2J\t\\x07")
 

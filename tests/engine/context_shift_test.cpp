@@ -107,6 +107,7 @@ TEST_CASE("context shift: the text goes on as a fresh evaluation of the kept tex
     }
 }
 
+// CVE-2026-21869: more is kept than there is.
 TEST_CASE("context shift: without it, or where all is kept, the generation ends", "[session]") {
   Rig rig(64);
   GenerateResult result;

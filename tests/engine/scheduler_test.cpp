@@ -63,6 +63,7 @@ TEST_CASE("serve: a request alone ends when its context or the pool is full", "[
   rig.check_clean();
 }
 
+// CVE-2025-46570: another salt takes nothing from the cache.
 TEST_CASE("serve: what was computed before is not computed again", "[serve]") {
   Rig rig({.context = 256, .sequences = 4, .cache_tokens = 64 * 16});
   const std::vector<int32_t> prompt = some_tokens(200, 1);
