@@ -48,6 +48,7 @@ endfunction()
 
 # Makes decode_stages of the kernels that GRETA_HIP_STAGES names, once all of them are known.
 function(greta_hip_stages)
+  list(FILTER GRETA_HIP_STAGES INCLUDE REGEX "${GRETA_GPU_KERNELS}")
   file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/decode_stages.hip" CONTENT
     "#define KERNEL_NAME decode_stages\n#define GROUP 512\n#define BLOCK PersistentBlock\n\
 #include \"kernels/hip/persistent/decode_stages.hip\"\n" @ONLY)

@@ -68,6 +68,9 @@ function(greta_depfile_target output out)
   set(${out} "${output}" PARENT_SCOPE)
 endfunction()
 
+set(GRETA_GPU_KERNELS "" CACHE STRING
+  "Regular expression: only GPU kernels of such names are compiled, for work on backends; all if empty")
+
 include(GretaWeights)
 include(GretaVulkanKernel)
 include(GretaHipKernel)
@@ -297,7 +300,9 @@ function(greta_kernel op variant)
         endif()
       endif()
     endif()
-    cmake_language(CALL greta_${backend}_kernel)
+    if(backend STREQUAL "cpu" OR row_name MATCHES "${GRETA_GPU_KERNELS}")
+      cmake_language(CALL greta_${backend}_kernel)
+    endif()
   endforeach()
 endfunction()
 
