@@ -1,9 +1,9 @@
-#include "engine/executor/executor.h"
-
 #include <algorithm>
 #include <bitset>
 #include <cstddef>
 #include <cstring>
+
+#include "engine/executor/deep_steps.h"
 
 namespace greta {
 
@@ -286,18 +286,22 @@ void Executor::find_prefixes(std::span<const Row> rows, StepKey* key) {
   prefixes_there_ = false;
 }
 
-// Does everything before a step's launches: the plan, pages, and the upload of the rows.
-Status Executor::prepare(std::span<const Row> rows, GretaGraph** graph) {
-  GRETA_TRY(model_.gguf.source().check_mapped());
-  StepKey key;
-  GRETA_TRY(choose_plan(rows, &key));
-  find_prefixes(rows, &key);
+void Executor::note_wants(std::span<const Row> rows) {
   wants_.clear();
   for (const Row& row : rows) {
     if (wants_.empty() || wants_.back().sequence != row.sequence)
       wants_.push_back({row.sequence, row.position, 0});
     wants_.back().end = row.position + 1;
   }
+}
+
+// Does everything before a step's launches: the plan, pages, and the upload of the rows.
+Status Executor::prepare(std::span<const Row> rows, GretaGraph** graph) {
+  GRETA_TRY(model_.gguf.source().check_mapped());
+  StepKey key;
+  GRETA_TRY(choose_plan(rows, &key));
+  find_prefixes(rows, &key);
+  note_wants(rows);
   const Planned* plan = nullptr;
   GRETA_TRY(plan_for(key, &plan));
   *graph = plan->graph.get();
@@ -310,6 +314,33 @@ Status Executor::prepare(std::span<const Row> rows, GretaGraph** graph) {
 }
 
 Status Executor::submit(std::span<const Row> rows, uint32_t* out) {
+  return pairs_of(rows) > options_.step_pairs ? submit_deep(rows, out) : submit_piece(rows, out);
+}
+
+// Pages of all rows are reserved before the first piece runs, so that the later ones do not fail for them.
+Status Executor::submit_deep(std::span<const Row> rows, uint32_t* out) {
+  StepKey key;
+  GRETA_TRY(choose_plan(rows, &key));
+  {
+    Attempt attempt(*this);
+    note_wants(rows);
+    GRETA_TRY(pages_.reserve(wants_, &copies_));
+    GRETA_TRY(stream_->barrier());  // steps before may still write what is copied
+    GRETA_TRY(copy_pages(copies_));
+    if (!copies_.empty()) GRETA_TRY(stream_->wait());
+    attempt.keep();
+  }
+  std::vector<Row> rest(rows.begin(), rows.end()), piece;
+  while (pairs_of(rest) > options_.step_pairs && take_piece(&rest, options_.step_pairs, &piece)) {
+    if (rest.empty()) return submit_piece(piece, out);
+    uint32_t flight = 0;
+    GRETA_TRY(submit_piece(piece, &flight));
+    GRETA_TRY(wait(flight));
+  }
+  return submit_piece(rest, out);
+}
+
+Status Executor::submit_piece(std::span<const Row> rows, uint32_t* out) {
   Attempt attempt(*this);
   GretaGraph* graph = nullptr;
   GRETA_TRY(prepare(rows, &graph));

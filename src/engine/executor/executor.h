@@ -24,6 +24,7 @@ struct ExecutorOptions {
   Progress progress = {};                 // counts kernels that are compiled
   // Pages with which sequences of a step begin are read once where this saves so many; 0: kMinPagesSaved.
   uint32_t pages_saved = 0;
+  uint64_t step_pairs = 0;  // of tokens and the positions that they see, in one step; 0: most_pairs()
 };
 
 // Rows with an output in a step that draws: one of each sequence, or those of a sequence whose next tokens
@@ -78,6 +79,9 @@ class Executor {
   // their positions. Rows that are the only ones of their sequence should come first, where attention reads
   // their caches side by side.
   //
+  // A step whose attention would take a GPU too long runs in several pieces, of which all but the last are
+  // waited for.
+  //
   // At most max_outputs(rows) rows have logits. In a step that draws, at most max_draws() rows have an output
   // of either kind. A step that gives at most max_hidden(rows) hidden states has no other output. Of several
   // draws of one sequence the last is its last token. Pages are reserved
@@ -97,7 +101,7 @@ class Executor {
     uint64_t ns, bytes, flops;  // of all its launches together; `bytes` are those that must move
   };
   Status profile(std::span<const Row> rows, void (*on_stage)(void* user, const Stage& stage), void* user);
-  const float* logits() const;  // [rows with Output::Logits of the last step][vocab]
+  const float* logits() const;                      // [rows with Output::Logits of the last step][vocab]
   const float* hidden() const { return logits(); }  // [rows with Output::Hidden of the last step][width]
   // The token drawn after `position`. It is there after the wait for its flight, until kDrawnPositions more
   // are submitted.
@@ -168,6 +172,9 @@ class Executor {
   using Walk = Status (Executor::*)(uint32_t sequence, uint32_t positions, const Spans& visit) const;
   Status load_pages(Walk walk, uint32_t sequence, uint32_t positions, uint64_t bytes, const CacheBytes& fill);
   uint32_t spare_sequence() const { return options_.sequences; }  // owns pages while they are restored
+  Status submit_piece(std::span<const Row> rows, uint32_t* flight);
+  Status submit_deep(std::span<const Row> rows, uint32_t* flight);
+  void note_wants(std::span<const Row> rows);
   Status prepare(std::span<const Row> rows, GretaGraph** graph);
   Status choose_plan(std::span<const Row> rows, StepKey* out) const;
   Status upload_step(std::span<const Row> rows, uint32_t lone, bool prefixes);

@@ -1,7 +1,7 @@
 // Plans and allocates an executor's memory. Sizes come from plans whose buffers have no memory yet.
 #include <algorithm>
 
-#include "engine/executor/executor.h"
+#include "engine/executor/deep_steps.h"
 #include "engine/model/rope.h"
 
 namespace greta {
@@ -174,6 +174,8 @@ Status Executor::plan(const Model& model, ExecutorOptions* options, uint64_t fre
     return fail(Code::Argument, "a context of %u tokens, at most %u", o.context, kMaxContext);
   if (o.step_tokens > kMaxStepTokens)
     return fail(Code::Argument, "step_tokens is %u, at most %u", o.step_tokens, kMaxStepTokens);
+
+  if (o.step_pairs == 0) o.step_pairs = most_pairs(model.device->info(), model.shape);
 
   ExecutorPlan p;
   const TensorStore& store = model.store;

@@ -1,0 +1,38 @@
+#include "engine/executor/deep_steps.h"
+
+#include <bitset>
+
+namespace greta {
+
+uint64_t most_pairs(const DeviceInfo& device, const Shape& shape) {
+  if (device.cpu_type) return ~uint64_t(0);
+  const uint64_t widths = uint64_t(shape.key_width) + shape.value_width;
+  const uint64_t flops = std::max<uint64_t>(1, 2 * shape.heads * widths);  // of a pair
+  return std::max<uint64_t>(1, kSubmitFlops * device.unit_count / flops);
+}
+
+uint64_t pairs_of(std::span<const Executor::Row> rows) {
+  uint64_t pairs = 0;
+  for (const Executor::Row& row : rows) pairs += uint64_t(row.position) + 1;
+  return pairs;
+}
+
+bool take_piece(std::vector<Executor::Row>* rows, uint64_t pairs, std::vector<Executor::Row>* piece) {
+  piece->clear();
+  std::bitset<kMaxStepSequences> stays;  // sequences of which an earlier row stays
+  uint64_t taken = 0;
+  std::erase_if(*rows, [&](const Executor::Row& row) {
+    const uint64_t seen = uint64_t(row.position) + 1;
+    const bool fits = piece->empty() || taken + seen <= pairs;
+    if (row.output != Executor::Output::None || stays[row.sequence] || !fits) {
+      stays.set(row.sequence);
+      return false;
+    }
+    taken += seen;
+    piece->push_back(row);
+    return true;
+  });
+  return !piece->empty();
+}
+
+}  // namespace greta
