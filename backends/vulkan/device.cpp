@@ -1,4 +1,6 @@
 // The Vulkan device: opening and closing, events, and its row among the backends.
+#include <sys/utsname.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,18 +9,27 @@
 namespace greta {
 
 constexpr char kLoader[] = "libvulkan.so.1";
+constexpr uint64_t kWaitLimitMs = 60'000;
 
 Status VulkanDevice::usable() const {
   GRETA_TRY(process_.check());
   const char* const by = lost_by_;
   if (!by) return {};
-  return fail(Code::Device, "%s was lost (%s: %s): close it and open it again", physical.info.name, by,
-              greta::describe(VkResult(int(lost_with_))).text);
+  utsname kernel = {};
+  (void)uname(&kernel);
+  return fail(Code::Device, "%s was lost (%s: %s): close it and open it again%s", physical.info.name, by,
+              greta::describe(VkResult(int(lost_with_))).text,
+              advice_when_lost(physical.vendor_id, kernel.release));
 }
 
 void VulkanDevice::lose(const char* by, VkResult with) {
   const char* nobody = nullptr;
   if (lost_by_.compare_exchange_strong(nobody, by)) lost_with_ = with;
+}
+
+void VulkanDevice::lose_by_hanging() {
+  lose("a wait without end", VK_TIMEOUT);
+  hangs_ = true;
 }
 
 Status VulkanDevice::result(VkResult result, const char* what) {
@@ -46,6 +57,10 @@ Status VulkanDevice::open(std::unique_ptr<VulkanInstance> instance, uint32_t ind
   VkPhysicalDevice chosen = VK_NULL_HANDLE;
   GRETA_TRY(find_physical(*instance_, index, &chosen));
   GRETA_TRY(within(inspect(*instance_, chosen, options.features_mask, &physical), "%s", physical.info.name));
+  // A processor may take its time.
+  const uint64_t usual_ms = physical.info.cpu_type ? ~0u : kWaitLimitMs;
+  wait_limit_ns_ = (options.wait_limit_ms ? options.wait_limit_ms : usual_ms) * 1'000'000;
+  system_root_ = options.system.root;
   GRETA_TRY(within(create_device(), "%s", physical.info.name));
   GRETA_TRY(open_pipeline_cache(options));
   GRETA_TRY(within(prove_memory(*this), "%s does not work", physical.info.name));
@@ -92,7 +107,8 @@ Status VulkanDevice::create_device() {
 }
 
 VulkanDevice::~VulkanDevice() {
-  if (!handle || elsewhere()) return;
+  if (hangs_) (void)instance_.release();  // its device stays as well
+  if (!handle || out_of_reach()) return;
   if (stuck_.handle) release(stuck_);
   if (layout) {  // it is made after all functions were found
     try {
@@ -157,7 +173,7 @@ Status VulkanDevice::elapsed_ns(const Event& from, const Event& to, uint64_t* ou
 void VulkanDevice::destroy(Event& event) {
   auto* state = static_cast<VulkanEvent*>(event.handle);
   if (!state) return;
-  if (!elsewhere()) {
+  if (!out_of_reach()) {
     const VulkanPoint point = queue.event_point(*state);
     if (point.timeline && !queue.reached(point)) queue.wait_idle();  // its time is still to be written
     if (state->query) vk.vkDestroyQueryPool(handle, state->query, nullptr);
@@ -169,14 +185,14 @@ void VulkanDevice::destroy(Event& event) {
 void VulkanDevice::destroy(Graph& graph) {
   auto* state = static_cast<VulkanGraph*>(graph.handle);
   if (!state) return;
-  if (!elsewhere()) queue.wait_idle();
+  if (!out_of_reach()) queue.wait_idle();
   discard(std::unique_ptr<VulkanGraph>(state));
   graph = {};
 }
 
 void VulkanDevice::discard(std::unique_ptr<VulkanGraph> graph) {
   if (!graph) return;
-  if (!elsewhere()) vk.vkDestroyCommandPool(handle, graph->pool, nullptr);
+  if (!out_of_reach()) vk.vkDestroyCommandPool(handle, graph->pool, nullptr);
   if (graph->chain) release(graph->chain->memory);
 }
 

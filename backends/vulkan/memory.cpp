@@ -48,24 +48,43 @@ int choose_type(const VkPhysicalDeviceMemoryProperties& memory, uint32_t allowed
 
 }  // namespace
 
+// What is free of the memory that the firmware has set aside for an AMD GPU, which is none of the host's.
+static uint64_t set_aside(const std::string& folder) {
+  const auto read = [&](const char* file) {
+    SystemText text;
+    const uint64_t number = text.read((folder + file).c_str()) ? text.number_after("") : SystemText::kNone;
+    return number == SystemText::kNone ? 0 : number;
+  };
+  const uint64_t total = read("/mem_info_vram_total"), used = read("/mem_info_vram_used");
+  return total - std::min(total, used);
+}
+
 uint64_t VulkanDevice::memory_free() const {
-  if (elsewhere()) return 0;
+  if (out_of_reach()) return 0;
   const DeviceInfo& info = physical.info;
   auto budget = tagged<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
   auto memory = tagged<VkPhysicalDeviceMemoryProperties2>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, physical.has_budget ? &budget : nullptr);
   instance_->vkGetPhysicalDeviceMemoryProperties2(physical.handle, &memory);
-  uint64_t free = 0;
+  const bool unified = info.unified_memory;
+  uint64_t largest = 0, all = 0;  // free in a local heap, and in all heaps
   for (uint32_t i = 0; i < physical.memory.memoryHeapCount; ++i) {
     const VkMemoryHeap& heap = physical.memory.memoryHeaps[i];
-    if (!(heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)) continue;
+    const bool local = heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT;
+    if (!local && !unified) continue;
     const uint64_t limit = physical.has_budget ? budget.heapBudget[i] : heap.size;
-    const uint64_t used = physical.has_budget ? budget.heapUsage[i] : used_bytes_.load();
-    free = std::max(free, limit > used ? limit - used : 0);
+    const uint64_t used = physical.has_budget ? budget.heapUsage[i] : unified ? 0 : used_bytes_.load();
+    const uint64_t here = limit > used ? limit - used : 0;
+    largest = std::max(largest, here);
+    all += here;
   }
-  if (info.cpu_type) free = std::min(free, memory_available_bytes());
-  return std::min(free, info.memory_bytes);
+  if (!unified) return std::min(largest, info.memory_bytes);
+  if (!physical.has_budget) all -= std::min(all, used_bytes_.load());
+  // A driver may promise more of the host's memory than there is, and lose the device at a submission.
+  const uint64_t there =
+      memory_available_bytes() + set_aside(system_root_ + "/sys/bus/pci/devices/" + info.pci);
+  return std::min({all, there, info.memory_bytes});
 }
 
 Status VulkanDevice::create_buffer(uint64_t bytes, const void* next, VulkanBuffer* out,
@@ -90,15 +109,30 @@ Status VulkanDevice::bind_memory(int type, void* next, VulkanBuffer* out) {
   return result(vk.vkBindBufferMemory(handle, out->buffer, out->memory, 0), "vkBindBufferMemory");
 }
 
+// Of memory that is the host's, drivers call a part local; the other part serves as well once that is full.
+Status VulkanDevice::bind_memory_of(Memory memory, uint32_t allowed, VulkanBuffer* out, int* type) {
+  const bool unified = physical.info.unified_memory;
+  *type = choose_type(physical.memory, allowed, wish_of(memory, unified));
+  const Status status = bind_memory(*type, nullptr, out);
+  if (status.code != Code::Memory || memory != Memory::Device || !unified) return status;
+  const VkMemoryType* const types = physical.memory.memoryTypes;
+  for (uint32_t i = 0; i < physical.memory.memoryTypeCount; ++i)
+    if (types[i].heapIndex == types[*type].heapIndex) allowed &= ~(1u << i);
+  const int other = choose_type(physical.memory, allowed, {kVisible | kCoherent, kLocal, 0});
+  if (other < 0) return status;
+  clear_error_text();
+  *type = other;
+  return bind_memory(other, nullptr, out);
+}
+
 Status VulkanDevice::allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer* out, void** mapped) {
   VkMemoryRequirements needs;
   GRETA_TRY(create_buffer(bytes, nullptr, out, &needs));
   out->bytes = needs.size;
-  const int type =
-      choose_type(physical.memory, needs.memoryTypeBits, wish_of(memory, physical.info.unified_memory));
-  GRETA_TRY(bind_memory(type, nullptr, out));
+  int type = -1;
+  GRETA_TRY(bind_memory_of(memory, needs.memoryTypeBits, out, &type));
   const VkMemoryPropertyFlags has = physical.memory.memoryTypes[type].propertyFlags;
-  out->device_local = has & kLocal;
+  out->counted = (has & kLocal) || physical.info.unified_memory;
   constexpr VkMemoryPropertyFlags kMappable = kVisible | kCoherent;
   if ((has & kMappable) == kMappable && (memory != Memory::Device || physical.info.unified_memory))
     GRETA_TRY(result(vk.vkMapMemory(handle, out->memory, 0, VK_WHOLE_SIZE, 0, mapped), "vkMapMemory"));
@@ -147,7 +181,7 @@ Status VulkanDevice::allocate(uint64_t bytes, Memory memory, Buffer* out) {
     destroy_buffer(*made);
     return allocation_failed(*this, bytes, memory, status);
   }
-  if (made->device_local) used_bytes_ += made->bytes;
+  if (made->counted) used_bytes_ += made->bytes;
   *out = {made.get(), address_of(*made), mapped, bytes};
   (void)made.release();
   return {};
@@ -177,7 +211,7 @@ Status VulkanDevice::import_host(const void* pages, uint64_t bytes, Buffer* out)
 }
 
 void VulkanDevice::destroy_buffer(VulkanBuffer& buffer) {
-  if (elsewhere()) return;
+  if (out_of_reach()) return;
   vk.vkDestroyBuffer(handle, buffer.buffer, nullptr);
   vk.vkFreeMemory(handle, buffer.memory, nullptr);
 }
@@ -186,7 +220,7 @@ void VulkanDevice::release(Buffer& buffer) {
   auto* state = static_cast<VulkanBuffer*>(buffer.handle);
   if (!state) return;
   destroy_buffer(*state);
-  if (state->device_local) used_bytes_ -= state->bytes;
+  if (state->counted) used_bytes_ -= state->bytes;
   delete state;
   buffer = {};
 }

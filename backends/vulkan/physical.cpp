@@ -2,6 +2,7 @@
 #include "backends/vulkan/physical.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace greta {
@@ -240,18 +241,32 @@ void read_memory(const VulkanInstance& instance, const Properties& p, VulkanPhys
       tagged<VkPhysicalDeviceMemoryProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2);
   instance.vkGetPhysicalDeviceMemoryProperties2(out->handle, &memory);
   out->memory = memory.memoryProperties;
+  // Where the memory is the host's, all heaps are parts of it, and those that are called local may be the
+  // smaller ones. A buffer lies in one of them.
+  uint64_t local = 0, all = 0, largest = 0;
   for (uint32_t i = 0; i < out->memory.memoryHeapCount; ++i) {
     const VkMemoryHeap& heap = out->memory.memoryHeaps[i];
-    if (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
-      out->info.memory_bytes = std::max<uint64_t>(out->info.memory_bytes, heap.size);
+    all += heap.size;
+    largest = std::max<uint64_t>(largest, heap.size);
+    if (heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) local = std::max<uint64_t>(local, heap.size);
   }
-  if (!out->info.memory_bytes) missing->add("device-local memory");
-  const uint64_t most = std::min(
-      {uint64_t(p.v11.maxMemoryAllocationSize), uint64_t(p.v13.maxBufferSize), out->info.memory_bytes});
+  if (!local) missing->add("device-local memory");
+  out->info.memory_bytes = out->info.unified_memory ? all : local;
+  if (!out->info.cpu_type) out->info.reserve_bytes = reserve_of(out->info.memory_bytes);
+  const uint64_t most = std::min({uint64_t(p.v11.maxMemoryAllocationSize), uint64_t(p.v13.maxBufferSize),
+                                  out->info.unified_memory ? largest : local});
   out->info.max_allocation_bytes = most / kBufferAlignment * kBufferAlignment;
 }
 
 }  // namespace
+
+const char* advice_when_lost(uint32_t vendor_id, const char* release) {
+  if (vendor_id != kAmd) return "";
+  if (atoi(release) < 7) return "; sudo dmesg | grep amdgpu tells what the kernel saw";
+  return "; sudo dmesg | grep amdgpu tells what the kernel saw. Linux 7.0 and newer reset an AMD GPU when "
+         "one "
+         "piece of work takes 2 s; amdgpu.lockup_timeout=10000 on the kernel's command line allows 10 s";
+}
 
 FeatureChain::FeatureChain(bool with_matrix)
     : core(tagged<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &v11)),

@@ -58,6 +58,10 @@ struct VulkanPhysical {
 Status inspect(const VulkanInstance& instance, VkPhysicalDevice handle, uint32_t features_mask,
                VulkanPhysical* out);
 
+// What the message of a lost device advises behind its reason: "" or words that begin with "; ". `release` is
+// the kernel's, such as "7.0.3-arch1".
+const char* advice_when_lost(uint32_t vendor_id, const char* release);
+
 // Sets the features that features.def lists and the device has, for creating the device.
 void enable_features(const VulkanInstance& instance, const VulkanPhysical& physical, FeatureChain* out);
 

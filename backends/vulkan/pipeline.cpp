@@ -92,8 +92,7 @@ void VulkanDevice::save_pipeline_cache() {
 // Compiles without the lock, so that several threads may load at once. Of equal pipelines the first is kept.
 Status VulkanDevice::load(const KernelCode& code, Kernel* out) {
   GRETA_TRY(usable());
-  if (code.code.empty())
-    return fail(Code::Unsupported, "%s: the kernel has no code for Vulkan", code.name);
+  if (code.code.empty()) return fail(Code::Unsupported, "%s: the kernel has no code for Vulkan", code.name);
   const uint32_t threads = pipeline_group(physical, code).threads;
   std::string key = key_of(code, threads);
   VulkanPipeline* found = nullptr;
@@ -131,7 +130,7 @@ Status VulkanDevice::load(const KernelCode& code, Kernel* out) {
 void VulkanDevice::unload(Kernel& kernel) {
   auto* pipeline = static_cast<VulkanPipeline*>(kernel.handle);
   kernel = {};
-  if (!pipeline || elsewhere()) return;
+  if (!pipeline || out_of_reach()) return;
   const std::lock_guard<std::mutex> lock(pipelines_mutex_);
   if (--pipeline->users) return;
   vk.vkDestroyPipeline(handle, pipeline->pipeline, nullptr);

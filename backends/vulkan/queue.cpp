@@ -12,7 +12,7 @@ constexpr uint64_t kPatienceNs = 60'000'000'000;  // how long a signal that nobo
 constexpr uint64_t kSliceNs = 1'000'000'000;      // how often a wait looks whether the device was lost
 
 VulkanTimeline::~VulkanTimeline() {
-  if (semaphore && !device.elsewhere()) device.vk.vkDestroySemaphore(device.handle, semaphore, nullptr);
+  if (semaphore && !device.out_of_reach()) device.vk.vkDestroySemaphore(device.handle, semaphore, nullptr);
 }
 
 static bool is_submitted(const VulkanPoint& point) {
@@ -155,14 +155,35 @@ Status VulkanQueue::wait(const VulkanPoint& point) {
   info.semaphoreCount = 1;
   info.pSemaphores = &point.timeline->semaphore;
   info.pValues = &point.value;
-  for (;;) {
-    const VkResult result = device_.vk.vkWaitSemaphores(device_.handle, &info, kSliceNs);
-    if (result != VK_TIMEOUT) {
-      GRETA_TRY(device_.result(result, "vkWaitSemaphores"));
-      return device_.waited_well();
-    }
-    GRETA_TRY(device_.usable());
+  const uint64_t slice = std::min(kSliceNs, device_.wait_limit_ns());
+  uint64_t reached = 0, since = now_ns();  // when the stream was last seen to go on
+  for (bool told = false;;) {
+    VkResult result = device_.vk.vkWaitSemaphores(device_.handle, &info, slice);
+    if (result == VK_TIMEOUT) GRETA_TRY(look_at_progress(point, &reached, &since, &told));
+    if (result == VK_TIMEOUT && reached < point.value) continue;
+    if (result != VK_TIMEOUT) GRETA_TRY(device_.result(result, "vkWaitSemaphores"));
+    return device_.waited_well();
   }
+}
+
+// What a wait does when nothing came for a while: the device is lost if it has not gone on for too long. Many
+// pieces of work may be under way, so the limit is on each of them.
+Status VulkanQueue::look_at_progress(const VulkanPoint& point, uint64_t* reached, uint64_t* since,
+                                     bool* told) {
+  constexpr uint64_t kWarnNs = 10'000'000'000;
+  GRETA_TRY(device_.usable());
+  uint64_t value = 0;
+  GRETA_TRY(
+      device_.result(device_.vk.vkGetSemaphoreCounterValue(device_.handle, point.timeline->semaphore, &value),
+                     "vkGetSemaphoreCounterValue"));
+  const uint64_t now = now_ns();
+  if (value > *reached) *reached = value, *since = now;
+  if (now - *since > device_.wait_limit_ns()) device_.lose_by_hanging();
+  if (now - *since > kWarnNs && !*told && !device_.physical.info.cpu_type) {
+    device_.log()(LogLevel::Warning, "%s has not answered for 10 s", device_.physical.info.name);
+    *told = true;
+  }
+  return device_.usable();
 }
 
 void VulkanQueue::close(VulkanTimeline& timeline) {

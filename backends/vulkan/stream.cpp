@@ -27,7 +27,7 @@ Status VulkanStream::open() {
 }
 
 VulkanStream::~VulkanStream() {
-  if (device_.elsewhere()) return;
+  if (device_.out_of_reach()) return;
   device_.queue.close(*timeline_);
   // What is left was submitted and never waited for, so nobody can be told of a failure.
   if (timeline_->submitted && !device_.queue.wait({timeline_, timeline_->submitted}).ok())
@@ -37,7 +37,7 @@ VulkanStream::~VulkanStream() {
 }
 
 Status VulkanStream::not_capturing(const char* what) const {
-  if (device_.elsewhere()) return device_.usable();
+  if (device_.out_of_reach()) return device_.usable();
   if (capture_) return fail(Code::Argument, "%s: not inside a capture", what);
   return {};
 }
@@ -308,7 +308,7 @@ Status VulkanStream::wait() {
 // Abandoned command buffers are freed with the pool, or when a later batch has reached their value. All later
 // work is ordered after all work that may still run.
 void VulkanStream::abandon() noexcept {
-  if (device_.elsewhere()) return;
+  if (device_.out_of_reach()) return;
   if (commands_ && !capture_ && device_.vk.vkEndCommandBuffer(commands_) == VK_SUCCESS) {
     try {
       free_.push_back(commands_);

@@ -25,8 +25,8 @@ class VulkanDevice;
 struct VulkanBuffer {
   VkBuffer buffer = VK_NULL_HANDLE;
   VkDeviceMemory memory = VK_NULL_HANDLE;
-  uint64_t bytes = 0;  // of the memory
-  bool device_local = false;
+  uint64_t bytes = 0;     // of the memory
+  bool counted = false;   // in what the device has used
   bool imported = false;  // it consists of read-only host pages
   uint64_t first = 0;     // imported: bytes before the first one that was asked for
 };
@@ -103,6 +103,7 @@ class VulkanQueue {
   Status pump(std::vector<VulkanBatch>& ready);
   Status submit_ready(std::span<const VulkanBatch> ready);
   bool waits_for_own_thread(const VulkanTimeline& timeline) const;
+  Status look_at_progress(const VulkanPoint& point, uint64_t* reached, uint64_t* since, bool* told);
 
   VulkanDevice& device_;
   VkQueue queue_ = VK_NULL_HANDLE;
@@ -195,8 +196,13 @@ class VulkanDevice final : public Device {
   // is not called again, and every later failure names the first one.
   Status result(VkResult result, const char* what);
   Status usable() const;
-  // In a child of fork() the driver's objects are the parent's and must not be touched.
-  bool elsewhere() const { return process_.elsewhere(); }
+  // Whether the driver must not even be called to free something: in a child of fork(), since its objects are
+  // the parent's, and once the device hangs, since such calls may wait for work that never ends.
+  bool out_of_reach() const { return process_.elsewhere() || hangs_; }
+  // Marks the device as lost because a wait has taken too long.
+  void lose_by_hanging();
+  uint64_t wait_limit_ns() const { return wait_limit_ns_; }
+  const Log& log() const { return log_; }
   // Marks the device as lost. `by`, a literal, says what found that; the first one is kept.
   void lose(const char* by, VkResult with);
   bool lost_by_chains() const { return lost_by_chains_; }  // while it was opened
@@ -217,6 +223,7 @@ class VulkanDevice final : public Device {
   Status check_chain(Stream& stream, const Kernel& kernel, const Slice& memory, Graph* graph);
   Status create_buffer(uint64_t bytes, const void* next, VulkanBuffer* out, VkMemoryRequirements* needs);
   Status bind_memory(int type, void* next, VulkanBuffer* out);
+  Status bind_memory_of(Memory memory, uint32_t allowed, VulkanBuffer* out, int* type);
   Status allocate_memory(uint64_t bytes, Memory memory, VulkanBuffer* out, void** mapped);
   Status import_memory(uint64_t address, VulkanBuffer* out);
   uint64_t address_of(const VulkanBuffer& buffer) const;
@@ -231,6 +238,9 @@ class VulkanDevice final : public Device {
   std::unique_ptr<VulkanInstance> instance_;
   PFN_vkGetMemoryHostPointerPropertiesEXT host_pointer_properties_ = nullptr;  // null without its extension
   Log log_;
+  uint64_t wait_limit_ns_ = 0;
+  std::string system_root_;  // where /sys is
+  std::atomic<bool> hangs_{false};
   std::string cache_path_;  // "" if no cache is kept
   VkPipelineCache cache_ = VK_NULL_HANDLE;
   uint64_t cached_bytes_ = 0;  // in the file
@@ -239,7 +249,7 @@ class VulkanDevice final : public Device {
   std::atomic<const char*> lost_by_{nullptr};  // what found that the device is lost; null while it is not
   std::atomic<int> lost_with_{VK_ERROR_DEVICE_LOST};  // a VkResult
   Buffer stuck_;
-  std::atomic<uint64_t> used_bytes_{0};  // device-local
+  std::atomic<uint64_t> used_bytes_{0};  // of the memory that memory_free() counts
   std::mutex pipelines_mutex_;
   std::map<std::string, std::unique_ptr<VulkanPipeline>> pipelines_;
 };

@@ -1,6 +1,7 @@
 // The checks of arguments that every device makes, and those of a device when it is opened.
 #include "runtime/device.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace greta {
@@ -46,6 +47,11 @@ Status check_fill(const Slice& to) {
     return fail(Code::Argument, "fill: offset %llu and size %llu must be multiples of 4",
                 (unsigned long long)to.offset, (unsigned long long)to.bytes);
   return {};
+}
+
+uint64_t reserve_of(uint64_t memory_bytes) {
+  constexpr uint64_t kLeast = uint64_t(256) << 20;
+  return std::min(std::max(kLeast, memory_bytes / 64), memory_bytes / 16);
 }
 
 Status check_allocation(const DeviceInfo& info, uint64_t bytes) {

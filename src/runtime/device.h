@@ -21,20 +21,23 @@ using HostFunction = void (*)(const void* block, uint32_t first_group, uint32_t 
                               Scratch* scratch);
 
 struct DeviceInfo {
-  char name[128] = {};                  // "AMD EPYC 9554", "AMD Radeon RX 7900 XTX (RADV NAVI31)"
-  char backend[16] = {};                // "cpu", "vulkan", "hip": the column of the kernel table
-  char arch[32] = {};                   // "cpu:amx", "gfx942": the tuner's key
-  char driver[128] = {};                // driver and version: the pipeline cache's key
-  char pci[16] = {};                    // "0000:03:00.0"; "" if it is not known
-  char library[256] = {};               // the driver's library that was opened; "" if it is not known
-  uint64_t memory_bytes = 0;            // device-local memory in all
-  uint64_t max_allocation_bytes = 0;    // of one Buffer
-  uint32_t features = 0;                // bits of the backend, which kernel rows may need
-  uint32_t wave_min = 1, wave_max = 1;  // lanes that run in lockstep
-  uint32_t unit_count = 1;              // compute units, or CPU workers
-  uint32_t shared_bytes = 0;            // shared memory of a group, or private memory of a CPU worker
-  bool unified_memory = false;          // device memory is host memory
-  bool cpu_type = false;                // runs on the host's processor
+  char name[128] = {};                       // "AMD EPYC 9554", "AMD Radeon RX 7900 XTX (RADV NAVI31)"
+  char backend[16] = {};                     // "cpu", "vulkan", "hip": the column of the kernel table
+  char arch[32] = {};                        // "cpu:amx", "gfx942": the tuner's key
+  char driver[128] = {};                     // driver and version: the pipeline cache's key
+  char pci[16] = {};                         // "0000:03:00.0"; "" if it is not known
+  char library[256] = {};                    // the driver's library that was opened; "" if it is not known
+  uint64_t memory_bytes = 0;                 // device-local memory in all
+  uint64_t max_allocation_bytes = 0;         // of one Buffer
+  uint64_t max_import_bytes = ~uint64_t(0);  // of one import_host
+  uint64_t reserve_bytes = 0;                // what plans leave free, since drivers need some or fail without
+  uint32_t features = 0;                     // bits of the backend, which kernel rows may need
+  uint32_t wave_min = 1, wave_max = 1;       // lanes that run in lockstep
+  uint32_t unit_count = 1;                   // compute units, or CPU workers
+  uint32_t die_count = 0;                    // dies that share the groups of a launch; 0: not known
+  uint32_t shared_bytes = 0;                 // shared memory of a group, or private memory of a CPU worker
+  bool unified_memory = false;               // device memory is host memory
+  bool cpu_type = false;                     // runs on the host's processor
   bool host_functions = false;    // kernels are functions that this process calls (KernelCode::function)
   bool imports_host = false;      // import_host takes the pages of a mapped file
   uint32_t weight_alignment = 1;  // in bytes, of a tensor that kernels read in such pages
@@ -187,6 +190,9 @@ struct HostAllocator {
   void* user = nullptr;
 };
 
+// Whether captures become graphs of the driver.
+enum class Graphs : uint8_t { Default, Off, On };
+
 struct DeviceOptions {
   uint32_t threads = 0;  // CPU workers; 0: as many as there are processors for this process
   HostAllocator allocator;
@@ -194,8 +200,10 @@ struct DeviceOptions {
   const char* cache_folder = nullptr;    // where compiled pipelines are kept; null: nowhere
   const char* driver_library = nullptr;  // in place of the backend's own; tests put a faulty one there
   SystemView system;                     // where /sys and /dev are; tests make up their own
-  uint32_t wait_limit_ms = 0;  // HIP: a wait that takes longer means that the device hangs; 0: a minute
+  uint32_t wait_limit_ms = 0;  // of GPUs: a wait that takes longer means that the device hangs; 0: a minute
   bool persistent = false;     // HIP: a captured plan is one launch, where it can be (docs/hip.md)
+  Graphs graphs = Graphs::Default;  // HIP: by default only where the runtime's version is known to be right
+  bool imports_files = false;       // HIP: an APU may read mapped files in place
   Log log;
 };
 
@@ -217,6 +225,9 @@ Status check_slice(const Slice& slice, const char* role);
 Status check_dispatch(const Kernel& kernel, const uint32_t (&groups)[3], std::span<const uint8_t> block);
 Status check_copy(const Slice& to, const Slice& from);
 Status check_fill(const Slice& to);
+
+// How much of a GPU's memory plans leave free: drivers fail or crash when the last of it is taken.
+uint64_t reserve_of(uint64_t memory_bytes);
 
 // What `allocate` of a GPU says: that the size is nothing or above the device's largest buffer; and, behind
 // the driver's reason, how much memory seemed to be free.

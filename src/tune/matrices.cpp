@@ -12,9 +12,9 @@ constexpr uint64_t kOperandBytes = kMostRows * kProductsDepth * sizeof(uint16_t)
 constexpr uint32_t kSteps = 3;
 constexpr uint16_t kHalves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};  // 0 to 7
 
-// Kernels for one target are named for their matrix instructions.
+// Kernels are named for their matrix instructions; cm1 are the cooperative matrices of Vulkan.
 static bool multiplies_matrices(const KernelRow& row) {
-  return row.target[0] && (strstr(row.name, "_mfma") || strstr(row.name, "_wmma"));
+  return strstr(row.name, "_mfma") || strstr(row.name, "_wmma") || strstr(row.name, "_cm1");
 }
 
 static uint32_t operand(uint32_t row, uint32_t k) { return (row * 3 + k * 5 + row * k) % 8; }

@@ -18,13 +18,17 @@ class Faults {
     hide_ = reinterpret_cast<void (*)(const char*)>(dlsym(library_, "greta_faults_hide"));
     barriers_ = reinterpret_cast<int (*)()>(dlsym(library_, "greta_faults_barriers"));
     submits_ = reinterpret_cast<void (*)(int*, int*)>(dlsym(library_, "greta_faults_submits"));
-    REQUIRE((set_ && hide_ && barriers_ && submits_));
+    hang_ = reinterpret_cast<void (*)(int)>(dlsym(library_, "greta_faults_hang"));
+    second_ = reinterpret_cast<int (*)()>(dlsym(library_, "greta_faults_second"));
+    REQUIRE((set_ && hide_ && barriers_ && submits_ && hang_ && second_));
     none();
   }
   ~Faults() { none(), dlclose(library_); }
   void fail(const char* function, int passing, int result) { set_(function, passing, result, 0); }
   void fail_once(const char* function, int passing, int result = 0) { set_(function, passing, result, 1); }
   void hide(const char* names) { hide_(names); }
+  void hang() { hang_(1); }
+  int second() { return second_(); }      // allocations of the second heap since the last call
   int barriers() { return barriers_(); }  // how many were recorded since the last call
   struct Submits {
     int calls = 0, buffers = 0;
@@ -35,10 +39,10 @@ class Faults {
     submits_(&since.calls, &since.buffers);
     return since;
   }
-  void none() { set_("", 0, 0, 0), hide_(""); }
+  void none() { set_("", 0, 0, 0), hide_(""), hang_(0); }
 
-  greta::Status open(greta::Device** out, uint32_t features_mask = ~0u, const char* cache_folder = nullptr) {
-    greta::DeviceOptions options;
+  greta::Status open(greta::Device** out, uint32_t features_mask = ~0u, const char* cache_folder = nullptr,
+                     greta::DeviceOptions options = {}) {
     options.features_mask = features_mask;
     options.cache_folder = cache_folder;
     options.driver_library = MOCK_VULKAN_LIBRARY;
@@ -56,6 +60,8 @@ class Faults {
   void* library_ = nullptr;
   void (*set_)(const char*, int, int, int) = nullptr;
   void (*hide_)(const char*) = nullptr;
+  void (*hang_)(int) = nullptr;
   int (*barriers_)() = nullptr;
+  int (*second_)() = nullptr;
   void (*submits_)(int*, int*) = nullptr;
 };
