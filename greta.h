@@ -148,6 +148,16 @@ typedef enum greta_log_level {
 /* Receives one line without a line end. `text` is valid during the call. */
 typedef void (*greta_log_callback)(void* user, greta_log_level level, const char* text);
 
+/* Whether HIP devices make graphs of the runtime from the launches of a step, which saves time of the host.
+ * Without them every launch is given by itself, and the results are the same. */
+typedef enum greta_graphs {
+  GRETA_GRAPHS_DEFAULT = 0,    /* Graphs from HIP 7.2.1 on. In older versions some of a graph's launches may
+                                * be lost. */
+  GRETA_GRAPHS_OFF = 1,
+  GRETA_GRAPHS_ON = 2,
+  GRETA_GRAPHS_MAX = 0x7fffffff
+} greta_graphs;
+
 typedef struct greta_runtime_options {
   uint32_t struct_size;
   uint32_t threads;            /* Worker threads of the CPU device; 0: one for each processor it may use. */
@@ -175,6 +185,10 @@ typedef struct greta_runtime_options {
                                 * refused. */
   const char* cache_folder;    /* A folder for compiled GPU kernels, with one file for each device and driver;
                                 * NULL: nothing is kept, and kernels are compiled at each start. */
+  uint32_t graphs;             /* A greta_graphs. Other devices than those of HIP ignore it. */
+  uint32_t import_files;       /* 1: a HIP device that shares the host's memory reads weights in place from a
+                                * file that may be mapped (greta_source.map). Some kernels and runtimes stall
+                                * or hang on that, so without it HIP copies weights. */
 } greta_runtime_options;
 
 /* Opens a device.

@@ -18,6 +18,8 @@ enum HipError : int {
   kHipIllegalAddress = 700,
   kHipLaunchTimeOut = 702,
   kHipLaunchFailure = 719,
+  kHipCaptureUnsupported = 900,  // another thread captures, and this call is not allowed meanwhile
+  kHipCaptureInvalidated = 901,
   kHipUnknown = 999,
 };
 
@@ -26,7 +28,8 @@ constexpr unsigned kHipNonBlockingStream = 1;
 constexpr unsigned kHipEventWithoutTime = 2;
 constexpr unsigned kHipHostRegisterMapped = 2;
 constexpr int kHipFunctionSharedBytes = 1;  // of hipFuncGetAttribute: shared memory of a group
-constexpr int kHipCaptureOfThread = 1;  // a capture concerns the calls of its own thread
+constexpr int kHipCaptureOfThread = 1;      // a capture concerns the calls of its own thread
+constexpr int kHipCaptureRelaxed = 2;       // of a thread: captures of others forbid it nothing
 
 // The marks in the last argument of hipModuleLaunchKernel.
 inline void* const kHipLaunchBuffer = reinterpret_cast<void*>(1);

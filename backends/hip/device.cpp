@@ -41,7 +41,7 @@ Status HipDevice::result(int error, const char* what) {
 }
 
 Status hip_inspect(const HipLibrary& hip, uint32_t index, const SystemView& system, HipProperties* properties,
-                   DeviceInfo* out) {
+                   HipCard* card, DeviceInfo* out) {
   *out = {};
   format_text(out->library, sizeof out->library, "%s", hip.path());
   GRETA_TRY(hip.check_index(index, system));
@@ -57,14 +57,27 @@ Status hip_inspect(const HipLibrary& hip, uint32_t index, const SystemView& syst
   format_text(out->driver, sizeof out->driver, "%s", version);
   out->unified_memory = properties->integrated != 0;
   hip_pci(*properties, out->pci);
-  const SystemGpus gpus = read_system_gpus(system);
-  out->memory_bytes = hip_memory_bytes(*properties, gpus.find(out->pci));
+  *card = read_hip_card(system, out->pci);
+  out->memory_bytes = hip_memory_bytes(*properties, *card);
+  out->reserve_bytes = reserve_of(out->memory_bytes);
   out->max_allocation_bytes = out->memory_bytes;
+  out->max_import_bytes = kHipMostImported;
   out->wave_min = out->wave_max = uint32_t(properties->lanes);
-  out->unit_count = uint32_t(properties->units);
+  out->unit_count = hip_units(*properties, *card);
+  out->die_count = card->dies;
   out->shared_bytes = uint32_t(properties->shared_bytes);
   out->runs_ahead = true;
   return hip_check_code(out->arch, hip.version(), kHipTargets);
+}
+
+// Before HIP 7.2.1, which is 7.2.53211, graphs lose launches or crash in several ways.
+void HipDevice::choose_graphs(Graphs wanted) {
+  constexpr int kMakesGraphsRight = 70253211;
+  makes_graphs_ = wanted == Graphs::On || (wanted == Graphs::Default && hip.version() >= kMakesGraphsRight);
+  log_(LogLevel::Info, "%s: plans are %s", info_.name,
+       makes_graphs_           ? "graphs of the HIP runtime"
+       : wanted == Graphs::Off ? "given launch by launch, as was asked for"
+                               : "given launch by launch, since graphs are not safe before HIP 7.2.1");
 }
 
 Status HipDevice::open(uint32_t index, const DeviceOptions& options) {
@@ -73,12 +86,14 @@ Status HipDevice::open(uint32_t index, const DeviceOptions& options) {
   system_root_ = options.system.root;
   wait_limit_ns_ = (options.wait_limit_ms ? options.wait_limit_ms : kWaitLimitMs) * 1'000'000;
   properties_ = std::make_unique<HipProperties>();
-  GRETA_TRY(hip_inspect(hip, index, options.system, properties_.get(), &info_));
+  GRETA_TRY(hip_inspect(hip, index, options.system, properties_.get(), &card_, &info_));
+  choose_graphs(options.graphs);
+  shares_stream_ = is_rdna(info_.arch);
   info_.features &= options.features_mask;
   hip_watch_faults(hip);
   faults_before_ = hip_fault_count();
   GRETA_TRY(within(prove_memory(*this), "%s does not work", info_.name));
-  info_.imports_host = info_.unified_memory && reads_file_pages(*this);
+  info_.imports_host = options.imports_files && info_.unified_memory && reads_file_pages(*this);
   if (options.persistent) GRETA_TRY(open_persistent());
   return usable();
 }
@@ -98,11 +113,15 @@ static std::shared_ptr<T>* shared_of(const Handle& handle) {
 }
 
 HipEvent::~HipEvent() {
-  if (handle && device.may_free()) (void)device.hip.hipEventDestroy(handle);
+  if (!handle || !device.may_free()) return;
+  const HipCurrent current(device.hip, device.index());
+  (void)device.hip.hipEventDestroy(handle);
 }
 
 HipGraph::~HipGraph() {
-  if (handle && device.may_free()) (void)device.hip.hipGraphExecDestroy(handle);
+  if (!handle || !device.may_free()) return;
+  const HipCurrent current(device.hip, device.index());
+  (void)device.hip.hipGraphExecDestroy(handle);
 }
 
 Status HipDevice::create_event(Event* out, bool timed) {
@@ -127,6 +146,7 @@ Status HipDevice::elapsed_ns(const Event& from, const Event& to, uint64_t* out) 
     if (!queue.reached(*event))
       return fail(Code::Argument, "elapsed_ns: the %s event was not signalled and waited for",
                   event == &first ? "first" : "second");
+  const HipCurrent current(hip, index());
   float ms = 0;  // below 16 ms it is exact to the nanosecond
   GRETA_TRY(result(hip.hipEventElapsedTime(&ms, first.handle, last.handle), "hipEventElapsedTime"));
   *out = ms > 0 ? uint64_t(std::llround(double(ms) * 1e6)) : 0;
@@ -153,7 +173,8 @@ static Status describe(uint32_t index, const DeviceOptions& options, DeviceInfo*
   const HipLibrary* hip = nullptr;
   Status status = HipLibrary::get(options, &hip);
   HipProperties properties = {};
-  if (status.ok()) status = hip_inspect(*hip, index, options.system, &properties, out);
+  HipCard card;
+  if (status.ok()) status = hip_inspect(*hip, index, options.system, &properties, &card, out);
   if (!status.ok() && !index && !*out->arch) hip_describe_hidden(options, out);
   return status;
 }

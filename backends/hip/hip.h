@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "backends/hip/card.h"
 #include "backends/hip/faults.h"
 #include "backends/hip/persistent.h"
 
@@ -48,6 +49,7 @@ struct HipKernel {
   std::vector<uint32_t> appended;  // what a launch passes behind its block
 };
 
+constexpr uint64_t kHipMostImported = uint64_t(1) << 30;  // bytes of a hipHostRegister: of more some hang
 constexpr uint32_t kHipBlockBytes = 256;  // of a kernel's arguments: the block and constants behind it
 
 struct HipCommand {
@@ -66,12 +68,23 @@ struct HipCommand {
   std::shared_ptr<HipGraph> graph;
 };
 
+// A stream of the driver. It is destroyed when the last Stream that uses it is gone.
+struct HipDriverStream {
+  explicit HipDriverStream(HipDevice& owner) : device(owner) {}
+  ~HipDriverStream();
+  HipDevice& device;
+  void* handle = nullptr;
+};
+
 // How far a stream has come. All but the HIP stream itself is guarded by HipQueue::mutex_.
 struct HipTimeline {
   explicit HipTimeline(HipDevice& owner) : device(owner) {}
   ~HipTimeline();
   HipDevice& device;
-  void* stream = nullptr;
+  std::shared_ptr<HipDriverStream> owned;
+  void* stream = nullptr;  // of `owned`
+  void* end = nullptr;     // the driver's event behind all that was given to it, if `marked`
+  bool marked = false;
   uint64_t given = 0;      // the highest value of a batch that the stream gave to the queue
   uint64_t submitted = 0;  // the highest value that was given to the driver
   bool closed = false;     // the Stream is gone, so what was not submitted will never come
@@ -118,10 +131,9 @@ struct HipBatch {
 class HipQueue {
  public:
   explicit HipQueue(HipDevice& device) : device_(device) {}
-  ~HipQueue();
 
   Status submit(std::vector<HipBatch>& batches);              // leaves `batches` empty
-  Status wait(const HipPoint& point, const HipEvent* event);  // for the event, or else for the whole stream
+  Status wait(const HipPoint& point, const HipEvent* event);  // for the event, or else for all of the stream
   void close(HipTimeline& timeline);                          // drops what is held back of a stream that ends
   Status capture(HipGraph& graph);                            // makes the driver's graph of its commands
 
@@ -131,6 +143,7 @@ class HipQueue {
 
  private:
   Status pump();
+  Status mark_end(HipTimeline& timeline);
   Status run(const HipCommand& command, HipTimeline& timeline);
   int give(const HipCommand& command, HipTimeline& timeline, const char** call);
   int work(const HipCommand& command, void* stream, const char** call);  // a launch, copy or fill
@@ -143,7 +156,9 @@ class HipQueue {
   Status settle(HipTimeline& timeline);
   Status conclude(HipTimeline& timeline);
   Status look_at_persistent(HipTimeline& timeline, bool* again);
-  Status poll(HipTimeline& timeline, const HipEvent* event);
+  Status poll(void* event);
+  template <class Call>
+  int outside_captures(Call call);
   Status wait_submitted(const HipPoint& point);
   uint64_t submitted_by(const HipTimeline& timeline);
   void forget_graphs(HipTimeline& timeline, uint64_t submitted);
@@ -153,7 +168,6 @@ class HipQueue {
   std::mutex mutex_;
   Unforked<std::condition_variable> changed_;
   std::deque<HipBatch> held_;       // batches that were given but not submitted, in order
-  void* capture_stream_ = nullptr;  // never has work of its own
   bool warned_ = false;             // of a graph that was refused
   bool persistent_failed_ = false;  // plans are launches of their own from now on
 };
@@ -226,6 +240,8 @@ class HipDevice final : public Device {
   int index() const { return int(index_); }
   const Log& log() const { return log_; }
   uint64_t wait_limit_ns() const { return wait_limit_ns_; }
+  bool makes_graphs() const { return makes_graphs_; }  // of captures; else replays give their commands
+  Status driver_stream(std::shared_ptr<HipDriverStream>* out);
   const HipProperties& properties() const { return *properties_; }
   // The kernel for plans as one launch, and how many groups of it stay on the device at once; 0: no plan is.
   const HipKernel& persistent_kernel() const { return *static_cast<const HipKernel*>(persistent_.handle); }
@@ -242,13 +258,20 @@ class HipDevice final : public Device {
   Status load_module(const KernelCode& code, HipModule** out);
   Status refuse_code(const KernelCode& code, int error);
   Status check_shared(const HipKernel& kernel) const;
+  void choose_graphs(Graphs wanted);
   void release_module(HipModule& module);
   Status open_persistent();
 
   DeviceInfo info_;
   std::unique_ptr<HipProperties> properties_;
+  HipCard card_;
   uint32_t index_ = 0;
   uint64_t wait_limit_ns_ = 0;
+  bool makes_graphs_ = false;
+  // All Streams of a device share a HIP stream where an idle one costs power.
+  bool shares_stream_ = false;
+  std::mutex stream_mutex_;
+  std::weak_ptr<HipDriverStream> shared_stream_;
   uint32_t faults_before_ = 0;  // of the process, when the device was opened
   Log log_;
   std::string system_root_;                    // where /sys and /dev are
@@ -262,6 +285,6 @@ class HipDevice final : public Device {
 
 // Asks the driver what a device is. Fails with the reason if GRETA cannot use it; what is known is filled in.
 Status hip_inspect(const HipLibrary& hip, uint32_t index, const SystemView& system, HipProperties* properties,
-                   DeviceInfo* out);
+                   HipCard* card, DeviceInfo* out);
 
 }  // namespace greta

@@ -66,7 +66,10 @@ Status HipDevice::refuse_code(const KernelCode& code, int error) {
 void HipDevice::release_module(HipModule& module) {
   const std::lock_guard<std::mutex> lock(modules_mutex_);
   if (--module.users) return;
-  if (may_free()) (void)hip.hipModuleUnload(module.handle);
+  if (may_free()) {
+    const HipCurrent current(hip, index());
+    (void)hip.hipModuleUnload(module.handle);
+  }
   modules_.erase(std::string(module.key));
 }
 
@@ -101,6 +104,7 @@ Status HipDevice::load(const KernelCode& code, Kernel* out) {
   made->name = code.name;
   made->threads = threads;
   GRETA_TRY(load_module(code, &made->module));
+  const HipCurrent current(hip, index());
   const int error = hip.hipModuleGetFunction(&made->function, made->module->handle, code.name);
   const Status status =
       error ? within(result(error, "hipModuleGetFunction"), "%s", code.name) : check_shared(*made);

@@ -99,6 +99,8 @@ Status HipLibrary::check_index(uint32_t index, const SystemView& system) const {
 }
 
 HipCurrent::HipCurrent(const HipLibrary& hip, int device) : hip_(hip) {
+  relaxed_ = hip_.hipThreadExchangeStreamCaptureMode &&
+             hip_.hipThreadExchangeStreamCaptureMode(&mode_before_) == kHipSuccess;
   if (hip_.hipGetDevice(&before_) == kHipSuccess && before_ == device) return;
   error_ = hip_.hipSetDevice(device);
   changed_ = error_ == kHipSuccess;
@@ -106,6 +108,7 @@ HipCurrent::HipCurrent(const HipLibrary& hip, int device) : hip_(hip) {
 
 HipCurrent::~HipCurrent() {
   if (changed_) (void)hip_.hipSetDevice(before_);
+  if (relaxed_) (void)hip_.hipThreadExchangeStreamCaptureMode(&mode_before_);
 }
 
 }  // namespace greta

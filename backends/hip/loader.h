@@ -38,7 +38,10 @@ class HipLibrary {
 };
 
 // Makes a device the calling thread's current one while it lives. The thread may be one of the program that
-// GRETA is built into, and have a device of its own.
+// GRETA is built into, and have a device of its own. That program may also capture graphs: since HIP 7.0 a
+// capture of any thread in the global mode forbids calls to all threads, and such a call spoils the capture.
+// So the thread's mode is relaxed meanwhile, in which GRETA's calls and the captures do not concern each
+// other.
 class HipCurrent {
  public:
   HipCurrent(const HipLibrary& hip, int device);
@@ -49,8 +52,8 @@ class HipCurrent {
 
  private:
   const HipLibrary& hip_;
-  int before_ = 0, error_ = 0;
-  bool changed_ = false;
+  int before_ = 0, error_ = 0, mode_before_ = kHipCaptureRelaxed;
+  bool changed_ = false, relaxed_ = false;
 };
 
 }  // namespace greta

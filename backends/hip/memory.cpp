@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "backends/hip/hip.h"
-#include "backends/hip/system.h"
 
 namespace greta {
 
@@ -15,9 +14,7 @@ uint64_t HipDevice::memory_free() const {
   const HipCurrent current(hip, index());
   size_t free = 0, total = 0;
   if (hip.hipMemGetInfo(&free, &total) != kHipSuccess) return 0;
-  if (!info_.unified_memory) return std::min<uint64_t>(free, info_.memory_bytes);
-  const SystemGpus gpus = read_system_gpus({.root = system_root_.c_str()});
-  return std::min(hip_memory_free(*properties_, gpus.find(info_.pci), free), info_.memory_bytes);
+  return hip_memory_free(*properties_, card_, system_root_.c_str(), free, total);
 }
 
 Status HipDevice::allocate_memory(uint64_t bytes, Memory memory, HipBuffer* out, uint64_t* address) {
@@ -56,6 +53,9 @@ Status HipDevice::import_host(const void* pages, uint64_t bytes, Buffer* out) {
   if (!pages || !bytes) return fail(Code::Argument, "import_host: no pages");
   if (!info_.unified_memory)
     return fail(Code::Unsupported, "%s has memory of its own: weights are copied to it", info_.name);
+  if (bytes > kHipMostImported)
+    return fail(Code::Memory, "cannot import %llu bytes: %s takes %s at once", Number(bytes), info_.name,
+                SizeText(kHipMostImported).text);
   const uint64_t begin = reinterpret_cast<uint64_t>(pages), from = begin / page_bytes() * page_bytes();
   const uint64_t size = round_up(begin + bytes, page_bytes()) - from;
   const HipCurrent current(hip, index());

@@ -138,7 +138,7 @@ Status HipDevice::open_persistent() {
   GRETA_TRY(result(hip.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
                        &groups, persistent_kernel().function, HipListedLaunch::kThreads, 0),
                    "hipModuleOccupancyMaxActiveBlocksPerMultiprocessor"));
-  persistent_groups_ = uint32_t(std::max(groups, 0)) * info_.unit_count;
+  persistent_groups_ = uint32_t(std::max(groups, 0)) * uint32_t(properties_->units);
   if (!persistent_groups_)
     return fail(Code::Unsupported, "persistent: no group of decode_stages fits on %s", info_.name);
   return {};
@@ -227,7 +227,8 @@ Status HipQueue::note_unsettled(const HipCommand& command, HipTimeline& timeline
 // finds its results.
 Status HipQueue::settle(HipTimeline& timeline) {
   if (timeline.unsettled.empty()) return {};
-  GRETA_TRY(poll(timeline, nullptr));
+  GRETA_TRY(mark_end(timeline));
+  GRETA_TRY(poll(timeline.end));
   return conclude(timeline);
 }
 
@@ -265,9 +266,10 @@ Status HipQueue::look_at_persistent(HipTimeline& timeline, bool* again) {
   if (timeline.unsettled.empty()) return {};
   const uint32_t report = timeline.unsettled[0].graph->persistent->report();
   const bool met = !report || report == kHipGridRuns;
-  if (met && device_.hip.hipStreamQuery(timeline.stream) != kHipSuccess) return {};  // it still runs
-  *again = report != 0;
   const HipCurrent current(device_.hip, device_.index());
+  GRETA_TRY(mark_end(timeline));
+  if (met && device_.hip.hipEventQuery(timeline.end) != kHipSuccess) return {};  // it still runs
+  *again = report != 0;
   return settle(timeline);
 }
 

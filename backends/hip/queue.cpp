@@ -13,10 +13,6 @@ constexpr uint64_t kPatienceNs = 60'000'000'000;  // how long a signal that nobo
 constexpr uint64_t kSpinNs = 2'000'000;           // how long a wait asks without a pause
 constexpr auto kPause = std::chrono::microseconds(20);
 
-HipQueue::~HipQueue() {
-  if (capture_stream_ && device_.may_free()) (void)device_.hip.hipStreamDestroy(capture_stream_);
-}
-
 static bool is_submitted(const HipPoint& point) {
   return point.timeline->submitted >= point.value || point.timeline->closed;
 }
@@ -50,14 +46,47 @@ Status HipQueue::pump() {
     for (const HipPoint& point : ready.waits) GRETA_TRY(settle(*point.timeline));
     ready.done.timeline->submitted = ready.done.value;
     for (const HipCommand& command : ready.commands) GRETA_TRY(run(command, *ready.done.timeline));
+    // A batch without a signal at its end gets a mark, since a wait for it must not wait for later ones.
+    if (ready.commands.empty() || ready.commands.back().kind != HipCommand::kSignal)
+      GRETA_TRY(mark_end(*ready.done.timeline));
     i = 0;  // an earlier batch may have waited for this one
   }
   return {};
 }
 
+// Signals timeline.end behind all that was given to the driver.
+Status HipQueue::mark_end(HipTimeline& timeline) {
+  if (timeline.marked) return {};
+  const int error =
+      outside_captures([&] { return device_.hip.hipEventRecord(timeline.end, timeline.stream); });
+  if (error) device_.lose("hipEventRecord", error);
+  GRETA_TRY(device_.result(error, "hipEventRecord"));
+  timeline.marked = true;
+  return {};
+}
+
+// True of answers that say nothing of this device's work: a capture of another thread does not allow the
+// call.
+static bool is_of_a_capture(int error) {
+  return error == kHipCaptureUnsupported || error == kHipCaptureInvalidated;
+}
+
+// Calls the driver again, up to the limit of a wait, while it answers that another thread captures.
+template <class Call>
+int HipQueue::outside_captures(Call call) {
+  const uint64_t deadline = now_ns() + device_.wait_limit_ns();
+  int error = call();
+  for (; is_of_a_capture(error) && now_ns() < deadline; error = call()) {
+    (void)device_.hip.hipGetLastError();
+    std::this_thread::sleep_for(kPause);
+  }
+  return error;
+}
+
 // A command that fails leaves its batch incomplete, so nothing that comes after it can be right.
 Status HipQueue::run(const HipCommand& command, HipTimeline& timeline) {
   GRETA_TRY(note_unsettled(command, timeline));
+  timeline.marked = false;
   const char* call = "";
   const int error = give(command, timeline, &call);
   if (error == kHipSuccess) return {};
@@ -72,25 +101,27 @@ int HipQueue::give(const HipCommand& command, HipTimeline& timeline, const char*
     case HipCommand::kLaunch:
     case HipCommand::kCopy:
     case HipCommand::kFill:
-      return work(command, timeline.stream, call);
+      return outside_captures([&] { return work(command, timeline.stream, call); });
     case HipCommand::kSignal:
       *call = "hipEventRecord";
-      return device_.hip.hipEventRecord(command.event->handle, timeline.stream);
+      return outside_captures(
+          [&] { return device_.hip.hipEventRecord(command.event->handle, timeline.stream); });
     case HipCommand::kWait:
       *call = "hipStreamWaitEvent";
-      return device_.hip.hipStreamWaitEvent(timeline.stream, command.event->handle, 0);
+      return outside_captures(
+          [&] { return device_.hip.hipStreamWaitEvent(timeline.stream, command.event->handle, 0); });
     case HipCommand::kReplay:
       break;
   }
   int error = kHipSuccess;
   if (replay_persistent(command, timeline, &error, call)) return error;
   for (const HipCommand& captured : command.graph->commands)
-    if ((error = work(captured, timeline.stream, call))) return error;
+    if ((error = outside_captures([&] { return work(captured, timeline.stream, call); }))) return error;
   if (!command.graph->handle) return kHipSuccess;
   if (std::ranges::find(timeline.in_flight, command.graph) == timeline.in_flight.end())
     timeline.in_flight.push_back(command.graph);
   *call = "hipGraphLaunch";
-  return device_.hip.hipGraphLaunch(command.graph->handle, timeline.stream);
+  return outside_captures([&] { return device_.hip.hipGraphLaunch(command.graph->handle, timeline.stream); });
 }
 
 int HipQueue::work(const HipCommand& command, void* stream, const char** call) {
@@ -117,6 +148,7 @@ Status HipQueue::capture(HipGraph& graph) {
   GRETA_TRY(device_.usable());
   const HipCurrent current(device_.hip, device_.index());
   make_persistent(graph);
+  if (!device_.makes_graphs()) return {};
   const char* call = "";
   const int error = make_graph(graph, &call);
   if (error == kHipSuccess) {
@@ -130,24 +162,32 @@ Status HipQueue::capture(HipGraph& graph) {
                 device_.info().name, graph.commands.size(), error_text());
   warned_ = true;
   clear_error_text();
-  // What a failed capture leaves of its stream is not known.
-  if (capture_stream_) (void)device_.hip.hipStreamDestroy(capture_stream_);
-  capture_stream_ = nullptr;
   return {};
 }
 
+// Before HIP 7.14 captures of two threads give their nodes equal numbers, and the runtime drops some. So
+// all devices of the process take turns.
+static std::unique_lock<std::mutex> turn_to_capture(int version) {
+  constexpr int kNumbersNodesRight = 71400000;
+  static auto& turn = *new std::mutex;
+  return version < kNumbersNodesRight ? std::unique_lock(turn) : std::unique_lock<std::mutex>();
+}
+
+// The stream of a capture has no work of its own, and lives no longer: an idle one may cost power, and what a
+// failed capture leaves of it is not known.
 int HipQueue::make_graph(HipGraph& graph, const char** call) {
   const HipLibrary& hip = device_.hip;
+  const std::unique_lock<std::mutex> turn = turn_to_capture(hip.version());
+  HipDriverStream stream(device_);
   *call = "hipStreamCreateWithFlags";
-  if (!capture_stream_)
-    if (const int error = hip.hipStreamCreateWithFlags(&capture_stream_, kHipNonBlockingStream)) return error;
+  if (const int error = hip.hipStreamCreateWithFlags(&stream.handle, kHipNonBlockingStream)) return error;
   *call = "hipStreamBeginCapture";
-  if (const int error = hip.hipStreamBeginCapture(capture_stream_, kHipCaptureOfThread)) return error;
+  if (const int error = hip.hipStreamBeginCapture(stream.handle, kHipCaptureOfThread)) return error;
   int error = kHipSuccess;
   for (size_t i = 0; i < graph.commands.size() && !error; ++i)
-    error = work(graph.commands[i], capture_stream_, call);
+    error = work(graph.commands[i], stream.handle, call);
   void* captured = nullptr;
-  const int ended = hip.hipStreamEndCapture(capture_stream_, &captured);
+  const int ended = hip.hipStreamEndCapture(stream.handle, &captured);
   if (!error) {
     *call = "hipStreamEndCapture";
     error = ended;
@@ -197,22 +237,28 @@ Status HipQueue::wait(const HipPoint& point, const HipEvent* event) {
   const uint64_t submitted = submitted_by(timeline);
   if (submitted < point.value) return {};  // its stream was closed before it came
   for (bool again = true; again;) {
-    GRETA_TRY(poll(timeline, event));
+    if (!event) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const HipCurrent current(device_.hip, device_.index());
+      GRETA_TRY(mark_end(timeline));
+    }
+    GRETA_TRY(poll(event ? event->handle : timeline.end));
     GRETA_TRY(look_at_persistent(timeline, &again));
   }
   if (!event) forget_graphs(timeline, submitted);
   return device_.usable();
 }
 
-Status HipQueue::poll(HipTimeline& timeline, const HipEvent* event) {
-  const char* const call = event ? "hipEventQuery" : "hipStreamQuery";
+// hipStreamQuery is not used: it may put a marker of its own into the queue each time.
+Status HipQueue::poll(void* event) {
+  const HipCurrent current(device_.hip, device_.index());
   for (uint64_t paused = 0;;) {
-    const int answer =
-        event ? device_.hip.hipEventQuery(event->handle) : device_.hip.hipStreamQuery(timeline.stream);
+    const int answer = device_.hip.hipEventQuery(event);
     if (answer == kHipSuccess) return {};
-    if (answer != kHipNotReady) {
-      device_.lose(call, answer);
-      return device_.result(answer, call);
+    (void)device_.hip.hipGetLastError();
+    if (answer != kHipNotReady && !is_of_a_capture(answer)) {
+      device_.lose("hipEventQuery", answer);
+      return device_.result(answer, "hipEventQuery");
     }
     GRETA_TRY(device_.usable());
     const uint64_t begin = now_ns();
@@ -222,6 +268,7 @@ Status HipQueue::poll(HipTimeline& timeline, const HipEvent* event) {
       std::this_thread::sleep_for(kPause);
     paused += now_ns() - begin;
     if (paused > device_.wait_limit_ns()) {
+      if (is_of_a_capture(answer)) return device_.result(answer, "hipEventQuery");
       device_.lose("a wait without end", kHipLaunchTimeOut);
       return device_.usable();
     }
@@ -261,6 +308,7 @@ HipPoint HipQueue::event_point(const HipEvent& event) {
 bool HipQueue::reached(const HipEvent& event) {
   const HipPoint point = event_point(event);
   if (!point.timeline || submitted_by(*point.timeline) < point.value || !device_.usable().ok()) return false;
+  const HipCurrent current(device_.hip, device_.index());
   return device_.hip.hipEventQuery(event.handle) == kHipSuccess;
 }
 

@@ -11,12 +11,33 @@ Status HipStream::open() {
   timeline_ = std::make_shared<HipTimeline>(device_);
   timeline_->owner_thread = std::this_thread::get_id();
   const HipCurrent current(device_.hip, device_.index());
-  return device_.result(device_.hip.hipStreamCreateWithFlags(&timeline_->stream, kHipNonBlockingStream),
-                        "hipStreamCreateWithFlags");
+  GRETA_TRY(device_.driver_stream(&timeline_->owned));
+  timeline_->stream = timeline_->owned->handle;
+  return device_.result(device_.hip.hipEventCreateWithFlags(&timeline_->end, kHipEventWithoutTime),
+                        "hipEventCreateWithFlags");
 }
 
 HipTimeline::~HipTimeline() {
-  if (stream && device.may_free()) (void)device.hip.hipStreamDestroy(stream);
+  if (!end || !device.may_free()) return;
+  const HipCurrent current(device.hip, device.index());
+  (void)device.hip.hipEventDestroy(end);
+}
+
+HipDriverStream::~HipDriverStream() {
+  if (!handle || !device.may_free()) return;
+  const HipCurrent current(device.hip, device.index());
+  (void)device.hip.hipStreamDestroy(handle);
+}
+
+Status HipDevice::driver_stream(std::shared_ptr<HipDriverStream>* out) {
+  const std::lock_guard<std::mutex> lock(stream_mutex_);
+  if ((*out = shared_stream_.lock())) return {};
+  auto made = std::make_shared<HipDriverStream>(*this);
+  GRETA_TRY(
+      result(hip.hipStreamCreateWithFlags(&made->handle, kHipNonBlockingStream), "hipStreamCreateWithFlags"));
+  if (shares_stream_) shared_stream_ = made;
+  *out = std::move(made);
+  return {};
 }
 
 HipStream::~HipStream() {
@@ -69,9 +90,14 @@ Status HipStream::dispatch(const Kernel& kernel, const uint32_t (&groups)[3], st
     if (groups[i] > uint32_t(limits[i]))
       return fail(Code::Unsupported, "%s: a grid of %u x %u x %u groups, %s allows %d x %d x %d", kernel.name,
                   groups[0], groups[1], groups[2], device_.info().name, limits[0], limits[1], limits[2]);
+  const auto* const state = static_cast<const HipKernel*>(kernel.handle);
+  // The runtime counts threads along a direction in 32 bits.
+  if (uint64_t(groups[0]) * state->threads > UINT32_MAX)
+    return fail(Code::Unsupported, "%s: %u groups of %u threads, %s counts at most 4294967295 threads",
+                kernel.name, groups[0], state->threads, device_.info().name);
   GRETA_TRY(device_.usable());
   HipCommand& command = add(HipCommand::kLaunch);
-  command.kernel = static_cast<const HipKernel*>(kernel.handle);
+  command.kernel = state;
   memcpy(command.groups, groups, sizeof groups);
   if (capture_) {
     command.meets = meets_;

@@ -1,7 +1,5 @@
 #include "backends/hip/system.h"
 
-#include <algorithm>
-
 namespace greta {
 
 bool hip_may_be_there(const DeviceOptions& options) { return read_system_gpus(options.system).has_hip(); }
@@ -20,18 +18,6 @@ void hip_describe_hidden(const DeviceOptions& options, DeviceInfo* out) {
 void hip_pci(const HipProperties& properties, char (&out)[16]) {
   format_text(out, sizeof out, "%04x:%02x:%02x.0", properties.pci_domain & 0xffff, properties.pci_bus & 0xff,
               properties.pci_device & 0xff);
-}
-
-uint64_t hip_memory_bytes(const HipProperties& properties, const SystemGpu* gpu) {
-  if (!properties.integrated || !gpu) return properties.memory_bytes;
-  return std::max({properties.memory_bytes, gpu->memory, gpu->host_memory});
-}
-
-uint64_t hip_memory_free(const HipProperties& properties, const SystemGpu* gpu, uint64_t driver_free) {
-  if (!properties.integrated || !gpu) return driver_free;
-  const uint64_t own = gpu->memory - std::min(gpu->memory, gpu->memory_used);
-  const uint64_t lent = gpu->host_memory - std::min(gpu->host_memory, gpu->host_memory_used);
-  return std::max({driver_free, own, std::min(lent, memory_available_bytes())});
 }
 
 }  // namespace greta

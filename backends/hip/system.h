@@ -22,11 +22,4 @@ extern const char* const kHipTargets;  // of this build
 // Makes "0000:03:00.0".
 void hip_pci(const HipProperties& properties, char (&out)[16]);
 
-// The memory of a device in bytes. That of an APU is what the firmware set aside of the host's memory, or
-// what the kernel lends it of the rest (GTT); new kernels take the larger of the two.
-uint64_t hip_memory_bytes(const HipProperties& properties, const SystemGpu* gpu);
-
-// What of it is free, if the driver says `driver_free`.
-uint64_t hip_memory_free(const HipProperties& properties, const SystemGpu* gpu, uint64_t driver_free);
-
 }  // namespace greta

@@ -35,7 +35,8 @@ struct greta_runtime {
   char device_id[greta::kDeviceIdBytes] = "";
 
   uint64_t free_bytes() const {
-    const uint64_t free = device->memory_free(), used = used_bytes;
+    const uint64_t all = device->memory_free(), reserve = device->info().reserve_bytes, used = used_bytes;
+    const uint64_t free = all - std::min(all, reserve);
     if (!memory_limit_bytes) return free;
     return std::min(free, memory_limit_bytes > used ? memory_limit_bytes - used : 0);
   }

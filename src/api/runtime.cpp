@@ -6,6 +6,7 @@ using namespace greta;
 static_assert(uint32_t(Code::Cancelled) == GRETA_ERROR_CANCELLED && uint32_t(kBusy) == GRETA_ERROR_BUSY &&
               uint32_t(Code::Argument) == GRETA_ERROR_ARGUMENT);
 static_assert(uint32_t(LogLevel::Error) == GRETA_LOG_ERROR);
+static_assert(uint32_t(Graphs::Off) == GRETA_GRAPHS_OFF && uint32_t(Graphs::On) == GRETA_GRAPHS_ON);
 
 greta_status greta::to_c(Status status) { return greta_status(status.code); }
 
@@ -82,6 +83,10 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
     device.cache_folder = o.cache_folder;
     device.log = runtime->log;
     GRETA_TRY(read_flag(o.persistent, "persistent", &device.persistent));
+    if (o.graphs > GRETA_GRAPHS_ON)
+      return fail(Code::Argument, "graphs is %u, expected a greta_graphs", o.graphs);
+    device.graphs = Graphs(o.graphs);
+    GRETA_TRY(read_flag(o.import_files, "import_files", &device.imports_files));
     NamedDevice opened;
     GRETA_TRY(open_device(o.device ? o.device : "auto", device, &opened));
     runtime->device.reset(opened.device);

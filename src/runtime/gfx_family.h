@@ -27,7 +27,13 @@ constexpr bool runs_on(std::string_view target, std::string_view arch) {
 
 // Whether it is one of AMD's accelerators for data centres, which "auto" runs through HIP.
 constexpr bool is_instinct(std::string_view arch) {
-  return arch == "gfx90a" || arch == "gfx942" || arch == "gfx950";
+  return arch == "gfx90a" || arch == "gfx942" || arch == "gfx950" || arch == "gfx1250";
+}
+
+// Whether it is of RDNA: Radeon cards and APUs, whose compute units are paired. gfx1250 is of CDNA.
+constexpr bool is_rdna(std::string_view arch) {
+  return (arch.starts_with("gfx10") || arch.starts_with("gfx11") || arch.starts_with("gfx12")) &&
+         !arch.starts_with("gfx125");
 }
 
 }  // namespace greta

@@ -4,9 +4,10 @@
 
 namespace greta {
 
-// The runtime does not tell the dies of a device, or of the part of a GPU that a device is. Its units do:
-// 38 work on each die of an MI300, and 32 on each die of an MI350.
+// Where the system does not tell the dies of a device, or of the part of a GPU that a device is, its units
+// do: 38 work on each die of an MI300, and 32 on each die of an MI350.
 uint32_t die_count(const DeviceInfo& device) {
+  if (device.die_count) return device.die_count;
   const uint32_t units = !strcmp(device.arch, "gfx942") ? 38 : !strcmp(device.arch, "gfx950") ? 32 : 0;
   if (strcmp(device.backend, "hip") || !units || device.unit_count % units) return 1;
   return device.unit_count / units;

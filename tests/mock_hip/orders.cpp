@@ -50,9 +50,10 @@ int ordered_failure(const char* function) {
   for (const std::string& order : parts(orders)) {
     std::stringstream words(order);
     std::string name;
-    uint64_t passing = 0;
+    uint64_t passing = 0, times = 0;
     int error = 0;
-    if (words >> name >> passing >> error && name == function && call > passing) return error;
+    if (!(words >> name >> passing >> error) || name != function || call <= passing) continue;
+    if (!(words >> times) || call <= passing + times) return error;
   }
   return 0;
 }

@@ -4,9 +4,9 @@
 //   MOCK_HIP_ARCH     gcnArchName of the devices, with commas between them (default
 //   "gfx942:sramecc+:xnack-");
 //                     "none": there is no device
-//   MOCK_HIP_VERSION  what hipRuntimeGetVersion answers (default 60443484, which is 6.4.43484). Below 6.4,
-//   code
-//                     objects of version 6 are refused
+//   MOCK_HIP_VERSION  what hipRuntimeGetVersion answers (default 71526333, which is 7.15.26333 of ROCm 10).
+//                     Below 6.4 code objects of version 6 are refused; below 7.14 graphs of captures at the
+//                     same time lack a node
 //   MOCK_HIP_MEMORY   bytes of memory of each device (default 4 GiB)
 //   MOCK_HIP_UNITS    compute units of each device (default 8)
 //   MOCK_HIP_SHARED   bytes of shared memory of a group that each device says it has (default 64 KiB)
@@ -15,8 +15,8 @@
 //   MOCK_HIP_THREADS  how many threads run a launch (default: as many as there are processors, at most 4)
 //   MOCK_HIP_INTEGRATED  1: the devices are APUs
 //   MOCK_HIP_FAIL     "function calls error": after so many calls, this function always fails with this
-//   number;
-//                     several with commas between them
+//                     number, or with "function calls error times" so many times; several with commas
+//                     between them
 //   MOCK_HIP_HANG     n: the n-th launch that runs from now on never ends
 //   MOCK_HIP_DIES     over how many dies the groups of a cooperative launch are spread (default 1)
 //   MOCK_HIP_RESIDENT how many groups of a cooperative launch stay side by side (default: all)

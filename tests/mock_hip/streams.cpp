@@ -111,18 +111,40 @@ void give(Stream& stream, Task task) {
   }
 }
 
-static thread_local Graph* capture_of_thread = nullptr;
+size_t stream_count() { return streams().size(); }
 
-void begin_capture(Stream& stream) { capture_of_thread = stream.capture = new Graph; }
+static std::vector<Graph*>& captures() {
+  static std::vector<Graph*> all;
+  return all;
+}
+
+void begin_capture(Stream& stream, int mode) {
+  stream.capture = new Graph;
+  stream.capture->mode = mode;
+  stream.capture->owner = std::this_thread::get_id();
+  captures().push_back(stream.capture);
+  if (captures().size() > 1)
+    for (Graph* graph : captures()) graph->overlapped = true;
+}
 
 Graph* end_capture(Stream& stream) {
-  capture_of_thread = nullptr;
+  std::erase(captures(), stream.capture);
   return std::exchange(stream.capture, nullptr);
 }
 
-bool this_thread_captures() {
-  if (capture_of_thread) capture_of_thread->invalid = true;
-  return capture_of_thread != nullptr;
+static thread_local int mode_of_thread = kGlobal;
+
+int exchange_capture_mode(int mode) { return std::exchange(mode_of_thread, mode); }
+
+bool forbidden_by_a_capture() {
+  bool forbidden = false;
+  for (Graph* graph : captures()) {
+    const bool own = graph->owner == std::this_thread::get_id();
+    if (mode_of_thread == kRelaxed || graph->mode == kRelaxed) continue;
+    if (!own && (graph->mode != kGlobal || mode_of_thread != kGlobal)) continue;
+    graph->invalid = forbidden = true;
+  }
+  return forbidden;
 }
 
 }  // namespace mock_hip

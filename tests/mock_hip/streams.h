@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace mock_hip {
@@ -37,9 +38,15 @@ struct Task {
   Exec* last_of = nullptr;
 };
 
+// How a capture forbids calls, and how a thread is forbidden them: values of hipStreamCaptureMode.
+enum CaptureMode : int { kGlobal = 0, kOfThread = 1, kRelaxed = 2 };
+
 struct Graph {
   std::vector<Task> tasks;
-  bool invalid = false;  // a call was made that a capture does not allow
+  int mode = kGlobal;
+  std::thread::id owner;
+  bool invalid = false;     // a call was made that a capture does not allow
+  bool overlapped = false;  // another capture was under way at the same time
 };
 
 struct Exec {
@@ -63,10 +70,13 @@ bool step_towards(Stream& stream);        // runs one task that lets `stream` go
 int finish(Stream& stream);               // runs all of it; its error
 int finish_all();                         // runs all of all streams; the first error
 int finish_signal(const Signal& signal);  // runs until it is done
-void begin_capture(Stream& stream);
+void begin_capture(Stream& stream, int mode);
 Graph* end_capture(Stream& stream);
-// Asked by calls that a capture of the same thread does not allow, which make it invalid.
-bool this_thread_captures();
+int exchange_capture_mode(int mode);  // of the calling thread; the one before
+// Asked by calls that captures of the same thread do not allow, nor those of others in the global mode. The
+// call makes such a capture invalid.
+bool forbidden_by_a_capture();
+size_t stream_count();  // of streams that are open
 
 // What runs a task that never ends, and every task behind it.
 constexpr char kHangs[] = "hangs";

@@ -26,7 +26,6 @@ namespace ptx_hip {
   DRIVER(host_address, cuMemHostGetDevicePointer_v2, void**, void*, unsigned)                       \
   DRIVER(create_stream, cuStreamCreate, void**, unsigned)                                           \
   DRIVER(destroy_stream, cuStreamDestroy_v2, void*)                                                 \
-  DRIVER(query_stream, cuStreamQuery, void*)                                                        \
   DRIVER(wait_event, cuStreamWaitEvent, void*, void*, unsigned)                                     \
   DRIVER(copy, cuMemcpyAsync, void*, const void*, size_t, void*)                                    \
   DRIVER(fill, cuMemsetD32Async, void*, unsigned, size_t, void*)                                    \

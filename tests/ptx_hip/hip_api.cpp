@@ -83,7 +83,7 @@ using namespace ptx_hip;
 using greta::HipProperties;
 
 API int hipRuntimeGetVersion(int* version) {
-  *version = 60443484;
+  *version = 71526333;
   return 0;
 }
 
@@ -164,7 +164,6 @@ API int hipStreamCreateWithFlags(void** stream, unsigned flags) {
   return cuda().create_stream(stream, flags);
 }
 API int hipStreamDestroy(void* stream) { return cuda().destroy_stream(stream); }
-API int hipStreamQuery(void* stream) { return cuda().query_stream(stream); }
 API int hipStreamWaitEvent(void* stream, void* event, unsigned) {
   return cuda().wait_event(stream, event, 0);
 }

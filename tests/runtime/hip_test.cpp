@@ -203,7 +203,7 @@ TEST_CASE("hip: a code object that is cut short or refused is an error of that k
   code = test_kernel_code(*device, "index");
   orders.set("FAIL", "hipModuleLoadData 0 209");
   CHECK(device->load(code, &kernel).code == Code::Unsupported);
-  CHECK_THAT(error_text(), ContainsSubstring("HIP 6.4.43484 refuses the code object"));
+  CHECK_THAT(error_text(), ContainsSubstring("HIP 7.15.26333 refuses the code object"));
   orders.set("VERSION", "60200000");
   CHECK(device->load(code, &kernel).code == Code::Unsupported);
   CHECK_THAT(error_text(), ContainsSubstring("HIP 6.2.0 refuses") && ContainsSubstring("6.4 or newer") &&
@@ -248,11 +248,18 @@ TEST_CASE("hip: an APU takes pages of a file, another GPU copies", "[runtime][hi
   HipOrders orders;
   CHECK(!open_mock_hip()->info().imports_host);
   orders.set("INTEGRATED", "1");
-  const OpenDevice device = open_mock_hip();
-  CHECK(device->info().unified_memory);
-  CHECK(device->info().imports_host);
+  DeviceOptions options = with_mock_hip();
+  options.imports_files = true;
+  const auto imports = [&] {
+    Device* opened = nullptr;
+    REQUIRE(orders.open(&opened, options).ok());
+    const std::unique_ptr<Device> device(opened);
+    CHECK(device->info().unified_memory);
+    return device->info().imports_host;
+  };
+  CHECK(imports());
   orders.set("FAIL", "hipHostRegister 0 1");
-  CHECK(!open_mock_hip()->info().imports_host);
+  CHECK(!imports());
 }
 
 TEST_CASE("hip: a device without code says what to do, before it is opened", "[runtime][hip]") {

@@ -101,6 +101,10 @@ Runtime open_runtime(const DeviceOptions& options) {
   open.device = options.device.c_str();
   open.exact = options.exact ? 1 : 0;
   open.persistent = options.persistent ? 1 : 0;
+  open.graphs = options.graphs == "on"    ? GRETA_GRAPHS_ON
+                : options.graphs == "off" ? GRETA_GRAPHS_OFF
+                                          : GRETA_GRAPHS_DEFAULT;
+  open.import_files = options.import_files ? 1 : 0;
   open.log = log_runtime;
   greta_runtime* runtime = nullptr;
   choice_warnings.clear();

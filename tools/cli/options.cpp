@@ -49,6 +49,13 @@ void add_device(CLI::App& app, DeviceOptions& options) {
 
 void add_options(CLI::App& app, DeviceOptions& options) {
   add_device(app, options);
+  app.add_option("--graphs", options.graphs,
+                 "HIP: give a step to the GPU as one graph; auto does from HIP 7.2.1 on")
+      ->type_name("G")
+      ->check(one_of({"auto", "on", "off"}))
+      ->capture_default_str();
+  app.add_flag("--import-files", options.import_files,
+               "HIP: a GPU that shares the host's memory reads weights in the mapped file");
   app.add_option("-t,--threads", options.threads, "threads of the CPU device; 0: one for each processor")
       ->type_name("N")
       ->check(in_range(int64_t{0}, 1024))

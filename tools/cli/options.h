@@ -26,6 +26,8 @@ struct DeviceOptions {
   uint32_t threads = 0;  // 0: one for each processor
   bool exact = false;
   bool persistent = false;
+  std::string graphs = "auto";  // or "on", "off"
+  bool import_files = false;
 };
 
 struct ContextOptions {

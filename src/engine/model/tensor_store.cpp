@@ -71,7 +71,8 @@ Status TensorStore::cut_to(uint64_t limit, Tensor* tensor) {
 // The most bytes that are imported at once. They are whole pages.
 static uint64_t import_limit(const DeviceInfo& device) {
   const uint64_t ends = 2 * page_bytes();
-  return device.max_allocation_bytes > ends ? device.max_allocation_bytes - ends : 0;
+  const uint64_t most = std::min(device.max_allocation_bytes, device.max_import_bytes);
+  return most > ends ? most - ends : 0;
 }
 
 // A tensor can stay in the caller's memory, or in a mapped file, if the device can read it at its offset.
