@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "platform/system_text.h"
-#include "runtime/gfx_family.h"
+#include "runtime/device.h"
 
 namespace greta {
 

@@ -269,7 +269,8 @@ EXPORT void greta_faults_set(const char* function, int passing, int result, int 
 
 // Devices lack what `names` names: shaderInt64, timelineSemaphore, version; without "processor" one is an
 // integrated GPU, without "host's memory" one with memory of its own; without "one heap" there are a local
-// one of 2 GiB and another of 1 GiB; without "no matrices" it says that it has cooperative ones; without "other makers" it is AMD's.
+// one of 2 GiB and another of 1 GiB; without "no matrices" it says that it has cooperative ones; without
+// "other makers" it is AMD's.
 EXPORT void greta_faults_hide(const char* names) {
   strncpy(hidden_feature, names, sizeof hidden_feature - 1);
 }
