@@ -237,6 +237,14 @@ TEST_CASE("misuse: fields of options without a meaning are refused when objects 
   of_runtime.persistent = 2;
   CHECK(greta_runtime_open(&of_runtime, &runtime) == GRETA_ERROR_ARGUMENT);
   CHECK_THAT(greta_error_text(), ContainsSubstring("persistent"));
+  of_runtime = sized<greta_runtime_options>();
+  of_runtime.graphs = GRETA_GRAPHS_ON + 1;
+  CHECK(greta_runtime_open(&of_runtime, &runtime) == GRETA_ERROR_ARGUMENT);
+  CHECK_THAT(greta_error_text(), ContainsSubstring("graphs is 3"));
+  of_runtime = sized<greta_runtime_options>();
+  of_runtime.import_files = 2;
+  CHECK(greta_runtime_open(&of_runtime, &runtime) == GRETA_ERROR_ARGUMENT);
+  CHECK_THAT(greta_error_text(), ContainsSubstring("import_files"));
   greta_source source = o.source;
   source.reserved = 1;
   greta_file* file = nullptr;

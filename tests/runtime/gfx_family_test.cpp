@@ -23,6 +23,18 @@ TEST_CASE("a family's code runs on its exact targets alone", "[runtime]") {
   CHECK_FALSE(runs_on("gfx1100", "gfx1101"));
   CHECK_FALSE(runs_on("gfx9-4-generic", "gfx90a"));
   CHECK_FALSE(runs_on("", "gfx1010"));
+  CHECK_FALSE(runs_on("gfx12-generic", "gfx1250"));
+}
+
+TEST_CASE("gfx1250 is an Instinct, and no RDNA", "[runtime]") {
+  for (const char* arch : {"gfx90a", "gfx942", "gfx950", "gfx1250"}) {
+    CHECK(is_instinct(arch));
+    CHECK_FALSE(is_rdna(arch));
+  }
+  for (const char* arch : {"gfx1010", "gfx1030", "gfx1151", "gfx1201"}) {
+    CHECK(is_rdna(arch));
+    CHECK_FALSE(is_instinct(arch));
+  }
 }
 
 TEST_CASE("a device may use rows for its exact target and for its family", "[runtime]") {

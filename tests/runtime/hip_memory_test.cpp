@@ -36,6 +36,12 @@ struct Rig {
     tree.write(kNode + "properties",
                "cpu_cores_count 0\n" + more + "location_id 768\ndomain 0\ndrm_render_minor 128\n");
   }
+  DeviceInfo described() {  // known of a device for which this build has no code too
+    DeviceInfo info;
+    for (const Backend* backend : backends())
+      if (!strcmp(backend->name, "hip")) (void)backend->describe(0, options, &info);
+    return info;
+  }
   std::unique_ptr<Device> open() {
     Device* device = nullptr;
     const Status status = orders.open(&device, options);
@@ -55,7 +61,7 @@ TEST_CASE("hip: what graphics uses is not free", "[runtime][hip]") {
   CHECK(device->info().memory_bytes == 24 * kGiB);
   CHECK(device->memory_free() == 4 * kGiB);
   rig.tree.add_memory(kCard, 24 * kGiB, 0, 64 * kGiB, 0);  // a file that says nothing is not believed
-  CHECK(device->memory_free() == 24 * kGiB);
+  CHECK(device->memory_free() > 23 * kGiB);
   rig.tree.add_memory(kCard, 24 * kGiB, 30 * kGiB, 64 * kGiB, 0);
   CHECK(device->memory_free() == 0);
   CHECK(device->info().reserve_bytes == 384 * kMiB);
@@ -81,21 +87,20 @@ TEST_CASE("hip: an APU has what the compute driver lends it", "[runtime][hip]") 
 
 TEST_CASE("hip: RDNA's units are not pairs, and dies are known", "[runtime][hip]") {
   Rig rig;
+  rig.orders.set("ARCH", "gfx942");
   rig.orders.set("UNITS", "80");
-  CHECK(rig.open()->info().unit_count == 80);
-  rig.set_node("simd_count 320\nsimd_per_cu 4\nnum_xcc 4\ngfx_target_version 90402\n");
-  CHECK(rig.open()->info().die_count == 4);
+  CHECK(rig.described().unit_count == 80);
+  rig.set_node("simd_count 320\nsimd_per_cu 4\nnum_xcc 4\n");
+  CHECK(rig.described().unit_count == 80);
+  CHECK(rig.described().die_count == 4);
+  rig.orders.set("ARCH", "gfx1250");  // of CDNA, though its waves have 32 lanes
+  CHECK(rig.described().unit_count == 80);
   rig.orders.set("ARCH", "gfx1100");
   rig.orders.set("UNITS", "48");
   rig.set_node("simd_count 192\nsimd_per_cu 2\n");
-  DeviceInfo info;
-  for (const Backend* backend : backends())
-    if (!strcmp(backend->name, "hip")) (void)backend->describe(0, rig.options, &info);
-  CHECK(info.unit_count == 96);
+  CHECK(rig.described().unit_count == 96);
   rig.set_node("simd_count 96\nsimd_per_cu 2\n");  // GPU_ENABLE_WGP_MODE=0: HIP counts units
-  for (const Backend* backend : backends())
-    if (!strcmp(backend->name, "hip")) (void)backend->describe(0, rig.options, &info);
-  CHECK(info.unit_count == 48);
+  CHECK(rig.described().unit_count == 48);
 }
 
 TEST_CASE("hip: no mapped file is read in place unless asked, and at most 1 GiB at once", "[runtime][hip]") {
