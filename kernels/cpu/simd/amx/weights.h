@@ -45,7 +45,7 @@ struct AmxWeights<BlockTiles<Quants> > {
     const uint8_t* block = (const uint8_t*)b.weight + row * row_bytes + k / 256 * Quants::kBlockBytes;
     for (uint32_t r = 0; r < rows; ++r, block += row_bytes) {
       for (uint32_t line = 0; line < Quants::kBlockBytes; line += 64)
-        _mm_prefetch((const char*)block + kPairRows * row_bytes + line, _MM_HINT_T1);
+        prefetch_weights(block + kPairRows * row_bytes + line);
       const SixteenScales scales = Quants::scales(block);
       alignas(64) float scale[16], min[16];
       _mm512_store_ps(scale, scales.scale);

@@ -39,7 +39,7 @@ struct BlockMany {
     constexpr uint32_t kRows = 16 / kGroups;
     for (uint32_t r = g * kRows; r < (g + 1) * kRows; ++r)
       for (uint32_t line = 0; line < Quants::kBlockBytes; line += 64)
-        _mm_prefetch((const char*)ahead.rows + r * ahead.row_bytes + line, _MM_HINT_T0);
+        prefetch_weights(ahead.rows + r * ahead.row_bytes + line);
   }
 
   // T tokens times the columns that are unpacked, which begin with column `at`.

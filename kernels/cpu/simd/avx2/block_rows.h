@@ -76,7 +76,7 @@ struct BlockRows {
       __m256 scale[R][T][kVectors];
       for (int r = 0; r < R; ++r) {
         for (uint32_t line = 0; line < Quants::kBlockBytes; line += 64)
-          _mm_prefetch((const char*)weight + r * row_bytes + line + ahead, _MM_HINT_T0);
+          prefetch_weights(weight + r * row_bytes + line + ahead);
         const Scales<kGroup> scales = Quants::scales(weight + r * row_bytes);
         for (int t = 0; t < T; ++t)
           for (int v = 0; v < kVectors; ++v) {

@@ -38,7 +38,7 @@ struct FloatRows {
     uint32_t k = 0;
     for (; k + kSums * 8 <= depth; k += kSums * 8) {
       for (uint32_t line = 0; line < kSums * 8 * Floats::kBytes; line += 64)
-        _mm_prefetch((const char*)weight + k * Floats::kBytes + line + 8192, _MM_HINT_T0);
+        prefetch_weights(weight + k * Floats::kBytes + line + 8192);
       for (int i = 0; i < kSums; ++i) {
         const __m256 w = Floats::load(weight + (k + i * 8) * Floats::kBytes);
         for (int t = 0; t < T; ++t)

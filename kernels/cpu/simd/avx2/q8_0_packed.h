@@ -28,7 +28,7 @@ struct Rows {
     for (int t = 0; t < T; ++t) sum[0][t] = sum[1][t] = _mm256_setzero_ps();
     for (uint32_t i = 0; i < blocks; ++i, weight += Type::kTileBytes) {
       for (uint32_t line = 0; line < Type::kTileBytes; line += 64)
-        _mm_prefetch((const char*)weight + line + ahead, _MM_HINT_T0);
+        prefetch_weights(weight + line + ahead);
       __m256i dot[2][T];
       for (int t = 0; t < T; ++t) dot[0][t] = dot[1][t] = _mm256_setzero_si256();
 #pragma GCC unroll 8

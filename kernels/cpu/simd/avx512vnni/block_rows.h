@@ -74,7 +74,7 @@ struct BlockRows {
       __m512 scale[R][T];
       for (int r = 0; r < R; ++r) {
         for (uint32_t line = 0; line < Quants::kBlockBytes; line += 64)
-          _mm_prefetch((const char*)weight + r * row_bytes + line + ahead, _MM_HINT_T0);
+          prefetch_weights(weight + r * row_bytes + line + ahead);
         const SixteenScales scales = Quants::scales(weight + r * row_bytes);
         for (int t = 0; t < T; ++t) {
           scale[r][t] = _mm512_mul_ps(scales.scale, _mm512_loadu_ps(tokens[t].scale + at / 16));

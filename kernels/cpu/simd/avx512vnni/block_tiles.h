@@ -48,7 +48,7 @@ struct BlockTiles {
                                                      uint8_t* quants, uint8_t* scale, uint8_t* min) {
     for (int r = 0; r < 16; ++r)
       for (uint32_t line = 0; line < Quants::kBlockBytes; line += 64)
-        _mm_prefetch((const char*)block[r] + next_bytes + line, _MM_HINT_T1);
+        prefetch_weights(block[r] + next_bytes + line);
     if constexpr (requires { Quants::unpack_scales; })
       Quants::unpack_scales(block, (float*)scale, (float*)min);
     else

@@ -42,7 +42,7 @@ struct Rows {
     for (int t = 0; t < T; ++t) sum[t] = _mm512_setzero_ps();
     for (uint32_t i = 0; i < blocks; ++i, weight += Type::kTileBytes) {
       for (uint32_t line = 0; line < Type::kTileBytes; line += 64)
-        _mm_prefetch((const char*)weight + line + ahead, _MM_HINT_T0);
+        prefetch_weights(weight + line + ahead);
       __m512i dot[T];
       for (int t = 0; t < T; ++t) dot[t] = _mm512_set1_epi32(tokens[t].start[i]);
 #pragma GCC unroll 8
