@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "places.h"
 #include "support/api_objects.h"
 
 using namespace greta::test;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "greta.h"
+#include "places.h"
 
 using Catch::Matchers::ContainsSubstring;
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "places.h"
 #include "support/api_objects.h"
 #include "support/test_data.h"
 

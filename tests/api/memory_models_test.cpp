@@ -3,6 +3,7 @@
 // text.
 #include <cstring>
 
+#include "places.h"
 #include "support/api_objects.h"
 #include "support/failing_memory.h"
 #include "support/test_data.h"

@@ -1,4 +1,5 @@
 // A model's file may change while it is loaded and after that, whether it is copied or mapped.
+#include <catch2/catch_test_macros.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -12,6 +12,7 @@
 #include <functional>
 
 #include "greta.h"
+#include "places.h"
 #include "support/gguf_writer.h"
 
 using namespace greta::test;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "api/handles.h"
+#include "places.h"
 #include "support/tiny_model.h"
 #include "support/vulkan_devices.h"
 #include "support/vulkan_faults.h"

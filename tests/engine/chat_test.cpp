@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "places.h"
 #include "support/test_data.h"
 #include "support/tiny_model.h"
 

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "engine/session/chat.h"
+#include "places.h"
 #include "support/tiny_model.h"
 
 using namespace greta;

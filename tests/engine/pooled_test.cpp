@@ -1,5 +1,6 @@
 // Vectors of texts: hidden states are those of the reference, a vector does not depend on how its text is
 // cut, and a service gives what a session gives, whoever else is there.
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/generators/catch_generators_range.hpp>
 #include <cmath>
 

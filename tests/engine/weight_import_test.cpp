@@ -3,6 +3,7 @@
 // loading.
 #include <catch2/catch_test_macros.hpp>
 
+#include "places.h"
 #include "support/tiny_model.h"
 #include "support/vulkan_faults.h"
 

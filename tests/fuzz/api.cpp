@@ -9,6 +9,7 @@
 
 #include "api_tape.h"
 #include "greta.h"
+#include "places.h"
 
 using greta::fuzz::Odd;
 using greta::fuzz::Tape;

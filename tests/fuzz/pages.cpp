@@ -16,6 +16,7 @@
 
 #include "api_tape.h"
 #include "engine/serve/scheduler.h"
+#include "places.h"
 #include "platform/folder.h"
 #include "runtime/runtime.h"
 

@@ -5,6 +5,7 @@
 // what makes one out of a good one: two bytes that say how many bytes it has, then for each change three of
 // place and one to combine with what is there.
 #include "../support/saved_session.h"
+#include "places.h"
 #include "runtime/runtime.h"
 
 using namespace greta;

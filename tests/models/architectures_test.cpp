@@ -8,6 +8,7 @@
 
 #include "compute/kernel_table.h"
 #include "models/reference_transformer.h"
+#include "places.h"
 
 using namespace greta;
 using namespace greta::test;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "models/reference_transformer.h"
+#include "places.h"
 #include "support/gguf_writer.h"
 #include "support/model_file.h"
 

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "models/reference_transformer.h"
+#include "places.h"
 #include "support/saved_session.h"
 #include "support/test_device.h"
 #include "support/tiny_model.h"

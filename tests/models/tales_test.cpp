@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "models/reference_transformer.h"
+#include "places.h"
 #include "support/test_device.h"
 
 using namespace greta;

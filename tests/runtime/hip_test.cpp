@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backends/hip/system.h"
+#include "places.h"
 #include "support/device_kernels.h"
 #include "support/fake_gpus.h"
 #include "support/hip_orders.h"

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "places.h"
 #include "support/vulkan_devices.h"
 
 using namespace greta;

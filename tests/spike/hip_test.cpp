@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/abi/scaled_add.h"
+#include "places.h"
 #include "spike/hip_device.h"
 
 using namespace greta;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "places.h"
 #include "runtime/runtime.h"
 
 // A device, and the device inside if it wraps one. They are closed in this order.

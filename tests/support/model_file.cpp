@@ -1,3 +1,4 @@
+#include "places.h"
 #include "support/model_file.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #pragma once
 #include <dlfcn.h>
 
+#include "places.h"
 #include "support/devices.h"
 
 // Devices of tests/mock_vulkan/vulkan_devices.cpp, a libvulkan that lists the devices that it is told to and

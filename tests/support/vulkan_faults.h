@@ -1,6 +1,7 @@
 #pragma once
 #include <dlfcn.h>
 
+#include "places.h"
 #include "support/devices.h"
 
 // VkResult

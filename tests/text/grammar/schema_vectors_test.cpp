@@ -5,6 +5,7 @@
 #include <fstream>
 #include <random>
 
+#include "places.h"
 #include "text/grammar/grammar.h"
 #include "text/grammar/json_schema.h"
 

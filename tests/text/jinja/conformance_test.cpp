@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "places.h"
 #include "text/jinja/jinja.h"
 
 using namespace greta;

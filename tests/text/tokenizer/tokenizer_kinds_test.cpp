@@ -6,6 +6,7 @@
 #include <memory>
 #include <sstream>
 
+#include "places.h"
 #include "support/gguf_writer.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 
+#include "places.h"
 #include "text/tokenizer/split.h"
 
 using namespace greta;
