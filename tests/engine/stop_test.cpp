@@ -2,6 +2,8 @@
 #include "engine/session/stop.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "support/tiny_model.h"
@@ -86,6 +88,63 @@ TEST_CASE("stop: any cut of a text gives the same", "[stop]") {
   REQUIRE(stopped > 500);
 }
 
+// A text of which some is hidden. A match ends where one in the whole text or in the shown text does; of
+// several, the one that begins first counts, then the first in the list.
+TEST_CASE("stop: hidden text is matched, and never given out", "[stop]") {
+  const std::vector<std::string_view> sets[] = {
+      {"ab"}, {"<x>"}, {"a<x>"}, {"<x>b", "ab"}, {"<x><x>", "bb"}, {"a<x>b<x>", "ba", "aab"}, {}};
+  std::mt19937 random(2);
+  size_t ends[2] = {};  // matches with hidden text, and without
+  for (const auto& stops : sets)
+    for (int repeat = 0; repeat < 500; ++repeat) {
+      StopMatcher matcher;
+      REQUIRE(matcher.open(stops).ok());
+      std::string whole, shown, got, want;
+      std::vector<size_t> shown_before = {0};  // [whole.size() + 1]
+      bool found = false;
+      int32_t want_found = -1;
+      for (uint32_t i = random() % 12; i > 0 && !found; --i) {
+        const bool hidden = random() % 3 == 0;
+        const std::string piece = hidden ? "<x>" : random() % 2 ? "a" : "b";
+        // A hidden text may itself be of several tokens or bytes: only the whole piece is tried here.
+        std::string pushed;
+        for (const char byte : piece) (hidden ? pushed += '\xff' : pushed) += byte;
+        found = matcher.push(pushed, &got);
+        for (const char byte : piece) {
+          whole += byte;
+          if (!hidden) shown += byte;
+          shown_before.push_back(shown.size());
+          size_t first = whole.size();
+          for (size_t s = 0; s < stops.size(); ++s) {
+            const size_t bytes = stops[s].size();
+            size_t start = whole.ends_with(stops[s]) ? whole.size() - bytes : whole.size();
+            if (!hidden && shown.ends_with(stops[s]))
+              for (size_t at = 0; at < start; ++at)  // the last place before the match's first byte
+                if (shown_before[at] == shown.size() - bytes && shown_before[at + 1] > shown_before[at])
+                  start = at;
+            if (start >= first) continue;
+            first = start;
+            want_found = int32_t(s);
+            want = shown.substr(0, shown_before[start]);
+            ++ends[whole.substr(start).find("<x>") == std::string::npos];
+          }
+          if (want_found >= 0) break;
+        }
+        REQUIRE(shown.starts_with(got));
+        REQUIRE(found == (want_found >= 0));
+      }
+      if (!found) {
+        matcher.flush(&got);
+        want = shown;
+      }
+      INFO(whole);
+      REQUIRE(got == want);
+      REQUIRE(matcher.found() == want_found);
+    }
+  CHECK(ends[0] > 100);
+  CHECK(ends[1] > 100);
+}
+
 TEST_CASE("stop: a long text is not held back, and bad strings are refused", "[stop]") {
   StopMatcher matcher;
   const std::vector<std::string_view> end = {"END"};
@@ -144,4 +203,52 @@ TEST_CASE("stop: generation ends before a stop string, wherever its tokens meet"
       REQUIRE(result.stop_string == 1);
     }
   }
+}
+
+TEST_CASE("stop: the text of a control token is a stop string", "[stop]") {
+  std::ifstream file(GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  Engine engine;
+  open_engine(bytes, {}, &engine);
+  const Tokenizer& tokenizer = *engine.model->tokenizer;
+  const int32_t control = tokenizer.find("<|end|>");
+  REQUIRE(tokenizer.piece(control).empty());
+  const std::string mark = tokenizer.piece(control, true);
+  std::unique_ptr<Session> session;
+  REQUIRE(Session::open(std::shared_ptr<Executor>(engine.executor.get(), [](Executor*) {}), &session).ok());
+  SamplerSettings settings;
+  settings.bias = {{control, 1e6f}};  // the model writes nothing else
+  REQUIRE(session->set_sampling(settings).ok());
+  const auto generate = [&](std::vector<std::string_view> stops, std::vector<int32_t> spoken,
+                            std::string* text) {
+    GenerateOptions options;
+    options.max_tokens = 6;
+    options.ignore_end = true;
+    options.stops = stops;
+    options.spoken = spoken;
+    options.user = text;
+    options.on_token = [](void* user, int32_t, const char* piece, size_t bytes) {
+      static_cast<std::string*>(user)->append(piece, bytes);
+      return 0;
+    };
+    GenerateResult result;
+    const int32_t prompt[] = {1, 5};
+    REQUIRE(session->truncate(0).ok());
+    REQUIRE(session->generate(prompt, options, &result).ok());
+    return result;
+  };
+  std::string text;
+  CHECK(generate({}, {}, &text).reason == StopReason::Length);
+  const GenerateResult one = generate({"never there", mark}, {}, &text);
+  CHECK(one.reason == StopReason::String);
+  CHECK(one.stop_string == 1);
+  CHECK(one.generated_tokens == 1);
+  const std::string twice = mark + mark;
+  CHECK(generate({twice}, {}, &text).generated_tokens == 2);
+  CHECK(text.empty());
+  // A token that gives its text is matched as any other.
+  CHECK(generate({twice}, {control}, &text).generated_tokens == 2);
+  CHECK(text.empty());
+  CHECK(generate({"never there"}, {control}, &text).reason == StopReason::Length);
+  CHECK(text == twice + twice + twice);
 }

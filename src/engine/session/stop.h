@@ -13,9 +13,9 @@ namespace greta {
 constexpr uint32_t kMaxStopStrings = 64;
 constexpr uint32_t kMaxStopBytes = 4096;  // of one stop string
 
-// The output does not depend on how the text is cut into pieces. It is the text before the match that ends
-// first; if several end there, before the longest of them. The time is linear in the text for each stop
-// string (Knuth, Morris, Pratt 1977).
+// Gives the text before the match that ends first, or the first of those to begin, however the text is cut.
+// Its time is linear for each stop string (Knuth, Morris, Pratt 1977). A byte 0xFF hides the next one, of a
+// control token: that is not given out, and a string may match with what is hidden, or without all of it.
 class StopMatcher {
  public:
   Status open(std::span<const std::string_view> texts);  // each must be valid UTF-8 and not empty
