@@ -283,6 +283,78 @@ TEST_CASE("chat: template arguments and tools reach the template", "[chat]") {
   CHECK(text == "f good 7 True 8");
 }
 
+// The parts are written one after the other, or each on a line of its own, wherever a text is written.
+TEST_CASE("chat: a content may be a list of parts, for all templates and roles", "[chat]") {
+  const std::filesystem::path folder = test_data() / "templates";
+  Talk talk;
+  const auto message = [](std::string_view role, std::string_view content) {
+    return std::string("{\"role\": \"") + std::string(role) +
+           "\", \"tool_call_id\": \"call00000\", \"name\": \"weather\", \"content\": " +
+           std::string(content) + "}";
+  };
+  const std::string call =
+      R"({"role": "assistant", "content": "", "tool_calls": [{"id": "call00000", "type": "function",
+          "function": {"name": "weather", "arguments": "{}"}}]})";
+  const auto without_lines = [](std::string text) {
+    std::erase_if(text, [](char c) { return c == '\n' || c == ' '; });
+    return text;
+  };
+  uint32_t templates = 0, tried = 0, as_lists = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    ++templates;
+    const std::string form = read(entry.path());
+    for (const std::string_view role : {"system", "user", "assistant", "tool"}) {
+      const auto render = [&](std::string_view content, std::string* text) {
+        std::unique_ptr<Chat> chat;
+        require(Chat::open(*talk.session, {.chat_template = form}, Log{}, &chat));
+        std::vector<std::string> all = {message("user", "\"question\"")};
+        if (role == "system") all.insert(all.begin(), message(role, content));
+        if (role == "user") all = {message(role, content)};
+        if (role == "assistant") all.insert(all.end(), {message(role, content), message("user", "\"more\"")});
+        if (role == "tool") all.insert(all.end(), {call, message(role, content)});
+        for (const std::string& json : all) {
+          Value value;
+          require(parse_json(json.c_str(), &value));
+          require(chat->add(value));
+        }
+        return chat->render(true, text).ok();
+      };
+      INFO(entry.path().filename().string() << " " << role << " " << error_text());
+      std::string whole, lines, one, parts;
+      if (!render("\"The first.\"", &whole)) continue;  // the template has no such role
+      ++tried;
+      REQUIRE(render(R"([{"type": "text", "text": "The first."}])", &one));
+      CHECK(one == whole);
+      REQUIRE(render("\"The first.\\nThe second.\"", &lines));
+      REQUIRE(render(R"([{"type": "text", "text": "The first."}, {"type": "text", "text": "The second."}])",
+                     &parts));
+      CHECK(without_lines(parts) == without_lines(lines));
+      as_lists += parts != lines;
+    }
+  }
+  CHECK(templates > 40);
+  CHECK(tried > 3 * templates);
+  CHECK(as_lists > 20);
+  UNSCOPED_INFO(templates << " templates, " << tried << " roles, " << as_lists << " as lists");
+}
+
+TEST_CASE("chat: a part that is no text is refused by its name", "[chat]") {
+  Talk talk;
+  const auto refused = [&](const char* content) {
+    const Status status = talk.add(
+        (std::string(R"({"role": "user", "content": [{"type": "text", "text": "a"}, )") + content + "]}")
+            .c_str());
+    CHECK_FALSE(status.ok());
+    return std::string(error_text());
+  };
+  CHECK_THAT(refused(R"({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}})"),
+             ContainsSubstring("part 1 of its content is of type \"image_url\", and only text is read"));
+  CHECK_THAT(refused(R"({"type": "input_audio", "input_audio": {}})"), ContainsSubstring("\"input_audio\""));
+  CHECK_THAT(refused(R"({"type": "text"})"), ContainsSubstring("part 1 of its content has no text"));
+  CHECK_THAT(refused("7"), ContainsSubstring("part 1 of its content has no text"));
+  CHECK(talk.chat->messages().empty());
+}
+
 // A rendered call is what the model would have written, so the parser finds the same call in it.
 TEST_CASE("chat: calls pass through the templates of many models and back", "[chat]") {
   const std::filesystem::path folder = test_data() / "templates";

@@ -1,5 +1,7 @@
 #include "engine/session/dialect.h"
 
+#include <map>
+
 namespace greta {
 
 using jinja::Value;
@@ -37,6 +39,29 @@ void Dialect::find_spoken(const Tokenizer& tokenizer) {
       spoken_.push_back(int32_t(id));
 }
 
+// The text of a part of a content; null if the part is no text.
+static const Value* text_of_part(const Value& part) {
+  if (part.is_string()) return &part;
+  const std::string_view type = part["type"].as_string();
+  const bool is_text = !part.find("type") || type == "text" || type == "input_text" || type == "output_text";
+  const Value* text = part.find("text");
+  return is_text && text && text->is_string() ? text : nullptr;
+}
+
+static Status check_parts(const Value& content, std::string_view role) {
+  for (size_t i = 0; i < content.size(); ++i) {
+    const Value& part = content.items()[i];
+    if (text_of_part(part)) continue;
+    const Quoted of(role), type(part["type"].as_string());
+    if (part["type"].is_string() && part["type"].as_string() != "text")
+      return fail(Code::Unsupported,
+                  "a message of role %s: part %zu of its content is of type %s, and only text is read",
+                  of.c_str(), i, type.c_str());
+    return fail(Code::Argument, "a message of role %s: part %zu of its content has no text", of.c_str(), i);
+  }
+  return {};
+}
+
 Status Dialect::check(const Value& message) {
   if (!message.is_dict())
     return fail(Code::Argument, "a message: expected an object, not %s", message.type_name());
@@ -47,6 +72,7 @@ Status Dialect::check(const Value& message) {
   if (content && !content->is_string() && !content->is_list() && !content->is_none())
     return fail(Code::Argument, "a message of role %s: its content is %s, expected a text or a list",
                 Quoted(role.as_string()).c_str(), content->type_name());
+  if (content && content->is_list()) GRETA_TRY(check_parts(*content, role.as_string()));
   if ((!content || content->is_none()) && !calls && !message["reasoning_content"].is_string())
     return fail(Code::Argument, "a message of role %s without content", Quoted(role.as_string()).c_str());
   for (const Value& call : message["tool_calls"].items())
@@ -56,8 +82,26 @@ Status Dialect::check(const Value& message) {
   return {};
 }
 
-// Makes a message as templates expect it: the arguments of calls are objects, and the content is a text.
-static Value for_template(const Value& message) {
+// Makes a content of parts as a template expects it: a list of dicts, or else a text of one line for each.
+static Value parts_for_template(const Value& content, bool as_list) {
+  Value list = Value::list();
+  std::string text;
+  for (const Value& item : content.items()) {
+    const Value* part_text = text_of_part(item);
+    if (!part_text) continue;  // check() has refused it
+    Value part = Value::dict();
+    part.set("type"sv, "text");
+    part.set("text"sv, *part_text);
+    if (list.size()) text += '\n';
+    text += part_text->as_string();
+    list.push(std::move(part));
+  }
+  return as_list && list.size() ? list : Value(text);
+}
+
+// Makes a message as templates expect it: the arguments of calls are objects, and the content is a text, or a
+// list of parts if it is one and the template reads `lists`.
+static Value for_template(const Value& message, bool lists) {
   Value out = Value::dict();
   bool has_content = false, has_thinking = false;
   for (const Value::Entry& entry : message.entries()) {
@@ -66,6 +110,7 @@ static Value for_template(const Value& message) {
     if (key == "content") {
       has_content = value.is_true();
       if (value.is_none()) value = "";
+      if (value.is_list()) value = parts_for_template(value, lists);
     } else if (key == "tool_calls") {
       Value calls = Value::list();
       for (const Value& call : entry.value.items()) {
@@ -94,14 +139,48 @@ static Value for_template(const Value& message) {
   return out;
 }
 
+// Tries whether the template writes a list of parts as it writes their texts, in a short conversation with a
+// message of that role. A template that refuses the conversation, or writes another text, knows only texts.
+static bool reads_lists(const ChatTemplate& form, const ChatInput& settings, std::string_view role) {
+  const auto writes = [&](const char* content, std::string* text) {
+    std::string tried = "{\"role\": ";
+    jinja::append_json_string(role, false, &tried);
+    tried += std::string(R"(, "tool_call_id": "call00000", "name": "f", "content": )") + content + "}";
+    const std::string user = R"({"role": "user", "content": "greta-question"})";
+    const std::string call =
+        R"({"role": "assistant", "content": "", "tool_calls": [{"id": "call00000", "type": "function",
+            "function": {"name": "f", "arguments": {}}}]})";
+    const bool leads = role == "system" || role == "developer";
+    const std::string json = role == "user"        ? tried
+                             : leads               ? tried + "," + user
+                             : role == "assistant" ? user + "," + tried + "," + user
+                                                   : user + "," + call + "," + tried;
+    ChatInput input = settings;
+    if (!parse_json("[" + json + "]", &input.messages).ok()) return false;
+    return form.render(input, {}, text).ok();
+  };
+  std::string whole, one, two;
+  return writes("\"greta-part-one\"", &whole) &&
+         writes(R"([{"type": "text", "text": "greta-part-one"}])", &one) && whole == one &&
+         writes(R"([{"type": "text", "text": "greta-part-one"}, {"type": "text", "text": "greta-part-two"}])",
+                &two) &&
+         two.find("greta-part-one") != two.npos && two.find("greta-part-two") != two.npos;
+}
+
 Status Dialect::render(std::span<const Value> messages, bool add_generation_prompt, std::string* out) const {
   ChatInput input;
   input.messages = Value::list();
-  for (const Value& message : messages) input.messages.push(for_template(message));
   input.tools = tools_.value();
   input.arguments = arguments_;
   input.add_generation_prompt = add_generation_prompt;
   input.now_s = now_s_;
+  std::map<std::string_view, bool> lists;  // by role
+  for (const Value& message : messages) {
+    const std::string_view role = message["role"].as_string();
+    const bool has_parts = message["content"].is_list();
+    if (has_parts && !lists.contains(role)) lists[role] = reads_lists(template_, input, role);
+    input.messages.push(for_template(message, has_parts && lists[role]));
+  }
   return template_.render(input, {}, out);
 }
 
