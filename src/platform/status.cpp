@@ -25,6 +25,10 @@ Status within(Status status, const char* format, ...) {
   const int used = format_arguments(error_buffer, sizeof error_buffer, format, arguments);
   va_end(arguments);
   const size_t at = used < 0 ? 0 : used >= int(kErrorTextBytes) ? kErrorTextBytes - 1 : size_t(used);
+  if (strncmp(before, error_buffer, at) == 0 && strncmp(before + at, ": ", 2) == 0) {  // it says so already
+    memcpy(error_buffer, before, sizeof before);
+    return status;
+  }
   const size_t room = kErrorTextBytes - at;
   if (room > 3) {
     const size_t kept = strnlen(before, room - 3);

@@ -48,6 +48,12 @@ void check(const std::vector<Row>& rows) {
 TEST_CASE("bad models: sizes that contradict each other", "[models][architectures][bad]") {
   check({
       {"an architecture nobody knows", "llama-plain", set_text("general.architecture", "lama"), "\"lama\""},
+      {"an adapter", "llama-plain",
+       [](ModelFile& m) {
+         m.values.push_back({"general.type", 8, std::string("\7\0\0\0\0\0\0\0adapter", 15)});
+         m.drop_tensor("token_embd.weight");
+       },
+       "an adapter (LoRA)"},
       {"CVE-2024-8063: no layers", "llama-plain", set_u32("llama.block_count", 0), "block_count"},
       {"a layer more than there is", "llama-plain", set_u32("llama.block_count", 3),
        "blk.2.attn_norm.weight"},

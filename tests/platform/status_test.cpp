@@ -16,6 +16,8 @@ TEST_CASE("a failure keeps its sentence for its thread", "[platform]") {
   const Status status = within(Status{Code::File}, "layer %d", 3);
   CHECK(status.code == Code::File);
   CHECK(std::string(error_text()) == "layer 3: a.gguf: expected 7 bytes");
+  CHECK(within(Status{Code::File}, "layer %d", 3).code == Code::File);  // a place is said once
+  CHECK(std::string(error_text()) == "layer 3: a.gguf: expected 7 bytes");
   CHECK(within(Status{}, "not seen").ok());
   CHECK(std::string(error_text()) == "layer 3: a.gguf: expected 7 bytes");
 }

@@ -404,6 +404,11 @@ Status read_scales(Reader& r, Shape* s) {
 
 Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys) {
   Shape s;
+  std::string_view type = "model";
+  if (gguf.find("general.type")) GRETA_TRY(gguf.get_string("general.type", &type));
+  if (type == "adapter")
+    return fail(Code::Unsupported,
+                "%s: an adapter (LoRA), which changes another model: merge it into that model", gguf.name());
   const char* name = arch.tensors.token_embedding.text;
   const GgufTensor* embedding = gguf.find_tensor(name);
   if (!embedding)
