@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import stat
@@ -126,6 +127,23 @@ class Lines(Chat):
         terminal.send(b"Hi\r")
         terminal.wait_for(r"(?s)Hi\s+\S.+\n> ")
         self.leave(terminal)
+
+    def test_a_full_disk_keeps_the_history(self):
+        """A limit on the size of files stands for it. A long history is shortened at the start."""
+        path = self.folder / "state/greta/history"
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(f"line {i}\n" for i in range(1500)))
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+        try:
+            terminal = self.begin()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        self.leave(terminal)
+        self.assertEqual(path.read_text().count("\n"), 1500)
+        self.assertEqual([p.name for p in path.parent.iterdir()], ["history"])
+        self.leave(self.begin())
+        self.assertEqual(path.read_text().count("\n"), 1000)
 
     def test_a_narrow_terminal_that_is_resized(self):
         terminal = self.begin()

@@ -204,8 +204,17 @@ class Streams(CliTest):
         child.stderr.close()
 
     def test_closed_streams(self):
-        done = subprocess.run(["sh", "-c", f'exec "{PROGRAM}" run -p Once -n 2 >&- 2>&- <&-'], timeout=LIMIT)
+        done = subprocess.run(["sh", "-c", f'exec "{PROGRAM}" run -p Once -n 2 2>&- <&-'], timeout=LIMIT)
         self.assertEqual(done.returncode, 0)
+        # Where nobody can get the result, the command has failed.
+        for command in ("run -p Once -n 2", "--version", "devices"):
+            done = subprocess.run(["sh", "-c", f'exec "{PROGRAM}" {command} >&-'], timeout=LIMIT, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 1, command)
+            self.assertIn(b"greta-cli: stdout: ", done.stderr)
+
+    def test_what_turns_the_direction_of_writing_is_shown(self):
+        err = self.error(1, "info", "/nowhere/\u202egpj.\u2066\u05d0")
+        self.assertIn("/nowhere/\\u202egpj.\\u2066\u05d0", err)
 
     def test_a_full_disk(self):
         with open("/dev/full", "wb") as full:

@@ -3,6 +3,7 @@ import pathlib
 import re
 import resource
 import signal
+import stat
 import tempfile
 
 from support import CliTest, main, start
@@ -43,6 +44,22 @@ class PromptCache(CliTest):
         beginning, _ = self.run_with("Once upon a time there lived a king.")
         self.assertTrue(2 < beginning < 10, beginning)
         self.assertLess(self.path.stat().st_size, len(first))
+
+    def test_only_its_owner_reads_it_and_no_link_is_followed(self):
+        other = self.path.parent.parent / (self.path.parent.name + "-other")
+        self.addCleanup(other.unlink)
+        other.write_text("another file")
+        self.path.with_name("cache.part").symlink_to(other)
+        self.run_with(PROMPT)
+        self.assertEqual(stat.S_IMODE(self.path.stat().st_mode), 0o600)
+        self.assertEqual(other.read_text(), "another file")
+        self.path.unlink()
+        self.path.symlink_to(other)
+        self.assertIn("remove the file", self.run_cli(*RUN, "-p", PROMPT, *self.option, code=1)[1])
+        other.write_text("")
+        self.run_cli(*RUN, "-p", PROMPT, *self.option)
+        self.assertFalse(self.path.is_symlink())
+        self.assertEqual(other.read_text(), "")
 
     def test_read_only(self):
         self.assertEqual(self.run_with(PROMPT, "--prompt-cache-ro"), (0, 0))

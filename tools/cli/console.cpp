@@ -74,9 +74,10 @@ int write_all(int fd, std::string_view text) noexcept {
 }  // namespace
 
 void start_console() {
-  // A file that is opened later must not become descriptor 0, 1 or 2.
+  // A file that is opened later must not become descriptor 0, 1 or 2. Writing to a closed stdout fails on.
   for (int fd = 0; fd <= STDERR_FILENO; ++fd) {
-    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) < 0) _exit(kExitFailed);
+    const int mode = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", mode) < 0) _exit(kExitFailed);
   }
   signal(SIGPIPE, SIG_IGN);
   struct sigaction action = {};
@@ -267,16 +268,30 @@ size_t character_length(std::string_view text) {
 
 namespace {
 
+// The character that `text` begins with, of three bytes, if it turns the direction of writing: with these a
+// text can be shown in another order than it has. Else 0.
+unsigned direction_control(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]) & 0x3fu; };
+  const unsigned code = (static_cast<unsigned char>(text[0]) & 0x0fu) << 12 | byte(1) << 6 | byte(2);
+  return (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ? code : 0;
+}
+
 std::string printable_but(std::string_view text, std::string_view kept) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
     const auto first = static_cast<unsigned char>(text[0]);
     const size_t length = character_length(text);
-    const bool control = first < 0x20 || first == 0x7f ||
+    const unsigned direction = length == 3 ? direction_control(text) : 0;
+    const bool control = direction != 0 || first < 0x20 || first == 0x7f ||
                          (length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
     if (length != 0 && (!control || kept.find(text[0]) != kept.npos)) {
       out += text.substr(0, length);
+      text.remove_prefix(length);
+      continue;
+    }
+    if (direction != 0) {
+      out += format("\\u%04x", direction);
       text.remove_prefix(length);
       continue;
     }
@@ -289,7 +304,8 @@ std::string printable_but(std::string_view text, std::string_view kept) {
 }  // namespace
 
 std::string printable(std::string_view text) { return printable_but(text, ""); }
-bool is_text(std::string_view text) { return printable_but(text, "\n\t\r\f") == text; }
+// A file may hold what turns the direction of writing. All of these characters begin with one byte.
+bool is_text(std::string_view text) { return printable_but(text, "\n\t\r\f\xe2") == text; }
 std::string printable_lines(std::string_view text) { return printable_but(text, "\n\t"); }
 
 }  // namespace greta::cli

@@ -1,6 +1,8 @@
 #include "output_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -9,7 +11,21 @@
 
 namespace greta::cli {
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "wb")) {
+// A file for its owner alone is always made anew: what stands at its path may be a symbolic link, or readable
+// for others.
+static std::FILE* open_for_owner(const std::string& path) {
+  struct stat about;
+  const bool there = lstat(path.c_str(), &about) == 0;
+  if (there && (S_ISREG(about.st_mode) || S_ISLNK(about.st_mode))) std::remove(path.c_str());
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  std::FILE* file = fd < 0 ? nullptr : fdopen(fd, "wb");
+  if (fd >= 0 && !file) close(fd);
+  return file;
+}
+
+OutputFile::OutputFile(std::string path, Readers readers)
+    : path_(std::move(path)),
+      file_(readers == Readers::Owner ? open_for_owner(path_) : std::fopen(path_.c_str(), "wb")) {
   check(file_ != nullptr);
 }
 

@@ -8,7 +8,8 @@ namespace greta::cli {
 
 class OutputFile {  // everything here throws Failed
  public:
-  explicit OutputFile(std::string path);
+  enum class Readers { Anyone, Owner };  // as the umask allows, or only who writes it
+  explicit OutputFile(std::string path, Readers readers = Readers::Anyone);
   ~OutputFile();  // removes the file unless it was finished
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

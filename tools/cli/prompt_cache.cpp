@@ -82,7 +82,7 @@ void PromptCache::save(uint32_t count) {
   const int32_t* tokens = greta_session_tokens(session_);
   if (count <= saved_.size() && std::equal(tokens, tokens + count, saved_.begin())) return;
   if (greta_session_truncate(session_, count) != GRETA_OK) throw Failed(greta_error_text());
-  Writer writer{OutputFile(options_.path + ".part"), ""};
+  Writer writer{OutputFile(options_.path + ".part", OutputFile::Readers::Owner), ""};
   if (greta_session_save(session_, Writer::write, &writer) != GRETA_OK)
     throw Failed(writer.error.empty() ? options_.path + ": " + greta_error_text() : writer.error);
   writer.file.finish_as(options_.path);

@@ -72,10 +72,12 @@ std::string read_whole(const std::string& path) {
   return text;
 }
 
-// Writes all at once, so that programs which run at the same time do not mix their lines.
-void write_file(const std::string& path, const std::string& text, int flags) {
+// Writes all at once, so that programs which run at the same time do not mix their lines. Returns false if
+// some of it was not written.
+bool write_file(const std::string& path, const std::string& text, int flags) {
   const OpenFile file{open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0600)};
-  if (file.fd >= 0 && write(file.fd, text.data(), text.size()) < 0) return;
+  return file.fd >= 0 && write(file.fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+         ((flags & O_EXCL) == 0 || fsync(file.fd) == 0);
 }
 
 }  // namespace
@@ -94,8 +96,8 @@ History::History() : path_(history_path()) {
   std::string kept;
   for (const std::string& line : lines_) kept += as_one_line(line) + "\n";
   const std::string next = path_ + "." + std::to_string(getpid());
-  write_file(next, kept, O_EXCL);
-  if (rename(next.c_str(), path_.c_str()) != 0) unlink(next.c_str());
+  // Where the disk is full, the longer history stays.
+  if (!write_file(next, kept, O_EXCL) || rename(next.c_str(), path_.c_str()) != 0) unlink(next.c_str());
 }
 
 bool History::add(const std::string& line) {
