@@ -213,7 +213,7 @@ class Streams(CliTest):
             self.assertIn(b"greta-cli: stdout: ", done.stderr)
 
     def test_what_turns_the_direction_of_writing_is_shown(self):
-        err = self.error(1, "info", "/nowhere/\u202egpj.\u2066\u05d0")
+        err = self.error(2, "info", "/nowhere/\u202egpj.\u2066\u05d0")
         self.assertIn("/nowhere/\\u202egpj.\\u2066\u05d0", err)
 
     def test_a_full_disk(self):
