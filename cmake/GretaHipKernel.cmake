@@ -17,7 +17,7 @@
 include_guard(GLOBAL)
 include(GretaHipStages)
 
-set(GRETA_HIP_TARGETS gfx90a gfx950 gfx9-4-generic gfx10-3-generic gfx11-generic gfx12-generic
+set(GRETA_HIP_TARGETS gfx90a gfx950 gfx1250 gfx9-4-generic gfx10-3-generic gfx11-generic gfx12-generic
   CACHE STRING "gfx targets of the HIP kernels: families, or exact ones for HIP 6.0 to 6.3")
 # These flags leave out HIP headers and the device library, fused multiply-adds that the source does not
 # write, and a hash of the build path in the object (-fuse-cuid). Pairs of values in one instruction cost more

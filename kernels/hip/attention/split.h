@@ -17,7 +17,7 @@ GLSL_END
 #define AT_LEAST_WAVES(cdna)
 #elif defined(__GFX9__)
 #define AT_LEAST_WAVES(cdna) __attribute__((amdgpu_waves_per_eu(cdna)))
-#elif defined(__GFX12__)
+#elif defined(__GFX12__) && !defined(__gfx1250__)
 #define AT_LEAST_WAVES(cdna) __attribute__((amdgpu_waves_per_eu(12)))
 #else
 #define AT_LEAST_WAVES(cdna) __attribute__((amdgpu_waves_per_eu(8)))
