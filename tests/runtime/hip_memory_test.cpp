@@ -3,6 +3,7 @@
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include "api/handles.h"
 #include "support/device_kernels.h"
 #include "support/fake_gpus.h"
 #include "support/hip_orders.h"
@@ -64,7 +65,18 @@ TEST_CASE("hip: what graphics uses is not free", "[runtime][hip]") {
   CHECK(device->memory_free() > 23 * kGiB);
   rig.tree.add_memory(kCard, 24 * kGiB, 30 * kGiB, 64 * kGiB, 0);
   CHECK(device->memory_free() == 0);
-  CHECK(device->info().reserve_bytes == 384 * kMiB);
+}
+
+TEST_CASE("hip: plans leave some memory free", "[runtime][hip]") {
+  Rig rig;
+  rig.set_bytes("MEMORY", 24 * kGiB);
+  greta_runtime runtime;
+  runtime.device = rig.open();
+  CHECK(runtime.device->info().reserve_bytes == 384 * kMiB);
+  const uint64_t free = runtime.device->memory_free();
+  CHECK(runtime.free_bytes() == free - 384 * kMiB);
+  CHECK(reserve_of(8 * kGiB) == 256 * kMiB);
+  CHECK(reserve_of(kGiB) == 64 * kMiB);
 }
 
 TEST_CASE("hip: an APU has what the compute driver lends it", "[runtime][hip]") {
