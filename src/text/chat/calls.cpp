@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "text/chat/arguments.h"
 #include "text/chat/text.h"
 
 namespace greta {
@@ -47,129 +48,172 @@ bool call_of_object(const Value& object, ChatCall* call) {
 }
 
 // Reads objects, or arrays of them, one after another.
-bool parse_json_calls(std::string_view body, std::vector<ChatCall>* out) {
+CallsRead read_json_calls(std::string_view body, std::vector<ChatCall>* out) {
   while (!body.empty()) {
     const size_t bytes = json_extent(body);
     Value value;
-    if (bytes == 0 || !parse_json(body.substr(0, bytes), &value).ok()) return false;
+    if (bytes == 0) return body[0] == '{' || body[0] == '[' ? CallsRead::Unfinished : CallsRead::None;
+    if (!parse_json(body.substr(0, bytes), &value).ok()) return CallsRead::None;
     const std::span<const Value> items = value.is_list() ? value.items() : std::span<const Value>(&value, 1);
     for (const Value& item : items) {
       ChatCall call;
-      if (out->size() == kMaxCallsInBody || !item.is_dict() || !call_of_object(item, &call)) return false;
+      if (out->size() == kMaxCallsInBody || !item.is_dict() || !call_of_object(item, &call))
+        return CallsRead::None;
       out->push_back(std::move(call));
     }
     body.remove_prefix(bytes);
     body.remove_prefix(std::min(body.size(), body.find_first_not_of(" \t\r\n,;")));
   }
-  return true;
+  return CallsRead::Calls;
 }
 
 // ---- tags -------------------------------------------------------------------------------------
 
-// A value within tags is a text if the schema says so, else JSON if it reads as JSON.
-Value tagged_value(std::string_view text, std::string_view type) {
-  Value value;
-  if (type == "string" || !parse_json(trim_blanks(text), &value).ok()) return text;
-  // Without a schema a quoted text is a text with quotes.
-  return value.is_string() && type.empty() ? Value(text) : value;
-}
-
 struct TagForm {
   std::string_view call_open, call_name_end, call_close;
   std::string_view open, name_end, close;  // of an argument
+  bool value_lines;                        // if nobody knows better
 };
 constexpr TagForm kTagForms[] = {
-    {"<function=", ">", "</function>", "<parameter=", ">", "</parameter>"},
-    {"<invoke name=\"", "\">", "</invoke>", "<parameter name=\"", "\">", "</parameter>"},
+    {"<function=", ">", "</function>", "<parameter=", ">", "</parameter>", true},
+    {"<invoke name=\"", "\">", "</invoke>", "<parameter name=\"", "\">", "</parameter>", false},
     {"<|DSML|invoke name=\"", "\">", "</|DSML|invoke>", "<|DSML|parameter name=\"", "\">",
-     "</|DSML|parameter>"},
+     "</|DSML|parameter>", false},
     {"<｜DSML｜invoke name=\"", "\">", "</｜DSML｜invoke>", "<｜DSML｜parameter name=\"", "\">",
-     "</｜DSML｜parameter>"},
+     "</｜DSML｜parameter>", false},
 };
 
-// The text without one line end at either side, which belongs to the tags.
-std::string_view between_tags(std::string_view text) {
+// The text without one line end at either side.
+std::string_view between_lines(std::string_view text) {
   if (text.starts_with('\n')) text.remove_prefix(1);
   if (text.ends_with('\n')) text.remove_suffix(1);
   return text;
 }
 
-bool parse_tagged_call(const TagForm& form, std::string_view* body, const ToolList& tools, ChatCall* call) {
-  std::string_view name, inside;
-  if (!take(body, form.call_open) || !take_until(body, form.call_name_end, &name)) return false;
-  call->name = trim_blanks(name);
-  if (!is_name(call->name)) return false;
-  // The last closing tag before the next call counts, since one within an argument closes nothing.
-  const size_t next = body->find(form.call_open), close = body->substr(0, next).rfind(form.call_close);
-  if (close == body->npos) return false;
-  inside = trim_blanks(body->substr(0, close));
-  body->remove_prefix(close + form.call_close.size());
-  if (inside.starts_with('{')) {  // JSON between tags
-    Value value;
-    if (!parse_json(inside, &value).ok() || !value.is_dict()) return false;
-    call->arguments = to_json(value);
-    return true;
-  }
-  Value arguments = Value::dict();
-  while (!inside.empty()) {
-    std::string_view key, value;
-    if (!take(&inside, form.open) || !take_until(&inside, form.name_end, &key)) return false;
-    // DeepSeek says with an attribute whether the value is a text: name="x" string="true">.
-    std::string_view type;
-    if (const size_t quote = key.find("\" string=\""); quote != key.npos) {
-      type = key.substr(quote + 10) == "true" ? "string" : "any";
-      key = key.substr(0, quote);
-    }
-    if (!take_until(&inside, form.close, &value)) return false;
-    key = trim_blanks(key);
-    if (type.empty()) type = tools.parameter_type(call->name, key);
-    arguments.set(key, tagged_value(between_tags(value), type));
-    skip_blanks(&inside);
-  }
-  call->arguments = to_json(arguments);
-  return true;
-}
-
-bool parse_tagged(std::string_view body, const ToolList& tools, std::vector<ChatCall>* out) {
-  for (const TagForm& form : kTagForms) {
-    if (!body.starts_with(form.call_open)) continue;
-    while (!body.empty()) {
-      ChatCall call;
-      if (out->size() == kMaxCallsInBody || !parse_tagged_call(form, &body, tools, &call)) return false;
-      out->push_back(std::move(call));
-      skip_blanks(&body);
-    }
+// Takes a value off the front, and the tag behind it. A closing tag within a value closes nothing, so the
+// first one counts that has behind it what may follow. Without one, returns false.
+template <class MayFollow>
+bool take_value(std::string_view* text, std::string_view close, const MayFollow& may_follow,
+                std::string_view* value) {
+  for (size_t at = text->find(close); at != text->npos; at = text->find(close, at + 1)) {
+    std::string_view after = text->substr(at + close.size());
+    skip_blanks(&after);
+    if (!may_follow(after)) continue;
+    *value = text->substr(0, at);
+    *text = after;
     return true;
   }
   return false;
 }
 
+class TagReader {
+ public:
+  TagReader(const TagForm& form, const ToolList& tools, bool value_lines)
+      : form_(form), tools_(tools), value_lines_(value_lines) {}
+
+  CallsRead calls(std::string_view body, std::vector<ChatCall>* out) const {
+    while (!body.empty()) {
+      ChatCall one;
+      if (out->size() == kMaxCallsInBody) return CallsRead::None;
+      if (const CallsRead read = call(&body, &one); read != CallsRead::Calls) return read;
+      out->push_back(std::move(one));
+      skip_blanks(&body);
+    }
+    return CallsRead::Calls;
+  }
+
+ private:
+  // Returns true if a call may end before this text.
+  bool ends_call(std::string_view text) const {
+    skip_blanks(&text);
+    return text.empty() || text.starts_with(form_.call_open);
+  }
+
+  CallsRead call(std::string_view* body, ChatCall* out) const {
+    std::string_view name;
+    if (!take(body, form_.call_open) || !take_until(body, form_.call_name_end, &name)) return CallsRead::None;
+    out->name = trim_blanks(name);
+    if (!is_name(out->name)) return CallsRead::None;
+    skip_blanks(body);
+    return body->starts_with('{') ? json(body, out) : arguments(body, out);
+  }
+
+  CallsRead json(std::string_view* body, ChatCall* out) const {  // between tags
+    Value value;
+    const size_t bytes = json_extent(*body);
+    if (bytes == 0) return CallsRead::Unfinished;
+    if (!parse_json(body->substr(0, bytes), &value).ok() || !value.is_dict()) return CallsRead::None;
+    body->remove_prefix(bytes);
+    skip_blanks(body);
+    if (!take(body, form_.call_close)) return CallsRead::None;
+    out->arguments = to_json(value);
+    return CallsRead::Calls;
+  }
+
+  CallsRead arguments(std::string_view* body, ChatCall* out) const {
+    Value values = Value::dict();
+    while (!take(body, form_.call_close)) {
+      std::string_view key, text;
+      if (!take(body, form_.open) || !take_until(body, form_.name_end, &key)) return CallsRead::None;
+      const auto may_follow = [&](std::string_view after) {
+        return after.starts_with(form_.open) || (take(&after, form_.call_close) && ends_call(after));
+      };
+      if (!take_value(body, form_.close, may_follow, &text)) return CallsRead::Unfinished;
+      if (value_lines_) text = between_lines(text);
+      // DeepSeek says with an attribute whether the value is a text: name="x" string="true">.
+      if (const size_t quote = key.find("\" string=\""); quote != key.npos) {
+        const bool plain = key.substr(quote + 10) == "true";
+        Value value;
+        values.set(key.substr(0, quote), !plain && parse_json(trim_blanks(text), &value).ok() ? value : text);
+        continue;
+      }
+      key = trim_blanks(key);
+      values.set(key, tools_.read(out->name, key, text));
+    }
+    out->arguments = to_json(values);
+    return CallsRead::Calls;
+  }
+
+  const TagForm& form_;
+  const ToolList& tools_;
+  bool value_lines_;
+};
+
+CallsRead read_tagged(std::string_view body, const ToolList& tools, const CallStyle& style,
+                      std::vector<ChatCall>* out) {
+  for (const TagForm& form : kTagForms)
+    if (body.starts_with(form.call_open))
+      return TagReader(form, tools, style.value_lines.value_or(form.value_lines)).calls(body, out);
+  return CallsRead::None;
+}
+
 // GLM writes the name, then <arg_key>k</arg_key><arg_value>v</arg_value> for each argument.
-bool parse_key_value(std::string_view body, const ToolList& tools, std::vector<ChatCall>* out) {
-  const size_t keys = std::min(body.size(), body.find("<arg_key>"));
+CallsRead read_key_value(std::string_view body, const ToolList& tools, std::vector<ChatCall>* out) {
+  constexpr std::string_view kKey = "<arg_key>";
+  const size_t keys = std::min(body.size(), body.find(kKey));
   ChatCall call;
   call.name = trim_blanks(body.substr(0, keys));
   body.remove_prefix(keys);
-  if (!is_name(call.name)) return false;
-  if (body.empty() && !tools.has(call.name)) return false;  // a mere word is no call
+  if (!is_name(call.name)) return CallsRead::None;
+  if (body.empty() && !tools.has(call.name)) return CallsRead::None;  // a mere word is no call
   Value arguments = Value::dict();
   while (!body.empty()) {
     std::string_view key, gap, value;
-    if (!take(&body, "<arg_key>") || !take_until(&body, "</arg_key>", &key)) return false;
-    if (!take_until(&body, "<arg_value>", &gap) || !trim_blanks(gap).empty()) return false;
-    if (!take_until(&body, "</arg_value>", &value)) return false;
+    if (!take(&body, kKey) || !take_until(&body, "</arg_key>", &key)) return CallsRead::None;
+    if (!take_until(&body, "<arg_value>", &gap) || !trim_blanks(gap).empty()) return CallsRead::None;
+    const auto may_follow = [&](std::string_view after) { return after.empty() || after.starts_with(kKey); };
+    if (!take_value(&body, "</arg_value>", may_follow, &value)) return CallsRead::Unfinished;
     key = trim_blanks(key);
-    arguments.set(key, tagged_value(value, tools.parameter_type(call.name, key)));
-    skip_blanks(&body);
+    arguments.set(key, tools.read(call.name, key, value));
   }
   call.arguments = to_json(arguments);
   out->push_back(std::move(call));
-  return true;
+  return CallsRead::Calls;
 }
 
 // ---- a name, then JSON ------------------------------------------------------------------------
 
-// The marks around a name and its arguments, as Mistral, DeepSeek and Kimi write them.
+// The marks around a name and its arguments, as Mistral, DeepSeek, Kimi and Solar write them.
 constexpr std::string_view kSeparators[] = {
     "[TOOL_CALLS]",
     "[CALL_ID]",
@@ -184,6 +228,10 @@ constexpr std::string_view kSeparators[] = {
     "<|tool_call_begin|>",
     "<|tool_call_argument_begin|>",
     "<|tool_call_end|>",
+    "<|tool_call:begin|>",
+    "<|tool_call:name|>",
+    "<|tool_call:args|>",
+    "<|tool_call:end|>",
 };
 
 // The parts of `head` between separators and blanks.
@@ -209,23 +257,26 @@ std::vector<std::string_view> parts_of_head(std::string_view head) {
   return parts;
 }
 
-bool parse_headed(std::string_view body, std::vector<ChatCall>* out) {
+CallsRead read_headed(std::string_view body, std::vector<ChatCall>* out) {
   for (;;) {
     const size_t json = body.find('{');
     const std::string_view head = body.substr(0, json);
-    if (head.size() > 1024) return false;
+    if (head.size() > 1024) return CallsRead::None;
     std::vector<std::string_view> parts = parts_of_head(head);
-    if (json == body.npos) return parts.empty() && !out->empty();
+    if (json == body.npos) return parts.empty() && !out->empty() ? CallsRead::Calls : CallsRead::None;
     if (parts.size() > 1 && parts[0] == "function") parts.erase(parts.begin());  // DeepSeek's type
-    if (parts.empty() || parts.size() > 2 || out->size() == kMaxCallsInBody) return false;
+    if (parts.empty() || parts.size() > 2 || out->size() == kMaxCallsInBody) return CallsRead::None;
     std::string_view name = parts[0], id = parts.size() > 1 ? parts[1] : "";
+    if (head.find("<|tool_call:name|>") != head.npos) std::swap(name, id);  // Solar writes the id first
     if (name.starts_with("functions.")) {  // Kimi: the id is functions.NAME:INDEX
       id = name;
       name = name.substr(10, name.rfind(':') == name.npos ? name.npos : name.rfind(':') - 10);
     }
+    if (!is_name(name)) return CallsRead::None;
     body.remove_prefix(json);
     const size_t bytes = json_extent(body);
-    if (bytes == 0 || !parse_call(name, body.substr(0, bytes), out)) return false;
+    if (bytes == 0) return CallsRead::Unfinished;
+    if (!parse_call(name, body.substr(0, bytes), out)) return CallsRead::None;
     out->back().id = id;
     body.remove_prefix(bytes);
   }
@@ -243,8 +294,12 @@ Status ToolList::parse(std::string_view json) {
   for (size_t i = 0; i < given.size(); ++i) {
     const Value& tool = given.items()[i];
     const Value& function = tool["function"].is_dict() ? tool["function"] : tool;
-    if (!is_name(function["name"].as_string()))
-      return fail(Code::Argument, "tools: entry %zu has no function with a name", i);
+    const std::string_view name = function["name"].as_string();
+    if (name.empty()) return fail(Code::Argument, "tools: entry %zu has no function with a name", i);
+    if (!is_name(name))
+      return fail(Code::Argument,
+                  "tools: entry %zu: the name %s must have at most 256 letters, digits and any of _ - . : /",
+                  i, Quoted(name).c_str());
     if (&function != &tool) {
       tools.push(tool);
       continue;
@@ -265,9 +320,10 @@ const Value* ToolList::function(std::string_view name) const {
   return nullptr;
 }
 
-std::string_view ToolList::parameter_type(std::string_view tool, std::string_view parameter) const {
+Value ToolList::read(std::string_view tool, std::string_view parameter, std::string_view text) const {
   const Value* found = function(tool);
-  return found ? (*found)["parameters"]["properties"][parameter]["type"].as_string() : std::string_view();
+  const Value none = {}, &schema = found ? (*found)["parameters"] : none;
+  return read_argument(text, property_schema(schema, parameter, schema), schema);
 }
 
 // ---- calls ------------------------------------------------------------------------------------
@@ -307,24 +363,28 @@ bool parse_call(std::string_view name, std::string_view json, std::vector<ChatCa
   return true;
 }
 
-bool parse_calls(std::string_view body, const ToolList& tools, std::vector<ChatCall>* out) {
+CallsRead read_calls(std::string_view body, const ToolList& tools, const CallStyle& style,
+                     std::vector<ChatCall>* out) {
   body = trim_blanks(body);
-  if (body.empty() || body.size() > kMaxCallBytes) return false;
+  if (body.empty() || body.size() > kMaxCallBytes) return CallsRead::None;
   std::vector<ChatCall> calls;
-  const auto attempt = [&](bool done) {
-    if (!done) calls.clear();
-    return done && !calls.empty();
+  CallsRead best = CallsRead::None;
+  const auto attempt = [&](CallsRead read) {
+    if (read == CallsRead::Calls && calls.empty()) read = CallsRead::None;
+    if (read != CallsRead::Calls) calls.clear();
+    best = std::max(best, read);
+    return read == CallsRead::Calls;
   };
-  const bool json = body[0] == '{' || (body[0] == '[' && body.find_first_of("{(") != body.npos &&
-                                       body[body.find_first_of("{(")] == '{');
-  const bool found =
-      json             ? attempt(parse_json_calls(body, &calls))
-      : body[0] == '<' ? attempt(parse_tagged(body, tools, &calls)) || attempt(parse_headed(body, &calls))
-                       : attempt(parse_written_calls(body, &calls)) || attempt(parse_headed(body, &calls)) ||
-                             attempt(parse_key_value(body, tools, &calls));
-  if (!found) return false;
+  const size_t first = body[0] == '[' ? body.find_first_of("{(") : 0;
+  if (body[0] == '{' || (body[0] == '[' && first != body.npos && body[first] == '{'))
+    attempt(read_json_calls(body, &calls));
+  else if (body[0] == '<')
+    attempt(read_tagged(body, tools, style, &calls)) || attempt(read_headed(body, &calls));
+  else
+    attempt(read_written_calls(body, &calls)) || attempt(read_headed(body, &calls)) ||
+        attempt(read_key_value(body, tools, &calls));
   out->insert(out->end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
-  return true;
+  return best;
 }
 
 }  // namespace greta

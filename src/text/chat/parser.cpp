@@ -2,6 +2,7 @@
 // the beginning of a mark.
 #include "text/chat/parser.h"
 
+#include "text/chat/channels.h"
 #include "text/chat/text.h"
 
 namespace greta {
@@ -39,16 +40,15 @@ constexpr ChatSection kSections[] = {
     {Kind::Calls, "<|tool_calls_section_begin|>", "<|tool_calls_section_begin|>",
      "<|tool_calls_section_end|>"},                                              // Kimi K2
     {Kind::Calls, "<|function_call|>", "<|function_call|>", "<|message_sep|>"},  // GigaChat 3
+    {Kind::Calls, "<|tool_calls|>", "<|tool_calls|>", "<|calls|>"},              // Solar
+    {Kind::Calls, "Action:\\n```json", "Action:\n```json", "```"},               // Command R+
+    {Kind::Calls, "functools[", "functools", ""},                                // FireFunction
     {Kind::Calls, "<|tool_call|>", "<|tool_call|>", ""},                         // Granite 3
     {Kind::Calls, "[TOOL_CALLS]", "[TOOL_CALLS]", ""},                           // Mistral
     {Kind::Calls, "<|python_tag|>", "<|python_tag|>", ""},                       // Llama 3.1
 };
 
-// gpt-oss: <|start|>ROLE to=RECIPIENT<|channel|>NAME <|constrain|>TYPE<|message|>TEXT<|end|>
-constexpr std::string_view kStart = "<|start|>", kChannel = "<|channel|>", kMessage = "<|message|>",
-                           kConstrain = "<|constrain|>";
 constexpr std::string_view kMessageEnds[] = {"<|end|>", "<|return|>", "<|call|>", kStart, kChannel};
-constexpr size_t kLongestHeader = 512;
 
 // ---- looking for marks --------------------------------------------------------------------------
 
@@ -84,6 +84,8 @@ size_t before_mark(std::string_view text, const Marks& marks, int* which) {
   return *which >= 0 ? first : text.size() - held;
 }
 
+bool is_calls(const ChatSection* section) { return section->kind == Kind::Calls; }
+
 }  // namespace
 
 ChatForm chat_form(std::string_view chat_template) {
@@ -95,12 +97,17 @@ ChatForm chat_form(std::string_view chat_template) {
     if (has(section.in_template)) form.sections.push_back(&section);
   const bool llama3 = has("<|start_header_id|>") && (has("\"parameters\":") || has("<|python_tag|>"));
   form.bare_calls = llama3 && !has("<tool_call>");
+  // What such a model writes is not known from its template.
+  form.any_calls = !form.bare_calls && std::none_of(form.sections.begin(), form.sections.end(), is_calls);
+  if (form.any_calls)
+    for (const ChatSection& section : kSections)
+      if (is_calls(&section)) form.sections.push_back(&section);
   return form;
 }
 
 bool ChatForm::is_mark(std::string_view text) const {
   if (channels)
-    return text == kMessage || text == kConstrain ||
+    return is_header_mark(text) ||
            std::find(std::begin(kMessageEnds), std::end(kMessageEnds), text) != std::end(kMessageEnds);
   for (const ChatSection* section : sections)
     if (section->open.starts_with(text) || section->close == text) return true;
@@ -119,11 +126,7 @@ const ChatSection* ChatForm::opened_by(std::string_view prompt) const {
 ChatParser::ChatParser(const ChatForm& form, const ToolList& tools, std::string_view prompt, ChatSink sink)
     : form_(form), tools_(tools), sink_(std::move(sink)) {
   if (form.channels) state_ = State::Header;
-  if (const ChatSection* opened = form.opened_by(prompt)) {
-    section_ = opened;
-    state_ = State::Reasoning;
-    trim_ = true;
-  }
+  if (const ChatSection* opened = form.opened_by(prompt)) begin_reasoning(opened);
 }
 
 bool ChatParser::push(std::string_view text) {
@@ -153,18 +156,19 @@ bool ChatParser::step(bool last) {
   using Parser = ChatParser;
   constexpr bool (Parser::* kSteps[])(bool) = {
       // by state
-      &Parser::take_start,     &Parser::take_text,   &Parser::take_reasoning, &Parser::take_calls,
-      &Parser::take_bare_call, &Parser::take_header, &Parser::take_message};
+      &Parser::take_start, &Parser::take_text,      &Parser::take_reasoning, &Parser::take_calls,
+      &Parser::take_held,  &Parser::take_bare_call, &Parser::take_header,    &Parser::take_message};
   return (this->*kSteps[size_t(state_)])(last);
 }
 
 bool ChatParser::reasoning() const {
-  return state_ == State::Reasoning || (state_ == State::Message && thought_);
+  const bool message = state_ == State::Message || (state_ == State::Header && resumes_);
+  return thinking_ || (message && thought_);
 }
 
 std::string_view ChatParser::reasoning_end() const {
   if (!reasoning()) return {};
-  return form_.channels ? "<|end|><|start|>assistant<|channel|>final<|message|>" : section_->close;
+  return form_.channels ? "<|end|><|start|>assistant<|channel|>final<|message|>" : thinking_->close;
 }
 
 // White space waits for what comes after it. It is dropped before a mark, and where trim_ says so.
@@ -176,11 +180,14 @@ void ChatParser::pass(std::string_view text, bool thought) {
   const std::string_view white = text.substr(end);
   if (end > 0) {
     std::string piece;
-    if (!blanks_.empty()) {
-      piece = std::move(blanks_) + std::string(text.substr(0, end));
+    if (apart_ || !blanks_.empty()) {
+      piece = (apart_ ? "\n" : "") + std::move(blanks_) + std::string(text.substr(0, end));
       blanks_.clear();
+      apart_ = false;
     }
     const std::string_view ready = piece.empty() ? text.substr(0, end) : std::string_view(piece);
+    (thought ? reasoned_ : said_) = true;
+    if (!thought) before_ = ready.back();
     if (!(thought ? sink_.reasoning : sink_.text)(ready)) stopped_ = true;
   }
   blanks_ += white;
@@ -195,9 +202,25 @@ void ChatParser::say(size_t bytes) {
 bool ChatParser::give(std::vector<ChatCall>&& calls) {
   blanks_.clear();
   trim_ = true;
+  apart_ = said_;
   for (ChatCall& call : calls)
     if (!stopped_ && !sink_.call(std::move(call))) stopped_ = true;
   return !stopped_;
+}
+
+void ChatParser::begin_reasoning(const ChatSection* section) {
+  thinking_ = section;
+  state_ = State::Reasoning;
+  trim_ = true;
+  apart_ = reasoned_;
+}
+
+void ChatParser::end_reasoning() {
+  thinking_ = nullptr;
+  state_ = State::Start;
+  blanks_.clear();
+  trim_ = true;
+  apart_ = false;
 }
 
 // ---- states -------------------------------------------------------------------------------------
@@ -211,9 +234,7 @@ bool ChatParser::take_start(bool last) {
     if (section->kind != Kind::Reasoning) continue;
     if (solid.starts_with(section->open)) {
       drop(text.size() - solid.size() + section->open.size());
-      section_ = section;
-      state_ = State::Reasoning;
-      trim_ = true;
+      begin_reasoning(section);
       return true;
     }
     if (!last && may_become(solid, section->open)) return false;
@@ -225,17 +246,16 @@ bool ChatParser::take_start(bool last) {
 }
 
 bool ChatParser::take_text(bool last) {
-  // The marks that open sections, and those that close an answer, which are dropped too.
+  // The marks that open sections, those that close an answer, which are dropped too, and those of reasoning.
   std::vector<std::string_view> marks;
-  std::vector<const ChatSection*> opens;
+  std::vector<const ChatSection*> sections;
   for (const ChatSection* section : form_.sections) {
-    const bool wanted = section->kind == Kind::Answer || (section->kind == Kind::Calls && looks_for_calls());
-    if (!wanted) continue;
+    if (section->kind == Kind::Calls && !looks_for_calls()) continue;
     marks.push_back(section->open);
-    opens.push_back(section);
-    if (section->kind != Kind::Answer) continue;
+    sections.push_back(section);
+    if (section->kind == Kind::Calls) continue;
     marks.push_back(section->close);
-    opens.push_back(section);
+    sections.push_back(section);
   }
   int which;
   const std::string_view text = rest();
@@ -245,10 +265,16 @@ bool ChatParser::take_text(bool last) {
     return false;
   }
   say(bytes);
-  drop(marks[which].size());
-  section_ = opens[which];
-  searched_ = 0;
-  if (section_->kind == Kind::Calls) {
+  const ChatSection& section = *sections[size_t(which)];
+  if (section.kind == Kind::Reasoning && marks[size_t(which)] == section.close && opened_ == 0)
+    return take_stray_close(section, last);
+  drop(marks[size_t(which)].size());
+  if (section.kind == Kind::Reasoning) {  // it is text, and what closes it is, too
+    marks[size_t(which)] == section.open ? ++opened_ : --opened_;
+    pass(marks[size_t(which)], false);
+  } else if (section.kind == Kind::Calls) {
+    section_ = &section;
+    searched_ = 0;
     state_ = State::Calls;
   } else {
     blanks_.clear();
@@ -257,8 +283,31 @@ bool ChatParser::take_text(bool last) {
   return true;
 }
 
+// The closing mark of reasoning that was not opened is dropped where it comes first or ends a line. Elsewhere,
+// and in quotes, it is text.
+bool ChatParser::take_stray_close(const ChatSection& section, bool last) {
+  std::string_view after = rest().substr(section.close.size());
+  after.remove_prefix(std::min(after.size(), after.find_first_not_of(" \t\r")));
+  if (said_ && after.empty() && !last) return false;
+  drop(section.close.size());
+  const bool quoted = blanks_.empty() && std::string_view("`\"'").find(before_) != std::string_view::npos;
+  if (said_ && (quoted || (!after.empty() && after[0] != '\n'))) return pass(section.close, false), true;
+  blanks_.clear();
+  if (said_) return true;
+  trim_ = true;
+  state_ = State::Start;
+  return true;
+}
+
+// A call within the reasoning is looked for too, since models forget to close it.
 bool ChatParser::take_reasoning(bool last) {
-  const std::string_view marks[] = {section_->close};
+  std::vector<std::string_view> marks{thinking_->close};
+  std::vector<const ChatSection*> sections{thinking_};
+  for (const ChatSection* section : form_.sections) {
+    if (!is_calls(section) || !looks_for_calls()) continue;
+    marks.push_back(section->open);
+    sections.push_back(section);
+  }
   int which;
   const std::string_view text = rest();
   const size_t bytes = before_mark(text, marks, &which);
@@ -266,11 +315,21 @@ bool ChatParser::take_reasoning(bool last) {
   drop(taken);
   pass(text.substr(0, taken), true);
   if (which < 0) return false;
-  drop(marks[0].size());
-  blanks_.clear();
-  trim_ = true;
-  state_ = State::Start;
+  drop(marks[size_t(which)].size());
+  if (which > 0) {
+    section_ = sections[size_t(which)];
+    searched_ = 0;
+    state_ = State::Calls;
+    return true;
+  }
+  end_reasoning();
   return true;
+}
+
+CallsRead ChatParser::read(std::string_view body, std::vector<ChatCall>* out) const {
+  const CallsRead read = read_calls(body, tools_, form_.style, out);
+  const bool known = std::all_of(out->begin(), out->end(), [&](const ChatCall& c) { return tools_.has(c.name); });
+  return known || !form_.any_calls ? read : CallsRead::None;
 }
 
 // A closing mark that begins within the limit is waited for, so that the result does not depend on how the
@@ -279,35 +338,107 @@ bool ChatParser::take_calls(bool last) {
   const std::string_view text = rest(), end = section_->close.empty() ? section_->open : section_->close;
   size_t at = text.find(end, searched_);
   const bool closed = at != text.npos;
+  // Calls within the reasoning end before it does.
+  if (thinking_) {
+    const size_t from = searched_ - std::min(searched_, thinking_->close.size());
+    if (text.substr(0, at).find(thinking_->close, from) != text.npos) return refuse_calls(), true;
+  }
   if (!closed && !last && text.size() <= kMaxCallBytes + end.size()) {
     searched_ = text.size() - std::min(text.size(), end.size() - 1);
     return false;
   }
   if (!closed) at = text.size();
   const size_t after = at + (closed && !section_->close.empty() ? end.size() : 0);
-  const bool too_long = at > kMaxCallBytes;
+  if (at > kMaxCallBytes) return refuse_calls(), true;
   std::vector<ChatCall> calls;
-  std::string whole;
-  if (section_->keep_open && !too_long)
-    whole = std::string(section_->open) + std::string(text.substr(0, after));
+  std::string whole(section_->open);
+  whole += text.substr(0, after);
   const std::string_view body = section_->keep_open ? std::string_view(whole) : text.substr(0, at);
-  if (!too_long && parse_calls(body, tools_, &calls)) {
-    state_ = State::Text;
+  const CallsRead found = read(body, &calls);
+  if (found == CallsRead::Calls) {
     drop(after);
-    return give(std::move(calls));
+    return accept(std::move(calls), whole);
   }
-  ++failed_calls_;
   // If the mark was within an argument, another one follows.
-  const bool open_json = body.size() <= kMaxCallBytes && trim_blanks(body).starts_with('{') &&
-                         json_extent(trim_blanks(body)) == 0;
-  if (closed && !section_->close.empty() && open_json && looks_for_calls()) {
+  if (closed && found == CallsRead::Unfinished && ++failed_calls_ < kMaxFailedCalls) {
     searched_ = at + 1;
     return true;
   }
-  // It is no call. Its mark is text, and what follows is looked at again.
-  state_ = State::Text;
-  pass(section_->open, false);
+  refuse_calls();
   return true;
+}
+
+// It is no call. Its mark is text, and what follows is looked at again.
+void ChatParser::refuse_calls() {
+  ++failed_calls_;
+  release_held();
+  state_ = thinking_ ? State::Reasoning : State::Text;
+  pass(section_->open, thinking_ != nullptr);
+}
+
+bool ChatParser::accept(std::vector<ChatCall>&& calls, std::string_view written) {
+  if (!thinking_) {
+    state_ = State::Text;
+    return give(std::move(calls));
+  }
+  state_ = State::Held;
+  held_text_ += written;
+  held_.insert(held_.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
+  return true;
+}
+
+bool ChatParser::take_held(bool last) {
+  const std::string_view text = rest();
+  std::string_view solid = text;
+  skip_blanks(&solid);
+  if (solid.empty()) {
+    if (!last) return false;
+    drop(text.size());
+    thinking_ = nullptr;
+    state_ = State::Text;
+    give(std::move(held_));
+    return false;
+  }
+  const auto take_mark = [&](std::string_view mark) {
+    held_text_ += text.substr(0, text.size() - solid.size());
+    drop(text.size() - solid.size() + mark.size());
+  };
+  const bool full = held_.size() >= kMaxCallsInBody || held_text_.size() > kMaxCallBytes;
+  if (!held_closed_ && !full) {
+    bool may = may_become(solid, thinking_->close);
+    for (const ChatSection* section : form_.sections) {
+      if (!is_calls(section)) continue;
+      may |= may_become(solid, section->open);
+      if (!solid.starts_with(section->open)) continue;
+      take_mark(section->open);
+      section_ = section;
+      searched_ = 0;
+      state_ = State::Calls;
+      return true;
+    }
+    if (solid.starts_with(thinking_->close)) {
+      take_mark(thinking_->close);
+      held_closed_ = true;
+      return true;
+    }
+    if (may && !last) return false;
+  }
+  // More was thought or said, so these calls were only thought of.
+  const bool closed = held_closed_;
+  release_held();
+  state_ = State::Reasoning;
+  if (closed) end_reasoning();
+  return true;
+}
+
+// Passes on calls that were held, as reasoning.
+void ChatParser::release_held() {
+  std::string_view text = held_text_;
+  if (held_closed_) text = text.substr(0, text.rfind(thinking_->close));
+  pass(text, true);
+  held_.clear();
+  held_text_.clear();
+  held_closed_ = false;
 }
 
 // Takes JSON at the start of the answer if its first key is one that a call begins with.
@@ -328,7 +459,7 @@ bool ChatParser::take_bare_call(bool last) {
   if (!last && bytes == 0 && (may || (begins && text.size() < kMaxBytes))) return false;
   std::vector<ChatCall> calls;
   state_ = State::Text;
-  if (bytes == 0 || !parse_calls(text.substr(0, bytes), tools_, &calls) || calls.size() != 1 ||
+  if (bytes == 0 || read(text.substr(0, bytes), &calls) != CallsRead::Calls || calls.size() != 1 ||
       !tools_.has(calls[0].name))
     return true;
   drop(bytes);
@@ -340,40 +471,32 @@ bool ChatParser::take_bare_call(bool last) {
 
 bool ChatParser::take_header(bool last) {
   const std::string_view text = rest();
-  std::string_view solid = text;
-  skip_blanks(&solid);
-  bool header = false, may = solid.empty();
-  for (const std::string_view begin : {kStart, kChannel, kMessage, kConstrain, std::string_view("to=")}) {
-    header |= solid.starts_with(begin);
-    may |= may_become(solid, begin);
-  }
-  const size_t end = text.find(kMessage);
-  if (end == text.npos && (may || (header && text.size() <= kLongestHeader + kMessage.size()))) {
-    if (last) drop(text.size());  // the answer ends within a header, so nothing was said
+  ChannelHeader header;
+  const HeaderRead read = read_header(text, &header);
+  if (read == HeaderRead::Unfinished && !last) return false;
+  if (read == HeaderRead::Unfinished && !resumes_) {
+    drop(text.size());  // the answer ends within a header, so nothing was said
     return false;
   }
-  recipient_.clear();
-  thought_ = false;
   state_ = State::Message;
   searched_ = 0;
-  if (!header || end > kLongestHeader) {
-    say(1);  // it is no header; the text after this character may begin with a mark
+  if (read == HeaderRead::Header) {
+    recipient_ = header.recipient;
+    thought_ = header.recipient.empty() && header.channel == "analysis";
+    drop(header.bytes);
+    blanks_.clear();
+    trim_ = thought_;
+    apart_ = thought_ ? reasoned_ : said_;
     return true;
   }
-  const std::string_view head = text.substr(0, end);
-  const auto word_after = [&](std::string_view mark) -> std::string_view {
-    const size_t at = head.find(mark);
-    if (at == head.npos) return {};
-    const std::string_view word = head.substr(at + mark.size());
-    return word.substr(0, word.find_first_of(" \t\r\n<"));
-  };
-  std::string_view to = word_after("to=");
-  if (to.starts_with("functions.")) to.remove_prefix(10);
-  recipient_ = to;
-  thought_ = to.empty() && word_after(kChannel) == "analysis";
-  drop(end + kMessage.size());
-  blanks_.clear();
-  trim_ = thought_;
+  // It is no header. Its mark is text, and what follows may begin with another.
+  if (!resumes_) {
+    recipient_.clear();
+    thought_ = false;
+  }
+  const size_t bytes = resumes_ ? (text.starts_with(kStart) ? kStart : kChannel).size() : 1;
+  drop(bytes);
+  pass(text.substr(0, bytes), thought_);
   return true;
 }
 
@@ -392,18 +515,28 @@ bool ChatParser::take_message(bool last) {
     searched_ = bytes;
     return false;
   }
+  const std::string_view body = text.substr(0, bytes), json = trim_blanks(body);
+  if (call && which >= 0 && json.starts_with('{') && json_extent(json) == 0 &&
+      ++failed_calls_ < kMaxFailedCalls) {
+    searched_ = bytes + kMessageEnds[which].size();  // the mark is within an argument
+    return true;
+  }
   std::vector<ChatCall> calls;
-  const std::string_view body = text.substr(0, bytes);
   drop(bytes);
-  if (call && parse_call(recipient_, body, &calls))
+  resumes_ = which >= 0 && (kMessageEnds[which] == kStart || kMessageEnds[which] == kChannel);
+  if (call && parse_call(recipient_, body, &calls)) {
+    resumes_ = false;
     give(std::move(calls));
-  else
+  } else {
     pass(body, thought_);
+  }
+  recipient_.clear();
   searched_ = 0;
   if (which < 0) return false;
-  const bool header_follows = kMessageEnds[which] == kStart || kMessageEnds[which] == kChannel;
-  if (!header_follows) drop(kMessageEnds[which].size());
-  blanks_.clear();
+  if (!resumes_) {
+    if (kMessageEnds[which] != kStart && kMessageEnds[which] != kChannel) drop(kMessageEnds[which].size());
+    blanks_.clear();
+  }
   state_ = State::Header;
   return true;
 }

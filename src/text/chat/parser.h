@@ -32,6 +32,8 @@ struct ChatForm {
   std::vector<const ChatSection*> sections;
   bool channels = false;    // <|channel|>NAME<|message|>...<|end|>
   bool bare_calls = false;  // a call may be JSON without marks around it
+  bool any_calls = false;   // the template names no calls, so those of every family count, of known tools
+  CallStyle style;
 
   // Returns true if a control token with this text means something to the parser.
   bool is_mark(std::string_view text) const;
@@ -59,16 +61,25 @@ class ChatParser {
   std::string_view reasoning_end() const;  // what a model writes to end it
 
  private:
-  enum class State : uint8_t { Start, Text, Reasoning, Calls, BareCall, Header, Message };
+  enum class State : uint8_t { Start, Text, Reasoning, Calls, Held, BareCall, Header, Message };
 
   bool step(bool last);  // returns false if it needs more text
   bool take_start(bool last);
   bool take_text(bool last);
   bool take_reasoning(bool last);
   bool take_calls(bool last);
+  bool take_held(bool last);
   bool take_bare_call(bool last);
   bool take_header(bool last);
   bool take_message(bool last);
+
+  bool take_stray_close(const ChatSection& section, bool last);
+  bool accept(std::vector<ChatCall>&& calls, std::string_view written);
+  void refuse_calls();
+  void release_held();
+  void begin_reasoning(const ChatSection* section);
+  void end_reasoning();
+  CallsRead read(std::string_view body, std::vector<ChatCall>* out) const;
 
   bool looks_for_calls() const { return !tools_.empty() && failed_calls_ < kMaxFailedCalls; }
   void drop(size_t bytes) { at_ += bytes; }
@@ -83,14 +94,25 @@ class ChatParser {
   const ToolList& tools_;
   ChatSink sink_;
   State state_ = State::Start;
-  const ChatSection* section_ = nullptr;
+  const ChatSection* section_ = nullptr;   // of calls
+  const ChatSection* thinking_ = nullptr;  // the reasoning that is not closed yet
   std::string buffer_;  // from at_ on, text that is not taken yet
   size_t at_ = 0;
   size_t searched_ = 0;    // no closing mark begins before this place in the section's text
   std::string blanks_;     // white space that was not passed on yet
   bool trim_ = false;      // white space that comes now is dropped
+  bool apart_ = false;     // a line end comes before what is passed on next
+  bool said_ = false, reasoned_ = false;  // something was passed on
+  char before_ = 0;                       // the last character that was said
+  uint32_t opened_ = 0;                   // opening marks of reasoning that are text
+  // Calls within the reasoning, and how they were written: they count if nothing but white space and the
+  // closing mark follows.
+  std::vector<ChatCall> held_;
+  std::string held_text_;
+  bool held_closed_ = false;
   std::string recipient_;  // whom the message of a channel is for
   bool thought_ = false;   // the message is reasoning
+  bool resumes_ = false;   // what looks like a header may be a part of the message
   bool called_ = false;    // a bare call has come
   bool stopped_ = false;
   uint32_t failed_calls_ = 0;

@@ -378,8 +378,10 @@ TEST_CASE("tools are read and looked up", "[chat]") {
   CHECK(tools.has("weather"));
   CHECK(tools.has("now"));
   CHECK_FALSE(tools.has("no"));
-  CHECK(tools.parameter_type("weather", "days") == "integer");
-  CHECK(tools.parameter_type("weather", "hours") == "");
+  CHECK(tools.read("weather", "days", "3").is_int());
+  CHECK(tools.read("weather", "zip", "3").is_string());
+  CHECK(tools.read("weather", "hours", "3").is_int());
+  CHECK(tools.read("no", "days", "3").is_int());
   CHECK(tools.value().items()[1]["type"].as_string() == "function");
   for (const char* bad :
        {"", "{}", "[1]", "[{}]", "[{\"function\": {\"name\": \"a b\"}}]", "[{\"name\": \"a\"}"}) {
