@@ -32,7 +32,8 @@ Status Dialect::open(const Model& model, const ChatOptions& options, const Log& 
   if (!tools_.empty())
     form_.style = find_call_style([&](const Value& messages, const Value& tools, std::string* out) {
       const jinja::Limits limits = {.steps = 1'000'000, .output_bytes = 1u << 20};
-      return template_.render({.messages = messages, .tools = tools, .arguments = arguments_}, limits, out).ok();
+      return template_.render({.messages = messages, .tools = tools, .arguments = arguments_}, limits, out)
+          .ok();
     });
   find_spoken(*model.tokenizer);
   return {};

@@ -30,9 +30,8 @@ class SchemaCheck {
     if (schema.is_bool()) return schema.as_bool();
     if (!schema.is_dict() || depth > kMaxSchemaDepth || ++steps_ > kMaxSchemaSteps) return true;
     if (const Value* fixed = schema.find("const"); fixed && !json_equal(*fixed, value)) return false;
-    if (const Value* list = schema.find("enum"); list && !any(list->items(), [&](const Value& item) {
-          return json_equal(item, value);
-        }))
+    if (const Value* list = schema.find("enum");
+        list && !any(list->items(), [&](const Value& item) { return json_equal(item, value); }))
       return false;
     if (const Value* target = schema.find("$ref"))
       if (const Value* found = resolve(*target, root_); found && !admits(*found, value, depth + 1))
@@ -108,8 +107,8 @@ Value read_argument(std::string_view text, const Value* given, const Value& root
   const bool may_be_text = admits(Value(text));
   Value value;
   bool read = parse_json(solid, &value).ok();
-  const bool quoted = read && value.is_string();
   if (!read && (!may_be_text || names_types(schema, root))) read = parse_written_value(solid, &value);
+  const bool quoted = read && value.is_string();
   // 1.50 and 007 are texts where texts are allowed.
   const bool exact = !value.is_number() || to_json(value) == text;
   if (read && !quoted && admits(value) && (exact || !may_be_text)) return value;

@@ -13,7 +13,8 @@ CallStyle find_call_style(const RenderConversation& render) {
     (void)parse_json(text, &value);
     return value;
   };
-  const Value tools = json(R"([{"type": "function", "function": {"name": "f", "description": "d", "parameters":
+  const Value tools =
+      json(R"([{"type": "function", "function": {"name": "f", "description": "d", "parameters":
       {"type": "object", "properties": {"key": {"type": "string", "description": "d"}}}}}])");
   // Some templates write calls only beside a content that is null.
   for (const char* content : {R"("")", "null"}) {

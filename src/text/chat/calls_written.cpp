@@ -181,8 +181,8 @@ bool CallReader::value(Value* out, uint32_t depth) {
   if (take(&text_, "[")) return list(']', out, depth + 1);
   if (take(&text_, "(")) return list(')', out, depth + 1);
   size_t end = 0;
-  while (end < text_.size() && (is_ascii_alnum(text_[end]) || std::string_view("_-.+").find(text_[end]) !=
-                                                                  std::string_view::npos))
+  while (end < text_.size() &&
+         (is_ascii_alnum(text_[end]) || std::string_view("_-.+").find(text_[end]) != std::string_view::npos))
     ++end;
   const std::string_view word = text_.substr(0, end);
   text_.remove_prefix(end);
@@ -204,7 +204,8 @@ bool CallReader::key_and_value(char assign, char close, Value* key, Value* item,
   const std::string_view start = text_;
   if (is_quoted() && quoted(false, key) && take_char(assign)) return value_follows();
   text_ = start;
-  for (size_t at = start.find(assign); at != start.npos && at <= kMaxKeyBytes; at = start.find(assign, at + 1)) {
+  for (size_t at = start.find(assign); at != start.npos && at <= kMaxKeyBytes;
+       at = start.find(assign, at + 1)) {
     const std::string_view name = trim_blanks(start.substr(0, at));
     text_ = start.substr(at + 1);
     if (name.empty() || !step()) return false;

@@ -1,6 +1,7 @@
+#include "text/chat/channels.h"
+
 #include <cstdint>
 
-#include "text/chat/channels.h"
 #include "text/chat/text.h"
 
 namespace greta {
@@ -22,9 +23,7 @@ std::string_view take_word(std::string_view* text) {
 
 }  // namespace
 
-bool is_header_mark(std::string_view text) {
-  return text == kMessage || text == kConstrain;
-}
+bool is_header_mark(std::string_view text) { return text == kMessage || text == kConstrain; }
 
 HeaderRead read_header(std::string_view text, ChannelHeader* out) {
   *out = {};
@@ -53,8 +52,7 @@ HeaderRead read_header(std::string_view text, ChannelHeader* out) {
     }
     if (!word) {
       for (const std::string_view mark : {kStart, kChannel, kMessage, kConstrain, std::string_view("to=")})
-        if (mark.starts_with(begin) && begin.size() < mark.size() && (mark != kStart || first))
-          return ended;
+        if (mark.starts_with(begin) && begin.size() < mark.size() && (mark != kStart || first)) return ended;
       if (type || out->channel.empty()) return HeaderRead::None;
       type = true;  // a type without its mark
       word = &kind;

@@ -2,12 +2,16 @@
 //   <|start|>ROLE to=RECIPIENT<|channel|>NAME <|constrain|>TYPE<|message|>TEXT<|end|>
 // The recipient may stand behind the channel too. An answer begins within the first header.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace greta {
 
 inline constexpr std::string_view kStart = "<|start|>", kChannel = "<|channel|>", kMessage = "<|message|>",
                                   kConstrain = "<|constrain|>";
+// What ends the text of a message; the last two begin the next header.
+inline constexpr std::string_view kMessageEnds[] = {"<|end|>", "<|return|>", "<|call|>", kStart, kChannel};
 
 struct ChannelHeader {
   std::string_view recipient;  // without "functions."; "" if there is none
@@ -24,6 +28,6 @@ enum class HeaderRead : uint8_t {
 // Reads the header that `text` begins with. Only what a header consists of counts, since marks may be quoted.
 HeaderRead read_header(std::string_view text, ChannelHeader* out);
 
-bool is_header_mark(std::string_view text);  // one of those within a header
+bool is_channel_mark(std::string_view text);  // one of those above
 
 }  // namespace greta

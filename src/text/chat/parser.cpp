@@ -11,45 +11,6 @@ using Kind = ChatSection::Kind;
 
 namespace {
 
-// ---- the forms ----------------------------------------------------------------------------------
-
-constexpr ChatSection kSections[] = {
-    // Qwen 3, DeepSeek R1, GLM, Granite 3.3, SmolLM 3, MiniMax, Nemotron, ...
-    {Kind::Reasoning, "</think>", "<think>", "</think>"},
-    {Kind::Reasoning, "[THINK]", "[THINK]", "[/THINK]"},                                // Ministral
-    {Kind::Reasoning, "<seed:think>", "<seed:think>", "</seed:think>"},                 // Seed-OSS
-    {Kind::Reasoning, "<|START_THINKING|>", "<|START_THINKING|>", "<|END_THINKING|>"},  // Command R7B
-    {Kind::Reasoning, "<|channel>thought", "<|channel>thought", "<channel|>"},          // Gemma 4
-    {Kind::Reasoning, "</thinking>", "<thinking>", "</thinking>"},
-    {Kind::Reasoning, "</thought>", "<thought>", "</thought>"},
-
-    {Kind::Answer, "<response>", "<response>", "</response>"},                       // Granite 3.3
-    {Kind::Answer, "<|START_RESPONSE|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"},  // Command R7B
-
-    {Kind::Calls, "<tool_call>", "<tool_call>", "</tool_call>"},                 // Hermes, Qwen, GLM
-    {Kind::Calls, "<function=", "<function=", "</function>", true},              // Qwen 3 Coder, bare
-    {Kind::Calls, "<tool_calls>", "<tool_calls>", "</tool_calls>"},              // Apriel
-    {Kind::Calls, "<TOOLCALL>", "<TOOLCALL>", "</TOOLCALL>"},                    // Nemotron
-    {Kind::Calls, "<seed:tool_call>", "<seed:tool_call>", "</seed:tool_call>"},  // Seed-OSS
-    {Kind::Calls, "<minimax:tool_call>", "<minimax:tool_call>", "</minimax:tool_call>"},        // MiniMax
-    {Kind::Calls, "<|START_ACTION|>", "<|START_ACTION|>", "<|END_ACTION|>"},                    // Command R7B
-    {Kind::Calls, "<|tool_call_start|>", "<|tool_call_start|>", "<|tool_call_end|>"},           // LFM2
-    {Kind::Calls, "<|tool_call>", "<|tool_call>", "<tool_call|>"},                              // Gemma 4
-    {Kind::Calls, "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"},  // DeepSeek
-    {Kind::Calls, "｜DSML｜", "<｜DSML｜function_calls>", "</｜DSML｜function_calls>"},  // DeepSeek V3.2
-    {Kind::Calls, "<|tool_calls_section_begin|>", "<|tool_calls_section_begin|>",
-     "<|tool_calls_section_end|>"},                                              // Kimi K2
-    {Kind::Calls, "<|function_call|>", "<|function_call|>", "<|message_sep|>"},  // GigaChat 3
-    {Kind::Calls, "<|tool_calls|>", "<|tool_calls|>", "<|calls|>"},              // Solar
-    {Kind::Calls, "Action:\\n```json", "Action:\n```json", "```"},               // Command R+
-    {Kind::Calls, "functools[", "functools", ""},                                // FireFunction
-    {Kind::Calls, "<|tool_call|>", "<|tool_call|>", ""},                         // Granite 3
-    {Kind::Calls, "[TOOL_CALLS]", "[TOOL_CALLS]", ""},                           // Mistral
-    {Kind::Calls, "<|python_tag|>", "<|python_tag|>", ""},                       // Llama 3.1
-};
-
-constexpr std::string_view kMessageEnds[] = {"<|end|>", "<|return|>", "<|call|>", kStart, kChannel};
-
 // ---- looking for marks --------------------------------------------------------------------------
 
 // The most bytes at the end of `text` that may be the beginning of `mark`.
@@ -87,39 +48,6 @@ size_t before_mark(std::string_view text, const Marks& marks, int* which) {
 bool is_calls(const ChatSection* section) { return section->kind == Kind::Calls; }
 
 }  // namespace
-
-ChatForm chat_form(std::string_view chat_template) {
-  const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
-  ChatForm form;
-  form.channels = has(kChannel) && has(kMessage);
-  if (form.channels) return form;
-  for (const ChatSection& section : kSections)
-    if (has(section.in_template)) form.sections.push_back(&section);
-  const bool llama3 = has("<|start_header_id|>") && (has("\"parameters\":") || has("<|python_tag|>"));
-  form.bare_calls = llama3 && !has("<tool_call>");
-  // What such a model writes is not known from its template.
-  form.any_calls = !form.bare_calls && std::none_of(form.sections.begin(), form.sections.end(), is_calls);
-  if (form.any_calls)
-    for (const ChatSection& section : kSections)
-      if (is_calls(&section)) form.sections.push_back(&section);
-  return form;
-}
-
-bool ChatForm::is_mark(std::string_view text) const {
-  if (channels)
-    return is_header_mark(text) ||
-           std::find(std::begin(kMessageEnds), std::end(kMessageEnds), text) != std::end(kMessageEnds);
-  for (const ChatSection* section : sections)
-    if (section->open.starts_with(text) || section->close == text) return true;
-  return is_call_mark(text);
-}
-
-const ChatSection* ChatForm::opened_by(std::string_view prompt) const {
-  prompt = prompt.substr(0, prompt.find_last_not_of(kBlanks) + 1);
-  for (const ChatSection* section : sections)
-    if (section->kind == Kind::Reasoning && prompt.ends_with(section->open)) return section;
-  return nullptr;
-}
 
 // ---- in and out ---------------------------------------------------------------------------------
 
@@ -283,8 +211,8 @@ bool ChatParser::take_text(bool last) {
   return true;
 }
 
-// The closing mark of reasoning that was not opened is dropped where it comes first or ends a line. Elsewhere,
-// and in quotes, it is text.
+// The closing mark of reasoning that was not opened is dropped where it comes first or ends a line.
+// Elsewhere, and in quotes, it is text.
 bool ChatParser::take_stray_close(const ChatSection& section, bool last) {
   std::string_view after = rest().substr(section.close.size());
   after.remove_prefix(std::min(after.size(), after.find_first_not_of(" \t\r")));
@@ -328,7 +256,8 @@ bool ChatParser::take_reasoning(bool last) {
 
 CallsRead ChatParser::read(std::string_view body, std::vector<ChatCall>* out) const {
   const CallsRead read = read_calls(body, tools_, form_.style, out);
-  const bool known = std::all_of(out->begin(), out->end(), [&](const ChatCall& c) { return tools_.has(c.name); });
+  const bool known =
+      std::all_of(out->begin(), out->end(), [&](const ChatCall& c) { return tools_.has(c.name); });
   return known || !form_.any_calls ? read : CallsRead::None;
 }
 

@@ -96,12 +96,12 @@ class ChatParser {
   State state_ = State::Start;
   const ChatSection* section_ = nullptr;   // of calls
   const ChatSection* thinking_ = nullptr;  // the reasoning that is not closed yet
-  std::string buffer_;  // from at_ on, text that is not taken yet
+  std::string buffer_;                     // from at_ on, text that is not taken yet
   size_t at_ = 0;
-  size_t searched_ = 0;    // no closing mark begins before this place in the section's text
-  std::string blanks_;     // white space that was not passed on yet
-  bool trim_ = false;      // white space that comes now is dropped
-  bool apart_ = false;     // a line end comes before what is passed on next
+  size_t searched_ = 0;                   // no closing mark begins before this place in the section's text
+  std::string blanks_;                    // white space that was not passed on yet
+  bool trim_ = false;                     // white space that comes now is dropped
+  bool apart_ = false;                    // a line end comes before what is passed on next
   bool said_ = false, reasoned_ = false;  // something was passed on
   char before_ = 0;                       // the last character that was said
   uint32_t opened_ = 0;                   // opening marks of reasoning that are text

@@ -1,9 +1,9 @@
 // Calls are written by chat templates and read back. What a template writes is what its model was trained
 // to write, so every set of arguments must come back as it was, in one piece and one byte at a time.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <set>
 
 #include "support/test_data.h"
@@ -40,13 +40,13 @@ Value dict(std::initializer_list<std::pair<std::string_view, Value>> entries) {
 // ---- tools ------------------------------------------------------------------------------------
 
 const char* type_of(const Value& value) {
-  return value.is_string() ? "string"
-         : value.is_bool() ? "boolean"
-         : value.is_none() ? "null"
-         : value.is_int()  ? "integer"
+  return value.is_string()  ? "string"
+         : value.is_bool()  ? "boolean"
+         : value.is_none()  ? "null"
+         : value.is_int()   ? "integer"
          : value.is_float() ? "number"
-         : value.is_list() ? "array"
-                           : "object";
+         : value.is_list()  ? "array"
+                            : "object";
 }
 
 // Ways to say in a schema which type a value has.
@@ -73,12 +73,13 @@ Value tools_for(const test::CallSet& set, std::string_view way) {
   const Value arguments = json(set.arguments);
   for (const Value::Entry& entry : arguments.entries())
     properties.set(entry.key, schema_of(entry.value, way));
-  return Value::list({dict({{"type", "function"},
-                            {"function", dict({{"name", set.function},
-                                               {"description", "d"},
-                                               {"parameters", dict({{"type", "object"},
-                                                                    {"properties", properties},
-                                                                    {"$defs", definitions}})}})}})});
+  return Value::list(
+      {dict({{"type", "function"},
+             {"function",
+              dict({{"name", set.function},
+                    {"description", "d"},
+                    {"parameters",
+                     dict({{"type", "object"}, {"properties", properties}, {"$defs", definitions}})}})}})});
 }
 
 // ---- writing ----------------------------------------------------------------------------------
@@ -123,7 +124,8 @@ struct Writer {
     std::string asked, whole;
     if (!render(Value::list({question}), tools, true, &asked)) return false;
     if (!render(Value::list({question, message}), tools, false, &whole)) return false;
-    size_t common = std::mismatch(asked.begin(), asked.end(), whole.begin(), whole.end()).first - asked.begin();
+    size_t common =
+        std::mismatch(asked.begin(), asked.end(), whole.begin(), whole.end()).first - asked.begin();
     // A prompt that goes on in another way is cut before what differs.
     if (common < asked.size()) common = whole.find_last_of("\n>]", common ? common - 1 : 0) + 1;
     *prompt = whole.substr(0, common);
@@ -166,10 +168,10 @@ struct Reading {
 Reading read_answer(const ChatForm& form, const ToolList& tools, std::string_view prompt,
                     std::string_view answer, size_t piece) {
   Reading out;
-  ChatParser parser(form, tools, prompt,
-                    {[&](std::string_view text) { return out.said += text, true; },
-                     [](std::string_view) { return true; },
-                     [&](ChatCall call) { return out.calls.push_back(std::move(call)), true; }});
+  ChatParser parser(
+      form, tools, prompt,
+      {[&](std::string_view text) { return out.said += text, true; }, [](std::string_view) { return true; },
+       [&](ChatCall call) { return out.calls.push_back(std::move(call)), true; }});
   for (size_t at = 0; at < answer.size(); at += piece) CHECK(parser.push(answer.substr(at, piece)));
   CHECK(parser.finish());
   return out;
@@ -187,6 +189,85 @@ std::string difference(const Reading& reading, const test::CallSet& set) {
   return out;
 }
 
+Writer make_writer(std::string name, std::string text) {
+  Writer writer;
+  writer.name = std::move(name);
+  writer.text = std::move(text);
+  REQUIRE(writer.form.parse(writer.text).ok());
+  return writer;
+}
+
+ChatForm form_of(const Writer& writer) {
+  ChatForm form = chat_form(writer.text);
+  form.style = find_call_style([&](const Value& messages, const Value& tools, std::string* out) {
+    return writer.render(messages, tools, false, out);
+  });
+  return form;
+}
+
+// ---- templates of our own, one for each way to write calls ------------------------------------
+
+constexpr const char* kBefore =
+    "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}{% for c in m.tool_calls or [] %}"
+    "{% set f = c.function %}";
+constexpr const char* kAfter =
+    "{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}";
+
+struct OwnTemplate {
+  const char* name;
+  const char* call;
+  const char* macros = "";
+};
+#define EACH_ARGUMENT(text) "{% for k, v in f.arguments.items() %}" text "{% endfor %}"
+#define PYTHON_VALUE "{{ v if v is string else v | string }}"
+#define JSON_VALUE "{{ v if v is string else v | tojson }}"
+constexpr OwnTemplate kOwnTemplates[] = {
+    {"JSON",
+     "<tool_call>\n{\"name\": \"{{ f.name }}\", \"arguments\": {{ f.arguments | tojson }}}\n</tool_call>"},
+    {"tags and lines, Python's values",
+     "<tool_call>\n<function={{ f.name }}>\n" EACH_ARGUMENT("<parameter={{ k }}>\n" PYTHON_VALUE
+                                                            "\n</parameter>\n") "</function>\n</tool_call>"},
+    {"tags, Python's values",
+     "<seed:tool_call><function={{ f.name }}>" EACH_ARGUMENT("<parameter={{ k }}>" PYTHON_VALUE
+                                                             "</parameter>") "</function></seed:tool_call>"},
+    {"tags with attributes",
+     "<minimax:tool_call><invoke name=\"{{ f.name }}\">" EACH_ARGUMENT(
+         "<parameter name=\"{{ k }}\">" JSON_VALUE "</parameter>") "</invoke></minimax:tool_call>"},
+    {"tags with types",
+     "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"{{ f.name }}\">\n" EACH_ARGUMENT(
+         "<｜DSML｜parameter name=\"{{ k }}\" string=\"{{ 'true' if v is string else 'false' }}\">" JSON_VALUE
+         "</｜DSML｜parameter>\n") "</｜DSML｜invoke>\n</｜DSML｜function_calls>"},
+    {"keys and values",
+     "<tool_call>{{ f.name }}\n" EACH_ARGUMENT("<arg_key>{{ k }}</arg_key>\n<arg_value>" JSON_VALUE
+                                               "</arg_value>\n") "</tool_call>"},
+    {"a program's call", "<|tool_call_start|>[{{ f.name }}(" EACH_ARGUMENT(
+                             "{{ ', ' if not loop.first }}{{ k }}={{ (\"'\" ~ v ~ \"'\") if v is string else "
+                             "v | string }}") ")]<|tool_call_end|>"},
+    {"texts between marks",
+     "<|tool_call>call:{{ f.name ~ '{' }}" EACH_ARGUMENT(
+         "{{ ',' if not loop.first }}{{ k }}:{{ w(v) }}") "}<tool_call|>",
+     "{% macro w(v) %}{% if v is string %}<|\"|>{{ v }}<|\"|>{% elif v is mapping %}{{ '{' }}"
+     "{% for k, i in v.items() %}{{ ',' if not loop.first }}{{ k }}:{{ w(i) }}{% endfor %}}"
+     "{% elif v is sequence %}[{% for i in v %}{{ ',' if not loop.first }}{{ w(i) }}{% endfor %}]"
+     "{% else %}{{ v | tojson }}{% endif %}{% endmacro %}"},
+    {"a name and JSON", "[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}"},
+    {"an id, a name and JSON",
+     "<|tool_calls|><|tool_call:begin|>{{ c.id }}<|tool_call:name|>{{ f.name }}<|tool_call:args|>"
+     "{{ f.arguments | tojson }}<|tool_call:end|><|calls|>"},
+    {"channels",
+     "<|start|>assistant<|channel|>commentary to=functions.{{ f.name }} <|constrain|>json<|message|>"
+     "{{ f.arguments | tojson }}<|call|>"},
+};
+
+std::vector<Writer> own_writers() {
+  std::vector<Writer> out;
+  for (const OwnTemplate& own : kOwnTemplates) {
+    out.push_back(make_writer(own.name, std::string(own.macros) + kBefore + own.call + kAfter));
+    REQUIRE(find_way(&out.back()));
+  }
+  return out;
+}
+
 std::vector<Writer> real_writers() {
   std::set<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(test::test_data() / "templates"))
@@ -194,39 +275,123 @@ std::vector<Writer> real_writers() {
   std::vector<Writer> out;
   for (const std::filesystem::path& path : paths) {
     std::ifstream file(path, std::ios::binary);
-    Writer writer;
-    writer.name = path.stem();
-    writer.text.assign(std::istreambuf_iterator<char>(file), {});
-    REQUIRE(writer.form.parse(writer.text).ok());
+    Writer writer = make_writer(path.stem(), std::string(std::istreambuf_iterator<char>(file), {}));
     if (find_way(&writer)) out.push_back(std::move(writer));
   }
   return out;
 }
 
+// Templates whose form of calls is not looked for.
+constexpr std::string_view kUnreadForms[] = {
+    "meetkai-functionary-medium-v3.2",  // a name alone on a line, then JSON; the prompt has the mark
+};
+
+// Returns the number of calls that came back, whole and cut.
+size_t count_returning(const Writer& writer) {
+  const ChatForm form = form_of(writer);
+  const Value shown = tools_for({"", "{}"}, "type");  // some templates refuse a few types
+  size_t returning = 0;
+  for (const test::CallSet& set : test::kCallSets) {
+    std::string prompt, answer;
+    REQUIRE(writer.write(set, shown, &prompt, &answer));
+    ToolList tools;
+    REQUIRE(tools.parse(jinja::to_json(tools_for(set, "type"))).ok());
+    INFO(writer.name << ", " << set.name << ": " << answer);
+    const std::string whole = difference(read_answer(form, tools, prompt, answer, answer.size()), set);
+    CHECK(whole == "");
+    CHECK(difference(read_answer(form, tools, prompt, answer, 1), set) == whole);
+    returning += whole.empty();
+  }
+  return returning;
+}
+
+// Where a schema allows null beside texts, these texts are read as null.
+bool reads_as_null(const test::CallSet& set, std::string_view way) {
+  return (way == "types" || way == "anyOf" || way == "oneOf") &&
+         (std::string_view(set.name) == "text of null" || std::string_view(set.name) == "text of None");
+}
+
 }  // namespace
 
+TEST_CASE("calls of every form come back as they were written", "[chat][calls]") {
+  for (const Writer& writer : own_writers()) CHECK(count_returning(writer) == std::size(test::kCallSets));
+}
+
 TEST_CASE("calls that real templates write come back", "[chat][calls]") {
-  size_t good = 0, all = 0;
+  size_t templates = 0, returning = 0;
   for (const Writer& writer : real_writers()) {
-    ChatForm form = chat_form(writer.text);
-    form.style = find_call_style([&](const Value& messages, const Value& tools, std::string* out) {
-      return writer.render(messages, tools, false, out);
-    });
-    size_t bad = 0;
-    for (const test::CallSet& set : test::kCallSets) {
-      const Value plain = tools_for(set, "type");
-      const Value shown = tools_for({"", "{}"}, "type");
-      std::string prompt, answer;
-      if (!writer.write(set, shown, &prompt, &answer)) { printf("  %s: %s REFUSED %s\n", writer.name.c_str(), set.name, error_text()); ++bad; ++all; continue; }
-      ToolList tools;
-      REQUIRE(tools.parse(jinja::to_json(plain)).ok());
-      const std::string whole = difference(read_answer(form, tools, prompt, answer, answer.size()), set);
-      const std::string cut = difference(read_answer(form, tools, prompt, answer, 1), set);
-      CHECK(whole == cut);
-      ++all;
-      if (whole.empty()) ++good; else { ++bad; if (getenv("SHOW")) printf("  %s: %s: [%s] gave %s\n", writer.name.c_str(), set.name, answer.c_str(), whole.c_str()); }
-    }
-    printf("%s: %zu bad, way %d %d\n", writer.name.c_str(), bad, writer.way->text_arguments, writer.way->null_content);
+    if (std::ranges::find(kUnreadForms, writer.name) != std::end(kUnreadForms)) continue;
+    returning += count_returning(writer);
+    ++templates;
   }
-  printf("%zu of %zu\n", good, all);
+  CHECK(templates >= 35);
+  CHECK(returning == templates * std::size(test::kCallSets));
+}
+
+TEST_CASE("arguments come back however their schema names the type", "[chat][calls]") {
+  const Value shown = tools_for({"", "{}"}, "type");
+  size_t nulls = 0;
+  for (const Writer& writer : own_writers()) {
+    const ChatForm form = form_of(writer);
+    for (const test::CallSet& set : test::kCallSets)
+      for (const std::string_view way : kSchemaWays) {
+        std::string prompt, answer;
+        REQUIRE(writer.write(set, shown, &prompt, &answer));
+        ToolList tools;
+        REQUIRE(tools.parse(jinja::to_json(tools_for(set, way))).ok());
+        INFO(writer.name << ", " << set.name << ", " << way << ": " << answer);
+        const std::string found = difference(read_answer(form, tools, prompt, answer, answer.size()), set);
+        if (reads_as_null(set, way) && !found.empty())
+          ++nulls;
+        else
+          CHECK(found == "");
+      }
+  }
+  CHECK(nulls <= 24);  // four forms of tags, three ways, two texts
+}
+
+TEST_CASE("a text is what the schema allows", "[chat][calls]") {
+  struct Row {
+    const char *schema, *text, *value;
+  };
+  constexpr Row kRows[] = {
+      {R"({"type": "string"})", "42", R"("42")"},
+      {R"({"type": ["string", "null"]})", "1.50", R"("1.50")"},
+      {R"({"type": ["string", "null"]})", "None", "null"},
+      {R"({"type": ["string", "integer"]})", "42", "42"},
+      {R"({"type": ["string", "integer"]})", "042", R"("042")"},
+      {R"({"type": ["string", "number"]})", "1.50", R"("1.50")"},
+      {R"({"type": "number"})", "1.50", "1.5"},
+      {R"({"type": "integer"})", " 7\n", "7"},
+      {R"({"type": "integer"})", "seven", R"("seven")"},
+      {R"({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})", "[1]",
+       R"("[1]")"},
+      {R"({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})", "['a']",
+       R"(["a"])"},
+      {R"({"enum": ["1", "2"]})", "1", R"("1")"},
+      {R"({"enum": ["auto", 5]})", "5", "5"},
+      {R"({"enum": ["a", "b"]})", "\"a\"", R"("a")"},
+      {R"({"enum": ["a", "b"]})", "\na\n", R"("a")"},
+      {R"({"const": "null"})", "null", R"("null")"},
+      {R"({"$ref": "#/$defs/N"})", "{\"a\": 1}", R"("{\"a\": 1}")"},
+      {R"({"$ref": "#/$defs/Loop"})", "3", "3"},
+      {R"({"$ref": "#/nowhere"})", "3", "3"},
+      {R"({"type": "string", "nullable": true})", "null", "null"},
+      {R"({"type": "boolean"})", "True", "true"},
+      {R"({"type": "object"})", "{'k': None, 'l': (1, 'it\\'s')}", R"({"k": null, "l": [1, "it's"]})"},
+      {R"({})", "True", R"("True")"},
+      {R"({})", "{\"a\":1}", R"({"a": 1})"},
+      {R"({})", "\"quoted\"", R"("\"quoted\"")"},
+      {R"(true)", "null", "null"},
+  };
+  for (const Row& row : kRows) {
+    INFO(row.schema << " " << row.text);
+    const std::string json = R"([{"name": "f", "parameters": {"properties": {"p": )" +
+                             std::string(row.schema) +
+                             R"(}, "$defs": {"N": {"type": "string"}, "Loop": {"anyOf": [
+                              {"$ref": "#/$defs/Loop"}, {"$ref": "#/$defs/Loop"}]}}}}])";
+    ToolList tools;
+    REQUIRE(tools.parse(json).ok());
+    CHECK(jinja::to_json(tools.read("f", "p", row.text)) == row.value);
+  }
 }

@@ -5,7 +5,7 @@ namespace greta::test {
 
 struct CallSet {
   const char* name;
-  const char* arguments;     // a JSON object
+  const char* arguments;  // a JSON object
   const char* function = "f";
 };
 

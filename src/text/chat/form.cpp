@@ -1,0 +1,82 @@
+// How families of models mark the parts of their answers.
+#include <algorithm>
+
+#include "text/chat/channels.h"
+#include "text/chat/parser.h"
+#include "text/chat/text.h"
+
+namespace greta {
+
+using Kind = ChatSection::Kind;
+
+namespace {
+
+constexpr ChatSection kSections[] = {
+    // Qwen 3, DeepSeek R1, GLM, Granite 3.3, SmolLM 3, MiniMax, Nemotron, ...
+    {Kind::Reasoning, "</think>", "<think>", "</think>"},
+    {Kind::Reasoning, "[THINK]", "[THINK]", "[/THINK]"},                                // Ministral
+    {Kind::Reasoning, "<seed:think>", "<seed:think>", "</seed:think>"},                 // Seed-OSS
+    {Kind::Reasoning, "<|START_THINKING|>", "<|START_THINKING|>", "<|END_THINKING|>"},  // Command R7B
+    {Kind::Reasoning, "<|channel>thought", "<|channel>thought", "<channel|>"},          // Gemma 4
+    {Kind::Reasoning, "</thinking>", "<thinking>", "</thinking>"},
+    {Kind::Reasoning, "</thought>", "<thought>", "</thought>"},
+
+    {Kind::Answer, "<response>", "<response>", "</response>"},                       // Granite 3.3
+    {Kind::Answer, "<|START_RESPONSE|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"},  // Command R7B
+
+    {Kind::Calls, "<tool_call>", "<tool_call>", "</tool_call>"},                 // Hermes, Qwen, GLM
+    {Kind::Calls, "<function=", "<function=", "</function>", true},              // Qwen 3 Coder, bare
+    {Kind::Calls, "<tool_calls>", "<tool_calls>", "</tool_calls>"},              // Apriel
+    {Kind::Calls, "<TOOLCALL>", "<TOOLCALL>", "</TOOLCALL>"},                    // Nemotron
+    {Kind::Calls, "<seed:tool_call>", "<seed:tool_call>", "</seed:tool_call>"},  // Seed-OSS
+    {Kind::Calls, "<minimax:tool_call>", "<minimax:tool_call>", "</minimax:tool_call>"},        // MiniMax
+    {Kind::Calls, "<|START_ACTION|>", "<|START_ACTION|>", "<|END_ACTION|>"},                    // Command R7B
+    {Kind::Calls, "<|tool_call_start|>", "<|tool_call_start|>", "<|tool_call_end|>"},           // LFM2
+    {Kind::Calls, "<|tool_call>", "<|tool_call>", "<tool_call|>"},                              // Gemma 4
+    {Kind::Calls, "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"},  // DeepSeek
+    {Kind::Calls, "｜DSML｜", "<｜DSML｜function_calls>", "</｜DSML｜function_calls>"},  // DeepSeek V3.2
+    {Kind::Calls, "<|tool_calls_section_begin|>", "<|tool_calls_section_begin|>",
+     "<|tool_calls_section_end|>"},                                              // Kimi K2
+    {Kind::Calls, "<|function_call|>", "<|function_call|>", "<|message_sep|>"},  // GigaChat 3
+    {Kind::Calls, "<|tool_calls|>", "<|tool_calls|>", "<|calls|>"},              // Solar
+    {Kind::Calls, "Action:\\n```json", "Action:\n```json", "```"},               // Command R+
+    {Kind::Calls, "functools[", "functools", ""},                                // FireFunction
+    {Kind::Calls, "<|tool_call|>", "<|tool_call|>", ""},                         // Granite 3
+    {Kind::Calls, "[TOOL_CALLS]", "[TOOL_CALLS]", ""},                           // Mistral
+    {Kind::Calls, "<|python_tag|>", "<|python_tag|>", ""},                       // Llama 3.1
+};
+
+}  // namespace
+
+ChatForm chat_form(std::string_view chat_template) {
+  const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
+  ChatForm form;
+  form.channels = has(kChannel) && has(kMessage);
+  if (form.channels) return form;
+  for (const ChatSection& section : kSections)
+    if (has(section.in_template)) form.sections.push_back(&section);
+  const bool llama3 = has("<|start_header_id|>") && (has("\"parameters\":") || has("<|python_tag|>"));
+  form.bare_calls = llama3 && !has("<tool_call>");
+  const auto is_calls = [](const ChatSection* section) { return section->kind == Kind::Calls; };
+  form.any_calls = !form.bare_calls && std::none_of(form.sections.begin(), form.sections.end(), is_calls);
+  if (form.any_calls)
+    for (const ChatSection& section : kSections)
+      if (is_calls(&section)) form.sections.push_back(&section);
+  return form;
+}
+
+bool ChatForm::is_mark(std::string_view text) const {
+  if (channels) return is_channel_mark(text);
+  for (const ChatSection* section : sections)
+    if (section->open.starts_with(text) || section->close == text) return true;
+  return is_call_mark(text);
+}
+
+const ChatSection* ChatForm::opened_by(std::string_view prompt) const {
+  prompt = prompt.substr(0, prompt.find_last_not_of(kBlanks) + 1);
+  for (const ChatSection* section : sections)
+    if (section->kind == Kind::Reasoning && prompt.ends_with(section->open)) return section;
+  return nullptr;
+}
+
+}  // namespace greta
