@@ -19,6 +19,7 @@ constexpr std::string_view kForms[] = {
     "<|START_THINKING|> <|START_RESPONSE|> <|START_ACTION|>",
     "<|channel>thought <|tool_call>",
     "<|tool_call_start|> <tool_calls> <TOOLCALL>",
+    "</think> List of tools: [",
     "<seed:think> <seed:tool_call> <minimax:tool_call> <|tool_calls_section_begin|>",
 };
 

@@ -1,7 +1,5 @@
 #include "text/chat/channels.h"
 
-#include <cstdint>
-
 #include "text/chat/text.h"
 
 namespace greta {
@@ -23,7 +21,10 @@ std::string_view take_word(std::string_view* text) {
 
 }  // namespace
 
-bool is_header_mark(std::string_view text) { return text == kMessage || text == kConstrain; }
+bool is_channel_mark(std::string_view text) {
+  return text == kMessage || text == kConstrain ||
+         std::find(std::begin(kMessageEnds), std::end(kMessageEnds), text) != std::end(kMessageEnds);
+}
 
 HeaderRead read_header(std::string_view text, ChannelHeader* out) {
   *out = {};
