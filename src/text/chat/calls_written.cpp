@@ -5,7 +5,6 @@
 //
 // Keys have no quotes and may hold any character, and some templates write texts between quotes as they are.
 // So the end of a key or a text is where what may follow it does follow.
-#include "platform/utf8.h"
 #include "text/chat/calls.h"
 #include "text/chat/text.h"
 
