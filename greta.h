@@ -846,15 +846,20 @@ GRETA_API greta_status greta_session_logit_filter(greta_session* session, greta_
 
 /* Sets a grammar, in llama.cpp's GBNF, that every generated text must fit. It does not apply to the prompt. A
  * generation that goes on from the token drawn last goes on in the grammar as well; any other generation
- * begins the grammar anew. A wrong grammar gives GRETA_ERROR_ARGUMENT with the place of the mistake.
+ * begins the grammar anew. In an answer of a chat the reasoning is free, and the grammar begins behind it. A
+ * wrong grammar gives GRETA_ERROR_ARGUMENT with the place of the mistake.
  *
  * gbnf  NULL or "" removes the grammar
  * root  the rule to begin with; NULL: "root" */
 GRETA_API greta_status greta_session_grammar(greta_session* session, const char* gbnf, const char* root);
 
-/* Sets a JSON schema, in place of a grammar, that every generated text must fit. A keyword that cannot be
- * enforced gives GRETA_ERROR_UNSUPPORTED. NULL or "" removes the schema. */
+/* Sets a JSON schema, in place of a grammar, that every generated text must fit. What cannot be held of it is
+ * left out, and one warning to the log names it; words that say nothing about a text are named in the log at
+ * GRETA_LOG_INFO. docs/sampling.md lists what is held. NULL or "" removes the schema. */
 GRETA_API greta_status greta_session_json_schema(greta_session* session, const char* schema);
+
+/* Does the same, but gives GRETA_ERROR_UNSUPPORTED for a schema of which something cannot be held. */
+GRETA_API greta_status greta_session_strict_schema(greta_session* session, const char* schema);
 
 /* Sets how many tokens a generation may guess from the session's tokens and verify in one step: 0 to 7. The
  * first value is 0. The text is the same with any number: a guess counts only if it is the token that is
@@ -1203,7 +1208,7 @@ typedef struct greta_sampling_options {
   float repeat_penalty, frequency_penalty, presence_penalty;  /* A repeat_penalty of 0 is 1. */
   uint32_t penalty_last_n;
   float mirostat_tau, mirostat_eta;       /* An eta of 0 is 0.1. */
-  uint32_t reserved;                      /* 0. */
+  uint32_t strict_schema;                 /* 1: as greta_session_strict_schema reads json_schema. */
   uint64_t seed;
   const greta_dry_options* dry;           /* NULL: off. */
   const int32_t* bias_tokens;             /* [bias_count] */

@@ -8,20 +8,20 @@ void set_if(float given, float* to) {
   if (given != 0) *to = given;
 }
 
-Status read_grammar(const greta_sampling_options& o, const Tokenizer& tokenizer, RequestOptions* out) {
+Status read_grammar(const greta_sampling_options& o, const greta_model& model, RequestOptions* out) {
+  const Tokenizer& tokenizer = *model.model.tokenizer;
+  SchemaOptions schema{.log = model.runtime->log};
+  GRETA_TRY(read_flag(o.strict_schema, "strict_schema", &schema.strict));
   if (o.grammar && o.json_schema)
     return fail(Code::Argument, "grammar and json_schema are both set: set at most one of them");
-  std::string gbnf = o.grammar ? o.grammar : "";
-  if (o.json_schema && *o.json_schema) GRETA_TRY(json_schema_grammar(o.json_schema, &gbnf));
-  const bool named = o.grammar && o.grammar_root;
-  return gbnf.empty() ? Status{}
-                      : parse_grammar(gbnf, named ? o.grammar_root : "root", &tokenizer, &out->grammar);
+  if (o.json_schema && *o.json_schema) return parse_json_schema(o.json_schema, schema, &out->grammar);
+  if (!o.grammar || !*o.grammar) return {};
+  return parse_grammar(o.grammar, o.grammar_root ? o.grammar_root : "root", &tokenizer, &out->grammar);
 }
 
 Status read_sampling(const greta_model& model, const greta_sampling_options* given, RequestOptions* out) {
   greta_sampling_options o;
   GRETA_TRY(read_options(given, &o));
-  GRETA_TRY(check_reserved(o.reserved));
   SamplerSettings& s = out->sampling;
   s.temperature = o.temperature;
   s.dynamic_range = o.dynamic_range;
@@ -44,7 +44,7 @@ Status read_sampling(const greta_model& model, const greta_sampling_options* giv
   if (o.dry) GRETA_TRY(read_dry(*o.dry, tokenizer, &s.dry));
   GRETA_TRY(read_bias(o.bias_tokens, o.biases, o.bias_count, model.model.shape.vocab, &s.bias));
   if (o.order) GRETA_TRY(parse_sampler_order(o.order, &s.order));
-  return read_grammar(o, tokenizer, out);
+  return read_grammar(o, model, out);
 }
 
 Status read_conversation(const greta_model& model, const greta_request_options& o, RequestOptions* out) {
@@ -63,7 +63,9 @@ Status read_conversation(const greta_model& model, const greta_request_options& 
     out->earlier_calls += messages[i]["tool_calls"].size();
   }
   GRETA_TRY(Dialect::check_answerable(messages));
-  GRETA_TRY(dialect->prompt(*model.model.tokenizer, messages, &out->prompt_text, &out->tokens));
+  const Tokenizer& tokenizer = *model.model.tokenizer;
+  GRETA_TRY(dialect->prompt(tokenizer, messages, &out->prompt_text, &out->tokens));
+  GRETA_TRY(dialect->hold_answer(tokenizer, out->prompt_text, &out->grammar));
   out->dialect = std::move(dialect);
   return {};
 }

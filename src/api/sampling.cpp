@@ -159,11 +159,21 @@ greta_status greta_session_draft_tokens(greta_session* session, uint32_t most) {
   });
 }
 
+static greta_status set_schema(greta_session* session, const char* schema, bool strict) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(session, "session"));
+    std::shared_ptr<const Grammar> grammar;
+    const SchemaOptions options{strict, session->executor->counted.runtime->log};
+    if (schema && *schema) GRETA_TRY(parse_json_schema(schema, options, &grammar));
+    session->session->set_grammar(std::move(grammar));
+    return {};
+  });
+}
 greta_status greta_session_json_schema(greta_session* session, const char* schema) {
-  if (!schema || !*schema) return greta_session_grammar(session, nullptr, nullptr);
-  std::string gbnf;
-  const greta_status status = fenced([&] { return json_schema_grammar(schema, &gbnf); });
-  return status == GRETA_OK ? greta_session_grammar(session, gbnf.c_str(), nullptr) : status;
+  return set_schema(session, schema, false);
+}
+greta_status greta_session_strict_schema(greta_session* session, const char* schema) {
+  return set_schema(session, schema, true);
 }
 
 greta_status greta_model_sampling(const greta_model* model, greta_sampling_defaults* out_defaults) {

@@ -170,6 +170,29 @@ TEST_CASE("service: a conversation is answered as a chat is", "[api][serve]") {
   greta_chat_close(chat);
 }
 
+TEST_CASE("service: a schema leaves reasoning free that the template has opened", "[api][serve][grammar]") {
+  Served s;
+  const greta_message message = {"user", "1t", nullptr};
+  auto sampling = sized<greta_sampling_options>();
+  sampling.json_schema = R"({"enum": [3, 33]})";
+  auto chat = sized<greta_chat_options>();
+  auto options = sized<greta_request_options>();
+  options.messages = &message, options.message_count = 1, options.chat = &chat;
+  options.max_tokens = 20;
+  options.ignore_end = 1;
+  const auto answer = [&](const char* form, bool held) {
+    chat.chat_template = form;
+    options.sampling = held ? &sampling : nullptr;
+    return read_all(add(s.service, options));
+  };
+  const char* const opens = "{{ messages[0].content }}<think>{% if false %}</think>{% endif %}";
+  const Read free = answer(opens, false), held = answer(opens, true);
+  CHECK(free.reasoning.size() > 20);
+  CHECK(held.reasoning == free.reasoning);
+  CHECK(held.text.empty());
+  CHECK(held.result.open_reasoning == 1);
+}
+
 TEST_CASE("service: a reader that stalls, adds and cancels holds up nobody", "[api][serve]") {
   auto small = Served::own_thread();
   small.event_capacity = 4;

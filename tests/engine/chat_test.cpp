@@ -145,6 +145,37 @@ TEST_CASE("chat: reasoning is closed when its tokens are used up, and left out o
   CHECK_FALSE(talk.last("content").empty());
 }
 
+TEST_CASE("chat: a grammar holds the answer, and leaves the reasoning free", "[chat][grammar]") {
+  std::shared_ptr<const Grammar> grammar;
+  require(parse_json_schema(R"({"enum": ["yes", "no"]})", {}, &grammar));
+  const auto is_held = [](const std::string& text) { return text == "\"yes\"" || text == "\"no\""; };
+  Talk talk({.chat_template = kThinking}), free({.chat_template = kThinking});
+  talk.session->set_grammar(grammar);
+  for (const int64_t budget : {int64_t(-1), int64_t(7), int64_t(0)}) {
+    INFO("budget " << budget);
+    talk.say("Is a beaver an animal?"), free.say("Is a beaver an animal?");
+    const ChatAnswerOptions options{.max_tokens = 60, .reasoning_tokens = budget};
+    const ChatResult result = talk.answer(options);
+    CHECK(is_held(talk.last("content")));
+    CHECK(result.end == ChatEnd::Stop);
+    // Without a budget, a quarter of the tokens is left for the answer.
+    CHECK(result.reasoning_tokens == (budget < 0 ? 45 : uint32_t(budget)));
+    free.answer({.max_tokens = 60, .reasoning_tokens = budget < 0 ? 45 : budget});
+    CHECK(talk.last("reasoning_content") == free.last("reasoning_content"));
+    free.chat->truncate(0), talk.chat->truncate(0);
+  }
+  // A generation of the session itself is held from its first token on.
+  std::string text;
+  GenerateOptions options{.max_tokens = 20, .user = &text};
+  options.on_token = [](void* user, int32_t, const char* bytes, size_t count) {
+    return static_cast<std::string*>(user)->append(bytes, count), 0;
+  };
+  GenerateResult made;
+  require(talk.session->truncate(0));
+  require(talk.session->generate(talk.prompt(), options, &made));
+  CHECK(is_held(text));
+}
+
 TEST_CASE("chat: reasoning that is never closed is reasoning", "[chat]") {
   Talk talk({.chat_template = kThinking});
   talk.say("Tell me a story about a beaver.");

@@ -75,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t zero = std::min(input.find('\0'), input.size());
   std::string gbnf(input.substr(0, zero));
   const std::string_view choices = input.substr(std::min(zero + 1, input.size())).substr(0, 64);
-  if (is_schema && !json_schema_grammar(input.substr(0, zero), &gbnf).ok()) return 0;
+  if (is_schema && !json_schema_grammar(input.substr(0, zero), {}, &gbnf).ok()) return 0;
   std::shared_ptr<const Grammar> grammar;
   if (!parse_grammar(gbnf, "root", &v.tokenizer, &grammar).ok()) return 0;
   GrammarMatcher matcher(grammar);

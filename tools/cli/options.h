@@ -48,6 +48,7 @@ struct SamplingOptions {
   std::vector<std::string> dry_breakers, logit_bias, stops;
   std::string samplers, sampler_letters;  // "": the default order
   std::string grammar, grammar_file, schema, schema_file;
+  bool strict_schema = false;
   std::string speculation = "none";  // or "ngram"
   uint32_t draft_tokens = 7;         // with ngram: the most tokens that are guessed for a step
   int64_t seed = -1;                 // -1: a new one each time

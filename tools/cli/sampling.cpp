@@ -147,7 +147,8 @@ void set_grammar(greta_session* session, const SamplingOptions& options) {
   const std::string schema = options.schema_file.empty() ? options.schema : read_file(options.schema_file);
   if (!grammar.empty() && !schema.empty()) throw Misused("a grammar and a JSON schema exclude each other");
   if (!schema.empty())
-    check(greta_session_json_schema(session, schema.c_str()));
+    check((options.strict_schema ? greta_session_strict_schema : greta_session_json_schema)(session,
+                                                                                            schema.c_str()));
   else
     check(greta_session_grammar(session, grammar.c_str(), nullptr));
 }
@@ -167,6 +168,8 @@ void add_options(CLI::App& app, SamplingOptions& options) {
   app.add_option("-j,--json-schema", options.schema, "hold the text to this JSON schema; {} is any JSON")
       ->type_name("JSON");
   app.add_option("--json-schema-file", options.schema_file, "take the schema from a file")->type_name("FILE");
+  app.add_flag("--strict-schema", options.strict_schema,
+               "refuse a schema of which something cannot be held, rather than warn");
   app.add_option("-r,--reverse-prompt,--stop", options.stops,
                  "stop before this text; may be given several times")
       ->type_name("TEXT")

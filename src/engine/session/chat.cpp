@@ -11,13 +11,15 @@ using namespace std::string_view_literals;
 struct Chat::Answer {
   const ChatAnswerOptions& options;
   const ChatEvents& events;
+  const std::string& prompt;
   ChatParser parser;
   std::string content, reasoning;
   Value calls = Value::list();
   uint32_t generated = 0, thought = 0;
   int32_t last_token = kNoToken;
-  bool wanted = true;  // the caller has not stopped it
-  bool cut = false;    // the reasoning has used up its tokens
+  bool wanted = true;         // the caller has not stopped it
+  bool cut = false;           // the reasoning has used up its tokens
+  int64_t most_thought = -1;  // tokens; -1: no limit
 };
 
 Status Chat::open(Session& session, const ChatOptions& options, const Log& log, std::unique_ptr<Chat>* out) {
@@ -145,8 +147,9 @@ Status Chat::answer_last(const ChatAnswerOptions& options, const ChatEvents& eve
     self->calls.push(std::move(value));
     return !events.call || events.call(call);
   };
-  Answer answer{options, events, ChatParser(dialect_.form(), dialect_.tools(), prompt, std::move(sink)),
-                {},      {},     Value::list()};
+  Answer answer{
+      options, events, prompt,       ChatParser(dialect_.form(), dialect_.tools(), prompt, std::move(sink)),
+      {},      {},     Value::list()};
   self = &answer;
   ChatResult r;
   GRETA_TRY(generate(std::move(tokens), options, &answer, &r));
@@ -178,6 +181,23 @@ Status Chat::close_reasoning(Answer* answer, std::vector<int32_t>* tokens) {
   return {};
 }
 
+// A grammar holds the answer alone, behind its reasoning.
+Status Chat::begin_grammar(const Answer& answer, bool reasoning_is_over) {
+  std::shared_ptr<const Grammar> grammar = session_.grammar();
+  if (!reasoning_is_over)
+    GRETA_TRY(dialect_.hold_answer(*session_.executor().model().tokenizer, answer.prompt, &grammar));
+  session_.begin_grammar(std::move(grammar));
+  return {};
+}
+
+// How many tokens the reasoning may have; -1: no limit. What a grammar holds needs room too, since an answer
+// that is all reasoning would be of no use.
+int64_t Chat::most_thought(const ChatAnswerOptions& options, uint32_t prompt_size) const {
+  if (!session_.grammar() || options.reasoning_tokens >= 0) return options.reasoning_tokens;
+  const uint32_t left = session_.context() - prompt_size;
+  return int64_t(options.max_tokens ? std::min(options.max_tokens, left) : left) * 3 / 4;
+}
+
 // Feeds those of `tokens` that the session does not hold, and generates. If the reasoning is closed in
 // between, its end is fed and generation goes on from there.
 Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& options, Answer* answer,
@@ -203,8 +223,7 @@ Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& opti
       a.last_token = token;
     }
     a.wanted = a.parser.push({text, bytes});
-    a.cut = a.wanted && a.parser.reasoning() && a.options.reasoning_tokens >= 0 &&
-            int64_t(a.thought) >= a.options.reasoning_tokens;
+    a.cut = a.wanted && a.parser.reasoning() && a.most_thought >= 0 && int64_t(a.thought) >= a.most_thought;
     return a.wanted && !a.cut ? 0 : 1;
   };
   size_t prompt_size = result->prompt_tokens;
@@ -215,10 +234,12 @@ Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& opti
     const Answer& a = *static_cast<Answer*>(user);
     return a.events.prompt && !a.events.prompt(done, total) ? 1 : 0;
   };
+  answer->most_thought = most_thought(options, uint32_t(prompt_size));
   for (bool first = true;; first = false) {
     // With a budget of 0 tokens, reasoning that the prompt has opened is closed before it begins.
     const bool close = answer->cut || (first && options.reasoning_tokens == 0 && answer->parser.reasoning());
     if (close) GRETA_TRY(close_reasoning(answer, &tokens));
+    GRETA_TRY(begin_grammar(*answer, close || options.reasoning_tokens == 0));
     if (options.max_tokens) generate.max_tokens = options.max_tokens - answer->generated;
     GenerateResult part;
     GRETA_TRY(session_.generate(tokens, generate, &part));

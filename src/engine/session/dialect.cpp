@@ -208,4 +208,12 @@ Status Dialect::prompt(const Tokenizer& tokenizer, std::span<const Value> messag
   return {};
 }
 
+// Answers that are not taken apart have their reasoning all the same.
+Status Dialect::hold_answer(const Tokenizer& tokenizer, std::string_view prompt,
+                            std::shared_ptr<const Grammar>* grammar) const {
+  if (!*grammar) return {};
+  return hold_behind_reasoning(chat_form(template_.text() + template_.tool_text()), tokenizer, prompt,
+                               grammar);
+}
+
 }  // namespace greta

@@ -31,6 +31,10 @@ class Dialect {
   Status prompt(const Tokenizer& tokenizer, std::span<const jinja::Value> messages, std::string* text,
                 std::vector<int32_t>* tokens) const;
 
+  // Makes the grammar begin behind the reasoning of what the model answers to the text of a prompt.
+  Status hold_answer(const Tokenizer& tokenizer, std::string_view prompt,
+                     std::shared_ptr<const Grammar>* grammar) const;
+
   const ChatTemplate& chat_template() const { return template_; }
   const ChatForm& form() const { return form_; }
   const ToolList& tools() const { return tools_; }

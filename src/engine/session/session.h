@@ -86,6 +86,9 @@ class Session {
   Status set_draft_tokens(uint32_t most);
   // Null removes the grammar.
   void set_grammar(std::shared_ptr<const Grammar> grammar) { grammar_.set(std::move(grammar)); }
+  const std::shared_ptr<const Grammar>& grammar() const { return grammar_.grammar(); }
+  // The next generation begins anew, held to `whole` in place of the grammar that was set.
+  void begin_grammar(std::shared_ptr<const Grammar> whole) { grammar_.begin(std::move(whole)); }
   std::span<const int32_t> tokens() const { return tokens_; }  // fed so far
 
   // Saves tokens and cache as a stream of state_bytes() bytes (state.h). `write` gets the next bytes and

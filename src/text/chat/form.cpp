@@ -72,8 +72,35 @@ bool ChatForm::is_mark(std::string_view text) const {
   return is_call_mark(text);
 }
 
+std::vector<std::string_view> answer_marks() {
+  std::vector<std::string_view> marks{kMessage};
+  for (const ChatSection& section : kSections)
+    for (const std::string_view mark : {section.open, section.close})
+      if (mark.starts_with('<') || mark.starts_with('[')) marks.push_back(mark);
+  return marks;
+}
+
+namespace {
+
+std::string_view without_blanks_behind(std::string_view text) {
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+}  // namespace
+
+bool ChatForm::reasons() const {
+  return std::ranges::any_of(sections, [](const ChatSection* s) { return s->kind == Kind::Reasoning; });
+}
+
+bool ChatForm::closed_by(std::string_view prompt) const {
+  prompt = without_blanks_behind(prompt);
+  return std::ranges::any_of(sections, [&](const ChatSection* section) {
+    return section->kind == Kind::Reasoning && prompt.ends_with(section->close);
+  });
+}
+
 const ChatSection* ChatForm::opened_by(std::string_view prompt) const {
-  prompt = prompt.substr(0, prompt.find_last_not_of(kBlanks) + 1);
+  prompt = without_blanks_behind(prompt);
   for (const ChatSection* section : sections)
     if (section->kind == Kind::Reasoning && prompt.ends_with(section->open)) return section;
   return nullptr;

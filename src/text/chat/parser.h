@@ -39,8 +39,11 @@ struct ChatForm {
   bool is_mark(std::string_view text) const;
   // The section of reasoning with whose opening mark `prompt` ends; null if there is none.
   const ChatSection* opened_by(std::string_view prompt) const;
+  bool closed_by(std::string_view prompt) const;  // `prompt` ends with the closing mark of reasoning
+  bool reasons() const;                           // a section is reasoning
 };
 ChatForm chat_form(std::string_view chat_template);
+std::vector<std::string_view> answer_marks();  // of all families
 
 // Where the parts go. Each function returns false to stop the parser.
 struct ChatSink {

@@ -137,6 +137,26 @@ Status GrammarBuilder::append_class(std::vector<CharRange> ranges, bool negated,
   return {};
 }
 
+// Appends `once` up to `most` times, as blocks and then what is left: rest(k) is a block and rest(k - 1), or
+// less than a block.
+Status GrammarBuilder::repeat_blocks(GrammarElement once, GrammarElement block, uint32_t most,
+                                     Sequence* out) {
+  Sequence less, rest;
+  GRETA_TRY(repeat({once}, 0, kBlock - 1, &less));
+  if (most % kBlock) GRETA_TRY(repeat({once}, 0, most % kBlock, &rest));
+  for (uint32_t i = 0; i < most / kBlock; ++i) {
+    uint32_t rule = 0;
+    GRETA_TRY(add_rule(&rule));
+    GRETA_TRY(count_elements(3));
+    Sequence more{block};
+    more.insert(more.end(), rest.begin(), rest.end());
+    define(rule, {std::move(more), less});
+    rest = {{GrammarElement::Rule, rule}};
+  }
+  out->insert(out->end(), rest.begin(), rest.end());
+  return {};
+}
+
 Status GrammarBuilder::repeat(const Sequence& item, uint32_t least, uint32_t most, Sequence* out) {
   if (least > kMaxGrammarRepeats || (most != kNoLimit && (most > kMaxGrammarRepeats || most < least)))
     return fail(Code::Argument, "a repetition of %u to %u times, at most %u are allowed", least, most,
@@ -148,9 +168,21 @@ Status GrammarBuilder::repeat(const Sequence& item, uint32_t least, uint32_t mos
     define(rule, {item});
     once = {GrammarElement::Rule, rule};
   }
-  GRETA_TRY(count_elements(least));
-  out->insert(out->end(), least, once);
+  // Many are counted in blocks.
+  GrammarElement block = once;
+  if (least >= 2 * kBlock || (most != kNoLimit && most - least >= 2 * kBlock)) {
+    uint32_t rule = 0;
+    GRETA_TRY(add_rule(&rule));
+    GRETA_TRY(count_elements(kBlock));
+    define(rule, {Sequence(kBlock, once)});
+    block = {GrammarElement::Rule, rule};
+  }
+  const uint32_t blocks = least >= 2 * kBlock ? least / kBlock : 0;
+  GRETA_TRY(count_elements(blocks + (least - blocks * kBlock)));
+  out->insert(out->end(), blocks, block);
+  out->insert(out->end(), least - blocks * kBlock, once);
   if (most == least) return {};
+  if (most != kNoLimit && most - least >= 2 * kBlock) return repeat_blocks(once, block, most - least, out);
   // rest(k) is empty, or the item and then rest(k - 1). Without a limit rest refers to itself.
   uint32_t rest = 0;
   GRETA_TRY(add_rule(&rest));
@@ -168,6 +200,63 @@ Status GrammarBuilder::repeat(const Sequence& item, uint32_t least, uint32_t mos
     }
   }
   out->push_back({GrammarElement::Rule, rest});
+  return {};
+}
+
+// Rule k stands for what follows after k bytes of the mark. Of bytes that do not go on in the mark, the end
+// may be another beginning of it (the automaton of Knuth, Morris and Pratt, 1977).
+Status GrammarBuilder::append_until(std::string_view mark, int32_t token, Sequence* out) {
+  const size_t size = mark.size();
+  std::vector<uint32_t> rules(size + 1);
+  for (uint32_t& rule : rules) GRETA_TRY(add_rule(&rule));
+  for (size_t k = 0; k < size; ++k) {
+    std::vector<ByteSet> to(size + 1);  // by the rule that follows
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      const std::string text = std::string(mark.substr(0, k)) + char(byte);
+      size_t next = text.size();
+      while (!text.ends_with(mark.substr(0, next))) --next;
+      to[next].set(byte);
+    }
+    std::vector<Sequence> alternatives;
+    for (size_t next = 0; next <= size; ++next) {
+      if (to[next].none()) continue;
+      Sequence& sequence = alternatives.emplace_back();
+      GRETA_TRY(append_bytes(to[next], &sequence));
+      GRETA_TRY(count_elements(1));
+      sequence.push_back({GrammarElement::Rule, rules[next]});
+    }
+    if (token != kNoToken) alternatives.push_back({{GrammarElement::Token, uint32_t(token)}});
+    define(rules[k], std::move(alternatives));
+  }
+  define(rules[size], std::vector<Sequence>(1));
+  GRETA_TRY(count_elements(1));
+  out->push_back({GrammarElement::Rule, rules[0]});
+  return {};
+}
+
+Status GrammarBuilder::append_grammar(const Grammar& grammar, Sequence* out) {
+  std::vector<uint32_t> rules(grammar.rules.size() - 1), sets;
+  for (uint32_t& rule : rules) GRETA_TRY(add_rule(&rule));
+  for (const ByteSet& set : grammar.sets) {
+    const auto [at, added] = by_set_.try_emplace(set, uint32_t(sets_.size()));
+    if (added) sets_.push_back(set);
+    sets.push_back(at->second);
+  }
+  GRETA_TRY(count_elements(grammar.elements.size() + 1));
+  for (uint32_t rule = 0; rule < rules.size(); ++rule) {
+    std::vector<Sequence> alternatives;
+    for (uint32_t a = grammar.rules[rule]; a < grammar.rules[rule + 1]; ++a) {
+      Sequence& sequence = alternatives.emplace_back();
+      for (uint32_t e = grammar.alternatives[a]; grammar.elements[e].kind != GrammarElement::End; ++e) {
+        GrammarElement element = grammar.elements[e];
+        if (element.kind == GrammarElement::Bytes) element.value = sets[element.value];
+        if (element.kind == GrammarElement::Rule) element.value = rules[element.value];
+        sequence.push_back(element);
+      }
+    }
+    define(rules[rule], std::move(alternatives));
+  }
+  out->push_back({GrammarElement::Rule, rules[grammar.root]});
   return {};
 }
 

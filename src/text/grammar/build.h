@@ -30,10 +30,17 @@ class GrammarBuilder {
   static constexpr uint32_t kNoLimit = ~0u;
   Status repeat(const Sequence& item, uint32_t least, uint32_t most, Sequence* out);
 
+  // Appends text up to and with the first `mark`, which the token `token`, unless it is kNoToken, also stands
+  // for. No other control token may come.
+  Status append_until(std::string_view mark, int32_t token, Sequence* out);
+  Status append_grammar(const Grammar& grammar, Sequence* out);  // its root
+
   // Checks that all rules are defined and none is left-recursive.
   Status finish(uint32_t root, std::shared_ptr<const Grammar>* out);
 
  private:
+  static constexpr uint32_t kBlock = 256;
+  Status repeat_blocks(GrammarElement once, GrammarElement block, uint32_t most, Sequence* out);
   Status count_elements(size_t more);
   Status check_rules(uint32_t root) const;
   Status check_left_recursion() const;

@@ -8,6 +8,9 @@ namespace greta {
 // If more is remembered than this, all states but the current one are forgotten.
 constexpr size_t kMaxNodes = 1u << 17, kMaxStates = 1u << 13;
 
+// A mask is kept if it took at least so many nodes of the trie. Within texts the same one comes again.
+constexpr uint64_t kMaskWorthKeeping = 1024;
+
 GrammarMatcher::GrammarMatcher(std::shared_ptr<const Grammar> grammar) : grammar_(std::move(grammar)) {
   clear();
 }
@@ -20,6 +23,7 @@ void GrammarMatcher::clear() {
   state_table_.assign(256, 0);
   transitions_.assign(grammar_->class_byte.size(), kDead);
   epoch_ = 0;
+  for (Mask& mask : masks_) mask.state = kNone;
 }
 
 namespace {
@@ -204,14 +208,22 @@ Status GrammarMatcher::push_token(int32_t token, std::string_view bytes) {
 
 bool GrammarMatcher::is_over() const { return states_[state_].count == 0; }
 
+namespace {
+
+void set_bit(std::span<uint64_t> bits, int32_t token) {
+  if (uint32_t(token) / 64 < bits.size()) bits[uint32_t(token) / 64] |= uint64_t(1) << (uint32_t(token) % 64);
+}
+
+}  // namespace
+
 Status GrammarMatcher::mask(const VocabTrie& trie, std::span<uint64_t> bits) {
-  std::fill(bits.begin(), bits.end(), 0);
-  const auto allow = [&](int32_t token) {
-    if (uint32_t(token) / 64 < bits.size())
-      bits[uint32_t(token) / 64] |= uint64_t(1) << (uint32_t(token) % 64);
-  };
   steps_ = visited_ = 0;
   compact();
+  for (const Mask& kept : masks_)
+    if (kept.state == state_ && kept.bits.size() == bits.size())
+      return std::copy(kept.bits.begin(), kept.bits.end(), bits.begin()), Status{};
+  std::fill(bits.begin(), bits.end(), 0);
+  const auto allow = [&](int32_t token) { set_bit(bits, token); };
   std::vector<uint32_t> path(trie.longest + 1, kDead);
   path[0] = state_;
   for (uint32_t i = 0; i < trie.nodes.size(); ++visited_) {
@@ -230,15 +242,24 @@ Status GrammarMatcher::mask(const VocabTrie& trie, std::span<uint64_t> bits) {
     }
     ++i;
   }
-  if (!states_[state_].has_tokens) return {};
+  if (states_[state_].has_tokens) find_tokens(trie, bits);
+  if (visited_ < kMaskWorthKeeping) return {};
+  Mask& kept = masks_[next_mask_++ % kKeptMasks];
+  kept.state = kNone;  // until its bits are those of the state
+  kept.bits.assign(bits.begin(), bits.end());
+  kept.state = state_;
+  return {};
+}
+
+// Sets the bits of tokens that the grammar names.
+void GrammarMatcher::find_tokens(const VocabTrie& trie, std::span<uint64_t> bits) const {
   for (uint32_t i = 0; i < states_[state_].count; ++i) {
     const GrammarElement& e = grammar_->elements[nodes_[stacks_[states_[state_].first + i]].element];
-    if (e.kind == GrammarElement::Token) allow(int32_t(e.value));
+    if (e.kind == GrammarElement::Token) set_bit(bits, int32_t(e.value));
     if (e.kind == GrammarElement::NotToken)
       for (const int32_t token : trie.all)
-        if (uint32_t(token) != e.value) allow(token);
+        if (uint32_t(token) != e.value) set_bit(bits, token);
   }
-  return {};
 }
 
 // Forgets all states but the current one if there are too many.

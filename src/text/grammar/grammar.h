@@ -22,8 +22,8 @@ namespace greta {
 constexpr uint64_t kMaxGrammarBytes = 1u << 20;  // of text
 constexpr uint32_t kMaxGrammarRules = 1u << 17;
 constexpr uint32_t kMaxGrammarElements = 1u << 20;
-constexpr uint32_t kMaxGrammarRepeats = 10000;  // {m,n}
-constexpr uint32_t kMaxGrammarNesting = 200;    // of parentheses
+constexpr uint32_t kMaxGrammarRepeats = 100000;  // {m,n}
+constexpr uint32_t kMaxGrammarNesting = 200;     // of parentheses
 constexpr uint32_t kMaxGrammarDepth = 2000;   // of rules within rules in a text; deeper texts are not allowed
 constexpr uint32_t kMaxGrammarStacks = 2000;  // in one state
 constexpr uint64_t kMaxGrammarSteps = 1u << 22;  // of work for one token
@@ -45,6 +45,7 @@ struct Grammar {
   std::array<uint8_t, 256> byte_class;  // bytes of one class are in the same sets
   std::vector<uint8_t> class_byte;      // one byte of each class
   uint32_t root = 0;
+  bool is_schema = false;  // it was made from a JSON schema, and so has no marks of chats
 };
 
 // Errors name the line. The tokenizer looks up the texts of <token>; without one these are refused.
@@ -54,13 +55,15 @@ Status parse_grammar(std::string_view text, std::string_view root, const Tokeniz
 class GrammarMatcher {
  public:
   explicit GrammarMatcher(std::shared_ptr<const Grammar> grammar);
+  const std::shared_ptr<const Grammar>& grammar() const { return grammar_; }
   Status reset();                       // goes back to the beginning
   Status push(std::string_view bytes);  // fails, and changes nothing, if they cannot come next
   Status push_token(int32_t token, std::string_view bytes);
   bool may_end() const { return states_[state_].accepts; }
   bool is_over() const;  // returns true if nothing can follow
 
-  // Sets the bits of the tokens that may come next, [ceil(vocab / 64)]; the rest is cleared.
+  // Sets the bits of the tokens that may come next, [ceil(vocab / 64)]; the rest is cleared. A matcher is
+  // asked for one vocabulary only.
   Status mask(const VocabTrie& trie, std::span<uint64_t> bits);
   uint64_t visited() const { return visited_; }  // how many nodes of the trie the last mask visited
 
@@ -73,7 +76,12 @@ class GrammarMatcher {
     uint32_t first, count;
     bool accepts, has_tokens;
   };
+  struct Mask {
+    uint32_t state = kNone;
+    std::vector<uint64_t> bits;
+  };
   static constexpr uint32_t kNone = ~0u, kDead = 0;
+  static constexpr size_t kKeptMasks = 8;
 
   uint32_t node(uint32_t element, uint32_t parent);
   void expand(uint32_t node);  // into stacks that wait for bytes or a token
@@ -82,6 +90,7 @@ class GrammarMatcher {
   Status next(uint32_t state, uint32_t byte_class, uint32_t* out);
   Status after_token(uint32_t state, int32_t token, uint32_t* out);
   Status walk(uint32_t state, std::string_view bytes, uint32_t* out);
+  void find_tokens(const VocabTrie& trie, std::span<uint64_t> bits) const;
   void compact();
   void clear();
 
@@ -93,6 +102,8 @@ class GrammarMatcher {
   std::vector<uint32_t> state_table_;
   std::vector<uint32_t> transitions_;  // [states][classes], kNone where not known yet
   uint32_t state_ = kDead;
+  std::array<Mask, kKeptMasks> masks_;  // those that took the most work lately
+  size_t next_mask_ = 0;
 
   // The parts of the state that is being made.
   std::vector<uint32_t> work_, tops_;

@@ -30,35 +30,18 @@ constexpr const char* kRules =
     "pair ::= string ws \":\" ws value ws\n"
     "value ::= object | array | string | number | boolean | null\n";
 
-struct Format {
-  std::string_view name;
-  const char* rule;
-};
-constexpr Format kFormats[] = {
-    {"date", "day"},
-    {"time", "clock"},
-    {"date-time", "day \"T\" clock"},
-    {"uuid", "hex{8} \"-\" hex{4} \"-\" hex{4} \"-\" hex{4} \"-\" hex{12}"},
-};
-constexpr const char* kFormatRules =
-    "day ::= [0-9]{4} \"-\" (\"02-\" two-eight | (\"0\" [469] | \"11\") \"-\" (two-eight | \"29\" | \"30\") |"
-    " (\"0\" [13578] | \"1\" [02]) \"-\" (two-eight | \"29\" | \"3\" [01]))\n"
-    "two-eight ::= \"0\" [1-9] | \"1\" [0-9] | \"2\" [0-8]\n"
-    "clock ::= ([01] [0-9] | \"2\" [0-3]) \":\" [0-5] [0-9] \":\" [0-5] [0-9] (\".\" [0-9]{1,6})? (\"Z\" | "
-    "[-+] (\"0\" [0-9] | \"1\" [0-2]) \":\" [0-5] [0-9])\n";
-
 std::string json_literal(const Value& value) { return gbnf_literal(jinja::to_json(value)); }
 
 class Converter {
  public:
-  explicit Converter(const Value& root) : root_(root) {}
+  explicit Converter(SchemaReading* reading) : reading_(reading), root_(reading->root) {}
 
   Status convert(std::string* out) {
     std::string top;
     GRETA_TRY(check_schema(root_));
     GRETA_TRY(visit(root_, 0, "#", &top));
     if (text_.size() > kMaxGrammarBytes) return refuse("its grammar is too large");
-    *out = "root ::= " + top + "\n" + text_ + kRules + kFormatRules;
+    *out = "root ::= " + top + "\n" + text_ + kRules;
     return {};
   }
 
@@ -85,14 +68,14 @@ class Converter {
   // Sets *out to the name of a rule for the schema, which is at `path`. The function calls itself for schemas
   // within schemas, so functions that need a large stack frame are not inlined.
   Status visit(const Value& schema, uint32_t depth, const std::string& path, std::string* out) {
-    if (depth > kMaxSchemaDepth || ++parts_ > kMaxSchemaParts || text_.size() > kMaxGrammarBytes)
+    if (depth > kMaxSchemaDepth || ++reading_->parts > kMaxSchemaParts || text_.size() > kMaxGrammarBytes)
       return refuse("it is too deep, or too large");
     if (schema.is_bool()) {
       if (!schema.as_bool()) return refuse("false, which allows nothing");
       return *out = "value", Status{};
     }
     if (!schema.is_dict()) return no_schema(schema, path);
-    GRETA_TRY(check_schema_keywords(schema, path));
+    GRETA_TRY(check_schema_keywords(schema, path, reading_));
     std::string body;
     GRETA_TRY(dispatch(schema, depth, path, &body));
     *out = add_rule(body);
@@ -106,8 +89,10 @@ class Converter {
   Status dispatch(const Value& schema, uint32_t depth, const std::string& path, std::string* out) {
     for (const char* word : {"$ref", "allOf", "anyOf", "oneOf"})
       if (const Value* value = schema.find(word)) return combined(schema, word, *value, depth, path, out);
+    for (const char* word : {"dependencies", "dependentRequired", "dependentSchemas"})
+      if (const Value* value = schema.find(word))
+        return any_of(schema_without(schema, word), json_dependencies(*value), depth, path + "/" + word, out);
     if (schema.find("enum") || schema.find("const")) return choices(schema, out);
-    GRETA_TRY(check_text_keywords(schema));
     const Value* type = schema.find("type");
     if (!type || !type->is_list())
       return typed(schema, type ? type->as_string() : implied(schema), depth, path, out);
@@ -135,9 +120,10 @@ class Converter {
   Status all_of(std::span<const Value> schemas, uint32_t depth, const std::string& path, std::string* out) {
     Value merged;
     bool nothing = false;
-    GRETA_TRY(merge_schemas(root_, schemas, depth + 1, &parts_, &merged, &nothing));
+    GRETA_TRY(merge_schemas(reading_, schemas, depth + 1, &merged, &nothing));
     if (nothing) return fail(Code::Argument, "JSON schema: no value meets all keywords at %s", path.c_str());
-    return visit(merged, depth + 1, path, out);
+    // A schema that refers to itself comes to the same merged schema again.
+    return named(jinja::to_json(merged), merged, depth, path, out);
   }
 
   // Makes an alternative of each schema, merged with the keywords beside them. Schemas that contradict these
@@ -149,32 +135,23 @@ class Converter {
       bool nothing = merged.is_bool() && !merged.as_bool();
       if (rest.size() > 0) {
         const Value both[] = {rest, list.items()[i]};
-        GRETA_TRY(merge_schemas(root_, both, depth + 1, &parts_, &merged, &nothing));
+        GRETA_TRY(merge_schemas(reading_, both, depth + 1, &merged, &nothing));
       }
       if (nothing) continue;
       std::string rule;
-      GRETA_TRY(visit(merged, depth + 1, path + "/" + std::to_string(i), &rule));
+      const std::string place = path + "/" + std::to_string(i);
+      GRETA_TRY(rest.size() > 0 ? named(jinja::to_json(merged), merged, depth, place, &rule)
+                                : visit(merged, depth + 1, place, &rule));
       *out += (out->empty() ? "" : " | ") + rule;
     }
     if (!out->empty()) return {};
     return fail(Code::Argument, "JSON schema: no value meets any schema at %s", path.c_str());
   }
 
-  [[gnu::noinline]] static Status choices(const Value& schema, std::string* out) {
+  [[gnu::noinline]] Status choices(const Value& schema, std::string* out) {
     std::vector<Value> values;
-    GRETA_TRY(json_choices(schema, &values));
+    GRETA_TRY(json_choices(schema, reading_, &values));
     for (const Value& each : values) *out += (out->empty() ? "" : " | ") + json_literal(each);
-    return {};
-  }
-
-  // Refuses formats and patterns of other types than strings, such as OpenAPI's formats of numbers.
-  [[gnu::noinline]] static Status check_text_keywords(const Value& schema) {
-    const Value* type = schema.find("type");
-    const Value of_type = type ? *type : Value(implied(schema));
-    for (const char* word : {"format", "pattern"})
-      if (schema.find(word) && !json_fits_type(Value(""), of_type))
-        return fail(Code::Unsupported, "JSON schema: %s of %s", word,
-                    Quoted(jinja::to_json(of_type)).c_str());
     return {};
   }
 
@@ -182,13 +159,17 @@ class Converter {
   static std::string_view implied(const Value& schema) {
     struct Implied {
       const char* type;
-      std::string_view words[6];
+      std::string_view words[8];
     };
     constexpr Implied kImplied[] = {
-        {"object", {"properties", "required", "additionalProperties"}},
-        {"array", {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "additionalItems"}},
+        {"object",
+         {"properties", "required", "additionalProperties", "patternProperties", "propertyNames",
+          "minProperties", "maxProperties", "unevaluatedProperties"}},
+        {"array",
+         {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "additionalItems",
+          "unevaluatedItems"}},
         {"string", {"minLength", "maxLength", "format", "pattern"}},
-        {"integer", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}},
+        {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
     };
     for (const Implied& each : kImplied)
       for (const std::string_view word : each.words)
@@ -201,20 +182,40 @@ class Converter {
     if (type == "object") return object(schema, depth, path, out);
     if (type == "array") return array(schema, depth, path, out);
     if (type == "string") return string(schema, out);
-    if (type == "integer" || type == "number") return json_number_rule(schema, type, out);
+    if (type == "integer" || type == "number") return number(schema, type, depth, out);
     return *out = type.empty() ? "value" : std::string(type), Status{};  // boolean, null
   }
 
+  [[gnu::noinline]] Status number(const Value& schema, std::string_view type, uint32_t depth,
+                                  std::string* out) {
+    const Value both[] = {schema, json_format_bounds(schema["format"].as_string())};
+    if (type == "number" || !both[1].is_dict()) return json_number_rule(schema, type, reading_, out);
+    Value merged;
+    bool nothing = false;
+    GRETA_TRY(merge_schemas(reading_, both, depth + 1, &merged, &nothing));
+    return json_number_rule(nothing ? schema : merged, type, reading_, out);
+  }
+
   Status reference(std::string_view pointer, uint32_t depth, std::string* out) {
-    const auto [at, added] =
-        references_.try_emplace(std::string(pointer), "ref" + std::to_string(references_.size()));
+    const Value* target = nullptr;
+    const Status found = find_reference(root_, pointer, &target);
+    if (found.code == Code::Unsupported && !reading_->strict) {
+      GRETA_TRY(reading_->miss("$ref", pointer));
+      return *out = "value", Status{};
+    }
+    GRETA_TRY(found);
+    return named(std::string(pointer), *target, depth, std::string(pointer), out);
+  }
+
+  // The rule of a schema that may be met again within itself. `key` tells it from others.
+  Status named(const std::string& key, const Value& schema, uint32_t depth, const std::string& path,
+               std::string* out) {
+    const auto [at, added] = references_.try_emplace(key, "ref" + std::to_string(references_.size()));
     *out = at->second;
     if (!added) return {};
-    const Value* target = nullptr;
-    GRETA_TRY(find_reference(root_, pointer, &target));
     std::string body;
     const std::string name = at->second;
-    GRETA_TRY(visit(*target, depth + 1, std::string(pointer), &body));
+    GRETA_TRY(visit(schema, depth + 1, path, &body));
     text_ += name + " ::= " + body + "\n";
     return {};
   }
@@ -225,9 +226,10 @@ class Converter {
     const Value* value = schema.find(word);
     *out = otherwise;
     if (!value) return {};
-    if (value->as_double() > kMaxGrammarRepeats)
+    // No text has more, so a larger bound at the top is the same as this one.
+    if (value->as_double() > kMaxGrammarRepeats && std::string_view(word).starts_with("min"))
       return fail(Code::Unsupported, "JSON schema: %s must be 0 to %u", word, kMaxGrammarRepeats);
-    *out = uint32_t(value->as_double());
+    *out = uint32_t(std::min(value->as_double(), double(kMaxGrammarRepeats)));
     return {};
   }
 
@@ -236,28 +238,25 @@ class Converter {
     return "{" + std::to_string(least) + "," + std::to_string(most) + "}";
   }
 
-  [[gnu::noinline]] static Status string(const Value& schema, std::string* out) {
+  [[gnu::noinline]] Status string(const Value& schema, std::string* out) {
     uint32_t least = 0, most = 0;
     GRETA_TRY(count(schema, "minLength", 0, &least));
     GRETA_TRY(count(schema, "maxLength", kOpen, &most));
     if (most < least) return fail(Code::Argument, "JSON schema: maxLength is below minLength");
-    *out = "\"\\\"\" char" + times(least, most) + " \"\\\"\"";
-    const Value *format = schema.find("format"), *pattern = schema.find("pattern");
-    if (pattern) {
-      if (format || schema.find("minLength") || schema.find("maxLength"))
-        return refuse("format or lengths beside pattern");
-      std::string body;
-      GRETA_TRY(json_pattern_rule(pattern->as_string(), &body));
-      return *out = "\"\\\"\" " + body + " \"\\\"\"", Status{};
-    }
-    if (!format) return {};
-    const auto* known = std::find_if(std::begin(kFormats), std::end(kFormats),
-                                     [&](const Format& f) { return f.name == format->as_string(); });
-    if (known == std::end(kFormats) || schema.find("minLength") || schema.find("maxLength"))
-      return fail(Code::Unsupported, "JSON schema: the format %s, or lengths beside it",
-                  Quoted(format->as_string()).c_str());
-    *out = "\"\\\"\" " + std::string(known->rule) + " \"\\\"\"";
+    bool any = true;
+    TextSet texts;
+    GRETA_TRY(json_texts(schema, reading_, &any, &texts));
+    *out = any ? "\"\\\"\" char" + times(least, most) + " \"\\\"\"" : text_rule(texts);
     return {};
+  }
+
+  // A rule for one of these texts, in quotes.
+  std::string text_rule(const TextSet& texts) {
+    std::string rules;
+    texts.append_rules("t", &rules);
+    const auto [at, added] = texts_.try_emplace(std::move(rules), "t" + std::to_string(texts_.size()) + "s");
+    if (added) texts.append_rules(at->second, &text_);
+    return "\"\\\"\" " + at->second + "0 \"\\\"\"";
   }
 
   // Reads the schemas for the first items of a list, one for each place, and the schema for the rest. `rest`
@@ -270,8 +269,8 @@ class Converter {
   [[gnu::noinline]] static Status tuple_of(const Value& schema, const std::string& path, Tuple* out) {
     const Value *prefix = schema.find("prefixItems"), *items = schema.find("items");
     if (!items || !items->is_list()) {  // then additionalItems has no meaning
-      *out = {prefix ? prefix->items() : std::span<const Value>(), items, path + "/prefixItems/",
-              path + "/items"};
+      *out = {prefix ? prefix->items() : std::span<const Value>(),
+              items ? items : schema.find("unevaluatedItems"), path + "/prefixItems/", path + "/items"};
       return {};
     }
     if (prefix) return wrong("items is a list beside prefixItems");
@@ -286,7 +285,11 @@ class Converter {
     if (most < least) return wrong("maxItems is below minItems");
     Tuple tuple;
     GRETA_TRY(tuple_of(schema, path, &tuple));
-    if (schema["uniqueItems"].as_bool() && most > 1) return unique(tuple, least, most, out);
+    if (schema["uniqueItems"].as_bool() && most > 1) {
+      const Status status = unique(tuple, least, most, out);
+      if (status.code != Code::Unsupported || reading_->strict) return status;
+      GRETA_TRY(reading_->miss("uniqueItems", path));
+    }
     std::vector<std::string> first;
     for (const Value& each : tuple.first) {
       if (first.size() == most) break;
@@ -338,92 +341,138 @@ class Converter {
       return refuse("uniqueItems is supported only for items of an enum");
     std::vector<Value> values;
     std::string body;
-    GRETA_TRY(check_schema_keywords(*items, tuple.rest_path));
-    GRETA_TRY(json_choices(*items, &values));
+    GRETA_TRY(check_schema_keywords(*items, tuple.rest_path, reading_));
+    GRETA_TRY(json_choices(*items, reading_, &values));
     GRETA_TRY(json_unique_rule(values, least, most, rule_adder(), &body));
     return *out = "\"[\" ws " + body + " \"]\"", Status{};
   }
 
-  struct Property {
-    std::string pair;
-    bool required;
-  };
-
   // Properties come in their order, with a comma before each but the first that is there.
   Status object(const Value& schema, uint32_t depth, const std::string& path, std::string* out) {
-    std::vector<Property> list;
-    std::set<std::string_view> required, names;
+    JsonNames names;
+    GRETA_TRY(json_names(schema, reading_, &names));
+    std::vector<JsonProperty> list;
+    std::set<std::string_view> required, listed;
     for (const Value& each : schema["required"].items()) required.insert(each.as_string());
     const Value* more = schema.find("additionalProperties");
-    const bool any_more = more ? !(more->is_bool() && !more->as_bool()) : !schema.find("properties");
+    if (!more) more = schema.find("unevaluatedProperties");
+    const bool open = !schema.find("properties") && !schema.find("patternProperties");
+    const bool any_more = more ? !allows_nothing(*more) : open;
     std::string other = "value";
     if (more && any_more) GRETA_TRY(visit(*more, depth + 1, path + "/additionalProperties", &other));
     for (const Value::Entry& each : schema["properties"].entries()) {
       const std::string_view name = each.key.as_string();
+      listed.insert(name);
+      const bool allowed = !allows_nothing(each.value) && (names.any || names.set.has(name));
+      if (!allowed && required.count(name)) return not_allowed(name);
+      if (!allowed) continue;
       std::string rule;
-      GRETA_TRY(visit(each.value, depth + 1, path + "/properties/" + std::string(name), &rule));
-      names.insert(name);
+      GRETA_TRY(visit(json_with_patterns(each.value, names, name), depth + 1,
+                      path + "/properties/" + std::string(name), &rule));
       list.push_back({pair_of(name, rule), required.count(name) > 0});
     }
     for (const std::string_view name : required)
-      if (!names.count(name)) {
-        if (!any_more && more)
-          return fail(Code::Argument, "JSON schema: %s is required but not allowed", Quoted(name).c_str());
-        names.insert(name);
-        list.push_back({pair_of(name, other), true});
+      if (!listed.count(name)) {
+        const bool matches =
+            std::ranges::any_of(names.patterns, [&](const TextSet& s) { return s.has(name); });
+        if ((!any_more && more && !matches) || !(names.any || names.set.has(name))) return not_allowed(name);
+        listed.insert(name);
+        std::string rule = other;
+        if (matches) GRETA_TRY(visit(json_with_patterns(Value(true), names, name), depth + 1, path, &rule));
+        list.push_back({pair_of(name, rule), true});
       }
-    return pairs(list, names, any_more ? &other : nullptr, out);
+    std::string pair;
+    GRETA_TRY(other_pair(names, listed, any_more ? &other : nullptr, depth, path, &pair));
+    uint32_t least = 0, most = 0;
+    GRETA_TRY(count(schema, "minProperties", 0, &least));
+    GRETA_TRY(count(schema, "maxProperties", kOpen, &most));
+    const AddRule add = rule_adder();
+    if (!json_pairs_rule(list, pair, least, most, add, out)) {
+      GRETA_TRY(reading_->miss("minProperties or maxProperties", path));
+      json_pairs_rule(list, pair, 0, kOpen, add, out);
+    }
+    *out = "\"{\" ws " + *out + " \"}\"";
+    return {};
+  }
+  static bool allows_nothing(const Value& schema) { return schema.is_bool() && !schema.as_bool(); }
+  [[gnu::noinline]] static Status not_allowed(std::string_view name) {
+    return fail(Code::Argument, "JSON schema: %s is required but not allowed", Quoted(name).c_str());
   }
 
   [[gnu::noinline]] static std::string pair_of(std::string_view name, const std::string& rule) {
     return json_literal(Value(name)) + " ws \":\" ws " + rule + " ws";
   }
 
-  // Writes the rules for what follows from each property on: `fresh` if none came before it, `after` if one
-  // did. `other` is the rule for values of all other names, null if there are none.
-  [[gnu::noinline]] Status pairs(const std::vector<Property>& list, const std::set<std::string_view>& names,
-                                 const std::string* other, std::string* out) {
-    std::string fresh, after;
-    if (other) {
-      for (const std::string_view name : names)
+  // The rule for a property that is not listed, "" if there is none. Its name matches one pattern at most.
+  Status other_pair(const JsonNames& names, const std::set<std::string_view>& listed,
+                    const std::string* other, uint32_t depth, const std::string& path, std::string* out) {
+    const auto add = [&](const std::string& key, const std::string& rule) {
+      *out += (out->empty() ? "" : " | ") + key + " ws \":\" ws " + rule + " ws";
+    };
+    if (names.any && names.patterns.empty()) {
+      if (!other) return {};
+      for (const std::string_view name : listed)
         if (name.size() > kMaxKeyBytes)
           return refuse("names of more than 256 bytes beside additionalProperties");
       std::string key;
-      GRETA_TRY(json_other_key(names, rule_adder(), &key));
-      const std::string pair = add_rule(key + " ws \":\" ws " + *other + " ws");
-      after = add_rule("(\",\" ws " + pair + ")*");
-      fresh = add_rule("(" + pair + " " + after + ")?");
+      GRETA_TRY(json_other_key(listed, rule_adder(), &key));
+      add(key, *other);
+    } else {
+      TextSet free = names.any ? TextSet::all() : names.set, taken;
+      const std::vector<std::string_view> texts(listed.begin(), listed.end());
+      GRETA_TRY(TextSet::among(texts, &taken));
+      GRETA_TRY(TextSet(free).subtract(taken, &free));
+      for (size_t i = 0; i <= names.patterns.size(); ++i) {
+        const bool rest = i == names.patterns.size();
+        if (rest ? !other : allows_nothing(names.schemas[i])) continue;
+        TextSet keys = free;
+        if (!rest) GRETA_TRY(TextSet(keys).intersect(names.patterns[i], &keys));
+        for (size_t j = 0; j < names.patterns.size(); ++j)
+          if (j != i) GRETA_TRY(TextSet(keys).subtract(names.patterns[j], &keys));
+        if (keys.empty()) continue;
+        std::string rule = rest ? *other : "";
+        if (!rest) GRETA_TRY(visit(names.schemas[i], depth + 1, path + "/patternProperties", &rule));
+        add(text_rule(keys), rule);
+      }
     }
-    for (size_t i = list.size(); i-- > 0;) {
-      const std::string pair = add_rule(list[i].pair);
-      const std::string here = pair + " " + after, next = "\",\" ws " + pair + " " + after;
-      const auto or_else = [](const std::string& a, const std::string& b) {
-        return b.empty() ? "(" + a + ")?" : a + " | " + b;
-      };
-      fresh = add_rule(list[i].required ? here : or_else(here, fresh));
-      after = add_rule(list[i].required ? next : or_else(next, after));
-    }
-    *out = "\"{\" ws " + fresh + " \"}\"";
+    if (!out->empty()) *out = add_rule(*out);
     return {};
   }
 
   static constexpr uint32_t kOpen = ~0u;
   static constexpr size_t kMaxKeyBytes = 256;  // each character of a key takes a rule
+  SchemaReading* const reading_;
   const Value& root_;
-  std::map<std::string, std::string> rules_, references_;  // bodies and pointers to names
+  std::map<std::string, std::string> rules_, references_, texts_;  // bodies and pointers to names
   std::string text_;
-  uint32_t parts_ = 0;
 };
 
 }  // namespace
 
-Status json_schema_grammar(std::string_view schema, std::string* gbnf) {
+Status json_schema_grammar(std::string_view schema, const SchemaOptions& options, std::string* gbnf) {
   if (schema.size() > kMaxGrammarBytes)
     return fail(Code::Argument, "a JSON schema of %zu bytes, at most %llu", schema.size(),
                 (unsigned long long)kMaxGrammarBytes);
   Value value;
   GRETA_TRY(within(jinja::parse_json(schema, &value), "JSON schema"));
-  return Converter(value).convert(gbnf);
+  SchemaReading reading{value, options.strict};
+  GRETA_TRY(Converter(&reading).convert(gbnf));
+  const std::string note = reading.note();
+  const LogLevel level = reading.missed.empty() ? LogLevel::Info : LogLevel::Warning;
+  if (!note.empty()) options.log(level, "JSON schema: %s", note.c_str());
+  return {};
+}
+
+Status parse_json_schema(std::string_view schema, const SchemaOptions& options,
+                         std::shared_ptr<const Grammar>* out) {
+  std::string gbnf;
+  std::shared_ptr<const Grammar> grammar;
+  GRETA_TRY(json_schema_grammar(schema, options, &gbnf));
+  GRETA_TRY(parse_grammar(gbnf, "root", nullptr, &grammar));
+  auto made = std::make_shared<Grammar>(*grammar);
+  made->is_schema = true;
+  *out = std::move(made);
+  return {};
 }
 
 }  // namespace greta

@@ -16,14 +16,17 @@ enum class Holds : uint8_t {
   Text,
   Truth,
   Number,
+  Bound,   // a number, or true or false, as draft 4 of JSON Schema has it
   Count,   // a whole number from 0 on
   Types,   // the name of a type, or a list of such
   Texts,   // a list
   Values,  // a list that is not empty
   Schema,
-  Schemas,     // a list that is not empty
-  SchemaList,  // a list, or one schema
-  SchemaMap,   // an object of schemas
+  Schemas,       // a list that is not empty
+  SchemaList,    // a list, or one schema
+  SchemaMap,     // an object of schemas
+  TextsMap,      // an object of lists of strings
+  Dependencies,  // an object of lists of strings and of schemas
 };
 
 struct Keyword {
@@ -53,16 +56,51 @@ constexpr Keyword kKeywords[] = {
     {"pattern", Holds::Text},
     {"minimum", Holds::Number},
     {"maximum", Holds::Number},
-    {"exclusiveMinimum", Holds::Number},
-    {"exclusiveMaximum", Holds::Number},
+    {"exclusiveMinimum", Holds::Bound},
+    {"exclusiveMaximum", Holds::Bound},
+    {"multipleOf", Holds::Number},
+    {"propertyNames", Holds::Schema},
+    {"patternProperties", Holds::SchemaMap},
+    {"minProperties", Holds::Count},
+    {"maxProperties", Holds::Count},
+    {"dependencies", Holds::Dependencies},
+    {"dependentRequired", Holds::TextsMap},
+    {"dependentSchemas", Holds::SchemaMap},
+    {"unevaluatedProperties", Holds::Schema},
+    {"unevaluatedItems", Holds::Schema},
 };
 // Keywords that only hold schemas for others to point to.
 constexpr Keyword kStores[] = {{"$defs", Holds::SchemaMap}, {"definitions", Holds::SchemaMap}};
 
-// Keywords that say nothing about what a text may be.
-constexpr std::string_view kNotes[] = {"$schema",    "$id",         "$comment",  "$defs",    "definitions",
-                                       "title",      "description", "default",   "examples", "example",
-                                       "deprecated", "readOnly",    "writeOnly", "name",     "strict"};
+// Keywords that restrict texts and are not held.
+constexpr std::string_view kMissed[] = {"not",           "if",          "then",        "else",
+                                        "contains",      "minContains", "maxContains", "$dynamicRef",
+                                        "$recursiveRef", "disallow",    "extends",     "divisibleBy"};
+
+// Words that are known to say nothing about what a text may be.
+constexpr std::string_view kNotes[] = {"$schema",
+                                       "$id",
+                                       "$comment",
+                                       "$defs",
+                                       "definitions",
+                                       "title",
+                                       "description",
+                                       "default",
+                                       "examples",
+                                       "example",
+                                       "deprecated",
+                                       "readOnly",
+                                       "writeOnly",
+                                       "name",
+                                       "strict",
+                                       "$anchor",
+                                       "id",
+                                       "$vocabulary",
+                                       "$dynamicAnchor",
+                                       "nullable",
+                                       "contentEncoding",
+                                       "contentMediaType",
+                                       "contentSchema"};
 
 bool is_schema(const Value& value) { return value.is_dict() || value.is_bool(); }
 bool all_schemas(const Value& list) {
@@ -76,9 +114,12 @@ bool is_type(const Value& value) {
 
 // Returns null if the keyword may hold the value, else the words for what it may hold.
 const char* expected(Holds holds, const Value& value) {
-  const auto all_texts = [&] {
-    return std::all_of(value.items().begin(), value.items().end(),
-                       [](const Value& each) { return each.is_string(); });
+  const auto texts = [](const Value& list) {
+    return list.is_list() && std::ranges::all_of(list.items(), [](const Value& v) { return v.is_string(); });
+  };
+  const auto each_is = [&](auto&& fits) {
+    return value.is_dict() &&
+           std::ranges::all_of(value.entries(), [&](const Value::Entry& e) { return fits(e.value); });
   };
   const auto unless = [](bool fits, const char* words) { return fits ? nullptr : words; };
   int64_t whole = 0;
@@ -91,6 +132,8 @@ const char* expected(Holds holds, const Value& value) {
       return unless(value.is_bool(), "true or false");
     case Holds::Number:
       return unless(value.is_number(), "a number");
+    case Holds::Bound:
+      return unless(value.is_number() || value.is_bool(), "a number");
     case Holds::Count:
       return unless(value.is_number() && value.as_double() >= 0 &&
                         (json_whole(value, &whole) || value.as_double() > 1e18),
@@ -101,7 +144,7 @@ const char* expected(Holds holds, const Value& value) {
                         std::all_of(value.items().begin(), value.items().end(), is_type),
                     "the name of a type or a list of such");
     case Holds::Texts:
-      return unless(value.is_list() && all_texts(), "a list of strings");
+      return unless(texts(value), "a list of strings");
     case Holds::Values:
       return unless(value.is_list() && value.size() > 0, "a list of values, at least one");
     case Holds::Schema:
@@ -113,9 +156,12 @@ const char* expected(Holds holds, const Value& value) {
       return unless(is_schema(value) || (value.is_list() && all_schemas(value)),
                     "a schema or a list of schemas");
     case Holds::SchemaMap:
-      return unless(value.is_dict() && std::all_of(value.entries().begin(), value.entries().end(),
-                                                   [](const Value::Entry& e) { return is_schema(e.value); }),
-                    "an object of schemas");
+      return unless(each_is(is_schema), "an object of schemas");
+    case Holds::TextsMap:
+      return unless(each_is(texts), "an object of lists of strings");
+    case Holds::Dependencies:
+      return unless(each_is([&](const Value& v) { return is_schema(v) || v.is_string() || texts(v); }),
+                    "an object of schemas and lists of strings");
   }
   return nullptr;
 }
@@ -136,8 +182,8 @@ Status check_keyword(const Keyword& keyword, const Value& value, const std::stri
 
 }  // namespace
 
-bool is_schema_note(std::string_view keyword) {
-  return std::find(std::begin(kNotes), std::end(kNotes), keyword) != std::end(kNotes);
+bool is_schema_note(std::string_view word) {
+  return std::ranges::find(kKeywords, word, &Keyword::name) == std::end(kKeywords);
 }
 
 bool json_whole(const Value& value, int64_t* out) {
@@ -148,16 +194,16 @@ bool json_whole(const Value& value, int64_t* out) {
   return *out = int64_t(real), true;
 }
 
-Status check_schema_keywords(const Value& schema, const std::string& path) {
+Status check_schema_keywords(const Value& schema, const std::string& path, SchemaReading* reading) {
   for (const Value::Entry& each : schema.entries()) {
     const std::string_view word = each.key.as_string();
-    const auto* known = std::find_if(std::begin(kKeywords), std::end(kKeywords),
-                                     [&](const Keyword& k) { return k.name == word; });
+    const auto* known = std::ranges::find(kKeywords, word, &Keyword::name);
     if (known != std::end(kKeywords))
       GRETA_TRY(check_keyword(*known, each.value, path));
-    else if (!is_schema_note(word))
-      return fail(Code::Unsupported, "JSON schema: %s is not supported (%s)", Quoted(word).c_str(),
-                  path.c_str());
+    else if (std::ranges::find(kMissed, word) != std::end(kMissed))
+      GRETA_TRY(reading->miss(word, path));
+    else if (std::ranges::find(kNotes, word) == std::end(kNotes) && reading->unknown.size() < 20)
+      reading->unknown.insert(Quoted(word.substr(0, 40)).c_str());
   }
   return {};
 }
@@ -176,11 +222,13 @@ Status check_schema(const Value& root) {
       const Value* value = at.schema->find(keyword.name);
       if (!value) return {};
       GRETA_TRY(check_keyword(keyword, *value, at.path));
-      if (keyword.holds < Holds::Schema) return {};
+      if (keyword.holds < Holds::Schema || keyword.holds == Holds::TextsMap) return {};
       const std::string path = at.path + pointer_part(keyword.name);
-      if (keyword.holds == Holds::SchemaMap)
-        for (const Value::Entry& each : value->entries())
+      if (value->is_dict() && keyword.holds != Holds::Schema && keyword.holds != Holds::SchemaList)
+        for (const Value::Entry& each : value->entries()) {
+          if (!is_schema(each.value)) continue;
           open.push_back({&each.value, path + pointer_part(each.key.as_string())});
+        }
       else if (value->is_list())
         for (size_t i = 0; i < value->size(); ++i)
           open.push_back({&value->items()[i], path + "/" + std::to_string(i)});

@@ -47,19 +47,44 @@ const Value* element_at(const Value& list, const std::string& part) {
   return index < list.size() ? &list.items()[index] : nullptr;
 }
 
+// The schema that has this name, by $anchor or, in draft 4, by id; null if there is none.
+const Value* find_anchor(const Value& root, std::string_view name) {
+  std::vector<const Value*> open{&root};
+  while (!open.empty()) {
+    const Value& at = *open.back();
+    open.pop_back();
+    const std::string_view id = at.is_dict() ? at["id"].as_string() : std::string_view();
+    if (at.is_dict() && (at["$anchor"].as_string() == name || (id.starts_with('#') && id.substr(1) == name)))
+      return &at;
+    for (const Value::Entry& each : at.entries()) open.push_back(&each.value);
+    for (const Value& each : at.items()) open.push_back(&each);
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Status find_reference(const Value& root, std::string_view pointer, const Value** out) {
-  if (pointer.empty() || pointer[0] != '#')
+  // The document may call itself by its own address.
+  for (const char* word : {"$id", "id"}) {
+    std::string_view own = root[word].as_string();
+    while (own.ends_with('#')) own.remove_suffix(1);
+    if (!own.empty() && pointer.starts_with(own) &&
+        (pointer.size() == own.size() || pointer[own.size()] == '#'))
+      pointer.remove_prefix(own.size());
+    if (pointer.empty()) pointer = "#";
+  }
+  if (pointer[0] != '#')
     return fail(Code::Unsupported, "JSON schema: $ref to another document: %s", Quoted(pointer).c_str());
   std::string plain;
   if (!decode_percents(pointer.substr(1), &plain))
     return fail(Code::Argument, "JSON schema: a %% in the $ref %s is no escape", Quoted(pointer).c_str());
   const Value* target = &root;
+  if (!plain.empty() && plain[0] != '/') {
+    target = find_anchor(root, plain);
+    plain.clear();
+  }
   for (std::string_view rest = plain; !rest.empty() && target;) {
-    if (rest[0] != '/')
-      return fail(Code::Unsupported, "JSON schema: $ref that is no JSON pointer: %s",
-                  Quoted(pointer).c_str());
     const size_t end = std::min(rest.find('/', 1), rest.size());
     std::string part;
     if (!unescape_part(rest.substr(1, end - 1), &part))
@@ -90,22 +115,21 @@ bool is_less(const Value& a, const Value& b) {
 
 // What several schemas say together.
 struct Union {
-  const Value& root;
-  uint32_t* parts;
+  SchemaReading* reading;
   Value out = Value::dict();
   bool nothing = false;
-  Value properties = Value::dict(), required = Value::list();
+  Value properties = Value::dict(), patterns = Value::dict(), required = Value::list();
   std::vector<Value> closed = {};  // the properties of each schema that allows no others
   // For each schema that says what other properties must be: that schema, and its own properties.
   std::vector<std::pair<Value, Value>> others = {};
 
   Status add(const Value& schema, uint32_t depth) {
-    if (depth > kMaxSchemaDepth || ++*parts > kMaxSchemaParts)
+    if (depth > kMaxSchemaDepth || ++reading->parts > kMaxSchemaParts)
       return fail(Code::Unsupported, "JSON schema: it is too deep, or too large");
     if (schema.is_bool()) return nothing |= !schema.as_bool(), Status{};
     if (!schema.is_dict())
       return fail(Code::Argument, "JSON schema: expected an object in allOf, not %s", schema.type_name());
-    GRETA_TRY(check_schema_keywords(schema, "in allOf, or beside anyOf or $ref"));
+    GRETA_TRY(check_schema_keywords(schema, "in allOf, or beside anyOf or $ref", reading));
     GRETA_TRY(add_items(schema));
     GRETA_TRY(add_choices(schema));
     for (const Value::Entry& each : schema.entries())
@@ -114,8 +138,7 @@ struct Union {
   }
 
   [[gnu::noinline]] Status refuse(std::string_view word) const {
-    return fail(Code::Unsupported, "JSON schema: %s in two schemas that must both hold",
-                Quoted(word).c_str());
+    return reading->miss(word, "in two schemas that must both hold");
   }
 
   Status add_keyword(const Value& schema, const Value::Entry& each, uint32_t depth) {
@@ -123,7 +146,7 @@ struct Union {
     const Value& value = each.value;
     if (word == "$ref") {
       const Value* target = nullptr;
-      GRETA_TRY(find_reference(root, value.as_string(), &target));
+      GRETA_TRY(find_reference(reading->root, value.as_string(), &target));
       return add(*target, depth + 1);
     }
     if (word == "allOf") {
@@ -137,7 +160,8 @@ struct Union {
     const std::string_view word = each.key.as_string();
     const Value& value = each.value;
     if (word == "type") return add_types(value), Status{};
-    if (word == "properties") return add_properties(value), Status{};
+    if (word == "properties") return add_properties(value, &properties), Status{};
+    if (word == "patternProperties") return add_properties(value, &patterns), Status{};
     if (word == "required") {
       for (const Value& name : value.items()) required.push(name);
       return {};
@@ -160,7 +184,7 @@ struct Union {
       const bool choice = word == "anyOf" || word == "oneOf";
       if (before ? !json_equal(*before, value) : choice && (out.find("anyOf") || out.find("oneOf")))
         return refuse(word);
-      out.set(each.key, value);
+      if (!before) out.set(each.key, value);
     }
     return {};
   }
@@ -187,17 +211,20 @@ struct Union {
     out.set("type", both.size() == 1 ? both[0] : Value::list(std::move(both)));
   }
 
-  void add_properties(const Value& value) {
-    for (const Value::Entry& each : value.entries()) {
-      const Value* before = properties.find(each.key.as_string());
-      if (before && !json_equal(*before, each.value)) {
-        Value both = Value::dict();
-        both.set("allOf", Value::list({*before, each.value}));
-        properties.set(each.key, std::move(both));
-      } else {
-        properties.set(each.key, each.value);
-      }
+  static bool allows_nothing(const Value& schema) { return schema.is_bool() && !schema.as_bool(); }
+
+  static void add_property(const Value& key, const Value& value, Value* to) {
+    const Value* before = to->find(key.as_string());
+    if (before && !allows_nothing(*before) && !allows_nothing(value) && !json_equal(*before, value)) {
+      Value both = Value::dict();
+      both.set("allOf", Value::list({*before, value}));
+      to->set(key, std::move(both));
+    } else if (!before || allows_nothing(value)) {
+      to->set(key, value);
     }
+  }
+  static void add_properties(const Value& value, Value* to) {
+    for (const Value::Entry& each : value.entries()) add_property(each.key, each.value, to);
   }
 
   // items, prefixItems and additionalItems say one thing together, so two schemas must have the same.
@@ -207,6 +234,7 @@ struct Union {
       if (const Value* value = schema.find(word)) said.set(word, *value);
     if (said.size() == 0) return {};
     if (items.is_dict() && !json_equal(items, said)) return refuse("items");
+    if (items.is_dict()) return {};
     items = said;
     for (const Value::Entry& each : said.entries()) out.set(each.key, each.value);
     return {};
@@ -232,30 +260,40 @@ struct Union {
     return {};
   }
 
-  // If a schema allows no other properties, or says what they must be, all properties must be among its own.
+  // If a schema allows no other properties, those of the others are left out. If it says what they must be,
+  // those of the others must be that, too.
   Status check_others() {
-    for (const Value& own : closed) GRETA_TRY(check_own(own, "additionalProperties"));
     for (const auto& [schema, own] : others) {
-      if (closed.empty()) GRETA_TRY(check_own(own, "additionalProperties"));
-      if (!json_equal(schema, others[0].first) && closed.empty()) return refuse("additionalProperties");
+      const Value mine = own;
+      for (const Value::Entry& each :
+           std::vector<Value::Entry>(properties.entries().begin(), properties.entries().end()))
+        if (!mine.find(each.key.as_string())) add_property(each.key, schema, &properties);
+      if (!json_equal(schema, others[0].first) && closed.empty()) GRETA_TRY(refuse("additionalProperties"));
     }
-    return {};
-  }
-  Status check_own(const Value& own, const char* word) const {
-    for (const Value::Entry& each : properties.entries())
-      if (!own.find(each.key.as_string()))
-        return fail(Code::Unsupported,
-                    "JSON schema: the property %s is in one schema, and under %s of another",
-                    Quoted(each.key.as_string()).c_str(), word);
+    if (patterns.size() > 0 && closed.size() > 1) GRETA_TRY(refuse("patternProperties"));
+    for (const Value& own : closed) {
+      Value kept = Value::dict();
+      for (const Value::Entry& each : properties.entries()) {
+        const bool needed = std::ranges::any_of(
+            required.items(), [&](const Value& name) { return json_equal(name, each.key); });
+        if (own.find(each.key.as_string()) || patterns.size() > 0)
+          kept.set(each.key, each.value);
+        else if (needed && !allows_nothing(each.value))
+          nothing = true;
+        else
+          kept.set(each.key, Value(false));
+      }
+      properties = kept;
+    }
     return {};
   }
 };
 
 }  // namespace
 
-Status merge_schemas(const Value& root, std::span<const Value> schemas, uint32_t depth, uint32_t* parts,
-                     Value* out, bool* nothing) {
-  Union all{root, parts};
+Status merge_schemas(SchemaReading* reading, std::span<const Value> schemas, uint32_t depth, Value* out,
+                     bool* nothing) {
+  Union all{reading};
   for (const Value& schema : schemas) GRETA_TRY(all.add(schema, depth));
   const std::span<const Value> values = all.out["enum"].items();
   *nothing =
@@ -264,6 +302,11 @@ Status merge_schemas(const Value& root, std::span<const Value> schemas, uint32_t
       }));
   if (*nothing) return {};
   GRETA_TRY(all.check_others());
+  for (const Value& name : all.required.items())
+    if (const Value* property = all.properties.find(name.as_string()))
+      all.nothing |= Union::allows_nothing(*property);
+  if (all.nothing) return *nothing = true, Status{};
+  if (all.patterns.size()) all.out.set("patternProperties", all.patterns);
   if (all.properties.size()) all.out.set("properties", all.properties);
   if (all.required.size()) all.out.set("required", all.required);
   if (!all.closed.empty())

@@ -60,7 +60,7 @@ namespace {
 bool fits_bounds(const Value& value, const Value& schema) {
   const auto holds = [&](const char* word, const Value& of, auto&& compare) {
     const Value* bound = schema.find(word);
-    if (!bound) return true;
+    if (!bound || !bound->is_number()) return true;
     if (of.is_int() && bound->is_int()) return bool(compare(of.as_int(), bound->as_int()));
     return bool(compare(of.as_double(), bound->as_double()));
   };
@@ -78,7 +78,9 @@ bool fits_bounds(const Value& value, const Value& schema) {
 
 }  // namespace
 
-Status json_choices(const Value& schema, std::vector<Value>* out) {
+// Leaves out values that do not meet what stands beside enum and const. Objects and arrays among them are not
+// looked into.
+Status json_choices(const Value& schema, SchemaReading* reading, std::vector<Value>* out) {
   constexpr std::string_view kBeside[] = {"enum",
                                           "const",
                                           "type",
@@ -87,20 +89,31 @@ Status json_choices(const Value& schema, std::vector<Value>* out) {
                                           "minLength",
                                           "maxLength",
                                           "exclusiveMinimum",
-                                          "exclusiveMaximum"};
+                                          "pattern",
+                                          "format",
+                                          "exclusiveMaximum",
+                                          "multipleOf"};
+  const Value *constant = schema.find("const"), *list = schema.find("enum");
+  const Value one = constant ? Value::list({*constant}) : Value();
+  const std::span<const Value> all = (list ? *list : one).items();
+  const bool nested = std::ranges::any_of(all, [](const Value& v) { return v.is_list() || v.is_dict(); });
   for (const Value::Entry& each : schema.entries()) {
     const std::string_view word = each.key.as_string();
-    if (!is_schema_note(word) && std::find(std::begin(kBeside), std::end(kBeside), word) == std::end(kBeside))
-      return fail(Code::Unsupported, "JSON schema: %s beside enum or const", Quoted(word).c_str());
+    if (nested && !is_schema_note(word) && std::ranges::find(kBeside, word) == std::end(kBeside))
+      GRETA_TRY(reading->miss(word, "beside enum or const"));
   }
-  const Value *constant = schema.find("const"), *list = schema.find("enum");
+  bool any = true;
+  TextSet texts;
+  GRETA_TRY(json_texts(schema, reading, &any, &texts));
+  const double step = schema["multipleOf"].as_double();
   const auto fits = [&](const Value& value) {
     const auto same = [&](const Value& other) { return json_equal(value, other); };
     return json_fits_type(value, schema["type"]) && fits_bounds(value, schema) &&
-           (!constant || same(*constant)) && std::none_of(out->begin(), out->end(), same);
+           (!constant || same(*constant)) && (any || !value.is_string() || texts.has(value.as_string())) &&
+           (!(step > 0) || !value.is_number() || __builtin_fmod(value.as_double(), step) == 0) &&
+           std::ranges::none_of(*out, same);
   };
-  const Value one = constant ? Value::list({*constant}) : Value();
-  for (const Value& each : (list ? *list : one).items())
+  for (const Value& each : all)
     if (fits(each)) out->push_back(each);
   return out->empty()
              ? fail(Code::Argument, "JSON schema: no value of enum or const has the type and meets all else")

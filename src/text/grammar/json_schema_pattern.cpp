@@ -1,14 +1,27 @@
-// Turns regular expressions (of ECMA-262, as JSON schemas have them) into GBNF.
+// Turns regular expressions (of ECMA-262, as JSON schemas have them) into sets of texts: first into a
+// nondeterministic automaton, and that into a deterministic one.
 #include <algorithm>
+#include <map>
 #include <vector>
 
-#include "text/grammar/build.h"
 #include "text/grammar/json_schema.h"
-#include "text/grammar/json_schema_parts.h"
+#include "text/grammar/json_schema_texts.h"
 #include "text/unicode/unicode.h"
 
 namespace greta {
+
+// A nondeterministic automaton while it is made. Its nodes lie in the order in which they were read, so a
+// part of a pattern is a range of nodes that can be copied.
+struct PatternNode {
+  enum Kind : uint8_t { Free, Character, Begin, End };  // what it takes to go on from here
+  Kind kind = Free;
+  std::vector<CharRange> ranges = {};
+  std::vector<uint32_t> next = {};
+};
+
 namespace {
+
+using Node = PatternNode;
 
 using Range = CharRange;
 using Ranges = std::vector<Range>;
@@ -45,50 +58,36 @@ Ranges all_but(Ranges ranges) {
   return out;
 }
 
-// How JSON writes the quote, the backslash and characters below a space; all others stand for themselves.
-struct Spelling {
-  uint32_t code;
-  const char* text;
+struct Part {
+  uint32_t first, last;  // nodes
+  uint32_t begin, end;   // where it is entered, and the free node where it is left
 };
-constexpr Spelling kSpellings[] = {{'"', "\\\""}, {'\\', "\\\\"}, {'\b', "\\b"}, {'\f', "\\f"},
-                                   {'\n', "\\n"}, {'\r', "\\r"},  {'\t', "\\t"}};
-
-// GBNF for one character of the ranges, as JSON spells it; "" if none of them has a spelling here.
-std::string json_character(const Ranges& ranges) {
-  std::string plain, out;
-  for (const Range& r : ranges)
-    for (const Range& part : {Range{' ', '!'}, {'#', '['}, {']', 0xD7FF}, {0xE000, kLastCode}}) {
-      const uint32_t first = std::max(r.first, part.first), last = std::min(r.last, part.last);
-      char text[32];
-      if (first > last) continue;
-      format_text(text, sizeof text, "\\U%08X-\\U%08X", unsigned(first), unsigned(last));
-      plain += text;
-    }
-  if (!plain.empty()) out = "[" + plain + "]";
-  for (const Spelling& s : kSpellings)
-    if (std::any_of(ranges.begin(), ranges.end(),
-                    [&](const Range& r) { return r.first <= s.code && s.code <= r.last; }))
-      out += (out.empty() ? "" : " | ") + gbnf_literal(s.text);
-  return out.find(" | ") == out.npos ? out : "(" + out + ")";
-}
 
 class Pattern {
  public:
   explicit Pattern(std::string_view text) : text_(text) {}
 
-  Status convert(std::string* out) {
-    if (text_.size() < 2 || text_.front() != '^' || text_.back() != '$' || text_.size() > kMaxPatternBytes)
-      return refuse("it must begin with ^ and end with $");
-    text_ = text_.substr(1, text_.size() - 2);
-    bool several = false;
-    GRETA_TRY(alternatives(0, &several, out));
+  // A pattern matches anywhere: circles stand before it and behind it.
+  Status parse(uint32_t* start, uint32_t* end) {
+    if (text_.size() > kMaxPatternBytes) return refuse("it is longer than 4096 bytes");
+    const Ranges any{{0, kLastCode}};
+    *start = add({Node::Free, {}, {}});
+    const uint32_t before = add({Node::Character, any, {*start}});
+    Part part;
+    GRETA_TRY(alternatives(0, &part));
     if (at_ < text_.size()) return refuse("a ) without its (");
-    if (several) return refuse("| must be in parentheses, as the ^ and $ would belong to one side");
+    *end = add({Node::Free, {}, {}});
+    const uint32_t behind = add({Node::Character, any, {*end}});
+    nodes_[*start].next = {before, part.begin};
+    nodes_[part.end].next = {*end};
+    nodes_[*end].next = {behind};
     return {};
   }
+  const std::vector<Node>& nodes() const { return nodes_; }
 
  private:
   static constexpr size_t kMaxPatternBytes = 4096;
+  static constexpr size_t kMaxNodes = 40000;
 
   [[gnu::noinline]] Status refuse(const char* what) const {
     return fail(Code::Unsupported, "JSON schema: the pattern %s: %s", Quoted(text_).c_str(), what);
@@ -99,75 +98,120 @@ class Pattern {
     ++at_;
     return true;
   }
+  [[gnu::noinline]] uint32_t add(Node node) {
+    nodes_.push_back(std::move(node));
+    return uint32_t(nodes_.size() - 1);
+  }
+  void link(uint32_t from, uint32_t to) { nodes_[from].next.push_back(to); }
 
-  Status alternatives(uint32_t depth, bool* several, std::string* out) {
+  Status alternatives(uint32_t depth, Part* out) {
     if (depth > kMaxSchemaDepth) return refuse("its groups are too deep");
-    for (*several = false;; *several = true) {
-      std::string all;
+    out->first = out->begin = add({});
+    out->end = add({});
+    do {
+      uint32_t last = out->begin;
       while (at_ < text_.size() && peek() != '|' && peek() != ')') {
-        std::string one;
+        Part one;
         GRETA_TRY(atom(depth, &one));
         GRETA_TRY(repetition(&one));
-        all += (all.empty() ? "" : " ") + one;
+        link(last, one.begin);
+        last = one.end;
       }
-      *out += all.empty() ? "\"\"" : all;
-      if (!take('|')) return {};
-      *out += " | ";
-    }
-  }
-
-  Status atom(uint32_t depth, std::string* out) {
-    const char c = peek();
-    if (c == '(') return ++at_, group(depth, out);
-    if (c == '*' || c == '+' || c == '?' || c == '{') return refuse("a repeat of nothing");
-    if (c == '^' || c == '$') return refuse("^ and $ are only at its ends");
-    if (c == ']' || c == '}') return refuse("a ] or } by itself is written with a backslash");
-    return one_character(out);
-  }
-
-  // The parser calls itself for groups, so functions that do not call back are not inlined.
-  [[gnu::noinline]] Status one_character(std::string* out) {
-    const char c = peek();
-    Ranges ranges;
-    if (c == '.') {
-      ++at_;
-      ranges = all_but({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}});
-    } else if (c == '[') {
-      ++at_;
-      GRETA_TRY(character_class(&ranges));
-    } else {
-      GRETA_TRY(character(&ranges));
-    }
-    *out = json_character(ranges);
-    return out->empty() ? refuse("a character that JSON has no short spelling for") : Status{};
-  }
-
-  Status group(uint32_t depth, std::string* out) {
-    if (take('?') && !take(':')) return refuse("of groups only ( ) and (?: )");
-    bool several = false;
-    std::string body;
-    GRETA_TRY(alternatives(depth + 1, &several, &body));
-    if (!take(')')) return refuse("a ( without its )");
-    *out = "(" + body + ")";
+      link(last, out->end);
+    } while (take('|'));
+    out->last = uint32_t(nodes_.size());
     return {};
   }
 
-  [[gnu::noinline]] Status repetition(std::string* out) {
+  Status atom(uint32_t depth, Part* out) {
     const char c = peek();
-    if (c == '*' || c == '+' || c == '?') {
-      *out += text_[at_++];
-    } else if (take('{')) {
-      uint32_t least = 0;
-      GRETA_TRY(number(&least));
-      uint32_t most = least;
-      const bool open = take(',') && peek() == '}';
-      if (!open && text_[at_ - 1] == ',') GRETA_TRY(number(&most));
-      if (!take('}') || most < least) return refuse("a repeat is {m}, {m,} or {m,n}");
-      *out += "{" + std::to_string(least) + "," + (open ? "" : std::to_string(most)) + "}";
-    } else {
-      return {};
+    if (c == '(') return ++at_, group(depth, out);
+    if (c == '*' || c == '+' || c == '?' || c == '{') return refuse("a repeat of nothing");
+    return single(out);
+  }
+
+  // The parser calls itself for groups, so functions that do not call back are not inlined.
+  [[gnu::noinline]] Status single(Part* out) {
+    Node node;
+    if (take('^'))
+      node.kind = Node::Begin;
+    else if (take('$'))
+      node.kind = Node::End;
+    else
+      GRETA_TRY(one_character(&node));
+    out->first = out->begin = add(std::move(node));
+    out->end = add({});
+    link(out->begin, out->end);
+    out->last = out->end + 1;
+    return {};
+  }
+
+  Status one_character(Node* out) {
+    out->kind = Node::Character;
+    if (take('.')) return out->ranges = all_but({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}), Status{};
+    return take('[') ? character_class(&out->ranges) : character(&out->ranges);
+  }
+
+  Status group(uint32_t depth, Part* out) {
+    if (take('?') && !take(':')) {
+      if (!take('<') || peek() == '=' || peek() == '!')
+        return refuse("of groups only ( ), (?: ) and (?<name> )");
+      while (at_ < text_.size() && !take('>')) ++at_;
     }
-    take('?');  // it changes nothing, since the whole text must match
+    GRETA_TRY(alternatives(depth + 1, out));
+    return take(')') ? Status{} : refuse("a ( without its )");
+  }
+
+  [[gnu::noinline]] Status repetition(Part* part) {
+    uint32_t least = 0, most = TextSet::kNoLimit;
+    if (take('+'))
+      least = 1;
+    else if (take('?'))
+      most = 1;
+    else if (take('{'))
+      GRETA_TRY(bounds(&least, &most));
+    else if (!take('*'))
+      return {};
+    take('?');  // it changes nothing about whether a text matches
+    return repeat(least, most, part);
+  }
+
+  Status bounds(uint32_t* least, uint32_t* most) {
+    GRETA_TRY(number(least));
+    *most = *least;
+    if (take(',')) {
+      *most = TextSet::kNoLimit;
+      if (peek() != '}') GRETA_TRY(number(most));
+    }
+    return take('}') && *most >= *least ? Status{} : refuse("a repeat is {m}, {m,} or {m,n}");
+  }
+
+  // Makes a chain of copies. Each behind the `least`-th may be left out, with all that follow.
+  Status repeat(uint32_t least, uint32_t most, Part* part) {
+    const bool open = most == TextSet::kNoLimit;
+    const uint32_t copies = open ? std::max(least, 1u) : most, size = part->last - part->first;
+    if (uint64_t(copies) * size + nodes_.size() > kMaxNodes) return refuse("its repeats are too large");
+    std::vector<Part> chain;
+    if (copies) chain.push_back(*part);
+    for (uint32_t i = 1; i < copies; ++i) {
+      const uint32_t moved = uint32_t(nodes_.size()) - part->first;
+      for (uint32_t n = part->first; n < part->last; ++n) {
+        Node copy = nodes_[n];
+        for (uint32_t& next : copy.next) next += moved;
+        nodes_.push_back(std::move(copy));
+      }
+      chain.push_back({part->first + moved, part->last + moved, part->begin + moved, part->end + moved});
+    }
+    const uint32_t begin = add({}), end = add({});
+    uint32_t last = begin;
+    for (uint32_t i = 0; i < copies; ++i) {
+      if (i >= least) link(last, end);
+      link(last, chain[i].begin);
+      last = chain[i].end;
+    }
+    link(last, end);
+    if (open) link(last, chain.back().begin);
+    *part = {part->first, uint32_t(nodes_.size()), begin, end};
     return {};
   }
 
@@ -176,7 +220,8 @@ class Pattern {
     *out = 0;
     for (; peek() >= '0' && peek() <= '9' && *out <= kMaxGrammarRepeats; ++at_)
       *out = *out * 10 + uint32_t(peek() - '0');
-    return at_ == begin || *out > kMaxGrammarRepeats ? refuse("a repeat of at most 10000") : Status{};
+    return at_ == begin || *out > kMaxGrammarRepeats ? refuse("a repeat that is no number or too large")
+                                                     : Status{};
   }
 
   // Behind the [.
@@ -240,10 +285,128 @@ class Pattern {
 
   std::string_view text_;
   size_t at_ = 0;
+  std::vector<Node> nodes_;
 };
 
 }  // namespace
 
-Status json_pattern_rule(std::string_view pattern, std::string* out) { return Pattern(pattern).convert(out); }
+// A state of the deterministic automaton is a set of nodes that wait for a character.
+class TextSetMaker {
+ public:
+  TextSetMaker(std::span<const PatternNode> nodes, uint32_t goal)
+      : nodes_(nodes), goal_(goal), seen_(nodes.size()) {}
+
+  Status make(uint32_t start, TextSet* out) {
+    TextSet set;
+    id_of({start}, true);
+    for (size_t i = 0; i < sets_.size(); ++i) {
+      if (sets_.size() > TextSet::kMaxStates || work_ > kMaxWork)
+        return fail(Code::Unsupported, "JSON schema: a pattern takes too many states");
+      TextSet::State state{accepts_[i], {}};
+      step(std::vector<uint32_t>(*sets_[i]), &state.edges);
+      set.states_.push_back(std::move(state));
+    }
+    set.prune();
+    *out = std::move(set);
+    return {};
+  }
+
+ private:
+  static constexpr uint64_t kMaxWork = 20'000'000;
+
+  // The nodes that are reached without a character. Whether the goal is, at the end of a text, goes to
+  // *accepts.
+  std::vector<uint32_t> reach(const std::vector<uint32_t>& from, bool at_begin, bool at_end, bool* accepts) {
+    std::vector<uint32_t> open = from, out;
+    ++epoch_;
+    while (!open.empty()) {
+      const uint32_t at = open.back();
+      open.pop_back();
+      if (seen_[at] == epoch_) continue;
+      seen_[at] = epoch_;
+      ++work_;
+      *accepts |= at == goal_;
+      const Node& node = nodes_[at];
+      if (node.kind == Node::Character || (node.kind == Node::End && !at_end)) {
+        out.push_back(at);
+        continue;
+      }
+      if (node.kind == Node::Begin && !at_begin) continue;
+      open.insert(open.end(), node.next.begin(), node.next.end());
+      work_ += node.next.size();
+    }
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+
+  uint32_t id_of(const std::vector<uint32_t>& from, bool at_begin) {
+    bool accepts = false, now = false;
+    std::vector<uint32_t> set = reach(from, at_begin, false, &now);
+    const auto [at, added] = ids_.try_emplace({now, std::move(set)}, uint32_t(sets_.size()));
+    if (!added) return at->second;
+    sets_.push_back(&at->first.second);
+    reach(from, at_begin, true, &accepts);
+    accepts_.push_back(accepts);
+    return at->second;
+  }
+
+  void step(const std::vector<uint32_t>& set, std::vector<TextSet::Edge>* out) {
+    std::map<uint32_t, std::vector<std::pair<uint32_t, bool>>>
+        changes;  // where a node's range begins or ends
+    for (const uint32_t n : set)
+      for (const Range& r : nodes_[n].ranges) {
+        changes[r.first].push_back({n, true});
+        changes[r.last + 1].push_back({n, false});
+      }
+    std::map<uint32_t, uint32_t> active;  // nodes, and how many of their ranges are open
+    for (auto at = changes.begin(); at != changes.end(); ++at) {
+      for (const auto& [n, begins] : at->second) {
+        if (begins) ++active[n];
+        if (!begins && --active[n] == 0) active.erase(n);
+      }
+      if (active.empty()) continue;
+      std::vector<uint32_t> next;
+      for (const auto& [n, count] : active)
+        next.insert(next.end(), nodes_[n].next.begin(), nodes_[n].next.end());
+      work_ += next.size();
+      const uint32_t first = at->first, last = std::next(at)->first - 1, to = id_of(next, false);
+      if (!out->empty() && out->back().to == to && out->back().last + 1 == first)
+        out->back().last = last;
+      else
+        out->push_back({first, last, to});
+      if (sets_.size() > TextSet::kMaxStates || work_ > kMaxWork) return;
+    }
+  }
+
+  std::span<const PatternNode> nodes_;
+  uint32_t goal_, epoch_ = 0;
+  uint64_t work_ = 0;
+  std::vector<uint32_t> seen_;
+  std::map<std::pair<bool, std::vector<uint32_t>>, uint32_t> ids_;
+  std::vector<const std::vector<uint32_t>*> sets_;
+  std::vector<bool> accepts_;
+};
+
+Status TextSet::matching(std::string_view pattern, TextSet* out) {
+  Pattern read(pattern);
+  uint32_t start = 0, end = 0;
+  GRETA_TRY(read.parse(&start, &end));
+  return TextSetMaker(read.nodes(), end).make(start, out);
+}
+
+Status TextSet::among(std::span<const std::string_view> texts, TextSet* out) {
+  std::vector<Node> nodes(2);  // the start and the end
+  for (const std::string_view text : texts) {
+    uint32_t last = 0;
+    for (const auto& [code, bytes, at] : CodePoints(text)) {
+      nodes[last].next.push_back(uint32_t(nodes.size()));
+      nodes.push_back({Node::Character, {{code, code}}, {uint32_t(nodes.size() + 1)}});
+      nodes.push_back({});
+      last = uint32_t(nodes.size() - 1);
+    }
+    nodes[last].next.push_back(1);
+  }
+  return TextSetMaker(nodes, 1).make(0, out);
+}
 
 }  // namespace greta

@@ -95,12 +95,8 @@ class Parser {
       bool any = false;
       GRETA_TRY(element(&item, &any));
       if (!any) return {};
-      uint32_t least = 1, most = 1;
-      GRETA_TRY(repetition(&least, &most));
-      if (least == 1 && most == 1)
-        out->insert(out->end(), item.begin(), item.end());
-      else
-        GRETA_TRY(builder_.repeat(item, least, most, out));
+      GRETA_TRY(repetitions(&item));
+      out->insert(out->end(), item.begin(), item.end());
     }
   }
 
@@ -138,8 +134,9 @@ class Parser {
     return {};
   }
 
-  [[gnu::noinline]] Status repetition(uint32_t* least, uint32_t* most) {
-    for (bool first = true;; first = false) {
+  // A repetition may be repeated again, as in "a"??.
+  [[gnu::noinline]] Status repetitions(Sequence* item) {
+    for (uint32_t count = 0;; ++count) {
       const size_t before = at_;
       skip(nesting_ > 0);
       uint32_t low = 0, high = GrammarBuilder::kNoLimit;
@@ -151,9 +148,12 @@ class Parser {
         GRETA_TRY(bounds(&low, &high));
       else if (!take("*"))
         return at_ = before, Status{};
-      if (!first) return fail(Code::Argument, "a repetition of a repetition: put it in parentheses");
-      *least = low;
-      *most = high;
+      if (count >= kMaxGrammarNesting)
+        return fail(Code::Argument, "more than %u repetitions of one another", count);
+      if (low == 1 && high == 1) continue;
+      Sequence repeated;
+      GRETA_TRY(builder_.repeat(*item, low, high, &repeated));
+      *item = std::move(repeated);
     }
   }
 

@@ -1,13 +1,20 @@
 #include "text/grammar/state.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace greta {
 
 void GrammarState::set(std::shared_ptr<const Grammar> grammar) {
   std::optional<GrammarMatcher> matcher;
-  if (grammar) matcher.emplace(std::move(grammar));
+  if (grammar) matcher.emplace(grammar);
   matcher_ = std::move(matcher);
+  grammar_ = std::move(grammar);
+  begin(nullptr);
+}
+
+void GrammarState::begin(std::shared_ptr<const Grammar> whole) {
+  next_ = std::move(whole);
   drawn_.clear();
   stale_ = true;
 }
@@ -20,11 +27,13 @@ Status GrammarState::prepare(const Tokenizer& tokenizer, const VocabTrie& trie, 
   const bool begin = !goes_on || stale_;
   stale_ = true;  // until all of it went well
   if (begin) {
-    GRETA_TRY(matcher_->reset());
     if (!goes_on) {
+      const std::shared_ptr<const Grammar> grammar = next_ ? std::exchange(next_, nullptr) : grammar_;
+      if (matcher_->grammar() != grammar) matcher_.emplace(grammar);
       drawn_.clear();
       begin_ = int64_t(tokens.size());
     }
+    GRETA_TRY(matcher_->reset());
     for (const int32_t token : drawn_) GRETA_TRY(matcher_->push_token(token, tokenizer.piece(token)));
   }
   allowed_.resize((vocab + 63) / 64);

@@ -11,6 +11,9 @@ class GrammarState {
   // Sets the grammar, or none if it is null. The text begins anew.
   void set(std::shared_ptr<const Grammar> grammar);
   bool active() const { return matcher_.has_value(); }
+  const std::shared_ptr<const Grammar>& grammar() const { return grammar_; }  // the one that was set
+  // The text begins anew, and is held to `whole` in place of the grammar that was set, as long as it goes on.
+  void begin(std::shared_ptr<const Grammar> whole);
 
   // Says what may follow `tokens`. If the token drawn last is the last of them, the text goes on from there,
   // else it begins anew. allowed: [ceil(vocab / 64)] bits, valid until the next call; empty if nothing may
@@ -23,10 +26,12 @@ class GrammarState {
   void move_back(uint32_t count) { begin_ -= count; }
 
  private:
-  std::optional<GrammarMatcher> matcher_;
-  int64_t begin_ = 0;           // position of the first token drawn; negative if it was moved out
-  std::vector<int32_t> drawn_;  // the last one may not have been fed yet
-  bool stale_ = false;          // the matcher may have gone beyond `drawn_`
+  std::shared_ptr<const Grammar> grammar_;
+  std::shared_ptr<const Grammar> next_;    // of the text that begins next; null: grammar_
+  std::optional<GrammarMatcher> matcher_;  // of the text that was begun last
+  int64_t begin_ = 0;                      // position of the first token drawn; negative if it was moved out
+  std::vector<int32_t> drawn_;             // the last one may not have been fed yet
+  bool stale_ = false;                     // the matcher may have gone beyond `drawn_`
   std::vector<uint64_t> allowed_;
 };
 

@@ -328,6 +328,7 @@ Status Writer::dict(const Value& v, uint32_t depth) {
 }  // namespace
 
 Status parse_json(std::string_view text, Value* out) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark says nothing in UTF-8
   if (!is_valid_utf8(text)) {
     // The message names the line alone, since columns count characters.
     uint32_t line = 1;

@@ -109,7 +109,6 @@ TEST_CASE("grammar: what is wrong is said, with its line", "[grammar]") {
       {"root ::= \"a\"{3,2}", "3 to 2"},
       {"root ::= \"a\"{1000000}", "at most"},
       {"root ::= \"a\"{99999999999999999999}", ""},
-      {"root ::= \"a\"**", "repetition of a repetition"},
       {"root ::= root \"a\" | \"b\"", "left recursion"},
       {"root ::= a\na ::= b \"x\"\nb ::= c\nc ::= a | \"\"", "left recursion"},
       {"root ::= \"\"? root \"a\"", "left recursion"},
@@ -138,7 +137,7 @@ TEST_CASE("grammar: hostile ones end at a limit", "[grammar]") {
   for (int i = 0; i < 3; ++i) repeated = "(" + repeated + "){10000}";
   CHECK_FALSE(ends("root ::= " + repeated));
   repeated.clear();
-  for (int i = 0; i < 200; ++i) repeated += "[a-c]{0,10000} ";
+  for (int i = 0; i < 200; ++i) repeated += "[a-c]{0,100000} ";
   CHECK(ends("root ::= " + repeated));
   // Every bracket doubles the stacks, so there are 2^n of them after n.
   const auto ambiguous = parse("root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"d\"");

@@ -16,8 +16,8 @@ namespace {
 std::shared_ptr<const Grammar> grammar_of(const std::string& schema) {
   std::string gbnf;
   std::shared_ptr<const Grammar> grammar;
-  const bool made =
-      json_schema_grammar(schema, &gbnf).ok() && parse_grammar(gbnf, "root", nullptr, &grammar).ok();
+  const bool made = json_schema_grammar(schema, {.strict = true}, &gbnf).ok() &&
+                    parse_grammar(gbnf, "root", nullptr, &grammar).ok();
   INFO(schema << ": " << error_text());
   REQUIRE(made);
   return grammar;
