@@ -173,6 +173,7 @@ TEST_CASE("api: texts, tokens and orders of sampling that are wrong", "[api][sam
   refused(greta_session_strict_schema(o.session, R"({"not":{}})"), GRETA_ERROR_UNSUPPORTED, "not");
   CHECK(greta_session_json_schema(o.session, R"({"not":{}})") == GRETA_OK);
   CHECK(greta_session_strict_schema(o.session, R"({"type":"null","x-note":1})") == GRETA_OK);
+  CHECK(greta_session_json_schema(o.session, nullptr) == GRETA_OK);
   refused(greta_session_json_schema(o.session, "{"), GRETA_ERROR_ARGUMENT, "JSON schema");
 }
 
