@@ -66,6 +66,9 @@ static_assert(kHipDeviceToDevice == hipMemcpyDeviceToDevice && kHipAnyToAny == h
 static_assert(kHipNonBlockingStream == hipStreamNonBlocking && kHipEventWithoutTime == hipEventDisableTiming);
 static_assert(kHipHostRegisterMapped == hipHostRegisterMapped);
 static_assert(kHipCaptureOfThread == hipStreamCaptureModeThreadLocal);
+static_assert(kHipCaptureRelaxed == hipStreamCaptureModeRelaxed);
+static_assert(kHipCaptureUnsupported == int(hipErrorStreamCaptureUnsupported));
+static_assert(kHipCaptureInvalidated == int(hipErrorStreamCaptureInvalidated));
 
 static_assert(offsetof(HsaEvent, type) == offsetof(hsa_amd_event_t, event_type));
 static_assert(offsetof(HsaEvent, agent) == offsetof(hsa_amd_event_t, memory_fault.agent));
