@@ -268,6 +268,58 @@ TEST_CASE("drafts: what is drawn behind a right guess has the model's own probab
   CHECK(surprise(counts, probabilities, draws) < 3.5);
 }
 
+TEST_CASE("drafts: texts of a batch are guessed side by side", "[api][draft][batch]") {
+  const Tales tales;
+  auto sizes = sized<greta_executor_options>();
+  sizes.context = 256;
+  sizes.sequences = 4;
+  sizes.cache_tokens = 4 * 256;
+  greta_executor* executor = nullptr;
+  REQUIRE(greta_executor_open(tales.model, &sizes, &executor) == GRETA_OK);
+  auto shared = sized<greta_session_options>();
+  shared.executor = executor;
+  const std::string said = "Once upon a time there was a king, and the king had a cat. ";
+  const std::vector<int32_t> prompts[] = {tales.tokens(said + said + "Once upon"), tales.tokens(said + said),
+                                          tales.tokens(said + said + "Once"), tales.tokens(said + "Once")};
+  greta_session* sessions[4] = {};
+  std::vector<int32_t> alone[4], together[4];
+  greta_generate_item items[4] = {};
+  greta_generate_options options[4];
+  greta_generate_result results[4];
+  for (size_t i = 0; i < 4; ++i) {
+    REQUIRE(greta_session_open(tales.model, &shared, &sessions[i]) == GRETA_OK);
+    auto result = sized<greta_generate_result>();
+    alone[i] = generated(sessions[i], prompts[i], 60, &result);
+    REQUIRE(greta_session_truncate(sessions[i], 0) == GRETA_OK);
+    REQUIRE(greta_session_draft_tokens(sessions[i], 7) == GRETA_OK);
+    options[i] = sized<greta_generate_options>();
+    options[i].max_tokens = 60;
+    options[i].ignore_end = 1;
+    options[i].user = &together[i];
+    options[i].on_token = [](void* user, int32_t token, const char*, size_t) {
+      if (token >= 0) static_cast<std::vector<int32_t>*>(user)->push_back(token);
+      return 0;
+    };
+    results[i] = sized<greta_generate_result>();
+    items[i].session = sessions[i];
+    items[i].tokens = prompts[i].data();
+    items[i].count = prompts[i].size();
+    items[i].options = &options[i];
+    items[i].result = &results[i];
+  }
+  REQUIRE(greta_batch_generate(items, 4) == GRETA_OK);
+  uint32_t accepted = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    INFO("session " << i << ": " << items[i].error);
+    CHECK(items[i].status == GRETA_OK);
+    CHECK(together[i] == alone[i]);
+    accepted += results[i].accepted_tokens;
+    greta_session_close(sessions[i]);
+  }
+  CHECK(accepted > 20);
+  greta_executor_close(executor);
+}
+
 TEST_CASE("drafts: more than seven are refused", "[api][draft]") {
   const Tales tales;
   CHECK(greta_session_draft_tokens(tales.session, 8) == GRETA_ERROR_ARGUMENT);

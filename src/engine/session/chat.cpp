@@ -213,8 +213,11 @@ Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& opti
   result->reused_tokens = uint32_t(common);
   tokens.erase(tokens.begin(), tokens.begin() + std::ptrdiff_t(common));
 
-  GenerateOptions generate{
-      .ignore_end = options.ignore_end, .user = answer, .stops = options.stops, .spoken = dialect_.spoken()};
+  GenerateOptions generate;
+  generate.ignore_end = options.ignore_end;
+  generate.user = answer;
+  generate.stops = options.stops;
+  generate.spoken = dialect_.spoken();
   generate.on_token = [](void* user, int32_t token, const char* text, size_t bytes) {
     Answer& a = *static_cast<Answer*>(user);
     if (token != kNoToken) {

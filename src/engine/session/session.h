@@ -3,53 +3,19 @@
 #include <functional>
 #include <utility>
 
-#include "engine/executor/executor.h"
-#include "engine/sampling/sampler.h"
-#include "engine/session/pooling.h"
-#include "text/text.h"
+#include "engine/write/writing.h"
 
 namespace greta {
 
 enum class OutputRows : uint32_t { None = 0, Last = 1, All = 2 };
-enum class StopReason : uint32_t { Length = 0, End = 1, Context = 2, Cancelled = 3, String = 4, Unread = 5 };
-
-struct GenerateOptions {
-  uint32_t max_tokens = 0;  // 0: until the context is full
-  bool ignore_end = false;
+struct GenerateOptions : WritingOptions {
   int (*on_token)(void* user, int32_t token, const char* text, size_t bytes) = nullptr;  // non-zero stops
   int (*on_prompt)(void* user, uint32_t done, uint32_t total) = nullptr;                 // non-zero stops
   void* user = nullptr;
   std::span<const std::string_view> stops = {};  // texts that end the generation (stop.h)
   std::span<const int32_t> spoken = {};          // control tokens whose text on_token gets too, ascending
-
-  // Called where the context is full. It gives the tokens that shall stand in place of those held, or none if
-  // the generation shall end. They are read again from the first on that differs, and on_prompt counts them.
-  std::function<Status(std::span<const int32_t> held, std::vector<int32_t>* instead)> on_full = {};
 };
-
-struct GenerateResult {
-  StopReason reason = StopReason::Length;
-  int32_t stop_string = -1;  // its index in options.stops
-  uint32_t prompt_tokens = 0, generated_tokens = 0;
-  uint32_t forgotten_tokens = 0;  // by on_full
-  uint32_t drafted_tokens = 0, accepted_tokens = 0;  // guesses that were verified, and those that were right
-  uint64_t prompt_ns = 0, generate_ns = 0;
-};
-
-// An on_full that keeps the first `keep` tokens and the last half of the others.
-Status forget_half(std::span<const int32_t> held, uint32_t keep, std::vector<int32_t>* instead);
-
-// For samplers with on_device().
-DeviceSampling device_sampling(const SamplerSettings& settings);
-
-// Fails unless the tokens are of the vocabulary and fit into the context after `position`.
-Status check_tokens(std::span<const int32_t> tokens, uint32_t position, uint32_t context, uint32_t vocab);
-
-// Chooses on the host the token that follows `tokens`, from the logits [vocab] of the last of them. It gives
-// kNoToken if the grammar is at its end, and the vocabulary has no token that ends an answer or `may_end`
-// forbids it.
-Status choose_token(const Model& model, Sampler& sampler, GrammarState& grammar, const float* logits,
-                    std::span<const int32_t> tokens, bool may_end, int32_t* token);
+using GenerateResult = WritingResult;
 
 struct StateReader;
 
@@ -60,7 +26,7 @@ class Session {
 
   Status fork(std::unique_ptr<Session>* out);
   Status truncate(uint32_t position);
-  uint32_t position() const { return position_; }
+  uint32_t position() const { return text_.fed; }
   uint32_t context() const { return executor_->plan().context; }
   Executor& executor() { return *executor_; }
 
@@ -76,20 +42,22 @@ class Session {
   Status profile(std::span<const int32_t> tokens, void (*on_stage)(void* user, const Executor::Stage& stage),
                  void* user);
 
-  // choose_token for the logits [vocab] of the last token fed.
+  // Chooses from the logits [vocab] of the last token fed the one that follows it (Text::choose).
   Status sample(const float* logits, bool may_end, int32_t* token);
 
   Status set_sampling(SamplerSettings settings);  // a failure leaves the settings as they were
-  const SamplerSettings& sampling() const { return sampler_.settings(); }
+  const SamplerSettings& sampling() const { return text_.sampler.settings(); }
   // The most tokens that are guessed and verified in one step of generate(), at most kMaxDraftTokens
   // (draft.h).
   Status set_draft_tokens(uint32_t most);
   // Null removes the grammar.
-  void set_grammar(std::shared_ptr<const Grammar> grammar) { grammar_.set(std::move(grammar)); }
-  const std::shared_ptr<const Grammar>& grammar() const { return grammar_.grammar(); }
+  void set_grammar(std::shared_ptr<const Grammar> grammar) { text_.grammar.set(std::move(grammar)); }
+  const std::shared_ptr<const Grammar>& grammar() const { return text_.grammar.grammar(); }
   // The next generation begins anew, held to `whole` in place of the grammar that was set.
-  void begin_grammar(std::shared_ptr<const Grammar> whole) { grammar_.begin(std::move(whole)); }
-  std::span<const int32_t> tokens() const { return tokens_; }  // fed so far
+  void begin_grammar(std::shared_ptr<const Grammar> whole) { text_.grammar.begin(std::move(whole)); }
+  std::span<const int32_t> tokens() const {  // fed so far
+    return std::span(text_.tokens).first(text_.fed);
+  }
 
   // Saves tokens and cache as a stream of state_bytes() bytes (state.h). `write` gets the next bytes and
   // stops by returning non-zero. A restored state replaces what the session holds; any failure leaves the
@@ -98,7 +66,7 @@ class Session {
   uint64_t state_bytes() const;
   Status save(WriteState write, void* user);
   Status restore(const Source& source);
-  void cancel() { executor_->cancel(sequence_); }
+  void cancel() { executor_->cancel(text_.sequence); }
 
   // What generate_batch() does for one of its sessions.
   struct Generation {
@@ -122,8 +90,7 @@ class Session {
   static Status eval_batch(std::span<Item> items);
 
  private:
-  struct TokenStream;
-  class Writing;
+  class Writer;
   class Batch;
   struct Undo {  // takes back what a call has fed, unless it is kept
     Session* session;
@@ -145,16 +112,11 @@ class Session {
   // Fails unless the items are different sessions of one executor.
   template <class AnyItem>
   static Status check_together(std::span<AnyItem> items);
-  void fed(std::span<const int32_t> tokens);  // counts them as fed, after the executor has taken them
-  void take_back(uint32_t position);          // forgets what was fed and reserved from there on
-  bool take_cancel() { return executor_->take_cancel(sequence_); }
+  void take_back(uint32_t position);  // forgets what was fed and reserved from there on
+  bool take_cancel() { return executor_->take_cancel(text_.sequence); }
 
   std::shared_ptr<Executor> executor_;
-  uint32_t sequence_ = ~0u;  // none yet
-  uint32_t position_ = 0;
-  std::vector<int32_t> tokens_;  // [position_], with capacity for the whole context
-  Sampler sampler_;
-  GrammarState grammar_;
+  Text text_;  // its tokens have room for the whole context and one that is drawn behind it
   uint32_t draft_tokens_ = 0;
   std::vector<float> all_logits_;
   std::vector<float> embedding_;
@@ -168,7 +130,7 @@ Status Session::check_together(std::span<AnyItem> items) {
   for (size_t i = 0; i < items.size(); ++i) {
     if (items[i].session->executor_ != items[0].session->executor_)
       return fail(Code::Argument, "item %zu belongs to another executor", i);
-    size_t& item = item_of[items[i].session->sequence_];
+    size_t& item = item_of[items[i].session->text_.sequence];
     if (item) return fail(Code::Argument, "items %zu and %zu are one session", item - 1, i);
     item = i + 1;
   }

@@ -205,16 +205,16 @@ Status write_state(const SavedState& state, Session::WriteState write, void* use
   return writer.end();
 }
 
-uint64_t Session::state_bytes() const { return state_header(*executor_, position_).total_bytes; }
+uint64_t Session::state_bytes() const { return state_header(*executor_, position()).total_bytes; }
 
 Status Session::save(WriteState write, void* user) {
   take_cancel();
-  const StateHeader header = state_header(*executor_, position_);
+  const StateHeader header = state_header(*executor_, position());
   StateWriter writer{write, user, header.total_bytes};
   const auto put = [&](const void* bytes, uint64_t count) { return writer.put(bytes, count, take_cancel()); };
   GRETA_TRY(put(&header, sizeof header));
-  if (position_) GRETA_TRY(put(tokens_.data(), position_ * sizeof(int32_t)));
-  GRETA_TRY(executor_->save_cache(sequence_, position_, put));
+  if (position()) GRETA_TRY(put(text_.tokens.data(), position() * sizeof(int32_t)));
+  GRETA_TRY(executor_->save_cache(text_.sequence, position(), put));
   return writer.end(take_cancel());
 }
 
@@ -233,7 +233,7 @@ Status Session::restore_from(StateReader& reader) {
   std::vector<uint8_t> piece;  // the sum is made here, since memory for uploads may be slow to read
   if (left == 0) GRETA_TRY(reader.check_sum());
   const Status status =
-      executor_->restore_cache(sequence_, tokens, [&](uint8_t* to, uint64_t bytes) -> Status {
+      executor_->restore_cache(text_.sequence, tokens, [&](uint8_t* to, uint64_t bytes) -> Status {
         if (take_cancel())
           return fail(Code::Cancelled, "stopped with %llu bytes of the cache to come", Number(left));
         piece.resize(bytes);
@@ -242,13 +242,11 @@ Status Session::restore_from(StateReader& reader) {
         left -= bytes;
         return left ? Status{} : reader.check_sum();
       });
-  if (status.code == Code::Full && position_)
-    return within(status, "beside the %u tokens that the session holds", position_);
+  if (status.code == Code::Full && position())
+    return within(status, "beside the %u tokens that the session holds", position());
   GRETA_TRY(status);
-  position_ = uint32_t(tokens.size());
-  tokens_.assign(tokens.begin(), tokens.end());
-  sampler_.truncate(0);
-  grammar_.truncate(0);
+  text_.take_back(0);
+  text_.feed(tokens);
   return {};
 }
 

@@ -1,0 +1,118 @@
+#include "engine/write/steps.h"
+
+#include <algorithm>
+
+namespace greta {
+
+Steps::Steps(Executor& executor, Owner& owner, Thrown thrown, size_t texts, uint64_t (*now)())
+    : executor_(executor),
+      owner_(owner),
+      thrown_(thrown),
+      ahead_(executor.model().device->info().runs_ahead),
+      now_(now) {
+  for (std::vector<Part>* list : {&parts_, &batch_, &under_way_.parts, &next_.parts}) list->reserve(texts);
+  rows_.reserve(executor.plan().step_tokens);
+}
+
+// ---- filling --------------------------------------------------------------------------------------
+
+void Steps::begin() {
+  parts_.clear();
+  const uint32_t rows = executor_.plan().step_tokens;
+  left_ = {rows, executor_.max_outputs(rows), std::min(kGuessedRows, rows), executor_.max_hidden(rows)};
+}
+
+// Guesses are verified only in steps of few rows, which cost little more than a step of one.
+Writing::Room Steps::room(size_t texts) const {
+  Writing::Room room = left_;
+  room.guesses -= uint32_t(std::min<size_t>(room.guesses, texts));
+  return room;
+}
+
+void Steps::add(const Part& part) {
+  parts_.push_back(part);
+  left_.rows -= part.count;
+  left_.choices -= part.choices();
+  left_.guesses -= part.guesses;
+  left_.hidden -= part.hidden;
+}
+
+void Steps::forget(const Writing& writing) {
+  for (std::vector<Part>* list : {&parts_, &batch_, &under_way_.parts, &next_.parts})
+    for (Part& part : *list)
+      if (part.writing == &writing) part.writing = nullptr;
+}
+
+// ---- running --------------------------------------------------------------------------------------
+
+void Steps::run() {
+  for (const Part::Kind kind : {Part::Kind::Draws, Part::Kind::Scores, Part::Kind::Pools}) {
+    batch_.clear();
+    for (const Part& part : parts_)
+      if (part.kind == kind) batch_.push_back(part);
+    if (!batch_.empty()) run(batch_);
+  }
+}
+
+void Steps::run(std::span<const Part> parts) {
+  const Status status = attempt([&] { return submit(parts); });
+  if (status.ok()) return;
+  if (collect()) return run(parts);  // it may have been short of what that step held
+  if (parts.size() == 1) {
+    if (parts[0].live()) refuse(*parts[0].writing, status);
+    return;
+  }
+  run(parts.first(parts.size() / 2));
+  run(parts.subspan(parts.size() / 2));
+}
+
+// Ends a text whose step cannot be submitted. It, or the executor's opener, may have stopped the compiling of
+// kernels.
+void Steps::refuse(Writing& writing, Status status) {
+  act_for(writing,
+          [&] { return status.code == Code::Cancelled ? writing.end(StopReason::Cancelled) : status; });
+}
+
+// Submits a step, and collects the one before.
+Status Steps::submit(std::span<const Part> parts) {
+  rows_.clear();
+  next_.parts.clear();
+  for (const Part& part : parts) {
+    if (!part.live()) continue;  // it has ended since the step was filled
+    next_.parts.push_back(part);
+    part.writing->add_rows(part, &rows_);
+  }
+  if (rows_.empty()) return {};
+  next_.begun_ns = now_();
+  GRETA_TRY(executor_.submit(rows_, &next_.flight));
+  next_.rows = uint32_t(rows_.size());
+  for (const Part& part : next_.parts) part.writing->submitted(part);
+  collect();
+  std::swap(under_way_, next_);
+  any_under_way_ = true;
+  const auto waits = [](const Part& part) {
+    return part.on_host || part.hidden || (part.writing && part.writing->guessing());
+  };
+  if (!ahead_ || std::ranges::any_of(under_way_.parts, waits)) collect();
+  return {};
+}
+
+bool Steps::collect() {
+  if (!any_under_way_) return false;
+  any_under_way_ = false;
+  const Status waited = attempt([&] { return executor_.wait(under_way_.flight); });
+  const uint64_t now = now_();
+  owner_.ran(under_way_.rows, now - std::max(under_way_.begun_ns, collected_ns_));
+  collected_ns_ = now;
+  const float* outputs = executor_.logits();
+  for (const Part& part : under_way_.parts) {
+    const float* own = outputs;
+    outputs += uint64_t(part.hidden) * executor_.model().shape.width +
+               uint64_t(part.choices()) * executor_.model().shape.vocab;
+    if (!part.live()) continue;
+    act_for(*part.writing, [&] { return waited.ok() ? part.writing->finish(part, executor_, own) : waited; });
+  }
+  return true;
+}
+
+}  // namespace greta

@@ -1,0 +1,255 @@
+#include "engine/write/writing.h"
+
+#include <algorithm>
+
+namespace greta {
+
+Writing::Writing(const Model& model, uint32_t context, Text& text, const WritingOptions& options,
+                 std::span<const int32_t> spoken)
+    : model_(model),
+      context_(context),
+      text_(text),
+      options_(options),
+      stream_(*model.tokenizer, false, spoken),
+      depth_(options.draft_tokens) {}
+
+// A text that is the token of the beginning alone starts without the space before its first word.
+bool Writing::begins_text() const {
+  const Tokenizer& tokenizer = *model_.tokenizer;
+  return text_.tokens.size() == 1 && text_.tokens[0] == tokenizer.bos() && tokenizer.adds_space_prefix() &&
+         !text_.grammar.active();
+}
+
+void Writing::begin() {
+  sent_ = read_from_ = text_.fed;
+  read_to_ = uint32_t(text_.tokens.size());
+  result_.prompt_tokens = read_to_ - read_from_;
+  if (begins_text()) stream_.strip_space();
+  on_device_ = options_.embed || (text_.sampler.on_device() && !text_.grammar.active() &&
+                                  !options_.logprobs && !options_.prompt_logprobs);
+  if (options_.embed) pooled_.emplace(*options_.embed, model_.shape.width, sent_, result_.prompt_tokens);
+  if (drafts()) draft_.push(text_.tokens);
+}
+
+// ---- what it wants of a step ----------------------------------------------------------------------
+
+bool Writing::ready(bool ahead) const {
+  if (!goes_on_ || reading() || drawing_ == 0) return goes_on_;
+  const bool last = result_.generated_tokens + 1 == options_.max_tokens || sent_ == context_;
+  return ahead && on_device_ && drawing_ == 1 && !last && !full_ && !guessing();
+}
+
+void Writing::copy_guesses(uint32_t most) {
+  const std::span<const int32_t> guess = draft_.guess(most);
+  guesses_.assign(guess.begin(), guess.end());
+}
+
+Writing::Part Writing::part(const Room& room) {
+  using Kind = Part::Kind;
+  Part part{this, sent_, 0, 0, 0, 0, false, !on_device_, era_, Kind::Draws};
+  if (room.rows == 0) return part;
+  if (!reading()) {
+    if (part.on_host && !room.choices) return part;
+    uint32_t most = std::min({room.guesses, depth_.depth(), context_ - 1 - sent_});
+    if (part.on_host) most = std::min(most, room.choices - 1);
+    copy_guesses(drawing_ ? 0 : most);
+    part.guesses = uint32_t(guesses_.size());
+    part.count = part.outputs = 1 + part.guesses;
+    part.draws = true;
+    return part;
+  }
+  part.count = std::min(read_to_ - sent_, room.rows);
+  if (pooled_) {
+    part.kind = Kind::Pools;
+    while (part.count && pooled_->wanted(sent_, part.count) > room.hidden) --part.count;  // the others wait
+    part.hidden = pooled_->wanted(sent_, part.count);
+    return part;
+  }
+  if (scores()) part.kind = Kind::Scores, part.count = std::min(part.count, room.choices);
+  part.draws = part.end() == text_.tokens.size();
+  if (part.draws && part.on_host && !room.choices) {  // its last row waits
+    part.draws = false;
+    --part.count;
+  }
+  part.outputs = part.kind == Kind::Scores ? part.count : part.draws;
+  return part;
+}
+
+Status Writing::end_for_pages() {
+  full_ = true;
+  return drawing_ ? Status{} : end(StopReason::Context);
+}
+
+void Writing::add_rows(const Part& part, std::vector<Executor::Row>* rows) const {
+  using Output = Executor::Output;
+  const uint32_t known = uint32_t(text_.tokens.size());
+  const auto token_at = [&](uint32_t at) {
+    if (at < known) return uint32_t(text_.tokens[at]);
+    return part.guesses ? uint32_t(guesses_[at - known]) : kTokenFromSample;
+  };
+  for (uint32_t at = part.begin; at < part.end(); ++at) {
+    const bool pools = part.hidden && pooled_->wants(at), gives = at >= part.end() - part.outputs;
+    const Output output = pools          ? Output::Hidden
+                          : !gives       ? Output::None
+                          : part.on_host ? Output::Logits
+                                         : Output::Draw;
+    rows->push_back({token_at(at), at, text_.sequence, output});
+  }
+}
+
+void Writing::submitted(const Part& part) {
+  sent_ = part.end() - part.guesses;
+  drawing_ += part.draws;
+}
+
+// ---- what becomes of its results ------------------------------------------------------------------
+
+Status Writing::finish(const Part& part, Executor& executor, const float* outputs) {
+  drawing_ -= part.draws;
+  text_.fed = part.end() - part.guesses;
+  if (part.begin < read_to_) GRETA_TRY(take_read());
+  if (part.hidden && goes_on_) return take_hidden(part, outputs);
+  const uint64_t vocab = model_.shape.vocab;
+  if (part.kind == Part::Kind::Scores)
+    for (uint32_t i = 0; goes_on_ && i < part.count; ++i) score(part.begin + i, outputs + i * vocab);
+  if (!part.draws || !goes_on_) return {};
+  if (options_.no_answer) return end(StopReason::Length);
+  if (!first_ns_) first_ns_ = now_ns();
+  outputs += (part.outputs - 1 - part.guesses) * vocab;
+  return part.guesses ? verify(part, executor, outputs) : watch(part, executor, outputs);
+}
+
+Status Writing::take_read() {
+  if (text_.fed == read_to_) result_.forgotten_tokens += std::exchange(leaving_, 0);
+  return read(text_.fed - read_from_, read_to_ - read_from_) ? Status{} : end(StopReason::Cancelled);
+}
+
+Status Writing::take_hidden(const Part& part, const float* states) {
+  for (uint32_t at = part.begin; at < part.end(); ++at)
+    if (pooled_->wants(at)) pooled_->add(at, std::exchange(states, states + model_.shape.width));
+  if (!pooled_->complete()) return {};
+  std::vector<float> vector;
+  GRETA_TRY(pooled_->finish(&vector));
+  give_vector(std::move(vector));
+  return end(StopReason::Length);
+}
+
+// Takes the token of a step without guesses, and sees whether it would have been guessed.
+Status Writing::watch(const Part& part, Executor& executor, const float* logits) {
+  if (drafts()) copy_guesses(1);
+  GRETA_TRY(take_draw(part, 0, executor, logits));
+  if (!guesses_.empty()) depth_.watched(drawn_ == guesses_[0]);
+  return {};
+}
+
+// Takes the tokens of a step with guesses, up to the first one that was not guessed.
+Status Writing::verify(const Part& part, Executor& executor, const float* logits) {
+  result_.drafted_tokens += part.guesses;
+  for (uint32_t right = 0;; ++right) {
+    GRETA_TRY(take_draw(part, right, executor, logits + uint64_t(right) * model_.shape.vocab));
+    if (!part.live()) return {};
+    if (right == part.guesses || drawn_ != guesses_[right]) {
+      depth_.verified(part.guesses, right);
+      return {};
+    }
+    ++result_.accepted_tokens;
+    ++text_.fed;
+    ++sent_;
+  }
+}
+
+// Takes the token that the step drew at the part's draw `i`, or chooses it from the logits.
+Status Writing::take_draw(const Part& part, uint32_t i, Executor& executor, const float* logits) {
+  if (part.on_host) {
+    const Status chosen = text_.choose(model_, logits, !options_.ignore_end, &drawn_);
+    if (chosen.code == Code::Cancelled) return end(StopReason::Cancelled);
+    GRETA_TRY(chosen);
+  } else {
+    drawn_ = int32_t(executor.drawn(text_.sequence, part.end() - 1 - part.guesses + i));
+    if (drawn_ == int32_t(kNoDraw)) return no_finite_logit();
+  }
+  if (drafts()) draft_.push({&drawn_, 1});
+  return take_token(drawn_, part.on_host ? logits : nullptr, executor);
+}
+
+Status Writing::take_token(int32_t token, const float* logits, Executor& executor) {
+  if (token == kNoToken || (!options_.ignore_end && model_.tokenizer->is_end(token)))
+    return end(StopReason::End);
+  piece_.clear();
+  const bool more = stream_.push(token, &piece_);
+  text_.tokens.push_back(token);  // it has room
+  ++result_.generated_tokens;
+  const bool wanted = give(token, piece_, logits);
+  if (!more) return end(StopReason::String);
+  if (!wanted) return end(StopReason::Cancelled);
+  if (result_.generated_tokens == options_.max_tokens) return end(StopReason::Length);
+  if (full_) return end(StopReason::Context);
+  return text_.tokens.size() > context_ ? make_room(executor) : Status{};
+}
+
+// Where the context is full, some of the tokens leave, and those behind them are read again. So the cache is
+// what reading the kept text for the first time gives, on every device and for every type of cache and
+// architecture. Then the text goes on behind its last token as if it had not moved: the grammar and the
+// sampler keep what they know. The text ends if on_full gives no tokens.
+Status Writing::make_room(Executor& executor) {
+  std::vector<int32_t>& tokens = text_.tokens;
+  const std::span<const int32_t> held = std::span(tokens).first(text_.fed);
+  std::vector<int32_t> instead;
+  if (options_.on_full) GRETA_TRY(options_.on_full(held, &instead));
+  if (instead.empty()) return end(StopReason::Context);
+  const uint32_t before = text_.fed, after = uint32_t(instead.size());
+  if (after >= before)
+    return greta::fail(Code::Full, "%u tokens shall take the place of %u, which makes no room", after,
+                       before);
+  const auto differs = std::mismatch(instead.begin(), instead.end(), held.begin()).first;
+  // At least the last token is read again, since a step needs one.
+  const auto common = uint32_t(std::min<size_t>(size_t(differs - instead.begin()), after - 1));
+  took_back(common);
+  executor.truncate(text_.sequence, common);
+  std::copy(instead.begin() + common, instead.end(), tokens.begin() + common);
+  tokens[after] = tokens.back();
+  tokens.resize(after + 1);
+  text_.fed = sent_ = read_from_ = common;
+  read_to_ = after;
+  leaving_ = before - after;
+  text_.sampler.move_back(leaving_);
+  text_.grammar.move_back(leaving_);
+  return {};
+}
+
+// ---- its end --------------------------------------------------------------------------------------
+
+Status Writing::end(StopReason reason) {
+  goes_on_ = false;
+  piece_.clear();
+  if (stream_.found() < 0 && !stream_.finish(&piece_)) reason = StopReason::String;
+  give(kNoToken, piece_, nullptr);
+  result_.stop_string = stream_.found();
+  result_.reason = reason;
+  note_times();
+  return {};
+}
+
+void Writing::fail(Status status) {
+  goes_on_ = false;
+  status_ = status;
+  note_times();
+}
+
+void Writing::note_times() {
+  if (!begun_ns_) return;
+  const uint64_t now = now_ns(), first = first_ns_ ? first_ns_ : now;
+  result_.prompt_ns = first - begun_ns_;
+  result_.generate_ns = now - first;
+}
+
+void Writing::leave() {
+  text_.sequence = ~0u;
+  text_.fed = sent_ = read_from_ = 0;
+  read_to_ = uint32_t(text_.tokens.size());
+  drawing_ = 0;
+  full_ = false;
+  ++era_;
+}
+
+}  // namespace greta

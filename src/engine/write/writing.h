@@ -1,0 +1,157 @@
+// A text that is being written: what it wants of a step, and what becomes of the step's results.
+//
+// A step gets rows of tokens that were not fed yet. A row has an output where the token that follows it is
+// not known: the device draws that token if its kernel supports the settings, else the host chooses it from
+// the row's logits. Where the device draws, the next row may be submitted before its token is known.
+//
+// Where a text repeats itself, a step also has rows for the tokens that are likely to come next (draft.h). A
+// guess is right if it is the token that is drawn before it, so the text is the same as without guesses.
+#pragma once
+#include <optional>
+
+#include "engine/session/draft.h"
+#include "engine/session/pooling.h"
+#include "engine/session/text_stream.h"
+#include "engine/write/text.h"
+
+namespace greta {
+
+enum class StopReason : uint32_t { Length = 0, End = 1, Context = 2, Cancelled = 3, String = 4, Unread = 5 };
+
+struct WritingOptions {
+  uint32_t max_tokens = 0;  // 0: until the context is full
+  bool ignore_end = false;
+  uint32_t draft_tokens = 0;  // the most that are guessed and verified in one step, at most kMaxDraftTokens
+
+  // Called where the context is full. It gives the tokens that shall stand in place of those held, or none if
+  // the text shall end. They are read again from the first on that differs, and read() counts them.
+  std::function<Status(std::span<const int32_t> held, std::vector<int32_t>* instead)> on_full = {};
+
+  bool no_answer = false;                  // it ends when the prompt was read
+  std::optional<EmbedOptions> embed = {};  // it gives a vector of the prompt in place of an answer
+  bool logprobs = false;                   // give() gets logits
+  bool prompt_logprobs = false;            // so does score(), for each token of the prompt but the last
+};
+
+struct WritingResult {
+  StopReason reason = StopReason::Length;
+  int32_t stop_string = -1;  // its index
+  uint32_t prompt_tokens = 0, generated_tokens = 0;
+  uint32_t forgotten_tokens = 0;                     // by on_full
+  uint32_t drafted_tokens = 0, accepted_tokens = 0;  // guesses that were verified, and those that were right
+  uint64_t prompt_ns = 0, generate_ns = 0;
+};
+
+class Writing {
+ public:
+  // What a step can still take.
+  struct Room {
+    uint32_t rows, choices, guesses;  // `choices` are rows whose logits the host gets
+    uint32_t hidden;                  // rows whose hidden states the host gets
+  };
+  // The rows of one text in a step. The last `outputs` of them have an output, and the last `guesses` of
+  // these are guessed.
+  struct Part {
+    Writing* writing;       // null: it is gone
+    uint32_t begin, count;  // positions
+    uint32_t outputs, guesses, hidden;
+    bool draws;    // from the last row that is no guess, and from guesses
+    bool on_host;  // outputs are logits
+    uint32_t era;  // of the text
+    // Steps that draw have at most a row of logits of each text but for guesses; hidden states have steps of
+    // their own.
+    enum class Kind : uint8_t { Draws, Scores, Pools } kind;
+    uint32_t end() const { return begin + count; }
+    uint32_t choices() const { return on_host ? outputs : 0; }
+    bool live() const { return writing && writing->goes_on_ && writing->era_ == era; }
+  };
+
+  virtual ~Writing() = default;
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+
+  bool goes_on() const { return goes_on_; }  // it has neither ended nor failed
+  bool on_device() const { return on_device_; }
+  bool reading() const { return sent_ < read_to_; }  // tokens that are known, as those of the prompt
+  bool guessing() const { return goes_on_ && depth_.depth() != 0; }
+  // Tokens that were fed or are in steps under way.
+  uint32_t sent() const { return sent_; }
+  std::span<const int32_t> tokens() const { return text_.tokens; }  // all that are known
+  uint32_t sequence() const { return text_.sequence; }
+  const WritingResult& result() const { return result_; }
+  Status status() const { return status_; }
+
+  // Whether a step can take a row now. `ahead`: its token may be one that a step under way draws.
+  bool ready(bool ahead) const;
+  // The rows that it wants of a step with so much room; none if `count` is 0.
+  Part part(const Room& room);
+  // There is no page for its next row: it ends with the token that a step under way draws, or now.
+  Status end_for_pages();
+  void add_rows(const Part& part, std::vector<Executor::Row>* rows) const;
+  void submitted(const Part& part);
+  // Takes the results of a step. outputs: its logits or hidden states for this part.
+  Status finish(const Part& part, Executor& executor, const float* outputs);
+
+  Status end(StopReason reason);  // after the text that was held back
+  void fail(Status status);       // error_text() belongs to `status`
+
+ protected:
+  // text: with the prompt behind what was fed. It and the options must outlive the object.
+  Writing(const Model& model, uint32_t context, Text& text, const WritingOptions& options,
+          std::span<const int32_t> spoken);
+  Status open(std::span<const std::string_view> stops) { return stream_.open(stops); }
+  void begin();  // the tokens and the settings of the text are complete
+  void start_clock() { begun_ns_ = now_ns(); }
+
+  // Gets a token that was drawn with the text that it completes, and its logits [vocab] if the host chose it.
+  // kNoToken comes once at the end, with the text that was held back. Returns false to end the text.
+  virtual bool give(int32_t token, const std::string& text, const float* logits) = 0;
+  // Hears how many of the tokens that are known were read. Returns false to end the text.
+  virtual bool read(uint32_t done, uint32_t total) { return (void)done, (void)total, true; }
+  // Gets the logits behind a token of the prompt, from which the next one's probability follows.
+  virtual void score(uint32_t position, const float* logits) { (void)position, (void)logits; }
+  virtual void give_vector(std::vector<float>&& vector) { (void)vector; }
+  // Tokens from `position` on have left the text.
+  virtual void took_back(uint32_t position) { (void)position; }
+
+  void leave();  // its sequence: it is read anew
+
+ private:
+  bool drafts() const { return options_.draft_tokens != 0; }
+  bool begins_text() const;
+  bool scores() const { return options_.prompt_logprobs && sent_ + 1 < result_.prompt_tokens; }
+  Status take_read();
+  Status take_hidden(const Part& part, const float* states);
+  Status watch(const Part& part, Executor& executor, const float* logits);
+  Status verify(const Part& part, Executor& executor, const float* logits);
+  Status take_draw(const Part& part, uint32_t i, Executor& executor, const float* logits);
+  Status take_token(int32_t token, const float* logits, Executor& executor);
+  Status make_room(Executor& executor);
+  void copy_guesses(uint32_t most);
+  void note_times();
+
+  const Model& model_;
+  const uint32_t context_;
+  Text& text_;
+  const WritingOptions& options_;
+  TextStream stream_;
+  std::string piece_;
+  std::optional<PooledText> pooled_;
+  bool on_device_ = true;
+  Draft draft_;
+  DraftDepth depth_;
+  std::vector<int32_t> guesses_;  // of the step that comes next or is under way
+  int32_t drawn_ = kNoToken;      // the last one
+  uint32_t sent_ = 0;
+  uint32_t read_from_ = 0, read_to_ = 0;  // the tokens that are read now or were read last
+  uint32_t leaving_ = 0;                  // tokens that on_full has left out, until the others are read again
+  uint32_t drawing_ = 0;                  // steps under way that draw
+  uint32_t era_ = 0;                      // results of steps that were filled in an earlier one are dropped
+  bool goes_on_ = true;
+  bool full_ = false;  // the pool has no page for the next row
+  Status status_;
+  uint64_t begun_ns_ = 0, first_ns_ = 0;
+  WritingResult result_;
+};
+
+}  // namespace greta
