@@ -222,8 +222,8 @@ TEST_CASE("serve: within a priority nobody is overtaken, even where there are pa
     RequestEvent event;
     rig.scheduler->step();
     while (first->next(0, &event)) continue;
-    CHECK(large->phase == Request::Phase::Waiting);
-    CHECK(small->phase == Request::Phase::Waiting);
+    CHECK(large->phase() == Request::Phase::Waiting);
+    CHECK(small->phase() == Request::Phase::Waiting);
   }
   rig.run();
   CHECK(answer_of(*small).tokens.size() == 2);

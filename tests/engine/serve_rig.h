@@ -97,6 +97,7 @@ inline std::vector<int32_t> alone(Rig& rig, const RequestOptions& request) {
   GenerateOptions options;
   options.max_tokens = request.max_tokens;
   options.ignore_end = request.ignore_end;
+  options.on_full = request.on_full;
   options.user = &out;
   options.on_token = [](void* user, int32_t token, const char*, size_t) {
     if (token != kNoToken) static_cast<std::vector<int32_t>*>(user)->push_back(token);

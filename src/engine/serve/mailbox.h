@@ -31,16 +31,14 @@ class Doorbell {
   bool rung_ = false;
 };
 
-struct RequestResult {
+struct RequestResult : WritingResult {
   Status status;                     // the rest is valid also where this is a failure
   char error[kErrorTextBytes] = "";  // its sentence
-  StopReason reason = StopReason::Length;
-  int32_t stop_string = -1;
-  uint32_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
+  uint32_t cached_tokens = 0;
   uint32_t tool_calls = 0;      // that the answer has
   bool open_reasoning = false;  // it ended within its reasoning
   uint32_t set_back = 0;        // how often it lost its pages to an older request and read its text anew
-  uint64_t queued_ns = 0, prompt_ns = 0, generate_ns = 0;
+  uint64_t queued_ns = 0;
 };
 
 struct Likely {  // a token with the logarithm of its probability, before any sampling step

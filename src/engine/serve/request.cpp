@@ -8,17 +8,6 @@ namespace greta {
 
 namespace {
 
-// A prompt that is the token of the beginning alone starts a text.
-bool starts_text(const Model& model, const RequestOptions& options) {
-  const Tokenizer& tokenizer = *model.tokenizer;
-  return options.tokens.size() == 1 && options.tokens[0] == tokenizer.bos() &&
-         tokenizer.adds_space_prefix() && !options.grammar;
-}
-
-std::span<const int32_t> spoken(const RequestOptions& options) {
-  return options.dialect ? options.dialect->spoken() : std::span<const int32_t>();
-}
-
 // The logarithm of the sum of exp(logit). Logits that are no numbers count as impossible.
 double log_sum(std::span<const float> logits) {
   double most = -INFINITY, sum = 0;
@@ -29,42 +18,62 @@ double log_sum(std::span<const float> logits) {
   return most + std::log(sum);
 }
 
-void add_likely(std::span<const float> logits, int32_t token, uint32_t top, RequestEvent* event) {
+}  // namespace
+
+// Lists the token and the likeliest ones with their probabilities.
+void Request::add_likely(const float* row, int32_t token, RequestEvent* event) const {
+  const std::span<const float> logits(row, vocab_);
   const double sum = log_sum(logits);
   const auto likely = [&](size_t id) { return Likely{int32_t(id), float(double(logits[id]) - sum)}; };
   event->token = likely(size_t(token));
-  for (size_t id = 0; top && id < logits.size(); ++id) {
+  for (size_t id = 0; options_.top && id < logits.size(); ++id) {
     std::vector<Likely>& list = event->top;
     const Likely next = likely(id);
-    if (!(list.size() < top || next.logprob > list.back().logprob)) continue;
+    if (!(list.size() < options_.top || next.logprob > list.back().logprob)) continue;
     const auto less = [](const Likely& a, const Likely& b) { return a.logprob > b.logprob; };
     list.insert(std::upper_bound(list.begin(), list.end(), next, less), next);
-    if (list.size() > top) list.pop_back();
+    if (list.size() > options_.top) list.pop_back();
   }
 }
 
-}  // namespace
-
 Request::Request(const Model& model, uint32_t context, size_t events, std::shared_ptr<Doorbell> engine,
-                 RequestOptions&& options, bool strip_space)
-    : model_(model),
+                 RequestOptions&& options)
+    : Writing(model, context, text_, options_),
+      vocab_(model.shape.vocab),
       context_(context),
       options_(std::move(options)),
       engine_(engine),
       mailbox_(events, std::move(engine)),
-      tokens_(options_.tokens),
-      text_(*model.tokenizer, strip_space, spoken(options_)),
       added_ns_(now_ns()) {
-  result_.prompt_tokens = uint32_t(tokens_.size());
-  sampler_.set(options_.sampling);
-  grammar_.set(options_.grammar);
-  on_device_ = sampler_.on_device() && !grammar_.active() && !options_.logprobs && !options_.prompt_logprobs;
-  if (options_.embed) {
-    pooled_.emplace(*options_.embed, model.shape.width, 0, uint32_t(tokens_.size()));
-    on_device_ = true;  // nothing is chosen
-  }
+  text_.tokens = options_.tokens;
+  text_.sampler.set(options_.sampling);
+  text_.grammar.set(options_.grammar);
   if (options_.dialect)
     parser_.emplace(options_.dialect->form(), options_.dialect->tools(), options_.prompt_text, sink());
+}
+
+Status Request::open(const Model& model, uint32_t context, size_t events, std::shared_ptr<Doorbell> engine,
+                     RequestOptions&& options, std::shared_ptr<Request>* out) {
+  GRETA_TRY(check_tokens(options.tokens, 0, context, model.shape.vocab));
+  GRETA_TRY(check_sampling(options.sampling));
+  GRETA_TRY(check_draft_tokens(options.draft_tokens));
+  if (options.sampling.filter.call)
+    return greta::fail(Code::Unsupported,
+                       "a request has no logit filter: it would hold up every other request");
+  if (options.priority < -kMaxPriority || options.priority > kMaxPriority)
+    return greta::fail(Code::Argument, "the priority is %d, expected %d to %d", options.priority,
+                       -kMaxPriority, kMaxPriority);
+  if (options.top > kMaxTop)
+    return greta::fail(Code::Argument, "%u likeliest tokens are asked for, at most %u", options.top, kMaxTop);
+  if (int(options.prompt_logprobs) + bool(options.embed) + bool(options.state) > 1)
+    return greta::fail(Code::Argument, "set at most one of prompt_logprobs, embed and state");
+  if (options.state) options.use_cache = false;  // others take nothing from a state that came from outside
+  auto request = std::make_shared<Request>(model, context, events, std::move(engine), std::move(options));
+  const RequestOptions& o = request->options_;
+  const std::vector<std::string_view> stops(o.stops.begin(), o.stops.end());
+  GRETA_TRY(request->begin(stops, o.dialect ? o.dialect->spoken() : std::span<const int32_t>()));
+  *out = std::move(request);
+  return {};
 }
 
 ChatSink Request::sink() {
@@ -87,94 +96,44 @@ ChatSink Request::sink() {
   return out;
 }
 
-Status Request::open(const Model& model, uint32_t context, size_t events, std::shared_ptr<Doorbell> engine,
-                     RequestOptions&& options, std::shared_ptr<Request>* out) {
-  GRETA_TRY(check_tokens(options.tokens, 0, context, model.shape.vocab));
-  GRETA_TRY(check_sampling(options.sampling));
-  if (options.sampling.filter.call)
-    return fail(Code::Unsupported, "a request has no logit filter: it would hold up every other request");
-  if (options.priority < -kMaxPriority || options.priority > kMaxPriority)
-    return fail(Code::Argument, "the priority is %d, expected %d to %d", options.priority, -kMaxPriority,
-                kMaxPriority);
-  if (options.top > kMaxTop)
-    return fail(Code::Argument, "%u likeliest tokens are asked for, at most %u", options.top, kMaxTop);
-  if (int(options.prompt_logprobs) + bool(options.embed) + bool(options.state) > 1)
-    return fail(Code::Argument, "set at most one of prompt_logprobs, embed and state");
-  if (options.state) options.use_cache = false;  // others take nothing from a state that came from outside
-  const bool strip_space = starts_text(model, options);
-  auto request =
-      std::make_shared<Request>(model, context, events, std::move(engine), std::move(options), strip_space);
-  const std::vector<std::string_view> stops(request->options_.stops.begin(), request->options_.stops.end());
-  GRETA_TRY(request->text_.open(stops));
-  *out = std::move(request);
-  return {};
-}
+// ---- its place in the service ---------------------------------------------------------------------
 
-bool Request::may_go_on() const {
-  return result_.generated_tokens + drawing != options_.max_tokens && fed < context_;
-}
-
-void Request::admitted(uint64_t number) {
-  if (admission) return;
-  admission = number;
-  admitted_ns_ = now_ns();
-  result_.queued_ns = admitted_ns_ - added_ns_;
+void Request::admit(uint64_t number) {
+  if (admission_) return;
+  admission_ = number;
+  start_clock();
+  result_.queued_ns = now_ns() - added_ns_;
 }
 
 Status Request::reserve() {
-  const uint64_t all = uint64_t(tokens_.size()) + (options_.max_tokens ? options_.max_tokens : context_);
-  tokens_.reserve(std::min<uint64_t>(all, context_) + 1);
+  const uint64_t all = uint64_t(tokens().size()) + (options_.max_tokens ? options_.max_tokens : context_);
+  text_.tokens.reserve(std::min<uint64_t>(all, context_) + 1);
   return {};
 }
 
-Status Request::choose(const float* logits) {
-  if (options_.no_answer) return end(StopReason::Length), Status{};
-  int32_t token = kNoToken;
-  GRETA_TRY(choose_token(model_, sampler_, grammar_, logits, tokens_, !options_.ignore_end, &token));
-  return take(token, logits);
+void Request::enter(uint32_t sequence) {
+  text_.sequence = sequence;
+  phase_ = Phase::Running;
 }
 
-Status Request::take(int32_t token, const float* logits) {
-  if (options_.no_answer) return end(StopReason::Length), Status{};
-  if (!first_ns_) first_ns_ = now_ns();
-  if (token == kNoToken || (!options_.ignore_end && model_.tokenizer->is_end(token)))
-    return end(StopReason::End), Status{};
-  RequestEvent event;
-  event.token.token = token;
-  if (options_.logprobs) add_likely({logits, model_.shape.vocab}, token, options_.top, &event);
-  std::string text;
-  const bool more = text_.push(token, &text);
-  tokens_.push_back(token);  // it has room
-  ++result_.generated_tokens;
-  deliver(std::move(event), std::move(text));
-  if (!more)
-    end(StopReason::String);
-  else if (result_.generated_tokens == options_.max_tokens)
-    end(StopReason::Length);
-  else if (tokens_.size() > context_)
-    end(StopReason::Context);
-  return {};
+void Request::skip_cached(uint32_t count) {
+  skip(count);
+  result_.cached_tokens += count;
 }
 
-Status Request::score(uint32_t position, const float* logits) {
-  if (position + 1 >= options_.tokens.size() || position + 1 <= scored_) return {};
-  RequestEvent event;
-  event.kind = RequestEvent::Kind::Prompt;
-  add_likely({logits, model_.shape.vocab}, tokens_[position + 1], options_.top, &event);
-  mailbox_.put(std::move(event));
-  scored_ = position + 1;
-  return {};
+uint32_t Request::leave(Phase phase) {
+  if (phase_ == Phase::Running && goes_on()) ++result_.set_back;
+  phase_ = phase;
+  return Writing::leave();
 }
 
-Status Request::pool(uint32_t position, const float* state) {
-  pooled_->add(position, state);
-  if (!pooled_->complete()) return {};
-  RequestEvent event;
-  event.kind = RequestEvent::Kind::Embedding;
-  GRETA_TRY(pooled_->finish(&event.embedding));
-  mailbox_.put(std::move(event));
-  end(StopReason::Length);
-  return {};
+void Request::announce() {
+  static_cast<WritingResult&>(result_) = Writing::result();
+  result_.status = status();
+  format_text(result_.error, sizeof result_.error, "%s", error());
+  if (!admission_) result_.queued_ns = now_ns() - added_ns_;
+  if (place_) place_->give_up();
+  mailbox_.end(result_);
 }
 
 void Request::keep_state_failure(Status status) {
@@ -182,47 +141,44 @@ void Request::keep_state_failure(Status status) {
   strncpy(state_error_, error_text(), sizeof state_error_ - 1);
 }
 
-// Puts the events of a text into the mailbox. The first one has what `first` says of the token.
-void Request::deliver(RequestEvent&& first, std::string&& text) {
+// ---- what its reader gets -------------------------------------------------------------------------
+
+// Puts the events of a token, or of the text that was held back, into the mailbox.
+bool Request::give(int32_t token, const std::string& text, const float* logits) {
+  RequestEvent first;
+  first.token.token = token;
+  if (options_.logprobs && logits) add_likely(logits, token, &first);
   made_.clear();
   if (parser_) {
+    if (token == kNoToken) result_.open_reasoning = parser_->reasoning();
     parser_->push(text);
-    if (first.token.token == kNoToken) parser_->finish();
+    if (token == kNoToken) parser_->finish();
   } else if (!text.empty()) {
     made_.emplace_back();
-    made_.back().text = std::move(text);
+    made_.back().text = text;
   }
-  if (made_.empty() && first.token.token == kNoToken) return;
+  if (made_.empty() && token == kNoToken) return true;
   if (made_.empty()) made_.emplace_back();
   made_.front().token = first.token;
   made_.front().top = std::move(first.top);
   for (RequestEvent& event : made_) mailbox_.put(std::move(event));
+  return true;
 }
 
-void Request::end(StopReason reason) {
-  result_.reason = reason;
-  std::string rest;
-  if (text_.found() < 0 && !text_.finish(&rest)) result_.reason = StopReason::String;
-  if (parser_) result_.open_reasoning = parser_->reasoning();
-  deliver({}, std::move(rest));
-  result_.stop_string = text_.found();
-  close();
+void Request::score(uint32_t position, const float* logits) {
+  if (position + 1 >= options_.tokens.size() || position + 1 <= scored_) return;
+  RequestEvent event;
+  event.kind = RequestEvent::Kind::Prompt;
+  add_likely(logits, tokens()[position + 1], &event);
+  mailbox_.put(std::move(event));
+  scored_ = position + 1;
 }
 
-void Request::fail_with(Status status) {
-  result_.status = status;
-  strncpy(result_.error, error_text(), sizeof result_.error - 1);
-  close();
-}
-
-void Request::close() {
-  const uint64_t now = now_ns();
-  if (!admitted_ns_)
-    result_.queued_ns = now - added_ns_;
-  else
-    result_.prompt_ns = (first_ns_ ? first_ns_ : now) - admitted_ns_;
-  if (first_ns_) result_.generate_ns = now - first_ns_;
-  phase = Phase::Ended;
+void Request::give_vector(std::vector<float>&& vector) {
+  RequestEvent event;
+  event.kind = RequestEvent::Kind::Embedding;
+  event.embedding = std::move(vector);
+  mailbox_.put(std::move(event));
 }
 
 }  // namespace greta

@@ -6,15 +6,12 @@
 //   pages      where none is free, the prefix cache gives up its oldest, to the host if that has room; then
 //              the newest request is set back: it loses its pages and reads its text anew later, while its
 //              answer goes on where it was
-//   failure    of a step is tried again with fewer requests, until it is known whose it is
 //
 // One thread calls step(). Nothing that is shared by requests throws once the scheduler is made.
 #pragma once
-#include "engine/serve/host_pages.h"
-#include "engine/serve/page_folder.h"
-#include "engine/serve/page_index.h"
 #include "engine/serve/step_clock.h"
 #include "engine/serve/waiting_line.h"
+#include "engine/write/steps.h"
 
 namespace greta {
 
@@ -32,7 +29,7 @@ struct SchedulerCounts {
   uint64_t steps = 0, rows = 0, cached_tokens = 0, set_back = 0, brought_back = 0;
 };
 
-class Scheduler {
+class Scheduler final : Steps::Owner {
  public:
   Scheduler(Executor& executor, const SchedulerOptions& options);
   ~Scheduler();
@@ -42,86 +39,50 @@ class Scheduler {
   bool step();     // false: there is nothing to do until a request comes, is read or is cancelled
   void end_all();  // as if all were cancelled
   uint32_t running() const { return uint32_t(running_.size()); }
-  const SchedulerCounts& counts() const { return counts_; }
-  const PageIndex& index() const { return index_; }
+  SchedulerCounts counts() const;
+  const PageIndex& index() const { return cache_.index(); }
 
  private:
-  struct Part {  // the rows of one request in a step
-    Request* request;
-    uint32_t begin, count;  // positions
-    bool draws;             // from its last row
-    bool scores = false;    // each row has logits, for the probability of the token that follows
-    uint32_t pooled = 0;    // how many of its rows have hidden states
-    uint32_t outputs() const { return scores ? count : draws; }
-    // Steps that draw have at most a row of logits of each request; hidden states have steps of their own.
-    enum class Kind : uint8_t { Draws, Scores, Pools };
-    Kind kind() const { return pooled ? Kind::Pools : scores ? Kind::Scores : Kind::Draws; }
-  };
-  struct Turn {  // a step that was submitted
-    std::vector<Part> parts;
-    uint32_t flight = 0, rows = 0;
-    uint64_t begun_ns = 0;
-  };
+  void ended(Writing& writing) override { leave(static_cast<Request&>(writing), Request::Phase::Ended); }
+  void ran(uint32_t rows, uint64_t ns) override;
 
   void end_cancelled();
   void resume_read();
   void admit();
-  bool fits(const Request& request);
+  bool fits(const Request& request) const;
   bool pause_stalled();
   Status start(Request& request);
+  Status load(Request& request);
   void plan_decodes();
   void plan_decode(Request& request);
   void plan_prompts();
-  void plan_prompt(Request& request, uint32_t* room);
-  void plan_pooled(Request& request, uint32_t* room);
   uint32_t prompt_rows();
+  void plan_prompt(Request& request, uint32_t* rows);
+  uint32_t plan(Request& request, Writing::Room room);
   void adopt_cached(Request& request);
-  uint32_t next_cached(const Request& request) const;
-  uint32_t bring_back(const Request& request);
-  uint32_t read_back(Request& request);
-  bool make_room();
-  PageIndex::Host host();
-  void store(uint32_t node);
-  bool computed_beside(const Request& request) const;
+  bool computed_beside(Request& request) const;
   bool reserve(Request& request, uint32_t end_position);
-  Request* newest();
-  void run(std::span<const Part> parts);
-  Status submit(std::span<const Part> parts);
-  bool collect();
-  void take_outputs(const Part& part, const float* logits);
-  void take_pooled(const Part& part, const float* states);
-  Status load(Request& request);
   void keep_state(Request& request);
-  void cache_pages();
-  void cache_pages_of(Request& request);
   void set_back(Request& request, Request::Phase phase);
-  void leave(Request& request);
-  void fail(Request& request, Status status);
-  void end(Request& request, StopReason reason);
+  void leave(Request& request, Request::Phase phase);
+  void end(Request& request, StopReason reason) {
+    steps_.act_for(request, [&] { return request.end(reason); });
+  }
+  void fail(Request& request, Status status) {
+    steps_.act_for(request, [&] { return status; });
+  }
 
   Executor& executor_;
   const SchedulerOptions options_;
-  const uint32_t step_tokens_, max_outputs_, max_hidden_;
-  const bool ahead_;  // the device computes beside the host
-  HostPages host_pages_;
-  PageFolder folder_;
-  uint64_t not_stored_ = 0;    // pages that are lost next, for which the folder has no room
-  std::vector<int32_t> text_;  // of a page that is stored
-  PageIndex index_;
+  PrefixCache cache_;
+  Steps steps_;
   StepClock clock_;
   WaitingLine waiting_;
   std::vector<std::shared_ptr<Request>> live_;
   std::vector<Request*> paused_;
   std::vector<Request*> running_;  // in the order of their first admissions
   std::vector<Request*> order_;    // a copy, while requests leave
-  std::vector<Part> plan_;
-  std::vector<Part> batch_;
-  uint32_t planned_rows_ = 0, planned_choices_ = 0, planned_hidden_ = 0;
-  uint32_t first_ = 0;  // whose row comes first where not all fit into a step
-  std::vector<Executor::Row> rows_;
-  Turn under_way_, next_;
-  bool any_under_way_ = false;
-  uint64_t collected_ns_ = 0;  // when the last step was
+  uint32_t first_ = 0;             // whose row comes first where not all fit into a step
   uint64_t admissions_ = 0;
   SchedulerCounts counts_;
 };

@@ -63,8 +63,8 @@ Status Service::add(RequestOptions&& options, std::unique_ptr<Places::Place> pla
 void Service::end_cancelled_arrivals() {
   std::erase_if(arrivals_, [](const std::shared_ptr<Request>& request) {
     if (!request->ends_soon()) return false;
-    const Status status = guarded([&] { return request->end(request->ends_for()), Status{}; });
-    if (!status.ok()) request->fail_with(status);
+    const Status status = guarded([&] { return request->end(request->ends_for()); });
+    if (!status.ok()) request->fail(status);
     request->announce();
     return true;
   });

@@ -11,10 +11,10 @@ void WaitingLine::admit_front() {
   ++admissions_;
   // Those of a level came in the order in which they stand, so the first ones have waited longest.
   for (size_t i = 1; i < kLevels; ++i)
-    while (!levels_[i].empty() && admissions_ - levels_[i].front()->line_since >= kPatience) {
+    while (!levels_[i].empty() && admissions_ - levels_[i].front()->line_since() >= kPatience) {
       Request* request = levels_[i].front();
       levels_[i].erase(levels_[i].begin());
-      request->line_since = admissions_;
+      request->join_line(admissions_);
       levels_[i - 1].push_back(request);
     }
 }

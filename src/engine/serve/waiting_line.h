@@ -16,7 +16,7 @@ class WaitingLine {
   }
 
   void add(Request* request) {
-    request->line_since = admissions_;
+    request->join_line(admissions_);
     levels_[level_of(*request)].push_back(request);
   }
   // Puts a request that was admitted before in front of its priority.

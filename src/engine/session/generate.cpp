@@ -10,8 +10,7 @@ namespace greta {
 class Session::Writer final : public Writing {
  public:
   explicit Writer(Generation& item)
-      : Writing(item.session->executor_->model(), item.session->context(), item.session->text_, item.options,
-                item.options.spoken),
+      : Writing(item.session->executor_->model(), item.session->context(), item.session->text_, item.options),
         item_(item),
         session_(*item.session),
         undo_(item.session, session_.position()) {}
@@ -19,11 +18,10 @@ class Session::Writer final : public Writing {
   Status begin() {
     start_clock();
     GRETA_TRY(session_.check(item_.tokens));
-    GRETA_TRY(open(item_.options.stops));
-    session_.take_cancel();
     std::vector<int32_t>& tokens = session_.text_.tokens;
     tokens.insert(tokens.end(), item_.tokens.begin(), item_.tokens.end());
-    Writing::begin();
+    GRETA_TRY(Writing::begin(item_.options.stops, item_.options.spoken));
+    session_.take_cancel();
     return session_.executor_->reserve(sequence(), sent(), uint32_t(tokens.size()));
   }
 
@@ -34,7 +32,7 @@ class Session::Writer final : public Writing {
       item_.result = result();
       session_.take_back(session_.position());
     } else {
-      item_.error = error_text();
+      item_.error = error();
       session_.take_back(undo_.to);
     }
   }
@@ -124,8 +122,7 @@ class Session::Batch final : Steps::Owner {
 };
 
 Status Session::set_draft_tokens(uint32_t most) {
-  if (most > kMaxDraftTokens)
-    return fail(Code::Argument, "%u tokens to guess in a step, at most %u", most, kMaxDraftTokens);
+  GRETA_TRY(check_draft_tokens(most));
   draft_tokens_ = most;
   return {};
 }

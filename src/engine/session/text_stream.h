@@ -12,7 +12,6 @@ class TextStream {
   // spoken       control tokens that give their text like others, ascending; they stay the caller's
   TextStream(const Tokenizer& tokenizer, bool strip_space, std::span<const int32_t> spoken)
       : tokenizer_(tokenizer), strip_space_(strip_space), spoken_(spoken) {}
-  void strip_space() { strip_space_ = true; }
   Status open(std::span<const std::string_view> stops) { return stop_.open(stops); }
 
   // Appends what `token` completes. Returns false if that ends with a stop string; then only `found` may

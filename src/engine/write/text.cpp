@@ -26,11 +26,6 @@ DeviceSampling device_sampling(const SamplerSettings& settings) {
 }
 
 Status Text::choose(const Model& model, const float* logits, bool may_end, int32_t* token) {
-  return choose_token(model, sampler, grammar, logits, tokens, may_end, token);
-}
-
-Status choose_token(const Model& model, Sampler& sampler, GrammarState& grammar, const float* logits,
-                    std::span<const int32_t> tokens, bool may_end, int32_t* token) {
   const uint32_t vocab = model.shape.vocab;
   if (!grammar.active()) return sampler.choose({logits, vocab}, nullptr, tokens, token);
   std::span<const uint64_t> allowed;

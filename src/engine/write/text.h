@@ -27,8 +27,6 @@ struct Text {
   // the grammar is at its end, and the vocabulary has no token that ends an answer or `may_end` forbids it.
   Status choose(const Model& model, const float* logits, bool may_end, int32_t* token);
 };
-Status choose_token(const Model& model, Sampler& sampler, GrammarState& grammar, const float* logits,
-                    std::span<const int32_t> tokens, bool may_end, int32_t* token);
 
 // For samplers with on_device().
 DeviceSampling device_sampling(const SamplerSettings& settings);

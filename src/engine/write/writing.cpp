@@ -1,17 +1,14 @@
 #include "engine/write/writing.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace greta {
 
-Writing::Writing(const Model& model, uint32_t context, Text& text, const WritingOptions& options,
-                 std::span<const int32_t> spoken)
-    : model_(model),
-      context_(context),
-      text_(text),
-      options_(options),
-      stream_(*model.tokenizer, false, spoken),
-      depth_(options.draft_tokens) {}
+Status check_draft_tokens(uint32_t most) {
+  if (most <= kMaxDraftTokens) return {};
+  return fail(Code::Argument, "%u tokens to guess in a step, at most %u", most, kMaxDraftTokens);
+}
 
 // A text that is the token of the beginning alone starts without the space before its first word.
 bool Writing::begins_text() const {
@@ -20,15 +17,17 @@ bool Writing::begins_text() const {
          !text_.grammar.active();
 }
 
-void Writing::begin() {
+Status Writing::begin(std::span<const std::string_view> stops, std::span<const int32_t> spoken) {
   sent_ = read_from_ = text_.fed;
   read_to_ = uint32_t(text_.tokens.size());
   result_.prompt_tokens = read_to_ - read_from_;
-  if (begins_text()) stream_.strip_space();
+  stream_.emplace(*model_.tokenizer, begins_text(), spoken);
+  depth_ = DraftDepth(options_.draft_tokens);
   on_device_ = options_.embed || (text_.sampler.on_device() && !text_.grammar.active() &&
                                   !options_.logprobs && !options_.prompt_logprobs);
   if (options_.embed) pooled_.emplace(*options_.embed, model_.shape.width, sent_, result_.prompt_tokens);
   if (drafts()) draft_.push(text_.tokens);
+  return stream_->open(stops);
 }
 
 // ---- what it wants of a step ----------------------------------------------------------------------
@@ -176,7 +175,7 @@ Status Writing::take_token(int32_t token, const float* logits, Executor& executo
   if (token == kNoToken || (!options_.ignore_end && model_.tokenizer->is_end(token)))
     return end(StopReason::End);
   piece_.clear();
-  const bool more = stream_.push(token, &piece_);
+  const bool more = stream_->push(token, &piece_);
   text_.tokens.push_back(token);  // it has room
   ++result_.generated_tokens;
   const bool wanted = give(token, piece_, logits);
@@ -212,6 +211,7 @@ Status Writing::make_room(Executor& executor) {
   text_.fed = sent_ = read_from_ = common;
   read_to_ = after;
   leaving_ = before - after;
+  ++era_;
   text_.sampler.move_back(leaving_);
   text_.grammar.move_back(leaving_);
   return {};
@@ -222,9 +222,9 @@ Status Writing::make_room(Executor& executor) {
 Status Writing::end(StopReason reason) {
   goes_on_ = false;
   piece_.clear();
-  if (stream_.found() < 0 && !stream_.finish(&piece_)) reason = StopReason::String;
+  if (stream_->found() < 0 && !stream_->finish(&piece_)) reason = StopReason::String;
   give(kNoToken, piece_, nullptr);
-  result_.stop_string = stream_.found();
+  result_.stop_string = stream_->found();
   result_.reason = reason;
   note_times();
   return {};
@@ -233,6 +233,7 @@ Status Writing::end(StopReason reason) {
 void Writing::fail(Status status) {
   goes_on_ = false;
   status_ = status;
+  strncpy(error_, error_text(), sizeof error_ - 1);
   note_times();
 }
 
@@ -243,13 +244,13 @@ void Writing::note_times() {
   result_.generate_ns = now - first;
 }
 
-void Writing::leave() {
-  text_.sequence = ~0u;
+uint32_t Writing::leave() {
   text_.fed = sent_ = read_from_ = 0;
   read_to_ = uint32_t(text_.tokens.size());
   drawing_ = 0;
   full_ = false;
   ++era_;
+  return std::exchange(text_.sequence, ~0u);
 }
 
 }  // namespace greta

@@ -33,6 +33,8 @@ struct WritingOptions {
   bool prompt_logprobs = false;            // so does score(), for each token of the prompt but the last
 };
 
+Status check_draft_tokens(uint32_t most);
+
 struct WritingResult {
   StopReason reason = StopReason::Length;
   int32_t stop_string = -1;  // its index
@@ -74,12 +76,15 @@ class Writing {
   bool on_device() const { return on_device_; }
   bool reading() const { return sent_ < read_to_; }  // tokens that are known, as those of the prompt
   bool guessing() const { return goes_on_ && depth_.depth() != 0; }
+  // Rows that it wants now are for score().
+  bool scores() const { return options_.prompt_logprobs && sent_ + 1 < result_.prompt_tokens; }
   // Tokens that were fed or are in steps under way.
   uint32_t sent() const { return sent_; }
   std::span<const int32_t> tokens() const { return text_.tokens; }  // all that are known
   uint32_t sequence() const { return text_.sequence; }
   const WritingResult& result() const { return result_; }
   Status status() const { return status_; }
+  const char* error() const { return error_; }  // the sentence of a failure
 
   // Whether a step can take a row now. `ahead`: its token may be one that a step under way draws.
   bool ready(bool ahead) const;
@@ -96,12 +101,15 @@ class Writing {
   void fail(Status status);       // error_text() belongs to `status`
 
  protected:
-  // text: with the prompt behind what was fed. It and the options must outlive the object.
-  Writing(const Model& model, uint32_t context, Text& text, const WritingOptions& options,
-          std::span<const int32_t> spoken);
-  Status open(std::span<const std::string_view> stops) { return stream_.open(stops); }
-  void begin();  // the tokens and the settings of the text are complete
+  // text, options: they outlive the object, which does not look at them yet
+  Writing(const Model& model, uint32_t context, Text& text, const WritingOptions& options)
+      : model_(model), context_(context), text_(text), options_(options) {}
+  // The text has its settings, and the prompt behind what was fed.
+  // stops   texts that end it (stop.h)
+  // spoken  control tokens whose text give() gets too, ascending; they stay the caller's
+  Status begin(std::span<const std::string_view> stops, std::span<const int32_t> spoken);
   void start_clock() { begun_ns_ = now_ns(); }
+  void skip(uint32_t count) { text_.fed = sent_ += count; }  // tokens whose keys and values are there
 
   // Gets a token that was drawn with the text that it completes, and its logits [vocab] if the host chose it.
   // kNoToken comes once at the end, with the text that was held back. Returns false to end the text.
@@ -114,12 +122,11 @@ class Writing {
   // Tokens from `position` on have left the text.
   virtual void took_back(uint32_t position) { (void)position; }
 
-  void leave();  // its sequence: it is read anew
+  uint32_t leave();  // gives up its sequence, so that it is read anew in another one
 
  private:
   bool drafts() const { return options_.draft_tokens != 0; }
   bool begins_text() const;
-  bool scores() const { return options_.prompt_logprobs && sent_ + 1 < result_.prompt_tokens; }
   Status take_read();
   Status take_hidden(const Part& part, const float* states);
   Status watch(const Part& part, Executor& executor, const float* logits);
@@ -134,12 +141,12 @@ class Writing {
   const uint32_t context_;
   Text& text_;
   const WritingOptions& options_;
-  TextStream stream_;
+  std::optional<TextStream> stream_;
   std::string piece_;
   std::optional<PooledText> pooled_;
   bool on_device_ = true;
   Draft draft_;
-  DraftDepth depth_;
+  DraftDepth depth_{0};
   std::vector<int32_t> guesses_;  // of the step that comes next or is under way
   int32_t drawn_ = kNoToken;      // the last one
   uint32_t sent_ = 0;
@@ -150,6 +157,7 @@ class Writing {
   bool goes_on_ = true;
   bool full_ = false;  // the pool has no page for the next row
   Status status_;
+  char error_[kErrorTextBytes] = "";
   uint64_t begun_ns_ = 0, first_ns_ = 0;
   WritingResult result_;
 };

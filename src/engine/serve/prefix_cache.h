@@ -1,0 +1,83 @@
+// The prefix cache of a service: pages of texts that were read before, in the executor's pool, in the host's
+// memory and in a folder, and which of them each request has.
+#pragma once
+#include "engine/serve/host_pages.h"
+#include "engine/serve/page_folder.h"
+#include "engine/serve/page_index.h"
+
+namespace greta {
+
+struct PrefixCacheOptions {
+  bool on = true;
+  uint64_t host_bytes = 0;        // of host memory for pages that leave the pool
+  PageFolderOptions folder = {};  // for pages that have no place in memory any more
+};
+
+class PrefixCache {
+ public:
+  // The pages of a request's text that the cache has and the request keeps there.
+  class Path {
+   private:
+    friend class PrefixCache;
+    uint32_t node = PageIndex::kRoot;  // of the last page
+    uint32_t pages = 0;
+    uint32_t looked_up = 0;  // pages that were looked for in the folder
+  };
+  // A request that uses the cache: its salt, its text, and where its sequence is.
+  struct User {
+    Path& path;
+    uint64_t salt;
+    std::span<const int32_t> tokens;
+    uint32_t sequence, sent;  // tokens whose keys and values are there, or will be by steps under way
+  };
+
+  PrefixCache(Executor& executor, const PrefixCacheOptions& options);
+  ~PrefixCache();  // no request uses it any more
+
+  bool on() const { return options_.on; }
+  const PageIndex& index() const { return index_; }
+  uint64_t brought_back() const { return brought_back_; }
+
+  // How many of the first `pages` pages of a text are here, which others use as well.
+  uint32_t pages_in_use(uint64_t salt, std::span<const int32_t> tokens, uint32_t pages) const;
+  // Hears that tokens have left the text, unless that changes none of the pages that the user has here.
+  void follow(const User& user) {
+    if (user.sent < user.path.pages * kPageTokens) leave(user.path);
+  }
+  // Gives the sequence the next page of its text, if it is here. The last token is left to be computed, for
+  // its logits. Returns false if there is none.
+  bool adopt(const User& user);
+  // The next page of `user` is what `other` computes now.
+  bool computes(const User& other, const User& user) const;
+  // Takes pages that are full. Steps that are submitted later may read them.
+  void keep(const User& user);
+  void leave(Path& path);                                // the text begins anew or has ended
+  bool give_up_page() { return index_.give_up_page(); }  // frees the oldest; false if all are in use
+
+ private:
+  static PageIndex::Tokens page_of(const User& user) {  // that comes next
+    return user.tokens.subspan(size_t(user.path.pages) * kPageTokens, kPageTokens);
+  }
+  // The text goes on with a whole page behind those that it has here, and a token more.
+  static bool wants_page(const User& user) {
+    return user.sent == user.path.pages * kPageTokens && user.tokens.size() > size_t(user.sent) + kPageTokens;
+  }
+  uint32_t find(const User& user) const { return index_.find(user.path.node, user.salt, page_of(user)); }
+  void move_to(Path& path, uint32_t node);
+  uint32_t bring_back(const User& user);
+  uint32_t read_back(const User& user);
+  bool make_room();
+  PageIndex::Host host();
+  void store(uint32_t node);
+
+  Executor& executor_;
+  const PrefixCacheOptions options_;
+  HostPages host_pages_;
+  PageFolder folder_;
+  uint64_t not_stored_ = 0;    // pages that are lost next, for which the folder has no room
+  std::vector<int32_t> text_;  // of a page that is stored
+  PageIndex index_;
+  uint64_t brought_back_ = 0;
+};
+
+}  // namespace greta
