@@ -209,15 +209,12 @@ Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& opti
   size_t common = 0;
   while (common < held.size() && common + 1 < tokens.size() && held[common] == tokens[common]) ++common;
   GRETA_TRY(session_.truncate(uint32_t(common)));
-  result->prompt_tokens = uint32_t(tokens.size());
-  result->reused_tokens = uint32_t(common);
+  result->prompt_tokens = uint32_t(tokens.size()), result->reused_tokens = uint32_t(common);
   tokens.erase(tokens.begin(), tokens.begin() + std::ptrdiff_t(common));
 
   GenerateOptions generate;
-  generate.ignore_end = options.ignore_end;
-  generate.user = answer;
-  generate.stops = options.stops;
-  generate.spoken = dialect_.spoken();
+  generate.ignore_end = options.ignore_end, generate.user = answer;
+  generate.stops = options.stops, generate.spoken = dialect_.spoken();
   generate.on_token = [](void* user, int32_t token, const char* text, size_t bytes) {
     Answer& a = *static_cast<Answer*>(user);
     if (token != kNoToken) {
