@@ -4,6 +4,7 @@
 // fixed share of every command. So a step costs one start of the pool and one meeting of the workers for each
 // barrier, and its bits do not depend on the number of threads.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -145,13 +146,19 @@ class CpuDevice final : public Device {
   const Process process;  // the process that has its threads
 
  private:
-  void walk(std::span<const CpuCommand> commands, uint32_t worker) noexcept;
+  struct Place {  // the next command of a list, and of the graph that it replays
+    size_t command = 0, in_graph = 0;
+  };
+  struct Turn;
+  bool walk(std::span<const CpuCommand> commands, Turn& turn, Place* at, uint64_t* barriers,
+            uint32_t worker) noexcept;
   void reach(const CpuCommand& signal) noexcept;
 
   DeviceInfo info_;
   HostAllocator allocator_;
   ThreadPool pool_;
-  uint8_t* scratch_ = nullptr;  // [workers][kCpuScratchBytes]
+  std::atomic<uint32_t> callers_ = 0;  // threads that run commands or wait for their turn
+  uint8_t* scratch_ = nullptr;         // [workers][kCpuScratchBytes]
 };
 
 void describe_cpu(uint32_t features, uint32_t threads, DeviceInfo* out);

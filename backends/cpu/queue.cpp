@@ -8,7 +8,8 @@
 namespace greta {
 
 constexpr uint64_t kPatienceNs = 60'000'000'000;  // how long a signal that nobody submits is waited for
-constexpr uint64_t kCopyUnit = 4096;  // a copy or fill is shared among workers in units of these bytes
+constexpr uint64_t kTurnNs = 10'000'000;  // what others wait for at most, but for the rest of a launch
+constexpr uint64_t kCopyUnit = 4096;      // a copy or fill is shared among workers in units of these bytes
 
 namespace {
 
@@ -33,22 +34,46 @@ void fill_words(uint8_t* to, uint32_t word, uint64_t bytes) {
 
 }  // namespace
 
+// A list of commands on the workers. After kTurnNs it gives way at a barrier where other threads wait for the
+// pool, so that a step of a long prompt does not hold up those of other executors.
+struct CpuDevice::Turn {
+  CpuDevice* device;
+  std::span<const CpuCommand> commands;
+  Place at = {};
+  bool done = false;
+  uint64_t begun_ns = 0;
+  // Whether it gives way at a barrier, by the barrier's number: worker 0 is at most one barrier ahead.
+  std::atomic<bool> gives_way[2] = {};
+
+  static void job(void* context, uint32_t worker) noexcept {
+    Turn& turn = *static_cast<Turn*>(context);
+    Place at = turn.at;
+    uint64_t barriers = 0;
+    if (worker == 0) turn.begun_ns = now_ns();
+    const bool done = turn.device->walk(turn.commands, turn, &at, &barriers, worker);
+    turn.device->pool_.meet();  // all have read where they begin
+    if (worker == 0) turn.at = at, turn.done = done;
+  }
+  void look(uint64_t barrier) {
+    gives_way[barrier % 2].store(device->callers_ > 1 && now_ns() - begun_ns > kTurnNs,
+                                 std::memory_order_relaxed);
+  }
+};
+
 void CpuDevice::run(std::span<const CpuCommand> commands) {
-  struct Walk {
-    CpuDevice* device;
-    std::span<const CpuCommand> commands;
-    static void job(void* context, uint32_t worker) noexcept {
-      const Walk& walk = *static_cast<const Walk*>(context);
-      walk.device->walk(walk.commands, worker);
-    }
-  } walk{this, commands};
-  pool_.run(Walk::job, &walk);
+  Turn turn{.device = this, .commands = commands};
+  ++callers_;
+  while (!turn.done) pool_.run(Turn::job, &turn);
+  --callers_;
 }
 
-void CpuDevice::walk(std::span<const CpuCommand> commands, uint32_t worker) noexcept {
+// Returns false where the turn gives way; `*at` is where it goes on.
+bool CpuDevice::walk(std::span<const CpuCommand> commands, Turn& turn, Place* at, uint64_t* barriers,
+                     uint32_t worker) noexcept {
   const uint32_t workers = pool_.workers();
   Scratch scratch{scratch_ + uint64_t(worker) * kCpuScratchBytes, kCpuScratchBytes};
-  for (const CpuCommand& command : commands) {
+  for (; at->command < commands.size(); ++at->command) {
+    const CpuCommand& command = commands[at->command];
     switch (command.kind) {
       case CpuCommand::Dispatch: {
         const Range groups = share(command.groups, worker, workers);
@@ -68,19 +93,29 @@ void CpuDevice::walk(std::span<const CpuCommand> commands, uint32_t worker) noex
         break;
       }
       case CpuCommand::Barrier:
+        if (worker == 0) turn.look(*barriers);
         pool_.meet();
+        if (turn.gives_way[(*barriers)++ % 2].load(std::memory_order_relaxed)) {
+          ++at->command;
+          return false;
+        }
         break;
       case CpuCommand::Signal:
         pool_.meet();
         if (worker == 0) reach(command);
         break;
-      case CpuCommand::Replay:
-        walk(command.graph->commands, worker);
+      case CpuCommand::Replay: {
+        Place inner = {at->in_graph};
+        const bool whole = walk(command.graph->commands, turn, &inner, barriers, worker);
+        at->in_graph = whole ? 0 : inner.command;
+        if (!whole) return false;
         break;
+      }
       case CpuCommand::WaitFor:  // CpuQueue::run handles it
         break;
     }
   }
+  return true;
 }
 
 void CpuDevice::reach(const CpuCommand& signal) noexcept {
