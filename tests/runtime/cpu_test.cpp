@@ -3,10 +3,13 @@
 #include <stdint.h>
 
 #include <atomic>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "support/device_kernels.h"
 
@@ -230,6 +233,73 @@ TEST_CASE("cpu: a chain through several streams and reused events runs on one th
   REQUIRE(first->wait().ok());
   REQUIRE(second->wait().ok());
   CHECK(read_words(*device, a.all())[9] == 2046);  // ten times a = 2 (a + 1)
+}
+
+namespace {
+
+// A long step, whose launches sleep for as long as the short one beside it has not ended.
+struct Beside {
+  std::atomic<bool> short_begins = false, short_ended = false;
+  std::atomic<uint32_t> launches = 0, out_of_order = 0;
+};
+
+struct BesideBlock {
+  uint64_t beside;
+  uint32_t number;
+};
+
+void long_launch(const void* block, uint32_t first, uint32_t, Scratch*) {
+  const auto& p = *static_cast<const BesideBlock*>(block);
+  auto& beside = *reinterpret_cast<Beside*>(p.beside);
+  if (first) return;  // one worker of the two
+  while (!beside.short_begins) std::this_thread::yield();
+  if (!beside.short_ended) std::this_thread::sleep_for(std::chrono::milliseconds(12));
+  if (beside.launches++ != p.number) ++beside.out_of_order;
+}
+
+}  // namespace
+
+TEST_CASE("cpu: a long step gives way at a barrier, and then goes on where it was", "[runtime]") {
+  constexpr uint32_t kLaunches = 200;
+  const OpenDevice device = open_with(with_threads(2));
+  const Kernel kernel = load(*device, "long", long_launch);
+  const auto one = new_stream(*device), other = new_stream(*device);
+  Words a(*device, 64);
+  Beside beside;
+  const auto record = [&] {
+    for (uint32_t i = 0; i < kLaunches; ++i) {
+      const BesideBlock block{reinterpret_cast<uint64_t>(&beside), i};
+      const std::span<const uint8_t> bytes{reinterpret_cast<const uint8_t*>(&block), sizeof block};
+      REQUIRE(one->dispatch(kernel, {2, 1, 1}, bytes, {}).ok());
+      REQUIRE(one->barrier().ok());
+    }
+  };
+  Graph graph;
+  const bool captured = GENERATE(false, true);
+  if (captured) REQUIRE(one->begin_capture().ok());
+  record();
+  if (captured) {
+    REQUIRE(one->end_capture(&graph).ok());
+    REQUIRE(one->replay(graph).ok());
+  }
+  REQUIRE(other->fill(a.all(), 7).ok());
+  uint32_t done_by_then = 0;
+  Status status;
+  std::thread thread([&] {
+    beside.short_begins = true;
+    status = other->wait();
+    done_by_then = beside.launches;
+    beside.short_ended = true;
+  });
+  const Status long_status = one->wait();
+  thread.join();
+  if (captured) device->destroy(graph);
+  CHECK(status.ok());
+  CHECK(long_status.ok());
+  CHECK(read_words(*device, a.all())[5] == 7);
+  CHECK(done_by_then < kLaunches);
+  CHECK(beside.launches == kLaunches);
+  CHECK(beside.out_of_order == 0);
 }
 
 TEST_CASE("cpu: a stream that is gone has done what others wait for", "[runtime]") {
