@@ -6,6 +6,7 @@
 #include <iterator>
 #include <random>
 
+#include "places.h"
 #include "support/tiny_model.h"
 
 using namespace greta;
