@@ -372,6 +372,8 @@ typedef struct greta_weights_check {
   uint64_t bad_blocks;      /* Blocks with a weight that is NaN or infinite. */
   uint64_t first_bad_block; /* The index of the first one. */
   uint64_t zero_blocks;     /* Blocks of which every byte is 0, as a download leaves them that did not end. */
+  uint64_t zero_run_blocks; /* The most of these in a row. */
+  double largest;           /* The largest magnitude of a finite weight; 0 for integers. */
 } greta_weights_check;
 
 /* Reads all of a tensor's weights and looks for those that are no numbers, about 70 million in a second.

@@ -35,6 +35,8 @@ greta_status greta_file_check_weights(const greta_file* file, uint64_t index,
     check.bad_blocks = found.bad;
     check.first_bad_block = found.first_bad;
     check.zero_blocks = found.zero;
+    check.zero_run_blocks = found.zero_run;
+    check.largest = found.largest;
     return write_result(check, out_check);
   });
 }

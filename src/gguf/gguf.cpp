@@ -2,6 +2,7 @@
 #include "gguf/gguf.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "gguf/header.h"
@@ -48,6 +49,18 @@ Status Gguf::open_parts() {
   return {};
 }
 
+// A part that has keys of a model too has those of the same model.
+static Status check_keys_of_part(const GgufHeader& part, const GgufHeader& first_part, const char* name) {
+  for (const GgufValue& value : part.values) {
+    const GgufValue* const first = value.key.starts_with("split.") ? nullptr : first_part.find(value.key);
+    if (first && (first->type != value.type || first->bytes != value.bytes ||
+                  (value.bytes && memcmp(first->data, value.data, value.bytes) != 0)))
+      return fail(Code::File, "%s is a part of another model: its key %s differs from that of the first part",
+                  name, Quoted(value.key).c_str());
+  }
+  return {};
+}
+
 // The parts themselves say which they are, since file names alone may be wrong.
 Status Gguf::check_split() const {
   const uint32_t parts = source_.parts();
@@ -67,6 +80,7 @@ Status Gguf::check_split() const {
     if (parts > 1 && (count != parts || number != part))
       return fail(Code::File, "%s says that it is part %llu of %llu, expected %u of %u", source_.name(part),
                   (unsigned long long)number + 1, (unsigned long long)count, part + 1, parts);
+    if (part > 0) GRETA_TRY(check_keys_of_part(headers_[part], headers_[0], source_.name(part)));
   }
   GRETA_TRY(headers_[0].get_integer("split.tensors.count", UINT32_MAX, &tensors, &found));
   if (parts > 1 && tensors != tensors_.size())

@@ -9,6 +9,9 @@ struct WeightsFound {
   uint64_t bad = 0;        // with a weight that is NaN or infinite
   uint64_t first_bad = 0;  // the index of the first of these
   uint64_t zero = 0;       // of which every byte is 0
+  uint64_t zero_run = 0;   // the most of these in a row
+  uint64_t zeros_at_end = 0;
+  double largest = 0;  // the largest magnitude of a finite weight
 };
 
 // Looks at `count` blocks [count][bytes of a block] of the type `type` ("q4_k"), and adds them to `*found`.

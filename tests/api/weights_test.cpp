@@ -50,11 +50,17 @@ TEST_CASE("weights: blocks with a scale or a weight that is no number are counte
     // Any bytes: in most types some of these are bad, and which are is known from each weight.
     for (uint64_t i = 15000; i < 16000; ++i)
       for (uint32_t b = 0; b < quant->bytes; ++b) blocks[i * quant->bytes + b] = uint8_t(random());
+    memset(blocks + 9990 * quant->bytes, 0, 20 * quant->bytes);  // beyond the first piece that is read
     uint64_t bad = 0, first = 0, zero = 0;
+    double largest = 0;
     for (uint64_t i = 0; i < kBlocks; ++i) {
       const uint8_t* const block = blocks + i * quant->bytes;
       if (is_bad(*quant, block) && bad++ == 0) first = i;
       zero += std::count(block, block + quant->bytes, 0) == quant->bytes;
+      for (uint32_t w = 0; w < quant->block; ++w) {
+        const double magnitude = std::fabs(quant->weight(block, w));
+        if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+      }
     }
     const uint32_t id = quant_info(type).gguf_id;
     const greta_weights_check found =
@@ -64,6 +70,9 @@ TEST_CASE("weights: blocks with a scale or a weight that is no number are counte
     CHECK(found.bad_blocks == bad);
     CHECK(found.first_bad_block == first);
     CHECK(found.zero_blocks == zero);
+    CHECK(found.zero_run_blocks >= 20);
+    CHECK(found.zero_run_blocks < 40);
+    CHECK(found.largest == largest);
   }
 }
 
