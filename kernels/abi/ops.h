@@ -444,6 +444,18 @@ struct SoftcapBlock {  // y = cap * tanh(scale * x / cap); cap 0: y = scale * x
   uint y_stride;
 };
 
+// y[i][j] = scales[e] * y[i][j] + bias[e], for the expert e = ids[i][j] of a slot, or 0 without ids: what a
+// file has beside a matrix, and the bias that then comes after it.
+struct ScaleBlock {
+  ADDRESS(float) y;       // [rows][slots][width / slots]
+  ADDRESS(float) scales;  // [experts]
+  ADDRESS(float) bias;    // [experts][width / slots] or 0
+  ADDRESS(uint) ids;      // [rows][slots] or 0
+  ADDRESS(byte) step;
+  uint width, slots, experts;
+  uint rows_of;
+};
+
 // Draws the next token of each output from first_drawn on: penalties, top-k, top-p, min-p, temperature, then
 // one Philox4x32-10 draw keyed by (seed, position). The last draw of a sequence is its last_token too. Its
 // row in StepState becomes that of the token drawn, one position further, so that the next step can go on

@@ -138,6 +138,22 @@ struct CallMaker {
     c.weight = to;
     return c;
   }
+  // y = scales[e] * y + bias[e], where e is the expert of a slot; `width` values of y in all slots of a row.
+  Call scale(const Slice& y, const Slice& scales, const Slice& bias, uint32_t width) const {
+    Call c = of(Op::Scale, y, y);
+    c.slot[kTable] = scales;
+    c.slot[kBias] = bias;
+    c.width = width;
+    c.experts = {1, 1};
+    return c;
+  }
+  Call scale_each(const Slice& y, const Slice& scales, const Slice& bias, uint32_t width, const Slice& ids,
+                  const Call::Experts& experts) const {
+    Call c = scale(y, scales, bias, width);
+    c.slot[kX2] = ids;
+    c.experts = experts;
+    return c;
+  }
   // y = cap * tanh(scale * x / cap) over rows of `width` values; without a cap y = scale * x.
   Call softcap(const Slice& x, const Slice& y, uint32_t width, float cap, float scale) const {
     Call c = of(Op::Softcap, x, y);

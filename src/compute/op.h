@@ -56,15 +56,16 @@ struct Tensor {
 uint64_t tensor_bytes(QuantType type, Layout layout, uint64_t n, uint64_t depth, uint64_t count);
 
 enum Slot : uint8_t {
-  kX,         // main input
-  kX2,        // second input: up of gate, b of add, weights of combine, ids of matmul_expert (may be absent)
-  kY,         // output
-  kY2,        // second output: weights of route
-  kStep,      // StepState
-  kPool,      // keys of attention, the pool of kv_write
+  kX,     // main input
+  kX2,    // second input: up of gate, b of add, weights of combine; ids of matmul_expert and scale, which may
+          // be absent
+  kY,     // output
+  kY2,    // second output: weights of route
+  kStep,  // StepState
+  kPool,  // keys of attention, the pool of kv_write
   kPool2,     // values of attention
-  kTable,     // rope table, sinks
-  kBias,      // of matmul, matmul_expert and the choice of route
+  kTable,     // rope table, sinks, scales
+  kBias,      // of matmul, matmul_expert, scale and the choice of route
   kLog,       // token log
   kScratch,   // working memory of sample, attention and of matmul that is split
   kCounters,  // kCounterCount of uint that every launch leaves 0, or absent where no row wants them; the last
@@ -150,7 +151,7 @@ struct Call {
     float scale = 1;  // of the second input
     bool operator==(const Add&) const = default;
   } add;
-  struct Experts {       // of route, matmul_expert and combine
+  struct Experts {       // of route, matmul_expert, combine and scale
     uint32_t count = 0;  // experts of the model; combine does not ask
     uint32_t used = 0;   // of a token: its slots
     bool operator==(const Experts&) const = default;

@@ -31,6 +31,7 @@ constexpr Check kChecks[] = {
     {"combine", {check_combine}},
     {"convert", {check_convert}},
     {"softcap", {check_softcap}},
+    {"scale", {check_scale}},
     {"sample", {check_sample}},
     {"sum", {check_sum}},
     {"products", {check_products}},

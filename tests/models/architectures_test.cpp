@@ -9,6 +9,8 @@
 #include "compute/kernel_table.h"
 #include "models/reference_transformer.h"
 #include "places.h"
+#include "support/gguf_writer.h"
+#include "support/model_file.h"
 
 using namespace greta;
 using namespace greta::test;
@@ -199,5 +201,75 @@ TEST_CASE("architectures: the same bits where no buffer holds the largest tensor
         }
       }
     }
+  }
+}
+
+// Divides each float32 matrix by a number of its own, those of experts each by another, and puts the number
+// beside it as ".scale", as a converter of models in 4 bits does.
+static uint32_t scale_matrices(ModelFile* model) {
+  constexpr uint32_t kF32 = 0;
+  uint32_t scaled = 0;
+  for (size_t i = 0, count = model->tensors.size(); i < count; ++i) {
+    ModelFile::Tensor& matrix = model->tensors[i];
+    const size_t end = matrix.name.rfind(".weight");
+    const bool of_heads =
+        matrix.name.ends_with("_b.weight") && matrix.name.find("attn_q_b") == std::string::npos;
+    if (matrix.type != kF32 || matrix.ne.size() < 2 || end == std::string::npos || of_heads ||
+        matrix.name == "token_embd.weight")
+      continue;
+    const size_t matrices = matrix.ne.size() > 2 ? matrix.ne[2] : 1;
+    const size_t each = matrix.data.size() / sizeof(float) / matrices;
+    Bytes scales;
+    for (size_t m = 0; m < matrices; ++m) {
+      const float scale = (m % 2 ? -0.6f : 2.3f) + 0.01f * float(scaled++ % 50);
+      scales.number(scale);
+      for (size_t k = m * each; k < (m + 1) * each; ++k) {
+        float weight;
+        memcpy(&weight, &matrix.data[k * sizeof weight], sizeof weight);
+        weight /= scale;
+        memcpy(&matrix.data[k * sizeof weight], &weight, sizeof weight);
+      }
+    }
+    const std::string stem = matrix.name.substr(0, end);
+    model->tensors.push_back({stem + ".scale", kF32, {matrices}, scales.data});
+    model->tensors.push_back({stem + ".input_scale", kF32, {matrices}, scales.data});
+  }
+  return scaled;
+}
+
+TEST_CASE("architectures: a factor beside a matrix multiplies its products", "[models][architectures]") {
+  for (const auto& path : golden_paths()) {
+    Golden golden;
+    read_golden(path, &golden);
+    ModelFile model = read_model(path.stem().string());
+    if (!scale_matrices(&model)) continue;
+    DYNAMIC_SECTION(path.filename().string()) {
+      const std::string file = write_model(model);
+      for (const bool exact : {true, false}) {
+        EngineOptions options;
+        options.exact = exact;
+        options.executor.context = golden.context;
+        Engine engine;
+        open_engine(file, options, &engine);
+        const double limit = exact ? kExactLimit : fast_limit(golden, *engine.device);
+        for (const auto& pieces : {std::vector<size_t>{golden.tokens.size()}, {3, 7}}) {
+          INFO((exact ? "plain" : "fastest") << " kernels, pieces of " << pieces[0]);
+          check_logits(golden, logits_in_pieces(engine, golden, pieces), limit);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("architectures: factors of other shapes, or of nothing, are refused", "[models][architectures]") {
+  ModelLoader loader;
+  const ModelFile good = read_model("llama-experts");
+  for (const auto& [name, count, words] :
+       {std::tuple("blk.0.attn_q.scale", 2, "blk.0.attn_q.scale has shape [2, 1, 1, 1], expected [1, 1, 1]"),
+        {"blk.0.ffn_up_exps.scale", 1, "blk.0.ffn_up_exps.scale has shape [1, 1, 1, 1], expected ["},
+        {"blk.0.attn_norm.scale", 1, "blk.0.attn_norm.scale"}}) {
+    ModelFile model = good;
+    model.tensors.push_back({name, 0, {uint64_t(count)}, std::string(size_t(count) * 4, '\0')});
+    loader.check_refused(model, words);
   }
 }

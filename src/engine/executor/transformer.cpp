@@ -22,13 +22,17 @@ namespace {
 // A sequence of calls that may be fused with their neighbours.
 class Calls {
  public:
-  static constexpr uint32_t kMost = 8;
+  static constexpr uint32_t kMost = 12;
   Calls() = default;
   Calls(std::initializer_list<Call> calls) {
     for (const Call& call : calls) *this += call;
   }
   Calls& operator+=(const Call& call) {
     calls_[count_++] = call;
+    return *this;
+  }
+  Calls& operator+=(const Calls& calls) {
+    for (const Call& call : calls.all()) *this += call;
     return *this;
   }
   std::span<const Call> all() const { return {calls_, count_}; }
@@ -54,8 +58,21 @@ struct Builder {
   Call norm(const Tensor& gain, const Slice& x, const Slice& y, uint32_t heads = 1) const {
     return make.norm(gain, x, y, s.epsilon, heads);
   }
-  Call matmul(const Tensor& weight, const Slice& x, const Slice& y, const Tensor& bias = {}) const {
-    return make.matmul(weight, x, y, bias.slice);
+  // A product, and what follows it where the file has a factor for it.
+  Calls matmul(const ScaledTensor& weight, const Slice& x, const Slice& y, const Tensor& bias = {}) const {
+    if (!there(weight.scale)) return {make.matmul(weight, x, y, bias.slice)};
+    return {make.matmul(weight, x, y), make.scale(y, weight.scale.slice, bias.slice, weight.n)};
+  }
+  // The same with the matrices of experts. x has a slot for each of a token's experts, or one for all.
+  Calls matmul_each(const ScaledTensor& weight, const Slice& x, const Slice& ids, const Slice& y,
+                    uint32_t x_slots, const Tensor& bias) const {
+    const uint32_t used = s.experts.used;
+    Call product = make.matmul_each(weight, x, ids, y, used, x_slots);
+    if (there(weight.scale))
+      return {product,
+              make.scale_each(y, weight.scale.slice, bias.slice, used * weight.n, ids, {weight.count, used})};
+    product.slot[kBias] = bias.slice;
+    return {product};
   }
   Call rope(const LayerShape& layer, const Slice& x, uint32_t heads) const {
     return make.rope(x, {heads, s.key_width},
@@ -211,7 +228,7 @@ struct Builder {
     keys += write_keys(k, cache);
     values += write_values(v, cache);
     GRETA_TRY(emit_attention({queries, keys, values}, attention(shape, layer, q, attended, cache)));
-    return leave({matmul(layer.attention_output, attended, projected, layer.attention_output_bias)},
+    return leave(matmul(layer.attention_output, attended, projected, layer.attention_output_bias),
                  layer.post_attention_norm, projected, h);
   }
 
@@ -254,17 +271,18 @@ struct Builder {
     keys += write_keys(k, cache);
     GRETA_TRY(emit_attention({queries, keys}, attention(shape, layer, query, attended, cache)));
     GRETA_TRY(emit({make.matmul_each(layer.value_up, attended, {}, y, s.heads, s.heads)}));
-    return leave({matmul(layer.attention_output, y, projected)}, layer.post_attention_norm, projected, h);
+    return leave(matmul(layer.attention_output, y, projected), layer.post_attention_norm, projected, h);
   }
 
   // A matrix and its bias.
   struct Linear {
-    Tensor weight, bias = {};
+    const ScaledTensor& weight;
+    Tensor bias = {};
   };
 
-  // Computes y = down(activation(gate(x)) * up(x)). It emits all calls but the last, which `*last` gets.
-  Status dense(Calls before, Linear to_gate, Linear to_up, Linear down, const Slice& x, const Slice& y,
-               Call* last) {
+  // Computes y = down(activation(gate(x)) * up(x)). It emits all calls but those of down, which `*last` gets.
+  Status dense(Calls before, const Linear& to_gate, const Linear& to_up, const Linear& down, const Slice& x,
+               const Slice& y, Calls* last) {
     const uint32_t hidden = to_gate.weight.n;
     const Slice g = rows(hidden), u = rows(hidden);
     before += matmul(to_gate.weight, x, g, to_gate.bias);
@@ -278,11 +296,11 @@ struct Builder {
     Slice x;
     const Calls before = enter(layer.ffn_norm, h, &x);
     const Slice y = rows(s.width);
-    Call last;
+    Calls last;
     GRETA_TRY(dense(before, {layer.gate, layer.gate_bias}, {layer.up, layer.up_bias},
                     {layer.down, layer.down_bias}, x, y, &last));
     graph.name_part("gate up");
-    return leave({last}, layer.post_ffn_norm, y, h);
+    return leave(last, layer.post_ffn_norm, y, h);
   }
 
   Status expert_block(const Layer& layer, const Slice& h) {
@@ -296,32 +314,26 @@ struct Builder {
     const Call route =
         make.route(logits, ids, weights, {e.count, e.used},
                    {e.normalise, e.gating, e.groups, e.groups_used, e.scale}, layer.choice_bias.slice);
-    Call gate_each = make.matmul_each(layer.expert_gate, x, ids, g, e.used, 1);
-    gate_each.slot[kBias] = layer.expert_gate_bias.slice;
-    Call up_each = make.matmul_each(layer.expert_up, x, ids, u, e.used, 1);
-    up_each.slot[kBias] = layer.expert_up_bias.slice;
-    Call down_each = make.matmul_each(layer.expert_down, g, ids, d, e.used, e.used);
-    down_each.slot[kBias] = layer.expert_down_bias.slice;
-    const Call combine = make.combine(d, weights, y, s.width, e.used);
     Calls routed = before, gated = before;
     routed += matmul(layer.router, x, logits, layer.router_bias);
     GRETA_TRY(emit(routed += route));
     graph.name_part("router");
-    gated += gate_each;
-    gated += up_each;
+    gated += matmul_each(layer.expert_gate, x, ids, g, 1, layer.expert_gate_bias);
+    gated += matmul_each(layer.expert_up, x, ids, u, 1, layer.expert_up_bias);
     GRETA_TRY(emit(gated += gate(g, u, uint32_t(slots))));
     graph.name_part("experts gate up");
-    const Calls experts = {down_each, combine};
+    Calls experts = matmul_each(layer.expert_down, g, ids, d, e.used, layer.expert_down_bias);
+    experts += make.combine(d, weights, y, s.width, e.used);
     if (!there(layer.shared_gate)) return leave(experts, layer.post_ffn_norm, y, h);
     const Slice shared = rows(s.width);
-    Call last;
+    Calls last;
     GRETA_TRY(dense(before, {layer.shared_gate}, {layer.shared_up}, {layer.shared_down}, x, shared, &last));
     graph.name_part("shared gate up");
     const bool norms = there(layer.post_ffn_norm);
     GRETA_TRY(norms ? emit(experts) : leave(experts, {}, y, h));
     graph.name_part("experts down");
-    GRETA_TRY(norms ? leave({last, add(y, shared, 1)}, layer.post_ffn_norm, y, h)
-                    : leave({last}, {}, shared, h));
+    GRETA_TRY(norms ? leave(last += add(y, shared, 1), layer.post_ffn_norm, y, h)
+                    : leave(last, {}, shared, h));
     graph.name_part("shared down");
     return {};
   }
@@ -339,9 +351,10 @@ struct Builder {
   // Only output rows get logits, since nobody reads the others.
   Status head(const Weights& weights, const Slice& h) {
     const Slice normed = rows(s.width, key.outputs), logits = rows(s.vocab, key.outputs);
-    Calls calls = {
-        norm(weights.output_norm, h, normed),
-        matmul(weights.tied ? weights.token_embedding : weights.output, normed, logits, weights.output_bias)};
+    Calls calls = {norm(weights.output_norm, h, normed)};
+    calls += weights.tied
+                 ? Calls{make.matmul(weights.token_embedding, normed, logits, weights.output_bias.slice)}
+                 : matmul(weights.output, normed, logits, weights.output_bias);
     Calls gathered;
     for (Call c : calls.all()) {
       c.rows_of = c.op == Op::Norm ? kRowsGather : kRowsOutputs;

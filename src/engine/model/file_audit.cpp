@@ -36,6 +36,7 @@ struct KnownTensor {
 constexpr KnownTensor kNeedlessTensors[] = {
     {"blk.*.attn_rot_embd.weight", "the frequencies follow from rope.freq_base"},
     {"rope_freqs.weight", "rope_factors_long.weight and rope_factors_short.weight are there"},
+    {"*.input_scale", "it is for activations in 4 bits, and here they have at least 8"},
     {"mtp.*", "it drafts tokens ahead and does not change logits"},
     {"v.*", "it belongs to the part that reads pictures"},
     {"mm.*", "it belongs to the part that reads pictures"},
@@ -160,7 +161,8 @@ Status refuse_gaps(const Gguf& gguf, const Arch& arch, const Shape& shape) {
   std::map<std::string_view, std::string> there, missing;
   Weights weights;
   for (const NamedTensor& each : model_tensors(gguf, arch, shape, &weights))
-    (gguf.find_tensor(each.name) ? there : missing)[each.wanted.name.text] = each.name;
+    if (!each.wanted.scale)
+      (gguf.find_tensor(each.name) ? there : missing)[each.wanted.name.text] = each.name;
   for (const auto& [pattern, name] : missing)
     if (const auto other = there.find(pattern); other != there.end())
       return fail(Code::File, "%s: no tensor %s, but %s is there", gguf.name(), name.c_str(),

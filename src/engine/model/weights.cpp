@@ -27,14 +27,27 @@ void set_keys(const char* keys, size_t from, List* list) {
 void add_vector(List* list, TensorName name, Tensor* tensor, uint64_t width, uint64_t rows = 1) {
   list->push_back({name, tensor, Use::Vector, width, rows});
 }
-void add_matrix(List* list, TensorName name, Tensor* tensor, uint64_t depth, uint64_t n) {
+void add_scale(List* list, TensorName name, ScaledTensor* of, uint64_t count = 1) {
+  list->push_back({maybe(name.text), &of->scale, Use::Vector, count, 1});
+  list->back().scale = true;
+}
+void add_matrix(List* list, TensorName name, ScaledTensor* tensor, uint64_t depth, uint64_t n) {
   list->push_back({name, tensor, Use::Matrix, depth, n});
+  add_scale(list, name, tensor);
+}
+// Rows first .. first + n - 1 of a matrix of `rows`.
+void add_rows(List* list, TensorName name, ScaledTensor* tensor, uint64_t depth, uint64_t n, uint64_t first,
+              uint64_t rows) {
+  list->push_back({name, tensor, Use::Matrix, depth, n, 1, first, rows});
+  add_scale(list, name, tensor);
 }
 void add_heads(List* list, TensorName name, Tensor* tensor, uint64_t depth, uint64_t n, uint64_t count) {
   list->push_back({name, tensor, Use::Heads, depth, n, count});
 }
-void add_experts(List* list, TensorName name, Tensor* tensor, uint64_t depth, uint64_t n, uint64_t count) {
+void add_experts(List* list, TensorName name, ScaledTensor* tensor, uint64_t depth, uint64_t n,
+                 uint64_t count) {
   list->push_back({name, tensor, Use::Experts, depth, n, count});
+  add_scale(list, name, tensor, count);
 }
 
 void add_attention(const Arch& arch, const Shape& s, bool fused, Layer* l, List* list) {
@@ -42,9 +55,9 @@ void add_attention(const Arch& arch, const Shape& s, bool fused, Layer* l, List*
   const uint64_t q = uint64_t(s.heads) * s.key_width, k = uint64_t(s.kv_heads) * s.key_width;
   const uint64_t v = uint64_t(s.kv_heads) * s.value_width;
   if (fused) {
-    list->push_back({names.query_key_value.text, &l->query, Use::Matrix, s.width, q, 1, 0, q + k + v});
-    list->push_back({names.query_key_value.text, &l->key, Use::Matrix, s.width, k, 1, q, q + k + v});
-    list->push_back({names.query_key_value.text, &l->value, Use::Matrix, s.width, v, 1, q + k, q + k + v});
+    add_rows(list, names.query_key_value.text, &l->query, s.width, q, 0, q + k + v);
+    add_rows(list, names.query_key_value.text, &l->key, s.width, k, q, q + k + v);
+    add_rows(list, names.query_key_value.text, &l->value, s.width, v, q + k, q + k + v);
   } else {
     add_matrix(list, names.query, &l->query, s.width, q);
     add_matrix(list, names.key, &l->key, s.width, k);
@@ -93,8 +106,8 @@ void add_ffn(const Arch& arch, const Shape& s, Layer* l, List* list) {
   const TensorNames& names = arch.tensors;
   if (names.gate_up.text) {
     const uint64_t both = 2ull * s.ffn_width;
-    list->push_back({names.gate_up, &l->gate, Use::Matrix, s.width, s.ffn_width, 1, 0, both});
-    list->push_back({names.gate_up, &l->up, Use::Matrix, s.width, s.ffn_width, 1, s.ffn_width, both});
+    add_rows(list, names.gate_up, &l->gate, s.width, s.ffn_width, 0, both);
+    add_rows(list, names.gate_up, &l->up, s.width, s.ffn_width, s.ffn_width, both);
   } else {
     add_matrix(list, names.gate, &l->gate, s.width, s.ffn_width);
     add_matrix(list, names.up, &l->up, s.width, s.ffn_width);
@@ -156,11 +169,15 @@ std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const
   if (!weights->tied) add_matrix(&whole, names.output, &weights->output, shape.width, shape.vocab);
   add_vector(&whole, names.output_bias, &weights->output_bias, shape.vocab);
   std::vector<NamedTensor> all;
-  for (const WantedTensor& wanted : whole) all.push_back({wanted.name.text, wanted});
+  const auto add = [&](std::string name, const WantedTensor& wanted) {
+    if (wanted.scale) name.replace(name.rfind('.'), std::string::npos, ".scale");
+    all.push_back({std::move(name), wanted});
+  };
+  for (const WantedTensor& wanted : whole) add(wanted.name.text, wanted);
   for (uint32_t l = 0; l < shape.layers; ++l) {
     const bool fused = gguf.find_tensor(layer_name(names.query_key_value, l)) != nullptr;
     for (const WantedTensor& wanted : layer_tensors(arch, shape, l, fused, &weights->layers[l]))
-      if (wanted.name.text) all.push_back({layer_name(wanted.name, l), wanted});
+      if (wanted.name.text) add(layer_name(wanted.name, l), wanted);
   }
   return all;
 }

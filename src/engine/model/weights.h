@@ -7,17 +7,28 @@ namespace greta {
 // A tensor with n = 0 is absent: the architecture has no such part, or the file leaves it out.
 inline bool there(const Tensor& tensor) { return tensor.n != 0; }
 
+// A matrix, or one for each expert, and the factors of its products where the file has some: one for each
+// matrix, beside it under the name of the matrix with ".scale" for ".weight". A bias comes after the factor.
+struct ScaledTensor : Tensor {
+  using Tensor::operator=;
+  Tensor scale;
+};
+
 struct Layer {
-  Tensor attention_norm, query, key, value, query_bias, key_bias, value_bias, query_norm, key_norm, sinks;
-  Tensor attention_output, attention_output_bias, post_attention_norm;
-  Tensor query_down, query_down_norm, query_up, latent, latent_norm, key_up, value_up;
-  Tensor ffn_norm, gate, up, down, gate_bias, up_bias, down_bias, post_ffn_norm;
-  Tensor router, router_bias, choice_bias, expert_gate, expert_up, expert_down;
-  Tensor expert_gate_bias, expert_up_bias, expert_down_bias, shared_gate, shared_up, shared_down;
+  ScaledTensor query, key, value, attention_output;
+  Tensor attention_norm, query_bias, key_bias, value_bias, query_norm, key_norm, sinks;
+  Tensor attention_output_bias, post_attention_norm;
+  ScaledTensor query_down, query_up, latent;
+  Tensor query_down_norm, latent_norm, key_up, value_up;
+  ScaledTensor gate, up, down;
+  Tensor ffn_norm, gate_bias, up_bias, down_bias, post_ffn_norm;
+  ScaledTensor router, expert_gate, expert_up, expert_down, shared_gate, shared_up, shared_down;
+  Tensor router_bias, choice_bias, expert_gate_bias, expert_up_bias, expert_down_bias;
 };
 
 struct Weights {
-  Tensor token_embedding, output_norm, output, output_bias;
+  Tensor token_embedding, output_norm, output_bias;
+  ScaledTensor output;
   bool tied = false;  // token_embedding is also the output matrix
   std::vector<Layer> layers;
   std::vector<float> rope_factors, long_factors, short_factors;  // [rope_width / 2] or empty
@@ -42,6 +53,7 @@ struct WantedTensor {
   Use use;
   uint64_t depth, n, count = 1, first_row = 0, rows = 0;  // rows 0: n
   Held held = Held::Apart;
+  bool scale = false;  // the file's name ends with ".scale" in place of ".weight", and any layer may have it
   const char* keys = "block_count and embedding_length";  // metadata keys that determine its size
 };
 

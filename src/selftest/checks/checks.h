@@ -10,6 +10,7 @@ void check_norm_strides(Rig& rig);
 void check_gate(Rig& rig);
 void check_add(Rig& rig);
 void check_softcap(Rig& rig);
+void check_scale(Rig& rig);
 void check_combine(Rig& rig);
 void check_rope(Rig& rig);
 void check_rope_strides(Rig& rig);
@@ -24,9 +25,9 @@ void check_matmul_expert(Rig& rig);
 void check_matmul_heads(Rig& rig);
 void check_expert_sequences(Rig& rig);
 void check_attention(Rig& rig);
-void check_attention_heads(Rig& rig);  // one token, fused with norm, rope and kv_write of its heads
+void check_attention_heads(Rig& rig);     // one token, fused with norm, rope and kv_write of its heads
 void check_attention_prefixes(Rig& rig);  // pages with which several sequences begin
-void check_attention_lanes(Rig& rig);  // one shape, and those of check_attention_heads
+void check_attention_lanes(Rig& rig);     // one shape, and those of check_attention_heads
 void check_sample(Rig& rig);
 void check_sum(Rig& rig);
 void check_products(Rig& rig);

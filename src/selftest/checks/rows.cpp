@@ -1,5 +1,5 @@
-// Checks ops that work value by value or row by row against float64: norm, gate, add, softcap and combine.
-// Also checks sum and products, which are exact.
+// Checks ops that work value by value or row by row against float64: norm, gate, add, softcap, scale and
+// combine. Also checks sum and products, which are exact.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -163,6 +163,42 @@ void check_softcap(Rig& rig) {
       rig.reset();
     }
   rig.require_all_run(Op::Softcap);
+}
+
+void check_scale(Rig& rig) {
+  Random random(12);
+  for (const Live& live : live_rows(rig))
+    for (const uint32_t width : {33u, 1u, 768u})
+      for (const uint32_t slots : {1u, 3u})
+        for (const bool biased : {false, true}) {
+          const uint32_t experts = slots > 1 ? 5 : 1;
+          StepRows steps;
+          for (uint32_t t = 0; t < live.tokens; ++t) steps.add(t, 0, t, true);
+          const auto x = with_outliers(size_t(live.tokens) * slots * width, random);
+          const auto scales = gaussians(experts, random, 3);
+          const auto bias = biased ? gaussians(size_t(experts) * width, random) : std::vector<float>();
+          Ids ids;
+          for (uint32_t i = 0; slots > 1 && i < live.tokens * slots; ++i)
+            ids.push_back(uint32_t(random() % experts));
+          Ids padded = ids;
+          padded.resize(size_t(live.bucket) * slots, ~0u);
+          const CallMaker make{steps.put(rig)};
+          Call call = make.scale_each({}, rig.put(scales), biased ? rig.put(bias) : Slice{}, slots * width,
+                                      slots > 1 ? rig.put(padded) : Slice{}, {experts, slots});
+          const Values expected =
+              reference::scale(to_values(x), to_values(scales), to_values(bias), ids, width);
+          for (const uint8_t rows_of : {uint8_t(kRowsTokens), uint8_t(kRowsOutputs)})
+            for (const KernelRow* row : rig.rows({&call, 1}, live.bucket)) {
+              call.rows_of = rows_of;
+              call.slot[kX] = call.slot[kY] = rig.put_padded(x, live.bucket * slots * width);
+              rig.run({&call, 1}, *row, live.bucket);
+              std::vector<float> y = rig.get<float>(call.slot[kY]);
+              y.resize(x.size());
+              require_close(y, expected, 1e-13, row->name);
+            }
+          rig.reset();
+        }
+  rig.require_all_run(Op::Scale);
 }
 
 void check_combine(Rig& rig) {

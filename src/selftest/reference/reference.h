@@ -38,6 +38,8 @@ Values attention(const Values& q, const Values& keys, const Values& values, cons
 enum class Activation { Silu, Gelu, Clamped };
 Values gate(const Values& gate, const Values& up, Activation activation);
 Values add(const Values& a, const Values& b, double scale);
+// x [t][slots][width], scales [experts], bias [experts][width] or empty, ids [t][slots] or empty: expert 0
+Values scale(const Values& x, const Values& scales, const Values& bias, const Ids& ids, uint32_t width);
 Values softcap(const Values& x, double cap, double scale);  // cap 0: only the scale
 
 struct Routing {
