@@ -9,6 +9,9 @@ inline uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value
 
 inline float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
+// The magnitude as bits, whose order is that of the numbers, with infinity and then NaN above all.
+inline uint32_t magnitude_bits(float value) { return bits_of(value) & 0x7fffffffu; }
+
 inline uint16_t load_u16(const void* at) {
   uint16_t value;
   __builtin_memcpy(&value, at, sizeof value);
@@ -39,7 +42,7 @@ inline float f16_to_f32(uint16_t half) {
 
 inline uint16_t f32_to_f16(float value) {
   const uint32_t sign = (bits_of(value) >> 16) & 0x8000u;
-  const uint32_t magnitude = bits_of(value) & 0x7fffffffu;
+  const uint32_t magnitude = magnitude_bits(value);
   uint32_t half;
   if (magnitude > 0x7f800000u) {
     half = 0x7e00u;  // NaN

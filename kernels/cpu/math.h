@@ -48,10 +48,14 @@ inline float gelu_f32(float x) {
   return x / (1.f + exp_f32(-2.f * u));
 }
 
+// NaN where x is not finite, else 0.
+inline float nan_unless_finite(float x) { return x - x; }
+
+// Limits are for large numbers: infinity becomes NaN.
 inline float clamped_swiglu_f32(float gate, float up) {
   const float g = gate > 7.f ? 7.f : gate;
   const float u = up > 7.f ? 7.f : up < -7.f ? -7.f : up;
-  return g / (1.f + exp_f32(-1.702f * g)) * (u + 1.f);
+  return g / (1.f + exp_f32(-1.702f * g)) * (u + 1.f) + nan_unless_finite(gate) + nan_unless_finite(up);
 }
 
 inline float gated(uint32_t activation, float gate, float up) {
@@ -59,6 +63,7 @@ inline float gated(uint32_t activation, float gate, float up) {
   return (activation == kActivationGelu ? gelu_f32(gate) : silu_f32(gate)) * up;
 }
 
-inline float softcap_f32(float cap, float x) { return cap * tanh_f32(x / cap); }
+// A cap is for large numbers: infinity becomes NaN.
+inline float softcap_f32(float cap, float x) { return cap * tanh_f32(x / cap) + nan_unless_finite(x); }
 
 }  // namespace

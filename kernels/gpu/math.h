@@ -6,8 +6,19 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #endif
 
-// Cephes' expf: x = n ln 2 + r, a polynomial in r, times 2^n in two factors.
+// These work on bits, which no compiler optimises away: min(), max() and clamp() may give either operand
+// where one is NaN.
+bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
+bool is_finite(float x) { return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u; }
+// `value` where x is finite, else NaN.
+float if_finite(float x, float value) { return is_finite(x) ? value : uintBitsToFloat(0x7fc00000u); }
+
+// In the range of float16, so that what is too large saturates. What is not finite becomes NaN.
+float in_half_range(float x) { return if_finite(x, clamp(x, -65504.0f, 65504.0f)); }
+
+// Cephes' expf: x = n ln 2 + r, a polynomial in r, times 2^n in two factors. NaN stays NaN.
 float exp_f32(float x) {
+  const float given = x;
   x = clamp(x, -110.0f, 90.0f);
   const float n = roundEven(x * 1.44269504088896341f);
   precise float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -20,8 +31,9 @@ float exp_f32(float x) {
   p = (p * r * r + r) + 1.0f;
   const int exponent = int(n);
   const int half_exponent = exponent >> 1;
-  return p * intBitsToFloat((half_exponent + 127) << 23) *
+  const float power = p * intBitsToFloat((half_exponent + 127) << 23) *
       intBitsToFloat((exponent - half_exponent + 127) << 23);
+  return is_nan(given) ? given : power;
 }
 
 float tanh_f32(float x) {
@@ -36,7 +48,8 @@ float tanh_f32(float x) {
   return magnitude < 0.625f ? p * z * x + x : x < 0 ? -large : large;
 }
 
-float softcap_f32(float cap, float x) { return cap * tanh_f32(x / cap); }
+// A cap is for large numbers: infinity becomes NaN.
+float softcap_f32(float cap, float x) { return if_finite(x, cap * tanh_f32(x / cap)); }
 
 // Rounds to nearest even with integers, since each driver may round packHalf2x16 in its own way.
 uint f32_to_f16(float value) {
@@ -70,9 +83,6 @@ float divide_exactly(float a, float b) {
   return uintBitsToFloat((uint(exponent) << 23) + (mantissa - 0x800000u));
 }
 
-// The nearest integer, ties to even, for |x| < 2^22.
-int round_even(float x) { return int(roundEven(x)); }
-
 // An integer for each float that is not NaN, in the order of floats. All are above 0, and both zeros have the
 // same.
 uint key_of(float x) {
@@ -80,5 +90,4 @@ uint key_of(float x) {
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 float of_key(uint key) { return uintBitsToFloat((key & 0x80000000u) != 0 ? key & 0x7fffffffu : ~key); }
-bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
 #endif

@@ -4,6 +4,7 @@
 #ifdef GL_core_profile
 #extension GL_KHR_shader_subgroup_shuffle : require
 #endif
+#include "kernels/gpu/math.h"
 #include "kernels/gpu/quant.h"
 #include "kernels/abi/q8.h"
 
@@ -16,6 +17,14 @@ float q8x16_scale(float maximum) {
   return maximum < 127 * smallest ? 0 : maximum / 127;
 }
 
+// The stored scales of 16 values whose rounded values have this sum. The maximum may have lost a NaN and the
+// integers have lost infinities, but the sum of floats has both. Then the scale is NaN, and so is each
+// product with the row.
+vec2 q8x16_scales(float scale, float sum) {
+  scale = if_finite(sum, scale);
+  return vec2(scale, scale * sum);
+}
+
 // Rounds and stores values 16 group .. 16 group + 15 of a row. `values` have the gain in them; `squares` is
 // the sum of their squares without it.
 void store_q8x16(uint64_t row, uint depth, uint group, float values[16], float squares) {
@@ -23,14 +32,14 @@ void store_q8x16(uint64_t row, uint depth, uint group, float values[16], float s
   [[unroll]] for (uint i = 0; i < 16; ++i) maximum = max(maximum, abs(values[i]));
   const float scale = q8x16_scale(maximum), inverse = scale > 0 ? 1 / scale : 0;
   uvec4 words = uvec4(0);
-  int sum = 0;
+  float sum = 0;
   [[unroll]] for (uint i = 0; i < 16; ++i) {
-    const int q = int(roundEven(values[i] * inverse));
+    const float q = roundEven(values[i] * inverse);
     sum += q;
-    words[i / 4] |= uint(q & 255) << i % 4 * 8;
+    words[i / 4] |= uint(int(q) & 255) << i % 4 * 8;
   }
   uvec4_address(row).at[group] = words;
-  vec2_address(row + q8x16_scales_at(depth)).at[group] = vec2(scale, scale * float(sum));
+  vec2_address(row + q8x16_scales_at(depth)).at[group] = q8x16_scales(scale, sum);
   float_address(row + q8x16_squares_at(depth)).at[group] = squares;
 }
 
@@ -43,8 +52,9 @@ void store_q8x16(uint64_t row, uint depth, uint quarter, vec4 values, float squa
   maximum = max(maximum, subgroupShuffleXor(maximum, 1));
   maximum = max(maximum, subgroupShuffleXor(maximum, 2));
   const float scale = q8x16_scale(maximum);
-  const ivec4 q = ivec4(roundEven(values * (scale > 0 ? 1 / scale : 0)));
-  int sum = q.x + q.y + q.z + q.w;
+  const vec4 rounded = roundEven(values * (scale > 0 ? 1 / scale : 0));
+  const ivec4 q = ivec4(rounded);
+  float sum = (rounded.x + rounded.y) + (rounded.z + rounded.w);
   sum += subgroupShuffleXor(sum, 1);
   sum += subgroupShuffleXor(sum, 2);
   squares += subgroupShuffleXor(squares, 1);
@@ -52,7 +62,7 @@ void store_q8x16(uint64_t row, uint depth, uint quarter, vec4 values, float squa
   uint_address(row).at[quarter] =
       uint(q.x & 255) | uint(q.y & 255) << 8 | uint(q.z & 255) << 16 | uint(q.w & 255) << 24;
   if (quarter % 4 != 0) return;
-  vec2_address(row + q8x16_scales_at(depth)).at[quarter / 4] = vec2(scale, scale * float(sum));
+  vec2_address(row + q8x16_scales_at(depth)).at[quarter / 4] = q8x16_scales(scale, sum);
   float_address(row + q8x16_squares_at(depth)).at[quarter / 4] = squares;
 }
 #endif

@@ -22,6 +22,21 @@ std::vector<float> with_outliers(size_t count, Random& random) {
   return x;
 }
 
+static void require_all(bool finite, const std::vector<float>& y, size_t first, size_t count,
+                        const std::string& what) {
+  expect(first + count <= y.size(), what + ": too few values");
+  for (size_t i = first; i < first + count; ++i)
+    expect(std::isfinite(y[i]) == finite, what + ": value " + std::to_string(i) + " is " +
+                                              std::to_string(y[i]) +
+                                              (finite ? " and should be finite" : " though x is not finite"));
+}
+void require_not_finite(const std::vector<float>& y, size_t first, size_t count, const std::string& what) {
+  require_all(false, y, first, count, what);
+}
+void require_finite(const std::vector<float>& y, size_t first, size_t count, const std::string& what) {
+  require_all(true, y, first, count, what);
+}
+
 double nmse(const std::vector<float>& y, const Values& reference) {
   double error = 0, size = 0;
   for (size_t i = 0; i < reference.size(); ++i) {

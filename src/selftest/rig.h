@@ -162,6 +162,12 @@ std::vector<float> gaussians(size_t count, Random& random, double size = 1);
 // Gaussian values, of which one in 256 is multiplied by 1e3, as in activations of real models.
 std::vector<float> with_outliers(size_t count, Random& random);
 
+// What is put into activations to see whether a result tells of it.
+constexpr float kNotFinite[] = {__builtin_nanf(""), -__builtin_nanf(""), __builtin_inff(), -__builtin_inff()};
+// Fails if one of `count` values of y from `first` on is finite.
+void require_not_finite(const std::vector<float>& y, size_t first, size_t count, const std::string& what);
+void require_finite(const std::vector<float>& y, size_t first, size_t count, const std::string& what);
+
 double nmse(const std::vector<float>& y, const Values& reference);
 // Fails unless the first reference.size() values of y have an NMSE of at most `limit` and the rest is poison.
 void require_close(const std::vector<float>& y, const Values& reference, double limit,

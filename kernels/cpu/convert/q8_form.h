@@ -1,5 +1,5 @@
 // float32 to the activation format q8 (kernels/abi/q8.h), one row. Faster versions must give the
-// same bytes.
+// same bytes where x is finite. Where it is not, d is not either, and so no product with the block is.
 #pragma once
 #include "kernels/abi/q8.h"
 #include "kernels/cpu/half.h"
@@ -7,12 +7,9 @@
 namespace {
 
 inline void q8_block(const float* x, int8_t* q, float* scale, int16_t* sums) {
-  float max = 0;
-  for (uint32_t i = 0; i < 32; ++i) {
-    const float magnitude = float_of(bits_of(x[i]) & 0x7fffffffu);
-    max = magnitude > max ? magnitude : max;
-  }
-  const float d = max / 127.f;
+  uint32_t max = 0;
+  for (uint32_t i = 0; i < 32; ++i) max = magnitude_bits(x[i]) > max ? magnitude_bits(x[i]) : max;
+  const float d = float_of(max) / 127.f;
   const float inverse = d > 0 ? 1.f / d : 0.f;
   *scale = d;
   for (uint32_t i = 0; i < 32; ++i) q[i] = int8_t(round_even(x[i] * inverse));

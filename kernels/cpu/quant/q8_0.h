@@ -19,14 +19,13 @@ struct q8_0 : GgufOrder<32, 34> {
       out[i] = float(int8_t(from[i / 32 * 34 + 2 + i % 32])) * load_f16(from + i / 32 * 34);
   }
   // Whole blocks: d is the largest of 32 magnitudes / 127, rounded to a half after q is found.
+  // Where x is not finite, d is not either.
   static inline void encode(const float* x, uint32_t count, uint8_t* out) {
     for (uint32_t at = 0; at < count; at += 32, out += 34) {
-      float max = 0;
-      for (uint32_t i = 0; i < 32; ++i) {
-        const float magnitude = float_of(bits_of(x[at + i]) & 0x7fffffffu);
-        max = magnitude > max ? magnitude : max;
-      }
-      const float d = max / 127.f, inverse = d > 0 ? 1.f / d : 0.f;
+      uint32_t max = 0;
+      for (uint32_t i = 0; i < 32; ++i)
+        max = magnitude_bits(x[at + i]) > max ? magnitude_bits(x[at + i]) : max;
+      const float d = float_of(max) / 127.f, inverse = d > 0 ? 1.f / d : 0.f;
       store_u16(out, f32_to_f16(d));
       for (uint32_t i = 0; i < 32; ++i) out[2 + i] = uint8_t(round_even(x[at + i] * inverse));
     }

@@ -20,6 +20,12 @@ inline float lane_max(__m256 v) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
+inline uint32_t lane_max(__m256i v) {  // of unsigned integers
+  const __m128i four = _mm_max_epu32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  const __m128i two = _mm_max_epu32(four, _mm_unpackhi_epi64(four, four));
+  return uint32_t(_mm_cvtsi128_si32(_mm_max_epu32(two, _mm_srli_epi64(two, 32))));
+}
+
 // The low byte of 8 int32 that hold q8_form.h's round_even.
 inline __m256i q8_round(__m256 x, __m256 inverse) {
   const __m256 shift = _mm256_set1_ps(12582912.f);
@@ -30,12 +36,13 @@ inline __m256i q8_round(__m256 x, __m256 inverse) {
 
 // 32 values to q8, the bytes of q8_form.h.
 inline void q8_block(const float* x, int8_t* q, float* scale, int16_t* sums) {
-  __m256 v[4], max = _mm256_setzero_ps();
+  __m256 v[4];
+  __m256i max = _mm256_setzero_si256();  // as integers, since a maximum of floats may drop a NaN
   for (int i = 0; i < 4; ++i) {
     v[i] = _mm256_loadu_ps(x + i * 8);
-    max = _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.f), v[i]), max);  // a NaN gives way to the second
+    max = _mm256_max_epu32(_mm256_castps_si256(_mm256_andnot_ps(_mm256_set1_ps(-0.f), v[i])), max);
   }
-  const float d = lane_max(max) / 127.f;
+  const float d = float_of(lane_max(max)) / 127.f;
   const __m256 inverse = _mm256_set1_ps(d > 0 ? 1.f / d : 0.f);
   *scale = d;
   const __m256i low = _mm256_packus_epi32(q8_round(v[0], inverse), q8_round(v[1], inverse));

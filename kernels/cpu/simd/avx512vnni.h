@@ -18,9 +18,10 @@ inline __m512i q8_round(__m512 x, __m512 inverse) {
 // 32 values to q8, the bytes of q8_form.h: 30 instructions and two sums over lanes.
 inline void q8_block(const float* x, int8_t* q, float* scale, int16_t* sums) {
   const __m512 a = _mm512_loadu_ps(x), b = _mm512_loadu_ps(x + 16);
-  __m512 max = _mm512_max_ps(_mm512_abs_ps(a), _mm512_setzero_ps());  // a NaN gives way to the second
-  max = _mm512_max_ps(_mm512_abs_ps(b), max);
-  const float d = _mm512_reduce_max_ps(max) / 127.f;
+  // As integers, since a maximum of floats may drop a NaN.
+  const __m512i max =
+      _mm512_max_epu32(_mm512_castps_si512(_mm512_abs_ps(a)), _mm512_castps_si512(_mm512_abs_ps(b)));
+  const float d = float_of(_mm512_reduce_max_epu32(max)) / 127.f;
   const __m512 inverse = _mm512_set1_ps(d > 0 ? 1.f / d : 0.f);
   *scale = d;
   const __m128i qa = _mm512_cvtepi32_epi8(q8_round(a, inverse)),

@@ -29,14 +29,16 @@ DEVICE GLOBAL byte* head_in_page(Step step, uint t, GLOBAL byte* pool, uint page
 }
 
 // Stores 32 values as a block of q8_0: d is the largest magnitude / 127, rounded to a half after q is found.
+// Where a value is not finite, the sum of the rounded ones is not either, and d becomes NaN.
 DEVICE void store_q8_0(GLOBAL byte* to, const float (&values)[32]) {
-  float maximum = 0;
+  float maximum = 0, sum = 0;
   for (uint i = 0; i < 32; ++i) maximum = max(maximum, __builtin_fabsf(values[i]));
   const float d = maximum / 127, inverse = d > 0 ? 1 / d : 0;
   const auto halves = (GLOBAL uint16_t*)to;
-  halves[0] = f32_to_f16(d);
   for (uint i = 0; i < 32; i += 2) {
-    const int low = round_even(values[i] * inverse), high = round_even(values[i + 1] * inverse);
-    halves[1 + i / 2] = (low & 0xff) | (high & 0xff) << 8;
+    const float low = roundEven(values[i] * inverse), high = roundEven(values[i + 1] * inverse);
+    sum += low + high;
+    halves[1 + i / 2] = (int(low) & 0xff) | (int(high) & 0xff) << 8;
   }
+  halves[0] = f32_to_f16(if_finite(sum, d));
 }

@@ -92,12 +92,14 @@ DEVICE uint value_row(uint column) {
   return (column / (16 * T::kRun) * T::kRun + column % T::kRun) * 16 + column / T::kRun % 16;
 }
 
+// Saturated halves, and NaN where a value is not finite: 0 times it is NaN.
 DEVICE uvec4 halves_of(ChunkValues values) {
   uvec4 words;
 #pragma unroll
   for (uint i = 0; i < 4; ++i) {
-    const vec2 saturated = __builtin_elementwise_min(__builtin_elementwise_max(values.pairs[i], vec2(-65504)),
-                                                     vec2(65504));
+    const vec2 pair = values.pairs[i];
+    const vec2 range = __builtin_elementwise_min(__builtin_elementwise_max(pair, vec2(-65504)), vec2(65504));
+    const vec2 saturated = {fma(pair.x, 0.f, range.x), fma(pair.y, 0.f, range.y)};
     words[i] = __builtin_bit_cast(uint, __builtin_convertvector(saturated, f16vec2));
   }
   return words;

@@ -11,9 +11,9 @@ DEVICE float gelu(float x) { return x / (1 + exp_f32(-1.5957691216f * (x + 0.044
 // activation(gate) * up.
 DEVICE float gated(uint activation, float gate, float up) {
   if (activation == kActivationGelu) return gelu(gate) * up;
-  if (activation == kActivationClamped) {
-    const float g = min(gate, 7.f);
-    return g / (1 + exp_f32(-1.702f * g)) * (min(max(up, -7.f), 7.f) + 1);
+  if (activation == kActivationClamped) {  // what is not finite becomes NaN
+    const float g = if_finite(gate, min(gate, 7.f));
+    return g / (1 + exp_f32(-1.702f * g)) * (if_finite(up, clamp(up, -7.f, 7.f)) + 1);
   }
   return silu(gate) * up;
 }

@@ -38,15 +38,17 @@ vec2 int8_scale(float maximum) {
   return vec2(d, d > 0 ? divide_exactly(1, d) : 0);
 }
 
-// Stores 32 values as a block of q8_0.
+// Stores 32 values as a block of q8_0. Where a value is not finite, the sum of the rounded ones is not
+// either, and the scale becomes NaN.
 void store_q8_0(uint64_t to, float values[32]) {
-  float maximum = 0;
+  float maximum = 0, sum = 0;
   [[unroll]] for (uint i = 0; i < 32; ++i) maximum = max(maximum, abs(values[i]));
   const vec2 scale = int8_scale(maximum);
-  uint16_address(to).at[0] = uint16_t(f32_to_f16(scale.x));
   [[unroll]] for (uint i = 0; i < 32; i += 2) {
-    const int low = round_even(values[i] * scale.y), high = round_even(values[i + 1] * scale.y);
-    uint16_address(to).at[1 + i / 2] = uint16_t((low & 0xff) | (high & 0xff) << 8);
+    const float low = roundEven(values[i] * scale.y), high = roundEven(values[i + 1] * scale.y);
+    sum += low + high;
+    uint16_address(to).at[1 + i / 2] = uint16_t((int(low) & 0xff) | (int(high) & 0xff) << 8);
   }
+  uint16_address(to).at[0] = uint16_t(f32_to_f16(if_finite(sum, scale.x)));
 }
 #endif

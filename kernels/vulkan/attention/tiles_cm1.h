@@ -112,18 +112,26 @@ uint head_of(uint query) { return kv_head * kHeadsPerKv + (first_query + query) 
 uint row_of(uint c) { return uint(component_index[c]) / kN; }
 uint column_of(uint c) { return uint(component_index[c]) % kN; }
 
-uvec4 halves_of(float x[kChunk]) {
+// Saturated halves, or NaN where not all is finite.
+uvec4 halves_of(float x[kChunk], bool finite) {
+  const uint nan = finite ? 0 : 0x7e007e00;
   uvec4 words;
   [[unroll]] for (int i = 0; i < 4; ++i)
-    words[i] = packFloat2x16(f16vec2(clamp(vec2(x[i * 2], x[i * 2 + 1]), vec2(-kMaxHalf), vec2(kMaxHalf))));
+    words[i] = nan |
+        packFloat2x16(f16vec2(clamp(vec2(x[i * 2], x[i * 2 + 1]), vec2(-kMaxHalf), vec2(kMaxHalf))));
   return words;
+}
+uvec4 halves_of(float x[kChunk]) {
+  bool finite = true;
+  [[unroll]] for (int i = 0; i < kChunk; ++i) finite = finite && is_finite(x[i]);
+  return halves_of(x, finite);
 }
 
 uvec4 halves_of(uint type, Chunk chunk) {
   if (type == kCacheF16) return chunk.low;
   float x[kChunk];
   decode_chunk(type, chunk, x);
-  return halves_of(x);
+  return type == kCacheQ8 ? halves_of(x, (chunk.low.z & 0x7c00) != 0x7c00) : halves_of(x);
 }
 
 // Loads the queries, scaled for exp2 and rounded once. Those past the last repeat it, and their results are

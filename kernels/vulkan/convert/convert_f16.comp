@@ -1,22 +1,20 @@
-// convert_f16: y[i][k] = x[i][k] as float16, saturated     x [rows][depth] float32
+// convert_f16: y[i][k] = x[i][k] as float16, saturated, or NaN     x [rows][depth] float32
 //   grid    (rows)
 //   group   GROUP threads; each takes 8 values at a time
 //   shared  none
 //   moves   4 bytes of x and 2 bytes of y a value
 // The argument block is ConvertBlock in kernels/abi/ops.h.
 #extension GL_EXT_control_flow_attributes : require
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#include "kernels/vulkan/halves.h"
 #include "kernels/vulkan/step.h"
 GRETA_ABI_BUFFER(vec4, vec4, 16)
 GRETA_ABI_BUFFER(uvec4, uvec4, 16)
 
 layout(push_constant, scalar) uniform Push { ConvertBlock p; };
 
-const float kMaxHalf = 65504;
-
 uvec2 halves(vec4 x) {
-  x = clamp(x, vec4(-kMaxHalf), vec4(kMaxHalf));
-  return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw)));
+  const f16vec4 y = to_halves(x);
+  return uvec2(packFloat2x16(y.xy), packFloat2x16(y.zw));
 }
 
 void main() {

@@ -29,6 +29,12 @@ void check_attention_heads(Rig& rig);     // one token, fused with norm, rope an
 void check_attention_prefixes(Rig& rig);  // pages with which several sequences begin
 void check_attention_lanes(Rig& rig);     // one shape, and those of check_attention_heads
 void check_sample(Rig& rig);
+// Fail unless NaN and infinity in what an op reads come out of it as NaN or infinity.
+void check_norm_of_not_finite(Rig& rig);
+void check_gate_of_not_finite(Rig& rig);
+void check_softcap_of_not_finite(Rig& rig);
+void check_convert_of_not_finite(Rig& rig);
+void check_attention_of_not_finite(Rig& rig);  // through caches of each type
 void check_sum(Rig& rig);
 void check_products(Rig& rig);
 

@@ -55,6 +55,41 @@ class SequenceCase {
     x_each_ = with_outliers(size_t(tokens) * slots * shape.depth, random);
   }
 
+  // Puts a value into x of the last live token, and into the gain of a norm before the product.
+  void spoil(float value) {
+    spoiled_ = value;
+    gain_[shape_.depth / 3] = value;
+  }
+
+  // Fails unless results tell that x or a norm's gain is not finite. Results of other tokens must be finite.
+  void check_spoiled(const std::string& sequence) {
+    std::vector<Call> calls = calls_of(sequence);
+    for (const KernelRow* row : rig_.rows(calls, shape_.live.bucket)) {
+      if (row->form == Form::F32 && row->rank) continue;
+      std::vector<Call> formed = calls;
+      give_form(sequence, &formed, row->form);
+      const Slice& result = sums(sequence) ? sum_ : y_;
+      rig_.poison(result);
+      rig_.poison(rounded_);
+      rig_.run(formed, *row, shape_.live.bucket);
+      const std::string what = std::string(row->name) + " " + sequence + " of what is not finite, bucket " +
+                               std::to_string(shape_.live.bucket);
+      const uint32_t width = (sums(sequence) ? 1 : shape_.used) * shape_.n, tokens = shape_.live.tokens;
+      const size_t first = norms(sequence) ? 0 : size_t(tokens - 1) * width;
+      // The last slot of x is spoiled; where each slot has its own x, that slot's result is.
+      const size_t hit =
+          norms(sequence) || gates(sequence) || sums(sequence) ? first : first + width - shape_.n;
+      const std::vector<float> y = rig_.get<float>(result);
+      require_finite(y, 0, first, what);
+      require_not_finite(y, hit, size_t(tokens) * width - hit, what);
+      if (calls.back().op != Op::Convert) continue;
+      std::vector<uint8_t> rows = rig_.get<uint8_t>(rounded_);
+      rows.resize(tokens * form_row_bytes(Form::Q8X16, width));
+      const Values decoded = reference::decode_q8x16(rows, width);
+      require_not_finite({decoded.begin(), decoded.end()}, hit, decoded.size() - hit, what + ", rounded");
+    }
+  }
+
   void check(const std::string& sequence) {
     std::vector<Call> calls = calls_of(sequence);
     for (const KernelRow* row : rig_.rows(calls, shape_.live.bucket)) {
@@ -103,8 +138,7 @@ class SequenceCase {
   std::vector<Call> calls_of(const std::string& sequence) {
     const CallMaker make{step_};
     const uint32_t x_slots = gates(sequence) ? 1 : shape_.used, bucket = shape_.live.bucket;
-    x_ = gates(sequence) ? rig_.put_padded(x_one_, size_t(bucket) * shape_.depth)
-                         : rig_.put_padded(x_each_, size_t(bucket) * shape_.used * shape_.depth);
+    x_ = rig_.put_padded(input(sequence), size_t(bucket) * x_slots * shape_.depth);
     std::vector<Call> calls;
     const Slice normed = norms(sequence) ? rig_.room(uint64_t(bucket) * shape_.depth * 4) : x_;
     const auto each = [&](const Tensor& weight, const std::vector<float>& bias, const Slice& y) {
@@ -129,8 +163,10 @@ class SequenceCase {
     return calls;
   }
 
-  const std::vector<float>& input(const std::string& sequence) const {
-    return gates(sequence) ? x_one_ : x_each_;
+  std::vector<float> input(const std::string& sequence) const {
+    std::vector<float> x = gates(sequence) ? x_one_ : x_each_;
+    if (spoiled_ != 0 && !norms(sequence)) x[x.size() - shape_.depth / 2 - 1] = spoiled_;
+    return x;
   }
   uint32_t width_of_x(const std::string& sequence) const {
     return (gates(sequence) ? 1 : shape_.used) * shape_.depth;
@@ -196,6 +232,7 @@ class SequenceCase {
 
   Rig& rig_;
   SequenceShape shape_;
+  float spoiled_ = 0;
   Ids ids_;
   Matrix gate_, up_;
   Tensor gate_weight_, up_weight_;
@@ -228,6 +265,10 @@ void check_expert_sequences(Rig& rig) {
       if (!rig.left(Op::MatmulExpert, stored.type, stored.layout, shape.live.bucket)) continue;
       SequenceCase c(rig, stored, shape, random);
       for (const std::string& sequence : rig.sequences(Op::MatmulExpert)) c.check(sequence);
+      for (const float value : kNotFinite) {
+        c.spoil(value);
+        for (const std::string& sequence : rig.sequences(Op::MatmulExpert)) c.check_spoiled(sequence);
+      }
       rig.reset();
     }
   rig.require_all_run(Op::MatmulExpert);

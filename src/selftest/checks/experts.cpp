@@ -217,6 +217,26 @@ class ExpertCase {
     }
   }
 
+  // Fails unless results of the last token tell that its last x is not finite.
+  void check_spoiled(float value) {
+    x_[x_.size() - depth_ / 2 - 1] = value;
+    const uint32_t slots = x_slots_ == 1 ? kUsed : 1;  // those that read it
+    const size_t last = (size_t(live_.tokens) * kUsed - slots) * n_;
+    for (const KernelRow* row : rig_.rows({&call_, 1}, live_.bucket)) {
+      Call call = call_;
+      call.form = row->form;
+      call.slot[kX] = row->form == Form::F32
+                          ? rig_.put_padded(spread(x_, depth_, x_stride_, 0), live_.bucket * x_width())
+                          : rig_.put(form_of_x(row->form, live_.bucket));
+      rig_.poison(call.slot[kY]);
+      rig_.run({&call, 1}, *row, live_.bucket);
+      const std::vector<float> y = gathered(rig_.get<float>(call.slot[kY]), n_, y_stride_);
+      const std::string what = std::string(row->name) + " of what is not finite";
+      require_finite(y, 0, last, what);
+      require_not_finite(y, last, slots * n_, what);
+    }
+  }
+
  private:
   static constexpr uint32_t kUsed = 3;
 
@@ -259,7 +279,9 @@ void check_matmul_expert(Rig& rig) {
           if (!rig.left(Op::MatmulExpert, stored.type, stored.layout, live.bucket)) continue;
           const bool is_unusual = live.bucket == 32 && n == 31 && shared_x;
           const auto choice = is_unusual ? unusual : ExpertCase::Choice::Any;
-          ExpertCase(rig, stored, live, {n, shared_x, choice}, random).check();
+          ExpertCase c(rig, stored, live, {n, shared_x, choice}, random);
+          c.check();
+          for (const float value : kNotFinite) c.check_spoiled(value);
           rig.reset();
         }
   }

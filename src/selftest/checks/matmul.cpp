@@ -111,6 +111,30 @@ void check_row(Rig& rig, MatmulCase& c, const std::string& sequence, const Kerne
                                                        : kMethodLimit);
 }
 
+// Runs a row on x, or a norm's gain, with a value that is not finite.
+void check_spoiled_row(Rig& rig, MatmulCase& c, const std::string& sequence, const KernelRow& row,
+                       const MatmulShape& shape) {
+  std::vector<Call> calls = c.calls(sequence);
+  if (row.form != Form::F32) c.give_form(&calls, row.form);
+  rig.poison(c.result(sequence));
+  rig.run(calls, row, shape.bucket);
+  c.require_spoiled(sequence, row.name + (" " + sequence) + " of what is not finite, bucket " +
+                                  std::to_string(shape.bucket));
+}
+
+// Calls check(sequence, row) for all rows of all sequences that the shape fits and whose name has `part`.
+template <class Check>
+void for_each_row(Rig& rig, MatmulCase& c, const MatmulShape& shape, uint32_t cache_type, const char* part,
+                  const Check& check) {
+  for (const std::string& sequence : rig.sequences(Op::Matmul)) {
+    const bool writes = sequence.ends_with("kv_write"), rotates = sequence.find("rope") != std::string::npos;
+    if (sequence.find(part) == std::string::npos || ((writes || rotates) && shape.n % kHeadWidth)) continue;
+    if (cache_type && !writes) continue;
+    const std::vector<Call> calls = c.calls(sequence);
+    for (const KernelRow* row : rig.rows(calls, shape.bucket)) check(sequence, *row);
+  }
+}
+
 // Compares all rows that read x in float32.
 void check_gathered(Rig& rig, const std::vector<Call>& calls, uint32_t bucket, const Values& expected) {
   const Slice& y = calls.back().slot[kY];
@@ -131,16 +155,17 @@ void check_matmul_shape(Rig& rig, const Stored& stored, const MatmulShape& shape
       !rig.left(Op::Matmul, stored.type, stored.layout, shape.bucket))
     return;
   MatmulCase c(rig, stored, shape, random, cache_type);
-  for (const std::string& sequence : rig.sequences(Op::Matmul)) {
-    const bool writes = sequence.ends_with("kv_write"), rotates = sequence.find("rope") != std::string::npos;
-    if (sequence.find(part) == std::string::npos || ((writes || rotates) && shape.n % kHeadWidth)) continue;
-    if (cache_type && !writes) continue;
-    const std::vector<Call> calls = c.calls(sequence);
-    for (const KernelRow* row : rig.rows(calls, shape.bucket))
-      for (uint32_t splits = 1;
-           splits <= std::min(row->splits, uint32_t(divide_up(shape.depth, kTileColumns))); ++splits)
-        check_row(rig, c, sequence, *row, shape, cache_type, splits);
-  }
+  for_each_row(rig, c, shape, cache_type, part, [&](const std::string& sequence, const KernelRow& row) {
+    const uint32_t splits = std::min(row.splits, uint32_t(divide_up(shape.depth, kTileColumns)));
+    for (uint32_t some = 1; some <= splits; ++some) check_row(rig, c, sequence, row, shape, cache_type, some);
+  });
+  if (shape.scales == Scales::Plain && shape.depth <= 768)
+    for (const float value : kNotFinite) {
+      c.spoil(value);
+      for_each_row(rig, c, shape, cache_type, part, [&](const std::string& sequence, const KernelRow& row) {
+        check_spoiled_row(rig, c, sequence, row, shape);
+      });
+    }
   rig.reset();
 }
 

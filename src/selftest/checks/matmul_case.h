@@ -60,12 +60,36 @@ class MatmulCase {
       *slice = rig.room(size_t(shape.bucket) * std::max(shape.n, shape.depth) * 4);
   }
 
+  // Puts a value into x of the last live token, and into the gain of a norm before the product. Sequences
+  // with a norm keep their x.
+  void spoil(float value) {
+    spoiled_x_values_ = x_values_;
+    spoiled_x_values_[x_values_.size() - shape_.depth / 2 - 1] = value;
+    gain_values_[shape_.depth / 3] = value;
+    spoiled_x_ = rig_.put_padded(spoiled_x_values_, size_t(shape_.bucket) * shape_.depth);
+    gain_ = put_vector(rig_, gain_values_);
+  }
+  // Fails unless the result of a spoiled case is not finite for the last live token, and finite for others. A
+  // spoiled gain is that of all tokens.
+  void require_spoiled(const std::string& sequence, const std::string& what) {
+    const std::vector<float> y = output(sequence);
+    const bool norms = sequence.starts_with("norm");
+    const size_t first = norms ? 0 : size_t(shape_.live - 1) * shape_.n;
+    require_finite(y, 0, first, what);
+    require_not_finite(y, first, size_t(shape_.live) * shape_.n - first, what);
+    if (!rounds(sequence)) return;
+    std::vector<uint8_t> rows = rig_.get<uint8_t>(rounded_);
+    rows.resize(shape_.live * form_row_bytes(Form::Q8X16, shape_.n));
+    const Values decoded = reference::decode_q8x16(rows, shape_.n);
+    require_not_finite({decoded.begin(), decoded.end()}, first, decoded.size() - first, what + ", rounded");
+  }
+
   // The calls of a sequence such as "norm+matmul+rope". Intermediate results lie in normed_, y_ and y2_.
   std::vector<Call> calls(const std::string& sequence) {
     const CallMaker make{step_};
     const HeadsShape heads{shape_.n / kHeadWidth, kHeadWidth};
     const bool norms = sequence.starts_with("norm");
-    const Slice& x = norms ? normed_ : x_;
+    const Slice& x = norms ? normed_ : spoiled_x_values_.empty() ? x_ : spoiled_x_;
     std::vector<Call> list;
     if (norms) list.push_back(make.norm(gain_, x_, normed_, kEpsilon));
     list.push_back(make.matmul(weight_, x, y_, gates(sequence) ? Slice{} : bias_));
@@ -125,8 +149,8 @@ class MatmulCase {
 
   // Makes the matmuls of a sequence, or the norm before them, read x in this form.
   void give_form(std::vector<Call>* calls, Form form) {
-    const Values x = to_values(x_values_);
     const bool norms = calls->front().op == Op::Norm;
+    const Values x = to_values(x_of(norms));
     std::vector<uint8_t> all = form == Form::Q8      ? q8_rows(x)
                                : form == Form::Q8X16 ? q8x16_rows(norms)
                                                      : reference::half_bytes(x);
@@ -195,6 +219,10 @@ class MatmulCase {
   bool rope_halves() const { return shape_.n / 32 % 2; }
   static bool rounds(const std::string& sequence) { return sequence.ends_with("convert"); }
 
+  const std::vector<float>& x_of(bool norms) const {
+    return norms || spoiled_x_values_.empty() ? x_values_ : spoiled_x_values_;
+  }
+
   // What the matmul of a sequence reads. In the format q8x16 x was multiplied by a norm's gain, but not by
   // its factor, so that is done here.
   Values input(const std::string& sequence, Form form) const {
@@ -222,7 +250,7 @@ class MatmulCase {
   }
   std::vector<uint8_t> q8x16_rows(bool norms) const {
     std::vector<uint8_t> all;
-    for (auto x = x_values_.begin(); x != x_values_.end(); x += shape_.depth) {
+    for (auto x = x_of(norms).begin(); x != x_of(norms).end(); x += shape_.depth) {
       const std::vector<uint8_t> row =
           reference::convert_q8x16({x, x + shape_.depth}, norms ? to_values(gain_values_) : Values{});
       all.insert(all.end(), row.begin(), row.end());
@@ -233,11 +261,11 @@ class MatmulCase {
   MatmulShape shape_;
   uint32_t cache_type_, page_bytes_;
   StepRows steps_;
-  std::vector<float> x_values_, gain_values_, residual_values_, bias_values_, next_gain_values_,
-      post_gain_values_;
+  std::vector<float> x_values_, spoiled_x_values_, gain_values_, residual_values_, bias_values_,
+      next_gain_values_, post_gain_values_;
   Matrix gate_matrix_, up_matrix_;
   Values table_values_;
-  Slice step_, x_, residual_, bias_, table_, pool_, normed_, y_, y2_, out_, rounded_, counters_;
+  Slice step_, x_, spoiled_x_, residual_, bias_, table_, pool_, normed_, y_, y2_, out_, rounded_, counters_;
   Tensor gain_, weight_, weight2_, next_gain_, post_gain_;
 };
 

@@ -33,6 +33,7 @@ double half_value(uint16_t bits) {
 
 // By search: positive halves are ordered as their bits.
 uint16_t half_bits(double value) {
+  if (std::isnan(value)) return 0x7e00;
   const double magnitude = std::fabs(value);
   uint16_t low = 0, high = 0x7bff;
   while (low < high) {

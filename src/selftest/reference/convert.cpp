@@ -11,18 +11,26 @@
 
 namespace greta::reference {
 
+// Rounds to int8. Without a finite scale no value counts.
+static int8_t rounded(double x, double scale) {
+  return std::isfinite(scale) ? int8_t(std::nearbyint(x)) : int8_t(0);
+}
+
+// The larger one. NaN is larger than all.
+static double larger(double a, double b) { return a >= b || std::isnan(a) ? a : b; }
+
 std::vector<uint8_t> convert_q8(const std::vector<float>& x) {
   const size_t depth = x.size();
   std::vector<uint8_t> row(q8_row_bytes(depth));
   for (size_t block = 0; block < depth / 32; ++block) {
-    float max = 0;
-    for (size_t i = 0; i < 32; ++i) max = std::max(max, std::fabs(x[block * 32 + i]));
-    const float d = float(double(max) / 127.0);
+    double max = 0;
+    for (size_t i = 0; i < 32; ++i) max = larger(max, std::fabs(x[block * 32 + i]));
+    const float d = float(max / 127.0);
     const float inverse = d > 0 ? float(1.0 / double(d)) : 0;
     memcpy(&row[q8_scales_at(depth) + block * 4], &d, 4);
     int16_t sum[2] = {0, 0};
     for (size_t i = 0; i < 32; ++i) {
-      const int8_t q = int8_t(std::nearbyint(float(double(x[block * 32 + i]) * double(inverse))));
+      const int8_t q = rounded(float(double(x[block * 32 + i]) * double(inverse)), d);
       row[block * 32 + i] = uint8_t(q);
       sum[i / 16] = int16_t(sum[i / 16] + q);
     }
@@ -61,13 +69,13 @@ std::vector<uint8_t> convert_q8x16(const std::vector<float>& x, const Values& ga
   for (uint32_t block = 0; block < depth / 16; ++block) {
     double most = 0, squares = 0;
     for (uint32_t i = block * 16; i < block * 16 + 16; ++i) {
-      most = std::max(most, std::fabs(values[i]));
+      most = larger(most, std::fabs(values[i]));
       squares += double(x[i]) * x[i];
     }
-    const float scale = float(most / 127), of_x = float(squares);
+    const float scale = std::isfinite(most) ? float(most / 127) : NAN, of_x = float(squares);
     int sum = 0;
     for (uint32_t i = block * 16; i < block * 16 + 16; ++i) {
-      const int8_t q = most > 0 ? int8_t(std::nearbyint(values[i] / (most / 127))) : int8_t(0);
+      const int8_t q = most > 0 ? rounded(values[i] / (most / 127), scale) : int8_t(0);
       row[i] = uint8_t(q);
       sum += q;
     }
@@ -109,8 +117,10 @@ const char* wrong_q8x16(const uint8_t* row, const std::vector<float>& x, const V
   return "";
 }
 
-// The nearest half, with ties to even. A unit is 2^-10 of the power of two below, but at least 2^-24.
+// The nearest half, with ties to even; NaN where x is not finite. A unit is 2^-10 of the power of two below,
+// but at least 2^-24.
 static double nearest_half(double x) {
+  if (!std::isfinite(x)) return NAN;
   x = std::clamp(x, -65504.0, 65504.0);
   if (x == 0) return x;
   const double unit = std::ldexp(1.0, std::max(std::ilogb(x), -14) - 10);
