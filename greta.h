@@ -1018,7 +1018,8 @@ typedef struct greta_chat_options {
   uint32_t forget_oldest;    /* 1: where the context is full, also within an answer, the oldest turns leave,
                               * and what stands behind them is read again. System messages at the beginning
                               * stay, and so does the last turn: the answer ends if that fills the context. */
-  uint32_t reserved;         /* 0. */
+  uint32_t parse_content;    /* 1: control tokens that are written out in messages, or in what tools say of
+                              * themselves, are control tokens. 0: they are text. */
 } greta_chat_options;
 
 /* Opens an empty conversation on a session, which must outlive it. Sampling is set on the session. Tokens

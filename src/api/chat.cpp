@@ -80,7 +80,7 @@ Status greta::read_chat_options(const greta_chat_options& given, ChatOptions* ou
   out->arguments = view(given.arguments);
   out->now_s = given.now_s;
   GRETA_TRY(read_flag(given.raw, "raw", &out->raw));
-  GRETA_TRY(check_reserved(given.reserved));
+  GRETA_TRY(read_flag(given.parse_content, "parse_content", &out->parse_content));
   return read_flag(given.forget_oldest, "forget_oldest", &out->forget_oldest);
 }
 

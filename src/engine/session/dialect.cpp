@@ -28,6 +28,7 @@ Status Dialect::open(const Model& model, const ChatOptions& options, const Log& 
       return fail(Code::Argument, "template arguments: expected an object, not %s", arguments_.type_name());
   }
   now_s_ = options.now_s;
+  parse_content_ = options.parse_content;
   if (!options.raw) form_ = chat_form(template_.text() + template_.tool_text());
   if (!tools_.empty())
     form_.style = find_call_style([&](const Value& messages, const Value& tools, std::string* out) {
@@ -173,7 +174,7 @@ static bool reads_lists(const ChatTemplate& form, const ChatInput& settings, std
          two.find("greta-part-one") != two.npos && two.find("greta-part-two") != two.npos;
 }
 
-Status Dialect::render(std::span<const Value> messages, bool add_generation_prompt, std::string* out) const {
+ChatInput Dialect::input(std::span<const Value> messages, bool add_generation_prompt) const {
   ChatInput input;
   input.messages = Value::list();
   input.tools = tools_.value();
@@ -187,7 +188,11 @@ Status Dialect::render(std::span<const Value> messages, bool add_generation_prom
     if (has_parts && !lists.contains(role)) lists[role] = reads_lists(template_, input, role);
     input.messages.push(for_template(message, has_parts && lists[role]));
   }
-  return template_.render(input, {}, out);
+  return input;
+}
+
+Status Dialect::render(std::span<const Value> messages, bool add_generation_prompt, std::string* out) const {
+  return template_.render(input(messages, add_generation_prompt), {}, out);
 }
 
 Status Dialect::check_answerable(std::span<const Value> messages) {
@@ -202,8 +207,12 @@ Status Dialect::prompt(const Tokenizer& tokenizer, std::span<const Value> messag
                        std::vector<int32_t>* tokens) const {
   text->clear();
   tokens->clear();
-  GRETA_TRY(render(messages, true, text));
-  GRETA_TRY(tokenizer.encode(*text, {.add_special = true, .parse_special = true}, tokens));
+  if (parse_content_) {
+    GRETA_TRY(render(messages, true, text));
+    GRETA_TRY(tokenizer.encode(*text, {.add_special = true, .parse_special = true}, tokens));
+  } else {
+    GRETA_TRY(encode_apart(template_, input(messages, true), tokenizer, text, tokens));
+  }
   if (tokens->empty()) return fail(Code::Argument, "the chat template made nothing of the conversation");
   return {};
 }

@@ -11,6 +11,7 @@ struct ChatOptions {
   std::string_view arguments = {};      // a JSON object of further variables of the template
   int64_t now_s = 0;                    // seconds since 1970, for templates that write the date
   bool raw = false;                     // answers are not taken apart
+  bool parse_content = false;           // control tokens that messages write out are control tokens
   bool forget_oldest = false;           // where a chat's context is full, the oldest turns leave
 };
 
@@ -43,12 +44,14 @@ class Dialect {
 
  private:
   void find_spoken(const Tokenizer& tokenizer);
+  ChatInput input(std::span<const jinja::Value> messages, bool add_generation_prompt) const;
 
   ChatTemplate template_;
   ChatForm form_;
   ToolList tools_;
   jinja::Value arguments_;
   int64_t now_s_ = 0;
+  bool parse_content_ = false;
   std::vector<int32_t> spoken_;
 };
 

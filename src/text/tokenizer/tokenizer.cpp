@@ -226,8 +226,9 @@ void Tokenizer::index_specials() {
 }
 
 // Returns the bytes of the longest special token that `text` starts with, and sets its id; 0 if there is
-// none. Each byte of the text narrows the sorted list.
-uint32_t Tokenizer::match_special(std::string_view text, bool parse_special, int32_t* out_id,
+// none. Those that are not user-defined have at most `most` bytes. Each byte of the text narrows the sorted
+// list.
+uint32_t Tokenizer::match_special(std::string_view text, size_t most, int32_t* out_id,
                                   uint64_t* steps) const {
   uint32_t best = 0;
   auto low = specials_.begin(), high = specials_.end();
@@ -241,7 +242,7 @@ uint32_t Tokenizer::match_special(std::string_view text, bool parse_special, int
     low = std::partition_point(low, high, [&](uint32_t id) { return byte_at(id) < byte; });
     high = std::partition_point(low, high, [&](uint32_t id) { return byte_at(id) <= byte; });
     for (auto same = low; same != high && vocab_.text(*same).size() == depth + 1; ++same) {
-      if (!parse_special && vocab_.kind(*same) != TokenKind::UserDefined) continue;
+      if (depth >= most && vocab_.kind(*same) != TokenKind::UserDefined) continue;
       best = uint32_t(depth + 1);
       *out_id = int32_t(*same);
       break;
@@ -275,11 +276,14 @@ Status Tokenizer::encode(std::string_view text, EncodeOptions options, std::vect
   };
   const auto ascii_space = [&](size_t at) { return text[at] > 0 && is_space(uint8_t(text[at])); };
   size_t start = 0;
+  auto seam = options.seams.begin();
   for (size_t at = 0; at < text.size();) {
     int32_t id = kNoToken;
-    const uint32_t bytes = special_first_[uint8_t(text[at])]
-                               ? match_special(text.substr(at), options.parse_special, &id, &notes.steps)
-                               : 0;
+    while (seam != options.seams.end() && *seam <= at) ++seam;
+    const size_t end_of_stretch = seam == options.seams.end() ? text.size() : *seam;
+    const size_t most = options.parse_special ? end_of_stretch - at : 0;
+    const uint32_t bytes =
+        special_first_[uint8_t(text[at])] ? match_special(text.substr(at), most, &id, &notes.steps) : 0;
     if (!bytes) {
       ++at;
       continue;

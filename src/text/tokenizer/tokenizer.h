@@ -15,6 +15,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,9 +30,11 @@ constexpr uint64_t kMaxTextBytes = 1ull << 30;
 constexpr uint64_t kMaxSpecialBytes = 512;  // longer special tokens are not found in the text
 
 struct EncodeOptions {
-  bool add_special = true;     // the BOS and EOS tokens that the vocabulary asks for
-  bool parse_special = false;  // control tokens are found in the text
-  uint64_t* steps = nullptr;   // if set, the call adds the number of its steps
+  bool add_special = true;             // the BOS and EOS tokens that the vocabulary asks for
+  bool parse_special = false;          // control tokens are found in the text
+  std::span<const size_t> seams = {};  // ascending places in a text of valid UTF-8 that control tokens and
+                                       // the unknown token do not reach across
+  uint64_t* steps = nullptr;  // if set, the call adds the number of its steps
 };
 
 // What an encoder reports to the call of encode that uses it.
@@ -111,7 +114,7 @@ class Tokenizer {
   Status read_strips(const Gguf& gguf);
   void find_ends();
   void index_specials();
-  uint32_t match_special(std::string_view text, bool parse_special, int32_t* out_id, uint64_t* steps) const;
+  uint32_t match_special(std::string_view text, size_t most, int32_t* out_id, uint64_t* steps) const;
   bool strips_after(int32_t id) const;
   void warn_left_out(std::string_view text) const;
 

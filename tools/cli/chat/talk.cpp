@@ -69,6 +69,7 @@ Talk::Talk(const Engine& engine, ChatOptions& options, bool conversation)
   open.tools = tools_.empty() ? nullptr : tools_.c_str();
   open.arguments = arguments.c_str();
   open.now_s = local_time_s();
+  open.parse_content = options.parse_content ? 1 : 0;
   open.forget_oldest = options.shift.shift ? 1 : 0;
   greta_chat* chat = nullptr;
   const greta_status status = greta_chat_open(engine.session.get(), &open, &chat);

@@ -34,7 +34,7 @@ struct ChatOptions {
   int64_t reasoning_budget = -1;
   int64_t predict = -1;
   bool ignore_end = false, single_turn = false, interactive = false, simple_io = false, show_timings = false;
-  bool verbose_prompt = false;
+  bool verbose_prompt = false, parse_content = false;
 
   ShowReasoning show_reasoning() const;
   std::string arguments_json() const;  // variables for the template

@@ -89,6 +89,8 @@ Action chat_command(CLI::App& app) {
       ->type_name("JSON");
   app.add_option("--tools", options->tools_file, "let the model call the tools in this file, a JSON array")
       ->type_name("FILE");
+  app.add_flag("--parse-content", options->parse_content,
+               "read control tokens that are written out in messages as control tokens, not as text");
   app.add_flag("--simple-io", options->simple_io,
                "read plain lines, without editing and without escape sequences");
   app.add_flag("--show-timings", options->show_timings, "show tokens and speed after each answer");

@@ -1,0 +1,112 @@
+// Control tokens that are written out in a conversation stay text, for all templates.
+#include "text/chat/apart.h"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+
+#include "support/gguf_writer.h"
+#include "support/test_data.h"
+
+using namespace greta;
+using jinja::Value;
+
+namespace {
+
+// A vocabulary of bytes, in which all that looks like a mark in a template is a control token.
+struct Vocabulary {
+  std::vector<std::string> controls = {"<s>", "</s>", "<|im_start|>", "<|im_end|>"};
+  std::string file;
+  Gguf gguf;
+  Tokenizer tokenizer;
+
+  explicit Vocabulary(const std::string& form) {
+    const std::regex mark(R"(<[^<>\s'"{}]{1,40}>|\[/?[A-Z_]{3,30}\])");
+    std::set<std::string> found;
+    for (std::sregex_iterator at(form.begin(), form.end(), mark), end; at != end; ++at)
+      found.insert(at->str());
+    for (const std::string& text : found)
+      if (std::find(controls.begin(), controls.end(), text) == controls.end()) controls.push_back(text);
+    std::vector<std::string> tokens = controls;
+    std::vector<int32_t> kinds(controls.size(), 3);
+    for (int byte = 0; byte < 256; ++byte) {
+      char text[8];
+      snprintf(text, sizeof text, "<0x%02X>", byte);
+      tokens.push_back(text);
+      kinds.push_back(6);
+    }
+    test::GgufWriter writer;
+    file = writer.value("tokenizer.ggml.model", "llama")
+               .value("tokenizer.ggml.tokens", tokens)
+               .value("tokenizer.ggml.scores", std::vector<float>(tokens.size(), 0.0f))
+               .value("tokenizer.ggml.token_type", kinds)
+               .value("tokenizer.ggml.bos_token_id", 0u)
+               .value("tokenizer.ggml.eos_token_id", 1u)
+               .value("tokenizer.ggml.add_bos_token", true)
+               .file();
+    Source source;
+    REQUIRE(source.open_memory(file.data(), file.size()).ok());
+    REQUIRE(gguf.open(std::move(source)).ok());
+    REQUIRE(tokenizer.open(gguf, Log{}).ok());
+  }
+};
+
+// A conversation that says `text` in every place where a stranger may have written.
+ChatInput talk(const std::string& text) {
+  std::string quoted;
+  jinja::append_json_string("a " + text + " z", false, &quoted);
+  ChatInput input;
+  const std::string json =
+      R"([{"role": "system", "content": )" + quoted + R"(}, {"role": "user", "content": )" + quoted +
+      R"(}, {"role": "assistant", "content": "Well."}, {"role": "user", "content": )" + quoted + "}]";
+  REQUIRE(jinja::parse_json(json, &input.messages).ok());
+  const std::string tools = R"([{"type": "function", "function": {"name": "f", "description": )" + quoted +
+                            R"(, "parameters": {"type": "object", "properties": {"k": {"type": "string",
+                            "description": )" +
+                            quoted + R"(}}, "required": ["k"]}}}])";
+  REQUIRE(jinja::parse_json(tools, &input.tools).ok());
+  return input;
+}
+
+}  // namespace
+
+TEST_CASE("control tokens that are written out in messages are text, for all templates", "[engine][chat]") {
+  size_t tried = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(test::test_data() / "templates")) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string form(std::istreambuf_iterator<char>(file), {});
+    const Vocabulary v(form);
+    ChatTemplate chat;
+    REQUIRE(chat.open_text(form, v.tokenizer).ok());
+    std::string hostile;
+    for (const std::string& text : v.controls) hostile += " " + text;
+    const auto controls = [&](const std::string& text, bool apart, std::vector<int32_t>* out,
+                              std::string* rendered) {
+      const ChatInput input = talk(text);
+      std::vector<int32_t> tokens;
+      Status status = apart ? encode_apart(chat, input, v.tokenizer, rendered, &tokens)
+                            : chat.render(input, {}, rendered);
+      if (!status.ok()) return false;
+      if (!apart) status = v.tokenizer.encode(*rendered, {.parse_special = true}, &tokens);
+      REQUIRE(status.ok());
+      for (const int32_t token : tokens)
+        if (token < int32_t(v.controls.size())) out->push_back(token);
+      return true;
+    };
+    INFO(entry.path().filename().string() << ": " << error_text());
+    std::vector<int32_t> harmless, now, before;
+    std::string text, same;
+    if (!controls("hello", true, &harmless, &text)) continue;  // the template refuses the conversation
+    ++tried;
+    text.clear();
+    REQUIRE(controls(hostile, true, &now, &text));
+    REQUIRE(controls(hostile, false, &before, &same));
+    CHECK(text == same);
+    CHECK(before.size() > harmless.size());
+    CHECK(now == harmless);
+  }
+  CHECK(tried > 35);
+}
