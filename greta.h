@@ -189,6 +189,16 @@ typedef struct greta_runtime_options {
   uint32_t import_files;       /* 1: a HIP device that shares the host's memory reads weights in place from a
                                 * file that may be mapped (greta_source.map). Some kernels and runtimes stall
                                 * or hang on that, so without it HIP copies weights. */
+  const char* rocm_folders;    /* Folders of ROCm with ':' between them, such as "/opt/rocm-7.2". A runtime
+                                * of HIP in them (in lib, lib64, or the folder itself) comes before those of
+                                * the system. A runtime that the process has loaded comes first of all. Read
+                                * until the process has opened a HIP runtime; NULL: none. */
+  const char* virtual_environment; /* The folder of a Python virtual environment. The HIP runtime of its
+                                * ROCm packages is taken where there is no other; NULL: none. */
+  const char* without;         /* Kinds of device with ',' between them, such as "hip,vulkan", whose drivers
+                                * are left alone where `device` does not name one; NULL: none. */
+  const char* hiding;          /* Environment variables that are set and hide GPUs, such as
+                                * "HIP_VISIBLE_DEVICES=1", for the text of errors; NULL: it is not told. */
 } greta_runtime_options;
 
 /* Opens a device.
@@ -229,6 +239,25 @@ GRETA_API greta_status greta_device_count(uint32_t* out_count);
  * out_info  set struct_size before the call */
 GRETA_API greta_status greta_device_describe(uint32_t index, greta_device_info* out_info);
 
+/* Names the kinds of device that this build looks for, in the order of greta_device_count: "hip", "vulkan",
+ * "cpu". No driver is asked.
+ *
+ * index         from 0
+ * out_expected  may be NULL; 1: "auto" asks the driver of this kind. 0: the kernel shows no device for it
+ * returns       the name, which stays valid; NULL behind the last one */
+GRETA_API const char* greta_device_kind(uint32_t index, uint32_t* out_expected);
+
+/* Describes all devices that were looked for, as greta_device_describe does. Of the options `rocm_folders`,
+ * `virtual_environment`, `without`, `hiding` and the log count: "opening FILE", of level GRETA_LOG_DEBUG,
+ * comes before a driver's library is opened. Kinds in `without` are not listed.
+ *
+ * options    may be NULL for the defaults
+ * on_device  receives each device; a non-zero return value stops the call with GRETA_ERROR_CANCELLED
+ * user       passed to on_device */
+GRETA_API greta_status greta_device_list(const greta_runtime_options* options,
+                                         int (*on_device)(void* user, const greta_device_info* device),
+                                         void* user);
+
 /* Something that is known of this machine's GPUs, their drivers, and who may open them. The texts are valid
  * during the callback. */
 typedef struct greta_finding {
@@ -247,6 +276,11 @@ typedef struct greta_finding {
  * user        passed to on_finding */
 GRETA_API greta_status greta_machine_examine(int (*on_finding)(void* user, const greta_finding* finding),
                                              void* user);
+
+/* The same with options, of which those count that greta_device_list names. */
+GRETA_API greta_status greta_machine_examine_with(
+    const greta_runtime_options* options, int (*on_finding)(void* user, const greta_finding* finding),
+    void* user);
 
 /* Describes the device of a runtime. Set struct_size of out_info before the call. */
 GRETA_API greta_status greta_runtime_describe(const greta_runtime* runtime, greta_device_info* out_info);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 #include <set>
+#include <string>
 
 namespace greta {
 
@@ -17,13 +18,24 @@ static int on_fault(const HsaEvent* event, void*) {
   return 0;
 }
 
+// A HIP runtime that opens ROCr itself does not show its functions. By now it has opened it.
+template <class Function>
+static Function find_in_rocr(const char* symbol) {
+  static auto& rocr = *new DynamicLibrary;  // stays open, as the runtime does
+  const std::string path = loaded_library("libhsa-runtime64.so");
+  if (path.empty() || !rocr.open(path.c_str()).ok()) return nullptr;
+  return reinterpret_cast<Function>(rocr.find(symbol));
+}
+
 // Handlers cannot be taken back, so each library gets one.
 void hip_watch_faults(const HipLibrary& hip) {
   static std::mutex mutex;
   static auto& watched = *new std::set<const HipLibrary*>;
   const std::lock_guard<std::mutex> lock(mutex);
-  if (!hip.hsa_amd_register_system_event_handler || watched.contains(&hip)) return;
-  if (hip.hsa_amd_register_system_event_handler(on_fault, nullptr) == 0) watched.insert(&hip);
+  if (watched.contains(&hip)) return;
+  auto add = hip.hsa_amd_register_system_event_handler;
+  if (!add) add = find_in_rocr<decltype(add)>("hsa_amd_register_system_event_handler");
+  if (add && add(on_fault, nullptr) == 0) watched.insert(&hip);
 }
 
 uint32_t hip_fault_count() { return fault_count; }

@@ -5,14 +5,10 @@
 #include <mutex>
 #include <string>
 
+#include "backends/hip/runtimes.h"
 #include "backends/hip/system.h"
 
 namespace greta {
-
-constexpr int kOldestMajor = 6;  // hipGetDevicePropertiesR0600 came with it
-// Also the library's name of HIP 5, so that it is said to be too old.
-constexpr const char* kNames[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so",
-                                  "libamdhip64.so.5"};
 
 Status HipLibrary::get(const DeviceOptions& options, const HipLibrary** out) {
   static std::mutex mutex;
@@ -30,18 +26,27 @@ Status HipLibrary::get(const DeviceOptions& options, const HipLibrary** out) {
   return {};
 }
 
-// Without a name those of ROCm are tried. If there is none, the first thing to say is that there is no GPU,
-// if that is so.
+// A second runtime in a process may crash in it, so one that is loaded already is the only one.
 Status HipLibrary::open(const DeviceOptions& options) {
-  if (const char* name = options.driver_library) {
-    GRETA_TRY(library_.open(name));
-    return load(name);
+  std::string chosen = options.driver_library ? options.driver_library : loaded_library("libamdhip64.so");
+  if (!chosen.empty()) {
+    GRETA_TRY(library_.open(chosen.c_str()));
+    return load(chosen.c_str());
   }
-  for (const char* candidate : kNames)
-    if (library_.open(candidate).ok()) return load(candidate);
+  std::string reasons;  // why runtimes that are there cannot be used
+  for (const std::string& candidate : hip_runtimes(options)) {
+    options.log(LogLevel::Debug, "opening %s", candidate.c_str());
+    bool is_there;
+    Status status = library_.open(candidate.c_str(), &is_there);
+    if (status.ok()) status = load(candidate.c_str());
+    if (status.ok()) return {};
+    const std::string reason = error_text();
+    if (is_there && reasons.find(reason) == reasons.npos) reasons += (reasons.empty() ? "" : "; ") + reason;
+  }
+  if (!reasons.empty()) return fail(Code::Unsupported, "%s", reasons.c_str());
   if (!hip_may_be_there(options)) return explain_no_hip_gpu(options.system);
-  return fail(Code::Unsupported, "no HIP runtime (libamdhip64.so.7 or .6): install ROCm %d.4 or newer",
-              kOldestMajor);
+  return fail(Code::Unsupported,
+              "no HIP runtime (libamdhip64.so.7, or another from .6 on): install ROCm 6.4 or newer");
 }
 
 Status HipLibrary::load(const char* name) {
@@ -59,11 +64,11 @@ Status HipLibrary::load(const char* name) {
 // A runtime that tells no version, as some do where there is no device, is judged by its functions.
 Status HipLibrary::check_version() const {
   const int known = version();
-  if (!known || known / 10000000 >= kOldestMajor) return {};
+  if (!known || known / 10000000 >= kOldestHip) return {};
   char text[64];
   text_of_version(text);
   return fail(Code::Unsupported, "%s is %s, which is too old: %d.0 is needed, and 6.4 for the usual kernels",
-              path_, text, kOldestMajor);
+              path_, text, kOldestHip);
 }
 
 int HipLibrary::version() const {

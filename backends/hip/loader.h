@@ -7,9 +7,9 @@ namespace greta {
 
 class HipLibrary {
  public:
-  // Gives the library of `options`, or else the newest runtime of the machine. It is opened once and stays
-  // open until the process ends, since the runtime has threads. Fails with Unsupported and the reason if
-  // there is none that can be used.
+  // Gives the library of `options`, or else the one that the process has loaded, or else the first of the
+  // machine that can be used (runtimes.h). It is opened once and stays open until the process ends, since the
+  // runtime has threads. Fails with Unsupported and the reasons if there is none.
   static Status get(const DeviceOptions& options, const HipLibrary** out);
 
   // Makes a status of a driver's answer to the call `what`: Memory if memory ran out, else Device.

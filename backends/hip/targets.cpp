@@ -28,10 +28,10 @@ Status hip_check_code(const char* arch, int version, std::string_view targets) {
   if (targets.empty())
     return fail(Code::Unsupported,
                 "this build has no HIP kernels: install clang 19 or newer and build again");
-  return fail(Code::Unsupported,
-              "no code object of this build fits %s, there are %.*s: use Vulkan, or build with "
-              "-DGRETA_HIP_TARGETS=%s",
-              arch, int(targets.size()), targets.data(), arch);
+  char build[64] = "";
+  if (compiles_for(arch)) format_text(build, sizeof build, ", or build with -DGRETA_HIP_TARGETS=%s", arch);
+  return fail(Code::Unsupported, "no code object of this build fits %s, there are %.*s: use Vulkan%s", arch,
+              int(targets.size()), targets.data(), build);
 }
 
 }  // namespace greta

@@ -197,7 +197,9 @@ void VulkanDevice::discard(std::unique_ptr<VulkanGraph> graph) {
 }
 
 static const char* loader_of(const DeviceOptions& options) {
-  return options.driver_library ? options.driver_library : kLoader;
+  const char* const library = options.driver_library ? options.driver_library : kLoader;
+  options.log(LogLevel::Debug, "opening %s", library);
+  return library;
 }
 
 static uint32_t count(const DeviceOptions& options) {

@@ -122,6 +122,9 @@ void describe_identity(const Properties& p, VulkanPhysical* out) {
     format_text(info.pci, sizeof info.pci, "%04x:%02x:%02x.%x", p.pci.pciDomain, p.pci.pciBus,
                 p.pci.pciDevice, p.pci.pciFunction);
   info.runs_ahead = true;
+  // RADV is faster than these, and Mesa is alive.
+  info.vendor_driver =
+      p.v12.driverID == VK_DRIVER_ID_AMD_PROPRIETARY || p.v12.driverID == VK_DRIVER_ID_AMD_OPEN_SOURCE;
   info.unit_count = unit_count(p, info.cpu_type);
   info.shared_bytes = core.limits.maxComputeSharedMemorySize;
   out->limits = core.limits;

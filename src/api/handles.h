@@ -24,6 +24,18 @@ struct CLog {
   }
 };
 
+// What options say of finding devices. `options` and `log` must outlive the result.
+inline greta::DeviceOptions search_options(const greta_runtime_options& options, CLog* log) {
+  *log = {options.log, options.log_user};
+  greta::DeviceOptions search;
+  search.log = log->log();
+  search.rocm_folders = options.rocm_folders;
+  search.virtual_environment = options.virtual_environment;
+  search.without = options.without;
+  search.system.hiding = options.hiding;
+  return search;
+}
+
 struct greta_runtime {
   greta::Process process;
   CLog c_log;

@@ -1,6 +1,7 @@
 // The function of greta.h that examines the machine. Nothing is opened but the drivers' libraries.
 #include "api/machine.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <set>
 
@@ -21,13 +22,15 @@ struct Listed {
 class Examination {
  public:
   explicit Examination(const MachineParts& parts)
-      : parts_(parts), system_(read_system_gpus(parts.options.system)) {}
+      : parts_(parts), system_(read_system_gpus(parts.options.system, true)) {}
 
   std::vector<Finding> run() {
     list_devices();
     build();
     system();
     if (has("hip")) compute_driver();
+    for (const SystemGpu& gpu : system_.without_driver)
+      add("gpu " + gpu.pci, "driver", "none", driver_advice(gpu));
     for (const SystemGpu& gpu : system_.gpus) this->gpu(gpu);
     for (const Listed& device : devices_) this->device(device);
     return std::move(findings_);
@@ -46,6 +49,7 @@ class Examination {
 
   void list_devices() {
     for (const Backend* backend : parts_.backends) {
+      if (left_out(*backend, parts_.options)) continue;
       const uint32_t count = backend->count(parts_.options);
       for (uint32_t i = 0; i < std::max(1u, count); ++i) {
         Listed device = {backend, backend->name, {}, {}, count > 0};
@@ -63,13 +67,28 @@ class Examination {
     return std::ranges::any_of(parts_.backends, [&](const Backend* b) { return b->name == backend; });
   }
 
-  // The usable device of a backend that is this GPU; null if there is none.
+  // The usable device of a backend that is this GPU; null if there is none. A runtime lists the parts of a
+  // GPU, which have one address, in the order of the kernel.
   const Listed* device_of(const SystemGpu& gpu, std::string_view backend) const {
+    uint32_t before = gpu.part;
     for (const Listed& device : devices_)
-      if (device.backend->name == backend && device.present && device.reason.empty() &&
-          !device.info.cpu_type && device.info.pci == gpu.pci)
+      if (device.backend->name == backend && is_of(device, gpu) && device.reason.empty() && !before--)
         return &device;
     return nullptr;
+  }
+  static bool is_of(const Listed& device, const SystemGpu& gpu) {
+    return device.present && !device.info.cpu_type && *device.info.pci && device.info.pci == gpu.pci;
+  }
+  // "vulkan0, hip0"
+  std::string ids_of(const SystemGpu& gpu) const {
+    std::string ids;
+    for (const Backend* backend : parts_.backends) {
+      uint32_t at = 0;
+      for (const Listed& device : devices_)
+        if (device.backend == backend && is_of(device, gpu) && (gpu.parts < 2 || at++ == gpu.part))
+          ids += (ids.empty() ? "" : ", ") + device.id;
+    }
+    return ids;
   }
 
   // Whether `auto` has the driver that it wants for this GPU.
@@ -99,8 +118,31 @@ class Examination {
       std::erase(name, '"');
       add("system", "name", name);
     }
-    if (text.read((root + "/proc/sys/kernel/osrelease").c_str()))
-      add("system", "kernel", text.line_after(""));
+    std::string kernel;
+    if (text.read((root + "/proc/sys/kernel/osrelease").c_str())) kernel = text.line_after("");
+    add("system", "kernel", kernel);
+    constexpr const char* kContainers[] = {"", "podman", "yes"};
+    add("system", "container", kContainers[size_t(system_.container)]);
+    if (system_.is_flatpak)
+      add("system", "sandbox", "flatpak, which has a Mesa of its own",
+          std::ranges::all_of(system_.gpus, [&](const SystemGpu& gpu) { return is_served(gpu); })
+              ? ""
+              : "flatpak update (the extension org.freedesktop.Platform.GL is the Mesa that counts here)");
+    if (std::ranges::any_of(system_.gpus, &SystemGpu::is_amd)) amdgpu(root, kernel);
+  }
+
+  // Parameters of the kernel's driver. Work that takes longer than lockup_timeout resets the GPU.
+  void amdgpu(const std::string& root, const std::string& kernel) {
+    const std::string folder = root + "/sys/module/amdgpu/parameters/";
+    SystemText text;
+    if (text.read((folder + "lockup_timeout").c_str())) {
+      const std::string limit = text.line_after("");
+      const bool is_usual = limit.empty() || limit == "-1";
+      const char* const usual = atoi(kernel.c_str()) >= 7 ? "the kernel's own, 2 s since Linux 7.0"
+                                                          : "the kernel's own, 10 s before Linux 7.0";
+      add("amdgpu", "lockup_timeout", is_usual ? usual : limit + " ms");
+    }
+    if (text.read((folder + "user_queue").c_str())) add("amdgpu", "user_queue", text.line_after(""));
   }
 
   std::string permission(const DeviceFile& file) const {
@@ -114,29 +156,68 @@ class Examination {
     const DeviceFile& kfd = system_.kfd;
     if (system_.dxg.there) add("/dev/dxg", "access", permission(system_.dxg));
     std::string advice;
-    if (wants_hip() && !kfd.usable && !explain_no_hip_gpu(parts_.options.system).ok()) advice = error_text();
+    const bool in_wsl = system_.dxg.there && system_.has_hip() && !any_hip();
+    if ((wants_hip() || in_wsl) && !kfd.usable && !explain_no_hip_gpu(parts_.options.system).ok())
+      advice = error_text();
     add("/dev/kfd", "access", kfd.there ? permission(kfd) : "it is not there", advice);
   }
 
+  bool any_hip() const {
+    return std::ranges::any_of(devices_, [](const Listed& device) {
+      return device.present && device.reason.empty() && !strcmp(device.backend->name, "hip");
+    });
+  }
+
   void gpu(const SystemGpu& gpu) {
-    const std::string subject = "gpu " + (gpu.pci.empty() ? gpu.render.path : gpu.pci);
+    std::string subject = "gpu " + (gpu.pci.empty() ? gpu.render.path : gpu.pci);
+    if (gpu.parts > 1)
+      subject += ", part " + std::to_string(gpu.part + 1) + " of " + std::to_string(gpu.parts);
     add(subject, "driver", gpu.driver);
     add(subject, "name", gpu.name);
     if (!gpu.target.empty()) target(subject, gpu.target.c_str(), is_served(gpu));
     if (gpu.render.there)
       add(subject, "node", gpu.render.path + ": " + permission(gpu.render),
-          gpu.render.usable || is_served(gpu) ? "" : permission_advice(gpu.render));
+          gpu.render.usable || is_served(gpu) ? "" : permission_advice(system_, gpu.render));
     memory(subject, "memory", gpu.memory, gpu.memory_used);
     memory(subject, "host memory", gpu.host_memory, gpu.host_memory_used);
+    firmware(subject, gpu);
+    if (gpu.asleep) add(subject, "power", "asleep, so that its clocks are not read");
     add(subject, "clock", gpu.clock);
     add(subject, "memory clock", gpu.memory_clock);
-    std::string ids;
-    for (const Listed& device : devices_)
-      if (*device.info.pci && device.info.pci == gpu.pci) ids += (ids.empty() ? "" : ", ") + device.id;
+    const std::string ids = ids_of(gpu);
     std::string advice;
     if (!is_served(gpu) && !(gpu.is_amd() && has("hip")))
       advice = is_instinct(gpu.target) ? "build GRETA with HIP" : "install a Vulkan driver for it";
+    if (needs_mesa(gpu)) advice = mesa_advice(gpu.target);
     add(subject, "devices", ids.empty() ? "none" : ids, advice);
+  }
+
+  // Whether Vulkan's drivers list other devices, but not this GPU, though this user may open it.
+  bool needs_mesa(const SystemGpu& gpu) const {
+    const bool works = std::ranges::any_of(devices_, [](const Listed& device) {
+      return device.present && !strcmp(device.backend->name, "vulkan");
+    });
+    return works && !gpu.target.empty() && !is_served(gpu) && !is_instinct(gpu.target) && gpu.render.usable &&
+           !device_of(gpu, "vulkan");
+  }
+
+  // RADV's first versions that drive GPUs of a generation well enough for Vulkan 1.3.
+  static std::string mesa_advice(std::string_view target) {
+    constexpr std::string_view kLeast[][2] = {
+        {"gfx12", "25.0"}, {"gfx115", "25.0"}, {"gfx110", "22.3"}, {"gfx103", "22.0"}};
+    std::string version = "22.0";
+    for (const auto& [start, least] : kLeast)
+      if (target.starts_with(start)) version = least;
+    return "install or update Mesa's Vulkan driver: " + std::string(target) + " needs Mesa " + version +
+           " or newer (mesa-vulkan-drivers), and Vulkan lists no device that is this GPU";
+  }
+
+  // MES schedules all work from RDNA3 on, and some of its versions are known for hangs.
+  void firmware(const std::string& subject, const SystemGpu& gpu) {
+    const uint64_t mes = gpu.mes & 0xfff;
+    const bool is_bad = (gpu.target == "gfx1150" || gpu.target == "gfx1151") && (mes == 0x80 || mes == 0x83);
+    add(subject, "firmware", gpu.firmware,
+        is_bad ? "update linux-firmware: with MES 0x80 and 0x83 this GPU hangs" : "");
   }
 
   void memory(const std::string& subject, const char* key, uint64_t all, uint64_t used) {
@@ -152,7 +233,9 @@ class Examination {
       if (runs_on(target, arch)) code += (code.empty() ? "" : ", ") + target;
     if (!code.empty()) return add(subject, "code object", code);
     add(subject, "code object", "none fits",
-        is_served ? "" : "build with -DGRETA_HIP_TARGETS=" + std::string(arch));
+        is_served            ? ""
+        : compiles_for(arch) ? "build with -DGRETA_HIP_TARGETS=" + std::string(arch)
+                             : "use Vulkan, since the HIP kernels do not compile for it");
   }
 
   void device(const Listed& device) {
@@ -200,10 +283,19 @@ std::vector<std::string> hip_targets() {
 std::vector<Finding> greta::examine_machine(const MachineParts& parts) { return Examination(parts).run(); }
 
 greta_status greta_machine_examine(int (*on_finding)(void* user, const greta_finding* finding), void* user) {
+  return greta_machine_examine_with(nullptr, on_finding, user);
+}
+
+greta_status greta_machine_examine_with(const greta_runtime_options* given,
+                                        int (*on_finding)(void* user, const greta_finding* finding),
+                                        void* user) {
   return fenced([&]() -> Status {
     if (!on_finding) return fail(Code::Argument, "on_finding is NULL");
+    greta_runtime_options o;
+    GRETA_TRY(read_options(given, &o));
+    CLog log;
     const std::vector<std::string> targets = hip_targets();
-    for (const Finding& from : examine_machine({backends(), targets, {}})) {
+    for (const Finding& from : examine_machine({backends(), targets, search_options(o, &log)})) {
       const greta_finding finding = {
           sizeof finding, 0, from.subject.c_str(), from.key.c_str(), from.value.c_str(), from.advice.c_str()};
       if (call_back("on_finding", [&] { return on_finding(user, &finding); }))

@@ -27,14 +27,31 @@ static void describe(const DeviceInfo& info, greta_device_info* out) {
   out->cpu_type = info.cpu_type;
 }
 
-// A backend without a device counts as one entry, which says why there is none.
-static uint32_t entries(const Backend& backend) { return std::max(1u, backend.count({})); }
+// A backend without a device counts as one entry, which says why there is none. Counting asks the driver,
+// which is slow.
+static uint32_t entries(const Backend& backend, const DeviceOptions& options) {
+  return std::max(1u, backend.count(options));
+}
+
+static void describe(const Backend& backend, uint32_t index, const DeviceOptions& options,
+                     greta_device_info* out) {
+  *out = {};
+  out->struct_size = sizeof *out;
+  write_id(backend, index, out->id);
+  DeviceInfo device;
+  const Status usable = backend.describe(index, options, &device);
+  describe(device, out);
+  out->usable = usable.ok();
+  if (device.cpu_type)
+    out->memory_free_bytes = memory_available_bytes();  // that of a GPU is known once it is open
+  if (!usable.ok()) copy_text(out->reason, sizeof out->reason, error_text());
+}
 
 greta_status greta_device_count(uint32_t* out_count) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(out_count, "out_count"));
     uint32_t count = 0;
-    for (const Backend* backend : backends()) count += entries(*backend);
+    for (const Backend* backend : backends()) count += entries(*backend, {});
     *out_count = count;
     return {};
   });
@@ -44,24 +61,50 @@ greta_status greta_device_describe(uint32_t index, greta_device_info* out_info) 
   return fenced([&]() -> Status {
     uint32_t first = 0;
     for (const Backend* backend : backends()) {
-      const uint32_t present = backend->count({});  // This asks the driver, which is slow.
-      const uint32_t count = std::max(1u, present);
+      const uint32_t count = entries(*backend, {});
       if (index >= first + count) {
         first += count;
         continue;
       }
-      greta_device_info info = {};
-      write_id(*backend, index - first, info.id);
-      DeviceInfo device;
-      const Status usable = backend->describe(index - first, {}, &device);
-      describe(device, &info);
-      info.usable = usable.ok();
-      if (device.cpu_type)
-        info.memory_free_bytes = memory_available_bytes();  // that of a GPU is known once it is open
-      if (!usable.ok()) copy_text(info.reason, sizeof info.reason, error_text());
+      greta_device_info info;
+      describe(*backend, index - first, {}, &info);
       return write_result(info, out_info);
     }
     return fail(Code::Argument, "there is no device %u: %u devices were looked for", index, first);
+  });
+}
+
+const char* greta_device_kind(uint32_t index, uint32_t* out_expected) {
+  const char* name = nullptr;
+  (void)fenced([&]() -> Status {
+    if (index >= backends().size()) return {};
+    const Backend& backend = *backends()[index];
+    if (out_expected) *out_expected = !backend.worth_asking || backend.worth_asking({});
+    name = backend.name;
+    return {};
+  });
+  return name;
+}
+
+greta_status greta_device_list(const greta_runtime_options* given,
+                               int (*on_device)(void* user, const greta_device_info* device), void* user) {
+  return fenced([&]() -> Status {
+    if (!on_device) return fail(Code::Argument, "on_device is NULL");
+    greta_runtime_options o;
+    GRETA_TRY(read_options(given, &o));
+    CLog log;
+    const DeviceOptions options = search_options(o, &log);
+    for (const Backend* backend : backends()) {
+      if (left_out(*backend, options)) continue;
+      const uint32_t count = entries(*backend, options);
+      for (uint32_t i = 0; i < count; ++i) {
+        greta_device_info info;
+        describe(*backend, i, options, &info);
+        if (call_back("on_device", [&] { return on_device(user, &info); }))
+          return fail(Code::Cancelled, "the callback stopped the list at %s", info.id);
+      }
+    }
+    return {};
   });
 }
 
@@ -73,15 +116,13 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
     if (!o.allocate != !o.release)
       return fail(Code::Argument, "allocate and release must both be set, or neither of them");
     auto runtime = std::make_unique<greta_runtime>();
-    runtime->c_log = {o.log, o.log_user};
-    runtime->log = runtime->c_log.log();
     GRETA_TRY(read_flag(o.exact, "exact", &runtime->exact));
     runtime->memory_limit_bytes = o.memory_limit_bytes;
-    DeviceOptions device;
+    DeviceOptions device = search_options(o, &runtime->c_log);
     device.threads = o.threads;
     device.allocator = {o.allocate, o.release, o.allocator_user};
     device.cache_folder = o.cache_folder;
-    device.log = runtime->log;
+    runtime->log = device.log;
     GRETA_TRY(read_flag(o.persistent, "persistent", &device.persistent));
     if (o.graphs > GRETA_GRAPHS_ON)
       return fail(Code::Argument, "graphs is %u, expected a greta_graphs", o.graphs);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -17,21 +18,35 @@ namespace greta {
 
 bool may_read_and_write(const char* path) { return !faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS); }
 
+int open_error(const char* path) {
+  const int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return errno;
+  close(file);
+  return 0;
+}
+
 namespace {
 
-// The names of a folder's entries that begin with `start`, by the number behind it.
-std::vector<std::string> numbered(const std::string& folder, const char* start) {
+// The names of a folder's entries that begin with `start`.
+std::vector<std::string> entries(const std::string& folder, const char* start) {
   struct Close {
     void operator()(DIR* open) const { closedir(open); }
   };
   std::vector<std::string> names;
   const std::unique_ptr<DIR, Close> open(opendir(folder.c_str()));
+  while (const dirent* entry = open ? readdir(open.get()) : nullptr)
+    if (!strncmp(entry->d_name, start, strlen(start))) names.push_back(entry->d_name);
+  std::ranges::sort(names);
+  return names;
+}
+
+// Those with a number behind `start`, in its order.
+std::vector<std::string> numbered(const std::string& folder, const char* start) {
+  std::vector<std::string> names = entries(folder, start);
   const size_t length = strlen(start);
-  while (const dirent* entry = open ? readdir(open.get()) : nullptr) {
-    const char* digits = entry->d_name + length;
-    if (!strncmp(entry->d_name, start, length) && *digits && !digits[strspn(digits, "0123456789")])
-      names.push_back(entry->d_name);
-  }
+  std::erase_if(names, [&](const std::string& name) {
+    return name.size() == length || name.find_first_not_of("0123456789", length) != name.npos;
+  });
   std::ranges::sort(names, {}, [&](const std::string& name) { return atol(name.c_str() + length); });
   return names;
 }
@@ -40,7 +55,8 @@ uint64_t known(uint64_t number) { return number == SystemText::kNone ? 0 : numbe
 
 class Reader {
  public:
-  explicit Reader(const SystemView& view) : view_(view), root_(view.root) {}
+  Reader(const SystemView& view, bool with_clocks)
+      : view_(view), root_(view.root), with_clocks_(with_clocks) {}
 
   DeviceFile device(const std::string& path) {
     DeviceFile file;
@@ -51,6 +67,7 @@ class Reader {
     file.usable = view_.may_open((root_ + path).c_str());
     file.owner = name_of("/etc/passwd", info.st_uid);
     file.group = name_of("/etc/group", info.st_gid);
+    file.group_id = info.st_gid;
     file.permissions = info.st_mode & 0777;
     return file;
   }
@@ -64,14 +81,19 @@ class Reader {
       if (read(folder + "uevent")) {
         gpu.driver = text_.line_after("DRIVER=");
         gpu.pci = text_.line_after("PCI_SLOT_NAME=");
+        gpu.id = lowered(text_.line_after("PCI_ID="));
       }
       gpu.render = device("/dev/dri/" + node);
       gpu.memory = number(folder + "mem_info_vram_total");
       gpu.memory_used = number(folder + "mem_info_vram_used");
       gpu.host_memory = number(folder + "mem_info_gtt_total");
       gpu.host_memory_used = number(folder + "mem_info_gtt_used");
-      gpu.clock = clock(folder + "pp_dpm_sclk");
-      gpu.memory_clock = clock(folder + "pp_dpm_mclk");
+      gpu.asleep = read(folder + "power/runtime_status") && text_.line_after("") == "suspended";
+      if (with_clocks_ && !gpu.asleep) {
+        gpu.clock = clock(folder + "pp_dpm_sclk");
+        gpu.memory_clock = clock(folder + "pp_dpm_mclk");
+      }
+      add_firmware(folder + "fw_version/", &gpu);
       if (read(folder + "product_name")) gpu.name = text_.line_after("");
       gpus.push_back(std::move(gpu));
     }
@@ -89,22 +111,84 @@ class Reader {
       format_text(pci, sizeof pci, "%04x:%02x:%02x.%x", unsigned(known(text_.number_after("domain "))),
                   unsigned(place >> 8 & 0xff), unsigned(place >> 3 & 0x1f), unsigned(place & 7));
       const std::string path = "/dev/dri/renderD" + std::to_string(render);
-      auto gpu = std::ranges::find(*gpus, path, [](const SystemGpu& g) { return g.render.path; });
-      if (gpu == gpus->end()) gpu = std::ranges::find(*gpus, pci, &SystemGpu::pci);
+      auto gpu = render ? by_node(gpus, path) : gpus->end();
+      if (gpu == gpus->end()) gpu = by_address(gpus, pci);
       if (gpu == gpus->end()) {  // a container may hide its render node
         gpus->push_back({});
         gpu = gpus->end() - 1;
         gpu->pci = pci;
         if (render) gpu->render = device(path);
       }
+      if (gpu->pci.empty()) gpu->pci = pci;  // parts of a GPU are no devices of the bus
       gpu->target = target(known(text_.number_after("gfx_target_version ")));
     }
+  }
+
+  // Devices of AMD that draw or compute (classes 03 and 12) and that no driver has taken. Audio is no GPU.
+  std::vector<SystemGpu> without_driver() {
+    const std::string folder = root_ + "/sys/bus/pci/devices/";
+    std::vector<SystemGpu> found;
+    for (const std::string& address : entries(folder, "")) {
+      const std::string device = "/sys/bus/pci/devices/" + address + "/";
+      if (!read(device + "vendor") || text_.line_after("") != "0x1002" || !read(device + "class")) continue;
+      const std::string kind = text_.line_after("").substr(0, 4);
+      struct stat info;
+      if ((kind != "0x03" && kind != "0x12") || !stat((root_ + device + "driver").c_str(), &info)) continue;
+      SystemGpu gpu;
+      gpu.pci = address;
+      if (read(device + "device")) gpu.id = "1002:" + text_.line_after("").substr(2);
+      found.push_back(std::move(gpu));
+    }
+    return found;
+  }
+
+  void surroundings(SystemGpus* system) {
+    struct stat info;
+    const auto there = [&](const char* path) { return !stat((root_ + path).c_str(), &info); };
+    system->is_flatpak = there("/.flatpak-info");
+    system->container = there("/run/.containerenv")                               ? Container::kPodman
+                        : there("/.dockerenv") || there("/run/systemd/container") ? Container::kOther
+                                                                                  : Container::kNone;
+    for (const char* group : {"render", "video"})
+      if (read("/etc/group") && text_.number_after((group + std::string(":x:")).c_str()) != SystemText::kNone)
+        system->groups.push_back(group);
+    for (const char* folder : {"/opt/rocm/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/lib"})
+      for (const char* library : {"librocdxg.so", "libamdhip64.so"})
+        system->has_wsl_rocm |= !entries(root_ + folder, library).empty();
   }
 
  private:
   const SystemView& view_;
   std::string root_;
+  bool with_clocks_;
   SystemText text_;
+
+  using Gpus = std::vector<SystemGpu>;
+  static Gpus::iterator by_node(Gpus* gpus, const std::string& path) {
+    return std::ranges::find(*gpus, path, [](const SystemGpu& g) { return g.render.path; });
+  }
+  static Gpus::iterator by_address(Gpus* gpus, const char* pci) {
+    return std::ranges::find(*gpus, pci, &SystemGpu::pci);
+  }
+  static std::string lowered(std::string text) {
+    for (char& letter : text) letter = char(letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : letter);
+    return text;
+  }
+
+  void add_firmware(const std::string& folder, SystemGpu* gpu) {
+    constexpr const char* kFiles[][2] = {
+        {"MES", "mes_fw_version"}, {"MEC", "mec_fw_version"}, {"SMC", "smc_fw_version"}};
+    for (const auto& [name, file] : kFiles) {
+      if (!read(folder + file)) continue;
+      const uint64_t version = strtoull(text_.data, nullptr, 16);
+      if (!version) continue;
+      if (!strcmp(name, "MES")) gpu->mes = version;
+      char part[64];
+      format_text(part, sizeof part, "%s%s 0x%llx", gpu->firmware.empty() ? "" : ", ", name,
+                  (unsigned long long)version);
+      gpu->firmware += part;
+    }
+  }
 
   bool read(const std::string& path) { return text_.read((root_ + path).c_str()); }
   uint64_t number(const std::string& path) { return read(path) ? known(text_.number_after("")) : 0; }
@@ -157,54 +241,31 @@ const SystemGpu* SystemGpus::find(const char* pci) const {
   return *pci && found != gpus.end() ? &*found : nullptr;
 }
 
-SystemGpus read_system_gpus(const SystemView& view) {
-  Reader reader(view);
+// Numbers the parts of GPUs that are divided. They lie behind one address, or each has its own function of
+// it.
+static void number_parts(std::vector<SystemGpu>* gpus) {
+  for (SystemGpu& gpu : *gpus) {
+    if (gpu.pci.empty()) continue;
+    gpu.parts = 0;
+    for (const SystemGpu& other : *gpus) {
+      if (other.pci != gpu.pci) continue;
+      ++gpu.parts;
+      if (&other < &gpu) ++gpu.part;
+    }
+  }
+}
+
+SystemGpus read_system_gpus(const SystemView& view, bool with_clocks) {
+  Reader reader(view, with_clocks);
   SystemGpus system;
   system.kfd = reader.device("/dev/kfd");
   system.dxg = reader.device("/dev/dxg");
+  reader.surroundings(&system);
   system.gpus = reader.drawing();
   reader.add_computing(&system.gpus);
+  system.without_driver = reader.without_driver();
+  number_parts(&system.gpus);
   return system;
-}
-
-std::string permission_advice(const DeviceFile& file) {
-  // On most systems both groups exist, and a render node may belong to either.
-  const bool usual = file.group == "render" || file.group == "video";
-  return "sudo usermod -aG " + (usual ? "render,video" : file.group) + " $USER, then log in again";
-}
-
-static Status not_permitted(const DeviceFile& file) {
-  return fail(Code::Unsupported, "this user may not open %s, which belongs to the group %s (%s)",
-              file.path.c_str(), file.group.c_str(), permission_advice(file).c_str());
-}
-
-Status explain_no_hip_gpu(const SystemView& view) {
-  const SystemGpus system = read_system_gpus(view);
-  std::string targets;
-  bool has_amd = false;
-  for (const SystemGpu& gpu : system.gpus) {
-    has_amd |= gpu.is_amd();
-    if (!gpu.target.empty()) targets += (targets.empty() ? "" : ", ") + gpu.target;
-  }
-  if (!system.has_hip())
-    return has_amd
-               ? fail(Code::Unsupported,
-                      "there is no /dev/kfd, though there is an AMD GPU; a container must be started with "
-                      "--device /dev/kfd --device /dev/dri, and a kernel must have the driver amdgpu with "
-                      "HSA_AMD")
-               : fail(Code::Unsupported,
-                      "there is no /dev/kfd, so this machine has no AMD GPU, or its driver amdgpu is not "
-                      "loaded (sudo modprobe amdgpu)");
-  if (system.kfd.there && !system.kfd.usable) return not_permitted(system.kfd);
-  for (const SystemGpu& gpu : system.gpus)
-    if (gpu.is_amd() && gpu.render.there && !gpu.render.usable) return not_permitted(gpu.render);
-  if (!targets.empty())
-    return fail(Code::Unsupported,
-                "the HIP runtime hides the GPUs that the kernel shows (%s); unset HIP_VISIBLE_DEVICES, "
-                "ROCR_VISIBLE_DEVICES and GPU_DEVICE_ORDINAL, or install a ROCm that knows them",
-                targets.c_str());
-  return fail(Code::Unsupported, "%s is there, but the kernel shows no AMD GPU that computes (see dmesg)",
-              system.kfd.there ? "/dev/kfd" : "/dev/dxg");
 }
 
 }  // namespace greta

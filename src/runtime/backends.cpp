@@ -22,6 +22,11 @@ static constexpr const Backend* kBackends[] = {
 
 std::span<const Backend* const> backends() { return kBackends; }
 
+bool left_out(const Backend& backend, const DeviceOptions& options) {
+  const std::string names = std::string(",") + (options.without ? options.without : "") + ",";
+  return names.find(std::string(",") + backend.name + ",") != names.npos;
+}
+
 static Status unknown_device(const char* name) {
   char known[256] = "";
   for (const Backend* backend : kBackends) {
@@ -64,7 +69,7 @@ struct Candidate {
   bool present;        // false: it stands for a backend that has no device
   size_t turn;
   bool has_turn;
-  size_t found = 0;  // how many were found before it
+  size_t found = 0;  // how many were found before it, or before the first that is the same GPU
 };
 
 void place(Candidate* candidate) {
@@ -87,6 +92,9 @@ void add_candidates(const Backend& backend, const DeviceOptions& options, std::v
     device.present = count || *device.info.name || *device.info.arch;
     place(&device);
     device.found = to->size();
+    for (const Candidate& other : *to)
+      if (*device.info.pci && other.backend == &backend && !strcmp(device.info.pci, other.info.pci))
+        device.found = std::min(device.found, other.found);
     to->push_back(std::move(device));
   }
 }
@@ -115,7 +123,7 @@ struct Choice {
 Choice open_in_turn(std::vector<Candidate>& candidates, bool any, const DeviceOptions& options,
                     NamedDevice* out) {
   std::ranges::sort(candidates, {}, [](const Candidate& device) {
-    return std::tuple(device.turn, device.has_turn, device.found);
+    return std::tuple(device.turn, device.has_turn, device.found, device.info.vendor_driver, device.index);
   });
   Choice choice;
   for (Candidate& device : candidates) {
@@ -168,7 +176,7 @@ Status open_any(const Backend& backend, const DeviceOptions& options, NamedDevic
 Status open_best(std::span<const Backend* const> from, const DeviceOptions& options, NamedDevice* out) {
   std::vector<Candidate> candidates;
   for (const Backend* backend : from)
-    if (!backend->worth_asking || backend->worth_asking(options))
+    if (!left_out(*backend, options) && (!backend->worth_asking || backend->worth_asking(options)))
       add_candidates(*backend, options, &candidates);
   const Choice choice = open_in_turn(candidates, false, options, out);
   if (!choice.taken) return fail(Code::Unsupported, "no usable device: %s", joined(choice.all).c_str());

@@ -6,6 +6,8 @@ namespace greta {
 
 std::span<const Backend* const> backends();
 
+bool left_out(const Backend& backend, const DeviceOptions& options);  // DeviceOptions::without names it
+
 constexpr uint32_t kDeviceIdBytes = 16;
 
 // Writes the name that open_device takes, such as "vulkan1" or "cpu".

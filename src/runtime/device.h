@@ -42,6 +42,7 @@ struct DeviceInfo {
   bool imports_host = false;      // import_host takes the pages of a mapped file
   uint32_t weight_alignment = 1;  // in bytes, of a tensor that kernels read in such pages
   bool runs_ahead = false;        // submitted work goes on while the host does something else
+  bool vendor_driver = false;     // of a GPU for which another driver of the same backend is to be preferred
   bool own_buffers = false;       // a pool gives each slice a buffer, so that validation sees its end
 };
 
@@ -201,6 +202,11 @@ struct DeviceOptions {
   const char* driver_library = nullptr;  // in place of the backend's own; tests put a faulty one there
   SystemView system;                     // where /sys and /dev are; tests make up their own
   uint32_t wait_limit_ms = 0;  // of GPUs: a wait that takes longer means that the device hangs; 0: a minute
+  // HIP: folders of ROCm with ':' between them, which come before those of the system, and the folder of a
+  // Python virtual environment, whose ROCm comes last. Null: none.
+  const char* rocm_folders = nullptr;
+  const char* virtual_environment = nullptr;
+  const char* without = nullptr;  // backends with ',' between them that "auto" leaves alone; null: none
   bool persistent = false;     // HIP: a captured plan is one launch, where it can be (docs/hip.md)
   Graphs graphs = Graphs::Default;  // HIP: by default only where the runtime's version is known to be right
   bool imports_files = false;       // HIP: an APU may read mapped files in place

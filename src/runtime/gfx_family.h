@@ -25,6 +25,12 @@ constexpr bool runs_on(std::string_view target, std::string_view arch) {
   return target == arch || (!target.empty() && target == gfx_family(arch));
 }
 
+// Whether the HIP kernels are known to compile for the exact target. Of older GPUs only some have products
+// of bytes that the kernels use.
+constexpr bool compiles_for(std::string_view arch) {
+  return !gfx_family(arch).empty() || arch == "gfx90a" || arch == "gfx908" || arch == "gfx906";
+}
+
 // Whether it is one of AMD's accelerators for data centres, which "auto" runs through HIP.
 constexpr bool is_instinct(std::string_view arch) {
   return arch == "gfx90a" || arch == "gfx942" || arch == "gfx950" || arch == "gfx1250";

@@ -25,6 +25,7 @@ struct Machine {
   FakeGpus tree;
   std::vector<std::string> targets = {"gfx11-generic", "gfx942"};
   std::vector<Finding> findings;
+  const char* without = nullptr;
 
   Machine() {
     tree.write("/etc/os-release", "ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n");
@@ -39,6 +40,7 @@ struct Machine {
     static constexpr const Backend* kAll[] = {&kFakeVulkan, &kFakeHip, &kFakeCpu};
     DeviceOptions options;
     options.system = tree.view();
+    options.without = without;
     findings = examine_machine({kAll, targets, options});
   }
   std::string value(std::string_view subject, std::string_view key) const {
@@ -82,7 +84,7 @@ TEST_CASE("machine: an Instinct without HIP, step by step", "[api]") {
   FakeGpus::forbidden = "/dev/kfd";
   machine.examine();
   CHECK(machine.value("/dev/kfd", "access") ==
-        "owner root, group render, permissions 644, this user may not open it");
+        "owner root, group render, permissions 660, this user may not open it");
   CHECK_THAT(machine.advice(), ContainsSubstring("sudo usermod -aG render,video $USER"));
   FakeGpus::forbidden = "renderD129";
   machine.examine();
@@ -164,6 +166,18 @@ TEST_CASE("machine: an APU has little memory of its own", "[api]") {
   machine.examine();
   CHECK(machine.value("gpu 0000:03:00.0", "memory") == "512.00 MiB, 1.00 MiB in use");
   CHECK(machine.value("gpu 0000:03:00.0", "host memory") == "15.00 GiB, 3.00 MiB in use");
+}
+
+TEST_CASE("machine: a driver that is left out is not asked", "[api]") {
+  Machine machine;
+  machine.tree.add_kfd();
+  FakeHip::asked = FakeVulkan::asked = 0;
+  machine.without = "hip,other";
+  machine.examine();
+  CHECK(FakeHip::asked == 0);
+  CHECK(FakeVulkan::asked > 0);
+  CHECK(machine.value("hip", "usable") == "not found");
+  CHECK(machine.value("build", "backends") == "vulkan, hip, cpu");
 }
 
 TEST_CASE("machine: a GPU of another vendor without a driver", "[api]") {

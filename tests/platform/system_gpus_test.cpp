@@ -33,7 +33,7 @@ TEST_CASE("gpus: two of them, with targets, nodes and clocks", "[platform]") {
   tree.add(kRadeon);
   tree.write(tree.device(kRadeon) + "pp_dpm_sclk", "0: 500Mhz \n1: 132Mhz *\n2: 2304Mhz \n");
   tree.write(tree.device(kRadeon) + "product_name", "AMD Radeon RX 7900 XTX\n");
-  const SystemGpus system = read_system_gpus(tree.view());
+  const SystemGpus system = read_system_gpus(tree.view(), true);
   CHECK(system.has_hip());
   CHECK(system.kfd.usable);
   CHECK(system.kfd.owner == "root");
@@ -50,8 +50,50 @@ TEST_CASE("gpus: two of them, with targets, nodes and clocks", "[platform]") {
   CHECK(instinct.target == "gfx942");
   CHECK(system.find("0000:c1:00.0") == &instinct);
   CHECK(!system.find("0000:c2:00.0"));
-  CHECK_THAT(reason(tree), ContainsSubstring("hides the GPUs that the kernel shows (gfx1100, gfx942); unset "
-                                             "HIP_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES"));
+  CHECK_THAT(reason(tree),
+             ContainsSubstring("finds none of the GPUs that the kernel shows (gfx1100, gfx942)"));
+}
+
+TEST_CASE("gpus: variables that hide them are named, if they are set", "[platform]") {
+  FakeGpus tree;
+  tree.add_kfd();
+  tree.add(kRadeon);
+  CHECK_THAT(reason(tree), !ContainsSubstring("environment"));
+  SystemView view = tree.view();
+  view.hiding = "CUDA_VISIBLE_DEVICES=1";
+  CHECK(!explain_no_hip_gpu(view).ok());
+  CHECK_THAT(error_text(), ContainsSubstring("hides the GPUs that the kernel shows (gfx1100), since the "
+                                             "environment has CUDA_VISIBLE_DEVICES=1: unset it"));
+}
+
+TEST_CASE("gpus: clocks are read where they are asked for, and never of a GPU that sleeps", "[platform]") {
+  FakeGpus tree;
+  tree.add(kRadeon);
+  tree.write(tree.device(kRadeon) + "pp_dpm_sclk", "0: 500Mhz *\n");
+  CHECK(read_system_gpus(tree.view()).gpus[0].clock.empty());
+  CHECK(read_system_gpus(tree.view(), true).gpus[0].clock == "500 to 500 MHz, now 500");
+  tree.write(tree.device(kRadeon) + "power/runtime_status", "suspended\n");
+  const SystemGpu asleep = read_system_gpus(tree.view(), true).gpus[0];
+  CHECK(asleep.asleep);
+  CHECK(asleep.clock.empty());
+}
+
+TEST_CASE("gpus: a file that does not open though its permissions allow it", "[platform]") {
+  FakeGpus tree;
+  tree.add_kfd();
+  tree.add(kRadeon);
+  FakeGpus::refused = "/dev/kfd";
+  FakeGpus::error = EACCES;
+  CHECK_THAT(reason(tree), ContainsSubstring("AppArmor, SELinux or a sandbox forbids it"));
+  FakeGpus::error = EPERM;
+  CHECK_THAT(reason(tree), ContainsSubstring("AppArmor"));
+  tree.write("/.dockerenv", "");
+  CHECK_THAT(reason(tree), ContainsSubstring("this container may not use /dev/kfd: start it with --device"));
+  FakeGpus::error = EINVAL;
+  CHECK_THAT(reason(tree), ContainsSubstring("its driver has failed (see sudo dmesg)"));
+  FakeGpus::refused = "renderD128";
+  FakeGpus::error = EACCES;
+  CHECK_THAT(reason(tree), ContainsSubstring("/dev/dri/renderD128 may not be opened"));
 }
 
 TEST_CASE("gpus: targets are written as compilers write them", "[platform]") {
@@ -93,7 +135,7 @@ TEST_CASE("gpus: who may not open a node is told the group", "[platform]") {
   tree.write("/etc/group", "gpu-people:x:0:\n");
   CHECK_THAT(reason(tree), ContainsSubstring("the group gpu-people (sudo usermod -aG gpu-people $USER"));
   tree.write("/etc/group", "render:x:10:\n");  // nobody has given the number a name
-  CHECK_THAT(reason(tree), ContainsSubstring("the group 0 (sudo usermod -aG 0 $USER"));
+  CHECK_THAT(reason(tree), ContainsSubstring("the group 0 (start the container with --group-add 0)"));
 }
 
 TEST_CASE("gpus: a driver without a GPU that computes", "[platform]") {

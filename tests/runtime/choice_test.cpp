@@ -21,6 +21,7 @@ struct Choice {
 // The fakes are those of a machine with ROCm and a Radeon; tests change them.
 struct Machine {
   FakeGpus tree;
+  const char* without = nullptr;
   Machine() {
     tree.add_kfd();
     Hip::devices = {{"Radeon", "gfx1100"}};
@@ -34,6 +35,7 @@ struct Machine {
     Choice choice;
     DeviceOptions options;
     options.system = tree.view();
+    options.without = without;
     options.log = {[](void* to, uint32_t level, const char* text) {
                      auto& told = *static_cast<Choice*>(to);
                      (level >= uint32_t(LogLevel::Warning) ? told.warnings : told.told) += text;
@@ -89,7 +91,9 @@ TEST_CASE("turns: HIP is not asked where there is no /dev/kfd and no /dev/dxg", 
   CHECK(Hip::asked == 0);
   Vulkan::devices = {};
   CHECK(machine.choose().warnings == "no GPU to use, running on the CPU: no Vulkan loader");
-  machine.tree.write("/dev/dxg", "");
+  machine.tree.write("/dev/dxg", "");  // which GPUs of other makers have, too
+  CHECK(machine.choose().id == "cpu");
+  machine.tree.write("/opt/rocm/lib/librocdxg.so.1", "");
   CHECK(machine.choose().id == "hip0");
 }
 
@@ -117,4 +121,29 @@ TEST_CASE("turns: a Radeon that HIP cannot use is only told of, since Vulkan has
   CHECK(choice.id == "vulkan0");
   CHECK(choice.warnings.empty());
   CHECK(choice.told == "hip0, Radeon: no code object fits gfx1013");
+}
+
+TEST_CASE("turns: of two drivers for one GPU the vendor's comes behind", "[runtime]") {
+  Machine machine;
+  const FakeDevice vendor{"Radeon (AMDVLK)", "vulkan:amd", false, false, "", "0000:03:00.0", "", true};
+  const FakeDevice radv{"Radeon (RADV)", "vulkan:amd", false, false, "", "0000:03:00.0"};
+  const FakeDevice other{"other (RADV)", "vulkan:amd", false, false, "", "0000:04:00.0"};
+  Vulkan::devices = {vendor, radv};
+  CHECK(machine.choose().id == "vulkan1");
+  Vulkan::devices = {radv, vendor};
+  CHECK(machine.choose().id == "vulkan0");
+  Vulkan::devices = {vendor, other};  // another GPU is no reason
+  CHECK(machine.choose().id == "vulkan0");
+  Vulkan::devices = {vendor, other, radv};
+  CHECK(machine.choose().id == "vulkan2");
+}
+
+TEST_CASE("turns: a driver that is left out is not asked", "[runtime]") {
+  Machine machine;
+  Hip::devices = {{"Instinct", "gfx942"}};
+  machine.without = "cuda,hip";
+  CHECK(machine.choose().id == "vulkan0");
+  CHECK(Hip::asked == 0);
+  machine.without = "vulkan";
+  CHECK(machine.choose().id == "hip0");
 }

@@ -12,6 +12,7 @@ struct FakeDevice {
   const char* reason = "";  // why it cannot be used
   const char* pci = "";
   const char* library = "";
+  bool vendor_driver = false;
 };
 
 // A backend whose devices a test sets. `Kind` keeps those of several apart.
@@ -29,6 +30,7 @@ struct Fake {
     greta::format_text(out->arch, sizeof out->arch, "%s", device.arch);
     greta::format_text(out->pci, sizeof out->pci, "%s", device.pci);
     greta::format_text(out->library, sizeof out->library, "%s", device.library);
+    out->vendor_driver = device.vendor_driver;
     out->unified_memory = device.unified;
     out->cpu_type = device.on_processor;
     return *device.reason ? greta::fail(greta::Code::Unsupported, "%s", device.reason) : greta::Status{};

@@ -1,6 +1,7 @@
 // A folder in place of "/" that shows GPUs as the kernel's drivers do.
 #pragma once
 #include <catch2/catch_test_macros.hpp>
+#include <cerrno>
 #include <cstring>
 
 #include "platform/platform.h"
@@ -14,22 +15,30 @@ struct FakeGpu {
 };
 
 struct FakeGpus : FakeRoot {
-  inline static std::string forbidden;  // a path that may not be opened
+  inline static std::string forbidden;  // a path that may not be opened, as its permissions say
+  inline static std::string refused;    // one whose opening fails all the same, with this error
+  inline static int error = EACCES;
 
   greta::SystemView view() const {
     return {path.c_str(),
-            [](const char* file) { return forbidden.empty() || !strstr(file, forbidden.c_str()); }};
+            [](const char* file) { return forbidden.empty() || !strstr(file, forbidden.c_str()); },
+            [](const char* file) { return refused.empty() || !strstr(file, refused.c_str()) ? 0 : error; }};
   }
   FakeGpus() {
     forbidden.clear();
+    refused.clear();
     write("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n");
     write("/etc/group", "daemon:x:1:\nrender:x:0:\nvideo:x:44:greta\n");
     write("/sys/class/kfd/kfd/topology/nodes/0/properties", "cpu_cores_count 16\nsimd_count 0\n");
   }
-  void add_kfd() { write("/dev/kfd", ""); }
+  void add_kfd() { add_file("/dev/kfd"); }
+  void add_file(const std::string& file) {
+    write(file, "");
+    std::filesystem::permissions(path + file, std::filesystem::perms(0660));
+  }
   void add(const FakeGpu& gpu) {
     const std::string render = "renderD" + std::to_string(gpu.render);
-    write("/dev/dri/" + render, "");
+    add_file("/dev/dri/" + render);
     write(device(gpu) + "uevent", std::string("DRIVER=") + gpu.driver +
                                       "\nPCI_CLASS=30000\nPCI_ID=1002:744C\n" + "PCI_SLOT_NAME=" + gpu.pci +
                                       "\n");
