@@ -103,6 +103,17 @@ bool write_output(std::string_view text) noexcept {
   return output_error == 0;
 }
 
+NoOutput::NoOutput() : stdout_(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)) {
+  if (stdout_ >= 0) dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+NoOutput::~NoOutput() {
+  if (stdout_ < 0) return;
+  fflush(stdout);  // a library may have printed into its buffer
+  dup2(stdout_, STDOUT_FILENO);
+  close(stdout_);
+}
+
 bool write_words(std::string_view text) noexcept {
   if (!stdout_is_terminal()) return write_output(text);
   if (output_error != 0) return false;

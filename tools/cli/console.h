@@ -50,6 +50,17 @@ void put(std::string_view text);  // write_output(), then check_output()
 // its end. end_words() writes what still waits; call it before anything else is written.
 bool write_words(std::string_view text) noexcept;
 bool end_words() noexcept;
+// While this lives, what libraries print to stdout goes to stderr, and write_output must not be called.
+class NoOutput {
+ public:
+  NoOutput();
+  ~NoOutput();
+  NoOutput(const NoOutput&) = delete;
+  NoOutput& operator=(const NoOutput&) = delete;
+
+ private:
+  int stdout_;
+};
 
 // ---- stderr ----
 enum class Verbosity { kQuiet, kNormal, kVerbose };

@@ -1,10 +1,13 @@
 // greta-cli: finds the command, runs it, and turns what happens into one line and an exit code.
 #include <CLI/App.hpp>
+#include <cstring>
 #include <new>
 
+#include "children.h"
 #include "command_line.h"
 #include "commands/commands.h"
 #include "console.h"
+#include "drivers.h"
 #include "greta.h"
 #include "help.h"
 #include "llama_flags.h"
@@ -45,18 +48,7 @@ std::string version_text() {
   const uint32_t version = greta_version();
   std::string text =
       format("greta-cli %u.%u.%u, backends:", version / 10000, version / 100 % 100, version % 100);
-  uint32_t count = 0;
-  greta_device_count(&count);
-  std::string last;
-  for (uint32_t i = 0; i < count; ++i) {
-    greta_device_info device{};
-    device.struct_size = sizeof device;
-    if (greta_device_describe(i, &device) != GRETA_OK) continue;
-    std::string kind = device.id;
-    kind.resize(kind.find_last_not_of("0123456789") + 1);
-    if (kind != last) text += " " + kind;
-    last = kind;
-  }
+  for (uint32_t i = 0; const char* kind = greta_device_kind(i, nullptr); ++i) text += " " + std::string(kind);
   return text + "\n";
 }
 
@@ -160,6 +152,8 @@ int run_and_tell(int argc, char** argv) {
 }
 
 int run_program(int argc, char** argv) {
+  remember_program(argv[0]);
+  if (argc > 1 && !std::strcmp(argv[1], kAskDrivers)) answer_about_drivers(argc, argv);
   start_console();
   const int code = run_and_tell(argc, argv);
   if (code != kExitInterrupted) say_later_notes();  // behind the error, if there was one

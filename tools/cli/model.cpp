@@ -7,6 +7,7 @@
 
 #include "bundled.h"
 #include "console.h"
+#include "drivers.h"
 
 namespace greta::cli {
 
@@ -93,9 +94,21 @@ static std::string cache_folder() {
   return home && home[0] == '/' ? std::string(home) + "/.cache/greta" : std::string();
 }
 
+// The kinds of device that "auto" leaves alone, since their drivers cannot be asked.
+static std::string broken_kinds(const DeviceOptions& options) {
+  if (options.device != "auto") return "";
+  const std::vector<BrokenDriver> broken = ask_devices(true).broken;
+  for (const BrokenDriver& driver : broken)
+    note_later(
+        format("%s is left out: %s (see greta-cli doctor)", driver.kind.c_str(), driver.reason.c_str()));
+  return names_of(broken);
+}
+
 Runtime open_runtime(const DeviceOptions& options) {
   const std::string cache = cache_folder();
+  const Search search(broken_kinds(options));
   auto open = sized<greta_runtime_options>();
+  search.put(&open);
   open.cache_folder = cache.c_str();
   open.threads = options.threads;
   open.device = options.device.c_str();
@@ -109,10 +122,18 @@ Runtime open_runtime(const DeviceOptions& options) {
   greta_runtime* runtime = nullptr;
   choice_warnings.clear();
   choosing_device = true;
-  const greta_status status = greta_runtime_open(&open, &runtime);
+  greta_status status;
+  {
+    const NoOutput drivers_print_nothing;
+    status = greta_runtime_open(&open, &runtime);
+  }
   choosing_device = false;
   note_choice(runtime);
-  return own<Runtime>(status, runtime);
+  Runtime opened = own<Runtime>(status, runtime);
+  const greta_device_info device = describe(opened.get());
+  if (device.cpu_type && std::strncmp(device.id, "cpu", 3) != 0)
+    note_later(format("%s is %s, which runs on the processor", device.id, device.name));
+  return opened;
 }
 
 static greta_source source_of(const std::string& path, bool map) {

@@ -5,8 +5,9 @@
 
 #include "commands/commands.h"
 #include "console.h"
+#include "drivers.h"
 #include "json.h"
-#include "model.h"
+#include "options.h"
 
 namespace greta::cli {
 namespace {
@@ -29,7 +30,7 @@ Json to_json(const greta_device_info& device) {
 // Of a GPU that an earlier device also is, behind another driver: "; the same GPU as vulkan0".
 std::string same_gpu(const greta_device_info& device, const std::vector<greta_device_info>& earlier) {
   for (const greta_device_info& other : earlier)
-    if (*device.pci && !strcmp(device.pci, other.pci)) return format("; the same GPU as %s", other.id);
+    if (other.usable && *device.pci && !strcmp(device.pci, other.pci)) return format("; the same GPU as %s", other.id);
   return "";
 }
 
@@ -48,17 +49,12 @@ std::string to_text(const greta_device_info& device, const std::vector<greta_dev
 }
 
 int devices(bool as_json) {
-  uint32_t count = 0;
-  check(greta_device_count(&count));
+  const std::vector<greta_device_info> all = ask_devices().devices;
   Json list = Json::array();
   std::string text;
-  std::vector<greta_device_info> all;
-  for (uint32_t i = 0; i < count; ++i) {
-    auto device = sized<greta_device_info>();
-    check(greta_device_describe(i, &device));
-    list.push_back(to_json(device));
-    text += to_text(device, all);
-    all.push_back(device);
+  for (size_t i = 0; i < all.size(); ++i) {
+    list.push_back(to_json(all[i]));
+    text += to_text(all[i], {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i)});
   }
   put(as_json ? json_text(list) : text);
   return kExitOk;

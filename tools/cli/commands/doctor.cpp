@@ -5,18 +5,19 @@
 #include <vector>
 
 #include "bench/build_commit.h"
+#include "bundle.h"
 #include "commands/commands.h"
 #include "console.h"
+#include "drivers.h"
 #include "json.h"
-#include "model.h"
+#include "options.h"
+#include "output_file.h"
+#include "slips.h"
 
 namespace greta::cli {
 namespace {
 
-struct Finding {
-  std::string subject, key, value, advice;
-};
-using Findings = std::vector<Finding>;
+using Findings = std::vector<MachineFinding>;
 
 // Variables that change which devices drivers show, and what to do about one that is set.
 struct Variable {
@@ -31,8 +32,17 @@ constexpr Variable kVariables[] = {
     {"ROCR_VISIBLE_DEVICES", ""},
     {"GPU_DEVICE_ORDINAL", ""},
     {"CUDA_VISIBLE_DEVICES", ""},
+    {"HSA_ENABLE_DXG_DETECTION", ""},
     {"HSA_ENABLE_SDMA", ""},
+    {"GPU_MAX_HW_QUEUES", ""},
     {"AMD_LOG_LEVEL", ""},
+    {"ROCM_PATH", ""},
+    {"HIP_PATH", ""},
+    {"VIRTUAL_ENV", ""},
+    {"AMD_VULKAN_ICD", ""},
+    {"DISABLE_LAYER_AMD_SWITCHABLE_GRAPHICS_1", ""},
+    {"RADV_DEBUG", ""},
+    {"RADV_PERFTEST", ""},
     {"VK_DRIVER_FILES", ""},
     {"VK_ICD_FILENAMES", ""},
     {"VK_LOADER_DRIVERS_DISABLE", ""},
@@ -51,41 +61,20 @@ void add_program(Findings* to) {
       to->push_back({"environment", variable.name, value, variable.advice});
 }
 
-void add_machine(Findings* to) {
-  const auto add = [](void* list, const greta_finding* found) {
-    static_cast<Findings*>(list)->push_back({found->subject, found->key, found->value, found->advice});
-    return interrupted() ? 1 : 0;
-  };
-  check(greta_machine_examine(add, to));
-}
+void add(const Findings& from, Findings* to) { to->insert(to->end(), from.begin(), from.end()); }
 
-// Opens each device that can be used, and says what its driver and a measurement tell.
-void add_measured(Findings* to) {
-  uint32_t count = 0;
-  check(greta_device_count(&count));
-  for (uint32_t i = 0; i < count; ++i) {
-    auto listed = sized<greta_device_info>();
-    check(greta_device_describe(i, &listed));
-    if (!listed.usable) continue;
-    DeviceOptions options;
-    options.device = listed.id;
-    try {
-      const Runtime runtime = open_runtime(options);
-      uint64_t bytes_per_second = 0;
-      check(greta_runtime_measure_bandwidth(runtime.get(), &bytes_per_second));
-      to->push_back({listed.id, "free memory", size_text(describe(runtime.get()).memory_free_bytes), ""});
-      to->push_back(
-          {listed.id, "measured bandwidth", format("%.1f GB/s", double(bytes_per_second) / 1e9), ""});
-    } catch (const Failed& error) {
-      to->push_back({listed.id, "measured bandwidth", "failed", error.what()});
-    }
-  }
+// Drivers are asked in child processes, so nothing that they do ends this one.
+void add_machine(Findings* to, bool measure) {
+  const AskedDevices asked = ask_devices();
+  add(ask_machine(asked.broken), to);
+  for (const greta_device_info& device : asked.devices)
+    if (measure && device.usable) add(ask_measured(device.id), to);
 }
 
 std::string to_text(const Findings& findings) {
   std::string steps, text, subject;
   int number = 0;
-  for (const Finding& f : findings) {
+  for (const MachineFinding& f : findings) {
     if (f.subject != subject) text += "\n" + printable(subject = f.subject) + "\n";
     text += format("  %-24s %s\n", printable(f.key).c_str(), printable(f.value).c_str());
     if (f.advice.empty()) continue;
@@ -99,38 +88,55 @@ std::string to_text(const Findings& findings) {
 Json to_json(const Findings& findings) {
   Json list = Json::array();
   bool healthy = true;
-  for (const Finding& f : findings) {
+  for (const MachineFinding& f : findings) {
     list.push_back({{"subject", f.subject}, {"key", f.key}, {"value", f.value}, {"advice", f.advice}});
     healthy = healthy && f.advice.empty();
   }
   return {{"healthy", healthy}, {"findings", list}};
 }
 
-int doctor(bool as_json, bool measure) {
+struct DoctorOptions {
+  VerbosityOptions verbosity;
+  bool json = false, measure = false;
+  std::string bundle;  // a file; "": none is written
+};
+
+// What a report needs, in one file that holds nothing private.
+void write_bundle(const Findings& findings, const std::string& path) {
+  const Findings shown = without_private(findings);
+  const std::string archive = tar_bytes(
+      {{"greta-doctor/doctor.txt", to_text(shown)}, {"greta-doctor/doctor.json", json_text(to_json(shown))}});
+  OutputFile file(path);
+  file.write(archive.data(), archive.size());
+  file.finish();
+  note("wrote " + path + ": look at it with tar -xOf before you send it");
+}
+
+int doctor(const DoctorOptions& options) {
   Findings findings;
   add_program(&findings);
-  add_machine(&findings);
-  if (measure) add_measured(&findings);
-  put(as_json ? json_text(to_json(findings)) : to_text(findings));
+  add_machine(&findings, options.measure);
+  put(options.json ? json_text(to_json(findings)) : to_text(findings));
+  if (!options.bundle.empty()) write_bundle(findings, options.bundle);
   return kExitOk;
 }
 
 }  // namespace
 
 Action doctor_command(CLI::App& app) {
-  struct Options {
-    VerbosityOptions verbosity;
-    bool json = false, measure = false;
-  };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorOptions>();
   app.add_flag("--json", options->json, "print the findings as JSON");
   app.add_flag("--measure", options->measure, "also open each device, and measure how fast it reads memory");
+  app.add_option("--bundle", options->bundle,
+                 "also write this archive for a report, without names of users, folders and the environment")
+      ->type_name("F.tar")
+      ->check(not_empty());
   add_options(app, options->verbosity);
   app.footer(
       "The exit code is 0 also where something is to be done. A report of a fault should have this output.");
   return [options] {
     options->verbosity.apply();
-    return doctor(options->json, options->measure);
+    return doctor(*options);
   };
 }
 

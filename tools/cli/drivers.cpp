@@ -1,0 +1,266 @@
+#include "drivers.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "children.h"
+#include "console.h"
+#include "model.h"
+
+namespace greta::cli {
+namespace {
+
+constexpr int kMeasureSeconds = 60;
+constexpr char kDevices[] = "devices", kMachine[] = "machine", kMeasure[] = "measure";
+
+// How long drivers may take to say what there is. A node with many GPUs may need more.
+int driver_seconds() {
+  const char* text = std::getenv("GRETA_DRIVER_SECONDS");
+  const int given = text ? std::atoi(text) : 0;
+  return given > 0 ? given : 10;
+}
+
+// A record of an answer is a head and so many bytes.
+enum class Told : uint32_t { kOpening, kDevice, kFinding, kEnd };
+struct Head {
+  Told told;
+  uint32_t bytes;
+};
+struct Record {
+  Told told;
+  std::string bytes;
+};
+
+// ---- the child ----
+
+void tell(Told told, std::string_view bytes) {
+  const Head head = {told, static_cast<uint32_t>(bytes.size())};
+  std::string record(reinterpret_cast<const char*>(&head), sizeof head);
+  record += bytes;
+  for (size_t done = 0; done < record.size();) {
+    const ssize_t n = write(kAnswerFile, record.data() + done, record.size() - done);
+    if (n < 0 && errno != EINTR) _exit(kExitFailed);
+    if (n > 0) done += static_cast<size_t>(n);
+  }
+}
+
+void tell_opening(void*, greta_log_level, const char* text) {
+  constexpr std::string_view kOpening = "opening ";
+  if (std::string_view(text).starts_with(kOpening)) tell(Told::kOpening, text + kOpening.size());
+}
+
+int tell_device(void*, const greta_device_info* device) {
+  tell(Told::kDevice, {reinterpret_cast<const char*>(device), sizeof *device});
+  return 0;
+}
+
+int tell_finding(void*, const greta_finding* found) {
+  std::string texts;
+  for (const char* text : {found->subject, found->key, found->value, found->advice})
+    texts.append(text, std::strlen(text) + 1);
+  tell(Told::kFinding, texts);
+  return 0;
+}
+
+void tell_measured(const char* device) {
+  const auto found = [device](const char* key, const std::string& value, const std::string& advice) {
+    const greta_finding finding = {sizeof finding, 0, device, key, value.c_str(), advice.c_str()};
+    tell_finding(nullptr, &finding);
+  };
+  try {
+    DeviceOptions options;
+    options.device = device;
+    const Runtime runtime = open_runtime(options);
+    uint64_t bytes_per_second = 0;
+    check(greta_runtime_measure_bandwidth(runtime.get(), &bytes_per_second));
+    found("free memory", size_text(describe(runtime.get()).memory_free_bytes), "");
+    found("measured bandwidth", format("%.1f GB/s", static_cast<double>(bytes_per_second) / 1e9), "");
+  } catch (const Failed& error) {
+    found("measured bandwidth", "failed", error.what());
+  }
+}
+
+// ---- the parent ----
+
+std::vector<Record> records_of(const ChildResult& child) {
+  std::vector<Record> list;
+  std::string_view rest = child.answer;
+  for (Head head; rest.size() >= sizeof head;) {
+    std::memcpy(&head, rest.data(), sizeof head);
+    if (rest.size() - sizeof head < head.bytes) break;
+    list.push_back({head.told, std::string(rest.substr(sizeof head, head.bytes))});
+    rest.remove_prefix(sizeof head + head.bytes);
+  }
+  return list;
+}
+
+// The last line that has text.
+std::string last_line(const std::string& text) {
+  const size_t end = text.find_last_not_of(" \r\n");
+  if (end == text.npos) return "";
+  const size_t start = text.find_last_of('\n', end) + 1;
+  return text.substr(start, std::min<size_t>(end + 1 - start, 200));
+}
+
+// Why there is no whole answer; "" if there is one. A driver that dies after it had answered does no harm.
+std::string trouble_of(const ChildResult& child, const std::vector<Record>& records, int seconds) {
+  if (!child.started) return "its driver is not asked, since this program cannot start itself";
+  if (!records.empty() && records.back().told == Told::kEnd) return "";
+  std::string text = "its driver";
+  for (const Record& record : records)
+    if (record.told == Told::kOpening) text = "its driver " + record.bytes;
+  if (child.over_limit)
+    text += format(" does not answer within %d seconds", seconds);
+  else if (WIFSIGNALED(child.status))
+    text += format(" ends the process that asks it (signal %d, %s)", WTERMSIG(child.status),
+                   strsignal(WTERMSIG(child.status)));
+  else
+    text += format(" ends the process that asks it (exit code %d)", WEXITSTATUS(child.status));
+  const std::string line = last_line(child.said);
+  return line.empty() ? text : text + ": " + line;
+}
+
+void add_devices(const std::vector<Record>& records, std::vector<greta_device_info>* to) {
+  for (const Record& record : records) {
+    if (record.told != Told::kDevice || record.bytes.size() != sizeof(greta_device_info)) continue;
+    std::memcpy(&to->emplace_back(), record.bytes.data(), sizeof(greta_device_info));
+  }
+}
+
+void add_findings(const std::vector<Record>& records, std::vector<MachineFinding>* to) {
+  for (const Record& record : records) {
+    if (record.told != Told::kFinding) continue;
+    std::string texts[4];
+    const char* at = record.bytes.c_str();
+    for (std::string& text : texts) text = at, at += text.size() + 1;
+    to->push_back({texts[0], texts[1], texts[2], texts[3]});
+  }
+}
+
+greta_device_info not_asked(const BrokenDriver& broken) {
+  auto device = sized<greta_device_info>();
+  std::snprintf(device.id, sizeof device.id, "%s0", broken.kind.c_str());
+  std::snprintf(device.reason, sizeof device.reason, "%s", broken.reason.c_str());
+  return device;
+}
+
+std::string others(const std::string& kind) {
+  std::string names;
+  for (uint32_t i = 0; const char* name = greta_device_kind(i, nullptr); ++i)
+    if (kind != name) names += (names.empty() ? "" : ",") + std::string(name);
+  return names;
+}
+
+}  // namespace
+
+Search::Search(std::string without) : without_(std::move(without)) {
+  for (const char* name : {"ROCM_PATH", "HIP_PATH"})
+    if (const char* folder = std::getenv(name)) rocm_ += (rocm_.empty() ? "" : ":") + std::string(folder);
+  if (const char* folder = std::getenv("VIRTUAL_ENV")) environment_ = folder;
+  for (const char* name :
+       {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"}) {
+    const char* value = std::getenv(name);
+    if (value && *value) hiding_ += (hiding_.empty() ? "" : " and ") + format("%s=%s", name, value);
+  }
+}
+
+void Search::put(greta_runtime_options* to) const {
+  to->rocm_folders = rocm_.c_str();
+  to->virtual_environment = environment_.c_str();
+  to->without = without_.c_str();
+  to->hiding = hiding_.c_str();
+}
+
+std::string names_of(const std::vector<BrokenDriver>& broken) {
+  std::string names;
+  for (const BrokenDriver& driver : broken) names += (names.empty() ? "" : ",") + driver.kind;
+  return names;
+}
+
+std::string advice_for(const BrokenDriver& broken) {
+  if (broken.kind == "vulkan")
+    return "update the driver (Mesa: mesa-vulkan-drivers); VK_LOADER_DEBUG=driver greta-cli selftest "
+           "--device "
+           "vulkan names the drivers in turn, and VK_LOADER_DRIVERS_DISABLE leaves one out";
+  return "update ROCm, or remove the library; until then it is left alone, and Vulkan serves the GPU";
+}
+
+AskedDevices ask_devices(bool expected_only) {
+  std::vector<std::string> kinds;
+  std::vector<std::vector<std::string>> questions;
+  uint32_t expected = 0;
+  for (uint32_t i = 0; const char* name = greta_device_kind(i, &expected); ++i) {
+    if (expected_only && (!expected || std::string_view(name) == "cpu")) continue;
+    kinds.emplace_back(name);
+    questions.push_back({kAskDrivers, kDevices, others(name)});
+  }
+  const int seconds = driver_seconds();
+  const std::vector<ChildResult> children = run_children(questions, seconds);
+  AskedDevices asked;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const std::vector<Record> records = records_of(children[i]);
+    const BrokenDriver driver = {kinds[i], trouble_of(children[i], records, seconds)};
+    if (driver.reason.empty()) {
+      add_devices(records, &asked.devices);
+      continue;
+    }
+    asked.devices.push_back(not_asked(driver));
+    if (children[i].started) asked.broken.push_back(driver);
+  }
+  return asked;
+}
+
+std::vector<MachineFinding> ask_machine(const std::vector<BrokenDriver>& broken) {
+  const int seconds = driver_seconds();
+  const ChildResult child = run_children({{kAskDrivers, kMachine, names_of(broken)}}, seconds)[0];
+  const std::vector<Record> records = records_of(child);
+  std::vector<MachineFinding> findings;
+  add_findings(records, &findings);
+  if (const std::string trouble = trouble_of(child, records, seconds); !trouble.empty())
+    findings.push_back({"system", "examination", "not finished: " + trouble, "report it"});
+  for (const BrokenDriver& driver : broken)
+    findings.push_back({driver.kind, "usable", "no: " + driver.reason, advice_for(driver)});
+  return findings;
+}
+
+std::vector<MachineFinding> ask_measured(const std::string& device) {
+  const ChildResult child = run_children({{kAskDrivers, kMeasure, device}}, kMeasureSeconds)[0];
+  const std::vector<Record> records = records_of(child);
+  std::vector<MachineFinding> findings;
+  add_findings(records, &findings);
+  if (const std::string trouble = trouble_of(child, records, kMeasureSeconds); !trouble.empty())
+    findings.push_back({device, "measured bandwidth", "failed: " + trouble, trouble});
+  return findings;
+}
+
+void answer_about_drivers(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody reads the answer any more
+  const rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  const std::string_view asked = argc > 3 ? argv[2] : "";
+  const Search search(argc > 3 ? argv[3] : "");
+  auto options = sized<greta_runtime_options>();
+  search.put(&options);
+  options.log = tell_opening;
+  if (asked == kDevices)
+    greta_device_list(&options, tell_device, nullptr);
+  else if (asked == kMachine)
+    greta_machine_examine_with(&options, tell_finding, nullptr);
+  else if (asked == kMeasure)
+    tell_measured(argv[3]);
+  else
+    _exit(kExitUsage);
+  tell(Told::kEnd, "");
+  _exit(kExitOk);  // without what libraries do at the end of a process
+}
+
+}  // namespace greta::cli
