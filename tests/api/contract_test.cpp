@@ -24,6 +24,9 @@ TEST_CASE("api: NULL is an argument error everywhere, or does nothing", "[api]")
   CHECK(greta_device_count(nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_device_describe(0, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_machine_examine(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_machine_examine_with(nullptr, nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
+  CHECK(greta_device_list(nullptr, nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
+  CHECK(!greta_device_kind(1000, nullptr));
   CHECK(greta_runtime_open(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_runtime_describe(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);
   CHECK(greta_runtime_measure_bandwidth(nullptr, nullptr) == GRETA_ERROR_ARGUMENT);

@@ -46,6 +46,21 @@ static int on_token(void* user, int32_t token, const char* text, size_t bytes) {
 static int stop_loading(void* user, uint64_t done, uint64_t total) { return (void)user, done > total / 2; }
 static int on_finding(void* user, const greta_finding* finding) { return (void)user, finding->key == NULL; }
 
+/* Counts devices, of which none is of the kind hip. */
+static int on_device(void* user, const greta_device_info* device) {
+  ++*(uint32_t*)user;
+  return device->struct_size != sizeof *device || !strncmp(device->id, "hip", 3);
+}
+
+static void list_devices(void) {
+  greta_runtime_options options = {.struct_size = sizeof options, .without = "hip"};
+  uint32_t kinds = 0, devices = 0, expected = 2;
+  while (greta_device_kind(kinds, &expected)) NEED(++kinds && expected <= 1);
+  NEED(kinds > 0 && !strcmp(greta_device_kind(kinds - 1, NULL), "cpu"));
+  NEED(!greta_device_list(&options, on_device, &devices) && devices > 0);
+  NEED(!greta_machine_examine_with(&options, on_finding, NULL));
+}
+
 static void go_wrong(greta_runtime* runtime, const greta_source* source) {
   greta_model* model = NULL;
   greta_source wrong = {.struct_size = sizeof wrong, .path = "/no/such/file"};
@@ -183,6 +198,7 @@ static void be_host(const char* path, const char* small, int rounds) {
   uint32_t devices = 0;
   /* Drivers of GPUs that are found keep threads and files of their own from here on. */
   NEED(!greta_device_count(&devices) && !greta_machine_examine(on_finding, NULL));
+  list_devices();
   look(&before);
   live(path, 0);
   wait_for_threads(before.threads);

@@ -80,6 +80,9 @@ TEST_CASE("misuse: a wild struct_size is an argument error, and is not read to i
   refuses_sizes<greta_chat_options>("chat", [&](auto* s) { return greta_chat_open(o.session, s, &chat); });
   refuses_sizes<greta_selftest_options>(
       "self-test", [&](auto* s) { return greta_runtime_selftest(o.runtime, s, &failed); });
+  const auto ignore_device = [](void*, const greta_device_info*) { return 0; };
+  refuses_sizes<greta_runtime_options>(
+      "list of devices", [&](auto* s) { return greta_device_list(s, ignore_device, nullptr); });
   refuses_sizes<greta_device_info>("device", [&](auto* s) { return greta_device_describe(0, s); });
   refuses_sizes<greta_device_info>("device of a runtime",
                                    [&](auto* s) { return greta_runtime_describe(o.runtime, s); });

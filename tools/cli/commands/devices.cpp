@@ -30,7 +30,8 @@ Json to_json(const greta_device_info& device) {
 // Of a GPU that an earlier device also is, behind another driver: "; the same GPU as vulkan0".
 std::string same_gpu(const greta_device_info& device, const std::vector<greta_device_info>& earlier) {
   for (const greta_device_info& other : earlier)
-    if (other.usable && *device.pci && !strcmp(device.pci, other.pci)) return format("; the same GPU as %s", other.id);
+    if (other.usable && *device.pci && !strcmp(device.pci, other.pci))
+      return format("; the same GPU as %s", other.id);
   return "";
 }
 
