@@ -166,7 +166,9 @@ TEST_CASE("chat: a grammar holds the answer, and leaves the reasoning free", "[c
   }
   // A generation of the session itself is held from its first token on.
   std::string text;
-  GenerateOptions options{.max_tokens = 20, .user = &text};
+  GenerateOptions options;
+  options.max_tokens = 20;
+  options.user = &text;
   options.on_token = [](void* user, int32_t, const char* bytes, size_t count) {
     return static_cast<std::string*>(user)->append(bytes, count), 0;
   };

@@ -32,9 +32,9 @@ constexpr uint64_t kMaxSpecialBytes = 512;  // longer special tokens are not fou
 struct EncodeOptions {
   bool add_special = true;             // the BOS and EOS tokens that the vocabulary asks for
   bool parse_special = false;          // control tokens are found in the text
+  uint64_t* steps = nullptr;           // if set, the call adds the number of its steps
   std::span<const size_t> seams = {};  // ascending places in a text of valid UTF-8 that control tokens and
                                        // the unknown token do not reach across
-  uint64_t* steps = nullptr;  // if set, the call adds the number of its steps
 };
 
 // What an encoder reports to the call of encode that uses it.
