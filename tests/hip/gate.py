@@ -21,6 +21,7 @@ import subprocess
 import sys
 import typing
 
+import code_paths
 import machine_code
 
 BASELINE_CLANG = "22"
@@ -143,6 +144,18 @@ def tile_loop_at_most(limit):
     return broken
 
 
+def under_way(*least):
+    """Loads of the next step stay under way while this one is multiplied: in each of so many loops at least these matrix
+    instructions lie between any load and the wait for it."""
+    def broken(kernel):
+        found = code_paths.products_under_way(kernel)
+        if len(found) >= len(least) and all(count >= limit for count, limit in zip(found, least)):
+            return None
+        return f"loads wait behind {found} matrix instructions in its loops, at least {list(least)}"
+
+    return broken
+
+
 # Kernels of decode, by what their products are of.
 DOT_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_* !*_float_*"
 ALL_ROWS = "matmul_rows_* matmul_expert_rows_* matmul_expert_summed_*"
@@ -150,6 +163,9 @@ NOT_ROWS = "!matmul_rows_* !matmul_expert_rows_* !matmul_expert_summed_*"
 TILES = "matmul_tiles_* matmul_expert_tiles_* matmul_wide_*"
 NOT_TILES = "* !matmul_tiles_* !matmul_expert_tiles_* !matmul_wide_*"
 PROMPTS = "attention_tiles_* attention_wide_* attention_prefix_*"
+# Tiles of types whose pieces are loaded a step ahead, as they lie (kernels/gpu/pieces).
+AHEAD_TILES = "matmul_tiles_*_q4_k* matmul_tiles_*_f16"
+AHEAD_WIDE = "matmul_wide_*_q4_k* matmul_wide_*_f16 matmul_wide_*_q8_0*"
 NOT_MATRICES = f"{NOT_TILES} !attention_tiles_* !attention_wide_* !attention_prefix_*"
 GFX94 = "gfx942 gfx950 gfx9-4-generic"
 # Its matrix instruction makes two products of the others', so each of them has twice as many others. For Q4_K it has 16
@@ -194,7 +210,18 @@ RULES = [
     Rule("attention loop", "attention_tiles_* attention_prefix_*", "gfx950", tile_loop_at_most(15)),
     Rule("attention loop", "attention_wide_*", "gfx950", tile_loop_at_most(18.4)),
     Rule("attention loop", "attention_tiles_*", "gfx1*", tile_loop_at_most(15.5)),
-    Rule("attention loop", "attention_wide_* attention_prefix_*", "gfx1*", tile_loop_at_most(20)),
+    Rule("attention loop", "attention_wide_* attention_prefix_*", "gfx1*", tile_loop_at_most(20.5)),
+    Rule("prefetch", "attention_tiles_* attention_prefix_*", f"gfx9* {NOT_GFX950}", under_way(16, 16, 8, 8)),
+    Rule("prefetch", "attention_tiles_* attention_prefix_*", "gfx950", under_way(8, 8, 4, 4)),
+    Rule("prefetch", "attention_tiles_*", "gfx1*", under_way(16, 16, 8, 8)),
+    Rule("prefetch", "attention_prefix_*", "gfx1*", under_way(8, 8)),
+    Rule("prefetch", AHEAD_TILES, f"gfx9* {NOT_GFX950}", under_way(64, 32, 8)),
+    Rule("prefetch", AHEAD_TILES, "gfx950", under_way(32, 16, 4)),
+    Rule("prefetch", AHEAD_TILES, "gfx1*", under_way(32, 16, 4)),
+    Rule("prefetch", AHEAD_WIDE, f"gfx9* {NOT_GFX950}", under_way(64, 64)),
+    Rule("prefetch", AHEAD_WIDE, "gfx950", under_way(32, 32)),
+    Rule("indexed registers", f"{TILES} {PROMPTS}", "*",
+         forbids("s_set_gpr_idx_on|v_movrel", "a loop over registers was not unrolled")),
     Rule("products loop", "products_mfma products_wmma", f"* {NOT_GFX950}", tile_loop_at_most(1)),
     Rule("products loop", "products_mfma", "gfx950", tile_loop_at_most(1.5)),
     Rule("row registers", "matmul_rows_q4_k*", "gfx9*", at_most("vgpr_count", 80, "six waves on a SIMD")),

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import unittest
 
+import code_paths
 import gate
 import machine_code
 
@@ -65,6 +66,23 @@ TILE = """(const Vector<_Float16, %(values)d>* x, Vector<float, %(sums)d>* y, ui
 TILE_9 = TILE % {"values": 4, "sums": 4, "product": "mfma_f32_16x16x16f16(a, b, sums, 0, 0, 0)"}
 TILE_950 = TILE % {"values": 8, "sums": 4, "product": "mfma_f32_16x16x32_f16(a, b, sums, 0, 0, 0)"}
 TILE_11 = TILE % {"values": 16, "sums": 8, "product": "wmma_f32_16x16x16_f16_w32(a, b, sums)"}
+# A loop whose loads are waited for before its matrix instruction, and a register that is indexed.
+LATE_9 = """(const Vector<_Float16, 4>* x, Vector<float, 4>* y, uint n) {
+  Vector<float, 4> sums = {};
+  for (uint i = 0; i < n; ++i) {
+    const auto a = x[i * 64 + lane()];
+    sums = __builtin_amdgcn_mfma_f32_16x16x16f16(a, a, sums, 0, 0, 0);
+  }
+  y[lane()] = sums;
+}"""
+INDEXED_9 = """(const Vector<float, 16>* x, Vector<float, 16>* y, uint n) {
+  Vector<float, 16> a = x[lane()];
+  const Vector<_Float16, 4> b = {};
+  a[n] = 7;
+  Vector<float, 4> sums = __builtin_amdgcn_mfma_f32_16x16x16f16(b, b, a.xyzw, 0, 0, 0);
+  a.xyzw = sums;
+  y[lane()] = a;
+}"""
 TICKET = """(uint* count, uint* y) {
   y[lane()] = lane();
   %s
@@ -114,21 +132,25 @@ PLANTED = [
     ("shared", "gfx942", "shared memory", "",
      "(float* y) { SHARED float a[12000]; a[lane() * 99] = y[0]; __builtin_amdgcn_s_barrier(); y[1] = a[lane() * 98]; }"),
     ("matmul_tiles_mfma_q8_0", "gfx942", "", "", TILE_9),
-    ("matmul_tiles_mfma_q4_k", "gfx942", "tile loop", "", TILE_9),
-    ("matmul_tiles_wmma_q4_k", "gfx1100", "tile loop", "", TILE_11),
-    ("matmul_wide_mfma_q8_0", "gfx942", "turns", "", TILE_9),
-    ("matmul_wide_mfma_q4_k", "gfx942", "turns,tile loop", "", TILE_9),
-    ("matmul_tiles_mfma_f16", "gfx942", "matrix instructions,tile registers", "", "(float* y) " + held(270)),
-    ("matmul_tiles_wmma_q4_k_planes", "gfx1100", "matrix instructions,tile registers,tile loop", "", "(float* y) " + held(248)),
+    ("matmul_tiles_mfma_q4_k", "gfx942", "tile loop,prefetch", "", TILE_9),
+    ("matmul_tiles_wmma_q4_k", "gfx1100", "tile loop,prefetch", "", TILE_11),
+    ("matmul_wide_mfma_q8_0", "gfx942", "turns,prefetch", "", TILE_9),
+    ("matmul_wide_mfma_q4_k", "gfx942", "turns,tile loop,prefetch", "", TILE_9),
+    ("matmul_tiles_mfma_f16", "gfx942", "matrix instructions,tile registers,prefetch", "", "(float* y) " + held(270)),
+    ("matmul_tiles_wmma_q4_k_planes", "gfx1100", "matrix instructions,tile registers,tile loop,prefetch", "", "(float* y) " + held(248)),
     ("matmul_tiles_mfma_f32", "gfx942", "tile memory,matrix instructions", "",
      "(float* y) { SHARED float a[12000]; a[lane() * 99] = y[0]; __builtin_amdgcn_s_barrier(); y[1] = a[lane() * 98]; }"),
-    ("attention_tiles_mfma", "gfx942", "attention loop", "", TILE_9),
+    ("attention_tiles_mfma", "gfx942", "attention loop,prefetch", "", TILE_9),
     ("attention_wide_mfma", "gfx942", "attention loop", "", TILE_9),
-    ("attention_tiles_wmma", "gfx1100", "attention loop", "", TILE_11),
+    ("attention_tiles_wmma", "gfx1100", "attention loop,prefetch", "", TILE_11),
     ("attention_wide_wmma", "gfx1100", "attention loop", "", TILE_11),
-    ("attention_tiles_mfma", "gfx90a", "matrix instructions,attention registers,attention loop", "", "(float* y) " + held(180)),
+    ("attention_tiles_mfma", "gfx90a", "matrix instructions,attention registers,attention loop,prefetch", "", "(float* y) " + held(180)),
     ("attention_wide_mfma", "gfx90a", "matrix instructions,attention registers,attention loop", "", "(float* y) " + held(140)),
     ("products_mfma", "gfx942", "products loop", "", TILE_9),
+    ("attention_prefix_mfma", "gfx942", "prefetch", "", LATE_9),
+    ("attention_prefix_wmma", "gfx1100", "attention loop,prefetch", "", TILE_11),
+    ("matmul_tiles_mfma_f16", "gfx90a", "prefetch", "", LATE_9),
+    ("matmul_expert_tiles_mfma_mxfp4", "gfx942", "indexed registers", "", INDEXED_9),
     ("matmul_rows_q8_0", "gfx942", "16-byte loads", "",
      "(const uint* x, uint* y) { y[lane()] = __builtin_amdgcn_sdot4(x[lane() * 3], x[lane() * 5], 0, false); }"),
     ("matmul_rows_q8_0", "gfx1201", "products of bytes", "", "(const uint4* x, uint* y) { " + LOAD + "y[lane()] = w.x * w.y; }"),
@@ -141,9 +163,9 @@ PLANTED = [
      "(const uint4* x, float* y) { " + LOAD + "y[lane()] = " + DOT_11 + "; " + held(110)[1:]),
 ]
 PLANTED_GFX950 = [
-    ("matmul_tiles_mfma_q4_k", "gfx950", "tile loop", "", TILE_950),
-    ("matmul_wide_mfma_q4_k", "gfx950", "turns,tile loop", "", TILE_950),
-    ("attention_tiles_mfma", "gfx950", "attention loop", "", TILE_950),
+    ("matmul_tiles_mfma_q4_k", "gfx950", "tile loop,prefetch", "", TILE_950),
+    ("matmul_wide_mfma_q4_k", "gfx950", "turns,tile loop,prefetch", "", TILE_950),
+    ("attention_tiles_mfma", "gfx950", "attention loop,prefetch", "", TILE_950),
     ("attention_wide_mfma", "gfx950", "attention loop", "", TILE_950),
     ("products_mfma", "gfx950", "products loop", "", TILE_950),
 ]
@@ -220,6 +242,30 @@ class Gate(unittest.TestCase):
         self.assertEqual(1, len(machine_code.matrix_products(loop)))
         self.assertEqual(len(loop) - 1, machine_code.others_a_product(tile))
         self.assertEqual(len(loop) - 1, gate.figures(tile)["loop"])
+
+    def test_a_load_is_under_way_over_the_shortest_way_to_its_wait(self):
+        product, load = "v_mfma_f32_16x16x16_f16 a0, v0, v1, a0", "global_load_dword v1, v2, s[0:1]"
+        loop = [load, product, "s_cbranch_vccz 20", product, "s_waitcnt vmcnt(%d)", "s_cbranch_scc1 0", "s_endpgm"]
+        later = [load, load, *loop[1:]]
+        cases = [(loop, 0, 1), (loop, 1, 2), (loop, 64, None), (later, 1, 1), (later, 2, 2)]
+        for texts, left, least in cases:
+            to = {"s_cbranch_vccz 20": texts.index("s_waitcnt vmcnt(%d)"), "s_cbranch_scc1 0": 0}
+            lines = [(0, 4, "s_nop 1", None)]
+            lines += [(4 * i + 4, 4, text.replace("%d", str(left)), to[text] * 4 + 4 if text in to else None)
+                      for i, text in enumerate(texts)]
+            kernel = machine_code.Kernel("tile", "gfx942", 64, {}, [], lines)
+            paths = code_paths.Paths(kernel)
+            with self.subTest(left=left, loads=texts.count(load)):
+                self.assertEqual(least, paths.products_to_wait(1))
+
+    def test_blocks_behind_the_end_of_a_loop_are_of_it(self):
+        texts = ["s_branch 3", "v_mfma_f32_16x16x16_f16 a0, v0, v1, a0", "s_cbranch_scc0 6", "s_waitcnt vmcnt(0)",
+                 "s_branch 1", "s_endpgm", "global_load_dword v1, v2, s[0:1]", "s_branch 3"]
+        to = {0: 12, 2: 24, 4: 4, 7: 12}
+        lines = [(4 * i, 4, text, to.get(i)) for i, text in enumerate(texts)]
+        kernel = machine_code.Kernel("tile", "gfx942", 64, {}, [], lines)
+        self.assertEqual([{1, 2, 3, 4, 6, 7}], code_paths.Paths(kernel).loops())
+        self.assertEqual([0], code_paths.products_under_way(kernel))
 
     def test_a_loop_ends_at_the_last_of_its_branches(self):
         texts = ["s_nop 1", "v_dot4_i32_i8 v0, v1, v2, v0", "s_cbranch_scc1 4", "global_load_dword v1, v2, s[0:1]", "s_branch 4",

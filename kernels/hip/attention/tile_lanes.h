@@ -24,6 +24,14 @@ DEVICE void end_fours(uint fragment) {
   if (kFragmentWords > 1 && fragment % 4 == 0) end_phase();
 }
 
+// All lanes wait here for what was loaded. Where some of them went around the wait, the compiler would wait
+// once more for all loads that were begun since.
+DEVICE void wait_for([[maybe_unused]] uvec4& loaded) {
+#ifndef GRETA_EMULATED
+  asm volatile("" : "+v"(loaded));
+#endif
+}
+
 DEVICE bool wave_any(bool value) {
 #ifdef GRETA_EMULATED
   return wave_max(uint(value)) != 0;

@@ -22,14 +22,10 @@
 // share queries, each multiplies a share of the keys' columns and sums a share of the values' columns. They
 // add up their scores, and both weigh all positions.
 #pragma once
-#include "kernels/abi/attention_tile.h"
-#include "kernels/hip/attention/cache_chunk.h"
-#include "kernels/hip/attention/tile_lanes.h"
-#include "kernels/hip/attention/tile_queries.h"
+#include "kernels/hip/attention/tile_cache.h"
 #include "kernels/hip/halves.h"
 
 namespace {
-constexpr uint kTile = kAttentionTile;
 constexpr uint kFragments = kTile / kFragmentColumns;  // of positions
 constexpr uint kMatrices = kFragmentColumns / 16;      // of scores of a fragment
 constexpr uint kScores = kMatrices * kLayout.results;  // that a lane has of a fragment
@@ -37,10 +33,6 @@ static_assert(kScores == 8);
 constexpr float kNone = -3e38f;        // of a hidden position: its weight is 0 even against kMinMaximum
 constexpr float kMinMaximum = -1e30f;  // the first `maximum`
 constexpr float kSlack = 8;            // weights are at most 2^8
-
-// Keys [kTile][kWidth], behind them values [kWidth][kTile], in words of 8 float16. Scores that waves exchange
-// lie where the values will be.
-SHARED uvec4 tile[attention_fixed_bytes(kWidest) / 16];
 
 // Heads of up to `width` values; keys and values of one type, or with kCacheAny of any, and only then scores
 // may have a softcap. A lane has kRun neighbouring columns of y for each of its results: column n % kRun of
@@ -57,6 +49,7 @@ struct Heads {
   // Chunks of keys that a thread brings, and of values: two neighbouring positions together.
   static constexpr uint kKeysEach = kTile * kChunks / GROUP;
   static constexpr uint kValuesEach = (kTile / 2 * kChunks + GROUP - 1) / GROUP * 2;
+  static constexpr bool kValuesFit = kValuesEach / 2 * GROUP == kTile / 2 * kChunks;  // all threads have some
   static_assert(kKeysEach * GROUP == kTile * kChunks && kValueMatrices % kRun == 0);
 
   Fragment queries[kKeyFragments];
@@ -65,57 +58,6 @@ struct Heads {
   Sums sums[kValueMatrices];
   float maximum, total;  // of the lane's query; total: of the weights that the lane has made
 };
-
-// Words of a row lie in such an order that eight neighbouring rows have the same word in different banks. On
-// CDNA rows 0 to 3 and 12 to 15 of 16 have a word in other banks than rows 4 to 11 have the next one: lanes
-// with these are served together (tests/hip/lds_trace.cpp).
-template <class T>
-DEVICE uint key_place(uint row, uint word) {
-  const uint half = kWave == 64 && T::kChunks % 16 == 0 ? (row ^ row * 2) & 8 : 0;
-  return row * T::kChunks + (word ^ (row % 8 + half));
-}
-template <class T>
-DEVICE uint value_place(uint row, uint word) {
-  return kTile * T::kChunks + row * (kTile / 8) + (word ^ row / 2 % 4);
-}
-
-// The row that has the keys of a position of the tile.
-DEVICE uint key_row(uint position) {
-  const uint score = position % 8, part = position % kFragmentColumns / 8;
-  return position / kFragmentColumns * kFragmentColumns + score / kLayout.results * 16 +
-         score % kLayout.results * kLayout.result_step + part * kLayout.result_part_step;
-}
-
-// The row that has a column of the values.
-template <class T>
-DEVICE uint value_row(uint column) {
-  return (column / (16 * T::kRun) * T::kRun + column % T::kRun) * 16 + column / T::kRun % 16;
-}
-
-// Saturated halves, and NaN where a value is not finite: 0 times it is NaN.
-DEVICE uvec4 halves_of(ChunkValues values) {
-  uvec4 words;
-#pragma unroll
-  for (uint i = 0; i < 4; ++i) {
-    const vec2 pair = values.pairs[i];
-    const vec2 range = __builtin_elementwise_min(__builtin_elementwise_max(pair, vec2(-65504)), vec2(65504));
-    const vec2 saturated = {fma(pair.x, 0.f, range.x), fma(pair.y, 0.f, range.y)};
-    words[i] = __builtin_bit_cast(uint, __builtin_convertvector(saturated, f16vec2));
-  }
-  return words;
-}
-
-// A chunk as it lies where the kernel knows its type, else as float16.
-template <class T>
-DEVICE Chunk bring(uint type, const Place& place) {
-  if constexpr (T::kType == kCacheAny) return halves_of(load_values(type, place));
-  return load_chunk<T::kType>(place);
-}
-template <class T>
-DEVICE uvec4 halves_of(Chunk chunk) {
-  if constexpr (T::kType == kCacheQ8) return halves_of(decode_q8(chunk));
-  return chunk;
-}
 
 // Loads the queries, scaled for exp2 and rounded once. Columns behind key_width are 0.
 template <class T>
@@ -132,99 +74,6 @@ DEVICE void load_queries(T& t, const AttentionBlock& p, const Queries& queries) 
       if (word * 8 < p.key_width) low = scale * q[word * 2], high = scale * q[word * 2 + 1];
       t.queries[i].words[k] = halves_of(ChunkValues{{low.xy, low.zw, high.xy, high.zw}});
     }
-}
-
-// A tile of the cache: the KV head's keys and values at its first position.
-struct Cached {
-  const GLOBAL byte *keys, *values;
-  uint live;  // positions from here on have no keys and no values
-};
-
-DEVICE Cached find_tile(const AttentionBlock& p, const Queries& q, const Run& run, uint s) {
-  const uint64_t page = page_of(q.step, run.sequence, s);
-  const uint at = q.kv_head * kPageTokens + s % kPageTokens;
-  return {p.keys + page * p.key_page_bytes + at * cache_head_bytes(p.key_type, p.key_width),
-          p.values + page * p.value_page_bytes + at * cache_head_bytes(p.value_type, p.value_stride),
-          run.until - s};
-}
-
-// Chunk i of a thread's keys; zeros where there is none.
-template <class T>
-DEVICE Chunk load_key(const AttentionBlock& p, const Cached& cached, uint i) {
-  const uint type = T::kType == kCacheAny ? p.key_type : T::kType;
-  const uint at = i * GROUP + thread_x(), s = at / T::kChunks, chunk = at % T::kChunks;
-  if (s >= cached.live || chunk * kChunk >= p.key_width) return Chunk{};
-  const uint from = s * cache_head_bytes(type, p.key_width);
-  return bring<T>(type, {cached.keys, from + chunk_at(type, chunk), chunk});
-}
-
-// Chunk i of a thread's values is chunk `chunk` of position `s`. On CDNA 32 lanes have eight neighbouring
-// chunks of four pairs of positions: once transposed, these lie in different banks.
-struct ValueAt {
-  uint s, chunk;
-};
-template <class T>
-DEVICE ValueAt value_at(uint i) {
-  const uint at = i / 2 * GROUP + thread_x(), eights = T::kChunks / 8;
-  if constexpr (kWave == 32) return {at / T::kChunks * 2 + i % 2, at % T::kChunks};
-  const uint pair = at / 32 / eights * 4 + at / 8 % 4;
-  return {pair * 2 + i % 2, at / 32 % eights * 8 + at % 8};
-}
-
-template <class T>
-DEVICE Chunk load_value(const AttentionBlock& p, const Cached& cached, uint i) {
-  const uint type = T::kType == kCacheAny ? p.value_type : T::kType;
-  const auto [s, chunk] = value_at<T>(i);
-  if (s >= min(cached.live, kTile) || chunk * kChunk >= p.value_width) return Chunk{};
-  const uint from = s * cache_head_bytes(type, p.value_stride);
-  return bring<T>(type, {cached.values, from + chunk_at(type, chunk), chunk});
-}
-
-template <class T>
-DEVICE void load_keys(T& t, const AttentionBlock& p, const Cached& cached) {
-  if constexpr (T::kAhead)
-#pragma unroll
-    for (uint i = 0; i < T::kKeysEach; ++i) t.keys[i] = load_key<T>(p, cached, i);
-}
-template <class T>
-DEVICE void load_values(T& t, const AttentionBlock& p, const Cached& cached) {
-  if constexpr (T::kAhead)
-#pragma unroll
-    for (uint i = 0; i < T::kValuesEach; ++i) t.values[i] = load_value<T>(p, cached, i);
-}
-
-// Stores the keys of the tile, which load_keys() may have loaded.
-template <class T>
-DEVICE void store_keys(T& t, const AttentionBlock& p, const Cached& cached) {
-#pragma unroll T::kUnroll
-  for (uint i = 0; i < T::kKeysEach; ++i) {
-    const uint at = i * GROUP + thread_x();
-    Chunk key;
-    if constexpr (T::kAhead) key = t.keys[i];
-    else key = load_key<T>(p, cached, i);
-    tile[key_place<T>(key_row(at / T::kChunks), at % T::kChunks)] = halves_of<T>(key);
-  }
-}
-
-template <class T>
-DEVICE void store_values(T& t, const AttentionBlock& p, const Cached& cached) {
-#pragma unroll T::kUnroll
-  for (uint i = 0; i < T::kValuesEach; i += 2) {
-    const auto [s, chunk] = value_at<T>(i);
-    if (s >= kTile) continue;
-    Chunk pair[2];
-#pragma unroll
-    for (uint j = 0; j < 2; ++j)
-      if constexpr (T::kAhead) pair[j] = t.values[i + j];
-      else pair[j] = load_value<T>(p, cached, i + j);
-    const uvec4 even = halves_of<T>(pair[0]), odd = halves_of<T>(pair[1]);
-#pragma unroll
-    for (uint j = 0; j < kChunk; ++j) {
-      const uint place = value_place<T>(value_row<T>(chunk * kChunk + j), s / 8);
-      ((uint*)tile)[place * 4 + s / 2 % 4] =
-          pick_bytes(even[j / 2], odd[j / 2], j % 2 ? 0x07060302 : 0x05040100);
-    }
-  }
 }
 
 // Makes the scores of the tile, over the wave's share of columns.
@@ -361,11 +210,12 @@ DEVICE void add_values(T& t, uint share) {
 // Attention of a run of tokens; `whole`: the group has no others.
 template <class T>
 DEVICE void attend(T& t, const AttentionBlock& p, const Queries& q, const Run& run, bool whole) {
-  Cached now = find_tile(p, q, run, run.from);
+  Cached now = find_tile(p, q, run, run.from, page_at(q, run, run.from));
   load_keys(t, p, now);
 #pragma clang loop unroll(disable)
   for (uint s = run.from; s < run.until; s += kTile) {
     const uint next = s + kTile;
+    const uint next_page = T::kAhead ? page_at(q, run, next) : 0;
     store_keys(t, p, now);
     group_barrier();  // all waves have added the values before
     load_values(t, p, now);
@@ -377,7 +227,7 @@ DEVICE void attend(T& t, const AttentionBlock& p, const Queries& q, const Run& r
     store_values(t, p, now);
     group_barrier();  // all waves have multiplied the keys
     if (next < run.until) {
-      now = find_tile(p, q, run, next);
+      now = find_tile(p, q, run, next, T::kAhead ? next_page : page_at(q, run, next));
       load_keys(t, p, now);
     }
     add_values(t, q.share);
@@ -421,7 +271,7 @@ DEVICE void store(T& t, const AttentionBlock& p, const Queries& q) {
   }
   factor /= t.total;
   const uint from = (q.token * p.heads + q.head) * p.value_width;
-for_each_sum(t, q, p.value_width, [&](uint column, vec4 sums) {
+  for_each_sum(t, q, p.value_width, [&](uint column, vec4 sums) {
     const vec4 y = factor * sums;
     ((GLOBAL vec4*)p.y)[(from + column) / 4] = y;
     store_halves(p.halves, from + column, y);
