@@ -11,6 +11,7 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uvec4 q = load_16(part(row, depth, unit, 0));
   const uint e = load_u8(part(row, depth, unit, 1));
   const float d = uintBitsToFloat(e < 2 ? 0x200000u << e : (e - 1) << 23);  // 2^(e - 128)
+#pragma unroll  // HIP knows no [[unroll]], and would leave w in a loop of its own
   [[unroll]] for (int i = 0; i < 16; ++i) {
     w[i] = e2m1(byte_of(q, i)) * d;
     w[i + 16] = e2m1(byte_of(q, i) >> 4) * d;

@@ -20,6 +20,7 @@ void quant_decode(uint64_t row, uint depth, uint unit, out precise float w[kUnit
   const uvec4 bits0 = load_16(bits) >> (unit % 8), bits1 = load_16(bits + 16) >> (unit % 8);
   const uvec4 first = (q0 & 0x03030303u) | (bits0 & 0x01010101u) << 2;
   const uvec4 second = (q1 & 0x03030303u) | (bits1 & 0x01010101u) << 2;
+#pragma unroll  // HIP knows no [[unroll]], and would leave w in a loop of its own
   [[unroll]] for (int i = 0; i < 16; ++i) {
     w[i] = scale0 * float(int(byte_of(first, i)) - 4);
     w[i + 16] = scale1 * float(int(byte_of(second, i)) - 4);
