@@ -55,6 +55,21 @@ class Paths:
                     found += self.before[i]
         return [body for body in bodies.values() if not any(other < body for other in bodies.values())]
 
+    def shortest(self, starts, is_end):
+        """How many instructions lie before one that is an end, on the shortest way from any of the starts. Lanes are
+        left everywhere: no branch around what no lane does is taken."""
+        queue, seen = [(0, i) for i in sorted(starts)], set()
+        while queue:
+            count, i = heapq.heappop(queue)
+            if is_end(i):
+                return count
+            if i not in seen:
+                seen.add(i)
+                some_lanes = self.texts[i].startswith("s_cbranch_execz")
+                for j in self.following[i][:1] if some_lanes else self.following[i]:
+                    heapq.heappush(queue, (count + 1, j))
+        return None
+
     def products_to_wait(self, load):
         """The fewest matrix instructions between a load and the wait for it, over all ways that begin there."""
         queue, seen = [(0, 0, load)], set()
@@ -81,3 +96,17 @@ def products_under_way(kernel):
             loads = [paths.products_to_wait(i) for i in body if paths.texts[i].startswith(LOAD)]
             found += [min(count for count in loads if count is not None)] if loads else []
     return sorted(found, reverse=True)
+
+
+def whole_group_a_weight(kernel, rounds):
+    """Instructions of a wave of a decode row for each weight, with all before and behind the loop of row_loop(), where a
+    lane goes through it so many times. It is the shortest such way; None without such a loop."""
+    paths, row = Paths(kernel), kernel.row_loop()
+    for body in paths.loops():
+        if row and [paths.texts[i] for i in sorted(body)] == row:
+            out = {j for i in body for j in paths.following[i] if j not in body}
+            before = paths.shortest([0], body.__contains__)
+            behind = paths.shortest(out, lambda i: paths.texts[i].startswith("s_endpgm"))
+            if before is not None and behind is not None:
+                return (before + rounds * len(body) + behind) / (rounds * 4 * len(machine_code.dots(row)))
+    return None

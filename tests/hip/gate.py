@@ -124,6 +124,16 @@ def loop_at_most(limit):
     return broken
 
 
+def group_at_most(rounds, limit):
+    def broken(kernel):
+        value = code_paths.whole_group_a_weight(kernel, rounds)
+        if value is None:
+            return "no loop with v_dot4 to count"
+        return f"{value:.2f} instructions a weight in groups of {rounds} rounds, at most {limit}" if value > limit else None
+
+    return broken
+
+
 def takes_turns(kernel):
     """Waves of one half multiply, at a higher priority, while those of the other load: the loops of the two halves have the
     same barriers, and store together at the last."""
@@ -227,6 +237,9 @@ RULES = [
     Rule("row registers", "matmul_rows_q4_k*", "gfx9*", at_most("vgpr_count", 80, "six waves on a SIMD")),
     Rule("row registers", "matmul_rows_q4_k*", "gfx1*", at_most("vgpr_count", 96, "sixteen waves on a SIMD")),
     Rule("row loop", "matmul_rows_q4_k*", "gfx9*", loop_at_most(2.0)),
+    # Whole groups of 256 threads go through it 2 times at a depth of 4096, 7 times at 14336.
+    Rule("row group", "matmul_rows_q4_k*", "gfx9*", group_at_most(2, 3.4)),
+    Rule("row group", "matmul_rows_q4_k*", "gfx9*", group_at_most(7, 2.3)),
     Rule("row loop", "matmul_rows_q4_k*", "gfx10* gfx11*", loop_at_most(2.2)),
     Rule("row loop", "matmul_rows_q4_k*", "gfx12*", loop_at_most(2.3)),
 ]

@@ -154,10 +154,10 @@ PLANTED = [
     ("matmul_rows_q8_0", "gfx942", "16-byte loads", "",
      "(const uint* x, uint* y) { y[lane()] = __builtin_amdgcn_sdot4(x[lane() * 3], x[lane() * 5], 0, false); }"),
     ("matmul_rows_q8_0", "gfx1201", "products of bytes", "", "(const uint4* x, uint* y) { " + LOAD + "y[lane()] = w.x * w.y; }"),
-    ("matmul_rows_q4_k", "gfx942", "row loop", "", SLOW % DOT),
+    ("matmul_rows_q4_k", "gfx942", "row loop,row group", "", SLOW % DOT),
     ("matmul_rows_q4_k", "gfx1100", "row loop", "", SLOW % DOT_11),
     ("matmul_rows_q4_k", "gfx1201", "row loop", "", SLOW % DOT_11),
-    ("matmul_rows_q4_k_planes", "gfx942", "row registers,row loop", "",
+    ("matmul_rows_q4_k_planes", "gfx942", "row registers,row loop,row group", "",
      "(const uint4* x, float* y) { " + LOAD + "y[lane()] = " + DOT + "; " + held(100)[1:]),
     ("matmul_rows_q4_k_planes", "gfx1201", "row registers,row loop", "",
      "(const uint4* x, float* y) { " + LOAD + "y[lane()] = " + DOT_11 + "; " + held(110)[1:]),
@@ -257,6 +257,13 @@ class Gate(unittest.TestCase):
             paths = code_paths.Paths(kernel)
             with self.subTest(left=left, loads=texts.count(load)):
                 self.assertEqual(least, paths.products_to_wait(1))
+
+    def test_a_whole_group_is_its_loop_and_the_shortest_way_around_it(self):
+        texts = ["s_cbranch_execz 7", "s_cbranch_scc1 3", "s_nop 0", "v_dot4_i32_i8 v0, v1, v2, v0", "s_cbranch_scc0 3",
+                 "s_nop 1", "s_endpgm", "s_endpgm"]
+        lines = [(4 * i, 4, text, int(text.split()[1]) * 4 if "branch" in text else None) for i, text in enumerate(texts)]
+        kernel = machine_code.Kernel("row", "gfx942", 64, {}, [], lines)
+        self.assertEqual((2 + 3 * 2 + 1) / (3 * 4), code_paths.whole_group_a_weight(kernel, 3))
 
     def test_blocks_behind_the_end_of_a_loop_are_of_it(self):
         texts = ["s_branch 3", "v_mfma_f32_16x16x16_f16 a0, v0, v1, a0", "s_cbranch_scc0 6", "s_waitcnt vmcnt(0)",
