@@ -28,7 +28,8 @@ constexpr bool runs_on(std::string_view target, std::string_view arch) {
 // Whether the HIP kernels are known to compile for the exact target. Of older GPUs only some have products
 // of bytes that the kernels use.
 constexpr bool compiles_for(std::string_view arch) {
-  return !gfx_family(arch).empty() || arch == "gfx90a" || arch == "gfx908" || arch == "gfx906";
+  return !gfx_family(arch).empty() || arch == "gfx1250" || arch == "gfx90a" || arch == "gfx908" ||
+         arch == "gfx906";
 }
 
 // Whether it is one of AMD's accelerators for data centres, which "auto" runs through HIP.
