@@ -35,9 +35,8 @@ struct RequestResult : WritingResult {
   Status status;                     // the rest is valid also where this is a failure
   char error[kErrorTextBytes] = "";  // its sentence
   uint32_t cached_tokens = 0;
-  uint32_t tool_calls = 0;      // that the answer has
-  bool open_reasoning = false;  // it ended within its reasoning
-  uint32_t set_back = 0;        // how often it lost its pages to an older request and read its text anew
+  uint32_t tool_calls = 0;  // that the answer has
+  uint32_t set_back = 0;    // how often it lost its pages to an older request and read its text anew
   uint64_t queued_ns = 0;
 };
 

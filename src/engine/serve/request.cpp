@@ -48,6 +48,7 @@ Request::Request(const Model& model, uint32_t context, size_t events, std::share
   text_.tokens = options_.tokens;
   text_.sampler.set(options_.sampling);
   text_.grammar.set(options_.grammar);
+  if (options_.held) text_.grammar.begin(options_.held);
   if (options_.dialect)
     parser_.emplace(options_.dialect->form(), options_.dialect->tools(), options_.prompt_text, sink());
 }
@@ -71,7 +72,8 @@ Status Request::open(const Model& model, uint32_t context, size_t events, std::s
   auto request = std::make_shared<Request>(model, context, events, std::move(engine), std::move(options));
   const RequestOptions& o = request->options_;
   const std::vector<std::string_view> stops(o.stops.begin(), o.stops.end());
-  GRETA_TRY(request->begin(stops, o.dialect ? o.dialect->spoken() : std::span<const int32_t>()));
+  GRETA_TRY(request->begin(stops, o.dialect ? o.dialect->spoken() : std::span<const int32_t>(),
+                           request->parser_ ? &*request->parser_ : nullptr));
   *out = std::move(request);
   return {};
 }
@@ -148,12 +150,7 @@ bool Request::give(int32_t token, const std::string& text, const float* logits) 
   RequestEvent first;
   first.token.token = token;
   if (options_.logprobs && logits) add_likely(logits, token, &first);
-  made_.clear();
-  if (parser_) {
-    if (token == kNoToken) result_.open_reasoning = parser_->reasoning();
-    parser_->push(text);
-    if (token == kNoToken) parser_->finish();
-  } else if (!text.empty()) {
+  if (!parser_ && !text.empty()) {
     made_.emplace_back();
     made_.back().text = text;
   }
@@ -162,6 +159,7 @@ bool Request::give(int32_t token, const std::string& text, const float* logits) 
   made_.front().token = first.token;
   made_.front().top = std::move(first.top);
   for (RequestEvent& event : made_) mailbox_.put(std::move(event));
+  made_.clear();
   return true;
 }
 

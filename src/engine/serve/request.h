@@ -18,6 +18,7 @@ struct RequestOptions : WritingOptions {
   std::vector<int32_t> tokens;  // the prompt
   SamplerSettings sampling;     // without a filter
   std::shared_ptr<const Grammar> grammar;
+  std::shared_ptr<const Grammar> held;  // the grammar with free reasoning before it; null: there is none
   std::vector<std::string> stops;
   int32_t priority = 0;  // -kMaxPriority to kMaxPriority; the larger goes first
   uint64_t salt = 0;     // only requests of the same salt share cached pages

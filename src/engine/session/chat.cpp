@@ -15,11 +15,6 @@ struct Chat::Answer {
   ChatParser parser;
   std::string content, reasoning;
   Value calls = Value::list();
-  uint32_t generated = 0, thought = 0;
-  int32_t last_token = kNoToken;
-  bool wanted = true;         // the caller has not stopped it
-  bool cut = false;           // the reasoning has used up its tokens
-  int64_t most_thought = -1;  // tokens; -1: no limit
 };
 
 Status Chat::open(Session& session, const ChatOptions& options, const Log& log, std::unique_ptr<Chat>* out) {
@@ -153,8 +148,6 @@ Status Chat::answer_last(const ChatAnswerOptions& options, const ChatEvents& eve
   self = &answer;
   ChatResult r;
   GRETA_TRY(generate(std::move(tokens), options, &answer, &r));
-  r.open_reasoning = answer.parser.reasoning();
-  if (!answer.parser.finish() && answer.wanted && r.end != ChatEnd::Cancelled) r.end = ChatEnd::Cancelled;
   if (r.end == ChatEnd::Stop && answer.calls.size() > 0) r.end = ChatEnd::ToolCalls;
 
   if (!answer.content.empty() || !answer.reasoning.empty() || answer.calls.size() > 0) {
@@ -169,95 +162,48 @@ Status Chat::answer_last(const ChatAnswerOptions& options, const ChatEvents& eve
   return {};
 }
 
-// Appends to `tokens` the text that closes the reasoning, after the token that an answer was cut at.
-Status Chat::close_reasoning(Answer* answer, std::vector<int32_t>* tokens) {
-  const std::string mark(answer->parser.reasoning_end()),
-      end = dialect_.form().channels ? mark : "\n" + mark + "\n\n";
-  if (answer->cut) *tokens = {answer->last_token};
-  GRETA_TRY(session_.executor().model().tokenizer->encode(end, {.add_special = false, .parse_special = true},
-                                                          tokens));
-  answer->parser.push(end);
-  answer->cut = false;
-  return {};
-}
-
-// A grammar holds the answer alone, behind its reasoning.
-Status Chat::begin_grammar(const Answer& answer, bool reasoning_is_over) {
-  std::shared_ptr<const Grammar> grammar = session_.grammar();
-  if (!reasoning_is_over)
-    GRETA_TRY(dialect_.hold_answer(*session_.executor().model().tokenizer, answer.prompt, &grammar));
-  session_.begin_grammar(std::move(grammar));
-  return {};
-}
-
-// How many tokens the reasoning may have; -1: no limit. What a grammar holds needs room too, since an answer
-// that is all reasoning would be of no use.
-int64_t Chat::most_thought(const ChatAnswerOptions& options, uint32_t prompt_size) const {
-  if (!session_.grammar() || options.reasoning_tokens >= 0) return options.reasoning_tokens;
-  const uint32_t left = session_.context() - prompt_size;
-  return int64_t(options.max_tokens ? std::min(options.max_tokens, left) : left) * 3 / 4;
-}
-
-// Feeds those of `tokens` that the session does not hold, and generates. If the reasoning is closed in
-// between, its end is fed and generation goes on from there.
+// Feeds those of `tokens` that the session does not hold, and generates. A grammar holds the answer alone,
+// behind its reasoning.
 Status Chat::generate(std::vector<int32_t> tokens, const ChatAnswerOptions& options, Answer* answer,
                       ChatResult* result) {
-  constexpr uint32_t kReasoningEndTokens = 32;  // room that is kept for the text that closes the reasoning
   constexpr ChatEnd kEnds[] = {ChatEnd::Length, ChatEnd::Stop, ChatEnd::Context, ChatEnd::Cancelled,
                                ChatEnd::Stop};  // by StopReason
   const std::span<const int32_t> held = session_.tokens();
   size_t common = 0;
   while (common < held.size() && common + 1 < tokens.size() && held[common] == tokens[common]) ++common;
   GRETA_TRY(session_.truncate(uint32_t(common)));
-  result->prompt_tokens = uint32_t(tokens.size()), result->reused_tokens = uint32_t(common);
+  result->prompt_tokens = uint32_t(tokens.size());
+  result->reused_tokens = uint32_t(common);
+  size_t prompt_size = tokens.size();
   tokens.erase(tokens.begin(), tokens.begin() + std::ptrdiff_t(common));
 
   GenerateOptions generate;
-  generate.ignore_end = options.ignore_end, generate.user = answer;
-  generate.stops = options.stops, generate.spoken = dialect_.spoken();
-  generate.on_token = [](void* user, int32_t token, const char* text, size_t bytes) {
-    Answer& a = *static_cast<Answer*>(user);
-    if (token != kNoToken) {
-      ++a.generated;
-      a.thought += a.parser.reasoning();
-      a.last_token = token;
-    }
-    a.wanted = a.parser.push({text, bytes});
-    a.cut = a.wanted && a.parser.reasoning() && a.most_thought >= 0 && int64_t(a.thought) >= a.most_thought;
-    return a.wanted && !a.cut ? 0 : 1;
-  };
-  size_t prompt_size = result->prompt_tokens;
+  generate.max_tokens = options.max_tokens;
+  generate.ignore_end = options.ignore_end;
+  generate.reasoning_tokens = options.reasoning_tokens;
+  generate.parser = &answer->parser;
+  generate.stops = options.stops;
+  generate.spoken = dialect_.spoken();
   generate.on_full = [&](auto held_now, auto* to) {
     return forget_within_answer(held_now, &prompt_size, to);
   };
+  generate.user = answer;
   generate.on_prompt = [](void* user, uint32_t done, uint32_t total) {
     const Answer& a = *static_cast<Answer*>(user);
     return a.events.prompt && !a.events.prompt(done, total) ? 1 : 0;
   };
-  answer->most_thought = most_thought(options, uint32_t(prompt_size));
-  for (bool first = true;; first = false) {
-    // With a budget of 0 tokens, reasoning that the prompt has opened is closed before it begins.
-    const bool close = answer->cut || (first && options.reasoning_tokens == 0 && answer->parser.reasoning());
-    if (close) GRETA_TRY(close_reasoning(answer, &tokens));
-    GRETA_TRY(begin_grammar(*answer, close || options.reasoning_tokens == 0));
-    if (options.max_tokens) generate.max_tokens = options.max_tokens - answer->generated;
-    GenerateResult part;
-    GRETA_TRY(session_.generate(tokens, generate, &part));
-    (first ? result->prompt_ns : result->generate_ns) += part.prompt_ns;
-    result->generate_ns += part.generate_ns;
-    result->generated_tokens = answer->generated;
-    result->reasoning_tokens = answer->thought;
-    result->end = kEnds[uint32_t(part.reason)];
-    if (!answer->cut) break;
-    if (options.max_tokens && answer->generated >= options.max_tokens) {
-      result->end = ChatEnd::Length;
-      break;
-    }
-    if (session_.position() + kReasoningEndTokens >= session_.context()) {
-      result->end = ChatEnd::Context;
-      break;
-    }
-  }
+  std::shared_ptr<const Grammar> grammar = session_.grammar();
+  if (options.reasoning_tokens != 0)
+    GRETA_TRY(dialect_.hold_answer(*session_.executor().model().tokenizer, answer->prompt, &grammar));
+  session_.begin_grammar(std::move(grammar));
+  GenerateResult written;
+  GRETA_TRY(session_.generate(tokens, generate, &written));
+  result->prompt_ns = written.prompt_ns;
+  result->generate_ns = written.generate_ns;
+  result->generated_tokens = written.generated_tokens;
+  result->reasoning_tokens = written.reasoning_tokens;
+  result->open_reasoning = written.open_reasoning;
+  result->end = kEnds[uint32_t(written.reason)];
   return {};
 }
 

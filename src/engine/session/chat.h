@@ -67,9 +67,6 @@ class Chat {
   Status make_room(size_t answer_tokens, std::string* text, std::vector<int32_t>* prompt);
   Status forget_within_answer(std::span<const int32_t> held, size_t* prompt_size,
                               std::vector<int32_t>* instead);
-  int64_t most_thought(const ChatAnswerOptions& options, uint32_t prompt_size) const;
-  Status begin_grammar(const Answer& answer, bool reasoning_is_over);
-  Status close_reasoning(Answer* answer, std::vector<int32_t>* tokens);
   Status generate(std::vector<int32_t> tokens, const ChatAnswerOptions& options, Answer* answer,
                   ChatResult* result);
 

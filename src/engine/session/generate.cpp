@@ -20,7 +20,7 @@ class Session::Writer final : public Writing {
     GRETA_TRY(session_.check(item_.tokens));
     std::vector<int32_t>& tokens = session_.text_.tokens;
     tokens.insert(tokens.end(), item_.tokens.begin(), item_.tokens.end());
-    GRETA_TRY(Writing::begin(item_.options.stops, item_.options.spoken));
+    GRETA_TRY(Writing::begin(item_.options.stops, item_.options.spoken, item_.options.parser));
     session_.take_cancel();
     return session_.executor_->reserve(sequence(), sent(), uint32_t(tokens.size()));
   }

@@ -14,6 +14,7 @@ struct GenerateOptions : WritingOptions {
   void* user = nullptr;
   std::span<const std::string_view> stops = {};  // texts that end the generation (stop.h)
   std::span<const int32_t> spoken = {};          // control tokens whose text on_token gets too, ascending
+  ChatParser* parser = nullptr;                  // takes the answer apart, before on_token gets its text
 };
 using GenerateResult = WritingResult;
 

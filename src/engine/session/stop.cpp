@@ -92,6 +92,10 @@ bool StopMatcher::push(std::string_view text, std::string* out) {
   return false;
 }
 
+void StopMatcher::begin_anew() {
+  for (Pattern& pattern : patterns_) pattern.matched = 0;
+}
+
 void StopMatcher::flush(std::string* out) { release(&held_, held_.size(), out); }
 
 }  // namespace greta

@@ -24,6 +24,7 @@ class StopMatcher {
   // nothing more may be pushed.
   bool push(std::string_view text, std::string* out);
   void flush(std::string* out);             // the text has ended: appends what was held back
+  void begin_anew();                        // with another text, after a flush
   int32_t found() const { return found_; }  // index of the stop string, or -1
 
  private:

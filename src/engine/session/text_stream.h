@@ -19,6 +19,7 @@ class TextStream {
   bool push(int32_t token, std::string* out);
   // Appends what is still held back, in which an unfinished character is U+FFFD. Returns false likewise.
   bool finish(std::string* out);
+  void begin_anew() { stop_.begin_anew(); }  // after finish(): with text that comes behind something else
   int32_t found() const { return stop_.found(); }  // the index of the stop string, or -1
 
  private:

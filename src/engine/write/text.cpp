@@ -59,4 +59,10 @@ Status forget_half(std::span<const int32_t> held, uint32_t keep, std::vector<int
   return {};
 }
 
+OnFull forgets_half(uint32_t keep) {
+  return [keep](std::span<const int32_t> held, std::vector<int32_t>* instead) {
+    return forget_half(held, keep, instead);
+  };
+}
+
 }  // namespace greta

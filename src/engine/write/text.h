@@ -38,4 +38,8 @@ Status check_tokens(std::span<const int32_t> tokens, uint32_t position, uint32_t
 // others; nothing where none can leave.
 Status forget_half(std::span<const int32_t> held, uint32_t keep, std::vector<int32_t>* instead);
 
+// Gives the tokens that shall stand in place of those of a full context, or none if the text shall end.
+using OnFull = std::function<Status(std::span<const int32_t> held, std::vector<int32_t>* instead)>;
+OnFull forgets_half(uint32_t keep);  // what forget_half() gives
+
 }  // namespace greta

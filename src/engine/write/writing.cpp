@@ -5,6 +5,8 @@
 
 namespace greta {
 
+constexpr uint32_t kReasoningEndTokens = 32;  // room that is kept for the text that closes the reasoning
+
 Status check_draft_tokens(uint32_t most) {
   if (most <= kMaxDraftTokens) return {};
   return fail(Code::Argument, "%u tokens to guess in a step, at most %u", most, kMaxDraftTokens);
@@ -17,12 +19,20 @@ bool Writing::begins_text() const {
          !text_.grammar.active();
 }
 
-Status Writing::begin(std::span<const std::string_view> stops, std::span<const int32_t> spoken) {
+Status Writing::begin(std::span<const std::string_view> stops, std::span<const int32_t> spoken,
+                      ChatParser* parser) {
   sent_ = read_from_ = text_.fed;
   read_to_ = uint32_t(text_.tokens.size());
   result_.prompt_tokens = read_to_ - read_from_;
   stream_.emplace(*model_.tokenizer, begins_text(), spoken);
   depth_ = DraftDepth(options_.draft_tokens);
+  parser_ = parser;
+  limit_reasoning();
+  if (thinks_too_long()) {  // reasoning that the prompt has opened is closed before it begins
+    GRETA_TRY(add_closing());
+    GRETA_TRY(check_tokens(std::span(text_.tokens).subspan(sent_), sent_, context_, model_.shape.vocab));
+    read_to_ = uint32_t(text_.tokens.size());
+  }
   on_device_ = options_.embed || (text_.sampler.on_device() && !text_.grammar.active() &&
                                   !options_.logprobs && !options_.prompt_logprobs);
   if (options_.embed) pooled_.emplace(*options_.embed, model_.shape.width, sent_, result_.prompt_tokens);
@@ -178,11 +188,14 @@ Status Writing::take_token(int32_t token, const float* logits, Executor& executo
   const bool more = stream_->push(token, &piece_);
   text_.tokens.push_back(token);  // it has room
   ++result_.generated_tokens;
-  const bool wanted = give(token, piece_, logits);
+  result_.reasoning_tokens += parser_ && parser_->reasoning();
+  bool wanted = !parser_ || parser_->push(piece_);
+  wanted = give(token, piece_, logits) && wanted;
   if (!more) return end(StopReason::String);
   if (!wanted) return end(StopReason::Cancelled);
   if (result_.generated_tokens == options_.max_tokens) return end(StopReason::Length);
   if (full_) return end(StopReason::Context);
+  if (thinks_too_long()) return close_reasoning();
   return text_.tokens.size() > context_ ? make_room(executor) : Status{};
 }
 
@@ -217,12 +230,62 @@ Status Writing::make_room(Executor& executor) {
   return {};
 }
 
+// ---- reasoning ------------------------------------------------------------------------------------
+
+void Writing::limit_reasoning() {
+  most_thought_ = options_.reasoning_tokens;
+  if (most_thought_ >= 0 || !text_.grammar.active()) return;
+  // What the grammar holds needs room too: an answer that is all reasoning would be of no use.
+  const uint32_t left = context_ - read_to_;
+  most_thought_ = int64_t(options_.max_tokens ? std::min(options_.max_tokens, left) : left) * 3 / 4;
+}
+
+bool Writing::thinks_too_long() const {
+  return parser_ && most_thought_ >= 0 && parser_->reasoning() &&
+         int64_t(result_.reasoning_tokens) >= most_thought_;
+}
+
+// Adds the text that closes the reasoning, as if the model had written it. A grammar holds what comes next.
+Status Writing::add_closing() {
+  const std::string closing = parser_->reasoning_end();
+  std::vector<int32_t> tokens;
+  GRETA_TRY(model_.tokenizer->encode(closing, {.add_special = false, .parse_special = true}, &tokens));
+  text_.tokens.insert(text_.tokens.end(), tokens.begin(), tokens.end());
+  parser_->push(closing);
+  if (text_.grammar.active()) text_.grammar.begin(nullptr);
+  return {};
+}
+
+// The text that closes the reasoning is read behind the token drawn last. What a step under way draws behind
+// that token is dropped.
+Status Writing::close_reasoning() {
+  if (text_.fed + kReasoningEndTokens >= context_) return end(StopReason::Context);
+  piece_.clear();
+  const bool more = stream_->finish(&piece_);
+  parser_->push(piece_);
+  if (more) GRETA_TRY(add_closing());
+  give(kNoToken, piece_, nullptr);
+  if (!more) return end(StopReason::String);
+  stream_->begin_anew();
+  ++era_;
+  drawing_ = 0;
+  sent_ = read_from_ = text_.fed;
+  read_to_ = uint32_t(text_.tokens.size());
+  if (drafts()) draft_.push(std::span(text_.tokens).subspan(sent_ + 1));
+  return {};
+}
+
 // ---- its end --------------------------------------------------------------------------------------
 
 Status Writing::end(StopReason reason) {
   goes_on_ = false;
   piece_.clear();
   if (stream_->found() < 0 && !stream_->finish(&piece_)) reason = StopReason::String;
+  if (parser_) {
+    result_.open_reasoning = parser_->reasoning();
+    parser_->push(piece_);
+    if (!parser_->finish()) reason = StopReason::Cancelled;
+  }
   give(kNoToken, piece_, nullptr);
   result_.stop_string = stream_->found();
   result_.reason = reason;

@@ -27,6 +27,10 @@ struct WritingOptions {
   // the text shall end. They are read again from the first on that differs, and read() counts them.
   std::function<Status(std::span<const int32_t> held, std::vector<int32_t>* instead)> on_full = {};
 
+  // Reasoning is closed after this many tokens; -1: when the model closes it, or where a grammar would have
+  // too little room behind it.
+  int64_t reasoning_tokens = -1;
+
   bool no_answer = false;                  // it ends when the prompt was read
   std::optional<EmbedOptions> embed = {};  // it gives a vector of the prompt in place of an answer
   bool logprobs = false;                   // give() gets logits
@@ -41,6 +45,8 @@ struct WritingResult {
   uint32_t prompt_tokens = 0, generated_tokens = 0;
   uint32_t forgotten_tokens = 0;                     // by on_full
   uint32_t drafted_tokens = 0, accepted_tokens = 0;  // guesses that were verified, and those that were right
+  uint32_t reasoning_tokens = 0;                     // generated tokens that belong to reasoning
+  bool open_reasoning = false;                       // it ended within its reasoning
   uint64_t prompt_ns = 0, generate_ns = 0;
 };
 
@@ -107,12 +113,14 @@ class Writing {
   // The text has its settings, and the prompt behind what was fed.
   // stops   texts that end it (stop.h)
   // spoken  control tokens whose text give() gets too, ascending; they stay the caller's
-  Status begin(std::span<const std::string_view> stops, std::span<const int32_t> spoken);
+  // parser  takes the answer apart before give() hears of its text; null: nothing does
+  Status begin(std::span<const std::string_view> stops, std::span<const int32_t> spoken, ChatParser* parser);
   void start_clock() { begun_ns_ = now_ns(); }
   void skip(uint32_t count) { text_.fed = sent_ += count; }  // tokens whose keys and values are there
 
   // Gets a token that was drawn with the text that it completes, and its logits [vocab] if the host chose it.
-  // kNoToken comes once at the end, with the text that was held back. Returns false to end the text.
+  // kNoToken comes with text that was held back, at the end or where reasoning is closed. Returns false to
+  // end the text.
   virtual bool give(int32_t token, const std::string& text, const float* logits) = 0;
   // Hears how many of the tokens that are known were read. Returns false to end the text.
   virtual bool read(uint32_t done, uint32_t total) { return (void)done, (void)total, true; }
@@ -134,6 +142,10 @@ class Writing {
   Status take_draw(const Part& part, uint32_t i, Executor& executor, const float* logits);
   Status take_token(int32_t token, const float* logits, Executor& executor);
   Status make_room(Executor& executor);
+  void limit_reasoning();
+  bool thinks_too_long() const;
+  Status add_closing();
+  Status close_reasoning();
   void copy_guesses(uint32_t most);
   void note_times();
 
@@ -142,6 +154,8 @@ class Writing {
   Text& text_;
   const WritingOptions& options_;
   std::optional<TextStream> stream_;
+  ChatParser* parser_ = nullptr;
+  int64_t most_thought_ = -1;  // tokens of reasoning; -1: no limit
   std::string piece_;
   std::optional<PooledText> pooled_;
   bool on_device_ = true;

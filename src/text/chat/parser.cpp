@@ -94,9 +94,10 @@ bool ChatParser::reasoning() const {
   return thinking_ || (message && thought_);
 }
 
-std::string_view ChatParser::reasoning_end() const {
+std::string ChatParser::reasoning_end() const {
   if (!reasoning()) return {};
-  return form_.channels ? "<|end|><|start|>assistant<|channel|>final<|message|>" : thinking_->close;
+  if (form_.channels) return "<|end|><|start|>assistant<|channel|>final<|message|>";
+  return "\n" + std::string(thinking_->close) + "\n\n";
 }
 
 // White space waits for what comes after it. It is dropped before a mark, and where trim_ says so.

@@ -60,8 +60,8 @@ class ChatParser {
   bool push(std::string_view text);  // returns false once the sink wants no more
   bool finish();                     // to be called when the answer is complete
 
-  bool reasoning() const;                  // at this moment
-  std::string_view reasoning_end() const;  // what a model writes to end it
+  bool reasoning() const;             // at this moment
+  std::string reasoning_end() const;  // what a model writes to end it, with white space around a mark
 
  private:
   enum class State : uint8_t { Start, Text, Reasoning, Calls, Held, BareCall, Header, Message };
