@@ -1290,6 +1290,15 @@ typedef struct greta_request_options {
                               * prompt_logprobs may be set. */
   uint32_t keep_state;       /* 1: greta_request_save can write the request's state when it has ended. */
   uint32_t reserved2;        /* 0. */
+  uint32_t draft_tokens;     /* The most tokens that are guessed and verified in a step, at most 7, as with
+                              * greta_session_draft_tokens. While more than seven requests run, none is. */
+  uint32_t shift;            /* 1: a full context does not end the answer. Of the tokens behind the first
+                              * keep_tokens the older half is forgotten, and the others are read again. */
+  uint32_t keep_tokens;      /* The first tokens that `shift` never forgets. */
+  uint32_t limit_reasoning;  /* 1: reasoning is closed after reasoning_tokens, and the answer goes on. Only for
+                              * messages. */
+  uint32_t reasoning_tokens;
+  uint32_t reserved3;        /* 0. */
 } greta_request_options;
 
 /* Adds a request. What is wrong with the options is said here; what goes wrong later ends the request.
@@ -1361,6 +1370,10 @@ typedef struct greta_request_result {
   uint64_t queued_ns;        /* From greta_service_add to the first step. */
   uint64_t prompt_ns;        /* From there to the first token. */
   uint64_t generate_ns;      /* From there to the end. */
+  uint32_t forgotten_tokens; /* How many tokens were forgotten by shifts. */
+  uint32_t drafted_tokens;   /* Guesses that were verified. */
+  uint32_t accepted_tokens;  /* Those that were right. */
+  uint32_t reasoning_tokens; /* How many of the generated tokens are reasoning. */
 } greta_request_result;
 
 /* Says how a request has ended, after GRETA_EVENT_END. A request that failed gives the status and the error

@@ -65,7 +65,8 @@ Status read_conversation(const greta_model& model, const greta_request_options& 
   GRETA_TRY(Dialect::check_answerable(messages));
   const Tokenizer& tokenizer = *model.model.tokenizer;
   GRETA_TRY(dialect->prompt(tokenizer, messages, &out->prompt_text, &out->tokens));
-  GRETA_TRY(dialect->hold_answer(tokenizer, out->prompt_text, &out->grammar));
+  out->held = out->grammar;
+  if (out->reasoning_tokens != 0) GRETA_TRY(dialect->hold_answer(tokenizer, out->prompt_text, &out->held));
   out->dialect = std::move(dialect);
   return {};
 }
@@ -79,6 +80,20 @@ Status read_flags(const greta_request_options& o, RequestOptions* out) {
   GRETA_TRY(read_flag(o.prompt_logprobs, "prompt_logprobs", &out->prompt_logprobs));
   GRETA_TRY(read_flag(o.keep_state, "keep_state", &out->keep_state));
   out->use_cache = !no_cache;
+  return {};
+}
+
+// Reads how the answer is written beyond its tokens' choice.
+Status read_writing(const greta_request_options& o, RequestOptions* out) {
+  bool shift = false, limited = false;
+  out->max_tokens = o.max_tokens;
+  out->draft_tokens = o.draft_tokens;
+  GRETA_TRY(read_flag(o.shift, "shift", &shift));
+  if (shift) out->on_full = forgets_half(o.keep_tokens);
+  GRETA_TRY(read_flag(o.limit_reasoning, "limit_reasoning", &limited));
+  if (limited && !o.message_count)
+    return fail(Code::Argument, "limit_reasoning is for messages, whose answers are taken apart");
+  if (limited) out->reasoning_tokens = o.reasoning_tokens;
   return {};
 }
 
@@ -124,8 +139,9 @@ Status read_request_options(const greta_model& model, const Executor& executor,
   GRETA_TRY(read_options(given, &o));
   GRETA_TRY(check_reserved(o.reserved));
   GRETA_TRY(check_reserved(o.reserved2));
+  GRETA_TRY(check_reserved(o.reserved3));
   GRETA_TRY(read_flags(o, out));
-  out->max_tokens = o.max_tokens;
+  GRETA_TRY(read_writing(o, out));
   out->priority = o.priority;
   out->salt = o.salt;
   out->top = o.top_logprobs;

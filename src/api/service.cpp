@@ -188,6 +188,10 @@ greta_status greta_request_finish(greta_request* request, greta_request_result* 
     result.queued_ns = from.queued_ns;
     result.prompt_ns = from.prompt_ns;
     result.generate_ns = from.generate_ns;
+    result.forgotten_tokens = from.forgotten_tokens;
+    result.drafted_tokens = from.drafted_tokens;
+    result.accepted_tokens = from.accepted_tokens;
+    result.reasoning_tokens = from.reasoning_tokens;
     if (out_result) GRETA_TRY(write_result(result, out_result));
     return from.status.ok() ? from.status : fail(from.status.code, "%s", from.error);
   });

@@ -223,10 +223,7 @@ struct ReadOptions {
     GRETA_TRY(read_flag(given.ignore_end, "ignore_end", &options.ignore_end));
     bool shift = false;
     GRETA_TRY(read_flag(given.shift, "shift", &shift));
-    if (shift)
-      options.on_full = [keep = given.keep_tokens](std::span<const int32_t> held, std::vector<int32_t>* to) {
-        return forget_half(held, keep, to);
-      };
+    if (shift) options.on_full = forgets_half(given.keep_tokens);
     GRETA_TRY(read_stops(given.stop_strings, given.stop_count, &stops));
     options.stops = stops;
     return {};
