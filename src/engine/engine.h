@@ -6,6 +6,6 @@
 #include "engine/serve/service.h"
 #include "engine/session/chat.h"
 #include "engine/session/session.h"
-#include "engine/session/stop.h"
+#include "engine/write/stop.h"
 #include "gguf/gguf.h"
 #include "text/text.h"

@@ -1,5 +1,5 @@
 // Guesses of the tokens that follow a text are compared with a plain search.
-#include "engine/session/draft.h"
+#include "engine/write/draft.h"
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>

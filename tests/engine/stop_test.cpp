@@ -1,5 +1,5 @@
 // Stop strings are compared with a plain search, however the text is cut, and tried in generation.
-#include "engine/session/stop.h"
+#include "engine/write/stop.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <fstream>

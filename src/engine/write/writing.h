@@ -9,10 +9,10 @@
 #pragma once
 #include <optional>
 
-#include "engine/session/draft.h"
-#include "engine/session/pooling.h"
-#include "engine/session/text_stream.h"
+#include "engine/write/draft.h"
+#include "engine/write/pooling.h"
 #include "engine/write/text.h"
+#include "engine/write/text_stream.h"
 
 namespace greta {
 

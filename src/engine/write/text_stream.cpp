@@ -1,4 +1,4 @@
-#include "engine/session/text_stream.h"
+#include "engine/write/text_stream.h"
 
 #include <algorithm>
 

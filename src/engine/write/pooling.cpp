@@ -1,4 +1,4 @@
-#include "engine/session/pooling.h"
+#include "engine/write/pooling.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "engine/session/stop.h"
+#include "engine/write/stop.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "engine/session/draft.h"
+#include "engine/write/draft.h"
 
 #include <algorithm>
 #include <bit>

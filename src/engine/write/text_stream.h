@@ -1,7 +1,7 @@
 // Makes text from the tokens of an answer as they come: valid UTF-8 that contains no stop string. Bytes of an
 // unfinished character are held back, and so is text with which a stop string may begin.
 #pragma once
-#include "engine/session/stop.h"
+#include "engine/write/stop.h"
 #include "text/text.h"
 
 namespace greta {
