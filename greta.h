@@ -1295,8 +1295,8 @@ typedef struct greta_request_options {
   uint32_t shift;            /* 1: a full context does not end the answer. Of the tokens behind the first
                               * keep_tokens the older half is forgotten, and the others are read again. */
   uint32_t keep_tokens;      /* The first tokens that `shift` never forgets. */
-  uint32_t limit_reasoning;  /* 1: reasoning is closed after reasoning_tokens, and the answer goes on. Only for
-                              * messages. */
+  uint32_t limit_reasoning;  /* 1: reasoning is closed after reasoning_tokens, and the answer goes on. Only
+                              * for messages. */
   uint32_t reasoning_tokens;
   uint32_t reserved3;        /* 0. */
 } greta_request_options;

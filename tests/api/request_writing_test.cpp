@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "places.h"
 #include "support/api_services.h"
 
 using namespace greta::test;
