@@ -30,7 +30,6 @@ Status Writing::begin(std::span<const std::string_view> stops, std::span<const i
   limit_reasoning();
   if (thinks_too_long()) {  // reasoning that the prompt has opened is closed before it begins
     GRETA_TRY(add_closing());
-    GRETA_TRY(check_tokens(std::span(text_.tokens).subspan(sent_), sent_, context_, model_.shape.vocab));
     read_to_ = uint32_t(text_.tokens.size());
   }
   on_device_ = options_.embed || (text_.sampler.on_device() && !text_.grammar.active() &&
@@ -253,7 +252,7 @@ Status Writing::add_closing() {
   text_.tokens.insert(text_.tokens.end(), tokens.begin(), tokens.end());
   parser_->push(closing);
   if (text_.grammar.active()) text_.grammar.begin(nullptr);
-  return {};
+  return check_tokens(std::span(text_.tokens).subspan(text_.fed), text_.fed, context_, model_.shape.vocab);
 }
 
 // The text that closes the reasoning is read behind the token drawn last. What a step under way draws behind
