@@ -163,12 +163,31 @@ TEST_CASE("service: reasoning is closed where a request wants it, as that of a c
   }
 }
 
+TEST_CASE("service: a schema has room behind reasoning that does not end", "[api][serve][grammar]") {
+  const Tales tales;
+  auto chat = sized<greta_chat_options>();
+  chat.chat_template = kThinking;
+  auto sampling = sized<greta_sampling_options>();
+  sampling.json_schema = R"({"enum": [3]})";
+  auto options = sized<greta_request_options>();
+  options.messages = &kQuestion, options.message_count = 1;
+  options.chat = &chat;
+  options.sampling = &sampling;
+  options.max_tokens = 40;
+  const Read read = read_all(add(tales.service, options));
+  CHECK(read.status == GRETA_OK);
+  CHECK(read.text == "3");
+  CHECK(read.result.reasoning_tokens == 30);  // three quarters of the answer
+  CHECK(read.result.open_reasoning == 0);
+}
+
 TEST_CASE("service: options of writing that have no meaning are refused", "[api][serve][misuse]") {
   const Tales tales;
   greta_request* request = nullptr;
   const std::vector<int32_t> prompt = {1};
-  const auto refused = [&](const greta_request_options& options, const char* words) {
-    CHECK(greta_service_add(tales.service, &options, &request) == GRETA_ERROR_ARGUMENT);
+  const auto refused = [&](const greta_request_options& options, const char* words,
+                           greta_status status = GRETA_ERROR_ARGUMENT) {
+    CHECK(greta_service_add(tales.service, &options, &request) == status);
     CHECK(std::string(greta_error_text()).find(words) != std::string::npos);
   };
   auto options = ask(prompt, 1);
@@ -184,5 +203,5 @@ TEST_CASE("service: options of writing that have no meaning are refused", "[api]
   refused(options, "limit_reasoning is for messages");
   options = ask(prompt, 1);
   options.reserved3 = 1;
-  refused(options, "reserved");
+  refused(options, "reserved", GRETA_ERROR_UNSUPPORTED);
 }

@@ -186,6 +186,8 @@ TEST_CASE("service: a schema leaves reasoning free that the template has opened"
     return read_all(add(s.service, options));
   };
   const char* const opens = "{{ messages[0].content }}<think>{% if false %}</think>{% endif %}";
+  options.limit_reasoning = 1;
+  options.reasoning_tokens = options.max_tokens;
   const Read free = answer(opens, false), held = answer(opens, true);
   CHECK(free.reasoning.size() > 20);
   CHECK(held.reasoning == free.reasoning);
