@@ -818,7 +818,7 @@ GRETA_API greta_status greta_session_penalties(greta_session* session, float rep
                                                float presence, uint32_t last_n);
 
 /* Adds biases[i] (-1e6 to 1e6) to the logit of tokens[i]; -INFINITY forbids the token. This replaces all
- * biases that were set before; a count of 0 removes them.
+ * biases that were set before; a count of 0 removes them. There are at most as many as the model has tokens.
  *
  * tokens, biases  [count], copied during the call */
 GRETA_API greta_status greta_session_logit_bias(greta_session* session, const int32_t* tokens,

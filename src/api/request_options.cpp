@@ -56,6 +56,7 @@ Status read_conversation(const greta_model& model, const greta_request_options& 
     return fail(Code::Unsupported, "forget_oldest: a request reads its whole conversation or is refused");
   auto dialect = std::make_shared<Dialect>();
   GRETA_TRY(dialect->open(model.model, options, model.runtime->log));
+  GRETA_TRY(check_message_count(o.message_count));
   std::vector<jinja::Value> messages(o.message_count);
   for (size_t i = 0; i < messages.size(); ++i) {
     GRETA_TRY(within(read_message(o.messages[i], &messages[i]), "message %zu", i));

@@ -82,6 +82,7 @@ Status greta::read_bias(const int32_t* tokens, const float* biases, size_t count
   if (count) {
     GRETA_TRY(need(tokens, "tokens"));
     GRETA_TRY(need(biases, "biases"));
+    if (count > vocab) return fail(Code::Argument, "%zu biases, and the model has %u tokens", count, vocab);
   }
   out->clear();
   for (size_t i = 0; i < count; ++i) {

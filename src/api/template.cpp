@@ -31,6 +31,7 @@ greta_status greta_tokenizer_chat(const greta_tokenizer* tokenizer, const greta_
   return fenced([&]() -> Status {
     GRETA_TRY(need(tokenizer, "tokenizer"));
     if (count) GRETA_TRY(need(messages, "messages"));
+    GRETA_TRY(check_message_count(count));
     ChatInput input;
     input.messages = Value::list();
     for (size_t i = 0; i < count; ++i) {

@@ -26,6 +26,7 @@ Status Chat::open(Session& session, const ChatOptions& options, const Log& log, 
 }
 
 Status Chat::add(Value message) {
+  GRETA_TRY(check_message_count(messages_.size() + 1));
   GRETA_TRY(Dialect::check(message));
   messages_.push_back(std::move(message));
   return {};

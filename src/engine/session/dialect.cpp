@@ -13,6 +13,11 @@ std::string call_id(size_t number) {
   return id;
 }
 
+Status check_message_count(size_t count) {
+  if (count <= kMaxMessages) return {};
+  return fail(Code::Argument, "a conversation of %zu messages, expected at most %zu", count, kMaxMessages);
+}
+
 Status Dialect::open(const Model& model, const ChatOptions& options, const Log& log) {
   GRETA_TRY(options.chat_template.empty() ? template_.open(model.gguf, *model.tokenizer, log)
                                           : template_.open_text(options.chat_template, *model.tokenizer));

@@ -5,6 +5,9 @@
 
 namespace greta {
 
+constexpr size_t kMaxMessages = 65'536;  // of a conversation
+Status check_message_count(size_t count);
+
 struct ChatOptions {
   std::string_view chat_template = {};  // in place of the model's; "" for the model's
   std::string_view tools = {};          // JSON, as ToolList reads it

@@ -287,6 +287,8 @@ CallsRead read_headed(std::string_view body, std::vector<ChatCall>* out) {
 // ---- the tools --------------------------------------------------------------------------------
 
 Status ToolList::parse(std::string_view json) {
+  if (json.size() > kMaxToolsBytes)
+    return fail(Code::Argument, "tools: %zu bytes, expected at most %zu", json.size(), kMaxToolsBytes);
   Value given;
   GRETA_TRY(within(parse_json(json, &given), "tools"));
   if (!given.is_list()) return fail(Code::Argument, "tools: expected an array, not %s", given.type_name());

@@ -33,6 +33,7 @@ class ToolList {
   jinja::Value tools_;
 };
 
+constexpr size_t kMaxToolsBytes = 4u << 20;  // of the JSON of a conversation's tools
 constexpr size_t kMaxCallBytes = 1u << 20;
 constexpr size_t kMaxCallsInBody = 64;
 
