@@ -224,7 +224,8 @@ RULES = [
     Rule("prefetch", "attention_tiles_* attention_prefix_*", f"gfx9* {NOT_GFX950}", under_way(16, 16, 8, 8)),
     Rule("prefetch", "attention_tiles_* attention_prefix_*", "gfx950", under_way(8, 8, 4, 4)),
     Rule("prefetch", "attention_tiles_*", "gfx1*", under_way(16, 16, 8, 8)),
-    Rule("prefetch", "attention_prefix_*", "gfx1*", under_way(8, 8)),
+    Rule("prefetch", "attention_prefix_*", "gfx11*", under_way(8, 8)),
+    Rule("prefetch", "attention_prefix_*", "gfx12*", under_way(8)),  # not in the loop of q8_0 keys
     Rule("prefetch", AHEAD_TILES, f"gfx9* {NOT_GFX950}", under_way(64, 32, 8)),
     Rule("prefetch", AHEAD_TILES, "gfx950", under_way(32, 16, 4)),
     Rule("prefetch", AHEAD_TILES, "gfx1*", under_way(32, 16, 4)),

@@ -45,8 +45,7 @@ DEVICE void score_page(const ARGUMENT AttentionBlock& p, const Page& page, const
       const float key = cache_value(p.key_type, page.keys + s * key_bytes, i);
       for (uint h = 0; h < kHeads; ++h) sums[h] += q[min(h, count - 1) * p.key_width + i] * key;
     }
-    for (uint h = 0; h < kHeads; ++h) {
-      if (h >= count) break;
+    for (uint h = 0; h < kHeads; ++h) {  // those of heads past the last are not used
       const float sum = wave_sum(sums[h]);
       if (lane() == 0) weights[h][s] = sum;
     }
