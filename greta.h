@@ -967,7 +967,8 @@ typedef struct greta_generate_options {
    * non-zero return value stops the generation. May be NULL. */
   int (*on_prompt)(void* user, uint32_t done, uint32_t total);
   const char* const* stop_strings; /* [stop_count] texts that end the generation, however tokens cut them:
-                                    * valid UTF-8 of 1 to 4096 bytes each. Read during the call. */
+                                    * valid UTF-8 of 1 to 4096 bytes each. The text of a control token ends
+                                    * it, too. Read during the call. */
   size_t stop_count;               /* At most 64. */
   uint32_t keep_tokens;            /* The first tokens of the session that `shift` never forgets. */
   uint32_t reserved;               /* 0. */
