@@ -150,7 +150,7 @@ class Grammars(Folder):
         self.assertGreater(len(texts), 1)
 
     def test_wrong_schemas(self):
-        self.assertIn("not", self.error(1, "run", *SHORT, "-j", '{"not": {}}'))
+        self.assertIn("not", self.error(1, "run", *SHORT, "--strict-schema", "-j", '{"not": {}}'))
         self.assertIn("JSON schema", self.error(1, "run", *SHORT, "-j", "{"))
 
 
