@@ -97,8 +97,8 @@ SWAPPED = [
     ("matmul_wide_mfma_q8_0_planes", "kernels/hip/gemm/ping_pong.h", "kPitch / 2, fragments", "0, fragments"),
     ("matmul_wide_mfma_q8_0_planes", "kernels/hip/gemm/matmul_tiles.h", "t.index % token_tiles", "t.index / token_tiles"),
     ("matmul_expert_tiles_mfma_q8_0_planes", "kernels/hip/gemm/slots.h", "word * 4 + j;", "word * 4 + 3 - j;"),
-    ("attention_tiles_mfma", "kernels/hip/attention/tiles.h", "place * 4 + s / 2 % 4", "place * 4 + 3 - s / 2 % 4"),
-    ("attention_tiles_mfma", "kernels/hip/attention/tiles.h", "score / kLayout.results * 16", "(1 - score / kLayout.results) * 16"),
+    ("attention_tiles_mfma", "kernels/hip/attention/tile_cache.h", "place * 4 + s / 2 % 4", "place * 4 + 3 - s / 2 % 4"),
+    ("attention_tiles_mfma", "kernels/hip/attention/tile_cache.h", "score / kLayout.results * 16", "(1 - score / kLayout.results) * 16"),
     ("kv_write_plain", "kernels/hip/attention/cache.h", "head * kPageTokens + position % kPageTokens",
      "position % kPageTokens * kPageTokens + head"),
 ]
