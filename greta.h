@@ -67,7 +67,8 @@
  *   callbacks    A callback runs on the calling thread, and no lock is held. It must not close the object in
  *                use. It should not throw: a C++ exception out of a callback ends the call with
  *                GRETA_ERROR_ARGUMENT, the error text names the callback, and the objects are left as after
- *                any failure. An exception out of greta_runtime_options.release is ignored.
+ *                any failure. An exception out of greta_runtime_options.release or
+ *                greta_service_options.on_ready is ignored.
  *   stack        256 KiB of stack are enough for every function but greta_runtime_selftest, however deeply a
  *                file, template, schema or text is nested. Callbacks add what they use. Builds without
  *                optimisation or with sanitizers need more.
@@ -1195,6 +1196,19 @@ typedef struct greta_service_options {
   uint32_t salt_requests;     /* The most requests of one salt that wait or run, so that no tenant takes all
                                * places; more are refused with GRETA_ERROR_BUSY. The salt 0 has no limit of
                                * its own. At most max_requests. 0: half of that. */
+
+  /* Called when a request whose events were all read has something to read again: an event, or its end. So
+   * one thread can serve many requests: it reads a request with a timeout of 0 until that gives
+   * GRETA_EVENT_NONE or GRETA_EVENT_END, and then not before the next call for it. May be NULL.
+   *
+   * The callback runs on the thread that runs the steps or closes the service, and on one that adds a request
+   * while nothing runs the service. Calls for different requests may overlap, also before greta_service_add
+   * has returned. It holds up all requests, so it should only note request_user and wake a thread. Of this
+   * library it may call the functions of requests, with a timeout of 0. greta_request_close waits for a call
+   * that is under way on another thread, and after it there are no more calls for that request; so hold no
+   * lock while closing that the callback takes. */
+  void (*on_ready)(void* user, void* request_user);
+  void* on_ready_user;        /* Passed to on_ready, before the `user` of the request. */
 } greta_service_options;
 
 /* Opens a service, which opens an executor.
@@ -1300,6 +1314,7 @@ typedef struct greta_request_options {
                               * for messages. */
   uint32_t reasoning_tokens;
   uint32_t reserved3;        /* 0. */
+  void* user;                /* Passed to greta_service_options.on_ready. */
 } greta_request_options;
 
 /* Adds a request. What is wrong with the options is said here; what goes wrong later ends the request.

@@ -144,6 +144,7 @@ Status read_request_options(const greta_model& model, const Executor& executor,
   GRETA_TRY(read_flags(o, out));
   GRETA_TRY(read_writing(o, out));
   out->priority = o.priority;
+  out->wake.request_user = o.user;
   out->salt = o.salt;
   out->top = o.top_logprobs;
   std::vector<std::string_view> stops;

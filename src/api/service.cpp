@@ -41,6 +41,7 @@ static Status read_service_options(const greta_service_options* given, ServiceOp
   if (o.unread_ms) out->places.unread_ns = uint64_t(o.unread_ms) * 1'000'000;
   if (o.unread_ms == UINT32_MAX) out->places.unread_ns = UINT64_MAX;
   if (o.event_capacity) out->events = o.event_capacity;
+  out->wake = {o.on_ready, o.on_ready_user, nullptr};
   if (o.step_ms) out->scheduler.step_ns = uint64_t(o.step_ms) * 1'000'000;
   out->scheduler.chunk_tokens = o.chunk_tokens;
   out->scheduler.host_cache_bytes = o.host_cache_bytes;
@@ -229,6 +230,7 @@ greta_status greta_request_save(greta_request* request, greta_write_callback wri
 
 void greta_request_close(greta_request* request) {
   if (!request || request->request->process().elsewhere()) return;
+  request->request->silence();
   request->request->cancel();
   close_object(request);
 }

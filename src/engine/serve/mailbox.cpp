@@ -1,21 +1,51 @@
 #include "engine/serve/mailbox.h"
 
+#include <cxxabi.h>
+
 #include <chrono>
 
 namespace greta {
 
 void Mailbox::put(RequestEvent event) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  events_.push_back(std::move(event));
-  if (events_.size() == capacity_ / 2 + 1) crowded_since_ns_ = now_ns();
-  came_.notify_all();
+  bool first = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    first = events_.empty();
+    events_.push_back(std::move(event));
+    if (events_.size() == capacity_ / 2 + 1) crowded_since_ns_ = now_ns();
+    came_.notify_all();
+  }
+  if (first) call_wake();
 }
 
 void Mailbox::end(const RequestResult& result) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  result_ = result;
-  ended_ = true;
-  came_.notify_all();
+  bool all_read = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    all_read = events_.empty();
+    result_ = result;
+    ended_ = true;
+    came_.notify_all();
+  }
+  if (all_read) call_wake();
+}
+
+// An exception would end somebody else's work, so it is ignored.
+void Mailbox::call_wake() {
+  if (!wake_.call) return;
+  const std::lock_guard<std::recursive_mutex> lock(wake_mutex_);
+  if (silent_) return;
+  try {
+    wake_.call(wake_.user, wake_.request_user);
+  } catch (const abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+  }
+}
+
+void Mailbox::silence() {
+  const std::lock_guard<std::recursive_mutex> lock(wake_mutex_);
+  silent_ = true;
 }
 
 bool Mailbox::take(uint64_t timeout_ns, RequestEvent* out) {

@@ -56,11 +56,19 @@ struct RequestEvent {
   std::vector<float> embedding;  // of the whole prompt
 };
 
+// Tells a program that there is something to read.
+struct Wake {
+  void (*call)(void* user, void* request_user) = nullptr;  // null: nobody is told
+  void* user = nullptr;
+  void* request_user = nullptr;
+};
+
 // What has come of a request and was not read yet. One thread writes; any thread reads.
 class Mailbox {
  public:
-  Mailbox(size_t capacity, std::shared_ptr<Doorbell> writer)
-      : capacity_(capacity), writer_(std::move(writer)) {}
+  // wake: called by the writer when there is something to read again: an event in an empty box, or the end
+  Mailbox(size_t capacity, std::shared_ptr<Doorbell> writer, const Wake& wake = {})
+      : capacity_(capacity), writer_(std::move(writer)), wake_(wake) {}
 
   // How long the reader has left more than half of the box unread.
   uint64_t unread_ns(uint64_t now) {
@@ -85,10 +93,17 @@ class Mailbox {
   // as long as that takes.
   bool take(uint64_t timeout_ns, RequestEvent* out);
   bool ended(RequestResult* out);  // it has ended and every event was read
+  // `wake` is not called any more. Waits for a call of it that is under way, unless this is within that call.
+  void silence();
 
  private:
+  void call_wake();
+
   const size_t capacity_;
   const std::shared_ptr<Doorbell> writer_;
+  const Wake wake_;
+  std::recursive_mutex wake_mutex_;  // held while wake_ is called
+  bool silent_ = false;              // guarded by it
   std::mutex mutex_;
   std::condition_variable came_;
   std::deque<RequestEvent> events_;

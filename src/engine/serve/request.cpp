@@ -43,7 +43,7 @@ Request::Request(const Model& model, uint32_t context, size_t events, std::share
       context_(context),
       options_(std::move(options)),
       engine_(engine),
-      mailbox_(events, std::move(engine)),
+      mailbox_(events, std::move(engine), options_.wake),
       added_ns_(now_ns()) {
   text_.tokens = options_.tokens;
   text_.sampler.set(options_.sampling);

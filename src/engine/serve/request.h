@@ -30,6 +30,7 @@ struct RequestOptions : WritingOptions {
   std::shared_ptr<const Dialect> dialect;
   std::string prompt_text;   // of the conversation
   size_t earlier_calls = 0;  // calls of tools that the conversation has
+  Wake wake;                 // for its reader
 };
 
 class Request final : public Writing {
@@ -56,6 +57,7 @@ class Request final : public Writing {
     engine_->ring();
   }
   uint64_t unread_ns(uint64_t now) { return mailbox_.unread_ns(now); }
+  void silence() { mailbox_.silence(); }
   void hold(std::unique_ptr<Places::Place> place) {  // before other threads have the request
     place_ = std::move(place);
     place_->belong_to(this);

@@ -7,7 +7,7 @@ Service::Service(std::shared_ptr<Executor> executor, const ServiceOptions& optio
       options_(options),
       places_(std::make_shared<Places>(options.places)),
       scheduler_(*executor_, options.scheduler) {
-  arrivals_.reserve(options.scheduler.requests);
+  for (auto* list : {&arrivals_, &cancelled_}) list->reserve(options.scheduler.requests);
 }
 
 Status Service::open(std::shared_ptr<Executor> executor, const ServiceOptions& options,
@@ -46,34 +46,56 @@ Status Service::add(RequestOptions&& options, std::unique_ptr<Places::Place> pla
   if (options.tokens.size() > uint64_t(plan.pages) * kPageTokens)
     return fail(Code::Full, "a prompt of %zu tokens, and the cache of all requests has room for %u",
                 options.tokens.size(), plan.pages * kPageTokens);
+  options.wake.call = options_.wake.call;
+  options.wake.user = options_.wake.user;
   std::shared_ptr<Request> request;
   GRETA_TRY(Request::open(model(), plan.context, options_.events, bell_, std::move(options), &request));
   request->hold(std::move(place));
+  std::vector<std::shared_ptr<Request>> cancelled;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (arrivals_.size() == options_.scheduler.requests) end_cancelled_arrivals();  // so there is room
+    if (arrivals_.size() == options_.scheduler.requests) {  // no thread takes them, and some are cancelled
+      cancelled.reserve(arrivals_.size());
+      sort_out_cancelled(&cancelled);
+    }
     arrivals_.push_back(request);
   }
+  end_cancelled(&cancelled);
   bell_->ring();
   *out = std::move(request);
   return {};
 }
 
 // Those hold no place, so they are beside the requests that the scheduler has room for.
-void Service::end_cancelled_arrivals() {
-  std::erase_if(arrivals_, [](const std::shared_ptr<Request>& request) {
+void Service::sort_out_cancelled(std::vector<std::shared_ptr<Request>>* out) {
+  std::erase_if(arrivals_, [&](std::shared_ptr<Request>& request) {
     if (!request->ends_soon()) return false;
-    const Status status = guarded([&] { return request->end(request->ends_for()); });
-    if (!status.ok()) request->fail(status);
-    request->announce();
+    out->push_back(std::move(request));  // it has room
     return true;
   });
 }
 
-// Where the scheduler is full for a moment, some of its requests are cancelled and leave with its next step.
+// Their readers are told, so no lock is held.
+void Service::end_cancelled(std::vector<std::shared_ptr<Request>>* requests) {
+  for (const std::shared_ptr<Request>& request : *requests) {
+    const Status status = guarded([&] { return request->end(request->ends_for()); });
+    if (!status.ok()) request->fail(status);
+    request->announce();
+  }
+  requests->clear();
+}
+
 void Service::take_arrivals() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  end_cancelled_arrivals();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    sort_out_cancelled(&cancelled_);
+    hand_over();
+  }
+  end_cancelled(&cancelled_);
+}
+
+// Where the scheduler is full for a moment, some of its requests are cancelled and leave with its next step.
+void Service::hand_over() {
   const size_t taken = std::min(arrivals_.size(), options_.scheduler.requests - scheduler_.live());
   for (size_t i = 0; i < taken; ++i) scheduler_.add(std::move(arrivals_[i]));
   arrivals_.erase(arrivals_.begin(), arrivals_.begin() + std::ptrdiff_t(taken));

@@ -11,6 +11,7 @@ struct ServiceOptions {
   SchedulerOptions scheduler;
   PlaceLimits places;  // `all` is scheduler.requests
   size_t events = 64;  // that a request may have unread until it pauses
+  Wake wake;           // of each request, which has a request_user of its own
   bool own_thread = false;
 };
 
@@ -38,8 +39,10 @@ class Service {
  private:
   Service(std::shared_ptr<Executor> executor, const ServiceOptions& options);
   Status start_thread();
-  void end_cancelled_arrivals();
+  void sort_out_cancelled(std::vector<std::shared_ptr<Request>>* out);
+  static void end_cancelled(std::vector<std::shared_ptr<Request>>* requests);
   void take_arrivals();
+  void hand_over();
   void loop();
   void end_run();
 
@@ -54,7 +57,8 @@ class Service {
   ServiceState state_;
   bool busy_ = false;    // a thread runs it
   bool stop_ = false;    // and shall end, or the next one shall
-  Scheduler scheduler_;  // of the thread that runs it
+  Scheduler scheduler_;  // of the thread that runs it, like what follows
+  std::vector<std::shared_ptr<Request>> cancelled_;
   bool has_thread_ = false;
   pthread_t thread_ = {};
 };
