@@ -134,6 +134,13 @@ typedef enum greta_status {
  * bytes. It is valid until the next call of a function of this header on this thread. */
 GRETA_API const char* greta_error_text(void);
 
+/* Gives the numbers of that failure, where something is too long or too many: the tokens of a prompt and the
+ * room for them (GRETA_ERROR_FULL), or the requests that wait or run and their limit (GRETA_ERROR_BUSY). Both
+ * are 0 for every other failure. The call leaves the text as it is.
+ *
+ * out_length, out_limit  may be NULL */
+GRETA_API void greta_error_numbers(uint64_t* out_length, uint64_t* out_limit);
+
 /* ---- runtime: a device and its memory ------------------------------------------------------------ */
 
 typedef struct greta_runtime greta_runtime;
@@ -1199,7 +1206,8 @@ typedef struct greta_service_options {
 
   /* Called when a request whose events were all read has something to read again: an event, or its end. So
    * one thread can serve many requests: it reads a request with a timeout of 0 until that gives
-   * GRETA_EVENT_NONE or GRETA_EVENT_END, and then not before the next call for it. May be NULL.
+   * GRETA_EVENT_NONE or GRETA_EVENT_END, and then not before the next call for it. A call may come when the
+   * thread has just read what it tells of. May be NULL.
    *
    * The callback runs on the thread that runs the steps or closes the service, and on one that adds a request
    * while nothing runs the service. Calls for different requests may overlap, also before greta_service_add
@@ -1315,13 +1323,18 @@ typedef struct greta_request_options {
   uint32_t reasoning_tokens;
   uint32_t reserved3;        /* 0. */
   void* user;                /* Passed to greta_service_options.on_ready. */
+  uint32_t prompt_events;    /* 1: there is a GRETA_EVENT_START when the prompt was read. 2: before it there
+                              * is also a GRETA_EVENT_PROGRESS after each step that has read a piece. */
+  uint32_t reserved4;        /* 0. */
 } greta_request_options;
 
 /* Adds a request. What is wrong with the options is said here; what goes wrong later ends the request.
  *
  * Errors:
  *   GRETA_ERROR_BUSY  max_requests or salt_requests wait or run. This is found before the options are read.
- *   GRETA_ERROR_FULL  The prompt is longer than the context, or than the cache of all requests.
+ *   GRETA_ERROR_FULL  The prompt is longer than the context, or than the cache of all requests. It will never
+ *                     fit. Where a chat template has reached a limit, greta_error_numbers gives 0.
+ * greta_error_numbers tells how many there are and how many may be.
  *
  * options      required
  * out_request  the new request, to be closed with greta_request_close */
@@ -1336,6 +1349,10 @@ typedef enum greta_event_kind {
   GRETA_EVENT_PROMPT = 4,    /* token and logprob are those of a token of the prompt. */
   GRETA_EVENT_END = 5,       /* The request has ended: greta_request_finish says how. */
   GRETA_EVENT_EMBEDDING = 6, /* embedding is the vector of the prompt. */
+  GRETA_EVENT_START = 7,     /* The prompt was read, and nothing of an answer has come. prompt_tokens and
+                              * cached_tokens are known. */
+  GRETA_EVENT_PROGRESS = 8,  /* A piece of the prompt was read: read_tokens of prompt_tokens. One that nobody
+                              * has taken makes way for the next one. */
   GRETA_EVENT_KIND_MAX = 0x7fffffff
 } greta_event_kind;
 
@@ -1359,6 +1376,10 @@ typedef struct greta_request_event {
   size_t top_count;
   const float* embedding;            /* [embedding_count] as from greta_session_embed, else NULL. */
   size_t embedding_count;
+  uint32_t prompt_tokens;            /* Of GRETA_EVENT_START and GRETA_EVENT_PROGRESS, like the next two. */
+  uint32_t read_tokens;              /* Tokens of the prompt that were read or came from the cache. */
+  uint32_t cached_tokens;            /* How many of them came from the prefix cache, or from the state. */
+  uint32_t reserved;
 } greta_request_event;
 
 /* Gives the next event. Only one thread at a time may wait for a request's events.
@@ -1367,6 +1388,32 @@ typedef struct greta_request_event {
  * out_event   set struct_size before the call */
 GRETA_API greta_status greta_request_next(greta_request* request, uint64_t timeout_ns,
                                           greta_request_event* out_event);
+
+typedef enum greta_request_state {
+  GRETA_REQUEST_WAITING = 0, /* In the line, for a sequence and for pages. */
+  GRETA_REQUEST_READING = 1, /* It reads its prompt, or its text anew after it was set back. */
+  GRETA_REQUEST_WRITING = 2,
+  GRETA_REQUEST_PAUSED = 3,  /* It goes on when its events are read. */
+  GRETA_REQUEST_ENDED = 4,   /* There may be events that were not read. */
+  GRETA_REQUEST_STATE_MAX = 0x7fffffff
+} greta_request_state;
+
+typedef struct greta_request_info {
+  uint32_t struct_size;
+  greta_request_state state;
+  uint32_t before;           /* How many requests are before it in the line while it waits. */
+  uint32_t unread_events;
+  uint32_t prompt_tokens;
+  uint32_t read_tokens;      /* Tokens of its text, prompt and answer, that were read. */
+  uint32_t cached_tokens;    /* As in greta_request_result, so far, like the next three. */
+  uint32_t generated_tokens;
+  uint32_t reasoning_tokens;
+  uint32_t set_back;
+} greta_request_info;
+
+/* Says how far a request is, as of the last step, from any thread. Set struct_size of out_info before the
+ * call. */
+GRETA_API greta_status greta_request_describe(greta_request* request, greta_request_info* out_info);
 
 /* Ends the request at the next step, from any thread. Nobody else's answer changes. */
 GRETA_API void greta_request_cancel(greta_request* request);

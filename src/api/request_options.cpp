@@ -81,6 +81,10 @@ Status read_flags(const greta_request_options& o, RequestOptions* out) {
   GRETA_TRY(read_flag(o.prompt_logprobs, "prompt_logprobs", &out->prompt_logprobs));
   GRETA_TRY(read_flag(o.keep_state, "keep_state", &out->keep_state));
   out->use_cache = !no_cache;
+  if (o.prompt_events > 2)
+    return fail(Code::Argument, "prompt_events is %u, expected 0 to 2", o.prompt_events);
+  out->start_event = o.prompt_events > 0;
+  out->progress_events = o.prompt_events > 1;
   return {};
 }
 
@@ -108,7 +112,8 @@ Status read_prompt(const greta_model& model, const greta_request_options& o, Req
   if (o.token_count) GRETA_TRY(need(o.tokens, "tokens"));
   // No context is longer, and a wrong count may be larger than the caller's array.
   if (o.token_count > kMaxContext)
-    return fail(Code::Full, "%zu tokens do not fit any context", o.token_count);
+    return with_numbers(fail(Code::Full, "%zu tokens do not fit any context", o.token_count),
+                        {o.token_count, kMaxContext});
   out->tokens.assign(o.tokens, o.tokens + o.token_count);
   return {};
 }
@@ -141,6 +146,7 @@ Status read_request_options(const greta_model& model, const Executor& executor,
   GRETA_TRY(check_reserved(o.reserved));
   GRETA_TRY(check_reserved(o.reserved2));
   GRETA_TRY(check_reserved(o.reserved3));
+  GRETA_TRY(check_reserved(o.reserved4));
   GRETA_TRY(read_flags(o, out));
   GRETA_TRY(read_writing(o, out));
   out->priority = o.priority;

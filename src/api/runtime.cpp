@@ -8,10 +8,21 @@ static_assert(uint32_t(Code::Cancelled) == GRETA_ERROR_CANCELLED && uint32_t(kBu
 static_assert(uint32_t(LogLevel::Error) == GRETA_LOG_ERROR);
 static_assert(uint32_t(Graphs::Off) == GRETA_GRAPHS_OFF && uint32_t(Graphs::On) == GRETA_GRAPHS_ON);
 
-greta_status greta::to_c(Status status) { return greta_status(status.code); }
+static thread_local TooLong last_numbers;  // of the thread's last failure
+
+greta_status greta::to_c(Status status) {
+  const TooLong numbers = take_numbers();
+  if (!status.ok()) last_numbers = numbers;
+  return greta_status(status.code);
+}
 
 uint32_t greta_version(void) { return GRETA_VERSION; }
 const char* greta_error_text(void) { return error_text(); }
+
+void greta_error_numbers(uint64_t* out_length, uint64_t* out_limit) {
+  if (out_length) *out_length = last_numbers.length;
+  if (out_limit) *out_limit = last_numbers.limit;
+}
 
 static void copy_text(char* to, size_t capacity, const char* from) { format_text(to, capacity, "%s", from); }
 

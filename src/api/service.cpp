@@ -4,7 +4,11 @@
 using namespace greta;
 
 using Kind = RequestEvent::Kind;
-static_assert(GRETA_EVENT_TEXT == 1 + int(Kind::Text) && GRETA_EVENT_PROMPT == 1 + int(Kind::Prompt));
+constexpr greta_event_kind kEventKinds[] = {GRETA_EVENT_TEXT,    GRETA_EVENT_REASONING, GRETA_EVENT_TOOL_CALL,
+                                            GRETA_EVENT_PROMPT,  GRETA_EVENT_EMBEDDING, GRETA_EVENT_START,
+                                            GRETA_EVENT_PROGRESS};
+static_assert(size_t(Kind::Progress) + 1 == std::size(kEventKinds));
+static_assert(int(RequestProgress::State::Ended) == GRETA_REQUEST_ENDED);
 static_assert(sizeof(greta_top_logprob) == sizeof(Likely) &&
               offsetof(greta_top_logprob, logprob) == offsetof(Likely, logprob));
 
@@ -142,8 +146,7 @@ greta_status greta_request_next(greta_request* request, uint64_t timeout_ns, gre
     event.token = kNoToken;
     event.text = "";
     if (request->request->next(timeout_ns, &from)) {
-      event.kind =
-          from.kind == Kind::Embedding ? GRETA_EVENT_EMBEDDING : greta_event_kind(1 + int(from.kind));
+      event.kind = kEventKinds[size_t(from.kind)];
       event.token = from.token.token;
       event.logprob = from.token.logprob;
       event.text = from.text.c_str();
@@ -157,11 +160,32 @@ greta_status greta_request_next(greta_request* request, uint64_t timeout_ns, gre
       event.top_count = from.top.size();
       event.embedding = from.embedding.empty() ? nullptr : from.embedding.data();
       event.embedding_count = from.embedding.size();
+      event.prompt_tokens = from.progress.prompt_tokens;
+      event.read_tokens = std::min(from.progress.read_tokens, from.progress.prompt_tokens);
+      event.cached_tokens = from.progress.cached_tokens;
     } else {
       RequestResult result;
       event.kind = request->request->ended(&result) ? GRETA_EVENT_END : GRETA_EVENT_NONE;
     }
     return write_result(event, out_event);
+  });
+}
+
+greta_status greta_request_describe(greta_request* request, greta_request_info* out_info) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(request, "request"));
+    GRETA_TRY(request->request->process().check());
+    greta_request_info info = {};
+    const RequestProgress from = request->request->progress(&info.unread_events);
+    info.state = greta_request_state(from.state);
+    if (info.state == GRETA_REQUEST_WAITING) info.before = request->request->line_place();
+    info.prompt_tokens = from.prompt_tokens;
+    info.read_tokens = from.read_tokens;
+    info.cached_tokens = from.cached_tokens;
+    info.generated_tokens = from.generated_tokens;
+    info.reasoning_tokens = from.reasoning_tokens;
+    info.set_back = from.set_back;
+    return write_result(info, out_info);
   });
 }
 

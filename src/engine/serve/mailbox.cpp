@@ -11,6 +11,8 @@ void Mailbox::put(RequestEvent event) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     first = events_.empty();
+    using Kind = RequestEvent::Kind;
+    if (!first && event.kind == Kind::Progress && events_.back().kind == Kind::Progress) events_.pop_back();
     events_.push_back(std::move(event));
     if (events_.size() == capacity_ / 2 + 1) crowded_since_ns_ = now_ns();
     came_.notify_all();

@@ -45,8 +45,17 @@ struct Likely {  // a token with the logarithm of its probability, before any sa
   float logprob = 0;
 };
 
+// How far a request is.
+struct RequestProgress {
+  enum class State : uint8_t { Waiting, Reading, Writing, Paused, Ended } state = State::Waiting;
+  uint32_t prompt_tokens = 0,
+           read_tokens = 0;  // read_tokens also counts those of an answer that is read anew
+  uint32_t cached_tokens = 0, generated_tokens = 0, reasoning_tokens = 0, set_back = 0;
+};
+
 struct RequestEvent {
-  enum class Kind : uint8_t { Text, Reasoning, ToolCall, Prompt, Embedding } kind = Kind::Text;
+  enum class Kind : uint8_t { Text, Reasoning, ToolCall, Prompt, Embedding, Start, Progress };
+  Kind kind = Kind::Text;
   // Each token that is drawn comes with one event. kNoToken: a further event of the same token, or text that
   // was held back until the end. Prompt: the token of the prompt whose probability this is.
   Likely token;
@@ -54,6 +63,7 @@ struct RequestEvent {
   ChatCall call;
   std::vector<Likely> top;       // the likeliest tokens, where they were asked for
   std::vector<float> embedding;  // of the whole prompt
+  RequestProgress progress;      // Start, Progress
 };
 
 // Tells a program that there is something to read.
@@ -86,13 +96,22 @@ class Mailbox {
     const std::lock_guard<std::mutex> lock(mutex_);
     return events_.size() <= capacity_ / 2;
   }
-  void put(RequestEvent event);
+  void put(RequestEvent event);  // of two Progress events that nobody has read, the first one goes
   void end(const RequestResult& result);
+  void note(const RequestProgress& progress) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    progress_ = progress;
+  }
 
   // The reader's side. Gives the next event, or false if none comes within `timeout_ns` or ever. ~0: it waits
   // as long as that takes.
   bool take(uint64_t timeout_ns, RequestEvent* out);
   bool ended(RequestResult* out);  // it has ended and every event was read
+  RequestProgress progress(uint32_t* unread) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    *unread = uint32_t(events_.size());
+    return progress_;
+  }
   // `wake` is not called any more. Waits for a call of it that is under way, unless this is within that call.
   void silence();
 
@@ -108,6 +127,7 @@ class Mailbox {
   std::condition_variable came_;
   std::deque<RequestEvent> events_;
   uint64_t crowded_since_ns_ = 0;  // since when more than half is unread, and nobody has read any
+  RequestProgress progress_;
   RequestResult result_;
   bool ended_ = false;
 };

@@ -27,10 +27,13 @@ Status Places::take(uint64_t salt, std::unique_ptr<Place>* out) {
       unread->request_->end_soon(StopReason::Unread);
       leave(*unread);
     } else if (quota) {
-      return fail(kBusy, "%zu requests of this salt wait or run, and the service takes no more of one",
-                  limits_.of_salt);
+      return with_numbers(
+          fail(kBusy, "%zu requests of this salt wait or run, and the service takes no more of one",
+               limits_.of_salt),
+          {same->second, limits_.of_salt});
     } else {
-      return fail(kBusy, "%zu requests wait or run, and the service takes no more", limits_.all);
+      return with_numbers(fail(kBusy, "%zu requests wait or run, and the service takes no more", limits_.all),
+                          {held_.size(), limits_.all});
     }
   }
   size_t& of_salt = of_salt_[salt];

@@ -74,6 +74,7 @@ Status Request::open(const Model& model, uint32_t context, size_t events, std::s
   const std::vector<std::string_view> stops(o.stops.begin(), o.stops.end());
   GRETA_TRY(request->begin(stops, o.dialect ? o.dialect->spoken() : std::span<const int32_t>(),
                            request->parser_ ? &*request->parser_ : nullptr));
+  request->note_progress();
   *out = std::move(request);
   return {};
 }
@@ -126,8 +127,29 @@ void Request::skip_cached(uint32_t count) {
 uint32_t Request::leave(Phase phase) {
   if (phase_ == Phase::Running && goes_on()) ++result_.set_back;
   phase_ = phase;
-  return Writing::leave();
+  const uint32_t sequence = Writing::leave();
+  note_progress();
+  return sequence;
 }
+
+RequestProgress Request::how_far() {
+  using State = RequestProgress::State;
+  RequestProgress out;
+  out.state = !goes_on()                             ? State::Ended
+              : phase_ == Phase::Waiting             ? State::Waiting
+              : phase_ == Phase::Paused || stalled() ? State::Paused
+              : reading()                            ? State::Reading
+                                                     : State::Writing;
+  out.prompt_tokens = result().prompt_tokens;
+  out.read_tokens = text_.fed;
+  out.cached_tokens = result_.cached_tokens;
+  out.generated_tokens = result().generated_tokens;
+  out.reasoning_tokens = result().reasoning_tokens;
+  out.set_back = result_.set_back;
+  return out;
+}
+
+void Request::note_progress() { mailbox_.note(how_far()); }
 
 void Request::announce() {
   static_cast<WritingResult&>(result_) = Writing::result();
@@ -135,6 +157,7 @@ void Request::announce() {
   format_text(result_.error, sizeof result_.error, "%s", error());
   if (!admission_) result_.queued_ns = now_ns() - added_ns_;
   if (place_) place_->give_up();
+  note_progress();
   mailbox_.end(result_);
 }
 
@@ -160,6 +183,18 @@ bool Request::give(int32_t token, const std::string& text, const float* logits) 
   made_.front().top = std::move(first.top);
   for (RequestEvent& event : made_) mailbox_.put(std::move(event));
   made_.clear();
+  return true;
+}
+
+// Says how much of the prompt was read. What is read anew later is nobody's business.
+bool Request::read(uint32_t done, uint32_t total) {
+  if (started_) return true;
+  started_ = done == total;
+  if (started_ ? !options_.start_event : !options_.progress_events) return true;
+  RequestEvent event;
+  event.kind = started_ ? RequestEvent::Kind::Start : RequestEvent::Kind::Progress;
+  event.progress = how_far();
+  mailbox_.put(std::move(event));
   return true;
 }
 

@@ -28,9 +28,11 @@ struct RequestOptions : WritingOptions {
   uint32_t top = 0;  // how many of the likeliest tokens are listed, where logprobs are given
   // How the answer of a conversation is taken apart; null: it is text as it comes.
   std::shared_ptr<const Dialect> dialect;
-  std::string prompt_text;   // of the conversation
-  size_t earlier_calls = 0;  // calls of tools that the conversation has
-  Wake wake;                 // for its reader
+  std::string prompt_text;       // of the conversation
+  size_t earlier_calls = 0;      // calls of tools that the conversation has
+  Wake wake;                     // for its reader
+  bool start_event = false;      // there is an event when the prompt was read
+  bool progress_events = false;  // and whenever a piece of it was
 };
 
 class Request final : public Writing {
@@ -56,6 +58,9 @@ class Request final : public Writing {
     ends_for_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
     engine_->ring();
   }
+  RequestProgress progress(uint32_t* unread) { return mailbox_.progress(unread); }
+  uint32_t line_place() const { return line_place_.load(std::memory_order_relaxed); }
+  void set_line_place(uint32_t before) { line_place_.store(before, std::memory_order_relaxed); }
   uint64_t unread_ns(uint64_t now) { return mailbox_.unread_ns(now); }
   void silence() { mailbox_.silence(); }
   void hold(std::unique_ptr<Places::Place> place) {  // before other threads have the request
@@ -97,15 +102,18 @@ class Request final : public Writing {
   // Keeps what save_state() gave, or why it failed.
   void keep_state(SavedState&& state) { state_ = std::move(state); }
   void keep_state_failure(Status status);
-  void announce();  // that it has ended, after which its reader may close it
+  void note_progress();  // for whoever asks
+  void announce();       // that it has ended, after which its reader may close it
 
   Request(const Model& model, uint32_t context, size_t events, std::shared_ptr<Doorbell> engine,
           RequestOptions&& options);
 
  private:
   bool give(int32_t token, const std::string& text, const float* logits) override;
+  bool read(uint32_t done, uint32_t total) override;
   void score(uint32_t position, const float* logits) override;
   void give_vector(std::vector<float>&& vector) override;
+  RequestProgress how_far();
   ChatSink sink();
   void add_likely(const float* logits, int32_t token, RequestEvent* event) const;
 
@@ -121,6 +129,8 @@ class Request final : public Writing {
   PrefixCache::Path path_;
   Phase phase_ = Phase::Waiting;
   uint64_t admission_ = 0, line_since_ = 0;
+  std::atomic<uint32_t> line_place_ = 0;  // how many are before it while it waits
+  bool started_ = false;                  // the prompt was read
   SavedState state_;
   Status state_status_;  // why there is none, with its sentence
   char state_error_[kErrorTextBytes] = "";

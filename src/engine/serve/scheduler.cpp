@@ -55,6 +55,8 @@ bool Scheduler::step() {
   if (!worked) worked = steps_.collect();
   for (Request* request : running_)
     if (request->options().use_cache) cache_.keep(request->in_cache());
+  for (Request* request : running_) request->note_progress();
+  waiting_.number();
   worked |= std::erase_if(live_, [](const auto& request) { return !request->goes_on(); }) > 0;
   return worked;
 }

@@ -43,9 +43,12 @@ Status Service::add(RequestOptions&& options, std::unique_ptr<Places::Place> pla
                     std::shared_ptr<Request>* out) {
   GRETA_TRY(process_.check());
   const ExecutorPlan& plan = executor_->plan();
-  if (options.tokens.size() > uint64_t(plan.pages) * kPageTokens)
-    return fail(Code::Full, "a prompt of %zu tokens, and the cache of all requests has room for %u",
-                options.tokens.size(), plan.pages * kPageTokens);
+  const uint64_t room = uint64_t(plan.pages) * kPageTokens;
+  if (options.tokens.size() > room)
+    return with_numbers(
+        fail(Code::Full, "a prompt of %zu tokens, and the cache of all requests has room for %llu",
+             options.tokens.size(), static_cast<unsigned long long>(room)),
+        {options.tokens.size(), room});
   options.wake.call = options_.wake.call;
   options.wake.user = options_.wake.user;
   std::shared_ptr<Request> request;
@@ -58,6 +61,7 @@ Status Service::add(RequestOptions&& options, std::unique_ptr<Places::Place> pla
       cancelled.reserve(arrivals_.size());
       sort_out_cancelled(&cancelled);
     }
+    request->set_line_place(state_.waiting + uint32_t(arrivals_.size()));  // until it joins the line
     arrivals_.push_back(request);
   }
   end_cancelled(&cancelled);

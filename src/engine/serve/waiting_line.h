@@ -18,11 +18,13 @@ class WaitingLine {
   void add(Request* request) {
     request->join_line(admissions_);
     levels_[level_of(*request)].push_back(request);
+    changed_ = true;
   }
   // Puts a request that was admitted before in front of its priority.
   void put_back(Request* request) {
     std::vector<Request*>& level = levels_[level_of(*request)];
     level.insert(level.begin(), request);
+    changed_ = true;
   }
   Request* front() const {  // who is admitted next; null: nobody waits
     for (const std::vector<Request*>& level : levels_)
@@ -32,8 +34,9 @@ class WaitingLine {
   void admit_front();
   template <class Gone>
   void remove_if(Gone gone) {
-    for (std::vector<Request*>& level : levels_) std::erase_if(level, gone);
+    for (std::vector<Request*>& level : levels_) changed_ |= std::erase_if(level, gone) > 0;
   }
+  void number();  // tells each request how many are before it
   size_t size() const {
     size_t all = 0;
     for (const std::vector<Request*>& level : levels_) all += level.size();
@@ -45,6 +48,7 @@ class WaitingLine {
 
   std::vector<Request*> levels_[kLevels];  // the highest priority first; with capacity for all requests
   uint64_t admissions_ = 0;
+  bool changed_ = false;  // since number()
 };
 
 }  // namespace greta

@@ -1,6 +1,7 @@
 #include "engine/write/text.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace greta {
 
@@ -36,13 +37,24 @@ Status Text::choose(const Model& model, const float* logits, bool may_end, int32
   return grammar.drawn(*model.tokenizer, *token);
 }
 
+static thread_local TooLong kept_numbers;
+
+Status with_numbers(Status failure, const TooLong& numbers) {
+  kept_numbers = numbers;
+  return failure;
+}
+
+TooLong take_numbers() { return std::exchange(kept_numbers, {}); }
+
 Status check_tokens(std::span<const int32_t> tokens, uint32_t position, uint32_t context, uint32_t vocab) {
   if (tokens.empty()) return fail(Code::Argument, "no tokens to feed");
   // The count is checked before any token is read, since a wrong count may be larger than the caller's array.
   if (tokens.size() > context - position)
-    return fail(Code::Full,
-                "%zu tokens after %u do not fit the context of %u: shorten the prompt or ask for more",
-                tokens.size(), position, context);
+    return with_numbers(
+        fail(Code::Full,
+             "%zu tokens after %u do not fit the context of %u: shorten the prompt or ask for more",
+             tokens.size(), position, context),
+        {position + uint64_t(tokens.size()), context});
   for (size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i] < 0 || uint32_t(tokens[i]) >= vocab)
       return fail(Code::Argument, "token %zu is %d, expected 0 to %u", i, tokens[i], vocab - 1);

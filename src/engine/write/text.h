@@ -31,6 +31,15 @@ struct Text {
 // For samplers with on_device().
 DeviceSampling device_sampling(const SamplerSettings& settings);
 
+// The numbers of a failure that says that something is too long or too many, for programs that word it
+// themselves.
+struct TooLong {
+  uint64_t length = 0, limit = 0;
+};
+// Keeps the numbers of a failure, which this gives back, for the thread's next take_numbers().
+Status with_numbers(Status failure, const TooLong& numbers);
+TooLong take_numbers();  // 0 and 0 where no failure has had any since the last time
+
 // Fails unless the tokens are of the vocabulary and fit into the context after `position`.
 Status check_tokens(std::span<const int32_t> tokens, uint32_t position, uint32_t context, uint32_t vocab);
 
