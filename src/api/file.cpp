@@ -142,6 +142,13 @@ void greta_tokenizer_close(greta_tokenizer* tokenizer) { close_object(tokenizer)
 
 greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, const char* text, size_t bytes,
                                     uint32_t flags, int32_t* tokens, size_t capacity, size_t* out_count) {
+  return greta_tokenizer_encode_until(tokenizer, text, bytes, flags, tokens, capacity, out_count, nullptr,
+                                      nullptr);
+}
+
+greta_status greta_tokenizer_encode_until(const greta_tokenizer* tokenizer, const char* text, size_t bytes,
+                                          uint32_t flags, int32_t* tokens, size_t capacity, size_t* out_count,
+                                          int (*should_stop)(void* user), void* user) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(tokenizer, "tokenizer"));
     GRETA_TRY(need(out_count, "out_count"));
@@ -152,7 +159,9 @@ greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, const char
       return fail(Code::Argument, "the flags are 0x%x, and the bits 0x%x of them mean nothing", flags,
                   flags & ~kKnown);
     std::vector<int32_t> ids;
-    const EncodeOptions options{(flags & GRETA_ENCODE_BOS) != 0, (flags & GRETA_ENCODE_SPECIAL) != 0};
+    const StopCallback stop{should_stop, user};
+    EncodeOptions options{(flags & GRETA_ENCODE_BOS) != 0, (flags & GRETA_ENCODE_SPECIAL) != 0};
+    if (should_stop) options.should_stop = StopCallback::ask, options.user = &stop;
     GRETA_TRY(tokenizer->tokenizer->encode({text, bytes}, options, &ids));
     std::copy_n(ids.begin(), std::min(capacity, ids.size()), tokens);
     *out_count = ids.size();

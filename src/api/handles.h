@@ -151,6 +151,18 @@ void close_object(Object* object) {
   delete object;
 }
 
+// The caller's callback that may end a long call.
+struct StopCallback {
+  int (*should_stop)(void* user);
+  void* user;
+  // Asks the callback of the StopCallback at `self`.
+  static int ask(const void* self) {
+    const auto& callback = *static_cast<const StopCallback*>(self);
+    if (!callback.should_stop) return 0;
+    return call_back("should_stop", [&] { return callback.should_stop(callback.user); });
+  }
+};
+
 // Reads stop strings, which stay the caller's.
 Status read_stops(const char* const* given, size_t count, std::vector<std::string_view>* out);
 

@@ -42,3 +42,23 @@ TEST_CASE("api: tokens and texts fill the room that there is, and no more", "[ap
     CHECK(out.find_first_not_of('#', room) == out.npos);
   }
 }
+
+TEST_CASE("api: a callback ends the encoding of a long text, and nothing is written", "[api]") {
+  Objects o;
+  REQUIRE(o.load() == GRETA_OK);
+  const greta_tokenizer* const tokenizer = greta_model_tokenizer(o.model);
+  const std::string text(1 << 20, 't');
+  int32_t first = -7;
+  size_t count = 77;
+  int calls = 0;
+  const auto stop = [](void* user) { return int(++*static_cast<int*>(user) == 3); };
+  CHECK(greta_tokenizer_encode_until(tokenizer, text.data(), text.size(), 0, &first, 1, &count, stop,
+                                     &calls) == GRETA_ERROR_CANCELLED);
+  CHECK(calls == 3);
+  CHECK(first == -7);
+  CHECK(count == 77);
+  CHECK(greta_tokenizer_encode_until(tokenizer, "1t2t3t", 6, 0, nullptr, 0, &count, stop, &calls) ==
+        GRETA_OK);
+  CHECK(calls == 3);  // a short text asks nobody
+  CHECK(count > 0);
+}

@@ -88,3 +88,30 @@ TEST_CASE("weights: NULL, a wrong index and a wrong struct_size", "[api][file]")
   CHECK(found.blocks > 0);
   CHECK(found.bad_blocks == 0);
 }
+
+TEST_CASE("weights: a callback ends the look at a large tensor", "[api][file]") {
+  std::string data(5 << 20, 0);
+  GgufWriter writer;
+  writer.tensor("a", 0, {data.size() / 4}, data);
+  const std::string bytes = writer.file();
+  auto source = sized<greta_source>();
+  source.memory = bytes.data();
+  source.memory_bytes = bytes.size();
+  greta_file* file = nullptr;
+  REQUIRE(greta_file_open(&source, &file) == GRETA_OK);
+  struct Calls {
+    int count, most;
+  } calls = {0, 2};
+  const auto count = [](void* user) {
+    auto& c = *static_cast<Calls*>(user);
+    return int(++c.count == c.most);
+  };
+  auto found = sized<greta_weights_check>();
+  CHECK(greta_file_check_weights_until(file, 0, &found, count, &calls) == GRETA_ERROR_CANCELLED);
+  CHECK(calls.count == 2);
+  CHECK(found.blocks == 0);
+  CHECK(greta_file_check_weights_until(file, 0, &found, count, &(calls = {0, 100})) == GRETA_OK);
+  CHECK(calls.count == 5);
+  CHECK(found.blocks == data.size() / 4);
+  greta_file_close(file);
+}

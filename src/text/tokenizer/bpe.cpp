@@ -95,7 +95,7 @@ struct Scratch {
   std::string text;
   std::vector<Symbol> symbols;
   std::vector<Pair> pairs;
-  uint64_t steps = 0;
+  EncodeNotes& notes;
 };
 
 class BpeEncoder : public TextEncoder {
@@ -183,11 +183,11 @@ void BpeEncoder::merge_few(Scratch& scratch) const {
     const Merge* merge = a < 0 || b < 0 ? nullptr : merges_.find(uint32_t(a), uint32_t(b));
     ranks[i] = merge ? merge->rank : kNone;
     joined[i] = merge ? merge->joined : 0;
-    ++scratch.steps;
+    ++scratch.notes.steps;
   };
   for (size_t i = 0; i + 1 < count; ++i) look_up(i);
   while (count > 1) {
-    scratch.steps += count;
+    scratch.notes.steps += count;
     const size_t best = size_t(std::min_element(ranks, ranks + count - 1) - ranks);
     if (ranks[best] == kNone) break;
     symbols[best].id = int32_t(joined[best]);
@@ -205,7 +205,7 @@ void BpeEncoder::add_pair(Scratch& scratch, uint32_t left) const {
   if (left == kNone || scratch.symbols[left].after == kNone) return;
   const int32_t a = scratch.symbols[left].id, b = scratch.symbols[scratch.symbols[left].after].id;
   if (a < 0 || b < 0) return;
-  ++scratch.steps;
+  ++scratch.notes.steps;
   const Merge* merge = merges_.find(uint32_t(a), uint32_t(b));
   if (!merge) return;
   scratch.pairs.push_back({merge->rank, left, merge->joined, merge->pair});
@@ -216,8 +216,8 @@ void BpeEncoder::merge_many(Scratch& scratch) const {
   std::vector<Symbol>& symbols = scratch.symbols;
   scratch.pairs.clear();
   for (uint32_t i = 0; i + 1 < symbols.size(); ++i) add_pair(scratch, i);
-  while (!scratch.pairs.empty()) {
-    ++scratch.steps;
+  while (!scratch.pairs.empty() && !scratch.notes.stopped()) {
+    ++scratch.notes.steps;
     std::pop_heap(scratch.pairs.begin(), scratch.pairs.end());
     const Pair best = scratch.pairs.back();
     scratch.pairs.pop_back();
@@ -299,11 +299,11 @@ Status BpeEncoder::encode(std::string_view text, std::vector<int32_t>* out, Enco
   const size_t first = out->size();
   std::vector<uint32_t> ends;
   split_words(rule_, text, &ends);
-  Scratch scratch;
+  Scratch scratch{{}, {}, {}, *notes};
   WordCache cache(text.size());
   size_t start = 0;
   for (const uint32_t end : ends) {
-    while (start < end) {
+    while (start < end && !notes->stopped()) {
       const std::string_view piece = text.substr(start, end - start);
       const std::string_view word = words_apart_ ? piece.substr(0, marked_word_end(piece, 0)) : piece;
       cache.append(word, out, [&] {
@@ -314,7 +314,6 @@ Status BpeEncoder::encode(std::string_view text, std::vector<int32_t>* out, Enco
     }
   }
   if (rule_.has(kCharacters)) join_unknown(substitute_.unknown, first, out);
-  notes->steps += scratch.steps;
   return {};
 }
 

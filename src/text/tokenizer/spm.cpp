@@ -34,7 +34,7 @@ struct Scratch {
   std::string chunk;
   std::vector<Symbol> symbols;
   std::vector<Pair> pairs;  // a heap, the best on top
-  uint64_t steps = 0;
+  EncodeNotes& notes;
 };
 
 class SpmEncoder : public TextEncoder {
@@ -69,7 +69,7 @@ void SpmEncoder::add_pair(Scratch& scratch, uint32_t left) const {
   const Symbol& first = scratch.symbols[left];
   const uint64_t bytes = uint64_t(first.bytes) + scratch.symbols[first.after].bytes;
   if (bytes > vocab_.longest_bytes()) return;
-  scratch.steps += 1 + bytes / 64;  // of a look-up, which hashes the text
+  scratch.notes.steps += 1 + bytes / 64;  // of a look-up, which hashes the text
   const int32_t id = vocab_.find_plain(std::string_view(scratch.chunk).substr(first.start, bytes));
   if (id == kNoToken) return;
   const float score = scores_[uint32_t(id)];
@@ -90,8 +90,8 @@ void SpmEncoder::encode_chunk(Scratch& scratch, std::vector<int32_t>* out, Encod
   symbols.back().after = kNone;
   for (uint32_t i = 0; i + 1 < symbols.size(); ++i) add_pair(scratch, i);
 
-  while (!scratch.pairs.empty()) {
-    ++scratch.steps;
+  while (!scratch.pairs.empty() && !scratch.notes.stopped()) {
+    ++scratch.notes.steps;
     std::pop_heap(scratch.pairs.begin(), scratch.pairs.end());
     const Pair best = scratch.pairs.back();
     scratch.pairs.pop_back();
@@ -118,9 +118,9 @@ void SpmEncoder::encode_chunk(Scratch& scratch, std::vector<int32_t>* out, Encod
 
 Status SpmEncoder::encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const {
   const size_t first = out->size();
-  Scratch scratch;
+  Scratch scratch{{}, {}, {}, *notes};
   WordCache cache(text.size());
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size() && !notes->stopped();) {
     const size_t end = words_apart_ ? marked_word_end(text, at) : text.size();
     const std::string_view word = text.substr(at, end - at);
     cache.append(word, out, [&] {
@@ -130,7 +130,6 @@ Status SpmEncoder::encode(std::string_view text, std::vector<int32_t>* out, Enco
     at = end;
   }
   join_unknown(substitute_.unknown, first, out);
-  notes->steps += scratch.steps;
   return {};
 }
 

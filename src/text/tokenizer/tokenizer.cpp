@@ -264,7 +264,7 @@ Status Tokenizer::encode(std::string_view text, EncodeOptions options, std::vect
   }
   if (!text.empty() && kind_ == TokenizerKind::None)
     return fail(Code::Unsupported, "the file has no vocabulary, so it cannot encode text");
-  EncodeNotes notes;
+  EncodeNotes notes(options);
   if (options.add_special && adds_bos()) out->push_back(bos_);
   std::string prefixed;
   const auto plain = [&](std::string_view stretch) -> Status {
@@ -277,7 +277,7 @@ Status Tokenizer::encode(std::string_view text, EncodeOptions options, std::vect
   const auto ascii_space = [&](size_t at) { return text[at] > 0 && is_space(uint8_t(text[at])); };
   size_t start = 0;
   auto seam = options.seams.begin();
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size() && !notes.stopped();) {
     int32_t id = kNoToken;
     while (seam != options.seams.end() && *seam <= at) ++seam;
     const size_t end_of_stretch = seam == options.seams.end() ? text.size() : *seam;
@@ -298,7 +298,8 @@ Status Tokenizer::encode(std::string_view text, EncodeOptions options, std::vect
       while (at < text.size() && ascii_space(at)) ++at;
     start = at;
   }
-  GRETA_TRY(plain(text.substr(start)));
+  if (!notes.stopped()) GRETA_TRY(plain(text.substr(start)));
+  if (notes.stopped()) return fail(Code::Cancelled, "the caller stopped the encoding of a text");
   if (options.add_special && add_separator_ && separator_ != kNoToken) out->push_back(separator_);
   if (options.add_special && adds_eos()) out->push_back(eos_);
   if (options.steps) *options.steps += notes.steps;

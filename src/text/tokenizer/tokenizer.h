@@ -35,15 +35,31 @@ struct EncodeOptions {
   uint64_t* steps = nullptr;           // if set, the call adds the number of its steps
   std::span<const size_t> seams = {};  // ascending places in a text of valid UTF-8 that control tokens and
                                        // the unknown token do not reach across
+  int (*should_stop)(const void* user) = nullptr;  // asked now and then; anything but 0 ends the call
+  const void* user = nullptr;                      // passed to should_stop
 };
 
-// What an encoder reports to the call of encode that uses it.
+// What an encoder reports to the call of encode that uses it, and how it learns that the call shall end.
 struct EncodeNotes {
+  explicit EncodeNotes(const EncodeOptions& given) : options(given) {}
+  const EncodeOptions& options;
   uint64_t steps = 0;    // one for each look-up, pop of a heap or comparison
   std::string left_out;  // the first character or word that has no token; empty if none was left out
   void leave_out(std::string_view text) {
     if (left_out.empty()) left_out = text;
   }
+
+  // Whether the caller has said that the call shall end. Loops over the text ask it in each round and leave
+  // if it says so; the caller is asked in every 65,536th round.
+  bool stopped() {
+    if (options.should_stop && !stopped_ && ++rounds_ % (1 << 16) == 0)
+      stopped_ = options.should_stop(options.user) != 0;
+    return stopped_;
+  }
+
+ private:
+  uint64_t rounds_ = 0;
+  bool stopped_ = false;
 };
 
 // Cuts a stretch of ordinary text into tokens. `encode` fails only if a normalized text gets too long.
@@ -75,8 +91,8 @@ class Tokenizer {
   const Vocab& vocab() const { return vocab_; }
   TokenizerKind kind() const { return kind_; }
 
-  // Appends the ids of `text`, whatever its bytes are. Fails only for a text that is too long, or where there
-  // is no vocabulary.
+  // Appends the ids of `text`, whatever its bytes are. Fails only for a text that is too long, where there is
+  // no vocabulary, or where should_stop said so.
   Status encode(std::string_view text, EncodeOptions options, std::vector<int32_t>* out) const;
 
   // Appends the bytes that an id stands for. Control tokens and the unknown token stand for nothing

@@ -32,7 +32,7 @@ struct Token {
 struct Scratch {
   std::vector<Best> best;
   std::vector<Token> tokens;  // of a word, last first
-  uint64_t steps = 0;
+  EncodeNotes& notes;
 };
 
 class UgmEncoder : public TextEncoder {
@@ -45,7 +45,7 @@ class UgmEncoder : public TextEncoder {
   Status encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const override;
 
  private:
-  Status normalize(std::string_view text, std::string* out, uint64_t* steps) const;
+  Status normalize(std::string_view text, std::string* out, EncodeNotes* notes) const;
   double score(int32_t id) const;
   void cut(std::string_view word, Scratch& scratch) const;
 
@@ -83,12 +83,12 @@ double UgmEncoder::score(int32_t id) const {
 
 // Replaces what the charsmap names and writes spaces as marks, with one before the text if the file wants
 // that. With merge_spaces_ there is one mark for each run of spaces, and none at the end.
-Status UgmEncoder::normalize(std::string_view text, std::string* out, uint64_t* steps) const {
+Status UgmEncoder::normalize(std::string_view text, std::string* out, EncodeNotes* notes) const {
   bool in_word = false, started = false;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = 0; at < text.size() && !notes->stopped();) {
     uint32_t bytes;
     std::string_view written;
-    charsmap_.match(text.substr(at), &bytes, &written, steps);
+    charsmap_.match(text.substr(at), &bytes, &written, &notes->steps);
     if (bytes == 0) {
       bytes = decode_utf8(text, at).bytes;
       written = text.substr(at, bytes);
@@ -121,12 +121,14 @@ void UgmEncoder::cut(std::string_view word, Scratch& scratch) const {
   const auto offer = [&](size_t start, size_t end, int32_t id, double score) {
     if (score > best[end].score) best[end] = {score, uint32_t(start), id};
   };
+  scratch.tokens.clear();
   for (const auto& [code, bytes, at] : CodePoints(word)) {
+    if (scratch.notes.stopped()) return;
     const double before = best[at].score;
     bool alone = false;  // the character is a token
     uint32_t node = TokenTrie::kRoot;
     for (size_t to = at; to < word.size(); ++to) {
-      ++scratch.steps;
+      ++scratch.notes.steps;
       node = trie_.child(node, word[to]);
       if (node == TokenTrie::kNowhere) break;
       const int32_t id = trie_.token(node);
@@ -136,22 +138,21 @@ void UgmEncoder::cut(std::string_view word, Scratch& scratch) const {
     }
     if (!alone) offer(at, at + bytes, kNoToken, before + unknown_score_);
   }
-  scratch.tokens.clear();
   for (size_t end = word.size(); end > 0; end = best[end].start)
     scratch.tokens.push_back({best[end].id, best[end].start, uint32_t(end)});
 }
 
 Status UgmEncoder::encode(std::string_view raw, std::vector<int32_t>* out, EncodeNotes* notes) const {
   std::string text;
-  Scratch scratch;
-  GRETA_TRY(normalize(raw, &text, &scratch.steps));
+  Scratch scratch{{}, {}, *notes};
+  GRETA_TRY(normalize(raw, &text, notes));
   const std::string_view all = text;
   size_t unknown = 0;  // bytes before `at` that have no token, and are not written yet
   const auto write_unknown = [&](size_t at) {
     const size_t bytes = std::exchange(unknown, 0);
     if (bytes) substitute_.append(all.substr(at - bytes, bytes), out, notes);
   };
-  for (size_t at = 0; at < all.size();) {
+  for (size_t at = 0; at < all.size() && !notes->stopped();) {
     const size_t end = words_apart_ ? marked_word_end(all, at) : all.size();
     cut(all.substr(at, end - at), scratch);
     for (auto token = scratch.tokens.rbegin(); token != scratch.tokens.rend(); ++token) {
@@ -165,7 +166,6 @@ Status UgmEncoder::encode(std::string_view raw, std::vector<int32_t>* out, Encod
     at = end;
   }
   write_unknown(all.size());
-  notes->steps += scratch.steps;
   return {};
 }
 

@@ -115,6 +115,7 @@ void WpmEncoder::add_alone(uint32_t code, Word* word, std::vector<int32_t>* out,
 Status WpmEncoder::encode(std::string_view text, std::vector<int32_t>* out, EncodeNotes* notes) const {
   Word word;
   for (const auto& [code_read, bytes, at] : CodePoints(text)) {
+    if (notes->stopped()) return {};
     if (is_cleaned(code_read, char_class(code_read))) continue;
     const bool chinese = is_chinese(code_read);
     uint32_t codes[kMaxDecomposed] = {code_read};

@@ -12,21 +12,47 @@ namespace {
 using Texts = std::vector<std::string>;
 const std::string kMark = "\xE2\x96\x81";
 
-uint64_t steps(const GgufWriter& writer, const std::string& text) {
-  const std::string file = writer.file();
-  Source source;
+// A tokenizer over the vocabulary that a writer wrote.
+struct Opened {
+  explicit Opened(const GgufWriter& writer) : file(writer.file()) {
+    Source source;
+    Status status = source.open_memory(file.data(), file.size());
+    if (status.ok()) status = gguf.open(std::move(source));
+    if (status.ok()) status = tokenizer.open(gguf, Log{});
+    INFO(error_text());
+    REQUIRE(status.ok());
+  }
+  const std::string file;
   Gguf gguf;
   Tokenizer tokenizer;
-  Status status = source.open_memory(file.data(), file.size());
-  if (status.ok()) status = gguf.open(std::move(source));
-  if (status.ok()) status = tokenizer.open(gguf, Log{});
-  INFO(error_text());
-  REQUIRE(status.ok());
+};
+
+uint64_t steps(const GgufWriter& writer, const std::string& text) {
+  const Opened opened(writer);
   std::vector<int32_t> ids;
   uint64_t count = 0;
-  REQUIRE(tokenizer.encode(text, {false, false, &count}, &ids).ok());
+  REQUIRE(opened.tokenizer.encode(text, {false, false, &count}, &ids).ok());
   CHECK(count >= text.size() / 4);  // it does count
   return count;
+}
+
+// How often should_stop is asked while a text is encoded, if it says so at call `stop`; 0: never.
+uint64_t questions(const GgufWriter& writer, const std::string& text, uint64_t stop) {
+  struct Answer {
+    uint64_t stop;
+    mutable uint64_t calls;
+  } answer = {stop, 0};
+  const Opened opened(writer);
+  EncodeOptions options{.add_special = false};
+  options.should_stop = [](const void* user) {
+    const auto& a = *static_cast<const Answer*>(user);
+    return int(++a.calls == a.stop);
+  };
+  options.user = &answer;
+  std::vector<int32_t> ids;
+  const Status status = opened.tokenizer.encode(text, options, &ids);
+  CHECK(status.code == (stop ? Code::Cancelled : Code::Ok));
+  return answer.calls;
 }
 
 std::string repeat(const std::string& unit, size_t bytes) {
@@ -116,4 +142,21 @@ TEST_CASE("special tokens that almost match everywhere are bounded", "[engine][t
         bytes <= kMaxSpecialBytes ? bytes + 7 : 6;  // for each byte: longer ones are not tried
     CHECK(steps(test::bpe_vocabulary({almost}, {}, "gpt-2"), text) <= most * text.size());
   }
+}
+
+// The first four questions come while special tokens are looked for in 256 KiB, the others from the encoder.
+TEST_CASE("a caller ends the encoding of a long text, in every kind of tokenizer", "[engine][tokenizer]") {
+  const std::string word(1 << 18, 'a'), words = repeat("aa ", 1 << 18);
+  GgufWriter ugm, wpm;
+  ugm.value("tokenizer.ggml.model", "t5").value("tokenizer.ggml.tokens", Texts{"<unk>", "a"});
+  ugm.value("tokenizer.ggml.scores", std::vector<float>{0, -1});
+  ugm.value("tokenizer.ggml.token_type", std::vector<int32_t>{2, 1});
+  wpm.value("tokenizer.ggml.model", "bert").value("tokenizer.ggml.tokens", Texts{"[UNK]", kMark + "a", "a"});
+  for (const GgufWriter& writer : {bpe("gpt-2", false), bpe("sarvam-moe", true), spm(1), ugm, wpm})
+    for (const std::string& text : {word, words}) {
+      const uint64_t all = questions(writer, text, 0);
+      CHECK(all >= 5);
+      for (const uint64_t stop : {uint64_t(1), uint64_t(5), all})
+        CHECK(questions(writer, text, stop) == stop);
+    }
 }
