@@ -425,8 +425,8 @@ GRETA_API greta_status greta_file_check_weights(const greta_file* file, uint64_t
                                                 greta_weights_check* out_check);
 
 /* greta_file_check_weights for a large tensor: `should_stop` is called with `user` after each MiB of it, by
- * this thread. If it returns anything but 0, the call ends with GRETA_ERROR_CANCELLED, and *out_check stays as
- * it was. It may be NULL. */
+ * this thread. If it returns anything but 0, the call ends with GRETA_ERROR_CANCELLED, and *out_check stays
+ * as it was. It may be NULL. */
 GRETA_API greta_status greta_file_check_weights_until(const greta_file* file, uint64_t index,
                                                       greta_weights_check* out_check,
                                                       int (*should_stop)(void* user), void* user);
@@ -574,8 +574,9 @@ GRETA_API greta_status greta_tokenizer_encode(const greta_tokenizer* tokenizer, 
                                               size_t* out_count);
 
 /* greta_tokenizer_encode for a text that may be long: `should_stop` is called now and then by this thread,
- * with `user`. If it returns anything but 0, the call ends with GRETA_ERROR_CANCELLED, and nothing is written.
- * It may be NULL. A text without control tokens is cut into words in one go, during which it is not called. */
+ * with `user`. If it returns anything but 0, the call ends with GRETA_ERROR_CANCELLED, and nothing is
+ * written. It may be NULL. A text without control tokens is cut into words in one go, during which it is not
+ * called. */
 GRETA_API greta_status greta_tokenizer_encode_until(const greta_tokenizer* tokenizer, const char* text,
                                                     size_t bytes, uint32_t flags, int32_t* tokens,
                                                     size_t capacity, size_t* out_count,

@@ -39,11 +39,13 @@ class Info(Folder):
 
 
 class Readme(Folder):
-    def test_its_pictures_are_those_of_the_measured_file(self):
+    def test_its_pictures_are_those_of_the_measured_files(self):
         script = ROOT / "docs" / "figures" / "make_readme.py"
         subprocess.run([sys.executable, "-B", script, PROGRAM, self.folder], check=True, timeout=LIMIT)
         readme = (ROOT / "README.md").read_text()
-        for name in ("bytes.svg", "speed.svg", "roofline.svg"):
+        for name in ("comparison", "recording"):
+            subprocess.run([sys.executable, "-B", script.parent / f"make_{name}.py", self.folder], check=True, timeout=LIMIT)
+        for name in ("bytes.svg", "speed.svg", "roofline.svg", "comparison.svg", "recording.svg"):
             self.assertIn(f"(docs/figures/{name})", readme)
             self.assertEqual((self.folder / name).read_text(), (script.parent / name).read_text(), f"run {script}")
 
