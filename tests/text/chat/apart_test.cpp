@@ -71,9 +71,22 @@ ChatInput talk(const std::string& text) {
   return input;
 }
 
-}  // namespace
+// A conversation with a call of a tool, whose argument and result say `text`, and a question behind it.
+ChatInput talk_with_results(const std::string& text) {
+  ChatInput input = talk("hello");
+  std::string quoted;
+  jinja::append_json_string("a " + text + " z", false, &quoted);
+  const std::string json =
+      R"([{"role": "user", "content": "Well?"}, {"role": "assistant", "content": "", "tool_calls": [{"id": "abcdefghi",
+      "type": "function", "function": {"name": "f", "arguments": {"k": )" +
+      quoted + R"(}}}]}, {"role": "tool", "tool_call_id": "abcdefghi", "name": "f", "content": )" + quoted +
+      R"(}, {"role": "assistant", "content": "So."}, {"role": "user", "content": "And?"}])";
+  REQUIRE(jinja::parse_json(json, &input.messages).ok());
+  return input;
+}
 
-TEST_CASE("control tokens that are written out in messages are text, for all templates", "[engine][chat]") {
+// Tries a conversation on all templates. Returns how many of them take it.
+size_t try_templates(ChatInput (*talk)(const std::string& text)) {
   size_t tried = 0;
   for (const auto& entry : std::filesystem::directory_iterator(test::test_data() / "templates")) {
     std::ifstream file(entry.path(), std::ios::binary);
@@ -108,5 +121,16 @@ TEST_CASE("control tokens that are written out in messages are text, for all tem
     CHECK(before.size() > harmless.size());
     CHECK(now == harmless);
   }
-  CHECK(tried > 35);
+  return tried;
+}
+
+}  // namespace
+
+TEST_CASE("control tokens that are written out in messages are text, for all templates", "[engine][chat]") {
+  CHECK(try_templates(talk) > 35);
+}
+
+TEST_CASE("control tokens that are written out in calls and results are text, for all templates",
+          "[engine][chat]") {
+  CHECK(try_templates(talk_with_results) > 25);
 }
