@@ -181,6 +181,32 @@ TEST_CASE("service: a schema has room behind reasoning that does not end", "[api
   CHECK(read.result.open_reasoning == 0);
 }
 
+TEST_CASE("service: the text of a control token is a stop string of a request", "[api][serve]") {
+  const Tales tales;
+  int32_t control = 0;
+  size_t count = 0;
+  REQUIRE(greta_tokenizer_encode(greta_model_tokenizer(tales.model), "<|end|>", 7, GRETA_ENCODE_SPECIAL,
+                                 &control, 1, &count) == GRETA_OK);
+  REQUIRE(count == 1);
+  const float certain = 1e6f;  // the model writes nothing else
+  auto sampling = sized<greta_sampling_options>();
+  sampling.bias_tokens = &control, sampling.biases = &certain, sampling.bias_count = 1;
+  const std::vector<int32_t> prompt = {1, 5};
+  auto options = ask(prompt, 6);
+  options.sampling = &sampling;
+  const Read whole = read_all(add(tales.service, options));
+  CHECK(whole.result.reason == GRETA_STOP_LENGTH);
+  CHECK(whole.result.generated_tokens == 6);
+  const char* const stops[] = {"never there", "<|end|>"};
+  options.stop_strings = stops, options.stop_count = 2;
+  const Read stopped = read_all(add(tales.service, options));
+  CHECK(stopped.status == GRETA_OK);
+  CHECK(stopped.result.reason == GRETA_STOP_STRING);
+  CHECK(stopped.result.stop_string == 1);
+  CHECK(stopped.result.generated_tokens == 1);
+  CHECK(stopped.text.empty());
+}
+
 TEST_CASE("service: options of writing that have no meaning are refused", "[api][serve][misuse]") {
   const Tales tales;
   greta_request* request = nullptr;
