@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/cpu/simd/avx512vnni/block_rows.h"
 #include "kernels/cpu/simd/avx512vnni/block_tiles.h"
+#include "kernels/cpu/simd/avx512vnni/nibbles.h"
 
 namespace {
 
@@ -33,9 +34,14 @@ struct Quants {
     const __m512i shifts = _mm512_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4, 0, 0, 0, 0, 4, 4, 4, 4);
     return _mm512_and_si512(_mm512_srlv_epi32(bytes, shifts), _mm512_set1_epi8(15));
   }
+
+  static inline Scales<32> eight_scales(const uint8_t* block) {
+    return scales_only(_mm256_cvtph_ps(first_words<q4_0::kBlockBytes>(block)));
+  }
+  static inline __m512i of_halves(__m512i q) { return q; }
 };
 
-using Rows = BlockRows<Quants>;
+using Rows = ChainedRows<Nibbles<Quants, 2, q4_0::kBlockBytes> >;
 using Tiles = BlockTiles<Quants>;
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/cpu/simd/avx512vnni/block_rows.h"
 #include "kernels/cpu/simd/avx512vnni/block_tiles.h"
+#include "kernels/cpu/simd/avx512vnni/chained_rows.h"
 #include "kernels/cpu/simd/avx512vnni/scales_k4.h"
 
 namespace {
@@ -37,9 +38,24 @@ struct Quants {
       }
     }
   }
+
+  // Vectors 2 and 3 are 16 times the high halves.
+  static constexpr uint32_t word(uint32_t vector, uint32_t lane) { return word_k4(vector, lane); }
+  static constexpr float times(uint32_t group) { return group % 2 ? 16 : 1; }
+  template <int P>
+  static inline TwoVectors two(const uint8_t* block) {
+    const __m512i a = _mm512_loadu_si512(block + 16), b = _mm512_loadu_si512(block + 80);
+    const __m512i mask = _mm512_set1_epi8(char(P ? 0xf0 : 15));
+    return {_mm512_and_si512(_mm512_unpacklo_epi64(a, b), mask),
+            _mm512_and_si512(_mm512_unpackhi_epi64(a, b), mask)};
+  }
+  static inline Scales<32> eight_scales(const uint8_t* block) { return eight_scales_k4(block); }
+  static inline void eight_scales(const uint8_t* block, uint64_t row_bytes, Scales<32> (&out)[2]) {
+    eight_scales_k4(block, row_bytes, out);
+  }
 };
 
-using Rows = BlockRows<Quants>;
+using Rows = ChainedRows<Quants>;
 using Tiles = BlockTiles<Quants>;
 
 }  // namespace
