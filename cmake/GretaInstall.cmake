@@ -10,6 +10,10 @@ endif()
 install(FILES greta.h TYPE INCLUDE)
 if(TARGET greta-cli)
   install(TARGETS greta-cli)
+  if(TARGET greta_serve_objects)  # the same program under the name of its server
+    install(CODE "file(CREATE_LINK greta-cli
+      \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/greta-server\" SYMBOLIC)")
+  endif()
   if(GRETA_STATIC_RUNTIME)
     target_link_options(greta-cli PRIVATE -s)  # CPack would strip libgreta.a too
   endif()

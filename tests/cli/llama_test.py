@@ -195,7 +195,7 @@ class NoCommand(CliTest):
 
 class Slips(CliTest):
     def test_commands(self):
-        for word, answer in (("chta", "did you mean chat?"), ("ifno", "did you mean info?"), ("serve", "no server"),
+        for word, answer in (("chta", "did you mean chat?"), ("ifno", "did you mean info?"), ("server", "use greta-cli serve"),
                              ("devcies", "did you mean devices?"), ("pull", "nothing is downloaded"),
                              ("quantize", "files are read as they are"), ("fly", "greta-cli -h")):
             error = self.error(2, word)

@@ -2,6 +2,7 @@
 #include <CLI/App.hpp>
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "children.h"
 #include "command_line.h"
@@ -25,6 +26,9 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", "continue a text", run_command},
     {"chat", "talk with a model that has a chat template", chat_command},
+#if GRETA_SERVE
+    {"serve", "answer requests over HTTP", serve_command},
+#endif
     {"info", "show what is in a GGUF file, and the memory it would take", info_command},
     {"verify", "read all of a GGUF file and say what is wrong or odd in it", verify_command},
     {"devices", "list the devices that models can run on", devices_command},
@@ -151,11 +155,21 @@ int run_and_tell(int argc, char** argv) {
   return kExitFailed;
 }
 
+// Under the name greta-server the program is the command serve.
+bool is_server(const char* argv0) {
+  const char* const slash = std::strrchr(argv0, '/');
+  return std::strcmp(slash ? slash + 1 : argv0, "greta-server") == 0;
+}
+
 int run_program(int argc, char** argv) {
   remember_program(argv[0]);
   if (argc > 1 && !std::strcmp(argv[1], kAskDrivers)) answer_about_drivers(argc, argv);
   start_console();
-  const int code = run_and_tell(argc, argv);
+  std::vector<char*> words(argv, argv + argc);
+  char serve[] = "serve";
+  if (argc > 0 && is_server(argv[0])) words.insert(words.begin() + 1, serve);
+  words.push_back(nullptr);
+  const int code = run_and_tell(static_cast<int>(words.size()) - 1, words.data());
   if (code != kExitInterrupted) say_later_notes();  // behind the error, if there was one
   return code;
 }

@@ -16,13 +16,12 @@ namespace {
 struct Habit {
   const char *word, *answer;
 };
-constexpr char kNoServer[] = "there is no server yet: greta-cli chat -m FILE.gguf talks on the terminal";
 constexpr char kNoStore[] =
     "nothing is downloaded or stored: get the .gguf file yourself, then greta-cli chat -m FILE.gguf";
 constexpr char kNoConversion[] = "files are read as they are: get a .gguf file of the type that you want";
 constexpr Habit kHabits[] = {
-    {"serve", kNoServer},
-    {"server", kNoServer},
+    {"serve", "this program was built without Boost's headers (libboost-dev), and so without a server"},
+    {"server", "use greta-cli serve -m FILE.gguf"},
     {"pull", kNoStore},
     {"download", kNoStore},
     {"list", kNoStore},

@@ -21,5 +21,6 @@ Action logits_command(CLI::App& app);
 Action ppl_command(CLI::App& app);
 Action embed_command(CLI::App& app);
 Action selftest_command(CLI::App& app);
+Action serve_command(CLI::App& app);  // where there is a server (GRETA_SERVE)
 
 }  // namespace greta::cli

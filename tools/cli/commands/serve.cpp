@@ -1,0 +1,284 @@
+// greta-cli serve: the options of the HTTP server, under the names of llama-server. tools/serve is the
+// server.
+#if GRETA_SERVE
+#include "serve/serve.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <memory>
+#include <sstream>
+
+#include "commands/commands.h"
+#include "console.h"
+#include "json.h"
+#include "model.h"
+#include "slips.h"
+
+namespace greta::cli {
+namespace {
+
+struct ServeOptions {
+  EngineOptions engine;
+  SamplingOptions sampling;
+  serve::Options serve;
+  std::string key_file, template_file, reasoning = "auto", reasoning_format = "auto", pooling;
+  std::vector<std::string> keys, origins;
+  int64_t parallel = 4, cache_ram_mib = 0, reasoning_budget = -1, predict = -1, cache_tokens = 0;
+  bool shift = false;
+};
+
+std::vector<std::string> parts_of(const std::vector<std::string>& texts, char separator) {
+  std::vector<std::string> parts;
+  for (const std::string& text : texts) {
+    std::istringstream stream(text);
+    for (std::string part; std::getline(stream, part, separator);) {
+      if (!part.empty() && part.back() == '\r') part.pop_back();
+      if (!part.empty()) parts.push_back(part);
+    }
+  }
+  return parts;
+}
+
+void add_network(CLI::App& app, ServeOptions& options) {
+  serve::Options& serve = options.serve;
+  app.add_option("--host", serve.host,
+                 "listen on this address; one that ends with .sock is the path of a unix socket")
+      ->type_name("HOST")
+      ->check(not_empty())
+      ->capture_default_str();
+  app.add_option("--port", serve.port, "listen on this port; 0: one that is free")
+      ->type_name("N")
+      ->check(in_range(int64_t{0}, 65535))
+      ->capture_default_str();
+  app.add_option("--api-key", options.keys,
+                 "answer only who has this key, or one of several with commas between")
+      ->type_name("KEY")
+      ->allow_extra_args(false)
+      ->take_all();
+  app.add_option("--api-key-file", options.key_file, "take the keys from this file, one on each line")
+      ->type_name("FILE");
+  app.add_option("--cors-origins", options.origins,
+                 "let pages of these origins use the server, with commas between; *: of all")
+      ->type_name("ORIGINS")
+      ->allow_extra_args(false)
+      ->take_all();
+  app.add_option("--timeout", serve.timeout_s, "leave a client that takes nothing for so many seconds")
+      ->type_name("S")
+      ->check(in_range(int64_t{1}, 86400))
+      ->capture_default_str();
+  app.add_option("--sse-ping-interval", serve.ping_s,
+                 "write a comment into a stream after so many seconds without anything; 0: none")
+      ->type_name("S")
+      ->check(in_range(int64_t{0}, 3600))
+      ->capture_default_str();
+  app.add_option("--drain", serve.drain_s, "after SIGTERM, wait so many seconds for answers under way")
+      ->type_name("S")
+      ->check(in_range(int64_t{0}, 86400))
+      ->capture_default_str();
+}
+
+void add_serving(CLI::App& app, ServeOptions& options) {
+  serve::Options& serve = options.serve;
+  app.add_option("-a,--alias", serve.alias, "call the model this; without it by the name of its file")
+      ->type_name("NAME");
+  app.add_option("--parallel", options.parallel, "run at most N requests at once; -1: 4")
+      ->type_name("N")
+      ->check(in_range(int64_t{-1}, 256))
+      ->capture_default_str();
+  app.add_option("--queue", serve.queue,
+                 "let at most N requests run or wait, and refuse others with 429; 0: 5 for each that runs")
+      ->type_name("N")
+      ->check(in_range(int64_t{0}, 65536))
+      ->capture_default_str();
+  app.add_option("--cache-tokens", options.cache_tokens,
+                 "the tokens that the cache holds for all requests; 0: full contexts, or what fits")
+      ->type_name("N")
+      ->check(in_range(int64_t{0}, INT32_MAX));
+  app.add_option("--cache-ram", options.cache_ram_mib,
+                 "keep so many MiB of what left the device's cache in the host's memory")
+      ->type_name("MIB")
+      ->check(in_range(int64_t{-1}, int64_t{1} << 24))
+      ->capture_default_str();
+  app.add_option("--cache-dir", serve.page_folder,
+                 "keep what was read in this folder, so that it survives a restart")
+      ->type_name("FOLDER");
+  app.add_flag("--metrics", serve.metrics, "answer /metrics with counts and times for Prometheus");
+  app.add_flag("!--no-slots", serve.slots, "do not answer /slots");
+  app.add_option("--pooling", options.pooling,
+                 "what an embedding is made of: mean, cls, last [what the file says]")
+      ->type_name("NAME")
+      ->check(one_of({"mean", "cls", "last"}));
+}
+
+void add_answers(CLI::App& app, ServeOptions& options) {
+  serve::Options& serve = options.serve;
+  app.add_option("-n,--predict", options.predict,
+                 "answer with at most N tokens where a request says nothing; -1: no limit")
+      ->type_name("N")
+      ->check(in_range(int64_t{-1}, INT32_MAX))
+      ->capture_default_str();
+  app.add_flag_callback(
+         "--context-shift", [&options] { options.shift = true; },
+         "let the oldest tokens leave a full context, and go on")
+      ->trigger_on_parse();
+  app.add_flag_callback(
+         "--no-context-shift", [&options] { options.shift = false; },
+         "end an answer where the context is full, which is the default")
+      ->trigger_on_parse();
+  CLI::Option* form =
+      app.add_option("--chat-template", serve.chat_template,
+                     "use this Jinja text in place of the model's, or chatml, llama3, gemma, phi3, mistral");
+  form->type_name("TEXT");
+  app.add_option("--chat-template-file", options.template_file, "take the template from a file")
+      ->type_name("FILE")
+      ->excludes(form);
+  app.add_option("--chat-template-kwargs", serve.template_arguments,
+                 "pass a JSON object of variables to the template")
+      ->type_name("JSON");
+  app.add_option("--reasoning", options.reasoning,
+                 "auto, on or off: whether the template lets the model think")
+      ->type_name("R")
+      ->check(one_of({"auto", "on", "off"}))
+      ->capture_default_str();
+  app.add_option("--reasoning-budget", options.reasoning_budget,
+                 "close the reasoning after N tokens; -1: no limit")
+      ->type_name("N")
+      ->check(in_range(int64_t{-1}, INT32_MAX))
+      ->capture_default_str();
+  app.add_option("--reasoning-format", options.reasoning_format,
+                 "none: leave the reasoning in the text; else it comes as reasoning_content")
+      ->type_name("F")
+      ->check(one_of({"auto", "none", "deepseek", "deepseek-legacy"}))
+      ->capture_default_str();
+}
+
+// The options of sampling as fields of a request.
+std::string sampling_fields(const SamplingOptions& s) {
+  Json json = {{"temperature", s.temperature},
+               {"dynatemp_range", s.dynamic_range},
+               {"dynatemp_exponent", s.dynamic_exponent},
+               {"top_k", s.top_k},
+               {"top_p", s.top_p},
+               {"min_p", s.min_p},
+               {"typical_p", s.typical_p},
+               {"top_n_sigma", s.top_n_sigma},
+               {"xtc_probability", s.xtc_probability},
+               {"xtc_threshold", s.xtc_threshold},
+               {"repeat_penalty", s.repeat_penalty},
+               {"presence_penalty", s.presence_penalty},
+               {"frequency_penalty", s.frequency_penalty},
+               {"repeat_last_n", s.repeat_last_n},
+               {"dry_multiplier", s.dry_multiplier},
+               {"dry_base", s.dry_base},
+               {"dry_allowed_length", s.dry_allowed_length},
+               {"dry_penalty_last_n", s.dry_last_n},
+               {"mirostat", s.mirostat},
+               {"mirostat_tau", s.mirostat_entropy},
+               {"mirostat_eta", s.mirostat_rate},
+               {"seed", s.seed},
+               {"stop", s.stops}};
+  if (!s.dry_breakers.empty()) {
+    Json breakers = Json::array();
+    for (const std::string& text : s.dry_breakers)
+      if (text != "none") breakers.push_back(unescape(text));
+    json["dry_sequence_breakers"] = breakers;
+  }
+  if (!s.samplers.empty()) json["samplers"] = parts_of({s.samplers}, ';');
+  const std::string grammar = s.grammar_file.empty() ? s.grammar : read_file(s.grammar_file);
+  if (!grammar.empty()) json["grammar"] = grammar;
+  return json_text(json, -1);
+}
+
+// Long names of options of sampling, and the fields of requests that they set.
+constexpr std::pair<const char*, const char*> kGiven[] = {
+    {"temp", "temperature"},
+    {"top-k", "top_k"},
+    {"top-p", "top_p"},
+    {"min-p", "min_p"},
+    {"repeat-penalty", "repeat_penalty"},
+    {"repeat-last-n", "repeat_last_n"},
+    {"xtc-probability", "xtc_probability"},
+    {"xtc-threshold", "xtc_threshold"},
+    {"mirostat", "mirostat"},
+    {"mirostat-ent", "mirostat_tau"},
+    {"mirostat-lr", "mirostat_eta"},
+    {"samplers", "samplers"},
+};
+
+greta_pooling pooling_named(const std::string& name) {
+  if (name == "mean") return GRETA_POOLING_MEAN;
+  if (name == "cls") return GRETA_POOLING_FIRST;
+  return name == "last" ? GRETA_POOLING_LAST : GRETA_POOLING_DEFAULT;
+}
+
+serve::Options settled(const ServeOptions& options) {
+  serve::Options serve = options.serve;
+  serve.keys = parts_of(options.keys, ',');
+  if (!options.key_file.empty())
+    for (const std::string& key : parts_of({read_file(options.key_file)}, '\n')) serve.keys.push_back(key);
+  if (serve.keys.empty() && (!options.keys.empty() || !options.key_file.empty()))
+    throw Misused("--api-key and --api-key-file give no key");
+  serve.cors_origins = parts_of(options.origins, ',');
+  serve.parallel = options.parallel < 1 ? 4 : static_cast<uint32_t>(options.parallel);
+  if (options.sampling.mirostat == 1) throw Misused("--mirostat takes 2, or 0 for none");
+  serve.sampling = sampling_fields(options.sampling);
+  for (const auto& [name, field] : kGiven)
+    if (options.sampling.given.count(name)) serve.given.emplace_back(field);
+  if (options.sampling.given.count("sampling-seq"))
+    throw Misused("serve takes --samplers NAMES in place of --sampling-seq");
+  if (!options.template_file.empty()) serve.chat_template = read_file(options.template_file);
+  if (options.reasoning != "auto") {
+    Json arguments =
+        Json::parse(serve.template_arguments.empty() ? "{}" : serve.template_arguments, nullptr, false);
+    if (!arguments.is_object()) throw Misused("--chat-template-kwargs takes a JSON object");
+    arguments["enable_thinking"] = options.reasoning == "on";
+    serve.template_arguments = json_text(arguments, -1);
+  }
+  serve.raw_reasoning = options.reasoning_format == "none";
+  serve.max_tokens = options.predict;
+  serve.reasoning_tokens = options.reasoning_budget;
+  serve.shift = options.shift;
+  serve.draft_tokens =
+      options.sampling.speculation == "none" ? 0 : std::min(options.sampling.draft_tokens, 7U);
+  serve.host_cache_bytes =
+      options.cache_ram_mib < 0 ? UINT64_MAX >> 8 : static_cast<uint64_t>(options.cache_ram_mib) << 20;
+  serve.pooling = pooling_named(options.pooling);
+  serve.say = [](const std::string& line) { note(line); };
+  return serve;
+}
+
+int serve_model(const ServeOptions& options) {
+  options.engine.verbosity.apply();
+  const serve::Options serve = settled(options);
+  Runtime runtime;  // closed after the server
+  return serve::serve(serve, [&] {
+    serve::Loaded loaded;
+    loaded.path = model_path(options.engine.model);
+    runtime = open_runtime(options.engine.device);
+    loaded.runtime = runtime.get();
+    loaded.map = !options.engine.model.copy;
+    const ContextOptions& context = options.engine.context;
+    loaded.executor = executor_options(context, 0, 0);
+    loaded.executor.cache_tokens = static_cast<uint32_t>(options.cache_tokens);
+    loaded.whole_context = context.context == 0;
+    say_later_notes();
+    return loaded;
+  });
+}
+
+}  // namespace
+
+Action serve_command(CLI::App& app) {
+  auto options = std::make_shared<ServeOptions>();
+  add_network(app, *options);
+  add_serving(app, *options);
+  add_answers(app, *options);
+  add_options(app, options->sampling);
+  add_options(app, options->engine);
+  app.footer("docs/server.md has the endpoints. The options of sampling hold where a request says nothing.");
+  return [options] { return serve_model(*options); };
+}
+
+}  // namespace greta::cli
+#endif

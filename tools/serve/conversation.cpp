@@ -1,0 +1,131 @@
+#include <algorithm>
+
+#include "endpoints.h"
+
+namespace greta::serve {
+namespace {
+
+constexpr size_t kMostMessages = 65536, kMostTools = 4096;
+
+std::string text_of_content(const Json& content) {
+  if (content.is_string()) return content.get<std::string>();
+  std::string text;
+  if (!content.is_array()) return text;
+  for (const Json& part : content) {
+    if (!part.is_object() || !part.contains("text") || !part["text"].is_string()) continue;
+    text += (text.empty() ? "" : "\n") + part["text"].get<std::string>();
+  }
+  return text;
+}
+
+// The name that tool_choice asks for; "auto", "none" and "required" stay words.
+std::string chosen_tool(const Fields& fields, bool* named) {
+  const Json* choice = fields.find("tool_choice");
+  if (!choice) return "auto";
+  if (choice->is_string()) return *fields.word("tool_choice", {"auto", "none", "required"});
+  if (!choice->is_object()) fields.wrong("tool_choice", "a text or an object", *choice);
+  *named = true;
+  const Fields inner(*choice, "tool_choice.");
+  const Json* function = inner.object("function");
+  const std::string* name =
+      function ? Fields(*function, "tool_choice.function.").text("name") : inner.text("name");
+  if (!name) throw Refused(400, "tool_choice names no function", "tool_choice");
+  return *name;
+}
+
+}  // namespace
+
+std::vector<Json> read_messages(const Fields& fields) {
+  const Json* list = fields.list("messages");
+  if (!list || list->empty())
+    throw Refused(400, "messages must be a list of at least one message", "messages");
+  if (list->size() > kMostMessages) throw Refused(400, "there are more than 65536 messages", "messages");
+  std::vector<Json> messages;
+  for (size_t i = 0; i < list->size(); ++i) {
+    const std::string path = "messages[" + std::to_string(i) + "]";
+    if (!(*list)[i].is_object()) throw Refused(400, path + " must be an object", path);
+    const Fields message((*list)[i], path + ".");
+    if (!message.word("role", {"system", "developer", "user", "assistant", "tool", "function"}))
+      throw Refused(400, path + ".role is missing", path + ".role");
+    const Json* content = message.find("content");
+    if (content && !content->is_string() && !content->is_array())
+      message.wrong("content", "a text or a list of parts", *content);
+    if (content && content->is_array())
+      for (const Json& part : *content)
+        if (!part.is_object()) message.wrong("content", "a list of objects", part);
+    message.list("tool_calls");
+    messages.push_back((*list)[i]);
+  }
+  return messages;
+}
+
+void set_messages(std::vector<Json> messages, Ask* ask) {
+  std::string system;
+  size_t count = 0;
+  for (Json& message : messages) {
+    if (message["role"] == "developer") message["role"] = "system";
+    if (message["role"] == "function") message["role"] = "tool";
+    if (message["role"] != "system") continue;
+    const std::string text = text_of_content(message.value("content", Json()));
+    system += (count++ > 0 && !text.empty() ? "\n\n" : "") + text;
+  }
+  if (count > 1 || (count == 1 && messages[0]["role"] != "system")) {
+    std::erase_if(messages, [](const Json& message) { return message["role"] == "system"; });
+    messages.insert(messages.begin(), Json{{"role", "system"}, {"content", system}});
+  }
+  for (const Json& message : messages) ask->messages.push_back(dump(message));
+}
+
+void read_tools(const Fields& fields, Ask* ask, std::string* skipped) {
+  const Json* list = fields.list("tools");
+  bool named = false;
+  const std::string choice = chosen_tool(fields, &named);
+  Json tools = Json::array();
+  if (list && list->size() > kMostTools) throw Refused(400, "there are more than 4096 tools", "tools");
+  for (size_t i = 0; list && i < list->size(); ++i) {
+    const std::string path = "tools[" + std::to_string(i) + "]";
+    if (!(*list)[i].is_object()) throw Refused(400, path + " must be an object", path);
+    const Fields tool((*list)[i], path + ".");
+    const std::string* type = tool.text("type");
+    if (type && *type != "function") {
+      *skipped += (skipped->empty() ? "" : ", ") + *type;
+      continue;
+    }
+    const Json* function = tool.object("function");
+    if (!function) throw Refused(400, path + ".function is missing", path + ".function");
+    if (!Fields(*function, path + ".function.").text("name"))
+      throw Refused(400, path + ".function.name is missing", path + ".function.name");
+    tools.push_back((*list)[i]);
+  }
+  const auto has = [&](const Json& tool) { return tool["function"]["name"] == choice; };
+  if (named && std::none_of(tools.begin(), tools.end(), has))
+    throw Refused(400, "tool_choice names the tool " + json_string(choice) + ", which is not among tools",
+                  "tool_choice");
+  if (choice == "required" && tools.empty())
+    throw Refused(400, "tool_choice is \"required\", and there are no tools", "tool_choice");
+  if (named || choice == "required")
+    throw Refused(501, "a call of a tool cannot be forced yet: tool_choice is \"auto\" or \"none\"",
+                  "tool_choice");
+  if (choice != "none" && !tools.empty()) ask->tools = dump(tools);
+}
+
+void read_template_options(const Fields& fields, Ask* ask) {
+  Json& arguments = ask->template_arguments;
+  const auto set = [&arguments](const char* name, Json value) {
+    if (!arguments.is_object()) arguments = Json::object();
+    arguments[name] = std::move(value);
+  };
+  if (const std::string* effort = fields.text("reasoning_effort")) {
+    set("reasoning_effort", *effort);
+    if (*effort == "none") set("enable_thinking", false);
+  }
+  if (const auto thinking = fields.flag("enable_thinking")) set("enable_thinking", *thinking);
+  if (const Json* more = fields.object("chat_template_kwargs"))
+    for (const auto& [name, value] : more->items()) set(name.c_str(), value);
+  if (const std::string* text = fields.text("chat_template")) ask->chat_template = *text;
+  if (const std::string* form =
+          fields.word("reasoning_format", {"auto", "none", "deepseek", "deepseek-legacy"}))
+    ask->raw = *form == "none";
+}
+
+}  // namespace greta::serve

@@ -1,0 +1,59 @@
+// What the routes call. Each throws Refused, or answers, or starts a job that does.
+#pragma once
+#include "server.h"
+
+namespace greta::serve {
+
+// status.cpp
+void health(Context& context);
+void list_models(Context& context);
+void show_model(Context& context);
+void props(Context& context);
+void slots(Context& context);
+void metrics(Context& context);
+// openai_chat.cpp
+void chat_completions(Context& context);
+// completions.cpp
+void completions(Context& context);        // OpenAI's
+void native_completion(Context& context);  // llama.cpp's
+// texts.cpp
+void embeddings(Context& context);
+void tokenize(Context& context);
+void detokenize(Context& context);
+void apply_template(Context& context);
+// anthropic.cpp
+void messages(Context& context);
+void count_tokens(Context& context);
+// ollama.cpp
+void ollama_version(Context& context);
+void ollama_tags(Context& context);
+void ollama_show(Context& context);
+void ollama_chat(Context& context);
+void ollama_generate(Context& context);
+// responses.cpp
+void responses(Context& context);
+
+// ---- parts that several APIs share: parts.cpp ----
+Json usage_json(const greta_request_result& result);            // OpenAI's
+Json timings_json(const greta_request_result& result);          // llama.cpp's
+const char* finish_reason(const greta_request_result& result);  // OpenAI's
+// Texts of tokens beside their probabilities, in the form of chat completions.
+Json logprob_json(const greta_tokenizer* tokenizer, int32_t token, float logprob,
+                  const greta_request_event* event);
+// A choice for each of `n` draws of the same ask.
+std::vector<JobItem> repeat(std::shared_ptr<const Ask> ask, size_t n);
+int64_t now_s();
+// The head of a stream of server-sent events.
+Response event_stream();
+
+// ---- conversations: conversation.cpp ----
+// Reads messages in OpenAI's form. Those of the system are joined into one at the beginning, since templates
+// refuse a second one.
+void set_messages(std::vector<Json> messages, Ask* ask);
+std::vector<Json> read_messages(const Fields& fields);
+// OpenAI's tools and tool_choice. Tools that are no functions are skipped and named in `skipped`.
+void read_tools(const Fields& fields, Ask* ask, std::string* skipped);
+// Variables of the template, and reasoning.
+void read_template_options(const Fields& fields, Ask* ask);
+
+}  // namespace greta::serve

@@ -1,0 +1,256 @@
+#include "jobs.h"
+
+#include <algorithm>
+
+namespace greta::serve {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{1};  // how often events are looked for
+
+uint64_t nanoseconds(std::chrono::steady_clock::duration time) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
+}
+
+}  // namespace
+
+Refused refusal_of(greta_status status, const std::string& words) {
+  struct Row {
+    greta_status status;
+    int http;
+    const char* type;
+  };
+  constexpr Row kRows[] = {
+      {GRETA_ERROR_ARGUMENT, 400, "invalid_request_error"},
+      {GRETA_ERROR_UNSUPPORTED, 400, "not_supported_error"},
+      {GRETA_ERROR_FULL, 400, "exceed_context_size_error"},
+      {GRETA_ERROR_BUSY, 429, "rate_limit_error"},
+      {GRETA_ERROR_MEMORY, 503, "unavailable_error"},
+      {GRETA_ERROR_CANCELLED, 503, "unavailable_error"},
+  };
+  Refused refused(500, words);
+  refused.type = "server_error";
+  for (const Row& row : kRows) {
+    if (row.status != status) continue;
+    refused.status = row.http;
+    refused.type = row.type;
+  }
+  if (status == GRETA_ERROR_BUSY) refused.retry_s = 1;
+  return refused;
+}
+
+Jobs::Jobs(std::function<void(const Ended&)> on_end, std::function<void(uint64_t)> on_gap)
+    : on_end_(std::move(on_end)), on_gap_(std::move(on_gap)) {}
+
+Jobs::~Jobs() { close(); }
+
+void Jobs::open(greta_service* service, uint32_t together) {
+  service_ = service;
+  together_ = std::max(together, 1U);
+  thread_ = std::thread([this] { run(); });
+}
+
+void Jobs::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = cancel_all_ = true;
+  }
+  woken_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Jobs::cancel_all() {
+  {
+    const std::lock_guard lock(mutex_);
+    cancel_all_ = true;
+  }
+  woken_.notify_all();
+}
+
+void Jobs::Job::gone() {
+  left = true;
+  {
+    const std::lock_guard lock(jobs->mutex_);
+    jobs->cancelled_.push_back(shared_from_this());
+  }
+  jobs->woken_.notify_all();
+}
+
+void Jobs::Job::drained() { jobs->woken_.notify_all(); }
+
+greta_status Jobs::add(const std::shared_ptr<Job>& job) {
+  auto running = std::make_unique<Running>();
+  running->job = job;
+  running->index = static_cast<uint32_t>(job->next);
+  running->began = running->last = Clock::now();
+  const JobItem& item = job->items[job->next];
+  const greta_status status = add_request(service_, *item.ask, item.seed, running.get(), &running->request);
+  if (status != GRETA_OK) return status;
+  ++job->next;
+  job->running.push_back(running.release());
+  return GRETA_OK;
+}
+
+void Jobs::start(std::shared_ptr<Reply> reply, std::unique_ptr<Sink> sink, std::vector<JobItem> items) {
+  auto job = std::make_shared<Job>();
+  job->jobs = this;
+  job->reply = std::move(reply);
+  job->sink = std::move(sink);
+  job->items = std::move(items);
+  while (job->next < job->items.size() && job->running.size() < together_) {
+    const greta_status status = add(job);
+    if (status == GRETA_OK) continue;
+    const Refused refused = refusal_of(status, greta_error_text());
+    if (status == GRETA_ERROR_BUSY && job->next > 0) break;  // the others come when there is a place
+    for (Running* each : job->running) {
+      greta_request_close(each->request);
+      delete each;
+    }
+    throw refused;
+  }
+  job->sink->begin(*job->reply);
+  ++active_;
+  {
+    const std::lock_guard lock(mutex_);
+    all_.insert(job->running.begin(), job->running.end());
+    if (job->next < job->items.size()) {
+      job->starved = true;
+      starved_.push_back(job);
+    }
+  }
+  woken_.notify_all();
+  job->reply->watch(job);
+}
+
+void Jobs::run() {
+  std::vector<Running*> ready;
+  std::vector<std::shared_ptr<Job>> cancelled, starved;
+  for (;;) {
+    bool everything = false;
+    {
+      std::unique_lock lock(mutex_);
+      const auto due = [this] { return closing_ || cancel_all_ || !cancelled_.empty(); };
+      if (all_.empty() && starved_.empty())
+        woken_.wait(lock, [&] { return due() || !all_.empty() || !starved_.empty(); });
+      else
+        woken_.wait_for(lock, kLook, due);
+      ready.assign(all_.begin(), all_.end());
+      cancelled.swap(cancelled_);
+      starved.swap(starved_);
+      everything = cancel_all_;
+      cancel_all_ = false;
+      if (closing_ && all_.empty() && starved.empty()) return;
+    }
+    if (everything) {
+      for (Running* each : ready) cancel(each->job.get());
+      for (const auto& job : starved) cancel(job.get());
+    }
+    for (const auto& job : cancelled) cancel(job.get());
+    cancelled.clear();
+    for (Running* each : ready)
+      while (read(each)) {
+      }
+    for (const auto& job : starved) {
+      job->starved = false;
+      refill(job);
+    }
+    starved.clear();
+  }
+}
+
+void Jobs::cancel(Job* job) {
+  job->next = job->items.size();
+  for (Running* each : job->running) greta_request_cancel(each->request);
+}
+
+// Reads one event; false if there is none for now.
+bool Jobs::read(Running* running) {
+  Job& job = *running->job;
+  if (job.reply->full() && !job.left) return false;
+  auto event = sized<greta_request_event>();
+  if (greta_request_next(running->request, 0, &event) != GRETA_OK) event.kind = GRETA_EVENT_END;
+  if (event.kind == GRETA_EVENT_END) {
+    finish(running);
+    return false;
+  }
+  if (event.kind == GRETA_EVENT_NONE) {
+    if (!job.sink->out.empty()) job.reply->write(std::move(job.sink->out));
+    job.sink->out.clear();
+    return false;
+  }
+  if (event.token >= 0 && event.kind != GRETA_EVENT_PROMPT) {
+    const auto now = Clock::now();
+    if (running->first_ns == 0)
+      running->first_ns = nanoseconds(now - running->began);
+    else
+      on_gap_(nanoseconds(now - running->last));
+    running->last = now;
+  }
+  if (!job.over && !job.left) job.sink->event(running->index, event);
+  return true;
+}
+
+void Jobs::finish(Running* running) {
+  const std::shared_ptr<Job> job = running->job;
+  Ended ended;
+  ended.result = sized<greta_request_result>();
+  ended.status = greta_request_finish(running->request, &ended.result);
+  const std::string words = ended.status == GRETA_OK ? "" : greta_error_text();
+  ended.first_token_ns = running->first_ns;
+  ended.whole_ns = nanoseconds(Clock::now() - running->began);
+  greta_request_close(running->request);
+  on_end_(ended);
+  std::erase(job->running, running);
+  {
+    const std::lock_guard lock(mutex_);
+    all_.erase(running);
+  }
+  const uint32_t index = running->index;
+  delete running;
+  if (!job->over && ended.status != GRETA_OK) {
+    fail(job.get(), refusal_of(ended.status, words));
+  } else if (!job->over && !job->left) {
+    job->sink->ended(index, ended.result);
+  }
+  refill(job);
+}
+
+void Jobs::fail(Job* job, const Refused& error) {
+  job->over = true;
+  cancel(job);
+  if (!job->sink->out.empty()) job->reply->write(std::move(job->sink->out));
+  job->sink->out.clear();
+  if (!job->left) job->sink->failed(*job->reply, error);
+}
+
+// Adds what waited for a place, or ends the job where nothing is left of it.
+void Jobs::refill(const std::shared_ptr<Job>& job) {
+  while (job->next < job->items.size() && job->running.size() < together_) {
+    const size_t before = job->running.size();
+    const greta_status status = add(job);
+    if (status == GRETA_ERROR_BUSY) {
+      if (job->starved) return;
+      job->starved = true;
+      const std::lock_guard lock(mutex_);
+      starved_.push_back(job);
+      return;
+    }
+    if (status != GRETA_OK) {
+      fail(job.get(), refusal_of(status, greta_error_text()));
+      break;
+    }
+    const std::lock_guard lock(mutex_);
+    all_.insert(job->running[before]);
+  }
+  if (!job->running.empty() || job->next < job->items.size() || job->finished) return;
+  job->finished = true;
+  if (!job->over && !job->left) {
+    if (!job->sink->out.empty()) job->reply->write(std::move(job->sink->out));
+    job->sink->out.clear();
+    job->sink->done(*job->reply);
+  }
+  job->over = true;
+  job->reply->watch(nullptr);
+  --active_;
+}
+
+}  // namespace greta::serve

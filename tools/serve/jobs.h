@@ -1,0 +1,107 @@
+// Jobs: what runs in the service for the calls of clients, and the one thread that reads all their events.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "ask.h"
+#include "http.h"
+
+namespace greta::serve {
+
+// How an API writes an answer. begin() is called on the thread that starts the job, all else on that of the
+// jobs. `out` gathers the bytes of a stream, which are sent together.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void begin(Reply&) {}  // The requests are taken: a stream may send its head.
+  virtual void event(uint32_t index, const greta_request_event& event) = 0;
+  virtual void ended(uint32_t index, const greta_request_result& result) = 0;
+  virtual void failed(Reply& reply, const Refused& error) = 0;  // nothing comes after it
+  virtual void done(Reply& reply) = 0;                          // all have ended
+  std::string out;
+};
+
+struct JobItem {
+  std::shared_ptr<const Ask> ask;
+  uint64_t seed = 0;
+};
+
+// A request that ended, for metrics and the log.
+struct Ended {
+  greta_status status = GRETA_OK;
+  greta_request_result result;
+  uint64_t first_token_ns = 0;  // from the call to the first token; 0: there was none
+  uint64_t whole_ns = 0;
+};
+
+class Jobs {
+ public:
+  // `together`: the most requests of one job that run at once.
+  Jobs(std::function<void(const Ended&)> on_end, std::function<void(uint64_t)> on_gap);
+  ~Jobs();
+  void open(greta_service* service, uint32_t together);
+  // Throws Refused if the first request is refused. Each item gets the events of its index.
+  void start(std::shared_ptr<Reply> reply, std::unique_ptr<Sink> sink, std::vector<JobItem> items);
+  void cancel_all();
+  void close();  // cancels all and ends the thread
+  size_t active() const { return active_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Job;
+  struct Running {
+    std::shared_ptr<Job> job;
+    greta_request* request = nullptr;
+    uint32_t index = 0;
+    Clock::time_point began, last;
+    uint64_t first_ns = 0;
+  };
+  struct Job : Watcher, std::enable_shared_from_this<Job> {
+    Jobs* jobs = nullptr;
+    std::shared_ptr<Reply> reply;
+    std::unique_ptr<Sink> sink;
+    std::vector<JobItem> items;
+    std::vector<Running*> running;
+    size_t next = 0;        // of the items
+    bool over = false;      // nothing is written any more
+    bool finished = false;  // all of its requests are closed
+    bool starved = false;   // it is in starved_
+    std::atomic<bool> left{false};
+    void gone() override;
+    void drained() override;
+  };
+
+  greta_status add(const std::shared_ptr<Job>& job);
+  void run();
+  bool read(Running* running);  // false: it is over
+  void finish(Running* running);
+  void fail(Job* job, const Refused& error);
+  void refill(const std::shared_ptr<Job>& job);
+  void cancel(Job* job);
+  void wake(Running* running);
+
+  std::function<void(const Ended&)> on_end_;
+  std::function<void(uint64_t)> on_gap_;
+  greta_service* service_ = nullptr;
+  uint32_t together_ = 1;
+  std::thread thread_;
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  std::vector<Running*> ready_;  // under the mutex, as are the next three
+  std::unordered_set<Running*> all_;
+  std::vector<std::shared_ptr<Job>> cancelled_, starved_;  // starved: with items for which there was no place
+  bool closing_ = false, cancel_all_ = false;
+  std::atomic<size_t> active_{0};
+};
+
+// What the service said, as a refusal.
+Refused refusal_of(greta_status status, const std::string& words);
+
+}  // namespace greta::serve

@@ -1,0 +1,50 @@
+// The HTTP server, for the program that starts it: this header alone is for others.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "greta.h"
+
+namespace greta::serve {
+
+struct Options {
+  std::string host = "127.0.0.1";  // one that ends with ".sock" is the path of a unix socket
+  uint16_t port = 8080;
+  std::vector<std::string> keys;          // none: everybody may ask
+  std::vector<std::string> cors_origins;  // "*": all
+  uint32_t parallel = 4;                  // requests that run at once
+  uint32_t queue = 0;                     // that wait or run; 0: 4 x parallel beside those that run
+  uint32_t drain_s = 30, ping_s = 15, timeout_s = 600;
+  std::string alias;     // the model's name; "": that of its file
+  std::string sampling;  // a JSON object of fields as in a request: what holds where it says nothing
+  std::vector<std::string> given;  // fields of it that the model's file does not replace
+  std::string chat_template;       // as greta_chat_options has it; "": the model's
+  std::string template_arguments;  // a JSON object; "": none
+  int64_t max_tokens = -1;
+  int64_t reasoning_tokens = -1;
+  bool shift = false, raw_reasoning = false;
+  uint32_t draft_tokens = 0;
+  bool slots = true, metrics = false, props = true;
+  uint64_t host_cache_bytes = 0;
+  std::string page_folder;
+  greta_pooling pooling = GRETA_POOLING_DEFAULT;
+  std::function<void(const std::string&)> say;  // lines for who started it
+};
+
+// What the program opens: the runtime stays its own.
+struct Loaded {
+  greta_runtime* runtime = nullptr;
+  std::string path;
+  bool map = true;
+  greta_executor_options executor{};  // context 0: the default; -1 stands for the model's own
+  bool whole_context = false;         // the context is the one that the model was trained for
+};
+using Loader = std::function<Loaded()>;
+
+// Listens, loads the model while it answers that it does, and serves until SIGINT or SIGTERM. Returns an exit
+// code, or throws std::runtime_error with words for the user.
+int serve(const Options& options, const Loader& load);
+
+}  // namespace greta::serve

@@ -1,0 +1,126 @@
+// The server: which calls there are, who may make them, and what stands behind them. docs/server.md is for
+// its users.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ask.h"
+#include "http.h"
+#include "jobs.h"
+#include "metrics.h"
+#include "serve.h"
+
+namespace greta::serve {
+
+// The forms in which APIs write errors.
+enum class Form : uint8_t { OpenAi, Anthropic, Ollama };
+
+struct Model {
+  greta_model* model = nullptr;
+  greta_service* service = nullptr;
+  const greta_tokenizer* tokenizer = nullptr;
+  greta_model_info info{};
+  Ask defaults;  // what holds where a request says nothing
+  std::string name, path;
+  uint32_t context = 0;       // of one request
+  uint32_t cache_tokens = 0;  // of all
+  int64_t created_s = 0;
+};
+
+// A few threads for JSON, templates and texts, so that the network waits for none of them.
+class Pool {
+ public:
+  explicit Pool(uint32_t threads);
+  ~Pool() { close(); }
+  bool submit(std::function<void()> work);  // false: too much waits
+  void close();
+
+ private:
+  void run();
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  std::deque<std::function<void()>> waiting_;
+  bool closing_ = false;
+  std::vector<std::thread> threads_;
+};
+
+class Server;
+
+// One call under way.
+struct Context {
+  Server& server;
+  Call call;
+  std::shared_ptr<Reply> reply;
+  const Model& model() const;
+  void send(const Json& json, Headers headers = {}) const;
+  // Takes the asks to the service. Each gets events under its number.
+  void start(std::unique_ptr<Sink> sink, std::vector<JobItem> items) const;
+};
+
+struct Route {
+  const char *method, *path;  // without /v1, which may stand before it
+  Form form;
+  uint8_t flags;
+  void (*run)(Context& context);
+};
+inline constexpr uint8_t kOpen = 1;          // needs no key
+inline constexpr uint8_t kQuick = 2;         // runs on the network's thread
+inline constexpr uint8_t kWithoutModel = 4;  // works while the model loads
+
+class Server : public Handler {
+ public:
+  explicit Server(const Options& options);
+  ~Server() override;
+  int run(const Loader& load);
+
+  // ---- Handler ----
+  bool refuses(const Call& head, Response* refusal) override;
+  void handle(Call call, std::shared_ptr<Reply> reply) override;
+  Response malformed(int status, const std::string& words, const std::string& path) override;
+  void second() override;
+  void asked_to_stop(int signal) override;
+
+  const Options& options() const { return options_; }
+  const Model* model() const { return ready_ ? &model_ : nullptr; }
+  Jobs& jobs() { return jobs_; }
+  Metrics& metrics() { return metrics_; }
+  bool stopping() const { return stopping_; }
+  Json loading() const;  // {"stage", "progress"}
+  void log(const std::string& line) const;
+
+ private:
+  void load(const Loader& load);
+  void open_service(const Loaded& loaded);
+  bool has_key(const Call& call) const;
+  bool knows_host(const Call& call) const;
+  bool allows_origin(const Call& call, std::string* allowed) const;
+  void add_cors(const Call& call, Response* response) const;
+  void stop_if_done();
+
+  Options options_;
+  Metrics metrics_;
+  Jobs jobs_;
+  Pool pool_;
+  Model model_;
+  std::unique_ptr<Listener> listener_;
+  std::atomic<bool> ready_{false}, stopping_{false};
+  std::atomic<uint64_t> done_{0}, total_{0};
+  std::atomic<const char*> stage_{"opening the device"};
+  std::chrono::steady_clock::time_point stop_at_;
+  bool cancelled_ = false;
+  int exit_code_ = 0;
+};
+
+// ---- routes.cpp ----
+const Route* find_route(const std::string& method, const std::string& path, std::string* allowed_methods);
+Form form_of(const std::string& path);
+Response error_response(Form form, const Refused& refused);
+Json error_json(Form form, const Refused& refused);
+
+}  // namespace greta::serve

@@ -1,0 +1,99 @@
+// What the server says of itself and its model.
+#include "endpoints.h"
+
+namespace greta::serve {
+
+void health(Context& context) {
+  Server& server = context.server;
+  if (server.stopping()) {
+    Refused refused(503, "the server is stopping");
+    refused.type = "unavailable_error";
+    throw refused;
+  }
+  context.model();  // 503 while it loads
+  context.send({{"status", "ok"}});
+}
+
+static Json model_json(const Model& model) {
+  return {{"id", model.name},
+          {"object", "model"},
+          {"created", model.created_s},
+          {"owned_by", "greta"},
+          {"context_length", model.context},
+          {"max_model_len", model.context},
+          {"meta",
+           {{"n_ctx", model.context},
+            {"n_ctx_train", model.info.context},
+            {"n_vocab", model.info.vocab_size},
+            {"n_embd", model.info.width},
+            {"n_params", model.info.parameters},
+            {"size", model.info.weights_bytes},
+            {"architecture", model.info.architecture},
+            {"type", model.info.type}}}};
+}
+
+void list_models(Context& context) {
+  const Model& model = context.model();
+  const Json entry = {{"name", model.name},
+                      {"model", model.name},
+                      {"type", "model"},
+                      {"capabilities", Json::array({"completion"})},
+                      {"slug", model.name},
+                      {"display_name", model.name},
+                      {"context_window", model.context}};
+  context.send(
+      {{"object", "list"}, {"data", Json::array({model_json(model)})}, {"models", Json::array({entry})}});
+}
+
+// With one model any name means it, since clients send their own.
+void show_model(Context& context) { context.send(model_json(context.model())); }
+
+void props(Context& context) {
+  const Model& model = context.model();
+  const Sampling& sampling = model.defaults.sampling;
+  const Json params = {{"temperature", sampling.temperature},
+                       {"top_k", sampling.top_k},
+                       {"top_p", sampling.top_p},
+                       {"min_p", sampling.min_p},
+                       {"typical_p", sampling.typical_p},
+                       {"repeat_penalty", sampling.repeat_penalty},
+                       {"repeat_last_n", sampling.repeat_last_n},
+                       {"seed", sampling.seed},
+                       {"n_predict", model.defaults.max_tokens}};
+  const greta_tokenizer* tokenizer = model.tokenizer;
+  context.send({{"default_generation_settings", {{"n_ctx", model.context}, {"params", params}}},
+                {"total_slots", context.server.options().parallel},
+                {"model_alias", model.name},
+                {"model_path", model.path},
+                {"n_ctx", model.context},
+                {"chat_template", greta_tokenizer_template(tokenizer)},
+                {"bos_token_id", greta_tokenizer_bos(tokenizer)},
+                {"eos_token_id", greta_tokenizer_eos(tokenizer)},
+                {"modalities", {{"vision", false}, {"audio", false}}},
+                {"models_autoload", false},
+                {"build_info", "greta " + std::to_string(greta_version())}});
+}
+
+void slots(Context& context) {
+  const Model& model = context.model();
+  auto info = sized<greta_service_info>();
+  if (greta_service_describe(model.service, &info)) throw refusal_of(GRETA_ERROR_DEVICE, greta_error_text());
+  Json list = Json::array();
+  for (uint32_t i = 0; i < context.server.options().parallel; ++i)
+    list.push_back({{"id", i}, {"n_ctx", model.context}, {"is_processing", i < info.running}});
+  context.send(list);
+}
+
+void metrics(Context& context) {
+  if (!context.server.options().metrics) {
+    Refused refused(501, "metrics are off: start the server with --metrics");
+    throw refused;
+  }
+  const Model& model = context.model();
+  Response response;
+  response.type = "text/plain; version=0.0.4; charset=utf-8";
+  response.body = context.server.metrics().text(model.service, model.name);
+  context.reply->send(std::move(response));
+}
+
+}  // namespace greta::serve
