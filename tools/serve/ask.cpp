@@ -260,9 +260,10 @@ void set_prompt(const Ask& ask, Wanted* wanted) {
 greta_status add_request(greta_service* service, const Ask& ask, uint64_t seed, void* user,
                          greta_request** out) {
   Wanted wanted;
-  (void)user;
   greta_request_options& options = wanted.options;
   set_prompt(ask, &wanted);
+  options.user = user;
+  options.prompt_events = ask.prompt_events;
   options.salt = ask.salt;
   options.no_cache = ask.no_cache ? 1 : 0;
   options.priority = ask.priority;

@@ -53,7 +53,7 @@ struct Ask {
   bool embed = false, embed_raw = false;
   greta_pooling pooling = GRETA_POOLING_DEFAULT;
   int32_t priority = 0;
-  uint32_t draft_tokens = 0;
+  uint32_t draft_tokens = 0, prompt_events = 0;
   int64_t keep_tokens = 0;
 };
 
@@ -67,7 +67,7 @@ void read_sampling(const Fields& fields, const greta_tokenizer* tokenizer, Ask* 
 // max_tokens under these names, of which the first that is there counts. 0 is allowed where `none` is.
 void read_max_tokens(const Fields& fields, const std::vector<const char*>& names, bool none, Ask* ask);
 
-// Adds the request. `user` is passed to greta_service_options.on_ready where there is one.
+// Adds the request. `user` is passed to greta_service_options.on_ready.
 greta_status add_request(greta_service* service, const Ask& ask, uint64_t seed, void* user,
                          greta_request** out);
 

@@ -146,7 +146,7 @@ void Connection::sweep(Clock::time_point now) {
     Response late = network_->handler->malformed(408, "the request came too slowly", call_.path);
     return refuse(late);
   }
-  if (streaming_ && !writing_ && now - last_write_ >= std::chrono::seconds(network_->options.ping_s) &&
+  if (pings_ && !writing_ && now - last_write_ >= std::chrono::seconds(network_->options.ping_s) &&
       network_->options.ping_s > 0)
     write(exchange_.get(), ":\n\n");
 }
@@ -281,6 +281,7 @@ void Connection::send(const Exchange* from, Response response) {
 void Connection::begin(const Exchange* from, const Response& head) {
   if (from != exchange_.get() || streaming_ || ended_) return;
   streaming_ = true;
+  pings_ = head.type == "text/event-stream";
   if (!chunked_) keep_ = false;
   queue(head_text(head, false));
   write_next();
@@ -334,7 +335,7 @@ void Connection::write_next() {
 // The answer is written: on to the next request.
 void Connection::finish() {
   exchange_.reset();
-  streaming_ = ended_ = false;
+  streaming_ = pings_ = ended_ = false;
   call_ = Call{};
   if (!keep_) return linger();
   state_ = State::Idle;

@@ -96,8 +96,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Socket socket_;
   const bool local_;
   State state_ = State::Idle;
-  bool watching_ = false, writing_ = false, streaming_ = false, chunked_ = false, ended_ = false,
-       keep_ = true, head_only_ = false, body_unread_ = false;
+  bool watching_ = false, writing_ = false, streaming_ = false, pings_ = false, chunked_ = false,
+       ended_ = false, keep_ = true, head_only_ = false, body_unread_ = false;
   Clock::time_point deadline_, last_write_;
   boost::beast::flat_buffer buffer_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;

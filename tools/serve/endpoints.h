@@ -21,6 +21,8 @@ void embeddings(Context& context);
 void tokenize(Context& context);
 void detokenize(Context& context);
 void apply_template(Context& context);
+// parts.cpp
+void input_tokens(Context& context);
 // anthropic.cpp
 void messages(Context& context);
 void count_tokens(Context& context);
@@ -42,9 +44,17 @@ Json logprob_json(const greta_tokenizer* tokenizer, int32_t token, float logprob
                   const greta_request_event* event);
 // A choice for each of `n` draws of the same ask.
 std::vector<JobItem> repeat(std::shared_ptr<const Ask> ask, size_t n);
+// How many tokens the prompt of the request has, without running it.
+uint64_t count_prompt(const Model& model, const Ask& ask);
 int64_t now_s();
 // The head of a stream of server-sent events.
 Response event_stream();
+
+// ---- prompts: prompts.cpp ----
+// A text, tokens, or a list of at most `most` of them.
+std::vector<std::vector<int32_t>> prompts_of(const Fields& fields, const char* name,
+                                             const greta_tokenizer* tokenizer, size_t most);
+std::vector<int32_t> tokens_of(const Fields& fields, const char* name, const greta_tokenizer* tokenizer);
 
 // ---- conversations: conversation.cpp ----
 // Reads messages in OpenAI's form. Those of the system are joined into one at the beginning, since templates

@@ -5,7 +5,7 @@
 namespace greta::serve {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{1};  // how often events are looked for
+constexpr std::chrono::milliseconds kRetry{5};  // how often a place is looked for
 
 uint64_t nanoseconds(std::chrono::steady_clock::duration time) {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count());
@@ -13,7 +13,7 @@ uint64_t nanoseconds(std::chrono::steady_clock::duration time) {
 
 }  // namespace
 
-Refused refusal_of(greta_status status, const std::string& words) {
+Refused refusal_of(greta_status status) {
   struct Row {
     greta_status status;
     int http;
@@ -27,7 +27,9 @@ Refused refusal_of(greta_status status, const std::string& words) {
       {GRETA_ERROR_MEMORY, 503, "unavailable_error"},
       {GRETA_ERROR_CANCELLED, 503, "unavailable_error"},
   };
-  Refused refused(500, words);
+  Refused refused(500, greta_error_text());
+  uint64_t length = 0, limit = 0;
+  greta_error_numbers(&length, &limit);
   refused.type = "server_error";
   for (const Row& row : kRows) {
     if (row.status != status) continue;
@@ -35,6 +37,7 @@ Refused refusal_of(greta_status status, const std::string& words) {
     refused.type = row.type;
   }
   if (status == GRETA_ERROR_BUSY) refused.retry_s = 1;
+  if (status == GRETA_ERROR_FULL && limit > 0) refused.more = {{"n_prompt_tokens", length}, {"n_ctx", limit}};
   return refused;
 }
 
@@ -42,6 +45,23 @@ Jobs::Jobs(std::function<void(const Ended&)> on_end, std::function<void(uint64_t
     : on_end_(std::move(on_end)), on_gap_(std::move(on_gap)) {}
 
 Jobs::~Jobs() { close(); }
+
+void Jobs::listen(greta_service_options* options) {
+  options->on_ready_user = this;
+  options->on_ready = [](void* user, void* request_user) {
+    static_cast<Jobs*>(user)->note_ready(static_cast<Running*>(request_user));
+  };
+}
+
+// Called by the service, also for requests that start() has not taken up yet: it looks at them itself.
+void Jobs::note_ready(Running* running) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!all_.count(running)) return;
+    ready_.push_back(running);
+  }
+  woken_.notify_all();
+}
 
 void Jobs::open(greta_service* service, uint32_t together) {
   service_ = service;
@@ -75,7 +95,13 @@ void Jobs::Job::gone() {
   jobs->woken_.notify_all();
 }
 
-void Jobs::Job::drained() { jobs->woken_.notify_all(); }
+void Jobs::Job::drained() {
+  {
+    const std::lock_guard lock(jobs->mutex_);
+    jobs->drained_.push_back(shared_from_this());
+  }
+  jobs->woken_.notify_all();
+}
 
 greta_status Jobs::add(const std::shared_ptr<Job>& job) {
   auto running = std::make_unique<Running>();
@@ -99,7 +125,7 @@ void Jobs::start(std::shared_ptr<Reply> reply, std::unique_ptr<Sink> sink, std::
   while (job->next < job->items.size() && job->running.size() < together_) {
     const greta_status status = add(job);
     if (status == GRETA_OK) continue;
-    const Refused refused = refusal_of(status, greta_error_text());
+    const Refused refused = refusal_of(status);
     if (status == GRETA_ERROR_BUSY && job->next > 0) break;  // the others come when there is a place
     for (Running* each : job->running) {
       greta_request_close(each->request);
@@ -112,6 +138,7 @@ void Jobs::start(std::shared_ptr<Reply> reply, std::unique_ptr<Sink> sink, std::
   {
     const std::lock_guard lock(mutex_);
     all_.insert(job->running.begin(), job->running.end());
+    ready_.insert(ready_.end(), job->running.begin(), job->running.end());
     if (job->next < job->items.size()) {
       job->starved = true;
       starved_.push_back(job);
@@ -123,37 +150,50 @@ void Jobs::start(std::shared_ptr<Reply> reply, std::unique_ptr<Sink> sink, std::
 
 void Jobs::run() {
   std::vector<Running*> ready;
-  std::vector<std::shared_ptr<Job>> cancelled, starved;
+  std::vector<std::shared_ptr<Job>> cancelled, drained, starved;
   for (;;) {
     bool everything = false;
     {
       std::unique_lock lock(mutex_);
-      const auto due = [this] { return closing_ || cancel_all_ || !cancelled_.empty(); };
-      if (all_.empty() && starved_.empty())
-        woken_.wait(lock, [&] { return due() || !all_.empty() || !starved_.empty(); });
+      const auto due = [this] {
+        return closing_ || cancel_all_ || !ready_.empty() || !cancelled_.empty() || !drained_.empty();
+      };
+      if (starved_.empty())
+        woken_.wait(lock, [&] { return due() || !starved_.empty(); });
       else
-        woken_.wait_for(lock, kLook, due);
-      ready.assign(all_.begin(), all_.end());
+        woken_.wait_for(lock, kRetry, due);
+      ready.swap(ready_);
       cancelled.swap(cancelled_);
+      drained.swap(drained_);
       starved.swap(starved_);
       everything = cancel_all_;
       cancel_all_ = false;
+      if (everything) ready.assign(all_.begin(), all_.end());
       if (closing_ && all_.empty() && starved.empty()) return;
+      if (closing_) woken_.wait_for(lock, kRetry);  // until those that are cancelled have ended
+      if (closing_) ready.assign(all_.begin(), all_.end());
     }
-    if (everything) {
+    if (everything)
       for (Running* each : ready) cancel(each->job.get());
+    if (everything)
       for (const auto& job : starved) cancel(job.get());
-    }
     for (const auto& job : cancelled) cancel(job.get());
-    cancelled.clear();
-    for (Running* each : ready)
-      while (read(each)) {
-      }
+    for (const auto& job : drained) ready.insert(ready.end(), job->running.begin(), job->running.end());
+    for (Running* each : ready) read_all(each);
     for (const auto& job : starved) {
       job->starved = false;
       refill(job);
     }
-    starved.clear();
+    ready.clear(), cancelled.clear(), drained.clear(), starved.clear();
+  }
+}
+
+void Jobs::read_all(Running* running) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!all_.count(running)) return;
+  }
+  while (read(running)) {
   }
 }
 
@@ -177,7 +217,7 @@ bool Jobs::read(Running* running) {
     job.sink->out.clear();
     return false;
   }
-  if (event.token >= 0 && event.kind != GRETA_EVENT_PROMPT) {
+  if (event.token >= 0 && (event.kind == GRETA_EVENT_TEXT || event.kind == GRETA_EVENT_REASONING)) {
     const auto now = Clock::now();
     if (running->first_ns == 0)
       running->first_ns = nanoseconds(now - running->began);
@@ -194,7 +234,7 @@ void Jobs::finish(Running* running) {
   Ended ended;
   ended.result = sized<greta_request_result>();
   ended.status = greta_request_finish(running->request, &ended.result);
-  const std::string words = ended.status == GRETA_OK ? "" : greta_error_text();
+  const Refused error = refusal_of(ended.status);
   ended.first_token_ns = running->first_ns;
   ended.whole_ns = nanoseconds(Clock::now() - running->began);
   greta_request_close(running->request);
@@ -207,7 +247,7 @@ void Jobs::finish(Running* running) {
   const uint32_t index = running->index;
   delete running;
   if (!job->over && ended.status != GRETA_OK) {
-    fail(job.get(), refusal_of(ended.status, words));
+    fail(job.get(), error);
   } else if (!job->over && !job->left) {
     job->sink->ended(index, ended.result);
   }
@@ -235,11 +275,12 @@ void Jobs::refill(const std::shared_ptr<Job>& job) {
       return;
     }
     if (status != GRETA_OK) {
-      fail(job.get(), refusal_of(status, greta_error_text()));
+      fail(job.get(), refusal_of(status));
       break;
     }
     const std::lock_guard lock(mutex_);
     all_.insert(job->running[before]);
+    ready_.push_back(job->running[before]);
   }
   if (!job->running.empty() || job->next < job->items.size() || job->finished) return;
   job->finished = true;

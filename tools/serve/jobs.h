@@ -46,6 +46,8 @@ class Jobs {
   // `together`: the most requests of one job that run at once.
   Jobs(std::function<void(const Ended&)> on_end, std::function<void(uint64_t)> on_gap);
   ~Jobs();
+  // Before the service is opened, which then calls this; and after it.
+  void listen(greta_service_options* options);
   void open(greta_service* service, uint32_t together);
   // Throws Refused if the first request is refused. Each item gets the events of its index.
   void start(std::shared_ptr<Reply> reply, std::unique_ptr<Sink> sink, std::vector<JobItem> items);
@@ -85,7 +87,8 @@ class Jobs {
   void fail(Job* job, const Refused& error);
   void refill(const std::shared_ptr<Job>& job);
   void cancel(Job* job);
-  void wake(Running* running);
+  void note_ready(Running* running);
+  void read_all(Running* running);
 
   std::function<void(const Ended&)> on_end_;
   std::function<void(uint64_t)> on_gap_;
@@ -96,12 +99,13 @@ class Jobs {
   std::condition_variable woken_;
   std::vector<Running*> ready_;  // under the mutex, as are the next three
   std::unordered_set<Running*> all_;
-  std::vector<std::shared_ptr<Job>> cancelled_, starved_;  // starved: with items for which there was no place
+  std::vector<std::shared_ptr<Job>> cancelled_, drained_,
+      starved_;  // starved: there was no place for an item
   bool closing_ = false, cancel_all_ = false;
   std::atomic<size_t> active_{0};
 };
 
-// What the service said, as a refusal.
-Refused refusal_of(greta_status status, const std::string& words);
+// What the last call of the library on this thread failed with.
+Refused refusal_of(greta_status status);
 
 }  // namespace greta::serve

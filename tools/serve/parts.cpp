@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 
 #include "endpoints.h"
@@ -70,6 +71,35 @@ std::vector<JobItem> repeat(std::shared_ptr<const Ask> ask, size_t n) {
       ask->sampling.seed == -1 ? random_number() : static_cast<uint64_t>(ask->sampling.seed);
   for (size_t i = 0; i < n; ++i) items.push_back({ask, seed + i});
   return items;
+}
+
+uint64_t count_prompt(const Model& model, const Ask& ask) {
+  Ask counted = ask;
+  counted.no_answer = true;
+  greta_request* request = nullptr;
+  const greta_status status = add_request(model.service, counted, 0, nullptr, &request);
+  if (status == GRETA_ERROR_FULL) {
+    uint64_t length = 0;
+    greta_error_numbers(&length, nullptr);
+    if (length > 0) return length;  // too long to run, and yet counted
+  }
+  if (status != GRETA_OK) throw refusal_of(status);
+  auto info = sized<greta_request_info>();
+  greta_request_describe(request, &info);
+  greta_request_close(request);  // which cancels it
+  return info.prompt_tokens;
+}
+
+void input_tokens(Context& context) {
+  const Model& model = context.model();
+  const Json body = parse_object(context.call.body);
+  const Fields fields(body);
+  Ask ask = model.defaults;
+  read_template_options(fields, &ask);
+  std::string skipped;
+  read_tools(fields, &ask, &skipped);
+  set_messages(read_messages(fields), &ask);
+  context.send({{"object", "response.input_tokens"}, {"input_tokens", count_prompt(model, ask)}});
 }
 
 int64_t now_s() {

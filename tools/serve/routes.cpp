@@ -16,6 +16,22 @@ constexpr Route kRoutes[] = {
     {"GET", "/slots", Form::OpenAi, kQuick, slots},
     {"GET", "/metrics", Form::OpenAi, kQuick, metrics},
     {"POST", "/chat/completions", Form::OpenAi, 0, chat_completions},
+    {"POST", "/completions", Form::OpenAi, 0, completions},
+    {"POST", "/completion", Form::OpenAi, 0, native_completion},
+    {"POST", "/embeddings", Form::OpenAi, 0, embeddings},
+    {"POST", "/embedding", Form::OpenAi, 0, embeddings},
+    {"POST", "/tokenize", Form::OpenAi, 0, tokenize},
+    {"POST", "/detokenize", Form::OpenAi, 0, detokenize},
+    {"POST", "/apply-template", Form::OpenAi, 0, apply_template},
+    {"POST", "/chat/completions/input_tokens", Form::OpenAi, 0, input_tokens},
+    {"POST", "/responses", Form::OpenAi, 0, responses},
+    {"POST", "/messages", Form::Anthropic, 0, messages},
+    {"POST", "/messages/count_tokens", Form::Anthropic, 0, count_tokens},
+    {"GET", "/api/version", Form::Ollama, kQuick | kWithoutModel, ollama_version},
+    {"GET", "/api/tags", Form::Ollama, kQuick, ollama_tags},
+    {"POST", "/api/show", Form::Ollama, 0, ollama_show},
+    {"POST", "/api/chat", Form::Ollama, 0, ollama_chat},
+    {"POST", "/api/generate", Form::Ollama, 0, ollama_generate},
 };
 
 struct ErrorType {

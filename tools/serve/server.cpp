@@ -197,6 +197,7 @@ void Server::open_service(const Loaded& loaded) {
   open.salt_requests = open.max_requests;
   open.host_cache_bytes = options_.host_cache_bytes;
   if (!options_.page_folder.empty()) open.page_folder = options_.page_folder.c_str();
+  jobs_.listen(&open);
   const uint32_t context = executor.context > 0 ? executor.context : std::min(8192U, model_.info.context);
   const bool chosen = executor.cache_tokens > 0;
   uint64_t cache = chosen ? executor.cache_tokens : uint64_t{context} * options_.parallel;

@@ -77,7 +77,7 @@ void props(Context& context) {
 void slots(Context& context) {
   const Model& model = context.model();
   auto info = sized<greta_service_info>();
-  if (greta_service_describe(model.service, &info)) throw refusal_of(GRETA_ERROR_DEVICE, greta_error_text());
+  if (greta_service_describe(model.service, &info)) throw refusal_of(GRETA_ERROR_DEVICE);
   Json list = Json::array();
   for (uint32_t i = 0; i < context.server.options().parallel; ++i)
     list.push_back({{"id", i}, {"n_ctx", model.context}, {"is_processing", i < info.running}});

@@ -1,0 +1,164 @@
+"""Completions of OpenAI and llama.cpp, vectors, tokens and templates, settings and metrics."""
+import base64
+import math
+import re
+import struct
+import subprocess
+
+from server import MODEL, PROGRAM, ServerTest, chat_body, main
+
+
+class Completions(ServerTest):
+    ARGS = ("--parallel", 4, "--metrics")
+
+    def texts(self, **body):
+        answer = self.server.post("/v1/completions", {"temperature": 0, **body})
+        self.assertEqual(answer["object"], "text_completion")
+        self.assertEqual([choice["index"] for choice in answer["choices"]], list(range(len(answer["choices"]))))
+        return [choice["text"] for choice in answer["choices"]], answer
+
+    def tokens(self, text, **more):
+        return self.server.post("/tokenize", {"content": text, **more})["tokens"]
+
+    def test_as_the_program_writes(self):
+        told = subprocess.run([PROGRAM, "run", "-m", MODEL, "-q", "--device", "cpu", "-p", "Once upon a time", "-n", "12", "--temp", "0",
+                               "--no-display-prompt", "-c", "256"], capture_output=True, text=True, check=True).stdout
+        (text,), answer = self.texts(prompt="Once upon a time", max_tokens=12)
+        self.assertEqual(text.strip(), told.strip())
+        self.assertEqual(answer["usage"]["completion_tokens"], 12)
+
+    def test_prompts_of_all_kinds(self):
+        tokens = self.tokens("Once upon a time", add_special=True)
+        (expected,), _ = self.texts(prompt="Once upon a time", max_tokens=6)
+        self.assertEqual(self.texts(prompt=tokens, max_tokens=6)[0], [expected])
+        both = self.texts(prompt=[tokens, "Once upon a time", "The dog"], max_tokens=6)[0]
+        self.assertEqual(both[:2], [expected, expected])
+        self.assertNotEqual(both[2], expected)
+        many = self.texts(prompt=["Once upon a time"] * 50, max_tokens=2, n=2)[0]  # more than there are places
+        self.assertEqual(len(many), 100)
+        self.assertEqual(len(set(many)), 1)
+        self.assertEqual(self.texts(prompt="Once")[1]["usage"]["completion_tokens"], 16)  # OpenAI's default
+
+    def test_streams(self):
+        (expected,), _ = self.texts(prompt="Once upon a time", max_tokens=10)
+        chunks = [data for _, data in self.server.events("/v1/completions", {
+            "prompt": "Once upon a time", "max_tokens": 10, "temperature": 0, "stream": True, "echo": True, "stream_options": {
+                "include_usage": True}})]
+        self.assertEqual(chunks.pop(), "[DONE]")
+        self.assertEqual(chunks.pop()["usage"]["completion_tokens"], 10)
+        self.assertEqual("".join(chunk["choices"][0]["text"] for chunk in chunks).strip(), "Once upon a time" + expected)
+        self.assertEqual(chunks[-1]["choices"][0]["finish_reason"], "length")
+
+    def test_echo_with_probabilities(self):
+        """What lm_eval asks for: the prompt's own probabilities, with and without an answer."""
+        _, answer = self.texts(prompt="Once upon a time there was a bear", echo=True, logprobs=2, max_tokens=0)
+        choice = answer["choices"][0]
+        logprobs = choice["logprobs"]
+        count = answer["usage"]["prompt_tokens"]
+        self.assertEqual(choice["text"].strip(), "Once upon a time there was a bear")
+        self.assertEqual(answer["usage"]["completion_tokens"], 0)
+        for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset"):
+            self.assertEqual(len(logprobs[name]), count)
+        self.assertIsNone(logprobs["token_logprobs"][0])
+        self.assertTrue(all(value <= 0 for value in logprobs["token_logprobs"][1:]))
+        _, longer = self.texts(prompt="Once upon a time there was a bear", echo=True, logprobs=1, max_tokens=1)
+        other = longer["choices"][0]["logprobs"]["token_logprobs"]
+        self.assertEqual(len(other), count + 1)
+        for one, two in zip(logprobs["token_logprobs"][1:], other[1:]):
+            self.assertAlmostEqual(one, two, delta=2e-2)
+        # The probability of a token of the prompt is that which it has when it is generated.
+        greedy = self.texts(prompt="Once upon a", logprobs=1, max_tokens=1)[1]["choices"][0]["logprobs"]
+        echoed = self.texts(prompt="Once upon a" + greedy["tokens"][0], echo=True, logprobs=1, max_tokens=0)[1]["choices"][0]["logprobs"]
+        self.assertEqual(echoed["tokens"][-1], greedy["tokens"][0])
+        self.assertAlmostEqual(echoed["token_logprobs"][-1], greedy["token_logprobs"][0], delta=2e-2)
+
+    def test_what_is_refused(self):
+        for body, words in (({}, "prompt is missing"), ({"prompt": 5}, "prompt must be a text, tokens"), ({"prompt": []}, "prompt must be"),
+                            ({"prompt": [999999]}, "tokens from 0 to 4095"), ({"prompt": [1, "a"]}, "tokens from 0"),
+                            ({"prompt": [-1]}, "tokens from 0"), ({"prompt": "a", "best_of": 3}, "best_of must be as many as n"),
+                            ({"prompt": "a", "logprobs": 21}, "logprobs must be"), ({"prompt": "a", "logprobs": "x"}, "logprobs must be")):
+            self.refused(400, words, "POST", "/v1/completions", body)
+        self.refused(501, "suffix", "POST", "/v1/completions", {"prompt": "a", "suffix": "b"})
+        error = self.refused(400, "tokens", "POST", "/v1/completions", {"prompt": [5] * 5000})
+        self.assertEqual((error["type"], error["n_prompt_tokens"]), ("exceed_context_size_error", 5000))
+        self.assertGreaterEqual(error["n_ctx"], 1024)
+
+    def test_native(self):
+        (expected,), _ = self.texts(prompt="Once upon a time", max_tokens=10)
+        answer = self.server.post("/completion", {"prompt": "Once upon a time", "n_predict": 10, "temperature": 0, "n_probs": 2})
+        self.assertEqual(answer["content"], expected)
+        self.assertEqual((answer["stop"], answer["stop_type"], answer["tokens_predicted"]), (True, "limit", 10))
+        self.assertEqual(len(answer["completion_probabilities"]), 10)
+        self.assertEqual(len(answer["completion_probabilities"][0]["top_logprobs"]), 2)
+        word = expected.split()[2]
+        answer = self.server.post("/completion", {"prompt": "Once upon a time", "n_predict": 10, "temperature": 0, "stop": [word]})
+        self.assertEqual((answer["stop_type"], answer["stopping_word"]), ("word", word))
+        chunks = [data for _, data in self.server.events("/completion", {"prompt": "Once upon a time " * 180, "n_predict": 4, "stream": True,
+                                                                         "temperature": 0, "return_progress": True})]
+        progress = [chunk["prompt_progress"] for chunk in chunks if "prompt_progress" in chunk]
+        self.assertGreater(len(progress), 1)
+        self.assertEqual(progress[-1]["processed"], progress[-1]["total"])
+        self.assertTrue(all(part["processed"] <= part["total"] for part in progress))
+        self.assertEqual([chunk["stop"] for chunk in chunks][-1], True)
+        self.assertEqual(sum(len(chunk.get("tokens", [])) for chunk in chunks), 4)
+
+    def test_embeddings(self):
+        answer = self.server.post("/v1/embeddings", {"input": ["A bear.", "A dog."], "model": "any"})
+        one, two = (each["embedding"] for each in answer["data"])
+        self.assertEqual((len(one), answer["model"], answer["data"][1]["index"]), (256, "any", 1))
+        self.assertAlmostEqual(math.fsum(x * x for x in one), 1, places=4)
+        self.assertNotEqual(one, two)
+        coded = self.server.post("/v1/embeddings", {"input": "A bear.", "encoding_format": "base64"})["data"][0]["embedding"]
+        for a, b in zip(struct.unpack("<256f", base64.b64decode(coded)), one):
+            self.assertAlmostEqual(a, b, delta=1e-3)
+        raw = self.server.post("/embedding", {"content": "A bear.", "embd_normalize": -1})["data"][0]["embedding"]
+        self.assertGreater(abs(math.fsum(x * x for x in raw) - 1), 0.1)
+        many = self.server.post("/v1/embeddings", {"input": [f"Text {i}." for i in range(60)]})
+        self.assertEqual(len(many["data"]), 60)
+        self.assertGreater(many["usage"]["prompt_tokens"], 120)
+        self.refused(400, "dimensions must be 256", "POST", "/v1/embeddings", {"input": "a", "dimensions": 10})
+        self.refused(400, "input is missing", "POST", "/v1/embeddings", {})
+
+    def test_tokens(self):
+        for text in ("Once upon a time", "h\u00e9llo \U0001f43b", ""):
+            tokens = self.tokens(text)
+            self.assertEqual(self.server.post("/detokenize", {"tokens": tokens})["content"].strip(), text)
+            self.assertEqual([piece["id"] for piece in self.tokens(text, with_pieces=True)], tokens)
+        self.assertEqual(self.tokens("Hi", add_special=True)[1:], self.tokens("Hi"))
+        self.refused(400, "content is missing", "POST", "/tokenize", {})
+        self.refused(400, "tokens must be of tokens", "POST", "/detokenize", {"tokens": [4096]})
+
+    def test_template(self):
+        text = self.server.post("/apply-template", chat_body("Hello there."))["prompt"]
+        self.assertIn("Hello there.", text)
+        counted = self.server.post("/v1/chat/completions/input_tokens", chat_body("Hello there."))["input_tokens"]
+        run = self.server.post("/v1/chat/completions", chat_body("Hello there."))["usage"]["prompt_tokens"]
+        self.assertEqual(counted, run)
+
+    def test_settings(self):
+        props = self.server.ask("GET", "/props")[1]
+        self.assertEqual((props["n_ctx"], props["total_slots"]), (1024, 4))
+        self.assertEqual(props["default_generation_settings"]["params"]["top_k"], 40)
+        self.assertEqual(len(self.server.ask("GET", "/slots")[1]), 4)
+
+    def test_metrics_count_what_clients_count(self):
+        def counters():
+            text = self.server.ask("GET", "/metrics")[1]
+            return {name: float(value) for name, value in re.findall(r"^([a-z:_]+)(?:\{model_name=\"[^\"]*\"\})? (\S+)$", text, re.M)}
+        before = counters()
+        usage = [self.server.post("/v1/completions", {"prompt": "Once upon a time " * 30, "max_tokens": 5})["usage"] for _ in range(3)]
+        after = counters()
+
+        def grown(name):
+            return after[name] - before[name]
+        prompts = sum(each["prompt_tokens"] for each in usage)
+        cached = sum(each["prompt_tokens_details"]["cached_tokens"] for each in usage)
+        self.assertEqual(grown("llamacpp:tokens_predicted_total"), sum(each["completion_tokens"] for each in usage))
+        self.assertEqual(grown("llamacpp:prompt_tokens_total"), prompts - cached)
+        self.assertEqual(grown("vllm:prompt_tokens_total"), prompts)
+        self.assertEqual(grown("vllm:prefix_cache_hits_total"), cached)
+        self.assertEqual(grown("vllm:time_to_first_token_seconds_count"), 3)
+
+
+if __name__ == "__main__":
+    main()
