@@ -22,6 +22,11 @@ LIMIT = 120  # seconds, for a sanitized build on a busy machine
 SKIPPED = 77  # CTest's SKIP_RETURN_CODE, where a test of a file was skipped and none failed
 
 
+def has_server():
+    """Whether the program was built with the command serve."""
+    return subprocess.run([PROGRAM, "serve", "-h"], capture_output=True, timeout=LIMIT).returncode == 0
+
+
 def start(*args, **kwargs):
     """The program with pipes; standard input is empty unless said."""
     kwargs.setdefault("stdin", subprocess.DEVNULL)
