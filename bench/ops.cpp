@@ -86,7 +86,7 @@ class Bench {
       for (uint64_t copy = 0; copy < copies; ++copy) {
         call.weight.slice = {&weights, copy * weight_bytes, weight_bytes};
         Launch launch;
-        make_launch({&call, 1}, row, tokens, &launch);
+        make_launch({&call, 1}, row, tokens, &device_->info(), &launch);
         GRETA_TRY(stream_->dispatch(kernel, launch.groups, launch.arguments(),
                                     {launch.accesses, launch.access_count}));
         GRETA_TRY(stream_->barrier());

@@ -108,8 +108,7 @@ class Bench {
     GRETA_TRY(put(x_, x.data(), x.size()));
     GRETA_TRY(split(row, variant.splits));
     Launch launch;
-    make_launch(calls(row, 0), row, shape_.tokens, &launch);
-    deal_over_dies(row, &device_->info(), &launch);
+    make_launch(calls(row, 0), row, shape_.tokens, &device_->info(), &launch);
     uint32_t constants[kMaxConstants + 1];
     uint32_t count = kernel_constants(row, {launch.block, launch.block_bytes}, constants);
     if (variant.step) {
@@ -190,7 +189,7 @@ class Bench {
       const KernelRow* row = nullptr;
       GRETA_TRY(choose_row({&call, 1}, 1, filter(), &row));
       Launch launch;
-      make_launch({&call, 1}, *row, 1, &launch);
+      make_launch({&call, 1}, *row, 1, &device_->info(), &launch);
       Kernel kernel;
       uint32_t constants[kMaxConstants + 1];
       KernelCode code = row->code;
@@ -240,8 +239,7 @@ class Bench {
       GRETA_TRY(stream_->signal(from_));
       for (uint32_t i = 0; i < launches; ++i) {
         Launch launch;
-        make_launch(calls(row, i % copies_), row, shape_.tokens, &launch);
-        deal_over_dies(row, &device_->info(), &launch);
+        make_launch(calls(row, i % copies_), row, shape_.tokens, &device_->info(), &launch);
         GRETA_TRY(dispatch(kernel, launch));
         if (alone) GRETA_TRY(stream_->barrier());
       }

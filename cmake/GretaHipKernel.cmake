@@ -141,6 +141,12 @@ endif()
 # lines name such a target are built for it, and its devices take all others from the family.
 set(GRETA_HIP_BESIDE_FAMILY gfx950)
 
+# Clocks of a product of 16 x 16 x 16 by the target's matrix instructions, where they are not 16. LLVM's
+# models have 8 passes of 4 clocks on an MI200 and 4 on an MI300; on an MI350 an instruction of 4 passes has
+# two products. The peaks of float16 that AMD states say the same.
+set(GRETA_PRODUCT_CLOCKS_gfx90a 32)
+set(GRETA_PRODUCT_CLOCKS_gfx950 8)
+
 # Sets `out` to whether greta_kernel's line is for a target: TARGETS names it, its family, or nothing.
 function(greta_hip_wants target out)
   set(wants TRUE)

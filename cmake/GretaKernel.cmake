@@ -19,8 +19,12 @@
 #   TOKENS    smallest and largest bucket (default 1 512)
 #   N, DEPTH  the weight's rows and columns must be multiples of these (default 1 1)
 #   TILE      output rows of a group (default 1), or ROWSxTOKENS; several tiles give a table row each
-#   SPLITS    split-K: the most groups that may share a tile; attention: the groups that share rows, each of
-#             which is the only one of its sequence (default 1)
+#   SPLITS    split-K: the most groups that may share a tile; attention with LONE: the groups that share its
+#             rows (default 1)
+#   LONE      attention of rows, each of which is the only one of its sequence
+#   NUMBERED  matmul: the tiles have numbers, so that they can be dealt out over the dies of a GPU
+#   ARITHMETIC  how it multiplies: lanes (default), matrices (matrix instructions on float16) or brain (those
+#             on bfloat16)
 #   SLOTS     matmul_expert: the most slots that an expert has on average in a step of the bucket (default:
 #             any number)
 #   PREFIX    attention of rows that share the first pages of their sequences: Sums makes the partial results
@@ -233,13 +237,14 @@ endfunction()
 
 function(greta_kernel op variant)
   set(single LAYOUT FORM ISA NEEDS LACKS SPLITS SLOTS SHARED WITH BY_TYPE BLOCK RANK N DEPTH GROUP SUBGROUPS
-    THREADS CHAIN PREFIX UNIT)
-  cmake_parse_arguments(K "TEST" "${single}" "TILE;QUANTS;TOKENS;COVERS;CONSTANTS;TARGETS" ${ARGN})
+    THREADS CHAIN PREFIX UNIT ARITHMETIC)
+  set(several TILE QUANTS TOKENS COVERS CONSTANTS TARGETS)
+  cmake_parse_arguments(K "TEST;LONE;NUMBERED" "${single}" "${several}" ${ARGN})
   if(K_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "greta_kernel(${op} ${variant}): unknown ${K_UNPARSED_ARGUMENTS}")
   endif()
   foreach(pair LAYOUT=gguf FORM=f32 TILE=1 SPLITS=1 SHARED=0 RANK=0 N=1 DEPTH=1 GROUP=1
-      SUBGROUPS=0)
+      SUBGROUPS=0 SLOTS=0 PREFIX=None ARITHMETIC=lanes)
     string(REGEX MATCH "^([A-Z_]+)=(.*)$" _ ${pair})
     if(NOT DEFINED K_${CMAKE_MATCH_1})
       set(K_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
@@ -323,12 +328,16 @@ function(greta_add_rows target needs code)
   if(K_THREADS)
     set(threads "offsetof(${K_BLOCK}, ${K_THREADS})")
   endif()
-  set(optional "")
-  if(K_PREFIX)
-    set(optional ", 0, Prefix::${K_PREFIX}")
-  elseif(K_SLOTS)
-    set(optional ", ${K_SLOTS}")
+  string(SUBSTRING ${K_ARITHMETIC} 0 1 arithmetic)
+  string(TOUPPER ${arithmetic} arithmetic)
+  string(SUBSTRING ${K_ARITHMETIC} 1 -1 arithmetic_rest)
+  set(clocks 16)
+  if(DEFINED GRETA_PRODUCT_CLOCKS_${target})
+    set(clocks ${GRETA_PRODUCT_CLOCKS_${target}})
   endif()
+  string(TOLOWER "${K_LONE}, ${K_NUMBERED}" flags)
+  set(arithmetic "Arithmetic::${arithmetic}${arithmetic_rest}")
+  set(traits "${K_SLOTS}, Prefix::${K_PREFIX}, ${arithmetic}, ${clocks}, ${flags}")
   list(LENGTH constants constant_count)
   list(JOIN constants ", " constants)
   set(row_sequences "")
@@ -361,8 +370,8 @@ function(greta_add_rows target needs code)
     string(CONCAT row
       "{\"${row_name}\", \"${backend}\", \"${target}\", ${needs}, ${K_LACKS}, {${enums}}, ${op_count}, "
       "${weight_form}, ${tokens_min}, ${tokens_max}, ${K_N}, ${K_DEPTH}, ${tile}, ${tile_tokens}, "
-      "${K_SPLITS}, ${shared}, ${K_RANK}, {${constants}}, ${constant_count}, ${threads}, ${code}"
-      "${optional}},\n")
+      "${K_SPLITS}, ${shared}, ${K_RANK}, {${constants}}, ${constant_count}, ${threads}, ${code}, "
+      "${traits}},\n")
     set_property(GLOBAL APPEND_STRING PROPERTY GRETA_${table}_ROWS "${row}")
   endforeach()
 endfunction()

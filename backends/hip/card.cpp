@@ -65,6 +65,12 @@ uint32_t hip_units(const HipProperties& properties, const HipCard& card) {
   return card.units == counted ? counted : 2 * counted;
 }
 
+uint32_t hip_dies(std::string_view arch, uint32_t units, const HipCard& card) {
+  if (card.dies) return card.dies;
+  const uint32_t of_die = arch == "gfx942" ? 38 : arch == "gfx950" ? 32 : 0;  // an MI300, an MI350
+  return of_die && units % of_die == 0 ? units / of_die : 1;
+}
+
 uint64_t hip_memory_bytes(const HipProperties& properties, const HipCard& card) {
   return properties.integrated && card.memory_bytes ? card.memory_bytes : properties.memory_bytes;
 }

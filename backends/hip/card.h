@@ -2,6 +2,7 @@
 // sysfs. HIP does not know what graphics uses, and counts RDNA's units in pairs.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "backends/hip/api.h"
 #include "platform/platform.h"
@@ -22,6 +23,10 @@ HipCard read_hip_card(const SystemView& system, const char* pci);
 // The compute units of a device. HIP counts those of RDNA in pairs (WGPs), unless the process was told not
 // to.
 uint32_t hip_units(const HipProperties& properties, const HipCard& card);
+
+// The dies of a device, or of the part of a GPU that it is; 1 where they are not known. Where the system does
+// not tell them, the units do, for an exact target.
+uint32_t hip_dies(std::string_view arch, uint32_t units, const HipCard& card);
 
 // The memory of a device in bytes. That of an APU is what the compute driver lends it: sysfs names more,
 // which HIP cannot allocate.

@@ -64,7 +64,8 @@ Status hip_inspect(const HipLibrary& hip, uint32_t index, const SystemView& syst
   out->max_import_bytes = kHipMostImported;
   out->wave_min = out->wave_max = uint32_t(properties->lanes);
   out->unit_count = hip_units(*properties, *card);
-  out->die_count = card->dies;
+  out->die_count = hip_dies(out->arch, out->unit_count, *card);
+  out->launches_plans = true;
   out->shared_bytes = uint32_t(properties->shared_bytes);
   out->runs_ahead = true;
   return hip_check_code(out->arch, hip.version(), kHipTargets);

@@ -142,9 +142,8 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
     NamedDevice opened;
     GRETA_TRY(open_device(o.device ? o.device : "auto", device, &opened));
     runtime->device.reset(opened.device);
-    if (device.persistent && strcmp(opened.device->info().backend, "hip"))
-      return fail(Code::Unsupported, "persistent: %s has no launch of several kernels, HIP devices have one",
-                  opened.id);
+    if (device.persistent && !opened.device->info().launches_plans)
+      return fail(Code::Unsupported, "persistent: %s has no launch of several kernels", opened.id);
     copy_text(runtime->device_id, sizeof runtime->device_id, opened.id);
     *out_runtime = runtime.release();
     return {};

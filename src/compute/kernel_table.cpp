@@ -54,10 +54,18 @@ const Call& lead_call(std::span<const Call> calls) {
 
 const OpInfo& lead_of(std::span<const Call> calls) { return op_info(lead_call(calls).op); }
 
-void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out) {
+static void deal_over_dies(uint32_t dies, Launch* launch) {
+  if (dies < 2) return;
+  launch->groups[1] = uint32_t(divide_up(launch->groups[0], dies));
+  launch->groups[0] = dies;
+}
+
+void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, const DeviceInfo* device,
+                 Launch* out) {
   *out = {};
   out->bucket = bucket;
   lead_of(calls).groups(calls, row, bucket, out->groups);
+  if (row.numbered_tiles && device) deal_over_dies(device->die_count, out);
   lead_of(calls).pack(calls, row, out);
 }
 

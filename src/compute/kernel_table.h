@@ -7,6 +7,9 @@ namespace greta {
 
 constexpr uint32_t kMaxConstants = 11;
 
+// How a kernel multiplies: each lane for itself, or by matrix instructions on float16 or bfloat16.
+enum class Arithmetic : uint8_t { Lanes, Matrices, Brain };
+
 struct KernelRow {
   const char* name;     // "matmul_plain_q8_0": op, variant, type
   const char* backend;  // equal to DeviceInfo::backend
@@ -23,8 +26,7 @@ struct KernelRow {
   uint32_t n_multiple, depth_multiple;  // the weight's n and depth must be multiples of these
   uint32_t tile;                        // rows of y that a group computes, unless the sequence fixes it
   uint32_t tile_tokens;                 // tokens for which a group computes them; 0: all
-  // Split-K: the most groups that may share a tile. Attention: the groups that share a step's lone rows, by
-  // their work; 1: its groups are those of tokens.
+  // Split-K: the most groups that may share a tile. With lone_rows: the groups that share the rows.
   uint32_t splits;
   uint32_t shared_bytes;  // shared memory that a group needs
   uint32_t rank;          // a higher one is preferred; 0: the plain kernel, the definition of right
@@ -32,8 +34,12 @@ struct KernelRow {
   uint32_t constant_count;
   uint16_t threads_field;  // offset in the block of the threads of a group; 0: the code fixes them
   KernelCode code;
-  uint32_t expert_slots = 0;  // the most slots that an expert has on average in a step of the bucket; 0: any
-  Prefix prefix = Prefix::None;  // what an attention does with shared pages
+  uint32_t expert_slots;  // the most slots that an expert has on average in a step of the bucket; 0: any
+  Prefix prefix;          // what an attention does with shared pages
+  Arithmetic arithmetic;
+  uint32_t product_clocks;  // of a product of 16 x 16 x 16 by the target's matrix instructions
+  bool lone_rows;       // attention: each row is the only one of its sequence, and groups share them by work
+  bool numbered_tiles;  // matmul: they lie along x of the grid, so that make_launch can deal them out
 };
 
 // Writes the specialization constants that `row` takes from this block (KernelCode::constants), in order of
@@ -53,10 +59,6 @@ std::span<const KernelRow> rows_of(const char* backend);  // they stand together
 
 bool multiplies(Op op);  // matmul, matmul_expert
 Op lead_op(std::span<const Op> ops);
-// Whether it is an attention whose groups share rows, each of which is the only one of its sequence.
-inline bool takes_lone_rows(const KernelRow& row) {
-  return row.splits > 1 && lead_op({row.ops, row.op_count}) == Op::Attention;
-}
 
 // What an op's file provides. `calls` is the sequence that `row` covers, in the row's order. The op that
 // leads the sequence packs for all of it. It is the first route; without one the first attention, then the
@@ -76,8 +78,13 @@ const OpInfo& op_info(Op op);
 const Call& lead_call(std::span<const Call> calls);
 const OpInfo& lead_of(std::span<const Call> calls);
 
-// Makes all of a launch but the loaded kernel.
-void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, Launch* out);
+// Makes all of a launch but the loaded kernel, for this device; null: for any.
+//
+// GPUs of several dies give the groups of a launch to their dies in turn, and each die has an L2 cache of its
+// own. So numbered tiles are dealt out: the grid has as many groups along x as there are dies, and along y
+// the tiles of a die. A die's groups then make neighbouring tiles, which read the same weights.
+void make_launch(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, const DeviceInfo* device,
+                 Launch* out);
 
 // For a product by a row with tile_tokens: how many tiles it has, and the bytes of the partial sums of groups
 // that share them (Call::Matmul::splits).

@@ -20,8 +20,7 @@ const Kernel* KernelSet::want(const KernelRow& row, std::span<const uint8_t> blo
   uint32_t constants[kMaxConstants + 1];
   const std::span<const uint32_t> wanted(constants, kernel_constants(row, block, constants));
   for (Entry& entry : entries_)
-    if (same_code(*entry.row, row) && std::ranges::equal(entry.constants, wanted))
-      return &entry.kernel;
+    if (same_code(*entry.row, row) && std::ranges::equal(entry.constants, wanted)) return &entry.kernel;
   return &entries_.emplace_back(Entry{&row, {wanted.begin(), wanted.end()}, {}}).kernel;
 }
 

@@ -99,8 +99,7 @@ bool GretaGraph::fuse_convert(Call convert, uint32_t bucket) {
     if (!row) return false;
     command.calls = std::move(calls);
     command.row = row;
-    make_launch(command.calls, *row, bucket, &command.launch);
-    deal_over_dies(*row, filter_.device, &command.launch);
+    make_launch(command.calls, *row, bucket, filter_.device, &command.launch);
     return true;
   }
   return false;
@@ -188,8 +187,7 @@ Status GretaGraph::add_launch(std::span<const Call> calls, const KernelRow& row,
   if (row.splits > 1)
     for (Call& call : command.calls)
       if (call.op == Op::Matmul) split_columns(call, row, bucket);
-  make_launch(command.calls, row, bucket, &command.launch);
-  deal_over_dies(row, filter_.device, &command.launch);
+  make_launch(command.calls, row, bucket, filter_.device, &command.launch);
   commands_.push_back(std::move(command));
   return {};
 }

@@ -26,8 +26,7 @@ Status GretaGraph::bind(KernelSet& kernels, const Slice& arena) {
     for (Call& call : command.calls)
       for (Slice& slice : call.slot) slice = bound(slice, arena);
     command.launch = {};
-    make_launch(command.calls, *command.row, command.bucket, &command.launch);
-    deal_over_dies(*command.row, filter_.device, &command.launch);
+    make_launch(command.calls, *command.row, command.bucket, filter_.device, &command.launch);
     command.launch.kernel = kernels.want(*command.row, command.launch.fields());
   }
   return {};

@@ -34,7 +34,7 @@ struct DeviceInfo {
   uint32_t features = 0;                     // bits of the backend, which kernel rows may need
   uint32_t wave_min = 1, wave_max = 1;       // lanes that run in lockstep
   uint32_t unit_count = 1;                   // compute units, or CPU workers
-  uint32_t die_count = 0;                    // dies that share the groups of a launch; 0: not known
+  uint32_t die_count = 1;                    // dies that take the groups of a launch in turn
   uint32_t shared_bytes = 0;                 // shared memory of a group, or private memory of a CPU worker
   bool unified_memory = false;               // device memory is host memory
   bool cpu_type = false;                     // runs on the host's processor
@@ -43,6 +43,7 @@ struct DeviceInfo {
   uint32_t weight_alignment = 1;  // in bytes, of a tensor that kernels read in such pages
   bool runs_ahead = false;        // submitted work goes on while the host does something else
   bool vendor_driver = false;     // of a GPU for which another driver of the same backend is to be preferred
+  bool launches_plans = false;    // a captured plan can be one launch (DeviceOptions::persistent)
   bool own_buffers = false;       // a pool gives each slice a buffer, so that validation sees its end
 };
 

@@ -191,8 +191,7 @@ const KernelRow* Rig::plain_row(std::span<const Call> calls, uint32_t bucket) co
 
 void Rig::run(std::span<const Call> calls, const KernelRow& row, uint32_t bucket) {
   Launch launch;
-  make_launch(calls, row, bucket, &launch);
-  deal_over_dies(row, &info(), &launch);
+  make_launch(calls, row, bucket, &info(), &launch);
   expect(launch.access_count < kMaxAccesses, "too many accesses");
   const size_t index = size_t(&row - kernel_table().data());
   if (watched_) watched_->kernel = row.name;

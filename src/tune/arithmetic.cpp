@@ -21,7 +21,7 @@ static Status open_best(Device& device, const Call& call, Stream& stream, std::u
   for (;;) {
     GRETA_TRY(choose_row({&call, 1}, 1, {&device.info(), false, &refused}, row));
     Launch launch;
-    make_launch({&call, 1}, **row, 1, &launch);
+    make_launch({&call, 1}, **row, 1, &device.info(), &launch);
     *probe = std::make_unique<Probe>(device, stream);
     const Status status = (*probe)->open(**row, launch);
     if (status.code != Code::Unsupported) return status;
@@ -53,7 +53,7 @@ Status measure_arithmetic(Device& device, uint64_t* out_flops_per_second) {
   uint64_t ns = 0;
   for (;;
        call.width *= kGrowth) {  // grows by small factors, so that no launch occupies a slow device for long
-    make_launch({&call, 1}, *row, 1, &launch);
+    make_launch({&call, 1}, *row, 1, &device.info(), &launch);
     GRETA_TRY(probe->time({&launch, 1}, &ns));
     if (ns >= kRoundNs) GRETA_TRY(probe->time({&launch, 1}, &ns));  // the first may have been delayed
     if (ns >= kRoundNs || call.width >= kMostWidth) break;

@@ -25,7 +25,7 @@ Status measure_bandwidth(Device& device, uint64_t* out_bytes_per_second) {
   Launch passes[kPasses] = {};
   for (uint32_t i = 0; i < kPasses; ++i) {
     call.slot[kY] = sums.slice(i * sum_bytes, sum_bytes);
-    make_launch({&call, 1}, *row, 1, &passes[i]);
+    make_launch({&call, 1}, *row, 1, &device.info(), &passes[i]);
   }
   Probe probe(device, *stream);
   GRETA_TRY(probe.open(*row, passes[0]));

@@ -12,10 +12,7 @@ constexpr uint64_t kOperandBytes = kMostRows * kProductsDepth * sizeof(uint16_t)
 constexpr uint32_t kSteps = 3;
 constexpr uint16_t kHalves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700};  // 0 to 7
 
-// Kernels are named for their matrix instructions; cm1 are the cooperative matrices of Vulkan.
-static bool multiplies_matrices(const KernelRow& row) {
-  return strstr(row.name, "_mfma") || strstr(row.name, "_wmma") || strstr(row.name, "_cm1");
-}
+static bool multiplies_matrices(const KernelRow& row) { return row.arithmetic == Arithmetic::Matrices; }
 
 static uint32_t operand(uint32_t row, uint32_t k) { return (row * 3 + k * 5 + row * k) % 8; }
 
@@ -49,7 +46,7 @@ static Status multiply(Device& device, const KernelRow& row, uint32_t* sum) {
   const uint32_t width = kSteps * row.tile * row.tile_tokens * kProductsDepth;
   const Call call = CallMaker{}.products(operands.all(), result.all(), width);
   Launch launch;
-  make_launch({&call, 1}, row, 1, &launch);
+  make_launch({&call, 1}, row, 1, &device.info(), &launch);
   Probe probe(device, *stream);
   GRETA_TRY(probe.open(row, launch));
   uint64_t ns = 0;

@@ -34,13 +34,6 @@ uint32_t choose_splits(const Call& call, const KernelRow& row, uint32_t bucket, 
   return std::clamp(filter.device->unit_count * together / tiles, 1u, std::max(most, 1u));
 }
 
-// Clocks of a product of 16 x 16 x 16 by matrix instructions. LLVM's models have 8 passes of 4 clocks on an
-// MI200 and 4 on an MI300; on an MI350 an instruction of 4 passes has two products. The peaks of float16 that
-// AMD states say the same.
-static uint32_t product_clocks(std::string_view target) {
-  return target == "gfx90a" ? 32 : target == "gfx950" ? 8 : 16;
-}
-
 // Clocks that 256 columns of a row's tiles take on the busiest unit, by count: those of the matrix
 // instructions, and 4 for each of the others, which decode the weights of the tile's rows and bring x of its
 // tokens. For Q4_K there are about 180 / rows + 180 / tokens of these for each product of 16 x 16 x 16
@@ -49,7 +42,7 @@ static uint32_t product_clocks(std::string_view target) {
 static uint64_t clocks_of(const KernelRow& row, uint64_t groups, uint32_t splits, uint64_t units) {
   constexpr uint32_t kOthers = 45;
   const uint64_t products = row.tile * row.tile_tokens / 16,
-                 clocks = products * product_clocks(row.target) + kOthers * (row.tile + row.tile_tokens);
+                 clocks = products * row.product_clocks + kOthers * (row.tile + row.tile_tokens);
   return divide_up(groups, units) * clocks / splits;
 }
 

@@ -1,7 +1,6 @@
 // Chooses the kernel row that runs a sequence of calls: of those that cover it, the one with the highest
 // rank, then the one whose tile fits best. Also measures what a device can reach.
 #pragma once
-#include "tune/dies.h"
 #include "tune/matrices.h"
 #include "tune/rows.h"
 

@@ -80,7 +80,7 @@ TEST_CASE("ops: a fused launch declares its operands and not what it keeps to it
   calls[1].weight.slice.bytes = 8192;
   REQUIRE(choose_row(calls, 1, filter, &row).ok());
   Launch launch;
-  make_launch(calls, *row, 1, &launch);
+  make_launch(calls, *row, 1, nullptr, &launch);
   CHECK(launch.groups[0] == 2);  // a head each
   for (const Buffer* buffer : {&o.x, &o.gain, &o.weight, &o.table, &o.step})
     CHECK(declares(launch, *buffer, Access::kRead));
@@ -103,7 +103,7 @@ TEST_CASE("ops: the residual is whichever operand of add the matmul has not made
     const KernelRow* row = nullptr;
     REQUIRE(choose_row(calls, 4, {&device, true}, &row).ok());
     Launch launch;
-    make_launch(calls, *row, 4, &launch);
+    make_launch(calls, *row, 4, nullptr, &launch);
     MatmulBlock block;
     memcpy(&block, launch.block, sizeof block);
     CHECK(block.residual == o.residual.address);

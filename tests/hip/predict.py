@@ -99,7 +99,7 @@ def count_kinds(loop):
 
 def memory_clocks(tile, bits, device):
     """Clocks of a unit's part of the bandwidth for a tile's step. The tiles of a die share their blocks of weights and x
-    (src/tune/dies.h), so each block of weights is read once, and each of x once for each die."""
+    (make_launch), so each block of weights is read once, and each of x once for each die."""
     weights, x = tile * STEP * bits / 8 * tile / TOKENS, tile * STEP * 2 * min(1, device.dies * tile / ROWS)
     return (weights + x) / (device.terabytes * 1e3 / (device.units * device.ghz))
 

@@ -1,9 +1,10 @@
 // The tiles of products on CDNA: which are chosen, how they are dealt out over the dies of a GPU
-// (tune/dies.h), and the kernel whose waves multiply in turns, on the mock runtime.
+// (make_launch), and the kernel whose waves multiply in turns, on the mock runtime.
 #include <array>
 #include <map>
 #include <set>
 
+#include "backends/hip/card.h"
 #include "selftest/checks/checks.h"
 #include "selftest/checks/matmul_case.h"
 #include "support/hip_orders.h"
@@ -19,6 +20,7 @@ DeviceInfo device_of(const char* arch, uint32_t units) {
   snprintf(info.backend, sizeof info.backend, "hip");
   snprintf(info.arch, sizeof info.arch, "%s", arch);
   info.unit_count = units;
+  info.die_count = hip_dies(arch, units, {});
   info.shared_bytes = 64 << 10;
   return info;
 }
@@ -72,13 +74,13 @@ std::pair<size_t, size_t> blocks_read(const Tiles& tiles) {
 }  // namespace
 
 TEST_CASE("tiles: the units of a GPU say how many dies it has", "[hip]") {
-  CHECK(die_count(device_of("gfx942", 304)) == 8);
-  CHECK(die_count(device_of("gfx942", 228)) == 6);
-  CHECK(die_count(device_of("gfx942", 38)) == 1);
-  CHECK(die_count(device_of("gfx942", 80)) == 1);  // not known
-  CHECK(die_count(device_of("gfx950", 256)) == 8);
-  CHECK(die_count(device_of("gfx90a", 104)) == 1);
-  CHECK(die_count(device_of("gfx1100", 96)) == 1);
+  CHECK(hip_dies("gfx942", 304, {}) == 8);
+  CHECK(hip_dies("gfx942", 228, {}) == 6);
+  CHECK(hip_dies("gfx942", 38, {}) == 1);
+  CHECK(hip_dies("gfx942", 80, {}) == 1);  // not known
+  CHECK(hip_dies("gfx950", 256, {}) == 8);
+  CHECK(hip_dies("gfx90a", 104, {}) == 1);
+  CHECK(hip_dies("gfx1100", 96, {}) == 1);
 }
 
 TEST_CASE("tiles: each is made once, whatever the dies and the live tokens", "[hip]") {
@@ -91,12 +93,11 @@ TEST_CASE("tiles: each is made once, whatever the dies and the live tokens", "[h
         for (const uint32_t live : {1u, 16u, 17u, 200u, 512u}) {
           const Call call = product_of(n, 4096);
           Launch launch;
-          make_launch({&call, 1}, *row, 512, &launch);
-          deal_over_dies(*row, &info, &launch);
+          make_launch({&call, 1}, *row, 512, &info, &launch);
           INFO(row->name << " on " << units << " units of " << arch << ", n " << n << ", live " << live);
           CHECK(launch.groups[0] * launch.groups[1] >= tile_count(call, *row, 512));
           std::map<std::pair<uint32_t, uint32_t>, uint32_t> made;
-          for (const Tile& tile : tiles_of(launch, *row, n, live, die_count(info)))
+          for (const Tile& tile : tiles_of(launch, *row, n, live, info.die_count))
             ++made[{tile.row, tile.token}];
           CHECK(made.size() == divide_up(n, row->tile) * divide_up(live, row->tile_tokens));
           CHECK(std::ranges::all_of(made, [](const auto& tile) { return tile.second == 1; }));
@@ -117,9 +118,8 @@ TEST_CASE("tiles: a die reads few blocks of weights", "[hip]") {
     if (row->tile != row->tile_tokens) continue;
     const Call call = product_of(28672, 4096);
     Launch dealt, plain;
-    make_launch({&call, 1}, *row, 512, &dealt);
-    plain = dealt;
-    deal_over_dies(*row, &info, &dealt);
+    make_launch({&call, 1}, *row, 512, &info, &dealt);
+    make_launch({&call, 1}, *row, 512, nullptr, &plain);
     const auto [weights, x] = blocks_read(tiles_of(dealt, *row, 28672, 512, 8));
     const auto [weights_before, x_before] = blocks_read(tiles_of(plain, *row, 28672, 512, 8));
     CHECK(std::array{weights, x, weights_before, x_before} == expected.at(row->tile));
@@ -129,9 +129,10 @@ TEST_CASE("tiles: a die reads few blocks of weights", "[hip]") {
 TEST_CASE("tiles: those of all shared memory are chosen where units are as busy with them", "[hip]") {
   const Call call = product_of(28672, 4096);
   uint32_t seen = 0;
-  for (const auto& [arch, units, tile] :
-       {std::tuple("gfx942", 304u, 128u), {"gfx942", 228u, 256u}, {"gfx950", 256u, 256u},
-        {"gfx90a", 104u, 128u}}) {
+  for (const auto& [arch, units, tile] : {std::tuple("gfx942", 304u, 128u),
+                                          {"gfx942", 228u, 256u},
+                                          {"gfx950", 256u, 256u},
+                                          {"gfx90a", 104u, 128u}}) {
     const DeviceInfo info = device_of(arch, units);
     if (tile_rows(info).empty()) continue;
     const KernelRow* row = best_row({&call, 1}, 512, {&info, false});
@@ -174,15 +175,14 @@ TEST_CASE("tiles: results are those of float64 on several dies", "[hip]") {
     orders.set("UNITS", units);
     orders.set("SEED", units);
     const OpenDevice device = open_mock_hip();
-    REQUIRE(die_count(device->info()) > 1);
+    REQUIRE(device->info().die_count > 1);
     Rig rig(*device);
     Random random(1);
     const uint32_t n = 523, depth = 320, bucket = 512, live = 257;
     const Matrix matrix = random_matrix(QuantType::f16, n, depth, 1, Scales::Plain, random);
     const Values x = reference::halves(to_values(gaussians(size_t(live) * depth, random)));
     const std::vector<float> before = gaussians(size_t(live) * n, random);
-    const Values expected =
-        reference::add(to_values(before), reference::matmul(matrix.values, x, depth), 1);
+    const Values expected = reference::add(to_values(before), reference::matmul(matrix.values, x, depth), 1);
     StepRows steps;
     steps.add_tokens(live);
     const CallMaker make{steps.put(rig)};

@@ -1,7 +1,7 @@
 // attention over the paged cache, alone or with what makes its operands of those that matmuls gave: norm,
 // rotation, the write into the page pool. Group = a token and a KV head, with the query heads that share it.
-// A row for few tokens alone splits the positions among groups; so does one with SPLITS, which takes rows
-// that are each the only one of their sequence. One with a tile takes so many queries (tokens x query heads).
+// A row for few tokens alone splits the positions among groups; so does one of lone rows, each of which is
+// the only one of its sequence. One with a tile takes so many queries (tokens x query heads).
 #include "compute/ops/parts.h"
 #include "kernels/abi/attention_tile.h"
 
@@ -55,7 +55,7 @@ struct Parts {
   }
 };
 
-bool splits(const KernelRow& row) { return row.tokens_max <= kMaxSplitTokens || takes_lone_rows(row); }
+bool splits(const KernelRow& row) { return row.tokens_max <= kMaxSplitTokens || row.lone_rows; }
 
 // The form that the next matmul reads: of a few tokens q8x16, of many float16. Where several launches make y,
 // none of them converts it.
@@ -64,7 +64,7 @@ bool check_convert(const Call& call, const Call& convert, const KernelRow& row, 
   const uint32_t width = heads * value_width;
   const AttentionRows rows = call.attention.rows;
   const bool makes_all = rows == AttentionRows::All || rows == AttentionRows::Lone;
-  if (makes_all && (!splits(row) || takes_lone_rows(row)) && makes_halves(call, convert, width)) return true;
+  if (makes_all && (!splits(row) || row.lone_rows) && makes_halves(call, convert, width)) return true;
   if (!makes_all || !splits(row) || convert.op != Op::Convert || convert.form != Form::Q8X16 ||
       !same_place(convert.slot[kX], call.slot[kY]) || convert.width != width || value_width % 16 ||
       convert.weight.n)
@@ -162,8 +162,7 @@ bool check_rows(const Call& call, bool makes_heads, const KernelRow& row, Reason
   const AttentionRows rows = call.attention.rows;
   const bool lone = rows == AttentionRows::Lone || (rows == AttentionRows::FirstLone && !makes_heads);
   const bool others = rows != AttentionRows::FirstLone && (rows != AttentionRows::Lone || row.tile == 1);
-  if (row.prefix == Prefix::Sums || (takes_lone_rows(row) ? lone && row.splits <= kLoneGroups : others))
-    return true;
+  if (row.prefix == Prefix::Sums || (row.lone_rows ? lone && row.splits <= kLoneGroups : others)) return true;
   return why.no("attention: %s does not take these rows of a step", row.name);
 }
 
@@ -207,12 +206,12 @@ void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, 
   }
   const uint64_t queries = uint64_t(bucket) * (shape.heads / shape.kv_heads);
   const uint32_t blocks = row.tile > 1 ? uint32_t(divide_up(queries, row.tile)) : bucket;
-  out[0] = (takes_lone_rows(row) ? 1 : blocks) * shape.kv_heads;
+  out[0] = (row.lone_rows ? 1 : blocks) * shape.kv_heads;
   const bool shares_width = row.tile > 1 && !row.shared_bytes;
-  out[1] = takes_lone_rows(row) ? bucket + std::max(row.splits / shape.kv_heads, 1u)
-           : splits(row)        ? attention_splits(shape.kv_heads)
-           : shares_width       ? uint32_t(divide_up(shape.value_width, kAttentionValues))
-                                : 1;
+  out[1] = row.lone_rows  ? bucket + std::max(row.splits / shape.kv_heads, 1u)
+           : splits(row)  ? attention_splits(shape.kv_heads)
+           : shares_width ? uint32_t(divide_up(shape.value_width, kAttentionValues))
+                          : 1;
 }
 
 // What all blocks have.

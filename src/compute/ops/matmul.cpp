@@ -4,7 +4,6 @@
 // written; for all tokens, or where the row has tile_tokens, for some. Rows that make results have blocks of
 // their own, for x in the form q8x16 and for floats.
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "compute/ops/parts.h"
@@ -201,15 +200,15 @@ uint32_t tokens_of_group(const KernelRow& row, uint32_t bucket) {
   return std::clamp(row.tile_tokens, 1u, bucket);
 }
 
-// Tiles of tokens come first: those that share weights run at the same time. The tiles of CDNA are numbered,
-// and may be dealt out over dies (tune/dies.h).
+// Tiles of tokens come first: those that share weights run at the same time. Numbered tiles
+// may be dealt out over dies (make_launch).
 void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
   const Parts parts(calls);
   const uint32_t tiles = uint32_t(divide_up(parts.matmul->weight.n, tile_of(parts, row)));
   const uint32_t tokens = by_results(row) ? tokens_of_group(row, bucket) : row.tile_tokens;  // 0: all
   out[0] = tokens ? uint32_t(divide_up(bucket, tokens)) : tiles;
   out[1] = tokens ? tiles : 1;
-  if (row.tile_tokens && std::string_view(row.target).starts_with("gfx9")) {
+  if (row.numbered_tiles) {
     out[0] *= out[1];
     out[1] = 1;
   }

@@ -91,7 +91,7 @@ Status Executor::make_plan(const StepKey& key) {
     if (!complete && !drop_refused(model_, kernels_->refused())) return compiled;
   }
   GRETA_TRY(graph->capture(*stream_, *model_.device));
-  const auto takes_lone = [](const GretaGraph::Command& c) { return c.row && takes_lone_rows(*c.row); };
+  const auto takes_lone = [](const GretaGraph::Command& c) { return c.row && c.row->lone_rows; };
   const bool lone = std::ranges::any_of(graph->commands(), takes_lone);
   plans_.push_back({key, std::move(graph), lone});
   return {};

@@ -53,9 +53,8 @@ static uint64_t layer_page_bytes(const Model& model, const StepBuffers& b) {
 }
 
 static bool has_lone_rows(const Model& model) {
-  return std::ranges::any_of(kernel_table(), [&](const KernelRow& row) {
-    return takes_lone_rows(row) && usable(row, model.filter);
-  });
+  return std::ranges::any_of(
+      kernel_table(), [&](const KernelRow& row) { return row.lone_rows && usable(row, model.filter); });
 }
 
 static bool has_prefix_rows(const Model& model) {

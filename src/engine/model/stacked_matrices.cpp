@@ -96,7 +96,7 @@ Status StackedMatrices::decode(const Rows& rows) {
   const KernelRow* row = nullptr;
   GRETA_TRY(choose_row({&call, 1}, kMaxStepTokens, filter_, &row));
   Launch launch;
-  make_launch({&call, 1}, *row, kMaxStepTokens, &launch);
+  make_launch({&call, 1}, *row, kMaxStepTokens, filter_.device, &launch);
   GRETA_TRY(kernels_.load(*row, launch.fields(), &launch.kernel));
   GRETA_TRY(stream_->dispatch(*launch.kernel, launch.groups, launch.arguments(),
                               {launch.accesses, launch.access_count}));

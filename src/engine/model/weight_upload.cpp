@@ -83,7 +83,7 @@ Status WeightUpload::pack(const KernelRow& row, const Slice& from, const Tensor&
   made.slice = {to.slice.buffer, to.slice.offset + at, tensor_bytes(to.type, to.layout, rows.n, to.depth, 1)};
   const Call call = CallMaker{}.pack(from, made);
   Launch launch;
-  make_launch({&call, 1}, row, 1, &launch);
+  make_launch({&call, 1}, row, 1, filter_.device, &launch);
   GRETA_TRY(kernels_.load(row, launch.fields(), &launch.kernel));
   return stream->dispatch(*launch.kernel, launch.groups, launch.arguments(),
                           {launch.accesses, launch.access_count});

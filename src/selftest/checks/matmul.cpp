@@ -25,8 +25,7 @@ constexpr double kHalfLimit = 1e-9, kHalfMethodLimit = 1e-6;
 constexpr double kBrainLimit = 2e-5;
 constexpr double kMethodLimit = 5e-5, kGateMethodLimit = 2e-4;
 
-// AMX tiles multiply in bfloat16.
-bool multiplies_brain(const KernelRow& row) { return !strcmp(row.backend, "cpu") && row.needs & kCpuAmx; }
+bool multiplies_brain(const KernelRow& row) { return row.arithmetic == Arithmetic::Brain; }
 
 // Returns true if the kernel row rounds x, or reads it rounded. Vector rows of block types multiply in int8,
 // so they are given the q8 format (Form::Q8) or make it themselves.
