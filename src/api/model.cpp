@@ -69,13 +69,14 @@ static Status refuse_weights(const greta_model& model, uint64_t bytes, uint64_t 
   const DeviceInfo& device = model.runtime->device->info();
   const Model& m = model.model;
   const bool copied = model.source.given.path && !model.source.given.map;
-  const bool map_fits = copied && bytes - m.store.mapping_saves(m.gguf.source(), device) <= free;
+  std::string or_else;
+  if (copied && bytes - m.store.mapping_saves(m.gguf.source(), device) <= free)
+    or_else = ", or leave them in its mapped file (greta_source.map; greta-cli without --no-mmap)";
+  else if (!device.unified_memory && processor())
+    or_else = std::string(", or the device \"") + processor()->name + "\"";
   return fail(Code::Memory,
               "the weights need %s, but only %s are free on %s: take a smaller quantization of the model%s",
-              SizeText(bytes).text, SizeText(free).text, device.name,
-              map_fits ? ", or leave them in its mapped file (greta_source.map; greta-cli without --no-mmap)"
-              : device.unified_memory ? ""
-                                      : ", or the device \"cpu\"");
+              SizeText(bytes).text, SizeText(free).text, device.name, or_else.c_str());
 }
 
 greta_status greta_model_open(greta_runtime* runtime, const greta_model_options* given,

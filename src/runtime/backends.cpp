@@ -22,6 +22,11 @@ static constexpr const Backend* kBackends[] = {
 
 std::span<const Backend* const> backends() { return kBackends; }
 
+const Backend* processor() {
+  const auto found = std::ranges::find_if(kBackends, &Backend::is_processor);
+  return found == std::end(kBackends) ? nullptr : *found;
+}
+
 bool left_out(const Backend& backend, const DeviceOptions& options) {
   const std::string names = std::string(",") + (options.without ? options.without : "") + ",";
   return names.find(std::string(",") + backend.name + ",") != names.npos;

@@ -6,6 +6,8 @@ namespace greta {
 
 std::span<const Backend* const> backends();
 
+const Backend* processor();  // the backend that is the processor; null if this build has none
+
 bool left_out(const Backend& backend, const DeviceOptions& options);  // DeviceOptions::without names it
 
 constexpr uint32_t kDeviceIdBytes = 16;

@@ -207,8 +207,8 @@ struct DeviceOptions {
   // Python virtual environment, whose ROCm comes last. Null: none.
   const char* rocm_folders = nullptr;
   const char* virtual_environment = nullptr;
-  const char* without = nullptr;  // backends with ',' between them that "auto" leaves alone; null: none
-  bool persistent = false;     // HIP: a captured plan is one launch, where it can be (docs/hip.md)
+  const char* without = nullptr;    // backends with ',' between them that "auto" leaves alone; null: none
+  bool persistent = false;          // HIP: a captured plan is one launch, where it can be (docs/hip.md)
   Graphs graphs = Graphs::Default;  // HIP: by default only where the runtime's version is known to be right
   bool imports_files = false;       // HIP: an APU may read mapped files in place
   Log log;

@@ -4,6 +4,7 @@
 #include "runtime/checked_device.h"
 #include "runtime/device.h"
 #include "runtime/gfx_family.h"
+#include "runtime/machine.h"
 #include "runtime/null_device.h"
 #include "runtime/pool.h"
 #include "runtime/staging.h"

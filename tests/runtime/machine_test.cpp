@@ -1,5 +1,5 @@
 // What is found on machines that are made up, and what is advised there.
-#include "api/machine.h"
+#include "runtime/machine.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

@@ -1,10 +1,10 @@
 // What a machine has of GPUs, drivers and permissions, as findings for a person.
 #pragma once
-#include <functional>
+#include <span>
 #include <string>
-#include <string_view>
+#include <vector>
 
-#include "engine/engine.h"
+#include "runtime/backends.h"
 
 namespace greta {
 
@@ -14,7 +14,7 @@ struct Finding {
   std::string advice;  // what to do, where something keeps a GPU from being used; else ""
 };
 
-// `targets` are those of the HIP kernels in this build: "gfx942", "gfx11-generic".
+// `targets` are those of the code objects in this build: "gfx942", "gfx11-generic".
 struct MachineParts {
   std::span<const Backend* const> backends;
   std::span<const std::string> targets;
