@@ -44,6 +44,7 @@ struct greta_runtime {
   uint64_t memory_limit_bytes = 0;
   std::atomic<uint64_t> used_bytes = 0;  // allocated for models and executors
   std::unique_ptr<greta::Device> device;
+  std::unique_ptr<greta::DeviceKernels> kernels;  // of the device, for all models
   char device_id[greta::kDeviceIdBytes] = "";
 
   uint64_t free_bytes() const {

@@ -44,7 +44,7 @@ greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* fi
     Source source;
     GRETA_TRY(file->source.open(&source));
     Model model;
-    GRETA_TRY(describe_model(std::move(source), *runtime->device, runtime->exact, Log{}, &model));
+    GRETA_TRY(describe_model(std::move(source), *runtime->kernels, runtime->exact, Log{}, &model));
     greta_memory_plan plan = {};
     plan.free_bytes = runtime->free_bytes();
     plan.weights_bytes = model.store.device_bytes();
@@ -94,7 +94,7 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     Source source;
     GRETA_TRY(model->source.open(&source));
     GRETA_TRY(
-        describe_model(std::move(source), *runtime->device, runtime->exact, runtime->log, &model->model));
+        describe_model(std::move(source), *runtime->kernels, runtime->exact, runtime->log, &model->model));
     const uint64_t bytes = model->model.store.device_bytes(), free = runtime->free_bytes();
     if (bytes > free) return refuse_weights(*model, bytes, free);
     model->counted.count(runtime, bytes);

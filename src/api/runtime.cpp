@@ -142,6 +142,7 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
     NamedDevice opened;
     GRETA_TRY(open_device(o.device ? o.device : "auto", device, &opened));
     runtime->device.reset(opened.device);
+    runtime->kernels = std::make_unique<DeviceKernels>(*opened.device);
     if (device.persistent && !opened.device->info().launches_plans)
       return fail(Code::Unsupported, "persistent: %s has no launch of several kernels", opened.id);
     copy_text(runtime->device_id, sizeof runtime->device_id, opened.id);

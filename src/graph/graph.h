@@ -7,55 +7,16 @@
 // barriers from what the launches read and write, and lays the temporaries out in one arena by their
 // lifetimes. bind() fixes addresses, and run() replays.
 #pragma once
-#include <list>
 #include <memory>
 #include <vector>
 
-#include "tune/tune.h"
+#include "graph/device_kernels.h"
 
 namespace greta {
 
 // The most operations that one submission gives to each compute unit. A weak unit does 5e10 a second, so they
 // take it a tenth of a second. A GPU that is busy for seconds is reset, and draws no screen.
 constexpr uint64_t kSubmitFlops = 5'000'000'000;
-
-constexpr uint32_t kMaxCompilers = 16;  // threads that compile kernels at the same time
-
-// Loaded kernels of one device, by code and constants. It is not thread-safe, so each executor has its own.
-class KernelSet {
- public:
-  explicit KernelSet(Device& device) : device_(device) {}
-  ~KernelSet();
-  KernelSet(const KernelSet&) = delete;
-  KernelSet& operator=(const KernelSet&) = delete;
-  // Gives the kernel of this code and these specialization constants, which are fields of the launch's block.
-  // It can be used after compile().
-  const Kernel* want(const KernelRow& row, std::span<const uint8_t> block);
-  // Compiles the wanted kernels that are missing, in several threads. `progress` is called about 20 times a
-  // second, and once more at the end if it was called at all. After a failure, kernels that are still missing
-  // are no longer wanted.
-  Status compile(const Progress& progress = {});
-  // The rows whose kernels the driver refused at the last compile().
-  std::span<const KernelRow* const> refused() const { return refused_; }
-  // want() and compile() of one kernel.
-  Status load(const KernelRow& row, std::span<const uint8_t> block, const Kernel** out);
-  Device& device() { return device_; }
-
- private:
-  struct Entry {
-    const KernelRow* row;  // rows of one code share a kernel
-    std::vector<uint32_t> constants;
-    Kernel kernel;
-    bool there = false;
-  };
-  struct Compilers;
-  Status compile(Entry& entry);
-  Status compile(std::span<Entry* const> missing, const Progress& progress);
-
-  Device& device_;
-  std::list<Entry> entries_;  // a list, since addresses of kernels must stay
-  std::vector<const KernelRow*> refused_;
-};
 
 class GretaGraph {
  public:

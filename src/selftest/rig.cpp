@@ -28,7 +28,11 @@ struct Rig::Room {
 };
 
 Rig::Rig(Device& device, bool checked)
-    : device_(device), kernels_(device), checked_(checked), ran_(kernel_table().size()) {
+    : device_(device),
+      all_kernels_(device),
+      kernels_(all_kernels_),
+      checked_(checked),
+      ran_(kernel_table().size()) {
   Stream* stream = nullptr;
   must(device.create_stream(&stream));
   stream_.reset(stream);

@@ -123,6 +123,7 @@ class Rig {
   }
 
   Device& device_;
+  DeviceKernels all_kernels_;
   KernelSet kernels_;
   bool checked_, quick_ = false;
   std::string only_;

@@ -27,8 +27,9 @@ TEST_CASE("weights of a file are copied, or mapped where that was asked for and 
     const std::string path = folder.write(map ? "mapped" : "copied", content);
     Source source;
     REQUIRE(source.open_file(path.c_str(), map).ok());
+    DeviceKernels kernels(*device);
     Model model;
-    REQUIRE(describe_model(std::move(source), *device, true, Log{}, &model).ok());
+    REQUIRE(describe_model(std::move(source), kernels, true, Log{}, &model).ok());
     CHECK((model.store.mapped_bytes() > 0) == maps);
     CHECK(model.store.device_bytes() + model.store.mapped_bytes() >= model.store.file_bytes());
     CHECK((model.store.mapping_saves(model.gguf.source(), device->info()) > 0) ==

@@ -31,9 +31,10 @@ void load(Faults& faults, Refuse refuse, Source source, Loaded* out) {
   Device* device = nullptr;
   require(faults.open(&device));
   out->engine.device.reset(device);
+  out->engine.kernels = std::make_unique<DeviceKernels>(*device);
   out->engine.model = std::make_unique<Model>();
   Model& model = *out->engine.model;
-  require(describe_model(std::move(source), *device, false, Log{}, &model));
+  require(describe_model(std::move(source), *out->engine.kernels, false, Log{}, &model));
   out->planned_device = model.store.device_bytes();
   out->planned_mapped = model.store.mapped_bytes();
   if (refuse == Refuse::AtLoading) refused();

@@ -48,7 +48,8 @@ TEST_CASE("weights go up in pieces as they would at once, packed or as they are"
 
   Tensor whole = {QuantType::q8_0, layout, n, depth, count, {}};
   Words at_once(*device, bytes_of(whole) / 4), in_groups(*device, bytes_of(whole) / 4);
-  WeightUpload upload(*device, filter);
+  DeviceKernels kernels(*device);
+  WeightUpload upload(kernels, filter);
   whole.slice = at_once.all();
   REQUIRE(upload.add(source, 0, 100, whole).ok());
   uint64_t at = 0;
@@ -100,7 +101,8 @@ TEST_CASE("weights are counted piece by piece, and the caller may end it between
                              },
                              &calls};
   LoadMeter meter{progress, bytes.data.size(), 0};
-  WeightUpload upload(*device, filter, &meter);
+  DeviceKernels kernels(*device);
+  WeightUpload upload(kernels, filter, &meter);
   REQUIRE(upload.add(source, 0, 0, whole).ok());
   REQUIRE(upload.finish().ok());
   CHECK(calls.last == bytes.data.size());
@@ -135,7 +137,8 @@ TEST_CASE("weights are read in whole where the system refuses threads", "[engine
   REQUIRE(source.open_memory(bytes.data.data(), bytes.data.size()).ok());
   Words memory(*device, bytes_of(weights) / 4);
   weights.slice = memory.all();
-  WeightUpload upload(*device, {&device->info(), false});
+  DeviceKernels kernels(*device);
+  WeightUpload upload(kernels, {&device->info(), false});
   {
     const test::FailingThreads refused;
     REQUIRE(upload.add(source, 0, 0, weights).ok());

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kMostBytes = 64 << 20;
 constexpr uint32_t kMostLayers = 64;  // deeper models only take longer
 
-Device& cpu() {
+DeviceKernels& cpu() {
   static Device& device = *[] {
     Device* opened = nullptr;
     DeviceOptions options;
@@ -23,7 +23,8 @@ Device& cpu() {
     if (!open_device("cpu", options, &opened).ok()) __builtin_trap();
     return opened;
   }();
-  return device;
+  static DeviceKernels& kernels = *new DeviceKernels(device);
+  return kernels;
 }
 
 void step(Model& model) {

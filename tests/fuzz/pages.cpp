@@ -45,6 +45,7 @@ std::string read_file(const std::string& path) {
 struct Rig {
   std::string base, folder, witness;
   std::unique_ptr<Device> device;
+  std::unique_ptr<DeviceKernels> kernels;
   Model model;
   std::unique_ptr<Executor> executor;
   std::shared_ptr<Doorbell> bell = std::make_shared<Doorbell>();
@@ -64,9 +65,10 @@ struct Rig {
     options.threads = 1;
     must(open_device("cpu", options, &opened).ok());
     device.reset(opened);
+    kernels = std::make_unique<DeviceKernels>(*device);
     Source source;
     must(source.open_file(GRETA_SOURCE_DIR "/tests/golden/architectures/llama-plain.gguf").ok());
-    must(describe_model(std::move(source), *device, true, Log{}, &model).ok());
+    must(describe_model(std::move(source), *kernels, true, Log{}, &model).ok());
     must(load_model(&model, {}).ok());
     must(Executor::open(model, {.context = 256, .sequences = 1, .cache_tokens = 256}, uint64_t(1) << 30,
                         &executor)

@@ -25,6 +25,7 @@ std::string saved(Session& session) {
 
 struct Rig {
   std::unique_ptr<Device> device;
+  std::unique_ptr<DeviceKernels> kernels;
   Model model;
   std::shared_ptr<Executor> executor;
   std::unique_ptr<Session> session;
@@ -35,9 +36,10 @@ struct Rig {
     options.threads = 1;
     must(open_device("cpu", options, &opened));
     device.reset(opened);
+    kernels = std::make_unique<DeviceKernels>(*device);
     Source source;
     must(source.open_file(GRETA_SOURCE_DIR "/tests/golden/architectures/llama-plain.gguf"));
-    must(describe_model(std::move(source), *device, true, Log{}, &model));
+    must(describe_model(std::move(source), *kernels, true, Log{}, &model));
     must(load_model(&model, {}));
     std::unique_ptr<Executor> made;
     must(Executor::open(model, {.context = 128, .cache_tokens = 256}, uint64_t(1) << 30, &made));

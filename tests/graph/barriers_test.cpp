@@ -38,7 +38,7 @@ struct Planned {
     Stream* opened = nullptr;
     require(device.create_stream(&opened));
     stream.reset(opened);
-    kernels = std::make_unique<KernelSet>(device);
+    kernels = std::make_unique<KernelSet>(*engine.kernels);
     const uint32_t page = uint32_t(s.kv_heads * kPageTokens * s.key_width * sizeof(float));
     require(step.allocate(device, sizeof(StepState) + 16, Memory::Device));
     require(upload.allocate(device, sizeof(StepState) + 16, Memory::Upload));

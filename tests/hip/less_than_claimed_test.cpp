@@ -35,10 +35,11 @@ Run run_prompt(const TinyModel& tiny) {
   require(open_device("hip0", options, &device));
   Engine engine;
   engine.device.reset(device);
+  engine.kernels = std::make_unique<DeviceKernels>(*device);
   Source source;
   require(source.open_memory(tiny.file.data(), tiny.file.size()));
   engine.model = std::make_unique<Model>();
-  require(describe_model(std::move(source), *device, false, log, engine.model.get()));
+  require(describe_model(std::move(source), *engine.kernels, false, log, engine.model.get()));
   require(load_model(engine.model.get(), {}));
   require(Executor::open(*engine.model, {.context = 64}, uint64_t(1) << 32, &engine.executor));
   uint32_t sequence = 0;

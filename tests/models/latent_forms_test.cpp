@@ -166,8 +166,9 @@ TEST_CASE("latent attention: the memory of matrices that are made while loading 
     const std::unique_ptr<Device> device(opened);
     Source source;
     REQUIRE(source.open_memory(file.data(), file.size()).ok());
+    DeviceKernels kernels(*device);
     Model model;
-    REQUIRE(describe_model(std::move(source), *device, false, Log{}, &model).ok());
+    REQUIRE(describe_model(std::move(source), kernels, false, Log{}, &model).ok());
     const uint64_t planned = model.store.device_bytes(), before = heap.live;
     const QuantType key_type = quant_info(type).block == 1 ? type : QuantType::f32;
     const uint64_t keys = quant_bytes(key_type, kPlain * kLatent);

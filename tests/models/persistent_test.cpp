@@ -51,10 +51,11 @@ struct Opened {
     Device* device = nullptr;
     require(open_device("hip0", options, &device));
     engine.device.reset(device);
+    engine.kernels = std::make_unique<DeviceKernels>(*device);
     Source source;
     require(source.open_memory(file.data(), file.size()));
     engine.model = std::make_unique<Model>();
-    require(describe_model(std::move(source), *device, exact, Log{}, engine.model.get()));
+    require(describe_model(std::move(source), *engine.kernels, exact, Log{}, engine.model.get()));
     require(load_model(engine.model.get(), {}));
     require(Executor::open(*engine.model, {.context = 512}, uint64_t(1) << 32, &engine.executor));
   }

@@ -411,14 +411,15 @@ namespace {
 // A tiny model on a device that is named or given.
 struct OnDevice {
   std::unique_ptr<Device> device;
+  DeviceKernels kernels;
   Model model;
   std::shared_ptr<Executor> executor;
   std::unique_ptr<Session> session;
   OnDevice(std::unique_ptr<Device> on, const TinyModel& tiny, const ExecutorOptions& options)
-      : device(std::move(on)) {
+      : device(std::move(on)), kernels(*device) {
     Source source;
     REQUIRE(source.open_memory(tiny.file.data(), tiny.file.size()).ok());
-    REQUIRE(describe_model(std::move(source), *device, true, Log{}, &model).ok());
+    REQUIRE(describe_model(std::move(source), kernels, true, Log{}, &model).ok());
     REQUIRE(load_model(&model, {}).ok());
     std::unique_ptr<Executor> opened;
     REQUIRE(Executor::open(model, options, uint64_t(1) << 32, &opened).ok());

@@ -25,10 +25,11 @@ void open_tales(bool exact, uint32_t threads, Engine* out, uint32_t features = ~
   Device* device = nullptr;
   require(open_device(test::test_device(), options, &device));
   out->device.reset(device);
+  out->kernels = std::make_unique<DeviceKernels>(*device);
   Source source;
   require(source.open_file(GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf"));
   out->model = std::make_unique<Model>();
-  require(describe_model(std::move(source), *device, exact, Log{}, out->model.get()));
+  require(describe_model(std::move(source), *out->kernels, exact, Log{}, out->model.get()));
   require(load_model(out->model.get(), {}));
   require(Executor::open(*out->model, {.context = 512}, uint64_t(1) << 32, &out->executor));
 }

@@ -136,6 +136,7 @@ ModelLoader::ModelLoader() {
   options.threads = 1;
   REQUIRE(open_device("cpu", options, &device).ok());
   device_.reset(device);
+  kernels_ = std::make_unique<DeviceKernels>(*device);
 }
 
 Status ModelLoader::load(const ModelFile& file, uint32_t context, std::unique_ptr<LoadedModel>* out) {
@@ -143,7 +144,7 @@ Status ModelLoader::load(const ModelFile& file, uint32_t context, std::unique_pt
   loaded->file = write_model(file);
   Source source;
   GRETA_TRY(source.open_memory(loaded->file.data(), loaded->file.size()));
-  GRETA_TRY(describe_model(std::move(source), *device_, true, Log{}, &loaded->model));
+  GRETA_TRY(describe_model(std::move(source), *kernels_, true, Log{}, &loaded->model));
   GRETA_TRY(load_model(&loaded->model, {}));
   std::unique_ptr<Executor> executor;
   const ExecutorOptions options{.context = context, .key_type = 0, .value_type = 0};  // an f32 cache

@@ -88,6 +88,7 @@ class ModelLoader {
 
  private:
   std::unique_ptr<Device> device_;
+  std::unique_ptr<DeviceKernels> kernels_;
 };
 
 }  // namespace greta::test

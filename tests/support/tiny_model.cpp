@@ -69,6 +69,7 @@ TinyModel make_tiny(const TinyShape& s) {
 Engine::~Engine() {
   executor.reset();
   model.reset();
+  kernels.reset();
   device.reset();
   limited.reset();
 }
@@ -100,8 +101,9 @@ void open_engine(const std::string& file, const EngineOptions& options, Engine* 
   }
   Source source;
   require(source.open_memory(file.data(), file.size()));
+  out->kernels = std::make_unique<DeviceKernels>(*out->device);
   out->model = std::make_unique<Model>();
-  require(describe_model(std::move(source), *out->device, options.exact, Log{}, out->model.get()));
+  require(describe_model(std::move(source), *out->kernels, options.exact, Log{}, out->model.get()));
   require(load_model(out->model.get(), {}));
   if (limited) limited->lift();
   require(Executor::open(*out->model, options.executor, uint64_t(1) << 32, &out->executor));

@@ -37,6 +37,7 @@ TinyModel make_tiny(const TinyShape& shape);
 // An opened device, model and executor; fails the running test with the error's text.
 struct Engine {
   std::unique_ptr<Device> inner, limited, device;  // device wraps limited or inner, limited wraps inner
+  std::unique_ptr<DeviceKernels> kernels;          // of the device
   std::unique_ptr<Model> model;
   std::unique_ptr<Executor> executor;
   Engine() = default;

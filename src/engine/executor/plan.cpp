@@ -242,7 +242,7 @@ Status Executor::allocate() {
   Stream* stream = nullptr;
   GRETA_TRY(device.create_stream(&stream));
   stream_.reset(stream);
-  kernels_ = std::make_unique<KernelSet>(device);
+  kernels_ = std::make_unique<KernelSet>(*model_.kernels);
 
   const uint64_t state = step_state_bytes(options_.sequences, plan_.pages_per_sequence);
   GRETA_TRY(step_.allocate(device, state, Memory::Device));

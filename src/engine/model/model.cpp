@@ -11,7 +11,7 @@ namespace greta {
 // since no plainer kernel can pack it. This must be known before memory is planned.
 static Status try_packing(Model& m) {
   for (bool complete = false; !complete;) {
-    KernelSet kernels(*m.device);
+    KernelSet kernels(*m.kernels);
     for (const GgufTensor& tensor : m.gguf.tensors())
       if (const KernelRow* row = packing_row(tensor.type, preferred_layout(tensor.type, m.filter), m.filter))
         kernels.want(*row, {});
@@ -19,14 +19,6 @@ static Status try_packing(Model& m) {
     complete = compiled.ok();
     if (!complete && !drop_refused(m, kernels.refused())) return compiled;
   }
-  return {};
-}
-
-// Excludes kernels with matrix instructions where the device multiplies wrong.
-static Status try_matrices(Model& m) {
-  bool right = true;
-  GRETA_TRY(within(check_matrices(*m.device, m.refused.get(), &right), "matrix instructions"));
-  if (!right) m.log(LogLevel::Warning, "kernels with matrix instructions are not used: %s", error_text());
   return {};
 }
 
@@ -45,10 +37,11 @@ static void log_unused(std::span<const UnusedPart> parts, const Log& log) {
         unknown - kMostWarnings);
 }
 
-Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out) {
+Status describe_model(Source&& source, DeviceKernels& kernels, bool exact, const Log& log, Model* out) {
   Model& m = *out;
-  m.device = &device;
-  m.filter = {&device.info(), exact, m.refused.get()};
+  m.device = &kernels.device();
+  m.kernels = &kernels;
+  m.filter = {&m.device->info(), exact, &kernels.refused()};
   m.log = log;
   GRETA_TRY(m.gguf.open(std::move(source)));
   GRETA_TRY(file_arch(m.gguf, &m.arch));
@@ -57,7 +50,7 @@ Status describe_model(Source&& source, Device& device, bool exact, const Log& lo
   m.name = title;
   KeysRead keys;
   GRETA_TRY(read_shape(m.gguf, *m.arch, &m.shape, &keys));
-  if (!exact) GRETA_TRY(try_matrices(m));
+  if (!exact) GRETA_TRY(kernels.try_matrices(log));
   GRETA_TRY(try_packing(m));
   GRETA_TRY(m.store.describe(m.gguf, *m.arch, m.shape, m.filter));
   GRETA_TRY(refuse_gaps(m.gguf, *m.arch, m.shape));
@@ -94,12 +87,12 @@ static Status identify(const Gguf& gguf, uint64_t* out) {
 }
 
 Status load_model(Model* model, const Progress& progress) {
-  GRETA_TRY(model->store.load(model->gguf, *model->device, model->filter, progress));
+  GRETA_TRY(model->store.load(model->gguf, *model->kernels, model->filter, progress));
   return identify(model->gguf, &model->identity);
 }
 
 bool drop_refused(Model& model, std::span<const KernelRow* const> kernels) {
-  for (const KernelRow* row : kernels) model.refused->add(*row);
+  for (const KernelRow* row : kernels) model.kernels->refused().add(*row);
   if (!kernels.empty())
     model.log(LogLevel::Warning, "%zu kernel%s not used: %s", kernels.size(),
               kernels.size() > 1 ? "s are" : " is", error_text());

@@ -16,8 +16,8 @@ struct Model {
   TensorStore store;
   std::unique_ptr<Tokenizer> tokenizer;
   Device* device = nullptr;
-  RowFilter filter;
-  std::unique_ptr<RefusedKernels> refused = std::make_unique<RefusedKernels>();  // `filter` points to it
+  DeviceKernels* kernels = nullptr;  // of the device
+  RowFilter filter;                  // of the rows that are not refused
   Log log;
   std::vector<UnusedPart> unused;  // its names lie in the file's header
   uint64_t identity = 0;  // a checksum of the file's metadata, tensor list and some bytes of each tensor
@@ -26,10 +26,11 @@ struct Model {
 };
 
 // Reads and checks everything but the weights. That is enough for a memory plan.
-Status describe_model(Source&& source, Device& device, bool exact, const Log& log, Model* out);
+Status describe_model(Source&& source, DeviceKernels& kernels, bool exact, const Log& log, Model* out);
 Status load_model(Model* model, const Progress& progress);
 
-// Excludes kernels that the driver refused from later plans. Returns true if making the plan anew may help.
+// Excludes kernels that the driver refused from later plans on the device. Returns true if making the plan
+// anew may help.
 bool drop_refused(Model& model, std::span<const KernelRow* const> kernels);
 
 // The file's name for its mix of tensor types ("Q4_K_M", "F16"), or the type of most weights.

@@ -14,8 +14,8 @@ inline QuantType transposed_type(QuantType type) {
 
 class StackedMatrices {
  public:
-  StackedMatrices(Device& device, const RowFilter& filter)
-      : device_(device), filter_(filter), kernels_(device) {}
+  StackedMatrices(DeviceKernels& kernels, const RowFilter& filter)
+      : device_(kernels.device()), filter_(filter), kernels_(kernels) {}
 
   struct Place {  // in a source
     uint32_t part;

@@ -268,7 +268,9 @@ Status TensorStore::copy_all(const DeviceInfo& device) {
   return {};
 }
 
-Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, const Progress& progress) {
+Status TensorStore::load(Gguf& gguf, DeviceKernels& kernels, const RowFilter& filter,
+                         const Progress& progress) {
+  Device& device = kernels.device();
   Source& source = gguf.source();
   if (maps_ && !import_pages(source, device).ok()) {
     clear_error_text();
@@ -285,8 +287,8 @@ Status TensorStore::load(Gguf& gguf, Device& device, const RowFilter& filter, co
   LoadMeter meter{progress, all, 0, &source};
   GRETA_TRY(source.check_mapped());
   const bool read_now = mapped_bytes() <= memory_available_bytes();
-  WeightUpload upload(device, filter, &meter);
-  StackedMatrices stacked(device, filter);
+  WeightUpload upload(kernels, filter, &meter);
+  StackedMatrices stacked(kernels, filter);
   for (const Placed& placed : placed_) {
     const GgufTensor& from = *placed.source;
     if (placed.in_place) {

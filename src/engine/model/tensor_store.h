@@ -17,7 +17,7 @@ class TensorStore {
  public:
   // Finds and checks every tensor. The slices of `weights()` are empty until load().
   Status describe(Gguf& gguf, const Arch& arch, const Shape& shape, const RowFilter& filter);
-  Status load(Gguf& gguf, Device& device, const RowFilter& filter, const Progress& progress);
+  Status load(Gguf& gguf, DeviceKernels& kernels, const RowFilter& filter, const Progress& progress);
 
   const Weights& weights() const { return weights_; }
   uint64_t device_bytes() const;  // what load() allocates on the device

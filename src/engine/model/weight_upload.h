@@ -13,8 +13,8 @@ namespace greta {
 class WeightUpload {
  public:
   // `meter` may be null. It is told of each piece and may end the upload.
-  WeightUpload(Device& device, const RowFilter& filter, LoadMeter* meter = nullptr)
-      : device_(device), filter_(filter), meter_(meter), kernels_(device) {}
+  WeightUpload(DeviceKernels& kernels, const RowFilter& filter, LoadMeter* meter = nullptr)
+      : device_(kernels.device()), filter_(filter), meter_(meter), kernels_(kernels) {}
 
   // Uploads all matrices of `to`, whose memory is allocated, from rows in GGUF order at `offset` of a part of
   // the source. They are there after finish().

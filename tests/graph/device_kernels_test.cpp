@@ -1,4 +1,8 @@
-// Kernels that plans want: compiled once each, told of and stopped, and named where that fails.
+// Kernels that plans want: compiled once for all of a device's models, told of and stopped, and named where
+// that fails.
+#include "support/device_kernels.h"
+
+#include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <chrono>
@@ -7,7 +11,6 @@
 #include <thread>
 
 #include "graph/graph.h"
-#include "support/device_kernels.h"
 #include "support/limited_device.h"
 
 using namespace greta;
@@ -85,7 +88,8 @@ TEST_CASE("wanted kernels are compiled once, and one that is refused is named an
   const OpenDevice device = open_null(options);
   Rows all(4);
   std::vector<KernelRow>& row = all.rows;
-  KernelSet kernels(*device);
+  DeviceKernels shared(*device);
+  KernelSet kernels(shared);
   const Kernel* a = kernels.want(row[0], {});
   const Kernel* b = kernels.want(row[1], {});
   CHECK(kernels.want(row[0], {}) == a);
@@ -110,7 +114,8 @@ TEST_CASE("compiling is cancelled between kernels, and goes on from there the ne
   device.at_once = 5;
   Rows all(kCount);
   {
-    KernelSet kernels(device);
+    DeviceKernels shared(device);
+    KernelSet kernels(shared);
     std::vector<const Kernel*> wanted;
     all.want(&kernels, &wanted);
     Told told{device, 5};
@@ -136,7 +141,8 @@ TEST_CASE("who was told of kernels that are compiled hears of the last one", "[g
   const OpenDevice null = open_null({});
   SlowDevice device(*null, 1 << 20);
   Rows all(3);
-  KernelSet kernels(device);
+  DeviceKernels shared(device);
+  KernelSet kernels(shared);
   std::vector<const Kernel*> wanted;
   all.want(&kernels, &wanted);
   Told told{device, 3};
@@ -150,4 +156,130 @@ TEST_CASE("who was told of kernels that are compiled hears of the last one", "[g
   REQUIRE(told.heard.size() > 1);
   CHECK(told.heard.front() == std::pair<uint64_t, uint64_t>(0, 3));
   CHECK(told.heard.back() == std::pair<uint64_t, uint64_t>(3, 3));
+}
+
+TEST_CASE("what one executor has compiled, another one has, and it stays when they are gone", "[graph]") {
+  const OpenDevice null = open_null({});
+  SlowDevice device(*null, 1 << 20);
+  device.let_go();
+  Rows all(3);
+  {
+    DeviceKernels shared(device);
+    const Kernel* first = nullptr;
+    for (uint32_t turn = 0; turn < 3; ++turn) {
+      KernelSet kernels(shared);
+      std::vector<const Kernel*> wanted;
+      all.want(&kernels, &wanted);
+      REQUIRE(kernels.compile().ok());
+      if (!first) first = wanted[0];
+      CHECK(wanted[0] == first);
+    }
+    CHECK(device.loaded == 3);
+    CHECK(device.unloaded == 0);
+  }
+  CHECK(device.unloaded == 3);
+}
+
+TEST_CASE("executors that want the same kernels at once share them", "[graph]") {
+  constexpr int kCount = 8, kExecutors = 4;
+  const OpenDevice null = open_null({});
+  SlowDevice device(*null, 1 << 20);
+  Rows all(kCount);
+  DeviceKernels shared(device);
+  std::atomic<int> right = 0;
+  std::vector<std::thread> executors;
+  for (int i = 0; i < kExecutors; ++i)
+    executors.emplace_back([&] {
+      KernelSet kernels(shared);
+      std::vector<const Kernel*> wanted;
+      all.want(&kernels, &wanted);
+      const bool ok = kernels.compile().ok();
+      right += ok && std::ranges::all_of(wanted, [](const Kernel* kernel) { return kernel->handle; });
+    });
+  device.let_go();
+  for (std::thread& executor : executors) executor.join();
+  CHECK(right == kExecutors);
+  CHECK(device.loaded == kCount);
+}
+
+// One is told of the kernels, and cancels while the other one waits for those that it has at work.
+TEST_CASE("kernels that one executor was told to leave are compiled for the other", "[graph]") {
+  constexpr int kCount = 40;
+  const OpenDevice null = open_null({});
+  SlowDevice device(*null, 1 << 20);
+  Rows all(kCount);
+  DeviceKernels shared(device);
+  std::atomic<bool> begun = false;
+  std::thread other([&] {
+    while (!begun) std::this_thread::yield();
+    KernelSet kernels(shared);
+    std::vector<const Kernel*> wanted;
+    all.want(&kernels, &wanted);
+    CHECK(kernels.compile().ok());
+    for (const Kernel* kernel : wanted) CHECK(kernel->handle != nullptr);
+  });
+  KernelSet kernels(shared);
+  std::vector<const Kernel*> wanted;
+  all.want(&kernels, &wanted);
+  struct Stop {
+    SlowDevice& device;
+    std::atomic<bool>& begun;
+    static int at_once(void* user, uint64_t, uint64_t) {
+      Stop& stop = *static_cast<Stop*>(user);
+      stop.begun = true;
+      stop.device.let_go();
+      return 1;
+    }
+  } stop{device, begun};
+  CHECK(kernels.compile({Stop::at_once, &stop}).code == Code::Cancelled);
+  other.join();
+  CHECK(device.loaded == kCount);
+}
+
+// A progress callback may open a session of the same model, which wants what is being compiled.
+TEST_CASE("a progress callback may want the kernels that it is told of", "[graph]") {
+  const OpenDevice null = open_null({});
+  SlowDevice device(*null, 1 << 20);
+  Rows all(4);
+  DeviceKernels shared(device);
+  struct Within {
+    SlowDevice& device;
+    DeviceKernels& shared;
+    Rows& all;
+    uint32_t compiled = 0;
+    static int compile(void* user, uint64_t, uint64_t) {
+      Within& self = *static_cast<Within*>(user);
+      self.device.let_go();
+      KernelSet kernels(self.shared);
+      std::vector<const Kernel*> wanted;
+      self.all.want(&kernels, &wanted);
+      self.compiled += kernels.compile().ok();
+      return 0;
+    }
+  } within{device, shared, all};
+  KernelSet kernels(shared);
+  std::vector<const Kernel*> wanted;
+  all.want(&kernels, &wanted);
+  REQUIRE(kernels.compile({Within::compile, &within}).ok());
+  CHECK(within.compiled > 0);
+  CHECK(device.loaded == 4);
+}
+
+// The driver is asked again by each, since each of them must be told.
+TEST_CASE("what the driver refuses is refused to each executor that wants it", "[graph]") {
+  const OpenDevice null = open_null({});
+  class Refusing final : public test::LimitedDevice {
+   public:
+    using LimitedDevice::LimitedDevice;
+    Status load(const KernelCode&, Kernel*) override { return fail(Code::Unsupported, "no such kernel"); }
+  } device(*null, 1 << 20);
+  Rows all(2);
+  DeviceKernels shared(device);
+  for (uint32_t turn = 0; turn < 2; ++turn) {
+    KernelSet kernels(shared);
+    std::vector<const Kernel*> wanted;
+    all.want(&kernels, &wanted);
+    CHECK(kernels.compile().code == Code::Unsupported);
+    CHECK(kernels.refused().size() == 2);
+  }
 }

@@ -1,0 +1,115 @@
+// What is known of a device is found out once, for all models and executors on it: counted on the mock of
+// HIP.
+#include <atomic>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "support/forwarding_device.h"
+#include "support/hip_orders.h"
+#include "support/tiny_model.h"
+
+using namespace greta;
+using namespace greta::test;
+
+namespace {
+
+// Counts kernels that are compiled, and streams, one of which each product of matrices needs.
+class CountingDevice final : public ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  std::atomic<uint32_t> loads = 0, streams = 0;
+  Status load(const KernelCode& code, Kernel* out) override {
+    ++loads;
+    return inner_.load(code, out);
+  }
+  Status create_stream(Stream** out) override {
+    ++streams;
+    return inner_.create_stream(out);
+  }
+};
+
+void require(Status status) {
+  INFO(error_text());
+  REQUIRE(status.ok());
+}
+
+// What a memory plan needs of the bundled model, whose weights are packed.
+void plan_tales(DeviceKernels& kernels, const Log& log = {}) {
+  Source source;
+  require(source.open_file(GRETA_SOURCE_DIR "/models/tales-llama-7m-q4_k_m.gguf"));
+  Model model;
+  require(describe_model(std::move(source), kernels, false, log, &model));
+  ExecutorOptions options{.context = 64};
+  ExecutorPlan plan;
+  require(Executor::plan(model, &options, uint64_t(1) << 32, &plan));
+}
+
+struct Opened {
+  Model model;
+  std::unique_ptr<Executor> executor;
+  Opened(DeviceKernels& kernels, const std::string& file) {
+    Source source;
+    require(source.open_memory(file.data(), file.size()));
+    require(describe_model(std::move(source), kernels, false, Log{}, &model));
+    require(load_model(&model, {}));
+    require(Executor::open(model, {.context = 64}, uint64_t(1) << 32, &executor));
+  }
+};
+
+uint32_t count_warnings(void (*work)(DeviceKernels&, const Log&), DeviceKernels& kernels) {
+  uint32_t count = 0;
+  const auto note = [](void* user, uint32_t level, const char*) {
+    *static_cast<uint32_t*>(user) += level == uint32_t(LogLevel::Warning);
+  };
+  work(kernels, {note, &count});
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("kernels: a second memory plan compiles and multiplies nothing", "[engine][hip]") {
+  HipOrders orders;
+  orders.set("ARCH", "gfx942");
+  const OpenDevice mock = open_mock_hip();
+  CountingDevice device(*mock);
+  DeviceKernels kernels(device);
+  plan_tales(kernels);
+  const uint32_t loads = device.loads, streams = device.streams;
+  CHECK(loads > 0);
+  CHECK(streams > 0);
+  plan_tales(kernels);
+  CHECK(device.loads == loads);
+  CHECK(device.streams == streams);
+  DeviceKernels others(device);  // another object knows nothing
+  plan_tales(others);
+  CHECK(device.loads == 2 * loads);
+}
+
+TEST_CASE("kernels: a second model with its executor compiles nothing", "[engine][hip]") {
+  HipOrders orders;
+  orders.set("ARCH", "gfx942");
+  const OpenDevice mock = open_mock_hip();
+  CountingDevice device(*mock);
+  DeviceKernels kernels(device);
+  const TinyModel tiny = make_tiny({.width = 128, .heads = 8, .kv_heads = 2, .head_width = 32});
+  std::optional<Opened> first(std::in_place, kernels, tiny.file);
+  const uint32_t loads = device.loads;
+  CHECK(loads > 0);
+  const Opened second(kernels, tiny.file);
+  CHECK(device.loads == loads);
+  first.reset();  // what it compiled stays
+  const Opened third(kernels, tiny.file);
+  CHECK(device.loads == loads);
+}
+
+TEST_CASE("kernels: that a device multiplies wrong is told once, and known to all models", "[engine][hip]") {
+  HipOrders orders;
+  orders.set("ARCH", "gfx942");
+  orders.set("WRONG_MATRICES", "1");
+  const OpenDevice mock = open_mock_hip();
+  DeviceKernels kernels(*mock);
+  CHECK(count_warnings(plan_tales, kernels) == 1);
+  CHECK(kernels.refused().any());
+  CHECK(count_warnings(plan_tales, kernels) == 0);
+  CHECK(kernels.refused().any());
+}
