@@ -2,12 +2,10 @@
 //
 // A HIP stream runs what it is given at once and in order, and a wait for an event concerns the event's last
 // signal that the driver has seen. So a Stream keeps what is recorded as a list of commands until submit(),
-// and the host holds a batch of commands back until the signals that it waits for were given to the driver.
-// As a stream runs in order, barrier() has nothing to do.
+// and the host holds a batch of commands back (runtime/held_queue.h). As a stream runs in order, barrier()
+// has nothing to do.
 #pragma once
 #include <atomic>
-#include <condition_variable>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,6 +16,7 @@
 #include "backends/hip/card.h"
 #include "backends/hip/faults.h"
 #include "backends/hip/persistent.h"
+#include "runtime/held_queue.h"
 
 namespace greta {
 
@@ -76,8 +75,8 @@ struct HipDriverStream {
   void* handle = nullptr;
 };
 
-// How far a stream has come. All but the HIP stream itself is guarded by HipQueue::mutex_.
-struct HipTimeline {
+// How far a stream has come. All but the HIP stream itself is guarded by the queue's mutex.
+struct HipTimeline : StreamProgress {
   explicit HipTimeline(HipDevice& owner) : device(owner) {}
   ~HipTimeline();
   HipDevice& device;
@@ -85,10 +84,6 @@ struct HipTimeline {
   void* stream = nullptr;  // of `owned`
   void* end = nullptr;     // the driver's event behind all that was given to it, if `marked`
   bool marked = false;
-  uint64_t given = 0;      // the highest value of a batch that the stream gave to the queue
-  uint64_t submitted = 0;  // the highest value that was given to the driver
-  bool closed = false;     // the Stream is gone, so what was not submitted will never come
-  std::thread::id owner_thread;
   std::vector<std::shared_ptr<HipGraph>> in_flight;  // replayed since the stream was last seen idle
   // The replay of a plan as one launch of which nobody knows yet that it was done, and what was given behind.
   std::vector<HipCommand> unsettled;
@@ -106,7 +101,7 @@ struct HipEvent {
   HipDevice& device;
   void* handle = nullptr;
   bool timed = false;
-  HipPoint last;  // the last signal that was recorded; guarded by HipQueue::mutex_
+  HipPoint last;  // the last signal that was recorded; guarded by the queue
 };
 
 // The driver's graph of a capture, or the commands themselves where the driver refused to make one. The
@@ -128,7 +123,7 @@ struct HipBatch {
   bool empty() const { return commands.empty() && waits.empty(); }
 };
 
-class HipQueue {
+class HipQueue : public HeldQueue<HipBatch> {
  public:
   explicit HipQueue(HipDevice& device) : device_(device) {}
 
@@ -137,8 +132,6 @@ class HipQueue {
   void close(HipTimeline& timeline);                          // drops what is held back of a stream that ends
   Status capture(HipGraph& graph);                            // makes the driver's graph of its commands
 
-  void set_event(HipEvent& event, const HipPoint& point);
-  HipPoint event_point(const HipEvent& event);
   bool reached(const HipEvent& event);
 
  private:
@@ -159,15 +152,9 @@ class HipQueue {
   Status poll(void* event);
   template <class Call>
   int outside_captures(Call call);
-  Status wait_submitted(const HipPoint& point);
-  uint64_t submitted_by(const HipTimeline& timeline);
   void forget_graphs(HipTimeline& timeline, uint64_t submitted);
-  bool waits_for_own_thread(const HipTimeline& timeline) const;
 
   HipDevice& device_;
-  std::mutex mutex_;
-  Unforked<std::condition_variable> changed_;
-  std::deque<HipBatch> held_;       // batches that were given but not submitted, in order
   bool warned_ = false;             // of a graph that was refused
   bool persistent_failed_ = false;  // plans are launches of their own from now on
 };

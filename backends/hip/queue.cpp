@@ -1,28 +1,18 @@
-// Gives the batches of all streams to the driver so that none waits for a later one, waits for them, and
-// makes graphs of captures.
+// Gives batches to the driver, waits for them, and makes graphs of captures.
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <new>
 
 #include "backends/hip/hip.h"
 
 namespace greta {
 
-constexpr uint64_t kPatienceNs = 60'000'000'000;  // how long a signal that nobody submits is waited for
-constexpr uint64_t kSpinNs = 2'000'000;           // how long a wait asks without a pause
+constexpr uint64_t kSpinNs = 2'000'000;  // how long a wait asks without a pause
 constexpr auto kPause = std::chrono::microseconds(20);
-
-static bool is_submitted(const HipPoint& point) {
-  return point.timeline->submitted >= point.value || point.timeline->closed;
-}
 
 Status HipQueue::submit(std::vector<HipBatch>& batches) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  held_.insert(held_.end(), std::make_move_iterator(batches.begin()), std::make_move_iterator(batches.end()));
-  for (size_t i = held_.size() - batches.size(); i < held_.size(); ++i)
-    held_[i].done.timeline->given = held_[i].done.value;
-  batches.clear();
+  hold(batches);
   const Status status = pump();
   changed_->notify_all();
   return status;
@@ -31,25 +21,14 @@ Status HipQueue::submit(std::vector<HipBatch>& batches) {
 // Submits held batches as long as there are some whose signals are submitted.
 Status HipQueue::pump() {
   const HipCurrent current(device_.hip, device_.index());
-  for (size_t i = 0; i < held_.size();) {
-    const HipBatch& batch = held_[i];
-    const bool first = std::none_of(held_.begin(), held_.begin() + i, [&](const HipBatch& other) {
-      return other.done.timeline == batch.done.timeline;
-    });
-    if (!first || !std::all_of(batch.waits.begin(), batch.waits.end(), is_submitted)) {
-      ++i;
-      continue;
-    }
-    const HipBatch ready = std::move(held_[i]);
-    held_.erase(held_.begin() + i);
+  while (const std::optional<HipBatch> ready = take_ready()) {
+    HipTimeline& timeline = *ready->done.timeline;
     GRETA_TRY(device_.usable());
-    for (const HipPoint& point : ready.waits) GRETA_TRY(settle(*point.timeline));
-    ready.done.timeline->submitted = ready.done.value;
-    for (const HipCommand& command : ready.commands) GRETA_TRY(run(command, *ready.done.timeline));
+    for (const HipPoint& point : ready->waits) GRETA_TRY(settle(*point.timeline));
+    for (const HipCommand& command : ready->commands) GRETA_TRY(run(command, timeline));
     // A batch without a signal at its end gets a mark, since a wait for it must not wait for later ones.
-    if (ready.commands.empty() || ready.commands.back().kind != HipCommand::kSignal)
-      GRETA_TRY(mark_end(*ready.done.timeline));
-    i = 0;  // an earlier batch may have waited for this one
+    if (ready->commands.empty() || ready->commands.back().kind != HipCommand::kSignal)
+      GRETA_TRY(mark_end(timeline));
   }
   return {};
 }
@@ -201,38 +180,11 @@ int HipQueue::make_graph(HipGraph& graph, const char** call) {
   return error;
 }
 
-// Returns true if a held batch of `timeline` waits for what this thread has not submitted.
-bool HipQueue::waits_for_own_thread(const HipTimeline& timeline) const {
-  for (const HipBatch& batch : held_) {
-    if (batch.done.timeline.get() != &timeline) continue;
-    for (const HipPoint& wait : batch.waits)
-      if (wait.timeline->given < wait.value && !wait.timeline->closed &&
-          wait.timeline->owner_thread == std::this_thread::get_id())
-        return true;
-  }
-  return false;
-}
-
-Status HipQueue::wait_submitted(const HipPoint& point) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  const uint64_t deadline = now_ns() + kPatienceNs;
-  while (!is_submitted(point)) {
-    if (waits_for_own_thread(*point.timeline))
-      return fail(Code::Argument, "wait: for an event whose signal this thread recorded but did not submit");
-    if (now_ns() > deadline)
-      return fail(Code::Device, "wait: no event of another stream came for %llu s",
-                  (unsigned long long)(kPatienceNs / 1'000'000'000));
-    changed_->wait_for(lock, std::chrono::milliseconds(100));
-    GRETA_TRY(device_.usable());
-  }
-  return {};
-}
-
 // Asks instead of calling the driver's own wait, which never returns from a device that hangs. Only the time
 // between the questions counts against the limit.
 Status HipQueue::wait(const HipPoint& point, const HipEvent* event) {
   GRETA_TRY(device_.usable());
-  GRETA_TRY(wait_submitted(point));
+  GRETA_TRY(wait_submitted(point, [&] { return device_.usable(); }));
   HipTimeline& timeline = *point.timeline;
   const uint64_t submitted = submitted_by(timeline);
   if (submitted < point.value) return {};  // its stream was closed before it came
@@ -275,11 +227,6 @@ Status HipQueue::poll(void* event) {
   }
 }
 
-uint64_t HipQueue::submitted_by(const HipTimeline& timeline) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return timeline.submitted;
-}
-
 // The stream was idle when batch `submitted` was its last.
 void HipQueue::forget_graphs(HipTimeline& timeline, uint64_t submitted) {
   std::vector<std::shared_ptr<HipGraph>> done;  // destroyed without the lock
@@ -289,20 +236,9 @@ void HipQueue::forget_graphs(HipTimeline& timeline, uint64_t submitted) {
 
 void HipQueue::close(HipTimeline& timeline) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::erase_if(held_, [&](const HipBatch& batch) { return batch.done.timeline.get() == &timeline; });
-  timeline.closed = true;
+  forget(timeline);
   (void)pump();  // if batches that waited for this stream cannot be submitted, their own wait reports it
   changed_->notify_all();
-}
-
-void HipQueue::set_event(HipEvent& event, const HipPoint& point) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  event.last = point;
-}
-
-HipPoint HipQueue::event_point(const HipEvent& event) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return event.last;
 }
 
 bool HipQueue::reached(const HipEvent& event) {

@@ -1,32 +1,22 @@
-// The one queue of a device. It submits the batches of all streams so that none waits for a later one.
+// The one queue of a device, and waits for it.
 #include <algorithm>
-#include <chrono>
-#include <iterator>
 #include <new>
 
 #include "backends/vulkan/vulkan.h"
 
 namespace greta {
 
-constexpr uint64_t kPatienceNs = 60'000'000'000;  // how long a signal that nobody submits is waited for
-constexpr uint64_t kSliceNs = 1'000'000'000;      // how often a wait looks whether the device was lost
+constexpr uint64_t kSliceNs = 1'000'000'000;  // how often a wait looks whether the device was lost
 
 VulkanTimeline::~VulkanTimeline() {
   if (semaphore && !device.out_of_reach()) device.vk.vkDestroySemaphore(device.handle, semaphore, nullptr);
 }
 
-static bool is_submitted(const VulkanPoint& point) {
-  return point.timeline->submitted >= point.value || point.timeline->closed;
-}
-
 Status VulkanQueue::submit(std::vector<VulkanBatch>& batches) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<VulkanBatch> ready;  // allocated first, so that all batches are taken or none
-  ready.reserve(held_.size() + batches.size());
-  held_.insert(held_.end(), std::make_move_iterator(batches.begin()), std::make_move_iterator(batches.end()));
-  for (size_t i = held_.size() - batches.size(); i < held_.size(); ++i)
-    held_[i].done.timeline->given = held_[i].done.value;
-  batches.clear();
+  ready.reserve(held() + batches.size());
+  hold(batches);
   const Status status = pump(ready);
   changed_->notify_all();
   return status;
@@ -34,20 +24,7 @@ Status VulkanQueue::submit(std::vector<VulkanBatch>& batches) {
 
 // Submits held batches as long as there are some whose signals are submitted. `ready` has room for all.
 Status VulkanQueue::pump(std::vector<VulkanBatch>& ready) {
-  for (size_t i = 0; i < held_.size();) {
-    VulkanBatch& batch = held_[i];
-    const bool first = std::none_of(held_.begin(), held_.begin() + i, [&](const VulkanBatch& other) {
-      return other.done.timeline == batch.done.timeline;
-    });
-    if (!first || !std::all_of(batch.waits.begin(), batch.waits.end(), is_submitted)) {
-      ++i;
-      continue;
-    }
-    batch.done.timeline->submitted = batch.done.value;
-    ready.push_back(std::move(batch));
-    held_.erase(held_.begin() + i);
-    i = 0;  // an earlier batch may have waited for this one
-  }
+  while (std::optional<VulkanBatch> batch = take_ready()) ready.push_back(std::move(*batch));
   return ready.empty() ? Status{} : submit_ready(ready);
 }
 
@@ -122,35 +99,10 @@ Status VulkanQueue::submit_ready(std::span<const VulkanBatch> ready) {
   return {};
 }
 
-// Returns true if a held batch of `timeline` waits for what this thread has not submitted.
-bool VulkanQueue::waits_for_own_thread(const VulkanTimeline& timeline) const {
-  for (const VulkanBatch& batch : held_) {
-    if (batch.done.timeline.get() != &timeline) continue;
-    for (const VulkanPoint& wait : batch.waits)
-      if (wait.timeline->given < wait.value && !wait.timeline->closed &&
-          wait.timeline->owner_thread == std::this_thread::get_id())
-        return true;
-  }
-  return false;
-}
-
 Status VulkanQueue::wait(const VulkanPoint& point) {
   GRETA_TRY(device_.usable());
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const uint64_t deadline = now_ns() + kPatienceNs;
-    while (!is_submitted(point)) {
-      if (waits_for_own_thread(*point.timeline))
-        return fail(Code::Argument,
-                    "wait: for an event whose signal this thread recorded but did not submit");
-      if (now_ns() > deadline)
-        return fail(Code::Device, "wait: no event of another stream came for %llu s",
-                    (unsigned long long)(kPatienceNs / 1'000'000'000));
-      changed_->wait_for(lock, std::chrono::milliseconds(100));
-      GRETA_TRY(device_.usable());
-    }
-    if (point.timeline->submitted < point.value) return {};
-  }
+  GRETA_TRY(wait_submitted(point, [&] { return device_.usable(); }));
+  if (submitted_by(*point.timeline) < point.value) return {};  // its stream was closed before it came
   auto info = tagged<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
   info.semaphoreCount = 1;
   info.pSemaphores = &point.timeline->semaphore;
@@ -188,12 +140,11 @@ Status VulkanQueue::look_at_progress(const VulkanPoint& point, uint64_t* reached
 
 void VulkanQueue::close(VulkanTimeline& timeline) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::erase_if(held_, [&](const VulkanBatch& batch) { return batch.done.timeline.get() == &timeline; });
-  timeline.closed = true;
+  forget(timeline);
   // If batches that waited for this stream cannot be submitted, their own wait reports it.
   try {
     std::vector<VulkanBatch> ready;
-    ready.reserve(held_.size());
+    ready.reserve(held());
     [[maybe_unused]] const Status ignored = pump(ready);
   } catch (const std::bad_alloc&) {
     device_.lose("closing a stream", VK_ERROR_OUT_OF_HOST_MEMORY);
@@ -205,16 +156,6 @@ void VulkanQueue::wait_idle() {
   const std::lock_guard<std::mutex> lock(mutex_);
   [[maybe_unused]] const Status ignored =
       device_.result(device_.vk.vkQueueWaitIdle(queue_), "vkQueueWaitIdle");
-}
-
-void VulkanQueue::set_event(VulkanEvent& event, const VulkanPoint& point) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  event.last = point;
-}
-
-VulkanPoint VulkanQueue::event_point(const VulkanEvent& event) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return event.last;
 }
 
 bool VulkanQueue::reached(const VulkanPoint& point) {

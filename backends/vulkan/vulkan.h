@@ -2,11 +2,9 @@
 //
 // A stream records command buffers and gives them to the queue in batches. Each batch signals the next value
 // of the stream's timeline semaphore, and an event is a value of a timeline. In a Vulkan queue nothing
-// overtakes a batch that waits. So the host holds a batch back until the signals that it waits for are
-// submitted.
+// overtakes a batch that waits, so the host holds it back (runtime/held_queue.h).
 #pragma once
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
@@ -16,6 +14,7 @@
 
 #include "backends/vulkan/chain.h"
 #include "backends/vulkan/physical.h"
+#include "runtime/held_queue.h"
 
 namespace greta {
 
@@ -38,16 +37,12 @@ struct VulkanPipeline {
   uint32_t users = 0;
 };
 
-// How far a stream has come. All but the semaphore itself is guarded by VulkanQueue::mutex_.
-struct VulkanTimeline {
+// How far a stream has come, as its semaphore counts.
+struct VulkanTimeline : StreamProgress {
   explicit VulkanTimeline(const VulkanDevice& owner) : device(owner) {}
   ~VulkanTimeline();
   const VulkanDevice& device;
   VkSemaphore semaphore = VK_NULL_HANDLE;
-  uint64_t given = 0;      // the highest value that the stream gave to the queue
-  uint64_t submitted = 0;  // the highest value that was submitted to the driver
-  bool closed = false;     // the stream is gone, so what was not submitted will never come
-  std::thread::id owner_thread;
 };
 
 // A value of a timeline.
@@ -56,7 +51,7 @@ struct VulkanPoint {
   uint64_t value = 0;
 };
 
-// What Event::handle points to. `last` is guarded by VulkanQueue::mutex_.
+// What Event::handle points to. `last` is guarded by the queue.
 struct VulkanEvent {
   VkQueryPool query = VK_NULL_HANDLE;
   VulkanPoint last;  // the last signal that was recorded
@@ -85,7 +80,7 @@ struct VulkanBatch {
   bool empty() const { return commands.empty() && waits.empty(); }
 };
 
-class VulkanQueue {
+class VulkanQueue : public HeldQueue<VulkanBatch> {
  public:
   explicit VulkanQueue(VulkanDevice& device) : device_(device) {}
   void set(VkQueue queue) { queue_ = queue; }
@@ -95,21 +90,15 @@ class VulkanQueue {
   void close(VulkanTimeline& timeline);              // drops what is held back of a stream that ends
   void wait_idle();  // blocks until all submitted work is done, or the device is lost
 
-  void set_event(VulkanEvent& event, const VulkanPoint& point);
-  VulkanPoint event_point(const VulkanEvent& event);
   bool reached(const VulkanPoint& point);
 
  private:
   Status pump(std::vector<VulkanBatch>& ready);
   Status submit_ready(std::span<const VulkanBatch> ready);
-  bool waits_for_own_thread(const VulkanTimeline& timeline) const;
   Status look_at_progress(const VulkanPoint& point, uint64_t* reached, uint64_t* since, bool* told);
 
   VulkanDevice& device_;
   VkQueue queue_ = VK_NULL_HANDLE;
-  std::mutex mutex_;
-  Unforked<std::condition_variable> changed_;
-  std::deque<VulkanBatch> held_;  // batches that were given but not submitted, in order
 };
 
 class VulkanStream final : public Stream {
