@@ -1,6 +1,6 @@
 # fuzz: each fuzzer of the sanitizers' build, as often as tests/fuzz/runs.tsv says (GRETA_FUZZ_TIMES times as
 # often), from its seeds and with new random numbers.
-# Minutes: 4 whole, 1 sampled, both estimated, after the stage sanitizers; the build alone takes 5.
+# Minutes: 7 whole, after the stage sanitizers, 5 of which build; 1 sampled, estimated.
 # Inputs: of a fuzzer its source, its corpus and the layers that it feeds.
 # A job is a fuzzer; the sample is one in 4.
 sample_of_fuzz=4

@@ -3,7 +3,7 @@
 # there too, from its own source, with the waves of MI300 and of Radeon, against float64: all of them in one
 # shape, those of Q4_K and those without weights in all shapes. What is declared of HIP is compared with the
 # headers of HIP 6 and 7, and these runtimes have to answer that there is no GPU.
-# Minutes: 12 whole, 4 sampled, both estimated, after the stage tests.
+# Minutes: 45 whole, after the stage tests; 4 sampled, estimated.
 # Inputs: of a kernel its code objects and its rows of the kernel table; of one type of products also the code
 # of the host and the oracles; of tests also their sources.
 # A job is a kernel on a GPU, or a test; the sample is one job in 10 of each group.

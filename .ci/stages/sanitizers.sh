@@ -1,7 +1,7 @@
 # sanitizers: the tests under the address, leak and undefined behaviour sanitizers, compiled by clang 19 with
 # warnings as errors. Left out are tests that compare numbers or refuse memory over minutes in code that
 # others run too, an op's repeats, and what reads the machine code of GPUs.
-# Minutes: 38 whole, 20 sampled, both estimated (most of them compile the library and the HIP kernels).
+# Minutes: 24 whole; 20 sampled, estimated (most of them compile the library and the HIP kernels).
 # Inputs: of the tests of a folder, that folder and the sources that its tests are about.
 # A job is a folder of tests; only the tests of chosen folders are compiled. The sample is one job in 4 of
 # each group.

@@ -3,7 +3,7 @@
 # message. Of products a whole run takes the types of weights whose names begin with q; of the other types it
 # takes a sample, and some of those that changed. Faults that are planted must be reported: a launch that
 # reads past a buffer, a barrier that is missing.
-# Minutes: 13 whole, 5 sampled.
+# Minutes: 19 whole, 5 sampled.
 # Inputs: of a job its kernels (SPIR-V and rows of the kernel table); of one type of weights (by first
 # letter: q), attention, ops and models also the code that launches kernels, and the oracles; of models also
 # the code that plans steps.

@@ -39,8 +39,7 @@ struct Substitute {
 // Removes, from `start` on, all but the first of several unknown tokens in a row, as SentencePiece does.
 void join_unknown(int32_t unknown, size_t start, std::vector<int32_t>* out);
 
-constexpr uint32_t kSpaceMark = 0x2581;  // stands for a space in the texts of tokens
-constexpr std::string_view kSpaceMarkText = "\xE2\x96\x81";
+constexpr std::string_view kSpaceMarkText = "\xE2\x96\x81";  // U+2581, for a space in the texts of tokens
 
 // Returns true if a space mark follows another character in the token.
 bool crosses_words(std::string_view token);
