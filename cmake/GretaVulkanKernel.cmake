@@ -111,10 +111,14 @@ macro(greta_vulkan_shader)
       greta_type_includes()
       string(APPEND unit "_${type_header}")
     endif()
+    set(vulkan_weight "")
+    if(weight)
+      set(vulkan_weight "#include \"kernels/vulkan/device.h\"\n${weight}")
+    endif()
     set(wrapper "${CMAKE_CURRENT_BINARY_DIR}/${row_name}.glsl")
     file(CONFIGURE OUTPUT "${wrapper}" CONTENT "#version 460
 #extension GL_GOOGLE_include_directive : require
-${defines}${weight}#include \"${source}.comp\"
+${defines}${vulkan_weight}#include \"${source}.comp\"
 " @ONLY)
     set(extensions "")
     greta_shader_extensions("${wrapper}" extensions)

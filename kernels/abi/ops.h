@@ -269,7 +269,7 @@ struct AttentionHeads {
   AttentionHeadsConstants constants;
 };
 
-#define kNormsNone 0
+// The norms of heads before attention; 0: none.
 #define kNormsEachHead 1
 #define kNormsAllHeads 2  // of a token together
 // Shared memory of a group holds so many values: the queries of a KV head, its key and its value.

@@ -1,6 +1,6 @@
-// What a weight's decode header gives to a kernel, and what decode headers share. The build includes
-// quant/<type>.h in front of the kernel's file; for the layout of planes it includes quant/<type>_planes.h
-// where there is one.
+// What a weight's decode header gives to a kernel, and what decode headers share. In front of the kernel's
+// file the build includes what kernels of the backend start from, then quant/<type>.h; for the layout of
+// planes it includes quant/<type>_planes.h where there is one.
 //
 //   kUnit                          32: weights of a unit, columns 32 u .. 32 u + 31 of a row
 //   kWholeUnits                    whether every depth is a multiple of it: not for f32, f16 and bf16
@@ -33,7 +33,6 @@
 #extension GL_EXT_shader_16bit_storage : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int16 : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
-#include "kernels/vulkan/device.h"
 #endif
 #include "kernels/abi/abi.h"
 
