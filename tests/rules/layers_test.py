@@ -35,6 +35,7 @@ ALSO = {
 # Kernels are freestanding. What hosted C they may see, by folder.
 KERNEL_SYSTEM = {"cpu": {"stdint.h", "immintrin.h"}, "hip": {"stdint.h"}, "abi": {"stdint.h"}, "gpu": set(),
                  "vulkan": set()}
+SHARED = {"abi", "gpu"}  # folders of kernels that several backends include
 
 
 def refuse_src(parts, name):
@@ -74,6 +75,8 @@ def refuse(path, name, system, root):
             allowed = KERNEL_SYSTEM.get(parts[1], set())
             return None if name in allowed else f"kernels are freestanding: <> is for {sorted(allowed)}"
         own = os.path.normpath(os.path.join(os.path.dirname(path), name))
+        if parts[1] in SHARED and name.startswith(tuple(f"kernels/{backend}/" for backend in KERNEL_SYSTEM if backend not in SHARED)):
+            return f"kernels/{parts[1]} is for several backends, and includes nothing of one of them"
         if name.startswith("kernels/") or own.startswith("kernels/") and os.path.isfile(os.path.join(root, own)):
             return None
         return "kernels include only kernels"
@@ -151,6 +154,8 @@ PLANTED = [
     ("kernels/cpu/x.cpp", "../../src/compute/op.h", False),
     ("kernels/cpu/x.cpp", "math.h", True),
     ("kernels/hip/x.hip", "hip/hip_runtime.h", True),
+    ("kernels/gpu/x.h", "kernels/vulkan/device.h", False),
+    ("kernels/abi/x.h", "kernels/hip/device.h", False),
     ("models/x.cpp", "engine/engine.h", False),
     ("tools/cli/x.cpp", "engine/engine.h", False),
     ("tools/cli/x.cpp", "serve/server.h", False),
