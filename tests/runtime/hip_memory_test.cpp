@@ -4,6 +4,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "api/handles.h"
+#include "backends/hip/card.h"
 #include "support/device_kernels.h"
 #include "support/fake_gpus.h"
 #include "support/hip_orders.h"
@@ -113,6 +114,19 @@ TEST_CASE("hip: RDNA's units are not pairs, and dies are known", "[runtime][hip]
   CHECK(rig.described().unit_count == 96);
   rig.set_node("simd_count 96\nsimd_per_cu 2\n");  // GPU_ENABLE_WGP_MODE=0: HIP counts units
   CHECK(rig.described().unit_count == 48);
+}
+
+TEST_CASE("hip: the units of a GPU say how many dies it has, where the system does not", "[runtime][hip]") {
+  CHECK(hip_dies("gfx942", 304, {}) == 8);
+  CHECK(hip_dies("gfx942", 228, {}) == 6);
+  CHECK(hip_dies("gfx942", 38, {}) == 1);
+  CHECK(hip_dies("gfx942", 80, {}) == 1);  // not known
+  CHECK(hip_dies("gfx950", 256, {}) == 8);
+  CHECK(hip_dies("gfx90a", 104, {}) == 1);
+  CHECK(hip_dies("gfx1100", 96, {}) == 1);
+  HipCard card;
+  card.dies = 4;
+  CHECK(hip_dies("gfx942", 80, card) == 4);
 }
 
 TEST_CASE("hip: no mapped file is read in place unless asked, and at most 1 GiB at once", "[runtime][hip]") {
