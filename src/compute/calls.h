@@ -26,6 +26,14 @@ struct SampleMemory {
   Slice log, scratch;
 };
 
+// What a scan reads (kernels/abi/scan.h). Queries and keys are parts of the same rows. Only the delta rule
+// has a strength, and only the other forms may have a skip. dt_bias and skip may be absent.
+struct ScanInputs {
+  Slice query, key, value, dt;
+  Slice strength_or_skip;
+  Slice a, dt_bias;
+};
+
 struct CallMaker {
   Slice step = {};      // the StepState of all calls
   Slice counters = {};  // of groups that share a result; absent where no kernel needs them
@@ -159,6 +167,31 @@ struct CallMaker {
     Call c = of(Op::Softcap, x, y);
     c.width = width;
     c.softcap = {cap, scale};
+    return c;
+  }
+  // `weight` is [channels][width], and `states` has room for those of all sequences.
+  Call conv1d(const Slice& x, const Tensor& weight, const Slice& bias, bool silu, const Slice& y,
+              const Slice& states, const Slice& runs) const {
+    Call c = of(Op::Conv1d, x, y);
+    c.weight = weight;
+    c.slot[kBias] = bias;
+    c.slot[kPool] = states;
+    c.slot[kRuns] = runs;
+    c.conv1d.silu = silu;
+    return c;
+  }
+  Call scan(const ScanInputs& from, const Call::Scan& shape, const Slice& y, const Slice& states,
+            const Slice& runs) const {
+    Call c = of(Op::Scan, from.query, y);
+    c.slot[kX2] = from.key;
+    c.slot[kX3] = from.value;
+    c.slot[kX4] = from.dt;
+    c.slot[kX5] = from.strength_or_skip;
+    c.slot[kTable] = from.a;
+    c.slot[kBias] = from.dt_bias;
+    c.slot[kPool] = states;
+    c.slot[kRuns] = runs;
+    c.scan = shape;
     return c;
   }
   Call sample(const Slice& logits, const Slice& drawn, uint32_t vocab, const SampleMemory& memory) const {

@@ -11,6 +11,7 @@
 #include "compute/quant_type.h"
 #include "kernels/abi/ops.h"
 #include "kernels/abi/q8.h"
+#include "kernels/abi/scan.h"
 #include "kernels/abi/shared_prefix.h"
 #include "runtime/runtime.h"
 
@@ -56,20 +57,24 @@ struct Tensor {
 uint64_t tensor_bytes(QuantType type, Layout layout, uint64_t n, uint64_t depth, uint64_t count);
 
 enum Slot : uint8_t {
-  kX,     // main input
-  kX2,    // second input: up of gate, b of add, weights of combine; ids of matmul_expert and scale, which may
-          // be absent
-  kY,     // output
-  kY2,    // second output: weights of route
-  kStep,  // StepState
-  kPool,  // keys of attention, the pool of kv_write
-  kPool2,     // values of attention
-  kTable,     // rope table, sinks, scales
-  kBias,      // of matmul, matmul_expert, scale and the choice of route
-  kLog,       // token log
-  kScratch,   // working memory of sample, attention and of matmul that is split
+  kX,        // main input
+  kX2,       // second input: up of gate, b of add, weights of combine, keys of scan; ids of matmul_expert and
+             // scale, which may be absent
+  kX3,       // values of scan
+  kX4,       // dt of scan
+  kX5,       // strength or skip of scan, what goes with its values
+  kY,        // output
+  kY2,       // second output: weights of route
+  kStep,     // StepState
+  kPool,     // keys of attention, the pool of kv_write, the states of conv1d and scan
+  kPool2,    // values of attention
+  kTable,    // rope table, sinks, scales, the decays of scan
+  kBias,     // of matmul, matmul_expert, scale, conv1d, scan's dt and the choice of route
+  kLog,      // token log
+  kScratch,  // working memory of sample, attention and of matmul that is split
   kCounters,  // kCounterCount of uint that every launch leaves 0, or absent where no row wants them; the last
               // kRouterCounters are the router's
+  kRuns,      // StepRuns
   kSlotCount
 };
 
@@ -97,7 +102,7 @@ struct Call {
   Op op = Op::Embed;
   Form form = Form::F32;          // of x for a product, of y for convert
   uint8_t rows_of = kRowsTokens;  // the rows that the op runs over: kRows*
-  Tensor weight;                  // what a product multiplies by; norm's gain: f32, n = 1
+  Tensor weight;                  // what a product or conv1d multiplies by; norm's gain: f32, n = 1
   Slice slot[kSlotCount];
   // Values of a row, or of a head for norm, rope and kv_write; what a group adds or multiplies for sum and
   // products. Attention and the products of matrices do not ask.
@@ -172,12 +177,33 @@ struct Call {
     float cap = 0, scale = 1;  // cap 0: none
     bool operator==(const Softcap&) const = default;
   } softcap;
+  struct Conv1d {
+    bool silu = false;          // of the result
+    uint32_t state_stride = 0;  // values from one state to the next; 0: no gaps
+    bool operator==(const Conv1d&) const = default;
+  } conv1d;
+  struct Scan {
+    uint32_t form = kScanDelta;               // kScan*
+    uint32_t heads = 0, groups = 0;           // of values; of keys and queries
+    uint32_t key_width = 0, value_width = 0;  // values of a head
+    // Values from one row to the next of queries and keys; of values; of dt and strength. And from one state
+    // to the next. 0: they follow each other without gaps.
+    uint32_t key_stride = 0, value_stride = 0, dt_stride = 0, state_stride = 0;
+    float epsilon = -1;  // of the lengths of keys and queries; negative: they stay
+    bool operator==(const Scan&) const = default;
+  } scan;
   struct Sample {
     uint32_t vocab = 0;  // logits of a row
     bool operator==(const Sample&) const = default;
   } sample;
   bool operator==(const Call&) const = default;
 };
+
+// Values of the state that a sequence has in a conv1d or a scan: float32.
+constexpr uint64_t conv_state_values(uint64_t channels, uint64_t width) { return (width - 1) * channels; }
+constexpr uint64_t scan_state_values(uint64_t heads, uint64_t key_width, uint64_t value_width) {
+  return heads * key_width * value_width;
+}
 
 struct Cost {
   uint64_t bytes = 0;  // that must move once: weights, cache, activations

@@ -39,7 +39,8 @@ static bool loses_a_result(std::span<const Call> calls, size_t taken) {
     const Slice& y = made.slot[kY];
     if (overlaps(y, kept)) continue;
     for (const Call& later : calls.subspan(taken))
-      if (overlaps(later.slot[kX], y) || overlaps(later.slot[kX2], y)) return true;
+      for (const Slot input : {kX, kX2, kX3, kX4, kX5})
+        if (overlaps(later.slot[input], y)) return true;
   }
   return false;
 }

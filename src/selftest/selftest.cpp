@@ -32,6 +32,8 @@ constexpr Check kChecks[] = {
     {"convert", {check_convert, check_convert_of_not_finite}},
     {"softcap", {check_softcap, check_softcap_of_not_finite}},
     {"scale", {check_scale}},
+    {"conv1d", {check_conv1d, check_conv1d_of_not_finite}},
+    {"scan", {check_scan, check_scan_of_not_finite, check_scan_cuts}},
     {"sample", {check_sample}},
     {"sum", {check_sum}},
     {"products", {check_products}},

@@ -52,6 +52,13 @@ inline bool check_weight(const char* op, const Tensor& weight, Reason& why) {
 // Only some of its rows are filled, so initialisation is not checked.
 inline void read_step(const Call& call, Launch* out) { out->read(call.slot[kStep], true); }
 
+// The states of a conv1d or a scan, of which only those of the step's runs are touched.
+inline void use_states(const Call& call, Launch* out) {
+  out->note(call.slot[kPool], Access::kReadWrite, true);
+  out->read(call.slot[kRuns], true);
+  read_step(call, out);
+}
+
 inline bool same_place(const Slice& a, const Slice& b) {
   return a.buffer == b.buffer && a.offset == b.offset;
 }

@@ -28,6 +28,9 @@ void check_attention(Rig& rig);
 void check_attention_heads(Rig& rig);     // one token, fused with norm, rope and kv_write of its heads
 void check_attention_prefixes(Rig& rig);  // pages with which several sequences begin
 void check_attention_lanes(Rig& rig);     // one shape, and those of check_attention_heads
+void check_conv1d(Rig& rig);
+void check_scan(Rig& rig);
+void check_scan_cuts(Rig& rig);  // plain rows: the same bits however a text is cut into steps
 void check_sample(Rig& rig);
 // Fail unless NaN and infinity in what an op reads come out of it as NaN or infinity.
 void check_norm_of_not_finite(Rig& rig);
@@ -35,6 +38,8 @@ void check_gate_of_not_finite(Rig& rig);
 void check_softcap_of_not_finite(Rig& rig);
 void check_convert_of_not_finite(Rig& rig);
 void check_attention_of_not_finite(Rig& rig);  // through caches of each type
+void check_conv1d_of_not_finite(Rig& rig);
+void check_scan_of_not_finite(Rig& rig);
 void check_sum(Rig& rig);
 void check_products(Rig& rig);
 

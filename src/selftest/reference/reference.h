@@ -42,6 +42,26 @@ Values add(const Values& a, const Values& b, double scale);
 Values scale(const Values& x, const Values& scales, const Values& bias, const Ids& ids, uint32_t width);
 Values softcap(const Values& x, double cap, double scale);  // cap 0: only the scale
 
+// Rows of one sequence: x [t][channels], weight [channels][width], bias [channels] or empty. `state` has the
+// width - 1 rows before, and gets the last ones.
+Values conv1d(const Values& x, const Values& weight, const Values& bias, uint32_t width, bool silu,
+              Values* state);
+
+enum class ScanForm { Delta, Groups, Selective };
+struct Scan {
+  ScanForm form;
+  uint32_t heads, groups, key_width, value_width;
+  bool tiled;
+  double epsilon;  // negative: keys and queries stay as they are
+};
+// query and key [t][groups][key_width], value [t][heads][value_width], dt [t][heads]; strength likewise for
+// the delta rule; a [heads], selective [heads][key_width]; dt_bias and skip [heads] or empty
+struct ScanRows {
+  Values query, key, value, dt, strength, a, dt_bias, skip;
+};
+// Rows of one sequence, whose state [heads][key_width][value_width] is changed -> [t][heads][value_width]
+Values scan(const ScanRows& rows, const Scan& shape, Values* state);
+
 struct Routing {
   Ids ids;         // [t][used]
   Values weights;  // [t][used]

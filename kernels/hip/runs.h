@@ -1,0 +1,24 @@
+// How the kernels with states find a run's rows and its state, and the words of kernels/gpu/scan.h.
+#pragma once
+#include "kernels/abi/scan.h"
+#include "kernels/hip/math.h"
+#include "kernels/hip/step.h"
+
+DEVICE const GLOBAL StepRuns* runs_of(const GLOBAL byte* runs) { return (const GLOBAL StepRuns*)runs; }
+
+// Whether the run begins its sequence, so that its state is zeros whatever the memory holds.
+DEVICE bool begins_sequence(Step step, const StepRun& run) { return step->row[run.first].position == 0; }
+
+DEVICE float_address state_of(GLOBAL float* states, const StepRun& run, uint stride) {
+  return float_address(states + uint64_t(run.state) * stride);
+}
+
+DEVICE float sqrt(float x) { return __builtin_sqrtf(x); }
+
+#define AT(address, i) address[i]
+#define IS(address) (address != nullptr)
+#define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("nounroll")
+
+// A float of a run's state, by a distance in bytes that fits in 32 bits: it takes one register, an address two.
+#define STATE_AT(state, i) (*(GLOBAL float*)((GLOBAL byte*)state.at + uint(i) * 4))

@@ -1,0 +1,22 @@
+// conv1d_plain: y[t][c] = activation(bias[c] + sum over j of weight[c][j] * x[t + 1 - width + j][c])
+//   grid    (channels / GROUP, tokens)
+//   group   GROUP threads with a channel each, over kConvRows rows of a run (kernels/gpu/conv1d.h); groups of
+//           rows between return
+//   shared  none
+//   moves   x `width` times, which caches hold, y once, the state in and out
+// The argument block is Conv1dBlock in kernels/abi/scan.h.
+#include "kernels/hip/runs.h"
+
+GLSL_BEGIN
+#include "kernels/gpu/conv1d.h"
+GLSL_END
+
+KERNEL(GROUP) void KERNEL_NAME(Conv1dBlock p) {
+  const uint c = group_x() * GROUP + thread_x(), t = group_y();
+  const Step step = step_of(p.step);
+  if (t >= live_rows(step, kRowsTokens) || c >= p.channels) return;
+  const auto runs = runs_of(p.runs);
+  const StepRun run = runs->run[runs->run_of[t]];
+  if ((t - run.first) % kConvRows != 0) return;
+  conv_rows(p, run, begins_sequence(step, run), state_of(p.state, run, p.state_stride), c, t - run.first);
+}
