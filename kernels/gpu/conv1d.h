@@ -1,6 +1,6 @@
 // A channel of a conv1d by one thread, over kConvRows rows of a run from row `from` on. The first rows also
-// read and write the state. Sums begin with the bias and run from the oldest row, so the bits do not depend on
-// where a text is cut. Before it stands what kernels/gpu/scan.h wants.
+// read and write the state. Sums begin with the bias and run from the oldest row, so the bits do not depend
+// on where a text is cut. Before it stands what kernels/gpu/scan.h wants.
 #include "kernels/gpu/scan.h"
 
 #define kConvRows 16  // no less than kMaxConvWidth - 1

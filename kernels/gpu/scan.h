@@ -1,5 +1,9 @@
-// What the conv1d and scan kernels of GPUs share. Both languages read it, HIP between GLSL_BEGIN and GLSL_END.
-// Before it stand kernels/gpu/math.h and AT(address, i), a float of an operand.
+// What the conv1d and scan kernels of GPUs share. Both languages read it, HIP between GLSL_BEGIN and
+// GLSL_END. Before it stands runs.h of the backend, with these words:
+//   AT(address, i)      a float of an operand
+//   IS(address)         whether the operand is there
+//   STATE_AT(state, i)  a float of a run's state
+//   UNROLL, ROLLED      before a loop
 #ifndef GRETA_GPU_SCAN_H
 #define GRETA_GPU_SCAN_H
 

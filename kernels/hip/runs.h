@@ -20,5 +20,6 @@ DEVICE float sqrt(float x) { return __builtin_sqrtf(x); }
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("nounroll")
 
-// A float of a run's state, by a distance in bytes that fits in 32 bits: it takes one register, an address two.
+// A float of a run's state, by a distance in bytes that fits in 32 bits: it takes one register where an
+// address takes two.
 #define STATE_AT(state, i) (*(GLOBAL float*)((GLOBAL byte*)state.at + uint(i) * 4))
