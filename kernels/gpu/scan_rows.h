@@ -1,6 +1,6 @@
 // A tile of kScanTile columns of one head by a group, over all rows of a run. The state stays in registers: a
-// thread has one column and every kScanSlices-th value of its keys, so that the state is read once and
-// written once. Keys and queries of kScanRows rows at a time lie in shared memory. y follows from the state before a
+// thread has one column and every kScanSlices-th value of its keys. So the state is read once and written
+// once. Keys and queries of kScanRows rows at a time lie in shared memory. y follows from the state before a
 // row: y = decay (S q) + change (k q), so threads meet once for each row.
 // Before it stands what kernels/gpu/scan.h wants, and kOwn, the values of a column that a thread has; `state`
 // is that of the run.
