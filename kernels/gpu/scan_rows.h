@@ -26,7 +26,7 @@ shared float scan_sums[2][2][kScanSlices][kScanTile];
 struct ScanRow {
   float key, query, key_query, decay, strength;
 };
-shared ScanRow scan_rows[kScanRows];
+shared ScanRow scan_of_row[kScanRows];
 
 // Keys and queries of the rows t .. t + rows - 1 to shared memory.
 void load_chunk(ScanBlock p, uint t, uint rows, uint h) {
@@ -57,11 +57,11 @@ void make_row(ScanBlock p, uint t, uint row, uint h) {
   const float key = length_factor(p, key_squares);
   const float query = length_factor(p, query_squares) * query_factor(p);
   const float rate = rate_of(p, t + row, h);
-  scan_rows[row].key = key;
-  scan_rows[row].query = query;
-  scan_rows[row].key_query = key * query * key_query;
-  scan_rows[row].decay = exp_f32(AT(p.a, h) * rate);
-  scan_rows[row].strength = scan_form(p.form) == kScanDelta ? strength_of(p, t + row, h) : rate;
+  scan_of_row[row].key = key;
+  scan_of_row[row].query = query;
+  scan_of_row[row].key_query = key * query * key_query;
+  scan_of_row[row].decay = exp_f32(AT(p.a, h) * rate);
+  scan_of_row[row].strength = scan_form(p.form) == kScanDelta ? strength_of(p, t + row, h) : rate;
 }
 
 void scan_tile(ScanBlock p, StepRun run, bool begins, float_address state, uint first_column) {
@@ -94,7 +94,7 @@ void scan_tile(ScanBlock p, StepRun run, bool begins, float_address state, uint 
     scan_sums[turn][0][slice][lane_of_tile] = from_key;
     scan_sums[turn][1][slice][lane_of_tile] = from_query;
     const float value = AT(p.value, t * p.value_stride + column);
-    const ScanRow r = scan_rows[row];
+    const ScanRow r = scan_of_row[row];
     barrier();
     from_key = 0.0f;
     from_query = 0.0f;
