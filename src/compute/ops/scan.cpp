@@ -32,13 +32,14 @@ static bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why)
   if (form == kScanDelta && !call.slot[kX5].buffer) return why.no("scan: a delta rule without strengths");
   if (form == kScanSelective && scan.value_width != 1)
     return why.no("scan: channels of %u values in a selective scan", scan.value_width);
+  if (call.slot[kX].buffer != call.slot[kX2].buffer)
+    return why.no("scan: queries and keys are parts of different rows");
+  if (!check_strides(scan, why)) return false;
   // Rows that deal a tile's keys to threads give each of them a multiple of 8.
   if (row.tile_tokens &&
       (form == kScanSelective || scan.value_width % row.tile || scan.key_width % (8 * row.tile_tokens)))
     return why.no("scan: heads of %u x %u values are no whole tiles", scan.key_width, scan.value_width);
-  if (call.slot[kX].buffer != call.slot[kX2].buffer)
-    return why.no("scan: queries and keys are parts of different rows");
-  return check_strides(scan, why);
+  return true;
 }
 
 // At most as many runs as rows, and as sequences.
