@@ -1,6 +1,7 @@
 // What the conv1d and scan kernels of GPUs share. Both languages read it, HIP between GLSL_BEGIN and
 // GLSL_END. Before it stands runs.h of the backend, with these words:
 //   AT(address, i)      a float of an operand
+//   MOVED(address, n)   the address n floats further; n may be negative
 //   IS(address)         whether the operand is there
 //   STATE_AT(state, i)  a float of a run's state
 //   UNROLL, ROLLED      before a loop

@@ -2,20 +2,16 @@
 // thread has one column and every kScanSlices-th value of its keys. So the state is read once and written
 // once. Keys and queries of kScanRows rows at a time lie in shared memory. y follows from the state before a
 // row: y = decay (S q) + change (k q), so threads meet once for each row.
-// Before it stands what kernels/gpu/scan.h wants, and kOwn, the values of a column that a thread has; `state`
-// is that of the run.
+// Before it stands what kernels/gpu/scan.h wants, and FOR_OWN(i), a loop over the key_width / kScanSlices
+// values of a column that a thread has; `state` is that of the run.
 #include "kernels/gpu/scan.h"
 
 #define kScanTile 32    // as in kernels/{vulkan,hip}/CMakeLists.txt
 #define kScanSlices 8  // GROUP / kScanTile
 #define kScanRows 4     // of a chunk, each loaded by kScanTile threads
 #define kScanOwn (kMaxScanKeys / kScanSlices)  // the most values of a column that a thread has
-#define kScanEight 8    // of these values, which are there or not together
 // Value i of the thread's own is this one of the column.
 #define scan_own_at(i) ((i) * kScanSlices + slice)
-#define FOR_OWN(i)                                        \
-  UNROLL for (uint e = 0; e < kScanOwn / kScanEight; ++e) \
-    if (e * kScanEight < kOwn) UNROLL for (uint i = e * kScanEight; i < (e + 1) * kScanEight; ++i)
 
 shared float scan_keys[kScanRows][kMaxScanKeys];
 shared float scan_queries[kScanRows][kMaxScanKeys];
@@ -32,10 +28,11 @@ shared ScanRow scan_of_row[kScanRows];
 void load_chunk(ScanBlock p, uint t, uint rows, uint h) {
   const uint row = gl_LocalInvocationIndex / kScanTile, i = gl_LocalInvocationIndex % kScanTile;
   if (row >= rows) return;
-  const uint keys = key_at(p, t + row, h), queries = keys + p.query_at;
+  const uint keys = key_at(p, t + row, h);
+  float_address query_of = MOVED(p.key, p.query_at);
   float key_squares = 0.0f, query_squares = 0.0f, key_query = 0.0f;
   for (uint j = i; j < p.key_width; j += kScanTile) {
-    const float key = AT(p.key, keys + j), query = AT(p.key, queries + j);
+    const float key = AT(p.key, keys + j), query = query_of.at[keys + j];
     scan_keys[row][j] = key;
     scan_queries[row][j] = query;
     key_squares += key * key;

@@ -16,6 +16,7 @@ DEVICE float_address state_of(GLOBAL float* states, const StepRun& run, uint str
 DEVICE float sqrt(float x) { return __builtin_sqrtf(x); }
 
 #define AT(address, i) address[i]
+#define MOVED(address, n) float_address(address + int(n))
 #define IS(address) (address != nullptr)
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("nounroll")

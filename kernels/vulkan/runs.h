@@ -21,6 +21,7 @@ float_address state_of(float_address states, StepRun run, uint stride) {
 }
 
 #define AT(address, i) address.at[i]
+#define MOVED(address, n) float_address(uint64_t(int64_t(uint64_t(address)) + int64_t(int(n)) * 4))
 #define IS(address) (uint64_t(address) != 0)
 #define STATE_AT(state, i) state.at[i]
 #define UNROLL [[unroll]]

@@ -49,6 +49,8 @@ static std::vector<uint32_t> constants_of(const KernelRow& row, const Shape& sha
                       .prefix = row.prefix};
     if (row.prefix != Prefix::None) call.slot[kScratch] = {&scratch, 0, 0};
     call.experts.used = 8;
+    call.scan.heads = shape.heads;
+    call.scan.key_width = std::min(shape.key_width / 64 * 64, 256u);  // as its rows in tiles want it
   }
   const bool makes_heads = row.ops[0] != Op::Attention && lead_call(calls).op == Op::Attention;
   if (makes_heads && shape.key_width != shape.value_width) return {};

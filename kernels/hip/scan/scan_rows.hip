@@ -6,7 +6,11 @@
 // The argument block is ScanBlock in kernels/abi/scan.h.
 #include "kernels/hip/runs.h"
 
-#define kOwn (p.key_width / kScanSlices)
+// Eight values are there or not together, so that the loop can be unrolled.
+#define FOR_OWN(i)                                                                 \
+  UNROLL for (uint e = 0; e < kScanOwn; e += 8) if (e < p.key_width / kScanSlices) \
+      UNROLL for (uint i = e; i < e + 8; ++i)
+
 GLSL_BEGIN
 #include "kernels/gpu/scan_rows.h"
 GLSL_END

@@ -8,7 +8,8 @@
 
 layout(push_constant, scalar) uniform Push { ScanBlock p; };
 layout(constant_id = 2) const uint kKeyWidth = 128;
-const uint kOwn = kKeyWidth / 8;
+const uint kOwn = kKeyWidth / 8;  // kScanSlices
+#define FOR_OWN(i) [[unroll]] for (uint i = 0; i < kOwn; ++i)
 
 #include "kernels/gpu/scan_rows.h"
 
