@@ -77,7 +77,8 @@ ChatInput talk_with_results(const std::string& text) {
   std::string quoted;
   jinja::append_json_string("a " + text + " z", false, &quoted);
   const std::string json =
-      R"([{"role": "user", "content": "Well?"}, {"role": "assistant", "content": "", "tool_calls": [{"id": "abcdefghi",
+      R"([{"role": "user", "content": "Well?"},
+      {"role": "assistant", "content": "", "tool_calls": [{"id": "abcdefghi",
       "type": "function", "function": {"name": "f", "arguments": {"k": )" +
       quoted + R"(}}}]}, {"role": "tool", "tool_call_id": "abcdefghi", "name": "f", "content": )" + quoted +
       R"(}, {"role": "assistant", "content": "So."}, {"role": "user", "content": "And?"}])";
