@@ -1,5 +1,5 @@
-// What is known of a device is found out once, for all models and executors on it: counted on the mock of
-// HIP.
+// What is known of a device is found out once, for all models and executors on it: counted on the mock of HIP
+// and on a Vulkan device.
 #include <atomic>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -83,6 +83,19 @@ TEST_CASE("kernels: a second memory plan compiles and multiplies nothing", "[eng
   DeviceKernels others(device);  // another object knows nothing
   plan_tales(others);
   CHECK(device.loads == 2 * loads);
+}
+
+TEST_CASE("kernels: a second memory plan compiles nothing on Vulkan", "[engine]") {
+  if (!is_there("vulkan")) SKIP("no Vulkan device");
+  const OpenDevice vulkan = open_named("vulkan0", 0);
+  CountingDevice device(*vulkan);
+  DeviceKernels kernels(device);
+  plan_tales(kernels);
+  const uint32_t loads = device.loads, streams = device.streams;
+  CHECK(loads > 0);  // those that pack weights
+  plan_tales(kernels);
+  CHECK(device.loads == loads);
+  CHECK(device.streams == streams);
 }
 
 TEST_CASE("kernels: a second model with its executor compiles nothing", "[engine][hip]") {
