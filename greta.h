@@ -595,6 +595,40 @@ GRETA_API uint32_t greta_tokenizer_size(const greta_tokenizer* tokenizer); /* To
 GRETA_API int32_t greta_tokenizer_bos(const greta_tokenizer* tokenizer);   /* -1: there is no BOS token. */
 GRETA_API int32_t greta_tokenizer_eos(const greta_tokenizer* tokenizer);   /* -1: there is no EOS token. */
 
+typedef enum greta_token_kind { /* As the file has them. */
+  GRETA_TOKEN_UNDEFINED = 0,
+  GRETA_TOKEN_NORMAL = 1,
+  GRETA_TOKEN_UNKNOWN = 2,
+  GRETA_TOKEN_CONTROL = 3,
+  GRETA_TOKEN_USER_DEFINED = 4,
+  GRETA_TOKEN_UNUSED = 5,
+  GRETA_TOKEN_BYTE = 6,
+  GRETA_TOKEN_KIND_MAX = 0x7fffffff
+} greta_token_kind;
+
+/* Gives the bytes of one token, and those of a control token, too. They may be a part of a UTF-8 character.
+ *
+ * token      from 0 to the size of the vocabulary - 1
+ * text       [capacity] as in greta_tokenizer_decode, but with a NUL at the end if there is room
+ * out_bytes  the length of the text
+ * out_kind   may be NULL */
+GRETA_API greta_status greta_tokenizer_token(const greta_tokenizer* tokenizer, int32_t token, char* text,
+                                             size_t capacity, size_t* out_bytes, greta_token_kind* out_kind);
+
+/* Tokens around the parts of a text that has a gap, for models that fill gaps. */
+typedef enum greta_fill_token {
+  GRETA_FILL_PREFIX = 0,     /* Before what comes before the gap. */
+  GRETA_FILL_SUFFIX = 1,     /* Before what comes behind the gap. */
+  GRETA_FILL_MIDDLE = 2,     /* Before what the model writes. */
+  GRETA_FILL_PAD = 3,
+  GRETA_FILL_REPOSITORY = 4, /* Before the name of a repository. */
+  GRETA_FILL_FILE = 5,       /* Between files. */
+  GRETA_FILL_TOKEN_MAX = 0x7fffffff
+} greta_fill_token;
+
+/* Gives such a token: the one that the file names, else one that has a known text. -1: there is none. */
+GRETA_API int32_t greta_tokenizer_fill_token(const greta_tokenizer* tokenizer, greta_fill_token which);
+
 /* Tells whether the model ends its answer with this token: 1 or 0. */
 GRETA_API int greta_tokenizer_is_end(const greta_tokenizer* tokenizer, int32_t token);
 
@@ -1079,6 +1113,12 @@ typedef struct greta_chat_options {
                               * stay, and so does the last turn: the answer ends if that fills the context. */
   uint32_t parse_content;    /* 1: control tokens that are written out in messages, or in what tools say of
                               * themselves, are control tokens. 0: they are text. */
+  uint32_t join_system;      /* 1: messages of the roles "system" and "developer" become one at the beginning,
+                              * with the role of the first and the texts of all in their order, an empty line
+                              * between them. Many templates refuse a second one. */
+  uint32_t continue_answer;  /* 1: the last message, of the role "assistant", is the beginning of the answer,
+                              * which goes on behind its text. The answer comes without that text. Only for
+                              * requests. */
 } greta_chat_options;
 
 /* Opens an empty conversation on a session, which must outlive it. Sampling is set on the session. Tokens
@@ -1356,6 +1396,28 @@ typedef struct greta_request_options {
  * out_request  the new request, to be closed with greta_request_close */
 GRETA_API greta_status greta_service_add(greta_service* service, const greta_request_options* options,
                                          greta_request** out_request);
+
+/* What a request would feed. The pointers are valid during the callback. */
+typedef struct greta_prompt {
+  uint32_t struct_size;
+  uint32_t cached_tokens;    /* How many tokens the prefix cache, or the state, has now. Pages in a folder are
+                              * not counted. */
+  const char* text;          /* [bytes] the conversation as the template writes it, "" for a prompt of tokens,
+                              * with a NUL behind it. */
+  size_t bytes;
+  const int32_t* tokens;     /* [token_count] */
+  size_t token_count;
+} greta_prompt;
+
+/* Makes the prompt of a request and gives it out, without adding the request: what is counted is what would
+ * be fed. A prompt may be longer than the context. The errors are those of greta_service_add, but for
+ * GRETA_ERROR_BUSY and for a prompt that is too long. It waits for the step under way.
+ *
+ * on_prompt  is called once; a non-zero return value gives GRETA_ERROR_CANCELLED
+ * user       passed to on_prompt */
+GRETA_API greta_status greta_service_prompt(greta_service* service, const greta_request_options* options,
+                                            int (*on_prompt)(void* user, const greta_prompt* prompt),
+                                            void* user);
 
 typedef enum greta_event_kind {
   GRETA_EVENT_NONE = 0,      /* Nothing came within the time. */

@@ -1,4 +1,6 @@
 // The functions of greta.h for chats.
+#include <algorithm>
+
 #include "api/handles.h"
 
 using namespace greta;
@@ -81,7 +83,27 @@ Status greta::read_chat_options(const greta_chat_options& given, ChatOptions* ou
   out->now_s = given.now_s;
   GRETA_TRY(read_flag(given.raw, "raw", &out->raw));
   GRETA_TRY(read_flag(given.parse_content, "parse_content", &out->parse_content));
+  GRETA_TRY(read_flag(given.join_system, "join_system", &out->join_system));
+  GRETA_TRY(read_flag(given.continue_answer, "continue_answer", &out->continue_answer));
   return read_flag(given.forget_oldest, "forget_oldest", &out->forget_oldest);
+}
+
+Status ChatManners::find(const Model& model, std::string_view chat_template, const Log& log,
+                         std::shared_ptr<const ChatManner>* out) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto same = [&](const Kept& kept) { return kept.chat_template == chat_template; };
+  const auto found = std::ranges::find_if(kept_, same);
+  if (found != kept_.end()) {
+    std::rotate(found, found + 1, kept_.end());
+    *out = kept_.back().manner;
+    return {};
+  }
+  auto manner = std::make_shared<ChatManner>();
+  GRETA_TRY(manner->open(model, chat_template, log));
+  if (kept_.size() == kMost) kept_.erase(kept_.begin());
+  kept_.push_back({std::string(chat_template), manner});
+  *out = std::move(manner);
+  return {};
 }
 
 greta_status greta_chat_open(greta_session* session, const greta_chat_options* given, greta_chat** out_chat) {
@@ -94,6 +116,8 @@ greta_status greta_chat_open(greta_session* session, const greta_chat_options* g
     chat->session = session;
     ChatOptions options;
     GRETA_TRY(read_chat_options(o, &options));
+    if (options.continue_answer)
+      return fail(Code::Unsupported, "continue_answer: only requests go on with an answer");
     GRETA_TRY(Chat::open(*session->session, options, session->executor->counted.runtime->log, &chat->chat));
     *out_chat = chat.release();
     return {};

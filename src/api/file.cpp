@@ -132,6 +132,7 @@ greta_status greta_tokenizer_open(const greta_file* file, greta_log_callback log
     tokenizer->c_log = {log, log_user};
     GRETA_TRY(tokenizer->owned->open(file->gguf, tokenizer->c_log.log()));
     tokenizer->tokenizer = tokenizer->owned.get();
+    tokenizer->gguf = &file->gguf;
     GRETA_TRY(tokenizer->chat.open(file->gguf, *tokenizer->owned, tokenizer->c_log.log()));
     *out_tokenizer = tokenizer.release();
     return {};

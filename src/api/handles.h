@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
@@ -66,6 +67,7 @@ struct StoredSource {
 
 struct greta_tokenizer {
   const greta::Tokenizer* tokenizer = nullptr;
+  const greta::Gguf* gguf = nullptr;  // where it comes from
   greta::ChatTemplate chat;
   CLog c_log;                               // what `owned` writes to
   std::unique_ptr<greta::Tokenizer> owned;  // null for the tokenizer of a model
@@ -94,6 +96,22 @@ struct Counted {
   }
 };
 
+// What the chat templates that requests use say, each read once. Threads may share it.
+class ChatManners {
+ public:
+  greta::Status find(const greta::Model& model, std::string_view chat_template, const greta::Log& log,
+                     std::shared_ptr<const greta::ChatManner>* out);
+
+ private:
+  struct Kept {
+    std::string chat_template;
+    std::shared_ptr<const greta::ChatManner> manner;
+  };
+  static constexpr size_t kMost = 8;
+  std::mutex mutex_;
+  std::vector<Kept> kept_;  // the one that was used last at the end
+};
+
 struct greta_model {
   greta_runtime* runtime = nullptr;
   StoredSource source;
@@ -101,6 +119,7 @@ struct greta_model {
   greta::Model model;
   greta_tokenizer tokenizer;
   greta::SamplingDefaults sampling;  // what the file recommends
+  mutable ChatManners manners;
 };
 
 struct CountedExecutor {

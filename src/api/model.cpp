@@ -102,6 +102,7 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     // Loading takes more than was planned if the device refused mapped pages.
     model->counted.count(runtime, model->model.store.device_bytes());
     model->tokenizer.tokenizer = model->model.tokenizer.get();
+    model->tokenizer.gguf = &model->model.gguf;
     GRETA_TRY(model->tokenizer.chat.open(model->model.gguf, *model->model.tokenizer, runtime->log));
     model->sampling = sampling_defaults(model->model.gguf);
     *out_model = model.release();

@@ -55,7 +55,9 @@ Status read_conversation(const greta_model& model, const greta_request_options& 
   if (options.forget_oldest)
     return fail(Code::Unsupported, "forget_oldest: a request reads its whole conversation or is refused");
   auto dialect = std::make_shared<Dialect>();
-  GRETA_TRY(dialect->open(model.model, options, model.runtime->log));
+  std::shared_ptr<const ChatManner> manner;
+  GRETA_TRY(model.manners.find(model.model, options.chat_template, model.runtime->log, &manner));
+  GRETA_TRY(dialect->open(model.model, options, std::move(manner)));
   GRETA_TRY(check_message_count(o.message_count));
   std::vector<jinja::Value> messages(o.message_count);
   for (size_t i = 0; i < messages.size(); ++i) {
@@ -63,7 +65,7 @@ Status read_conversation(const greta_model& model, const greta_request_options& 
     GRETA_TRY(within(Dialect::check(messages[i]), "message %zu", i));
     out->earlier_calls += messages[i]["tool_calls"].size();
   }
-  GRETA_TRY(Dialect::check_answerable(messages));
+  GRETA_TRY(dialect->check_answerable(messages));
   const Tokenizer& tokenizer = *model.model.tokenizer;
   GRETA_TRY(dialect->prompt(tokenizer, messages, &out->prompt_text, &out->tokens));
   out->held = out->grammar;

@@ -135,6 +135,27 @@ greta_status greta_service_add(greta_service* service, const greta_request_optio
   });
 }
 
+greta_status greta_service_prompt(greta_service* service, const greta_request_options* given,
+                                  int (*on_prompt)(void* user, const greta_prompt* prompt), void* user) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(service, "service"));
+    GRETA_TRY(need_device(service->model));
+    GRETA_TRY(need(given, "options"));
+    if (!on_prompt) return fail(Code::Argument, "on_prompt is NULL");
+    RequestOptions options;
+    GRETA_TRY(read_request_options(*service->model, *service->executor->executor, given, &options));
+    greta_prompt prompt = {};
+    prompt.struct_size = sizeof prompt;
+    prompt.text = options.prompt_text.c_str();
+    prompt.bytes = options.prompt_text.size();
+    prompt.tokens = options.tokens.data();
+    prompt.token_count = options.tokens.size();
+    if (prompt.token_count) prompt.cached_tokens = service->service->cached_tokens(options);
+    const int stopped = call_back("on_prompt", [&] { return on_prompt(user, &prompt); });
+    return stopped ? fail(Code::Cancelled, "on_prompt asked to stop") : Status{};
+  });
+}
+
 greta_status greta_request_next(greta_request* request, uint64_t timeout_ns, greta_request_event* out_event) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(request, "request"));

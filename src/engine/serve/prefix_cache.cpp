@@ -28,6 +28,15 @@ uint32_t PrefixCache::pages_in_use(uint64_t salt, std::span<const int32_t> token
   return count;
 }
 
+uint32_t PrefixCache::pages_known(uint64_t salt, std::span<const int32_t> tokens) const {
+  uint32_t node = PageIndex::kRoot, count = 0;
+  for (; on() && size_t(count + 1) * kPageTokens < tokens.size(); ++count) {
+    node = index_.find(node, salt, tokens.subspan(size_t(count) * kPageTokens, kPageTokens));
+    if (node == PageIndex::kNone) break;
+  }
+  return count;
+}
+
 void PrefixCache::move_to(Path& path, uint32_t node) {
   index_.move_pin(path.node, node);
   path.node = node;

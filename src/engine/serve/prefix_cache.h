@@ -40,6 +40,8 @@ class PrefixCache {
 
   // How many of the first `pages` pages of a text are here, which others use as well.
   uint32_t pages_in_use(uint64_t salt, std::span<const int32_t> tokens, uint32_t pages) const;
+  // How many of the pages of a text are here, or in the host's memory, of those that it would take.
+  uint32_t pages_known(uint64_t salt, std::span<const int32_t> tokens) const;
   // Hears that tokens have left the text, unless that changes none of the pages that the user has here.
   void follow(const User& user) {
     if (user.sent < user.path.pages * kPageTokens) leave(user.path);

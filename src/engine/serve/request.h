@@ -77,10 +77,12 @@ class Request final : public Writing {
   };
   Phase phase() const { return goes_on() ? phase_ : Phase::Ended; }
   const RequestOptions& options() const { return options_; }
-  bool adopts() const {  // pages of the prefix cache, since no row of it is needed for itself
+  bool adopts() const { return adopts(options_); }
+  // Takes pages of the prefix cache, since no row of it is needed for itself.
+  static bool adopts(const RequestOptions& options) {
     const bool every_row =
-        options_.prompt_logprobs || (options_.embed && options_.embed->pooling != Pooling::Last);
-    return options_.use_cache && !every_row;
+        options.prompt_logprobs || (options.embed && options.embed->pooling != Pooling::Last);
+    return options.use_cache && !every_row;
   }
   PrefixCache::User in_cache() { return {path_, options_.salt, tokens(), sequence(), sent()}; }
   uint64_t admission() const { return admission_; }    // in the order of first admissions; 0: never yet

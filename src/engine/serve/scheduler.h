@@ -40,6 +40,9 @@ class Scheduler final : Steps::Owner {
   void end_all();  // as if all were cancelled
   uint32_t running() const { return uint32_t(running_.size()); }
   SchedulerCounts counts() const;
+  uint32_t cached_tokens(uint64_t salt, std::span<const int32_t> tokens) const {
+    return cache_.pages_known(salt, tokens) * kPageTokens;
+  }
   const PageIndex& index() const { return cache_.index(); }
 
  private:

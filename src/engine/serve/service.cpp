@@ -100,6 +100,9 @@ void Service::take_arrivals() {
 
 // Where the scheduler is full for a moment, some of its requests are cancelled and leave with its next step.
 void Service::hand_over() {
+  for (Question* question : questions_) answer(question);
+  if (!questions_.empty()) idle_.notify_all();
+  questions_.clear();
   const size_t taken = std::min(arrivals_.size(), options_.scheduler.requests - scheduler_.live());
   for (size_t i = 0; i < taken; ++i) scheduler_.add(std::move(arrivals_[i]));
   arrivals_.erase(arrivals_.begin(), arrivals_.begin() + std::ptrdiff_t(taken));
@@ -112,6 +115,30 @@ void Service::hand_over() {
   state_.free_pages = pages.free_pages();
   state_.pages = executor_->plan().pages;
   state_.counts = scheduler_.counts();
+}
+
+// Where nothing runs the service, nothing changes its cache while the lock is held.
+uint32_t Service::cached_tokens(const RequestOptions& options) {
+  Question question{options};
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (busy_) {
+    questions_.push_back(&question);
+    bell_->ring();
+    idle_.wait(lock, [&] { return question.answered || !busy_; });
+    std::erase(questions_, &question);
+  }
+  if (!question.answered) answer(&question);
+  return question.answer;
+}
+
+void Service::answer(Question* question) {
+  const RequestOptions& options = question->options;
+  const std::span<const int32_t> tokens = options.tokens;
+  question->answered = true;
+  if (options.state)
+    question->answer = uint32_t(std::min(options.state->tokens.size(), tokens.size() - 1));
+  else if (Request::adopts(options))
+    question->answer = scheduler_.cached_tokens(options.salt, tokens);
 }
 
 ServiceState Service::state() {

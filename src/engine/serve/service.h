@@ -34,6 +34,8 @@ class Service {
   Status run();  // until stop(), on the calling thread, after a thread that was told to stop
   void stop();   // run() returns after the step under way; requests stay as they are
   ServiceState state();
+  // How many tokens of a prompt the prefix cache has. It waits for the step under way.
+  uint32_t cached_tokens(const RequestOptions& options);
   const Model& model() const { return executor_->model(); }
 
  private:
@@ -41,6 +43,12 @@ class Service {
   Status start_thread();
   void sort_out_cancelled(std::vector<std::shared_ptr<Request>>* out);
   static void end_cancelled(std::vector<std::shared_ptr<Request>>* requests);
+  struct Question {  // of cached_tokens()
+    const RequestOptions& options;
+    uint32_t answer = 0;
+    bool answered = false;
+  };
+  void answer(Question* question);
   void take_arrivals();
   void hand_over();
   void loop();
@@ -54,6 +62,7 @@ class Service {
   std::mutex mutex_;  // for what follows
   std::condition_variable idle_;
   std::vector<std::shared_ptr<Request>> arrivals_;
+  std::vector<Question*> questions_;  // answered by the thread that runs it
   ServiceState state_;
   bool busy_ = false;    // a thread runs it
   bool stop_ = false;    // and shall end, or the next one shall

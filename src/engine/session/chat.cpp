@@ -111,7 +111,7 @@ Status Chat::answer(const ChatAnswerOptions& options, const ChatEvents& events, 
 }
 
 Status Chat::answer_last(const ChatAnswerOptions& options, const ChatEvents& events, ChatResult* result) {
-  GRETA_TRY(Dialect::check_answerable(messages_));
+  GRETA_TRY(dialect_.check_answerable(messages_));
   std::string prompt;
   std::vector<int32_t> tokens;
   GRETA_TRY(encode_prompt(&prompt, &tokens));

@@ -1,11 +1,19 @@
 #include "engine/session/dialect.h"
 
+#include <algorithm>
 #include <map>
 
 namespace greta {
 
 using jinja::Value;
 using namespace std::string_view_literals;
+
+constexpr std::string_view kWhite = " \t\r\n";
+
+static std::string_view without_white(std::string_view text) {
+  text.remove_prefix(std::min(text.size(), text.find_first_not_of(kWhite)));
+  return text.substr(0, text.find_last_not_of(kWhite) + 1);
+}
 
 std::string call_id(size_t number) {
   char id[32];
@@ -18,14 +26,35 @@ Status check_message_count(size_t count) {
   return fail(Code::Argument, "a conversation of %zu messages, expected at most %zu", count, kMaxMessages);
 }
 
-Status Dialect::open(const Model& model, const ChatOptions& options, const Log& log) {
-  GRETA_TRY(options.chat_template.empty() ? template_.open(model.gguf, *model.tokenizer, log)
-                                          : template_.open_text(options.chat_template, *model.tokenizer));
-  if (template_.is_fallback() && !model.gguf.find("tokenizer.chat_template"))
+static std::vector<int32_t> find_spoken(const ChatForm& form, const Vocab& vocab) {
+  std::vector<int32_t> spoken;
+  for (uint32_t id = 0; id < vocab.size(); ++id)
+    if (vocab.kind(id) == TokenKind::Control && form.is_mark(vocab.text(id))) spoken.push_back(int32_t(id));
+  return spoken;
+}
+
+Status ChatManner::open(const Model& model, std::string_view chat_template, const Log& log) {
+  GRETA_TRY(chat_template.empty() ? chat.open(model.gguf, *model.tokenizer, log)
+                                  : chat.open_text(chat_template, *model.tokenizer));
+  if (chat.is_fallback() && !model.gguf.find("tokenizer.chat_template"))
     log(LogLevel::Warning,
         "the model has no chat template, so it may not be made for conversations: they are written in the "
         "format of %s",
-        template_.fallback());
+        chat.fallback());
+  form = chat_form(chat.text() + chat.tool_text());
+  spoken = find_spoken(form, model.tokenizer->vocab());
+  return {};
+}
+
+Status Dialect::open(const Model& model, const ChatOptions& options, const Log& log) {
+  auto manner = std::make_shared<ChatManner>();
+  GRETA_TRY(manner->open(model, options.chat_template, log));
+  return open(model, options, std::move(manner));
+}
+
+Status Dialect::open(const Model& model, const ChatOptions& options,
+                     std::shared_ptr<const ChatManner> manner) {
+  manner_ = std::move(manner);
   if (!options.tools.empty()) GRETA_TRY(tools_.parse(options.tools));
   if (!options.arguments.empty()) {
     GRETA_TRY(within(parse_json(options.arguments, &arguments_), "template arguments"));
@@ -34,21 +63,18 @@ Status Dialect::open(const Model& model, const ChatOptions& options, const Log& 
   }
   now_s_ = options.now_s;
   parse_content_ = options.parse_content;
-  if (!options.raw) form_ = chat_form(template_.text() + template_.tool_text());
+  join_system_ = options.join_system;
+  continue_answer_ = options.continue_answer;
+  if (!options.raw) form_ = manner_->form;
+  spoken_ = options.raw ? find_spoken(form_, model.tokenizer->vocab()) : manner_->spoken;
   if (!tools_.empty())
     form_.style = find_call_style([&](const Value& messages, const Value& tools, std::string* out) {
       const jinja::Limits limits = {.steps = 1'000'000, .output_bytes = 1u << 20};
-      return template_.render({.messages = messages, .tools = tools, .arguments = arguments_}, limits, out)
+      return manner_->chat
+          .render({.messages = messages, .tools = tools, .arguments = arguments_}, limits, out)
           .ok();
     });
-  find_spoken(*model.tokenizer);
   return {};
-}
-
-void Dialect::find_spoken(const Tokenizer& tokenizer) {
-  for (uint32_t id = 0; id < tokenizer.size(); ++id)
-    if (tokenizer.vocab().kind(id) == TokenKind::Control && form_.is_mark(tokenizer.vocab().text(id)))
-      spoken_.push_back(int32_t(id));
 }
 
 // The text of a part of a content; null if the part is no text.
@@ -179,7 +205,46 @@ static bool reads_lists(const ChatTemplate& form, const ChatInput& settings, std
          two.find("greta-part-one") != two.npos && two.find("greta-part-two") != two.npos;
 }
 
+static bool is_system(const Value& message) {
+  const std::string_view role = message["role"].as_string();
+  return role == "system" || role == "developer";
+}
+
+static std::string text_of(const Value& content) {
+  return std::string(content.is_list() ? parts_for_template(content, false).as_string()
+                                       : content.as_string());
+}
+
+// Makes one message of all those of the system and of developers, in their order, since templates refuse a
+// second one or one that comes later. It has the role of the first.
+static std::vector<Value> with_one_system(std::span<const Value> messages) {
+  std::vector<Value> out;
+  std::string text;
+  Value first;
+  for (const Value& message : messages) {
+    if (!is_system(message)) {
+      out.push_back(message);
+      continue;
+    }
+    const std::string next = text_of(message["content"]);
+    if (first.is_undefined()) first = message;
+    if (!text.empty() && !next.empty()) text += "\n\n";
+    text += next;
+  }
+  if (first.is_undefined()) return out;
+  Value joined = Value::dict();
+  for (const Value::Entry& entry : first.entries()) joined.set(entry.key, entry.value);
+  joined.set("content"sv, text);
+  out.insert(out.begin(), std::move(joined));
+  return out;
+}
+
 ChatInput Dialect::input(std::span<const Value> messages, bool add_generation_prompt) const {
+  std::vector<Value> joined;
+  if (join_system_) {
+    joined = with_one_system(messages);
+    messages = joined;
+  }
   ChatInput input;
   input.messages = Value::list();
   input.tools = tools_.value();
@@ -190,21 +255,45 @@ ChatInput Dialect::input(std::span<const Value> messages, bool add_generation_pr
   for (const Value& message : messages) {
     const std::string_view role = message["role"].as_string();
     const bool has_parts = message["content"].is_list();
-    if (has_parts && !lists.contains(role)) lists[role] = reads_lists(template_, input, role);
+    if (has_parts && !lists.contains(role)) lists[role] = reads_lists(manner_->chat, input, role);
     input.messages.push(for_template(message, has_parts && lists[role]));
   }
   return input;
 }
 
 Status Dialect::render(std::span<const Value> messages, bool add_generation_prompt, std::string* out) const {
-  return template_.render(input(messages, add_generation_prompt), {}, out);
+  return manner_->chat.render(input(messages, add_generation_prompt), {}, out);
 }
 
-Status Dialect::check_answerable(std::span<const Value> messages) {
+Status Dialect::check_answerable(std::span<const Value> messages) const {
   if (messages.empty()) return fail(Code::Argument, "the conversation is empty: add a message first");
   const std::string_view last = messages.back()["role"].as_string();
+  if (continue_answer_) {
+    if (last != "assistant")
+      return fail(Code::Argument, "nothing to continue: the last message has the role %s, expected assistant",
+                  Quoted(last).c_str());
+    if (without_white(text_of(messages.back()["content"])).empty())
+      return fail(Code::Argument, "nothing to continue: the last message has no text");
+    if (messages.back()["tool_calls"].size() > 0)
+      return fail(Code::Argument, "nothing to continue: the last message has calls of tools");
+    return {};
+  }
   if (last == "assistant" || last == "system" || last == "developer")
     return fail(Code::Argument, "nothing to answer: the last message has the role %s", Quoted(last).c_str());
+  return {};
+}
+
+// Finds where the text of the last message ends in the rendering. Templates trim it, or write it as it is.
+static Status find_end_of_answer(std::string_view rendered, std::string_view content, size_t* bytes) {
+  const std::string_view text = without_white(content);
+  const size_t at = rendered.rfind(text);
+  if (at == rendered.npos)
+    return fail(Code::Unsupported,
+                "the last message cannot be continued: the chat template does not write its text as it is");
+  *bytes = at + text.size();
+  const std::string_view white =
+      content.substr(std::min(content.size(), content.find_last_not_of(kWhite) + 1));
+  if (rendered.substr(*bytes).starts_with(white)) *bytes += white.size();
   return {};
 }
 
@@ -212,12 +301,23 @@ Status Dialect::prompt(const Tokenizer& tokenizer, std::span<const Value> messag
                        std::vector<int32_t>* tokens) const {
   text->clear();
   tokens->clear();
+  CutRendering cut;
+  if (continue_answer_)
+    cut = [&](std::string_view rendered, size_t* bytes) {
+      return find_end_of_answer(rendered, text_of(messages.back()["content"]), bytes);
+    };
   if (parse_content_) {
-    GRETA_TRY(render(messages, true, text));
+    GRETA_TRY(render(messages, !continue_answer_, text));
+    size_t bytes = text->size();
+    if (cut) GRETA_TRY(cut(*text, &bytes));
+    text->resize(bytes);
     GRETA_TRY(tokenizer.encode(*text, {.add_special = true, .parse_special = true}, tokens));
   } else {
-    GRETA_TRY(encode_apart(template_, input(messages, true), tokenizer, text, tokens));
+    GRETA_TRY(encode_apart(manner_->chat, input(messages, !continue_answer_), tokenizer, text, tokens, cut));
   }
+  // An answer that goes on has no end yet.
+  if (continue_answer_ && tokenizer.adds_eos() && tokens->size() > 1 && tokens->back() == tokenizer.eos())
+    tokens->pop_back();
   if (tokens->empty()) return fail(Code::Argument, "the chat template made nothing of the conversation");
   return {};
 }
@@ -226,8 +326,7 @@ Status Dialect::prompt(const Tokenizer& tokenizer, std::span<const Value> messag
 Status Dialect::hold_answer(const Tokenizer& tokenizer, std::string_view prompt,
                             std::shared_ptr<const Grammar>* grammar) const {
   if (!*grammar) return {};
-  return hold_behind_reasoning(chat_form(template_.text() + template_.tool_text()), tokenizer, prompt,
-                               grammar);
+  return hold_behind_reasoning(manner_->form, tokenizer, prompt, grammar);
 }
 
 }  // namespace greta

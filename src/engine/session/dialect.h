@@ -16,6 +16,18 @@ struct ChatOptions {
   bool raw = false;                     // answers are not taken apart
   bool parse_content = false;           // control tokens that messages write out are control tokens
   bool forget_oldest = false;           // where a chat's context is full, the oldest turns leave
+  bool join_system = false;             // messages of the system and developers become one at the beginning
+  bool continue_answer = false;         // the last message is an answer that goes on
+};
+
+// What a chat template says of conversations, read once for all of them.
+struct ChatManner {
+  ChatTemplate chat;
+  ChatForm form;
+  std::vector<int32_t> spoken;  // control tokens whose text means something in answers, ascending
+
+  // chat_template: as in ChatOptions
+  Status open(const Model& model, std::string_view chat_template, const Log& log);
 };
 
 // An id for call number `number` of a conversation, for models that give none: nine letters and digits, as
@@ -25,12 +37,14 @@ std::string call_id(size_t number);
 class Dialect {
  public:
   Status open(const Model& model, const ChatOptions& options, const Log& log);
+  // The same, where the template was read before.
+  Status open(const Model& model, const ChatOptions& options, std::shared_ptr<const ChatManner> manner);
 
   // Checks a message in OpenAI's form: role, content (a text, null, or a list of parts), tool_calls and so
   // on.
   static Status check(const jinja::Value& message);
   Status render(std::span<const jinja::Value> messages, bool add_generation_prompt, std::string* out) const;
-  static Status check_answerable(std::span<const jinja::Value> messages);  // the last one can be answered
+  Status check_answerable(std::span<const jinja::Value> messages) const;  // the last one, or it can go on
   // Renders what the model is to answer, as text and as tokens.
   Status prompt(const Tokenizer& tokenizer, std::span<const jinja::Value> messages, std::string* text,
                 std::vector<int32_t>* tokens) const;
@@ -39,22 +53,21 @@ class Dialect {
   Status hold_answer(const Tokenizer& tokenizer, std::string_view prompt,
                      std::shared_ptr<const Grammar>* grammar) const;
 
-  const ChatTemplate& chat_template() const { return template_; }
+  const ChatTemplate& chat_template() const { return manner_->chat; }
   const ChatForm& form() const { return form_; }
   const ToolList& tools() const { return tools_; }
   // Control tokens whose text means something in answers, ascending.
   std::span<const int32_t> spoken() const { return spoken_; }
 
  private:
-  void find_spoken(const Tokenizer& tokenizer);
   ChatInput input(std::span<const jinja::Value> messages, bool add_generation_prompt) const;
 
-  ChatTemplate template_;
+  std::shared_ptr<const ChatManner> manner_;
   ChatForm form_;
   ToolList tools_;
   jinja::Value arguments_;
   int64_t now_s_ = 0;
-  bool parse_content_ = false;
+  bool parse_content_ = false, join_system_ = false, continue_answer_ = false;
   std::vector<int32_t> spoken_;
 };
 

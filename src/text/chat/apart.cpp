@@ -199,13 +199,17 @@ class Search {
 }  // namespace
 
 Status encode_apart(const ChatTemplate& form, const ChatInput& input, const Tokenizer& tokenizer,
-                    std::string* text, std::vector<int32_t>* tokens) {
-  const size_t start = text->size();
-  GRETA_TRY(form.render(input, {}, text));
+                    std::string* text, std::vector<int32_t>* tokens, const CutRendering& cut) {
+  std::string rendered;
+  GRETA_TRY(form.render(input, {}, &rendered));
   const Controls controls(tokenizer.vocab());
-  const std::string rendered = text->substr(start);
   std::vector<size_t> seams;
   GRETA_TRY(Search(form, input, controls, rendered).find(&seams));
+  size_t bytes = rendered.size();
+  if (cut) GRETA_TRY(cut(rendered, &bytes));
+  rendered.resize(bytes);
+  std::erase_if(seams, [&](size_t seam) { return seam >= bytes; });
+  text->append(rendered);
   return tokenizer.encode(rendered, {.add_special = true, .parse_special = true, .seams = seams}, tokens);
 }
 
