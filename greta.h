@@ -1119,6 +1119,19 @@ typedef struct greta_chat_options {
   uint32_t continue_answer;  /* 1: the last message, of the role "assistant", is the beginning of the answer,
                               * which goes on behind its text. The answer comes without that text. Only for
                               * requests. */
+
+  /* Whether the model calls tools, held by a grammar in the form that the template writes. "none": no call.
+   * "auto": text, or calls, which are held from their mark on. "required": a call at least. Else the name of
+   * the tool that is called. NULL: nothing is held, and calls are read where they come. The reasoning before
+   * it is free. A grammar or schema of the request holds what is said where nothing is called. Arguments are
+   * held as JSON schemas are; docs/chat.md says what is not. A name that no tool has gives
+   * GRETA_ERROR_ARGUMENT, and a template that shows no form of calls GRETA_ERROR_UNSUPPORTED with "required"
+   * or a name. Only for requests, like the next two. */
+  const char* tool_choice;
+  uint32_t one_call;         /* 1: an answer has one call at most. Where tool_choice is NULL, it is "auto". */
+  uint32_t strict_tools;     /* 1: a tool's schema that cannot be held gives GRETA_ERROR_UNSUPPORTED, as that
+                              * of a tool with "strict": true does. 0: any arguments stand in for it, and the
+                              * log says so. Where tool_choice is NULL, it is "auto". */
 } greta_chat_options;
 
 /* Opens an empty conversation on a session, which must outlive it. Sampling is set on the session. Tokens

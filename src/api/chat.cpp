@@ -83,6 +83,9 @@ Status greta::read_chat_options(const greta_chat_options& given, ChatOptions* ou
   out->now_s = given.now_s;
   GRETA_TRY(read_flag(given.raw, "raw", &out->raw));
   GRETA_TRY(read_flag(given.parse_content, "parse_content", &out->parse_content));
+  out->tool_choice = view(given.tool_choice);
+  GRETA_TRY(read_flag(given.one_call, "one_call", &out->one_call));
+  GRETA_TRY(read_flag(given.strict_tools, "strict_tools", &out->strict_tools));
   GRETA_TRY(read_flag(given.join_system, "join_system", &out->join_system));
   GRETA_TRY(read_flag(given.continue_answer, "continue_answer", &out->continue_answer));
   return read_flag(given.forget_oldest, "forget_oldest", &out->forget_oldest);
@@ -118,6 +121,8 @@ greta_status greta_chat_open(greta_session* session, const greta_chat_options* g
     GRETA_TRY(read_chat_options(o, &options));
     if (options.continue_answer)
       return fail(Code::Unsupported, "continue_answer: only requests go on with an answer");
+    if (!options.tool_choice.empty() || options.one_call || options.strict_tools)
+      return fail(Code::Unsupported, "tool_choice, one_call and strict_tools: only requests hold calls");
     GRETA_TRY(Chat::open(*session->session, options, session->executor->counted.runtime->log, &chat->chat));
     *out_chat = chat.release();
     return {};

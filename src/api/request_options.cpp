@@ -68,8 +68,9 @@ Status read_conversation(const greta_model& model, const greta_request_options& 
   GRETA_TRY(dialect->check_answerable(messages));
   const Tokenizer& tokenizer = *model.model.tokenizer;
   GRETA_TRY(dialect->prompt(tokenizer, messages, &out->prompt_text, &out->tokens));
-  out->held = out->grammar;
-  if (out->reasoning_tokens != 0) GRETA_TRY(dialect->hold_answer(tokenizer, out->prompt_text, &out->held));
+  GRETA_TRY(within(dialect->hold_request(tokenizer, out->prompt_text, out->reasoning_tokens != 0,
+                                         model.runtime->log, &out->grammar, &out->held),
+                   "tools"));
   out->dialect = std::move(dialect);
   return {};
 }

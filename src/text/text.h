@@ -4,6 +4,7 @@
 #include "text/chat/apart.h"
 #include "text/chat/parser.h"
 #include "text/chat/template.h"
+#include "text/chat/tool_grammar.h"
 #include "text/grammar/json_schema.h"
 #include "text/grammar/state.h"
 #include "text/tokenizer/tokenizer.h"

@@ -8,11 +8,11 @@ namespace greta {
 using jinja::Value;
 using namespace std::string_view_literals;
 
-constexpr std::string_view kWhite = " \t\r\n";
+constexpr std::string_view kWhiteSpace = " \t\r\n";
 
 static std::string_view without_white(std::string_view text) {
-  text.remove_prefix(std::min(text.size(), text.find_first_not_of(kWhite)));
-  return text.substr(0, text.find_last_not_of(kWhite) + 1);
+  text.remove_prefix(std::min(text.size(), text.find_first_not_of(kWhiteSpace)));
+  return text.substr(0, text.find_last_not_of(kWhiteSpace) + 1);
 }
 
 std::string call_id(size_t number) {
@@ -67,14 +67,27 @@ Status Dialect::open(const Model& model, const ChatOptions& options,
   continue_answer_ = options.continue_answer;
   if (!options.raw) form_ = manner_->form;
   spoken_ = options.raw ? find_spoken(form_, model.tokenizer->vocab()) : manner_->spoken;
-  if (!tools_.empty())
-    form_.style = find_call_style([&](const Value& messages, const Value& tools, std::string* out) {
-      const jinja::Limits limits = {.steps = 1'000'000, .output_bytes = 1u << 20};
-      return manner_->chat
-          .render({.messages = messages, .tools = tools, .arguments = arguments_}, limits, out)
-          .ok();
-    });
+  GRETA_TRY(read_tool_choice(options.tool_choice, tools_, &choice_));
+  choice_.one_call = options.one_call;
+  choice_.strict = options.strict_tools;
+  if (choice_.kind == ToolChoice::Kind::Free && (choice_.one_call || choice_.strict))
+    choice_.kind = ToolChoice::Kind::Auto;
+  if (!tools_.empty()) find_calls(*model.tokenizer);
   return {};
+}
+
+// Has the template write calls.
+void Dialect::find_calls(const Tokenizer& tokenizer) {
+  const RenderConversation render = [&](const Value& messages, const Value& tools, std::string* out) {
+    const jinja::Limits limits = {.steps = 1'000'000, .output_bytes = 1u << 20};
+    return manner_->chat.render({.messages = messages, .tools = tools, .arguments = arguments_}, limits, out)
+        .ok();
+  };
+  form_.style = find_call_style(render);
+  if (choice_.kind == ToolChoice::Kind::Free) return;
+  std::vector<std::string> ends;
+  for (const int32_t token : tokenizer.ends()) ends.emplace_back(tokenizer.vocab().text(uint32_t(token)));
+  writing_ = find_call_writing(manner_->form, ends, render);
 }
 
 // The text of a part of a content; null if the part is no text.
@@ -292,7 +305,7 @@ static Status find_end_of_answer(std::string_view rendered, std::string_view con
                 "the last message cannot be continued: the chat template does not write its text as it is");
   *bytes = at + text.size();
   const std::string_view white =
-      content.substr(std::min(content.size(), content.find_last_not_of(kWhite) + 1));
+      content.substr(std::min(content.size(), content.find_last_not_of(kWhiteSpace) + 1));
   if (rendered.substr(*bytes).starts_with(white)) *bytes += white.size();
   return {};
 }
@@ -324,9 +337,22 @@ Status Dialect::prompt(const Tokenizer& tokenizer, std::span<const Value> messag
 
 // Answers that are not taken apart have their reasoning all the same.
 Status Dialect::hold_answer(const Tokenizer& tokenizer, std::string_view prompt,
-                            std::shared_ptr<const Grammar>* grammar) const {
+                            std::shared_ptr<const Grammar>* grammar, bool calls) const {
   if (!*grammar) return {};
-  return hold_behind_reasoning(manner_->form, tokenizer, prompt, grammar);
+  return hold_behind_reasoning(manner_->form, tokenizer, prompt, grammar, calls);
+}
+
+// In channels the grammar of calls is that of a whole answer, and behind closed reasoning the final message
+// has begun.
+Status Dialect::hold_request(const Tokenizer& tokenizer, std::string_view prompt, bool reasons,
+                             const Log& log, std::shared_ptr<const Grammar>* grammar,
+                             std::shared_ptr<const Grammar>* whole) const {
+  const std::shared_ptr<const Grammar> said = *grammar;
+  GRETA_TRY(hold_calls(manner_->form, writing_, tools_, choice_, tokenizer, log, grammar));
+  *whole = *grammar;
+  const bool calls = *grammar != said;
+  if (calls && manner_->form.channels) *grammar = said;
+  return reasons ? hold_answer(tokenizer, prompt, whole, calls) : Status{};
 }
 
 }  // namespace greta

@@ -18,6 +18,9 @@ struct ChatOptions {
   bool forget_oldest = false;           // where a chat's context is full, the oldest turns leave
   bool join_system = false;             // messages of the system and developers become one at the beginning
   bool continue_answer = false;         // the last message is an answer that goes on
+  std::string_view tool_choice = {};    // as read_tool_choice reads it; "": nothing is held
+  bool one_call = false;                // at most one call in an answer
+  bool strict_tools = false;            // a schema of a tool that cannot be held is an error
 };
 
 // What a chat template says of conversations, read once for all of them.
@@ -51,20 +54,28 @@ class Dialect {
 
   // Makes the grammar begin behind the reasoning of what the model answers to the text of a prompt.
   Status hold_answer(const Tokenizer& tokenizer, std::string_view prompt,
-                     std::shared_ptr<const Grammar>* grammar) const;
+                     std::shared_ptr<const Grammar>* grammar, bool calls = false) const;
+  // Makes the grammars of an answer that may or must call tools: behind the reasoning, and of all of it,
+  // where `reasons`. `*grammar` is the one of what is said, or null.
+  Status hold_request(const Tokenizer& tokenizer, std::string_view prompt, bool reasons, const Log& log,
+                      std::shared_ptr<const Grammar>* grammar, std::shared_ptr<const Grammar>* whole) const;
 
   const ChatTemplate& chat_template() const { return manner_->chat; }
   const ChatForm& form() const { return form_; }
-  const ToolList& tools() const { return tools_; }
+  // Those whose calls are looked for in answers.
+  const ToolList& tools() const { return choice_.kind == ToolChoice::Kind::None ? no_tools_ : tools_; }
   // Control tokens whose text means something in answers, ascending.
   std::span<const int32_t> spoken() const { return spoken_; }
 
  private:
+  void find_calls(const Tokenizer& tokenizer);
   ChatInput input(std::span<const jinja::Value> messages, bool add_generation_prompt) const;
 
   std::shared_ptr<const ChatManner> manner_;
   ChatForm form_;
-  ToolList tools_;
+  ToolList tools_, no_tools_;
+  ToolChoice choice_;
+  CallWriting writing_;  // where a choice is held
   jinja::Value arguments_;
   int64_t now_s_ = 0;
   bool parse_content_ = false, join_system_ = false, continue_answer_ = false;

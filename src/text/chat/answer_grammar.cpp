@@ -152,9 +152,10 @@ class AnswerGrammar {
 }  // namespace
 
 Status hold_behind_reasoning(const ChatForm& form, const Tokenizer& tokenizer, std::string_view prompt,
-                             std::shared_ptr<const Grammar>* grammar) {
+                             std::shared_ptr<const Grammar>* grammar, bool calls) {
+  if (calls && form.channels) return {};
   if (!*grammar || (!form.channels && (!form.reasons() || form.closed_by(prompt)))) return {};
-  if (!(*grammar)->is_schema && writes_marks(**grammar, tokenizer)) return {};
+  if (!calls && !(*grammar)->is_schema && writes_marks(**grammar, tokenizer)) return {};
   const std::shared_ptr<const Grammar> held = *grammar;
   return AnswerGrammar(form, tokenizer).make(form.opened_by(prompt), *held, grammar);
 }

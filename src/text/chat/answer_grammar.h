@@ -11,7 +11,9 @@ namespace greta {
 // or reasoning that the model opens itself. The grammar stays as it is if the prompt has closed the
 // reasoning, if the family has none, and if the grammar writes marks of answers itself, since then it
 // describes whole answers.
+// calls  hold_calls() has made the grammar, whose marks are those of calls; in channels it is that of a whole
+//        answer
 Status hold_behind_reasoning(const ChatForm& form, const Tokenizer& tokenizer, std::string_view prompt,
-                             std::shared_ptr<const Grammar>* grammar);
+                             std::shared_ptr<const Grammar>* grammar, bool calls = false);
 
 }  // namespace greta

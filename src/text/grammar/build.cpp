@@ -205,7 +205,7 @@ Status GrammarBuilder::repeat(const Sequence& item, uint32_t least, uint32_t mos
 
 // Rule k stands for what follows after k bytes of the mark. Of bytes that do not go on in the mark, the end
 // may be another beginning of it (the automaton of Knuth, Morris and Pratt, 1977).
-Status GrammarBuilder::append_until(std::string_view mark, int32_t token, Sequence* out) {
+Status GrammarBuilder::append_scan(std::string_view mark, int32_t token, bool without, Sequence* out) {
   const size_t size = mark.size();
   std::vector<uint32_t> rules(size + 1);
   for (uint32_t& rule : rules) GRETA_TRY(add_rule(&rule));
@@ -218,8 +218,9 @@ Status GrammarBuilder::append_until(std::string_view mark, int32_t token, Sequen
       to[next].set(byte);
     }
     std::vector<Sequence> alternatives;
+    if (without) alternatives.emplace_back();  // the text may end
     for (size_t next = 0; next <= size; ++next) {
-      if (to[next].none()) continue;
+      if (to[next].none() || (without && next == size)) continue;
       Sequence& sequence = alternatives.emplace_back();
       GRETA_TRY(append_bytes(to[next], &sequence));
       GRETA_TRY(count_elements(1));
@@ -232,6 +233,14 @@ Status GrammarBuilder::append_until(std::string_view mark, int32_t token, Sequen
   GRETA_TRY(count_elements(1));
   out->push_back({GrammarElement::Rule, rules[0]});
   return {};
+}
+
+Status GrammarBuilder::append_until(std::string_view mark, int32_t token, Sequence* out) {
+  return append_scan(mark, token, false, out);
+}
+
+Status GrammarBuilder::append_without(std::string_view mark, Sequence* out) {
+  return append_scan(mark, kNoToken, true, out);
 }
 
 Status GrammarBuilder::append_grammar(const Grammar& grammar, Sequence* out) {

@@ -33,6 +33,8 @@ class GrammarBuilder {
   // Appends text up to and with the first `mark`, which the token `token`, unless it is kNoToken, also stands
   // for. No other control token may come.
   Status append_until(std::string_view mark, int32_t token, Sequence* out);
+  // Appends any text, even none, that does not have the mark in it. No control token may come.
+  Status append_without(std::string_view mark, Sequence* out);
   Status append_grammar(const Grammar& grammar, Sequence* out);  // its root
 
   // Checks that all rules are defined and none is left-recursive.
@@ -40,6 +42,8 @@ class GrammarBuilder {
 
  private:
   static constexpr uint32_t kBlock = 256;
+  // What may come behind the beginnings of a mark: up to it, or without it.
+  Status append_scan(std::string_view mark, int32_t token, bool without, Sequence* out);
   Status repeat_blocks(GrammarElement once, GrammarElement block, uint32_t most, Sequence* out);
   Status count_elements(size_t more);
   Status check_rules(uint32_t root) const;
