@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "support/api_objects.h"
+#include "support/gguf_writer.h"
 
 using namespace greta::test;
 
@@ -61,4 +62,29 @@ TEST_CASE("api: a callback ends the encoding of a long text, and nothing is writ
         GRETA_OK);
   CHECK(calls == 3);  // a short text asks nobody
   CHECK(count > 0);
+}
+
+TEST_CASE("api: tokens around gaps are those that the file names, or known texts", "[api]") {
+  GgufWriter writer = bpe_vocabulary({"<|fim_prefix|>", "<fim_suffix>", "<|mine|>"}, {}, "gpt-2");
+  writer.value("tokenizer.ggml.fim_mid_token_id", 258u).value("tokenizer.ggml.fim_pad_token_id", 4000u);
+  const auto bytes = writer.file();
+  auto source = sized<greta_source>();
+  source.memory = bytes.data(), source.memory_bytes = bytes.size();
+  greta_file* file = nullptr;
+  greta_tokenizer* tokenizer = nullptr;
+  REQUIRE(greta_file_open(&source, &file) == GRETA_OK);
+  REQUIRE(greta_tokenizer_open(file, nullptr, nullptr, &tokenizer) == GRETA_OK);
+  CHECK(greta_tokenizer_fill_token(tokenizer, GRETA_FILL_PREFIX) == 256);
+  CHECK(greta_tokenizer_fill_token(tokenizer, GRETA_FILL_SUFFIX) == 257);
+  CHECK(greta_tokenizer_fill_token(tokenizer, GRETA_FILL_MIDDLE) == 258);
+  CHECK(greta_tokenizer_fill_token(tokenizer, GRETA_FILL_PAD) == -1);  // there is no such token
+  CHECK(greta_tokenizer_fill_token(tokenizer, GRETA_FILL_FILE) == -1);
+  char text[32];
+  size_t length = 0;
+  greta_token_kind kind = GRETA_TOKEN_UNDEFINED;
+  REQUIRE(greta_tokenizer_token(tokenizer, 256, text, sizeof text, &length, &kind) == GRETA_OK);
+  CHECK(std::string(text, length) == "<|fim_prefix|>");
+  CHECK(kind == GRETA_TOKEN_CONTROL);
+  greta_tokenizer_close(tokenizer);
+  greta_file_close(file);
 }
