@@ -16,7 +16,7 @@ TYPE = "iq4_nl"
 TABLE = "src/compute/quant_types.def"
 ROWS = {TABLE: 1, "src/engine/model/file_types.def": 1}  # and how many lines of each
 # The codebook that several types share and the program that makes it; measures of compiled kernels; prose.
-FREE = ("kernels/tables/", "tests/radv/baseline/", "tests/hip/baseline/", ".ci/whole/", "docs/")
+FREE = ("kernels/tables/", "tests/radv/baseline/", "tests/hip/baseline/", "tests/cpu/baseline/", ".ci/whole/", "docs/")
 CODE = ("backends/", "cmake/", "kernels/", "models/", "src/")
 SKIPPED = ("build", "__pycache__")
 

@@ -1,4 +1,5 @@
 // IQ4_NL (quant/iq4_nl.h): 8 blocks of 32 are taken as one of 256; the values are signed.
+// With AVX-512, few tokens meet it as avx512vnni/iq4_nl.h says.
 #pragma once
 #include "kernels/cpu/simd/quants/block.h"
 

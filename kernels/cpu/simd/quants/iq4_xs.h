@@ -1,4 +1,5 @@
 // IQ4_XS (quant/iq4_xs.h); the values are signed.
+// With AVX-512, few tokens meet it as avx512vnni/iq4_xs.h says.
 #pragma once
 #include "kernels/cpu/simd/quants/block.h"
 

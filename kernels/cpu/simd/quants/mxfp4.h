@@ -1,4 +1,5 @@
 // MXFP4 (quant/mxfp4.h): 8 blocks of 32 are taken as one of 256; q is the value plus 12.
+// With AVX-512, few tokens meet it as avx512vnni/mxfp4.h says.
 #pragma once
 #include "kernels/cpu/simd/quants/block.h"
 
