@@ -7,6 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from random import Random
 
 from server import LIMIT, MODEL, PROGRAM, Server, ServerTest, chat_body, main
 
@@ -104,6 +105,56 @@ class Http(ServerTest):
         self.refused(403, "--cors-origins", "POST", "/v1/chat/completions", chat_body(), {"Origin": "https://evil.example"})
         own = {"Origin": f"http://localhost:{self.server.port}", "Host": f"localhost:{self.server.port}"}
         self.assertEqual(self.server.ask("GET", "/v1/models", headers=own)[0], 200)
+
+
+class Garbage(ServerTest):
+    """Changed requests, by a fixed seed: each connection ends or is answered with a status, and the server goes on."""
+
+    def changed(self, random, data):
+        data = bytearray(data)
+        for _ in range(random.randint(1, 6)):
+            at = random.randrange(len(data))
+            kind = random.randrange(5)
+            if kind == 0:
+                data[at] = random.randrange(256)
+            elif kind == 1:
+                del data[at:at + random.randint(1, 20)]
+            elif kind == 2:
+                data[at:at] = data[max(0, at - random.randint(1, 40)):at]
+            elif kind == 3:
+                data[at:at] = random.choice([b"\r\n", b"\0", b"\xff", b'"', b"{", b"[", b"1e999", b"-1", b"null", b"\\ud800", b": "])
+            else:
+                del data[at:]
+            if not data:
+                break
+        return bytes(data)
+
+    def test_changed_requests(self):
+        random = Random(38)
+        bodies = [("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 2, "stop": ["a"], "logit_bias": {"5": 1}}),
+                  ("/v1/completions", {"prompt": [1, 5, 9], "max_tokens": 1, "echo": True, "logprobs": 1}),
+                  ("/v1/embeddings", {"input": ["a", "b"], "encoding_format": "base64"}),
+                  ("/v1/messages", {"max_tokens": 2, "system": [{"type": "text", "text": "x"}], "messages": [{"role": "user", "content": "Hi"}]}),
+                  ("/v1/responses", {"input": [{"role": "user", "content": "Hi"}], "max_output_tokens": 2, "stream": True}),
+                  ("/api/chat", {"messages": [{"role": "user", "content": "Hi"}], "options": {"num_predict": 2, "temperature": 0}}),
+                  ("/tokenize", {"content": "Once", "with_pieces": True})]
+        seen = set()
+        for round_ in range(2100):
+            path, body = bodies[round_ % len(bodies)]
+            text = json.dumps(body).encode()
+            if round_ % 2:  # the body alone is changed, so that its reader meets it
+                text = self.changed(random, text)
+            request = (b"POST " + path.encode() + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(text)
+                       + text)
+            if not round_ % 2:
+                request = self.changed(random, request)
+            answer = self.server.raw(request, end=not round_ % 2)
+            status = status_of(answer)
+            self.assertTrue(status in (0, 100) or 200 <= status < 600, answer[:200])
+            self.assertNotEqual(status, 500, (request, answer))
+            seen.add(status)
+        self.assertLessEqual({200, 400, 404}, seen)
+        self.assertEqual(self.server.ask("GET", "/health")[0], 200)
 
 
 class Keys(ServerTest):
