@@ -269,6 +269,23 @@ class Life(ServerTest):
         self.assertIn("data: [DONE]", list(lines)[-20:])
         server.stop()
 
+    def test_log(self):
+        """It has ids, counts and times, and nothing of what was asked or answered."""
+        server = self.start("--log-jsonl")
+        for headers in ({"X-Request-Id": "mine"}, {}):
+            status, answer, found = server.ask("POST", "/v1/chat/completions", chat_body("A secret word."), headers)
+            self.assertEqual(status, 200)
+            line = server.process.stdout.readline()
+            seen = json.loads(line)
+            self.assertEqual(seen["id"], found["x-request-id"])
+            self.assertEqual(seen["id"] == "mine", bool(headers))
+            self.assertEqual((seen["prompt_tokens"], seen["generated_tokens"], seen["end"]),
+                             (answer["usage"]["prompt_tokens"], 8, "length"))
+            self.assertGreaterEqual(seen["whole_ms"], seen["first_token_ms"])
+            self.assertNotIn(b"secret", line)
+        self.assertEqual(server.stop(), 0)
+        self.assertNotIn("secret", "\n".join(server.lines))
+
     def test_usage(self):
         for args, code, words in ((["--bogus"], 2, "has no option --bogus"), (["--models-dir", "x"], 2, "one model is served"),
                                   (["--host", "203.0.113.1"], 1, "cannot listen on 203.0.113.1:8080"), (["--port", "70000"], 2, "--port"),

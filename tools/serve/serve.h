@@ -31,6 +31,7 @@ struct Options {
   std::string page_folder;
   greta_pooling pooling = GRETA_POOLING_DEFAULT;
   std::function<void(const std::string&)> say;  // lines for who started it
+  std::function<void(const std::string&)> log;  // a line of JSON for each request that ended; none: no log
 };
 
 // What the program opens: the runtime stays its own.

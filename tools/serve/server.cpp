@@ -1,8 +1,9 @@
-#include "server.h"
-
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
+
+#include "endpoints.h"
 
 namespace greta::serve {
 namespace {
@@ -89,14 +90,15 @@ void Context::send(const Json& json, Headers headers) const {
 }
 
 void Context::start(std::unique_ptr<Sink> sink, std::vector<JobItem> items) const {
-  server.jobs().start(reply, std::move(sink), std::move(items));
+  server.jobs().start(id, reply, std::move(sink), std::move(items));
 }
 
 // ---- the server ----
 
 Server::Server(const Options& options)
     : options_(options),
-      jobs_([this](const Ended& ended) { metrics_.ended(ended); }, [this](uint64_t ns) { metrics_.gap(ns); }),
+      jobs_([this](const Ended& ended) { metrics_.ended(ended), log_end(ended); },
+            [this](uint64_t ns) { metrics_.gap(ns); }),
       pool_(2) {
   ListenOptions listen;
   listen.host = options_.host;
@@ -114,6 +116,29 @@ Server::~Server() {
 
 void Server::log(const std::string& line) const {
   if (options_.say) options_.say(line);
+}
+
+// Counts and times, and nothing of what was asked or answered.
+void Server::log_end(const Ended& ended) const {
+  if (!options_.log) return;
+  constexpr const char* kReasons[] = {"length", "end", "context", "cancelled", "stop", "unread"};
+  const greta_request_result& result = ended.result;
+  const auto reason = static_cast<size_t>(result.reason);
+  const auto ms = [](uint64_t ns) { return static_cast<double>(ns / 1000) / 1e3; };
+  const bool failed = ended.status != GRETA_OK;
+  options_.log(dump({{"time", now_s()},
+                     {"id", ended.id},
+                     {"end", failed                         ? "failed"
+                             : reason < std::size(kReasons) ? kReasons[reason]
+                                                            : "other"},
+                     {"prompt_tokens", result.prompt_tokens},
+                     {"cached_tokens", result.cached_tokens},
+                     {"generated_tokens", result.generated_tokens},
+                     {"queued_ms", ms(result.queued_ns)},
+                     {"prompt_ms", ms(result.prompt_ns)},
+                     {"generate_ms", ms(result.generate_ns)},
+                     {"first_token_ms", ms(ended.first_token_ns)},
+                     {"whole_ms", ms(ended.whole_ns)}}));
 }
 
 Json Server::loading() const {
@@ -295,9 +320,12 @@ void Server::handle(Call call, std::shared_ptr<Reply> reply) {
   if (!route) return;  // refuses() has answered
   Response common;
   add_cors(call, &common);
+  std::string id = call.header("x-request-id");
+  if (id.empty() || id.size() > 128 || !is_utf8(id)) id = random_id("req_");
+  common.headers.emplace_back("X-Request-Id", id);
   reply->always(std::move(common.headers));
-  const auto work = [this, route, call = std::move(call), reply]() mutable {
-    Context context{*this, std::move(call), reply};
+  const auto work = [this, route, call = std::move(call), reply, id = std::move(id)]() mutable {
+    Context context{*this, std::move(call), reply, std::move(id)};
     Refused refused(500, "");
     try {
       if (!(route->flags & kWithoutModel)) context.model();

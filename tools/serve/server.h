@@ -57,6 +57,7 @@ struct Context {
   Server& server;
   Call call;
   std::shared_ptr<Reply> reply;
+  std::string id;  // that of X-Request-Id
   const Model& model() const;
   void send(const Json& json, Headers headers = {}) const;
   // Takes the asks to the service. Each gets events under its number.
@@ -93,6 +94,7 @@ class Server : public Handler {
   bool stopping() const { return stopping_; }
   Json loading() const;  // {"stage", "progress"}
   void log(const std::string& line) const;
+  void log_end(const Ended& ended) const;
 
  private:
   void load(const Loader& load);

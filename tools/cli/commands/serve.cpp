@@ -25,7 +25,7 @@ struct ServeOptions {
   std::string key_file, template_file, reasoning = "auto", reasoning_format = "auto", pooling;
   std::vector<std::string> keys, origins;
   int64_t parallel = 4, cache_ram_mib = 0, reasoning_budget = -1, predict = -1, cache_tokens = 0;
-  bool shift = false;
+  bool shift = false, log_jsonl = false;
 };
 
 std::vector<std::string> parts_of(const std::vector<std::string>& texts, char separator) {
@@ -103,6 +103,8 @@ void add_serving(CLI::App& app, ServeOptions& options) {
   app.add_option("--cache-dir", serve.page_folder,
                  "keep what was read in this folder, so that it survives a restart")
       ->type_name("FOLDER");
+  app.add_flag("--log-jsonl", options.log_jsonl,
+               "write a line of JSON for each request that ended to stdout");
   app.add_flag("--metrics", serve.metrics, "answer /metrics with counts and times for Prometheus");
   app.add_flag("!--no-slots", serve.slots, "do not answer /slots");
   app.add_option("--pooling", options.pooling,
@@ -245,6 +247,7 @@ serve::Options settled(const ServeOptions& options) {
       options.cache_ram_mib < 0 ? UINT64_MAX >> 8 : static_cast<uint64_t>(options.cache_ram_mib) << 20;
   serve.pooling = pooling_named(options.pooling);
   serve.say = [](const std::string& line) { note(line); };
+  if (options.log_jsonl) serve.log = [](const std::string& line) { write_output(line + "\n"); };
   return serve;
 }
 
