@@ -58,7 +58,7 @@ class Bodies(ServerTest):
                 ("messages", '[{"role":"x"}]', 'messages[0].role must be one of "system"'),
                 ("messages", '[{"role":"user","content":5}]', "messages[0].content must be a text or a list of parts"),
                 ("stream", '"yes"', "stream must be true or false"), ("stop", "5", "stop must be a text or a list"),
-                ("stop", '["a", 1]', "stop must be a text or a list"), ("tools", "{}", "tools must be a list"),
+                ("stop", '["a", 1]', "stop must be a text or a list"), ("stop", '"a\\u0000b"', "stop must be without U+0000"), ("tools", "{}", "tools must be a list"),
                 ("tools", "[1]", "tools[0] must be an object"), ("tools", '[{"type":"function"}]', "tools[0].function is missing"),
                 ("tool_choice", '"maybe"', 'tool_choice must be one of "auto"'),
                 ("tool_choice", '{"type":"function","function":{"name":"nobody"}}', 'the tool "nobody", which is not among tools'),

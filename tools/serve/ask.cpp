@@ -150,6 +150,8 @@ void read_sampling(const Fields& fields, const greta_tokenizer* tokenizer, Ask* 
     throw Refused(400, "a grammar and a JSON schema exclude each other", "grammar");
   if (fields.has("stop")) ask->stops = texts_of(fields, "stop", kMostStops);
   std::erase(ask->stops, "");
+  for (const std::string& stop : ask->stops)
+    if (stop.find('\0') != stop.npos) fields.wrong("stop", "without U+0000", stop);
   if (const auto ignore = fields.flag("ignore_eos")) ask->ignore_end = *ignore;
   if (const auto cache = fields.flag("cache_prompt")) ask->no_cache = !*cache;
   if (const std::string* salt = fields.text("cache_salt")) {
