@@ -156,14 +156,14 @@ class Chat(ServerTest):
                 link.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
                 links.append(link)
             deadline = time.monotonic() + LIMIT
-            while self.running() < 8:
+            while self.running() < 5:  # at least one waits
                 self.assertLess(time.monotonic(), deadline)
             for link in links:
                 link.close()
             self.wait_until_idle()
         text = self.server.ask("GET", "/metrics")[1]
         aborted = [line for line in text.splitlines() if 'finished_reason="abort"' in line][0]
-        self.assertGreaterEqual(int(aborted.split(" ")[1]), 12)
+        self.assertGreaterEqual(int(aborted.split(" ")[1]), 8)
 
     def test_many_at_once(self):
         answers = [None] * 20
