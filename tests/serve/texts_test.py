@@ -21,7 +21,7 @@ class Completions(ServerTest):
         return self.server.post("/tokenize", {"content": text, **more})["tokens"]
 
     def test_as_the_program_writes(self):
-        told = subprocess.run([PROGRAM, "run", "-m", MODEL, "-q", "--device", "cpu", "-p", "Once upon a time", "-n", "12", "--temp", "0",
+        told = subprocess.run([PROGRAM, "run", "-m", MODEL, "-q", "--device", "cpu", "-p", "Once upon a time", "-n", "12", "--temp", "0", "--exact",
                                "--no-display-prompt", "-c", "256"], capture_output=True, text=True, check=True).stdout
         (text,), answer = self.texts(prompt="Once upon a time", max_tokens=12)
         self.assertEqual(text.strip(), told.strip())
