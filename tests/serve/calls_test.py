@@ -49,6 +49,21 @@ class Calls(ServerTest):
         answer = self.server.post("/v1/chat/completions", {"messages": messages, "tools": [FUNCTION], "max_tokens": 2})
         self.assertEqual(answer["usage"]["completion_tokens"], 2)
 
+    def test_a_call_is_forced(self):
+        places = {"type": "object", "properties": {"place": {"enum": ["Graz", "Linz"]}}, "required": ["place"], "additionalProperties": False}
+        tools = [{"type": "function", "function": {"name": name, "parameters": places}} for name in ("sun", "rain")]
+        rain = {"type": "function", "function": {"name": "rain"}}
+        for choice, names in (("required", {"sun", "rain"}), (rain, {"rain"})):
+            body = {"messages": USER, "tools": tools, "tool_choice": choice, "parallel_tool_calls": False, "max_tokens": 200}
+            answer = self.server.post("/v1/chat/completions", body)["choices"][0]
+            self.assertEqual(answer["finish_reason"], "tool_calls")
+            (call,) = answer["message"]["tool_calls"]
+            self.assertIn(call["function"]["name"], names)
+            self.assertIn(json.loads(call["function"]["arguments"]), [{"place": "Graz"}, {"place": "Linz"}])
+        body = {"messages": USER, "max_tokens": 200, "tools": [{"name": "rain", "input_schema": places}], "tool_choice": {"type": "tool", "name": "rain"}}
+        answer = self.server.post("/v1/messages", body)
+        self.assertEqual((answer["stop_reason"], answer["content"][-1]["name"]), ("tool_use", "rain"))
+
     def test_no_tools_no_calls(self):
         for more in ({"tools": None}, {"tool_choice": "none"}):
             message = self.server.post("/v1/chat/completions", self.chat(**more))["choices"][0]["message"]

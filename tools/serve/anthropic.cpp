@@ -127,6 +127,7 @@ Json openai_tools(const Fields& fields) {
       out["tool_choice"] = {{"type", "function"}, {"function", {{"name", *name}}}};
     else
       out["tool_choice"] = *type == "any" ? "required" : *type;
+    if (const auto alone = inner.flag("disable_parallel_tool_use")) out["parallel_tool_calls"] = !*alone;
   }
   return out;
 }

@@ -246,6 +246,8 @@ void set_prompt(const Ask& ask, Wanted* wanted) {
   wanted->chat.raw = ask.raw ? 1 : 0;
   if (!ask.chat_template.empty()) wanted->chat.chat_template = ask.chat_template.c_str();
   if (!ask.tools.empty()) wanted->chat.tools = ask.tools.c_str();
+  if (!ask.tool_choice.empty()) wanted->chat.tool_choice = ask.tool_choice.c_str();
+  wanted->chat.one_call = ask.one_call ? 1 : 0;
   if (ask.template_arguments.is_object()) {
     wanted->arguments = dump(ask.template_arguments);
     wanted->chat.arguments = wanted->arguments.c_str();

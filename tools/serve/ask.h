@@ -40,6 +40,8 @@ struct Ask {
   std::vector<int32_t> tokens;
   std::vector<std::string> messages;
   std::string tools;          // a JSON array; "": none
+  std::string tool_choice;    // "required" or the name of the tool that is called; "": the model decides
+  bool one_call = false;      // an answer has one call at most
   Json template_arguments;    // an object or null
   std::string chat_template;  // "": the model's
   bool raw = false;           // the answer is not taken apart

@@ -103,10 +103,11 @@ void read_tools(const Fields& fields, Ask* ask, std::string* skipped) {
                   "tool_choice");
   if (choice == "required" && tools.empty())
     throw Refused(400, "tool_choice is \"required\", and there are no tools", "tool_choice");
-  if (named || choice == "required")
-    throw Refused(501, "a call of a tool cannot be forced yet: tool_choice is \"auto\" or \"none\"",
-                  "tool_choice");
-  if (choice != "none" && !tools.empty()) ask->tools = dump(tools);
+  const auto parallel = fields.flag("parallel_tool_calls");
+  if (choice == "none" || tools.empty()) return;
+  ask->tools = dump(tools);
+  if (named || choice == "required") ask->tool_choice = choice;
+  ask->one_call = parallel && !*parallel;
 }
 
 void read_template_options(const Fields& fields, Ask* ask) {
