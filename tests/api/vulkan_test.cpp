@@ -43,7 +43,10 @@ struct Objects {
       if (level >= GRETA_LOG_WARNING) static_cast<std::string*>(user)->append(text).append("\n");
     };
     REQUIRE(greta_runtime_open(&options, &runtime) == GRETA_OK);
-    if (device) runtime->device = std::move(device);
+    if (device) {
+      runtime->kernels = std::make_unique<greta::DeviceKernels>(*device);
+      runtime->device = std::move(device);
+    }
     greta_source source{};
     source.struct_size = sizeof source;
     if (path)

@@ -123,7 +123,8 @@ def main():
     if not all(shutil.which(tool) for tool in (arguments.mca, arguments.objdump)):
         print("llvm-mca or objdump is missing")
         return SKIPPED
-    made_by = versions(arguments.mca, arguments.objdump, arguments.objects[0])
+    objects = [path for path in arguments.objects if path.endswith(".o")]  # CMake names a precompiled header too
+    made_by = versions(arguments.mca, arguments.objdump, objects[0])
     before = {}
     if not arguments.update:
         wanted, before = read_baseline(arguments.baseline)
@@ -132,7 +133,7 @@ def main():
             return SKIPPED
 
     figures, faults, spoiled = {}, [], False
-    for path in arguments.objects:
+    for path in objects:
         kernel = os.path.basename(path).split(".")[0]
         loops = [loop_of(body) for name, body in functions(arguments.objdump, path).items() if ROWS.search(name)]
         loops = [loop for loop in loops if loop]
