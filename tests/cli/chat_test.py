@@ -232,14 +232,14 @@ class Commands(Chat):
         self.assertEqual(terminal.exit_code(), 0)
 
     def test_undo_regen_clear_and_system(self):
-        terminal = self.begin(*SHORT, "-sys", "Be brief.")
+        terminal = self.begin(*SHORT, "-sys", "Be brief.", "--exact")
         terminal.send(b"Tell me a story.\r")
         terminal.wait_for(r"(?s)story\.\s+\S.+\n> ")
         first = self.saved(terminal)
         self.assertEqual(first[0], {"role": "system", "content": "Be brief."})
         terminal.send(b"/regen\r")
         terminal.wait_for(r"(?s)regen\s+\S.+\n> ")
-        self.assertEqual(self.saved(terminal), first)  # greedy: the same
+        self.assertEqual(self.saved(terminal), first)  # greedy and exact: the same
         terminal.send(b"/set temp 2\r/regen\r")
         terminal.wait_for(r"(?s)regen\s+\S.+\n> ")
         other = self.saved(terminal)
