@@ -109,7 +109,7 @@ TEST_CASE("mutant: an index far behind the end of a buffer", "[hip]") {
   Words y(*device, 64);
   const IndexTestBlock block{y.all().address(), ~0u, 3, 0};
   const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(&block), sizeof block);
-  REQUIRE(stream->dispatch(kernels.index, {1 << 26, 1, 1}, bytes, {}).ok());
+  REQUIRE(stream->dispatch(kernels.index, {(1 << 26) - 1, 1, 1}, bytes, {}).ok());
   CHECK(stream->wait().code == Code::Device);
   CHECK_THAT(error_text(), ContainsSubstring("index_test: a lane reads or writes where there is no memory"));
 }
