@@ -11,7 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <stdexcept>
-#include <utility>  // before Asio 1.74, with GCC 12
+#include <utility>
 
 #include "connection.h"
 
