@@ -18,9 +18,11 @@ struct WaitAtEnd {
 
 // Frees the sequence's pages at its end.
 struct GiveBack {
-  PagePool& pages;
+  std::vector<PagePool>& pools;
   uint32_t sequence;
-  ~GiveBack() { pages.truncate(sequence, 0); }
+  ~GiveBack() {
+    for (PagePool& pool : pools) pool.truncate(sequence, 0);
+  }
 };
 
 uint32_t used_of_page(uint32_t positions, uint32_t index) {
@@ -29,35 +31,48 @@ uint32_t used_of_page(uint32_t positions, uint32_t index) {
 
 }  // namespace
 
-uint64_t Executor::cache_bytes(uint32_t positions) const {
-  uint64_t page = 0;
-  for (const StepBuffers::Cache& layer : buffers_.cache)
-    page += buffers_.key_page_bytes + (layer.values == layer.keys ? 0 : buffers_.value_page_bytes);
-  return page / kPageTokens * positions;
+uint32_t Executor::first_saved(uint32_t layer, uint32_t positions, CacheForm form) const {
+  const uint32_t window = model_.shape.each[layer].window;
+  return form == CacheForm::Windows && window == window_ ? first_page_kept(window, positions) : 0;
 }
 
-// A page of a layer is [kv_heads][kPageTokens] rows. A page that is not full uses each head's first rows.
-Status Executor::walk_cache(uint32_t sequence, uint32_t positions, const Spans& visit) const {
+uint64_t Executor::cache_bytes(uint32_t positions, CacheForm form) const {
+  uint64_t bytes = 0;
+  for (uint32_t l = 0; l < model_.shape.layers; ++l) {
+    const StepBuffers::Cache& layer = buffers_.cache[l];
+    const uint64_t page =
+        buffers_.key_page_bytes + (layer.values == layer.keys ? 0 : buffers_.value_page_bytes);
+    bytes += page / kPageTokens * (positions - first_saved(l, positions, form) * kPageTokens);
+  }
+  return bytes;
+}
+
+// A page of a layer is [kv_heads][kPageTokens] rows. A page that is not full uses each head's first rows. What
+// the sequence has no page for is visited as a slice without a buffer.
+Status Executor::walk_cache(uint32_t sequence, uint32_t positions, CacheForm form, const Spans& visit) const {
   const auto walk_page = [&](const Slice& pool, uint32_t page, uint64_t page_bytes, uint32_t used) -> Status {
-    const uint64_t at = pool.offset + page * page_bytes, head = page_bytes / model_.shape.kv_heads;
+    const uint64_t heads = model_.shape.kv_heads, head = page_bytes / heads;
+    if (page == PagePool::kGone) return visit({nullptr, 0, head / kPageTokens * used * heads});
+    const uint64_t at = pool.offset + page * page_bytes;
     if (used == kPageTokens) return visit({pool.buffer, at, page_bytes});
-    for (uint32_t h = 0; h < model_.shape.kv_heads; ++h)
+    for (uint32_t h = 0; h < heads; ++h)
       GRETA_TRY(visit({pool.buffer, at + h * head, head / kPageTokens * used}));
     return {};
   };
-  const std::span<const uint32_t> table = pages_.table(sequence);
   for (uint32_t i = 0; i < divide_up(positions, kPageTokens); ++i)
-    for (const StepBuffers::Cache& layer : buffers_.cache) {
-      const uint32_t used = used_of_page(positions, i);
-      GRETA_TRY(walk_page(layer.keys, table[i], buffers_.key_page_bytes, used));
+    for (uint32_t l = 0; l < model_.shape.layers; ++l) {
+      if (i < first_saved(l, positions, form)) continue;
+      const StepBuffers::Cache& layer = buffers_.cache[l];
+      const uint32_t used = used_of_page(positions, i), page = pools_[layer.group].table(sequence)[i];
+      GRETA_TRY(walk_page(layer.keys, page, buffers_.key_page_bytes, used));
       if (layer.values != layer.keys)
-        GRETA_TRY(walk_page(layer.values, table[i], buffers_.value_page_bytes, used));
+        GRETA_TRY(walk_page(layer.values, page, buffers_.value_page_bytes, used));
     }
   return {};
 }
 
 Status Executor::walk_log(uint32_t sequence, uint32_t positions, const Spans& visit) const {
-  const std::span<const uint32_t> table = pages_.table(sequence);
+  const std::span<const uint32_t> table = pools_[0].table(sequence);
   for (uint32_t i = 0; i < divide_up(positions, kPageTokens); ++i)
     GRETA_TRY(visit(token_log_.slice(uint64_t(table[i]) * kPageTokens * sizeof(uint32_t),
                                      used_of_page(positions, i) * sizeof(uint32_t))));
@@ -65,7 +80,7 @@ Status Executor::walk_log(uint32_t sequence, uint32_t positions, const Spans& vi
 }
 
 Status Executor::save_cache(uint32_t sequence, uint32_t positions, const CacheBytes& take) {
-  const uint64_t capacity = std::min(kCachePieceBytes, cache_bytes(positions));
+  const uint64_t capacity = std::min(kCachePieceBytes, cache_bytes(positions, cache_form()));
   if (capacity == 0) return {};
   DeviceMemory piece;
   GRETA_TRY(piece.allocate(*model_.device, capacity, Memory::Readback));
@@ -76,7 +91,7 @@ Status Executor::save_cache(uint32_t sequence, uint32_t positions, const CacheBy
     return take(static_cast<uint8_t*>(piece.buffer().mapped), std::exchange(used, 0));
   };
   GRETA_TRY(stream_->barrier());
-  GRETA_TRY(walk_cache(sequence, positions, [&](Slice from) -> Status {
+  GRETA_TRY(walk_cache(sequence, positions, cache_form(), [&](Slice from) -> Status {
     while (from.bytes) {
       const uint64_t bytes = std::min(from.bytes, capacity - used);
       GRETA_TRY(stream_->copy(piece.slice(used, bytes), {from.buffer, from.offset, bytes}));
@@ -88,8 +103,7 @@ Status Executor::save_cache(uint32_t sequence, uint32_t positions, const CacheBy
   return used ? hand_over() : Status{};
 }
 
-Status Executor::load_pages(Walk walk, uint32_t sequence, uint32_t positions, uint64_t bytes,
-                            const CacheBytes& fill) {
+Status Executor::load_pages(const Walk& walk, uint64_t bytes, const CacheBytes& fill) {
   const uint64_t capacity = std::min(kCachePieceBytes, bytes);
   if (capacity == 0) return {};
   DeviceMemory piece;
@@ -97,7 +111,7 @@ Status Executor::load_pages(Walk walk, uint32_t sequence, uint32_t positions, ui
   const WaitAtEnd wait{*stream_};
   uint64_t at = 0, filled = 0, left = bytes;
   GRETA_TRY(stream_->barrier());  // a step may still write to pages that its sequence no longer has
-  GRETA_TRY((this->*walk)(sequence, positions, [&](Slice to) -> Status {
+  GRETA_TRY(walk([&](Slice to) -> Status {
     while (to.bytes) {
       if (at == filled) {
         GRETA_TRY(stream_->wait());
@@ -106,7 +120,7 @@ Status Executor::load_pages(Walk walk, uint32_t sequence, uint32_t positions, ui
         at = 0, left -= filled;
       }
       const uint64_t count = std::min(to.bytes, filled - at);
-      GRETA_TRY(stream_->copy({to.buffer, to.offset, count}, piece.slice(at, count)));
+      if (to.buffer) GRETA_TRY(stream_->copy({to.buffer, to.offset, count}, piece.slice(at, count)));
       to.offset += count, to.bytes -= count, at += count;
     }
     return {};
@@ -114,42 +128,57 @@ Status Executor::load_pages(Walk walk, uint32_t sequence, uint32_t positions, ui
   return stream_->wait();
 }
 
-Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> tokens, const CacheBytes& fill) {
+Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> tokens, CacheForm form,
+                               const CacheBytes& fill) {
   const uint32_t positions = uint32_t(tokens.size()), spare = spare_sequence();
   const PagePool::Want want{spare, 0, positions};
-  const GiveBack give_back{pages_, spare};
-  if (positions) GRETA_TRY(pages_.reserve({&want, 1}, &copies_));
-  GRETA_TRY(load_pages(&Executor::walk_cache, spare, positions, cache_bytes(positions), fill));
+  const GiveBack give_back{pools_, spare};
+  if (positions) {
+    GRETA_TRY(pools_[0].reserve({&want, 1}, &copies_[0]));
+    for (uint32_t g = 1; g < plan_.groups.count; ++g) {
+      const uint32_t first = first_page_kept(pools_[g].window(), positions) * kPageTokens;
+      pools_[g].set_seen(spare, first, {});
+      const PagePool::Want seen{spare, first, positions};
+      GRETA_TRY(reserve_windows({&seen, 1}));
+    }
+  }
+  const auto cache = [&](const Spans& visit) { return walk_cache(spare, positions, form, visit); };
+  GRETA_TRY(load_pages(cache, cache_bytes(positions, form), fill));
   const int32_t* next = tokens.data();
-  GRETA_TRY(load_pages(&Executor::walk_log, spare, positions, tokens.size_bytes(),
-                       [&](uint8_t* to, uint64_t bytes) {
-                         memcpy(to, next, bytes);
-                         next += bytes / sizeof *next;
-                         return Status{};
-                       }));
-  pages_.exchange(sequence, spare);
+  const auto log = [&](const Spans& visit) { return walk_log(spare, positions, visit); };
+  GRETA_TRY(load_pages(log, tokens.size_bytes(), [&](uint8_t* to, uint64_t bytes) {
+    memcpy(to, next, bytes);
+    next += bytes / sizeof *next;
+    return Status{};
+  }));
+  for (PagePool& pool : pools_) pool.exchange(sequence, spare);
+  if (checkpoints_) checkpoints_->forget(sequence, 0);
+  const bool lacks = form == CacheForm::Windows && cache_form() == CacheForm::Whole;
+  not_there_[sequence] = lacks ? first_page_kept(window_, positions) : 0;
   return {};
 }
 
 // All that the pools have of a page, in the order of save_page().
-Status Executor::walk_page(uint32_t page, const Spans& visit) const {
-  const auto in = [&](const Slice& pool, uint64_t bytes) {
-    return Slice{pool.buffer, pool.offset + page * bytes, bytes};
+Status Executor::walk_page(const CachePage& page, const Spans& visit) const {
+  const auto in = [](const Slice& pool, uint32_t index, uint64_t bytes) {
+    if (index == PagePool::kGone) return Slice{nullptr, 0, bytes};
+    return Slice{pool.buffer, pool.offset + index * bytes, bytes};
   };
   for (const StepBuffers::Cache& layer : buffers_.cache) {
-    GRETA_TRY(visit(in(layer.keys, buffers_.key_page_bytes)));
-    if (layer.values != layer.keys) GRETA_TRY(visit(in(layer.values, buffers_.value_page_bytes)));
+    const uint32_t index = layer.group ? page.window : page.full;
+    GRETA_TRY(visit(in(layer.keys, index, buffers_.key_page_bytes)));
+    if (layer.values != layer.keys) GRETA_TRY(visit(in(layer.values, index, buffers_.value_page_bytes)));
   }
-  return visit(in(token_log_.all(), kPageTokens * sizeof(uint32_t)));
+  return visit(in(token_log_.all(), page.full, kPageTokens * sizeof(uint32_t)));
 }
 
 // A step that fails later forgets what was only recorded, so copies are submitted at once.
-Status Executor::save_page(uint32_t page, const Slice& to) {
+Status Executor::save_page(const CachePage& page, const Slice& to) {
   Recording recording(*stream_);
   uint64_t at = to.offset;
   GRETA_TRY(stream_->barrier());
   GRETA_TRY(walk_page(page, [&](const Slice& from) -> Status {
-    GRETA_TRY(stream_->copy({to.buffer, at, from.bytes}, from));
+    if (from.buffer) GRETA_TRY(stream_->copy({to.buffer, at, from.bytes}, from));
     at += from.bytes;
     return {};
   }));
@@ -163,12 +192,12 @@ Status Executor::wait_all() {
   return guarded([&] { return stream_->wait(); });
 }
 
-Status Executor::load_page(const Slice& from, uint32_t page) {
+Status Executor::load_page(const Slice& from, const CachePage& page) {
   Recording recording(*stream_);
   uint64_t at = from.offset;
   GRETA_TRY(stream_->barrier());  // a step may still write to the page for the one who had it before
   GRETA_TRY(walk_page(page, [&](const Slice& to) -> Status {
-    GRETA_TRY(stream_->copy(to, {from.buffer, at, to.bytes}));
+    if (to.buffer) GRETA_TRY(stream_->copy(to, {from.buffer, at, to.bytes}));
     at += to.bytes;
     return {};
   }));

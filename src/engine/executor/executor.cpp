@@ -12,11 +12,12 @@ namespace greta {
 class Executor::Attempt {
  public:
   explicit Attempt(Executor& executor) : executor_(executor), recording_(*executor.stream_) {
-    executor.copies_.clear();
+    for (auto& copies : executor.copies_) copies.clear();
   }
   ~Attempt() {
     if (kept_) return;
-    executor_.pages_.take_back(executor_.copies_);
+    for (uint32_t g = 0; g < executor_.plan_.groups.count; ++g)
+      executor_.pools_[g].take_back(executor_.copies_[g]);
     executor_.forget_uploads();
   }
   Attempt(const Attempt&) = delete;
@@ -43,8 +44,52 @@ Status Executor::acquire_sequence(uint32_t* out) {
 }
 
 void Executor::release_sequence(uint32_t sequence) {
-  pages_.truncate(sequence, 0);
+  truncate(sequence, 0);
   sequence_used_[sequence] = false;
+}
+
+void Executor::fork_sequence(uint32_t from, uint32_t to, uint32_t position) {
+  for (PagePool& pool : pools_) pool.fork(from, to, position);
+  not_there_[to] = not_there_[from];
+  if (checkpoints_) checkpoints_->fork(from, to, position);
+}
+
+uint32_t Executor::truncate(uint32_t sequence, uint32_t position) {
+  if (first_page_seen(window_, position) < not_there_[sequence]) position = not_there_[sequence] = 0;
+  if (checkpoints_ && !pools_[1].whole(sequence, position)) {
+    position = checkpoints_->last(sequence, position);
+    checkpoints_->resume(sequence, position);
+  }
+  for (PagePool& pool : pools_) pool.truncate(sequence, position);
+  if (checkpoints_) checkpoints_->forget(sequence, position);
+  return position;
+}
+
+void Executor::keep_checkpoint(uint32_t sequence, uint32_t position) {
+  if (checkpoints_) checkpoints_->make(sequence, position);
+}
+
+bool Executor::give_up_window_page() {
+  return checkpoints_->give_up() || (spare_windows_ && spare_windows_());
+}
+
+bool Executor::free_window_page() {
+  if (pools_[1].free_pages() == 0) pools_[1].trim();
+  while (pools_[1].free_pages() == 0)
+    if (!give_up_window_page()) return false;
+  return true;
+}
+
+// Rows of steps have pages in windows by the plan of the pools, if all else gives way.
+Status Executor::reserve_windows(std::span<const PagePool::Want> wants) {
+  bool trimmed = false;
+  for (uint32_t g = 1; g < plan_.groups.count; ++g)
+    GRETA_TRY(pools_[g].reserve(wants, &copies_[g], [&] {
+      if (trimmed) return give_up_window_page();
+      pools_[g].trim();
+      return trimmed = true;
+    }));
+  return {};
 }
 
 void Executor::set_sampling(uint32_t sequence, const DeviceSampling& sampling) {
@@ -105,22 +150,22 @@ Status Executor::plan_for(const StepKey& key, const Planned** out) {
 }
 
 // Copies shared pages in every layer before the step writes into them.
-Status Executor::copy_pages(std::span<const PagePool::Copy> copies) {
+Status Executor::copy_pages() {
   const auto page = [](const Slice& pool, uint64_t index, uint64_t bytes) {
     return Slice{pool.buffer, pool.offset + index * bytes, bytes};
   };
-  for (const PagePool::Copy& copy : copies) {
-    for (const StepBuffers::Cache& layer : buffers_.cache) {
-      GRETA_TRY(stream_->copy(page(layer.keys, copy.to, buffers_.key_page_bytes),
-                              page(layer.keys, copy.from, buffers_.key_page_bytes)));
-      if (layer.values == layer.keys) continue;
-      GRETA_TRY(stream_->copy(page(layer.values, copy.to, buffers_.value_page_bytes),
-                              page(layer.values, copy.from, buffers_.value_page_bytes)));
+  const auto copy_in = [&](const Slice& pool, const PagePool::Copy& copy, uint64_t bytes) {
+    return stream_->copy(page(pool, copy.to, bytes), page(pool, copy.from, bytes));
+  };
+  for (uint32_t g = 0; g < plan_.groups.count; ++g)
+    for (const PagePool::Copy& copy : copies_[g]) {
+      for (const StepBuffers::Cache& layer : buffers_.cache) {
+        if (layer.group != g) continue;
+        GRETA_TRY(copy_in(layer.keys, copy, buffers_.key_page_bytes));
+        if (layer.values != layer.keys) GRETA_TRY(copy_in(layer.values, copy, buffers_.value_page_bytes));
+      }
+      if (g == 0) GRETA_TRY(copy_in(token_log_.all(), copy, kPageTokens * sizeof(uint32_t)));
     }
-    const uint64_t log_bytes = kPageTokens * sizeof(uint32_t);
-    GRETA_TRY(stream_->copy(page(token_log_.all(), copy.to, log_bytes),
-                            page(token_log_.all(), copy.from, log_bytes)));
-  }
   return {};
 }
 
@@ -165,8 +210,21 @@ void Executor::forget_uploads() {
   output_rows_there_.clear();
   prefixes_there_ = false;
   std::fill(sampling_changed_.begin(), sampling_changed_.end(), true);
-  std::fill_n(host_tables(), uint64_t(options_.sequences) * plan_.pages_per_sequence,
-              ~0u);  // no table is equal to this
+  for (uint32_t g = 0; g < plan_.groups.count; ++g)
+    std::fill_n(host_tables(g), uint64_t(options_.sequences) * plan_.pages_per_sequence,
+                ~0u);  // no table is equal to this
+}
+
+// Uploads a sequence's page table unless the device has it. Entries before its pages stay what they were, pages
+// of the pool in which no kernel uses anything.
+Status Executor::upload_table(uint32_t group, uint32_t sequence) {
+  const PagePool& pool = pools_[group];
+  const std::span<const uint32_t> table = pool.table(sequence).subspan(pool.gone(sequence));
+  uint32_t* row =
+      host_tables(group) + uint64_t(sequence) * plan_.pages_per_sequence + pool.gone(sequence);
+  if (table.empty() || memcmp(row, table.data(), table.size_bytes()) == 0) return {};
+  memcpy(row, table.data(), table.size_bytes());
+  return upload(row, table.size_bytes());
 }
 
 // Writes the host's StepState for these rows and records copies of what has changed. Outputs whose logits the
@@ -193,12 +251,7 @@ Status Executor::upload_step(std::span<const Row> rows, uint32_t lone, bool pref
     prefixes_there_ = true;
   }
   for (const PagePool::Want& want : wants_) {
-    const std::span<const uint32_t> table = pages_.table(want.sequence);
-    uint32_t* row = host_tables() + uint64_t(want.sequence) * plan_.pages_per_sequence;
-    if (!table.empty() && memcmp(row, table.data(), table.size_bytes()) != 0) {
-      memcpy(row, table.data(), table.size_bytes());
-      GRETA_TRY(upload(row, table.size_bytes()));
-    }
+    for (uint32_t g = 0; g < plan_.groups.count; ++g) GRETA_TRY(upload_table(g, want.sequence));
     if (sampling_changed_[want.sequence]) {
       GRETA_TRY(upload(&state.sample[want.sequence], sizeof(SampleParams)));
       GRETA_TRY(upload(&host_penalties()[want.sequence], sizeof(SamplePenalties)));
@@ -211,9 +264,9 @@ Status Executor::upload_step(std::span<const Row> rows, uint32_t lone, bool pref
 Status Executor::reserve(uint32_t sequence, uint32_t begin, uint32_t end) {
   const PagePool::Want want{sequence, begin, end};
   Attempt attempt(*this);
-  GRETA_TRY(pages_.reserve({&want, 1}, &copies_));
-  GRETA_TRY(copy_pages(copies_));
-  if (!copies_.empty()) GRETA_TRY(stream_->wait());
+  GRETA_TRY(pools_[0].reserve({&want, 1}, &copies_[0]));
+  GRETA_TRY(copy_pages());
+  if (!copies_[0].empty()) GRETA_TRY(stream_->wait());
   attempt.keep();
   return {};
 }
@@ -270,9 +323,9 @@ void Executor::find_prefixes(std::span<const Row> rows, StepKey* key) {
   if (key->tokens <= kMaxSplitTokens && lone < rows.size()) return;  // no kernel takes a part of so few rows
   sharing_.clear();
   for (uint32_t t = 0; t < lone; ++t) {
-    const std::span<const uint32_t> table = pages_.table(rows[t].sequence);
+    const std::span<const uint32_t> table = pools_[0].table(rows[t].sequence);
     const size_t whole = std::min<size_t>(rows[t].position / kPageTokens, table.size());
-    if (whole && pages_.users(table[0]) >= kMinPrefixRows)
+    if (whole && pools_[0].users(table[0]) >= kMinPrefixRows)
       sharing_.push_back({t, rows[t].sequence, table.first(whole)});
   }
   if (sharing_.size() < kMinPrefixRows) return;
@@ -306,10 +359,11 @@ Status Executor::prepare(std::span<const Row> rows, GretaGraph** graph) {
   GRETA_TRY(plan_for(key, &plan));
   *graph = plan->graph.get();
   const uint32_t lone = plan->lone ? count_lone(rows) : 0;
-  GRETA_TRY(pages_.reserve(wants_, &copies_));
+  GRETA_TRY(pools_[0].reserve(wants_, &copies_[0]));
+  GRETA_TRY(reserve_windows(wants_));
   GRETA_TRY(wait(flight_));
   GRETA_TRY(stream_->barrier());  // the previous step may still read what is written now
-  GRETA_TRY(copy_pages(copies_));
+  GRETA_TRY(copy_pages());
   return upload_step(rows, lone, key.prefixes);
 }
 
@@ -324,10 +378,10 @@ Status Executor::submit_deep(std::span<const Row> rows, uint32_t* out) {
   {
     Attempt attempt(*this);
     note_wants(rows);
-    GRETA_TRY(pages_.reserve(wants_, &copies_));
+    GRETA_TRY(pools_[0].reserve(wants_, &copies_[0]));
     GRETA_TRY(stream_->barrier());  // steps before may still write what is copied
-    GRETA_TRY(copy_pages(copies_));
-    if (!copies_.empty()) GRETA_TRY(stream_->wait());
+    GRETA_TRY(copy_pages());
+    if (!copies_[0].empty()) GRETA_TRY(stream_->wait());
     attempt.keep();
   }
   std::vector<Row> rest(rows.begin(), rows.end()), piece;

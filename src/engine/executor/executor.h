@@ -5,9 +5,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "engine/executor/page_pool.h"
+#include "engine/executor/checkpoints.h"
 #include "engine/executor/shared_pages.h"
 #include "engine/executor/transformer.h"
 #include "engine/model/model.h"
@@ -25,6 +26,7 @@ struct ExecutorOptions {
   // Pages with which sequences of a step begin are read once where this saves so many; 0: kMinPagesSaved.
   uint32_t pages_saved = 0;
   uint64_t step_pairs = 0;  // of tokens and the positions that they see, in one step; 0: most_pairs()
+  uint64_t checkpoint_bytes = 0;  // CacheWants
 };
 
 // Rows with an output in a step that draws: one of each sequence, or those of a sequence whose next tokens
@@ -40,7 +42,8 @@ struct DeviceSampling {
 
 // What an executor allocates, exact to the byte.
 struct ExecutorPlan {
-  uint32_t context = 0, pages = 0, pages_per_sequence = 0, step_tokens = 0;
+  uint32_t context = 0, pages = 0, pages_per_sequence = 0, step_tokens = 0;  // pages: of group 0
+  CacheGroups groups;
   uint64_t cache_bytes = 0;  // keys, values and the token log
   uint64_t arena_bytes = 0;
   uint64_t tables_bytes = 0;  // rope table, StepState and its host copy, readback
@@ -110,11 +113,20 @@ class Executor {
   // Sequences are indices below options.sequences.
   Status acquire_sequence(uint32_t* out);  // fails with Full when all are in use
   void release_sequence(uint32_t sequence);
-  // Gives positions [begin, end) of a sequence pages of its own, all or none, for later steps.
+  // Gives positions [begin, end) of a sequence pages of group 0 of its own, all or none, for later steps.
   Status reserve(uint32_t sequence, uint32_t begin, uint32_t end);
-  void fork_sequence(uint32_t from, uint32_t to, uint32_t position) { pages_.fork(from, to, position); }
-  void truncate(uint32_t sequence, uint32_t position) { pages_.truncate(sequence, position); }
-  PagePool& pages() { return pages_; }
+  void fork_sequence(uint32_t from, uint32_t to, uint32_t position);  // which truncate() would give
+  // Forgets the positions from `position` on. Gives the position at which the sequence can go on: this one, or
+  // where its windows have left that behind, the last checkpoint before it. The tokens from there on are to be
+  // read again.
+  uint32_t truncate(uint32_t sequence, uint32_t position);
+  // Makes a checkpoint at the last multiple of kPageTokens up to `position`, if windows are whole there.
+  void keep_checkpoint(uint32_t sequence, uint32_t position);
+  PagePool& pages() { return pools_[0]; }
+  PagePool* windows() { return checkpoints_ ? &pools_[1] : nullptr; }  // of the group with a window
+  bool free_window_page();  // makes sure that there is a free page of it; false if all are in use
+  // Where windows lack pages, this gives one up that is only kept for later; false if there is none.
+  void set_spare_windows(std::function<bool()> give_up) { spare_windows_ = std::move(give_up); }
   void set_sampling(uint32_t sequence, const DeviceSampling& sampling);
   void set_pages_saved(uint32_t pages) { options_.pages_saved = pages; }  // as in ExecutorOptions
   // Stops a step that is compiling kernels. Any thread or signal handler may call it.
@@ -124,19 +136,29 @@ class Executor {
   }
 
   // The cache of a sequence's first `positions` positions as a stream of bytes: by page, layer, keys before
-  // values, head, position. It passes through a buffer of at most kCachePieceBytes.
+  // values, head, position. It passes through a buffer of at most kCachePieceBytes. In the form `Windows` the
+  // pages of layers with a window before first_page_kept() are left out.
   using CacheBytes = std::function<Status(uint8_t* bytes, uint64_t count)>;
-  uint64_t cache_bytes(uint32_t positions) const;
+  enum class CacheForm : uint8_t { Whole, Windows };
+  CacheForm cache_form() const { return plan_.groups.count > 1 ? CacheForm::Windows : CacheForm::Whole; }
+  uint64_t cache_bytes(uint32_t positions, CacheForm form) const;
+  // Saves them in the executor's own form. truncate() gives `positions`.
   Status save_cache(uint32_t sequence, uint32_t positions, const CacheBytes& take);
   // Fills fresh pages, and the token log with `tokens`. The pages become the sequence's when all are filled;
   // on a failure the sequence keeps those that it has.
-  Status restore_cache(uint32_t sequence, std::span<const int32_t> tokens, const CacheBytes& fill);
+  Status restore_cache(uint32_t sequence, std::span<const int32_t> tokens, CacheForm form,
+                       const CacheBytes& fill);
 
   // Submits the copy of a whole page to memory of `page_bytes()` or back: keys and values by layer, then the
   // page's part of the token log. Steps that are submitted later come behind it; the host waits for nothing.
-  uint64_t page_bytes() const { return cache_bytes(kPageTokens) + kPageTokens * sizeof(uint32_t); }
-  Status save_page(uint32_t page, const Slice& to);
-  Status load_page(const Slice& from, uint32_t page);
+  struct CachePage {
+    uint32_t full, window = PagePool::kGone;  // of group 0, and of the one with a window, which may be gone
+  };
+  uint64_t page_bytes() const {
+    return cache_bytes(kPageTokens, CacheForm::Whole) + kPageTokens * sizeof(uint32_t);
+  }
+  Status save_page(const CachePage& page, const Slice& to);
+  Status load_page(const Slice& from, const CachePage& page);
   Status wait_all();  // for everything that was submitted
 
   const Model& model() const { return model_; }
@@ -164,13 +186,17 @@ class Executor {
   Status make_plan(const StepKey& key);
   Status plan_for(const StepKey& key, const Planned** out);
   Progress compile_progress();
-  Status copy_pages(std::span<const PagePool::Copy> copies);
+  Status copy_pages();
+  Status upload_table(uint32_t group, uint32_t sequence);
   using Spans = std::function<Status(Slice)>;
-  Status walk_page(uint32_t page, const Spans& visit) const;
-  Status walk_cache(uint32_t sequence, uint32_t positions, const Spans& visit) const;
+  Status walk_page(const CachePage& page, const Spans& visit) const;
+  Status reserve_windows(std::span<const PagePool::Want> wants);
+  bool give_up_window_page();
+  uint32_t first_saved(uint32_t layer, uint32_t positions, CacheForm form) const;
+  Status walk_cache(uint32_t sequence, uint32_t positions, CacheForm form, const Spans& visit) const;
   Status walk_log(uint32_t sequence, uint32_t positions, const Spans& visit) const;
-  using Walk = Status (Executor::*)(uint32_t sequence, uint32_t positions, const Spans& visit) const;
-  Status load_pages(Walk walk, uint32_t sequence, uint32_t positions, uint64_t bytes, const CacheBytes& fill);
+  using Walk = std::function<Status(const Spans& visit)>;
+  Status load_pages(const Walk& walk, uint64_t bytes, const CacheBytes& fill);
   uint32_t spare_sequence() const { return options_.sequences; }  // owns pages while they are restored
   Status submit_piece(std::span<const Row> rows, uint32_t* flight);
   Status submit_deep(std::span<const Row> rows, uint32_t* flight);
@@ -184,8 +210,13 @@ class Executor {
   void forget_uploads();
   // Copies `bytes` at `from` in the host's StepState to the device's.
   Status upload(const void* from, uint64_t bytes);
-  StepState& host_state() { return *reinterpret_cast<StepState*>(host_step_.data()); }
-  uint32_t* host_tables() { return reinterpret_cast<uint32_t*>(&host_state() + 1); }
+  // Each group has a StepState. Only that of group 0 is whole; of others the host writes the page tables.
+  uint64_t state_bytes() const { return step_.buffer().bytes / plan_.groups.count; }
+  StepState& host_state(uint32_t group = 0) {
+    return *reinterpret_cast<StepState*>(reinterpret_cast<uint8_t*>(host_step_.data()) +
+                                         group * state_bytes());
+  }
+  uint32_t* host_tables(uint32_t group = 0) { return reinterpret_cast<uint32_t*>(&host_state(group) + 1); }
   SamplePenalties* host_penalties() {
     return reinterpret_cast<SamplePenalties*>(host_tables() +
                                               uint64_t(options_.sequences) * plan_.pages_per_sequence);
@@ -198,14 +229,19 @@ class Executor {
   Model& model_;
   ExecutorOptions options_;
   ExecutorPlan plan_;
-  PagePool pages_;
+  std::vector<PagePool> pools_;             // by group
+  std::optional<Checkpoints> checkpoints_;  // of the group with a window
+  std::function<bool()> spare_windows_;
+  // By sequence, how many pages at its beginning lack layers with a window, since it was restored without them.
+  std::vector<uint32_t> not_there_;
+  uint32_t window_;  // of most layers with a window; 0: there is none
   std::vector<bool> sequence_used_;
   std::vector<bool> sampling_changed_;
   std::vector<std::atomic<bool>> cancelled_;  // by sequence
   bool takes_lone_rows_;  // some kernel of the device takes rows that are alone in their sequences
   bool takes_prefixes_;   // some kernel of the device takes pages that such rows share
   std::vector<PagePool::Want> wants_;
-  std::vector<PagePool::Copy> copies_;
+  std::vector<PagePool::Copy> copies_[kMaxCacheGroups];
 
   DeviceMemory arena_, step_, rope_, token_log_, counters_, drawn_, readback_;
   std::vector<uint64_t> host_step_;  // the StepState as the device will have it

@@ -1,19 +1,28 @@
-// Which pages of the KV cache belong to which sequence. This is bookkeeping of the host: the bytes of a page
-// lie at its index in each layer's cache and in the token log.
+// Which pages of a cache group belong to which sequence. This is bookkeeping of the host: the bytes of a page
+// lie at its index in the cache of each of the group's layers, and those of group 0 in the token log.
 //
 // A page has 64 positions. Forked sequences share pages, and a page is copied before one of its users writes
 // into it. The pages of a step are reserved before it is submitted, all or none.
+//
+// In a group with a window, pages that a sequence has left behind go back to the pool. Its table begins with
+// kGone in their place.
 #pragma once
+#include <algorithm>
+#include <functional>
 #include <span>
 #include <vector>
 
-#include "engine/model/shape.h"
+#include "engine/executor/cache_groups.h"
 
 namespace greta {
 
 class PagePool {
  public:
-  PagePool(uint32_t pages, uint32_t sequences, uint32_t pages_per_sequence);
+  static constexpr uint32_t kGone = ~0u;
+
+  PagePool(const CacheGroup& group, uint32_t sequences, uint32_t pages_per_sequence);
+
+  uint32_t window() const { return window_; }
 
   // A page that must be copied before the step runs, and where it stands: table(sequence)[index].
   struct Copy {
@@ -24,8 +33,26 @@ class PagePool {
     uint32_t sequence, begin, end;
   };
 
-  // Gives every wanted position a page that only its sequence uses. Code::Full leaves everything as it was.
-  Status reserve(std::span<const Want> wants, std::vector<Copy>* copies);
+  // Gives every wanted position a page that only its sequence uses. Pages that a row at the beginning of a
+  // want does not see go back. Code::Full leaves everything else as it was. Where pages are short,
+  // `give_up` is asked to free some; it returns false if it cannot.
+  Status reserve(std::span<const Want> wants, std::vector<Copy>* copies,
+                 const std::function<bool()>& give_up = {});
+  // Frees what the sequences have left behind since their last reservation.
+  void trim();
+
+  // Whether a row at `position` would find all that it sees.
+  bool whole(uint32_t sequence, uint32_t position) const {
+    return tables_[sequence].gone <= first_page_seen(window_, position) &&
+           size_t(divide_up(position, kPageTokens)) <= tables_[sequence].pages.size();
+  }
+  // The pages that a row at `position`, which is whole, sees of those before it.
+  std::span<const uint32_t> seen(uint32_t sequence, uint32_t position) const {
+    const size_t first = std::min<size_t>(first_page_seen(window_, position), divide_up(position, kPageTokens));
+    return table(sequence).first(divide_up(position, kPageTokens)).subspan(first);
+  }
+  // Gives the sequence, in place of its pages, those that a row at `position` sees.
+  void set_seen(uint32_t sequence, uint32_t position, std::span<const uint32_t> pages);
 
   // Undoes copies that were not made: their sequences share the pages again.
   void take_back(std::span<const Copy> copies);
@@ -33,7 +60,7 @@ class PagePool {
   void fork(uint32_t from, uint32_t to,
             uint32_t position);                         // `to`, which is empty, shares pages below `position`
   void truncate(uint32_t sequence, uint32_t position);  // gives back pages that begin at `position` or later
-  void exchange(uint32_t a, uint32_t b) { tables_[a].swap(tables_[b]); }
+  void exchange(uint32_t a, uint32_t b) { std::swap(tables_[a], tables_[b]); }
 
   // A page may also be held by who is no sequence, and given to a sequence behind those that it has. take()
   // gives a free page, of which there is one, to who is no sequence.
@@ -48,21 +75,31 @@ class PagePool {
     if (--users_[page] == 0) free_.push_back(page);
   }
   void share(uint32_t page, uint32_t sequence) {
-    tables_[sequence].push_back(page);
-    hold(page);
+    tables_[sequence].pages.push_back(page);
+    if (page == kGone)
+      ++tables_[sequence].gone;
+    else
+      hold(page);
   }
 
-  std::span<const uint32_t> table(uint32_t sequence) const { return tables_[sequence]; }
+  std::span<const uint32_t> table(uint32_t sequence) const { return tables_[sequence].pages; }
+  uint32_t gone(uint32_t sequence) const { return tables_[sequence].gone; }  // pages before those it has
   uint32_t users(uint32_t page) const { return users_[page]; }
   uint32_t free_pages() const { return uint32_t(free_.size()); }
 
  private:
+  struct Table {
+    std::vector<uint32_t> pages;   // with capacity for all pages of a sequence
+    uint32_t gone = 0;             // how many at the beginning are kGone
+    uint32_t begin = 0, end = 0;   // of the last reservation
+  };
   uint32_t needed(const Want& want) const;
+  void release(Table& table, uint32_t position);
 
-  uint32_t pages_per_sequence_;
-  std::vector<uint32_t> users_;                // sequences and others that use each page
-  std::vector<uint32_t> free_;                 // a stack with capacity for all pages
-  std::vector<std::vector<uint32_t>> tables_;  // by sequence, with capacity for all its pages
+  uint32_t window_, pages_per_sequence_;
+  std::vector<uint32_t> users_;  // sequences and others that use each page
+  std::vector<uint32_t> free_;   // a stack with capacity for all pages
+  std::vector<Table> tables_;    // by sequence
 };
 
 }  // namespace greta

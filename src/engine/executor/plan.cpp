@@ -95,7 +95,8 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
   };
   StepBuffers b;
   GRETA_TRY(describe_cache(model, o, &b));
-  b.step = piece(step_state_bytes(o.sequences, plan.pages_per_sequence));
+  b.groups = plan.groups.count;
+  b.step = piece(b.groups * step_state_bytes(o.sequences, plan.pages_per_sequence));
   for (uint32_t i = 0; i < model.shape.rope_tables; ++i)
     b.rope[i] = piece(rope_table_bytes(model.shape, plan.context));
   b.token_log = piece(uint64_t(plan.pages) * kPageTokens * sizeof(uint32_t));
@@ -103,8 +104,10 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
   b.drawn = piece(kDrawnBytes);
   b.readback = piece(uint64_t(kMaxStepTokens) * model.shape.vocab * sizeof(float));
   for (uint32_t l = 0; l < model.shape.layers; ++l) {
-    const Slice keys = piece(uint64_t(plan.pages) * b.key_page_bytes);
-    b.cache.push_back({keys, model.arch->latent ? keys : piece(uint64_t(plan.pages) * b.value_page_bytes)});
+    const uint32_t group = plan.groups.of(model.shape.each[l].window);
+    const uint64_t pages = plan.groups.group[group].pages;
+    const Slice keys = piece(pages * b.key_page_bytes);
+    b.cache.push_back({keys, model.arch->latent ? keys : piece(pages * b.value_page_bytes), group});
   }
   *out = 0;
   struct Kind {
@@ -148,9 +151,12 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
   uint64_t keys_and_values = 0;
   if (!checked_multiply(page * s.layers, p->pages, &keys_and_values))
     return fail(Code::Argument, "a cache of %u pages in %u layers does not fit 64 bits", p->pages, s.layers);
+  p->groups = plan_cache_groups(s, {o.sequences, p->step_tokens, p->pages, page, o.checkpoint_bytes});
+  keys_and_values = 0;
+  for (const CacheGroup& group : p->groups.all()) keys_and_values += page * group.layers * group.pages;
   p->cache_bytes = keys_and_values + round_up(uint64_t(p->pages) * kPageTokens * sizeof(uint32_t), 256);
   const uint64_t state = step_state_bytes(o.sequences, p->pages_per_sequence);
-  p->tables_bytes = (1 + kFlights) * state + s.rope_tables * rope_table_bytes(s, context) +
+  p->tables_bytes = (1 + kFlights) * p->groups.count * state + s.rope_tables * rope_table_bytes(s, context) +
                     readback_bytes(s, o, p->step_tokens) + kDrawnBytes + kCounterCount * sizeof(uint32_t);
   return plan_arena(model, o, *p, &p->arena_bytes);
 }
@@ -198,12 +204,18 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
     : model_(model),
       options_(options),
       plan_(plan),
-      pages_(plan.pages, options.sequences + 1, plan.pages_per_sequence),
       sequence_used_(options.sequences),
       sampling_changed_(options.sequences, true),
+      not_there_(options.sequences),
+      window_(common_window(model.shape)),
       cancelled_(options.sequences),
       takes_lone_rows_(has_lone_rows(model)),
-      takes_prefixes_(has_prefix_rows(model)) {}
+      takes_prefixes_(has_prefix_rows(model)) {
+  const uint32_t sequences = options.sequences + 1;
+  for (const CacheGroup& group : plan.groups.all())
+    pools_.emplace_back(group, sequences, plan.pages_per_sequence);
+  if (plan.groups.count > 1) checkpoints_.emplace(pools_[1], sequences);
+}
 
 Executor::~Executor() {
   if (stream_) drain(*stream_);
@@ -244,7 +256,8 @@ Status Executor::allocate() {
   stream_.reset(stream);
   kernels_ = std::make_unique<KernelSet>(*model_.kernels);
 
-  const uint64_t state = step_state_bytes(options_.sequences, plan_.pages_per_sequence);
+  const uint64_t state =
+      plan_.groups.count * step_state_bytes(options_.sequences, plan_.pages_per_sequence);
   GRETA_TRY(step_.allocate(device, state, Memory::Device));
   host_step_.assign(divide_up(state, sizeof(uint64_t)), 0);
   for (Flight& flight : flights_) {
@@ -262,6 +275,7 @@ Status Executor::allocate() {
 
   GRETA_TRY(describe_cache(model_, options_, &buffers_));
   GRETA_TRY(allocate_cache());
+  buffers_.groups = plan_.groups.count;
   buffers_.step = step_.all();
   for (uint32_t i = 0; i < s.rope_tables; ++i) buffers_.rope[i] = rope_.slice(i * rope_bytes, rope_bytes);
   buffers_.token_log = token_log_.all();
@@ -273,20 +287,23 @@ Status Executor::allocate() {
 
 Status Executor::allocate_cache() {
   Device& device = *model_.device;
-  const uint32_t layers = model_.shape.layers;
-  const uint64_t keys = uint64_t(plan_.pages) * buffers_.key_page_bytes;
-  const uint64_t values = uint64_t(plan_.pages) * buffers_.value_page_bytes;
   const bool latent = model_.arch->latent;
-  std::vector<uint64_t> slices(latent ? layers : 2 * layers, keys);
-  for (size_t i = 1; !latent && i < slices.size(); i += 2) slices[i] = values;
+  const auto pages_of = [&](const LayerShape& layer) -> uint64_t {
+    return plan_.groups.group[plan_.groups.of(layer.window)].pages;
+  };
+  std::vector<uint64_t> slices;
+  for (const LayerShape& layer : model_.shape.each) {
+    slices.push_back(pages_of(layer) * buffers_.key_page_bytes);
+    if (!latent) slices.push_back(pages_of(layer) * buffers_.value_page_bytes);
+  }
   cache_ = std::make_unique<Pool>(device, arena_limit(device.info()), std::move(slices));
-  buffers_.cache.resize(layers);
-  for (StepBuffers::Cache& layer : buffers_.cache) {
-    GRETA_TRY(cache_->take(keys, &layer.keys));
-    if (latent)
-      layer.values = layer.keys;
-    else
-      GRETA_TRY(cache_->take(values, &layer.values));
+  for (const LayerShape& layer : model_.shape.each) {
+    StepBuffers::Cache cache;
+    cache.group = plan_.groups.of(layer.window);
+    GRETA_TRY(cache_->take(pages_of(layer) * buffers_.key_page_bytes, &cache.keys));
+    cache.values = cache.keys;
+    if (!latent) GRETA_TRY(cache_->take(pages_of(layer) * buffers_.value_page_bytes, &cache.values));
+    buffers_.cache.push_back(cache);
   }
   return {};
 }

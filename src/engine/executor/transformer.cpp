@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "engine/model/weight_parts.h"
 
@@ -49,7 +50,7 @@ struct Builder {
   const StepBuffers& b;
   const StepKey& key;
   GretaGraph& graph;
-  const CallMaker make{b.step, b.counters};
+  CallMaker make{b.step_of(0), b.counters};  // by it calls find the rows, and pages of a group
   LoneRows lone = LoneRows::None;
 
   Slice rows(uint64_t width, uint32_t count) { return graph.temporary(count * width * sizeof(float)); }
@@ -197,6 +198,18 @@ struct Builder {
     if (there(post_norm)) last += norm(post_norm, x, x);
     return emit(last += add(h, x, s.residual_scale));
   }
+  // Makes the rows of a step known to the other groups of the cache, whose page tables lie in states of their
+  // own.
+  Status share_rows() {
+    const uint64_t bytes = offsetof(StepState, row) + key.tokens * sizeof(StepRow);
+    for (uint32_t g = 1; g < b.groups; ++g) {
+      Slice from = b.step_of(0), to = b.step_of(g);
+      from.bytes = to.bytes = bytes;
+      GRETA_TRY(graph.copy(to, from));
+    }
+    return {};
+  }
+
   // Gives the norm before a block, and sets *x to its result. Without a norm *x is h.
   Calls enter(const Tensor& gain, const Slice& h, Slice* x) {
     *x = h;
@@ -386,18 +399,21 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
   Builder builder{arch, shape, buffers, key, *graph};
   if (key.lone != LoneRows::None && builder.takes_lone_rows(weights)) builder.lone = key.lone;
   const Slice h = builder.rows(shape.width);  // the residual stream
+  GRETA_TRY(builder.share_rows());
   GRETA_TRY(builder.emit({builder.make.embed(weights.token_embedding, h, buffers.token_log,
                                              shape.embedding_scale, shape.vocab)}));
   graph->name_part("embed");
   for (uint32_t l = 0; l < shape.layers; ++l) {
     const LayerShape& each = shape.each[l];
     const Layer& layer = weights.layers[l];
+    builder.make.step = buffers.step_of(buffers.cache[l].group);
     GRETA_TRY(arch.latent ? builder.latent_block(each, layer, buffers.cache[l], h)
                           : builder.attention_block(each, layer, buffers.cache[l], h));
     graph->name_part("o");
     GRETA_TRY(each.experts ? builder.expert_block(layer, h) : builder.ffn_block(layer, h));
     graph->name_part(each.experts ? "experts down" : "down");
   }
+  builder.make.step = buffers.step_of(0);
   if (key.outputs) GRETA_TRY(key.hidden ? builder.hidden(weights, h) : builder.head(weights, h));
   graph->name_part(key.sample ? "sample" : "logits");
   return graph->finish();

@@ -25,7 +25,8 @@ uint32_t output_bucket(uint32_t outputs, uint32_t tokens);  // 0, 1, or a bucket
 
 // Device memory that a step reads and writes beside weights and temporaries.
 struct StepBuffers {
-  Slice step;                  // StepState with its page tables
+  Slice step;                  // StepState with page tables for each group of the cache, one behind the other
+  uint32_t groups = 1;
   Slice rope[kMaxRopeTables];  // [context][rope_width / 2][2]
   Slice token_log;             // [pages][kPageTokens]
   Slice counters;              // [kCounterCount] of uint, which are 0 between launches
@@ -33,7 +34,11 @@ struct StepBuffers {
   Slice readback;              // logits [outputs][vocab] or hidden states [outputs][width] for the host
   struct Cache {
     Slice keys, values;
+    uint32_t group = 0;
   };
+  Slice step_of(uint32_t group) const {
+    return {step.buffer, step.offset + step.bytes / groups * group, step.bytes / groups};
+  }
   std::vector<Cache> cache;               // by layer: [pages] x page bytes; latent attention: values are keys
   uint32_t key_type = 0, value_type = 0;  // kernels/abi/cache_types.def
   uint32_t key_page_bytes = 0, value_page_bytes = 0;

@@ -7,14 +7,14 @@ Status HostPages::allocate(uint32_t slot) {
   return slots_[slot].allocate(*executor_.model().device, executor_.page_bytes(), Memory::Readback);
 }
 
-Status HostPages::keep(uint32_t page, uint32_t slot) {
+Status HostPages::keep(const Executor::CachePage& page, uint32_t slot) {
   return guarded([&]() -> Status {
     GRETA_TRY(allocate(slot));
     return executor_.save_page(page, slots_[slot].all());
   });
 }
 
-Status HostPages::bring_back(uint32_t slot, uint32_t page) {
+Status HostPages::bring_back(uint32_t slot, const Executor::CachePage& page) {
   return guarded([&] { return executor_.load_page(slots_[slot].all(), page); });
 }
 

@@ -24,8 +24,8 @@ class HostPages {
   uint32_t spare() const { return count(); }  // a slot that only passes pages on to files and back
   // Both submit a copy. What it needs of the page or the slot may be used again at once, by what is submitted
   // later.
-  Status keep(uint32_t page, uint32_t slot);
-  Status bring_back(uint32_t slot, uint32_t page);
+  Status keep(const Executor::CachePage& page, uint32_t slot);
+  Status bring_back(uint32_t slot, const Executor::CachePage& page);
   // What a slot holds, when all copies are made.
   Status bytes_of(uint32_t slot, std::span<uint8_t>* out);
 

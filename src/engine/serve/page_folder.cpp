@@ -36,6 +36,12 @@ uint64_t origin_of(const Executor& executor, uint32_t version) {
   return sum.value();
 }
 
+// Of a cache without windows of their own all pages are whole.
+StateHeader cache_header(const Executor& executor, size_t tokens, bool window) {
+  return state_header(executor, uint32_t(tokens),
+                      window ? Executor::CacheForm::Whole : executor.cache_form());
+}
+
 uint64_t sum_of(PageFolder::Tokens text, std::span<const uint8_t> page) {
   Checksum sum;
   sum.add(text.data(), text.size_bytes());
@@ -61,8 +67,8 @@ PageFolder::PageFolder(const Executor& executor, const PageFolderOptions& option
   trim();
 }
 
-std::string PageFolder::path_of(uint64_t salt, Tokens text) const {
-  const StateHeader cache = state_header(executor_, uint32_t(text.size()));
+std::string PageFolder::path_of(uint64_t salt, Tokens text, bool window) const {
+  const StateHeader cache = cache_header(executor_, text.size(), window);
   Checksum sum;
   sum.add(&cache, sizeof cache);
   sum.add(&origin_, sizeof origin_);
@@ -78,26 +84,26 @@ uint64_t PageFolder::room() const {
   return options_.bytes / least;
 }
 
-bool PageFolder::has(uint64_t salt, Tokens text) const {
-  return access(path_of(salt, text).c_str(), F_OK) == 0;
+bool PageFolder::has(uint64_t salt, Tokens text, bool window) const {
+  return access(path_of(salt, text, window).c_str(), F_OK) == 0;
 }
 
-void PageFolder::touch(uint64_t salt, Tokens text) {
-  const std::string path = path_of(salt, text);
+void PageFolder::touch(uint64_t salt, Tokens text, bool window) {
+  const std::string path = path_of(salt, text, window);
   touch_file(path);
   const auto listed = find(path);
   if (listed != files_.end()) std::rotate(listed, listed + 1, files_.end());
 }
 
-void PageFolder::store(uint64_t salt, Tokens text, std::span<const uint8_t> page) {
+void PageFolder::store(uint64_t salt, Tokens text, bool window, std::span<const uint8_t> page) {
   PageHeader header;
-  header.cache = state_header(executor_, uint32_t(text.size()));
+  header.cache = cache_header(executor_, text.size(), window);
   header.origin = origin_;
   header.salt = salt;
   header.checksum = sum_of(text, page);
   const uint64_t bytes = sizeof header + text.size_bytes() + page.size();
   if (bytes > options_.bytes) return;
-  std::string path = path_of(salt, text);
+  std::string path = path_of(salt, text, window);
   const Status status = replace_file(path, {bytes_of(&header, 1), bytes_of(text.data(), text.size()), page});
   if (!status.ok()) {
     if (!std::exchange(warned_, true))
@@ -110,10 +116,10 @@ void PageFolder::store(uint64_t salt, Tokens text, std::span<const uint8_t> page
   trim();
 }
 
-bool PageFolder::load(uint64_t salt, Tokens text, std::span<uint8_t> page) {
-  const std::string path = path_of(salt, text);
+bool PageFolder::load(uint64_t salt, Tokens text, bool window, std::span<uint8_t> page) {
+  const std::string path = path_of(salt, text, window);
   PageHeader header, expected;
-  expected.cache = state_header(executor_, uint32_t(text.size()));
+  expected.cache = cache_header(executor_, text.size(), window);
   expected.origin = origin_;
   expected.salt = salt;
   std::vector<int32_t> tokens(text.size());
@@ -126,7 +132,7 @@ bool PageFolder::load(uint64_t salt, Tokens text, std::span<uint8_t> page) {
   expected.checksum = header.checksum;
   if (read && !memcmp(&header, &expected, sizeof header) && std::ranges::equal(tokens, text) &&
       header.checksum == sum_of(text, page)) {
-    touch(salt, text);
+    touch(salt, text, window);
     return true;
   }
   remove_file(path);

@@ -28,20 +28,21 @@ class PageFolder {
 
   bool there() const { return !options_.folder.empty(); }
   uint64_t room() const;  // how many pages it may have at most
-  bool has(uint64_t salt, Tokens text) const;
-  void touch(uint64_t salt, Tokens text);  // the page was used now
+  // A page with what layers with a window have of it, or without that, is another page than the other one.
+  bool has(uint64_t salt, Tokens text, bool window) const;
+  void touch(uint64_t salt, Tokens text, bool window);  // the page was used now
   // Writes a page of Executor::page_bytes(). The first failure is a warning in the log, the others are
   // silent.
-  void store(uint64_t salt, Tokens text, std::span<const uint8_t> page);
+  void store(uint64_t salt, Tokens text, bool window, std::span<const uint8_t> page);
   // Reads a page. Returns false where there is none, or a damaged one, which is removed.
-  bool load(uint64_t salt, Tokens text, std::span<uint8_t> page);
+  bool load(uint64_t salt, Tokens text, bool window, std::span<uint8_t> page);
 
  private:
   struct Written {
     std::string path;
     uint64_t bytes;
   };
-  std::string path_of(uint64_t salt, Tokens text) const;
+  std::string path_of(uint64_t salt, Tokens text, bool window) const;
   std::vector<Written>::iterator find(const std::string& path);
   void forget(const std::string& path);
   void trim();

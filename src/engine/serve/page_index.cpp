@@ -24,8 +24,9 @@ void fill_downwards(std::vector<uint32_t>* list, uint32_t count) {
 
 }  // namespace
 
-PageIndex::PageIndex(PagePool& pages, uint32_t count, Host host)
+PageIndex::PageIndex(PagePool& pages, PagePool* windows, uint32_t count, Host host)
     : pages_(pages),
+      windows_(windows),
       host_(std::move(host)),
       nodes_(size_t(count) + host_.slots),
       buckets_(std::bit_ceil(std::max(nodes_.size(), size_t(1))), kNone) {
@@ -52,11 +53,14 @@ uint32_t PageIndex::find(uint32_t parent, uint64_t salt, Tokens tokens) const {
   return kNone;
 }
 
-uint32_t PageIndex::add(uint32_t parent, uint64_t salt, Tokens tokens, uint32_t page) {
+uint32_t PageIndex::add(uint32_t parent, uint64_t salt, Tokens tokens, const Executor::CachePage& page) {
   const uint32_t there = find(parent, salt, tokens);
   if (there != kNone) {
-    if (nodes_[there].slot == kNone) return there;
-    pages_.hold(page);
+    if (nodes_[there].slot == kNone) {
+      if (nodes_[there].window == kNone) set_window(there, page.window);
+      return there;
+    }
+    pages_.hold(page.full);
     bring_back(there, page);
     return there;
   }
@@ -65,12 +69,13 @@ uint32_t PageIndex::add(uint32_t parent, uint64_t salt, Tokens tokens, uint32_t 
   Node& node = nodes_[at];
   node = {};
   node.parent = parent;
-  node.page = page;
+  node.page = page.full;
   node.salt = salt;
   node.hash = hash_of(parent, salt, tokens);
   memcpy(node.tokens, tokens.data(), sizeof node.tokens);
   node.next_of_hash = std::exchange(bucket(node.hash), at);
-  pages_.hold(page);
+  pages_.hold(page.full);
+  set_window(at, page.window);
   if (parent != kRoot) ++nodes_[parent].children, ++nodes_[parent].children_on_device;
   ++idle_;
   join(on_device_, at, false);
@@ -105,8 +110,10 @@ bool PageIndex::give_up_page() {
 void PageIndex::give_up(uint32_t at, uint32_t slot) {
   leave(on_device_, at);
   Node& node = nodes_[at];
-  const bool kept = slot != kNone && host_.keep(node.page, slot).ok();
+  const bool kept = slot != kNone && host_.keep({node.page, node.window}, slot).ok();
   if (!kept && host_.lose) host_.lose(at);
+  node.slot_has_window = kept && node.window != kNone;
+  drop_window(at);
   pages_.drop(std::exchange(node.page, kNone));
   --idle_;
   const uint32_t parent = node.parent;
@@ -129,12 +136,14 @@ void PageIndex::lost_device_child(uint32_t parent) {
   if (may_go(nodes_[parent])) join(on_device_, parent, true);
 }
 
-void PageIndex::bring_back(uint32_t at, uint32_t page) {
+void PageIndex::bring_back(uint32_t at, const Executor::CachePage& page) {
   Node& node = nodes_[at];
+  node.slot_has_window = false;
+  set_window(at, page.window);
   if (node.children == 0) leave(on_host_, at);
   free_slots_.push_back(std::exchange(node.slot, kNone));
   --kept_;
-  node.page = page;
+  node.page = page.full;
   ++idle_;
   if (node.parent != kRoot) ++nodes_[node.parent].children_on_device;
   join(on_device_, at, false);
@@ -179,18 +188,45 @@ void PageIndex::remove(uint32_t at) {
   if (--parent.children == 0 && parent.slot != kNone) join(on_host_, node.parent, true);
 }
 
+void PageIndex::set_window(uint32_t at, uint32_t page) {
+  if (page == PagePool::kGone) return;
+  windows_->hold(page);
+  nodes_[at].window = page;
+  join(with_window_, at, false);
+}
+
+void PageIndex::drop_window(uint32_t at) {
+  if (nodes_[at].window == kNone) return;
+  leave(with_window_, at);
+  windows_->drop(std::exchange(nodes_[at].window, kNone));
+}
+
+void PageIndex::use_window(uint32_t at) {
+  if (nodes_[at].window == kNone) return;
+  leave(with_window_, at);
+  join(with_window_, at, false);
+}
+
+bool PageIndex::give_up_window() {
+  if (with_window_.oldest == kNone) return false;
+  drop_window(with_window_.oldest);
+  return true;
+}
+
 void PageIndex::join(Line& line, uint32_t at, bool oldest) {
-  Node& node = nodes_[at];
-  node.older = oldest ? kNone : line.newest;
-  node.newer = oldest ? line.oldest : kNone;
-  (node.older == kNone ? line.oldest : nodes_[node.older].newer) = at;
-  (node.newer == kNone ? line.newest : nodes_[node.newer].older) = at;
+  const auto links_of = [&](uint32_t node) -> Links& { return nodes_[node].*line.links; };
+  Links& own = links_of(at);
+  own.older = oldest ? kNone : line.newest;
+  own.newer = oldest ? line.oldest : kNone;
+  (own.older == kNone ? line.oldest : links_of(own.older).newer) = at;
+  (own.newer == kNone ? line.newest : links_of(own.newer).older) = at;
 }
 
 void PageIndex::leave(Line& line, uint32_t at) {
-  const Node& node = nodes_[at];
-  (node.older == kNone ? line.oldest : nodes_[node.older].newer) = node.newer;
-  (node.newer == kNone ? line.newest : nodes_[node.newer].older) = node.older;
+  const auto links_of = [&](uint32_t node) -> Links& { return nodes_[node].*line.links; };
+  const Links& own = links_of(at);
+  (own.older == kNone ? line.oldest : links_of(own.older).newer) = own.newer;
+  (own.newer == kNone ? line.newest : links_of(own.newer).older) = own.older;
 }
 
 }  // namespace greta

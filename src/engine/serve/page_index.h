@@ -10,10 +10,11 @@
 // one, and its node is kept: what is on the device is the upper part of the tree, what the host keeps the
 // lower one. Where no slot is free, the kept leaf that has not been used for longest is forgotten. Who made
 // the index is told before a page is lost. All memory is allocated when the index is made.
+//
+// Where the cache has a group of windows, a node also has the page of that group with its tokens, until that is
+// needed for something else. Those that were not used for longest go first, whoever has pinned their nodes.
 #pragma once
-#include <functional>
-
-#include "engine/executor/page_pool.h"
+#include "engine/executor/executor.h"
 
 namespace greta {
 
@@ -24,19 +25,26 @@ class PageIndex {
   using Tokens = std::span<const int32_t>;      // kPageTokens of them
   struct Host {
     uint32_t slots = 0;                                             // pages that it has room for
-    std::function<Status(uint32_t page, uint32_t slot)> keep = {};  // copies a page to a slot
+    std::function<Status(const Executor::CachePage& page, uint32_t slot)> keep = {};  // copies it to a slot
     std::function<void(uint32_t node)> lose = {};  // the node's page or slot will be used for something else
   };
 
-  PageIndex(PagePool& pages, uint32_t count, Host host);  // count: pages in the pool
+  // count: pages in the pool; windows: the pool of windows, or null
+  PageIndex(PagePool& pages, PagePool* windows, uint32_t count, Host host);
 
   uint32_t find(uint32_t parent, uint64_t salt, Tokens tokens) const;  // kNone: there is none
   // Adds a page that holds `tokens` after those of `parent`, which must be pinned or the root. Where there is
   // such a node already, that one stays; if the host kept it, it has this page now. Gives the node.
-  uint32_t add(uint32_t parent, uint64_t salt, Tokens tokens, uint32_t page);
+  uint32_t add(uint32_t parent, uint64_t salt, Tokens tokens, const Executor::CachePage& page);
   uint32_t page(uint32_t node) const { return nodes_[node].page; }
   uint32_t slot(uint32_t node) const { return nodes_[node].slot; }  // kNone: the node is on the device
   uint64_t salt(uint32_t node) const { return nodes_[node].salt; }
+  uint32_t parent(uint32_t node) const { return nodes_[node].parent; }
+  uint32_t window(uint32_t node) const { return nodes_[node].window; }  // its page of windows; kNone: it is gone
+  // Whether the node, or the host, has the page of windows.
+  bool has_window(uint32_t node) const { return nodes_[node].window != kNone || nodes_[node].slot_has_window; }
+  void use_window(uint32_t node);  // it is used now, if the node has it
+  bool give_up_window();           // frees the one that was not used for longest; false if there is none
   void text_of(uint32_t node, std::vector<int32_t>* out) const;  // from its beginning to the end of the page
   bool idle(uint32_t node) const { return nodes_[node].users == 0; }
 
@@ -50,23 +58,29 @@ class PageIndex {
   bool give_up_page();  // frees the page of the oldest idle leaf; false if there is none
   // Gives a node that the host keeps a page of the pool, which the caller has filled. Its parent is pinned or
   // the root.
-  void bring_back(uint32_t node, uint32_t page);
+  void bring_back(uint32_t node, const Executor::CachePage& page);
   void forget(uint32_t node);  // a node that the host keeps, with all below it and leaves that are older
   void forget_all();           // idle and kept nodes
 
  private:
+  struct Links {
+    uint32_t older = 0, newer = 0;
+  };
   struct Node {
     uint32_t parent;
     uint32_t page = kNone, slot = kNone;  // it has one of them
+    uint32_t window = kNone;              // a page of the pool of windows
+    bool slot_has_window = false;
     uint32_t users = 0;                   // pins, and children with users
     uint32_t children = 0, children_on_device = 0;
     uint32_t next_of_hash = 0;      // a list of each bucket
-    uint32_t older = 0, newer = 0;  // in the line that the node stands in
+    Links links, window_links;            // in the lines that the node stands in
     uint64_t salt, hash;
     int32_t tokens[kPageTokens];
   };
   // Nodes that may go, in the order in which they were last used.
   struct Line {
+    Links Node::*links = &Node::links;
     uint32_t oldest = kNone, newest = kNone;
   };
   uint32_t& bucket(uint64_t hash) { return buckets_[hash & (buckets_.size() - 1)]; }
@@ -80,13 +94,18 @@ class PageIndex {
   void forget_leaf(uint32_t node);
   void remove(uint32_t node);
 
+  void set_window(uint32_t node, uint32_t page);
+  void drop_window(uint32_t node);
+
   PagePool& pages_;
+  PagePool* const windows_;
   const Host host_;
   std::vector<Node> nodes_;
   std::vector<uint32_t> free_, free_slots_;
   std::vector<uint32_t> buckets_;  // the first node of each hash, kNone if there is none
   Line on_device_;                 // idle nodes without children on the device
   Line on_host_;                   // kept nodes without children
+  Line with_window_{&Node::window_links};
   uint32_t idle_ = 0, kept_ = 0;
 };
 

@@ -9,10 +9,13 @@ PrefixCache::PrefixCache(Executor& executor, const PrefixCacheOptions& options)
       options_(options),
       host_pages_(executor, options.on ? options.host_bytes : 0),
       folder_(executor, options.on ? options.folder : PageFolderOptions{}),
-      index_(executor.pages(), executor.plan().pages, host()) {}
+      index_(executor.pages(), executor.windows(), executor.plan().pages, host()) {
+  executor_.set_spare_windows([this] { return index_.give_up_window(); });
+}
 
 // Pages are lost in the order in which the folder would give them up, so only the last ones are stored.
 PrefixCache::~PrefixCache() {
+  executor_.set_spare_windows({});
   if (!folder_.there()) return;
   const uint64_t pages = index_.idle_pages() + index_.kept_pages();
   not_stored_ = pages - std::min(pages, folder_.room());
@@ -43,8 +46,30 @@ void PrefixCache::move_to(Path& path, uint32_t node) {
   ++path.pages;
 }
 
-bool PrefixCache::adopt(const User& user) {
-  if (!on() || !wants_page(user)) return false;
+// How many of the next pages can be taken. Behind the last of them, all pages of windows that the next token
+// sees must be here.
+uint32_t PrefixCache::usable_pages(const User& user) const {
+  if (!windows()) return 1;
+  const uint32_t before = user.path.pages, seen = checkpoint_pages(windows()->window());
+  uint32_t node = user.path.node, best = before;
+  uint32_t run = before - std::min(before, windows()->gone(user.sequence));  // pages of windows in a row
+  for (uint32_t pages = before; goes_on(user, pages); ++pages) {
+    const PageIndex::Tokens text = user.tokens.first(size_t(pages + 1) * kPageTokens);
+    if (node != PageIndex::kNone) node = index_.find(node, user.salt, text.last(kPageTokens));
+    bool window = node != PageIndex::kNone && index_.has_window(node);
+    if (node == PageIndex::kNone) {
+      if (!folder_.there()) break;
+      window = folder_.has(user.salt, text, true);
+      if (!window && !folder_.has(user.salt, text, false)) break;
+    }
+    run = window ? run + 1 : 0;
+    if (run >= std::min(seen, pages + 1)) best = pages + 1;
+  }
+  return best - before;
+}
+
+// Gives the sequence the next page of group 0.
+bool PrefixCache::adopt_page(const User& user) {
   uint32_t node = find(user);
   if (node == PageIndex::kNone)
     node = read_back(user);
@@ -52,8 +77,42 @@ bool PrefixCache::adopt(const User& user) {
     node = bring_back(user);
   if (node == PageIndex::kNone) return false;
   executor_.pages().share(index_.page(node), user.sequence);
+  index_.use_window(node);
   move_to(user.path, node);
   return true;
+}
+
+// Gives the sequence the pages of windows that the next token sees. It had `before` pages.
+bool PrefixCache::adopt_windows(const User& user, uint32_t before) {
+  if (!windows()) return true;
+  std::vector<uint32_t> seen(std::min(checkpoint_pages(windows()->window()), user.path.pages));
+  uint32_t node = user.path.node;
+  for (uint32_t at = user.path.pages, i = uint32_t(seen.size()); i-- > 0;) {
+    const bool own = --at < before;
+    seen[i] = own ? windows()->table(user.sequence)[at] : index_.window(node);
+    if (seen[i] == PagePool::kGone) return false;
+    if (!own) node = index_.parent(node);
+  }
+  windows()->set_seen(user.sequence, user.path.pages * kPageTokens, seen);
+  return true;
+}
+
+uint32_t PrefixCache::adopt(const User& user) {
+  if (!on() || !wants_page(user)) return 0;
+  const Path before = user.path;
+  const auto undo = [&](uint32_t looked_up) {
+    executor_.pages().truncate(user.sequence, before.pages * kPageTokens);
+    index_.pin(before.node);
+    index_.unpin(user.path.node);
+    user.path = before;
+    user.path.looked_up = looked_up;
+    return 0;
+  };
+  for (uint32_t left = usable_pages(user); left; --left)
+    if (!adopt_page(user)) return undo(user.path.looked_up);
+  if (user.path.pages == before.pages) return 0;
+  if (!adopt_windows(user, before.pages)) return undo(user.path.looked_up);
+  return (user.path.pages - before.pages) * kPageTokens;
 }
 
 bool PrefixCache::computes(const User& other, const User& user) const {
@@ -67,8 +126,11 @@ void PrefixCache::keep(const User& user) {
   if (!on()) return;
   const uint32_t known = uint32_t(std::min<size_t>(user.sent, user.tokens.size()));
   const std::span<const uint32_t> table = executor_.pages().table(user.sequence);
-  while (user.path.pages < known / kPageTokens)
-    move_to(user.path, index_.add(user.path.node, user.salt, page_of(user), table[user.path.pages]));
+  while (user.path.pages < known / kPageTokens) {
+    Executor::CachePage page{table[user.path.pages]};
+    if (windows()) page.window = windows()->table(user.sequence)[user.path.pages];
+    move_to(user.path, index_.add(user.path.node, user.salt, page_of(user), page));
+  }
 }
 
 void PrefixCache::leave(Path& path) {
@@ -80,7 +142,7 @@ void PrefixCache::leave(Path& path) {
 
 PageIndex::Host PrefixCache::host() {
   PageIndex::Host host = {host_pages_.count()};
-  host.keep = [this](uint32_t page, uint32_t slot) { return host_pages_.keep(page, slot); };
+  host.keep = [this](const Executor::CachePage& page, uint32_t slot) { return host_pages_.keep(page, slot); };
   if (folder_.there()) host.lose = [this](uint32_t node) { store(node); };
   return host;
 }
@@ -91,15 +153,16 @@ void PrefixCache::store(uint32_t node) {
   const Status status = guarded([&]() -> Status {
     const uint64_t salt = index_.salt(node);
     index_.text_of(node, &text_);
-    if (folder_.has(salt, text_)) return folder_.touch(salt, text_), Status{};
+    const bool window = !windows() || index_.has_window(node);
+    if (folder_.has(salt, text_, window)) return folder_.touch(salt, text_, window), Status{};
     uint32_t slot = index_.slot(node);
     if (slot == PageIndex::kNone) {
       slot = host_pages_.spare();
-      GRETA_TRY(host_pages_.keep(index_.page(node), slot));
+      GRETA_TRY(host_pages_.keep({index_.page(node), index_.window(node)}, slot));
     }
     std::span<uint8_t> page;
     GRETA_TRY(host_pages_.bytes_of(slot, &page));
-    folder_.store(salt, text_, page);
+    folder_.store(salt, text_, window, page);
     return {};
   });
   (void)status;  // then the page is lost, and will be computed again
@@ -112,6 +175,11 @@ bool PrefixCache::make_room() {
   return true;
 }
 
+// A page of windows to be filled, which its taker drops; kGone if there is none.
+uint32_t PrefixCache::window_page() {
+  return windows() && executor_.free_window_page() ? windows()->take() : PagePool::kGone;
+}
+
 // Reads the user's next page from the folder. Returns its node, kNone where there is none.
 uint32_t PrefixCache::read_back(const User& user) {
   if (!folder_.there() || user.path.looked_up > user.path.pages) return PageIndex::kNone;
@@ -119,14 +187,15 @@ uint32_t PrefixCache::read_back(const User& user) {
   uint32_t node = PageIndex::kNone;
   const Status status = guarded([&]() -> Status {
     const std::span<const int32_t> text = user.tokens.first(size_t(user.path.pages + 1) * kPageTokens);
-    if (!folder_.has(user.salt, text) || !make_room()) return {};
+    const bool window = folder_.has(user.salt, text, true);
+    if ((!window && !folder_.has(user.salt, text, false)) || !make_room()) return {};
     std::span<uint8_t> bytes;
     GRETA_TRY(host_pages_.bytes_of(host_pages_.spare(), &bytes));
-    if (!folder_.load(user.salt, text, bytes)) return {};
-    const uint32_t page = executor_.pages().take();
+    if (!folder_.load(user.salt, text, window, bytes)) return {};
+    const Executor::CachePage page{executor_.pages().take(), window ? window_page() : PagePool::kGone};
     const Status copied = host_pages_.bring_back(host_pages_.spare(), page);
     if (copied.ok()) node = index_.add(user.path.node, user.salt, text.last(kPageTokens), page);
-    executor_.pages().drop(page);
+    drop(page);
     brought_back_ += copied.ok();
     return copied;
   });
@@ -139,15 +208,22 @@ uint32_t PrefixCache::bring_back(const User& user) {
   if (!make_room()) return PageIndex::kNone;
   const uint32_t node = find(user);  // its slot may have gone to a page that was given up
   if (node == PageIndex::kNone) return node;
-  const uint32_t page = executor_.pages().take();
+  Executor::CachePage page{executor_.pages().take()};
+  if (index_.has_window(node)) page.window = window_page();
   if (!host_pages_.bring_back(index_.slot(node), page).ok()) {
-    executor_.pages().drop(page);
+    drop(page);
     index_.forget(node);
     return PageIndex::kNone;
   }
   index_.bring_back(node, page);
+  if (page.window != PagePool::kGone) windows()->drop(page.window);  // the node has it now
   ++brought_back_;
   return node;
+}
+
+void PrefixCache::drop(const Executor::CachePage& page) {
+  executor_.pages().drop(page.full);
+  if (page.window != PagePool::kGone) windows()->drop(page.window);
 }
 
 }  // namespace greta

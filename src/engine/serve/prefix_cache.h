@@ -46,9 +46,10 @@ class PrefixCache {
   void follow(const User& user) {
     if (user.sent < user.path.pages * kPageTokens) leave(user.path);
   }
-  // Gives the sequence the next page of its text, if it is here. The last token is left to be computed, for
-  // its logits. Returns false if there is none.
-  bool adopt(const User& user);
+  // Gives the sequence the next page of its text, if it is here, or where there is a group of windows, all pages
+  // up to the last one behind which it can go on. The last token is left to be computed, for its logits.
+  // Returns for how many tokens; 0 if there is none.
+  uint32_t adopt(const User& user);
   // The next page of `user` is what `other` computes now.
   bool computes(const User& other, const User& user) const;
   // Takes pages that are full. Steps that are submitted later may read them.
@@ -64,6 +65,16 @@ class PrefixCache {
   static bool wants_page(const User& user) {
     return user.sent == user.path.pages * kPageTokens && user.tokens.size() > size_t(user.sent) + kPageTokens;
   }
+  // Whether the text goes on with a whole page behind so many, and a token more.
+  static bool goes_on(const User& user, uint32_t pages) {
+    return user.tokens.size() > size_t(pages + 1) * kPageTokens;
+  }
+  PagePool* windows() const { return executor_.windows(); }
+  uint32_t usable_pages(const User& user) const;
+  bool adopt_page(const User& user);
+  bool adopt_windows(const User& user, uint32_t before);
+  uint32_t window_page();
+  void drop(const Executor::CachePage& page);
   uint32_t find(const User& user) const { return index_.find(user.path.node, user.salt, page_of(user)); }
   void move_to(Path& path, uint32_t node);
   uint32_t bring_back(const User& user);

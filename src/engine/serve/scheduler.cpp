@@ -133,7 +133,8 @@ Status Scheduler::load(Request& request) {
   while (executor_.pages().free_pages() < pages_for(state.tokens.size()))
     if (!cache_.give_up_page()) return {};
   GRETA_TRY(load_state(state, executor_, request.sequence()));
-  request.skip_cached(uint32_t(std::min(state.tokens.size(), request.tokens().size() - 1)));
+  const size_t tokens = std::min(state.tokens.size(), request.tokens().size() - 1);
+  request.skip_cached(executor_.truncate(request.sequence(), uint32_t(tokens)));
   return {};
 }
 
@@ -242,9 +243,11 @@ uint32_t Scheduler::plan(Request& request, Writing::Room room) {
 // Takes pages that the cache has for what comes next.
 void Scheduler::adopt_cached(Request& request) {
   cache_.follow(request.in_cache());
-  while (request.adopts() && cache_.adopt(request.in_cache())) {
-    request.skip_cached(kPageTokens);
-    counts_.cached_tokens += kPageTokens;
+  while (request.adopts()) {
+    const uint32_t tokens = cache_.adopt(request.in_cache());
+    if (!tokens) return;
+    request.skip_cached(tokens);
+    counts_.cached_tokens += tokens;
   }
 }
 

@@ -18,6 +18,8 @@ class Session::Writer final : public Writing {
   Status begin() {
     start_clock();
     GRETA_TRY(session_.check(item_.tokens));
+    session_.executor_->keep_checkpoint(sequence(), session_.text_.fed);
+    read_again(std::exchange(session_.behind_, 0));
     std::vector<int32_t>& tokens = session_.text_.tokens;
     tokens.insert(tokens.end(), item_.tokens.begin(), item_.tokens.end());
     GRETA_TRY(Writing::begin(item_.options.stops, item_.options.spoken, item_.options.parser));
@@ -49,6 +51,7 @@ class Session::Writer final : public Writing {
   }
   bool read(uint32_t done, uint32_t total) override {
     const GenerateOptions& o = item_.options;
+    if (done == total) session_.executor_->keep_checkpoint(sequence(), session_.text_.fed);
     return !(o.on_prompt && o.on_prompt(o.user, done, total) != 0) && !session_.take_cancel();
   }
   void took_back(uint32_t position) override { undo_.to = std::min(undo_.to, position); }

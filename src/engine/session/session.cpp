@@ -25,8 +25,10 @@ Session::~Session() {
 Status Session::fork(std::unique_ptr<Session>* out) {
   std::unique_ptr<Session> child;
   GRETA_TRY(open(executor_, &child));
-  executor_->fork_sequence(text_.sequence, child->text_.sequence, position());
+  executor_->fork_sequence(text_.sequence, child->text_.sequence, text_.fed);
   child->text_.feed(tokens());
+  child->text_.fed = text_.fed;
+  child->behind_ = behind_;
   GRETA_TRY(child->set_sampling(sampling()));
   child->text_.sampler = text_.sampler;
   child->text_.grammar = text_.grammar;
@@ -36,9 +38,12 @@ Status Session::fork(std::unique_ptr<Session>* out) {
 }
 
 Status Session::truncate(uint32_t position) {
-  if (position > text_.fed)
-    return fail(Code::Argument, "cannot truncate to %u, the session holds %u tokens", position, text_.fed);
+  if (position > this->position())
+    return fail(Code::Argument, "cannot truncate to %u, the session holds %u tokens", position,
+                this->position());
   take_back(position);
+  // Its pages are taken again before others can take them. If there are none, reading the tokens fails.
+  if (behind_) (void)guarded([&] { return executor_->reserve(text_.sequence, text_.fed, position); });
   return {};
 }
 
@@ -60,15 +65,36 @@ Status Session::check(std::span<const int32_t> tokens) const {
 }
 
 void Session::take_back(uint32_t position) {
-  executor_->truncate(text_.sequence, position);
+  const uint32_t there = executor_->truncate(text_.sequence, std::min(position, text_.fed));
   text_.take_back(position);
+  text_.fed = there;
+  behind_ = position - there;
+}
+
+Status Session::catch_up() {
+  if (behind_)
+    executor_->model().log(LogLevel::Debug, "%u tokens are read again from position %u, the last checkpoint",
+                           behind_, text_.fed);
+  while (behind_) {
+    if (take_cancel()) return fail(Code::Cancelled, "stopped with %u tokens to be read again", behind_);
+    const uint32_t count = std::min(executor_->plan().step_tokens, behind_);
+    rows_.clear();
+    for (uint32_t at = text_.fed; at < text_.fed + count; ++at)
+      rows_.push_back({uint32_t(text_.tokens[at]), at, text_.sequence, Executor::Output::None});
+    GRETA_TRY(executor_->step(rows_));
+    text_.fed += count;
+    behind_ -= count;
+  }
+  return {};
 }
 
 template <class OutputOf, class Taken>
 Status Session::feed(std::span<const int32_t> tokens, uint32_t most, OutputOf output, Taken taken) {
   take_cancel();
+  GRETA_TRY(catch_up());
   Executor& executor = *executor_;
   const uint32_t begin = position();
+  if (tokens.size() > 1) executor.keep_checkpoint(text_.sequence, begin);
   Undo undo{this, begin};
   GRETA_TRY(executor.reserve(text_.sequence, begin, begin + uint32_t(tokens.size())));
   for (size_t done = 0; done < tokens.size();) {
@@ -89,6 +115,7 @@ Status Session::feed(std::span<const int32_t> tokens, uint32_t most, OutputOf ou
     done += count;
   }
   undo.keep();
+  if (tokens.size() > 1) executor.keep_checkpoint(text_.sequence, position());
   return {};
 }
 
@@ -141,6 +168,7 @@ Status Session::profile(std::span<const int32_t> tokens,
     return fail(Code::Argument, "a profile of %zu tokens, a step takes %u", tokens.size(), most);
   GRETA_TRY(check(tokens));
   take_cancel();
+  GRETA_TRY(catch_up());
   Undo undo{this, position()};
   rows_.clear();
   for (size_t i = 0; i < tokens.size(); ++i)
@@ -160,6 +188,7 @@ Status Session::eval_batch(std::span<Item> items) {
   for (size_t i = 0; i < items.size(); ++i)
     GRETA_TRY(within(items[i].session->check(items[i].tokens), "item %zu", i));
   for (const Item& item : items) item.session->take_cancel();
+  for (const Item& item : items) GRETA_TRY(item.session->catch_up());
   Session& first = *items[0].session;
   std::vector<Executor::Row> rows;
   rows.reserve(kMaxStepTokens);

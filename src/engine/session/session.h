@@ -27,7 +27,7 @@ class Session {
 
   Status fork(std::unique_ptr<Session>* out);
   Status truncate(uint32_t position);
-  uint32_t position() const { return text_.fed; }
+  uint32_t position() const { return text_.fed + behind_; }
   uint32_t context() const { return executor_->plan().context; }
   Executor& executor() { return *executor_; }
 
@@ -57,7 +57,7 @@ class Session {
   // The next generation begins anew, held to `whole` in place of the grammar that was set.
   void begin_grammar(std::shared_ptr<const Grammar> whole) { text_.grammar.begin(std::move(whole)); }
   std::span<const int32_t> tokens() const {  // fed so far
-    return std::span(text_.tokens).first(text_.fed);
+    return std::span(text_.tokens).first(position());
   }
 
   // Saves tokens and cache as a stream of state_bytes() bytes (state.h). `write` gets the next bytes and
@@ -114,10 +114,12 @@ class Session {
   template <class AnyItem>
   static Status check_together(std::span<AnyItem> items);
   void take_back(uint32_t position);  // forgets what was fed and reserved from there on
+  Status catch_up();                  // reads what is behind
   bool take_cancel() { return executor_->take_cancel(text_.sequence); }
 
   std::shared_ptr<Executor> executor_;
   Text text_;  // its tokens have room for the whole context and one that is drawn behind it
+  uint32_t behind_ = 0;  // tokens behind those fed that are to be read again first (Executor::truncate)
   uint32_t draft_tokens_ = 0;
   std::vector<float> all_logits_;
   std::vector<float> embedding_;

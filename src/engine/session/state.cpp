@@ -18,13 +18,17 @@ uint64_t header_sum(const StateHeader& header) { return checksum(&header, offset
 }  // namespace
 
 StateHeader state_header(const Executor& executor, uint32_t tokens) {
+  return state_header(executor, tokens, executor.cache_form());
+}
+
+StateHeader state_header(const Executor& executor, uint32_t tokens, Executor::CacheForm form) {
   const Shape& s = executor.model().shape;
   StateHeader h = {};
   memcpy(h.magic, kStateMagic, sizeof h.magic);
-  h.version = kStateVersion;
+  h.version = form == Executor::CacheForm::Whole ? 1 : kStateVersion;
   h.header_bytes = sizeof h;
   h.total_bytes =
-      sizeof h + uint64_t(tokens) * sizeof(int32_t) + executor.cache_bytes(tokens) + sizeof(uint64_t);
+      sizeof h + uint64_t(tokens) * sizeof(int32_t) + executor.cache_bytes(tokens, form) + sizeof(uint64_t);
   h.model = executor.model().identity;
   h.tokens = tokens;
   h.vocab = s.vocab;
@@ -50,8 +54,8 @@ const char* type_name(uint32_t cache_type) {
 Status check_form(const StateHeader& header) {
   if (memcmp(header.magic, kStateMagic, sizeof header.magic) != 0)
     return fail(Code::File, "this is no saved session: it does not begin with GRETAKV");
-  if (header.version != kStateVersion)
-    return fail(Code::Unsupported, "a saved session of version %u, this library reads version %u",
+  if (header.version < 1 || header.version > kStateVersion)
+    return fail(Code::Unsupported, "a saved session of version %u, this library reads versions 1 to %u",
                 header.version, kStateVersion);
   if (header.header_bytes != sizeof header || header.checksum != header_sum(header))
     return fail(Code::File, "damaged: the checksum of the header is wrong");
@@ -109,8 +113,8 @@ Status StateReader::check_sum() {
   return saved == want ? Status{} : fail(Code::File, "damaged: the checksum is wrong");
 }
 
-Status StateReader::read_head(const Executor& executor, std::vector<int32_t>* tokens) {
-  StateHeader header;
+Status StateReader::read_head(const Executor& executor, StateHeader* out, std::vector<int32_t>* tokens) {
+  StateHeader& header = *out;
   if (source.size(0) < sizeof header)
     return fail(Code::File, "this is no saved session: it has %llu bytes", Number(source.size(0)));
   GRETA_TRY(read(&header, sizeof header));
@@ -119,7 +123,7 @@ Status StateReader::read_head(const Executor& executor, std::vector<int32_t>* to
   if (header.tokens > executor.plan().context)
     return fail(Code::Full, "%u tokens were saved, the context has %u: ask for more", header.tokens,
                 executor.plan().context);
-  const uint64_t expected = state_header(executor, header.tokens).total_bytes;
+  const uint64_t expected = state_header(executor, header.tokens, form_of(header)).total_bytes;
   if (header.total_bytes != expected || source.size(0) != expected)
     return fail(Code::File, "truncated or damaged: %llu bytes, a saved session of %u tokens has %llu",
                 Number(source.size(0)), header.tokens, Number(expected));
@@ -136,20 +140,19 @@ Status read_state(const Source& source, const Executor& executor, SavedState* ou
   if (source.parts() != 1) return fail(Code::Argument, "a saved session is one file");
   StateReader reader{source};
   const auto read = [&]() -> Status {
-    GRETA_TRY(reader.read_head(executor, &out->tokens));
-    out->cache.resize(executor.cache_bytes(uint32_t(out->tokens.size())));
+    GRETA_TRY(reader.read_head(executor, &out->header, &out->tokens));
+    out->cache.resize(executor.cache_bytes(out->header.tokens, form_of(out->header)));
     GRETA_TRY(reader.read(out->cache.data(), out->cache.size()));
     return reader.check_sum();
   };
   const Status status = read();
-  out->header = state_header(executor, uint32_t(out->tokens.size()));
   return reader.failed ? status : within(status, "%s", source.name(0));
 }
 
 Status save_state(Executor& executor, uint32_t sequence, std::span<const int32_t> tokens, SavedState* out) {
   const uint32_t count = uint32_t(tokens.size());
   SavedState state{state_header(executor, count), {tokens.begin(), tokens.end()}, {}};
-  state.cache.reserve(executor.cache_bytes(count));
+  state.cache.reserve(executor.cache_bytes(count, form_of(state.header)));
   GRETA_TRY(executor.save_cache(sequence, count, [&](const uint8_t* bytes, uint64_t more) {
     state.cache.insert(state.cache.end(), bytes, bytes + more);
     return Status{};
@@ -160,7 +163,7 @@ Status save_state(Executor& executor, uint32_t sequence, std::span<const int32_t
 
 Status load_state(const SavedState& state, Executor& executor, uint32_t sequence) {
   const uint8_t* next = state.cache.data();
-  return executor.restore_cache(sequence, state.tokens, [&](uint8_t* to, uint64_t bytes) {
+  return executor.restore_cache(sequence, state.tokens, form_of(state.header), [&](uint8_t* to, uint64_t bytes) {
     memcpy(to, next, bytes);
     next += bytes;
     return Status{};
@@ -209,6 +212,7 @@ uint64_t Session::state_bytes() const { return state_header(*executor_, position
 
 Status Session::save(WriteState write, void* user) {
   take_cancel();
+  GRETA_TRY(catch_up());
   const StateHeader header = state_header(*executor_, position());
   StateWriter writer{write, user, header.total_bytes};
   const auto put = [&](const void* bytes, uint64_t count) { return writer.put(bytes, count, take_cancel()); };
@@ -227,13 +231,15 @@ Status Session::restore(const Source& source) {
 }
 
 Status Session::restore_from(StateReader& reader) {
+  StateHeader header;
   std::vector<int32_t> tokens;
-  GRETA_TRY(reader.read_head(*executor_, &tokens));
-  uint64_t left = executor_->cache_bytes(uint32_t(tokens.size()));
+  GRETA_TRY(reader.read_head(*executor_, &header, &tokens));
+  const Executor::CacheForm form = form_of(header);
+  uint64_t left = executor_->cache_bytes(header.tokens, form);
   std::vector<uint8_t> piece;  // the sum is made here, since memory for uploads may be slow to read
   if (left == 0) GRETA_TRY(reader.check_sum());
   const Status status =
-      executor_->restore_cache(text_.sequence, tokens, [&](uint8_t* to, uint64_t bytes) -> Status {
+      executor_->restore_cache(text_.sequence, tokens, form, [&](uint8_t* to, uint64_t bytes) -> Status {
         if (take_cancel())
           return fail(Code::Cancelled, "stopped with %llu bytes of the cache to come", Number(left));
         piece.resize(bytes);
@@ -247,6 +253,7 @@ Status Session::restore_from(StateReader& reader) {
   GRETA_TRY(status);
   text_.take_back(0);
   text_.feed(tokens);
+  behind_ = 0;
   return {};
 }
 

@@ -5,6 +5,9 @@
 //   keys and values of the positions 0 .. tokens - 1, in the order of Executor::cache_bytes
 //   uint64 checksum of all before it
 //
+// In version 2 the pages of layers with a window are left out that lie before first_page_kept() of `tokens`. It
+// is written where the cache does not have them. Both are read.
+//
 // The reader does not trust it. It compares every count with the session's own before using it, and the total
 // with the size of the source. Keys and values may be any bytes, since kernels only compute with them.
 #pragma once
@@ -15,7 +18,7 @@
 namespace greta {
 
 constexpr char kStateMagic[8] = {'G', 'R', 'E', 'T', 'A', 'K', 'V', '\n'};
-constexpr uint32_t kStateVersion = 1;
+constexpr uint32_t kStateVersion = 2;  // the newest
 
 struct StateHeader {
   char magic[8];
@@ -31,9 +34,13 @@ struct StateHeader {
 };
 static_assert(sizeof(StateHeader) == 80);
 
-// The header that this executor writes for `tokens` tokens. Where two are equal, so are the cache's model,
-// its types and the order of its bytes.
+// The header for `tokens` tokens, by default as this executor writes it. Where two are equal, so are the
+// cache's model, its types and the order of its bytes.
 StateHeader state_header(const Executor& executor, uint32_t tokens);
+StateHeader state_header(const Executor& executor, uint32_t tokens, Executor::CacheForm form);
+inline Executor::CacheForm form_of(const StateHeader& header) {
+  return header.version == 1 ? Executor::CacheForm::Whole : Executor::CacheForm::Windows;
+}
 
 // Reads a state from its beginning and sums up what was read.
 struct StateReader {
@@ -46,7 +53,7 @@ struct StateReader {
   Status check_sum();
   // Reads all before the keys and values. Fails unless the executor could have saved it and one of its
   // sequences can hold it.
-  Status read_head(const Executor& executor, std::vector<int32_t>* tokens);
+  Status read_head(const Executor& executor, StateHeader* header, std::vector<int32_t>* tokens);
 };
 
 // A saved session in the host's memory.
@@ -58,7 +65,7 @@ struct SavedState {
 
 // Reads and checks a whole state. Any thread may do so.
 Status read_state(const Source& source, const Executor& executor, SavedState* out);
-// Copies the cache of the sequence's first tokens.
+// Copies the cache of the sequence's tokens, with which it can go on.
 Status save_state(Executor& executor, uint32_t sequence, std::span<const int32_t> tokens, SavedState* out);
 // Fills the sequence's cache with a state that the executor can hold.
 Status load_state(const SavedState& state, Executor& executor, uint32_t sequence);

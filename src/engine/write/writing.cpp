@@ -23,7 +23,7 @@ Status Writing::begin(std::span<const std::string_view> stops, std::span<const i
                       ChatParser* parser) {
   sent_ = read_from_ = text_.fed;
   read_to_ = uint32_t(text_.tokens.size());
-  result_.prompt_tokens = read_to_ - read_from_;
+  result_.prompt_tokens = read_to_ - read_from_ - result_.reread_tokens;
   stream_.emplace(*model_.tokenizer, begins_text(), spoken);
   depth_ = DraftDepth(options_.draft_tokens);
   parser_ = parser;
@@ -216,11 +216,11 @@ Status Writing::make_room(Executor& executor) {
   // At least the last token is read again, since a step needs one.
   const auto common = uint32_t(std::min<size_t>(size_t(differs - instead.begin()), after - 1));
   took_back(common);
-  executor.truncate(text_.sequence, common);
+  const uint32_t there = executor.truncate(text_.sequence, common);
   std::copy(instead.begin() + common, instead.end(), tokens.begin() + common);
   tokens[after] = tokens.back();
   tokens.resize(after + 1);
-  text_.fed = sent_ = read_from_ = common;
+  text_.fed = sent_ = read_from_ = there;
   read_to_ = after;
   leaving_ = before - after;
   ++era_;

@@ -43,6 +43,7 @@ struct WritingResult {
   StopReason reason = StopReason::Length;
   int32_t stop_string = -1;  // its index
   uint32_t prompt_tokens = 0, generated_tokens = 0;
+  uint32_t reread_tokens = 0;                        // of the prompt's beginning, which others do not count
   uint32_t forgotten_tokens = 0;                     // by on_full
   uint32_t drafted_tokens = 0, accepted_tokens = 0;  // guesses that were verified, and those that were right
   uint32_t reasoning_tokens = 0;                     // generated tokens that belong to reasoning
@@ -116,6 +117,8 @@ class Writing {
   // parser  takes the answer apart before give() hears of its text; null: nothing does
   Status begin(std::span<const std::string_view> stops, std::span<const int32_t> spoken, ChatParser* parser);
   void start_clock() { begun_ns_ = now_ns(); }
+  // So many tokens of what begin() reads were read before, and a checkpoint lies before them.
+  void read_again(uint32_t count) { result_.reread_tokens = count; }
   void skip(uint32_t count) { text_.fed = sent_ += count; }  // tokens whose keys and values are there
 
   // Gets a token that was drawn with the text that it completes, and its logits [vocab] if the host chose it.

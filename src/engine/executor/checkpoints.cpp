@@ -1,0 +1,64 @@
+#include "engine/executor/checkpoints.h"
+
+#include <algorithm>
+
+namespace greta {
+
+void Checkpoints::make(uint32_t sequence, uint32_t position) {
+  position -= position % kPageTokens;
+  if (position == 0 || !pool_.whole(sequence, position)) return;
+  Places& places = places_[sequence];
+  const auto at = std::ranges::lower_bound(places, position, {}, &Place::position);
+  if (at != places.end() && at->position == position) {
+    at->used = ++clock_;
+    return;
+  }
+  const std::span<const uint32_t> pages = pool_.seen(sequence, position);
+  places.insert(at, {position, ++clock_, {pages.begin(), pages.end()}});
+  for (const uint32_t page : pages) pool_.hold(page);
+}
+
+uint32_t Checkpoints::last(uint32_t sequence, uint32_t position) const {
+  const Places& places = places_[sequence];
+  const auto behind = std::ranges::upper_bound(places, position, {}, &Place::position);
+  return behind == places.begin() ? 0 : std::prev(behind)->position;
+}
+
+void Checkpoints::resume(uint32_t sequence, uint32_t position) {
+  if (position == 0) return pool_.truncate(sequence, 0);
+  Places& places = places_[sequence];
+  const auto at = std::ranges::find(places, position, &Place::position);
+  at->used = ++clock_;
+  pool_.set_seen(sequence, position, at->pages);
+}
+
+void Checkpoints::forget(uint32_t sequence, uint32_t position) {
+  Places& places = places_[sequence];
+  while (!places.empty() && places.back().position > position) drop(places, places.size() - 1);
+}
+
+void Checkpoints::fork(uint32_t from, uint32_t to, uint32_t position) {
+  for (const Place& place : places_[from]) {
+    if (place.position > position) return;
+    places_[to].push_back(place);
+    for (const uint32_t page : place.pages) pool_.hold(page);
+  }
+}
+
+bool Checkpoints::give_up() {
+  Places* owner = nullptr;
+  size_t index = 0;
+  for (Places& places : places_)
+    for (size_t i = 0; i < places.size(); ++i)
+      if (!owner || places[i].used < (*owner)[index].used) owner = &places, index = i;
+  if (!owner) return false;
+  drop(*owner, index);
+  return true;
+}
+
+void Checkpoints::drop(Places& places, size_t index) {
+  for (const uint32_t page : places[index].pages) pool_.drop(page);
+  places.erase(places.begin() + std::ptrdiff_t(index));
+}
+
+}  // namespace greta

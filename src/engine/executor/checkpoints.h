@@ -1,0 +1,37 @@
+// Places of sequences at which they can go on, although their windows have left them behind: the pages of a
+// window group that a row there sees. Pages of group 0 are the sequence's own up to there. A place is a multiple
+// of kPageTokens, so that its last page is full and nobody writes into it any more.
+#pragma once
+#include "engine/executor/page_pool.h"
+
+namespace greta {
+
+class Checkpoints {
+ public:
+  Checkpoints(PagePool& pool, uint32_t sequences) : pool_(pool), places_(sequences) {}
+
+  // Makes one at the last place up to `position`, if the sequence has what it needs.
+  void make(uint32_t sequence, uint32_t position);
+  // The last one up to `position`; 0 if there is none.
+  uint32_t last(uint32_t sequence, uint32_t position) const;
+  // Gives the sequence the pages of its checkpoint at `position`, or none at 0.
+  void resume(uint32_t sequence, uint32_t position);
+  void forget(uint32_t sequence, uint32_t position);  // those behind `position`
+  void fork(uint32_t from, uint32_t to, uint32_t position);
+  bool give_up();  // the one that was not used for longest; false if there is none
+
+ private:
+  struct Place {
+    uint32_t position;
+    uint64_t used;                // when, by clock_
+    std::vector<uint32_t> pages;  // PagePool::seen
+  };
+  using Places = std::vector<Place>;  // in order of position
+  void drop(Places& places, size_t index);
+
+  PagePool& pool_;
+  std::vector<Places> places_;  // by sequence
+  uint64_t clock_ = 0;
+};
+
+}  // namespace greta
