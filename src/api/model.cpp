@@ -30,6 +30,7 @@ Status greta::read_executor_options(const greta_executor_options* given, Executo
   out->output_rows = o.output_rows;
   out->step_tokens = o.step_tokens;
   out->progress = {o.progress, o.progress_user};
+  out->checkpoint_bytes = o.checkpoint_bytes;
   return {};
 }
 

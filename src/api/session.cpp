@@ -232,10 +232,11 @@ struct ReadOptions {
 
 Status give_result(const GenerateResult& r, greta_generate_result* out) {
   if (!out) return {};
-  return write_result(greta_generate_result{0, greta_stop_reason(r.reason), r.prompt_tokens,
-                                            r.generated_tokens, r.prompt_ns, r.generate_ns, r.stop_string,
-                                            r.forgotten_tokens, r.drafted_tokens, r.accepted_tokens, 0},
-                      out);
+  return write_result(
+      greta_generate_result{0, greta_stop_reason(r.reason), r.prompt_tokens, r.generated_tokens, r.prompt_ns,
+                            r.generate_ns, r.stop_string, r.forgotten_tokens, r.drafted_tokens,
+                            r.accepted_tokens, r.reread_tokens},
+      out);
 }
 }  // namespace
 

@@ -128,7 +128,7 @@ TEST_CASE("state: the keys and values of a state are used, and nobody else gets 
   SavedState odd = first->state();
   odd.tokens.resize(139);  // of the same pages, with other keys and values
   odd.header = state_header(*rig.engine.executor, 139);
-  odd.cache.resize(rig.engine.executor->cache_bytes(139));
+  odd.cache.resize(rig.engine.executor->cache_bytes(139, Executor::CacheForm::Whole));
   for (size_t i = 0; i < odd.cache.size(); i += 4) {
     const float value = float(i % 97) / 97;
     memcpy(&odd.cache[i], &value, sizeof value);

@@ -1,10 +1,9 @@
 // An engine with a scheduler, and requests for tests of it.
 #pragma once
-#include "engine/serve/scheduler.h"
-
 #include <catch2/catch_test_macros.hpp>
 #include <random>
 
+#include "engine/serve/scheduler.h"
 #include "support/faulty_device.h"
 #include "support/tiny_model.h"
 
@@ -32,13 +31,15 @@ struct Rig {
   std::shared_ptr<Doorbell> bell = std::make_shared<Doorbell>();
 
   // ahead: the device is said to compute beside the host, so that two steps are under way
-  explicit Rig(const ExecutorOptions& sizes, const SchedulerOptions& options = {}, bool ahead = false) {
+  // file: of another model than the tiny one
+  explicit Rig(const ExecutorOptions& sizes, const SchedulerOptions& options = {}, bool ahead = false,
+               const std::string& file = {}) {
     EngineOptions of_engine;
     of_engine.threads = 1;  // tests of threads are others
     of_engine.wrap = [&](Device& inner) { return std::make_unique<FaultyDevice>(inner, ahead, submissions); };
     of_engine.executor = sizes;
     of_engine.executor.key_type = of_engine.executor.value_type = 0;
-    open_engine(tiny.file, of_engine, &engine);
+    open_engine(file.empty() ? tiny.file : file, of_engine, &engine);
     scheduler = std::make_unique<Scheduler>(*engine.executor, options);
   }
   ~Rig() { scheduler.reset(); }

@@ -31,9 +31,15 @@ uint32_t used_of_page(uint32_t positions, uint32_t index) {
 
 }  // namespace
 
+// The first page of a window that is saved with `positions` positions. Who restores them can go on there, and
+// read the last token again for its logits.
+static uint32_t first_page_saved(uint32_t window, uint32_t positions) {
+  return first_page_kept(window, std::max(positions, 1u) - 1);
+}
+
 uint32_t Executor::first_saved(uint32_t layer, uint32_t positions, CacheForm form) const {
   const uint32_t window = model_.shape.each[layer].window;
-  return form == CacheForm::Windows && window == window_ ? first_page_kept(window, positions) : 0;
+  return form == CacheForm::Windows && window == window_ ? first_page_saved(window, positions) : 0;
 }
 
 uint64_t Executor::cache_bytes(uint32_t positions, CacheForm form) const {
@@ -47,8 +53,8 @@ uint64_t Executor::cache_bytes(uint32_t positions, CacheForm form) const {
   return bytes;
 }
 
-// A page of a layer is [kv_heads][kPageTokens] rows. A page that is not full uses each head's first rows. What
-// the sequence has no page for is visited as a slice without a buffer.
+// A page of a layer is [kv_heads][kPageTokens] rows. A page that is not full uses each head's first rows.
+// What the sequence has no page for is visited as a slice without a buffer.
 Status Executor::walk_cache(uint32_t sequence, uint32_t positions, CacheForm form, const Spans& visit) const {
   const auto walk_page = [&](const Slice& pool, uint32_t page, uint64_t page_bytes, uint32_t used) -> Status {
     const uint64_t heads = model_.shape.kv_heads, head = page_bytes / heads;
@@ -85,6 +91,8 @@ Status Executor::save_cache(uint32_t sequence, uint32_t positions, const CacheBy
   DeviceMemory piece;
   GRETA_TRY(piece.allocate(*model_.device, capacity, Memory::Readback));
   const WaitAtEnd wait{*stream_};
+  if (!can_save(sequence, positions))
+    return fail(Code::Argument, "the windows of the cache have left position %u behind", positions - 1);
   uint64_t used = 0;
   const auto hand_over = [&]() -> Status {
     GRETA_TRY(stream_->wait());
@@ -136,7 +144,7 @@ Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> token
   if (positions) {
     GRETA_TRY(pools_[0].reserve({&want, 1}, &copies_[0]));
     for (uint32_t g = 1; g < plan_.groups.count; ++g) {
-      const uint32_t first = first_page_kept(pools_[g].window(), positions) * kPageTokens;
+      const uint32_t first = first_page_saved(pools_[g].window(), positions) * kPageTokens;
       pools_[g].set_seen(spare, first, {});
       const PagePool::Want seen{spare, first, positions};
       GRETA_TRY(reserve_windows({&seen, 1}));
@@ -154,7 +162,7 @@ Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> token
   for (PagePool& pool : pools_) pool.exchange(sequence, spare);
   if (checkpoints_) checkpoints_->forget(sequence, 0);
   const bool lacks = form == CacheForm::Windows && cache_form() == CacheForm::Whole;
-  not_there_[sequence] = lacks ? first_page_kept(window_, positions) : 0;
+  not_there_[sequence] = lacks ? first_page_saved(window_, positions) : 0;
   return {};
 }
 

@@ -1,6 +1,6 @@
 // The groups of an executor's cache. The layers of a group share page tables and a pool of pages. Group 0 has
-// those that see all positions, and the token log lies in its pages. Layers with a window have a group of their
-// own where that takes less memory, since pages that a window has left behind go back to its pool.
+// those that see all positions, and the token log lies in its pages. Layers with a window have a group of
+// their own where that takes less memory, since pages that a window has left behind go back to its pool.
 #pragma once
 #include <span>
 
@@ -38,8 +38,8 @@ inline uint32_t first_page_seen(uint32_t window, uint32_t position) {
 
 uint32_t common_window(const Shape& shape);  // that most layers with a window have; 0: there is none
 
-// The first page that a sequence keeps which goes on at `position`: what the multiple of kPageTokens before it
-// sees, so that a checkpoint can be made there.
+// The first page that a sequence keeps which goes on at `position`: what the multiple of kPageTokens before
+// it sees, so that a checkpoint can be made there.
 inline uint32_t first_page_kept(uint32_t window, uint32_t position) {
   return first_page_seen(window, position - position % kPageTokens);
 }
@@ -52,9 +52,9 @@ inline uint32_t window_pages(uint32_t window) { return checkpoint_pages(window) 
 // What the pools are planned for.
 struct CacheWants {
   uint32_t sequences = 1, step_tokens = 1;
-  uint32_t pages = 1;               // of group 0, which the caller has chosen
-  uint64_t layer_page_bytes = 1;    // of one layer
-  uint64_t checkpoint_bytes = 0;    // for checkpoints of windows; 0: a 32nd of group 0, and one at least
+  uint32_t pages = 1;             // of group 0, which the caller has chosen
+  uint64_t layer_page_bytes = 1;  // of one layer
+  uint64_t checkpoint_bytes = 0;  // for checkpoints of windows; 0: a 32nd of group 0, and one at least
 };
 CacheGroups plan_cache_groups(const Shape& shape, const CacheWants& wants);
 

@@ -1,6 +1,6 @@
 // Places of sequences at which they can go on, although their windows have left them behind: the pages of a
-// window group that a row there sees. Pages of group 0 are the sequence's own up to there. A place is a multiple
-// of kPageTokens, so that its last page is full and nobody writes into it any more.
+// window group that a row there sees. Pages of group 0 are the sequence's own up to there. A place is a
+// multiple of kPageTokens, so that its last page is full and nobody writes into it any more.
 #pragma once
 #include "engine/executor/page_pool.h"
 

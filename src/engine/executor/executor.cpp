@@ -66,30 +66,27 @@ uint32_t Executor::truncate(uint32_t sequence, uint32_t position) {
 }
 
 void Executor::keep_checkpoint(uint32_t sequence, uint32_t position) {
-  if (checkpoints_) checkpoints_->make(sequence, position);
+  if (!checkpoints_) return;
+  (void)guarded([&] { return checkpoints_->make(sequence, position), Status{}; });  // or there is none
 }
 
-bool Executor::give_up_window_page() {
-  return checkpoints_->give_up() || (spare_windows_ && spare_windows_());
+// Frees pages of windows that no row sees. Returns false if there are none.
+bool Executor::make_window_room() {
+  const uint32_t before = pools_[1].free_pages();
+  pools_[1].trim();
+  return pools_[1].free_pages() > before || checkpoints_->give_up() || (spare_windows_ && spare_windows_());
 }
 
 bool Executor::free_window_page() {
-  if (pools_[1].free_pages() == 0) pools_[1].trim();
   while (pools_[1].free_pages() == 0)
-    if (!give_up_window_page()) return false;
+    if (!make_window_room()) return false;
   return true;
 }
 
-// Rows of steps have pages in windows by the plan of the pools, if all else gives way.
+// By the plan of the pools, rows of steps have pages of windows if all else gives way.
 Status Executor::reserve_windows(std::span<const PagePool::Want> wants) {
-  bool trimmed = false;
-  for (uint32_t g = 1; g < plan_.groups.count; ++g)
-    GRETA_TRY(pools_[g].reserve(wants, &copies_[g], [&] {
-      if (trimmed) return give_up_window_page();
-      pools_[g].trim();
-      return trimmed = true;
-    }));
-  return {};
+  if (!checkpoints_) return {};
+  return pools_[1].reserve(wants, &copies_[1], [this] { return make_window_room(); });
 }
 
 void Executor::set_sampling(uint32_t sequence, const DeviceSampling& sampling) {
@@ -215,13 +212,12 @@ void Executor::forget_uploads() {
                 ~0u);  // no table is equal to this
 }
 
-// Uploads a sequence's page table unless the device has it. Entries before its pages stay what they were, pages
-// of the pool in which no kernel uses anything.
+// Uploads a sequence's page table unless the device has it. Entries before its pages stay what they were,
+// pages of the pool in which no kernel uses anything.
 Status Executor::upload_table(uint32_t group, uint32_t sequence) {
   const PagePool& pool = pools_[group];
   const std::span<const uint32_t> table = pool.table(sequence).subspan(pool.gone(sequence));
-  uint32_t* row =
-      host_tables(group) + uint64_t(sequence) * plan_.pages_per_sequence + pool.gone(sequence);
+  uint32_t* row = host_tables(group) + uint64_t(sequence) * plan_.pages_per_sequence + pool.gone(sequence);
   if (table.empty() || memcmp(row, table.data(), table.size_bytes()) == 0) return {};
   memcpy(row, table.data(), table.size_bytes());
   return upload(row, table.size_bytes());

@@ -25,7 +25,7 @@ struct ExecutorOptions {
   Progress progress = {};                 // counts kernels that are compiled
   // Pages with which sequences of a step begin are read once where this saves so many; 0: kMinPagesSaved.
   uint32_t pages_saved = 0;
-  uint64_t step_pairs = 0;  // of tokens and the positions that they see, in one step; 0: most_pairs()
+  uint64_t step_pairs = 0;        // of tokens and the positions that they see, in one step; 0: most_pairs()
   uint64_t checkpoint_bytes = 0;  // CacheWants
 };
 
@@ -116,9 +116,9 @@ class Executor {
   // Gives positions [begin, end) of a sequence pages of group 0 of its own, all or none, for later steps.
   Status reserve(uint32_t sequence, uint32_t begin, uint32_t end);
   void fork_sequence(uint32_t from, uint32_t to, uint32_t position);  // which truncate() would give
-  // Forgets the positions from `position` on. Gives the position at which the sequence can go on: this one, or
-  // where its windows have left that behind, the last checkpoint before it. The tokens from there on are to be
-  // read again.
+  // Forgets the positions from `position` on. Gives the position at which the sequence can go on: this one,
+  // or where its windows have left that behind, the last checkpoint before it. The tokens from there on are
+  // to be read again.
   uint32_t truncate(uint32_t sequence, uint32_t position);
   // Makes a checkpoint at the last multiple of kPageTokens up to `position`, if windows are whole there.
   void keep_checkpoint(uint32_t sequence, uint32_t position);
@@ -142,7 +142,11 @@ class Executor {
   enum class CacheForm : uint8_t { Whole, Windows };
   CacheForm cache_form() const { return plan_.groups.count > 1 ? CacheForm::Windows : CacheForm::Whole; }
   uint64_t cache_bytes(uint32_t positions, CacheForm form) const;
-  // Saves them in the executor's own form. truncate() gives `positions`.
+  // Whether it has what is saved with them: all that the last one of them sees.
+  bool can_save(uint32_t sequence, uint32_t positions) const {
+    return !checkpoints_ || positions == 0 || pools_[1].whole(sequence, positions - 1);
+  }
+  // Saves them in the executor's own form.
   Status save_cache(uint32_t sequence, uint32_t positions, const CacheBytes& take);
   // Fills fresh pages, and the token log with `tokens`. The pages become the sequence's when all are filled;
   // on a failure the sequence keeps those that it has.
@@ -191,7 +195,7 @@ class Executor {
   using Spans = std::function<Status(Slice)>;
   Status walk_page(const CachePage& page, const Spans& visit) const;
   Status reserve_windows(std::span<const PagePool::Want> wants);
-  bool give_up_window_page();
+  bool make_window_room();
   uint32_t first_saved(uint32_t layer, uint32_t positions, CacheForm form) const;
   Status walk_cache(uint32_t sequence, uint32_t positions, CacheForm form, const Spans& visit) const;
   Status walk_log(uint32_t sequence, uint32_t positions, const Spans& visit) const;
@@ -232,7 +236,8 @@ class Executor {
   std::vector<PagePool> pools_;             // by group
   std::optional<Checkpoints> checkpoints_;  // of the group with a window
   std::function<bool()> spare_windows_;
-  // By sequence, how many pages at its beginning lack layers with a window, since it was restored without them.
+  // By sequence, how many pages at its beginning lack layers with a window, since it was restored without
+  // them.
   std::vector<uint32_t> not_there_;
   uint32_t window_;  // of most layers with a window; 0: there is none
   std::vector<bool> sequence_used_;

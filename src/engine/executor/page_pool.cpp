@@ -34,7 +34,7 @@ Status PagePool::reserve(std::span<const Want> wants, std::vector<Copy>* copies,
                   pages_per_sequence_ * kPageTokens);
     Table& table = tables_[want.sequence];
     release(table, want.begin);
-    table.begin = want.begin, table.end = want.end;
+    table.begin = table.end = want.begin;  // so that trim() leaves what the step sees
   }
   for (bool more = true; more;) {
     count = 0;
@@ -47,6 +47,7 @@ Status PagePool::reserve(std::span<const Want> wants, std::vector<Copy>* copies,
   copies->clear();
   copies->reserve(count);  // nothing after this may throw
   for (const Want& want : wants) {
+    tables_[want.sequence].end = want.end;
     std::vector<uint32_t>& table = tables_[want.sequence].pages;
     const uint32_t pages = uint32_t(divide_up(want.end, kPageTokens));
     for (uint32_t i = want.begin / kPageTokens; i < pages; ++i) {

@@ -33,22 +33,23 @@ class PagePool {
     uint32_t sequence, begin, end;
   };
 
-  // Gives every wanted position a page that only its sequence uses. Pages that a row at the beginning of a
-  // want does not see go back. Code::Full leaves everything else as it was. Where pages are short,
-  // `give_up` is asked to free some; it returns false if it cannot.
+  // Gives every wanted position a page that only its sequence uses. Pages before first_page_kept() of the
+  // beginning of a want go back. Code::Full leaves everything else as it was. Where pages are short,
+  // `give_up` is asked to free some, and returns false if it cannot.
   Status reserve(std::span<const Want> wants, std::vector<Copy>* copies,
                  const std::function<bool()>& give_up = {});
   // Frees what the sequences have left behind since their last reservation.
   void trim();
 
-  // Whether a row at `position` would find all that it sees.
+  // Whether the sequence has all pages from first_page_kept() on, with which it can go on at `position`.
   bool whole(uint32_t sequence, uint32_t position) const {
-    return tables_[sequence].gone <= first_page_seen(window_, position) &&
+    return tables_[sequence].gone <= first_page_kept(window_, position) &&
            size_t(divide_up(position, kPageTokens)) <= tables_[sequence].pages.size();
   }
   // The pages that a row at `position`, which is whole, sees of those before it.
   std::span<const uint32_t> seen(uint32_t sequence, uint32_t position) const {
-    const size_t first = std::min<size_t>(first_page_seen(window_, position), divide_up(position, kPageTokens));
+    const size_t first =
+        std::min<size_t>(first_page_seen(window_, position), divide_up(position, kPageTokens));
     return table(sequence).first(divide_up(position, kPageTokens)).subspan(first);
   }
   // Gives the sequence, in place of its pages, those that a row at `position` sees.
@@ -89,9 +90,9 @@ class PagePool {
 
  private:
   struct Table {
-    std::vector<uint32_t> pages;   // with capacity for all pages of a sequence
-    uint32_t gone = 0;             // how many at the beginning are kGone
-    uint32_t begin = 0, end = 0;   // of the last reservation
+    std::vector<uint32_t> pages;  // with capacity for all pages of a sequence
+    uint32_t gone = 0;            // how many at the beginning are kGone
+    uint32_t begin = 0, end = 0;  // of the last reservation
   };
   uint32_t needed(const Want& want) const;
   void release(Table& table, uint32_t position);

@@ -204,10 +204,10 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
     : model_(model),
       options_(options),
       plan_(plan),
-      sequence_used_(options.sequences),
-      sampling_changed_(options.sequences, true),
       not_there_(options.sequences),
       window_(common_window(model.shape)),
+      sequence_used_(options.sequences),
+      sampling_changed_(options.sequences, true),
       cancelled_(options.sequences),
       takes_lone_rows_(has_lone_rows(model)),
       takes_prefixes_(has_prefix_rows(model)) {
@@ -256,8 +256,7 @@ Status Executor::allocate() {
   stream_.reset(stream);
   kernels_ = std::make_unique<KernelSet>(*model_.kernels);
 
-  const uint64_t state =
-      plan_.groups.count * step_state_bytes(options_.sequences, plan_.pages_per_sequence);
+  const uint64_t state = plan_.groups.count * step_state_bytes(options_.sequences, plan_.pages_per_sequence);
   GRETA_TRY(step_.allocate(device, state, Memory::Device));
   host_step_.assign(divide_up(state, sizeof(uint64_t)), 0);
   for (Flight& flight : flights_) {

@@ -25,7 +25,7 @@ uint32_t output_bucket(uint32_t outputs, uint32_t tokens);  // 0, 1, or a bucket
 
 // Device memory that a step reads and writes beside weights and temporaries.
 struct StepBuffers {
-  Slice step;                  // StepState with page tables for each group of the cache, one behind the other
+  Slice step;  // StepState with page tables for each group of the cache, one behind the other
   uint32_t groups = 1;
   Slice rope[kMaxRopeTables];  // [context][rope_width / 2][2]
   Slice token_log;             // [pages][kPageTokens]

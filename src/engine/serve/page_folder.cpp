@@ -95,7 +95,7 @@ void PageFolder::touch(uint64_t salt, Tokens text, bool window) {
   if (listed != files_.end()) std::rotate(listed, listed + 1, files_.end());
 }
 
-void PageFolder::store(uint64_t salt, Tokens text, bool window, std::span<const uint8_t> page) {
+void PageFolder::store(uint64_t salt, Tokens text, std::span<const uint8_t> page, bool window) {
   PageHeader header;
   header.cache = cache_header(executor_, text.size(), window);
   header.origin = origin_;
@@ -116,7 +116,7 @@ void PageFolder::store(uint64_t salt, Tokens text, bool window, std::span<const 
   trim();
 }
 
-bool PageFolder::load(uint64_t salt, Tokens text, bool window, std::span<uint8_t> page) {
+bool PageFolder::load(uint64_t salt, Tokens text, std::span<uint8_t> page, bool window) {
   const std::string path = path_of(salt, text, window);
   PageHeader header, expected;
   expected.cache = cache_header(executor_, text.size(), window);

@@ -28,14 +28,14 @@ class PageFolder {
 
   bool there() const { return !options_.folder.empty(); }
   uint64_t room() const;  // how many pages it may have at most
-  // A page with what layers with a window have of it, or without that, is another page than the other one.
-  bool has(uint64_t salt, Tokens text, bool window) const;
-  void touch(uint64_t salt, Tokens text, bool window);  // the page was used now
+  // A page without what layers with a window have of it (`window` is false) has a file of its own.
+  bool has(uint64_t salt, Tokens text, bool window = true) const;
+  void touch(uint64_t salt, Tokens text, bool window = true);  // the page was used now
   // Writes a page of Executor::page_bytes(). The first failure is a warning in the log, the others are
   // silent.
-  void store(uint64_t salt, Tokens text, bool window, std::span<const uint8_t> page);
+  void store(uint64_t salt, Tokens text, std::span<const uint8_t> page, bool window = true);
   // Reads a page. Returns false where there is none, or a damaged one, which is removed.
-  bool load(uint64_t salt, Tokens text, bool window, std::span<uint8_t> page);
+  bool load(uint64_t salt, Tokens text, std::span<uint8_t> page, bool window = true);
 
  private:
   struct Written {

@@ -11,8 +11,9 @@
 // lower one. Where no slot is free, the kept leaf that has not been used for longest is forgotten. Who made
 // the index is told before a page is lost. All memory is allocated when the index is made.
 //
-// Where the cache has a group of windows, a node also has the page of that group with its tokens, until that is
-// needed for something else. Those that were not used for longest go first, whoever has pinned their nodes.
+// Where the cache has a group of windows, a node also has the page of that group with its tokens, until that
+// is needed for something else. Those that were not used for longest go first, whoever has pinned their
+// nodes.
 #pragma once
 #include "engine/executor/executor.h"
 
@@ -24,7 +25,7 @@ class PageIndex {
   static constexpr uint32_t kRoot = kNone - 1;  // the parent of first pages
   using Tokens = std::span<const int32_t>;      // kPageTokens of them
   struct Host {
-    uint32_t slots = 0;                                             // pages that it has room for
+    uint32_t slots = 0;  // pages that it has room for
     std::function<Status(const Executor::CachePage& page, uint32_t slot)> keep = {};  // copies it to a slot
     std::function<void(uint32_t node)> lose = {};  // the node's page or slot will be used for something else
   };
@@ -40,9 +41,13 @@ class PageIndex {
   uint32_t slot(uint32_t node) const { return nodes_[node].slot; }  // kNone: the node is on the device
   uint64_t salt(uint32_t node) const { return nodes_[node].salt; }
   uint32_t parent(uint32_t node) const { return nodes_[node].parent; }
-  uint32_t window(uint32_t node) const { return nodes_[node].window; }  // its page of windows; kNone: it is gone
+  uint32_t window(uint32_t node) const {
+    return nodes_[node].window;
+  }  // its page of windows; kNone: it is gone
   // Whether the node, or the host, has the page of windows.
-  bool has_window(uint32_t node) const { return nodes_[node].window != kNone || nodes_[node].slot_has_window; }
+  bool has_window(uint32_t node) const {
+    return nodes_[node].window != kNone || nodes_[node].slot_has_window;
+  }
   void use_window(uint32_t node);  // it is used now, if the node has it
   bool give_up_window();           // frees the one that was not used for longest; false if there is none
   void text_of(uint32_t node, std::vector<int32_t>* out) const;  // from its beginning to the end of the page
@@ -71,16 +76,16 @@ class PageIndex {
     uint32_t page = kNone, slot = kNone;  // it has one of them
     uint32_t window = kNone;              // a page of the pool of windows
     bool slot_has_window = false;
-    uint32_t users = 0;                   // pins, and children with users
+    uint32_t users = 0;  // pins, and children with users
     uint32_t children = 0, children_on_device = 0;
-    uint32_t next_of_hash = 0;      // a list of each bucket
-    Links links, window_links;            // in the lines that the node stands in
+    uint32_t next_of_hash = 0;  // a list of each bucket
+    Links links, window_links;  // in the lines that the node stands in
     uint64_t salt, hash;
     int32_t tokens[kPageTokens];
   };
   // Nodes that may go, in the order in which they were last used.
   struct Line {
-    Links Node::*links = &Node::links;
+    Links Node::* links = &Node::links;
     uint32_t oldest = kNone, newest = kNone;
   };
   uint32_t& bucket(uint64_t hash) { return buckets_[hash & (buckets_.size() - 1)]; }

@@ -162,7 +162,7 @@ void PrefixCache::store(uint32_t node) {
     }
     std::span<uint8_t> page;
     GRETA_TRY(host_pages_.bytes_of(slot, &page));
-    folder_.store(salt, text_, window, page);
+    folder_.store(salt, text_, page, window);
     return {};
   });
   (void)status;  // then the page is lost, and will be computed again
@@ -191,7 +191,7 @@ uint32_t PrefixCache::read_back(const User& user) {
     if ((!window && !folder_.has(user.salt, text, false)) || !make_room()) return {};
     std::span<uint8_t> bytes;
     GRETA_TRY(host_pages_.bytes_of(host_pages_.spare(), &bytes));
-    if (!folder_.load(user.salt, text, window, bytes)) return {};
+    if (!folder_.load(user.salt, text, bytes, window)) return {};
     const Executor::CachePage page{executor_.pages().take(), window ? window_page() : PagePool::kGone};
     const Status copied = host_pages_.bring_back(host_pages_.spare(), page);
     if (copied.ok()) node = index_.add(user.path.node, user.salt, text.last(kPageTokens), page);

@@ -46,9 +46,9 @@ class PrefixCache {
   void follow(const User& user) {
     if (user.sent < user.path.pages * kPageTokens) leave(user.path);
   }
-  // Gives the sequence the next page of its text, if it is here, or where there is a group of windows, all pages
-  // up to the last one behind which it can go on. The last token is left to be computed, for its logits.
-  // Returns for how many tokens; 0 if there is none.
+  // Gives the sequence the next page of its text, if it is here, or where there is a group of windows, all
+  // pages up to the last one behind which it can go on. The last token is left to be computed, for its
+  // logits. Returns for how many tokens; 0 if there is none.
   uint32_t adopt(const User& user);
   // The next page of `user` is what `other` computes now.
   bool computes(const User& other, const User& user) const;

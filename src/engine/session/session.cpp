@@ -198,6 +198,7 @@ Status Session::eval_batch(std::span<Item> items) {
   for (const Item& item : items) {
     const uint32_t begin = item.session->position();
     GRETA_TRY(executor.reserve(item.session->text_.sequence, begin, begin + uint32_t(item.tokens.size())));
+    if (item.tokens.size() > 1) executor.keep_checkpoint(item.session->text_.sequence, begin);
   }
   std::vector<size_t> outputs;  // the items whose logits this step computes
   const auto run = [&]() -> Status {
@@ -232,6 +233,9 @@ Status Session::eval_batch(std::span<Item> items) {
   }
   if (!rows.empty()) GRETA_TRY(run());
   for (Undo& each : undo) each.keep();
+  for (const Item& item : items)
+    if (item.tokens.size() > 1)
+      executor.keep_checkpoint(item.session->text_.sequence, item.session->position());
   return {};
 }
 

@@ -118,7 +118,7 @@ class Session {
   bool take_cancel() { return executor_->take_cancel(text_.sequence); }
 
   std::shared_ptr<Executor> executor_;
-  Text text_;  // its tokens have room for the whole context and one that is drawn behind it
+  Text text_;            // its tokens have room for the whole context and one that is drawn behind it
   uint32_t behind_ = 0;  // tokens behind those fed that are to be read again first (Executor::truncate)
   uint32_t draft_tokens_ = 0;
   std::vector<float> all_logits_;

@@ -120,6 +120,9 @@ Status StateReader::read_head(const Executor& executor, StateHeader* out, std::v
   GRETA_TRY(read(&header, sizeof header));
   GRETA_TRY(check_form(header));
   GRETA_TRY(check_origin(header, state_header(executor, 0)));
+  if (form_of(header) == Executor::CacheForm::Windows && !common_window(executor.model().shape))
+    return fail(Code::Unsupported, "a saved session of version %u, which only models with windows have",
+                header.version);
   if (header.tokens > executor.plan().context)
     return fail(Code::Full, "%u tokens were saved, the context has %u: ask for more", header.tokens,
                 executor.plan().context);
@@ -163,11 +166,12 @@ Status save_state(Executor& executor, uint32_t sequence, std::span<const int32_t
 
 Status load_state(const SavedState& state, Executor& executor, uint32_t sequence) {
   const uint8_t* next = state.cache.data();
-  return executor.restore_cache(sequence, state.tokens, form_of(state.header), [&](uint8_t* to, uint64_t bytes) {
-    memcpy(to, next, bytes);
-    next += bytes;
-    return Status{};
-  });
+  return executor.restore_cache(sequence, state.tokens, form_of(state.header),
+                                [&](uint8_t* to, uint64_t bytes) {
+                                  memcpy(to, next, bytes);
+                                  next += bytes;
+                                  return Status{};
+                                });
 }
 
 namespace {
@@ -212,6 +216,11 @@ uint64_t Session::state_bytes() const { return state_header(*executor_, position
 
 Status Session::save(WriteState write, void* user) {
   take_cancel();
+  if (!executor_->can_save(text_.sequence, text_.fed)) {  // then the last token is read again, too
+    const uint32_t there = executor_->truncate(text_.sequence, text_.fed - 1);
+    behind_ = position() - there;
+    text_.fed = there;
+  }
   GRETA_TRY(catch_up());
   const StateHeader header = state_header(*executor_, position());
   StateWriter writer{write, user, header.total_bytes};

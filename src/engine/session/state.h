@@ -5,8 +5,8 @@
 //   keys and values of the positions 0 .. tokens - 1, in the order of Executor::cache_bytes
 //   uint64 checksum of all before it
 //
-// In version 2 the pages of layers with a window are left out that lie before first_page_kept() of `tokens`. It
-// is written where the cache does not have them. Both are read.
+// In version 2 the pages of layers with a window are left out that lie before first_page_kept() of `tokens`.
+// It is written where the cache does not have them. Both are read.
 //
 // The reader does not trust it. It compares every count with the session's own before using it, and the total
 // with the size of the source. Keys and values may be any bytes, since kernels only compute with them.
