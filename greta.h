@@ -477,10 +477,10 @@ typedef struct greta_executor_options {
    * GRETA_ERROR_CANCELLED and may be tried again. Kept until the executor is closed. May be NULL. */
   int (*progress)(void* user, uint64_t done_kernels, uint64_t total_kernels);
   void* progress_user;      /* Passed to progress. */
-  uint64_t checkpoint_bytes; /* Of the cache, for checkpoints: places to which a text of a model with windows can
-                             * go back after its windows have left them behind. The checkpoint that was not used
-                             * for longest goes first; going back further reads tokens again. 0: a 32nd of what
-                             * the other layers' cache takes, and one checkpoint at least. */
+  uint64_t checkpoint_bytes; /* Of the cache, for checkpoints: places to which a text of a model with windows
+                              * can go back after its windows have left them behind. The checkpoint that was
+                              * not used for longest goes first; going back further reads tokens again. 0: a
+                              * 32nd of what the other layers' cache takes, and one checkpoint at least. */
 } greta_executor_options;
 
 /* The memory that a model and an executor would allocate, to the byte. */
@@ -1045,8 +1045,8 @@ typedef struct greta_generate_result {
   uint32_t forgotten_tokens; /* How many tokens of the session were forgotten by shifts. */
   uint32_t drafted_tokens;  /* Guesses that were verified (greta_session_draft_tokens). */
   uint32_t accepted_tokens; /* Those that were right. */
-  uint32_t reread_tokens;   /* Tokens before the prompt that were read again, since windows had left behind what
-                             * the session was truncated to (greta_executor_options.checkpoint_bytes). */
+  uint32_t reread_tokens;   /* Tokens before the prompt that were read again, since windows had left behind
+                             * where the session was truncated (greta_executor_options.checkpoint_bytes). */
 } greta_generate_result;
 
 /* Feeds a prompt, then draws and feeds tokens until something stops it. If a callback or greta_session_cancel
