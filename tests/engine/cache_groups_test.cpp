@@ -57,12 +57,13 @@ struct Sessions {
   Engine engine;
   std::shared_ptr<Executor> executor;
 
-  // A large `checkpoint_bytes` keeps all layers in one group, whose pages stay.
-  Sessions(const std::string& file, uint32_t sequences, uint32_t cache_tokens,
-           uint64_t checkpoint_bytes = 0) {
+  // `file` is a model's bytes, which outlive this. A large `checkpoint_bytes` keeps all layers in one group,
+  // whose pages stay.
+  Sessions(const std::string& file, uint32_t sequences, uint32_t cache_tokens, uint64_t checkpoint_bytes = 0,
+           uint32_t context = 1024) {
     EngineOptions options;
     options.threads = 1;
-    options.executor.context = 1024;
+    options.executor.context = context;
     options.executor.sequences = sequences;
     options.executor.cache_tokens = cache_tokens;
     options.executor.step_tokens = 64;
@@ -282,17 +283,18 @@ TEST_CASE("cache groups: random calls give the bits of reading a text from its b
 
 TEST_CASE("cache groups: each turn of a conversation reads its new tokens and few others",
           "[engine][groups]") {
-  Sessions sessions(windowed("gemma3-pattern3", "gemma3.attention.sliding_window", 100), 1, 0);
+  const std::string file = windowed("gemma3-pattern3", "gemma3.attention.sliding_window", 100);
+  Sessions sessions(file, 1, 0, 0, 12100);
   REQUIRE(sessions.executor->plan().groups.count == 2);
   const std::unique_ptr<Session> session = sessions.open();
   GenerateOptions options;
   options.max_tokens = 12;  // half of it is reasoning, which the next turn leaves out
   options.ignore_end = true;
   uint32_t end = 0;
-  for (uint32_t turn = 0; turn < 16; ++turn) {
+  for (uint32_t turn = 0; turn < 40; ++turn) {
     REQUIRE(session->truncate(end).ok());
     GenerateResult result;
-    const std::vector<int32_t> more = some_tokens(50, turn);
+    const std::vector<int32_t> more = some_tokens(300, turn);
     REQUIRE(session->generate(more, options, &result).ok());
     CHECK(result.prompt_tokens == more.size());
     CHECK(result.reread_tokens <= kPageTokens);
