@@ -128,6 +128,17 @@ class Chat(ServerTest):
         self.assertEqual(base["choices"][0]["message"], other["choices"][0]["message"])
         self.assertEqual(base["usage"]["prompt_tokens"], other["usage"]["prompt_tokens"])
 
+    def test_an_answer_that_goes_on(self):
+        """With the assistant's message at the end, the answer goes on behind its text."""
+        first = self.whole(max_tokens=6)["choices"][0]["message"]["content"]
+        both = self.whole(max_tokens=14)["choices"][0]["message"]["content"]
+        messages = chat_body()["messages"] + [{"role": "assistant", "content": first}]
+        for more in ({}, {"continue_final_message": True, "add_generation_prompt": False}):
+            body = {"messages": messages, "max_tokens": 8, "temperature": 0, **more}
+            rest = self.server.post(CHAT, body)["choices"][0]["message"]["content"]
+            self.assertEqual((first + rest).split(), both.split())
+        self.refused(400, "continue_final_message needs", "POST", CHAT, chat_body(continue_final_message=True))
+
     def test_tools_of_other_types_are_skipped(self):
         tools = [{"type": "web_search"}, {"type": "custom", "name": "x"}]
         status, _, headers = self.server.ask("POST", CHAT, chat_body(tools=tools))

@@ -134,6 +134,13 @@ class Completions(ServerTest):
         counted = self.server.post("/v1/chat/completions/input_tokens", chat_body("Hello there."))["input_tokens"]
         run = self.server.post("/v1/chat/completions", chat_body("Hello there."))["usage"]["prompt_tokens"]
         self.assertEqual(counted, run)
+        tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+        for more in ({"tools": [tool]}, {"messages": [{"role": "system", "content": "A"}, {"role": "developer", "content": "B"},
+                                                      {"role": "user", "content": "Hi"}]}):
+            body = {**chat_body("Hello there."), **more}
+            text = self.server.post("/apply-template", body)["prompt"]
+            tokens = len(self.tokens(text, add_special=not text.startswith("<s>")))
+            self.assertEqual(self.server.post("/v1/chat/completions", body)["usage"]["prompt_tokens"], tokens)
 
     def test_settings(self):
         props = self.server.ask("GET", "/props")[1]

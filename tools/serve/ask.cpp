@@ -244,6 +244,8 @@ void set_prompt(const Ask& ask, Wanted* wanted) {
   options.messages = wanted->messages.data();
   options.message_count = wanted->messages.size();
   wanted->chat.raw = ask.raw ? 1 : 0;
+  wanted->chat.join_system = 1;
+  wanted->chat.continue_answer = ask.continue_answer ? 1 : 0;
   if (!ask.chat_template.empty()) wanted->chat.chat_template = ask.chat_template.c_str();
   if (!ask.tools.empty()) wanted->chat.tools = ask.tools.c_str();
   if (!ask.tool_choice.empty()) wanted->chat.tool_choice = ask.tool_choice.c_str();
@@ -261,26 +263,25 @@ void set_prompt(const Ask& ask, Wanted* wanted) {
 
 }  // namespace
 
-greta_status add_request(greta_service* service, const Ask& ask, uint64_t seed, void* user,
-                         greta_request** out) {
-  Wanted wanted;
-  greta_request_options& options = wanted.options;
-  set_prompt(ask, &wanted);
-  options.user = user;
+namespace {
+
+void set_all(const Ask& ask, uint64_t seed, Wanted* wanted) {
+  greta_request_options& options = wanted->options;
+  set_prompt(ask, wanted);
   options.prompt_events = ask.prompt_events;
   options.salt = ask.salt;
   options.no_cache = ask.no_cache ? 1 : 0;
   options.priority = ask.priority;
   if (ask.embed) {
-    wanted.embed.pooling = ask.pooling;
-    wanted.embed.raw = ask.embed_raw ? 1 : 0;
-    options.embed = &wanted.embed;
-    return greta_service_add(service, &options, out);
+    wanted->embed.pooling = ask.pooling;
+    wanted->embed.raw = ask.embed_raw ? 1 : 0;
+    options.embed = &wanted->embed;
+    return;
   }
-  set_sampling(ask.sampling, seed, &wanted);
-  for (const std::string& stop : ask.stops) wanted.stops.push_back(stop.c_str());
-  options.stop_strings = wanted.stops.data();
-  options.stop_count = wanted.stops.size();
+  set_sampling(ask.sampling, seed, wanted);
+  for (const std::string& stop : ask.stops) wanted->stops.push_back(stop.c_str());
+  options.stop_strings = wanted->stops.data();
+  options.stop_count = wanted->stops.size();
   options.max_tokens = ask.max_tokens > 0 ? static_cast<uint32_t>(ask.max_tokens) : 0;
   options.ignore_end = ask.ignore_end ? 1 : 0;
   options.no_answer = ask.no_answer ? 1 : 0;
@@ -290,7 +291,29 @@ greta_status add_request(greta_service* service, const Ask& ask, uint64_t seed, 
   options.draft_tokens = ask.draft_tokens;
   options.shift = ask.shift ? 1 : 0;
   options.keep_tokens = static_cast<uint32_t>(std::max<int64_t>(ask.keep_tokens, 0));
-  return greta_service_add(service, &options, out);
+}
+
+}  // namespace
+
+greta_status add_request(greta_service* service, const Ask& ask, uint64_t seed, void* user,
+                         greta_request** out) {
+  Wanted wanted;
+  set_all(ask, seed, &wanted);
+  wanted.options.user = user;
+  return greta_service_add(service, &wanted.options, out);
+}
+
+greta_status make_prompt(greta_service* service, const Ask& ask, Prompt* out) {
+  Wanted wanted;
+  set_all(ask, 0, &wanted);
+  const auto take = [](void* user, const greta_prompt* prompt) {
+    auto* to = static_cast<Prompt*>(user);
+    to->text.assign(prompt->text, prompt->bytes);
+    to->tokens.assign(prompt->tokens, prompt->tokens + prompt->token_count);
+    to->cached_tokens = prompt->cached_tokens;
+    return 0;
+  };
+  return greta_service_prompt(service, &wanted.options, take, out);
 }
 
 std::vector<int32_t> encode(const greta_tokenizer* tokenizer, std::string_view text, uint32_t flags) {
@@ -322,7 +345,15 @@ std::string decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size
 
 std::string piece_of(const greta_tokenizer* tokenizer, int32_t token) {
   if (token < 0) return "";
-  return decode(tokenizer, &token, 1);
+  std::string text(64, '\0');
+  size_t bytes = 0;
+  for (int round = 0; round < 2; ++round) {
+    if (greta_tokenizer_token(tokenizer, token, text.data(), text.size(), &bytes, nullptr)) return "";
+    if (bytes <= text.size()) break;
+    text.resize(bytes);
+  }
+  text.resize(bytes);
+  return text;
 }
 
 uint64_t random_number() {

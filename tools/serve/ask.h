@@ -39,12 +39,13 @@ struct Ask {
   // The prompt: tokens, or messages as JSON objects.
   std::vector<int32_t> tokens;
   std::vector<std::string> messages;
-  std::string tools;          // a JSON array; "": none
-  std::string tool_choice;    // "required" or the name of the tool that is called; "": the model decides
-  bool one_call = false;      // an answer has one call at most
-  Json template_arguments;    // an object or null
-  std::string chat_template;  // "": the model's
-  bool raw = false;           // the answer is not taken apart
+  std::string tools;             // a JSON array; "": none
+  std::string tool_choice;       // "required" or the name of the tool that is called; "": the model decides
+  bool one_call = false;         // an answer has one call at most
+  Json template_arguments;       // an object or null
+  std::string chat_template;     // "": the model's
+  bool continue_answer = false;  // the last message is the beginning of the answer
+  bool raw = false;              // the answer is not taken apart
   Sampling sampling;
   std::vector<std::string> stops;
   int64_t max_tokens = -1;        // -1: until the context is full
@@ -69,13 +70,21 @@ void read_sampling(const Fields& fields, const greta_tokenizer* tokenizer, Ask* 
 // max_tokens under these names, of which the first that is there counts. 0 is allowed where `none` is.
 void read_max_tokens(const Fields& fields, const std::vector<const char*>& names, bool none, Ask* ask);
 
+// The prompt of the request as it would be fed, without running it.
+struct Prompt {
+  std::string text;
+  std::vector<int32_t> tokens;
+  uint32_t cached_tokens = 0;
+};
+greta_status make_prompt(greta_service* service, const Ask& ask, Prompt* out);
+
 // Adds the request. `user` is passed to greta_service_options.on_ready.
 greta_status add_request(greta_service* service, const Ask& ask, uint64_t seed, void* user,
                          greta_request** out);
 
 std::vector<int32_t> encode(const greta_tokenizer* tokenizer, std::string_view text, uint32_t flags);
 std::string decode(const greta_tokenizer* tokenizer, const int32_t* tokens, size_t count);
-// The text of one token, which need not be UTF-8; a control token has none.
+// The text of one token, control tokens included. It need not be UTF-8.
 std::string piece_of(const greta_tokenizer* tokenizer, int32_t token);
 uint64_t random_number();
 std::string random_id(const char* prefix);  // "chatcmpl-" and 24 letters and digits

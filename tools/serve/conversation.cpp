@@ -7,17 +7,6 @@ namespace {
 
 constexpr size_t kMostMessages = 65536, kMostTools = 4096;
 
-std::string text_of_content(const Json& content) {
-  if (content.is_string()) return content.get<std::string>();
-  std::string text;
-  if (!content.is_array()) return text;
-  for (const Json& part : content) {
-    if (!part.is_object() || !part.contains("text") || !part["text"].is_string()) continue;
-    text += (text.empty() ? "" : "\n") + part["text"].get<std::string>();
-  }
-  return text;
-}
-
 // The name that tool_choice asks for; "auto", "none" and "required" stay words.
 std::string chosen_tool(const Fields& fields, bool* named) {
   const Json* choice = fields.find("tool_choice");
@@ -60,19 +49,11 @@ std::vector<Json> read_messages(const Fields& fields) {
 }
 
 void set_messages(std::vector<Json> messages, Ask* ask) {
-  std::string system;
-  size_t count = 0;
-  for (Json& message : messages) {
-    if (message["role"] == "developer") message["role"] = "system";
+  if (messages.empty()) throw Refused(400, "there is no message to answer", "messages");
+  for (Json& message : messages)
     if (message["role"] == "function") message["role"] = "tool";
-    if (message["role"] != "system") continue;
-    const std::string text = text_of_content(message.value("content", Json()));
-    system += (count++ > 0 && !text.empty() ? "\n\n" : "") + text;
-  }
-  if (count > 1 || (count == 1 && messages[0]["role"] != "system")) {
-    std::erase_if(messages, [](const Json& message) { return message["role"] == "system"; });
-    messages.insert(messages.begin(), Json{{"role", "system"}, {"content", system}});
-  }
+  const Json& last = messages.back();
+  ask->continue_answer = last["role"] == "assistant" && !last.contains("tool_calls");
   for (const Json& message : messages) ask->messages.push_back(dump(message));
 }
 
@@ -127,6 +108,18 @@ void read_template_options(const Fields& fields, Ask* ask) {
   if (const std::string* form =
           fields.word("reasoning_format", {"auto", "none", "deepseek", "deepseek-legacy"}))
     ask->raw = *form == "none";
+}
+
+void read_conversation(const Fields& fields, Ask* ask, std::string* skipped) {
+  read_template_options(fields, ask);
+  read_tools(fields, ask, skipped);
+  set_messages(read_messages(fields), ask);
+  const auto go_on = fields.flag("continue_final_message");
+  if (!go_on) return;
+  if (*go_on && !ask->continue_answer)
+    throw Refused(400, "continue_final_message needs a last message of the role \"assistant\"",
+                  "continue_final_message");
+  ask->continue_answer = *go_on;
 }
 
 }  // namespace greta::serve

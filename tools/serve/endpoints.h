@@ -57,13 +57,14 @@ std::vector<std::vector<int32_t>> prompts_of(const Fields& fields, const char* n
 std::vector<int32_t> tokens_of(const Fields& fields, const char* name, const greta_tokenizer* tokenizer);
 
 // ---- conversations: conversation.cpp ----
-// Reads messages in OpenAI's form. Those of the system are joined into one at the beginning, since templates
-// refuse a second one.
+// Messages in OpenAI's form. If the last one is the assistant's, the answer goes on with it.
 void set_messages(std::vector<Json> messages, Ask* ask);
 std::vector<Json> read_messages(const Fields& fields);
 // OpenAI's tools and tool_choice. Tools that are no functions are skipped and named in `skipped`.
 void read_tools(const Fields& fields, Ask* ask, std::string* skipped);
 // Variables of the template, and reasoning.
 void read_template_options(const Fields& fields, Ask* ask);
+// All three, of a body of chat completions.
+void read_conversation(const Fields& fields, Ask* ask, std::string* skipped);
 
 }  // namespace greta::serve

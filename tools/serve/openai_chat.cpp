@@ -144,10 +144,8 @@ void chat_completions(Context& context) {
   auto ask = std::make_shared<Ask>(model.defaults);
   read_sampling(fields, model.tokenizer, ask.get());
   read_max_tokens(fields, {"max_completion_tokens", "max_tokens", "n_predict"}, false, ask.get());
-  read_template_options(fields, ask.get());
   std::string skipped;
-  read_tools(fields, ask.get(), &skipped);
-  set_messages(read_messages(fields), ask.get());
+  read_conversation(fields, ask.get(), &skipped);
   const bool logprobs = fields.flag("logprobs").value_or(false);
   const int64_t top = fields.whole("top_logprobs", 0, 20).value_or(0);
   if (top > 0 && !logprobs) throw Refused(400, "top_logprobs needs logprobs to be true", "top_logprobs");

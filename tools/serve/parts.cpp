@@ -74,31 +74,18 @@ std::vector<JobItem> repeat(std::shared_ptr<const Ask> ask, size_t n) {
 }
 
 uint64_t count_prompt(const Model& model, const Ask& ask) {
-  Ask counted = ask;
-  counted.no_answer = true;
-  greta_request* request = nullptr;
-  const greta_status status = add_request(model.service, counted, 0, nullptr, &request);
-  if (status == GRETA_ERROR_FULL) {
-    uint64_t length = 0;
-    greta_error_numbers(&length, nullptr);
-    if (length > 0) return length;  // too long to run, and yet counted
-  }
+  Prompt prompt;
+  const greta_status status = make_prompt(model.service, ask, &prompt);
   if (status != GRETA_OK) throw refusal_of(status);
-  auto info = sized<greta_request_info>();
-  greta_request_describe(request, &info);
-  greta_request_close(request);  // which cancels it
-  return info.prompt_tokens;
+  return prompt.tokens.size();
 }
 
 void input_tokens(Context& context) {
   const Model& model = context.model();
   const Json body = parse_object(context.call.body);
-  const Fields fields(body);
   Ask ask = model.defaults;
-  read_template_options(fields, &ask);
   std::string skipped;
-  read_tools(fields, &ask, &skipped);
-  set_messages(read_messages(fields), &ask);
+  read_conversation(Fields(body), &ask, &skipped);
   context.send({{"object", "response.input_tokens"}, {"input_tokens", count_prompt(model, ask)}});
 }
 

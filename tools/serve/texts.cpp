@@ -111,23 +111,15 @@ void detokenize(Context& context) {
 }
 
 void apply_template(Context& context) {
+  const Model& model = context.model();
   const Json body = parse_object(context.call.body);
-  const Fields fields(body);
-  Ask ask;
-  set_messages(read_messages(fields), &ask);
-  std::vector<greta_message> messages;
-  for (const std::string& message : ask.messages) messages.push_back({nullptr, nullptr, message.c_str()});
-  const greta_tokenizer* tokenizer = context.model().tokenizer;
-  std::string text(4096, '\0');
-  for (;;) {
-    size_t bytes = 0;
-    const greta_status status = greta_tokenizer_chat(tokenizer, messages.data(), messages.size(), 1,
-                                                     text.data(), text.size(), &bytes);
-    if (status != GRETA_OK) throw refusal_of(status);
-    const bool whole = bytes <= text.size();
-    text.resize(bytes);
-    if (whole) return context.send({{"prompt", text}});
-  }
+  Ask ask = model.defaults;
+  std::string skipped;
+  read_conversation(Fields(body), &ask, &skipped);
+  Prompt prompt;
+  const greta_status status = make_prompt(model.service, ask, &prompt);
+  if (status != GRETA_OK) throw refusal_of(status);
+  context.send({{"prompt", prompt.text}});
 }
 
 }  // namespace greta::serve
