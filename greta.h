@@ -1325,6 +1325,11 @@ typedef struct greta_service_info {
   uint64_t brought_back;          /* Pages that came back from the host's memory or from the folder. */
   uint32_t host_pages;            /* Pages that the host's memory holds. */
   uint32_t reserved;
+  uint64_t step_ns;               /* The time of all steps. */
+  uint64_t prompt_tokens;         /* Tokens of the prompts of requests that have ended, and */
+  uint64_t generated_tokens;      /* tokens that these have generated, as in greta_request_result. */
+  uint64_t failed;                /* Requests that have ended with a failure. */
+  uint64_t ended[8];              /* The others that have ended, by greta_stop_reason. */
 } greta_service_info;
 
 /* Says what the service does, as of its last step. Set struct_size of out_info before the call. */
@@ -1376,7 +1381,7 @@ typedef struct greta_request_options {
   uint32_t logprobs;         /* 1: events have the logarithm of the probability of their token. */
   uint32_t prompt_logprobs;  /* 1: there is also an event for each token of the prompt but the first. The
                               * prompt is then read output_rows tokens at a time, and not from the cache. */
-  uint32_t top_logprobs;     /* How many of the likeliest tokens are listed beside it, at most 20. */
+  uint32_t top_logprobs;     /* How many of the likeliest tokens are listed beside it, at most 1000. */
   uint32_t reserved;         /* 0. */
   const greta_embed_options* embed; /* Asks for a vector of the prompt in place of an answer; NULL: none. */
   const greta_source* state; /* A saved session or request, read during the call. The prompt must begin with

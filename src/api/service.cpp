@@ -4,6 +4,8 @@
 using namespace greta;
 
 using Kind = RequestEvent::Kind;
+static_assert(kStopReasons == GRETA_STOP_UNREAD + 1 &&
+              kStopReasons <= std::extent_v<decltype(greta_service_info::ended)>);
 constexpr greta_event_kind kEventKinds[] = {GRETA_EVENT_TEXT,    GRETA_EVENT_REASONING, GRETA_EVENT_TOOL_CALL,
                                             GRETA_EVENT_PROMPT,  GRETA_EVENT_EMBEDDING, GRETA_EVENT_START,
                                             GRETA_EVENT_PROGRESS};
@@ -111,6 +113,11 @@ greta_status greta_service_describe(greta_service* service, greta_service_info* 
     info.set_back = state.counts.set_back;
     info.brought_back = state.counts.brought_back;
     info.host_pages = state.kept_pages;
+    info.step_ns = state.counts.step_ns;
+    info.prompt_tokens = state.counts.prompt_tokens;
+    info.generated_tokens = state.counts.generated_tokens;
+    info.failed = state.counts.failed;
+    std::copy_n(state.counts.ended, kStopReasons, info.ended);
     return write_result(info, out_info);
   });
 }

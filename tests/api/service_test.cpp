@@ -66,7 +66,7 @@ TEST_CASE("service: what is wrong is refused, and the service goes on", "[api][s
   options.priority = 3;
   refused(options, GRETA_ERROR_ARGUMENT);
   options = ask(tokens, 1);
-  options.top_logprobs = 21;
+  options.top_logprobs = 1001;
   refused(options, GRETA_ERROR_ARGUMENT);
   options = ask(tokens, 1);
   options.logprobs = 2;

@@ -75,6 +75,19 @@ static void* run(void* unused) {
   return greta_service_run(service) ? "greta_service_run failed" : NULL;
 }
 
+/* The service counts what has ended: here two requests that were read, and all those that were closed. */
+static int count_ends(void) {
+  greta_service_info info = {.struct_size = sizeof info};
+  do {
+    CHECK(greta_service_describe(service, &info) == GRETA_OK);
+  } while (info.waiting + info.running); /* those that were closed end in the next step */
+  CHECK(info.ended[GRETA_STOP_LENGTH] >= 2 && info.failed == 0); /* some may end before they are closed */
+  CHECK(info.ended[GRETA_STOP_LENGTH] + info.ended[GRETA_STOP_CANCELLED] == 2 + kPlaces + 200 * kPlaces);
+  CHECK(info.generated_tokens >= 2 * 5 && info.prompt_tokens >= 2 * kPrompt + 200 * kPlaces * 5);
+  CHECK(info.steps > 0 && info.step_ns > 0);
+  return 0;
+}
+
 /* Reads a request to its end: progress, then the start, then the answer. */
 static int read_request(uint32_t cached) {
   greta_request* request = NULL;
@@ -124,7 +137,7 @@ int main(int argc, char** argv) {
   CHECK(greta_service_open(model, &serve, &service) == GRETA_OK);
   if (wait_in_line() || come_and_go()) return 1;
   CHECK(pthread_create(&thread, NULL, run, NULL) == 0);
-  const int failed = read_request(0) || read_request(192) || come_and_go();
+  const int failed = read_request(0) || read_request(192) || come_and_go() || count_ends();
   greta_service_stop(service);
   pthread_join(thread, &wrong);
   if (wrong) puts(wrong);

@@ -12,7 +12,7 @@
 namespace greta {
 
 constexpr int32_t kMaxPriority = 2;
-constexpr uint32_t kMaxTop = 20;  // likeliest tokens that an event lists
+constexpr uint32_t kMaxTop = 1000;  // likeliest tokens that an event lists
 
 struct RequestOptions : WritingOptions {
   std::vector<int32_t> tokens;  // the prompt

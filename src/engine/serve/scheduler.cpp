@@ -35,6 +35,7 @@ SchedulerCounts Scheduler::counts() const {
 void Scheduler::ran(uint32_t rows, uint64_t ns) {
   clock_.note(rows, ns);
   ++counts_.steps;
+  counts_.step_ns += ns;
   counts_.rows += rows;
 }
 
@@ -162,7 +163,9 @@ void Scheduler::leave(Request& request, Request::Phase phase) {
   cache_.leave(request.in_cache().path);
   const uint32_t sequence = request.leave(phase);
   if (sequence != ~0u) executor_.release_sequence(sequence);
-  if (!request.goes_on()) request.announce();
+  if (request.goes_on()) return;
+  counts_.note_end(request);
+  request.announce();
 }
 
 void Scheduler::set_back(Request& request, Request::Phase phase) {

@@ -84,6 +84,10 @@ void Service::end_cancelled(std::vector<std::shared_ptr<Request>>* requests) {
   for (const std::shared_ptr<Request>& request : *requests) {
     const Status status = guarded([&] { return request->end(request->ends_for()); });
     if (!status.ok()) request->fail(status);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      never_scheduled_.note_end(*request);
+    }
     request->announce();
   }
   requests->clear();
@@ -145,6 +149,11 @@ ServiceState Service::state() {
   const std::lock_guard<std::mutex> lock(mutex_);
   ServiceState state = state_;
   state.waiting += uint32_t(arrivals_.size());
+  const SchedulerCounts& more = never_scheduled_;
+  for (size_t i = 0; i < kStopReasons; ++i) state.counts.ended[i] += more.ended[i];
+  state.counts.failed += more.failed;
+  state.counts.prompt_tokens += more.prompt_tokens;
+  state.counts.generated_tokens += more.generated_tokens;
   return state;
 }
 

@@ -42,7 +42,7 @@ class Service {
   Service(std::shared_ptr<Executor> executor, const ServiceOptions& options);
   Status start_thread();
   void sort_out_cancelled(std::vector<std::shared_ptr<Request>>* out);
-  static void end_cancelled(std::vector<std::shared_ptr<Request>>* requests);
+  void end_cancelled(std::vector<std::shared_ptr<Request>>* requests);
   struct Question {  // of cached_tokens()
     const RequestOptions& options;
     uint32_t answer = 0;
@@ -64,9 +64,10 @@ class Service {
   std::vector<std::shared_ptr<Request>> arrivals_;
   std::vector<Question*> questions_;  // answered by the thread that runs it
   ServiceState state_;
-  bool busy_ = false;    // a thread runs it
-  bool stop_ = false;    // and shall end, or the next one shall
-  Scheduler scheduler_;  // of the thread that runs it, like what follows
+  SchedulerCounts never_scheduled_;  // of requests that have ended before the scheduler knew them
+  bool busy_ = false;                // a thread runs it
+  bool stop_ = false;                // and shall end, or the next one shall
+  Scheduler scheduler_;              // of the thread that runs it, like what follows
   std::vector<std::shared_ptr<Request>> cancelled_;
   bool has_thread_ = false;
   pthread_t thread_ = {};

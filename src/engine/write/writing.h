@@ -17,6 +17,7 @@
 namespace greta {
 
 enum class StopReason : uint32_t { Length = 0, End = 1, Context = 2, Cancelled = 3, String = 4, Unread = 5 };
+constexpr size_t kStopReasons = 6;
 
 struct WritingOptions {
   uint32_t max_tokens = 0;  // 0: until the context is full
