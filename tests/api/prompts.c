@@ -128,6 +128,12 @@ static int join_messages_of_the_system(void) {
   chat.join_system = 1;
   CHECK(ask(&options) == GRETA_OK);
   CHECK(!strcmp(got.text, "<system>Be kind.\n\nBe brief.\n\nRhyme.</>\n<user>Hello.</>\n<assistant>"));
+  options.messages = messages; /* one at the end goes to the beginning, and leaves the user's message last */
+  options.message_count = 3;
+  CHECK(ask(&options) == GRETA_OK);
+  CHECK(!strcmp(got.text, "<system>Be kind.\n\nBe brief.</>\n<user>Hello.</>\n<assistant>"));
+  options.messages = messages + 2; /* none but the system's */
+  CHECK(ask(&options) == GRETA_ERROR_ARGUMENT && strstr(greta_error_text(), "nothing to answer"));
   options.messages = messages + 1, options.message_count = 1;
   CHECK(ask(&options) == GRETA_OK && !strcmp(got.text, "<user>Hello.</>\n<assistant>"));
   chat.join_system = 2;

@@ -50,8 +50,11 @@ std::vector<Json> read_messages(const Fields& fields) {
 
 void set_messages(std::vector<Json> messages, Ask* ask) {
   if (messages.empty()) throw Refused(400, "there is no message to answer", "messages");
-  for (Json& message : messages)
-    if (message["role"] == "function") message["role"] = "tool";
+  for (Json& message : messages) {
+    Json& role = message["role"];
+    if (role == "function") role = "tool";
+    if (role == "developer") role = "system";  // few templates know the other
+  }
   const Json& last = messages.back();
   ask->continue_answer = last["role"] == "assistant" && !last.contains("tool_calls");
   for (const Json& message : messages) ask->messages.push_back(dump(message));

@@ -280,7 +280,10 @@ Status Dialect::render(std::span<const Value> messages, bool add_generation_prom
 
 Status Dialect::check_answerable(std::span<const Value> messages) const {
   if (messages.empty()) return fail(Code::Argument, "the conversation is empty: add a message first");
-  const std::string_view last = messages.back()["role"].as_string();
+  size_t count = messages.size();
+  if (join_system_ && !continue_answer_)  // what the system says at the end goes to the beginning
+    while (count > 1 && is_system(messages[count - 1])) --count;
+  const std::string_view last = messages[count - 1]["role"].as_string();
   if (continue_answer_) {
     if (last != "assistant")
       return fail(Code::Argument, "nothing to continue: the last message has the role %s, expected assistant",
