@@ -6,6 +6,7 @@ import pathlib
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -150,6 +151,16 @@ class ServerTest(unittest.TestCase):
         message = error["message"] if isinstance(error, dict) else error
         self.assertIn(words, message)
         return error
+
+
+def with_numbers(path, numbers):
+    """Writes the test's model to a path with further numbers in its metadata."""
+    data = MODEL.read_bytes()
+    more = b"".join(struct.pack("<Q", len(key)) + key.encode() + struct.pack("<II", 4, value) for key, value in numbers.items())
+    rest = -(len(more) + 8 + 8 + 4 + 8) % 32  # a text makes what is added a multiple of the data's alignment
+    more += struct.pack("<Q", 8) + b"test.pad" + struct.pack("<IQ", 8, rest) + b"." * rest
+    count, = struct.unpack_from("<Q", data, 16)
+    path.write_bytes(data[:16] + struct.pack("<Q", count + len(numbers) + 1) + more + data[24:])
 
 
 def chat_body(text="Tell me a story.", **more):

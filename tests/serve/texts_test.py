@@ -1,11 +1,13 @@
 """Completions of OpenAI and llama.cpp, vectors, tokens and templates, settings and metrics."""
 import base64
 import math
+import pathlib
 import re
 import struct
 import subprocess
+import tempfile
 
-from server import MODEL, PROGRAM, ServerTest, chat_body, main
+from server import MODEL, PROGRAM, Server, ServerTest, chat_body, main, with_numbers
 
 
 class Completions(ServerTest):
@@ -78,7 +80,8 @@ class Completions(ServerTest):
                             ({"prompt": [-1]}, "tokens from 0"), ({"prompt": "a", "best_of": 3}, "best_of must be as many as n"),
                             ({"prompt": "a", "logprobs": 21}, "logprobs must be"), ({"prompt": "a", "logprobs": "x"}, "logprobs must be")):
             self.refused(400, words, "POST", "/v1/completions", body)
-        self.refused(501, "suffix", "POST", "/v1/completions", {"prompt": "a", "suffix": "b"})
+        self.refused(501, "no tokens that mark a gap", "POST", "/v1/completions", {"prompt": "a", "suffix": "b"})
+        self.refused(501, "no tokens that mark a gap", "POST", "/infill", {"input_prefix": "a", "input_suffix": "b"})
         error = self.refused(400, "tokens", "POST", "/v1/completions", {"prompt": [5] * 5000})
         self.assertEqual((error["type"], error["n_prompt_tokens"]), ("exceed_context_size_error", 5000))
         self.assertGreaterEqual(error["n_ctx"], 1024)
@@ -146,7 +149,18 @@ class Completions(ServerTest):
         props = self.server.ask("GET", "/props")[1]
         self.assertEqual((props["n_ctx"], props["total_slots"]), (1024, 4))
         self.assertEqual(props["default_generation_settings"]["params"]["top_k"], 40)
-        self.assertEqual(len(self.server.ask("GET", "/slots")[1]), 4)
+        self.assertEqual([(slot["id"], slot["is_processing"]) for slot in self.server.ask("GET", "/slots")[1]], [(i, False) for i in range(4)])
+
+    def test_slots_show_what_runs(self):
+        body = {"prompt": "Once upon a time", "n_predict": 900, "ignore_eos": True, "stream": True}
+        lines = self.server.stream("/completion", body)
+        next(lines)
+        slots = self.server.ask("GET", "/slots")[1]
+        lines.close()
+        (busy,) = [slot for slot in slots if slot["is_processing"]]
+        self.assertEqual((busy["n_prompt_tokens"], busy["n_prompt_tokens_processed"]), (len(self.tokens("Once upon a time", add_special=True)),) * 2)
+        token = busy["next_token"]
+        self.assertEqual(token["n_decoded"] + token["n_remain"], 900)
 
     def test_metrics_count_what_clients_count(self):
         def counters():
@@ -165,6 +179,70 @@ class Completions(ServerTest):
         self.assertEqual(grown("vllm:prompt_tokens_total"), prompts)
         self.assertEqual(grown("vllm:prefix_cache_hits_total"), cached)
         self.assertEqual(grown("vllm:time_to_first_token_seconds_count"), 3)
+
+
+class Gaps(ServerTest):
+    """The model's file names tokens for texts with a gap, which it was not trained with: prompts are compared, not answers."""
+    MARKS = {"pre": 4090, "suf": 4091, "mid": 4092, "rep": 4093, "sep": 4094}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        path = pathlib.Path(cls.folder.name) / "gaps.gguf"
+        with_numbers(path, {f"tokenizer.ggml.fim_{name}_token_id": token for name, token in cls.MARKS.items()})
+        cls.server = Server(model=path)
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.folder.cleanup()
+
+    def tokens(self, text, **more):
+        return self.server.post("/tokenize", {"content": text, **more})["tokens"]
+
+    def counts(self, path, body):
+        answer = self.server.post(path, {**body, "temperature": 0, "cache_prompt": False})
+        return answer.get("content") or answer["choices"][0]["text"], answer.get("tokens_evaluated") or answer["usage"]["prompt_tokens"]
+
+    def prompt(self, prefix, suffix, before=(), begun=""):
+        marks = self.MARKS
+        start = self.tokens("", add_special=True)[:1]
+        return [*start, *before, marks["pre"], *self.tokens(prefix), marks["suf"], *self.tokens(suffix), marks["mid"], *self.tokens(begun)]
+
+    def test_gaps(self):
+        expected = self.counts("/v1/completions", {"prompt": self.prompt("The bear", "home."), "max_tokens": 8})
+        body = {"prompt": "The bear", "suffix": "home.", "max_tokens": 8}
+        self.assertEqual(self.counts("/v1/completions", body), expected)
+        for prompt in (["The bear"], self.tokens("The bear")):
+            self.assertEqual(self.counts("/v1/completions", {**body, "prompt": prompt}), expected)
+        infill = {"input_prefix": "The bear", "input_suffix": "home.", "n_predict": 8}
+        self.assertEqual(self.counts("/infill", infill), expected)
+        told = self.server.post("/api/generate", {"prompt": "The bear", "suffix": "home.", "stream": False, "options": {"num_predict": 8, "temperature": 0}})
+        self.assertEqual((told["response"], told["prompt_eval_count"]), expected)
+        self.assertIn("insert", self.server.post("/api/show", {})["capabilities"])
+        begun = self.counts("/v1/completions", {"prompt": self.prompt("", "home.", begun="went"), "max_tokens": 8})
+        self.assertEqual(self.counts("/infill", {**infill, "input_prefix": "", "prompt": "went"}), begun)
+
+    def test_other_files(self):
+        marks = self.MARKS
+        before = [marks["rep"], *self.tokens("repository\n"), marks["sep"], *self.tokens("a.txt\n"), *self.tokens("A dog.\n\n"),
+                  marks["sep"], *self.tokens("this file\n")]
+        expected = self.counts("/v1/completions", {"prompt": self.prompt("The bear", "home.", before), "max_tokens": 8})
+        body = {"input_prefix": "The bear", "input_suffix": "home.", "n_predict": 8, "input_extra": [{"filename": "a.txt", "text": "A dog."}]}
+        self.assertEqual(self.counts("/infill", body), expected)
+
+    def test_what_is_far_is_cut(self):
+        long = "The bear went home. " * 400
+        answer = self.server.post("/infill", {"input_prefix": long, "input_suffix": long, "n_predict": 10, "return_tokens": True})
+        self.assertGreater(answer["tokens_evaluated"], 1000)
+        self.assertLessEqual(answer["tokens_evaluated"], 1024 - 10)
+        self.assertIn("The bear went home. ", answer["prompt"])
+
+    def test_what_is_refused(self):
+        for body, words in (({}, "input_prefix is missing"), ({"input_prefix": "a"}, "input_suffix is missing"),
+                            ({"input_prefix": "a", "input_suffix": "b", "input_extra": [3]}, "input_extra[0] must be an object"),
+                            ({"input_prefix": "a", "input_suffix": "b", "input_extra": [{}]}, "input_extra[0].text is missing")):
+            self.refused(400, words, "POST", "/infill", body)
 
 
 if __name__ == "__main__":

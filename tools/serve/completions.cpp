@@ -130,8 +130,8 @@ void completions(Context& context) {
   if (base.max_tokens < 0) base.max_tokens = 16;  // OpenAI's default
   read_sampling(fields, model.tokenizer, &base);
   read_max_tokens(fields, {"max_tokens", "max_completion_tokens", "n_predict"}, true, &base);
-  if (const std::string* suffix = fields.text("suffix"); suffix && !suffix->empty())
-    throw Refused(501, "a text cannot be filled in before a suffix yet", "suffix");
+  const std::string* suffix = fields.text("suffix");
+  const bool gap = suffix && !suffix->empty();
   const auto n = static_cast<size_t>(fields.whole("n", 1, 128).value_or(1));
   if (const auto best = fields.whole("best_of", 1, 128); best && static_cast<size_t>(*best) != n)
     fields.wrong("best_of", "as many as n", Json(*best));
@@ -148,7 +148,12 @@ void completions(Context& context) {
   const Json* options = fields.object("stream_options");
   const bool usage = options && Fields(*options, "stream_options.").flag("include_usage").value_or(false);
   const std::string* name = fields.text("model");
-  const auto prompts = prompts_of(fields, "prompt", model.tokenizer, kMostPrompts);
+  std::vector<std::vector<int32_t>> prompts =
+      prompts_of(fields, "prompt", model.tokenizer, kMostPrompts, gap ? 0 : kPromptFlags);
+  if (gap)
+    for (std::vector<int32_t>& prompt : prompts)
+      prompt = fill_prompt(model, {prompt, encode(model.tokenizer, *suffix, 0), {}, {}},
+                           static_cast<uint32_t>(std::max<int64_t>(base.max_tokens, 0)));
   auto sink = std::make_unique<TextSink>(model.tokenizer, name ? *name : model.name, prompts.size() * n,
                                          stream, usage, logprobs);
   std::vector<JobItem> items;

@@ -16,6 +16,7 @@ void chat_completions(Context& context);
 // completions.cpp
 void completions(Context& context);        // OpenAI's
 void native_completion(Context& context);  // llama.cpp's
+void infill(Context& context);             // fill.cpp
 // texts.cpp
 void embeddings(Context& context);
 void tokenize(Context& context);
@@ -51,10 +52,28 @@ int64_t now_s();
 Response event_stream();
 
 // ---- prompts: prompts.cpp ----
-// A text, tokens, or a list of at most `most` of them.
+inline constexpr uint32_t kPromptFlags = GRETA_ENCODE_BOS | uint32_t{GRETA_ENCODE_SPECIAL};
+// A text, tokens, or a list of at most `most` of them. `flags` are for texts; without
+// any, one may be empty.
 std::vector<std::vector<int32_t>> prompts_of(const Fields& fields, const char* name,
-                                             const greta_tokenizer* tokenizer, size_t most);
+                                             const greta_tokenizer* tokenizer, size_t most,
+                                             uint32_t flags = kPromptFlags);
 std::vector<int32_t> tokens_of(const Fields& fields, const char* name, const greta_tokenizer* tokenizer);
+
+// ---- texts with a gap: fill.cpp ----
+struct Gap {
+  std::vector<int32_t> prefix, suffix;  // what is before it and behind it
+  std::vector<int32_t> before;          // other texts
+  std::vector<int32_t> begun;           // the beginning of what fills it
+};
+bool can_fill(const greta_tokenizer* tokenizer);
+// Cuts what is far from the gap if the context has no room for it and for `answer` tokens.
+std::vector<int32_t> fill_prompt(const Model& model, const Gap& gap, uint32_t answer);
+
+// ---- llama.cpp's completion: native.cpp ----
+// Starts it. `prompt_of` gives the tokens once all other fields were read.
+void start_native(Context& context, const Fields& fields,
+                  const std::function<std::vector<int32_t>(const Ask&)>& prompt_of);
 
 // ---- conversations: conversation.cpp ----
 // Messages in OpenAI's form. If the last one is the assistant's, the answer goes on with it.

@@ -150,6 +150,34 @@ void Jobs::start(const std::string& id, std::shared_ptr<Reply> reply, std::uniqu
   job->reply->watch(job);
 }
 
+std::vector<Slot> Jobs::slots() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<Running*, Slot>> found;
+  std::vector<bool> taken(all_.size());
+  for (Running* each : all_) {
+    Slot slot;
+    slot.info = sized<greta_request_info>();
+    const bool runs = greta_request_describe(each->request, &slot.info) == GRETA_OK &&
+                      slot.info.state != GRETA_REQUEST_WAITING && slot.info.state != GRETA_REQUEST_ENDED;
+    if (!runs) continue;
+    slot.id = each->job->id;
+    slot.max_tokens = each->job->items[each->index].ask->max_tokens;
+    if (each->slot >= 0 && static_cast<size_t>(each->slot) < taken.size()) taken[each->slot] = true;
+    found.emplace_back(each, std::move(slot));
+  }
+  std::vector<Slot> slots;
+  for (auto& [running, slot] : found) {
+    if (running->slot < 0) {
+      const auto place = std::find(taken.begin(), taken.end(), false);
+      running->slot = static_cast<int>(place - taken.begin());
+      *place = true;
+    }
+    slot.number = static_cast<uint32_t>(running->slot);
+    slots.push_back(std::move(slot));
+  }
+  return slots;
+}
+
 void Jobs::run() {
   std::vector<Running*> ready;
   std::vector<std::shared_ptr<Job>> cancelled, drained, starved;
@@ -240,13 +268,13 @@ void Jobs::finish(Running* running) {
   const Refused error = refusal_of(ended.status);
   ended.first_token_ns = running->first_ns;
   ended.whole_ns = nanoseconds(Clock::now() - running->began);
-  greta_request_close(running->request);
-  on_end_(ended);
-  std::erase(job->running, running);
   {
     const std::lock_guard lock(mutex_);
     all_.erase(running);
   }
+  greta_request_close(running->request);
+  on_end_(ended);
+  std::erase(job->running, running);
   const uint32_t index = running->index;
   delete running;
   if (!job->over && ended.status != GRETA_OK) {

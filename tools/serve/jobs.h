@@ -42,6 +42,14 @@ struct Ended {
   uint64_t whole_ns = 0;
 };
 
+// A request that runs, for /slots.
+struct Slot {
+  uint32_t number = 0;  // the same from its first step to its end
+  std::string id;       // of its call
+  int64_t max_tokens = -1;
+  greta_request_info info;
+};
+
 class Jobs {
  public:
   // `together`: the most requests of one job that run at once.
@@ -56,6 +64,7 @@ class Jobs {
   void cancel_all();
   void close();  // cancels all and ends the thread
   size_t active() const { return active_; }
+  std::vector<Slot> slots();  // those that run, and not those that wait
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -66,6 +75,7 @@ class Jobs {
     uint32_t index = 0;
     Clock::time_point began, last;
     uint64_t first_ns = 0;
+    int slot = -1;  // its number for /slots; -1: none yet
   };
   struct Job : Watcher, std::enable_shared_from_this<Job> {
     Jobs* jobs = nullptr;

@@ -88,24 +88,30 @@ class NativeSink : public Sink {
 
 }  // namespace
 
-void native_completion(Context& context) {
+void start_native(Context& context, const Fields& fields,
+                  const std::function<std::vector<int32_t>(const Ask&)>& prompt_of) {
   const Model& model = context.model();
-  const Json body = parse_object(context.call.body);
-  const Fields fields(body);
   auto ask = std::make_shared<Ask>(model.defaults);
   read_sampling(fields, model.tokenizer, ask.get());
   read_max_tokens(fields, {"n_predict", "max_tokens"}, true, ask.get());
-  const auto probabilities = fields.whole("n_probs", 0, 20).value_or(0);
+  const auto probabilities = fields.whole("n_probs", 0, 1000).value_or(0);
   if (probabilities > 0) ask->logprobs = probabilities;
   if (const auto keep = fields.whole("n_keep", -1, INT32_MAX)) ask->keep_tokens = *keep;
   const bool stream = fields.flag("stream").value_or(false);
   if (stream && fields.flag("return_progress").value_or(false)) ask->prompt_events = 2;
-  auto prompts = prompts_of(fields, "prompt", model.tokenizer, 1);
-  ask->tokens = std::move(prompts[0]);
+  ask->tokens = prompt_of(*ask);
   const std::string text = decode(model.tokenizer, ask->tokens.data(), ask->tokens.size());
   auto sink = std::make_unique<NativeSink>(model, text, stream, probabilities > 0,
                                            fields.flag("return_tokens").value_or(false), ask->stops);
   context.start(std::move(sink), repeat(std::move(ask), 1));
+}
+
+void native_completion(Context& context) {
+  const Json body = parse_object(context.call.body);
+  const Fields fields(body);
+  start_native(context, fields, [&](const Ask&) {
+    return std::move(prompts_of(fields, "prompt", context.model().tokenizer, 1)[0]);
+  });
 }
 
 }  // namespace greta::serve

@@ -161,6 +161,12 @@ void ollama_version(Context& context) {
 
 void ollama_tags(Context& context) { context.send({{"models", Json::array({entry_of(context.model())})}}); }
 
+static Json capabilities_of(const Model& model) {
+  Json list = {"completion", "tools"};
+  if (can_fill(model.tokenizer)) list.push_back("insert");
+  return list;
+}
+
 void ollama_show(Context& context) {
   const Model& model = context.model();
   parse_object(context.call.body);
@@ -174,7 +180,7 @@ void ollama_show(Context& context) {
                 {"template", greta_tokenizer_template(model.tokenizer)},
                 {"details", details_of(model)},
                 {"model_info", info},
-                {"capabilities", Json::array({"completion", "tools"})},
+                {"capabilities", capabilities_of(model)},
                 {"modified_at", date_text(model.created_s)}});
 }
 
@@ -203,9 +209,8 @@ void ollama_generate(Context& context) {
   const Fields fields(body);
   auto ask = std::make_shared<Ask>(model.defaults);
   read_ollama(fields, model, ask.get());
-  if (const std::string* suffix = fields.text("suffix"); suffix && !suffix->empty())
-    throw Refused(501, "a text cannot be filled in before a suffix yet", "suffix");
   const std::string *prompt = fields.text("prompt"), *system = fields.text("system");
+  const std::string* suffix = fields.text("suffix");
   if (!prompt || prompt->empty()) {  // It asks whether the model is there.
     const std::string* name = fields.text("model");
     return context.send({{"model", name ? *name : model.name},
@@ -214,7 +219,11 @@ void ollama_generate(Context& context) {
                          {"done", true},
                          {"done_reason", "load"}});
   }
-  if (fields.flag("raw").value_or(false)) {
+  if (suffix && !suffix->empty()) {
+    const Gap gap{encode(model.tokenizer, *prompt, 0), encode(model.tokenizer, *suffix, 0), {}, {}};
+    const int64_t most = ask->max_tokens;
+    ask->tokens = fill_prompt(model, gap, most > 0 ? static_cast<uint32_t>(most) : 256);
+  } else if (fields.flag("raw").value_or(false)) {
     ask->tokens = encode(model.tokenizer, *prompt, GRETA_ENCODE_BOS | uint32_t{GRETA_ENCODE_SPECIAL});
   } else {
     std::vector<Json> messages;

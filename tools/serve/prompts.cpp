@@ -28,22 +28,21 @@ std::vector<int32_t> tokens_of(const Fields& fields, const char* name, const gre
 }
 
 std::vector<std::vector<int32_t>> prompts_of(const Fields& fields, const char* name,
-                                             const greta_tokenizer* tokenizer, size_t most) {
-  constexpr uint32_t kFlags = GRETA_ENCODE_BOS | uint32_t{GRETA_ENCODE_SPECIAL};
+                                             const greta_tokenizer* tokenizer, size_t most, uint32_t flags) {
   const Json* given = fields.find(name);
   if (!given) throw Refused(400, fields.path(name) + " is missing", fields.path(name));
   const std::string what = "a text, tokens, or a list of at most " + std::to_string(most) + " of them";
   std::vector<std::vector<int32_t>> prompts;
   const auto add = [&](const Json& each) {
     if (each.is_string()) {
-      prompts.push_back(encode(tokenizer, each.get_ref<const std::string&>(), kFlags));
+      prompts.push_back(encode(tokenizer, each.get_ref<const std::string&>(), flags));
     } else if (is_tokens(each)) {
       prompts.emplace_back();
       for (const Json& token : each) prompts.back().push_back(token_of(fields, name, tokenizer, token));
     } else {
       fields.wrong(name, what, each);
     }
-    if (prompts.back().empty()) fields.wrong(name, "at least one token", each);
+    if (prompts.back().empty() && flags != 0) fields.wrong(name, "at least one token", each);
   };
   if (!given->is_array() || is_tokens(*given)) {
     add(*given);

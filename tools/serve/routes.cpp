@@ -18,6 +18,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/chat/completions", Form::OpenAi, 0, chat_completions},
     {"POST", "/completions", Form::OpenAi, 0, completions},
     {"POST", "/completion", Form::OpenAi, 0, native_completion},
+    {"POST", "/infill", Form::OpenAi, 0, infill},
     {"POST", "/embeddings", Form::OpenAi, 0, embeddings},
     {"POST", "/embedding", Form::OpenAi, 0, embeddings},
     {"POST", "/tokenize", Form::OpenAi, 0, tokenize},
