@@ -129,8 +129,8 @@ greta_status greta_model_describe(const greta_model* model, greta_model_info* ou
     info.context = m.shape.context;
     info.layers = m.shape.layers;
     info.width = m.shape.width;
-    info.heads = m.shape.heads;
-    info.kv_heads = m.shape.kv_heads;
+    info.heads = m.shape.attending().heads;
+    info.kv_heads = m.shape.attending().kv_heads;
     info.parameters = m.store.parameters();
     info.weights_bytes = m.store.file_bytes();
     info.token_bytes = m.store.token_bytes();

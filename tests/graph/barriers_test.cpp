@@ -39,10 +39,11 @@ struct Planned {
     require(device.create_stream(&opened));
     stream.reset(opened);
     kernels = std::make_unique<KernelSet>(*engine.kernels);
-    const uint32_t page = uint32_t(s.kv_heads * kPageTokens * s.key_width * sizeof(float));
+    const LayerShape& layer = s.attending();
+    const uint32_t page = uint32_t(layer.kv_heads * kPageTokens * layer.key_width * sizeof(float));
     require(step.allocate(device, sizeof(StepState) + 16, Memory::Device));
     require(upload.allocate(device, sizeof(StepState) + 16, Memory::Upload));
-    require(rope.allocate(device, 64 * s.rope_width * sizeof(float), Memory::Device));
+    require(rope.allocate(device, 64 * layer.rope_width * sizeof(float), Memory::Device));
     require(log.allocate(device, kPageTokens * sizeof(uint32_t), Memory::Device));
     require(drawn.allocate(device, kMaxStepSequences * kDrawnPositions * sizeof(uint32_t), Memory::Device));
     require(counters.allocate(device, kCounterCount * sizeof(uint32_t), Memory::Device));

@@ -39,8 +39,9 @@ std::vector<Row> prompt(uint32_t end, uint32_t count, uint32_t sequence = 0) {
 
 TEST_CASE("a deep step is cut so that attention ends within the time of a submission", "[graph]") {
   Shape shape;
-  shape.heads = kHeads;
-  shape.key_width = shape.value_width = kWidth;
+  shape.each.resize(1);
+  shape.each[0].heads = kHeads;
+  shape.each[0].key_width = shape.each[0].value_width = kWidth;
   struct Case {
     uint32_t units, depth, pieces;
   };

@@ -150,17 +150,20 @@ static uint32_t barriers_of(const KernelRow& row, const char* name, QuantType ty
   Plan plan(row);
   Shape s;
   s.layers = layers;
-  s.width = s.ffn_width = s.vocab = kWidth;
-  s.heads = s.kv_heads = 4;
-  s.key_width = s.value_width = s.rope_width = kWidth / s.heads;
+  s.width = s.vocab = kWidth;
+  LayerShape each;
+  each.experts = arch->needs_experts || arch->latent;
+  each.ffn_width = kWidth;
+  each.heads = each.kv_heads = 4;
+  each.key_width = each.value_width = each.rope_width = kWidth / each.heads;
   if (arch->latent) {
     s.latent = {.width = kWidth, .plain = kWidth / 2, .value = kWidth / 2};
-    s.kv_heads = 1;
-    s.value_width = kWidth;
-    s.key_width = kWidth + s.rope_width;
+    each.kv_heads = 1;
+    each.value_width = kWidth;
+    each.key_width = kWidth + each.rope_width;
   }
   s.experts = {.count = 8, .used = 2, .width = kWidth};
-  s.each.resize(layers, {.experts = arch->needs_experts || arch->latent});
+  s.each.resize(layers, each);
   Weights weights;
   weights.tied = true;
   weights.token_embedding = weights.output = plan.tensor(type, s.vocab);
@@ -168,12 +171,11 @@ static uint32_t barriers_of(const KernelRow& row, const char* name, QuantType ty
   weights.layers.resize(layers);
   StepBuffers buffers;
   buffers.step = plan.make.step;
-  buffers.rope[0] = plan.take(64 * s.rope_width * sizeof(float));
+  buffers.rope[0] = plan.take(64 * each.rope_width * sizeof(float));
   buffers.token_log = plan.take(kPageTokens * sizeof(uint32_t));
   buffers.counters = plan.take(kCounterCount * sizeof(uint32_t));
   buffers.readback = plan.take(s.vocab * sizeof(float));
-  buffers.key_page_bytes = buffers.value_page_bytes =
-      uint32_t(kPageTokens * s.kv_heads * s.key_width * sizeof(float));
+  const auto page_bytes = uint32_t(kPageTokens * each.kv_heads * each.key_width * sizeof(float));
   buffers.key_type = buffers.value_type = cache_type;
   for (uint32_t l = 0; l < layers; ++l) {
     Layer& layer = weights.layers[l];
@@ -183,7 +185,7 @@ static uint32_t barriers_of(const KernelRow& row, const char* name, QuantType ty
       *wanted.tensor = plan.tensor(floats ? QuantType::f32 : type, uint32_t(wanted.n), uint32_t(wanted.depth),
                                    uint32_t(wanted.count));
     }
-    buffers.cache.push_back({plan.take(buffers.key_page_bytes), plan.take(buffers.value_page_bytes)});
+    buffers.cache.push_back({plan.take(page_bytes), plan.take(page_bytes), page_bytes, page_bytes});
   }
   REQUIRE(build_step(*arch, s, weights, buffers, {tokens, 1, 1, false}, &plan.graph).ok());
   return plan.graph.barriers();

@@ -361,7 +361,7 @@ TEST_CASE("file use: frequency factors do what linear scaling does", "[models][a
       Settings::Entry slower;
       slower.logits = loaded->last_logits(golden.tokens);
       CHECK(nmse(slower.logits.data(), {golden.logits.begin(), golden.logits.end()}) > 1e-4);
-      const std::vector<float> factors(loaded->model.shape.rope_width / 2, 4.0f);
+      const std::vector<float> factors(loaded->model.shape.rope[0].width / 2, 4.0f);
       ModelFile changed = golden.good;
       changed.tensors.push_back(
           {"rope_freqs.weight",

@@ -45,9 +45,11 @@ class ModelFile {
   void size(const char* key, uint32_t value) { file_.value(std::string(arch_.name) + "." + key, value); }
   void layer(uint32_t index) {
     Shape s;
-    s.layers = kLayers, s.width = kWidth, s.ffn_width = kFfn, s.vocab = kVocab;
-    s.heads = kHeads, s.kv_heads = kHeads / 2, s.key_width = s.value_width = s.rope_width = kHead;
-    s.each.resize(kLayers);
+    s.layers = kLayers, s.width = kWidth, s.vocab = kVocab;
+    LayerShape each;
+    each.ffn_width = kFfn, each.heads = kHeads, each.kv_heads = kHeads / 2;
+    each.key_width = each.value_width = each.rope_width = kHead;
+    s.each.resize(kLayers, each);
     Layer unused;
     for (const WantedTensor& wanted : layer_tensors(arch_, s, index, false, &unused)) {
       if (!wanted.name.text || wanted.name.optional) continue;

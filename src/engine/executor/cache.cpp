@@ -44,20 +44,18 @@ uint32_t Executor::first_saved(uint32_t layer, uint32_t positions, CacheForm for
 
 uint64_t Executor::cache_bytes(uint32_t positions, CacheForm form) const {
   uint64_t bytes = 0;
-  for (uint32_t l = 0; l < model_.shape.layers; ++l) {
-    const StepBuffers::Cache& layer = buffers_.cache[l];
-    const uint64_t page =
-        buffers_.key_page_bytes + (layer.values == layer.keys ? 0 : buffers_.value_page_bytes);
-    bytes += page / kPageTokens * (positions - first_saved(l, positions, form) * kPageTokens);
-  }
+  for (uint32_t l = 0; l < model_.shape.layers; ++l)
+    bytes += buffers_.cache[l].page_bytes() / kPageTokens *
+             (positions - first_saved(l, positions, form) * kPageTokens);
   return bytes;
 }
 
 // A page of a layer is [kv_heads][kPageTokens] rows. A page that is not full uses each head's first rows.
 // What the sequence has no page for is visited as a slice without a buffer.
 Status Executor::walk_cache(uint32_t sequence, uint32_t positions, CacheForm form, const Spans& visit) const {
-  const auto walk_page = [&](const Slice& pool, uint32_t page, uint64_t page_bytes, uint32_t used) -> Status {
-    const uint64_t heads = model_.shape.kv_heads, head = page_bytes / heads;
+  const auto walk_page = [&](const Slice& pool, uint32_t page, uint64_t page_bytes, uint64_t heads,
+                             uint32_t used) -> Status {
+    const uint64_t head = page_bytes / heads;
     if (page == PagePool::kGone) return visit({nullptr, 0, head / kPageTokens * used * heads});
     const uint64_t at = pool.offset + page * page_bytes;
     if (used == kPageTokens) return visit({pool.buffer, at, page_bytes});
@@ -67,12 +65,12 @@ Status Executor::walk_cache(uint32_t sequence, uint32_t positions, CacheForm for
   };
   for (uint32_t i = 0; i < divide_up(positions, kPageTokens); ++i)
     for (uint32_t l = 0; l < model_.shape.layers; ++l) {
-      if (i < first_saved(l, positions, form)) continue;
+      const uint32_t heads = model_.shape.each[l].kv_heads;
+      if (!heads || i < first_saved(l, positions, form)) continue;
       const StepBuffers::Cache& layer = buffers_.cache[l];
       const uint32_t used = used_of_page(positions, i), page = pools_[layer.group].table(sequence)[i];
-      GRETA_TRY(walk_page(layer.keys, page, buffers_.key_page_bytes, used));
-      if (layer.values != layer.keys)
-        GRETA_TRY(walk_page(layer.values, page, buffers_.value_page_bytes, used));
+      GRETA_TRY(walk_page(layer.keys, page, layer.key_page_bytes, heads, used));
+      if (!layer.joined) GRETA_TRY(walk_page(layer.values, page, layer.value_page_bytes, heads, used));
     }
   return {};
 }
@@ -173,9 +171,10 @@ Status Executor::walk_page(const CachePage& page, const Spans& visit) const {
     return Slice{pool.buffer, pool.offset + index * bytes, bytes};
   };
   for (const StepBuffers::Cache& layer : buffers_.cache) {
+    if (!layer.key_page_bytes) continue;
     const uint32_t index = layer.group ? page.window : page.full;
-    GRETA_TRY(visit(in(layer.keys, index, buffers_.key_page_bytes)));
-    if (layer.values != layer.keys) GRETA_TRY(visit(in(layer.values, index, buffers_.value_page_bytes)));
+    GRETA_TRY(visit(in(layer.keys, index, layer.key_page_bytes)));
+    if (!layer.joined) GRETA_TRY(visit(in(layer.values, index, layer.value_page_bytes)));
   }
   return visit(in(token_log_.all(), page.full, kPageTokens * sizeof(uint32_t)));
 }

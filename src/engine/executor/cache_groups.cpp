@@ -18,21 +18,26 @@ uint32_t common_window(const Shape& shape) {
 
 CacheGroups plan_cache_groups(const Shape& shape, const CacheWants& wants) {
   CacheGroups groups;
-  groups.group[0] = {0, shape.layers, wants.pages};
-  const uint32_t window = common_window(shape);
+  CacheGroup whole{0, shape.layers, wants.pages}, windowed{common_window(shape)};
+  for (const uint64_t bytes : wants.page_bytes) whole.page_bytes += bytes;
+  groups.group[0] = whole;
+  const uint32_t window = windowed.window;
   if (!window) return groups;
-  const uint32_t layers = uint32_t(std::ranges::count(shape.each, window, &LayerShape::window));
-  const uint64_t page_bytes = wants.layer_page_bytes * layers;
-  const uint64_t full_bytes = wants.layer_page_bytes * (shape.layers - layers) * wants.pages;
-  const uint64_t bytes = wants.checkpoint_bytes ? wants.checkpoint_bytes : full_bytes / 32;
+  for (uint32_t l = 0; l < shape.layers; ++l)
+    if (shape.each[l].window == window) ++windowed.layers, windowed.page_bytes += wants.page_bytes[l];
+  whole.layers -= windowed.layers;
+  whole.page_bytes -= windowed.page_bytes;
+  const uint64_t bytes =
+      wants.checkpoint_bytes ? wants.checkpoint_bytes : whole.page_bytes * wants.pages / 32;
   // A page more, since the pages of a sequence that is restored lie beside those that it has.
-  const uint64_t places = std::max<uint64_t>(checkpoint_pages(window) + 1, bytes / page_bytes);
+  const uint64_t places = std::max<uint64_t>(checkpoint_pages(window) + 1, bytes / windowed.page_bytes);
   // Rows of a step need at most a page for each kPageTokens of them beyond window_pages() of their sequences.
   const uint64_t pages = uint64_t(wants.sequences) * window_pages(window) +
                          std::max<uint64_t>(divide_up(wants.step_tokens, kPageTokens), places);
   if (pages >= wants.pages) return groups;
-  groups.group[0].layers -= layers;
-  groups.group[1] = {window, layers, uint32_t(pages)};
+  windowed.pages = uint32_t(pages);
+  groups.group[0] = whole;
+  groups.group[1] = windowed;
   groups.count = 2;
   return groups;
 }

@@ -15,7 +15,8 @@ constexpr uint32_t kBackTokens = 8;
 struct CacheGroup {
   uint32_t window = 0;  // how many positions a token sees, its own included; 0: all
   uint32_t layers = 0;
-  uint32_t pages = 0;  // in its pool
+  uint32_t pages = 0;       // in its pool
+  uint64_t page_bytes = 0;  // of a page, in all its layers together
 };
 
 struct CacheGroups {
@@ -52,9 +53,9 @@ inline uint32_t window_pages(uint32_t window) { return checkpoint_pages(window) 
 // What the pools are planned for.
 struct CacheWants {
   uint32_t sequences = 1, step_tokens = 1;
-  uint32_t pages = 1;             // of group 0, which the caller has chosen
-  uint64_t layer_page_bytes = 1;  // of one layer
-  uint64_t checkpoint_bytes = 0;  // for checkpoints of windows; 0: a 32nd of group 0, and one at least
+  uint32_t pages = 1;                    // of group 0, which the caller has chosen
+  std::span<const uint64_t> page_bytes;  // of each layer; 0: it has no attention
+  uint64_t checkpoint_bytes = 0;         // for checkpoints of windows; 0: a 32nd of group 0, and one at least
 };
 CacheGroups plan_cache_groups(const Shape& shape, const CacheWants& wants);
 

@@ -6,8 +6,9 @@ namespace greta {
 
 uint64_t most_pairs(const DeviceInfo& device, const Shape& shape) {
   if (device.cpu_type) return ~uint64_t(0);
-  const uint64_t widths = uint64_t(shape.key_width) + shape.value_width;
-  const uint64_t flops = std::max<uint64_t>(1, 2 * shape.heads * widths);  // of a pair
+  uint64_t flops = 1;  // of a pair, in the layer where it has most
+  for (const LayerShape& layer : shape.each)
+    flops = std::max(flops, 2 * layer.heads * (uint64_t(layer.key_width) + layer.value_width));
   return std::max<uint64_t>(1, kSubmitFlops * device.unit_count / flops);
 }
 

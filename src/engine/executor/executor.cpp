@@ -157,9 +157,9 @@ Status Executor::copy_pages() {
   for (uint32_t g = 0; g < plan_.groups.count; ++g)
     for (const PagePool::Copy& copy : copies_[g]) {
       for (const StepBuffers::Cache& layer : buffers_.cache) {
-        if (layer.group != g) continue;
-        GRETA_TRY(copy_in(layer.keys, copy, buffers_.key_page_bytes));
-        if (layer.values != layer.keys) GRETA_TRY(copy_in(layer.values, copy, buffers_.value_page_bytes));
+        if (layer.group != g || !layer.key_page_bytes) continue;
+        GRETA_TRY(copy_in(layer.keys, copy, layer.key_page_bytes));
+        if (!layer.joined) GRETA_TRY(copy_in(layer.values, copy, layer.value_page_bytes));
       }
       if (g == 0) GRETA_TRY(copy_in(token_log_.all(), copy, kPageTokens * sizeof(uint32_t)));
     }

@@ -1,5 +1,6 @@
 // Plans and allocates an executor's memory. Sizes come from plans whose buffers have no memory yet.
 #include <algorithm>
+#include <numeric>
 
 #include "engine/executor/deep_steps.h"
 #include "engine/model/rope.h"
@@ -29,27 +30,36 @@ static uint64_t step_state_bytes(uint32_t sequences, uint32_t pages_per_sequence
   return round_up(sizeof(StepState) + sequences * of_sequence + sizeof(SharedPrefixes), 256);
 }
 
-static Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b) {
-  const Shape& s = model.shape;
-  const uint64_t heads = uint64_t(s.kv_heads) * kPageTokens;
-  const bool latent = model.arch->latent;  // then values are the beginning of the keys
+// Sets the sizes of a layer's pages.
+static Status describe_pages(const LayerShape& layer, bool latent, const ExecutorOptions& o,
+                             StepBuffers::Cache* out) {
+  const uint64_t heads = uint64_t(layer.kv_heads) * kPageTokens;
   uint64_t keys = 0, values = 0;
-  GRETA_TRY(page_bytes(o.key_type, heads, s.key_width, &keys));
+  GRETA_TRY(page_bytes(o.key_type, heads, layer.key_width, &keys));
   values = keys;
-  if (!latent) GRETA_TRY(page_bytes(o.value_type, heads, s.value_width, &values));
+  if (!latent) GRETA_TRY(page_bytes(o.value_type, heads, layer.value_width, &values));
   if (std::max(keys, values) > kMaxPageBytes)
     return fail(Code::Unsupported, "a page of the cache would have %llu bytes, at most %llu",
                 (unsigned long long)std::max(keys, values), (unsigned long long)kMaxPageBytes);
-  b->key_type = o.key_type;
-  b->value_type = latent ? o.key_type : o.value_type;
-  b->key_page_bytes = uint32_t(keys);
-  b->value_page_bytes = uint32_t(values);
+  out->key_page_bytes = uint32_t(keys);
+  out->value_page_bytes = uint32_t(values);
+  out->joined = latent;
   return {};
 }
 
-// The bytes of a page in one layer.
-static uint64_t layer_page_bytes(const Model& model, const StepBuffers& b) {
-  return b.key_page_bytes + (model.arch->latent ? 0 : uint64_t(b.value_page_bytes));
+static Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b) {
+  const bool latent = model.arch->latent;
+  b->key_type = o.key_type;
+  b->value_type = latent ? o.key_type : o.value_type;
+  b->cache.assign(model.shape.layers, {});
+  for (uint32_t l = 0; l < model.shape.layers; ++l)
+    if (model.shape.each[l].attends())
+      GRETA_TRY(describe_pages(model.shape.each[l], latent, o, &b->cache[l]));
+  return {};
+}
+
+static void set_groups(const Shape& shape, const CacheGroups& groups, StepBuffers* b) {
+  for (uint32_t l = 0; l < shape.layers; ++l) b->cache[l].group = groups.of(shape.each[l].window);
 }
 
 static bool has_lone_rows(const Model& model) {
@@ -98,16 +108,16 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
   b.groups = plan.groups.count;
   b.step = piece(b.groups * step_state_bytes(o.sequences, plan.pages_per_sequence));
   for (uint32_t i = 0; i < model.shape.rope_tables; ++i)
-    b.rope[i] = piece(rope_table_bytes(model.shape, plan.context));
+    b.rope[i] = piece(rope_table_bytes(model.shape.rope[i], plan.context));
   b.token_log = piece(uint64_t(plan.pages) * kPageTokens * sizeof(uint32_t));
   b.counters = piece(kCounterCount * sizeof(uint32_t));
   b.drawn = piece(kDrawnBytes);
   b.readback = piece(uint64_t(kMaxStepTokens) * model.shape.vocab * sizeof(float));
-  for (uint32_t l = 0; l < model.shape.layers; ++l) {
-    const uint32_t group = plan.groups.of(model.shape.each[l].window);
-    const uint64_t pages = plan.groups.group[group].pages;
-    const Slice keys = piece(pages * b.key_page_bytes);
-    b.cache.push_back({keys, model.arch->latent ? keys : piece(pages * b.value_page_bytes), group});
+  set_groups(model.shape, plan.groups, &b);
+  for (StepBuffers::Cache& layer : b.cache) {
+    const uint64_t pages = plan.groups.group[layer.group].pages;
+    layer.keys = layer.values = piece(pages * layer.key_page_bytes);
+    if (!layer.joined) layer.values = piece(pages * layer.value_page_bytes);
   }
   *out = 0;
   struct Kind {
@@ -147,16 +157,17 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
   p->context = context;
   p->pages_per_sequence = uint32_t(divide_up(context, kPageTokens));
   p->pages = uint32_t(divide_up(o.cache_tokens ? o.cache_tokens : context, kPageTokens));
-  const uint64_t page = layer_page_bytes(model, b);
+  std::vector<uint64_t> pages;
+  for (const StepBuffers::Cache& layer : b.cache) pages.push_back(layer.page_bytes());
   uint64_t keys_and_values = 0;
-  if (!checked_multiply(page * s.layers, p->pages, &keys_and_values))
+  if (!checked_multiply(std::accumulate(pages.begin(), pages.end(), uint64_t(0)), p->pages, &keys_and_values))
     return fail(Code::Argument, "a cache of %u pages in %u layers does not fit 64 bits", p->pages, s.layers);
-  p->groups = plan_cache_groups(s, {o.sequences, p->step_tokens, p->pages, page, o.checkpoint_bytes});
+  p->groups = plan_cache_groups(s, {o.sequences, p->step_tokens, p->pages, pages, o.checkpoint_bytes});
   keys_and_values = 0;
-  for (const CacheGroup& group : p->groups.all()) keys_and_values += page * group.layers * group.pages;
+  for (const CacheGroup& group : p->groups.all()) keys_and_values += group.page_bytes * group.pages;
   p->cache_bytes = keys_and_values + round_up(uint64_t(p->pages) * kPageTokens * sizeof(uint32_t), 256);
   const uint64_t state = step_state_bytes(o.sequences, p->pages_per_sequence);
-  p->tables_bytes = (1 + kFlights) * p->groups.count * state + s.rope_tables * rope_table_bytes(s, context) +
+  p->tables_bytes = (1 + kFlights) * p->groups.count * state + rope_tables_bytes(s, context) +
                     readback_bytes(s, o, p->step_tokens) + kDrawnBytes + kCounterCount * sizeof(uint32_t);
   return plan_arena(model, o, *p, &p->arena_bytes);
 }
@@ -264,8 +275,7 @@ Status Executor::allocate() {
     GRETA_TRY(device.create_event(&flight.done, false));
   }
   GRETA_TRY(drawn_.allocate(device, kDrawnBytes, Memory::Readback));
-  const uint64_t rope_bytes = rope_table_bytes(s, plan_.context);
-  GRETA_TRY(rope_.allocate(device, s.rope_tables * rope_bytes, Memory::Device));
+  GRETA_TRY(rope_.allocate(device, rope_tables_bytes(s, plan_.context), Memory::Device));
   GRETA_TRY(token_log_.allocate(device, round_up(uint64_t(plan_.pages) * kPageTokens * sizeof(uint32_t), 256),
                                 Memory::Device));
   GRETA_TRY(counters_.allocate(device, kCounterCount * sizeof(uint32_t), Memory::Device));
@@ -276,7 +286,12 @@ Status Executor::allocate() {
   GRETA_TRY(allocate_cache());
   buffers_.groups = plan_.groups.count;
   buffers_.step = step_.all();
-  for (uint32_t i = 0; i < s.rope_tables; ++i) buffers_.rope[i] = rope_.slice(i * rope_bytes, rope_bytes);
+  uint64_t at = 0;
+  for (uint32_t i = 0; i < s.rope_tables; ++i) {
+    const uint64_t bytes = rope_table_bytes(s.rope[i], plan_.context);
+    buffers_.rope[i] = rope_.slice(at, bytes);
+    at += bytes;
+  }
   buffers_.token_log = token_log_.all();
   buffers_.counters = counters_.all();
   buffers_.drawn = drawn_.all();
@@ -286,23 +301,22 @@ Status Executor::allocate() {
 
 Status Executor::allocate_cache() {
   Device& device = *model_.device;
-  const bool latent = model_.arch->latent;
-  const auto pages_of = [&](const LayerShape& layer) -> uint64_t {
-    return plan_.groups.group[plan_.groups.of(layer.window)].pages;
+  set_groups(model_.shape, plan_.groups, &buffers_);
+  const auto pages_of = [&](const StepBuffers::Cache& layer) -> uint64_t {
+    return plan_.groups.group[layer.group].pages;
   };
   std::vector<uint64_t> slices;
-  for (const LayerShape& layer : model_.shape.each) {
-    slices.push_back(pages_of(layer) * buffers_.key_page_bytes);
-    if (!latent) slices.push_back(pages_of(layer) * buffers_.value_page_bytes);
+  for (const StepBuffers::Cache& layer : buffers_.cache) {
+    if (!layer.key_page_bytes) continue;
+    slices.push_back(pages_of(layer) * layer.key_page_bytes);
+    if (!layer.joined) slices.push_back(pages_of(layer) * layer.value_page_bytes);
   }
   cache_ = std::make_unique<Pool>(device, arena_limit(device.info()), std::move(slices));
-  for (const LayerShape& layer : model_.shape.each) {
-    StepBuffers::Cache cache;
-    cache.group = plan_.groups.of(layer.window);
-    GRETA_TRY(cache_->take(pages_of(layer) * buffers_.key_page_bytes, &cache.keys));
-    cache.values = cache.keys;
-    if (!latent) GRETA_TRY(cache_->take(pages_of(layer) * buffers_.value_page_bytes, &cache.values));
-    buffers_.cache.push_back(cache);
+  for (StepBuffers::Cache& layer : buffers_.cache) {
+    if (!layer.key_page_bytes) continue;
+    GRETA_TRY(cache_->take(pages_of(layer) * layer.key_page_bytes, &layer.keys));
+    layer.values = layer.keys;
+    if (!layer.joined) GRETA_TRY(cache_->take(pages_of(layer) * layer.value_page_bytes, &layer.values));
   }
   return {};
 }
@@ -310,10 +324,12 @@ Status Executor::allocate_cache() {
 // Uploads the rope tables and the StepState, and clears the token log and the counters.
 Status Executor::upload_tables() {
   const Shape& s = model_.shape;
-  std::vector<float> table(uint64_t(plan_.context) * s.rope_width * s.rope_tables);
-  const uint64_t table_values = table.size() / s.rope_tables;
-  for (uint32_t i = 0; i < s.rope_tables; ++i)
-    fill_rope_table(s, model_.weights(), i, plan_.context, table.data() + i * table_values);
+  std::vector<float> tables(rope_tables_bytes(s, plan_.context) / sizeof(float));
+  float* table = tables.data();
+  for (uint32_t i = 0; i < s.rope_tables; ++i) {
+    fill_rope_table(s, model_.weights(), i, plan_.context, table);
+    table += rope_table_bytes(s.rope[i], plan_.context) / sizeof(float);
+  }
   Staging staging;
   GRETA_TRY(staging.open(*model_.device, 1 << 20));
   GRETA_TRY(staging.upload(
@@ -322,7 +338,7 @@ Status Executor::upload_tables() {
         __builtin_memcpy(host, static_cast<const uint8_t*>(context) + offset, bytes);
         return Status{};
       },
-      table.data()));
+      tables.data()));
   GRETA_TRY(staging.finish());
   host_state().sequence_capacity = options_.sequences;
   host_state().page_capacity = plan_.pages_per_sequence;

@@ -76,41 +76,46 @@ struct Builder {
     return {product};
   }
   Call rope(const LayerShape& layer, const Slice& x, uint32_t heads) const {
-    return make.rope(x, {heads, s.key_width},
-                     {b.rope[layer.rope_table], s.rope_width, arch.rope == Rope::Halves});
+    return make.rope(x, {heads, layer.key_width},
+                     {b.rope[layer.rope_table], layer.rope_width, arch.rope == Rope::Halves});
   }
-  Call write_keys(const Slice& x, const StepBuffers::Cache& cache) const {
-    return make.kv_write(x, {s.kv_heads, s.key_width}, {cache.keys, b.key_page_bytes, b.key_type});
+  Call write_keys(const LayerShape& layer, const Slice& x, const StepBuffers::Cache& cache) const {
+    return make.kv_write(x, {layer.kv_heads, layer.key_width},
+                         {cache.keys, cache.key_page_bytes, b.key_type});
   }
-  Call write_values(const Slice& x, const StepBuffers::Cache& cache) const {
-    return make.kv_write(x, {s.kv_heads, s.value_width}, {cache.values, b.value_page_bytes, b.value_type});
+  Call write_values(const LayerShape& layer, const Slice& x, const StepBuffers::Cache& cache) const {
+    return make.kv_write(x, {layer.kv_heads, layer.value_width},
+                         {cache.values, cache.value_page_bytes, b.value_type});
   }
   Call attention(const LayerShape& shape, const Layer& layer, const Slice& q, const Slice& y,
                  const StepBuffers::Cache& cache, const Slice& scratch) const {
-    Call c = make.attention(q, y,
-                            {s.heads, s.kv_heads, s.key_width, s.value_width, s.attention_scale,
-                             s.attention_softcap, shape.window, arch.latent ? s.key_width : 0},
-                            {cache.keys, b.key_page_bytes, b.key_type},
-                            {cache.values, b.value_page_bytes, b.value_type}, scratch);
+    Call c =
+        make.attention(q, y,
+                       {shape.heads, shape.kv_heads, shape.key_width, shape.value_width, s.attention_scale,
+                        s.attention_softcap, shape.window, arch.latent ? shape.key_width : 0},
+                       {cache.keys, cache.key_page_bytes, b.key_type},
+                       {cache.values, cache.value_page_bytes, b.value_type}, scratch);
     c.slot[kTable] = layer.sinks.slice;
     return c;
   }
-  uint64_t lone_scratch_bytes() const {
-    return attention_lone_scratch_bytes(uint64_t(key.tokens), s.heads, s.kv_heads, s.value_width);
+  uint64_t lone_scratch_bytes(const Call& call) const {
+    const Call::Attention& a = call.attention;
+    return attention_lone_scratch_bytes(uint64_t(key.tokens), a.heads, a.kv_heads, a.value_width);
   }
-  uint64_t prefix_scratch_bytes() const {
-    return attention_prefix_scratch_bytes(uint64_t(key.tokens), s.heads, s.kv_heads, s.value_width);
+  uint64_t prefix_scratch_bytes(const Call& call) const {
+    const Call::Attention& a = call.attention;
+    return attention_prefix_scratch_bytes(uint64_t(key.tokens), a.heads, a.kv_heads, a.value_width);
   }
   Call attention(const LayerShape& shape, const Layer& layer, const Slice& q, const Slice& y,
                  const StepBuffers::Cache& cache) {
     const bool shares = key.prefixes && takes_prefixes(shape, layer, cache);
     const LoneRows rows = shares ? key.lone : lone;
-    Slice scratch;
+    Call c = attention(shape, layer, q, y, cache, {});
     if (rows != LoneRows::None)
-      scratch = graph.temporary(lone_scratch_bytes() + (shares ? prefix_scratch_bytes() : 0));
+      c.slot[kScratch] = graph.temporary(lone_scratch_bytes(c) + (shares ? prefix_scratch_bytes(c) : 0));
     else if (key.tokens <= kMaxSplitTokens)
-      scratch = graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), s.heads, s.value_width));
-    Call c = attention(shape, layer, q, y, cache, scratch);
+      c.slot[kScratch] =
+          graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), shape.heads, shape.value_width));
     if (shares) c.attention.prefix = Prefix::Behind;
     if (rows == LoneRows::All) c.attention.rows = AttentionRows::Lone;
     if (rows == LoneRows::First) c.attention.rows = AttentionRows::FirstLone;
@@ -122,7 +127,7 @@ struct Builder {
     c.attention.prefix = Prefix::Sums;
     c.slot[kY] = {};
     const Slice& scratch = behind.slot[kScratch];
-    c.slot[kScratch] = {scratch.buffer, scratch.offset + lone_scratch_bytes(), prefix_scratch_bytes()};
+    c.slot[kScratch] = {scratch.buffer, scratch.offset + lone_scratch_bytes(c), prefix_scratch_bytes(c)};
     return c;
   }
   // Whether the device has kernels for the pages that rows share in this layer.
@@ -138,6 +143,7 @@ struct Builder {
   // Whether the device has an attention for rows that are each the only one of their sequence, in all layers.
   bool takes_lone_rows(const Weights& weights) const {
     for (uint32_t l = 0; l < s.layers; ++l) {
+      if (!s.each[l].attends()) continue;
       Call c = attention(s.each[l], weights.layers[l], b.step, b.step, b.cache[l], b.step);
       c.attention.rows = AttentionRows::FirstLone;  // no other kernel takes these
       if (!graph.covers({&c, 1}, key.tokens)) return false;
@@ -222,11 +228,12 @@ struct Builder {
                          const Slice& h) {
     Slice x;
     const Calls before = enter(layer.attention_norm, h, &x);
-    const Slice q = rows(uint64_t(s.heads) * s.key_width), k = rows(uint64_t(s.kv_heads) * s.key_width);
-    const Slice v = rows(uint64_t(s.kv_heads) * s.value_width);
-    const Slice attended = rows(uint64_t(s.heads) * s.value_width), projected = rows(s.width);
-    const uint32_t normed_heads = arch.norm_all_heads ? 1 : s.heads,
-                   normed_kv_heads = arch.norm_all_heads ? 1 : s.kv_heads;
+    const Slice q = rows(uint64_t(shape.heads) * shape.key_width),
+                k = rows(uint64_t(shape.kv_heads) * shape.key_width);
+    const Slice v = rows(uint64_t(shape.kv_heads) * shape.value_width);
+    const Slice attended = rows(uint64_t(shape.heads) * shape.value_width), projected = rows(s.width);
+    const uint32_t normed_heads = arch.norm_all_heads ? 1 : shape.heads,
+                   normed_kv_heads = arch.norm_all_heads ? 1 : shape.kv_heads;
 
     Calls queries = before, keys = before, values = before;
     queries += matmul(layer.query, x, q, layer.query_bias);
@@ -235,11 +242,11 @@ struct Builder {
     if (there(layer.query_norm)) queries += norm(layer.query_norm, q, q, normed_heads);
     if (there(layer.key_norm)) keys += norm(layer.key_norm, k, k, normed_kv_heads);
     if (shape.rope_table != kNoRope) {
-      queries += rope(shape, q, s.heads);
-      keys += rope(shape, k, s.kv_heads);
+      queries += rope(shape, q, shape.heads);
+      keys += rope(shape, k, shape.kv_heads);
     }
-    keys += write_keys(k, cache);
-    values += write_values(v, cache);
+    keys += write_keys(shape, k, cache);
+    values += write_values(shape, v, cache);
     GRETA_TRY(emit_attention({queries, keys, values}, attention(shape, layer, q, attended, cache)));
     return leave(matmul(layer.attention_output, attended, projected, layer.attention_output_bias),
                  layer.post_attention_norm, projected, h);
@@ -250,15 +257,15 @@ struct Builder {
   // one cached head [latent | rotated].
   Status latent_block(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache,
                       const Slice& h) {
-    const uint32_t head = s.latent.plain + s.rope_width;
+    const uint32_t head = s.latent.plain + shape.rope_width;
     const auto from = [](const Slice& slice, uint64_t values) {
       return Slice{slice.buffer, slice.offset + values * sizeof(float), slice.bytes - values * sizeof(float)};
     };
     Slice x;
     Calls queries = enter(layer.attention_norm, h, &x), keys = queries;
-    const Slice q = rows(uint64_t(s.heads) * head), query = rows(uint64_t(s.heads) * s.key_width);
-    const Slice k = rows(s.key_width), attended = rows(uint64_t(s.heads) * s.value_width);
-    const Slice y = rows(uint64_t(s.heads) * s.latent.value), projected = rows(s.width);
+    const Slice q = rows(uint64_t(shape.heads) * head), query = rows(uint64_t(shape.heads) * shape.key_width);
+    const Slice k = rows(shape.key_width), attended = rows(uint64_t(shape.heads) * shape.value_width);
+    const Slice y = rows(uint64_t(shape.heads) * s.latent.value), projected = rows(s.width);
     if (there(layer.query_down)) {
       const Slice low = rows(s.latent.query_width);
       queries += matmul(layer.query_down, x, low);
@@ -267,23 +274,23 @@ struct Builder {
     } else {
       queries += matmul(layer.query, x, q);
     }
-    Call absorbed = make.matmul_each(layer.key_up, q, {}, query, s.heads, s.heads);
+    Call absorbed = make.matmul_each(layer.key_up, q, {}, query, shape.heads, shape.heads);
     absorbed.x_stride = head;
-    absorbed.y_stride = s.key_width;
-    Call turned = rope(shape, from(q, s.latent.plain), s.heads);
+    absorbed.y_stride = shape.key_width;
+    Call turned = rope(shape, from(q, s.latent.plain), shape.heads);
     turned.slot[kY] = from(query, s.latent.width);
     turned.x_stride = head;
-    turned.y_stride = s.key_width;
+    turned.y_stride = shape.key_width;
     Call normed = norm(layer.latent_norm, k, k);
-    normed.x_stride = normed.y_stride = s.key_width;
+    normed.x_stride = normed.y_stride = shape.key_width;
     queries += absorbed;
     queries += turned;
     keys += matmul(layer.latent, x, k);
     keys += normed;
     keys += rope(shape, from(k, s.latent.width), 1);
-    keys += write_keys(k, cache);
+    keys += write_keys(shape, k, cache);
     GRETA_TRY(emit_attention({queries, keys}, attention(shape, layer, query, attended, cache)));
-    GRETA_TRY(emit({make.matmul_each(layer.value_up, attended, {}, y, s.heads, s.heads)}));
+    GRETA_TRY(emit({make.matmul_each(layer.value_up, attended, {}, y, shape.heads, shape.heads)}));
     return leave(matmul(layer.attention_output, y, projected), layer.post_attention_norm, projected, h);
   }
 
@@ -407,10 +414,12 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
     const LayerShape& each = shape.each[l];
     const Layer& layer = weights.layers[l];
     builder.make.step = buffers.step_of(buffers.cache[l].group);
-    GRETA_TRY(arch.latent ? builder.latent_block(each, layer, buffers.cache[l], h)
-                          : builder.attention_block(each, layer, buffers.cache[l], h));
+    if (each.attends())
+      GRETA_TRY(arch.latent ? builder.latent_block(each, layer, buffers.cache[l], h)
+                            : builder.attention_block(each, layer, buffers.cache[l], h));
     graph->name_part("o");
-    GRETA_TRY(each.experts ? builder.expert_block(layer, h) : builder.ffn_block(layer, h));
+    if (each.has_ffn())
+      GRETA_TRY(each.experts ? builder.expert_block(layer, h) : builder.ffn_block(layer, h));
     graph->name_part(each.experts ? "experts down" : "down");
   }
   builder.make.step = buffers.step_of(0);

@@ -27,21 +27,24 @@ uint32_t output_bucket(uint32_t outputs, uint32_t tokens);  // 0, 1, or a bucket
 struct StepBuffers {
   Slice step;  // StepState with page tables for each group of the cache, one behind the other
   uint32_t groups = 1;
-  Slice rope[kMaxRopeTables];  // [context][rope_width / 2][2]
+  Slice rope[kMaxRopeTables];  // [context][RopeTable::width / 2][2]
   Slice token_log;             // [pages][kPageTokens]
   Slice counters;              // [kCounterCount] of uint, which are 0 between launches
   Slice drawn;                 // [kMaxStepSequences][kDrawnPositions]: tokens for the host
   Slice readback;              // logits [outputs][vocab] or hidden states [outputs][width] for the host
+  // The pages of a layer: [pages] x page bytes. Without attention there are none.
   struct Cache {
-    Slice keys, values;
+    Slice keys = {}, values = {};
+    uint32_t key_page_bytes = 0, value_page_bytes = 0;
+    bool joined = false;  // latent attention: the values are the keys, and have no pages of their own
     uint32_t group = 0;
+    uint64_t page_bytes() const { return key_page_bytes + (joined ? 0 : uint64_t(value_page_bytes)); }
   };
   Slice step_of(uint32_t group) const {
     return {step.buffer, step.offset + step.bytes / groups * group, step.bytes / groups};
   }
-  std::vector<Cache> cache;               // by layer: [pages] x page bytes; latent attention: values are keys
+  std::vector<Cache> cache;               // by layer
   uint32_t key_type = 0, value_type = 0;  // kernels/abi/cache_types.def
-  uint32_t key_page_bytes = 0, value_page_bytes = 0;
 };
 
 Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, const StepBuffers& buffers,

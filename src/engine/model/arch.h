@@ -108,6 +108,8 @@ struct Arch {
   uint32_t wide_query_layers = 0;  // models of this many layers scale scores by 1 / sqrt(width / heads)
   bool whole_yarn_range = true;    // the ends of YaRN's range are rounded to whole pairs
 
+  bool partial_layers =
+      false;  // layers may lack attention (0 KV heads) or a feed-forward block (a width of 0)
   bool needs_experts = false;
   bool normalise_experts = false;  // expert_weights_norm
 };

@@ -38,10 +38,16 @@ bool long_rope(const Shape& shape, uint32_t context) {
   return scaling.kind == RopeScaling::Kind::Long && context > scaling.original_context;
 }
 
+uint64_t rope_tables_bytes(const Shape& shape, uint32_t context) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < shape.rope_tables; ++i) bytes += rope_table_bytes(shape.rope[i], context);
+  return bytes;
+}
+
 void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index, uint32_t context,
                      float* table) {
   const RopeTable& rope = shape.rope[index];
-  const uint32_t width = shape.rope_width, pairs = width / 2;
+  const uint32_t width = rope.width, pairs = width / 2;
   const std::vector<float>& factors = factors_of(shape, weights, context);
   std::vector<double> frequency(pairs);
   for (uint32_t i = 0; i < pairs; ++i) {

@@ -34,6 +34,8 @@ Status file_arch(const Gguf& gguf, const Arch** out) {
   return within(find_arch(name, out), "%s", gguf.name());
 }
 
+const LayerShape& Shape::attending() const { return *std::ranges::find_if(each, &LayerShape::attends); }
+
 std::string layer_name(const TensorName& name, uint32_t layer) {
   char text[kMaxTensorNameBytes + 1];
   format_text(text, sizeof text, name.text, layer);
@@ -86,27 +88,28 @@ struct Reader {
     if (status.ok()) status = gguf.get_layers_u32(name, uint32_t(values->size()), values->data());
     values->resize(s.layers);
   }
-  // Reads a count that may be given for each layer, but must be the same in all.
-  void same_in_layers(const char* key, const Shape& s, uint32_t high, uint32_t* value, bool required) {
+  // Reads a size of each layer of `s`. Without the key *values stay as they are. A layer with 0 lacks what
+  // the size is of, which not all architectures allow.
+  void sizes(const char* key, const Shape& s, uint32_t high, std::vector<uint32_t>* values, bool required) {
     const std::string name = note(key);
     if (!status.ok()) return;
     if (required && !(status = gguf.require(name)).ok()) return;
-    if (!gguf.find(name)) return;
-    std::vector<uint32_t> each;
-    in_layers(key, s, &each);
+    const GgufValue* value = gguf.find(name);
+    if (!value) return;
+    in_layers(key, s, values);
     if (!status.ok()) return;
-    for (uint32_t l = 0; l < s.layers; ++l)
-      if (each[l] < 1 || each[l] > high) {
-        status = fail(Code::Unsupported, "%s: %s is %u in layer %u, expected 1 to %u", gguf.name(),
-                      name.c_str(), each[l], l, high);
-        return;
-      } else if (each[l] != each[0]) {
-        status =
-            fail(Code::Unsupported, "%s: %s is %u in layer %u and %u in layer 0, expected the same in all",
-                 gguf.name(), name.c_str(), each[l], l, each[0]);
-        return;
-      }
-    *value = each[0];
+    const uint32_t low = arch.partial_layers ? 0 : 1;
+    uint32_t largest = 0;
+    for (uint32_t l = 0; l < s.layers; ++l) {
+      const uint32_t size = (*values)[l];
+      largest = std::max(largest, size);
+      if (size >= low && size <= high) continue;
+      status = fail(Code::Unsupported, "%s: %s is %u in layer %u, expected %u to %u", gguf.name(),
+                    name.c_str(), size, l, low, high);
+      return;
+    }
+    if (value->type == ValueType::Array && !largest)
+      status = fail(Code::File, "%s: %s is 0 in all layers", gguf.name(), name.c_str());
   }
   // Checks that a key for layers with a window says the same as `other`: they have no sizes of their own.
   void same_as(const char* key, const char* other, double value) {
@@ -119,35 +122,52 @@ struct Reader {
   }
 };
 
-Status read_heads(Reader& r, Shape* s) {
-  r.same_in_layers("attention.head_count", *s, kMaxHeads, &s->heads, true);
-  s->kv_heads = s->heads;
-  r.same_in_layers("attention.head_count_kv", *s, kMaxHeads, &s->kv_heads, false);
+// Sets the heads of all layers. Those without key-value heads have no attention.
+Status read_head_counts(Reader& r, Shape* s) {
+  std::vector<uint32_t> heads, kv_heads;
+  r.sizes("attention.head_count", *s, kMaxHeads, &heads, true);
+  kv_heads = heads;
+  r.sizes("attention.head_count_kv", *s, kMaxHeads, &kv_heads, false);
   GRETA_TRY(r.status);
-  if (s->heads % s->kv_heads)
-    return fail(
-        Code::File,
-        "%s: %u query heads cannot share %u key-value heads (attention.head_count, attention.head_count_kv)",
-        r.gguf.name(), s->heads, s->kv_heads);
-  if (!r.has("attention.key_length") && s->width % s->heads)
+  for (uint32_t l = 0; l < s->layers; ++l) {
+    if (!kv_heads[l]) continue;
+    if (!heads[l] || heads[l] % kv_heads[l])
+      return fail(Code::File,
+                  "%s: %u query heads cannot share %u key-value heads in layer %u (attention.head_count, "
+                  "attention.head_count_kv)",
+                  r.gguf.name(), heads[l], kv_heads[l], l);
+    s->each[l].heads = heads[l];
+    s->each[l].kv_heads = kv_heads[l];
+  }
+  if (std::ranges::any_of(s->each, &LayerShape::attends)) return {};
+  return fail(Code::Unsupported, "%s: no layer has attention (%sattention.head_count_kv)", r.gguf.name(),
+              r.prefix.c_str());
+}
+
+Status read_heads(Reader& r, Shape* s) {
+  GRETA_TRY(read_head_counts(r, s));
+  const uint32_t heads = s->attending().heads;
+  if (!r.has("attention.key_length") && s->width % heads)
     return fail(Code::File,
                 "%s: width %u is not a multiple of %u heads, and there is no %sattention.key_length",
-                r.gguf.name(), s->width, s->heads, r.prefix.c_str());
-  s->key_width = s->value_width = s->width / s->heads;
-  r.u32("attention.key_length", 1, kMaxWidth, &s->key_width);
-  r.u32("attention.value_length", 1, kMaxWidth, &s->value_width);
-  s->rope_width = s->key_width;
-  r.u32("rope.dimension_count", 1, kMaxWidth, &s->rope_width);
+                r.gguf.name(), s->width, heads, r.prefix.c_str());
+  uint32_t keys = s->width / heads, values = keys;
+  r.u32("attention.key_length", 1, kMaxWidth, &keys);
+  r.u32("attention.value_length", 1, kMaxWidth, &values);
+  uint32_t turned = keys;
+  r.u32("rope.dimension_count", 1, kMaxWidth, &turned);
   r.f32("attention.layer_norm_rms_epsilon", 0.0f, 1.0f, &s->epsilon, true);
-  r.same_as("attention.key_length_swa", "attention.key_length", s->key_width);
-  r.same_as("attention.value_length_swa", "attention.value_length", s->value_width);
-  r.same_as("rope.dimension_count_swa", "rope.dimension_count", s->rope_width);
+  r.same_as("attention.key_length_swa", "attention.key_length", keys);
+  r.same_as("attention.value_length_swa", "attention.value_length", values);
+  r.same_as("rope.dimension_count_swa", "rope.dimension_count", turned);
   GRETA_TRY(r.status);
-  if (s->rope_width > s->key_width || s->rope_width % 2)
+  if (turned > keys || turned % 2)
     return fail(Code::File,
                 "%s: %srope.dimension_count is %u, expected an even number up to the head's %u, which is "
                 "attention.key_length, or embedding_length / attention.head_count without it",
-                r.gguf.name(), r.prefix.c_str(), s->rope_width, s->key_width);
+                r.gguf.name(), r.prefix.c_str(), turned, keys);
+  for (LayerShape& layer : s->each)
+    if (layer.attends()) layer.key_width = keys, layer.value_width = values, layer.rope_width = turned;
   return {};
 }
 
@@ -157,15 +177,18 @@ Status read_joined_latent(Reader& r, Shape* s, uint32_t* head) {
   r.u32("attention.key_length", 1, kMaxWidth, head, true);
   r.u32("attention.value_length", 1, kMaxWidth, &s->latent.value, true);
   GRETA_TRY(r.status);
-  if (s->kv_heads != s->heads)
-    return fail(Code::File,
-                "%s: latent attention with %u key-value heads, expected %u, as many as query heads, where "
-                "there is no %sattention.key_length_mla (attention.head_count_kv, attention.head_count)",
-                r.gguf.name(), s->kv_heads, s->heads, r.prefix.c_str());
   s->latent.joined = true;
-  s->kv_heads = 1;
-  s->key_width = s->latent.width + s->rope_width;
-  s->value_width = s->latent.width;
+  for (LayerShape& layer : s->each) {
+    if (!layer.attends()) continue;
+    if (layer.kv_heads != layer.heads)
+      return fail(Code::File,
+                  "%s: latent attention with %u key-value heads, expected %u, as many as query heads, where "
+                  "there is no %sattention.key_length_mla (attention.head_count_kv, attention.head_count)",
+                  r.gguf.name(), layer.kv_heads, layer.heads, r.prefix.c_str());
+    layer.kv_heads = 1;
+    layer.key_width = s->latent.width + layer.rope_width;
+    layer.value_width = s->latent.width;
+  }
   return {};
 }
 
@@ -181,17 +204,20 @@ Status read_latent(Reader& r, Shape* s) {
   } else {
     GRETA_TRY(read_joined_latent(r, s, &head));
   }
-  const uint32_t cached = s->latent.width + s->rope_width;
-  if (head <= s->rope_width || s->kv_heads != 1 || s->key_width != cached || cached > kMaxWidth ||
-      s->value_width != s->latent.width)
-    return fail(
-        Code::File,
-        "%s: latent attention with %u key-value heads of %u keys and %u values, and heads of %u, "
-        "expected 1, %u, %u and more than %u (attention.head_count_kv, attention.key_length, "
-        "attention.value_length, attention.key_length_mla, attention.kv_lora_rank, rope.dimension_count)",
-        r.gguf.name(), s->kv_heads, s->key_width, s->value_width, head, cached, s->latent.width,
-        s->rope_width);
-  s->latent.plain = head - s->rope_width;
+  for (const LayerShape& layer : s->each) {
+    if (!layer.attends()) continue;
+    const uint32_t cached = s->latent.width + layer.rope_width;
+    if (head <= layer.rope_width || layer.kv_heads != 1 || layer.key_width != cached || cached > kMaxWidth ||
+        layer.value_width != s->latent.width)
+      return fail(
+          Code::File,
+          "%s: latent attention with %u key-value heads of %u keys and %u values, and heads of %u, "
+          "expected 1, %u, %u and more than %u (attention.head_count_kv, attention.key_length, "
+          "attention.value_length, attention.key_length_mla, attention.kv_lora_rank, rope.dimension_count)",
+          r.gguf.name(), layer.kv_heads, layer.key_width, layer.value_width, head, cached, s->latent.width,
+          layer.rope_width);
+  }
+  s->latent.plain = head - s->attending().rope_width;
   return {};
 }
 
@@ -211,7 +237,7 @@ Status read_windows(Reader& r, Shape* s) {
     for (uint32_t l = 0; l < s->layers; ++l) windowed[l] = period == 0 || (l + 1) % period != 0;
   }
   for (uint32_t l = 0; l < s->layers; ++l)
-    s->each[l].window = windowed[l] ? std::min(window, kMaxContext) : 0;
+    s->each[l].window = windowed[l] && s->each[l].attends() ? std::min(window, kMaxContext) : 0;
   return {};
 }
 
@@ -287,10 +313,12 @@ Status read_rope_scaling(Reader& r, const Shape& s, RopeScaling* out, float* sco
 
 Status read_rope(Reader& r, Shape* s) {
   RopeTable& main = s->rope[0];
+  main.width = s->attending().rope_width;
   r.f32("rope.freq_base", 1.0f, 1e30f, &main.base);
   GRETA_TRY(r.status);
   GRETA_TRY(read_rope_scaling(r, *s, &main.scaling, &s->attention_scale));
   RopeTable window;
+  window.width = main.width;
   window.base = r.arch.window_rope_base > 0 ? r.arch.window_rope_base : main.base;
   window.factors = false;
   if (r.arch.window_rope) {
@@ -338,9 +366,9 @@ Status read_experts(Reader& r, Shape* s) {
   r.u32("expert_count", 0, kMaxExperts, &e.count);
   const bool any = e.count != 0;
   r.u32("expert_used_count", any, any ? e.count : kMaxExperts, &e.used, any);
-  e.width = s->ffn_width;
-  r.u32("expert_feed_forward_length", 1, kMaxWidth, &e.width);
   r.u32("leading_dense_block_count", 0, s->layers, &dense);
+  e.width = s->each[std::min(dense, s->layers - 1)].ffn_width;
+  r.u32("expert_feed_forward_length", 1, kMaxWidth, &e.width);
   r.u32("expert_shared_count", 0, kMaxExperts, &shared);
   r.u32("expert_shared_feed_forward_length", 1, kMaxWidth, &e.shared_width);
   r.u32("expert_group_count", 0, kMaxExpertGroups, &e.groups);
@@ -377,14 +405,30 @@ Status read_experts(Reader& r, Shape* s) {
   return {};
 }
 
+// Checks that each layer has the parts that the architecture's layers have.
+Status check_layers(const Reader& r, const Shape& s) {
+  for (uint32_t l = 0; l < s.layers; ++l) {
+    const LayerShape& layer = s.each[l];
+    if (layer.has_ffn()) continue;
+    if (!r.arch.partial_layers) return r.gguf.require(r.prefix + "feed_forward_length");
+    if (!layer.attends())
+      return fail(Code::File,
+                  "%s: layer %u has neither attention nor a feed-forward block (%sattention.head_count_kv, "
+                  "%sfeed_forward_length)",
+                  r.gguf.name(), l, r.prefix.c_str(), r.prefix.c_str());
+  }
+  return {};
+}
+
 Status read_scales(Reader& r, Shape* s) {
   s->attention_softcap = r.arch.attention_softcap;
   s->final_softcap = r.arch.final_softcap;
   if (r.arch.attention_softcap > 0) r.f32("attn_logit_softcapping", 0.0f, 1e6f, &s->attention_softcap);
   r.f32("final_logit_softcapping", 0.0f, 1e6f, &s->final_softcap);
-  uint32_t divisor = s->key_width;
-  if (r.arch.latent) divisor = s->latent.plain + s->rope_width;
-  if (r.arch.wide_query_layers == s->layers) divisor = s->width / s->heads;
+  const LayerShape& layer = s->attending();
+  uint32_t divisor = layer.key_width;
+  if (r.arch.latent) divisor = s->latent.plain + layer.rope_width;
+  if (r.arch.wide_query_layers == s->layers) divisor = s->width / layer.heads;
   s->attention_scale = 1.0f / std::sqrt(float(divisor));
   float given = 0;
   r.f32("attention.scale", 0.0f, 1e6f, &given);
@@ -429,14 +473,16 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys
   GRETA_TRY(r.status);
   s.layers -= s.draft_layers;
   s.each.resize(s.layers);
-  r.same_in_layers("feed_forward_length", s, kMaxWidth, &s.ffn_width, false);
+  std::vector<uint32_t> ffn_widths(s.layers, 0);
+  r.sizes("feed_forward_length", s, kMaxWidth, &ffn_widths, false);
+  for (uint32_t l = 0; l < s.layers; ++l) s.each[l].ffn_width = ffn_widths[l];
   GRETA_TRY(read_heads(r, &s));
   if (arch.latent) GRETA_TRY(read_latent(r, &s));
   GRETA_TRY(read_scales(r, &s));
   GRETA_TRY(read_windows(r, &s));
   GRETA_TRY(read_rope(r, &s));
   GRETA_TRY(read_experts(r, &s));
-  if (!s.ffn_width && !s.each[0].experts) GRETA_TRY(gguf.require(r.prefix + "feed_forward_length"));
+  GRETA_TRY(check_layers(r, s));
   *out = std::move(s);
   return {};
 }

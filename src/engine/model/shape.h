@@ -27,6 +27,7 @@ struct RopeScaling {
 
 // A model has two tables at most, since layers with a window may rotate by another base.
 struct RopeTable {
+  uint32_t width = 0;  // rotated values of a head
   float base = 10000.0f;
   RopeScaling scaling;
   bool factors = true;  // the file's factors apply, if it has any
@@ -37,10 +38,18 @@ constexpr uint8_t kNoRope = 0xff;
 // A tensor's name in the file, with the layer in place of %u.
 std::string layer_name(const TensorName& name, uint32_t layer);
 
+// A layer lacks attention if it has no heads, and a feed-forward block if it has neither experts nor a width.
 struct LayerShape {
-  uint32_t window = 0;     // how many positions a token sees, its own included; 0: all
-  uint8_t rope_table = 0;  // an index, or kNoRope
-  bool experts = false;
+  uint32_t window = 0;                      // how many positions a token sees, its own included; 0: all
+  uint8_t rope_table = 0;                   // an index, or kNoRope
+  bool experts = false;                     // in place of the dense feed-forward block
+  uint32_t heads = 0, kv_heads = 0;         // query heads, and cached key-value heads
+  uint32_t key_width = 0, value_width = 0;  // of one cached head
+  uint32_t rope_width = 0;                  // rotated values of a head
+  uint32_t ffn_width = 0;                   // hidden values of the dense feed-forward block
+
+  bool attends() const { return kv_heads != 0; }
+  bool has_ffn() const { return experts || ffn_width; }
 };
 
 struct Experts {
@@ -61,12 +70,9 @@ struct Latent {
 };
 
 struct Shape {
-  uint32_t layers = 0, width = 0, ffn_width = 0, vocab = 0;
-  uint32_t draft_layers = 0;         // layers after these in the file, which draft tokens and are not used
-  uint32_t heads = 0, kv_heads = 0;  // query heads, and cached key-value heads
-  uint32_t key_width = 0, value_width = 0;  // of one cached head
-  uint32_t context = 0;                     // the context that the model was trained for, in tokens
-  uint32_t rope_width = 0;                  // rotated values of a head
+  uint32_t layers = 0, width = 0, vocab = 0;
+  uint32_t draft_layers = 0;  // layers after these in the file, which draft tokens and are not used
+  uint32_t context = 0;       // the context that the model was trained for, in tokens
   float epsilon = 1e-5f;
   float attention_scale = 0, attention_softcap = 0, final_softcap = 0;
   float embedding_scale = 1, residual_scale = 1, logit_scale = 1;
@@ -75,6 +81,8 @@ struct Shape {
   RopeTable rope[kMaxRopeTables];
   uint32_t rope_tables = 1;
   std::vector<LayerShape> each;  // [layers]
+
+  const LayerShape& attending() const;  // the first layer with attention, of which a model has one at least
 };
 
 // Finds an architecture by its name. The text of an Unsupported failure lists those that this build knows.

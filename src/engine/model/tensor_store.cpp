@@ -122,7 +122,7 @@ Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape, c
   for (const NamedTensor& each : model_tensors(gguf, arch, shape, &w))
     GRETA_TRY(find(gguf, each.name.c_str(), each.wanted, filter));
 
-  const uint32_t pairs = shape.rope_width / 2;
+  const uint32_t pairs = shape.rope[0].width / 2;
   GRETA_TRY(find_factors(gguf, names.rope_factors, pairs, &w.rope_factors));
   GRETA_TRY(find_factors(gguf, names.long_factors, pairs, &w.long_factors));
   return find_factors(gguf, names.short_factors, pairs, &w.short_factors);

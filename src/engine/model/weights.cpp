@@ -50,10 +50,11 @@ void add_experts(List* list, TensorName name, ScaledTensor* tensor, uint64_t dep
   add_scale(list, name, tensor, count);
 }
 
-void add_attention(const Arch& arch, const Shape& s, bool fused, Layer* l, List* list) {
+void add_attention(const Arch& arch, const Shape& s, const LayerShape& each, bool fused, Layer* l,
+                   List* list) {
   const TensorNames& names = arch.tensors;
-  const uint64_t q = uint64_t(s.heads) * s.key_width, k = uint64_t(s.kv_heads) * s.key_width;
-  const uint64_t v = uint64_t(s.kv_heads) * s.value_width;
+  const uint64_t q = uint64_t(each.heads) * each.key_width, k = uint64_t(each.kv_heads) * each.key_width;
+  const uint64_t v = uint64_t(each.kv_heads) * each.value_width;
   if (fused) {
     add_rows(list, names.query_key_value.text, &l->query, s.width, q, 0, q + k + v);
     add_rows(list, names.query_key_value.text, &l->key, s.width, k, q, q + k + v);
@@ -72,16 +73,17 @@ void add_attention(const Arch& arch, const Shape& s, bool fused, Layer* l, List*
     add_vector(list, names.key_bias, &l->key_bias, k);
     add_vector(list, names.value_bias, &l->value_bias, v);
   }
-  add_vector(list, names.query_norm, &l->query_norm, arch.norm_all_heads ? q : s.key_width);
-  add_vector(list, names.key_norm, &l->key_norm, arch.norm_all_heads ? k : s.key_width);
-  add_vector(list, names.sinks, &l->sinks, s.heads);
-  add_matrix(list, names.attention_output, &l->attention_output, uint64_t(s.heads) * s.value_width, s.width);
+  add_vector(list, names.query_norm, &l->query_norm, arch.norm_all_heads ? q : each.key_width);
+  add_vector(list, names.key_norm, &l->key_norm, arch.norm_all_heads ? k : each.key_width);
+  add_vector(list, names.sinks, &l->sinks, each.heads);
+  add_matrix(list, names.attention_output, &l->attention_output, uint64_t(each.heads) * each.value_width,
+             s.width);
 }
 
-void add_latent(const Arch& arch, const Shape& s, Layer* l, List* list) {
+void add_latent(const Arch& arch, const Shape& s, const LayerShape& each, Layer* l, List* list) {
   const TensorNames& names = arch.tensors;
   const Latent& latent = s.latent;
-  const uint64_t q = uint64_t(s.heads) * (latent.plain + s.rope_width);
+  const uint64_t q = uint64_t(each.heads) * (latent.plain + each.rope_width);
   if (latent.query_width) {
     add_matrix(list, names.query_down.text, &l->query_down, s.width, latent.query_width);
     add_vector(list, names.query_down_norm, &l->query_down_norm, latent.query_width);
@@ -89,32 +91,35 @@ void add_latent(const Arch& arch, const Shape& s, Layer* l, List* list) {
   } else {
     add_matrix(list, names.query, &l->query, s.width, q);
   }
-  add_matrix(list, names.latent, &l->latent, s.width, s.key_width);
+  add_matrix(list, names.latent, &l->latent, s.width, each.key_width);
   add_vector(list, names.latent_norm, &l->latent_norm, latent.width);
   if (latent.joined) {  // for each head the rows that make its key are followed by those that make its value
     const uint64_t w = latent.width, k = latent.plain, v = latent.value;
-    list->push_back({names.key_value_up, &l->key_up, Use::Heads, k, w, s.heads, 0, k + v, Held::Transposed});
-    list->push_back({names.key_value_up, &l->value_up, Use::Heads, w, v, s.heads, k, k + v, Held::Stacked});
+    list->push_back(
+        {names.key_value_up, &l->key_up, Use::Heads, k, w, each.heads, 0, k + v, Held::Transposed});
+    list->push_back(
+        {names.key_value_up, &l->value_up, Use::Heads, w, v, each.heads, k, k + v, Held::Stacked});
   } else {
-    add_heads(list, names.key_up, &l->key_up, latent.plain, latent.width, s.heads);
-    add_heads(list, names.value_up, &l->value_up, latent.width, latent.value, s.heads);
+    add_heads(list, names.key_up, &l->key_up, latent.plain, latent.width, each.heads);
+    add_heads(list, names.value_up, &l->value_up, latent.width, latent.value, each.heads);
   }
-  add_matrix(list, names.attention_output, &l->attention_output, uint64_t(s.heads) * latent.value, s.width);
+  add_matrix(list, names.attention_output, &l->attention_output, uint64_t(each.heads) * latent.value,
+             s.width);
 }
 
-void add_ffn(const Arch& arch, const Shape& s, Layer* l, List* list) {
+void add_ffn(const Arch& arch, const Shape& s, uint64_t hidden, Layer* l, List* list) {
   const TensorNames& names = arch.tensors;
   if (names.gate_up.text) {
-    const uint64_t both = 2ull * s.ffn_width;
-    add_rows(list, names.gate_up, &l->gate, s.width, s.ffn_width, 0, both);
-    add_rows(list, names.gate_up, &l->up, s.width, s.ffn_width, s.ffn_width, both);
+    const uint64_t both = 2 * hidden;
+    add_rows(list, names.gate_up, &l->gate, s.width, hidden, 0, both);
+    add_rows(list, names.gate_up, &l->up, s.width, hidden, hidden, both);
   } else {
-    add_matrix(list, names.gate, &l->gate, s.width, s.ffn_width);
-    add_matrix(list, names.up, &l->up, s.width, s.ffn_width);
+    add_matrix(list, names.gate, &l->gate, s.width, hidden);
+    add_matrix(list, names.up, &l->up, s.width, hidden);
   }
-  add_matrix(list, names.down, &l->down, s.ffn_width, s.width);
-  add_vector(list, names.gate_bias, &l->gate_bias, s.ffn_width);
-  add_vector(list, names.up_bias, &l->up_bias, s.ffn_width);
+  add_matrix(list, names.down, &l->down, hidden, s.width);
+  add_vector(list, names.gate_bias, &l->gate_bias, hidden);
+  add_vector(list, names.up_bias, &l->up_bias, hidden);
   add_vector(list, names.down_bias, &l->down_bias, s.width);
 }
 
@@ -142,18 +147,28 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
                                         bool fused_query, Layer* layer) {
   const TensorNames& names = arch.tensors;
   List list;
-  const bool experts = shape.each[index].experts;
-  add_vector(&list, names.attention_norm, &layer->attention_norm, shape.width);
-  const size_t attention = list.size();
-  arch.latent ? add_latent(arch, shape, layer, &list) : add_attention(arch, shape, fused_query, layer, &list);
-  set_keys(arch.latent ? kLatentKeys : kAttentionKeys, attention, &list);
+  const LayerShape& each = shape.each[index];
+  if (each.attends()) {
+    add_vector(&list, names.attention_norm, &layer->attention_norm, shape.width);
+    const size_t attention = list.size();
+    arch.latent ? add_latent(arch, shape, each, layer, &list)
+                : add_attention(arch, shape, each, fused_query, layer, &list);
+    set_keys(arch.latent ? kLatentKeys : kAttentionKeys, attention, &list);
+  }
   const size_t ffn = list.size();
-  experts ? add_expert_layer(arch, shape, layer, &list) : add_ffn(arch, shape, layer, &list);
-  set_keys(experts ? kExpertKeys : kFfnKeys, ffn, &list);
-  add_vector(&list, names.attention_output_bias, &layer->attention_output_bias, shape.width);
-  add_vector(&list, names.post_attention_norm, &layer->post_attention_norm, shape.width);
-  add_vector(&list, names.ffn_norm, &layer->ffn_norm, shape.width);
-  add_vector(&list, names.post_ffn_norm, &layer->post_ffn_norm, shape.width);
+  if (each.experts)
+    add_expert_layer(arch, shape, layer, &list);
+  else if (each.has_ffn())
+    add_ffn(arch, shape, each.ffn_width, layer, &list);
+  set_keys(each.experts ? kExpertKeys : kFfnKeys, ffn, &list);
+  if (each.attends()) {
+    add_vector(&list, names.attention_output_bias, &layer->attention_output_bias, shape.width);
+    add_vector(&list, names.post_attention_norm, &layer->post_attention_norm, shape.width);
+  }
+  if (each.has_ffn()) {
+    add_vector(&list, names.ffn_norm, &layer->ffn_norm, shape.width);
+    add_vector(&list, names.post_ffn_norm, &layer->post_ffn_norm, shape.width);
+  }
   return list;
 }
 

@@ -31,7 +31,7 @@ struct Weights {
   ScaledTensor output;
   bool tied = false;  // token_embedding is also the output matrix
   std::vector<Layer> layers;
-  std::vector<float> rope_factors, long_factors, short_factors;  // [rope_width / 2] or empty
+  std::vector<float> rope_factors, long_factors, short_factors;  // [rope[0].width / 2] or empty
 };
 
 enum class Use : uint8_t { Embedding, Matrix, Heads, Experts, Vector };  // Heads: one matrix for each head

@@ -33,9 +33,10 @@ StateHeader state_header(const Executor& executor, uint32_t tokens, Executor::Ca
   h.tokens = tokens;
   h.vocab = s.vocab;
   h.layers = s.layers;
-  h.kv_heads = s.kv_heads;
-  h.key_width = s.key_width;
-  h.value_width = s.value_width;
+  const LayerShape& layer = s.attending();  // total_bytes and the model tell whether other layers differ
+  h.kv_heads = layer.kv_heads;
+  h.key_width = layer.key_width;
+  h.value_width = layer.value_width;
   h.key_type = executor.options().key_type;
   h.value_type = executor.model().arch->latent ? h.key_type : executor.options().value_type;
   h.page_tokens = kPageTokens;
