@@ -60,9 +60,8 @@ struct Planned {
     buffers.counters = counters.all();
     buffers.readback = readback.all();
     for (uint32_t l = 0; l < s.layers; ++l)
-      buffers.cache.push_back(
-          {cache.slice(uint64_t(page) * 2 * l, page), cache.slice(uint64_t(page) * (2 * l + 1), page)});
-    buffers.key_page_bytes = buffers.value_page_bytes = page;
+      buffers.cache.push_back({cache.slice(uint64_t(page) * 2 * l, page),
+                               cache.slice(uint64_t(page) * (2 * l + 1), page), page, page});
 
     memset(upload.buffer().mapped, 0, size_t(upload.all().bytes));  // the page table behind the state too
     StepState& state = *static_cast<StepState*>(upload.buffer().mapped);
