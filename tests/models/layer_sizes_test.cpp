@@ -128,10 +128,14 @@ TEST_CASE("layer sizes: a session of such a model is forked, saved and restored"
   REQUIRE(first->eval(next, OutputRows::Last, &logits).ok());
   const std::vector<float> want(logits, logits + cut->model.shape.vocab);
   CHECK(forked == want);
+  first.reset();
+  fork.reset();
   REQUIRE(Session::open(cut->executor, &restored).ok());
   Source source;
   REQUIRE(source.open_memory(state.data(), state.size()).ok());
-  REQUIRE(restored->restore(source).ok());
+  const Status status = restored->restore(source);
+  INFO(error_text());
+  REQUIRE(status.ok());
   REQUIRE(restored->eval(next, OutputRows::Last, &logits).ok());
   CHECK(std::vector<float>(logits, logits + cut->model.shape.vocab) == want);
 }
