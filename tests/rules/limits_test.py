@@ -19,6 +19,7 @@ SKIPPED = ("tests/data", "tests/fuzz/corpus", "tests/consumers/first_release/gre
 # Generated tables may be longer; each is named, with what makes it.
 GENERATED = {
     "src/text/unicode/unicode_tables.inc": "made by src/text/unicode/make_unicode_tables.py from the Unicode database",
+    "bindings/python/greta/_declarations.py": "made by bindings/python/make_declarations.py from greta.h",
 }
 WHOLE = {"greta.h": "the public interface is one header"}
 # What may be wider.
