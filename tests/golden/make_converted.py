@@ -44,7 +44,7 @@ from architecture_cases.case import VOCAB
 from architecture_cases.converted import CONVERTED
 
 # Architectures whose published models have the tokenizer of SentencePiece or of llama.cpp's "llama" kind.
-SENTENCEPIECE = ("llama", "gemma2", "gemma3", "phi3", "granite", "granitemoe", "smollm3", "qwen2", "qwen3")
+SENTENCEPIECE = ("llama", "gemma", "ernie4_5", "gemma2", "gemma3", "phi3", "granite", "granitemoe", "smollm3", "qwen2", "qwen3")
 
 
 def save_sentencepiece(folder):
@@ -124,6 +124,9 @@ def convert(case, model, folder, tokens, logits):
     assert writer.arch == case.arch, f"{case.name}: the converter made {writer.arch} of it"
     if case.old_latent:
         undo_latent_split(writer, model.config)
+    for key in [key for key in writer.kv_data[0] if key.endswith("_token_id")]:
+        if writer.kv_data[0][key].value >= VOCAB:  # the converter writes Gemma's ids whatever the vocabulary
+            del writer.kv_data[0][key]
     writer.add_license("MIT")
     writer.add_array("golden.tokens", tokens)
     writer.add_uint32("golden.context", case.context)

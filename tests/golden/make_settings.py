@@ -9,7 +9,7 @@ position in float64 go into settings.gguf. It has metadata only:
                                           string: why the change leaves the golden's own logits
                                           bool: there is no result
 
-A change without an entry has no result either: a file with it is refused. Changes: "removed", "x<number>" (times), "flipped" (a
+With names of goldens or of architectures, entries of the others stay as they are. A change without an entry has no result either: a file with it is refused. Changes: "removed", "x<number>" (times), "flipped" (a
 bool), "element <index>" (of an array: times two, or flipped), "= <text>" (a string).
 """
 import copy
@@ -143,14 +143,24 @@ def add(writer, golden, name, result):
     return 1, 0
 
 
+def keep(writer, name, entry):
+    value = entry.contents()
+    add = {bool: writer.add_bool, str: writer.add_string, list: writer.add_array}[type(value)]
+    add(name, value)
+
+
 def main():
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     path = os.path.join(os.path.dirname(make.FOLDER), "settings.gguf")
+    kept = gguf.GGUFReader(path).fields if sys.argv[1:] else {}
     writer = gguf.GGUFWriter(path, "none")
     counts = [0, 0]
     for case in CASES + CONVERTED:
         if sys.argv[1:] and case.name not in sys.argv[1:] and case.arch not in sys.argv[1:]:
+            for name, entry in kept.items():
+                if name.startswith(case.name + "|"):
+                    keep(writer, name, entry)
             continue
         golden = Golden(case)
         for name, result in golden.results():

@@ -2,6 +2,7 @@
 from .case import Case, rope, shape, yarn
 from .dense import GRANITE_CONFIG, GRANITE_CONFIG_2, LLAMA3, longrope
 from .experts import LOUD, gpt_oss, qwen3
+from .families import FAMILIES
 from .gemma import GLOBAL, LOCAL, SMALL, gemma2, gemma3
 from .latent import deep_yarn, experts, latent
 
@@ -157,4 +158,4 @@ DEEPSEEK2 = [
     deepseek("deepseek2-converted-old-v3", "DeepseekV3", 32, 2, V3_PARTS, old_latent=True),
 ]
 
-CONVERTED = LLAMA + QWEN + GEMMA + PHI3 + OLMO2 + GRANITE + SMOLLM3 + GPT_OSS + DEEPSEEK2
+CONVERTED = LLAMA + QWEN + GEMMA + PHI3 + OLMO2 + GRANITE + SMOLLM3 + GPT_OSS + DEEPSEEK2 + FAMILIES

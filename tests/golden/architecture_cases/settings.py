@@ -258,9 +258,11 @@ def sigmoid_router(model):
 
 def softmax_router(model):
     for router in routers(model):
-        def forward(hidden, plain=router.forward):
-            with mock.patch.object(torch.Tensor, "sigmoid", lambda logits: logits.softmax(-1)):
-                return plain(hidden)
+        def forward(*given, plain=router.forward):
+            softmax = lambda logits: logits.softmax(-1)
+            with mock.patch.object(torch.Tensor, "sigmoid", softmax), mock.patch.object(torch, "sigmoid", softmax), \
+                    mock.patch.object(torch.nn.functional, "sigmoid", softmax):
+                return plain(*given)
         router.forward = forward
 
 
@@ -285,6 +287,21 @@ def size(state, value):
     raise NoReference
 
 
+def no_drafts(state, value):
+    if value:
+        raise NoReference
+    raise NoChange("no layer drafts tokens")
+
+
+def rotated_part(state, value):
+    """Where the reference knows of a part of a head that rotates."""
+    full, _ = state.ropes()
+    head = state.keys.get("attention.key_length", head_width(state))
+    if "partial_rotary_factor" not in full or full["rope_type"] == "longrope" or value > head or value % 2:
+        raise NoReference
+    full["partial_rotary_factor"] = value / head
+
+
 SETTINGS = {
     "context_length": Setting(no_change("it limits how long a session may be"), factors=(1 / 32, 2)),
     "vocab_size": Setting(no_change("token_embd.weight says it"), 0),
@@ -304,7 +321,7 @@ SETTINGS = {
     "residual_scale": Setting(in_config("residual_multiplier"), 1.0),
     "logit_scale": Setting(in_config("logits_scaling")),
     "rope.dimension_count": Setting(
-        size, lambda state: state.keys.get("attention.key_length", head_width(state))),
+        rotated_part, lambda state: state.keys.get("attention.key_length", head_width(state))),
     "rope.freq_base": Setting(base, 10000.0),
     "rope.freq_base_swa": Setting(
         base_of_windows, lambda state: 10000.0 if state.arch == "gemma3" else state.keys["rope.freq_base"]),
@@ -319,6 +336,7 @@ SETTINGS = {
     "rope.scaling.yarn_beta_slow": Setting(in_rope("beta_slow"), 1.0),
     "rope.scaling.yarn_truncate": Setting(in_rope("truncate"), lambda state: state.arch != "gpt-oss"),
     "rope.scaling.yarn_log_multiplier": Setting(log_multiplier, 0.0),
+    "nextn_predict_layers": Setting(no_drafts, 0),
     "expert_count": Setting(of_experts(sizes_of_experts), 0),
     "expert_used_count": Setting(
         of_experts(experts_used), lambda state: REQUIRED if state.keys.get("expert_count") else 0),
@@ -329,7 +347,7 @@ SETTINGS = {
     "expert_shared_feed_forward_length": Setting(of_experts(sizes_of_experts), 0),
     "expert_weights_scale": Setting(of_experts(in_config("routed_scaling_factor")), 1.0),
     "expert_weights_norm": Setting(
-        of_experts(in_config("norm_topk_prob")), lambda state: state.arch != "deepseek2"),
+        of_experts(in_config("norm_topk_prob")), lambda state: state.arch not in ("deepseek2", "dots1", "olmoe")),
     "expert_gating_func": Setting(gating, default_gating, (0.5, 2)),
     "expert_group_count": Setting(of_experts(groups), 0),
     "expert_group_used_count": Setting(of_experts(groups_used), 0),
@@ -356,14 +374,17 @@ def no_factors(state):
 
 # exp_probs_b.bias, where one layer alone has experts.
 def no_choice_bias(state):
+    if "blk.0.exp_probs_b.bias" in state.tensors or "blk.2.exp_probs_b.bias" in state.tensors:
+        raise NoReference  # only one of the layers would lack it
     if state.keys.get("expert_group_count", 1) > 1:
         raise NoReference  # how good a group is by the sigmoid alone
     if "expert_gating_func" not in state.keys:
         state.hooks.append(softmax_router)
 
     def hook(model):
-        for router in routers(model):
-            router.e_score_correction_bias.zero_()
+        for module in model.modules():
+            if hasattr(module, "e_score_correction_bias"):
+                module.e_score_correction_bias.zero_()
     state.hooks.append(hook)
 
 
