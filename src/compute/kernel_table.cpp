@@ -32,6 +32,19 @@ std::span<const KernelRow> rows_of(const char* backend) {
   return {};
 }
 
+std::span<const KernelRow> rows_of(std::span<const KernelRow> rows, std::span<const Call> calls) {
+  const auto order = [&](const KernelRow& row) {
+    const uint32_t count = std::min(row.op_count, uint32_t(calls.size()));
+    for (uint32_t i = 0; i < count; ++i)
+      if (row.ops[i] != calls[i].op) return int(row.ops[i]) - int(calls[i].op);
+    return int(row.op_count) - int(calls.size());
+  };
+  const auto begin = std::ranges::partition_point(rows, [&](const KernelRow& row) { return order(row) < 0; });
+  const auto end =
+      std::partition_point(begin, rows.end(), [&](const KernelRow& row) { return order(row) == 0; });
+  return {begin, end};
+}
+
 bool multiplies(Op op) { return op == Op::Matmul || op == Op::MatmulExpert; }
 
 // The index of the op that leads a sequence (OpInfo).

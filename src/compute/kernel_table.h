@@ -55,7 +55,10 @@ inline bool same_code(const KernelRow& a, const KernelRow& b) {
 }
 
 std::span<const KernelRow> kernel_table();
-std::span<const KernelRow> rows_of(const char* backend);  // they stand together in the table
+// Sorted by backend, then by the numbers of the ops that a row covers.
+std::span<const KernelRow> rows_of(const char* backend);
+// Those of a backend's rows that cover ops in just this order.
+std::span<const KernelRow> rows_of(std::span<const KernelRow> rows, std::span<const Call> calls);
 
 bool multiplies(Op op);  // matmul, matmul_expert
 Op lead_op(std::span<const Op> ops);

@@ -8,6 +8,10 @@ std::span<const KernelRow> candidates(const RowFilter& filter) {
   return filter.device ? rows_of(filter.device->backend) : kernel_table();
 }
 
+std::span<const KernelRow> candidates(const RowFilter& filter, std::span<const Call> calls) {
+  return filter.device ? rows_of(candidates(filter), calls) : kernel_table();
+}
+
 bool usable(const KernelRow& row, const RowFilter& filter) {
   if (filter.exact && row.rank) return false;
   if (filter.refused && filter.refused->has(row)) return false;
@@ -29,18 +33,19 @@ bool covers(const KernelRow& row, std::span<const Call> calls, uint32_t bucket, 
   if (calls.empty() || row.op_count != calls.size()) return false;
   for (uint32_t i = 0; i < row.op_count; ++i)
     if (row.ops[i] != calls[i].op) return false;
-  const Tensor& weight = lead_call(calls).weight;
-  return usable(row, filter) && row.type == weight.type && row.layout == weight.layout &&
-         bucket >= row.tokens_min && bucket <= row.tokens_max && weight.n % row.n_multiple == 0 &&
-         weight.depth % row.depth_multiple == 0 && takes_slots(row, lead_call(calls), bucket) &&
-         lead_of(calls).fits(calls, row, why);
+  const Call& lead = lead_call(calls);
+  const Tensor& weight = lead.weight;
+  return row.type == weight.type && row.layout == weight.layout && bucket >= row.tokens_min &&
+         bucket <= row.tokens_max && weight.n % row.n_multiple == 0 &&
+         weight.depth % row.depth_multiple == 0 && takes_slots(row, lead, bucket) && usable(row, filter) &&
+         op_info(lead.op).fits(calls, row, why);
 }
 
 uint32_t find_rows(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter,
                    std::span<const KernelRow*> out) {
   Reason unasked;
   uint32_t count = 0;
-  for (const KernelRow& row : candidates(filter))
+  for (const KernelRow& row : candidates(filter, calls))
     if (count < out.size() && covers(row, calls, bucket, filter, unasked)) out[count++] = &row;
   return count;
 }

@@ -12,6 +12,8 @@ struct RowFilter {
 };
 
 std::span<const KernelRow> candidates(const RowFilter& filter);  // rows of its backend
+// Those of them that cover ops in the order of these calls; where the filter has no device, all rows.
+std::span<const KernelRow> candidates(const RowFilter& filter, std::span<const Call> calls);
 bool usable(const KernelRow& row, const RowFilter& filter);
 
 // Returns true if a row covers exactly these calls in a plan of `bucket` token rows. Compared are sequence,

@@ -71,7 +71,7 @@ static bool fits_better(const KernelRow& a, const KernelRow& b, std::span<const 
 const KernelRow* best_row(std::span<const Call> calls, uint32_t bucket, const RowFilter& filter) {
   Reason unasked;
   const KernelRow* best = nullptr;
-  for (const KernelRow& row : candidates(filter))
+  for (const KernelRow& row : candidates(filter, calls))
     if (covers(row, calls, bucket, filter, unasked) &&
         (!best || fits_better(row, *best, calls, bucket, filter)))
       best = &row;
@@ -85,7 +85,7 @@ Status choose_row(std::span<const Call> calls, uint32_t bucket, const RowFilter&
   char what[256] = "";
   describe(calls, what, sizeof what);
   Reason reason(true);
-  for (const KernelRow& row : candidates(filter)) covers(row, calls, bucket, filter, reason);
+  for (const KernelRow& row : candidates(filter, calls)) covers(row, calls, bucket, filter, reason);
   const char* text = reason.text();
   const bool refused = filter.refused && filter.refused->any();
   return fail(Code::Unsupported, "%s for %u rows: no kernel of %s%s%s%s%s", what, bucket,
