@@ -19,6 +19,8 @@ SCALARS = {
     "int32_t": ("c_int32", "int"), "uint32_t": ("c_uint32", "int"), "int64_t": ("c_int64", "int"),
     "uint64_t": ("c_uint64", "int"), "size_t": ("c_size_t", "int"), "char": ("c_char", "bytes"),
 }
+# The name of what says how long the text before it is.
+LENGTHS = ("bytes", "capacity", "template_bytes", "context_bytes")
 HEAD = '''"""What greta.h declares, for ctypes. make_declarations.py has written this file; do not edit it."""
 # fmt: off
 from __future__ import annotations
@@ -81,7 +83,7 @@ class Header:
         if plain == "void":
             return "None"
         if plain == "char*":  # A text with a length may hold a NUL.
-            return "c_void_p" if follower in ("bytes", "capacity") or follower.endswith("_bytes") else "c_char_p"
+            return "c_void_p" if follower in LENGTHS else "c_char_p"
         if plain.endswith("*"):
             inner = plain[:-1].strip()
             if inner == "void" or inner in self.handles:

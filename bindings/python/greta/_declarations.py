@@ -45,7 +45,7 @@ class greta_graphs(enum.IntEnum):
 class greta_runtime_options(Structure):
     struct_size: int
     threads: int
-    device: int | None
+    device: Text | None
     memory_limit_bytes: int
     log: Any
     log_user: int | None
@@ -64,7 +64,7 @@ class greta_runtime_options(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
         ("threads", c_uint32),
-        ("device", c_void_p),
+        ("device", c_char_p),
         ("memory_limit_bytes", c_uint64),
         ("log", greta_log_callback),
         ("log_user", c_void_p),
@@ -717,7 +717,7 @@ class greta_service_options(Structure):
     no_prefix_cache: int
     reserved: int
     host_cache_bytes: int
-    page_folder: int | None
+    page_folder: Text | None
     page_folder_bytes: int
     unread_ms: int
     salt_requests: int
@@ -734,7 +734,7 @@ class greta_service_options(Structure):
         ("no_prefix_cache", c_uint32),
         ("reserved", c_uint32),
         ("host_cache_bytes", c_uint64),
-        ("page_folder", c_void_p),
+        ("page_folder", c_char_p),
         ("page_folder_bytes", c_uint64),
         ("unread_ms", c_uint32),
         ("salt_requests", c_uint32),

@@ -1,0 +1,183 @@
+"""A request of a service: its events, one after the other, for threads and for asyncio."""
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from . import _declarations as c
+from ._answers import Call, Collected, Completion, Reasoning, Text, TokenLogprob
+from ._errors import ClosedError
+from ._handles import Closable, Exclusive, Guard, Handle
+from ._library import check, last_error, lib, make
+
+if TYPE_CHECKING:
+    from ._options import Asked
+    from ._service import Service
+
+# How long a wait in the library lasts before Python may look for signals, such as that of Ctrl-C.
+SLICE_NS = 20_000_000
+_KIND = c.greta_event_kind
+NOTHING, _TEXT, _REASONING = int(_KIND.GRETA_EVENT_NONE), int(_KIND.GRETA_EVENT_TEXT), int(_KIND.GRETA_EVENT_REASONING)
+_CALL, _PROMPT, _END = int(_KIND.GRETA_EVENT_TOOL_CALL), int(_KIND.GRETA_EVENT_PROMPT), int(_KIND.GRETA_EVENT_END)
+_EMBEDDING = int(_KIND.GRETA_EVENT_EMBEDDING)
+_PARTS = (_TEXT, _REASONING, _CALL)
+Event = Text | Reasoning | Call
+
+
+class Request(Closable):
+    """An answer that is being written: an iterator of the pieces of its text, also with `async for`.
+
+        for piece in model.stream("Once upon a time", max_tokens=50):
+            print(piece, end="")
+
+    `events()` gives all parts with their tokens, `result()` waits for the end. Leaving the loop early, `close`, and
+    the garbage collector all end the request at the next step. One thread at a time may read it; `cancel` may come
+    from any thread.
+    """
+
+    def __init__(self, service: Service, asked: Asked) -> None:
+        self._service, self._asked, self._model = service, asked, service.model
+        self._collected, self._guard = Collected(), Guard()
+        self._embedding: Any = None
+        self._result: c.greta_request_result | None = None
+        pointer = ctypes.c_void_p()
+        with service._handle as at:
+            check(lib.greta_service_add(at, ctypes.byref(asked.request), ctypes.byref(pointer)))
+        self._handle = Handle("request", pointer.value or 0, lib.greta_request_close, service._handle, self._guard,
+                              lib.greta_request_cancel)
+        self._event = make(c.greta_request_event)
+        self._at_event = ctypes.byref(self._event)
+
+    # ---- events ----
+
+    def _next(self, timeout_ns: int) -> int:
+        """Waits for the next event and gives its kind. At the end the result is read."""
+        with Exclusive(self._handle, self._guard) as pointer:
+            status = lib.greta_request_next(pointer, timeout_ns, self._at_event)
+            if status:
+                raise last_error(status)
+            kind = self._event.kind
+            if kind == _END and self._result is None:
+                result = make(c.greta_request_result)
+                check(lib.greta_request_finish(pointer, ctypes.byref(result)))
+                self._result = result
+            elif kind == _EMBEDDING:
+                count = self._event.embedding_count
+                self._embedding = (ctypes.c_float * count)()
+                ctypes.memmove(self._embedding, self._event.embedding, 4 * count)
+            elif kind == _PROMPT:
+                self._collected.prompt.append(self._logprob())
+            elif kind not in (NOTHING, _END):
+                self._read(kind)
+        return kind
+
+    def _logprob(self) -> TokenLogprob:
+        event = self._event
+        top = tuple((event.top[i].token, event.top[i].logprob) for i in range(event.top_count))
+        return TokenLogprob(event.token, event.logprob, top)
+
+    def _read(self, kind: int) -> None:
+        """Makes an event of Python of the library's, whose texts end with the next call."""
+        event = self._event
+        if kind == _CALL:
+            self._last: Event = self._call()
+        elif kind in (_TEXT, _REASONING):
+            text = ctypes.string_at(event.text, event.bytes).decode("utf-8", "replace") if event.text and event.bytes else ""
+            wants = self._asked.request.logprobs and event.token >= 0
+            made = Text if kind == _TEXT else Reasoning
+            self._last = made(text, event.token, self._logprob() if wants else None)
+        else:
+            return
+        self._collected.add(self._last)
+
+    def _call(self) -> Call:
+        event = self._event
+        arguments = json.loads(event.arguments or b"{}")
+        return Call((event.id or b"").decode(), (event.name or b"").decode(), arguments)
+
+    def _shows(self) -> bool:
+        """Text may be held back until it is a character, or no stop string; such an event has nothing to show."""
+        last = self._last
+        return isinstance(last, Call) or bool(last.text) or last.logprob is not None
+
+    def events(self) -> Iterator[Event]:
+        """Text, Reasoning and Call, as they come."""
+        try:
+            while self._result is None:
+                kind = self._next(SLICE_NS)
+                if kind in _PARTS and self._shows():
+                    yield self._last
+        finally:
+            self.close()
+
+    async def aevents(self) -> AsyncIterator[Event]:
+        """The same for asyncio."""
+        waker = self._service._waker(asyncio.get_running_loop())
+        try:
+            while self._result is None:
+                kind = self._next(0)
+                if kind == NOTHING:
+                    await waker.wait(self)
+                elif kind in _PARTS and self._shows():
+                    yield self._last
+        finally:
+            self.close()
+
+    def __iter__(self) -> Iterator[str]:
+        for event in self.events():
+            if isinstance(event, Text) and event.text:
+                yield event.text
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for event in self.aevents():
+            if isinstance(event, Text) and event.text:
+                yield event.text
+
+    # ---- the whole ----
+
+    def result(self) -> Completion:
+        """Waits for the end, and gives the answer with all that was read before."""
+        self._must_end()
+        for _ in self.events():
+            pass
+        return self._completion()
+
+    async def aresult(self) -> Completion:
+        """The same for asyncio."""
+        self._must_end()
+        async for _ in self.aevents():
+            pass
+        return self._completion()
+
+    def _must_end(self) -> None:
+        if self._result is None and self.closed:
+            raise ClosedError("the request was closed before its end, so it has no result")
+
+    def _completion(self) -> Completion:
+        self._must_end()
+        assert self._result is not None
+        return self._collected.completion(self._result, self._asked.parse)
+
+    def _so_far(self) -> Completion:
+        """The answer, or what was read of one that was stopped."""
+        if self._result is not None:
+            return self._completion()
+        return self._collected.completion(make(c.greta_request_result, reason=3), None)
+
+    def cancel(self) -> None:
+        """Ends the answer at the next step, from any thread. What was written until then can still be read."""
+        with self._handle as pointer:
+            lib.greta_request_cancel(pointer)
+
+    def __enter__(self) -> Request:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "ended" if self._result is not None else "closed" if self.closed else "running"
+        return f"<greta.Request, {state}, {len(self._collected.tokens)} tokens>"
