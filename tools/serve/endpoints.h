@@ -11,6 +11,7 @@ void show_model(Context& context);
 void props(Context& context);
 void slots(Context& context);
 void metrics(Context& context);
+void page(Context& context);  // page.cpp
 // openai_chat.cpp
 void chat_completions(Context& context);
 // completions.cpp
@@ -39,6 +40,7 @@ void responses(Context& context);
 // ---- parts that several APIs share: parts.cpp ----
 Json usage_json(const greta_request_result& result);            // OpenAI's
 Json timings_json(const greta_request_result& result);          // llama.cpp's
+Json progress_json(const greta_request_event& event);           // llama.cpp's, of a prompt that is read
 const char* finish_reason(const greta_request_result& result);  // OpenAI's
 // Texts of tokens beside their probabilities, in the form of chat completions.
 Json logprob_json(const greta_tokenizer* tokenizer, int32_t token, float logprob,

@@ -22,11 +22,8 @@ class NativeSink : public Sink {
 
   void event(uint32_t, const greta_request_event& event) override {
     if (event.kind == GRETA_EVENT_PROGRESS || event.kind == GRETA_EVENT_START) {
-      const Json progress = {
-          {"total", event.prompt_tokens},
-          {"cache", event.cached_tokens},
-          {"processed", event.kind == GRETA_EVENT_START ? event.prompt_tokens : event.read_tokens}};
-      out += "data: " + dump({{"content", ""}, {"stop", false}, {"prompt_progress", progress}}) + "\n\n";
+      const Json json = {{"content", ""}, {"stop", false}, {"prompt_progress", progress_json(event)}};
+      out += "data: " + dump(json) + "\n\n";
     }
     if (event.kind != GRETA_EVENT_TEXT && event.kind != GRETA_EVENT_REASONING) return;
     if (event.token >= 0) tokens_.push_back(event.token);

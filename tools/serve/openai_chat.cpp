@@ -37,6 +37,7 @@ class ChatSink : public Sink {
     if (logprobs_ && event.token >= 0 && event.kind == GRETA_EVENT_TEXT)
       logprobs.push_back(logprob_json(tokenizer_, event.token, event.logprob, &event));
     if (event.kind == GRETA_EVENT_TOOL_CALL) return call(index, event);
+    if (event.kind == GRETA_EVENT_PROGRESS || event.kind == GRETA_EVENT_START) return progress(event);
     if (event.kind != GRETA_EVENT_TEXT && !reasoning) return;
     if (!stream_) {
       (reasoning ? choice.reasoning : choice.content).append(event.text, event.bytes);
@@ -80,6 +81,10 @@ class ChatSink : public Sink {
   }
 
  private:
+  void progress(const greta_request_event& event) {
+    out += "data: " + head_ + ",\"choices\":[],\"prompt_progress\":" + dump(progress_json(event)) + "}\n\n";
+  }
+
   void call(uint32_t index, const greta_request_event& event) {
     Choice& choice = choices_[index];
     const Json function = {{"name", event.name}, {"arguments", event.arguments}};
@@ -152,6 +157,7 @@ void chat_completions(Context& context) {
   if (logprobs) ask->logprobs = top;
   const auto n = static_cast<size_t>(fields.whole("n", 1, 128).value_or(1));
   const bool stream = fields.flag("stream").value_or(false);
+  if (stream && fields.flag("return_progress").value_or(false)) ask->prompt_events = 2;
   const Json* options = fields.object("stream_options");
   const bool usage = options && Fields(*options, "stream_options.").flag("include_usage").value_or(false);
   const std::string* name = fields.text("model");

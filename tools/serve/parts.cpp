@@ -36,6 +36,12 @@ Json timings_json(const greta_request_result& result) {
   return timings;
 }
 
+Json progress_json(const greta_request_event& event) {
+  return {{"total", event.prompt_tokens},
+          {"cache", event.cached_tokens},
+          {"processed", event.kind == GRETA_EVENT_START ? event.prompt_tokens : event.read_tokens}};
+}
+
 const char* finish_reason(const greta_request_result& result) {
   switch (result.reason) {
     case GRETA_STOP_LENGTH:

@@ -10,6 +10,8 @@ namespace {
 constexpr Route kRoutes[] = {
     {"GET", "/health", Form::OpenAi, kOpen | kQuick | kWithoutModel, health},
     {"GET", "/ready", Form::OpenAi, kOpen | kQuick | kWithoutModel, health},
+    {"GET", "/", Form::OpenAi, kOpen | kQuick | kWithoutModel, page},
+    {"GET", "/page/*", Form::OpenAi, kOpen | kQuick | kWithoutModel, page},
     {"GET", "/models", Form::OpenAi, kQuick, list_models},
     {"GET", "/models/*", Form::OpenAi, kQuick, show_model},
     {"GET", "/props", Form::OpenAi, kQuick, props},

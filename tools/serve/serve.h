@@ -26,7 +26,7 @@ struct Options {
   int64_t reasoning_tokens = -1;
   bool shift = false, raw_reasoning = false;
   uint32_t draft_tokens = 0;
-  bool slots = true, metrics = false, props = true;
+  bool slots = true, metrics = false, page = true;
   uint64_t host_cache_bytes = 0;
   std::string page_folder;
   greta_pooling pooling = GRETA_POOLING_DEFAULT;

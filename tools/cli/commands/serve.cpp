@@ -107,6 +107,7 @@ void add_serving(CLI::App& app, ServeOptions& options) {
                "write a line of JSON for each request that ended to stdout");
   app.add_flag("--metrics", serve.metrics, "answer /metrics with counts and times for Prometheus");
   app.add_flag("!--no-slots", serve.slots, "do not answer /slots");
+  app.add_flag("!--no-ui,!--no-webui", serve.page, "do not answer / with the page for browsers");
   app.add_option("--pooling", options.pooling,
                  "what an embedding is made of: mean, cls, last [what the file says]")
       ->type_name("NAME")

@@ -1,0 +1,17 @@
+# Writes a source with the files of the page as arrays of bytes:
+#   cmake -DFILES=a,b -DFOLDER=page -DTO=out.cpp -P page.cmake
+set(text "// Made by tools/serve/page.cmake.\n#include \"page.h\"\n\n")
+string(APPEND text "namespace greta::serve {\nnamespace {\n\n")
+set(rows "")
+string(REPLACE "," ";" files "${FILES}")
+foreach(file ${files})
+  string(MAKE_C_IDENTIFIER "k_${file}" name)
+  file(READ "${FOLDER}/${file}" bytes HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  string(APPEND text "constexpr unsigned char ${name}[] = {${bytes}};\n")
+  string(APPEND rows "    {\"${file}\", ${name}, sizeof ${name}},\n")
+endforeach()
+string(APPEND text "\n}  // namespace\n\n")
+string(APPEND text "const PageFile kPageFiles[] = {\n${rows}    {nullptr, nullptr, 0},\n};\n\n")
+string(APPEND text "}  // namespace greta::serve\n")
+file(WRITE "${TO}" "${text}")
