@@ -32,7 +32,7 @@ def run_program(text, *arguments, timeout=60, **more):
     head = ("import os, sys, threading, time, signal, gc, greta\n"
             "MODEL = os.environ['MODEL']\n"
             "def open_model(**more): return greta.Model(MODEL, device='cpu', threads=2, **more)\n")
-    return subprocess.run([sys.executable, "-B", "-c", head + text, *arguments], capture_output=True, text=True,
+    return subprocess.run([sys.executable, "-B", "-W", "ignore::DeprecationWarning", "-c", head + text, *arguments], capture_output=True, text=True,
                           timeout=timeout, env=environment, **more)
 
 

@@ -212,6 +212,10 @@ class Model(Closable):
         """The natural log-probability of each token of a text but the first, given those before it."""
         return self.service.score(prompt, top_logprobs=top_logprobs)
 
+    def score_all(self, prompts: Iterable[Prompt], *, top_logprobs: int = 0) -> list[list[TokenLogprob]]:
+        """The same for many texts, which are read together."""
+        return self.service.score_all(prompts, top_logprobs=top_logprobs)
+
     def embed(self, text: Prompt | Sequence[str], *, pooling: str = "default", raw: bool = False) -> Any:
         """A float32 vector [width] of a text, or [texts, width] of a list, of length 1 unless `raw`."""
         return self.service.embed(text, pooling=pooling, raw=raw)

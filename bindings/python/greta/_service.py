@@ -161,16 +161,23 @@ class Service(Closable):
         return Chat(self.model, service=self, **settings)
 
     def score(self, prompt: Prompt, *, top_logprobs: int = 0) -> list[TokenLogprob]:
-        """The log-probability of each token of a text but the first, given those before it."""
-        tokens = self.model._prompt_tokens(prompt)
-        if len(tokens) < 2:
-            return []
-        asked = Asked({"top_logprobs": top_logprobs, "logprobs": True})
-        asked.ask_tokens(tokens)
-        asked.request.prompt_logprobs = asked.request.no_answer = 1
-        request = self._add(asked)
-        request.result()
-        return request._collected.prompt
+        """The natural log-probability of each token of a text but the first, given those before it."""
+        return self.score_all([prompt], top_logprobs=top_logprobs)[0]
+
+    def score_all(self, prompts: Iterable[Prompt], *, top_logprobs: int = 0) -> list[list[TokenLogprob]]:
+        """The same for many texts, which are read together."""
+        requests: list[Request] = []
+        try:
+            for prompt in prompts:
+                asked = Asked({"top_logprobs": top_logprobs, "logprobs": True})
+                asked.ask_tokens(self.model._prompt_tokens(prompt))
+                asked.request.prompt_logprobs = asked.request.no_answer = 1
+                requests.append(self._add(asked))
+            _together(requests)
+            return [request._collected.prompt for request in requests]
+        finally:
+            for request in requests:
+                request.close()
 
     def embed(self, text: Prompt | Sequence[str], *, pooling: str = "default", raw: bool = False) -> Any:
         """A vector of a text, float32 [width], or of each text of a list, [texts, width]: a numpy array where numpy

@@ -1,0 +1,142 @@
+"""For those who come from elsewhere: the calls of llama-cpp-python, a model of lm_eval, and the program."""
+import importlib
+import json
+import math
+import os
+import subprocess
+import sys
+import types
+import unittest
+
+from support import MODEL, PACKAGE, PROMPT, greta, main, numpy, open_model
+
+
+class LlamaCpp(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        from greta.llama_cpp import Llama
+        cls.llama = Llama(MODEL, n_ctx=256, n_batch=64, verbose=False)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.llama.close()
+
+    def test_completions(self):
+        plain = self.llama.model.generate(PROMPT, max_tokens=12)
+        answer = self.llama(PROMPT, max_tokens=12, temperature=0, echo=True, logprobs=2)
+        choice = answer["choices"][0]
+        self.assertEqual((choice["text"], choice["finish_reason"]), (PROMPT + plain.text, "length"))
+        self.assertEqual(answer["usage"], {"prompt_tokens": 5, "completion_tokens": 12, "total_tokens": 17})
+        self.assertEqual("".join(choice["logprobs"]["tokens"]), plain.text)
+        self.assertEqual(len(choice["logprobs"]["top_logprobs"][0]), 2)
+        pieces = list(self.llama.create_completion(PROMPT, max_tokens=12, temperature=0, stream=True))
+        self.assertEqual("".join(each["choices"][0]["text"] for each in pieces), plain.text)
+        self.assertEqual(pieces[-1]["choices"][0]["finish_reason"], "length")
+        drawn = [self.llama(PROMPT, seed=5)["choices"][0]["text"] for _ in range(2)]
+        self.assertEqual(drawn[0], drawn[1])
+
+    def test_chat(self):
+        messages = [{"role": "user", "content": "Tell me of a fox."}]
+        answer = self.llama.create_chat_completion(messages, max_tokens=12, temperature=0)
+        message = answer["choices"][0]["message"]
+        pieces = list(self.llama.create_chat_completion(messages, max_tokens=12, temperature=0, stream=True))
+        self.assertEqual("".join(each["choices"][0]["delta"].get("content", "") for each in pieces), message["content"])
+        schema = {"type": "object", "properties": {"a": {"enum": [1]}}, "required": ["a"]}
+        held = self.llama.create_chat_completion(messages, max_tokens=60, temperature=0,
+                                                 response_format={"type": "json_object", "schema": schema})
+        self.assertEqual(json.loads(held["choices"][0]["message"]["content"]), {"a": 1})
+
+    def test_the_rest(self):
+        from greta.llama_cpp import Llama, LlamaGrammar
+        held = self.llama(PROMPT, grammar=LlamaGrammar.from_string('root ::= "x"'))
+        self.assertEqual(held["choices"][0]["text"], "x")
+        tokens = self.llama.tokenize(b"a fox")
+        self.assertEqual((self.llama.detokenize(tokens), tokens[0]), (b"a fox", self.llama.token_bos()))
+        self.assertEqual((self.llama.n_ctx(), self.llama.n_vocab(), self.llama.n_embd()), (256, 4096, 256))
+        made = self.llama.create_embedding(["a", "b"])
+        self.assertEqual([len(each["embedding"]) for each in made["data"]], [256, 256])
+        self.assertEqual(self.llama.metadata["general.name"], "tales-llama-7m")
+        for call in (lambda: self.llama("x", suffix="y"), lambda: self.llama("x", unknown=1),
+                     lambda: Llama(MODEL, lora_path="x"), Llama.from_pretrained):
+            with self.assertRaises(NotImplementedError):
+                call()
+        with self.assertRaisesRegex(AttributeError, "save_logits is not there"):
+            self.llama.save_logits
+
+
+def stand_in_for_lm_eval():
+    """The names of the harness that the adapter takes; the harness itself is large and is not installed here."""
+    names = {"lm_eval": {}, "lm_eval.api": {}, "lm_eval.api.model": {"LM": object},
+             "lm_eval.api.registry": {"register_model": lambda name: lambda kind: kind}}
+    for name, values in names.items():
+        module = types.ModuleType(name)
+        vars(module).update(values)
+        sys.modules[name] = module
+
+
+class LmEval(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        try:
+            importlib.import_module("lm_eval.api.model")
+        except ImportError:
+            stand_in_for_lm_eval()
+        from greta.lm_eval import GretaLM
+        cls.harness = GretaLM.create_from_arg_string(f"path={MODEL},context=128,exact=True", {"device": "cpu"})
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.harness.model.close()
+
+    @staticmethod
+    def asked(*arguments):
+        return types.SimpleNamespace(args=arguments)
+
+    @unittest.skipUnless(numpy, "numpy is not there")
+    def test_log_likelihoods_are_those_of_the_logits(self):
+        pairs = [(PROMPT, " there was a fox."), ("", "The owl"), ("The goose ", "went home."), ("A", "B" * 300)]
+        found = self.harness.loglikelihood([self.asked(*pair) for pair in pairs])
+        for (context, continuation), (value, greedy) in zip(pairs, found):
+            tokens, count = self.harness._pair(context, continuation)
+            tokens, count = tokens[-128:], min(count, 127)
+            with self.harness.model.session(context=128) as session:
+                rows = session.eval(tokens, rows="all").astype(numpy.float64)
+            chosen = rows[range(len(tokens) - 1), tokens[1:]] - rows.max(axis=1)[:-1]
+            chosen -= numpy.log(numpy.exp(rows - rows.max(axis=1, keepdims=True)).sum(axis=1))[:-1]
+            self.assertAlmostEqual(value, chosen[-count:].sum(), delta=1e-4 * max(1, abs(value)))
+            likeliest = rows[:-1].argmax(axis=1)[-count:]
+            self.assertEqual(greedy, list(likeliest) == tokens[-count:])
+
+    def test_rolling_and_generation(self):
+        text = "The fox went to the hill. " * 30
+        value = self.harness.loglikelihood_rolling([self.asked(text)])[0]
+        self.assertTrue(math.isfinite(value) and value < 0)
+        tokens = self.harness.model.tokenizer.encode(text)
+        self.assertGreater(len(tokens), 128)
+        answers = self.harness.generate_until([self.asked(PROMPT, {"until": ["."], "max_gen_toks": 60}),
+                                               self.asked(text, {"until": [], "max_gen_toks": 8})])
+        self.assertNotIn(".", answers[0])
+        self.assertTrue(answers[1])
+
+
+class Program(unittest.TestCase):
+    @unittest.skipUnless(os.environ.get("GRETA_CLI"), "greta-cli is not built")
+    def test_python_m_greta(self):
+        done = subprocess.run([sys.executable, "-B", "-m", "greta", "run", "-m", MODEL, "-p", PROMPT, "-n", "5"],
+                              capture_output=True, text=True, env={**os.environ, "PYTHONPATH": PACKAGE}, check=True)
+        self.assertIn(PROMPT, done.stdout)
+        done = subprocess.run([sys.executable, "-B", "-m", "greta"], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": PACKAGE, "GRETA_CLI": "/gone"})
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+        self.assertIn("/gone cannot be started", done.stderr)
+
+    def test_without_the_library(self):
+        done = subprocess.run([sys.executable, "-B", "-c", "import greta"], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": PACKAGE, "GRETA_LIBRARY": "/gone.so"})
+        self.assertIn("ImportError: /gone.so cannot be opened", done.stderr)
+        self.assertIn("set GRETA_LIBRARY", done.stderr)
+
+
+if __name__ == "__main__":
+    _ = (greta, open_model)
+    main()
