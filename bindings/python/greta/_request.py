@@ -1,7 +1,6 @@
 """A request of a service: its events, one after the other, for threads and for asyncio."""
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -115,7 +114,8 @@ class Request(Closable):
 
     async def aevents(self) -> AsyncIterator[Event]:
         """The same for asyncio."""
-        waker = self._service._waker(asyncio.get_running_loop())
+        from asyncio import get_running_loop  # takes a third of the time to import the package
+        waker = self._service._waker(get_running_loop())
         try:
             while self._result is None:
                 kind = self._next(0)

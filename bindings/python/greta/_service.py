@@ -1,7 +1,6 @@
 """A service: many requests at once, from threads and from asyncio."""
 from __future__ import annotations
 
-import asyncio
 import calendar
 import ctypes
 import os
@@ -22,6 +21,8 @@ from ._request import NOTHING, SLICE_NS, Request
 from ._runtime import executor_options
 
 if TYPE_CHECKING:
+    import asyncio
+
     from typing_extensions import Unpack
 
     from ._chat import Chat
