@@ -85,7 +85,8 @@ function(greta_shared_library name object)
   set_target_properties(${name}_shared PROPERTIES EXPORT_NAME shared OUTPUT_NAME ${name} LINKER_LANGUAGE CXX
     VERSION ${PROJECT_VERSION} SOVERSION ${version} LINK_DEPENDS "${CMAKE_CURRENT_BINARY_DIR}/${name}.map"
     EXCLUDE_FROM_ALL $<NOT:$<BOOL:${GRETA_SHARED}>>)
-  target_link_options(${name}_shared PRIVATE "LINKER:--no-undefined"
+  # Its own calls stay in it, whatever other libgreta.so the process has loaded.
+  target_link_options(${name}_shared PRIVATE "LINKER:--no-undefined" "LINKER:-Bsymbolic"
     "LINKER:--version-script=${CMAKE_CURRENT_BINARY_DIR}/${name}.map")
   target_link_libraries(${name}_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
   greta_show_header(${name}_shared)

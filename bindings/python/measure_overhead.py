@@ -45,7 +45,6 @@ double greta_loop(uint32_t count) {
 
 def stand_in(compiler, folder):
     """A library with every function of greta.h. Those that open something give a pointer, the others do nothing."""
-    sys.path.insert(0, HERE)
     import make_declarations
     with open(make_declarations.HEADER, encoding="utf-8") as file:
         header = make_declarations.Header(file.read())

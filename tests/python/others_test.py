@@ -3,12 +3,16 @@ import importlib
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import types
 import unittest
 
-from support import MODEL, PACKAGE, PROMPT, greta, main, numpy, open_model
+from support import MODEL, PACKAGE, PROMPT, main, numpy, run_program
+
+from measure_overhead import stand_in
 
 
 class LlamaCpp(unittest.TestCase):
@@ -119,6 +123,22 @@ class LmEval(unittest.TestCase):
         self.assertTrue(answers[1])
 
 
+class TwoLibraries(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("cc"), "there is no C compiler")
+    def test_another_package_has_loaded_a_libgreta(self):
+        """Its functions, which do nothing, are seen by the whole process; ours are called all the same."""
+        with tempfile.TemporaryDirectory() as folder:
+            first = "import ctypes, sys\nctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)\n"
+            done = run_program("""
+with open_model() as model:
+    assert model.generate('Once', max_tokens=4).generated_tokens == 4
+    assert greta.doctor() and greta.devices()
+    try: greta.info('/gone')
+    except greta.FileError as error: assert '/gone' in str(error), error
+""", stand_in("cc", folder), first=first)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
 class Program(unittest.TestCase):
     @unittest.skipUnless(os.environ.get("GRETA_CLI"), "greta-cli is not built")
     def test_python_m_greta(self):
@@ -138,5 +158,4 @@ class Program(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    _ = (greta, open_model)
     main()
