@@ -47,22 +47,17 @@ std::span<const KernelRow> rows_of(std::span<const KernelRow> rows, std::span<co
 
 bool multiplies(Op op) { return op == Op::Matmul || op == Op::MatmulExpert; }
 
-// The index of the op that leads a sequence (OpInfo).
-template <class OpAt>
-static size_t lead_index(size_t count, OpAt op_at) {
-  for (const auto leads : {+[](Op op) { return op == Op::Route; }, +[](Op op) { return op == Op::Attention; },
-                           +multiplies, +[](Op op) { return op == Op::Rope; }})
-    for (size_t i = 0; i < count; ++i)
-      if (leads(op_at(i))) return i;
-  return 0;
+// The op with the highest rank leads a sequence (OpInfo); of several, the first.
+static int lead_rank(Op op) {
+  if (op == Op::Route) return 4;
+  if (op == Op::Attention) return 3;
+  return multiplies(op) ? 2 : op == Op::Rope;
 }
 
-Op lead_op(std::span<const Op> ops) {
-  return ops[lead_index(ops.size(), [&](size_t i) { return ops[i]; })];
-}
+Op lead_op(std::span<const Op> ops) { return *std::ranges::max_element(ops, {}, lead_rank); }
 
 const Call& lead_call(std::span<const Call> calls) {
-  return calls[lead_index(calls.size(), [&](size_t i) { return calls[i].op; })];
+  return *std::ranges::max_element(calls, {}, [](const Call& call) { return lead_rank(call.op); });
 }
 
 const OpInfo& lead_of(std::span<const Call> calls) { return op_info(lead_call(calls).op); }
