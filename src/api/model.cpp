@@ -31,7 +31,8 @@ Status greta::read_executor_options(const greta_executor_options* given, Executo
   out->step_tokens = o.step_tokens;
   out->progress = {o.progress, o.progress_user};
   out->checkpoint_bytes = o.checkpoint_bytes;
-  return {};
+  GRETA_TRY(check_reserved(o.reserved));
+  return read_flag(o.compile_ahead, "compile_ahead", &out->compile_ahead);
 }
 
 greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* file,

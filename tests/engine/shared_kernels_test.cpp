@@ -47,12 +47,30 @@ void plan_tales(DeviceKernels& kernels, const Log& log = {}) {
 struct Opened {
   Model model;
   std::unique_ptr<Executor> executor;
-  Opened(DeviceKernels& kernels, const std::string& file) {
+  Opened(DeviceKernels& kernels, const std::string& file, bool compile_ahead = false) {
     Source source;
     require(source.open_memory(file.data(), file.size()));
     require(describe_model(std::move(source), kernels, false, Log{}, &model));
     require(load_model(&model, {}));
-    require(Executor::open(model, {.context = 64}, uint64_t(1) << 32, &executor));
+    ExecutorOptions options{.context = 64};
+    options.compile_ahead = compile_ahead;
+    require(Executor::open(model, options, uint64_t(1) << 32, &executor));
+  }
+  // Reads a prompt of 20 tokens in each of three sequences, and then a token of all of them.
+  void run() {
+    using Output = Executor::Output;
+    for (uint32_t i = 0; i < 3; ++i) {
+      uint32_t sequence;
+      require(executor->acquire_sequence(&sequence));
+      executor->set_sampling(sequence, {});
+      std::vector<Executor::Row> rows;
+      for (uint32_t at = 0; at < 20; ++at)
+        rows.push_back({at, at, sequence, at == 19 ? Output::Draw : Output::None});
+      require(executor->step(rows));
+    }
+    const Executor::Row next[] = {
+        {1, 20, 0, Output::Draw}, {2, 20, 1, Output::Draw}, {3, 20, 2, Output::Draw}};
+    require(executor->step(next));
   }
 };
 
@@ -113,6 +131,21 @@ TEST_CASE("kernels: a second model with its executor compiles nothing", "[engine
   first.reset();  // what it compiled stays
   const Opened third(kernels, tiny.file);
   CHECK(device.loads == loads);
+}
+
+TEST_CASE("kernels: an executor that compiles ahead compiles nothing in its steps", "[engine][hip]") {
+  HipOrders orders;
+  orders.set("ARCH", "gfx942");
+  const OpenDevice mock = open_mock_hip();
+  const TinyModel tiny = make_tiny({.width = 128, .heads = 8, .kv_heads = 2, .head_width = 32});
+  for (const bool ahead : {false, true}) {
+    CountingDevice device(*mock);
+    DeviceKernels kernels(device);
+    Opened opened(kernels, tiny.file, ahead);
+    const uint32_t loads = device.loads;
+    opened.run();
+    CHECK((device.loads == loads) == ahead);
+  }
 }
 
 TEST_CASE("kernels: that a device multiplies wrong is told once, and known to all models", "[engine][hip]") {

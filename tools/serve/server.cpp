@@ -209,6 +209,7 @@ void Server::open_service(const Loaded& loaded) {
   greta_executor_options executor = loaded.executor;
   executor.sequences = options_.parallel;
   if (loaded.whole_context) executor.context = model_.info.context;
+  executor.compile_ahead = 1;
   executor.progress_user = this;
   executor.progress = [](void* user, uint64_t done, uint64_t total) {
     auto* self = static_cast<Server*>(user);

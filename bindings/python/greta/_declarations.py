@@ -261,6 +261,8 @@ class greta_executor_options(Structure):
     progress: Any
     progress_user: int | None
     checkpoint_bytes: int
+    compile_ahead: int
+    reserved: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("context", c_uint32),
@@ -273,6 +275,8 @@ class greta_executor_options(Structure):
         ("progress", CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)),
         ("progress_user", c_void_p),
         ("checkpoint_bytes", c_uint64),
+        ("compile_ahead", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

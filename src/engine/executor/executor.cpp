@@ -122,16 +122,23 @@ Progress Executor::compile_progress() {
   return {told, this};
 }
 
+// Compiles the kernels that `want` has asked for. Where the driver refuses some, it is asked again for
+// others.
+Status Executor::compile(const std::function<Status()>& want) {
+  for (;;) {
+    GRETA_TRY(want());
+    const Status compiled = kernels_->compile(compile_progress());
+    if (compiled.ok() || !drop_refused(model_, kernels_->refused())) return compiled;
+  }
+}
+
 Status Executor::make_plan(const StepKey& key) {
   std::unique_ptr<GretaGraph> graph;
-  for (bool complete = false; !complete;) {
+  GRETA_TRY(compile([&]() -> Status {
     graph = std::make_unique<GretaGraph>(model_.filter);
     GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), buffers_, key, graph.get()));
-    GRETA_TRY(graph->bind(*kernels_, arena_.all()));
-    const Status compiled = kernels_->compile(compile_progress());
-    complete = compiled.ok();
-    if (!complete && !drop_refused(model_, kernels_->refused())) return compiled;
-  }
+    return graph->bind(*kernels_, arena_.all());
+  }));
   GRETA_TRY(graph->capture(*stream_, *model_.device));
   const auto takes_lone = [](const GretaGraph::Command& c) { return c.row && c.row->lone_rows; };
   const bool lone = std::ranges::any_of(graph->commands(), takes_lone);

@@ -27,6 +27,7 @@ struct ExecutorOptions {
   uint32_t pages_saved = 0;
   uint64_t step_pairs = 0;        // of tokens and the positions that they see, in one step; 0: most_pairs()
   uint64_t checkpoint_bytes = 0;  // CacheWants
+  bool compile_ahead = false;     // at opening, the kernels of all steps; on a GPU
 };
 
 // Rows with an output in a step that draws: one of each sequence, or those of a sequence whose next tokens
@@ -187,6 +188,8 @@ class Executor {
   Status allocate();
   Status allocate_cache();
   Status upload_tables();
+  Status compile(const std::function<Status()>& want);
+  Status compile_ahead();
   Status make_plan(const StepKey& key);
   Status plan_for(const StepKey& key, const Planned** out);
   Progress compile_progress();

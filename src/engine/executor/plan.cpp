@@ -92,6 +92,32 @@ uint32_t Executor::max_hidden(uint32_t tokens) const {
   return hidden_rows(model_.shape, options_, plan_.step_tokens, tokens);
 }
 
+// Visits a step of each size and kind.
+static Status each_step(const Model& model, const ExecutorOptions& o, uint32_t step_tokens,
+                        const std::function<Status(const StepKey&)>& visit) {
+  struct Kind {
+    LoneRows lone;
+    bool prefixes;
+  };
+  std::vector<Kind> kinds = {{LoneRows::None, false}};
+  for (const LoneRows lone : {LoneRows::First, LoneRows::All}) {
+    if (has_lone_rows(model)) kinds.push_back({lone, false});
+    if (has_prefix_rows(model)) kinds.push_back({lone, true});
+  }
+  for (const uint32_t tokens : kTokenBuckets) {
+    if (tokens > step_tokens) break;
+    for (const Kind& kind : kinds)
+      for (const bool sample : {false, true}) {
+        const uint32_t rows = sample ? max_draws(o) : o.output_rows;
+        const uint32_t outputs = output_bucket(std::min(rows, tokens), tokens);
+        GRETA_TRY(visit({tokens, outputs, outputs, sample, kind.lone, false, kind.prefixes}));
+      }
+    const uint32_t hidden = hidden_rows(model.shape, o, step_tokens, tokens);
+    GRETA_TRY(visit({tokens, output_bucket(hidden, tokens), 0, false, LoneRows::None, true}));
+  }
+  return {};
+}
+
 // The bytes of the arena that the largest of the possible plans needs.
 static Status plan_arena(const Model& model, const ExecutorOptions& o, const ExecutorPlan& plan,
                          uint64_t* out) {
@@ -120,32 +146,12 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
     if (!layer.joined) layer.values = piece(pages * layer.value_page_bytes);
   }
   *out = 0;
-  struct Kind {
-    LoneRows lone;
-    bool prefixes;
-  };
-  std::vector<Kind> kinds = {{LoneRows::None, false}};
-  for (const LoneRows lone : {LoneRows::First, LoneRows::All}) {
-    if (has_lone_rows(model)) kinds.push_back({lone, false});
-    if (has_prefix_rows(model)) kinds.push_back({lone, true});
-  }
-  for (uint32_t tokens : kTokenBuckets) {
-    if (tokens > plan.step_tokens) break;
-    const auto plan_step = [&](const StepKey& key) -> Status {
-      GretaGraph graph(model.filter);
-      GRETA_TRY(build_step(*model.arch, model.shape, model.weights(), b, key, &graph));
-      *out = std::max(*out, graph.arena_bytes());
-      return {};
-    };
-    for (const Kind& kind : kinds)
-      for (const bool sample : {false, true}) {
-        const uint32_t rows = sample ? max_draws(o) : o.output_rows;
-        const uint32_t outputs = output_bucket(std::min(rows, tokens), tokens);
-        GRETA_TRY(plan_step({tokens, outputs, outputs, sample, kind.lone, false, kind.prefixes}));
-      }
-    const uint32_t hidden = hidden_rows(model.shape, o, plan.step_tokens, tokens);
-    GRETA_TRY(plan_step({tokens, output_bucket(hidden, tokens), 0, false, LoneRows::None, true}));
-  }
+  GRETA_TRY(each_step(model, o, plan.step_tokens, [&](const StepKey& key) -> Status {
+    GretaGraph graph(model.filter);
+    GRETA_TRY(build_step(*model.arch, model.shape, model.weights(), b, key, &graph));
+    *out = std::max(*out, graph.arena_bytes());
+    return {};
+  }));
   *out = round_up(*out, 256);
   return {};
 }
@@ -255,8 +261,20 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, uint64_t free_
   if (!model.device->info().cpu_type)
     for (const uint32_t tokens : {1u, plan.step_tokens})
       if (tokens > 1 || executor->plans_.empty()) GRETA_TRY(executor->make_plan({tokens, 1, 0, true}));
+  if (options.compile_ahead && !model.device->info().cpu_type) GRETA_TRY(executor->compile_ahead());
   *out = std::move(executor);
   return {};
+}
+
+// Compiles the kernels of all steps. Their plans are made when a step needs them, which takes milliseconds.
+Status Executor::compile_ahead() {
+  return compile([this] {
+    return each_step(model_, options_, plan_.step_tokens, [this](const StepKey& key) -> Status {
+      GretaGraph graph(model_.filter);
+      GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), buffers_, key, &graph));
+      return graph.bind(*kernels_, arena_.all());
+    });
+  });
 }
 
 Status Executor::allocate() {

@@ -207,6 +207,7 @@ ServeNumbers measure(greta_model* model, const greta_model_info& info, const Con
   sizes.context = std::max(of_stream, test.prompt + 64);
   sizes.sequences = test.streams + (test.mix ? 1 : 0);
   sizes.cache_tokens = of_stream * test.streams + (test.mix ? test.prompt + 64 : 0);
+  sizes.compile_ahead = 1;
   auto options = sized<greta_service_options>();
   options.own_thread = 1;
   options.executor = &sizes;
