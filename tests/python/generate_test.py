@@ -142,6 +142,18 @@ class Formats(ModelTest):
         self.assertEqual(value_of(list[Color], ["red"]), [Color.RED])
         self.assertEqual(value_of(tuple[int, ...], [1, 2]), (1, 2))
 
+        class Outer:  # what pydantic gives for a model within a model
+            @staticmethod
+            def model_json_schema():
+                return {"type": "object", "properties": {"b": {"$ref": "#/$defs/B"}}, "$defs": {"B": {"enum": [1]}}}
+
+        def outer(a: Outer, b: list[Outer]):
+            pass
+
+        parameters = tool_of(outer)["function"]["parameters"]
+        self.assertEqual(parameters["$defs"], {"B": {"enum": [1]}})
+        self.assertNotIn("$defs", parameters["properties"]["a"])
+
         def odd(what: object()):
             pass
 

@@ -70,6 +70,24 @@ def _object(kind: Any) -> dict[str, Any]:
             "required": required, "additionalProperties": False}
 
 
+def _with_definitions(schema: dict[str, Any]) -> dict[str, Any]:
+    """Moves `$defs` of inner schemas to the outermost one, where their references look for them."""
+    found: dict[str, Any] = {}
+
+    def without(part: Any) -> Any:
+        if isinstance(part, list):
+            return [without(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if isinstance(part.get("$defs"), dict):
+            found.update({name: without(each) for name, each in part["$defs"].items()})
+            part = {name: each for name, each in part.items() if name != "$defs"}
+        return {name: without(each) for name, each in part.items()}
+
+    made: dict[str, Any] = without(schema)
+    return made | ({"$defs": found} if found else {})
+
+
 def value_of(kind: Any, value: Any) -> Any:
     """A value of a type from what JSON gives: dataclasses, enums and tuples are made, all else stays."""
     origin, arguments = get_origin(kind), get_args(kind)
@@ -113,7 +131,7 @@ def response_schema(response_format: Any) -> tuple[str, Callable[[str], Any]]:
         if response_format.get("type") == "json_object" and "properties" not in response_format:
             wrapped = {"type": "object", "additionalProperties": {}} if "schema" not in wrapped else wrapped
         return json.dumps(wrapped.get("schema", wrapped)), json.loads
-    return json.dumps(schema_of(response_format)), lambda text: value_of(response_format, json.loads(text))
+    return json.dumps(_with_definitions(schema_of(response_format))), lambda text: value_of(response_format, json.loads(text))
 
 
 def tool_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -141,7 +159,8 @@ def tool_of(function: Callable[..., Any]) -> dict[str, Any]:
         if parameter.default is parameter.empty:
             required.append(parameter.name)
     described = {"name": name, "description": documented.split("\n\n")[0].replace("\n", " "),
-                 "parameters": {"type": "object", "properties": properties, "required": required}}
+                 "parameters": _with_definitions(
+                     {"type": "object", "properties": properties, "required": required})}
     return {"type": "function", "function": described}
 
 

@@ -1,9 +1,12 @@
-"""A model for lm-evaluation-harness: `lm_eval --model greta --model_args path=file.gguf`.
+"""A model for lm-evaluation-harness, which looks for models of others nowhere, so this module starts it:
 
-Arguments are those of greta.Model. The harness finds the class by the entry point of the package.
+    python -m greta.lm_eval run --model greta --model_args path=file.gguf,context=4096 --tasks ...
+
+In a program, `import greta.lm_eval` makes the model "greta" known. Arguments are those of greta.Model.
 """
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -107,3 +110,6 @@ if TYPE_CHECKING:
     GretaLM = _GretaLM
 else:
     GretaLM = register_model("greta")(_GretaLM)
+
+if __name__ == "__main__":
+    importlib.import_module("lm_eval.__main__").cli_evaluate()
