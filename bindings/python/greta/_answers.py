@@ -105,16 +105,6 @@ class Collected:
         self.logprobs: list[TokenLogprob] = []
         self.prompt: list[TokenLogprob] = []
 
-    def add(self, event: Text | Reasoning | Call) -> None:
-        if isinstance(event, Call):
-            self.calls.append(event)
-            return
-        (self.text if isinstance(event, Text) else self.reasoning).append(event.text)
-        if event.token >= 0:
-            self.tokens.append(event.token)
-            if event.logprob is not None:
-                self.logprobs.append(event.logprob)
-
     def completion(self, result: c.greta_request_result, parse: Any) -> Completion:
         text, reason = "".join(self.text), REASONS.get(result.reason, "unknown")
         parsed = None

@@ -4,13 +4,13 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import _declarations as c
 from ._answers import Call, Collected, Completion, Reasoning, Text, TokenLogprob
 from ._errors import ClosedError
 from ._handles import Closable, Exclusive, Guard, Handle
-from ._library import check, last_error, lib, make
+from ._library import check, lib, make
 
 if TYPE_CHECKING:
     from ._options import Asked
@@ -48,49 +48,65 @@ class Request(Closable):
         self._handle = Handle("request", pointer.value or 0, lib.greta_request_close, service._handle, self._guard,
                               lib.greta_request_cancel)
         self._event = make(c.greta_request_event)
-        self._at_event = ctypes.byref(self._event)
+        self._at_event, self._last = ctypes.byref(self._event), cast(Event, None)
+        self._wants_logprobs = bool(asked.request.logprobs)
 
     # ---- events ----
 
     def _next(self, timeout_ns: int) -> int:
         """Waits for the next event and gives its kind. At the end the result is read."""
         with Exclusive(self._handle, self._guard) as pointer:
-            status = lib.greta_request_next(pointer, timeout_ns, self._at_event)
-            if status:
-                raise last_error(status)
-            kind = self._event.kind
-            if kind == _END and self._result is None:
-                result = make(c.greta_request_result)
-                check(lib.greta_request_finish(pointer, ctypes.byref(result)))
-                self._result = result
-            elif kind == _EMBEDDING:
-                count = self._event.embedding_count
-                self._embedding = (ctypes.c_float * count)()
-                ctypes.memmove(self._embedding, self._event.embedding, 4 * count)
-            elif kind == _PROMPT:
-                self._collected.prompt.append(self._logprob())
-            elif kind not in (NOTHING, _END):
-                self._read(kind)
-        return kind
+            check(lib.greta_request_next(pointer, timeout_ns, self._at_event))
+            self._take(pointer, self._event.kind, True)
+            return self._event.kind
+
+    def _drain(self, timeout_ns: int) -> None:
+        """Collects what has come, after a wait for the first of it."""
+        following, event, at_event = lib.greta_request_next, self._event, self._at_event
+        with Exclusive(self._handle, self._guard) as pointer:
+            while self._result is None:
+                check(following(pointer, timeout_ns, at_event))
+                if event.kind == NOTHING:
+                    return
+                self._take(pointer, event.kind, False)
+                timeout_ns = 0
+
+    def _take(self, pointer: int, kind: int, shown: bool) -> None:
+        """Copies an event, whose texts end with the next call. One that is shown becomes an object."""
+        if kind == _TEXT or kind == _REASONING:
+            self._take_text(kind == _TEXT, shown)
+        elif kind == _CALL:
+            self._last = self._call()
+            self._collected.calls.append(self._last)
+        elif kind == _END and self._result is None:
+            result = make(c.greta_request_result)
+            check(lib.greta_request_finish(pointer, ctypes.byref(result)))
+            self._result = result
+        elif kind == _EMBEDDING:
+            count = self._event.embedding_count
+            self._embedding = (ctypes.c_float * count)()
+            ctypes.memmove(self._embedding, self._event.embedding, 4 * count)
+        elif kind == _PROMPT:
+            self._collected.prompt.append(self._logprob())
+
+    def _take_text(self, said: bool, shown: bool) -> None:
+        event, collected = self._event, self._collected
+        length, token, logprob = event.bytes, event.token, None
+        text = ctypes.string_at(event.text, length).decode("utf-8", "replace") if length and event.text else ""
+        if text:
+            (collected.text if said else collected.reasoning).append(text)
+        if token >= 0:
+            collected.tokens.append(token)
+            if self._wants_logprobs:
+                logprob = self._logprob()
+                collected.logprobs.append(logprob)
+        if shown:
+            self._last = (Text if said else Reasoning)(text, token, logprob)
 
     def _logprob(self) -> TokenLogprob:
         event = self._event
         top = tuple((event.top[i].token, event.top[i].logprob) for i in range(event.top_count))
         return TokenLogprob(event.token, event.logprob, top)
-
-    def _read(self, kind: int) -> None:
-        """Makes an event of Python of the library's, whose texts end with the next call."""
-        event = self._event
-        if kind == _CALL:
-            self._last: Event = self._call()
-        elif kind in (_TEXT, _REASONING):
-            text = ctypes.string_at(event.text, event.bytes).decode("utf-8", "replace") if event.text and event.bytes else ""
-            wants = self._asked.request.logprobs and event.token >= 0
-            made = Text if kind == _TEXT else Reasoning
-            self._last = made(text, event.token, self._logprob() if wants else None)
-        else:
-            return
-        self._collected.add(self._last)
 
     def _call(self) -> Call:
         event = self._event
@@ -141,8 +157,11 @@ class Request(Closable):
     def result(self) -> Completion:
         """Waits for the end, and gives the answer with all that was read before."""
         self._must_end()
-        for _ in self.events():
-            pass
+        try:
+            while self._result is None:
+                self._drain(SLICE_NS)
+        finally:
+            self.close()
         return self._completion()
 
     async def aresult(self) -> Completion:

@@ -17,7 +17,7 @@ from ._handles import Closable, Handle
 from ._library import Callback, check, kind_of, lib, make
 from ._options import Asked, Options
 from ._records import ServiceInfo, record
-from ._request import NOTHING, SLICE_NS, Request
+from ._request import SLICE_NS, Request
 from ._runtime import executor_options
 
 if TYPE_CHECKING:
@@ -249,13 +249,14 @@ def _closing(descriptor: int) -> Any:
 
 
 def _together(requests: Sequence[Request]) -> list[Completion]:
-    """Reads requests until all have ended. Whoever waits for the first gets the others' tokens of the same step."""
-    pending = list(requests)
+    """Reads requests until all have ended. Nobody waits for single tokens, so they are read some milliseconds at a
+    time: else reading takes a processor from the model at every step. The end is noticed at most 2 % too late."""
+    pending, began = list(requests), time.monotonic()
     while pending:
-        pending[0]._next(SLICE_NS)
+        pending[0]._drain(SLICE_NS)
+        time.sleep(min(0.004, (time.monotonic() - began) / 50))
         for request in pending:
-            while request._result is None and request._next(0) != NOTHING:
-                pass
+            request._drain(0)
             if request._result is not None:
                 request.close()
         pending = [request for request in pending if request._result is None]
