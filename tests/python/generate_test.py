@@ -1,13 +1,16 @@
 """Models, services, chats and sessions as a program uses them."""
 import asyncio
+import contextlib
 import dataclasses
 import enum
+import io
 import json
 import logging
 import os
 import tempfile
 import typing
 import unittest
+from unittest import mock
 
 from support import MODEL, PROMPT, ModelTest, greta, main, numpy, open_model
 
@@ -223,6 +226,18 @@ class Chats(ModelTest):
         failed = [each for each in chat.send("Will it rain?") if isinstance(each, greta.ToolResult)]
         self.assertEqual((len(failed), failed[0].failed, failed[0].text[:8]), (1, True, "KeyError"))
 
+        async def slow(city: typing.Literal["Paris", "Rome"]) -> str:
+            await asyncio.sleep(0.01)
+            return f"sun in {city}"
+
+        async def ask():
+            chat = self.model.chat(tools=[slow], tool_choice="slow", template=TEMPLATE, rounds=1, max_tokens=200)
+            return [each async for each in chat.send("Will it rain?") if isinstance(each, greta.ToolResult)]
+
+        self.assertRegex(asyncio.run(ask())[0].text, "sun in (Paris|Rome)")
+        with self.assertRaisesRegex(TypeError, "slow is an async function"):
+            self.model.chat(tools=[slow], tool_choice="slow", template=TEMPLATE, max_tokens=200).ask("Will it rain?")
+
         plain = {"type": "function", "function": {"name": "stop", "parameters": {"type": "object", "properties": {}}}}
         chat = self.model.chat(tools=[plain], tool_choice="stop", template=TEMPLATE, max_tokens=200)
         answer = chat.ask("Will it rain?")
@@ -324,6 +339,26 @@ class Before(unittest.TestCase):
         with self.assertLogs("greta", logging.DEBUG) as log, open_model() as model:
             model.generate(PROMPT, max_tokens=1, response_format={"not": {"type": "string"}})
         self.assertTrue(any("not" in line for line in log.output))
+
+    def test_progress_bar_and_notebook(self):
+        from greta import _progress
+        shown = []
+
+        class Display:
+            def __call__(self, content, raw, display_id):
+                shown.append(content["text/plain"])
+                return self
+
+            def update(self, content, raw):
+                shown.append(content["text/plain"])
+
+        with contextlib.redirect_stderr(io.StringIO()) as told, mock.patch.object(_progress, "_QUIET_S", 0):
+            self.assertIsNone(_progress.default_progress())  # no terminal: a pipe gets nothing
+            for show in (_progress.Bar(), _progress.NotebookText(Display())):
+                show(1_000_000_000, 2_000_000_000)
+                show(2_000_000_000, 2_000_000_000)
+        self.assertIn("1.0 of 2.0 GB", told.getvalue())
+        self.assertEqual([line[-13:] for line in shown], ["1.0 of 2.0 GB", "2.0 of 2.0 GB"])
 
     def test_texts(self):
         with open_model() as model, model.session() as session, model.stream(PROMPT, max_tokens=1) as request:

@@ -194,6 +194,11 @@ print('works', time.monotonic() - began < 20)
 """)
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "stopped\nworks True\n", ""))
 
+    def test_ctrl_c_while_loading(self):
+        with self.assertRaises(KeyboardInterrupt):
+            open_model(progress=lambda done, total: os.kill(os.getpid(), signal.SIGINT))
+        self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
+
     def test_callbacks_that_raise(self):
         with self.model.session() as session:
             def refuse(text):
@@ -338,5 +343,4 @@ class Threads(ModelTest):
 
 
 if __name__ == "__main__":
-    _ = (os, signal)
     main()

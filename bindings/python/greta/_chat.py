@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _declarations as c
@@ -11,7 +12,7 @@ from ._answers import Call, Completion, Reasoning, Text, ToolResult
 from ._library import make
 from ._options import Asked, refuse_unknown
 from ._request import Request
-from ._schema import call_tool, tool_of
+from ._schema import arguments_of, text_of, tool_of
 from ._service import Service, now_s
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Chat:
     system         a first message of the system
     messages       a conversation to go on with, as dicts in OpenAI's form; `chat.messages` is the list, and may be
                    changed between two answers
-    tools          functions with type hints, which are called, or dicts in OpenAI's form, whose calls you answer
+    tools          functions with type hints, which are called (async ones with asyncio), or dicts in OpenAI's form, whose calls you answer
                    with `add_result`
     tool_choice    "none", "auto", "required", or the name of a tool
     one_call, strict_tools    as in greta_chat_options
@@ -121,12 +122,27 @@ class Chat:
         function = self._functions.get(call.name)
         if function is None:
             return None
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"{call.name} is an async function, which is called in `async for` and by `aask`")
         try:
-            result = ToolResult(call, call_tool(function, call.arguments))
+            return self._told(call, text_of(function(**arguments_of(function, call.arguments))))
         except Exception as error:
-            result = ToolResult(call, f"{type(error).__name__}: {error}", True)
-        self.add_result(call, result.text)
-        return result
+            return self._told(call, f"{type(error).__name__}: {error}", True)
+
+    async def _arun(self, call: Call) -> ToolResult | None:
+        """The same for asyncio, where functions may be async."""
+        function = self._functions.get(call.name)
+        if function is None:
+            return None
+        try:
+            result = function(**arguments_of(function, call.arguments))
+            return self._told(call, text_of(await result if inspect.isawaitable(result) else result))
+        except Exception as error:
+            return self._told(call, f"{type(error).__name__}: {error}", True)
+
+    def _told(self, call: Call, text: str, failed: bool = False) -> ToolResult:
+        self.add_result(call, text)
+        return ToolResult(call, text, failed)
 
     def __repr__(self) -> str:
         return f"<greta.Chat of {len(self.messages)} messages, {len(self._functions)} functions>"
@@ -158,7 +174,8 @@ class Answer:
                 yield from request.events()
             finally:
                 self._end(request)
-            results = yield from self._results()
+            results = [each for each in map(self._chat._run, self._calls()) if each is not None]
+            yield from results
             if not results:
                 return
 
@@ -170,10 +187,13 @@ class Answer:
                     yield event
             finally:
                 self._end(request)
-            results = list(self._results())
-            for result in results:
-                yield result
-            if not results:
+            ran = False
+            for call in self._calls():
+                result = await self._chat._arun(call)
+                if result is not None:
+                    ran = True
+                    yield result
+            if not ran:
                 return
 
     def _end(self, request: Request) -> None:
@@ -181,15 +201,8 @@ class Answer:
         self.completion = request._so_far()
         self._chat._take(self.completion)
 
-    def _results(self) -> Generator[ToolResult, None, bool]:
-        """Runs the functions that were called; False, as the value of the iteration, where there was none."""
-        ran = False
-        for call in self.completion.calls if self.completion else ():
-            result = self._chat._run(call)
-            if result is not None:
-                ran = True
-                yield result
-        return ran
+    def _calls(self) -> tuple[Call, ...]:
+        return self.completion.calls if self.completion else ()
 
     def result(self) -> Completion:
         """Waits for the end of the answer and gives the last one, with all that was called on the way."""

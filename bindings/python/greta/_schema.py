@@ -164,10 +164,14 @@ def tool_of(function: Callable[..., Any]) -> dict[str, Any]:
     return {"type": "function", "function": described}
 
 
-def call_tool(function: Callable[..., Any], arguments: dict[str, Any]) -> str:
-    """Calls a tool with what a model has written, and gives its result as text."""
+def arguments_of(function: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """The values that a tool is called with, of what a model has written."""
     hints = typing.get_type_hints(function, include_extras=True)
-    result = function(**{name: value_of(hints.get(name), value) for name, value in arguments.items()})
+    return {name: value_of(hints.get(name), value) for name, value in arguments.items()}
+
+
+def text_of(result: Any) -> str:
+    """What a tool has given, as text."""
     if dataclasses.is_dataclass(result) and not isinstance(result, type):
         result = dataclasses.asdict(result)
     return result if isinstance(result, str) else json.dumps(result, default=str)

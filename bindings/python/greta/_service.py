@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import calendar
+import contextlib
 import ctypes
 import os
 import time
@@ -51,8 +52,9 @@ class _Waker:
         for waker in list(self.service._wakers.values()):
             if waker is self:
                 self.wake()
-            elif not waker.loop.is_closed():
-                waker.loop.call_soon_threadsafe(waker.wake)
+            else:
+                with contextlib.suppress(RuntimeError):  # a loop that is closed
+                    waker.loop.call_soon_threadsafe(waker.wake)
 
     def wake(self) -> None:
         waiting, self.waiting = self.waiting, set()
