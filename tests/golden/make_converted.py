@@ -44,7 +44,7 @@ from architecture_cases.case import VOCAB
 from architecture_cases.converted import CONVERTED
 
 # Architectures whose published models have the tokenizer of SentencePiece or of llama.cpp's "llama" kind.
-SENTENCEPIECE = ("llama", "gemma", "ernie4_5", "gemma2", "gemma3", "phi3", "granite", "granitemoe", "smollm3", "qwen2", "qwen3")
+SENTENCEPIECE = ("llama", "gemma", "ernie4_5", "ernie4_5-moe", "granite_swa", "mistral3", "gemma2", "gemma3", "phi3", "granite", "granitemoe", "smollm3", "qwen2", "qwen3")
 
 
 def save_sentencepiece(folder):
@@ -117,7 +117,10 @@ def convert(case, model, folder, tokens, logits):
     converter = kind(folder, gguf.LlamaFileType.ALL_F32, path, eager=True,
                      model_name=f"random weights, {case.name}", **case.options)
     # The converter knows a way of splitting text by the tokens of a long text, which only whole vocabularies give.
+    converter = getattr(converter, "impl", converter)  # Mistral's classes choose another one
     converter.get_vocab_base_pre = lambda tokenizer: "gpt-2"
+    if case.arch == "hunyuan-moe":  # the published tokenizer has its merges in Python code
+        converter.set_vocab = converter._set_vocab_gpt2
     converter.prepare_tensors()
     converter.prepare_metadata(vocab_only=False)
     writer = converter.gguf_writer

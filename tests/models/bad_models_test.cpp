@@ -193,6 +193,44 @@ TEST_CASE("bad models: experts and latent attention", "[models][architectures][b
   });
 }
 
+TEST_CASE("bad models: what single architectures have", "[models][architectures][bad]") {
+  check({
+      {"a temperature that is no number", "mistral3-converted",
+       set_f32("mistral3.attention.temperature_scale", kNan), "temperature_scale"},
+      {"a temperature below 0", "mistral3-converted", set_f32("mistral3.attention.temperature_scale", -1),
+       "temperature_scale"},
+      {"a temperature of queries that rotate in part", "mistral3-converted",
+       set_u32("mistral3.rope.dimension_count", 4), "scales whole queries, and of their 8 values 4 rotate"},
+      {"a temperature where queries have none", "llama-converted",
+       [](ModelFile& m) {
+         m.values.push_back({"llama.attention.temperature_scale", 6, Bytes().number(0.1f).data});
+       },
+       "queries scaled by their position"},
+      {"no norm of turned keys", "hunyuan-dense-converted", without("blk.1.attn_k_norm.weight"),
+       "blk.1.attn_k_norm.weight"},
+      {"no window", "granite_swa-converted", drop("granite_swa.attention.sliding_window"), "sliding_window"},
+      {"layers that do not rotate", "granite_swa-converted",
+       [](ModelFile& m) {
+         m.values.push_back({"granite_swa.attention.rope_pattern", 9,
+                             Bytes().u32(7).u64(5).data + std::string("\1\1\0\1\1", 5)});
+       },
+       "rope_pattern"},
+      {"sinks for fewer heads", "granite_swa-converted",
+       [](ModelFile& m) { resize(m.tensor("blk.1.attn_sinks.weight"), 0, 3); }, "blk.1.attn_sinks.weight"},
+      {"a pattern for more layers", "exaone4-converted",
+       [](ModelFile& m) {
+         m.drop_value("exaone4.attention.sliding_window_pattern");
+         m.values.push_back({"exaone4.attention.sliding_window_pattern", 9,
+                             Bytes().u32(7).u64(6).data + std::string("\1\1\1\0\1\1", 6)});
+       },
+       "sliding_window_pattern"},
+      {"experts in every second layer", "ernie4_5-moe-converted",
+       set_u32("ernie4_5-moe.interleave_moe_layer_step", 2), "interleave_moe_layer_step"},
+      {"a bias of the choice in one layer alone", "ernie4_5-moe-converted", without("blk.2.exp_probs_b.bias"),
+       "blk.2.exp_probs_b.bias"},
+  });
+}
+
 // A tensor as another one has it, under another name.
 static Edit copied(const char* from, const char* golden, const char* to) {
   return [=](ModelFile& m) {

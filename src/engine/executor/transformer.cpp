@@ -75,9 +75,9 @@ struct Builder {
     product.slot[kBias] = bias.slice;
     return {product};
   }
-  Call rope(const LayerShape& layer, const Slice& x, uint32_t heads) const {
+  Call rope(const LayerShape& layer, uint8_t table, const Slice& x, uint32_t heads) const {
     return make.rope(x, {heads, layer.key_width},
-                     {b.rope[layer.rope_table], layer.rope_width, arch.rope == Rope::Halves});
+                     {b.rope[table], layer.rope_width, arch.rope == Rope::Halves});
   }
   Call write_keys(const LayerShape& layer, const Slice& x, const StepBuffers::Cache& cache) const {
     return make.kv_write(x, {layer.kv_heads, layer.key_width},
@@ -239,12 +239,16 @@ struct Builder {
     queries += matmul(layer.query, x, q, layer.query_bias);
     keys += matmul(layer.key, x, k, layer.key_bias);
     values += matmul(layer.value, x, v, layer.value_bias);
-    if (there(layer.query_norm)) queries += norm(layer.query_norm, q, q, normed_heads);
-    if (there(layer.key_norm)) keys += norm(layer.key_norm, k, k, normed_kv_heads);
+    const auto add_norms = [&] {
+      if (there(layer.query_norm)) queries += norm(layer.query_norm, q, q, normed_heads);
+      if (there(layer.key_norm)) keys += norm(layer.key_norm, k, k, normed_kv_heads);
+    };
+    if (!arch.norm_turned) add_norms();
     if (shape.rope_table != kNoRope) {
-      queries += rope(shape, q, shape.heads);
-      keys += rope(shape, k, shape.kv_heads);
+      queries += rope(shape, shape.query_rope_table, q, shape.heads);
+      keys += rope(shape, shape.rope_table, k, shape.kv_heads);
     }
+    if (arch.norm_turned) add_norms();
     keys += write_keys(shape, k, cache);
     values += write_values(shape, v, cache);
     GRETA_TRY(emit_attention({queries, keys, values}, attention(shape, layer, q, attended, cache)));
@@ -277,7 +281,7 @@ struct Builder {
     Call absorbed = make.matmul_each(layer.key_up, q, {}, query, shape.heads, shape.heads);
     absorbed.x_stride = head;
     absorbed.y_stride = shape.key_width;
-    Call turned = rope(shape, from(q, s.latent.plain), shape.heads);
+    Call turned = rope(shape, shape.rope_table, from(q, s.latent.plain), shape.heads);
     turned.slot[kY] = from(query, s.latent.width);
     turned.x_stride = head;
     turned.y_stride = shape.key_width;
@@ -287,7 +291,7 @@ struct Builder {
     queries += turned;
     keys += matmul(layer.latent, x, k);
     keys += normed;
-    keys += rope(shape, from(k, s.latent.width), 1);
+    keys += rope(shape, shape.rope_table, from(k, s.latent.width), 1);
     keys += write_keys(shape, k, cache);
     GRETA_TRY(emit_attention({queries, keys}, attention(shape, layer, query, attended, cache)));
     GRETA_TRY(emit({make.matmul_each(layer.value_up, attended, {}, y, shape.heads, shape.heads)}));

@@ -94,13 +94,17 @@ struct Arch {
   bool scale_embedding = false;  // embeddings are multiplied by sqrt(width)
   bool norm_all_heads = false;   // query_norm and key_norm run over all heads of a token together
   bool latent = false;           // multi-head latent attention: keys and values are made from one cached head
+  bool norm_turned = false;      // query_norm and key_norm come behind the rotation
+  bool temperature = false;      // reads attention.temperature_scale: queries grow with their position
   bool scales = false;  // reads the keys embedding_scale, residual_scale and logit_scale, which divides
 
   uint32_t window = 0;           // attention.sliding_window
   bool window_required = false;  // the file must give attention.sliding_window
   uint32_t window_period = 0;    // every n-th layer sees all positions, others a window; 0: all have a window
-  bool window_rope = false;      // layers with a window rotate without scaling, by rope.freq_base_swa
-  float window_rope_base = 0;    // the default of that key; 0: the base of the other layers
+  bool window_behind = false;  // of each window_period layers the first sees all positions, and not the last
+  bool turn_windows = false;   // where some layers have a window, the others do not rotate
+  bool window_rope = false;    // layers with a window rotate without scaling, by rope.freq_base_swa
+  float window_rope_base = 0;  // the default of that key; 0: the base of the other layers
   uint32_t rope_skip_period = 0;   // every n-th layer does not rotate; 0: all layers rotate
   bool rope_by_finetuned = false;  // rope.scaling.finetuned = false means that no layer rotates
 
@@ -112,6 +116,8 @@ struct Arch {
       false;  // layers may lack attention (0 KV heads) or a feed-forward block (a width of 0)
   bool needs_experts = false;
   bool normalise_experts = false;  // expert_weights_norm
+  bool softmax_experts =
+      false;  // without expert_gating_func it is the softmax, also with a bias of the choice
 };
 
 }  // namespace greta

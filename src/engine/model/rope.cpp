@@ -58,12 +58,17 @@ void fill_rope_table(const Shape& shape, const Weights& weights, uint32_t index,
     if (rope.factors && !factors.empty()) frequency[i] /= double(factors[i]);
   }
   const double size = double(rope.scaling.attention_factor);
-  for (uint32_t position = 0; position < context; ++position)
+  for (uint32_t position = 0; position < context; ++position) {
+    double grown = size;
+    if (rope.temperature > 0)
+      grown *= 1 + double(rope.temperature) *
+                       std::log1p(std::floor(position / double(rope.scaling.original_context)));
     for (uint32_t i = 0; i < pairs; ++i) {
       const double angle = position * frequency[i];
-      *table++ = float(std::cos(angle) * size);
-      *table++ = float(std::sin(angle) * size);
+      *table++ = float(std::cos(angle) * grown);
+      *table++ = float(std::sin(angle) * grown);
     }
+  }
 }
 
 }  // namespace greta

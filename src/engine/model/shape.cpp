@@ -6,34 +6,6 @@
 
 namespace greta {
 
-#define ARCH(name) extern const Arch arch_##name;
-#include "arch_list.inc"
-#undef ARCH
-
-static const Arch* const kArchs[] = {
-#define ARCH(name) &arch_##name,
-#include "arch_list.inc"
-#undef ARCH
-};
-
-Status find_arch(std::string_view name, const Arch** out) {
-  std::string known;
-  for (const Arch* arch : kArchs) {
-    if (name == arch->name) return *out = arch, Status{};
-    known += known.empty() ? "" : ", ";
-    known += arch->name;
-  }
-  return fail(Code::Unsupported, "architecture \"%.*s\" is not one of those this build runs: %s",
-              int(name.size()), name.data(), known.c_str());
-}
-
-Status file_arch(const Gguf& gguf, const Arch** out) {
-  std::string_view name;
-  GRETA_TRY(gguf.require("general.architecture"));
-  GRETA_TRY(gguf.get_string("general.architecture", &name));
-  return within(find_arch(name, out), "%s", gguf.name());
-}
-
 const LayerShape& Shape::attending() const { return *std::ranges::find_if(each, &LayerShape::attends); }
 
 std::string layer_name(const TensorName& name, uint32_t layer) {
@@ -234,7 +206,8 @@ Status read_windows(Reader& r, Shape* s) {
   } else {
     r.u32("attention.sliding_window_pattern", 0, kMaxLayers, &period);
     GRETA_TRY(r.status);
-    for (uint32_t l = 0; l < s->layers; ++l) windowed[l] = period == 0 || (l + 1) % period != 0;
+    for (uint32_t l = 0; l < s->layers; ++l)
+      windowed[l] = period == 0 || (l + !r.arch.window_behind) % period != 0;
   }
   for (uint32_t l = 0; l < s->layers; ++l)
     s->each[l].window = windowed[l] && s->each[l].attends() ? std::min(window, kMaxContext) : 0;
@@ -311,6 +284,24 @@ Status read_rope_scaling(Reader& r, const Shape& s, RopeScaling* out, float* sco
   return {};
 }
 
+// Gives queries a table of their own if they grow with their position.
+Status read_temperature(Reader& r, Shape* s, uint8_t* table) {
+  float temperature = 0;
+  if (r.arch.temperature) r.f32("attention.temperature_scale", 0.0f, 1e3f, &temperature);
+  GRETA_TRY(r.status);
+  const LayerShape& layer = s->attending();
+  if (temperature == 0) return {};
+  if (layer.rope_width != layer.key_width)
+    return fail(Code::Unsupported,
+                "%s: %sattention.temperature_scale scales whole queries, and of their %u values %u rotate "
+                "(rope.dimension_count, attention.key_length)",
+                r.gguf.name(), r.prefix.c_str(), layer.key_width, layer.rope_width);
+  *table = uint8_t(s->rope_tables);
+  s->rope[s->rope_tables++] = s->rope[0];
+  s->rope[*table].temperature = temperature;
+  return {};
+}
+
 Status read_rope(Reader& r, Shape* s) {
   RopeTable& main = s->rope[0];
   main.width = s->attending().rope_width;
@@ -327,12 +318,17 @@ Status read_rope(Reader& r, Shape* s) {
   } else {
     r.same_as("rope.freq_base_swa", "rope.freq_base", double(main.base));
   }
+  uint8_t queries = 0;  // the table by which they rotate where keys rotate by the first
+  GRETA_TRY(read_temperature(r, s, &queries));
   bool turns = true;
   if (r.arch.rope_by_finetuned) r.flag("rope.scaling.finetuned", &turns);
   const uint32_t skip = r.arch.rope_skip_period;
+  const bool windows = r.arch.turn_windows && std::ranges::any_of(s->each, &LayerShape::window);
   for (uint32_t l = 0; l < s->layers; ++l) {
-    s->each[l].rope_table = s->each[l].window && s->rope_tables > 1 ? 1 : 0;
-    if (!turns || (skip && (l + 1) % skip == 0)) s->each[l].rope_table = kNoRope;
+    LayerShape& layer = s->each[l];
+    layer.rope_table = layer.window && r.arch.window_rope ? 1 : 0;
+    if (!turns || (skip && (l + 1) % skip == 0) || (windows && !layer.window)) layer.rope_table = kNoRope;
+    layer.query_rope_table = layer.rope_table == 0 ? queries : layer.rope_table;
   }
   return r.status;
 }
@@ -393,7 +389,7 @@ Status read_experts(Reader& r, Shape* s) {
   if (e.groups == 1) e.groups_used = 1;
   // Models with a bias of the choice gate by sigmoid. GLM 4.7 Flash has the bias without the key.
   const std::string bias = layer_name(names.choice_bias, std::min(dense, s->layers - 1));
-  if (!gating) gating = r.gguf.find_tensor(bias) ? 2 : 1;
+  if (!gating) gating = r.gguf.find_tensor(bias) && !r.arch.softmax_experts ? 2 : 1;
   e.gating = gating == 2 ? kGatingSigmoid : kGatingSoftmax;
   if (dense < s->layers) GRETA_TRY(check_groups(r, e, bias));
   if (shared && !e.shared_width) {

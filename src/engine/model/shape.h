@@ -25,14 +25,17 @@ struct RopeScaling {
   bool whole_range = true;
 };
 
-// A model has two tables at most, since layers with a window may rotate by another base.
+// A model has several tables where layers with a window rotate by another base, or where queries grow with
+// their position.
 struct RopeTable {
   uint32_t width = 0;  // rotated values of a head
   float base = 10000.0f;
   RopeScaling scaling;
   bool factors = true;  // the file's factors apply, if it has any
+  // Cosine and sine at position p grow by 1 + temperature * ln(1 + floor(p / original_context)).
+  float temperature = 0;
 };
-constexpr uint32_t kMaxRopeTables = 2;
+constexpr uint32_t kMaxRopeTables = 3;
 constexpr uint8_t kNoRope = 0xff;
 
 // A tensor's name in the file, with the layer in place of %u.
@@ -41,7 +44,8 @@ std::string layer_name(const TensorName& name, uint32_t layer);
 // A layer lacks attention if it has no heads, and a feed-forward block if it has neither experts nor a width.
 struct LayerShape {
   uint32_t window = 0;                      // how many positions a token sees, its own included; 0: all
-  uint8_t rope_table = 0;                   // an index, or kNoRope
+  uint8_t rope_table = 0;                   // of keys: an index, or kNoRope
+  uint8_t query_rope_table = 0;             // of queries
   bool experts = false;                     // in place of the dense feed-forward block
   uint32_t heads = 0, kv_heads = 0;         // query heads, and cached key-value heads
   uint32_t key_width = 0, value_width = 0;  // of one cached head

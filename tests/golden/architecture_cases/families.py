@@ -1,6 +1,7 @@
 """More cases of make_converted.py, by family."""
-from .case import Case, rope, shape
-from .gemma import SMALL
+from .case import Case, rope, shape, yarn
+from .dense import GRANITE_CONFIG, GRANITE_CONFIG_2, LLAMA3
+from .gemma import GLOBAL, LOCAL, SMALL
 
 
 def case(name, model, config, **more):
@@ -84,4 +85,72 @@ MINIMAX = [
          arch="minimax-m2", published={"rotary_dim": 16, "scoring_func": "sigmoid"}),
 ]
 
-FAMILIES = GEMMA + OLMOE + SEED_OSS + ERNIE + GLM + GLM_MOE + MINIMAX
+# Where a layer has a window, those without one do not rotate.
+EXAONE = [
+    case("exaone4-converted", "Exaone4",
+         shape(32, 4, 2, 24, layers=5, head_dim=8, sliding_window=7, sliding_window_pattern="LLLG",
+               layer_types=[LOCAL] * 3 + [GLOBAL, LOCAL], rope_parameters=rope(1000000.0))),
+    case("exaone4-converted-whole", "Exaone4",
+         shape(24, 2, 1, 20, head_dim=16, sliding_window=None, sliding_window_pattern=None, layer_types=[GLOBAL] * 2,
+               tie_word_embeddings=True, rope_parameters={**LLAMA3, "original_max_position_embeddings": 32})),
+]
+
+
+def hunyuan(count, used, width, **more):
+    return dict(num_experts=count, moe_topk=used, rope_parameters=rope(), attention_bias=False, **more)
+
+
+def hunyuan_lists(layers, count, used, width):
+    return {"moe_topk": [used] * layers, "moe_intermediate_size": [width] * layers, "num_shared_expert": [1] * layers,
+            "num_experts": count}
+
+
+HUNYUAN = [
+    case("hunyuan-dense-converted", "HunYuanDenseV1",
+         shape(32, 4, 2, 24, head_dim=8, tie_word_embeddings=True, rope_parameters=rope()), arch="hunyuan-dense"),
+    case("hunyuan-dense-converted-untied", "HunYuanDenseV1",
+         shape(24, 2, 1, 20, layers=3, head_dim=16, rope_parameters=rope(100000.0)), arch="hunyuan-dense"),
+    case("hunyuan-moe-converted", "HunYuanMoEV1",
+         shape(32, 4, 2, 12, head_dim=8, **hunyuan(6, 2, 12)), arch="hunyuan-moe", published=hunyuan_lists(2, 6, 2, 12)),
+    case("hunyuan-moe-converted-tied", "HunYuanMoEV1",
+         shape(24, 2, 1, 10, layers=3, head_dim=12, tie_word_embeddings=True, **hunyuan(5, 3, 10)), arch="hunyuan-moe",
+         published=hunyuan_lists(3, 5, 3, 10)),
+]
+
+ERNIE_MOE = [
+    case("ernie4_5-moe-converted", "Ernie4_5_Moe",
+         shape(32, 4, 2, 24, layers=3, moe_num_experts=6, moe_k=2, moe_intermediate_size=12, moe_num_shared_experts=1,
+               moe_layer_start_index=1, moe_layer_end_index=2, rope_parameters=rope(500000.0)), arch="ernie4_5-moe"),
+    case("ernie4_5-moe-converted-tied", "Ernie4_5_Moe",
+         shape(40, 4, 1, 20, moe_num_experts=5, moe_k=3, moe_intermediate_size=10, moe_num_shared_experts=2,
+               moe_layer_start_index=1, moe_layer_end_index=1, tie_word_embeddings=True, rope_parameters=rope()),
+         arch="ernie4_5-moe"),
+]
+
+
+def granite_windows(types, window, **more):
+    return dict(layer_types=types, sliding_window=window, rope_parameters=rope(),
+                layer_rope_theta=[10000.0] * len(types), **more)
+
+
+GRANITE_SWA = [
+    case("granite_swa-converted", "GraniteSWA",
+         shape(32, 4, 2, 24, layers=5, **granite_windows([GLOBAL, LOCAL, LOCAL, LOCAL, GLOBAL], 6), **GRANITE_CONFIG)),
+    case("granite_swa-converted-tied", "GraniteSWA",
+         shape(24, 2, 1, 20, layers=3, tie_word_embeddings=True, **granite_windows([GLOBAL, LOCAL, GLOBAL], 9),
+               **GRANITE_CONFIG_2)),
+]
+
+# Within the original context of 8 positions queries do not grow, behind it they do.
+MISTRAL3 = [
+    case("mistral3-converted", "Ministral3",
+         shape(32, 4, 2, 24, head_dim=8,
+               rope_parameters=yarn(1000000.0, 16.0, 8, mscale=1.0, mscale_all_dim=1.0, beta_fast=32.0, beta_slow=1.0,
+                                    llama_4_scaling_beta=0.1))),
+    case("mistral3-converted-tied", "Ministral3",
+         shape(24, 2, 1, 20, layers=3, head_dim=16, tie_word_embeddings=True,
+               rope_parameters=yarn(10000.0, 4.0, 12, mscale=1.0, mscale_all_dim=1.0, beta_fast=4.0, beta_slow=1.0,
+                                    llama_4_scaling_beta=0.4))),
+]
+
+FAMILIES = EXAONE + HUNYUAN + ERNIE_MOE + GRANITE_SWA + MISTRAL3 + GEMMA + OLMOE + SEED_OSS + ERNIE + GLM + GLM_MOE + MINIMAX

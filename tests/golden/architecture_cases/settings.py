@@ -87,6 +87,8 @@ def base(state, value):
         full.update(rope_type="default")
         state.hooks.append(lambda model: model.model.rotary_emb.inv_freq.div_(factors))
     full["rope_theta"] = value
+    if "layer_rope_theta" in state.config:
+        state.config["layer_rope_theta"] = [value if each else 0 for each in state.config["layer_rope_theta"]]
     if sliding is not None and state.arch != "gemma3" and "rope.freq_base_swa" not in state.keys:
         sliding["rope_theta"] = value
 
@@ -138,6 +140,9 @@ def original_context(state, value):
 def log_multiplier(state, value):
     """Ten times of it is both, mscale and mscale_all_dim, as in all published models."""
     full, _ = state.ropes()
+    if state.arch == "mistral3":  # it is mscale_all_dim, and mscale is not in the file
+        full["mscale_all_dim"] = value
+        return
     full["mscale"] = full["mscale_all_dim"] = 10 * value
     if not value:
         del full["mscale"], full["mscale_all_dim"]
@@ -149,12 +154,15 @@ def turns(state, value):
 
 # ---- windows -------------------------------------------------------------------------------------------------------
 
-PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "olmo2": 4}  # of the layer that sees all
+PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "olmo2": 4, "exaone4": 4, "granite_swa": 4}  # of the layer that sees all
+FIRST = ("granite_swa",)  # there it is the first of these layers, and not the last
 
 
 def window(state, value):
-    if state.arch in ("gemma3", "olmo2") and not value:
+    if state.arch in ("gemma3", "olmo2", "exaone4") and not value:
         state.config["layer_types"] = [FULL] * state.config["num_hidden_layers"]
+        if state.arch == "exaone4":  # then all layers rotate
+            state.config["sliding_window"] = None
     else:
         state.config["sliding_window"] = value or None
 
@@ -162,7 +170,7 @@ def window(state, value):
 def pattern(state, value):
     """A period, or for each layer whether it has a window."""
     layers = range(state.config["num_hidden_layers"])
-    windowed = value if isinstance(value, list) else [(layer + 1) % value != 0 for layer in layers]
+    windowed = value if isinstance(value, list) else [(layer + (state.arch not in FIRST)) % value != 0 for layer in layers]
     state.config["layer_types"] = [SLIDING if each else FULL for each in windowed]
 
 
@@ -199,6 +207,27 @@ def width_of_layers(state, value):
     raise NoChange("every layer has experts, and expert_feed_forward_length says their width")
 
 
+def shared_experts(state, value):
+    if not state.keys.get("expert_shared_feed_forward_length"):
+        raise NoReference
+    raise NoChange("expert_shared_feed_forward_length says how wide they are together")
+
+
+def shared_width(state, value):
+    if value or not state.keys.get("expert_shared_count"):
+        raise NoReference
+    each = state.keys.get("expert_feed_forward_length", state.keys.get("feed_forward_length"))
+    if state.keys["expert_shared_count"] * each != state.keys["expert_shared_feed_forward_length"]:
+        raise NoReference
+    raise NoChange("as many values as expert_shared_count experts have")
+
+
+def every_layer(state, value):
+    if value > 1:
+        raise NoReference
+    raise NoChange("every layer has experts")
+
+
 def check_groups(state, used=None, groups=None, groups_used=None):
     count = state.keys["expert_count"]
     used = used or state.keys["expert_used_count"]
@@ -210,7 +239,8 @@ def check_groups(state, used=None, groups=None, groups_used=None):
 
 def experts_used(state, value):
     check_groups(state, used=value)
-    state.config["num_experts_per_tok"] = value
+    names = {"ernie4_5-moe": "moe_k", "hunyuan-moe": "moe_topk"}
+    state.config[names.get(state.arch, "num_experts_per_tok")] = value
 
 
 def groups(state, value):
@@ -312,7 +342,7 @@ SETTINGS = {
     "attention.layer_norm_rms_epsilon": Setting(epsilon, factors=(5e4,)),  # twice of it is nothing to float32
     "attention.scale": Setting(in_config("attention_multiplier"), lambda state: head_width(state) ** -0.5),
     "attention.sliding_window": Setting(
-        window, lambda state: {"gemma2": 4096, "gpt-oss": REQUIRED}.get(state.arch, 0), (2, 64)),
+        window, lambda state: {"gemma2": 4096, "gpt-oss": REQUIRED, "granite_swa": REQUIRED}.get(state.arch, 0), (2, 64)),
     "attention.sliding_window_pattern": Setting(pattern, lambda state: PERIODS[state.arch]),
     "attn_logit_softcapping": Setting(in_config("attn_logit_softcapping"), 50.0),
     "final_logit_softcapping": Setting(
@@ -343,8 +373,10 @@ SETTINGS = {
     "leading_dense_block_count": Setting(dense_layers, 0),
     "expert_feed_forward_length": Setting(
         of_experts(width_of_experts), lambda state: state.keys["feed_forward_length"]),
-    "expert_shared_count": Setting(of_experts(sizes_of_experts), 0),
-    "expert_shared_feed_forward_length": Setting(of_experts(sizes_of_experts), 0),
+    "expert_shared_count": Setting(of_experts(shared_experts), 0),
+    "expert_shared_feed_forward_length": Setting(of_experts(shared_width), 0),
+    "interleave_moe_layer_step": Setting(every_layer, 1),
+    "attention.temperature_scale": Setting(in_rope("llama_4_scaling_beta"), 0.0),
     "expert_weights_scale": Setting(of_experts(in_config("routed_scaling_factor")), 1.0),
     "expert_weights_norm": Setting(
         of_experts(in_config("norm_topk_prob")), lambda state: state.arch not in ("deepseek2", "dots1", "olmoe")),
