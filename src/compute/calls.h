@@ -114,6 +114,15 @@ struct CallMaker {
     c.add.scale = scale;
     return c;
   }
+  // y = factor(x) * by, over heads of `width` values.
+  Call multiply(const Slice& x, const Slice& by, const Slice& y, const HeadsShape& heads,
+                uint32_t factor) const {
+    Call c = of(Op::Multiply, x, y);
+    c.slot[kX2] = by;
+    c.width = heads.width;
+    c.multiply = {heads.heads, factor};
+    return c;
+  }
   Call route(const Slice& logits, const Slice& ids, const Slice& weights, const Call::Experts& experts,
              const Call::Route& choice, const Slice& bias = {}) const {
     Call c = of(Op::Route, logits, ids);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compute/quant_type.h"
+#include "kernels/abi/multiply.h"
 #include "kernels/abi/ops.h"
 #include "kernels/abi/q8.h"
 #include "kernels/abi/scan.h"
@@ -58,8 +59,8 @@ uint64_t tensor_bytes(QuantType type, Layout layout, uint64_t n, uint64_t depth,
 
 enum Slot : uint8_t {
   kX,        // main input
-  kX2,       // second input: up of gate, b of add, weights of combine, keys of scan; ids of matmul_expert and
-             // scale, which may be absent
+  kX2,       // second input: up of gate, b of add, by of multiply, weights of combine, keys of scan; ids of
+             // matmul_expert and scale, which may be absent
   kX3,       // values of scan
   kX4,       // dt of scan
   kX5,       // strength or skip of scan, what goes with its values
@@ -156,6 +157,12 @@ struct Call {
     float scale = 1;  // of the second input
     bool operator==(const Add&) const = default;
   } add;
+  struct Multiply {
+    uint32_t heads = 0;      // in a row; x_stride is from one of them to the next
+    uint32_t factor = 0;     // kFactor*
+    uint32_t by_stride = 0;  // values from one head of the second input to the next; 0: no gaps
+    bool operator==(const Multiply&) const = default;
+  } multiply;
   struct Experts {       // of route, matmul_expert, combine and scale
     uint32_t count = 0;  // experts of the model; combine does not ask
     uint32_t used = 0;   // of a token: its slots

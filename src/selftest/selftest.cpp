@@ -26,6 +26,7 @@ constexpr Check kChecks[] = {
     {"kv_write, attention", {check_attention, check_attention_of_not_finite}},
     {"gate", {check_gate, check_gate_of_not_finite}},
     {"add", {check_add}},
+    {"multiply", {check_multiply}},
     {"route", {check_route, check_routers}},
     {"matmul_expert", {check_matmul_expert, check_matmul_heads, check_expert_sequences}},
     {"combine", {check_combine}},

@@ -9,6 +9,7 @@ void check_norm(Rig& rig);
 void check_norm_strides(Rig& rig);
 void check_gate(Rig& rig);
 void check_add(Rig& rig);
+void check_multiply(Rig& rig);
 void check_softcap(Rig& rig);
 void check_scale(Rig& rig);
 void check_combine(Rig& rig);

@@ -132,6 +132,42 @@ void check_add(Rig& rig) {
   rig.require_all_run(Op::Add);
 }
 
+void check_multiply(Rig& rig) {
+  Random random(6);
+  struct Heads {
+    uint32_t heads, width, x_stride, by_stride;
+  };
+  for (const Live& live : live_rows(rig))
+    for (const Heads& shape : {Heads{1, 33, 0, 0}, {3, 20, 41, 0}, {2, 256, 512, 300}, {1, 1, 3, 2}})
+      for (const uint32_t factor :
+           {uint32_t(kFactorItself), uint32_t(kFactorLogistic), uint32_t(kFactorPositive)}) {
+        StepRows steps;
+        steps.add_tokens(live.tokens);
+        const uint32_t heads = live.tokens * shape.heads, all = live.bucket * shape.heads;
+        const uint32_t x_stride = std::max(shape.x_stride, shape.width),
+                       by_stride = std::max(shape.by_stride, shape.width);
+        auto x = gaussians(size_t(heads) * x_stride, random, 4);
+        x[0] = -80;
+        const auto by = gaussians(size_t(heads) * by_stride, random);
+        Values from, with;
+        for (uint32_t h = 0; h < heads; ++h)
+          for (uint32_t i = 0; i < shape.width; ++i) {
+            from.push_back(double(x[h * x_stride + i]));
+            with.push_back(double(by[h * by_stride + i]));
+          }
+        const Slice x_slice = rig.put_padded(x, all * x_stride), y = rig.room(uint64_t(all) * shape.width * 4),
+                    step = steps.put(rig);
+        const Slice by_slice = rig.put_padded(by, all * by_stride);
+        Call call = CallMaker{step}.multiply(x_slice, by_slice, y, {shape.heads, shape.width}, factor);
+        call.x_stride = shape.x_stride;
+        call.multiply.by_stride = shape.by_stride;
+        check_rows(rig, call, live.bucket, reference::multiply(from, with, factor), 1e-12);
+        if (live.bucket == 8) check_repeats(rig, call, live.bucket);
+        rig.reset();
+      }
+  rig.require_all_run(Op::Multiply);
+}
+
 void check_softcap(Rig& rig) {
   Random random(5);
   for (const Live& live : live_rows(rig))

@@ -1,0 +1,18 @@
+// multiply_plain: y[t][h][i] = factor(x[t][h][i]) * by[t][h][i]     [tokens][heads][width] float32
+//   grid    (tokens, heads * width / GROUP)
+//   group   GROUP threads with a value each
+//   shared  none
+//   moves   x, by and y once
+// The argument block is MultiplyBlock in kernels/abi/multiply.h.
+#include "kernels/vulkan/step.h"
+#include "kernels/gpu/multiply.h"
+
+layout(push_constant, scalar) uniform Push { MultiplyBlock p; };
+
+void main() {
+  const uint t = gl_WorkGroupID.x, i = gl_WorkGroupID.y * GROUP + gl_LocalInvocationIndex;
+  if (t >= live_rows(step_of(p.step), kRowsTokens) || i >= p.heads * p.width) return;
+  const uint head = t * p.heads + i / p.width, at = i % p.width;
+  p.y.at[head * p.width + at] =
+      multiplied(p.factor, p.x.at[head * p.x_stride + at], p.by.at[head * p.by_stride + at]);
+}

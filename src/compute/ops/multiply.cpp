@@ -1,0 +1,53 @@
+// multiply: y = factor(x) * by, over heads whose values may lie apart. Group = a token, or a tile of its
+// values.
+#include "compute/ops/parts.h"
+
+namespace greta {
+
+static uint64_t values_of(const Call& call) { return uint64_t(call.multiply.heads) * call.width; }
+
+static bool fits(std::span<const Call> calls, const KernelRow&, Reason& why) {
+  if (!check_single(calls, why)) return false;
+  const Call& call = calls[0];
+  if (call.multiply.factor > kFactorPositive) return why.no("multiply: no factor %u", call.multiply.factor);
+  if (values_of(call) > UINT32_MAX)
+    return why.no("multiply: %u heads of %u values", call.multiply.heads, call.width);
+  return check_size("multiply", "heads", call.multiply.heads, why) &&
+         check_size("multiply", "width", call.width, why) &&
+         check_stride("multiply", call.x_stride, call.width, why) &&
+         check_stride("multiply", call.multiply.by_stride, call.width, why);
+}
+
+static void groups(std::span<const Call> calls, const KernelRow& row, uint32_t bucket, uint32_t (&out)[3]) {
+  out[0] = bucket;
+  out[1] = tiles_of(row, values_of(calls[0]));
+  out[2] = 1;
+}
+
+static void pack(std::span<const Call> calls, const KernelRow&, Launch* out) {
+  const Call& call = calls[0];
+  MultiplyBlock block = {};
+  block.x = call.slot[kX].address();
+  block.by = call.slot[kX2].address();
+  block.y = call.slot[kY].address();
+  block.step = call.slot[kStep].address();
+  block.heads = call.multiply.heads;
+  block.width = call.width;
+  block.x_stride = stride_or(call.x_stride, call.width);
+  block.by_stride = stride_or(call.multiply.by_stride, call.width);
+  block.factor = call.multiply.factor;
+  out->set_block(block);
+  out->read(call.slot[kX]);
+  out->read(call.slot[kX2]);
+  out->write(call.slot[kY]);
+  read_step(call, out);
+}
+
+static Cost cost(std::span<const Call> calls, uint32_t rows, uint32_t) {
+  const uint64_t values = rows * values_of(calls[0]);
+  return {3 * values * kFloatBytes, (calls[0].multiply.factor == kFactorLogistic ? 8 : 1) * values};
+}
+
+extern const OpInfo op_multiply = {fits, groups, pack, cost};
+
+}  // namespace greta
