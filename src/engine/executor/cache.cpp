@@ -19,9 +19,11 @@ struct WaitAtEnd {
 // Frees the sequence's pages at its end.
 struct GiveBack {
   std::vector<PagePool>& pools;
+  std::optional<PagePool>& states;
   uint32_t sequence;
   ~GiveBack() {
     for (PagePool& pool : pools) pool.truncate(sequence, 0);
+    if (states) states->truncate(sequence, 0);
   }
 };
 
@@ -47,6 +49,9 @@ uint64_t Executor::cache_bytes(uint32_t positions, CacheForm form) const {
   for (uint32_t l = 0; l < model_.shape.layers; ++l)
     bytes += buffers_.cache[l].page_bytes() / kPageTokens *
              (positions - first_saved(l, positions, form) * kPageTokens);
+  const RecurrentShape& state = model_.shape.recurrence;
+  if (positions && form == CacheForm::Windows)
+    bytes += (state.conv_values() + state.scan_values()) * sizeof(float) * model_.shape.recurrent_layers;
   return bytes;
 }
 
@@ -72,6 +77,18 @@ Status Executor::walk_cache(uint32_t sequence, uint32_t positions, CacheForm for
       GRETA_TRY(walk_page(layer.keys, page, layer.key_page_bytes, heads, used));
       if (!layer.joined) GRETA_TRY(walk_page(layer.values, page, layer.value_page_bytes, heads, used));
     }
+  return positions && form == CacheForm::Windows ? walk_state(sequence, visit) : Status{};
+}
+
+Status Executor::walk_state(uint32_t sequence, const Spans& visit) const {
+  const RecurrentShape& shape = model_.shape.recurrence;
+  for (uint32_t l = 0; states_ && l < model_.shape.layers; ++l) {
+    if (!model_.shape.each[l].recurrent) continue;
+    const Slice state = state_of(l, states_->table(sequence)[0]);
+    GRETA_TRY(visit({state.buffer, state.offset, shape.conv_values() * sizeof(float)}));
+    const uint64_t scan = state.offset + shape.scan_at() * sizeof(float);
+    GRETA_TRY(visit({state.buffer, scan, shape.scan_values() * sizeof(float)}));
+  }
   return {};
 }
 
@@ -90,7 +107,7 @@ Status Executor::save_cache(uint32_t sequence, uint32_t positions, const CacheBy
   GRETA_TRY(piece.allocate(*model_.device, capacity, Memory::Readback));
   const WaitAtEnd wait{*stream_};
   if (!can_save(sequence, positions))
-    return fail(Code::Argument, "the windows of the cache have left position %u behind", positions - 1);
+    return fail(Code::Argument, "the cache has left position %u behind", positions - 1);
   uint64_t used = 0;
   const auto hand_over = [&]() -> Status {
     GRETA_TRY(stream_->wait());
@@ -138,8 +155,9 @@ Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> token
                                const CacheBytes& fill) {
   const uint32_t positions = uint32_t(tokens.size()), spare = spare_sequence();
   const PagePool::Want want{spare, 0, positions};
-  const GiveBack give_back{pools_, spare};
+  const GiveBack give_back{pools_, states_, spare};
   if (positions) {
+    GRETA_TRY(reserve_states({&want, 1}));
     GRETA_TRY(pools_[0].reserve({&want, 1}, &copies_[0]));
     for (uint32_t g = 1; g < plan_.groups.count; ++g) {
       const uint32_t first = first_page_saved(pools_[g].window(), positions) * kPageTokens;
@@ -158,6 +176,10 @@ Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> token
     return Status{};
   }));
   for (PagePool& pool : pools_) pool.exchange(sequence, spare);
+  if (states_) {
+    states_->exchange(sequence, spare);
+    state_ends_[sequence] = positions;
+  }
   if (checkpoints_) checkpoints_->forget(sequence, 0);
   const bool lacks = form == CacheForm::Windows && cache_form() == CacheForm::Whole;
   not_there_[sequence] = lacks ? first_page_saved(window_, positions) : 0;

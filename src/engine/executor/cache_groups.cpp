@@ -22,7 +22,7 @@ CacheGroups plan_cache_groups(const Shape& shape, const CacheWants& wants) {
   for (const uint64_t bytes : wants.page_bytes) whole.page_bytes += bytes;
   groups.group[0] = whole;
   const uint32_t window = windowed.window;
-  if (!window) return groups;
+  if (!window || shape.recurrent_layers) return groups;  // checkpoints are of states
   for (uint32_t l = 0; l < shape.layers; ++l)
     if (shape.each[l].window == window) ++windowed.layers, windowed.page_bytes += wants.page_bytes[l];
   whole.layers -= windowed.layers;

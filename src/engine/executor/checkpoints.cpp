@@ -5,15 +5,16 @@
 namespace greta {
 
 void Checkpoints::make(uint32_t sequence, uint32_t position) {
-  position -= position % kPageTokens;
-  if (position == 0 || !pool_.whole(sequence, position)) return;
+  if (of_ == Of::Windows) position -= position % kPageTokens;
+  if (position == 0 || (of_ == Of::Windows && !pool_.whole(sequence, position))) return;
   Places& places = places_[sequence];
   const auto at = std::ranges::lower_bound(places, position, {}, &Place::position);
   if (at != places.end() && at->position == position) {
     at->used = ++clock_;
     return;
   }
-  const std::span<const uint32_t> pages = pool_.seen(sequence, position);
+  const std::span<const uint32_t> pages =
+      of_ == Of::States ? pool_.table(sequence) : pool_.seen(sequence, position);
   places.insert(at, {position, ++clock_, {pages.begin(), pages.end()}});
   for (const uint32_t page : pages) pool_.hold(page);
 }
@@ -29,7 +30,7 @@ void Checkpoints::resume(uint32_t sequence, uint32_t position) {
   Places& places = places_[sequence];
   const auto at = std::ranges::find(places, position, &Place::position);
   at->used = ++clock_;
-  pool_.set_seen(sequence, position, at->pages);
+  pool_.set_seen(sequence, of_ == Of::States ? 1 : position, at->pages);
 }
 
 void Checkpoints::forget(uint32_t sequence, uint32_t position) {

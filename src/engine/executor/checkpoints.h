@@ -1,6 +1,8 @@
-// Places of sequences at which they can go on, although their windows have left them behind: the pages of a
-// window group that a row there sees. Pages of group 0 are the sequence's own up to there. A place is a
-// multiple of kPageTokens, so that its last page is full and nobody writes into it any more.
+// Places of sequences at which they can go on, although they have gone past. Pages of group 0 are the
+// sequence's own up to there.
+//   of windows  The pages of a window group that a row there sees. A place is a multiple of kPageTokens, so
+//               that its last page is full and nobody writes into it any more.
+//   of states   The state that the sequence has there, which a step that goes on copies first.
 #pragma once
 #include "engine/executor/page_pool.h"
 
@@ -8,9 +10,10 @@ namespace greta {
 
 class Checkpoints {
  public:
-  Checkpoints(PagePool& pool, uint32_t sequences) : pool_(pool), places_(sequences) {}
+  enum class Of : uint8_t { Windows, States };
+  Checkpoints(PagePool& pool, Of of, uint32_t sequences) : pool_(pool), of_(of), places_(sequences) {}
 
-  // Makes one at the last place up to `position`, if the sequence has what it needs.
+  // Makes one at the last place up to `position`, if the sequence has what it needs. A state ends there.
   void make(uint32_t sequence, uint32_t position);
   // The last one up to `position`; 0 if there is none.
   uint32_t last(uint32_t sequence, uint32_t position) const;
@@ -24,12 +27,13 @@ class Checkpoints {
   struct Place {
     uint32_t position;
     uint64_t used;                // when, by clock_
-    std::vector<uint32_t> pages;  // PagePool::seen
+    std::vector<uint32_t> pages;  // PagePool::seen, or the state
   };
   using Places = std::vector<Place>;  // in order of position
   void drop(Places& places, size_t index);
 
   PagePool& pool_;
+  const Of of_;
   std::vector<Places> places_;  // by sequence
   uint64_t clock_ = 0;
 };

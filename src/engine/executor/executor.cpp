@@ -13,11 +13,13 @@ class Executor::Attempt {
  public:
   explicit Attempt(Executor& executor) : executor_(executor), recording_(*executor.stream_) {
     for (auto& copies : executor.copies_) copies.clear();
+    executor.state_copies_.clear();
   }
   ~Attempt() {
     if (kept_) return;
     for (uint32_t g = 0; g < executor_.plan_.groups.count; ++g)
       executor_.pools_[g].take_back(executor_.copies_[g]);
+    if (executor_.states_) executor_.states_->take_back(executor_.state_copies_);
     executor_.forget_uploads();
   }
   Attempt(const Attempt&) = delete;
@@ -51,22 +53,32 @@ void Executor::release_sequence(uint32_t sequence) {
 void Executor::fork_sequence(uint32_t from, uint32_t to, uint32_t position) {
   for (PagePool& pool : pools_) pool.fork(from, to, position);
   not_there_[to] = not_there_[from];
+  if (states_) {
+    states_->fork(from, to, std::min(position, 1u));
+    state_ends_[to] = position ? state_ends_[from] : 0;
+  }
   if (checkpoints_) checkpoints_->fork(from, to, position);
 }
 
 uint32_t Executor::truncate(uint32_t sequence, uint32_t position) {
   if (first_page_seen(window_, position) < not_there_[sequence]) position = not_there_[sequence] = 0;
-  if (checkpoints_ && !pools_[1].whole(sequence, position)) {
+  if (checkpoints_ && !stands_at(sequence, position)) {
     position = checkpoints_->last(sequence, position);
     checkpoints_->resume(sequence, position);
+    if (states_) state_ends_[sequence] = position;
   }
   for (PagePool& pool : pools_) pool.truncate(sequence, position);
   if (checkpoints_) checkpoints_->forget(sequence, position);
   return position;
 }
 
+// Whether the sequence can go on at `position` without a checkpoint.
+bool Executor::stands_at(uint32_t sequence, uint32_t position) const {
+  return states_ ? state_ends_[sequence] == position : pools_[1].whole(sequence, position);
+}
+
 void Executor::keep_checkpoint(uint32_t sequence, uint32_t position) {
-  if (!checkpoints_) return;
+  if (!checkpoints_ || (states_ && !stands_at(sequence, position))) return;
   (void)guarded([&] { return checkpoints_->make(sequence, position), Status{}; });  // or there is none
 }
 
@@ -85,8 +97,45 @@ bool Executor::free_window_page() {
 
 // By the plan of the pools, rows of steps have pages of windows if all else gives way.
 Status Executor::reserve_windows(std::span<const PagePool::Want> wants) {
-  if (!checkpoints_) return {};
+  if (!has_windows()) return {};
   return pools_[1].reserve(wants, &copies_[1], [this] { return make_window_room(); });
+}
+
+Slice Executor::state_of(uint32_t layer, uint32_t state) const {
+  const Slice& states = buffers_.cache[layer].states;
+  const uint64_t bytes = model_.shape.recurrence.stride() * sizeof(float);
+  return {states.buffer, states.offset + state * bytes, bytes};
+}
+
+// There are enough states if checkpoints give theirs up. A state that a checkpoint or another sequence has as
+// well is copied before the step.
+Status Executor::reserve_states(std::span<const PagePool::Want> wants) {
+  if (!states_) return {};
+  std::vector<PagePool::Want> one_of_each;
+  for (const PagePool::Want& want : wants) one_of_each.push_back({want.sequence, 0, 1});
+  return states_->reserve(one_of_each, &state_copies_, [this] { return checkpoints_->give_up(); });
+}
+
+// Fails unless each sequence of the step has its rows together and goes on where its state ends.
+Status Executor::check_runs() const {
+  if (!states_) return {};
+  std::bitset<kMaxStepSequences> seen;
+  for (const PagePool::Want& want : wants_) {
+    if (seen[want.sequence])
+      return fail(Code::Argument, "the rows of sequence %u do not stand together in the step", want.sequence);
+    seen.set(want.sequence);
+    if (want.begin && want.begin != state_ends_[want.sequence])
+      return fail(Code::Argument, "a step at position %u of sequence %u, whose state ends at %u", want.begin,
+                  want.sequence, state_ends_[want.sequence]);
+  }
+  return {};
+}
+
+// Notes what the step makes of states. It stands before the submission: where that fails, nobody goes on from
+// a state of which it is not known whether the step has changed it.
+void Executor::move_states() {
+  if (states_)
+    for (const PagePool::Want& want : wants_) state_ends_[want.sequence] = want.end;
 }
 
 void Executor::set_sampling(uint32_t sequence, const DeviceSampling& sampling) {
@@ -170,6 +219,10 @@ Status Executor::copy_pages() {
       }
       if (g == 0) GRETA_TRY(copy_in(token_log_.all(), copy, kPageTokens * sizeof(uint32_t)));
     }
+  for (const PagePool::Copy& copy : state_copies_)
+    for (uint32_t l = 0; l < model_.shape.layers; ++l)
+      if (model_.shape.each[l].recurrent)
+        GRETA_TRY(stream_->copy(state_of(l, copy.to), state_of(l, copy.from)));
   return {};
 }
 
@@ -194,6 +247,25 @@ Status Executor::upload_rows() {
   return {};
 }
 
+// Uploads which rows belong to which sequence, where layers are recurrent.
+Status Executor::upload_runs(std::span<const Row> rows) {
+  if (!states_) return {};
+  StepRuns runs = {};
+  for (uint32_t t = 0; t < rows.size(); ++t) {
+    if (t == 0 || rows[t].sequence != rows[t - 1].sequence)
+      runs.run[runs.count++] = {t, 0, states_->table(rows[t].sequence)[0]};
+    ++runs.run[runs.count - 1].count;
+    runs.run_of[t] = runs.count - 1;
+  }
+  if (runs_there_ && !memcmp(&runs, &*runs_there_, sizeof runs)) return {};
+  runs_there_.reset();  // stays so if the copy fails
+  const DeviceMemory& staged = flights_[flight_].runs;
+  memcpy(staged.buffer().mapped, &runs, sizeof runs);
+  GRETA_TRY(stream_->copy(runs_.slice(0, sizeof runs), staged.slice(0, sizeof runs)));
+  runs_there_ = runs;
+  return {};
+}
+
 // Repeats on the host's copy what drawing does to the device's rows (SampleBlock): the last drawn output of
 // each sequence makes its row that of the token drawn, one position further.
 void Executor::follow_draws() {
@@ -212,6 +284,7 @@ void Executor::follow_draws() {
 void Executor::forget_uploads() {
   rows_there_.clear();
   output_rows_there_.clear();
+  runs_there_.reset();
   prefixes_there_ = false;
   std::fill(sampling_changed_.begin(), sampling_changed_.end(), true);
   for (uint32_t g = 0; g < plan_.groups.count; ++g)
@@ -249,6 +322,7 @@ Status Executor::upload_step(std::span<const Row> rows, uint32_t lone, bool pref
   }
   state.lone_count = lone;
   GRETA_TRY(upload_rows());
+  GRETA_TRY(upload_runs(rows));
   if (prefixes && !prefixes_there_) {
     GRETA_TRY(upload(host_prefixes(), sizeof(SharedPrefixes)));
     prefixes_there_ = true;
@@ -358,12 +432,14 @@ Status Executor::prepare(std::span<const Row> rows, GretaGraph** graph) {
   GRETA_TRY(choose_plan(rows, &key));
   find_prefixes(rows, &key);
   note_wants(rows);
+  GRETA_TRY(check_runs());
   const Planned* plan = nullptr;
   GRETA_TRY(plan_for(key, &plan));
   *graph = plan->graph.get();
   const uint32_t lone = plan->lone ? count_lone(rows) : 0;
   GRETA_TRY(pools_[0].reserve(wants_, &copies_[0]));
   GRETA_TRY(reserve_windows(wants_));
+  GRETA_TRY(reserve_states(wants_));
   GRETA_TRY(wait(flight_));
   GRETA_TRY(stream_->barrier());  // the previous step may still read what is written now
   GRETA_TRY(copy_pages());
@@ -405,6 +481,7 @@ Status Executor::submit_piece(std::span<const Row> rows, uint32_t* out) {
   GRETA_TRY(graph->run(*stream_));
   follow_draws();
   GRETA_TRY(stream_->signal(flight.done));
+  move_states();
   GRETA_TRY(stream_->submit());
   attempt.keep();
   flight.under_way = true;
@@ -419,6 +496,7 @@ Status Executor::profile(std::span<const Row> rows, void (*on_stage)(void* user,
   GretaGraph* graph = nullptr;
   GRETA_TRY(prepare(rows, &graph));
   std::vector<uint64_t> ns;
+  move_states();
   GRETA_TRY(graph->time_commands(*stream_, *model_.device, &ns));
   follow_draws();
   attempt.keep();

@@ -45,7 +45,9 @@ struct DeviceSampling {
 struct ExecutorPlan {
   uint32_t context = 0, pages = 0, pages_per_sequence = 0, step_tokens = 0;  // pages: of group 0
   CacheGroups groups;
-  uint64_t cache_bytes = 0;  // keys, values and the token log
+  uint32_t states = 0;       // of recurrent layers: one of each sequence, a spare one and those of checkpoints
+  uint64_t state_bytes = 0;  // of one state in all layers
+  uint64_t cache_bytes = 0;  // keys, values, the token log and states
   uint64_t arena_bytes = 0;
   uint64_t tables_bytes = 0;  // rope table, StepState and its host copy, readback
   uint64_t total() const { return cache_bytes + arena_bytes + tables_bytes; }
@@ -121,10 +123,11 @@ class Executor {
   // or where its windows have left that behind, the last checkpoint before it. The tokens from there on are
   // to be read again.
   uint32_t truncate(uint32_t sequence, uint32_t position);
-  // Makes a checkpoint at the last multiple of kPageTokens up to `position`, if windows are whole there.
+  // Makes a checkpoint at the last multiple of kPageTokens up to `position`, if windows are whole there. That
+  // of a state is made at `position`, if no step has gone on from there.
   void keep_checkpoint(uint32_t sequence, uint32_t position);
   PagePool& pages() { return pools_[0]; }
-  PagePool* windows() { return checkpoints_ ? &pools_[1] : nullptr; }  // of the group with a window
+  PagePool* windows() { return has_windows() ? &pools_[1] : nullptr; }  // of the group with a window
   bool free_window_page();  // makes sure that there is a free page of it; false if all are in use
   // Where windows lack pages, this gives one up that is only kept for later; false if there is none.
   void set_spare_windows(std::function<bool()> give_up) { spare_windows_ = std::move(give_up); }
@@ -138,14 +141,18 @@ class Executor {
 
   // The cache of a sequence's first `positions` positions as a stream of bytes: by page, layer, keys before
   // values, head, position. It passes through a buffer of at most kCachePieceBytes. In the form `Windows` the
-  // pages of layers with a window before first_page_kept() are left out.
+  // pages of layers with a window before first_page_kept() are left out, and the states of recurrent layers
+  // come last.
   using CacheBytes = std::function<Status(uint8_t* bytes, uint64_t count)>;
   enum class CacheForm : uint8_t { Whole, Windows };
-  CacheForm cache_form() const { return plan_.groups.count > 1 ? CacheForm::Windows : CacheForm::Whole; }
+  CacheForm cache_form() const {
+    return has_windows() || states_ ? CacheForm::Windows : CacheForm::Whole;
+  }
   uint64_t cache_bytes(uint32_t positions, CacheForm form) const;
   // Whether it has what is saved with them: all that the last one of them sees.
   bool can_save(uint32_t sequence, uint32_t positions) const {
-    return !checkpoints_ || positions == 0 || pools_[1].whole(sequence, positions - 1);
+    if (states_) return positions == 0 || state_ends_[sequence] == positions;
+    return !has_windows() || positions == 0 || pools_[1].whole(sequence, positions - 1);
   }
   // Saves them in the executor's own form.
   Status save_cache(uint32_t sequence, uint32_t positions, const CacheBytes& take);
@@ -181,6 +188,7 @@ class Executor {
   class Attempt;
   struct Flight {
     DeviceMemory step;  // host memory from which the device's StepState is updated
+    DeviceMemory runs;  // and its StepRuns
     Event done;
     bool under_way = false;
   };
@@ -199,8 +207,16 @@ class Executor {
   Status walk_page(const CachePage& page, const Spans& visit) const;
   Status reserve_windows(std::span<const PagePool::Want> wants);
   bool make_window_room();
+  bool has_windows() const { return plan_.groups.count > 1; }
+  Status reserve_states(std::span<const PagePool::Want> wants);
+  Status check_runs() const;
+  void move_states();
+  Status upload_runs(std::span<const Row> rows);
+  Slice state_of(uint32_t layer, uint32_t state) const;
+  bool stands_at(uint32_t sequence, uint32_t position) const;
   uint32_t first_saved(uint32_t layer, uint32_t positions, CacheForm form) const;
   Status walk_cache(uint32_t sequence, uint32_t positions, CacheForm form, const Spans& visit) const;
+  Status walk_state(uint32_t sequence, const Spans& visit) const;
   Status walk_log(uint32_t sequence, uint32_t positions, const Spans& visit) const;
   using Walk = std::function<Status(const Spans& visit)>;
   Status load_pages(const Walk& walk, uint64_t bytes, const CacheBytes& fill);
@@ -236,8 +252,11 @@ class Executor {
   Model& model_;
   ExecutorOptions options_;
   ExecutorPlan plan_;
-  std::vector<PagePool> pools_;             // by group
-  std::optional<Checkpoints> checkpoints_;  // of the group with a window
+  std::vector<PagePool> pools_;  // by group
+  // Whose pages are states: a sequence has one at most, and one that it shares is copied before a step.
+  std::optional<PagePool> states_;
+  std::vector<uint32_t> state_ends_;        // by sequence: the position behind the last row in its state
+  std::optional<Checkpoints> checkpoints_;  // of states, else of the group with a window
   std::function<bool()> spare_windows_;
   // By sequence, how many pages at its beginning lack layers with a window, since it was restored without
   // them.
@@ -249,12 +268,13 @@ class Executor {
   bool takes_lone_rows_;  // some kernel of the device takes rows that are alone in their sequences
   bool takes_prefixes_;   // some kernel of the device takes pages that such rows share
   std::vector<PagePool::Want> wants_;
-  std::vector<PagePool::Copy> copies_[kMaxCacheGroups];
+  std::vector<PagePool::Copy> copies_[kMaxCacheGroups], state_copies_;
 
-  DeviceMemory arena_, step_, rope_, token_log_, counters_, drawn_, readback_;
+  DeviceMemory arena_, step_, runs_, rope_, token_log_, counters_, drawn_, readback_;
   std::vector<uint64_t> host_step_;  // the StepState as the device will have it
   std::vector<StepRow> rows_there_;  // its rows as the device has them; empty if that is not known
   uint32_t first_drawn_there_ = 0, lone_there_ = 0;
+  std::optional<StepRuns> runs_there_;       // as the device has them
   bool prefixes_there_ = false;              // the device has the host's SharedPrefixes
   std::vector<SharingRow> sharing_;          // of the step that is being prepared
   std::vector<uint32_t> output_rows_there_;  // the beginning of its output_row as the device has it

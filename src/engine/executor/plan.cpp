@@ -118,6 +118,26 @@ static Status each_step(const Model& model, const ExecutorOptions& o, uint32_t s
   return {};
 }
 
+// The bytes of one state in a layer.
+static uint64_t layer_state_bytes(const Shape& s, uint32_t layer) {
+  return s.each[layer].recurrent ? s.recurrence.stride() * sizeof(float) : 0;
+}
+
+// Checkpoints of states may take as much as keys and values do, by default, but there is room for two.
+static Status plan_states(const Shape& s, const ExecutorOptions& o, ExecutorPlan* p) {
+  if (!s.recurrent_layers) return {};
+  p->state_bytes = s.recurrence.stride() * sizeof(float) * s.recurrent_layers;
+  const uint64_t bytes = o.checkpoint_bytes ? o.checkpoint_bytes : p->cache_bytes;
+  const uint64_t checkpoints = std::clamp<uint64_t>(bytes / p->state_bytes, 2, 4 * o.sequences + 4);
+  p->states = uint32_t(o.sequences + 1 + checkpoints);
+  uint64_t all = 0;
+  if (!checked_multiply(p->state_bytes, p->states, &all))
+    return fail(Code::Argument, "%u states of %llu bytes do not fit 64 bits", p->states,
+                (unsigned long long)p->state_bytes);
+  p->cache_bytes += all;
+  return {};
+}
+
 // The bytes of the arena that the largest of the possible plans needs.
 static Status plan_arena(const Model& model, const ExecutorOptions& o, const ExecutorPlan& plan,
                          uint64_t* out) {
@@ -138,12 +158,15 @@ static Status plan_arena(const Model& model, const ExecutorOptions& o, const Exe
   b.token_log = piece(uint64_t(plan.pages) * kPageTokens * sizeof(uint32_t));
   b.counters = piece(kCounterCount * sizeof(uint32_t));
   b.drawn = piece(kDrawnBytes);
+  b.runs = piece(sizeof(StepRuns));
   b.readback = piece(uint64_t(kMaxStepTokens) * model.shape.vocab * sizeof(float));
   set_groups(model.shape, plan.groups, &b);
-  for (StepBuffers::Cache& layer : b.cache) {
+  for (uint32_t l = 0; l < model.shape.layers; ++l) {
+    StepBuffers::Cache& layer = b.cache[l];
     const uint64_t pages = plan.groups.group[layer.group].pages;
     layer.keys = layer.values = piece(pages * layer.key_page_bytes);
     if (!layer.joined) layer.values = piece(pages * layer.value_page_bytes);
+    layer.states = piece(plan.states * layer_state_bytes(model.shape, l));
   }
   *out = 0;
   GRETA_TRY(each_step(model, o, plan.step_tokens, [&](const StepKey& key) -> Status {
@@ -172,9 +195,11 @@ static Status plan_at(const Model& model, const ExecutorOptions& o, uint32_t con
   keys_and_values = 0;
   for (const CacheGroup& group : p->groups.all()) keys_and_values += group.page_bytes * group.pages;
   p->cache_bytes = keys_and_values + round_up(uint64_t(p->pages) * kPageTokens * sizeof(uint32_t), 256);
+  GRETA_TRY(plan_states(s, o, p));
   const uint64_t state = step_state_bytes(o.sequences, p->pages_per_sequence);
   p->tables_bytes = (1 + kFlights) * p->groups.count * state + rope_tables_bytes(s, context) +
                     readback_bytes(s, o, p->step_tokens) + kDrawnBytes + kCounterCount * sizeof(uint32_t);
+  if (p->states) p->tables_bytes += (1 + kFlights) * sizeof(StepRuns);
   return plan_arena(model, o, *p, &p->arena_bytes);
 }
 
@@ -231,7 +256,13 @@ Executor::Executor(Model& model, const ExecutorOptions& options, const ExecutorP
   const uint32_t sequences = options.sequences + 1;
   for (const CacheGroup& group : plan.groups.all())
     pools_.emplace_back(group, sequences, plan.pages_per_sequence);
-  if (plan.groups.count > 1) checkpoints_.emplace(pools_[1], sequences);
+  if (plan.states) {
+    states_.emplace(CacheGroup{.pages = plan.states}, sequences, 1);
+    state_ends_.resize(sequences);
+    checkpoints_.emplace(*states_, Checkpoints::Of::States, sequences);
+  } else if (plan.groups.count > 1) {
+    checkpoints_.emplace(pools_[1], Checkpoints::Of::Windows, sequences);
+  }
 }
 
 Executor::~Executor() {
@@ -290,8 +321,10 @@ Status Executor::allocate() {
   host_step_.assign(divide_up(state, sizeof(uint64_t)), 0);
   for (Flight& flight : flights_) {
     GRETA_TRY(flight.step.allocate(device, state, Memory::Upload));
+    if (plan_.states) GRETA_TRY(flight.runs.allocate(device, sizeof(StepRuns), Memory::Upload));
     GRETA_TRY(device.create_event(&flight.done, false));
   }
+  if (plan_.states) GRETA_TRY(runs_.allocate(device, sizeof(StepRuns), Memory::Device));
   GRETA_TRY(drawn_.allocate(device, kDrawnBytes, Memory::Readback));
   GRETA_TRY(rope_.allocate(device, rope_tables_bytes(s, plan_.context), Memory::Device));
   GRETA_TRY(token_log_.allocate(device, round_up(uint64_t(plan_.pages) * kPageTokens * sizeof(uint32_t), 256),
@@ -304,6 +337,7 @@ Status Executor::allocate() {
   GRETA_TRY(allocate_cache());
   buffers_.groups = plan_.groups.count;
   buffers_.step = step_.all();
+  if (plan_.states) buffers_.runs = runs_.all();
   uint64_t at = 0;
   for (uint32_t i = 0; i < s.rope_tables; ++i) {
     const uint64_t bytes = rope_table_bytes(s.rope[i], plan_.context);
@@ -323,14 +357,21 @@ Status Executor::allocate_cache() {
   const auto pages_of = [&](const StepBuffers::Cache& layer) -> uint64_t {
     return plan_.groups.group[layer.group].pages;
   };
+  const auto states_of = [&](uint32_t layer) {
+    return plan_.states * layer_state_bytes(model_.shape, layer);
+  };
   std::vector<uint64_t> slices;
-  for (const StepBuffers::Cache& layer : buffers_.cache) {
+  for (uint32_t l = 0; l < model_.shape.layers; ++l) {
+    const StepBuffers::Cache& layer = buffers_.cache[l];
+    if (const uint64_t bytes = states_of(l)) slices.push_back(bytes);
     if (!layer.key_page_bytes) continue;
     slices.push_back(pages_of(layer) * layer.key_page_bytes);
     if (!layer.joined) slices.push_back(pages_of(layer) * layer.value_page_bytes);
   }
   cache_ = std::make_unique<Pool>(device, arena_limit(device.info()), std::move(slices));
-  for (StepBuffers::Cache& layer : buffers_.cache) {
+  for (uint32_t l = 0; l < model_.shape.layers; ++l) {
+    StepBuffers::Cache& layer = buffers_.cache[l];
+    if (const uint64_t bytes = states_of(l)) GRETA_TRY(cache_->take(bytes, &layer.states));
     if (!layer.key_page_bytes) continue;
     GRETA_TRY(cache_->take(pages_of(layer) * layer.key_page_bytes, &layer.keys));
     layer.values = layer.keys;

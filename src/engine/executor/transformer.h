@@ -31,12 +31,14 @@ struct StepBuffers {
   Slice token_log;             // [pages][kPageTokens]
   Slice counters;              // [kCounterCount] of uint, which are 0 between launches
   Slice drawn;                 // [kMaxStepSequences][kDrawnPositions]: tokens for the host
+  Slice runs;                  // StepRuns, where layers are recurrent
   Slice readback;              // logits [outputs][vocab] or hidden states [outputs][width] for the host
   // The pages of a layer: [pages] x page bytes. Without attention there are none.
   struct Cache {
     Slice keys = {}, values = {};
     uint32_t key_page_bytes = 0, value_page_bytes = 0;
     bool joined = false;  // latent attention: the values are the keys, and have no pages of their own
+    Slice states = {};    // of a recurrent layer: [ExecutorPlan::states] of RecurrentShape::stride() values
     uint32_t group = 0;
     uint64_t page_bytes() const { return key_page_bytes + (joined ? 0 : uint64_t(value_page_bytes)); }
   };

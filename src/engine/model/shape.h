@@ -47,6 +47,7 @@ struct LayerShape {
   uint8_t rope_table = 0;                   // of keys: an index, or kNoRope
   uint8_t query_rope_table = 0;             // of queries
   bool experts = false;                     // in place of the dense feed-forward block
+  bool recurrent = false;                   // it keeps a state of each sequence (Shape::recurrence)
   uint32_t heads = 0, kv_heads = 0;         // query heads, and cached key-value heads
   uint32_t key_width = 0, value_width = 0;  // of one cached head
   uint32_t rope_width = 0;                  // rotated values of a head
@@ -73,6 +74,19 @@ struct Latent {
   bool joined = false;            // the file has the matrices of keys and values as one tensor
 };
 
+// What recurrent layers compute: a causal convolution of `channels` values of a token, and unless it is alone
+// (Recurrence::ShortConv) a scan of heads that share keys and queries in groups (kernels/abi/scan.h).
+struct RecurrentShape {
+  uint32_t conv_width = 0, channels = 0;
+  uint32_t heads = 0, groups = 0, key_width = 0, value_width = 0;
+
+  uint64_t conv_values() const { return conv_state_values(channels, conv_width); }
+  uint64_t scan_values() const { return scan_state_values(heads, key_width, value_width); }
+  // Of a state the values of the convolution come first. Both begin at a multiple of 256 bytes.
+  uint64_t scan_at() const { return round_up(conv_values(), 64); }
+  uint64_t stride() const { return scan_at() + round_up(scan_values(), 64); }
+};
+
 struct Shape {
   uint32_t layers = 0, width = 0, vocab = 0;
   uint32_t draft_layers = 0;  // layers after these in the file, which draft tokens and are not used
@@ -85,6 +99,8 @@ struct Shape {
   RopeTable rope[kMaxRopeTables];
   uint32_t rope_tables = 1;
   std::vector<LayerShape> each;  // [layers]
+  RecurrentShape recurrence;     // of all recurrent layers
+  uint32_t recurrent_layers = 0;
 
   const LayerShape& attending() const;  // the first layer with attention, of which a model has one at least
 };

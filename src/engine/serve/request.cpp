@@ -68,6 +68,7 @@ Status Request::open(const Model& model, uint32_t context, size_t events, std::s
     return greta::fail(Code::Argument, "%u likeliest tokens are asked for, at most %u", options.top, kMaxTop);
   if (int(options.prompt_logprobs) + bool(options.embed) + bool(options.state) > 1)
     return greta::fail(Code::Argument, "set at most one of prompt_logprobs, embed and state");
+  options.ends_exactly |= options.keep_state && model.shape.recurrent_layers;  // its state goes no further
   if (options.state) options.use_cache = false;  // others take nothing from a state that came from outside
   auto request = std::make_shared<Request>(model, context, events, std::move(engine), std::move(options));
   const RequestOptions& o = request->options_;

@@ -16,7 +16,8 @@ uint32_t pages_for(size_t tokens) { return uint32_t(divide_up(tokens, kPageToken
 Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options)
     : executor_(executor),
       options_(options),
-      cache_(executor, {options.prefix_cache, options.host_cache_bytes, options.folder}),
+      cache_(executor, {options.prefix_cache && !executor.model().shape.recurrent_layers,
+                        options.host_cache_bytes, options.folder}),
       steps_(executor, *this, Steps::Thrown::EndsText, executor.options().sequences, options.now),
       waiting_(options.requests) {
   live_.reserve(options.requests);

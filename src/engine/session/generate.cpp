@@ -54,6 +54,7 @@ class Session::Writer final : public Writing {
     if (done == total) session_.executor_->keep_checkpoint(sequence(), session_.text_.fed);
     return !(o.on_prompt && o.on_prompt(o.user, done, total) != 0) && !session_.take_cancel();
   }
+  void all_sent() override { session_.executor_->keep_checkpoint(sequence(), sent()); }
   void took_back(uint32_t position) override { undo_.to = std::min(undo_.to, position); }
 
   Generation& item_;

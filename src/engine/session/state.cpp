@@ -121,8 +121,10 @@ Status StateReader::read_head(const Executor& executor, StateHeader* out, std::v
   GRETA_TRY(read(&header, sizeof header));
   GRETA_TRY(check_form(header));
   GRETA_TRY(check_origin(header, state_header(executor, 0)));
-  if (form_of(header) == Executor::CacheForm::Windows && !common_window(executor.model().shape))
-    return fail(Code::Unsupported, "a saved session of version %u, which only models with windows have",
+  const Shape& shape = executor.model().shape;
+  const bool windows = form_of(header) == Executor::CacheForm::Windows;
+  if (shape.recurrent_layers ? !windows : windows && !common_window(shape))
+    return fail(Code::Unsupported, "a saved session of version %u, which models like this one do not have",
                 header.version);
   if (header.tokens > executor.plan().context)
     return fail(Code::Full, "%u tokens were saved, the context has %u: ask for more", header.tokens,

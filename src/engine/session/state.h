@@ -6,7 +6,9 @@
 //   uint64 checksum of all before it
 //
 // In version 2 the pages of layers with a window are left out that lie before first_page_kept() of `tokens`.
-// It is written where the cache does not have them. Both are read.
+// It is written where the cache does not have them. Both are read. A model with recurrent layers has only
+// version 2: behind keys and values it has the state of each such layer, which is that of its convolution and
+// that of its scan, in float32.
 //
 // The reader does not trust it. It compares every count with the session's own before using it, and the total
 // with the size of the source. Keys and values may be any bytes, since kernels only compute with them.

@@ -25,7 +25,7 @@ Status Writing::begin(std::span<const std::string_view> stops, std::span<const i
   read_to_ = uint32_t(text_.tokens.size());
   result_.prompt_tokens = read_to_ - read_from_ - result_.reread_tokens;
   stream_.emplace(*model_.tokenizer, begins_text(), spoken);
-  depth_ = DraftDepth(options_.draft_tokens);
+  depth_ = DraftDepth(draft_tokens());
   parser_ = parser;
   limit_reasoning();
   if (thinks_too_long()) {  // reasoning that the prompt has opened is closed before it begins
@@ -44,7 +44,7 @@ Status Writing::begin(std::span<const std::string_view> stops, std::span<const i
 bool Writing::ready(bool ahead) const {
   if (!goes_on_ || reading() || drawing_ == 0) return goes_on_;
   const bool last = result_.generated_tokens + 1 == options_.max_tokens || sent_ == context_;
-  return ahead && on_device_ && drawing_ == 1 && !last && !full_ && !guessing();
+  return ahead && !goes_exactly() && on_device_ && drawing_ == 1 && !last && !full_ && !guessing();
 }
 
 void Writing::copy_guesses(uint32_t most) {
@@ -106,8 +106,10 @@ void Writing::add_rows(const Part& part, std::vector<Executor::Row>* rows) const
 }
 
 void Writing::submitted(const Part& part) {
+  const bool was_reading = reading();
   sent_ = part.end() - part.guesses;
   drawing_ += part.draws;
+  if (was_reading && !reading()) all_sent();
 }
 
 // ---- what becomes of its results ------------------------------------------------------------------

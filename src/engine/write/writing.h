@@ -35,6 +35,7 @@ struct WritingOptions {
   bool no_answer = false;                  // it ends when the prompt was read
   std::optional<EmbedOptions> embed = {};  // it gives a vector of the prompt in place of an answer
   bool logprobs = false;                   // give() gets logits
+  bool ends_exactly = false;               // no step is submitted before the token before it is known
   bool prompt_logprobs = false;            // so does score(), for each token of the prompt but the last
 };
 
@@ -128,6 +129,8 @@ class Writing {
   virtual bool give(int32_t token, const std::string& text, const float* logits) = 0;
   // Hears how many of the tokens that are known were read. Returns false to end the text.
   virtual bool read(uint32_t done, uint32_t total) { return (void)done, (void)total, true; }
+  // All tokens that are known are in steps that were submitted, and no step has gone on from there.
+  virtual void all_sent() {}
   // Gets the logits behind a token of the prompt, from which the next one's probability follows.
   virtual void score(uint32_t position, const float* logits) { (void)position, (void)logits; }
   virtual void give_vector(std::vector<float>&& vector) { (void)vector; }
@@ -137,7 +140,13 @@ class Writing {
   uint32_t leave();  // gives up its sequence, so that it is read anew in another one
 
  private:
-  bool drafts() const { return options_.draft_tokens != 0; }
+  // A state cannot go back behind a wrong guess.
+  uint32_t draft_tokens() const { return model_.shape.recurrent_layers ? 0 : options_.draft_tokens; }
+  // A state cannot go back to where reasoning is closed, either.
+  bool goes_exactly() const {
+    return options_.ends_exactly || (model_.shape.recurrent_layers && parser_ && most_thought_ >= 0);
+  }
+  bool drafts() const { return draft_tokens() != 0; }
   bool begins_text() const;
   Status take_read();
   Status take_hidden(const Part& part, const float* states);
