@@ -58,21 +58,21 @@ struct Tensor {
 uint64_t tensor_bytes(QuantType type, Layout layout, uint64_t n, uint64_t depth, uint64_t count);
 
 enum Slot : uint8_t {
-  kX,        // main input
-  kX2,       // second input: up of gate, b of add, by of multiply, weights of combine, keys of scan; ids of
-             // matmul_expert and scale, which may be absent
-  kX3,       // values of scan
-  kX4,       // dt of scan
-  kX5,       // strength or skip of scan, what goes with its values
-  kY,        // output
-  kY2,       // second output: weights of route
-  kStep,     // StepState
-  kPool,     // keys of attention, the pool of kv_write, the states of conv1d and scan
-  kPool2,    // values of attention
-  kTable,    // rope table, sinks, scales, the decays of scan
-  kBias,     // of matmul, matmul_expert, scale, conv1d, scan's dt and the choice of route
-  kLog,      // token log
-  kScratch,  // working memory of sample, attention and of matmul that is split
+  kX,         // main input
+  kX2,        // second input: up of gate, b of add, by of multiply, weights of combine, keys of scan; ids of
+              // matmul_expert and scale, which may be absent
+  kX3,        // values of scan
+  kX4,        // dt of scan
+  kX5,        // strength or skip of scan, what goes with its values
+  kY,         // output
+  kY2,        // second output: weights of route
+  kStep,      // StepState
+  kPool,      // keys of attention, the pool of kv_write, the states of conv1d and scan
+  kPool2,     // values of attention
+  kTable,     // rope table, sinks, scales, the decays of scan
+  kBias,      // of matmul, matmul_expert, scale, conv1d, scan's dt and the choice of route
+  kLog,       // token log
+  kScratch,   // working memory of sample, attention and of matmul that is split
   kCounters,  // kCounterCount of uint that every launch leaves 0, or absent where no row wants them; the last
               // kRouterCounters are the router's
   kRuns,      // StepRuns

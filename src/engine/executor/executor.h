@@ -45,7 +45,7 @@ struct DeviceSampling {
 struct ExecutorPlan {
   uint32_t context = 0, pages = 0, pages_per_sequence = 0, step_tokens = 0;  // pages: of group 0
   CacheGroups groups;
-  uint32_t states = 0;       // of recurrent layers: one of each sequence, a spare one and those of checkpoints
+  uint32_t states = 0;  // of recurrent layers: one of each sequence, a spare one and those of checkpoints
   uint64_t state_bytes = 0;  // of one state in all layers
   uint64_t cache_bytes = 0;  // keys, values, the token log and states
   uint64_t arena_bytes = 0;
@@ -145,9 +145,7 @@ class Executor {
   // come last.
   using CacheBytes = std::function<Status(uint8_t* bytes, uint64_t count)>;
   enum class CacheForm : uint8_t { Whole, Windows };
-  CacheForm cache_form() const {
-    return has_windows() || states_ ? CacheForm::Windows : CacheForm::Whole;
-  }
+  CacheForm cache_form() const { return has_windows() || states_ ? CacheForm::Windows : CacheForm::Whole; }
   uint64_t cache_bytes(uint32_t positions, CacheForm form) const;
   // Whether it has what is saved with them: all that the last one of them sees.
   bool can_save(uint32_t sequence, uint32_t positions) const {

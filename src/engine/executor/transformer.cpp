@@ -1,10 +1,10 @@
 #include "engine/executor/transformer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
-#include "engine/model/weight_parts.h"
+#include "engine/executor/step_builder.h"
 
 namespace greta {
 
@@ -20,61 +20,10 @@ uint32_t output_bucket(uint32_t outputs, uint32_t tokens) {
 
 namespace {
 
-// A sequence of calls that may be fused with their neighbours.
-class Calls {
- public:
-  static constexpr uint32_t kMost = 12;
-  Calls() = default;
-  Calls(std::initializer_list<Call> calls) {
-    for (const Call& call : calls) *this += call;
-  }
-  Calls& operator+=(const Call& call) {
-    calls_[count_++] = call;
-    return *this;
-  }
-  Calls& operator+=(const Calls& calls) {
-    for (const Call& call : calls.all()) *this += call;
-    return *this;
-  }
-  std::span<const Call> all() const { return {calls_, count_}; }
-
- private:
-  Call calls_[kMost];
-  uint32_t count_ = 0;
-};
-
-// Makes calls with the operands that all of a step's calls share.
-struct Builder {
-  const Arch& arch;
-  const Shape& s;
-  const StepBuffers& b;
-  const StepKey& key;
-  GretaGraph& graph;
-  CallMaker make{b.step_of(0), b.counters};  // by it calls find the rows, and pages of a group
+// The blocks of a transformer's layers.
+struct Builder : StepBuilder {
   LoneRows lone = LoneRows::None;
 
-  Slice rows(uint64_t width, uint32_t count) { return graph.temporary(count * width * sizeof(float)); }
-  Slice rows(uint64_t width) { return rows(width, key.tokens); }
-
-  Call norm(const Tensor& gain, const Slice& x, const Slice& y, uint32_t heads = 1) const {
-    return make.norm(gain, x, y, s.epsilon, heads);
-  }
-  // A product, and what follows it where the file has a factor for it.
-  Calls matmul(const ScaledTensor& weight, const Slice& x, const Slice& y, const Tensor& bias = {}) const {
-    if (!there(weight.scale)) return {make.matmul(weight, x, y, bias.slice)};
-    return {make.matmul(weight, x, y), make.scale(y, weight.scale.slice, bias.slice, weight.n)};
-  }
-  // The same with the matrices of experts. x has a slot for each of a token's experts, or one for all.
-  Calls matmul_each(const ScaledTensor& weight, const Slice& x, const Slice& ids, const Slice& y,
-                    uint32_t x_slots, const Tensor& bias) const {
-    const uint32_t used = s.experts.used;
-    Call product = make.matmul_each(weight, x, ids, y, used, x_slots);
-    if (there(weight.scale))
-      return {product,
-              make.scale_each(y, weight.scale.slice, bias.slice, used * weight.n, ids, {weight.count, used})};
-    product.slot[kBias] = bias.slice;
-    return {product};
-  }
   Call rope(const LayerShape& layer, uint8_t table, const Slice& x, uint32_t heads) const {
     return make.rope(x, {heads, layer.key_width},
                      {b.rope[table], layer.rope_width, arch.rope == Rope::Halves});
@@ -150,38 +99,13 @@ struct Builder {
     }
     return true;
   }
-  Call gate(const Slice& gate, const Slice& up, uint32_t width) const {
-    return make.gate(gate, up, gate, width, uint32_t(arch.activation));
-  }
-  Call add(const Slice& to, const Slice& x, float scale) const { return make.add(to, x, to, s.width, scale); }
-  Status emit(const Calls& calls) { return emit(calls.all(), key.tokens); }
-  Status emit(std::span<const Call> calls, uint32_t bucket) {
-    const auto cut =
-        std::ranges::find_if(calls, [](const Call& call) { return call.weight.parts != nullptr; });
-    const size_t before = size_t(cut - calls.begin());
-    GRETA_TRY(graph.add(calls.first(before), bucket));
-    if (before == calls.size()) return {};
-    GRETA_TRY(add_parts(*cut, bucket, &graph));
-    return emit(calls.subspan(before + 1), bucket);
-  }
   // Emits the calls that make queries, keys and values, which do not need each other's results, then the
   // attention that reads them.
   Status emit_attention(std::initializer_list<Calls> each, const Call& attention) {
-    std::vector<std::span<const Call>> sequences;
-    for (const Calls& calls : each) sequences.push_back(calls.all());
-    const auto in_parts = [](const Calls& calls) {
-      return std::ranges::any_of(calls.all(), [](const Call& call) { return call.weight.parts != nullptr; });
-    };
     const bool shares = attention.attention.prefix == Prefix::Behind;
     const Call next = shares ? prefix_sums(attention) : attention;
     Calls last;
-    if (std::ranges::any_of(each, in_parts)) {
-      for (const Calls& calls : each) GRETA_TRY(emit(calls));
-    } else {
-      GRETA_TRY(graph.add_beside(sequences, next, key.tokens));
-      for (const std::span<const Call> calls : sequences)
-        for (const Call& call : calls) last += call;
-    }
+    GRETA_TRY(emit_beside(each, next, &last));
     graph.name_part("q k v");
     if (shares) {
       GRETA_TRY(emit(last += next));
@@ -198,12 +122,6 @@ struct Builder {
     return {};
   }
 
-  // Adds a block's result to the residual: h += scale * norm(x). The calls `last` make x. The norm is left
-  // out if the layer has none.
-  Status leave(Calls last, const Tensor& post_norm, const Slice& x, const Slice& h) {
-    if (there(post_norm)) last += norm(post_norm, x, x);
-    return emit(last += add(h, x, s.residual_scale));
-  }
   // Makes the rows of a step known to the other groups of the cache, whose page tables lie in states of their
   // own.
   Status share_rows() {
@@ -216,18 +134,9 @@ struct Builder {
     return {};
   }
 
-  // Gives the norm before a block, and sets *x to its result. Without a norm *x is h.
-  Calls enter(const Tensor& gain, const Slice& h, Slice* x) {
-    *x = h;
-    if (!there(gain)) return {};
-    *x = rows(s.width);
-    return {norm(gain, h, *x)};
-  }
-
+  // The calls `before` make x.
   Status attention_block(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache,
-                         const Slice& h) {
-    Slice x;
-    const Calls before = enter(layer.attention_norm, h, &x);
+                         const Calls& before, const Slice& x, const Slice& h) {
     const Slice q = rows(uint64_t(shape.heads) * shape.key_width),
                 k = rows(uint64_t(shape.kv_heads) * shape.key_width);
     const Slice v = rows(uint64_t(shape.kv_heads) * shape.value_width);
@@ -235,7 +144,7 @@ struct Builder {
     const uint32_t normed_heads = arch.norm_all_heads ? 1 : shape.heads,
                    normed_kv_heads = arch.norm_all_heads ? 1 : shape.kv_heads;
 
-    Calls queries = before, keys = before, values = before;
+    Calls queries = before, keys = before, values = before, gates;
     queries += matmul(layer.query, x, q, layer.query_bias);
     keys += matmul(layer.key, x, k, layer.key_bias);
     values += matmul(layer.value, x, v, layer.value_bias);
@@ -251,7 +160,16 @@ struct Builder {
     if (arch.norm_turned) add_norms();
     keys += write_keys(shape, k, cache);
     values += write_values(shape, v, cache);
-    GRETA_TRY(emit_attention({queries, keys, values}, attention(shape, layer, q, attended, cache)));
+    const uint32_t attended_width = shape.heads * shape.value_width;
+    Slice g;
+    if (there(layer.attention_gate)) {
+      g = rows(attended_width);
+      gates = before;
+      gates += matmul(layer.attention_gate, x, g);
+    }
+    GRETA_TRY(emit_attention({queries, keys, values, gates}, attention(shape, layer, q, attended, cache)));
+    if (there(layer.attention_gate))
+      GRETA_TRY(emit({make.multiply(g, attended, attended, {1, attended_width}, kFactorLogistic)}));
     return leave(matmul(layer.attention_output, attended, projected, layer.attention_output_bias),
                  layer.post_attention_norm, projected, h);
   }
@@ -260,13 +178,9 @@ struct Builder {
   // head's key and value from the latent are applied to the query and the result instead. So all heads share
   // one cached head [latent | rotated].
   Status latent_block(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache,
-                      const Slice& h) {
+                      const Calls& before, const Slice& x, const Slice& h) {
     const uint32_t head = s.latent.plain + shape.rope_width;
-    const auto from = [](const Slice& slice, uint64_t values) {
-      return Slice{slice.buffer, slice.offset + values * sizeof(float), slice.bytes - values * sizeof(float)};
-    };
-    Slice x;
-    Calls queries = enter(layer.attention_norm, h, &x), keys = queries;
+    Calls queries = before, keys = before;
     const Slice q = rows(uint64_t(shape.heads) * head), query = rows(uint64_t(shape.heads) * shape.key_width);
     const Slice k = rows(shape.key_width), attended = rows(uint64_t(shape.heads) * shape.value_width);
     const Slice y = rows(uint64_t(shape.heads) * s.latent.value), projected = rows(s.width);
@@ -281,8 +195,8 @@ struct Builder {
     Call absorbed = make.matmul_each(layer.key_up, q, {}, query, shape.heads, shape.heads);
     absorbed.x_stride = head;
     absorbed.y_stride = shape.key_width;
-    Call turned = rope(shape, shape.rope_table, from(q, s.latent.plain), shape.heads);
-    turned.slot[kY] = from(query, s.latent.width);
+    Call turned = rope(shape, shape.rope_table, from_value(q, s.latent.plain), shape.heads);
+    turned.slot[kY] = from_value(query, s.latent.width);
     turned.x_stride = head;
     turned.y_stride = shape.key_width;
     Call normed = norm(layer.latent_norm, k, k);
@@ -291,11 +205,23 @@ struct Builder {
     queries += turned;
     keys += matmul(layer.latent, x, k);
     keys += normed;
-    keys += rope(shape, shape.rope_table, from(k, s.latent.width), 1);
+    keys += rope(shape, shape.rope_table, from_value(k, s.latent.width), 1);
     keys += write_keys(shape, k, cache);
     GRETA_TRY(emit_attention({queries, keys}, attention(shape, layer, query, attended, cache)));
     GRETA_TRY(emit({make.matmul_each(layer.value_up, attended, {}, y, shape.heads, shape.heads)}));
     return leave(matmul(layer.attention_output, y, projected), layer.post_attention_norm, projected, h);
+  }
+
+  // What mixes the tokens of a sequence: attention, a block with a state, or both beside each other.
+  Status mix(const LayerShape& shape, const Layer& layer, const StepBuffers::Cache& cache, const Slice& h) {
+    Slice x;
+    Calls before;
+    if (shape.attends() || shape.recurrent) before = enter(layer.attention_norm, h, &x);
+    if (shape.attends() && shape.recurrent) GRETA_TRY(emit(std::exchange(before, {})));
+    if (shape.attends())
+      GRETA_TRY(arch.latent ? latent_block(shape, layer, cache, before, x, h)
+                            : attention_block(shape, layer, cache, before, x, h));
+    return shape.recurrent ? add_recurrence(*this, layer, cache, before, x, h) : Status{};
   }
 
   // A matrix and its bias.
@@ -353,6 +279,19 @@ struct Builder {
     Calls last;
     GRETA_TRY(dense(before, {layer.shared_gate}, {layer.shared_up}, {layer.shared_down}, x, shared, &last));
     graph.name_part("shared gate up");
+    if (there(layer.shared_router)) {  // the shared expert has a weight of its own, from 0 to 1
+      const Slice logit = rows(1), id = rows(1), weight = rows(1), weighted = rows(s.width);
+      Calls weigh = before;
+      weigh += matmul(layer.shared_router, x, logit);
+      weigh += make.route(logit, id, weight, {1, 1}, {.gating = kGatingSigmoid});
+      GRETA_TRY(emit(weigh));  // before h, of which `before` makes x, changes
+      GRETA_TRY(leave(experts, {}, y, h));
+      graph.name_part("experts down");
+      GRETA_TRY(emit(last));
+      GRETA_TRY(leave({make.combine(shared, weight, weighted, s.width, 1)}, {}, weighted, h));
+      graph.name_part("shared down");
+      return {};
+    }
     const bool norms = there(layer.post_ffn_norm);
     GRETA_TRY(norms ? emit(experts) : leave(experts, {}, y, h));
     graph.name_part("experts down");
@@ -407,7 +346,7 @@ struct Builder {
 
 Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, const StepBuffers& buffers,
                   const StepKey& key, GretaGraph* graph) {
-  Builder builder{arch, shape, buffers, key, *graph};
+  Builder builder{{arch, shape, buffers, key, *graph}};
   if (key.lone != LoneRows::None && builder.takes_lone_rows(weights)) builder.lone = key.lone;
   const Slice h = builder.rows(shape.width);  // the residual stream
   GRETA_TRY(builder.share_rows());
@@ -418,9 +357,7 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
     const LayerShape& each = shape.each[l];
     const Layer& layer = weights.layers[l];
     builder.make.step = buffers.step_of(buffers.cache[l].group);
-    if (each.attends())
-      GRETA_TRY(arch.latent ? builder.latent_block(each, layer, buffers.cache[l], h)
-                            : builder.attention_block(each, layer, buffers.cache[l], h));
+    GRETA_TRY(builder.mix(each, layer, buffers.cache[l], h));
     graph->name_part("o");
     if (each.has_ffn())
       GRETA_TRY(each.experts ? builder.expert_block(layer, h) : builder.ffn_block(layer, h));

@@ -13,6 +13,13 @@ enum class Rope : uint8_t {
 
 enum class Activation : uint8_t { Silu = 0, Gelu = 1, Clamped = 2 };  // kActivation* of kernels/abi/ops.h
 
+// What layers compute that keep a state of each sequence (kernels/abi/scan.h).
+enum class Recurrence : uint8_t {
+  None,
+  ShortConv,  // a gated convolution
+  Delta,      // a convolution, and a scan by the gated delta rule
+};
+
 // A tensor's name in the file. %u stands for the layer.
 struct TensorName {
   const char* text = nullptr;  // null: the architecture has no such tensor
@@ -58,6 +65,16 @@ struct TensorNames {
   TensorName value_up = "blk.%u.attn_v_b.weight";
   TensorName key_value_up = "blk.%u.attn_kv_b.weight";  // in place of key_up and value_up (Latent::joined)
 
+  // A layer with a state, in place of attention. It has attention_norm and post_attention_norm, too.
+  TensorName state_in = {};  // what is convolved
+  TensorName conv = {}, conv_bias = {};
+  TensorName state_gate = {};           // multiplies the result, by SiLU
+  TensorName strength = {}, rate = {};  // of the delta rule, by head
+  TensorName strength_rate = {};        // the rows of both, for each head of keys, in place of both
+  TensorName rate_bias = {}, decay = {};
+  TensorName state_norm = {};  // of each head's result
+  TensorName state_out = {};
+
   // Feed-forward.
   TensorName ffn_norm = "blk.%u.ffn_norm.weight";
   TensorName gate = "blk.%u.ffn_gate.weight";
@@ -79,6 +96,7 @@ struct TensorNames {
   TensorName expert_gate_bias = maybe("blk.%u.ffn_gate_exps.bias");
   TensorName expert_up_bias = maybe("blk.%u.ffn_up_exps.bias");
   TensorName expert_down_bias = maybe("blk.%u.ffn_down_exps.bias");
+  TensorName shared_router = {};  // a row by which the shared experts have a weight
   TensorName shared_gate = maybe("blk.%u.ffn_gate_shexp.weight");
   TensorName shared_up = maybe("blk.%u.ffn_up_shexp.weight");
   TensorName shared_down = maybe("blk.%u.ffn_down_shexp.weight");
@@ -97,6 +115,12 @@ struct Arch {
   bool norm_turned = false;      // query_norm and key_norm come behind the rotation
   bool temperature = false;      // reads attention.temperature_scale: queries grow with their position
   bool scales = false;  // reads the keys embedding_scale, residual_scale and logit_scale, which divides
+
+  Recurrence recurrence = Recurrence::None;  // of layers without attention
+  uint32_t attention_period =
+      0;                     // every n-th layer attends, the others have a state (full_attention_interval)
+  bool tiled_heads = false;  // value head h of the delta rule has key head h % groups, not h / group size
+  bool gated_attention = false;  // behind the rows of a query head stand those of its gate
 
   uint32_t window = 0;           // attention.sliding_window
   bool window_required = false;  // the file must give attention.sliding_window

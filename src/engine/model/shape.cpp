@@ -94,6 +94,52 @@ struct Reader {
   }
 };
 
+// Sets which layers keep a state in place of keys and values.
+Status read_recurrent_layers(Reader& r, Shape* s) {
+  if (r.arch.recurrence == Recurrence::None) return {};
+  uint32_t period = r.arch.attention_period;
+  if (period) r.u32("full_attention_interval", 1, kMaxLayers, &period);
+  std::vector<uint32_t> recurrent(s->layers);
+  for (uint32_t l = 0; l < s->layers; ++l)
+    recurrent[l] = period ? (l + 1) % period != 0 : !s->each[l].attends();
+  if (period && r.has("attention.recurrent_layers"))
+    r.in_layers("attention.recurrent_layers", *s, &recurrent);
+  for (uint32_t l = 0; l < s->layers; ++l) {
+    if (!recurrent[l]) continue;
+    s->each[l].heads = s->each[l].kv_heads = 0;
+    s->each[l].recurrent = true;
+    ++s->recurrent_layers;
+  }
+  return r.status;
+}
+
+// Reads the sizes of recurrent layers.
+Status read_recurrence(Reader& r, Shape* s) {
+  RecurrentShape& shape = s->recurrence;
+  if (r.arch.recurrence == Recurrence::ShortConv) {
+    r.u32("shortconv.l_cache", 2, kMaxConvWidth, &shape.conv_width, true);
+    shape.channels = s->width;
+    return r.status;
+  }
+  uint32_t inner = 0;
+  r.u32("ssm.conv_kernel", 2, kMaxConvWidth, &shape.conv_width, true);
+  r.u32("ssm.state_size", 1, kMaxScanKeys, &shape.key_width, true);
+  r.u32("ssm.time_step_rank", 1, kMaxHeads, &shape.heads, true);
+  r.u32("ssm.group_count", 1, kMaxHeads, &shape.groups, true);
+  r.u32("ssm.inner_size", 1, kMaxWidth, &inner, true);
+  GRETA_TRY(r.status);
+  if (inner % shape.heads || shape.heads % shape.groups)
+    return fail(Code::File,
+                "%s: %u values in %u heads that share keys in %u groups (ssm.inner_size, ssm.time_step_rank, "
+                "ssm.group_count)",
+                r.gguf.name(), inner, shape.heads, shape.groups);
+  shape.value_width = inner / shape.heads;
+  shape.channels = inner + 2 * shape.groups * shape.key_width;
+  if (shape.stride() <= UINT32_MAX / sizeof(float)) return {};
+  return fail(Code::Unsupported, "%s: a state of %llu bytes in a layer (ssm.inner_size, ssm.state_size)",
+              r.gguf.name(), (unsigned long long)(shape.stride() * sizeof(float)));
+}
+
 // Sets the heads of all layers. Those without key-value heads have no attention.
 Status read_head_counts(Reader& r, Shape* s) {
   std::vector<uint32_t> heads, kv_heads;
@@ -111,6 +157,7 @@ Status read_head_counts(Reader& r, Shape* s) {
     s->each[l].heads = heads[l];
     s->each[l].kv_heads = kv_heads[l];
   }
+  GRETA_TRY(read_recurrent_layers(r, s));
   if (std::ranges::any_of(s->each, &LayerShape::attends)) return {};
   return fail(Code::Unsupported, "%s: no layer has attention (%sattention.head_count_kv)", r.gguf.name(),
               r.prefix.c_str());
@@ -406,6 +453,7 @@ Status check_layers(const Reader& r, const Shape& s) {
   for (uint32_t l = 0; l < s.layers; ++l) {
     const LayerShape& layer = s.each[l];
     if (layer.has_ffn()) continue;
+    if (layer.recurrent && r.arch.partial_layers) continue;
     if (!r.arch.partial_layers) return r.gguf.require(r.prefix + "feed_forward_length");
     if (!layer.attends())
       return fail(Code::File,
@@ -474,6 +522,7 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys
   for (uint32_t l = 0; l < s.layers; ++l) s.each[l].ffn_width = ffn_widths[l];
   GRETA_TRY(read_heads(r, &s));
   if (arch.latent) GRETA_TRY(read_latent(r, &s));
+  if (s.recurrent_layers) GRETA_TRY(read_recurrence(r, &s));
   GRETA_TRY(read_scales(r, &s));
   GRETA_TRY(read_windows(r, &s));
   GRETA_TRY(read_rope(r, &s));

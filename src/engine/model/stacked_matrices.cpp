@@ -31,6 +31,13 @@ Status StackedMatrices::make(const Source& source, const Place& from, Held held,
                              std::vector<uint8_t>* out) {
   const uint64_t matrix_bytes = quant_bytes(to.type, uint64_t(to.n) * to.depth);
   out->resize(matrix_bytes * to.count);
+  if (held == Held::Woven) {
+    const uint64_t bytes = matrix_bytes / from.pieces;
+    for (uint64_t piece = 0; piece < from.pieces; ++piece)
+      GRETA_TRY(
+          source.read_at(from.part, from.offset + piece * from.stride, out->data() + piece * bytes, bytes));
+    return {};
+  }
   for (uint32_t matrix = 0; matrix < to.count; ++matrix) {
     uint8_t* const made = out->data() + matrix * matrix_bytes;
     const uint64_t offset = from.offset + matrix * from.stride;

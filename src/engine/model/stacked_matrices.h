@@ -21,7 +21,8 @@ class StackedMatrices {
     uint32_t part;
     QuantType type;
     uint64_t offset;  // bytes from the part's beginning to the wanted rows of the first matrix
-    uint64_t stride;  // bytes from there to the wanted rows of the next matrix
+    uint64_t stride;  // bytes from there to the wanted rows of the next matrix, or of the next piece
+    uint64_t pieces;  // of a matrix
   };
   // Makes all of `to` in GGUF order: rows of the same type, or columns in its transposed_type.
   Status make(const Source& source, const Place& from, Held held, const Tensor& to,

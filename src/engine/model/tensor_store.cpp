@@ -46,7 +46,8 @@ Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wante
   const uint64_t row_bytes = quant_bytes(source->type, cut_vector ? 1 : depth),
                  taken = turned ? wanted.depth : wanted.n;
   placed_.push_back({source, out, wanted.first_row * row_bytes, taken * wanted.count * row_bytes, false,
-                     wanted.use == Use::Experts, wanted.held, stride * row_bytes});
+                     wanted.use == Use::Experts, wanted.held, stride / wanted.pieces * row_bytes,
+                     wanted.pieces});
   placed_.back().in_place = maps_ && can_stay(gguf.source(), placed_.back(), *filter.device);
   if (wanted.use == Use::Vector) return {};
 
@@ -313,7 +314,8 @@ Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, const DeviceIn
   std::vector<uint8_t> made;
   Source memory;
   if (!apart) {
-    GRETA_TRY(stacked->make(gguf.source(), {from.part, from.type, from.offset + placed.offset, placed.stride},
+    GRETA_TRY(stacked->make(gguf.source(),
+                            {from.part, from.type, from.offset + placed.offset, placed.stride, placed.pieces},
                             placed.held, *placed.tensor, &made));
     GRETA_TRY(memory.open_memory(made.data(), made.size()));
   }

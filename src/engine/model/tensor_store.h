@@ -38,7 +38,8 @@ class TensorStore {
     bool in_place;           // it is read from mapped pages
     bool routed;             // a token is multiplied with only a few of its matrices
     Held held;               // how the file holds its matrices
-    uint64_t stride;         // bytes from one matrix to the next, unless they are Held::Apart
+    uint64_t stride;         // bytes from one matrix, or piece of one, to the next, unless it is Held::Apart
+    uint64_t pieces;         // of a matrix that is Held::Woven, else 1
   };
   Status find(Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter);
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);

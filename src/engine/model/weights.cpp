@@ -13,6 +13,10 @@ constexpr const char* kLatentKeys =
     "block_count, embedding_length, attention.head_count, attention.q_lora_rank, attention.kv_lora_rank, "
     "attention.key_length_mla, attention.value_length_mla, rope.dimension_count, and without the two of them "
     "attention.key_length and attention.value_length";
+constexpr const char* kShortConvKeys = "block_count, embedding_length and shortconv.l_cache";
+constexpr const char* kStateKeys =
+    "block_count, embedding_length, ssm.conv_kernel, ssm.inner_size, ssm.state_size, ssm.time_step_rank and "
+    "ssm.group_count";
 constexpr const char* kFfnKeys =
     "block_count, leading_dense_block_count, embedding_length and feed_forward_length";
 constexpr const char* kExpertKeys =
@@ -41,6 +45,14 @@ void add_rows(List* list, TensorName name, ScaledTensor* tensor, uint64_t depth,
   list->push_back({name, tensor, Use::Matrix, depth, n, 1, first, rows});
   add_scale(list, name, tensor);
 }
+// One of several matrices whose rows stand in turn: of each `all` / `pieces` rows, n / pieces from `first`
+// on.
+void add_woven(List* list, TensorName name, ScaledTensor* tensor, uint64_t depth, uint64_t n, uint64_t first,
+               uint64_t all, uint64_t pieces) {
+  list->push_back({name, tensor, Use::Matrix, depth, n, 1, first, all, Held::Woven});
+  list->back().pieces = pieces;
+  add_scale(list, name, tensor);
+}
 void add_heads(List* list, TensorName name, Tensor* tensor, uint64_t depth, uint64_t n, uint64_t count) {
   list->push_back({name, tensor, Use::Heads, depth, n, count});
 }
@@ -60,7 +72,12 @@ void add_attention(const Arch& arch, const Shape& s, const LayerShape& each, boo
     add_rows(list, names.query_key_value.text, &l->key, s.width, k, q, q + k + v);
     add_rows(list, names.query_key_value.text, &l->value, s.width, v, q + k, q + k + v);
   } else {
-    add_matrix(list, names.query, &l->query, s.width, q);
+    if (arch.gated_attention) {
+      add_woven(list, names.query, &l->query, s.width, q, 0, 2 * q, each.heads);
+      add_woven(list, names.query, &l->attention_gate, s.width, q, each.key_width, 2 * q, each.heads);
+    } else {
+      add_matrix(list, names.query, &l->query, s.width, q);
+    }
     add_matrix(list, names.key, &l->key, s.width, k);
     add_matrix(list, names.value, &l->value, s.width, v);
   }
@@ -107,6 +124,33 @@ void add_latent(const Arch& arch, const Shape& s, const LayerShape& each, Layer*
              s.width);
 }
 
+void add_recurrence(const Arch& arch, const Shape& s, Layer* l, List* list) {
+  const TensorNames& names = arch.tensors;
+  const RecurrentShape& r = s.recurrence;
+  const uint64_t values = uint64_t(r.heads) * r.value_width;
+  if (arch.recurrence == Recurrence::ShortConv) {
+    add_matrix(list, names.state_in, &l->state_in, s.width, 3ull * r.channels);
+    add_matrix(list, names.state_out, &l->state_out, r.channels, s.width);
+  } else {
+    add_matrix(list, names.state_in, &l->state_in, s.width, r.channels);
+    add_matrix(list, names.state_gate, &l->state_gate, s.width, values);
+    if (names.strength_rate.text) {
+      const uint64_t each = r.heads / r.groups, both = 2ull * r.heads;
+      add_woven(list, names.strength_rate, &l->strength, s.width, r.heads, 0, both, r.groups);
+      add_woven(list, names.strength_rate, &l->rate, s.width, r.heads, each, both, r.groups);
+    } else {
+      add_matrix(list, names.strength, &l->strength, s.width, r.heads);
+      add_matrix(list, names.rate, &l->rate, s.width, r.heads);
+    }
+    add_vector(list, names.decay, &l->decay, r.heads);
+    add_vector(list, names.rate_bias, &l->rate_bias, r.heads);
+    add_vector(list, names.state_norm, &l->state_norm, r.value_width);
+    add_matrix(list, names.state_out, &l->state_out, values, s.width);
+  }
+  add_vector(list, names.conv, &l->conv, r.conv_width, r.channels);
+  add_vector(list, names.conv_bias, &l->conv_bias, r.channels);
+}
+
 void add_ffn(const Arch& arch, const Shape& s, uint64_t hidden, Layer* l, List* list) {
   const TensorNames& names = arch.tensors;
   if (names.gate_up.text) {
@@ -136,6 +180,7 @@ void add_expert_layer(const Arch& arch, const Shape& s, Layer* l, List* list) {
   add_vector(list, names.expert_up_bias, &l->expert_up_bias, e.width, e.count);
   add_vector(list, names.expert_down_bias, &l->expert_down_bias, s.width, e.count);
   if (!e.shared_width) return;
+  add_matrix(list, names.shared_router, &l->shared_router, s.width, 1);
   add_matrix(list, names.shared_gate.text, &l->shared_gate, s.width, e.shared_width);
   add_matrix(list, names.shared_up.text, &l->shared_up, s.width, e.shared_width);
   add_matrix(list, names.shared_down.text, &l->shared_down, e.shared_width, s.width);
@@ -148,12 +193,18 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
   const TensorNames& names = arch.tensors;
   List list;
   const LayerShape& each = shape.each[index];
-  if (each.attends()) {
+  if (each.attends() || each.recurrent)
     add_vector(&list, names.attention_norm, &layer->attention_norm, shape.width);
+  if (each.attends()) {
     const size_t attention = list.size();
     arch.latent ? add_latent(arch, shape, each, layer, &list)
                 : add_attention(arch, shape, each, fused_query, layer, &list);
     set_keys(arch.latent ? kLatentKeys : kAttentionKeys, attention, &list);
+  }
+  if (each.recurrent) {
+    const size_t state = list.size();
+    add_recurrence(arch, shape, layer, &list);
+    set_keys(arch.recurrence == Recurrence::ShortConv ? kShortConvKeys : kStateKeys, state, &list);
   }
   const size_t ffn = list.size();
   if (each.experts)
@@ -161,8 +212,9 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
   else if (each.has_ffn())
     add_ffn(arch, shape, each.ffn_width, layer, &list);
   set_keys(each.experts ? kExpertKeys : kFfnKeys, ffn, &list);
-  if (each.attends()) {
+  if (each.attends())
     add_vector(&list, names.attention_output_bias, &layer->attention_output_bias, shape.width);
+  if (each.attends() || each.recurrent) {
     add_vector(&list, names.post_attention_norm, &layer->post_attention_norm, shape.width);
   }
   if (each.has_ffn()) {
@@ -190,7 +242,8 @@ std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const
   };
   for (const WantedTensor& wanted : whole) add(wanted.name.text, wanted);
   for (uint32_t l = 0; l < shape.layers; ++l) {
-    const bool fused = gguf.find_tensor(layer_name(names.query_key_value, l)) != nullptr;
+    const bool fused =
+        names.query_key_value.text && gguf.find_tensor(layer_name(names.query_key_value, l)) != nullptr;
     for (const WantedTensor& wanted : layer_tensors(arch, shape, l, fused, &weights->layers[l]))
       if (wanted.name.text) add(layer_name(wanted.name, l), wanted);
   }

@@ -18,11 +18,15 @@ struct Layer {
   ScaledTensor query, key, value, attention_output;
   Tensor attention_norm, query_bias, key_bias, value_bias, query_norm, key_norm, sinks;
   Tensor attention_output_bias, post_attention_norm;
+  ScaledTensor attention_gate;
   ScaledTensor query_down, query_up, latent;
   Tensor query_down_norm, latent_norm, key_up, value_up;
+  ScaledTensor state_in, state_gate, strength, rate, state_out;
+  Tensor conv, conv_bias, rate_bias, decay, state_norm, state_out_bias;
   ScaledTensor gate, up, down;
   Tensor ffn_norm, gate_bias, up_bias, down_bias, post_ffn_norm;
-  ScaledTensor router, expert_gate, expert_up, expert_down, shared_gate, shared_up, shared_down;
+  ScaledTensor router, expert_gate, expert_up, expert_down;
+  ScaledTensor shared_router, shared_gate, shared_up, shared_down;
   Tensor router_bias, choice_bias, expert_gate_bias, expert_up_bias, expert_down_bias;
 };
 
@@ -42,6 +46,8 @@ enum class Held : uint8_t {
   Stacked,     // one below the other: [depth, rows * count]
   Transposed,  // one below the other: [n, rows * count]; of each, rows first_row .. first_row + depth - 1
                // count
+  Woven,       // pieces of rows of several matrices in turn: of each rows / pieces rows, n / pieces from
+               // first_row on
 };
 
 // A tensor that a step wants. It is rows first_row .. first_row + n - 1 of the file's tensor of this name,
@@ -53,7 +59,8 @@ struct WantedTensor {
   Use use;
   uint64_t depth, n, count = 1, first_row = 0, rows = 0;  // rows 0: n
   Held held = Held::Apart;
-  bool scale = false;  // the file's name ends with ".scale" in place of ".weight", and any layer may have it
+  bool scale = false;   // the file's name ends with ".scale" in place of ".weight", and any layer may have it
+  uint64_t pieces = 1;  // Woven
   const char* keys = "block_count and embedding_length";  // metadata keys that determine its size
 };
 

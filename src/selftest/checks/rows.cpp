@@ -155,8 +155,8 @@ void check_multiply(Rig& rig) {
             from.push_back(double(x[h * x_stride + i]));
             with.push_back(double(by[h * by_stride + i]));
           }
-        const Slice x_slice = rig.put_padded(x, all * x_stride), y = rig.room(uint64_t(all) * shape.width * 4),
-                    step = steps.put(rig);
+        const Slice x_slice = rig.put_padded(x, all * x_stride),
+                    y = rig.room(uint64_t(all) * shape.width * 4), step = steps.put(rig);
         const Slice by_slice = rig.put_padded(by, all * by_stride);
         Call call = CallMaker{step}.multiply(x_slice, by_slice, y, {shape.heads, shape.width}, factor);
         call.x_stride = shape.x_stride;

@@ -1,7 +1,8 @@
+#include "kernels/abi/multiply.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/abi/multiply.h"
 #include "selftest/reference/reference.h"
 
 namespace greta::reference {

@@ -1,0 +1,86 @@
+// The blocks that keep a state of each sequence: convolutions, and the scans behind them.
+#include "engine/executor/step_builder.h"
+
+namespace greta {
+
+namespace {
+
+struct Recurrent {
+  StepBuilder& builder;
+  const Layer& layer;
+  const StepBuffers::Cache& cache;
+  const Slice& x;
+  const Slice& h;
+  const Arch& arch = builder.arch;
+  const RecurrentShape& shape = builder.s.recurrence;
+  const CallMaker& make = builder.make;
+
+  Slice rows(uint64_t width) const { return builder.rows(width); }
+
+  Call convolve(const Slice& from, const Slice& to, bool silu) const {
+    Call c = make.conv1d(from, layer.conv, layer.conv_bias.slice, silu, to, cache.states, builder.b.runs);
+    c.conv1d.state_stride = uint32_t(shape.stride());
+    return c;
+  }
+  Call scan(const ScanInputs& from, uint32_t form, const Slice& to) const {
+    Call::Scan scan{form, shape.heads, shape.groups, shape.key_width, shape.value_width};
+    scan.key_stride = scan.value_stride = shape.channels;
+    scan.state_stride = uint32_t(shape.stride());
+    return make.scan(from, scan, to, from_value(cache.states, shape.scan_at()), builder.b.runs);
+  }
+  Status leave(const Slice& y) const {
+    const Slice projected = rows(builder.s.width);
+    return builder.leave(builder.matmul(layer.state_out, y, projected, layer.state_out_bias),
+                         layer.post_attention_norm, projected, h);
+  }
+
+  // LFM2: a token's values are [b | c | v], and the block makes c * conv(b * v).
+  Status short_conv(Calls before) const {
+    const uint32_t n = shape.channels;
+    const Slice all = rows(3 * n), convolved = rows(n), y = rows(n);
+    before += builder.matmul(layer.state_in, x, all);
+    Call product = make.multiply(all, from_value(all, 2 * n), y, {1, n}, kFactorItself);
+    product.x_stride = product.multiply.by_stride = 3 * n;
+    GRETA_TRY(builder.emit(before += product));
+    Call gated = make.multiply(from_value(all, n), convolved, convolved, {1, n}, kFactorItself);
+    gated.x_stride = 3 * n;
+    GRETA_TRY(builder.emit({convolve(y, convolved, false), gated}));
+    builder.graph.name_part("convolution");
+    return leave(convolved);
+  }
+
+  // The gated delta rule of Qwen3-Next: queries, keys and values are convolved together, and the result is
+  // normalised and gated by head.
+  Status delta(const Calls& before) const {
+    const uint32_t values = shape.heads * shape.value_width, keys = shape.groups * shape.key_width;
+    const Slice all = rows(shape.channels), convolved = rows(shape.channels), z = rows(values);
+    const Slice strength = rows(shape.heads), dt = rows(shape.heads), y = rows(values);
+    Calls mixed = before, gates = before, strengths = before, rates = before, last;
+    mixed += builder.matmul(layer.state_in, x, all);
+    gates += builder.matmul(layer.state_gate, x, z);
+    strengths += builder.matmul(layer.strength, x, strength);
+    rates += builder.matmul(layer.rate, x, dt);
+    const Call conv = convolve(all, convolved, true);
+    GRETA_TRY(builder.emit_beside({mixed, gates, strengths, rates}, conv, &last));
+    Call scanned = scan({convolved, from_value(convolved, keys), from_value(convolved, 2 * keys), dt,
+                         strength, layer.decay.slice, layer.rate_bias.slice},
+                        kScanDelta | (arch.tiled_heads ? kScanTiled : 0), y);
+    scanned.scan.epsilon = 1e-6f;
+    last += conv;
+    last += scanned;
+    last += builder.norm(layer.state_norm, y, y, shape.heads);
+    GRETA_TRY(builder.emit(last += make.gate(z, y, y, values, kActivationSilu)));
+    builder.graph.name_part("scan");
+    return leave(y);
+  }
+};
+
+}  // namespace
+
+Status add_recurrence(StepBuilder& builder, const Layer& layer, const StepBuffers::Cache& cache,
+                      const Calls& before, const Slice& x, const Slice& h) {
+  const Recurrent block{builder, layer, cache, x, h};
+  return builder.arch.recurrence == Recurrence::ShortConv ? block.short_conv(before) : block.delta(before);
+}
+
+}  // namespace greta

@@ -1,0 +1,123 @@
+// What the blocks of a layer are written with: sequences of calls, and the operands that all calls of a step
+// share.
+#pragma once
+#include <algorithm>
+#include <initializer_list>
+
+#include "engine/executor/transformer.h"
+#include "engine/model/weight_parts.h"
+
+namespace greta {
+
+// A sequence of calls that may be fused with their neighbours.
+class Calls {
+ public:
+  static constexpr uint32_t kMost = 12;
+  Calls() = default;
+  Calls(std::initializer_list<Call> calls) {
+    for (const Call& call : calls) *this += call;
+  }
+  Calls& operator+=(const Call& call) {
+    calls_[count_++] = call;
+    return *this;
+  }
+  Calls& operator+=(const Calls& calls) {
+    for (const Call& call : calls.all()) *this += call;
+    return *this;
+  }
+  std::span<const Call> all() const { return {calls_, count_}; }
+
+ private:
+  Call calls_[kMost];
+  uint32_t count_ = 0;
+};
+
+// Makes calls with the operands that all of a step's calls share.
+struct StepBuilder {
+  const Arch& arch;
+  const Shape& s;
+  const StepBuffers& b;
+  const StepKey& key;
+  GretaGraph& graph;
+  CallMaker make{b.step_of(0), b.counters};  // by it calls find the rows, and pages of a group
+
+  Slice rows(uint64_t width, uint32_t count) { return graph.temporary(count * width * sizeof(float)); }
+  Slice rows(uint64_t width) { return rows(width, key.tokens); }
+
+  Call norm(const Tensor& gain, const Slice& x, const Slice& y, uint32_t heads = 1) const {
+    return make.norm(gain, x, y, s.epsilon, heads);
+  }
+  // A product, and what follows it where the file has a factor for it.
+  Calls matmul(const ScaledTensor& weight, const Slice& x, const Slice& y, const Tensor& bias = {}) const {
+    if (!there(weight.scale)) return {make.matmul(weight, x, y, bias.slice)};
+    return {make.matmul(weight, x, y), make.scale(y, weight.scale.slice, bias.slice, weight.n)};
+  }
+  // The same with the matrices of experts. x has a slot for each of a token's experts, or one for all.
+  Calls matmul_each(const ScaledTensor& weight, const Slice& x, const Slice& ids, const Slice& y,
+                    uint32_t x_slots, const Tensor& bias) const {
+    const uint32_t used = s.experts.used;
+    Call product = make.matmul_each(weight, x, ids, y, used, x_slots);
+    if (there(weight.scale))
+      return {product,
+              make.scale_each(y, weight.scale.slice, bias.slice, used * weight.n, ids, {weight.count, used})};
+    product.slot[kBias] = bias.slice;
+    return {product};
+  }
+  Call gate(const Slice& gate, const Slice& up, uint32_t width) const {
+    return make.gate(gate, up, gate, width, uint32_t(arch.activation));
+  }
+  Call add(const Slice& to, const Slice& x, float scale) const { return make.add(to, x, to, s.width, scale); }
+  Status emit(const Calls& calls) { return emit(calls.all(), key.tokens); }
+  Status emit(std::span<const Call> calls, uint32_t bucket) {
+    const auto cut =
+        std::ranges::find_if(calls, [](const Call& call) { return call.weight.parts != nullptr; });
+    const size_t before = size_t(cut - calls.begin());
+    GRETA_TRY(graph.add(calls.first(before), bucket));
+    if (before == calls.size()) return {};
+    GRETA_TRY(add_parts(*cut, bucket, &graph));
+    return emit(calls.subspan(before + 1), bucket);
+  }
+  // Emits sequences that do not need each other's results. *last gets those calls that may be fused with the
+  // call `next`, which reads them.
+  Status emit_beside(std::initializer_list<Calls> each, const Call& next, Calls* last) {
+    std::vector<std::span<const Call>> sequences;
+    for (const Calls& calls : each) sequences.push_back(calls.all());
+    const auto in_parts = [](const Calls& calls) {
+      return std::ranges::any_of(calls.all(), [](const Call& call) { return call.weight.parts != nullptr; });
+    };
+    if (std::ranges::any_of(each, in_parts)) {
+      for (const Calls& calls : each) GRETA_TRY(emit(calls));
+      return {};
+    }
+    GRETA_TRY(graph.add_beside(sequences, next, key.tokens));
+    for (const std::span<const Call> calls : sequences)
+      for (const Call& call : calls) *last += call;
+    return {};
+  }
+
+  // Gives the norm before a block, and sets *x to its result. Without a norm *x is h.
+  Calls enter(const Tensor& gain, const Slice& h, Slice* x) {
+    *x = h;
+    if (!there(gain)) return {};
+    *x = rows(s.width);
+    return {norm(gain, h, *x)};
+  }
+  // Adds a block's result to the residual: h += scale * norm(x). The calls `last` make x. The norm is left
+  // out if the layer has none.
+  Status leave(Calls last, const Tensor& post_norm, const Slice& x, const Slice& h) {
+    if (there(post_norm)) last += norm(post_norm, x, x);
+    return emit(last += add(h, x, s.residual_scale));
+  }
+};
+
+// The values of a slice from one of them on.
+inline Slice from_value(const Slice& slice, uint64_t first) {
+  return {slice.buffer, slice.offset + first * sizeof(float), slice.bytes - first * sizeof(float)};
+}
+
+// A block that keeps a state of each sequence (Arch::recurrence): h += what it makes of x, which the calls
+// `before` make.
+Status add_recurrence(StepBuilder& builder, const Layer& layer, const StepBuffers::Cache& cache,
+                      const Calls& before, const Slice& x, const Slice& h);
+
+}  // namespace greta
