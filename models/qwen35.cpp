@@ -25,5 +25,6 @@ const Arch arch_qwen35 = {
     .attention_period = 4,
     .tiled_heads = true,
     .gated_attention = true,
+    .rope_sections = true,
 };
 }  // namespace greta

@@ -26,6 +26,7 @@ const Arch arch_qwen35moe = {
     .attention_period = 4,
     .tiled_heads = true,
     .gated_attention = true,
+    .rope_sections = true,
     .needs_experts = true,
     .normalise_experts = true,
 };

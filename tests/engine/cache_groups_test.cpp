@@ -40,9 +40,10 @@ struct Shapes {
   }
 };
 
+// Without a key the model is as the golden.
 std::string windowed(const char* golden, const char* key, uint32_t window) {
   ModelFile file = read_model(golden);
-  file.set_u32(key, window);
+  if (key) file.set_u32(key, window);
   return write_model(file);
 }
 
@@ -53,6 +54,8 @@ struct Windowed {
 };
 constexpr Windowed kModels[] = {{"gemma3-pattern3", "gemma3.attention.sliding_window", 100},
                                 {"gpt-oss-f32", "gpt-oss.attention.sliding_window", 65}};
+// Models whose layers keep states: of a convolution, and of the gated delta rule as well.
+constexpr Windowed kHybrids[] = {{"lfm2-converted", nullptr, 0}, {"qwen35-converted", nullptr, 0}};
 
 // Sessions of one executor with windows that give pages back.
 struct Sessions {
@@ -89,7 +92,7 @@ std::vector<float> logits_of(Session& session, std::span<const int32_t> tokens, 
   return {logits, logits + session.executor().model().shape.vocab};
 }
 
-// A session that never lost a page, brought to each text.
+// A session that never lost a page, brought to each text. One with states reads each from its beginning.
 struct Reference {
   Sessions sessions;
   std::unique_ptr<Session> session = sessions.open();
@@ -100,7 +103,8 @@ struct Reference {
   std::vector<float> after(std::span<const int32_t> text) {
     const std::span<const int32_t> held = session->tokens();
     const auto differs = std::mismatch(held.begin(), held.end(), text.begin(), text.end()).first;
-    const size_t same = std::min<size_t>(size_t(differs - held.begin()), text.size() - 1);
+    const bool states = sessions.executor->plan().states;
+    const size_t same = states ? 0 : std::min<size_t>(size_t(differs - held.begin()), text.size() - 1);
     REQUIRE(session->truncate(uint32_t(same)).ok());
     Status status;
     std::vector<float> logits = logits_of(*session, text.subspan(same), &status);
@@ -117,7 +121,8 @@ class RandomCalls {
         reference_(file_),
         sessions_(file_, kSessions, 1536),
         random_(seed) {
-    REQUIRE(sessions_.executor->plan().groups.count == 2);
+    REQUIRE(sessions_.executor->plan().groups.count == (model.key ? 2 : 1));
+    REQUIRE(bool(sessions_.executor->plan().states) == !model.key);
     sessions_.engine.model->log = {[](void* user, uint32_t level, const char* text) {
                                      static_cast<RandomCalls*>(user)->again_ +=
                                          LogLevel(level) == LogLevel::Debug && strstr(text, "read again");
@@ -157,7 +162,7 @@ class RandomCalls {
   void check_clean() {
     for (auto& session : open_) session.reset();
     Executor& executor = *sessions_.executor;
-    while (executor.windows()->free_pages() < executor.plan().groups.group[1].pages)
+    while (executor.windows() && executor.windows()->free_pages() < executor.plan().groups.group[1].pages)
       REQUIRE(executor.free_window_page());
     CHECK(executor.pages().free_pages() == executor.plan().pages);
   }
@@ -256,8 +261,8 @@ class RandomCalls {
   uint32_t full_ = 0, again_ = 0;
 };
 
-void run_random_calls(int calls) {
-  for (const Windowed& model : kModels) DYNAMIC_SECTION(model.golden) {
+void run_random_calls(std::span<const Windowed> models, int calls) {
+  for (const Windowed& model : models) DYNAMIC_SECTION(model.golden) {
       RandomCalls random(model, 7);
       random.run(calls);
       random.check_clean();
@@ -280,7 +285,41 @@ TEST_CASE("cache groups: what the cache of known shapes takes", "[engine][groups
 
 TEST_CASE("cache groups: random calls give the bits of reading a text from its beginning",
           "[engine][groups]") {
-  run_random_calls(200);
+  run_random_calls(kModels, 200);
+}
+
+TEST_CASE("states: random calls give the bits of reading a text from its beginning", "[engine][groups]") {
+  run_random_calls(kHybrids, 200);
+}
+
+TEST_CASE("states: the plan counts them, and a saved state of another model is refused", "[engine][groups]") {
+  const Windowed& model = kHybrids[1];
+  Sessions sessions(windowed(model.golden, nullptr, 0), 2, 0),
+      others(windowed("lfm2-converted", nullptr, 0), 1, 0);
+  const ExecutorPlan& plan = sessions.executor->plan();
+  const RecurrentShape& shape = sessions.engine.model->shape.recurrence;
+  // Three inputs of a convolution over 2 x 2 x 8 keys and 4 x 12 values, and 4 heads of 8 x 12, in 3 layers.
+  CHECK(shape.conv_values() == 3 * 80);
+  CHECK(shape.scan_values() == 4 * 8 * 12);
+  CHECK(plan.state_bytes == 3 * (256 + 384) * sizeof(float));
+  const uint64_t pages =
+      plan.groups.group[0].page_bytes * plan.pages + plan.pages * kPageTokens * sizeof(uint32_t);
+  CHECK(plan.cache_bytes == pages + plan.states * plan.state_bytes);
+  CHECK(plan.states >= 2 + 1 + 2);
+
+  const std::unique_ptr<Session> session = sessions.open(), other = others.open();
+  Status status;
+  logits_of(*session, some_tokens(90, 3), &status);
+  std::string bytes, kept;
+  REQUIRE(save(*session, &bytes).ok());
+  logits_of(*other, some_tokens(20, 3), &status);
+  REQUIRE(save(*other, &kept).ok());
+  CHECK(restore(*other, bytes).code == Code::Unsupported);
+  std::string now;
+  REQUIRE(save(*other, &now).ok());
+  CHECK(now == kept);
+  bytes[8] = 1;  // of version 1, which has no states
+  CHECK_FALSE(restore(*session, bytes).ok());
 }
 
 TEST_CASE("cache groups: each turn of a conversation reads its new tokens and few others",
@@ -344,6 +383,46 @@ TEST_CASE("cache groups: a session of the first version is read, and one of the 
     }
 }
 
+// Requests with common beginnings, for which there are few pages, against each by itself.
+static void compare_answers(Rig& reference, Rig& rig) {
+  std::mt19937 random(5);
+  const std::vector<int32_t> common = some_tokens(500, 1);
+  for (int round = 0; round < 4; ++round) {
+    std::vector<RequestOptions> asked;
+    std::vector<std::shared_ptr<Request>> requests;
+    for (uint32_t i = 0; i < 5; ++i) {
+      std::vector<int32_t> text(common.begin(), common.begin() + random() % common.size());
+      const std::vector<int32_t> own = some_tokens(1 + random() % 100, 100 * round + i);
+      text.insert(text.end(), own.begin(), own.end());
+      asked.push_back(request_of(text, 100 + random() % 200, i % 2 ? i : 0));
+      requests.push_back(rig.add(asked.back()));
+    }
+    rig.run();
+    for (size_t i = 0; i < asked.size(); ++i) {
+      const Answer answer = answer_of(*requests[i]);
+      REQUIRE(answer.result.status.ok());
+      CHECK(answer.tokens == alone(reference, asked[i]));
+    }
+  }
+}
+
+TEST_CASE("states: answers of requests do not depend on others, nor on being set back", "[serve][groups]") {
+  const Windowed& model = kHybrids[GENERATE(0, 1)];
+  const bool ahead = GENERATE(false, true);
+  const std::string file = windowed(model.golden, nullptr, 0);
+  const ExecutorOptions sizes{.context = 1024, .sequences = 3, .cache_tokens = 1344, .step_tokens = 64};
+  Rig reference(sizes, {}, false, file);
+  SchedulerOptions options;
+  options.chunk_tokens = 64;
+  Rig rig(sizes, options, ahead, file);
+  REQUIRE(rig.engine.executor->plan().states);
+  compare_answers(reference, rig);
+  const SchedulerCounts counts = rig.scheduler->counts();
+  CHECK(counts.cached_tokens == 0);
+  CHECK(counts.set_back > 0);
+  rig.check_clean();
+}
+
 TEST_CASE("cache groups: answers of requests do not depend on what was cached, lost or set back",
           "[serve][groups]") {
   const Windowed& model = kModels[GENERATE(0, 1)];
@@ -364,25 +443,7 @@ TEST_CASE("cache groups: answers of requests do not depend on what was cached, l
   Rig rig(sizes, options, ahead, file);
   REQUIRE(rig.engine.executor->plan().groups.count == 2);
 
-  std::mt19937 random(5);
-  const std::vector<int32_t> common = some_tokens(500, 1);
-  for (int round = 0; round < 4; ++round) {
-    std::vector<RequestOptions> asked;
-    std::vector<std::shared_ptr<Request>> requests;
-    for (uint32_t i = 0; i < 5; ++i) {
-      std::vector<int32_t> text(common.begin(), common.begin() + random() % common.size());
-      const std::vector<int32_t> own = some_tokens(1 + random() % 100, 100 * round + i);
-      text.insert(text.end(), own.begin(), own.end());
-      asked.push_back(request_of(text, 100 + random() % 200, i % 2 ? i : 0));
-      requests.push_back(rig.add(asked.back()));
-    }
-    rig.run();
-    for (size_t i = 0; i < asked.size(); ++i) {
-      const Answer answer = answer_of(*requests[i]);
-      REQUIRE(answer.result.status.ok());
-      CHECK(answer.tokens == alone(reference, asked[i]));
-    }
-  }
+  compare_answers(reference, rig);
   const SchedulerCounts counts = rig.scheduler->counts();
   CHECK(counts.cached_tokens > 0);
   CHECK(counts.brought_back > 0);

@@ -52,7 +52,7 @@ def fill(model, case, random):
 
 
 def build(case):
-    kind = {"Gemma3": "Gemma3Text"}.get(case.model, case.model)
+    kind = {"Gemma3": "Gemma3Text", "Qwen3_5": "Qwen3_5Text", "Qwen3_5Moe": "Qwen3_5MoeText"}.get(case.model, case.model)
     config = getattr(transformers, kind + "Config")(**case.config)
     config._attn_implementation = config._experts_implementation = "eager"
     return getattr(transformers, case.model + "ForCausalLM")(config).eval()

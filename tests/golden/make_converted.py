@@ -44,7 +44,8 @@ from architecture_cases.case import VOCAB
 from architecture_cases.converted import CONVERTED
 
 # Architectures whose published models have the tokenizer of SentencePiece or of llama.cpp's "llama" kind.
-SENTENCEPIECE = ("llama", "gemma", "ernie4_5", "ernie4_5-moe", "granite_swa", "mistral3", "gemma2", "gemma3", "phi3", "granite", "granitemoe", "smollm3", "qwen2", "qwen3")
+SENTENCEPIECE = ("llama", "gemma", "ernie4_5", "ernie4_5-moe", "granite_swa", "mistral3", "gemma2", "gemma3", "phi3", "granite",
+                 "granitemoe", "smollm3", "qwen2", "qwen3", "jamba")
 
 
 def save_sentencepiece(folder):
@@ -107,13 +108,16 @@ def convert(case, model, folder, tokens, logits):
     """Saves the model in folder, converts it, and returns the size of the GGUF file."""
     model.save_pretrained(folder)
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, **case.published}))
+    (folder / "config.json").write_text(json.dumps(
+        {key: value for key, value in {**config, **case.published}.items() if case.published.get(key, 0) is not None}))
     if case.mxfp4:
         pack_experts(folder)
     save_sentencepiece(folder) if case.arch in SENTENCEPIECE else save_bytewise(folder)
     path = pathlib.Path(make_architectures.FOLDER) / (case.name + ".gguf")
     hparams = conversion.ModelBase.load_hparams(folder, False)
     kind = conversion.get_model_class(conversion.get_model_architecture(hparams, conversion.ModelType.TEXT))
+    if hasattr(kind, "no_mtp"):
+        kind.no_mtp = True  # the classes of transformers leave out the layers that draft tokens
     converter = kind(folder, gguf.LlamaFileType.ALL_F32, path, eager=True,
                      model_name=f"random weights, {case.name}", **case.options)
     # The converter knows a way of splitting text by the tokens of a long text, which only whole vocabularies give.

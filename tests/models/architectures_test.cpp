@@ -214,7 +214,9 @@ static uint32_t scale_matrices(ModelFile* model) {
     const size_t end = matrix.name.rfind(".weight");
     const bool of_heads =
         matrix.name.ends_with("_b.weight") && matrix.name.find("attn_q_b") == std::string::npos;
-    if (matrix.type != kF32 || matrix.ne.size() < 2 || end == std::string::npos || of_heads ||
+    const bool no_product = matrix.name.ends_with("conv1d.weight") || matrix.name.ends_with("conv.weight") ||
+                            matrix.name.ends_with("ssm_norm.weight");
+    if (matrix.type != kF32 || matrix.ne.size() < 2 || end == std::string::npos || of_heads || no_product ||
         matrix.name == "token_embd.weight")
       continue;
     const size_t matrices = matrix.ne.size() > 2 ? matrix.ne[2] : 1;

@@ -130,6 +130,7 @@ struct Arch {
   bool window_rope = false;    // layers with a window rotate without scaling, by rope.freq_base_swa
   float window_rope_base = 0;  // the default of that key; 0: the base of the other layers
   uint32_t rope_skip_period = 0;   // every n-th layer does not rotate; 0: all layers rotate
+  bool rope_sections = false;      // rope.dimension_sections may be there: a text has one position in all
   bool rope_by_finetuned = false;  // rope.scaling.finetuned = false means that no layer rotates
 
   float attention_softcap = 0, final_softcap = 0;  // attn_logit_softcapping, final_logit_softcapping

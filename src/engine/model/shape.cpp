@@ -367,6 +367,7 @@ Status read_rope(Reader& r, Shape* s) {
   }
   uint8_t queries = 0;  // the table by which they rotate where keys rotate by the first
   GRETA_TRY(read_temperature(r, s, &queries));
+  if (r.arch.rope_sections) r.note("rope.dimension_sections");
   bool turns = true;
   if (r.arch.rope_by_finetuned) r.flag("rope.scaling.finetuned", &turns);
   const uint32_t skip = r.arch.rope_skip_period;
