@@ -104,7 +104,7 @@ class Golden:
         if not setting:
             return
         for name, after in changed(value, setting.factors):
-            if is_same(value, after):
+            if is_same(value, after) or (isinstance(value, list) and value == after):
                 yield name, "twice nothing is nothing"
             else:
                 yield name, self.result(lambda state: setting.apply(state, after))

@@ -106,6 +106,60 @@ TEST_CASE("bad models: sizes that contradict each other", "[models][architecture
   });
 }
 
+TEST_CASE("bad models: layers with states", "[models][architectures][bad]") {
+  const auto zeros = [](const char* key) {
+    return [key](ModelFile& m) {
+      const std::string name = key;
+      std::erase_if(m.values, [&](const auto& value) { return value.key == name; });
+      Bytes values;
+      values.u32(5).u64(4);  // int32
+      for (int i = 0; i < 4; ++i) values.u32(0);
+      m.values.push_back({name, 9, values.data});
+    };
+  };
+  check({
+      {"a convolution without width", "qwen35-converted", set_u32("qwen35.ssm.conv_kernel", 0),
+       "ssm.conv_kernel"},
+      {"a convolution of half of all bits", "qwen35-converted", set_u32("qwen35.ssm.conv_kernel", 1u << 31),
+       "ssm.conv_kernel"},
+      {"another width", "qwen35-converted", set_u32("qwen35.ssm.conv_kernel", 5), "ssm_conv1d.weight"},
+      {"no width given", "lfm2-converted", drop("lfm2.shortconv.l_cache"), "shortconv.l_cache"},
+      {"a short convolution of another width", "lfm2-converted", set_u32("lfm2.shortconv.l_cache", 4),
+       "shortconv.conv.weight"},
+      {"groups that do not divide the heads", "qwen35-converted", set_u32("qwen35.ssm.group_count", 3),
+       "ssm.group_count"},
+      {"no groups", "mamba2-converted", set_u32("mamba2.ssm.group_count", 0), "ssm.group_count"},
+      {"heads that do not divide the values", "mamba2-converted", set_u32("mamba2.ssm.time_step_rank", 7),
+       "ssm.time_step_rank"},
+      {"a state without end", "mamba2-converted", set_u32("mamba2.ssm.state_size", UINT32_MAX),
+       "ssm.state_size"},
+      {"rates of another rank", "mamba-converted", set_u32("mamba.ssm.time_step_rank", 5), "ssm_x.weight"},
+      {"norms without a gain", "mamba-converted",
+       [](ModelFile& m) { m.values.push_back({"mamba.ssm.dt_b_c_rms", 7, std::string(1, '\1')}); },
+       "ssm.dt_b_c_rms"},
+      {"a decay that is no number", "qwen35-converted", poke("blk.0.ssm_a", kNan), "blk.0.ssm_a"},
+      {"an endless decay", "mamba-converted", poke("blk.1.ssm_a", kInfinity), "blk.1.ssm_a"},
+      {"a rate that is no number", "granitehybrid-converted", poke("blk.0.ssm_dt.bias", kNan),
+       "blk.0.ssm_dt.bias"},
+      {"no decay", "mamba2-converted", without("blk.0.ssm_a"), "blk.0.ssm_a"},
+      {"no convolution", "qwen3next-converted", without("blk.1.ssm_conv1d.weight"),
+       "blk.1.ssm_conv1d.weight"},
+      {"no strength and rate", "qwen3next-converted", without("blk.0.ssm_ba.weight"), "blk.0.ssm_ba.weight"},
+      {"no gate", "qwen35-converted", without("blk.0.attn_gate.weight"), "blk.0.attn_gate.weight"},
+      {"no way out", "jamba-converted", without("blk.0.ssm_out.weight"), "blk.0.ssm_out.weight"},
+      {"no rates", "jamba-converted", without("blk.0.ssm_dt.weight"), "blk.0.ssm_dt.weight"},
+      {"no key heads in any layer", "lfm2-converted", zeros("lfm2.attention.head_count_kv"), "head_count_kv"},
+      {"key heads for fewer layers", "jamba-converted",
+       [](ModelFile& m) {
+         std::erase_if(m.values, [](const auto& v) { return v.key == "jamba.attention.head_count_kv"; });
+         m.values.push_back({"jamba.attention.head_count_kv", 9, Bytes().u32(5).u64(2).u32(0).u32(2).data});
+       },
+       "head_count_kv"},
+      {"a text for key heads", "lfm2-converted", set_text("lfm2.attention.head_count_kv", "2"),
+       "head_count_kv"},
+  });
+}
+
 TEST_CASE("bad models: rope", "[models][architectures][bad]") {
   check({
       {"a scaling nobody knows", "llama-rope-linear", set_text("llama.rope.scaling.type", "banana"),

@@ -326,7 +326,8 @@ Status Executor::allocate() {
   }
   if (plan_.states) GRETA_TRY(runs_.allocate(device, sizeof(StepRuns), Memory::Device));
   GRETA_TRY(drawn_.allocate(device, kDrawnBytes, Memory::Readback));
-  GRETA_TRY(rope_.allocate(device, rope_tables_bytes(s, plan_.context), Memory::Device));
+  if (const uint64_t bytes = rope_tables_bytes(s, plan_.context))
+    GRETA_TRY(rope_.allocate(device, bytes, Memory::Device));
   GRETA_TRY(token_log_.allocate(device, round_up(uint64_t(plan_.pages) * kPageTokens * sizeof(uint32_t), 256),
                                 Memory::Device));
   GRETA_TRY(counters_.allocate(device, kCounterCount * sizeof(uint32_t), Memory::Device));
@@ -391,13 +392,14 @@ Status Executor::upload_tables() {
   }
   Staging staging;
   GRETA_TRY(staging.open(*model_.device, 1 << 20));
-  GRETA_TRY(staging.upload(
-      rope_.all(),
-      [](void* context, uint64_t offset, void* host, uint64_t bytes) {
-        __builtin_memcpy(host, static_cast<const uint8_t*>(context) + offset, bytes);
-        return Status{};
-      },
-      tables.data()));
+  if (!tables.empty())
+    GRETA_TRY(staging.upload(
+        rope_.all(),
+        [](void* context, uint64_t offset, void* host, uint64_t bytes) {
+          __builtin_memcpy(host, static_cast<const uint8_t*>(context) + offset, bytes);
+          return Status{};
+        },
+        tables.data()));
   GRETA_TRY(staging.finish());
   host_state().sequence_capacity = options_.sequences;
   host_state().page_capacity = plan_.pages_per_sequence;

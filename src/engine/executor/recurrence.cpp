@@ -52,7 +52,7 @@ struct Recurrent {
   // The gated delta rule of Qwen3-Next: queries, keys and values are convolved together, and the result is
   // normalised and gated by head.
   Status delta(const Calls& before) const {
-    const uint32_t values = shape.heads * shape.value_width, keys = shape.groups * shape.key_width;
+    const uint32_t values = shape.values(), keys = shape.keys();
     const Slice all = rows(shape.channels), convolved = rows(shape.channels), z = rows(values);
     const Slice strength = rows(shape.heads), dt = rows(shape.heads), y = rows(values);
     Calls mixed = before, gates = before, strengths = before, rates = before, last;
@@ -73,6 +73,66 @@ struct Recurrent {
     builder.graph.name_part("scan");
     return leave(y);
   }
+
+  // Mamba 2: values, keys and queries are convolved together. The result is gated, then normalised by group.
+  Status groups(const Calls& before) const {
+    const uint32_t values = shape.values(), keys = shape.keys();
+    const Slice all = rows(shape.channels), convolved = rows(shape.channels), z = rows(values);
+    const Slice dt = rows(shape.heads), y = rows(values);
+    Calls mixed = before, gates = before, rates = before, last;
+    mixed += builder.matmul(layer.state_in, x, all);
+    gates += builder.matmul(layer.state_gate, x, z);
+    rates += builder.matmul(layer.rate, x, dt);
+    const Call conv = convolve(all, convolved, true);
+    GRETA_TRY(builder.emit_beside({mixed, gates, rates}, conv, &last));
+    last += conv;
+    last += scan({from_value(convolved, values + keys), from_value(convolved, values), convolved, dt,
+                  layer.skip.slice, layer.decay.slice, layer.rate_bias.slice},
+                 kScanGroups, y);
+    GRETA_TRY(builder.emit(last += make.gate(z, y, y, values, kActivationSilu)));
+    builder.graph.name_part("scan");
+    for (uint32_t g = 0; there(layer.state_norm) && g < shape.groups; ++g) {
+      Tensor gain = layer.state_norm;
+      gain.n = 1;
+      gain.slice = from_value(gain.slice, uint64_t(g) * gain.depth);
+      const Slice part = from_value(y, uint64_t(g) * gain.depth);
+      Call normed = builder.norm(gain, part, part);
+      if (shape.groups > 1) normed.x_stride = normed.y_stride = values;
+      GRETA_TRY(builder.emit({normed}));
+    }
+    return leave(y);
+  }
+
+  // Mamba 1: each channel is a head with one value. Rates, keys and queries are made of what was convolved.
+  Status selective(const Calls& before) const {
+    const uint32_t inner = shape.values(), n = shape.key_width;
+    const Slice all = rows(inner), convolved = rows(inner), z = rows(inner), y = rows(inner);
+    const Slice low = rows(shape.rank), dt = rows(inner), key = rows(n), query = rows(n);
+    Calls mixed = before, gates = before, rates, keys, queries, last;
+    mixed += builder.matmul(layer.state_in, x, all);
+    gates += builder.matmul(layer.state_gate, x, z);
+    const Call conv = convolve(all, convolved, true);
+    GRETA_TRY(builder.emit_beside({mixed, gates}, conv, &last));
+    GRETA_TRY(builder.emit(last += conv));
+    builder.graph.name_part("convolution");
+    rates += builder.matmul(layer.rate_down, convolved, low);
+    keys += builder.matmul(layer.state_key, convolved, key);
+    queries += builder.matmul(layer.state_query, convolved, query);
+    if (there(layer.rate_norm)) rates += builder.norm(layer.rate_norm, low, low);
+    if (there(layer.state_key_norm)) keys += builder.norm(layer.state_key_norm, key, key);
+    if (there(layer.state_query_norm)) queries += builder.norm(layer.state_query_norm, query, query);
+    rates += builder.matmul(layer.rate, low, dt);
+    Call scanned =
+        scan({query, key, convolved, dt, layer.skip.slice, layer.decay.slice, layer.rate_bias.slice},
+             kScanSelective, y);
+    scanned.scan.key_stride = 0;
+    last = {};
+    GRETA_TRY(builder.emit_beside({rates, keys, queries}, scanned, &last));
+    last += scanned;
+    GRETA_TRY(builder.emit(last += make.gate(z, y, y, inner, kActivationSilu)));
+    builder.graph.name_part("scan");
+    return leave(y);
+  }
 };
 
 }  // namespace
@@ -80,7 +140,16 @@ struct Recurrent {
 Status add_recurrence(StepBuilder& builder, const Layer& layer, const StepBuffers::Cache& cache,
                       const Calls& before, const Slice& x, const Slice& h) {
   const Recurrent block{builder, layer, cache, x, h};
-  return builder.arch.recurrence == Recurrence::ShortConv ? block.short_conv(before) : block.delta(before);
+  switch (builder.arch.recurrence) {
+    case Recurrence::ShortConv:
+      return block.short_conv(before);
+    case Recurrence::Delta:
+      return block.delta(before);
+    case Recurrence::Groups:
+      return block.groups(before);
+    default:
+      return block.selective(before);
+  }
 }
 
 }  // namespace greta

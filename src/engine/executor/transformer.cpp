@@ -233,6 +233,13 @@ struct Builder : StepBuilder {
   // Computes y = down(activation(gate(x)) * up(x)). It emits all calls but those of down, which `*last` gets.
   Status dense(Calls before, const Linear& to_gate, const Linear& to_up, const Linear& down, const Slice& x,
                const Slice& y, Calls* last) {
+    if (!there(to_gate.weight)) {  // without a gate the activation is the square of what is positive
+      const Slice u = rows(to_up.weight.n);
+      before += matmul(to_up.weight, x, u, to_up.bias);
+      GRETA_TRY(emit(before += make.multiply(u, u, u, {1, to_up.weight.n}, kFactorPositive)));
+      *last = matmul(down.weight, u, y, down.bias);
+      return {};
+    }
     const uint32_t hidden = to_gate.weight.n;
     const Slice g = rows(hidden), u = rows(hidden);
     before += matmul(to_gate.weight, x, g, to_gate.bias);

@@ -18,6 +18,8 @@ enum class Recurrence : uint8_t {
   None,
   ShortConv,  // a gated convolution
   Delta,      // a convolution, and a scan by the gated delta rule
+  Groups,     // a convolution, and Mamba 2's scan
+  Selective,  // a convolution, and Mamba 1's selective scan
 };
 
 // A tensor's name in the file. %u stands for the layer.
@@ -66,13 +68,16 @@ struct TensorNames {
   TensorName key_value_up = "blk.%u.attn_kv_b.weight";  // in place of key_up and value_up (Latent::joined)
 
   // A layer with a state, in place of attention. It has attention_norm and post_attention_norm, too.
-  TensorName state_in = {};  // what is convolved
+  TensorName state_in = {};    // what is convolved
+  TensorName state_gate = {};  // multiplies the result, by SiLU
+  TensorName state_all = {};   // of Mamba, in place of both: [gate | convolved | rate], or [convolved | gate]
   TensorName conv = {}, conv_bias = {};
-  TensorName state_gate = {};           // multiplies the result, by SiLU
-  TensorName strength = {}, rate = {};  // of the delta rule, by head
+  TensorName strength = {}, rate = {};  // of the delta rule, by head; rate of Mamba 1, by channel
   TensorName strength_rate = {};        // the rows of both, for each head of keys, in place of both
-  TensorName rate_bias = {}, decay = {};
-  TensorName state_norm = {};  // of each head's result
+  TensorName rate_key_query = {};       // of Mamba 1, from what was convolved
+  TensorName rate_norm = {}, state_key_norm = {}, state_query_norm = {};  // of their parts
+  TensorName rate_bias = {}, decay = {}, skip = {};
+  TensorName state_norm = {};  // of each head's result, or of each group's
   TensorName state_out = {};
 
   // Feed-forward.
@@ -119,6 +124,8 @@ struct Arch {
   Recurrence recurrence = Recurrence::None;  // of layers without attention
   uint32_t attention_period =
       0;                     // every n-th layer attends, the others have a state (full_attention_interval)
+  bool beside = false;       // all layers have attention and a state, which read the same values
+  bool lone_blocks = false;  // a layer has attention, a state or a feed-forward block
   bool tiled_heads = false;  // value head h of the delta rule has key head h % groups, not h / group size
   bool gated_attention = false;  // behind the rows of a query head stand those of its gate
 
@@ -140,6 +147,7 @@ struct Arch {
   bool partial_layers =
       false;  // layers may lack attention (0 KV heads) or a feed-forward block (a width of 0)
   bool needs_experts = false;
+  bool experts_by_router = false;  // a layer has experts if it has a router
   bool normalise_experts = false;  // expert_weights_norm
   bool softmax_experts =
       false;  // without expert_gating_func it is the softmax, also with a bias of the choice

@@ -1,12 +1,16 @@
-#include "engine/model/shape.h"
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 
+#include "engine/model/shape_reader.h"
+
 namespace greta {
 
-const LayerShape& Shape::attending() const { return *std::ranges::find_if(each, &LayerShape::attends); }
+const LayerShape& Shape::attending() const {
+  static constexpr LayerShape kNone;
+  const auto found = std::ranges::find_if(each, &LayerShape::attends);
+  return found == each.end() ? kNone : *found;
+}
 
 std::string layer_name(const TensorName& name, uint32_t layer) {
   char text[kMaxTensorNameBytes + 1];
@@ -16,132 +20,8 @@ std::string layer_name(const TensorName& name, uint32_t layer) {
 
 namespace {
 
-// Reads keys with the prefix "<arch>.", notes which were looked for, and keeps the first failure.
-struct Reader {
-  const Gguf& gguf;
-  const Arch& arch;
-  std::string prefix;
-  KeysRead& keys;
-  Status status{};
-
-  std::string note(const char* key) { return *keys.insert(prefix + key).first; }
-  bool has(const char* key) { return gguf.find(note(key)) != nullptr; }
-
-  void u32(const char* key, uint32_t low, uint32_t high, uint32_t* value, bool required = false) {
-    const std::string name = note(key);
-    if (!status.ok()) return;
-    if (required && !(status = gguf.require(name)).ok()) return;
-    if (!gguf.find(name) || !(status = gguf.get_u32(name, value)).ok()) return;
-    if (*value < low || *value > high)
-      status =
-          fail(Code::File, "%s: %s is %u, expected %u to %u", gguf.name(), name.c_str(), *value, low, high);
-  }
-  void f32(const char* key, float low, float high, float* value, bool required = false) {
-    const std::string name = note(key);
-    if (!status.ok()) return;
-    if (required && !(status = gguf.require(name)).ok()) return;
-    if (!gguf.find(name) || !(status = gguf.get_f32(name, value)).ok()) return;
-    if (!(*value >= low && *value <= high))
-      status = fail(Code::File, "%s: %s is %g, expected %g to %g", gguf.name(), name.c_str(), double(*value),
-                    double(low), double(high));
-  }
-  void flag(const char* key, bool* value) {
-    const std::string name = note(key);
-    if (status.ok()) status = gguf.get_bool(name, value);
-  }
-  void text(const char* key, std::string_view* value) {
-    const std::string name = note(key);
-    if (status.ok()) status = gguf.get_string(name, value);
-  }
-  // Reads one value for each layer of `s`, from an array for all layers of the file or a number.
-  void in_layers(const char* key, const Shape& s, std::vector<uint32_t>* values) {
-    const std::string name = note(key);
-    values->resize(s.layers + s.draft_layers);
-    if (status.ok()) status = gguf.get_layers_u32(name, uint32_t(values->size()), values->data());
-    values->resize(s.layers);
-  }
-  // Reads a size of each layer of `s`. Without the key *values stay as they are. A layer with 0 lacks what
-  // the size is of, which not all architectures allow.
-  void sizes(const char* key, const Shape& s, uint32_t high, std::vector<uint32_t>* values, bool required) {
-    const std::string name = note(key);
-    if (!status.ok()) return;
-    if (required && !(status = gguf.require(name)).ok()) return;
-    const GgufValue* value = gguf.find(name);
-    if (!value) return;
-    in_layers(key, s, values);
-    if (!status.ok()) return;
-    const uint32_t low = arch.partial_layers ? 0 : 1;
-    uint32_t largest = 0;
-    for (uint32_t l = 0; l < s.layers; ++l) {
-      const uint32_t size = (*values)[l];
-      largest = std::max(largest, size);
-      if (size >= low && size <= high) continue;
-      status = fail(Code::Unsupported, "%s: %s is %u in layer %u, expected %u to %u", gguf.name(),
-                    name.c_str(), size, l, low, high);
-      return;
-    }
-    if (value->type == ValueType::Array && !largest)
-      status = fail(Code::File, "%s: %s is 0 in all layers", gguf.name(), name.c_str());
-  }
-  // Checks that a key for layers with a window says the same as `other`: they have no sizes of their own.
-  void same_as(const char* key, const char* other, double value) {
-    float given = float(value);
-    const std::string name = note(key);
-    if (status.ok()) status = gguf.get_f32(name, &given);
-    if (status.ok() && given != float(value))
-      status = fail(Code::Unsupported, "%s: %s is %g and %s%s %g, expected the same", gguf.name(),
-                    name.c_str(), double(given), prefix.c_str(), other, value);
-  }
-};
-
-// Sets which layers keep a state in place of keys and values.
-Status read_recurrent_layers(Reader& r, Shape* s) {
-  if (r.arch.recurrence == Recurrence::None) return {};
-  uint32_t period = r.arch.attention_period;
-  if (period) r.u32("full_attention_interval", 1, kMaxLayers, &period);
-  std::vector<uint32_t> recurrent(s->layers);
-  for (uint32_t l = 0; l < s->layers; ++l)
-    recurrent[l] = period ? (l + 1) % period != 0 : !s->each[l].attends();
-  if (period && r.has("attention.recurrent_layers"))
-    r.in_layers("attention.recurrent_layers", *s, &recurrent);
-  for (uint32_t l = 0; l < s->layers; ++l) {
-    if (!recurrent[l]) continue;
-    s->each[l].heads = s->each[l].kv_heads = 0;
-    s->each[l].recurrent = true;
-    ++s->recurrent_layers;
-  }
-  return r.status;
-}
-
-// Reads the sizes of recurrent layers.
-Status read_recurrence(Reader& r, Shape* s) {
-  RecurrentShape& shape = s->recurrence;
-  if (r.arch.recurrence == Recurrence::ShortConv) {
-    r.u32("shortconv.l_cache", 2, kMaxConvWidth, &shape.conv_width, true);
-    shape.channels = s->width;
-    return r.status;
-  }
-  uint32_t inner = 0;
-  r.u32("ssm.conv_kernel", 2, kMaxConvWidth, &shape.conv_width, true);
-  r.u32("ssm.state_size", 1, kMaxScanKeys, &shape.key_width, true);
-  r.u32("ssm.time_step_rank", 1, kMaxHeads, &shape.heads, true);
-  r.u32("ssm.group_count", 1, kMaxHeads, &shape.groups, true);
-  r.u32("ssm.inner_size", 1, kMaxWidth, &inner, true);
-  GRETA_TRY(r.status);
-  if (inner % shape.heads || shape.heads % shape.groups)
-    return fail(Code::File,
-                "%s: %u values in %u heads that share keys in %u groups (ssm.inner_size, ssm.time_step_rank, "
-                "ssm.group_count)",
-                r.gguf.name(), inner, shape.heads, shape.groups);
-  shape.value_width = inner / shape.heads;
-  shape.channels = inner + 2 * shape.groups * shape.key_width;
-  if (shape.stride() <= UINT32_MAX / sizeof(float)) return {};
-  return fail(Code::Unsupported, "%s: a state of %llu bytes in a layer (ssm.inner_size, ssm.state_size)",
-              r.gguf.name(), (unsigned long long)(shape.stride() * sizeof(float)));
-}
-
 // Sets the heads of all layers. Those without key-value heads have no attention.
-Status read_head_counts(Reader& r, Shape* s) {
+Status read_head_counts(ShapeReader& r, Shape* s) {
   std::vector<uint32_t> heads, kv_heads;
   r.sizes("attention.head_count", *s, kMaxHeads, &heads, true);
   kv_heads = heads;
@@ -158,14 +38,16 @@ Status read_head_counts(Reader& r, Shape* s) {
     s->each[l].kv_heads = kv_heads[l];
   }
   GRETA_TRY(read_recurrent_layers(r, s));
-  if (std::ranges::any_of(s->each, &LayerShape::attends)) return {};
+  if (s->recurrent_layers || std::ranges::any_of(s->each, &LayerShape::attends)) return {};
   return fail(Code::Unsupported, "%s: no layer has attention (%sattention.head_count_kv)", r.gguf.name(),
               r.prefix.c_str());
 }
 
-Status read_heads(Reader& r, Shape* s) {
+Status read_heads(ShapeReader& r, Shape* s) {
   GRETA_TRY(read_head_counts(r, s));
+  r.f32("attention.layer_norm_rms_epsilon", 0.0f, 1.0f, &s->epsilon, true);
   const uint32_t heads = s->attending().heads;
+  if (!heads) return r.status;
   if (!r.has("attention.key_length") && s->width % heads)
     return fail(Code::File,
                 "%s: width %u is not a multiple of %u heads, and there is no %sattention.key_length",
@@ -175,7 +57,6 @@ Status read_heads(Reader& r, Shape* s) {
   r.u32("attention.value_length", 1, kMaxWidth, &values);
   uint32_t turned = keys;
   r.u32("rope.dimension_count", 1, kMaxWidth, &turned);
-  r.f32("attention.layer_norm_rms_epsilon", 0.0f, 1.0f, &s->epsilon, true);
   r.same_as("attention.key_length_swa", "attention.key_length", keys);
   r.same_as("attention.value_length_swa", "attention.value_length", values);
   r.same_as("rope.dimension_count_swa", "rope.dimension_count", turned);
@@ -192,7 +73,7 @@ Status read_heads(Reader& r, Shape* s) {
 
 // Converters before April 2025 wrote the widths of a query head and as many key-value heads as query heads.
 // Later ones write the widths of the one head that is cached.
-Status read_joined_latent(Reader& r, Shape* s, uint32_t* head) {
+Status read_joined_latent(ShapeReader& r, Shape* s, uint32_t* head) {
   r.u32("attention.key_length", 1, kMaxWidth, head, true);
   r.u32("attention.value_length", 1, kMaxWidth, &s->latent.value, true);
   GRETA_TRY(r.status);
@@ -212,7 +93,7 @@ Status read_joined_latent(Reader& r, Shape* s, uint32_t* head) {
 }
 
 // Reads the sizes of latent attention. The cached head has `width` values, then rope_width rotated ones.
-Status read_latent(Reader& r, Shape* s) {
+Status read_latent(ShapeReader& r, Shape* s) {
   uint32_t head = 0;
   r.u32("attention.kv_lora_rank", 1, kMaxWidth, &s->latent.width, true);
   r.u32("attention.q_lora_rank", 0, kMaxWidth, &s->latent.query_width);
@@ -241,7 +122,7 @@ Status read_latent(Reader& r, Shape* s) {
 }
 
 // Sets which layers see a window, by the architecture's rule or the file's pattern.
-Status read_windows(Reader& r, Shape* s) {
+Status read_windows(ShapeReader& r, Shape* s) {
   uint32_t window = r.arch.window, period = r.arch.window_period;
   r.u32("attention.sliding_window", 0, UINT32_MAX, &window, r.arch.window_required);
   GRETA_TRY(r.status);
@@ -262,7 +143,7 @@ Status read_windows(Reader& r, Shape* s) {
 }
 
 // A model uses LongRoPE if the file has its two tables. Converters do not always write rope.scaling.type.
-Status find_long_factors(Reader& r, std::string_view type, bool* out) {
+Status find_long_factors(ShapeReader& r, std::string_view type, bool* out) {
   const TensorNames& names = r.arch.tensors;
   const bool is_long = r.gguf.find_tensor(names.long_factors.text),
              is_short = r.gguf.find_tensor(names.short_factors.text);
@@ -280,7 +161,7 @@ Status find_long_factors(Reader& r, std::string_view type, bool* out) {
   return {};
 }
 
-Status read_rope_scaling(Reader& r, const Shape& s, RopeScaling* out, float* score_scale) {
+Status read_rope_scaling(ShapeReader& r, const Shape& s, RopeScaling* out, float* score_scale) {
   using Kind = RopeScaling::Kind;
   RopeScaling scaling;
   std::string_view type;
@@ -332,7 +213,7 @@ Status read_rope_scaling(Reader& r, const Shape& s, RopeScaling* out, float* sco
 }
 
 // Gives queries a table of their own if they grow with their position.
-Status read_temperature(Reader& r, Shape* s, uint8_t* table) {
+Status read_temperature(ShapeReader& r, Shape* s, uint8_t* table) {
   float temperature = 0;
   if (r.arch.temperature) r.f32("attention.temperature_scale", 0.0f, 1e3f, &temperature);
   GRETA_TRY(r.status);
@@ -349,7 +230,7 @@ Status read_temperature(Reader& r, Shape* s, uint8_t* table) {
   return {};
 }
 
-Status read_rope(Reader& r, Shape* s) {
+Status read_rope(ShapeReader& r, Shape* s) {
   RopeTable& main = s->rope[0];
   main.width = s->attending().rope_width;
   r.f32("rope.freq_base", 1.0f, 1e30f, &main.base);
@@ -384,7 +265,7 @@ Status read_rope(Reader& r, Shape* s) {
 // Checks the groups that experts are chosen from. A group's score is that of its best expert, or, where
 // experts have a bias, the sum of its two best. DeepSeek's models use the former with a softmax and the
 // latter with a sigmoid; no model with another combination is known.
-Status check_groups(const Reader& r, const Experts& e, const std::string& bias) {
+Status check_groups(const ShapeReader& r, const Experts& e, const std::string& bias) {
   if (e.groups == 1) return {};
   GRETA_TRY(r.gguf.require(r.prefix + "expert_group_used_count"));
   if (e.count % e.groups || e.groups_used > e.groups || e.count / e.groups * e.groups_used < e.used)
@@ -402,7 +283,7 @@ Status check_groups(const Reader& r, const Experts& e, const std::string& bias) 
       r.gguf.name(), e.groups, biased ? "softmax" : "sigmoid", biased ? "a" : "no", bias.c_str());
 }
 
-Status read_experts(Reader& r, Shape* s) {
+Status read_experts(ShapeReader& r, Shape* s) {
   Experts& e = s->experts;
   const TensorNames& names = r.arch.tensors;
   const std::string router = layer_name(names.router, s->layers - 1);
@@ -445,16 +326,22 @@ Status read_experts(Reader& r, Shape* s) {
       return fail(Code::File, "%s: %u shared experts of %u values", r.gguf.name(), shared, e.width);
     e.shared_width = shared * e.width;
   }
-  for (uint32_t l = dense; l < s->layers; ++l) s->each[l].experts = true;
+  for (uint32_t l = dense; l < s->layers; ++l)
+    s->each[l].experts =
+        !r.arch.experts_by_router || r.gguf.find_tensor(layer_name(r.arch.tensors.router, l));
   return {};
 }
 
 // Checks that each layer has the parts that the architecture's layers have.
-Status check_layers(const Reader& r, const Shape& s) {
+Status check_layers(const ShapeReader& r, const Shape& s) {
   for (uint32_t l = 0; l < s.layers; ++l) {
     const LayerShape& layer = s.each[l];
     if (layer.has_ffn()) continue;
-    if (layer.recurrent && r.arch.partial_layers) continue;
+    if (layer.recurrent && r.arch.partial_layers) {
+      if (!r.arch.lone_blocks && r.arch.tensors.down.text)
+        GRETA_TRY(r.gguf.require(r.prefix + "feed_forward_length"));
+      continue;
+    }
     if (!r.arch.partial_layers) return r.gguf.require(r.prefix + "feed_forward_length");
     if (!layer.attends())
       return fail(Code::File,
@@ -465,7 +352,7 @@ Status check_layers(const Reader& r, const Shape& s) {
   return {};
 }
 
-Status read_scales(Reader& r, Shape* s) {
+Status read_scales(ShapeReader& r, Shape* s) {
   s->attention_softcap = r.arch.attention_softcap;
   s->final_softcap = r.arch.final_softcap;
   if (r.arch.attention_softcap > 0) r.f32("attn_logit_softcapping", 0.0f, 1e6f, &s->attention_softcap);
@@ -474,7 +361,7 @@ Status read_scales(Reader& r, Shape* s) {
   uint32_t divisor = layer.key_width;
   if (r.arch.latent) divisor = s->latent.plain + layer.rope_width;
   if (r.arch.wide_query_layers == s->layers) divisor = s->width / layer.heads;
-  s->attention_scale = 1.0f / std::sqrt(float(divisor));
+  s->attention_scale = 1.0f / std::sqrt(float(std::max(divisor, 1u)));
   float given = 0;
   r.f32("attention.scale", 0.0f, 1e6f, &given);
   if (given > 0) s->attention_scale = given;
@@ -509,7 +396,7 @@ Status read_shape(const Gguf& gguf, const Arch& arch, Shape* out, KeysRead* keys
   s.vocab = uint32_t(embedding->ne[1]);
 
   keys->clear();
-  Reader r{gguf, arch, std::string(arch.name) + ".", *keys};
+  ShapeReader r{gguf, arch, std::string(arch.name) + ".", *keys};
   r.u32("block_count", 1, kMaxLayers, &s.layers, true);
   r.u32("embedding_length", 1, kMaxWidth, &s.width, true);
   r.u32("context_length", 1, kMaxContext, &s.context, true);

@@ -79,7 +79,10 @@ struct Latent {
 struct RecurrentShape {
   uint32_t conv_width = 0, channels = 0;
   uint32_t heads = 0, groups = 0, key_width = 0, value_width = 0;
+  uint32_t rank = 0;  // of Mamba 1: values that the rates of all channels are made of
 
+  uint32_t values() const { return heads * value_width; }
+  uint32_t keys() const { return groups * key_width; }
   uint64_t conv_values() const { return conv_state_values(channels, conv_width); }
   uint64_t scan_values() const { return scan_state_values(heads, key_width, value_width); }
   // Of a state the values of the convolution come first. Both begin at a multiple of 256 bytes.
@@ -102,7 +105,7 @@ struct Shape {
   RecurrentShape recurrence;     // of all recurrent layers
   uint32_t recurrent_layers = 0;
 
-  const LayerShape& attending() const;  // the first layer with attention, of which a model has one at least
+  const LayerShape& attending() const;  // the first layer with attention, or one without anything
 };
 
 // Finds an architecture by its name. The text of an Unsupported failure lists those that this build knows.

@@ -1,11 +1,22 @@
 #include "engine/model/tensor_store.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "engine/model/weight_parts.h"
 
 namespace greta {
+
+static Status check_finite(const Gguf& gguf, const char* name, const GgufTensor& tensor) {
+  std::vector<float> values(tensor.bytes / sizeof(float));
+  GRETA_TRY(gguf.source().read_at(tensor.part, tensor.offset, values.data(), values.size() * sizeof(float)));
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]))
+      return fail(Code::File, "%s: %s holds %g at %zu, expected finite numbers", gguf.name(), name,
+                  double(values[i]), i);
+  return {};
+}
 
 // Checks that the file's tensor has the wanted shape, and places it.
 Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter) {
@@ -33,6 +44,7 @@ Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wante
   if (wanted.use == Use::Vector && source->type != QuantType::f32)
     return fail(Code::Unsupported, "%s: %s has type %s, expected f32", gguf.name(), name,
                 quant_info(source->type).name);
+  if (wanted.finite) GRETA_TRY(check_finite(gguf, name, *source));
   if (source->offset % 4)
     return fail(Code::Unsupported, "%s: %s starts at byte %llu, expected a multiple of 4", gguf.name(), name,
                 (unsigned long long)source->offset);

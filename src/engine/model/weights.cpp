@@ -13,12 +13,18 @@ constexpr const char* kLatentKeys =
     "block_count, embedding_length, attention.head_count, attention.q_lora_rank, attention.kv_lora_rank, "
     "attention.key_length_mla, attention.value_length_mla, rope.dimension_count, and without the two of them "
     "attention.key_length and attention.value_length";
-constexpr const char* kShortConvKeys = "block_count, embedding_length and shortconv.l_cache";
+// Where other keys than the counts of heads say which layers attend.
+constexpr const char* kPeriodKeys =
+    "block_count, embedding_length, full_attention_interval, attention.recurrent_layers, "
+    "attention.head_count, attention.head_count_kv, attention.key_length and attention.value_length";
+constexpr const char* kShortConvKeys =
+    "block_count, embedding_length, attention.head_count_kv and shortconv.l_cache";
 constexpr const char* kStateKeys =
-    "block_count, embedding_length, ssm.conv_kernel, ssm.inner_size, ssm.state_size, ssm.time_step_rank and "
-    "ssm.group_count";
+    "block_count, embedding_length, full_attention_interval, attention.recurrent_layers, "
+    "attention.head_count_kv, feed_forward_length, ssm.conv_kernel, ssm.inner_size, ssm.state_size, "
+    "ssm.time_step_rank and ssm.group_count";
 constexpr const char* kFfnKeys =
-    "block_count, leading_dense_block_count, embedding_length and feed_forward_length";
+    "block_count, expert_count, leading_dense_block_count, embedding_length and feed_forward_length";
 constexpr const char* kExpertKeys =
     "block_count, leading_dense_block_count, embedding_length, expert_count, expert_feed_forward_length, "
     "feed_forward_length, expert_shared_count and expert_shared_feed_forward_length";
@@ -30,6 +36,11 @@ void set_keys(const char* keys, size_t from, List* list) {
 
 void add_vector(List* list, TensorName name, Tensor* tensor, uint64_t width, uint64_t rows = 1) {
   list->push_back({name, tensor, Use::Vector, width, rows});
+}
+// What decides how a state decays: of a value that is not finite nothing would recover.
+void add_rates(List* list, TensorName name, Tensor* tensor, uint64_t width, uint64_t rows = 1) {
+  add_vector(list, name, tensor, width, rows);
+  list->back().finite = true;
 }
 void add_scale(List* list, TensorName name, ScaledTensor* of, uint64_t count = 1) {
   list->push_back({maybe(name.text), &of->scale, Use::Vector, count, 1});
@@ -124,31 +135,63 @@ void add_latent(const Arch& arch, const Shape& s, const LayerShape& each, Layer*
              s.width);
 }
 
+void add_delta(const TensorNames& names, const Shape& s, Layer* l, List* list) {
+  const RecurrentShape& r = s.recurrence;
+  add_matrix(list, names.state_in, &l->state_in, s.width, r.channels);
+  add_matrix(list, names.state_gate, &l->state_gate, s.width, r.values());
+  if (names.strength_rate.text) {
+    const uint64_t each = r.heads / r.groups, both = 2ull * r.heads;
+    add_woven(list, names.strength_rate, &l->strength, s.width, r.heads, 0, both, r.groups);
+    add_woven(list, names.strength_rate, &l->rate, s.width, r.heads, each, both, r.groups);
+  } else {
+    add_matrix(list, names.strength, &l->strength, s.width, r.heads);
+    add_matrix(list, names.rate, &l->rate, s.width, r.heads);
+  }
+  add_rates(list, names.decay, &l->decay, r.heads);
+  add_rates(list, names.rate_bias, &l->rate_bias, r.heads);
+  add_vector(list, names.state_norm, &l->state_norm, r.value_width);
+}
+
+void add_groups(const TensorNames& names, const Shape& s, Layer* l, List* list) {
+  const RecurrentShape& r = s.recurrence;
+  const uint64_t gate = r.values(), all = gate + r.channels + r.heads;
+  add_rows(list, names.state_all, &l->state_gate, s.width, gate, 0, all);
+  add_rows(list, names.state_all, &l->state_in, s.width, r.channels, gate, all);
+  add_rows(list, names.state_all, &l->rate, s.width, r.heads, gate + r.channels, all);
+  add_rates(list, names.decay, &l->decay, 1, r.heads);
+  add_vector(list, names.skip, &l->skip, 1, r.heads);
+  add_rates(list, names.rate_bias, &l->rate_bias, r.heads);
+  add_vector(list, names.state_norm, &l->state_norm, gate / r.groups, r.groups);
+}
+
+void add_selective(const TensorNames& names, const Shape& s, Layer* l, List* list) {
+  const RecurrentShape& r = s.recurrence;
+  const uint64_t inner = r.values(), n = r.key_width, all = r.rank + 2 * n;
+  add_rows(list, names.state_all, &l->state_in, s.width, inner, 0, 2 * inner);
+  add_rows(list, names.state_all, &l->state_gate, s.width, inner, inner, 2 * inner);
+  add_rows(list, names.rate_key_query, &l->rate_down, inner, r.rank, 0, all);
+  add_rows(list, names.rate_key_query, &l->state_key, inner, n, r.rank, all);
+  add_rows(list, names.rate_key_query, &l->state_query, inner, n, r.rank + n, all);
+  add_matrix(list, names.rate, &l->rate, r.rank, inner);
+  add_vector(list, names.rate_norm, &l->rate_norm, r.rank);
+  add_vector(list, names.state_key_norm, &l->state_key_norm, n);
+  add_vector(list, names.state_query_norm, &l->state_query_norm, n);
+  add_rates(list, names.decay, &l->decay, n, inner);
+  add_vector(list, names.skip, &l->skip, inner);
+  add_rates(list, names.rate_bias, &l->rate_bias, inner);
+}
+
 void add_recurrence(const Arch& arch, const Shape& s, Layer* l, List* list) {
   const TensorNames& names = arch.tensors;
   const RecurrentShape& r = s.recurrence;
-  const uint64_t values = uint64_t(r.heads) * r.value_width;
-  if (arch.recurrence == Recurrence::ShortConv) {
+  if (arch.recurrence == Recurrence::ShortConv)
     add_matrix(list, names.state_in, &l->state_in, s.width, 3ull * r.channels);
-    add_matrix(list, names.state_out, &l->state_out, r.channels, s.width);
-  } else {
-    add_matrix(list, names.state_in, &l->state_in, s.width, r.channels);
-    add_matrix(list, names.state_gate, &l->state_gate, s.width, values);
-    if (names.strength_rate.text) {
-      const uint64_t each = r.heads / r.groups, both = 2ull * r.heads;
-      add_woven(list, names.strength_rate, &l->strength, s.width, r.heads, 0, both, r.groups);
-      add_woven(list, names.strength_rate, &l->rate, s.width, r.heads, each, both, r.groups);
-    } else {
-      add_matrix(list, names.strength, &l->strength, s.width, r.heads);
-      add_matrix(list, names.rate, &l->rate, s.width, r.heads);
-    }
-    add_vector(list, names.decay, &l->decay, r.heads);
-    add_vector(list, names.rate_bias, &l->rate_bias, r.heads);
-    add_vector(list, names.state_norm, &l->state_norm, r.value_width);
-    add_matrix(list, names.state_out, &l->state_out, values, s.width);
-  }
+  if (arch.recurrence == Recurrence::Delta) add_delta(names, s, l, list);
+  if (arch.recurrence == Recurrence::Groups) add_groups(names, s, l, list);
+  if (arch.recurrence == Recurrence::Selective) add_selective(names, s, l, list);
   add_vector(list, names.conv, &l->conv, r.conv_width, r.channels);
   add_vector(list, names.conv_bias, &l->conv_bias, r.channels);
+  add_matrix(list, names.state_out, &l->state_out, r.heads ? r.values() : r.channels, s.width);
 }
 
 void add_ffn(const Arch& arch, const Shape& s, uint64_t hidden, Layer* l, List* list) {
@@ -199,7 +242,10 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
     const size_t attention = list.size();
     arch.latent ? add_latent(arch, shape, each, layer, &list)
                 : add_attention(arch, shape, each, fused_query, layer, &list);
-    set_keys(arch.latent ? kLatentKeys : kAttentionKeys, attention, &list);
+    set_keys(arch.latent             ? kLatentKeys
+             : arch.attention_period ? kPeriodKeys
+                                     : kAttentionKeys,
+             attention, &list);
   }
   if (each.recurrent) {
     const size_t state = list.size();

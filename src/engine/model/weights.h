@@ -22,7 +22,9 @@ struct Layer {
   ScaledTensor query_down, query_up, latent;
   Tensor query_down_norm, latent_norm, key_up, value_up;
   ScaledTensor state_in, state_gate, strength, rate, state_out;
-  Tensor conv, conv_bias, rate_bias, decay, state_norm, state_out_bias;
+  ScaledTensor rate_down, state_key, state_query;
+  Tensor conv, conv_bias, rate_bias, decay, skip, state_norm, state_out_bias;
+  Tensor rate_norm, state_key_norm, state_query_norm;
   ScaledTensor gate, up, down;
   Tensor ffn_norm, gate_bias, up_bias, down_bias, post_ffn_norm;
   ScaledTensor router, expert_gate, expert_up, expert_down;
@@ -61,6 +63,7 @@ struct WantedTensor {
   Held held = Held::Apart;
   bool scale = false;   // the file's name ends with ".scale" in place of ".weight", and any layer may have it
   uint64_t pieces = 1;  // Woven
+  bool finite = false;  // the file is refused where a value is not finite
   const char* keys = "block_count and embedding_length";  // metadata keys that determine its size
 };
 

@@ -25,7 +25,7 @@ def delta(keys, values, key_width, value_width, kinds, conv=4, part=0.25, **more
     return dict(linear_num_key_heads=keys, linear_num_value_heads=values, linear_key_head_dim=key_width,
                 linear_value_head_dim=value_width, linear_conv_kernel_dim=conv,
                 layer_types=["full_attention" if kind == "a" else "linear_attention" for kind in kinds],
-                rope_parameters=rope(10000000.0, partial_rotary_factor=part), **more)
+                rope_parameters=rope(10000.0, partial_rotary_factor=part), **more)
 
 
 def experts(count, used, width, shared):
@@ -40,7 +40,7 @@ def qwen(name, model, layers, *parts, **more):
     return case(name, model, config, **more)
 
 
-# What the converter takes full_attention_interval for is not written by transformers.
+# The converter takes 4 for full_attention_interval, which transformers does not write, unless it is published.
 QWEN = [
     qwen("qwen35-converted", "Qwen3_5", (32, 4, 2, 24, 4), delta(2, 4, 8, 12, "sssa", head_dim=16)),
     # As many heads of keys as of values; every second layer attends.
@@ -112,9 +112,9 @@ def granite(name, width, heads, kv_heads, ffn, kinds, *parts, **more):
 
 
 GRANITE = [
-    granite("granitehybrid-converted", 32, 4, 2, 12, "mmam", mixer(8, 2, 12, 32),
+    granite("granitehybrid-converted", 32, 4, 2, 12, "amma", mixer(8, 2, 12, 32),
             dict(num_local_experts=5, num_experts_per_tok=2, shared_intermediate_size=20)),
-    granite("granitehybrid-converted-dense", 32, 4, 2, 24, "mam", mixer(4, 1, 8, 32),
+    granite("granitehybrid-converted-dense", 32, 4, 2, 24, "ama", mixer(4, 1, 8, 32),
             dict(num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=24, tie_word_embeddings=True)),
 ]
 FALCON = [
@@ -139,14 +139,16 @@ def nemotron(name, width, heads, kv_heads, ffn, pattern, **more):
     # A dense model has no keys of experts. The class of transformers, which the converter would find by the type,
     # adds them again.
     return case(name, "NemotronH", config, arch="nemotron_h",
-                published={"model_type": "nemotron_h_dense", "hybrid_override_pattern": pattern, "num_experts_per_tok": None,
-                           "mamba_d_head": more["mamba_head_dim"]})
+                published={"model_type": "nemotron_h_dense", "hybrid_override_pattern": pattern,
+                           "mamba_d_head": more["mamba_head_dim"], "rms_norm_eps": 1e-5,
+                           "layer_norm_epsilon": None, "num_experts_per_tok": None, "n_routed_experts": None,
+                           "n_group": None, "topk_group": None})
 
 
 NEMOTRON = [
     nemotron("nemotron_h-converted", 32, 4, 2, 24, "M-M*-", head_dim=12, mamba_num_heads=8, mamba_head_dim=6,
              n_groups=2, ssm_state_size=12),
-    nemotron("nemotron_h-converted-lone", 24, 2, 1, 20, "*M-", head_dim=8, mamba_num_heads=3, mamba_head_dim=16,
+    nemotron("nemotron_h-converted-lone", 24, 2, 1, 20, "*M-M", head_dim=16, mamba_num_heads=3, mamba_head_dim=16,
              n_groups=1, ssm_state_size=8, conv_kernel=3),
 ]
 

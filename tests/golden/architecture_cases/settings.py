@@ -149,6 +149,8 @@ def log_multiplier(state, value):
 
 
 def turns(state, value):
+    if "rope_parameters" not in state.config:
+        raise NoChange("no layer rotates")
     state.config["position_embedding_type"] = "rope" if value else None
 
 
@@ -274,7 +276,8 @@ def gating(state, value):
 
 
 def routers(model):
-    return [layer.mlp.gate for layer in model.model.layers if hasattr(layer.mlp, "gate")]
+    blocks = [layer.mlp if hasattr(layer, "mlp") else layer.feed_forward for layer in model.model.layers]
+    return [block.gate for block in blocks if hasattr(block, "gate")]
 
 
 def sigmoid_router(model):
@@ -325,9 +328,11 @@ def no_drafts(state, value):
 
 def rotated_part(state, value):
     """Where the reference knows of a part of a head that rotates."""
-    full, _ = state.ropes()
     head = state.keys.get("attention.key_length", head_width(state))
-    if "partial_rotary_factor" not in full or full["rope_type"] == "longrope" or value > head or value % 2:
+    if "rope_parameters" not in state.config and value <= head:
+        raise NoChange("no layer rotates")
+    full, _ = state.ropes() if value <= head else ({}, None)
+    if "partial_rotary_factor" not in full or full.get("rope_type") == "longrope" or value > head or value % 2:
         raise NoReference
     full["partial_rotary_factor"] = value / head
 
@@ -336,6 +341,7 @@ SETTINGS = {
     "context_length": Setting(no_change("it limits how long a session may be"), factors=(1 / 32, 2)),
     "vocab_size": Setting(no_change("token_embd.weight says it"), 0),
     "feed_forward_length": Setting(width_of_layers, 0),
+    "attention.head_count": Setting(size),
     "attention.head_count_kv": Setting(size, lambda state: state.keys["attention.head_count"]),
     "attention.key_length": Setting(size, width_of_heads),
     "attention.value_length": Setting(size, width_of_heads),
@@ -384,14 +390,42 @@ SETTINGS = {
     "expert_group_count": Setting(of_experts(groups), 0),
     "expert_group_used_count": Setting(of_experts(groups_used), 0),
 }
-SETTINGS |= {f"ssm.{name}": Setting(no_change("no layer has a state space"), 0)
+
+
+# ---- layers with states --------------------------------------------------------------------------------------------
+
+def state_size(state, value):
+    """Granite's files give the sizes where no layer has a state, too."""
+    if state.arch in ("granite", "granitemoe"):
+        raise NoChange("no layer has a state space")
+    raise NoReference
+
+
+def recurrent_layers(state, value):
+    if value is None:
+        raise NoChange("full_attention_interval says the same")
+    raise NoReference
+
+
+SETTINGS |= {f"ssm.{name}": Setting(
+    state_size, lambda state: 0 if state.arch in ("granite", "granitemoe") else REQUIRED)
              for name in ("conv_kernel", "state_size", "group_count", "inner_size", "time_step_rank")}
+SETTINGS |= {
+    "ssm.dt_b_c_rms": Setting(size, False),
+    "full_attention_interval": Setting(no_change("attention.recurrent_layers says which layers attend"), 4),
+    "attention.recurrent_layers": Setting(recurrent_layers, None),
+    "rope.dimension_sections": Setting(no_change("a text has one position in all dimensions"), None),
+}
 
 
 # ---- tensors that a file may lack ----------------------------------------------------------------------------------
 
 def tie(model):
-    model.lm_head.weight.data = model.model.embed_tokens.weight.data
+    # Falcon-H1's factors of both are in the file's tensors.
+    factor = getattr(model.config, "embedding_multiplier", 1) / getattr(model.config, "lm_head_multiplier", 1)
+    if not model.config.model_type.startswith("falcon"):
+        factor = 1
+    model.get_output_embeddings().weight.data = factor * model.get_input_embeddings().weight.data
 
 
 def no_head(state):

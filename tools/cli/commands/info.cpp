@@ -135,7 +135,7 @@ struct Line {
 };
 constexpr Line kPlanLines[] = {
     {"weights", &greta_memory_plan::weights_bytes, ""},
-    {"cache", &greta_memory_plan::cache_bytes, "keys and values"},
+    {"cache", &greta_memory_plan::cache_bytes, "keys and values, and states"},
     {"arena", &greta_memory_plan::arena_bytes, "activations of the largest step"},
     {"tables", &greta_memory_plan::tables_bytes, ""},
     {"total", &greta_memory_plan::total_bytes, "what is allocated on the device"},
