@@ -54,8 +54,10 @@ struct Windowed {
 };
 constexpr Windowed kModels[] = {{"gemma3-pattern3", "gemma3.attention.sliding_window", 100},
                                 {"gpt-oss-f32", "gpt-oss.attention.sliding_window", 65}};
-// Models whose layers keep states: of a convolution, and of the gated delta rule as well.
-constexpr Windowed kHybrids[] = {{"lfm2-converted", nullptr, 0}, {"qwen35-converted", nullptr, 0}};
+// Models whose layers keep states: of a convolution, of the gated delta rule as well, and where no layer
+// attends.
+constexpr Windowed kHybrids[] = {
+    {"lfm2-converted", nullptr, 0}, {"qwen35-converted", nullptr, 0}, {"mamba2-converted", nullptr, 0}};
 
 // Sessions of one executor with windows that give pages back.
 struct Sessions {
@@ -407,7 +409,7 @@ static void compare_answers(Rig& reference, Rig& rig) {
 }
 
 TEST_CASE("states: answers of requests do not depend on others, nor on being set back", "[serve][groups]") {
-  const Windowed& model = kHybrids[GENERATE(0, 1)];
+  const Windowed& model = kHybrids[GENERATE(0, 1, 2)];
   const bool ahead = GENERATE(false, true);
   const std::string file = windowed(model.golden, nullptr, 0);
   const ExecutorOptions sizes{.context = 1024, .sequences = 3, .cache_tokens = 1344, .step_tokens = 64};
