@@ -24,6 +24,8 @@ class Habits(CliTest):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         (self.folder / "model.gguf").symlink_to(MODEL)
+        (self.folder / "models").mkdir()
+        (self.folder / "models" / "model.gguf").symlink_to(MODEL)
         (self.folder / "text.txt").write_text("Tell me a story about a beaver and a fox. " * 20)
         (self.folder / "yes.gbnf").write_text('root ::= "yes" | "no"\n')
         (self.folder / "schema.json").write_text('{"type": "boolean"}')

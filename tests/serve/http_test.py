@@ -287,7 +287,7 @@ class Life(ServerTest):
         self.assertNotIn("secret", "\n".join(server.lines))
 
     def test_usage(self):
-        for args, code, words in ((["--bogus"], 2, "has no option --bogus"), (["--models-dir", "x"], 2, "one model is served"),
+        for args, code, words in ((["--bogus"], 2, "has no option --bogus"), (["--models-dir", "x"], 2, "exclude each other"),
                                   (["--host", "203.0.113.1"], 1, "cannot listen on 203.0.113.1:8080"), (["--port", "70000"], 2, "--port"),
                                   (["--api-key", ""], 2, "give no key")):
             done = subprocess.run([PROGRAM, "serve", "-m", MODEL, *args], capture_output=True, text=True, timeout=LIMIT)

@@ -24,7 +24,7 @@ class Server:
 
     def __init__(self, *args, model=MODEL, ready=True, env=None):
         # Exact: answers are compared, and would else differ by rounding with who else is in a step.
-        words = [PROGRAM, "serve", "-m", str(model), "--device", "cpu", "-t", "2", "--exact", *map(str, args)]
+        words = [PROGRAM, "serve", *(("-m", str(model)) if model else ()), "--device", "cpu", "-t", "2", "--exact", *map(str, args)]
         if "--host" not in words:
             words += ["--port", "0"]
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

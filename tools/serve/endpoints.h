@@ -8,6 +8,8 @@ namespace greta::serve {
 void health(Context& context);
 void list_models(Context& context);
 void show_model(Context& context);
+void load_model(Context& context);
+void unload_model(Context& context);
 void props(Context& context);
 void slots(Context& context);
 void metrics(Context& context);

@@ -159,7 +159,20 @@ void ollama_version(Context& context) {
                                 "." + std::to_string(version % 100)}});
 }
 
-void ollama_tags(Context& context) { context.send({{"models", Json::array({entry_of(context.model())})}}); }
+void ollama_tags(Context& context) {
+  Models& models = context.server.models();
+  if (!context.server.started()) throw context.server.not_loaded(models.find(""));
+  Json list = Json::array();
+  for (const auto& hosted : models.all()) {
+    if (!models.hold(hosted.get())) {
+      list.push_back({{"name", hosted->name}, {"model", hosted->name}});
+      continue;
+    }
+    list.push_back(entry_of(hosted->model));
+    models.release(hosted.get(), false);
+  }
+  context.send({{"models", list}});
+}
 
 static Json capabilities_of(const Model& model) {
   Json list = {"completion", "tools"};

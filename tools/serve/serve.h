@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "greta.h"
@@ -17,8 +18,13 @@ struct Options {
   uint32_t parallel = 4;                  // requests that run at once
   uint32_t queue = 0;                     // that wait or run; 0: 4 x parallel beside those that run
   uint32_t drain_s = 30, ping_s = 15, timeout_s = 600;
-  std::string alias;     // the model's name; "": that of its file
-  std::string sampling;  // a JSON object of fields as in a request: what holds where it says nothing
+  // Names and files of models of which requests choose one; none: the loader's is the only one.
+  std::vector<std::pair<std::string, std::string>> models;
+  uint32_t most_models = 4;  // that are loaded at once; 0: as many as fit
+  uint32_t sleep_s = 0;      // A model that is idle for so long is unloaded until it is asked for; 0: none is
+  bool autoload = true;      // A request loads its model.
+  std::string alias;         // the model's name; "": that of its file
+  std::string sampling;      // a JSON object of fields as in a request: what holds where it says nothing
   std::vector<std::string> given;  // fields of it that the model's file does not replace
   std::string chat_template;       // as greta_chat_options has it; "": the model's
   std::string template_arguments;  // a JSON object; "": none

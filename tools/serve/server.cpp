@@ -8,6 +8,7 @@
 namespace greta::serve {
 namespace {
 
+constexpr int kMostWaits = 3;       // Another model may take its place before a call runs.
 constexpr size_t kMostWork = 1024;  // calls that wait for a thread of the pool
 
 // Takes as long for any two keys of the same length as the given one.
@@ -75,11 +76,8 @@ void Pool::run() {
 // ---- contexts ----
 
 const Model& Context::model() const {
-  if (const Model* model = server.model()) return *model;
-  Refused refused(503, "Loading model");
-  refused.more = server.loading();
-  refused.retry_s = 1;
-  throw refused;
+  if (!hosted) throw server.not_loaded(server.models().find(""));
+  return hosted->model;
 }
 
 void Context::send(const Json& json, Headers headers) const {
@@ -90,15 +88,15 @@ void Context::send(const Json& json, Headers headers) const {
 }
 
 void Context::start(std::unique_ptr<Sink> sink, std::vector<JobItem> items) const {
-  server.jobs().start(id, reply, std::move(sink), std::move(items));
+  hosted->jobs->start(id, reply, std::move(sink), std::move(items));
 }
 
 // ---- the server ----
 
 Server::Server(const Options& options)
     : options_(options),
-      jobs_([this](const Ended& ended) { metrics_.ended(ended), log_end(ended); },
-            [this](uint64_t ns) { metrics_.gap(ns); }),
+      models_(options_,
+              [this](Hosted& hosted, const Ended& ended) { hosted.metrics.ended(ended), log_end(ended); }),
       pool_(2) {
   ListenOptions listen;
   listen.host = options_.host;
@@ -108,11 +106,7 @@ Server::Server(const Options& options)
   listener_ = std::make_unique<Listener>(listen, this);
 }
 
-Server::~Server() {
-  jobs_.close();
-  greta_service_close(model_.service);
-  greta_model_close(model_.model);
-}
+Server::~Server() { models_.close(); }
 
 void Server::log(const std::string& line) const {
   if (options_.say) options_.say(line);
@@ -141,10 +135,17 @@ void Server::log_end(const Ended& ended) const {
                      {"whole_ms", ms(ended.whole_ns)}}));
 }
 
-Json Server::loading() const {
-  const uint64_t total = total_;
-  const double part = total > 0 ? static_cast<double>(done_) / static_cast<double>(total) : 0;
-  return {{"stage", stage_.load()}, {"progress", part}};
+Refused Server::not_loaded(Hosted* hosted) {
+  using State = Hosted::State;
+  const State state = hosted ? hosted->state.load() : State::Unloaded;
+  if (state == State::Failed) return {500, "the model cannot be loaded: " + models_.failure_of(hosted)};
+  if (state != State::Loading && started_) return {503, "the model is not loaded"};
+  Refused refused(503, "Loading model");
+  const uint64_t total = hosted->total;
+  const double part = total > 0 ? static_cast<double>(hosted->done) / static_cast<double>(total) : 0;
+  refused.more = {{"stage", hosted->stage.load()}, {"progress", part}};
+  refused.retry_s = 1;
+  return refused;
 }
 
 int Server::run(const Loader& load) {
@@ -157,86 +158,22 @@ int Server::run(const Loader& load) {
     log("anybody who reaches this address may use the model: --api-key keeps others out");
   std::string failure;
   try {
-    this->load(load);
-    log("ready: " + model_.name + ", " + std::to_string(options_.parallel) +
-        " requests at once, contexts of " + std::to_string(model_.context) + " tokens, a cache of " +
-        std::to_string(model_.cache_tokens));
+    models_.start(load);
+    started_ = true;
+    const Model& only = models_.all()[0]->model;
+    log(models_.many() ? "ready: " + std::to_string(models_.all().size()) + " models"
+                       : "ready: " + only.name + ", " + std::to_string(options_.parallel) +
+                             " requests at once, contexts of " + std::to_string(only.context) +
+                             " tokens, a cache of " + std::to_string(only.cache_tokens));
   } catch (const std::exception& error) {
     failure = error.what();
     listener_->stop();
   }
   network.join();
   pool_.close();
-  jobs_.close();
+  models_.close();
   if (!failure.empty() && !stopping_) throw std::runtime_error(failure);
   return exit_code_;
-}
-
-void Server::load(const Loader& load) {
-  const Loaded loaded = load();
-  auto source = sized<greta_source>();
-  source.path = loaded.path.c_str();
-  source.map = loaded.map ? 1 : 0;
-  auto open = sized<greta_model_options>();
-  open.source = &source;
-  open.progress_user = this;
-  open.progress = [](void* user, uint64_t done, uint64_t total) {
-    auto* self = static_cast<Server*>(user);
-    self->done_ = done, self->total_ = total;
-    return self->stopping_ ? 1 : 0;
-  };
-  stage_ = "loading weights";
-  if (greta_model_open(loaded.runtime, &open, &model_.model)) throw std::runtime_error(greta_error_text());
-  model_.info = sized<greta_model_info>();
-  greta_model_describe(model_.model, &model_.info);
-  model_.tokenizer = greta_model_tokenizer(model_.model);
-  model_.path = loaded.path;
-  const std::string file = loaded.path.substr(loaded.path.rfind('/') + 1);
-  model_.name = options_.alias.empty() ? file.substr(0, file.rfind(".gguf")) : options_.alias;
-  model_.created_s =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
-  model_.defaults = default_ask(options_, model_.model, model_.tokenizer);
-  stage_ = "compiling kernels";
-  done_ = 0;
-  open_service(loaded);
-  jobs_.open(model_.service, options_.parallel);
-  ready_ = true;
-}
-
-// The cache has room for all requests at their full length, or for as much of it as fits into memory.
-void Server::open_service(const Loaded& loaded) {
-  greta_executor_options executor = loaded.executor;
-  executor.sequences = options_.parallel;
-  if (loaded.whole_context) executor.context = model_.info.context;
-  executor.compile_ahead = 1;
-  executor.progress_user = this;
-  executor.progress = [](void* user, uint64_t done, uint64_t total) {
-    auto* self = static_cast<Server*>(user);
-    if (!self->ready_) self->done_ = done, self->total_ = total;
-    return self->stopping_ ? 1 : 0;
-  };
-  auto open = sized<greta_service_options>();
-  open.own_thread = 1;
-  open.executor = &executor;
-  open.max_requests = options_.queue > 0 ? options_.queue : options_.parallel * 5;
-  open.salt_requests = open.max_requests;
-  open.host_cache_bytes = options_.host_cache_bytes;
-  if (!options_.page_folder.empty()) open.page_folder = options_.page_folder.c_str();
-  jobs_.listen(&open);
-  const uint32_t context = executor.context > 0 ? executor.context : std::min(8192U, model_.info.context);
-  const bool chosen = executor.cache_tokens > 0;
-  uint64_t cache = chosen ? executor.cache_tokens : uint64_t{context} * options_.parallel;
-  for (;; cache /= 2) {
-    executor.context = context;
-    executor.cache_tokens = static_cast<uint32_t>(std::min<uint64_t>(cache, INT32_MAX));
-    const greta_status status = greta_service_open(model_.model, &open, &model_.service);
-    if (status == GRETA_OK) break;
-    const bool smaller = !chosen && status == GRETA_ERROR_MEMORY && cache / 2 >= context && !stopping_;
-    if (!smaller) throw std::runtime_error(greta_error_text());
-  }
-  model_.context = context;
-  model_.cache_tokens = executor.cache_tokens;
 }
 
 bool Server::has_key(const Call& call) const {
@@ -315,6 +252,16 @@ bool Server::refuses(const Call& head, Response* refusal) {
   return false;
 }
 
+// A call from its last byte to its answer.
+struct Server::Task {
+  const Route* route;
+  Call call;
+  std::shared_ptr<Reply> reply;
+  std::string id;
+  Hosted* hosted = nullptr;
+  int waits = 0;  // how often it has waited for its model
+};
+
 void Server::handle(Call call, std::shared_ptr<Reply> reply) {
   std::string methods;
   const Route* route = find_route(call.method, call.path, &methods);
@@ -325,27 +272,82 @@ void Server::handle(Call call, std::shared_ptr<Reply> reply) {
   if (id.empty() || id.size() > 128 || !is_utf8(id)) id = random_id("req_");
   common.headers.emplace_back("X-Request-Id", id);
   reply->always(std::move(common.headers));
-  const auto work = [this, route, call = std::move(call), reply, id = std::move(id)]() mutable {
-    Context context{*this, std::move(call), reply, std::move(id)};
-    Refused refused(500, "");
-    try {
-      if (!(route->flags & kWithoutModel)) context.model();
-      return route->run(context);
-    } catch (const Refused& error) {
-      refused = error;
-    } catch (const std::bad_alloc&) {
-      refused = Refused(503, "memory ran out");
-    } catch (const std::exception& error) {
-      refused = Refused(500, error.what());
-    }
-    reply->send(error_response(route->form, refused));
-  };
-  if (route->flags & kQuick) return const_cast<std::remove_const_t<decltype(work)>&>(work)();
-  if (!pool_.submit(work)) {
-    Refused refused(429, "too many requests wait");
-    refused.retry_s = 1;
-    reply->send(error_response(route->form, refused));
+  const auto task = std::make_shared<Task>(Task{route, std::move(call), std::move(reply), std::move(id)});
+  if (route->flags & kQuick) return run(task);
+  submit(task);
+}
+
+void Server::submit(const std::shared_ptr<Task>& task) {
+  if (pool_.submit([this, task] { run(task); })) return;
+  Refused refused(429, "too many requests wait");
+  refused.retry_s = 1;
+  task->reply->send(error_response(task->route->form, refused));
+}
+
+// The value of `name` in a query, or "".
+static std::string in_query(const std::string& query, const std::string& name) {
+  for (size_t at = 0; at < query.size();) {
+    const size_t end = std::min(query.find('&', at), query.size());
+    const std::string part = query.substr(at, end - at);
+    if (part.starts_with(name + "=")) return part.substr(name.size() + 1);
+    at = end + 1;
   }
+  return "";
+}
+
+// The model that a call names, in its body or behind "?model=".
+Hosted* Server::choose(const Task& task) {
+  if (!models_.many()) return models_.find("");
+  std::string name = in_query(task.call.query, "model");
+  if (!task.call.body.empty()) {
+    const Json body = parse_object(task.call.body);
+    if (const std::string* given = Fields(body).text("model")) name = *given;
+  }
+  Hosted* hosted = models_.find(name);
+  if (hosted) return hosted;
+  if (name.empty()) throw Refused(400, "model is missing: there are several", "model");
+  throw Refused(404, "there is no model " + json_string(name) + " (/models lists those that there are)",
+                "model");
+}
+
+// Handles a call that needs a model, when it is loaded.
+void Server::run_or_load(const std::shared_ptr<Task>& task) {
+  if (!task->hosted) task->hosted = choose(*task);
+  Hosted* hosted = task->hosted;
+  if (!models_.hold(hosted)) {
+    const Hosted::State state = hosted->state;
+    const bool failed = task->waits > 0 && state == Hosted::State::Failed;
+    const bool may = started_ && !stopping_ && !(task->route->flags & kQuick) && task->waits < kMostWaits &&
+                     (!models_.many() || options_.autoload || state == Hosted::State::Loading ||
+                      state == Hosted::State::Sleeping);
+    if (failed || !may) throw not_loaded(hosted);
+    ++task->waits;
+    return models_.when_loaded(hosted, [this, task] { submit(task); });
+  }
+  struct Release {
+    Models& models;
+    Hosted* hosted;
+    bool used;
+    ~Release() { models.release(hosted, used); }
+  } release{models_, hosted, !(task->route->flags & kQuick)};
+  Context context{*this, std::move(task->call), task->reply, std::move(task->id), hosted};
+  task->route->run(context);
+}
+
+void Server::run(const std::shared_ptr<Task>& task) {
+  Refused refused(500, "");
+  try {
+    if (!(task->route->flags & kWithoutModel)) return run_or_load(task);
+    Context context{*this, std::move(task->call), task->reply, std::move(task->id)};
+    return task->route->run(context);
+  } catch (const Refused& error) {
+    refused = error;
+  } catch (const std::bad_alloc&) {
+    refused = Refused(503, "memory ran out");
+  } catch (const std::exception& error) {
+    refused = Refused(500, error.what());
+  }
+  task->reply->send(error_response(task->route->form, refused));
 }
 
 Response Server::malformed(int status, const std::string& words, const std::string& path) {
@@ -364,6 +366,7 @@ void Server::asked_to_stop(int) {
   }
   log("stopping: answers under way have " + std::to_string(options_.drain_s) + " seconds to end");
   stopping_ = true;
+  models_.stop_loading();
   stop_at_ = std::chrono::steady_clock::now() + std::chrono::seconds(options_.drain_s);
   stop_if_done();
 }
@@ -373,7 +376,7 @@ void Server::stop_if_done() {
   if (listener_->busy() == 0 || now > stop_at_ + std::chrono::seconds(3)) return listener_->stop();
   if (now < stop_at_ || cancelled_) return;
   cancelled_ = true;
-  jobs_.cancel_all();
+  models_.cancel_all();
 }
 
 int serve(const Options& options, const Loader& load) {

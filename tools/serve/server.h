@@ -14,24 +14,13 @@
 #include "http.h"
 #include "jobs.h"
 #include "metrics.h"
+#include "models.h"
 #include "serve.h"
 
 namespace greta::serve {
 
 // The forms in which APIs write errors.
 enum class Form : uint8_t { OpenAi, Anthropic, Ollama };
-
-struct Model {
-  greta_model* model = nullptr;
-  greta_service* service = nullptr;
-  const greta_tokenizer* tokenizer = nullptr;
-  greta_model_info info{};
-  Ask defaults;  // what holds where a request says nothing
-  std::string name, path;
-  uint32_t context = 0;       // of one request
-  uint32_t cache_tokens = 0;  // of all
-  int64_t created_s = 0;
-};
 
 // A few threads for JSON, templates and texts, so that the network waits for none of them.
 class Pool {
@@ -57,7 +46,8 @@ struct Context {
   Server& server;
   Call call;
   std::shared_ptr<Reply> reply;
-  std::string id;  // that of X-Request-Id
+  std::string id;            // that of X-Request-Id
+  Hosted* hosted = nullptr;  // the model that was chosen, which is held until the call was handled
   const Model& model() const;
   void send(const Json& json, Headers headers = {}) const;
   // Takes the asks to the service. Each gets events under its number.
@@ -88,17 +78,19 @@ class Server : public Handler {
   void asked_to_stop(int signal) override;
 
   const Options& options() const { return options_; }
-  const Model* model() const { return ready_ ? &model_ : nullptr; }
-  Jobs& jobs() { return jobs_; }
-  Metrics& metrics() { return metrics_; }
+  Models& models() { return models_; }
   bool stopping() const { return stopping_; }
-  Json loading() const;  // {"stage", "progress"}
+  bool started() const { return started_; }
+  Refused not_loaded(Hosted* hosted);  // why a model cannot be used now
   void log(const std::string& line) const;
   void log_end(const Ended& ended) const;
 
  private:
-  void load(const Loader& load);
-  void open_service(const Loaded& loaded);
+  struct Task;
+  Hosted* choose(const Task& task);
+  void run(const std::shared_ptr<Task>& task);
+  void run_or_load(const std::shared_ptr<Task>& task);
+  void submit(const std::shared_ptr<Task>& task);
   bool has_key(const Call& call) const;
   bool knows_host(const Call& call) const;
   bool allows_origin(const Call& call, std::string* allowed) const;
@@ -106,14 +98,10 @@ class Server : public Handler {
   void stop_if_done();
 
   Options options_;
-  Metrics metrics_;
-  Jobs jobs_;
+  Models models_;
   Pool pool_;
-  Model model_;
   std::unique_ptr<Listener> listener_;
-  std::atomic<bool> ready_{false}, stopping_{false};
-  std::atomic<uint64_t> done_{0}, total_{0};
-  std::atomic<const char*> stage_{"opening the device"};
+  std::atomic<bool> started_{false}, stopping_{false};
   std::chrono::steady_clock::time_point stop_at_;
   bool cancelled_ = false;
   int exit_code_ = 0;

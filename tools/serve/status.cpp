@@ -12,43 +12,85 @@ void health(Context& context) {
     refused.type = "unavailable_error";
     throw refused;
   }
-  context.model();  // 503 while it loads
+  if (!server.started()) throw server.not_loaded(server.models().find(""));
   context.send({{"status", "ok"}});
 }
 
-static Json model_json(const Model& model) {
-  return {{"id", model.name},
-          {"object", "model"},
-          {"created", model.created_s},
-          {"owned_by", "greta"},
-          {"context_length", model.context},
-          {"max_model_len", model.context},
-          {"meta",
-           {{"n_ctx", model.context},
-            {"n_ctx_train", model.info.context},
-            {"n_vocab", model.info.vocab_size},
-            {"n_embd", model.info.width},
-            {"n_params", model.info.parameters},
-            {"size", model.info.weights_bytes},
-            {"architecture", model.info.architecture},
-            {"type", model.info.type}}}};
+static Json model_json(Models& models, Hosted* hosted) {
+  Json json = {{"id", hosted->name}, {"object", "model"}, {"owned_by", "greta"}};
+  if (!models.hold(hosted)) {
+    json["created"] = 0;
+    json["status"] = {{"value", state_name(hosted->state)}};
+    if (hosted->state == Hosted::State::Failed) json["status"]["failure"] = models.failure_of(hosted);
+    return json;
+  }
+  const Model& model = hosted->model;
+  json.update({{"created", model.created_s},
+               {"context_length", model.context},
+               {"max_model_len", model.context},
+               {"status", {{"value", "loaded"}}},
+               {"meta",
+                {{"n_ctx", model.context},
+                 {"n_ctx_train", model.info.context},
+                 {"n_vocab", model.info.vocab_size},
+                 {"n_embd", model.info.width},
+                 {"n_params", model.info.parameters},
+                 {"size", model.info.weights_bytes},
+                 {"architecture", model.info.architecture},
+                 {"type", model.info.type}}}});
+  models.release(hosted, false);
+  return json;
+}
+
+static void must_have_started(Context& context) {
+  Server& server = context.server;
+  if (!server.started()) throw server.not_loaded(server.models().find(""));
 }
 
 void list_models(Context& context) {
-  const Model& model = context.model();
-  const Json entry = {{"name", model.name},
-                      {"model", model.name},
-                      {"type", "model"},
-                      {"capabilities", Json::array({"completion"})},
-                      {"slug", model.name},
-                      {"display_name", model.name},
-                      {"context_window", model.context}};
-  context.send(
-      {{"object", "list"}, {"data", Json::array({model_json(model)})}, {"models", Json::array({entry})}});
+  must_have_started(context);
+  Json data = Json::array(), entries = Json::array();
+  for (const auto& hosted : context.server.models().all()) {
+    data.push_back(model_json(context.server.models(), hosted.get()));
+    Json entry = {{"name", hosted->name}, {"model", hosted->name},
+                  {"type", "model"},      {"capabilities", Json::array({"completion"})},
+                  {"slug", hosted->name}, {"display_name", hosted->name}};
+    if (data.back().contains("context_length")) entry["context_window"] = data.back()["context_length"];
+    entries.push_back(std::move(entry));
+  }
+  context.send({{"object", "list"}, {"data", data}, {"models", entries}});
 }
 
 // With one model any name means it, since clients send their own.
-void show_model(Context& context) { context.send(model_json(context.model())); }
+void show_model(Context& context) {
+  must_have_started(context);
+  Models& models = context.server.models();
+  const std::string& path = context.call.path;
+  const std::string name = path.substr(path.find("/models/") + 8);
+  Hosted* hosted = models.find(name);
+  if (!hosted) throw Refused(404, "there is no model " + json_string(name));
+  context.send(model_json(models, hosted));
+}
+
+static Hosted* model_of_body(Context& context) {
+  must_have_started(context);
+  const Json body = parse_object(context.call.body);
+  const std::string* name = Fields(body).text("model");
+  if (!name) throw Refused(400, "model is missing", "model");
+  Hosted* hosted = context.server.models().find(*name);
+  if (!hosted) throw Refused(404, "there is no model " + json_string(*name), "model");
+  return hosted;
+}
+
+void load_model(Context& context) {
+  context.server.models().want(model_of_body(context));
+  context.send({{"success", true}});
+}
+
+void unload_model(Context& context) {
+  context.server.models().unwant(model_of_body(context));
+  context.send({{"success", true}});
+}
 
 void props(Context& context) {
   const Model& model = context.model();
@@ -72,7 +114,7 @@ void props(Context& context) {
                 {"bos_token_id", greta_tokenizer_bos(tokenizer)},
                 {"eos_token_id", greta_tokenizer_eos(tokenizer)},
                 {"modalities", {{"vision", false}, {"audio", false}}},
-                {"models_autoload", false},
+                {"models_autoload", context.server.options().autoload && context.server.models().many()},
                 {"build_info", "greta " + std::to_string(greta_version())}});
 }
 
@@ -82,7 +124,7 @@ void slots(Context& context) {
   Json list = Json::array();
   for (uint32_t i = 0; i < context.server.options().parallel; ++i)
     list.push_back({{"id", i}, {"n_ctx", model.context}, {"is_processing", false}});
-  for (const Slot& slot : context.server.jobs().slots()) {
+  for (const Slot& slot : context.hosted->jobs->slots()) {
     if (slot.number >= list.size()) continue;
     const greta_request_info& info = slot.info;
     const int64_t rest = slot.max_tokens < 0 ? -1 : slot.max_tokens - int64_t{info.generated_tokens};
@@ -105,7 +147,7 @@ void metrics(Context& context) {
   const Model& model = context.model();
   Response response;
   response.type = "text/plain; version=0.0.4; charset=utf-8";
-  response.body = context.server.metrics().text(model.service, model.name);
+  response.body = context.hosted->metrics.text(model.service, model.name);
   context.reply->send(std::move(response));
 }
 

@@ -6,6 +6,8 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <sstream>
 
@@ -22,9 +24,9 @@ struct ServeOptions {
   EngineOptions engine;
   SamplingOptions sampling;
   serve::Options serve;
-  std::string key_file, template_file, reasoning = "auto", reasoning_format = "auto", pooling;
+  std::string models, key_file, template_file, reasoning = "auto", reasoning_format = "auto", pooling;
   std::vector<std::string> keys, origins;
-  int64_t parallel = 4, cache_ram_mib = 0, reasoning_budget = -1, predict = -1, cache_tokens = 0;
+  int64_t parallel = 4, cache_ram_mib = 0, reasoning_budget = -1, predict = -1, cache_tokens = 0, sleep = -1;
   bool shift = false, log_jsonl = false;
 };
 
@@ -112,6 +114,27 @@ void add_serving(CLI::App& app, ServeOptions& options) {
                  "what an embedding is made of: mean, cls, last [what the file says]")
       ->type_name("NAME")
       ->check(one_of({"mean", "cls", "last"}));
+}
+
+void add_models(CLI::App& app, ServeOptions& options) {
+  serve::Options& serve = options.serve;
+  app.add_option(
+         "--models-dir", options.models,
+         "serve the models of this folder, and of folders in it: requests choose one, which is loaded")
+      ->type_name("FOLDER");
+  app.add_option(
+         "--models-max", serve.most_models,
+         "have at most N models loaded; the one that was used least recently leaves; 0: as many as fit")
+      ->type_name("N")
+      ->check(in_range(int64_t{0}, 1024))
+      ->capture_default_str();
+  app.add_flag("--models-autoload,!--no-models-autoload", serve.autoload,
+               "load the model that a request names, which is the default; else POST /models/load does");
+  app.add_option("--sleep-idle-seconds", options.sleep,
+                 "unload a model that is idle for so long; the next request loads it; -1: never")
+      ->type_name("S")
+      ->check(in_range(int64_t{-1}, int64_t{1} << 31))
+      ->capture_default_str();
 }
 
 void add_answers(CLI::App& app, ServeOptions& options) {
@@ -209,6 +232,40 @@ constexpr std::pair<const char*, const char*> kGiven[] = {
     {"samplers", "samplers"},
 };
 
+// "folder/model-00001-of-00003.gguf" -> "model", or "" for a file that is no model of its own.
+std::string model_name(const std::filesystem::path& path) {
+  if (path.extension() != ".gguf") return "";
+  std::string name = path.stem().string();
+  if (name.starts_with("mmproj")) return "";
+  const size_t part = name.rfind("-of-");
+  const size_t digits = part == name.npos ? name.npos : name.rfind('-', part - 1);
+  if (digits == name.npos || name.size() - part != 9 || part - digits != 6) return name;
+  return name.compare(digits, 6, "-00001") == 0 ? name.substr(0, digits) : "";
+}
+
+// A folder's models, by their names. One that is alone in a folder within it has that folder's name.
+std::vector<std::pair<std::string, std::string>> models_of(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::map<std::string, std::string> models;
+  std::error_code error;
+  const auto list = [&](const fs::path& in) {
+    std::map<std::string, std::string> found;
+    for (const fs::directory_entry& each : fs::directory_iterator(in, error))
+      if (const std::string name = model_name(each.path()); !name.empty() && each.is_regular_file(error))
+        found[name] = each.path().string();
+    return found;
+  };
+  models = list(folder);
+  if (error) throw Failed("cannot read " + folder + ": " + error.message());
+  for (const fs::directory_entry& each : fs::directory_iterator(folder, error)) {
+    if (!each.is_directory(error)) continue;
+    for (const auto& [name, path] : list(each.path()))
+      models[list(each.path()).size() == 1 ? each.path().filename().string() : name] = path;
+  }
+  if (models.empty()) throw Failed("there are no .gguf files in " + folder);
+  return {models.begin(), models.end()};
+}
+
 greta_pooling pooling_named(const std::string& name) {
   if (name == "mean") return GRETA_POOLING_MEAN;
   if (name == "cls") return GRETA_POOLING_FIRST;
@@ -247,6 +304,11 @@ serve::Options settled(const ServeOptions& options) {
   serve.host_cache_bytes =
       options.cache_ram_mib < 0 ? UINT64_MAX >> 8 : static_cast<uint64_t>(options.cache_ram_mib) << 20;
   serve.pooling = pooling_named(options.pooling);
+  serve.sleep_s = options.sleep < 0 ? 0 : static_cast<uint32_t>(std::max<int64_t>(options.sleep, 1));
+  if (!options.models.empty()) {
+    if (!options.engine.model.path.empty()) throw Misused("-m and --models-dir exclude each other");
+    serve.models = models_of(options.models);
+  }
   serve.say = [](const std::string& line) { note(line); };
   if (options.log_jsonl) serve.log = [](const std::string& line) { write_output(line + "\n"); };
   return serve;
@@ -258,7 +320,7 @@ int serve_model(const ServeOptions& options) {
   Runtime runtime;  // closed after the server
   return serve::serve(serve, [&] {
     serve::Loaded loaded;
-    loaded.path = model_path(options.engine.model);
+    if (serve.models.empty()) loaded.path = model_path(options.engine.model);
     runtime = open_runtime(options.engine.device);
     loaded.runtime = runtime.get();
     loaded.map = !options.engine.model.copy;
@@ -277,6 +339,7 @@ Action serve_command(CLI::App& app) {
   auto options = std::make_shared<ServeOptions>();
   add_network(app, *options);
   add_serving(app, *options);
+  add_models(app, *options);
   add_answers(app, *options);
   add_options(app, options->sampling);
   add_options(app, options->engine);

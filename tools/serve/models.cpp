@@ -1,0 +1,336 @@
+#include "models.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace greta::serve {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{20};  // how often a model that is to leave is looked at
+constexpr std::chrono::seconds kPatience{10};   // how long its answers have
+
+// There is no memory for the model beside the others.
+struct NoRoom : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+[[noreturn]] void cannot_open(greta_status status, bool may_shrink) {
+  if (status == GRETA_ERROR_MEMORY && !may_shrink) throw NoRoom(greta_error_text());
+  throw std::runtime_error(greta_error_text());
+}
+
+}  // namespace
+
+const char* state_name(Hosted::State state) {
+  constexpr const char* kNames[] = {"unloaded", "loading", "loaded", "sleeping", "failed"};
+  return kNames[static_cast<size_t>(state)];
+}
+
+Models::Models(const Options& options, OnEnd on_end)
+    : options_(options), on_end_(std::move(on_end)), many_(!options.models.empty()) {
+  for (const auto& [name, path] : options.models) {
+    hosted_.push_back(std::make_unique<Hosted>());
+    hosted_.back()->name = name;
+    hosted_.back()->path = path;
+  }
+  if (hosted_.empty()) {
+    hosted_.push_back(std::make_unique<Hosted>());
+    hosted_.back()->state = Hosted::State::Loading;
+  }
+}
+
+void Models::start(const Loader& load) {
+  loaded_ = load();
+  if (!many_) {
+    Hosted& only = *hosted_[0];
+    only.path = loaded_.path;
+    const std::string file = loaded_.path.substr(loaded_.path.rfind('/') + 1);
+    only.name = options_.alias.empty() ? file.substr(0, file.rfind(".gguf")) : options_.alias;
+    open(&only, true);
+    only.state = Hosted::State::Loaded;
+  }
+  thread_ = std::thread([this] { run(); });
+}
+
+void Models::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  woken_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  for (const auto& hosted : hosted_) forget(hosted.get());
+}
+
+void Models::cancel_all() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& hosted : hosted_)
+    if (hosted->state == Hosted::State::Loaded) hosted->jobs->cancel_all();
+}
+
+void Models::stop_loading() {
+  for (const auto& hosted : hosted_) hosted->cancelled = true;
+}
+
+Hosted* Models::find(const std::string& name) const {
+  if (hosted_.size() == 1 && (!many_ || name.empty())) return hosted_[0].get();
+  for (const auto& hosted : hosted_)
+    if (hosted->name == name) return hosted.get();
+  return nullptr;
+}
+
+bool Models::hold(Hosted* hosted) {
+  const std::lock_guard lock(mutex_);
+  if (hosted->state != Hosted::State::Loaded) return false;
+  ++hosted->users;
+  return true;
+}
+
+void Models::note_use(Hosted* hosted) {
+  const std::lock_guard lock(mutex_);
+  hosted->used = Hosted::Clock::now();
+}
+
+void Models::release(Hosted* hosted, bool used) {
+  if (used) note_use(hosted);
+  {
+    const std::lock_guard lock(mutex_);
+    --hosted->users;
+  }
+  if (options_.sleep_s > 0) woken_.notify_all();
+}
+
+void Models::when_loaded(Hosted* hosted, std::function<void()> then) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (hosted->state != Hosted::State::Loaded) {
+      hosted->waiting.push_back(std::move(then));
+      hosted->wanted = true;
+      woken_.notify_all();
+      return;
+    }
+  }
+  then();
+}
+
+void Models::want(Hosted* hosted) {
+  const std::lock_guard lock(mutex_);
+  hosted->wanted = hosted->state != Hosted::State::Loaded;
+  woken_.notify_all();
+}
+
+void Models::unwant(Hosted* hosted) {
+  const std::lock_guard lock(mutex_);
+  const Hosted::State state = hosted->state;
+  if (state == Hosted::State::Sleeping || state == Hosted::State::Failed)
+    hosted->state = Hosted::State::Unloaded;
+  hosted->unwanted = state == Hosted::State::Loaded;
+  woken_.notify_all();
+}
+
+std::string Models::failure_of(Hosted* hosted) {
+  const std::lock_guard lock(mutex_);
+  return hosted->failure;
+}
+
+bool Models::idle(Hosted* hosted) const { return hosted->users == 0 && hosted->jobs->active() == 0; }
+
+// A model that has been idle for long enough; else `when` is the time to look again.
+Hosted* Models::next_to_sleep(Hosted::Clock::time_point* when) {
+  const auto now = Hosted::Clock::now();
+  const auto pause = std::chrono::seconds(options_.sleep_s);
+  *when = Hosted::Clock::time_point::max();
+  if (options_.sleep_s == 0) return nullptr;
+  for (const auto& hosted : hosted_) {
+    if (hosted->state != Hosted::State::Loaded) continue;
+    if (!idle(hosted.get())) hosted->used = now;
+    if (hosted->used + pause <= now) return hosted.get();
+    *when = std::min(*when, hosted->used + pause);
+  }
+  return nullptr;
+}
+
+void Models::run() {
+  std::unique_lock lock(mutex_);
+  while (!closing_) {
+    Hosted *wanted = nullptr, *unwanted = nullptr;
+    for (const auto& hosted : hosted_) {
+      if (hosted->wanted) wanted = hosted.get();
+      if (hosted->unwanted) unwanted = hosted.get();
+    }
+    Hosted::Clock::time_point when;
+    Hosted* sleepy = wanted || unwanted ? nullptr : next_to_sleep(&when);
+    if (unwanted || sleepy) {
+      lock.unlock();
+      unload(unwanted ? unwanted : sleepy, unwanted ? Hosted::State::Unloaded : Hosted::State::Sleeping);
+      lock.lock();
+    } else if (wanted) {
+      lock.unlock();
+      load(wanted);
+      lock.lock();
+    } else if (when == Hosted::Clock::time_point::max()) {
+      woken_.wait(lock);
+    } else {
+      woken_.wait_until(lock, when);
+    }
+  }
+}
+
+void Models::load(Hosted* hosted) {
+  hosted->state = Hosted::State::Loading;
+  std::string failure;
+  const auto loaded = [this] {
+    return std::count_if(hosted_.begin(), hosted_.end(),
+                         [](const auto& each) { return each->state == Hosted::State::Loaded; });
+  };
+  while (options_.most_models > 0 && loaded() >= options_.most_models && make_room()) {
+  }
+  for (bool again = true; again;) {
+    again = false;
+    try {
+      open(hosted, loaded() == 0);
+    } catch (const NoRoom& error) {
+      forget(hosted);
+      failure = error.what();
+      again = make_room();
+      if (again) failure.clear();
+    } catch (const std::exception& error) {
+      forget(hosted);
+      failure = error.what();
+    }
+  }
+  std::vector<std::function<void()>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    hosted->wanted = false;
+    hosted->failure = failure;
+    hosted->used = Hosted::Clock::now();
+    hosted->state = failure.empty() ? Hosted::State::Loaded : Hosted::State::Failed;
+    waiting.swap(hosted->waiting);
+  }
+  if (options_.say) options_.say(failure.empty() ? "loaded " + hosted->name : hosted->name + ": " + failure);
+  for (const std::function<void()>& each : waiting) each();
+}
+
+// Unloads the model that was used least recently. Where all answer, it waits for the first that does not.
+bool Models::make_room() {
+  for (;;) {
+    Hosted* oldest = nullptr;
+    bool any = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (closing_) return false;
+      for (const auto& hosted : hosted_) {
+        if (hosted->state != Hosted::State::Loaded) continue;
+        any = true;
+        if (idle(hosted.get()) && (!oldest || hosted->used < oldest->used)) oldest = hosted.get();
+      }
+    }
+    if (!any) return false;
+    if (oldest) {
+      unload(oldest, Hosted::State::Unloaded);
+      return true;
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+void Models::unload(Hosted* hosted, Hosted::State state) {
+  const auto until = Hosted::Clock::now() + kPatience;
+  {
+    const std::lock_guard lock(mutex_);
+    hosted->state = state;  // Nobody takes it any more.
+    hosted->unwanted = false;
+  }
+  for (bool cancelled = false;; std::this_thread::sleep_for(kLook)) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (idle(hosted)) break;
+    }
+    if (cancelled || Hosted::Clock::now() < until) continue;
+    cancelled = true;
+    hosted->jobs->cancel_all();
+  }
+  forget(hosted);
+  if (options_.say) options_.say("unloaded " + hosted->name);
+}
+
+void Models::forget(Hosted* hosted) {
+  hosted->jobs.reset();
+  greta_service_close(hosted->model.service);
+  greta_model_close(hosted->model.model);
+  hosted->model = Model{};
+}
+
+void Models::open(Hosted* hosted, bool may_shrink) {
+  Model& model = hosted->model;
+  auto source = sized<greta_source>();
+  source.path = hosted->path.c_str();
+  source.map = loaded_.map ? 1 : 0;
+  auto open = sized<greta_model_options>();
+  open.source = &source;
+  open.progress_user = hosted;
+  open.progress = [](void* user, uint64_t done, uint64_t total) {
+    auto* to = static_cast<Hosted*>(user);
+    to->done = done, to->total = total;
+    return to->cancelled ? 1 : 0;
+  };
+  hosted->stage = "loading weights";
+  const greta_status status = greta_model_open(loaded_.runtime, &open, &model.model);
+  if (status != GRETA_OK) cannot_open(status, may_shrink);
+  model.info = sized<greta_model_info>();
+  greta_model_describe(model.model, &model.info);
+  model.tokenizer = greta_model_tokenizer(model.model);
+  model.path = hosted->path;
+  model.name = hosted->name;
+  model.created_s =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  model.defaults = default_ask(options_, model.model, model.tokenizer);
+  hosted->stage = "compiling kernels";
+  hosted->done = 0;
+  hosted->jobs = std::make_unique<Jobs>(
+      [this, hosted](const Ended& ended) { note_use(hosted), on_end_(*hosted, ended); },
+      [hosted](uint64_t ns) { hosted->metrics.gap(ns); });
+  open_service(hosted, may_shrink);
+  hosted->jobs->open(model.service, options_.parallel);
+}
+
+// The cache has room for all requests at their full length, or for as much of it as fits into memory.
+void Models::open_service(Hosted* hosted, bool may_shrink) {
+  Model& model = hosted->model;
+  greta_executor_options executor = loaded_.executor;
+  executor.sequences = options_.parallel;
+  if (loaded_.whole_context) executor.context = model.info.context;
+  executor.compile_ahead = 1;
+  executor.progress_user = hosted;
+  executor.progress = [](void* user, uint64_t done, uint64_t total) {
+    auto* to = static_cast<Hosted*>(user);
+    to->done = done, to->total = total;
+    return to->cancelled ? 1 : 0;
+  };
+  auto open = sized<greta_service_options>();
+  open.own_thread = 1;
+  open.executor = &executor;
+  open.max_requests = options_.queue > 0 ? options_.queue : options_.parallel * 5;
+  open.salt_requests = open.max_requests;
+  open.host_cache_bytes = options_.host_cache_bytes;
+  if (!options_.page_folder.empty()) open.page_folder = options_.page_folder.c_str();
+  hosted->jobs->listen(&open);
+  const uint32_t context = executor.context > 0 ? executor.context : std::min(8192U, model.info.context);
+  const bool chosen = executor.cache_tokens > 0;
+  uint64_t cache = chosen ? executor.cache_tokens : uint64_t{context} * options_.parallel;
+  for (;; cache /= 2) {
+    executor.context = context;
+    executor.cache_tokens = static_cast<uint32_t>(std::min<uint64_t>(cache, INT32_MAX));
+    const greta_status status = greta_service_open(model.model, &open, &model.service);
+    if (status == GRETA_OK) break;
+    const bool smaller =
+        may_shrink && !chosen && status == GRETA_ERROR_MEMORY && cache / 2 >= context && !hosted->cancelled;
+    if (!smaller) cannot_open(status, may_shrink);
+  }
+  model.context = context;
+  model.cache_tokens = executor.cache_tokens;
+}
+
+}  // namespace greta::serve
