@@ -173,16 +173,15 @@ assert model.generate('x', max_tokens=1).generated_tokens == 1
 
 class Stopping(ModelTest):
     def test_ctrl_c(self):
-        for call in ("model.generate('Once', max_tokens=100000, shift=True, ignore_end=True)",
-                     "list(model.stream('Once', max_tokens=100000, shift=True, ignore_end=True))",
-                     "model.generate_all(['Once', 'The'], max_tokens=100000, shift=True, ignore_end=True)",
-                     "session.generate('Once', max_tokens=100000, shift=True, ignore_end=True)",
-                     "model.chat().ask('Once', max_tokens=100000, shift=True, ignore_end=True)"):
+        for call in ("model.generate('Once', max_tokens=10**9, shift=True, ignore_end=True)",
+                     "list(model.stream('Once', max_tokens=10**9, shift=True, ignore_end=True))",
+                     "model.generate_all(['Once', 'The'], max_tokens=10**9, shift=True, ignore_end=True)",
+                     "session.generate('Once', max_tokens=10**9, shift=True, ignore_end=True)",
+                     "model.chat().ask('Once', max_tokens=10**9, shift=True, ignore_end=True)"):
             with self.subTest(call):
                 done = run_program(f"""
 model = open_model(); session = model.session(); model.generate('x', max_tokens=1)
 threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
-began = time.monotonic()
 try: {call}
 except KeyboardInterrupt: print('stopped')
 else: print('went on')
@@ -190,11 +189,13 @@ assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 session.truncate(0)
 assert model.generate('x', max_tokens=1).generated_tokens == 1
 assert session.generate('x', max_tokens=1).generated_tokens == 1
-print('works', time.monotonic() - began < 20)
+print('works')
 """)
-                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "stopped\nworks True\n", ""))
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "stopped\nworks\n", ""))
 
     def test_ctrl_c_while_loading(self):
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         with self.assertRaises(KeyboardInterrupt):
             open_model(progress=lambda done, total: os.kill(os.getpid(), signal.SIGINT))
         self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
@@ -337,7 +338,7 @@ class Threads(ModelTest):
                 began.acquire()
             model.close()
             for thread in threads:
-                thread.join(20)
+                thread.join(300)
             self.assertEqual([thread.is_alive() for thread in threads], [False] * 3)
             self.assertEqual((len(ended), model._handle.pointer), (3, 0))
 

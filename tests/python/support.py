@@ -26,10 +26,11 @@ def open_model(**more):
     return greta.Model(MODEL, device="cpu", **{"threads": 2, "progress": False} | more)
 
 
-def run_program(text, *arguments, first="", timeout=60, **more):
+def run_program(text, *arguments, first="", timeout=300, **more):
     """Runs a program of Python with the package, and gives what has come of it. `first` runs before the import."""
     environment = {**os.environ, "PYTHONPATH": PACKAGE, "MODEL": MODEL}
     head = ("import os, sys, threading, time, signal, gc, greta\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start tests with it ignored\n"
             "MODEL = os.environ['MODEL']\n"
             "def open_model(**more): return greta.Model(MODEL, device='cpu', threads=2, **more)\n")
     return subprocess.run([sys.executable, "-B", "-W", "ignore::DeprecationWarning", "-c", first + head + text, *arguments], capture_output=True, text=True,

@@ -157,7 +157,7 @@ def _content(content: Any) -> Any:
 
 
 class Answer:
-    """An answer of a chat: an iterator of Text, Reasoning, Call and ToolResult, also with `async for`.
+    """An answer of a chat: iterate over it for Text, Reasoning, Call and ToolResult, also with `async for`.
 
     After it, `completion` is the last answer of the model. Leaving the loop early stops the answer; what was said
     until then stays in the conversation.

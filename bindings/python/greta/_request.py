@@ -27,7 +27,7 @@ Event = Text | Reasoning | Call
 
 
 class Request(Closable):
-    """An answer that is being written: an iterator of the pieces of its text, also with `async for`.
+    """An answer that is being written: iterate over it for the pieces of its text, also with `async for`.
 
         for piece in model.stream("Once upon a time", max_tokens=50):
             print(piece, end="")
