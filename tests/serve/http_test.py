@@ -283,6 +283,12 @@ class Life(ServerTest):
                              (answer["usage"]["prompt_tokens"], 8, "length"))
             self.assertGreaterEqual(seen["whole_ms"], seen["first_token_ms"])
             self.assertNotIn(b"secret", line)
+        trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+        for given, known in ((f"00-{trace}-{span}-01", True), (f"00-{trace}-{span}", False), (f"00-{'0' * 32}-{span}-01", False),
+                             (f"ff-{trace}-{span}-01", False), (f"00-{trace[:-1]}-{span}0-01", False), (f"00-{trace.upper()}-{span}-01", False)):
+            server.ask("POST", "/v1/chat/completions", chat_body(), {"traceparent": given})
+            seen = json.loads(server.process.stdout.readline())
+            self.assertEqual((seen.get("trace_id"), seen.get("parent_id")), (trace, span) if known else (None, None), given)
         self.assertEqual(server.stop(), 0)
         self.assertNotIn("secret", "\n".join(server.lines))
 

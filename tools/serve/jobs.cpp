@@ -116,11 +116,12 @@ greta_status Jobs::add(const std::shared_ptr<Job>& job) {
   return GRETA_OK;
 }
 
-void Jobs::start(const std::string& id, std::shared_ptr<Reply> reply, std::unique_ptr<Sink> sink,
-                 std::vector<JobItem> items) {
+void Jobs::start(const std::string& id, const std::string& trace, std::shared_ptr<Reply> reply,
+                 std::unique_ptr<Sink> sink, std::vector<JobItem> items) {
   auto job = std::make_shared<Job>();
   job->jobs = this;
   job->id = id;
+  job->trace = trace;
   job->reply = std::move(reply);
   job->sink = std::move(sink);
   job->items = std::move(items);
@@ -263,6 +264,7 @@ void Jobs::finish(Running* running) {
   const std::shared_ptr<Job> job = running->job;
   Ended ended;
   ended.id = job->id;
+  ended.trace = job->trace;
   ended.result = sized<greta_request_result>();
   ended.status = greta_request_finish(running->request, &ended.result);
   const Refused error = refusal_of(ended.status);

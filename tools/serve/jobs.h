@@ -35,7 +35,7 @@ struct JobItem {
 
 // A request that ended, for metrics and the log.
 struct Ended {
-  std::string id;  // of its call
+  std::string id, trace;  // of its call; "": it belongs to no trace
   greta_status status = GRETA_OK;
   greta_request_result result;
   uint64_t first_token_ns = 0;  // from the call to the first token; 0: there was none
@@ -59,8 +59,8 @@ class Jobs {
   void listen(greta_service_options* options);
   void open(greta_service* service, uint32_t together);
   // Throws Refused if the first request is refused. Each item gets the events of its index.
-  void start(const std::string& id, std::shared_ptr<Reply> reply, std::unique_ptr<Sink> sink,
-             std::vector<JobItem> items);
+  void start(const std::string& id, const std::string& trace, std::shared_ptr<Reply> reply,
+             std::unique_ptr<Sink> sink, std::vector<JobItem> items);
   void cancel_all();
   void close();  // cancels all and ends the thread
   size_t active() const { return active_; }
@@ -79,7 +79,7 @@ class Jobs {
   };
   struct Job : Watcher, std::enable_shared_from_this<Job> {
     Jobs* jobs = nullptr;
-    std::string id;
+    std::string id, trace;
     std::shared_ptr<Reply> reply;
     std::unique_ptr<Sink> sink;
     std::vector<JobItem> items;

@@ -11,6 +11,17 @@ namespace {
 constexpr int kMostWaits = 3;       // Another model may take its place before a call runs.
 constexpr size_t kMostWork = 1024;  // calls that wait for a thread of the pool
 
+// "00-TRACE-SPAN-FLAGS" of W3C's traceparent -> "TRACE-SPAN", or "" if it is none.
+std::string trace_of(const std::string& header) {
+  constexpr size_t kWhole = 55, kTrace = 32, kBoth = 49;
+  const std::string both = header.size() >= kWhole && header[2] == '-' ? header.substr(3, kBoth) : "";
+  const bool fits = both.size() == kBoth && both[kTrace] == '-' && header[kWhole - 3] == '-' &&
+                    header.compare(0, 2, "ff") != 0 &&
+                    both.find_first_not_of("0123456789abcdef-") == both.npos && both.find('-') == kTrace &&
+                    both.rfind('-') == kTrace;
+  return fits && both.find_first_not_of("0-") < kTrace ? both : "";
+}
+
 // Takes as long for any two keys of the same length as the given one.
 bool same_key(std::string_view given, std::string_view key) {
   if (key.empty()) return false;
@@ -88,15 +99,15 @@ void Context::send(const Json& json, Headers headers) const {
 }
 
 void Context::start(std::unique_ptr<Sink> sink, std::vector<JobItem> items) const {
-  hosted->jobs->start(id, reply, std::move(sink), std::move(items));
+  hosted->jobs->start(id, trace, reply, std::move(sink), std::move(items));
 }
 
 // ---- the server ----
 
 Server::Server(const Options& options)
     : options_(options),
-      models_(options_,
-              [this](Hosted& hosted, const Ended& ended) { hosted.metrics.ended(ended), log_end(ended); }),
+      models_(options_, [this](Hosted& hosted,
+                               const Ended& ended) { hosted.metrics.ended(ended), log_end(hosted, ended); }),
       pool_(2) {
   ListenOptions listen;
   listen.host = options_.host;
@@ -113,26 +124,33 @@ void Server::log(const std::string& line) const {
 }
 
 // Counts and times, and nothing of what was asked or answered.
-void Server::log_end(const Ended& ended) const {
+void Server::log_end(const Hosted& hosted, const Ended& ended) const {
   if (!options_.log) return;
   constexpr const char* kReasons[] = {"length", "end", "context", "cancelled", "stop", "unread"};
   const greta_request_result& result = ended.result;
   const auto reason = static_cast<size_t>(result.reason);
   const auto ms = [](uint64_t ns) { return static_cast<double>(ns / 1000) / 1e3; };
   const bool failed = ended.status != GRETA_OK;
-  options_.log(dump({{"time", now_s()},
-                     {"id", ended.id},
-                     {"end", failed                         ? "failed"
-                             : reason < std::size(kReasons) ? kReasons[reason]
-                                                            : "other"},
-                     {"prompt_tokens", result.prompt_tokens},
-                     {"cached_tokens", result.cached_tokens},
-                     {"generated_tokens", result.generated_tokens},
-                     {"queued_ms", ms(result.queued_ns)},
-                     {"prompt_ms", ms(result.prompt_ns)},
-                     {"generate_ms", ms(result.generate_ns)},
-                     {"first_token_ms", ms(ended.first_token_ns)},
-                     {"whole_ms", ms(ended.whole_ns)}}));
+  Json line = {{"time", now_s()},
+               {"id", ended.id},
+               {"model", hosted.name},
+               {"end", failed                         ? "failed"
+                       : reason < std::size(kReasons) ? kReasons[reason]
+                                                      : "other"},
+               {"prompt_tokens", result.prompt_tokens},
+               {"cached_tokens", result.cached_tokens},
+               {"generated_tokens", result.generated_tokens},
+               {"queued_ms", ms(result.queued_ns)},
+               {"prompt_ms", ms(result.prompt_ns)},
+               {"generate_ms", ms(result.generate_ns)},
+               {"first_token_ms", ms(ended.first_token_ns)},
+               {"whole_ms", ms(ended.whole_ns)}};
+  constexpr size_t kTrace = 32;
+  if (ended.trace.size() > kTrace) {
+    line["trace_id"] = ended.trace.substr(0, kTrace);
+    line["parent_id"] = ended.trace.substr(kTrace + 1);
+  }
+  options_.log(dump(line));
 }
 
 Refused Server::not_loaded(Hosted* hosted) {
@@ -330,7 +348,8 @@ void Server::run_or_load(const std::shared_ptr<Task>& task) {
     bool used;
     ~Release() { models.release(hosted, used); }
   } release{models_, hosted, !(task->route->flags & kQuick)};
-  Context context{*this, std::move(task->call), task->reply, std::move(task->id), hosted};
+  std::string trace = trace_of(task->call.header("traceparent"));
+  Context context{*this, std::move(task->call), task->reply, std::move(task->id), std::move(trace), hosted};
   task->route->run(context);
 }
 
@@ -338,7 +357,7 @@ void Server::run(const std::shared_ptr<Task>& task) {
   Refused refused(500, "");
   try {
     if (!(task->route->flags & kWithoutModel)) return run_or_load(task);
-    Context context{*this, std::move(task->call), task->reply, std::move(task->id)};
+    Context context{*this, std::move(task->call), task->reply, std::move(task->id), "", nullptr};
     return task->route->run(context);
   } catch (const Refused& error) {
     refused = error;

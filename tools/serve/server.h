@@ -47,6 +47,7 @@ struct Context {
   Call call;
   std::shared_ptr<Reply> reply;
   std::string id;            // that of X-Request-Id
+  std::string trace;         // "TRACE-SPAN" of traceparent, or ""
   Hosted* hosted = nullptr;  // the model that was chosen, which is held until the call was handled
   const Model& model() const;
   void send(const Json& json, Headers headers = {}) const;
@@ -83,7 +84,7 @@ class Server : public Handler {
   bool started() const { return started_; }
   Refused not_loaded(Hosted* hosted);  // why a model cannot be used now
   void log(const std::string& line) const;
-  void log_end(const Ended& ended) const;
+  void log_end(const Hosted& hosted, const Ended& ended) const;
 
  private:
   struct Task;
