@@ -9,7 +9,7 @@ const Arch arch_granitehybrid = {
     .rope = Rope::Pairs,
     .tensors = {.state_all = "blk.%u.ssm_in.weight",
                 .conv = "blk.%u.ssm_conv1d.weight",
-                .conv_bias = maybe("blk.%u.ssm_conv1d.bias"),
+                .conv_bias = "blk.%u.ssm_conv1d.bias",
                 .rate_bias = "blk.%u.ssm_dt.bias",
                 .decay = "blk.%u.ssm_a",
                 .skip = "blk.%u.ssm_d",

@@ -326,6 +326,13 @@ Status read_experts(ShapeReader& r, Shape* s) {
       return fail(Code::File, "%s: %u shared experts of %u values", r.gguf.name(), shared, e.width);
     e.shared_width = shared * e.width;
   }
+  for (uint32_t l = dense; any && r.arch.experts_by_router && l < s->layers; ++l) {
+    const std::string router = layer_name(r.arch.tensors.router, l),
+                      gate = layer_name(r.arch.tensors.expert_gate, l);
+    if (!r.gguf.find_tensor(router) && r.gguf.find_tensor(gate))
+      return fail(Code::File, "%s: no tensor %s, but %s is there", r.gguf.name(), router.c_str(),
+                  gate.c_str());
+  }
   for (uint32_t l = dense; l < s->layers; ++l)
     s->each[l].experts =
         !r.arch.experts_by_router || r.gguf.find_tensor(layer_name(r.arch.tensors.router, l));

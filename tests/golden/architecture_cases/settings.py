@@ -449,8 +449,9 @@ def no_choice_bias(state):
 
     def hook(model):
         for module in model.modules():
-            if hasattr(module, "e_score_correction_bias"):
-                module.e_score_correction_bias.zero_()
+            for bias in ("e_score_correction_bias", "expert_bias"):
+                if hasattr(module, bias):
+                    getattr(module, bias).zero_()
     state.hooks.append(hook)
 
 
