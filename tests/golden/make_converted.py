@@ -123,7 +123,8 @@ def convert(case, model, folder, tokens, logits):
     # The converter knows a way of splitting text by the tokens of a long text, which only whole vocabularies give.
     converter = getattr(converter, "impl", converter)  # Mistral's classes choose another one
     converter.get_vocab_base_pre = lambda tokenizer: "gpt-2"
-    if case.arch == "hunyuan-moe":  # the published tokenizer has its merges in Python code
+    # The published tokenizer of the first has its merges in Python code, that of the second has tokens of its own.
+    if case.model in ("HunYuanMoEV1", "SolarOpen"):
         converter.set_vocab = converter._set_vocab_gpt2
     converter.prepare_tensors()
     converter.prepare_metadata(vocab_only=False)

@@ -66,6 +66,10 @@ GLM_MOE = [
     case("glm4moe-converted-air", "Glm4Moe",
          shape(24, 2, 1, 20, head_dim=16, use_qk_norm=False, attention_bias=True, num_nextn_predict_layers=0,
                rope_parameters=HALF, **routed(5, 3, 8, 1, 1))),
+    # Whole heads rotate, and every layer has experts.
+    case("glm4moe-converted-solar", "SolarOpen",
+         shape(32, 4, 2, 10, head_dim=8, rope_parameters=rope(partial_rotary_factor=1.0),
+               **routed(6, 2, 10, 1, 0, 1.5))),
     case("dots1-converted", "Dots1",
          shape(32, 4, 4, 24, layers=3, head_dim=8, rope_parameters=rope(10000000.0), **routed(6, 3, 10, 2, 1, 2.5)),
          published={"scoring_func": "sigmoid"}),
