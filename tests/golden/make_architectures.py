@@ -51,11 +51,18 @@ def fill(model, case, random):
             round_to_mxfp4(model)
 
 
+# The part that reads pictures, of models whose texts are tested.
+PICTURES = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": 32,
+            "num_position_embeddings": 16, "deepstack_visual_indexes": [0]}
+
+
 def build(case):
     kind = {"Gemma3": "Gemma3Text", "Qwen3_5": "Qwen3_5Text", "Qwen3_5Moe": "Qwen3_5MoeText"}.get(case.model, case.model)
-    config = getattr(transformers, kind + "Config")(**case.config)
-    config._attn_implementation = config._experts_implementation = "eager"
-    return getattr(transformers, case.model + "ForCausalLM")(config).eval()
+    config = {"text_config": case.config, "vision_config": PICTURES} if case.pictures else case.config
+    config = getattr(transformers, kind + "Config")(**config)
+    for part in (config, *([config.text_config] if case.pictures else [])):
+        part._attn_implementation = part._experts_implementation = "eager"
+    return getattr(transformers, case.model + ("ForConditionalGeneration" if case.pictures else "ForCausalLM"))(config).eval()
 
 
 def logits_of(model, tokens):

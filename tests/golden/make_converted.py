@@ -86,6 +86,15 @@ def pack_experts(folder):
     safetensors.torch.save_file(tensors, path, {"format": "pt"})
 
 
+def turn_experts(folder):
+    """Turns the experts' matrices round, as Qwen 3 VL is published."""
+    path = folder / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    for name in [name for name in tensors if name.endswith(("experts.down_proj", "experts.gate_up_proj"))]:
+        tensors[name] = tensors[name].transpose(1, 2).contiguous()
+    safetensors.torch.save_file(tensors, path, {"format": "pt"})
+
+
 def undo_latent_split(writer, config):
     """Gives a file of deepseek2 the form that converters wrote before April 2025 (llama.cpp's change 12801).
 
@@ -112,6 +121,8 @@ def convert(case, model, folder, tokens, logits):
         {key: value for key, value in {**config, **case.published}.items() if case.published.get(key, 0) is not None}))
     if case.mxfp4:
         pack_experts(folder)
+    if case.arch == "qwen3vlmoe":
+        turn_experts(folder)
     save_sentencepiece(folder) if case.arch in SENTENCEPIECE else save_bytewise(folder)
     path = pathlib.Path(make_architectures.FOLDER) / (case.name + ".gguf")
     hparams = conversion.ModelBase.load_hparams(folder, False)

@@ -19,6 +19,7 @@ class Case:
     spread: dict = field(default_factory=dict)  # part of a tensor's name: standard deviation times sqrt(inputs)
     mxfp4: str = ""      # part of a name: tensors of the file that are MXFP4
     # Of converted cases only.
+    pictures: bool = False  # the config is that of the text part of a model that reads pictures, too
     published: dict = field(default_factory=dict)  # what config.json says otherwise than transformers saves it; None: no such key
     options: dict = field(default_factory=dict)  # of the converter
     old_latent: bool = False  # latent attention in the form of before April 2025

@@ -78,6 +78,39 @@ GLM_MOE = [
          published={"scoring_func": "sigmoid"}),
 ]
 
+def qwen2_moe(count, used, width, shared, **more):
+    return dict(num_experts=count, num_experts_per_tok=used, moe_intermediate_size=width, norm_topk_prob=False,
+                shared_expert_intermediate_size=shared, decoder_sparse_step=1, rope_parameters=rope(1000000.0), **more)
+
+
+# A gate says how much the shared expert counts.
+QWEN2_MOE = [
+    case("qwen2moe-converted", "Qwen2Moe", shape(32, 4, 2, 24, **qwen2_moe(6, 2, 10, 14))),
+    case("qwen2moe-converted-tied", "Qwen2Moe",
+         shape(40, 2, 1, 20, layers=3, tie_word_embeddings=True, **qwen2_moe(5, 3, 8, 12))),
+]
+
+# Positions in three dimensions, which are one in a text. They take turns over 4, 2 and 2 of 8 pairs.
+SECTIONS = rope(5000000.0, mrope_section=[4, 2, 2], mrope_interleaved=True)
+
+
+def qwen3_vl(count, used, width):
+    return dict(num_experts=count, num_experts_per_tok=used, moe_intermediate_size=width, norm_topk_prob=True,
+                decoder_sparse_step=1)
+
+
+QWEN3_VL = [
+    case("qwen3vl-converted", "Qwen3VL", shape(32, 2, 1, 24, head_dim=16, rope_parameters=SECTIONS), pictures=True),
+    case("qwen3vl-converted-heads", "Qwen3VL",
+         shape(32, 4, 2, 20, layers=3, head_dim=8,
+               rope_parameters=rope(10000.0, mrope_section=[2, 1, 1], mrope_interleaved=True)), pictures=True),
+    case("qwen3vlmoe-converted", "Qwen3VLMoe",
+         shape(32, 2, 1, 24, head_dim=16, rope_parameters=SECTIONS, **qwen3_vl(6, 2, 10)), pictures=True),
+    case("qwen3vlmoe-converted-heads", "Qwen3VLMoe",
+         shape(32, 4, 4, 20, layers=3, head_dim=8, rope_parameters=rope(10000.0, mrope_section=[2, 1, 1]),
+               **qwen3_vl(5, 3, 8)), pictures=True),
+]
+
 MINIMAX = [
     case("minimax-m2-converted", "MiniMaxM2",
          shape(32, 4, 2, 12, head_dim=12, num_local_experts=6, num_experts_per_tok=2,
@@ -157,4 +190,4 @@ MISTRAL3 = [
                                     llama_4_scaling_beta=0.4))),
 ]
 
-FAMILIES = EXAONE + HUNYUAN + ERNIE_MOE + GRANITE_SWA + MISTRAL3 + GEMMA + OLMOE + SEED_OSS + ERNIE + GLM + GLM_MOE + MINIMAX
+FAMILIES = QWEN2_MOE + QWEN3_VL + EXAONE + HUNYUAN + ERNIE_MOE + GRANITE_SWA + MISTRAL3 + GEMMA + OLMOE + SEED_OSS + ERNIE + GLM + GLM_MOE + MINIMAX

@@ -276,7 +276,8 @@ def gating(state, value):
 
 
 def routers(model):
-    blocks = [layer.mlp if hasattr(layer, "mlp") else layer.feed_forward for layer in model.model.layers]
+    layers = getattr(model.model, "language_model", model.model).layers
+    blocks = [layer.mlp if hasattr(layer, "mlp") else layer.feed_forward for layer in layers]
     return [block.gate for block in blocks if hasattr(block, "gate")]
 
 
@@ -318,6 +319,13 @@ def head_width(state):
 
 def size(state, value):
     raise NoReference
+
+
+def sections(state, value):
+    width = state.keys.get("rope.dimension_count", state.keys.get("attention.key_length", head_width(state)))
+    if value and sum(value) > width / 2:
+        raise NoReference
+    raise NoChange("a text has one position in all dimensions")
 
 
 def no_drafts(state, value):
@@ -385,7 +393,7 @@ SETTINGS = {
     "attention.temperature_scale": Setting(in_rope("llama_4_scaling_beta"), 0.0),
     "expert_weights_scale": Setting(of_experts(in_config("routed_scaling_factor")), 1.0),
     "expert_weights_norm": Setting(
-        of_experts(in_config("norm_topk_prob")), lambda state: state.arch not in ("deepseek2", "dots1", "olmoe")),
+        of_experts(in_config("norm_topk_prob")), lambda state: state.arch not in ("deepseek2", "dots1", "olmoe", "qwen2moe")),
     "expert_gating_func": Setting(gating, default_gating, (0.5, 2)),
     "expert_group_count": Setting(of_experts(groups), 0),
     "expert_group_used_count": Setting(of_experts(groups_used), 0),
@@ -414,7 +422,7 @@ SETTINGS |= {
     "ssm.dt_b_c_rms": Setting(size, False),
     "full_attention_interval": Setting(no_change("attention.recurrent_layers says which layers attend"), 4),
     "attention.recurrent_layers": Setting(recurrent_layers, None),
-    "rope.dimension_sections": Setting(no_change("a text has one position in all dimensions"), None),
+    "rope.dimension_sections": Setting(sections, None),
 }
 
 
