@@ -260,9 +260,6 @@ TEST_CASE("bad models: what single architectures have", "[models][architectures]
          m.values.push_back({"llama.attention.temperature_scale", 6, Bytes().number(0.1f).data});
        },
        "queries scaled by their position"},
-      {"sections of more than half a head", "qwen3vl-converted",
-       [](ModelFile& m) { m.value("qwen3vl.rope.dimension_sections").payload[12] = 5; },
-       "rope.dimension_sections are"},
       {"experts that are weighed, by two rows", "qwen2moe-converted",
        [](ModelFile& m) { resize(m.tensor("blk.1.ffn_gate_inp_shexp.weight"), 1, 2); },
        "blk.1.ffn_gate_inp_shexp.weight"},

@@ -230,21 +230,6 @@ Status read_temperature(ShapeReader& r, Shape* s, uint8_t* table) {
   return {};
 }
 
-// A text has one position in all dimensions, so sections only have to fit into the rotated part of a head.
-Status check_sections(ShapeReader& r, const Shape& s) {
-  const GgufValue* value = r.gguf.find(r.note("rope.dimension_sections"));
-  std::vector<double> sections;
-  if (!value || !gguf_numbers(*value, &sections)) return {};
-  double sum = 0;
-  bool good = true;
-  for (const double section : sections) sum += section, good &= section >= 0;
-  if (good && sum <= s.rope[0].width / 2) return {};
-  return fail(Code::File,
-              "%s: %srope.dimension_sections are %s, expected numbers from 0 that add up to %u at most, half "
-              "of rope.dimension_count",
-              r.gguf.name(), r.prefix.c_str(), gguf_text(*value, 80).c_str(), s.rope[0].width / 2);
-}
-
 Status read_rope(ShapeReader& r, Shape* s) {
   RopeTable& main = s->rope[0];
   main.width = s->attending().rope_width;
@@ -263,7 +248,7 @@ Status read_rope(ShapeReader& r, Shape* s) {
   }
   uint8_t queries = 0;  // the table by which they rotate where keys rotate by the first
   GRETA_TRY(read_temperature(r, s, &queries));
-  if (r.arch.rope_sections) GRETA_TRY(check_sections(r, *s));
+  if (r.arch.rope_sections) r.note("rope.dimension_sections");
   bool turns = true;
   if (r.arch.rope_by_finetuned) r.flag("rope.scaling.finetuned", &turns);
   const uint32_t skip = r.arch.rope_skip_period;

@@ -321,13 +321,6 @@ def size(state, value):
     raise NoReference
 
 
-def sections(state, value):
-    width = state.keys.get("rope.dimension_count", state.keys.get("attention.key_length", head_width(state)))
-    if value and sum(value) > width / 2:
-        raise NoReference
-    raise NoChange("a text has one position in all dimensions")
-
-
 def no_drafts(state, value):
     if value:
         raise NoReference
@@ -422,7 +415,8 @@ SETTINGS |= {
     "ssm.dt_b_c_rms": Setting(size, False),
     "full_attention_interval": Setting(no_change("attention.recurrent_layers says which layers attend"), 4),
     "attention.recurrent_layers": Setting(recurrent_layers, None),
-    "rope.dimension_sections": Setting(sections, None),
+    "rope.dimension_sections": Setting(no_change("a text has one position in all dimensions"), None),
+    "n_deepstack_layers": Setting(no_change("pictures pass these layers, text does not"), None),
 }
 
 
