@@ -26,7 +26,7 @@ TEST_CASE("nearest architecture: the error for an unknown one names it, and what
   ModelLoader loader;
   loader.check_refused(
       renamed("qwen3-converted", "nobody"),
-      "nearest by its tensors: \"hunyuan-dense\", \"qwen3\", with the same tensors and keys");
+      "nearest by its tensors: \"hunyuan-dense\", \"qwen3\", \"qwen3vl\", with the same tensors and keys");
   loader.check_refused(renamed("gpt-oss-f32", "nobody"), "nearest by its tensors: \"gpt-oss\"");
   loader.check_refused(renamed("glm4-converted", "nobody"), "nearest by its tensors: \"glm4\"");
   loader.check_refused(renamed("deepseek2-v3", "nobody"), "nearest by its tensors: \"deepseek2\"");
