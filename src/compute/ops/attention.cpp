@@ -188,7 +188,8 @@ bool fits(std::span<const Call> calls, const KernelRow& row, Reason& why) {
   if (row.shared_bytes && !splits(row) && !check_tile(call, row, why)) return false;
   if (row.prefix == Prefix::Sums && !call.slot[kScratch].buffer)
     return why.no("attention: %s needs scratch", row.name);
-  if (splits(row) && (row.tokens_max * shape.kv_heads > kCounterCount || !call.slot[kScratch].buffer))
+  if (splits(row) && (row.tokens_max * shape.kv_heads > kCounterCount || !call.slot[kScratch].buffer ||
+                      !call.slot[kCounters].buffer))
     return why.no("attention: %s needs counters and scratch", row.name);
   if (!check_stride("attention", shape.value_stride, shape.value_width, why)) return false;
   if (!check_page("attention values", shape.kv_heads, shape.value_width, shape.values, why)) return false;

@@ -59,12 +59,14 @@ struct Builder : StepBuilder {
                  const StepBuffers::Cache& cache) {
     const bool shares = key.prefixes && takes_prefixes(shape, layer, cache);
     const LoneRows rows = shares ? key.lone : lone;
-    Call c = attention(shape, layer, q, y, cache, {});
+    const Call sizes = attention(shape, layer, q, y, cache, {});
+    Slice scratch;
     if (rows != LoneRows::None)
-      c.slot[kScratch] = graph.temporary(lone_scratch_bytes(c) + (shares ? prefix_scratch_bytes(c) : 0));
+      scratch = graph.temporary(lone_scratch_bytes(sizes) + (shares ? prefix_scratch_bytes(sizes) : 0));
     else if (key.tokens <= kMaxSplitTokens)
-      c.slot[kScratch] =
+      scratch =
           graph.temporary(attention_scratch_bytes(uint64_t(key.tokens), shape.heads, shape.value_width));
+    Call c = attention(shape, layer, q, y, cache, scratch);
     if (shares) c.attention.prefix = Prefix::Behind;
     if (rows == LoneRows::All) c.attention.rows = AttentionRows::Lone;
     if (rows == LoneRows::First) c.attention.rows = AttentionRows::FirstLone;
