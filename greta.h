@@ -473,17 +473,19 @@ typedef struct greta_executor_options {
   /* Called some 20 times a second while a driver compiles kernels, with the number of kernels that are
    * done and the number of kernels in all. The two are equal in the last call, unless it was stopped. On a
    * GPU, opening the executor compiles the kernels for one token and for a long prompt; others are compiled
-   * when a step first needs them, unless compile_ahead says otherwise. A non-zero return value stops before the next kernel: the call gives
-   * GRETA_ERROR_CANCELLED and may be tried again. Kept until the executor is closed. May be NULL. */
+   * when a step first needs them, unless compile_ahead says otherwise. A non-zero return value stops before
+   * the next kernel: the call gives GRETA_ERROR_CANCELLED and may be tried again. Kept until the executor is
+   * closed. May be NULL. */
   int (*progress)(void* user, uint64_t done_kernels, uint64_t total_kernels);
   void* progress_user;      /* Passed to progress. */
   uint64_t checkpoint_bytes; /* Of the cache, for checkpoints: places to which a text of a model with windows
-                              * can go back after its windows have left them behind. The checkpoint that was
-                              * not used for longest goes first; going back further reads tokens again. 0: a
-                              * 32nd of what the other layers' cache takes, and one checkpoint at least. */
-  uint32_t compile_ahead;   /* 1: on a GPU, opening the executor compiles the kernels for steps of every size,
-                             * so that no request waits for the driver. That takes a fraction of a second where
-                             * the cache folder has them, and many seconds the first time. */
+                              * or states can go back after these have left them behind. The checkpoint that
+                              * was not used for longest goes first; going back further reads tokens again.
+                              * 0: a 32nd of what the other layers' cache takes, and one checkpoint at
+                              * least. */
+  uint32_t compile_ahead;   /* 1: on a GPU, opening the executor compiles the kernels for steps of every
+                             * size, so that no request waits for the driver. That takes a fraction of a
+                             * second where the cache folder has them, and many seconds the first time. */
   uint32_t reserved;        /* 0. */
 } greta_executor_options;
 
@@ -496,7 +498,7 @@ typedef struct greta_memory_plan {
   uint64_t weights_bytes;      /* Device memory for weights. */
   uint64_t mapped_bytes;       /* Weights that are used in place and not allocated: in the mapped file (that
                                 * is, in the page cache) or in your memory. */
-  uint64_t cache_bytes;        /* Pages of keys and values, and a log of tokens. */
+  uint64_t cache_bytes;        /* Pages of keys and values, states, and a log of tokens. */
   uint64_t arena_bytes;        /* The intermediate values of the largest step. */
   uint64_t tables_bytes;       /* Tables of rotations, the state of a step, and what is read back. */
   uint64_t host_bytes;         /* About what the host keeps: the file's header, vocabulary and bookkeeping. */
