@@ -1,4 +1,5 @@
 // Which devices run code for a family of gfx targets, and which of a table's rows they get.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 
@@ -57,7 +58,8 @@ TEST_CASE("a device may use rows for its exact target and for its family", "[run
 TEST_CASE("rows for an exact target stand before those for its family", "[runtime]") {
   const std::span<const KernelRow> rows = kernel_table();
   const auto equal = [](const KernelRow& a, const KernelRow& b) {
-    return !std::strcmp(a.name, b.name) && a.tile == b.tile && a.tile_tokens == b.tile_tokens;
+    return !std::strcmp(a.name, b.name) && a.tile == b.tile && a.tile_tokens == b.tile_tokens &&
+           std::ranges::equal(std::span(a.ops, a.op_count), std::span(b.ops, b.op_count));
   };
   for (size_t i = 0; i < rows.size(); ++i)
     for (size_t j = i + 1; j < rows.size(); ++j)
