@@ -60,6 +60,19 @@ TEST_CASE("kernel table: plain rows cover every op, and names say what a row is"
   }
 }
 
+TEST_CASE("kernel table: a sequence's rows stand together, and each is found by its sequence", "[ops]") {
+  for (const KernelRow& row : kernel_table()) {
+    std::vector<Call> calls(row.op_count);
+    for (uint32_t i = 0; i < row.op_count; ++i) calls[i].op = row.ops[i];
+    const std::span<const KernelRow> found = rows_of(rows_of(row.backend), calls);
+    INFO(row.name);
+    REQUIRE((!found.empty() && &row >= found.data() && &row < found.data() + found.size()));
+    REQUIRE(std::ranges::all_of(found, [&](const KernelRow& other) {
+      return std::ranges::equal(std::span(other.ops, other.op_count), std::span(row.ops, row.op_count));
+    }));
+  }
+}
+
 TEST_CASE("kernel table: a layout's bytes are those of GGUF order but for the tile's tail", "[ops]") {
   for (uint32_t t = 0; t < uint32_t(QuantType::count); ++t) {
     const QuantType type = QuantType(t);
