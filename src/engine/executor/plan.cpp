@@ -299,11 +299,18 @@ Status Executor::open(Model& model, const ExecutorOptions& asked, uint64_t free_
 
 // Compiles the kernels of all steps. Their plans are made when a step needs them, which takes milliseconds.
 Status Executor::compile_ahead() {
-  return compile([this] {
-    return each_step(model_, options_, plan_.step_tokens, [this](const StepKey& key) -> Status {
-      GretaGraph graph(model_.filter);
-      GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), buffers_, key, &graph));
-      return graph.bind(*kernels_, arena_.all());
+  const auto want = [this](const StepKey& key) -> Status {
+    GretaGraph graph(model_.filter);
+    GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), buffers_, key, &graph));
+    return graph.bind(*kernels_, arena_.all());
+  };
+  return compile([&] {
+    return each_step(model_, options_, plan_.step_tokens, [&](StepKey key) -> Status {
+      GRETA_TRY(want(key));
+      if (key.outputs <= 1) return {};
+      key.outputs = 1;  // as where one prompt ends
+      key.logits = std::min(key.logits, 1u);
+      return want(key);
     });
   });
 }
