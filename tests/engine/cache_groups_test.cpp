@@ -31,8 +31,9 @@ struct Shapes {
     const uint32_t pages = uint32_t(divide_up(context, kPageTokens));
     uint64_t bytes = uint64_t(pages) * kPageTokens * sizeof(uint32_t);  // the token log
     const std::vector<uint64_t> page_bytes(shape.layers, layer_page_bytes);
-    for (const CacheGroup& group :
-         plan_cache_groups(shape, {sequences, kMaxStepTokens, pages, page_bytes, checkpoint_bytes}).all()) {
+    const CacheGroups groups =
+        plan_cache_groups(shape, {sequences, kMaxStepTokens, pages, page_bytes, checkpoint_bytes});
+    for (const CacheGroup& group : groups.all()) {
       CHECK(group.page_bytes == layer_page_bytes * group.layers);
       bytes += group.page_bytes * group.pages;
     }
