@@ -79,6 +79,7 @@ struct Sessions {
     open_engine(file, options, &engine);
     executor = std::shared_ptr<Executor>(engine.executor.get(), [](Executor*) {});
   }
+  Sessions(std::string&&, uint32_t, uint32_t, uint64_t = 0, uint32_t = 0) = delete;
   std::unique_ptr<Session> open() {
     std::unique_ptr<Session> session;
     REQUIRE(Session::open(executor, &session).ok());
@@ -297,8 +298,8 @@ TEST_CASE("states: random calls give the bits of reading a text from its beginni
 
 TEST_CASE("states: the plan counts them, and a saved state of another model is refused", "[engine][groups]") {
   const Windowed& model = kHybrids[1];
-  Sessions sessions(windowed(model.golden, nullptr, 0), 2, 0),
-      others(windowed("lfm2-converted", nullptr, 0), 1, 0);
+  const std::string file = windowed(model.golden, nullptr, 0), lfm2 = windowed("lfm2-converted", nullptr, 0);
+  Sessions sessions(file, 2, 0), others(lfm2, 1, 0);
   const ExecutorPlan& plan = sessions.executor->plan();
   const RecurrentShape& shape = sessions.engine.model->shape.recurrence;
   // Three inputs of a convolution over 2 x 2 x 8 keys and 4 x 12 values, and 4 heads of 8 x 12, in 3 layers.
