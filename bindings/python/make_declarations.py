@@ -21,7 +21,10 @@ SCALARS = {
 }
 # The name of what says how long the text before it is.
 LENGTHS = ("bytes", "capacity", "template_bytes", "context_bytes")
-HEAD = '''"""What greta.h declares, for ctypes. make_declarations.py has written this file; do not edit it."""
+HEAD = '''"""What greta.h declares, for ctypes. make_declarations.py has written this file; do not edit it.
+
+It is one file since greta.h is one, in whose order it stands; nobody reads or writes it by hand.
+"""
 # fmt: off
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What greta.h declares, for ctypes. make_declarations.py has written this file; do not edit it."""
+"""What greta.h declares, for ctypes. make_declarations.py has written this file; do not edit it.
+
+It is one file since greta.h is one, in whose order it stands; nobody reads or writes it by hand.
+"""
 # fmt: off
 from __future__ import annotations
 
