@@ -89,10 +89,11 @@ DEVICE uint magnitude_bits(float tamed) { return bits_of(tamed) & 0x7fffffffu; }
 
 // Loads values id .. id + 3, as many as the vocabulary has, and tames them.
 DEVICE vec4 load_four(const Output& o, const GLOBAL float* from, uint id) {
+  // A row begins at any float. As a template's argument (load) the type would lose its alignment of 4 bytes.
   typedef float Unaligned __attribute__((ext_vector_type(4), aligned(4)));
   vec4 values = {};
   if (id + 4 <= o.vocab)
-    values = load<Unaligned>(from + id);
+    values = *reinterpret_cast<const GLOBAL Unaligned*>(from + id);
   else
     for (uint i = 0; i < 3; ++i) values[i] = id + i < o.vocab ? from[id + i] : 0;
   for (uint i = 0; i < 4; ++i) values[i] = tame(values[i]);

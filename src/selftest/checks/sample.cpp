@@ -90,7 +90,7 @@ void check_sample(Rig& rig) {
   };
   uint32_t draws = 0, near = 0;
   for (const reference::Sampling& params : all)
-    for (const uint32_t vocab : {5000u, 1u, 3u, 512u})
+    for (const uint32_t vocab : {5000u, 1u, 3u, 67u, 512u})
       for (uint32_t repeat = 0; repeat < 4; ++repeat) {
         const Ids positions = {uint32_t(random() % 300), 0, uint32_t(random() % 60)};
         const auto logits = gaussians(positions.size() * vocab, random, 3);
