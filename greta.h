@@ -39,7 +39,8 @@
  *       greta_session_close(session), greta_model_close(model), greta_runtime_close(runtime);
  *     }
  *
- *   tests/api/story.c and tests/api/batch.c are two more complete programs.
+ *   examples/ has more complete programs: a story, a conversation, an answer that fits a schema, several
+ *   texts at once, a service for many threads or for one, and vectors of texts.
  *
  * RULES THAT HOLD FOR EVERY FUNCTION
  *   errors       A function that can fail returns a greta_status. Its results go to the out_ parameters at

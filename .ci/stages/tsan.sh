@@ -12,7 +12,7 @@ jobs_of_tsan() {
   job threads "pools" "tests/platform/thread_pool_test.cpp src/platform" sanitized_threads \
     '^(every worker|workers see|a pool|callers on several threads)'
   job threads "services" "tests/api/service_test.cpp $library" sanitized_threads '^service: '
-  job threads "programs" "tests/api/*.c $library" sanitized_threads '^api_(story|batch|serve)$'
+  job threads "programs" "examples tests/api/example_test.py $library" sanitized_threads '^example_(story|batch|serve)$'
 }
 
 stage_tsan() {
@@ -21,7 +21,7 @@ stage_tsan() {
   tools_to_test
   cmake --preset tsan -DGRETA_VULKAN=OFF -DGRETA_HIP=OFF -DGRETA_CLI=OFF \
     "-DGRETA_TEST_FOLDERS=api/threads;api/service;platform/thread_pool" || die "cmake --preset tsan"
-  cmake --build build/tsan -j "$(job_count)" --target greta_tests greta_api_{story,batch,serve}
+  cmake --build build/tsan -j "$(job_count)" --target greta_tests greta_example_{story,batch,serve}
   local name
   for name in "${chosen[@]}"; do run_job "$name" || die "threads"; done
 }

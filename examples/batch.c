@@ -1,6 +1,6 @@
-/* batch MODEL: a memory plan, one executor, two conversations stepped together, a fork, and two texts that
- * are written together. C99 and greta.h alone; exits 0 if a batch chooses the same tokens as sessions that
- * run alone. */
+/* batch MODEL: several conversations on one executor.
+ * The memory plan comes before the model is loaded; two prompts are read in one step; a session is forked;
+ * two texts are written together. It exits with 0 if the tokens are those of sessions that run alone. */
 #include <stdio.h>
 #include <string.h>
 

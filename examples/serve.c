@@ -1,4 +1,6 @@
-/* serve MODEL: eight threads ask one service at once. C99, POSIX threads and greta.h alone. */
+/* serve MODEL: a service answers eight threads at once.
+ * Each thread adds a request and waits for its pieces of text; the service computes one step for all of them.
+ * Pages of equal beginnings are shared, and no thread needs a lock of its own. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

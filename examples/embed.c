@@ -1,5 +1,6 @@
-/* embed MODEL: vectors of texts from a session and from a service, and how near the texts are to each other.
- * C99 and greta.h alone. */
+/* embed MODEL: vectors of texts, and how near the texts are to each other.
+ * A session gives the vector of one text, and a request of a service gives the same vector among others.
+ * The vectors have length 1, so that their products are cosines. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +32,8 @@ static int open_all(const char* path) {
 /* The vector of a text as a request of the service gives it. */
 static int ask(const int32_t* tokens, size_t count, const greta_embed_options* how, float* vector,
                size_t width) {
-  greta_request_options options = {.struct_size = sizeof options, .tokens = tokens, .token_count = count,
-                                   .embed = how};
+  greta_request_options options = {
+      .struct_size = sizeof options, .tokens = tokens, .token_count = count, .embed = how};
   greta_request_event event = {.struct_size = sizeof event};
   greta_request* request = NULL;
   int vectors = 0;

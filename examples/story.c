@@ -1,4 +1,6 @@
-/* story MODEL: the short way through greta.h, in C99. Prints a story; exits 0 if all went as it should. */
+/* story MODEL: the short way through greta.h.
+ * A runtime is opened, a model, and a session; a prompt is made tokens; a callback prints the text as it
+ * comes. Every call that can fail is asked, and greta_error_text says in words what went wrong. */
 #include <stdio.h>
 #include <string.h>
 
