@@ -12,7 +12,8 @@ jobs_of_tsan() {
   job threads "pools" "tests/platform/thread_pool_test.cpp src/platform" sanitized_threads \
     '^(every worker|workers see|a pool|callers on several threads)'
   job threads "services" "tests/api/service_test.cpp $library" sanitized_threads '^service: '
-  job threads "programs" "examples tests/api/example_test.py $library" sanitized_threads '^example_(story|batch|serve)$'
+  job threads "programs" "examples tests/api/example_test.py $library" sanitized_threads \
+    '^example_(story|batch|serve)$'
 }
 
 stage_tsan() {
