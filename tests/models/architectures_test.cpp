@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -61,13 +63,21 @@ struct Golden {
   double at(size_t position, size_t id) const { return double(logits[position * vocab + id]); }
 };
 
+// GRETA_GOLDENS_PART, as "1/2", names a part of the goldens: every second one, without the first.
 std::vector<std::filesystem::path> golden_paths() {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry :
        std::filesystem::directory_iterator(GRETA_SOURCE_DIR "/tests/golden/architectures"))
     if (entry.path().extension() == ".gguf") paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
-  return paths;
+  const char* named = std::getenv("GRETA_GOLDENS_PART");
+  if (!named) return paths;
+  size_t part = 0, parts = 0;
+  REQUIRE(sscanf(named, "%zu/%zu", &part, &parts) == 2);
+  REQUIRE(part < parts);
+  std::vector<std::filesystem::path> some;
+  for (size_t i = part; i < paths.size(); i += parts) some.push_back(paths[i]);
+  return some;
 }
 
 void read_golden(const std::filesystem::path& path, Golden* out) {
@@ -260,11 +270,14 @@ static uint32_t scale_matrices(ModelFile* model) {
 
 TEST_CASE("architectures: a factor beside a matrix multiplies its products", "[models][architectures]") {
   for (const auto& path : golden_paths()) {
-    Golden golden;
-    read_golden(path, &golden);
-    ModelFile model = read_model(path.stem().string());
-    if (!scale_matrices(&model)) continue;
     DYNAMIC_SECTION(path.filename().string()) {
+      Golden golden;
+      read_golden(path, &golden);
+      ModelFile model = read_model(path.stem().string());
+      if (!scale_matrices(&model)) {
+        SUCCEED("no matrix of float32");
+        return;
+      }
       const std::string file = write_model(model);
       for (const bool exact : {true, false}) {
         EngineOptions options;
