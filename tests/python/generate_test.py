@@ -293,6 +293,44 @@ class Sessions(ModelTest):
             with self.assertRaisesRegex(TypeError, "max_tokens"):
                 session.set_sampling(max_tokens=2)
 
+    def test_stream(self):
+        with self.model.session() as session:
+            read = []
+            whole = session.generate(PROMPT, max_tokens=20, on_prompt=lambda done, total: read.append((done, total)))
+            self.assertEqual(read[-1], (5, 5))
+            session.truncate(0)
+            stream = session.stream(PROMPT, max_tokens=20)
+            self.assertEqual(session.position, 0)  # nothing runs before it is asked for
+            pieces = list(stream)
+            self.assertEqual((len(pieces) > 10, "".join(pieces)), (True, whole.text))
+            self.assertEqual((stream.result().tokens, stream.result().reason), (whole.tokens, "length"))
+            session.truncate(0)
+            for count, _ in enumerate(session.stream(PROMPT, ignore_end=True)):
+                with self.assertRaisesRegex(greta.InUseError, "in use"):
+                    session.fork()
+                self.assertEqual(repr(session), "<greta.Session, in use>")
+                if count == 3:
+                    break
+            self.assertEqual(session.position, 8)  # five of the prompt, and all but the last piece's token
+            with session.stream(" and", max_tokens=9) as rest:
+                self.assertIn("running", repr(rest))
+                self.assertEqual(rest.result().generated_tokens, 9)
+            with self.assertRaisesRegex(TypeError, "prompt is None"):
+                list(session.stream(None))
+            dropped = session.stream("x", max_tokens=9)
+            dropped.close()
+            with self.assertRaisesRegex(greta.ClosedError, "closed before its end"):
+                dropped.result()
+
+    def test_closing_a_session_ends_its_stream(self):
+        session = self.model.session()
+        stream = session.stream(PROMPT, shift=True, ignore_end=True)
+        pieces = iter(stream)
+        next(pieces)
+        session.close()
+        self.assertEqual(list(pieces), [])
+        self.assertEqual((stream.result().reason, session._handle.pointer), ("cancelled", 0))
+
     @unittest.skipUnless(numpy, "numpy is not there")
     def test_arrays_without_copies(self):
         with self.model.session() as session:

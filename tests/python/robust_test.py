@@ -131,6 +131,7 @@ del piece
 assert alive() is None  # no cycle keeps the weights until the collector comes
 for name in ('model', 'session'): assert name not in globals() or True
 left = open_model(); running = left.stream('Once', ignore_end=True); next(iter(running)); kept = left.session()
+writing = iter(kept.stream('Once', shift=True, ignore_end=True)); next(writing)
 """)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
@@ -177,6 +178,7 @@ class Stopping(ModelTest):
                      "list(model.stream('Once', max_tokens=10**9, shift=True, ignore_end=True))",
                      "model.generate_all(['Once', 'The'], max_tokens=10**9, shift=True, ignore_end=True)",
                      "session.generate('Once', max_tokens=10**9, shift=True, ignore_end=True)",
+                     "list(session.stream('Once', max_tokens=10**9, shift=True, ignore_end=True))",
                      "model.chat().ask('Once', max_tokens=10**9, shift=True, ignore_end=True)"):
             with self.subTest(call):
                 done = run_program(f"""

@@ -23,12 +23,13 @@ from ._request import Request
 from ._runtime import Runtime, devices, doctor, info, plan, version
 from ._service import Service
 from ._session import Session
+from ._stream import SessionStream
 
 __version__ = version()
 __all__ = [
     "Answer", "ArgumentError", "BusyError", "Call", "CancelledError", "Chat", "ClosedError", "Completion",
     "DeviceError", "DeviceInfo", "FileError", "FileInfo", "Finding", "FullError", "GretaError", "InUseError",
     "MemoryPlan", "Model", "ModelInfo", "Options", "OutOfMemoryError", "Reasoning", "Request", "Runtime", "Service",
-    "ServiceInfo", "Session", "Text", "TokenLogprob", "Tokenizer", "ToolResult", "TensorInfo", "UnsupportedError",
+    "ServiceInfo", "Session", "SessionStream", "Text", "TokenLogprob", "Tokenizer", "ToolResult", "TensorInfo", "UnsupportedError",
     "devices", "doctor", "info", "plan", "version",
 ]

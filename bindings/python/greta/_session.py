@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import io
 import os
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from . import _declarations as c
 from ._answers import REASONS, Completion
 from ._arrays import floats, rows_at
+from ._errors import InUseError
 from ._handles import Closable, Exclusive, Guard, Handle
 from ._library import (Callback, as_bytes, c_text, check, kind_of, lib, make, path_bytes, real_number, text_array,
                        token_array, whole_number)
@@ -17,6 +19,7 @@ from ._options import SAMPLING, bias_arrays, refuse_unknown, with_defaults
 from ._runtime import executor_options
 from ._schema import response_schema
 from ._service import _POOLINGS, Prompt
+from ._stream import SessionStream
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -198,10 +201,14 @@ class Session(Closable):
         return token.value
 
     def generate(self, prompt: Prompt, *, max_tokens: int = 0, stop: Any = (), ignore_end: bool = False,
-                 shift: bool = False, on_text: Callable[[str], Any] | None = None) -> Completion:
+                 shift: bool = False, on_text: Callable[[str], Any] | None = None,
+                 on_prompt: Callable[[int, int], Any] | None = None) -> Completion:
         """Reads a prompt and writes on. The last token that is drawn has not been read by the session.
 
-        on_text receives each piece of text. What it raises ends the call, and so does Ctrl-C, within one step.
+        on_text    receives each piece of text
+        on_prompt  receives how many tokens of the prompt are read, and of how many
+
+        What they raise ends the call, and so does Ctrl-C, within one step.
         """
         tokens, stops, pieces, drawn = self._tokens(prompt), text_array(stop, "stop"), [""], []
 
@@ -213,11 +220,15 @@ class Session(Closable):
             if on_text and piece:
                 on_text(piece)
 
+        def on_read(_user: Any, done: int, total: int) -> None:
+            if on_prompt:
+                on_prompt(done, total)
+
         callback, struct = Callback(), c.greta_generate_options
         options = make(struct, max_tokens=max_tokens, ignore_end=bool(ignore_end), shift=bool(shift),
                        stop_strings=stops, stop_count=len(stops),
                        on_token=callback.wrap(kind_of(struct, "on_token"), on_token),
-                       on_prompt=callback.wrap(kind_of(struct, "on_prompt"), lambda *_: None))
+                       on_prompt=callback.wrap(kind_of(struct, "on_prompt"), on_read))
         result = make(c.greta_generate_result)
         with self._use() as pointer:
             check(callback.call(lib.greta_session_generate, pointer, tokens, len(tokens), ctypes.byref(options),
@@ -225,6 +236,12 @@ class Session(Closable):
         return Completion("".join(pieces), REASONS.get(result.reason, "unknown"), tokens=tuple(drawn),
                           prompt_tokens=result.prompt_tokens, generated_tokens=result.generated_tokens,
                           prompt_s=result.prompt_ns / 1e9, generate_s=result.generate_ns / 1e9)
+
+    def stream(self, prompt: Prompt, *, max_tokens: int = 0, stop: Any = (), ignore_end: bool = False,
+               shift: bool = False) -> SessionStream:
+        """The same, piece by piece for a `for` loop. A token is computed when its piece is asked for."""
+        return SessionStream(self, functools.partial(self.generate, prompt, max_tokens=max_tokens, stop=stop,
+                                                     ignore_end=ignore_end, shift=shift))
 
     def cancel(self) -> None:
         """Asks the call that is running on the session to stop at its next step, from any thread."""
@@ -277,7 +294,10 @@ class Session(Closable):
     def __repr__(self) -> str:
         if self.closed:
             return "<greta.Session, closed>"
-        return f"<greta.Session of {self.position} tokens, at most {self.context}>"
+        try:
+            return f"<greta.Session of {self.position} tokens, at most {self.context}>"
+        except InUseError:  # a repr raises nothing
+            return "<greta.Session, in use>"
 
 
 def _first_row(rows: Any) -> Any:
