@@ -1,8 +1,10 @@
 """Models, services, chats and sessions as a program uses them."""
+import array
 import asyncio
 import contextlib
 import dataclasses
 import enum
+import gc
 import io
 import json
 import logging
@@ -348,6 +350,61 @@ class Sessions(ModelTest):
             del part
             self.assertEqual(session._handle.pointer, 0)
             self.assertTrue(numpy.from_dlpack(copied).dtype == numpy.float32)
+
+
+class Dlpack(unittest.TestCase):
+    """greta.Tensor, with and without a library that takes it."""
+
+    def test_capsules_that_nobody_takes(self):
+        from greta import _dlpack
+        floats = array.array("f", [1, 2, 3, 4])
+        for version in (None, (1, 0), (2, 7)):
+            capsule = greta.Tensor(floats).__dlpack__(max_version=version)
+            self.assertEqual(len(_dlpack._given), 1)
+            self.assertIn("dltensor_versioned" if version else '"dltensor"', repr(capsule))
+            del capsule
+            self.assertEqual(len(_dlpack._given), 0)
+        shown = greta.Tensor(memoryview(bytes(24)).cast("f", (2, 3)))
+        self.assertEqual((shown.shape, shown.__dlpack_device__()), ((2, 3), (1, 0)))
+        self.assertEqual(repr(shown), "<greta.Tensor, float32 [2, 3], read-only>")
+        with self.assertRaisesRegex(BufferError, "read-only"):
+            shown.__dlpack__()
+        shown.__dlpack__(copy=True)
+        with self.assertRaisesRegex(BufferError, "CPU"):
+            shown.__dlpack__(dl_device=(2, 0))
+        for other in (b"1234", memoryview(floats)[::2], array.array("d", [1])):
+            with self.assertRaisesRegex(TypeError, "float32"):
+                greta.Tensor(other)
+
+    @unittest.skipUnless(numpy, "numpy is not there")
+    def test_the_memory_is_shared_and_kept(self):
+        from greta import _dlpack
+        floats = array.array("f", [1, 2, 3, 4])
+        taken = numpy.from_dlpack(greta.Tensor(floats))
+        taken_part = taken[1:]
+        floats[1] = 9
+        self.assertEqual(taken_part[0], 9)
+        del taken, floats
+        gc.collect()
+        self.assertEqual((len(_dlpack._given), list(taken_part)), (1, [9, 3, 4]))
+        del taken_part
+        gc.collect()
+        self.assertEqual(len(_dlpack._given), 0)
+        if int(numpy.__version__.split(".")[0]) >= 2 and numpy.__version__ >= "2.1":
+            shown = numpy.from_dlpack(greta.Tensor(memoryview(bytes(24)).cast("f", (2, 3))))
+            self.assertEqual((shown.shape, shown.flags.writeable), ((2, 3), False))
+
+    def test_an_array_holds_its_session(self):
+        with open_model() as model, model.session() as session:
+            shown = greta.Tensor(session.eval(PROMPT, copy=False))
+            capsule = shown.__dlpack__(max_version=(1, 0))
+            del shown
+            gc.collect()
+            with self.assertRaisesRegex(greta.InUseError, "array"):
+                session.position
+            del capsule
+            gc.collect()
+            self.assertEqual(session.position, 5)
 
 
 class Before(unittest.TestCase):

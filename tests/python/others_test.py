@@ -10,7 +10,7 @@ import tempfile
 import types
 import unittest
 
-from support import MODEL, PACKAGE, PROMPT, main, numpy, run_program
+from support import MODEL, PACKAGE, PROMPT, main, numpy, open_model, run_program
 
 from measure_overhead import stand_in
 
@@ -66,6 +66,57 @@ class LlamaCpp(unittest.TestCase):
                 call()
         with self.assertRaisesRegex(AttributeError, "save_logits is not there"):
             self.llama.save_logits
+
+
+class TransformersLike(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        from greta.transformers_like import Tokenizer
+        cls.model = open_model()
+        cls.tokenizer = Tokenizer(cls.model)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.model.close()
+
+    def test_texts_to_ids(self):
+        mine, inner = self.tokenizer, self.model.tokenizer
+        self.assertEqual(mine("a fox"), {"input_ids": inner.encode("a fox"), "attention_mask": [1, 1, 1]})
+        self.assertEqual(mine.encode("a fox", add_special_tokens=False), inner.encode("a fox", bos=False))
+        batch = mine(["a fox", "an owl flew away"], padding=True)
+        short, long = batch.input_ids
+        self.assertEqual((len(short), long), (len(long), inner.encode("an owl flew away")))
+        self.assertEqual(short, inner.encode("a fox") + [mine.pad_token_id] * (len(long) - 3))
+        self.assertEqual(batch.attention_mask, [[1, 1, 1] + [0] * (len(long) - 3), [1] * len(long)])
+        self.assertEqual(mine("an owl flew away", truncation=True, max_length=2).input_ids, long[:2])
+        self.assertEqual(len(mine("x", padding="max_length", max_length=9).input_ids), 9)
+        self.assertEqual(mine([], padding=True).input_ids, [])
+        if numpy:
+            self.assertEqual(mine(["a", "b"], return_tensors="np").input_ids.shape, (2, 2))
+            with self.assertRaisesRegex(ValueError, "padding=True"):
+                mine(["a fox", "an owl flew away"], return_tensors="np")
+        with self.assertRaisesRegex(NotImplementedError, "'tf'"):
+            mine("x", return_tensors="tf")
+        with self.assertRaisesRegex(ValueError, "'left'"):
+            mine("x", padding="left")
+
+    def test_ids_to_texts(self):
+        mine = self.tokenizer
+        ids = mine("A goose, très bien 🦆<|end|>").input_ids
+        self.assertEqual(mine.decode(ids), "<|bos|>A goose, très bien 🦆<|end|>")
+        self.assertEqual(mine.batch_decode([ids], skip_special_tokens=True), ["A goose, très bien 🦆"])
+        self.assertEqual((mine.bos_token, mine.eos_token, mine.bos_token_id), ("<|bos|>", "<|eos|>", ids[0]))
+        self.assertTrue({mine.bos_token_id, mine.eos_token_id, ids[-1]} <= set(mine.all_special_ids))
+        self.assertEqual(mine.convert_tokens_to_ids(mine.tokenize("a fox")), mine.encode("a fox")[1:])
+        self.assertIsNone(mine.convert_tokens_to_ids("no such token"))
+        self.assertEqual((len(mine.get_vocab()) <= len(mine), mine.vocab_size), (True, 4096))
+
+    def test_chat_template(self):
+        messages = [{"role": "user", "content": "hi"}]
+        text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        self.assertEqual(text, self.model.tokenizer.apply_chat_template(messages))
+        ids = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True)
+        self.assertEqual(self.tokenizer.decode(ids), text)
 
 
 def stand_in_for_lm_eval():

@@ -14,6 +14,7 @@ logging.getLogger("greta").
 """
 from ._answers import Call, Completion, Reasoning, Text, TokenLogprob, ToolResult
 from ._chat import Answer, Chat
+from ._dlpack import Tensor
 from ._errors import (ArgumentError, BusyError, CancelledError, ClosedError, DeviceError, FileError, FullError,
                       GretaError, InUseError, OutOfMemoryError, UnsupportedError)
 from ._model import Model, Tokenizer
@@ -30,6 +31,6 @@ __all__ = [
     "Answer", "ArgumentError", "BusyError", "Call", "CancelledError", "Chat", "ClosedError", "Completion",
     "DeviceError", "DeviceInfo", "FileError", "FileInfo", "Finding", "FullError", "GretaError", "InUseError",
     "MemoryPlan", "Model", "ModelInfo", "Options", "OutOfMemoryError", "Reasoning", "Request", "Runtime", "Service",
-    "ServiceInfo", "Session", "SessionStream", "Text", "TokenLogprob", "Tokenizer", "ToolResult", "TensorInfo", "UnsupportedError",
-    "devices", "doctor", "info", "plan", "version",
+    "ServiceInfo", "Session", "SessionStream", "Tensor", "TensorInfo", "Text", "TokenLogprob", "Tokenizer", "ToolResult",
+    "UnsupportedError", "devices", "doctor", "info", "plan", "version",
 ]
