@@ -1,0 +1,242 @@
+"""Plants one mistake at a time in the library, and sees that the tests of that layer find it.
+
+    mutants.py [--build FOLDER] [--jobs N] [--each N] [--seed N] [--report FILE] [PATH...]
+
+A mutant is one line of a source, changed in one place: a comparison that takes the neighbour in or leaves it out, a
+condition that is dropped or turned round, a number that is one too large, a sum that is a difference. PATHs choose
+sources of TARGETS; without them all are tried, --each changes in each (12; 0 is all of them), which --seed draws. A mutant is
+found if its tests fail, crash, or take too long; it is not counted where it does not compile or makes the same code. What
+survives is printed, and written to the report, as lines of path, line, change and text.
+
+The build folder (build/mutants) is made with tests, without GPUs and without unity builds. A mutant is compiled and linked with
+the commands of that folder, and never touches a source. Those of KNOWN, which change nothing that can be seen, are left out.
+"""
+import argparse
+import concurrent.futures
+import os
+import random
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import typing
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+KNOWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "equal.tsv")
+LONGEST_SECONDS = 120
+
+# Sources, and the tests that hold them, as Catch2 chooses tests.
+TARGETS = {
+    "src/engine/executor/page_pool.cpp": "[groups],[serve],[shared],[state],pages:*",
+    "src/engine/executor/cache_groups.cpp": "[groups],[serve],[shared],[state]",
+    "src/engine/executor/checkpoints.cpp": "[groups],[state],[serve]",
+    "src/engine/executor/states.cpp": "[state],[groups]",
+    "src/engine/executor/executor.cpp": "[groups],[serve],[shared],[state],[embed],[draft],api:*",
+    "src/engine/serve/page_index.cpp": "[serve]",
+    "src/engine/serve/prefix_cache.cpp": "[serve]",
+    "src/engine/serve/scheduler.cpp": "[serve]",
+    "src/engine/serve/waiting_line.cpp": "[serve]",
+    "src/engine/serve/mailbox.cpp": "[serve]",
+    "src/engine/sampling/sampler.cpp": "[sampler],sampl*",
+    "src/engine/sampling/dry.cpp": "[sampler]",
+    "src/engine/model/tensor_store.cpp": "[engine],[models]~[architectures],tensor*,weights*",
+    "src/engine/model/weight_parts.cpp": "[engine],[architectures]",
+    "src/engine/write/writing.cpp": "[serve],[stop],[session],[chat],[draft]",
+    "src/engine/write/stop.cpp": "[stop]",
+    "src/graph/plan.cpp": "[graph],[persistent]",
+    "src/graph/run.cpp": "[graph],[state]",
+    "src/gguf/gguf.cpp": "[gguf]",
+    "src/gguf/source.cpp": "[gguf],[source]",
+    "src/text/grammar/grammar.cpp": "[grammar]",
+    "src/text/grammar/state.cpp": "[grammar]",
+    "src/text/grammar/parse.cpp": "[grammar]",
+    "src/text/chat/parser.cpp": "[chat]",
+}
+
+
+class Mutant(typing.NamedTuple):
+    path: str
+    line: int  # from 1
+    change: str
+    text: str  # the line as it becomes
+
+
+# What is changed into what. Operators stand between blanks here, as the formatter writes them, so that brackets of templates
+# and pointers are left alone.
+CHANGES = [
+    (r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
+    (r" && ", " || "), (r" \|\| ", " && "), (r" \+ 1\b", ""), (r" - 1\b", ""), (r" \+ ", " - "), (r" - ", " + "),
+    (r"\bif \(!", "if ("), (r"\bif \((?!!)(?=[^;{]*\) (return|continue|break)\b)", "if (false && "),
+    (r"(?<=[ (,])([0-9]+)(?=[),; ])", "PLUS_1"), (r"\bstd::min\b", "std::max"), (r"\bstd::max\b", "std::min"),
+    (r"\btrue\b", "false"), (r"\bfalse\b", "true"), (r" \+= ", " -= "), (r"\+\+(?=\w)", "--"),
+]
+LEFT_ALONE = re.compile(r'^\s*(//|#|using |static_assert|template|constexpr char|\*|namespace|friend|extern)')
+
+
+def parts_to_change(line):
+    """The places of a line that are code: not in a string, a character or a comment."""
+    return re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])*\'|//.*', lambda m: "\0" * len(m.group()), line)
+
+
+def mutants_of(path):
+    with open(os.path.join(ROOT, path)) as file:
+        lines = file.read().split("\n")
+    for number, line in enumerate(lines, 1):
+        if LEFT_ALONE.match(line):
+            continue
+        code = parts_to_change(line)
+        for pattern, new in CHANGES:
+            for found in re.finditer(pattern, code):
+                put = str(int(found.group()) + 1) if new == "PLUS_1" else new
+                text = line[:found.start()] + put + line[found.end():]
+                yield Mutant(path, number, f"{found.group().strip() or found.group()} -> {put.strip() or 'nothing'}", text)
+
+
+class Build:
+    """The commands of a build folder: how a source is compiled, and how the test program is linked."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        if not os.path.exists(os.path.join(folder, "build.ninja")):
+            subprocess.check_call(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                                   "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG", "-DCMAKE_UNITY_BUILD=OFF", "-DGRETA_TESTS=ON",
+                                   "-DGRETA_VULKAN=OFF", "-DGRETA_HIP=OFF", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"])
+        subprocess.check_call(["ninja", "-C", folder, "greta_tests"])
+        commands = self.run(["ninja", "-C", folder, "-t", "commands", "greta_tests"]).split("\n")
+        self.compiling = {}
+        for command in commands:
+            found = re.search(r" -c (\S+\.cpp)$", command)
+            if found:
+                self.compiling[os.path.relpath(os.path.join(folder, found.group(1)), ROOT)] = command
+        self.linking = next(c for c in reversed(commands) if "-o tests/greta_tests" in c)
+        self.linking = self.linking.split(" && ")[1] if self.linking.startswith(": && ") else self.linking
+        self.linker = next((["-fuse-ld=lld"] for name in ("ld.lld",) if self.works(name)), [])
+
+    @staticmethod
+    def run(command):
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    @staticmethod
+    def works(name):
+        try:
+            return subprocess.run([name, "--version"], stdout=subprocess.DEVNULL).returncode == 0
+        except OSError:
+            return False
+
+    def program_of(self, mutant, scratch):
+        """Compiles and links a mutant. Returns the program's path, or None where it does not compile or is the same code."""
+        command = shlex.split(self.compiling[mutant.path])
+        source = os.path.join(ROOT, mutant.path)
+        with open(source) as file:
+            lines = file.read().split("\n")
+        at, made = command.index("-o") + 1, os.path.join(scratch, "mutant.o")
+        original = os.path.join(self.folder, command[at])
+        lines[mutant.line - 1] = mutant.text
+        changed = os.path.join(scratch, "mutant.cpp")
+        with open(changed, "w") as file:
+            file.write(f'#line 1 "{source}"\n' + "\n".join(lines))
+        command = [word for word in command if not word.startswith("-W")] + ["-w", "-iquote", os.path.dirname(source)]
+        command[at] = made
+        command[command.index("-c") + 1] = changed
+        for flag in ("-MF", "-MT"):
+            if flag in command:
+                command[command.index(flag) + 1] = os.path.join(scratch, "mutant.d")
+        if subprocess.run(command, cwd=self.folder, stderr=subprocess.DEVNULL).returncode:
+            return None
+        if self.code_of(made) == self.code_of(original):
+            return None
+        program = os.path.join(scratch, "mutant")
+        link = shlex.split(self.linking)
+        link[link.index("-o") + 1] = program
+        link = [made if word == os.path.relpath(original, self.folder) else word for word in link]
+        link = self.with_archives_opened(link, original, made)
+        if subprocess.run(link + self.linker, cwd=self.folder, stderr=subprocess.DEVNULL).returncode:
+            sys.exit(f"the program with a mutant of {mutant.path} does not link")
+        return program
+
+    @staticmethod
+    def with_archives_opened(link, original, made):
+        """Objects in front of archives win, so that a mutant of an archive's member stands in for it."""
+        return link if made in link else link[:1] + [made] + link[1:]
+
+    @staticmethod
+    def code_of(path):
+        """An object without what says where it comes from."""
+        with tempfile.NamedTemporaryFile() as out:
+            subprocess.check_call(["objcopy", "-O", "elf64-x86-64", "--strip-debug", "-R", ".comment", path, out.name])
+            with open(out.name, "rb") as file:
+                return file.read().replace(b"mutant.cpp", b"").replace(os.path.basename(path).encode(), b"")
+
+
+def try_mutant(build, mutant):
+    """found, survived, or none where there is nothing to try."""
+    with tempfile.TemporaryDirectory() as scratch:
+        program = build.program_of(mutant, scratch)
+        if not program:
+            return "none"
+        command = [program, TARGETS[mutant.path], "--abort", "--allow-running-no-tests"]
+        try:
+            done = subprocess.run(command, cwd=scratch, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  timeout=LONGEST_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "found"
+        return "survived" if done.returncode in (0, 4) else "found"
+
+
+def known():
+    if not os.path.exists(KNOWN):
+        return set()
+    with open(KNOWN) as file:
+        rows = [line.rstrip("\n").split("\t") for line in file if line.strip() and not line.startswith("#")]
+    return {(row[0], row[1]) for row in rows}
+
+
+def chosen(arguments):
+    paths = arguments.paths or list(TARGETS)
+    equal = known()
+    for path in paths:
+        if path not in TARGETS:
+            sys.exit(f"{path} is no source of TARGETS")
+        of_path = [m for m in mutants_of(path) if (m.path, m.text.strip()) not in equal]
+        if arguments.each and len(of_path) > arguments.each:
+            of_path = random.Random(f"{arguments.seed} {path}").sample(of_path, arguments.each)
+        yield from sorted(of_path, key=lambda m: m.line)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default=os.path.join(ROOT, "build/mutants"))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--each", type=int, default=12)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--report")
+    parser.add_argument("paths", nargs="*")
+    arguments = parser.parse_args()
+    build = Build(os.path.abspath(arguments.build))
+    mutants = list(chosen(arguments))
+    for path in sorted({m.path for m in mutants}):
+        if path not in build.compiling:
+            sys.exit(f"{path} is not compiled for greta_tests")
+        unchanged = subprocess.run([os.path.join(build.folder, "tests/greta_tests"), TARGETS[path], "--abort"],
+                                   stdout=subprocess.DEVNULL).returncode
+        if unchanged:
+            sys.exit(f"the tests of {path} do not pass without a mutant")
+    report = open(arguments.report, "w") if arguments.report else None
+    counts = {"found": 0, "survived": 0, "none": 0}
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        for mutant, result in zip(mutants, pool.map(lambda m: try_mutant(build, m), mutants)):
+            counts[result] += 1
+            if result == "survived":
+                line = f"{mutant.path}\t{mutant.line}\t{mutant.change}\t{mutant.text.strip()}"
+                print(line, flush=True)
+                if report:
+                    report.write(line + "\n")
+                    report.flush()
+    tried = counts["found"] + counts["survived"]
+    print(f"{tried} mutants, {counts['found']} found, {counts['survived']} survived, {counts['none']} not tried")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
