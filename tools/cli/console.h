@@ -13,6 +13,7 @@ namespace greta::cli {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitLoss = 3;  // bench compare has found one
 inline constexpr int kExitInterrupted = 130;
 
 // Commands throw these, and main turns them into exit codes.

@@ -79,7 +79,7 @@ void introduce(CLI::App& app) {
       "Without a command, -m FILE.gguf is chat where the model has a template and a terminal is there, else "
       "run.\n"
       "Options may stand before the command or after it. Results go to stdout, all else goes to stderr.\n"
-      "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by Ctrl-C.");
+      "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 slower (bench compare), 130 stopped by Ctrl-C.");
 }
 
 int dispatch(int argc, char** argv) {

@@ -246,6 +246,12 @@ Engine open_engine(const EngineOptions& options, bool tell) {
   return engine;
 }
 
+std::vector<greta_tensor_info> read_tensors(const greta_file* file) {
+  std::vector<greta_tensor_info> all(greta_file_tensor_count(file), sized<greta_tensor_info>());
+  for (size_t i = 0; i < all.size(); ++i) check(greta_file_tensor(file, i, &all[i]));
+  return all;
+}
+
 std::vector<int32_t> encode(const greta_tokenizer* tokenizer, std::string_view text, uint32_t flags) {
   std::vector<int32_t> tokens(text.size() + 2);  // few texts have more tokens than bytes
   size_t count = 0;

@@ -50,6 +50,8 @@ greta_executor_options executor_options(const ContextOptions& options, uint32_t 
                                         uint32_t output_rows);
 Session open_session(greta_model* model, const greta_executor_options& executor);
 
+std::vector<greta_tensor_info> read_tensors(const greta_file* file);  // in the file's order
+
 // The order of the members makes the children close first.
 struct Engine {
   Runtime runtime;

@@ -41,30 +41,12 @@ constexpr Habit kHabits[] = {
     {"embedding", "use greta-cli embed -m FILE.gguf -p TEXT"},
 };
 
-// How many letters must be changed, put in, left out or swapped with the next to make `b` of `a`.
-size_t distance(const std::string& a, const std::string& b) {
-  std::vector<std::vector<size_t>> steps(a.size() + 1, std::vector<size_t>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) {
-    for (size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        steps[i][j] = i + j;
-        continue;
-      }
-      const size_t same = a[i - 1] == b[j - 1] ? 0 : 1;
-      steps[i][j] = std::min({steps[i - 1][j] + 1, steps[i][j - 1] + 1, steps[i - 1][j - 1] + same});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        steps[i][j] = std::min(steps[i][j], steps[i - 2][j - 2] + 1);
-    }
-  }
-  return steps[a.size()][b.size()];
-}
-
 // The word of a list that is so near that it was meant; "" if there is none.
 std::string nearest(const std::string& word, const std::vector<std::string>& words) {
   std::string best;
   size_t least = word.size() <= 4 ? 2 : 3;  // one slip in a short word, two in a longer one
   for (const std::string& other : words) {
-    const size_t steps = distance(word, other);
+    const size_t steps = letters_apart(word, other);
     if (steps >= least) continue;
     least = steps;
     best = other;
@@ -116,6 +98,23 @@ std::string range_text(double least, double most) {
 }
 
 }  // namespace
+
+size_t letters_apart(const std::string& a, const std::string& b) {
+  std::vector<std::vector<size_t>> steps(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) {
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        steps[i][j] = i + j;
+        continue;
+      }
+      const size_t same = a[i - 1] == b[j - 1] ? 0 : 1;
+      steps[i][j] = std::min({steps[i - 1][j] + 1, steps[i][j - 1] + 1, steps[i - 1][j - 1] + same});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        steps[i][j] = std::min(steps[i][j], steps[i - 2][j - 2] + 1);
+    }
+  }
+  return steps[a.size()][b.size()];
+}
 
 const CLI::App* command_named(const CLI::App& app, const std::string& name) {
   for (const CLI::App* command : commands(app)) {

@@ -22,6 +22,9 @@ std::string unexpected_word(const CLI::App& app, const CLI::App* command,
 std::string misuse_text(const CLI::App* command, const CLI::ParseError& error,
                         const std::vector<std::string>& words);
 
+// How many letters must be changed, put in, left out or swapped with the next to make `b` of `a`.
+size_t letters_apart(const std::string& a, const std::string& b);
+
 // Checks of values, with messages that a person would write. A range that ends at INT32_MAX, INT64_MAX or 1e6
 // is one without an end.
 CLI::Validator in_range(int64_t least, int64_t most);

@@ -1,5 +1,5 @@
-# cmake -DSOURCE=DIR -DTO=FILE -P commit.cmake
-# Writes the commit of the sources into FILE, unless FILE has it already. The commit is "" without git, and
+# cmake -DSOURCE=DIR -DTO=FILE -DCOMPILER=TEXT -P commit.cmake
+# Writes the commit of the sources and the compiler into FILE, unless FILE has them already. The commit is "" without git, and
 # ends with "-dirty" where files differ from it.
 set(commit "")
 find_program(git git)
@@ -11,4 +11,5 @@ endif()
 file(CONFIGURE OUTPUT "${TO}" CONTENT [[// Written by tools/cli/bench/commit.cmake.
 #include "bench/build_commit.h"
 const char greta::cli::kBuildCommit[] = "@commit@";
+const char greta::cli::kBuildCompiler[] = "@COMPILER@";
 ]] @ONLY)

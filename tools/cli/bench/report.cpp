@@ -48,25 +48,27 @@ double weight_bytes_per_second(const BenchRow& row, const Numbers& numbers) {
 
 // What every measurement says: with what, and on what.
 Json head_of(const BenchRow& row) {
-  return {{"greta_version", greta_version()},
-          {"build_commit", std::string(kBuildCommit)},
-          {"backends", std::string(row.device.id)},
-          {"device", row.device.name},
-          {"driver", row.device.driver},
-          {"arch", row.device.arch},
-          {"model_filename", row.path},
-          {"model_identity", format("%016llx", static_cast<unsigned long long>(row.model.identity))},
-          {"model_type", std::string(row.model.architecture) + " " + row.model.type},
-          {"model_size", row.model.weights_bytes},
-          {"model_n_params", row.model.parameters},
-          {"n_threads", row.threads},
-          {"n_batch", row.batch},
-          {"type_k", row.key_type},
-          {"type_v", row.value_type},
-          {"n_prompt", row.prompt},
-          {"n_gen", row.generate},
-          {"n_depth", row.depth},
-          {"test_time", row.time}};
+  Json json = {{"greta_version", greta_version()},
+               {"build_commit", std::string(kBuildCommit)},
+               {"backends", std::string(row.device.id)},
+               {"device", row.device.name},
+               {"driver", row.device.driver},
+               {"arch", row.device.arch},
+               {"model_filename", row.path},
+               {"model_identity", format("%016llx", static_cast<unsigned long long>(row.model.identity))},
+               {"model_type", std::string(row.model.architecture) + " " + row.model.type},
+               {"model_size", row.model.weights_bytes},
+               {"model_n_params", row.model.parameters},
+               {"n_threads", row.threads},
+               {"n_batch", row.batch},
+               {"type_k", row.key_type},
+               {"type_v", row.value_type},
+               {"n_prompt", row.prompt},
+               {"n_gen", row.generate},
+               {"n_depth", row.depth},
+               {"test_time", row.time}};
+  json.update(row.machine);
+  return json;
 }
 
 Json json_of(const BenchRow& row) {

@@ -6,6 +6,7 @@
 
 #include "bench/stages.h"
 #include "greta.h"
+#include "json.h"
 
 namespace greta::cli {
 
@@ -13,6 +14,7 @@ struct BenchRow {
   std::string path, time, key_type, value_type;
   greta_model_info model;
   greta_device_info device;
+  Json machine = Json::object();  // of machine_now(), where results are saved
   uint32_t threads, prompt, generate, depth, batch;
   Roofs roofs;                       // arithmetic is measured only for a profile
   std::vector<uint64_t> samples_ns;  // one for each repetition

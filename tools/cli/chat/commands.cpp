@@ -8,6 +8,7 @@
 #include "chat/talk.h"
 #include "console.h"
 #include "output_file.h"
+#include "slips.h"
 #include "wrap.h"
 
 namespace greta::cli {
@@ -49,7 +50,7 @@ void set(Talk& talk, const std::string& given) {
   talk.set_sampling_option(argument.substr(0, space), argument.substr(value));
 }
 
-constexpr ChatCommand kCommands[] = {
+constexpr ChatCommand kChatCommands[] = {
     {"help", "", "show this list", help},
     {"clear", "", "start anew, with the same system message",
      [](Talk& talk, const std::string&) { talk.clear(); }},
@@ -89,7 +90,7 @@ constexpr ChatCommand kCommands[] = {
 
 void help(Talk&, const std::string&) {
   std::string commands;
-  for (const ChatCommand& command : kCommands) {
+  for (const ChatCommand& command : kChatCommands) {
     commands +=
         format("  /%-22s %s\n", (std::string(command.name) + " " + command.argument).c_str(), command.about);
   }
@@ -101,25 +102,11 @@ void help(Talk&, const std::string&) {
   write_error(wrapped(commands, columns, 26) + wrapped(more, columns, 2));
 }
 
-size_t distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = row[j];
-      row[j] = next;
-    }
-  }
-  return row[b.size()];
-}
-
 const ChatCommand& nearest(const std::string& name) {
-  return *std::min_element(std::begin(kCommands), std::end(kCommands), [&](const auto& a, const auto& b) {
-    return distance(name, a.name) < distance(name, b.name);
-  });
+  return *std::min_element(std::begin(kChatCommands), std::end(kChatCommands),
+                           [&](const auto& a, const auto& b) {
+                             return letters_apart(name, a.name) < letters_apart(name, b.name);
+                           });
 }
 
 }  // namespace
@@ -136,7 +123,7 @@ Completions chat_completions(const std::string& line) {
   Completions found;
   if (line.empty() || line[0] != '/') return found;
   const size_t blank = line.find(' ');
-  for (const ChatCommand& command : kCommands) {
+  for (const ChatCommand& command : kChatCommands) {
     const std::string word = std::string("/") + command.name;
     if (blank == line.npos) {
       if (word.starts_with(line)) found.words.push_back(word + (command.argument[0] ? " " : ""));
@@ -154,7 +141,7 @@ bool run_chat_command(Talk& talk, const std::string& line) {
   const std::string name = line.substr(1, end - 1);
   std::string argument = line.substr(std::min(line.find_first_not_of(" \t\n", end), line.size()));
   argument.resize(argument.find_last_not_of(" \t\n") + 1);
-  for (const ChatCommand& command : kCommands) {
+  for (const ChatCommand& command : kChatCommands) {
     if (name != command.name && !(name == "?" && command.run == help)) continue;
     if (!command.run) return false;
     const bool needs = command.argument[0] != '\0' && command.argument[0] != '[';

@@ -6,8 +6,10 @@
 #include <memory>
 #include <random>
 
+#include "bench/compare.h"
 #include "bench/drawing.h"
 #include "bench/report.h"
+#include "bench/save.h"
 #include "bench/serving.h"
 #include "commands/commands.h"
 #include "console.h"
@@ -25,11 +27,13 @@ struct BenchOptions {
   ContextOptions context;
   std::string prompt = "512", generate = "128", pair, depth = "0", threads = "0";
   std::string key_types = "f16", value_types = "f16", batch = "0";
-  std::string output = "md", output_err = "none", draw;
+  std::string output = "md", output_err = "none", draw, save;
   std::string streams;  // "": no service is measured
   bool mix = false;
   uint32_t step_ms = 0;
   uint32_t repetitions = 5;
+  std::vector<std::string> words;  // "compare A B"
+  CompareOptions compare;
 };
 
 struct Test {
@@ -222,11 +226,14 @@ std::vector<ContextOptions> make_contexts(const BenchOptions& options) {
 
 // Where results go.
 struct BenchReports {
-  BenchReport out, err;
+  BenchReport out, err, json{"json"}, csv{"csv"};  // the last two are saved
+  std::string csv_text{};
   template <class... Results>
   void add(const Results&... results) {
     put(out.add(results...));
     write_error(err.add(results...));
+    json.add(results...);
+    csv_text += csv.add(results...);
   }
 };
 
@@ -263,8 +270,23 @@ void run_tests(greta_model* model, const BenchOptions& options, const std::vecto
   }
 }
 
+int compare(const BenchOptions& options) {
+  CompareOptions compare = options.compare;
+  if (options.words[0] != "compare")
+    throw Misused("bench does not know \"" + options.words[0] + "\" (see greta-cli bench -h)");
+  if (options.words.size() != 3)
+    throw Misused("bench compare takes two files of results (see greta-cli bench -h)");
+  if (options.output != "md" && options.output != "json")
+    throw Misused("bench compare prints md or json, not " + options.output + " (see greta-cli bench -h)");
+  compare.a = options.words[1];
+  compare.b = options.words[2];
+  compare.output = options.output;
+  return compare_benches(compare);
+}
+
 int bench(BenchOptions options) {
   options.verbosity.apply();
+  if (!options.words.empty()) return compare(options);
   if (!options.draw.empty()) {
     put(bench_svg(Json::parse(read_file(options.draw), nullptr, false)));
     return kExitOk;
@@ -280,6 +302,7 @@ int bench(BenchOptions options) {
   const std::string path = model_path(options.model);
   BenchReports reports{BenchReport(options.output), BenchReport(options.output_err)};
   Progress progress("bench");
+  std::string device_name;
   for (uint32_t thread_count : threads) {
     DeviceOptions device = options.device;
     device.threads = thread_count;
@@ -289,6 +312,8 @@ int bench(BenchOptions options) {
     row.path = path;
     row.model = describe(model.get());
     row.device = describe(runtime.get());
+    if (!options.save.empty()) row.machine = machine_now();
+    device_name = row.device.name;
     row.threads = thread_count > 0 ? thread_count : row.device.unit_count;
     progress.show("memory bandwidth");
     check(greta_runtime_measure_bandwidth(runtime.get(), &row.roofs.bandwidth));
@@ -307,6 +332,8 @@ int bench(BenchOptions options) {
   }
   put(reports.out.finish());
   write_error(reports.err.finish());
+  if (!options.save.empty())
+    note("saved as " + save_benches(options.save, device_name, reports.json.finish(), reports.csv_text));
   return kExitOk;
 }
 
@@ -354,7 +381,22 @@ Action bench_command(CLI::App& app) {
   app.add_option("--draw", options->draw, "measure nothing: draw the results that -o json wrote to this file")
       ->type_name("FILE")
       ->check(not_empty());
+  app.add_option("--save", options->save,
+                 "also keep the results in this folder, as JSON and CSV, with what the machine was like")
+      ->type_name("DIR")
+      ->check(not_empty());
   app.add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
+  app.add_option("words", options->words)
+      ->expected(0, 3)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--threshold", options->compare.threshold,
+                 "with compare: the loss in percent above which the exit code is 3")
+      ->type_name("PERCENT")
+      ->check(in_range(0.0, 100.0))
+      ->capture_default_str();
+  app.add_flag("--force", options->compare.force, "with compare: also another model or device");
+  app.footer(
+      "greta-cli bench compare A B says of two files of results (-o json, --save) whether B is faster.");
   add_device(app, options->device);
   add_mapping(app, options->model);
   add_options(app, options->verbosity);

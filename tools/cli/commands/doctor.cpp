@@ -20,11 +20,11 @@ namespace {
 using Findings = std::vector<MachineFinding>;
 
 // Variables that change which devices drivers show, and what to do about one that is set.
-struct Variable {
+struct DriverVariable {
   const char* name;
   const char* advice;
 };
-constexpr Variable kVariables[] = {
+constexpr DriverVariable kDriverVariables[] = {
     {"HSA_OVERRIDE_GFX_VERSION",
      "unset it: it makes the runtime take the GPU for another kind, whose code may "
      "compute wrong or hang"},
@@ -56,7 +56,7 @@ void add_program(Findings* to) {
   to->push_back(
       {"greta", "version", format("%u.%u.%u", version / 10000, version / 100 % 100, version % 100), ""});
   if (*kBuildCommit) to->push_back({"greta", "commit", kBuildCommit, ""});
-  for (const Variable& variable : kVariables)
+  for (const DriverVariable& variable : kDriverVariables)
     if (const char* value = std::getenv(variable.name))
       to->push_back({"environment", variable.name, value, variable.advice});
 }

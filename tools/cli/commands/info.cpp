@@ -53,12 +53,6 @@ std::vector<Metadata> read_metadata(const greta_file* file) {
   return all;
 }
 
-std::vector<greta_tensor_info> read_tensors(const greta_file* file) {
-  std::vector<greta_tensor_info> all(greta_file_tensor_count(file), sized<greta_tensor_info>());
-  for (size_t i = 0; i < all.size(); ++i) check(greta_file_tensor(file, i, &all[i]));
-  return all;
-}
-
 struct Unused {
   greta_unused_verdict verdict;
   bool is_tensor;

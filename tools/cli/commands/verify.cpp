@@ -134,12 +134,6 @@ void check_keys(const greta_file* file, Report* report) {
   }
 }
 
-std::vector<greta_tensor_info> read_tensors(const greta_file* file) {
-  std::vector<greta_tensor_info> all(greta_file_tensor_count(file), sized<greta_tensor_info>());
-  for (size_t i = 0; i < all.size(); ++i) check(greta_file_tensor(file, i, &all[i]));
-  return all;
-}
-
 // Bytes that belong to no tensor. Fewer than the alignment are padding.
 void check_places(const greta_file* file, std::vector<greta_tensor_info> tensors, Report* report) {
   std::sort(tensors.begin(), tensors.end(), [](const greta_tensor_info& a, const greta_tensor_info& b) {
