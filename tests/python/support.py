@@ -5,7 +5,8 @@ import sys
 import unittest
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-PACKAGE = os.path.join(ROOT, "bindings", "python")
+BINDINGS = os.path.join(ROOT, "bindings", "python")
+PACKAGE = os.environ.get("GRETA_PACKAGE") or BINDINGS  # or that of an unpacked wheel
 MODEL = os.path.join(ROOT, "models", "tales-llama-7m-q4_k_m.gguf")
 SKIPPED = 77
 PROMPT = "Once upon a time"
@@ -13,7 +14,7 @@ PROMPT = "Once upon a time"
 if not os.path.exists(os.environ.get("GRETA_LIBRARY", "")):
     print("libgreta.so is not built (-DGRETA_SHARED=ON, or ninja greta_shared)")
     sys.exit(SKIPPED)
-sys.path.insert(0, PACKAGE)
+sys.path[:0] = [PACKAGE, BINDINGS]
 import greta  # noqa: E402
 
 try:

@@ -152,7 +152,7 @@ class Stages(unittest.TestCase):
           work=$1 whole=no plan=yes commit=0; touch "$work/skipped.txt"
           . cmake/setup.sh
           for file in .ci/lib.sh .ci/mesa.sh .ci/lavapipe.sh .ci/stages/*.sh; do . "$file"; done
-          for stage in radv lavapipe hip validation sanitizers tsan fuzz package; do choose_jobs $stage; done"""
+          for stage in radv lavapipe hip validation sanitizers tsan fuzz package python; do choose_jobs $stage; done"""
         with tempfile.TemporaryDirectory() as work:
             done = subprocess.run(["bash", "-c", script, "bash", work], cwd=ROOT, capture_output=True, text=True, check=False)
         self.assertEqual(0, done.returncode, done.stdout[-2000:] + done.stderr)

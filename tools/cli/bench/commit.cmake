@@ -1,6 +1,6 @@
 # cmake -DSOURCE=DIR -DTO=FILE -DCOMPILER=TEXT -P commit.cmake
-# Writes the commit of the sources and the compiler into FILE, unless FILE has them already. The commit is "" without git, and
-# ends with "-dirty" where files differ from it.
+# Writes the commit of the sources and the compiler into FILE, unless FILE has them already. The commit is ""
+# without git, and ends with "-dirty" where files differ from it.
 set(commit "")
 find_program(git git)
 if(git AND EXISTS "${SOURCE}/.git")

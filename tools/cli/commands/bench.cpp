@@ -337,6 +337,20 @@ int bench(BenchOptions options) {
   return kExitOk;
 }
 
+void add_comparison(CLI::App& app, BenchOptions* options) {
+  app.add_option("words", options->words)
+      ->expected(0, 3)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--threshold", options->compare.threshold,
+                 "with compare: the loss in percent above which the exit code is 3")
+      ->type_name("PERCENT")
+      ->check(in_range(0.0, 100.0))
+      ->capture_default_str();
+  app.add_flag("--force", options->compare.force, "with compare: also another model or device");
+  app.footer(
+      "greta-cli bench compare A B says of two files of results (-o json, --save) whether B is faster.");
+}
+
 }  // namespace
 
 Action bench_command(CLI::App& app) {
@@ -386,17 +400,7 @@ Action bench_command(CLI::App& app) {
       ->type_name("DIR")
       ->check(not_empty());
   app.add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
-  app.add_option("words", options->words)
-      ->expected(0, 3)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--threshold", options->compare.threshold,
-                 "with compare: the loss in percent above which the exit code is 3")
-      ->type_name("PERCENT")
-      ->check(in_range(0.0, 100.0))
-      ->capture_default_str();
-  app.add_flag("--force", options->compare.force, "with compare: also another model or device");
-  app.footer(
-      "greta-cli bench compare A B says of two files of results (-o json, --save) whether B is faster.");
+  add_comparison(app, options.get());
   add_device(app, options->device);
   add_mapping(app, options->model);
   add_options(app, options->verbosity);

@@ -1,0 +1,90 @@
+# python: one wheel, held to manylinux_2_28 and to a size, and its tests with the oldest and the newest Python
+# that can be had: those of the system and of pyenv, and Debian sid's, which is unpacked beside the system.
+# Types are checked by mypy for the oldest one.
+# Minutes: 3 whole, after the stage package, estimated; alone it compiles the library.
+# Inputs: the package, what it is built of, and its pages. It is one job, so the sample is all of it.
+sample_of_python=1
+latest_minute_of_python=50
+
+jobs_of_python() {
+  job python "wheel" "bindings/python tests/python cmake tools docs/python* greta.h pyproject.toml" make_wheel
+}
+
+stage_python() {
+  choose_jobs python
+  python_tools || { skip "the stage python: pip cannot install what it takes"; return 0; }
+  newest_python
+  run_jobs "the wheel"
+}
+
+# Pinned, so that a new release of a tool fails no run.
+python_tools() {
+  python3 -m venv "$work/python" &&
+    "$work/python/bin/pip" install -q scikit-build-core==1.1.2 auditwheel==6.8.2 mypy==2.4.1 2>/dev/null
+}
+
+# Debian sid's Python, with its own C library. sys.executable is the script, so that it can start itself.
+newest_python() {
+  local folder=$work/sid entry program
+  entry=$(entry_like bookworm sid)
+  [ -n "$entry" ] && unpack_beside "$folder" "$entry" python3.14 >/dev/null 2>&1 || {
+    skip "the newest Python: Debian sid's cannot be unpacked"
+    return 0
+  }
+  program=$(find "$folder/usr/bin" -name 'python3.*' | sort -V | tail -n 1)
+  cat >"$work/${program##*/}" <<END
+#!/bin/sh
+libraries=$folder/usr/lib/x86_64-linux-gnu
+export PYTHONHOME=$folder/usr
+exec \$libraries/ld-linux-x86-64.so.2 --library-path \$libraries --argv0 "\$0" $program "\$@"
+END
+  chmod +x "$work/${program##*/}"
+}
+
+# pythons: from 3.10 on, the oldest and the newest of those that are there and work.
+pythons() {
+  local each
+  for each in "$work"/python3.* /usr/bin/python3.* "$HOME"/.pyenv/versions/*/bin/python3.*; do
+    case ${each##*/} in
+      python3.1[0-9])
+        "$each" -c "import ctypes, sys; print('%d.%d' % sys.version_info[:2], '$each')" 2>/dev/null || true
+        ;;
+    esac
+  done | sort -V | sed -n '1p;$p' | cut -d' ' -f2 | uniq
+}
+
+# The release build's folder has the library's objects, which a wheel links in another way.
+make_wheel() {
+  local tools=$work/python/bin size python started=()
+  local -a less=()
+  [ -f build/release/CMakeCache.txt ] || less=(-C cmake.define.GRETA_HIP=OFF -C cmake.define.GRETA_VULKAN=OFF)
+  CMAKE_BUILD_PARALLEL_LEVEL=$(job_count) "$tools/pip" wheel . --no-deps --no-build-isolation -q \
+    -w "$work/wheels" -C build-dir=build/release "${less[@]}" || { echo "pip wheel"; return 1; }
+  "$tools/auditwheel" show "$work"/wheels/greta-*-py3-none-*.whl >"$work/auditwheel.txt" 2>&1 || true
+  grep -q 'manylinux_2_28_x86_64' "$work/auditwheel.txt" || { cat "$work/auditwheel.txt"; return 1; }
+  size=$(stat -c %s "$work"/wheels/*.whl)
+  echo "the wheel is clean as manylinux_2_28 and has $((size / 1000000)) MB"
+  "$tools/mypy" --python-version 3.10 || return 1
+  "$tools/python" -m zipfile -e "$work"/wheels/*.whl "$work/wheel" || return 1
+  chmod +x "$work/wheel/greta/bin/greta-cli"
+  for python in $(pythons); do
+    test_wheel "$python" >"$work/${python##*/}.log" 2>&1 &
+    started+=("$! $python")
+  done
+  for python in "${started[@]}"; do
+    wait "${python%% *}" || { cat "$work/${python##*/}.log"; return 1; }
+    tail -n 1 "$work/${python##*/}.log"
+  done
+}
+
+# test_wheel PYTHON: the tests of the package, on what the wheel holds.
+test_wheel() {
+  local part
+  export GRETA_PACKAGE=$work/wheel GRETA_LIBRARY=$work/wheel/greta/libgreta.so
+  export GRETA_CLI=$work/wheel/greta/bin/greta-cli
+  for part in generate robust docs others recipes notebook; do
+    echo "$part"
+    "$1" -B "tests/python/${part}_test.py" || return 1
+  done
+  echo "$("$1" -V): all tests of the wheel passed"
+}
