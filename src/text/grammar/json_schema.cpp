@@ -71,7 +71,7 @@ class Converter {
     if (depth > kMaxSchemaDepth || ++reading_->parts > kMaxSchemaParts || text_.size() > kMaxGrammarBytes)
       return refuse("it is too deep, or too large");
     if (schema.is_bool()) {
-      if (!schema.as_bool()) return refuse("false, which allows nothing");
+      if (!schema.as_bool()) return reading_->nothing(refuse("false, which allows nothing"));
       return *out = "value", Status{};
     }
     if (!schema.is_dict()) return no_schema(schema, path);
@@ -95,13 +95,22 @@ class Converter {
     if (schema.find("enum") || schema.find("const")) return choices(schema, out);
     const Value* type = schema.find("type");
     if (!type || !type->is_list())
-      return typed(schema, type ? type->as_string() : implied(schema), depth, path, out);
+      return typed(schema, type ? type->as_string() : json_implied_type(schema), depth, path, out);
+    Status last;
     for (const Value& each : type->items()) {
       std::string body;
-      GRETA_TRY(typed(schema, each.as_string(), depth, path, &body));
-      add_alternative(body, out);
+      bool none = false;
+      last = typed(schema, each.as_string(), depth, path, &body);
+      GRETA_TRY(reading_->unless_nothing(last, &none));
+      if (!none) add_alternative(body, out);
     }
-    return {};
+    return out->empty() ? reading_->nothing(last) : Status{};
+  }
+
+  // As visit, and sets *none where no value meets the schema.
+  Status visit_if_any(const Value& schema, uint32_t depth, const std::string& path, bool* none,
+                      std::string* out) {
+    return reading_->unless_nothing(visit(schema, depth, path, out), none);
   }
 
   // Converts a keyword that holds other schemas for the same value, together with the keywords beside it.
@@ -110,7 +119,8 @@ class Converter {
     const Value rest = schema_without(schema, word);
     const std::string place = path + "/" + std::string(word);
     const bool alone = rest.size() == 0;
-    if (word == "anyOf" || word == "oneOf") return any_of(rest, value, depth, place, out);
+    if (word == "oneOf") return one_of(rest, value, depth, place, out);
+    if (word == "anyOf") return any_of(rest, value, depth, place, out);
     if (word == "$ref" && alone) return reference(value.as_string(), depth, out);
     if (word == "allOf" && alone && value.size() == 1)
       return visit(value.items()[0], depth + 1, place + "/0", out);
@@ -121,7 +131,9 @@ class Converter {
     Value merged;
     bool nothing = false;
     GRETA_TRY(merge_schemas(reading_, schemas, depth + 1, &merged, &nothing));
-    if (nothing) return fail(Code::Argument, "JSON schema: no value meets all keywords at %s", path.c_str());
+    if (nothing)
+      return reading_->nothing(
+          fail(Code::Argument, "JSON schema: no value meets all keywords at %s", path.c_str()));
     // A schema that refers to itself comes to the same merged schema again.
     return named(jinja::to_json(merged), merged, depth, path, out);
   }
@@ -140,41 +152,29 @@ class Converter {
       if (nothing) continue;
       std::string rule;
       const std::string place = path + "/" + std::to_string(i);
-      GRETA_TRY(rest.size() > 0 ? named(jinja::to_json(merged), merged, depth, place, &rule)
-                                : visit(merged, depth + 1, place, &rule));
-      *out += (out->empty() ? "" : " | ") + rule;
+      const Status made = rest.size() > 0 ? named(jinja::to_json(merged), merged, depth, place, &rule)
+                                          : visit(merged, depth + 1, place, &rule);
+      GRETA_TRY(reading_->unless_nothing(made, &nothing));
+      if (!nothing) *out += (out->empty() ? "" : " | ") + rule;
     }
     if (!out->empty()) return {};
-    return fail(Code::Argument, "JSON schema: no value meets any schema at %s", path.c_str());
+    return reading_->nothing(
+        fail(Code::Argument, "JSON schema: no value meets any schema at %s", path.c_str()));
+  }
+
+  [[gnu::noinline]] Status one_of(const Value& rest, const Value& list, uint32_t depth,
+                                  const std::string& path, std::string* out) {
+    Value apart;
+    GRETA_TRY(json_one_of(reading_, rest, list, path, &apart));
+    return any_of(rest, apart, depth, path, out);
   }
 
   [[gnu::noinline]] Status choices(const Value& schema, std::string* out) {
     std::vector<Value> values;
     GRETA_TRY(json_choices(schema, reading_, &values));
-    for (const Value& each : values) *out += (out->empty() ? "" : " | ") + json_literal(each);
-    return {};
-  }
-
-  // The type that is generated for a schema that names none: the one that its keywords are about.
-  static std::string_view implied(const Value& schema) {
-    struct Implied {
-      const char* type;
-      std::string_view words[8];
-    };
-    constexpr Implied kImplied[] = {
-        {"object",
-         {"properties", "required", "additionalProperties", "patternProperties", "propertyNames",
-          "minProperties", "maxProperties", "unevaluatedProperties"}},
-        {"array",
-         {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "additionalItems",
-          "unevaluatedItems"}},
-        {"string", {"minLength", "maxLength", "format", "pattern"}},
-        {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
-    };
-    for (const Implied& each : kImplied)
-      for (const std::string_view word : each.words)
-        if (!word.empty() && schema.find(word)) return each.type;
-    return "";
+    std::vector<std::string> texts;
+    for (const Value& each : values) texts.push_back(jinja::to_json(each));
+    return *out = gbnf_literals(std::move(texts)), Status{};
   }
 
   Status typed(const Value& schema, std::string_view type, uint32_t depth, const std::string& path,
@@ -211,11 +211,19 @@ class Converter {
   Status named(const std::string& key, const Value& schema, uint32_t depth, const std::string& path,
                std::string* out) {
     const auto [at, added] = references_.try_emplace(key, "ref" + std::to_string(references_.size()));
-    *out = at->second;
+    const std::string name = *out = at->second;
+    if (impossible_.count(key))
+      return reading_->nothing(fail(Code::Argument, "JSON schema: no value meets %s", path.c_str()));
     if (!added) return {};
     std::string body;
-    const std::string name = at->second;
-    GRETA_TRY(visit(schema, depth + 1, path, &body));
+    bool none = false;
+    const Status status = visit(schema, depth + 1, path, &body);
+    if (!status.ok() && reading_->unless_nothing(status, &none).ok()) {  // nothing comes to rules with it
+      impossible_.insert(key);
+      text_ += name + " ::= \"\"\n";
+      return reading_->nothing(status);
+    }
+    GRETA_TRY(status);
     text_ += name + " ::= " + body + "\n";
     return {};
   }
@@ -242,7 +250,7 @@ class Converter {
     uint32_t least = 0, most = 0;
     GRETA_TRY(count(schema, "minLength", 0, &least));
     GRETA_TRY(count(schema, "maxLength", kOpen, &most));
-    if (most < least) return fail(Code::Argument, "JSON schema: maxLength is below minLength");
+    if (most < least) return reading_->nothing(wrong("maxLength is below minLength"));
     bool any = true;
     TextSet texts;
     GRETA_TRY(json_texts(schema, reading_, &any, &texts));
@@ -259,32 +267,13 @@ class Converter {
     return "\"\\\"\" " + at->second + "0 \"\\\"\"";
   }
 
-  // Reads the schemas for the first items of a list, one for each place, and the schema for the rest. `rest`
-  // is null if the schema does not restrict it.
-  struct Tuple {
-    std::span<const Value> first;
-    const Value* rest = nullptr;
-    std::string first_path, rest_path;
-  };
-  [[gnu::noinline]] static Status tuple_of(const Value& schema, const std::string& path, Tuple* out) {
-    const Value *prefix = schema.find("prefixItems"), *items = schema.find("items");
-    if (!items || !items->is_list()) {  // then additionalItems has no meaning
-      *out = {prefix ? prefix->items() : std::span<const Value>(),
-              items ? items : schema.find("unevaluatedItems"), path + "/prefixItems/", path + "/items"};
-      return {};
-    }
-    if (prefix) return wrong("items is a list beside prefixItems");
-    *out = {items->items(), schema.find("additionalItems"), path + "/items/", path + "/additionalItems"};
-    return {};
-  }
-
   Status array(const Value& schema, uint32_t depth, const std::string& path, std::string* out) {
     uint32_t least = 0, most = 0;
     GRETA_TRY(count(schema, "minItems", 0, &least));
     GRETA_TRY(count(schema, "maxItems", kOpen, &most));
-    if (most < least) return wrong("maxItems is below minItems");
-    Tuple tuple;
-    GRETA_TRY(tuple_of(schema, path, &tuple));
+    if (most < least) return reading_->nothing(wrong("maxItems is below minItems"));
+    JsonTuple tuple;
+    GRETA_TRY(json_tuple(schema, path, &tuple));
     if (schema["uniqueItems"].as_bool() && most > 1) {
       const Status status = unique(tuple, least, most, out);
       if (status.code != Code::Unsupported || reading_->strict) return status;
@@ -297,10 +286,15 @@ class Converter {
       GRETA_TRY(visit(each, depth + 1, tuple.first_path + std::to_string(first.size() - 1), &first.back()));
     }
     const bool named = !tuple.first.empty() || schema["items"].is_list();
-    const bool more =
+    bool more =
         tuple.rest ? !(tuple.rest->is_bool() && !tuple.rest->as_bool()) : !named || least > first.size();
     std::string item = "value";
-    if (tuple.rest && more) GRETA_TRY(visit(*tuple.rest, depth + 1, tuple.rest_path, &item));
+    bool none = false;
+    if (tuple.rest && more) {
+      const Status made = visit(*tuple.rest, depth + 1, tuple.rest_path, &item);
+      GRETA_TRY(least > first.size() ? made : reading_->unless_nothing(made, &none));
+      if (none) more = false;
+    }
     if (!more && least > first.size()) return wrong("minItems is above what prefixItems and items allow");
     items(first, item, least, more ? most : uint32_t(first.size()), out);
     return {};
@@ -330,7 +324,7 @@ class Converter {
   }
 
   // Items that may each come once: those of an enum, or the like.
-  [[gnu::noinline]] Status unique(const Tuple& tuple, uint32_t least, uint32_t most, std::string* out) {
+  [[gnu::noinline]] Status unique(const JsonTuple& tuple, uint32_t least, uint32_t most, std::string* out) {
     const Value* items = tuple.rest;
     for (uint32_t links = 0; items && items->find("$ref") && schema_without(*items, "$ref").size() == 0;
          ++links) {
@@ -356,10 +350,16 @@ class Converter {
     for (const Value& each : schema["required"].items()) required.insert(each.as_string());
     const Value* more = schema.find("additionalProperties");
     if (!more) more = schema.find("unevaluatedProperties");
+    uint32_t least = 0, most = 0;
+    GRETA_TRY(count(schema, "minProperties", 0, &least));
+    GRETA_TRY(count(schema, "maxProperties", kOpen, &most));
     const bool open = !schema.find("properties") && !schema.find("patternProperties");
-    const bool any_more = more ? !allows_nothing(*more) : open;
+    bool any_more = more ? !allows_nothing(*more) : open || least > schema["properties"].size();
+    bool none = false;
     std::string other = "value";
-    if (more && any_more) GRETA_TRY(visit(*more, depth + 1, path + "/additionalProperties", &other));
+    if (more && any_more)
+      GRETA_TRY(visit_if_any(*more, depth + 1, path + "/additionalProperties", &none, &other));
+    any_more &= !none;
     for (const Value::Entry& each : schema["properties"].entries()) {
       const std::string_view name = each.key.as_string();
       listed.insert(name);
@@ -367,9 +367,12 @@ class Converter {
       if (!allowed && required.count(name)) return not_allowed(name);
       if (!allowed) continue;
       std::string rule;
-      GRETA_TRY(visit(json_with_patterns(each.value, names, name), depth + 1,
-                      path + "/properties/" + std::string(name), &rule));
-      list.push_back({pair_of(name, rule), required.count(name) > 0});
+      const bool needed = required.count(name) > 0;
+      const Status made = visit(json_with_patterns(each.value, names, name), depth + 1,
+                                path + "/properties/" + std::string(name), &rule);
+      none = false;  // a property that no value meets does not come
+      GRETA_TRY(needed ? made : reading_->unless_nothing(made, &none));
+      if (!none) list.push_back({pair_of(name, rule), needed});
     }
     for (const std::string_view name : required)
       if (!listed.count(name)) {
@@ -383,9 +386,6 @@ class Converter {
       }
     std::string pair;
     GRETA_TRY(other_pair(names, listed, any_more ? &other : nullptr, depth, path, &pair));
-    uint32_t least = 0, most = 0;
-    GRETA_TRY(count(schema, "minProperties", 0, &least));
-    GRETA_TRY(count(schema, "maxProperties", kOpen, &most));
     const AddRule add = rule_adder();
     if (!json_pairs_rule(list, pair, least, most, add, out)) {
       GRETA_TRY(reading_->miss("minProperties or maxProperties", path));
@@ -395,8 +395,9 @@ class Converter {
     return {};
   }
   static bool allows_nothing(const Value& schema) { return schema.is_bool() && !schema.as_bool(); }
-  [[gnu::noinline]] static Status not_allowed(std::string_view name) {
-    return fail(Code::Argument, "JSON schema: %s is required but not allowed", Quoted(name).c_str());
+  [[gnu::noinline]] Status not_allowed(std::string_view name) {
+    return reading_->nothing(
+        fail(Code::Argument, "JSON schema: %s is required but not allowed", Quoted(name).c_str()));
   }
 
   [[gnu::noinline]] static std::string pair_of(std::string_view name, const std::string& rule) {
@@ -431,8 +432,10 @@ class Converter {
           if (j != i) GRETA_TRY(TextSet(keys).subtract(names.patterns[j], &keys));
         if (keys.empty()) continue;
         std::string rule = rest ? *other : "";
-        if (!rest) GRETA_TRY(visit(names.schemas[i], depth + 1, path + "/patternProperties", &rule));
-        add(text_rule(keys), rule);
+        bool none = false;
+        if (!rest)
+          GRETA_TRY(visit_if_any(names.schemas[i], depth + 1, path + "/patternProperties", &none, &rule));
+        if (!none) add(text_rule(keys), rule);
       }
     }
     if (!out->empty()) *out = add_rule(*out);
@@ -444,6 +447,7 @@ class Converter {
   SchemaReading* const reading_;
   const Value& root_;
   std::map<std::string, std::string> rules_, references_, texts_;  // bodies and pointers to names
+  std::set<std::string> impossible_;                               // of references_: no value meets them
   std::string text_;
 };
 

@@ -186,6 +186,27 @@ bool is_schema_note(std::string_view word) {
   return std::ranges::find(kKeywords, word, &Keyword::name) == std::end(kKeywords);
 }
 
+std::string_view json_implied_type(const Value& schema) {
+  struct Implied {
+    const char* type;
+    std::string_view words[8];
+  };
+  constexpr Implied kImplied[] = {
+      {"object",
+       {"properties", "required", "additionalProperties", "patternProperties", "propertyNames",
+        "minProperties", "maxProperties", "unevaluatedProperties"}},
+      {"array",
+       {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "additionalItems",
+        "unevaluatedItems"}},
+      {"string", {"minLength", "maxLength", "format", "pattern"}},
+      {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
+  };
+  for (const Implied& each : kImplied)
+    for (const std::string_view word : each.words)
+      if (!word.empty() && schema.find(word)) return each.type;
+  return "";
+}
+
 bool json_whole(const Value& value, int64_t* out) {
   const double real = value.as_double();
   if (value.is_int()) return *out = value.as_int(), true;

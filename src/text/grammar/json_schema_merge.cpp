@@ -163,7 +163,9 @@ struct Union {
     if (word == "properties") return add_properties(value, &properties), Status{};
     if (word == "patternProperties") return add_properties(value, &patterns), Status{};
     if (word == "required") {
-      for (const Value& name : value.items()) required.push(name);
+      for (const Value& name : value.items())
+        if (std::ranges::none_of(required.items(), [&](const Value& v) { return json_equal(v, name); }))
+          required.push(name);
       return {};
     }
     if (word == "additionalProperties") {

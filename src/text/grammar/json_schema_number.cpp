@@ -220,13 +220,15 @@ Status multiples_rule(uint64_t of, const Bound& low, const Bound& high, std::str
     const int64_t at = high.whole - (high.open && high.whole > INT64_MIN);
     first = at / step - (at % step < 0) - kMost;
   }
+  std::vector<std::string> values;
   for (int64_t k = first; k <= first + kMost; ++k) {
     int64_t value = 0;
     if (__builtin_mul_overflow(k, step, &value)) continue;
     if (low.given && (value < low.whole || (low.open && value == low.whole))) continue;
     if (high.given && (value > high.whole || (high.open && value == high.whole))) continue;
-    *out += (out->empty() ? "\"" : " | \"") + std::to_string(value) + "\"";
+    values.push_back(std::to_string(value));
   }
+  *out = gbnf_literals(std::move(values));
   return out->empty() ? fail(Code::Unsupported, "JSON schema: no multiple of %llu lies within the bounds",
                              (unsigned long long)of)
                       : Status{};
@@ -255,8 +257,8 @@ Status whole_bounds_rule(Bound low_bound, Bound high_bound, std::string_view typ
 
 }  // namespace
 
-Status json_number_rule(const jinja::Value& schema, std::string_view type, SchemaReading* reading,
-                        std::string* out) {
+static Status number_rule(const jinja::Value& schema, std::string_view type, SchemaReading* reading,
+                          std::string* out) {
   Bound low{0}, high{0};
   read_bound(schema, true, &low);
   read_bound(schema, false, &high);
@@ -296,6 +298,12 @@ Status json_number_rule(const jinja::Value& schema, std::string_view type, Schem
   }
   make_whole(true, &low), make_whole(false, &high);
   return whole_bounds_rule(low, high, type, out);
+}
+
+Status json_number_rule(const jinja::Value& schema, std::string_view type, SchemaReading* reading,
+                        std::string* out) {
+  const Status status = number_rule(schema, type, reading, out);
+  return status.ok() || !out->empty() ? status : reading->nothing(status);
 }
 
 }  // namespace greta

@@ -25,6 +25,43 @@ std::string gbnf_literal(std::string_view text) {
   return out + "\"";
 }
 
+namespace {
+
+// Where what two texts share from `at` on ends, between characters.
+size_t shared_end(std::string_view a, std::string_view b, size_t at) {
+  size_t end = at;
+  while (end < a.size() && end < b.size() && a[end] == b[end]) ++end;
+  while (end > at && end < a.size() && (a[end] & 0xC0) == 0x80) --end;
+  return end;
+}
+
+// Appends alternatives for texts in order that share `done` bytes.
+void append_literals(std::span<const std::string> texts, size_t done, uint32_t depth, std::string* out) {
+  constexpr uint32_t kMostDepth = 50;  // of brackets
+  for (size_t i = 0, next; i < texts.size(); i = next) {
+    size_t end = texts[i].size();
+    for (next = i + 1; next < texts.size() && depth < kMostDepth; ++next) {
+      const size_t shared = shared_end(texts[i], texts[next], done);
+      if (shared == done) break;
+      end = std::min(end, shared);
+    }
+    *out += (i ? " | " : "") + gbnf_literal(std::string_view(texts[i]).substr(done, end - done));
+    if (next == i + 1) continue;
+    *out += " (";
+    append_literals(texts.subspan(i, next - i), end, depth + 1, out);
+    *out += ")";
+  }
+}
+
+}  // namespace
+
+std::string gbnf_literals(std::vector<std::string> texts) {
+  std::string out;
+  std::ranges::sort(texts);
+  append_literals(texts, 0, 0, &out);
+  return out;
+}
+
 // ---- values -----------------------------------------------------------------------------------
 
 bool json_equal(const Value& a, const Value& b) {
@@ -115,9 +152,21 @@ Status json_choices(const Value& schema, SchemaReading* reading, std::vector<Val
   };
   for (const Value& each : all)
     if (fits(each)) out->push_back(each);
-  return out->empty()
-             ? fail(Code::Argument, "JSON schema: no value of enum or const has the type and meets all else")
-             : Status{};
+  if (!out->empty()) return {};
+  return reading->nothing(
+      fail(Code::Argument, "JSON schema: no value of enum or const has the type and meets all else"));
+}
+
+Status json_tuple(const Value& schema, const std::string& path, JsonTuple* out) {
+  const Value *prefix = schema.find("prefixItems"), *items = schema.find("items");
+  if (!items || !items->is_list()) {  // then additionalItems has no meaning
+    *out = {prefix ? prefix->items() : std::span<const Value>(),
+            items ? items : schema.find("unevaluatedItems"), path + "/prefixItems/", path + "/items"};
+    return {};
+  }
+  if (prefix) return fail(Code::Argument, "JSON schema: items is a list beside prefixItems");
+  *out = {items->items(), schema.find("additionalItems"), path + "/items/", path + "/additionalItems"};
+  return {};
 }
 
 // ---- rules ------------------------------------------------------------------------------------

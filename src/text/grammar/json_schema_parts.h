@@ -22,7 +22,16 @@ struct SchemaReading {
 
   // Tells that `word` is not held for this reason.
   Status miss(std::string_view word, std::string_view reason);
+  // Marks an error as one that says that no value meets a schema. Where such a value need not come,
+  // unless_nothing makes it no error, and sets *none.
+  Status nothing(Status error) { return is_nothing_ = true, error; }
+  Status unless_nothing(Status status, bool* none) {
+    if (!status.ok() && is_nothing_) return is_nothing_ = false, *none = true, Status{};
+    return status;
+  }
   std::string note() const;  // in a sentence, "" if there is nothing to tell
+
+  bool is_nothing_ = false;  // the last error was marked
 };
 
 // ---- checks, whose errors say the place as a JSON pointer ----
@@ -47,8 +56,25 @@ Status merge_schemas(SchemaReading* reading, std::span<const jinja::Value> schem
                      jinja::Value* out, bool* nothing);
 jinja::Value schema_without(const jinja::Value& schema, std::string_view keyword);  // leaves out notes, too
 
+// The type that is generated for a schema that names none: the one that its keywords are about.
+std::string_view json_implied_type(const jinja::Value& schema);
+// Narrows the schemas of a oneOf beside the keywords `rest`, so that what is generated for one meets none of
+// the others. Where that cannot be told, oneOf is not held.
+Status json_one_of(SchemaReading* reading, const jinja::Value& rest, const jinja::Value& list,
+                   const std::string& path, jinja::Value* out);
+// The schemas for the first items of a list, one for each place, and the schema for the rest. `rest` is null
+// if the schema does not restrict it.
+struct JsonTuple {
+  std::span<const jinja::Value> first;
+  const jinja::Value* rest = nullptr;
+  std::string first_path, rest_path;
+};
+Status json_tuple(const jinja::Value& schema, const std::string& path, JsonTuple* out);
+
 // ---- grammars ----
 std::string gbnf_literal(std::string_view text);
+// GBNF for one of these texts. What they begin with is written once, so that few states are open at a time.
+std::string gbnf_literals(std::vector<std::string> texts);
 using AddRule = std::function<std::string(const std::string& body)>;  // returns the rule's name
 
 // GBNF for a key in quotes that is none of these. It allows no escapes, so none can come in another spelling.

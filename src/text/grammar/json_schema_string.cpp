@@ -138,10 +138,14 @@ Status json_texts(const Value& schema, SchemaReading* reading, bool* any, TextSe
   const uint32_t most = json_length(schema, "maxLength", TextSet::kNoLimit);
   if (least > 0 || most != TextSet::kNoLimit) {
     const TextSet before = *out;
-    GRETA_TRY(before.limit(least, most, out));
+    const Status limited = before.limit(least, most, out);
+    if (limited.code == Code::Unsupported && !reading->strict)
+      GRETA_TRY(reading->miss("minLength", "beside a pattern or format of so many states"));
+    else
+      GRETA_TRY(limited);
   }
-  return out->empty() ? fail(Code::Unsupported, "JSON schema: no text meets its pattern, format and lengths")
-                      : Status{};
+  if (!out->empty()) return {};
+  return reading->nothing(fail(Code::Argument, "JSON schema: no text meets its pattern, format and lengths"));
 }
 
 // ---- what is told of a schema -------------------------------------------------------------------

@@ -125,7 +125,7 @@ Status TextSet::limit(uint32_t least, uint32_t most, TextSet* out) const {
   const bool finite = left[0] == 0;
   if (least <= shortest[0] && (most == kNoLimit || (finite && longest[0] <= most)))
     return *out = *this, Status{};
-  const uint32_t room = kMaxStates / count;
+  const uint32_t room = kMaxStates / count - 1;  // lengths from 0 on
   if (most != kNoLimit && most > room) most = std::max({room, least, shortest[0]});
   if (finite) most = std::min(most, longest[0]);
   const uint32_t kept = most == kNoLimit ? least : most;  // characters are counted up to here
