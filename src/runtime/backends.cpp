@@ -136,6 +136,7 @@ Choice open_in_turn(std::vector<Candidate>& candidates, bool any, const DeviceOp
     if (refused && !choice.all.empty()) continue;
     if (refused) device.reason = "it runs on the processor";
     if (device.reason.empty()) {
+      options.log(LogLevel::Debug, "opening %s%u", device.backend->name, device.index);
       device.status = device.backend->open(device.index, options, &out->device);
       if (device.status.ok()) {
         write_id(*device.backend, device.index, out->id);

@@ -54,6 +54,42 @@ class Drivers(MachineTest):
         self.machine.add_vulkan(vulkan_line(), "segv devices")
         self.check_broken("vulkan", r"its driver libvulkan\.so\.1 ends the process that asks it \(signal 11")
 
+    def check_opening(self, kind, words, **kwargs):
+        """A driver that is asked well and dies when its device is opened costs its kind, and nothing else."""
+        self.assertTrue(self.devices(**kwargs)[f"{kind}0"]["usable"])
+        self.told("doctor", **kwargs)
+        for _ in range(2):  # what failed is not remembered as good
+            self.assertRegex(" ".join(self.run_a_model(**kwargs)[1].split()), f"{kind} is left out: {kind}0 {words}")
+
+    @needs("vulkan")
+    def test_vulkan_dies_when_it_is_opened(self):
+        self.machine.add_vulkan(vulkan_line(), "segv open")
+        self.check_opening("vulkan", r"ends the process that opens it \(signal 11, Segmentation fault\)")
+        self.machine.add_vulkan(vulkan_line(), "hang open")
+        self.check_opening("vulkan", "does not answer within 6 seconds", env={"GRETA_DRIVER_SECONDS": "1"})
+        out, err = self.told("run", "-m", "/model.gguf", "-p", "a", "-n", "1", "--device", "cpu")
+        self.assertNotIn("left out", err)
+
+    @needs("hip")
+    def test_hip_dies_when_it_is_opened(self):
+        self.machine.add_hip("/opt/rocm/lib/libamdhip64.so.7", device_line(), "abort open")
+        self.check_opening("hip", r"ends the process that opens it \(signal 6, Aborted\): hipErrorNoBinaryForGpu")
+
+    @needs("vulkan")
+    def test_what_was_opened_well_is_remembered(self):
+        self.machine.add_vulkan(vulkan_line())
+        self.run_a_model()
+        opened = self.machine.path("/home/.cache/greta/opened")
+        told = opened.read_text()
+        self.assertIn("AMD Radeon (RADV)", told)
+        self.assertEqual(opened.stat().st_mode & 0o777, 0o600)
+        opened.write_text(told)  # it is not written again
+        before = opened.stat().st_mtime_ns
+        self.run_a_model()
+        self.assertEqual(opened.stat().st_mtime_ns, before)
+        self.machine.add_vulkan(vulkan_line(version="Mesa 25.3.0"), "segv open")  # another driver is tried
+        self.check_opening("vulkan", "ends the process that opens it")
+
     @needs("hip", "vulkan")
     def test_both_hang(self):
         self.machine.add_hip("/opt/rocm/lib/libamdhip64.so.7", device_line(), "hang count")

@@ -1,8 +1,8 @@
 /* A libamdhip64 that plays a role. What it does stands in the file beside it, NAME.role, in lines:
  *   version 71526333            of the runtime
- *   device gfx1100 0000:03:00.0 0 24576 20480 Radeon    target, address, integrated, MiB in all and free,
- * name abort init | segv count | hang count | print count | exit load      what happens, and in which call It
- * computes nothing: memory cannot be allocated. */
+ *   device gfx1100 0000:03:00.0 0 24576 20480 Radeon    target, address, integrated, MiB in all and free, name
+ *   abort init | segv count | hang count | print count | exit load | segv open    what happens, and in which call
+ * It computes nothing: memory cannot be allocated. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
@@ -103,7 +103,11 @@ NOT_SUPPORTED(hipHostFree)
 NOT_SUPPORTED(hipHostRegister)
 NOT_SUPPORTED(hipHostUnregister)
 NOT_SUPPORTED(hipHostGetDevicePointer)
-NOT_SUPPORTED(hipStreamCreateWithFlags)
+int hipStreamCreateWithFlags(void** out, unsigned flags) {
+  (void)out, (void)flags;
+  maybe("open"); /* the first call for a device that is opened */
+  return 801;
+}
 NOT_SUPPORTED(hipStreamDestroy)
 NOT_SUPPORTED(hipStreamQuery)
 NOT_SUPPORTED(hipStreamWaitEvent)

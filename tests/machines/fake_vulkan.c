@@ -1,7 +1,7 @@
 /* A libvulkan.so.1 that plays a role. What it does stands in the file beside it, NAME.role, in lines:
  *   device 1002 744c 2 0000:03:00.0 3 24576 radv Mesa 25.2.0 | AMD Radeon (RADV)
  *          vendor, device, VkPhysicalDeviceType, address, VkDriverId, MiB, driver and version, name
- *   segv instance | hang devices | print instance        what happens, and in which call
+ *   segv instance | hang devices | print instance | segv open        what happens, and in which call
  * Devices can be described; none can be opened. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -160,6 +160,7 @@ void vkGetPhysicalDeviceExternalBufferProperties(VkPhysicalDevice device,
 VkResult vkCreateDevice(VkPhysicalDevice device, const VkDeviceCreateInfo* info,
                         const VkAllocationCallbacks* allocator, VkDevice* out) {
   (void)device, (void)info, (void)allocator, (void)out;
+  maybe("open");
   return VK_ERROR_INITIALIZATION_FAILED;
 }
 PFN_vkVoidFunction vkGetDeviceProcAddr(VkDevice device, const char* name) {

@@ -2,6 +2,7 @@
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,17 +11,22 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string_view>
 
+#include "bench/build_commit.h"
 #include "children.h"
 #include "console.h"
 #include "model.h"
+#include "output_file.h"
 
 namespace greta::cli {
 namespace {
 
 constexpr int kMeasureSeconds = 60;
-constexpr char kDevices[] = "devices", kMachine[] = "machine", kMeasure[] = "measure";
+constexpr int kOpeningTakes = 6;  // times as long as asking: a driver may compile kernels
+constexpr char kDevices[] = "devices", kMachine[] = "machine", kMeasure[] = "measure", kOpen[] = "open";
 
 // How long drivers may take to say what there is. A node with many GPUs may need more.
 int driver_seconds() {
@@ -89,6 +95,11 @@ void tell_measured(const char* device) {
   }
 }
 
+void open_best(const greta_runtime_options& options) {
+  greta_runtime* runtime = nullptr;
+  greta_runtime_open(&options, &runtime);  // an error is the parent's to tell
+}
+
 // ---- the parent ----
 
 std::vector<Record> records_of(const ChildResult& child) {
@@ -111,22 +122,66 @@ std::string last_line(const std::string& text) {
   return text.substr(start, std::min<size_t>(end + 1 - start, 200));
 }
 
-// Why there is no whole answer; "" if there is one. A driver that dies after it had answered does no harm.
-std::string trouble_of(const ChildResult& child, const std::vector<Record>& records, int seconds) {
-  if (!child.started) return "its driver is not asked, since this program cannot start itself";
-  if (!records.empty() && records.back().told == Told::kEnd) return "";
-  std::string text = "its driver";
+// What was opened last: the file of a driver, or a device.
+std::string last_opened(const std::vector<Record>& records) {
+  std::string last;
   for (const Record& record : records)
-    if (record.told == Told::kOpening) text = "its driver " + record.bytes;
+    if (record.told == Told::kOpening) last = record.bytes;
+  return last;
+}
+
+// How a child ended that did not end well: "its driver F" + " ends the process that" + " asks it" + ..
+std::string ending_of(const ChildResult& child, std::string text, const char* deed, int seconds) {
   if (child.over_limit)
     text += format(" does not answer within %d seconds", seconds);
   else if (WIFSIGNALED(child.status))
-    text += format(" ends the process that asks it (signal %d, %s)", WTERMSIG(child.status),
+    text += format(" ends the process that %s it (signal %d, %s)", deed, WTERMSIG(child.status),
                    strsignal(WTERMSIG(child.status)));
   else
-    text += format(" ends the process that asks it (exit code %d)", WEXITSTATUS(child.status));
+    text += format(" ends the process that %s it (exit code %d)", deed, WEXITSTATUS(child.status));
   const std::string line = last_line(child.said);
   return line.empty() ? text : text + ": " + line;
+}
+
+bool is_whole(const std::vector<Record>& records) {
+  return !records.empty() && records.back().told == Told::kEnd;
+}
+
+// Why there is no whole answer; "" if there is one. A driver that dies after it had answered does no harm.
+std::string trouble_of(const ChildResult& child, const std::vector<Record>& records, int seconds) {
+  if (!child.started) return "its driver is not asked, since this program cannot start itself";
+  if (is_whole(records)) return "";
+  const std::string file = last_opened(records);
+  return ending_of(child, file.empty() ? "its driver" : "its driver " + file, "asks", seconds);
+}
+
+// ---- what was opened well before ----
+
+// All that may change what a driver does when a device is opened.
+std::string opening_key(const AskedDevices& asked) {
+  std::string key = format("%u %s", greta_version(), kBuildCommit);
+  utsname system;
+  if (uname(&system) == 0) key += format("\n%s %s", system.release, system.version);
+  for (const greta_device_info& device : asked.devices)
+    key += format("\n%s\t%u\t%s\t%s\t%s\t%s", device.id, device.usable, device.name, device.driver,
+                  device.arch, device.pci);
+  return key + "\n";
+}
+
+bool was_opened(const std::string& path, const std::string& key) {
+  std::ifstream file(path, std::ios::binary);
+  return file && std::string(std::istreambuf_iterator<char>(file), {}) == key;
+}
+
+// Without such a file the device is tried again, so errors are left alone.
+void remember_opened(const std::string& path, const std::string& key) {
+  try {
+    make_folders(path);
+    OutputFile file(path + format(".%d", int(getpid())), OutputFile::Readers::Owner);
+    file.write(key.data(), key.size());
+    file.finish_as(path);
+  } catch (const Failed&) {
+  }
 }
 
 void add_devices(const std::vector<Record>& records, std::vector<greta_device_info>* to) {
@@ -219,6 +274,33 @@ AskedDevices ask_devices(bool expected_only) {
   return asked;
 }
 
+void try_opening(const std::string& folder, AskedDevices* asked) {
+  const std::string path = folder + "/opened";
+  const int seconds = kOpeningTakes * driver_seconds();
+  const auto is_gpu = [](const greta_device_info& device) { return device.usable && !device.cpu_type; };
+  for (;;) {
+    if (std::none_of(asked->devices.begin(), asked->devices.end(), is_gpu)) return;
+    const std::string key = opening_key(*asked);
+    if (!folder.empty() && was_opened(path, key)) return;
+    const ChildResult child = run_children({{kAskDrivers, kOpen, names_of(asked->broken)}}, seconds)[0];
+    const std::vector<Record> records = records_of(child);
+    if (!child.started) return;
+    if (is_whole(records)) return folder.empty() ? void() : remember_opened(path, key);
+    std::string device;  // that was opened last
+    for (const Record& record : records)
+      for (const greta_device_info& info : asked->devices)
+        if (record.told == Told::kOpening && record.bytes == info.id) device = info.id;
+    if (device.empty()) return;
+    const std::string kind = device.substr(0, device.find_first_of("0123456789"));
+    const auto is_kind = [&](const greta_device_info& info) {
+      return std::string_view(info.id).starts_with(kind);
+    };
+    asked->broken.push_back({kind, ending_of(child, device, "opens", seconds)});
+    std::erase_if(asked->devices, is_kind);
+    asked->devices.push_back(not_asked(asked->broken.back()));
+  }
+}
+
 std::vector<MachineFinding> ask_machine(const std::vector<BrokenDriver>& broken) {
   const int seconds = driver_seconds();
   const ChildResult child = run_children({{kAskDrivers, kMachine, names_of(broken)}}, seconds)[0];
@@ -257,6 +339,8 @@ void answer_about_drivers(int argc, char** argv) {
     greta_machine_examine_with(&options, tell_finding, nullptr);
   else if (asked == kMeasure)
     tell_measured(argv[3]);
+  else if (asked == kOpen)
+    open_best(options);
   else
     _exit(kExitUsage);
   tell(Told::kEnd, "");

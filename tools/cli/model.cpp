@@ -94,19 +94,20 @@ static std::string cache_folder() {
   return home && home[0] == '/' ? std::string(home) + "/.cache/greta" : std::string();
 }
 
-// The kinds of device that "auto" leaves alone, since their drivers cannot be asked.
-static std::string broken_kinds(const DeviceOptions& options) {
+// The kinds of device that "auto" leaves alone, since their drivers cannot be asked or opened.
+static std::string broken_kinds(const DeviceOptions& options, const std::string& cache) {
   if (options.device != "auto") return "";
-  const std::vector<BrokenDriver> broken = ask_devices(true).broken;
-  for (const BrokenDriver& driver : broken)
+  AskedDevices asked = ask_devices(true);
+  try_opening(cache, &asked);
+  for (const BrokenDriver& driver : asked.broken)
     note_later(
         format("%s is left out: %s (see greta-cli doctor)", driver.kind.c_str(), driver.reason.c_str()));
-  return names_of(broken);
+  return names_of(asked.broken);
 }
 
 Runtime open_runtime(const DeviceOptions& options) {
   const std::string cache = cache_folder();
-  const Search search(broken_kinds(options));
+  const Search search(broken_kinds(options, cache));
   auto open = sized<greta_runtime_options>();
   search.put(&open);
   open.cache_folder = cache.c_str();

@@ -11,6 +11,11 @@
 
 namespace greta::cli {
 
+void make_folders(const std::string& path) {
+  for (size_t at = path.find('/', 1); at != path.npos; at = path.find('/', at + 1))
+    if (mkdir(path.substr(0, at).c_str(), 0700) != 0 && errno != EEXIST) return;
+}
+
 // A file for its owner alone is always made anew: what stands at its path may be a symbolic link, or readable
 // for others.
 static std::FILE* open_for_owner(const std::string& path) {

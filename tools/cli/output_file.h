@@ -6,6 +6,8 @@
 
 namespace greta::cli {
 
+void make_folders(const std::string& path);  // those of a file that are not there, for their owner alone
+
 class OutputFile {  // everything here throws Failed
  public:
   enum class Readers { Anyone, Owner };  // as the umask allows, or only who writes it

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "chat/line_editor.h"
+#include "output_file.h"
 
 namespace greta::cli {
 namespace {
@@ -25,13 +26,6 @@ std::string history_path() {
     return {};
   }
   return folder + "/greta/history";
-}
-
-// Makes the folders of the path that are not there.
-void make_folders(const std::string& path) {
-  for (size_t at = path.find('/', 1); at != path.npos; at = path.find('/', at + 1)) {
-    if (mkdir(path.substr(0, at).c_str(), 0700) != 0 && errno != EEXIST) return;
-  }
 }
 
 std::string as_one_line(const std::string& line) {
