@@ -53,11 +53,11 @@ Status HipDevice::import_host(const void* pages, uint64_t bytes, Buffer* out) {
   if (!pages || !bytes) return fail(Code::Argument, "import_host: no pages");
   if (!info_.unified_memory)
     return fail(Code::Unsupported, "%s has memory of its own: weights are copied to it", info_.name);
-  if (bytes > kHipMostImported)
-    return fail(Code::Memory, "cannot import %llu bytes: %s takes %s at once", Number(bytes), info_.name,
-                SizeText(kHipMostImported).text);
   const uint64_t begin = reinterpret_cast<uint64_t>(pages), from = begin / page_bytes() * page_bytes();
   const uint64_t size = round_up(begin + bytes, page_bytes()) - from;
+  if (bytes > kHipMostImported || size > kHipMostImported)
+    return fail(Code::Memory, "cannot import %llu bytes: %s takes %s at once", Number(bytes), info_.name,
+                SizeText(kHipMostImported).text);
   const HipCurrent current(hip, index());
   auto made = std::make_unique<HipBuffer>();
   made->imported = true;

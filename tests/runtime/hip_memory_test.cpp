@@ -142,6 +142,8 @@ TEST_CASE("hip: no mapped file is read in place unless asked, and at most 1 GiB 
   Buffer buffer;
   CHECK(device->import_host(pages, kGiB + 1, &buffer).code == Code::Memory);
   CHECK_THAT(error_text(), ContainsSubstring("1.00 GiB at once"));
+  CHECK(device->import_host(static_cast<char*>(pages) + 64, kGiB, &buffer).code ==
+        Code::Memory);  // in whole pages
   REQUIRE(device->import_host(pages, kGiB, &buffer).ok());
   device->release(buffer);
   munmap(pages, 2 * kGiB);
