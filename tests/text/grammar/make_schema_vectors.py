@@ -4,6 +4,8 @@
 
   make_schema_vectors.py [COUNT [SEED]] > schema_vectors.tsv      COUNT schemas
   make_schema_vectors.py --check WALKS                            that all documents of a file meet their schemas
+  make_schema_vectors.py --shapes COUNT SEED > shapes             schemas alone, of the kinds that people write
+  make_schema_vectors.py --judge WALKS > schema_shapes.tsv        their walks, and what is near them, as yes and no
 
 Lines:  schema JSON     the schema of the lines that follow
         yes TEXT        a document that meets it, with keys in the schema's order and nothing that it leaves open
@@ -14,15 +16,20 @@ import json
 import random
 import sys
 
-from jsonschema import Draft7Validator, Draft202012Validator
+from jsonschema import Draft7Validator, Draft202012Validator, FormatChecker, validators
 
 WORDS = ["a", "bc", "d\u00e9", "x y", "\"q\\", "name", "k1", ""]
 BIG = 2 ** 63
 
 
+# People still write dependencies.
+Newest = validators.extend(Draft202012Validator, {"dependencies": Draft7Validator.VALIDATORS["dependencies"]})
+FORMATS = ["date", "email", "ipv4", "ipv6", "uuid"]  # those that jsonschema knows without other modules
+
+
 def validator(schema):
     old = any(isinstance(node.get("items"), list) for node in nodes(schema))
-    return (Draft7Validator if old else Draft202012Validator)(schema)
+    return (Draft7Validator if old else Newest)(schema, format_checker=FormatChecker(FORMATS))
 
 
 def nodes(value):
@@ -251,6 +258,113 @@ def make(count, seed):
                 print(mark, text, sep="\t")
 
 
+class Shapes:
+    """Schemas of the kinds that people write: notes, formats, patterns with lengths, bounds with fractions, names and
+    numbers of properties, dependencies, exclusive alternatives. Python's \\w and \\d know more than ASCII, and its floats
+    no multiple of 0.1, so that neither is here."""
+    NAMES = ["a", "bc", "x-y", "name", "Due Date", "\u00e9", "k1", "_id"]
+    PATTERNS = ["^[a-z]+$", "^x-", "[0-9]{2}", "b+", "^(foo|bar)", "[A-Z]$", "^[A-Za-z_][A-Za-z0-9_]*$", ".", "^.{2,5}$",
+                "^#([0-9a-f]{3}|[0-9a-f]{6})$", "^[0-9]{4}-[0-9]{2}$", "^[^/]+/[^/]+$", "^$|^x", "a|b", "^v?[0-9]+[.][0-9]+$"]
+    NOTES = [("title", "t"), ("x-order", ["a"]), ("readonly", True), ("links", [{"rel": "self", "href": "{id}"}]),
+             ("version", 1), ("javaType", "x.Y"), ("discriminator", {"propertyName": "k"}), ("nullable", True),
+             ("contentEncoding", "base64"), ("self", {}), ("default", 1), ("id", "http://x/y"), ("enumNames", ["x"])]
+
+    def __init__(self, seed):
+        self.draw = random.Random(seed)
+
+    def text(self):
+        draw, schema = self.draw, {"type": "string"}
+        kind = draw.randrange(6)
+        if kind < 3:
+            schema["pattern"] = draw.choice(self.PATTERNS)
+        elif kind == 3:
+            return {**schema, "format": draw.choice(FORMATS)}
+        if draw.random() < 0.5:
+            schema["minLength"] = draw.randint(0, 5)
+        if draw.random() < 0.5:
+            schema["maxLength"] = schema.get("minLength", 0) + draw.choice([7, 30, 10001, 65536])
+        return schema
+
+    def number(self):
+        draw, schema = self.draw, {"type": self.draw.choice(["number", "integer"])}
+        low = draw.choice([draw.randint(-50, 50), round(draw.uniform(-50, 50), draw.randint(1, 3)), 0.5, -0.25, 1e2])
+        if draw.random() < 0.7:
+            schema[draw.choice(["minimum", "exclusiveMinimum"])] = low
+        if draw.random() < 0.7:
+            schema[draw.choice(["maximum", "exclusiveMaximum"])] = low + draw.choice([2, 7.5, 1000])
+        if draw.random() < 0.3:
+            schema["multipleOf"] = draw.choice([1, 2, 0.5, 0.25, 1.0])
+        return schema
+
+    def object(self, depth):
+        draw = self.draw
+        names = draw.sample(self.NAMES, draw.randint(1, 4))
+        schema = {"type": "object", "properties": {name: self.schema(depth + 1) for name in names}}
+        kind = draw.randrange(9)
+        if draw.random() < 0.5 and kind != 3:
+            schema["required"] = draw.sample(names, draw.randint(1, len(names)))
+        if kind == 0:
+            schema["additionalProperties"] = draw.choice([False, True, self.schema(depth + 1)])
+        elif kind == 1:
+            schema["patternProperties"] = {draw.choice(self.PATTERNS): {"type": draw.choice(["null", "integer"])}}
+            schema.pop("required", None)
+        elif kind == 2:
+            schema["minProperties"] = draw.randint(1, len(names) + 1)
+        elif kind == 3:
+            schema["propertyNames"] = draw.choice([{"pattern": "^[a-z]"}, {"maxLength": 4}, {"enum": names[:1] + ["q"]}])
+        elif kind == 4:
+            schema["maxProperties"] = draw.randint(max(1, len(schema.get("required", []))), 4)
+        elif kind == 5 and len(names) > 1:
+            schema["dependencies"] = {names[0]: draw.choice([[names[1]], {"required": [names[1]]}])}
+        elif kind == 6:
+            schema["allOf"] = [{"properties": {"w": self.schema(depth + 1)}}, {"properties": {"v": {}}, "required": ["v"]}]
+            schema["unevaluatedProperties"] = False
+        elif kind > 6:
+            schema[draw.choice(["anyOf", "oneOf"])] = [{"required": names[:1]},
+                                                      {"properties": {"zz": {"const": 1}}, "required": ["zz"]}]
+        return schema
+
+    def schema(self, depth=0):
+        draw = self.draw
+        kind = draw.randrange(9 if depth < 2 else 4)
+        if kind < 2:
+            made = self.text() if kind == 0 else self.number()
+        elif kind < 4:
+            made = draw.choice([{"type": "boolean"}, {"enum": ["a", 1, None]}, {"type": ["integer", "null"]},
+                                {"type": "object", "properties": {"next": {"$ref": "#q"}}}])
+        elif kind < 7:
+            made = self.object(depth)
+        elif kind == 7:
+            made = {"type": "array", "items": self.schema(depth + 1), "minItems": draw.randint(0, 2)}
+        else:
+            made = {draw.choice(["anyOf", "oneOf"]): [self.text(), self.number(), {"type": "null"}]}
+        if depth == 0:
+            made["$defs"] = {"q": {"$anchor": "q", "type": "object", "properties": {"next": {"$ref": "#q"}}}}
+        return {**made, **dict(draw.sample(self.NOTES, draw.choice([0, 0, 2])))}
+
+
+def judge(path):
+    draw, lines = random.Random(1), []
+    for line in open(path, encoding="utf-8"):
+        mark, text = line.rstrip("\n").split("\t", 1)
+        if mark == "schema":
+            schema = json.loads(text)
+            current, counts = validator(schema), {"yes": 0, "no": 0}
+            lines.append((mark, text))
+            continue
+        value = json.loads(text)
+        if not current.is_valid(value):
+            sys.exit(f"does not meet\t{json.dumps(schema)}\t{text}")
+        for each in (value, spoiled(draw, value)):
+            mark = "yes" if current.is_valid(each) else "no"
+            spelt = text if each is value else json.dumps(each, ensure_ascii=False)
+            if (each is value or mark == "no") and counts[mark] < 3 and len(spelt) < 120:
+                counts[mark] += 1
+                lines.append((mark, spelt))
+    for line in lines:
+        print(*line, sep="\t")
+
+
 def check(path):
     current, seen, wrong = None, 0, 0
     for line in open(path, encoding="utf-8"):
@@ -270,5 +384,12 @@ def check(path):
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--check"]:
         sys.exit(not check(sys.argv[2]))
+    if sys.argv[1:2] == ["--judge"]:
+        sys.exit(judge(sys.argv[2]))
+    if sys.argv[1:2] == ["--shapes"]:
+        shapes = Shapes(int(sys.argv[3]))
+        for _ in range(int(sys.argv[2])):
+            print("schema", json.dumps(shapes.schema()), sep="\t")
+        sys.exit()
     numbers = [int(arg) for arg in sys.argv[1:]]
     make(*(numbers + [250, 1][len(numbers):]))
