@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/gfx_family.h"
+#include "runtime/known_faults.h"
 
 namespace greta {
 
@@ -214,10 +215,24 @@ class Examination {
 
   // MES schedules all work from RDNA3 on, and some of its versions are known for hangs.
   void firmware(const std::string& subject, const SystemGpu& gpu) {
-    const uint64_t mes = gpu.mes & 0xfff;
-    const bool is_bad = (gpu.target == "gfx1150" || gpu.target == "gfx1151") && (mes == 0x80 || mes == 0x83);
-    add(subject, "firmware", gpu.firmware,
-        is_bad ? "update linux-firmware: with MES 0x80 and 0x83 this GPU hangs" : "");
+    char advice[160] = "";
+    if (const char* fault = firmware_fault(gpu.target, gpu.mes))
+      format_text(advice, sizeof advice, "update linux-firmware: with MES 0x%llx %s",
+                  static_cast<unsigned long long>(gpu.mes & 0xfff), fault);
+    add(subject, "firmware", gpu.firmware, advice);
+  }
+
+  // What is known of a driver: a fault that is worked around, or that there is a better one.
+  void driver_faults(const Listed& device) {
+    if (const char* fault = driver_fault(device.backend->name, device.info.driver))
+      add(device.id, "known faults", fault);
+    const auto is_better = [&](const Listed& other) {
+      return other.backend == device.backend && !other.info.vendor_driver && other.reason.empty() &&
+             !strcmp(other.info.pci, device.info.pci);
+    };
+    if (device.info.vendor_driver && std::ranges::none_of(devices_, is_better))
+      add(device.id, "known faults", "this driver is slower than Mesa's",
+          "install Mesa's driver RADV (mesa-vulkan-drivers)");
   }
 
   void memory(const std::string& subject, const char* key, uint64_t all, uint64_t used) {
@@ -244,6 +259,7 @@ class Examination {
     const bool of_hip = !strcmp(device.backend->name, "hip");
     add(id, "name", info.name);
     add(id, "driver", info.driver);
+    if (device.present) driver_faults(device);
     add(id, "library", info.library);
     add(id, "address", info.pci);
     if (*info.arch && of_hip && !system_.find(info.pci))

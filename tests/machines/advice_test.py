@@ -1,6 +1,7 @@
 """What doctor advises in front of made-up permissions, containers, WSL, kernels and drivers."""
 import errno
 import os
+import re
 
 from machine import BACKENDS, MachineTest, device_line, main, needs, vulkan_line
 
@@ -142,6 +143,38 @@ class Advice(MachineTest):
         self.assertIn("update linux-firmware", self.advice())
         self.machine.write(f"{device}/fw_version/mes_fw_version", "0x00000086\n")
         self.assertNotIn("linux-firmware", self.advice())
+
+    def test_the_list_of_bad_firmware(self):  # row 20
+        path = os.path.join(os.path.dirname(__file__), "../../src/runtime/known_faults.def")
+        rows = re.findall(r'^FIRMWARE\("gfx(\d+)(.)(.)", (0x\w+), "(.*)"\)$', open(path).read(), re.MULTILINE)
+        self.assertGreater(len(rows), 4)
+        for major, minor, step, version, fault in rows:
+            with self.subTest(version=version, target=major + minor + step):
+                self.machine.nodes = 0
+                device = self.machine.add_gpu(target=int(major) * 10000 + int(minor) * 100 + int(step, 16))
+                self.machine.write(f"{device}/fw_version/mes_fw_version", f"0x{int(version, 16):08x}\n")
+                self.assertIn(f"update linux-firmware: with MES {version} {fault}", self.advice())
+                self.machine.write(f"{device}/fw_version/mes_fw_version", "0x0000008f\n")
+                self.assertNotIn("linux-firmware", self.advice())
+
+    @needs("hip")
+    def test_what_is_known_of_a_runtime(self):  # rows 34 and 35
+        self.radeon()
+        for version, words in [(60443484, "before HIP 7.2.1"), (70253210, "before HIP 7.2.1"), (70253211, "take turns"),
+                               (71300000, "take turns"), (71400000, None), (71526333, None)]:
+            with self.subTest(version=version):
+                self.machine.add_hip("/opt/rocm/lib/libamdhip64.so.7", f"version {version}", device_line())
+                known = self.value("hip0", "known faults")
+                self.assertIn(words, known) if words else self.assertIsNone(known)
+
+    @needs("vulkan")
+    def test_what_is_known_of_the_vendors_driver(self):  # row 53
+        self.radeon()
+        amdvlk = vulkan_line("AMD Radeon", driver="AMDVLK", number=2, version="2025.Q2.1")
+        self.machine.add_vulkan(amdvlk)
+        self.assertIn("install Mesa's driver RADV", self.advice())
+        self.machine.add_vulkan(amdvlk, vulkan_line())
+        self.assertNotIn("RADV", self.advice())
 
     def test_limits_of_the_kernel(self):  # rows 21 and 63
         self.machine.add_gpu()
