@@ -1,7 +1,7 @@
 /* A libamdhip64 that plays a role. What it does stands in the file beside it, NAME.role, in lines:
  *   version 71526333            of the runtime
- *   device gfx1100 0000:03:00.0 0 24576 20480 Radeon    target, address, integrated, MiB in all and free, name
- *   abort init | segv count | hang count | print count | exit load | segv open    what happens, and in which call
+ *   device gfx1100 0000:03:00.0 0 24576 20480 Radeon    target, address, integrated, MiB in all, free, name
+ *   abort init | segv count | hang count | print count | exit load | segv open    what happens in which call
  * It computes nothing: memory cannot be allocated. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

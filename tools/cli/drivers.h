@@ -36,9 +36,10 @@ struct AskedDevices {
 // All devices, in the order of greta_device_list. A kind that cannot be asked has one entry, which says why.
 // With `expected_only`, kinds are left out of which the kernel shows no device, and the processor is.
 AskedDevices ask_devices(bool expected_only = false);
-// Opens the device that "auto" takes in a child process, since some drivers die or hang only then. A kind whose
-// driver does is added to `broken`, and the next one is tried. What was opened well is remembered in a file of
-// the folder and not tried again until devices, drivers, kernel or program change; "" remembers nothing.
+// Opens the device that "auto" takes in a child process, since some drivers die or hang only then. A kind
+// whose driver does is added to `broken`, and the next one is tried. What was opened well is remembered in a
+// file of the folder, and not tried again until devices, drivers, kernel or program change; "" remembers
+// nothing.
 void try_opening(const std::string& folder, AskedDevices* asked);
 
 struct MachineFinding {

@@ -66,7 +66,8 @@ std::string numbered(int count, const char* format) {
 TEST_CASE("json schema: of oneOf exactly one holds", "[grammar]") {
   const Case cases[] = {
       // One property or the other, and not both.
-      {R"({"type":"object","properties":{"a":{},"b":{},"c":{}},"oneOf":[{"required":["a"]},{"required":["b"]}]})",
+      {R"({"type":"object","properties":{"a":{},"b":{},"c":{}},)"
+       R"("oneOf":[{"required":["a"]},{"required":["b"]}]})",
        {R"({"a":1})", R"({"b":1,"c":2})"},
        {R"({"a":1,"b":1})", "{}", R"({"c":1})"}},
       {R"({"properties":{"a":{}},"required":["a"],)"
@@ -85,7 +86,8 @@ TEST_CASE("json schema: of oneOf exactly one holds", "[grammar]") {
        {R"({"t":1})", R"({"t":2,"in":{"t":2,"in":{"t":1}}})"},
        {R"({"t":3})"}},
       // Types, bounds, lengths and patterns.
-      {R"({"oneOf":[{"type":"string"},{"type":["integer","null"]},{"type":"array","items":{"type":"string"}}]})",
+      {R"({"oneOf":[{"type":"string"},{"type":["integer","null"]},)"
+       R"({"type":"array","items":{"type":"string"}}]})",
        {"\"a\"", "1", "null", "[\"a\"]", "[]"},
        {"1.5"}},
       {R"({"type":"integer","oneOf":[{"minimum":10},{"maximum":0}]})", {"10", "0"}, {"5"}},
@@ -148,7 +150,8 @@ TEST_CASE("json schema: what no value meets does not come where it need not", "[
       {R"({"properties":{"a":{"type":"string","pattern":"^xyz$","maxLength":2},"b":{"type":"null"}}})",
        {"{}", R"({"b":null})"},
        {R"({"a":""})"}},
-      {R"({"properties":{"a":{"type":"null"},"b":{"type":"null"}},"patternProperties":{"a":{"type":"integer"}}})",
+      {R"({"properties":{"a":{"type":"null"},"b":{"type":"null"}},)"
+       R"("patternProperties":{"a":{"type":"integer"}}})",
        {"{}", R"({"b":null})", R"({"xa":1})"},
        {R"({"a":null})", R"({"a":1})"}},
       {R"({"anyOf":[{"type":"integer","minimum":1,"maximum":2,"multipleOf":5},{"type":"null"}]})",
