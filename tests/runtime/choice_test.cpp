@@ -38,7 +38,8 @@ struct Machine {
     options.without = without;
     options.log = {[](void* to, uint32_t level, const char* text) {
                      auto& told = *static_cast<Choice*>(to);
-                     (level >= uint32_t(LogLevel::Warning) ? told.warnings : told.told) += text;
+                     if (level >= uint32_t(LogLevel::Info))
+                       (level >= uint32_t(LogLevel::Warning) ? told.warnings : told.told) += text;
                    },
                    &choice};
     const Backend* const all[] = {&kFakeVulkan, &kFakeHip, &kFakeCpu};
