@@ -14,6 +14,7 @@ Lines:  schema JSON     the schema of the lines that follow
 """
 import json
 import random
+import re
 import sys
 
 from jsonschema import Draft7Validator, Draft202012Validator, FormatChecker, validators
@@ -353,6 +354,8 @@ def judge(path):
             lines.append((mark, text))
             continue
         value = json.loads(text)
+        # White space is short in grammars, and line ends are none here.
+        text = re.sub(r'("(?:[^"\\]|\\.)*")|\s+', lambda m: m[1] or "", text)
         if not current.is_valid(value):
             sys.exit(f"does not meet\t{json.dumps(schema)}\t{text}")
         for each in (value, spoiled(draw, value)):
