@@ -387,46 +387,6 @@ TEST_CASE("cache groups: a session of the first version is read, and one of the 
     }
 }
 
-// Requests with common beginnings, for which there are few pages, against each by itself.
-static void compare_answers(Rig& reference, Rig& rig) {
-  std::mt19937 random(5);
-  const std::vector<int32_t> common = some_tokens(500, 1);
-  for (int round = 0; round < 4; ++round) {
-    std::vector<RequestOptions> asked;
-    std::vector<std::shared_ptr<Request>> requests;
-    for (uint32_t i = 0; i < 5; ++i) {
-      std::vector<int32_t> text(common.begin(), common.begin() + random() % common.size());
-      const std::vector<int32_t> own = some_tokens(1 + random() % 100, 100 * round + i);
-      text.insert(text.end(), own.begin(), own.end());
-      asked.push_back(request_of(text, 100 + random() % 200, i % 2 ? i : 0));
-      requests.push_back(rig.add(asked.back()));
-    }
-    rig.run();
-    for (size_t i = 0; i < asked.size(); ++i) {
-      const Answer answer = answer_of(*requests[i]);
-      REQUIRE(answer.result.status.ok());
-      CHECK(answer.tokens == alone(reference, asked[i]));
-    }
-  }
-}
-
-TEST_CASE("states: answers of requests do not depend on others, nor on being set back", "[serve][groups]") {
-  const Windowed& model = kHybrids[GENERATE(0, 1, 2)];
-  const bool ahead = GENERATE(false, true);
-  const std::string file = windowed(model.golden, nullptr, 0);
-  const ExecutorOptions sizes{.context = 1024, .sequences = 3, .cache_tokens = 1344, .step_tokens = 64};
-  Rig reference(sizes, {}, false, file);
-  SchedulerOptions options;
-  options.chunk_tokens = 64;
-  Rig rig(sizes, options, ahead, file);
-  REQUIRE(rig.engine.executor->plan().states);
-  compare_answers(reference, rig);
-  const SchedulerCounts counts = rig.scheduler->counts();
-  CHECK(counts.cached_tokens == 0);
-  CHECK(counts.set_back > 0);
-  rig.check_clean();
-}
-
 TEST_CASE("cache groups: answers of requests do not depend on what was cached, lost or set back",
           "[serve][groups]") {
   const Windowed& model = kModels[GENERATE(0, 1)];

@@ -122,4 +122,27 @@ inline std::vector<RequestOptions> mixed_requests(size_t count) {
   return requests;
 }
 
+// Requests with common beginnings, for which there are few pages, against each by itself.
+inline void compare_answers(Rig& reference, Rig& rig) {
+  std::mt19937 random(5);
+  const std::vector<int32_t> common = some_tokens(500, 1);
+  for (int round = 0; round < 4; ++round) {
+    std::vector<RequestOptions> asked;
+    std::vector<std::shared_ptr<Request>> requests;
+    for (uint32_t i = 0; i < 5; ++i) {
+      std::vector<int32_t> text(common.begin(), common.begin() + random() % common.size());
+      const std::vector<int32_t> own = some_tokens(1 + random() % 100, 100 * round + i);
+      text.insert(text.end(), own.begin(), own.end());
+      asked.push_back(request_of(text, 100 + random() % 200, i % 2 ? i : 0));
+      requests.push_back(rig.add(asked.back()));
+    }
+    rig.run();
+    for (size_t i = 0; i < asked.size(); ++i) {
+      const Answer answer = answer_of(*requests[i]);
+      REQUIRE(answer.result.status.ok());
+      CHECK(answer.tokens == alone(reference, asked[i]));
+    }
+  }
+}
+
 }  // namespace greta::test

@@ -1,22 +1,33 @@
 #include "engine/executor/checkpoints.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace greta {
 
-void Checkpoints::make(uint32_t sequence, uint32_t position) {
+void Checkpoints::make(uint32_t sequence, uint32_t position, bool passing) {
   if (of_ == Of::Windows) position -= position % kPageTokens;
   if (position == 0 || (of_ == Of::Windows && !pool_.whole(sequence, position))) return;
   Places& places = places_[sequence];
   const auto at = std::ranges::lower_bound(places, position, {}, &Place::position);
   if (at != places.end() && at->position == position) {
     at->used = ++clock_;
+    at->passing &= passing;
     return;
   }
   const std::span<const uint32_t> pages =
       of_ == Of::States ? pool_.table(sequence) : pool_.seen(sequence, position);
-  places.insert(at, {position, ++clock_, {pages.begin(), pages.end()}});
+  places.insert(at, {position, ++clock_, {pages.begin(), pages.end()}, passing});
   for (const uint32_t page : pages) pool_.hold(page);
+}
+
+void Checkpoints::drop_passed(uint32_t sequence) {
+  Places& places = places_[sequence];
+  bool last = true;
+  for (size_t i = places.size(); i-- > 0;) {
+    if (!places[i].passing || std::exchange(last, false)) continue;
+    drop(places, i);
+  }
 }
 
 uint32_t Checkpoints::last(uint32_t sequence, uint32_t position) const {

@@ -14,7 +14,9 @@ class Checkpoints {
   Checkpoints(PagePool& pool, Of of, uint32_t sequences) : pool_(pool), of_(of), places_(sequences) {}
 
   // Makes one at the last place up to `position`, if the sequence has what it needs. A state ends there.
-  void make(uint32_t sequence, uint32_t position);
+  // One that is passing goes when there is a later one (drop_passed).
+  void make(uint32_t sequence, uint32_t position, bool passing = false);
+  void drop_passed(uint32_t sequence);  // passing ones but for the last
   // The last one up to `position`; 0 if there is none.
   uint32_t last(uint32_t sequence, uint32_t position) const;
   // Gives the sequence the pages of its checkpoint at `position`, or none at 0.
@@ -28,6 +30,7 @@ class Checkpoints {
     uint32_t position;
     uint64_t used;                // when, by clock_
     std::vector<uint32_t> pages;  // PagePool::seen, or the state
+    bool passing;
   };
   using Places = std::vector<Place>;  // in order of position
   void drop(Places& places, size_t index);

@@ -82,11 +82,18 @@ void Executor::keep_checkpoint(uint32_t sequence, uint32_t position) {
   (void)guarded([&] { return checkpoints_->make(sequence, position), Status{}; });  // or there is none
 }
 
+void Executor::keep_passing_state(uint32_t sequence, uint32_t position) {
+  if (!states_ || !stands_at(sequence, position)) return;
+  if (position % kPageTokens == kFlights) checkpoints_->drop_passed(sequence);
+  if (position % kPageTokens == 0)
+    (void)guarded([&] { return checkpoints_->make(sequence, position, true), Status{}; });
+}
+
 // Frees pages of windows that no row sees. Returns false if there are none.
 bool Executor::make_window_room() {
   const uint32_t before = pools_[1].free_pages();
   pools_[1].trim();
-  return pools_[1].free_pages() > before || checkpoints_->give_up() || (spare_windows_ && spare_windows_());
+  return pools_[1].free_pages() > before || checkpoints_->give_up() || (spare_pages_ && spare_pages_());
 }
 
 bool Executor::free_window_page() {

@@ -126,11 +126,23 @@ class Executor {
   // Makes a checkpoint at the last multiple of kPageTokens up to `position`, if windows are whole there. That
   // of a state is made at `position`, if no step has gone on from there.
   void keep_checkpoint(uint32_t sequence, uint32_t position);
+  // Called with each position that an answer has come to, it makes one of a state at each multiple of
+  // kPageTokens, in place of the one before, which goes when the answer is known to have come so far.
+  void keep_passing_state(uint32_t sequence, uint32_t position);
   PagePool& pages() { return pools_[0]; }
   PagePool* windows() { return has_windows() ? &pools_[1] : nullptr; }  // of the group with a window
   bool free_window_page();  // makes sure that there is a free page of it; false if all are in use
-  // Where windows lack pages, this gives one up that is only kept for later; false if there is none.
-  void set_spare_windows(std::function<bool()> give_up) { spare_windows_ = std::move(give_up); }
+  PagePool* states() { return states_ ? &*states_ : nullptr; }  // of recurrent layers
+  // The state of a sequence, if by what was submitted it ends at `position`, else kGone. It stays as it is
+  // for who holds it, since a step copies it before it goes on.
+  uint32_t state_at(uint32_t sequence, uint32_t position) const {
+    return position && stands_at(sequence, position) ? states_->table(sequence)[0] : PagePool::kGone;
+  }
+  // Gives the sequence, which has pages for `position` positions, a state that ends there.
+  void set_state(uint32_t sequence, uint32_t state, uint32_t position);
+  // Where windows or states lack pages, this gives one up that is only kept for later; false if there is
+  // none.
+  void set_spare_pages(std::function<bool()> give_up) { spare_pages_ = std::move(give_up); }
   void set_sampling(uint32_t sequence, const DeviceSampling& sampling);
   void set_pages_saved(uint32_t pages) { options_.pages_saved = pages; }  // as in ExecutorOptions
   // Stops a step that is compiling kernels. Any thread or signal handler may call it.
@@ -255,7 +267,7 @@ class Executor {
   std::optional<PagePool> states_;
   std::vector<uint32_t> state_ends_;        // by sequence: the position behind the last row in its state
   std::optional<Checkpoints> checkpoints_;  // of states, else of the group with a window
-  std::function<bool()> spare_windows_;
+  std::function<bool()> spare_pages_;
   // By sequence, how many pages at its beginning lack layers with a window, since it was restored without
   // them.
   std::vector<uint32_t> not_there_;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/executor/cache_groups.h"
@@ -81,6 +82,12 @@ class PagePool {
       ++tables_[sequence].gone;
     else
       hold(page);
+  }
+
+  // Gives the sequence, in place of its page at `index`, one that has the same.
+  void replace(uint32_t sequence, uint32_t index, uint32_t page) {
+    hold(page);  // before the other goes, which may be the same
+    drop(std::exchange(tables_[sequence].pages[index], page));
   }
 
   std::span<const uint32_t> table(uint32_t sequence) const { return tables_[sequence].pages; }

@@ -12,13 +12,19 @@ Slice Executor::state_of(uint32_t layer, uint32_t state) const {
   return {states.buffer, states.offset + state * bytes, bytes};
 }
 
-// There are enough states if checkpoints give theirs up. A state that a checkpoint or another sequence has as
-// well is copied before the step.
+// There are enough states if checkpoints and the prefix cache give theirs up. A state that a checkpoint or
+// another sequence has as well is copied before the step.
 Status Executor::reserve_states(std::span<const PagePool::Want> wants) {
   if (!states_) return {};
   std::vector<PagePool::Want> one_of_each;
   for (const PagePool::Want& want : wants) one_of_each.push_back({want.sequence, 0, 1});
-  return states_->reserve(one_of_each, &state_copies_, [this] { return checkpoints_->give_up(); });
+  return states_->reserve(one_of_each, &state_copies_,
+                          [this] { return checkpoints_->give_up() || (spare_pages_ && spare_pages_()); });
+}
+
+void Executor::set_state(uint32_t sequence, uint32_t state, uint32_t position) {
+  states_->set_seen(sequence, 1, {&state, 1});
+  state_ends_[sequence] = position;
 }
 
 // Fails unless each sequence of the step has its rows together and goes on where its state ends.

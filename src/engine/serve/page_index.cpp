@@ -24,9 +24,9 @@ void fill_downwards(std::vector<uint32_t>* list, uint32_t count) {
 
 }  // namespace
 
-PageIndex::PageIndex(PagePool& pages, PagePool* windows, uint32_t count, Host host)
+PageIndex::PageIndex(PagePool& pages, Sides sides, uint32_t count, Host host)
     : pages_(pages),
-      windows_(windows),
+      sides_(sides),
       host_(std::move(host)),
       nodes_(size_t(count) + host_.slots),
       buckets_(std::bit_ceil(std::max(nodes_.size(), size_t(1))), kNone) {
@@ -57,7 +57,7 @@ uint32_t PageIndex::add(uint32_t parent, uint64_t salt, Tokens tokens, const Exe
   const uint32_t there = find(parent, salt, tokens);
   if (there != kNone) {
     if (nodes_[there].slot == kNone) {
-      if (nodes_[there].window == kNone) set_window(there, page.window);
+      set_side(there, page.window);
       return there;
     }
     pages_.hold(page.full);
@@ -75,7 +75,7 @@ uint32_t PageIndex::add(uint32_t parent, uint64_t salt, Tokens tokens, const Exe
   memcpy(node.tokens, tokens.data(), sizeof node.tokens);
   node.next_of_hash = std::exchange(bucket(node.hash), at);
   pages_.hold(page.full);
-  set_window(at, page.window);
+  set_side(at, page.window);
   if (parent != kRoot) ++nodes_[parent].children, ++nodes_[parent].children_on_device;
   ++idle_;
   join(on_device_, at, false);
@@ -110,10 +110,14 @@ bool PageIndex::give_up_page() {
 void PageIndex::give_up(uint32_t at, uint32_t slot) {
   leave(on_device_, at);
   Node& node = nodes_[at];
-  const bool kept = slot != kNone && host_.keep({node.page, node.window}, slot).ok();
+  const bool windows = sides_.of == Sides::Of::Windows;
+  const bool kept =
+      slot != kNone && host_.keep({node.page, windows ? node.side : PagePool::kGone}, slot).ok();
   if (!kept && host_.lose) host_.lose(at);
-  node.slot_has_window = kept && node.window != kNone;
-  drop_window(at);
+  if (windows) {
+    node.slot_has_side = kept && node.side != kNone;
+    drop_side(at);
+  }
   pages_.drop(std::exchange(node.page, kNone));
   --idle_;
   const uint32_t parent = node.parent;
@@ -138,8 +142,8 @@ void PageIndex::lost_device_child(uint32_t parent) {
 
 void PageIndex::bring_back(uint32_t at, const Executor::CachePage& page) {
   Node& node = nodes_[at];
-  node.slot_has_window = false;
-  set_window(at, page.window);
+  node.slot_has_side = false;
+  set_side(at, page.window);
   if (node.children == 0) leave(on_host_, at);
   free_slots_.push_back(std::exchange(node.slot, kNone));
   --kept_;
@@ -178,6 +182,7 @@ void PageIndex::forget_leaf(uint32_t at) {
 
 // Takes a leaf out of the tree that is in no line.
 void PageIndex::remove(uint32_t at) {
+  drop_side(at);
   const Node& node = nodes_[at];
   uint32_t* link = &bucket(node.hash);
   while (*link != at) link = &nodes_[*link].next_of_hash;
@@ -188,28 +193,28 @@ void PageIndex::remove(uint32_t at) {
   if (--parent.children == 0 && parent.slot != kNone) join(on_host_, node.parent, true);
 }
 
-void PageIndex::set_window(uint32_t at, uint32_t page) {
-  if (page == PagePool::kGone) return;
-  windows_->hold(page);
-  nodes_[at].window = page;
-  join(with_window_, at, false);
+void PageIndex::set_side(uint32_t at, uint32_t side) {
+  if (side == PagePool::kGone || nodes_[at].side != kNone) return;
+  sides_.pool->hold(side);
+  nodes_[at].side = side;
+  join(with_side_, at, false);
 }
 
-void PageIndex::drop_window(uint32_t at) {
-  if (nodes_[at].window == kNone) return;
-  leave(with_window_, at);
-  windows_->drop(std::exchange(nodes_[at].window, kNone));
+void PageIndex::drop_side(uint32_t at) {
+  if (nodes_[at].side == kNone) return;
+  leave(with_side_, at);
+  sides_.pool->drop(std::exchange(nodes_[at].side, kNone));
 }
 
-void PageIndex::use_window(uint32_t at) {
-  if (nodes_[at].window == kNone) return;
-  leave(with_window_, at);
-  join(with_window_, at, false);
+void PageIndex::use_side(uint32_t at) {
+  if (nodes_[at].side == kNone) return;
+  leave(with_side_, at);
+  join(with_side_, at, false);
 }
 
-bool PageIndex::give_up_window() {
-  if (with_window_.oldest == kNone) return false;
-  drop_window(with_window_.oldest);
+bool PageIndex::give_up_side() {
+  if (with_side_.oldest == kNone) return false;
+  drop_side(with_side_.oldest);
   return true;
 }
 

@@ -11,9 +11,10 @@
 // lower one. Where no slot is free, the kept leaf that has not been used for longest is forgotten. Who made
 // the index is told before a page is lost. All memory is allocated when the index is made.
 //
-// Where the cache has a group of windows, a node also has the page of that group with its tokens, until that
-// is needed for something else. Those that were not used for longest go first, whoever has pinned their
-// nodes.
+// A node may have a *side*: where the cache has a group of windows, the page of that group with its tokens;
+// where layers are recurrent, the state behind its last token. It has it until that is needed for something
+// else. Those that were not used for longest go first, whoever has pinned their nodes. A page of windows
+// follows its node to the host; a state stays on the device.
 #pragma once
 #include "engine/executor/executor.h"
 
@@ -30,8 +31,14 @@ class PageIndex {
     std::function<void(uint32_t node)> lose = {};  // the node's page or slot will be used for something else
   };
 
-  // count: pages in the pool; windows: the pool of windows, or null
-  PageIndex(PagePool& pages, PagePool* windows, uint32_t count, Host host);
+  // What sides of nodes are, and their pool, or null if there are none.
+  struct Sides {
+    enum class Of : uint8_t { Windows, States } of = Of::Windows;
+    PagePool* pool = nullptr;
+  };
+
+  // count: pages in the pool
+  PageIndex(PagePool& pages, Sides sides, uint32_t count, Host host);
 
   uint32_t find(uint32_t parent, uint64_t salt, Tokens tokens) const;  // kNone: there is none
   // Adds a page that holds `tokens` after those of `parent`, which must be pinned or the root. Where there is
@@ -41,15 +48,13 @@ class PageIndex {
   uint32_t slot(uint32_t node) const { return nodes_[node].slot; }  // kNone: the node is on the device
   uint64_t salt(uint32_t node) const { return nodes_[node].salt; }
   uint32_t parent(uint32_t node) const { return nodes_[node].parent; }
-  uint32_t window(uint32_t node) const {
-    return nodes_[node].window;
-  }  // its page of windows; kNone: it is gone
-  // Whether the node, or the host, has the page of windows.
-  bool has_window(uint32_t node) const {
-    return nodes_[node].window != kNone || nodes_[node].slot_has_window;
-  }
-  void use_window(uint32_t node);  // it is used now, if the node has it
-  bool give_up_window();           // frees the one that was not used for longest; false if there is none
+  uint32_t side(uint32_t node) const { return nodes_[node].side; }  // kNone: it has none, or it is gone
+  // Whether the node, or the host, has its side.
+  bool has_side(uint32_t node) const { return nodes_[node].side != kNone || nodes_[node].slot_has_side; }
+  void set_side(uint32_t node, uint32_t side);  // unless `side` is PagePool::kGone or the node has one
+  void use_side(uint32_t node);                 // it is used now, if the node has it
+  void drop_side(uint32_t node);                // the node has none any more
+  bool give_up_side();  // frees the one that was not used for longest; false: none is left
   void text_of(uint32_t node, std::vector<int32_t>* out) const;  // from its beginning to the end of the page
   bool idle(uint32_t node) const { return nodes_[node].users == 0; }
 
@@ -74,12 +79,12 @@ class PageIndex {
   struct Node {
     uint32_t parent;
     uint32_t page = kNone, slot = kNone;  // it has one of them
-    uint32_t window = kNone;              // a page of the pool of windows
-    bool slot_has_window = false;
+    uint32_t side = kNone;                // in the pool of sides
+    bool slot_has_side = false;
     uint32_t users = 0;  // pins, and children with users
     uint32_t children = 0, children_on_device = 0;
     uint32_t next_of_hash = 0;  // a list of each bucket
-    Links links, window_links;  // in the lines that the node stands in
+    Links links, side_links;    // in the lines that the node stands in
     uint64_t salt, hash;
     int32_t tokens[kPageTokens];
   };
@@ -99,18 +104,15 @@ class PageIndex {
   void forget_leaf(uint32_t node);
   void remove(uint32_t node);
 
-  void set_window(uint32_t node, uint32_t page);
-  void drop_window(uint32_t node);
-
   PagePool& pages_;
-  PagePool* const windows_;
+  const Sides sides_;
   const Host host_;
   std::vector<Node> nodes_;
   std::vector<uint32_t> free_, free_slots_;
   std::vector<uint32_t> buckets_;  // the first node of each hash, kNone if there is none
   Line on_device_;                 // idle nodes without children on the device
   Line on_host_;                   // kept nodes without children
-  Line with_window_{&Node::window_links};
+  Line with_side_{&Node::side_links};
   uint32_t idle_ = 0, kept_ = 0;
 };
 

@@ -8,17 +8,23 @@ PrefixCache::PrefixCache(Executor& executor, const PrefixCacheOptions& options)
     : executor_(executor),
       options_(options),
       host_pages_(executor, options.on ? options.host_bytes : 0),
-      folder_(executor, options.on ? options.folder : PageFolderOptions{}),
-      index_(executor.pages(), executor.windows(), executor.plan().pages, host()) {
-  executor_.set_spare_windows([this] { return index_.give_up_window(); });
+      folder_(executor, options.on && !executor.states() ? options.folder : PageFolderOptions{}),
+      index_(executor.pages(), sides(executor), executor.plan().pages, host()) {
+  executor_.set_spare_pages([this] { return index_.give_up_side(); });
+}
+
+PageIndex::Sides PrefixCache::sides(Executor& executor) {
+  if (executor.states()) return {PageIndex::Sides::Of::States, executor.states()};
+  return {PageIndex::Sides::Of::Windows, executor.windows()};
 }
 
 // Pages are lost in the order in which the folder would give them up, so only the last ones are stored.
 PrefixCache::~PrefixCache() {
-  executor_.set_spare_windows({});
-  if (!folder_.there()) return;
-  const uint64_t pages = index_.idle_pages() + index_.kept_pages();
-  not_stored_ = pages - std::min(pages, folder_.room());
+  executor_.set_spare_pages({});
+  if (folder_.there()) {
+    const uint64_t pages = index_.idle_pages() + index_.kept_pages();
+    not_stored_ = pages - std::min(pages, folder_.room());
+  }
   index_.forget_all();
 }
 
@@ -28,16 +34,24 @@ uint32_t PrefixCache::pages_in_use(uint64_t salt, std::span<const int32_t> token
     node = index_.find(node, salt, tokens.subspan(size_t(count) * kPageTokens, kPageTokens));
     if (node == PageIndex::kNone || index_.idle(node)) break;
   }
-  return count;
+  return states() ? std::min(count, reach(salt, tokens).usable) : count;
 }
 
 uint32_t PrefixCache::pages_known(uint64_t salt, std::span<const int32_t> tokens) const {
-  uint32_t node = PageIndex::kRoot, count = 0;
-  for (; on() && size_t(count + 1) * kPageTokens < tokens.size(); ++count) {
-    node = index_.find(node, salt, tokens.subspan(size_t(count) * kPageTokens, kPageTokens));
+  return reach(salt, tokens).usable;
+}
+
+// node: that of the first `pages` pages
+PrefixCache::Reach PrefixCache::reach(uint64_t salt, std::span<const int32_t> tokens, uint32_t node,
+                                      uint32_t pages) const {
+  Reach reach{pages, pages};
+  while (on() && size_t(reach.pages + 1) * kPageTokens < tokens.size()) {
+    node = index_.find(node, salt, tokens.subspan(size_t(reach.pages) * kPageTokens, kPageTokens));
     if (node == PageIndex::kNone) break;
+    ++reach.pages;
+    if (!states() || index_.has_side(node)) reach.usable = reach.pages;
   }
-  return count;
+  return reach;
 }
 
 void PrefixCache::move_to(Path& path, uint32_t node) {
@@ -49,6 +63,11 @@ void PrefixCache::move_to(Path& path, uint32_t node) {
 // How many of the next pages can be taken. Behind the last of them, all pages of windows that the next token
 // sees must be here.
 uint32_t PrefixCache::usable_pages(const User& user) const {
+  if (states()) {
+    const Reach known = reach(user.salt, user.tokens, user.path.node, user.path.pages);
+    if (known.pages > known.usable) user.path.branch = known.pages;
+    return known.usable - user.path.pages;
+  }
   if (!windows()) return 1;
   const uint32_t before = user.path.pages, seen = checkpoint_pages(windows()->window());
   uint32_t node = user.path.node, best = before;
@@ -56,7 +75,7 @@ uint32_t PrefixCache::usable_pages(const User& user) const {
   for (uint32_t pages = before; goes_on(user, pages); ++pages) {
     const PageIndex::Tokens text = user.tokens.first(size_t(pages + 1) * kPageTokens);
     if (node != PageIndex::kNone) node = index_.find(node, user.salt, text.last(kPageTokens));
-    bool window = node != PageIndex::kNone && index_.has_window(node);
+    bool window = node != PageIndex::kNone && index_.has_side(node);
     if (node == PageIndex::kNone) {
       if (!folder_.there()) break;
       window = folder_.has(user.salt, text, true);
@@ -77,7 +96,7 @@ bool PrefixCache::adopt_page(const User& user) {
     node = bring_back(user);
   if (node == PageIndex::kNone) return false;
   executor_.pages().share(index_.page(node), user.sequence);
-  index_.use_window(node);
+  if (windows()) index_.use_side(node);
   move_to(user.path, node);
   return true;
 }
@@ -89,11 +108,21 @@ bool PrefixCache::adopt_windows(const User& user, uint32_t before) {
   uint32_t node = user.path.node;
   for (uint32_t at = user.path.pages, i = uint32_t(seen.size()); i-- > 0;) {
     const bool own = --at < before;
-    seen[i] = own ? windows()->table(user.sequence)[at] : index_.window(node);
+    seen[i] = own ? windows()->table(user.sequence)[at] : index_.side(node);
     if (seen[i] == PagePool::kGone) return false;
     if (!own) node = index_.parent(node);
   }
   windows()->set_seen(user.sequence, user.path.pages * kPageTokens, seen);
+  return true;
+}
+
+// Gives the sequence the state behind its pages.
+bool PrefixCache::adopt_state(const User& user) {
+  const uint32_t state = index_.side(user.path.node), position = user.path.pages * kPageTokens;
+  if (state == PageIndex::kNone) return false;
+  index_.use_side(user.path.node);
+  executor_.set_state(user.sequence, state, position);
+  if (position > prompt_place(user)) user.path.passing = user.path.node;
   return true;
 }
 
@@ -111,11 +140,32 @@ uint32_t PrefixCache::adopt(const User& user) {
   for (uint32_t left = usable_pages(user); left; --left)
     if (!adopt_page(user)) return undo(user.path.looked_up);
   if (user.path.pages == before.pages) return 0;
-  if (!adopt_windows(user, before.pages)) return undo(user.path.looked_up);
+  if (!(states() ? adopt_state(user) : adopt_windows(user, before.pages))) return undo(user.path.looked_up);
   return (user.path.pages - before.pages) * kPageTokens;
 }
 
+// The next place at which the user's prompt leaves a state; 0 if there is none.
+uint32_t PrefixCache::next_place(const User& user) {
+  const uint32_t branch = user.path.branch * kPageTokens, last = prompt_place(user);
+  return branch > user.sent && branch < last ? branch : last > user.sent ? last : 0;
+}
+
+uint32_t PrefixCache::piece(const User& user, uint32_t rows) const {
+  if (!on() || !states()) return rows;
+  const uint32_t end = uint32_t(std::min<size_t>(size_t(user.sent) + rows, user.tokens.size()));
+  uint32_t cut = end;
+  for (const uint32_t place : {next_place(user), end / kPageTokens * kPageTokens})
+    if (place > user.sent) cut = std::min(cut, place);
+  return cut - user.sent;
+}
+
 bool PrefixCache::computes(const User& other, const User& user) const {
+  if (states()) {
+    const uint32_t place = next_place(other);
+    return on() && wants_page(user) && other.salt == user.salt && user.sent <= other.sent && place &&
+           user.tokens.size() > place &&
+           std::ranges::equal(other.tokens.first(place), user.tokens.first(place));
+  }
   return on() && wants_page(user) && other.path.node == user.path.node && other.salt == user.salt &&
          other.tokens.size() >= size_t(user.path.pages + 1) * kPageTokens &&
          std::ranges::equal(other.tokens.subspan(size_t(user.path.pages) * kPageTokens, kPageTokens),
@@ -129,8 +179,24 @@ void PrefixCache::keep(const User& user) {
   while (user.path.pages < known / kPageTokens) {
     Executor::CachePage page{table[user.path.pages]};
     if (windows()) page.window = windows()->table(user.sequence)[user.path.pages];
-    move_to(user.path, index_.add(user.path.node, user.salt, page_of(user), page));
+    const uint32_t node = index_.add(user.path.node, user.salt, page_of(user), page);
+    // What others had read, but had left no state of, was read again. One page of it is enough.
+    if (states()) executor_.pages().replace(user.sequence, user.path.pages, index_.page(node));
+    move_to(user.path, node);
   }
+  if (states()) keep_state(user);
+}
+
+// A text keeps its states where others may go on: at its branch, at its prompt's end, and the last one behind
+// that. So it takes few, however long it is.
+void PrefixCache::keep_state(const User& user) {
+  Path& path = user.path;
+  const uint32_t position = path.pages * kPageTokens, state = executor_.state_at(user.sequence, position);
+  if (state == PagePool::kGone || index_.has_side(path.node)) return;
+  index_.set_side(path.node, state);
+  if (path.passing != PageIndex::kNone) index_.drop_side(path.passing);
+  const bool stays = path.pages == path.branch || position == prompt_place(user);
+  path.passing = stays ? PageIndex::kNone : path.node;
 }
 
 void PrefixCache::leave(Path& path) {
@@ -153,12 +219,12 @@ void PrefixCache::store(uint32_t node) {
   const Status status = guarded([&]() -> Status {
     const uint64_t salt = index_.salt(node);
     index_.text_of(node, &text_);
-    const bool window = !windows() || index_.has_window(node);
+    const bool window = !windows() || index_.has_side(node);
     if (folder_.has(salt, text_, window)) return folder_.touch(salt, text_, window), Status{};
     uint32_t slot = index_.slot(node);
     if (slot == PageIndex::kNone) {
       slot = host_pages_.spare();
-      GRETA_TRY(host_pages_.keep({index_.page(node), index_.window(node)}, slot));
+      GRETA_TRY(host_pages_.keep({index_.page(node), index_.side(node)}, slot));
     }
     std::span<uint8_t> page;
     GRETA_TRY(host_pages_.bytes_of(slot, &page));
@@ -209,7 +275,7 @@ uint32_t PrefixCache::bring_back(const User& user) {
   const uint32_t node = find(user);  // its slot may have gone to a page that was given up
   if (node == PageIndex::kNone) return node;
   Executor::CachePage page{executor_.pages().take()};
-  if (index_.has_window(node)) page.window = window_page();
+  if (index_.has_side(node)) page.window = window_page();
   if (!host_pages_.bring_back(index_.slot(node), page).ok()) {
     drop(page);
     index_.forget(node);

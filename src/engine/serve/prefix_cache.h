@@ -22,6 +22,8 @@ class PrefixCache {
     uint32_t node = PageIndex::kRoot;  // of the last page
     uint32_t pages = 0;
     uint32_t looked_up = 0;  // pages that were looked for in the folder
+    uint32_t branch = 0;     // pages that others have read as well, behind the last state of the cache
+    uint32_t passing = PageIndex::kNone;  // the node whose state goes when there is a later one
   };
   // A request that uses the cache: its salt, its text, and where its sequence is.
   struct User {
@@ -29,6 +31,7 @@ class PrefixCache {
     uint64_t salt;
     std::span<const int32_t> tokens;
     uint32_t sequence, sent;  // tokens whose keys and values are there, or will be by steps under way
+    uint32_t prompt;          // tokens of the text that are its prompt
   };
 
   PrefixCache(Executor& executor, const PrefixCacheOptions& options);
@@ -46,13 +49,17 @@ class PrefixCache {
   void follow(const User& user) {
     if (user.sent < user.path.pages * kPageTokens) leave(user.path);
   }
-  // Gives the sequence the next page of its text, if it is here, or where there is a group of windows, all
-  // pages up to the last one behind which it can go on. The last token is left to be computed, for its
-  // logits. Returns for how many tokens; 0 if there is none.
+  // Gives the sequence the next page of its text, if it is here, or where there is a group of windows or
+  // layers keep states, all pages up to the last one behind which it can go on. The last token is left to be
+  // computed, for its logits. Returns for how many tokens; 0 if there is none.
   uint32_t adopt(const User& user);
-  // The next page of `user` is what `other` computes now.
+  // What `user` could take next is what `other` computes now.
   bool computes(const User& other, const User& user) const;
-  // Takes pages that are full. Steps that are submitted later may read them.
+  // How many of its next `rows` tokens a piece of the text should have, so that it ends where a state is
+  // kept.
+  uint32_t piece(const User& user, uint32_t rows) const;
+  // Takes pages that are full, and the state behind the last of them. Steps that are submitted later may read
+  // them.
   void keep(const User& user);
   void leave(Path& path);                                // the text begins anew or has ended
   bool give_up_page() { return index_.give_up_page(); }  // frees the oldest; false if all are in use
@@ -69,10 +76,24 @@ class PrefixCache {
   static bool goes_on(const User& user, uint32_t pages) {
     return user.tokens.size() > size_t(pages + 1) * kPageTokens;
   }
+  // The last place before the prompt's end at which a state can be kept.
+  static uint32_t prompt_place(const User& user) { return (user.prompt - 1) / kPageTokens * kPageTokens; }
+  static uint32_t next_place(const User& user);
+  static PageIndex::Sides sides(Executor& executor);
   PagePool* windows() const { return executor_.windows(); }
+  PagePool* states() const { return executor_.states(); }
+  // How many pages of a text the cache has, and how many of them lie before the last place at which the text
+  // can go on.
+  struct Reach {
+    uint32_t pages = 0, usable = 0;
+  };
+  Reach reach(uint64_t salt, std::span<const int32_t> tokens, uint32_t node = PageIndex::kRoot,
+              uint32_t pages = 0) const;
   uint32_t usable_pages(const User& user) const;
   bool adopt_page(const User& user);
   bool adopt_windows(const User& user, uint32_t before);
+  bool adopt_state(const User& user);
+  void keep_state(const User& user);
   uint32_t window_page();
   void drop(const Executor::CachePage& page);
   uint32_t find(const User& user) const { return index_.find(user.path.node, user.salt, page_of(user)); }

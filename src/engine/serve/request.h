@@ -84,7 +84,9 @@ class Request final : public Writing {
         options.prompt_logprobs || (options.embed && options.embed->pooling != Pooling::Last);
     return options.use_cache && !every_row;
   }
-  PrefixCache::User in_cache() { return {path_, options_.salt, tokens(), sequence(), sent()}; }
+  PrefixCache::User in_cache() {
+    return {path_, options_.salt, tokens(), sequence(), sent(), uint32_t(options_.tokens.size())};
+  }
   uint64_t admission() const { return admission_; }    // in the order of first admissions; 0: never yet
   uint64_t line_since() const { return line_since_; }  // how many were admitted when it joined the line
   bool ended_well() const { return !goes_on() && status().ok(); }

@@ -16,8 +16,7 @@ uint32_t pages_for(size_t tokens) { return uint32_t(divide_up(tokens, kPageToken
 Scheduler::Scheduler(Executor& executor, const SchedulerOptions& options)
     : executor_(executor),
       options_(options),
-      cache_(executor, {options.prefix_cache && !executor.model().shape.recurrent_layers,
-                        options.host_cache_bytes, options.folder}),
+      cache_(executor, {options.prefix_cache, options.host_cache_bytes, options.folder}),
       steps_(executor, *this, Steps::Thrown::EndsText, executor.options().sequences, options.now),
       waiting_(options.requests) {
   live_.reserve(options.requests);
@@ -228,6 +227,7 @@ void Scheduler::plan_prompt(Request& request, uint32_t* rows) {
   if (computed_beside(request) || (request.scores() && request.stalled())) return;
   Writing::Room room = steps_.room(running_.size());
   room.rows = std::min(room.rows, *rows);
+  if (request.options().use_cache) room.rows = cache_.piece(request.in_cache(), room.rows);
   *rows -= plan(request, room);
 }
 

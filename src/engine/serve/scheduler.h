@@ -29,12 +29,13 @@ struct SchedulerCounts {
   uint64_t steps = 0, rows = 0, cached_tokens = 0, set_back = 0, brought_back = 0;
   uint64_t step_ns = 0;  // of all steps
   // Of requests that have ended. `failed` are not among those by reason.
-  uint64_t ended[kStopReasons] = {}, failed = 0, prompt_tokens = 0, generated_tokens = 0;
+  uint64_t ended[kStopReasons] = {}, failed = 0, prompt_tokens = 0, generated_tokens = 0, reread_tokens = 0;
 
   void note_end(const Request& request) {
     ++(request.status().ok() ? ended[size_t(request.result().reason)] : failed);
     prompt_tokens += request.result().prompt_tokens;
     generated_tokens += request.result().generated_tokens;
+    reread_tokens += request.result().reread_tokens;
   }
 };
 

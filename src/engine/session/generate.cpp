@@ -55,6 +55,8 @@ class Session::Writer final : public Writing {
     return !(o.on_prompt && o.on_prompt(o.user, done, total) != 0) && !session_.take_cancel();
   }
   void all_sent() override { session_.executor_->keep_checkpoint(sequence(), sent()); }
+  // Where the text ends a step may be under way that has moved its state.
+  void next_sent() override { session_.executor_->keep_passing_state(sequence(), sent()); }
   void took_back(uint32_t position) override { undo_.to = std::min(undo_.to, position); }
 
   Generation& item_;

@@ -109,7 +109,10 @@ void Writing::submitted(const Part& part) {
   const bool was_reading = reading();
   sent_ = part.end() - part.guesses;
   drawing_ += part.draws;
-  if (was_reading && !reading()) all_sent();
+  if (!was_reading)
+    next_sent();
+  else if (!reading())
+    all_sent();
 }
 
 // ---- what becomes of its results ------------------------------------------------------------------
@@ -117,6 +120,7 @@ void Writing::submitted(const Part& part) {
 Status Writing::finish(const Part& part, Executor& executor, const float* outputs) {
   drawing_ -= part.draws;
   text_.fed = part.end() - part.guesses;
+  if (part.begin < read_before_) result_.reread_tokens += std::min(text_.fed, read_before_) - part.begin;
   if (part.begin < read_to_) GRETA_TRY(take_read());
   if (part.hidden && goes_on_) return take_hidden(part, outputs);
   const uint64_t vocab = model_.shape.vocab;
@@ -309,6 +313,7 @@ void Writing::note_times() {
 }
 
 uint32_t Writing::leave() {
+  read_before_ = std::max(read_before_, text_.fed);
   text_.fed = sent_ = read_from_ = 0;
   read_to_ = uint32_t(text_.tokens.size());
   drawing_ = 0;

@@ -45,7 +45,8 @@ struct WritingResult {
   StopReason reason = StopReason::Length;
   int32_t stop_string = -1;  // its index
   uint32_t prompt_tokens = 0, generated_tokens = 0;
-  uint32_t reread_tokens = 0;                        // of the prompt's beginning, which others do not count
+  // That were read before: of the prompt's beginning, which others do not count, or since it was set back.
+  uint32_t reread_tokens = 0;
   uint32_t forgotten_tokens = 0;                     // by on_full
   uint32_t drafted_tokens = 0, accepted_tokens = 0;  // guesses that were verified, and those that were right
   uint32_t reasoning_tokens = 0;                     // generated tokens that belong to reasoning
@@ -131,6 +132,8 @@ class Writing {
   virtual bool read(uint32_t done, uint32_t total) { return (void)done, (void)total, true; }
   // All tokens that are known are in steps that were submitted, and no step has gone on from there.
   virtual void all_sent() {}
+  // A step with the text's next token was submitted, and no step has gone on from there.
+  virtual void next_sent() {}
   // Gets the logits behind a token of the prompt, from which the next one's probability follows.
   virtual void score(uint32_t position, const float* logits) { (void)position, (void)logits; }
   virtual void give_vector(std::vector<float>&& vector) { (void)vector; }
@@ -177,6 +180,7 @@ class Writing {
   std::vector<int32_t> guesses_;  // of the step that comes next or is under way
   int32_t drawn_ = kNoToken;      // the last one
   uint32_t sent_ = 0;
+  uint32_t read_before_ = 0;              // tokens that were fed when it last gave up its sequence
   uint32_t read_from_ = 0, read_to_ = 0;  // the tokens that are read now or were read last
   uint32_t leaving_ = 0;                  // tokens that on_full has left out, until the others are read again
   uint32_t drawing_ = 0;                  // steps under way that draw
