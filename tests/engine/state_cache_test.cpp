@@ -2,10 +2,12 @@
 // on it.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <limits>
 
 #include "engine/serve_rig.h"
 #include "support/failing_memory.h"
 #include "support/model_file.h"
+#include "support/saved_session.h"
 
 using namespace greta;
 using namespace greta::test;
@@ -221,4 +223,54 @@ TEST_CASE("states: a session whose steps run ahead reads few tokens of its last 
     text.assign(session->tokens().begin(), session->tokens().end());
   }
   CHECK(again > 0);
+}
+
+TEST_CASE("states: a plan that does not fit says what it needs and what is free", "[engine][groups]") {
+  const std::string file = file_of("qwen35-converted");
+  Rig rig({.context = 128, .sequences = 1}, {}, false, file);
+  const uint64_t free = 4096;
+  ExecutorOptions options{.context = 128, .sequences = 64, .checkpoint_bytes = uint64_t(1) << 20};
+  ExecutorPlan plan;
+  REQUIRE(Executor::plan(*rig.engine.model, &options, free, &plan).ok());
+  REQUIRE(plan.states * plan.state_bytes > free);
+  std::unique_ptr<Executor> executor;
+  CHECK(Executor::open(*rig.engine.model, options, free, &executor).code == Code::Memory);
+  const std::string sentence = error_text();
+  CHECK(sentence.find(SizeText(plan.total()).text) != sentence.npos);
+  CHECK(sentence.find(SizeText(free).text) != sentence.npos);
+}
+
+TEST_CASE("states: a saved session whose state has another size is refused before anything changes",
+          "[engine][groups][state]") {
+  const std::string file = file_of("mamba2-converted"), other = file_of("mamba2-converted-lone");
+  Rig rig({.context = 128, .sequences = 1}, {}, false, file),
+      from({.context = 128, .sequences = 1}, {}, false, other);
+  const auto open = [](Rig& in) {
+    std::unique_ptr<Session> session;
+    REQUIRE(
+        Session::open(std::shared_ptr<Executor>(in.engine.executor.get(), [](Executor*) {}), &session).ok());
+    return session;
+  };
+  const std::unique_ptr<Session> to = open(rig), source = open(from);
+  const Tokens text = some_tokens(30, 1);
+  REQUIRE(to->eval(text, OutputRows::Last, nullptr).ok());
+  REQUIRE(source->eval(text, OutputRows::Last, nullptr).ok());
+  std::string foreign, before, after;
+  REQUIRE(save(*source, &foreign).ok());
+  REQUIRE(save(*to, &before).ok());
+  REQUIRE(foreign.size() != before.size());
+  CHECK(restore(*to, foreign).code == Code::Unsupported);
+  REQUIRE(save(*to, &after).ok());
+  CHECK(after == before);
+}
+
+TEST_CASE("states: a state that is no number ends the answer with the status of logits without numbers",
+          "[engine][groups]") {
+  ModelFile broken = read_model("qwen35-converted");
+  poke("blk.0.ssm_conv1d.weight", std::numeric_limits<float>::quiet_NaN())(broken);
+  const std::string file = write_model(broken);
+  Rig rig({.context = 128, .sequences = 1}, {}, GENERATE(false, true), file);
+  const Answer answer = ask(rig, request_of(some_tokens(10, 1), 5));
+  CHECK(answer.result.status.code == Code::File);
+  CHECK(answer.tokens.empty());
 }

@@ -267,8 +267,9 @@ struct Builder : StepBuilder {
     Slice x;
     const Calls before = enter(layer.ffn_norm, h, &x);
     const uint64_t slots = uint64_t(e.used) * e.width;
-    const Slice logits = rows(e.count), ids = rows(e.used), weights = rows(e.used), g = rows(slots),
-                u = rows(slots);
+    const Slice logits = rows(e.count), ids = rows(e.used), weights = rows(e.used), u = rows(slots);
+    const bool gates = there(layer.expert_gate);  // else the activation is the square of what is positive
+    const Slice g = gates ? rows(slots) : u;
     const Slice d = rows(uint64_t(e.used) * s.width), y = rows(s.width);
     const Call route =
         make.route(logits, ids, weights, {e.count, e.used},
@@ -277,13 +278,14 @@ struct Builder : StepBuilder {
     routed += matmul(layer.router, x, logits, layer.router_bias);
     GRETA_TRY(emit(routed += route));
     graph.name_part("router");
-    gated += matmul_each(layer.expert_gate, x, ids, g, 1, layer.expert_gate_bias);
+    if (gates) gated += matmul_each(layer.expert_gate, x, ids, g, 1, layer.expert_gate_bias);
     gated += matmul_each(layer.expert_up, x, ids, u, 1, layer.expert_up_bias);
-    GRETA_TRY(emit(gated += gate(g, u, uint32_t(slots))));
+    GRETA_TRY(emit(gated += gates ? gate(g, u, uint32_t(slots))
+                                  : make.multiply(u, u, u, {1, uint32_t(slots)}, kFactorPositive)));
     graph.name_part("experts gate up");
     Calls experts = matmul_each(layer.expert_down, g, ids, d, e.used, layer.expert_down_bias);
     experts += make.combine(d, weights, y, s.width, e.used);
-    if (!there(layer.shared_gate)) return leave(experts, layer.post_ffn_norm, y, h);
+    if (!there(layer.shared_down)) return leave(experts, layer.post_ffn_norm, y, h);
     const Slice shared = rows(s.width);
     Calls last;
     GRETA_TRY(dense(before, {layer.shared_gate}, {layer.shared_up}, {layer.shared_down}, x, shared, &last));

@@ -117,6 +117,13 @@ GRANITE = [
     granite("granitehybrid-converted-dense", 32, 4, 2, 24, "ama", mixer(4, 1, 8, 32),
             dict(num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=24, tie_word_embeddings=True)),
 ]
+# Bamba is granitehybrid without scales and with a rotation, which must be that of whole heads.
+BAMBA = [
+    case("granitehybrid-converted-bamba", "Bamba",
+         shape(32, 4, 2, 24, layers=3, attn_layer_indices=[1], hidden_act="silu",
+               rope_parameters=rope(partial_rotary_factor=1.0), **mixer(8, 2, 12, 32)),
+         published={"layer_types": None, "attn_rotary_emb": 8}),
+]
 FALCON = [
     case("falcon-h1-converted", "FalconH1",
          shape(32, 4, 2, 24, head_dim=8, mamba_d_ssm=48, mamba_n_heads=6, mamba_d_head=8, mamba_n_groups=2,
@@ -132,10 +139,14 @@ FALCON = [
 ]
 
 
+def nemotron_config(width, heads, kv_heads, ffn, pattern, **more):
+    kinds = {"M": "linear_attention", "*": "full_attention", "-": "mlp", "E": "moe"}
+    return shape(width, heads, kv_heads, ffn, layers=len(pattern), chunk_size=16,
+                 layers_block_type=[kinds[kind] for kind in pattern], **more)
+
+
 def nemotron(name, width, heads, kv_heads, ffn, pattern, **more):
-    kinds = {"M": "linear_attention", "*": "full_attention", "-": "mlp"}
-    config = shape(width, heads, kv_heads, ffn, layers=len(pattern), chunk_size=16,
-                   layers_block_type=[kinds[kind] for kind in pattern], **more)
+    config = nemotron_config(width, heads, kv_heads, ffn, pattern, **more)
     # A dense model has no keys of experts. The class of transformers, which the converter would find by the type,
     # adds them again.
     return case(name, "NemotronH", config, arch="nemotron_h",
@@ -153,6 +164,23 @@ NEMOTRON = [
 ]
 
 
+def nemotron_moe(name, width, heads, kv_heads, pattern, **more):
+    config = nemotron_config(width, heads, kv_heads, 16, pattern, **more)
+    return case(name, "NemotronH", config, arch="nemotron_h_moe",
+                published={"hybrid_override_pattern": pattern, "mamba_d_head": more["mamba_head_dim"],
+                           "rms_norm_eps": 1e-5, "layer_norm_epsilon": None})
+
+
+NEMOTRON_MOE = [
+    nemotron_moe("nemotron_h_moe-converted", 32, 4, 2, "ME*E", head_dim=12, mamba_num_heads=8, mamba_head_dim=6,
+                 n_groups=2, ssm_state_size=12, n_routed_experts=6, num_experts_per_tok=3, moe_intermediate_size=8,
+                 moe_shared_expert_intermediate_size=10, routed_scaling_factor=2.5),
+    nemotron_moe("nemotron_h_moe-converted-lone", 24, 2, 1, "E*M", head_dim=16, mamba_num_heads=3, mamba_head_dim=16,
+                 n_groups=1, ssm_state_size=8, conv_kernel=3, n_routed_experts=4, num_experts_per_tok=1,
+                 moe_intermediate_size=12, moe_shared_expert_intermediate_size=20, norm_topk_prob=False),
+]
+
+
 def jamba(width, heads, kv_heads, ffn, layers, period, offset, count, used, state, rank):
     return shape(width, heads, kv_heads, ffn, layers=layers, attn_layer_period=period, attn_layer_offset=offset,
                  expert_layer_period=2, expert_layer_offset=1, num_experts=count, num_experts_per_tok=used,
@@ -164,4 +192,4 @@ JAMBA = [
     case("jamba-converted-odd", "Jamba", jamba(24, 2, 1, 10, 3, 2, 1, 3, 1, 5, 3)),
 ]
 
-HYBRIDS = LFM2 + QWEN + LFM2MOE + MAMBA + GRANITE + FALCON + NEMOTRON + JAMBA
+HYBRIDS = LFM2 + QWEN + LFM2MOE + MAMBA + GRANITE + BAMBA + FALCON + NEMOTRON + NEMOTRON_MOE + JAMBA
