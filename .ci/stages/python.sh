@@ -4,7 +4,7 @@
 # Minutes: 3 whole, after the stage package, estimated; alone it compiles the library.
 # Inputs: the package, what it is built of, and its pages. It is one job, so the sample is all of it.
 sample_of_python=1
-latest_minute_of_python=50
+latest_minute_of_python=30  # so that the stage sanitizers, which is long, can still begin in time
 
 jobs_of_python() {
   job python "wheel" "bindings/python tests/python cmake tools docs/python* greta.h pyproject.toml" make_wheel
