@@ -126,17 +126,17 @@ class Build:
 
     def program_of(self, mutant, scratch):
         """Compiles and links a mutant. Returns the program's path, or None where it does not compile or is the same code."""
-        command = shlex.split(self.compiling[mutant.path])
+        command = [word for word in shlex.split(self.compiling[mutant.path]) if not word.startswith("-W")]
         source = os.path.join(ROOT, mutant.path)
         with open(source) as file:
             lines = file.read().split("\n")
         at, made = command.index("-o") + 1, os.path.join(scratch, "mutant.o")
         original = os.path.join(self.folder, command[at])
         lines[mutant.line - 1] = mutant.text
-        changed = os.path.join(scratch, "mutant.cpp")
+        changed = os.path.join(scratch, os.path.basename(mutant.path))  # which the object names
         with open(changed, "w") as file:
             file.write(f'#line 1 "{source}"\n' + "\n".join(lines))
-        command = [word for word in command if not word.startswith("-W")] + ["-w", "-iquote", os.path.dirname(source)]
+        command += ["-w", "-iquote", os.path.dirname(source)]
         command[at] = made
         command[command.index("-c") + 1] = changed
         for flag in ("-MF", "-MT"):
@@ -162,11 +162,12 @@ class Build:
 
     @staticmethod
     def code_of(path):
-        """An object without what says where it comes from."""
-        with tempfile.NamedTemporaryFile() as out:
-            subprocess.check_call(["objcopy", "-O", "elf64-x86-64", "--strip-debug", "-R", ".comment", path, out.name])
-            with open(out.name, "rb") as file:
-                return file.read().replace(b"mutant.cpp", b"").replace(os.path.basename(path).encode(), b"")
+        """The bytes of an object, without what is for debuggers."""
+        with tempfile.TemporaryDirectory() as scratch:
+            out = os.path.join(scratch, "code.o")
+            subprocess.check_call(["objcopy", "--strip-debug", path, out])
+            with open(out, "rb") as file:
+                return file.read()
 
 
 def try_mutant(build, mutant):
