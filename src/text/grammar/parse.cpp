@@ -21,7 +21,7 @@ class Parser {
   Status parse(std::string_view root, std::shared_ptr<const Grammar>* out) {
     for (skip(true); at_ < text_.size(); skip(true)) {
       const Status status = rule();
-      GRETA_TRY(within(status, "grammar, line %u", line()));
+      if (!status.ok()) return within(status, "grammar, line %u", line());  // lines are counted once
     }
     uint32_t start = 0;
     GRETA_TRY(builder_.rule_of(root, &start));

@@ -126,6 +126,18 @@ TEST_CASE("grammar: what is wrong is said, with its line", "[grammar]") {
 }
 
 // llama.cpp#22234, CVE-2025-71379 and CVE-2026-73556.
+// Reading a rule takes no time for those before it; else this would take a minute.
+TEST_CASE("grammar: as many rules as fit are read", "[grammar]") {
+  constexpr uint32_t kRules = 60000;
+  std::string text = "root ::= r0\n";
+  for (uint32_t i = 0; i < kRules; ++i) text += "r" + std::to_string(i) + " ::= \"x\"\n";
+  REQUIRE(text.size() <= kMaxGrammarBytes);
+  std::shared_ptr<const Grammar> grammar;
+  REQUIRE(parse_grammar(text, "root", nullptr, &grammar).ok());
+  CHECK_FALSE(parse_grammar(text + "r7 ::= \"y\"\n", "root", nullptr, &grammar).ok());
+  CHECK(std::string(error_text()).starts_with("grammar, line 60002: "));
+}
+
 TEST_CASE("grammar: hostile ones end at a limit", "[grammar]") {
   const auto ends = [](const std::string& text) {
     std::shared_ptr<const Grammar> grammar;
