@@ -11,5 +11,6 @@ if(GRETA_STATIC_RUNTIME)
     greta_run_on_old_glibc(greta_shared greta-cli)
   endif()
 endif()
-install(FILES "$<TARGET_FILE:greta_shared>" DESTINATION greta RENAME libgreta.so COMPONENT python)
+install(FILES "$<TARGET_FILE:greta_shared>" DESTINATION greta COMPONENT python
+  RENAME "$<TARGET_SONAME_FILE_NAME:greta_shared>")
 install(PROGRAMS "$<TARGET_FILE:greta-cli>" DESTINATION greta/bin COMPONENT python)

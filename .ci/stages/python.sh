@@ -1,4 +1,4 @@
-# python: one wheel, held to manylinux_2_28 and to a size, and its tests with the oldest and the newest Python
+# python: one wheel, held to manylinux_2_28, and its tests with the oldest and the newest Python
 # that can be had: those of the system and of pyenv, and Debian sid's, which is unpacked beside the system.
 # Types are checked by mypy for the oldest one.
 # Minutes: 3 whole, after the stage package, estimated; alone it compiles the library.
@@ -90,7 +90,8 @@ make_wheel() {
 # test_wheel PYTHON: the tests of the package, on what the wheel holds.
 test_wheel() {
   local part
-  export GRETA_PACKAGE=$work/wheel GRETA_LIBRARY=$work/wheel/greta/libgreta.so
+  export GRETA_PACKAGE=$work/wheel GRETA_LIBRARY
+  GRETA_LIBRARY=$(ls "$work"/wheel/greta/libgreta.so.*)
   export GRETA_CLI=$work/wheel/greta/bin/greta-cli
   for part in generate robust docs others recipes notebook; do
     echo "$part"

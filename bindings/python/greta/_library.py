@@ -18,8 +18,8 @@ Struct = TypeVar("Struct", bound=ctypes.Structure)
 
 def _open_library() -> Any:
     """Opens libgreta.so: the file that GRETA_LIBRARY names, else the one beside this file, else the system's."""
-    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libgreta.so")
     soname = f"libgreta.so.{c.GRETA_VERSION // 10000}.{c.GRETA_VERSION // 100 % 100}"
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), soname)
     path = os.environ.get("GRETA_LIBRARY") or (beside if os.path.exists(beside) else soname)
     try:
         library = ctypes.CDLL(path)
