@@ -1392,10 +1392,11 @@ typedef struct greta_request_options {
   uint32_t reserved;         /* 0. */
   const greta_embed_options* embed; /* Asks for a vector of the prompt in place of an answer; NULL: none. */
   const greta_source* state; /* A saved session or request, read during the call. The prompt must begin with
-                              * its tokens. Their keys and values are not computed again, but for the last
-                              * token of the prompt, and nobody else gets them from the prefix cache. They lie
-                              * in the host's memory until the request is closed. The errors are those of
-                              * greta_session_restore. NULL: none. At most one of state, embed and
+                              * its tokens, and is these tokens if there is neither a token nor a message.
+                              * Their keys and values are not computed again, but for the last token of the
+                              * prompt, and nobody else gets them from the prefix cache, unless share_state is
+                              * set. They lie in the host's memory until the request is closed. The errors are
+                              * those of greta_session_restore. NULL: none. At most one of state, embed and
                               * prompt_logprobs may be set. */
   uint32_t keep_state;       /* 1: greta_request_save can write the request's state when it has ended. */
   uint32_t reserved2;        /* 0. */
@@ -1412,6 +1413,10 @@ typedef struct greta_request_options {
   uint32_t prompt_events;    /* 1: there is a GRETA_EVENT_START when the prompt was read. 2: before it there
                               * is also a GRETA_EVENT_PROGRESS after each step that has read a piece. */
   uint32_t reserved4;        /* 0. */
+  uint32_t share_state;      /* 1: `state` is trusted, and other requests get its pages from the prefix cache.
+                              * GRETA_ERROR_UNSUPPORTED for models whose layers keep states, since that cache
+                              * has nothing of them. */
+  uint32_t reserved5;        /* 0. */
 } greta_request_options;
 
 /* Adds a request. What is wrong with the options is said here; what goes wrong later ends the request.
@@ -1438,6 +1443,16 @@ typedef struct greta_prompt {
   const int32_t* tokens;     /* [token_count] */
   size_t token_count;
 } greta_prompt;
+
+/* Forgets what the prefix cache has of a text: its pages on the device, in the host's memory and in the
+ * folder. Pages that a request uses now, or with which another text goes on, stay, and so do those before
+ * them. It waits for the step under way.
+ *
+ * tokens      [token_count] the text from its beginning
+ * salt        that of the requests that have left it
+ * out_tokens  for how many tokens something was forgotten; may be NULL */
+GRETA_API greta_status greta_service_forget(greta_service* service, const int32_t* tokens, size_t token_count,
+                                            uint64_t salt, size_t* out_tokens);
 
 /* Makes the prompt of a request and gives it out, without adding the request: what is counted is what would
  * be fed. A prompt may be longer than the context. The errors are those of greta_service_add, but for
@@ -1565,6 +1580,14 @@ GRETA_API uint64_t greta_request_state_bytes(const greta_request* request);
  * write  receives the bytes
  * user   passed to write */
 GRETA_API greta_status greta_request_save(greta_request* request, greta_write_callback write, void* user);
+
+/* Gives the tokens of a request after GRETA_EVENT_END: its prompt, and those of its answer behind it. What a
+ * full context has forgotten is not among them. Before the end it gives GRETA_ERROR_ARGUMENT.
+ *
+ * out_tokens  [*out_count] valid until the request is closed
+ * out_count   how many there are */
+GRETA_API greta_status greta_request_tokens(const greta_request* request, const int32_t** out_tokens,
+                                            size_t* out_count);
 
 /* Closes a request. If it has not ended, it is cancelled. */
 GRETA_API void greta_request_close(greta_request* request);

@@ -83,6 +83,7 @@ Status read_flags(const greta_request_options& o, RequestOptions* out) {
   GRETA_TRY(read_flag(o.logprobs, "logprobs", &out->logprobs));
   GRETA_TRY(read_flag(o.prompt_logprobs, "prompt_logprobs", &out->prompt_logprobs));
   GRETA_TRY(read_flag(o.keep_state, "keep_state", &out->keep_state));
+  GRETA_TRY(read_flag(o.share_state, "share_state", &out->share_state));
   out->use_cache = !no_cache;
   if (o.prompt_events > 2)
     return fail(Code::Argument, "prompt_events is %u, expected 0 to 2", o.prompt_events);
@@ -130,6 +131,7 @@ Status read_saved(const greta_source* given, const Executor& executor, RequestOp
   auto state = std::make_shared<SavedState>();
   GRETA_TRY(read_state(opened, executor, state.get()));
   const std::vector<int32_t>&held = state->tokens, &asked = out->tokens;
+  if (asked.empty()) out->tokens = held;
   const size_t same = size_t(std::ranges::mismatch(held, asked).in1 - held.begin());
   if (same < held.size())
     return fail(Code::Argument,
@@ -150,6 +152,7 @@ Status read_request_options(const greta_model& model, const Executor& executor,
   GRETA_TRY(check_reserved(o.reserved2));
   GRETA_TRY(check_reserved(o.reserved3));
   GRETA_TRY(check_reserved(o.reserved4));
+  GRETA_TRY(check_reserved(o.reserved5));
   GRETA_TRY(read_flags(o, out));
   GRETA_TRY(read_writing(o, out));
   out->priority = o.priority;
@@ -162,6 +165,7 @@ Status read_request_options(const greta_model& model, const Executor& executor,
   GRETA_TRY(within(read_sampling(model, o.sampling, out), "sampling"));
   if (o.embed) GRETA_TRY(within(read_embed(model.model, o.embed, &out->embed.emplace()), "embed"));
   GRETA_TRY(read_prompt(model, o, out));
+  if (out->share_state && !o.state) return fail(Code::Argument, "share_state is set, and there is no state");
   return o.state ? within(read_saved(o.state, executor, out), "state") : Status{};
 }
 

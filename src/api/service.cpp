@@ -163,6 +163,19 @@ greta_status greta_service_prompt(greta_service* service, const greta_request_op
   });
 }
 
+greta_status greta_service_forget(greta_service* service, const int32_t* tokens, size_t token_count,
+                                  uint64_t salt, size_t* out_tokens) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(service, "service"));
+    GRETA_TRY(need_device(service->model));
+    if (token_count) GRETA_TRY(need(tokens, "tokens"));
+    uint32_t forgotten = 0;
+    GRETA_TRY(service->service->forget(salt, {tokens, token_count}, &forgotten));
+    if (out_tokens) *out_tokens = forgotten;
+    return {};
+  });
+}
+
 greta_status greta_request_next(greta_request* request, uint64_t timeout_ns, greta_request_event* out_event) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(request, "request"));
@@ -247,6 +260,23 @@ greta_status greta_request_finish(greta_request* request, greta_request_result* 
     result.reasoning_tokens = from.reasoning_tokens;
     if (out_result) GRETA_TRY(write_result(result, out_result));
     return from.status.ok() ? from.status : fail(from.status.code, "%s", from.error);
+  });
+}
+
+greta_status greta_request_tokens(const greta_request* request, const int32_t** out_tokens,
+                                  size_t* out_count) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need(request, "request"));
+    GRETA_TRY(need(out_tokens, "out_tokens"));
+    GRETA_TRY(need(out_count, "out_count"));
+    GRETA_TRY(request->request->process().check());
+    RequestResult result;
+    if (!request->request->ended(&result))
+      return fail(Code::Argument, "the request has not ended, or not all its events were read");
+    const std::span<const int32_t> tokens = request->request->written();
+    *out_tokens = tokens.data();
+    *out_count = tokens.size();
+    return {};
   });
 }
 

@@ -159,6 +159,7 @@ void read_sampling(const Fields& fields, const greta_tokenizer* tokenizer, Ask* 
     for (const char letter : *salt) ask->salt = (ask->salt ^ static_cast<uint8_t>(letter)) * 1099511628211ULL;
     if (salt->empty()) ask->salt = 0;
   }
+  if (const auto slot = fields.whole("id_slot", -1, INT32_MAX)) ask->slot = *slot;
   if (const auto priority = fields.whole("priority", -2, 2)) ask->priority = static_cast<int32_t>(*priority);
   for (const char* name : {"thinking_budget_tokens", "reasoning_budget"})
     if (const auto most = fields.whole(name, -1, INT32_MAX)) ask->reasoning_tokens = *most;

@@ -58,6 +58,7 @@ struct Ask {
   int32_t priority = 0;
   uint32_t draft_tokens = 0, prompt_events = 0;
   int64_t keep_tokens = 0;
+  int64_t slot = -1;  // that remembers its text; -1: one that is idle
 };
 
 struct Options;

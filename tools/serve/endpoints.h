@@ -11,9 +11,11 @@ void show_model(Context& context);
 void load_model(Context& context);
 void unload_model(Context& context);
 void props(Context& context);
-void slots(Context& context);
 void metrics(Context& context);
 void page(Context& context);  // page.cpp
+// slots.cpp
+void slots(Context& context);
+void slot_action(Context& context);  // save, restore, erase
 // openai_chat.cpp
 void chat_completions(Context& context);
 // completions.cpp

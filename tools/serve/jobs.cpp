@@ -66,6 +66,7 @@ void Jobs::note_ready(Running* running) {
 void Jobs::open(greta_service* service, uint32_t together) {
   service_ = service;
   together_ = std::max(together, 1U);
+  places_.resize(together_);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -111,6 +112,7 @@ greta_status Jobs::add(const std::shared_ptr<Job>& job) {
   const JobItem& item = job->items[job->next];
   const greta_status status = add_request(service_, *item.ask, item.seed, running.get(), &running->request);
   if (status != GRETA_OK) return status;
+  job->sink->slot = running->slot = take_slot(*item.ask);
   ++job->next;
   job->running.push_back(running.release());
   return GRETA_OK;
@@ -131,6 +133,7 @@ void Jobs::start(const std::string& id, const std::string& trace, std::shared_pt
     const Refused refused = refusal_of(status);
     if (status == GRETA_ERROR_BUSY && job->next > 0) break;  // the others come when there is a place
     for (Running* each : job->running) {
+      leave_slot(*each, false);
       greta_request_close(each->request);
       delete each;
     }
@@ -151,10 +154,45 @@ void Jobs::start(const std::string& id, const std::string& trace, std::shared_pt
   job->reply->watch(job);
 }
 
+// The slot that the request asks for, else the idle one that was taken least recently.
+int Jobs::take_slot(const Ask& ask) {
+  if (ask.embed) return -1;
+  const std::lock_guard lock(mutex_);
+  size_t best = ask.slot >= 0 ? static_cast<size_t>(ask.slot) : 0;
+  const auto rank = [this](size_t i) { return std::pair(places_[i].users, places_[i].used); };
+  for (size_t i = 1; ask.slot < 0 && i < places_.size(); ++i)
+    if (rank(i) < rank(best)) best = i;
+  ++places_[best].users;
+  places_[best].used = ++taken_;
+  return static_cast<int>(best);
+}
+
+void Jobs::leave_slot(const Running& running, bool ended_well) {
+  if (running.slot < 0) return;
+  const int32_t* tokens = nullptr;
+  size_t count = 0;
+  const bool told = remembers_ && ended_well &&
+                    greta_request_tokens(running.request, &tokens, &count) == GRETA_OK && count > 0;
+  const std::lock_guard lock(mutex_);
+  Place& place = places_[static_cast<size_t>(running.slot)];
+  --place.users;
+  if (told) place.text = {{tokens, tokens + count}, running.job->items[running.index].ask->salt};
+}
+
+SlotText Jobs::slot_text(uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  return places_[number].text;
+}
+
+void Jobs::set_slot_text(uint32_t number, SlotText text) {
+  const std::lock_guard lock(mutex_);
+  places_[number].text = std::move(text);
+}
+
 std::vector<Slot> Jobs::slots() {
   const std::lock_guard lock(mutex_);
   std::vector<std::pair<Running*, Slot>> found;
-  std::vector<bool> taken(all_.size());
+  std::vector<bool> taken(all_.size() + places_.size());
   for (Running* each : all_) {
     Slot slot;
     slot.info = sized<greta_request_info>();
@@ -163,17 +201,18 @@ std::vector<Slot> Jobs::slots() {
     if (!runs) continue;
     slot.id = each->job->id;
     slot.max_tokens = each->job->items[each->index].ask->max_tokens;
-    if (each->slot >= 0 && static_cast<size_t>(each->slot) < taken.size()) taken[each->slot] = true;
+    if (each->shown >= 0 && static_cast<size_t>(each->shown) < taken.size()) taken[each->shown] = true;
     found.emplace_back(each, std::move(slot));
   }
   std::vector<Slot> slots;
   for (auto& [running, slot] : found) {
-    if (running->slot < 0) {
-      const auto place = std::find(taken.begin(), taken.end(), false);
-      running->slot = static_cast<int>(place - taken.begin());
+    if (running->shown < 0) {
+      const bool own = running->slot >= 0 && !taken[static_cast<size_t>(running->slot)];
+      const auto place = own ? taken.begin() + running->slot : std::find(taken.begin(), taken.end(), false);
+      running->shown = static_cast<int>(place - taken.begin());
       *place = true;
     }
-    slot.number = static_cast<uint32_t>(running->slot);
+    slot.number = static_cast<uint32_t>(running->shown);
     slots.push_back(std::move(slot));
   }
   return slots;
@@ -274,6 +313,7 @@ void Jobs::finish(Running* running) {
     const std::lock_guard lock(mutex_);
     all_.erase(running);
   }
+  leave_slot(*running, ended.status == GRETA_OK);
   greta_request_close(running->request);
   on_end_(ended);
   std::erase(job->running, running);

@@ -26,6 +26,7 @@ class Sink {
   virtual void failed(Reply& reply, const Refused& error) = 0;  // nothing comes after it
   virtual void done(Reply& reply) = 0;                          // all have ended
   std::string out;
+  int slot = 0;  // of the request that was added last
 };
 
 struct JobItem {
@@ -50,6 +51,12 @@ struct Slot {
   greta_request_info info;
 };
 
+// What a slot remembers: the tokens of the request that ended in it last.
+struct SlotText {
+  std::vector<int32_t> tokens;
+  uint64_t salt = 0;
+};
+
 class Jobs {
  public:
   // `together`: the most requests of one job that run at once.
@@ -58,6 +65,7 @@ class Jobs {
   // Before the service is opened, which then calls this; and after it.
   void listen(greta_service_options* options);
   void open(greta_service* service, uint32_t together);
+  void remember_texts() { remembers_ = true; }  // for slot_text()
   // Throws Refused if the first request is refused. Each item gets the events of its index.
   void start(const std::string& id, const std::string& trace, std::shared_ptr<Reply> reply,
              std::unique_ptr<Sink> sink, std::vector<JobItem> items);
@@ -65,6 +73,8 @@ class Jobs {
   void close();  // cancels all and ends the thread
   size_t active() const { return active_; }
   std::vector<Slot> slots();  // those that run, and not those that wait
+  SlotText slot_text(uint32_t number);
+  void set_slot_text(uint32_t number, SlotText text);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -75,7 +85,8 @@ class Jobs {
     uint32_t index = 0;
     Clock::time_point began, last;
     uint64_t first_ns = 0;
-    int slot = -1;  // its number for /slots; -1: none yet
+    int slot = -1;   // that remembers its text; -1: none does
+    int shown = -1;  // its number for /slots; -1: none yet
   };
   struct Job : Watcher, std::enable_shared_from_this<Job> {
     Jobs* jobs = nullptr;
@@ -93,7 +104,15 @@ class Jobs {
     void drained() override;
   };
 
+  struct Place {  // a slot
+    uint32_t users = 0;
+    uint64_t used = 0;  // when it was taken last, as a count
+    SlotText text;
+  };
+
   greta_status add(const std::shared_ptr<Job>& job);
+  int take_slot(const Ask& ask);
+  void leave_slot(const Running& running, bool ended_well);
   void run();
   bool read(Running* running);  // false: it is over
   void finish(Running* running);
@@ -114,7 +133,9 @@ class Jobs {
   std::unordered_set<Running*> all_;
   std::vector<std::shared_ptr<Job>> cancelled_, drained_,
       starved_;  // starved: there was no place for an item
-  bool closing_ = false, cancel_all_ = false;
+  std::vector<Place> places_;
+  uint64_t taken_ = 0;
+  bool closing_ = false, cancel_all_ = false, remembers_ = false;
   std::atomic<size_t> active_{0};
 };
 

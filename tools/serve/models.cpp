@@ -293,6 +293,7 @@ void Models::open(Hosted* hosted, bool may_shrink) {
       [this, hosted](const Ended& ended) { note_use(hosted), on_end_(*hosted, ended); },
       [hosted](uint64_t ns) { hosted->metrics.gap(ns); });
   open_service(hosted, may_shrink);
+  if (!options_.slot_folder.empty()) hosted->jobs->remember_texts();
   hosted->jobs->open(model.service, options_.parallel);
 }
 

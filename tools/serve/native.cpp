@@ -35,7 +35,7 @@ class NativeSink : public Sink {
                  {"content", std::string(event.text, event.bytes)},
                  {"tokens", tokens_},
                  {"stop", false},
-                 {"id_slot", 0}};
+                 {"id_slot", slot}};
     if (probabilities_) json["completion_probabilities"] = listed_;
     tokens_ = Json::array(), listed_ = Json::array();
     out += "data: " + dump(json) + "\n\n";
@@ -56,7 +56,7 @@ class NativeSink : public Sink {
     Json json = {{"index", 0},
                  {"content", content_},
                  {"tokens", return_tokens_ || stream_ ? tokens_ : Json::array()},
-                 {"id_slot", 0},
+                 {"id_slot", slot},
                  {"stop", true},
                  {"model", name_},
                  {"tokens_predicted", result_.generated_tokens},

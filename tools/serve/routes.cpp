@@ -18,6 +18,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/models/unload", Form::OpenAi, kQuick | kWithoutModel, unload_model},
     {"GET", "/props", Form::OpenAi, kQuick, props},
     {"GET", "/slots", Form::OpenAi, kQuick, slots},
+    {"POST", "/slots/*", Form::OpenAi, kSlow, slot_action},
     {"GET", "/metrics", Form::OpenAi, kQuick, metrics},
     {"POST", "/chat/completions", Form::OpenAi, 0, chat_completions},
     {"POST", "/completions", Form::OpenAi, 0, completions},

@@ -35,6 +35,7 @@ struct Options {
   bool slots = true, metrics = false, page = true;
   uint64_t host_cache_bytes = 0;
   std::string page_folder;
+  std::string slot_folder;  // where the texts of slots are saved; "": they are not
   greta_pooling pooling = GRETA_POOLING_DEFAULT;
   std::function<void(const std::string&)> say;  // lines for who started it
   std::function<void(const std::string&)> log;  // a line of JSON for each request that ended; none: no log

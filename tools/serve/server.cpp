@@ -99,6 +99,10 @@ void Context::send(const Json& json, Headers headers) const {
 }
 
 void Context::start(std::unique_ptr<Sink> sink, std::vector<JobItem> items) const {
+  for (const JobItem& item : items)
+    if (item.ask->slot >= server.options().parallel)
+      throw Refused(400, "id_slot must be -1, or at most " + std::to_string(server.options().parallel - 1),
+                    "id_slot");
   hosted->jobs->start(id, trace, reply, std::move(sink), std::move(items));
 }
 
@@ -108,7 +112,8 @@ Server::Server(const Options& options)
     : options_(options),
       models_(options_, [this](Hosted& hosted,
                                const Ended& ended) { hosted.metrics.ended(ended), log_end(hosted, ended); }),
-      pool_(2) {
+      pool_(2),
+      slow_(1) {
   ListenOptions listen;
   listen.host = options_.host;
   listen.port = options_.port;
@@ -189,6 +194,7 @@ int Server::run(const Loader& load) {
   }
   network.join();
   pool_.close();
+  slow_.close();
   models_.close();
   if (!failure.empty() && !stopping_) throw std::runtime_error(failure);
   return exit_code_;
@@ -296,14 +302,14 @@ void Server::handle(Call call, std::shared_ptr<Reply> reply) {
 }
 
 void Server::submit(const std::shared_ptr<Task>& task) {
-  if (pool_.submit([this, task] { run(task); })) return;
+  Pool& pool = task->route->flags & kSlow ? slow_ : pool_;
+  if (pool.submit([this, task] { run(task); })) return;
   Refused refused(429, "too many requests wait");
   refused.retry_s = 1;
   task->reply->send(error_response(task->route->form, refused));
 }
 
-// The value of `name` in a query, or "".
-static std::string in_query(const std::string& query, const std::string& name) {
+std::string in_query(const std::string& query, const std::string& name) {
   for (size_t at = 0; at < query.size();) {
     const size_t end = std::min(query.find('&', at), query.size());
     const std::string part = query.substr(at, end - at);

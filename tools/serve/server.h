@@ -64,6 +64,7 @@ struct Route {
 inline constexpr uint8_t kOpen = 1;          // needs no key
 inline constexpr uint8_t kQuick = 2;         // runs on the network's thread
 inline constexpr uint8_t kWithoutModel = 4;  // works while the model loads
+inline constexpr uint8_t kSlow = 8;          // waits for files and for the service, on a thread of its own
 
 class Server : public Handler {
  public:
@@ -100,7 +101,7 @@ class Server : public Handler {
 
   Options options_;
   Models models_;
-  Pool pool_;
+  Pool pool_, slow_;
   std::unique_ptr<Listener> listener_;
   std::atomic<bool> started_{false}, stopping_{false};
   std::chrono::steady_clock::time_point stop_at_;
@@ -113,5 +114,7 @@ const Route* find_route(const std::string& method, const std::string& path, std:
 Form form_of(const std::string& path);
 Response error_response(Form form, const Refused& refused);
 Json error_json(Form form, const Refused& refused);
+// The value of `name` in a query, or "".
+std::string in_query(const std::string& query, const std::string& name);
 
 }  // namespace greta::serve

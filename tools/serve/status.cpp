@@ -1,6 +1,4 @@
 // What the server says of itself and its model.
-#include <algorithm>
-
 #include "endpoints.h"
 
 namespace greta::serve {
@@ -116,27 +114,6 @@ void props(Context& context) {
                 {"modalities", {{"vision", false}, {"audio", false}}},
                 {"models_autoload", context.server.options().autoload && context.server.models().many()},
                 {"build_info", "greta " + std::to_string(greta_version())}});
-}
-
-void slots(Context& context) {
-  if (!context.server.options().slots) throw Refused(501, "the server was started with --no-slots");
-  const Model& model = context.model();
-  Json list = Json::array();
-  for (uint32_t i = 0; i < context.server.options().parallel; ++i)
-    list.push_back({{"id", i}, {"n_ctx", model.context}, {"is_processing", false}});
-  for (const Slot& slot : context.hosted->jobs->slots()) {
-    if (slot.number >= list.size()) continue;
-    const greta_request_info& info = slot.info;
-    const int64_t rest = slot.max_tokens < 0 ? -1 : slot.max_tokens - int64_t{info.generated_tokens};
-    Json& json = list[slot.number];
-    json["is_processing"] = true;
-    json["id_task"] = slot.id;
-    json["n_prompt_tokens"] = info.prompt_tokens;
-    json["n_prompt_tokens_processed"] = std::min(info.read_tokens, info.prompt_tokens);
-    json["n_prompt_tokens_cache"] = info.cached_tokens;
-    json["next_token"] = {{"n_decoded", info.generated_tokens}, {"n_remain", rest}, {"has_next_token", true}};
-  }
-  context.send(list);
 }
 
 void metrics(Context& context) {

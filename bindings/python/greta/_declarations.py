@@ -883,6 +883,8 @@ class greta_request_options(Structure):
     user: int | None
     prompt_events: int
     reserved4: int
+    share_state: int
+    reserved5: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("max_tokens", c_uint32),
@@ -916,6 +918,8 @@ class greta_request_options(Structure):
         ("user", c_void_p),
         ("prompt_events", c_uint32),
         ("reserved4", c_uint32),
+        ("share_state", c_uint32),
+        ("reserved5", c_uint32),
     ]
 
 
@@ -1249,6 +1253,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "greta_service_stop": (None, (c_void_p,)),
     "greta_service_describe": (c_uint32, (c_void_p, POINTER(greta_service_info),)),
     "greta_service_add": (c_uint32, (c_void_p, POINTER(greta_request_options), POINTER(c_void_p),)),
+    "greta_service_forget": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t, c_uint64, POINTER(c_size_t),)),
     "greta_service_prompt": (c_uint32, (c_void_p, POINTER(greta_request_options), CFUNCTYPE(c_int, c_void_p, POINTER(greta_prompt)), c_void_p,)),
     "greta_request_next": (c_uint32, (c_void_p, c_uint64, POINTER(greta_request_event),)),
     "greta_request_describe": (c_uint32, (c_void_p, POINTER(greta_request_info),)),
@@ -1256,6 +1261,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "greta_request_finish": (c_uint32, (c_void_p, POINTER(greta_request_result),)),
     "greta_request_state_bytes": (c_uint64, (c_void_p,)),
     "greta_request_save": (c_uint32, (c_void_p, greta_write_callback, c_void_p,)),
+    "greta_request_tokens": (c_uint32, (c_void_p, POINTER(POINTER(c_int32)), POINTER(c_size_t),)),
     "greta_request_close": (None, (c_void_p,)),
     "greta_runtime_selftest": (c_uint32, (c_void_p, POINTER(greta_selftest_options), POINTER(c_uint32),)),
     "greta_session_profile": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t, CFUNCTYPE(None, c_void_p, POINTER(greta_profile_stage)), c_void_p,)),

@@ -140,6 +140,18 @@ bool PageFolder::load(uint64_t salt, Tokens text, std::span<uint8_t> page, bool 
   return false;
 }
 
+bool PageFolder::remove(uint64_t salt, Tokens text) {
+  bool found = false;
+  for (const bool window : {false, true}) {
+    if (!has(salt, text, window)) continue;
+    const std::string path = path_of(salt, text, window);
+    remove_file(path);
+    forget(path);
+    found = true;
+  }
+  return found;
+}
+
 std::vector<PageFolder::Written>::iterator PageFolder::find(const std::string& path) {
   return std::ranges::find(files_, path, &Written::path);
 }

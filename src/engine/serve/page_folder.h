@@ -36,6 +36,7 @@ class PageFolder {
   void store(uint64_t salt, Tokens text, std::span<const uint8_t> page, bool window = true);
   // Reads a page. Returns false where there is none, or a damaged one, which is removed.
   bool load(uint64_t salt, Tokens text, std::span<uint8_t> page, bool window = true);
+  bool remove(uint64_t salt, Tokens text);  // both of its files; false: there is none
 
  private:
   struct Written {

@@ -174,10 +174,28 @@ uint32_t PageIndex::take_slot() {
 
 void PageIndex::forget_leaf(uint32_t at) {
   if (host_.lose) host_.lose(at);
+  free_slot_of(at);
+  remove(at);
+}
+
+void PageIndex::free_slot_of(uint32_t at) {
   leave(on_host_, at);
   free_slots_.push_back(std::exchange(nodes_[at].slot, kNone));
   --kept_;
+}
+
+bool PageIndex::forget_unused(uint32_t at) {
+  Node& node = nodes_[at];
+  if (node.users || node.children) return false;
+  if (node.slot != kNone) return free_slot_of(at), remove(at), true;
+  const uint32_t parent = node.parent;
+  leave(on_device_, at);
+  drop_window(at);
+  pages_.drop(std::exchange(node.page, kNone));
+  --idle_;
   remove(at);
+  lost_device_child(parent);
+  return true;
 }
 
 // Takes a leaf out of the tree that is in no line.

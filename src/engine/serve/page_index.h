@@ -71,6 +71,8 @@ class PageIndex {
   void bring_back(uint32_t node, const Executor::CachePage& page);
   void forget(uint32_t node);  // a node that the host keeps, with all below it and leaves that are older
   void forget_all();           // idle and kept nodes
+  // Takes a node out of the tree, and tells nobody. False: a request or another node needs it.
+  bool forget_unused(uint32_t node);
 
  private:
   struct Links {
@@ -102,6 +104,7 @@ class PageIndex {
   void lost_device_child(uint32_t parent);
   void give_up(uint32_t node, uint32_t slot);
   void forget_leaf(uint32_t node);
+  void free_slot_of(uint32_t node);
   void remove(uint32_t node);
 
   PagePool& pages_;

@@ -54,6 +54,23 @@ PrefixCache::Reach PrefixCache::reach(uint64_t salt, std::span<const int32_t> to
   return reach;
 }
 
+uint32_t PrefixCache::forget(uint64_t salt, std::span<const int32_t> tokens) {
+  const size_t pages = on() ? tokens.size() / kPageTokens : 0;
+  std::vector<uint32_t> known;
+  for (uint32_t node = PageIndex::kRoot; known.size() < pages; known.push_back(node)) {
+    node = index_.find(node, salt, tokens.subspan(known.size() * kPageTokens, kPageTokens));
+    if (node == PageIndex::kNone) break;
+  }
+  uint32_t gone = 0;
+  for (size_t page = pages; page-- > 0;) {
+    const bool here = page < known.size();
+    if (here && !index_.forget_unused(known[page])) break;
+    const bool stored = folder_.there() && folder_.remove(salt, tokens.first((page + 1) * kPageTokens));
+    gone += here || stored;
+  }
+  return gone;
+}
+
 void PrefixCache::move_to(Path& path, uint32_t node) {
   index_.move_pin(path.node, node);
   path.node = node;

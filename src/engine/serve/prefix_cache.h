@@ -61,7 +61,10 @@ class PrefixCache {
   // Takes pages that are full, and the state behind the last of them. Steps that are submitted later may read
   // them.
   void keep(const User& user);
-  void leave(Path& path);                                // the text begins anew or has ended
+  void leave(Path& path);  // the text begins anew or has ended
+  // Forgets the pages of a text, here, in the host's memory and in the folder, from its end on up to one that
+  // a request uses or with which another text goes on. Returns how many.
+  uint32_t forget(uint64_t salt, std::span<const int32_t> tokens);
   bool give_up_page() { return index_.give_up_page(); }  // frees the oldest; false if all are in use
 
  private:

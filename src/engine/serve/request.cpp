@@ -69,7 +69,11 @@ Status Request::open(const Model& model, uint32_t context, size_t events, std::s
   if (int(options.prompt_logprobs) + bool(options.embed) + bool(options.state) > 1)
     return greta::fail(Code::Argument, "set at most one of prompt_logprobs, embed and state");
   options.ends_exactly |= options.keep_state && model.shape.recurrent_layers;  // its state goes no further
-  if (options.state) options.use_cache = false;  // others take nothing from a state that came from outside
+  if (options.share_state && model.shape.recurrent_layers)
+    return greta::fail(Code::Unsupported,
+                       "share_state: the prefix cache has nothing of models whose layers keep states");
+  // Others take nothing from a state that came from outside, unless its owner says so.
+  if (options.state && !options.share_state) options.use_cache = false;
   auto request = std::make_shared<Request>(model, context, events, std::move(engine), std::move(options));
   const RequestOptions& o = request->options_;
   const std::vector<std::string_view> stops(o.stops.begin(), o.stops.end());

@@ -24,6 +24,7 @@ struct RequestOptions : WritingOptions {
   uint64_t salt = 0;     // only requests of the same salt share cached pages
   bool use_cache = true;
   std::shared_ptr<const SavedState> state;  // of the prompt's beginning, whose keys and values are used
+  bool share_state = false;                 // and may be left in the prefix cache
   bool keep_state = false;                  // its own state can be written when it has ended
   uint32_t top = 0;  // how many of the likeliest tokens are listed, where logprobs are given
   // How the answer of a conversation is taken apart; null: it is text as it comes.
@@ -45,7 +46,8 @@ class Request final : public Writing {
   bool next(uint64_t timeout_ns, RequestEvent* out) { return mailbox_.take(timeout_ns, out); }
   bool ended(RequestResult* out) { return mailbox_.ended(out); }
   const Process& process() const { return process_; }
-  const SavedState& state() const { return state_; }  // after it has ended
+  const SavedState& state() const { return state_; }                 // after it has ended
+  std::span<const int32_t> written() const { return text_.tokens; }  // prompt and answer, after it has ended
   Status state_status() const {
     return state_status_.ok() ? Status{} : greta::fail(state_status_.code, "%s", state_error_);
   }
@@ -82,7 +84,7 @@ class Request final : public Writing {
   static bool adopts(const RequestOptions& options) {
     const bool every_row =
         options.prompt_logprobs || (options.embed && options.embed->pooling != Pooling::Last);
-    return options.use_cache && !every_row;
+    return options.use_cache && !every_row && !options.state;
   }
   PrefixCache::User in_cache() {
     return {path_, options_.salt, tokens(), sequence(), sent(), uint32_t(options_.tokens.size())};

@@ -53,6 +53,9 @@ class Scheduler final : Steps::Owner {
   uint32_t cached_tokens(uint64_t salt, std::span<const int32_t> tokens) const {
     return cache_.pages_known(salt, tokens) * kPageTokens;
   }
+  uint32_t forget(uint64_t salt, std::span<const int32_t> tokens) {
+    return cache_.forget(salt, tokens) * kPageTokens;
+  }
   const PageIndex& index() const { return cache_.index(); }
 
  private:

@@ -104,7 +104,10 @@ void Service::take_arrivals() {
 
 // Where the scheduler is full for a moment, some of its requests are cancelled and leave with its next step.
 void Service::hand_over() {
-  for (Question* question : questions_) answer(question);
+  for (Question* question : questions_) {
+    question->work();
+    question->answered = true;
+  }
   if (!questions_.empty()) idle_.notify_all();
   questions_.clear();
   const size_t taken = std::min(arrivals_.size(), options_.scheduler.requests - scheduler_.live());
@@ -122,8 +125,8 @@ void Service::hand_over() {
 }
 
 // Where nothing runs the service, nothing changes its cache while the lock is held.
-uint32_t Service::cached_tokens(const RequestOptions& options) {
-  Question question{options};
+void Service::between_steps(const std::function<void()>& work) {
+  Question question{work};
   std::unique_lock<std::mutex> lock(mutex_);
   if (busy_) {
     questions_.push_back(&question);
@@ -131,18 +134,23 @@ uint32_t Service::cached_tokens(const RequestOptions& options) {
     idle_.wait(lock, [&] { return question.answered || !busy_; });
     std::erase(questions_, &question);
   }
-  if (!question.answered) answer(&question);
-  return question.answer;
+  if (!question.answered) work();
 }
 
-void Service::answer(Question* question) {
-  const RequestOptions& options = question->options;
+uint32_t Service::cached_tokens(const RequestOptions& options) {
   const std::span<const int32_t> tokens = options.tokens;
-  question->answered = true;
-  if (options.state)
-    question->answer = uint32_t(std::min(options.state->tokens.size(), tokens.size() - 1));
-  else if (Request::adopts(options))
-    question->answer = scheduler_.cached_tokens(options.salt, tokens);
+  if (options.state) return uint32_t(std::min(options.state->tokens.size(), tokens.size() - 1));
+  uint32_t cached = 0;
+  if (Request::adopts(options))
+    between_steps([&] { cached = scheduler_.cached_tokens(options.salt, tokens); });
+  return cached;
+}
+
+Status Service::forget(uint64_t salt, std::span<const int32_t> tokens, uint32_t* out_tokens) {
+  Status status;
+  between_steps(
+      [&] { status = guarded([&] { return *out_tokens = scheduler_.forget(salt, tokens), Status{}; }); });
+  return status;
 }
 
 ServiceState Service::state() {

@@ -3,6 +3,8 @@
 #pragma once
 #include <pthread.h>
 
+#include <functional>
+
 #include "engine/serve/scheduler.h"
 
 namespace greta {
@@ -36,6 +38,8 @@ class Service {
   ServiceState state();
   // How many tokens of a prompt the prefix cache has. It waits for the step under way.
   uint32_t cached_tokens(const RequestOptions& options);
+  // Forgets a text's pages of the prefix cache. Gives for how many tokens. It waits for the step under way.
+  Status forget(uint64_t salt, std::span<const int32_t> tokens, uint32_t* out_tokens);
   const Model& model() const { return executor_->model(); }
 
  private:
@@ -43,12 +47,11 @@ class Service {
   Status start_thread();
   void sort_out_cancelled(std::vector<std::shared_ptr<Request>>* out);
   void end_cancelled(std::vector<std::shared_ptr<Request>>* requests);
-  struct Question {  // of cached_tokens()
-    const RequestOptions& options;
-    uint32_t answer = 0;
+  struct Question {
+    const std::function<void()>& work;
     bool answered = false;
   };
-  void answer(Question* question);
+  void between_steps(const std::function<void()>& work);
   void take_arrivals();
   void hand_over();
   void loop();

@@ -105,6 +105,9 @@ void add_serving(CLI::App& app, ServeOptions& options) {
   app.add_option("--cache-dir", serve.page_folder,
                  "keep what was read in this folder, so that it survives a restart")
       ->type_name("FOLDER");
+  app.add_option("--slot-save-path", serve.slot_folder,
+                 "let POST /slots/N?action=save write what slot N has read to a file of this folder")
+      ->type_name("FOLDER");
   app.add_flag("--log-jsonl", options.log_jsonl,
                "write a line of JSON for each request that ended to stdout");
   app.add_flag("--metrics", serve.metrics, "answer /metrics with counts and times for Prometheus");
@@ -280,6 +283,9 @@ serve::Options settled(const ServeOptions& options) {
   if (serve.keys.empty() && (!options.keys.empty() || !options.key_file.empty()))
     throw Misused("--api-key and --api-key-file give no key");
   serve.cors_origins = parts_of(options.origins, ',');
+  std::error_code error;
+  if (!serve.slot_folder.empty() && !std::filesystem::is_directory(serve.slot_folder, error))
+    throw Failed("--slot-save-path: there is no folder " + serve.slot_folder);
   serve.parallel = options.parallel < 1 ? 4 : static_cast<uint32_t>(options.parallel);
   if (options.sampling.mirostat == 1) throw Misused("--mirostat takes 2, or 0 for none");
   serve.sampling = sampling_fields(options.sampling);
