@@ -1416,7 +1416,9 @@ typedef struct greta_request_options {
   uint32_t share_state;      /* 1: `state` is trusted, and other requests get its pages from the prefix cache.
                               * GRETA_ERROR_UNSUPPORTED for models whose layers keep states, since that cache
                               * has nothing of them. */
-  uint32_t reserved5;        /* 0. */
+  uint32_t call_pieces;      /* 1: calls of tools come while they are written, where a model writes their
+                              * arguments as JSON: GRETA_EVENT_CALL_START, then GRETA_EVENT_CALL_PIECE, then
+                              * GRETA_EVENT_TOOL_CALL. */
 } greta_request_options;
 
 /* Adds a request. What is wrong with the options is said here; what goes wrong later ends the request.
@@ -1476,6 +1478,11 @@ typedef enum greta_event_kind {
                               * cached_tokens are known. */
   GRETA_EVENT_PROGRESS = 8,  /* A piece of the prompt was read: read_tokens of prompt_tokens. One that nobody
                               * has taken makes way for the next one. */
+  GRETA_EVENT_CALL_START = 9, /* id and name are those of a call whose arguments come next in pieces. If the
+                              * answer ends within the call, or its text is no call after all, there is no
+                              * GRETA_EVENT_TOOL_CALL for it. */
+  GRETA_EVENT_CALL_PIECE = 10, /* text and bytes hold a piece of the call's arguments. The pieces together are
+                              * those of the GRETA_EVENT_TOOL_CALL behind them. */
   GRETA_EVENT_KIND_MAX = 0x7fffffff
 } greta_event_kind;
 

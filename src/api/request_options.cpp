@@ -83,6 +83,7 @@ Status read_flags(const greta_request_options& o, RequestOptions* out) {
   GRETA_TRY(read_flag(o.logprobs, "logprobs", &out->logprobs));
   GRETA_TRY(read_flag(o.prompt_logprobs, "prompt_logprobs", &out->prompt_logprobs));
   GRETA_TRY(read_flag(o.keep_state, "keep_state", &out->keep_state));
+  GRETA_TRY(read_flag(o.call_pieces, "call_pieces", &out->call_pieces));
   GRETA_TRY(read_flag(o.share_state, "share_state", &out->share_state));
   out->use_cache = !no_cache;
   if (o.prompt_events > 2)
@@ -152,7 +153,6 @@ Status read_request_options(const greta_model& model, const Executor& executor,
   GRETA_TRY(check_reserved(o.reserved2));
   GRETA_TRY(check_reserved(o.reserved3));
   GRETA_TRY(check_reserved(o.reserved4));
-  GRETA_TRY(check_reserved(o.reserved5));
   GRETA_TRY(read_flags(o, out));
   GRETA_TRY(read_writing(o, out));
   out->priority = o.priority;

@@ -6,10 +6,11 @@ using namespace greta;
 using Kind = RequestEvent::Kind;
 static_assert(kStopReasons == GRETA_STOP_UNREAD + 1 &&
               kStopReasons <= std::extent_v<decltype(greta_service_info::ended)>);
-constexpr greta_event_kind kEventKinds[] = {GRETA_EVENT_TEXT,    GRETA_EVENT_REASONING, GRETA_EVENT_TOOL_CALL,
-                                            GRETA_EVENT_PROMPT,  GRETA_EVENT_EMBEDDING, GRETA_EVENT_START,
-                                            GRETA_EVENT_PROGRESS};
-static_assert(size_t(Kind::Progress) + 1 == std::size(kEventKinds));
+constexpr greta_event_kind kEventKinds[] = {
+    GRETA_EVENT_TEXT,     GRETA_EVENT_REASONING,  GRETA_EVENT_TOOL_CALL,
+    GRETA_EVENT_PROMPT,   GRETA_EVENT_EMBEDDING,  GRETA_EVENT_START,
+    GRETA_EVENT_PROGRESS, GRETA_EVENT_CALL_START, GRETA_EVENT_CALL_PIECE};
+static_assert(size_t(Kind::CallPiece) + 1 == std::size(kEventKinds));
 static_assert(int(RequestProgress::State::Ended) == GRETA_REQUEST_ENDED);
 static_assert(sizeof(greta_top_logprob) == sizeof(Likely) &&
               offsetof(greta_top_logprob, logprob) == offsetof(Likely, logprob));
@@ -192,7 +193,7 @@ greta_status greta_request_next(greta_request* request, uint64_t timeout_ns, gre
       event.logprob = from.token.logprob;
       event.text = from.text.c_str();
       event.bytes = from.text.size();
-      if (from.kind == Kind::ToolCall) {
+      if (from.kind == Kind::ToolCall || from.kind == Kind::CallStart) {
         event.id = from.call.id.c_str();
         event.name = from.call.name.c_str();
         event.arguments = from.call.arguments.c_str();

@@ -89,6 +89,37 @@ static int hold_behind_reasoning(greta_chat_options chat) {
   return 0;
 }
 
+/* The call comes while it is written: its id and name, pieces of its arguments, and all of it. */
+static int come_in_pieces(greta_chat_options chat) {
+  const greta_message question = {"user", "Will it rain?", NULL};
+  greta_request_options options = {.struct_size = sizeof options, .messages = &question, .message_count = 1};
+  greta_request_event event = {.struct_size = sizeof event};
+  greta_request* request = NULL;
+  char id[64] = "", joined[256] = "";
+  int pieces = 0, whole = 0;
+  chat.tool_choice = "weather", chat.one_call = 1;
+  options.chat = &chat, options.max_tokens = 120, options.call_pieces = 1;
+  CHECK(greta_service_add(service, &options, &request) == GRETA_OK);
+  while (!greta_request_next(request, UINT64_MAX, &event) && event.kind != GRETA_EVENT_END) {
+    if (event.kind == GRETA_EVENT_CALL_START) {
+      CHECK(!id[0] && !strcmp(event.name, "weather") && event.bytes == 0);
+      snprintf(id, sizeof id, "%s", event.id);
+    } else if (event.kind == GRETA_EVENT_CALL_PIECE) {
+      CHECK(id[0] && !whole && event.bytes > 0);
+      strncat(joined, event.text, sizeof joined - strlen(joined) - 1);
+      ++pieces;
+    } else if (event.kind == GRETA_EVENT_TOOL_CALL) {
+      CHECK(!strcmp(event.id, id) && !strcmp(event.name, "weather") && !strcmp(event.arguments, joined));
+      ++whole;
+    }
+  }
+  CHECK(pieces > 2 && whole == 1);
+  greta_request_close(request);
+  options.call_pieces = 2;
+  CHECK(greta_service_add(service, &options, &request) == GRETA_ERROR_ARGUMENT);
+  return 0;
+}
+
 static int refuse(greta_chat_options chat) {
   chat.tool_choice = "sun";
   CHECK(ask(&chat, NULL) == GRETA_ERROR_ARGUMENT && strstr(greta_error_text(), "sun"));
@@ -118,7 +149,7 @@ int main(int argc, char** argv) {
   CHECK(greta_runtime_open(&on_cpu, &runtime) == GRETA_OK);
   CHECK(greta_model_open(runtime, &load, &model) == GRETA_OK);
   CHECK(greta_service_open(model, &serve, &service) == GRETA_OK);
-  if (hold_calls(chat) || hold_behind_reasoning(chat) || refuse(chat)) return 1;
+  if (hold_calls(chat) || hold_behind_reasoning(chat) || come_in_pieces(chat) || refuse(chat)) return 1;
   greta_service_close(service), greta_model_close(model), greta_runtime_close(runtime);
   return 0;
 }

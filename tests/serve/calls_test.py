@@ -41,7 +41,9 @@ class Calls(ServerTest):
         deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
         parts = [part for delta in deltas for part in delta.get("tool_calls", [])]
         self.assertEqual([part["index"] for part in parts], [0] * len(parts))
-        self.assertEqual(sum("id" in part for part in parts), 1)  # id and name come once
+        self.assertEqual([("id" in part, "name" in part["function"]) for part in parts], [(True, True)] + [(False, False)] * (len(parts) - 1))
+        self.assertGreater(len(parts), 4)  # in pieces
+        self.assertEqual("".join(part["function"]["arguments"] for part in parts), call["function"]["arguments"])
         self.assertEqual(json.loads("".join(part["function"]["arguments"] for part in parts)), ARGUMENTS)
         self.assertEqual(chunks[-1]["choices"][0]["finish_reason"], "tool_calls")
         # And back: the call with its result.
@@ -77,13 +79,34 @@ class Calls(ServerTest):
         self.assertEqual(answer["stop_reason"], "tool_use")
         self.assertEqual([(block["type"], block["name"], block["input"]) for block in answer["content"]], [("tool_use", "weather", ARGUMENTS)])
         events = list(self.server.events("/v1/messages", {**body, "stream": True}))
-        self.assertEqual([name for name, _ in events], ["message_start", "content_block_start", "content_block_delta", "content_block_stop",
-                                                        "message_delta", "message_stop"])
+        names, deltas = [name for name, _ in events], [data["delta"] for name, data in events if name == "content_block_delta"]
+        self.assertGreater(len(deltas), 3)
+        self.assertEqual(names, ["message_start", "content_block_start"] + ["content_block_delta"] * len(deltas) +
+                         ["content_block_stop", "message_delta", "message_stop"])
         self.assertEqual((events[1][1]["content_block"]["name"], events[1][1]["content_block"]["input"]), ("weather", {}))
-        self.assertEqual(json.loads(events[2][1]["delta"]["partial_json"]), ARGUMENTS)
+        self.assertEqual(json.loads("".join(delta["partial_json"] for delta in deltas)), ARGUMENTS)
         back = USER + [{"role": "assistant", "content": answer["content"]},
                        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": answer["content"][0]["id"], "content": "Sun."}]}]
         self.assertEqual(self.server.post("/v1/messages", {"messages": back, "max_tokens": 2, "tools": [tool]})["usage"]["output_tokens"], 2)
+
+    def test_a_call_is_cut(self):
+        """The answer ends within the call: what has come stays a call, and none is whole."""
+        body = {"messages": USER, "max_tokens": 30, "grammar": GRAMMAR, "stream": True}
+        chunks = [data for _, data in self.server.events("/v1/chat/completions", {**body, "tools": [FUNCTION]})][:-1]
+        parts = [part for chunk in chunks for part in chunk["choices"][0]["delta"].get("tool_calls", [])]
+        self.assertEqual(parts[0]["function"]["name"], "weather")
+        self.assertTrue(json.dumps(ARGUMENTS).startswith("".join(part["function"]["arguments"] for part in parts)))
+        self.assertEqual(chunks[-1]["choices"][0]["finish_reason"], "length")
+        tool = {"name": "weather", "input_schema": SCHEMA}
+        events = list(self.server.events("/v1/messages", {**body, "tools": [tool]}))
+        self.assertEqual([name for name, _ in events][-3:], ["content_block_stop", "message_delta", "message_stop"])
+        self.assertEqual(events[-2][1]["delta"]["stop_reason"], "max_tokens")
+        del body["max_tokens"]
+        del body["messages"]
+        body.update(input="How is the weather?", max_output_tokens=30, tools=[{"type": "function", "name": "weather", "parameters": SCHEMA}])
+        events = list(self.server.events("/v1/responses", body))
+        self.assertEqual([name for name, _ in events][-3:], ["response.function_call_arguments.done", "response.output_item.done", "response.incomplete"])
+        self.assertEqual(events[-1][1]["response"]["output"][0]["status"], "incomplete")
 
     def test_ollama(self):
         body = {"model": "m", "messages": USER, "tools": [FUNCTION], "stream": False, "options": {"grammar": GRAMMAR, "num_predict": 120}}
@@ -98,8 +121,12 @@ class Calls(ServerTest):
         self.assertEqual((call["type"], call["name"], json.loads(call["arguments"])), ("function_call", "weather", ARGUMENTS))
         self.assertEqual(answer["status"], "completed")
         events = list(self.server.events("/v1/responses", {**body, "stream": True}))
-        self.assertEqual([name for name, _ in events][2:-1], ["response.output_item.added", "response.function_call_arguments.delta",
-                                                              "response.function_call_arguments.done", "response.output_item.done"])
+        deltas = [data["delta"] for name, data in events if name == "response.function_call_arguments.delta"]
+        self.assertGreater(len(deltas), 3)
+        self.assertEqual([name for name, _ in events][2:-1], ["response.output_item.added"] + ["response.function_call_arguments.delta"] * len(deltas) +
+                         ["response.function_call_arguments.done", "response.output_item.done"])
+        self.assertEqual("".join(deltas), call["arguments"])
+        self.assertEqual(events[-3][1]["arguments"], call["arguments"])
         self.assertEqual(events[-1][1]["response"]["output"][0]["name"], "weather")
         custom = {"type": "custom", "name": "weather"}
         text = '<tool_call>{"name": "weather", "arguments": {"input": "Graz"}}</tool_call>'

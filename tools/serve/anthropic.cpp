@@ -176,6 +176,8 @@ class MessageSink : public Sink {
 
   void event(uint32_t, const greta_request_event& event) override {
     if (event.kind == GRETA_EVENT_START) start(event.prompt_tokens, event.cached_tokens);
+    if (event.kind == GRETA_EVENT_CALL_START) return begin_call(event.id, event.name);
+    if (event.kind == GRETA_EVENT_CALL_PIECE) return call_piece({event.text, event.bytes});
     if (event.kind == GRETA_EVENT_TOOL_CALL) return call(event);
     const bool thinking = event.kind == GRETA_EVENT_REASONING;
     if ((event.kind != GRETA_EVENT_TEXT && !thinking) || event.bytes == 0) return;
@@ -270,19 +272,28 @@ class MessageSink : public Sink {
     if (stream_) tell("content_block_stop", {{"index", index}});
   }
 
-  void call(const greta_request_event& event) {
+  void begin_call(const char* id, const char* name) {
     close();
-    const Json input = Json::parse(event.arguments, nullptr, false);
-    Json block = {{"type", "tool_use"}, {"id", event.id}, {"name", event.name}, {"input", Json::object()}};
-    const size_t index = content_.size();
-    if (stream_) {
-      tell("content_block_start", {{"index", index}, {"content_block", block}});
-      tell("content_block_delta",
-           {{"index", index}, {"delta", {{"type", "input_json_delta"}, {"partial_json", event.arguments}}}});
-      tell("content_block_stop", {{"index", index}});
+    open_ = "tool_use";
+    content_.push_back({{"type", open_}, {"id", id}, {"name", name}, {"input", Json::object()}});
+    if (stream_)
+      tell("content_block_start", {{"index", content_.size() - 1}, {"content_block", content_.back()}});
+  }
+
+  void call_piece(const std::string& text) {
+    if (stream_)
+      tell("content_block_delta", {{"index", content_.size() - 1},
+                                   {"delta", {{"type", "input_json_delta"}, {"partial_json", text}}}});
+  }
+
+  void call(const greta_request_event& event) {
+    if (open_ != "tool_use") {  // it has not come in pieces
+      begin_call(event.id, event.name);
+      call_piece(event.arguments);
     }
-    if (input.is_object()) block["input"] = input;
-    content_.push_back(std::move(block));
+    const Json input = Json::parse(event.arguments, nullptr, false);
+    if (input.is_object()) content_.back()["input"] = input;
+    close();
   }
 
   std::string id_, model_, open_;
@@ -305,6 +316,7 @@ void messages(Context& context) {
   read_max_tokens(fields, {"max_tokens"}, false, ask.get());
   ask->prompt_events = 1;
   const bool stream = fields.flag("stream").value_or(false);
+  ask->call_pieces = stream;
   const std::string* name = fields.text("model");
   auto sink = std::make_unique<MessageSink>(name ? *name : model.name, stream, ask->stops);
   if (!skipped.empty()) sink->extra = {{"X-Greta-Skipped-Tools", skipped}};

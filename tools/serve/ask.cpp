@@ -270,6 +270,7 @@ void set_all(const Ask& ask, uint64_t seed, Wanted* wanted) {
   greta_request_options& options = wanted->options;
   set_prompt(ask, wanted);
   options.prompt_events = ask.prompt_events;
+  options.call_pieces = ask.call_pieces ? 1 : 0;
   options.salt = ask.salt;
   options.no_cache = ask.no_cache ? 1 : 0;
   options.priority = ask.priority;

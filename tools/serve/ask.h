@@ -57,6 +57,7 @@ struct Ask {
   greta_pooling pooling = GRETA_POOLING_DEFAULT;
   int32_t priority = 0;
   uint32_t draft_tokens = 0, prompt_events = 0;
+  bool call_pieces = false;  // calls come while they are written
   int64_t keep_tokens = 0;
   int64_t slot = -1;  // that remembers its text; -1: one that is idle
 };

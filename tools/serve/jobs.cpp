@@ -1,6 +1,7 @@
 #include "jobs.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace greta::serve {
 namespace {
@@ -287,7 +288,9 @@ bool Jobs::read(Running* running) {
     job.sink->out.clear();
     return false;
   }
-  if (event.token >= 0 && (event.kind == GRETA_EVENT_TEXT || event.kind == GRETA_EVENT_REASONING)) {
+  constexpr greta_event_kind kOfAnswer[] = {GRETA_EVENT_TEXT, GRETA_EVENT_REASONING, GRETA_EVENT_CALL_START,
+                                            GRETA_EVENT_CALL_PIECE};
+  if (event.token >= 0 && std::ranges::find(kOfAnswer, event.kind) != std::end(kOfAnswer)) {
     const auto now = Clock::now();
     if (running->first_ns == 0)
       running->first_ns = nanoseconds(now - running->began);

@@ -10,6 +10,7 @@ struct Choice {
   Json logprobs = Json::array();
   const char* finish = "stop";
   bool has_role = false;
+  bool in_call = false;  // a call comes in pieces
 };
 
 class ChatSink : public Sink {
@@ -34,8 +35,10 @@ class ChatSink : public Sink {
     Choice& choice = choices_[index];
     const bool reasoning = event.kind == GRETA_EVENT_REASONING;
     Json logprobs = Json::array();
-    if (logprobs_ && event.token >= 0 && event.kind == GRETA_EVENT_TEXT)
+    const bool in_call = event.kind == GRETA_EVENT_CALL_START || event.kind == GRETA_EVENT_CALL_PIECE;
+    if (logprobs_ && event.token >= 0 && (event.kind == GRETA_EVENT_TEXT || in_call))
       logprobs.push_back(logprob_json(tokenizer_, event.token, event.logprob, &event));
+    if (in_call) return call_part(index, event, logprobs);
     if (event.kind == GRETA_EVENT_TOOL_CALL) return call(index, event);
     if (event.kind == GRETA_EVENT_PROGRESS || event.kind == GRETA_EVENT_START) return progress(event);
     if (event.kind != GRETA_EVENT_TEXT && !reasoning) return;
@@ -85,8 +88,24 @@ class ChatSink : public Sink {
     out += "data: " + head_ + ",\"choices\":[],\"prompt_progress\":" + dump(progress_json(event)) + "}\n\n";
   }
 
+  // Its id and name, then pieces of its arguments.
+  void call_part(uint32_t index, const greta_request_event& event, const Json& logprobs) {
+    Choice& choice = choices_[index];
+    Json one;
+    if (event.kind == GRETA_EVENT_CALL_START) {
+      one = {{"id", event.id}, {"type", "function"}, {"function", {{"name", event.name}, {"arguments", ""}}}};
+      choice.calls.push_back(one);
+    } else {
+      one = {{"function", {{"arguments", std::string(event.text, event.bytes)}}}};
+    }
+    choice.in_call = true;
+    one["index"] = choice.calls.size() - 1;
+    chunk(index, "\"tool_calls\":" + dump(Json::array({one})), nullptr, logprobs);
+  }
+
   void call(uint32_t index, const greta_request_event& event) {
     Choice& choice = choices_[index];
+    if (std::exchange(choice.in_call, false)) return;  // it has come in pieces
     const Json function = {{"name", event.name}, {"arguments", event.arguments}};
     Json one = {{"id", event.id}, {"type", "function"}, {"function", function}};
     if (stream_) {
@@ -157,6 +176,7 @@ void chat_completions(Context& context) {
   if (logprobs) ask->logprobs = top;
   const auto n = static_cast<size_t>(fields.whole("n", 1, 128).value_or(1));
   const bool stream = fields.flag("stream").value_or(false);
+  ask->call_pieces = stream;
   if (stream && fields.flag("return_progress").value_or(false)) ask->prompt_events = 2;
   const Json* options = fields.object("stream_options");
   const bool usage = options && Fields(*options, "stream_options.").flag("include_usage").value_or(false);

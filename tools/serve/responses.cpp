@@ -21,6 +21,8 @@ class ResponseSink : public Sink {
   }
 
   void event(uint32_t, const greta_request_event& event) override {
+    if (event.kind == GRETA_EVENT_CALL_START) return begin_call(event.id, event.name, false);
+    if (event.kind == GRETA_EVENT_CALL_PIECE) return call_piece({event.text, event.bytes});
     if (event.kind == GRETA_EVENT_TOOL_CALL) return call(event);
     const bool thinking = event.kind == GRETA_EVENT_REASONING;
     if ((event.kind != GRETA_EVENT_TEXT && !thinking) || event.bytes == 0) return;
@@ -124,50 +126,74 @@ class ResponseSink : public Sink {
 
   void close() {
     if (open_.empty()) return;
+    if (open_ == "call")
+      return end_call(std::string(text_), "incomplete");  // it is none after all, or was cut
     tell(open_ == "reasoning" ? "response.reasoning_text.done" : "response.output_text.done",
          place({{"text", text_}}));
     tell("response.content_part.done", place({{"part", part()}}));
     item_["content"].push_back(part());
-    finish_item();
+    finish_item("completed");
     open_.clear();
     text_.clear();
   }
 
-  void finish_item() {
-    item_["status"] = "completed";
+  void finish_item(const char* status) {
+    item_["status"] = status;
     tell("response.output_item.done", {{"output_index", output_.size()}, {"item", item_}});
     output_.push_back(std::move(item_));
     item_ = Json::object();
   }
 
-  void call(const greta_request_event& event) {
+  bool is_custom(const std::string& name) const { return call_.custom.count(name) > 0; }
+
+  // A custom tool is a function of one text, which is known when its arguments are whole.
+  void begin_call(const std::string& id, const std::string& name, bool whole) {
     close();
-    const bool custom = call_.custom.count(event.name) > 0;
-    const char* field = custom ? "input" : "arguments";
+    const bool custom = is_custom(name);
+    if (custom && !whole) return;
+    open_ = "call";
+    item_ = {{"id", random_id(custom ? "ctc_" : "fc_")},
+             {"type", custom ? "custom_tool_call" : "function_call"},
+             {"status", "in_progress"},
+             {"call_id", id},
+             {"name", name},
+             {custom ? "input" : "arguments", ""}};
+    tell("response.output_item.added", {{"output_index", output_.size()}, {"item", item_}});
+  }
+
+  void tell_call(const char* what, const char* key, const std::string& value) {
+    const bool custom = item_["type"] == "custom_tool_call";
+    const std::string stem = custom ? "response.custom_tool_call_input" : "response.function_call_arguments";
+    tell((stem + what).c_str(), {{"item_id", item_["id"]}, {"output_index", output_.size()}, {key, value}});
+  }
+
+  void call_piece(const std::string& text) {
+    if (open_ != "call") return;
+    text_ += text;
+    tell_call(".delta", "delta", text);
+  }
+
+  void end_call(const std::string& value, const char* status) {
+    const char* field = item_["type"] == "custom_tool_call" ? "input" : "arguments";
+    tell_call(".done", field, value);
+    item_[field] = value;
+    finish_item(status);
+    open_.clear();
+    text_.clear();
+  }
+
+  void call(const greta_request_event& event) {
     std::string value = event.arguments;
-    if (custom) {
+    if (is_custom(event.name)) {
       const Json arguments = Json::parse(value, nullptr, false);
       if (arguments.is_object() && arguments.contains("input") && arguments["input"].is_string())
         value = arguments["input"].get<std::string>();
     }
-    item_ = {{"id", random_id(custom ? "ctc_" : "fc_")},
-             {"type", custom ? "custom_tool_call" : "function_call"},
-             {"status", "in_progress"},
-             {"call_id", event.id},
-             {"name", event.name},
-             {field, ""}};
-    const std::string stem = custom ? "response.custom_tool_call_input" : "response.function_call_arguments";
-    const Json where = {{"item_id", item_["id"]}, {"output_index", output_.size()}};
-    const auto told = [&](const std::string& name, const char* key) {
-      Json json = where;
-      json[key] = value;
-      tell(name.c_str(), json);
-    };
-    tell("response.output_item.added", {{"output_index", output_.size()}, {"item", item_}});
-    told(stem + ".delta", "delta");
-    told(stem + ".done", field);
-    item_[field] = value;
-    finish_item();
+    if (open_ != "call") {  // it has not come in pieces
+      begin_call(event.id, event.name, true);
+      call_piece(value);
+    }
+    end_call(std::string(value), "completed");
   }
 
   ResponseCall call_;
@@ -194,6 +220,7 @@ void responses(Context& context) {
   const std::string* name = fields.text("model");
   call.model = name ? *name : model.name;
   call.stream = fields.flag("stream").value_or(false);
+  ask->call_pieces = call.stream;
   read_sampling(fields, model.tokenizer, ask.get());
   read_max_tokens(fields, {"max_output_tokens"}, false, ask.get());
   read_template_options(fields, ask.get());

@@ -884,7 +884,7 @@ class greta_request_options(Structure):
     prompt_events: int
     reserved4: int
     share_state: int
-    reserved5: int
+    call_pieces: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("max_tokens", c_uint32),
@@ -919,7 +919,7 @@ class greta_request_options(Structure):
         ("prompt_events", c_uint32),
         ("reserved4", c_uint32),
         ("share_state", c_uint32),
-        ("reserved5", c_uint32),
+        ("call_pieces", c_uint32),
     ]
 
 
@@ -950,6 +950,8 @@ class greta_event_kind(enum.IntEnum):
     GRETA_EVENT_EMBEDDING = 6
     GRETA_EVENT_START = 7
     GRETA_EVENT_PROGRESS = 8
+    GRETA_EVENT_CALL_START = 9
+    GRETA_EVENT_CALL_PIECE = 10
     GRETA_EVENT_KIND_MAX = 2147483647
 
 

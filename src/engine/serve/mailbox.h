@@ -54,7 +54,17 @@ struct RequestProgress {
 };
 
 struct RequestEvent {
-  enum class Kind : uint8_t { Text, Reasoning, ToolCall, Prompt, Embedding, Start, Progress };
+  enum class Kind : uint8_t {
+    Text,
+    Reasoning,
+    ToolCall,
+    Prompt,
+    Embedding,
+    Start,
+    Progress,
+    CallStart,
+    CallPiece
+  };
   Kind kind = Kind::Text;
   // Each token that is drawn comes with one event. kNoToken: a further event of the same token, or text that
   // was held back until the end. Prompt: the token of the prompt whose probability this is.

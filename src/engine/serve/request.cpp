@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace greta {
 
@@ -95,13 +96,27 @@ ChatSink Request::sink() {
   out.text = [add](std::string_view text) { return add(RequestEvent::Kind::Text, text); };
   out.reasoning = [add](std::string_view text) { return add(RequestEvent::Kind::Reasoning, text); };
   out.call = [this, add](ChatCall call) {
-    if (call.id.empty()) call.id = call_id(options_.earlier_calls + result_.tool_calls);
+    call.id = begun_id_.empty() ? id_of(call) : std::exchange(begun_id_, {});
     ++result_.tool_calls;
     add(RequestEvent::Kind::ToolCall, {});
     made_.back().call = std::move(call);
     return true;
   };
+  if (!options_.call_pieces) return out;
+  out.pieces.begin = [this, add](const ChatCall& call) {
+    begun_id_ = id_of(call);
+    add(RequestEvent::Kind::CallStart, {});
+    made_.back().call = {begun_id_, call.name, ""};
+    return true;
+  };
+  out.pieces.argument = [add](std::string_view text) { return add(RequestEvent::Kind::CallPiece, text); };
   return out;
+}
+
+// The one that the model gave, or else one of our own.
+std::string Request::id_of(const ChatCall& call) {
+  const size_t number = begun_calls_++;
+  return call.id.empty() ? call_id(options_.earlier_calls + number) : call.id;
 }
 
 // ---- its place in the service ---------------------------------------------------------------------

@@ -34,6 +34,7 @@ struct RequestOptions : WritingOptions {
   Wake wake;                     // for its reader
   bool start_event = false;      // there is an event when the prompt was read
   bool progress_events = false;  // and whenever a piece of it was
+  bool call_pieces = false;      // calls of tools come while they are written
 };
 
 class Request final : public Writing {
@@ -121,6 +122,7 @@ class Request final : public Writing {
   void give_vector(std::vector<float>&& vector) override;
   RequestProgress how_far();
   ChatSink sink();
+  std::string id_of(const ChatCall& call);
   void add_likely(const float* logits, int32_t token, RequestEvent* event) const;
 
   const Process process_;
@@ -137,6 +139,8 @@ class Request final : public Writing {
   uint64_t admission_ = 0, line_since_ = 0;
   std::atomic<uint32_t> line_place_ = 0;  // how many are before it while it waits
   bool started_ = false;                  // the prompt was read
+  size_t begun_calls_ = 0;                // of the answer, those that are none after all included
+  std::string begun_id_;                  // of the call that comes in pieces now
   SavedState state_;
   Status state_status_;  // why there is none, with its sentence
   char state_error_[kErrorTextBytes] = "";

@@ -28,7 +28,8 @@ CallStyle find_call_style(const RenderConversation& render) {
     const size_t at = written.find(kText);
     if (at == written.npos || at == 0) continue;
     const std::string_view after = std::string_view(written).substr(at + kText.size());
-    return {.value_lines = written[at - 1] == '\n' && after.starts_with('\n')};
+    return {.value_lines = written[at - 1] == '\n' && after.starts_with('\n'),
+            .id_behind = after.find("abcdefghi") != after.npos};
   }
   return {};
 }

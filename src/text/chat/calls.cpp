@@ -257,22 +257,32 @@ std::vector<std::string_view> parts_of_head(std::string_view head) {
   return parts;
 }
 
+// Reads a name, or a name and an id, between separators.
+bool read_separated(std::string_view head, std::string_view* name, std::string_view* id) {
+  if (head.size() > 1024) return false;
+  std::vector<std::string_view> parts = parts_of_head(head);
+  if (parts.size() > 1 && parts[0] == "function") parts.erase(parts.begin());  // DeepSeek's type
+  if (parts.empty() || parts.size() > 2) return false;
+  *name = parts[0];
+  *id = parts.size() > 1 ? parts[1] : "";
+  if (head.find("<|tool_call:name|>") != head.npos) std::swap(*name, *id);  // Solar writes the id first
+  if (name->starts_with("functions.")) {  // Kimi: the id is functions.NAME:INDEX
+    *id = *name;
+    *name = name->substr(10, name->rfind(':') == name->npos ? name->npos : name->rfind(':') - 10);
+  }
+  return is_name(*name);
+}
+
 CallsRead read_headed(std::string_view body, std::vector<ChatCall>* out) {
   for (;;) {
     const size_t json = body.find('{');
     const std::string_view head = body.substr(0, json);
-    if (head.size() > 1024) return CallsRead::None;
-    std::vector<std::string_view> parts = parts_of_head(head);
-    if (json == body.npos) return parts.empty() && !out->empty() ? CallsRead::Calls : CallsRead::None;
-    if (parts.size() > 1 && parts[0] == "function") parts.erase(parts.begin());  // DeepSeek's type
-    if (parts.empty() || parts.size() > 2 || out->size() == kMaxCallsInBody) return CallsRead::None;
-    std::string_view name = parts[0], id = parts.size() > 1 ? parts[1] : "";
-    if (head.find("<|tool_call:name|>") != head.npos) std::swap(name, id);  // Solar writes the id first
-    if (name.starts_with("functions.")) {  // Kimi: the id is functions.NAME:INDEX
-      id = name;
-      name = name.substr(10, name.rfind(':') == name.npos ? name.npos : name.rfind(':') - 10);
+    if (json == body.npos) {
+      const bool ended = !out->empty() && head.size() <= 1024 && parts_of_head(head).empty();
+      return ended ? CallsRead::Calls : CallsRead::None;
     }
-    if (!is_name(name)) return CallsRead::None;
+    std::string_view name, id;
+    if (out->size() == kMaxCallsInBody || !read_separated(head, &name, &id)) return CallsRead::None;
     body.remove_prefix(json);
     const size_t bytes = json_extent(body);
     if (bytes == 0) return CallsRead::Unfinished;
@@ -348,6 +358,18 @@ size_t json_extent(std::string_view text) {
     }
   }
   return 0;
+}
+
+bool read_call_head(std::string_view text, std::string_view* name, std::string_view* id) {
+  text = trim_blanks(text);
+  for (const TagForm& form : kTagForms) {
+    if (take(&text, form.call_close)) skip_blanks(&text);  // of the call before it
+    if (!take(&text, form.call_open)) continue;
+    if (!take_until(&text, form.call_name_end, name) || !trim_blanks(text).empty()) return false;
+    *name = trim_blanks(*name);
+    return is_name(*name);
+  }
+  return read_separated(text, name, id);
 }
 
 bool is_call_mark(std::string_view text) {

@@ -42,6 +42,7 @@ struct CallStyle {
   // A line end stands at both sides of a value between tags, and is no part of it. If nobody knows, the tags
   // decide.
   std::optional<bool> value_lines;
+  bool id_behind = false;  // The id of a call stands behind its arguments.
 };
 
 // Finds out how a chat template writes calls. `render` has it write a conversation, with these messages and
@@ -65,6 +66,10 @@ bool parse_call(std::string_view name, std::string_view json, std::vector<ChatCa
 
 // The length, by brackets alone, of the object or array that `text` begins with; 0 if it does not end.
 size_t json_extent(std::string_view text);
+
+// Reads what stands before the JSON of a call's arguments where that is no JSON itself: marks or a tag, the
+// name, and in some families an id. Returns false if `text` is anything else.
+bool read_call_head(std::string_view text, std::string_view* name, std::string_view* id);
 
 // Returns true if the text may be a control token within calls.
 bool is_call_mark(std::string_view text);

@@ -2,7 +2,10 @@
 // the beginning of a mark.
 #include "text/chat/parser.h"
 
+#include <utility>
+
 #include "text/chat/channels.h"
+#include "text/chat/marks.h"
 #include "text/chat/text.h"
 
 namespace greta {
@@ -10,40 +13,6 @@ namespace greta {
 using Kind = ChatSection::Kind;
 
 namespace {
-
-// ---- looking for marks --------------------------------------------------------------------------
-
-// The most bytes at the end of `text` that may be the beginning of `mark`.
-size_t begun(std::string_view text, std::string_view mark) {
-  for (size_t bytes = std::min(text.size(), mark.size() - 1); bytes > 0; --bytes)
-    if (text.substr(text.size() - bytes) == mark.substr(0, bytes)) return bytes;
-  return 0;
-}
-
-// Returns true if `text` begins with `mark`, or may do so once more has come.
-bool may_become(std::string_view text, std::string_view mark) {
-  return text.size() < mark.size() && mark.starts_with(text);
-}
-
-// Returns the number of bytes before the first mark, and sets *which to its index. Without a mark, *which is
-// -1 and the bytes are those that cannot belong to one.
-template <class Marks>
-size_t before_mark(std::string_view text, const Marks& marks, int* which) {
-  size_t first = text.npos, held = 0;
-  *which = -1;
-  int index = 0;
-  for (const std::string_view mark : marks) {
-    const size_t at = text.find(mark);
-    // Of marks at one place, the longest counts.
-    if (at < first || (at == first && at != text.npos && mark.size() > std::begin(marks)[*which].size())) {
-      first = at;
-      *which = index;
-    }
-    held = std::max(held, begun(text, mark));
-    ++index;
-  }
-  return *which >= 0 ? first : text.size() - held;
-}
 
 bool is_calls(const ChatSection* section) { return section->kind == Kind::Calls; }
 
@@ -128,15 +97,6 @@ void ChatParser::say(size_t bytes) {
   pass(text, false);
 }
 
-bool ChatParser::give(std::vector<ChatCall>&& calls) {
-  blanks_.clear();
-  trim_ = true;
-  apart_ = said_;
-  for (ChatCall& call : calls)
-    if (!stopped_ && !sink_.call(std::move(call))) stopped_ = true;
-  return !stopped_;
-}
-
 void ChatParser::begin_reasoning(const ChatSection* section) {
   thinking_ = section;
   state_ = State::Reasoning;
@@ -170,6 +130,7 @@ bool ChatParser::take_start(bool last) {
   }
   const bool bare = form_.bare_calls && looks_for_calls() && solid.starts_with('{');
   if (bare) drop(text.size() - solid.size());
+  if (bare) look_for_pieces("", "");
   state_ = bare ? State::BareCall : State::Text;
   return true;
 }
@@ -205,6 +166,7 @@ bool ChatParser::take_text(bool last) {
     section_ = &section;
     searched_ = 0;
     state_ = State::Calls;
+    look_for_pieces("", section.keep_open ? section.open : "");
   } else {
     blanks_.clear();
     trim_ = true;
@@ -255,150 +217,6 @@ bool ChatParser::take_reasoning(bool last) {
   return true;
 }
 
-CallsRead ChatParser::read(std::string_view body, std::vector<ChatCall>* out) const {
-  const CallsRead read = read_calls(body, tools_, form_.style, out);
-  const bool known =
-      std::all_of(out->begin(), out->end(), [&](const ChatCall& c) { return tools_.has(c.name); });
-  return known || !form_.any_calls ? read : CallsRead::None;
-}
-
-// A closing mark that begins within the limit is waited for, so that the result does not depend on how the
-// text is cut.
-bool ChatParser::take_calls(bool last) {
-  const std::string_view text = rest(), end = section_->close.empty() ? section_->open : section_->close;
-  size_t at = text.find(end, searched_);
-  const bool closed = at != text.npos;
-  // Calls within the reasoning end before it does.
-  if (thinking_) {
-    const size_t from = searched_ - std::min(searched_, thinking_->close.size());
-    if (text.substr(0, at).find(thinking_->close, from) != text.npos) return refuse_calls(), true;
-  }
-  if (!closed && !last && text.size() <= kMaxCallBytes + end.size()) {
-    searched_ = text.size() - std::min(text.size(), end.size() - 1);
-    return false;
-  }
-  if (!closed) at = text.size();
-  const size_t after = at + (closed && !section_->close.empty() ? end.size() : 0);
-  if (at > kMaxCallBytes) return refuse_calls(), true;
-  std::vector<ChatCall> calls;
-  std::string whole(section_->open);
-  whole += text.substr(0, after);
-  const std::string_view body = section_->keep_open ? std::string_view(whole) : text.substr(0, at);
-  const CallsRead found = read(body, &calls);
-  if (found == CallsRead::Calls) {
-    drop(after);
-    return accept(std::move(calls), whole);
-  }
-  // If the mark was within an argument, another one follows.
-  if (closed && found == CallsRead::Unfinished && ++failed_calls_ < kMaxFailedCalls) {
-    searched_ = at + 1;
-    return true;
-  }
-  refuse_calls();
-  return true;
-}
-
-// It is no call. Its mark is text, and what follows is looked at again.
-void ChatParser::refuse_calls() {
-  ++failed_calls_;
-  release_held();
-  state_ = thinking_ ? State::Reasoning : State::Text;
-  pass(section_->open, thinking_ != nullptr);
-}
-
-bool ChatParser::accept(std::vector<ChatCall>&& calls, std::string_view written) {
-  if (!thinking_) {
-    state_ = State::Text;
-    return give(std::move(calls));
-  }
-  state_ = State::Held;
-  held_text_ += written;
-  held_.insert(held_.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
-  return true;
-}
-
-bool ChatParser::take_held(bool last) {
-  const std::string_view text = rest();
-  std::string_view solid = text;
-  skip_blanks(&solid);
-  if (solid.empty()) {
-    if (!last) return false;
-    drop(text.size());
-    thinking_ = nullptr;
-    state_ = State::Text;
-    give(std::move(held_));
-    return false;
-  }
-  const auto take_mark = [&](std::string_view mark) {
-    held_text_ += text.substr(0, text.size() - solid.size());
-    drop(text.size() - solid.size() + mark.size());
-  };
-  const bool full = held_.size() >= kMaxCallsInBody || held_text_.size() > kMaxCallBytes;
-  if (!held_closed_ && !full) {
-    bool may = may_become(solid, thinking_->close);
-    for (const ChatSection* section : form_.sections) {
-      if (!is_calls(section)) continue;
-      may |= may_become(solid, section->open);
-      if (!solid.starts_with(section->open)) continue;
-      take_mark(section->open);
-      section_ = section;
-      searched_ = 0;
-      state_ = State::Calls;
-      return true;
-    }
-    if (solid.starts_with(thinking_->close)) {
-      take_mark(thinking_->close);
-      held_closed_ = true;
-      return true;
-    }
-    if (may && !last) return false;
-  }
-  // More was thought or said, so these calls were only thought of.
-  const bool closed = held_closed_;
-  release_held();
-  state_ = State::Reasoning;
-  if (closed) end_reasoning();
-  return true;
-}
-
-// Passes on calls that were held, as reasoning.
-void ChatParser::release_held() {
-  std::string_view text = held_text_;
-  if (held_closed_) text = text.substr(0, text.rfind(thinking_->close));
-  pass(text, true);
-  held_.clear();
-  held_text_.clear();
-  held_closed_ = false;
-}
-
-// Takes JSON at the start of the answer if its first key is one that a call begins with.
-bool ChatParser::take_bare_call(bool last) {
-  static constexpr std::string_view kKeys[] = {"\"name\"",       "\"type\"",      "\"function\"",
-                                               "\"parameters\"", "\"arguments\"", "\"id\""};
-  constexpr size_t kMaxBytes = 1u << 16;
-  const std::string_view text = rest();
-  std::string_view key = text;
-  if (!key.empty()) key.remove_prefix(1);
-  skip_blanks(&key);
-  bool begins = false, may = key.empty();
-  for (const std::string_view wanted : kKeys) {
-    begins |= key.starts_with(wanted);
-    may |= may_become(key, wanted);
-  }
-  const size_t bytes = begins ? json_extent(text.substr(0, kMaxBytes)) : 0;
-  if (!last && bytes == 0 && (may || (begins && text.size() < kMaxBytes))) return false;
-  std::vector<ChatCall> calls;
-  state_ = State::Text;
-  if (bytes == 0 || read(text.substr(0, bytes), &calls) != CallsRead::Calls || calls.size() != 1 ||
-      !tools_.has(calls[0].name))
-    return true;
-  drop(bytes);
-  give(std::move(calls));
-  state_ = State::Start;  // there may be more
-  called_ = true;
-  return true;
-}
-
 bool ChatParser::take_header(bool last) {
   const std::string_view text = rest();
   ChannelHeader header;
@@ -414,6 +232,7 @@ bool ChatParser::take_header(bool last) {
     recipient_ = header.recipient;
     thought_ = header.recipient.empty() && header.channel == "analysis";
     drop(header.bytes);
+    look_for_pieces(recipient_, "");
     blanks_.clear();
     trim_ = thought_;
     apart_ = thought_ ? reasoned_ : said_;
@@ -437,10 +256,12 @@ bool ChatParser::take_message(bool last) {
   size_t bytes = searched_ + before_mark(text.substr(searched_), kMessageEnds, &which);
   if (call && bytes > kMaxCallBytes) {
     recipient_.clear();  // too long for a call
+    if (std::exchange(pieces_, {}).begun()) drop(bytes);
     searched_ = 0;
     return true;
   }
   if (which < 0 && last) bytes = text.size();
+  if (call) pass_pieces(text.substr(0, bytes));
   if (call && which < 0 && !last) {
     searched_ = bytes;
     return false;
@@ -457,7 +278,7 @@ bool ChatParser::take_message(bool last) {
   if (call && parse_call(recipient_, body, &calls)) {
     resumes_ = false;
     give(std::move(calls));
-  } else {
+  } else if (!std::exchange(pieces_, {}).begun()) {
     pass(body, thought_);
   }
   recipient_.clear();

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/chat/calls.h"
+#include "text/chat/call_pieces.h"
 
 namespace greta {
 
@@ -49,6 +49,10 @@ std::vector<std::string_view> answer_marks();  // of all families
 struct ChatSink {
   std::function<bool(std::string_view)> text, reasoning;
   std::function<bool(ChatCall)> call;
+  // Where it is set, calls whose arguments are JSON come while they are written: they begin, then the pieces
+  // of their arguments come, then the whole call as above. A call that begins and is none after all has no
+  // end.
+  CallPieces::Sink pieces = {};
 };
 
 class ChatParser {
@@ -79,6 +83,10 @@ class ChatParser {
   bool take_stray_close(const ChatSection& section, bool last);
   bool accept(std::vector<ChatCall>&& calls, std::string_view written);
   void refuse_calls();
+  void look_for_pieces(std::string_view name, std::string_view before);
+  void pass_pieces(std::string_view body);
+  void pass_new(std::string_view text);
+  void before_call();
   void release_held();
   void begin_reasoning(const ChatSection* section);
   void end_reasoning();
@@ -119,6 +127,8 @@ class ChatParser {
   bool called_ = false;    // a bare call has come
   bool stopped_ = false;
   uint32_t failed_calls_ = 0;
+  CallPieces pieces_;  // of the section, the bare call or the message
+  size_t looked_ = 0;  // so much of its text was given to pieces_
 };
 
 }  // namespace greta

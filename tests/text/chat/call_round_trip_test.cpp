@@ -177,6 +177,47 @@ Reading read_answer(const ChatForm& form, const ToolList& tools, std::string_vie
   return out;
 }
 
+// What came of calls while they were written.
+struct PiecesReading : Reading {
+  size_t begun = 0, most_pieces = 0;
+  std::string fault;  // "" if the pieces of each call are those of the whole one
+};
+
+PiecesReading read_in_pieces(const ChatForm& form, const ToolList& tools, std::string_view prompt,
+                             std::string_view answer, size_t piece) {
+  PiecesReading out;
+  ChatCall open;
+  size_t pieces = 0;
+  bool is_open = false;
+  ChatSink sink;
+  sink.text = [&](std::string_view text) { return out.said += text, true; };
+  sink.reasoning = [](std::string_view) { return true; };
+  sink.pieces.begin = [&](const ChatCall& call) {
+    if (is_open) out.fault += "two are open; ";
+    open = {call.id, call.name, ""};
+    pieces = 0;
+    ++out.begun;
+    return is_open = true;
+  };
+  sink.pieces.argument = [&](std::string_view text) {
+    if (!is_open || !is_valid_utf8(text)) out.fault += "a piece beside calls; ";
+    open.arguments += text;
+    out.most_pieces = std::max(out.most_pieces, ++pieces);
+    return true;
+  };
+  sink.call = [&](ChatCall call) {
+    if (is_open && (open.name != call.name || open.id != call.id || open.arguments != call.arguments))
+      out.fault += open.arguments + " in place of " + call.arguments + "; ";
+    is_open = false;
+    return out.calls.push_back(std::move(call)), true;
+  };
+  ChatParser parser(form, tools, prompt, std::move(sink));
+  for (size_t at = 0; at < answer.size(); at += piece) CHECK(parser.push(answer.substr(at, piece)));
+  CHECK(parser.finish());
+  if (is_open) out.fault += "one stays open";
+  return out;
+}
+
 // Returns "" if the call came back, else what came.
 std::string difference(const Reading& reading, const test::CallSet& set) {
   Value arguments;
@@ -305,6 +346,35 @@ size_t count_returning(const Writer& writer) {
   return returning;
 }
 
+// Counts the calls that came in pieces. In pieces or not, the calls are the same.
+size_t count_in_pieces(const Writer& writer) {
+  const ChatForm form = form_of(writer);
+  const Value shown = tools_for({"", "{}"}, "type");
+  size_t begun = 0;
+  for (const test::CallSet& set : test::kCallSets) {
+    std::string prompt, answer;
+    REQUIRE(writer.write(set, shown, &prompt, &answer));
+    ToolList tools;
+    REQUIRE(tools.parse(jinja::to_json(tools_for(set, "type"))).ok());
+    INFO(writer.name << ", " << set.name << ": " << answer);
+    const Reading plain = read_answer(form, tools, prompt, answer, 1);
+    size_t pieces = 0;
+    for (const size_t bytes : {answer.size(), size_t(7), size_t(1)}) {
+      const PiecesReading reading = read_in_pieces(form, tools, prompt, answer, bytes);
+      CHECK(reading.fault == "");
+      CHECK(difference(reading, set) == difference(plain, set));
+      REQUIRE(reading.calls.size() == plain.calls.size());
+      CHECK(reading.calls[0].id == plain.calls[0].id);
+      CHECK(reading.calls[0].arguments == plain.calls[0].arguments);
+      pieces = reading.begun == 1 ? reading.most_pieces : 0;
+    }
+    // One byte at a time, each character that is certain is a piece.
+    if (pieces) CHECK(pieces >= std::min<size_t>(3, plain.calls[0].arguments.size() / 2));
+    begun += pieces > 0;
+  }
+  return begun;
+}
+
 // Where a schema allows null beside texts, these texts are read as null.
 bool reads_as_null(const test::CallSet& set, std::string_view way) {
   return (way == "types" || way == "anyOf" || way == "oneOf") &&
@@ -326,6 +396,31 @@ TEST_CASE("calls that real templates write come back", "[chat][calls]") {
   }
   CHECK(templates >= 35);
   CHECK(returning == templates * std::size(test::kCallSets));
+}
+
+TEST_CASE("arguments come in pieces where they are JSON", "[chat][calls]") {
+  size_t forms = 0;
+  for (const Writer& writer : own_writers()) {
+    const size_t begun = count_in_pieces(writer);
+    const bool json = writer.name.find("JSON") != writer.name.npos || writer.name == "channels";
+    INFO(writer.name);
+    CHECK(begun == (json ? std::size(test::kCallSets) : 0));
+    forms += json;
+  }
+  CHECK(forms == 4);
+}
+
+TEST_CASE("arguments of real templates come in pieces", "[chat][calls]") {
+  size_t in_pieces = 0;
+  for (const Writer& writer : real_writers()) {
+    if (std::ranges::find(kUnreadForms, writer.name) != std::end(kUnreadForms)) continue;
+    const size_t begun = count_in_pieces(writer);
+    INFO(writer.name);
+    CHECK((begun == 0 || begun == std::size(test::kCallSets)));
+    in_pieces += begun > 0;
+    UNSCOPED_INFO(writer.name << (begun ? ": in pieces" : ": whole"));
+  }
+  CHECK(in_pieces >= 20);
 }
 
 TEST_CASE("arguments come back however their schema names the type", "[chat][calls]") {
