@@ -13,6 +13,10 @@ if(TARGET greta-cli)
   if(TARGET greta_serve_objects)  # the same program under the name of its server
     install(CODE "file(CREATE_LINK greta-cli
       \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/greta-server\" SYMBOLIC)")
+    set(GRETA_BIN "${CMAKE_INSTALL_FULL_BINDIR}")
+    configure_file(tools/serve/systemd/greta-server.service.in greta-server.service @ONLY)
+    install(FILES "${CMAKE_CURRENT_BINARY_DIR}/greta-server.service" tools/serve/systemd/greta-server.socket
+      DESTINATION lib/systemd/system)
   endif()
   if(GRETA_STATIC_RUNTIME)
     target_link_options(greta-cli PRIVATE -s)  # CPack would strip libgreta.a too

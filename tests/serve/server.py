@@ -27,16 +27,18 @@ class Server:
         words = [PROGRAM, "serve", *(("-m", str(model)) if model else ()), "--device", "cpu", "-t", "2", "--exact", *map(str, args)]
         if "--host" not in words:
             words += ["--port", "0"]
-        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        env={**os.environ, **(env or {})})
+        self.process = self.start(words, {**os.environ, **(env or {})})
         self.lines = []
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         self.host, self.port = "127.0.0.1", 0
-        found = self.wait_for_line(r"listening on (?:http://\S+:(\d+)|(\S+\.sock))")
+        found = self.wait_for_line(r"listening on (?:https?://\S+:(\d+)|(\S+\.sock)|sockets that)")
         self.port, self.path = int(found.group(1) or 0), found.group(2)
         if ready:
             self.wait_for_line("ready: ")
+
+    def start(self, words, environment):
+        return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
 
     def _read(self):
         for line in self.process.stderr:

@@ -308,7 +308,7 @@ class MessageSink : public Sink {
 
 void messages(Context& context) {
   const Model& model = context.model();
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   const Fields fields(body);
   std::string skipped;
   const std::shared_ptr<Ask> ask = ask_of(model, fields, &skipped);
@@ -325,7 +325,7 @@ void messages(Context& context) {
 
 void count_tokens(Context& context) {
   const Model& model = context.model();
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   std::string skipped;
   const std::shared_ptr<Ask> ask = ask_of(model, Fields(body), &skipped);
   context.send({{"input_tokens", count_prompt(model, *ask)}});

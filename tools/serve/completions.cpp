@@ -124,7 +124,7 @@ class TextSink : public Sink {
 
 void completions(Context& context) {
   const Model& model = context.model();
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   const Fields fields(body);
   Ask base = model.defaults;
   if (base.max_tokens < 0) base.max_tokens = 16;  // OpenAI's default

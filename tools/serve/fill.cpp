@@ -75,7 +75,7 @@ std::vector<int32_t> fill_prompt(const Model& model, const Gap& gap, uint32_t an
 
 void infill(Context& context) {
   const Model& model = context.model();
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   const Fields fields(body);
   const greta_tokenizer* tokenizer = model.tokenizer;
   const std::string *prefix = fields.text("input_prefix"), *suffix = fields.text("input_suffix");

@@ -68,6 +68,7 @@ class Handler {
 struct ListenOptions {
   std::string host;  // an address, a name, or the path of a unix socket if it ends with ".sock"
   uint16_t port = 8080;
+  std::vector<int> sockets;  // that listen already, which are taken in place of `host`
   uint32_t ping_s = 15;      // a comment in a stream after so long without anything
   uint32_t timeout_s = 600;  // a client that takes nothing for so long is left
   uint64_t body_bytes = 32 << 20;
@@ -85,7 +86,7 @@ class Listener {
   void run();   // until stop()
   void stop();  // from any thread
   void post(std::function<void()> work);
-  uint16_t port() const;  // the one that was chosen where 0 was asked for
+  uint16_t port() const;  // the one that was chosen where 0 was asked for; 0: it has none
   bool loopback() const;  // nobody but this machine reaches it
   size_t busy() const;    // Connections with an answer under way. On the network's thread.
 

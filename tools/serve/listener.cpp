@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +32,13 @@ using Unix = asio::local::stream_protocol;
 
 bool is_unix(const std::string& host) { return host.size() > 5 && host.ends_with(".sock"); }
 
+Tcp::endpoint tcp_endpoint(const Stream::endpoint& from) {
+  Tcp::endpoint to;
+  to.resize(from.size());
+  std::copy_n(reinterpret_cast<const char*>(from.data()), from.size(), reinterpret_cast<char*>(to.data()));
+  return to;
+}
+
 // A socket that nobody listens on any more is removed.
 void remove_stale(asio::io_context& io, const std::string& path) {
   struct stat found{};
@@ -53,6 +62,7 @@ struct Listener::Parts {
 
   void listen_unix(const std::string& path);
   void listen_tcp(const std::string& host, uint16_t wanted);
+  void listen_on(int socket);
   Acceptor& open(const Stream::endpoint& endpoint, const std::string& where, bool v6);
   void accept(Acceptor& acceptor);
   void tick();
@@ -101,13 +111,26 @@ void Listener::Parts::listen_tcp(const std::string& host, uint16_t wanted) {
     if (port != 0) endpoint.port(port);  // the one that was chosen for the first address
     const Acceptor& acceptor = open(endpoint, where, endpoint.address().is_v6());
     loopback = loopback && endpoint.address().is_loopback();
-    Tcp::endpoint bound;
-    const auto local = acceptor.local_endpoint();
-    bound.resize(local.size());
-    std::copy_n(reinterpret_cast<const char*>(local.data()), local.size(),
-                reinterpret_cast<char*>(bound.data()));
-    port = bound.port();
+    port = tcp_endpoint(acceptor.local_endpoint()).port();
   }
+}
+
+// Takes a socket that another program has bound, and on which it or systemd listens.
+void Listener::Parts::listen_on(int socket) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  int listens = 0;
+  socklen_t flag_size = sizeof listens;
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&bound), &size) != 0 ||
+      getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &flag_size) != 0 || listens == 0)
+    throw std::runtime_error("descriptor " + std::to_string(socket) +
+                             " was passed on, and is no socket that listens");
+  fcntl(socket, F_SETFD, FD_CLOEXEC);
+  acceptors.emplace_back(network.io, Stream(bound.ss_family, 0), socket);
+  if (bound.ss_family == AF_UNIX) return;
+  const Tcp::endpoint endpoint = tcp_endpoint(acceptors.back().local_endpoint());
+  loopback = loopback && endpoint.address().is_loopback();
+  port = endpoint.port();
 }
 
 void Listener::Parts::accept(Acceptor& acceptor) {
@@ -123,7 +146,8 @@ void Listener::Parts::accept(Acceptor& acceptor) {
     if (network.connections.size() < network.options.connections) {
       boost::system::error_code ignored;
       socket.set_option(Tcp::no_delay(true), ignored);
-      std::make_shared<Connection>(&network, std::move(socket), !unix_path.empty())->start();
+      const bool local = acceptor.local_endpoint(ignored).protocol().family() == AF_UNIX;
+      std::make_shared<Connection>(&network, std::move(socket), local)->start();
       tick();
     }
     accept(acceptor);
@@ -161,6 +185,9 @@ void Listener::Parts::await_signal() {
 Listener::Listener(const ListenOptions& options, Handler* handler) : parts_(std::make_unique<Parts>()) {
   parts_->network.options = options;
   parts_->network.handler = handler;
+  parts_->acceptors.reserve(options.sockets.size());
+  for (const int socket : options.sockets) parts_->listen_on(socket);
+  if (!options.sockets.empty()) return;
   if (is_unix(options.host))
     parts_->listen_unix(options.host);
   else

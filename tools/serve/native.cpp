@@ -104,7 +104,7 @@ void start_native(Context& context, const Fields& fields,
 }
 
 void native_completion(Context& context) {
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   const Fields fields(body);
   start_native(context, fields, [&](const Ask&) {
     return std::move(prompts_of(fields, "prompt", context.model().tokenizer, 1)[0]);

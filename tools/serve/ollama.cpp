@@ -182,7 +182,7 @@ static Json capabilities_of(const Model& model) {
 
 void ollama_show(Context& context) {
   const Model& model = context.model();
-  parse_object(context.call.body);
+  (void)context.body();
   const std::string architecture = model.info.architecture;
   Json info = {{"general.architecture", architecture}, {"general.parameter_count", model.info.parameters}};
   info[architecture + ".context_length"] = model.context;  // the live one: clients count on it
@@ -199,7 +199,7 @@ void ollama_show(Context& context) {
 
 void ollama_chat(Context& context) {
   const Model& model = context.model();
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   const Fields fields(body);
   auto ask = std::make_shared<Ask>(model.defaults);
   read_ollama(fields, model, ask.get());
@@ -218,7 +218,7 @@ void ollama_chat(Context& context) {
 
 void ollama_generate(Context& context) {
   const Model& model = context.model();
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   const Fields fields(body);
   auto ask = std::make_shared<Ask>(model.defaults);
   read_ollama(fields, model, ask.get());

@@ -163,7 +163,7 @@ class ChatSink : public Sink {
 
 void chat_completions(Context& context) {
   const Model& model = context.model();
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   const Fields fields(body);
   auto ask = std::make_shared<Ask>(model.defaults);
   read_sampling(fields, model.tokenizer, ask.get());

@@ -88,7 +88,7 @@ uint64_t count_prompt(const Model& model, const Ask& ask) {
 
 void input_tokens(Context& context) {
   const Model& model = context.model();
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   Ask ask = model.defaults;
   std::string skipped;
   read_conversation(Fields(body), &ask, &skipped);

@@ -208,7 +208,7 @@ class ResponseSink : public Sink {
 
 void responses(Context& context) {
   const Model& model = context.model();
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   const Fields fields(body);
   if (fields.has("previous_response_id"))
     throw Refused(400, "no response is kept here: send all of the conversation in input",

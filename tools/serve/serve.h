@@ -10,10 +10,17 @@
 
 namespace greta::serve {
 
+// A client's key, and how many of its calls run at once, and run or wait; 0: no limit of its own.
+struct Key {
+  std::string text;
+  uint32_t parallel = 0, queue = 0;
+};
+
 struct Options {
   std::string host = "127.0.0.1";  // one that ends with ".sock" is the path of a unix socket
   uint16_t port = 8080;
-  std::vector<std::string> keys;          // none: everybody may ask
+  std::vector<int> sockets;               // that listen already, in place of both
+  std::vector<Key> keys;                  // none: everybody may ask
   std::vector<std::string> cors_origins;  // "*": all
   uint32_t parallel = 4;                  // requests that run at once
   uint32_t queue = 0;                     // that wait or run; 0: 4 x parallel beside those that run

@@ -22,15 +22,6 @@ std::string trace_of(const std::string& header) {
   return fits && both.find_first_not_of("0-") < kTrace ? both : "";
 }
 
-// Takes as long for any two keys of the same length as the given one.
-bool same_key(std::string_view given, std::string_view key) {
-  if (key.empty()) return false;
-  unsigned difference = given.size() == key.size() ? 0 : 1;
-  for (size_t i = 0; i < given.size(); ++i)
-    difference |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(key[i % key.size()]);
-  return difference == 0;
-}
-
 // "localhost:8080" -> "localhost", "[::1]:8080" -> "[::1]"
 std::string without_port(const std::string& host) {
   if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
@@ -91,6 +82,11 @@ const Model& Context::model() const {
   return hosted->model;
 }
 
+const Json& Context::body() {
+  if (!parsed) parsed = parse_object(call.body);
+  return *parsed;
+}
+
 void Context::send(const Json& json, Headers headers) const {
   Response response;
   response.body = dump(json);
@@ -103,13 +99,14 @@ void Context::start(std::unique_ptr<Sink> sink, std::vector<JobItem> items) cons
     if (item.ask->slot >= server.options().parallel)
       throw Refused(400, "id_slot must be -1, or at most " + std::to_string(server.options().parallel - 1),
                     "id_slot");
-  hosted->jobs->start(id, trace, reply, std::move(sink), std::move(items));
+  hosted->jobs->start(id, trace, ticket, reply, std::move(sink), std::move(items));
 }
 
 // ---- the server ----
 
 Server::Server(const Options& options)
     : options_(options),
+      keys_(options.keys),
       models_(options_, [this](Hosted& hosted,
                                const Ended& ended) { hosted.metrics.ended(ended), log_end(hosted, ended); }),
       pool_(2),
@@ -117,6 +114,7 @@ Server::Server(const Options& options)
   ListenOptions listen;
   listen.host = options_.host;
   listen.port = options_.port;
+  listen.sockets = options_.sockets;
   listen.ping_s = options_.ping_s;
   listen.timeout_s = options_.timeout_s;
   listener_ = std::make_unique<Listener>(listen, this);
@@ -173,7 +171,8 @@ Refused Server::not_loaded(Hosted* hosted) {
 
 int Server::run(const Loader& load) {
   std::thread network([this] { listener_->run(); });
-  const std::string where = listener_->port() == 0
+  const std::string where = !options_.sockets.empty() ? "sockets that were passed on"
+                            : listener_->port() == 0
                                 ? options_.host
                                 : "http://" + options_.host + ":" + std::to_string(listener_->port());
   log("listening on " + where);
@@ -200,15 +199,12 @@ int Server::run(const Loader& load) {
   return exit_code_;
 }
 
-bool Server::has_key(const Call& call) const {
-  if (options_.keys.empty()) return true;
+int Server::key_of(const Call& call) const {
   const std::string& bearer = call.header("authorization");
   std::string_view given = call.header("x-api-key");
   if (bearer.size() > 7 && (bearer.starts_with("Bearer ") || bearer.starts_with("bearer ")))
     given = std::string_view(bearer).substr(7);
-  bool known = false;
-  for (const std::string& key : options_.keys) known = same_key(given, key) || known;
-  return known;
+  return keys_.find(given);
 }
 
 // A page whose name was made to mean this machine must not reach what only this machine may.
@@ -269,7 +265,7 @@ bool Server::refuses(const Call& head, Response* refusal) {
     refusal->headers.emplace_back("Allow", methods);
     return true;
   }
-  if (!(route->flags & kOpen) && !has_key(head))
+  if (!(route->flags & kOpen) && !keys_.empty() && key_of(head) < 0)
     return refuse(401, "the API key is missing or wrong", "authentication_error");
   if (stopping_ && !(route->flags & kQuick))
     return refuse(503, "the server is stopping", "unavailable_error");
@@ -283,7 +279,9 @@ struct Server::Task {
   std::shared_ptr<Reply> reply;
   std::string id;
   Hosted* hosted = nullptr;
-  int waits = 0;  // how often it has waited for its model
+  std::shared_ptr<Keys::Ticket> ticket;
+  std::optional<Json> body;  // where it was read already
+  int waits = 0;             // how often it has waited for its model
 };
 
 void Server::handle(Call call, std::shared_ptr<Reply> reply) {
@@ -296,17 +294,31 @@ void Server::handle(Call call, std::shared_ptr<Reply> reply) {
   if (id.empty() || id.size() > 128 || !is_utf8(id)) id = random_id("req_");
   common.headers.emplace_back("X-Request-Id", id);
   reply->always(std::move(common.headers));
-  const auto task = std::make_shared<Task>(Task{route, std::move(call), std::move(reply), std::move(id)});
+  const int key = keys_.empty() ? -1 : key_of(call);
+  const auto task = std::make_shared<Task>();
+  task->route = route;
+  task->call = std::move(call);
+  task->reply = std::move(reply);
+  task->id = std::move(id);
   if (route->flags & kQuick) return run(task);
-  submit(task);
+  if (!keys_.limits(key)) return submit(task);
+  const auto enter = [this, task](std::shared_ptr<Keys::Ticket> ticket) {
+    task->ticket = std::move(ticket);
+    submit(task);
+  };
+  if (!keys_.enter(key, enter)) refuse_busy(*task, "this key has too many requests under way");
+}
+
+void Server::refuse_busy(const Task& task, const char* words) {
+  Refused refused(429, words);
+  refused.retry_s = 1;
+  task.reply->send(error_response(task.route->form, refused));
 }
 
 void Server::submit(const std::shared_ptr<Task>& task) {
   Pool& pool = task->route->flags & kSlow ? slow_ : pool_;
   if (pool.submit([this, task] { run(task); })) return;
-  Refused refused(429, "too many requests wait");
-  refused.retry_s = 1;
-  task->reply->send(error_response(task->route->form, refused));
+  refuse_busy(*task, "too many requests wait");
 }
 
 std::string in_query(const std::string& query, const std::string& name) {
@@ -320,12 +332,12 @@ std::string in_query(const std::string& query, const std::string& name) {
 }
 
 // The model that a call names, in its body or behind "?model=".
-Hosted* Server::choose(const Task& task) {
+Hosted* Server::choose(Task& task) {
   if (!models_.many()) return models_.find("");
   std::string name = in_query(task.call.query, "model");
   if (!task.call.body.empty()) {
-    const Json body = parse_object(task.call.body);
-    if (const std::string* given = Fields(body).text("model")) name = *given;
+    task.body = parse_object(task.call.body);
+    if (const std::string* given = Fields(*task.body).text("model")) name = *given;
   }
   Hosted* hosted = models_.find(name);
   if (hosted) return hosted;
@@ -355,7 +367,9 @@ void Server::run_or_load(const std::shared_ptr<Task>& task) {
     ~Release() { models.release(hosted, used); }
   } release{models_, hosted, !(task->route->flags & kQuick)};
   std::string trace = trace_of(task->call.header("traceparent"));
-  Context context{*this, std::move(task->call), task->reply, std::move(task->id), std::move(trace), hosted};
+  Context context{
+      *this,  std::move(task->call),   task->reply,          std::move(task->id), std::move(trace),
+      hosted, std::move(task->ticket), std::move(task->body)};
   task->route->run(context);
 }
 
@@ -363,7 +377,7 @@ void Server::run(const std::shared_ptr<Task>& task) {
   Refused refused(500, "");
   try {
     if (!(task->route->flags & kWithoutModel)) return run_or_load(task);
-    Context context{*this, std::move(task->call), task->reply, std::move(task->id), "", nullptr};
+    Context context{*this, std::move(task->call), task->reply, std::move(task->id), "", nullptr, nullptr, {}};
     return task->route->run(context);
   } catch (const Refused& error) {
     refused = error;

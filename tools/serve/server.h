@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "ask.h"
 #include "http.h"
 #include "jobs.h"
+#include "keys.h"
 #include "metrics.h"
 #include "models.h"
 #include "serve.h"
@@ -49,6 +51,9 @@ struct Context {
   std::string id;            // that of X-Request-Id
   std::string trace;         // "TRACE-SPAN" of traceparent, or ""
   Hosted* hosted = nullptr;  // the model that was chosen, which is held until the call was handled
+  std::shared_ptr<Keys::Ticket> ticket;  // of its key; null: that has no limits
+  std::optional<Json> parsed;            // its body, where that was read already
+  const Json& body();                    // Throws Refused if it is no JSON object.
   const Model& model() const;
   void send(const Json& json, Headers headers = {}) const;
   // Takes the asks to the service. Each gets events under its number.
@@ -89,17 +94,19 @@ class Server : public Handler {
 
  private:
   struct Task;
-  Hosted* choose(const Task& task);
+  Hosted* choose(Task& task);
+  static void refuse_busy(const Task& task, const char* words);
   void run(const std::shared_ptr<Task>& task);
   void run_or_load(const std::shared_ptr<Task>& task);
   void submit(const std::shared_ptr<Task>& task);
-  bool has_key(const Call& call) const;
+  int key_of(const Call& call) const;  // -1: it has none
   bool knows_host(const Call& call) const;
   bool allows_origin(const Call& call, std::string* allowed) const;
   void add_cors(const Call& call, Response* response) const;
   void stop_if_done();
 
   Options options_;
+  Keys keys_;
   Models models_;
   Pool pool_, slow_;
   std::unique_ptr<Listener> listener_;

@@ -216,7 +216,7 @@ void slot_action(Context& context) {
   const std::string wanted = in_query(context.call.query, "action");
   for (const SlotAction& action : kActions) {
     if (wanted != action.name) continue;
-    const Json body = context.call.body.empty() ? Json::object() : parse_object(context.call.body);
+    const Json body = context.call.body.empty() ? Json::object() : context.body();
     const Fields fields(body);
     Json answer = {{"id_slot", std::stoul(digits)}};
     if (const std::string* name = fields.text("filename")) answer["filename"] = *name;

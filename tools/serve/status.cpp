@@ -72,7 +72,7 @@ void show_model(Context& context) {
 
 static Hosted* model_of_body(Context& context) {
   must_have_started(context);
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   const std::string* name = Fields(body).text("model");
   if (!name) throw Refused(400, "model is missing", "model");
   Hosted* hosted = context.server.models().find(*name);

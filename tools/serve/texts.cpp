@@ -57,7 +57,7 @@ class VectorSink : public Sink {
 
 void embeddings(Context& context) {
   const Model& model = context.model();
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   const Fields fields(body);
   Ask base = model.defaults;
   base.embed = true;
@@ -85,7 +85,7 @@ void embeddings(Context& context) {
 
 void tokenize(Context& context) {
   const greta_tokenizer* tokenizer = context.model().tokenizer;
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   const Fields fields(body);
   const std::string* text = fields.text("content");
   if (!text) throw Refused(400, "content is missing", "content");
@@ -105,14 +105,14 @@ void tokenize(Context& context) {
 
 void detokenize(Context& context) {
   const greta_tokenizer* tokenizer = context.model().tokenizer;
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   const std::vector<int32_t> tokens = tokens_of(Fields(body), "tokens", tokenizer);
   context.send({{"content", decode(tokenizer, tokens.data(), tokens.size())}});
 }
 
 void apply_template(Context& context) {
   const Model& model = context.model();
-  const Json body = parse_object(context.call.body);
+  const Json& body = context.body();
   Ask ask = model.defaults;
   std::string skipped;
   read_conversation(Fields(body), &ask, &skipped);

@@ -3,9 +3,13 @@
 #if GRETA_SERVE
 #include "serve/serve.h"
 
+#include <unistd.h>
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -58,7 +62,9 @@ void add_network(CLI::App& app, ServeOptions& options) {
       ->type_name("KEY")
       ->allow_extra_args(false)
       ->take_all();
-  app.add_option("--api-key-file", options.key_file, "take the keys from this file, one on each line")
+  app.add_option("--api-key-file", options.key_file,
+                 "take the keys from this file, one on each line; parallel=N and queue=N behind a key limit "
+                 "its requests")
       ->type_name("FILE");
   app.add_option("--cors-origins", options.origins,
                  "let pages of these origins use the server, with commas between; *: of all")
@@ -275,11 +281,43 @@ greta_pooling pooling_named(const std::string& name) {
   return name == "last" ? GRETA_POOLING_LAST : GRETA_POOLING_DEFAULT;
 }
 
+// "KEY", or "KEY parallel=2 queue=8"
+serve::Key key_of_line(const std::string& line) {
+  serve::Key key;
+  const std::vector<std::string> words = parts_of({line}, ' ');
+  if (words.empty()) return key;
+  key.text = words[0];
+  for (size_t i = 1; i < words.size(); ++i) {
+    const size_t equals = std::min(words[i].find('='), words[i].size());
+    const std::string name = words[i].substr(0, equals),
+                      number = words[i].substr(std::min(equals + 1, words[i].size()));
+    const bool whole =
+        !number.empty() && number.size() < 7 && number.find_first_not_of("0123456789") == number.npos;
+    if (!whole || (name != "parallel" && name != "queue"))
+      throw Misused("--api-key-file: a line is KEY, or KEY parallel=N queue=N, and not with " + words[i]);
+    (name == "queue" ? key.queue : key.parallel) = static_cast<uint32_t>(std::stoul(number));
+  }
+  return key;
+}
+
+// The sockets that systemd passes on: LISTEN_FDS of them, from 3 on, if LISTEN_PID is this process.
+std::vector<int> passed_sockets() {
+  const char *process = std::getenv("LISTEN_PID"), *number = std::getenv("LISTEN_FDS");
+  std::vector<int> sockets;
+  if (!process || !number || std::to_string(getpid()) != process) return sockets;
+  const int count = std::clamp(std::atoi(number), 0, 64);
+  for (int i = 0; i < count; ++i) sockets.push_back(3 + i);
+  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) unsetenv(name);
+  return sockets;
+}
+
 serve::Options settled(const ServeOptions& options) {
   serve::Options serve = options.serve;
-  serve.keys = parts_of(options.keys, ',');
+  serve.sockets = passed_sockets();
+  for (const std::string& key : parts_of(options.keys, ',')) serve.keys.push_back({key});
   if (!options.key_file.empty())
-    for (const std::string& key : parts_of({read_file(options.key_file)}, '\n')) serve.keys.push_back(key);
+    for (const std::string& line : parts_of({read_file(options.key_file)}, '\n'))
+      serve.keys.push_back(key_of_line(line));
   if (serve.keys.empty() && (!options.keys.empty() || !options.key_file.empty()))
     throw Misused("--api-key and --api-key-file give no key");
   serve.cors_origins = parts_of(options.origins, ',');

@@ -1,0 +1,88 @@
+"""Keys with limits of their own: how many requests of one run at once, and run or wait."""
+import json
+import pathlib
+import subprocess
+import tempfile
+import threading
+import time
+
+from server import LIMIT, MODEL, PROGRAM, ServerTest, main
+
+LONG = {"prompt": "Once upon a time", "n_predict": 400, "temperature": 0, "ignore_eos": True, "stream": True}
+
+
+class Limits(ServerTest):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "keys.txt"
+            file.write_text("small parallel=1 queue=2\nfree\nnarrow queue=1\r\n")
+            cls.ARGS = ("--api-key-file", file, "--parallel", 4)
+            super().setUpClass()
+
+    def begin(self, key, **more):
+        """Sends a request whose answer is long, and waits for nothing."""
+        link = self.server.connect()
+        body = json.dumps({**LONG, **more}).encode()
+        link.sendall(b"POST /completion HTTP/1.1\r\nHost: localhost\r\nx-api-key: %s\r\nContent-Length: %d\r\n\r\n" % (key.encode(), len(body)) + body)
+        return link
+
+    def running(self):
+        slots = self.server.ask("GET", "/slots", headers={"x-api-key": "free"})[1]
+        return sum(slot["is_processing"] for slot in slots)
+
+    def wait_for(self, count):
+        deadline = time.monotonic() + LIMIT
+        while self.running() != count:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def ask(self, key, tokens=2):
+        return self.server.ask("POST", "/completion", {**LONG, "n_predict": tokens, "stream": False}, {"x-api-key": key})
+
+    def test_one_runs_and_one_waits(self):
+        first = self.begin("small")
+        self.assertIn(b"200 OK", first.recv(4096))
+        got = []
+        second = threading.Thread(target=lambda: got.append(self.ask("small")))
+        second.start()
+        status, answer, headers = self.ask("small")
+        while status == 200:  # the second had not come yet
+            status, answer, headers = self.ask("small")
+        self.assertEqual((status, headers["retry-after"]), (429, "1"))
+        self.assertIn("this key has too many requests", answer["error"]["message"])
+        self.assertEqual(self.ask("free")[0], 200)  # beside them
+        self.assertEqual((self.running(), got), (1, []))  # the second waits
+        first.close()
+        second.join(LIMIT)
+        self.assertEqual([status for status, _, _ in got], [200])
+        self.wait_for(0)
+        self.assertEqual(self.ask("small")[0], 200)
+
+    def test_a_client_that_leaves_gives_its_place_back(self):
+        for _ in range(3):
+            links = [self.begin("small"), self.begin("small")]
+            links[0].recv(4096)
+            for link in links:
+                link.close()
+            self.wait_for(0)
+        deadline = time.monotonic() + LIMIT
+        while self.ask("small")[0] != 200:
+            self.assertLess(time.monotonic(), deadline)
+        # A request that is refused gives it back, too.
+        self.assertEqual(self.server.ask("POST", "/completion", {"prompt": 5}, {"x-api-key": "narrow"})[0], 400)
+        self.assertEqual(self.server.ask("POST", "/tokenize", {"content": "a"}, {"x-api-key": "narrow"})[0], 200)
+        self.assertEqual(self.ask("narrow")[0], 200)
+
+    def test_a_wrong_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "keys.txt"
+            for line in ("key fast", "key parallel=x", "key queue=", "key parallel=-1", "key speed=2"):
+                file.write_text(line + "\n")
+                told = subprocess.run([PROGRAM, "serve", "-m", MODEL, "--api-key-file", file], capture_output=True, text=True, check=False, timeout=LIMIT)
+                self.assertEqual(told.returncode, 2, told.stderr)
+                self.assertIn("KEY parallel=N queue=N", told.stderr)
+
+
+if __name__ == "__main__":
+    main()
