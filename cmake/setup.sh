@@ -260,6 +260,7 @@ tools_to_build() {
   need g++ cmake ninja-build libcli11-dev nlohmann-json3-dev
   want "line editing in greta-cli chat" libedit-dev
   want "the server, greta-cli serve" libboost-dev
+  want "TLS in the server" libssl-dev
   want "the Vulkan backend" glslc libvulkan-dev
   clang_for_hip
   if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release; then newer_glslc; fi

@@ -141,10 +141,16 @@ class Sleep(ServerTest):
 
     def test_an_idle_model_sleeps(self):
         first = self.server.post(CHAT, chat_body())["choices"][0]["message"]
+        awake = self.server.ask("GET", "/props")[1]
         self.server.wait_for_line("unloaded ")
         (model,) = self.server.ask("GET", "/v1/models")[1]["data"]
         self.assertEqual(model["status"]["value"], "sleeping")
         self.assertEqual(self.server.ask("GET", "/health")[0], 200)
+        asleep = self.server.ask("GET", "/props")[1]
+        self.assertEqual((awake["is_sleeping"], asleep["is_sleeping"]), (False, True))
+        self.assertEqual({**awake, "is_sleeping": True}, asleep)
+        (model,) = self.server.ask("GET", "/v1/models")[1]["data"]
+        self.assertEqual(model["status"]["value"], "sleeping")  # nobody has woken it
         self.assertEqual(self.server.post(CHAT, chat_body())["choices"][0]["message"], first)
         lines = list(self.server.stream(CHAT, chat_body(stream=True, max_tokens=900, ignore_eos=True)))
         self.assertEqual(lines[-2:], ["data: [DONE]", ""])

@@ -68,9 +68,10 @@ class Handler {
 struct ListenOptions {
   std::string host;  // an address, a name, or the path of a unix socket if it ends with ".sock"
   uint16_t port = 8080;
-  std::vector<int> sockets;  // that listen already, which are taken in place of `host`
-  uint32_t ping_s = 15;      // a comment in a stream after so long without anything
-  uint32_t timeout_s = 600;  // a client that takes nothing for so long is left
+  std::vector<int> sockets;              // that listen already, which are taken in place of `host`
+  std::string tls_key, tls_certificate;  // files in PEM's form; "": there is no TLS
+  uint32_t ping_s = 15;                  // a comment in a stream after so long without anything
+  uint32_t timeout_s = 600;              // a client that takes nothing for so long is left
   uint64_t body_bytes = 32 << 20;
   uint32_t head_bytes = 64 << 10;
   uint32_t connections = 4096;

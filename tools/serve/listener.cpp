@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "connection.h"
+#include "tls.h"
 
 namespace greta::serve {
 namespace asio = boost::asio;
@@ -57,6 +58,7 @@ struct Listener::Parts {
   asio::signal_set signals{network.io};
   asio::steady_timer clock{network.io}, pause{network.io};
   std::string unix_path;
+  std::unique_ptr<Tls> tls;  // null: there is none
   bool loopback = true, ticking = false, stopping = false;
   uint16_t port = 0;
 
@@ -147,6 +149,7 @@ void Listener::Parts::accept(Acceptor& acceptor) {
       boost::system::error_code ignored;
       socket.set_option(Tcp::no_delay(true), ignored);
       const bool local = acceptor.local_endpoint(ignored).protocol().family() == AF_UNIX;
+      if (tls) socket = tls->wrap(network.io, std::move(socket));
       std::make_shared<Connection>(&network, std::move(socket), local)->start();
       tick();
     }
@@ -185,6 +188,7 @@ void Listener::Parts::await_signal() {
 Listener::Listener(const ListenOptions& options, Handler* handler) : parts_(std::make_unique<Parts>()) {
   parts_->network.options = options;
   parts_->network.handler = handler;
+  if (!options.tls_key.empty()) parts_->tls = std::make_unique<Tls>(options.tls_key, options.tls_certificate);
   parts_->acceptors.reserve(options.sockets.size());
   for (const int socket : options.sockets) parts_->listen_on(socket);
   if (!options.sockets.empty()) return;
@@ -226,7 +230,7 @@ uint16_t Listener::port() const { return parts_->port; }
 bool Listener::loopback() const { return parts_->loopback; }
 
 size_t Listener::busy() const {
-  size_t count = 0;
+  size_t count = parts_->tls ? parts_->tls->busy() : 0;
   for (const Connection* connection : parts_->network.connections) count += connection->busy() ? 1 : 0;
   return count;
 }

@@ -133,6 +133,11 @@ std::string Models::failure_of(Hosted* hosted) {
   return hosted->failure;
 }
 
+Json Models::props_asleep(Hosted* hosted) {
+  const std::lock_guard lock(mutex_);
+  return hosted->props;
+}
+
 bool Models::idle(Hosted* hosted) const { return hosted->users == 0 && hosted->jobs->active() == 0; }
 
 // A model that has been idle for long enough; else `when` is the time to look again.
@@ -239,6 +244,7 @@ void Models::unload(Hosted* hosted, Hosted::State state) {
   const auto until = Hosted::Clock::now() + kPatience;
   {
     const std::lock_guard lock(mutex_);
+    if (state == Hosted::State::Sleeping) hosted->props = props_json(hosted->model, options_);
     hosted->state = state;  // Nobody takes it any more.
     hosted->unwanted = false;
   }

@@ -47,6 +47,7 @@ struct Hosted {
   bool wanted = false, unwanted = false;       // It is to be loaded; it is to be unloaded.
   uint32_t users = 0;                          // calls that hold it
   Clock::time_point used = Clock::now();       // when the last one let it go
+  Json props;                                  // what /props said when it fell asleep
   std::string failure;                         // why it could not be loaded
   std::vector<std::function<void()>> waiting;  // called when it is loaded, or could not be
 };
@@ -74,6 +75,7 @@ class Models {
   void want(Hosted* hosted);    // loads it
   void unwant(Hosted* hosted);  // unloads it
   std::string failure_of(Hosted* hosted);
+  Json props_asleep(Hosted* hosted);
 
  private:
   void run();
@@ -96,6 +98,8 @@ class Models {
   std::condition_variable woken_;
   std::thread thread_;
 };
+
+Json props_json(const Model& model, const Options& options);  // status.cpp
 
 // Words of llama-server: "unloaded", "loading", "loaded", "sleeping", "failed".
 const char* state_name(Hosted::State state);

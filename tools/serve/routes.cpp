@@ -16,7 +16,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/models/*", Form::OpenAi, kQuick | kWithoutModel, show_model},
     {"POST", "/models/load", Form::OpenAi, kQuick | kWithoutModel, load_model},
     {"POST", "/models/unload", Form::OpenAi, kQuick | kWithoutModel, unload_model},
-    {"GET", "/props", Form::OpenAi, kQuick, props},
+    {"GET", "/props", Form::OpenAi, kQuick | kAsleep, props},
     {"GET", "/slots", Form::OpenAi, kQuick, slots},
     {"POST", "/slots/*", Form::OpenAi, kSlow, slot_action},
     {"GET", "/metrics", Form::OpenAi, kQuick, metrics},

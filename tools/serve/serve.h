@@ -20,6 +20,7 @@ struct Options {
   std::string host = "127.0.0.1";  // one that ends with ".sock" is the path of a unix socket
   uint16_t port = 8080;
   std::vector<int> sockets;               // that listen already, in place of both
+  std::string tls_key, tls_certificate;   // files in PEM's form; "": there is no TLS
   std::vector<Key> keys;                  // none: everybody may ask
   std::vector<std::string> cors_origins;  // "*": all
   uint32_t parallel = 4;                  // requests that run at once

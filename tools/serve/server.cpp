@@ -115,6 +115,8 @@ Server::Server(const Options& options)
   listen.host = options_.host;
   listen.port = options_.port;
   listen.sockets = options_.sockets;
+  listen.tls_key = options_.tls_key;
+  listen.tls_certificate = options_.tls_certificate;
   listen.ping_s = options_.ping_s;
   listen.timeout_s = options_.timeout_s;
   listener_ = std::make_unique<Listener>(listen, this);
@@ -174,7 +176,8 @@ int Server::run(const Loader& load) {
   const std::string where = !options_.sockets.empty() ? "sockets that were passed on"
                             : listener_->port() == 0
                                 ? options_.host
-                                : "http://" + options_.host + ":" + std::to_string(listener_->port());
+                                : (options_.tls_key.empty() ? "http://" : "https://") + options_.host + ":" +
+                                      std::to_string(listener_->port());
   log("listening on " + where);
   if (options_.keys.empty() && !listener_->loopback())
     log("anybody who reaches this address may use the model: --api-key keeps others out");
@@ -346,12 +349,21 @@ Hosted* Server::choose(Task& task) {
                 "model");
 }
 
+void Server::run_route(Task& task, Hosted* hosted, bool asleep) {
+  std::string trace = trace_of(task.call.header("traceparent"));
+  Context context{*this,  std::move(task.call),   task.reply, std::move(task.id),  std::move(trace),
+                  hosted, std::move(task.ticket), asleep,     std::move(task.body)};
+  task.route->run(context);
+}
+
 // Handles a call that needs a model, when it is loaded.
 void Server::run_or_load(const std::shared_ptr<Task>& task) {
   if (!task->hosted) task->hosted = choose(*task);
   Hosted* hosted = task->hosted;
   if (!models_.hold(hosted)) {
     const Hosted::State state = hosted->state;
+    if (state == Hosted::State::Sleeping && task->route->flags & kAsleep)
+      return run_route(*task, hosted, true);
     const bool failed = task->waits > 0 && state == Hosted::State::Failed;
     const bool may = started_ && !stopping_ && !(task->route->flags & kQuick) && task->waits < kMostWaits &&
                      (!models_.many() || options_.autoload || state == Hosted::State::Loading ||
@@ -366,19 +378,14 @@ void Server::run_or_load(const std::shared_ptr<Task>& task) {
     bool used;
     ~Release() { models.release(hosted, used); }
   } release{models_, hosted, !(task->route->flags & kQuick)};
-  std::string trace = trace_of(task->call.header("traceparent"));
-  Context context{
-      *this,  std::move(task->call),   task->reply,          std::move(task->id), std::move(trace),
-      hosted, std::move(task->ticket), std::move(task->body)};
-  task->route->run(context);
+  run_route(*task, hosted, false);
 }
 
 void Server::run(const std::shared_ptr<Task>& task) {
   Refused refused(500, "");
   try {
     if (!(task->route->flags & kWithoutModel)) return run_or_load(task);
-    Context context{*this, std::move(task->call), task->reply, std::move(task->id), "", nullptr, nullptr, {}};
-    return task->route->run(context);
+    return run_route(*task, nullptr, false);
   } catch (const Refused& error) {
     refused = error;
   } catch (const std::bad_alloc&) {

@@ -52,6 +52,7 @@ struct Context {
   std::string trace;         // "TRACE-SPAN" of traceparent, or ""
   Hosted* hosted = nullptr;  // the model that was chosen, which is held until the call was handled
   std::shared_ptr<Keys::Ticket> ticket;  // of its key; null: that has no limits
+  bool asleep = false;                   // the model sleeps, and is not held
   std::optional<Json> parsed;            // its body, where that was read already
   const Json& body();                    // Throws Refused if it is no JSON object.
   const Model& model() const;
@@ -69,6 +70,7 @@ struct Route {
 inline constexpr uint8_t kOpen = 1;          // needs no key
 inline constexpr uint8_t kQuick = 2;         // runs on the network's thread
 inline constexpr uint8_t kWithoutModel = 4;  // works while the model loads
+inline constexpr uint8_t kAsleep = 16;       // does not wake a model that sleeps
 inline constexpr uint8_t kSlow = 8;          // waits for files and for the service, on a thread of its own
 
 class Server : public Handler {
@@ -95,6 +97,7 @@ class Server : public Handler {
  private:
   struct Task;
   Hosted* choose(Task& task);
+  void run_route(Task& task, Hosted* hosted, bool asleep);
   static void refuse_busy(const Task& task, const char* words);
   void run(const std::shared_ptr<Task>& task);
   void run_or_load(const std::shared_ptr<Task>& task);

@@ -90,8 +90,7 @@ void unload_model(Context& context) {
   context.send({{"success", true}});
 }
 
-void props(Context& context) {
-  const Model& model = context.model();
+Json props_json(const Model& model, const Options& options) {
   const Sampling& sampling = model.defaults.sampling;
   const Json params = {{"temperature", sampling.temperature},
                        {"top_k", sampling.top_k},
@@ -103,17 +102,26 @@ void props(Context& context) {
                        {"seed", sampling.seed},
                        {"n_predict", model.defaults.max_tokens}};
   const greta_tokenizer* tokenizer = model.tokenizer;
-  context.send({{"default_generation_settings", {{"n_ctx", model.context}, {"params", params}}},
-                {"total_slots", context.server.options().parallel},
-                {"model_alias", model.name},
-                {"model_path", model.path},
-                {"n_ctx", model.context},
-                {"chat_template", greta_tokenizer_template(tokenizer)},
-                {"bos_token_id", greta_tokenizer_bos(tokenizer)},
-                {"eos_token_id", greta_tokenizer_eos(tokenizer)},
-                {"modalities", {{"vision", false}, {"audio", false}}},
-                {"models_autoload", context.server.options().autoload && context.server.models().many()},
-                {"build_info", "greta " + std::to_string(greta_version())}});
+  return {{"default_generation_settings", {{"n_ctx", model.context}, {"params", params}}},
+          {"total_slots", options.parallel},
+          {"model_alias", model.name},
+          {"model_path", model.path},
+          {"n_ctx", model.context},
+          {"chat_template", greta_tokenizer_template(tokenizer)},
+          {"bos_token_id", greta_tokenizer_bos(tokenizer)},
+          {"eos_token_id", greta_tokenizer_eos(tokenizer)},
+          {"modalities", {{"vision", false}, {"audio", false}}},
+          {"models_autoload", options.autoload && !options.models.empty()},
+          {"is_sleeping", false},
+          {"build_info", "greta " + std::to_string(greta_version())}};
+}
+
+// A model that sleeps is not woken: what is told is what was so when it fell asleep.
+void props(Context& context) {
+  if (!context.asleep) return context.send(props_json(context.model(), context.server.options()));
+  Json json = context.server.models().props_asleep(context.hosted);
+  json["is_sleeping"] = true;
+  context.send(json);
 }
 
 void metrics(Context& context) {

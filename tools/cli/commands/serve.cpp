@@ -66,6 +66,12 @@ void add_network(CLI::App& app, ServeOptions& options) {
                  "take the keys from this file, one on each line; parallel=N and queue=N behind a key limit "
                  "its requests")
       ->type_name("FILE");
+  CLI::Option* key =
+      app.add_option("--ssl-key-file", serve.tls_key, "speak TLS with this private key, in PEM's form");
+  CLI::Option* certificate = app.add_option("--ssl-cert-file", serve.tls_certificate,
+                                            "and with this certificate, and those that it depends on");
+  key->type_name("FILE")->needs(certificate);
+  certificate->type_name("FILE")->needs(key);
   app.add_option("--cors-origins", options.origins,
                  "let pages of these origins use the server, with commas between; *: of all")
       ->type_name("ORIGINS")
