@@ -1,6 +1,7 @@
 #include "text/chat/call_pieces.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "text/chat/text.h"
 
@@ -49,7 +50,7 @@ size_t escape_bytes(std::string_view text) {
 // The bytes of the character that `text` begins with; 0: it is not whole yet.
 size_t character_bytes(std::string_view text) {
   const auto lead = uint8_t(text[0]);
-  const size_t bytes = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  const size_t bytes = lead < 0xC2 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 1;
   return text.size() < bytes ? 0 : bytes;
 }
 
@@ -102,7 +103,8 @@ void JsonCopy::take(char c, std::string* out) {
 
 void JsonCopy::begin_value(char c, std::string* out) {
   if (c == '{' || c == '[') return open(c, out);
-  if (open_.empty()) return void(state_ = State::Broken);
+  if (open_.empty() || std::string_view(",:}]").find(c) != std::string_view::npos)
+    return void(state_ = State::Broken);
   is_key_ = false;
   state_ = c == '"' ? State::Text : State::Scalar;
   if (c == '"')
@@ -350,7 +352,7 @@ size_t CallPieces::take_tail(std::string_view text) {
 }
 
 bool CallPieces::push(std::string_view text, const ToolList& tools, const Sink& sink,
-                      std::vector<ChatCall>* whole) {
+                      const std::function<bool(ChatCall)>& whole) {
   bool wanted = true;
   while (wanted && state_ != State::Nothing && (!text.empty() || !head_.empty())) {
     if (state_ == State::Head) {
@@ -370,8 +372,7 @@ bool CallPieces::push(std::string_view text, const ToolList& tools, const Sink& 
       if (!copy_.done()) continue;
       ++calls_;
       state_ = named_ ? State::Nothing : State::Tail;
-      whole->push_back(std::move(call_));
-      call_ = {};
+      wanted = wanted && whole(std::exchange(call_, {}));
     }
   }
   return wanted;

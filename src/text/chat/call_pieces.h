@@ -44,8 +44,9 @@ class CallPieces {
 
   // name: of the call, if that is known from elsewhere and the body is its arguments alone; else ""
   void start(std::string_view name);
-  // The next bytes of the body. Appends calls that are whole now. False: the sink wants no more.
-  bool push(std::string_view text, const ToolList& tools, const Sink& sink, std::vector<ChatCall>* whole);
+  // The next bytes of the body. Gives calls that are whole to `whole`. False: the sink wants no more.
+  bool push(std::string_view text, const ToolList& tools, const Sink& sink,
+            const std::function<bool(ChatCall)>& whole);
   size_t calls() const { return calls_; }  // how many of this body are whole
   bool begun() const { return begun_; }    // at least one has begun
 

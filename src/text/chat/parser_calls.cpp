@@ -41,11 +41,8 @@ void ChatParser::pass_pieces(std::string_view body) {
 }
 
 void ChatParser::pass_new(std::string_view text) {
-  std::vector<ChatCall> whole;
-  if (!pieces_.push(text, tools_, sink_.pieces, &whole)) stopped_ = true;
+  if (!pieces_.push(text, tools_, sink_.pieces, sink_.call)) stopped_ = true;
   if (pieces_.begun()) before_call();
-  for (ChatCall& call : whole)
-    if (!stopped_ && !sink_.call(std::move(call))) stopped_ = true;
 }
 
 // ---- states -------------------------------------------------------------------------------------
