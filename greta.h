@@ -1414,8 +1414,8 @@ typedef struct greta_request_options {
                               * is also a GRETA_EVENT_PROGRESS after each step that has read a piece. */
   uint32_t reserved4;        /* 0. */
   uint32_t share_state;      /* 1: `state` is trusted, and other requests get its pages from the prefix cache.
-                              * GRETA_ERROR_UNSUPPORTED for models whose layers keep states, since that cache
-                              * has nothing of them. */
+                              * GRETA_ERROR_UNSUPPORTED for models whose layers keep states, since a saved
+                              * state of theirs stands behind its last token alone, and behind no page. */
   uint32_t call_pieces;      /* 1: calls of tools come while they are written, where a model writes their
                               * arguments as JSON: GRETA_EVENT_CALL_START, then GRETA_EVENT_CALL_PIECE, then
                               * GRETA_EVENT_TOOL_CALL. */

@@ -190,7 +190,6 @@ bool PageIndex::forget_unused(uint32_t at) {
   if (node.slot != kNone) return free_slot_of(at), remove(at), true;
   const uint32_t parent = node.parent;
   leave(on_device_, at);
-  drop_window(at);
   pages_.drop(std::exchange(node.page, kNone));
   --idle_;
   remove(at);

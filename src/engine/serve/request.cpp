@@ -71,8 +71,9 @@ Status Request::open(const Model& model, uint32_t context, size_t events, std::s
     return greta::fail(Code::Argument, "set at most one of prompt_logprobs, embed and state");
   options.ends_exactly |= options.keep_state && model.shape.recurrent_layers;  // its state goes no further
   if (options.share_state && model.shape.recurrent_layers)
-    return greta::fail(Code::Unsupported,
-                       "share_state: the prefix cache has nothing of models whose layers keep states");
+    return greta::fail(
+        Code::Unsupported,
+        "share_state is not for models whose layers keep states: a saved state stands behind no page");
   // Others take nothing from a state that came from outside, unless its owner says so.
   if (options.state && !options.share_state) options.use_cache = false;
   auto request = std::make_shared<Request>(model, context, events, std::move(engine), std::move(options));
