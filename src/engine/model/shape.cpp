@@ -318,9 +318,7 @@ Status read_experts(ShapeReader& r, Shape* s) {
   if (e.groups == 1) e.groups_used = 1;
   // Models with a bias of the choice gate by sigmoid. GLM 4.7 Flash has the bias without the key.
   uint32_t first = std::min(dense, s->layers - 1);  // layer with experts
-  while (r.arch.experts_by_router && first + 1 < s->layers &&
-         !r.gguf.find_tensor(layer_name(names.router, first)))
-    ++first;
+  while (r.arch.lone_blocks && first + 1 < s->layers && !s->each[first].ffn_width) ++first;
   const std::string bias = layer_name(names.choice_bias, first);
   if (!gating) gating = r.gguf.find_tensor(bias) && !r.arch.softmax_experts ? 2 : 1;
   e.gating = gating == 2 ? kGatingSigmoid : kGatingSoftmax;
@@ -332,14 +330,15 @@ Status read_experts(ShapeReader& r, Shape* s) {
   }
   for (uint32_t l = dense; any && r.arch.experts_by_router && l < s->layers; ++l) {
     const std::string router = layer_name(r.arch.tensors.router, l),
-                      gate = layer_name(names.expert_gate.text ? names.expert_gate : names.expert_up, l);
+                      gate = layer_name(r.arch.tensors.expert_gate, l);
     if (!r.gguf.find_tensor(router) && r.gguf.find_tensor(gate))
       return fail(Code::File, "%s: no tensor %s, but %s is there", r.gguf.name(), router.c_str(),
                   gate.c_str());
   }
   for (uint32_t l = dense; l < s->layers; ++l)
-    s->each[l].experts =
-        !r.arch.experts_by_router || r.gguf.find_tensor(layer_name(r.arch.tensors.router, l));
+    s->each[l].experts = r.arch.lone_blocks ? s->each[l].ffn_width != 0
+                                            : !r.arch.experts_by_router ||
+                                                  r.gguf.find_tensor(layer_name(r.arch.tensors.router, l));
   return {};
 }
 
@@ -381,8 +380,8 @@ Status read_scales(ShapeReader& r, Shape* s) {
     float divided = 0;
     r.f32("embedding_scale", 1e-6f, 1e6f, &s->embedding_scale);
     r.f32("residual_scale", 1e-6f, 1e6f, &s->residual_scale);
-    const bool required = r.arch.recurrence == Recurrence::None;  // Bamba, a granitehybrid, has no scales
-    r.f32("logit_scale", 0.0f, 1e6f, &divided, required);
+    const bool bamba = r.arch.rope_by_finetuned && !r.has("embedding_scale");  // it has none of the scales
+    r.f32("logit_scale", 0.0f, 1e6f, &divided, !bamba);
     if (divided > 0) s->logit_scale = 1 / divided;
   }
   return r.status;

@@ -120,9 +120,9 @@ GRANITE = [
 # Bamba is granitehybrid without scales and with a rotation, which must be that of whole heads.
 BAMBA = [
     case("granitehybrid-converted-bamba", "Bamba",
-         shape(32, 4, 2, 24, layers=3, attn_layer_indices=[1], hidden_act="silu",
-               rope_parameters=rope(partial_rotary_factor=1.0), **mixer(8, 2, 12, 32)),
-         published={"layer_types": None, "attn_rotary_emb": 8}),
+         shape(40, 4, 2, 24, layers=3, attn_layer_indices=[2], hidden_act="silu",
+               rope_parameters=rope(partial_rotary_factor=1.0), **mixer(8, 2, 12, 40)),
+         published={"layer_types": None, "attn_rotary_emb": 10}),
 ]
 FALCON = [
     case("falcon-h1-converted", "FalconH1",

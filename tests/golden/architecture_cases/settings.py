@@ -151,7 +151,21 @@ def log_multiplier(state, value):
 def turns(state, value):
     if "rope_parameters" not in state.config:
         raise NoChange("no layer rotates")
+    if state.model == "Bamba":
+        if not value:
+            state.hooks.append(stand_still)
+        return
     state.config["position_embedding_type"] = "rope" if value else None
+
+
+def stand_still(model):
+    rotary = model.model.rotary_emb
+    plain = rotary.forward
+
+    def forward(*given, **named):
+        cos, sin = plain(*given, **named)
+        return torch.ones_like(cos), torch.zeros_like(sin)
+    rotary.forward = forward
 
 
 # ---- windows -------------------------------------------------------------------------------------------------------
@@ -197,12 +211,15 @@ def dense_layers(state, value):
 
 
 def width_of_experts(state, value):
+    value = value[0] if isinstance(value, list) else value  # of the first layer
     if value != state.keys.get("expert_feed_forward_length"):
         raise NoReference
     raise NoChange("it is feed_forward_length where it is not given")
 
 
 def width_of_layers(state, value):
+    if isinstance(state.keys["feed_forward_length"], list):
+        raise NoReference  # it says which layers have a feed-forward block
     dense = state.keys.get("leading_dense_block_count", 0)
     if not state.has_experts() or dense or "expert_feed_forward_length" not in state.keys:
         raise NoReference
@@ -277,7 +294,8 @@ def gating(state, value):
 
 def routers(model):
     layers = getattr(model.model, "language_model", model.model).layers
-    blocks = [layer.mlp if hasattr(layer, "mlp") else layer.feed_forward for layer in layers]
+    names = ("mlp", "feed_forward", "mixer")  # the last is what a layer of Nemotron-H has alone
+    blocks = [next(getattr(layer, name) for name in names if hasattr(layer, name)) for layer in layers]
     return [block.gate for block in blocks if hasattr(block, "gate")]
 
 
@@ -346,6 +364,7 @@ SETTINGS = {
     "attention.head_count_kv": Setting(size, lambda state: state.keys["attention.head_count"]),
     "attention.key_length": Setting(size, width_of_heads),
     "attention.value_length": Setting(size, width_of_heads),
+    "attention.layer_norm_epsilon": Setting(no_change("no norm takes off a mean"), 0),
     "attention.layer_norm_rms_epsilon": Setting(epsilon, factors=(5e4,)),  # twice of it is nothing to float32
     "attention.scale": Setting(in_config("attention_multiplier"), lambda state: head_width(state) ** -0.5),
     "attention.sliding_window": Setting(
@@ -444,6 +463,8 @@ def no_factors(state):
 def no_choice_bias(state):
     if "blk.0.exp_probs_b.bias" in state.tensors or "blk.2.exp_probs_b.bias" in state.tensors:
         raise NoReference  # only one of the layers would lack it
+    if state.arch == "nemotron_h_moe":
+        raise NoReference  # all its files have it
     if state.keys.get("expert_group_count", 1) > 1:
         raise NoReference  # how good a group is by the sigmoid alone
     if "expert_gating_func" not in state.keys:
