@@ -56,9 +56,10 @@ greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* fi
     GRETA_TRY(Executor::plan(model, &options, beside, &executor));
     plan.context = executor.context;
     plan.step_tokens = executor.step_tokens;
-    plan.cache_bytes = executor.cache_bytes;
-    plan.arena_bytes = executor.arena_bytes;
-    plan.tables_bytes = executor.tables_bytes;
+    const ExecutorBytes bytes = executor.all();
+    plan.cache_bytes = bytes.cache;
+    plan.arena_bytes = bytes.arena;
+    plan.tables_bytes = bytes.tables;
     plan.host_bytes = kHostBytes + model.gguf.held_bytes();
     plan.total_bytes = plan.weights_bytes + executor.total();
     plan.fits = plan.total_bytes <= plan.free_bytes;
@@ -72,7 +73,7 @@ static Status refuse_weights(const greta_model& model, uint64_t bytes, uint64_t 
   const Model& m = model.model;
   const bool copied = model.source.given.path && !model.source.given.map;
   std::string or_else;
-  if (copied && bytes - m.store.mapping_saves(m.gguf.source(), device) <= free)
+  if (copied && bytes - m.store.mapping_saves(m.gguf.source(), m.devices) <= free)
     or_else = ", or leave them in its mapped file (greta_source.map; greta-cli without --no-mmap)";
   else if (!device.unified_memory && processor())
     or_else = std::string(", or the device \"") + processor()->name + "\"";

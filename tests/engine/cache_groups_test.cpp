@@ -308,7 +308,7 @@ TEST_CASE("states: the plan counts them, and a saved state of another model is r
   CHECK(plan.state_bytes == 3 * (256 + 384) * sizeof(float));
   const uint64_t pages =
       plan.groups.group[0].page_bytes * plan.pages + plan.pages * kPageTokens * sizeof(uint32_t);
-  CHECK(plan.cache_bytes == pages + plan.states * plan.state_bytes);
+  CHECK(plan.all().cache == pages + plan.states * plan.state_bytes);
   CHECK(plan.states >= 2 + 1 + 2);
 
   const std::unique_ptr<Session> session = sessions.open(), other = others.open();

@@ -70,7 +70,7 @@ struct Planned {
     state.sequence_capacity = state.page_capacity = 1;
     for (uint32_t t = 0; t < tokens; ++t) state.row[t] = {t + 3, t, 0, t + 1 == tokens ? 0 : kNoOutput};
     state.output_row[0] = tokens - 1;
-    graph = std::make_unique<GretaGraph>(engine.model->filter);
+    graph = std::make_unique<GretaGraph>(engine.model->devices[0].filter);
     require(build_step(*engine.model->arch, s, engine.model->weights(), buffers, key, graph.get()));
     require(arena.allocate(device, graph->arena_bytes(), Memory::Device));
     require(graph->bind(*kernels, arena.all()));
@@ -135,7 +135,7 @@ TEST_CASE("a captured plan replays what it recorded, and says how much it needs"
     REQUIRE(planned.run().ok());
     CHECK(std::vector<float>(logits, logits + vocab) == first);
   }
-  GretaGraph again(planned.engine.model->filter);
+  GretaGraph again(planned.engine.model->devices[0].filter);
   REQUIRE(build_step(*planned.engine.model->arch, planned.engine.model->shape,
                      planned.engine.model->weights(), planned.buffers, {1, 1, 1, false}, &again)
               .ok());

@@ -189,6 +189,35 @@ TEST_CASE("architectures: logits equal the reference implementation's", "[models
   }
 }
 
+// The first layer alone, an odd cut, layers in turn, and the output apart.
+TEST_CASE("architectures: the same bits on two devices as on one", "[models][architectures][devices]") {
+  for (const auto& path : golden_paths()) {
+    DYNAMIC_SECTION(path.filename().string()) {
+      Golden golden;
+      read_golden(path, &golden);
+      const std::vector<size_t> ways[] = {{golden.tokens.size()}, {3, 7}};
+      std::vector<float> whole[2];
+      for (const char* split : {"", "first", "middle", "turns", "output"}) {
+        EngineOptions options;
+        options.split = split;
+        options.executor.context = golden.context;
+        Engine engine;
+        open_engine(golden.file, options, &engine);
+        for (size_t i = 0; i < 2; ++i) {
+          INFO("split: " << split << ", pieces of " << ways[i][0]);
+          const auto logits = logits_in_pieces(engine, golden, ways[i]);
+          if (!*split)
+            whole[i] = logits;
+          else if (on_cpu())
+            CHECK(logits == whole[i]);
+          else
+            check_logits(golden, logits, kExactLimit);
+        }
+      }
+    }
+  }
+}
+
 // Weights that lie in parts: dense, tied, of experts, of experts with biases, of heads. The fastest kernels
 // fuse a norm into a product, with other bits, and do not where the product is in parts.
 TEST_CASE("architectures: the same bits where no buffer holds the largest tensors",

@@ -20,6 +20,13 @@ inline const char* test_library() {
 // Vulkan's feature bits kVulkanCoopMatrix and kVulkanChain, which tests mask out.
 constexpr uint32_t kVulkanMatrices = 2, kVulkanChains = 8;
 
+// Where engines of tests lie in part on the CPU as a second device: GRETA_TEST_SPLIT, which is "first" (the
+// first layer alone), "middle" (an odd cut), "turns" (layers in turn) or "output"; "" for one device.
+inline const char* test_split() {
+  const char* split = std::getenv("GRETA_TEST_SPLIT");
+  return split ? split : "";
+}
+
 inline bool on_cpu() { return !std::strcmp(test_device(), "cpu"); }
 
 }  // namespace greta::test

@@ -66,28 +66,47 @@ TinyModel make_tiny(const TinyShape& s) {
   return m;
 }
 
-Engine::~Engine() {
-  executor.reset();
-  model.reset();
+TestDevice::~TestDevice() {
   kernels.reset();
   device.reset();
   limited.reset();
 }
 
-void open_engine(const std::string& file, const EngineOptions& options, Engine* out) {
-  const auto require = [](Status status) {
-    INFO(error_text());
-    REQUIRE(status.ok());
-  };
+Engine::~Engine() {
+  executor.reset();
+  model.reset();
+}
+
+Placement split_placement(const std::string& split, uint32_t layers) {
+  Placement p = Placement::whole(layers);
+  for (uint32_t piece = 0; piece < p.device.size(); ++piece) {
+    const bool middle = piece > (layers + 1) / 2, output = piece == layers + 1;
+    p.device[piece] = split == "first"    ? piece != 1
+                      : split == "middle" ? middle
+                      : split == "turns"  ? piece % 2
+                      : split == "output" ? output
+                                          : 0;
+  }
+  return p;
+}
+
+static void require(Status status) {
+  INFO(error_text());
+  REQUIRE(status.ok());
+}
+
+static LimitedDevice* open_test_device(const char* name, const EngineOptions& options,
+                                       const std::function<std::unique_ptr<Device>(Device&)>& wrap,
+                                       TestDevice* out) {
   DeviceOptions device_options;
   device_options.threads = options.threads;
   Device* device = nullptr;
-  require(open_device(test_device(), device_options, &device));
+  require(open_device(name, device_options, &device));
   out->device.reset(device);
   LimitedDevice* limited = nullptr;
-  if (options.wrap) {
+  if (wrap) {
     out->inner = std::move(out->device);
-    out->device = options.wrap(*out->inner);
+    out->device = wrap(*out->inner);
   } else if (options.largest_weights) {
     out->inner = std::move(out->device);
     out->device = std::make_unique<LimitedDevice>(*out->inner, options.largest_weights);
@@ -99,14 +118,30 @@ void open_engine(const std::string& file, const EngineOptions& options, Engine* 
     require(open_checked_device(wrapped.get(), &device));
     out->device.reset(device);
   }
+  out->kernels = std::make_unique<DeviceKernels>(*out->device);
+  return limited;
+}
+
+void open_engine(const std::string& file, const EngineOptions& options, Engine* out) {
+  LimitedDevice* limited = open_test_device(test_device(), options, options.wrap, out);
+  LimitedDevice* second = nullptr;
   Source source;
   require(source.open_memory(file.data(), file.size()));
-  out->kernels = std::make_unique<DeviceKernels>(*out->device);
   out->model = std::make_unique<Model>();
   require(describe_model(std::move(source), *out->kernels, options.exact, Log{}, out->model.get()));
+  if (!options.split.empty()) {
+    second = open_test_device("cpu", options, options.wrap_second, &out->second);
+    const ModelDevice devices[] = {{out->device.get(), out->kernels.get(), {}, "first"},
+                                   {out->second.device.get(), out->second.kernels.get(), {}, "second"}};
+    const Placement placement = split_placement(options.split, out->model->shape.layers);
+    require(place_model(devices, placement, out->model.get()));
+  }
   require(load_model(out->model.get(), {}));
-  if (limited) limited->lift();
-  require(Executor::open(*out->model, options.executor, uint64_t(1) << 32, &out->executor));
+  for (LimitedDevice* each : {limited, second})
+    if (each) each->lift();
+  const uint64_t free[] = {uint64_t(1) << 32, uint64_t(1) << 32};
+  require(Executor::open(*out->model, options.executor, Executor::FreeBytes(free, out->model->devices.size()),
+                         &out->executor));
 }
 
 }  // namespace greta::test

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "support/test_device.h"
 
 namespace greta::test {
 
@@ -34,15 +35,23 @@ struct TinyModel {
 
 TinyModel make_tiny(const TinyShape& shape);
 
-// An opened device, model and executor; fails the running test with the error's text.
-struct Engine {
+// A device and those that it wraps.
+struct TestDevice {
   std::unique_ptr<Device> inner, limited, device;  // device wraps limited or inner, limited wraps inner
   std::unique_ptr<DeviceKernels> kernels;          // of the device
+  ~TestDevice();
+};
+
+// An opened device, model and executor; fails the running test with the error's text.
+struct Engine : TestDevice {
+  TestDevice second;  // if the model is split
   std::unique_ptr<Model> model;
   std::unique_ptr<Executor> executor;
   Engine() = default;
   ~Engine();
 };
+// Where a model of so many layers lies if it is split like this (test_split()). Empty for one device.
+Placement split_placement(const std::string& split, uint32_t layers);
 struct EngineOptions {
   uint32_t threads = 2;
   bool exact = true, checked = false;
@@ -50,6 +59,8 @@ struct EngineOptions {
       0;  // the most bytes of a buffer of weights, which are then copied; 0: the device's own limit
   std::function<std::unique_ptr<Device>(Device&)> wrap = {};                 // around the device itself
   ExecutorOptions executor{.context = 256, .key_type = 0, .value_type = 0};  // f32 cache
+  std::string split = test_split();                                          // over this device and the CPU
+  std::function<std::unique_ptr<Device>(Device&)> wrap_second = {};
 };
 void open_engine(const std::string& file, const EngineOptions& options, Engine* out);
 

@@ -10,12 +10,6 @@ namespace greta {
 
 namespace {
 
-// Waits for submitted work before its host buffer is freed, and abandons work that was only recorded.
-struct WaitAtEnd {
-  Stream& stream;
-  ~WaitAtEnd() { drain(stream); }
-};
-
 // Frees the sequence's pages at its end.
 struct GiveBack {
   std::vector<PagePool>& pools;
@@ -47,8 +41,8 @@ uint32_t Executor::first_saved(uint32_t layer, uint32_t positions, CacheForm for
 uint64_t Executor::cache_bytes(uint32_t positions, CacheForm form) const {
   uint64_t bytes = 0;
   for (uint32_t l = 0; l < model_.shape.layers; ++l)
-    bytes += buffers_.cache[l].page_bytes() / kPageTokens *
-             (positions - first_saved(l, positions, form) * kPageTokens);
+    bytes +=
+        cache_of(l).page_bytes() / kPageTokens * (positions - first_saved(l, positions, form) * kPageTokens);
   const RecurrentShape& state = model_.shape.recurrence;
   if (positions && form == CacheForm::Windows)
     bytes += (state.conv_values() + state.scan_values()) * sizeof(float) * model_.shape.recurrent_layers;
@@ -58,21 +52,23 @@ uint64_t Executor::cache_bytes(uint32_t positions, CacheForm form) const {
 // A page of a layer is [kv_heads][kPageTokens] rows. A page that is not full uses each head's first rows.
 // What the sequence has no page for is visited as a slice without a buffer.
 Status Executor::walk_cache(uint32_t sequence, uint32_t positions, CacheForm form, const Spans& visit) const {
+  uint32_t device = 0;  // of the layer
   const auto walk_page = [&](const Slice& pool, uint32_t page, uint64_t page_bytes, uint64_t heads,
                              uint32_t used) -> Status {
     const uint64_t head = page_bytes / heads;
-    if (page == PagePool::kGone) return visit({nullptr, 0, head / kPageTokens * used * heads});
+    if (page == PagePool::kGone) return visit(device, {nullptr, 0, head / kPageTokens * used * heads});
     const uint64_t at = pool.offset + page * page_bytes;
-    if (used == kPageTokens) return visit({pool.buffer, at, page_bytes});
+    if (used == kPageTokens) return visit(device, {pool.buffer, at, page_bytes});
     for (uint32_t h = 0; h < heads; ++h)
-      GRETA_TRY(visit({pool.buffer, at + h * head, head / kPageTokens * used}));
+      GRETA_TRY(visit(device, {pool.buffer, at + h * head, head / kPageTokens * used}));
     return {};
   };
   for (uint32_t i = 0; i < divide_up(positions, kPageTokens); ++i)
     for (uint32_t l = 0; l < model_.shape.layers; ++l) {
       const uint32_t heads = model_.shape.each[l].kv_heads;
       if (!heads || i < first_saved(l, positions, form)) continue;
-      const StepBuffers::Cache& layer = buffers_.cache[l];
+      const StepBuffers::Cache& layer = cache_of(l);
+      device = model_.placement.layer(l);
       const uint32_t used = used_of_page(positions, i), page = pools_[layer.group].table(sequence)[i];
       GRETA_TRY(walk_page(layer.keys, page, layer.key_page_bytes, heads, used));
       if (!layer.joined) GRETA_TRY(walk_page(layer.values, page, layer.value_page_bytes, heads, used));
@@ -85,9 +81,10 @@ Status Executor::walk_state(uint32_t sequence, const Spans& visit) const {
   for (uint32_t l = 0; states_ && l < model_.shape.layers; ++l) {
     if (!model_.shape.each[l].recurrent) continue;
     const Slice state = state_of(l, states_->table(sequence)[0]);
-    GRETA_TRY(visit({state.buffer, state.offset, shape.conv_values() * sizeof(float)}));
+    const uint32_t device = model_.placement.layer(l);
+    GRETA_TRY(visit(device, {state.buffer, state.offset, shape.conv_values() * sizeof(float)}));
     const uint64_t scan = state.offset + shape.scan_at() * sizeof(float);
-    GRETA_TRY(visit({state.buffer, scan, shape.scan_values() * sizeof(float)}));
+    GRETA_TRY(visit(device, {state.buffer, scan, shape.scan_values() * sizeof(float)}));
   }
   return {};
 }
@@ -95,29 +92,72 @@ Status Executor::walk_state(uint32_t sequence, const Spans& visit) const {
 Status Executor::walk_log(uint32_t sequence, uint32_t positions, const Spans& visit) const {
   const std::span<const uint32_t> table = pools_[0].table(sequence);
   for (uint32_t i = 0; i < divide_up(positions, kPageTokens); ++i)
-    GRETA_TRY(visit(token_log_.slice(uint64_t(table[i]) * kPageTokens * sizeof(uint32_t),
-                                     used_of_page(positions, i) * sizeof(uint32_t))));
+    GRETA_TRY(visit(model_.placement.output(),
+                    ends().token_log.slice(uint64_t(table[i]) * kPageTokens * sizeof(uint32_t),
+                                           used_of_page(positions, i) * sizeof(uint32_t))));
   return {};
 }
+
+// Host memory of each device, through which the same range of a stream of bytes passes. The bytes of all
+// devices come together in that of the first.
+class Executor::Pieces {
+ public:
+  explicit Pieces(Executor& executor) : executor_(executor), piece_(executor.on_.size()) {}
+  // Waits for submitted work before its host memory is freed, and abandons work that was only recorded.
+  ~Pieces() {
+    for (OnDevice& on : executor_.on_) drain(*on.stream);
+  }
+  Status allocate(uint64_t bytes, Memory memory) {
+    for (uint32_t d = 0; d < piece_.size(); ++d)
+      GRETA_TRY(on_device(executor_.model_, d, piece_[d].allocate(executor_.device(d), bytes, memory)));
+    return {};
+  }
+  uint8_t* host(uint32_t device) const { return static_cast<uint8_t*>(piece_[device].buffer().mapped); }
+  Status copy_out(uint32_t device, const Slice& from, uint64_t at) {
+    if (device) ranges_.push_back({device, at, from.bytes});
+    return copy(device, piece_[device].slice(at, from.bytes), from);
+  }
+  // Behind wait_all().
+  void gather() {
+    for (const Range& range : ranges_) memcpy(host(0) + range.at, host(range.device) + range.at, range.bytes);
+    ranges_.clear();
+  }
+  Status copy_in(uint32_t device, const Slice& to, uint64_t at) {
+    if (device) memcpy(host(device) + at, host(0) + at, to.bytes);
+    return copy(device, to, piece_[device].slice(at, to.bytes));
+  }
+
+ private:
+  struct Range {
+    uint32_t device;
+    uint64_t at, bytes;
+  };
+  Status copy(uint32_t device, const Slice& to, const Slice& from) {
+    return on_device(executor_.model_, device, executor_.on_[device].stream->copy(to, from));
+  }
+  Executor& executor_;
+  std::vector<DeviceMemory> piece_;  // by device
+  std::vector<Range> ranges_;        // of the others, to be gathered
+};
 
 Status Executor::save_cache(uint32_t sequence, uint32_t positions, const CacheBytes& take) {
   const uint64_t capacity = std::min(kCachePieceBytes, cache_bytes(positions, cache_form()));
   if (capacity == 0) return {};
-  DeviceMemory piece;
-  GRETA_TRY(piece.allocate(*model_.device, capacity, Memory::Readback));
-  const WaitAtEnd wait{*stream_};
+  Pieces pieces(*this);
+  GRETA_TRY(pieces.allocate(capacity, Memory::Readback));
   if (!can_save(sequence, positions))
     return fail(Code::Argument, "the cache has left position %u behind", positions - 1);
   uint64_t used = 0;
   const auto hand_over = [&]() -> Status {
-    GRETA_TRY(stream_->wait());
-    return take(static_cast<uint8_t*>(piece.buffer().mapped), std::exchange(used, 0));
+    GRETA_TRY(wait_all());
+    pieces.gather();
+    return take(pieces.host(0), std::exchange(used, 0));
   };
-  GRETA_TRY(stream_->barrier());
-  GRETA_TRY(walk_cache(sequence, positions, cache_form(), [&](Slice from) -> Status {
+  GRETA_TRY(barrier());
+  GRETA_TRY(walk_cache(sequence, positions, cache_form(), [&](uint32_t device, Slice from) -> Status {
     while (from.bytes) {
       const uint64_t bytes = std::min(from.bytes, capacity - used);
-      GRETA_TRY(stream_->copy(piece.slice(used, bytes), {from.buffer, from.offset, bytes}));
+      GRETA_TRY(pieces.copy_out(device, {from.buffer, from.offset, bytes}, used));
       from.offset += bytes, from.bytes -= bytes, used += bytes;
       if (used == capacity) GRETA_TRY(hand_over());
     }
@@ -129,26 +169,25 @@ Status Executor::save_cache(uint32_t sequence, uint32_t positions, const CacheBy
 Status Executor::load_pages(const Walk& walk, uint64_t bytes, const CacheBytes& fill) {
   const uint64_t capacity = std::min(kCachePieceBytes, bytes);
   if (capacity == 0) return {};
-  DeviceMemory piece;
-  GRETA_TRY(piece.allocate(*model_.device, capacity, Memory::Upload));
-  const WaitAtEnd wait{*stream_};
+  Pieces pieces(*this);
+  GRETA_TRY(pieces.allocate(capacity, Memory::Upload));
   uint64_t at = 0, filled = 0, left = bytes;
-  GRETA_TRY(stream_->barrier());  // a step may still write to pages that its sequence no longer has
-  GRETA_TRY(walk([&](Slice to) -> Status {
+  GRETA_TRY(barrier());  // a step may still write to pages that its sequence no longer has
+  GRETA_TRY(walk([&](uint32_t device, Slice to) -> Status {
     while (to.bytes) {
       if (at == filled) {
-        GRETA_TRY(stream_->wait());
+        GRETA_TRY(wait_all());
         filled = std::min(capacity, left);
-        GRETA_TRY(fill(static_cast<uint8_t*>(piece.buffer().mapped), filled));
+        GRETA_TRY(fill(pieces.host(0), filled));
         at = 0, left -= filled;
       }
       const uint64_t count = std::min(to.bytes, filled - at);
-      if (to.buffer) GRETA_TRY(stream_->copy({to.buffer, to.offset, count}, piece.slice(at, count)));
+      if (to.buffer) GRETA_TRY(pieces.copy_in(device, {to.buffer, to.offset, count}, at));
       to.offset += count, to.bytes -= count, at += count;
     }
     return {};
   }));
-  return stream_->wait();
+  return wait_all();
 }
 
 Status Executor::restore_cache(uint32_t sequence, std::span<const int32_t> tokens, CacheForm form,
@@ -192,47 +231,73 @@ Status Executor::walk_page(const CachePage& page, const Spans& visit) const {
     if (index == PagePool::kGone) return Slice{nullptr, 0, bytes};
     return Slice{pool.buffer, pool.offset + index * bytes, bytes};
   };
-  for (const StepBuffers::Cache& layer : buffers_.cache) {
+  for (uint32_t l = 0; l < model_.shape.layers; ++l) {
+    const StepBuffers::Cache& layer = cache_of(l);
     if (!layer.key_page_bytes) continue;
-    const uint32_t index = layer.group ? page.window : page.full;
-    GRETA_TRY(visit(in(layer.keys, index, layer.key_page_bytes)));
-    if (!layer.joined) GRETA_TRY(visit(in(layer.values, index, layer.value_page_bytes)));
+    const uint32_t index = layer.group ? page.window : page.full, device = model_.placement.layer(l);
+    GRETA_TRY(visit(device, in(layer.keys, index, layer.key_page_bytes)));
+    if (!layer.joined) GRETA_TRY(visit(device, in(layer.values, index, layer.value_page_bytes)));
   }
-  return visit(in(token_log_.all(), page.full, kPageTokens * sizeof(uint32_t)));
+  return visit(model_.placement.output(),
+               in(ends().token_log.all(), page.full, kPageTokens * sizeof(uint32_t)));
 }
 
-// A step that fails later forgets what was only recorded, so copies are submitted at once.
+// A step that fails later forgets what was only recorded, so copies are submitted at once. The host's memory
+// is that of the first device; what the others have of the page passes through their own, and is waited for.
 Status Executor::save_page(const CachePage& page, const Slice& to) {
-  Recording recording(*stream_);
+  Recordings recordings{on_};
+  struct Part {
+    uint32_t device;
+    uint64_t from, to, bytes;
+  };
+  std::vector<Part> parts;
+  std::vector<uint64_t> used(on_.size());
   uint64_t at = to.offset;
-  GRETA_TRY(stream_->barrier());
-  GRETA_TRY(walk_page(page, [&](const Slice& from) -> Status {
-    if (from.buffer) GRETA_TRY(stream_->copy({to.buffer, at, from.bytes}, from));
+  GRETA_TRY(barrier());
+  GRETA_TRY(walk_page(page, [&](uint32_t device, const Slice& from) -> Status {
+    OnDevice& on = on_[device];
+    if (from.buffer && device == 0) GRETA_TRY(on.stream->copy({to.buffer, at, from.bytes}, from));
+    if (from.buffer && device > 0) {
+      GRETA_TRY(on_device(model_, device, on.stream->copy(on.leaves.slice(used[device], from.bytes), from)));
+      parts.push_back({device, used[device], at, from.bytes});
+      used[device] += from.bytes;
+    }
     at += from.bytes;
     return {};
   }));
-  GRETA_TRY(stream_->barrier());  // the page's next user writes to it
-  GRETA_TRY(stream_->submit());
-  recording.keep();
+  GRETA_TRY(barrier());  // the page's next user writes to it
+  GRETA_TRY(on_device(model_, 0, on_[0].stream->submit()));
+  for (uint32_t d = 1; d < on_.size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
+  for (const Part& part : parts)
+    memcpy(static_cast<uint8_t*>(to.buffer->mapped) + part.to,
+           static_cast<uint8_t*>(on_[part.device].leaves.buffer().mapped) + part.from, part.bytes);
+  recordings.kept = true;
   return {};
 }
 
-Status Executor::wait_all() {
-  return guarded([&] { return stream_->wait(); });
-}
-
 Status Executor::load_page(const Slice& from, const CachePage& page) {
-  Recording recording(*stream_);
+  Recordings recordings{on_};
+  std::vector<uint64_t> used(on_.size());
+  for (uint32_t d = 1; d < on_.size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
   uint64_t at = from.offset;
-  GRETA_TRY(stream_->barrier());  // a step may still write to the page for the one who had it before
-  GRETA_TRY(walk_page(page, [&](const Slice& to) -> Status {
-    if (to.buffer) GRETA_TRY(stream_->copy(to, {from.buffer, at, to.bytes}));
+  GRETA_TRY(barrier());  // a step may still write to the page for the one who had it before
+  GRETA_TRY(walk_page(page, [&](uint32_t device, const Slice& to) -> Status {
+    OnDevice& on = on_[device];
+    if (to.buffer && device == 0) GRETA_TRY(on.stream->copy(to, {from.buffer, at, to.bytes}));
+    if (to.buffer && device > 0) {
+      const Slice piece = on.arrives.slice(used[device], to.bytes);
+      memcpy(static_cast<uint8_t*>(piece.buffer->mapped) + piece.offset,
+             static_cast<const uint8_t*>(from.buffer->mapped) + at, to.bytes);
+      GRETA_TRY(on_device(model_, device, on.stream->copy(to, piece)));
+      used[device] += to.bytes;
+    }
     at += to.bytes;
     return {};
   }));
-  GRETA_TRY(stream_->barrier());
-  GRETA_TRY(stream_->submit());
-  recording.keep();
+  GRETA_TRY(barrier());
+  GRETA_TRY(on_device(model_, 0, on_[0].stream->submit()));
+  for (uint32_t d = 1; d < on_.size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
+  recordings.kept = true;
   return {};
 }
 

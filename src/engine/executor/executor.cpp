@@ -11,7 +11,7 @@ namespace greta {
 // that it changed is restored or marked as unknown. Fresh pages stay until the caller truncates.
 class Executor::Attempt {
  public:
-  explicit Attempt(Executor& executor) : executor_(executor), recording_(*executor.stream_) {
+  explicit Attempt(Executor& executor) : executor_(executor), recordings_{executor.on_} {
     for (auto& copies : executor.copies_) copies.clear();
     executor.state_copies_.clear();
   }
@@ -24,14 +24,11 @@ class Executor::Attempt {
   }
   Attempt(const Attempt&) = delete;
   Attempt& operator=(const Attempt&) = delete;
-  void keep() {
-    kept_ = true;
-    recording_.keep();
-  }
+  void keep() { kept_ = recordings_.kept = true; }
 
  private:
   Executor& executor_;
-  Recording recording_;
+  Recordings recordings_;
   bool kept_ = false;
 };
 
@@ -116,59 +113,25 @@ void Executor::set_sampling(uint32_t sequence, const DeviceSampling& sampling) {
 
 uint32_t Executor::max_outputs(uint32_t tokens) const { return std::min(tokens, options_.output_rows); }
 
-const float* Executor::logits() const { return static_cast<const float*>(readback_.buffer().mapped); }
+const float* Executor::logits() const { return static_cast<const float*>(ends().readback.buffer().mapped); }
 
 uint32_t Executor::drawn(uint32_t sequence, uint32_t position) const {
   return static_cast<const uint32_t*>(
-      drawn_.buffer().mapped)[sequence * kDrawnPositions + position % kDrawnPositions];
+      ends().drawn.buffer().mapped)[sequence * kDrawnPositions + position % kDrawnPositions];
 }
 
-Status Executor::upload(const void* from, uint64_t bytes) {
-  const DeviceMemory& staged = flights_[flight_].step;
+Status Executor::upload(uint32_t device, const void* from, uint64_t bytes) {
+  OnDevice& on = on_[device];
+  const DeviceMemory& staged = on.staged[flight_].step;
   const auto* state = reinterpret_cast<const uint8_t*>(host_step_.data());
   const auto offset = uint64_t(static_cast<const uint8_t*>(from) - state);
   memcpy(static_cast<uint8_t*>(staged.buffer().mapped) + offset, from, bytes);
-  return stream_->copy(step_.slice(offset, bytes), staged.slice(offset, bytes));
+  return on_device(model_, device,
+                   on.stream->copy(on.step.slice(offset, bytes), staged.slice(offset, bytes)));
 }
 
-// Reports compiling to whoever opened the executor. They, or a sequence of the step, may stop it.
-Progress Executor::compile_progress() {
-  const auto told = [](void* user, uint64_t done, uint64_t total) -> int {
-    Executor& self = *static_cast<Executor*>(user);
-    const auto cancelled = [&](const PagePool::Want& want) { return bool(self.cancelled_[want.sequence]); };
-    return !self.options_.progress.goes_on(done, total) || std::ranges::any_of(self.wants_, cancelled);
-  };
-  return {told, this};
-}
-
-// Compiles the kernels that `want` has asked for. Where the driver refuses some, it is asked again for
-// others.
-Status Executor::compile(const std::function<Status()>& want) {
-  for (;;) {
-    GRETA_TRY(want());
-    const Status compiled = kernels_->compile(compile_progress());
-    if (compiled.ok() || !drop_refused(model_, kernels_->refused())) return compiled;
-  }
-}
-
-Status Executor::make_plan(const StepKey& key) {
-  std::unique_ptr<GretaGraph> graph;
-  GRETA_TRY(compile([&]() -> Status {
-    graph = std::make_unique<GretaGraph>(model_.filter);
-    GRETA_TRY(build_step(*model_.arch, model_.shape, model_.weights(), buffers_, key, graph.get()));
-    return graph->bind(*kernels_, arena_.all());
-  }));
-  GRETA_TRY(graph->capture(*stream_, *model_.device));
-  const auto takes_lone = [](const GretaGraph::Command& c) { return c.row && c.row->lone_rows; };
-  const bool lone = std::ranges::any_of(graph->commands(), takes_lone);
-  plans_.push_back({key, std::move(graph), lone});
-  return {};
-}
-
-Status Executor::plan_for(const StepKey& key, const Planned** out) {
-  const auto find = [&] { return std::ranges::find(plans_, key, &Planned::key); };
-  if (find() == plans_.end()) GRETA_TRY(make_plan(key));
-  *out = &*find();
+Status Executor::upload(const void* from, uint64_t bytes) {
+  for (uint32_t d = 0; d < on_.size(); ++d) GRETA_TRY(upload(d, from, bytes));
   return {};
 }
 
@@ -177,37 +140,43 @@ Status Executor::copy_pages() {
   const auto page = [](const Slice& pool, uint64_t index, uint64_t bytes) {
     return Slice{pool.buffer, pool.offset + index * bytes, bytes};
   };
-  const auto copy_in = [&](const Slice& pool, const PagePool::Copy& copy, uint64_t bytes) {
-    return stream_->copy(page(pool, copy.to, bytes), page(pool, copy.from, bytes));
+  const auto copy_in = [&](OnDevice& on, const Slice& pool, const PagePool::Copy& copy, uint64_t bytes) {
+    return on.stream->copy(page(pool, copy.to, bytes), page(pool, copy.from, bytes));
   };
   for (uint32_t g = 0; g < plan_.groups.count; ++g)
     for (const PagePool::Copy& copy : copies_[g]) {
-      for (const StepBuffers::Cache& layer : buffers_.cache) {
+      for (uint32_t l = 0; l < model_.shape.layers; ++l) {
+        OnDevice& on = on_[model_.placement.layer(l)];
+        const StepBuffers::Cache& layer = on.buffers.cache[l];
         if (layer.group != g || !layer.key_page_bytes) continue;
-        GRETA_TRY(copy_in(layer.keys, copy, layer.key_page_bytes));
-        if (!layer.joined) GRETA_TRY(copy_in(layer.values, copy, layer.value_page_bytes));
+        GRETA_TRY(copy_in(on, layer.keys, copy, layer.key_page_bytes));
+        if (!layer.joined) GRETA_TRY(copy_in(on, layer.values, copy, layer.value_page_bytes));
       }
-      if (g == 0) GRETA_TRY(copy_in(token_log_.all(), copy, kPageTokens * sizeof(uint32_t)));
+      if (g == 0) GRETA_TRY(copy_in(ends(), ends().token_log.all(), copy, kPageTokens * sizeof(uint32_t)));
     }
   for (const PagePool::Copy& copy : state_copies_)
     for (uint32_t l = 0; l < model_.shape.layers; ++l)
       if (model_.shape.each[l].recurrent)
-        GRETA_TRY(stream_->copy(state_of(l, copy.to), state_of(l, copy.from)));
+        GRETA_TRY(on_[model_.placement.layer(l)].stream->copy(state_of(l, copy.to), state_of(l, copy.from)));
   return {};
 }
 
-// Uploads the rows of the host's StepState, unless the device has them.
-Status Executor::upload_rows() {
+// Uploads the rows of the host's StepState, unless the devices have them. `lone` rows are alone in their
+// sequences, where a device has kernels for such.
+Status Executor::upload_rows(const Planned& plan, uint32_t lone) {
   StepState& state = host_state();
   const std::span<const StepRow> rows = {state.row, state.token_count};
   const bool same = rows.size() == rows_there_.size() && state.first_drawn == first_drawn_there_ &&
-                    state.lone_count == lone_there_ &&
                     !memcmp(rows.data(), rows_there_.data(), rows.size_bytes());
   rows_there_.clear();  // stays so if the copy fails
-  if (!same) GRETA_TRY(upload(&state, offsetof(StepState, row) + rows.size_bytes()));
+  for (uint32_t d = 0; d < on_.size(); ++d) {
+    state.lone_count = plan.lone[d] ? lone : 0;
+    if (same && state.lone_count == on_[d].lone_there) continue;
+    GRETA_TRY(upload(d, &state, offsetof(StepState, row) + rows.size_bytes()));
+    on_[d].lone_there = state.lone_count;
+  }
   rows_there_.assign(rows.begin(), rows.end());
   first_drawn_there_ = state.first_drawn;
-  lone_there_ = state.lone_count;
   const std::span<const uint32_t> outputs = {state.output_row, state.output_count};
   const bool known = outputs.size() <= output_rows_there_.size();
   if (known && std::equal(outputs.begin(), outputs.end(), output_rows_there_.begin())) return {};
@@ -217,10 +186,21 @@ Status Executor::upload_rows() {
   return {};
 }
 
+// How many rows at the beginning are each the only one of their sequence.
+static uint32_t count_lone(std::span<const Executor::Row> rows) {
+  const auto goes_on = [](const Executor::Row& a, const Executor::Row& b) {
+    return a.sequence == b.sequence;
+  };
+  return uint32_t(std::ranges::adjacent_find(rows, goes_on) - rows.begin());
+}
+
 // Repeats on the host's copy what drawing does to the device's rows (SampleBlock): the last drawn output of
-// each sequence makes its row that of the token drawn, one position further.
+// each sequence makes its row that of the token drawn, one position further. Of several devices only that of
+// the output draws, so that their rows are no longer the same.
 void Executor::follow_draws() {
   const StepState& state = host_state();
+  if (on_.size() > 1 && state.first_drawn < state.output_count) rows_there_.clear();
+  if (rows_there_.empty()) return;
   std::bitset<kMaxStepSequences> drawn;
   for (uint32_t i = state.output_count; i-- > state.first_drawn;) {
     StepRow& row = rows_there_[state.output_row[i]];
@@ -256,7 +236,7 @@ Status Executor::upload_table(uint32_t group, uint32_t sequence) {
 
 // Writes the host's StepState for these rows and records copies of what has changed. Outputs whose logits the
 // host gets come before those that are drawn.
-Status Executor::upload_step(std::span<const Row> rows, uint32_t lone, bool prefixes) {
+Status Executor::upload_step(std::span<const Row> rows, const Planned& plan) {
   StepState& state = host_state();
   const uint32_t count = uint32_t(rows.size());
   for (uint32_t t = 0; t < count; ++t)
@@ -271,10 +251,10 @@ Status Executor::upload_step(std::span<const Row> rows, uint32_t lone, bool pref
       state.output_row[state.output_count++] = t;
     }
   }
-  state.lone_count = lone;
-  GRETA_TRY(upload_rows());
+  GRETA_TRY(upload_rows(plan, count_lone(rows)));
   GRETA_TRY(upload_runs(rows));
-  if (prefixes && !prefixes_there_) {
+  if (apart()) GRETA_TRY(log_tokens(rows));
+  if (plan.key.prefixes && !prefixes_there_) {
     GRETA_TRY(upload(host_prefixes(), sizeof(SharedPrefixes)));
     prefixes_there_ = true;
   }
@@ -294,7 +274,7 @@ Status Executor::reserve(uint32_t sequence, uint32_t begin, uint32_t end) {
   Attempt attempt(*this);
   GRETA_TRY(pools_[0].reserve({&want, 1}, &copies_[0]));
   GRETA_TRY(copy_pages());
-  if (!copies_[0].empty()) GRETA_TRY(stream_->wait());
+  if (!copies_[0].empty()) GRETA_TRY(wait_all());
   attempt.keep();
   return {};
 }
@@ -302,21 +282,13 @@ Status Executor::reserve(uint32_t sequence, uint32_t begin, uint32_t end) {
 Status Executor::wait(uint32_t flight) {
   if (!flights_[flight].under_way) return {};
   flights_[flight].under_way = false;
-  return stream_->wait(flights_[flight].done);
+  return on_device(model_, model_.placement.output(), ends().stream->wait(flights_[flight].done));
 }
 
 Status Executor::step(std::span<const Row> rows) {
   uint32_t flight = 0;
   GRETA_TRY(submit(rows, &flight));
   return wait(flight);
-}
-
-// How many rows at the beginning are each the only one of their sequence.
-static uint32_t count_lone(std::span<const Executor::Row> rows) {
-  const auto goes_on = [](const Executor::Row& a, const Executor::Row& b) {
-    return a.sequence == b.sequence;
-  };
-  return uint32_t(std::ranges::adjacent_find(rows, goes_on) - rows.begin());
 }
 
 Status Executor::choose_plan(std::span<const Row> rows, StepKey* out) const {
@@ -377,24 +349,22 @@ void Executor::note_wants(std::span<const Row> rows) {
 }
 
 // Does everything before a step's launches: the plan, pages, and the upload of the rows.
-Status Executor::prepare(std::span<const Row> rows, GretaGraph** graph) {
+Status Executor::prepare(std::span<const Row> rows, const Planned** out) {
   GRETA_TRY(model_.gguf.source().check_mapped());
+  if (on_.size() > 1) GRETA_TRY(know_tokens(&rows));
   StepKey key;
   GRETA_TRY(choose_plan(rows, &key));
   find_prefixes(rows, &key);
   note_wants(rows);
   GRETA_TRY(check_runs());
-  const Planned* plan = nullptr;
-  GRETA_TRY(plan_for(key, &plan));
-  *graph = plan->graph.get();
-  const uint32_t lone = plan->lone ? count_lone(rows) : 0;
+  GRETA_TRY(plan_for(key, out));
   GRETA_TRY(pools_[0].reserve(wants_, &copies_[0]));
   GRETA_TRY(reserve_windows(wants_));
   GRETA_TRY(reserve_states(wants_));
   GRETA_TRY(wait(flight_));
-  GRETA_TRY(stream_->barrier());  // the previous step may still read what is written now
+  GRETA_TRY(barrier());  // the previous step may still read what is written now
   GRETA_TRY(copy_pages());
-  return upload_step(rows, lone, key.prefixes);
+  return upload_step(rows, **out);
 }
 
 Status Executor::submit(std::span<const Row> rows, uint32_t* out) {
@@ -409,9 +379,9 @@ Status Executor::submit_deep(std::span<const Row> rows, uint32_t* out) {
     Attempt attempt(*this);
     note_wants(rows);
     GRETA_TRY(pools_[0].reserve(wants_, &copies_[0]));
-    GRETA_TRY(stream_->barrier());  // steps before may still write what is copied
+    GRETA_TRY(barrier());  // steps before may still write what is copied
     GRETA_TRY(copy_pages());
-    if (!copies_[0].empty()) GRETA_TRY(stream_->wait());
+    if (!copies_[0].empty()) GRETA_TRY(wait_all());
     attempt.keep();
   }
   std::vector<Row> rest(rows.begin(), rows.end()), piece;
@@ -426,14 +396,10 @@ Status Executor::submit_deep(std::span<const Row> rows, uint32_t* out) {
 
 Status Executor::submit_piece(std::span<const Row> rows, uint32_t* out) {
   Attempt attempt(*this);
-  GretaGraph* graph = nullptr;
-  GRETA_TRY(prepare(rows, &graph));
+  const Planned* plan = nullptr;
+  GRETA_TRY(prepare(rows, &plan));
   Flight& flight = flights_[flight_];
-  GRETA_TRY(graph->run(*stream_));
-  follow_draws();
-  GRETA_TRY(stream_->signal(flight.done));
-  move_states();
-  GRETA_TRY(stream_->submit());
+  GRETA_TRY(run(*plan));
   attempt.keep();
   flight.under_way = true;
   *out = flight_;
@@ -444,16 +410,25 @@ Status Executor::submit_piece(std::span<const Row> rows, uint32_t* out) {
 Status Executor::profile(std::span<const Row> rows, void (*on_stage)(void* user, const Stage& stage),
                          void* user) {
   Attempt attempt(*this);
-  GretaGraph* graph = nullptr;
-  GRETA_TRY(prepare(rows, &graph));
+  const Planned* plan = nullptr;
+  GRETA_TRY(prepare(rows, &plan));
   std::vector<uint64_t> ns;
+  std::vector<const GretaGraph::Command*> commands;
   move_states();
-  GRETA_TRY(graph->time_commands(*stream_, *model_.device, &ns));
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const GretaGraph& graph = *plan->graphs[i];
+    const uint32_t d = segments_[i].device;
+    std::vector<uint64_t> of_segment;
+    GRETA_TRY(on_device(model_, d, graph.time_commands(*on_[d].stream, device(d), &of_segment)));
+    ns.insert(ns.end(), of_segment.begin(), of_segment.end());
+    for (const GretaGraph::Command& command : graph.commands()) commands.push_back(&command);
+    if (i + 1 < segments_.size()) cross(i, plan->key.tokens);
+  }
   follow_draws();
   attempt.keep();
   std::vector<Stage> stages;
   for (size_t i = 0; i < ns.size(); ++i) {
-    const GretaGraph::Command& command = graph->commands()[i];
+    const GretaGraph::Command& command = *commands[i];
     const char* name = command.row ? command.row->name : "copy";
     auto stage = std::find_if(stages.begin(), stages.end(), [&](const Stage& s) {
       return !strcmp(s.kernel, name) && !strcmp(s.part, command.part);

@@ -1,5 +1,6 @@
-// An executor runs forward steps of one model for several sequences. It owns a stream, an arena, the
-// StepState, the page pool with its bookkeeping, and the captured plans.
+// An executor runs forward steps of one model for several sequences. On each of the model's devices it owns a
+// stream, an arena, a StepState and the pages of the layers there. It also owns the bookkeeping of pages,
+// which is the same for all devices, and the captured plans.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -41,16 +42,23 @@ struct DeviceSampling {
   SamplePenalties penalties;
 };
 
-// What an executor allocates, exact to the byte.
+// What an executor allocates on a device, exact to the byte.
+struct ExecutorBytes {
+  uint64_t cache = 0;  // keys, values, the token log and states
+  uint64_t arena = 0;
+  uint64_t tables = 0;  // rope table, StepState and its host copy, readback
+  uint64_t total() const { return cache + arena + tables; }
+};
+
 struct ExecutorPlan {
   uint32_t context = 0, pages = 0, pages_per_sequence = 0, step_tokens = 0;  // pages: of group 0
   CacheGroups groups;
   uint32_t states = 0;  // of recurrent layers: one of each sequence, a spare one and those of checkpoints
-  uint64_t state_bytes = 0;  // of one state in all layers
-  uint64_t cache_bytes = 0;  // keys, values, the token log and states
-  uint64_t arena_bytes = 0;
-  uint64_t tables_bytes = 0;  // rope table, StepState and its host copy, readback
-  uint64_t total() const { return cache_bytes + arena_bytes + tables_bytes; }
+  uint64_t state_bytes = 0;           // of one state in all layers
+  std::vector<ExecutorBytes> on;      // by device
+  std::vector<uint64_t> layer_bytes;  // of the cache of each layer, which is in the above
+  ExecutorBytes all() const;          // of all devices together
+  uint64_t total() const { return all().total(); }
 };
 
 constexpr uint64_t kCachePieceBytes = uint64_t(4) << 20;
@@ -65,11 +73,19 @@ uint32_t step_limit(const DeviceInfo& device, uint64_t token_parameters, uint64_
 class Executor {
  public:
   // Computes what an executor needs, without allocating it. The default context is chosen so that it fits
-  // into `free_bytes`, which is the memory that is free beside the weights.
-  static Status plan(const Model& model, ExecutorOptions* options, uint64_t free_bytes, ExecutorPlan* out);
-
-  static Status open(Model& model, const ExecutorOptions& options, uint64_t free_bytes,
+  // into `free_bytes`, which is the memory of each device that is free beside the weights.
+  using FreeBytes = std::span<const uint64_t>;
+  static Status plan(const Model& model, ExecutorOptions* options, FreeBytes free_bytes, ExecutorPlan* out);
+  static Status open(Model& model, const ExecutorOptions& options, FreeBytes free_bytes,
                      std::unique_ptr<Executor>* out);
+  // The same for a model on one device.
+  static Status plan(const Model& model, ExecutorOptions* options, uint64_t free_bytes, ExecutorPlan* out) {
+    return plan(model, options, FreeBytes(&free_bytes, 1), out);
+  }
+  static Status open(Model& model, const ExecutorOptions& options, uint64_t free_bytes,
+                     std::unique_ptr<Executor>* out) {
+    return open(model, options, FreeBytes(&free_bytes, 1), out);
+  }
   ~Executor();
 
   // What a step makes of a row: the host gets its logits, or the device draws the token that follows it, by
@@ -183,6 +199,10 @@ class Executor {
   Status load_page(const Slice& from, const CachePage& page);
   Status wait_all();  // for everything that was submitted
 
+  // Whether a step runs while the host does something else. With several devices the host carries what
+  // crosses.
+  bool runs_ahead() const { return on_.size() == 1 && device_info(0).runs_ahead; }
+  const DeviceInfo& device_info(uint32_t device) const { return model_.devices[device].device->info(); }
   const Model& model() const { return model_; }
   const ExecutorPlan& plan() const { return plan_; }
   const ExecutorOptions& options() const { return options_; }
@@ -192,28 +212,54 @@ class Executor {
  private:
   struct Planned {
     StepKey key;
-    std::unique_ptr<GretaGraph> graph;
-    bool lone;  // attention takes the step's first lone rows by themselves
+    std::vector<std::unique_ptr<GretaGraph>> graphs;  // of each segment
+    std::vector<bool> lone;  // by device: attention takes the step's first lone rows by themselves
   };
   class Attempt;
+  class Pieces;
   struct Flight {
-    DeviceMemory step;  // host memory from which the device's StepState is updated
-    DeviceMemory runs;  // and its StepRuns
-    Event done;
+    Event done;  // on the device of the output
     bool under_way = false;
   };
+  struct Staged {         // host memory for a step under way
+    DeviceMemory step;    // from which the device's StepState is updated
+    DeviceMemory runs;    // and its StepRuns
+    DeviceMemory tokens;  // and its token log, if another device embeds
+  };
+  // What the executor has on a device. Some is there only where a segment needs it.
+  struct OnDevice {
+    DeviceMemory arena, step, runs, rope, token_log, counters, drawn, readback;
+    DeviceMemory arrives, leaves;  // host memory through which residuals and pages cross
+    Staged staged[kFlights];
+    std::unique_ptr<Pool> cache;
+    StepBuffers buffers;
+    uint32_t lone_there = 0;  // StepState.lone_count as the device has it
+    std::unique_ptr<KernelSet> kernels;
+    std::unique_ptr<Stream> stream;  // destroyed before the memory that it uses
+  };
   Executor(Model& model, const ExecutorOptions& options, const ExecutorPlan& plan);
-  Status allocate();
-  Status allocate_cache();
-  Status upload_tables();
+  // Abandons at its end what was recorded on all streams, unless that is kept.
+  struct Recordings {
+    std::vector<OnDevice>& on;
+    bool kept = false;
+    ~Recordings() {
+      for (OnDevice& each : on)
+        if (!kept) each.stream->abandon();
+    }
+  };
+  Status barrier();  // on all streams
+  Status allocate(uint32_t device);
+  Status allocate_cache(uint32_t device);
+  Status upload_tables(uint32_t device);
   Status compile(const std::function<Status()>& want);
+  Status build(const StepKey& key, size_t segment, GretaGraph* graph);
   Status compile_ahead();
   Status make_plan(const StepKey& key);
   Status plan_for(const StepKey& key, const Planned** out);
   Progress compile_progress();
   Status copy_pages();
   Status upload_table(uint32_t group, uint32_t sequence);
-  using Spans = std::function<Status(Slice)>;
+  using Spans = std::function<Status(uint32_t device, Slice)>;
   Status walk_page(const CachePage& page, const Spans& visit) const;
   Status reserve_windows(std::span<const PagePool::Want> wants);
   bool make_window_room();
@@ -234,17 +280,29 @@ class Executor {
   Status submit_piece(std::span<const Row> rows, uint32_t* flight);
   Status submit_deep(std::span<const Row> rows, uint32_t* flight);
   void note_wants(std::span<const Row> rows);
-  Status prepare(std::span<const Row> rows, GretaGraph** graph);
+  Status prepare(std::span<const Row> rows, const Planned** out);
+  Status know_tokens(std::span<const Row>* rows);
+  Status log_tokens(std::span<const Row> rows);
+  void cross(size_t segment, uint32_t tokens);
+  Status run(const Planned& plan);
   Status choose_plan(std::span<const Row> rows, StepKey* out) const;
-  Status upload_step(std::span<const Row> rows, uint32_t lone, bool prefixes);
-  Status upload_rows();
+  Status upload_step(std::span<const Row> rows, const Planned& plan);
+  Status upload_rows(const Planned& plan, uint32_t lone);
   void find_prefixes(std::span<const Row> rows, StepKey* key);
   void follow_draws();
   void forget_uploads();
-  // Copies `bytes` at `from` in the host's StepState to the device's.
+  // Copies `bytes` at `from` in the host's StepState to a device's, or to those of all devices.
+  Status upload(uint32_t device, const void* from, uint64_t bytes);
   Status upload(const void* from, uint64_t bytes);
   // Each group has a StepState. Only that of group 0 is whole; of others the host writes the page tables.
-  uint64_t state_bytes() const { return step_.buffer().bytes / plan_.groups.count; }
+  uint64_t state_bytes() const { return on_[0].step.buffer().bytes / plan_.groups.count; }
+  Device& device(uint32_t index) const { return *model_.devices[index].device; }
+  OnDevice& ends() { return on_[model_.placement.output()]; }
+  const OnDevice& ends() const { return on_[model_.placement.output()]; }
+  bool apart() const { return model_.placement.embedding() != model_.placement.output(); }
+  const StepBuffers::Cache& cache_of(uint32_t layer) const {
+    return on_[model_.placement.layer(layer)].buffers.cache[layer];
+  }
   StepState& host_state(uint32_t group = 0) {
     return *reinterpret_cast<StepState*>(reinterpret_cast<uint8_t*>(host_step_.data()) +
                                          group * state_bytes());
@@ -280,21 +338,19 @@ class Executor {
   std::vector<PagePool::Want> wants_;
   std::vector<PagePool::Copy> copies_[kMaxCacheGroups], state_copies_;
 
-  DeviceMemory arena_, step_, runs_, rope_, token_log_, counters_, drawn_, readback_;
-  std::vector<uint64_t> host_step_;  // the StepState as the device will have it
-  std::vector<StepRow> rows_there_;  // its rows as the device has them; empty if that is not known
-  uint32_t first_drawn_there_ = 0, lone_there_ = 0;
+  std::vector<uint64_t> host_step_;  // the StepState as the devices will have it
+  std::vector<StepRow> rows_there_;  // its rows as the devices have them; empty if that is not known
+  uint32_t first_drawn_there_ = 0;
   std::optional<StepRuns> runs_there_;       // as the device has them
   bool prefixes_there_ = false;              // the device has the host's SharedPrefixes
   std::vector<SharingRow> sharing_;          // of the step that is being prepared
   std::vector<uint32_t> output_rows_there_;  // the beginning of its output_row as the device has it
   Flight flights_[kFlights];
   uint32_t flight_ = 0;  // the flight that is being recorded or comes next
-  std::unique_ptr<Pool> cache_;
-  StepBuffers buffers_;
-  std::unique_ptr<KernelSet> kernels_;
-  std::unique_ptr<Stream> stream_;
-  std::vector<Planned> plans_;  // destroyed before the stream and the kernels
+  std::vector<Row> known_rows_;
+  const std::vector<Segment> segments_;
+  std::vector<OnDevice> on_;    // by device
+  std::vector<Planned> plans_;  // destroyed before the streams and the kernels
 };
 
 }  // namespace greta

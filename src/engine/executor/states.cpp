@@ -7,7 +7,7 @@
 namespace greta {
 
 Slice Executor::state_of(uint32_t layer, uint32_t state) const {
-  const Slice& states = buffers_.cache[layer].states;
+  const Slice& states = cache_of(layer).states;
   const uint64_t bytes = model_.shape.recurrence.stride() * sizeof(float);
   return {states.buffer, states.offset + state * bytes, bytes};
 }
@@ -61,9 +61,11 @@ Status Executor::upload_runs(std::span<const Row> rows) {
   }
   if (runs_there_ && !memcmp(&runs, &*runs_there_, sizeof runs)) return {};
   runs_there_.reset();  // stays so if the copy fails
-  const DeviceMemory& staged = flights_[flight_].runs;
-  memcpy(staged.buffer().mapped, &runs, sizeof runs);
-  GRETA_TRY(stream_->copy(runs_.slice(0, sizeof runs), staged.slice(0, sizeof runs)));
+  for (OnDevice& on : on_) {
+    const DeviceMemory& staged = on.staged[flight_].runs;
+    memcpy(staged.buffer().mapped, &runs, sizeof runs);
+    GRETA_TRY(on.stream->copy(on.runs.slice(0, sizeof runs), staged.slice(0, sizeof runs)));
+  }
   runs_there_ = runs;
   return {};
 }

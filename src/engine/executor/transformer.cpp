@@ -22,6 +22,7 @@ namespace {
 
 // The blocks of a transformer's layers.
 struct Builder : StepBuilder {
+  uint32_t first_layer, layers_end;  // of the segment
   LoneRows lone = LoneRows::None;
 
   Call rope(const LayerShape& layer, uint8_t table, const Slice& x, uint32_t heads) const {
@@ -91,9 +92,10 @@ struct Builder : StepBuilder {
     }
     return true;
   }
-  // Whether the device has an attention for rows that are each the only one of their sequence, in all layers.
+  // Whether the device has an attention for rows that are each the only one of their sequence, in all layers
+  // of the segment.
   bool takes_lone_rows(const Weights& weights) const {
-    for (uint32_t l = 0; l < s.layers; ++l) {
+    for (uint32_t l = first_layer; l < layers_end; ++l) {
       if (!s.each[l].attends()) continue;
       Call c = attention(s.each[l], weights.layers[l], b.step, b.step, b.cache[l], b.step);
       c.attention.rows = AttentionRows::FirstLone;  // no other kernel takes these
@@ -356,15 +358,21 @@ struct Builder : StepBuilder {
 }  // namespace
 
 Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, const StepBuffers& buffers,
-                  const StepKey& key, GretaGraph* graph) {
-  Builder builder{{arch, shape, buffers, key, *graph}};
+                  const StepKey& key, GretaGraph* graph, const Segment& segment) {
+  const uint32_t layers_end = std::min(segment.layers_end, shape.layers);
+  const bool empty = !segment.embeds && segment.first_layer == layers_end && !key.outputs;
+  if (empty) return graph->finish();
+  Builder builder{{arch, shape, buffers, key, *graph}, segment.first_layer, layers_end};
   if (key.lone != LoneRows::None && builder.takes_lone_rows(weights)) builder.lone = key.lone;
   const Slice h = builder.rows(shape.width);  // the residual stream
   GRETA_TRY(builder.share_rows());
-  GRETA_TRY(builder.emit({builder.make.embed(weights.token_embedding, h, buffers.token_log,
-                                             shape.embedding_scale, shape.vocab)}));
-  graph->name_part("embed");
-  for (uint32_t l = 0; l < shape.layers; ++l) {
+  if (segment.embeds)
+    GRETA_TRY(builder.emit({builder.make.embed(weights.token_embedding, h, buffers.token_log,
+                                               shape.embedding_scale, shape.vocab)}));
+  else
+    GRETA_TRY(graph->copy(h, {buffers.arrives.buffer, buffers.arrives.offset, h.bytes}));
+  graph->name_part(segment.embeds ? "embed" : "crossing");
+  for (uint32_t l = segment.first_layer; l < layers_end; ++l) {
     const LayerShape& each = shape.each[l];
     const Layer& layer = weights.layers[l];
     builder.make.step = buffers.step_of(buffers.cache[l].group);
@@ -375,6 +383,11 @@ Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, 
     graph->name_part(each.experts ? "experts down" : "down");
   }
   builder.make.step = buffers.step_of(0);
+  if (!segment.ends) {
+    GRETA_TRY(graph->copy({buffers.leaves.buffer, buffers.leaves.offset, h.bytes}, h));
+    graph->name_part("crossing");
+    return graph->finish();
+  }
   if (key.outputs) GRETA_TRY(key.hidden ? builder.hidden(weights, h) : builder.head(weights, h));
   graph->name_part(key.sample ? "sample" : "logits");
   return graph->finish();

@@ -33,6 +33,7 @@ struct StepBuffers {
   Slice drawn;                 // [kMaxStepSequences][kDrawnPositions]: tokens for the host
   Slice runs;                  // StepRuns, where layers are recurrent
   Slice readback;              // logits [outputs][vocab] or hidden states [outputs][width] for the host
+  Slice arrives, leaves;  // [tokens][width] of a segment's first and last residual, where it is not whole
   // The pages of a layer: [pages] x page bytes. Without attention there are none.
   struct Cache {
     Slice keys = {}, values = {};
@@ -49,7 +50,9 @@ struct StepBuffers {
   uint32_t key_type = 0, value_type = 0;  // kernels/abi/cache_types.def
 };
 
+// Writes a segment of the step, by default the whole step. A segment that only ends it makes nothing if the
+// step has no outputs.
 Status build_step(const Arch& arch, const Shape& shape, const Weights& weights, const StepBuffers& buffers,
-                  const StepKey& key, GretaGraph* graph);
+                  const StepKey& key, GretaGraph* graph, const Segment& segment = {0, true, 0, ~0u, true});
 
 }  // namespace greta

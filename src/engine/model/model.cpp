@@ -9,15 +9,16 @@ namespace greta {
 
 // Compiles the kernels that pack weights. If the driver refuses one, its type stays in the file's order,
 // since no plainer kernel can pack it. This must be known before memory is planned.
-static Status try_packing(Model& m) {
+static Status try_packing(const Gguf& gguf, const ModelDevice& on, const Log& log) {
   for (bool complete = false; !complete;) {
-    KernelSet kernels(*m.kernels);
-    for (const GgufTensor& tensor : m.gguf.tensors())
-      if (const KernelRow* row = packing_row(tensor.type, preferred_layout(tensor.type, m.filter), m.filter))
+    KernelSet kernels(*on.kernels);
+    for (const GgufTensor& tensor : gguf.tensors())
+      if (const KernelRow* row =
+              packing_row(tensor.type, preferred_layout(tensor.type, on.filter), on.filter))
         kernels.want(*row, {});
     const Status compiled = kernels.compile();
     complete = compiled.ok();
-    if (!complete && !drop_refused(m, kernels.refused())) return compiled;
+    if (!complete && !drop_refused(on, kernels.refused(), log)) return compiled;
   }
   return {};
 }
@@ -39,9 +40,7 @@ static void log_unused(std::span<const UnusedPart> parts, const Log& log) {
 
 Status describe_model(Source&& source, DeviceKernels& kernels, bool exact, const Log& log, Model* out) {
   Model& m = *out;
-  m.device = &kernels.device();
-  m.kernels = &kernels;
-  m.filter = {&m.device->info(), exact, &kernels.refused()};
+  m.exact = exact;
   m.log = log;
   GRETA_TRY(m.gguf.open(std::move(source)));
   GRETA_TRY(file_arch(m.gguf, &m.arch));
@@ -50,9 +49,8 @@ Status describe_model(Source&& source, DeviceKernels& kernels, bool exact, const
   m.name = title;
   KeysRead keys;
   GRETA_TRY(read_shape(m.gguf, *m.arch, &m.shape, &keys));
-  if (!exact) GRETA_TRY(kernels.try_matrices(log));
-  GRETA_TRY(try_packing(m));
-  GRETA_TRY(m.store.describe(m.gguf, *m.arch, m.shape, m.filter));
+  const ModelDevice device{&kernels.device(), &kernels, {}, ""};
+  GRETA_TRY(place_model({&device, 1}, Placement::whole(m.shape.layers), &m));
   GRETA_TRY(refuse_gaps(m.gguf, *m.arch, m.shape));
   m.unused = unused_parts(m.gguf, *m.arch, m.shape, keys);
   GRETA_TRY(refuse_unused(m.gguf, *m.arch, m.unused));
@@ -86,16 +84,34 @@ static Status identify(const Gguf& gguf, uint64_t* out) {
   return {};
 }
 
+Status place_model(std::span<const ModelDevice> devices, const Placement& placement, Model* model) {
+  Model& m = *model;
+  GRETA_TRY(check_placement(placement, m.shape.layers, devices.size()));
+  m.devices.assign(devices.begin(), devices.end());
+  m.placement = placement;
+  for (uint32_t d = 0; d < devices.size(); ++d) {
+    ModelDevice& on = m.devices[d];
+    on.filter = {&on.device->info(), m.exact, &on.kernels->refused()};
+    if (!m.exact) GRETA_TRY(on_device(m, d, on.kernels->try_matrices(m.log)));
+    GRETA_TRY(on_device(m, d, try_packing(m.gguf, on, m.log)));
+  }
+  return m.store.describe(m.gguf, *m.arch, m.shape, m.devices, placement);
+}
+
+Status on_device(const Model& model, uint32_t device, Status status) {
+  return model.devices.size() > 1 ? within(status, "device %s", model.devices[device].id) : status;
+}
+
 Status load_model(Model* model, const Progress& progress) {
-  GRETA_TRY(model->store.load(model->gguf, *model->kernels, model->filter, progress));
+  GRETA_TRY(model->store.load(model->gguf, model->devices, progress));
   return identify(model->gguf, &model->identity);
 }
 
-bool drop_refused(Model& model, std::span<const KernelRow* const> kernels) {
-  for (const KernelRow* row : kernels) model.kernels->refused().add(*row);
+bool drop_refused(const ModelDevice& device, std::span<const KernelRow* const> kernels, const Log& log) {
+  for (const KernelRow* row : kernels) device.kernels->refused().add(*row);
   if (!kernels.empty())
-    model.log(LogLevel::Warning, "%zu kernel%s not used: %s", kernels.size(),
-              kernels.size() > 1 ? "s are" : " is", error_text());
+    log(LogLevel::Warning, "%zu kernel%s not used: %s", kernels.size(), kernels.size() > 1 ? "s are" : " is",
+        error_text());
   return !kernels.empty();
 }
 

@@ -15,23 +15,30 @@ struct Model {
   Shape shape;
   TensorStore store;
   std::unique_ptr<Tokenizer> tokenizer;
-  Device* device = nullptr;
-  DeviceKernels* kernels = nullptr;  // of the device
-  RowFilter filter;                  // of the rows that are not refused
+  std::vector<ModelDevice> devices;  // on which it has pieces
+  Placement placement;
+  bool exact = false;  // only plain kernels
   Log log;
   std::vector<UnusedPart> unused;  // its names lie in the file's header
   uint64_t identity = 0;  // a checksum of the file's metadata, tensor list and some bytes of each tensor
 
+  Device& first_device() const { return *devices[0].device; }
   const Weights& weights() const { return store.weights(); }
 };
 
-// Reads and checks everything but the weights. That is enough for a memory plan.
+// Reads and checks everything but the weights. That is enough for a memory plan. The model is on one device.
 Status describe_model(Source&& source, DeviceKernels& kernels, bool exact, const Log& log, Model* out);
+// Gives a model that is not loaded yet another placement, on these devices, of which the filters are not
+// read.
+Status place_model(std::span<const ModelDevice> devices, const Placement& placement, Model* model);
 Status load_model(Model* model, const Progress& progress);
 
 // Excludes kernels that the driver refused from later plans on the device. Returns true if making the plan
 // anew may help.
-bool drop_refused(Model& model, std::span<const KernelRow* const> kernels);
+bool drop_refused(const ModelDevice& device, std::span<const KernelRow* const> kernels, const Log& log);
+
+// Puts the device's name before the text of a failure, where there are several.
+Status on_device(const Model& model, uint32_t device, Status status);
 
 // The file's name for its mix of tensor types ("Q4_K_M", "F16"), or the type of most weights.
 const char* file_type_name(const Gguf& gguf);

@@ -19,7 +19,9 @@ static Status check_finite(const Gguf& gguf, const char* name, const GgufTensor&
 }
 
 // Checks that the file's tensor has the wanted shape, and places it.
-Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter) {
+Status TensorStore::find(Gguf& gguf, const NamedTensor& named, const RowFilter& filter, uint32_t device) {
+  const char* const name = named.name.c_str();
+  const WantedTensor& wanted = named.wanted;
   const GgufTensor* source = gguf.find_tensor(name);
   if (!source)
     return wanted.name.optional
@@ -57,10 +59,11 @@ Status TensorStore::find(Gguf& gguf, const char* name, const WantedTensor& wante
   out->count = uint32_t(wanted.count);
   const uint64_t row_bytes = quant_bytes(source->type, cut_vector ? 1 : depth),
                  taken = turned ? wanted.depth : wanted.n;
+  const bool again = wanted.tensor == &weights_.output && named.name == placed_.front().source->name;
   placed_.push_back({source, out, wanted.first_row * row_bytes, taken * wanted.count * row_bytes, false,
                      wanted.use == Use::Experts, wanted.held, stride / wanted.pieces * row_bytes,
-                     wanted.pieces});
-  placed_.back().in_place = maps_ && can_stay(gguf.source(), placed_.back(), *filter.device);
+                     wanted.pieces, named.piece, device, again});
+  placed_.back().in_place = on_[device].maps && can_stay(gguf.source(), placed_.back(), *filter.device);
   if (wanted.use == Use::Vector) return {};
 
   // A type without kernels on this device is refused now, with the tensor's name, and not during generation.
@@ -127,13 +130,21 @@ Status TensorStore::find_factors(const Gguf& gguf, TensorName name, uint32_t pai
   return {};
 }
 
-Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape, const RowFilter& filter) {
+Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape, Devices devices,
+                             const Placement& placement) {
   const TensorNames& names = arch.tensors;
   Weights& w = weights_;
-  maps_ = can_map(gguf.source(), *filter.device);
+  w = {};
+  placed_.clear();
+  parts_.clear();
+  on_ = std::vector<OnDevice>(devices.size());
+  for (size_t d = 0; d < devices.size(); ++d) on_[d].maps = can_map(gguf.source(), *devices[d].filter.device);
   experts_used_ = std::max(1u, shape.experts.used);
-  for (const NamedTensor& each : model_tensors(gguf, arch, shape, &w))
-    GRETA_TRY(find(gguf, each.name.c_str(), each.wanted, filter));
+  const bool apart = placement.embedding() != placement.output();
+  for (const NamedTensor& each : model_tensors(gguf, arch, shape, &w, apart)) {
+    const uint32_t device = placement.device[each.piece];
+    GRETA_TRY(find(gguf, each, devices[device].filter, device));
+  }
 
   const uint32_t pairs = shape.rope[0].width / 2;
   GRETA_TRY(find_factors(gguf, names.rope_factors, pairs, &w.rope_factors));
@@ -143,30 +154,46 @@ Status TensorStore::describe(Gguf& gguf, const Arch& arch, const Shape& shape, c
 
 static uint64_t padded_bytes(const Tensor& tensor) { return round_up(bytes_of(tensor), 256); }
 
-uint64_t TensorStore::device_bytes() const {
+uint64_t TensorStore::on_all(uint64_t (TensorStore::*bytes)(uint32_t) const) const {
+  uint64_t sum = 0;
+  for (uint32_t d = 0; d < on_.size(); ++d) sum += (this->*bytes)(d);
+  return sum;
+}
+
+uint64_t TensorStore::device_bytes(uint32_t device) const {
   uint64_t bytes = 0;
   for (const Placed& p : placed_)
-    if (!p.in_place)
+    if (!p.in_place && p.device == device)
       for (const Tensor& part : parts_of(*p.tensor)) bytes += padded_bytes(part);
   return bytes;
 }
 
-uint64_t TensorStore::mapping_saves(const Source& source, const DeviceInfo& device) const {
-  uint64_t bytes = 0;
+std::vector<uint64_t> TensorStore::piece_bytes() const {
+  std::vector<uint64_t> bytes(weights_.layers.size() + 2);
   for (const Placed& p : placed_)
-    if (device.imports_host && !p.in_place && can_stay(source, p, device)) bytes += padded_bytes(*p.tensor);
+    if (!p.in_place)
+      for (const Tensor& part : parts_of(*p.tensor)) bytes[p.piece] += padded_bytes(part);
   return bytes;
 }
 
-uint64_t TensorStore::mapped_bytes() const {
+uint64_t TensorStore::mapping_saves(const Source& source, Devices devices) const {
   uint64_t bytes = 0;
-  for (const Placed& p : placed_) bytes += p.in_place ? p.bytes : 0;
+  for (const Placed& p : placed_) {
+    const DeviceInfo& device = *devices[p.device].filter.device;
+    if (device.imports_host && !p.in_place && can_stay(source, p, device)) bytes += padded_bytes(*p.tensor);
+  }
+  return bytes;
+}
+
+uint64_t TensorStore::mapped_bytes(uint32_t device) const {
+  uint64_t bytes = 0;
+  for (const Placed& p : placed_) bytes += p.in_place && p.device == device ? p.bytes : 0;
   return bytes;
 }
 
 uint64_t TensorStore::file_bytes() const {
   uint64_t bytes = 0;
-  for (const Placed& p : placed_) bytes += p.bytes;
+  for (const Placed& p : placed_) bytes += p.again ? 0 : p.bytes;
   return bytes;
 }
 
@@ -191,14 +218,14 @@ uint64_t TensorStore::token_bytes() const {
   return token_share([](const Placed& p) { return read_bytes(*p.tensor); });
 }
 
-uint64_t TensorStore::token_parameters() const {
-  return token_share([](const Placed& p) { return values_of(*p.tensor); });
+uint64_t TensorStore::token_parameters(uint32_t device) const {
+  return token_share([=](const Placed& p) { return p.device == device ? values_of(*p.tensor) : 0; });
 }
 
-uint64_t TensorStore::largest_product() const {
+uint64_t TensorStore::largest_product(uint32_t device) const {
   uint64_t most = 0;
   for (const Placed& p : placed_) {
-    if (p.tensor == &weights_.token_embedding || p.tensor == &weights_.output) continue;
+    if (p.device != device || p.tensor == &weights_.token_embedding || p.tensor == &weights_.output) continue;
     most = std::max(most,
                     values_of(*p.tensor) / (p.routed ? p.tensor->count : 1) * (p.routed ? experts_used_ : 1));
   }
@@ -207,7 +234,7 @@ uint64_t TensorStore::largest_product() const {
 
 uint64_t TensorStore::parameters() const {
   uint64_t count = 0;
-  for (const Placed& p : placed_) count += values_of(*p.tensor);
+  for (const Placed& p : placed_) count += p.again ? 0 : values_of(*p.tensor);
   return count;
 }
 
@@ -226,42 +253,45 @@ Status read_in_place(const Slice& slice, LoadMeter* meter) {
 
 }  // namespace
 
-// Imports tensors in the order of the file, as many at once as a buffer may hold.
-Status TensorStore::import_pages(Source& source, Device& device) {
+// Imports a device's tensors in the order of the file, as many at once as a buffer may hold.
+Status TensorStore::import_pages(Source& source, Device& device, uint32_t index) {
   const uint64_t limit = import_limit(device.info());
+  OnDevice& on = on_[index];
   std::vector<const Placed*> order;
   for (const Placed& placed : placed_)
-    if (placed.bytes <= limit) order.push_back(&placed);
+    if (placed.device == index && placed.bytes <= limit) order.push_back(&placed);
   const auto place = [](const Placed* p) {
     return std::pair(p->source->part, p->source->offset + p->offset);
   };
   std::ranges::sort(order, {}, place);
-  mapped_.clear();
+  on.mapped.clear();
   for (const Placed* placed : order) {
     const auto [part, offset] = place(placed);
     const uint64_t end = offset + placed->bytes;
-    if (mapped_.empty() || mapped_.back().part != part || end - mapped_.back().offset > limit) {
-      Mapped& next = mapped_.emplace_back();
+    if (on.mapped.empty() || on.mapped.back().part != part || end - on.mapped.back().offset > limit) {
+      Mapped& next = on.mapped.emplace_back();
       next.part = part;
       next.offset = offset;
       next.bytes = 0;
     }
-    mapped_.back().bytes = std::max(mapped_.back().bytes, end - mapped_.back().offset);
+    on.mapped.back().bytes = std::max(on.mapped.back().bytes, end - on.mapped.back().offset);
   }
-  for (Mapped& range : mapped_) {
+  for (Mapped& range : on.mapped) {
     const uint8_t* pages = nullptr;
     GRETA_TRY(source.map(range.part, &pages));
     GRETA_TRY(range.memory.import_host(device, pages + range.offset, range.bytes));
   }
   for (const Placed& p : placed_)
-    if (p.in_place && !mapped(p.source->part, p.source->offset + p.offset, p.bytes, device.info()).buffer)
+    if (p.in_place && p.device == index &&
+        !mapped(on, p.source->part, p.source->offset + p.offset, p.bytes, device.info()).buffer)
       return fail(Code::Unsupported, "%.*s is misaligned", int(p.source->name.size()), p.source->name.data());
   return {};
 }
 
 // Where the device reads these bytes of the file; empty if they were not imported or are misaligned.
-Slice TensorStore::mapped(uint32_t part, uint64_t offset, uint64_t bytes, const DeviceInfo& device) const {
-  for (const Mapped& range : mapped_) {
+Slice TensorStore::mapped(const OnDevice& on, uint32_t part, uint64_t offset, uint64_t bytes,
+                          const DeviceInfo& device) const {
+  for (const Mapped& range : on.mapped) {
     if (range.part != part || offset < range.offset || offset + bytes > range.offset + range.bytes) continue;
     const Slice slice = range.memory.slice(offset - range.offset, bytes);
     if (slice.address() % device.weight_alignment == 0) return slice;
@@ -269,11 +299,11 @@ Slice TensorStore::mapped(uint32_t part, uint64_t offset, uint64_t bytes, const 
   return {};
 }
 
-Status TensorStore::copy_all(const DeviceInfo& device) {
-  maps_ = false;
-  mapped_.clear();
+Status TensorStore::copy_all(const DeviceInfo& device, uint32_t index) {
+  on_[index].maps = false;
+  on_[index].mapped.clear();
   for (Placed& placed : placed_) {
-    if (!placed.in_place) continue;
+    if (!placed.in_place || placed.device != index) continue;
     placed.in_place = false;
     GRETA_TRY(within(cut_to(arena_limit(device), placed.tensor), "%.*s", int(placed.source->name.size()),
                      placed.source->name.data()));
@@ -281,63 +311,74 @@ Status TensorStore::copy_all(const DeviceInfo& device) {
   return {};
 }
 
-Status TensorStore::load(Gguf& gguf, DeviceKernels& kernels, const RowFilter& filter,
-                         const Progress& progress) {
-  Device& device = kernels.device();
-  Source& source = gguf.source();
-  if (maps_ && !import_pages(source, device).ok()) {
-    clear_error_text();
-    GRETA_TRY(copy_all(device.info()));
-  }
-  // The pool is told all slices, so that it allocates no more than the memory plan says.
+// The pool is told all slices, so that it allocates no more than the memory plan says.
+void TensorStore::make_pool(Device& device, uint32_t index) {
   std::vector<uint64_t> slices;
   for (const Placed& placed : placed_)
-    if (!placed.in_place)
+    if (!placed.in_place && placed.device == index)
       for (const Tensor& part : parts_of(*placed.tensor)) slices.push_back(bytes_of(part));
-  pool_ = std::make_unique<Pool>(device, arena_limit(device.info()), std::move(slices));
+  on_[index].pool = std::make_unique<Pool>(device, arena_limit(device.info()), std::move(slices));
+}
+
+Status TensorStore::load(Gguf& gguf, Devices devices, const Progress& progress) {
+  Source& source = gguf.source();
+  for (uint32_t d = 0; d < devices.size(); ++d) {
+    Device& device = *devices[d].device;
+    if (on_[d].maps && !import_pages(source, device, d).ok()) {
+      clear_error_text();
+      GRETA_TRY(copy_all(device.info(), d));
+    }
+    make_pool(device, d);
+  }
   uint64_t all = 0;
   for (const Placed& placed : placed_) all += read_bytes(*placed.tensor);
   LoadMeter meter{progress, all, 0, &source};
   GRETA_TRY(source.check_mapped());
   const bool read_now = mapped_bytes() <= memory_available_bytes();
-  WeightUpload upload(kernels, filter, &meter);
-  StackedMatrices stacked(kernels, filter);
+  const auto on = [&](uint32_t d, Status status) {
+    return devices.size() > 1 ? within(status, "device %s", devices[d].id) : status;
+  };
+  std::deque<Loader> loaders;
+  for (const ModelDevice& each : devices) loaders.emplace_back(each, &meter);
   for (const Placed& placed : placed_) {
     const GgufTensor& from = *placed.source;
+    Loader& loader = loaders[placed.device];
     if (placed.in_place) {
-      placed.tensor->slice = mapped(from.part, from.offset + placed.offset, placed.bytes, device.info());
+      placed.tensor->slice =
+          mapped(on_[placed.device], from.part, from.offset + placed.offset, placed.bytes, loader.device);
       GRETA_TRY(read_now ? read_in_place(placed.tensor->slice, &meter) : meter.advance(placed.bytes));
     } else {
-      GRETA_TRY(within(load_copied(gguf, placed, device.info(), &upload, &stacked), "%.*s",
-                       int(from.name.size()), from.name.data()));
+      const Status loaded =
+          within(load_copied(gguf, placed, &loader), "%.*s", int(from.name.size()), from.name.data());
+      GRETA_TRY(on(placed.device, loaded));
     }
   }
-  GRETA_TRY(upload.finish());
+  for (uint32_t d = 0; d < devices.size(); ++d) GRETA_TRY(on(d, loaders[d].upload.finish()));
   if (weights_.tied) weights_.output = weights_.token_embedding;
   return {};
 }
 
 // Loads a tensor into memory of its own. On a device that reads mapped pages, a packed matrix is packed from
 // them. Matrices that the file has in another order are first made in the host's memory.
-Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device,
-                                WeightUpload* upload, StackedMatrices* stacked) {
+Status TensorStore::load_copied(Gguf& gguf, const Placed& placed, Loader* loader) {
   const GgufTensor& from = *placed.source;
+  const OnDevice& on = on_[placed.device];
   const bool apart = placed.held == Held::Apart;
   std::vector<uint8_t> made;
   Source memory;
   if (!apart) {
-    GRETA_TRY(stacked->make(gguf.source(),
-                            {from.part, from.type, from.offset + placed.offset, placed.stride, placed.pieces},
-                            placed.held, *placed.tensor, &made));
+    GRETA_TRY(loader->stacked.make(
+        gguf.source(), {from.part, from.type, from.offset + placed.offset, placed.stride, placed.pieces},
+        placed.held, *placed.tensor, &made));
     GRETA_TRY(memory.open_memory(made.data(), made.size()));
   }
   const Source& source = apart ? gguf.source() : memory;
   const uint32_t file_part = apart ? from.part : 0;
   const auto load_one = [&](uint64_t offset, uint64_t bytes, Tensor& to) -> Status {
-    GRETA_TRY(pool_->take(bytes_of(to), &to.slice));
-    const Slice pages = apart ? mapped(file_part, offset, bytes, device) : Slice{};
-    if (to.layout == Layout::Gguf || !pages.buffer) return upload->add(source, file_part, offset, to);
-    return upload->pack_mapped(pages, to);
+    GRETA_TRY(on.pool->take(bytes_of(to), &to.slice));
+    const Slice pages = apart ? mapped(on, file_part, offset, bytes, loader->device) : Slice{};
+    if (to.layout == Layout::Gguf || !pages.buffer) return loader->upload.add(source, file_part, offset, to);
+    return loader->upload.pack_mapped(pages, to);
   };
   uint64_t offset = apart ? from.offset + placed.offset : 0;
   if (!placed.tensor->parts) return load_one(offset, placed.bytes, *placed.tensor);

@@ -3,11 +3,13 @@
 // describe() needs only the file's header, so a memory plan can be made without loading. Weights are copied
 // into the device's memory, and repacked there where the kernels want another layout. If the file may be
 // mapped or lies in memory, and the device can use such pages, tensors in GGUF order are read in place; if
-// the device then refuses the pages, all weights are copied. A tensor larger than an arena lies in parts.
+// the device then refuses the pages, all its weights are copied. A tensor larger than an arena lies in parts.
+// Each tensor is on the device that the placement gives its piece of the model.
 #pragma once
 #include <deque>
 #include <memory>
 
+#include "engine/model/placement.h"
 #include "engine/model/stacked_matrices.h"
 #include "engine/model/weight_upload.h"
 
@@ -15,20 +17,29 @@ namespace greta {
 
 class TensorStore {
  public:
-  // Finds and checks every tensor. The slices of `weights()` are empty until load().
-  Status describe(Gguf& gguf, const Arch& arch, const Shape& shape, const RowFilter& filter);
-  Status load(Gguf& gguf, DeviceKernels& kernels, const RowFilter& filter, const Progress& progress);
+  using Devices = std::span<const ModelDevice>;
+
+  // Finds and checks every tensor. The slices of `weights()` are empty until load(). It may be called again
+  // for another placement before load().
+  Status describe(Gguf& gguf, const Arch& arch, const Shape& shape, Devices devices,
+                  const Placement& placement);
+  Status load(Gguf& gguf, Devices devices, const Progress& progress);
 
   const Weights& weights() const { return weights_; }
-  uint64_t device_bytes() const;  // what load() allocates on the device
-  uint64_t mapped_bytes() const;  // what is used in place
-  uint64_t file_bytes() const;    // the size of all tensors in use
-  uint64_t token_bytes() const;   // what one decoded token reads
+  uint64_t device_bytes(uint32_t device) const;  // what load() allocates there
+  std::vector<uint64_t> piece_bytes() const;     // for each piece of the model
+  uint64_t mapped_bytes(uint32_t device) const;  // what is used there in place
+  uint64_t device_bytes() const { return on_all(&TensorStore::device_bytes); }
+  uint64_t mapped_bytes() const { return on_all(&TensorStore::mapped_bytes); }
+  uint64_t file_bytes() const;   // the size of all tensors in use
+  uint64_t token_bytes() const;  // what one decoded token reads
   // How many of device_bytes() would not be needed if the file were mapped.
-  uint64_t mapping_saves(const Source& source, const DeviceInfo& device) const;
+  uint64_t mapping_saves(const Source& source, Devices devices) const;
   uint64_t parameters() const;
-  uint64_t token_parameters() const;  // parameters that one token is multiplied with, by the experts in use
-  uint64_t largest_product() const;   // the most of these in one matrix, or in one layer's experts
+  // On a device: the parameters that one token is multiplied with, by the experts in use, and the most of
+  // these in one matrix, or in one layer's experts.
+  uint64_t token_parameters(uint32_t device) const;
+  uint64_t largest_product(uint32_t device) const;
 
  private:
   struct Placed {  // a tensor in use and where it comes from
@@ -40,8 +51,10 @@ class TensorStore {
     Held held;               // how the file holds its matrices
     uint64_t stride;         // bytes from one matrix, or piece of one, to the next, unless it is Held::Apart
     uint64_t pieces;         // of a matrix that is Held::Woven, else 1
+    uint32_t piece, device;
+    bool again;  // another tensor has the same bytes on another device
   };
-  Status find(Gguf& gguf, const char* name, const WantedTensor& wanted, const RowFilter& filter);
+  Status find(Gguf& gguf, const NamedTensor& named, const RowFilter& filter, uint32_t device);
   Status find_factors(const Gguf& gguf, TensorName name, uint32_t pairs, std::vector<float>* out);
   template <class Amount>
   uint64_t token_share(Amount amount) const;  // the sum over tensors, in which only experts in use count
@@ -50,21 +63,33 @@ class TensorStore {
     uint64_t offset, bytes;
     DeviceMemory memory;
   };
+  struct OnDevice {
+    bool maps = false;          // the device reads mapped pages or the caller's memory
+    std::deque<Mapped> mapped;  // a deque, since slices point to its buffers
+    std::unique_ptr<Pool> pool;
+  };
   static bool can_stay(const Source& source, const Placed& placed, const DeviceInfo& device);
-  Status import_pages(Source& source, Device& device);
-  Slice mapped(uint32_t part, uint64_t offset, uint64_t bytes, const DeviceInfo& device) const;
-  Status copy_all(const DeviceInfo& device);
+  uint64_t on_all(uint64_t (TensorStore::*bytes)(uint32_t) const) const;
+  Status import_pages(Source& source, Device& device, uint32_t index);
+  Slice mapped(const OnDevice& on, uint32_t part, uint64_t offset, uint64_t bytes,
+               const DeviceInfo& device) const;
+  Status copy_all(const DeviceInfo& device, uint32_t index);
+  void make_pool(Device& device, uint32_t index);
   Status cut_to(uint64_t limit, Tensor* tensor);
-  Status load_copied(Gguf& gguf, const Placed& placed, const DeviceInfo& device, WeightUpload* upload,
-                     StackedMatrices* stacked);
+  struct Loader {  // of one device
+    const DeviceInfo& device;
+    WeightUpload upload;
+    StackedMatrices stacked;
+    Loader(const ModelDevice& to, LoadMeter* meter)
+        : device(*to.filter.device), upload(*to.kernels, to.filter, meter), stacked(*to.kernels, to.filter) {}
+  };
+  Status load_copied(Gguf& gguf, const Placed& placed, Loader* loader);
 
   Weights weights_;
   std::deque<std::vector<Tensor>> parts_;  // of tensors that one buffer cannot hold
   std::vector<Placed> placed_;
   uint32_t experts_used_ = 1;
-  bool maps_ = false;          // the device reads mapped pages or the caller's memory
-  std::deque<Mapped> mapped_;  // a deque, since slices point to its buffers
-  std::unique_ptr<Pool> pool_;
+  std::vector<OnDevice> on_;  // by device
 };
 
 }  // namespace greta

@@ -271,23 +271,30 @@ std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, ui
 }
 
 std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape,
-                                       Weights* weights) {
+                                       Weights* weights, bool apart) {
   const TensorNames& names = arch.tensors;
   weights->layers.resize(shape.layers);
-  weights->tied = names.output.optional && !gguf.find_tensor(names.output.text);
-  List whole;
-  whole.push_back({names.token_embedding, &weights->token_embedding,
-                   weights->tied ? Use::Matrix : Use::Embedding, shape.width, shape.vocab});
-  add_vector(&whole, names.output_norm, &weights->output_norm, shape.width);
-  if (!weights->tied) add_matrix(&whole, names.output, &weights->output, shape.width, shape.vocab);
-  add_vector(&whole, names.output_bias, &weights->output_bias, shape.vocab);
+  const bool one_matrix = names.output.optional && !gguf.find_tensor(names.output.text);
+  weights->tied = one_matrix && !apart;
+  List output;
+  add_vector(&output, names.output_norm, &weights->output_norm, shape.width);
+  if (!one_matrix)
+    add_matrix(&output, names.output, &weights->output, shape.width, shape.vocab);
+  else if (apart)
+    output.push_back({names.token_embedding, &weights->output, Use::Matrix, shape.width, shape.vocab});
+  add_vector(&output, names.output_bias, &weights->output_bias, shape.vocab);
   std::vector<NamedTensor> all;
+  uint32_t piece = 0;
   const auto add = [&](std::string name, const WantedTensor& wanted) {
     if (wanted.scale) name.replace(name.rfind('.'), std::string::npos, ".scale");
-    all.push_back({std::move(name), wanted});
+    all.push_back({std::move(name), wanted, piece});
   };
-  for (const WantedTensor& wanted : whole) add(wanted.name.text, wanted);
+  add(names.token_embedding.text, {names.token_embedding, &weights->token_embedding,
+                                   weights->tied ? Use::Matrix : Use::Embedding, shape.width, shape.vocab});
+  piece = shape.layers + 1;
+  for (const WantedTensor& wanted : output) add(wanted.name.text, wanted);
   for (uint32_t l = 0; l < shape.layers; ++l) {
+    piece = l + 1;
     const bool fused =
         names.query_key_value.text && gguf.find_tensor(layer_name(names.query_key_value, l)) != nullptr;
     for (const WantedTensor& wanted : layer_tensors(arch, shape, l, fused, &weights->layers[l]))

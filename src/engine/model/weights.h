@@ -71,13 +71,15 @@ struct WantedTensor {
 std::vector<WantedTensor> layer_tensors(const Arch& arch, const Shape& shape, uint32_t index,
                                         bool fused_query, Layer* layer);
 
-// Lists all tensors that a model wants, with their names in the file, and gives `weights` its layers.
+// Lists all tensors that a model wants, with their names in the file, and gives `weights` its layers. If its
+// embedding and its output are `apart`, a matrix that is both is wanted twice.
 struct NamedTensor {
   std::string name;
   WantedTensor wanted;
+  uint32_t piece;  // of the model: index of Placement::device
 };
 std::vector<NamedTensor> model_tensors(const Gguf& gguf, const Arch& arch, const Shape& shape,
-                                       Weights* weights);
+                                       Weights* weights, bool apart = false);
 
 // The names of the tensors of rotary factors that this shape uses and the architecture has.
 std::vector<std::string_view> factor_tensors(const Arch& arch, const Shape& shape);

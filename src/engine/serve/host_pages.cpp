@@ -4,7 +4,7 @@ namespace greta {
 
 Status HostPages::allocate(uint32_t slot) {
   if (slots_[slot].buffer().bytes) return {};
-  return slots_[slot].allocate(*executor_.model().device, executor_.page_bytes(), Memory::Readback);
+  return slots_[slot].allocate(executor_.model().first_device(), executor_.page_bytes(), Memory::Readback);
 }
 
 Status HostPages::keep(const Executor::CachePage& page, uint32_t slot) {

@@ -26,13 +26,17 @@ static_assert(sizeof(PageHeader) == 112);
 // Pages of another device, driver or library are equal up to rounding, and those of an exact runtime are not
 // those of another one.
 uint64_t origin_of(const Executor& executor, uint32_t version) {
-  const DeviceInfo& device = executor.model().device->info();
-  const uint32_t numbers[] = {version, executor.model().filter.exact};
+  const Model& model = executor.model();
+  const uint32_t numbers[] = {version, model.exact};
   Checksum sum;
-  sum.add(device.backend, sizeof device.backend);
-  sum.add(device.name, sizeof device.name);
-  sum.add(device.driver, sizeof device.driver);
+  for (const ModelDevice& each : model.devices) {
+    const DeviceInfo& device = each.device->info();
+    sum.add(device.backend, sizeof device.backend);
+    sum.add(device.name, sizeof device.name);
+    sum.add(device.driver, sizeof device.driver);
+  }
   sum.add(numbers, sizeof numbers);
+  if (model.devices.size() > 1) sum.add(model.placement.device.data(), model.placement.device.size());
   return sum.value();
 }
 

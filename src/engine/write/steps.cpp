@@ -8,7 +8,7 @@ Steps::Steps(Executor& executor, Owner& owner, Thrown thrown, size_t texts, uint
     : executor_(executor),
       owner_(owner),
       thrown_(thrown),
-      ahead_(executor.model().device->info().runs_ahead),
+      ahead_(executor.runs_ahead()),
       now_(now) {
   for (std::vector<Part>* list : {&parts_, &batch_, &under_way_.parts, &next_.parts}) list->reserve(texts);
   rows_.reserve(executor.plan().step_tokens);

@@ -1,0 +1,26 @@
+// The sizes of what an executor has on its devices.
+#pragma once
+#include "engine/executor/executor.h"
+
+namespace greta {
+
+// What a device needs for the segments that it runs.
+struct Needs {
+  bool embeds = false, layers = false, outputs = false;
+  bool crosses = false;  // residuals come or go
+};
+
+std::vector<Needs> needs_of(const Model& model);  // by device
+
+uint64_t step_state_bytes(uint32_t sequences, uint32_t pages_per_sequence);
+uint64_t log_bytes(uint32_t pages);                          // of the token log
+uint64_t layer_state_bytes(const Shape& s, uint32_t layer);  // of one state in a layer
+// What the host reads of a step: rows of logits, or hidden states, of which there is room for one at least.
+uint64_t readback_bytes(const Shape& s, const ExecutorOptions& o, uint32_t step_tokens);
+// Of host memory through which residuals, and pages that are saved, come to a device or leave it.
+uint64_t crossing_bytes(const Model& model, const StepBuffers& b, uint32_t device, uint32_t step_tokens);
+
+Status describe_cache(const Model& model, const ExecutorOptions& o, StepBuffers* b);
+void set_groups(const Shape& shape, const CacheGroups& groups, StepBuffers* b);
+
+}  // namespace greta

@@ -1,0 +1,81 @@
+// Runs a step's segments one after the other, and carries between devices what crosses.
+#include <cstring>
+
+#include "engine/executor/executor.h"
+
+namespace greta {
+
+Status Executor::barrier() {
+  for (uint32_t d = 0; d < on_.size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->barrier()));
+  return {};
+}
+
+Status Executor::wait_all() {
+  return guarded([&]() -> Status {
+    for (uint32_t d = 0; d < on_.size(); ++d) GRETA_TRY(on_device(model_, d, on_[d].stream->wait()));
+    return {};
+  });
+}
+
+// What a step before has drawn is on the device of the output alone. The rows get it from the host.
+Status Executor::know_tokens(std::span<const Row>* rows) {
+  for (uint32_t flight = 0; flight < kFlights; ++flight) GRETA_TRY(wait(flight));
+  known_rows_.assign(rows->begin(), rows->end());
+  for (Row& row : known_rows_)
+    if (row.token == kTokenFromSample) row.token = drawn(row.sequence, row.position - 1);
+  *rows = known_rows_;
+  return {};
+}
+
+// Writes the token log of the device that draws, where another one embeds and logs only for itself.
+Status Executor::log_tokens(std::span<const Row> rows) {
+  OnDevice& on = ends();
+  const DeviceMemory& staged = on.staged[flight_].tokens;
+  uint32_t* tokens = static_cast<uint32_t*>(staged.buffer().mapped);
+  constexpr uint64_t kBytes = sizeof(uint32_t);
+  for (size_t first = 0, end = 0; first < rows.size(); first = end) {
+    const auto [token, position, sequence, output] = rows[first];
+    const auto goes_on = [&] {
+      const uint32_t next = position + uint32_t(end - first);
+      return end < rows.size() && rows[end].sequence == sequence && rows[end].position == next &&
+             (end == first || next % kPageTokens);
+    };
+    for (end = first; goes_on(); ++end) tokens[end] = rows[end].token;
+    const uint64_t page = pools_[0].table(sequence)[position / kPageTokens];
+    const uint64_t at = page * kPageTokens + position % kPageTokens, count = end - first;
+    GRETA_TRY(on_device(model_, model_.placement.output(),
+                        on.stream->copy(on.token_log.slice(at * kBytes, count * kBytes),
+                                        staged.slice(first * kBytes, count * kBytes))));
+  }
+  return {};
+}
+
+// Hands the residuals that a segment has left, and that the host has waited for, to the next one.
+void Executor::cross(size_t segment, uint32_t tokens) {
+  const OnDevice& from = on_[segments_[segment].device];
+  const OnDevice& to = on_[segments_[segment + 1].device];
+  memcpy(to.arrives.buffer().mapped, from.leaves.buffer().mapped,
+         uint64_t(tokens) * model_.shape.width * sizeof(float));
+}
+
+// Submits the last segment, and runs those before it. A step that fails between two segments leaves states of
+// which it is not known whether it has changed them, as one whose submission fails.
+Status Executor::run(const Planned& plan) {
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const uint32_t d = segments_[i].device;
+    Stream& stream = *on_[d].stream;
+    const GretaGraph& graph = *plan.graphs[i];
+    if (!graph.commands().empty()) GRETA_TRY(on_device(model_, d, graph.run(stream)));
+    const bool last = i + 1 == segments_.size();
+    if (last) {
+      follow_draws();
+      GRETA_TRY(on_device(model_, d, stream.signal(flights_[flight_].done)));
+    }
+    move_states();
+    GRETA_TRY(on_device(model_, d, last ? stream.submit() : stream.wait()));
+    if (!last) cross(i, plan.key.tokens);
+  }
+  return {};
+}
+
+}  // namespace greta
