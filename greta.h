@@ -4,9 +4,10 @@
  * however long, so that there is one to copy and one to read.
  *
  * OBJECTS
- *   runtime    One device, a GPU or the CPU, with a limit on the memory that may be used there.
+ *   runtime    A device, a GPU or the CPU, with a limit on the memory that may be used there; or several
+ *              devices, over which a model may be placed.
  *   file       What a GGUF file contains: metadata and a list of tensors. No weights are loaded for it.
- *   model      The weights of a file, loaded on the device of a runtime. It never changes after that.
+ *   model      The weights of a file, loaded on the devices of a runtime. It never changes after that.
  *   tokenizer  Turns text into token ids and back. A model has one; a file alone can give one, too.
  *   executor   The working memory and the cache for a number of sessions that may run together. A session
  *              makes a private one unless you give it one, so most programs never name it.
@@ -174,9 +175,11 @@ typedef struct greta_runtime_options {
                                 * CPU; an AMD Instinct through HIP, another GPU through Vulkan, or through HIP
                                 * where Vulkan has no driver for it. "vulkan" takes the best device of that
                                 * kind. "cpu", "vulkan0" or "hip1" takes exactly that device: if it cannot be
-                                * used, the call fails with the reason and takes no other. Read during the
+                                * used, the call fails with the reason and takes no other. Several names
+                                * with ',' between them open several devices: "vulkan0,cpu". Read during the
                                 * call. */
-  uint64_t memory_limit_bytes; /* The most that this runtime may allocate on the device; 0: what is free. */
+  uint64_t memory_limit_bytes; /* The most that this runtime may allocate on the device, or on the first of
+                                * several; 0: what is free. */
   greta_log_callback log;      /* Receives the log until the runtime is closed; NULL: there is no log. */
   void* log_user;              /* Passed to `log`. */
 
@@ -208,9 +211,15 @@ typedef struct greta_runtime_options {
                                 * are left alone where `device` does not name one; NULL: none. */
   const char* hiding;          /* Environment variables that are set and hide GPUs, such as
                                 * "HIP_VISIBLE_DEVICES=1", for the text of errors; NULL: it is not told. */
+  const uint64_t* device_limits; /* [device_limit_count] The same as memory_limit_bytes for each of several
+                                  * devices, in their order. */
+  uint32_t device_limit_count; /* At most the number of devices. */
+  uint32_t reserved;           /* 0. */
 } greta_runtime_options;
 
-/* Opens a device.
+#define GRETA_MAX_DEVICES 16   /* The most devices of a runtime. */
+
+/* Opens a device, or several. A device that is named twice, or by two drivers, is refused.
  *
  * options      may be NULL for the defaults
  * out_runtime  the new runtime, to be closed with greta_runtime_close */
@@ -291,8 +300,14 @@ GRETA_API greta_status greta_machine_examine_with(
     const greta_runtime_options* options, int (*on_finding)(void* user, const greta_finding* finding),
     void* user);
 
-/* Describes the device of a runtime. Set struct_size of out_info before the call. */
+/* Describes the device of a runtime, or the first of several. Set struct_size of out_info before the call. */
 GRETA_API greta_status greta_runtime_describe(const greta_runtime* runtime, greta_device_info* out_info);
+
+/* Counts the devices of a runtime, and describes one of them: `index` is below the count, in the order of
+ * greta_runtime_options.device; set struct_size of out_info before the call. */
+GRETA_API uint32_t greta_runtime_device_count(const greta_runtime* runtime);
+GRETA_API greta_status greta_runtime_device(const greta_runtime* runtime, uint32_t index,
+                                            greta_device_info* out_info);
 
 /* Measures how fast the device reads memory in the way that its kernels read weights. This bounds the speed
  * of generating tokens. It takes about a tenth of a second. */
@@ -436,18 +451,6 @@ GRETA_API greta_status greta_file_check_weights_until(const greta_file* file, ui
 
 typedef struct greta_model greta_model;
 
-typedef struct greta_model_options {
-  uint32_t struct_size;
-  uint32_t reserved;           /* 0. */
-  const greta_source* source;  /* Required. Read during the call; greta_source says how long its memory must
-                                * live. */
-
-  /* Called now and then while weights are loaded, with the bytes that are done and the bytes in all. A
-   * non-zero return value cancels the load. May be NULL. */
-  int (*progress)(void* user, uint64_t done_bytes, uint64_t total_bytes);
-  void* progress_user;         /* Passed to progress. */
-} greta_model_options;
-
 typedef enum greta_cache_type {
   GRETA_CACHE_DEFAULT = 0, /* f16 */
   GRETA_CACHE_F32 = 1,
@@ -490,7 +493,51 @@ typedef struct greta_executor_options {
   uint32_t reserved;        /* 0. */
 } greta_executor_options;
 
-/* The memory that a model and an executor would allocate, to the byte. */
+/* How the pieces of a model are placed on the devices of a runtime: its embedding, each of its layers with
+ * their part of the cache, and its output. A step runs them in this order. Where the next piece is on another
+ * device, a few kilobytes for each token cross through the host's memory. The results are those of one device,
+ * as far as the devices compute alike. */
+typedef enum greta_placement_kind {
+  GRETA_PLACEMENT_AUTO = 0,    /* All on the first device if it has the memory for it. Else the first pieces,
+                                * as many as fit, then those that fit on the next device, and the rest on the
+                                * last one. */
+  GRETA_PLACEMENT_OFFLOAD = 1, /* By `offloaded` and `shares`. */
+  GRETA_PLACEMENT_LIST = 2,    /* By `devices`. */
+  GRETA_PLACEMENT_KIND_MAX = 0x7fffffff
+} greta_placement_kind;
+
+typedef struct greta_placement {
+  uint32_t struct_size;
+  greta_placement_kind kind;
+  uint32_t offloaded;          /* How many of the layers and the output, the last ones, are on other devices
+                                * than "cpu", where the rest is. More than there are means all. The embedding
+                                * is where the first layer is. */
+  uint32_t share_count;        /* At most the number of devices beside "cpu". */
+  const double* shares;        /* [share_count] The shares of these devices in what is offloaded, in their
+                                * order; devices without one get nothing. NULL: by the memory that is free. */
+  const uint32_t* devices;     /* [device_count] The device, from 0 in the order of the runtime, of the
+                                * embedding, of each layer, and of the output. */
+  uint32_t device_count;       /* The model's layers and 2. */
+  uint32_t reserved;           /* 0. */
+} greta_placement;
+
+typedef struct greta_model_options {
+  uint32_t struct_size;
+  uint32_t reserved;           /* 0. */
+  const greta_source* source;  /* Required. Read during the call; greta_source says how long its memory must
+                                * live. */
+
+  /* Called now and then while weights are loaded, with the bytes that are done and the bytes in all. A
+   * non-zero return value cancels the load. May be NULL. */
+  int (*progress)(void* user, uint64_t done_bytes, uint64_t total_bytes);
+  void* progress_user;         /* Passed to progress. */
+  const greta_placement* placement; /* Read during the call; NULL: GRETA_PLACEMENT_AUTO. */
+  const greta_executor_options* executor; /* With several devices: those of the executor for which AUTO leaves
+                                           * room; NULL: the defaults. Read during the call. */
+} greta_model_options;
+
+/* The memory that a model and an executor would allocate, to the byte. For several devices each number is the
+ * sum of theirs, placed by GRETA_PLACEMENT_AUTO, and `fits` says that each has room. */
 typedef struct greta_memory_plan {
   uint32_t struct_size;
   uint32_t fits;               /* 1: total_bytes is not above free_bytes. */
@@ -517,6 +564,32 @@ typedef struct greta_memory_plan {
 GRETA_API greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* file,
                                               const greta_executor_options* executor,
                                               greta_memory_plan* out_plan);
+
+/* What a model and an executor would allocate on one of several devices, to the byte. */
+typedef struct greta_device_plan {
+  uint32_t struct_size;
+  uint32_t device;         /* The device, from 0 in the order of the runtime. */
+  char id[16];             /* "vulkan0" */
+  char pieces[128];        /* What is there: "embedding, layers 0-11". Cut to fit. */
+  uint32_t fits;           /* 1: total_bytes is not above free_bytes. */
+  uint32_t context;        /* Of all devices. The rest is as in greta_memory_plan. */
+  uint64_t weights_bytes, mapped_bytes, cache_bytes, arena_bytes, tables_bytes, total_bytes, free_bytes;
+} greta_device_plan;
+
+/* Computes what opening a model with this placement and an executor would allocate on each device that has a
+ * piece of the model. No weights are loaded.
+ *
+ * file       its source is read again, so it must still be there
+ * executor   may be NULL for the defaults
+ * placement  may be NULL for GRETA_PLACEMENT_AUTO
+ * on_device  receives the plan of each such device, in the order of the runtime; a non-zero return value stops
+ *            the call with GRETA_ERROR_CANCELLED
+ * user       passed to on_device */
+GRETA_API greta_status greta_placement_plan(greta_runtime* runtime, const greta_file* file,
+                                            const greta_executor_options* executor,
+                                            const greta_placement* placement,
+                                            int (*on_device)(void* user, const greta_device_plan* plan),
+                                            void* user);
 
 /* Loads a model. It never changes after that, so executors and threads may share it. It must be closed before
  * its runtime. A file that holds something the model needs but this version cannot run is refused

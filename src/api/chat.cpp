@@ -123,7 +123,7 @@ greta_status greta_chat_open(greta_session* session, const greta_chat_options* g
       return fail(Code::Unsupported, "continue_answer: only requests go on with an answer");
     if (!options.tool_choice.empty() || options.one_call || options.strict_tools)
       return fail(Code::Unsupported, "tool_choice, one_call and strict_tools: only requests hold calls");
-    GRETA_TRY(Chat::open(*session->session, options, session->executor->counted.runtime->log, &chat->chat));
+    GRETA_TRY(Chat::open(*session->session, options, session->executor->runtime->log, &chat->chat));
     *out_chat = chat.release();
     return {};
   });

@@ -1,6 +1,7 @@
 // The objects behind greta.h's opaque handles, and the fence that no exception passes.
 #pragma once
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -37,16 +38,13 @@ inline greta::DeviceOptions search_options(const greta_runtime_options& options,
   return search;
 }
 
-struct greta_runtime {
-  greta::Process process;
-  CLog c_log;
-  greta::Log log;  // writes to c_log
-  bool exact = false;
+// A device of a runtime.
+struct RuntimeDevice {
   uint64_t memory_limit_bytes = 0;
   std::atomic<uint64_t> used_bytes = 0;  // allocated for models and executors
   std::unique_ptr<greta::Device> device;
   std::unique_ptr<greta::DeviceKernels> kernels;  // of the device, for all models
-  char device_id[greta::kDeviceIdBytes] = "";
+  char id[greta::kDeviceIdBytes] = "";
 
   uint64_t free_bytes() const {
     const uint64_t all = device->memory_free(), reserve = device->info().reserve_bytes, used = used_bytes;
@@ -54,6 +52,21 @@ struct greta_runtime {
     if (!memory_limit_bytes) return free;
     return std::min(free, memory_limit_bytes > used ? memory_limit_bytes - used : 0);
   }
+};
+
+struct greta_runtime {
+  greta::Process process;
+  CLog c_log;
+  greta::Log log;  // writes to c_log
+  bool exact = false;
+  std::deque<RuntimeDevice> devices;  // at least one
+
+  RuntimeDevice& first() { return devices[0]; }
+  const RuntimeDevice& first() const { return devices[0]; }
+  // The device that a model knows as its `index`-th.
+  RuntimeDevice& of(const greta::Model& model, size_t index);
+  // What is free on each device of a model.
+  std::vector<uint64_t> free_bytes(const greta::Model& model);
 };
 
 // A copy of a caller's greta_source, with a path of its own.
@@ -79,20 +92,20 @@ struct greta_file {
   std::vector<std::string> tensor_names, keys, types;  // copies that end with a NUL
 };
 
-// Counts bytes as used by a runtime as long as this object lives.
+// Counts bytes as used on a device as long as this object lives.
 struct Counted {
-  greta_runtime* runtime = nullptr;
+  RuntimeDevice* device = nullptr;
   uint64_t bytes = 0;
   Counted() = default;
   Counted(const Counted&) = delete;
   Counted& operator=(const Counted&) = delete;
-  void count(greta_runtime* by, uint64_t amount) {
-    by->used_bytes += amount - bytes;
-    runtime = by;
+  void count(RuntimeDevice& by, uint64_t amount) {
+    by.used_bytes += amount - bytes;
+    device = &by;
     bytes = amount;
   }
   ~Counted() {
-    if (runtime) runtime->used_bytes -= bytes;
+    if (device) device->used_bytes -= bytes;
   }
 };
 
@@ -115,7 +128,7 @@ class ChatManners {
 struct greta_model {
   greta_runtime* runtime = nullptr;
   StoredSource source;
-  Counted counted;
+  std::deque<Counted> counted;  // by the model's devices
   greta::Model model;
   greta_tokenizer tokenizer;
   greta::SamplingDefaults sampling;  // what the file recommends
@@ -123,7 +136,8 @@ struct greta_model {
 };
 
 struct CountedExecutor {
-  Counted counted;
+  greta_runtime* runtime = nullptr;
+  std::deque<Counted> counted;  // by the model's devices
   std::unique_ptr<greta::Executor> executor;
 };
 
@@ -143,6 +157,11 @@ greta_status to_c(Status status);
 Status open_executor(greta_model& model, const greta_executor_options* given,
                      std::shared_ptr<CountedExecutor>* out);
 Status read_executor_options(const greta_executor_options* given, ExecutorOptions* out);
+// Describes the model of a source and places it on devices of the runtime, by the caller's word or by memory.
+Status describe_placed(greta_runtime& runtime, Source&& source, const greta_placement* given,
+                       const ExecutorOptions& executor, const Log& log, Model* out);
+// What is free of each of its devices beside the weights.
+std::vector<uint64_t> beside_weights(const Model& model, std::vector<uint64_t> free);
 
 // Runs body() -> Status. No exception leaves: those of containers and of callbacks become statuses. Only the
 // unwinding of a thread that is cancelled in a wait passes.
@@ -229,7 +248,7 @@ inline Status need_device(const greta_model* model) {
 }
 inline Status need_device(const greta_session* session) {
   GRETA_TRY(need(session, "session"));
-  return need_device(session->executor->counted.runtime);
+  return need_device(session->executor->runtime);
 }
 
 }  // namespace greta

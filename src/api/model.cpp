@@ -35,6 +35,11 @@ Status greta::read_executor_options(const greta_executor_options* given, Executo
   return read_flag(o.compile_ahead, "compile_ahead", &out->compile_ahead);
 }
 
+std::vector<uint64_t> greta::beside_weights(const Model& model, std::vector<uint64_t> free) {
+  for (uint32_t d = 0; d < free.size(); ++d) free[d] -= std::min(free[d], model.store.device_bytes(d));
+  return free;
+}
+
 greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* file,
                                     const greta_executor_options* given, greta_memory_plan* out_plan) {
   return fenced([&]() -> Status {
@@ -46,14 +51,18 @@ greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* fi
     Source source;
     GRETA_TRY(file->source.open(&source));
     Model model;
-    GRETA_TRY(describe_model(std::move(source), *runtime->kernels, runtime->exact, Log{}, &model));
+    GRETA_TRY(describe_placed(*runtime, std::move(source), nullptr, options, Log{}, &model));
     greta_memory_plan plan = {};
-    plan.free_bytes = runtime->free_bytes();
     plan.weights_bytes = model.store.device_bytes();
     plan.mapped_bytes = model.store.mapped_bytes();
+    const std::vector<uint64_t> free = runtime->free_bytes(model);
     ExecutorPlan executor;
-    const uint64_t beside = plan.free_bytes > plan.weights_bytes ? plan.free_bytes - plan.weights_bytes : 0;
-    GRETA_TRY(Executor::plan(model, &options, beside, &executor));
+    GRETA_TRY(Executor::plan(model, &options, beside_weights(model, free), &executor));
+    plan.fits = 1;
+    for (uint32_t d = 0; d < free.size(); ++d) {
+      plan.free_bytes += free[d];
+      plan.fits &= model.store.device_bytes(d) + executor.on[d].total() <= free[d];
+    }
     plan.context = executor.context;
     plan.step_tokens = executor.step_tokens;
     const ExecutorBytes bytes = executor.all();
@@ -62,15 +71,14 @@ greta_status greta_memory_plan_make(greta_runtime* runtime, const greta_file* fi
     plan.tables_bytes = bytes.tables;
     plan.host_bytes = kHostBytes + model.gguf.held_bytes();
     plan.total_bytes = plan.weights_bytes + executor.total();
-    plan.fits = plan.total_bytes <= plan.free_bytes;
-    format_text(plan.device, sizeof plan.device, "%s", runtime->device_id);
+    format_text(plan.device, sizeof plan.device, "%s", model.devices[0].id);
     return write_result(plan, out_plan);
   });
 }
 
-static Status refuse_weights(const greta_model& model, uint64_t bytes, uint64_t free) {
-  const DeviceInfo& device = model.runtime->device->info();
+static Status refuse_weights(const greta_model& model, uint32_t index, uint64_t bytes, uint64_t free) {
   const Model& m = model.model;
+  const DeviceInfo& device = m.devices[index].device->info();
   const bool copied = model.source.given.path && !model.source.given.map;
   std::string or_else;
   if (copied && bytes - m.store.mapping_saves(m.gguf.source(), m.devices) <= free)
@@ -96,14 +104,23 @@ greta_status greta_model_open(greta_runtime* runtime, const greta_model_options*
     GRETA_TRY(model->source.store(o.source));
     Source source;
     GRETA_TRY(model->source.open(&source));
+    ExecutorOptions executor;
+    GRETA_TRY(read_executor_options(o.executor, &executor));
     GRETA_TRY(
-        describe_model(std::move(source), *runtime->kernels, runtime->exact, runtime->log, &model->model));
-    const uint64_t bytes = model->model.store.device_bytes(), free = runtime->free_bytes();
-    if (bytes > free) return refuse_weights(*model, bytes, free);
-    model->counted.count(runtime, bytes);
-    GRETA_TRY(load_model(&model->model, {o.progress, o.progress_user}));
-    // Loading takes more than was planned if the device refused mapped pages.
-    model->counted.count(runtime, model->model.store.device_bytes());
+        describe_placed(*runtime, std::move(source), o.placement, executor, runtime->log, &model->model));
+    Model& m = model->model;
+    model->counted.resize(m.devices.size());
+    const auto count = [&](uint32_t d) {
+      model->counted[d].count(runtime->of(m, d), m.store.device_bytes(d));
+    };
+    const std::vector<uint64_t> free = runtime->free_bytes(m);
+    for (uint32_t d = 0; d < free.size(); ++d)
+      if (m.store.device_bytes(d) > free[d])
+        return refuse_weights(*model, d, m.store.device_bytes(d), free[d]);
+    for (uint32_t d = 0; d < free.size(); ++d) count(d);
+    GRETA_TRY(load_model(&m, {o.progress, o.progress_user}));
+    // Loading takes more than was planned if a device refused mapped pages.
+    for (uint32_t d = 0; d < free.size(); ++d) count(d);
     model->tokenizer.tokenizer = model->model.tokenizer.get();
     model->tokenizer.gguf = &model->model.gguf;
     GRETA_TRY(model->tokenizer.chat.open(model->model.gguf, *model->model.tokenizer, runtime->log));
@@ -146,8 +163,12 @@ Status greta::open_executor(greta_model& model, const greta_executor_options* gi
   ExecutorOptions options;
   GRETA_TRY(read_executor_options(given, &options));
   auto shared = std::make_shared<CountedExecutor>();
-  GRETA_TRY(Executor::open(model.model, options, model.runtime->free_bytes(), &shared->executor));
-  shared->counted.count(model.runtime, shared->executor->plan().total());
+  shared->runtime = model.runtime;
+  const std::vector<uint64_t> free = model.runtime->free_bytes(model.model);
+  GRETA_TRY(Executor::open(model.model, options, free, &shared->executor));
+  shared->counted.resize(free.size());
+  for (uint32_t d = 0; d < free.size(); ++d)
+    shared->counted[d].count(model.runtime->of(model.model, d), shared->executor->plan().on[d].total());
   *out = std::move(shared);
   return {};
 }

@@ -119,16 +119,61 @@ greta_status greta_device_list(const greta_runtime_options* given,
   });
 }
 
+// Opens a device, which must not be one of those that are open.
+static Status open_one(const char* name, const DeviceOptions& options, greta_runtime* runtime) {
+  NamedDevice opened;
+  GRETA_TRY(open_device(name, options, &opened));
+  std::unique_ptr<Device> device(opened.device);
+  const char* const pci = device->info().pci;
+  for (const RuntimeDevice& other : runtime->devices) {
+    if (!strcmp(other.id, opened.id)) return fail(Code::Argument, "device %s is named twice", opened.id);
+    if (*pci && !strcmp(other.device->info().pci, pci))
+      return fail(Code::Argument, "devices %s and %s are one GPU behind two drivers", other.id, opened.id);
+  }
+  if (options.persistent && !device->info().launches_plans)
+    return fail(Code::Unsupported, "persistent: %s has no launch of several kernels", opened.id);
+  RuntimeDevice& added = runtime->devices.emplace_back();
+  added.kernels = std::make_unique<DeviceKernels>(*device);
+  added.device = std::move(device);
+  copy_text(added.id, sizeof added.id, opened.id);
+  return {};
+}
+
+static Status open_devices(const char* names, const DeviceOptions& options, greta_runtime* runtime) {
+  const std::string all = names;
+  for (size_t at = 0; at <= all.size();) {
+    const size_t end = std::min(all.find(',', at), all.size());
+    const std::string name = all.substr(at, end - at);
+    if (name.empty() && !all.empty())
+      return fail(Code::Argument, "device \"%.200s\": a name is empty", all.c_str());
+    if (runtime->devices.size() == GRETA_MAX_DEVICES)
+      return fail(Code::Argument, "device \"%.200s\": at most %d devices", all.c_str(), GRETA_MAX_DEVICES);
+    GRETA_TRY(open_one(name.c_str(), options, runtime));
+    at = end + 1;
+  }
+  return {};
+}
+
+static Status limit_devices(const greta_runtime_options& o, greta_runtime* runtime) {
+  if (o.device_limit_count) GRETA_TRY(need(o.device_limits, "device_limits"));
+  if (o.device_limit_count > runtime->devices.size())
+    return fail(Code::Argument, "%u limits of memory for %zu devices", o.device_limit_count,
+                runtime->devices.size());
+  for (uint32_t d = 0; d < o.device_limit_count; ++d)
+    if (o.device_limits[d]) runtime->devices[d].memory_limit_bytes = o.device_limits[d];
+  return {};
+}
+
 greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtime** out_runtime) {
   return fenced([&]() -> Status {
     GRETA_TRY(need(out_runtime, "out_runtime"));
     greta_runtime_options o;
     GRETA_TRY(read_options(given, &o));
+    GRETA_TRY(check_reserved(o.reserved));
     if (!o.allocate != !o.release)
       return fail(Code::Argument, "allocate and release must both be set, or neither of them");
     auto runtime = std::make_unique<greta_runtime>();
     GRETA_TRY(read_flag(o.exact, "exact", &runtime->exact));
-    runtime->memory_limit_bytes = o.memory_limit_bytes;
     DeviceOptions device = search_options(o, &runtime->c_log);
     device.threads = o.threads;
     device.allocator = {o.allocate, o.release, o.allocator_user};
@@ -139,13 +184,9 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
       return fail(Code::Argument, "graphs is %u, expected a greta_graphs", o.graphs);
     device.graphs = Graphs(o.graphs);
     GRETA_TRY(read_flag(o.import_files, "import_files", &device.imports_files));
-    NamedDevice opened;
-    GRETA_TRY(open_device(o.device ? o.device : "auto", device, &opened));
-    runtime->device.reset(opened.device);
-    runtime->kernels = std::make_unique<DeviceKernels>(*opened.device);
-    if (device.persistent && !opened.device->info().launches_plans)
-      return fail(Code::Unsupported, "persistent: %s has no launch of several kernels", opened.id);
-    copy_text(runtime->device_id, sizeof runtime->device_id, opened.id);
+    GRETA_TRY(open_devices(o.device ? o.device : "auto", device, runtime.get()));
+    runtime->first().memory_limit_bytes = o.memory_limit_bytes;
+    GRETA_TRY(limit_devices(o, runtime.get()));
     *out_runtime = runtime.release();
     return {};
   });
@@ -153,15 +194,32 @@ greta_status greta_runtime_open(const greta_runtime_options* given, greta_runtim
 
 void greta_runtime_close(greta_runtime* runtime) { close_object(runtime); }
 
+static Status describe(const RuntimeDevice& device, greta_device_info* out) {
+  greta_device_info info = {};
+  describe(device.device->info(), &info);
+  copy_text(info.id, sizeof info.id, device.id);
+  info.memory_free_bytes = device.free_bytes();
+  return write_result(info, out);
+}
+
 greta_status greta_runtime_describe(const greta_runtime* runtime, greta_device_info* out_info) {
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(runtime));
-    const DeviceInfo& device = runtime->device->info();
-    greta_device_info info = {};
-    describe(device, &info);
-    copy_text(info.id, sizeof info.id, runtime->device_id);
-    info.memory_free_bytes = runtime->free_bytes();
-    return write_result(info, out_info);
+    return describe(runtime->first(), out_info);
+  });
+}
+
+uint32_t greta_runtime_device_count(const greta_runtime* runtime) {
+  return runtime ? uint32_t(runtime->devices.size()) : 0;
+}
+
+greta_status greta_runtime_device(const greta_runtime* runtime, uint32_t index, greta_device_info* out_info) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need_device(runtime));
+    if (index >= runtime->devices.size())
+      return fail(Code::Argument, "there is no device %u: the runtime has %zu", index,
+                  runtime->devices.size());
+    return describe(runtime->devices[index], out_info);
   });
 }
 
@@ -169,7 +227,7 @@ greta_status greta_runtime_measure_bandwidth(greta_runtime* runtime, uint64_t* o
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(runtime));
     GRETA_TRY(need(out_bytes_per_second, "out_bytes_per_second"));
-    return measure_bandwidth(*runtime->device, out_bytes_per_second);
+    return measure_bandwidth(*runtime->first().device, out_bytes_per_second);
   });
 }
 
@@ -177,6 +235,6 @@ greta_status greta_runtime_measure_arithmetic(greta_runtime* runtime, uint64_t* 
   return fenced([&]() -> Status {
     GRETA_TRY(need_device(runtime));
     GRETA_TRY(need(out_flops_per_second, "out_flops_per_second"));
-    return measure_arithmetic(*runtime->device, out_flops_per_second);
+    return measure_arithmetic(*runtime->first().device, out_flops_per_second);
   });
 }

@@ -164,7 +164,7 @@ static greta_status set_schema(greta_session* session, const char* schema, bool 
   return fenced([&]() -> Status {
     GRETA_TRY(need(session, "session"));
     std::shared_ptr<const Grammar> grammar;
-    const SchemaOptions options{strict, session->executor->counted.runtime->log};
+    const SchemaOptions options{strict, session->executor->runtime->log};
     if (schema && *schema) GRETA_TRY(parse_json_schema(schema, options, &grammar));
     session->session->set_grammar(std::move(grammar));
     return {};

@@ -50,7 +50,7 @@ greta_status greta_runtime_selftest(greta_runtime* runtime, const greta_selftest
     bool quick = false;
     GRETA_TRY(check_reserved(o.reserved | o.reserved2));
     GRETA_TRY(read_flag(o.quick, "quick", &quick));
-    GRETA_TRY(selftest::run_selftest(*runtime->device, o.op ? o.op : "", report, &reporter,
+    GRETA_TRY(selftest::run_selftest(*runtime->first().device, o.op ? o.op : "", report, &reporter,
                                      o.on_progress ? report_progress : nullptr, quick));
     *out_failed = reporter.failed;
     return {};

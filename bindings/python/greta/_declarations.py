@@ -13,6 +13,7 @@ from typing import Any
 Text = bytes  # Some structs have a member of that name.
 
 GRETA_VERSION = 100
+GRETA_MAX_DEVICES = 16
 
 
 class greta_status(enum.IntEnum):
@@ -64,6 +65,9 @@ class greta_runtime_options(Structure):
     virtual_environment: Text | None
     without: Text | None
     hiding: Text | None
+    device_limits: Any
+    device_limit_count: int
+    reserved: int
     _fields_ = [
         ("struct_size", c_uint32),
         ("threads", c_uint32),
@@ -83,6 +87,9 @@ class greta_runtime_options(Structure):
         ("virtual_environment", c_char_p),
         ("without", c_char_p),
         ("hiding", c_char_p),
+        ("device_limits", POINTER(c_uint64)),
+        ("device_limit_count", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -229,21 +236,6 @@ class greta_weights_check(Structure):
     ]
 
 
-class greta_model_options(Structure):
-    struct_size: int
-    reserved: int
-    source: Any
-    progress: Any
-    progress_user: int | None
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("reserved", c_uint32),
-        ("source", POINTER(greta_source)),
-        ("progress", CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)),
-        ("progress_user", c_void_p),
-    ]
-
-
 class greta_cache_type(enum.IntEnum):
     GRETA_CACHE_DEFAULT = 0
     GRETA_CACHE_F32 = 1
@@ -283,6 +275,53 @@ class greta_executor_options(Structure):
     ]
 
 
+class greta_placement_kind(enum.IntEnum):
+    GRETA_PLACEMENT_AUTO = 0
+    GRETA_PLACEMENT_OFFLOAD = 1
+    GRETA_PLACEMENT_LIST = 2
+    GRETA_PLACEMENT_KIND_MAX = 2147483647
+
+
+class greta_placement(Structure):
+    struct_size: int
+    kind: int
+    offloaded: int
+    share_count: int
+    shares: Any
+    devices: Any
+    device_count: int
+    reserved: int
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("kind", c_uint32),
+        ("offloaded", c_uint32),
+        ("share_count", c_uint32),
+        ("shares", POINTER(c_double)),
+        ("devices", POINTER(c_uint32)),
+        ("device_count", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class greta_model_options(Structure):
+    struct_size: int
+    reserved: int
+    source: Any
+    progress: Any
+    progress_user: int | None
+    placement: Any
+    executor: Any
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("source", POINTER(greta_source)),
+        ("progress", CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)),
+        ("progress_user", c_void_p),
+        ("placement", POINTER(greta_placement)),
+        ("executor", POINTER(greta_executor_options)),
+    ]
+
+
 class greta_memory_plan(Structure):
     struct_size: int
     fits: int
@@ -311,6 +350,37 @@ class greta_memory_plan(Structure):
         ("total_bytes", c_uint64),
         ("free_bytes", c_uint64),
         ("device", c_char * 16),
+    ]
+
+
+class greta_device_plan(Structure):
+    struct_size: int
+    device: int
+    id: Text
+    pieces: Text
+    fits: int
+    context: int
+    weights_bytes: int
+    mapped_bytes: int
+    cache_bytes: int
+    arena_bytes: int
+    tables_bytes: int
+    total_bytes: int
+    free_bytes: int
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("device", c_uint32),
+        ("id", c_char * 16),
+        ("pieces", c_char * 128),
+        ("fits", c_uint32),
+        ("context", c_uint32),
+        ("weights_bytes", c_uint64),
+        ("mapped_bytes", c_uint64),
+        ("cache_bytes", c_uint64),
+        ("arena_bytes", c_uint64),
+        ("tables_bytes", c_uint64),
+        ("total_bytes", c_uint64),
+        ("free_bytes", c_uint64),
     ]
 
 
@@ -1168,6 +1238,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "greta_machine_examine": (c_uint32, (CFUNCTYPE(c_int, c_void_p, POINTER(greta_finding)), c_void_p,)),
     "greta_machine_examine_with": (c_uint32, (POINTER(greta_runtime_options), CFUNCTYPE(c_int, c_void_p, POINTER(greta_finding)), c_void_p,)),
     "greta_runtime_describe": (c_uint32, (c_void_p, POINTER(greta_device_info),)),
+    "greta_runtime_device_count": (c_uint32, (c_void_p,)),
+    "greta_runtime_device": (c_uint32, (c_void_p, c_uint32, POINTER(greta_device_info),)),
     "greta_runtime_measure_bandwidth": (c_uint32, (c_void_p, POINTER(c_uint64),)),
     "greta_runtime_measure_arithmetic": (c_uint32, (c_void_p, POINTER(c_uint64),)),
     "greta_file_open": (c_uint32, (POINTER(greta_source), POINTER(c_void_p),)),
@@ -1182,6 +1254,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "greta_file_check_weights": (c_uint32, (c_void_p, c_uint64, POINTER(greta_weights_check),)),
     "greta_file_check_weights_until": (c_uint32, (c_void_p, c_uint64, POINTER(greta_weights_check), CFUNCTYPE(c_int, c_void_p), c_void_p,)),
     "greta_memory_plan_make": (c_uint32, (c_void_p, c_void_p, POINTER(greta_executor_options), POINTER(greta_memory_plan),)),
+    "greta_placement_plan": (c_uint32, (c_void_p, c_void_p, POINTER(greta_executor_options), POINTER(greta_placement), CFUNCTYPE(c_int, c_void_p, POINTER(greta_device_plan)), c_void_p,)),
     "greta_model_open": (c_uint32, (c_void_p, POINTER(greta_model_options), POINTER(c_void_p),)),
     "greta_model_close": (None, (c_void_p,)),
     "greta_model_describe": (c_uint32, (c_void_p, POINTER(greta_model_info),)),
@@ -1274,6 +1347,7 @@ ENUMS: tuple[Any, ...] = (
     greta_graphs,
     greta_unused_verdict,
     greta_cache_type,
+    greta_placement_kind,
     greta_encode_flags,
     greta_token_kind,
     greta_fill_token,
@@ -1294,9 +1368,11 @@ STRUCTS: tuple[Any, ...] = (
     greta_tensor_info,
     greta_unused,
     greta_weights_check,
-    greta_model_options,
     greta_executor_options,
+    greta_placement,
+    greta_model_options,
     greta_memory_plan,
+    greta_device_plan,
     greta_model_info,
     greta_message,
     greta_session_options,

@@ -12,6 +12,7 @@ struct ModelDevice {
   DeviceKernels* kernels = nullptr;  // of the device
   RowFilter filter;                  // of the rows that are not refused
   const char* id = "";               // names it in errors: "vulkan0"; it must outlive the model
+  uint32_t number = 0;               // which of the caller's devices it is
 };
 
 struct Placement {

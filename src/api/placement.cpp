@@ -1,0 +1,166 @@
+// The functions of greta.h for models on several devices.
+#include <cmath>
+
+#include "api/handles.h"
+#include "engine/executor/place.h"
+
+using namespace greta;
+
+RuntimeDevice& greta_runtime::of(const Model& model, size_t index) {
+  return devices[model.devices[index].number];
+}
+
+std::vector<uint64_t> greta_runtime::free_bytes(const Model& model) {
+  std::vector<uint64_t> free;
+  for (size_t d = 0; d < model.devices.size(); ++d) free.push_back(of(model, d).free_bytes());
+  return free;
+}
+
+namespace {
+
+std::vector<ModelDevice> model_devices(greta_runtime& runtime) {
+  std::vector<ModelDevice> devices;
+  for (RuntimeDevice& each : runtime.devices)
+    devices.push_back({each.device.get(), each.kernels.get(), {}, each.id, uint32_t(devices.size())});
+  return devices;
+}
+
+Status place_list(const greta_placement& given, uint32_t layers, size_t devices, Placement* out) {
+  GRETA_TRY(need(given.devices, "devices"));
+  if (given.device_count != layers + 2)
+    return fail(Code::Argument,
+                "a placement of %u pieces, but the model has %u: an embedding, %u layers and an output",
+                given.device_count, layers + 2, layers);
+  *out = Placement::whole(layers);
+  for (uint32_t i = 0; i < given.device_count; ++i) {
+    if (given.devices[i] >= devices)
+      return fail(Code::Argument, "piece %u is placed on device %u, but the runtime has %zu", i,
+                  given.devices[i], devices);
+    out->device[i] = uint8_t(given.devices[i]);
+  }
+  return {};
+}
+
+// What is not offloaded is for the processor, which has no share.
+Status place_offloaded(const greta_placement& given, uint32_t layers, greta_runtime& runtime,
+                       Placement* out) {
+  const Backend* host = processor();
+  Offload wanted{given.offloaded, {}, ~0u};
+  std::vector<uint32_t> others;
+  for (uint32_t d = 0; d < runtime.devices.size(); ++d)
+    if (host && !strcmp(runtime.devices[d].id, host->name))
+      wanted.rest = d;
+    else
+      others.push_back(d);
+  if (others.empty()) return *out = Placement::whole(layers), Status{};
+  if (given.share_count) GRETA_TRY(need(given.shares, "shares"));
+  if (given.share_count > others.size())
+    return fail(Code::Argument, "%u shares, but %zu devices beside the processor", given.share_count,
+                others.size());
+  double sum = 0;
+  for (uint32_t i = 0; i < others.size(); ++i) {
+    const double share = !given.share_count      ? double(runtime.devices[others[i]].free_bytes())
+                         : i < given.share_count ? given.shares[i]
+                                                 : 0;
+    if (!(share >= 0) || std::isinf(share))
+      return fail(Code::Argument, "share %u is %g, expected a number of 0 or more", i, share);
+    wanted.shares.push_back(share);
+    sum += share;
+  }
+  if (!(sum > 0)) return fail(Code::Argument, "all shares are 0: no device would have a layer");
+  if (wanted.count <= layers && wanted.rest == ~0u)
+    return fail(Code::Argument,
+                "%u of %u layers and the output are offloaded, and no processor is among the devices for the "
+                "rest: open it, too (\"%s,cpu\")",
+                wanted.count, layers + 1, runtime.first().id);
+  *out = offload(layers, wanted);
+  // Shares count devices without the processor.
+  for (uint32_t place = 0; place <= layers; ++place)
+    if (place + wanted.count > layers) out->device[place + 1] = uint8_t(others[out->device[place + 1]]);
+  out->device[0] = out->device[1];
+  return {};
+}
+
+// "embedding, layers 0-11"
+void write_pieces(const Placement& placement, uint32_t device, char (&out)[128]) {
+  std::string text;
+  const auto add = [&](const std::string& piece) { text += (text.empty() ? "" : ", ") + piece; };
+  const uint32_t layers = uint32_t(placement.device.size()) - 2;
+  if (placement.embedding() == device) add("embedding");
+  for (uint32_t first = 0, end = 0; first < layers; first = end + 1) {
+    for (end = first; end < layers && placement.layer(end) == device;) ++end;
+    if (end == first + 1) add("layer " + std::to_string(first));
+    if (end > first + 1) add("layers " + std::to_string(first) + "-" + std::to_string(end - 1));
+  }
+  if (placement.output() == device) add("output");
+  format_text(out, sizeof out, "%s", text.c_str());
+}
+
+}  // namespace
+
+Status greta::describe_placed(greta_runtime& runtime, Source&& source, const greta_placement* given,
+                              const ExecutorOptions& executor, const Log& log, Model* out) {
+  greta_placement wanted;
+  GRETA_TRY(read_options(given, &wanted));
+  GRETA_TRY(check_reserved(wanted.reserved));
+  const std::vector<ModelDevice> devices = model_devices(runtime);
+  GRETA_TRY(describe_model(std::move(source), *devices[0].kernels, runtime.exact, log, out));
+  Placement placement = Placement::whole(out->shape.layers);
+  const int kind = enum_number(wanted.kind);
+  switch (kind) {
+    case GRETA_PLACEMENT_AUTO:
+      if (devices.size() == 1) break;
+      {
+        std::vector<uint64_t> free;
+        for (const RuntimeDevice& each : runtime.devices) free.push_back(each.free_bytes());
+        return place_by_memory(devices, executor, free, out);
+      }
+    case GRETA_PLACEMENT_OFFLOAD:
+      GRETA_TRY(place_offloaded(wanted, out->shape.layers, runtime, &placement));
+      break;
+    case GRETA_PLACEMENT_LIST:
+      GRETA_TRY(place_list(wanted, out->shape.layers, devices.size(), &placement));
+      break;
+    default:
+      return fail(Code::Argument, "kind is %d, which is not one of greta_placement_kind", kind);
+  }
+  return place_on(devices, placement, out);
+}
+
+greta_status greta_placement_plan(greta_runtime* runtime, const greta_file* file,
+                                  const greta_executor_options* given, const greta_placement* placement,
+                                  int (*on_device)(void* user, const greta_device_plan* plan), void* user) {
+  return fenced([&]() -> Status {
+    GRETA_TRY(need_device(runtime));
+    GRETA_TRY(need(file, "file"));
+    if (!on_device) return fail(Code::Argument, "on_device is NULL");
+    ExecutorOptions options;
+    GRETA_TRY(read_executor_options(given, &options));
+    Source source;
+    GRETA_TRY(file->source.open(&source));
+    Model model;
+    GRETA_TRY(describe_placed(*runtime, std::move(source), placement, options, Log{}, &model));
+    const std::vector<uint64_t> free = runtime->free_bytes(model);
+    ExecutorPlan executor;
+    GRETA_TRY(Executor::plan(model, &options, beside_weights(model, free), &executor));
+    for (uint32_t d = 0; d < free.size(); ++d) {
+      greta_device_plan plan = {};
+      plan.struct_size = sizeof plan;
+      plan.device = model.devices[d].number;
+      plan.context = executor.context;
+      format_text(plan.id, sizeof plan.id, "%s", model.devices[d].id);
+      write_pieces(model.placement, d, plan.pieces);
+      plan.weights_bytes = model.store.device_bytes(d);
+      plan.mapped_bytes = model.store.mapped_bytes(d);
+      plan.cache_bytes = executor.on[d].cache;
+      plan.arena_bytes = executor.on[d].arena;
+      plan.tables_bytes = executor.on[d].tables;
+      plan.total_bytes = plan.weights_bytes + executor.on[d].total();
+      plan.free_bytes = free[d];
+      plan.fits = plan.total_bytes <= plan.free_bytes;
+      if (call_back("on_device", [&] { return on_device(user, &plan); }))
+        return fail(Code::Cancelled, "the callback stopped the plan at %s", plan.id);
+    }
+    return {};
+  });
+}
