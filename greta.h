@@ -494,9 +494,9 @@ typedef struct greta_executor_options {
 } greta_executor_options;
 
 /* How the pieces of a model are placed on the devices of a runtime: its embedding, each of its layers with
- * their part of the cache, and its output. A step runs them in this order. Where the next piece is on another
- * device, a few kilobytes for each token cross through the host's memory. The results are those of one device,
- * as far as the devices compute alike. */
+ * their part of the cache, and its output. A step runs them in this order. Where the next piece is on
+ * another device, a few kilobytes for each token cross through the host's memory. The results are those of
+ * one device, as far as the devices compute alike. */
 typedef enum greta_placement_kind {
   GRETA_PLACEMENT_AUTO = 0,    /* All on the first device if it has the memory for it. Else the first pieces,
                                 * as many as fit, then those that fit on the next device, and the rest on the
@@ -532,8 +532,8 @@ typedef struct greta_model_options {
   int (*progress)(void* user, uint64_t done_bytes, uint64_t total_bytes);
   void* progress_user;         /* Passed to progress. */
   const greta_placement* placement; /* Read during the call; NULL: GRETA_PLACEMENT_AUTO. */
-  const greta_executor_options* executor; /* With several devices: those of the executor for which AUTO leaves
-                                           * room; NULL: the defaults. Read during the call. */
+  const greta_executor_options* executor; /* With several devices: the executor for which AUTO leaves room;
+                                           * NULL: one with the defaults. Read during the call. */
 } greta_model_options;
 
 /* The memory that a model and an executor would allocate, to the byte. For several devices each number is the
@@ -582,8 +582,8 @@ typedef struct greta_device_plan {
  * file       its source is read again, so it must still be there
  * executor   may be NULL for the defaults
  * placement  may be NULL for GRETA_PLACEMENT_AUTO
- * on_device  receives the plan of each such device, in the order of the runtime; a non-zero return value stops
- *            the call with GRETA_ERROR_CANCELLED
+ * on_device  receives the plan of each such device, in the order of the runtime; a non-zero return value
+ *            stops the call with GRETA_ERROR_CANCELLED
  * user       passed to on_device */
 GRETA_API greta_status greta_placement_plan(greta_runtime* runtime, const greta_file* file,
                                             const greta_executor_options* executor,

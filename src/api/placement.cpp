@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "api/handles.h"
-#include "engine/executor/place.h"
 
 using namespace greta;
 

@@ -1,6 +1,7 @@
 // The engine turns a model's file and tokens into logits and text.
 #pragma once
 #include "engine/executor/executor.h"
+#include "engine/executor/place.h"
 #include "engine/model/model.h"
 #include "engine/sampling/sampler.h"
 #include "engine/serve/service.h"

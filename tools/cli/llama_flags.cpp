@@ -29,8 +29,7 @@ struct Flag {
   Fate fate;
   const char* text;
 };
-constexpr char kOneDevice[] =
-    "a model runs on one device as a whole: choose one of greta-cli devices with --device D";
+constexpr char kWholeLayers[] = "layers are on a device as a whole: choose how many are on GPUs with -ngl N";
 constexpr char kNoNetwork[] = "nothing is downloaded: get the .gguf file yourself and give it with -m FILE";
 constexpr char kFromFile[] = "it is taken from the model's file";
 constexpr char kHost[] = "use taskset, nice or numactl";
@@ -101,6 +100,8 @@ void act(const Flag& flag) {
 
 // Names of devices as llama.cpp has them: none, Vulkan0, ROCm0.
 std::string device_name(const std::string& given) {
+  if (const size_t comma = given.find(','); comma != given.npos)
+    return device_name(given.substr(0, comma)) + "," + device_name(given.substr(comma + 1));
   std::string name = given;
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   if (name == "none") return "cpu";
@@ -181,12 +182,7 @@ void adapt_llama_value(std::string* word, std::string* value) {
   if (*word == "--device") *value = device_name(*value);
   if (*word == "--temp" && value->size() > 1 && (*value)[0] == '-' &&
       value->find_first_not_of("0123456789.", 1) == value->npos)
-    *value = "0";                                     // less than nothing means the most likely token, too
-  if (*word == "--split-mode" && *value == "none") {  // this is what happens anyway
-    word->clear();
-    value->clear();
-    return;
-  }
+    *value = "0";  // less than nothing means the most likely token, too
   if (*word == "--load-mode" && (*value == "none" || *value == "mmap" || *value == "auto")) {
     *word = *value == "none" ? "--no-mmap" : "--mmap";
     value->clear();

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <sstream>
 
 #include "bundled.h"
 #include "console.h"
@@ -105,14 +106,47 @@ static std::string broken_kinds(const DeviceOptions& options, const std::string&
   return names_of(asked.broken);
 }
 
-Runtime open_runtime(const DeviceOptions& options) {
+// The names of the devices to open.
+static std::string chosen_devices(const DeviceOptions& options) {
+  if (options.split_mode != "none" || options.device.find(',') == std::string::npos) return options.device;
+  std::vector<std::string> names;
+  std::istringstream list(options.device);
+  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
+  if (options.main_gpu >= names.size())
+    throw Misused(format("--main-gpu %u, but --device names %zu", options.main_gpu, names.size()));
+  return names[options.main_gpu];
+}
+
+// Whether a part of the model is for the processor, which is not among the devices. So many layers as people
+// give who mean all are on the GPU.
+static bool needs_processor(const DeviceOptions& options, const std::string& devices) {
+  constexpr int kAll = 99;
+  const bool number = options.gpu_layers != "auto" && options.gpu_layers != "all";
+  return number && std::atoi(options.gpu_layers.c_str()) < kAll && devices.find("cpu") == std::string::npos;
+}
+
+greta_placement placement_of(const DeviceOptions& options) {
+  auto placement = sized<greta_placement>();
+  placement.shares = options.shares.data();
+  placement.share_count = static_cast<uint32_t>(options.shares.size());
+  if (options.gpu_layers == "auto" && options.shares.empty()) return placement;
+  placement.kind = GRETA_PLACEMENT_OFFLOAD;
+  placement.offloaded = options.gpu_layers == "auto" || options.gpu_layers == "all"
+                            ? UINT32_MAX
+                            : static_cast<uint32_t>(std::atoi(options.gpu_layers.c_str()));
+  return placement;
+}
+
+static Runtime open_devices(const DeviceOptions& options, const std::string& devices) {
   const std::string cache = cache_folder();
   const Search search(broken_kinds(options, cache));
   auto open = sized<greta_runtime_options>();
   search.put(&open);
   open.cache_folder = cache.c_str();
   open.threads = options.threads;
-  open.device = options.device.c_str();
+  open.device = devices.c_str();
+  open.device_limits = options.memory_limits.data();
+  open.device_limit_count = static_cast<uint32_t>(options.memory_limits.size());
   open.exact = options.exact ? 1 : 0;
   open.persistent = options.persistent ? 1 : 0;
   open.graphs = options.graphs == "on"    ? GRETA_GRAPHS_ON
@@ -137,6 +171,20 @@ Runtime open_runtime(const DeviceOptions& options) {
   return opened;
 }
 
+Runtime open_runtime(const DeviceOptions& options) {
+  const std::string devices = chosen_devices(options);
+  const bool alone = devices.find(',') == std::string::npos;
+  if (!needs_processor(options, devices)) return open_devices(options, devices);
+  if (!alone) return open_devices(options, devices + ",cpu");
+  DeviceOptions first = options;  // what is chosen may be the processor itself
+  if (first.memory_limits.size() > 1) first.memory_limits.resize(1);
+  Runtime runtime = open_devices(first, devices);
+  const std::string id = describe(runtime.get()).id;
+  if (id == "cpu") return runtime;
+  runtime.reset();
+  return open_devices(options, id + ",cpu");
+}
+
 static greta_source source_of(const std::string& path, bool map) {
   auto source = sized<greta_source>();
   source.path = path.c_str();
@@ -155,13 +203,17 @@ Tokenizer open_tokenizer(const greta_file* file) {
   return own<Tokenizer>(greta_tokenizer_open(file, log_line, nullptr, &tokenizer), tokenizer);
 }
 
-Model open_model(greta_runtime* runtime, const std::string& path, bool map) {
+Model open_model(greta_runtime* runtime, const std::string& path, bool map, const DeviceOptions& device,
+                 const greta_executor_options& executor) {
   const greta_source source = source_of(path, map);
+  const greta_placement placement = placement_of(device);
   Progress progress("loading");
   auto open = sized<greta_model_options>();
   open.source = &source;
   open.progress = load_progress;
   open.progress_user = &progress;
+  open.placement = &placement;
+  open.executor = &executor;
   greta_model* model = nullptr;
   return own<Model>(greta_model_open(runtime, &open, &model), model);
 }
@@ -230,7 +282,8 @@ Engine open_engine(const EngineOptions& options, bool tell) {
   engine.model_name = path.substr(path.rfind('/') + 1) + (options.model.path.empty() ? " (bundled)" : "");
   engine.runtime = open_runtime(options.device);
   const greta_device_info before = describe(engine.runtime.get());
-  engine.model = open_model(engine.runtime.get(), path, !options.model.copy);
+  engine.model = open_model(engine.runtime.get(), path, !options.model.copy, options.device,
+                            executor_options(options.context, 0, 1));
   engine.info = describe(engine.model.get());
   warn_of_memory(engine, before);
   warn_of_context(engine, options.context.context);

@@ -40,7 +40,11 @@ std::string model_path(const ModelOptions& options, bool tell = true);
 Runtime open_runtime(const DeviceOptions& options);
 File open_file(const std::string& path, bool map = false);  // `map` serves memory plans
 Tokenizer open_tokenizer(const greta_file* file);
-Model open_model(greta_runtime* runtime, const std::string& path, bool map);  // shows progress on a terminal
+// The placement that the options ask for. It keeps pointers to them.
+greta_placement placement_of(const DeviceOptions& options);
+// It shows progress on a terminal. `executor` is that for which there must be room beside the model.
+Model open_model(greta_runtime* runtime, const std::string& path, bool map, const DeviceOptions& device,
+                 const greta_executor_options& executor);
 greta_model_info describe(const greta_model* model);
 // The id is the one that `devices` lists: "vulkan0".
 greta_device_info describe(const greta_runtime* runtime);

@@ -37,8 +37,10 @@ void add_mapping(CLI::App& app, ModelOptions& options) {
 }
 
 void add_device(CLI::App& app, DeviceOptions& options) {
-  app.add_option("--device", options.device,
-                 "run on this device: auto, vulkan (the best GPU), or one that `greta-cli devices` lists")
+  app.add_option(
+         "--device", options.device,
+         "run on this device: auto, vulkan (the best GPU), or one that `greta-cli devices` lists; or on "
+         "several, such as vulkan0,cpu")
       ->type_name("D")
       ->capture_default_str();
   app.add_flag("--exact", options.exact,
@@ -47,8 +49,43 @@ void add_device(CLI::App& app, DeviceOptions& options) {
                "a decode step is one launch that stays on the GPU, on HIP devices for which it was built");
 }
 
+// Whether -ngl takes this; the text of an error if not.
+static std::string check_gpu_layers(std::string& value) {
+  if (value == "-1") value = "auto";
+  const bool number =
+      !value.empty() && value.size() < 9 && value.find_first_not_of("0123456789") == value.npos;
+  return number || value == "auto" || value == "all" ? "" : "expected a number, all or auto, got " + value;
+}
+
+void add_placement(CLI::App& app, DeviceOptions& options) {
+  app.add_option(
+         "--gpu-layers", options.gpu_layers,
+         "so many of the layers and the output, the last ones, are on GPUs and the rest on the CPU; all, or "
+         "auto: as many as fit (see docs/devices.md)")
+      ->type_name("N")
+      ->check(CLI::Validator(check_gpu_layers, ""))
+      ->capture_default_str();
+  app.add_option("--split-mode", options.split_mode,
+                 "layer: several devices have whole layers; none: only the one of --main-gpu is used")
+      ->type_name("M")
+      ->check(one_of({"layer", "none"}))
+      ->capture_default_str();
+  app.add_option("--tensor-split", options.shares, "shares of the devices in what is on GPUs, such as 3,1")
+      ->type_name("S,..")
+      ->delimiter(',');
+  app.add_option("--main-gpu", options.main_gpu,
+                 "which of the devices is used with --split-mode none, from 0")
+      ->type_name("I");
+  app.add_option("--mem-limit", options.memory_limits,
+                 "allocate at most this on the device, or on each of several, such as 12G,64G")
+      ->type_name("SIZE,..")
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(false));
+}
+
 void add_options(CLI::App& app, DeviceOptions& options) {
   add_device(app, options);
+  add_placement(app, options);
   app.add_option("--graphs", options.graphs,
                  "HIP: give a step to the GPU as one graph; auto does from HIP 7.2.1 on")
       ->type_name("G")

@@ -28,6 +28,11 @@ struct DeviceOptions {
   bool persistent = false;
   std::string graphs = "auto";  // or "on", "off"
   bool import_files = false;
+  std::string gpu_layers = "auto";      // or "all", or a number
+  std::string split_mode = "layer";     // or "none"
+  std::vector<double> shares;           // of --tensor-split
+  uint32_t main_gpu = 0;                // of the devices, for "none"
+  std::vector<uint64_t> memory_limits;  // in bytes, of the devices
 };
 
 struct ContextOptions {
@@ -86,6 +91,7 @@ void add_options(CLI::App& app, EngineOptions& options);
 void add_shift(CLI::App& app, ShiftOptions& options, const char* about, const char* about_no);
 // Single options of the groups above, for commands that take only these.
 void add_device(CLI::App& app, DeviceOptions& options);
+void add_placement(CLI::App& app, DeviceOptions& options);
 void add_mapping(CLI::App& app, ModelOptions& options);
 void add_cache_types(CLI::App& app, ContextOptions& options);
 void add_batch_size(CLI::App& app, ContextOptions& options);

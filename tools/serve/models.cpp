@@ -281,6 +281,8 @@ void Models::open(Hosted* hosted, bool may_shrink) {
     to->done = done, to->total = total;
     return to->cancelled ? 1 : 0;
   };
+  if (loaded_.placement.struct_size) open.placement = &loaded_.placement;
+  if (!loaded_.whole_context) open.executor = &loaded_.executor;
   hosted->stage = "loading weights";
   const greta_status status = greta_model_open(loaded_.runtime, &open, &model.model);
   if (status != GRETA_OK) cannot_open(status, may_shrink);

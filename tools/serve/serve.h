@@ -54,6 +54,7 @@ struct Loaded {
   greta_runtime* runtime = nullptr;
   std::string path;
   bool map = true;
+  greta_placement placement{};
   greta_executor_options executor{};  // context 0: the default; -1 stands for the model's own
   bool whole_context = false;         // the context is the one that the model was trained for
 };

@@ -307,7 +307,8 @@ int bench(BenchOptions options) {
     DeviceOptions device = options.device;
     device.threads = thread_count;
     const Runtime runtime = open_runtime(device);
-    const Model model = open_model(runtime.get(), path, !options.model.copy);
+    const Model model =
+        open_model(runtime.get(), path, !options.model.copy, device, executor_options(options.context, 0, 1));
     BenchRow row;
     row.path = path;
     row.model = describe(model.get());
@@ -402,6 +403,7 @@ Action bench_command(CLI::App& app) {
   app.add_flag_callback("--json", [options] { options->output = "json"; }, "the same as -o json");
   add_comparison(app, options.get());
   add_device(app, options->device);
+  add_placement(app, options->device);
   add_mapping(app, options->model);
   add_options(app, options->verbosity);
   return [options] { return bench(*options); };

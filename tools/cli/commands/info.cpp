@@ -102,8 +102,30 @@ uint32_t context_of(const std::vector<Metadata>& metadata) {
 
 struct Plan {
   greta_memory_plan plan = sized<greta_memory_plan>();
-  std::string problem;  // why there is no plan; "" if there is one
+  std::string problem;                     // why there is no plan; "" if there is one
+  std::vector<greta_device_plan> devices;  // with their parts of it, if there are several
 };
+
+int add_device_plan(void* user, const greta_device_plan* plan) {
+  static_cast<Plan*>(user)->devices.push_back(*plan);
+  return 0;
+}
+
+// Makes the sums of the devices' plans.
+void add_up(Plan* made) {
+  greta_memory_plan& sum = made->plan;
+  sum.weights_bytes = sum.mapped_bytes = sum.cache_bytes = sum.arena_bytes = sum.tables_bytes = 0;
+  sum.total_bytes = sum.free_bytes = 0;
+  sum.fits = 1;
+  for (const greta_device_plan& each : made->devices) {
+    sum.weights_bytes += each.weights_bytes, sum.mapped_bytes += each.mapped_bytes;
+    sum.cache_bytes += each.cache_bytes, sum.arena_bytes += each.arena_bytes;
+    sum.tables_bytes += each.tables_bytes, sum.total_bytes += each.total_bytes;
+    sum.free_bytes += each.free_bytes;
+    sum.fits &= each.fits;
+    sum.context = each.context;
+  }
+}
 
 // Makes the plan of `greta-cli run` with the same options.
 Plan make_plan(const InfoOptions& options, const greta_file* file, uint32_t model_context) {
@@ -112,8 +134,14 @@ Plan make_plan(const InfoOptions& options, const greta_file* file, uint32_t mode
   greta_executor_options executor = executor_options(options.engine.context, model_context, 1);
   try {
     const Runtime runtime = open_runtime(device);
-    if (greta_memory_plan_make(runtime.get(), file, &executor, &made.plan) != GRETA_OK) {
+    const greta_placement placement = placement_of(device);
+    const bool several = greta_runtime_device_count(runtime.get()) > 1;
+    if (greta_memory_plan_make(runtime.get(), file, &executor, &made.plan) != GRETA_OK ||
+        (several && greta_placement_plan(runtime.get(), file, &executor, &placement, add_device_plan,
+                                         &made) != GRETA_OK)) {
       made.problem = greta_error_text();
+    } else if (several) {
+      add_up(&made);
     }
   } catch (const Failed& error) {
     if (options.device->count() > 0) throw;  // the device was asked for by name
@@ -150,9 +178,36 @@ const char* fit_text(const greta_memory_plan& plan) {
                              "memory than is free";
 }
 
+struct DeviceLine {
+  const char* name;
+  uint64_t greta_device_plan::* bytes;
+};
+constexpr DeviceLine kDeviceLines[] = {
+    {"weights", &greta_device_plan::weights_bytes}, {"cache", &greta_device_plan::cache_bytes},
+    {"arena", &greta_device_plan::arena_bytes},     {"tables", &greta_device_plan::tables_bytes},
+    {"total", &greta_device_plan::total_bytes},     {"free", &greta_device_plan::free_bytes},
+    {"mapped", &greta_device_plan::mapped_bytes},
+};
+
+std::string devices_text(const Plan& made) {
+  std::string text =
+      format("\nmemory plan    %zu devices, context %u tokens, steps of %u: %s\n", made.devices.size(),
+             made.plan.context, made.plan.step_tokens, made.plan.fits ? "fits" : "does not fit");
+  for (const greta_device_plan& plan : made.devices) {
+    text += format("  %s: %s%s\n", plan.id, plan.pieces, plan.fits ? "" : " (does not fit)");
+    for (const DeviceLine& line : kDeviceLines) {
+      const uint64_t bytes = plan.*line.bytes;
+      text += format("    %-8s %16llu bytes %12s\n", line.name, static_cast<unsigned long long>(bytes),
+                     size_text(bytes).c_str());
+    }
+  }
+  return text;
+}
+
 std::string plan_text(const Plan& made) {
   if (!made.problem.empty()) return "\nmemory plan    none: " + printable(made.problem) + "\n";
   const greta_memory_plan& plan = made.plan;
+  if (!made.devices.empty()) return devices_text(made);
   std::string text = format("\nmemory plan    %s, context %u tokens, steps of %u: %s\n", plan.device,
                             plan.context, plan.step_tokens, fit_text(plan));
   for (const Line& line : kPlanLines) {
@@ -237,6 +292,11 @@ Json plan_json(const Plan& made) {
                {"context", made.plan.context},
                {"step_tokens", made.plan.step_tokens}};
   for (const Line& line : kPlanLines) json[std::string(line.name) + "_bytes"] = made.plan.*line.bytes;
+  for (const greta_device_plan& plan : made.devices) {
+    Json device = {{"device", plan.id}, {"pieces", plan.pieces}, {"fits", plan.fits != 0}};
+    for (const DeviceLine& line : kDeviceLines) device[std::string(line.name) + "_bytes"] = plan.*line.bytes;
+    json["devices"].push_back(device);
+  }
   return json;
 }
 

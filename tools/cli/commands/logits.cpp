@@ -43,7 +43,8 @@ int logits(const LogitsOptions& options) {
 
   const std::string path = model_path(options.engine.model);
   const Runtime runtime = open_runtime(options.engine.device);
-  const Model model = open_model(runtime.get(), path, !options.engine.model.copy);
+  const Model model = open_model(runtime.get(), path, !options.engine.model.copy, options.engine.device,
+                                 executor_options(options.engine.context, 0, 1));
   const greta_model_info info = describe(model.get());
   for (int32_t id : ids) {
     if (id < 0 || static_cast<uint32_t>(id) >= info.vocab_size) {

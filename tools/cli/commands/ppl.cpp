@@ -146,7 +146,8 @@ int ppl(const PplOptions& options) {
   }
   const std::string path = model_path(options.engine.model);
   const Runtime runtime = open_runtime(options.engine.device);
-  const Model model = open_model(runtime.get(), path, !options.engine.model.copy);
+  const Model model = open_model(runtime.get(), path, !options.engine.model.copy, options.engine.device,
+                                 executor_options(options.engine.context, 0, 1));
   const greta_model_info info = describe(model.get());
   const greta_tokenizer* tokenizer = greta_model_tokenizer(model.get());
   const greta_executor_options executor = executor_options(context, info.context, kRowsHeld);

@@ -374,6 +374,7 @@ int serve_model(const ServeOptions& options) {
     runtime = open_runtime(options.engine.device);
     loaded.runtime = runtime.get();
     loaded.map = !options.engine.model.copy;
+    loaded.placement = placement_of(options.engine.device);
     const ContextOptions& context = options.engine.context;
     loaded.executor = executor_options(context, 0, 0);
     loaded.executor.cache_tokens = static_cast<uint32_t>(options.cache_tokens);
