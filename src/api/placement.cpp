@@ -51,11 +51,11 @@ Status place_offloaded(const greta_placement& given, uint32_t layers, greta_runt
       wanted.rest = d;
     else
       others.push_back(d);
-  if (others.empty()) return *out = Placement::whole(layers), Status{};
   if (given.share_count) GRETA_TRY(need(given.shares, "shares"));
-  if (given.share_count > others.size())
+  if (given.share_count > std::max<size_t>(1, others.size()))
     return fail(Code::Argument, "%u shares, but %zu devices beside the processor", given.share_count,
                 others.size());
+  if (others.empty()) return *out = Placement::whole(layers), Status{};
   double sum = 0;
   for (uint32_t i = 0; i < others.size(); ++i) {
     const double share = !given.share_count      ? double(runtime.devices[others[i]].free_bytes())

@@ -382,7 +382,6 @@ class LlamaFlags(CliTest):
                 "-sm", "none", "--color", "off", "-fit", "off", "--jinja", "--log-colors", "off", "-lv", "4"]
         out, err = self.run_cli("chat", *args, "-p", "Hi", "-n", "2", "--temp", "0", "-c", "128")
         self.assertEqual(out, self.out("chat", "-p", "Hi", "-n", "2", "--temp", "0", "-c", "128"))
-        self.assertIn("-ngl, --gpu-layers: a model runs on one device", err)
         self.assertRegex(err, r"prompt \d+ tokens")  # -lv 4 is -v
         self.assertEqual(self.run_cli("chat", *args[:-2], "-q", "-p", "Hi", "-n", "1")[1], "")
 

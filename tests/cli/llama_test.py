@@ -26,6 +26,26 @@ def listed():
             yield program, name, [str(MODEL) if word == "MODEL" else word for word in words[len(names):]]
 
 
+class Devices(CliTest):
+    """What several devices need is refused in words where they are not there."""
+
+    def test_refused(self):
+        run = ["run", "-p", "x", "-n", "1", "--temp", "0"]
+        for args, answer in ((["-dev", "cpu,cpu"], "device cpu is named twice"),
+                             (["-dev", "cpu,"], 'device "cpu,": a name is empty'),
+                             (["-dev", "cpu,neural0"], "no device 'neural0'"),
+                             (["-dev", "cpu", "-ts", "1,1"], "2 shares, but 0 devices beside the processor"),
+                             (["-dev", "cpu", "--mem-limit", "1G,1G"], "2 limits of memory for 1 devices"),
+                             (["-dev", "cpu", "--no-mmap", "--mem-limit", "64K"], "only 64.0 KiB are free")):
+            self.assertIn(answer, self.error(1, *run, *args))
+        self.assertIn("--main-gpu 2, but --device names 2", self.error(2, *run, "-dev", "cpu,cpu", "-sm", "none", "-mg", "2"))
+
+    def test_the_processor_alone_takes_all(self):
+        args = ["run", "-p", "Once", "-n", "4", "--temp", "0", "-dev", "cpu"]
+        self.assertEqual(self.out(*args), self.out(*args, "-ngl", "3"))
+        self.assertEqual(self.out(*args), self.out(*args, "-sm", "none", "--mem-limit", "4G"))
+
+
 class Flags(CliTest):
     def test_every_flag_of_the_list_is_known(self):
         """Each is the same, or taken, or refused with the reason. A wrong value behind it stops what is taken before it runs."""
@@ -232,6 +252,8 @@ class Slips(CliTest):
                              ([*run, "-n", "many"], '--predict takes a whole number of at least -1, not "many"'),
                              ([*run, "-t", "9999"], '--threads takes a whole number from 0 to 1024, not "9999"'),
                              ([*run, "-ctk", "q4_0"], '--cache-type-k takes f32, f16 or q8_0, not "q4_0"'),
+                             ([*run, "-ngl", "many"], '--gpu-layers takes a whole number, auto or all, not "many"'),
+                             ([*run, "-sm", "row"], '--split-mode takes layer or none, not "row"'),
                              ([*run, "-ngl"], "--gpu-layers needs a value"),
                              (["run", "-ngl", "-p", "x"], "-ngl needs a value, but -p follows"),
                              (["bench", "-p", "-n", "3"], "-p needs a value, but -n follows"),

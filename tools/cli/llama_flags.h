@@ -29,7 +29,7 @@ bool is_switch(const std::string& value);
 void adapt_llama_switch(std::string* word, std::string* value);  // as below: --mmap 0 is --no-mmap
 
 // Replaces a flag and its value by what they mean here: -ngl 0 and -dev none are the CPU, -b above 512 is
-// 512, -lv N is -q, -v or nothing, -t -1 is -t 0, --temp below 0 is 0, and -sm none is nothing. An empty
+// 512, -lv N is -q, -v or nothing, -t -1 is -t 0, and --temp below 0 is 0. An empty
 // value means that the word has none; an empty word is left out.
 void adapt_llama_value(std::string* word, std::string* value);
 

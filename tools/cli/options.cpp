@@ -54,7 +54,9 @@ static std::string check_gpu_layers(std::string& value) {
   if (value == "-1") value = "auto";
   const bool number =
       !value.empty() && value.size() < 9 && value.find_first_not_of("0123456789") == value.npos;
-  return number || value == "auto" || value == "all" ? "" : "expected a number, all or auto, got " + value;
+  return number || value == "auto" || value == "all"
+             ? ""
+             : "takes a whole number, auto or all, not \"" + value + "\"";
 }
 
 void add_placement(CLI::App& app, DeviceOptions& options) {
