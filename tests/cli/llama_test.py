@@ -36,7 +36,7 @@ class Devices(CliTest):
                              (["-dev", "cpu,neural0"], "no device 'neural0'"),
                              (["-dev", "cpu", "-ts", "1,1"], "2 shares, but 0 devices beside the processor"),
                              (["-dev", "cpu", "--mem-limit", "1G,1G"], "2 limits of memory for 1 devices"),
-                             (["-dev", "cpu", "--no-mmap", "--mem-limit", "64K"], "only 64.0 KiB are free")):
+                             (["-dev", "cpu", "--no-mmap", "--mem-limit", "64K"], "only 65536 bytes are free")):
             self.assertIn(answer, self.error(1, *run, *args))
         self.assertIn("--main-gpu 2, but --device names 2", self.error(2, *run, "-dev", "cpu,cpu", "-sm", "none", "-mg", "2"))
 

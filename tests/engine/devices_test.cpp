@@ -33,7 +33,9 @@ bool told(const char* words) { return std::string(error_text()).find(words) != s
 class SmallDevice final : public ForwardingDevice {
  public:
   SmallDevice(Device& inner, const uint32_t& allowed, uint64_t& held)
-      : ForwardingDevice(inner), allowed_(allowed), held_(held) {}
+      : ForwardingDevice(inner), allowed_(allowed), held_(held) {
+    info_.imports_host = false;
+  }
   Status allocate(uint64_t bytes, Memory memory, Buffer* out) override {
     if (taken_ == allowed_) return fail(Code::Memory, "allocation %u fails", taken_);
     ++taken_;
@@ -57,10 +59,10 @@ struct Opening {
   std::unique_ptr<Device> device[2];
   std::unique_ptr<DeviceKernels> kernels[2];
   std::vector<ModelDevice> devices;
-  TinyModel tiny = make_tiny(four_layers());
+  TinyModel tiny;
   Model model;
 
-  Opening() {
+  explicit Opening(const TinyShape& shape = four_layers()) : tiny(make_tiny(shape)) {
     for (uint32_t d : {0, 1}) {
       Device* opened = nullptr;
       REQUIRE(open_device("cpu", {}, &opened).ok());
@@ -109,9 +111,11 @@ TEST_CASE("placement: llama.cpp's number of layers, and shares", "[engine][devic
 }
 
 TEST_CASE("placement: what fits is on the first device, the rest behind it", "[engine][devices]") {
-  Opening opening;
+  TinyShape shape = four_layers();  // with much cache in each layer
+  shape.kv_heads = 4, shape.head_width = 128;
+  Opening opening(shape);
   REQUIRE(opening.describe().ok());
-  const ExecutorOptions options{.context = 256};
+  const ExecutorOptions options{.context = 512};
   const uint64_t much = uint64_t(1) << 30;
   const auto placed = [&](uint64_t first, uint64_t second) {
     const uint64_t free[] = {first, second};
@@ -125,7 +129,7 @@ TEST_CASE("placement: what fits is on the first device, the rest behind it", "[e
   CHECK(opening.model.devices.size() == 1);
   CHECK(placed(0, much) == Pieces{1, 1, 1, 1, 1, 1});
   size_t before = 0, splits = 0;
-  for (uint64_t first = 1 << 14; first < (1 << 22); first += first / 4) {
+  for (uint64_t first = 1 << 18; first < (1 << 25); first += first / 10) {
     const Pieces pieces = placed(first, much);
     const size_t there = size_t(std::ranges::count(pieces, uint8_t(0)));
     CHECK(std::ranges::is_sorted(pieces));
@@ -254,9 +258,10 @@ TEST_CASE("devices: a submission that fails names its device, and the session go
       options.split = "";
       Engine whole;
       open_engine(tiny.file, options, &whole);
-      REQUIRE(Session::open(shared(whole), &session).ok());
-      REQUIRE(session->eval(tokens, OutputRows::None, nullptr).ok());
-      REQUIRE(session->eval(more, OutputRows::Last, &logits).ok());
+      std::unique_ptr<Session> alone;
+      REQUIRE(Session::open(shared(whole), &alone).ok());
+      REQUIRE(alone->eval(tokens, OutputRows::None, nullptr).ok());
+      REQUIRE(alone->eval(more, OutputRows::Last, &logits).ok());
       want.assign(logits, logits + tiny.shape.vocab);
     }
     CHECK(got == want);
@@ -281,6 +286,7 @@ TEST_CASE("devices: a state of one placement goes on in another", "[engine][devi
     INFO("split: " << split);
     EngineOptions options;
     options.split = split;
+    options.executor.context = 512;  // for both sessions
     Engine engine;
     open_engine(tiny.file, options, &engine);
     std::unique_ptr<Session> session, restored;
