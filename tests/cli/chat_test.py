@@ -399,7 +399,7 @@ class LlamaFlags(CliTest):
         self.assertIn("--load-mode", self.run_cli(*told, "-lm", "mlock")[1])
 
     def test_refused(self):
-        for args, word in ((["-hf", "some/model"], "-m FILE"), (["--mlock"], "vmtouch"), (["-sm", "row"], "--device"),
+        for args, word in ((["-hf", "some/model"], "-m FILE"), (["--mlock"], "vmtouch"), (["-sm", "row"], "layer or none"),
                            (["--lora", "x"], "merge"), (["-no-cnv"], "run"),
                            (["--rope-scale", "2"], "file"), (["--in-prefix", "x"], "template")):
             self.assertIn(word, self.error(2, "chat", "-p", "x", *args))
