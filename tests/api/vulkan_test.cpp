@@ -44,8 +44,8 @@ struct Objects {
     };
     REQUIRE(greta_runtime_open(&options, &runtime) == GRETA_OK);
     if (device) {
-      runtime->kernels = std::make_unique<greta::DeviceKernels>(*device);
-      runtime->device = std::move(device);
+      runtime->first().kernels = std::make_unique<greta::DeviceKernels>(*device);
+      runtime->first().device = std::move(device);
     }
     greta_source source{};
     source.struct_size = sizeof source;
@@ -178,7 +178,7 @@ TEST_CASE("api: a step is cancelled while its kernels are compiled, and the sess
   for (const bool answers : {true, false}) {
     CAPTURE(answers);
     Objects o(Objects::WithoutSession{}, open_first(mock));
-    if (!o.runtime->device->info().cpu_type) SKIP("a GPU's kernels are compiled when a session is opened");
+    if (!o.runtime->first().device->info().cpu_type) SKIP("a GPU's kernels are compiled when a session is opened");
     Stopper stopper{mock, answers, &o.session};
     REQUIRE(o.open_session(Stopper::hear, &stopper) == GRETA_OK);
     CHECK(stopper.heard == 0);

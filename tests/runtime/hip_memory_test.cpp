@@ -71,7 +71,7 @@ TEST_CASE("hip: what graphics uses is not free", "[runtime][hip]") {
 TEST_CASE("hip: plans leave some memory free", "[runtime][hip]") {
   Rig rig;
   rig.set_bytes("MEMORY", 24 * kGiB);
-  greta_runtime runtime;
+  RuntimeDevice runtime;
   runtime.device = rig.open();
   CHECK(runtime.device->info().reserve_bytes == 384 * kMiB);
   const uint64_t free = runtime.device->memory_free();
