@@ -178,7 +178,8 @@ TEST_CASE("api: a step is cancelled while its kernels are compiled, and the sess
   for (const bool answers : {true, false}) {
     CAPTURE(answers);
     Objects o(Objects::WithoutSession{}, open_first(mock));
-    if (!o.runtime->first().device->info().cpu_type) SKIP("a GPU's kernels are compiled when a session is opened");
+    const greta::DeviceInfo& device = o.runtime->first().device->info();
+    if (!device.cpu_type) SKIP("a GPU's kernels are compiled when a session is opened");
     Stopper stopper{mock, answers, &o.session};
     REQUIRE(o.open_session(Stopper::hear, &stopper) == GRETA_OK);
     CHECK(stopper.heard == 0);
